@@ -1,0 +1,133 @@
+# Works with GNU make 3.81 and a POSIX shell: `make help` lists the targets.
+
+MODULE   := github.com/seed-6f6f2c11/duly
+CACHE    := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/duly
+VERSION   = $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+FUZZTIME ?= 30s
+# The lowest coverage, in percent, of the packages that decide and store.
+COVERAGE ?= 85
+
+# The linter is built once for each version that tools/go.mod names.
+LINT_PKG     := github.com/golangci/golangci-lint/v2
+LINT_VERSION := $(shell awk '$$1 == "$(LINT_PKG)" { print $$2 }' tools/go.mod)
+LINT         := $(CACHE)/bin/golangci-lint-$(LINT_VERSION)
+
+# The race detector needs a C compiler; without one the tests run all the same.
+RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
+# Put before a command that starts a Redis of its own.
+WITH_REDIS = redis=$$(scripts/redis-server.sh) && export DULY_TEST_REDIS_SERVER="$$redis" &&
+
+.DEFAULT_GOAL := help
+# The steps of check are in an order: tests last.
+.NOTPARALLEL:
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: run
+run: ## run the quickstart: a daemon that keeps its tasks in memory
+	go run ./cmd/duly daemon -c examples/quickstart/duly.yaml
+
+.PHONY: build
+build: ## build bin/duly
+	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/duly ./cmd/duly
+
+.PHONY: check
+check: fmt-check lint tidy-check deps-check test ## all that a change has to pass, tests last
+
+.PHONY: test
+test: ## run all tests, with the race detector where there is a C compiler
+	@$(if $(RACE),:,echo "no C compiler for cgo: testing without -race" >&2)
+	@$(WITH_REDIS) go test $(RACE) -timeout 10m ./...
+
+.PHONY: cover
+cover: ## run core's tests, print coverage by package, fail below COVERAGE=85
+	@$(WITH_REDIS) go test -timeout 10m -coverpkg=./core/... -coverprofile=coverage.out ./core/...
+	@awk -v module=$(MODULE) -v lowest=$(COVERAGE) "$$COVER_TABLE" coverage.out
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME=30s
+	@$(WITH_REDIS) \
+	grep -rn --include='*_test.go' '^func Fuzz' . | sed -E 's/^(.*)\/[^/]*:[0-9]+:func (Fuzz[A-Za-z0-9_]*).*/\1 \2/' | \
+	while read -r package target; do \
+		echo "== $$package $$target"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
+	done
+
+.PHONY: bench
+bench: ## run the benchmarks beside the peers and print the table
+	@$(WITH_REDIS) cd bench && go run .
+
+.PHONY: bench-json
+bench-json: ## the same, as JSON
+	@$(WITH_REDIS) cd bench && go run . -json
+
+.PHONY: lint
+lint: $(LINT) ## run the linters
+	@"$(LINT)" run ./...
+
+.PHONY: fmt
+fmt: $(LINT) ## format the Go code
+	@"$(LINT)" fmt ./...
+
+.PHONY: fmt-check
+fmt-check: $(LINT)
+	@"$(LINT)" fmt --diff ./...
+
+.PHONY: vet
+vet: ## run go vet
+	go vet ./...
+
+.PHONY: tidy-check
+tidy-check:
+	@go mod tidy -diff
+
+.PHONY: deps
+deps: ## write deps.txt, the modules that duly is built from
+	@go test -count=1 -run '^TestDependenciesAreListed$$' . -update
+
+.PHONY: deps-check
+deps-check:
+	@go test -run '^TestDependenciesAreListed$$' . >&2
+
+.PHONY: clean
+clean: ## remove what was built here; the cache folder stays
+	rm -rf bin coverage coverage.out
+
+$(LINT):
+	@echo "building golangci-lint $(LINT_VERSION), once" >&2
+	@mkdir -p "$(@D)"
+	@cd tools && go build -trimpath -o "$@.$$$$" $(LINT_PKG)/cmd/golangci-lint && mv "$@.$$$$" "$@"
+
+# A block that several test binaries ran stands several times in the profile:
+# it counts once, and as covered if any of them ran it.
+define COVER_TABLE
+FNR > 1 {
+	statements[$$1] = $$2
+	if ($$3 > 0) ran[$$1] = 1
+}
+END {
+	for (block in statements) {
+		package = block
+		sub(/\/[^\/]*$$/, "", package)
+		sub("^" module "/", "", package)
+		all[package] += statements[block]
+		if (block in ran) covered[package] += statements[block]
+	}
+	must["core"]; must["core/memstore"]; must["core/redisstore"]
+	for (package in must) all[package] += 0
+	for (package in all) {
+		percent = all[package] ? 100 * covered[package] / all[package] : 0
+		verdict = ""
+		if (package in must && percent < lowest) {
+			verdict = "below " lowest " %"
+			failed = 1
+		}
+		printf "%-20s %6.1f %%  %s\n", package, percent, verdict | "sort"
+	}
+	close("sort")
+	exit failed
+}
+endef
+export COVER_TABLE
