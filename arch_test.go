@@ -1,0 +1,328 @@
+package duly_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/seed-6f6f2c11/duly"
+
+var update = flag.Bool("update", false, "write deps.txt instead of comparing it")
+
+// A goPackage is what `go list` knows of one package. Its imports are those of
+// the code that is built, without the tests.
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string // imports, and what they import in turn
+}
+
+// A rule says what the packages it is about may not import, and why.
+type rule struct {
+	name string
+	why  string
+	// about and forbids are given paths within the module ("core/schedule"),
+	// and whole import paths for everything else.
+	about   func(path string) bool
+	forbids func(importer, imported string) bool
+	// transitive looks at the imports' imports as well.
+	transitive bool
+}
+
+var rules = []rule{
+	{
+		name:       "core stands alone",
+		why:        "core decides the same everywhere: it serves no protocol, knows no host, no store and no cloud",
+		about:      func(path string) bool { return under("core")(path) && !store(path) && !testSupport(path) },
+		transitive: true,
+		forbids: func(_, imported string) bool {
+			return store(imported) || under("adapters", "cmd", "sam", "examples", "net/http",
+				"github.com/redis", "github.com/aws", "cloud.google.com", "google.golang.org",
+				"github.com/GoogleCloudPlatform", "github.com/cloudevents")(imported)
+		},
+	},
+	{
+		name:    "core imports core/schedule alone",
+		why:     "what core decides with is in core; what implements it comes in through an interface",
+		about:   is("core"),
+		forbids: func(_, imported string) bool { return ours(imported) && imported != "core/schedule" },
+	},
+	{
+		name:    "schedule imports nothing of ours",
+		why:     "when a task is due can be worked out, tested and reused without knowing what a task is",
+		about:   is("core/schedule"),
+		forbids: func(_, imported string) bool { return ours(imported) },
+	},
+	{
+		name:  "stores import core alone",
+		why:   "each store keeps the contract by itself, so that one can be checked against the other",
+		about: store,
+		forbids: func(importer, imported string) bool {
+			return ours(imported) && imported != "core" && !within(importer, imported)
+		},
+	},
+	{
+		name:  "adapters import core alone",
+		why:   "an adapter translates for one host: a user takes one without its neighbours and without a store",
+		about: func(path string) bool { return under("adapters")(path) && !testSupport(path) },
+		forbids: func(importer, imported string) bool {
+			return ours(imported) && imported != "core" && !within(importer, imported)
+		},
+	},
+	{
+		name:  "only mains join adapters and stores",
+		why:   "which store serves which adapter is the choice of a program, not of a library",
+		about: func(path string) bool { return !under("cmd", "sam", "examples")(path) && !testSupport(path) },
+		forbids: func(importer, imported string) bool {
+			return (under("adapters")(imported) || store(imported)) && !within(importer, imported)
+		},
+	},
+	{
+		name:    "suites are for tests",
+		why:     "the contract suites bring testing and testify, which have no place in a user's binary",
+		about:   func(path string) bool { return !testSupport(path) },
+		forbids: func(_, imported string) bool { return testSupport(imported) || imported == "testing" },
+	},
+	{
+		name:    "the Lambda runtime loop is sam's",
+		why:     "adapters/lambda is a function of an event, which any main or test can call",
+		about:   func(path string) bool { return !under("sam")(path) },
+		forbids: func(_, imported string) bool { return imported == "github.com/aws/aws-lambda-go/lambda" },
+	},
+	{
+		name:  "the functions framework is gcf's",
+		why:   "it registers functions when it is imported, and brings the CloudEvents SDK with it",
+		about: func(path string) bool { return !under("adapters/gcf", "examples")(path) },
+		forbids: func(_, imported string) bool {
+			return under("github.com/GoogleCloudPlatform/functions-framework-go")(imported)
+		},
+	},
+}
+
+// breaches are the imports of pkg that r forbids.
+func (r rule) breaches(pkg goPackage) []string {
+	importer := short(pkg.ImportPath)
+	if !r.about(importer) {
+		return nil
+	}
+	imports := pkg.Imports
+	if r.transitive {
+		imports = slices.Concat(pkg.Imports, pkg.Deps)
+	}
+	var found []string
+	for _, imported := range imports {
+		if r.forbids(importer, short(imported)) {
+			found = append(found, imported)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func TestImportsFollowTheRules(t *testing.T) {
+	t.Parallel()
+	packages := listPackages(t)
+	for _, r := range rules {
+		for _, pkg := range packages {
+			for _, imported := range r.breaches(pkg) {
+				t.Errorf("%s imports %s, but %s: %s", short(pkg.ImportPath), short(imported), r.name, r.why)
+			}
+		}
+	}
+}
+
+// Each rule has to find a breach that was made up for it, and to let pass what
+// stands nearest to it.
+func TestRulesFindABreach(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		rule     string
+		importer string
+		breaks   []string
+		keeps    []string
+	}{
+		{
+			rule: "core stands alone", importer: "core",
+			breaks: []string{
+				module + "/adapters/http", module + "/cmd/duly", module + "/core/redisstore", "net/http", "net/http/httptest",
+				"github.com/redis/go-redis/v9", "github.com/aws/aws-lambda-go/events", "cloud.google.com/go/pubsub",
+			},
+			keeps: []string{"net/url", "github.com/google/uuid", module + "/core/schedule"},
+		},
+		{
+			rule: "core imports core/schedule alone", importer: "core",
+			breaks: []string{module + "/core/storetest"},
+			keeps:  []string{module + "/core/schedule", "sync"},
+		},
+		{
+			rule: "schedule imports nothing of ours", importer: "core/schedule",
+			breaks: []string{module + "/core", module},
+			keeps:  []string{"time", "github.com/adhocore/gronx"},
+		},
+		{
+			rule: "stores import core alone", importer: "core/memstore",
+			breaks: []string{module + "/core/redisstore", module + "/core/schedule", module + "/adapters/daemon"},
+			keeps:  []string{module + "/core", module + "/core/memstore/internal/heap"},
+		},
+		{
+			rule: "adapters import core alone", importer: "adapters/lambda",
+			breaks: []string{module + "/adapters/http", module + "/core/memstore", module + "/adapters/lambdax"},
+			keeps:  []string{module + "/core", "net/http", "github.com/aws/aws-lambda-go/events"},
+		},
+		{
+			rule: "only mains join adapters and stores", importer: "internal/wiring",
+			breaks: []string{module + "/adapters/daemon", module + "/core/redisstore"},
+			keeps:  []string{module + "/core"},
+		},
+		{
+			rule: "suites are for tests", importer: "cmd/duly",
+			breaks: []string{module + "/core/storetest", module + "/adapters/adaptertest", "testing"},
+			keeps:  []string{module + "/core/memstore", module + "/adapters/daemon"},
+		},
+		{
+			rule: "the Lambda runtime loop is sam's", importer: "adapters/lambda",
+			breaks: []string{"github.com/aws/aws-lambda-go/lambda"},
+			keeps:  []string{"github.com/aws/aws-lambda-go/lambdacontext"},
+		},
+		{
+			rule: "the functions framework is gcf's", importer: "adapters/http",
+			breaks: []string{"github.com/GoogleCloudPlatform/functions-framework-go/functions"},
+			keeps:  []string{"net/http"},
+		},
+	}
+	var tried []string
+	for _, c := range cases {
+		tried = append(tried, c.rule)
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			at := slices.IndexFunc(rules, func(r rule) bool { return r.name == c.rule })
+			require.GreaterOrEqual(t, at, 0, "no such rule")
+			pkg := goPackage{ImportPath: module + "/" + c.importer, Imports: slices.Concat(c.breaks, c.keeps)}
+			assert.ElementsMatch(t, c.breaks, rules[at].breaches(pkg))
+		})
+	}
+	for _, r := range rules {
+		assert.Contains(t, tried, r.name, "a rule without a breach made up for it")
+	}
+}
+
+// What a rule about core forbids does not become allowed by a detour.
+func TestATransitiveRuleSeesDetours(t *testing.T) {
+	t.Parallel()
+	pkg := goPackage{
+		ImportPath: module + "/core",
+		Imports:    []string{"example.com/friendly"},
+		Deps:       []string{"example.com/friendly", "net/http"},
+	}
+	assert.Equal(t, []string{"net/http"}, rules[0].breaches(pkg))
+}
+
+// deps.txt makes each module that duly is built from a line that somebody
+// reviewed. `make deps` writes it.
+func TestDependenciesAreListed(t *testing.T) {
+	t.Parallel()
+	listed := dependencies(t)
+	if *update {
+		require.NoError(t, os.WriteFile("deps.txt", []byte(listed), 0o644))
+	}
+	want, err := os.ReadFile("deps.txt")
+	require.NoError(t, err)
+	assert.Equal(t, string(want), listed,
+		"the modules in use have changed: run make deps, and give each new one its reason in docs/decisions")
+}
+
+// dependencies are the modules that the packages built for Linux come from, one
+// a line, sorted. The platform is fixed so that every machine gets one list.
+func dependencies(t *testing.T) string {
+	t.Helper()
+	out := goList(t, "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}", "./...")
+	paths := strings.Fields(string(out))
+	slices.Sort(paths)
+	var text strings.Builder
+	for _, path := range slices.Compact(paths) {
+		text.WriteString(path + "\n")
+	}
+	return text.String()
+}
+
+func listPackages(t *testing.T) []goPackage {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(goList(t, "-json=ImportPath,Imports,Deps", "./...")))
+	var packages []goPackage
+	for {
+		var pkg goPackage
+		err := decoder.Decode(&pkg)
+		if errors.Is(err, io.EOF) {
+			return packages
+		}
+		require.NoError(t, err)
+		packages = append(packages, pkg)
+	}
+}
+
+func goList(t *testing.T, args ...string) []byte {
+	t.Helper()
+	readFolders(t)
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+	return out
+}
+
+// readFolders reads each folder of the module, which tells `go test` that the
+// result depends on the files in it: what go list reads it does not see, and
+// without this a change of imports would meet a cached "ok".
+func readFolders(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && path != "." && strings.HasPrefix(entry.Name(), ".") {
+			return fs.SkipDir
+		}
+		return err
+	})
+	require.NoError(t, err)
+}
+
+// short is the path within the module, or the whole path of anything else.
+func short(path string) string { return strings.TrimPrefix(path, module+"/") }
+
+// ours says whether a short path is of this module: in no other do paths begin
+// with one of these.
+func ours(path string) bool {
+	return path == module || under("core", "adapters", "cmd", "sam", "examples", "internal")(path)
+}
+
+func store(path string) bool { return under("core/memstore", "core/redisstore")(path) }
+
+// testSupport is code that is built for tests only, without being in _test files.
+func testSupport(path string) bool { return is("core/storetest", "adapters/adaptertest")(path) }
+
+func is(paths ...string) func(string) bool {
+	return func(path string) bool { return slices.Contains(paths, path) }
+}
+
+func under(folders ...string) func(string) bool {
+	return func(path string) bool {
+		return slices.ContainsFunc(folders, func(folder string) bool { return within(folder, path) })
+	}
+}
+
+func within(folder, path string) bool {
+	return path == folder || strings.HasPrefix(path, folder+"/")
+}
