@@ -88,11 +88,11 @@ wrapper() {
 # Runs the unpacked redis-server with the libraries unpacked beside it.
 here=$(cd "$(dirname "$0")" && pwd)
 libs=${LD_LIBRARY_PATH:-}
-for dir in "$here"/root/usr/lib/*-linux-* "$here"/root/lib/*-linux-*; do
+for dir in "$here"/files/usr/lib/*-linux-* "$here"/files/lib/*-linux-*; do
   [ -d "$dir" ] && libs=$dir${libs:+:$libs}
 done
 [ -z "$libs" ] || export LD_LIBRARY_PATH="$libs"
-exec "$here/root/usr/bin/redis-server" "$@"
+exec "$here/files/usr/bin/redis-server" "$@"
 EOF
 }
 
@@ -105,7 +105,7 @@ apt_unpack() {
   trap 'exit 1' INT TERM
   fetch_packages "$new/apt" || return 1
   for deb in "$new"/apt/debs/*.deb; do
-    dpkg -x "$deb" "$new/root" || return 1
+    dpkg -x "$deb" "$new/files" || return 1
   done
   rm -rf "$new/apt"
   wrapper >"$new/redis-server"
