@@ -1,0 +1,117 @@
+package core
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// body is the part of a task that never changes, as it is stored.
+type body struct {
+	Payload     []byte
+	Every       time.Duration
+	From        From
+	MaxAttempts int
+	Backoff     time.Duration
+	Timeout     time.Duration
+	Lease       time.Duration
+	Group       string
+
+	TraceID, Traceparent, SessionID string
+	UserID, MemCubeID, UserName     string
+	Info                            json.RawMessage
+	Tags                            []string
+}
+
+// The fields of a stored body. Numbers are never used again.
+const (
+	bodyPayload = iota + 1
+	bodyEvery
+	bodyFromStart
+	bodyMaxAttempts
+	bodyBackoff
+	bodyTimeout
+	bodyLease
+	bodyGroup
+	bodyTraceID
+	bodyTraceparent
+	bodySessionID
+	bodyUserID
+	bodyMemCubeID
+	bodyUserName
+	bodyInfo
+	bodyTag
+)
+
+func (b *body) encode() []byte {
+	w := make(wire, 0, 32+len(b.Payload))
+	w.bytes(bodyPayload, b.Payload)
+	w.int(bodyEvery, b.Every.Milliseconds())
+	if b.From == FromStart {
+		w.int(bodyFromStart, 1)
+	}
+	w.int(bodyMaxAttempts, int64(b.MaxAttempts))
+	w.int(bodyBackoff, b.Backoff.Milliseconds())
+	w.int(bodyTimeout, b.Timeout.Milliseconds())
+	w.int(bodyLease, b.Lease.Milliseconds())
+	w.str(bodyGroup, b.Group)
+	w.str(bodyTraceID, b.TraceID)
+	w.str(bodyTraceparent, b.Traceparent)
+	w.str(bodySessionID, b.SessionID)
+	w.str(bodyUserID, b.UserID)
+	w.str(bodyMemCubeID, b.MemCubeID)
+	w.str(bodyUserName, b.UserName)
+	w.bytes(bodyInfo, b.Info)
+	for _, tag := range b.Tags {
+		w.str(bodyTag, tag)
+	}
+	return w
+}
+
+func decodeBody(data []byte) (body, error) {
+	var b body
+	err := readWire(data, func(field uint64, v int64, s []byte) {
+		ms := time.Duration(v) * time.Millisecond
+		switch field {
+		case bodyPayload:
+			b.Payload = s
+		case bodyEvery:
+			b.Every = ms
+		case bodyFromStart:
+			b.From = FromStart
+		case bodyMaxAttempts:
+			b.MaxAttempts = int(v)
+		case bodyBackoff:
+			b.Backoff = ms
+		case bodyTimeout:
+			b.Timeout = ms
+		case bodyLease:
+			b.Lease = ms
+		default:
+			b.text(field, s)
+		}
+	})
+	return b, err
+}
+
+func (b *body) text(field uint64, s []byte) {
+	switch field {
+	case bodyGroup:
+		b.Group = string(s)
+	case bodyTraceID:
+		b.TraceID = string(s)
+	case bodyTraceparent:
+		b.Traceparent = string(s)
+	case bodySessionID:
+		b.SessionID = string(s)
+	case bodyUserID:
+		b.UserID = string(s)
+	case bodyMemCubeID:
+		b.MemCubeID = string(s)
+	case bodyUserName:
+		b.UserName = string(s)
+	case bodyInfo:
+		b.Info = s
+	case bodyTag:
+		b.Tags = append(b.Tags, string(s))
+	}
+}

@@ -1,0 +1,141 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+)
+
+// Defaults of Config and KindConfig.
+const (
+	DefaultConcurrency = 5
+	DefaultMargin      = 500 * time.Millisecond
+	DefaultLease       = 30 * time.Second
+	DefaultMaxAttempts = 5
+	DefaultMaxCrashes  = 3
+	DefaultBackoff     = time.Second
+	DefaultMaxBackoff  = 5 * time.Minute
+)
+
+// Config says how a [Scheduler] works. Every zero is a good default.
+type Config struct {
+	// Concurrency is the most runs in flight in this process, over all kinds and pulls: DefaultConcurrency if zero.
+	Concurrency int
+	// Margin is how long before its context's deadline a pull has to have ended: DefaultMargin if zero. A kind is not
+	// claimed any more when less time is left than its longest run so far.
+	Margin time.Duration
+	// Kinds are settings by the name of a kind. A kind that is not named has the ones of Default.
+	Kinds map[string]KindConfig
+	// Default are the settings of kinds that are not in Kinds, and of what their settings leave zero.
+	Default KindConfig
+	// MaxCrashes is how many times in a row the lease of a task may run out before the task is dead:
+	// DefaultMaxCrashes if zero.
+	MaxCrashes int
+	// MaxPayload and MaxResult bound payloads and results, in bytes: DefaultMaxPayload and DefaultMaxResult if zero.
+	MaxPayload, MaxResult int
+	// OnEvent is told what happens to tasks, from many goroutines at once. It must return soon.
+	OnEvent func(Event)
+	// Logger gets what nobody is returned an error for. Nothing is logged if nil.
+	Logger *slog.Logger
+	// Clock is SystemClock if nil.
+	Clock Clock
+}
+
+// KindConfig are the settings of one kind of task. What is zero is taken from Config.Default, then from the defaults.
+type KindConfig struct {
+	Timeout     time.Duration // of one run; zero for none
+	Lease       time.Duration // how long a run may go without a sign of life before others take its task over
+	MaxAttempts int           // at one occurrence of a task that does not recur
+	Backoff     time.Duration // base of the pauses between attempts: a random time up to Backoff * 2^(attempt-1)
+	MaxBackoff  time.Duration // longest pause
+}
+
+func (c Config) withDefaults() Config {
+	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
+	c.Margin = cmp.Or(c.Margin, DefaultMargin)
+	c.MaxCrashes = cmp.Or(c.MaxCrashes, DefaultMaxCrashes)
+	c.MaxPayload = cmp.Or(c.MaxPayload, DefaultMaxPayload)
+	c.MaxResult = cmp.Or(c.MaxResult, DefaultMaxResult)
+	c.Default = c.Default.or(KindConfig{
+		Lease: DefaultLease, MaxAttempts: DefaultMaxAttempts, Backoff: DefaultBackoff, MaxBackoff: DefaultMaxBackoff,
+	})
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Clock == nil {
+		c.Clock = SystemClock{}
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Concurrency < 1 || c.Concurrency > 100_000:
+		return fmt.Errorf("Concurrency must be between 1 and 100000, not %d", c.Concurrency)
+	case c.Margin < 0:
+		return fmt.Errorf("Margin must not be negative, not %s", c.Margin)
+	case c.MaxCrashes < 1:
+		return fmt.Errorf("MaxCrashes must be at least 1, not %d", c.MaxCrashes)
+	case c.MaxPayload < 1 || c.MaxPayload > 16<<20:
+		return fmt.Errorf("MaxPayload must be between 1 and %d bytes, not %d", 16<<20, c.MaxPayload)
+	case c.MaxResult < 1 || c.MaxResult > 16<<20:
+		return fmt.Errorf("MaxResult must be between 1 and %d bytes, not %d", 16<<20, c.MaxResult)
+	}
+	if err := c.Default.validate(); err != nil {
+		return fmt.Errorf("Default.%w", err)
+	}
+	for kind, k := range c.Kinds {
+		if err := validKind("Kinds", kind); err != nil {
+			return err
+		}
+		if err := k.or(c.Default).validate(); err != nil {
+			return fmt.Errorf("Kinds[%q].%w", kind, err)
+		}
+	}
+	return nil
+}
+
+func (k KindConfig) or(o KindConfig) KindConfig {
+	k.Timeout = cmp.Or(k.Timeout, o.Timeout)
+	k.Lease = cmp.Or(k.Lease, o.Lease)
+	k.MaxAttempts = cmp.Or(k.MaxAttempts, o.MaxAttempts)
+	k.Backoff = cmp.Or(k.Backoff, o.Backoff)
+	k.MaxBackoff = cmp.Or(k.MaxBackoff, o.MaxBackoff)
+	return k
+}
+
+func (k KindConfig) validate() error {
+	switch {
+	case k.Timeout < 0:
+		return fmt.Errorf("Timeout must not be negative, not %s", k.Timeout)
+	case k.Lease < minLease || k.Lease > maxLease:
+		return fmt.Errorf("Lease must be between %s and %s, not %s", minLease, maxLease, k.Lease)
+	case k.MaxAttempts < 1 || k.MaxAttempts > maxAttempts:
+		return fmt.Errorf("MaxAttempts must be between 1 and %d, not %d", maxAttempts, k.MaxAttempts)
+	case k.Backoff < 0:
+		return fmt.Errorf("Backoff must not be negative, not %s", k.Backoff)
+	case k.MaxBackoff < k.Backoff:
+		return fmt.Errorf("MaxBackoff must be at least Backoff, not %s", k.MaxBackoff)
+	}
+	return nil
+}
+
+// backoff is the pause after a failed attempt, the first being 1: full jitter, so that tasks that failed together do
+// not come back together.
+func (k KindConfig) backoff(attempt int) time.Duration {
+	most := k.Backoff
+	for range attempt - 1 {
+		if most >= k.MaxBackoff/2 {
+			most = k.MaxBackoff
+			break
+		}
+		most *= 2
+	}
+	most = min(most, k.MaxBackoff)
+	if most < time.Millisecond {
+		return most
+	}
+	return rand.N(most) + time.Millisecond //nolint:gosec // jitter, not a secret
+}

@@ -1,0 +1,103 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code says what kind of error an error is. Programs act on codes, never on texts.
+type Code string
+
+// The codes. Adapters map each to a status of their protocol.
+const (
+	CodeInvalid     Code = "invalid"      // the caller's input is wrong; nothing was written
+	CodeNotFound    Code = "not_found"    // no such task or group
+	CodeLimit       Code = "limit"        // an agent has too many tasks; nothing was written
+	CodeUnavailable Code = "unavailable"  // the store cannot be reached, or refuses; the outcome is unknown
+	CodeStoreFull   Code = "store_full"   // the store is out of memory; nothing was written
+	CodeLeaseLost   Code = "lease_lost"   // the run no longer holds its task
+	CodeRunsFailed  Code = "runs_failed"  // the pull worked, but some handlers failed
+	CodeInternal    Code = "internal"     // a fault of duly
+)
+
+// The errors without data.
+var (
+	// ErrLeaseLost is the cause of a handler's context, and the refusal of its result, when its lease ran out or
+	// was taken by somebody else.
+	ErrLeaseLost = errors.New("lease lost: another run may hold the task")
+	// ErrStoreFull says that the store is out of memory. Tasks that run can be settled all the same.
+	ErrStoreFull = errors.New("the store is out of memory: let it drain, or give Redis a larger maxmemory")
+	// ErrNotFound says that there is no such task.
+	ErrNotFound = errors.New("not found")
+	// ErrTimeout is the cause of a handler's context when the timeout of its task has passed.
+	ErrTimeout = errors.New("the handler ran into its timeout")
+	// ErrStopping is the cause of a handler's context when its pull has to end: the budget is spent or the caller's
+	// context is done. The task is released uncharged.
+	ErrStopping = errors.New("the pull is ending")
+	// ErrCrashed is the error of a task whose process died, or lost its lease, too many times while it ran.
+	ErrCrashed = errors.New("crashed: its runs ended without a result too many times")
+)
+
+// InvalidError says which field of the input is wrong, and why.
+type InvalidError struct {
+	Field  string // as it is called in JSON
+	Reason string
+}
+
+// Error is the field and the reason.
+func (e *InvalidError) Error() string { return e.Field + " " + e.Reason }
+
+func invalid(field, format string, args ...any) error {
+	return &InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
+}
+
+// LimitError says that an agent has as many live tasks as the store allows.
+type LimitError struct {
+	Agent string
+	Limit int
+}
+
+// Error names the agent and the limit.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("agent %q has %d live tasks, which is the limit: wait until some have finished, or raise it", e.Agent, e.Limit)
+}
+
+// CodeOf is the code of an error; empty for nil.
+func CodeOf(err error) Code {
+	var inv *InvalidError
+	var limit *LimitError
+	var runs *RunsError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &inv):
+		return CodeInvalid
+	case errors.As(err, &limit):
+		return CodeLimit
+	case errors.As(err, &runs):
+		return CodeRunsFailed
+	case errors.Is(err, ErrNotFound):
+		return CodeNotFound
+	case errors.Is(err, ErrLeaseLost):
+		return CodeLeaseLost
+	case errors.Is(err, ErrStoreFull):
+		return CodeStoreFull
+	case errors.As(err, new(*StoreError)):
+		return CodeUnavailable
+	default:
+		return CodeInternal
+	}
+}
+
+// StoreError is what a store could not do. Unless it says otherwise the outcome is unknown, and doing the same again is
+// safe.
+type StoreError struct {
+	Verb string // the Store's verb
+	Err  error
+}
+
+// Error is the verb and the store's own error.
+func (e *StoreError) Error() string { return e.Verb + ": " + e.Err.Error() }
+
+// Unwrap is the store's own error.
+func (e *StoreError) Unwrap() error { return e.Err }

@@ -1,0 +1,36 @@
+package core
+
+import "time"
+
+// EventType says what happened to a task.
+type EventType string
+
+// The events in the life of a run.
+const (
+	EventEnqueue EventType = "enqueue" // stored
+	EventDequeue EventType = "dequeue" // claimed
+	EventStart   EventType = "start"   // handed to its handler
+	EventFinish  EventType = "finish"  // its outcome is recorded
+	EventRelease EventType = "release" // given back, uncharged
+	EventLost    EventType = "lost"    // its lease was lost; what its handler returned is refused
+	EventStuck   EventType = "stuck"   // its handler ignores its cancelled context and is given up
+)
+
+// Event is one step in the life of a run. Durations are measured in this process, times by the store's clock.
+type Event struct {
+	Type     EventType
+	Time     Millis
+	Agent    string
+	ID       string
+	Kind     string
+	Group    string
+	TraceID  string
+	Attempt  int
+	Due      Millis
+	Wait     time.Duration // from due to claimed: start and finish
+	Duration time.Duration // of the run: finish
+	Outcome  Outcome       // finish
+	Status   Status        // of the task afterwards: finish
+	Next     Millis        // when it is due again: finish of a task that is waiting again
+	Error    string        // at most 1 KiB, never the payload
+}

@@ -1,0 +1,146 @@
+package core
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// Task is what a handler gets: one run of a task, with its payload decoded.
+type Task[P any] struct {
+	Payload P
+	*RunInfo
+}
+
+// RunInfo is the part of a [Task] that does not depend on its payload.
+type RunInfo struct {
+	Agent, ID, Kind, Group string
+	Level                  Level
+	Attempt                int    // 1 at first; attempts that were not charged do not count
+	Due                    Millis // when this run was due
+	Submitted              Millis
+	Claimed                Millis // when it was claimed, by the store's clock
+	// Fence grows with every claim of this task. A handler that writes to a store of its own can hand it on, so that
+	// the write of a frozen run that comes back too late is refused there too.
+	Fence Fence
+
+	TraceID, Traceparent, SessionID string
+	UserID, MemCubeID, UserName     string
+	Info                            json.RawMessage
+	Tags                            []string
+	Crashes                         int // runs of this occurrence whose process died
+
+	run *run
+}
+
+// Checkpoint decodes what an earlier run of this occurrence saved with [Yield] into v. It reports whether there was
+// something.
+func (t *RunInfo) Checkpoint(v any) (bool, error) {
+	if len(t.run.state.Checkpoint) == 0 {
+		return false, nil
+	}
+	if err := json.Unmarshal(t.run.state.Checkpoint, v); err != nil {
+		return true, fmt.Errorf("decode checkpoint: %w", err)
+	}
+	return true, nil
+}
+
+// SetResult keeps v, as JSON, as the result of the task. It is stored when the run ends. It fails when v cannot be JSON
+// or is larger than Config.MaxResult.
+func (t *RunInfo) SetResult(v any) error {
+	data, err := t.run.json("result", v)
+	if err == nil {
+		t.run.setResult(data)
+	}
+	return err
+}
+
+// Progress records v, as JSON, as how far the run has come. It is stored with the next heartbeat, and when the run ends.
+func (t *RunInfo) Progress(v any) error {
+	data, err := t.run.json("progress", v)
+	if err == nil {
+		t.run.setProgress(data)
+	}
+	return err
+}
+
+// handler is a registered handler with its payload type erased: it runs tasks of one kind and one agent.
+type handler struct {
+	kind  string
+	batch bool
+	// call runs tasks and returns the outcome of each. A batch handler gets all tasks of its kind in a tick, any
+	// other exactly one.
+	call func(ctx context.Context, runs []*run) []error
+}
+
+// Handle registers the handler of a kind. It panics when the kind has one already or its name is not allowed, as that
+// is a mistake in the program. A payload that does not decode into P makes the task dead without running it.
+func Handle[P any](s *Scheduler, kind string, fn func(ctx context.Context, t *Task[P]) error) {
+	s.register(handler{kind: kind, call: func(ctx context.Context, runs []*run) []error {
+		t, err := decodeTask[P](runs[0])
+		if err != nil {
+			return []error{err}
+		}
+		return []error{fn(ctx, t)}
+	}})
+}
+
+// HandleBatch registers a handler that gets all tasks of its kind that were claimed together for one agent. It returns
+// an outcome for each, in order; nil for all of them to succeed.
+func HandleBatch[P any](s *Scheduler, kind string, fn func(ctx context.Context, ts []*Task[P]) []error) {
+	s.register(handler{kind: kind, batch: true, call: func(ctx context.Context, runs []*run) []error {
+		outcomes := make([]error, len(runs))
+		var tasks []*Task[P]
+		var at []int
+		for i, r := range runs {
+			t, err := decodeTask[P](r)
+			if err != nil {
+				outcomes[i] = err
+				continue
+			}
+			tasks, at = append(tasks, t), append(at, i)
+		}
+		if len(tasks) == 0 {
+			return outcomes
+		}
+		got := fn(ctx, tasks)
+		for k, i := range at {
+			switch {
+			case got == nil:
+			case k < len(got):
+				outcomes[i] = got[k]
+			default:
+				outcomes[i] = fmt.Errorf("the handler returned %d outcomes for %d tasks", len(got), len(tasks))
+			}
+		}
+		return outcomes
+	}})
+}
+
+func decodeTask[P any](r *run) (*Task[P], error) {
+	t := &Task[P]{RunInfo: &r.info}
+	if len(r.body.Payload) == 0 {
+		return t, nil
+	}
+	if raw, ok := any(&t.Payload).(*json.RawMessage); ok {
+		*raw = r.body.Payload
+		return t, nil
+	}
+	if err := json.Unmarshal(r.body.Payload, &t.Payload); err != nil {
+		return nil, &fatalError{reason: "payload", err: fmt.Errorf("decode payload: %w", err)}
+	}
+	return t, nil
+}
+
+func (s *Scheduler) register(h handler) {
+	if err := validKind("kind", h.kind); err != nil {
+		panic("duly: Handle: " + err.Error())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, taken := s.handlers[h.kind]; taken {
+		panic(fmt.Sprintf("duly: Handle: the kind %q has a handler already", h.kind))
+	}
+	s.handlers[h.kind] = &h
+	s.kinds = append(s.kinds, h.kind)
+}

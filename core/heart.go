@@ -1,0 +1,211 @@
+package core
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// heart keeps the leases of a pull's claims alive: it extends all of them in one call, three times in a lease. A lease
+// that is lost, or that may be lost because the store has not answered in time, cancels the contexts of its runs.
+type heart struct {
+	pull *pull
+
+	mu     sync.Mutex
+	claims map[claimKey]*heldClaim
+	stopAt func() bool // stops the timer of the next beat
+	halted bool
+	beats  sync.WaitGroup
+}
+
+type claimKey struct {
+	partition int
+	fence     Fence
+}
+
+type heldClaim struct {
+	lease    time.Duration
+	deadline time.Time // by our clock, counted from before the claim was sent
+	runs     map[int]*heldRun
+}
+
+type heldRun struct {
+	run    *run
+	cancel context.CancelCauseFunc
+}
+
+// hold adds a claim that was just made.
+func (h *heart) hold(c *Claim, deadline time.Time, lease time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.claims == nil {
+		h.claims = map[claimKey]*heldClaim{}
+	}
+	held := &heldClaim{lease: lease, deadline: deadline, runs: map[int]*heldRun{}}
+	for i := range c.Tasks {
+		held.runs[c.Tasks[i].Index] = &heldRun{}
+	}
+	h.claims[claimKey{c.Partition, c.Fence}] = held
+	if h.stopAt == nil && !h.halted {
+		h.schedule(lease / 3)
+	}
+}
+
+// holdAll adds tasks that were claimed elsewhere; how much of their lease is left is not known.
+func (h *heart) holdAll(tasks []Claimed) {
+	byClaim := map[claimKey]*Claim{}
+	for i := range tasks {
+		key := claimKey{tasks[i].Partition, tasks[i].Fence}
+		if byClaim[key] == nil {
+			byClaim[key] = &Claim{Partition: key.partition, Fence: key.fence}
+		}
+		byClaim[key].Tasks = append(byClaim[key].Tasks, tasks[i])
+	}
+	for _, c := range byClaim {
+		lease := h.pull.s.config.Default.Lease
+		h.hold(c, h.pull.begun.Add(lease), lease)
+	}
+}
+
+// watch sets the run of a task, and what is called when its lease is lost.
+func (h *heart) watch(r *run, cancel context.CancelCauseFunc) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := r.claimed
+	if held := h.claims[claimKey{c.Partition, c.Fence}]; held != nil && held.runs[c.Index] != nil {
+		*held.runs[c.Index] = heldRun{run: r, cancel: cancel}
+	}
+}
+
+// release forgets a task that is settled.
+func (h *heart) release(c *Claimed) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := claimKey{c.Partition, c.Fence}
+	held := h.claims[key]
+	if held == nil {
+		return
+	}
+	delete(held.runs, c.Index)
+	if len(held.runs) == 0 {
+		delete(h.claims, key)
+	}
+}
+
+// schedule plans the next beat. The mutex is held.
+func (h *heart) schedule(d time.Duration) {
+	h.stopAt = h.pull.s.config.Clock.AfterFunc(d, func() {
+		h.mu.Lock()
+		if h.halted || h.stopAt == nil {
+			h.mu.Unlock()
+			return
+		}
+		h.beats.Add(1)
+		h.mu.Unlock()
+		defer h.beats.Done()
+		h.beat()
+	})
+}
+
+// beat extends all leases and plans the next beat.
+func (h *heart) beat() {
+	extensions, keys := h.extensions()
+	if len(extensions) > 0 {
+		h.extend(extensions, keys)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stopAt = nil
+	if h.halted || len(h.claims) == 0 {
+		return
+	}
+	next := time.Duration(0)
+	for _, held := range h.claims {
+		if next == 0 || held.lease/3 < next {
+			next = held.lease / 3
+		}
+	}
+	h.schedule(next)
+}
+
+func (h *heart) extensions() ([]Extension, []claimKey) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var extensions []Extension
+	var keys []claimKey
+	for key, held := range h.claims {
+		e := Extension{Partition: key.partition, Fence: key.fence, Lease: held.lease}
+		for index, r := range held.runs {
+			if r.run == nil {
+				continue
+			}
+			if state := r.run.progress(); state != nil {
+				e.Progress = append(e.Progress, Progress{Index: index, Agent: r.run.claimed.Agent, ID: r.run.claimed.ID, State: state})
+			}
+		}
+		extensions, keys = append(extensions, e), append(keys, key)
+	}
+	return extensions, keys
+}
+
+func (h *heart) extend(extensions []Extension, keys []claimKey) {
+	p := h.pull
+	sent := p.s.config.Clock.Now()
+	shortest := extensions[0].Lease
+	for i := range extensions {
+		shortest = min(shortest, extensions[i].Lease)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), shortest/3)
+	alive, err := p.s.store.Extend(ctx, extensions)
+	cancel()
+	if err != nil {
+		p.s.config.Logger.WarnContext(p.ctx, "a heartbeat failed", "claims", len(extensions), "err", err)
+	}
+	now := p.s.config.Clock.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, key := range keys {
+		held := h.claims[key]
+		switch {
+		case held == nil:
+		case err == nil && alive[i]:
+			held.deadline = sent.Add(held.lease)
+		case err == nil, !now.Before(held.deadline.Add(-held.lease/10)):
+			for _, r := range held.runs {
+				if r.cancel != nil {
+					r.cancel(ErrLeaseLost)
+				}
+			}
+		}
+	}
+}
+
+// untilOver is how long it is until the last lease of these runs is surely over.
+func (h *heart) untilOver(runs []Settlement) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.pull.s.config.Clock.Now()
+	longest := minLease
+	for i := range runs {
+		if held := h.claims[claimKey{runs[i].Partition, runs[i].Fence}]; held != nil {
+			longest = max(longest, held.deadline.Sub(now))
+		} else {
+			longest = max(longest, h.pull.s.config.Default.Lease)
+		}
+	}
+	if end := h.pull.end; !end.IsZero() {
+		longest = min(longest, max(end.Sub(now), 0)+h.pull.s.config.Margin*3/4)
+	}
+	return longest
+}
+
+// stop ends the heartbeats and waits for one that is under way.
+func (h *heart) stop() {
+	h.mu.Lock()
+	h.halted = true
+	if h.stopAt != nil {
+		h.stopAt()
+	}
+	h.mu.Unlock()
+	h.beats.Wait()
+}

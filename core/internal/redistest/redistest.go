@@ -1,0 +1,125 @@
+// Package redistest gives tests a redis-server of their own: a process started by the test binary, without
+// persistence, on a unix socket or a free port, in a folder that goes with it. No test talks to any other server.
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+// Server is a running redis-server.
+type Server struct {
+	// URL for clients: unix:// or redis://.
+	URL string
+	// Addr is the socket's path, or host and port.
+	Addr string
+
+	binary string
+	args   []string
+	cmd    *exec.Cmd
+}
+
+// Binary is the redis-server to use: $DULY_TEST_REDIS_SERVER, or the one on the PATH. The test fails without one, with
+// what to do.
+func Binary(tb testing.TB) string {
+	tb.Helper()
+	if path := os.Getenv("DULY_TEST_REDIS_SERVER"); path != "" {
+		return path
+	}
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		tb.Fatal("no redis-server: run the tests with `make test`, which gets one, or set DULY_TEST_REDIS_SERVER to its path")
+	}
+	return path
+}
+
+// Start starts a server on a unix socket, with extra arguments, and stops it when the test ends.
+func Start(tb testing.TB, args ...string) *Server {
+	tb.Helper()
+	// A socket's path must be short, so not tb.TempDir, which has the name of the test in it.
+	dir, err := os.MkdirTemp("", "duly")
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "redis.sock")
+	s := &Server{URL: "unix://" + socket, Addr: socket, binary: Binary(tb)}
+	s.args = append([]string{"--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir}, args...)
+	s.launch(tb)
+	tb.Cleanup(s.Kill)
+	return s
+}
+
+// StartTCP is Start on a free port of the loopback interface, for what cannot use a socket.
+func StartTCP(tb testing.TB, args ...string) *Server {
+	tb.Helper()
+	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	addr := l.Addr().(*net.TCPAddr)
+	require.NoError(tb, l.Close())
+	s := &Server{URL: fmt.Sprintf("redis://%s/0", addr), Addr: addr.String(), binary: Binary(tb)}
+	s.args = append([]string{"--port", strconv.Itoa(addr.Port), "--bind", "127.0.0.1", "--save", "", "--dir", tb.TempDir()}, args...)
+	s.launch(tb)
+	tb.Cleanup(s.Kill)
+	return s
+}
+
+// StartCluster starts a cluster of one node that has all slots.
+func StartCluster(tb testing.TB) *Server {
+	tb.Helper()
+	s := StartTCP(tb, "--cluster-enabled", "yes")
+	c := s.Client(tb)
+	require.NoError(tb, c.Do(tb.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err())
+	require.Eventually(tb, func() bool {
+		info, err := c.ClusterInfo(tb.Context()).Result()
+		return err == nil && len(info) > 16 && info[:16] == "cluster_state:ok"
+	}, 10*time.Second, 10*time.Millisecond)
+	return s
+}
+
+func (s *Server) launch(tb testing.TB) {
+	tb.Helper()
+	s.cmd = exec.Command(s.binary, s.args...) //nolint:gosec // the server under test
+	require.NoError(tb, s.cmd.Start())
+	c := s.Client(tb)
+	require.Eventually(tb, func() bool { return c.Ping(context.Background()).Err() == nil }, 10*time.Second, 5*time.Millisecond,
+		"redis-server did not start")
+}
+
+// Kill ends the server at once, as a crash would.
+func (s *Server) Kill() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill()
+	_, _ = s.cmd.Process.Wait()
+	s.cmd = nil
+}
+
+// Restart starts a killed server again, with the same arguments.
+func (s *Server) Restart(tb testing.TB) {
+	tb.Helper()
+	s.launch(tb)
+}
+
+// Client is a plain client, closed when the test ends.
+func (s *Server) Client(tb testing.TB) *redis.Client {
+	tb.Helper()
+	o, err := redis.ParseURL(s.URL)
+	require.NoError(tb, err)
+	o.DisableIdentity = true
+	c := redis.NewClient(o)
+	tb.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Pid is the process id of the server.
+func (s *Server) Pid() int { return s.cmd.Process.Pid }

@@ -1,0 +1,92 @@
+package core
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// A handler steers by what it returns. Nil completes the run; any error but the ones below is a failed attempt, which
+// is repeated with backoff until the task's attempts are used up.
+
+// Cancel ends the task without a retry: it is cancelled, with err as the reason. A recurring task ends for good.
+func Cancel(err error) error {
+	if err == nil {
+		err = errors.New("cancelled by its handler")
+	}
+	return &cancelError{err: err}
+}
+
+// Snooze puts the task off by d, uncharged: no attempt is counted.
+func Snooze(d time.Duration) error { return &snoozeError{after: d} }
+
+// RetryAfter fails the attempt, as err, and repeats it not before t: what an HTTP 429 with Retry-After asks for.
+func RetryAfter(t time.Time, err error) error {
+	if err == nil {
+		err = errors.New("asked to retry later")
+	}
+	return &retryAfterError{at: t, err: err}
+}
+
+// NextIn completes the run of a recurring task and sets its interval to d, from now on. For a task that does not recur
+// it is success.
+func NextIn(d time.Duration) error { return &nextInError{after: d} }
+
+// Yield saves a checkpoint and goes on with the same occurrence after d, uncharged: long work in small steps. The next
+// run finds the checkpoint with [Task.Checkpoint]. The checkpoint is stored as JSON.
+func Yield(checkpoint any, d time.Duration) error {
+	data, err := json.Marshal(checkpoint)
+	if err != nil {
+		return Cancel(errors.New("yield: the checkpoint cannot be stored as JSON: " + err.Error()))
+	}
+	return &yieldError{checkpoint: data, after: d}
+}
+
+type cancelError struct{ err error }
+
+func (e *cancelError) Error() string { return e.err.Error() }
+func (e *cancelError) Unwrap() error { return e.err }
+
+type snoozeError struct{ after time.Duration }
+
+func (e *snoozeError) Error() string { return "snoozed for " + e.after.String() }
+
+type retryAfterError struct {
+	at  time.Time
+	err error
+}
+
+func (e *retryAfterError) Error() string { return e.err.Error() }
+func (e *retryAfterError) Unwrap() error { return e.err }
+
+type nextInError struct{ after time.Duration }
+
+func (e *nextInError) Error() string { return "next in " + e.after.String() }
+
+type yieldError struct {
+	checkpoint []byte
+	after      time.Duration
+}
+
+func (e *yieldError) Error() string { return "yielded for " + e.after.String() }
+
+// PanicError is the outcome of a handler that panicked.
+type PanicError struct {
+	Value string // what it panicked with
+	Stack string
+}
+
+// Error is the panic's value.
+func (e *PanicError) Error() string { return "panic: " + e.Value }
+
+// errGoexit is the outcome of a handler that ended its goroutine.
+var errGoexit = errors.New("the handler called runtime.Goexit")
+
+// fatalError is an outcome that no repetition can mend: the task is dead at once.
+type fatalError struct {
+	reason string
+	err    error
+}
+
+func (e *fatalError) Error() string { return e.err.Error() }
+func (e *fatalError) Unwrap() error { return e.err }

@@ -1,0 +1,130 @@
+package redisstore
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// DefaultPrefix begins every key unless Config.Prefix says otherwise.
+const DefaultPrefix = "duly:"
+
+// slots is the number of hash slots of a Redis Cluster.
+const slots = 16384
+
+// partition spells the fixed keys of one partition. All of them, and those that the scripts derive from them, carry
+// one hash tag, so that they live in one slot of a cluster.
+type partition struct {
+	base string // prefix, hash tag and colon: what every key of the partition begins with
+}
+
+func (p partition) key(name string) string { return p.base + name }
+
+// keys are the KEYS of a script, by the names in its header; agenda always comes first, for layout.lua.
+func (p partition) keys(names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = p.key(name)
+	}
+	return out
+}
+
+// partitionsOf are the n partitions under a prefix. Partition i has its slot in the i-th of n equal parts of the slot
+// range, so that the partitions spread evenly over the masters of a cluster.
+func partitionsOf(prefix string, n int) []partition {
+	out := make([]partition, n)
+	for i := range out {
+		out[i] = partition{base: fmt.Sprintf("%s{%s}:", prefix, tag(i, n))}
+	}
+	return out
+}
+
+// tag is the first of "i", "i.0", "i.1", ... whose slot lies in the i-th of n equal parts.
+func tag(i, n int) string {
+	part := slots / n
+	name := strconv.Itoa(i)
+	for k := 0; int(crc16(name))%slots/part != i; k++ {
+		name = strconv.Itoa(i) + "." + strconv.Itoa(k)
+	}
+	return name
+}
+
+// crc16 is CRC-16/XMODEM, which Redis Cluster assigns slots by. It runs at start only.
+func crc16(s string) uint16 {
+	var crc uint16
+	for i := range len(s) {
+		crc ^= uint16(s[i]) << 8
+		for range 8 {
+			carry := crc&0x8000 != 0
+			crc <<= 1
+			if carry {
+				crc ^= 0x1021
+			}
+		}
+	}
+	return crc
+}
+
+// groupKey is what the scripts put behind "group:" for a group of an agent; empty for no group.
+func groupKey(agent, group string) string {
+	if group == "" {
+		return ""
+	}
+	return encode(agent) + ":" + encode(group)
+}
+
+// encode turns any string into one of letters, digits and "._-%" only, and never two strings into the same one: no
+// colon, brace or glob character of an id reaches a key.
+func encode(id string) string {
+	for i := range len(id) {
+		if !plain(id[i]) {
+			return escape(id, i)
+		}
+	}
+	return id
+}
+
+func escape(id string, from int) string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	b.Grow(len(id) + 16)
+	b.WriteString(id[:from])
+	for i := from; i < len(id); i++ {
+		if c := id[i]; plain(c) {
+			b.WriteByte(c)
+		} else {
+			b.WriteByte('%')
+			b.WriteByte(hex[c>>4])
+			b.WriteByte(hex[c&15])
+		}
+	}
+	return b.String()
+}
+
+func plain(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-'
+}
+
+// decode is the inverse of encode.
+func decode(name string) (string, error) {
+	if strings.IndexByte(name, '%') < 0 {
+		return name, nil
+	}
+	out := make([]byte, 0, len(name))
+	for i := 0; i < len(name); i++ {
+		if name[i] != '%' {
+			out = append(out, name[i])
+			continue
+		}
+		if i+2 >= len(name) {
+			return "", fmt.Errorf("malformed name %q", name)
+		}
+		c, err := strconv.ParseUint(name[i+1:i+3], 16, 8)
+		if err != nil {
+			return "", fmt.Errorf("malformed name %q", name)
+		}
+		out = append(out, byte(c))
+		i += 2
+	}
+	return string(out), nil
+}

@@ -1,0 +1,193 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// layoutVersion is the version of the layout that this package reads and writes. It grows when an older binary could
+// not share a Redis with this one.
+const layoutVersion = 1
+
+// preflight checks that the Redis can be relied on, and learns or sets the number of partitions.
+func (s *Store) preflight(ctx context.Context) error {
+	if err := s.client.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("cannot reach Redis at %s: %w", strings.Join(s.addresses(), ", "), err)
+	}
+	if err := s.checkServer(ctx); err != nil {
+		return err
+	}
+	if err := s.checkLayout(ctx); err != nil {
+		return err
+	}
+	return s.probe(ctx)
+}
+
+func (s *Store) addresses() []string {
+	if s.config.Options != nil {
+		return s.config.Options.Addrs
+	}
+	o, err := redis.ParseURL(s.config.URL)
+	if err != nil {
+		return nil
+	}
+	return []string{o.Addr}
+}
+
+// checkServer refuses a server that is too old or that may evict tasks, and warns of one that keeps nothing.
+func (s *Store) checkServer(ctx context.Context) error {
+	info, err := s.client.Info(ctx).Result()
+	if err != nil {
+		s.config.Logger.Warn("cannot check the Redis server: INFO is not allowed", "err", err)
+		return nil
+	}
+	v := parseInfo(info)
+	major, minor := version(v["redis_version"])
+	if major < 6 || major == 6 && minor < 2 {
+		return fmt.Errorf("Redis %s is too old: duly needs 6.2 or later", v["redis_version"])
+	}
+	if policy := v["maxmemory_policy"]; policy != "" && policy != "noeviction" {
+		if !s.config.AllowEviction {
+			return fmt.Errorf("Redis has maxmemory-policy %s, which drops tasks silently when memory is short: "+
+				"set it to noeviction (CONFIG SET maxmemory-policy noeviction)", policy)
+		}
+		s.config.Logger.Warn("Redis may evict tasks silently", "maxmemory_policy", policy)
+	}
+	if v["aof_enabled"] == "0" && v["rdb_last_save_time"] != "" {
+		if save, err := s.client.ConfigGet(ctx, "save").Result(); err == nil && save["save"] == "" {
+			s.config.Logger.Warn("Redis has no persistence: a restart of Redis loses all tasks")
+		}
+	}
+	return nil
+}
+
+func parseInfo(info string) map[string]string {
+	v := map[string]string{}
+	for line := range strings.Lines(info) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			v[name] = value
+		}
+	}
+	return v
+}
+
+func version(s string) (major, minor int) {
+	parts := strings.SplitN(s, ".", 3)
+	if len(parts) < 2 {
+		return 0, 0
+	}
+	major, err1 := strconv.Atoi(parts[0])
+	minor, err2 := strconv.Atoi(parts[1])
+	if errors.Join(err1, err2) != nil {
+		return 0, 0
+	}
+	return major, minor
+}
+
+// checkLayout stores the number of partitions under a new prefix, and refuses a prefix that has another number or a
+// newer layout.
+func (s *Store) checkLayout(ctx context.Context) error {
+	key := s.config.Prefix + "layout"
+	want := s.config.Partitions
+	if want == 0 {
+		want = DefaultPartitions
+	}
+	pipe := s.client.Pipeline()
+	pipe.HSetNX(ctx, key, "version", layoutVersion)
+	pipe.HSetNX(ctx, key, "partitions", want)
+	stored := pipe.HGetAll(ctx, key)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return wrap("open", err)
+	}
+	found, err := strconv.Atoi(stored.Val()["version"])
+	if err != nil || found != layoutVersion {
+		return fmt.Errorf("the prefix %q has layout version %q, this binary knows %d: use a binary of that version, or another prefix",
+			s.config.Prefix, stored.Val()["version"], layoutVersion)
+	}
+	n, err := strconv.Atoi(stored.Val()["partitions"])
+	if err != nil || n < 1 || n > maxPartitions || n&(n-1) != 0 {
+		return fmt.Errorf("the key %q is damaged: its partitions are %q", key, stored.Val()["partitions"])
+	}
+	if s.config.Partitions != 0 && s.config.Partitions != n {
+		return fmt.Errorf("the prefix %q was created with %d partitions, not %d: leave Partitions unset, or use another prefix",
+			s.config.Prefix, n, s.config.Partitions)
+	}
+	s.parts = partitionsOf(s.config.Prefix, n)
+	return nil
+}
+
+// probe runs the whole life of two tasks in a partition that nothing else uses, so that a user who lacks a command is
+// refused here and not halfway through a script.
+func (s *Store) probe(ctx context.Context) error {
+	if err := s.life(ctx); err != nil {
+		if redis.HasErrorPrefix(err, "NOPERM") || strings.Contains(err.Error(), "NOPERM") {
+			return fmt.Errorf("the Redis user may not do what duly needs: %w; see docs/guarantees.md for the ACL", err)
+		}
+		return fmt.Errorf("a test run of the scripts failed: %w", err)
+	}
+	return nil
+}
+
+// life is submit, claim, extend, settle, read, list, replay and sweep. It runs on a store of one partition of its own,
+// whose keys it removes.
+func (s *Store) life(ctx context.Context) error {
+	p := *s
+	nonce := newNonce()
+	p.parts = []partition{{base: s.config.Prefix + "{probe." + nonce + "}:"}}
+	p.submits = newCoalescer(p.submitEach)
+	defer func() {
+		names := []string{"agenda", "agents", "tasks", "state", "claims", "leases", "ended", "finished", "counters", "due",
+			"queue:3:a", "history:a", "parked", "parked:probe", "group:a:g"}
+		_ = s.client.Unlink(context.WithoutCancel(ctx), p.parts[0].keys(names)...).Err() //nolint:errcheck // a few idle keys
+	}()
+	task := func(id string) core.Submission {
+		return core.Submission{Agent: "a", ID: id, Kind: "probe", Group: "g", Level: core.LevelLow}
+	}
+	if _, err := p.submitAll(ctx, []core.Submission{task("1"), task("2"), task("3")}, modeAll); err != nil {
+		return err
+	}
+	if _, _, err := p.take(ctx, nil); err != nil { // parks
+		return err
+	}
+	fence, tasks, err := p.take(ctx, []string{"probe"})
+	if err != nil || len(tasks) == 0 {
+		return errors.Join(err, errors.New("nothing was claimed"))
+	}
+	progress := []core.Progress{{Index: 0, Agent: "a", ID: tasks[0].ID, State: []byte("s")}}
+	if _, err := p.Extend(ctx, []core.Extension{{Fence: fence, Lease: sweepEvery, Progress: progress}}); err != nil {
+		return err
+	}
+	verbs := []core.Verb{core.VerbFail, core.VerbComplete, core.VerbAgain}
+	var runs []core.Settlement
+	for i, t := range tasks {
+		runs = append(runs, core.Settlement{Run: t.Run, Verb: verbs[i%len(verbs)], Group: "g", State: []byte("s")})
+	}
+	if _, err := p.Settle(ctx, runs); err != nil {
+		return err
+	}
+	if _, err := p.Read(ctx, core.Query{Agent: "a", Group: "g", Limit: 1}); err != nil {
+		return err
+	}
+	if _, err := p.Control(ctx, []core.Command{{Op: core.OpReplay, Submission: task(tasks[0].ID)}}); err != nil {
+		return err
+	}
+	_, err = p.eval(ctx, "sweep", []call{{script: &p.scripts.sweep, args: []any{"0", 1, 1}}})
+	return err
+}
+
+func (s *Store) take(ctx context.Context, kinds []string) (core.Fence, []core.Claimed, error) {
+	r := core.ClaimRequest{Nonce: newNonce(), Kinds: kinds, Limit: core.MaxClaim, Lease: sweepEvery}
+	replies, err := s.eval(ctx, "claim", []call{{script: &s.scripts.claim, args: claimArgs(&r)}})
+	if err != nil {
+		return 0, nil, err
+	}
+	c, err := parseClaim(0, replies[0])
+	return c.Fence, c.Tasks, err
+}

@@ -1,0 +1,131 @@
+package redisstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"strconv"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// seqLen is the length of the sequence number that submit.lua puts in front of a record.
+const seqLen = 7
+
+// clockUnit is how many numbers the partition's hybrid clock has for a millisecond (layout.lua, ticks).
+const clockUnit = 1024
+
+// record is a task as submit.lua stores it: level, id, kind, body (layout.lua, live).
+func record(level core.Level, id, kind string, body []byte) []byte {
+	b := make([]byte, 0, 4+len(id)+len(kind)+len(body))
+	b = append(b, '0'+byte(level))
+	b = binary.BigEndian.AppendUint16(b, uint16(len(id))) //nolint:gosec // ids are bounded by core
+	b = append(b, id...)
+	b = append(b, byte(len(kind)))
+	b = append(b, kind...)
+	return append(b, body...)
+}
+
+// live is a record with its sequence number, taken apart.
+type live struct {
+	submitted core.Millis
+	level     core.Level
+	id, kind  string
+	body      []byte
+}
+
+var errMalformed = errors.New("a record in Redis is malformed: was it written by something else?")
+
+func parseLive(s string) (live, error) {
+	const head = seqLen + 3
+	if len(s) < head {
+		return live{}, errMalformed
+	}
+	var seq uint64
+	for i := range seqLen {
+		seq = seq<<8 | uint64(s[i])
+	}
+	idEnd := head + int(s[seqLen+1])<<8 + int(s[seqLen+2])
+	if len(s) <= idEnd {
+		return live{}, errMalformed
+	}
+	kindEnd := idEnd + 1 + int(s[idEnd])
+	if len(s) < kindEnd {
+		return live{}, errMalformed
+	}
+	return live{
+		submitted: core.Millis(seq / clockUnit), //nolint:gosec // 56 bits
+		level:     core.Level(s[seqLen] - '0'),
+		id:        s[head:idEnd],
+		kind:      s[idEnd+1 : kindEnd],
+		body:      []byte(s[kindEnd:]),
+	}, nil
+}
+
+// parseState takes the crash counter off a state.
+func parseState(s string) (crashes int, state []byte) {
+	if s == "" {
+		return 0, nil
+	}
+	if len(s) == 1 {
+		return int(s[0]), nil
+	}
+	return int(s[0]), []byte(s[1:])
+}
+
+// storedState is a state as Redis holds it: settling clears the crash counter.
+func storedState(state []byte) []byte {
+	if state == nil {
+		return nil
+	}
+	return append([]byte{0}, state...)
+}
+
+// parseFinished takes a finished record apart: verb, time of the end, what core keeps.
+func parseFinished(s string) (core.Verb, core.Millis, []byte, error) {
+	const head = 14
+	if len(s) < head {
+		return 0, 0, nil, errMalformed
+	}
+	at, err := strconv.ParseInt(s[1:head], 10, 64)
+	if err != nil {
+		return 0, 0, nil, errMalformed
+	}
+	return core.Verb(s[0]), core.Millis(at), []byte(s[head:]), nil
+}
+
+// dueArg is a time as the scripts take it: ms, or minus a delay in ms.
+func dueArg(w core.When) string {
+	if w.At != 0 {
+		return strconv.FormatInt(int64(w.At), 10)
+	}
+	return strconv.FormatInt(-max(w.After.Milliseconds(), 0), 10)
+}
+
+// millis reads a time from a reply: an integer, a decimal string, or an empty string for none.
+func millis(v any) (core.Millis, error) {
+	switch v := v.(type) {
+	case int64:
+		return core.Millis(v), nil
+	case string:
+		if v == "" {
+			return 0, nil
+		}
+		f, err := strconv.ParseFloat(v, 64)
+		if err != nil {
+			return 0, errMalformed
+		}
+		return core.Millis(f), nil
+	default:
+		return 0, errMalformed
+	}
+}
+
+func text(v any) string {
+	s, _ := v.(string) //nolint:errcheck // a nil reply is an empty string
+	return s
+}
+
+func number(v any) int64 {
+	n, _ := v.(int64) //nolint:errcheck // a nil reply is zero
+	return n
+}

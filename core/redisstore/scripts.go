@@ -1,0 +1,184 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // EVALSHA names scripts by SHA-1; nothing is secured by it
+	"embed"
+	"encoding/hex"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+//go:embed scripts/*.lua
+var sources embed.FS
+
+// layoutFile is put in front of every script.
+const layoutFile = "scripts/layout.lua"
+
+// script is one file of scripts/: its text, and the keys that it is given, as its header names them.
+type script struct {
+	name string
+	keys []string
+	text string
+	sha  string
+}
+
+// The scripts, one for each verb.
+type scripts struct {
+	submit, claim, settle, extend, replay, read, list, sweep script
+}
+
+// load reads the scripts; change, if not nil, is applied to each text, which tests use to hold time still.
+func load(change func(text string) string) scripts {
+	get := func(name string, keys ...string) script {
+		text := source(layoutFile) + "\n" + source("scripts/"+name+".lua")
+		if change != nil {
+			text = change(text)
+		}
+		sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
+		return script{name: name, keys: keys, text: text, sha: hex.EncodeToString(sum[:])}
+	}
+	return scripts{
+		submit: get("submit", "agenda", "agents", "tasks", "finished"),
+		claim:  get("claim", "agenda", "agents", "tasks", "state", "claims", "leases", "parked"),
+		settle: get("settle", "agenda", "agents", "tasks", "state", "claims", "leases", "finished"),
+		extend: get("extend", "agenda", "state", "claims", "leases"),
+		replay: get("replay", "agenda", "agents", "finished"),
+		read:   get("read", "agenda", "agents", "state", "finished"),
+		list:   get("list", "agenda", "agents", "claims", "leases", "finished", "parked"),
+		sweep:  get("sweep", "agenda", "finished"),
+	}
+}
+
+func source(file string) string {
+	text, err := sources.ReadFile(file)
+	if err != nil {
+		panic("redisstore: " + file + " is not embedded: " + err.Error())
+	}
+	return string(text)
+}
+
+// call is one run of a script in a partition.
+type call struct {
+	script    *script
+	partition int
+	args      []any
+}
+
+// Attempts at a call whose answer did not arrive, and the first pause between them. Every script can be repeated
+// safely: by task id, nonce or fence.
+const (
+	attempts = 4
+	pause    = 20 * time.Millisecond
+)
+
+// eval runs calls in one round trip and returns their replies in order. It repeats those that failed in a way that
+// may pass, and returns the first error that is left as a *core.StoreError.
+func (s *Store) eval(ctx context.Context, verb string, calls []call) ([][]any, error) {
+	replies := make([][]any, len(calls))
+	todo := make([]int, len(calls))
+	for i := range todo {
+		todo[i] = i
+	}
+	whole := false
+	for attempt := 1; ; attempt++ {
+		failed, unknown, err := s.attempt(ctx, calls, todo, replies, whole)
+		if err == nil {
+			return replies, nil
+		}
+		if unknown && !whole { // a script the server does not have: at once again, with its text
+			whole, todo = true, failed
+			attempt--
+			continue
+		}
+		if attempt == attempts || !passing(err) || !s.wait(ctx, attempt) {
+			return nil, wrap(verb, err)
+		}
+		todo = failed
+	}
+}
+
+// attempt sends the calls in todo, whole or by their hash. It returns those that failed, whether one did because the
+// server does not know its script, and the first error.
+func (s *Store) attempt(ctx context.Context, calls []call, todo []int, replies [][]any, whole bool) ([]int, bool, error) {
+	cmds := make([]*redis.Cmd, len(todo))
+	send := func(c redis.Cmdable) {
+		for k, i := range todo {
+			keys := s.parts[calls[i].partition].keys(calls[i].script.keys)
+			if whole {
+				cmds[k] = c.Eval(ctx, calls[i].script.text, keys, calls[i].args...)
+			} else {
+				cmds[k] = c.EvalSha(ctx, calls[i].script.sha, keys, calls[i].args...)
+			}
+		}
+	}
+	if len(todo) == 1 {
+		send(s.client)
+	} else {
+		pipe := s.client.Pipeline()
+		send(pipe)
+		_, _ = pipe.Exec(ctx) //nolint:errcheck // each command holds its own error
+	}
+	var failed []int
+	var unknown bool
+	var first error
+	for k, i := range todo {
+		reply, err := cmds[k].Slice()
+		if err != nil {
+			failed = append(failed, i)
+			unknown = unknown || redis.HasErrorPrefix(err, "NOSCRIPT")
+			if first == nil {
+				first = err
+			}
+			continue
+		}
+		replies[i] = reply
+	}
+	return failed, unknown, first
+}
+
+// wait pauses before another attempt, longer each time and never in step with others; false if ctx ends first.
+func (s *Store) wait(ctx context.Context, attempt int) bool {
+	d := pause << (attempt - 1)
+	d = d/2 + rand.N(d) //nolint:gosec // jitter, not a secret
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// passing reports whether an error may be gone a moment later.
+func passing(err error) bool {
+	var network net.Error
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redis.ErrClosed) {
+		return false
+	}
+	if errors.Is(err, io.EOF) || errors.As(err, &network) || errors.Is(err, net.ErrClosed) {
+		return true
+	}
+	for _, prefix := range []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS", "UNKILLABLE"} {
+		if redis.HasErrorPrefix(err, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func wrap(verb string, err error) error {
+	if redis.HasErrorPrefix(err, "OOM") || strings.Contains(err.Error(), "OOM command not allowed") {
+		err = core.ErrStoreFull
+	}
+	return &core.StoreError{Verb: verb, Err: err}
+}

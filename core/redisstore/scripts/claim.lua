@@ -1,0 +1,249 @@
+-- claim: take back expired leases, then lease due tasks, one share for each agent in the agenda's order.
+-- KEYS[1] agenda
+-- KEYS[2] agents
+-- KEYS[3] tasks
+-- KEYS[4] state
+-- KEYS[5] claims
+-- KEYS[6] leases
+-- KEYS[7] parked
+-- ARGV[1] nonce, 16 bytes: the same nonce gets the same tasks
+-- ARGV[2] most tasks
+-- ARGV[3] most tasks of one agent, 0: as many as there is room for
+-- ARGV[4] lease, ms
+-- ARGV[5] a task that is overdue by this, ms, counts as level 1
+-- ARGV[6] number of kinds
+-- ARGV[7..] the kinds with a handler: '+' kind, or '-' kind to leave it where it is; then the agents, if not any
+-- returns {now, next due of these agents or '', next end of a lease or '', fence or '', recovered, parked,
+--          for each task: agent, live, due, state or ''}; a repeated claim has '' as the live of a task that has ended
+local limit, per_agent, lease = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local raised = now - tonumber(ARGV[5])
+local nkinds = tonumber(ARGV[6])
+local asked = #ARGV > 6 + nkinds
+local LEVELS = { { 1 }, { 2 }, { 1, 2 }, { 3 }, { 1, 3 }, { 2, 3 }, { 1, 2, 3 } }
+redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
+
+local function answer(fence, recovered, parked, tasks)
+  local next_due, next_lease = look()
+  if parked > 0 then wake(now) end
+  if asked then
+    next_due = nil
+    for _, s in ipairs(redis.call('ZMSCORE', KEYS[1], unpack(ARGV, 7 + nkinds))) do
+      if s and (not next_due or tonumber(s) < tonumber(next_due)) then next_due = s end
+    end
+  end
+  local reply = { now, next_due or '', next_lease or '', fence, recovered, parked }
+  for i, t in ipairs(tasks) do reply[6 + i] = t end
+  return reply
+end
+
+local before = redis.call('HGET', KEYS[5], 'n' .. ARGV[1])
+if before then
+  local found = redis.call('HMGET', KEYS[5], before, before .. 'r')
+  local refs, tasks = found[2] and cmsgpack.unpack(found[2]) or {}, {}
+  for i = 1, #refs / 3 do
+    local agent, id = refs[3 * i - 2], refs[3 * i - 1]
+    local live = byte(found[1], i) == RUNNING and find(agent, redis.call('HGET', KEYS[2], agent), id)
+    tasks[#tasks + 1] = agent
+    tasks[#tasks + 1] = live or ''
+    tasks[#tasks + 1] = refs[3 * i]
+    tasks[#tasks + 1] = redis.call('HGET', KEYS[4], agent .. ':' .. id) or ''
+  end
+  return answer(before, 0, 0, tasks)
+end
+
+-- 1. Work of the dead goes back to its place in the queue, with one more crash.
+local recovered = 0
+for _, fence in ipairs(redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', now, 'LIMIT', 0, 2)) do
+  local found = redis.call('HMGET', KEYS[5], fence, fence .. 'r')
+  local marks, refs = found[1], cmsgpack.unpack(found[2])
+  local after = {}
+  for i = 1, #marks - 16 do
+    local mark = byte(marks, i)
+    if mark == RUNNING then
+      mark = LOST
+      local agent, id = refs[3 * i - 2], refs[3 * i - 1]
+      local live, single = find(agent, redis.call('HGET', KEYS[2], agent), id)
+      if live then
+        local ref = agent .. ':' .. id
+        local state = redis.call('HGET', KEYS[4], ref) or '\0'
+        redis.call('HSET', KEYS[4], ref, string.char(math.min(byte(state) + 1, 255)) .. sub(state, 2))
+        place(agent, single, live, id, refs[3 * i])
+        recovered = recovered + 1
+      end
+    end
+    after[i] = string.char(mark)
+  end
+  close(fence, table.concat(after) .. sub(marks, -16))
+end
+count('running', -recovered)
+count('recovered', recovered)
+
+-- 2. Parked tasks whose kind has a handler here go back too.
+local kinds = {}
+for i = 7, 6 + nkinds do kinds[sub(ARGV[i], 2)] = byte(ARGV[i]) == 43 end
+if redis.call('EXISTS', KEYS[7]) == 1 and limit > 0 then
+  for kind, take in pairs(kinds) do
+    if take and redis.call('HEXISTS', KEYS[7], kind) == 1 then
+      local key = base .. 'parked:' .. kind
+      local entries = redis.call('ZRANGE', key, 0, limit - 1, 'WITHSCORES')
+      for i = 1, #entries, 2 do
+        local agent, id = string.match(entries[i], '^([^:]*):(.*)$')
+        local live, single = find(agent, redis.call('HGET', KEYS[2], agent), id)
+        if live then place(agent, single, live, id, entries[i + 1]) end
+        redis.call('ZREM', key, entries[i])
+      end
+      if redis.call('HINCRBY', KEYS[7], kind, -#entries / 2) <= 0 then redis.call('HDEL', KEYS[7], kind) end
+    end
+  end
+end
+placed()
+if limit == 0 then return answer('', recovered, 0, {}) end
+
+-- 3. The agents to visit, those that have waited longest first.
+local agents, scores = {}, {}
+if asked then
+  local due = {}
+  for i, s in ipairs(redis.call('ZMSCORE', KEYS[1], unpack(ARGV, 7 + nkinds))) do
+    if s and tonumber(s) <= now then due[#due + 1] = { ARGV[6 + nkinds + i], tonumber(s) } end
+  end
+  table.sort(due, function(a, b) return a[2] < b[2] or (a[2] == b[2] and a[1] < b[1]) end)
+  for i = 1, math.min(#due, limit) do agents[i], scores[i] = due[i][1], due[i][2] end
+else
+  local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, limit)
+  for i = 1, #due, 2 do agents[(i + 1) / 2], scores[(i + 1) / 2] = due[i], due[i + 1] end
+end
+if #agents == 0 then return answer('', recovered, 0, {}) end
+
+local tasks, refs, state_refs, leave, parked = {}, {}, {}, {}, 0
+local function took(agent, live, id, due)
+  tasks[#tasks + 1], tasks[#tasks + 2] = agent, live
+  tasks[#tasks + 1] = due
+  tasks[#tasks + 1] = ''
+  refs[#refs + 1], refs[#refs + 2] = agent, id
+  refs[#refs + 1] = tonumber(due)
+  state_refs[#state_refs + 1] = agent .. ':' .. id
+end
+
+local function park(agent, kind, id, due)
+  redis.call('ZADD', base .. 'parked:' .. kind, due, agent .. ':' .. id)
+  redis.call('HINCRBY', KEYS[7], kind, 1)
+  parked = parked + 1
+end
+
+-- 4. An agent with one task gives it; those with more are visited round by round while there is room.
+local many, room = {}, limit
+for i, value in ipairs(redis.call('HMGET', KEYS[2], unpack(agents))) do
+  local agent = agents[i]
+  if not value then
+    leave[#leave + 1] = agent
+  elseif byte(value) == 77 then
+    many[#many + 1] = { name = agent, levels = LEVELS[tonumber(sub(value, 2, 2))], got = 0 }
+  else
+    local live = sub(value, 2)
+    local id, kind = parse(live)
+    local take = kinds[kind]
+    if take then
+      took(agent, live, id, scores[i])
+      room = room - 1
+      leave[#leave + 1] = agent
+    elseif take == nil then
+      park(agent, kind, id, scores[i])
+      leave[#leave + 1] = agent
+    end
+  end
+end
+
+-- due_entries are the first `want` due entries of an agent, in the order in which they are to run.
+local function due_entries(agent, want)
+  local found = {}
+  for _, level in ipairs(agent.levels) do
+    local key = base .. 'queue:' .. level .. ':' .. agent.name
+    local entries = redis.call('ZRANGEBYSCORE', key, '-inf', now, 'WITHSCORES', 'LIMIT', 0, want)
+    for i = 1, #entries, 2 do
+      local due = tonumber(entries[i + 1])
+      found[#found + 1] = { agent = agent, key = key, member = entries[i], due = due, level = due <= raised and 1 or level }
+    end
+  end
+  if #agent.levels > 1 then
+    table.sort(found, function(a, b)
+      if a.level ~= b.level then return a.level < b.level end
+      if a.due ~= b.due then return a.due < b.due end
+      return a.member < b.member
+    end)
+  end
+  return found
+end
+
+-- visit looks at the chosen entries: they are taken, parked, or left where they are.
+local function visit(chosen, chosen_refs)
+  local gone = {}
+  for i, live in ipairs(redis.call('HMGET', KEYS[3], unpack(chosen_refs))) do
+    local e, id, kind, take = chosen[i], nil, nil, nil
+    if live then
+      id, kind = parse(live)
+      take = kinds[kind]
+    end
+    if take then
+      took(e.agent.name, live, id, e.due)
+      room = room - 1
+      e.agent.got = e.agent.got + 1
+    elseif take == nil and live then
+      park(e.agent.name, kind, id, e.due)
+    end
+    if take == false then
+      e.agent.more = false
+    else
+      gone[e.key] = gone[e.key] or {}
+      table.insert(gone[e.key], e.member)
+    end
+  end
+  for key, members in pairs(gone) do redis.call('ZREM', key, unpack(members)) end
+end
+
+local visiting = many
+while room > 0 and #visiting > 0 do
+  local share = math.max(1, math.floor(room / #visiting))
+  local chosen, chosen_refs, again = {}, {}, {}
+  for _, agent in ipairs(visiting) do
+    local want = math.min(share, room - #chosen)
+    if per_agent > 0 then want = math.min(want, per_agent - agent.got) end
+    local found = want > 0 and due_entries(agent, want) or {}
+    for i = 1, math.min(want, #found) do
+      chosen[#chosen + 1] = found[i]
+      chosen_refs[#chosen_refs + 1] = agent.name .. ':' .. sub(found[i].member, 8)
+    end
+    agent.more = want > 0 and #found >= want
+  end
+  if #chosen == 0 then break end
+  visit(chosen, chosen_refs)
+  for _, agent in ipairs(visiting) do
+    if agent.more then again[#again + 1] = agent end
+  end
+  visiting = again
+end
+for _, agent in ipairs(many) do
+  local first
+  for _, level in ipairs(agent.levels) do
+    local s = tonumber(redis.call('ZRANGE', base .. 'queue:' .. level .. ':' .. agent.name, 0, 0, 'WITHSCORES')[2])
+    if s and (not first or s < first) then first = s end
+  end
+  if first then
+    agenda_adds[#agenda_adds + 1] = math.max(first, now)
+    agenda_adds[#agenda_adds + 1] = agent.name
+  else
+    leave[#leave + 1] = agent.name
+  end
+end
+
+-- 5. The agenda and the lease.
+if #leave > 0 then redis.call('ZREM', KEYS[1], unpack(leave)) end
+if #agenda_adds > 0 then redis.call('ZADD', KEYS[1], unpack(agenda_adds)) end
+if #refs == 0 then return answer('', recovered, parked, {}) end
+if redis.call('EXISTS', KEYS[4]) == 1 then
+  for i, s in ipairs(redis.call('HMGET', KEYS[4], unpack(state_refs))) do tasks[4 * i] = s or '' end
+end
+local fence = string.format('%.0f', ticks(1))
+redis.call('HSET', KEYS[5], fence, string.rep('0', #state_refs) .. ARGV[1], fence .. 'r', cmsgpack.pack(refs), 'n' .. ARGV[1], fence)
+redis.call('ZADD', KEYS[6], now + lease, fence)
+count('running', #state_refs)
+return answer(fence, recovered, parked, tasks)

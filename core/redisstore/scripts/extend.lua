@@ -1,0 +1,30 @@
+-- extend: move the ends of leases that are still held, and keep the progress of their runs.
+-- KEYS[1] agenda
+-- KEYS[2] state
+-- KEYS[3] claims
+-- KEYS[4] leases
+-- ARGV[1] number of fences
+-- ARGV[2..] fence and lease, ms, for each; then four for each run with progress: fence, index in its claim,
+--           agent:id, state
+-- returns {now, for each fence: 1 or 0 (lost)}
+local n = tonumber(ARGV[1])
+local reply, adds = { now }, {}
+redis.call('ZREM', KEYS[4], '') -- the first write must be one that is allowed when memory is full
+for i = 1, n do
+  local fence = ARGV[2 * i]
+  local held = redis.call('ZSCORE', KEYS[4], fence)
+  reply[i + 1] = held and 1 or 0
+  if held then
+    adds[#adds + 1] = now + tonumber(ARGV[2 * i + 1])
+    adds[#adds + 1] = fence
+  end
+end
+if #adds > 0 then redis.call('ZADD', KEYS[4], 'XX', unpack(adds)) end
+for i = 2 * n + 2, #ARGV, 4 do
+  local marks = redis.call('HGET', KEYS[3], ARGV[i])
+  local index = tonumber(ARGV[i + 1]) + 1
+  if marks and index <= #marks - 16 and byte(marks, index) == RUNNING then
+    redis.call('HSET', KEYS[2], ARGV[i + 2], ARGV[i + 3])
+  end
+end
+return reply

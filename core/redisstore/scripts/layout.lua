@@ -1,0 +1,176 @@
+-- layout: how one partition is laid out. It is put in front of every script, so that each part is spelt once.
+--
+--   agents    HASH agent -> 'S' live      an agent with one live task holds it here, whole
+--                        -> 'M' mask n    an agent with n live tasks: mask has a bit for each level in use
+--   tasks     HASH agent:id -> live       the live tasks of 'M' agents
+--   queue:L:A ZSET seq id, by due time    the waiting tasks of 'M' agent A at level L
+--   agenda    ZSET agent                  when an agent is next looked at: its earliest due time, or the time of the
+--                                         last visit if it had more due then (round-robin)
+--   live = seq(7) level(1) #id(2) id #kind(1) kind body; seq orders ties and holds the time of submit
+--   state     HASH agent:id -> crashes(1) opaque
+--   claims    HASH fence -> a mark for each task, then the nonce(16); fence 'r' -> agent, id, due of each task
+--                  'n' nonce -> fence
+--   leases    ZSET fence, by the end of its lease
+--   ended     LIST of the fences that ended last: their marks answer a settle that is sent twice
+--   finished  HASH agent -> #id(2) id record, or '*': the records are in history:A (HASH id -> record)
+--             record = status(1) finished ms(13) opaque
+--   parked    HASH kind -> n; parked:K ZSET agent:id, by due time
+--   group:A:G HASH of counts; counters HASH
+--   due       STRING ms of the earliest entry of agenda and leases, then '|' kind for each parked kind: a cheap look
+local base = string.sub(KEYS[1], 1, -7)
+local now = redis.call('TIME')
+now = now[1] * 1000 + math.floor(now[2] / 1000)
+local sub, byte = string.sub, string.byte
+local RUNNING, SETTLED, LOST = 48, 49, 50
+local ENDED_KEPT = 1000
+
+-- ticks takes n numbers of the partition's hybrid clock: they only grow, and n // 1024 is the time in ms.
+local function ticks(n)
+  local last = tonumber(redis.call('HGET', base .. 'counters', 'clock')) or 0
+  local first = math.max(last + 1, now * 1024)
+  redis.call('HSET', base .. 'counters', 'clock', string.format('%.0f', first + n - 1))
+  return first
+end
+
+local function parse(live)
+  local n = byte(live, 9) * 256 + byte(live, 10)
+  local k = byte(live, 11 + n)
+  return sub(live, 11, 10 + n), sub(live, 12 + n, 11 + n + k)
+end
+
+local function inline(id, record)
+  return string.char(math.floor(#id / 256), #id % 256) .. id .. record
+end
+
+local function outline(value)
+  local n = byte(value, 1) * 256 + byte(value, 2)
+  return sub(value, 3, 2 + n), sub(value, 3 + n)
+end
+
+-- find returns the live task, and whether its agent holds it inline; agent is the agent's value in agents.
+local function find(agent, value, id)
+  if not value then return nil end
+  if byte(value) == 83 then
+    local live = sub(value, 2)
+    if parse(live) == id then return live, true end
+    return nil
+  end
+  return redis.call('HGET', base .. 'tasks', agent .. ':' .. id), false
+end
+
+-- What is to be stored is gathered first, so that each key is written once; placed writes it.
+local agenda_adds, queue_adds, task_adds = {}, {}, {}
+local function queue(agent, live, id, due)
+  local key = base .. 'queue:' .. sub(live, 8, 8) .. ':' .. agent
+  local q = queue_adds[key]
+  if not q then
+    q = {}
+    queue_adds[key] = q
+  end
+  q[#q + 1] = due
+  q[#q + 1] = sub(live, 1, 7) .. id
+end
+
+-- place puts a task among the waiting ones.
+local function place(agent, single, live, id, due)
+  agenda_adds[#agenda_adds + 1] = due
+  agenda_adds[#agenda_adds + 1] = agent
+  if not single then queue(agent, live, id, due) end
+end
+
+local function placed()
+  if #task_adds > 0 then redis.call('HSET', base .. 'tasks', unpack(task_adds)) end
+  if #agenda_adds > 0 then redis.call('ZADD', base .. 'agenda', 'LT', unpack(agenda_adds)) end
+  for key, q in pairs(queue_adds) do redis.call('ZADD', key, unpack(q)) end
+  agenda_adds, queue_adds, task_adds = {}, {}, {}
+end
+
+-- hold stores a task of an agent that has several.
+local function hold(agent, live, id)
+  task_adds[#task_adds + 1] = agent .. ':' .. id
+  task_adds[#task_adds + 1] = live
+end
+
+-- spread makes an agent with its only task inline one that has queues; due is that task's, if it was placed just now.
+local function spread(agent, live, due)
+  local id = parse(live)
+  hold(agent, live, id)
+  due = due or redis.call('ZSCORE', base .. 'agenda', agent)
+  if due then queue(agent, live, id, due) end
+  return 'M' .. 2 ^ (tonumber(sub(live, 8, 8)) - 1) .. 1
+end
+
+-- grown is the value of an 'M' agent with one more task, at a level.
+local function grown(value, level)
+  local mask, bit = tonumber(sub(value, 2, 2)), 2 ^ (level - 1)
+  if math.floor(mask / bit) % 2 == 0 then mask = mask + bit end
+  return 'M' .. mask .. (tonumber(sub(value, 3)) + 1)
+end
+
+-- wake tells whoever sleeps that the partition has work at a time.
+local function wake(due)
+  redis.call('PUBLISH', string.match(base, '^(.-){') .. 'wake', base .. string.format(' %.0f', due))
+end
+
+-- announce keeps `due` no later than what was placed and wakes whoever sleeps past it.
+local function announce(due)
+  local ms, kinds = string.match(redis.call('GET', base .. 'due') or '', '^(%d*)(.*)$')
+  if ms ~= '' and tonumber(ms) <= due then return end
+  redis.call('SET', base .. 'due', string.format('%.0f', due) .. kinds)
+  wake(due)
+end
+
+-- look sets `due` to what the agenda, the leases and the parked kinds say, and returns the heads of the first two.
+local function look()
+  local function head(name) return redis.call('ZRANGE', base .. name, 0, 0, 'WITHSCORES')[2] end
+  local task, lease = head('agenda'), head('leases')
+  local due = math.min(tonumber(task) or math.huge, tonumber(lease) or math.huge)
+  local hint = due < math.huge and string.format('%.0f', due) or ''
+  if redis.call('EXISTS', base .. 'parked') == 1 then
+    hint = hint .. '|' .. table.concat(redis.call('HKEYS', base .. 'parked'), '|')
+  end
+  if hint ~= '' then redis.call('SET', base .. 'due', hint) else redis.call('DEL', base .. 'due') end
+  return task, lease
+end
+
+local function count(field, n)
+  if n ~= 0 then redis.call('HINCRBY', base .. 'counters', field, n) end
+end
+
+-- close ends a claim of which nothing runs any more.
+local function close(fence, marks)
+  redis.call('HSET', base .. 'claims', fence, marks)
+  redis.call('HDEL', base .. 'claims', fence .. 'r')
+  redis.call('ZREM', base .. 'leases', fence)
+  if redis.call('LPUSH', base .. 'ended', fence) > ENDED_KEPT then
+    local old = redis.call('RPOP', base .. 'ended')
+    local nonce = sub(redis.call('HGET', base .. 'claims', old), -16)
+    redis.call('HDEL', base .. 'claims', old, 'n' .. nonce)
+  end
+end
+
+-- trim drops the records of a history that are too old, then the oldest of those that are too many; those that
+-- failed are counted apart, so that a busy agent does not push its dead letters out. It returns how many were dropped
+-- for want of room.
+local function trim(key, most, oldest)
+  local kept = { [true] = {}, [false] = {} }
+  local drop, dropped = {}, 0
+  local all = redis.call('HGETALL', key)
+  for i = 1, #all, 2 do
+    local at = tonumber(sub(all[i + 1], 2, 14))
+    if at <= oldest then
+      drop[#drop + 1] = all[i]
+    else
+      table.insert(kept[byte(all[i + 1]) == 102], { at, all[i] })
+    end
+  end
+  for _, records in pairs(kept) do
+    table.sort(records, function(a, b) return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2]) end)
+    for i = 1, #records - most do
+      drop[#drop + 1] = records[i][2]
+      dropped = dropped + 1
+    end
+  end
+  for i = 1, #drop, 1000 do redis.call('HDEL', key, unpack(drop, i, math.min(i + 999, #drop))) end
+  return dropped
+end

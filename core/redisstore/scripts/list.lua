@@ -1,0 +1,69 @@
+-- list: the ids of one agent's tasks, and the counts of one of its groups.
+-- KEYS[1] agenda
+-- KEYS[2] agents
+-- KEYS[3] claims
+-- KEYS[4] leases
+-- KEYS[5] finished
+-- KEYS[6] parked
+-- ARGV[1] agent
+-- ARGV[2] retention of finished records, ms
+-- ARGV[3] group key or ''
+-- returns {now, {live, completed, failed, cancelled} of the group, ids and their places in turn}; places as in read,
+--          but c, f and x for finished ones
+local agent, oldest = ARGV[1], now - tonumber(ARGV[2])
+local reply = { now, { 0, 0, 0, 0 } }
+local function add(id, place)
+  reply[#reply + 1] = id
+  reply[#reply + 1] = place
+end
+
+if ARGV[3] ~= '' then
+  for i, c in ipairs(redis.call('HMGET', base .. 'group:' .. ARGV[3], 'live', 'completed', 'failed', 'cancelled')) do
+    reply[2][i] = tonumber(c or 0)
+  end
+end
+
+local value = redis.call('HGET', KEYS[2], agent)
+if value and byte(value) == 83 then
+  local id, kind = parse(sub(value, 2))
+  if redis.call('ZSCORE', KEYS[1], agent) then
+    add(id, 'w')
+  elseif redis.call('ZSCORE', base .. 'parked:' .. kind, agent .. ':' .. id) then
+    add(id, 'p')
+  else
+    add(id, 'r')
+  end
+elseif value then
+  for level = 1, 3 do
+    for _, member in ipairs(redis.call('ZRANGE', base .. 'queue:' .. level .. ':' .. agent, 0, -1)) do
+      add(sub(member, 8), 'w')
+    end
+  end
+  for _, fence in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do
+    local found = redis.call('HMGET', KEYS[3], fence, fence .. 'r')
+    local refs = cmsgpack.unpack(found[2])
+    for i = 1, #refs / 3 do
+      if refs[3 * i - 2] == agent and byte(found[1], i) == RUNNING then add(refs[3 * i - 1], 'r') end
+    end
+  end
+  for _, kind in ipairs(redis.call('HKEYS', KEYS[6])) do
+    local cursor = '0'
+    repeat
+      local page = redis.call('ZSCAN', base .. 'parked:' .. kind, cursor, 'MATCH', agent .. ':*', 'COUNT', 1000)
+      cursor = page[1]
+      for i = 1, #page[2], 2 do add(string.match(page[2][i], '^[^:]*:(.*)$'), 'p') end
+    until cursor == '0'
+  end
+end
+
+local done = redis.call('HGET', KEYS[5], agent)
+local records = {}
+if done == '*' then
+  records = redis.call('HGETALL', base .. 'history:' .. agent)
+elseif done then
+  records[1], records[2] = outline(done)
+end
+for i = 1, #records, 2 do
+  if tonumber(sub(records[i + 1], 2, 14)) > oldest then add(records[i], sub(records[i + 1], 1, 1)) end
+end
+return reply

@@ -1,0 +1,49 @@
+-- replay: put dead tasks back in the queue, as new.
+-- KEYS[1] agenda
+-- KEYS[2] agents
+-- KEYS[3] finished
+-- ARGV four for each task: agent, id, record, group key or ''
+-- returns {now, for each task: its due time, or 0 when no dead task has that id}
+local reply, replayed = { now }, 0
+for i = 1, #ARGV, 4 do
+  local agent, id, group = ARGV[i], ARGV[i + 1], ARGV[i + 3]
+  local done, record = redis.call('HGET', KEYS[3], agent), nil
+  if done == '*' then
+    record = redis.call('HGET', base .. 'history:' .. agent, id)
+  elseif done then
+    local other, r = outline(done)
+    record = other == id and r
+  end
+  local value = redis.call('HGET', KEYS[2], agent)
+  if record and byte(record) == 102 and not find(agent, value, id) then
+    local live = struct.pack('>I7', ticks(1)) .. ARGV[i + 2]
+    if not value then
+      value = 'S' .. live
+      place(agent, true, live, id, now)
+    else
+      if byte(value) == 83 then value = spread(agent, sub(value, 2)) end
+      value = grown(value, tonumber(sub(live, 8, 8)))
+      hold(agent, live, id)
+      place(agent, false, live, id, now)
+    end
+    redis.call('HSET', KEYS[2], agent, value)
+    placed()
+    if done == '*' then redis.call('HDEL', base .. 'history:' .. agent, id) else redis.call('HDEL', KEYS[3], agent) end
+    if group ~= '' then
+      local key = base .. 'group:' .. group
+      redis.call('HINCRBY', key, 'live', 1)
+      redis.call('HINCRBY', key, 'failed', -1)
+      redis.call('PERSIST', key)
+    end
+    replayed = replayed + 1
+    reply[#reply + 1] = now
+  else
+    reply[#reply + 1] = 0
+  end
+end
+if replayed > 0 then
+  count('live', replayed)
+  count('replayed', replayed)
+  announce(now)
+end
+return reply

@@ -1,0 +1,175 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Defaults of Config.
+const (
+	DefaultPartitions  = 8
+	DefaultRetention   = 7 * 24 * time.Hour
+	DefaultKept        = 200
+	DefaultMaxTasks    = 10_000
+	maxPartitions      = 1024
+	shortestRetention  = time.Minute
+	defaultDialTimeout = 5 * time.Second
+)
+
+// Config says which Redis a store uses and how. The zero value of each field but URL and Options is a good default.
+type Config struct {
+	// URL of the Redis: redis://, rediss:// (TLS) or unix://. It may hold a user and a password.
+	URL string
+	// Options are used instead of URL when set: for Cluster (several Addrs) and Sentinel (MasterName). The fields that
+	// the store depends on are overwritten: MaxRetries and ContextTimeoutEnabled.
+	Options *redis.UniversalOptions
+	// Prefix of every key, DefaultPrefix if empty. Stores with different prefixes do not see each other.
+	Prefix string
+	// Partitions, a power of two: DefaultPartitions when the prefix is new, otherwise what it was created with. Open
+	// refuses another number.
+	Partitions int
+	// Retention is how long finished tasks are remembered, at least a minute: DefaultRetention if zero.
+	Retention time.Duration
+	// Kept is the most finished tasks that an agent's history is cut back to, those that failed counted apart from the
+	// others: DefaultKept if zero. It is cut when it has twice as many.
+	Kept int
+	// MaxTasks is the most live tasks of one agent: DefaultMaxTasks if zero.
+	MaxTasks int
+	// AllowEviction lets the store use a Redis that may evict keys to make room. Tasks can then vanish silently.
+	AllowEviction bool
+	// Logger gets warnings about the Redis. Nothing is logged if nil.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Prefix == "" {
+		c.Prefix = DefaultPrefix
+	}
+	if c.Retention == 0 {
+		c.Retention = DefaultRetention
+	}
+	if c.Kept == 0 {
+		c.Kept = DefaultKept
+	}
+	if c.MaxTasks == 0 {
+		c.MaxTasks = DefaultMaxTasks
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.URL == "" && c.Options == nil:
+		return errors.New("URL is required: for instance redis://127.0.0.1:6379/0")
+	case strings.ContainsAny(c.Prefix, "{} \t\r\n"):
+		return fmt.Errorf("Prefix %q must have no braces or white space", c.Prefix)
+	case c.Partitions < 0 || c.Partitions > maxPartitions || c.Partitions&(c.Partitions-1) != 0:
+		return fmt.Errorf("Partitions must be a power of two up to %d, not %d", maxPartitions, c.Partitions)
+	case c.Retention < shortestRetention:
+		return fmt.Errorf("Retention must be at least %s, not %s", shortestRetention, c.Retention)
+	case c.Kept < 1:
+		return fmt.Errorf("Kept must be at least 1, not %d", c.Kept)
+	case c.MaxTasks < 1:
+		return fmt.Errorf("MaxTasks must be at least 1, not %d", c.MaxTasks)
+	}
+	return nil
+}
+
+func (c Config) options() (*redis.UniversalOptions, error) {
+	var o redis.UniversalOptions
+	if c.Options != nil {
+		o = *c.Options
+	} else {
+		parsed, err := redis.ParseURL(c.URL)
+		if err != nil {
+			return nil, fmt.Errorf("URL: %s", strings.TrimPrefix(redact(err.Error(), c.URL), "redis: "))
+		}
+		o = redis.UniversalOptions{
+			Addrs: []string{parsed.Addr}, DB: parsed.DB, Username: parsed.Username, Password: parsed.Password,
+			TLSConfig: parsed.TLSConfig, PoolSize: parsed.PoolSize, ClientName: parsed.ClientName,
+			DialTimeout: parsed.DialTimeout, ReadTimeout: parsed.ReadTimeout, WriteTimeout: parsed.WriteTimeout,
+		}
+	}
+	if o.DialTimeout == 0 {
+		o.DialTimeout = defaultDialTimeout
+	}
+	o.MaxRetries = -1             // a script that ran and whose answer was lost must be repeated by us, with its nonce
+	o.ContextTimeoutEnabled = true // a call ends when its context does
+	o.DisableIdentity = true
+	return &o, nil
+}
+
+// redact keeps a password that is part of a URL out of an error's text.
+func redact(text, url string) string {
+	text = strings.ReplaceAll(text, url, "the URL")
+	if at := strings.LastIndexByte(url, '@'); at >= 0 {
+		if colon := strings.LastIndexByte(url[:at], ':'); colon >= 0 && colon+1 < at {
+			text = strings.ReplaceAll(text, url[colon+1:at], "***")
+		}
+	}
+	return text
+}
+
+// Store is a [core.Store] on Redis. It is safe for concurrent use. Close it when done.
+type Store struct {
+	config  Config
+	client  redis.UniversalClient
+	scripts scripts
+	parts   []partition
+	shared  bool // all partitions are on one server, so that one command can read keys of several
+
+	submits *coalescer[core.Submission, submitted]
+	swept   []atomic.Pointer[sweep]
+}
+
+var (
+	_ core.Store = (*Store)(nil)
+	_ core.Waker = (*Store)(nil)
+)
+
+// Open connects to Redis and checks that it can be relied on: that it is new enough, runs the scripts under the given
+// user, evicts nothing, and has the partitions that the prefix was created with. The context bounds the checks only.
+func Open(ctx context.Context, config Config) (*Store, error) {
+	return open(ctx, config, nil)
+}
+
+func open(ctx context.Context, config Config, change func(string) string) (*Store, error) {
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
+		return nil, fmt.Errorf("redisstore: %w", err)
+	}
+	options, err := config.options()
+	if err != nil {
+		return nil, fmt.Errorf("redisstore: %w", err)
+	}
+	s := &Store{config: config, client: redis.NewUniversalClient(options), scripts: load(change)}
+	_, cluster := s.client.(*redis.ClusterClient)
+	s.shared = !cluster
+	if err := s.preflight(ctx); err != nil {
+		_ = s.client.Close() //nolint:errcheck // the first error is the one to report
+		return nil, err
+	}
+	s.swept = make([]atomic.Pointer[sweep], len(s.parts))
+	s.submits = newCoalescer(s.submitEach)
+	return s, nil
+}
+
+// Close closes the connections. Calls under way fail.
+func (s *Store) Close() error { return s.client.Close() }
+
+// Partitions is the number of partitions under the prefix.
+func (s *Store) Partitions() int { return len(s.parts) }
+
+func (s *Store) partitionOf(agent string) int { return core.PartitionOf(agent, len(s.parts)) }

@@ -1,0 +1,47 @@
+package redisstore
+
+import (
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// sweepEvery is how often a process sweeps a partition at most. A sweep looks at about a hundred agents.
+const sweepEvery = 10 * time.Second
+
+// sweep is how far this process has come in a partition. Two processes that sweep the same partition do no harm.
+type sweep struct {
+	cursor string
+	next   time.Time
+}
+
+// sweep adds to claims that are sent anyway a step through the finished records of the first partition whose turn it
+// is, so that what is too old goes without a goroutine or a call of its own.
+func (s *Store) sweep(calls []call, requests []core.ClaimRequest) []call {
+	now := time.Now() //nolint:forbidigo // only paces this process; what is too old is decided by the script
+	for i := range requests {
+		p := requests[i].Partition
+		last := s.swept[p].Load()
+		if last != nil && now.Before(last.next) {
+			continue
+		}
+		next := sweep{cursor: "0", next: now.Add(sweepEvery)}
+		if last != nil {
+			next.cursor = last.cursor
+		}
+		if s.swept[p].CompareAndSwap(last, &next) {
+			return append(calls, call{script: &s.scripts.sweep, partition: p,
+				args: []any{next.cursor, s.config.Retention.Milliseconds(), s.config.Kept}})
+		}
+	}
+	return calls
+}
+
+// sweptTo keeps the cursors that the sweeps returned.
+func (s *Store) sweptTo(calls []call, replies [][]any) {
+	for i, c := range calls {
+		if last := s.swept[c.partition].Load(); last != nil && len(replies[i]) == 1 {
+			s.swept[c.partition].CompareAndSwap(last, &sweep{cursor: text(replies[i][0]), next: last.next})
+		}
+	}
+}

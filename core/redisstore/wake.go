@@ -1,0 +1,50 @@
+package redisstore
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Wakeups subscribes to what the scripts announce; see [core.Waker].
+func (s *Store) Wakeups(ctx context.Context) (<-chan core.Wakeup, error) {
+	sub := s.client.Subscribe(ctx, s.config.Prefix+"wake")
+	if _, err := sub.Receive(ctx); err != nil {
+		_ = sub.Close() //nolint:errcheck // the first error is the one to report
+		return nil, wrap("wakeups", err)
+	}
+	byBase := make(map[string]int, len(s.parts))
+	for i, p := range s.parts {
+		byBase[p.base] = i
+	}
+	out := make(chan core.Wakeup)
+	go func() {
+		defer close(out)
+		defer func() { _ = sub.Close() }() //nolint:errcheck // nothing is left to be done
+		messages := sub.Channel()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case m, ok := <-messages:
+				if !ok {
+					return
+				}
+				base, ms, _ := strings.Cut(m.Payload, " ")
+				due, err := strconv.ParseInt(ms, 10, 64)
+				p, known := byBase[base]
+				if err != nil || !known {
+					continue
+				}
+				select {
+				case out <- core.Wakeup{Partition: p, Due: core.Millis(due)}:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+	}()
+	return out, nil
+}

@@ -1,0 +1,117 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Report says what a pull did.
+type Report struct {
+	Agents    int // that had a tick
+	Ran       int // runs that were started
+	Completed int // runs that succeeded
+	Failed    int // tasks that are dead, or occurrences of recurring tasks that failed
+	Retried   int // runs that failed and are repeated
+	Released  int // given back, uncharged: not started, or ended by the budget
+	Skipped   int // occurrences that were skipped
+	Parked    int // found due, without a handler here
+	Lost      int // runs that lost their lease; somebody else runs the task
+	Cancelled int // tasks that their handler cancelled
+	Snoozed   int // runs that put their task off, by Snooze or Yield
+	Recovered int // tasks whose earlier run died and that this pull put back
+	// NextDueAt is when something within the scope is due next, by the store's clock; zero: nothing is scheduled. A host
+	// can book one wake-up for it.
+	NextDueAt time.Time
+	// More says that due work is left: the budget was spent first.
+	More     bool
+	Duration time.Duration
+}
+
+// RunsError says that handlers failed. All healthy work was done.
+type RunsError struct {
+	Failures []RunFailure // the first few
+	Count    int
+}
+
+// RunFailure is one failed run.
+type RunFailure struct {
+	Agent, ID, Kind string
+	Err             error
+}
+
+// Error names the first failures.
+func (e *RunsError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d run(s) failed", e.Count)
+	for i, f := range e.Failures {
+		sep := "; "
+		if i == 0 {
+			sep = ": "
+		}
+		fmt.Fprintf(&b, "%s%s of agent %q (%s): %s", sep, f.ID, f.Agent, f.Kind, clip(f.Err.Error()))
+	}
+	if e.Count > len(e.Failures) {
+		fmt.Fprintf(&b, "; and %d more", e.Count-len(e.Failures))
+	}
+	return b.String()
+}
+
+// Unwrap are the errors of the failures that are named.
+func (e *RunsError) Unwrap() []error {
+	errs := make([]error, len(e.Failures))
+	for i := range e.Failures {
+		errs[i] = e.Failures[i].Err
+	}
+	return errs
+}
+
+// mostFailures is how many failures a RunsError names.
+const mostFailures = 5
+
+// tally gathers a report from many goroutines.
+type tally struct {
+	mu     sync.Mutex
+	report Report
+	agents map[string]struct{}
+	failed RunsError
+	next   map[int]Millis // by partition: when something is due next, as far as is known
+}
+
+func (t *tally) add(change func(r *Report)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	change(&t.report)
+}
+
+func (t *tally) failure(f RunFailure) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.failed.Count++
+	if len(t.failed.Failures) < mostFailures {
+		t.failed.Failures = append(t.failed.Failures, f)
+	}
+}
+
+// due notes that a task of a partition is due at a time.
+func (t *tally) due(partition int, at Millis) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.next[partition] = earlier(t.next[partition], at)
+}
+
+// forget drops what is known of due times, to be asked anew.
+func (t *tally) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.next)
+}
+
+// clip bounds an error's text to what is stored and logged, at a rune's edge.
+func clip(s string) string {
+	if len(s) <= maxErrorLen {
+		return strings.ToValidUTF8(s, "\uFFFD")
+	}
+	return strings.ToValidUTF8(s[:maxErrorLen-3], "") + "..."
+}

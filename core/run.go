@@ -1,0 +1,242 @@
+package core
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// run is one attempt at a claimed task.
+type run struct {
+	pull    *pull
+	claimed *Claimed
+	body    body
+	info    RunInfo
+
+	mu    sync.Mutex
+	state state
+	dirty bool // progress that no heartbeat has sent yet
+	ended bool // its outcome is decided; whatever comes later is refused
+}
+
+// prepare decodes a task. If it cannot run at all it is settled here, its slot is given back, and the run is nil.
+func (p *pull) prepare(c *Claimed) (*run, *handler) {
+	r := &run{pull: p, claimed: c}
+	p.s.mu.RLock()
+	h := p.s.handlers[c.Kind]
+	p.s.mu.RUnlock()
+	var err, fault error
+	if r.body, err = decodeBody(c.Body); err != nil {
+		fault = &fatalError{reason: "malformed", err: fmt.Errorf("decode task: %w", err)}
+	} else if r.state, err = decodeState(c.State); err != nil {
+		fault = &fatalError{reason: "malformed", err: fmt.Errorf("decode state: %w", err)}
+	} else if c.Crashes >= p.s.config.MaxCrashes {
+		fault = &fatalError{reason: "crashed", err: ErrCrashed}
+	}
+	r.describe()
+	p.s.emit(r.event(EventDequeue))
+	switch {
+	case fault != nil:
+		p.open.Add(1)
+		r.conclude(fault, 0, false)
+	case h == nil || p.claiming.Err() != nil:
+		p.open.Add(1)
+		p.settler.add(r, release(c), verdict{released: true})
+	default:
+		return r, h
+	}
+	p.s.slots.give(1)
+	return nil, nil
+}
+
+func (r *run) describe() {
+	c, b := r.claimed, &r.body
+	r.info = RunInfo{
+		Agent: c.Agent, ID: c.ID, Kind: c.Kind, Group: b.Group, Level: c.Level, Attempt: r.state.Attempt + 1,
+		Due: c.Due, Submitted: c.Submitted, Claimed: r.pull.s.storeNow(), Fence: c.Fence, TraceID: b.TraceID,
+		Traceparent: b.Traceparent, SessionID: b.SessionID, UserID: b.UserID, MemCubeID: b.MemCubeID,
+		UserName: b.UserName, Info: b.Info, Tags: b.Tags, Crashes: c.Crashes, run: r,
+	}
+}
+
+func (r *run) event(t EventType) Event {
+	return Event{
+		Type: t, Agent: r.info.Agent, ID: r.info.ID, Kind: r.info.Kind, Group: r.info.Group, TraceID: r.info.TraceID,
+		Attempt: r.info.Attempt, Due: r.info.Due, Wait: r.info.Claimed.Sub(r.info.Due),
+	}
+}
+
+// patience is how long a handler may ignore that its context is cancelled before it is given up.
+const patience = 5 * time.Second
+
+// start runs tasks, in one call of their handler, in a goroutine of their own.
+func (p *pull) start(h *handler, runs []*run) {
+	ctx, cancel := context.WithCancelCause(p.running)
+	for _, r := range runs {
+		p.heart.watch(r, cancel)
+		p.s.emit(r.event(EventStart))
+	}
+	p.tally.add(func(rep *Report) { rep.Ran += len(runs) })
+	clock := p.s.config.Clock
+	timeout := p.timeout(runs)
+	stop := func() bool { return true }
+	if timeout > 0 {
+		stop = clock.AfterFunc(timeout, func() { cancel(ErrTimeout) })
+	}
+	begun := clock.Now()
+	stopGivingUp := context.AfterFunc(ctx, func() { p.giveUp(ctx, h, runs, begun) })
+	go func() {
+		outcomes := make([]error, len(runs))
+		returned := false
+		defer func() {
+			if v := recover(); v != nil {
+				fill(outcomes, &PanicError{Value: fmt.Sprint(v), Stack: string(debug.Stack())})
+			} else if !returned {
+				fill(outcomes, errGoexit)
+			}
+			took := clock.Now().Sub(begun)
+			cause := context.Cause(ctx)
+			stopGivingUp()
+			stop()
+			p.s.learn(h.kind, took)
+			for i, r := range runs {
+				r.conclude(because(outcomes[i], cause), took, true)
+			}
+			cancel(nil)
+			p.s.slots.give(len(runs))
+		}()
+		outcomes = h.call(ctx, runs)
+		returned = true
+	}()
+}
+
+func fill(outcomes []error, err error) {
+	for i := range outcomes {
+		outcomes[i] = err
+	}
+}
+
+// because joins a handler's plain error with the reason why its context was done. What a handler says on purpose, and
+// success, stand as they are.
+func because(err, cause error) error {
+	if err == nil || cause == nil || deliberate(err) {
+		return err
+	}
+	return errors.Join(cause, err)
+}
+
+func deliberate(err error) bool {
+	return errors.As(err, new(*cancelError)) || errors.As(err, new(*snoozeError)) || errors.As(err, new(*nextInError)) ||
+		errors.As(err, new(*yieldError)) || errors.As(err, new(*retryAfterError)) || errors.As(err, new(*fatalError))
+}
+
+// timeout of runs that share a call: the longest of theirs; zero for none.
+func (p *pull) timeout(runs []*run) time.Duration {
+	var longest time.Duration
+	for _, r := range runs {
+		t := r.body.Timeout
+		if t == 0 {
+			t = p.s.kind(r.claimed.Kind).Timeout
+		}
+		if t == 0 {
+			return 0
+		}
+		longest = max(longest, t)
+	}
+	return longest
+}
+
+// giveUp ends runs whose handler does not return although its context is done. The handler keeps its slots until it
+// returns; what it returns then is refused.
+func (p *pull) giveUp(ctx context.Context, h *handler, runs []*run, begun time.Time) {
+	wait := patience
+	cause := context.Cause(ctx)
+	if errors.Is(cause, ErrStopping) {
+		wait = min(wait, p.s.config.Margin/2)
+	}
+	p.s.config.Clock.AfterFunc(wait, func() {
+		took := p.s.config.Clock.Now().Sub(begun)
+		for _, r := range runs {
+			if r.conclude(errors.Join(cause, errors.New("the handler ignores its context")), took, true) {
+				p.s.emit(r.event(EventStuck))
+				p.s.config.Logger.WarnContext(ctx, "a handler ignores its cancelled context and is given up",
+					"agent", r.info.Agent, "task", r.info.ID, "kind", h.kind)
+			}
+		}
+	})
+}
+
+// learn remembers the longest run of a kind.
+func (s *Scheduler) learn(kind string, took time.Duration) {
+	s.mu.RLock()
+	known := s.longest[kind]
+	s.mu.RUnlock()
+	if took <= known {
+		return
+	}
+	s.mu.Lock()
+	s.longest[kind] = max(s.longest[kind], took)
+	s.mu.Unlock()
+}
+
+// conclude decides what becomes of the run and hands it to be settled. Only the first outcome counts; false for a later
+// one.
+func (r *run) conclude(err error, took time.Duration, ran bool) bool {
+	r.mu.Lock()
+	if r.ended {
+		r.mu.Unlock()
+		return false
+	}
+	r.ended = true
+	r.mu.Unlock()
+	p := r.pull
+	if errors.Is(err, ErrLeaseLost) {
+		p.tally.add(func(rep *Report) { rep.Lost++ })
+		e := r.event(EventLost)
+		e.Duration = took
+		p.s.emit(e)
+		p.open.Done()
+		return true
+	}
+	v := r.decide(err, took, ran)
+	p.settler.add(r, v.settlement, v)
+	return true
+}
+
+func (r *run) json(what string, v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	if most := r.pull.s.config.MaxResult; len(data) > most {
+		return nil, invalid(what, "is %d bytes long: the limit is %d", len(data), most)
+	}
+	return data, nil
+}
+
+func (r *run) setResult(data []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state.Result = data
+}
+
+func (r *run) setProgress(data []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state.Progress, r.dirty = data, true
+}
+
+// progress is the run's state with progress that has not been sent; nil if there is none.
+func (r *run) progress() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.dirty || r.ended {
+		return nil
+	}
+	r.dirty = false
+	return r.state.encode()
+}

@@ -1,0 +1,34 @@
+package schedule
+
+import "time"
+
+// Bounds of an interval.
+const (
+	// MinInterval is the shortest interval of a recurring task.
+	MinInterval = time.Second
+	// MaxStretch is how far failures stretch an interval that is not longer by itself.
+	MaxStretch = 5 * time.Minute
+)
+
+// Stretch is an interval after a number of failures in a row: interval*2^failures, at most the longer of interval and
+// MaxStretch. Zero failures leave it as it is.
+func Stretch(interval time.Duration, failures int) time.Duration {
+	most := max(interval, MaxStretch)
+	for range failures {
+		if interval >= most/2 {
+			return most
+		}
+		interval *= 2
+	}
+	return interval
+}
+
+// Slot is the first of the fixed times nominal + k*interval, k >= 1, that is after now: no drift, and slots that were
+// missed are passed over. All in milliseconds.
+func Slot(nominal, now int64, interval time.Duration) int64 {
+	step := interval.Milliseconds()
+	if now < nominal {
+		return nominal + step
+	}
+	return nominal + ((now-nominal)/step+1)*step
+}

@@ -1,0 +1,284 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Scheduler submits tasks and runs those that are due. It is safe for concurrent use. It has no goroutines of its own:
+// they live as long as a call to RunDueTasks, RunDue or RunTick, except for handlers that ignore their context.
+type Scheduler struct {
+	store  Store
+	config Config
+	slots  slots
+	offset atomic.Int64 // the store's clock minus ours, ms, as of the last answer
+
+	mu       sync.RWMutex
+	handlers map[string]*handler
+	kinds    []string
+	longest  map[string]time.Duration // of a run, by kind
+}
+
+// New makes a scheduler on a store. It fails if a field of config makes no sense, naming it.
+func New(store Store, config Config) (*Scheduler, error) {
+	if store == nil {
+		return nil, errors.New("duly: a store is required")
+	}
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
+		return nil, fmt.Errorf("duly: %w", err)
+	}
+	return &Scheduler{
+		store: store, config: config, slots: newSlots(config.Concurrency),
+		handlers: map[string]*handler{}, longest: map[string]time.Duration{},
+	}, nil
+}
+
+// MaxSubmit is the most tasks that one Submit takes.
+const MaxSubmit = 1000
+
+// Submit stores tasks, all or none of them, and returns what became of each, in order. Once it has returned nil no
+// crash of any process loses a task. After an error that is not about the input (see [CodeOf]) the outcome is unknown;
+// submitting again is safe if the tasks have ids, as a task whose id is known is left as it is (Created is false).
+func (s *Scheduler) Submit(ctx context.Context, tasks ...NewTask) ([]Submitted, error) {
+	if len(tasks) == 0 {
+		return nil, nil
+	}
+	if len(tasks) > MaxSubmit {
+		return nil, invalid("tasks", "are %d: the limit is %d a call", len(tasks), MaxSubmit)
+	}
+	subs := make([]Submission, len(tasks))
+	for i := range tasks {
+		var err error
+		if subs[i], err = tasks[i].prepare(s.config.MaxPayload); err != nil {
+			if len(tasks) > 1 {
+				var inv *InvalidError
+				if errors.As(err, &inv) {
+					err = invalid(fmt.Sprintf("tasks[%d].%s", i, inv.Field), "%s", inv.Reason)
+				}
+			}
+			return nil, err
+		}
+	}
+	if err := distinct(subs); err != nil {
+		return nil, err
+	}
+	placed, err := s.store.Submit(ctx, subs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Submitted, len(subs))
+	for i, p := range placed {
+		out[i] = Submitted{
+			Agent: subs[i].Agent, ID: subs[i].ID, Kind: subs[i].Kind, Status: StatusWaiting, Due: p.Due, Created: p.Created,
+		}
+		if p.Created {
+			s.emit(Event{Type: EventEnqueue, Agent: subs[i].Agent, ID: subs[i].ID, Kind: subs[i].Kind,
+				Group: subs[i].Group, TraceID: tasks[i].TraceID, Due: p.Due})
+		}
+	}
+	return out, s.describeExisting(ctx, out)
+}
+
+// Submitted is what became of a submitted task.
+type Submitted struct {
+	Agent, ID, Kind string
+	Status          Status
+	Due             Millis
+	Created         bool // false: the task was there before and was left as it is
+}
+
+// distinct refuses two tasks with the same name in one call: which one is meant would be a guess.
+func distinct(subs []Submission) error {
+	if len(subs) == 1 {
+		return nil
+	}
+	seen := make(map[[2]string]int, len(subs))
+	for i := range subs {
+		name := [2]string{subs[i].Agent, subs[i].ID}
+		if first, ok := seen[name]; ok {
+			return invalid(fmt.Sprintf("tasks[%d].id", i), "is the same as that of tasks[%d]", first)
+		}
+		seen[name] = i
+	}
+	return nil
+}
+
+// describeExisting fills in the status of tasks that were there before. A task whose record has just gone stays as it
+// is.
+func (s *Scheduler) describeExisting(ctx context.Context, out []Submitted) error {
+	ids := map[string][]string{}
+	for i := range out {
+		if !out[i].Created {
+			ids[out[i].Agent] = append(ids[out[i].Agent], out[i].ID)
+		}
+	}
+	for agent, want := range ids {
+		page, err := s.store.Read(ctx, Query{Agent: agent, IDs: want})
+		if err != nil {
+			return err
+		}
+		found := map[string]*Stored{}
+		for i := range page.Tasks {
+			found[page.Tasks[i].ID] = &page.Tasks[i]
+		}
+		for i := range out {
+			if t := found[out[i].ID]; out[i].Agent == agent && !out[i].Created && t != nil && t.Status != "" {
+				out[i].Status, out[i].Due = t.Status, t.Due
+			}
+		}
+	}
+	return nil
+}
+
+// Scope says whose due tasks a pull runs, and how much of them.
+type Scope struct {
+	Agents      []string      // these agents; nil for all
+	Partitions  []int         // with Agents nil: only agents of these partitions; nil for all
+	MaxTasks    int           // most tasks to run; zero for no limit
+	MaxDuration time.Duration // after which nothing more is claimed; zero for no limit
+	PerAgent    int           // most tasks of one agent in one claim; zero for no limit
+	Grace       time.Duration // how long running handlers may go on once the context is cancelled
+	// Idle, if set, is called once when nothing more is due for now, while handlers may still run: with the time when
+	// something is due next, or the zero time.
+	Idle func(next time.Time)
+}
+
+// RunDueTasks runs what is due for the given agents: one batched fetch, then one tick for each agent. It is RunDue with
+// these agents; without agents it does nothing and calls no store.
+func (s *Scheduler) RunDueTasks(ctx context.Context, agents []string) (Report, error) {
+	if len(agents) == 0 {
+		return Report{}, nil
+	}
+	return s.RunDue(ctx, Scope{Agents: agents})
+}
+
+// RunDue runs what is due within a scope. It claims tasks, runs and settles them until nothing is due, the scope's
+// budget is spent, or the context's deadline minus Config.Margin is reached; then it waits for the handlers under way.
+// When the context is done nothing more is claimed, handlers are cancelled after the scope's grace, and what has not
+// ended is given back uncharged. On return nothing is left under lease, unless the store cannot be reached.
+//
+// The error is a *[RunsError] when handlers failed, although all healthy work was done and the report is whole; any
+// other error says why the pull ended early.
+func (s *Scheduler) RunDue(ctx context.Context, scope Scope) (Report, error) {
+	if err := s.check(scope); err != nil {
+		return Report{}, err
+	}
+	if scope.Agents != nil && len(scope.Agents) == 0 {
+		return Report{}, nil
+	}
+	p := newPull(ctx, s, scope)
+	defer p.close()
+	return p.run()
+}
+
+// MaxAgents is the most agents that one scope names.
+const MaxAgents = 1000
+
+func (s *Scheduler) check(scope Scope) error {
+	if len(scope.Agents) > MaxAgents {
+		return invalid("agent_ids", "are %d: the limit is %d a call", len(scope.Agents), MaxAgents)
+	}
+	for i, agent := range scope.Agents {
+		if err := validID(fmt.Sprintf("agent_ids[%d]", i), agent); err != nil {
+			return err
+		}
+	}
+	for _, p := range scope.Partitions {
+		if p < 0 || p >= s.store.Partitions() {
+			return invalid("partitions", "must be between 0 and %d, not %d", s.store.Partitions()-1, p)
+		}
+	}
+	switch {
+	case scope.MaxTasks < 0:
+		return invalid("max", "must not be negative, not %d", scope.MaxTasks)
+	case scope.MaxDuration < 0:
+		return invalid("timeout_ms", "must not be negative, not %s", scope.MaxDuration)
+	case scope.PerAgent < 0:
+		return invalid("per_agent", "must not be negative, not %d", scope.PerAgent)
+	}
+	return nil
+}
+
+// RunTick runs tasks of one agent that were claimed elsewhere with [Store.Claim], in the order given, and settles them.
+// It never fetches. It refuses, without running anything, tasks of another agent.
+func (s *Scheduler) RunTick(ctx context.Context, agent string, claimed []Claimed) (Report, error) {
+	for i := range claimed {
+		if claimed[i].Agent != agent {
+			return Report{}, invalid(fmt.Sprintf("claimed[%d].agent_id", i), "is %q, not %q", claimed[i].Agent, agent)
+		}
+	}
+	if len(claimed) == 0 {
+		return Report{}, nil
+	}
+	p := newPull(ctx, s, Scope{Agents: []string{agent}})
+	defer p.close()
+	return p.runTick(agent, claimed)
+}
+
+// NextDue is when work of any agent is due next, by a cheap look; the zero time if nothing is scheduled. A time that has
+// passed means that something is due.
+func (s *Scheduler) NextDue(ctx context.Context) (time.Time, error) {
+	requests := make([]ClaimRequest, s.store.Partitions())
+	kinds := s.handled()
+	for i := range requests {
+		requests[i] = ClaimRequest{Partition: i, Kinds: kinds}
+	}
+	claims, err := s.store.Claim(ctx, requests)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var next Millis
+	for i := range claims {
+		s.observe(claims[i].Now)
+		next = earlier(next, earlier(claims[i].NextDue, claims[i].NextLease))
+	}
+	return next.Time(), nil
+}
+
+// Until is how long it is until t, a time of the store's clock as Report.NextDueAt is, judged by the last answer of the
+// store. Hosts sleep by it, so that their own clock does not matter.
+func (s *Scheduler) Until(t time.Time) time.Duration { return t.Sub(s.storeNow().Time()) }
+
+// handled are the kinds that have a handler here, sorted.
+func (s *Scheduler) handled() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	kinds := append([]string(nil), s.kinds...)
+	sort.Strings(kinds)
+	return kinds
+}
+
+// kind are the settings of a kind.
+func (s *Scheduler) kind(name string) KindConfig { return s.config.Kinds[name].or(s.config.Default) }
+
+// observe learns the store's clock from an answer.
+func (s *Scheduler) observe(now Millis) {
+	if now != 0 {
+		s.offset.Store(int64(now) - s.config.Clock.Now().UnixMilli())
+	}
+}
+
+// storeNow is the store's clock, as of the last answer.
+func (s *Scheduler) storeNow() Millis {
+	return Millis(s.config.Clock.Now().UnixMilli() + s.offset.Load())
+}
+
+func (s *Scheduler) emit(e Event) {
+	if s.config.OnEvent != nil {
+		e.Time = s.storeNow()
+		s.config.OnEvent(e)
+	}
+}
+
+func earlier(a, b Millis) Millis {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}

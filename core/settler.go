@@ -1,0 +1,154 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// settler stores the outcomes of a pull's runs. Whatever was added while one batch is under way goes with the next:
+// batches grow with the load, and nobody waits for a timer.
+type settler struct {
+	pull    *pull
+	mu      sync.Mutex
+	waiting []settling
+	working bool
+}
+
+type settling struct {
+	run        *run
+	settlement Settlement
+	verdict    verdict
+}
+
+// largestSettle is the most outcomes that are stored together.
+const largestSettle = 800
+
+// add hands over an outcome. The run stays open until it is stored.
+func (t *settler) add(r *run, s Settlement, v verdict) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting = append(t.waiting, settling{run: r, settlement: s, verdict: v})
+	if !t.working {
+		t.working = true
+		go t.work()
+	}
+}
+
+func (t *settler) work() {
+	for {
+		runtime.Gosched() // handlers that are about to end come along
+		t.mu.Lock()
+		n := min(len(t.waiting), largestSettle)
+		batch := t.waiting[:n:n]
+		t.waiting = t.waiting[n:]
+		if n == 0 {
+			t.working = false
+			t.mu.Unlock()
+			return
+		}
+		t.mu.Unlock()
+		t.store(batch)
+	}
+}
+
+// Pauses between attempts to store outcomes while the store does not answer.
+const (
+	firstSettlePause = 50 * time.Millisecond
+	lastSettlePause  = 2 * time.Second
+)
+
+// store settles a batch. It tries again until it is stored, or until the leases are over and others run the tasks.
+func (t *settler) store(batch []settling) {
+	p := t.pull
+	runs := make([]Settlement, len(batch))
+	for i := range batch {
+		runs[i] = batch[i].settlement
+	}
+	ctx := context.WithoutCancel(p.ctx)
+	for pause := firstSettlePause; ; pause = min(2*pause, lastSettlePause) {
+		limited, cancel := context.WithTimeout(ctx, p.heart.untilOver(runs))
+		results, err := p.s.store.Settle(limited, runs)
+		over := limited.Err() != nil
+		if err == nil {
+			cancel()
+			for i := range batch {
+				t.stored(&batch[i], results[i])
+			}
+			return
+		}
+		if !over {
+			t.wait(limited, pause)
+			over = limited.Err() != nil
+		}
+		cancel()
+		if over {
+			p.s.config.Logger.ErrorContext(ctx, "outcomes could not be stored before their leases ended: the tasks run again",
+				"runs", len(runs), "err", err)
+			for i := range batch {
+				t.stored(&batch[i], Settled{Err: errors.Join(ErrLeaseLost, err)})
+			}
+			return
+		}
+	}
+}
+
+func (t *settler) wait(ctx context.Context, d time.Duration) {
+	done := make(chan struct{})
+	stop := t.pull.s.config.Clock.AfterFunc(d, func() { close(done) })
+	defer stop()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// stored counts an outcome and closes its run.
+func (t *settler) stored(b *settling, result Settled) {
+	p, v := t.pull, &b.verdict
+	defer p.open.Done()
+	p.heart.release(b.run.claimed)
+	e := b.run.event(EventFinish)
+	e.Duration, e.Outcome, e.Status, e.Next = v.took, v.outcome, v.status, result.Due
+	if v.err != nil {
+		e.Error = clip(v.err.Error())
+	}
+	switch {
+	case result.Err != nil:
+		e.Type = EventLost
+		p.tally.add(func(r *Report) { r.Lost++ })
+	case v.released:
+		e.Type = EventRelease
+		p.tally.add(func(r *Report) { r.Released++ })
+		p.tally.due(b.run.claimed.Partition, result.Due)
+	default:
+		p.tally.count(v)
+		if result.Due != 0 {
+			p.tally.due(b.run.claimed.Partition, result.Due)
+		}
+		if v.err != nil {
+			c := b.run.claimed
+			p.tally.failure(RunFailure{Agent: c.Agent, ID: c.ID, Kind: c.Kind, Err: v.err})
+		}
+	}
+	p.s.emit(e)
+}
+
+func (t *tally) count(v *verdict) {
+	t.add(func(r *Report) {
+		switch {
+		case v.retried:
+			r.Retried++
+		case v.err != nil:
+			r.Failed++
+		case v.outcome == OutcomeSuccess:
+			r.Completed++
+		case v.outcome == OutcomeCancelled:
+			r.Cancelled++
+		default:
+			r.Snoozed++
+		}
+	})
+}

@@ -1,0 +1,57 @@
+package core
+
+import (
+	"context"
+	"sync"
+)
+
+// slots is a semaphore that hands out several places at once: as many as are free, but at least one.
+type slots struct {
+	mu    *sync.Mutex
+	free  *int
+	freed chan struct{} // has a token when somebody may look again
+}
+
+func newSlots(n int) slots {
+	return slots{mu: new(sync.Mutex), free: &n, freed: make(chan struct{}, 1)}
+}
+
+// take takes between 1 and most places, waiting for the first one until ctx is done; 0 then.
+func (s slots) take(ctx context.Context, most int) int {
+	for {
+		s.mu.Lock()
+		n := min(most, *s.free)
+		*s.free -= n
+		left := *s.free
+		s.mu.Unlock()
+		if n > 0 {
+			if left > 0 {
+				s.signal() // somebody else may be waiting too
+			}
+			return n
+		}
+		select {
+		case <-s.freed:
+		case <-ctx.Done():
+			return 0
+		}
+	}
+}
+
+// give gives places back.
+func (s slots) give(n int) {
+	if n == 0 {
+		return
+	}
+	s.mu.Lock()
+	*s.free += n
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s slots) signal() {
+	select {
+	case s.freed <- struct{}{}:
+	default:
+	}
+}

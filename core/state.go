@@ -1,0 +1,237 @@
+package core
+
+import "time"
+
+// Outcome is how a run ended.
+type Outcome string
+
+// The outcomes.
+const (
+	OutcomeSuccess   Outcome = "success"
+	OutcomeFailed    Outcome = "failed"
+	OutcomeCancelled Outcome = "cancelled"
+	OutcomeSnoozed   Outcome = "snoozed"
+	OutcomeYielded   Outcome = "yielded"
+	OutcomeCrashed   Outcome = "crashed" // its lease ran out
+)
+
+// keptRuns is how many of a task's last runs are kept; a task that has just one run keeps it too.
+const keptRuns = 20
+
+// TaskRun is one ended run of a task.
+type TaskRun struct {
+	Started  Millis
+	Duration time.Duration
+	Attempt  int
+	Outcome  Outcome
+	Error    string
+}
+
+// state is the part of a task that its runs change, as it is stored: written by settle under the run's fence, so no
+// two writers meet.
+type state struct {
+	Attempt    int           // attempts at this occurrence that were charged
+	Nominal    Millis        // when this occurrence was first due, if a retry moved it
+	Interval   time.Duration // set by NextIn, in place of the task's own
+	Failures   int           // failed occurrences in a row
+	RunCount   int64
+	SkipCount  int64
+	ErrorCount int64
+	Checkpoint []byte
+	Progress   []byte
+	Result     []byte
+	Runs       []TaskRun // oldest first
+}
+
+// The fields of a stored state, and of a stored run. Numbers are never used again.
+const (
+	stateAttempt = iota + 1
+	stateNominal
+	stateInterval
+	stateFailures
+	stateRunCount
+	stateSkipCount
+	stateErrorCount
+	stateCheckpoint
+	stateProgress
+	stateResult
+	stateRun
+)
+
+const (
+	runStarted = iota + 1
+	runDuration
+	runAttempt
+	runOutcome
+	runError
+)
+
+// The order of the stored outcomes. Entries are only ever added.
+var outcomes = []Outcome{OutcomeSuccess, OutcomeFailed, OutcomeCancelled, OutcomeSnoozed, OutcomeYielded, OutcomeCrashed}
+
+func (s *state) encode() []byte {
+	w := make(wire, 0, 64)
+	w.int(stateAttempt, int64(s.Attempt))
+	w.int(stateNominal, int64(s.Nominal))
+	w.int(stateInterval, s.Interval.Milliseconds())
+	w.int(stateFailures, int64(s.Failures))
+	w.int(stateRunCount, s.RunCount)
+	w.int(stateSkipCount, s.SkipCount)
+	w.int(stateErrorCount, s.ErrorCount)
+	w.bytes(stateCheckpoint, s.Checkpoint)
+	w.bytes(stateProgress, s.Progress)
+	w.bytes(stateResult, s.Result)
+	for i := range s.Runs {
+		w.bytes(stateRun, s.Runs[i].encode())
+	}
+	return w
+}
+
+func decodeState(data []byte) (state, error) {
+	var s state
+	var bad error
+	err := readWire(data, func(field uint64, v int64, b []byte) {
+		switch field {
+		case stateAttempt:
+			s.Attempt = int(v)
+		case stateNominal:
+			s.Nominal = Millis(v)
+		case stateInterval:
+			s.Interval = time.Duration(v) * time.Millisecond
+		case stateFailures:
+			s.Failures = int(v)
+		case stateRunCount:
+			s.RunCount = v
+		case stateSkipCount:
+			s.SkipCount = v
+		case stateErrorCount:
+			s.ErrorCount = v
+		case stateCheckpoint:
+			s.Checkpoint = b
+		case stateProgress:
+			s.Progress = b
+		case stateResult:
+			s.Result = b
+		case stateRun:
+			r, err := decodeRun(b)
+			if err != nil {
+				bad = err
+			}
+			s.Runs = append(s.Runs, r)
+		}
+	})
+	if err == nil {
+		err = bad
+	}
+	return s, err
+}
+
+func (r *TaskRun) encode() []byte {
+	w := make(wire, 0, 24)
+	w.int(runStarted, int64(r.Started))
+	w.int(runDuration, r.Duration.Milliseconds())
+	w.int(runAttempt, int64(r.Attempt))
+	for i, o := range outcomes {
+		if o == r.Outcome {
+			w.int(runOutcome, int64(i))
+		}
+	}
+	w.str(runError, r.Error)
+	return w
+}
+
+func decodeRun(data []byte) (TaskRun, error) {
+	r := TaskRun{Outcome: outcomes[0]}
+	err := readWire(data, func(field uint64, v int64, b []byte) {
+		switch field {
+		case runStarted:
+			r.Started = Millis(v)
+		case runDuration:
+			r.Duration = time.Duration(v) * time.Millisecond
+		case runAttempt:
+			r.Attempt = int(v)
+		case runOutcome:
+			if v > 0 && int(v) < len(outcomes) {
+				r.Outcome = outcomes[v]
+			}
+		case runError:
+			r.Error = string(b)
+		}
+	})
+	return r, err
+}
+
+// add appends a run, and drops the oldest when there are more than are kept.
+func (s *state) add(r TaskRun) {
+	s.Runs = append(s.Runs, r)
+	if len(s.Runs) > keptRuns {
+		s.Runs = s.Runs[len(s.Runs)-keptRuns:]
+	}
+}
+
+// record is what is kept of a finished task.
+type record struct {
+	Kind      string
+	Level     Level
+	Submitted Millis
+	Due       Millis
+	Reason    string // why it failed or was cancelled, if not by its handler's error
+	Group     string
+	Body      []byte // kept when it failed, so that it can be replayed
+	State     []byte
+}
+
+// The fields of a stored record. Numbers are never used again. A record of a task that needed one good run, the
+// common case, holds that run in place of a state.
+const (
+	recordKind = iota + 1
+	recordLevel
+	recordSubmitted
+	recordDue
+	recordReason
+	recordGroup
+	recordBody
+	recordState
+)
+
+func (r *record) encode() []byte {
+	w := make(wire, 0, 64+len(r.Body)+len(r.State))
+	w.str(recordKind, r.Kind)
+	if r.Level != LevelLow {
+		w.int(recordLevel, int64(r.Level))
+	}
+	w.int(recordSubmitted, int64(r.Submitted))
+	w.int(recordDue, int64(r.Due-r.Submitted))
+	w.str(recordReason, r.Reason)
+	w.str(recordGroup, r.Group)
+	w.bytes(recordBody, r.Body)
+	w.bytes(recordState, r.State)
+	return w
+}
+
+func decodeRecord(data []byte) (record, error) {
+	r := record{Level: LevelLow}
+	var wait Millis
+	err := readWire(data, func(field uint64, v int64, b []byte) {
+		switch field {
+		case recordKind:
+			r.Kind = string(b)
+		case recordLevel:
+			r.Level = Level(v)
+		case recordSubmitted:
+			r.Submitted = Millis(v)
+		case recordDue:
+			wait = Millis(v)
+		case recordReason:
+			r.Reason = string(b)
+		case recordGroup:
+			r.Group = string(b)
+		case recordBody:
+			r.Body = b
+		case recordState:
+			r.State = b
+		}
+	})
+	r.Due = r.Submitted + wait
+	return r, err
+}

@@ -1,0 +1,195 @@
+package core
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/schedule"
+)
+
+// From says what the interval of a recurring task is counted from.
+type From string
+
+// The origins of an interval.
+const (
+	FromCompletion From = "completion" // the end of the run: the task never overlaps itself and drifts
+	FromStart      From = "start"      // the nominal time of the run: fixed slots without drift
+)
+
+// NewTask is a task to be submitted. Agent and Kind are required. At most one of At, Delay and Every says when it is
+// due; with none of them it is due at once. Delay may also put off the first run of an Every.
+type NewTask struct {
+	Agent string // owner; any valid UTF-8 of 1 to 256 bytes without control characters
+	ID    string // unique for its agent; made up if empty
+	Kind  string // names the handler
+	// Payload is what the handler gets, as JSON. A json.RawMessage or []byte is JSON already.
+	Payload any
+
+	At    time.Time     // due once, at this time, never before
+	Delay time.Duration // due once, this long after the submit
+	Every time.Duration // recurs with this interval, at least a second
+	From  From          // what Every is counted from; FromCompletion if empty
+
+	Level Level  // 1 (first) to 3; LevelLow if zero
+	Group string // ties several tasks of the agent together for one status
+
+	MaxAttempts int           // of one occurrence; if zero, the kind's: by default 5, or 1 for a recurring task
+	Backoff     time.Duration // the base of the pauses between attempts; if zero, the kind's
+	Timeout     time.Duration // of one run; if zero, the kind's
+	Lease       time.Duration // how long a run may go without a sign of life; if zero, the kind's
+
+	TraceID, Traceparent, SessionID   string
+	UserID, MemCubeID, UserName       string
+	Info                              json.RawMessage // any JSON object of the submitter's
+	Tags                              []string
+}
+
+// Bounds of a task, besides those of ids.
+const (
+	DefaultMaxPayload = 256 << 10
+	DefaultMaxResult  = 64 << 10
+	maxErrorLen       = 1 << 10
+	maxTags           = 32
+	maxAttempts       = 1000
+	maxDelay          = 10 * 365 * 24 * time.Hour
+	minLease          = 100 * time.Millisecond
+	maxLease          = time.Hour
+)
+
+// prepare checks a task and turns it into what a store gets. The checks need no store.
+func (t *NewTask) prepare(maxPayload int) (Submission, error) {
+	sub := Submission{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Group: t.Group, Level: t.Level}
+	if sub.ID == "" {
+		sub.ID = newID()
+	}
+	if sub.Level == 0 {
+		sub.Level = LevelLow
+	}
+	payload, err := t.payload(maxPayload)
+	if err != nil {
+		return sub, err
+	}
+	if err := t.check(sub.ID); err != nil {
+		return sub, err
+	}
+	if t.At.IsZero() {
+		sub.Due.After = t.Delay
+	} else {
+		sub.Due.At = max(MillisOf(t.At), 1)
+	}
+	b := body{
+		Payload: payload, Every: t.Every, From: t.From, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff,
+		Timeout: t.Timeout, Lease: t.Lease, Group: t.Group, TraceID: t.TraceID, Traceparent: t.Traceparent,
+		SessionID: t.SessionID, UserID: t.UserID, MemCubeID: t.MemCubeID, UserName: t.UserName, Info: t.Info, Tags: t.Tags,
+	}
+	sub.Body = b.encode()
+	return sub, nil
+}
+
+func (t *NewTask) payload(most int) ([]byte, error) {
+	var data []byte
+	switch p := t.Payload.(type) {
+	case nil:
+		return nil, nil
+	case json.RawMessage:
+		data = p
+	case []byte:
+		data = p
+	default:
+		var err error
+		if data, err = json.Marshal(p); err != nil {
+			return nil, invalid("payload", "cannot be turned into JSON: %v", err)
+		}
+	}
+	if len(data) > most {
+		return nil, invalid("payload", "is %d bytes long: the limit is %d", len(data), most)
+	}
+	if !json.Valid(data) {
+		return nil, invalid("payload", "is not valid JSON")
+	}
+	return data, nil
+}
+
+func (t *NewTask) check(id string) error {
+	if err := validID("agent_id", t.Agent); err != nil {
+		return err
+	}
+	if err := validID("id", id); err != nil {
+		return err
+	}
+	if err := validKind("kind", t.Kind); err != nil {
+		return err
+	}
+	if err := validText("group", t.Group, MaxIDLen); err != nil {
+		return err
+	}
+	if t.Level < 0 || t.Level > LevelLow {
+		return invalid("level", "must be 1, 2 or 3, not %d", t.Level)
+	}
+	if err := t.checkSchedule(); err != nil {
+		return err
+	}
+	if err := t.checkLimits(); err != nil {
+		return err
+	}
+	return t.checkTexts()
+}
+
+func (t *NewTask) checkSchedule() error {
+	switch {
+	case !t.At.IsZero() && (t.Delay != 0 || t.Every != 0):
+		return invalid("at", "excludes delay and every")
+	case !t.At.IsZero() && t.At.Year() > 9999:
+		return invalid("at", "is too far away: the year %d", t.At.Year())
+	case t.Delay < 0 || t.Delay > maxDelay:
+		return invalid("delay", "must be between 0 and %s, not %s", maxDelay, t.Delay)
+	case t.Every != 0 && (t.Every < schedule.MinInterval || t.Every > maxDelay):
+		return invalid("every", "must be between %s and %s, not %s", schedule.MinInterval, maxDelay, t.Every)
+	case t.From != "" && t.Every == 0:
+		return invalid("from", "needs every")
+	case t.From != "" && t.From != FromCompletion && t.From != FromStart:
+		return invalid("from", "must be %q or %q, not %q", FromCompletion, FromStart, t.From)
+	}
+	return nil
+}
+
+func (t *NewTask) checkLimits() error {
+	switch {
+	case t.MaxAttempts < 0 || t.MaxAttempts > maxAttempts:
+		return invalid("max_attempts", "must be between 1 and %d, not %d", maxAttempts, t.MaxAttempts)
+	case t.Backoff < 0 || t.Backoff > maxDelay:
+		return invalid("backoff", "must be between 0 and %s, not %s", maxDelay, t.Backoff)
+	case t.Timeout < 0 || t.Timeout > maxDelay:
+		return invalid("timeout", "must be between 0 and %s, not %s", maxDelay, t.Timeout)
+	case t.Lease != 0 && (t.Lease < minLease || t.Lease > maxLease):
+		return invalid("lease", "must be between %s and %s, not %s", minLease, maxLease, t.Lease)
+	}
+	return nil
+}
+
+func (t *NewTask) checkTexts() error {
+	for _, f := range []struct{ name, value string }{
+		{"trace_id", t.TraceID}, {"traceparent", t.Traceparent}, {"session_id", t.SessionID},
+		{"user_id", t.UserID}, {"mem_cube_id", t.MemCubeID}, {"user_name", t.UserName},
+	} {
+		if err := validText(f.name, f.value, MaxTextLen); err != nil {
+			return err
+		}
+	}
+	if len(t.Tags) > maxTags {
+		return invalid("tags", "are %d: the limit is %d", len(t.Tags), maxTags)
+	}
+	for i, tag := range t.Tags {
+		if err := validText(fmt.Sprintf("tags[%d]", i), tag, MaxIDLen); err != nil {
+			return err
+		}
+	}
+	if len(t.Info) > MaxTextLen*8 {
+		return invalid("info", "is %d bytes long: the limit is %d", len(t.Info), MaxTextLen*8)
+	}
+	if len(t.Info) > 0 && !json.Valid(t.Info) {
+		return invalid("info", "is not valid JSON")
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package core
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// TaskInfo is what the tracker knows of a task.
+type TaskInfo struct {
+	Agent, ID, Kind, Group string
+	Status                 Status
+	Parked                 bool // waits for a process that has a handler for its kind
+	Level                  Level
+	Payload                json.RawMessage // of tasks that are live or failed
+	Every                  time.Duration
+	From                   From
+	MaxAttempts            int
+	Backoff                time.Duration
+	Timeout, Lease         time.Duration
+
+	Submitted, Due, Started, Finished Millis
+	NextRun                           Millis // when a waiting task is due
+	Attempt                           int    // attempts charged to this occurrence
+	Crashes                           int
+	RunCount, SkipCount, ErrorCount   int64
+	ConsecutiveFailures               int
+	LastRun                           Millis
+	LastDuration                      time.Duration
+	LastOutcome                       Outcome
+	LastError                         string
+	Reason                            string // why it failed or was cancelled
+	Result, Progress                  json.RawMessage
+	Runs                              []TaskRun // the last ones, oldest first
+
+	TraceID, Traceparent, SessionID string
+	UserID, MemCubeID, UserName     string
+	Info                            json.RawMessage
+	Tags                            []string
+}
+
+// Task returns one task. It fails with ErrNotFound if there is none, or its record is too old.
+func (s *Scheduler) Task(ctx context.Context, agent, id string) (TaskInfo, error) {
+	t, err := s.stored(ctx, agent, id)
+	if err != nil {
+		return TaskInfo{}, err
+	}
+	return inform(&t), nil
+}
+
+// List asks for tasks of one agent, by id. All fields but Agent are optional.
+type List struct {
+	Agent  string
+	Status []Status // only these
+	Kind   string   // only this kind
+	Group  string   // only this group
+	Limit  int      // DefaultPage if zero, at most MaxPage
+	Cursor string   // where the page before ended
+}
+
+// Sizes of a page.
+const (
+	DefaultPage = 100
+	MaxPage     = 1000
+)
+
+// Tasks returns a page of an agent's tasks, in the order of their ids, and the cursor of the next page: empty on the
+// last one.
+func (s *Scheduler) Tasks(ctx context.Context, l List) ([]TaskInfo, string, error) {
+	if err := l.check(); err != nil {
+		return nil, "", err
+	}
+	var out []TaskInfo
+	q := Query{Agent: l.Agent, Statuses: l.Status, After: l.Cursor, Limit: l.Limit}
+	for {
+		page, err := s.store.Read(ctx, q)
+		if err != nil {
+			return nil, "", err
+		}
+		for i := range page.Tasks {
+			t := inform(&page.Tasks[i])
+			if l.Kind != "" && t.Kind != l.Kind || l.Group != "" && t.Group != l.Group {
+				continue
+			}
+			out = append(out, t)
+			if len(out) == l.Limit {
+				if page.More || i < len(page.Tasks)-1 {
+					return out, t.ID, nil
+				}
+				return out, "", nil
+			}
+		}
+		if !page.More || len(page.Tasks) == 0 {
+			return out, "", nil
+		}
+		q.After = page.Tasks[len(page.Tasks)-1].ID
+	}
+}
+
+func (l *List) check() error {
+	if err := validID("agent_id", l.Agent); err != nil {
+		return err
+	}
+	for _, s := range l.Status {
+		switch s {
+		case StatusWaiting, StatusInProgress, StatusCompleted, StatusFailed, StatusCancelled:
+		default:
+			return invalid("status", "must be waiting, in_progress, completed, failed or cancelled, not %q", string(s))
+		}
+	}
+	if l.Kind != "" {
+		if err := validKind("kind", l.Kind); err != nil {
+			return err
+		}
+	}
+	if err := validText("group", l.Group, MaxIDLen); err != nil {
+		return err
+	}
+	if err := validText("cursor", l.Cursor, MaxIDLen); err != nil {
+		return err
+	}
+	if l.Limit == 0 {
+		l.Limit = DefaultPage
+	}
+	if l.Limit < 1 || l.Limit > MaxPage {
+		return invalid("limit", "must be between 1 and %d, not %d", MaxPage, l.Limit)
+	}
+	return nil
+}
+
+// Group returns the counts of a group of an agent's tasks. It fails with ErrNotFound if the group has none, or all have
+// been finished for longer than records are kept.
+func (s *Scheduler) Group(ctx context.Context, agent, group string) (GroupCounts, error) {
+	if err := validID("agent_id", agent); err != nil {
+		return GroupCounts{}, err
+	}
+	if err := validID("group", group); err != nil {
+		return GroupCounts{}, err
+	}
+	page, err := s.store.Read(ctx, Query{Agent: agent, Group: group, Statuses: []Status{}})
+	if err != nil {
+		return GroupCounts{}, err
+	}
+	if page.Group.Status() == "" {
+		return GroupCounts{}, ErrNotFound
+	}
+	return page.Group, nil
+}
+
+// Stats returns the store's counters.
+func (s *Scheduler) Stats(ctx context.Context) (Stats, error) { return s.store.Stats(ctx) }
+
+// Replay makes a dead task live again: due now, with all its attempts. It fails with ErrNotFound if no failed task has
+// that id.
+func (s *Scheduler) Replay(ctx context.Context, agent, id string) (Millis, error) {
+	t, err := s.stored(ctx, agent, id)
+	if err != nil {
+		return 0, err
+	}
+	if t.Status != StatusFailed {
+		return 0, invalid("id", "names a task that is %s: only failed tasks can be replayed", t.Status)
+	}
+	rec, err := decodeRecord(t.Record)
+	if err != nil {
+		return 0, err
+	}
+	placed, err := s.store.Control(ctx, []Command{{Op: OpReplay, Submission: Submission{
+		Agent: agent, ID: id, Kind: rec.Kind, Group: rec.Group, Level: rec.Level, Body: rec.Body,
+	}}})
+	if err != nil {
+		return 0, err
+	}
+	if !placed[0].Created {
+		return 0, ErrNotFound
+	}
+	return placed[0].Due, nil
+}
+
+func (s *Scheduler) stored(ctx context.Context, agent, id string) (Stored, error) {
+	if err := validID("agent_id", agent); err != nil {
+		return Stored{}, err
+	}
+	if err := validID("id", id); err != nil {
+		return Stored{}, err
+	}
+	page, err := s.store.Read(ctx, Query{Agent: agent, IDs: []string{id}})
+	if err != nil {
+		return Stored{}, err
+	}
+	if len(page.Tasks) != 1 || page.Tasks[0].Status == "" {
+		return Stored{}, ErrNotFound
+	}
+	return page.Tasks[0], nil
+}
+
+// inform decodes a stored task. A record that cannot be decoded is shown as far as it can be: it must not hide others.
+func inform(t *Stored) TaskInfo {
+	info := TaskInfo{
+		Agent: t.Agent, ID: t.ID, Kind: t.Kind, Status: t.Status, Parked: t.Parked, Level: t.Level,
+		Submitted: t.Submitted, Due: t.Due, NextRun: t.Due, Finished: t.Finished, Crashes: t.Crashes,
+	}
+	data, stored := t.Body, t.State
+	if t.Status.Finished() {
+		rec, err := decodeRecord(t.Record)
+		if err != nil {
+			info.LastError = err.Error()
+		}
+		info.Kind, info.Level, info.Submitted, info.Due = rec.Kind, rec.Level, rec.Submitted, rec.Due
+		info.NextRun, info.Reason, info.Group = 0, rec.Reason, rec.Group
+		data, stored = rec.Body, rec.State
+	}
+	info.take(data, stored)
+	return info
+}
+
+func (info *TaskInfo) take(data, stored []byte) {
+	b, err := decodeBody(data)
+	if err != nil {
+		info.LastError = err.Error()
+	}
+	info.Payload, info.Every, info.From, info.MaxAttempts = b.Payload, b.Every, b.From, b.MaxAttempts
+	info.Backoff, info.Timeout, info.Lease = b.Backoff, b.Timeout, b.Lease
+	info.TraceID, info.Traceparent, info.SessionID = b.TraceID, b.Traceparent, b.SessionID
+	info.UserID, info.MemCubeID, info.UserName = b.UserID, b.MemCubeID, b.UserName
+	info.Info, info.Tags = b.Info, b.Tags
+	if b.Group != "" {
+		info.Group = b.Group
+	}
+	st, err := decodeState(stored)
+	if err != nil {
+		info.LastError = err.Error()
+	}
+	info.Attempt, info.RunCount, info.SkipCount, info.ErrorCount = st.Attempt, st.RunCount, st.SkipCount, st.ErrorCount
+	info.ConsecutiveFailures, info.Result, info.Progress, info.Runs = st.Failures, st.Result, st.Progress, st.Runs
+	if st.Nominal != 0 {
+		info.Due = st.Nominal
+	}
+	if n := len(st.Runs); n > 0 {
+		last := st.Runs[n-1]
+		info.LastRun, info.LastDuration, info.LastOutcome, info.LastError = last.Started, last.Duration, last.Outcome, last.Error
+		info.Started = last.Started
+	}
+}

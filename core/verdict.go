@@ -1,0 +1,207 @@
+package core
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/schedule"
+)
+
+// verdict is what becomes of a run: how it is settled, and how it counts once that is stored.
+type verdict struct {
+	settlement Settlement
+	outcome    Outcome
+	status     Status
+	took       time.Duration
+	err        error // what counts as a failure
+	retried    bool
+	released   bool
+}
+
+func release(c *Claimed) Settlement {
+	return Settlement{Run: c.Run, Verb: VerbRelease, Due: When{At: c.Due}}
+}
+
+// decide turns a handler's outcome into a verdict. It is the one place that knows what outcomes mean.
+func (r *run) decide(err error, took time.Duration, ran bool) verdict {
+	var (
+		cancel *cancelError
+		snooze *snoozeError
+		yield  *yieldError
+		next   *nextInError
+		fatal  *fatalError
+	)
+	v := verdict{took: took, settlement: Settlement{Run: r.claimed.Run, Group: r.body.Group}}
+	switch {
+	case errors.Is(err, ErrStopping) && !deliberate(err):
+		v.released = true
+		v.settlement = release(r.claimed)
+	case err == nil:
+		r.succeed(&v, 0)
+	case errors.As(err, &next):
+		r.succeed(&v, max(next.after, schedule.MinInterval))
+	case errors.As(err, &snooze):
+		r.putOff(&v, OutcomeSnoozed, snooze.after)
+	case errors.As(err, &yield):
+		r.state.Checkpoint = yield.checkpoint
+		r.putOff(&v, OutcomeYielded, yield.after)
+	case errors.As(err, &cancel):
+		r.note(&v, OutcomeCancelled, err)
+		r.end(&v, VerbCancel, StatusCancelled, "handler")
+	case errors.As(err, &fatal):
+		v.err = err
+		if ran {
+			r.note(&v, OutcomeFailed, err)
+		} else {
+			r.crashes(err)
+		}
+		r.end(&v, VerbFail, StatusFailed, fatal.reason)
+	default:
+		r.fail(&v, err)
+	}
+	return v
+}
+
+// succeed completes the task, or its occurrence. interval, if not zero, is the new one of a recurring task.
+func (r *run) succeed(v *verdict, interval time.Duration) {
+	r.note(v, OutcomeSuccess, nil)
+	if r.body.Every == 0 {
+		r.end(v, VerbComplete, StatusCompleted, "")
+		return
+	}
+	nominal := r.nominal()
+	r.state.Failures = 0
+	r.nextOccurrence()
+	due := When{After: interval}
+	switch {
+	case interval > 0:
+		r.state.Interval = interval
+	case r.body.From == FromStart:
+		due = When{At: r.slot(nominal, r.interval())}
+	default:
+		due = When{After: r.interval()}
+	}
+	r.again(v, due)
+}
+
+// fail counts an attempt, and repeats it while there are some left.
+func (r *run) fail(v *verdict, err error) {
+	v.err = err
+	r.state.ErrorCount++
+	r.note(v, OutcomeFailed, err)
+	r.state.Attempt++
+	kind := r.pull.s.kind(r.claimed.Kind)
+	if r.body.Backoff > 0 {
+		kind.Backoff, kind.MaxBackoff = r.body.Backoff, max(kind.MaxBackoff, r.body.Backoff)
+	}
+	if r.state.Attempt < r.attempts(kind) {
+		v.retried = true
+		r.state.Nominal = r.nominal()
+		pause := kind.backoff(r.state.Attempt)
+		var after *retryAfterError
+		if errors.As(err, &after) {
+			pause = max(after.at.Sub(r.pull.s.config.Clock.Now()), 0)
+		}
+		r.again(v, When{After: pause})
+		return
+	}
+	if r.body.Every == 0 {
+		r.end(v, VerbFail, StatusFailed, "attempts")
+		return
+	}
+	nominal := r.nominal()
+	r.state.Failures++
+	r.nextOccurrence()
+	stretched := schedule.Stretch(r.interval(), r.state.Failures)
+	if r.body.From == FromStart {
+		r.again(v, When{At: r.slot(nominal, stretched)})
+		return
+	}
+	r.again(v, When{After: stretched})
+}
+
+// attempts that an occurrence of the task has.
+func (r *run) attempts(kind KindConfig) int {
+	switch {
+	case r.body.MaxAttempts > 0:
+		return r.body.MaxAttempts
+	case r.body.Every > 0:
+		return 1 // the next occurrence is the retry, and its interval stretches
+	default:
+		return kind.MaxAttempts
+	}
+}
+
+// putOff leaves the occurrence as it is, for later.
+func (r *run) putOff(v *verdict, o Outcome, d time.Duration) {
+	r.note(v, o, nil)
+	r.state.Nominal = r.nominal()
+	r.again(v, When{After: max(d, 0)})
+}
+
+func (r *run) again(v *verdict, due When) {
+	v.status = StatusWaiting
+	v.settlement.Verb, v.settlement.Due, v.settlement.State = VerbAgain, due, r.state.encode()
+}
+
+func (r *run) end(v *verdict, verb Verb, status Status, reason string) {
+	v.status = status
+	v.settlement.Verb = verb
+	rec := record{
+		Kind: r.claimed.Kind, Level: r.claimed.Level, Submitted: r.claimed.Submitted, Due: r.nominal(),
+		Reason: reason, Group: r.body.Group, State: r.state.encode(),
+	}
+	if verb == VerbFail {
+		rec.Body = r.claimed.Body
+	}
+	v.settlement.Record = rec.encode()
+}
+
+// note adds the run to the task's history.
+func (r *run) note(v *verdict, o Outcome, err error) {
+	v.outcome = o
+	r.crashes(nil)
+	r.state.RunCount++
+	run := TaskRun{Started: r.pull.s.storeNow().Add(-v.took), Duration: v.took, Attempt: r.info.Attempt, Outcome: o}
+	if err != nil {
+		run.Error = clip(err.Error())
+	}
+	r.state.add(run)
+}
+
+// crashes adds the runs that ended without a result since the state was last written.
+func (r *run) crashes(err error) {
+	for range r.claimed.Crashes {
+		run := TaskRun{Attempt: r.info.Attempt, Outcome: OutcomeCrashed, Error: "its lease ran out"}
+		if err != nil {
+			run.Error = clip(err.Error())
+		}
+		r.state.RunCount++
+		r.state.ErrorCount++
+		r.state.add(run)
+	}
+}
+
+func (r *run) nextOccurrence() {
+	r.state.Attempt, r.state.Nominal, r.state.Checkpoint = 0, 0, nil
+}
+
+// nominal is when this occurrence was first due.
+func (r *run) nominal() Millis {
+	if r.state.Nominal != 0 {
+		return r.state.Nominal
+	}
+	return r.claimed.Due
+}
+
+func (r *run) interval() time.Duration {
+	if r.state.Interval != 0 {
+		return r.state.Interval
+	}
+	return r.body.Every
+}
+
+// slot is the next fixed time of a task whose interval is counted from its start.
+func (r *run) slot(nominal Millis, interval time.Duration) Millis {
+	return Millis(schedule.Slot(int64(nominal), int64(r.pull.s.storeNow()), interval))
+}
