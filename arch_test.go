@@ -311,7 +311,9 @@ func ours(path string) bool {
 func store(path string) bool { return under("core/memstore", "core/redisstore")(path) }
 
 // testSupport is code that is built for tests only, without being in _test files.
-func testSupport(path string) bool { return is("core/storetest", "adapters/adaptertest")(path) }
+func testSupport(path string) bool {
+	return is("core/storetest", "adapters/adaptertest", "internal/redistest")(path)
+}
 
 func is(paths ...string) func(string) bool {
 	return func(path string) bool { return slices.Contains(paths, path) }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/internal/redistest"
+	"github.com/seed-6f6f2c11/duly/internal/redistest"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 )
 

@@ -47,7 +47,7 @@ func Binary(tb testing.TB) string {
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	// A socket's path must be short, so not tb.TempDir, which has the name of the test in it.
-	dir, err := os.MkdirTemp("", "duly")
+	dir, err := os.MkdirTemp("", "duly") //nolint:usetesting // see above
 	require.NoError(tb, err)
 	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "redis.sock")
@@ -87,7 +87,7 @@ func StartCluster(tb testing.TB) *Server {
 
 func (s *Server) launch(tb testing.TB) {
 	tb.Helper()
-	s.cmd = exec.Command(s.binary, s.args...) //nolint:gosec // the server under test
+	s.cmd = exec.Command(s.binary, s.args...)
 	require.NoError(tb, s.cmd.Start())
 	c := s.Client(tb)
 	require.Eventually(tb, func() bool { return c.Ping(context.Background()).Err() == nil }, 10*time.Second, 5*time.Millisecond,
