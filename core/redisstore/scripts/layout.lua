@@ -15,7 +15,7 @@
 --   finished  HASH agent -> #id(2) id record, or '*': the records are in history:A (HASH id -> record)
 --             record = status(1) finished ms(13) opaque
 --   parked    HASH kind -> n; parked:K ZSET agent:id, by due time
---   group:A:G HASH of counts; counters HASH
+--   group:A:G HASH of counts, and when it is forgotten once nothing in it is live; counters HASH
 --   due       STRING ms of the earliest entry of agenda and leases, then '|' kind for each parked kind: a cheap look
 local base = string.sub(KEYS[1], 1, -7)
 local now = redis.call('TIME')
@@ -146,6 +146,18 @@ local function close(fence, marks)
     local old = redis.call('RPOP', base .. 'ended')
     local nonce = sub(redis.call('HGET', base .. 'claims', old), -16)
     redis.call('HDEL', base .. 'claims', old, 'n' .. nonce)
+  end
+end
+
+-- join adds n live tasks to a group; one whose tasks have all been over for the retention begins anew.
+local function join(group, n)
+  local key = base .. 'group:' .. group
+  local over = redis.call('HGET', key, 'over')
+  if over and tonumber(over) <= now then redis.call('DEL', key) end
+  redis.call('HINCRBY', key, 'live', n)
+  if over then
+    redis.call('HDEL', key, 'over')
+    redis.call('PERSIST', key)
   end
 end
 

@@ -18,8 +18,9 @@ local function add(id, place)
 end
 
 if ARGV[3] ~= '' then
-  for i, c in ipairs(redis.call('HMGET', base .. 'group:' .. ARGV[3], 'live', 'completed', 'failed', 'cancelled')) do
-    reply[2][i] = tonumber(c or 0)
+  local counts = redis.call('HMGET', base .. 'group:' .. ARGV[3], 'live', 'completed', 'failed', 'cancelled', 'over')
+  if not counts[5] or tonumber(counts[5]) > now then
+    for i = 1, 4 do reply[2][i] = tonumber(counts[i] or 0) end
   end
 end
 

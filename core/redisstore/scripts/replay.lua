@@ -30,10 +30,8 @@ for i = 1, #ARGV, 4 do
     placed()
     if done == '*' then redis.call('HDEL', base .. 'history:' .. agent, id) else redis.call('HDEL', KEYS[3], agent) end
     if group ~= '' then
-      local key = base .. 'group:' .. group
-      redis.call('HINCRBY', key, 'live', 1)
-      redis.call('HINCRBY', key, 'failed', -1)
-      redis.call('PERSIST', key)
+      join(group, 1)
+      redis.call('HINCRBY', base .. 'group:' .. group, 'failed', -1)
     end
     replayed = replayed + 1
     reply[#reply + 1] = now

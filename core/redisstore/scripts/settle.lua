@@ -151,7 +151,10 @@ for group, c in pairs(groups) do
   for verb, field in pairs({ c = 'completed', f = 'failed', x = 'cancelled' }) do
     if c[verb] > 0 then redis.call('HINCRBY', key, field, c[verb]) end
   end
-  if live <= 0 then redis.call('PEXPIRE', key, retention) end
+  if live <= 0 then
+    redis.call('HSET', key, 'over', now + retention)
+    redis.call('PEXPIRE', key, retention)
+  end
 end
 local closed = false
 for fence in pairs(touched) do

@@ -85,10 +85,7 @@ for agent in pairs(changed) do
 end
 redis.call('HSET', KEYS[2], unpack(agent_sets))
 placed()
-for group, k in pairs(groups) do
-  redis.call('HINCRBY', base .. 'group:' .. group, 'live', k)
-  redis.call('PERSIST', base .. 'group:' .. group)
-end
+for group, k in pairs(groups) do join(group, k) end
 count('submitted', created)
 count('live', created)
 announce(earliest)

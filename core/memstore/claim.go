@@ -1,0 +1,335 @@
+package memstore
+
+import (
+	"context"
+	"slices"
+	"sort"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// mostRecovered is how many expired leases one step takes back.
+const mostRecovered = 2
+
+// Claim leases due tasks; see [core.Store].
+func (s *Store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &core.StoreError{Verb: "claim", Err: err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	look := true
+	for i := range requests {
+		look = look && requests[i].Limit == 0
+	}
+	out := make([]core.Claim, len(requests))
+	for i := range requests {
+		p := s.parts[requests[i].Partition]
+		if look {
+			out[i] = p.look(&requests[i], s.now())
+		} else {
+			out[i] = p.claim(&requests[i], s.now())
+		}
+	}
+	return out, nil
+}
+
+// look says when the partition is due next; a parked task of a kind that is asked for is due now.
+func (p *partition) look(r *core.ClaimRequest, now core.Millis) core.Claim {
+	due, lease := p.next()
+	if due == 0 || lease != 0 && lease < due {
+		due = lease
+	}
+	if p.isParked(r.Kinds) && (due == 0 || due > now) {
+		due = now
+	}
+	return core.Claim{Partition: p.index, Now: now, NextDue: due}
+}
+
+// claiming is one claim in the making.
+type claiming struct {
+	p      *partition
+	r      *core.ClaimRequest
+	now    core.Millis
+	room   int
+	parked int
+	taken  []*task
+}
+
+func (p *partition) claim(r *core.ClaimRequest, now core.Millis) core.Claim {
+	if fence, ok := p.nonces[r.Nonce]; ok && r.Limit > 0 {
+		return p.repeat(p.claims[fence], r, now)
+	}
+	c := &claiming{p: p, r: r, now: now, room: r.Limit}
+	recovered := p.recover(now)
+	if r.Limit == 0 {
+		return c.answer(recovered)
+	}
+	c.unpark()
+	c.visit()
+	out := c.answer(recovered)
+	if len(c.taken) == 0 {
+		return out
+	}
+	held := p.lease(c.taken, r, now)
+	out.Fence = held.fence
+	for i, t := range c.taken {
+		out.Tasks = append(out.Tasks, p.claimed(t, held.fence, i, held.runs[i].due))
+	}
+	out.NextDue, out.NextLease = p.nexts(r)
+	return out
+}
+
+// nexts are the next due time of the agents that were asked for, and the next end of a lease.
+func (p *partition) nexts(r *core.ClaimRequest) (due, lease core.Millis) {
+	due, lease = p.next()
+	if r.Agents == nil {
+		return due, lease
+	}
+	due = 0
+	for _, name := range r.Agents {
+		if a := p.agents[name]; a != nil && a.at >= 0 && (due == 0 || a.visit < due) {
+			due = a.visit
+		}
+	}
+	return due, lease
+}
+
+func (c *claiming) answer(recovered int) core.Claim {
+	out := core.Claim{Partition: c.p.index, Now: c.now, Parked: c.parked, Recovered: recovered}
+	out.NextDue, out.NextLease = c.p.nexts(c.r)
+	if c.parked > 0 {
+		c.p.store.wake(c.p, c.now)
+	}
+	return out
+}
+
+func (p *partition) claimed(t *task, fence core.Fence, index int, due core.Millis) core.Claimed {
+	return core.Claimed{
+		Run:  core.Run{Partition: p.index, Fence: fence, Index: index, Agent: t.Agent, ID: t.ID},
+		Kind: t.Kind, Level: t.Level, Due: due, Submitted: core.Millis(t.seq / clockUnit), Crashes: t.crashes,
+		Body: slices.Clone(t.Body), State: slices.Clone(t.state),
+	}
+}
+
+// repeat answers a claim that was made before: with the tasks of it that still run.
+func (p *partition) repeat(c *claim, r *core.ClaimRequest, now core.Millis) core.Claim {
+	out := core.Claim{Partition: p.index, Now: now, Fence: c.fence}
+	out.NextDue, out.NextLease = p.nexts(r)
+	for i := range c.runs {
+		if c.runs[i].task != nil {
+			out.Tasks = append(out.Tasks, p.claimed(c.runs[i].task, c.fence, i, c.runs[i].due))
+		}
+	}
+	return out
+}
+
+// recover takes the tasks of expired leases back.
+func (p *partition) recover(now core.Millis) int {
+	recovered := 0
+	for range mostRecovered {
+		c, ok := p.leases.head()
+		if !ok || c.end > now {
+			break
+		}
+		for i := range c.runs {
+			t := c.runs[i].task
+			if t == nil {
+				continue
+			}
+			c.runs[i] = held{lost: true}
+			t.crashes = min(t.crashes+1, 255)
+			p.place(t, t.due)
+			recovered++
+		}
+		p.close(c)
+	}
+	p.running -= int64(recovered)
+	p.counts.Recovered += int64(recovered)
+	return recovered
+}
+
+// unpark puts parked tasks of the kinds that are asked for back.
+func (c *claiming) unpark() {
+	for _, name := range c.r.Kinds {
+		k := c.p.parked[name]
+		for n := 0; k != nil && k.tasks.Len() > 0 && n < c.r.Limit; n++ {
+			t := k.tasks.pop()
+			c.p.place(t, t.due)
+		}
+	}
+}
+
+// agents are the agents to visit, those that have waited longest first.
+func (c *claiming) agents() []*agent {
+	var due []*agent
+	if c.r.Agents == nil {
+		for len(due) < c.r.Limit {
+			a, ok := c.p.agenda.head()
+			if !ok || a.visit > c.now {
+				break
+			}
+			due = append(due, c.p.agenda.pop())
+		}
+		for _, a := range due {
+			c.p.agenda.add(a)
+		}
+		return due
+	}
+	for _, name := range c.r.Agents {
+		if a := c.p.agents[name]; a != nil && a.at >= 0 && a.visit <= c.now {
+			due = append(due, a)
+		}
+	}
+	sort.Slice(due, func(i, j int) bool { return c.p.agenda.less(due[i], due[j]) })
+	return due[:min(len(due), c.r.Limit)]
+}
+
+// visit takes one task from each agent with a single one, and shares from the others, round by round.
+func (c *claiming) visit() {
+	var many []*visited
+	for _, a := range c.agents() {
+		if a.many {
+			many = append(many, &visited{agent: a})
+			continue
+		}
+		t := a.only()
+		if c.consider(t) {
+			a.levels[t.Level-1].remove(t)
+			c.settleIn(t)
+			c.p.agenda.remove(a)
+		}
+	}
+	visiting := many
+	for c.room > 0 && len(visiting) > 0 {
+		visiting = c.round(visiting)
+	}
+	for _, v := range many {
+		first, ok := v.earliest()
+		if !ok {
+			c.p.agenda.remove(v.agent)
+			continue
+		}
+		v.visit = max(first, c.now)
+		c.p.agenda.fix(v.agent)
+	}
+}
+
+type visited struct {
+	*agent
+	got int
+}
+
+func (a *agent) only() *task {
+	for _, t := range a.tasks {
+		return t
+	}
+	return nil
+}
+
+// consider reports whether a due task leaves the queue: it is taken, or parked because nobody asks for its kind.
+func (c *claiming) consider(t *task) bool { return !slices.Contains(c.r.Leave, t.Kind) }
+
+func (c *claiming) settleIn(t *task) bool {
+	if !slices.Contains(c.r.Kinds, t.Kind) {
+		c.p.park(t)
+		c.parked++
+		return false
+	}
+	c.taken = append(c.taken, t)
+	c.room--
+	return true
+}
+
+// round takes an equal share from each agent and returns those that may have more.
+func (c *claiming) round(visiting []*visited) []*visited {
+	share := max(1, c.room/len(visiting))
+	type choice struct {
+		from  *visited
+		tasks []*task
+		want  int
+	}
+	var choices []choice
+	chosen := 0
+	for _, v := range visiting {
+		want := min(share, c.room-chosen)
+		if c.r.PerAgent > 0 {
+			want = min(want, c.r.PerAgent-v.got)
+		}
+		tasks := v.first(want, c.now)
+		chosen += len(tasks)
+		choices = append(choices, choice{from: v, tasks: tasks, want: want})
+	}
+	if chosen == 0 {
+		return nil
+	}
+	var again []*visited
+	for _, ch := range choices {
+		more := ch.want > 0 && len(ch.tasks) >= ch.want
+		for _, t := range ch.tasks {
+			if !c.consider(t) {
+				more = false
+				continue
+			}
+			ch.from.levels[t.Level-1].remove(t)
+			if c.settleIn(t) {
+				ch.from.got++
+			}
+		}
+		if more {
+			again = append(again, ch.from)
+		}
+	}
+	return again
+}
+
+// first are the first due tasks of an agent in the order in which they run: by level, then due time, then submit. A
+// task that is overdue by core.RaiseAfter counts as level 1.
+func (v *visited) first(want int, now core.Millis) []*task {
+	if want <= 0 {
+		return nil
+	}
+	raised := now.Add(-core.RaiseAfter)
+	level := func(t *task) core.Level {
+		if t.due <= raised {
+			return core.LevelHigh
+		}
+		return t.Level
+	}
+	var due []*task
+	for _, q := range v.levels {
+		n := 0
+		for n < want {
+			t, ok := q.head()
+			if !ok || t.due > now {
+				break
+			}
+			due = append(due, q.pop())
+			n++
+		}
+	}
+	for _, t := range due {
+		v.levels[t.Level-1].add(t)
+	}
+	sort.SliceStable(due, func(i, j int) bool {
+		a, b := due[i], due[j]
+		if level(a) != level(b) {
+			return level(a) < level(b)
+		}
+		return before(a, b)
+	})
+	return due[:min(len(due), want)]
+}
+
+// lease puts tasks under a lease.
+func (p *partition) lease(tasks []*task, r *core.ClaimRequest, now core.Millis) *claim {
+	c := &claim{fence: core.Fence(p.ticks(1, now)), nonce: r.Nonce, end: now.Add(r.Lease), open: len(tasks), at: -1}
+	for _, t := range tasks {
+		t.claim = c
+		c.runs = append(c.runs, held{task: t, due: t.due})
+	}
+	p.claims[c.fence], p.nonces[c.nonce] = c, c.fence
+	p.leases.add(c)
+	p.running += int64(len(tasks))
+	return c
+}

@@ -1,0 +1,62 @@
+package memstore
+
+import "container/heap"
+
+// indexed is an item of a queue that knows where it is, so that it can be moved or taken out.
+type indexed interface{ position() *int }
+
+// queue is a priority queue. An item is in at most one queue; its position is -1 when it is in none.
+type queue[T indexed] struct {
+	items []T
+	less  func(a, b T) bool
+}
+
+func newQueue[T indexed](less func(a, b T) bool) *queue[T] { return &queue[T]{less: less} }
+
+// Len, Less, Swap, Push and Pop are for container/heap.
+
+func (q *queue[T]) Len() int           { return len(q.items) }
+func (q *queue[T]) Less(i, j int) bool { return q.less(q.items[i], q.items[j]) }
+
+func (q *queue[T]) Swap(i, j int) {
+	q.items[i], q.items[j] = q.items[j], q.items[i]
+	*q.items[i].position() = i
+	*q.items[j].position() = j
+}
+
+func (q *queue[T]) Push(x any) {
+	item := x.(T) //nolint:forcetypeassert,errcheck // only add calls it
+	*item.position() = len(q.items)
+	q.items = append(q.items, item)
+}
+
+func (q *queue[T]) Pop() any {
+	last := len(q.items) - 1
+	item := q.items[last]
+	var none T
+	q.items[last] = none
+	q.items = q.items[:last]
+	*item.position() = -1
+	return item
+}
+
+func (q *queue[T]) add(item T) { heap.Push(q, item) }
+
+func (q *queue[T]) fix(item T) { heap.Fix(q, *item.position()) }
+
+func (q *queue[T]) remove(item T) {
+	if i := *item.position(); i >= 0 {
+		heap.Remove(q, i)
+	}
+}
+
+// head is the first item; false if there is none.
+func (q *queue[T]) head() (T, bool) {
+	if len(q.items) == 0 {
+		var none T
+		return none, false
+	}
+	return q.items[0], true
+}
+
+func (q *queue[T]) pop() T { return heap.Pop(q).(T) } //nolint:forcetypeassert,errcheck // only add pushes

@@ -1,0 +1,238 @@
+package memstore
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// partition is the slice of all agents that one step changes at once.
+type partition struct {
+	store    *Store
+	index    int
+	agents   map[string]*agent
+	agenda   *queue[*agent]   // agents with waiting tasks
+	parked   map[string]*kind // by kind
+	claims   map[core.Fence]*claim
+	nonces   map[string]core.Fence
+	leases   *queue[*claim]
+	ended    []core.Fence // oldest first
+	groups   map[[2]string]*group
+	finished map[string]*history
+	clock    int64 // the hybrid clock that numbers tasks and claims
+	counts   core.Stats
+	live     int64
+	running  int64
+}
+
+func newPartition(s *Store, index int) *partition {
+	return &partition{
+		store: s, index: index, agents: map[string]*agent{}, parked: map[string]*kind{},
+		claims: map[core.Fence]*claim{}, nonces: map[string]core.Fence{}, groups: map[[2]string]*group{},
+		finished: map[string]*history{},
+		agenda: newQueue(func(a, b *agent) bool {
+			return a.visit < b.visit || a.visit == b.visit && a.name < b.name
+		}),
+		leases: newQueue(func(a, b *claim) bool {
+			return a.end < b.end || a.end == b.end && a.fence < b.fence
+		}),
+	}
+}
+
+// agent is an agent with live tasks.
+type agent struct {
+	name  string
+	tasks map[string]*task
+	// many says that the agent has had more than one live task since it last had none. Its place in the agenda is
+	// then the time of its last visit, if that was later than its earliest due time: the agents take turns.
+	many   bool
+	levels [3]*queue[*task]
+	visit  core.Millis // its place in the agenda
+	at     int
+}
+
+func (a *agent) position() *int { return &a.at }
+
+// task is a live task.
+type task struct {
+	core.Submission
+	agent   *agent
+	seq     int64
+	due     core.Millis
+	state   []byte
+	crashes int
+	parked  bool
+	claim   *claim // that holds it
+	at      int
+}
+
+func (t *task) position() *int { return &t.at }
+
+func (t *task) waiting() bool { return t.at >= 0 }
+
+// kind is a kind of task for which somebody claimed without a handler.
+type kind struct{ tasks *queue[*task] }
+
+// claim is a set of tasks under one lease.
+type claim struct {
+	fence core.Fence
+	nonce string
+	end   core.Millis
+	runs  []held
+	open  int
+	at    int
+}
+
+func (c *claim) position() *int { return &c.at }
+
+// held is the place of a task in a claim.
+type held struct {
+	task *task // nil when the run has ended
+	due  core.Millis
+	lost bool
+}
+
+// group counts the tasks of a group. It is forgotten some time after its last task has ended.
+type group struct {
+	core.GroupCounts
+	over core.Millis
+}
+
+// history are the finished tasks of an agent.
+type history struct {
+	many    bool // it has had more than one
+	records map[string]finished
+}
+
+type finished struct {
+	verb core.Verb
+	at   core.Millis
+	data []byte
+}
+
+// clockUnit is how many numbers the hybrid clock has for a millisecond.
+const clockUnit = 1024
+
+func (p *partition) ticks(n int, now core.Millis) int64 {
+	first := max(p.clock+1, int64(now)*clockUnit)
+	p.clock = first + int64(n) - 1
+	return first
+}
+
+func (p *partition) agent(name string) *agent {
+	a := p.agents[name]
+	if a == nil {
+		a = &agent{name: name, tasks: map[string]*task{}, at: -1}
+		for i := range a.levels {
+			a.levels[i] = newQueue(before)
+		}
+		p.agents[name] = a
+	}
+	return a
+}
+
+// before is the order of the tasks of one level: by due time, then in the order of their submit.
+func before(a, b *task) bool {
+	return a.due < b.due || a.due == b.due && (a.seq < b.seq || a.seq == b.seq && a.ID < b.ID)
+}
+
+// place puts a task among the waiting ones.
+func (p *partition) place(t *task, due core.Millis) {
+	a := t.agent
+	t.due, t.claim, t.parked = due, nil, false
+	a.levels[t.Level-1].add(t)
+	switch {
+	case a.at < 0:
+		a.visit = due
+		p.agenda.add(a)
+	case due < a.visit:
+		a.visit = due
+		p.agenda.fix(a)
+	}
+}
+
+// earliest is when an agent's next waiting task is due.
+func (a *agent) earliest() (core.Millis, bool) {
+	var due core.Millis
+	found := false
+	for _, q := range a.levels {
+		if t, ok := q.head(); ok && (!found || t.due < due) {
+			due, found = t.due, true
+		}
+	}
+	return due, found
+}
+
+// drop removes a task that is no longer live.
+func (p *partition) drop(t *task) {
+	delete(t.agent.tasks, t.ID)
+	if len(t.agent.tasks) == 0 {
+		delete(p.agents, t.agent.name)
+	}
+}
+
+// next is the earliest entry of the agenda and of the leases; zero for none.
+func (p *partition) next() (due, lease core.Millis) {
+	if a, ok := p.agenda.head(); ok {
+		due = a.visit
+	}
+	if c, ok := p.leases.head(); ok {
+		lease = c.end
+	}
+	return due, lease
+}
+
+// close ends a claim of which nothing runs any more.
+func (p *partition) close(c *claim) {
+	p.leases.remove(c)
+	p.ended = append(p.ended, c.fence)
+	if len(p.ended) > endedKept {
+		old := p.claims[p.ended[0]]
+		p.ended = slices.Clone(p.ended[1:])
+		delete(p.claims, old.fence)
+		delete(p.nonces, old.nonce)
+	}
+}
+
+// kindsOf are the kinds with parked tasks.
+func (p *partition) isParked(kinds []string) bool {
+	for _, name := range kinds {
+		if k := p.parked[name]; k != nil && k.tasks.Len() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *partition) park(t *task) {
+	k := p.parked[t.Kind]
+	if k == nil {
+		k = &kind{tasks: newQueue(func(a, b *task) bool {
+			if a.due != b.due {
+				return a.due < b.due
+			}
+			if a.agent != b.agent {
+				return a.agent.name < b.agent.name
+			}
+			return strings.Compare(a.ID, b.ID) < 0
+		})}
+		p.parked[t.Kind] = k
+	}
+	t.parked = true
+	k.tasks.add(t)
+}
+
+// group of a task; nil if it has none.
+func (p *partition) group(agent, name string, now core.Millis) *group {
+	if name == "" {
+		return nil
+	}
+	key := [2]string{agent, name}
+	g := p.groups[key]
+	if g == nil || g.over != 0 && g.over <= now {
+		g = &group{}
+		p.groups[key] = g
+	}
+	return g
+}

@@ -1,0 +1,217 @@
+package memstore
+
+import (
+	"context"
+	"slices"
+	"sort"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Settle ends runs; see [core.Store].
+func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Settled, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &core.StoreError{Verb: "settle", Err: err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	out := make([]core.Settled, len(runs))
+	for i := range runs {
+		out[i] = s.parts[runs[i].Partition].settle(&runs[i], now)
+	}
+	for i := range runs {
+		s.parts[runs[i].Partition].trim(runs[i].Agent, now)
+	}
+	return out, nil
+}
+
+func (p *partition) settle(r *core.Settlement, now core.Millis) core.Settled {
+	c := p.claims[r.Fence]
+	if c == nil || r.Index < 0 || r.Index >= len(c.runs) || c.runs[r.Index].lost {
+		return core.Settled{Err: core.ErrLeaseLost}
+	}
+	t := c.runs[r.Index].task
+	if t == nil {
+		return core.Settled{} // settled before
+	}
+	if t.Agent != r.Agent || t.ID != r.ID {
+		return core.Settled{Err: core.ErrLeaseLost}
+	}
+	c.runs[r.Index].task = nil
+	c.open--
+	p.running--
+	if c.open == 0 {
+		p.close(c)
+	}
+	switch r.Verb {
+	case core.VerbAgain, core.VerbRelease:
+		return core.Settled{Due: p.again(t, r, now)}
+	default:
+		p.finish(t, r, now)
+		return core.Settled{}
+	}
+}
+
+func (p *partition) again(t *task, r *core.Settlement, now core.Millis) core.Millis {
+	due := r.Due.At
+	if due == 0 {
+		due = now.Add(max(r.Due.After, 0))
+	}
+	if r.State != nil {
+		t.state, t.crashes = slices.Clone(r.State), 0
+	}
+	if r.Verb == core.VerbAgain {
+		p.counts.Again++
+	} else {
+		p.counts.Released++
+	}
+	p.place(t, due)
+	p.store.announce(p, due)
+	return due
+}
+
+func (p *partition) finish(t *task, r *core.Settlement, now core.Millis) {
+	t.claim = nil
+	p.drop(t)
+	p.live--
+	p.remember(t.Agent, t.ID, finished{verb: r.Verb, at: now, data: slices.Clone(r.Record)}, now)
+	g := p.group(t.Agent, r.Group, now)
+	if g == nil {
+		g = &group{}
+	}
+	g.Live--
+	switch r.Verb {
+	case core.VerbComplete:
+		p.counts.Completed++
+		g.Completed++
+	case core.VerbFail:
+		p.counts.Failed++
+		g.Failed++
+	default:
+		p.counts.Cancelled++
+		g.Cancelled++
+	}
+	if g.Live <= 0 {
+		g.over = now.Add(p.store.config.Retention)
+	}
+}
+
+// remember adds a finished task to its agent's history.
+func (p *partition) remember(agent, id string, f finished, now core.Millis) {
+	h := p.finished[agent]
+	if h == nil {
+		h = &history{records: map[string]finished{}}
+		p.finished[agent] = h
+	}
+	if !h.many {
+		for other, old := range h.records {
+			if other == id || old.at <= now.Add(-p.store.config.Retention) {
+				delete(h.records, other)
+			}
+		}
+		h.many = len(h.records) > 0
+	}
+	h.records[id] = f
+}
+
+// trim cuts a history that has twice as many records as are kept: it drops what is too old, then the oldest of what is
+// too much; what failed is counted apart.
+func (p *partition) trim(agent string, now core.Millis) {
+	h := p.finished[agent]
+	if h == nil || len(h.records) <= 2*p.store.config.Kept {
+		return
+	}
+	var kept [2][]string
+	for id, f := range h.records {
+		switch {
+		case f.at <= now.Add(-p.store.config.Retention):
+			delete(h.records, id)
+		case f.verb == core.VerbFail:
+			kept[0] = append(kept[0], id)
+		default:
+			kept[1] = append(kept[1], id)
+		}
+	}
+	for _, ids := range kept {
+		sort.Slice(ids, func(i, j int) bool {
+			a, b := h.records[ids[i]], h.records[ids[j]]
+			return a.at < b.at || a.at == b.at && ids[i] < ids[j]
+		})
+		for i := range len(ids) - p.store.config.Kept {
+			delete(h.records, ids[i])
+			p.counts.Trimmed++
+		}
+	}
+}
+
+// Extend moves the ends of leases; see [core.Store].
+func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]bool, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &core.StoreError{Verb: "extend", Err: err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	held := make([]bool, len(leases))
+	for i := range leases {
+		p := s.parts[leases[i].Partition]
+		c := p.claims[leases[i].Fence]
+		if c == nil || c.at < 0 {
+			continue
+		}
+		held[i] = true
+		c.end = now.Add(leases[i].Lease)
+		p.leases.fix(c)
+		for _, pr := range leases[i].Progress {
+			if pr.Index < 0 || pr.Index >= len(c.runs) || c.runs[pr.Index].task == nil {
+				continue
+			}
+			t := c.runs[pr.Index].task
+			t.state, t.crashes = slices.Clone(pr.State), 0
+		}
+	}
+	return held, nil
+}
+
+// Control carries out an operator's commands; see [core.Store].
+func (s *Store) Control(ctx context.Context, commands []core.Command) ([]core.Placed, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &core.StoreError{Verb: "control", Err: err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	out := make([]core.Placed, len(commands))
+	for i := range commands {
+		p := s.partitionOf(commands[i].Agent)
+		if p.replay(commands[i].Submission, now) {
+			out[i] = core.Placed{Created: true, Due: now}
+			s.announce(p, now)
+		}
+	}
+	return out, nil
+}
+
+func (p *partition) replay(sub core.Submission, now core.Millis) bool {
+	h := p.finished[sub.Agent]
+	if h == nil {
+		return false
+	}
+	f, ok := h.records[sub.ID]
+	if a := p.agents[sub.Agent]; !ok || f.verb != core.VerbFail || a != nil && a.tasks[sub.ID] != nil {
+		return false
+	}
+	delete(h.records, sub.ID)
+	if !h.many {
+		delete(p.finished, sub.Agent)
+	}
+	p.create(sub, p.ticks(1, now), now)
+	p.counts.Replayed++
+	if g := p.group(sub.Agent, sub.Group, now); g != nil {
+		g.Live++
+		g.Failed--
+		g.over = 0
+	}
+	return true
+}

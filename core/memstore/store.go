@@ -1,0 +1,79 @@
+package memstore
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Defaults of Config: those of redisstore.
+const (
+	DefaultPartitions = 8
+	DefaultRetention  = 7 * 24 * time.Hour
+	DefaultKept       = 200
+	DefaultMaxTasks   = 10_000
+)
+
+// endedKept is how many ended claims of a partition are remembered, to answer a settle that is sent twice.
+const endedKept = 1000
+
+// Config says how a store works. Every zero is a good default.
+type Config struct {
+	Partitions int           // a power of two: DefaultPartitions if zero
+	Retention  time.Duration // of finished tasks: DefaultRetention if zero
+	Kept       int           // finished tasks that an agent's history is cut back to when it has twice as many: DefaultKept if zero
+	MaxTasks   int           // most live tasks of one agent: DefaultMaxTasks if zero
+	Clock      core.Clock    // the clock that decides what is due: core.SystemClock if nil
+}
+
+// Store is a [core.Store] in memory. It is safe for concurrent use.
+type Store struct {
+	config Config
+
+	mu       sync.Mutex
+	parts    []*partition
+	watchers map[chan core.Wakeup]struct{}
+}
+
+var (
+	_ core.Store = (*Store)(nil)
+	_ core.Waker = (*Store)(nil)
+)
+
+// New makes an empty store. It panics if config.Partitions is no power of two, as that is a mistake in the program.
+func New(config Config) *Store {
+	if config.Partitions == 0 {
+		config.Partitions = DefaultPartitions
+	}
+	if config.Partitions < 1 || config.Partitions&(config.Partitions-1) != 0 {
+		panic(fmt.Sprintf("memstore: Partitions must be a power of two, not %d", config.Partitions))
+	}
+	if config.Retention == 0 {
+		config.Retention = DefaultRetention
+	}
+	if config.Kept == 0 {
+		config.Kept = DefaultKept
+	}
+	if config.MaxTasks == 0 {
+		config.MaxTasks = DefaultMaxTasks
+	}
+	if config.Clock == nil {
+		config.Clock = core.SystemClock{}
+	}
+	s := &Store{config: config, parts: make([]*partition, config.Partitions), watchers: map[chan core.Wakeup]struct{}{}}
+	for i := range s.parts {
+		s.parts[i] = newPartition(s, i)
+	}
+	return s
+}
+
+// Partitions is the number of partitions.
+func (s *Store) Partitions() int { return len(s.parts) }
+
+func (s *Store) now() core.Millis { return core.Millis(s.config.Clock.Now().UnixMilli()) }
+
+func (s *Store) partitionOf(agent string) *partition {
+	return s.parts[core.PartitionOf(agent, len(s.parts))]
+}
