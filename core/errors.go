@@ -10,14 +10,14 @@ type Code string
 
 // The codes. Adapters map each to a status of their protocol.
 const (
-	CodeInvalid     Code = "invalid"      // the caller's input is wrong; nothing was written
-	CodeNotFound    Code = "not_found"    // no such task or group
-	CodeLimit       Code = "limit"        // an agent has too many tasks; nothing was written
-	CodeUnavailable Code = "unavailable"  // the store cannot be reached, or refuses; the outcome is unknown
-	CodeStoreFull   Code = "store_full"   // the store is out of memory; nothing was written
-	CodeLeaseLost   Code = "lease_lost"   // the run no longer holds its task
-	CodeRunsFailed  Code = "runs_failed"  // the pull worked, but some handlers failed
-	CodeInternal    Code = "internal"     // a fault of duly
+	CodeInvalid     Code = "invalid"     // the caller's input is wrong; nothing was written
+	CodeNotFound    Code = "not_found"   // no such task or group
+	CodeLimit       Code = "limit"       // an agent has too many tasks; nothing was written
+	CodeUnavailable Code = "unavailable" // the store cannot be reached, or refuses; the outcome is unknown
+	CodeStoreFull   Code = "store_full"  // the store is out of memory; nothing was written
+	CodeLeaseLost   Code = "lease_lost"  // the run no longer holds its task
+	CodeRunsFailed  Code = "runs_failed" // the pull worked, but some handlers failed
+	CodeInternal    Code = "internal"    // a fault of duly
 )
 
 // The errors without data.

@@ -170,7 +170,7 @@ func (h *heart) extend(extensions []Extension, keys []claimKey) {
 		case held == nil:
 		case err == nil && alive[i]:
 			held.deadline = sent.Add(held.lease)
-		case err == nil, !now.Before(held.deadline.Add(-held.lease/10)):
+		case err == nil, !now.Before(held.deadline.Add(-held.lease / 10)):
 			for _, r := range held.runs {
 				if r.cancel != nil {
 					r.cancel(ErrLeaseLost)

@@ -39,10 +39,10 @@ type NewTask struct {
 	Timeout     time.Duration // of one run; if zero, the kind's
 	Lease       time.Duration // how long a run may go without a sign of life; if zero, the kind's
 
-	TraceID, Traceparent, SessionID   string
-	UserID, MemCubeID, UserName       string
-	Info                              json.RawMessage // any JSON object of the submitter's
-	Tags                              []string
+	TraceID, Traceparent, SessionID string
+	UserID, MemCubeID, UserName     string
+	Info                            json.RawMessage // any JSON object of the submitter's
+	Tags                            []string
 }
 
 // Bounds of a task, besides those of ids.

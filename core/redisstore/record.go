@@ -57,7 +57,7 @@ func parseLive(s string) (live, error) {
 		level:     core.Level(s[seqLen] - '0'),
 		id:        s[head:idEnd],
 		kind:      s[idEnd+1 : kindEnd],
-		body:      []byte(s[kindEnd:]),
+		body:      data(s[kindEnd:]),
 	}, nil
 }
 
@@ -66,10 +66,7 @@ func parseState(s string) (crashes int, state []byte) {
 	if s == "" {
 		return 0, nil
 	}
-	if len(s) == 1 {
-		return int(s[0]), nil
-	}
-	return int(s[0]), []byte(s[1:])
+	return int(s[0]), data(s[1:])
 }
 
 // storedState is a state as Redis holds it: settling clears the crash counter.
@@ -90,7 +87,15 @@ func parseFinished(s string) (core.Verb, core.Millis, []byte, error) {
 	if err != nil {
 		return 0, 0, nil, errMalformed
 	}
-	return core.Verb(s[0]), core.Millis(at), []byte(s[head:]), nil
+	return core.Verb(s[0]), core.Millis(at), data(s[head:]), nil
+}
+
+// data is opaque bytes of a reply; nil for none.
+func data(s string) []byte {
+	if s == "" {
+		return nil
+	}
+	return []byte(s)
 }
 
 // dueArg is a time as the scripts take it: ms, or minus a delay in ms.

@@ -105,7 +105,7 @@ func (c Config) options() (*redis.UniversalOptions, error) {
 	if o.DialTimeout == 0 {
 		o.DialTimeout = defaultDialTimeout
 	}
-	o.MaxRetries = -1             // a script that ran and whose answer was lost must be repeated by us, with its nonce
+	o.MaxRetries = -1              // a script that ran and whose answer was lost must be repeated by us, with its nonce
 	o.ContextTimeoutEnabled = true // a call ends when its context does
 	o.DisableIdentity = true
 	return &o, nil

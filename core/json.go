@@ -1,0 +1,376 @@
+package core
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// The JSON of tasks and reports is one for HTTP, the command line and files. Names are snake_case, times RFC 3339 in UTC
+// with milliseconds, durations Go's ("90s"). What is empty is left out, but counters, flags and statuses are always
+// there.
+
+// stamp is a time in JSON.
+type stamp Millis
+
+func (s stamp) MarshalText() ([]byte, error) {
+	return Millis(s).Time().AppendFormat(nil, "2006-01-02T15:04:05.000Z07:00"), nil
+}
+
+// span is a duration in JSON.
+type span time.Duration
+
+func (s span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).String()), nil }
+
+// taskJSON are the fields that a task is submitted with and shows when it is read back.
+type taskJSON struct {
+	ID          string          `json:"id,omitempty"`
+	Agent       string          `json:"agent_id"`
+	Kind        string          `json:"kind"`
+	Payload     json.RawMessage `json:"payload,omitempty"`
+	Every       span            `json:"every,omitzero"`
+	From        From            `json:"from,omitempty"`
+	Level       Level           `json:"level,omitempty"`
+	Group       string          `json:"group,omitempty"`
+	MaxAttempts int             `json:"max_attempts,omitempty"`
+	Backoff     span            `json:"backoff,omitzero"`
+	Timeout     span            `json:"timeout,omitzero"`
+	Lease       span            `json:"lease,omitzero"`
+	TraceID     string          `json:"trace_id,omitempty"`
+	Traceparent string          `json:"traceparent,omitempty"`
+	SessionID   string          `json:"session_id,omitempty"`
+	UserID      string          `json:"user_id,omitempty"`
+	MemCubeID   string          `json:"mem_cube_id,omitempty"`
+	UserName    string          `json:"user_name,omitempty"`
+	Info        json.RawMessage `json:"info,omitempty"`
+	Tags        []string        `json:"tags,omitempty"`
+}
+
+// MarshalJSON writes the task as UnmarshalJSON reads it.
+func (t NewTask) MarshalJSON() ([]byte, error) {
+	payload, err := t.payload(1 << 62)
+	if err != nil {
+		return nil, err
+	}
+	var at *time.Time
+	if !t.At.IsZero() {
+		at = &t.At
+	}
+	return json.Marshal(struct {
+		taskJSON
+
+		At    *time.Time `json:"at,omitempty"`
+		Delay span       `json:"delay,omitzero"`
+	}{
+		taskJSON: taskJSON{
+			ID: t.ID, Agent: t.Agent, Kind: t.Kind, Payload: payload, Every: span(t.Every), From: t.From, Level: t.Level,
+			Group: t.Group, MaxAttempts: t.MaxAttempts, Backoff: span(t.Backoff), Timeout: span(t.Timeout),
+			Lease: span(t.Lease), TraceID: t.TraceID, Traceparent: t.Traceparent, SessionID: t.SessionID,
+			UserID: t.UserID, MemCubeID: t.MemCubeID, UserName: t.UserName, Info: t.Info, Tags: t.Tags,
+		},
+		At: at, Delay: span(t.Delay),
+	})
+}
+
+// UnmarshalJSON reads a task strictly: a field that is unknown, given twice or of the wrong type is an *[InvalidError]
+// that names it. What the fields hold is checked when the task is submitted. A field that is null counts as left out.
+func (t *NewTask) UnmarshalJSON(data []byte) error {
+	fields, err := jsonObject(data)
+	if err != nil {
+		return err
+	}
+	read := NewTask{}
+	for _, f := range fields {
+		set := newTaskFields[f.name]
+		if set == nil {
+			return invalid(clip(f.name), "is not a field of a task")
+		}
+		if string(f.value) == "null" {
+			continue
+		}
+		if err := set(&read, f.value); err != nil {
+			return &InvalidError{Field: f.name, Reason: err.Error()}
+		}
+	}
+	*t = read
+	return nil
+}
+
+// newTaskFields read the fields of a task.
+var newTaskFields = map[string]func(t *NewTask, data []byte) error{
+	"agent_id":     textField(func(t *NewTask) *string { return &t.Agent }),
+	"id":           textField(func(t *NewTask) *string { return &t.ID }),
+	"kind":         textField(func(t *NewTask) *string { return &t.Kind }),
+	"group":        textField(func(t *NewTask) *string { return &t.Group }),
+	"from":         textField(func(t *NewTask) *From { return &t.From }),
+	"trace_id":     textField(func(t *NewTask) *string { return &t.TraceID }),
+	"traceparent":  textField(func(t *NewTask) *string { return &t.Traceparent }),
+	"session_id":   textField(func(t *NewTask) *string { return &t.SessionID }),
+	"user_id":      textField(func(t *NewTask) *string { return &t.UserID }),
+	"mem_cube_id":  textField(func(t *NewTask) *string { return &t.MemCubeID }),
+	"user_name":    textField(func(t *NewTask) *string { return &t.UserName }),
+	"tags":         jsonField("must be a list of texts", func(t *NewTask) *[]string { return &t.Tags }),
+	"level":        jsonField("must be 1, 2 or 3", func(t *NewTask) *Level { return &t.Level }),
+	"max_attempts": jsonField("must be a whole number", func(t *NewTask) *int { return &t.MaxAttempts }),
+	"at":           jsonField(`must be a time such as "2026-01-02T15:04:05Z"`, func(t *NewTask) *time.Time { return &t.At }),
+	"delay":        durationField(func(t *NewTask) *time.Duration { return &t.Delay }),
+	"every":        durationField(func(t *NewTask) *time.Duration { return &t.Every }),
+	"backoff":      durationField(func(t *NewTask) *time.Duration { return &t.Backoff }),
+	"timeout":      durationField(func(t *NewTask) *time.Duration { return &t.Timeout }),
+	"lease":        durationField(func(t *NewTask) *time.Duration { return &t.Lease }),
+	"payload": func(t *NewTask, data []byte) error {
+		t.Payload = json.RawMessage(bytes.Clone(data))
+		return nil
+	},
+	"info": func(t *NewTask, data []byte) error {
+		t.Info = bytes.Clone(data)
+		return nil
+	},
+}
+
+func textField[S ~string](field func(t *NewTask) *S) func(t *NewTask, data []byte) error {
+	return jsonField("must be a text", field)
+}
+
+// jsonField reads what encoding/json can read; must is the error otherwise.
+func jsonField[V any](must string, field func(t *NewTask) *V) func(t *NewTask, data []byte) error {
+	return func(t *NewTask, data []byte) error {
+		if json.Unmarshal(data, field(t)) != nil {
+			return errors.New(must)
+		}
+		return nil
+	}
+}
+
+func durationField(field func(t *NewTask) *time.Duration) func(t *NewTask, data []byte) error {
+	return func(t *NewTask, data []byte) error {
+		var s string
+		err := json.Unmarshal(data, &s)
+		if err == nil {
+			*field(t), err = time.ParseDuration(s)
+		}
+		if err != nil {
+			return errors.New(`must be a duration such as "90s" or "1h30m"`)
+		}
+		return nil
+	}
+}
+
+// jsonMember is one field of a JSON object.
+type jsonMember struct {
+	name  string
+	value json.RawMessage
+}
+
+// jsonObject splits a JSON object into its fields, in order. Unlike encoding/json it tells apart what differs in case only,
+// and refuses what is not UTF-8 or stands twice.
+func jsonObject(data []byte) ([]jsonMember, error) {
+	if !utf8.Valid(data) {
+		return nil, invalid("task", "is not valid UTF-8")
+	}
+	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
+		return nil, invalid("task", "is not valid JSON: %v", err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
+		return nil, invalid("task", "must be a JSON object")
+	}
+	var fields []jsonMember
+	seen := map[string]bool{}
+	for decoder.More() {
+		name, err := decoder.Token()
+		var f jsonMember
+		if err == nil {
+			f.name, _ = name.(string)
+			err = decoder.Decode(&f.value)
+		}
+		if err != nil {
+			return nil, invalid("task", "is not valid JSON: %v", err)
+		}
+		if seen[f.name] {
+			return nil, invalid(clip(f.name), "is given twice")
+		}
+		seen[f.name] = true
+		fields = append(fields, f)
+	}
+	return fields, nil
+}
+
+// ParseTasks reads what is submitted as JSON: one task, or several as {"tasks": [...]}. The error is an *[InvalidError]
+// that names the field, as in "tasks[3].every".
+func ParseTasks(data []byte) ([]NewTask, error) {
+	fields, err := jsonObject(data)
+	if err != nil {
+		return nil, err
+	}
+	if len(fields) != 1 || fields[0].name != "tasks" {
+		tasks := make([]NewTask, 1)
+		return tasks, tasks[0].UnmarshalJSON(data)
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(fields[0].value, &list); err != nil || list == nil {
+		return nil, invalid("tasks", "must be a list")
+	}
+	if len(list) > MaxSubmit {
+		return nil, invalid("tasks", "are %d: the limit is %d a call", len(list), MaxSubmit)
+	}
+	tasks := make([]NewTask, len(list))
+	for i := range list {
+		if err := tasks[i].UnmarshalJSON(list[i]); err != nil {
+			return nil, within(fmt.Sprintf("tasks[%d]", i), err)
+		}
+	}
+	return tasks, nil
+}
+
+// within puts the place of a task in front of the field that its error names.
+func within(place string, err error) error {
+	var inv *InvalidError
+	if !errors.As(err, &inv) {
+		return err
+	}
+	field := place + "." + inv.Field
+	if inv.Field == "task" {
+		field = place
+	}
+	return &InvalidError{Field: field, Reason: inv.Reason}
+}
+
+// MarshalJSON writes the task flat: the fields it was submitted with and what the tracker knows, without its last runs.
+func (info TaskInfo) MarshalJSON() ([]byte, error) {
+	var took *int64
+	if info.LastRun != 0 {
+		ms := info.LastDuration.Milliseconds()
+		took = &ms
+	}
+	return json.Marshal(struct {
+		taskJSON
+		trackedJSON
+	}{
+		taskJSON{
+			ID: info.ID, Agent: info.Agent, Kind: info.Kind, Payload: wellFormed(info.Payload), Every: span(info.Every),
+			From: info.From, Level: info.Level, Group: info.Group, MaxAttempts: info.MaxAttempts,
+			Backoff: span(info.Backoff), Timeout: span(info.Timeout), Lease: span(info.Lease), TraceID: info.TraceID,
+			Traceparent: info.Traceparent, SessionID: info.SessionID, UserID: info.UserID, MemCubeID: info.MemCubeID,
+			UserName: info.UserName, Info: wellFormed(info.Info), Tags: info.Tags,
+		},
+		trackedJSON{
+			Status: info.Status, Parked: info.Parked, Running: info.Status == StatusInProgress,
+			Submitted: stamp(info.Submitted), Due: stamp(info.Due), Started: stamp(info.Started),
+			Finished: stamp(info.Finished), NextRun: stamp(info.NextRun), Attempt: info.Attempt, Crashes: info.Crashes,
+			RunCount: info.RunCount, SkipCount: info.SkipCount, ErrorCount: info.ErrorCount,
+			ConsecutiveFailures: info.ConsecutiveFailures, LastRun: stamp(info.LastRun), LastDuration: took,
+			LastResult: info.LastOutcome, LastError: info.LastError, Reason: info.Reason,
+			Result: wellFormed(info.Result), Progress: wellFormed(info.Progress),
+		},
+	})
+}
+
+// trackedJSON is what the tracker adds to a task.
+type trackedJSON struct {
+	Status              Status          `json:"status"`
+	Parked              bool            `json:"parked"`
+	Running             bool            `json:"is_running"`
+	Submitted           stamp           `json:"submitted_at,omitzero"`
+	Due                 stamp           `json:"due_at,omitzero"`
+	Started             stamp           `json:"started_at,omitzero"`
+	Finished            stamp           `json:"finished_at,omitzero"`
+	NextRun             stamp           `json:"next_run,omitzero"`
+	Attempt             int             `json:"attempt"`
+	Crashes             int             `json:"crashes"`
+	RunCount            int64           `json:"run_count"`
+	SkipCount           int64           `json:"skip_count"`
+	ErrorCount          int64           `json:"error_count"`
+	ConsecutiveFailures int             `json:"consecutive_failures"`
+	LastRun             stamp           `json:"last_run,omitzero"`
+	LastDuration        *int64          `json:"last_duration_ms,omitempty"`
+	LastResult          Outcome         `json:"last_result,omitempty"`
+	LastError           string          `json:"last_error,omitempty"`
+	Reason              string          `json:"reason,omitempty"`
+	Result              json.RawMessage `json:"result,omitempty"`
+	Progress            json.RawMessage `json:"progress,omitempty"`
+}
+
+// wellFormed is JSON that was stored, or nothing if it is damaged: one bad record must not hide a list of good ones.
+func wellFormed(data json.RawMessage) json.RawMessage {
+	if !json.Valid(data) {
+		return nil
+	}
+	return data
+}
+
+// MarshalJSON writes the report; next_due_at is null if nothing is scheduled.
+func (r Report) MarshalJSON() ([]byte, error) {
+	var next *stamp
+	if !r.NextDueAt.IsZero() {
+		at := stamp(MillisOf(r.NextDueAt))
+		next = &at
+	}
+	return json.Marshal(struct {
+		Agents    int    `json:"agents"`
+		Ran       int    `json:"ran"`
+		Completed int    `json:"completed"`
+		Failed    int    `json:"failed"`
+		Retried   int    `json:"retried"`
+		Released  int    `json:"released"`
+		Skipped   int    `json:"skipped"`
+		Parked    int    `json:"parked"`
+		Lost      int    `json:"lost"`
+		Cancelled int    `json:"cancelled"`
+		Snoozed   int    `json:"snoozed"`
+		Recovered int    `json:"recovered"`
+		Next      *stamp `json:"next_due_at"`
+		More      bool   `json:"more"`
+		Duration  int64  `json:"duration_ms"`
+	}{
+		r.Agents, r.Ran, r.Completed, r.Failed, r.Retried, r.Released, r.Skipped, r.Parked, r.Lost, r.Cancelled, r.Snoozed,
+		r.Recovered, next, r.More, r.Duration.Milliseconds(),
+	})
+}
+
+// MarshalJSON writes what became of a submitted task.
+func (s Submitted) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		ID      string `json:"id"`
+		Agent   string `json:"agent_id"`
+		Kind    string `json:"kind"`
+		Status  Status `json:"status"`
+		Due     stamp  `json:"due_at,omitzero"`
+		Created bool   `json:"created"`
+	}{s.ID, s.Agent, s.Kind, s.Status, stamp(s.Due), s.Created})
+}
+
+// MarshalJSON writes one run of a task. A run that crashed has no start: its process did not live to tell it.
+func (r TaskRun) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Started  stamp   `json:"started_at,omitzero"`
+		Duration int64   `json:"duration_ms"`
+		Attempt  int     `json:"attempt"`
+		Outcome  Outcome `json:"outcome"`
+		Error    string  `json:"error,omitempty"`
+	}{stamp(r.Started), r.Duration.Milliseconds(), r.Attempt, r.Outcome, r.Error})
+}
+
+// MarshalJSON writes the counts of a group and the status that follows from them.
+func (g GroupCounts) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Status    Status `json:"status"`
+		Live      int64  `json:"live"`
+		Completed int64  `json:"completed"`
+		Failed    int64  `json:"failed"`
+		Cancelled int64  `json:"cancelled"`
+	}{g.Status(), g.Live, g.Completed, g.Failed, g.Cancelled})
+}
+
+// MarshalJSON writes the counters, with the store's time and when something is due next.
+func (s Stats) MarshalJSON() ([]byte, error) {
+	type counters Stats
+	return json.Marshal(struct {
+		Now     stamp `json:"now"`
+		NextDue stamp `json:"next_due,omitzero"`
+		counters
+	}{stamp(s.Now), stamp(s.NextDue), counters(s)})
+}

@@ -1,0 +1,61 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
+	"github.com/seed-6f6f2c11/duly/internal/redistest"
+)
+
+// equal drives a store on Redis and one in memory with the same calls.
+func equal(t *testing.T, url string, o storetest.Options, data []byte) int {
+	t.Helper()
+	clock := storetest.NewClock()
+	mem := memstore.New(memstore.Config{
+		Partitions: o.Partitions, Retention: o.Retention, Kept: o.Kept, MaxTasks: o.MaxTasks, Clock: clock,
+	})
+	return storetest.Equal(t, clock, mem, still(t, redisstore.Config{URL: url}, clock, false, o), data)
+}
+
+var equalOptions = []storetest.Options{
+	{Partitions: 1},
+	{Partitions: 2, Retention: 2 * time.Minute},
+	{Partitions: 1, Kept: 2, MaxTasks: 5},
+	{Partitions: 4, Retention: time.Hour, MaxTasks: 12, Kept: 4},
+}
+
+// At least 20,000 calls, the same ones in each run.
+func TestEqualToMemory(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	const seeds, choices = 40, 8000
+	total := 0
+	t.Run("seeds", func(t *testing.T) {
+		for seed := range seeds {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				total += equal(t, srv.URL, equalOptions[seed%len(equalOptions)], storetest.Random(uint64(seed), choices))
+			})
+		}
+	})
+	require.GreaterOrEqual(t, total, 20_000)
+	t.Logf("%d calls gave equal answers", total)
+}
+
+func FuzzEqualToMemory(f *testing.F) {
+	srv := redistest.Start(f)
+	for seed := range uint64(8) {
+		f.Add(byte(seed), storetest.Random(seed, 400))
+	}
+	f.Fuzz(func(t *testing.T, options byte, data []byte) {
+		if len(data) > 4000 {
+			return
+		}
+		equal(t, srv.URL, equalOptions[int(options)%len(equalOptions)], data)
+	})
+}

@@ -1,0 +1,336 @@
+package storetest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+func testTurns(t *testing.T, b *bench) {
+	b.with(Options{})
+	var flood []core.Submission
+	for i := range 100 {
+		flood = append(flood, task("flood", fmt.Sprintf("%03d", i)))
+	}
+	b.submit(flood...)
+	b.clock.Advance(time.Millisecond)
+	for i := range 5 {
+		b.submit(task(fmt.Sprintf("small%d", i), "1"))
+	}
+	b.clock.Advance(time.Millisecond)
+	assert.Equal(t, []string{"flood/000"}, names(b.claim(1)))
+	b.clock.Advance(time.Millisecond)
+	var got []string
+	for range 7 {
+		got = append(got, names(b.claim(1))...)
+		b.clock.Advance(time.Millisecond)
+	}
+	assert.Equal(t, []string{"small0/1", "small1/1", "small2/1", "small3/1", "small4/1", "flood/001", "flood/002"}, got,
+		"an agent that floods waits behind those that wait since its last turn")
+}
+
+func testShare(t *testing.T, b *bench) {
+	b.with(Options{})
+	var subs []core.Submission
+	for _, agent := range []string{"a", "b"} {
+		for i := range 40 {
+			subs = append(subs, task(agent, fmt.Sprintf("%02d", i)))
+		}
+	}
+	subs = append(subs, task("c", "1"))
+	b.submit(subs...)
+	count := func(c core.Claim) map[string]int {
+		n := map[string]int{}
+		for _, task := range c.Tasks {
+			n[task.Agent]++
+		}
+		return n
+	}
+	assert.Equal(t, map[string]int{"a": 10, "b": 10, "c": 1}, count(b.claim(21)))
+	assert.Equal(t, map[string]int{"a": 25, "b": 25}, count(b.claim(50)))
+	assert.Equal(t, map[string]int{"a": 5, "b": 5}, count(b.claim(50)))
+	b.submit(subs[0]) // there already
+	assert.Empty(t, b.claim(50).Tasks)
+	var one []core.Submission
+	for i := range 60 {
+		one = append(one, task("alone", fmt.Sprintf("%02d", i)))
+	}
+	b.submit(one...)
+	assert.Len(t, b.claim(50).Tasks, 50, "one agent alone is not held back")
+	assert.Len(t, b.claim(50).Tasks, 10)
+}
+
+func testPerAgent(t *testing.T, b *bench) {
+	b.with(Options{})
+	for i := range 5 {
+		b.submit(task("a", fmt.Sprint(i)), task("b", fmt.Sprint(i)))
+	}
+	r := b.request(50)
+	r.PerAgent = 2
+	c := b.claimWith(r)
+	assert.Equal(t, []string{"a/0", "a/1", "b/0", "b/1"}, names(c))
+	assert.Equal(t, b.now(), c.NextDue, "there is more")
+}
+
+func testAgents(t *testing.T, b *bench) {
+	b.with(Options{})
+	later := task("c", "later")
+	later.Due.After = time.Minute
+	soon := task("d", "soon")
+	soon.Due.After = time.Second
+	b.submit(task("a", "1"), task("b", "1"), task("b", "2"), later, soon)
+	r := b.request(50)
+	r.Agents = []string{"b", "c", "nobody"}
+	c := b.claimWith(r)
+	assert.Equal(t, []string{"b/1", "b/2"}, names(c))
+	assert.Equal(t, b.now().Add(time.Minute), c.NextDue, "of the agents that were asked for")
+	assert.Equal(t, []string{"a/1"}, names(b.claim(50)))
+}
+
+func testParked(t *testing.T, b *bench) {
+	b.with(Options{})
+	other := func(agent, id string) core.Submission {
+		s := task(agent, id)
+		s.Kind = "other"
+		return s
+	}
+	b.submit(other("a", "1"), other("b", "1"), task("b", "2"), other("b", "3"), task("c", "1"))
+	c := b.claim(50)
+	assert.ElementsMatch(t, []string{"b/2", "c/1"}, names(c))
+	assert.Equal(t, 3, c.Parked)
+	assert.Zero(t, c.NextDue, "what is parked does not keep anybody awake who cannot run it")
+	assert.Equal(t, int64(3), b.stats().Parked)
+	assert.Equal(t, int64(3), b.stats().Waiting)
+	s := b.read("b", "3", "1")
+	assert.True(t, s[0].Parked)
+	assert.Equal(t, core.StatusWaiting, s[0].Status)
+	assert.Equal(t, b.now(), s[1].Due)
+	b.submit(task("a", "2"), task("a", "3")) // an agent whose only task is parked gets more
+	assert.Equal(t, []string{"a/2", "a/3"}, names(b.claim(50)))
+
+	r := b.request(2)
+	r.Kinds = []string{"other"}
+	look := r
+	look.Limit = 0
+	seen := b.claimWith(look)
+	assert.LessOrEqual(t, seen.NextDue, seen.Now, "for whoever can run it, it is due")
+	c = b.claimWith(r)
+	assert.Equal(t, []string{"a/1", "b/1"}, names(c))
+	r = b.request(50)
+	r.Kinds = []string{"k", "other"}
+	assert.Equal(t, []string{"b/3"}, names(b.claimWith(r)))
+	assert.Zero(t, b.stats().Parked)
+}
+
+func testLeave(t *testing.T, b *bench) {
+	b.with(Options{})
+	slow := task("a", "1")
+	slow.Kind = "slow"
+	slow2 := task("b", "1")
+	slow2.Kind = "slow"
+	b.submit(slow, slow2, task("b", "2"))
+	r := b.request(50)
+	r.Leave = []string{"slow"}
+	c := b.claimWith(r)
+	assert.Equal(t, []string{"b/2"}, names(c))
+	assert.Zero(t, c.Parked)
+	assert.Equal(t, b.now(), c.NextDue)
+	r = b.request(50)
+	r.Kinds = []string{"slow"}
+	assert.ElementsMatch(t, []string{"a/1", "b/1"}, names(b.claimWith(r)))
+}
+
+func testNonce(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"), task("b", "1"), task("b", "2"), task("c", "1"))
+	r := b.request(3)
+	first := b.claimWith(r)
+	require.Len(t, first.Tasks, 3)
+	assert.Equal(t, first.Tasks, b.claimWith(r).Tasks, "the answer was lost: the same tasks again")
+	assert.NoError(t, b.settle(complete(first.Tasks[1]))[0].Err)
+	again := b.claimWith(r)
+	assert.Equal(t, []core.Claimed{first.Tasks[0], first.Tasks[2]}, again.Tasks, "without those that are settled, in their places")
+	assert.Equal(t, first.Fence, again.Fence)
+	b.complete(again)
+	assert.Empty(t, b.claimWith(r).Tasks)
+	assert.Len(t, b.claim(3).Tasks, 1)
+}
+
+func testRecover(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"), task("b", "1"), task("b", "2"))
+	c := b.claim(50)
+	require.Len(t, c.Tasks, 3)
+	require.NoError(t, b.settle(complete(c.Tasks[0]))[0].Err)
+	b.clock.Advance(lease - time.Millisecond)
+	assert.Empty(t, b.claim(50).Tasks)
+	b.clock.Advance(time.Millisecond)
+	assert.Equal(t, b.now(), b.claim(0).NextLease+b.claim(0).NextDue, "an expired lease is work")
+
+	again := b.claim(50)
+	assert.Equal(t, 2, again.Recovered)
+	require.Len(t, again.Tasks, 2)
+	for i, task := range again.Tasks {
+		assert.Equal(t, 1, task.Crashes)
+		assert.Equal(t, c.Tasks[0].Due, task.Due, "recovered work keeps its place")
+		assert.Greater(t, task.Fence, c.Fence)
+		assert.ErrorIs(t, b.settle(complete(c.Tasks[i+1]))[0].Err, core.ErrLeaseLost, "the late result is refused")
+		assert.Equal(t, core.StatusInProgress, b.status(task.Agent, task.ID))
+	}
+	assert.NoError(t, b.settle(complete(c.Tasks[0]))[0].Err, "what was settled in time stays settled")
+	held, err := b.store.Extend(b.Context(), []core.Extension{{Fence: c.Fence, Lease: lease}, {Fence: again.Fence, Lease: lease}})
+	require.NoError(t, err)
+	assert.Equal(t, []bool{false, true}, held)
+
+	b.clock.Advance(lease)
+	third := b.claim(50)
+	require.Len(t, third.Tasks, 2)
+	assert.Equal(t, 2, third.Tasks[0].Crashes)
+	s := core.Settlement{Run: third.Tasks[0].Run, Verb: core.VerbAgain, State: []byte("new")}
+	require.NoError(t, b.settle(s)[0].Err)
+	fourth := b.claim(50)
+	require.Len(t, fourth.Tasks, 1)
+	assert.Zero(t, fourth.Tasks[0].Crashes, "writing the state clears the crashes")
+	assert.Equal(t, int64(4), b.stats().Recovered)
+}
+
+func testFences(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"))
+	last := core.Fence(0)
+	for range 2000 { // within one millisecond too
+		c := b.claim(1)
+		require.Len(t, c.Tasks, 1)
+		require.Greater(t, c.Fence, last)
+		last = c.Fence
+		require.NoError(t, b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: core.VerbRelease, Due: core.When{At: c.Tasks[0].Due}})[0].Err)
+	}
+}
+
+func testLook(t *testing.T, b *bench) {
+	b.with(Options{Partitions: 4})
+	look := make([]core.ClaimRequest, 4)
+	for i := range look {
+		look[i] = core.ClaimRequest{Partition: i, Kinds: []string{"k"}}
+	}
+	next := func() core.Millis {
+		claims, err := b.store.Claim(b.Context(), look)
+		require.NoError(t, err)
+		var next core.Millis
+		for i, c := range claims {
+			require.Equal(t, i, c.Partition)
+			require.NotZero(t, c.Now)
+			require.Empty(t, c.Tasks)
+			if c.NextDue != 0 && (next == 0 || c.NextDue < next) {
+				next = c.NextDue
+			}
+		}
+		return next
+	}
+	assert.Zero(t, next())
+	s := task("a", "1")
+	s.Due.After = time.Minute
+	b.submit(s)
+	assert.Equal(t, b.now().Add(time.Minute), next())
+	s = task("b", "1")
+	s.Due.After = time.Second
+	b.submit(s)
+	assert.Equal(t, b.now().Add(time.Second), next())
+	b.clock.Advance(time.Second)
+	r := b.request(1)
+	r.Partition = core.PartitionOf("b", 4)
+	c := b.claimWith(r)
+	require.Len(t, c.Tasks, 1)
+	assert.Equal(t, b.now().Add(lease), next(), "the end of a lease is work too")
+	b.complete(c)
+	assert.Equal(t, b.now().Add(59*time.Second), next())
+}
+
+func testWakeups(t *testing.T, b *bench) {
+	b.with(Options{Partitions: 4})
+	waker, ok := b.store.(core.Waker)
+	require.True(t, ok)
+	wakeups, err := waker.Wakeups(b.Context())
+	require.NoError(t, err)
+	s := task("a", "1")
+	s.Due.After = time.Minute
+	b.submit(s)
+	want := core.Wakeup{Partition: core.PartitionOf("a", 4), Due: b.now().Add(time.Minute)}
+	assert.Equal(t, want, receive(t, wakeups))
+	s = task("a", "2")
+	s.Due.After = time.Hour
+	b.submit(s) // nobody needs to wake up for this one
+	b.submit(task("a", "3"))
+	want.Due = b.now()
+	assert.Equal(t, want, receive(t, wakeups))
+}
+
+func receive(t *testing.T, wakeups <-chan core.Wakeup) core.Wakeup {
+	t.Helper()
+	select {
+	case w := <-wakeups:
+		return w
+	case <-time.After(10 * time.Second):
+		t.Fatal("no wake-up")
+		return core.Wakeup{}
+	}
+}
+
+func testRace(t *testing.T, b *bench) {
+	b.with(Options{Partitions: 2})
+	const n, workers = 400, 8
+	var subs []core.Submission
+	for i := range n {
+		subs = append(subs, task(fmt.Sprintf("agent%d", i%37), fmt.Sprint(i)))
+	}
+	b.submit(subs...)
+	var mu sync.Mutex
+	runs := map[string]int{}
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				var requests []core.ClaimRequest
+				for p := range 2 {
+					requests = append(requests, core.ClaimRequest{
+						Partition: p, Nonce: fmt.Sprintf("w%dp%di%012d", w, p, i)[:core.NonceLen-6] + fmt.Sprintf("%06d", i),
+						Kinds: []string{"k"}, Limit: 7, Lease: lease,
+					})
+				}
+				claims, err := b.store.Claim(t.Context(), requests)
+				if !assert.NoError(t, err) {
+					return
+				}
+				var settle []core.Settlement
+				for _, c := range claims {
+					for _, task := range c.Tasks {
+						mu.Lock()
+						runs[task.ID]++
+						mu.Unlock()
+						settle = append(settle, complete(task))
+					}
+				}
+				if len(settle) == 0 {
+					return
+				}
+				settled, err := b.store.Settle(t.Context(), settle)
+				assert.NoError(t, err)
+				for _, s := range settled {
+					assert.NoError(t, s.Err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Len(t, runs, n)
+	for id, k := range runs {
+		require.Equal(t, 1, k, id)
+	}
+	assert.Equal(t, int64(n), b.stats().Completed)
+}

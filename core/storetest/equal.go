@@ -1,0 +1,298 @@
+package storetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Equal drives two stores with the same random calls and demands the same answers. Both must be empty, have the same
+// options, and be at the time of clock. The choices come from data, a byte for each; it returns the number of calls.
+//
+// Only what a store may choose freely is not compared: the numbers of fences, and a look's answer, which may be too
+// early but never too late.
+func Equal(t *testing.T, clock *Clock, a, b core.Store, data []byte) int {
+	t.Helper()
+	d := &driver{T: t, clock: clock, a: a, b: b, data: data, fences: map[claimName]core.Fence{}}
+	calls := 0
+	for len(d.data) > 0 {
+		d.step()
+		calls++
+	}
+	d.finish()
+	return calls
+}
+
+// Random is data for Equal: n choices from a seed.
+func Random(seed uint64, n int) []byte {
+	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test that can be repeated
+	data := make([]byte, n)
+	for i := range data {
+		data[i] = byte(r.UintN(256))
+	}
+	return data
+}
+
+// claimName names a claim: fences are numbered by partition.
+type claimName struct {
+	partition int
+	fence     core.Fence
+}
+
+type driver struct {
+	*testing.T
+
+	clock  *Clock
+	a, b   core.Store
+	data   []byte
+	fences map[claimName]core.Fence // of a -> of b
+	claims []core.ClaimRequest      // made so far
+	runs   []core.Run               // claimed so far, with the fences of a
+	dead   []core.Submission
+	nonces int
+}
+
+// pick is the next choice, below n.
+func (d *driver) pick(n int) int {
+	if len(d.data) == 0 {
+		return 0
+	}
+	c := d.data[0]
+	d.data = d.data[1:]
+	return int(c) % n
+}
+
+// Ids sort the same whether encoded for keys or not, as ties in a store's order may go by either.
+var (
+	equalAgents = []string{"a", "b", "c", "d", "e{}", "f:g"}
+	equalKinds  = []string{"k0", "k1", "k2"}
+	equalGroups = []string{"", "", "g", "h:1"}
+)
+
+// groupOf is the group that all tasks with an id have.
+func groupOf(id string) string { return equalGroups[int(id[len(id)-1])%len(equalGroups)] }
+
+func (d *driver) step() {
+	switch c := d.pick(16); {
+	case c < 4:
+		d.submit()
+	case c < 8:
+		d.claim()
+	case c < 12:
+		d.settle()
+	case c == 12:
+		d.extend()
+	case c == 13:
+		d.replay()
+	case c == 14:
+		d.read()
+	default:
+		d.advance()
+	}
+}
+
+func (d *driver) agent() string { return equalAgents[d.pick(len(equalAgents))] }
+
+func (d *driver) submission() core.Submission {
+	id := d.pick(40)
+	s := core.Submission{
+		Agent: d.agent(), ID: fmt.Sprintf("t%02d", id), Kind: equalKinds[d.pick(len(equalKinds))],
+		Level: core.Level(1 + d.pick(3)), Group: groupOf(fmt.Sprintf("t%02d", id)),
+	}
+	s.Body = []byte("body " + s.ID)
+	switch d.pick(4) {
+	case 0:
+		s.Due.After = time.Duration(d.pick(256)) * 10 * time.Millisecond
+	case 1:
+		s.Due.At = core.Millis(d.clock.Now().UnixMilli()) + core.Millis(d.pick(256)*10-1000)
+	default:
+	}
+	return s
+}
+
+func (d *driver) submit() {
+	var subs []core.Submission
+	seen := map[string]bool{}
+	for range 1 + d.pick(6) {
+		s := d.submission()
+		if !seen[s.Agent+"/"+s.ID] {
+			seen[s.Agent+"/"+s.ID] = true
+			subs = append(subs, s)
+		}
+	}
+	ra, ea := d.a.Submit(d.Context(), subs)
+	rb, eb := d.b.Submit(d.Context(), subs)
+	d.same("submit", ea, eb, ra, rb)
+}
+
+func (d *driver) claim() {
+	if len(d.claims) > 0 && d.pick(8) == 0 { // again, as if the answer had been lost
+		d.claimOne(d.claims[len(d.claims)-1])
+		return
+	}
+	d.nonces++
+	r := core.ClaimRequest{
+		Partition: d.pick(d.a.Partitions()), Nonce: fmt.Sprintf("nonce%011d", d.nonces), Limit: 1 + d.pick(12),
+		Lease: time.Duration(1+d.pick(4)) * time.Second, PerAgent: d.pick(4),
+	}
+	for i, kind := range equalKinds {
+		switch c := d.pick(8); {
+		case i == 0 || c < 5:
+			r.Kinds = append(r.Kinds, kind)
+		case c == 5:
+			r.Leave = append(r.Leave, kind)
+		default:
+		}
+	}
+	if d.pick(4) == 0 {
+		for _, agent := range equalAgents {
+			if core.PartitionOf(agent, d.a.Partitions()) == r.Partition && d.pick(2) == 0 {
+				r.Agents = append(r.Agents, agent)
+			}
+		}
+	}
+	d.look(r)
+	d.claims = append(d.claims, r)
+	d.claimOne(r)
+}
+
+func (d *driver) claimOne(r core.ClaimRequest) {
+	ra, ea := d.a.Claim(d.Context(), []core.ClaimRequest{r})
+	rb, eb := d.b.Claim(d.Context(), []core.ClaimRequest{r})
+	require.NoError(d, ea)
+	require.NoError(d, eb)
+	ca, cb := ra[0], rb[0]
+	if ca.Fence != 0 {
+		d.fences[claimName{r.Partition, ca.Fence}] = cb.Fence
+	}
+	for i := range ca.Tasks {
+		d.runs = append(d.runs, ca.Tasks[i].Run)
+		ca.Tasks[i].Fence = 0
+	}
+	for i := range cb.Tasks {
+		cb.Tasks[i].Fence = 0
+	}
+	ca.Fence, cb.Fence = min(ca.Fence, 1), min(cb.Fence, 1)
+	require.Equal(d, ca, cb, "claim %+v", r)
+}
+
+// look checks that a cheap look never says later than a claim would.
+func (d *driver) look(r core.ClaimRequest) {
+	r.Limit = 0
+	ra, ea := d.a.Claim(d.Context(), []core.ClaimRequest{r})
+	rb, eb := d.b.Claim(d.Context(), []core.ClaimRequest{r})
+	require.NoError(d, ea)
+	require.NoError(d, eb)
+	if due := ra[0].NextDue; due != 0 {
+		require.NotZero(d, rb[0].NextDue, "the look misses work")
+		require.LessOrEqual(d, rb[0].NextDue, max(due, rb[0].Now), "the look is late")
+	}
+}
+
+func (d *driver) settle() {
+	if len(d.runs) == 0 {
+		return
+	}
+	var sa, sb []core.Settlement
+	for range 1 + d.pick(8) {
+		at := d.pick(len(d.runs))
+		if d.pick(4) > 0 { // mostly one of the last
+			at = max(len(d.runs)-1-d.pick(10), 0)
+		}
+		s := core.Settlement{Run: d.runs[at], Group: groupOf(d.runs[at].ID)}
+		switch d.pick(6) {
+		case 0, 1:
+			s.Verb, s.Record = core.VerbComplete, []byte("record")
+		case 2:
+			s.Verb, s.Record = core.VerbFail, []byte("dead")
+			d.dead = append(d.dead, core.Submission{Agent: s.Agent, ID: s.ID, Kind: "k0", Level: 2, Group: s.Group, Body: []byte("again")})
+		case 3:
+			s.Verb = core.VerbCancel
+		case 4:
+			s.Verb, s.Due.After = core.VerbAgain, time.Duration(d.pick(100))*20*time.Millisecond
+			if d.pick(2) == 0 {
+				s.State = []byte("state")
+			}
+		default:
+			s.Verb, s.Due.At = core.VerbRelease, core.Millis(d.clock.Now().UnixMilli())-core.Millis(d.pick(100))
+		}
+		sa = append(sa, s)
+		s.Fence = d.fences[claimName{s.Partition, s.Fence}]
+		sb = append(sb, s)
+	}
+	ra, ea := d.a.Settle(d.Context(), sa)
+	rb, eb := d.b.Settle(d.Context(), sb)
+	d.same("settle", ea, eb, ra, rb)
+}
+
+func (d *driver) extend() {
+	if len(d.runs) == 0 {
+		return
+	}
+	run := d.runs[max(len(d.runs)-1-d.pick(10), 0)]
+	e := core.Extension{Partition: run.Partition, Fence: run.Fence, Lease: time.Duration(1+d.pick(4)) * time.Second}
+	if d.pick(2) == 0 {
+		e.Progress = []core.Progress{{Index: run.Index, Agent: run.Agent, ID: run.ID, State: []byte("progress")}}
+	}
+	ra, ea := d.a.Extend(d.Context(), []core.Extension{e})
+	e.Fence = d.fences[claimName{e.Partition, e.Fence}]
+	rb, eb := d.b.Extend(d.Context(), []core.Extension{e})
+	d.same("extend", ea, eb, ra, rb)
+}
+
+func (d *driver) replay() {
+	if len(d.dead) == 0 {
+		return
+	}
+	commands := []core.Command{{Op: core.OpReplay, Submission: d.dead[d.pick(len(d.dead))]}}
+	ra, ea := d.a.Control(d.Context(), commands)
+	rb, eb := d.b.Control(d.Context(), commands)
+	d.same("replay", ea, eb, ra, rb)
+}
+
+func (d *driver) read() {
+	q := core.Query{Agent: d.agent(), Group: "g", Limit: 1 + d.pick(50)}
+	if d.pick(2) == 0 {
+		q.IDs = []string{fmt.Sprintf("t%02d", d.pick(40)), fmt.Sprintf("t%02d", d.pick(40))}
+		q.Group = ""
+	}
+	d.page(q)
+}
+
+func (d *driver) page(q core.Query) {
+	ra, ea := d.a.Read(d.Context(), q)
+	rb, eb := d.b.Read(d.Context(), q)
+	d.same("read", ea, eb, ra, rb)
+}
+
+func (d *driver) advance() {
+	steps := []time.Duration{0, time.Millisecond, 100 * time.Millisecond, time.Second, 3 * time.Second, 70 * time.Second, time.Hour}
+	d.clock.Advance(steps[d.pick(len(steps))])
+}
+
+// finish compares everything that is left.
+func (d *driver) finish() {
+	for _, agent := range equalAgents {
+		d.page(core.Query{Agent: agent, Group: "g", Limit: 1000})
+	}
+	ra, ea := d.a.Stats(d.Context())
+	rb, eb := d.b.Stats(d.Context())
+	ra.Now, rb.Now = 0, 0
+	d.same("stats", ea, eb, ra, rb)
+}
+
+func (d *driver) same(verb string, ea, eb error, ra, rb any) {
+	d.Helper()
+	if ea != nil || eb != nil {
+		require.Error(d, ea, verb)
+		require.Error(d, eb, verb)
+		require.Equal(d, core.CodeOf(ea), core.CodeOf(eb), verb)
+		return
+	}
+	require.Equal(d, ra, rb, verb)
+}

@@ -1,0 +1,303 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+func testExtend(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"))
+	c := b.claim(1)
+	for range 5 {
+		b.clock.Advance(lease - time.Second)
+		held, err := b.store.Extend(b.Context(), []core.Extension{{Fence: c.Fence, Lease: lease}, {Fence: c.Fence + 1, Lease: lease}})
+		require.NoError(t, err)
+		require.Equal(t, []bool{true, false}, held)
+		assert.Empty(t, b.claim(1).Tasks)
+	}
+	assert.Equal(t, b.now().Add(lease), b.claim(1).NextLease)
+	b.complete(c)
+	held, err := b.store.Extend(b.Context(), []core.Extension{{Fence: c.Fence, Lease: lease}})
+	require.NoError(t, err)
+	assert.Equal(t, []bool{false}, held, "there is nothing left to hold")
+}
+
+func testProgress(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"), task("b", "1"))
+	c := b.claim(2)
+	require.NoError(t, b.settle(complete(c.Tasks[1]))[0].Err)
+	_, err := b.store.Extend(b.Context(), []core.Extension{{Fence: c.Fence, Lease: lease, Progress: []core.Progress{
+		{Index: 0, Agent: "a", ID: "1", State: []byte("half")}, {Index: 1, Agent: "b", ID: "1", State: []byte("late")},
+	}}})
+	require.NoError(t, err)
+	s := b.read("a", "1")[0]
+	assert.Equal(t, []byte("half"), s.State)
+	assert.Equal(t, core.StatusInProgress, s.Status)
+	assert.Nil(t, b.read("b", "1")[0].State, "an ended run has no progress")
+	b.clock.Advance(lease)
+	again := b.claim(2)
+	require.Len(t, again.Tasks, 1)
+	assert.Equal(t, []byte("half"), again.Tasks[0].State, "progress outlives a crash")
+	assert.Equal(t, 1, again.Tasks[0].Crashes)
+}
+
+func testSettleTwice(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"), task("b", "1"))
+	c := b.claim(2)
+	runs := []core.Settlement{complete(c.Tasks[0]), complete(c.Tasks[1]), complete(c.Tasks[0])}
+	for range 3 {
+		for _, s := range b.settle(runs...) {
+			assert.NoError(t, s.Err)
+		}
+	}
+	unknown := complete(c.Tasks[0])
+	unknown.Fence--
+	assert.ErrorIs(t, b.settle(unknown)[0].Err, core.ErrLeaseLost)
+	unknown = complete(c.Tasks[0])
+	unknown.Index = 7
+	assert.ErrorIs(t, b.settle(unknown)[0].Err, core.ErrLeaseLost)
+	st := b.stats()
+	assert.Equal(t, int64(2), st.Completed)
+	assert.Zero(t, st.InProgress)
+	assert.Zero(t, st.Waiting)
+}
+
+func testAgain(t *testing.T, b *bench) {
+	b.with(Options{})
+	for _, agent := range []string{"single", "several"} {
+		b.submit(task(agent, "1"))
+		if agent == "several" {
+			other := task(agent, "2")
+			other.Due.After = 24 * time.Hour
+			b.submit(other)
+		}
+		c := b.claim(1)
+		got := b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: core.VerbAgain, Due: core.When{After: time.Minute}, State: []byte("s1")})
+		assert.Equal(t, []core.Settled{{Due: b.now().Add(time.Minute)}}, got)
+		s := b.read(agent, "1")[0]
+		assert.Equal(t, core.StatusWaiting, s.Status)
+		assert.Equal(t, b.now().Add(time.Minute), s.Due)
+		assert.Equal(t, []byte("s1"), s.State)
+		assert.Empty(t, b.claim(1).Tasks)
+
+		b.clock.Advance(time.Minute)
+		c = b.claim(1)
+		require.Len(t, c.Tasks, 1)
+		assert.Equal(t, []byte("s1"), c.Tasks[0].State)
+		due := c.Tasks[0].Due
+		got = b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: core.VerbRelease, Due: core.When{At: due}})
+		assert.Equal(t, []core.Settled{{Due: due}}, got)
+		c = b.claim(1)
+		require.Len(t, c.Tasks, 1, "given back work is due as before")
+		assert.Equal(t, due, c.Tasks[0].Due)
+		assert.Equal(t, []byte("s1"), c.Tasks[0].State)
+		at := b.now().Add(time.Hour)
+		got = b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: core.VerbAgain, Due: core.When{At: at}})
+		assert.Equal(t, []core.Settled{{Due: at}}, got)
+		assert.Equal(t, []byte("s1"), b.read(agent, "1")[0].State, "no state leaves the old one")
+	}
+	st := b.stats()
+	assert.Equal(t, int64(4), st.Again)
+	assert.Equal(t, int64(2), st.Released)
+	assert.Equal(t, int64(3), st.Waiting)
+}
+
+func testRetention(t *testing.T, b *bench) {
+	b.with(Options{Retention: time.Hour})
+	b.submit(task("a", "1"))
+	b.complete(b.claim(1))
+	b.clock.Advance(time.Hour - time.Millisecond)
+	assert.Equal(t, core.StatusCompleted, b.status("a", "1"))
+	b.submit(task("a", "2"))
+	b.complete(b.claim(1))
+	b.clock.Advance(time.Millisecond)
+	assert.Empty(t, b.status("a", "1"), "forgotten")
+	assert.Equal(t, core.StatusCompleted, b.status("a", "2"))
+	page, err := b.store.Read(b.Context(), core.Query{Agent: "a", Limit: 10})
+	require.NoError(t, err)
+	assert.Len(t, page.Tasks, 1)
+	assert.True(t, b.submit(task("a", "1"))[0].Created, "its id is free again")
+}
+
+func testKept(t *testing.T, b *bench) {
+	b.with(Options{Kept: 3})
+	finish := func(id string, verb core.Verb) {
+		b.submit(task("a", id))
+		c := b.claim(1)
+		require.Len(t, c.Tasks, 1)
+		require.NoError(t, b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: verb})[0].Err)
+		b.clock.Advance(time.Millisecond)
+	}
+	finish("dead", core.VerbFail)
+	for i := range 6 {
+		finish(fmt.Sprint(i), core.VerbComplete)
+	}
+	page, err := b.store.Read(b.Context(), core.Query{Agent: "a", Limit: 10})
+	require.NoError(t, err)
+	var ids []string
+	for _, s := range page.Tasks {
+		ids = append(ids, s.ID)
+	}
+	assert.Equal(t, []string{"3", "4", "5", "dead"}, ids, "a dead letter is not pushed out by what went well")
+	assert.Equal(t, int64(3), b.stats().Trimmed, "what is dropped is counted")
+}
+
+func testGroups(t *testing.T, b *bench) {
+	b.with(Options{Retention: time.Hour})
+	in := func(id string) core.Submission {
+		s := task("a", id)
+		s.Group = "g:1"
+		return s
+	}
+	group := func() core.GroupCounts {
+		page, err := b.store.Read(b.Context(), core.Query{Agent: "a", Group: "g:1", Statuses: []core.Status{}})
+		require.NoError(t, err)
+		return page.Group
+	}
+	assert.Equal(t, core.GroupCounts{}, group())
+	b.submit(in("1"), in("2"), in("3"), task("a", "4"))
+	b.submit(in("1"))
+	assert.Equal(t, core.GroupCounts{Live: 3}, group())
+	c := b.claim(10)
+	require.Len(t, c.Tasks, 4)
+	end := func(i int, verb core.Verb) {
+		s := core.Settlement{Run: c.Tasks[i].Run, Verb: verb, Group: "g:1"}
+		require.NoError(t, b.settle(s, s)[0].Err)
+	}
+	end(0, core.VerbComplete)
+	assert.Equal(t, core.GroupCounts{Live: 2, Completed: 1}, group())
+	end(1, core.VerbFail)
+	end(2, core.VerbCancel)
+	assert.Equal(t, core.GroupCounts{Completed: 1, Failed: 1, Cancelled: 1}, group())
+	assert.Equal(t, core.StatusFailed, group().Status())
+	b.clock.Advance(time.Hour - time.Millisecond)
+	b.submit(in("5"))
+	assert.Equal(t, core.GroupCounts{Live: 1, Completed: 1, Failed: 1, Cancelled: 1}, group())
+	b.clock.Advance(time.Hour)
+	assert.Equal(t, int64(1), group().Live, "a group with live tasks is not forgotten")
+	c = b.claim(10)
+	end(0, core.VerbComplete)
+	b.clock.Advance(time.Hour)
+	assert.Equal(t, core.GroupCounts{}, group())
+	b.submit(in("6"))
+	assert.Equal(t, core.GroupCounts{Live: 1}, group())
+}
+
+func testReplay(t *testing.T, b *bench) {
+	b.with(Options{})
+	replay := func(id string) core.Placed {
+		s := task("a", id)
+		s.Group = "g"
+		placed, err := b.store.Control(b.Context(), []core.Command{{Op: core.OpReplay, Submission: s}})
+		require.NoError(t, err)
+		return placed[0]
+	}
+	fail := func(id string) {
+		s := task("a", id)
+		s.Group = "g"
+		b.submit(s)
+		c := b.claim(1)
+		require.Len(t, c.Tasks, 1)
+		require.NoError(t, b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: core.VerbFail, Record: []byte("r"), Group: "g"})[0].Err)
+	}
+	assert.False(t, replay("1").Created, "unknown")
+	fail("1")
+	fail("2")
+	b.clock.Advance(time.Second)
+	assert.Equal(t, core.Placed{Created: true, Due: b.now()}, replay("1"))
+	assert.False(t, replay("1").Created, "it is live again")
+	assert.Equal(t, core.StatusWaiting, b.status("a", "1"))
+	assert.True(t, replay("2").Created)
+	c := b.claim(10)
+	assert.Equal(t, []string{"a/1", "a/2"}, names(c))
+	assert.Equal(t, []byte("body of 1"), c.Tasks[0].Body)
+	assert.Nil(t, c.Tasks[0].State)
+	page, err := b.store.Read(b.Context(), core.Query{Agent: "a", Group: "g", Limit: 10})
+	require.NoError(t, err)
+	assert.Equal(t, core.GroupCounts{Live: 2}, page.Group)
+	b.complete(c)
+	assert.False(t, replay("1").Created, "completed tasks are not replayed")
+	assert.Equal(t, int64(2), b.stats().Replayed)
+}
+
+func testPages(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("b", "only"))
+	var want []string
+	for i := range 9 {
+		id := fmt.Sprint(i)
+		want = append(want, id)
+		s := task("a", id)
+		if i >= 6 {
+			s.Due.After = time.Hour
+		}
+		b.submit(s)
+	}
+	r := b.request(6)
+	r.Agents = []string{"a"}
+	c := b.claimWith(r) // 0 to 5 run
+	require.NoError(t, b.settle(complete(c.Tasks[0]))[0].Err)
+	require.NoError(t, b.settle(core.Settlement{Run: c.Tasks[1].Run, Verb: core.VerbFail})[0].Err)
+	require.NoError(t, b.settle(core.Settlement{Run: c.Tasks[2].Run, Verb: core.VerbCancel})[0].Err)
+	list := func(q core.Query) (ids []string) {
+		for {
+			page, err := b.store.Read(b.Context(), q)
+			require.NoError(t, err)
+			for _, s := range page.Tasks {
+				ids = append(ids, s.ID)
+			}
+			if !page.More {
+				return ids
+			}
+			require.Len(t, page.Tasks, q.Limit)
+			q.After = ids[len(ids)-1]
+		}
+	}
+	assert.Equal(t, want, list(core.Query{Agent: "a", Limit: 2}))
+	assert.Equal(t, want, list(core.Query{Agent: "a", Limit: 9}))
+	only := func(s ...core.Status) []string { return list(core.Query{Agent: "a", Limit: 2, Statuses: s}) }
+	assert.Equal(t, []string{"0"}, only(core.StatusCompleted))
+	assert.Equal(t, []string{"1", "2"}, only(core.StatusFailed, core.StatusCancelled))
+	assert.Equal(t, []string{"3", "4", "5"}, only(core.StatusInProgress))
+	assert.Equal(t, []string{"6", "7", "8"}, only(core.StatusWaiting))
+	assert.Equal(t, []string{"only"}, list(core.Query{Agent: "b", Limit: 2}))
+	assert.Empty(t, list(core.Query{Agent: "nobody", Limit: 2}))
+}
+
+func testStats(t *testing.T, b *bench) {
+	b.with(Options{Partitions: 4})
+	for i := range 10 {
+		b.submit(task(fmt.Sprint("agent", i%5), fmt.Sprint(i)))
+	}
+	st := b.stats()
+	assert.Equal(t, 4, st.Partitions)
+	assert.Equal(t, int64(10), st.Waiting)
+	assert.Equal(t, int64(10), st.Submitted)
+	assert.Equal(t, int64(5), st.Agents)
+	assert.Equal(t, b.now(), st.NextDue)
+	n := 0
+	for p := range 4 {
+		r := b.request(50)
+		r.Partition = p
+		c := b.claimWith(r)
+		n += len(c.Tasks)
+		for i, task := range c.Tasks {
+			verb := []core.Verb{core.VerbComplete, core.VerbFail, core.VerbCancel}[i%3]
+			require.NoError(t, b.settle(core.Settlement{Run: task.Run, Verb: verb})[0].Err)
+		}
+	}
+	assert.Equal(t, 10, n)
+	st = b.stats()
+	assert.Zero(t, st.Waiting+st.InProgress+st.Agents)
+	assert.Zero(t, st.NextDue)
+	assert.Equal(t, int64(10), st.Completed+st.Failed+st.Cancelled)
+}

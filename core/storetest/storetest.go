@@ -1,0 +1,214 @@
+// Package storetest is the contract of [core.Store] as tests. Every store runs all of them, under a clock that the tests
+// move; [Equal] drives two stores with the same calls and demands the same answers.
+package storetest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Options are the settings of a store that the tests vary. Zero means the store's default.
+type Options struct {
+	Partitions int
+	Retention  time.Duration
+	Kept       int
+	MaxTasks   int
+}
+
+// Factory makes an empty store whose clock is the given one, and that lives as long as the test.
+type Factory func(t *testing.T, clock *Clock, o Options) core.Store
+
+// Clock is a store's clock that stands still until it is moved.
+type Clock struct {
+	mu  sync.Mutex
+	now time.Time
+	set []func(now time.Time)
+}
+
+// NewClock is a clock at some time in 2026.
+func NewClock() *Clock {
+	return &Clock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+}
+
+// Now is the time.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// AfterFunc is the machine's: stores drive no timers.
+func (c *Clock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
+
+// Advance moves the clock on.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+	for _, set := range c.set {
+		set(c.now)
+	}
+}
+
+// OnSet calls set with the time, now and whenever it changes: for stores whose clock is elsewhere.
+func (c *Clock) OnSet(set func(now time.Time)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.set = append(c.set, set)
+	set(c.now)
+}
+
+// Run runs the whole contract against the stores of a factory.
+func Run(t *testing.T, factory Factory) {
+	t.Helper()
+	for _, c := range []struct {
+		name string
+		test func(t *testing.T, b *bench)
+	}{
+		{"life of a task", testLife},
+		{"submit keeps what is there", testSubmitKeeps},
+		{"submit is all or nothing", testSubmitLimit},
+		{"never before due", testDue},
+		{"order within an agent", testOrder},
+		{"agents take turns", testTurns},
+		{"the share grows when there is room", testShare},
+		{"a cap per agent", testPerAgent},
+		{"only the agents asked for", testAgents},
+		{"unknown kinds are parked", testParked},
+		{"kinds that are left stay", testLeave},
+		{"a repeated claim", testNonce},
+		{"expired leases", testRecover},
+		{"fences grow", testFences},
+		{"extend", testExtend},
+		{"progress", testProgress},
+		{"settle twice", testSettleTwice},
+		{"again and release", testAgain},
+		{"retention", testRetention},
+		{"history is capped", testKept},
+		{"groups", testGroups},
+		{"replay", testReplay},
+		{"pages", testPages},
+		{"counters", testStats},
+		{"look", testLook},
+		{"hostile ids", testHostileIDs},
+		{"wake-ups", testWakeups},
+		{"race for tasks", testRace},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			clock := NewClock()
+			c.test(t, &bench{T: t, clock: clock, open: func(o Options) core.Store { return factory(t, clock, o) }})
+		})
+	}
+}
+
+// bench is what a test works with.
+type bench struct {
+	*testing.T
+
+	clock  *Clock
+	open   func(o Options) core.Store
+	store  core.Store
+	nonces int
+}
+
+// with opens the store. Without options it has one partition, so that order is defined.
+func (b *bench) with(o Options) *bench {
+	b.Helper()
+	if o.Partitions == 0 {
+		o.Partitions = 1
+	}
+	b.store = b.open(o)
+	return b
+}
+
+const lease = 30 * time.Second
+
+// task is a submission that is due at once.
+func task(agent, id string) core.Submission {
+	return core.Submission{Agent: agent, ID: id, Kind: "k", Level: core.LevelLow, Body: []byte("body of " + id)}
+}
+
+func (b *bench) submit(tasks ...core.Submission) []core.Placed {
+	b.Helper()
+	placed, err := b.store.Submit(b.Context(), tasks)
+	require.NoError(b, err)
+	require.Len(b, placed, len(tasks))
+	return placed
+}
+
+// request is a claim of any agent's tasks of kind k.
+func (b *bench) request(limit int) core.ClaimRequest {
+	b.nonces++
+	return core.ClaimRequest{Nonce: fmt.Sprintf("nonce%011d", b.nonces), Kinds: []string{"k"}, Limit: limit, Lease: lease}
+}
+
+func (b *bench) claimWith(r core.ClaimRequest) core.Claim {
+	b.Helper()
+	claims, err := b.store.Claim(b.Context(), []core.ClaimRequest{r})
+	require.NoError(b, err)
+	require.Len(b, claims, 1)
+	return claims[0]
+}
+
+func (b *bench) claim(limit int) core.Claim {
+	b.Helper()
+	return b.claimWith(b.request(limit))
+}
+
+func (b *bench) settle(runs ...core.Settlement) []core.Settled {
+	b.Helper()
+	out, err := b.store.Settle(b.Context(), runs)
+	require.NoError(b, err)
+	require.Len(b, out, len(runs))
+	return out
+}
+
+// complete settles all tasks of a claim.
+func (b *bench) complete(c core.Claim) {
+	b.Helper()
+	for _, t := range c.Tasks {
+		require.NoError(b, b.settle(complete(t))[0].Err)
+	}
+}
+
+func complete(t core.Claimed) core.Settlement {
+	return core.Settlement{Run: t.Run, Verb: core.VerbComplete, Record: []byte("record of " + t.ID)}
+}
+
+func (b *bench) read(agent string, ids ...string) []core.Stored {
+	b.Helper()
+	page, err := b.store.Read(b.Context(), core.Query{Agent: agent, IDs: ids})
+	require.NoError(b, err)
+	require.Len(b, page.Tasks, len(ids))
+	return page.Tasks
+}
+
+func (b *bench) status(agent, id string) core.Status {
+	b.Helper()
+	return b.read(agent, id)[0].Status
+}
+
+func (b *bench) stats() core.Stats {
+	b.Helper()
+	st, err := b.store.Stats(b.Context())
+	require.NoError(b, err)
+	return st
+}
+
+func (b *bench) now() core.Millis { return core.Millis(b.clock.Now().UnixMilli()) }
+
+// names are agent/id of claimed tasks, in order.
+func names(c core.Claim) []string {
+	out := make([]string, len(c.Tasks))
+	for i, t := range c.Tasks {
+		out[i] = t.Agent + "/" + t.ID
+	}
+	return out
+}

@@ -1,0 +1,185 @@
+package storetest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+func testLife(t *testing.T, b *bench) {
+	b.with(Options{})
+	placed := b.submit(task("a", "1"))
+	assert.Equal(t, []core.Placed{{Created: true, Due: b.now()}}, placed)
+	s := b.read("a", "1")[0]
+	assert.Equal(t, core.StatusWaiting, s.Status)
+	assert.Equal(t, b.now(), s.Due)
+	assert.Equal(t, b.now(), s.Submitted)
+	assert.Equal(t, []byte("body of 1"), s.Body)
+
+	b.clock.Advance(time.Second)
+	c := b.claim(10)
+	require.Len(t, c.Tasks, 1)
+	assert.Equal(t, b.now(), c.Now)
+	assert.Zero(t, c.NextDue)
+	assert.Equal(t, b.now().Add(lease), c.NextLease)
+	got := c.Tasks[0]
+	assert.Equal(t, core.Claimed{
+		Run: core.Run{Fence: c.Fence, Agent: "a", ID: "1"}, Kind: "k", Level: core.LevelLow,
+		Due: b.now().Add(-time.Second), Submitted: b.now().Add(-time.Second), Body: []byte("body of 1"),
+	}, got)
+	assert.Equal(t, core.StatusInProgress, b.status("a", "1"))
+	assert.Empty(t, b.claim(10).Tasks, "a task under lease is nobody else's")
+
+	b.clock.Advance(time.Second)
+	b.complete(c)
+	s = b.read("a", "1")[0]
+	assert.Equal(t, core.StatusCompleted, s.Status)
+	assert.Equal(t, b.now(), s.Finished)
+	assert.Equal(t, []byte("record of 1"), s.Record)
+	assert.Equal(t, core.Status(""), b.status("a", "2"))
+	c = b.claim(10)
+	assert.Empty(t, c.Tasks)
+	assert.Zero(t, c.NextDue)
+	assert.Zero(t, c.NextLease, "a claim whose tasks are all settled holds nothing")
+}
+
+func testSubmitKeeps(t *testing.T, b *bench) {
+	b.with(Options{})
+	later := task("a", "1")
+	later.Due.After = time.Hour
+	b.submit(later)
+	again := task("a", "1")
+	again.Body = []byte("another")
+	assert.Equal(t, []core.Placed{{}}, b.submit(again), "waiting")
+	b.submit(task("a", "2"))
+	assert.Equal(t, []core.Placed{{}, {}}, b.submit(again, task("a", "2")), "waiting, of an agent with several")
+	assert.Equal(t, []byte("body of 1"), b.read("a", "1")[0].Body)
+
+	c := b.claim(10)
+	require.Equal(t, []string{"a/2"}, names(c))
+	assert.Equal(t, []core.Placed{{}}, b.submit(task("a", "2")), "in progress")
+	b.complete(c)
+	assert.Equal(t, []core.Placed{{}}, b.submit(task("a", "2")), "finished")
+	placed := b.submit(task("a", "2"), task("a", "3"), task("b", "2"))
+	assert.False(t, placed[0].Created)
+	assert.True(t, placed[1].Created)
+	assert.True(t, placed[2].Created, "ids are unique for their agent only")
+	b.complete(b.claim(10))
+	assert.Equal(t, []core.Placed{{}, {}, {}}, b.submit(task("a", "2"), task("a", "3"), task("b", "2")), "all finished")
+}
+
+func testSubmitLimit(t *testing.T, b *bench) {
+	b.with(Options{MaxTasks: 3, Partitions: 4})
+	b.submit(task("a", "1"), task("a", "2"))
+	_, err := b.store.Submit(b.Context(), []core.Submission{task("b", "1"), task("c", "1"), task("a", "3"), task("a", "4"), task("d", "1")})
+	var limit *core.LimitError
+	require.ErrorAs(t, err, &limit)
+	assert.Equal(t, core.LimitError{Agent: "a", Limit: 3}, *limit)
+	for _, agent := range []string{"b", "c", "d"} {
+		assert.Empty(t, b.status(agent, "1"), "nothing of a refused call is stored")
+	}
+	assert.Empty(t, b.status("a", "3"))
+	b.submit(task("a", "1"), task("a", "3"), task("a", "2")) // two of them are there already
+	_, err = b.store.Submit(b.Context(), []core.Submission{task("a", "4")})
+	require.True(t, errors.As(err, &limit))
+}
+
+func testDue(t *testing.T, b *bench) {
+	b.with(Options{})
+	at := task("a", "at")
+	at.Due.At = b.now() + 5000
+	delay := task("b", "delay")
+	delay.Due.After = 7 * time.Second
+	past := task("c", "past")
+	past.Due.At = b.now() - 1000
+	placed := b.submit(at, delay, past)
+	assert.Equal(t, []core.Millis{b.now() + 5000, b.now() + 7000, b.now() - 1000}, []core.Millis{placed[0].Due, placed[1].Due, placed[2].Due})
+	c := b.claim(10)
+	assert.Equal(t, []string{"c/past"}, names(c))
+	assert.Equal(t, b.now()+5000, c.NextDue)
+	b.clock.Advance(4999 * time.Millisecond)
+	assert.Empty(t, b.claim(10).Tasks, "a millisecond early")
+	b.clock.Advance(time.Millisecond)
+	c = b.claim(10)
+	assert.Equal(t, []string{"a/at"}, names(c))
+	assert.Equal(t, b.now()+2000, c.NextDue)
+	b.clock.Advance(2 * time.Second)
+	c = b.claim(10)
+	assert.Equal(t, []string{"b/delay"}, names(c))
+	assert.Zero(t, c.NextDue)
+}
+
+func testOrder(t *testing.T, b *bench) {
+	b.with(Options{})
+	at := func(id string, level core.Level, ms core.Millis) core.Submission {
+		s := task("a", id)
+		s.Level, s.Due.At = level, b.now()+ms
+		return s
+	}
+	// Ids sort against the order of submit, so that a store that orders ties by id fails.
+	b.submit(at("z", 3, 10), at("y", 3, 10), at("x", 3, 5), at("w", 2, 20), at("v", 1, 30), at("u", 1, 30), at("t", 3, 40))
+	b.clock.Advance(30 * time.Millisecond)
+	c := b.claim(5)
+	assert.Equal(t, []string{"a/v", "a/u", "a/w", "a/x", "a/z"}, names(c), "level, then due time, then submit")
+	b.complete(c)
+	c = b.claim(5)
+	assert.Equal(t, []string{"a/y"}, names(c))
+	b.complete(c)
+
+	b.clock.Advance(time.Hour) // t is overdue by far: it goes before a level 1 that is due just now
+	b.submit(at("s", 1, 0), at("r", 2, 0))
+	assert.Equal(t, []string{"a/t", "a/s", "a/r"}, names(b.claim(5)), "a task that waited long counts as level 1")
+}
+
+func testHostileIDs(t *testing.T, b *bench) {
+	b.with(Options{Partitions: 8})
+	hostile := []string{
+		"a", "a:b", "a%3Ab", "%", "%%", "{", "}", "{}", "}{", "a}:agenda", "*", "?", "[a]", `\`, "'", `"`, " ", "é", "日本",
+		"__proto__", "queue:3:a", "!", "|", "-", "0", "..", strings.Repeat("x", 256), strings.Repeat("%", 256),
+	}
+	var subs []core.Submission
+	for _, agent := range hostile {
+		for _, id := range hostile {
+			s := task(agent, id)
+			s.Group = id
+			subs = append(subs, s)
+		}
+	}
+	for _, p := range b.submit(subs...) {
+		require.True(t, p.Created)
+	}
+	seen := map[string]bool{}
+	for {
+		var n int
+		for p := range b.store.Partitions() {
+			r := b.request(core.MaxClaim)
+			r.Partition = p
+			c := b.claimWith(r)
+			n += len(c.Tasks)
+			for _, got := range c.Tasks {
+				require.False(t, seen[got.Agent+"\x00"+got.ID])
+				seen[got.Agent+"\x00"+got.ID] = true
+				require.Equal(t, "body of "+got.ID, string(got.Body))
+				s := complete(got)
+				s.Group = got.ID
+				require.NoError(t, b.settle(s)[0].Err)
+			}
+		}
+		if n == 0 {
+			break
+		}
+	}
+	require.Len(t, seen, len(hostile)*len(hostile))
+	for _, agent := range hostile {
+		page, err := b.store.Read(b.Context(), core.Query{Agent: agent, Limit: 1000, Group: "{}"})
+		require.NoError(t, err)
+		require.Len(t, page.Tasks, len(hostile))
+		require.Equal(t, core.GroupCounts{Completed: 1}, page.Group)
+	}
+}
