@@ -1,0 +1,218 @@
+package core_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// everyField is a task with all its fields; At excludes Delay and Every, so they are in a second one.
+const (
+	everyField = `{"id":"i","agent_id":"a","kind":"k","payload":{"n":[1,2]},"every":"1m30s","from":"start","level":2,
+		"group":"g","max_attempts":7,"backoff":"2s","timeout":"1h0m0s","lease":"45s","trace_id":"t","traceparent":"p",
+		"session_id":"s","user_id":"u","mem_cube_id":"m","user_name":"n","info":{"x":1},"tags":["b","c"],"delay":"5s"}`
+	atField = `{"agent_id":"a","kind":"k","at":"2026-01-02T03:04:05.678+02:00"}`
+)
+
+func TestNewTaskRoundTrip(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{everyField, atField, `{"agent_id":"","kind":""}`} {
+		var task core.NewTask
+		require.NoError(t, json.Unmarshal([]byte(text), &task))
+		data, err := json.Marshal(task)
+		require.NoError(t, err)
+		assert.JSONEq(t, text, string(data))
+	}
+}
+
+func TestNewTaskReadsEachField(t *testing.T) {
+	t.Parallel()
+	var task core.NewTask
+	require.NoError(t, json.Unmarshal([]byte(everyField), &task))
+	assert.Equal(t, core.NewTask{
+		Agent: "a", ID: "i", Kind: "k", Payload: json.RawMessage(`{"n":[1,2]}`), Delay: 5 * time.Second,
+		Every: 90 * time.Second, From: core.FromStart, Level: core.LevelMedium, Group: "g", MaxAttempts: 7,
+		Backoff: 2 * time.Second, Timeout: time.Hour, Lease: 45 * time.Second, TraceID: "t", Traceparent: "p",
+		SessionID: "s", UserID: "u", MemCubeID: "m", UserName: "n", Info: json.RawMessage(`{"x":1}`), Tags: []string{"b", "c"},
+	}, task)
+	require.NoError(t, json.Unmarshal([]byte(atField), &task))
+	assert.True(t, time.Date(2026, 1, 2, 1, 4, 5, 678e6, time.UTC).Equal(task.At))
+	assert.Empty(t, task.ID, "what was there before is gone")
+}
+
+// A payload that is a Go value is written as the JSON that a store would get.
+func TestNewTaskWritesGoPayloads(t *testing.T) {
+	t.Parallel()
+	data, err := json.Marshal(core.NewTask{Agent: "a", Kind: "k", Payload: map[string]int{"n": 1}})
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"agent_id":"a","kind":"k","payload":{"n":1}}`, string(data))
+	_, err = json.Marshal(core.NewTask{Agent: "a", Kind: "k", Payload: math.Inf(1)})
+	assert.Equal(t, core.CodeInvalid, core.CodeOf(err))
+}
+
+func TestNullIsLeftOut(t *testing.T) {
+	t.Parallel()
+	var task core.NewTask
+	require.NoError(t, json.Unmarshal([]byte(`{"agent_id":"a","kind":"k","payload":null,"every":null,"tags":null,"at":null}`), &task))
+	assert.Equal(t, core.NewTask{Agent: "a", Kind: "k"}, task)
+}
+
+func TestBadTasksNameTheField(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		``:                                       "task is not valid JSON: unexpected end of JSON input",
+		`{"agent_id":"a"`:                        "task is not valid JSON: unexpected end of JSON input",
+		`{"agent_id":"a"} x`:                     "task is not valid JSON: invalid character 'x' after top-level value",
+		`[]`:                                     "task must be a JSON object",
+		`null`:                                   "task must be a JSON object",
+		"{\"agent_id\":\"\xff\"}":                "task is not valid UTF-8",
+		`{"agent":"a"}`:                          "agent is not a field of a task",
+		`{"Kind":"a"}`:                           "Kind is not a field of a task",
+		`{"kind":"a","kind":"b"}`:                "kind is given twice",
+		`{"kind":"a","k\u0069nd":"b"}`:           "kind is given twice",
+		`{"kind":1}`:                             "kind must be a text",
+		`{"level":"1"}`:                          "level must be 1, 2 or 3",
+		`{"level":1.5}`:                          "level must be 1, 2 or 3",
+		`{"max_attempts":1e99}`:                  "max_attempts must be a whole number",
+		`{"every":5}`:                            `every must be a duration such as "90s" or "1h30m"`,
+		`{"every":"5"}`:                          `every must be a duration such as "90s" or "1h30m"`,
+		`{"at":"tomorrow"}`:                      `at must be a time such as "2026-01-02T15:04:05Z"`,
+		`{"tags":"a"}`:                           "tags must be a list of texts",
+		`{"tasks":{}}`:                           "tasks must be a list",
+		`{"tasks":null}`:                         "tasks must be a list",
+		`{"tasks":[{}],"kind":"k"}`:              "tasks is not a field of a task",
+		`{"tasks":[1]}`:                          "tasks[0] must be a JSON object",
+		`{"tasks":[{"kind":"k"},{"delay":"x"}]}`: `tasks[1].delay must be a duration such as "90s" or "1h30m"`,
+		`{"tasks":[` + strings.Repeat("{},", 1000) + `{}]}`: "tasks are 1001: the limit is 1000 a call",
+	} {
+		_, err := core.ParseTasks([]byte(text))
+		var inv *core.InvalidError
+		require.ErrorAs(t, err, &inv, text)
+		assert.Equal(t, want, err.Error(), text)
+	}
+}
+
+// The name of an unknown field comes from outside and goes into logs.
+func TestUnknownFieldsAreClipped(t *testing.T) {
+	t.Parallel()
+	err := json.Unmarshal([]byte(`{"`+strings.Repeat("x", 1<<20)+`":1}`), new(core.NewTask))
+	var inv *core.InvalidError
+	require.ErrorAs(t, err, &inv)
+	assert.Less(t, len(inv.Field), 2000)
+}
+
+func TestParseTasksReadsOneOrMany(t *testing.T) {
+	t.Parallel()
+	tasks, err := core.ParseTasks([]byte(` {"agent_id":"a","kind":"k"} `))
+	require.NoError(t, err)
+	assert.Equal(t, []core.NewTask{{Agent: "a", Kind: "k"}}, tasks)
+	tasks, err = core.ParseTasks([]byte(`{"tasks":[{"agent_id":"a","kind":"k"},{"agent_id":"b","kind":"k"}]}`))
+	require.NoError(t, err)
+	assert.Equal(t, []core.NewTask{{Agent: "a", Kind: "k"}, {Agent: "b", Kind: "k"}}, tasks)
+	tasks, err = core.ParseTasks([]byte(`{"tasks":[]}`))
+	require.NoError(t, err)
+	assert.Empty(t, tasks)
+}
+
+// moment is 2026-01-02T03:04:05.678Z.
+const moment = core.Millis(1767323045678)
+
+func TestTaskInfoIsFlat(t *testing.T) {
+	t.Parallel()
+	data, err := json.Marshal(core.TaskInfo{
+		Agent: "a", ID: "i", Kind: "k", Group: "g", Status: core.StatusInProgress, Level: core.LevelLow,
+		Payload: json.RawMessage(`{"n":1}`), Every: time.Minute, From: core.FromStart, Submitted: moment, Due: moment + 1,
+		Started: moment + 2, Attempt: 1, Crashes: 2, RunCount: 3, SkipCount: 4, ErrorCount: 5, ConsecutiveFailures: 6,
+		LastRun: moment + 3, LastOutcome: core.OutcomeFailed, LastError: "e", Result: json.RawMessage(`[1]`),
+		Progress: json.RawMessage(`0.5`), Runs: []core.TaskRun{{Attempt: 1}}, Tags: []string{"t"},
+	})
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"id":"i","agent_id":"a","kind":"k","group":"g","payload":{"n":1},"every":"1m0s","from":"start",
+		"level":3,"tags":["t"],"status":"in_progress","parked":false,"is_running":true,
+		"submitted_at":"2026-01-02T03:04:05.678Z","due_at":"2026-01-02T03:04:05.679Z","started_at":"2026-01-02T03:04:05.680Z",
+		"attempt":1,"crashes":2,"run_count":3,"skip_count":4,"error_count":5,"consecutive_failures":6,
+		"last_run":"2026-01-02T03:04:05.681Z","last_duration_ms":0,"last_result":"failed","last_error":"e",
+		"result":[1],"progress":0.5}`, string(data))
+}
+
+// What is in a store may be damaged; one such task must not make a list of tasks unreadable.
+func TestTaskInfoLeavesDamagedJSONOut(t *testing.T) {
+	t.Parallel()
+	data, err := json.Marshal([]core.TaskInfo{{Agent: "a", ID: "i", Payload: json.RawMessage(`{`), Info: json.RawMessage("\x00")}})
+	require.NoError(t, err)
+	assert.NotContains(t, string(data), "payload")
+	assert.Contains(t, string(data), `"id":"i"`)
+}
+
+func TestReportJSON(t *testing.T) {
+	t.Parallel()
+	data, err := json.Marshal(core.Report{
+		Agents: 1, Ran: 2, Completed: 3, Failed: 4, Retried: 5, Released: 6, Skipped: 7, Parked: 8, Lost: 9, Cancelled: 10,
+		Snoozed: 11, Recovered: 12, NextDueAt: moment.Time(), More: true, Duration: 13 * time.Millisecond,
+	})
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"agents":1,"ran":2,"completed":3,"failed":4,"retried":5,"released":6,"skipped":7,"parked":8,"lost":9,
+		"cancelled":10,"snoozed":11,"recovered":12,"next_due_at":"2026-01-02T03:04:05.678Z","more":true,"duration_ms":13}`, string(data))
+	data, err = json.Marshal(core.Report{})
+	require.NoError(t, err)
+	assert.Contains(t, string(data), `"next_due_at":null`)
+}
+
+func TestTheSmallShapes(t *testing.T) {
+	t.Parallel()
+	for want, v := range map[string]any{
+		`{"id":"i","agent_id":"a","kind":"k","status":"waiting","due_at":"2026-01-02T03:04:05.678Z","created":true}`: core.Submitted{
+			Agent: "a", ID: "i", Kind: "k", Status: core.StatusWaiting, Due: moment, Created: true,
+		},
+		`{"id":"i","agent_id":"a","kind":"k","status":"completed","created":false}`: core.Submitted{
+			Agent: "a", ID: "i", Kind: "k", Status: core.StatusCompleted,
+		},
+		`{"started_at":"2026-01-02T03:04:05.678Z","duration_ms":5,"attempt":1,"outcome":"failed","error":"e"}`: core.TaskRun{
+			Started: moment, Duration: 5 * time.Millisecond, Attempt: 1, Outcome: core.OutcomeFailed, Error: "e",
+		},
+		`{"duration_ms":0,"attempt":2,"outcome":"crashed"}`:                        core.TaskRun{Attempt: 2, Outcome: core.OutcomeCrashed},
+		`{"status":"failed","live":1,"completed":2,"failed":3,"cancelled":4}`:      core.GroupCounts{Live: 1, Completed: 2, Failed: 3, Cancelled: 4},
+		`{"status":"in_progress","live":1,"completed":0,"failed":0,"cancelled":0}`: &core.GroupCounts{Live: 1},
+		`{"now":"2026-01-02T03:04:05.678Z","next_due":"2026-01-02T03:04:05.679Z","partitions":8,"agents":1,"waiting":2,
+			"in_progress":0,"parked":0,"completed":0,"failed":0,"cancelled":0,"submitted":0,"again":0,"released":0,
+			"recovered":0,"replayed":0,"trimmed":0}`: core.Stats{Now: moment, NextDue: moment + 1, Partitions: 8, Agents: 1, Waiting: 2},
+	} {
+		data, err := json.Marshal(v)
+		require.NoError(t, err)
+		assert.JSONEq(t, want, string(data))
+	}
+}
+
+// Whatever comes in is read or refused with the name of a field, and what was read can be written and read again.
+func FuzzParseTasks(f *testing.F) {
+	for _, text := range []string{
+		everyField, atField, `{"tasks":[` + atField + `]}`, `{"kind":"a","kind":"b"}`, `{"every":"1e5s"}`, `{"payload":"\ud800"}`,
+		`{"at":"0000-01-01T00:00:00Z"}`, `{"delay":"-1ns","level":-9223372036854775808}`, `{"info":[[[[]]]],"tags":[null]}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		tasks, err := core.ParseTasks(data)
+		if err != nil {
+			require.True(t, errors.As(err, new(*core.InvalidError)), "%v", err)
+			return
+		}
+		for _, task := range tasks {
+			once, err := json.Marshal(task)
+			require.NoError(t, err)
+			var read core.NewTask
+			require.NoError(t, json.Unmarshal(once, &read))
+			twice, err := json.Marshal(read)
+			require.NoError(t, err)
+			assert.Equal(t, string(once), string(twice))
+		}
+	})
+}
