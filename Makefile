@@ -52,7 +52,7 @@ fuzz: ## run each fuzz target for FUZZTIME=30s
 	grep -rn --include='*_test.go' '^func Fuzz' . | sed -E 's/^(.*)\/[^/]*:[0-9]+:func (Fuzz[A-Za-z0-9_]*).*/\1 \2/' | \
 	while read -r package target; do \
 		echo "== $$package $$target"; \
-		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x "$$package" </dev/null || exit 1; \
 	done
 
 .PHONY: bench
