@@ -130,7 +130,7 @@ func (p *pull) run() (Report, error) {
 			break
 		}
 	}
-	if p.scope.Idle != nil && err == nil && p.claiming.Err() == nil {
+	if p.scope.Idle != nil && p.claiming.Err() == nil {
 		p.scope.Idle(p.next().Time())
 	}
 	p.open.Wait()
