@@ -23,7 +23,8 @@ type pull struct {
 	timers   []func() bool
 
 	targets []*target
-	left    int // tasks that the budget still allows
+	left    int  // tasks that the budget still allows
+	claimed bool // whether anything was claimed, so that what the first look said is old
 	tally   tally
 	open    sync.WaitGroup // runs that are not settled, released or given up
 	settler settler
@@ -135,7 +136,7 @@ func (p *pull) run() (Report, error) {
 	}
 	p.open.Wait()
 	p.heart.stop()
-	if err == nil && p.scope.Agents == nil && p.ctx.Err() == nil {
+	if err == nil && p.claimed && p.scope.Agents == nil && p.ctx.Err() == nil {
 		p.tally.forget()
 		err = p.look(p.ctx)
 	}
@@ -233,6 +234,7 @@ func (p *pull) round() (bool, error) {
 	}
 	requests := p.requests(due, n)
 	lease, sent := requests[0].Lease, p.s.config.Clock.Now()
+	p.claimed = true
 	ctx, cancel := p.call()
 	claims, err := p.s.store.Claim(ctx, requests)
 	cancel()

@@ -144,9 +144,9 @@ type Scope struct {
 	MaxDuration time.Duration // after which nothing more is claimed; zero for no limit
 	PerAgent    int           // most tasks of one agent in one claim; zero for no limit
 	Grace       time.Duration // how long running handlers may go on once the context is cancelled
-	// Idle, if set, is called once when the pull claims no more, because nothing is due for now or the store failed, while
-	// handlers may still run: with the time when something is due next as far as is known, or the zero time. It is not
-	// called when the budget or the context ended the claiming.
+	// Idle, if set, is called once when the pull claims no more, because nothing is due for now, MaxTasks is reached or the
+	// store failed, while handlers may still run: with the time when something is due next as far as is known, or the zero
+	// time. It is not called when the context or MaxDuration ended the claiming.
 	Idle func(next time.Time)
 }
 
