@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // The line of layout.lua that asks Redis for the time, and what takes its place in tests that hold it still.
@@ -51,3 +53,34 @@ var (
 	Encode = encode
 	Decode = decode
 )
+
+// ScriptFile is a script as the Go side knows it.
+type ScriptFile struct {
+	Name string
+	Keys []string
+	Text string // without the layout
+	SHA  string
+}
+
+// ScriptFiles are all scripts.
+func ScriptFiles() []ScriptFile {
+	all := load(nil)
+	var out []ScriptFile
+	for _, s := range []script{all.submit, all.claim, all.settle, all.extend, all.replay, all.read, all.list, all.sweep} {
+		out = append(out, ScriptFile{Name: s.name, Keys: s.keys, Text: source("scripts/" + s.name + ".lua"), SHA: s.sha})
+	}
+	return out
+}
+
+// Layout is the part that all scripts begin with.
+func Layout() string { return source(layoutFile) }
+
+// AddHook sees all commands of a store.
+func (s *Store) AddHook(h redis.Hook) { s.client.AddHook(h) }
+
+// Sweep makes the next claim sweep its partition.
+func (s *Store) Sweep() {
+	for i := range s.swept {
+		s.swept[i].Store(nil)
+	}
+}

@@ -12,7 +12,8 @@
 -- ARGV[4] lease, ms
 -- ARGV[5] a task that is overdue by this, ms, counts as level 1
 -- ARGV[6] number of kinds
--- ARGV[7..] the kinds with a handler: '+' kind, or '-' kind to leave it where it is; then the agents, if not any
+-- ARGV[7..] 1 for each kind with a handler: '+' kind, or '-' kind to leave it where it is
+-- ARGV[..] 1 for each agent to visit; none: any agent
 -- returns {now, next due of these agents or '', next end of a lease or '', fence or '', recovered, parked,
 --          for each task: agent, live, due, state or ''}; a repeated claim has '' as the live of a task that has ended
 local limit, per_agent, lease = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])

@@ -4,8 +4,8 @@
 -- KEYS[3] claims
 -- KEYS[4] leases
 -- ARGV[1] number of fences
--- ARGV[2..] fence and lease, ms, for each; then four for each run with progress: fence, index in its claim,
---           agent:id, state
+-- ARGV[2..] 2 for each fence: fence, lease ms
+-- ARGV[..] 4 for each run with progress: fence, index in its claim, agent:id, state
 -- returns {now, for each fence: 1 or 0 (lost)}
 local n = tonumber(ARGV[1])
 local reply, adds = { now }, {}

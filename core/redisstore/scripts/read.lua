@@ -5,7 +5,7 @@
 -- KEYS[4] finished
 -- ARGV[1] agent
 -- ARGV[2] retention of finished records, ms
--- ARGV[3..] ids
+-- ARGV[3..] 1 for each task: id
 -- returns {now, for each id: place, live or record, due or 0, state or ''}; place: w waiting, r running, p parked,
 --          d finished, '' unknown
 local agent, oldest = ARGV[1], now - tonumber(ARGV[2])

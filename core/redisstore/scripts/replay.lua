@@ -2,7 +2,7 @@
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] finished
--- ARGV four for each task: agent, id, record, group key or ''
+-- ARGV[1..] 4 for each task: agent, id, record, group key or ''
 -- returns {now, for each task: its due time, or 0 when no dead task has that id}
 local reply, replayed = { now }, 0
 for i = 1, #ARGV, 4 do

@@ -8,7 +8,7 @@
 -- KEYS[7] finished
 -- ARGV[1] retention of finished records, ms
 -- ARGV[2] most finished records of an agent, of those that failed and of the others
--- ARGV[3..] nine for each run: fence, index in its claim, agent, id, verb, due, state or '', record, group key or ''
+-- ARGV[3..] 9 for each run: fence, index in its claim, agent, id, verb, due, state or '', record, group key or ''
 --           verb: c completed, f failed, x cancelled (record is kept); r again at due (ms, or minus a delay in ms);
 --           b given back, due is the one it had
 -- returns {now, for each run: 0 when its lease is lost, else 1 or the new due time}

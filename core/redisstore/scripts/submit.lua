@@ -6,7 +6,7 @@
 -- ARGV[1] mode: each (every task for itself), all (all or nothing) or check (write nothing)
 -- ARGV[2] most live tasks an agent may have
 -- ARGV[3] retention of finished records, ms
--- ARGV[4..] five for each task: agent, due (ms, or minus a delay in ms), record, group key or '', id
+-- ARGV[4..] 5 for each task: agent, due (ms, or minus a delay in ms), record, group key or '', id
 -- returns {now, for each task: its due time, 0 (exists) or -1 (over the limit)}
 local mode, most, retention = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local n = (#ARGV - 3) / 5

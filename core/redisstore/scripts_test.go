@@ -1,0 +1,324 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/redistest"
+)
+
+// header is what the comment at the top of a script promises.
+type header struct {
+	purpose string
+	keys    []string
+	fixed   int            // arguments before the lists
+	lists   []listArgument // what comes after them
+	returns string
+}
+
+type listArgument struct {
+	first, stride int
+	names         []string
+}
+
+var (
+	keyLine    = regexp.MustCompile(`^-- KEYS\[(\d+)\] ([a-z]+)$`)
+	argLine    = regexp.MustCompile(`^-- ARGV\[(\d+)\] `)
+	listLine   = regexp.MustCompile(`^-- ARGV\[(\d*)\.\.\] (\d+) for each [^:]+?(: .*|; .*)?$`)
+	returnLine = regexp.MustCompile(`^-- returns (.+)$`)
+	keyUse     = regexp.MustCompile(`KEYS\[(\d+)\]`)
+	argUse     = regexp.MustCompile(`ARGV\[(\d+)\]`)
+	keyName    = regexp.MustCompile(`base \.\. '([a-z]+):?'`)
+)
+
+func parseHeader(t *testing.T, text string) (header, string) {
+	t.Helper()
+	var h header
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		switch {
+		case !strings.HasPrefix(line, "--"):
+			return h, strings.Join(lines[i:], "\n")
+		case i == 0:
+			h.purpose = line
+		case keyLine.MatchString(line):
+			m := keyLine.FindStringSubmatch(line)
+			require.Equal(t, strconv.Itoa(len(h.keys)+1), m[1], line)
+			h.keys = append(h.keys, m[2])
+		case listLine.MatchString(line):
+			m := listLine.FindStringSubmatch(line)
+			l := listArgument{}
+			l.first, _ = strconv.Atoi(m[1])
+			l.stride, _ = strconv.Atoi(m[2])
+			h.lists = append(h.lists, l)
+		case argLine.MatchString(line):
+			require.Empty(t, h.lists, "%s: fixed arguments come first", line)
+			h.fixed++
+			require.Equal(t, strconv.Itoa(h.fixed), argLine.FindStringSubmatch(line)[1], line)
+		case returnLine.MatchString(line):
+			h.returns = returnLine.FindStringSubmatch(line)[1]
+		default:
+			require.Regexp(t, `^--  +`, line, "a line that is neither KEYS, ARGV nor returns continues one")
+		}
+	}
+	return h, ""
+}
+
+func highest(re *regexp.Regexp, text string) (most int, used map[int]bool) {
+	used = map[int]bool{}
+	for _, m := range re.FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.Atoi(m[1])
+		used[n] = true
+		most = max(most, n)
+	}
+	return most, used
+}
+
+func TestScriptHeadersMatchTheirBodies(t *testing.T) {
+	t.Parallel()
+	for _, s := range redisstore.ScriptFiles() {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			h, body := parseHeader(t, s.Text)
+			assert.True(t, strings.HasPrefix(h.purpose, "-- "+s.Name+": "), "the first line says what the script is for")
+			assert.Equal(t, s.Keys, h.keys, "the keys of the Go call")
+			assert.NotEmpty(t, h.returns)
+			assert.Equal(t, "agenda", h.keys[0], "layout.lua derives all keys from the first")
+			most, used := highest(keyUse, body)
+			assert.LessOrEqual(t, most, len(h.keys))
+			for i := 2; i <= len(h.keys); i++ {
+				named := used[i] || strings.Contains(redisstore.Layout(), "base .. '"+h.keys[i-1]+"'")
+				assert.True(t, named, "KEYS[%d] %s is declared and not used", i, h.keys[i-1])
+			}
+			most, used = highest(argUse, body)
+			assert.LessOrEqual(t, most, h.fixed, "an argument by number is a fixed one")
+			for i := 1; i <= h.fixed; i++ {
+				assert.True(t, used[i], "ARGV[%d] is declared and not used", i)
+			}
+			for i, l := range h.lists {
+				if i == 0 {
+					assert.Equal(t, h.fixed+1, l.first, "the list begins behind the fixed arguments")
+				} else {
+					assert.Zero(t, l.first, "only the first list has a place of its own")
+				}
+			}
+			assert.NotContains(t, body, "loadstring")
+		})
+	}
+}
+
+// Every key that a script makes up is one that the layout describes.
+func TestScriptKeysAreDescribed(t *testing.T) {
+	t.Parallel()
+	described := map[string]bool{}
+	for _, line := range strings.Split(redisstore.Layout(), "\n") {
+		if m := regexp.MustCompile(`^--   ([a-z]+)`).FindStringSubmatch(line); m != nil {
+			described[m[1]] = true
+		}
+		for _, m := range regexp.MustCompile(`(history|counters|parked):?[A-Z ]`).FindAllStringSubmatch(line, -1) {
+			described[m[1]] = true
+		}
+	}
+	texts := redisstore.Layout()
+	for _, s := range redisstore.ScriptFiles() {
+		texts += s.Text
+		for _, key := range s.Keys {
+			assert.True(t, described[key], "%s: KEYS %s is not described in layout.lua", s.Name, key)
+		}
+	}
+	for _, m := range keyName.FindAllStringSubmatch(texts, -1) {
+		assert.True(t, described[m[1]], "the key %s is not described in layout.lua", m[1])
+	}
+}
+
+// No script is made at run time: the text that is sent is one of the files.
+func TestScriptsAreConstants(t *testing.T) {
+	t.Parallel()
+	files, err := fs.Glob(os.DirFS("."), "*.go")
+	require.NoError(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		assert.NotContains(t, string(text), "NewScript", file)
+		assert.LessOrEqual(t, strings.Count(string(text), ".Eval("), 1, file)
+	}
+}
+
+// spy sees every command; it can lose answers.
+type spy struct {
+	mu    sync.Mutex
+	cmds  [][]any
+	lose  func(name string) bool // the command runs, and its answer is lost
+	names map[string]string      // sha -> script
+}
+
+func newSpy() *spy {
+	s := &spy{names: map[string]string{}}
+	for _, f := range redisstore.ScriptFiles() {
+		s.names[f.SHA] = f.Name
+	}
+	return s
+}
+
+func (s *spy) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *spy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		s.see(cmd)
+		err := next(ctx, cmd)
+		if s.loses(cmd) {
+			err = &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}
+			cmd.SetErr(err)
+		}
+		return err
+	}
+}
+
+func (s *spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			s.see(cmd)
+		}
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			if s.loses(cmd) {
+				err = &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}
+				cmd.SetErr(err)
+			}
+		}
+		return err
+	}
+}
+
+func (s *spy) see(cmd redis.Cmder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cmds = append(s.cmds, cmd.Args())
+}
+
+// script is the name of the script that a command runs; empty for none.
+func (s *spy) script(args []any) string {
+	if len(args) > 1 && args[0] == "evalsha" {
+		return s.names[fmt.Sprint(args[1])]
+	}
+	return ""
+}
+
+func (s *spy) loses(cmd redis.Cmder) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := s.script(cmd.Args())
+	return name != "" && s.lose != nil && s.lose(name)
+}
+
+// Every call that the Go side makes has the keys and the number of arguments that the header of its script says.
+func TestCallsMatchScriptHeaders(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st, err := redisstore.Open(t.Context(), redisstore.Config{URL: srv.URL, Partitions: 2})
+	require.NoError(t, err)
+	defer func() { _ = st.Close() }()
+	sees := newSpy()
+	st.AddHook(sees)
+	wholeLife(t, st)
+
+	files := map[string]redisstore.ScriptFile{}
+	for _, f := range redisstore.ScriptFiles() {
+		files[f.Name] = f
+	}
+	seen := map[string]bool{}
+	for _, args := range sees.cmds {
+		name := sees.script(args)
+		if name == "" {
+			continue
+		}
+		seen[name] = true
+		h, _ := parseHeader(t, files[name].Text)
+		require.Equal(t, strconv.Itoa(len(h.keys)), fmt.Sprint(args[2]), name)
+		for i, key := range h.keys {
+			require.Regexp(t, `^duly:\{[0-9.]+\}:`+key+`$`, args[3+i], name)
+		}
+		argv := args[3+len(h.keys):]
+		rest := len(argv) - h.fixed
+		switch {
+		case len(h.lists) == 0:
+			require.Zero(t, rest, name)
+		case len(h.lists) == 1:
+			require.Positive(t, rest, name)
+			require.Zero(t, rest%h.lists[0].stride, name)
+		default: // the last fixed argument says how long the first list is
+			first, err := strconv.Atoi(fmt.Sprint(argv[h.fixed-1]))
+			require.NoError(t, err)
+			rest -= first * h.lists[0].stride
+			require.GreaterOrEqual(t, rest, 0, name)
+			require.Zero(t, rest%h.lists[1].stride, name)
+		}
+	}
+	for name := range files {
+		assert.True(t, seen[name], "the script %s was never called", name)
+	}
+}
+
+// wholeLife calls every verb of a store.
+func wholeLife(t *testing.T, st *redisstore.Store) {
+	t.Helper()
+	ctx := t.Context()
+	sub := func(agent, id string) core.Submission {
+		return core.Submission{Agent: agent, ID: id, Kind: "k", Group: "g", Level: core.LevelLow, Body: []byte("b")}
+	}
+	_, err := st.Submit(ctx, []core.Submission{sub("a", "1"), sub("b", "1"), sub("b", "2"), sub("c", "1")})
+	require.NoError(t, err)
+	_, err = st.Submit(ctx, []core.Submission{sub("d", "1")})
+	require.NoError(t, err)
+	st.Sweep()
+	var claimed []core.Claimed
+	for p := range 2 {
+		claims, err := st.Claim(ctx, []core.ClaimRequest{{
+			Partition: p, Nonce: fmt.Sprintf("life%012d", p), Kinds: []string{"k"}, Leave: []string{"l"}, Limit: 50,
+			Lease: time.Minute, Agents: []string{"a", "b", "c", "d"},
+		}})
+		require.NoError(t, err)
+		claimed = append(claimed, claims[0].Tasks...)
+	}
+	require.Len(t, claimed, 5)
+	var runs []core.Settlement
+	for i, c := range claimed {
+		held, err := st.Extend(ctx, []core.Extension{{Partition: c.Partition, Fence: c.Fence, Lease: time.Minute,
+			Progress: []core.Progress{{Index: c.Index, Agent: c.Agent, ID: c.ID, State: []byte("s")}}}})
+		require.NoError(t, err)
+		require.Equal(t, []bool{true}, held)
+		verbs := []core.Verb{core.VerbComplete, core.VerbFail, core.VerbAgain}
+		runs = append(runs, core.Settlement{Run: c.Run, Verb: verbs[i%3], Record: []byte("r"), State: []byte("s"), Group: "g"})
+	}
+	settled, err := st.Settle(ctx, runs)
+	require.NoError(t, err)
+	for _, s := range settled {
+		require.NoError(t, s.Err)
+	}
+	placed, err := st.Control(ctx, []core.Command{{Op: core.OpReplay, Submission: sub(claimed[1].Agent, claimed[1].ID)}})
+	require.NoError(t, err)
+	require.True(t, placed[0].Created)
+	page, err := st.Read(ctx, core.Query{Agent: "b", Group: "g", Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, page.Tasks, 2)
+	_, err = st.Stats(ctx)
+	require.NoError(t, err)
+}
