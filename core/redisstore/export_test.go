@@ -84,3 +84,12 @@ func (s *Store) Sweep() {
 		s.swept[i].Store(nil)
 	}
 }
+
+// Tags are the hash tags of n partitions.
+func Tags(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = tag(i, n)
+	}
+	return out
+}

@@ -127,7 +127,7 @@ func (s *Store) checkLayout(ctx context.Context) error {
 // refused here and not halfway through a script.
 func (s *Store) probe(ctx context.Context) error {
 	if err := s.life(ctx); err != nil {
-		if redis.HasErrorPrefix(err, "NOPERM") || strings.Contains(err.Error(), "NOPERM") {
+		if s := err.Error(); strings.Contains(s, "NOPERM") || strings.Contains(s, "can't run this command") {
 			return fmt.Errorf("the Redis user may not do what duly needs: %w; see docs/guarantees.md for the ACL", err)
 		}
 		return fmt.Errorf("a test run of the scripts failed: %w", err)

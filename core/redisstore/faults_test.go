@@ -1,0 +1,345 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/redistest"
+)
+
+func open(t *testing.T, c redisstore.Config) *redisstore.Store {
+	t.Helper()
+	st, err := redisstore.Open(t.Context(), c)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = st.Close() })
+	return st
+}
+
+func sub(agent, id string) core.Submission {
+	return core.Submission{Agent: agent, ID: id, Kind: "k", Level: core.LevelLow, Body: []byte("b")}
+}
+
+func claim(t *testing.T, st core.Store, nonce string, limit int) core.Claim {
+	t.Helper()
+	claims, err := st.Claim(t.Context(), []core.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", nonce), Kinds: []string{"k"}, Limit: limit, Lease: time.Minute}})
+	require.NoError(t, err)
+	return claims[0]
+}
+
+func settle(t *testing.T, st core.Store, verb core.Verb, tasks ...core.Claimed) {
+	t.Helper()
+	var runs []core.Settlement
+	for _, task := range tasks {
+		runs = append(runs, core.Settlement{Run: task.Run, Verb: verb, Record: []byte("r")})
+	}
+	out, err := st.Settle(t.Context(), runs)
+	require.NoError(t, err)
+	for _, s := range out {
+		require.NoError(t, s.Err)
+	}
+}
+
+// The answer of each script is lost, once and several times in a row: nothing happens twice and nothing is stranded.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	for _, name := range []string{"submit", "claim", "settle", "extend", "read", "list"} {
+		for _, times := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%s %d", name, times), func(t *testing.T) {
+				t.Parallel()
+				st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1, Prefix: fmt.Sprintf("%s%d:", name, times)})
+				sees := newSpy()
+				st.AddHook(sees)
+				left := times
+				sees.lose = func(script string) bool {
+					if script != name || left == 0 {
+						return false
+					}
+					left--
+					return true
+				}
+				_, err := st.Submit(t.Context(), []core.Submission{sub("a", "1"), sub("a", "2"), sub("b", "1")})
+				require.NoError(t, err)
+				c := claim(t, st, "n", 10)
+				require.Len(t, c.Tasks, 3)
+				held, err := st.Extend(t.Context(), []core.Extension{{Fence: c.Fence, Lease: time.Minute}})
+				require.NoError(t, err)
+				assert.Equal(t, []bool{true}, held)
+				settle(t, st, core.VerbComplete, c.Tasks...)
+				page, err := st.Read(t.Context(), core.Query{Agent: "a", Limit: 10})
+				require.NoError(t, err)
+				assert.Len(t, page.Tasks, 2)
+				stats, err := st.Stats(t.Context())
+				require.NoError(t, err)
+				assert.Zero(t, left, "the answers were lost")
+				assert.Equal(t, int64(3), stats.Submitted)
+				assert.Equal(t, int64(3), stats.Completed)
+				assert.Zero(t, stats.InProgress+stats.Waiting)
+			})
+		}
+	}
+}
+
+func TestLostAnswersForGood(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1})
+	sees := newSpy()
+	st.AddHook(sees)
+	sees.lose = func(string) bool { return true }
+	_, err := st.Submit(t.Context(), []core.Submission{sub("a", "1")})
+	require.Error(t, err)
+	assert.Equal(t, core.CodeUnavailable, core.CodeOf(err))
+	assert.ErrorContains(t, err, "submit: ")
+	sees.lose = nil
+	placed, err := st.Submit(t.Context(), []core.Submission{sub("a", "1")})
+	require.NoError(t, err)
+	assert.False(t, placed[0].Created, "it had been stored; submitting again is safe")
+}
+
+// Redis forgets its scripts, as it does on a restart and on a new replica.
+func TestForgottenScripts(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 8})
+	c := srv.Client(t)
+	for i := range 50 {
+		require.NoError(t, c.ScriptFlush(t.Context()).Err())
+		var subs []core.Submission
+		for k := range 20 {
+			subs = append(subs, sub(fmt.Sprintf("agent%d", k), fmt.Sprint(i)))
+		}
+		placed, err := st.Submit(t.Context(), subs) // a pipeline over partitions
+		require.NoError(t, err)
+		require.Len(t, placed, 20)
+		_, err = st.Submit(t.Context(), []core.Submission{sub("one", fmt.Sprint(i))})
+		require.NoError(t, err)
+	}
+	stats, err := st.Stats(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, int64(50*21), stats.Submitted)
+}
+
+// When Redis is out of memory nothing new is taken, everything that runs is recorded, and that makes room.
+func TestFullMemory(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, "--maxmemory-policy", "noeviction")
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1})
+	c := srv.Client(t)
+	big := sub("a", "")
+	big.Body = []byte(strings.Repeat("x", 10_000))
+	for i := range 100 {
+		big.Agent, big.ID = fmt.Sprintf("agent%d", i), fmt.Sprint(i)
+		_, err := st.Submit(t.Context(), []core.Submission{big})
+		require.NoError(t, err)
+	}
+	running := claim(t, st, "before", 50)
+	require.Len(t, running.Tasks, 50)
+	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
+
+	_, err := st.Submit(t.Context(), []core.Submission{sub("b", "1")})
+	require.ErrorIs(t, err, core.ErrStoreFull)
+	assert.Equal(t, core.CodeStoreFull, core.CodeOf(err))
+	_, err = st.Submit(t.Context(), []core.Submission{sub("b", "1"), sub("b", "2")})
+	require.ErrorIs(t, err, core.ErrStoreFull)
+	held, err := st.Extend(t.Context(), []core.Extension{{Fence: running.Fence, Lease: time.Minute}})
+	require.NoError(t, err)
+	assert.Equal(t, []bool{true}, held)
+	settle(t, st, core.VerbComplete, running.Tasks[:40]...)
+	settle(t, st, core.VerbAgain, running.Tasks[40:]...)
+	for {
+		more := claim(t, st, fmt.Sprint(len(running.Tasks)), 50)
+		if len(more.Tasks) == 0 {
+			break
+		}
+		running.Tasks = append(running.Tasks, more.Tasks...)
+		settle(t, st, core.VerbComplete, more.Tasks...)
+	}
+	stats, err := st.Stats(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, int64(100), stats.Completed, "it drains")
+	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "100mb").Err())
+	_, err = st.Submit(t.Context(), []core.Submission{sub("b", "1")})
+	require.NoError(t, err)
+}
+
+// Redis is killed under load and started again: what was acknowledged is there, and the store goes on by itself.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "everysec")
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 2})
+	acked := map[string]bool{}
+	for i := range 5 {
+		for k := range 40 {
+			id := fmt.Sprintf("%d-%d", i, k)
+			if _, err := st.Submit(t.Context(), []core.Submission{sub(fmt.Sprintf("agent%d", k), id)}); err == nil {
+				acked[id] = true
+			}
+		}
+		srv.Kill()
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		_, err := st.Submit(ctx, []core.Submission{sub("down", fmt.Sprint(i))})
+		cancel()
+		require.Error(t, err)
+		srv.Restart(t)
+	}
+	found := map[string]bool{}
+	for k := range 40 {
+		page, err := st.Read(t.Context(), core.Query{Agent: fmt.Sprintf("agent%d", k), Limit: 1000})
+		require.NoError(t, err)
+		for _, task := range page.Tasks {
+			found[task.ID] = true
+		}
+	}
+	require.Len(t, acked, 200)
+	for id := range acked {
+		assert.True(t, found[id], "task %s was acknowledged and is gone", id)
+	}
+}
+
+// A call ends with its context although Redis does not answer.
+func TestContextsEndCalls(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1})
+	require.NoError(t, srv.Client(t).Do(t.Context(), "CLIENT", "PAUSE", 3000, "ALL").Err())
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	_, err := st.Claim(ctx, []core.ClaimRequest{{Nonce: "0123456789abcdef", Limit: 1, Lease: time.Minute}})
+	require.Error(t, err)
+	assert.Less(t, time.Since(begun), time.Second)
+}
+
+func TestOneTaskSubmitsAreJoined(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1})
+	sees := newSpy()
+	st.AddHook(sees)
+	const callers, each = 64, 50
+	var wg sync.WaitGroup
+	for c := range callers {
+		wg.Go(func() {
+			for i := range each {
+				placed, err := st.Submit(t.Context(), []core.Submission{sub(fmt.Sprintf("agent%d", c), fmt.Sprint(i))})
+				if assert.NoError(t, err) {
+					assert.True(t, placed[0].Created)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	stats, err := st.Stats(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, int64(callers*each), stats.Submitted)
+	calls := 0
+	for _, args := range sees.cmds {
+		if sees.script(args) == "submit" {
+			calls++
+		}
+	}
+	assert.Less(t, calls, callers*each/4, "%d calls for %d tasks", calls, callers*each)
+}
+
+// One caller who gives up does not take the others with it, and one bad task does not either.
+func TestJoinedSubmitsAreIndependent(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1, MaxTasks: 3})
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	codes := map[core.Code]int{}
+	for i := range 200 {
+		wg.Go(func() {
+			ctx := t.Context()
+			if i%3 == 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithCancel(ctx)
+				cancel()
+			}
+			_, err := st.Submit(ctx, []core.Submission{sub("a", fmt.Sprint(i))})
+			mu.Lock()
+			defer mu.Unlock()
+			codes[core.CodeOf(err)]++
+		})
+	}
+	wg.Wait()
+	assert.LessOrEqual(t, codes[""], 3)
+	assert.Equal(t, 200, codes[""]+codes[core.CodeLimit]+codes[core.CodeUnavailable])
+	assert.Positive(t, codes[core.CodeLimit])
+	stats, err := st.Stats(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, int64(3), stats.Waiting)
+}
+
+func TestALookCostsTwoCommands(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 64})
+	s := sub("a", "1")
+	s.Due.After = time.Hour
+	_, err := st.Submit(t.Context(), []core.Submission{s})
+	require.NoError(t, err)
+	sees := newSpy()
+	st.AddHook(sees)
+	requests := make([]core.ClaimRequest, 64)
+	for i := range requests {
+		requests[i] = core.ClaimRequest{Partition: i, Kinds: []string{"k"}}
+	}
+	_, err = st.Claim(t.Context(), requests)
+	require.NoError(t, err)
+	assert.Len(t, sees.cmds, 2)
+}
+
+// Nothing that is not finished may vanish by itself.
+func TestLiveKeysHaveNoTTL(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 2})
+	wholeLife(t, st)
+	c := srv.Client(t)
+	keys, err := c.Keys(t.Context(), "*").Result()
+	require.NoError(t, err)
+	require.NotEmpty(t, keys)
+	for _, key := range keys {
+		assert.True(t, strings.HasPrefix(key, "duly:"), key)
+		ttl, err := c.TTL(t.Context(), key).Result()
+		require.NoError(t, err)
+		if strings.Contains(key, ":group:") {
+			continue // counts of tasks that have all ended
+		}
+		assert.Equal(t, time.Duration(-1), ttl, key)
+	}
+}
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1, Retention: time.Minute})
+	_, err := st.Submit(t.Context(), []core.Submission{sub("a", "1"), sub("b", "1"), sub("b", "2")})
+	require.NoError(t, err)
+	settle(t, st, core.VerbComplete, claim(t, st, "1", 10).Tasks...)
+	c := srv.Client(t)
+	long := redisstore.Config{URL: srv.URL, Partitions: 1}
+	require.NoError(t, c.HSet(t.Context(), "duly:{0}:finished", "a", "\x00\x011c0000000000001old").Err())
+	require.NoError(t, c.HSet(t.Context(), "duly:{0}:history:b", "1", "c0000000000001old", "2", "c0000000000001old").Err())
+	st = open(t, long)
+	st.Sweep()
+	claim(t, st, "2", 10)
+	n, err := c.Exists(t.Context(), "duly:{0}:finished", "duly:{0}:history:b").Result()
+	require.NoError(t, err)
+	assert.Zero(t, n, "a claim takes what is too old along")
+}
+
+var _ redis.Hook = (*spy)(nil)

@@ -1,0 +1,172 @@
+package redisstore_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/redistest"
+)
+
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	for _, c := range []struct {
+		name   string
+		config redisstore.Config
+		want   string
+	}{
+		{"no URL", redisstore.Config{}, "URL is required"},
+		{"not a URL", redisstore.Config{URL: "127.0.0.1"}, "URL: "},
+		{"prefix", redisstore.Config{URL: srv.URL, Prefix: "a{b"}, "Prefix"},
+		{"partitions", redisstore.Config{URL: srv.URL, Partitions: 3}, "Partitions must be a power of two"},
+		{"retention", redisstore.Config{URL: srv.URL, Retention: time.Second}, "Retention must be at least 1m0s"},
+		{"kept", redisstore.Config{URL: srv.URL, Kept: -1}, "Kept"},
+		{"tasks", redisstore.Config{URL: srv.URL, MaxTasks: -1}, "MaxTasks"},
+		{"nobody there", redisstore.Config{URL: "redis://127.0.0.1:1"}, "cannot reach Redis at 127.0.0.1:1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := redisstore.Open(t.Context(), c.config)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func TestOpenHidesPasswords(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"redis://user:hunter2@127.0.0.1:1", "redis://:hunter2@[::1", "redis://u:hunter2@h:port/x", "redis://:hunter2@127.0.0.1:1/0?bad=%zz"} {
+		_, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
+		require.Error(t, err)
+		assert.NotContains(t, err.Error(), "hunter2")
+	}
+}
+
+func TestOpenRefusesEviction(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"allkeys-lru", "volatile-ttl"} {
+		srv := redistest.Start(t, "--maxmemory-policy", policy)
+		_, err := redisstore.Open(t.Context(), redisstore.Config{URL: srv.URL})
+		require.ErrorContains(t, err, "maxmemory-policy "+policy)
+		require.ErrorContains(t, err, "noeviction", "it says what to do")
+		open(t, redisstore.Config{URL: srv.URL, AllowEviction: true})
+	}
+}
+
+func TestPartitionsAreSetOnce(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	assert.Equal(t, 4, open(t, redisstore.Config{URL: srv.URL, Partitions: 4}).Partitions())
+	assert.Equal(t, 4, open(t, redisstore.Config{URL: srv.URL}).Partitions(), "unset: as it was created")
+	_, err := redisstore.Open(t.Context(), redisstore.Config{URL: srv.URL, Partitions: 8})
+	require.ErrorContains(t, err, "was created with 4 partitions, not 8")
+	assert.Equal(t, 8, open(t, redisstore.Config{URL: srv.URL, Prefix: "other:"}).Partitions())
+	require.NoError(t, srv.Client(t).HSet(t.Context(), "duly:layout", "version", 2).Err())
+	_, err = redisstore.Open(t.Context(), redisstore.Config{URL: srv.URL})
+	require.ErrorContains(t, err, `layout version "2", this binary knows 1`)
+	require.NoError(t, srv.Client(t).HSet(t.Context(), "duly:layout", "version", 1, "partitions", "x").Err())
+	_, err = redisstore.Open(t.Context(), redisstore.Config{URL: srv.URL})
+	require.ErrorContains(t, err, "damaged")
+}
+
+// leastPrivilege is the ACL of docs/guarantees.md.
+const leastPrivilege = "on >secret resetkeys ~duly:* resetchannels &duly:* -@all " +
+	"+ping +hello +auth +select +info +time +eval +evalsha +subscribe +unsubscribe +publish " +
+	"+get +set +mget +del +unlink +exists +persist +pexpire " +
+	"+hget +hset +hsetnx +hdel +hmget +hgetall +hincrby +hlen +hkeys +hvals +hexists +hscan " +
+	"+zadd +zrem +zrange +zrangebyscore +zscore +zmscore +zscan +lpush +rpop"
+
+func TestLeastPrivilege(t *testing.T) {
+	t.Parallel()
+	srv := redistest.StartTCP(t)
+	c := srv.Client(t)
+	setUser := func(rules string) {
+		args := []any{"ACL", "SETUSER", "duly", "reset"}
+		for _, r := range strings.Fields(rules) {
+			args = append(args, r)
+		}
+		require.NoError(t, c.Do(t.Context(), args...).Err())
+	}
+	config := redisstore.Config{URL: strings.Replace(srv.URL, "redis://", "redis://duly:secret@", 1), Partitions: 2}
+	setUser(leastPrivilege)
+	st := open(t, config)
+	wholeLife(t, st)
+	ctx, cancel := context.WithCancel(t.Context())
+	wakeups, err := st.Wakeups(ctx)
+	require.NoError(t, err)
+	cancel()
+	for range wakeups { //nolint:revive // until it is closed
+	}
+	for _, needed := range []string{"hincrby", "zmscore", "rpop", "pexpire", "publish", "hscan"} {
+		if needed == "rpop" {
+			continue // only after a thousand claims
+		}
+		setUser(leastPrivilege + " -" + needed)
+		_, err := redisstore.Open(t.Context(), config)
+		if needed == "zmscore" {
+			continue // only a claim for named agents uses it
+		}
+		require.ErrorContains(t, err, "the Redis user may not do what duly needs", needed)
+	}
+	setUser(leastPrivilege + " resetkeys ~other:*")
+	_, err = redisstore.Open(t.Context(), config)
+	require.Error(t, err)
+}
+
+func TestTags(t *testing.T) {
+	t.Parallel()
+	srv := redistest.StartCluster(t)
+	c := srv.Client(t)
+	for n := 1; n <= 256; n *= 2 {
+		for i, tag := range redisstore.Tags(n) {
+			slot, err := c.ClusterKeySlot(t.Context(), "duly:{"+tag+"}:agenda").Result()
+			require.NoError(t, err)
+			require.Equal(t, i, int(slot)*n/16384, "partition %d of %d has its slot in its part", i, n)
+		}
+	}
+	assert.Equal(t, []string{"0.1", "1.43", "2", "3.1", "4.42", "5.1", "6.1", "7.42"}, redisstore.Tags(8), "they must never change")
+}
+
+func TestClusterOptions(t *testing.T) {
+	t.Parallel()
+	srv := redistest.StartCluster(t)
+	st := open(t, redisstore.Config{Options: &redis.UniversalOptions{Addrs: []string{srv.Addr}, IsClusterMode: true}})
+	_, err := st.Submit(t.Context(), []core.Submission{sub("a", "1"), sub("b", "2"), sub("c", "3")})
+	require.NoError(t, err)
+	requests := make([]core.ClaimRequest, st.Partitions())
+	for i := range requests {
+		requests[i] = core.ClaimRequest{Partition: i, Kinds: []string{"k"}}
+	}
+	claims, err := st.Claim(t.Context(), requests)
+	require.NoError(t, err)
+	due := 0
+	for _, c := range claims {
+		if c.NextDue != 0 && c.NextDue <= c.Now {
+			due++
+		}
+	}
+	assert.Positive(t, due)
+}
+
+func FuzzEncode(f *testing.F) {
+	for _, s := range []string{"a", "a:b", "%", "}x", "\xff", "日本", "a%3Ab", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		name := redisstore.Encode(id)
+		require.NotRegexp(t, `[^A-Za-z0-9._%-]`, name)
+		back, err := redisstore.Decode(name)
+		require.NoError(t, err)
+		require.Equal(t, id, back)
+		if got, err := redisstore.Decode(id); err == nil && !strings.Contains(id, "%") {
+			require.Equal(t, id, got)
+		}
+	})
+}
