@@ -150,7 +150,9 @@ func (s *Store) life(ctx context.Context) error {
 	task := func(id string) core.Submission {
 		return core.Submission{Agent: "a", ID: id, Kind: "probe", Group: "g", Level: core.LevelLow}
 	}
-	if _, err := p.submitAll(ctx, []core.Submission{task("1"), task("2"), task("3")}, modeAll); err != nil {
+	alone := task("3") // the group ends with the other two
+	alone.Group = ""
+	if _, err := p.submitAll(ctx, []core.Submission{task("1"), task("2"), alone}, modeAll); err != nil {
 		return err
 	}
 	if _, _, err := p.take(ctx, nil); err != nil { // parks
@@ -169,6 +171,7 @@ func (s *Store) life(ctx context.Context) error {
 	for i, t := range tasks {
 		runs = append(runs, core.Settlement{Run: t.Run, Verb: verbs[i%len(verbs)], Group: "g", State: []byte("s")})
 	}
+	runs[len(runs)-1].Group = ""
 	if _, err := p.Settle(ctx, runs); err != nil {
 		return err
 	}
@@ -183,7 +186,7 @@ func (s *Store) life(ctx context.Context) error {
 }
 
 func (s *Store) take(ctx context.Context, kinds []string) (core.Fence, []core.Claimed, error) {
-	r := core.ClaimRequest{Nonce: newNonce(), Kinds: kinds, Limit: core.MaxClaim, Lease: sweepEvery}
+	r := core.ClaimRequest{Nonce: newNonce(), Agents: []string{"a"}, Kinds: kinds, Limit: core.MaxClaim, Lease: sweepEvery}
 	replies, err := s.eval(ctx, "claim", []call{{script: &s.scripts.claim, args: claimArgs(&r)}})
 	if err != nil {
 		return 0, nil, err
