@@ -1,0 +1,177 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Defaults of Config.
+const (
+	DefaultTick   = time.Second
+	DefaultSafety = 5 * time.Second
+	DefaultGrace  = 30 * time.Second
+)
+
+// Config says how a [Daemon] works. Every zero is a good default.
+type Config struct {
+	// Tick is how long the daemon sleeps at most while there is work, so that the tasks of a process that died are found
+	// soon, and when it has no Waker: DefaultTick if zero.
+	Tick time.Duration
+	// Safety is how long it sleeps at most when nothing is going on, in case a wake-up is lost: DefaultSafety if zero.
+	Safety time.Duration
+	// Grace is how long handlers may go on after the daemon was told to stop. Then their contexts are cancelled and
+	// their tasks released, uncharged: DefaultGrace if zero.
+	Grace time.Duration
+	// Waker tells when work falls due earlier than expected: usually the store. Without one the daemon looks every Tick.
+	Waker core.Waker
+	// Partitions are the partitions to run tasks of; nil for all.
+	Partitions []int
+	// OnError is told the error of each pull that had one: a *core.RunsError if handlers failed. It must return soon, and
+	// is never called twice at a time.
+	OnError func(error)
+	// Logger gets a line when the store is away and one when it is back. Nothing is logged if nil.
+	Logger *slog.Logger
+	// Clock is core.SystemClock if nil.
+	Clock core.Clock
+}
+
+func (c Config) withDefaults() Config {
+	c.Tick = cmp.Or(c.Tick, DefaultTick)
+	c.Safety = cmp.Or(c.Safety, DefaultSafety)
+	c.Grace = cmp.Or(c.Grace, DefaultGrace)
+	if c.OnError == nil {
+		c.OnError = func(error) {}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Clock == nil {
+		c.Clock = core.SystemClock{}
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Tick < 0:
+		return fmt.Errorf("daemon: Tick must not be negative, not %s", c.Tick)
+	case c.Safety < c.Tick:
+		return fmt.Errorf("daemon: Safety must be at least Tick (%s), not %s", c.Tick, c.Safety)
+	case c.Grace < 0:
+		return fmt.Errorf("daemon: Grace must not be negative, not %s", c.Grace)
+	}
+	return nil
+}
+
+// Daemon runs the due tasks of all agents of a store. It is safe for concurrent use.
+type Daemon struct {
+	scheduler *core.Scheduler
+	config    Config
+
+	mu    sync.Mutex
+	stop  context.CancelFunc // ends the run; nil unless running
+	ended chan struct{}      // closed when the run has ended; nil unless running or stopping
+	away  error              // why the store could not be used lately
+}
+
+// New makes a daemon for a scheduler. It fails if a field of config makes no sense, naming it.
+func New(s *core.Scheduler, config Config) (*Daemon, error) {
+	if s == nil {
+		return nil, errors.New("daemon: a scheduler is required")
+	}
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	return &Daemon{scheduler: s, config: config}, nil
+}
+
+// The errors of a Start or Stop at the wrong time.
+var (
+	ErrRunning    = errors.New("daemon: is running already")
+	ErrNotRunning = errors.New("daemon: is not running")
+)
+
+// Run runs due tasks until ctx is done or Stop is called. Then it claims nothing more, gives running handlers their
+// grace, and returns nil once all have ended and their outcomes are stored. Any other error is one that no repetition
+// can mend, such as a partition that does not exist. It fails with [ErrRunning] when the daemon runs already.
+func (d *Daemon) Run(ctx context.Context) error {
+	ctx, err := d.begin(ctx)
+	if err != nil {
+		return err
+	}
+	return d.serve(ctx)
+}
+
+// Start is Run in the background, ended by Stop, or by an error that Config.OnError is told.
+func (d *Daemon) Start() error {
+	ctx, err := d.begin(context.Background()) //nolint:forbidigo // it outlives whoever starts it: Stop ends it
+	if err != nil {
+		return err
+	}
+	go func() { _ = d.serve(ctx) }() // OnError has been told
+	return nil
+}
+
+// Stop ends the daemon as the end of Run's context does, and waits for it. If ctx is done first it returns its error,
+// while the daemon goes on to its end. It fails with [ErrNotRunning] when the daemon does not run or was stopped before.
+func (d *Daemon) Stop(ctx context.Context) error {
+	d.mu.Lock()
+	stop, ended := d.stop, d.ended
+	d.stop = nil
+	d.mu.Unlock()
+	if stop == nil {
+		return ErrNotRunning
+	}
+	stop()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Ready is nil while the daemon runs and the store answers, as far as its last pull knows: it calls no store itself.
+func (d *Daemon) Ready() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stop == nil {
+		return ErrNotRunning
+	}
+	return d.away
+}
+
+// begin marks the daemon as running; the context it returns is done when the daemon has to end.
+func (d *Daemon) begin(ctx context.Context) (context.Context, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended != nil {
+		return nil, ErrRunning
+	}
+	ctx, d.stop = context.WithCancel(ctx)
+	d.ended, d.away = make(chan struct{}), nil
+	return ctx, nil
+}
+
+func (d *Daemon) serve(ctx context.Context) error {
+	err := newLoop(d).run(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	close(d.ended)
+	d.stop, d.ended = nil, nil
+	return err
+}
+
+func (d *Daemon) setAway(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.away = err
+}

@@ -1,0 +1,8 @@
+// Package daemon runs due tasks for as long as a process lives: it sleeps until something is due and then pulls.
+//
+// One goroutine decides when to pull: when the store's earliest task falls due, when a wake-up says that something is
+// due sooner, and at the latest after Config.Safety, or after Config.Tick while there is work. Each pull has a goroutine
+// of its own, as a slow handler keeps its pull open; but only one pull at a time claims.
+//
+// While the store is away the daemon tries again, at growing pauses of at most five seconds, and goes on by itself.
+package daemon

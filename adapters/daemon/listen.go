@@ -1,0 +1,69 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// listen hands wake-ups to the loop until ctx is done. It subscribes again, at growing pauses, whenever it has to.
+func (l *loop) listen(ctx context.Context) {
+	for failures := 0; ctx.Err() == nil; {
+		woken, err := l.config.Waker.Wakeups(ctx)
+		if err == nil {
+			l.deaf.Store(false)
+			if l.forward(ctx, woken) > 1 {
+				failures = 0
+			}
+			l.deaf.Store(true)
+		} else if failures == 0 && ctx.Err() == nil {
+			l.config.Logger.LogAttrs(ctx, slog.LevelWarn, "no wake-ups: looking for due work every tick instead", slog.Any("err", err))
+		}
+		failures++
+		l.sleep(ctx, pause(failures))
+	}
+}
+
+// forward hands wake-ups on until there are no more, and counts them. The first is made up: what fell due before the
+// subscription was not announced to it.
+func (l *loop) forward(ctx context.Context, woken <-chan core.Wakeup) int {
+	w := core.Wakeup{Due: 1}
+	for n := 1; ; n++ {
+		select {
+		case l.wakeups <- w:
+		case <-ctx.Done():
+			return n
+		}
+		next, open := <-woken
+		if !open {
+			return n
+		}
+		w = next
+	}
+}
+
+func (l *loop) sleep(ctx context.Context, d time.Duration) {
+	done := make(chan struct{})
+	stop := l.config.Clock.AfterFunc(d, func() { close(done) })
+	defer stop()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// Pauses between attempts that fail.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = 5 * time.Second
+)
+
+// pause is how long to wait after a number of failures in a row: longer each time, up to lastPause, and never in step
+// with other daemons.
+func pause(failures int) time.Duration {
+	most := min(firstPause<<min(max(failures, 1)-1, 10), lastPause)
+	return most/2 + rand.N(most/2) //nolint:gosec // jitter, not a secret
+}

@@ -1,0 +1,225 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// busyFor is how long after its last run the daemon counts as having work.
+const busyFor = 10 * time.Second
+
+// loop is the state of one Run. Only the goroutine of run touches it, but for the channels and deaf.
+type loop struct {
+	*Daemon
+
+	steps   chan step
+	wakeups chan core.Wakeup
+	deaf    atomic.Bool   // no wake-ups are to be expected
+	timer   chan struct{} // the time may have come to pull
+	disarm  func() bool
+
+	pulls    int       // begun so far
+	open     int       // of them, those that have not returned
+	claiming bool      // one of them claims
+	pulledAt time.Time // when the last one began
+	ranAt    time.Time // when one that ran something returned last
+	next     time.Time // when something is due by the store's clock, as far as was said since the last pull began
+
+	fruitless int       // pulls in a row that did nothing although something was overdue
+	failures  int       // pulls in a row that the store failed
+	retryAt   time.Time // when to pull after a failure
+	good      int       // the last pull that the store did not fail
+}
+
+// step is news of a pull: it claims no more, or it has returned.
+type step struct {
+	pull     int
+	next     time.Time
+	claims   bool // it may still claim, or return without having said that it does not
+	returned bool
+	report   core.Report
+	err      error
+}
+
+func newLoop(d *Daemon) *loop {
+	l := &loop{
+		Daemon: d, steps: make(chan step), wakeups: make(chan core.Wakeup), timer: make(chan struct{}, 1),
+		disarm: func() bool { return true },
+	}
+	l.deaf.Store(true)
+	return l
+}
+
+// run pulls until ctx is done or an error shows that pulling makes no sense, then waits for the pulls under way.
+func (l *loop) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var listening sync.WaitGroup
+	if l.config.Waker != nil {
+		listening.Go(func() { l.listen(ctx) })
+	}
+	err := l.turn(ctx)
+	cancel()
+	l.disarm()
+	for l.open > 0 {
+		l.take(ctx, <-l.steps)
+	}
+	listening.Wait()
+	return err
+}
+
+// turn is the loop itself: whatever happens, it decides anew when to pull.
+func (l *loop) turn(ctx context.Context) error {
+	l.pull(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case s := <-l.steps:
+			l.take(ctx, s)
+			if core.CodeOf(s.err) == core.CodeInvalid {
+				return s.err
+			}
+		case w := <-l.wakeups:
+			l.expect(w.Due.Time())
+		case <-l.timer:
+		}
+		l.arm(ctx)
+	}
+}
+
+// pull runs what is due, in a goroutine of its own that tells the loop when it claims no more and when it has returned.
+func (l *loop) pull(ctx context.Context) {
+	l.pulls++
+	l.open++
+	l.claiming = true
+	l.pulledAt = l.config.Clock.Now()
+	l.next = time.Time{}
+	s := step{pull: l.pulls, claims: true}
+	go func() {
+		s.report, s.err = l.scheduler.RunDue(ctx, core.Scope{
+			Partitions: l.config.Partitions,
+			Grace:      l.config.Grace,
+			Idle: func(next time.Time) {
+				s.claims = false
+				l.steps <- step{pull: s.pull, next: next}
+			},
+		})
+		s.next, s.returned = s.report.NextDueAt, true
+		l.steps <- s
+	}()
+}
+
+// take learns from a pull.
+func (l *loop) take(ctx context.Context, s step) {
+	l.expect(s.next)
+	if !s.returned {
+		l.claiming = false
+		l.retryAt = l.config.Clock.Now().Add(pause(l.failures)) // if the store is still away, which it does not say
+		return
+	}
+	l.open--
+	if s.claims {
+		l.claiming = false
+	}
+	r := &s.report
+	if r.Ran > 0 {
+		l.ranAt = l.config.Clock.Now()
+	}
+	if r.More && r.Ran+r.Parked+r.Recovered == 0 {
+		l.fruitless++
+	} else {
+		l.fruitless = 0
+	}
+	if s.err != nil {
+		l.config.OnError(s.err)
+	}
+	switch core.CodeOf(s.err) {
+	case "", core.CodeRunsFailed:
+		l.succeeded(ctx, s.pull)
+	case core.CodeInvalid:
+	default:
+		l.failed(ctx, s)
+	}
+}
+
+// expect learns that something is due at a time of the store's clock, if it is not zero.
+func (l *loop) expect(due time.Time) {
+	if !due.IsZero() && (l.next.IsZero() || due.Before(l.next)) {
+		l.next = due
+	}
+}
+
+// arm pulls if the time has come, or sets the timer to when it will.
+func (l *loop) arm(ctx context.Context) {
+	l.disarm()
+	if l.claiming {
+		return
+	}
+	wait := l.wait(l.config.Clock.Now())
+	if wait <= 0 {
+		l.pull(ctx)
+		return
+	}
+	l.disarm = l.config.Clock.AfterFunc(wait, func() {
+		select {
+		case l.timer <- struct{}{}:
+		default: // the loop has been told and has not looked yet
+		}
+	})
+}
+
+// wait is how long to sleep before the next pull.
+func (l *loop) wait(now time.Time) time.Duration {
+	if l.failures > 0 {
+		return l.retryAt.Sub(now)
+	}
+	wait := l.pulledAt.Add(l.longest(now)).Sub(now)
+	if !l.next.IsZero() {
+		wait = min(wait, l.scheduler.Until(l.next))
+	}
+	if l.fruitless > 0 {
+		pause := min(fruitlessPause<<min(l.fruitless, 20), l.config.Tick)
+		wait = max(wait, l.pulledAt.Add(pause).Sub(now))
+	}
+	return wait
+}
+
+// fruitlessPause is the first pause after a pull that did nothing although something was overdue: this process may not
+// take it, or another took it first.
+const fruitlessPause = time.Millisecond
+
+// longest is the longest sleep between two pulls.
+func (l *loop) longest(now time.Time) time.Duration {
+	if l.deaf.Load() || l.open > 0 || now.Sub(l.ranAt) < busyFor {
+		return l.config.Tick
+	}
+	return l.config.Safety
+}
+
+// failed notes that the store failed a pull and puts the next one off. A pull whose store failed while it still had
+// handlers to wait for tells old news, which later pulls may have overtaken.
+func (l *loop) failed(ctx context.Context, s step) {
+	if s.pull < l.good || ctx.Err() != nil {
+		return
+	}
+	l.failures++
+	l.retryAt = l.config.Clock.Now().Add(pause(l.failures))
+	if l.failures == 1 {
+		l.setAway(s.err)
+		l.config.Logger.LogAttrs(ctx, slog.LevelWarn, "the store is away, trying again", slog.Any("err", s.err))
+	}
+}
+
+func (l *loop) succeeded(ctx context.Context, pull int) {
+	l.good = max(l.good, pull)
+	if l.failures > 0 {
+		l.failures = 0
+		l.setAway(nil)
+		l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "the store is back")
+	}
+}
