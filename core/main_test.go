@@ -1,0 +1,218 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a scheduler on a store in memory, in virtual time.
+type world struct {
+	*testing.T
+
+	s     *core.Scheduler
+	store *watched
+
+	mu     sync.Mutex
+	events []core.Event
+}
+
+// virtual runs a test in a bubble: time passes at once when everybody waits.
+func virtual(t *testing.T, config core.Config, test func(w *world)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(newWorld(t, config)) })
+}
+
+func newWorld(t *testing.T, config core.Config) *world {
+	t.Helper()
+	w := &world{T: t, store: &watched{Store: memstore.New(memstore.Config{})}}
+	config.OnEvent = func(e core.Event) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events = append(w.events, e)
+	}
+	s, err := core.New(w.store, config)
+	require.NoError(t, err)
+	w.s = s
+	return w
+}
+
+func (w *world) submit(tasks ...core.NewTask) {
+	w.Helper()
+	_, err := w.s.Submit(w.Context(), tasks...)
+	require.NoError(w, err)
+}
+
+// run pulls once and wants no error.
+func (w *world) run() core.Report {
+	w.Helper()
+	report, err := w.s.RunDue(w.Context(), core.Scope{})
+	require.NoError(w, err)
+	return report
+}
+
+// runFailing pulls once and wants failed runs.
+func (w *world) runFailing() core.Report {
+	w.Helper()
+	report, err := w.s.RunDue(w.Context(), core.Scope{})
+	var failed *core.RunsError
+	require.ErrorAs(w, err, &failed)
+	return report
+}
+
+// runUntil pulls again and again, sleeping until something is due, until a time has passed.
+func (w *world) runUntil(d time.Duration) core.Report {
+	w.Helper()
+	end := time.Now().Add(d)
+	var sum core.Report
+	for {
+		r, _ := w.s.RunDue(w.Context(), core.Scope{})
+		sum.Ran += r.Ran
+		sum.Completed += r.Completed
+		sum.Failed += r.Failed
+		sum.Retried += r.Retried
+		sum.Recovered += r.Recovered
+		if r.NextDueAt.IsZero() || r.NextDueAt.After(end) {
+			time.Sleep(time.Until(end))
+			return sum
+		}
+		time.Sleep(time.Until(r.NextDueAt))
+	}
+}
+
+func (w *world) task(agent, id string) core.TaskInfo {
+	w.Helper()
+	info, err := w.s.Task(w.Context(), agent, id)
+	require.NoError(w, err)
+	return info
+}
+
+func (w *world) seen(t core.EventType) []core.Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []core.Event
+	for _, e := range w.events {
+		if e.Type == t {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// watched counts the calls of a store and can make them fail.
+type watched struct {
+	core.Store
+
+	mu    sync.Mutex
+	calls map[string]int
+	fail  func(verb string, n int) error // n is the number of the call, from 1
+}
+
+func (s *watched) called(verb string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls == nil {
+		s.calls = map[string]int{}
+	}
+	s.calls[verb]++
+	if s.fail == nil {
+		return nil
+	}
+	return s.fail(verb, s.calls[verb])
+}
+
+func (s *watched) count(verb string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[verb]
+}
+
+func (s *watched) total() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, k := range s.calls {
+		n += k
+	}
+	return n
+}
+
+func (s *watched) failing(fail func(verb string, n int) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail, s.calls = fail, nil
+}
+
+func (s *watched) Submit(ctx context.Context, tasks []core.Submission) ([]core.Placed, error) {
+	if err := s.called("submit"); err != nil {
+		return nil, err
+	}
+	return s.Store.Submit(ctx, tasks)
+}
+
+func (s *watched) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+	if err := s.called("claim"); err != nil {
+		return nil, err
+	}
+	return s.Store.Claim(ctx, requests)
+}
+
+func (s *watched) Settle(ctx context.Context, runs []core.Settlement) ([]core.Settled, error) {
+	if err := s.called("settle"); err != nil {
+		return nil, err
+	}
+	return s.Store.Settle(ctx, runs)
+}
+
+func (s *watched) Extend(ctx context.Context, leases []core.Extension) ([]bool, error) {
+	if err := s.called("extend"); err != nil {
+		return nil, err
+	}
+	return s.Store.Extend(ctx, leases)
+}
+
+func (s *watched) Read(ctx context.Context, q core.Query) (core.Page, error) {
+	if err := s.called("read"); err != nil {
+		return core.Page{}, err
+	}
+	return s.Store.Read(ctx, q)
+}
+
+func (s *watched) Control(ctx context.Context, commands []core.Command) ([]core.Placed, error) {
+	if err := s.called("control"); err != nil {
+		return nil, err
+	}
+	return s.Store.Control(ctx, commands)
+}
+
+func (s *watched) Stats(ctx context.Context) (core.Stats, error) {
+	if err := s.called("stats"); err != nil {
+		return core.Stats{}, err
+	}
+	return s.Store.Stats(ctx)
+}
+
+// note is a payload.
+type note struct {
+	Text string `json:"text"`
+}
+
+func numbered(agent, kind string, n int) []core.NewTask {
+	tasks := make([]core.NewTask, n)
+	for i := range tasks {
+		tasks[i] = core.NewTask{Agent: agent, ID: fmt.Sprintf("%03d", i), Kind: kind}
+	}
+	return tasks
+}

@@ -1,0 +1,276 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+var errBoom = errors.New("boom")
+
+func TestSuccess(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		core.Handle(w.s, "note", func(ctx context.Context, task *core.Task[note]) error {
+			assert.Equal(t, "hi", task.Payload.Text)
+			assert.Equal(t, 1, task.Attempt)
+			assert.Equal(t, "trace", task.TraceID)
+			assert.NotZero(t, task.Fence)
+			time.Sleep(1500 * time.Millisecond)
+			return task.SetResult(map[string]int{"n": 7})
+		})
+		submitted := time.Now()
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "note", Payload: note{"hi"}, Delay: time.Second, TraceID: "trace"})
+		assert.Zero(t, w.run().Ran, "not before it is due")
+		time.Sleep(time.Second)
+		report := w.run()
+		assert.Equal(t, 1, report.Completed)
+		assert.Equal(t, 1, report.Agents)
+		assert.Equal(t, 1500*time.Millisecond, report.Duration)
+		info := w.task("a", "1")
+		assert.Equal(t, core.StatusCompleted, info.Status)
+		assert.JSONEq(t, `{"n":7}`, string(info.Result))
+		assert.Equal(t, submitted.UnixMilli(), int64(info.Submitted))
+		assert.Equal(t, submitted.Add(time.Second).UnixMilli(), int64(info.Due))
+		assert.Equal(t, submitted.Add(time.Second).UnixMilli(), int64(info.Started))
+		assert.Equal(t, submitted.Add(2500*time.Millisecond).UnixMilli(), int64(info.Finished))
+		assert.Equal(t, 1500*time.Millisecond, info.LastDuration)
+		assert.Equal(t, int64(1), info.RunCount)
+		assert.Equal(t, core.OutcomeSuccess, info.LastOutcome)
+		for _, e := range []core.EventType{core.EventEnqueue, core.EventDequeue, core.EventStart, core.EventFinish} {
+			require.Len(t, w.seen(e), 1, e)
+			assert.Equal(t, "trace", w.seen(e)[0].TraceID)
+		}
+		assert.Equal(t, 1500*time.Millisecond, w.seen(core.EventFinish)[0].Duration)
+	})
+}
+
+func TestRetryThenDead(t *testing.T) {
+	virtual(t, core.Config{Default: core.KindConfig{Backoff: time.Second, MaxBackoff: 3 * time.Second}}, func(w *world) {
+		var starts []time.Time
+		core.Handle(w.s, "fail", func(_ context.Context, task *core.Task[note]) error {
+			starts = append(starts, time.Now())
+			assert.Equal(t, len(starts), task.Attempt)
+			return errBoom
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "fail", Payload: note{"keep"}, Group: "g"})
+		sum := w.runUntil(time.Hour)
+		assert.Equal(t, core.DefaultMaxAttempts, sum.Ran)
+		assert.Equal(t, core.DefaultMaxAttempts-1, sum.Retried)
+		assert.Equal(t, 1, sum.Failed)
+		for i := 1; i < len(starts); i++ {
+			pause := starts[i].Sub(starts[i-1])
+			assert.LessOrEqual(t, pause, min(time.Second<<(i-1), 3*time.Second)+2*time.Millisecond)
+		}
+		info := w.task("a", "1")
+		assert.Equal(t, core.StatusFailed, info.Status)
+		assert.Equal(t, "boom", info.LastError)
+		assert.Equal(t, "attempts", info.Reason)
+		assert.Equal(t, int64(5), info.ErrorCount)
+		assert.Len(t, info.Runs, 5)
+		assert.JSONEq(t, `{"text":"keep"}`, string(info.Payload), "a dead task keeps its payload")
+		counts, err := w.s.Group(w.Context(), "a", "g")
+		require.NoError(t, err)
+		assert.Equal(t, core.StatusFailed, counts.Status())
+
+		due, err := w.s.Replay(w.Context(), "a", "1")
+		require.NoError(t, err)
+		assert.Equal(t, time.Now().UnixMilli(), int64(due))
+		starts = nil
+		assert.Equal(t, 1, w.runFailing().Retried, "a replayed task has all its attempts again")
+		_, err = w.s.Replay(w.Context(), "a", "1")
+		assert.Equal(t, core.CodeInvalid, core.CodeOf(err), "it is not dead any more")
+		_, err = w.s.Replay(w.Context(), "a", "2")
+		assert.ErrorIs(t, err, core.ErrNotFound)
+	})
+}
+
+func TestSteering(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		outcome func() error
+		every   time.Duration
+		status  core.Status
+		next    time.Duration // when it waits again
+		attempt int
+		last    core.Outcome
+	}{
+		{name: "cancel", outcome: func() error { return core.Cancel(errBoom) }, status: core.StatusCancelled, last: core.OutcomeCancelled},
+		{name: "cancel a recurring task", outcome: func() error { return core.Cancel(nil) }, every: time.Minute, status: core.StatusCancelled, last: core.OutcomeCancelled},
+		{name: "snooze", outcome: func() error { return core.Snooze(time.Hour) }, status: core.StatusWaiting, next: time.Hour, last: core.OutcomeSnoozed},
+		{name: "yield", outcome: func() error { return core.Yield("here", 5*time.Second) }, status: core.StatusWaiting, next: 5 * time.Second, last: core.OutcomeYielded},
+		{name: "yield what is no JSON", outcome: func() error { return core.Yield(func() {}, 0) }, status: core.StatusCancelled, last: core.OutcomeCancelled},
+		{name: "retry after", outcome: func() error { return core.RetryAfter(time.Now().Add(2*time.Hour), nil) }, status: core.StatusWaiting, next: 2 * time.Hour, attempt: 1, last: core.OutcomeFailed},
+		{name: "next in", outcome: func() error { return core.NextIn(3 * time.Hour) }, every: time.Minute, status: core.StatusWaiting, next: 3 * time.Hour, last: core.OutcomeSuccess},
+		{name: "next in, once", outcome: func() error { return core.NextIn(3 * time.Hour) }, status: core.StatusCompleted, last: core.OutcomeSuccess},
+		{name: "next in too soon", outcome: func() error { return core.NextIn(time.Nanosecond) }, every: time.Minute, status: core.StatusWaiting, next: time.Second, last: core.OutcomeSuccess},
+		{name: "wrapped", outcome: func() error { return errors.Join(errors.New("x"), core.Snooze(time.Hour)) }, status: core.StatusWaiting, next: time.Hour, last: core.OutcomeSnoozed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			virtual(t, core.Config{}, func(w *world) {
+				core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return c.outcome() })
+				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: c.every})
+				_, _ = w.s.RunDue(w.Context(), core.Scope{})
+				info := w.task("a", "1")
+				assert.Equal(t, c.status, info.Status)
+				assert.Equal(t, c.attempt, info.Attempt)
+				assert.Equal(t, c.last, info.LastOutcome)
+				if c.next != 0 {
+					assert.Equal(t, c.next, info.NextRun.Sub(core.MillisOf(time.Now())))
+				}
+			})
+		})
+	}
+}
+
+func TestCheckpoint(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		var steps []int
+		core.Handle(w.s, "long", func(_ context.Context, task *core.Task[note]) error {
+			var step int
+			found, err := task.Checkpoint(&step)
+			require.NoError(t, err)
+			assert.Equal(t, step > 0, found)
+			assert.Equal(t, 1, task.Attempt, "a step is no attempt")
+			steps = append(steps, step)
+			if step < 3 {
+				return core.Yield(step+1, time.Minute)
+			}
+			return nil
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "long"})
+		w.runUntil(time.Hour)
+		assert.Equal(t, []int{0, 1, 2, 3}, steps)
+		assert.Equal(t, core.StatusCompleted, w.task("a", "1").Status)
+	})
+}
+
+func TestBadEnds(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		payload any
+		handler func(ctx context.Context, task *core.Task[note]) error
+		status  core.Status
+		error   string
+	}{
+		{name: "panic", handler: func(context.Context, *core.Task[note]) error { panic("help") }, status: core.StatusWaiting, error: "panic: help"},
+		{name: "nil map", handler: func(context.Context, *core.Task[note]) error {
+			var m map[string]int
+			m["a"] = 1 //nolint:staticcheck // on purpose
+			return nil
+		}, status: core.StatusWaiting, error: "panic: assignment to entry in nil map"},
+		{name: "goexit", handler: func(context.Context, *core.Task[note]) error { runtime.Goexit(); return nil }, status: core.StatusWaiting, error: "runtime.Goexit"},
+		{name: "payload", payload: []int{1}, handler: func(context.Context, *core.Task[note]) error { return nil }, status: core.StatusFailed, error: "decode payload"},
+		{name: "long error", handler: func(context.Context, *core.Task[note]) error { return errors.New(strings.Repeat("é", 5000)) }, status: core.StatusWaiting, error: "..."},
+		{name: "timeout", handler: func(ctx context.Context, _ *core.Task[note]) error { <-ctx.Done(); return ctx.Err() }, status: core.StatusWaiting, error: core.ErrTimeout.Error()},
+		{name: "too late, but done", handler: func(ctx context.Context, _ *core.Task[note]) error { <-ctx.Done(); return nil }, status: core.StatusCompleted},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			virtual(t, core.Config{Default: core.KindConfig{Timeout: time.Minute}}, func(w *world) {
+				core.Handle(w.s, "k", c.handler)
+				core.Handle(w.s, "fine", func(context.Context, *core.Task[note]) error { return nil })
+				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Payload: c.payload},
+					core.NewTask{Agent: "a", ID: "2", Kind: "fine"}, core.NewTask{Agent: "b", ID: "1", Kind: "fine"})
+				_, _ = w.s.RunDue(w.Context(), core.Scope{})
+				info := w.task("a", "1")
+				assert.Equal(t, c.status, info.Status)
+				assert.Contains(t, info.LastError, c.error)
+				assert.LessOrEqual(t, len(info.LastError), 1024)
+				assert.Equal(t, core.StatusCompleted, w.task("a", "2").Status, "others are not disturbed")
+				assert.Equal(t, core.StatusCompleted, w.task("b", "1").Status)
+			})
+		})
+	}
+}
+
+// A handler that does not end although its time is over is given up: its task goes on, its slot stays taken, and what it
+// returns in the end is refused.
+func TestStuckHandler(t *testing.T) {
+	virtual(t, core.Config{Concurrency: 1, Default: core.KindConfig{Timeout: time.Minute}}, func(w *world) {
+		free := make(chan struct{})
+		core.Handle(w.s, "stuck", func(context.Context, *core.Task[note]) error { <-free; return nil })
+		core.Handle(w.s, "fine", func(context.Context, *core.Task[note]) error { return nil })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "stuck", MaxAttempts: 1})
+		report := w.runFailing()
+		assert.Equal(t, 65*time.Second, report.Duration, "the timeout, and some patience")
+		assert.Equal(t, core.StatusFailed, w.task("a", "1").Status)
+		require.Len(t, w.seen(core.EventStuck), 1)
+
+		w.submit(core.NewTask{Agent: "a", ID: "2", Kind: "fine"})
+		ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+		report, err := w.s.RunDue(ctx, core.Scope{})
+		cancel()
+		require.NoError(t, err)
+		assert.Zero(t, report.Ran, "its slot is taken as long as it runs")
+		assert.True(t, report.More)
+		close(free)
+		assert.Equal(t, 1, w.run().Completed)
+		assert.Equal(t, core.StatusFailed, w.task("a", "1").Status, "the late result is refused")
+	})
+}
+
+func TestResults(t *testing.T) {
+	virtual(t, core.Config{MaxResult: 10}, func(w *world) {
+		core.Handle(w.s, "k", func(_ context.Context, task *core.Task[note]) error {
+			assert.Equal(t, core.CodeInvalid, core.CodeOf(task.SetResult(strings.Repeat("x", 100))))
+			assert.Error(t, task.SetResult(func() {}))
+			assert.NoError(t, task.SetResult("small"))
+			assert.Error(t, task.Progress(strings.Repeat("x", 100)))
+			return task.Progress(0.5)
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
+		w.run()
+		info := w.task("a", "1")
+		assert.JSONEq(t, `"small"`, string(info.Result))
+		assert.JSONEq(t, `0.5`, string(info.Progress))
+	})
+}
+
+func TestBatchHandler(t *testing.T) {
+	virtual(t, core.Config{Concurrency: 20}, func(w *world) {
+		var sizes []int
+		core.HandleBatch(w.s, "k", func(_ context.Context, tasks []*core.Task[note]) []error {
+			sizes = append(sizes, len(tasks))
+			agent := tasks[0].Agent
+			outcomes := make([]error, len(tasks))
+			for i, task := range tasks {
+				assert.Equal(t, agent, task.Agent, "one agent at a time")
+				if task.ID == "002" {
+					outcomes[i] = core.Cancel(errBoom)
+				}
+			}
+			if agent == "short" {
+				return outcomes[:1]
+			}
+			return outcomes
+		})
+		w.submit(numbered("a", "k", 5)...)
+		w.submit(core.NewTask{Agent: "a", ID: "bad", Kind: "k", Payload: 7})
+		w.submit(numbered("short", "k", 2)...)
+		report := w.runFailing()
+		assert.ElementsMatch(t, []int{5, 2}, sizes)
+		assert.Equal(t, 4+1, report.Completed)
+		assert.Equal(t, 1, report.Cancelled)
+		assert.Equal(t, 1, report.Failed, "the payload that does not decode")
+		assert.Equal(t, 1, report.Retried, "the task without an outcome")
+	})
+}
+
+func TestBatchHandlerWithNilOutcomes(t *testing.T) {
+	virtual(t, core.Config{Concurrency: 20}, func(w *world) {
+		core.HandleBatch(w.s, "k", func(context.Context, []*core.Task[note]) []error { return nil })
+		core.HandleBatch(w.s, "panics", func(context.Context, []*core.Task[note]) []error { panic("help") })
+		w.submit(numbered("a", "k", 5)...)
+		w.submit(numbered("b", "panics", 3)...)
+		report := w.runFailing()
+		assert.Equal(t, 5, report.Completed)
+		assert.Equal(t, 3, report.Retried)
+	})
+}
