@@ -56,12 +56,16 @@ fuzz: ## run each fuzz target for FUZZTIME=30s
 	done
 
 .PHONY: bench
-bench: ## run the benchmarks beside the peers and print the table
-	@$(WITH_REDIS) cd bench && go run .
+bench: ## run the benchmarks beside the peers and print the table; BENCH="-only life" sets flags
+	@$(WITH_REDIS) cd bench && go run . $(BENCH)
 
 .PHONY: bench-json
 bench-json: ## the same, as JSON
-	@$(WITH_REDIS) cd bench && go run . -json
+	@$(WITH_REDIS) cd bench && go run . -json $(BENCH)
+
+.PHONY: bench-test
+bench-test: ## see that the benchmarks work, with small sizes
+	@$(WITH_REDIS) cd bench && go test ./...
 
 .PHONY: lint
 lint: $(LINT) ## run the linters
