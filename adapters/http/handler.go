@@ -1,0 +1,135 @@
+package http
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Defaults of Config.
+const (
+	DefaultMaxBody    = 1 << 20
+	DefaultMaxTimeout = 5 * time.Minute
+)
+
+// Config says how a scheduler is served. Every zero is a good default, but without Tokens whoever can reach the handler
+// may do everything.
+type Config struct {
+	// Tokens are the bearer tokens that are accepted, each for everything; several, so that they can be rotated. If there
+	// are none no request needs one.
+	Tokens []string
+	// LocalOnly refuses requests for a host that is neither localhost nor an IP address. Set it when there are no tokens
+	// and the server listens on loopback: a page in a browser cannot reach it then through a name that it made point here.
+	LocalOnly bool
+	// MaxBody is the largest body of a request, in bytes: DefaultMaxBody if zero.
+	MaxBody int64
+	// MaxTimeout is the longest that one request may run tasks, and how long it does if it does not say:
+	// DefaultMaxTimeout if zero. The server's WriteTimeout has to be longer.
+	MaxTimeout time.Duration
+	// Version is shown by /healthz.
+	Version string
+	// Ready is asked by /readyz. It needs no token, so it should be cheap. Always ready if nil.
+	Ready func(ctx context.Context) error
+	// Logger gets what went wrong on this side. Nothing is logged if nil.
+	Logger *slog.Logger
+}
+
+// api answers requests. The answer to each is JSON.
+type api struct {
+	scheduler *core.Scheduler
+	config    Config
+	tokens    tokens
+	origins   *http.CrossOriginProtection
+	table     []route
+}
+
+// New makes the handler that serves a scheduler. It panics if a token is empty, as that is a mistake in the program that
+// would let everybody in.
+func New(s *core.Scheduler, config Config) http.Handler {
+	config.MaxBody = cmp.Or(config.MaxBody, DefaultMaxBody)
+	config.MaxTimeout = cmp.Or(config.MaxTimeout, DefaultMaxTimeout)
+	if config.Ready == nil {
+		config.Ready = func(context.Context) error { return nil }
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	a := &api{
+		scheduler: s, config: config, tokens: hash(config.Tokens), origins: http.NewCrossOriginProtection(),
+	}
+	a.table = a.routes()
+	return a
+}
+
+// ServeHTTP answers a request.
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer a.caught(w, r)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	rt, err := a.admit(r)
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, a.config.MaxBody)
+	status, body, err := rt.answer(r)
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	a.write(w, r, status, "application/json", body)
+}
+
+// admit is the route of a request, if it may go there. Nothing of the body is read for that, and no store is called.
+func (a *api) admit(r *http.Request) (*route, error) {
+	rt, allowed := find(a.table, r)
+	switch {
+	case a.config.LocalOnly && !local(r.Host):
+		return nil, errForeignHost
+	case (rt == nil || !rt.open) && !a.tokens.allow(r):
+		return nil, errUnauthorized
+	case a.origins.Check(r) != nil:
+		return nil, errCrossOrigin
+	case rt != nil:
+		return rt, nil
+	case allowed != nil:
+		return nil, methodError(allowed)
+	default:
+		return nil, errNoRoute
+	}
+}
+
+// write sends the answer in one piece, so that a failure to make it can still be told.
+func (a *api) write(w http.ResponseWriter, r *http.Request, status int, contentType string, body any) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		a.refuse(w, r, fmt.Errorf("encode answer: %w", err))
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	if _, err := w.Write(append(data, '\n')); err != nil {
+		a.config.Logger.LogAttrs(r.Context(), slog.LevelDebug, "an answer could not be sent", slog.Any("err", err))
+	}
+}
+
+// caught is deferred: it turns a panic into an answer that does not tell what happened.
+func (a *api) caught(w http.ResponseWriter, r *http.Request) {
+	v := recover() //nolint:revive // it is called by the deferred function itself
+	if v == nil {
+		return
+	}
+	if v == http.ErrAbortHandler { //nolint:errorlint // a value that was thrown, not an error that was returned
+		panic(v)
+	}
+	a.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a request panicked",
+		slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
+	a.refuse(w, r, errPanicked)
+}

@@ -1,0 +1,88 @@
+package http
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// body reads the whole body of a request, which has to be JSON.
+func body(r *http.Request) ([]byte, error) {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != "application/json" {
+		return nil, errMediaType
+	}
+	data, err := io.ReadAll(r.Body)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, newProblem(codeTooLarge, fmt.Sprintf("the body is longer than %d bytes", tooLarge.Limit))
+	case err != nil:
+		return nil, &core.InvalidError{Field: "body", Reason: "cannot be read: it ends early or is badly framed"}
+	case len(data) == 0:
+		return nil, &core.InvalidError{Field: "body", Reason: "is required"}
+	}
+	return data, nil
+}
+
+// field is a member of a JSON object: what it is read into, and what to say if that fails.
+type field struct {
+	name string
+	into any
+	must string
+}
+
+// decode reads a JSON object strictly: a member that is no field is refused, as is a name in another case.
+func decode(data []byte, fields ...field) error {
+	if !utf8.Valid(data) {
+		return &core.InvalidError{Field: "body", Reason: "is not valid UTF-8"}
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil || members == nil {
+		return &core.InvalidError{Field: "body", Reason: "must be one JSON object"}
+	}
+	for _, f := range fields {
+		if value, given := members[f.name]; given && json.Unmarshal(value, f.into) != nil {
+			return &core.InvalidError{Field: f.name, Reason: f.must}
+		}
+		delete(members, f.name)
+	}
+	for _, name := range sortedKeys(members) {
+		return &core.InvalidError{Field: name, Reason: "is not a field of this call"}
+	}
+	return nil
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// query reads the parameters of a request, each of which is given once at most.
+func query(r *http.Request, names ...string) (url.Values, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, &core.InvalidError{Field: "query", Reason: "is badly escaped"}
+	}
+	for _, name := range sortedKeys(values) {
+		switch {
+		case !slices.Contains(names, name):
+			return nil, &core.InvalidError{Field: name, Reason: "is not a parameter of this call"}
+		case len(values[name]) > 1:
+			return nil, &core.InvalidError{Field: name, Reason: "is given twice"}
+		}
+	}
+	return values, nil
+}

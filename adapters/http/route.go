@@ -1,0 +1,76 @@
+package http
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// route is one call. Its answer is a status and what is written as JSON, or an error.
+type route struct {
+	method string
+	path   string // whose segments in braces match anything
+	open   bool   // needs no token
+	answer func(r *http.Request) (int, any, error)
+}
+
+func (a *api) routes() []route {
+	return []route{
+		{method: http.MethodPost, path: "/v1/run-due", answer: a.runDue},
+		{method: http.MethodPost, path: "/v1/tasks", answer: a.submit},
+		{method: http.MethodGet, path: "/v1/tasks", answer: a.list},
+		{method: http.MethodGet, path: "/v1/agents/{agent}/tasks/{id}", answer: a.task},
+		{method: http.MethodPost, path: "/v1/agents/{agent}/tasks/{id}/replay", answer: a.replay},
+		{method: http.MethodGet, path: "/v1/agents/{agent}/tasks/{id}/runs", answer: a.runs},
+		{method: http.MethodGet, path: "/v1/groups/{agent}/{group}", answer: a.group},
+		{method: http.MethodGet, path: "/v1/stats", answer: a.stats},
+		{method: http.MethodGet, path: "/healthz", open: true, answer: a.health},
+		{method: http.MethodGet, path: "/readyz", open: true, answer: a.ready},
+	}
+}
+
+// find returns the route of a request and sets the request's path values. If there is none it returns the methods that
+// the path has.
+//
+// http.ServeMux would not do: it takes an id that is just a slash (%2F) for the end of the path, and answers a path with
+// an empty segment with a redirect.
+func find(routes []route, r *http.Request) (*route, []string) {
+	segments := strings.Split(r.URL.EscapedPath(), "/")
+	var allowed []string
+	for i := range routes {
+		if !matches(r, routes[i].path, segments) {
+			continue
+		}
+		methods := []string{routes[i].method}
+		if routes[i].method == http.MethodGet {
+			methods = append(methods, http.MethodHead)
+		}
+		if slices.Contains(methods, r.Method) {
+			return &routes[i], nil
+		}
+		allowed = append(allowed, methods...)
+	}
+	slices.Sort(allowed)
+	return nil, allowed
+}
+
+// matches compares the segments of a path with those of a route. An id that is empty or a dot matches nothing: it is
+// what proxies and clients make of a path that was not escaped.
+func matches(r *http.Request, path string, segments []string) bool {
+	wanted := strings.Split(path, "/")
+	if len(wanted) != len(segments) {
+		return false
+	}
+	for i, raw := range segments {
+		segment, err := url.PathUnescape(raw)
+		name, wild := strings.CutPrefix(wanted[i], "{")
+		switch {
+		case err != nil, !wild && segment != wanted[i], wild && (raw == "" || raw == "." || raw == ".."):
+			return false
+		case wild:
+			r.SetPathValue(strings.TrimSuffix(name, "}"), segment)
+		}
+	}
+	return true
+}

@@ -1,0 +1,54 @@
+package http
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// runDue runs what is due. Handlers that fail are part of the report, not an error of the call.
+func (a *api) runDue(r *http.Request) (int, any, error) {
+	scope, err := a.scope(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	report, err := a.scheduler.RunDue(r.Context(), scope)
+	if err != nil && core.CodeOf(err) != core.CodeRunsFailed {
+		return 0, nil, err
+	}
+	return http.StatusOK, report, nil
+}
+
+// scope reads whose tasks to run, and how much of them.
+func (a *api) scope(r *http.Request) (core.Scope, error) {
+	data, err := body(r)
+	if err != nil {
+		return core.Scope{}, err
+	}
+	var agents []string
+	var all bool
+	var limit int
+	var timeout int64
+	if err := decode(data,
+		field{"agent_ids", &agents, "must be a list of texts"},
+		field{"all", &all, "must be true or false"},
+		field{"max", &limit, "must be a whole number"},
+		field{"timeout_ms", &timeout, "must be a whole number of milliseconds"},
+	); err != nil {
+		return core.Scope{}, err
+	}
+	longest := a.config.MaxTimeout.Milliseconds()
+	switch {
+	case agents == nil && !all:
+		return core.Scope{}, &core.InvalidError{Field: "agent_ids", Reason: `is required, or "all": true`}
+	case agents != nil && all:
+		return core.Scope{}, &core.InvalidError{Field: "all", Reason: "excludes agent_ids"}
+	case timeout > longest:
+		return core.Scope{}, &core.InvalidError{Field: "timeout_ms", Reason: fmt.Sprintf("must be at most %d, not %d", longest, timeout)}
+	case timeout == 0:
+		timeout = longest
+	}
+	return core.Scope{Agents: agents, MaxTasks: limit, MaxDuration: time.Duration(max(timeout, -1)) * time.Millisecond}, nil
+}

@@ -1,0 +1,92 @@
+package http
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// submit stores tasks, all or none of them. The status is 201 if at least one of them is new.
+func (a *api) submit(r *http.Request) (int, any, error) {
+	data, err := body(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	tasks, err := core.ParseTasks(data)
+	if err != nil {
+		return 0, nil, err
+	}
+	submitted, err := a.scheduler.Submit(r.Context(), tasks...)
+	if err != nil {
+		return 0, nil, err
+	}
+	status := http.StatusOK
+	for i := range submitted {
+		if submitted[i].Created {
+			status = http.StatusCreated
+		}
+	}
+	if submitted == nil {
+		submitted = []core.Submitted{}
+	}
+	return status, struct {
+		Tasks []core.Submitted `json:"tasks"`
+	}{submitted}, nil
+}
+
+// list answers with a page of an agent's tasks.
+func (a *api) list(r *http.Request) (int, any, error) {
+	q, err := query(r, "agent_id", "status", "kind", "group", "limit", "cursor")
+	if err != nil {
+		return 0, nil, err
+	}
+	l := core.List{Agent: q.Get("agent_id"), Kind: q.Get("kind"), Group: q.Get("group"), Cursor: q.Get("cursor")}
+	if status := q.Get("status"); status != "" {
+		for s := range strings.SplitSeq(status, ",") {
+			l.Status = append(l.Status, core.Status(s))
+		}
+	}
+	if limit := q.Get("limit"); limit != "" {
+		if l.Limit, err = strconv.Atoi(limit); err != nil || l.Limit == 0 {
+			return 0, nil, &core.InvalidError{Field: "limit", Reason: "must be a whole number from 1 on"}
+		}
+	}
+	tasks, next, err := a.scheduler.Tasks(r.Context(), l)
+	if err != nil {
+		return 0, nil, err
+	}
+	if tasks == nil {
+		tasks = []core.TaskInfo{}
+	}
+	return http.StatusOK, struct {
+		Tasks []core.TaskInfo `json:"tasks"`
+		Next  string          `json:"next_cursor"`
+	}{tasks, next}, nil
+}
+
+// task answers with one task.
+func (a *api) task(r *http.Request) (int, any, error) {
+	task, err := a.scheduler.Task(r.Context(), r.PathValue("agent"), r.PathValue("id"))
+	return http.StatusOK, task, err
+}
+
+// runs answers with the last runs of a task, oldest first.
+func (a *api) runs(r *http.Request) (int, any, error) {
+	task, err := a.scheduler.Task(r.Context(), r.PathValue("agent"), r.PathValue("id"))
+	if task.Runs == nil {
+		task.Runs = []core.TaskRun{}
+	}
+	return http.StatusOK, struct {
+		Runs []core.TaskRun `json:"runs"`
+	}{task.Runs}, err
+}
+
+// replay makes a dead task live again and answers with it.
+func (a *api) replay(r *http.Request) (int, any, error) {
+	if _, err := a.scheduler.Replay(r.Context(), r.PathValue("agent"), r.PathValue("id")); err != nil {
+		return 0, nil, err
+	}
+	return a.task(r)
+}

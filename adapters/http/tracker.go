@@ -1,0 +1,37 @@
+package http
+
+import (
+	"log/slog"
+	"net/http"
+)
+
+// group answers with the counts of a group of an agent's tasks.
+func (a *api) group(r *http.Request) (int, any, error) {
+	counts, err := a.scheduler.Group(r.Context(), r.PathValue("agent"), r.PathValue("group"))
+	return http.StatusOK, counts, err
+}
+
+// stats answers with the counters of the whole store.
+func (a *api) stats(r *http.Request) (int, any, error) {
+	stats, err := a.scheduler.Stats(r.Context())
+	return http.StatusOK, stats, err
+}
+
+// health says that the process answers, whatever its store does.
+func (a *api) health(*http.Request) (int, any, error) {
+	return http.StatusOK, struct {
+		Status  string `json:"status"`
+		Version string `json:"version,omitempty"`
+	}{"ok", a.config.Version}, nil
+}
+
+// ready says whether the process can do its work.
+func (a *api) ready(r *http.Request) (int, any, error) {
+	if err := a.config.Ready(r.Context()); err != nil {
+		a.config.Logger.LogAttrs(r.Context(), slog.LevelDebug, "not ready", slog.Any("err", err))
+		return 0, nil, errNotReady
+	}
+	return http.StatusOK, struct {
+		Status string `json:"status"`
+	}{"ready"}, nil
+}
