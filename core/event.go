@@ -26,6 +26,7 @@ type Event struct {
 	Group    string
 	TraceID  string
 	Attempt  int
+	Fence    Fence // of the claim; zero for enqueue
 	Due      Millis
 	Wait     time.Duration // from due to claimed: start and finish
 	Duration time.Duration // of the run: finish

@@ -66,7 +66,7 @@ func (r *run) describe() {
 func (r *run) event(t EventType) Event {
 	return Event{
 		Type: t, Agent: r.info.Agent, ID: r.info.ID, Kind: r.info.Kind, Group: r.info.Group, TraceID: r.info.TraceID,
-		Attempt: r.info.Attempt, Due: r.info.Due, Wait: r.info.Claimed.Sub(r.info.Due),
+		Attempt: r.info.Attempt, Fence: r.info.Fence, Due: r.info.Due, Wait: r.info.Claimed.Sub(r.info.Due),
 	}
 }
 

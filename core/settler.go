@@ -60,38 +60,34 @@ const (
 	lastSettlePause  = 2 * time.Second
 )
 
-// store settles a batch. It tries again until it is stored, or until the leases are over and others run the tasks.
+// store settles a batch. It tries again until it is stored, but no longer than what was left of the leases at first:
+// then they are let go, and others run the tasks.
 func (t *settler) store(batch []settling) {
 	p := t.pull
 	runs := make([]Settlement, len(batch))
 	for i := range batch {
 		runs[i] = batch[i].settlement
 	}
-	ctx := context.WithoutCancel(p.ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.heart.untilOver(runs))
+	defer cancel()
 	for pause := firstSettlePause; ; pause = min(2*pause, lastSettlePause) {
-		limited, cancel := context.WithTimeout(ctx, p.heart.untilOver(runs))
-		results, err := p.s.store.Settle(limited, runs)
-		over := limited.Err() != nil
+		results, err := p.s.store.Settle(ctx, runs)
 		if err == nil {
-			cancel()
 			for i := range batch {
 				t.stored(&batch[i], results[i])
 			}
 			return
 		}
-		if !over {
-			t.wait(limited, pause)
-			over = limited.Err() != nil
+		t.wait(ctx, pause)
+		if ctx.Err() == nil {
+			continue
 		}
-		cancel()
-		if over {
-			p.s.config.Logger.ErrorContext(ctx, "outcomes could not be stored before their leases ended: the tasks run again",
-				"runs", len(runs), "err", err)
-			for i := range batch {
-				t.stored(&batch[i], Settled{Err: errors.Join(ErrLeaseLost, err)})
-			}
-			return
+		p.s.config.Logger.ErrorContext(ctx, "outcomes could not be stored before their leases ended: the tasks run again",
+			"runs", len(runs), "err", err)
+		for i := range batch {
+			t.stored(&batch[i], Settled{Err: errors.Join(ErrLeaseLost, err)})
 		}
+		return
 	}
 }
 

@@ -1,0 +1,160 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+func TestHeartbeatsKeepLeases(t *testing.T) {
+	virtual(t, core.Config{Concurrency: 10, Default: core.KindConfig{Lease: 30 * time.Second}}, func(w *world) {
+		core.Handle(w.s, "long", func(_ context.Context, task *core.Task[note]) error {
+			for i := range 10 {
+				time.Sleep(time.Minute)
+				assert.NoError(t, task.Progress(i))
+			}
+			return nil
+		})
+		w.submit(numbered("a", "long", 3)...)
+		done := make(chan core.Report)
+		go func() { done <- w.run() }()
+		time.Sleep(5*time.Minute + 30*time.Second)
+		other, err := core.New(w.store, core.Config{})
+		require.NoError(t, err)
+		core.Handle(other, "long", nothing)
+		report, err := other.RunDue(w.Context(), core.Scope{})
+		require.NoError(t, err)
+		assert.Zero(t, report.Ran, "nobody else gets them")
+		info := w.task("a", "000")
+		assert.Equal(t, core.StatusInProgress, info.Status)
+		assert.JSONEq(t, "4", string(info.Progress), "progress goes with the heartbeats")
+		report = <-done
+		assert.Equal(t, 3, report.Completed)
+		assert.InDelta(t, 60, w.store.count("extend"), 1, "one call for all leases, three times in a lease")
+	})
+}
+
+// A handler whose lease is lost is told so, and what it returns is refused.
+func TestLostLease(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		// fail makes the heartbeats fail, or not arrive.
+		fail func(verb string, n int) error
+		// take lets somebody else take the task over.
+		take bool
+	}{
+		{name: "store away", fail: func(verb string, _ int) error {
+			if verb == "extend" {
+				return errors.New("no route")
+			}
+			return nil
+		}},
+		{name: "taken", take: true, fail: func(verb string, n int) error {
+			if verb == "extend" && n == 1 {
+				return errors.New("lost on the way")
+			}
+			return nil
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			virtual(t, core.Config{Default: core.KindConfig{Lease: 9 * time.Second}}, func(w *world) {
+				var cause error
+				core.Handle(w.s, "k", func(ctx context.Context, task *core.Task[note]) error {
+					if task.Crashes > 0 {
+						return nil
+					}
+					<-ctx.Done()
+					cause = context.Cause(ctx)
+					return nil
+				})
+				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
+				w.store.failing(c.fail)
+				if c.take {
+					time.AfterFunc(5*time.Second, func() { w.steal("a") })
+				}
+				report := w.run()
+				assert.ErrorIs(t, cause, core.ErrLeaseLost)
+				assert.Equal(t, 1, report.Lost+report.Completed)
+				if c.take {
+					require.Len(t, w.seen(core.EventLost), 1)
+				}
+			})
+		})
+	}
+}
+
+// steal makes the store believe that a lease is over: it claims until the task is its own.
+func (w *world) steal(agent string) {
+	w.Helper()
+	p := core.PartitionOf(agent, w.store.Partitions())
+	held, err := w.store.Store.Extend(w.Context(), []core.Extension{{Partition: p, Fence: w.seen(core.EventStart)[0].Fence, Lease: time.Millisecond}})
+	require.NoError(w, err)
+	require.Equal(w, []bool{true}, held)
+	time.Sleep(time.Millisecond)
+	claims, err := w.store.Store.Claim(w.Context(), []core.ClaimRequest{{
+		Partition: p, Nonce: "thief-0123456789", Kinds: []string{"k"}, Limit: 1, Lease: time.Hour,
+	}})
+	require.NoError(w, err)
+	require.Len(w, claims[0].Tasks, 1)
+}
+
+// A task whose process dies again and again is dead in the end, apart from its attempts.
+func TestCrashesAreCountedApart(t *testing.T) {
+	virtual(t, core.Config{MaxCrashes: 3}, func(w *world) {
+		ran := 0
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { ran++; return nil })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", MaxAttempts: 1})
+		p := core.PartitionOf("a", 8)
+		for i := range 3 {
+			claims, err := w.store.Claim(w.Context(), []core.ClaimRequest{{
+				Partition: p, Nonce: "crashes-" + string(rune('a'+i)) + "1234567", Kinds: []string{"k"}, Limit: 1, Lease: time.Second,
+			}})
+			require.NoError(t, err)
+			require.Len(t, claims[0].Tasks, 1)
+			assert.Equal(t, i, claims[0].Tasks[0].Crashes)
+			time.Sleep(time.Second) // its process has died
+		}
+		report := w.runFailing()
+		assert.Equal(t, 1, report.Failed)
+		assert.Equal(t, 1, report.Recovered)
+		assert.Zero(t, ran)
+		info := w.task("a", "1")
+		assert.Equal(t, core.StatusFailed, info.Status)
+		assert.Equal(t, "crashed", info.Reason)
+		assert.Equal(t, int64(3), info.RunCount)
+		assert.Equal(t, core.OutcomeCrashed, info.LastOutcome)
+		_, err := w.s.Replay(w.Context(), "a", "1")
+		require.NoError(t, err)
+		assert.Equal(t, 1, w.run().Completed)
+	})
+}
+
+func TestACrashIsNoAttempt(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		core.Handle(w.s, "k", func(_ context.Context, task *core.Task[note]) error {
+			assert.Equal(t, 1, task.Attempt)
+			assert.Equal(t, 1, task.Crashes)
+			return nil
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", MaxAttempts: 1})
+		_, err := w.store.Claim(w.Context(), []core.ClaimRequest{{
+			Partition: core.PartitionOf("a", 8), Nonce: "0123456789abcdef", Kinds: []string{"k"}, Limit: 1, Lease: time.Second,
+		}})
+		require.NoError(t, err)
+		report := w.run()
+		assert.Zero(t, report.Ran)
+		assert.Equal(t, time.Now().Add(time.Second).UnixMilli(), report.NextDueAt.UnixMilli(), "the end of a lease is a reason to come back")
+		time.Sleep(time.Second)
+		assert.Equal(t, 1, w.run().Completed)
+		runs := w.task("a", "1").Runs
+		require.Len(t, runs, 2)
+		assert.Equal(t, core.OutcomeCrashed, runs[0].Outcome)
+		assert.Equal(t, core.OutcomeSuccess, runs[1].Outcome)
+	})
+}
