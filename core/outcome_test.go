@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -235,9 +236,12 @@ func TestResults(t *testing.T) {
 
 func TestBatchHandler(t *testing.T) {
 	virtual(t, core.Config{Concurrency: 20}, func(w *world) {
+		var mu sync.Mutex
 		var sizes []int
 		core.HandleBatch(w.s, "k", func(_ context.Context, tasks []*core.Task[note]) []error {
+			mu.Lock()
 			sizes = append(sizes, len(tasks))
+			mu.Unlock()
 			agent := tasks[0].Agent
 			outcomes := make([]error, len(tasks))
 			for i, task := range tasks {

@@ -272,8 +272,11 @@ func TestCancel(t *testing.T) {
 
 func TestRunTick(t *testing.T) {
 	virtual(t, core.Config{Concurrency: 2}, func(w *world) {
+		var mu sync.Mutex
 		var ran []string
 		core.Handle(w.s, "k", func(_ context.Context, task *core.Task[note]) error {
+			mu.Lock()
+			defer mu.Unlock()
 			ran = append(ran, task.ID)
 			return nil
 		})

@@ -1,0 +1,112 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// starts runs a recurring task for a while and returns when it started, from the begin. Each run takes some time and
+// fails as fail says.
+func starts(w *world, task core.NewTask, during, takes time.Duration, fail func(n int) error) []time.Duration {
+	w.Helper()
+	begun := time.Now()
+	var out []time.Duration
+	core.Handle(w.s, task.Kind, func(context.Context, *core.Task[note]) error {
+		out = append(out, time.Since(begun))
+		time.Sleep(takes)
+		return fail(len(out))
+	})
+	w.submit(task)
+	w.runUntil(during)
+	return out
+}
+
+func fine(int) error { return nil }
+
+func TestEveryFromCompletion(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		task := core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: 10 * time.Second}
+		got := starts(w, task, 38*time.Second, 2*time.Second, fine)
+		assert.Equal(t, []time.Duration{0, 12 * time.Second, 24 * time.Second, 36 * time.Second}, got, "at once, then after each end")
+		info := w.task("a", "1")
+		assert.Equal(t, core.StatusWaiting, info.Status)
+		assert.Equal(t, int64(4), info.RunCount)
+		assert.Len(t, info.Runs, 4)
+	})
+}
+
+func TestEveryFromStart(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		task := core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: 10 * time.Second, From: core.FromStart, Delay: 5 * time.Second}
+		got := starts(w, task, 46*time.Second, 2*time.Second, fine)
+		assert.Equal(t, []time.Duration{5 * time.Second, 15 * time.Second, 25 * time.Second, 35 * time.Second, 45 * time.Second}, got, "fixed slots")
+	})
+}
+
+func TestEveryFromStartPassesOverMissedSlots(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		task := core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: 10 * time.Second, From: core.FromStart}
+		got := starts(w, task, 79*time.Second, 25*time.Second, fine)
+		assert.Equal(t, []time.Duration{0, 30 * time.Second, 60 * time.Second}, got)
+	})
+}
+
+func TestFailuresStretchTheInterval(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		task := core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Minute}
+		got := starts(w, task, 35*time.Minute, 0, func(n int) error {
+			if n <= 4 || n == 6 {
+				return errBoom
+			}
+			return nil
+		})
+		var gaps []time.Duration
+		for i := 1; i < len(got); i++ {
+			gaps = append(gaps, got[i]-got[i-1])
+		}
+		minute := time.Minute
+		assert.Equal(t, []time.Duration{2 * minute, 4 * minute, 5 * minute, 5 * minute, minute, 2 * minute, minute}, gaps[:7],
+			"doubled at each failure, at most 5 minutes, and back after a success")
+		assert.Zero(t, w.task("a", "1").ConsecutiveFailures)
+		assert.Equal(t, int64(5), w.task("a", "1").ErrorCount)
+	})
+}
+
+func TestASlowTaskIsNotRunSoonerWhenItFails(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		task := core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: 24 * time.Hour, From: core.FromStart}
+		got := starts(w, task, 50*time.Hour, 0, func(int) error { return errBoom })
+		assert.Equal(t, []time.Duration{0, 24 * time.Hour, 48 * time.Hour}, got)
+	})
+}
+
+func TestAttemptsWithinAnOccurrence(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		task := core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour, From: core.FromStart, MaxAttempts: 3, Backoff: time.Second}
+		got := starts(w, task, 90*time.Minute, 0, func(n int) error {
+			if n <= 2 {
+				return errBoom
+			}
+			return nil
+		})
+		assert.Len(t, got, 4)
+		assert.Less(t, got[2], 4*time.Second, "retried with backoff")
+		assert.Equal(t, time.Hour, got[3], "its slots do not move by a retry")
+		assert.Zero(t, w.task("a", "1").ConsecutiveFailures, "the occurrence succeeded in the end")
+	})
+}
+
+func TestLastRunsAreKept(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		starts(w, core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Second}, 30*time.Second, 0, fine)
+		info := w.task("a", "1")
+		assert.Len(t, info.Runs, 20)
+		assert.Greater(t, info.Runs[19].Started, info.Runs[0].Started)
+		assert.Equal(t, int64(31), info.RunCount)
+	})
+}
