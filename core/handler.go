@@ -18,6 +18,7 @@ type RunInfo struct {
 	Level                  Level
 	Attempt                int    // 1 at first; attempts that were not charged do not count
 	Due                    Millis // when this run was due
+	Occurrence             Millis // when this occurrence was first due: the same for all its attempts
 	Submitted              Millis
 	Claimed                Millis // when it was claimed, by the store's clock
 	// Fence grows with every claim of this task. A handler that writes to a store of its own can hand it on, so that
