@@ -29,7 +29,7 @@ func TestAttemptsKnowTheirOccurrence(t *testing.T) {
 		first := core.MillisOf(time.Now())
 		w.submit(core.NewTask{Agent: "a", Kind: "poll", Every: time.Minute, MaxAttempts: 2})
 		for range 4 {
-			_, _ = w.s.RunDue(t.Context(), core.Scope{})
+			_, _ = w.s.RunDue(w.Context(), core.Scope{})
 			time.Sleep(time.Minute)
 		}
 		require.Len(t, seen, 4)

@@ -282,10 +282,14 @@ func (p *pull) due() []*target {
 	return due
 }
 
-// requests asks n tasks of the targets, an equal share from each.
+// smallestShare is how few tasks a partition is asked for while others have work too: asking few partitions for many
+// tasks each costs Redis less than asking all of them for a few.
+const smallestShare = 16
+
+// requests asks n tasks of as many targets as get a fair share, an equal one from each.
 func (p *pull) requests(due []*target, n int) []ClaimRequest {
 	kinds, leave, lease := p.kinds()
-	due = due[:min(len(due), n)]
+	due = due[:min(len(due), max(n/smallestShare, (n+MaxClaim-1)/MaxClaim))]
 	requests := make([]ClaimRequest, len(due))
 	for i, t := range due {
 		share := min(n/(len(due)-i), MaxClaim)

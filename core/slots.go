@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"runtime"
 	"sync"
 )
 
@@ -19,14 +20,11 @@ func newSlots(n int) slots {
 // take takes between 1 and most places, waiting for the first one until ctx is done; 0 then.
 func (s slots) take(ctx context.Context, most int) int {
 	for {
-		s.mu.Lock()
-		n := min(most, *s.free)
-		*s.free -= n
-		left := *s.free
-		s.mu.Unlock()
+		n := s.grab(most)
 		if n > 0 {
-			if left > 0 {
-				s.signal() // somebody else may be waiting too
+			if n < most {
+				runtime.Gosched() // runs that are about to end come along
+				n += s.grab(most - n)
 			}
 			return n
 		}
@@ -36,6 +34,17 @@ func (s slots) take(ctx context.Context, most int) int {
 			return 0
 		}
 	}
+}
+
+func (s slots) grab(most int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := min(most, *s.free)
+	*s.free -= n
+	if n > 0 && *s.free > 0 {
+		s.signal() // somebody else may be waiting too
+	}
+	return n
 }
 
 // give gives places back.

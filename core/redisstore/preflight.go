@@ -141,7 +141,6 @@ func (s *Store) life(ctx context.Context) error {
 	p := *s
 	nonce := newNonce()
 	p.parts = []partition{{base: s.config.Prefix + "{probe." + nonce + "}:"}}
-	p.submits = newCoalescer(p.submitEach)
 	defer func() {
 		names := []string{"agenda", "agents", "tasks", "state", "claims", "leases", "ended", "finished", "counters", "due",
 			"queue:3:a", "history:a", "parked", "parked:probe", "group:a:g"}

@@ -122,6 +122,10 @@ func redact(text, url string) string {
 	return text
 }
 
+// submitLanes is how many joined submits are under way at once. While Redis works on one the other is being made; more
+// than two only make smaller batches.
+const submitLanes = 2
+
 // Store is a [core.Store] on Redis. It is safe for concurrent use. Close it when done.
 type Store struct {
 	config  Config
@@ -130,7 +134,7 @@ type Store struct {
 	parts   []partition
 	shared  bool // all partitions are on one server, so that one command can read keys of several
 
-	submits *coalescer[core.Submission, submitted]
+	submits [submitLanes]*coalescer[core.Submission, submitted] // by partition
 	swept   []atomic.Pointer[sweep]
 }
 
@@ -162,7 +166,9 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 		return nil, err
 	}
 	s.swept = make([]atomic.Pointer[sweep], len(s.parts))
-	s.submits = newCoalescer(s.submitEach)
+	for i := range s.submits {
+		s.submits[i] = newCoalescer(s.submitEach)
+	}
 	return s, nil
 }
 

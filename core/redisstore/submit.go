@@ -27,7 +27,7 @@ func (s *Store) Submit(ctx context.Context, tasks []core.Submission) ([]core.Pla
 	case 0:
 		return nil, nil
 	case 1:
-		a, err := s.submits.do(ctx, tasks[0])
+		a, err := s.submits[s.partitionOf(tasks[0].Agent)%submitLanes].do(ctx, tasks[0])
 		if err != nil {
 			return nil, s.submitError(err, tasks[0])
 		}

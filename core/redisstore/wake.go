@@ -4,9 +4,16 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
+
+// checkEvery is how often a silent subscription is checked: losing a wake-up costs latency only, and an idle process
+// should cost Redis next to nothing.
+const checkEvery = 15 * time.Second
 
 // Wakeups subscribes to what the scripts announce; see [core.Waker].
 func (s *Store) Wakeups(ctx context.Context) (<-chan core.Wakeup, error) {
@@ -23,7 +30,7 @@ func (s *Store) Wakeups(ctx context.Context) (<-chan core.Wakeup, error) {
 	go func() {
 		defer close(out)
 		defer func() { _ = sub.Close() }() //nolint:errcheck // nothing is left to be done
-		messages := sub.Channel()
+		messages := sub.Channel(redis.WithChannelHealthCheckInterval(checkEvery))
 		for {
 			select {
 			case <-ctx.Done():

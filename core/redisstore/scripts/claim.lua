@@ -157,14 +157,20 @@ end
 -- due_entries are the first `want` due entries of an agent, in the order in which they are to run.
 local function due_entries(agent, want)
   local found = {}
+  agent.first = nil -- when the next one behind these is due, if that is known
   for _, level in ipairs(agent.levels) do
     local key = base .. 'queue:' .. level .. ':' .. agent.name
-    local entries = redis.call('ZRANGEBYSCORE', key, '-inf', now, 'WITHSCORES', 'LIMIT', 0, want)
+    local entries = redis.call('ZRANGE', key, 0, want, 'WITHSCORES')
     for i = 1, #entries, 2 do
       local due = tonumber(entries[i + 1])
+      if due > now or i > 2 * want then
+        agent.first = due
+        break
+      end
       found[#found + 1] = { agent = agent, key = key, member = entries[i], due = due, level = due <= raised and 1 or level }
     end
   end
+  agent.known = #agent.levels == 1
   if #agent.levels > 1 then
     table.sort(found, function(a, b)
       if a.level ~= b.level then return a.level < b.level end
@@ -192,7 +198,7 @@ local function visit(chosen, chosen_refs)
       park(e.agent.name, kind, id, e.due)
     end
     if take == false then
-      e.agent.more = false
+      e.agent.more, e.agent.known = false, false
     else
       gone[e.key] = gone[e.key] or {}
       table.insert(gone[e.key], e.member)
@@ -223,8 +229,8 @@ while room > 0 and #visiting > 0 do
   visiting = again
 end
 for _, agent in ipairs(many) do
-  local first
-  for _, level in ipairs(agent.levels) do
+  local first = agent.first
+  for _, level in ipairs(agent.known and {} or agent.levels) do
     local s = tonumber(redis.call('ZRANGE', base .. 'queue:' .. level .. ':' .. agent.name, 0, 0, 'WITHSCORES')[2])
     if s and (not first or s < first) then first = s end
   end

@@ -39,7 +39,7 @@ local groups, earliest, touched, ended = {}, nil, {}, 0
 
 local function remember(agent, id, record)
   local value = done[agent]
-  finished_changed[agent] = true
+  if value ~= '*' then finished_changed[agent] = true end
   if value and value ~= '*' then
     local other, old = outline(value)
     if other ~= id and tonumber(sub(old, 2, 14)) > now - retention then
