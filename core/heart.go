@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -159,7 +160,7 @@ func (h *heart) extend(extensions []Extension, keys []claimKey) {
 	alive, err := p.s.store.Extend(ctx, extensions)
 	cancel()
 	if err != nil {
-		p.s.config.Logger.WarnContext(p.ctx, "a heartbeat failed", "claims", len(extensions), "err", err)
+		p.s.config.Logger.WarnContext(p.ctx, "a heartbeat failed", slog.Int("claims", len(extensions)), slog.Any("err", err))
 	}
 	now := p.s.config.Clock.Now()
 	h.mu.Lock()

@@ -164,7 +164,7 @@ func TestBadEnds(t *testing.T) {
 		{name: "panic", handler: func(context.Context, *core.Task[note]) error { panic("help") }, status: core.StatusWaiting, error: "panic: help"},
 		{name: "nil map", handler: func(context.Context, *core.Task[note]) error {
 			var m map[string]int
-			m["a"] = 1 //nolint:staticcheck // on purpose
+			m["a"] = 1 //nolint:govet,staticcheck // on purpose
 			return nil
 		}, status: core.StatusWaiting, error: "panic: assignment to entry in nil map"},
 		{name: "goexit", handler: func(context.Context, *core.Task[note]) error { runtime.Goexit(); return nil }, status: core.StatusWaiting, error: "runtime.Goexit"},

@@ -16,9 +16,9 @@ type pull struct {
 	begun time.Time
 	end   time.Time // when handlers are cancelled at the latest; zero for no limit
 
-	ctx      context.Context // the caller's
-	claiming context.Context // done when nothing more may be claimed
-	running  context.Context // what handlers get; done when they have to end
+	ctx      context.Context //nolint:containedctx // the caller's; a pull lives as long as its call
+	claiming context.Context //nolint:containedctx // done when nothing more may be claimed
+	running  context.Context //nolint:containedctx // what handlers get; done when they have to end
 	cancel   context.CancelCauseFunc
 	timers   []func() bool
 
@@ -136,7 +136,10 @@ func (p *pull) run() (Report, error) {
 	}
 	p.open.Wait()
 	p.heart.stop()
-	if err == nil && p.claimed && p.scope.Agents == nil && p.ctx.Err() == nil {
+	if p.claiming.Err() != nil {
+		err = nil // the end was asked for, whatever it cut off
+	}
+	if err == nil && (p.claimed || p.claiming.Err() != nil) && p.scope.Agents == nil && p.ctx.Err() == nil {
 		p.tally.forget()
 		err = p.look(p.ctx)
 	}
@@ -221,7 +224,7 @@ func (p *pull) look(ctx context.Context) error {
 // be more.
 func (p *pull) round() (bool, error) {
 	due := p.due()
-	if len(due) == 0 || p.left == 0 || p.claiming.Err() != nil {
+	if len(due) == 0 || p.left == 0 {
 		return false, nil
 	}
 	n := p.s.slots.take(p.claiming, min(p.left, len(due)*MaxClaim))

@@ -435,4 +435,4 @@ type skewed time.Duration
 
 func (s skewed) Now() time.Time { return time.Now().Add(time.Duration(s)) }
 
-func (s skewed) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
+func (skewed) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }

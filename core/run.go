@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -164,7 +165,7 @@ func (p *pull) giveUp(ctx context.Context, h *handler, runs []*run, begun time.T
 			if r.conclude(errors.Join(cause, errors.New("the handler ignores its context")), took, true) {
 				p.s.emit(r.event(EventStuck))
 				p.s.config.Logger.WarnContext(ctx, "a handler ignores its cancelled context and is given up",
-					"agent", r.info.Agent, "task", r.info.ID, "kind", h.kind)
+					slog.String("agent", r.info.Agent), slog.String("task", r.info.ID), slog.String("kind", h.kind))
 			}
 		}
 	})

@@ -52,20 +52,8 @@ func (s *Scheduler) Submit(ctx context.Context, tasks ...NewTask) ([]Submitted, 
 	if len(tasks) > MaxSubmit {
 		return nil, invalid("tasks", "are %d: the limit is %d a call", len(tasks), MaxSubmit)
 	}
-	subs := make([]Submission, len(tasks))
-	for i := range tasks {
-		var err error
-		if subs[i], err = tasks[i].prepare(s.config.MaxPayload); err != nil {
-			if len(tasks) > 1 {
-				var inv *InvalidError
-				if errors.As(err, &inv) {
-					err = invalid(fmt.Sprintf("tasks[%d].%s", i, inv.Field), "%s", inv.Reason)
-				}
-			}
-			return nil, err
-		}
-	}
-	if err := distinct(subs); err != nil {
+	subs, err := s.prepare(tasks)
+	if err != nil {
 		return nil, err
 	}
 	placed, err := s.store.Submit(ctx, subs)
@@ -78,11 +66,29 @@ func (s *Scheduler) Submit(ctx context.Context, tasks ...NewTask) ([]Submitted, 
 			Agent: subs[i].Agent, ID: subs[i].ID, Kind: subs[i].Kind, Status: StatusWaiting, Due: p.Due, Created: p.Created,
 		}
 		if p.Created {
-			s.emit(Event{Type: EventEnqueue, Agent: subs[i].Agent, ID: subs[i].ID, Kind: subs[i].Kind,
-				Group: subs[i].Group, TraceID: tasks[i].TraceID, Due: p.Due})
+			s.emit(Event{
+				Type: EventEnqueue, Agent: subs[i].Agent, ID: subs[i].ID, Kind: subs[i].Kind,
+				Group: subs[i].Group, TraceID: tasks[i].TraceID, Due: p.Due,
+			})
 		}
 	}
 	return out, s.describeExisting(ctx, out)
+}
+
+// prepare checks tasks and turns them into what the store gets, without asking it.
+func (s *Scheduler) prepare(tasks []NewTask) ([]Submission, error) {
+	subs := make([]Submission, len(tasks))
+	for i := range tasks {
+		sub, err := tasks[i].prepare(s.config.MaxPayload)
+		if inv, ok := errors.AsType[*InvalidError](err); ok && len(tasks) > 1 {
+			err = invalid(fmt.Sprintf("tasks[%d].%s", i, inv.Field), "%s", inv.Reason)
+		}
+		if err != nil {
+			return nil, err
+		}
+		subs[i] = sub
+	}
+	return subs, distinct(subs)
 }
 
 // Submitted is what became of a submitted task.

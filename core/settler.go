@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
 	"sync"
 	"time"
@@ -83,7 +84,7 @@ func (t *settler) store(batch []settling) {
 			continue
 		}
 		p.s.config.Logger.ErrorContext(ctx, "outcomes could not be stored before their leases ended: the tasks run again",
-			"runs", len(runs), "err", err)
+			slog.Int("runs", len(runs)), slog.Any("err", err))
 		for i := range batch {
 			t.stored(&batch[i], Settled{Err: errors.Join(ErrLeaseLost, err)})
 		}

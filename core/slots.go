@@ -20,7 +20,10 @@ func newSlots(n int) slots {
 // take takes between 1 and most places, waiting for the first one until ctx is done; 0 then.
 func (s slots) take(ctx context.Context, most int) int {
 	for {
-		n := s.grab(most)
+		n := 0
+		if ctx.Err() == nil {
+			n = s.grab(most)
+		}
 		if n > 0 {
 			if n < most {
 				runtime.Gosched() // runs that are about to end come along

@@ -170,8 +170,12 @@ func (t *NewTask) checkLimits() error {
 
 func (t *NewTask) checkTexts() error {
 	for _, f := range []struct{ name, value string }{
-		{"trace_id", t.TraceID}, {"traceparent", t.Traceparent}, {"session_id", t.SessionID},
-		{"user_id", t.UserID}, {"mem_cube_id", t.MemCubeID}, {"user_name", t.UserName},
+		{"trace_id", t.TraceID},
+		{"traceparent", t.Traceparent},
+		{"session_id", t.SessionID},
+		{"user_id", t.UserID},
+		{"mem_cube_id", t.MemCubeID},
+		{"user_name", t.UserName},
 	} {
 		if err := validText(f.name, f.value, MaxTextLen); err != nil {
 			return err

@@ -77,24 +77,34 @@ func (s *Scheduler) Tasks(ctx context.Context, l List) ([]TaskInfo, string, erro
 		if err != nil {
 			return nil, "", err
 		}
-		for i := range page.Tasks {
-			t := inform(&page.Tasks[i])
-			if l.Kind != "" && t.Kind != l.Kind || l.Group != "" && t.Group != l.Group {
-				continue
-			}
-			out = append(out, t)
-			if len(out) == l.Limit {
-				if page.More || i < len(page.Tasks)-1 {
-					return out, t.ID, nil
-				}
-				return out, "", nil
-			}
+		var full bool
+		if out, q.After, full = l.take(out, &page); full || q.After == "" {
+			return out, q.After, nil
 		}
-		if !page.More || len(page.Tasks) == 0 {
-			return out, "", nil
-		}
-		q.After = page.Tasks[len(page.Tasks)-1].ID
 	}
+}
+
+// take adds the tasks of a page that match, up to the limit. It returns the id behind which there may be more, empty
+// for none, and whether the limit is reached.
+func (l *List) take(out []TaskInfo, page *Page) ([]TaskInfo, string, bool) {
+	after := ""
+	for i := range page.Tasks {
+		if len(out) == l.Limit {
+			return out, after, true
+		}
+		after = page.Tasks[i].ID
+		if t := inform(&page.Tasks[i]); l.matches(&t) {
+			out = append(out, t)
+		}
+	}
+	if !page.More {
+		return out, "", false
+	}
+	return out, after, len(out) == l.Limit
+}
+
+func (l *List) matches(t *TaskInfo) bool {
+	return (l.Kind == "" || t.Kind == l.Kind) && (l.Group == "" || t.Group == l.Group)
 }
 
 func (l *List) check() error {

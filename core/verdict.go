@@ -98,8 +98,7 @@ func (r *run) fail(v *verdict, err error) {
 		v.retried = true
 		r.state.Nominal = r.nominal()
 		pause := kind.backoff(r.state.Attempt)
-		var after *retryAfterError
-		if errors.As(err, &after) {
+		if after, ok := errors.AsType[*retryAfterError](err); ok {
 			pause = max(after.at.Sub(r.pull.s.config.Clock.Now()), 0)
 		}
 		r.again(v, When{After: pause})

@@ -54,7 +54,7 @@ func readWire(data []byte, visit func(field uint64, v int64, b []byte)) error {
 			continue
 		}
 		size, n := binary.Uvarint(data)
-		if n <= 0 || size > uint64(len(data)-n) {
+		if n <= 0 || size > uint64(len(data)-n) { //nolint:gosec // n is at most len(data)
 			return errWire
 		}
 		data = data[n:]

@@ -265,22 +265,27 @@ func (c *claiming) round(visiting []*visited) []*visited {
 	}
 	var again []*visited
 	for _, ch := range choices {
-		more := ch.want > 0 && len(ch.tasks) >= ch.want
-		for _, t := range ch.tasks {
-			if !c.consider(t) {
-				more = false
-				continue
-			}
-			ch.from.levels[t.Level-1].remove(t)
-			if c.settleIn(t) {
-				ch.from.got++
-			}
-		}
-		if more {
+		if c.serve(ch.from, ch.tasks) && ch.want > 0 && len(ch.tasks) >= ch.want {
 			again = append(again, ch.from)
 		}
 	}
 	return again
+}
+
+// serve takes or parks an agent's chosen tasks. It reports whether none had to be left where it is.
+func (c *claiming) serve(v *visited, tasks []*task) bool {
+	all := true
+	for _, t := range tasks {
+		if !c.consider(t) {
+			all = false
+			continue
+		}
+		v.levels[t.Level-1].remove(t)
+		if c.settleIn(t) {
+			v.got++
+		}
+	}
+	return all
 }
 
 // first are the first due tasks of an agent in the order in which they run: by level, then due time, then submit. A

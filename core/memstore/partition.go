@@ -69,8 +69,6 @@ type task struct {
 
 func (t *task) position() *int { return &t.at }
 
-func (t *task) waiting() bool { return t.at >= 0 }
-
 // kind is a kind of task for which somebody claimed without a handler.
 type kind struct{ tasks *queue[*task] }
 

@@ -128,7 +128,7 @@ func (s *Store) look(ctx context.Context, requests []core.ClaimRequest) ([]core.
 			}
 			return out, nil
 		}
-		if attempt == attempts || !passing(err) || !s.wait(ctx, attempt) {
+		if attempt == attempts || !passing(err) || !wait(ctx, attempt) {
 			return nil, wrap("claim", err)
 		}
 	}
@@ -174,7 +174,7 @@ func hint(r core.ClaimRequest, now core.Millis, value string) core.Claim {
 	if kinds == "" {
 		return c
 	}
-	for _, parked := range strings.Split(kinds, "|") {
+	for parked := range strings.SplitSeq(kinds, "|") {
 		for _, kind := range r.Kinds {
 			if kind == parked && (c.NextDue == 0 || c.NextDue > now) {
 				c.NextDue = now

@@ -89,7 +89,7 @@ func TestLeastPrivilege(t *testing.T) {
 	c := srv.Client(t)
 	setUser := func(rules string) {
 		args := []any{"ACL", "SETUSER", "duly", "reset"}
-		for _, r := range strings.Fields(rules) {
+		for r := range strings.FieldsSeq(rules) {
 			args = append(args, r)
 		}
 		require.NoError(t, c.Do(t.Context(), args...).Err())
@@ -102,7 +102,7 @@ func TestLeastPrivilege(t *testing.T) {
 	wakeups, err := st.Wakeups(ctx)
 	require.NoError(t, err)
 	cancel()
-	for range wakeups { //nolint:revive // until it is closed
+	for range wakeups {
 	}
 	// All but RPOP, which a partition needs after its thousandth claim.
 	for _, needed := range []string{"hincrby", "zmscore", "pexpire", "publish", "hscan", "lpush", "info"} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 
@@ -45,7 +46,7 @@ func (s *Store) addresses() []string {
 func (s *Store) checkServer(ctx context.Context) error {
 	info, err := s.client.Info(ctx).Result()
 	if err != nil {
-		s.config.Logger.Warn("cannot check the Redis server: INFO is not allowed", "err", err)
+		s.config.Logger.WarnContext(ctx, "cannot check the Redis server: INFO is not allowed", slog.Any("err", err))
 		return nil
 	}
 	v := parseInfo(info)
@@ -58,11 +59,11 @@ func (s *Store) checkServer(ctx context.Context) error {
 			return fmt.Errorf("Redis has maxmemory-policy %s, which drops tasks silently when memory is short: "+
 				"set it to noeviction (CONFIG SET maxmemory-policy noeviction)", policy)
 		}
-		s.config.Logger.Warn("Redis may evict tasks silently", "maxmemory_policy", policy)
+		s.config.Logger.WarnContext(ctx, "Redis may evict tasks silently", slog.String("maxmemory_policy", policy))
 	}
 	if v["aof_enabled"] == "0" && v["rdb_last_save_time"] != "" {
 		if save, err := s.client.ConfigGet(ctx, "save").Result(); err == nil && save["save"] == "" {
-			s.config.Logger.Warn("Redis has no persistence: a restart of Redis loses all tasks")
+			s.config.Logger.WarnContext(ctx, "Redis has no persistence: a restart of Redis loses all tasks")
 		}
 	}
 	return nil
@@ -142,9 +143,11 @@ func (s *Store) life(ctx context.Context) error {
 	nonce := newNonce()
 	p.parts = []partition{{base: s.config.Prefix + "{probe." + nonce + "}:"}}
 	defer func() {
-		names := []string{"agenda", "agents", "tasks", "state", "claims", "leases", "ended", "finished", "counters", "due",
-			"queue:3:a", "history:a", "parked", "parked:probe", "group:a:g"}
-		_ = s.client.Unlink(context.WithoutCancel(ctx), p.parts[0].keys(names)...).Err() //nolint:errcheck // a few idle keys
+		names := []string{
+			"agenda", "agents", "tasks", "state", "claims", "leases", "ended", "finished", "counters", "due",
+			"queue:3:a", "history:a", "parked", "parked:probe", "group:a:g",
+		}
+		_ = s.client.Unlink(context.WithoutCancel(ctx), p.parts[0].keys(names)...).Err() // a few idle keys
 	}()
 	task := func(id string) core.Submission {
 		return core.Submission{Agent: "a", ID: id, Kind: "probe", Group: "g", Level: core.LevelLow}

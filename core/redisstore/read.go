@@ -17,16 +17,30 @@ func (s *Store) Read(ctx context.Context, q core.Query) (core.Page, error) {
 		now, tasks, err := s.read(ctx, q.Agent, q.IDs)
 		return core.Page{Now: now, Tasks: tasks}, err
 	}
-	partition := s.partitionOf(q.Agent)
-	replies, err := s.eval(ctx, "read", []call{{script: &s.scripts.list, partition: partition, args: []any{
+	page, ids, err := s.list(ctx, q)
+	if err != nil || len(ids) == 0 {
+		return page, err
+	}
+	_, tasks, err := s.read(ctx, q.Agent, ids)
+	for _, t := range tasks {
+		if t.Status != "" { // it may have been dropped since
+			page.Tasks = append(page.Tasks, t)
+		}
+	}
+	return page, err
+}
+
+// list returns the ids of the next page, and the rest of the page without its tasks.
+func (s *Store) list(ctx context.Context, q core.Query) (core.Page, []string, error) {
+	replies, err := s.eval(ctx, "read", []call{{script: &s.scripts.list, partition: s.partitionOf(q.Agent), args: []any{
 		encode(q.Agent), s.config.Retention.Milliseconds(), groupKey(q.Agent, q.Group),
 	}}})
 	if err != nil {
-		return core.Page{}, err
+		return core.Page{}, nil, err
 	}
 	reply := replies[0]
 	if len(reply) < 2 || len(reply)%2 != 0 {
-		return core.Page{}, wrap("read", errMalformed)
+		return core.Page{}, nil, wrap("read", errMalformed)
 	}
 	page := core.Page{Now: core.Millis(number(reply[0]))}
 	if counts, ok := reply[1].([]any); ok && len(counts) == 4 {
@@ -45,16 +59,7 @@ func (s *Store) Read(ctx context.Context, q core.Query) (core.Page, error) {
 	if len(ids) > q.Limit {
 		ids, page.More = ids[:q.Limit], true
 	}
-	if len(ids) == 0 {
-		return page, nil
-	}
-	_, tasks, err := s.read(ctx, q.Agent, ids)
-	for _, t := range tasks {
-		if t.Status != "" { // it may have been dropped since
-			page.Tasks = append(page.Tasks, t)
-		}
-	}
-	return page, err
+	return page, ids, nil
 }
 
 // statusOf is the status for a place in the replies of list.lua and read.lua, or a verb of a finished record.
@@ -173,6 +178,6 @@ func add(st *core.Stats, c map[string]string) {
 }
 
 func toInt(s string) int64 {
-	n, _ := strconv.ParseInt(s, 10, 64) //nolint:errcheck // a missing counter is zero
+	n, _ := strconv.ParseInt(s, 10, 64) // a missing counter is zero
 	return n
 }

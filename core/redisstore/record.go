@@ -17,10 +17,10 @@ const clockUnit = 1024
 // record is a task as submit.lua stores it: level, id, kind, body (layout.lua, live).
 func record(level core.Level, id, kind string, body []byte) []byte {
 	b := make([]byte, 0, 4+len(id)+len(kind)+len(body))
-	b = append(b, '0'+byte(level))
+	b = append(b, '0'+byte(level))                        //nolint:gosec // 1 to 3
 	b = binary.BigEndian.AppendUint16(b, uint16(len(id))) //nolint:gosec // ids are bounded by core
 	b = append(b, id...)
-	b = append(b, byte(len(kind)))
+	b = append(b, byte(len(kind))) //nolint:gosec // kinds are bounded by core
 	b = append(b, kind...)
 	return append(b, body...)
 }
@@ -53,7 +53,7 @@ func parseLive(s string) (live, error) {
 		return live{}, errMalformed
 	}
 	return live{
-		submitted: core.Millis(seq / clockUnit), //nolint:gosec // 56 bits
+		submitted: core.Millis(seq / clockUnit),
 		level:     core.Level(s[seqLen] - '0'),
 		id:        s[head:idEnd],
 		kind:      s[idEnd+1 : kindEnd],
@@ -126,11 +126,11 @@ func millis(v any) (core.Millis, error) {
 }
 
 func text(v any) string {
-	s, _ := v.(string) //nolint:errcheck // a nil reply is an empty string
+	s, _ := v.(string) // a nil reply is an empty string
 	return s
 }
 
 func number(v any) int64 {
-	n, _ := v.(int64) //nolint:errcheck // a nil reply is zero
+	n, _ := v.(int64) // a nil reply is zero
 	return n
 }

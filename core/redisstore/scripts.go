@@ -99,7 +99,7 @@ func (s *Store) eval(ctx context.Context, verb string, calls []call) ([][]any, e
 			attempt--
 			continue
 		}
-		if attempt == attempts || !passing(err) || !s.wait(ctx, attempt) {
+		if attempt == attempts || !passing(err) || !wait(ctx, attempt) {
 			return nil, wrap(verb, err)
 		}
 		todo = failed
@@ -125,7 +125,7 @@ func (s *Store) attempt(ctx context.Context, calls []call, todo []int, replies [
 	} else {
 		pipe := s.client.Pipeline()
 		send(pipe)
-		_, _ = pipe.Exec(ctx) //nolint:errcheck // each command holds its own error
+		_, _ = pipe.Exec(ctx) // each command holds its own error
 	}
 	var failed []int
 	var unknown bool
@@ -146,10 +146,10 @@ func (s *Store) attempt(ctx context.Context, calls []call, todo []int, replies [
 }
 
 // wait pauses before another attempt, longer each time and never in step with others; false if ctx ends first.
-func (s *Store) wait(ctx context.Context, attempt int) bool {
+func wait(ctx context.Context, attempt int) bool {
 	d := pause << (attempt - 1)
-	d = d/2 + rand.N(d) //nolint:gosec // jitter, not a secret
-	timer := time.NewTimer(d)
+	d = d/2 + rand.N(d)       //nolint:gosec // jitter, not a secret
+	timer := time.NewTimer(d) //nolint:forbidigo // between attempts at one call; no task depends on it
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -33,7 +33,6 @@ type header struct {
 
 type listArgument struct {
 	first, stride int
-	names         []string
 }
 
 var (
@@ -126,7 +125,7 @@ func TestScriptHeadersMatchTheirBodies(t *testing.T) {
 func TestScriptKeysAreDescribed(t *testing.T) {
 	t.Parallel()
 	described := map[string]bool{}
-	for _, line := range strings.Split(redisstore.Layout(), "\n") {
+	for line := range strings.SplitSeq(redisstore.Layout(), "\n") {
 		if m := regexp.MustCompile(`^--   ([a-z]+)`).FindStringSubmatch(line); m != nil {
 			described[m[1]] = true
 		}
@@ -178,7 +177,7 @@ func newSpy() *spy {
 	return s
 }
 
-func (s *spy) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (*spy) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (s *spy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
@@ -301,8 +300,10 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	require.Len(t, claimed, 5)
 	var runs []core.Settlement
 	for i, c := range claimed {
-		held, err := st.Extend(ctx, []core.Extension{{Partition: c.Partition, Fence: c.Fence, Lease: time.Minute,
-			Progress: []core.Progress{{Index: c.Index, Agent: c.Agent, ID: c.ID, State: []byte("s")}}}})
+		held, err := st.Extend(ctx, []core.Extension{{
+			Partition: c.Partition, Fence: c.Fence, Lease: time.Minute,
+			Progress: []core.Progress{{Index: c.Index, Agent: c.Agent, ID: c.ID, State: []byte("s")}},
+		}})
 		require.NoError(t, err)
 		require.Equal(t, []bool{true}, held)
 		verbs := []core.Verb{core.VerbComplete, core.VerbFail, core.VerbAgain}

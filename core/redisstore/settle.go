@@ -21,8 +21,10 @@ func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Sett
 			c = len(calls)
 			open[r.Partition] = c
 			args := make([]any, 0, 2+9*min(len(runs), largestSettle))
-			calls = append(calls, call{script: &s.scripts.settle, partition: r.Partition,
-				args: append(args, s.config.Retention.Milliseconds(), s.config.Kept)})
+			calls = append(calls, call{
+				script: &s.scripts.settle, partition: r.Partition,
+				args: append(args, s.config.Retention.Milliseconds(), s.config.Kept),
+			})
 			members = append(members, nil)
 		}
 		calls[c].args = append(calls[c].args, formatFence(r.Fence), r.Index, encode(r.Agent), r.ID, string(r.Verb),
@@ -61,20 +63,10 @@ func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]bool, er
 	var calls []call
 	var order [][]int
 	for p, is := range members {
-		if len(is) == 0 {
-			continue
+		if len(is) > 0 {
+			calls = append(calls, call{script: &s.scripts.extend, partition: p, args: extendArgs(leases, is)})
+			order = append(order, is)
 		}
-		args := []any{len(is)}
-		for _, i := range is {
-			args = append(args, formatFence(leases[i].Fence), leases[i].Lease.Milliseconds())
-		}
-		for _, i := range is {
-			for _, pr := range leases[i].Progress {
-				args = append(args, formatFence(leases[i].Fence), pr.Index, encode(pr.Agent)+":"+pr.ID, storedState(pr.State))
-			}
-		}
-		calls = append(calls, call{script: &s.scripts.extend, partition: p, args: args})
-		order = append(order, is)
 	}
 	replies, err := s.eval(ctx, "extend", calls)
 	if err != nil {
@@ -90,6 +82,20 @@ func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]bool, er
 		}
 	}
 	return held, nil
+}
+
+// extendArgs are the arguments for those of the leases that lie in one partition.
+func extendArgs(leases []core.Extension, members []int) []any {
+	args := []any{len(members)}
+	for _, i := range members {
+		args = append(args, formatFence(leases[i].Fence), leases[i].Lease.Milliseconds())
+	}
+	for _, i := range members {
+		for _, pr := range leases[i].Progress {
+			args = append(args, formatFence(leases[i].Fence), pr.Index, encode(pr.Agent)+":"+pr.ID, storedState(pr.State))
+		}
+	}
+	return args
 }
 
 // Control carries out an operator's commands; see [core.Store].

@@ -162,7 +162,7 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 	_, cluster := s.client.(*redis.ClusterClient)
 	s.shared = !cluster
 	if err := s.preflight(ctx); err != nil {
-		_ = s.client.Close() //nolint:errcheck // the first error is the one to report
+		_ = s.client.Close() // the first error is the one to report
 		return nil, err
 	}
 	s.swept = make([]atomic.Pointer[sweep], len(s.parts))

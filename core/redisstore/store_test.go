@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
@@ -38,6 +37,7 @@ func TestContract(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	storetest.Run(t, func(t *testing.T, clock *storetest.Clock, o storetest.Options) core.Store {
+		t.Helper()
 		return still(t, redisstore.Config{URL: srv.URL}, clock, false, o)
 	})
 }
@@ -47,6 +47,7 @@ func TestContractOnCluster(t *testing.T) {
 	t.Parallel()
 	srv := redistest.StartCluster(t)
 	storetest.Run(t, func(t *testing.T, clock *storetest.Clock, o storetest.Options) core.Store {
+		t.Helper()
 		c := redisstore.Config{Options: &redis.UniversalOptions{Addrs: []string{srv.Addr}, IsClusterMode: true}}
 		return still(t, c, clock, true, o)
 	})

@@ -29,7 +29,7 @@ func (s *Store) Submit(ctx context.Context, tasks []core.Submission) ([]core.Pla
 	case 1:
 		a, err := s.submits[s.partitionOf(tasks[0].Agent)%submitLanes].do(ctx, tasks[0])
 		if err != nil {
-			return nil, s.submitError(err, tasks[0])
+			return nil, submitError(err)
 		}
 		if a.limited {
 			return nil, s.limit(tasks[0])
@@ -50,9 +50,9 @@ type submitted struct {
 	limited bool
 }
 
-func (s *Store) submitError(err error, _ core.Submission) error {
-	var known *core.StoreError
-	if errors.As(err, &known) {
+// submitError is the error of a joined submit: the store's, or that of the caller's own context.
+func submitError(err error) error {
+	if _, ok := errors.AsType[*core.StoreError](err); ok {
 		return err
 	}
 	return &core.StoreError{Verb: "submit", Err: err}

@@ -30,8 +30,10 @@ func (s *Store) sweep(calls []call, requests []core.ClaimRequest) []call {
 			next.cursor = last.cursor
 		}
 		if s.swept[p].CompareAndSwap(last, &next) {
-			return append(calls, call{script: &s.scripts.sweep, partition: p,
-				args: []any{next.cursor, s.config.Retention.Milliseconds(), s.config.Kept}})
+			return append(calls, call{
+				script: &s.scripts.sweep, partition: p,
+				args: []any{next.cursor, s.config.Retention.Milliseconds(), s.config.Kept},
+			})
 		}
 	}
 	return calls

@@ -19,7 +19,7 @@ const checkEvery = 15 * time.Second
 func (s *Store) Wakeups(ctx context.Context) (<-chan core.Wakeup, error) {
 	sub := s.client.Subscribe(ctx, s.config.Prefix+"wake")
 	if _, err := sub.Receive(ctx); err != nil {
-		_ = sub.Close() //nolint:errcheck // the first error is the one to report
+		_ = sub.Close() // the first error is the one to report
 		return nil, wrap("wakeups", err)
 	}
 	byBase := make(map[string]int, len(s.parts))
@@ -29,7 +29,7 @@ func (s *Store) Wakeups(ctx context.Context) (<-chan core.Wakeup, error) {
 	out := make(chan core.Wakeup)
 	go func() {
 		defer close(out)
-		defer func() { _ = sub.Close() }() //nolint:errcheck // nothing is left to be done
+		defer func() { _ = sub.Close() }() // nothing is left to be done
 		messages := sub.Channel(redis.WithChannelHealthCheckInterval(checkEvery))
 		for {
 			select {
@@ -39,19 +39,26 @@ func (s *Store) Wakeups(ctx context.Context) (<-chan core.Wakeup, error) {
 				if !ok {
 					return
 				}
-				base, ms, _ := strings.Cut(m.Payload, " ")
-				due, err := strconv.ParseInt(ms, 10, 64)
-				p, known := byBase[base]
-				if err != nil || !known {
-					continue
-				}
-				select {
-				case out <- core.Wakeup{Partition: p, Due: core.Millis(due)}:
-				case <-ctx.Done():
-					return
+				if w, ok := parseWakeup(m.Payload, byBase); ok {
+					pass(ctx, out, w)
 				}
 			}
 		}
 	}()
 	return out, nil
+}
+
+// parseWakeup reads what layout.lua publishes: the base of a partition's keys and a due time.
+func parseWakeup(payload string, byBase map[string]int) (core.Wakeup, bool) {
+	base, ms, _ := strings.Cut(payload, " ")
+	due, err := strconv.ParseInt(ms, 10, 64)
+	p, known := byBase[base]
+	return core.Wakeup{Partition: p, Due: core.Millis(due)}, err == nil && known
+}
+
+func pass(ctx context.Context, out chan<- core.Wakeup, w core.Wakeup) {
+	select {
+	case out <- w:
+	case <-ctx.Done():
+	}
 }

@@ -30,7 +30,7 @@ func Equal(t *testing.T, clock *Clock, a, b core.Store, data []byte) int {
 
 // Random is data for Equal: n choices from a seed.
 func Random(seed uint64, n int) []byte {
-	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test that can be repeated
+	r := rand.New(rand.NewPCG(seed, 1))
 	data := make([]byte, n)
 	for i := range data {
 		data[i] = byte(r.UintN(256))

@@ -44,7 +44,7 @@ func (c *Clock) Now() time.Time {
 }
 
 // AfterFunc is the machine's: stores drive no timers.
-func (c *Clock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
+func (*Clock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 
 // Advance moves the clock on.
 func (c *Clock) Advance(d time.Duration) {
@@ -119,13 +119,12 @@ type bench struct {
 }
 
 // with opens the store. Without options it has one partition, so that order is defined.
-func (b *bench) with(o Options) *bench {
+func (b *bench) with(o Options) {
 	b.Helper()
 	if o.Partitions == 0 {
 		o.Partitions = 1
 	}
 	b.store = b.open(o)
-	return b
 }
 
 const lease = 30 * time.Second
