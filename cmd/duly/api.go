@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/adapters/daemon"
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// tokenEnv holds the tokens of the API, separated by commas, unless the file names another variable.
+const tokenEnv = "DULY_TOKEN"
+
+// Timeouts of the server. A request that runs tasks may take httpadapter.DefaultMaxTimeout.
+const (
+	headerTimeout = 5 * time.Second
+	bodyTimeout   = 30 * time.Second
+	answerTimeout = httpadapter.DefaultMaxTimeout + 30*time.Second
+	idleTimeout   = 2 * time.Minute
+	mostHeader    = 64 << 10
+)
+
+// api is the HTTP server; nil if none is wanted.
+type api struct {
+	listener net.Listener
+	server   *http.Server
+	secured  bool // a token is needed
+}
+
+// tokens are the tokens that the environment holds.
+func (c *config) tokens() ([]string, error) {
+	name := c.tokenEnv
+	if name == "" {
+		name = tokenEnv
+	}
+	value, set := os.LookupEnv(name)
+	var tokens []string
+	for token := range strings.SplitSeq(value, ",") {
+		if token = strings.TrimSpace(token); token != "" {
+			tokens = append(tokens, token)
+		}
+	}
+	if len(tokens) == 0 && (set || c.tokenEnv != "") {
+		return nil, usage("set it, or unset it to serve on 127.0.0.1 without a token", "the environment variable %s holds no token", name)
+	}
+	return tokens, nil
+}
+
+// listen opens the API's port, if one is wanted. Without a token that is allowed on this machine's own addresses only.
+func (c *config) listen(ctx context.Context, s *core.Scheduler, d *daemon.Daemon, logger *slog.Logger) (*api, error) {
+	if c.http == "" {
+		return nil, nil //nolint:nilnil // no API is wanted
+	}
+	tokens, err := c.tokens()
+	if err != nil {
+		return nil, err
+	}
+	addr, err := net.ResolveTCPAddr("tcp", c.http)
+	if err != nil {
+		return nil, usage("use one such as 127.0.0.1:8080", "cannot listen on %q: %w", c.http, err)
+	}
+	if len(tokens) == 0 && !addr.IP.IsLoopback() {
+		return nil, usage(fmt.Sprintf("set $%s, or listen on 127.0.0.1:%d", tokenEnv, addr.Port),
+			"%s can be reached from other machines and there is no token", c.http)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr.String())
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, &failure{
+			why: fmt.Errorf("the address %s is taken by another program", addr), code: exitFailed,
+			todo: "stop that, or choose another with --http " + portAfter(addr),
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
+	}
+	handler := httpadapter.New(s, httpadapter.Config{
+		Tokens: tokens, LocalOnly: len(tokens) == 0, Version: versionString(), Logger: logger,
+		Ready: func(context.Context) error { return d.Ready() },
+	})
+	return &api{listener: listener, secured: len(tokens) > 0, server: &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}}, nil
+}
+
+// serve answers requests until ctx is done, then finishes those under way. What they run has the grace of the daemon.
+func (a *api) serve(ctx context.Context, grace time.Duration) error {
+	if a == nil {
+		<-ctx.Done()
+		return nil
+	}
+	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	a.server.BaseContext = func(net.Listener) context.Context { return requests }
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		timer := time.AfterFunc(grace, cut)
+		defer timer.Stop()
+		_ = a.server.Shutdown(requests) // an error says that the grace was over first
+	})
+	err := a.server.Serve(a.listener)
+	if stop() { // nobody asked it to end
+		return fmt.Errorf("the HTTP server ended: %w", err)
+	}
+	<-stopped
+	return nil
+}
+
+func (a *api) close() {
+	if a != nil {
+		_ = a.server.Close()
+		_ = a.listener.Close()
+	}
+}
+
+// announce says where the API is and what to try with it.
+func (a *api) announce(ctx context.Context, c *config, logger *slog.Logger) {
+	if a == nil {
+		return
+	}
+	url := "http://" + a.listener.Addr().String()
+	logger.LogAttrs(ctx, slog.LevelInfo, "listening", slog.String("url", url), slog.Bool("token", a.secured))
+	if len(c.handlers) == 0 {
+		return
+	}
+	task, err := json.Marshal(core.NewTask{Agent: "me", Kind: c.handlers[0].kind, Payload: map[string]string{"text": "hello"}})
+	if err != nil {
+		return
+	}
+	header := "-H 'Content-Type: application/json'"
+	if a.secured {
+		header += ` -H "Authorization: Bearer $` + tokenEnv + `"`
+	}
+	logger.LogAttrs(ctx, slog.LevelInfo, "try", slog.String("command", fmt.Sprintf("curl %s -d '%s' %s/v1/tasks", header, task, url)))
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+)
+
+// config is what the file says.
+type config struct {
+	redis       string
+	prefix      string
+	partitions  int
+	concurrency int
+	lease       time.Duration
+	http        string
+	tokenEnv    string
+	handlers    []handlerConfig
+	tasks       []fileTask
+}
+
+// loadConfig reads the file that is named by the options, if any, and puts the options over it. It checks all there is
+// to check without a store.
+func loadConfig(ctx context.Context, o *options) (*config, error) {
+	c := &config{}
+	if o.file != "" {
+		root, err := readYAML(o.file)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.read(root); err != nil {
+			return nil, err
+		}
+	}
+	c.override(o)
+	return c, c.tryTasks(ctx)
+}
+
+func (c *config) read(root place) error {
+	var handlers, tasks place
+	keep := func(into *place) reader { return func(p place) error { *into = p; return nil } }
+	if err := root.read(map[string]reader{
+		"redis": text(&c.redis), "prefix": text(&c.prefix), "partitions": integer(&c.partitions),
+		"concurrency": integer(&c.concurrency), "lease": duration(&c.lease), "http": text(&c.http),
+		"token_env": text(&c.tokenEnv), "handlers": keep(&handlers), "tasks": keep(&tasks),
+	}); err != nil {
+		return err
+	}
+	if err := check(root, core.Config{Concurrency: c.concurrency, Default: core.KindConfig{Lease: c.lease}}); err != nil {
+		return err
+	}
+	if err := c.readHandlers(handlers); err != nil {
+		return err
+	}
+	return c.readTasks(tasks)
+}
+
+// keys are the keys of the file for the fields of core.Config and core.KindConfig.
+var keys = map[string]string{
+	"Concurrency": "concurrency", "Timeout": "timeout", "Lease": "lease", "MaxAttempts": "max_attempts",
+	"Backoff": "backoff", "MaxBackoff": "max_backoff",
+}
+
+// check asks core whether settings make sense, so that their bounds stand in one place. The error begins with the name
+// of a field: it is moved to the key that set it.
+func check(p place, settings core.Config) error {
+	_, err := core.New(memstore.New(memstore.Config{}), settings)
+	if err == nil {
+		return nil
+	}
+	why := strings.TrimPrefix(err.Error(), "duly: ")
+	name, rest, _ := strings.Cut(why, " ")
+	name = name[strings.LastIndexByte(name, '.')+1:]
+	entries, _ := p.entries() // they have been read before
+	for _, e := range entries {
+		if e.key == keys[name] {
+			return e.value.fail("%s", rest)
+		}
+	}
+	return p.fail("%s", why)
+}

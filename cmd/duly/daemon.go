@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/adapters/daemon"
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// daemonOptions are the flags of duly daemon.
+type daemonOptions struct {
+	*options
+
+	http        string
+	concurrency int
+	grace       time.Duration
+	log         string
+}
+
+func (p *process) daemonCommand(o *options) *cobra.Command {
+	d := &daemonOptions{options: o}
+	cmd := command("daemon", "Run due tasks until stopped, with an HTTP API if wanted",
+		"  duly daemon -c duly.yaml\n  duly daemon -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080",
+		func(cmd *cobra.Command, _ []string) error {
+			c, err := loadConfig(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("http") {
+				c.http = d.http
+			}
+			if cmd.Flags().Changed("concurrency") {
+				c.concurrency = d.concurrency
+			}
+			logger, err := newLogger(p.stderr, d.log)
+			if err != nil {
+				return err
+			}
+			return p.serve(cmd.Context(), c, d.grace, logger)
+		})
+	flags := cmd.Flags()
+	flags.StringVar(&d.http, "http", "", "address of the HTTP API, such as 127.0.0.1:8080")
+	flags.IntVar(&d.concurrency, "concurrency", core.DefaultConcurrency, "most runs in flight")
+	flags.DurationVar(&d.grace, "grace", daemon.DefaultGrace, "how long handlers may go on after a signal to stop")
+	flags.StringVar(&d.log, "log", "text", "format of the log: text or json")
+	return cmd
+}
+
+// serve runs the daemon and the API until ctx is done.
+func (p *process) serve(ctx context.Context, c *config, grace time.Duration, logger *slog.Logger) error {
+	if c.redis == "" {
+		p.say("no Redis configured: tasks live in memory and end with this process; use --redis redis://127.0.0.1:6379/0 to keep them")
+	}
+	store, err := c.openStore(ctx, logger)
+	if err != nil {
+		return err
+	}
+	defer store.end()
+	s, err := core.New(store, c.settings(logger, c.events(ctx, logger)))
+	if err != nil {
+		return usage("", "%w", err)
+	}
+	p.register(s, c, logger)
+	d, err := daemon.New(s, daemon.Config{Grace: grace, Waker: store, Logger: logger})
+	if err != nil {
+		return usage("", "%w", err)
+	}
+	api, err := c.listen(ctx, s, d, logger)
+	if err != nil {
+		return err
+	}
+	defer api.close()
+	created, err := c.submitTasks(ctx, s)
+	if err != nil {
+		return err
+	}
+	logger.LogAttrs(ctx, slog.LevelInfo, "duly is running", slog.String("store", store.name), slog.String("handlers", c.kinds()),
+		slog.Int("tasks", len(c.tasks)), slog.Int("new", created))
+	api.announce(ctx, c, logger)
+	defer p.children.wait()
+	return together(ctx, d.Run, func(ctx context.Context) error { return api.serve(ctx, grace) })
+}
+
+// together runs services until ctx is done or one of them fails, then waits for all.
+func together(ctx context.Context, services ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(services))
+	var running sync.WaitGroup
+	for i, service := range services {
+		running.Go(func() {
+			if errs[i] = service(ctx); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+// portAfter is the same address one port further, as a way out when it is taken.
+func portAfter(addr *net.TCPAddr) string {
+	next := *addr
+	next.Port = addr.Port%65535 + 1
+	return next.String()
+}

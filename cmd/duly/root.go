@@ -1,0 +1,58 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+// options are the flags that several commands have.
+type options struct {
+	file   string
+	redis  string
+	prefix string
+	json   bool
+}
+
+func (p *process) root() *cobra.Command {
+	o := &options{}
+	root := &cobra.Command{
+		Use:   "duly",
+		Short: "Run due tasks for AI agents",
+		Long: `duly runs due tasks for AI agents: a thousand or a million agents, each with tasks
+that fall due, kept in one Redis.
+
+Redis is named by --redis, by $DULY_REDIS_URL or by "redis:" in the file, in that
+order. Without one, duly daemon keeps its tasks in memory.
+
+Exit codes: 0 ok, 1 failed, 2 usage or invalid input, 3 not found, 4 some runs failed.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVarP(&o.file, "config", "c", "", "the file with handlers, tasks and settings")
+	flags.StringVar(&o.redis, "redis", "", "URL of the Redis, such as redis://127.0.0.1:6379/0")
+	flags.StringVar(&o.prefix, "prefix", "", `prefix of every key in Redis (default "duly:")`)
+	root.AddCommand(
+		p.daemonCommand(o), p.runDueCommand(o), p.submitCommand(o), p.listCommand(o), p.statusCommand(o),
+		p.replayCommand(o), p.statsCommand(o), p.versionCommand(o),
+	)
+	return root
+}
+
+// command makes a command whose errors are explained.
+func command(use, short, example string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Example: example, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := run(cmd, args); err != nil {
+				return explain(cmd, err)
+			}
+			return nil
+		},
+	}
+}
+
+// withJSON gives a command the flag --json.
+func (o *options) withJSON(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&o.json, "json", false, "write JSON, for programs")
+	return cmd
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// print writes an answer: as JSON if that is wanted, otherwise for people.
+func (o *options) print(w io.Writer, answer any, people func(w *page)) error {
+	b := page{colours: terminal(w)}
+	if o.json {
+		if err := json.NewEncoder(&b.Buffer).Encode(answer); err != nil {
+			return fmt.Errorf("encode answer: %w", err)
+		}
+	} else {
+		people(&b)
+	}
+	if _, err := w.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("write answer: %w", err)
+	}
+	return nil
+}
+
+// page is an answer for people.
+type page struct {
+	bytes.Buffer
+
+	colours bool // it goes to a terminal
+}
+
+// table writes rows in columns. On a terminal, statuses and outcomes have colours.
+type table struct {
+	*tabwriter.Writer
+
+	colours bool
+}
+
+func newTable(w *page, header ...string) *table {
+	t := &table{Writer: tabwriter.NewWriter(&w.Buffer, 0, 0, 2, ' ', tabwriter.StripEscape), colours: w.colours}
+	if len(header) > 0 {
+		t.row(header...)
+	}
+	return t
+}
+
+// row writes one row; what a terminal could take for more than a text is escaped.
+func (t *table) row(cells ...string) {
+	for i, cell := range cells {
+		cells[i] = t.paint(plain(cell))
+	}
+	_, _ = fmt.Fprintln(t.Writer, strings.Join(cells, "\t"))
+}
+
+func (t *table) end() { _ = t.Flush() }
+
+// colours of what a task or run has come to.
+var colours = map[string]string{
+	string(core.StatusCompleted): "32", string(core.OutcomeSuccess): "32", string(core.StatusInProgress): "36",
+	string(core.StatusFailed): "31", string(core.OutcomeCrashed): "31", string(core.StatusCancelled): "33", "parked": "33",
+}
+
+// paint colours a cell. What is between the two marks has no width for the tabwriter, which takes them out.
+func (t *table) paint(cell string) string {
+	if colour := colours[cell]; t.colours && colour != "" {
+		return "\xff\x1b[" + colour + "m\xff" + cell + "\xff\x1b[0m\xff"
+	}
+	return cell
+}
+
+// terminal reports whether w is one that shows colours.
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// clock is a time of the store for people, in their zone; a dash for none.
+func clock(m core.Millis) string {
+	if m == 0 {
+		return "-"
+	}
+	return m.Time().Local().Format(time.DateTime)
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// place is a value in the file, with what it takes to name it in an error: "duly.yaml:12: handlers.note.timeout".
+type place struct {
+	file string
+	path string
+	node *yaml.Node
+}
+
+// readYAML reads a file that holds one YAML document.
+func readYAML(name string) (place, error) {
+	f, err := os.Open(name) //nolint:gosec // the user names the file
+	if err != nil {
+		return place{}, usage("name a file that can be read", "%w", err)
+	}
+	defer func() { _ = f.Close() }()
+	decoder := yaml.NewDecoder(f)
+	var doc yaml.Node
+	if err := decoder.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
+		return place{}, syntax(name, err)
+	}
+	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return place{}, usage("", "%s: has more than one document", name)
+	}
+	if len(doc.Content) == 0 { // an empty file
+		doc.Content = []*yaml.Node{{Kind: yaml.MappingNode, Line: 1}}
+	}
+	return place{file: name, node: doc.Content[0]}, nil
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+
+// syntax is the error of a file that is no YAML.
+func syntax(name string, err error) error {
+	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+		if m[1] != "" {
+			name += ":" + m[1]
+		}
+		return usage("", "%s: is not YAML: %s", name, m[2])
+	}
+	return usage("", "%s: %w", name, err)
+}
+
+// fail is the error of a value.
+func (p place) fail(format string, args ...any) error {
+	where := fmt.Sprintf("%s:%d: ", p.file, p.node.Line)
+	if p.path != "" {
+		where += p.path + ": "
+	}
+	return usage("", "%s%w", where, fmt.Errorf(format, args...))
+}
+
+// value is what an alias stands for, or the node itself.
+func (p place) value() *yaml.Node {
+	if p.node.Kind == yaml.AliasNode {
+		return p.node.Alias
+	}
+	return p.node
+}
+
+// empty reports whether nothing is given: the value is missing or null.
+func (p place) empty() bool { return p.node == nil || p.value().Tag == "!!null" }
+
+// under is a part of the value.
+func (p place) under(name string, node *yaml.Node) place {
+	switch {
+	case p.path == "":
+	case strings.HasPrefix(name, "["):
+		name = p.path + name
+	default:
+		name = p.path + "." + name
+	}
+	return place{file: p.file, path: name, node: node}
+}
+
+// entry is one key of a mapping and its value.
+type entry struct {
+	key   string
+	at    place // of the key
+	value place
+}
+
+// entries are the keys of a mapping, in order.
+func (p place) entries() ([]entry, error) {
+	n := p.value()
+	if p.empty() {
+		return nil, nil
+	}
+	if n.Kind != yaml.MappingNode {
+		return nil, p.fail("must have keys: values")
+	}
+	var all []entry
+	for i := 0; i < len(n.Content); i += 2 {
+		key := n.Content[i]
+		at := p.under(key.Value, key)
+		if slices.ContainsFunc(all, func(e entry) bool { return e.key == key.Value }) {
+			return nil, at.fail("is given twice")
+		}
+		all = append(all, entry{key: key.Value, at: at, value: p.under(key.Value, n.Content[i+1])})
+	}
+	return all, nil
+}
+
+// reader reads the value of one key.
+type reader func(p place) error
+
+// read hands each key of a mapping to its reader. A key that has none is an error.
+func (p place) read(readers map[string]reader) error {
+	entries, err := p.entries()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		read := readers[e.key]
+		if read == nil {
+			known := make([]string, 0, len(readers))
+			for name := range readers {
+				known = append(known, name)
+			}
+			slices.Sort(known)
+			return e.at.fail("is not a key here: there are %s", strings.Join(known, ", "))
+		}
+		if e.value.empty() {
+			continue
+		}
+		if err := read(e.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list are the elements of a list.
+func (p place) list() ([]place, error) {
+	n := p.value()
+	if n.Kind != yaml.SequenceNode {
+		return nil, p.fail("must be a list")
+	}
+	all := make([]place, len(n.Content))
+	for i, node := range n.Content {
+		all[i] = p.under(fmt.Sprintf("[%d]", i), node)
+	}
+	return all, nil
+}
+
+// text reads any single value as it stands, so that an id such as 007 need not be quoted.
+func text(into *string) reader {
+	return func(p place) error {
+		if p.value().Kind != yaml.ScalarNode {
+			return p.fail("must be a text")
+		}
+		*into = p.value().Value
+		return nil
+	}
+}
+
+func texts(into *[]string) reader {
+	return func(p place) error {
+		elements, err := p.list()
+		if err != nil {
+			return p.fail("must be a list of texts")
+		}
+		for _, e := range elements {
+			var s string
+			if err := text(&s)(e); err != nil {
+				return err
+			}
+			*into = append(*into, s)
+		}
+		return nil
+	}
+}
+
+func integer(into *int) reader {
+	return func(p place) error {
+		if p.value().Decode(into) != nil {
+			return p.fail("must be a whole number")
+		}
+		return nil
+	}
+}
+
+func boolean(into *bool) reader {
+	return func(p place) error {
+		if p.value().Decode(into) != nil {
+			return p.fail("must be true or false")
+		}
+		return nil
+	}
+}
+
+func duration(into *time.Duration) reader {
+	return func(p place) error {
+		d, err := time.ParseDuration(p.value().Value)
+		if err != nil || d <= 0 {
+			return p.fail("must be a duration such as 90s or 1h30m")
+		}
+		*into = d
+		return nil
+	}
+}
