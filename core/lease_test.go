@@ -40,6 +40,22 @@ func TestHeartbeatsKeepLeases(t *testing.T) {
 	})
 }
 
+// A claim whose tasks are all settled is not kept alive.
+func TestHeartbeatsEndWithTheirClaims(t *testing.T) {
+	virtual(t, core.Config{Concurrency: 10, Default: core.KindConfig{Lease: 30 * time.Second}}, func(w *world) {
+		core.Handle(w.s, "k", func(_ context.Context, task *core.Task[note]) error {
+			if task.Agent == "long" {
+				time.Sleep(time.Minute + time.Second)
+			}
+			return nil
+		})
+		require.NotEqual(t, core.PartitionOf("long", 8), core.PartitionOf("quick", 8))
+		w.submit(core.NewTask{Agent: "long", Kind: "k"}, core.NewTask{Agent: "quick", Kind: "k"})
+		assert.Equal(t, 2, w.run().Completed)
+		assert.Equal(t, []int{1, 1, 1, 1, 1, 1}, w.store.sizes)
+	})
+}
+
 // A handler whose lease is lost is told so, and what it returns is refused.
 func TestLostLease(t *testing.T) {
 	for _, c := range []struct {

@@ -118,6 +118,8 @@ type watched struct {
 	mu    sync.Mutex
 	calls map[string]int
 	fail  func(verb string, n int) error // n is the number of the call, from 1
+	after func(verb string)              // called when a call has been answered
+	sizes []int                          // of the extend calls
 }
 
 func (s *watched) called(verb string) error {
@@ -166,7 +168,11 @@ func (s *watched) Claim(ctx context.Context, requests []core.ClaimRequest) ([]co
 	if err := s.called("claim"); err != nil {
 		return nil, err
 	}
-	return s.Store.Claim(ctx, requests)
+	claims, err := s.Store.Claim(ctx, requests)
+	if s.after != nil {
+		s.after("claim")
+	}
+	return claims, err
 }
 
 func (s *watched) Settle(ctx context.Context, runs []core.Settlement) ([]core.Settled, error) {
@@ -180,6 +186,9 @@ func (s *watched) Extend(ctx context.Context, leases []core.Extension) ([]bool, 
 	if err := s.called("extend"); err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	s.sizes = append(s.sizes, len(leases))
+	s.mu.Unlock()
 	return s.Store.Extend(ctx, leases)
 }
 

@@ -270,6 +270,24 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// What was claimed when the end came is given back without being started.
+func TestCancelDuringAClaim(t *testing.T) {
+	virtual(t, core.Config{Concurrency: 10}, func(w *world) {
+		core.Handle(w.s, "k", nothing)
+		w.submit(numbered("a", "k", 5)...)
+		ctx, cancel := context.WithCancel(w.Context())
+		w.store.after = func(string) { cancel() }
+		report, err := w.s.RunDueTasks(ctx, []string{"a"})
+		require.NoError(t, err)
+		assert.Zero(t, report.Ran)
+		assert.Equal(t, 5, report.Released)
+		st, err := w.s.Stats(w.Context())
+		require.NoError(t, err)
+		assert.Equal(t, int64(5), st.Waiting)
+		assert.Zero(t, st.InProgress)
+	})
+}
+
 func TestRunTick(t *testing.T) {
 	virtual(t, core.Config{Concurrency: 2}, func(w *world) {
 		var mu sync.Mutex

@@ -93,3 +93,12 @@ func Tags(n int) []string {
 	}
 	return out
 }
+
+// ClientRetries is how often the client repeats a command by itself.
+func (s *Store) ClientRetries() int {
+	c, ok := s.client.(*redis.Client)
+	if !ok {
+		panic("not a client of one server")
+	}
+	return c.Options().MaxRetries
+}

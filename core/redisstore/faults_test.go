@@ -157,6 +157,14 @@ func TestFullMemory(t *testing.T) {
 	assert.Equal(t, []bool{true}, held)
 	settle(t, st, core.VerbComplete, running.Tasks[:40]...)
 	settle(t, st, core.VerbAgain, running.Tasks[40:]...)
+	// Even the work of a process that has died is taken back.
+	claims, err := st.Claim(t.Context(), []core.ClaimRequest{{Nonce: "dies-0123456789a", Kinds: []string{"k"}, Limit: 7, Lease: time.Millisecond}})
+	require.NoError(t, err)
+	require.Len(t, claims[0].Tasks, 7)
+	require.Eventually(t, func() bool {
+		c := claim(t, st, "recovers", 0)
+		return c.NextLease != 0 && c.NextLease < c.Now || c.NextDue != 0 && c.NextDue < c.Now
+	}, time.Second, time.Millisecond)
 	for {
 		more := claim(t, st, fmt.Sprint(len(running.Tasks)), 50)
 		if len(more.Tasks) == 0 {

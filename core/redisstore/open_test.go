@@ -133,6 +133,14 @@ func TestTags(t *testing.T) {
 	assert.Equal(t, []string{"0.1", "1.43", "2", "3.1", "4.42", "5.1", "6.1", "7.42"}, redisstore.Tags(8), "they must never change")
 }
 
+// The store repeats a call whose answer was lost itself, with the same nonce; the client must not do it behind its back.
+func TestTheClientDoesNotRetry(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL + "?max_retries=5"})
+	assert.Zero(t, st.ClientRetries())
+}
+
 func TestClusterOptions(t *testing.T) {
 	t.Parallel()
 	srv := redistest.StartCluster(t)
