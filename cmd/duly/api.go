@@ -30,11 +30,10 @@ const (
 	mostHeader    = 64 << 10
 )
 
-// api is the HTTP server; nil if none is wanted.
+// api is the HTTP server, whose port is open; nil if none is wanted.
 type api struct {
 	listener net.Listener
-	server   *http.Server
-	secured  bool // a token is needed
+	tokens   []string
 }
 
 // tokens are the tokens that the environment holds.
@@ -57,7 +56,7 @@ func (c *config) tokens() ([]string, error) {
 }
 
 // listen opens the API's port, if one is wanted. Without a token that is allowed on this machine's own addresses only.
-func (c *config) listen(ctx context.Context, s *core.Scheduler, d *daemon.Daemon, logger *slog.Logger) (*api, error) {
+func (c *config) listen(ctx context.Context) (*api, error) {
 	if c.http == "" {
 		return nil, nil //nolint:nilnil // no API is wanted
 	}
@@ -83,33 +82,38 @@ func (c *config) listen(ctx context.Context, s *core.Scheduler, d *daemon.Daemon
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 	}
-	handler := httpadapter.New(s, httpadapter.Config{
-		Tokens: tokens, LocalOnly: len(tokens) == 0, Version: versionString(), Logger: logger,
-		Ready: func(context.Context) error { return d.Ready() },
-	})
-	return &api{listener: listener, secured: len(tokens) > 0, server: &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout,
+	return &api{listener: listener, tokens: tokens}, nil
+}
+
+func (a *api) server(s *core.Scheduler, d *daemon.Daemon, logger *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: httpadapter.New(s, httpadapter.Config{
+			Tokens: a.tokens, LocalOnly: len(a.tokens) == 0, Version: versionString(), Logger: logger,
+			Ready: func(context.Context) error { return d.Ready() },
+		}),
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
-	}}, nil
+	}
 }
 
 // serve answers requests until ctx is done, then finishes those under way. What they run has the grace of the daemon.
-func (a *api) serve(ctx context.Context, grace time.Duration) error {
+func (a *api) serve(ctx context.Context, s *core.Scheduler, d *daemon.Daemon, grace time.Duration, logger *slog.Logger) error {
 	if a == nil {
-		<-ctx.Done()
 		return nil
 	}
+	server := a.server(s, d, logger)
+	defer func() { _ = server.Close() }()
 	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
-	a.server.BaseContext = func(net.Listener) context.Context { return requests }
+	server.BaseContext = func(net.Listener) context.Context { return requests }
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)
 		timer := time.AfterFunc(grace, cut)
 		defer timer.Stop()
-		_ = a.server.Shutdown(requests) // an error says that the grace was over first
+		_ = server.Shutdown(requests) // an error says that the grace was over first
 	})
-	err := a.server.Serve(a.listener)
+	err := server.Serve(a.listener)
 	if stop() { // nobody asked it to end
 		return fmt.Errorf("the HTTP server ended: %w", err)
 	}
@@ -119,7 +123,6 @@ func (a *api) serve(ctx context.Context, grace time.Duration) error {
 
 func (a *api) close() {
 	if a != nil {
-		_ = a.server.Close()
 		_ = a.listener.Close()
 	}
 }
@@ -130,7 +133,7 @@ func (a *api) announce(ctx context.Context, c *config, logger *slog.Logger) {
 		return
 	}
 	url := "http://" + a.listener.Addr().String()
-	logger.LogAttrs(ctx, slog.LevelInfo, "listening", slog.String("url", url), slog.Bool("token", a.secured))
+	logger.LogAttrs(ctx, slog.LevelInfo, "listening", slog.String("url", url), slog.Bool("token", len(a.tokens) > 0))
 	if len(c.handlers) == 0 {
 		return
 	}
@@ -139,7 +142,7 @@ func (a *api) announce(ctx context.Context, c *config, logger *slog.Logger) {
 		return
 	}
 	header := "-H 'Content-Type: application/json'"
-	if a.secured {
+	if len(a.tokens) > 0 {
 		header += ` -H "Authorization: Bearer $` + tokenEnv + `"`
 	}
 	logger.LogAttrs(ctx, slog.LevelInfo, "try", slog.String("command", fmt.Sprintf("curl %s -d '%s' %s/v1/tasks", header, task, url)))

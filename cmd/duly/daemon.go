@@ -58,6 +58,14 @@ func (p *process) serve(ctx context.Context, c *config, grace time.Duration, log
 	if c.redis == "" {
 		p.say("no Redis configured: tasks live in memory and end with this process; use --redis redis://127.0.0.1:6379/0 to keep them")
 	}
+	if err := c.trySettings(); err != nil {
+		return err
+	}
+	api, err := c.listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer api.close()
 	store, err := c.openStore(ctx, logger)
 	if err != nil {
 		return err
@@ -65,18 +73,13 @@ func (p *process) serve(ctx context.Context, c *config, grace time.Duration, log
 	defer store.end()
 	s, err := core.New(store, c.settings(logger, c.events(ctx, logger)))
 	if err != nil {
-		return usage("", "%w", err)
+		return err
 	}
 	p.register(s, c, logger)
 	d, err := daemon.New(s, daemon.Config{Grace: grace, Waker: store, Logger: logger})
 	if err != nil {
-		return usage("", "%w", err)
+		return usage("see duly daemon --help", "%w", err)
 	}
-	api, err := c.listen(ctx, s, d, logger)
-	if err != nil {
-		return err
-	}
-	defer api.close()
 	created, err := c.submitTasks(ctx, s)
 	if err != nil {
 		return err
@@ -85,7 +88,7 @@ func (p *process) serve(ctx context.Context, c *config, grace time.Duration, log
 		slog.Int("tasks", len(c.tasks)), slog.Int("new", created))
 	api.announce(ctx, c, logger)
 	defer p.children.wait()
-	return together(ctx, d.Run, func(ctx context.Context) error { return api.serve(ctx, grace) })
+	return together(ctx, d.Run, func(ctx context.Context) error { return api.serve(ctx, s, d, grace, logger) })
 }
 
 // together runs services until ctx is done or one of them fails, then waits for all.

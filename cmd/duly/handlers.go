@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
 )
 
 // handlerConfig is a handler of the file: its kind, the settings of that kind, and one of log, exec and webhook.
@@ -80,6 +81,14 @@ func (h *handlerConfig) readExec(p place) error {
 	}
 	if _, err := exec.LookPath(h.exec[0]); err != nil {
 		return p.fail("%s: no such program", h.exec[0])
+	}
+	return nil
+}
+
+// trySettings finds out whether the settings make sense, before anything is opened or written.
+func (c *config) trySettings() error {
+	if _, err := core.New(memstore.New(memstore.Config{}), c.settings(nil, nil)); err != nil {
+		return usage("see duly daemon --help", "%s", strings.TrimPrefix(err.Error(), "duly: "))
 	}
 	return nil
 }

@@ -66,16 +66,17 @@ func (p *process) runDue(ctx context.Context, c *config, scope core.Scope) (core
 	defer p.children.wait()
 	s, err := core.New(store, c.settings(logger, c.events(ctx, logger)))
 	if err != nil {
-		return core.Report{}, usage("", "%w", err)
+		return core.Report{}, err
 	}
 	p.register(s, c, logger)
-	if len(c.handlers) == 0 {
-		p.say("no handlers: nothing can run here, what is due is parked; name a file with handlers by -c")
-	}
 	if _, err := c.submitTasks(ctx, s); err != nil {
 		return core.Report{}, err
 	}
-	return s.RunDue(ctx, scope)
+	report, err := s.RunDue(ctx, scope)
+	if len(c.handlers) == 0 && err == nil {
+		p.say("no handlers: nothing can run here, what is due is parked; name a file with handlers by -c")
+	}
+	return report, err
 }
 
 // printReport writes what a pull did: what happened at all, in words.

@@ -62,7 +62,7 @@ func (c *config) openStore(ctx context.Context, logger *slog.Logger) (*storage, 
 		f := &failure{why: err, code: exitFailed}
 		switch {
 		case strings.HasPrefix(err.Error(), "redisstore: "): // a setting, not the server
-			f.code, f.why = exitUsage, errors.New(strings.TrimPrefix(err.Error(), "redisstore: "))
+			f.code, f.why, f.todo = exitUsage, errors.New(strings.TrimPrefix(err.Error(), "redisstore: ")), "see duly --help"
 		case strings.HasPrefix(err.Error(), "cannot reach"):
 			f.todo = "start it, or name another with --redis"
 		}

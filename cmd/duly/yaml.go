@@ -95,10 +95,10 @@ type entry struct {
 
 // entries are the keys of a mapping, in order.
 func (p place) entries() ([]entry, error) {
-	n := p.value()
 	if p.empty() {
 		return nil, nil
 	}
+	n := p.value()
 	if n.Kind != yaml.MappingNode {
 		return nil, p.fail("must have keys: values")
 	}
