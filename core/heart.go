@@ -25,7 +25,8 @@ type claimKey struct {
 }
 
 type heldClaim struct {
-	lease    time.Duration
+	lease    time.Duration // the longest of its runs'; as claimed until they are known
+	known    bool
 	deadline time.Time // by our clock, counted from before the claim was sent
 	runs     map[int]*heldRun
 }
@@ -75,7 +76,18 @@ func (h *heart) watch(r *run, cancel context.CancelCauseFunc) {
 	c := r.claimed
 	if held := h.claims[claimKey{c.Partition, c.Fence}]; held != nil && held.runs[c.Index] != nil {
 		*held.runs[c.Index] = heldRun{run: r, cancel: cancel}
+		if own := h.pull.lease(r); !held.known || own > held.lease {
+			held.lease, held.known = own, true
+		}
 	}
+}
+
+// lease of a run: its task's, or its kind's.
+func (p *pull) lease(r *run) time.Duration {
+	if r.body.Lease != 0 {
+		return r.body.Lease
+	}
+	return p.s.kind(r.claimed.Kind).Lease
 }
 
 // release forgets a task that is settled.

@@ -56,6 +56,34 @@ func TestHeartbeatsEndWithTheirClaims(t *testing.T) {
 	})
 }
 
+// A task may have a lease of its own, and so may a kind: the heartbeats give it to them.
+func TestLeasesOfTasksAndKinds(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		task core.NewTask
+		want time.Duration
+	}{
+		{"default", core.NewTask{Kind: "k"}, 30 * time.Second},
+		{"kind", core.NewTask{Kind: "patient"}, 5 * time.Minute},
+		{"task", core.NewTask{Kind: "patient", Lease: time.Minute}, time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			kinds := map[string]core.KindConfig{"patient": {Lease: 5 * time.Minute}}
+			virtual(t, core.Config{Kinds: kinds}, func(w *world) {
+				long := func(context.Context, *core.Task[note]) error { time.Sleep(3 * time.Minute); return nil }
+				core.Handle(w.s, "k", long)
+				core.Handle(w.s, "patient", long)
+				c.task.Agent = "a"
+				w.submit(c.task)
+				w.run()
+				require.NotEmpty(t, w.store.lease)
+				assert.Equal(t, c.want, w.store.lease[0])
+				assert.Equal(t, c.want, w.store.lease[len(w.store.lease)-1])
+			})
+		})
+	}
+}
+
 // A handler whose lease is lost is told so, and what it returns is refused.
 func TestLostLease(t *testing.T) {
 	for _, c := range []struct {

@@ -120,6 +120,7 @@ type watched struct {
 	fail  func(verb string, n int) error // n is the number of the call, from 1
 	after func(verb string)              // called when a call has been answered
 	sizes []int                          // of the extend calls
+	lease []time.Duration                // of the first claim in each of them
 }
 
 func (s *watched) called(verb string) error {
@@ -188,6 +189,7 @@ func (s *watched) Extend(ctx context.Context, leases []core.Extension) ([]bool, 
 	}
 	s.mu.Lock()
 	s.sizes = append(s.sizes, len(leases))
+	s.lease = append(s.lease, leases[0].Lease)
 	s.mu.Unlock()
 	return s.Store.Extend(ctx, leases)
 }

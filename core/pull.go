@@ -306,15 +306,16 @@ func (p *pull) requests(due []*target, n int) []ClaimRequest {
 }
 
 // kinds are the kinds to claim, those to leave because their longest run would not fit into what is left of the time,
-// and the lease that suits all of them.
+// and the shortest of their leases: the first heartbeat gives each claim the one that its tasks have.
 func (p *pull) kinds() (take, leave []string, lease time.Duration) {
-	lease = p.s.config.Default.Lease
 	left := time.Duration(math.MaxInt64)
 	if !p.end.IsZero() {
 		left = p.end.Sub(p.s.config.Clock.Now())
 	}
 	for _, kind := range p.s.handled() {
-		lease = max(lease, p.s.kind(kind).Lease)
+		if own := p.s.kind(kind).Lease; lease == 0 || own < lease {
+			lease = own
+		}
 		p.s.mu.RLock()
 		longest := p.s.longest[kind]
 		p.s.mu.RUnlock()
@@ -323,6 +324,9 @@ func (p *pull) kinds() (take, leave []string, lease time.Duration) {
 		} else {
 			take = append(take, kind)
 		}
+	}
+	if lease == 0 {
+		lease = p.s.config.Default.Lease
 	}
 	return take, leave, lease
 }
