@@ -98,7 +98,11 @@ func (s *Store) submit(ctx context.Context, tasks []core.Submission, mode string
 		[]any{mode, s.config.MaxTasks, s.config.Retention.Milliseconds()},
 		func(args []any, i int) []any {
 			t := &tasks[i]
-			return append(args, encode(t.Agent), dueArg(t.Due), record(t.Level, t.ID, t.Kind, t.Body), groupKey(t.Agent, t.Group), t.ID)
+			var rec []byte
+			if mode != modeCheck { // payloads are sent once
+				rec = record(t.Level, t.ID, t.Kind, t.Body)
+			}
+			return append(args, encode(t.Agent), dueArg(t.Due), rec, groupKey(t.Agent, t.Group), t.ID)
 		})
 	replies, err := s.eval(ctx, "submit", calls)
 	if err != nil {

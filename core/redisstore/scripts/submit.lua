@@ -6,8 +6,8 @@
 -- ARGV[1] mode: each (every task for itself), all (all or nothing) or check (write nothing)
 -- ARGV[2] most live tasks an agent may have
 -- ARGV[3] retention of finished records, ms
--- ARGV[4..] 5 for each task: agent, due (ms, or minus a delay in ms), record, group key or '', id
--- returns {now, for each task: its due time, 0 (exists) or -1 (over the limit)}
+-- ARGV[4..] 5 for each task: agent, due (ms, or minus a delay in ms), record ('' to check), group key or '', id
+-- returns {now, for each task: its due time, 0 (exists, or would be stored) or -1 (over the limit)}
 local mode, most, retention = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local n = (#ARGV - 3) / 5
 local names, refs, reffed = {}, {}, {}
@@ -39,19 +39,22 @@ end
 
 local changed = {}
 local reply, created, groups, earliest, refused = { now }, 0, {}, nil, false
+for i = 1, n do reply[i + 1] = 0 end
 local clock = mode == 'check' and 0 or ticks(n)
+local checked = {} -- how many tasks an agent would have, when nothing is written
 for i = 1, n do
   local agent, id = names[i], ARGV[5 * i + 3]
   local value = current[agent]
   local kind = value and byte(value)
-  local live_count = not kind and 0 or kind == 83 and 1 or tonumber(sub(value, 3))
+  local live_count = checked[agent] or not kind and 0 or kind == 83 and 1 or tonumber(sub(value, 3))
   local exists = kind == 83 and parse(sub(value, 2)) == id or kind == 77 and stored[agent .. ':' .. id]
-  if exists or remembered(agent, done[i], id) then
-    reply[i + 1] = 0
-  elseif live_count >= most then
+  local known = exists or remembered(agent, done[i], id)
+  if not known and live_count >= most then
     reply[i + 1] = -1
     refused = true
-  else
+  elseif not known and mode == 'check' then
+    checked[agent] = live_count + 1
+  elseif not known then
     local due = tonumber(ARGV[5 * i])
     if due <= 0 then due = now - due end
     local live = struct.pack('>I7', clock + i - 1) .. ARGV[5 * i + 1]
@@ -76,7 +79,7 @@ for i = 1, n do
     if group ~= '' then groups[group] = (groups[group] or 0) + 1 end
   end
 end
-if mode == 'check' or (mode == 'all' and refused) or created == 0 then return reply end
+if (mode == 'all' and refused) or created == 0 then return reply end
 
 local agent_sets = {}
 for agent in pairs(changed) do
