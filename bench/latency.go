@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+
 	"github.com/seed-6f6f2c11/duly/core"
 )
 

@@ -32,12 +32,12 @@ var equalOptions = []storetest.Options{
 }
 
 // At least 20,000 calls, the same ones in each run.
-func TestEqualToMemory(t *testing.T) {
+func TestEqualToMemory(t *testing.T) { //nolint:tparallel // the group waits for its parallel subtests
 	t.Parallel()
 	srv := redistest.Start(t)
 	const seeds, choices = 40, 8000
 	var total atomic.Int64
-	t.Run("seeds", func(t *testing.T) { //nolint:paralleltest // it waits for its parallel subtests
+	t.Run("seeds", func(t *testing.T) {
 		for seed := range seeds {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
