@@ -171,18 +171,21 @@ func TestUnreachableRedis(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer silent.Close()
+	t.Cleanup(func() { _ = silent.Close() })
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
 	w := noRedis()
-	for _, addr := range []string{silent.Addr().String(), closed.Addr().String()} {
-		for _, args := range [][]string{{"stats"}, {"daemon"}, {"submit", "--agent", "a", "--kind", "k"}} {
-			begun := time.Now()
-			r := w.duly(t, append(args, "--redis", "redis://user:hunter2@"+addr+"/0")...)
-			assert.Less(t, time.Since(begun), 5*time.Second)
-			oneLine(t, r, 1, "cannot reach Redis at "+addr, "--redis")
-			assert.NotContains(t, r.stderr, "hunter2")
+	for kind, addr := range map[string]string{"silent": silent.Addr().String(), "closed": closed.Addr().String()} {
+		for _, args := range []string{"stats", "daemon", "submit --agent a --kind k"} {
+			t.Run(kind+" "+args, func(t *testing.T) {
+				t.Parallel()
+				begun := time.Now()
+				r := w.duly(t, append(strings.Split(args, " "), "--redis", "redis://user:hunter2@"+addr+"/0")...)
+				assert.Less(t, time.Since(begun), 5*time.Second)
+				oneLine(t, r, 1, "cannot reach Redis at "+addr, "--redis")
+				assert.NotContains(t, r.stderr, "hunter2")
+			})
 		}
 	}
 }

@@ -22,6 +22,9 @@ type config struct {
 	tasks       []fileTask
 }
 
+// mostPartitions is what a store takes.
+const mostPartitions = 1024
+
 // loadConfig reads the file that is named by the options, if any, and puts the options over it. It checks all there is
 // to check without a store.
 func loadConfig(ctx context.Context, o *options) (*config, error) {
@@ -49,6 +52,9 @@ func (c *config) read(root place) error {
 	}); err != nil {
 		return err
 	}
+	if n := c.partitions; n < 0 || n > mostPartitions || n&(n-1) != 0 {
+		return root.of("partitions").fail("must be a power of two up to %d, not %d", mostPartitions, n)
+	}
 	if err := check(root, core.Config{Concurrency: c.concurrency, Default: core.KindConfig{Lease: c.lease}}); err != nil {
 		return err
 	}
@@ -58,7 +64,7 @@ func (c *config) read(root place) error {
 	return c.readTasks(tasks)
 }
 
-// keys are the keys of the file for the fields of core.Config and core.KindConfig.
+// keys are the keys of the file for the fields of core.Config and core.KindConfig. A kind is a key itself.
 var keys = map[string]string{
 	"Concurrency": "concurrency", "Timeout": "timeout", "Lease": "lease", "MaxAttempts": "max_attempts",
 	"Backoff": "backoff", "MaxBackoff": "max_backoff",
@@ -73,12 +79,10 @@ func check(p place, settings core.Config) error {
 	}
 	why := strings.TrimPrefix(err.Error(), "duly: ")
 	name, rest, _ := strings.Cut(why, " ")
-	name = name[strings.LastIndexByte(name, '.')+1:]
-	entries, _ := p.entries() // they have been read before
-	for _, e := range entries {
-		if e.key == keys[name] {
-			return e.value.fail("%s", rest)
-		}
+	name = keys[name[strings.LastIndexByte(name, '.')+1:]]
+	rest = strings.ReplaceAll(rest, "Backoff", keys["Backoff"])
+	if at := p.of(name); at != p {
+		return at.fail("%s", rest)
 	}
-	return p.fail("%s", why)
+	return p.fail("%s", strings.TrimSpace(name+" "+rest))
 }

@@ -62,17 +62,6 @@ func (c *config) tryTasks(ctx context.Context) error {
 	return nil
 }
 
-// of is the value of a key of a mapping, or the mapping if it has no such key.
-func (p place) of(key string) place {
-	entries, _ := p.entries() // they have been read before
-	for _, e := range entries {
-		if e.key == key {
-			return e.value
-		}
-	}
-	return p
-}
-
 // read turns the YAML of a task into the JSON that is submitted elsewhere, and reads that.
 func (t *fileTask) read() error {
 	entries, err := t.at.entries()

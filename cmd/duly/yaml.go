@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -46,10 +47,7 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 // syntax is the error of a file that is no YAML.
 func syntax(name string, err error) error {
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-		if m[1] != "" {
-			name += ":" + m[1]
-		}
-		return usage("", "%s: is not YAML: %s", name, m[2])
+		return usage("", "%s:%s: is not YAML: %s", name, cmp.Or(m[1], "1"), m[2]) // it does not count the first line
 	}
 	return usage("", "%s: %w", name, err)
 }
@@ -114,7 +112,7 @@ func (p place) entries() ([]entry, error) {
 	return all, nil
 }
 
-// reader reads the value of one key.
+// reader reads the value of one key. Those of single values take null for left out.
 type reader func(p place) error
 
 // read hands each key of a mapping to its reader. A key that has none is an error.
@@ -133,14 +131,22 @@ func (p place) read(readers map[string]reader) error {
 			slices.Sort(known)
 			return e.at.fail("is not a key here: there are %s", strings.Join(known, ", "))
 		}
-		if e.value.empty() {
-			continue
-		}
 		if err := read(e.value); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// of is the value of a key of a mapping, or the mapping if it has no such key.
+func (p place) of(key string) place {
+	entries, _ := p.entries() // they have been read before
+	for _, e := range entries {
+		if e.key == key {
+			return e.value
+		}
+	}
+	return p
 }
 
 // list are the elements of a list.
@@ -159,10 +165,13 @@ func (p place) list() ([]place, error) {
 // text reads any single value as it stands, so that an id such as 007 need not be quoted.
 func text(into *string) reader {
 	return func(p place) error {
-		if p.value().Kind != yaml.ScalarNode {
+		switch {
+		case p.empty():
+		case p.value().Kind != yaml.ScalarNode:
 			return p.fail("must be a text")
+		default:
+			*into = p.value().Value
 		}
-		*into = p.value().Value
 		return nil
 	}
 }
@@ -186,7 +195,7 @@ func texts(into *[]string) reader {
 
 func integer(into *int) reader {
 	return func(p place) error {
-		if p.value().Decode(into) != nil {
+		if !p.empty() && p.value().Decode(into) != nil {
 			return p.fail("must be a whole number")
 		}
 		return nil
@@ -195,7 +204,7 @@ func integer(into *int) reader {
 
 func boolean(into *bool) reader {
 	return func(p place) error {
-		if p.value().Decode(into) != nil {
+		if !p.empty() && p.value().Decode(into) != nil {
 			return p.fail("must be true or false")
 		}
 		return nil
@@ -204,6 +213,9 @@ func boolean(into *bool) reader {
 
 func duration(into *time.Duration) reader {
 	return func(p place) error {
+		if p.empty() {
+			return nil
+		}
 		d, err := time.ParseDuration(p.value().Value)
 		if err != nil || d <= 0 {
 			return p.fail("must be a duration such as 90s or 1h30m")

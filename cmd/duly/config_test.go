@@ -1,0 +1,105 @@
+package main_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A mistake in the file is told in one line that names the place, with exit code 2, and nothing is written.
+func TestMistakesInTheFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ok(t, "stats") // what Open writes is there
+	before := w.dbsize(t)
+	const note = "handlers:\n  note: { log: {} }\ntasks:\n"
+	for text, want := range map[string]string{
+		"handlers: {a: [}":      "duly.yaml:1: is not YAML: did not find expected node content",
+		"- a":                   "duly.yaml:1: must have keys: values",
+		"a: 1\n---\nb: 1":       "duly.yaml: has more than one document",
+		"redis: a\nhandler: {}": "duly.yaml:2: handler: is not a key here: there are concurrency, handlers, http",
+		"redis: a\nredis: b":    "duly.yaml:2: redis: is given twice",
+		"redis: [a]":            "duly.yaml:1: redis: must be a text",
+		"partitions: many":      "duly.yaml:1: partitions: must be a whole number",
+		"partitions: 3":         "duly.yaml:1: partitions: must be a power of two",
+		"concurrency: -1":       "duly.yaml:1: concurrency: must be between 1 and 100000, not -1",
+		"lease: 1ms":            "duly.yaml:1: lease: must be between 100ms and 1h0m0s, not 1ms",
+		"lease: 5":              "duly.yaml:1: lease: must be a duration such as 90s or 1h30m",
+		"handlers: [a]":         "duly.yaml:1: handlers: must have keys: values",
+		"handlers:\n  note: {}": "duly.yaml:2: handlers.note: must have one of log, exec and webhook, not 0",
+		"handlers:\n  note: { log: {}, exec: [sh] }":                                      "duly.yaml:2: handlers.note: must have one of log, exec and webhook, not 2",
+		"handlers:\n  note: { log: {}, timout: 5s }":                                      "duly.yaml:2: handlers.note.timout: is not a key here",
+		"handlers:\n  note: { log: { level: 1 } }":                                        "duly.yaml:2: handlers.note.log.level: is not a key here",
+		"handlers:\n  note:\n    log: {}\n    timeout: soon":                              "duly.yaml:4: handlers.note.timeout: must be a duration",
+		"handlers:\n  note:\n    log: {}\n    timeout: -5s":                               "duly.yaml:4: handlers.note.timeout: must be a duration",
+		"handlers:\n  note:\n    lease: 2h\n    log: {}":                                  "duly.yaml:3: handlers.note.lease: must be between 100ms and 1h0m0s, not 2h0m0s",
+		"handlers:\n  note:\n    log: {}\n    max_attempts: -1":                           "duly.yaml:4: handlers.note.max_attempts: must be between 1 and 1000, not -1",
+		"handlers:\n  note:\n    log: {}\n    backoff: 1h":                                "duly.yaml:3: handlers.note: max_backoff must be at least backoff, not 5m0s",
+		"handlers:\n  a b: { log: {} }":                                                   `duly.yaml:2: handlers.a b: "a b" has the character ' '`,
+		"handlers:\n  note: { fax: 123 }":                                                 "duly.yaml:2: handlers.note.fax: is not a key here",
+		"handlers:\n  x: { exec: sh }":                                                    "duly.yaml:2: handlers.x.exec: must be a list of texts",
+		"handlers:\n  x: { exec: [] }":                                                    "duly.yaml:2: handlers.x.exec: needs a program",
+		"handlers:\n  x: { exec: [no-such-program] }":                                     "duly.yaml:2: handlers.x.exec: no-such-program: no such program",
+		"handlers:\n  x: { exec: [sh, [a]] }":                                             "duly.yaml:2: handlers.x.exec[1]: must be a text",
+		"handlers:\n  x: { log: {}, secret_env: A }":                                      "duly.yaml:2: handlers.x: has secret_env, insecure or allow_private",
+		"handlers:\n  x: { webhook: nowhere }":                                            "duly.yaml:2: handlers.x.webhook: must be an http or https URL",
+		"handlers:\n  x: { webhook: 'http://a.example/' }":                                "duly.yaml:2: handlers.x.webhook: must be https",
+		"handlers:\n  x: { webhook: 'ftp://a.example/' }":                                 "duly.yaml:2: handlers.x.webhook: must be an http or https URL",
+		"handlers:\n  x: { webhook: 'https://a.example/', secret_env: NOT_SET }":          "the environment variable NOT_SET, named by secret_env, is not set",
+		note + "  - { id: i, kind: note }":                                                "duly.yaml:4: tasks[0]: agent is required",
+		note + "  - { agent: a, kind: note }":                                             "duly.yaml:4: tasks[0]: id is required",
+		note + "  - { agent: a, id: i }":                                                  `duly.yaml:4: tasks[0]: "" has no handler here: there are note`,
+		note + "  - { agent: a, id: i, kind: mail }":                                      `duly.yaml:4: tasks[0].kind: "mail" has no handler here: there are note`,
+		note + "  - { agent: a, id: i, kind: note, evry: 5s }":                            "duly.yaml:4: tasks[0].evry: is not a field of a task",
+		note + "  - agent: a\n    id: i\n    kind: note\n    every: 1ms":                  "duly.yaml:7: tasks[0].every: must be between 1s and",
+		note + "  - agent: a\n    id: i\n    kind: note\n    every: soon":                 "duly.yaml:7: tasks[0].every: must be a duration",
+		note + "  - { agent: a, id: i, kind: note, level: high }":                         "duly.yaml:4: tasks[0].level: must be 1, 2 or 3",
+		note + "  - { agent: a, id: i, kind: note, payload: { 1: a } }":                   "duly.yaml:4: tasks[0].payload: cannot be turned into JSON",
+		note + "  - { agent: [a], id: i, kind: note }":                                    "duly.yaml:4: tasks[0].agent: must be a text",
+		note + "  - { agent: a, agent_id: a, id: i, kind: note }":                         "duly.yaml:4: tasks[0].agent_id: is given twice",
+		note + "  - { agent: \"a\\x01\", id: i, kind: note }":                             "duly.yaml:4: tasks[0].agent: has the control character U+0001",
+		note + "  - { agent: a, id: i, kind: note }\n  - { agent: a, id: i, kind: note }": "duly.yaml:5: tasks[1].id: the agent has another task with this id above",
+		note + "  note: 1": "duly.yaml:4: tasks: must be a list",
+	} {
+		config := file(t, text)
+		for _, command := range [][]string{{"daemon"}, {"run-due", "--all"}} {
+			r := w.duly(t, append(command, "-c", config)...)
+			oneLine(t, r, 2, want)
+		}
+	}
+	assert.Equal(t, before, w.dbsize(t))
+}
+
+// What YAML takes for a number, a time or a truth is a text where a text is wanted.
+func TestTextsOfTheFileStandAsTheyAre(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	config := file(t, `
+prefix: "p:"
+handlers: { note: { log: } }
+tasks:
+  - { agent: 007, id: true, kind: note, at: 2030-01-01T00:00:00Z, group: 1e3, level: 0x1, tags: ["1", b], user_id: null,
+      payload: { when: 2030-01-01T00:00:00Z, list: [1, 1.5, yes, null, "x"] }, info: { a: b } }
+  - &template { agent: a, id: one, kind: note, delay: 1h, from: , every: 2h }
+`)
+	w.ok(t, "run-due", "--all", "-c", config)
+	r := w.ok(t, "status", "-c", config, "--json", "007", "true")
+	task := parse[map[string]any](t, r)
+	assert.Equal(t, "2030-01-01T00:00:00.000Z", task["due_at"])
+	assert.Equal(t, "1e3", task["group"])
+	assert.EqualValues(t, 1, task["level"])
+	assert.Equal(t, []any{"1", "b"}, task["tags"])
+	assert.NotContains(t, task, "user_id")
+	assert.Equal(t, map[string]any{"when": "2030-01-01T00:00:00Z", "list": []any{1.0, 1.5, "yes", nil, "x"}}, task["payload"])
+	assert.Equal(t, map[string]any{"a": "b"}, task["info"])
+	assert.Equal(t, "2h0m0s", parse[map[string]any](t, w.ok(t, "status", "-c", config, "--json", "a", "one"))["every"])
+}
+
+// An empty file is one without handlers and tasks.
+func TestAnEmptyFile(t *testing.T) {
+	t.Parallel()
+	r := noRedis().duly(t, "run-due", "--all", "-c", file(t, "\n# nothing\n"))
+	require.Equal(t, 0, r.code, r.stderr)
+	assert.Contains(t, r.stderr, "no handlers")
+}
