@@ -119,6 +119,7 @@ type watched struct {
 	calls map[string]int
 	fail  func(verb string, n int) error // n is the number of the call, from 1
 	after func(verb string)              // called when a call has been answered
+	alter func(claims []core.Claim)      // changes the answer to a claim
 	sizes []int                          // of the extend calls
 	lease []time.Duration                // of the first claim in each of them
 }
@@ -172,6 +173,9 @@ func (s *watched) Claim(ctx context.Context, requests []core.ClaimRequest) ([]co
 	claims, err := s.Store.Claim(ctx, requests)
 	if s.after != nil {
 		s.after("claim")
+	}
+	if s.alter != nil {
+		s.alter(claims)
 	}
 	return claims, err
 }

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"crypto/rand"
+	"log/slog"
 	"math"
 	mathrand "math/rand/v2"
 	"sync"
@@ -23,8 +24,9 @@ type pull struct {
 	timers   []func() bool
 
 	targets []*target
-	left    int  // tasks that the budget still allows
-	claimed bool // whether anything was claimed, so that what the first look said is old
+	asked   map[string]bool // the agents of the scope; nil for all
+	left    int             // tasks that the budget still allows
+	claimed bool            // whether anything was claimed, so that what the first look said is old
 	tally   tally
 	open    sync.WaitGroup // runs that are not settled, released or given up
 	settler settler
@@ -99,12 +101,12 @@ func (p *pull) aim() {
 		return
 	}
 	byPartition := map[int]*target{}
-	seen := map[string]bool{}
+	p.asked = map[string]bool{}
 	for _, agent := range p.scope.Agents {
-		if seen[agent] {
+		if p.asked[agent] {
 			continue
 		}
-		seen[agent] = true
+		p.asked[agent] = true
 		i := PartitionOf(agent, p.s.store.Partitions())
 		t := byPartition[i]
 		if t == nil {
@@ -355,9 +357,21 @@ func (p *pull) took(t *target, c *Claim, deadline time.Time, lease time.Duration
 		for end < len(c.Tasks) && c.Tasks[end].Agent == c.Tasks[start].Agent {
 			end++
 		}
-		p.tick(c.Tasks[start].Agent, c.Tasks[start:end])
+		if agent := c.Tasks[start].Agent; p.asked == nil || p.asked[agent] {
+			p.tick(agent, c.Tasks[start:end])
+		} else {
+			p.refuse(agent, c.Tasks[start:end])
+		}
 		start = end
 	}
+}
+
+// refuse gives back tasks of an agent that was not asked for: a tenant's tasks never run in another's name, whatever the
+// store says.
+func (p *pull) refuse(agent string, tasks []Claimed) {
+	p.s.config.Logger.ErrorContext(p.ctx, "the store returned tasks of an agent that was not asked for", slog.String("agent", agent))
+	p.s.slots.give(len(tasks))
+	p.releaseAll(tasks)
 }
 
 // tick runs tasks of one agent, for each of which a slot is held. They start in order and run side by side.

@@ -83,6 +83,27 @@ func TestOnlyTheAgentsAskedFor(t *testing.T) {
 	})
 }
 
+// A store that mixes agents up does not make one tenant's task run for another.
+func TestForeignTasksAreGivenBack(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		core.Handle(w.s, "k", func(_ context.Context, task *core.Task[note]) error {
+			assert.Equal(t, "a", task.Agent)
+			return nil
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"}, core.NewTask{Agent: "a", ID: "2", Kind: "k"})
+		mixed := false
+		w.store.alter = func(claims []core.Claim) {
+			if len(claims[0].Tasks) > 0 && !mixed {
+				claims[0].Tasks[0].Agent, mixed = "mallory", true
+			}
+		}
+		report, err := w.s.RunDueTasks(w.Context(), []string{"a"})
+		require.NoError(t, err)
+		assert.Equal(t, 1, report.Completed)
+		assert.Equal(t, 1, report.Released+report.Lost)
+	})
+}
+
 func TestIdleFetch(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		core.Handle(w.s, "k", nothing)

@@ -324,7 +324,8 @@ type Stats struct {
 	Released   int64  `json:"released"`  // given back unstarted or unfinished, uncharged
 	Recovered  int64  `json:"recovered"` // leases that expired
 	Replayed   int64  `json:"replayed"`
-	Trimmed    int64  `json:"trimmed"` // finished records dropped for want of room before their time
+	Trimmed    int64  `json:"trimmed"`   // finished records dropped for want of room before their time
+	Malformed  int64  `json:"malformed"` // records passed over, as they are not what the store wrote
 	NextDue    Millis `json:"-"`
 }
 

@@ -331,6 +331,42 @@ func TestLiveKeysHaveNoTTL(t *testing.T) {
 	}
 }
 
+// What somebody else wrote over our records does not stop the work of others.
+func TestDamagedRecords(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1})
+	var subs []core.Submission
+	for i := range 20 {
+		subs = append(subs, sub(fmt.Sprintf("one%02d", i), "1"), sub(fmt.Sprintf("two%02d", i), "1"), sub(fmt.Sprintf("two%02d", i), "2"))
+	}
+	_, err := st.Submit(t.Context(), subs)
+	require.NoError(t, err)
+	claims, err := st.Claim(t.Context(), []core.ClaimRequest{{Nonce: "dies-0123456789a", Kinds: []string{"k"}, Agents: []string{"one19"}, Limit: 1, Lease: time.Millisecond}})
+	require.NoError(t, err)
+	require.Len(t, claims[0].Tasks, 1)
+	c := srv.Client(t)
+	agents := "duly:{0}:agents"
+	require.NoError(t, c.HSet(t.Context(), agents, "one00", "S", "one01", "", "one02", "Sxxxxxxx3\xff\xffid", "one03", "?", "two00", "M", "two01", "M9x").Err())
+	require.NoError(t, c.HDel(t.Context(), agents, "one04").Err())
+	require.NoError(t, c.HSet(t.Context(), "duly:{0}:tasks", "two02:1", "x", "two03:1", "").Err())
+	require.NoError(t, c.HDel(t.Context(), "duly:{0}:tasks", "two04:1").Err())
+	require.NoError(t, c.HSet(t.Context(), "duly:{0}:claims", fmt.Sprintf("%dr", claims[0].Fence), "\xc1").Err())
+	done := 0
+	for i := range 20 {
+		got := claim(t, st, fmt.Sprint(i), 50)
+		settle(t, st, core.VerbComplete, got.Tasks...)
+		done += len(got.Tasks)
+	}
+	assert.Equal(t, (20-5-1)+2*(20-2)-3, done, "all that is whole")
+	stats, err := st.Stats(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, int64(5+2+3+1), stats.Malformed, "and what is not is counted")
+	_, err = st.Submit(t.Context(), []core.Submission{sub("one00", "new"), sub("two00", "new"), sub("one03", "new")})
+	require.NoError(t, err)
+	assert.Len(t, claim(t, st, "new", 50).Tasks, 3, "their agents can go on")
+}
+
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

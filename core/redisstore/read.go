@@ -175,6 +175,7 @@ func add(st *core.Stats, c map[string]string) {
 	st.Recovered += toInt(c["recovered"])
 	st.Replayed += toInt(c["replayed"])
 	st.Trimmed += toInt(c["trimmed"])
+	st.Malformed += toInt(c["malformed"])
 }
 
 func toInt(s string) int64 {

@@ -56,8 +56,12 @@ end
 local recovered = 0
 for _, fence in ipairs(redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', now, 'LIMIT', 0, 2)) do
   local found = redis.call('HMGET', KEYS[5], fence, fence .. 'r')
-  local marks, refs = found[1], cmsgpack.unpack(found[2])
-  local after = {}
+  local whole, refs = pcall(cmsgpack.unpack, found[2] or '')
+  local marks, after = found[1] or string.rep(' ', 16), {}
+  if not whole or not found[1] then
+    refs, marks = {}, sub(marks, -16)
+    count('malformed', 1)
+  end
   for i = 1, #marks - 16 do
     local mark = byte(marks, i)
     if mark == RUNNING then
@@ -135,13 +139,15 @@ end
 local many, room = {}, limit
 for i, value in ipairs(redis.call('HMGET', KEYS[2], unpack(agents))) do
   local agent = agents[i]
-  if not value then
+  local live = value and byte(value) == 83 and sub(value, 2)
+  local levels = value and byte(value) == 77 and LEVELS[tonumber(sub(value, 2, 2)) or 0]
+  local id, kind = parse(live or '')
+  if levels then
+    many[#many + 1] = { name = agent, levels = levels, got = 0 }
+  elseif not id then -- not what we wrote: it must not stand in the way of others
     leave[#leave + 1] = agent
-  elseif byte(value) == 77 then
-    many[#many + 1] = { name = agent, levels = LEVELS[tonumber(sub(value, 2, 2))], got = 0 }
+    count('malformed', 1)
   else
-    local live = sub(value, 2)
-    local id, kind = parse(live)
     local take = kinds[kind]
     if take then
       took(agent, live, id, scores[i])
@@ -186,15 +192,17 @@ local function visit(chosen, chosen_refs)
   local gone = {}
   for i, live in ipairs(redis.call('HMGET', KEYS[3], unpack(chosen_refs))) do
     local e, id, kind, take = chosen[i], nil, nil, nil
-    if live then
-      id, kind = parse(live)
+    id, kind = parse(live or '')
+    if id then
       take = kinds[kind]
+    else
+      count('malformed', 1)
     end
     if take then
       took(e.agent.name, live, id, e.due)
       room = room - 1
       e.agent.got = e.agent.got + 1
-    elseif take == nil and live then
+    elseif take == nil and id then
       park(e.agent.name, kind, id, e.due)
     end
     if take == false then

@@ -32,9 +32,13 @@ local function ticks(n)
   return first
 end
 
+-- parse returns the id and the kind of a live task; nil if it is not one that we wrote.
 local function parse(live)
-  local n = byte(live, 9) * 256 + byte(live, 10)
+  local high, low = byte(live, 9, 10)
+  if not low then return nil end
+  local n = high * 256 + low
   local k = byte(live, 11 + n)
+  if not k or #live < 11 + n + k then return nil end
   return sub(live, 11, 10 + n), sub(live, 12 + n, 11 + n + k)
 end
 

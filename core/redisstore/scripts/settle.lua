@@ -69,7 +69,7 @@ local function finish(i, verb, agent, id, single)
     values[agent] = false
   else
     task_dels[#task_dels + 1] = ref
-    local left = tonumber(sub(values[agent], 3)) - 1
+    local left = (tonumber(sub(values[agent], 3)) or 1) - 1
     values[agent] = left > 0 and sub(values[agent], 1, 2) .. left
   end
   changed[agent] = true

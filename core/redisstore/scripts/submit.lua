@@ -46,6 +46,7 @@ for i = 1, n do
   local agent, id = names[i], ARGV[5 * i + 3]
   local value = current[agent]
   local kind = value and byte(value)
+  if not (kind == 83 and parse(sub(value, 2)) or kind == 77 and tonumber(sub(value, 2))) then kind = nil end
   local live_count = checked[agent] or not kind and 0 or kind == 83 and 1 or tonumber(sub(value, 3))
   local exists = kind == 83 and parse(sub(value, 2)) == id or kind == 77 and stored[agent .. ':' .. id]
   local known = exists or remembered(agent, done[i], id)
