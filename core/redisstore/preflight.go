@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -196,3 +197,6 @@ func (s *Store) take(ctx context.Context, kinds []string) (core.Fence, []core.Cl
 	c, err := parseClaim(0, replies[0])
 	return c.Fence, c.Tasks, err
 }
+
+// newNonce is a nonce for a claim of the store's own.
+func newNonce() string { return rand.Text()[:16] }
