@@ -15,6 +15,7 @@ type config struct {
 	prefix      string
 	partitions  int
 	concurrency int
+	maxCrashes  int
 	lease       time.Duration
 	http        string
 	tokenEnv    string
@@ -47,7 +48,7 @@ func (c *config) read(root place) error {
 	keep := func(into *place) reader { return func(p place) error { *into = p; return nil } }
 	if err := root.read(map[string]reader{
 		"redis": text(&c.redis), "prefix": text(&c.prefix), "partitions": integer(&c.partitions),
-		"concurrency": integer(&c.concurrency), "lease": duration(&c.lease), "http": text(&c.http),
+		"concurrency": integer(&c.concurrency), "max_crashes": integer(&c.maxCrashes), "lease": duration(&c.lease), "http": text(&c.http),
 		"token_env": text(&c.tokenEnv), "handlers": keep(&handlers), "tasks": keep(&tasks),
 	}); err != nil {
 		return err
@@ -55,7 +56,9 @@ func (c *config) read(root place) error {
 	if n := c.partitions; n < 0 || n > mostPartitions || n&(n-1) != 0 {
 		return root.of("partitions").fail("must be a power of two up to %d, not %d", mostPartitions, n)
 	}
-	if err := check(root, core.Config{Concurrency: c.concurrency, Default: core.KindConfig{Lease: c.lease}}); err != nil {
+	if err := check(root, core.Config{
+		Concurrency: c.concurrency, MaxCrashes: c.maxCrashes, Default: core.KindConfig{Lease: c.lease},
+	}); err != nil {
 		return err
 	}
 	if err := c.readHandlers(handlers); err != nil {
@@ -67,7 +70,7 @@ func (c *config) read(root place) error {
 // keys are the keys of the file for the fields of core.Config and core.KindConfig. A kind is a key itself.
 var keys = map[string]string{
 	"Concurrency": "concurrency", "Timeout": "timeout", "Lease": "lease", "MaxAttempts": "max_attempts",
-	"Backoff": "backoff", "MaxBackoff": "max_backoff",
+	"Backoff": "backoff", "MaxBackoff": "max_backoff", "MaxCrashes": "max_crashes",
 }
 
 // check asks core whether settings make sense, so that their bounds stand in one place. The error begins with the name

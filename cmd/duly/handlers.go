@@ -100,7 +100,8 @@ func (c *config) settings(logger *slog.Logger, onEvent func(core.Event)) core.Co
 		kinds[h.kind] = h.settings
 	}
 	return core.Config{
-		Concurrency: c.concurrency, Default: core.KindConfig{Lease: c.lease}, Kinds: kinds, Logger: logger, OnEvent: onEvent,
+		Concurrency: c.concurrency, MaxCrashes: c.maxCrashes, Default: core.KindConfig{Lease: c.lease}, Kinds: kinds,
+		Logger: logger, OnEvent: onEvent,
 	}
 }
 
