@@ -1,0 +1,248 @@
+package duly_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/internal/redistest"
+)
+
+// blocks are the fenced blocks of a document in one language.
+func blocks(t *testing.T, file, language string) []string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var out []string
+	for _, m := range regexp.MustCompile("(?s)\n```"+language+"\n(.*?)\n```").FindAllStringSubmatch(string(text), -1) {
+		out = append(out, m[1])
+	}
+	require.NotEmpty(t, out, "%s has no %s block", file, language)
+	return out
+}
+
+// Every command of the README is run, in order, against a Redis of the test's own. A duly daemon is left running for what
+// follows it; targets of make must exist, and `make run` must show something within seconds.
+func TestReadmeCommands(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip("no make")
+	}
+	r := newReader(t)
+	for _, block := range blocks(t, "README.md", "sh") {
+		for line := range strings.SplitSeq(block, "\n") {
+			command, _, _ := strings.Cut(line, "  # ")
+			if command = strings.TrimSpace(command); command != "" && !strings.HasPrefix(command, "#") {
+				r.run(command)
+			}
+		}
+	}
+	assert.GreaterOrEqual(t, r.ran, 12, "the README has more commands than that")
+}
+
+// reader does what a reader of the README does.
+type reader struct {
+	*testing.T
+
+	dir string
+	env []string
+	fix *strings.Replacer
+	ran int
+}
+
+func newReader(t *testing.T) *reader {
+	t.Helper()
+	srv := redistest.StartTCP(t)
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "duly"), "./cmd/duly")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "duly.yaml"), []byte(blocks(t, "README.md", "yaml")[0]), 0o600))
+	return &reader{
+		T: t, dir: dir, env: append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "DULY_REDIS_URL="+srv.URL),
+		fix: strings.NewReplacer("redis://127.0.0.1:6379/0", srv.URL, "127.0.0.1:8080", freeAddress(t)),
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	return l.Addr().String()
+}
+
+func (r *reader) run(command string) {
+	r.Helper()
+	r.ran++
+	switch {
+	case command == "make run":
+		r.makeRun()
+	case strings.HasPrefix(command, "make "):
+		out, err := exec.CommandContext(r.Context(), "make", "-n", strings.Fields(command)[1]).CombinedOutput()
+		require.NoError(r, err, "%s: %s", command, out)
+	case strings.HasPrefix(command, "export "):
+	case strings.HasPrefix(command, "duly daemon"):
+		cmd := r.shell("exec " + command)
+		r.start(cmd, "listening")
+	case strings.HasPrefix(command, "curl ") && !have("curl"):
+		r.Logf("not run, as there is no curl: %s", command)
+	default:
+		cmd := r.shell(strings.Replace(command, "curl -s ", "curl -sS --fail ", 1))
+		out, err := cmd.CombinedOutput()
+		require.NoError(r, err, "%s: %s", command, out)
+		assert.NotEmpty(r, out, command)
+	}
+}
+
+func have(program string) bool {
+	_, err := exec.LookPath(program)
+	return err == nil
+}
+
+func (r *reader) shell(command string) *exec.Cmd {
+	cmd := exec.CommandContext(r.Context(), "sh", "-c", r.fix.Replace(command))
+	cmd.Dir, cmd.Env = r.dir, r.env
+	return cmd
+}
+
+// makeRun is what `make run` runs, with the address that it serves changed to a free one.
+func (r *reader) makeRun() {
+	r.Helper()
+	out, err := exec.CommandContext(r.Context(), "make", "-n", "run").CombinedOutput()
+	require.NoError(r, err, string(out))
+	command := strings.TrimSpace(string(out))
+	require.Equal(r, "go run ./cmd/duly daemon -c examples/quickstart/duly.yaml", command)
+	text, err := os.ReadFile("examples/quickstart/duly.yaml")
+	require.NoError(r, err)
+	file := filepath.Join(r.dir, "quickstart.yaml")
+	require.NoError(r, os.WriteFile(file, []byte(r.fix.Replace(string(text))), 0o600))
+	cmd := exec.CommandContext(r.Context(), filepath.Join(r.dir, "duly"), "daemon", "-c", file)
+	begun := time.Now()
+	stop := r.start(cmd, "every two seconds")
+	assert.Less(r, time.Since(begun), 5*time.Second, "something to see within seconds")
+	stop()
+}
+
+// start runs a program until the test ends, and waits until it has printed a text.
+func (r *reader) start(cmd *exec.Cmd, text string) (stop func()) {
+	r.Helper()
+	out, err := cmd.StderrPipe()
+	require.NoError(r, err)
+	cmd.Stdout = cmd.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
+	defer cancel()
+	require.NoError(r, cmd.Start())
+	stop = func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+	}
+	r.Cleanup(stop)
+	seen := make(chan string, 1)
+	go func() {
+		var all bytes.Buffer
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			fmt.Fprintln(&all, lines.Text())
+			if strings.Contains(lines.Text(), text) {
+				seen <- ""
+				text = "\x00"
+			}
+		}
+		seen <- all.String()
+	}()
+	select {
+	case problem := <-seen:
+		require.Empty(r, problem, "it ended without printing %q", text)
+	case <-ctx.Done():
+		r.Fatalf("it did not print %q", text)
+	}
+	return stop
+}
+
+// The Go program of the README compiles.
+func TestReadmeProgram(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i, block := range blocks(t, "README.md", "go") {
+		file := filepath.Join(dir, fmt.Sprintf("%d.go", i))
+		require.NoError(t, os.WriteFile(file, []byte(block+"\n"), 0o600))
+		root, err := os.Getwd()
+		require.NoError(t, err)
+		overlay, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, "internal/readme/main.go"): file}})
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
+		out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"),
+			"-o", filepath.Join(dir, "program"), "./internal/readme").CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+}
+
+// Every test that docs/guarantees.md names exists, and its ACL is the one that is tested.
+func TestGuaranteesNameTests(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("docs/guarantees.md")
+	require.NoError(t, err)
+	var tests strings.Builder
+	for _, pattern := range []string{"core/*_test.go", "core/*/*.go", "adapters/*/*_test.go", "cmd/duly/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			require.NoError(t, err)
+			tests.Write(source)
+		}
+	}
+	names := regexp.MustCompile("`(Test[A-Za-z]+)(?:/([a-z -]+))?`").FindAllStringSubmatch(string(text), -1)
+	require.Greater(t, len(names), 20)
+	for _, name := range names {
+		assert.True(t, strings.Contains(tests.String(), "func "+name[1]+"("), "docs/guarantees.md names %s", name[0])
+		assert.True(t, name[2] == "" || strings.Contains(tests.String(), `{"`+name[2]+`", `), "docs/guarantees.md names %s", name[0])
+	}
+	acl := regexp.MustCompile(`(?s)\nACL SETUSER duly on >PASSWORD (.*?)\n` + "```").FindStringSubmatch(string(text))
+	require.NotNil(t, acl)
+	source, err := os.ReadFile("core/redisstore/open_test.go")
+	require.NoError(t, err)
+	tested := regexp.MustCompile(`(?s)const leastPrivilege = (.*?)\n\nfunc`).FindStringSubmatch(string(source))
+	require.NotNil(t, tested)
+	clean := func(s string) []string {
+		return strings.Fields(regexp.MustCompile(`" \+|"|on >secret`).ReplaceAllString(s, ""))
+	}
+	assert.Equal(t, clean(tested[1]), clean(acl[1]))
+}
+
+// Links between documents lead somewhere.
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.md")
+	require.NoError(t, err)
+	more, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	decisions, err := filepath.Glob("docs/decisions/*.md")
+	require.NoError(t, err)
+	for _, file := range append(append(files, more...), decisions...) {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			_, err := os.Stat(filepath.Join(filepath.Dir(file), m[1]))
+			assert.NoError(t, err, "%s links to %s", file, m[1])
+		}
+	}
+}
