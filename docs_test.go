@@ -122,7 +122,7 @@ func (r *reader) shell(command string) *exec.Cmd {
 // makeRun is what `make run` runs, with the address that it serves changed to a free one.
 func (r *reader) makeRun() {
 	r.Helper()
-	out, err := exec.CommandContext(r.Context(), "make", "-n", "run").CombinedOutput()
+	out, err := exec.CommandContext(r.Context(), "make", "--no-print-directory", "-n", "run").CombinedOutput()
 	require.NoError(r, err, string(out))
 	command := strings.TrimSpace(string(out))
 	require.Equal(r, "go run ./cmd/duly daemon -c examples/quickstart/duly.yaml", command)
