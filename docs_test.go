@@ -152,15 +152,15 @@ func (r *reader) start(cmd *exec.Cmd, text string) (stop func()) {
 		_ = cmd.Wait()
 	}
 	r.Cleanup(stop)
-	seen := make(chan string, 1)
+	seen := make(chan string, 2) // nothing when the text was printed, everything when the program has ended
 	go func() {
 		var all bytes.Buffer
 		lines := bufio.NewScanner(out)
-		for lines.Scan() {
+		for found := false; lines.Scan(); {
 			fmt.Fprintln(&all, lines.Text())
-			if strings.Contains(lines.Text(), text) {
+			if !found && strings.Contains(lines.Text(), text) {
+				found = true
 				seen <- ""
-				text = "\x00"
 			}
 		}
 		seen <- all.String()
