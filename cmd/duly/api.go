@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,10 +28,11 @@ const (
 	bodyTimeout   = 30 * time.Second
 	answerTimeout = httpadapter.DefaultMaxTimeout + 30*time.Second
 	idleTimeout   = 2 * time.Minute
+	lastAnswers   = 5 * time.Second // after the grace
 	mostHeader    = 64 << 10
 )
 
-// api is the HTTP server, whose port is open; nil if none is wanted.
+// api is the HTTP API: its open port, and the tokens it takes. It is nil if none is wanted.
 type api struct {
 	listener net.Listener
 	tokens   []string
@@ -38,10 +40,7 @@ type api struct {
 
 // tokens are the tokens that the environment holds.
 func (c *config) tokens() ([]string, error) {
-	name := c.tokenEnv
-	if name == "" {
-		name = tokenEnv
-	}
+	name := c.tokenVariable()
 	value, set := os.LookupEnv(name)
 	var tokens []string
 	for token := range strings.SplitSeq(value, ",") {
@@ -54,6 +53,9 @@ func (c *config) tokens() ([]string, error) {
 	}
 	return tokens, nil
 }
+
+// tokenVariable is the environment variable that holds the tokens.
+func (c *config) tokenVariable() string { return cmp.Or(c.tokenEnv, tokenEnv) }
 
 // listen opens the API's port, if one is wanted. Without a token that is allowed on this machine's own addresses only.
 func (c *config) listen(ctx context.Context) (*api, error) {
@@ -69,7 +71,7 @@ func (c *config) listen(ctx context.Context) (*api, error) {
 		return nil, usage("use one such as 127.0.0.1:8080", "cannot listen on %q: %w", c.http, err)
 	}
 	if len(tokens) == 0 && !addr.IP.IsLoopback() {
-		return nil, usage(fmt.Sprintf("set $%s, or listen on 127.0.0.1:%d", tokenEnv, addr.Port),
+		return nil, usage(fmt.Sprintf("set $%s, or listen on 127.0.0.1:%d", c.tokenVariable(), addr.Port),
 			"%s can be reached from other machines and there is no token", c.http)
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr.String())
@@ -85,7 +87,17 @@ func (c *config) listen(ctx context.Context) (*api, error) {
 	return &api{listener: listener, tokens: tokens}, nil
 }
 
+// portAfter is the same address one port further, as a way out when it is taken.
+func portAfter(addr *net.TCPAddr) string {
+	next := *addr
+	next.Port = addr.Port%65535 + 1
+	return next.String()
+}
+
 func (a *api) server(s *core.Scheduler, d *daemon.Daemon, logger *slog.Logger) *http.Server {
+	if a == nil {
+		return nil
+	}
 	return &http.Server{
 		Handler: httpadapter.New(s, httpadapter.Config{
 			Tokens: a.tokens, LocalOnly: len(a.tokens) == 0, Version: versionString(), Logger: logger,
@@ -96,12 +108,12 @@ func (a *api) server(s *core.Scheduler, d *daemon.Daemon, logger *slog.Logger) *
 	}
 }
 
-// serve answers requests until ctx is done, then finishes those under way. What they run has the grace of the daemon.
-func (a *api) serve(ctx context.Context, s *core.Scheduler, d *daemon.Daemon, grace time.Duration, logger *slog.Logger) error {
+// serve answers requests until ctx is done, then finishes those under way. What they run has the same grace as what the
+// daemon runs; after it they give back their tasks, for which there is time.
+func (a *api) serve(ctx context.Context, server *http.Server, grace time.Duration) error {
 	if a == nil {
 		return nil
 	}
-	server := a.server(s, d, logger)
 	defer func() { _ = server.Close() }()
 	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -111,7 +123,9 @@ func (a *api) serve(ctx context.Context, s *core.Scheduler, d *daemon.Daemon, gr
 		defer close(stopped)
 		timer := time.AfterFunc(grace, cut)
 		defer timer.Stop()
-		_ = server.Shutdown(requests) // an error says that the grace was over first
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace+lastAnswers)
+		defer cancel()
+		_ = server.Shutdown(limited) // an error says that a connection does not end by itself: it is closed
 	})
 	err := server.Serve(a.listener)
 	if stop() { // nobody asked it to end
@@ -143,7 +157,7 @@ func (a *api) announce(ctx context.Context, c *config, logger *slog.Logger) {
 	}
 	header := "-H 'Content-Type: application/json'"
 	if len(a.tokens) > 0 {
-		header += ` -H "Authorization: Bearer $` + tokenEnv + `"`
+		header += ` -H "Authorization: Bearer $` + c.tokenVariable() + `"`
 	}
 	logger.LogAttrs(ctx, slog.LevelInfo, "try", slog.String("command", fmt.Sprintf("curl %s -d '%s' %s/v1/tasks", header, task, url)))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"strings"
 	"time"
 
@@ -31,7 +32,11 @@ const mostPartitions = 1024
 func loadConfig(ctx context.Context, o *options) (*config, error) {
 	c := &config{}
 	if o.file != "" {
-		root, err := readYAML(o.file)
+		data, err := os.ReadFile(o.file)
+		if err != nil {
+			return nil, usage("name a file that can be read", "%w", err)
+		}
+		root, err := parseYAML(o.file, data)
 		if err != nil {
 			return nil, err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"sync"
 	"time"
 
@@ -55,9 +54,6 @@ func (p *process) daemonCommand(o *options) *cobra.Command {
 
 // serve runs the daemon and the API until ctx is done.
 func (p *process) serve(ctx context.Context, c *config, grace time.Duration, logger *slog.Logger) error {
-	if c.redis == "" {
-		p.say("no Redis configured: tasks live in memory and end with this process; use --redis redis://127.0.0.1:6379/0 to keep them")
-	}
 	if err := c.trySettings(); err != nil {
 		return err
 	}
@@ -84,11 +80,14 @@ func (p *process) serve(ctx context.Context, c *config, grace time.Duration, log
 	if err != nil {
 		return err
 	}
+	if c.redis == "" {
+		p.say("no Redis configured: tasks live in memory and end with this process; use --redis redis://127.0.0.1:6379/0 to keep them")
+	}
 	logger.LogAttrs(ctx, slog.LevelInfo, "duly is running", slog.String("store", store.name), slog.String("handlers", c.kinds()),
 		slog.Int("tasks", len(c.tasks)), slog.Int("new", created))
 	api.announce(ctx, c, logger)
 	defer p.children.wait()
-	return together(ctx, d.Run, func(ctx context.Context) error { return api.serve(ctx, s, d, grace, logger) })
+	return together(ctx, d.Run, func(ctx context.Context) error { return api.serve(ctx, api.server(s, d, logger), grace) })
 }
 
 // together runs services until ctx is done or one of them fails, then waits for all.
@@ -106,11 +105,4 @@ func together(ctx context.Context, services ...func(context.Context) error) erro
 	}
 	running.Wait()
 	return errors.Join(errs...)
-}
-
-// portAfter is the same address one port further, as a way out when it is taken.
-func portAfter(addr *net.TCPAddr) string {
-	next := *addr
-	next.Port = addr.Port%65535 + 1
-	return next.String()
 }

@@ -98,6 +98,7 @@ func shortJSON(raw json.RawMessage) string {
 
 // plain escapes what a terminal could take for more than a text.
 func plain(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
 	if !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return text
 	}

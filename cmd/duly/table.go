@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -44,7 +45,7 @@ type table struct {
 }
 
 func newTable(w *page, header ...string) *table {
-	t := &table{Writer: tabwriter.NewWriter(&w.Buffer, 0, 0, 2, ' ', tabwriter.StripEscape), colours: w.colours}
+	t := &table{Writer: tabwriter.NewWriter(&w.Buffer, 0, 0, 2, ' ', 0), colours: w.colours}
 	if len(header) > 0 {
 		t.row(header...)
 	}
@@ -61,18 +62,21 @@ func (t *table) row(cells ...string) {
 
 func (t *table) end() { _ = t.Flush() }
 
-// colours of what a task or run has come to.
+// defaultColour is that of all other texts.
+const defaultColour = "39"
+
+// colours of what a task or run has come to; their codes are all as long as that of the default.
 var colours = map[string]string{
 	string(core.StatusCompleted): "32", string(core.OutcomeSuccess): "32", string(core.StatusInProgress): "36",
 	string(core.StatusFailed): "31", string(core.OutcomeCrashed): "31", string(core.StatusCancelled): "33", "parked": "33",
 }
 
-// paint colours a cell. What is between the two marks has no width for the tabwriter, which takes them out.
+// paint colours a cell. The tabwriter takes the codes for text, so every cell gets some of the same length.
 func (t *table) paint(cell string) string {
-	if colour := colours[cell]; t.colours && colour != "" {
-		return "\xff\x1b[" + colour + "m\xff" + cell + "\xff\x1b[0m\xff"
+	if !t.colours {
+		return cell
 	}
-	return cell
+	return "\x1b[" + cmp.Or(colours[cell], defaultColour) + "m" + cell + "\x1b[0m"
 }
 
 // terminal reports whether w is one that shows colours.

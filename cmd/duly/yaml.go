@@ -1,11 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,14 +21,9 @@ type place struct {
 	node *yaml.Node
 }
 
-// readYAML reads a file that holds one YAML document.
-func readYAML(name string) (place, error) {
-	f, err := os.Open(name) //nolint:gosec // the user names the file
-	if err != nil {
-		return place{}, usage("name a file that can be read", "%w", err)
-	}
-	defer func() { _ = f.Close() }()
-	decoder := yaml.NewDecoder(f)
+// parseYAML reads one YAML document; name is that of its file.
+func parseYAML(name string, data []byte) (place, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
 	if err := decoder.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
 		return place{}, syntax(name, err)
