@@ -23,7 +23,7 @@ WITH_REDIS = redis=$$(scripts/redis-server.sh) && export DULY_TEST_REDIS_SERVER=
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: run
 run: ## run the quickstart: a daemon that keeps its tasks in memory
@@ -40,6 +40,10 @@ check: fmt-check lint tidy-check deps-check test ## all that a change has to pas
 test: ## run all tests, with the race detector where there is a C compiler
 	@$(if $(RACE),:,echo "no C compiler for cgo: testing without -race" >&2)
 	@$(WITH_REDIS) go test $(RACE) -timeout 10m ./...
+
+.PHONY: cron-nightly
+cron-nightly: ## compare a million cron times in all zones with a minute-by-minute search
+	DULY_CRON_CHECKS=1000000 go test -count=1 -run Oracle -v ./core/schedule
 
 .PHONY: cover
 cover: ## run core's tests, print coverage by package, fail below COVERAGE=85

@@ -3,6 +3,7 @@ module github.com/seed-6f6f2c11/duly
 go 1.26.0
 
 require (
+	github.com/adhocore/gronx v1.20.4
 	github.com/google/uuid v1.6.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/spf13/cobra v1.10.2

@@ -40,7 +40,7 @@ func TestVersionAndHelp(t *testing.T) {
 	assert.True(t, strings.HasPrefix(w.ok(t, "version"), "duly "))
 	assert.NotEmpty(t, parse[map[string]string](t, w.ok(t, "version", "--json"))["version"])
 	assert.Contains(t, w.ok(t), "duly runs due tasks for AI agents")
-	for _, name := range []string{"daemon", "run-due", "submit", "list", "status", "replay", "stats", "version"} {
+	for _, name := range []string{"daemon", "run-due", "submit", "list", "status", "replay", "stats", "next", "version"} {
 		assert.Contains(t, w.ok(t, "--help"), "  "+name+" ")
 		assert.Contains(t, w.ok(t, name, "--help"), "Usage:\n  duly "+name)
 	}

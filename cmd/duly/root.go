@@ -33,7 +33,7 @@ Exit codes: 0 ok, 1 failed, 2 usage or invalid input, 3 not found, 4 some runs f
 	flags.StringVar(&o.prefix, "prefix", "", `prefix of every key in Redis (default "duly:")`)
 	root.AddCommand(
 		p.daemonCommand(o), p.runDueCommand(o), p.submitCommand(o), p.listCommand(o), p.statusCommand(o),
-		p.replayCommand(o), p.statsCommand(o), p.versionCommand(o),
+		p.replayCommand(o), p.statsCommand(o), p.nextCommand(o), p.versionCommand(o),
 	)
 	return root
 }

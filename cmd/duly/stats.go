@@ -50,6 +50,7 @@ func printStats(w *page, st *core.Stats) {
 		{"recovered", st.Recovered},
 		{"replayed", st.Replayed},
 		{"records dropped", st.Trimmed},
+		{"records damaged", st.Malformed},
 		{"partitions", int64(st.Partitions)},
 	} {
 		t.row(c.name, strconv.FormatInt(c.n, 10))

@@ -172,14 +172,6 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 	return s, nil
 }
 
-// QuietClient stops the Redis client from writing log lines of its own to standard error, for programs whose output is
-// for people: every error is returned anyway. It holds for the whole process.
-func QuietClient() { redis.SetLogger(quiet{}) }
-
-type quiet struct{}
-
-func (quiet) Printf(context.Context, string, ...any) {}
-
 // Close closes the connections. Calls under way fail.
 func (s *Store) Close() error { return s.client.Close() }
 

@@ -1,6 +1,6 @@
 // Package schedule says when a task is due next. It knows no store, no clock and no handler: it computes on times that
 // it is given.
 //
-// The schedules are `at` (once; there is nothing to compute) and `every` (an interval, from the end of a run or from
-// its start).
+// The schedules are `at` (once; there is nothing to compute), `every` (an interval, from the end of a run or from its
+// start: [Stretch], [Slot]) and `cron` ([Cron]).
 package schedule

@@ -1,0 +1,351 @@
+package schedule
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+	"sync"
+	"time"
+	_ "time/tzdata" // zones are known wherever the program runs
+
+	"github.com/adhocore/gronx"
+)
+
+// DayMatch says how the two day fields of a cron expression go together.
+type DayMatch string
+
+// The ways.
+const (
+	// DayMatchAny is crontab's rule: if both day fields are restricted, a day that matches either is a match. A field
+	// that begins with * is not a restriction.
+	DayMatchAny DayMatch = "any"
+	// DayMatchAll wants a day to match both fields.
+	DayMatchAll DayMatch = "all"
+)
+
+// Gap says what becomes of a local time that does not exist, because the clocks go forward over it.
+type Gap string
+
+// The choices.
+const (
+	GapRun  Gap = "run"  // it fires once, at the end of the gap
+	GapSkip Gap = "skip" // it does not fire
+)
+
+// Cron is a parsed cron expression in a zone. Its times are worked out on the calendar of the zone and then turned into
+// instants: a fixed local time that occurs twice fires once, at the first; an hour field with * or a step follows real
+// time, so it fires in both. A Cron is safe for concurrent use.
+type Cron struct {
+	expr     string
+	location *time.Location
+	gap      Gap
+	all      bool // both day fields must match
+	elapsed  bool // the hour field has * or a step
+
+	second, minute uint64
+	hour, month    uint64
+	day, weekday   string // of the expression, for gronx
+
+	mu     sync.Mutex
+	months [32 * 7]monthDays // by length and weekday of the first
+}
+
+// monthDays are the matching days of a kind of month, as bits; known once they have been worked out.
+type monthDays struct {
+	days  uint32
+	known bool
+}
+
+// ParseCron parses an expression of 5 or 6 fields (seconds first) or a nickname such as @daily, for an IANA zone; the
+// empty zone is UTC. It refuses what is malformed, a zone that it does not know, and what can never fire. Empty
+// DayMatch and Gap are DayMatchAny and GapRun.
+func ParseCron(expr, zone string, match DayMatch, gap Gap) (*Cron, error) {
+	c := &Cron{expr: expr, gap: gap}
+	switch match {
+	case "", DayMatchAny:
+	case DayMatchAll:
+		c.all = true
+	default:
+		return nil, fmt.Errorf("day_match must be %q or %q, not %q", DayMatchAny, DayMatchAll, match)
+	}
+	switch gap {
+	case "":
+		c.gap = GapRun
+	case GapRun, GapSkip:
+	default:
+		return nil, fmt.Errorf("gap must be %q or %q, not %q", GapRun, GapSkip, gap)
+	}
+	var err error
+	if c.location, err = loadZone(zone); err != nil {
+		return nil, err
+	}
+	fields, err := split(expr)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.fill(fields); err != nil {
+		return nil, err
+	}
+	if !c.possible() {
+		return nil, fmt.Errorf("cron %q can never fire: there is no such day", expr)
+	}
+	return c, nil
+}
+
+func loadZone(zone string) (*time.Location, error) {
+	if zone == "Local" {
+		return nil, fmt.Errorf("zone %q is another one on each machine: name an IANA zone, such as Europe/Berlin", zone)
+	}
+	location, err := time.LoadLocation(zone)
+	if err != nil {
+		return nil, fmt.Errorf("zone %q is not known: it must be an IANA name, such as Europe/Berlin", zone)
+	}
+	return location, nil
+}
+
+// fill works out which values of each field match. gronx decides what an element means; what it would accept although it
+// makes no sense was refused by split.
+func (c *Cron) fill(fields []string) error {
+	checker := &gronx.SegmentChecker{}
+	values := func(pos, from, to int, at func(v int) time.Time) (uint64, error) {
+		var set uint64
+		for v := from; v <= to; v++ {
+			checker.SetRef(at(v))
+			due, err := checker.CheckDue(fields[pos], pos)
+			if err != nil {
+				return 0, fmt.Errorf("cron %q: the %s field %q: %w", c.expr, fieldNames[pos], fields[pos], err)
+			}
+			if due {
+				set |= 1 << v
+			}
+		}
+		return set, nil
+	}
+	clock := func(month, hour, minute, second int) time.Time {
+		return time.Date(2024, time.Month(month), 1, hour, minute, second, 0, time.UTC)
+	}
+	var err error
+	if c.second, err = values(0, 0, 59, func(v int) time.Time { return clock(1, 0, 0, v) }); err != nil {
+		return err
+	}
+	if c.minute, err = values(1, 0, 59, func(v int) time.Time { return clock(1, 0, v, 0) }); err != nil {
+		return err
+	}
+	if c.hour, err = values(2, 0, 23, func(v int) time.Time { return clock(1, v, 0, 0) }); err != nil {
+		return err
+	}
+	if c.month, err = values(4, 1, 12, func(v int) time.Time { return clock(v, 0, 0, 0) }); err != nil {
+		return err
+	}
+	c.elapsed = strings.ContainsAny(fields[2], "*/")
+	c.day, c.weekday = fields[3], fields[5]
+	return nil
+}
+
+// possible reports whether any month that the calendar can have holds a matching day.
+func (c *Cron) possible() bool {
+	for month := 1; month <= 12; month++ {
+		if c.month>>month&1 == 0 {
+			continue
+		}
+		for _, year := range []int{2023, 2024} { // a common year and a leap year
+			length := daysIn(year, month)
+			for first := range 7 { // every weekday can be the first of any month
+				if c.days(length, time.Weekday(first)) != 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func daysIn(year, month int) int {
+	return time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
+}
+
+// days are the matching days of a month with a length whose first is a weekday, day d as bit d. They depend on nothing
+// else, so a representative month stands for all of its kind.
+func (c *Cron) days(length int, first time.Weekday) uint32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := &c.months[length*7+int(first)-7]
+	if !m.known {
+		m.days, m.known = c.match(length, first), true
+	}
+	return m.days
+}
+
+func (c *Cron) match(length int, first time.Weekday) uint32 {
+	start := representative(length, first)
+	checker := &gronx.SegmentChecker{}
+	var byDay, byWeekday uint32
+	for d := 1; d <= length; d++ {
+		checker.SetRef(start.AddDate(0, 0, d-1))
+		if due, err := checker.CheckDue(c.day, 3); err == nil && due {
+			byDay |= 1 << d
+		}
+		if due, err := checker.CheckDue(c.weekday, 5); err == nil && due {
+			byWeekday |= 1 << d
+		}
+	}
+	if c.all || open(c.day) || open(c.weekday) {
+		return byDay & byWeekday
+	}
+	return byDay | byWeekday
+}
+
+// open reports whether a day field is no restriction, by crontab's rule.
+func open(field string) bool { return field[0] == '*' || field[0] == '?' }
+
+// representative is a first of a month that has a length and a weekday.
+func representative(length int, first time.Weekday) time.Time {
+	for month := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); ; month = month.AddDate(0, 1, 0) {
+		if month.Weekday() == first && daysIn(month.Year(), int(month.Month())) == length {
+			return month
+		}
+	}
+}
+
+// civil is a local time as seconds since 1970-01-01 00:00:00 of the local calendar.
+type civil int64
+
+func civilOf(t time.Time) civil {
+	_, offset := t.Zone()
+	return civil(t.Unix() + int64(offset))
+}
+
+// nextCivil is the first matching local time at or after from, whether it exists in the zone or not; false if the
+// calendar has none in the next 400 years, after which it repeats.
+func (c *Cron) nextCivil(from civil) (civil, bool) {
+	t := time.Unix(int64(from), 0).UTC()
+	year, month, day := t.Year(), int(t.Month()), t.Day()
+	clock := t.Hour()*3600 + t.Minute()*60 + t.Second()
+	for range 12*400 + 2 {
+		if found, ok := c.inMonth(year, month, day, clock); ok {
+			return found, true
+		}
+		day, clock = 1, 0
+		if month++; month > 12 {
+			year, month = year+1, 1
+		}
+	}
+	return 0, false
+}
+
+// inMonth is the first matching local time of a month at or after a second of a day of it.
+func (c *Cron) inMonth(year, month, day, clock int) (civil, bool) {
+	if c.month>>month&1 == 0 {
+		return 0, false
+	}
+	first := time.Date(year, time.Month(month), 1, 0, 0, 0, 0, time.UTC)
+	days := c.days(daysIn(year, month), first.Weekday()) &^ (1<<day - 1)
+	for ; days != 0; days &= days - 1 {
+		d := bits.TrailingZeros32(days)
+		if d != day {
+			clock = 0
+		}
+		if s, ok := c.nextClock(clock); ok {
+			return civil(first.Unix()) + civil(d-1)*86400 + civil(s), true
+		}
+	}
+	return 0, false
+}
+
+// nextClock is the first matching second of a day at or after one.
+func (c *Cron) nextClock(from int) (int, bool) {
+	h, m, s := from/3600, from/60%60, from%60
+	for hours := c.hour &^ (1<<h - 1); hours != 0; hours &= hours - 1 {
+		if hour := bits.TrailingZeros64(hours); hour != h {
+			h, m, s = hour, 0, 0
+		}
+		for minutes := c.minute &^ (1<<m - 1); minutes != 0; minutes &= minutes - 1 {
+			if minute := bits.TrailingZeros64(minutes); minute != m {
+				m, s = minute, 0
+			}
+			if seconds := c.second &^ (1<<s - 1); seconds != 0 {
+				return h*3600 + m*60 + bits.TrailingZeros64(seconds), true
+			}
+		}
+	}
+	return 0, false
+}
+
+// Next is the first time after a time at which the expression fires; the zero time if there is none before the year 2400
+// or so. Any input is answered within milliseconds.
+func (c *Cron) Next(after time.Time) time.Time {
+	after = after.In(c.location).Truncate(time.Second)
+	if c.elapsed {
+		return c.nextElapsed(after)
+	}
+	return c.nextFixed(after)
+}
+
+// nextElapsed walks along real time: through the stretches between changes of the zone's offset, in each of which local
+// time goes by as everywhere.
+func (c *Cron) nextElapsed(after time.Time) time.Time {
+	at := after.Add(time.Second)
+	for range mostChanges {
+		local := civilOf(at)
+		found, ok := c.nextCivil(local)
+		if !ok {
+			return time.Time{}
+		}
+		t := at.Add(time.Duration(found-local) * time.Second)
+		_, end := at.ZoneBounds()
+		if end.IsZero() || t.Before(end) {
+			return t
+		}
+		at = end
+	}
+	return time.Time{}
+}
+
+// mostChanges bounds how many changes of offset are passed over in search of a match.
+const mostChanges = 2 * 401
+
+// nextFixed walks along the calendar and looks when each local time really is.
+func (c *Cron) nextFixed(after time.Time) time.Time {
+	local := civilOf(after) + 1
+	if start, _ := after.ZoneBounds(); !start.IsZero() {
+		// In the second pass of hours that are repeated all of them have fired.
+		if before := civilOf(start.Add(-time.Second)) + 1; local < before {
+			local = before
+		}
+	}
+	for range mostChanges {
+		found, ok := c.nextCivil(local)
+		if !ok {
+			return time.Time{}
+		}
+		t, exists := c.resolve(found)
+		if t.After(after) && (exists || c.gap == GapRun) {
+			return t
+		}
+		local = found + 1
+		if !exists {
+			local = max(local, civilOf(t))
+		}
+	}
+	return time.Time{}
+}
+
+// resolve is when a local time is: the first time if it is repeated, the end of the gap if it does not exist.
+func (c *Cron) resolve(local civil) (t time.Time, exists bool) {
+	u := time.Unix(int64(local), 0).UTC()
+	t = time.Date(u.Year(), u.Month(), u.Day(), u.Hour(), u.Minute(), u.Second(), 0, c.location)
+	start, end := t.ZoneBounds()
+	switch got := civilOf(t); {
+	case got > local: // by the offset before the gap: t lies behind it
+		return start, false
+	case got < local:
+		return end, false
+	}
+	if !start.IsZero() {
+		_, offset := start.Add(-time.Second).Zone()
+		if first := time.Unix(int64(local)-int64(offset), 0).In(c.location); first.Before(start) {
+			return first, true
+		}
+	}
+	return t, true
+}
