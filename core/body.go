@@ -3,6 +3,8 @@ package core
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
 
 // body is the part of a task that never changes, as it is stored.
@@ -10,6 +12,9 @@ type body struct {
 	Payload     []byte
 	Every       time.Duration
 	From        From
+	Cron, Zone  string
+	DayMatch    schedule.DayMatch
+	Gap         schedule.Gap
 	MaxAttempts int
 	Backoff     time.Duration
 	Timeout     time.Duration
@@ -40,6 +45,10 @@ const (
 	bodyUserName
 	bodyInfo
 	bodyTag
+	bodyCron
+	bodyZone
+	bodyMatchAll
+	bodyGapSkip
 )
 
 func (b *body) encode() []byte {
@@ -48,6 +57,14 @@ func (b *body) encode() []byte {
 	w.int(bodyEvery, b.Every.Milliseconds())
 	if b.From == FromStart {
 		w.int(bodyFromStart, 1)
+	}
+	w.str(bodyCron, b.Cron)
+	w.str(bodyZone, b.Zone)
+	if b.DayMatch == schedule.DayMatchAll {
+		w.int(bodyMatchAll, 1)
+	}
+	if b.Gap == schedule.GapSkip {
+		w.int(bodyGapSkip, 1)
 	}
 	w.int(bodyMaxAttempts, int64(b.MaxAttempts))
 	w.int(bodyBackoff, b.Backoff.Milliseconds())
@@ -78,6 +95,10 @@ func decodeBody(data []byte) (body, error) {
 			b.Every = ms
 		case bodyFromStart:
 			b.From = FromStart
+		case bodyMatchAll:
+			b.DayMatch = schedule.DayMatchAll
+		case bodyGapSkip:
+			b.Gap = schedule.GapSkip
 		case bodyMaxAttempts:
 			b.MaxAttempts = int(v)
 		case bodyBackoff:
@@ -97,6 +118,10 @@ func (b *body) text(field uint64, s []byte) {
 	switch field {
 	case bodyGroup:
 		b.Group = string(s)
+	case bodyCron:
+		b.Cron = string(s)
+	case bodyZone:
+		b.Zone = string(s)
 	case bodyTraceID:
 		b.TraceID = string(s)
 	case bodyTraceparent:

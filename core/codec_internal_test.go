@@ -1,11 +1,14 @@
 package core
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
 
 // These tests are inside the package: what is stored is nobody else's business.
@@ -16,6 +19,7 @@ func TestStoredFormsRoundTrip(t *testing.T) {
 		Payload: []byte(`{"a":1}`), Every: time.Minute, From: FromStart, MaxAttempts: 3, Backoff: time.Second,
 		Timeout: time.Hour, Lease: time.Minute, Group: "g", TraceID: "t", Traceparent: "p", SessionID: "s", UserID: "u",
 		MemCubeID: "m", UserName: "n", Info: []byte("{}"), Tags: []string{"x", "y"},
+		Cron: "@daily", Zone: "Europe/Berlin", DayMatch: schedule.DayMatchAll, Gap: schedule.GapSkip,
 	}
 	got, err := decodeBody(b.encode())
 	require.NoError(t, err)
@@ -126,4 +130,31 @@ func TestPartitionOfIsStable(t *testing.T) {
 	}
 	assert.Equal(t, []int{1, 0, 2, 4}, []int{PartitionOf("", 8), PartitionOf("a", 8), PartitionOf("agent-1", 8), PartitionOf("日本", 8)},
 		"a change would lose all tasks")
+}
+
+func TestCronsAreComputedOnceForEachTimeTheyFire(t *testing.T) {
+	t.Parallel()
+	var c crons
+	spec := cronSpec{expr: "0 * * * *"}
+	hour := MillisOf(time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC))
+	first, err := c.next(spec, hour)
+	require.NoError(t, err)
+	kept := *c.kept[spec]
+	for ms := range Millis(3600) {
+		next, err := c.next(spec, hour+ms*1000)
+		require.NoError(t, err)
+		require.Equal(t, first, next)
+	}
+	assert.Equal(t, kept, *c.kept[spec], "none of these was computed anew")
+	next, err := c.next(spec, first)
+	require.NoError(t, err)
+	assert.Equal(t, first.Add(time.Hour), next)
+	earlier, err := c.next(spec, hour-1)
+	require.NoError(t, err)
+	assert.Equal(t, hour, earlier)
+	for i := range 2 * mostCrons {
+		_, err := c.next(cronSpec{expr: fmt.Sprintf("%d %d %d * *", i%60, i/60%24, 1+i/1440)}, hour)
+		require.NoError(t, err)
+	}
+	assert.LessOrEqual(t, len(c.kept), mostCrons)
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 	"unicode/utf8"
+
+	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
 
 // The JSON of tasks and reports is one for HTTP, the command line and files. Names are snake_case, times RFC 3339 in UTC
@@ -27,12 +29,18 @@ func (s span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).Str
 
 // taskJSON are the fields that a task is submitted with and shows when it is read back.
 type taskJSON struct {
-	ID          string          `json:"id,omitempty"`
-	Agent       string          `json:"agent_id"`
-	Kind        string          `json:"kind"`
-	Payload     json.RawMessage `json:"payload,omitempty"`
-	Every       span            `json:"every,omitzero"`
-	From        From            `json:"from,omitempty"`
+	ID      string          `json:"id,omitempty"`
+	Agent   string          `json:"agent_id"`
+	Kind    string          `json:"kind"`
+	Payload json.RawMessage `json:"payload,omitempty"`
+	Every   span            `json:"every,omitzero"`
+	From    From            `json:"from,omitempty"`
+	Cron    string          `json:"cron,omitempty"`
+	Zone    string          `json:"zone,omitempty"`
+
+	DayMatch schedule.DayMatch `json:"day_match,omitempty"`
+	Gap      schedule.Gap      `json:"gap,omitempty"`
+
 	Level       Level           `json:"level,omitempty"`
 	Group       string          `json:"group,omitempty"`
 	MaxAttempts int             `json:"max_attempts,omitempty"`
@@ -66,7 +74,8 @@ func (t NewTask) MarshalJSON() ([]byte, error) {
 		Delay span       `json:"delay,omitzero"`
 	}{
 		taskJSON: taskJSON{
-			ID: t.ID, Agent: t.Agent, Kind: t.Kind, Payload: payload, Every: span(t.Every), From: t.From, Level: t.Level,
+			ID: t.ID, Agent: t.Agent, Kind: t.Kind, Payload: payload, Every: span(t.Every), From: t.From, Cron: t.Cron,
+			Zone: t.Zone, DayMatch: t.DayMatch, Gap: t.Gap, Level: t.Level,
 			Group: t.Group, MaxAttempts: t.MaxAttempts, Backoff: span(t.Backoff), Timeout: span(t.Timeout),
 			Lease: span(t.Lease), TraceID: t.TraceID, Traceparent: t.Traceparent, SessionID: t.SessionID,
 			UserID: t.UserID, MemCubeID: t.MemCubeID, UserName: t.UserName, Info: t.Info, Tags: t.Tags,
@@ -105,6 +114,10 @@ var newTaskFields = map[string]func(t *NewTask, data []byte) error{
 	"id":           textField(func(t *NewTask) *string { return &t.ID }),
 	"kind":         textField(func(t *NewTask) *string { return &t.Kind }),
 	"group":        textField(func(t *NewTask) *string { return &t.Group }),
+	"cron":         textField(func(t *NewTask) *string { return &t.Cron }),
+	"zone":         textField(func(t *NewTask) *string { return &t.Zone }),
+	"day_match":    textField(func(t *NewTask) *schedule.DayMatch { return &t.DayMatch }),
+	"gap":          textField(func(t *NewTask) *schedule.Gap { return &t.Gap }),
 	"from":         textField(func(t *NewTask) *From { return &t.From }),
 	"trace_id":     textField(func(t *NewTask) *string { return &t.TraceID }),
 	"traceparent":  textField(func(t *NewTask) *string { return &t.Traceparent }),
@@ -252,6 +265,7 @@ func (info TaskInfo) MarshalJSON() ([]byte, error) {
 	}{
 		taskJSON{
 			ID: info.ID, Agent: info.Agent, Kind: info.Kind, Payload: wellFormed(info.Payload), Every: span(info.Every),
+			Cron: info.Cron, Zone: info.Zone, DayMatch: info.DayMatch, Gap: info.Gap,
 			From: info.From, Level: info.Level, Group: info.Group, MaxAttempts: info.MaxAttempts,
 			Backoff: span(info.Backoff), Timeout: span(info.Timeout), Lease: span(info.Lease), TraceID: info.TraceID,
 			Traceparent: info.Traceparent, SessionID: info.SessionID, UserID: info.UserID, MemCubeID: info.MemCubeID,

@@ -16,6 +16,7 @@ import (
 
 // everyField is a task with all its fields; At excludes Delay and Every, so they are in a second one.
 const (
+	cronField  = `{"agent_id":"a","kind":"k","cron":"0 1 * * *","zone":"Europe/Berlin","day_match":"all","gap":"skip"}`
 	everyField = `{"id":"i","agent_id":"a","kind":"k","payload":{"n":[1,2]},"every":"1m30s","from":"start","level":2,
 		"group":"g","max_attempts":7,"backoff":"2s","timeout":"1h0m0s","lease":"45s","trace_id":"t","traceparent":"p",
 		"session_id":"s","user_id":"u","mem_cube_id":"m","user_name":"n","info":{"x":1},"tags":["b","c"],"delay":"5s"}`
@@ -24,7 +25,7 @@ const (
 
 func TestNewTaskRoundTrip(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{everyField, atField, `{"agent_id":"","kind":""}`} {
+	for _, text := range []string{everyField, atField, cronField, `{"agent_id":"","kind":""}`} {
 		var task core.NewTask
 		require.NoError(t, json.Unmarshal([]byte(text), &task))
 		data, err := json.Marshal(task)

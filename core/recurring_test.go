@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
 
 // starts runs a recurring task for a while and returns when it started, from the begin. Each run takes some time and
@@ -109,4 +111,69 @@ func TestLastRunsAreKept(t *testing.T) {
 		assert.Greater(t, info.Runs[19].Started, info.Runs[0].Started)
 		assert.Equal(t, int64(31), info.RunCount)
 	})
+}
+
+// The bubble's clock begins at midnight UTC of 1 January 2000; the clocks of New York changed on 2 April and 29 October.
+func TestCronThroughChangesOfTheClocks(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		ny, err := time.LoadLocation("America/New_York")
+		require.NoError(t, err)
+		var got []string
+		core.Handle(w.s, "k", func(_ context.Context, task *core.Task[note]) error {
+			assert.Equal(t, time.Now().UnixMilli(), int64(task.Due), "never early, never late")
+			if at := time.Now().In(ny); at.Format("15:04") != "01:30" || at.Day() == 1 && at.Month() == time.January {
+				got = append(got, at.Format("2006-01-02T15:04:05-07:00"))
+			}
+			time.Sleep(time.Second)
+			return nil
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "early", Kind: "k", Cron: "30 1 * * *", Zone: "America/New_York"},
+			core.NewTask{Agent: "a", ID: "gap", Kind: "k", Cron: "15 2 2 4 *", Zone: "America/New_York"},
+			core.NewTask{Agent: "a", ID: "skipped", Kind: "k", Cron: "20 2 2 4 *", Zone: "America/New_York", Gap: schedule.GapSkip})
+		w.runUntil(310 * 24 * time.Hour)
+		assert.Equal(t, []string{"2000-01-01T01:30:00-05:00", "2000-04-02T03:00:00-04:00"}, got)
+		assert.Equal(t, int64(310), w.task("a", "early").RunCount, "once a day")
+		assert.Equal(t, int64(0), w.task("a", "skipped").RunCount)
+	})
+}
+
+func TestCronAfterTwoWeeksOff(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		var got []time.Time
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { got = append(got, time.Now()); return nil })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Cron: "0 6 * * *"})
+		begun := time.Now()
+		time.Sleep(14*24*time.Hour + time.Hour)
+		w.runUntil(24 * time.Hour)
+		require.Len(t, got, 2)
+		assert.Equal(t, 14*24*time.Hour+time.Hour, got[0].Sub(begun), "what was missed runs once, at once")
+		assert.Equal(t, 14*24*time.Hour+6*time.Hour, got[1].Sub(begun), "and then at its time")
+	})
+}
+
+func TestCronKeepsItsTimesWhenItFails(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		task := core.NewTask{Agent: "a", ID: "1", Kind: "k", Cron: "0 * * * *", MaxAttempts: 2, Backoff: time.Second}
+		got := starts(w, task, 3*time.Hour+30*time.Minute, 0, func(int) error { return errBoom })
+		require.Len(t, got, 6, "two attempts at each of three hours")
+		for i, at := range []time.Duration{time.Hour, 2 * time.Hour, 3 * time.Hour} {
+			assert.Equal(t, at, got[2*i])
+			assert.LessOrEqual(t, got[2*i+1], at+2*time.Second)
+		}
+		assert.Equal(t, 3, w.task("a", "1").ConsecutiveFailures)
+	})
+}
+
+// The first time is worked out by the store's clock, also in a process that has not heard from the store yet.
+func TestCronByTheClockOfTheStore(t *testing.T) {
+	for _, skew := range []time.Duration{-36 * time.Hour, 36 * time.Hour} {
+		t.Run(skew.String(), func(t *testing.T) {
+			virtual(t, core.Config{Clock: skewed(skew)}, func(w *world) {
+				time.Sleep(time.Hour)
+				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Cron: "@daily"})
+				want := time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)
+				assert.Equal(t, want.UnixMilli(), int64(w.task("a", "1").Due))
+			})
+		})
+	}
 }

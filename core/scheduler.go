@@ -17,6 +17,8 @@ type Scheduler struct {
 	config Config
 	slots  slots
 	offset atomic.Int64 // the store's clock minus ours, ms, as of the last answer
+	known  atomic.Bool  // there was an answer
+	crons  crons
 
 	mu       sync.RWMutex
 	handlers map[string]*handler
@@ -56,6 +58,9 @@ func (s *Scheduler) Submit(ctx context.Context, tasks ...NewTask) ([]Submitted, 
 	if err != nil {
 		return nil, err
 	}
+	if err := s.plan(ctx, tasks, subs); err != nil {
+		return nil, err
+	}
 	placed, err := s.store.Submit(ctx, subs)
 	if err != nil {
 		return nil, err
@@ -80,6 +85,9 @@ func (s *Scheduler) prepare(tasks []NewTask) ([]Submission, error) {
 	subs := make([]Submission, len(tasks))
 	for i := range tasks {
 		sub, err := tasks[i].prepare(s.config.MaxPayload)
+		if err == nil && tasks[i].Cron != "" {
+			_, err = s.crons.next(tasks[i].cron(), s.storeNow())
+		}
 		if inv, ok := errors.AsType[*InvalidError](err); ok && len(tasks) > 1 {
 			err = invalid(fmt.Sprintf("tasks[%d].%s", i, inv.Field), "%s", inv.Reason)
 		}
@@ -268,6 +276,7 @@ func (s *Scheduler) kind(name string) KindConfig { return s.config.Kinds[name].o
 func (s *Scheduler) observe(now Millis) {
 	if now != 0 {
 		s.offset.Store(int64(now) - s.config.Clock.Now().UnixMilli())
+		s.known.Store(true)
 	}
 }
 

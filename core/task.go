@@ -17,8 +17,8 @@ const (
 	FromStart      From = "start"      // the nominal time of the run: fixed slots without drift
 )
 
-// NewTask is a task to be submitted. Agent and Kind are required. At most one of At, Delay and Every says when it is
-// due; with none of them it is due at once. Delay may also put off the first run of an Every.
+// NewTask is a task to be submitted. Agent and Kind are required. At most one of At, Delay, Every and Cron says when it
+// is due; with none of them it is due at once. Delay may also put off the first run of an Every.
 type NewTask struct {
 	Agent string // owner; any valid UTF-8 of 1 to 256 bytes without control characters
 	ID    string // unique for its agent; made up if empty
@@ -30,6 +30,12 @@ type NewTask struct {
 	Delay time.Duration // due once, this long after the submit
 	Every time.Duration // recurs with this interval, at least a second
 	From  From          // what Every is counted from; FromCompletion if empty
+
+	// Cron is an expression of 5 or 6 fields (seconds first) or a nickname such as @daily, in an IANA Zone, UTC if
+	// empty. Package schedule says what fires when the clocks change, and what DayMatch and Gap change.
+	Cron, Zone string
+	DayMatch   schedule.DayMatch
+	Gap        schedule.Gap
 
 	Level Level  // 1 (first) to 3; LevelLow if zero
 	Group string // ties several tasks of the agent together for one status
@@ -79,7 +85,7 @@ func (t *NewTask) prepare(maxPayload int) (Submission, error) {
 		sub.Due.At = max(MillisOf(t.At), 1)
 	}
 	b := body{
-		Payload: payload, Every: t.Every, From: t.From, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff,
+		Payload: payload, Every: t.Every, From: t.From, Cron: t.Cron, Zone: t.Zone, DayMatch: t.DayMatch, Gap: t.Gap, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff,
 		Timeout: t.Timeout, Lease: t.Lease, Group: t.Group, TraceID: t.TraceID, Traceparent: t.Traceparent,
 		SessionID: t.SessionID, UserID: t.UserID, MemCubeID: t.MemCubeID, UserName: t.UserName, Info: t.Info, Tags: t.Tags,
 	}
@@ -138,8 +144,16 @@ func (t *NewTask) check(id string) error {
 
 func (t *NewTask) checkSchedule() error {
 	switch {
-	case !t.At.IsZero() && (t.Delay != 0 || t.Every != 0):
-		return invalid("at", "excludes delay and every")
+	case !t.At.IsZero() && (t.Delay != 0 || t.Every != 0 || t.Cron != ""):
+		return invalid("at", "excludes delay, every and cron")
+	case t.Cron != "" && (t.Delay != 0 || t.Every != 0):
+		return invalid("cron", "excludes delay and every")
+	case t.Cron == "" && t.Zone != "":
+		return invalid("zone", "needs cron")
+	case t.Cron == "" && t.DayMatch != "":
+		return invalid("day_match", "needs cron")
+	case t.Cron == "" && t.Gap != "":
+		return invalid("gap", "needs cron")
 	case !t.At.IsZero() && t.At.Year() > 9999:
 		return invalid("at", "is too far away: the year %d", t.At.Year())
 	case t.Delay < 0 || t.Delay > maxDelay:

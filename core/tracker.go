@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
 
 // TaskInfo is what the tracker knows of a task.
@@ -15,6 +17,9 @@ type TaskInfo struct {
 	Payload                json.RawMessage // of tasks that are live or failed
 	Every                  time.Duration
 	From                   From
+	Cron, Zone             string
+	DayMatch               schedule.DayMatch
+	Gap                    schedule.Gap
 	MaxAttempts            int
 	Backoff                time.Duration
 	Timeout, Lease         time.Duration
@@ -229,6 +234,7 @@ func (info *TaskInfo) take(data, stored []byte) {
 		info.LastError = err.Error()
 	}
 	info.Payload, info.Every, info.From, info.MaxAttempts = b.Payload, b.Every, b.From, b.MaxAttempts
+	info.Cron, info.Zone, info.DayMatch, info.Gap = b.Cron, b.Zone, b.DayMatch, b.Gap
 	info.Backoff, info.Timeout, info.Lease = b.Backoff, b.Timeout, b.Lease
 	info.TraceID, info.Traceparent, info.SessionID = b.TraceID, b.Traceparent, b.SessionID
 	info.UserID, info.MemCubeID, info.UserName = b.UserID, b.MemCubeID, b.UserName

@@ -65,23 +65,21 @@ func (r *run) decide(err error, took time.Duration, ran bool) verdict {
 // succeed completes the task, or its occurrence. interval, if not zero, is the new one of a recurring task.
 func (r *run) succeed(v *verdict, interval time.Duration) {
 	r.note(v, OutcomeSuccess, nil)
-	if r.body.Every == 0 {
+	if !r.body.recurs() {
 		r.end(v, VerbComplete, StatusCompleted, "")
 		return
 	}
 	nominal := r.nominal()
 	r.state.Failures = 0
 	r.nextOccurrence()
-	due := When{After: interval}
-	switch {
-	case interval > 0:
-		r.state.Interval = interval
-	case r.body.From == FromStart:
-		due = When{At: r.slot(nominal, r.interval())}
-	default:
-		due = When{After: r.interval()}
+	if interval > 0 {
+		if r.body.Cron == "" {
+			r.state.Interval = interval
+		}
+		r.again(v, When{After: interval})
+		return
 	}
-	r.again(v, due)
+	r.again(v, r.upcoming(nominal, r.interval()))
 }
 
 // fail counts an attempt, and repeats it while there are some left.
@@ -104,19 +102,14 @@ func (r *run) fail(v *verdict, err error) {
 		r.again(v, When{After: pause})
 		return
 	}
-	if r.body.Every == 0 {
+	if !r.body.recurs() {
 		r.end(v, VerbFail, StatusFailed, "attempts")
 		return
 	}
 	nominal := r.nominal()
 	r.state.Failures++
 	r.nextOccurrence()
-	stretched := schedule.Stretch(r.interval(), r.state.Failures)
-	if r.body.From == FromStart {
-		r.again(v, When{At: r.slot(nominal, stretched)})
-		return
-	}
-	r.again(v, When{After: stretched})
+	r.again(v, r.upcoming(nominal, schedule.Stretch(r.interval(), r.state.Failures)))
 }
 
 // attempts that an occurrence of the task has.
@@ -124,7 +117,7 @@ func (r *run) attempts(kind KindConfig) int {
 	switch {
 	case r.body.MaxAttempts > 0:
 		return r.body.MaxAttempts
-	case r.body.Every > 0:
+	case r.body.recurs():
 		return 1 // the next occurrence is the retry, and its interval stretches
 	default:
 		return kind.MaxAttempts

@@ -2,9 +2,28 @@ package main_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
+
+func TestSubmitCron(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ok(t, "submit", "--agent", "ada", "--kind", "note", "--id", "n", "--cron", "30 2 * * 1-5", "--zone", "Europe/Berlin")
+	info := parse[map[string]any](t, w.ok(t, "status", "ada", "n", "--json"))
+	assert.Equal(t, "30 2 * * 1-5", info["cron"])
+	assert.Equal(t, "Europe/Berlin", info["zone"])
+	due, ok := info["due_at"].(string)
+	require.True(t, ok)
+	expected := parse[map[string][]string](t, w.ok(t, "next", "30 2 * * 1-5", "--zone", "Europe/Berlin", "-n", "1", "--json"))
+	at, err := time.Parse(time.RFC3339, expected["times"][0])
+	require.NoError(t, err)
+	assert.Equal(t, at.UTC().Format("2006-01-02T15:04:05.000Z"), due)
+	assert.Contains(t, w.ok(t, "status", "ada", "n"), "30 2 * * 1-5 Europe/Berlin")
+	oneLine(t, w.duly(t, "submit", "--agent", "ada", "--kind", "note", "--cron", "30 25 * * *"), 2, `the hour field "25"`)
+}
 
 func TestNext(t *testing.T) {
 	t.Parallel()

@@ -110,6 +110,7 @@ func printTask(w *page, info *core.TaskInfo) {
 	if info.Every > 0 {
 		line("every", info.Every.String())
 	}
+	line("cron", strings.TrimSpace(info.Cron+" "+info.Zone))
 	line("payload", string(info.Payload))
 	line("submitted", clock(info.Submitted))
 	line("due", clock(info.Due))

@@ -26,7 +26,8 @@ func (p *process) submitCommand(o *options) *cobra.Command {
 	s := &submitOptions{}
 	cmd := command("submit", "Submit a task, or the tasks of a JSON file",
 		`  duly submit --agent ada --kind note --payload '{"text":"hi"}' --delay 10m
-  duly submit --agent ada --kind digest --id nightly --every 24h
+  duly submit --agent ada --kind digest --id poll --every 10m
+  duly submit --agent ada --kind digest --id nightly --cron "0 1 * * *" --zone Europe/Berlin
   duly submit -f tasks.json     # one task, or {"tasks": [...]}; - for standard input`,
 		func(cmd *cobra.Command, _ []string) error {
 			tasks, err := s.tasks(cmd, p.stdin)
@@ -66,6 +67,10 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 	f.DurationVar(&t.Delay, "delay", 0, "due after this long")
 	f.DurationVar(&t.Every, "every", 0, "recurs with this interval")
 	f.StringVar((*string)(&t.From), "from", "", "count the interval from completion (default) or start")
+	f.StringVar(&t.Cron, "cron", "", "recurs at these times, such as \"0 9 * * MON-FRI\"; see duly next")
+	f.StringVar(&t.Zone, "zone", "", "IANA zone of --cron, such as Europe/Berlin (default UTC)")
+	f.StringVar((*string)(&t.Gap), "gap", "", "a time of --cron that does not exist: run at the end of the gap (default) or skip")
+	f.StringVar((*string)(&t.DayMatch), "day-match", "", "both day fields of --cron restricted: any (default) or all must match")
 	f.StringVar(&t.Group, "group", "", "ties several tasks together for one status")
 	f.IntVar((*int)(&t.Level), "level", 0, "priority, 1 (first) to 3 (default 3)")
 	f.IntVar(&t.MaxAttempts, "max-attempts", 0, "attempts before the task is dead (default the handler's)")

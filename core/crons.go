@@ -1,0 +1,107 @@
+package core
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/schedule"
+)
+
+// cronSpec names a cron schedule.
+type cronSpec struct {
+	expr, zone string
+	match      schedule.DayMatch
+	gap        schedule.Gap
+}
+
+// crons keeps parsed cron expressions, and for each the stretch of time that its last answer holds for: a hundred
+// thousand tasks with one expression cost one computation each time it fires.
+type crons struct {
+	mu   sync.Mutex
+	kept map[cronSpec]*keptCron
+}
+
+type keptCron struct {
+	cron        *schedule.Cron
+	after, next Millis // Next of any time from after up to, but not, next is next
+}
+
+// mostCrons bounds what is kept; when it is reached all of it is forgotten, and comes back as it is used.
+const mostCrons = 4096
+
+// next is the first time after a time at which a schedule fires; zero if there is none. The error is an *InvalidError
+// that names the field.
+func (c *crons) next(spec cronSpec, after Millis) (Millis, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.kept[spec]
+	if k == nil {
+		cron, err := schedule.ParseCron(spec.expr, spec.zone, spec.match, spec.gap)
+		if err != nil {
+			field, reason, _ := strings.Cut(err.Error(), " ")
+			return 0, &InvalidError{Field: field, Reason: reason}
+		}
+		if len(c.kept) >= mostCrons || c.kept == nil {
+			c.kept = map[cronSpec]*keptCron{}
+		}
+		k = &keptCron{cron: cron}
+		c.kept[spec] = k
+	}
+	if k.next == 0 || after < k.after || after >= k.next {
+		k.after, k.next = after, MillisOf(k.cron.Next(after.Time()))
+	}
+	return k.next, nil
+}
+
+// cron is the task's schedule, if it is one.
+func (t *NewTask) cron() cronSpec {
+	return cronSpec{expr: t.Cron, zone: t.Zone, match: t.DayMatch, gap: t.Gap}
+}
+
+// plan works out when tasks with a cron expression are due first, by the store's clock. If that is not known yet the
+// store is asked, but only once all tasks have been checked.
+func (s *Scheduler) plan(ctx context.Context, tasks []NewTask, subs []Submission) error {
+	asked := false
+	for i := range tasks {
+		if tasks[i].Cron == "" {
+			continue
+		}
+		if !asked && !s.known.Load() {
+			if _, err := s.NextDue(ctx); err != nil {
+				return err
+			}
+		}
+		asked = true
+		due, err := s.crons.next(tasks[i].cron(), s.storeNow())
+		if err != nil {
+			return err
+		}
+		subs[i].Due = When{At: due}
+	}
+	return nil
+}
+
+// recurs reports whether the task has another occurrence after this one.
+func (b *body) recurs() bool { return b.Every != 0 || b.Cron != "" }
+
+// upcoming is when a recurring task is due after an occurrence that was nominally due at a time: interval is the one to
+// use if it goes by an interval.
+func (r *run) upcoming(nominal Millis, interval time.Duration) When {
+	switch {
+	case r.body.Cron != "":
+		spec := cronSpec{expr: r.body.Cron, zone: r.body.Zone, match: r.body.DayMatch, gap: r.body.Gap}
+		// From the nominal time, so that a late run moves nothing; what was missed meanwhile has run as this one.
+		next, err := r.pull.s.crons.next(spec, max(nominal, r.pull.s.storeNow()))
+		if err != nil || next == 0 { // accepted by another version, or at its end: come back to it, visibly
+			r.pull.s.config.Logger.ErrorContext(r.pull.ctx, "a cron expression cannot be computed; the task is tried again in an hour")
+			return When{After: time.Hour}
+		}
+		return When{At: next}
+	case r.body.From == FromStart:
+		return When{At: r.slot(nominal, interval)}
+	default:
+		return When{After: interval}
+	}
+}
