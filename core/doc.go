@@ -30,6 +30,6 @@
 //
 // # Steering
 //
-// A handler returns nil, an error (another attempt, with backoff), [Cancel], [Snooze], [RetryAfter], [NextIn] or
-// [Yield]. A panic, runtime.Goexit, a timeout and a handler that ignores its context are failed attempts.
+// A handler returns nil, an error (another attempt, with backoff), [SkipRetry], [Cancel], [Snooze], [RetryAfter],
+// [NextIn] or [Yield]. A panic, runtime.Goexit, a timeout and a handler that ignores its context are failed attempts.
 package core

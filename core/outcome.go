@@ -17,6 +17,15 @@ func Cancel(err error) error {
 	return &cancelError{err: err}
 }
 
+// SkipRetry fails the attempt, as err, and spends the attempts that are left: repeating it would not help. The task is
+// dead and can be replayed; a recurring one goes on with its next occurrence.
+func SkipRetry(err error) error {
+	if err == nil {
+		err = errors.New("failed for good")
+	}
+	return &skipRetryError{err: err}
+}
+
 // Snooze puts the task off by d, uncharged: no attempt is counted.
 func Snooze(d time.Duration) error { return &snoozeError{after: d} }
 
@@ -46,6 +55,11 @@ type cancelError struct{ err error }
 
 func (e *cancelError) Error() string { return e.err.Error() }
 func (e *cancelError) Unwrap() error { return e.err }
+
+type skipRetryError struct{ err error }
+
+func (e *skipRetryError) Error() string { return e.err.Error() }
+func (e *skipRetryError) Unwrap() error { return e.err }
 
 type snoozeError struct{ after time.Duration }
 

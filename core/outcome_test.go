@@ -105,6 +105,8 @@ func TestSteering(t *testing.T) {
 	}{
 		{name: "cancel", outcome: func() error { return core.Cancel(errBoom) }, status: core.StatusCancelled, last: core.OutcomeCancelled},
 		{name: "cancel a recurring task", outcome: func() error { return core.Cancel(nil) }, every: time.Minute, status: core.StatusCancelled, last: core.OutcomeCancelled},
+		{name: "skip retry", outcome: func() error { return core.SkipRetry(errBoom) }, status: core.StatusFailed, attempt: 1, last: core.OutcomeFailed},
+		{name: "skip retry of a recurring task", outcome: func() error { return core.SkipRetry(nil) }, every: time.Minute, status: core.StatusWaiting, next: 2 * time.Minute, last: core.OutcomeFailed},
 		{name: "snooze", outcome: func() error { return core.Snooze(time.Hour) }, status: core.StatusWaiting, next: time.Hour, last: core.OutcomeSnoozed},
 		{name: "yield", outcome: func() error { return core.Yield("here", 5*time.Second) }, status: core.StatusWaiting, next: 5 * time.Second, last: core.OutcomeYielded},
 		{name: "yield what is no JSON", outcome: func() error { return core.Yield(func() {}, 0) }, status: core.StatusCancelled, last: core.OutcomeCancelled},

@@ -132,7 +132,7 @@ func because(err, cause error) error {
 
 func deliberate(err error) bool {
 	return errors.As(err, new(*cancelError)) || errors.As(err, new(*snoozeError)) || errors.As(err, new(*nextInError)) ||
-		errors.As(err, new(*yieldError)) || errors.As(err, new(*retryAfterError)) || errors.As(err, new(*fatalError))
+		errors.As(err, new(*yieldError)) || errors.As(err, new(*retryAfterError)) || errors.As(err, new(*skipRetryError)) || errors.As(err, new(*fatalError))
 }
 
 // timeout of runs that share a call: the longest of theirs; zero for none.

@@ -92,7 +92,7 @@ func (r *run) fail(v *verdict, err error) {
 	if r.body.Backoff > 0 {
 		kind.Backoff, kind.MaxBackoff = r.body.Backoff, max(kind.MaxBackoff, r.body.Backoff)
 	}
-	if r.state.Attempt < r.attempts(kind) {
+	if _, skip := errors.AsType[*skipRetryError](err); !skip && r.state.Attempt < r.attempts(kind) {
 		v.retried = true
 		r.state.Nominal = r.nominal()
 		pause := kind.backoff(r.state.Attempt)

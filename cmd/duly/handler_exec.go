@@ -18,7 +18,7 @@ import (
 
 // The exit codes that say more than done or failed, as sysexits.h has them.
 const (
-	exitNoRetry = 65 // the task is cancelled
+	exitNoRetry = 65 // the task is dead; a recurring one goes on with its next occurrence
 	exitLater   = 75 // the task is put off, and no attempt is charged
 )
 
@@ -61,7 +61,7 @@ func (h *execHandler) outcome(err error, stderr string) error {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	switch {
 	case ok && exit.ExitCode() == exitNoRetry:
-		return core.Cancel(err)
+		return core.SkipRetry(err)
 	case ok && exit.ExitCode() == exitLater:
 		pause := h.pause
 		if pause == 0 {

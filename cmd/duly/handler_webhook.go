@@ -93,7 +93,7 @@ func (w *webhook) run(ctx context.Context, t *core.Task[json.RawMessage]) error 
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.config.url, bytes.NewReader(body))
 	if err != nil {
-		return core.Cancel(errors.New("the URL of the webhook is not usable"))
+		return core.SkipRetry(errors.New("the URL of the webhook is not usable"))
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "duly")
@@ -101,7 +101,7 @@ func (w *webhook) run(ctx context.Context, t *core.Task[json.RawMessage]) error 
 		r.Header.Set("Traceparent", t.Traceparent)
 	}
 	if err := sign(r.Header, w.config.secret, messageID(t.RunInfo), time.Now(), body); err != nil {
-		return core.Cancel(err)
+		return core.SkipRetry(err)
 	}
 	res, err := w.client.Do(r)
 	if err != nil {
@@ -143,8 +143,10 @@ func outcomeOf(t *core.RunInfo, res *http.Response, answer []byte, now time.Time
 			return core.RetryAfter(at, err)
 		}
 		return err
-	case res.StatusCode >= 400 && res.StatusCode < 500:
+	case res.StatusCode == http.StatusGone:
 		return core.Cancel(err)
+	case res.StatusCode >= 400 && res.StatusCode < 500:
+		return core.SkipRetry(err)
 	default:
 		return err
 	}

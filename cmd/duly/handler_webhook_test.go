@@ -109,7 +109,7 @@ func TestAnswersOfWebhooks(t *testing.T) {
 		"ok":                {200, "", `{"n": 1}`, core.StatusCompleted, core.OutcomeSuccess, "", 0},
 		"accepted, no JSON": {202, "", `thanks`, core.StatusCompleted, core.OutcomeSuccess, "", 0},
 		"redirect":          {302, "", "", core.StatusWaiting, core.OutcomeFailed, "webhook: 302 Found", 0},
-		"bad request":       {400, "", "no\nsuch thing", core.StatusCancelled, core.OutcomeCancelled, "webhook: 400 Bad Request: no\nsuch thing", 0},
+		"bad request":       {400, "", "no\nsuch thing", core.StatusFailed, core.OutcomeFailed, "webhook: 400 Bad Request: no\nsuch thing", 0},
 		"gone":              {410, "", "", core.StatusCancelled, core.OutcomeCancelled, "webhook: 410 Gone", 0},
 		"too many":          {429, "120", "", core.StatusWaiting, core.OutcomeFailed, "webhook: 429", 2 * time.Minute},
 		"too many, no hint": {429, "", "", core.StatusWaiting, core.OutcomeFailed, "webhook: 429", 0},
