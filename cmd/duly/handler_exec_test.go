@@ -47,7 +47,7 @@ func TestExitCodesOfPrograms(t *testing.T) {
 	}{
 		"ok":          {"exit 0", core.StatusCompleted, core.OutcomeSuccess, 0, "", 0},
 		"later":       {"exit 75", core.StatusWaiting, core.OutcomeSnoozed, 0, "", 0},
-		"no retry":    {"echo wrong >&2; exit 65", core.StatusFailed, core.OutcomeFailed, 1, "exit status 65: wrong", 0},
+		"no retry":    {"echo wrong >&2; exit 65", core.StatusFailed, core.OutcomeFailed, 4, "exit status 65: wrong", 1},
 		"failed":      {"echo out; echo err >&2; exit 1", core.StatusWaiting, core.OutcomeFailed, 4, "exit status 1: err", 1},
 		"signalled":   {"kill -9 $$", core.StatusWaiting, core.OutcomeFailed, 4, "signal: killed", 1},
 		"only a tail": {"head -c 100000 /dev/zero | tr '\\0' x >&2; echo end >&2; exit 1", core.StatusWaiting, core.OutcomeFailed, 4, "xxxend", 1},
