@@ -12,11 +12,13 @@ import (
 type heart struct {
 	pull *pull
 
-	mu     sync.Mutex
-	claims map[claimKey]*heldClaim
-	stopAt func() bool // stops the timer of the next beat
-	halted bool
-	beats  sync.WaitGroup
+	mu      sync.Mutex
+	claims  map[claimKey]*heldClaim
+	stopAt  func() bool // stops the timer of the next beat
+	nextAt  time.Time   // when that is
+	halted  bool
+	beating bool
+	beats   sync.WaitGroup
 }
 
 type claimKey struct {
@@ -48,9 +50,7 @@ func (h *heart) hold(c *Claim, deadline time.Time, lease time.Duration) {
 		held.runs[c.Tasks[i].Index] = &heldRun{}
 	}
 	h.claims[claimKey{c.Partition, c.Fence}] = held
-	if h.stopAt == nil && !h.halted {
-		h.schedule(lease / 3)
-	}
+	h.plan(lease / 3)
 }
 
 // holdAll adds tasks that were claimed elsewhere; how much of their lease is left is not known.
@@ -66,6 +66,23 @@ func (h *heart) holdAll(tasks []Claimed) {
 	for _, c := range byClaim {
 		lease := h.pull.s.config.Default.Lease
 		h.hold(c, h.pull.begun.Add(lease), lease)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.plan(0) // the answer tells what is still held, and the leases are ours from then on
+}
+
+// plan makes sure that the next beat comes within d. The mutex is held. A beat under way plans the next one itself, from
+// all claims.
+func (h *heart) plan(d time.Duration) {
+	at := h.pull.s.config.Clock.Now().Add(d)
+	switch {
+	case h.halted || h.beating:
+	case h.stopAt == nil:
+		h.schedule(d)
+	case at.Before(h.nextAt):
+		h.stopAt()
+		h.schedule(d)
 	}
 }
 
@@ -107,12 +124,14 @@ func (h *heart) release(c *Claimed) {
 
 // schedule plans the next beat. The mutex is held.
 func (h *heart) schedule(d time.Duration) {
+	h.nextAt = h.pull.s.config.Clock.Now().Add(d)
 	h.stopAt = h.pull.s.config.Clock.AfterFunc(d, func() {
 		h.mu.Lock()
-		if h.halted || h.stopAt == nil {
+		if h.halted || h.beating || h.stopAt == nil {
 			h.mu.Unlock()
 			return
 		}
+		h.beating = true
 		h.beats.Add(1)
 		h.mu.Unlock()
 		defer h.beats.Done()
@@ -128,7 +147,7 @@ func (h *heart) beat() {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.stopAt = nil
+	h.stopAt, h.beating = nil, false
 	if h.halted || len(h.claims) == 0 {
 		return
 	}
@@ -164,11 +183,7 @@ func (h *heart) extensions() ([]Extension, []claimKey) {
 func (h *heart) extend(extensions []Extension, keys []claimKey) {
 	p := h.pull
 	sent := p.s.config.Clock.Now()
-	shortest := extensions[0].Lease
-	for i := range extensions {
-		shortest = min(shortest, extensions[i].Lease)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), shortest/3)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), h.patience(keys))
 	alive, err := p.s.store.Extend(ctx, extensions)
 	cancel()
 	if err != nil {
@@ -191,6 +206,21 @@ func (h *heart) extend(extensions []Extension, keys []claimKey) {
 			}
 		}
 	}
+}
+
+// patience is how long a beat may take: a third of the shortest lease, but no longer than until one of them has to be
+// given up.
+func (h *heart) patience(keys []claimKey) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.pull.s.config.Clock.Now()
+	patience := maxLease
+	for _, key := range keys {
+		if held := h.claims[key]; held != nil {
+			patience = min(patience, held.lease/3, held.deadline.Add(-held.lease/10).Sub(now))
+		}
+	}
+	return max(patience, time.Millisecond)
 }
 
 // untilOver is how long it is until the last lease of these runs is surely over.

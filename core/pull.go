@@ -24,6 +24,7 @@ type pull struct {
 	asked   map[string]bool // the agents of the scope; nil for all
 	left    int             // tasks that the budget still allows
 	claimed bool            // whether anything was claimed, so that what the first look said is old
+	failed  error           // of a partition, while others went on
 	tally   tally
 	open    sync.WaitGroup // runs that are not settled, released or given up
 	settler settler
@@ -36,6 +37,7 @@ type target struct {
 	agents    []string // nil for all
 	next      Millis   // when it is due next
 	known     bool     // whether next is known
+	fresh     bool     // it is to be asked in any case
 	spent     bool     // it has due tasks that this pull does not take
 }
 
@@ -107,7 +109,7 @@ func (p *pull) aim() {
 		i := PartitionOf(agent, p.s.store.Partitions())
 		t := byPartition[i]
 		if t == nil {
-			t = &target{partition: i, known: true, next: 1} // named agents are worth a claim at once
+			t = &target{partition: i, fresh: true} // named agents are worth a claim at once
 			byPartition[i] = t
 			p.targets = append(p.targets, t)
 		}
@@ -130,6 +132,9 @@ func (p *pull) run() (Report, error) {
 			break
 		}
 	}
+	if err == nil {
+		err = p.failed
+	}
 	if p.scope.Idle != nil && p.claiming.Err() == nil {
 		p.scope.Idle(p.next().Time())
 	}
@@ -139,7 +144,7 @@ func (p *pull) run() (Report, error) {
 		err = nil // the end was asked for, whatever it cut off
 	}
 	if err == nil && (p.claimed || p.claiming.Err() != nil) && p.scope.Agents == nil && p.ctx.Err() == nil {
-		p.tally.forget()
+		p.tally.forgetAll()
 		err = p.look(p.ctx)
 	}
 	return p.finish(err)

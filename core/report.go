@@ -101,8 +101,17 @@ func (t *tally) due(partition int, at Millis) {
 	t.next[partition] = earlier(t.next[partition], at)
 }
 
-// forget drops what is known of due times, to be asked anew.
-func (t *tally) forget() {
+// forget drops what is known of due times in the partitions that are about to be asked.
+func (t *tally) forget(asked []ClaimRequest) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range asked {
+		delete(t.next, asked[i].Partition)
+	}
+}
+
+// forgetAll drops all that is known of due times, to be asked anew.
+func (t *tally) forgetAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.next)

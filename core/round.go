@@ -26,6 +26,7 @@ func (p *pull) round() (bool, error) {
 	}
 	requests := p.requests(due, n)
 	lease, sent := requests[0].Lease, p.s.config.Clock.Now()
+	p.tally.forget(requests) // what is known by now the claim sees too; what is learned while it is under way is kept
 	p.claimed = true
 	ctx, cancel := p.call()
 	claims, err := p.s.store.Claim(ctx, requests)
@@ -39,7 +40,14 @@ func (p *pull) round() (bool, error) {
 	}
 	p.s.slots.give(max(n, 0))
 	for i := range claims {
+		if claims[i].Err != nil { // the others have claimed
+			due[i].spent, err = true, claims[i].Err
+			continue
+		}
 		p.took(due[i], &claims[i], sent.Add(lease), lease)
+	}
+	if err != nil && p.failed == nil {
+		p.failed = err
 	}
 	return true, nil
 }
@@ -62,7 +70,8 @@ func (p *pull) due() []*target {
 	var due []*target
 	p.tally.mu.Lock()
 	for _, t := range p.targets {
-		if next := earlier(t.next, p.tally.next[t.partition]); t.known && !t.spent && next != 0 && next <= now {
+		next := earlier(t.next, p.tally.next[t.partition])
+		if !t.spent && (t.fresh || t.known && next != 0 && next <= now) {
 			due = append(due, t)
 		}
 	}
@@ -126,8 +135,7 @@ func (p *pull) took(t *target, c *Claim, deadline time.Time, lease time.Duration
 	p.tally.mu.Lock()
 	p.tally.report.Parked += c.Parked
 	p.tally.report.Recovered += c.Recovered
-	delete(p.tally.next, t.partition)
-	t.next = c.NextDue
+	t.next, t.known, t.fresh = c.NextDue, true, false
 	if t.agents == nil || c.NextLease != 0 && c.NextLease <= c.Now { // expired leases may hold tasks of these agents
 		t.next = earlier(t.next, c.NextLease)
 	}

@@ -222,13 +222,17 @@ func (r *run) json(what string, v any) ([]byte, error) {
 func (r *run) setResult(data []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.state.Result = data
+	if !r.ended {
+		r.state.Result = data
+	}
 }
 
 func (r *run) setProgress(data []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.state.Progress, r.dirty = data, true
+	if !r.ended {
+		r.state.Progress, r.dirty = data, true
+	}
 }
 
 // progress is the run's state with progress that has not been sent; nil if there is none.

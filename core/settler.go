@@ -74,9 +74,9 @@ func (t *settler) store(batch []settling) {
 	for pause := firstSettlePause; ; pause = min(2*pause, lastSettlePause) {
 		results, err := p.s.store.Settle(ctx, runs)
 		if err == nil {
-			for i := range batch {
-				t.stored(&batch[i], results[i])
-			}
+			batch, runs, err = t.sort(batch, runs, results)
+		}
+		if len(batch) == 0 {
 			return
 		}
 		t.wait(ctx, pause)
@@ -90,6 +90,21 @@ func (t *settler) store(batch []settling) {
 		}
 		return
 	}
+}
+
+// sort takes those out of a batch that are stored or refused, and returns the rest, which is to be settled again.
+func (t *settler) sort(batch []settling, runs []Settlement, results []Settled) ([]settling, []Settlement, error) {
+	var again []settling
+	var left []Settlement
+	var err error
+	for i := range batch {
+		if failed, ok := errors.AsType[*StoreError](results[i].Err); ok {
+			again, left, err = append(again, batch[i]), append(left, runs[i]), failed
+			continue
+		}
+		t.stored(&batch[i], results[i])
+	}
+	return again, left, err
 }
 
 func (t *settler) wait(ctx context.Context, d time.Duration) {

@@ -23,6 +23,9 @@ func (s slots) take(ctx context.Context, most int) int {
 		n := 0
 		if ctx.Err() == nil {
 			n = s.grab(most)
+		} else {
+			s.signal() // the token that woke us is for somebody else
+			return 0
 		}
 		if n > 0 {
 			if n < most {
@@ -34,6 +37,7 @@ func (s slots) take(ctx context.Context, most int) int {
 		select {
 		case <-s.freed:
 		case <-ctx.Done():
+			s.signal() // a token that came at the same moment is for somebody else
 			return 0
 		}
 	}

@@ -30,12 +30,14 @@ type Store interface {
 	// Claim leases due tasks, or, with Limit 0, only looks. Each request is one atomic step in its partition: it
 	// takes back the tasks of expired leases, visits the agents that have waited longest, takes an equal share from
 	// each, and leases what it took under one new fence. A request with a nonce that was seen before returns the
-	// tasks of that claim that still run. It returns one Claim for each request, in order.
+	// tasks of that claim that still run. It returns one Claim for each request, in order; when some partitions fail and
+	// others do not, the error is in their Claim, so that no claimed task is dropped.
 	Claim(ctx context.Context, requests []ClaimRequest) ([]Claim, error)
 
 	// Settle ends runs. A run that lost its lease changes nothing and gets [ErrLeaseLost] in its Settled; a run that
 	// is settled already is left as it is, without an error. It works when the store is full. Runs of one partition
-	// are settled in one atomic step for each hundred.
+	// are settled in one atomic step for each hundred. When some steps fail and others do not, the error is in their
+	// Settled.
 	Settle(ctx context.Context, runs []Settlement) ([]Settled, error)
 
 	// Extend moves the ends of leases and stores the progress of their runs. It returns for each extension whether
@@ -91,7 +93,8 @@ func MillisOf(t time.Time) Millis {
 	return Millis(t.Add(time.Millisecond - 1).UnixMilli())
 }
 
-// When is a time that the store works out: At, or After from the moment of the store's step if At is zero.
+// When is a time that the store works out: At, or After from the moment of the store's step if At is zero. A submission
+// whose At has passed is due now.
 type When struct {
 	At    Millis
 	After time.Duration
@@ -171,6 +174,7 @@ type Claim struct {
 	Recovered int    // tasks whose lease had expired and that this step put back
 	Fence     Fence  // of all tasks of this claim; zero if there are none
 	Tasks     []Claimed
+	Err       error // this partition failed; the others of the call did not
 }
 
 // Fence numbers the claims of a partition. It only grows and is never used twice.
@@ -221,7 +225,7 @@ type Settlement struct {
 // Settled is the outcome of a settlement.
 type Settled struct {
 	Due Millis // VerbAgain, VerbRelease: when the task is due again
-	Err error  // nil or ErrLeaseLost
+	Err error  // nil, ErrLeaseLost, or a *StoreError: unknown, settle it again
 }
 
 // Extension moves the end of one claim's lease to Lease from now.

@@ -30,7 +30,7 @@ func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]bool, er
 				continue
 			}
 			t := c.runs[pr.Index].task
-			t.state, t.crashes = slices.Clone(pr.State), 0
+			t.state = slices.Clone(pr.State) // its crashes stay counted until the run ends
 		}
 	}
 	return held, nil

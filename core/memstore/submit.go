@@ -87,8 +87,8 @@ func (p *partition) submit(sub core.Submission, seq int64, now core.Millis) core
 	if p.known(sub.Agent, sub.ID, now) {
 		return core.Placed{}
 	}
-	due := sub.Due.At
-	if due == 0 {
+	due := max(sub.Due.At, now) // nobody gets ahead of others by a time long past
+	if sub.Due.At == 0 {
 		due = now.Add(max(sub.Due.After, 0))
 	}
 	p.create(sub, seq, due)

@@ -26,17 +26,30 @@ func (s *Store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core
 	}
 	calls = s.sweep(calls, requests)
 	replies, err := s.eval(ctx, "claim", calls)
-	if err != nil {
-		return nil, err
-	}
 	s.sweptTo(calls[len(requests):], replies[len(requests):])
 	out := make([]core.Claim, len(requests))
+	failed := 0
 	for i := range requests {
-		if out[i], err = parseClaim(requests[i].Partition, replies[i]); err != nil {
-			return nil, wrap("claim", err)
+		if out[i] = answered(requests[i].Partition, replies[i], err); out[i].Err != nil {
+			failed++
 		}
 	}
+	if failed == len(requests) {
+		return nil, out[0].Err
+	}
 	return out, nil
+}
+
+// answered is the claim in a reply, or one that failed if there is none.
+func answered(partition int, reply []any, err error) core.Claim {
+	if reply == nil {
+		return core.Claim{Partition: partition, Err: err}
+	}
+	c, err := parseClaim(partition, reply)
+	if err != nil {
+		return core.Claim{Partition: partition, Err: wrap("claim", err)}
+	}
+	return c
 }
 
 func claimArgs(r *core.ClaimRequest) []any {

@@ -59,12 +59,9 @@ func (c *coalescer[Q, A]) do(ctx context.Context, question Q) (A, error) {
 				return a.answer, a.err
 			default:
 			}
-			if c.leave(a) {
-				var none A
-				return none, context.Cause(ctx)
-			}
-			<-a.done
-			return a.answer, a.err
+			c.leave(a) // or it is under way, and its answer is nobody's
+			var none A
+			return none, context.Cause(ctx)
 		}
 	}
 }
@@ -102,7 +99,7 @@ func (c *coalescer[Q, A]) lead() {
 }
 
 // leave takes back a question that no batch has taken yet.
-func (c *coalescer[Q, A]) leave(a *ask[Q, A]) bool {
+func (c *coalescer[Q, A]) leave(a *ask[Q, A]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, w := range c.waiting {
@@ -119,9 +116,8 @@ func (c *coalescer[Q, A]) leave(a *ask[Q, A]) bool {
 			}
 		default:
 		}
-		return true
+		return
 	}
-	return false
 }
 
 // together is a context that ends when all of a batch's have ended: one caller who gives up must not fail the others.

@@ -81,7 +81,8 @@ const (
 )
 
 // eval runs calls in one round trip and returns their replies in order. It repeats those that failed in a way that
-// may pass, and returns the first error that is left as a *core.StoreError.
+// may pass, and returns the first error that is left as a *core.StoreError, together with the replies of the calls that
+// did not fail; those that did have none.
 func (s *Store) eval(ctx context.Context, verb string, calls []call) ([][]any, error) {
 	replies := make([][]any, len(calls))
 	todo := make([]int, len(calls))
@@ -100,7 +101,7 @@ func (s *Store) eval(ctx context.Context, verb string, calls []call) ([][]any, e
 			continue
 		}
 		if attempt == attempts || !passing(err) || !wait(ctx, attempt) {
-			return nil, wrap(verb, err)
+			return replies, wrap(verb, err)
 		}
 		todo = failed
 	}

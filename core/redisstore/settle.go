@@ -32,13 +32,17 @@ func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Sett
 		members[c] = append(members[c], i)
 	}
 	replies, err := s.eval(ctx, "settle", calls)
-	if err != nil {
-		return nil, err
-	}
 	out := make([]core.Settled, len(runs))
+	failed := 0
 	for c, reply := range replies {
 		if len(reply) != len(members[c])+1 {
-			return nil, wrap("settle", errMalformed)
+			failed++
+			for _, i := range members[c] {
+				if out[i].Err = err; err == nil {
+					out[i].Err = wrap("settle", errMalformed)
+				}
+			}
+			continue
 		}
 		for k, i := range members[c] {
 			switch due := number(reply[k+1]); due {
@@ -49,6 +53,9 @@ func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Sett
 				out[i].Due = core.Millis(due)
 			}
 		}
+	}
+	if err != nil && failed == len(calls) {
+		return nil, err
 	}
 	return out, nil
 }

@@ -39,11 +39,18 @@ func (s *Store) sweep(calls []call, requests []core.ClaimRequest) []call {
 	return calls
 }
 
-// sweptTo keeps the cursors that the sweeps returned.
+// sweptTo keeps the cursors that the sweeps returned. A sweep that failed begins anew: it must not stand in the way of
+// the claim that it came with.
 func (s *Store) sweptTo(calls []call, replies [][]any) {
 	for i, c := range calls {
-		if last := s.swept[c.partition].Load(); last != nil && len(replies[i]) == 1 {
-			s.swept[c.partition].CompareAndSwap(last, &sweep{cursor: text(replies[i][0]), next: last.next})
+		last := s.swept[c.partition].Load()
+		if last == nil {
+			continue
 		}
+		cursor := "0"
+		if len(replies[i]) == 1 {
+			cursor = text(replies[i][0])
+		}
+		s.swept[c.partition].CompareAndSwap(last, &sweep{cursor: cursor, next: last.next})
 	}
 }

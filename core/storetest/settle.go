@@ -27,6 +27,13 @@ func testExtend(t *testing.T, b *bench) {
 	held, err := b.store.Extend(b.Context(), []core.Extension{{Fence: c.Fence, Lease: lease}})
 	require.NoError(t, err)
 	assert.Equal(t, []bool{false}, held, "there is nothing left to hold")
+
+	b.submit(task("a", "2"))
+	c = b.claim(1)
+	held, err = b.store.Extend(b.Context(), []core.Extension{{Fence: c.Fence, Lease: time.Second}})
+	require.NoError(t, err)
+	require.Equal(t, []bool{true}, held)
+	assert.Equal(t, b.now().Add(time.Second), b.claimWith(core.ClaimRequest{Kinds: []string{"k"}}).NextDue, "a shorter lease is seen by a look")
 }
 
 func testProgress(t *testing.T, b *bench) {
@@ -47,6 +54,12 @@ func testProgress(t *testing.T, b *bench) {
 	require.Len(t, again.Tasks, 1)
 	assert.Equal(t, []byte("half"), again.Tasks[0].State, "progress outlives a crash")
 	assert.Equal(t, 1, again.Tasks[0].Crashes)
+	_, err = b.store.Extend(b.Context(), []core.Extension{{Fence: again.Fence, Lease: lease, Progress: []core.Progress{
+		{Index: 0, Agent: "a", ID: "1", State: []byte("more")},
+	}}})
+	require.NoError(t, err)
+	b.clock.Advance(lease)
+	assert.Equal(t, 2, b.claim(2).Tasks[0].Crashes, "progress does not hide that its process dies")
 }
 
 func testSettleTwice(t *testing.T, b *bench) {

@@ -8,23 +8,27 @@
 -- ARGV[..] 4 for each run with progress: fence, index in its claim, agent:id, state
 -- returns {now, for each fence: 1 or 0 (lost)}
 local n = tonumber(ARGV[1])
-local reply, adds = { now }, {}
+local reply, adds, soonest = { now }, {}, nil
 redis.call('ZREM', KEYS[4], '') -- the first write must be one that is allowed when memory is full
 for i = 1, n do
   local fence = ARGV[2 * i]
   local held = redis.call('ZSCORE', KEYS[4], fence)
   reply[i + 1] = held and 1 or 0
   if held then
-    adds[#adds + 1] = now + tonumber(ARGV[2 * i + 1])
+    local till = now + tonumber(ARGV[2 * i + 1])
+    if not soonest or till < soonest then soonest = till end
+    adds[#adds + 1] = till
     adds[#adds + 1] = fence
   end
 end
-if #adds > 0 then redis.call('ZADD', KEYS[4], 'XX', unpack(adds)) end
+for i = 1, #adds, 1000 do redis.call('ZADD', KEYS[4], 'XX', unpack(adds, i, math.min(i + 999, #adds))) end
+if soonest then announce(soonest) end -- a lease may have become shorter
 for i = 2 * n + 2, #ARGV, 4 do
   local marks = redis.call('HGET', KEYS[3], ARGV[i])
   local index = tonumber(ARGV[i + 1]) + 1
   if marks and index <= #marks - 16 and byte(marks, index) == RUNNING then
-    redis.call('HSET', KEYS[2], ARGV[i + 2], ARGV[i + 3])
+    local old = redis.call('HGET', KEYS[2], ARGV[i + 2]) or '\0' -- its crashes stay counted until the run ends
+    redis.call('HSET', KEYS[2], ARGV[i + 2], sub(old, 1, 1) .. sub(ARGV[i + 3], 2))
   end
 end
 return reply

@@ -47,8 +47,14 @@ local function inline(id, record)
 end
 
 local function outline(value)
-  local n = byte(value, 1) * 256 + byte(value, 2)
+  local high, low = byte(value, 1, 2)
+  local n = low and high * 256 + low or 0
   return sub(value, 3, 2 + n), sub(value, 3 + n)
+end
+
+-- ended_at is when the task of a finished record ended; 0, which is long ago, if it is not one that we wrote.
+local function ended_at(record)
+  return tonumber(sub(record, 2, 14)) or 0
 end
 
 -- find returns the live task, and whether its agent holds it inline; agent is the agent's value in agents.
@@ -173,7 +179,7 @@ local function trim(key, most, oldest)
   local drop, dropped = {}, 0
   local all = redis.call('HGETALL', key)
   for i = 1, #all, 2 do
-    local at = tonumber(sub(all[i + 1], 2, 14))
+    local at = ended_at(all[i + 1])
     if at <= oldest then
       drop[#drop + 1] = all[i]
     else

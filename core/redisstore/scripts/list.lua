@@ -65,6 +65,6 @@ elseif done then
   records[1], records[2] = outline(done)
 end
 for i = 1, #records, 2 do
-  if tonumber(sub(records[i + 1], 2, 14)) > oldest then add(records[i], sub(records[i + 1], 1, 1)) end
+  if ended_at(records[i + 1]) > oldest then add(records[i], sub(records[i + 1], 1, 1)) end
 end
 return reply

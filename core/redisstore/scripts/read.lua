@@ -44,7 +44,7 @@ for i = 3, #ARGV do
     state = redis.call('HGET', KEYS[3], agent .. ':' .. ARGV[i]) or ''
   else
     local r = record(ARGV[i])
-    if r and tonumber(sub(r, 2, 14)) > oldest then place, what = 'd', r end
+    if r and ended_at(r) > oldest then place, what = 'd', r end
   end
   local at = #reply
   reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] = place, what, due, state

@@ -42,7 +42,7 @@ local function remember(agent, id, record)
   if value ~= '*' then finished_changed[agent] = true end
   if value and value ~= '*' then
     local other, old = outline(value)
-    if other ~= id and tonumber(sub(old, 2, 14)) > now - retention then
+    if other ~= id and ended_at(old) > now - retention then
       history[agent] = { other, old }
       value = '*'
     else

@@ -34,7 +34,7 @@ local function remembered(agent, value, id)
     local other, r = outline(value)
     if other == id then record = r end
   end
-  return record and tonumber(sub(record, 2, 14)) > now - retention
+  return record and ended_at(record) > now - retention
 end
 
 local changed = {}
@@ -57,7 +57,7 @@ for i = 1, n do
     checked[agent] = live_count + 1
   elseif not known then
     local due = tonumber(ARGV[5 * i])
-    if due <= 0 then due = now - due end
+    due = due <= 0 and now - due or math.max(due, now) -- nobody gets ahead of others by a time long past
     local live = struct.pack('>I7', clock + i - 1) .. ARGV[5 * i + 1]
     if not kind then
       current[agent] = 'S' .. live

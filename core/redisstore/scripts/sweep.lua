@@ -15,7 +15,7 @@ for i = 1, #page[2], 2 do
     if redis.call('EXISTS', key) == 0 then redis.call('HDEL', KEYS[2], agent) end
   else
     local _, record = outline(value)
-    if tonumber(sub(record, 2, 14)) <= oldest then redis.call('HDEL', KEYS[2], agent) end
+    if ended_at(record) <= oldest then redis.call('HDEL', KEYS[2], agent) end
   end
 end
 return { page[1] }
