@@ -8,8 +8,12 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// mostRecovered is how many expired leases one step takes back.
-const mostRecovered = 2
+// mostRecovered is how many expired leases one step takes back; pages how many times as many agents as tasks may be
+// taken it looks at, and tasks it parks, at most.
+const (
+	mostRecovered = 2
+	pages         = 4
+)
 
 // Claim leases due tasks; see [core.Store].
 func (s *Store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
@@ -164,7 +168,7 @@ func (c *claiming) unpark() {
 func (c *claiming) agents() []*agent {
 	var due []*agent
 	if c.r.Agents == nil {
-		for len(due) < c.r.Limit {
+		for len(due) < pages*c.r.Limit {
 			a, ok := c.p.agenda.head()
 			if !ok || a.visit > c.now {
 				break
@@ -182,26 +186,32 @@ func (c *claiming) agents() []*agent {
 		}
 	}
 	sort.Slice(due, func(i, j int) bool { return c.p.agenda.less(due[i], due[j]) })
-	return due[:min(len(due), c.r.Limit)]
+	return due[:min(len(due), pages*c.r.Limit)]
 }
 
 // visit takes one task from each agent with a single one, and shares from the others, round by round.
 func (c *claiming) visit() {
 	var many []*visited
+	turns := 0
 	for _, a := range c.agents() {
+		if turns == c.r.Limit {
+			break
+		}
 		if a.many {
 			many = append(many, &visited{agent: a})
+			turns++
 			continue
 		}
-		t := a.only()
-		if c.consider(t) {
+		// An agent whose only task is to be left where it is takes nobody's turn.
+		if t := a.only(); c.consider(t) {
 			a.levels[t.Level-1].remove(t)
 			c.settleIn(t)
 			c.p.agenda.remove(a)
+			turns++
 		}
 	}
 	visiting := many
-	for c.room > 0 && len(visiting) > 0 {
+	for c.room > 0 && len(visiting) > 0 && c.parked < pages*c.r.Limit {
 		visiting = c.round(visiting)
 	}
 	for _, v := range many {

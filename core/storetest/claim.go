@@ -126,6 +126,17 @@ func testParked(t *testing.T, b *bench) {
 	r.Kinds = []string{"k", "other"}
 	assert.Equal(t, []string{"b/3"}, names(b.claimWith(r)))
 	assert.Zero(t, b.stats().Parked)
+
+	var many []core.Submission
+	for i := range 500 {
+		many = append(many, other("many", fmt.Sprint(i)))
+	}
+	b.submit(many...)
+	assert.LessOrEqual(t, b.claim(10).Parked, 50, "one step parks a bounded number")
+	for range 20 {
+		b.claim(50)
+	}
+	assert.Equal(t, int64(500), b.stats().Parked)
 }
 
 func testLeave(t *testing.T, b *bench) {
@@ -144,6 +155,16 @@ func testLeave(t *testing.T, b *bench) {
 	r = b.request(50)
 	r.Kinds = []string{"slow"}
 	assert.ElementsMatch(t, []string{"a/1", "b/1"}, names(b.claimWith(r)))
+
+	for i := range 5 { // those that are left do not take the turns of those behind them
+		slow.Agent = fmt.Sprint("slow", i)
+		b.submit(slow)
+	}
+	b.clock.Advance(time.Millisecond)
+	b.submit(task("quick", "1"))
+	r = b.request(2)
+	r.Leave = []string{"slow"}
+	assert.Equal(t, []string{"quick/1"}, names(b.claimWith(r)))
 }
 
 func testNonce(t *testing.T, b *bench) {

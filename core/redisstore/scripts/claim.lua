@@ -20,6 +20,7 @@ local limit, per_agent, lease = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(A
 local raised = now - tonumber(ARGV[5])
 local nkinds = tonumber(ARGV[6])
 local asked = #ARGV > 6 + nkinds
+local PAGES = 4 -- how many times as much as may be taken is looked at, or parked, at most
 local LEVELS = { { 1 }, { 2 }, { 1, 2 }, { 3 }, { 1, 3 }, { 2, 3 }, { 1, 2, 3 } }
 redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
 
@@ -104,20 +105,26 @@ end
 placed()
 if limit == 0 then return answer('', recovered, 0, {}) end
 
--- 3. The agents to visit, those that have waited longest first.
-local agents, scores = {}, {}
+-- 3. The agents that are due, those that have waited longest first, a page at a time.
+local named = nil
 if asked then
-  local due = {}
+  named = {}
   for i, s in ipairs(redis.call('ZMSCORE', KEYS[1], unpack(ARGV, 7 + nkinds))) do
-    if s and tonumber(s) <= now then due[#due + 1] = { ARGV[6 + nkinds + i], tonumber(s) } end
+    if s and tonumber(s) <= now then named[#named + 1] = { ARGV[6 + nkinds + i], tonumber(s) } end
   end
-  table.sort(due, function(a, b) return a[2] < b[2] or (a[2] == b[2] and a[1] < b[1]) end)
-  for i = 1, math.min(#due, limit) do agents[i], scores[i] = due[i][1], due[i][2] end
-else
-  local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, limit)
-  for i = 1, #due, 2 do agents[(i + 1) / 2], scores[(i + 1) / 2] = due[i], due[i + 1] end
+  table.sort(named, function(a, b) return a[2] < b[2] or (a[2] == b[2] and a[1] < b[1]) end)
 end
-if #agents == 0 then return answer('', recovered, 0, {}) end
+
+local function page_of(from)
+  local agents, scores = {}, {}
+  if named then
+    for i = from + 1, math.min(#named, from + limit) do agents[i - from], scores[i - from] = named[i][1], named[i][2] end
+  else
+    local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', from, limit)
+    for i = 1, #due, 2 do agents[(i + 1) / 2], scores[(i + 1) / 2] = due[i], due[i + 1] end
+  end
+  return agents, scores
+end
 
 local tasks, refs, state_refs, leave, parked = {}, {}, {}, {}, 0
 local function took(agent, live, id, due)
@@ -135,29 +142,40 @@ local function park(agent, kind, id, due)
   parked = parked + 1
 end
 
--- 4. An agent with one task gives it; those with more are visited round by round while there is room.
-local many, room = {}, limit
-for i, value in ipairs(redis.call('HMGET', KEYS[2], unpack(agents))) do
-  local agent = agents[i]
+-- 4. An agent with one task gives it; those with more are visited round by round while there is room. An agent whose only
+-- task is to be left where it is takes nobody's turn; but the search is bounded.
+local many, room, turns = {}, limit, 0
+local function call_on(agent, score, value)
   local live = value and byte(value) == 83 and sub(value, 2)
   local levels = value and byte(value) == 77 and LEVELS[tonumber(sub(value, 2, 2)) or 0]
   local id, kind = parse(live or '')
+  local take = id and kinds[kind]
+  turns = turns + 1
   if levels then
     many[#many + 1] = { name = agent, levels = levels, got = 0 }
   elseif not id then -- not what we wrote: it must not stand in the way of others
     leave[#leave + 1] = agent
     count('malformed', 1)
+  elseif take then
+    took(agent, live, id, score)
+    room = room - 1
+    leave[#leave + 1] = agent
+  elseif take == nil then
+    park(agent, kind, id, score)
+    leave[#leave + 1] = agent
   else
-    local take = kinds[kind]
-    if take then
-      took(agent, live, id, scores[i])
-      room = room - 1
-      leave[#leave + 1] = agent
-    elseif take == nil then
-      park(agent, kind, id, scores[i])
-      leave[#leave + 1] = agent
+    turns = turns - 1
+  end
+end
+
+for page = 0, PAGES - 1 do
+  local agents, scores = page_of(page * limit)
+  if #agents > 0 then
+    for i, value in ipairs(redis.call('HMGET', KEYS[2], unpack(agents))) do
+      if turns < limit then call_on(agents[i], scores[i], value) end
     end
   end
+  if #agents < limit or turns >= limit then break end
 end
 
 -- due_entries are the first `want` due entries of an agent, in the order in which they are to run.
@@ -216,7 +234,7 @@ local function visit(chosen, chosen_refs)
 end
 
 local visiting = many
-while room > 0 and #visiting > 0 do
+while room > 0 and #visiting > 0 and parked < PAGES * limit do
   local share = math.max(1, math.floor(room / #visiting))
   local chosen, chosen_refs, again = {}, {}, {}
   for _, agent in ipairs(visiting) do
