@@ -29,6 +29,7 @@ type claimKey struct {
 type heldClaim struct {
 	lease    time.Duration // the longest of its runs'; as claimed until they are known
 	known    bool
+	given    bool      // its runs have been told that it is lost
 	deadline time.Time // by our clock, counted from before the claim was sent
 	runs     map[int]*heldRun
 }
@@ -151,13 +152,13 @@ func (h *heart) beat() {
 	if h.halted || len(h.claims) == 0 {
 		return
 	}
-	next := time.Duration(0)
+	now, next := h.pull.s.config.Clock.Now(), maxLease
 	for _, held := range h.claims {
-		if next == 0 || held.lease/3 < next {
-			next = held.lease / 3
+		if !held.given { // a lease that could not be extended is given up in time
+			next = min(next, held.lease/3, held.deadline.Add(-held.lease/10).Sub(now))
 		}
 	}
-	h.schedule(next)
+	h.schedule(max(next, time.Millisecond))
 }
 
 func (h *heart) extensions() ([]Extension, []claimKey) {
@@ -199,6 +200,7 @@ func (h *heart) extend(extensions []Extension, keys []claimKey) {
 		case err == nil && alive[i]:
 			held.deadline = sent.Add(held.lease)
 		case err == nil, !now.Before(held.deadline.Add(-held.lease / 10)):
+			held.given = true
 			for _, r := range held.runs {
 				if r.cancel != nil {
 					r.cancel(ErrLeaseLost)
@@ -216,7 +218,7 @@ func (h *heart) patience(keys []claimKey) time.Duration {
 	now := h.pull.s.config.Clock.Now()
 	patience := maxLease
 	for _, key := range keys {
-		if held := h.claims[key]; held != nil {
+		if held := h.claims[key]; held != nil && !held.given {
 			patience = min(patience, held.lease/3, held.deadline.Add(-held.lease/10).Sub(now))
 		}
 	}

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,6 +83,81 @@ func TestLeasesOfTasksAndKinds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A claim with a short lease gets its heartbeats although those of a long one are planned for later.
+func TestAShortLeaseBesideALongOne(t *testing.T) {
+	kinds := map[string]core.KindConfig{"slow": {Lease: time.Minute}, "fast": {Lease: 3 * time.Second}}
+	virtual(t, core.Config{Concurrency: 2, Kinds: kinds}, func(w *world) {
+		var fast atomic.Int64
+		handle := func(s *core.Scheduler) {
+			core.Handle(s, "slow", func(_ context.Context, task *core.Task[int]) error {
+				time.Sleep(time.Duration(task.Payload) * time.Second)
+				return nil
+			})
+			core.Handle(s, "fast", func(context.Context, *core.Task[note]) error {
+				fast.Add(1)
+				time.Sleep(15 * time.Second)
+				return nil
+			})
+		}
+		handle(w.s)
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "slow", Level: 1, Payload: 60},
+			core.NewTask{Agent: "a", ID: "2", Kind: "slow", Level: 1, Payload: 5}, core.NewTask{Agent: "a", ID: "3", Kind: "fast"})
+		done := make(chan core.Report)
+		go func() { done <- w.run() }()
+		time.Sleep(10 * time.Second)
+		other, err := core.New(w.store, core.Config{Kinds: kinds})
+		require.NoError(t, err)
+		handle(other)
+		_, err = other.RunDue(w.Context(), core.Scope{})
+		require.NoError(t, err)
+		report := <-done
+		assert.Equal(t, int64(1), fast.Load(), "nobody has died")
+		assert.Zero(t, report.Lost)
+	})
+}
+
+func TestRunTickKeepsShortLeases(t *testing.T) {
+	kinds := map[string]core.KindConfig{"k": {Lease: 3 * time.Second}}
+	virtual(t, core.Config{Kinds: kinds}, func(w *world) {
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { time.Sleep(15 * time.Second); return nil })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
+		request := core.ClaimRequest{
+			Partition: core.PartitionOf("a", 8), Nonce: "0123456789abcdef", Kinds: []string{"k"}, Limit: 1, Lease: 3 * time.Second,
+		}
+		claims, err := w.store.Claim(w.Context(), []core.ClaimRequest{request})
+		require.NoError(t, err)
+		time.AfterFunc(5*time.Second, func() {
+			request.Nonce = "0123456789abcdeg"
+			again, err := w.store.Claim(w.Context(), []core.ClaimRequest{request})
+			assert.NoError(t, err)
+			assert.Zero(t, again[0].Recovered)
+		})
+		report, err := w.s.RunTick(w.Context(), "a", claims[0].Tasks)
+		require.NoError(t, err)
+		assert.Equal(t, 1, report.Completed)
+		assert.False(t, report.More)
+		assert.Zero(t, report.NextDueAt)
+	})
+}
+
+// A handler does not run on past the end of its lease while the store hangs.
+func TestALeaseIsNotOverrun(t *testing.T) {
+	virtual(t, core.Config{Default: core.KindConfig{Lease: 30 * time.Second}}, func(w *world) {
+		var took time.Duration
+		core.Handle(w.s, "k", func(ctx context.Context, _ *core.Task[note]) error {
+			begun := time.Now()
+			<-ctx.Done()
+			took = time.Since(begun)
+			return ctx.Err()
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
+		w.store.hang = true
+		w.run()
+		assert.LessOrEqual(t, took, 30*time.Second)
+		assert.GreaterOrEqual(t, took, 25*time.Second)
+	})
 }
 
 // A handler whose lease is lost is told so, and what it returns is refused.

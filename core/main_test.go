@@ -120,6 +120,7 @@ type watched struct {
 	fail  func(verb string, n int) error // n is the number of the call, from 1
 	after func(verb string)              // called when a call has been answered
 	alter func(claims []core.Claim)      // changes the answer to a claim
+	hang  bool                           // heartbeats are not answered
 	sizes []int                          // of the extend calls
 	lease []time.Duration                // of the first claim in each of them
 }
@@ -195,6 +196,10 @@ func (s *watched) Extend(ctx context.Context, leases []core.Extension) ([]bool, 
 	s.sizes = append(s.sizes, len(leases))
 	s.lease = append(s.lease, leases[0].Lease)
 	s.mu.Unlock()
+	if s.hang {
+		<-ctx.Done()
+		return nil, &core.StoreError{Verb: "extend", Err: ctx.Err()}
+	}
 	return s.Store.Extend(ctx, leases)
 }
 

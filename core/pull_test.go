@@ -309,6 +309,19 @@ func TestCancelDuringAClaim(t *testing.T) {
 	})
 }
 
+// What a settle learns while a claim is under way is not forgotten.
+func TestNextDueIsKept(t *testing.T) {
+	virtual(t, core.Config{Concurrency: 1}, func(w *world) {
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return core.Snooze(time.Minute) })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"}, core.NewTask{Agent: "a", ID: "2", Kind: "k"})
+		w.store.after = func(string) { time.Sleep(100 * time.Millisecond) }
+		report, err := w.s.RunDueTasks(w.Context(), []string{"a"})
+		require.NoError(t, err)
+		assert.Equal(t, 2, report.Snoozed)
+		assert.WithinDuration(t, time.Now().Add(time.Minute), report.NextDueAt, time.Second)
+	})
+}
+
 func TestRunTick(t *testing.T) {
 	virtual(t, core.Config{Concurrency: 2}, func(w *world) {
 		var mu sync.Mutex

@@ -20,14 +20,11 @@ func newSlots(n int) slots {
 // take takes between 1 and most places, waiting for the first one until ctx is done; 0 then.
 func (s slots) take(ctx context.Context, most int) int {
 	for {
-		n := 0
-		if ctx.Err() == nil {
-			n = s.grab(most)
-		} else {
-			s.signal() // the token that woke us is for somebody else
+		if ctx.Err() != nil {
+			s.signal() // the token that came, if one did, is for somebody else
 			return 0
 		}
-		if n > 0 {
+		if n := s.grab(most); n > 0 {
 			if n < most {
 				runtime.Gosched() // runs that are about to end come along
 				n += s.grab(most - n)
@@ -37,8 +34,6 @@ func (s slots) take(ctx context.Context, most int) int {
 		select {
 		case <-s.freed:
 		case <-ctx.Done():
-			s.signal() // a token that came at the same moment is for somebody else
-			return 0
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -329,6 +330,50 @@ func TestLiveKeysHaveNoTTL(t *testing.T) {
 		}
 		assert.Equal(t, time.Duration(-1), ttl, key)
 	}
+}
+
+// A partition that fails does not take along what others have claimed.
+func TestOnePartitionFails(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 2})
+	s, err := core.New(st, core.Config{Concurrency: 64})
+	require.NoError(t, err)
+	var ran atomic.Int64
+	core.Handle(s, "k", func(context.Context, *core.Task[any]) error { ran.Add(1); return nil })
+	agents := [2]string{}
+	for i := 0; agents[0] == "" || agents[1] == ""; i++ {
+		agents[core.PartitionOf(fmt.Sprint(i), 2)] = fmt.Sprint(i)
+	}
+	_, err = s.Submit(t.Context(), core.NewTask{Agent: agents[0], ID: "1", Kind: "k"}, core.NewTask{Agent: agents[1], ID: "1", Kind: "k"})
+	require.NoError(t, err)
+	c := srv.Client(t)
+	leases := "duly:{" + redisstore.Tags(2)[1] + "}:leases"
+	require.NoError(t, c.Set(t.Context(), leases, "x", 0).Err()) // as if a shard were broken
+	report, err := s.RunDueTasks(t.Context(), agents[:])
+	require.Error(t, err)
+	assert.Equal(t, core.CodeUnavailable, core.CodeOf(err))
+	assert.Equal(t, 1, report.Completed, "the healthy one works on")
+	require.NoError(t, c.Del(t.Context(), leases).Err())
+	report, err = s.RunDueTasks(t.Context(), agents[:])
+	require.NoError(t, err)
+	assert.Equal(t, 1, report.Completed)
+	assert.Equal(t, int64(2), ran.Load())
+}
+
+// A sweep that meets a damaged record does not take along the claim that it came with.
+func TestSweepMeetsDamage(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1})
+	c := srv.Client(t)
+	require.NoError(t, c.HSet(t.Context(), "duly:{0}:finished", "bad", "x", "worse", "").Err())
+	require.NoError(t, c.Set(t.Context(), "duly:{0}:history:list", "x", 0).Err())
+	require.NoError(t, c.HSet(t.Context(), "duly:{0}:finished", "list", "*").Err())
+	_, err := st.Submit(t.Context(), []core.Submission{sub("a", "1")})
+	require.NoError(t, err)
+	st.Sweep()
+	assert.Len(t, claim(t, st, "n", 1).Tasks, 1)
 }
 
 // What somebody else wrote over our records does not stop the work of others.

@@ -35,27 +35,36 @@ func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Sett
 	out := make([]core.Settled, len(runs))
 	failed := 0
 	for c, reply := range replies {
-		if len(reply) != len(members[c])+1 {
+		if !parseSettled(out, reply, members[c], err) {
 			failed++
-			for _, i := range members[c] {
-				if out[i].Err = err; err == nil {
-					out[i].Err = wrap("settle", errMalformed)
-				}
-			}
-			continue
-		}
-		for k, i := range members[c] {
-			switch due := number(reply[k+1]); due {
-			case 0:
-				out[i].Err = core.ErrLeaseLost
-			case 1:
-			default:
-				out[i].Due = core.Millis(due)
-			}
 		}
 	}
 	if err != nil && failed == len(calls) {
 		return nil, err
 	}
 	return out, nil
+}
+
+// parseSettled puts the outcomes of one call into out, at the places of its runs. Without a reply, which it reports, they
+// have failed with err.
+func parseSettled(out []core.Settled, reply []any, members []int, err error) bool {
+	if len(reply) != len(members)+1 {
+		if err == nil {
+			err = wrap("settle", errMalformed)
+		}
+		for _, i := range members {
+			out[i].Err = err
+		}
+		return false
+	}
+	for k, i := range members {
+		switch due := number(reply[k+1]); due {
+		case 0:
+			out[i].Err = core.ErrLeaseLost
+		case 1:
+		default:
+			out[i].Due = core.Millis(due)
+		}
+	}
+	return true
 }
