@@ -80,12 +80,12 @@ func (p *partition) claim(r *core.ClaimRequest, now core.Millis) core.Claim {
 	for i, t := range c.taken {
 		out.Tasks = append(out.Tasks, p.claimed(t, held.fence, i, held.runs[i].due))
 	}
-	out.NextDue, out.NextLease = p.nexts(r)
+	out.NextDue, out.NextLease = p.nexts(r, now)
 	return out
 }
 
 // nexts are the next due time of the agents that were asked for, and the next end of a lease.
-func (p *partition) nexts(r *core.ClaimRequest) (due, lease core.Millis) {
+func (p *partition) nexts(r *core.ClaimRequest, now core.Millis) (due, lease core.Millis) {
 	due, lease = p.next()
 	if r.Agents == nil {
 		return due, lease
@@ -96,12 +96,15 @@ func (p *partition) nexts(r *core.ClaimRequest) (due, lease core.Millis) {
 			due = a.visit
 		}
 	}
+	if p.isParked(r.Kinds) && (due == 0 || due > now) { // what is still parked may be theirs
+		due = now
+	}
 	return due, lease
 }
 
 func (c *claiming) answer(recovered int) core.Claim {
 	out := core.Claim{Partition: c.p.index, Now: c.now, Parked: c.parked, Recovered: recovered}
-	out.NextDue, out.NextLease = c.p.nexts(c.r)
+	out.NextDue, out.NextLease = c.p.nexts(c.r, c.now)
 	if c.parked > 0 {
 		c.p.store.wake(c.p, c.now)
 	}
@@ -119,7 +122,7 @@ func (p *partition) claimed(t *task, fence core.Fence, index int, due core.Milli
 // repeat answers a claim that was made before: with the tasks of it that still run.
 func (p *partition) repeat(c *claim, r *core.ClaimRequest, now core.Millis) core.Claim {
 	out := core.Claim{Partition: p.index, Now: now, Fence: c.fence}
-	out.NextDue, out.NextLease = p.nexts(r)
+	out.NextDue, out.NextLease = p.nexts(r, now)
 	for i := range c.runs {
 		if c.runs[i].task != nil {
 			out.Tasks = append(out.Tasks, p.claimed(c.runs[i].task, c.fence, i, c.runs[i].due))

@@ -137,6 +137,19 @@ func testParked(t *testing.T, b *bench) {
 		b.claim(50)
 	}
 	assert.Equal(t, int64(500), b.stats().Parked)
+	b.submit(other("mine", "1"))
+	b.claim(50)
+	r = b.request(2)
+	r.Kinds, r.Agents = []string{"other"}, []string{"mine"}
+	for range 300 {
+		c = b.claimWith(r)
+		r.Nonce = b.request(2).Nonce
+		if len(c.Tasks) > 0 {
+			break
+		}
+		require.Equal(t, b.now(), c.NextDue, "while tasks are parked, some may be theirs")
+	}
+	assert.Equal(t, []string{"mine/1"}, names(c))
 }
 
 func testLeave(t *testing.T, b *bench) {

@@ -32,6 +32,11 @@ local function answer(fence, recovered, parked, tasks)
     for _, s in ipairs(redis.call('ZMSCORE', KEYS[1], unpack(ARGV, 7 + nkinds))) do
       if s and (not next_due or tonumber(s) < tonumber(next_due)) then next_due = s end
     end
+    if redis.call('EXISTS', KEYS[7]) == 1 and (not next_due or tonumber(next_due) > now) then
+      for i = 7, 6 + nkinds do -- what is still parked may be theirs
+        if byte(ARGV[i]) == 43 and redis.call('HEXISTS', KEYS[7], sub(ARGV[i], 2)) == 1 then next_due = now end
+      end
+    end
   end
   local reply = { now, next_due or '', next_lease or '', fence, recovered, parked }
   for i, t in ipairs(tasks) do reply[6 + i] = t end
