@@ -24,6 +24,7 @@ type pull struct {
 	asked   map[string]bool // the agents of the scope; nil for all
 	left    int             // tasks that the budget still allows
 	claimed bool            // whether anything was claimed, so that what the first look said is old
+	dry     bool            // the last round brought nothing
 	failed  error           // of a partition, while others went on
 	tally   tally
 	open    sync.WaitGroup // runs that are not settled, released or given up

@@ -27,7 +27,6 @@ func (p *pull) round() (bool, error) {
 	requests := p.requests(due, n)
 	lease, sent := requests[0].Lease, p.s.config.Clock.Now()
 	p.tally.forget(requests) // what is known by now the claim sees too; what is learned while it is under way is kept
-	p.claimed = true
 	ctx, cancel := p.call()
 	claims, err := p.s.store.Claim(ctx, requests)
 	cancel()
@@ -35,9 +34,12 @@ func (p *pull) round() (bool, error) {
 		p.s.slots.give(n)
 		return false, err
 	}
+	before := n
 	for i := range claims {
 		n -= len(claims[i].Tasks)
+		p.claimed = p.claimed || len(claims[i].Tasks)+claims[i].Recovered > 0
 	}
+	p.dry = n == before
 	p.s.slots.give(max(n, 0))
 	for i := range claims {
 		if claims[i].Err != nil { // the others have claimed
@@ -90,7 +92,11 @@ const smallestShare = 16
 // requests asks n tasks of as many targets as get a fair share, an equal one from each.
 func (p *pull) requests(due []*target, n int) []ClaimRequest {
 	kinds, leave, lease := p.kinds()
-	due = due[:min(len(due), max(n/smallestShare, (n+MaxClaim-1)/MaxClaim))]
+	few := max(n/smallestShare, (n+MaxClaim-1)/MaxClaim)
+	if p.dry { // the ones asked before had nothing for us: the rest is asked at once
+		few = n
+	}
+	due = due[:min(len(due), few)]
 	requests := make([]ClaimRequest, len(due))
 	for i, t := range due {
 		share := min(n/(len(due)-i), MaxClaim)

@@ -373,7 +373,7 @@ func TestAnOverdueTaskThatNobodyTakesCostsLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := setup(t, daemon.Config{}, false)
 		store := &stuckStore{faultyStore: f.store}
-		s, err := core.New(store, core.Config{Concurrency: 8 * core.MaxClaim}) // one round asks all partitions
+		s, err := core.New(store, core.Config{})
 		require.NoError(t, err)
 		d, err := daemon.New(s, daemon.Config{Waker: f.store})
 		require.NoError(t, err)

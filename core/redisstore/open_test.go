@@ -1,7 +1,9 @@
 package redisstore_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +60,22 @@ func TestOpenRefusesEviction(t *testing.T) {
 		require.ErrorContains(t, err, "noeviction", "it says what to do")
 		open(t, redisstore.Config{URL: srv.URL, AllowEviction: true})
 	}
+}
+
+func TestOpenWarns(t *testing.T) {
+	t.Parallel()
+	warnings := func(config redisstore.Config) string {
+		var log bytes.Buffer
+		config.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		open(t, config)
+		return log.String()
+	}
+	lasting := redistest.Start(t, "--appendonly", "yes")
+	assert.Empty(t, warnings(redisstore.Config{URL: lasting.URL}))
+	fleeting := redistest.Start(t)
+	assert.Contains(t, warnings(redisstore.Config{URL: fleeting.URL}), "Redis has no persistence")
+	evicting := redistest.Start(t, "--appendonly", "yes", "--maxmemory-policy", "allkeys-lru")
+	assert.Contains(t, warnings(redisstore.Config{URL: evicting.URL, AllowEviction: true}), "Redis may evict tasks")
 }
 
 func TestPartitionsAreSetOnce(t *testing.T) {

@@ -42,7 +42,8 @@ elseif value then
   end
   for _, fence in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do
     local found = redis.call('HMGET', KEYS[3], fence, fence .. 'r')
-    local refs = cmsgpack.unpack(found[2])
+    local whole, refs = pcall(cmsgpack.unpack, found[2] or '')
+    if not whole or not found[1] then refs = {} end -- not what we wrote: a claim takes it away
     for i = 1, #refs / 3 do
       if refs[3 * i - 2] == agent and byte(found[1], i) == RUNNING then add(refs[3 * i - 1], 'r') end
     end
