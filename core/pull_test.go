@@ -309,6 +309,27 @@ func TestCancelDuringAClaim(t *testing.T) {
 	})
 }
 
+// A task that came again within the pull, and has run, is not due any more.
+func TestMoreIsNotStale(t *testing.T) {
+	virtual(t, core.Config{Concurrency: 1}, func(w *world) {
+		core.Handle(w.s, "k", func(_ context.Context, task *core.Task[note]) error {
+			if again, _ := task.Checkpoint(new(bool)); task.ID == "1" && !again {
+				return core.Yield(true, 0)
+			}
+			time.Sleep(time.Second)
+			return nil
+		})
+		for _, id := range []string{"1", "2", "3"} { // 3 waits for the slot of 2, so that the pull still claims when 1 comes again
+			w.submit(core.NewTask{Agent: "a", ID: id, Kind: "k"})
+		}
+		report, err := w.s.RunDueTasks(w.Context(), []string{"a"})
+		require.NoError(t, err)
+		assert.Equal(t, 3, report.Completed)
+		assert.False(t, report.More)
+		assert.Zero(t, report.NextDueAt)
+	})
+}
+
 // What a settle learns while a claim is under way is not forgotten.
 func TestNextDueIsKept(t *testing.T) {
 	virtual(t, core.Config{Concurrency: 1}, func(w *world) {

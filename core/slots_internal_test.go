@@ -8,7 +8,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// One who gives up waiting does not take along the news that a place is free.
+// ending is a context that ends between two looks at it.
+type ending struct {
+	context.Context //nolint:containedctx // it is one
+
+	looked bool
+}
+
+func (e *ending) Err() error {
+	if !e.looked {
+		e.looked = true
+		return nil
+	}
+	return e.Context.Err()
+}
+
+// One who gives up waiting does not take along the news that a place is free, also when both come at once.
 func TestSlotsWakeTheNext(t *testing.T) {
 	t.Parallel()
 	for range 100 {
@@ -16,11 +31,21 @@ func TestSlotsWakeTheNext(t *testing.T) {
 		require.Equal(t, 1, s.take(t.Context(), 1))
 		s.give(1)
 		require.Equal(t, 1, s.grab(1)) // somebody was quicker; the token is still there
-		leaving, leave := context.WithCancel(t.Context())
-		leave()
-		assert.Zero(t, s.take(leaving, 1))
-		assert.Len(t, s.freed, 1)
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		assert.Zero(t, s.take(&ending{Context: done}, 1))
+		require.Len(t, s.freed, 1)
 	}
+}
+
+// What a handler says after it was given up is refused.
+func TestEndedRunsTakeNothing(t *testing.T) {
+	t.Parallel()
+	r := &run{ended: true}
+	r.setResult([]byte("1"))
+	r.setProgress([]byte("2"))
+	assert.Equal(t, state{}, r.state)
+	assert.False(t, r.dirty)
 }
 
 func TestSlots(t *testing.T) {
