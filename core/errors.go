@@ -15,6 +15,7 @@ const (
 	CodeLimit       Code = "limit"       // an agent has too many tasks; nothing was written
 	CodeUnavailable Code = "unavailable" // the store cannot be reached, or refuses; the outcome is unknown
 	CodeStoreFull   Code = "store_full"  // the store is out of memory; nothing was written
+	CodeConflict    Code = "conflict"    // a task with that id is there already, or the command does not fit its state
 	CodeLeaseLost   Code = "lease_lost"  // the run no longer holds its task
 	CodeRunsFailed  Code = "runs_failed" // the pull worked, but some handlers failed
 	CodeInternal    Code = "internal"    // a fault of duly
@@ -29,6 +30,10 @@ var (
 	ErrStoreFull = errors.New("the store is out of memory: let it drain, or give Redis a larger maxmemory")
 	// ErrNotFound says that there is no such task.
 	ErrNotFound = errors.New("not found")
+	// ErrReplaced says that a run cannot be settled as if nothing had happened: its task was replaced meanwhile.
+	ErrReplaced = errors.New("the task was replaced while it ran")
+	// ErrChanged says that a task is not any more as it was when it was read: read it again.
+	ErrChanged = errors.New("the task has changed since it was read: try again")
 	// ErrTimeout is the cause of a handler's context when the timeout of its task has passed.
 	ErrTimeout = errors.New("the handler ran into its timeout")
 	// ErrStopping is the cause of a handler's context when its pull has to end: the budget is spent or the caller's
@@ -62,6 +67,25 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("agent %q has %d live tasks, which is the limit: wait until some have finished, or raise it", e.Agent, e.Limit)
 }
 
+// ConflictError says that a task is there already, or does not allow what was asked.
+type ConflictError struct {
+	Agent, ID string
+	Reason    string
+}
+
+// Error names the task and the reason.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("task %q of agent %q %s", e.ID, e.Agent, e.Reason)
+}
+
+// CancelledError says that a task was told to end while it ran.
+type CancelledError struct {
+	Order []byte // what the command said, opaque
+}
+
+// Error says so.
+func (*CancelledError) Error() string { return "the task was cancelled while it ran" }
+
 // CodeOf is the code of an error; empty for nil.
 func CodeOf(err error) Code {
 	var inv *InvalidError
@@ -74,6 +98,8 @@ func CodeOf(err error) Code {
 		return CodeInvalid
 	case errors.As(err, &limit):
 		return CodeLimit
+	case errors.As(err, new(*ConflictError)), errors.Is(err, ErrChanged):
+		return CodeConflict
 	case errors.As(err, &runs):
 		return CodeRunsFailed
 	case errors.Is(err, ErrNotFound):

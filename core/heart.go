@@ -197,7 +197,7 @@ func (h *heart) extend(extensions []Extension, keys []claimKey) {
 		held := h.claims[key]
 		switch {
 		case held == nil:
-		case err == nil && alive[i]:
+		case err == nil && alive[i].Held:
 			held.deadline = sent.Add(held.lease)
 		case err == nil, !now.Before(held.deadline.Add(-held.lease / 10)):
 			held.given = true

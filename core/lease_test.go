@@ -215,7 +215,7 @@ func (w *world) steal(agent string) {
 	p := core.PartitionOf(agent, w.store.Partitions())
 	held, err := w.store.Store.Extend(w.Context(), []core.Extension{{Partition: p, Fence: w.seen(core.EventStart)[0].Fence, Lease: time.Millisecond}})
 	require.NoError(w, err)
-	require.Equal(w, []bool{true}, held)
+	require.Equal(w, []core.Extended{{Held: true}}, held)
 	time.Sleep(time.Millisecond)
 	claims, err := w.store.Store.Claim(w.Context(), []core.ClaimRequest{{
 		Partition: p, Nonce: "thief-0123456789", Kinds: []string{"k"}, Limit: 1, Lease: time.Hour,

@@ -188,7 +188,7 @@ func (s *watched) Settle(ctx context.Context, runs []core.Settlement) ([]core.Se
 	return s.Store.Settle(ctx, runs)
 }
 
-func (s *watched) Extend(ctx context.Context, leases []core.Extension) ([]bool, error) {
+func (s *watched) Extend(ctx context.Context, leases []core.Extension) ([]core.Extended, error) {
 	if err := s.called("extend"); err != nil {
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func (s *watched) Read(ctx context.Context, q core.Query) (core.Page, error) {
 	return s.Store.Read(ctx, q)
 }
 
-func (s *watched) Control(ctx context.Context, commands []core.Command) ([]core.Placed, error) {
+func (s *watched) Control(ctx context.Context, commands []core.Command) ([]core.Effect, error) {
 	if err := s.called("control"); err != nil {
 		return nil, err
 	}

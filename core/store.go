@@ -20,11 +20,16 @@ type Store interface {
 	// Partitions is the number of partitions, a power of two that never changes. [PartitionOf] places an agent.
 	Partitions() int
 
-	// Submit stores new tasks, all or none of them. A task whose (agent, id) is live, or finished and still
-	// remembered, is left as it is. It returns one Placed for each submission, in order. Fails with a
-	// *[LimitError] if an agent would have more live tasks than the store allows. With several partitions the
-	// limit is checked in all of them first; a failure after that may leave a part stored, and the same call again
+	// Submit stores new tasks, all or none of them. What becomes of a task whose (agent, id) is live, or finished and
+	// still remembered, its Conflict says. It returns one Placed for each submission, in order. Fails with a
+	// *[LimitError] if an agent would have more live tasks than the store allows, with a *[ConflictError] where a
+	// Conflict demands it, and with [ErrChanged] if a task to be replaced is not as it was seen. With several partitions
+	// this is checked in all of them first; a failure after that may leave a part stored, and the same call again
 	// completes it.
+	//
+	// A submission with a Pulse is a touch: something happened for the subject of an activity task. It books the task's
+	// next run, or makes the task if there is none; its Due, State and Conflict are not used. Either all submissions of a
+	// call are touches or none is; each touch stands for itself.
 	Submit(ctx context.Context, tasks []Submission) ([]Placed, error)
 
 	// Claim leases due tasks, or, with Limit 0, only looks. Each request is one atomic step in its partition: it
@@ -41,14 +46,15 @@ type Store interface {
 	Settle(ctx context.Context, runs []Settlement) ([]Settled, error)
 
 	// Extend moves the ends of leases and stores the progress of their runs. It returns for each extension whether
-	// its lease is still held.
-	Extend(ctx context.Context, leases []Extension) ([]bool, error)
+	// its lease is still held, and which of its runs are to end.
+	Extend(ctx context.Context, leases []Extension) ([]Extended, error)
 
-	// Control changes tasks by an operator's will. It returns one Placed for each command: Created is false where
-	// there was nothing to change.
-	Control(ctx context.Context, commands []Command) ([]Placed, error)
+	// Control carries out an operator's commands, each by itself and in one atomic step for each partition it is about.
+	// It returns one Effect for each command. The same command again changes nothing more.
+	Control(ctx context.Context, commands []Command) ([]Effect, error)
 
-	// Read returns tasks of one agent: those with the ids asked for, or the next page in the order of their ids.
+	// Read returns tasks of one agent: those with the ids asked for, or the next page in the order of their ids. A query
+	// without an agent gets a page of the agents with live tasks.
 	Read(ctx context.Context, query Query) (Page, error)
 
 	// Stats are the counters of the whole store; reading them costs the same however many tasks there are.
@@ -131,20 +137,6 @@ const (
 // RaiseAfter is how long a due task waits before it is served as if it had level 1, so that none starves.
 const RaiseAfter = time.Minute
 
-// Submission is a task as a store gets it. Body is the part of the task that never changes, opaque to the store.
-type Submission struct {
-	Agent, ID, Kind, Group string
-	Level                  Level
-	Due                    When
-	Body                   []byte
-}
-
-// Placed is where a submission or command left a task.
-type Placed struct {
-	Created bool
-	Due     Millis // when it is due; zero if it was not created
-}
-
 // ClaimRequest asks one partition for due tasks.
 type ClaimRequest struct {
 	Partition int
@@ -198,139 +190,10 @@ type Claimed struct {
 	Crashes   int    // leases of this task that expired since its state was last written
 	Body      []byte // as submitted
 	State     []byte // as last settled, nil at first
-}
-
-// Verb is what becomes of a task when its run ends.
-type Verb byte
-
-// The verbs of a settlement.
-const (
-	VerbComplete Verb = 'c' // the task is completed
-	VerbFail     Verb = 'f' // the task is dead: kept, and can be replayed
-	VerbCancel   Verb = 'x' // the task is cancelled
-	VerbAgain    Verb = 'r' // the task is due again
-	VerbRelease  Verb = 'b' // the task goes back as it was, as if it had not been claimed
-)
-
-// Settlement ends one run.
-type Settlement struct {
-	Run
-	Verb   Verb
-	Due    When   // VerbAgain: when the task is due again; VerbRelease: Due.At is when it was due
-	State  []byte // VerbAgain: the new state; nil leaves the old one
-	Record []byte // VerbComplete, VerbFail, VerbCancel: what the tracker keeps
-	Group  string // the task's group
-}
-
-// Settled is the outcome of a settlement.
-type Settled struct {
-	Due Millis // VerbAgain, VerbRelease: when the task is due again
-	Err error  // nil, ErrLeaseLost, or a *StoreError: unknown, settle it again
-}
-
-// Extension moves the end of one claim's lease to Lease from now.
-type Extension struct {
-	Partition int
-	Fence     Fence
-	Lease     time.Duration
-	Progress  []Progress
-}
-
-// Progress is a new state of a task whose run goes on.
-type Progress struct {
-	Index     int
-	Agent, ID string
-	State     []byte
-}
-
-// Command is an operator's order for one task.
-type Command struct {
-	Op         Op
-	Submission // OpReplay: the task to put back; Due is not used
-}
-
-// Op is what a command does.
-type Op string
-
-// OpReplay makes a dead task live again, due now, with no state.
-const OpReplay Op = "replay"
-
-// Query asks for tasks of one agent.
-type Query struct {
-	Agent    string
-	IDs      []string // the tasks to read; if nil, a page of all
-	Statuses []Status // keep only these; nil keeps all
-	Group    string   // also return this group's counts
-	After    string   // a page begins after this id
-	Limit    int      // size of a page
-}
-
-// Page is the answer to a query.
-type Page struct {
-	Now   Millis
-	Tasks []Stored // for IDs: one for each, with an empty Status where there is none
-	More  bool
-	Group GroupCounts
-}
-
-// Stored is a task as the store remembers it.
-type Stored struct {
-	Agent, ID string
-	Status    Status
-	Parked    bool // waiting for a process that has a handler for its kind
-	Kind      string
-	Level     Level
-	Due       Millis // waiting: when it is due
-	Submitted Millis
-	Finished  Millis
-	Crashes   int
-	Body      []byte // live: as submitted
-	State     []byte // live: as last settled
-	Record    []byte // finished: as settled
-}
-
-// GroupCounts are the tasks of a group by where they are.
-type GroupCounts struct {
-	Live, Completed, Failed, Cancelled int64
-}
-
-// Status of a group: any failed -> failed; else any live -> in_progress; else completed, or cancelled if all are. It is
-// empty for a group without tasks.
-func (g GroupCounts) Status() Status {
-	switch {
-	case g.Failed > 0:
-		return StatusFailed
-	case g.Live > 0:
-		return StatusInProgress
-	case g.Completed > 0:
-		return StatusCompleted
-	case g.Cancelled > 0:
-		return StatusCancelled
-	default:
-		return ""
-	}
-}
-
-// Stats are counters of a store. Waiting, InProgress and Parked are of now, Parked being a part of Waiting; the others
-// have only grown since the store was first used.
-type Stats struct {
-	Now        Millis `json:"-"`
-	Partitions int    `json:"partitions"`
-	Agents     int64  `json:"agents"` // with at least one live task
-	Waiting    int64  `json:"waiting"`
-	InProgress int64  `json:"in_progress"`
-	Parked     int64  `json:"parked"`
-	Completed  int64  `json:"completed"`
-	Failed     int64  `json:"failed"`
-	Cancelled  int64  `json:"cancelled"`
-	Submitted  int64  `json:"submitted"`
-	Again      int64  `json:"again"`     // runs that ended with the task waiting: retries, snoozes, recurring tasks
-	Released   int64  `json:"released"`  // given back unstarted or unfinished, uncharged
-	Recovered  int64  `json:"recovered"` // leases that expired
-	Replayed   int64  `json:"replayed"`
-	Trimmed    int64  `json:"trimmed"`   // finished records dropped for want of room before their time
-	Malformed  int64  `json:"malformed"` // records passed over, as they are not what the store wrote
-	NextDue    Millis `json:"-"`
+	// Cancelled is set when the task was told to end while a run that has crashed held it: it is to be settled with
+	// VerbCancel, and Order is what the command said.
+	Cancelled bool
+	Order     []byte
 }
 
 // PartitionOf is the partition of an agent in a store with that many, a power of two.

@@ -179,16 +179,16 @@ func (s *Scheduler) Replay(ctx context.Context, agent, id string) (Millis, error
 	if err != nil {
 		return 0, err
 	}
-	placed, err := s.store.Control(ctx, []Command{{Op: OpReplay, Submission: Submission{
+	effects, err := s.store.Control(ctx, []Command{{Op: OpReplay, Submission: Submission{
 		Agent: agent, ID: id, Kind: rec.Kind, Group: rec.Group, Level: rec.Level, Body: rec.Body,
 	}}})
 	if err != nil {
 		return 0, err
 	}
-	if !placed[0].Created {
+	if effects[0].Code != EffectDone {
 		return 0, ErrNotFound
 	}
-	return placed[0].Due, nil
+	return effects[0].Due, nil
 }
 
 func (s *Scheduler) stored(ctx context.Context, agent, id string) (Stored, error) {

@@ -41,11 +41,16 @@ func (s *Store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core
 // look says when the partition is due next; a parked task of a kind that is asked for is due now.
 func (p *partition) look(r *core.ClaimRequest, now core.Millis) core.Claim {
 	due, lease := p.next()
+	switch {
+	case p.held(scope{kind: '*'}, now):
+		due = 0
+	case p.isParked(r.Kinds) || len(p.open) > 0:
+		if due == 0 || due > now {
+			due = now
+		}
+	}
 	if due == 0 || lease != 0 && lease < due {
 		due = lease
-	}
-	if p.isParked(r.Kinds) && (due == 0 || due > now) {
-		due = now
 	}
 	return core.Claim{Partition: p.index, Now: now, NextDue: due}
 }
@@ -66,10 +71,11 @@ func (p *partition) claim(r *core.ClaimRequest, now core.Millis) core.Claim {
 	}
 	c := &claiming{p: p, r: r, now: now, room: r.Limit}
 	recovered := p.recover(now)
-	if r.Limit == 0 {
+	if r.Limit == 0 || p.held(scope{kind: '*'}, now) {
 		return c.answer(recovered)
 	}
 	c.unpark()
+	p.putBack(r.Limit)
 	c.visit()
 	out := c.answer(recovered)
 	if len(c.taken) == 0 {
@@ -87,7 +93,13 @@ func (p *partition) claim(r *core.ClaimRequest, now core.Millis) core.Claim {
 // nexts are the next due time of the agents that were asked for, and the next end of a lease.
 func (p *partition) nexts(r *core.ClaimRequest, now core.Millis) (due, lease core.Millis) {
 	due, lease = p.next()
+	if p.held(scope{kind: '*'}, now) {
+		return 0, lease
+	}
 	if r.Agents == nil {
+		if len(p.open) > 0 && (due == 0 || due > now) {
+			due = now
+		}
 		return due, lease
 	}
 	due = 0
@@ -96,7 +108,7 @@ func (p *partition) nexts(r *core.ClaimRequest, now core.Millis) (due, lease cor
 			due = a.visit
 		}
 	}
-	if p.isParked(r.Kinds) && (due == 0 || due > now) { // what is still parked may be theirs
+	if (p.isParked(r.Kinds) || len(p.open) > 0) && (due == 0 || due > now) { // what is still parked may be theirs
 		due = now
 	}
 	return due, lease
@@ -112,11 +124,15 @@ func (c *claiming) answer(recovered int) core.Claim {
 }
 
 func (p *partition) claimed(t *task, fence core.Fence, index int, due core.Millis) core.Claimed {
-	return core.Claimed{
+	c := core.Claimed{
 		Run:  core.Run{Partition: p.index, Fence: fence, Index: index, Agent: t.Agent, ID: t.ID},
 		Kind: t.Kind, Level: t.Level, Due: due, Submitted: core.Millis(t.seq / clockUnit), Crashes: t.crashes,
 		Body: slices.Clone(t.Body), State: slices.Clone(t.state),
 	}
+	if t.order != nil && t.order.op == orderCancel {
+		c.Cancelled, c.Order = true, slices.Clone(t.order.note)
+	}
+	return c
 }
 
 // repeat answers a claim that was made before: with the tasks of it that still run.
@@ -131,29 +147,40 @@ func (p *partition) repeat(c *claim, r *core.ClaimRequest, now core.Millis) core
 	return out
 }
 
-// recover takes the tasks of expired leases back.
+// recover takes the tasks of expired leases back, and ends holds whose time has come.
 func (p *partition) recover(now core.Millis) int {
 	recovered := 0
 	for range mostRecovered {
-		c, ok := p.leases.head()
-		if !ok || c.end > now {
+		t, ok := p.leases.head()
+		if !ok || t.end > now {
 			break
 		}
-		for i := range c.runs {
-			t := c.runs[i].task
-			if t == nil {
-				continue
-			}
-			c.runs[i] = held{lost: true}
-			t.crashes = min(t.crashes+1, 255)
-			p.place(t, t.due)
-			recovered++
+		if t.claim == nil {
+			p.unhold(t.scope, now)
+			continue
 		}
-		p.close(c)
+		for i := range t.claim.runs {
+			if t.claim.runs[i].task != nil {
+				p.takeBack(t.claim.runs[i].task)
+				t.claim.runs[i] = held{lost: true}
+				recovered++
+			}
+		}
+		p.close(t.claim)
 	}
 	p.running -= int64(recovered)
 	p.counts.Recovered += int64(recovered)
 	return recovered
+}
+
+// takeBack puts a task whose run has died back into its queue; if it was replaced meanwhile, as the new one.
+func (p *partition) takeBack(t *task) {
+	p.stats(t.Kind).Running--
+	t.crashes = min(t.crashes+1, 255)
+	if o := t.order; o != nil && o.op == orderReplace {
+		t.order, t.crashes, t.state, t.due = nil, 0, o.note, o.due
+	}
+	p.place(t, t.due)
 }
 
 // unpark puts parked tasks of the kinds that are asked for back.
@@ -244,10 +271,19 @@ func (a *agent) only() *task {
 func (c *claiming) consider(t *task) bool { return !slices.Contains(c.r.Leave, t.Kind) }
 
 func (c *claiming) settleIn(t *task) bool {
-	if !slices.Contains(c.r.Kinds, t.Kind) {
-		c.p.park(t)
+	name := ""
+	if s, ok := c.p.holdOf(t, c.now); ok && (t.order == nil || t.order.op != orderRun) {
+		name = s.parking()
+	} else if !slices.Contains(c.r.Kinds, t.Kind) {
+		name = t.Kind
+	}
+	if name != "" {
+		c.p.park(t, name)
 		c.parked++
 		return false
+	}
+	if t.order != nil && t.order.op == orderRun {
+		t.order = nil
 	}
 	c.taken = append(c.taken, t)
 	c.room--
@@ -341,13 +377,15 @@ func (v *visited) first(want int, now core.Millis) []*task {
 
 // lease puts tasks under a lease.
 func (p *partition) lease(tasks []*task, r *core.ClaimRequest, now core.Millis) *claim {
-	c := &claim{fence: core.Fence(p.ticks(1, now)), nonce: r.Nonce, end: now.Add(r.Lease), open: len(tasks), at: -1}
+	c := &claim{fence: core.Fence(p.ticks(1, now)), nonce: r.Nonce, open: len(tasks)}
+	c.term = &term{end: now.Add(r.Lease), claim: c, at: -1}
 	for _, t := range tasks {
 		t.claim = c
+		p.stats(t.Kind).Running++
 		c.runs = append(c.runs, held{task: t, due: t.due})
 	}
 	p.claims[c.fence], p.nonces[c.nonce] = c, c.fence
-	p.leases.add(c)
+	p.leases.add(c.term)
 	p.running += int64(len(tasks))
 	return c
 }

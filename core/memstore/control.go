@@ -2,27 +2,82 @@ package memstore
 
 import (
 	"context"
+	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // Control carries out an operator's commands; see [core.Store].
-func (s *Store) Control(ctx context.Context, commands []core.Command) ([]core.Placed, error) {
+func (s *Store) Control(ctx context.Context, commands []core.Command) ([]core.Effect, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &core.StoreError{Verb: "control", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	out := make([]core.Placed, len(commands))
+	out := make([]core.Effect, len(commands))
 	for i := range commands {
-		p := s.partitionOf(commands[i].Agent)
-		if p.replay(commands[i].Submission, now) {
-			out[i] = core.Placed{Created: true, Due: now}
-			s.announce(p, now)
-		}
+		out[i] = s.obey(&commands[i], now)
 	}
 	return out, nil
+}
+
+func (s *Store) obey(c *core.Command, now core.Millis) core.Effect {
+	p := s.partitionOf(c.Agent)
+	switch c.Op {
+	case core.OpReplay:
+		if !p.replay(c.Submission, now) {
+			return core.Effect{}
+		}
+		s.announce(p, now)
+		return core.Effect{Code: core.EffectDone, Due: now}
+	case core.OpRun:
+		return p.run(c, now)
+	case core.OpCancel:
+		return p.cancel(c, now)
+	case core.OpDelete:
+		return p.erase(c, now)
+	default:
+		return s.holdOrNot(c, now)
+	}
+}
+
+// holdOrNot begins or ends a hold, in each partition that its scope is about.
+func (s *Store) holdOrNot(c *core.Command, now core.Millis) core.Effect {
+	parts := s.parts
+	if c.Scope.Agent != "" {
+		parts = []*partition{s.partitionOf(c.Scope.Agent)}
+	}
+	sc := scopeOf(c.Scope)
+	var done bool
+	for _, p := range parts {
+		switch {
+		case c.Op == core.OpUnhold:
+			if p.unhold(sc, now) {
+				done = true
+				s.wake(p, now)
+			}
+		case sc.kind != 't' || p.task(sc.name, sc.id) != nil:
+			done = true
+			p.hold(sc, newHold(sc, c, now))
+		}
+	}
+	if !done {
+		return core.Effect{}
+	}
+	return core.Effect{Code: core.EffectDone}
+}
+
+func newHold(sc scope, c *core.Command, now core.Millis) hold {
+	h := hold{since: now, note: slices.Clone(c.Hold)}
+	end := c.Until.At
+	if end == 0 && c.Until.After > 0 {
+		end = now.Add(c.Until.After)
+	}
+	if end != 0 {
+		h.term = &term{end: end, scope: sc, at: -1}
+	}
+	return h
 }
 
 func (p *partition) replay(sub core.Submission, now core.Millis) bool {
@@ -31,7 +86,7 @@ func (p *partition) replay(sub core.Submission, now core.Millis) bool {
 		return false
 	}
 	f, ok := h.records[sub.ID]
-	if a := p.agents[sub.Agent]; !ok || f.verb != core.VerbFail || a != nil && a.tasks[sub.ID] != nil {
+	if !ok || f.verb != core.VerbFail || p.task(sub.Agent, sub.ID) != nil {
 		return false
 	}
 	delete(h.records, sub.ID)
@@ -40,10 +95,8 @@ func (p *partition) replay(sub core.Submission, now core.Millis) bool {
 	}
 	p.create(sub, p.ticks(1, now), now)
 	p.counts.Replayed++
-	if g := p.group(sub.Agent, sub.Group, now); g != nil {
-		g.Live++
+	if g := p.join(sub, now); g != nil {
 		g.Failed--
-		g.over = 0
 	}
 	return true
 }

@@ -8,23 +8,24 @@ import (
 )
 
 // Extend moves the ends of leases; see [core.Store].
-func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]bool, error) {
+func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]core.Extended, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &core.StoreError{Verb: "extend", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	held := make([]bool, len(leases))
+	out := make([]core.Extended, len(leases))
 	for i := range leases {
 		p := s.parts[leases[i].Partition]
 		c := p.claims[leases[i].Fence]
-		if c == nil || c.at < 0 {
+		if c == nil || c.term.at < 0 {
 			continue
 		}
-		held[i] = true
-		c.end = now.Add(leases[i].Lease)
-		p.leases.fix(c)
+		out[i].Held = true
+		c.term.end = now.Add(leases[i].Lease)
+		p.leases.fix(c.term)
+		out[i].Ended = c.ended()
 		for _, pr := range leases[i].Progress {
 			if pr.Index < 0 || pr.Index >= len(c.runs) || c.runs[pr.Index].task == nil {
 				continue
@@ -33,5 +34,19 @@ func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]bool, er
 			t.state = slices.Clone(pr.State) // its crashes stay counted until the run ends
 		}
 	}
-	return held, nil
+	return out, nil
+}
+
+// ended are the runs of a claim whose tasks were cancelled or deleted.
+func (c *claim) ended() []core.Ended {
+	var out []core.Ended
+	for k, r := range c.runs {
+		switch {
+		case r.lost:
+			out = append(out, core.Ended{Index: k, Deleted: true})
+		case r.task != nil && r.task.order != nil && r.task.order.op == orderCancel:
+			out = append(out, core.Ended{Index: k, Order: slices.Clone(r.task.order.note)})
+		}
+	}
+	return out
 }

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -12,11 +13,13 @@ type partition struct {
 	store    *Store
 	index    int
 	agents   map[string]*agent
-	agenda   *queue[*agent]   // agents with waiting tasks
-	parked   map[string]*kind // by kind
+	agenda   *queue[*agent]      // agents with waiting tasks
+	parked   map[string]*parking // by kind, or by the scope of a hold
+	holds    map[scope]hold
+	open     []opened // scopes whose holds have ended and whose tasks are being put back, oldest first
 	claims   map[core.Fence]*claim
 	nonces   map[string]core.Fence
-	leases   *queue[*claim]
+	leases   *queue[*term]
 	ended    []core.Fence // oldest first
 	groups   map[[2]string]*group
 	finished map[string]*history
@@ -24,18 +27,19 @@ type partition struct {
 	counts   core.Stats
 	live     int64
 	running  int64
+	kinds    map[string]*core.KindStats
 }
 
 func newPartition(s *Store, index int) *partition {
 	return &partition{
-		store: s, index: index, agents: map[string]*agent{}, parked: map[string]*kind{},
+		store: s, index: index, agents: map[string]*agent{}, parked: map[string]*parking{}, holds: map[scope]hold{}, kinds: map[string]*core.KindStats{},
 		claims: map[core.Fence]*claim{}, nonces: map[string]core.Fence{}, groups: map[[2]string]*group{},
 		finished: map[string]*history{},
 		agenda: newQueue(func(a, b *agent) bool {
 			return a.visit < b.visit || a.visit == b.visit && a.name < b.name
 		}),
-		leases: newQueue(func(a, b *claim) bool {
-			return a.end < b.end || a.end == b.end && a.fence < b.fence
+		leases: newQueue(func(a, b *term) bool {
+			return a.end < b.end || a.end == b.end && a.name() < b.name()
 		}),
 	}
 }
@@ -62,27 +66,45 @@ type task struct {
 	due     core.Millis
 	state   []byte
 	crashes int
-	parked  bool
+	parked  string // the name of where it is parked; empty if it is not
 	claim   *claim // that holds it
+	order   *order // what is to become of it when its run ends
+	pulse   *pulse // of an activity task
 	at      int
 }
 
 func (t *task) position() *int { return &t.at }
 
-// kind is a kind of task for which somebody claimed without a handler.
-type kind struct{ tasks *queue[*task] }
+// parking is where tasks are that nobody takes for now: those of a kind for which somebody claimed without a handler, or
+// those of a hold.
+type parking struct{ tasks *queue[*task] }
+
+// term is something that ends by itself: a lease, or a hold.
+type term struct {
+	end   core.Millis
+	claim *claim
+	scope scope
+	at    int
+}
+
+func (t *term) position() *int { return &t.at }
+
+// name orders terms that end together as their members in Redis are ordered.
+func (t *term) name() string {
+	if t.claim != nil {
+		return strconv.FormatInt(int64(t.claim.fence), 10)
+	}
+	return "@" + t.scope.String()
+}
 
 // claim is a set of tasks under one lease.
 type claim struct {
 	fence core.Fence
 	nonce string
-	end   core.Millis
+	term  *term
 	runs  []held
 	open  int
-	at    int
 }
-
-func (c *claim) position() *int { return &c.at }
 
 // held is the place of a task in a claim.
 type held struct {
@@ -138,7 +160,7 @@ func before(a, b *task) bool {
 // place puts a task among the waiting ones.
 func (p *partition) place(t *task, due core.Millis) {
 	a := t.agent
-	t.due, t.claim, t.parked = due, nil, false
+	t.due, t.claim, t.parked = due, nil, ""
 	a.levels[t.Level-1].add(t)
 	switch {
 	case a.at < 0:
@@ -162,8 +184,41 @@ func (a *agent) earliest() (core.Millis, bool) {
 	return due, found
 }
 
+// lift takes a waiting task out of where it is.
+func (p *partition) lift(t *task) {
+	if t.parked != "" {
+		p.parked[t.parked].tasks.remove(t)
+		t.parked = ""
+		return
+	}
+	a := t.agent
+	a.levels[t.Level-1].remove(t)
+	if _, ok := a.earliest(); !ok {
+		p.agenda.remove(a)
+	}
+}
+
+// move gives a waiting task another due time, where it is.
+func (p *partition) move(t *task, due core.Millis) {
+	if t.parked != "" {
+		t.due = due
+		p.parked[t.parked].tasks.fix(t)
+		return
+	}
+	a := t.agent
+	t.due = due
+	a.levels[t.Level-1].fix(t)
+	if !a.many || due < a.visit {
+		a.visit = due
+		p.agenda.fix(a)
+	}
+}
+
 // drop removes a task that is no longer live.
 func (p *partition) drop(t *task) {
+	p.forget(scope{kind: 't', name: t.Agent, id: t.ID})
+	p.live--
+	p.stats(t.Kind).Live--
 	delete(t.agent.tasks, t.ID)
 	if len(t.agent.tasks) == 0 {
 		delete(p.agents, t.agent.name)
@@ -175,15 +230,15 @@ func (p *partition) next() (due, lease core.Millis) {
 	if a, ok := p.agenda.head(); ok {
 		due = a.visit
 	}
-	if c, ok := p.leases.head(); ok {
-		lease = c.end
+	if t, ok := p.leases.head(); ok {
+		lease = t.end
 	}
 	return due, lease
 }
 
 // close ends a claim of which nothing runs any more.
 func (p *partition) close(c *claim) {
-	p.leases.remove(c)
+	p.leases.remove(c.term)
 	p.ended = append(p.ended, c.fence)
 	if len(p.ended) > endedKept {
 		old := p.claims[p.ended[0]]
@@ -193,7 +248,7 @@ func (p *partition) close(c *claim) {
 	}
 }
 
-// kindsOf are the kinds with parked tasks.
+// isParked reports whether a task of one of these kinds is parked.
 func (p *partition) isParked(kinds []string) bool {
 	for _, name := range kinds {
 		if k := p.parked[name]; k != nil && k.tasks.Len() > 0 {
@@ -203,10 +258,11 @@ func (p *partition) isParked(kinds []string) bool {
 	return false
 }
 
-func (p *partition) park(t *task) {
-	k := p.parked[t.Kind]
+// park takes a task out of the queue, to a place with a name.
+func (p *partition) park(t *task, name string) {
+	k := p.parked[name]
 	if k == nil {
-		k = &kind{tasks: newQueue(func(a, b *task) bool {
+		k = &parking{tasks: newQueue(func(a, b *task) bool {
 			if a.due != b.due {
 				return a.due < b.due
 			}
@@ -215,9 +271,9 @@ func (p *partition) park(t *task) {
 			}
 			return strings.Compare(a.ID, b.ID) < 0
 		})}
-		p.parked[t.Kind] = k
+		p.parked[name] = k
 	}
-	t.parked = true
+	t.parked = name
 	k.tasks.add(t)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -15,15 +16,16 @@ func (s *Store) Read(ctx context.Context, q core.Query) (core.Page, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if q.Agent == "" {
+		return s.agents(q), nil
+	}
 	p := s.partitionOf(q.Agent)
 	page := core.Page{Now: s.now()}
 	if g := p.groups[[2]string{q.Agent, q.Group}]; g != nil && (g.over == 0 || g.over > page.Now) {
 		page.Group = g.GroupCounts
 	}
 	if q.IDs != nil {
-		for _, id := range q.IDs {
-			page.Tasks = append(page.Tasks, p.stored(q.Agent, id, page.Now))
-		}
+		page.Tasks = p.named(q, page.Now)
 		return page, nil
 	}
 	for _, id := range p.ids(q.Agent, page.Now) {
@@ -38,6 +40,19 @@ func (s *Store) Read(ctx context.Context, q core.Query) (core.Page, error) {
 		page.Tasks = append(page.Tasks, t)
 	}
 	return page, nil
+}
+
+// named are the tasks that a query asks for by id.
+func (p *partition) named(q core.Query, now core.Millis) []core.Stored {
+	var out []core.Stored
+	for _, id := range q.IDs {
+		t := p.stored(q.Agent, id, now)
+		if q.Explain {
+			p.explain(&t)
+		}
+		out = append(out, t)
+	}
+	return out
 }
 
 // ids are the ids of an agent's tasks, sorted.
@@ -66,11 +81,16 @@ func (p *partition) stored(agent, id string, now core.Millis) core.Stored {
 		t := a.tasks[id]
 		out.Kind, out.Level, out.Submitted = t.Kind, t.Level, core.Millis(t.seq/clockUnit)
 		out.Body, out.State, out.Crashes = slices.Clone(t.Body), slices.Clone(t.state), t.crashes
-		out.Status, out.Parked = core.StatusWaiting, t.parked
+		out.Key, out.Version, out.Holds = t.Key, t.version(), p.holdsOf(t, now)
+		out.Status, out.Parked = core.StatusWaiting, t.parked != ""
 		if t.claim != nil {
 			out.Status = core.StatusInProgress
+			if t.order != nil && t.order.op == orderCancel {
+				out.Order = slices.Clone(t.order.note)
+			}
 		} else {
 			out.Due = t.due
+			out.Resting = t.pulse != nil && t.pulse.first == 0
 		}
 		return out
 	}
@@ -88,6 +108,45 @@ func (p *partition) stored(agent, id string, now core.Millis) core.Stored {
 	return out
 }
 
+// explain finds out who holds a task, or how many agents stand before it.
+func (p *partition) explain(out *core.Stored) {
+	t := p.task(out.Agent, out.ID)
+	switch {
+	case t == nil:
+	case t.claim != nil:
+		out.Lease, out.Fence = t.claim.term.end, t.claim.fence
+	case t.agent.at >= 0:
+		for _, a := range p.agenda.items {
+			if p.agenda.less(a, t.agent) {
+				out.Ahead++
+			}
+		}
+	}
+}
+
+// agents is a page of agents, by name.
+func (s *Store) agents(q core.Query) core.Page {
+	page := core.Page{Now: s.now()}
+	for _, p := range s.parts {
+		for name, a := range p.agents {
+			if name <= q.After {
+				continue
+			}
+			st := core.AgentStats{Agent: name, Live: int64(len(a.tasks)), Held: p.held(scope{kind: 'a', name: name}, page.Now)}
+			if a.at >= 0 {
+				st.Due = a.visit
+			}
+			page.Agents = append(page.Agents, st)
+		}
+	}
+	sort.Slice(page.Agents, func(i, j int) bool { return page.Agents[i].Agent < page.Agents[j].Agent })
+	if q.Limit > 0 && len(page.Agents) > q.Limit {
+		page.Agents = page.Agents[:q.Limit]
+		page.Next = page.Agents[q.Limit-1].Agent
+	}
+	return page
+}
+
 // Stats are the counters of all partitions.
 func (s *Store) Stats(ctx context.Context) (core.Stats, error) {
 	if err := ctx.Err(); err != nil {
@@ -100,8 +159,11 @@ func (s *Store) Stats(ctx context.Context) (core.Stats, error) {
 		st.Agents += int64(len(p.agents))
 		st.Waiting += p.live - p.running
 		st.InProgress += p.running
-		for _, k := range p.parked {
+		for name, k := range p.parked {
 			st.Parked += int64(k.tasks.Len())
+			if strings.HasPrefix(name, "@") {
+				st.Held += int64(k.tasks.Len())
+			}
 		}
 		st.Completed += p.counts.Completed
 		st.Failed += p.counts.Failed
@@ -111,10 +173,12 @@ func (s *Store) Stats(ctx context.Context) (core.Stats, error) {
 		st.Released += p.counts.Released
 		st.Recovered += p.counts.Recovered
 		st.Replayed += p.counts.Replayed
+		st.Deleted += p.counts.Deleted
 		st.Trimmed += p.counts.Trimmed
 		if a, ok := p.agenda.head(); ok && (st.NextDue == 0 || a.visit < st.NextDue) {
 			st.NextDue = a.visit
 		}
 	}
+	st.Kinds = s.kindsOf()
 	return st, nil
 }

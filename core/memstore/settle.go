@@ -38,14 +38,21 @@ func (p *partition) settle(r *core.Settlement, now core.Millis) core.Settled {
 	if t.Agent != r.Agent || t.ID != r.ID {
 		return core.Settled{Err: core.ErrLeaseLost}
 	}
+	if err := t.refuses(r); err != nil {
+		return core.Settled{Err: err}
+	}
 	c.runs[r.Index].task = nil
 	c.open--
 	p.running--
+	p.stats(t.Kind).Running--
 	if c.open == 0 {
 		p.close(c)
 	}
+	if r.Tally != nil {
+		p.count(r.Tally, now)
+	}
 	switch r.Verb {
-	case core.VerbAgain, core.VerbRelease:
+	case core.VerbAgain, core.VerbRelease, core.VerbRest:
 		return core.Settled{Due: p.again(t, r, now)}
 	default:
 		p.finish(t, r, now)
@@ -61,11 +68,28 @@ func (p *partition) again(t *task, r *core.Settlement, now core.Millis) core.Mil
 	if r.State != nil {
 		t.state, t.crashes = slices.Clone(r.State), 0
 	}
-	if r.Verb == core.VerbAgain {
-		p.counts.Again++
-	} else {
+	if r.Verb == core.VerbRelease {
 		p.counts.Released++
+	} else {
+		p.counts.Again++
 	}
+	if r.Hold != nil {
+		p.hold(scope{kind: 't', name: t.Agent, id: t.ID}, hold{since: now, note: slices.Clone(r.Hold)})
+	}
+	if r.Floor != nil && t.pulse != nil {
+		due = t.pulse.settle(r, due, now)
+	}
+	switch o := t.order; {
+	case o == nil:
+	case o.op == orderReplace:
+		due = o.due
+	case o.op == orderRun && r.Verb != core.VerbRelease:
+		due = min(due, now)
+		if t.pulse != nil && t.pulse.first == 0 {
+			t.pulse.first = now
+		}
+	}
+	t.order = nil
 	p.place(t, due)
 	p.store.announce(p, due)
 	return due
@@ -74,13 +98,8 @@ func (p *partition) again(t *task, r *core.Settlement, now core.Millis) core.Mil
 func (p *partition) finish(t *task, r *core.Settlement, now core.Millis) {
 	t.claim = nil
 	p.drop(t)
-	p.live--
 	p.remember(t.Agent, t.ID, finished{verb: r.Verb, at: now, data: slices.Clone(r.Record)}, now)
-	g := p.group(t.Agent, r.Group, now)
-	if g == nil {
-		g = &group{}
-	}
-	g.Live--
+	g := p.leave(t.Agent, r.Group, now)
 	switch r.Verb {
 	case core.VerbComplete:
 		p.counts.Completed++
@@ -92,9 +111,19 @@ func (p *partition) finish(t *task, r *core.Settlement, now core.Millis) {
 		p.counts.Cancelled++
 		g.Cancelled++
 	}
+}
+
+// leave takes a live task out of its group, which is over once nothing in it is live.
+func (p *partition) leave(agent, name string, now core.Millis) *group {
+	g := p.group(agent, name, now)
+	if g == nil {
+		return &group{}
+	}
+	g.Live--
 	if g.Live <= 0 {
 		g.over = now.Add(p.store.config.Retention)
 	}
+	return g
 }
 
 // remember adds a finished task to its agent's history.

@@ -2,6 +2,12 @@ package memstore
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -13,7 +19,7 @@ func (s *Store) Submit(ctx context.Context, tasks []core.Submission) ([]core.Pla
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.room(tasks); err != nil {
+	if err := s.refuses(tasks); err != nil {
 		return nil, err
 	}
 	now := s.now()
@@ -23,34 +29,79 @@ func (s *Store) Submit(ctx context.Context, tasks []core.Submission) ([]core.Pla
 		p := s.partitionOf(tasks[i].Agent)
 		byPartition[p] = append(byPartition[p], i)
 	}
+	var refused error
 	for _, p := range s.parts {
-		members := byPartition[p]
-		if len(members) == 0 {
-			continue
+		if members := byPartition[p]; len(members) > 0 {
+			refused = errors.Join(refused, p.submitAll(tasks, members, out, now))
 		}
-		first := p.ticks(len(members), now)
-		var earliest core.Millis
-		for k, i := range members {
-			out[i] = p.submit(tasks[i], first+int64(k), now)
-			if due := out[i].Due; due != 0 && (earliest == 0 || due < earliest) {
-				earliest = due
-			}
-		}
-		if earliest != 0 {
-			s.announce(p, earliest)
-		}
+	}
+	if refused != nil {
+		return nil, refused
 	}
 	return out, nil
 }
 
-// room refuses tasks of an agent that would have too many.
-func (s *Store) room(tasks []core.Submission) error {
+// submitAll stores those of the tasks that lie in the partition. Only touches can be refused here.
+func (p *partition) submitAll(tasks []core.Submission, members []int, out []core.Placed, now core.Millis) error {
+	first := p.ticks(len(members), now)
+	seq := make(map[int]int64, len(members))
+	for k, i := range members {
+		seq[i] = first + int64(k)
+	}
+	var refused error
+	var earliest core.Millis
+	for _, i := range inTurn(tasks, members) {
+		if tasks[i].Pulse == nil {
+			out[i] = p.submit(tasks[i], seq[i], now)
+		} else {
+			var err error
+			out[i], err = p.touch(tasks[i], seq[i], now)
+			refused = errors.Join(refused, err)
+		}
+		if due := out[i].Due; due != 0 && (earliest == 0 || due < earliest) {
+			earliest = due
+		}
+	}
+	if earliest != 0 {
+		p.store.announce(p, earliest)
+	}
+	return refused
+}
+
+// inTurn are some of the tasks in the order in which they are stored: what is replaced comes first.
+func inTurn(tasks []core.Submission, some []int) []int {
+	var first, rest []int
+	for _, i := range some {
+		if tasks[i].Conflict == core.ConflictReplace {
+			first = append(first, i)
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	return append(first, rest...)
+}
+
+func everyOne(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// refuses finds a task that its conflict rule does not allow, or that is one too many for its agent.
+func (s *Store) refuses(tasks []core.Submission) error {
 	more := map[string]int{}
 	now := s.now()
-	for i := range tasks {
+	errs := make([]error, len(tasks))
+	for _, i := range inTurn(tasks, everyOne(len(tasks))) {
 		t := &tasks[i]
+		if t.Pulse != nil {
+			continue // each touch stands for itself
+		}
 		p := s.partitionOf(t.Agent)
-		if p.known(t.Agent, t.ID, now) {
+		var known bool
+		if known, errs[i] = p.conflict(t, now); known {
 			continue
 		}
 		live := 0
@@ -58,20 +109,33 @@ func (s *Store) room(tasks []core.Submission) error {
 			live = len(a.tasks)
 		}
 		if live+more[t.Agent] >= s.config.MaxTasks {
-			return &core.LimitError{Agent: t.Agent, Limit: s.config.MaxTasks}
+			errs[i] = &core.LimitError{Agent: t.Agent, Limit: s.config.MaxTasks}
+			continue
 		}
 		more[t.Agent]++
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// known reports whether a task is live, or finished and still remembered.
-func (p *partition) known(agent, id string, now core.Millis) bool {
-	if a := p.agents[agent]; a != nil && a.tasks[id] != nil {
-		return true
+// conflict reports whether a submission's task is there already, so that it is not created, or why the call is refused.
+func (p *partition) conflict(sub *core.Submission, now core.Millis) (bool, error) {
+	live := p.task(sub.Agent, sub.ID)
+	_, finished := p.remembered(sub.Agent, sub.ID, now)
+	switch {
+	case sub.Conflict == core.ConflictFail && (live != nil || finished):
+		return true, &core.ConflictError{Agent: sub.Agent, ID: sub.ID, Reason: "is there already"}
+	case sub.Conflict != core.ConflictReplace:
+		return live != nil || finished, nil
+	case live == nil && sub.Version != "" || live != nil && live.version() != sub.Version:
+		return true, core.ErrChanged
+	default:
+		return live != nil, nil
 	}
-	_, ok := p.remembered(agent, id, now)
-	return ok
 }
 
 func (p *partition) remembered(agent, id string, now core.Millis) (finished, bool) {
@@ -84,28 +148,75 @@ func (p *partition) remembered(agent, id string, now core.Millis) (finished, boo
 }
 
 func (p *partition) submit(sub core.Submission, seq int64, now core.Millis) core.Placed {
-	if p.known(sub.Agent, sub.ID, now) {
+	known, _ := p.conflict(&sub, now) // it refuses nothing: that was looked at first
+	if known && sub.Conflict != core.ConflictReplace {
 		return core.Placed{}
 	}
 	due := max(sub.Due.At, now) // nobody gets ahead of others by a time long past
 	if sub.Due.At == 0 {
 		due = now.Add(max(sub.Due.After, 0))
 	}
+	if known {
+		return p.replace(sub, due, now)
+	}
 	p.create(sub, seq, due)
 	p.counts.Submitted++
-	if g := p.group(sub.Agent, sub.Group, now); g != nil {
-		g.Live++
-		g.over = 0
-	}
+	p.join(sub, now)
 	return core.Placed{Created: true, Due: due}
 }
 
+// replace gives a live task a new definition, at once or when its run ends.
+func (p *partition) replace(sub core.Submission, due, now core.Millis) core.Placed {
+	t := p.task(sub.Agent, sub.ID)
+	if sub.Group != sub.OldGroup {
+		p.leave(sub.Agent, sub.OldGroup, now)
+		p.join(sub, now)
+	}
+	running := t.claim != nil
+	if !running {
+		p.lift(t)
+		t.state, t.crashes, t.order = slices.Clone(sub.State), 0, nil
+	} else {
+		p.stats(t.Kind).Running--
+		p.stats(sub.Kind).Running++
+		t.order = &order{op: orderReplace, due: due, note: slices.Clone(sub.State)}
+	}
+	p.stats(t.Kind).Live--
+	p.stats(sub.Kind).Live++
+	state := t.state
+	t.Submission, t.state, t.pulse = sub, state, nil
+	if !running {
+		p.place(t, due)
+	}
+	return core.Placed{Replaced: true, Due: due}
+}
+
+// join adds a live task to its group; nil if it has none.
+func (p *partition) join(sub core.Submission, now core.Millis) *group {
+	g := p.group(sub.Agent, sub.Group, now)
+	if g != nil {
+		g.Live++
+		g.over = 0
+	}
+	return g
+}
+
 // create adds a live task that waits.
-func (p *partition) create(sub core.Submission, seq int64, due core.Millis) {
+func (p *partition) create(sub core.Submission, seq int64, due core.Millis) *task {
 	a := p.agent(sub.Agent)
-	t := &task{Submission: sub, agent: a, seq: seq, at: -1}
+	t := &task{Submission: sub, agent: a, seq: seq, state: slices.Clone(sub.State), at: -1}
 	a.many = len(a.tasks) > 0 || a.many
 	a.tasks[sub.ID] = t
 	p.place(t, due)
 	p.live++
+	p.stats(sub.Kind).Live++
+	return t
+}
+
+// version changes whenever what a task is or knows does.
+func (t *task) version() string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{
+		strconv.Itoa(int(t.Level)), t.Kind, t.Key, string(t.Body), string(t.state),
+	}, "\x00")))
+	return hex.EncodeToString(sum[:])
 }

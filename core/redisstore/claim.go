@@ -69,7 +69,7 @@ func claimArgs(r *core.ClaimRequest) []any {
 
 // The reply of claim.lua: a head, then fields for each task.
 const (
-	claimHead   = 6
+	claimHead   = 7
 	claimFields = 4
 )
 
@@ -94,6 +94,11 @@ func parseClaim(partition int, reply []any) (core.Claim, error) {
 		c.Fence = core.Fence(n)
 	}
 	c.Recovered, c.Parked = int(number(reply[4])), int(number(reply[5]))
+	ended, _ := reply[6].([]any) // pairs of a task's place, from 1, and what was said
+	orders := make(map[int64][]byte, len(ended)/2)
+	for i := 0; i+1 < len(ended); i += 2 {
+		orders[number(ended[i])] = []byte(text(ended[i+1]))
+	}
 	for i := claimHead; i < len(reply); i += claimFields {
 		if text(reply[i+1]) == "" {
 			continue // a repeated claim: this task has ended
@@ -103,6 +108,9 @@ func parseClaim(partition int, reply []any) (core.Claim, error) {
 			return c, err
 		}
 		t.Partition, t.Fence, t.Index = partition, c.Fence, (i-claimHead)/claimFields
+		if order, ok := orders[int64(t.Index)+1]; ok {
+			t.Cancelled, t.Order = true, data(string(order))
+		}
 		c.Tasks = append(c.Tasks, t)
 	}
 	return c, nil

@@ -35,7 +35,7 @@ var equalOptions = []storetest.Options{
 func TestEqualToMemory(t *testing.T) { //nolint:tparallel // the group waits for its parallel subtests
 	t.Parallel()
 	srv := redistest.Start(t)
-	const seeds, choices = 40, 8000
+	const seeds, choices = 60, 12_000
 	var total atomic.Int64
 	t.Run("seeds", func(t *testing.T) {
 		for seed := range seeds {

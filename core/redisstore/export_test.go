@@ -66,14 +66,20 @@ type ScriptFile struct {
 func ScriptFiles() []ScriptFile {
 	all := load(nil)
 	var out []ScriptFile
-	for _, s := range []script{all.submit, all.claim, all.settle, all.extend, all.replay, all.read, all.list, all.sweep} {
-		out = append(out, ScriptFile{Name: s.name, Keys: s.keys, Text: source("scripts/" + s.name + ".lua"), SHA: s.sha})
+	for _, s := range []script{
+		all.submit, all.replace, all.touch, all.claim, all.settle, all.extend, all.replay, all.order, all.hold, all.read, all.list,
+		all.agents, all.kinds, all.sweep,
+	} {
+		out = append(out, ScriptFile{Name: s.name, Keys: s.keys, Text: source(s.name), SHA: s.sha})
 	}
 	return out
 }
 
-// Layout is the part that all scripts begin with.
-func Layout() string { return source(layoutFile) }
+// Parts are what stands in front of scripts.
+func Parts() []string { return []string{partLayout, partLook, partHolds, partFinished} }
+
+// Part is the text of one of them.
+func Part(name string) string { return source(name) }
 
 // AddHook sees all commands of a store.
 func (s *Store) AddHook(h redis.Hook) { s.client.AddHook(h) }

@@ -2,12 +2,14 @@ package redisstore
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // Extend moves the ends of leases; see [core.Store].
-func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]bool, error) {
+func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]core.Extended, error) {
 	members := make([][]int, len(s.parts))
 	for i := range leases {
 		p := leases[i].Partition
@@ -25,16 +27,38 @@ func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]bool, er
 	if err != nil {
 		return nil, err
 	}
-	held := make([]bool, len(leases))
+	out := make([]core.Extended, len(leases))
 	for c, reply := range replies {
-		if len(reply) != len(order[c])+1 {
+		if !parseExtended(out, reply, order[c]) {
 			return nil, wrap("extend", errMalformed)
 		}
-		for k, i := range order[c] {
-			held[i] = number(reply[k+1]) == 1
-		}
 	}
-	return held, nil
+	return out, nil
+}
+
+// parseExtended puts the answers of one call into out, at the places of its leases. It reports whether they make sense.
+func parseExtended(out []core.Extended, reply []any, members []int) bool {
+	n := len(members)
+	if len(reply) != n+2 {
+		return false
+	}
+	for k, i := range members {
+		out[i].Held = number(reply[k+1]) == 1
+	}
+	ended, _ := reply[n+1].([]any) // triples: place of the claim, index, and how it ends
+	for k := 0; k+2 < len(ended); k += 3 {
+		at := int(number(ended[k]))
+		if at < 0 || at >= n {
+			return false
+		}
+		said, cancelled := strings.CutPrefix(text(ended[k+2]), "x")
+		e := &out[members[at]].Ended
+		*e = append(*e, core.Ended{Index: int(number(ended[k+1])), Deleted: !cancelled, Order: data(said)})
+	}
+	for _, i := range members {
+		slices.SortFunc(out[i].Ended, func(a, b core.Ended) int { return a.Index - b.Index })
+	}
+	return true
 }
 
 // extendArgs are the arguments for those of the leases that lie in one partition.

@@ -75,7 +75,7 @@ func TestLostAnswers(t *testing.T) {
 				require.Len(t, c.Tasks, 3)
 				held, err := st.Extend(t.Context(), []core.Extension{{Fence: c.Fence, Lease: time.Minute}})
 				require.NoError(t, err)
-				assert.Equal(t, []bool{true}, held)
+				assert.Equal(t, []core.Extended{{Held: true}}, held)
 				settle(t, st, core.VerbComplete, c.Tasks...)
 				page, err := st.Read(t.Context(), core.Query{Agent: "a", Limit: 10})
 				require.NoError(t, err)
@@ -155,7 +155,7 @@ func TestFullMemory(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrStoreFull)
 	held, err := st.Extend(t.Context(), []core.Extension{{Fence: running.Fence, Lease: time.Minute}})
 	require.NoError(t, err)
-	assert.Equal(t, []bool{true}, held)
+	assert.Equal(t, []core.Extended{{Held: true}}, held)
 	settle(t, st, core.VerbComplete, running.Tasks[:40]...)
 	settle(t, st, core.VerbAgain, running.Tasks[40:]...)
 	// Even the work of a process that has died is taken back.

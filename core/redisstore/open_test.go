@@ -98,8 +98,8 @@ func TestPartitionsAreSetOnce(t *testing.T) {
 const leastPrivilege = "on >secret resetkeys ~duly:* resetchannels &duly:* -@all " +
 	"+ping +hello +auth +select +info +time +eval +evalsha +subscribe +unsubscribe +publish " +
 	"+get +set +mget +del +unlink +exists +persist +pexpire " +
-	"+hget +hset +hsetnx +hdel +hmget +hgetall +hincrby +hlen +hkeys +hvals +hexists +hscan " +
-	"+zadd +zrem +zrange +zrangebyscore +zscore +zmscore +zscan +lpush +rpop"
+	"+hget +hset +hsetnx +hdel +hmget +hgetall +hincrby +hlen +hkeys +hexists +hscan " +
+	"+zadd +zrem +zrange +zrangebyscore +zscore +zmscore +zrank +zscan +lpush +rpop +ltrim +lrange"
 
 func TestLeastPrivilege(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestLeastPrivilege(t *testing.T) {
 	for range wakeups {
 	}
 	// All but RPOP, which a partition needs after its thousandth claim.
-	for _, needed := range []string{"hincrby", "zmscore", "pexpire", "publish", "hscan", "lpush", "info"} {
+	for _, needed := range []string{"hincrby", "zmscore", "pexpire", "publish", "hscan", "lpush", "ltrim", "lrange", "zrank", "info"} {
 		setUser(leastPrivilege + " -" + needed)
 		_, err := redisstore.Open(t.Context(), config)
 		if needed == "info" {

@@ -51,7 +51,7 @@ func (s *Store) checkServer(ctx context.Context) error {
 		return nil
 	}
 	v := parseInfo(info)
-	major, minor := version(v["redis_version"])
+	major, minor := serverVersion(v["redis_version"])
 	if major < 6 || major == 6 && minor < 2 {
 		return fmt.Errorf("Redis %s is too old: duly needs 6.2 or later", v["redis_version"])
 	}
@@ -80,7 +80,7 @@ func parseInfo(info string) map[string]string {
 	return v
 }
 
-func version(s string) (major, minor int) {
+func serverVersion(s string) (major, minor int) {
 	parts := strings.SplitN(s, ".", 3)
 	if len(parts) < 2 {
 		return 0, 0
@@ -137,8 +137,8 @@ func (s *Store) probe(ctx context.Context) error {
 	return nil
 }
 
-// life is submit, claim, extend, settle, read, list, replay and sweep. It runs on a store of one partition of its own,
-// whose keys it removes.
+// life is submit, claim, extend, settle, read, list, replay and sweep, then touch, hold and orders. It runs on a store of
+// one partition of its own, whose keys it removes.
 func (s *Store) life(ctx context.Context) error {
 	p := *s
 	nonce := newNonce()
@@ -146,7 +146,8 @@ func (s *Store) life(ctx context.Context) error {
 	defer func() {
 		names := []string{
 			"agenda", "agents", "tasks", "state", "claims", "leases", "ended", "finished", "counters", "due",
-			"queue:3:a", "history:a", "parked", "parked:probe", "group:a:g",
+			"queue:3:a", "history:a", "parked", "parked:probe", "group:a:g", "pulse", "orders", "holds", "open", "kinds",
+			"failures:probe",
 		}
 		_ = s.client.Unlink(context.WithoutCancel(ctx), p.parts[0].keys(names)...).Err() // a few idle keys
 	}()
@@ -172,7 +173,10 @@ func (s *Store) life(ctx context.Context) error {
 	verbs := []core.Verb{core.VerbFail, core.VerbComplete, core.VerbAgain}
 	var runs []core.Settlement
 	for i, t := range tasks {
-		runs = append(runs, core.Settlement{Run: t.Run, Verb: verbs[i%len(verbs)], Group: "g", State: []byte("s")})
+		runs = append(runs, core.Settlement{
+			Run: t.Run, Verb: verbs[i%len(verbs)], Group: "g", State: []byte("s"), Kind: "probe",
+			Tally: &core.RunStat{Kind: "probe", Failed: true},
+		})
 	}
 	runs[len(runs)-1].Group = ""
 	if _, err := p.Settle(ctx, runs); err != nil {
@@ -184,7 +188,35 @@ func (s *Store) life(ctx context.Context) error {
 	if _, err := p.Control(ctx, []core.Command{{Op: core.OpReplay, Submission: task(tasks[0].ID)}}); err != nil {
 		return err
 	}
+	if err := p.operate(ctx); err != nil {
+		return err
+	}
 	_, err = p.eval(ctx, "sweep", []call{{script: &p.scripts.sweep, args: []any{"0", 1, 1}}})
+	return err
+}
+
+// operate goes through what an operator can do, on a store that life made.
+func (s *Store) operate(ctx context.Context) error {
+	touched := core.Submission{Agent: "a", ID: "4", Kind: "probe", Level: core.LevelLow, Pulse: &core.Pulse{}}
+	if _, err := s.touch(ctx, []core.Submission{touched}); err != nil {
+		return err
+	}
+	one := core.Scoped{Agent: "a", ID: "4"}
+	if _, err := s.Control(ctx, []core.Command{
+		{Op: core.OpHold, Scope: one, Until: core.When{After: sweepEvery}},
+		{Op: core.OpRun, Submission: touched},
+		{Op: core.OpUnhold, Scope: one},
+		{Op: core.OpDelete, Submission: touched},
+	}); err != nil {
+		return err
+	}
+	if _, err := s.Read(ctx, core.Query{Agent: "a", IDs: []string{"1", "2", "3"}, Explain: true}); err != nil {
+		return err
+	}
+	if _, err := s.Read(ctx, core.Query{Limit: 1}); err != nil {
+		return err
+	}
+	_, err := s.Stats(ctx)
 	return err
 }
 

@@ -2,26 +2,29 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sort"
 	"strconv"
-
-	"github.com/redis/go-redis/v9"
+	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // Read returns tasks of one agent; see [core.Store].
 func (s *Store) Read(ctx context.Context, q core.Query) (core.Page, error) {
+	if q.Agent == "" {
+		return s.agents(ctx, q)
+	}
 	if q.IDs != nil {
-		now, tasks, err := s.read(ctx, q.Agent, q.IDs)
+		now, tasks, err := s.read(ctx, q.Agent, q.IDs, q.Explain)
 		return core.Page{Now: now, Tasks: tasks}, err
 	}
 	page, ids, err := s.list(ctx, q)
 	if err != nil || len(ids) == 0 {
 		return page, err
 	}
-	_, tasks, err := s.read(ctx, q.Agent, ids)
+	_, tasks, err := s.read(ctx, q.Agent, ids, false)
 	for _, t := range tasks {
 		if t.Status != "" { // it may have been dropped since
 			page.Tasks = append(page.Tasks, t)
@@ -80,9 +83,9 @@ func statusOf(place string) core.Status {
 	}
 }
 
-func (s *Store) read(ctx context.Context, agent string, ids []string) (core.Millis, []core.Stored, error) {
-	const fields = 4
-	args := []any{encode(agent), s.config.Retention.Milliseconds()}
+func (s *Store) read(ctx context.Context, agent string, ids []string, explain bool) (core.Millis, []core.Stored, error) {
+	const fields = 10
+	args := []any{encode(agent), s.config.Retention.Milliseconds(), explain}
 	for _, id := range ids {
 		args = append(args, id)
 	}
@@ -118,67 +121,43 @@ func parseStored(agent, id string, fields []any) (core.Stored, error) {
 			return t, err
 		}
 		t.Status, t.Parked = statusOf(place), place == "p"
-		t.Kind, t.Level, t.Submitted, t.Body = l.kind, l.level, l.submitted, l.body
+		t.Kind, t.Key, t.Level, t.Submitted, t.Body = l.kind, l.key, l.level, l.submitted, l.body
 		t.Crashes, t.State = parseState(text(fields[3]))
+		t.Version = version(text(fields[1]), text(fields[3]))
+		if order, ok := strings.CutPrefix(text(fields[5]), "x"); ok {
+			t.Order = data(order)
+		}
+		t.Resting, t.Ahead = number(fields[6]) == 1, number(fields[9])
+		fence, _ := strconv.ParseInt(text(fields[8]), 10, 64) // empty unless it was asked for
+		t.Fence = core.Fence(fence)
+		if t.Holds, err = parseHolds(fields[4]); err != nil {
+			return t, err
+		}
+		if t.Lease, err = millis(fields[7]); err != nil {
+			return t, err
+		}
 		t.Due, err = millis(fields[2])
 		return t, err
 	}
 }
 
-// Stats reads the counters of all partitions, in one round trip.
-func (s *Store) Stats(ctx context.Context) (core.Stats, error) {
-	pipe := s.client.Pipeline()
-	now := pipe.Time(ctx)
-	type part struct {
-		counters *redis.MapStringStringCmd
-		agents   *redis.IntCmd
-		parked   *redis.StringSliceCmd
-		next     *redis.ZSliceCmd
-	}
-	parts := make([]part, len(s.parts))
-	for i, p := range s.parts {
-		parts[i] = part{
-			counters: pipe.HGetAll(ctx, p.key("counters")),
-			agents:   pipe.HLen(ctx, p.key("agents")),
-			parked:   pipe.HVals(ctx, p.key("parked")),
-			next:     pipe.ZRangeWithScores(ctx, p.key("agenda"), 0, 0),
+// parseHolds reads pairs of a scope and a hold.
+func parseHolds(v any) ([]core.Held, error) {
+	const head = 26 // until and since
+	pairs, _ := v.([]any)
+	var out []core.Held
+	for i := 0; i+1 < len(pairs); i += 2 {
+		value := text(pairs[i+1])
+		if len(value) < head {
+			return nil, errMalformed
 		}
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return core.Stats{}, wrap("stats", err)
-	}
-	st := core.Stats{Now: core.Millis(now.Val().UnixMilli()), Partitions: len(s.parts)}
-	for _, p := range parts {
-		add(&st, p.counters.Val())
-		st.Agents += p.agents.Val()
-		for _, n := range p.parked.Val() {
-			st.Parked += toInt(n)
+		until, err1 := strconv.ParseInt(value[:13], 10, 64)
+		since, err2 := strconv.ParseInt(value[13:head], 10, 64)
+		scope, err3 := parseScope(text(pairs[i]))
+		if errors.Join(err1, err2, err3) != nil {
+			return nil, errMalformed
 		}
-		if z := p.next.Val(); len(z) > 0 && (st.NextDue == 0 || core.Millis(z[0].Score) < st.NextDue) {
-			st.NextDue = core.Millis(z[0].Score)
-		}
+		out = append(out, core.Held{Scope: scope, Since: core.Millis(since), Until: core.Millis(until), Hold: data(value[head:])})
 	}
-	return st, nil
-}
-
-// add adds the counters of one partition, whose names are those that the scripts give them.
-func add(st *core.Stats, c map[string]string) {
-	live, running := toInt(c["live"]), toInt(c["running"])
-	st.Waiting += live - running
-	st.InProgress += running
-	st.Completed += toInt(c["completed"])
-	st.Failed += toInt(c["failed"])
-	st.Cancelled += toInt(c["cancelled"])
-	st.Submitted += toInt(c["submitted"])
-	st.Again += toInt(c["again"])
-	st.Released += toInt(c["released"])
-	st.Recovered += toInt(c["recovered"])
-	st.Replayed += toInt(c["replayed"])
-	st.Trimmed += toInt(c["trimmed"])
-	st.Malformed += toInt(c["malformed"])
-}
-
-func toInt(s string) int64 {
-	n, _ := strconv.ParseInt(s, 10, 64) // a missing counter is zero
-	return n
+	return out, nil
 }

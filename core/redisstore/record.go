@@ -1,9 +1,12 @@
 package redisstore
 
 import (
+	"crypto/sha1" //nolint:gosec // what Redis scripts have to compare texts by; nothing is secured by it
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"strconv"
+	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -14,15 +17,27 @@ const seqLen = 7
 // clockUnit is how many numbers the partition's hybrid clock has for a millisecond (layout.lua, ticks).
 const clockUnit = 1024
 
-// record is a task as submit.lua stores it: level, id, kind, body (layout.lua, live).
-func record(level core.Level, id, kind string, body []byte) []byte {
-	b := make([]byte, 0, 4+len(id)+len(kind)+len(body))
-	b = append(b, '0'+byte(level))                        //nolint:gosec // 1 to 3
-	b = binary.BigEndian.AppendUint16(b, uint16(len(id))) //nolint:gosec // ids are bounded by core
-	b = append(b, id...)
-	b = append(b, byte(len(kind))) //nolint:gosec // kinds are bounded by core
-	b = append(b, kind...)
-	return append(b, body...)
+// record is a task as submit.lua stores it: level, id, kind, key, body (layout.lua, live).
+func record(t *core.Submission) []byte {
+	key := encode(t.Key)
+	b := make([]byte, 0, 6+len(t.ID)+len(t.Kind)+len(key)+len(t.Body))
+	b = append(b, '0'+byte(t.Level))                        //nolint:gosec // 1 to 3
+	b = binary.BigEndian.AppendUint16(b, uint16(len(t.ID))) //nolint:gosec // ids are bounded by core
+	b = append(b, t.ID...)
+	b = append(b, byte(len(t.Kind))) //nolint:gosec // kinds are bounded by core
+	b = append(b, t.Kind...)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(key))) //nolint:gosec // keys are bounded by core
+	b = append(b, key...)
+	return append(b, t.Body...)
+}
+
+// lengthened appends texts, each behind its length, as the scripts unpack them.
+func lengthened(b []byte, texts ...string) []byte {
+	for _, s := range texts {
+		b = binary.BigEndian.AppendUint32(b, uint32(len(s))) //nolint:gosec // bounded by core
+		b = append(b, s...)
+	}
+	return b
 }
 
 // live is a record with its sequence number, taken apart.
@@ -30,6 +45,7 @@ type live struct {
 	submitted core.Millis
 	level     core.Level
 	id, kind  string
+	key       string
 	body      []byte
 }
 
@@ -49,7 +65,15 @@ func parseLive(s string) (live, error) {
 		return live{}, errMalformed
 	}
 	kindEnd := idEnd + 1 + int(s[idEnd])
-	if len(s) < kindEnd {
+	if len(s) < kindEnd+2 {
+		return live{}, errMalformed
+	}
+	keyEnd := kindEnd + 2 + int(s[kindEnd])<<8 + int(s[kindEnd+1])
+	if len(s) < keyEnd {
+		return live{}, errMalformed
+	}
+	key, err := decode(s[kindEnd+2 : keyEnd])
+	if err != nil {
 		return live{}, errMalformed
 	}
 	return live{
@@ -57,7 +81,8 @@ func parseLive(s string) (live, error) {
 		level:     core.Level(s[seqLen] - '0'),
 		id:        s[head:idEnd],
 		kind:      s[idEnd+1 : kindEnd],
-		body:      data(s[kindEnd:]),
+		key:       key,
+		body:      data(s[keyEnd:]),
 	}, nil
 }
 
@@ -75,6 +100,12 @@ func storedState(state []byte) []byte {
 		return nil
 	}
 	return append([]byte{0}, state...)
+}
+
+// version of a live task as the scripts work it out: it changes whenever the task or its state does.
+func version(live, state string) string {
+	sum := sha1.Sum([]byte(live[seqLen:] + "\x00" + strings.TrimPrefix(state, state[:min(len(state), 1)]))) //nolint:gosec // not a secret
+	return hex.EncodeToString(sum[:])
 }
 
 // parseFinished takes a finished record apart: verb, time of the end, what core keeps.

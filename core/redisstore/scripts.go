@@ -20,8 +20,13 @@ import (
 //go:embed scripts/*.lua
 var sources embed.FS
 
-// layoutFile is put in front of every script.
-const layoutFile = "scripts/layout.lua"
+// The files that are put in front of scripts. The first is in front of every one.
+const (
+	partLayout   = "layout"
+	partLook     = "look"
+	partHolds    = "holds"
+	partFinished = "finished"
+)
 
 // script is one file of scripts/: its text, and the keys that it is given, as its header names them.
 type script struct {
@@ -31,37 +36,55 @@ type script struct {
 	sha  string
 }
 
-// The scripts, one for each verb.
+// The scripts, one for each verb; replace is submit with what it takes to replace tasks.
 type scripts struct {
-	submit, claim, settle, extend, replay, read, list, sweep script
+	submit, replace, touch, claim, settle, extend, replay, order, hold, read, list, agents, kinds, sweep script
 }
 
 // load reads the scripts; change, if not nil, is applied to each text, which tests use to hold time still.
 func load(change func(text string) string) scripts {
-	get := func(name string, keys ...string) script {
-		text := source(layoutFile) + "\n" + source("scripts/"+name+".lua")
+	get := func(name string, parts []string, keys ...string) script {
+		var b strings.Builder
+		for _, part := range append([]string{partLayout}, parts...) {
+			b.WriteString(source(part) + "\n")
+		}
+		b.WriteString(source(name))
+		text := b.String()
 		if change != nil {
 			text = change(text)
 		}
 		sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
 		return script{name: name, keys: keys, text: text, sha: hex.EncodeToString(sum[:])}
 	}
+	var (
+		none    []string
+		look    = []string{partLook}
+		held    = []string{partLook, partHolds}
+		settles = []string{partLook, partFinished}
+		all     = []string{partLook, partHolds, partFinished}
+	)
 	return scripts{
-		submit: get("submit", "agenda", "agents", "tasks", "finished"),
-		claim:  get("claim", "agenda", "agents", "tasks", "state", "claims", "leases", "parked"),
-		settle: get("settle", "agenda", "agents", "tasks", "state", "claims", "leases", "finished"),
-		extend: get("extend", "agenda", "state", "claims", "leases"),
-		replay: get("replay", "agenda", "agents", "finished"),
-		read:   get("read", "agenda", "agents", "state", "finished"),
-		list:   get("list", "agenda", "agents", "claims", "leases", "finished", "parked"),
-		sweep:  get("sweep", "agenda", "finished"),
+		submit:  get("submit", none, "agenda", "agents", "tasks", "finished"),
+		replace: get("submit", all, "agenda", "agents", "tasks", "finished"),
+		touch:   get("touch", held, "agenda", "agents", "tasks", "pulse"),
+		claim:   get("claim", held, "agenda", "agents", "tasks", "state", "claims", "leases", "parked"),
+		settle:  get("settle", settles, "agenda", "agents", "tasks", "state", "claims", "leases", "finished"),
+		extend:  get("extend", none, "agenda", "state", "claims", "leases"),
+		replay:  get("replay", none, "agenda", "agents", "finished"),
+		order:   get("order", all, "agenda", "agents", "claims", "leases", "finished"),
+		hold:    get("hold", held, "agenda", "agents", "leases", "holds"),
+		read:    get("read", held, "agenda", "agents", "state", "claims", "leases", "finished"),
+		list:    get("list", held, "agenda", "agents", "claims", "leases", "finished", "parked"),
+		agents:  get("agents", look, "agenda", "agents"),
+		kinds:   get("kinds", none, "agenda", "kinds"),
+		sweep:   get("sweep", []string{partFinished}, "agenda", "finished"),
 	}
 }
 
-func source(file string) string {
-	text, err := sources.ReadFile(file)
+func source(name string) string {
+	text, err := sources.ReadFile("scripts/" + name + ".lua")
 	if err != nil {
-		panic("redisstore: " + file + " is not embedded: " + err.Error())
+		panic("redisstore: " + name + ".lua is not embedded: " + err.Error())
 	}
 	return string(text)
 }

@@ -88,6 +88,15 @@ func highest(re *regexp.Regexp, text string) (most int, used map[int]bool) {
 	return most, used
 }
 
+// parts are the texts that stand in front of scripts.
+func parts() string {
+	var b strings.Builder
+	for _, name := range redisstore.Parts() {
+		b.WriteString(redisstore.Part(name))
+	}
+	return b.String()
+}
+
 func TestScriptHeadersMatchTheirBodies(t *testing.T) {
 	t.Parallel()
 	for _, s := range redisstore.ScriptFiles() {
@@ -101,7 +110,7 @@ func TestScriptHeadersMatchTheirBodies(t *testing.T) {
 			most, used := highest(keyUse, body)
 			assert.LessOrEqual(t, most, len(h.keys))
 			for i := 2; i <= len(h.keys); i++ {
-				named := used[i] || strings.Contains(redisstore.Layout(), "base .. '"+h.keys[i-1]+"'")
+				named := used[i] || strings.Contains(parts(), "base .. '"+h.keys[i-1]+"'")
 				assert.True(t, named, "KEYS[%d] %s is declared and not used", i, h.keys[i-1])
 			}
 			most, used = highest(argUse, body)
@@ -125,7 +134,7 @@ func TestScriptHeadersMatchTheirBodies(t *testing.T) {
 func TestScriptKeysAreDescribed(t *testing.T) {
 	t.Parallel()
 	described := map[string]bool{}
-	for line := range strings.SplitSeq(redisstore.Layout(), "\n") {
+	for line := range strings.SplitSeq(redisstore.Part("layout"), "\n") {
 		if m := regexp.MustCompile(`^--   ([a-z]+)`).FindStringSubmatch(line); m != nil {
 			described[m[1]] = true
 		}
@@ -133,7 +142,7 @@ func TestScriptKeysAreDescribed(t *testing.T) {
 			described[m[1]] = true
 		}
 	}
-	texts := redisstore.Layout()
+	texts := parts()
 	for _, s := range redisstore.ScriptFiles() {
 		texts += s.Text
 		for _, key := range s.Keys {
@@ -305,21 +314,51 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 			Progress: []core.Progress{{Index: c.Index, Agent: c.Agent, ID: c.ID, State: []byte("s")}},
 		}})
 		require.NoError(t, err)
-		require.Equal(t, []bool{true}, held)
+		require.Equal(t, []core.Extended{{Held: true}}, held)
 		verbs := []core.Verb{core.VerbComplete, core.VerbFail, core.VerbAgain}
-		runs = append(runs, core.Settlement{Run: c.Run, Verb: verbs[i%3], Record: []byte("r"), State: []byte("s"), Group: "g"})
+		runs = append(runs, core.Settlement{
+			Run: c.Run, Verb: verbs[i%3], Record: []byte("r"), State: []byte("s"), Group: "g", Kind: "k",
+			Tally: &core.RunStat{Kind: "k", Failed: i == 1},
+		})
 	}
 	settled, err := st.Settle(ctx, runs)
 	require.NoError(t, err)
 	for _, s := range settled {
 		require.NoError(t, s.Err)
 	}
-	placed, err := st.Control(ctx, []core.Command{{Op: core.OpReplay, Submission: sub(claimed[1].Agent, claimed[1].ID)}})
+	effects, err := st.Control(ctx, []core.Command{{Op: core.OpReplay, Submission: sub(claimed[1].Agent, claimed[1].ID)}})
 	require.NoError(t, err)
-	require.True(t, placed[0].Created)
+	require.Equal(t, core.EffectDone, effects[0].Code)
 	page, err := st.Read(ctx, core.Query{Agent: "b", Group: "g", Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, page.Tasks, 2)
+	operatedOn(t, st)
 	_, err = st.Stats(ctx)
 	require.NoError(t, err)
+}
+
+// operatedOn goes through what an operator can do.
+func operatedOn(t *testing.T, st *redisstore.Store) {
+	t.Helper()
+	touched := core.Submission{Agent: "a", ID: "touched", Kind: "k", Level: core.LevelLow, Pulse: &core.Pulse{}}
+	_, err := st.Submit(t.Context(), []core.Submission{touched})
+	require.NoError(t, err)
+	scope := core.Scoped{Agent: "a", ID: "touched"}
+	effects, err := st.Control(t.Context(), []core.Command{
+		{Op: core.OpHold, Scope: scope, Until: core.When{After: time.Minute}},
+		{Op: core.OpHold, Scope: core.Scoped{Kind: "other"}},
+		{Op: core.OpRun, Submission: touched},
+		{Op: core.OpUnhold, Scope: scope},
+		{Op: core.OpUnhold, Scope: core.Scoped{Kind: "other"}},
+		{Op: core.OpDelete, Submission: touched},
+	})
+	require.NoError(t, err)
+	for _, e := range effects {
+		require.Equal(t, core.EffectDone, e.Code)
+	}
+	_, err = st.Read(t.Context(), core.Query{Agent: "b", IDs: []string{"1", "2"}, Explain: true})
+	require.NoError(t, err)
+	page, err := st.Read(t.Context(), core.Query{Limit: 10})
+	require.NoError(t, err)
+	require.NotEmpty(t, page.Agents)
 }

@@ -2,6 +2,11 @@ package redisstore
 
 import (
 	"context"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -20,7 +25,7 @@ func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Sett
 		if !ok || len(members[c]) == largestSettle {
 			c = len(calls)
 			open[r.Partition] = c
-			args := make([]any, 0, 2+9*min(len(runs), largestSettle))
+			args := make([]any, 0, 2+12*min(len(runs), largestSettle))
 			calls = append(calls, call{
 				script: &s.scripts.settle, partition: r.Partition,
 				args: append(args, s.config.Retention.Milliseconds(), s.config.Kept),
@@ -28,7 +33,7 @@ func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Sett
 			members = append(members, nil)
 		}
 		calls[c].args = append(calls[c].args, formatFence(r.Fence), r.Index, encode(r.Agent), r.ID, string(r.Verb),
-			dueArg(r.Due), storedState(r.State), r.Record, groupKey(r.Agent, r.Group))
+			dueArg(r.Due), storedState(r.State), r.Record, groupKey(r.Agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
 		members[c] = append(members[c], i)
 	}
 	replies, err := s.eval(ctx, "settle", calls)
@@ -58,13 +63,73 @@ func parseSettled(out []core.Settled, reply []any, members []int, err error) boo
 		return false
 	}
 	for k, i := range members {
-		switch due := number(reply[k+1]); due {
-		case 0:
-			out[i].Err = core.ErrLeaseLost
-		case 1:
-		default:
-			out[i].Due = core.Millis(due)
-		}
+		out[i] = settled(reply[k+1])
 	}
 	return true
+}
+
+func settled(v any) core.Settled {
+	if order, ok := strings.CutPrefix(text(v), "x"); ok {
+		return core.Settled{Err: &core.CancelledError{Order: data(order)}}
+	}
+	switch due := number(v); due {
+	case -1:
+		return core.Settled{Err: core.ErrReplaced}
+	case 0:
+		return core.Settled{Err: core.ErrLeaseLost}
+	case 1:
+		return core.Settled{}
+	default:
+		return core.Settled{Due: core.Millis(due)}
+	}
+}
+
+// statArg is what a run adds to the statistics of its kind: the first letter of its schedule, t for a touch, then whether
+// it failed, its duration and its lag.
+func statArg(r *core.RunStat) []byte {
+	if r == nil {
+		return nil
+	}
+	letter := map[core.ScheduleType]byte{core.ScheduleEvery: 'e', core.ScheduleCron: 'c', core.ScheduleActivity: 't'}[r.Schedule]
+	failed := byte('0')
+	if letter == 0 {
+		letter = 'a'
+	}
+	if r.Failed {
+		failed = '1'
+	}
+	b := append(make([]byte, 0, 14), letter, failed)
+	b = append(b, sixBytes(r.Duration)...)
+	return append(b, sixBytes(r.Lag)...)
+}
+
+// sixBytes are the milliseconds of a duration.
+func sixBytes(d time.Duration) []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(max(d.Milliseconds(), 0)))[2:]
+}
+
+// extraArg is what few settlements have.
+func extraArg(r *core.Settlement) []byte {
+	failed := r.Tally != nil && r.Tally.Failed
+	if !r.Renewed && r.Hold == nil && r.Floor == nil && !failed {
+		return nil
+	}
+	var renewed, hold, floor, failure string
+	if r.Renewed {
+		renewed = "1"
+	}
+	if r.Hold != nil {
+		hold = "1" + string(r.Hold)
+	}
+	if f := r.Floor; f != nil {
+		longest := ""
+		if f.Debounce {
+			longest = strconv.FormatInt(f.MaxWait.Milliseconds(), 10)
+		}
+		floor = fmt.Sprintf("%d|%s|%d|%s", f.At, f.Reason, f.Delay.Milliseconds(), longest)
+	}
+	if failed {
+		failure = string(r.Tally.Failure)
+	}
+	return lengthened(nil, renewed, hold, floor, failure)
 }

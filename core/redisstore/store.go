@@ -126,6 +126,8 @@ func redact(text, url string) string {
 // than two only make smaller batches.
 const submitLanes = 2
 
+type lanes [submitLanes]*coalescer[core.Submission, submitted]
+
 // Store is a [core.Store] on Redis. It is safe for concurrent use. Close it when done.
 type Store struct {
 	config  Config
@@ -134,7 +136,8 @@ type Store struct {
 	parts   []partition
 	shared  bool // all partitions are on one server, so that one command can read keys of several
 
-	submits [submitLanes]*coalescer[core.Submission, submitted] // by partition
+	submits lanes // by partition
+	touches lanes
 	swept   []atomic.Pointer[sweep]
 }
 
@@ -168,6 +171,7 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 	s.swept = make([]atomic.Pointer[sweep], len(s.parts))
 	for i := range s.submits {
 		s.submits[i] = newCoalescer(s.submitEach)
+		s.touches[i] = newCoalescer(s.touch)
 	}
 	return s, nil
 }

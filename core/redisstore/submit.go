@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -15,26 +16,31 @@ const (
 	modeCheck = "check"
 )
 
-// What submit.lua answers for a task that it did not create.
+// What submit.lua and touch.lua answer for a task that they did not store.
 const (
 	submitExists  = 0
 	submitLimited = -1
+	submitRefused = -2
+	submitChanged = -3
 )
 
 // Submit stores new tasks; see [core.Store]. A single task joins those of other goroutines in one script call.
 func (s *Store) Submit(ctx context.Context, tasks []core.Submission) ([]core.Placed, error) {
-	switch len(tasks) {
-	case 0:
+	switch {
+	case len(tasks) == 0:
 		return nil, nil
-	case 1:
-		a, err := s.submits[s.partitionOf(tasks[0].Agent)%submitLanes].do(ctx, tasks[0])
+	case len(tasks) == 1:
+		lanes := &s.submits
+		if tasks[0].Pulse != nil {
+			lanes = &s.touches
+		}
+		a, err := lanes[s.partitionOf(tasks[0].Agent)%submitLanes].do(ctx, tasks[0])
 		if err != nil {
 			return nil, submitError(err)
 		}
-		if a.limited {
-			return nil, s.limit(tasks[0])
-		}
-		return []core.Placed{a.Placed}, nil
+		return []core.Placed{a.Placed}, s.refused(&tasks[0], a.code)
+	case tasks[0].Pulse != nil:
+		return s.all(tasks, func() ([]submitted, error) { return s.touch(ctx, tasks) })
 	}
 	if s.spans(tasks) {
 		if _, err := s.submitAll(ctx, tasks, modeCheck); err != nil {
@@ -44,10 +50,24 @@ func (s *Store) Submit(ctx context.Context, tasks []core.Submission) ([]core.Pla
 	return s.submitAll(ctx, tasks, modeAll)
 }
 
-// submitted is the answer for one task.
+// submitted is the answer for one task; code is negative if it was refused.
 type submitted struct {
 	core.Placed
-	limited bool
+	code int64
+}
+
+// refused is the error for an answer; nil for one that stored the task or found it.
+func (s *Store) refused(t *core.Submission, code int64) error {
+	switch code {
+	case submitLimited:
+		return &core.LimitError{Agent: t.Agent, Limit: s.config.MaxTasks}
+	case submitRefused:
+		return &core.ConflictError{Agent: t.Agent, ID: t.ID, Reason: "is there already"}
+	case submitChanged:
+		return core.ErrChanged
+	default:
+		return nil
+	}
 }
 
 // submitError is the error of a joined submit: the store's, or that of the caller's own context.
@@ -56,10 +76,6 @@ func submitError(err error) error {
 		return err
 	}
 	return &core.StoreError{Verb: "submit", Err: err}
-}
-
-func (s *Store) limit(t core.Submission) error {
-	return &core.LimitError{Agent: t.Agent, Limit: s.config.MaxTasks}
 }
 
 // spans reports whether tasks lie in more than one partition.
@@ -74,14 +90,19 @@ func (s *Store) spans(tasks []core.Submission) bool {
 }
 
 func (s *Store) submitAll(ctx context.Context, tasks []core.Submission, mode string) ([]core.Placed, error) {
-	answers, err := s.submit(ctx, tasks, mode)
+	return s.all(tasks, func() ([]submitted, error) { return s.submit(ctx, tasks, mode) })
+}
+
+// all are the answers for tasks of which none was refused.
+func (s *Store) all(tasks []core.Submission, ask func() ([]submitted, error)) ([]core.Placed, error) {
+	answers, err := ask()
 	if err != nil {
 		return nil, err
 	}
 	placed := make([]core.Placed, len(tasks))
 	for i, a := range answers {
-		if a.limited {
-			return nil, s.limit(tasks[i])
+		if err := s.refused(&tasks[i], a.code); err != nil {
+			return nil, err
 		}
 		placed[i] = a.Placed
 	}
@@ -94,15 +115,21 @@ func (s *Store) submitEach(ctx context.Context, tasks []core.Submission) ([]subm
 }
 
 func (s *Store) submit(ctx context.Context, tasks []core.Submission, mode string) ([]submitted, error) {
-	calls, members := s.byPartition(&s.scripts.submit, len(tasks), func(i int) string { return tasks[i].Agent },
+	script := &s.scripts.submit
+	for i := range tasks {
+		if tasks[i].Conflict == core.ConflictReplace {
+			script = &s.scripts.replace
+		}
+	}
+	calls, members := s.byPartition(script, len(tasks), func(i int) string { return tasks[i].Agent },
 		[]any{mode, s.config.MaxTasks, s.config.Retention.Milliseconds()},
 		func(args []any, i int) []any {
 			t := &tasks[i]
 			var rec []byte
 			if mode != modeCheck { // payloads are sent once
-				rec = record(t.Level, t.ID, t.Kind, t.Body)
+				rec = record(t)
 			}
-			return append(args, encode(t.Agent), dueArg(t.Due), rec, groupKey(t.Agent, t.Group), t.ID)
+			return append(args, encode(t.Agent), dueArg(t.Due), rec, groupKey(t.Agent, t.Group), t.ID, t.Kind, ruleArg(t))
 		})
 	replies, err := s.eval(ctx, "submit", calls)
 	if err != nil {
@@ -114,13 +141,63 @@ func (s *Store) submit(ctx context.Context, tasks []core.Submission, mode string
 			return nil, wrap("submit", errMalformed)
 		}
 		for k, i := range members[c] {
-			switch due := number(reply[k+1]); due {
-			case submitExists:
-			case submitLimited:
-				out[i].limited = true
-			default:
-				out[i].Placed = core.Placed{Created: true, Due: core.Millis(due)}
+			if out[i], err = parseSubmitted(reply[k+1]); err != nil {
+				return nil, wrap("submit", err)
 			}
+		}
+	}
+	return out, nil
+}
+
+func parseSubmitted(v any) (submitted, error) {
+	if due, ok := strings.CutPrefix(text(v), "="); ok {
+		at, err := millis(due)
+		return submitted{Placed: core.Placed{Replaced: true, Due: at}}, err
+	}
+	due := number(v)
+	if due <= submitExists {
+		return submitted{code: due}, nil
+	}
+	return submitted{Placed: core.Placed{Created: true, Due: core.Millis(due)}}, nil
+}
+
+// ruleArg is what a submission says about a task that is there already; empty for leaving it, and no first state.
+func ruleArg(t *core.Submission) []byte {
+	if t.Conflict == core.ConflictKeep && t.State == nil {
+		return nil
+	}
+	name := map[core.Conflict]byte{core.ConflictKeep: 'k', core.ConflictFail: 'f', core.ConflictReplace: 'r'}[t.Conflict]
+	return lengthened([]byte{name}, string(storedState(t.State)), t.Version, groupKey(t.Agent, t.OldGroup))
+}
+
+// touch books runs of activity tasks; see [core.Store].
+func (s *Store) touch(ctx context.Context, tasks []core.Submission) ([]submitted, error) {
+	const fields = 3
+	calls, members := s.byPartition(&s.scripts.touch, len(tasks), func(i int) string { return tasks[i].Agent },
+		[]any{s.config.MaxTasks},
+		func(args []any, i int) []any {
+			t := &tasks[i]
+			longest := ""
+			if t.Pulse.Debounce {
+				longest = strconv.FormatInt(t.Pulse.MaxWait.Milliseconds(), 10)
+			}
+			return append(args, encode(t.Agent), t.ID, record(t), groupKey(t.Agent, t.Group), t.Pulse.Delay.Milliseconds(), longest)
+		})
+	replies, err := s.eval(ctx, "submit", calls)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]submitted, len(tasks))
+	for c, reply := range replies {
+		if len(reply) != 1+fields*len(members[c]) {
+			return nil, wrap("submit", errMalformed)
+		}
+		for k, i := range members[c] {
+			answer := reply[1+fields*k:]
+			booked := number(answer[0])
+			out[i] = submitted{code: min(booked, 0), Placed: core.Placed{
+				Created: booked == 1, Due: core.Millis(number(answer[1])), Reason: core.Reason(text(answer[2])),
+			}}
 		}
 	}
 	return out, nil

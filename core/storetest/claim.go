@@ -220,7 +220,7 @@ func testRecover(t *testing.T, b *bench) {
 	assert.NoError(t, b.settle(complete(c.Tasks[0]))[0].Err, "what was settled in time stays settled")
 	held, err := b.store.Extend(b.Context(), []core.Extension{{Fence: c.Fence, Lease: lease}, {Fence: again.Fence, Lease: lease}})
 	require.NoError(t, err)
-	assert.Equal(t, []bool{false, true}, held)
+	assert.Equal(t, []core.Extended{{}, {Held: true}}, held)
 
 	b.clock.Advance(lease)
 	third := b.claim(50)

@@ -3,6 +3,8 @@ package storetest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,7 +54,7 @@ type driver struct {
 	data   []byte
 	fences map[claimName]core.Fence // of a -> of b
 	claims []core.ClaimRequest      // made so far
-	runs   []core.Run               // claimed so far, with the fences of a
+	runs   []core.Claimed           // claimed so far, with the fences of a
 	dead   []core.Submission
 	nonces int
 }
@@ -72,25 +74,32 @@ var (
 	equalAgents = []string{"a", "b", "c", "d", "e{}", "f:g"}
 	equalKinds  = []string{"k0", "k1", "k2"}
 	equalGroups = []string{"", "", "g", "h:1"}
+	equalKeys   = []string{"", "", "key", "k:{}"}
 )
 
 // groupOf is the group that all tasks with an id have.
 func groupOf(id string) string { return equalGroups[int(id[len(id)-1])%len(equalGroups)] }
 
 func (d *driver) step() {
-	switch c := d.pick(16); {
-	case c < 4:
+	switch c := d.pick(24); {
+	case c < 5:
 		d.submit()
-	case c < 8:
+	case c < 10:
 		d.claim()
-	case c < 12:
+	case c < 15:
 		d.settle()
-	case c == 12:
+	case c == 15:
 		d.extend()
-	case c == 13:
+	case c == 16:
 		d.replay()
-	case c == 14:
+	case c == 17:
 		d.read()
+	case c == 18:
+		d.touch()
+	case c < 21:
+		d.order()
+	case c == 21:
+		d.hold()
 	default:
 		d.advance()
 	}
@@ -102,9 +111,12 @@ func (d *driver) submission() core.Submission {
 	id := d.pick(40)
 	s := core.Submission{
 		Agent: d.agent(), ID: fmt.Sprintf("t%02d", id), Kind: equalKinds[d.pick(len(equalKinds))],
-		Level: core.Level(1 + d.pick(3)), Group: groupOf(fmt.Sprintf("t%02d", id)),
+		Level: core.Level(1 + d.pick(3)), Group: groupOf(fmt.Sprintf("t%02d", id)), Key: equalKeys[d.pick(len(equalKeys))],
 	}
 	s.Body = []byte("body " + s.ID)
+	if d.pick(8) == 0 {
+		s.State = []byte("first")
+	}
 	switch d.pick(4) {
 	case 0:
 		s.Due.After = time.Duration(d.pick(256)) * 10 * time.Millisecond
@@ -120,14 +132,121 @@ func (d *driver) submit() {
 	seen := map[string]bool{}
 	for range 1 + d.pick(6) {
 		s := d.submission()
+		switch d.pick(12) {
+		case 0:
+			s.Conflict = core.ConflictFail
+		case 1, 2:
+			s.Conflict = core.ConflictReplace
+			s.Body = []byte{byte(d.pick(256))}
+			s.OldGroup = s.Group
+		default:
+		}
 		if !seen[s.Agent+"/"+s.ID] {
 			seen[s.Agent+"/"+s.ID] = true
 			subs = append(subs, s)
 		}
 	}
+	ra, ea := d.a.Submit(d.Context(), d.versioned(d.a, subs))
+	rb, eb := d.b.Submit(d.Context(), d.versioned(d.b, subs))
+	d.same("submit", ea, eb, ra, rb)
+}
+
+// versioned fills in what a store says the versions of the tasks to be replaced are; now and then an old one.
+func (d *driver) versioned(s core.Store, subs []core.Submission) []core.Submission {
+	subs = slices.Clone(subs)
+	for i := range subs {
+		if subs[i].Conflict == core.ConflictReplace {
+			subs[i].Version = d.version(s, subs[i].Agent, subs[i].ID)
+		}
+	}
+	return subs
+}
+
+func (d *driver) version(s core.Store, agent, id string) string {
+	page, err := s.Read(d.Context(), core.Query{Agent: agent, IDs: []string{id}})
+	require.NoError(d, err)
+	return page.Tasks[0].Version
+}
+
+// touch is about ids of its own, so that most of the tasks it meets are activity tasks.
+func (d *driver) touch() {
+	var subs []core.Submission
+	for range 1 + d.pick(3) {
+		s := d.submission()
+		id := d.pick(43)
+		if id > 2 {
+			id = 40 + id%3
+		}
+		s.ID, s.Kind, s.State, s.Key, s.Due = fmt.Sprintf("t%02d", id), "k0", nil, "", core.When{}
+		s.Level, s.Group = core.LevelLow, groupOf(s.ID)
+		s.Pulse = &core.Pulse{
+			Delay: time.Duration(d.pick(100)) * 50 * time.Millisecond, MaxWait: time.Duration(d.pick(100)) * 100 * time.Millisecond,
+			Debounce: d.pick(2) == 0,
+		}
+		subs = append(subs, s)
+		if d.pick(4) == 0 {
+			break
+		}
+	}
 	ra, ea := d.a.Submit(d.Context(), subs)
 	rb, eb := d.b.Submit(d.Context(), subs)
-	d.same("submit", ea, eb, ra, rb)
+	d.same("touch", ea, eb, ra, rb)
+}
+
+// order is an operator's command for one task.
+func (d *driver) order() {
+	id := d.pick(43)
+	s := core.Submission{Agent: d.agent(), ID: fmt.Sprintf("t%02d", id)}
+	if len(d.runs) > 0 && d.pick(2) == 0 {
+		last := &d.runs[max(len(d.runs)-1-d.pick(10), 0)]
+		s.Agent, s.ID = last.Agent, last.ID
+	}
+	s.Group = groupOf(s.ID)
+	c := core.Command{Op: core.OpRun, Submission: s}
+	switch d.pick(4) {
+	case 0:
+		c.Op, c.Record, c.Order = core.OpCancel, []byte("cancelled"), []byte("said")
+	case 1:
+		c.Op = core.OpDelete
+	default:
+		c.Queue = d.pick(2) == 0
+	}
+	ca, cb := c, c
+	if c.Op == core.OpCancel && d.pick(8) > 0 {
+		ca.Version, cb.Version = d.version(d.a, s.Agent, s.ID), d.version(d.b, s.Agent, s.ID)
+	}
+	ra, ea := d.a.Control(d.Context(), []core.Command{ca})
+	rb, eb := d.b.Control(d.Context(), []core.Command{cb})
+	d.same("control "+string(c.Op), ea, eb, ra, rb)
+}
+
+// hold begins or ends a hold, mostly of something narrow, and mostly for a while.
+func (d *driver) hold() {
+	c := core.Command{Op: core.OpUnhold}
+	switch d.pick(8) {
+	case 0:
+	case 1:
+		c.Scope.Kind = equalKinds[d.pick(len(equalKinds))]
+	case 2:
+		c.Scope.Key = equalKeys[2+d.pick(2)]
+	case 3, 4:
+		c.Scope.Agent = d.agent()
+	default:
+		c.Scope.Agent, c.Scope.ID = d.agent(), fmt.Sprintf("t%02d", d.pick(43))
+		if len(d.runs) > 0 && d.pick(2) == 0 {
+			last := &d.runs[max(len(d.runs)-1-d.pick(10), 0)]
+			c.Scope.Agent, c.Scope.ID = last.Agent, last.ID
+		}
+	}
+	if d.pick(2) == 0 {
+		c.Op, c.Hold = core.OpHold, []byte("why")
+		if d.pick(4) > 0 || c.Scope == (core.Scoped{}) {
+			c.Until.After = time.Duration(1+d.pick(100)) * 50 * time.Millisecond
+		}
+	}
+	ra, ea := d.a.Control(d.Context(), []core.Command{c})
+	rb, eb := d.b.Control(d.Context(), []core.Command{c})
+	d.same("control "+string(c.Op), ea, eb, ra, rb)
 }
 
 func (d *driver) claim() {
@@ -171,7 +290,7 @@ func (d *driver) claimOne(r core.ClaimRequest) {
 		d.fences[claimName{r.Partition, ca.Fence}] = cb.Fence
 	}
 	for i := range ca.Tasks {
-		d.runs = append(d.runs, ca.Tasks[i].Run)
+		d.runs = append(d.runs, ca.Tasks[i])
 		ca.Tasks[i].Fence = 0
 	}
 	for i := range cb.Tasks {
@@ -204,8 +323,9 @@ func (d *driver) settle() {
 		if d.pick(4) > 0 { // mostly one of the last
 			at = max(len(d.runs)-1-d.pick(10), 0)
 		}
-		s := core.Settlement{Run: d.runs[at], Group: groupOf(d.runs[at].ID)}
-		switch d.pick(6) {
+		s := core.Settlement{Run: d.runs[at].Run, Group: groupOf(d.runs[at].ID), Kind: d.runs[at].Kind, Renewed: d.pick(4) == 0}
+		d.extras(&s)
+		switch d.pick(8) {
 		case 0, 1:
 			s.Verb, s.Record = core.VerbComplete, []byte("record")
 		case 2:
@@ -213,11 +333,12 @@ func (d *driver) settle() {
 			d.dead = append(d.dead, core.Submission{Agent: s.Agent, ID: s.ID, Kind: "k0", Level: 2, Group: s.Group, Body: []byte("again")})
 		case 3:
 			s.Verb = core.VerbCancel
-		case 4:
+		case 4, 5, 6:
 			s.Verb, s.Due.After = core.VerbAgain, time.Duration(d.pick(100))*20*time.Millisecond
 			if d.pick(2) == 0 {
 				s.State = []byte("state")
 			}
+			d.rest(&s)
 		default:
 			s.Verb, s.Due.At = core.VerbRelease, core.Millis(d.clock.Now().UnixMilli())-core.Millis(d.pick(100))
 		}
@@ -229,6 +350,42 @@ func (d *driver) settle() {
 	rb, eb := d.b.Settle(d.Context(), sb)
 	d.same("settle", ea, eb, ra, rb)
 }
+
+// extras are the statistics and the hold of some settlements.
+func (d *driver) extras(s *core.Settlement) {
+	if d.pick(2) == 0 {
+		s.Tally = &core.RunStat{
+			Kind: s.Kind, Schedule: equalSchedules[d.pick(4)], Duration: time.Duration(d.pick(256)) * 333 * time.Millisecond,
+			Lag: time.Duration(d.pick(256)) * time.Millisecond,
+		}
+		if d.pick(3) == 0 {
+			s.Tally.Failed, s.Tally.Failure = true, []byte("failed "+s.ID)
+		}
+	}
+	if d.pick(16) == 0 {
+		s.Hold = []byte("too many failures")
+	}
+}
+
+// rest makes a settlement one of an activity task, which it may not be.
+func (d *driver) rest(s *core.Settlement) {
+	choice := d.pick(4)
+	if choice == 0 {
+		return
+	}
+	now := core.Millis(d.clock.Now().UnixMilli())
+	s.Floor = &core.Floor{At: now + core.Millis(d.pick(100)*20), Reason: core.ReasonInterval, Pulse: core.Pulse{
+		Delay: time.Duration(d.pick(100)) * 10 * time.Millisecond, MaxWait: time.Duration(d.pick(100)) * 20 * time.Millisecond,
+		Debounce: d.pick(2) == 0,
+	}}
+	if choice == 1 {
+		s.Floor.Reason = core.ReasonCooling
+		return
+	}
+	s.Verb, s.Due.After = core.VerbRest, time.Minute
+}
+
+var equalSchedules = []core.ScheduleType{core.ScheduleAt, core.ScheduleEvery, core.ScheduleCron, core.ScheduleActivity}
 
 func (d *driver) extend() {
 	if len(d.runs) == 0 {
@@ -258,8 +415,8 @@ func (d *driver) replay() {
 func (d *driver) read() {
 	q := core.Query{Agent: d.agent(), Group: "g", Limit: 1 + d.pick(50)}
 	if d.pick(2) == 0 {
-		q.IDs = []string{fmt.Sprintf("t%02d", d.pick(40)), fmt.Sprintf("t%02d", d.pick(40))}
-		q.Group = ""
+		q.IDs = []string{fmt.Sprintf("t%02d", d.pick(43)), fmt.Sprintf("t%02d", d.pick(43))}
+		q.Group, q.Explain = "", d.pick(2) == 0
 	}
 	d.page(q)
 }
@@ -267,7 +424,32 @@ func (d *driver) read() {
 func (d *driver) page(q core.Query) {
 	ra, ea := d.a.Read(d.Context(), q)
 	rb, eb := d.b.Read(d.Context(), q)
+	for i := range ra.Tasks { // how they are worked out is the store's business
+		ra.Tasks[i].Version, ra.Tasks[i].Fence = "", min(ra.Tasks[i].Fence, 1)
+	}
+	for i := range rb.Tasks {
+		rb.Tasks[i].Version, rb.Tasks[i].Fence = "", min(rb.Tasks[i].Fence, 1)
+	}
 	d.same("read", ea, eb, ra, rb)
+}
+
+// agents compares all agents, whatever the pages.
+func (d *driver) agents() {
+	all := func(s core.Store) []core.AgentStats {
+		var out []core.AgentStats
+		q := core.Query{Limit: 2}
+		for {
+			page, err := s.Read(d.Context(), q)
+			require.NoError(d, err)
+			out = append(out, page.Agents...)
+			if q.After = page.Next; q.After == "" {
+				break
+			}
+		}
+		slices.SortFunc(out, func(a, b core.AgentStats) int { return strings.Compare(a.Agent, b.Agent) })
+		return slices.CompactFunc(out, func(a, b core.AgentStats) bool { return a.Agent == b.Agent })
+	}
+	require.Equal(d, all(d.a), all(d.b), "agents")
 }
 
 func (d *driver) advance() {
@@ -280,6 +462,7 @@ func (d *driver) finish() {
 	for _, agent := range equalAgents {
 		d.page(core.Query{Agent: agent, Group: "g", Limit: 1000})
 	}
+	d.agents()
 	ra, ea := d.a.Stats(d.Context())
 	rb, eb := d.b.Stats(d.Context())
 	ra.Now, rb.Now = 0, 0

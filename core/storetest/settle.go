@@ -19,20 +19,20 @@ func testExtend(t *testing.T, b *bench) {
 		b.clock.Advance(lease - time.Second)
 		held, err := b.store.Extend(b.Context(), []core.Extension{{Fence: c.Fence, Lease: lease}, {Fence: c.Fence + 1, Lease: lease}})
 		require.NoError(t, err)
-		require.Equal(t, []bool{true, false}, held)
+		require.Equal(t, []core.Extended{{Held: true}, {}}, held)
 		assert.Empty(t, b.claim(1).Tasks)
 	}
 	assert.Equal(t, b.now().Add(lease), b.claim(1).NextLease)
 	b.complete(c)
 	held, err := b.store.Extend(b.Context(), []core.Extension{{Fence: c.Fence, Lease: lease}})
 	require.NoError(t, err)
-	assert.Equal(t, []bool{false}, held, "there is nothing left to hold")
+	assert.Equal(t, []core.Extended{{}}, held, "there is nothing left to hold")
 
 	b.submit(task("a", "2"))
 	c = b.claim(1)
 	held, err = b.store.Extend(b.Context(), []core.Extension{{Fence: c.Fence, Lease: time.Second}})
 	require.NoError(t, err)
-	require.Equal(t, []bool{true}, held)
+	require.Equal(t, []core.Extended{{Held: true}}, held)
 	assert.Equal(t, b.now().Add(time.Second), b.claimWith(core.ClaimRequest{Kinds: []string{"k"}}).NextDue, "a shorter lease is seen by a look")
 }
 
@@ -207,12 +207,12 @@ func testGroups(t *testing.T, b *bench) {
 
 func testReplay(t *testing.T, b *bench) {
 	b.with(Options{})
-	replay := func(id string) core.Placed {
+	replay := func(id string) core.Effect {
 		s := task("a", id)
 		s.Group = "g"
-		placed, err := b.store.Control(b.Context(), []core.Command{{Op: core.OpReplay, Submission: s}})
+		effects, err := b.store.Control(b.Context(), []core.Command{{Op: core.OpReplay, Submission: s}})
 		require.NoError(t, err)
-		return placed[0]
+		return effects[0]
 	}
 	fail := func(id string) {
 		s := task("a", id)
@@ -222,14 +222,14 @@ func testReplay(t *testing.T, b *bench) {
 		require.Len(t, c.Tasks, 1)
 		require.NoError(t, b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: core.VerbFail, Record: []byte("r"), Group: "g"})[0].Err)
 	}
-	assert.False(t, replay("1").Created, "unknown")
+	assert.Zero(t, replay("1").Code, "unknown")
 	fail("1")
 	fail("2")
 	b.clock.Advance(time.Second)
-	assert.Equal(t, core.Placed{Created: true, Due: b.now()}, replay("1"))
-	assert.False(t, replay("1").Created, "it is live again")
+	assert.Equal(t, core.Effect{Code: core.EffectDone, Due: b.now()}, replay("1"))
+	assert.Zero(t, replay("1").Code, "it is live again")
 	assert.Equal(t, core.StatusWaiting, b.status("a", "1"))
-	assert.True(t, replay("2").Created)
+	assert.NotZero(t, replay("2").Code)
 	c := b.claim(10)
 	assert.Equal(t, []string{"a/1", "a/2"}, names(c))
 	assert.Equal(t, []byte("body of 1"), c.Tasks[0].Body)
@@ -238,7 +238,7 @@ func testReplay(t *testing.T, b *bench) {
 	require.NoError(t, err)
 	assert.Equal(t, core.GroupCounts{Live: 2}, page.Group)
 	b.complete(c)
-	assert.False(t, replay("1").Created, "completed tasks are not replayed")
+	assert.Zero(t, replay("1").Code, "completed tasks are not replayed")
 	assert.Equal(t, int64(2), b.stats().Replayed)
 }
 

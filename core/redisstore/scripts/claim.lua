@@ -1,4 +1,4 @@
--- claim: take back expired leases, then lease due tasks, one share for each agent in the agenda's order.
+-- claim: take back expired leases and end holds, then lease due tasks, one share for each agent in the agenda's order.
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks
@@ -15,7 +15,8 @@
 -- ARGV[7..] 1 for each kind with a handler: '+' kind, or '-' kind to leave it where it is
 -- ARGV[..] 1 for each agent to visit; none: any agent
 -- returns {now, next due of these agents or '', next end of a lease or '', fence or '', recovered, parked,
---          for each task: agent, live, due, state or ''}; a repeated claim has '' as the live of a task that has ended
+--          {place, opaque of each task that is to be cancelled}, for each task: agent, live, due, state or ''};
+--          a repeated claim has '' as the live of a task that has ended
 local limit, per_agent, lease = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local raised = now - tonumber(ARGV[5])
 local nkinds = tonumber(ARGV[6])
@@ -24,10 +25,27 @@ local PAGES = 4 -- how many times as much as may be taken is looked at, or parke
 local LEVELS = { { 1 }, { 2 }, { 1, 2 }, { 3 }, { 1, 3 }, { 2, 3 }, { 1, 2, 3 } }
 redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
 
-local function answer(fence, recovered, parked, tasks)
+local HOLDS, ORDERS = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'orders') == 1
+
+-- told_to_end lists which of some tasks are to be cancelled; an order to run is carried out by taking the task anew.
+local function told_to_end(refs, anew)
+  local ended = {}
+  if not ORDERS or #refs == 0 then return ended end
+  for i, order in ipairs(redis.call('HMGET', base .. 'orders', unpack(refs))) do
+    if order and byte(order) == 120 then
+      ended[#ended + 1] = i
+      ended[#ended + 1] = sub(order, 2)
+    elseif anew and order and byte(order) == 110 then
+      redis.call('HDEL', base .. 'orders', refs[i])
+    end
+  end
+  return ended
+end
+
+local function answer(fence, recovered, parked, tasks, ended)
   local next_due, next_lease = look()
   if parked > 0 then wake(now) end
-  if asked then
+  if asked and not (HOLDS and stopped()) then
     next_due = nil
     for _, s in ipairs(redis.call('ZMSCORE', KEYS[1], unpack(ARGV, 7 + nkinds))) do
       if s and (not next_due or tonumber(s) < tonumber(next_due)) then next_due = s end
@@ -37,30 +55,49 @@ local function answer(fence, recovered, parked, tasks)
         if byte(ARGV[i]) == 43 and redis.call('HEXISTS', KEYS[7], sub(ARGV[i], 2)) == 1 then next_due = now end
       end
     end
+    if redis.call('EXISTS', base .. 'open') == 1 and (not next_due or tonumber(next_due) > now) then next_due = now end
   end
-  local reply = { now, next_due or '', next_lease or '', fence, recovered, parked }
-  for i, t in ipairs(tasks) do reply[6 + i] = t end
+  local reply = { now, next_due or '', next_lease or '', fence, recovered, parked, ended or {} }
+  for i, t in ipairs(tasks) do reply[7 + i] = t end
   return reply
 end
 
 local before = redis.call('HGET', KEYS[5], 'n' .. ARGV[1])
 if before then
   local found = redis.call('HMGET', KEYS[5], before, before .. 'r')
-  local refs, tasks = found[2] and cmsgpack.unpack(found[2]) or {}, {}
+  local refs, tasks, names = found[2] and cmsgpack.unpack(found[2]) or {}, {}, {}
   for i = 1, #refs / 3 do
     local agent, id = refs[3 * i - 2], refs[3 * i - 1]
     local live = byte(found[1], i) == RUNNING and find(agent, redis.call('HGET', KEYS[2], agent), id)
+    names[i] = agent .. ':' .. id
     tasks[#tasks + 1] = agent
     tasks[#tasks + 1] = live or ''
     tasks[#tasks + 1] = refs[3 * i]
     tasks[#tasks + 1] = redis.call('HGET', KEYS[4], agent .. ':' .. id) or ''
   end
-  return answer(before, 0, 0, tasks)
+  return answer(before, 0, 0, tasks, told_to_end(names, false))
 end
 
--- 1. Work of the dead goes back to its place in the queue, with one more crash.
+-- 1. Work of the dead goes back to its place in the queue, with one more crash, or as what it was replaced by; holds end.
 local recovered = 0
-for _, fence in ipairs(redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', now, 'LIMIT', 0, 2)) do
+local function take_back(agent, live, id, single, due)
+  local ref = agent .. ':' .. id
+  local order = ORDERS and redis.call('HGET', base .. 'orders', ref) or ''
+  local _, kind = parse(live)
+  if byte(order) == 114 then
+    redis.call('HDEL', base .. 'orders', ref)
+    due = tonumber(sub(order, 2, 14))
+    if #order > 14 then redis.call('HSET', KEYS[4], ref, sub(order, 15)) else redis.call('HDEL', KEYS[4], ref) end
+  else
+    local state = redis.call('HGET', KEYS[4], ref) or '\0'
+    redis.call('HSET', KEYS[4], ref, string.char(math.min(byte(state) + 1, 255)) .. sub(state, 2))
+  end
+  place(agent, single, live, id, due)
+  more(more_running, kind, -1)
+  recovered = recovered + 1
+end
+
+local function recover(fence)
   local found = redis.call('HMGET', KEYS[5], fence, fence .. 'r')
   local whole, refs = pcall(cmsgpack.unpack, found[2] or '')
   local marks, after = found[1] or string.rep(' ', 16), {}
@@ -74,25 +111,25 @@ for _, fence in ipairs(redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', now, 'LIMIT'
       mark = LOST
       local agent, id = refs[3 * i - 2], refs[3 * i - 1]
       local live, single = find(agent, redis.call('HGET', KEYS[2], agent), id)
-      if live then
-        local ref = agent .. ':' .. id
-        local state = redis.call('HGET', KEYS[4], ref) or '\0'
-        redis.call('HSET', KEYS[4], ref, string.char(math.min(byte(state) + 1, 255)) .. sub(state, 2))
-        place(agent, single, live, id, refs[3 * i])
-        recovered = recovered + 1
-      end
+      if live then take_back(agent, live, id, single, refs[3 * i]) end
     end
     after[i] = string.char(mark)
   end
   close(fence, table.concat(after) .. sub(marks, -16))
 end
+
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', now, 'LIMIT', 0, 2)) do
+  if byte(member) == 64 then unhold(sub(member, 2)) else recover(member) end
+end
 count('running', -recovered)
 count('recovered', recovered)
+
+local still = HOLDS and stopped()
 
 -- 2. Parked tasks whose kind has a handler here go back too.
 local kinds = {}
 for i = 7, 6 + nkinds do kinds[sub(ARGV[i], 2)] = byte(ARGV[i]) == 43 end
-if redis.call('EXISTS', KEYS[7]) == 1 and limit > 0 then
+if not still and limit > 0 and redis.call('EXISTS', KEYS[7]) == 1 then
   for kind, take in pairs(kinds) do
     if take and redis.call('HEXISTS', KEYS[7], kind) == 1 then
       local key = base .. 'parked:' .. kind
@@ -107,10 +144,27 @@ if redis.call('EXISTS', KEYS[7]) == 1 and limit > 0 then
     end
   end
 end
+-- 3. So do those that a hold kept which has ended.
+local scope = not still and limit > 0 and redis.call('ZRANGE', base .. 'open', 0, 0)[1]
+if scope then
+  local name = '@' .. scope
+  local entries = redis.call('ZRANGE', base .. 'parked:' .. name, 0, limit - 1, 'WITHSCORES')
+  for i = 1, #entries, 2 do
+    local agent, id = string.match(entries[i], '^([^:]*):(.*)$')
+    local live, single = find(agent, redis.call('HGET', KEYS[2], agent), id)
+    if live then place(agent, single, live, id, entries[i + 1]) end
+    redis.call('ZREM', base .. 'parked:' .. name, entries[i])
+  end
+  if #entries > 0 then unparked(name, #entries / 2) end
+  if redis.call('EXISTS', base .. 'parked:' .. name) == 0 then redis.call('ZREM', base .. 'open', scope) end
+end
 placed()
-if limit == 0 then return answer('', recovered, 0, {}) end
+if limit == 0 or still then
+  counted()
+  return answer('', recovered, 0, {})
+end
 
--- 3. The agents that are due, those that have waited longest first, a page at a time.
+-- 4. The agents that are due, those that have waited longest first, a page at a time.
 local named = nil
 if asked then
   named = {}
@@ -131,8 +185,9 @@ local function page_of(from)
   return agents, scores
 end
 
-local tasks, refs, state_refs, leave, parked = {}, {}, {}, {}, 0
-local function took(agent, live, id, due)
+local tasks, refs, state_refs, gone_agents, parked = {}, {}, {}, {}, 0
+local function took(agent, live, id, due, kind)
+  more(more_running, kind, 1)
   tasks[#tasks + 1], tasks[#tasks + 2] = agent, live
   tasks[#tasks + 1] = due
   tasks[#tasks + 1] = ''
@@ -141,33 +196,41 @@ local function took(agent, live, id, due)
   state_refs[#state_refs + 1] = agent .. ':' .. id
 end
 
-local function park(agent, kind, id, due)
-  redis.call('ZADD', base .. 'parked:' .. kind, due, agent .. ':' .. id)
-  redis.call('HINCRBY', KEYS[7], kind, 1)
+-- leaves says what becomes of a due task: true, it is taken; false, it stays; else it is parked, and where.
+local function leaves(agent, id, kind, live)
+  local take = kinds[kind]
+  if take == false then return false end
+  local scope = HOLDS and hold_of(agent, id, live)
+  if scope and not (ORDERS and redis.call('HGET', base .. 'orders', agent .. ':' .. id) == 'n') then return bay(scope) end
+  return take or kind
+end
+
+local function step_aside(agent, name, id, due)
+  park(agent, name, id, due)
   parked = parked + 1
 end
 
--- 4. An agent with one task gives it; those with more are visited round by round while there is room. An agent whose only
+-- 5. An agent with one task gives it; those with more are visited round by round while there is room. An agent whose only
 -- task is to be left where it is takes nobody's turn; but the search is bounded.
 local many, room, turns = {}, limit, 0
 local function call_on(agent, score, value)
   local live = value and byte(value) == 83 and sub(value, 2)
   local levels = value and byte(value) == 77 and LEVELS[tonumber(sub(value, 2, 2)) or 0]
   local id, kind = parse(live or '')
-  local take = id and kinds[kind]
+  local take = id and (not HOLDS and kinds[kind] or leaves(agent, id, kind, live))
   turns = turns + 1
   if levels then
     many[#many + 1] = { name = agent, levels = levels, got = 0 }
   elseif not id then -- not what we wrote: it must not stand in the way of others
-    leave[#leave + 1] = agent
+    gone_agents[#gone_agents + 1] = agent
     count('malformed', 1)
-  elseif take then
-    took(agent, live, id, score)
+  elseif take == true then
+    took(agent, live, id, score, kind)
     room = room - 1
-    leave[#leave + 1] = agent
-  elseif take == nil then
-    park(agent, kind, id, score)
-    leave[#leave + 1] = agent
+    gone_agents[#gone_agents + 1] = agent
+  elseif take then
+    step_aside(agent, take, id, score)
+    gone_agents[#gone_agents + 1] = agent
   else
     turns = turns - 1
   end
@@ -217,16 +280,16 @@ local function visit(chosen, chosen_refs)
     local e, id, kind, take = chosen[i], nil, nil, nil
     id, kind = parse(live or '')
     if id then
-      take = kinds[kind]
+      take = not HOLDS and kinds[kind] or leaves(e.agent.name, id, kind, live)
     else
       count('malformed', 1)
     end
-    if take then
-      took(e.agent.name, live, id, e.due)
+    if take == true then
+      took(e.agent.name, live, id, e.due, kind)
       room = room - 1
       e.agent.got = e.agent.got + 1
-    elseif take == nil and id then
-      park(e.agent.name, kind, id, e.due)
+    elseif take then
+      step_aside(e.agent.name, take, id, e.due)
     end
     if take == false then
       e.agent.more, e.agent.known = false, false
@@ -269,13 +332,14 @@ for _, agent in ipairs(many) do
     agenda_adds[#agenda_adds + 1] = math.max(first, now)
     agenda_adds[#agenda_adds + 1] = agent.name
   else
-    leave[#leave + 1] = agent.name
+    gone_agents[#gone_agents + 1] = agent.name
   end
 end
 
--- 5. The agenda and the lease.
-if #leave > 0 then redis.call('ZREM', KEYS[1], unpack(leave)) end
+-- 6. The agenda and the lease.
+if #gone_agents > 0 then redis.call('ZREM', KEYS[1], unpack(gone_agents)) end
 if #agenda_adds > 0 then redis.call('ZADD', KEYS[1], unpack(agenda_adds)) end
+counted()
 if #refs == 0 then return answer('', recovered, parked, {}) end
 if redis.call('EXISTS', KEYS[4]) == 1 then
   for i, s in ipairs(redis.call('HMGET', KEYS[4], unpack(state_refs))) do tasks[4 * i] = s or '' end
@@ -284,4 +348,4 @@ local fence = string.format('%.0f', ticks(1))
 redis.call('HSET', KEYS[5], fence, string.rep('0', #state_refs) .. ARGV[1], fence .. 'r', cmsgpack.pack(refs), 'n' .. ARGV[1], fence)
 redis.call('ZADD', KEYS[6], now + lease, fence)
 count('running', #state_refs)
-return answer(fence, recovered, parked, tasks)
+return answer(fence, recovered, parked, tasks, told_to_end(state_refs, true))

@@ -6,12 +6,14 @@
 -- ARGV[1] number of fences
 -- ARGV[2..] 2 for each fence: fence, lease ms
 -- ARGV[..] 4 for each run with progress: fence, index in its claim, agent:id, state
--- returns {now, for each fence: 1 or 0 (lost)}
+-- returns {now, for each fence: 1 or 0 (lost), {for each run that is to end: place of its fence, index, '' (deleted) or 'x'
+--          and what was said}}
 local n = tonumber(ARGV[1])
-local reply, adds, soonest = { now }, {}, nil
+local reply, adds, fences, soonest = { now }, {}, {}, nil
 redis.call('ZREM', KEYS[4], '') -- the first write must be one that is allowed when memory is full
 for i = 1, n do
   local fence = ARGV[2 * i]
+  fences[i] = fence
   local held = redis.call('ZSCORE', KEYS[4], fence)
   reply[i + 1] = held and 1 or 0
   if held then
@@ -31,4 +33,33 @@ for i = 2 * n + 2, #ARGV, 4 do
     redis.call('HSET', KEYS[2], ARGV[i + 2], sub(old, 1, 1) .. sub(ARGV[i + 3], 2))
   end
 end
+
+local ended = {}
+local function ends(i, index, how)
+  ended[#ended + 1] = i - 1
+  ended[#ended + 1] = index - 1
+  ended[#ended + 1] = how
+end
+
+-- ordered finds the runs of a claim whose tasks are to be cancelled.
+local function ordered(i, marks)
+  local refs = cmsgpack.unpack(redis.call('HGET', KEYS[3], fences[i] .. 'r'))
+  for k = 1, #refs / 3 do
+    local order = byte(marks, k) == RUNNING and redis.call('HGET', base .. 'orders', refs[3 * k - 2] .. ':' .. refs[3 * k - 1])
+    if order and byte(order) == 120 then ends(i, k, order) end
+  end
+end
+
+local orders = redis.call('EXISTS', base .. 'orders') == 1
+for i, marks in ipairs(redis.call('HMGET', KEYS[3], unpack(fences))) do
+  if reply[i + 1] == 1 and marks then
+    if string.find(sub(marks, 1, -17), '2', 1, true) then
+      for k = 1, #marks - 16 do
+        if byte(marks, k) == LOST then ends(i, k, '') end
+      end
+    end
+    if orders then ordered(i, marks) end
+  end
+end
+reply[n + 2] = ended
 return reply

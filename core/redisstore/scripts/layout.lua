@@ -1,4 +1,5 @@
--- layout: how one partition is laid out. It is put in front of every script, so that each part is spelt once.
+-- layout: how one partition is laid out. It is put in front of every script, so that each part is spelt once; what only
+-- some need is in look.lua, holds.lua and finished.lua, as each call pays for all that stands in front.
 --
 --   agents    HASH agent -> 'S' live      an agent with one live task holds it here, whole
 --                        -> 'M' mask n    an agent with n live tasks: mask has a bit for each level in use
@@ -6,15 +7,23 @@
 --   queue:L:A ZSET seq id, by due time    the waiting tasks of 'M' agent A at level L
 --   agenda    ZSET agent                  when an agent is next looked at: its earliest due time, or the time of the
 --                                         last visit if it had more due then (round-robin)
---   live = seq(7) level(1) #id(2) id #kind(1) kind body; seq orders ties and holds the time of submit
+--   live = seq(7) level(1) #id(2) id #kind(1) kind #key(2) key body; seq orders ties and holds the time of submit
 --   state     HASH agent:id -> crashes(1) opaque
 --   claims    HASH fence -> a mark for each task, then the nonce(16); fence 'r' -> agent, id, due of each task
 --                  'n' nonce -> fence
---   leases    ZSET fence, by the end of its lease
+--   leases    ZSET fence, by the end of its lease; '@' scope, by the end of its hold
 --   ended     LIST of the fences that ended last: their marks answer a settle that is sent twice
 --   finished  HASH agent -> #id(2) id record, or '*': the records are in history:A (HASH id -> record)
 --             record = status(1) finished ms(13) opaque
---   parked    HASH kind -> n; parked:K ZSET agent:id, by due time
+--   orders    HASH agent:id -> what becomes of a task when its run ends: 'x' opaque, cancelled; 'r' due(13) state,
+--             replaced; 'n', due once more. 'n' of a waiting task: it is taken though it is held
+--   holds     HASH scope -> until(13) since(13) opaque; scope = '*', k:kind, a:agent, s:key or t:agent:id
+--   open      ZSET scope, by when its hold ended: what is parked under it is being put back
+--   parked    HASH kind -> n, '@' -> n that are held; parked:K, parked:@scope, parked:@t (all t:) ZSET agent:id, by due
+--   pulse     HASH agent:id of an activity task -> floor|reason|first|from|to: not due before floor; the first touch
+--             that the booked run is for, 0 while it rests; the first and last touch while it runs
+--   kinds     HASH 'l' kind, 'r' kind -> live, running; 's' kind -> counters of runs (msgpack)
+--   failures:K LIST at(13) opaque, newest first
 --   group:A:G HASH of counts, and when it is forgotten once nothing in it is live; counters HASH
 --   due       STRING ms of the earliest entry of agenda and leases, then '|' kind for each parked kind: a cheap look
 local base = string.sub(KEYS[1], 1, -7)
@@ -38,7 +47,7 @@ local function parse(live)
   if not low then return nil end
   local n = high * 256 + low
   local k = byte(live, 11 + n)
-  if not k or #live < 11 + n + k then return nil end
+  if not k or #live < 13 + n + k then return nil end
   return sub(live, 11, 10 + n), sub(live, 12 + n, 11 + n + k)
 end
 
@@ -110,11 +119,11 @@ local function spread(agent, live, due)
   return 'M' .. 2 ^ (tonumber(sub(live, 8, 8)) - 1) .. 1
 end
 
--- grown is the value of an 'M' agent with one more task, at a level.
-local function grown(value, level)
+-- grown is the value of an 'M' agent with n more tasks, at a level.
+local function grown(value, level, n)
   local mask, bit = tonumber(sub(value, 2, 2)), 2 ^ (level - 1)
   if math.floor(mask / bit) % 2 == 0 then mask = mask + bit end
-  return 'M' .. mask .. (tonumber(sub(value, 3)) + 1)
+  return 'M' .. mask .. (tonumber(sub(value, 3)) + n)
 end
 
 -- wake tells whoever sleeps that the partition has work at a time.
@@ -130,32 +139,20 @@ local function announce(due)
   wake(due)
 end
 
--- look sets `due` to what the agenda, the leases and the parked kinds say, and returns the heads of the first two.
-local function look()
-  local function head(name) return redis.call('ZRANGE', base .. name, 0, 0, 'WITHSCORES')[2] end
-  local task, lease = head('agenda'), head('leases')
-  local due = math.min(tonumber(task) or math.huge, tonumber(lease) or math.huge)
-  local hint = due < math.huge and string.format('%.0f', due) or ''
-  if redis.call('EXISTS', base .. 'parked') == 1 then
-    hint = hint .. '|' .. table.concat(redis.call('HKEYS', base .. 'parked'), '|')
-  end
-  if hint ~= '' then redis.call('SET', base .. 'due', hint) else redis.call('DEL', base .. 'due') end
-  return task, lease
-end
-
 local function count(field, n)
   if n ~= 0 then redis.call('HINCRBY', base .. 'counters', field, n) end
 end
 
--- close ends a claim of which nothing runs any more.
-local function close(fence, marks)
-  redis.call('HSET', base .. 'claims', fence, marks)
-  redis.call('HDEL', base .. 'claims', fence .. 'r')
-  redis.call('ZREM', base .. 'leases', fence)
-  if redis.call('LPUSH', base .. 'ended', fence) > ENDED_KEPT then
-    local old = redis.call('RPOP', base .. 'ended')
-    local nonce = sub(redis.call('HGET', base .. 'claims', old), -16)
-    redis.call('HDEL', base .. 'claims', old, 'n' .. nonce)
+-- The counters of kinds are gathered first too: how many more are live, or run.
+local more_live, more_running = {}, {}
+local function more(of, kind, n) of[kind] = (of[kind] or 0) + n end
+
+local function counted()
+  for kind, n in pairs(more_live) do
+    if n ~= 0 then redis.call('HINCRBY', base .. 'kinds', 'l' .. kind, n) end
+  end
+  for kind, n in pairs(more_running) do
+    if n ~= 0 then redis.call('HINCRBY', base .. 'kinds', 'r' .. kind, n) end
   end
 end
 
@@ -169,30 +166,4 @@ local function join(group, n)
     redis.call('HDEL', key, 'over')
     redis.call('PERSIST', key)
   end
-end
-
--- trim drops the records of a history that are too old, then the oldest of those that are too many; those that
--- failed are counted apart, so that a busy agent does not push its dead letters out. It returns how many were dropped
--- for want of room.
-local function trim(key, most, oldest)
-  local kept = { [true] = {}, [false] = {} }
-  local drop, dropped = {}, 0
-  local all = redis.call('HGETALL', key)
-  for i = 1, #all, 2 do
-    local at = ended_at(all[i + 1])
-    if at <= oldest then
-      drop[#drop + 1] = all[i]
-    else
-      table.insert(kept[byte(all[i + 1]) == 102], { at, all[i] })
-    end
-  end
-  for _, records in pairs(kept) do
-    table.sort(records, function(a, b) return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2]) end)
-    for i = 1, #records - most do
-      drop[#drop + 1] = records[i][2]
-      dropped = dropped + 1
-    end
-  end
-  for i = 1, #drop, 1000 do redis.call('HDEL', key, unpack(drop, i, math.min(i + 999, #drop))) end
-  return dropped
 end

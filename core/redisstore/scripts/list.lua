@@ -12,7 +12,9 @@
 --          but c, f and x for finished ones
 local agent, oldest = ARGV[1], now - tonumber(ARGV[2])
 local reply = { now, { 0, 0, 0, 0 } }
+local live = {}
 local function add(id, place)
+  live[id] = true
   reply[#reply + 1] = id
   reply[#reply + 1] = place
 end
@@ -26,14 +28,8 @@ end
 
 local value = redis.call('HGET', KEYS[2], agent)
 if value and byte(value) == 83 then
-  local id, kind = parse(sub(value, 2))
-  if redis.call('ZSCORE', KEYS[1], agent) then
-    add(id, 'w')
-  elseif redis.call('ZSCORE', base .. 'parked:' .. kind, agent .. ':' .. id) then
-    add(id, 'p')
-  else
-    add(id, 'r')
-  end
+  local id = parse(sub(value, 2))
+  add(id, (where(agent, id, sub(value, 2), true)))
 elseif value then
   for level = 1, 3 do
     for _, member in ipairs(redis.call('ZRANGE', base .. 'queue:' .. level .. ':' .. agent, 0, -1)) do
@@ -48,24 +44,40 @@ elseif value then
       if refs[3 * i - 2] == agent and byte(found[1], i) == RUNNING then add(refs[3 * i - 1], 'r') end
     end
   end
-  for _, kind in ipairs(redis.call('HKEYS', KEYS[6])) do
+  -- The rest is parked: under a kind, under a hold of its own, of the agent, or of a kind or key.
+  local left = tonumber(sub(value, 3)) - (#reply - 2) / 2
+  local function parked(name)
     local cursor = '0'
-    repeat
-      local page = redis.call('ZSCAN', base .. 'parked:' .. kind, cursor, 'MATCH', agent .. ':*', 'COUNT', 1000)
+    while left > 0 do
+      local page = redis.call('ZSCAN', base .. 'parked:' .. name, cursor, 'MATCH', agent .. ':*', 'COUNT', 1000)
       cursor = page[1]
-      for i = 1, #page[2], 2 do add(string.match(page[2][i], '^[^:]*:(.*)$'), 'p') end
-    until cursor == '0'
+      for i = 1, #page[2], 2 do
+        add(string.match(page[2][i], '^[^:]*:(.*)$'), 'p')
+        left = left - 1
+      end
+      if cursor == '0' then return end
+    end
+  end
+  for _, kind in ipairs(left > 0 and redis.call('HKEYS', KEYS[6]) or {}) do
+    if kind ~= '@' then parked(kind) end
+  end
+  parked('@a:' .. agent)
+  parked('@t')
+  for _, names in ipairs(left > 0 and { redis.call('HKEYS', base .. 'holds'), redis.call('ZRANGE', base .. 'open', 0, -1) } or {}) do
+    for _, scope in ipairs(names) do
+      if byte(scope) == 107 or byte(scope) == 115 then parked(bay(scope)) end
+    end
   end
 end
 
-local done = redis.call('HGET', KEYS[5], agent)
+local kept = redis.call('HGET', KEYS[5], agent)
 local records = {}
-if done == '*' then
+if kept == '*' then
   records = redis.call('HGETALL', base .. 'history:' .. agent)
-elseif done then
-  records[1], records[2] = outline(done)
+elseif kept then
+  records[1], records[2] = outline(kept)
 end
 for i = 1, #records, 2 do
-  if ended_at(records[i + 1]) > oldest then add(records[i], sub(records[i + 1], 1, 1)) end
+  if not live[records[i]] and ended_at(records[i + 1]) > oldest then add(records[i], sub(records[i + 1], 1, 1)) end
 end
 return reply

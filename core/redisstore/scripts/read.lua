@@ -2,51 +2,84 @@
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] state
--- KEYS[4] finished
+-- KEYS[4] claims
+-- KEYS[5] leases
+-- KEYS[6] finished
 -- ARGV[1] agent
 -- ARGV[2] retention of finished records, ms
--- ARGV[3..] 1 for each task: id
--- returns {now, for each id: place, live or record, due or 0, state or ''}; place: w waiting, r running, p parked,
---          d finished, '' unknown
-local agent, oldest = ARGV[1], now - tonumber(ARGV[2])
+-- ARGV[3] 1 to find out who holds a task, and how many agents stand before it
+-- ARGV[4..] 1 for each task: id
+-- returns {now, for each id: place, live or record, due or 0, state or '', {scope, hold of each hold}, order or '',
+--          resting, end of its lease or '', fence or '', agents before it}
+--          place: w waiting, r running, p parked, d finished, '' unknown
+local agent, oldest, explain = ARGV[1], now - tonumber(ARGV[2]), ARGV[3] == '1'
 local value = redis.call('HGET', KEYS[2], agent)
-local done = redis.call('HGET', KEYS[4], agent)
-
-local function waiting(id, live, single)
-  local due
-  if single then
-    due = redis.call('ZSCORE', KEYS[1], agent)
-  else
-    due = redis.call('ZSCORE', base .. 'queue:' .. sub(live, 8, 8) .. ':' .. agent, sub(live, 1, 7) .. id)
-  end
-  if due then return 'w', due end
-  local _, kind = parse(live)
-  due = redis.call('ZSCORE', base .. 'parked:' .. kind, agent .. ':' .. id)
-  if due then return 'p', due end
-  return 'r', 0
-end
+local kept = redis.call('HGET', KEYS[6], agent)
+local HOLDS, ORDERS = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'orders') == 1
+local PULSE = redis.call('EXISTS', base .. 'pulse') == 1
 
 local function record(id)
-  if done == '*' then return redis.call('HGET', base .. 'history:' .. agent, id) end
-  if done then
-    local other, r = outline(done)
+  if kept == '*' then return redis.call('HGET', base .. 'history:' .. agent, id) end
+  if kept then
+    local other, r = outline(kept)
     return other == id and r
   end
 end
 
-local reply = { now }
-for i = 3, #ARGV do
-  local live, single = find(agent, value, ARGV[i])
-  local place, what, due, state = '', '', 0, ''
-  if live then
-    place, due = waiting(ARGV[i], live, single)
-    what = live
-    state = redis.call('HGET', KEYS[3], agent .. ':' .. ARGV[i]) or ''
-  else
-    local r = record(ARGV[i])
-    if r and ended_at(r) > oldest then place, what = 'd', r end
+local function holds_of(id, live)
+  local held = {}
+  if not HOLDS then return held end
+  local all = scopes(agent, id, live)
+  for i, text in ipairs(redis.call('HMGET', base .. 'holds', unpack(all))) do
+    if lasting(text) then
+      held[#held + 1] = all[i]
+      held[#held + 1] = text
+    end
   end
-  local at = #reply
-  reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] = place, what, due, state
+  return held
+end
+
+-- holder finds the claim of a task that runs.
+local function holder(id)
+  local entries = redis.call('ZRANGE', KEYS[5], 0, -1, 'WITHSCORES')
+  for k = 1, #entries, 2 do
+    local found = redis.call('HMGET', KEYS[4], entries[k], entries[k] .. 'r')
+    local whole, refs = pcall(cmsgpack.unpack, found[2] or '')
+    if not whole or not found[1] then refs = {} end -- not what we wrote: a claim takes it away
+    for i = 1, #refs / 3 do
+      if refs[3 * i - 2] == agent and refs[3 * i - 1] == id and byte(found[1], i) == RUNNING then
+        return entries[k + 1], entries[k]
+      end
+    end
+  end
+  return '', ''
+end
+
+local reply = { now }
+for i = 4, #ARGV do
+  local id = ARGV[i]
+  local live, single = find(agent, value, id)
+  local place_, what, due, state, held, order, resting, lease, fence, ahead = '', '', 0, '', {}, '', 0, '', '', 0
+  if live then
+    local ref = agent .. ':' .. id
+    place_, due = where(agent, id, live, single)
+    what = live
+    state = redis.call('HGET', KEYS[3], ref) or ''
+    held = holds_of(id, live)
+    if place_ == 'r' then
+      order = ORDERS and redis.call('HGET', base .. 'orders', ref) or ''
+      if explain then lease, fence = holder(id) end
+    else
+      local pulse = PULSE and redis.call('HGET', base .. 'pulse', ref)
+      if pulse and string.match(pulse, '^%d*|[^|]*|(%d*)|') == '0' then resting = 1 end
+      if explain then ahead = redis.call('ZRANK', KEYS[1], agent) or 0 end
+    end
+  else
+    local r = record(id)
+    if r and ended_at(r) > oldest then place_, what = 'd', r end
+  end
+  for _, field in ipairs({ place_, what, due, state, held, order, resting, lease, fence, ahead }) do
+    reply[#reply + 1] = field
+  end
 end
 return reply

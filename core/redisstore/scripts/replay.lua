@@ -2,16 +2,16 @@
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] finished
--- ARGV[1..] 4 for each task: agent, id, record, group key or ''
+-- ARGV[1..] 5 for each task: agent, id, record, group key or '', state or ''
 -- returns {now, for each task: its due time, or 0 when no dead task has that id}
 local reply, replayed = { now }, 0
-for i = 1, #ARGV, 4 do
-  local agent, id, group = ARGV[i], ARGV[i + 1], ARGV[i + 3]
-  local done, record = redis.call('HGET', KEYS[3], agent), nil
-  if done == '*' then
+for i = 1, #ARGV, 5 do
+  local agent, id, group, state = ARGV[i], ARGV[i + 1], ARGV[i + 3], ARGV[i + 4]
+  local kept, record = redis.call('HGET', KEYS[3], agent), nil
+  if kept == '*' then
     record = redis.call('HGET', base .. 'history:' .. agent, id)
-  elseif done then
-    local other, r = outline(done)
+  elseif kept then
+    local other, r = outline(kept)
     record = other == id and r
   end
   local value = redis.call('HGET', KEYS[2], agent)
@@ -22,13 +22,15 @@ for i = 1, #ARGV, 4 do
       place(agent, true, live, id, now)
     else
       if byte(value) == 83 then value = spread(agent, sub(value, 2)) end
-      value = grown(value, tonumber(sub(live, 8, 8)))
+      value = grown(value, tonumber(sub(live, 8, 8)), 1)
       hold(agent, live, id)
       place(agent, false, live, id, now)
     end
     redis.call('HSET', KEYS[2], agent, value)
+    if state ~= '' then redis.call('HSET', base .. 'state', agent .. ':' .. id, state) end
+    more(more_live, select(2, parse(live)), 1)
     placed()
-    if done == '*' then redis.call('HDEL', base .. 'history:' .. agent, id) else redis.call('HDEL', KEYS[3], agent) end
+    if kept == '*' then redis.call('HDEL', base .. 'history:' .. agent, id) else redis.call('HDEL', KEYS[3], agent) end
     if group ~= '' then
       join(group, 1)
       redis.call('HINCRBY', base .. 'group:' .. group, 'failed', -1)
@@ -42,6 +44,7 @@ end
 if replayed > 0 then
   count('live', replayed)
   count('replayed', replayed)
+  counted()
   announce(now)
 end
 return reply

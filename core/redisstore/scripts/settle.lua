@@ -8,62 +8,45 @@
 -- KEYS[7] finished
 -- ARGV[1] retention of finished records, ms
 -- ARGV[2] most finished records of an agent, of those that failed and of the others
--- ARGV[3..] 9 for each run: fence, index in its claim, agent, id, verb, due, state or '', record, group key or ''
+-- ARGV[3..] 12 for each run: fence, index in its claim, agent, id, verb, due, state or '', record, group key or '', kind,
+--           what the run adds to the statistics of its kind or '', extra or ''
 --           verb: c completed, f failed, x cancelled (record is kept); r again at due (ms, or minus a delay in ms);
---           b given back, due is the one it had
--- returns {now, for each run: 0 when its lease is lost, else 1 or the new due time}
+--           z rest until due; b given back, due is the one it had
+--           statistics: type of the schedule(1) failed(1) duration(6) lag(6); extra, each with its length: 1 if it knows
+--           that the task was replaced, hold or '', floor|reason|delay|longest or '', failure
+-- returns {now, for each run: 0 when its lease is lost, -1 when its task was replaced, 'x' and what was said when it is
+--          to be cancelled, else 1 or the new due time}
 local retention, most = tonumber(ARGV[1]), tonumber(ARGV[2])
-local n = (#ARGV - 2) / 9
+local n = (#ARGV - 2) / 12
 redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
 
-local fences, names, marks, values, done = {}, {}, {}, {}, {}
+local fences, names, marks, values = {}, {}, {}, {}
 for i = 1, n do
-  fences[i] = ARGV[9 * i - 6]
-  names[i] = ARGV[9 * i - 4]
+  fences[i] = ARGV[12 * i - 9]
+  names[i] = ARGV[12 * i - 7]
 end
 for i, m in ipairs(redis.call('HMGET', KEYS[5], unpack(fences))) do marks[fences[i]] = m end
 local lives, refs = {}, {}
 for i, v in ipairs(redis.call('HMGET', KEYS[2], unpack(names))) do
   values[names[i]] = v
-  if v and byte(v) == 77 then refs[#refs + 1] = names[i] .. ':' .. ARGV[9 * i - 3] end
+  if v and byte(v) == 77 then refs[#refs + 1] = names[i] .. ':' .. ARGV[12 * i - 6] end
 end
 if #refs > 0 then
   for i, live in ipairs(redis.call('HMGET', KEYS[3], unpack(refs))) do lives[refs[i]] = live end
 end
-for i, v in ipairs(redis.call('HMGET', KEYS[7], unpack(names))) do done[names[i]] = v end
-
-local task_dels, state_dels, state_sets = {}, {}, {}
-local changed, history, finished_changed = {}, {}, {}
-local counts = { c = 0, f = 0, x = 0, r = 0, b = 0 }
-local groups, earliest, touched, ended = {}, nil, {}, 0
-
-local function remember(agent, id, record)
-  local value = done[agent]
-  if value ~= '*' then finished_changed[agent] = true end
-  if value and value ~= '*' then
-    local other, old = outline(value)
-    if other ~= id and ended_at(old) > now - retention then
-      history[agent] = { other, old }
-      value = '*'
-    else
-      value = false
-    end
-  end
-  if not value then
-    done[agent] = inline(id, record)
-    return
-  end
-  done[agent] = '*'
-  local h = history[agent]
-  if not h then
-    h = {}
-    history[agent] = h
-  end
-  h[#h + 1] = id
-  h[#h + 1] = record
+recall(names)
+local orders = {}
+if redis.call('EXISTS', base .. 'orders') == 1 then
+  for i = 1, n do refs[i] = names[i] .. ':' .. ARGV[12 * i - 6] end
+  for i, order in ipairs(redis.call('HMGET', base .. 'orders', unpack(refs, 1, n))) do orders[refs[i]] = order or nil end
 end
 
-local function finish(i, verb, agent, id, single)
+local task_dels, gone, state_sets, order_dels = {}, {}, {}, {}
+local changed, stats = {}, {}
+local counts = { c = 0, f = 0, x = 0, r = 0, b = 0, z = 0 }
+local groups, earliest, touched, ended = {}, nil, {}, 0
+
+local function finish(i, verb, agent, id, single, kind)
   local ref = agent .. ':' .. id
   if single then
     values[agent] = false
@@ -73,48 +56,131 @@ local function finish(i, verb, agent, id, single)
     values[agent] = left > 0 and sub(values[agent], 1, 2) .. left
   end
   changed[agent] = true
-  state_dels[#state_dels + 1] = ref
-  remember(agent, id, verb .. string.format('%013.0f', now) .. ARGV[9 * i + 1])
-  local group = ARGV[9 * i + 2]
+  gone[#gone + 1] = ref
+  more(more_live, kind, -1)
+  remember(agent, id, verb .. string.format('%013.0f', now) .. ARGV[12 * i - 2], retention)
+  local group = ARGV[12 * i - 1]
   if group ~= '' then
     groups[group] = groups[group] or { live = 0, c = 0, f = 0, x = 0 }
-    groups[group].live = groups[group].live - 1
+    groups[group].live = groups[group].live + 1
     groups[group][verb] = groups[group][verb] + 1
   end
   return 1
 end
 
-local function again(i, agent, id, live, single)
-  local due, state = tonumber(ARGV[9 * i - 1]), ARGV[9 * i]
+-- pulsed is when an activity task is due after a run, and keeps what is known until then.
+local function pulsed(ref, verb, floor, due)
+  local pulse = redis.call('HGET', base .. 'pulse', ref)
+  if not pulse then return due end
+  local from, to = string.match(pulse, '|(%d*)|(%d*)$')
+  local at, reason, delay, longest = string.match(floor, '^(%d*)|([^|]*)|(%d*)|(%d*)$')
+  from, to, at = tonumber(from), tonumber(to), tonumber(at)
+  local first = from
+  if verb == 'z' and from > 0 then
+    due = from + tonumber(delay)
+    if longest ~= '' then due = math.min(to + tonumber(delay), from + tonumber(longest)) end
+    due = math.max(due, at, now)
+  elseif verb ~= 'z' and from == 0 then
+    first = now
+  end
+  redis.call('HSET', base .. 'pulse', ref, string.format('%.0f|%s|%.0f|0|0', at, reason, first))
+  return due
+end
+
+local function again(i, verb, agent, id, live, single, order)
+  local ref = agent .. ':' .. id
+  local due, state = tonumber(ARGV[12 * i - 4]), ARGV[12 * i - 3]
   if due <= 0 then due = now - due end
   if state ~= '' then
-    state_sets[#state_sets + 1] = agent .. ':' .. id
+    state_sets[#state_sets + 1] = ref
     state_sets[#state_sets + 1] = state
+  end
+  if ARGV[12 * i + 2] ~= '' then
+    local _, held, floor = struct.unpack('>I4c0I4c0I4c0', ARGV[12 * i + 2])
+    if held ~= '' then
+      local scope = 't:' .. ref
+      local since = sub(redis.call('HGET', base .. 'holds', scope) or '', 14, 26)
+      if since == '' then since = string.format('%013.0f', now) end
+      redis.call('HSET', base .. 'holds', scope, '0000000000000' .. since .. sub(held, 2))
+      redis.call('ZREM', KEYS[6], '@' .. scope)
+    end
+    if floor ~= '' then due = pulsed(ref, verb, floor, due) end
+  end
+  if order then
+    if byte(order) == 114 then
+      due = tonumber(sub(order, 2, 14))
+    elseif byte(order) == 110 and verb ~= 'b' then
+      due = math.min(due, now)
+      local pulse = redis.call('HGET', base .. 'pulse', ref)
+      if pulse then
+        redis.call('HSET', base .. 'pulse', ref, (string.gsub(pulse, '|0|0|0$', string.format('|%.0f|0|0', now))))
+      end
+    end
+    order_dels[#order_dels + 1] = ref
   end
   place(agent, single, live, id, due)
   if not earliest or due < earliest then earliest = due end
   return due
 end
 
+-- counted_run adds a run to the statistics of its kind.
+local function counted_run(i)
+  local kind = ARGV[12 * i]
+  local s = stats[kind]
+  if not s then
+    s = { runs = 0, failures = 0, took = 0, least = math.huge, longest = 0, lag = 0, most_lag = 0, a = 0, e = 0, c = 0, t = 0 }
+    stats[kind] = s
+  end
+  local type, failed, took, lag = struct.unpack('>c1c1I6I6', ARGV[12 * i + 1])
+  s.runs, s.took, s.lag, s[type] = s.runs + 1, s.took + took, s.lag + lag, s[type] + 1
+  s.least, s.longest, s.most_lag = math.min(s.least, took), math.max(s.longest, took), math.max(s.most_lag, lag)
+  if failed == '1' then
+    s.failures = s.failures + 1
+    local _, _, _, failure = struct.unpack('>I4c0I4c0I4c0I4c0', ARGV[12 * i + 2])
+    redis.call('LPUSH', base .. 'failures:' .. kind, string.format('%013.0f', now) .. failure)
+    redis.call('LTRIM', base .. 'failures:' .. kind, 0, 19)
+  end
+end
+
+-- stands says whether a settlement takes an order for its task into account; else it returns what to answer.
+local function stands(i, verb, order)
+  local goes_on = verb == 'r' or verb == 'b' or verb == 'z'
+  if byte(order) == 120 and goes_on then return false, order end
+  if byte(order) == 114 and sub(ARGV[12 * i + 2], 1, 5) ~= '\0\0\0\1\49' then return false, -1 end
+  return true
+end
+
 local reply = { now }
 for i = 1, n do
-  local fence, index, agent, id = fences[i], tonumber(ARGV[9 * i - 5]) + 1, names[i], ARGV[9 * i - 3]
-  local verb, mark = ARGV[9 * i - 2], marks[fence] and index <= #marks[fence] - 16 and byte(marks[fence], index)
+  local fence, index, agent, id = fences[i], tonumber(ARGV[12 * i - 8]) + 1, names[i], ARGV[12 * i - 6]
+  local verb, mark = ARGV[12 * i - 5], marks[fence] and index <= #marks[fence] - 16 and byte(marks[fence], index)
   reply[i + 1] = mark == SETTLED and 1 or 0
   if mark == RUNNING then
-    local live, single = lives[agent .. ':' .. id], false
+    local ref = agent .. ':' .. id
+    local live, single = lives[ref], false
     if not live then live, single = find(agent, values[agent], id) end
-    if live then
-      if verb == 'r' or verb == 'b' then
-        reply[i + 1] = again(i, agent, id, live, single)
-      else
-        reply[i + 1] = finish(i, verb, agent, id, single)
+    local order, fits, instead = orders[ref], true, nil
+    if order then fits, instead = stands(i, verb, order) end
+    if not fits then
+      reply[i + 1] = instead
+    else
+      if live then
+        local kind = ARGV[12 * i]
+        if order and byte(order) == 114 then kind = select(2, parse(live)) end
+        if verb == 'r' or verb == 'b' or verb == 'z' then
+          reply[i + 1] = again(i, verb, agent, id, live, single, order)
+        else
+          reply[i + 1] = finish(i, verb, agent, id, single, kind)
+        end
+        counts[verb] = counts[verb] + 1
+        more(more_running, kind, -1)
+        if ARGV[12 * i + 1] ~= '' then counted_run(i) end
       end
-      counts[verb] = counts[verb] + 1
+      orders[ref] = nil
+      marks[fence] = sub(marks[fence], 1, index - 1) .. string.char(SETTLED) .. sub(marks[fence], index + 1)
+      touched[fence] = true
+      ended = ended + 1
     end
-    marks[fence] = sub(marks[fence], 1, index - 1) .. string.char(SETTLED) .. sub(marks[fence], index + 1)
-    touched[fence] = true
-    ended = ended + 1
   end
 end
 if ended == 0 then return reply end
@@ -131,30 +197,24 @@ end
 if #agent_dels > 0 then redis.call('HDEL', KEYS[2], unpack(agent_dels)) end
 if #agent_sets > 0 then redis.call('HSET', KEYS[2], unpack(agent_sets)) end
 if #task_dels > 0 then redis.call('HDEL', KEYS[3], unpack(task_dels)) end
-if #state_dels > 0 then redis.call('HDEL', KEYS[4], unpack(state_dels)) end
+if #gone > 0 then forget(gone) end
 if #state_sets > 0 then redis.call('HSET', KEYS[4], unpack(state_sets)) end
+if #order_dels > 0 then redis.call('HDEL', base .. 'orders', unpack(order_dels)) end
 placed()
-local finished_sets = {}
-for agent in pairs(finished_changed) do
-  finished_sets[#finished_sets + 1] = agent
-  finished_sets[#finished_sets + 1] = done[agent]
-end
-if #finished_sets > 0 then redis.call('HSET', KEYS[7], unpack(finished_sets)) end
-for agent, records in pairs(history) do
-  local key = base .. 'history:' .. agent
-  redis.call('HSET', key, unpack(records))
-  if redis.call('HLEN', key) > 2 * most then count('trimmed', trim(key, most, now - retention)) end
-end
+remembered(most, retention)
 for group, c in pairs(groups) do
-  local key = base .. 'group:' .. group
-  local live = redis.call('HINCRBY', key, 'live', c.live)
+  leave(group, c.live, retention)
   for verb, field in pairs({ c = 'completed', f = 'failed', x = 'cancelled' }) do
-    if c[verb] > 0 then redis.call('HINCRBY', key, field, c[verb]) end
+    if c[verb] > 0 then redis.call('HINCRBY', base .. 'group:' .. group, field, c[verb]) end
   end
-  if live <= 0 then
-    redis.call('HSET', key, 'over', now + retention)
-    redis.call('PEXPIRE', key, retention)
-  end
+end
+for kind, s in pairs(stats) do
+  local old = redis.call('HGET', base .. 'kinds', 's' .. kind)
+  local o = old and cmsgpack.unpack(old) or { 0, 0, 0, math.huge, 0, 0, 0, 0, 0, 0, 0 }
+  redis.call('HSET', base .. 'kinds', 's' .. kind, cmsgpack.pack({
+    o[1] + s.runs, o[2] + s.failures, o[3] + s.took, math.min(o[4], s.least), math.max(o[5], s.longest),
+    o[6] + s.lag, math.max(o[7], s.most_lag), o[8] + s.a, o[9] + s.e, o[10] + s.c, o[11] + s.t,
+  }))
 end
 local closed = false
 for fence in pairs(touched) do
@@ -171,8 +231,9 @@ count('live', -(counts.c + counts.f + counts.x))
 count('completed', counts.c)
 count('failed', counts.f)
 count('cancelled', counts.x)
-count('again', counts.r)
+count('again', counts.r + counts.z)
 count('released', counts.b)
+counted()
 if earliest then announce(earliest) end
 if closed then look() end
 return reply

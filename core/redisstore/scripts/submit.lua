@@ -1,4 +1,4 @@
--- submit: store new tasks; a task whose id is live, or finished within the retention, is left as it is.
+-- submit: store new tasks; what becomes of one whose id is live, or finished within the retention, it says itself.
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks
@@ -6,27 +6,31 @@
 -- ARGV[1] mode: each (every task for itself), all (all or nothing) or check (write nothing)
 -- ARGV[2] most live tasks an agent may have
 -- ARGV[3] retention of finished records, ms
--- ARGV[4..] 5 for each task: agent, due (ms, or minus a delay in ms), record ('' to check), group key or '', id
--- returns {now, for each task: its due time, 0 (exists, or would be stored) or -1 (over the limit)}
+-- ARGV[4..] 7 for each task: agent, due (ms, or minus a delay in ms), record ('' to check), group key or '', id, kind, rule
+--           rule: '' keep what is there, else k, f (refuse) or r (replace) and, each with its length, the first state,
+--           the version that is to be replaced, and its group key
+-- returns {now, for each task: its due time, '=' and its due time if it was replaced, 0 (exists, or would be stored),
+--          -1 (over the limit), -2 (refused) or -3 (changed)}
 local mode, most, retention = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local n = (#ARGV - 3) / 5
-local names, refs, reffed = {}, {}, {}
-for i = 1, n do names[i] = ARGV[5 * i - 1] end
+local EXISTS, OVER, REFUSED, CHANGED = 0, -1, -2, -3
+local n = (#ARGV - 3) / 7
+local names, refs = {}, {}
+for i = 1, n do names[i] = ARGV[7 * i - 3] end
 local values = redis.call('HMGET', KEYS[2], unpack(names))
-local done = redis.call('HMGET', KEYS[4], unpack(names))
+local finished = redis.call('HMGET', KEYS[4], unpack(names))
 local current, stored = {}, {}
 for i = 1, n do
   local value = values[i]
   current[names[i]] = value
   if value and byte(value) == 77 then
-    refs[#refs + 1] = names[i] .. ':' .. ARGV[5 * i + 3]
+    refs[#refs + 1] = names[i] .. ':' .. ARGV[7 * i + 1]
   end
 end
 if #refs > 0 then
   for i, live in ipairs(redis.call('HMGET', KEYS[3], unpack(refs))) do stored[refs[i]] = live end
 end
 
-local function remembered(agent, value, id)
+local function known_finished(agent, value, id)
   local record
   if value == '*' then
     record = redis.call('HGET', base .. 'history:' .. agent, id)
@@ -37,60 +41,152 @@ local function remembered(agent, value, id)
   return record and ended_at(record) > now - retention
 end
 
-local changed = {}
+local function version(ref, live)
+  if not live then return '' end
+  local state = redis.call('HGET', base .. 'state', ref) or ''
+  return redis.sha1hex(sub(live, 8) .. '\0' .. sub(state, 2))
+end
+
+-- verdict says what stands against storing a task: nil for nothing, or a live one that is to be replaced.
+local function verdict(i, rule, live)
+  if rule.name == 'r' then
+    return version(names[i] .. ':' .. ARGV[7 * i + 1], live) ~= rule.version and CHANGED or nil
+  end
+  local exists = live or finished[i] and known_finished(names[i], finished[i], ARGV[7 * i + 1])
+  if exists then return rule.name == 'f' and REFUSED or EXISTS end
+end
+
+local KEEP = { name = 'k', state = '' }
+local function rule_of(text)
+  if text == '' then return KEEP end
+  local name, state, seen, group = struct.unpack('>c1I4c0I4c0I4c0', text)
+  return { name = name, state = state, version = seen, group = group }
+end
+
+-- A task that is to be replaced is taken out of where it is once it is clear that nothing is refused.
+local replaced = {}
+local function replace(i, rule, live, single, due)
+  local agent, id = names[i], ARGV[7 * i + 1]
+  local place_, _, name = where(agent, id, live, single)
+  local renewed_live = sub(live, 1, 7) .. ARGV[7 * i - 1]
+  local field = place_ == 'r' and 'r' or nil
+  local _, kind = parse(live)
+  local new_kind = ARGV[7 * i + 2]
+  replaced[#replaced + 1] = function()
+    local ref = agent .. ':' .. id
+    redis.call('HDEL', base .. 'pulse', ref)
+    more(more_live, kind, -1)
+    more(more_live, new_kind, 1)
+    if rule.group ~= ARGV[7 * i] then
+      if rule.group ~= '' then leave(rule.group, 1, retention) end
+      if ARGV[7 * i] ~= '' then join(ARGV[7 * i], 1) end
+    end
+    if field then
+      more(more_running, kind, -1)
+      more(more_running, new_kind, 1)
+      redis.call('HSET', base .. 'orders', ref, 'r' .. string.format('%013.0f', due) .. rule.state)
+      return
+    end
+    lift(agent, id, live, single, place_, name)
+    redis.call('HDEL', base .. 'orders', ref)
+    if rule.state ~= '' then
+      redis.call('HSET', base .. 'state', ref, rule.state)
+    else
+      redis.call('HDEL', base .. 'state', ref)
+    end
+  end
+  return renewed_live, place_ ~= 'r'
+end
+
+local dirty, dues, state_sets = {}, {}, {}
 local reply, created, groups, earliest, refused = { now }, 0, {}, nil, false
-for i = 1, n do reply[i + 1] = 0 end
+for i = 1, n do reply[i + 1] = EXISTS end
 local clock = mode == 'check' and 0 or ticks(n)
 local checked = {} -- how many tasks an agent would have, when nothing is written
-for i = 1, n do
-  local agent, id = names[i], ARGV[5 * i + 3]
-  local value = current[agent]
-  local kind = value and byte(value)
-  if not (kind == 83 and parse(sub(value, 2)) or kind == 77 and tonumber(sub(value, 2))) then kind = nil end
-  local live_count = checked[agent] or not kind and 0 or kind == 83 and 1 or tonumber(sub(value, 3))
-  local exists = kind == 83 and parse(sub(value, 2)) == id or kind == 77 and stored[agent .. ':' .. id]
-  local known = exists or remembered(agent, done[i], id)
-  if not known and live_count >= most then
-    reply[i + 1] = -1
-    refused = true
-  elseif not known and mode == 'check' then
-    checked[agent] = live_count + 1
-  elseif not known then
-    local due = tonumber(ARGV[5 * i])
-    due = due <= 0 and now - due or math.max(due, now) -- nobody gets ahead of others by a time long past
-    local live = struct.pack('>I7', clock + i - 1) .. ARGV[5 * i + 1]
-    if not kind then
+local function store(i, rule)
+  local agent, id = names[i], ARGV[7 * i + 1]
+  local value, live = current[agent], nil
+  local shape = value and byte(value)
+  if not (shape == 83 and parse(sub(value, 2)) or shape == 77 and tonumber(sub(value, 2))) then shape = nil end
+  local live_count = checked[agent] or not shape and 0 or shape == 83 and 1 or tonumber(sub(value, 3))
+  if shape == 77 then live = stored[agent .. ':' .. id] end
+  if shape == 83 and parse(sub(value, 2)) == id then live = sub(value, 2) end
+  local against
+  if value or finished[i] or rule ~= KEEP then against = verdict(i, rule, live) end
+  if not against and not live and live_count >= most then against = OVER end
+  local due = tonumber(ARGV[7 * i - 2])
+  due = due <= 0 and now - due or math.max(due, now) -- nobody gets ahead of others by a time long past
+  if against then
+    reply[i + 1] = against
+    refused = refused or against < EXISTS
+  elseif mode == 'check' then
+    if not live then checked[agent] = live_count + 1 end
+  elseif live then
+    local renewed_live, waits = replace(i, rule, live, values[i] and byte(values[i]) == 83, due)
+    if shape == 83 then
+      current[agent] = 'S' .. renewed_live
+    else
+      current[agent] = grown(value, tonumber(sub(renewed_live, 8, 8)), 0)
+      stored[agent .. ':' .. id] = renewed_live
+      hold(agent, renewed_live, id)
+    end
+    dirty[agent] = true
+    if waits then
+      place(agent, shape == 83, renewed_live, id, due)
+      if shape == 83 then dues[agent] = due end
+      if not earliest or due < earliest then earliest = due end
+    end
+    reply[i + 1] = string.format('=%.0f', due)
+  else
+    live = struct.pack('>I7', clock + i - 1) .. ARGV[7 * i - 1]
+    if not shape then
       current[agent] = 'S' .. live
       place(agent, true, live, id, due)
+      dues[agent] = due
     else
-      if kind == 83 then
-        stored[agent .. ':' .. parse(sub(value, 2))] = true
-        value = spread(agent, sub(value, 2), changed[agent])
+      if shape == 83 then
+        stored[agent .. ':' .. parse(sub(value, 2))] = sub(value, 2)
+        value = spread(agent, sub(value, 2), dues[agent])
       end
-      current[agent] = grown(value, tonumber(sub(live, 8, 8)))
-      stored[agent .. ':' .. id] = true
+      current[agent] = grown(value, tonumber(sub(live, 8, 8)), 1)
+      stored[agent .. ':' .. id] = live
       hold(agent, live, id)
       place(agent, false, live, id, due)
     end
-    changed[agent] = math.min(changed[agent] or due, due)
+    if rule.state ~= '' then
+      state_sets[#state_sets + 1] = agent .. ':' .. id
+      state_sets[#state_sets + 1] = rule.state
+    end
+    more(more_live, ARGV[7 * i + 2], 1)
+    dirty[agent] = true
     created = created + 1
     reply[i + 1] = due
     if not earliest or due < earliest then earliest = due end
-    local group = ARGV[5 * i + 2]
+    local group = ARGV[7 * i]
     if group ~= '' then groups[group] = (groups[group] or 0) + 1 end
   end
 end
-if (mode == 'all' and refused) or created == 0 then return reply end
+-- What is replaced comes first, as it is taken out of where it is before anything is placed.
+for i = 1, n do
+  if byte(ARGV[7 * i + 3]) == 114 then store(i, rule_of(ARGV[7 * i + 3])) end
+end
+for i = 1, n do
+  if byte(ARGV[7 * i + 3]) ~= 114 then store(i, rule_of(ARGV[7 * i + 3])) end
+end
+if (mode == 'all' and refused) or (created == 0 and #replaced == 0) then return reply end
 
+for _, apply in ipairs(replaced) do apply() end
 local agent_sets = {}
-for agent in pairs(changed) do
+for agent in pairs(dirty) do
   agent_sets[#agent_sets + 1] = agent
   agent_sets[#agent_sets + 1] = current[agent]
 end
 redis.call('HSET', KEYS[2], unpack(agent_sets))
+if #state_sets > 0 then redis.call('HSET', base .. 'state', unpack(state_sets)) end
 placed()
 for group, k in pairs(groups) do join(group, k) end
 count('submitted', created)
 count('live', created)
-announce(earliest)
+counted()
+if earliest then announce(earliest) end
 return reply

@@ -1,0 +1,49 @@
+package core
+
+// Command is an operator's order. OpHold and OpUnhold are about a scope; the others about the task (Agent, ID).
+type Command struct {
+	Op    Op
+	Scope Scoped // OpHold, OpUnhold
+	Hold  []byte // OpHold: who and why, opaque
+	Until When   // OpHold: when it ends by itself; zero for never
+
+	Submission        // OpReplay: the task to put back, Due is not used; otherwise Agent, ID and Group
+	Record     []byte // OpCancel: what the tracker keeps of the task if it waits with this Version
+	Order      []byte // OpCancel: who and why, opaque, for the run under way
+	Queue      bool   // OpRun: a task that runs is due once more when its run ends
+}
+
+// Op is what a command does.
+type Op string
+
+// The commands.
+const (
+	OpReplay Op = "replay" // make a dead task live again, due now, with its State
+	OpRun    Op = "run"    // make a waiting task due now, also if it is held
+	OpCancel Op = "cancel" // end a task as cancelled: at once if it waits, else when its run ends
+	OpDelete Op = "delete" // forget a task; a run of it loses its lease
+	OpHold   Op = "hold"   // let no task of the scope be claimed
+	OpUnhold Op = "unhold" // end that
+)
+
+// Scoped names the tasks that a hold is about: one task (Agent and ID), those of an agent, of a kind, those that share a
+// key, or, with nothing set, all.
+type Scoped struct{ Agent, ID, Kind, Key string }
+
+// Effect is what a command did.
+type Effect struct {
+	Code EffectCode
+	Due  Millis // OpReplay, OpRun: when the task is due
+}
+
+// EffectCode tells the effects of commands apart.
+type EffectCode byte
+
+// The effects.
+const (
+	EffectNone    EffectCode = iota // there was nothing to change
+	EffectDone                      // it is changed
+	EffectOrdered                   // the task runs: the change comes when the run ends
+	EffectRunning                   // the task runs: nothing is changed
+	EffectChanged                   // OpCancel: the task is not at its Version: read it again
+)

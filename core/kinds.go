@@ -1,0 +1,78 @@
+package core
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// KindStats are the counters of one kind of task. Live and Running are of now; the others have grown since the store was
+// first used.
+type KindStats struct {
+	Kind                        string
+	Live, Running               int64
+	Runs, Failures              int64
+	Duration, Shortest, Longest time.Duration // of all runs together, and of single ones
+	Lag, LongestLag             time.Duration // from due to claimed
+	At, Every, Cron, Activity   int64         // runs by the type of their schedule
+	Failed                      []Failure     // the last failed runs, newest first
+}
+
+// Failure is a failed run as the statistics of its kind keep it.
+type Failure struct {
+	At   Millis
+	Note []byte // as settled: see RunStat.Failure
+}
+
+// KeptFailures is how many of the last failed runs of a kind are kept.
+const KeptFailures = 20
+
+// Average is the mean duration of the runs; zero if there were none.
+func (k *KindStats) Average() time.Duration {
+	if k.Runs == 0 {
+		return 0
+	}
+	return k.Duration / time.Duration(k.Runs)
+}
+
+// Add adds the counters of the same kind elsewhere.
+func (k *KindStats) Add(o *KindStats) {
+	if o.Runs > 0 && (k.Runs == 0 || o.Shortest < k.Shortest) {
+		k.Shortest = o.Shortest
+	}
+	k.Longest, k.LongestLag = max(k.Longest, o.Longest), max(k.LongestLag, o.LongestLag)
+	k.Live, k.Running = k.Live+o.Live, k.Running+o.Running
+	k.Runs, k.Failures = k.Runs+o.Runs, k.Failures+o.Failures
+	k.Duration, k.Lag = k.Duration+o.Duration, k.Lag+o.Lag
+	k.At, k.Every, k.Cron, k.Activity = k.At+o.At, k.Every+o.Every, k.Cron+o.Cron, k.Activity+o.Activity
+	if len(o.Failed) == 0 {
+		return
+	}
+	all := slices.Concat(o.Failed, k.Failed)
+	slices.SortStableFunc(all, func(a, b Failure) int { return int(b.At - a.At) })
+	k.Failed = all[:min(len(all), KeptFailures)]
+}
+
+// KindTable gathers the counters of kinds from several partitions. The zero value is empty.
+type KindTable struct{ kinds map[string]*KindStats }
+
+// Add adds the counters of a kind in one partition.
+func (t *KindTable) Add(k *KindStats) {
+	if t.kinds == nil {
+		t.kinds = map[string]*KindStats{}
+	}
+	if t.kinds[k.Kind] == nil {
+		t.kinds[k.Kind] = &KindStats{Kind: k.Kind}
+	}
+	t.kinds[k.Kind].Add(k)
+}
+
+// Sorted are the gathered kinds, by name.
+func (t *KindTable) Sorted() []KindStats {
+	out := make([]KindStats, 0, len(t.kinds))
+	for _, k := range t.kinds {
+		out = append(out, *k)
+	}
+	slices.SortFunc(out, func(a, b KindStats) int { return strings.Compare(a.Kind, b.Kind) })
+	return out
+}

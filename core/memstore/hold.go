@@ -1,0 +1,185 @@
+package memstore
+
+import "github.com/seed-6f6f2c11/duly/core"
+
+// scope names the tasks that a hold is about: '*' all, 'k' those of a kind, 'a' those of an agent, 's' those that share a
+// key, 't' one task.
+type scope struct {
+	kind     byte
+	name, id string
+}
+
+// String orders and names scopes as their fields in Redis are.
+func (s scope) String() string {
+	switch s.kind {
+	case '*':
+		return "*"
+	case 't':
+		return "t:" + s.name + ":" + s.id
+	default:
+		return string(s.kind) + ":" + s.name
+	}
+}
+
+// parking is the name of where its tasks are parked. Those of single tasks share one.
+func (s scope) parking() string {
+	if s.kind == 't' {
+		return "@t"
+	}
+	return "@" + s.String()
+}
+
+func scopeOf(s core.Scoped) scope {
+	switch {
+	case s.ID != "":
+		return scope{kind: 't', name: s.Agent, id: s.ID}
+	case s.Agent != "":
+		return scope{kind: 'a', name: s.Agent}
+	case s.Kind != "":
+		return scope{kind: 'k', name: s.Kind}
+	case s.Key != "":
+		return scope{kind: 's', name: s.Key}
+	default:
+		return scope{kind: '*'}
+	}
+}
+
+// hold keeps the tasks of a scope from being claimed.
+type hold struct {
+	since core.Millis
+	note  []byte
+	term  *term // its end; nil for never
+}
+
+// opened is a scope whose hold has ended.
+type opened struct {
+	at    core.Millis
+	scope scope
+}
+
+// held reports whether a scope is held now; a hold whose time has come is none, even if no claim has seen it yet.
+func (p *partition) held(s scope, now core.Millis) bool {
+	h, ok := p.holds[s]
+	return ok && (h.term == nil || h.term.end > now)
+}
+
+// scopes are those that a task is in, the widest first.
+func scopes(t *task) []scope {
+	all := []scope{{kind: '*'}, {kind: 'k', name: t.Kind}, {kind: 'a', name: t.Agent}, {kind: 't', name: t.Agent, id: t.ID}}
+	if t.Key != "" {
+		all = append(all, scope{kind: 's', name: t.Key})
+	}
+	return all
+}
+
+// holdOf is the widest scope that holds a task now.
+func (p *partition) holdOf(t *task, now core.Millis) (scope, bool) {
+	for _, s := range scopes(t) {
+		if p.held(s, now) {
+			return s, true
+		}
+	}
+	return scope{}, false
+}
+
+// hold begins a hold, or gives one another end and note.
+func (p *partition) hold(s scope, h hold) {
+	if old, ok := p.holds[s]; ok {
+		h.since = old.since
+		if old.term != nil {
+			p.leases.remove(old.term)
+		}
+	}
+	if h.term != nil {
+		p.leases.add(h.term)
+	}
+	p.holds[s] = h
+}
+
+// forget ends a hold without putting anything back.
+func (p *partition) forget(s scope) bool {
+	h, ok := p.holds[s]
+	if ok && h.term != nil {
+		p.leases.remove(h.term)
+	}
+	delete(p.holds, s)
+	return ok
+}
+
+// unhold ends a hold; claims put back what is parked under it.
+func (p *partition) unhold(s scope, now core.Millis) bool {
+	if !p.forget(s) {
+		return false
+	}
+	if s.kind == 't' {
+		if a := p.agents[s.name]; a != nil && a.tasks[s.id] != nil && a.tasks[s.id].parked == "@t" {
+			t := a.tasks[s.id]
+			p.lift(t)
+			p.place(t, t.due)
+		}
+		return true
+	}
+	if k := p.parked[s.parking()]; k == nil || k.tasks.Len() == 0 {
+		return true
+	}
+	for i := range p.open {
+		if p.open[i].scope == s {
+			return true
+		}
+	}
+	p.open = append(p.open, opened{at: now, scope: s})
+	for i := len(p.open) - 1; i > 0 && p.open[i].at == p.open[i-1].at && p.open[i].scope.String() < p.open[i-1].scope.String(); i-- {
+		p.open[i], p.open[i-1] = p.open[i-1], p.open[i]
+	}
+	return true
+}
+
+// putBack puts tasks of the scope that was opened first back into their queues, a limited number at a time.
+func (p *partition) putBack(limit int) {
+	if len(p.open) == 0 {
+		return
+	}
+	k := p.parked[p.open[0].scope.parking()]
+	for n := 0; k != nil && k.tasks.Len() > 0 && n < limit; n++ {
+		t := k.tasks.pop()
+		p.place(t, t.due)
+	}
+	if k == nil || k.tasks.Len() == 0 {
+		p.open = p.open[1:]
+	}
+}
+
+// holdsOf are the holds that a task is under.
+func (p *partition) holdsOf(t *task, now core.Millis) []core.Held {
+	var out []core.Held
+	for _, s := range scopes(t) {
+		if !p.held(s, now) {
+			continue
+		}
+		h := p.holds[s]
+		out = append(out, core.Held{Scope: s.scoped(), Since: h.since, Until: h.until(), Hold: h.note})
+	}
+	return out
+}
+
+func (h *hold) until() core.Millis {
+	if h.term == nil {
+		return 0
+	}
+	return h.term.end
+}
+
+func (s scope) scoped() core.Scoped {
+	switch s.kind {
+	case 't':
+		return core.Scoped{Agent: s.name, ID: s.id}
+	case 'a':
+		return core.Scoped{Agent: s.name}
+	case 'k':
+		return core.Scoped{Kind: s.name}
+	case 's':
+		return core.Scoped{Key: s.name}
+	default:
+		return core.Scoped{}
+	}
+}

@@ -1,0 +1,145 @@
+package memstore
+
+import (
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// order is what is to become of a task when its run ends, or, for orderRun, that it is to be claimed though it is held.
+type order struct {
+	op   byte
+	note []byte      // orderCancel: what the command said; orderReplace: the new state
+	due  core.Millis // orderReplace: when the new task is due
+}
+
+const (
+	orderCancel  = 'x'
+	orderReplace = 'r'
+	orderRun     = 'n'
+)
+
+// refuses says why a settlement cannot stand although the lease is held: an order that it does not take into account.
+func (t *task) refuses(r *core.Settlement) error {
+	if t.order == nil {
+		return nil
+	}
+	goesOn := r.Verb == core.VerbAgain || r.Verb == core.VerbRelease || r.Verb == core.VerbRest
+	switch {
+	case t.order.op == orderCancel && goesOn:
+		return &core.CancelledError{Order: slices.Clone(t.order.note)}
+	case t.order.op == orderReplace && !r.Renewed:
+		return core.ErrReplaced
+	default:
+		return nil
+	}
+}
+
+// run makes a waiting task due now.
+func (p *partition) run(c *core.Command, now core.Millis) core.Effect {
+	t := p.task(c.Agent, c.ID)
+	switch {
+	case t == nil:
+		return core.Effect{}
+	case t.claim != nil && !c.Queue:
+		return core.Effect{Code: core.EffectRunning}
+	case t.claim != nil:
+		if t.order == nil {
+			t.order = &order{op: orderRun}
+		}
+		return core.Effect{Code: core.EffectOrdered}
+	}
+	if _, ok := p.holdOf(t, now); ok && t.order == nil {
+		t.order = &order{op: orderRun}
+	}
+	if t.parked != "" || t.due > now {
+		due := min(t.due, now)
+		p.lift(t)
+		p.place(t, due)
+		p.store.announce(p, due)
+	}
+	if t.pulse != nil && t.pulse.first == 0 {
+		t.pulse.first = now
+	}
+	return core.Effect{Code: core.EffectDone, Due: t.due}
+}
+
+// cancel ends a waiting task, or notes that its run is to.
+func (p *partition) cancel(c *core.Command, now core.Millis) core.Effect {
+	t := p.task(c.Agent, c.ID)
+	switch {
+	case t == nil:
+		return core.Effect{}
+	case t.claim != nil:
+		if t.order == nil || t.order.op != orderCancel {
+			t.order = &order{op: orderCancel, note: slices.Clone(c.Order)}
+		}
+		return core.Effect{Code: core.EffectOrdered}
+	case t.version() != c.Version:
+		return core.Effect{Code: core.EffectChanged}
+	}
+	p.lift(t)
+	p.finish(t, &core.Settlement{Verb: core.VerbCancel, Record: c.Record, Group: c.Group}, now)
+	p.trim(c.Agent, now)
+	return core.Effect{Code: core.EffectDone}
+}
+
+// erase forgets a task, live or finished. A run of it loses its lease.
+func (p *partition) erase(c *core.Command, now core.Millis) core.Effect {
+	done := p.erased(c.Agent, c.ID, now)
+	if t := p.task(c.Agent, c.ID); t != nil {
+		p.stop(t)
+		p.drop(t)
+		p.leave(c.Agent, c.Group, now)
+		p.counts.Deleted++
+		done = true
+	}
+	if !done {
+		return core.Effect{}
+	}
+	return core.Effect{Code: core.EffectDone}
+}
+
+// stop takes a live task out of its queue, or from the claim that holds it.
+func (p *partition) stop(t *task) {
+	c := t.claim
+	if c == nil {
+		p.lift(t)
+		return
+	}
+	for i := range c.runs {
+		if c.runs[i].task == t {
+			c.runs[i] = held{lost: true}
+		}
+	}
+	t.claim = nil
+	p.running--
+	p.stats(t.Kind).Running--
+	if c.open--; c.open == 0 {
+		p.close(c)
+	}
+}
+
+// erased drops the record of a finished task.
+func (p *partition) erased(agent, id string, now core.Millis) bool {
+	_, ok := p.remembered(agent, id, now)
+	h := p.finished[agent]
+	if h == nil {
+		return false
+	}
+	if _, there := h.records[id]; there {
+		delete(h.records, id)
+		if !h.many {
+			delete(p.finished, agent)
+		}
+	}
+	return ok
+}
+
+// task is a live task; nil if there is none.
+func (p *partition) task(agent, id string) *task {
+	if a := p.agents[agent]; a != nil {
+		return a.tasks[id]
+	}
+	return nil
+}

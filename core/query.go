@@ -1,0 +1,112 @@
+package core
+
+// Query asks for tasks of one agent.
+type Query struct {
+	Agent    string
+	IDs      []string // the tasks to read; if nil, a page of all
+	Statuses []Status // keep only these; nil keeps all
+	Group    string   // also return this group's counts
+	After    string   // a page begins after this id; of agents, it is what Page.Next of the one before says
+	Limit    int      // size of a page
+	Explain  bool     // with IDs: also find out who holds a task, and how many agents stand before it
+}
+
+// Page is the answer to a query.
+type Page struct {
+	Now   Millis
+	Tasks []Stored // for IDs: one for each, with an empty Status where there is none
+	More  bool
+	Group GroupCounts
+
+	Agents []AgentStats // without an agent: at most about Limit of them, in no order
+	Next   string       // where the next page of agents begins; empty on the last one
+}
+
+// AgentStats are the tasks of an agent.
+type AgentStats struct {
+	Agent string
+	Live  int64
+	Due   Millis // when its next waiting task is due, as far as is known; zero for none
+	Held  bool   // the agent is paused
+}
+
+// Stored is a task as the store remembers it.
+type Stored struct {
+	Agent, ID string
+	Status    Status
+	Parked    bool // waiting, out of the queue: for a process that has a handler for its kind, or for the end of a hold
+	Holds     []Held
+	Kind      string
+	Key       string
+	Level     Level
+	Due       Millis // waiting: when it is due
+	Submitted Millis
+	Finished  Millis
+	Crashes   int
+	Body      []byte // live: as submitted
+	State     []byte // live: as last settled
+	Record    []byte // finished: as settled
+	Resting   bool   // an activity task that nothing has happened for
+	Order     []byte // what was said when it was told to end, while it runs
+	// Version changes whenever a live task does. It is read with IDs.
+	Version string
+
+	Lease Millis // Explain, in progress: when its lease ends
+	Fence Fence  // Explain, in progress: of the claim that holds it
+	Ahead int64  // Explain, waiting: how many agents of its partition stand before its own
+}
+
+// Held is a hold that keeps a task from being claimed.
+type Held struct {
+	Scope Scoped
+	Since Millis
+	Until Millis // zero: until it is ended
+	Hold  []byte // as given with OpHold
+}
+
+// GroupCounts are the tasks of a group by where they are.
+type GroupCounts struct {
+	Live, Completed, Failed, Cancelled int64
+}
+
+// Status of a group: any failed -> failed; else any live -> in_progress; else completed, or cancelled if all are. It is
+// empty for a group without tasks.
+func (g GroupCounts) Status() Status {
+	switch {
+	case g.Failed > 0:
+		return StatusFailed
+	case g.Live > 0:
+		return StatusInProgress
+	case g.Completed > 0:
+		return StatusCompleted
+	case g.Cancelled > 0:
+		return StatusCancelled
+	default:
+		return ""
+	}
+}
+
+// Stats are counters of a store. Waiting, InProgress and Parked are of now, Parked being a part of Waiting; the others
+// have only grown since the store was first used.
+type Stats struct {
+	Now        Millis      `json:"-"`
+	Partitions int         `json:"partitions"`
+	Agents     int64       `json:"agents"` // with at least one live task
+	Waiting    int64       `json:"waiting"`
+	InProgress int64       `json:"in_progress"`
+	Parked     int64       `json:"parked"`
+	Held       int64       `json:"held"` // of those parked: due, but paused
+	Completed  int64       `json:"completed"`
+	Failed     int64       `json:"failed"`
+	Cancelled  int64       `json:"cancelled"`
+	Submitted  int64       `json:"submitted"`
+	Again      int64       `json:"again"`     // runs that ended with the task waiting: retries, snoozes, recurring tasks
+	Released   int64       `json:"released"`  // given back unstarted or unfinished, uncharged
+	Recovered  int64       `json:"recovered"` // leases that expired
+	Replayed   int64       `json:"replayed"`
+	Deleted    int64       `json:"deleted"`
+	Trimmed    int64       `json:"trimmed"`   // finished records dropped for want of room before their time
+	Malformed  int64       `json:"malformed"` // records passed over, as they are not what the store wrote
+	NextDue    Millis      `json:"-"`
+	Kinds      []KindStats `json:"-"` // by name
+}

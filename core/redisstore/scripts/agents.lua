@@ -1,0 +1,18 @@
+-- agents: a page of the agents with live tasks.
+-- KEYS[1] agenda
+-- KEYS[2] agents
+-- ARGV[1] cursor
+-- ARGV[2] about how many
+-- returns {now, the next cursor, for each agent: its name, live tasks, next due or '', 1 if it is paused}
+local page = redis.call('HSCAN', KEYS[2], ARGV[1], 'COUNT', ARGV[2])
+local reply = { now, page[1] }
+local HOLDS = redis.call('EXISTS', base .. 'holds') == 1
+for i = 1, #page[2], 2 do
+  local agent, value = page[2][i], page[2][i + 1]
+  local at = #reply
+  reply[at + 1] = agent
+  reply[at + 2] = byte(value) == 77 and tonumber(sub(value, 3)) or 1
+  reply[at + 3] = redis.call('ZSCORE', KEYS[1], agent) or ''
+  reply[at + 4] = HOLDS and lasting(redis.call('HGET', base .. 'holds', 'a:' .. agent)) and 1 or 0
+end
+return reply

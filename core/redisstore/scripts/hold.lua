@@ -1,0 +1,33 @@
+-- hold: begin or end a hold: none of the tasks of its scope is claimed while it lasts.
+-- KEYS[1] agenda
+-- KEYS[2] agents
+-- KEYS[3] leases
+-- KEYS[4] holds
+-- ARGV[1] hold or unhold
+-- ARGV[2] scope
+-- ARGV[3] when it ends: ms, or minus a delay in ms; 0 for never
+-- ARGV[4] who and why
+-- returns {now, 1, or 0 when there was nothing to change}
+local scope, till = ARGV[2], tonumber(ARGV[3])
+if till < 0 then till = now - till end
+
+if ARGV[1] == 'unhold' then
+  local ended = unhold(scope)
+  placed()
+  if ended then
+    look()
+    wake(now)
+  end
+  return { now, ended and 1 or 0 }
+end
+
+if byte(scope) == 116 then
+  local agent, id = string.match(scope, '^t:([^:]*):(.*)$')
+  if not find(agent, redis.call('HGET', KEYS[2], agent), id) then return { now, 0 } end
+end
+local since = sub(redis.call('HGET', KEYS[4], scope) or '', 14, 26)
+if since == '' then since = string.format('%013.0f', now) end
+redis.call('HSET', KEYS[4], scope, string.format('%013.0f', till) .. since .. ARGV[4])
+if till > 0 then redis.call('ZADD', KEYS[3], till, '@' .. scope) else redis.call('ZREM', KEYS[3], '@' .. scope) end
+look()
+return { now, 1 }

@@ -1,0 +1,91 @@
+-- holds: tasks that are out of the queue, and why. Put behind look.lua.
+local function key_of(live)
+  local high, low = byte(live, 9, 10)
+  local at = 11 + high * 256 + low
+  at = at + 1 + byte(live, at)
+  high, low = byte(live, at, at + 1)
+  return sub(live, at + 2, at + 1 + high * 256 + low)
+end
+
+local function scopes(agent, id, live)
+  local _, kind = parse(live)
+  local key = key_of(live)
+  return { '*', 'k:' .. kind, 'a:' .. agent, 't:' .. agent .. ':' .. id, key ~= '' and 's:' .. key or nil }
+end
+
+-- hold_of is the widest scope that holds a task now; nil for none.
+local function hold_of(agent, id, live)
+  local all = scopes(agent, id, live)
+  for i, value in ipairs(redis.call('HMGET', base .. 'holds', unpack(all))) do
+    if lasting(value) then return all[i] end
+  end
+end
+
+-- bay is where tasks under a hold are parked.
+local function bay(scope) return byte(scope) == 116 and '@t' or '@' .. scope end
+
+local function park(agent, name, id, due)
+  redis.call('ZADD', base .. 'parked:' .. name, due, agent .. ':' .. id)
+  redis.call('HINCRBY', base .. 'parked', byte(name) == 64 and '@' or name, 1)
+end
+
+local function unparked(name, n)
+  local field = byte(name) == 64 and '@' or name
+  if redis.call('HINCRBY', base .. 'parked', field, -n) <= 0 then redis.call('HDEL', base .. 'parked', field) end
+end
+
+-- where says how a live task is: w waiting, p parked (and the name of the place), r running; and when it is due.
+local function where(agent, id, live, single)
+  local due
+  if single then
+    due = redis.call('ZSCORE', base .. 'agenda', agent)
+  else
+    due = redis.call('ZSCORE', base .. 'queue:' .. sub(live, 8, 8) .. ':' .. agent, sub(live, 1, 7) .. id)
+  end
+  if due then return 'w', tonumber(due) end
+  if redis.call('EXISTS', base .. 'parked') == 1 then
+    local _, kind = parse(live)
+    local names = { kind }
+    for i, scope in ipairs(scopes(agent, id, live)) do names[i + 1] = bay(scope) end
+    for _, name in ipairs(names) do
+      due = redis.call('ZSCORE', base .. 'parked:' .. name, agent .. ':' .. id)
+      if due then return 'p', tonumber(due), name end
+    end
+  end
+  return 'r', 0
+end
+
+-- lift takes a task out of where it is.
+local function lift(agent, id, live, single, place, name)
+  if place == 'p' then
+    redis.call('ZREM', base .. 'parked:' .. name, agent .. ':' .. id)
+    unparked(name, 1)
+  elseif place == 'w' and single then
+    redis.call('ZREM', base .. 'agenda', agent)
+  elseif place == 'w' then
+    redis.call('ZREM', base .. 'queue:' .. sub(live, 8, 8) .. ':' .. agent, sub(live, 1, 7) .. id)
+    for level = 1, 3 do
+      if redis.call('EXISTS', base .. 'queue:' .. level .. ':' .. agent) == 1 then return end
+    end
+    redis.call('ZREM', base .. 'agenda', agent)
+  end
+end
+
+-- unhold ends a hold; claims put back what is parked under it. What it places is written by placed.
+local function unhold(scope)
+  redis.call('ZREM', base .. 'leases', '@' .. scope)
+  if redis.call('HDEL', base .. 'holds', scope) == 0 then return false end
+  if byte(scope) == 116 then
+    local ref = sub(scope, 3)
+    local agent, id = string.match(ref, '^([^:]*):(.*)$')
+    local live, single = find(agent, redis.call('HGET', base .. 'agents', agent), id)
+    local due = live and redis.call('ZSCORE', base .. 'parked:@t', ref)
+    if due then
+      lift(agent, id, live, single, 'p', '@t')
+      place(agent, single, live, id, due)
+    end
+  elseif redis.call('EXISTS', base .. 'parked:@' .. scope) == 1 then
+    redis.call('ZADD', base .. 'open', 'NX', now, scope)
+  end
+  return true
+end

@@ -1,0 +1,42 @@
+-- look: when the partition is due next, and what ends. Put behind layout.lua.
+-- lasting says whether a hold is one still.
+local function lasting(value)
+  local till = value and tonumber(sub(value, 1, 13))
+  return till and (till == 0 or till > now)
+end
+
+-- stopped says whether everything is held.
+local function stopped() return lasting(redis.call('HGET', base .. 'holds', '*')) end
+
+-- look sets `due` to what the agenda, the leases and the parked kinds say, and returns the heads of the first two.
+local function look()
+  local function head(name) return redis.call('ZRANGE', base .. name, 0, 0, 'WITHSCORES')[2] end
+  local task, lease = head('agenda'), head('leases')
+  local still = stopped()
+  if still then
+    task = nil
+  elseif redis.call('EXISTS', base .. 'open') == 1 then
+    task = math.min(tonumber(task) or now, now)
+  end
+  local due = math.min(tonumber(task) or math.huge, tonumber(lease) or math.huge)
+  local hint = due < math.huge and string.format('%.0f', due) or ''
+  if not still and redis.call('EXISTS', base .. 'parked') == 1 then
+    for _, kind in ipairs(redis.call('HKEYS', base .. 'parked')) do
+      if kind ~= '@' then hint = hint .. '|' .. kind end
+    end
+  end
+  if hint ~= '' then redis.call('SET', base .. 'due', hint) else redis.call('DEL', base .. 'due') end
+  return task, lease
+end
+
+-- close ends a claim of which nothing runs any more.
+local function close(fence, marks)
+  redis.call('HSET', base .. 'claims', fence, marks)
+  redis.call('HDEL', base .. 'claims', fence .. 'r')
+  redis.call('ZREM', base .. 'leases', fence)
+  if redis.call('LPUSH', base .. 'ended', fence) > ENDED_KEPT then
+    local old = redis.call('RPOP', base .. 'ended')
+    local nonce = sub(redis.call('HGET', base .. 'claims', old), -16)
+    redis.call('HDEL', base .. 'claims', old, 'n' .. nonce)
+  end
+end

@@ -1,0 +1,134 @@
+-- order: an operator's command for one task.
+-- KEYS[1] agenda
+-- KEYS[2] agents
+-- KEYS[3] claims
+-- KEYS[4] leases
+-- KEYS[5] finished
+-- ARGV[1] command: run, cancel or delete
+-- ARGV[2] agent
+-- ARGV[3] id
+-- ARGV[4] group key or ''
+-- ARGV[5] retention of finished records, ms
+-- ARGV[6] most finished records of an agent, of those that failed and of the others
+-- ARGV[7] run: 1 if a task that runs is to be due once more; cancel: the version that the record is of
+-- ARGV[8] cancel: the record
+-- ARGV[9] cancel: what is said to a run under way
+-- returns {now, 0 nothing to change, 1 done, 2 the change comes when its run ends, 3 it runs or 4 it has changed, due}
+local command, agent, id, group = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local retention, most, ref = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[2] .. ':' .. ARGV[3]
+local NONE, DONE, ORDERED, RUNS, CHANGED = 0, 1, 2, 3, 4
+local value = redis.call('HGET', KEYS[2], agent)
+local live, single = find(agent, value, id)
+local place_, due, name = 'r', 0, nil
+if live then place_, due, name = where(agent, id, live, single) end
+
+local function run()
+  if not live then return NONE, 0 end
+  local order = redis.call('HGET', base .. 'orders', ref)
+  if place_ == 'r' then
+    if ARGV[7] ~= '1' then return RUNS, 0 end
+    if not order then redis.call('HSET', base .. 'orders', ref, 'n') end
+    return ORDERED, 0
+  end
+  if not order and hold_of(agent, id, live) then redis.call('HSET', base .. 'orders', ref, 'n') end
+  if place_ == 'p' or due > now then
+    due = math.min(due, now)
+    lift(agent, id, live, single, place_, name)
+    place(agent, single, live, id, due)
+    placed()
+    announce(due)
+  end
+  local pulse = redis.call('HGET', base .. 'pulse', ref)
+  if pulse then
+    redis.call('HSET', base .. 'pulse', ref, (string.gsub(pulse, '|0|0|0$', string.format('|%.0f|0|0', now))))
+  end
+  return DONE, due
+end
+
+-- drop takes a task that waits or runs no more out of its agent.
+local function drop()
+  local _, kind = parse(live)
+  if single then
+    redis.call('HDEL', KEYS[2], agent)
+  else
+    redis.call('HDEL', base .. 'tasks', ref)
+    local left = (tonumber(sub(value, 3)) or 1) - 1
+    if left > 0 then
+      redis.call('HSET', KEYS[2], agent, sub(value, 1, 2) .. left)
+    else
+      redis.call('HDEL', KEYS[2], agent)
+    end
+  end
+  forget({ ref })
+  more(more_live, kind, -1)
+  counted()
+  count('live', -1)
+  if group ~= '' then leave(group, 1, retention) end
+end
+
+local function cancel()
+  if not live then return NONE, 0 end
+  if place_ == 'r' then
+    local order = redis.call('HGET', base .. 'orders', ref)
+    if not order or byte(order) ~= 120 then redis.call('HSET', base .. 'orders', ref, 'x' .. ARGV[9]) end
+    return ORDERED, 0
+  end
+  local state = redis.call('HGET', base .. 'state', ref) or ''
+  if redis.sha1hex(sub(live, 8) .. '\0' .. sub(state, 2)) ~= ARGV[7] then return CHANGED, 0 end
+  lift(agent, id, live, single, place_, name)
+  drop()
+  recall({ agent })
+  remember(agent, id, 'x' .. string.format('%013.0f', now) .. ARGV[8], retention)
+  remembered(most, retention)
+  if group ~= '' then redis.call('HINCRBY', base .. 'group:' .. group, 'cancelled', 1) end
+  count('cancelled', 1)
+  return DONE, 0
+end
+
+-- stop takes a task from the claim that holds it.
+local function stop()
+  for _, fence in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do
+    local found = redis.call('HMGET', KEYS[3], fence, fence .. 'r')
+    local whole, refs = pcall(cmsgpack.unpack, found[2] or '')
+    if not whole or not found[1] then refs = {} end -- not what we wrote: a claim takes it away
+    for i = 1, #refs / 3 do
+      if refs[3 * i - 2] == agent and refs[3 * i - 1] == id and byte(found[1], i) == RUNNING then
+        local marks = sub(found[1], 1, i - 1) .. string.char(LOST) .. sub(found[1], i + 1)
+        local _, kind = parse(live)
+        more(more_running, kind, -1)
+        count('running', -1)
+        if string.find(sub(marks, 1, -17), '0', 1, true) then
+          redis.call('HSET', KEYS[3], fence, marks)
+        else
+          close(fence, marks)
+        end
+        return
+      end
+    end
+  end
+end
+
+local function delete()
+  local effect = NONE
+  local kept = redis.call('HGET', KEYS[5], agent)
+  if kept == '*' then
+    local record = redis.call('HGET', base .. 'history:' .. agent, id)
+    if record and ended_at(record) > now - retention then effect = DONE end
+    redis.call('HDEL', base .. 'history:' .. agent, id)
+  elseif kept then
+    local other, record = outline(kept)
+    if other == id then
+      if ended_at(record) > now - retention then effect = DONE end
+      redis.call('HDEL', KEYS[5], agent)
+    end
+  end
+  if not live then return effect, 0 end
+  if place_ == 'r' then stop() else lift(agent, id, live, single, place_, name) end
+  drop()
+  count('deleted', 1)
+  return DONE, 0
+end
+
+local effect, at = ({ run = run, cancel = cancel, delete = delete })[command]()
+if effect == DONE then look() end
+return { now, effect, at }

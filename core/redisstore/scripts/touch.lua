@@ -1,0 +1,106 @@
+-- touch: note that something happened for the subjects of activity tasks, and book their runs.
+-- KEYS[1] agenda
+-- KEYS[2] agents
+-- KEYS[3] tasks
+-- KEYS[4] pulse
+-- ARGV[1] most live tasks an agent may have
+-- ARGV[2..] 6 for each touch: agent, id, record, group key or '', quiet time in ms, longest in ms to debounce or ''
+-- returns {now, for each touch: 1 a run was booked, 0 one was already, -1 over the limit; its due time or 0; reason}
+local most = tonumber(ARGV[1])
+local reply, created, earliest = { now }, 0, nil
+local function answer(booked, due, reason)
+  reply[#reply + 1] = booked
+  reply[#reply + 1] = due
+  reply[#reply + 1] = reason
+  if due > 0 and (not earliest or due < earliest) then earliest = due end
+end
+
+local function keep(ref, floor, reason, first, from, to)
+  redis.call('HSET', KEYS[4], ref, string.format('%.0f|%s|%.0f|%.0f|%.0f', floor, reason, first, from, to))
+end
+
+local function create(agent, value, id, record, group, due)
+  local live = struct.pack('>I7', ticks(1)) .. record
+  if not value then
+    value = 'S' .. live
+    place(agent, true, live, id, due)
+  else
+    if byte(value) == 83 then value = spread(agent, sub(value, 2)) end
+    value = grown(value, tonumber(sub(live, 8, 8)), 1)
+    hold(agent, live, id)
+    place(agent, false, live, id, due)
+  end
+  redis.call('HSET', KEYS[2], agent, value)
+  placed()
+  keep(agent .. ':' .. id, 0, '', now, 0, 0)
+  if group ~= '' then join(group, 1) end
+  more(more_live, select(2, parse(live)), 1)
+  created = created + 1
+  answer(1, due, 'activity')
+end
+
+-- move gives a task another due time where it is.
+local function move(agent, id, live, single, place_, name, due)
+  if place_ == 'p' then
+    redis.call('ZADD', base .. 'parked:' .. name, due, agent .. ':' .. id)
+  elseif single then
+    redis.call('ZADD', KEYS[1], due, agent)
+  else
+    redis.call('ZADD', base .. 'queue:' .. sub(live, 8, 8) .. ':' .. agent, due, sub(live, 1, 7) .. id)
+    redis.call('ZADD', KEYS[1], 'LT', due, agent)
+  end
+end
+
+for i = 2, #ARGV, 6 do
+  local agent, id, record, group = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
+  local delay, longest, ref = tonumber(ARGV[i + 4]), tonumber(ARGV[i + 5]), agent .. ':' .. id
+  local value = redis.call('HGET', KEYS[2], agent)
+  local live, single = find(agent, value, id)
+  local pulse = live and redis.call('HGET', KEYS[4], ref)
+  local have = not value and 0 or byte(value) == 83 and 1 or tonumber(sub(value, 3)) or 0
+  if not live and have >= most then
+    answer(-1, 0, '')
+  elseif not live then
+    create(agent, value, id, record, group, now + delay)
+  elseif not pulse then -- it was submitted as something else: it is left as it is
+    local _, due = where(agent, id, live, single)
+    answer(0, due, 'waiting')
+  else
+    local floor, why, first, from = string.match(pulse, '^(%d*)|([^|]*)|(%d*)|(%d*)|')
+    floor, first, from = tonumber(floor), tonumber(first), tonumber(from)
+    local place_, due, name = where(agent, id, live, single)
+    local reason, booked = 'waiting', 0
+    if place_ == 'r' then
+      keep(ref, floor, why, first, from > 0 and from or now, now)
+      answer(from > 0 and 0 or 1, 0, 'running')
+    else
+      if first == 0 then
+        booked = 1
+        local next_due = math.max(now + delay, floor)
+        reason = floor > now + delay and why or 'activity'
+        if next_due == due then next_due = due + 1 end -- the time at which it would have rested for long enough
+        due = next_due
+        live = sub(live, 1, 8) .. sub(record, 2)
+        if single then redis.call('HSET', KEYS[2], agent, 'S' .. live) else redis.call('HSET', KEYS[3], ref, live) end
+        move(agent, id, live, single, place_, name, due)
+        keep(ref, floor, why, now, 0, 0)
+      else
+        local later = longest and math.min(now + delay, first + longest)
+        if later and later > due then
+          due = later
+          move(agent, id, live, single, place_, name, due)
+        end
+        if floor > now and due <= floor then reason = why end
+      end
+      if redis.call('EXISTS', base .. 'holds') == 1 and hold_of(agent, id, live) then reason = 'paused' end
+      answer(booked, due, reason)
+    end
+  end
+end
+if created > 0 then
+  count('submitted', created)
+  count('live', created)
+  counted()
+end
+if earliest then announce(earliest) end
+return reply

@@ -1,0 +1,96 @@
+package core
+
+import "time"
+
+// Verb is what becomes of a task when its run ends.
+type Verb byte
+
+// The verbs of a settlement.
+const (
+	VerbComplete Verb = 'c' // the task is completed
+	VerbFail     Verb = 'f' // the task is dead: kept, and can be replayed
+	VerbCancel   Verb = 'x' // the task is cancelled
+	VerbAgain    Verb = 'r' // the task is due again
+	VerbRelease  Verb = 'b' // the task goes back as it was, as if it had not been claimed
+	VerbRest     Verb = 'z' // an activity task waits to be touched, or is due again if it was touched meanwhile
+)
+
+// Settlement ends one run.
+type Settlement struct {
+	Run
+	Verb   Verb
+	Due    When   // VerbAgain: when the task is due again; VerbRelease: Due.At is when it was due; VerbRest: when it has rested
+	State  []byte // VerbAgain, VerbRest: the new state; nil leaves the old one
+	Record []byte // VerbComplete, VerbFail, VerbCancel: what the tracker keeps
+	Group  string // the task's group
+	Kind   string // as it was claimed
+	// Renewed says that the state takes into account that the task was replaced: see ErrReplaced.
+	Renewed bool
+	Hold    []byte   // VerbAgain, VerbRest: also pause the task, as OpHold does
+	Floor   *Floor   // VerbAgain, VerbRest of an activity task
+	Tally   *RunStat // what the run adds to the statistics of its kind; nil for nothing
+}
+
+// Floor bounds when an activity task may run next.
+type Floor struct {
+	At     Millis // its next run is not due before this
+	Reason Reason // why: ReasonInterval or ReasonCooling
+	Pulse         // of a run that follows because the task was touched while it ran
+}
+
+// RunStat is a run as the statistics of its kind count it.
+type RunStat struct {
+	Kind     string
+	Schedule ScheduleType
+	Failed   bool
+	Duration time.Duration // how long it ran
+	Lag      time.Duration // how long after its due time it was claimed
+	Failure  []byte        // of a failed run: opaque, kept among the last of its kind
+}
+
+// ScheduleType tells the schedules apart.
+type ScheduleType string
+
+// The types of a schedule.
+const (
+	ScheduleAt       ScheduleType = "at"
+	ScheduleEvery    ScheduleType = "every"
+	ScheduleCron     ScheduleType = "cron"
+	ScheduleActivity ScheduleType = "activity"
+)
+
+// Settled is the outcome of a settlement.
+type Settled struct {
+	Due Millis // VerbAgain, VerbRelease, VerbRest: when the task is due again
+	// Err is nil, ErrLeaseLost, a *StoreError (unknown: settle it again), or, with nothing changed: ErrReplaced, a new
+	// definition waits for the run to end; *CancelledError, the task was told to end and may not go on.
+	Err error
+}
+
+// Extension moves the end of one claim's lease to Lease from now.
+type Extension struct {
+	Partition int
+	Fence     Fence
+	Lease     time.Duration
+	Progress  []Progress
+}
+
+// Extended is the answer to an extension.
+type Extended struct {
+	Held  bool
+	Ended []Ended // runs of the claim that are to end
+}
+
+// Ended is a run whose task an operator has cancelled or deleted.
+type Ended struct {
+	Index   int
+	Deleted bool   // the task is gone, and with it the run's lease
+	Order   []byte // what the command said, if the task was cancelled
+}
+
+// Progress is a new state of a task whose run goes on.
+type Progress struct {
+	Index     int
+	Agent, ID string
+	State     []byte
+}

@@ -1,0 +1,59 @@
+package core
+
+import "time"
+
+// Submission is a task as a store gets it. Body is the part of the task that its runs never change, opaque to the store.
+type Submission struct {
+	Agent, ID, Kind, Group string
+	Key                    string // tasks that share one can be held together; empty for none
+	Level                  Level
+	Due                    When
+	Body                   []byte
+	State                  []byte // its first state, opaque too; nil for none
+	Conflict               Conflict
+	// Version and OldGroup are those of the live task that ConflictReplace is to replace, as it was read; empty for none.
+	Version, OldGroup string
+	Pulse             *Pulse // of an activity task: the submission is a touch
+}
+
+// Conflict says what becomes of a submission whose task is there already.
+type Conflict byte
+
+// The conflict rules of a store.
+const (
+	// ConflictKeep leaves the task as it is.
+	ConflictKeep Conflict = iota
+	// ConflictFail refuses the call.
+	ConflictFail
+	// ConflictReplace gives a live task a new kind, level, body, state and due time; one that runs gets them when its
+	// run ends, and is not disturbed. A finished task begins anew.
+	ConflictReplace
+)
+
+// Placed is where a submission left a task.
+type Placed struct {
+	Created  bool // of a touch: it booked a run
+	Replaced bool
+	Due      Millis // when it is due; zero if nothing was changed, or, of a touch, while a run is under way
+	Reason   Reason // of a touch
+}
+
+// Pulse says how an activity task answers to touches: its run is due Delay after the first of them, or, with Debounce,
+// after the last, but at most MaxWait after the first.
+type Pulse struct {
+	Delay, MaxWait time.Duration
+	Debounce       bool
+}
+
+// Reason says why a touch did what it did.
+type Reason string
+
+// The reasons of a touch.
+const (
+	ReasonActivity Reason = "activity"     // a run is due after the quiet time
+	ReasonWaiting  Reason = "waiting"      // a run was booked already
+	ReasonRunning  Reason = "running"      // one more run follows the one under way
+	ReasonInterval Reason = "min_interval" // the run has to wait until the interval is over
+	ReasonCooling  Reason = "cooling_down" // the run has to wait, as the last ones failed
+	ReasonPaused   Reason = "paused"       // a run is booked, but the task is held
+)
