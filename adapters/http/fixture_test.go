@@ -62,7 +62,7 @@ func (s *countingStore) Settle(ctx context.Context, runs []core.Settlement) ([]c
 	return s.Store.Settle(ctx, runs)
 }
 
-func (s *countingStore) Control(ctx context.Context, commands []core.Command) ([]core.Placed, error) {
+func (s *countingStore) Control(ctx context.Context, commands []core.Command) ([]core.Effect, error) {
 	if err := s.count(); err != nil {
 		return nil, err
 	}
