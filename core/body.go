@@ -15,6 +15,15 @@ type body struct {
 	Cron, Zone  string
 	DayMatch    schedule.DayMatch
 	Gap         schedule.Gap
+	Jitter      time.Duration
+	Overlap     Overlap
+	Misfire     Misfire
+	PauseAfter  int
+	MinInterval time.Duration
+	SnoozeKey   string
+	Parent      string // the id of the recurring task of which this is one occurrence
+	Occurrence  Millis // of that
+	Activity    *activityRule
 	MaxAttempts int
 	Backoff     time.Duration
 	Timeout     time.Duration
@@ -49,6 +58,17 @@ const (
 	bodyZone
 	bodyMatchAll
 	bodyGapSkip
+	bodyJitter
+	bodyOverlap
+	bodyMisfire
+	bodyPauseAfter
+	bodyMinInterval
+	bodySnoozeKey
+	bodyParent
+	bodyOccurrence
+	bodyActivityDelay // present in every activity task
+	bodyActivityMaxWait
+	bodyActivityMaxFailures
 )
 
 func (b *body) encode() []byte {
@@ -65,6 +85,21 @@ func (b *body) encode() []byte {
 	}
 	if b.Gap == schedule.GapSkip {
 		w.int(bodyGapSkip, 1)
+	}
+	w.int(bodyJitter, b.Jitter.Milliseconds())
+	w.str(bodyOverlap, string(b.Overlap))
+	w.str(bodyMisfire, string(b.Misfire))
+	w.int(bodyPauseAfter, int64(b.PauseAfter))
+	w.int(bodyMinInterval, b.MinInterval.Milliseconds())
+	w.str(bodySnoozeKey, b.SnoozeKey)
+	w.str(bodyParent, b.Parent)
+	w.int(bodyOccurrence, int64(b.Occurrence))
+	if a := b.Activity; a != nil {
+		w.int(bodyActivityDelay, a.Delay.Milliseconds()+1) // zero is not written
+		w.int(bodyActivityMaxFailures, int64(a.MaxFailures))
+		if a.Debounce {
+			w.int(bodyActivityMaxWait, a.MaxWait.Milliseconds()+1)
+		}
 	}
 	w.int(bodyMaxAttempts, int64(b.MaxAttempts))
 	w.int(bodyBackoff, b.Backoff.Milliseconds())
@@ -99,6 +134,16 @@ func decodeBody(data []byte) (body, error) {
 			b.DayMatch = schedule.DayMatchAll
 		case bodyGapSkip:
 			b.Gap = schedule.GapSkip
+		case bodyJitter:
+			b.Jitter = ms
+		case bodyPauseAfter:
+			b.PauseAfter = int(v)
+		case bodyMinInterval:
+			b.MinInterval = ms
+		case bodyOccurrence:
+			b.Occurrence = Millis(v)
+		case bodyActivityDelay, bodyActivityMaxWait, bodyActivityMaxFailures:
+			b.activity(field, v)
 		case bodyMaxAttempts:
 			b.MaxAttempts = int(v)
 		case bodyBackoff:
@@ -114,6 +159,20 @@ func decodeBody(data []byte) (body, error) {
 	return b, err
 }
 
+func (b *body) activity(field uint64, v int64) {
+	if b.Activity == nil {
+		b.Activity = &activityRule{}
+	}
+	switch field {
+	case bodyActivityDelay:
+		b.Activity.Delay = time.Duration(v-1) * time.Millisecond
+	case bodyActivityMaxWait:
+		b.Activity.Debounce, b.Activity.MaxWait = true, time.Duration(v-1)*time.Millisecond
+	case bodyActivityMaxFailures:
+		b.Activity.MaxFailures = int(v)
+	}
+}
+
 func (b *body) text(field uint64, s []byte) {
 	switch field {
 	case bodyGroup:
@@ -122,6 +181,14 @@ func (b *body) text(field uint64, s []byte) {
 		b.Cron = string(s)
 	case bodyZone:
 		b.Zone = string(s)
+	case bodyOverlap:
+		b.Overlap = Overlap(s)
+	case bodyMisfire:
+		b.Misfire = Misfire(s)
+	case bodySnoozeKey:
+		b.SnoozeKey = string(s)
+	case bodyParent:
+		b.Parent = string(s)
 	case bodyTraceID:
 		b.TraceID = string(s)
 	case bodyTraceparent:

@@ -17,6 +17,10 @@ const (
 	DefaultMaxCrashes  = 3
 	DefaultBackoff     = time.Second
 	DefaultMaxBackoff  = 5 * time.Minute
+	DefaultPauseAfter  = 5
+	DefaultGrace       = time.Minute
+	DefaultSpread      = time.Minute
+	DefaultCatchUp     = 100
 )
 
 // Config says how a [Scheduler] works. Every zero is a good default.
@@ -50,6 +54,17 @@ type KindConfig struct {
 	MaxAttempts int           // at one occurrence of a task that does not recur
 	Backoff     time.Duration // base of the pauses between attempts: a random time up to Backoff * 2^(attempt-1)
 	MaxBackoff  time.Duration // longest pause
+	// PauseAfter is how many occurrences of a recurring task fail in a row until it is paused; negative for never.
+	PauseAfter int
+	// Grace is how late an occurrence may be; later than that it was missed, and the task's Misfire applies. What was
+	// missed is caught up within Spread, each task at a stable time of its own; negative for at once. CatchUp bounds how
+	// many missed occurrences MisfireAll runs.
+	Grace, Spread time.Duration
+	CatchUp       int
+	// Activity makes tasks of this kind activity tasks: they are made by Scheduler.Activity.
+	Activity *Activity
+	// Disabled refuses new tasks of this kind. Those that are there are run.
+	Disabled bool
 }
 
 func (c Config) withDefaults() Config {
@@ -60,6 +75,7 @@ func (c Config) withDefaults() Config {
 	c.MaxResult = cmp.Or(c.MaxResult, DefaultMaxResult)
 	c.Default = c.Default.or(KindConfig{
 		Lease: DefaultLease, MaxAttempts: DefaultMaxAttempts, Backoff: DefaultBackoff, MaxBackoff: DefaultMaxBackoff,
+		PauseAfter: DefaultPauseAfter, Grace: DefaultGrace, Spread: DefaultSpread, CatchUp: DefaultCatchUp,
 	})
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -103,6 +119,10 @@ func (k KindConfig) or(o KindConfig) KindConfig {
 	k.MaxAttempts = cmp.Or(k.MaxAttempts, o.MaxAttempts)
 	k.Backoff = cmp.Or(k.Backoff, o.Backoff)
 	k.MaxBackoff = cmp.Or(k.MaxBackoff, o.MaxBackoff)
+	k.PauseAfter = cmp.Or(k.PauseAfter, o.PauseAfter)
+	k.Grace = cmp.Or(k.Grace, o.Grace)
+	k.Spread = cmp.Or(k.Spread, o.Spread)
+	k.CatchUp = cmp.Or(k.CatchUp, o.CatchUp)
 	return k
 }
 
@@ -118,8 +138,12 @@ func (k KindConfig) validate() error {
 		return fmt.Errorf("Backoff must not be negative, not %s", k.Backoff)
 	case k.MaxBackoff < k.Backoff:
 		return fmt.Errorf("MaxBackoff must be at least Backoff, not %s", k.MaxBackoff)
+	case k.Grace < 0:
+		return fmt.Errorf("Grace must not be negative, not %s", k.Grace)
+	case k.CatchUp < 0:
+		return fmt.Errorf("CatchUp must not be negative, not %d", k.CatchUp)
 	}
-	return nil
+	return k.Activity.validate()
 }
 
 // backoff is the pause after a failed attempt, the first being 1: full jitter, so that tasks that failed together do

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
@@ -78,30 +77,11 @@ func (s *Scheduler) plan(ctx context.Context, tasks []NewTask, subs []Submission
 		if err != nil {
 			return err
 		}
-		subs[i].Due = When{At: due}
+		put := jitter(tasks[i].Jitter, subs[i].Agent, subs[i].ID, due)
+		if put > 0 { // what it is due for is not when it is due
+			subs[i].State = (&state{Nominal: due}).first()
+		}
+		subs[i].Due = When{At: due.Add(put)}
 	}
 	return nil
-}
-
-// recurs reports whether the task has another occurrence after this one.
-func (b *body) recurs() bool { return b.Every != 0 || b.Cron != "" }
-
-// upcoming is when a recurring task is due after an occurrence that was nominally due at a time: interval is the one to
-// use if it goes by an interval.
-func (r *run) upcoming(nominal Millis, interval time.Duration) When {
-	switch {
-	case r.body.Cron != "":
-		spec := cronSpec{expr: r.body.Cron, zone: r.body.Zone, match: r.body.DayMatch, gap: r.body.Gap}
-		// From the nominal time, so that a late run moves nothing; what was missed meanwhile has run as this one.
-		next, err := r.pull.s.crons.next(spec, max(nominal, r.pull.s.storeNow()))
-		if err != nil || next == 0 { // accepted by another version, or at its end: come back to it, visibly
-			r.pull.s.config.Logger.ErrorContext(r.pull.ctx, "a cron expression cannot be computed; the task is tried again in an hour")
-			return When{After: time.Hour}
-		}
-		return When{At: next}
-	case r.body.From == FromStart:
-		return When{At: r.slot(nominal, interval)}
-	default:
-		return When{After: interval}
-	}
 }

@@ -10,15 +10,16 @@ type Code string
 
 // The codes. Adapters map each to a status of their protocol.
 const (
-	CodeInvalid     Code = "invalid"     // the caller's input is wrong; nothing was written
-	CodeNotFound    Code = "not_found"   // no such task or group
-	CodeLimit       Code = "limit"       // an agent has too many tasks; nothing was written
-	CodeUnavailable Code = "unavailable" // the store cannot be reached, or refuses; the outcome is unknown
-	CodeStoreFull   Code = "store_full"  // the store is out of memory; nothing was written
-	CodeConflict    Code = "conflict"    // a task with that id is there already, or the command does not fit its state
-	CodeLeaseLost   Code = "lease_lost"  // the run no longer holds its task
-	CodeRunsFailed  Code = "runs_failed" // the pull worked, but some handlers failed
-	CodeInternal    Code = "internal"    // a fault of duly
+	CodeInvalid     Code = "invalid"       // the caller's input is wrong; nothing was written
+	CodeNotFound    Code = "not_found"     // no such task or group
+	CodeLimit       Code = "limit"         // an agent has too many tasks; nothing was written
+	CodeUnavailable Code = "unavailable"   // the store cannot be reached, or refuses; the outcome is unknown
+	CodeStoreFull   Code = "store_full"    // the store is out of memory; nothing was written
+	CodeDisabled    Code = "kind_disabled" // tasks of this kind are refused; nothing was written
+	CodeConflict    Code = "conflict"      // a task with that id is there already, or the command does not fit its state
+	CodeLeaseLost   Code = "lease_lost"    // the run no longer holds its task
+	CodeRunsFailed  Code = "runs_failed"   // the pull worked, but some handlers failed
+	CodeInternal    Code = "internal"      // a fault of duly
 )
 
 // The errors without data.
@@ -34,6 +35,8 @@ var (
 	ErrReplaced = errors.New("the task was replaced while it ran")
 	// ErrChanged says that a task is not any more as it was when it was read: read it again.
 	ErrChanged = errors.New("the task has changed since it was read: try again")
+	// ErrCancelled is the cause of a handler's context when an operator has cancelled its task.
+	ErrCancelled = errors.New("the task was cancelled")
 	// ErrTimeout is the cause of a handler's context when the timeout of its task has passed.
 	ErrTimeout = errors.New("the handler ran into its timeout")
 	// ErrStopping is the cause of a handler's context when its pull has to end: the budget is spent or the caller's
@@ -78,6 +81,12 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("task %q of agent %q %s", e.ID, e.Agent, e.Reason)
 }
 
+// DisabledError says that tasks of a kind are refused.
+type DisabledError struct{ Kind string }
+
+// Error names the kind.
+func (e *DisabledError) Error() string { return fmt.Sprintf("the kind %q is disabled here", e.Kind) }
+
 // CancelledError says that a task was told to end while it ran.
 type CancelledError struct {
 	Order []byte // what the command said, opaque
@@ -98,6 +107,8 @@ func CodeOf(err error) Code {
 		return CodeInvalid
 	case errors.As(err, &limit):
 		return CodeLimit
+	case errors.As(err, new(*DisabledError)):
+		return CodeDisabled
 	case errors.As(err, new(*ConflictError)), errors.Is(err, ErrChanged):
 		return CodeConflict
 	case errors.As(err, &runs):

@@ -19,6 +19,7 @@ type RunInfo struct {
 	Attempt                int    // 1 at first; attempts that were not charged do not count
 	Due                    Millis // when this run was due
 	Occurrence             Millis // when this occurrence was first due: the same for all its attempts
+	Parent                 string // the recurring task that this is one occurrence of, if its overlap policy makes it a task of its own
 	Submitted              Millis
 	Claimed                Millis // when it was claimed, by the store's clock
 	// Fence grows with every claim of this task. A handler that writes to a store of its own can hand it on, so that
@@ -63,6 +64,30 @@ func (t *RunInfo) Progress(v any) error {
 		t.run.setProgress(data)
 	}
 	return err
+}
+
+// Gate registers the gate of a kind: it is asked before each run whether there is anything to do. If not, the occurrence
+// is skipped and recorded, and a task that recurs by an interval is asked less and less often, up to every five minutes
+// or its own interval. An error, or a panic, is a failed attempt. It panics as Handle does.
+func Gate(s *Scheduler, kind string, shouldRun func(ctx context.Context, t *RunInfo) (bool, error)) {
+	if err := validKind("kind", kind); err != nil {
+		panic("duly: Gate: " + err.Error())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, taken := s.gates[kind]; taken {
+		panic(fmt.Sprintf("duly: Gate: the kind %q has a gate already", kind))
+	}
+	s.gates[kind] = shouldRun
+}
+
+// gate says whether a run is worth starting.
+type gate func(ctx context.Context, t *RunInfo) (bool, error)
+
+func (s *Scheduler) gate(kind string) gate {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.gates[kind]
 }
 
 // handler is a registered handler with its payload type erased: it runs tasks of one kind and one agent.

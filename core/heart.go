@@ -199,6 +199,7 @@ func (h *heart) extend(extensions []Extension, keys []claimKey) {
 		case held == nil:
 		case err == nil && alive[i].Held:
 			held.deadline = sent.Add(held.lease)
+			held.told(alive[i].Ended)
 		case err == nil, !now.Before(held.deadline.Add(-held.lease / 10)):
 			held.given = true
 			for _, r := range held.runs {
@@ -206,6 +207,21 @@ func (h *heart) extend(extensions []Extension, keys []claimKey) {
 					r.cancel(ErrLeaseLost)
 				}
 			}
+		}
+	}
+}
+
+// told ends the runs of tasks that were cancelled or deleted.
+func (c *heldClaim) told(ended []Ended) {
+	for _, e := range ended {
+		r := c.runs[e.Index]
+		switch {
+		case r == nil || r.cancel == nil:
+		case e.Deleted:
+			r.cancel(ErrLeaseLost)
+		default:
+			r.run.order.Store(&e.Order)
+			r.cancel(ErrCancelled)
 		}
 	}
 }

@@ -41,6 +41,13 @@ type taskJSON struct {
 	DayMatch schedule.DayMatch `json:"day_match,omitempty"`
 	Gap      schedule.Gap      `json:"gap,omitempty"`
 
+	Jitter      span    `json:"jitter,omitzero"`
+	Overlap     Overlap `json:"overlap,omitempty"`
+	Misfire     Misfire `json:"misfire,omitempty"`
+	PauseAfter  int     `json:"pause_after_failures,omitempty"`
+	MinInterval span    `json:"min_interval,omitzero"`
+	SnoozeKey   string  `json:"snooze_key,omitempty"`
+
 	Level       Level           `json:"level,omitempty"`
 	Group       string          `json:"group,omitempty"`
 	MaxAttempts int             `json:"max_attempts,omitempty"`
@@ -70,17 +77,21 @@ func (t NewTask) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		taskJSON
 
-		At    *time.Time `json:"at,omitempty"`
-		Delay span       `json:"delay,omitzero"`
+		At         *time.Time `json:"at,omitempty"`
+		Delay      span       `json:"delay,omitzero"`
+		UniqueKey  string     `json:"unique_key,omitempty"`
+		OnConflict OnConflict `json:"on_conflict,omitempty"`
+		Preset     string     `json:"preset,omitempty"`
 	}{
 		taskJSON: taskJSON{
 			ID: t.ID, Agent: t.Agent, Kind: t.Kind, Payload: payload, Every: span(t.Every), From: t.From, Cron: t.Cron,
-			Zone: t.Zone, DayMatch: t.DayMatch, Gap: t.Gap, Level: t.Level,
+			Zone: t.Zone, DayMatch: t.DayMatch, Gap: t.Gap, Jitter: span(t.Jitter), Overlap: t.Overlap, Misfire: t.Misfire,
+			PauseAfter: t.PauseAfter, MinInterval: span(t.MinInterval), SnoozeKey: t.SnoozeKey, Level: t.Level,
 			Group: t.Group, MaxAttempts: t.MaxAttempts, Backoff: span(t.Backoff), Timeout: span(t.Timeout),
 			Lease: span(t.Lease), TraceID: t.TraceID, Traceparent: t.Traceparent, SessionID: t.SessionID,
 			UserID: t.UserID, MemCubeID: t.MemCubeID, UserName: t.UserName, Info: t.Info, Tags: t.Tags,
 		},
-		At: at, Delay: span(t.Delay),
+		At: at, Delay: span(t.Delay), UniqueKey: t.UniqueKey, OnConflict: t.OnConflict, Preset: t.Preset,
 	})
 }
 
@@ -119,6 +130,12 @@ var newTaskFields = map[string]func(t *NewTask, data []byte) error{
 	"day_match":    textField(func(t *NewTask) *schedule.DayMatch { return &t.DayMatch }),
 	"gap":          textField(func(t *NewTask) *schedule.Gap { return &t.Gap }),
 	"from":         textField(func(t *NewTask) *From { return &t.From }),
+	"overlap":      textField(func(t *NewTask) *Overlap { return &t.Overlap }),
+	"misfire":      textField(func(t *NewTask) *Misfire { return &t.Misfire }),
+	"snooze_key":   textField(func(t *NewTask) *string { return &t.SnoozeKey }),
+	"unique_key":   textField(func(t *NewTask) *string { return &t.UniqueKey }),
+	"on_conflict":  textField(func(t *NewTask) *OnConflict { return &t.OnConflict }),
+	"preset":       textField(func(t *NewTask) *string { return &t.Preset }),
 	"trace_id":     textField(func(t *NewTask) *string { return &t.TraceID }),
 	"traceparent":  textField(func(t *NewTask) *string { return &t.Traceparent }),
 	"session_id":   textField(func(t *NewTask) *string { return &t.SessionID }),
@@ -131,9 +148,20 @@ var newTaskFields = map[string]func(t *NewTask, data []byte) error{
 	"at":           jsonField(`must be a time such as "2026-01-02T15:04:05Z"`, func(t *NewTask) *time.Time { return &t.At }),
 	"delay":        durationField(func(t *NewTask) *time.Duration { return &t.Delay }),
 	"every":        durationField(func(t *NewTask) *time.Duration { return &t.Every }),
+	"jitter":       durationField(func(t *NewTask) *time.Duration { return &t.Jitter }),
+	"min_interval": durationField(func(t *NewTask) *time.Duration { return &t.MinInterval }),
 	"backoff":      durationField(func(t *NewTask) *time.Duration { return &t.Backoff }),
 	"timeout":      durationField(func(t *NewTask) *time.Duration { return &t.Timeout }),
 	"lease":        durationField(func(t *NewTask) *time.Duration { return &t.Lease }),
+	"pause_after_failures": func(t *NewTask, data []byte) error {
+		if json.Unmarshal(data, &t.PauseAfter) != nil {
+			return errors.New("must be a whole number")
+		}
+		if t.PauseAfter <= 0 { // said, it means never; left out, it means the default
+			t.PauseAfter = -1
+		}
+		return nil
+	},
 	"payload": func(t *NewTask, data []byte) error {
 		t.Payload = json.RawMessage(bytes.Clone(data))
 		return nil
@@ -265,14 +293,18 @@ func (info TaskInfo) MarshalJSON() ([]byte, error) {
 	}{
 		taskJSON{
 			ID: info.ID, Agent: info.Agent, Kind: info.Kind, Payload: wellFormed(info.Payload), Every: span(info.Every),
-			Cron: info.Cron, Zone: info.Zone, DayMatch: info.DayMatch, Gap: info.Gap,
-			From: info.From, Level: info.Level, Group: info.Group, MaxAttempts: info.MaxAttempts,
+			Cron: info.Cron, Zone: info.Zone, DayMatch: info.DayMatch, Gap: info.Gap, Jitter: span(info.Jitter),
+			Overlap: info.Overlap, Misfire: info.Misfire, PauseAfter: info.PauseAfter, MinInterval: span(info.MinInterval),
+			SnoozeKey: info.SnoozeKey,
+			From:      info.From, Level: info.Level, Group: info.Group, MaxAttempts: info.MaxAttempts,
 			Backoff: span(info.Backoff), Timeout: span(info.Timeout), Lease: span(info.Lease), TraceID: info.TraceID,
 			Traceparent: info.Traceparent, SessionID: info.SessionID, UserID: info.UserID, MemCubeID: info.MemCubeID,
 			UserName: info.UserName, Info: wellFormed(info.Info), Tags: info.Tags,
 		},
 		trackedJSON{
-			Status: info.Status, Parked: info.Parked, Running: info.Status == StatusInProgress,
+			Status: info.Status, Parked: info.Parked, Running: info.Status == StatusInProgress, Paused: len(info.Pauses) > 0,
+			Pauses: info.Pauses, Resting: info.Resting, Cooling: stamp(info.CoolingUntil), Ending: info.Ending, Parent: info.Parent,
+			Schedule:  info.Schedule,
 			Submitted: stamp(info.Submitted), Due: stamp(info.Due), Started: stamp(info.Started),
 			Finished: stamp(info.Finished), NextRun: stamp(info.NextRun), Attempt: info.Attempt, Crashes: info.Crashes,
 			RunCount: info.RunCount, SkipCount: info.SkipCount, ErrorCount: info.ErrorCount,
@@ -288,6 +320,13 @@ type trackedJSON struct {
 	Status              Status          `json:"status"`
 	Parked              bool            `json:"parked"`
 	Running             bool            `json:"is_running"`
+	Paused              bool            `json:"is_paused"`
+	Pauses              []PauseInfo     `json:"pauses,omitempty"`
+	Resting             bool            `json:"resting,omitempty"`
+	Cooling             stamp           `json:"cooling_until,omitzero"`
+	Ending              bool            `json:"ending,omitempty"`
+	Parent              string          `json:"parent,omitempty"`
+	Schedule            ScheduleType    `json:"schedule,omitempty"`
 	Submitted           stamp           `json:"submitted_at,omitzero"`
 	Due                 stamp           `json:"due_at,omitzero"`
 	Started             stamp           `json:"started_at,omitzero"`
@@ -354,7 +393,9 @@ func (s Submitted) MarshalJSON() ([]byte, error) {
 		Status  Status `json:"status"`
 		Due     stamp  `json:"due_at,omitzero"`
 		Created bool   `json:"created"`
-	}{s.ID, s.Agent, s.Kind, s.Status, stamp(s.Due), s.Created})
+
+		Replaced bool `json:"replaced,omitempty"`
+	}{s.ID, s.Agent, s.Kind, s.Status, stamp(s.Due), s.Created, s.Replaced})
 }
 
 // MarshalJSON writes one run of a task. A run that crashed has no start: its process did not live to tell it.
@@ -386,5 +427,7 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 		Now     stamp `json:"now"`
 		NextDue stamp `json:"next_due,omitzero"`
 		counters
-	}{stamp(s.Now), stamp(s.NextDue), counters(s)})
+
+		Kinds []KindStats `json:"kinds,omitempty"`
+	}{stamp(s.Now), stamp(s.NextDue), counters(s), s.Kinds})
 }

@@ -137,7 +137,7 @@ func TestTaskInfoIsFlat(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"id":"i","agent_id":"a","kind":"k","group":"g","payload":{"n":1},"every":"1m0s","from":"start",
-		"level":3,"tags":["t"],"status":"in_progress","parked":false,"is_running":true,
+		"level":3,"tags":["t"],"status":"in_progress","parked":false,"is_running":true,"is_paused":false,
 		"submitted_at":"2026-01-02T03:04:05.678Z","due_at":"2026-01-02T03:04:05.679Z","started_at":"2026-01-02T03:04:05.680Z",
 		"attempt":1,"crashes":2,"run_count":3,"skip_count":4,"error_count":5,"consecutive_failures":6,
 		"last_run":"2026-01-02T03:04:05.681Z","last_duration_ms":0,"last_result":"failed","last_error":"e",

@@ -23,6 +23,7 @@ type world struct {
 
 	s     *core.Scheduler
 	store *watched
+	begun time.Time
 
 	mu     sync.Mutex
 	events []core.Event
@@ -37,7 +38,7 @@ func virtual(t *testing.T, config core.Config, test func(w *world)) {
 
 func newWorld(t *testing.T, config core.Config) *world {
 	t.Helper()
-	w := &world{T: t, store: &watched{Store: memstore.New(memstore.Config{})}}
+	w := &world{T: t, begun: time.Now(), store: &watched{Store: memstore.New(memstore.Config{})}}
 	config.OnEvent = func(e core.Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()

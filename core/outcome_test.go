@@ -87,7 +87,7 @@ func TestRetryThenDead(t *testing.T) {
 		starts = nil
 		assert.Equal(t, 1, w.runFailing().Retried, "a replayed task has all its attempts again")
 		_, err = w.s.Replay(w.Context(), "a", "1")
-		assert.Equal(t, core.CodeInvalid, core.CodeOf(err), "it is not dead any more")
+		assert.Equal(t, core.CodeConflict, core.CodeOf(err), "it is not dead any more")
 		_, err = w.s.Replay(w.Context(), "a", "2")
 		assert.ErrorIs(t, err, core.ErrNotFound)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,6 +29,7 @@ type pull struct {
 	failed  error           // of a partition, while others went on
 	tally   tally
 	open    sync.WaitGroup // runs that are not settled, released or given up
+	spawned atomic.Bool    // an occurrence has become a task of its own, which is due
 	settler settler
 	heart   heart
 }
@@ -127,19 +129,17 @@ func (p *pull) close() {
 
 func (p *pull) run() (Report, error) {
 	err := p.look(p.claiming)
-	for err == nil {
-		var more bool
-		if more, err = p.round(); !more {
+	for {
+		err = p.rounds(err)
+		if p.scope.Idle != nil && p.claiming.Err() == nil {
+			p.scope.Idle(p.next().Time())
+		}
+		p.open.Wait()
+		// Occurrences that became tasks of their own are for this pull too, unless others follow it anyway.
+		if err != nil || p.scope.Idle != nil || !p.spawned.Swap(false) {
 			break
 		}
 	}
-	if err == nil {
-		err = p.failed
-	}
-	if p.scope.Idle != nil && p.claiming.Err() == nil {
-		p.scope.Idle(p.next().Time())
-	}
-	p.open.Wait()
 	p.heart.stop()
 	if p.claiming.Err() != nil {
 		err = nil // the end was asked for, whatever it cut off
@@ -149,6 +149,17 @@ func (p *pull) run() (Report, error) {
 		err = p.look(p.ctx)
 	}
 	return p.finish(err)
+}
+
+// rounds claims until nothing is due, unless there was an error before.
+func (p *pull) rounds(err error) error {
+	for more := true; err == nil && more; {
+		more, err = p.round()
+	}
+	if err == nil {
+		err = p.failed
+	}
+	return err
 }
 
 func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {

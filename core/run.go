@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,6 +18,11 @@ type run struct {
 	claimed *Claimed
 	body    body
 	info    RunInfo
+
+	order atomic.Pointer[[]byte] // what was said when its task was told to end
+
+	inherited int // children that had failed, and why the last did
+	failure   string
 
 	mu    sync.Mutex
 	state state
@@ -44,9 +50,12 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	case fault != nil:
 		p.open.Add(1)
 		r.conclude(fault, 0, false)
+	case p.settledEarly(r):
 	case h == nil || p.claiming.Err() != nil:
 		p.open.Add(1)
 		p.settler.add(r, release(c), verdict{released: true})
+	case r.body.Overlap.spawns():
+		return r, spawner
 	default:
 		return r, h
 	}
@@ -54,11 +63,22 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	return nil, nil
 }
 
+// settledEarly settles a run that is not to be started at all; false if it is to be started.
+func (p *pull) settledEarly(r *run) bool {
+	v, early := r.early()
+	if early {
+		p.open.Add(1)
+		r.ended = true
+		p.settler.add(r, v.settlement, v)
+	}
+	return early
+}
+
 func (r *run) describe() {
 	c, b := r.claimed, &r.body
 	r.info = RunInfo{
 		Agent: c.Agent, ID: c.ID, Kind: c.Kind, Group: b.Group, Level: c.Level, Attempt: r.state.Attempt + 1,
-		Due: c.Due, Occurrence: r.nominal(), Submitted: c.Submitted, Claimed: r.pull.s.storeNow(), Fence: c.Fence, TraceID: b.TraceID,
+		Due: c.Due, Occurrence: r.nominal(), Parent: b.Parent, Submitted: c.Submitted, Claimed: r.pull.s.storeNow(), Fence: c.Fence, TraceID: b.TraceID,
 		Traceparent: b.Traceparent, SessionID: b.SessionID, UserID: b.UserID, MemCubeID: b.MemCubeID,
 		UserName: b.UserName, Info: b.Info, Tags: b.Tags, Crashes: c.Crashes, run: r,
 	}
@@ -79,9 +99,11 @@ func (p *pull) start(h *handler, runs []*run) {
 	ctx, cancel := context.WithCancelCause(p.running)
 	for _, r := range runs {
 		p.heart.watch(r, cancel)
-		p.s.emit(r.event(EventStart))
 	}
-	p.tally.add(func(rep *Report) { rep.Ran += len(runs) })
+	gate := p.s.gate(h.kind)
+	if gate == nil {
+		p.started(h, runs)
+	}
 	clock := p.s.config.Clock
 	timeout := p.timeout(runs)
 	stop := func() bool { return true }
@@ -110,9 +132,50 @@ func (p *pull) start(h *handler, runs []*run) {
 			cancel(nil)
 			p.s.slots.give(len(runs))
 		}()
-		outcomes = h.call(ctx, runs)
+		if gate == nil {
+			outcomes = h.call(ctx, runs)
+		} else {
+			outcomes = p.gated(ctx, gate, h, runs)
+		}
 		returned = true
 	}()
+}
+
+// started counts runs that are handed to their handler.
+func (p *pull) started(h *handler, runs []*run) {
+	if h == spawner {
+		return
+	}
+	for _, r := range runs {
+		p.s.emit(r.event(EventStart))
+	}
+	p.tally.add(func(rep *Report) { rep.Ran += len(runs) })
+}
+
+// gated asks the gate of a kind for each run, and hands those that it lets through to the handler.
+func (p *pull) gated(ctx context.Context, gate gate, h *handler, runs []*run) []error {
+	outcomes := make([]error, len(runs))
+	var through []*run
+	var at []int
+	for i, r := range runs {
+		open, err := gate(ctx, &r.info)
+		switch {
+		case err != nil:
+			outcomes[i] = fmt.Errorf("gate: %w", err)
+		case !open:
+			outcomes[i] = &skippedError{reason: skipGate}
+		default:
+			through, at = append(through, r), append(at, i)
+		}
+	}
+	if len(through) == 0 {
+		return outcomes
+	}
+	p.started(h, through)
+	for k, err := range h.call(ctx, through) {
+		outcomes[at[k]] = err
+	}
+	return outcomes
 }
 
 func fill(outcomes []error, err error) {
@@ -132,7 +195,8 @@ func because(err, cause error) error {
 
 func deliberate(err error) bool {
 	return errors.As(err, new(*cancelError)) || errors.As(err, new(*snoozeError)) || errors.As(err, new(*nextInError)) ||
-		errors.As(err, new(*yieldError)) || errors.As(err, new(*retryAfterError)) || errors.As(err, new(*skipRetryError)) || errors.As(err, new(*fatalError))
+		errors.As(err, new(*yieldError)) || errors.As(err, new(*retryAfterError)) || errors.As(err, new(*skipRetryError)) || errors.As(err, new(*fatalError)) ||
+		errors.As(err, new(*skippedError))
 }
 
 // timeout of runs that share a call: the longest of theirs; zero for none.

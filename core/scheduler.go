@@ -22,6 +22,7 @@ type Scheduler struct {
 
 	mu       sync.RWMutex
 	handlers map[string]*handler
+	gates    map[string]gate
 	kinds    []string
 	longest  map[string]time.Duration // of a run, by kind
 }
@@ -37,7 +38,7 @@ func New(store Store, config Config) (*Scheduler, error) {
 	}
 	return &Scheduler{
 		store: store, config: config, slots: newSlots(config.Concurrency),
-		handlers: map[string]*handler{}, longest: map[string]time.Duration{},
+		handlers: map[string]*handler{}, gates: map[string]gate{}, longest: map[string]time.Duration{},
 	}, nil
 }
 
@@ -61,7 +62,7 @@ func (s *Scheduler) Submit(ctx context.Context, tasks ...NewTask) ([]Submitted, 
 	if err := s.plan(ctx, tasks, subs); err != nil {
 		return nil, err
 	}
-	placed, err := s.store.Submit(ctx, subs)
+	placed, err := s.place(ctx, subs)
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +70,7 @@ func (s *Scheduler) Submit(ctx context.Context, tasks ...NewTask) ([]Submitted, 
 	for i, p := range placed {
 		out[i] = Submitted{
 			Agent: subs[i].Agent, ID: subs[i].ID, Kind: subs[i].Kind, Status: StatusWaiting, Due: p.Due, Created: p.Created,
+			Replaced: p.Replaced,
 		}
 		if p.Created {
 			s.emit(Event{
@@ -80,11 +82,65 @@ func (s *Scheduler) Submit(ctx context.Context, tasks ...NewTask) ([]Submitted, 
 	return out, s.describeExisting(ctx, out)
 }
 
+// place stores submissions. Those that replace a task take over its history; if one of these changes meanwhile, all are
+// tried again.
+func (s *Scheduler) place(ctx context.Context, subs []Submission) ([]Placed, error) {
+	var replacing []int
+	planned := make([][]byte, len(subs))
+	for i := range subs {
+		if subs[i].Conflict == ConflictReplace {
+			replacing = append(replacing, i)
+			planned[i] = subs[i].State
+		}
+	}
+	for try := 1; ; try++ {
+		for _, i := range replacing {
+			if err := s.takeOver(ctx, &subs[i], planned[i]); err != nil {
+				return nil, err
+			}
+		}
+		placed, err := s.store.Submit(ctx, subs)
+		if !errors.Is(err, ErrChanged) || try == mostTries {
+			return placed, err
+		}
+	}
+}
+
+// takeOver gives a submission what the task that it replaces has been through.
+func (s *Scheduler) takeOver(ctx context.Context, sub *Submission, planned []byte) error {
+	page, err := s.store.Read(ctx, Query{Agent: sub.Agent, IDs: []string{sub.ID}})
+	if err != nil {
+		return err
+	}
+	t := &page.Tasks[0]
+	stored := t.State
+	if t.Status.Finished() {
+		rec, err := decodeRecord(t.Record)
+		if err != nil {
+			return err
+		}
+		stored = rec.State
+	}
+	b, err1 := decodeBody(t.Body)
+	old, err2 := decodeState(stored)
+	plan, err3 := decodeState(planned)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return err
+	}
+	kept := old.carry()
+	kept.Nominal = plan.Nominal
+	sub.Version, sub.OldGroup, sub.State = t.Version, b.Group, kept.first()
+	return nil
+}
+
 // prepare checks tasks and turns them into what the store gets, without asking it.
 func (s *Scheduler) prepare(tasks []NewTask) ([]Submission, error) {
 	subs := make([]Submission, len(tasks))
 	for i := range tasks {
 		sub, err := tasks[i].prepare(s.config.MaxPayload)
+		if err == nil && s.kind(sub.Kind).Disabled {
+			err = &DisabledError{Kind: sub.Kind}
+		}
 		if err == nil && tasks[i].Cron != "" {
 			_, err = s.crons.next(tasks[i].cron(), s.storeNow())
 		}
@@ -104,7 +160,8 @@ type Submitted struct {
 	Agent, ID, Kind string
 	Status          Status
 	Due             Millis
-	Created         bool // false: the task was there before and was left as it is
+	Created         bool // false: the task was there before
+	Replaced        bool // it was there before and has its new definition; if not created either, it was left as it is
 }
 
 // distinct refuses two tasks with the same name in one call: which one is meant would be a guess.
@@ -142,12 +199,23 @@ func (s *Scheduler) describeExisting(ctx context.Context, out []Submitted) error
 			found[page.Tasks[i].ID] = &page.Tasks[i]
 		}
 		for i := range out {
-			if t := found[out[i].ID]; out[i].Agent == agent && !out[i].Created && t != nil && t.Status != "" {
-				out[i].Status, out[i].Due = t.Status, t.Due
+			if t := found[out[i].ID]; out[i].Agent == agent && t != nil {
+				out[i].describe(t)
 			}
 		}
 	}
 	return nil
+}
+
+// describe fills in what a task that was there before is like.
+func (s *Submitted) describe(t *Stored) {
+	if s.Created || t.Status == "" {
+		return
+	}
+	s.Status = t.Status
+	if !s.Replaced {
+		s.Due = t.Due
+	}
 }
 
 // Scope says whose due tasks a pull runs, and how much of them.

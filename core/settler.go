@@ -79,6 +79,9 @@ func (t *settler) store(batch []settling) {
 		if len(batch) == 0 {
 			return
 		}
+		if err == nil { // what is left was decided anew
+			continue
+		}
 		t.wait(ctx, pause)
 		if ctx.Err() == nil {
 			continue
@@ -100,6 +103,10 @@ func (t *settler) sort(batch []settling, runs []Settlement, results []Settled) (
 	for i := range batch {
 		if failed, ok := errors.AsType[*StoreError](results[i].Err); ok {
 			again, left, err = append(again, batch[i]), append(left, runs[i]), failed
+			continue
+		}
+		if batch[i].run.decideAnew(&batch[i].verdict, results[i].Err) {
+			again, left = append(again, batch[i]), append(left, batch[i].verdict.settlement)
 			continue
 		}
 		t.stored(&batch[i], results[i])
@@ -135,6 +142,9 @@ func (t *settler) stored(b *settling, result Settled) {
 		e.Type = EventRelease
 		p.tally.add(func(r *Report) { r.Released++ })
 		p.tally.due(b.run.claimed.Partition, result.Due)
+	case v.quiet:
+		e.Type = ""
+		p.tally.due(b.run.claimed.Partition, result.Due)
 	default:
 		p.tally.count(v)
 		if result.Due != 0 {
@@ -145,12 +155,20 @@ func (t *settler) stored(b *settling, result Settled) {
 			p.tally.failure(RunFailure{Agent: c.Agent, ID: c.ID, Kind: c.Kind, Err: v.err})
 		}
 	}
-	p.s.emit(e)
+	if e.Type != "" {
+		p.s.emit(e)
+	}
+	if v.settlement.Hold != nil && result.Err == nil {
+		e.Type, e.Error = EventPause, decodeHold(v.settlement.Hold).Reason
+		p.s.emit(e)
+	}
 }
 
 func (t *tally) count(v *verdict) {
 	t.add(func(r *Report) {
 		switch {
+		case v.outcome == OutcomeSkipped:
+			r.Skipped++
 		case v.retried:
 			r.Retried++
 		case v.err != nil:

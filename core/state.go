@@ -13,6 +13,7 @@ const (
 	OutcomeSnoozed   Outcome = "snoozed"
 	OutcomeYielded   Outcome = "yielded"
 	OutcomeCrashed   Outcome = "crashed" // its lease ran out
+	OutcomeSkipped   Outcome = "skipped" // occurrences that were not run: the reason is in Error
 )
 
 // keptRuns is how many of a task's last runs are kept; a task that has just one run keeps it too.
@@ -31,7 +32,7 @@ type TaskRun struct {
 // two writers meet.
 type state struct {
 	Attempt    int           // attempts at this occurrence that were charged
-	Nominal    Millis        // when this occurrence was first due, if a retry moved it
+	Nominal    Millis        // when this occurrence was first due, or would have been without jitter, if it is another time
 	Interval   time.Duration // set by NextIn, in place of the task's own
 	Failures   int           // failed occurrences in a row
 	RunCount   int64
@@ -41,6 +42,13 @@ type state struct {
 	Progress   []byte
 	Result     []byte
 	Runs       []TaskRun // oldest first
+
+	Idle     int      // how often in a row its gate was closed
+	CaughtUp int      // missed occurrences that were run, one after the other, since it was last on time
+	Spread   bool     // this occurrence was late and has been put off once
+	Retire   Millis   // an activity task that is due at this time has rested for long enough and is finished
+	Cooling  Millis   // an activity task that failed too often cools down until then
+	Children []string // ids of the tasks that its occurrences run as, whose ends are not counted yet
 }
 
 // The fields of a stored state, and of a stored run. Numbers are never used again.
@@ -56,6 +64,12 @@ const (
 	stateProgress
 	stateResult
 	stateRun
+	stateIdle
+	stateCaughtUp
+	stateSpread
+	stateRetire
+	stateCooling
+	stateChild
 )
 
 const (
@@ -67,7 +81,7 @@ const (
 )
 
 // The order of the stored outcomes. Entries are only ever added.
-var outcomes = []Outcome{OutcomeSuccess, OutcomeFailed, OutcomeCancelled, OutcomeSnoozed, OutcomeYielded, OutcomeCrashed}
+var outcomes = []Outcome{OutcomeSuccess, OutcomeFailed, OutcomeCancelled, OutcomeSnoozed, OutcomeYielded, OutcomeCrashed, OutcomeSkipped}
 
 func (s *state) encode() []byte {
 	w := make(wire, 0, 64)
@@ -83,6 +97,16 @@ func (s *state) encode() []byte {
 	w.bytes(stateResult, s.Result)
 	for i := range s.Runs {
 		w.bytes(stateRun, s.Runs[i].encode())
+	}
+	w.int(stateIdle, int64(s.Idle))
+	w.int(stateCaughtUp, int64(s.CaughtUp))
+	if s.Spread {
+		w.int(stateSpread, 1)
+	}
+	w.int(stateRetire, int64(s.Retire))
+	w.int(stateCooling, int64(s.Cooling))
+	for _, id := range s.Children {
+		w.str(stateChild, id)
 	}
 	return w
 }
@@ -112,6 +136,8 @@ func decodeState(data []byte) (state, error) {
 			s.Progress = b
 		case stateResult:
 			s.Result = b
+		case stateIdle, stateCaughtUp, stateSpread, stateRetire, stateCooling, stateChild:
+			s.between(field, v, b)
 		case stateRun:
 			r, err := decodeRun(b)
 			if err != nil {
@@ -124,6 +150,40 @@ func decodeState(data []byte) (state, error) {
 		err = bad
 	}
 	return s, err
+}
+
+// between reads what is kept from one occurrence to the next.
+func (s *state) between(field uint64, v int64, b []byte) {
+	switch field {
+	case stateIdle:
+		s.Idle = int(v)
+	case stateCaughtUp:
+		s.CaughtUp = int(v)
+	case stateSpread:
+		s.Spread = true
+	case stateRetire:
+		s.Retire = Millis(v)
+	case stateCooling:
+		s.Cooling = Millis(v)
+	case stateChild:
+		s.Children = append(s.Children, string(b))
+	}
+}
+
+// carry is what a task keeps of its state when it begins anew: its history.
+func (s *state) carry() state {
+	return state{
+		RunCount: s.RunCount, SkipCount: s.SkipCount, ErrorCount: s.ErrorCount, Runs: s.Runs, Result: s.Result, Progress: s.Progress,
+		Children: s.Children,
+	}
+}
+
+// first is a state as a task is stored with it; nil if there is nothing in it.
+func (s *state) first() []byte {
+	if data := s.encode(); len(data) > 0 {
+		return data
+	}
+	return nil
 }
 
 func (r *TaskRun) encode() []byte {

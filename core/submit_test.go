@@ -123,7 +123,7 @@ func TestSubmitTakesAnything(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, core.TaskInfo{
 		Agent: full.Agent, ID: full.ID, Kind: full.Kind, Group: "group", Status: core.StatusWaiting, Level: core.LevelHigh,
-		Payload: json.RawMessage(`{"a":[]}`), Every: time.Minute, From: core.FromStart, MaxAttempts: 3, Backoff: time.Second,
+		Payload: json.RawMessage(`{"a":[]}`), Every: time.Minute, From: core.FromStart, Schedule: core.ScheduleEvery, MaxAttempts: 3, Backoff: time.Second,
 		Timeout: time.Minute, Lease: time.Minute, Submitted: info.Submitted, Due: info.Submitted.Add(time.Hour),
 		NextRun: info.Submitted.Add(time.Hour), TraceID: "t", Traceparent: "00-1", SessionID: "s", UserID: "u", MemCubeID: "m",
 		UserName: "n", Info: json.RawMessage(`{"k":1}`), Tags: []string{"x", "y"},

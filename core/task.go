@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
@@ -37,6 +38,19 @@ type NewTask struct {
 	DayMatch   schedule.DayMatch
 	Gap        schedule.Gap
 
+	// Of a recurring task:
+	Jitter     time.Duration // puts each due time off by a stable time below this, so that tasks do not come all at once
+	Overlap    Overlap       // what becomes of occurrences that fall due while the task runs; OverlapSkip if empty
+	Misfire    Misfire       // what becomes of occurrences that nobody was there to run; MisfireOnce if empty
+	PauseAfter int           // pause the task after this many failed occurrences in a row; negative for never; if zero, the kind's
+
+	MinInterval time.Duration // no run starts sooner than this after the last one started
+	SnoozeKey   string        // tasks that share a key can be paused together, as when a provider says to wait
+
+	UniqueKey  string     // the id is made from this, so that submitting twice makes one task; excludes ID
+	OnConflict OnConflict // what becomes of it if its id is there already; ConflictRuleKeep if empty
+	Preset     string     // fills in what is left out from a preset: see Presets
+
 	Level Level  // 1 (first) to 3; LevelLow if zero
 	Group string // ties several tasks of the agent together for one status
 
@@ -57,6 +71,9 @@ const (
 	DefaultMaxResult  = 64 << 10
 	maxErrorLen       = 1 << 10
 	maxTags           = 32
+	maxJitter         = 24 * time.Hour
+	maxPauseAfter     = 1000
+	maxKeyLen         = MaxIDLen
 	maxAttempts       = 1000
 	maxDelay          = 10 * 365 * 24 * time.Hour
 	minLease          = 100 * time.Millisecond
@@ -65,7 +82,13 @@ const (
 
 // prepare checks a task and turns it into what a store gets. The checks need no store.
 func (t *NewTask) prepare(maxPayload int) (Submission, error) {
-	sub := Submission{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Group: t.Group, Level: t.Level}
+	if err := t.fill(); err != nil {
+		return Submission{}, err
+	}
+	sub := Submission{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Group: t.Group, Level: t.Level, Key: t.SnoozeKey, Conflict: t.OnConflict.rule()}
+	if t.UniqueKey != "" {
+		sub.ID = uniqueID(t.UniqueKey)
+	}
 	if sub.ID == "" {
 		sub.ID = newID()
 	}
@@ -81,11 +104,16 @@ func (t *NewTask) prepare(maxPayload int) (Submission, error) {
 	}
 	if t.At.IsZero() {
 		sub.Due.After = t.Delay
+		if t.Every != 0 {
+			sub.Due.After += jitter(t.Jitter, t.Agent, sub.ID, 0)
+		}
 	} else {
 		sub.Due.At = max(MillisOf(t.At), 1)
 	}
 	b := body{
-		Payload: payload, Every: t.Every, From: t.From, Cron: t.Cron, Zone: t.Zone, DayMatch: t.DayMatch, Gap: t.Gap, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff,
+		Payload: payload, Every: t.Every, From: t.From, Cron: t.Cron, Zone: t.Zone, DayMatch: t.DayMatch, Gap: t.Gap,
+		Jitter: t.Jitter, Overlap: t.Overlap, Misfire: t.Misfire, PauseAfter: t.PauseAfter, MinInterval: t.MinInterval,
+		SnoozeKey: t.SnoozeKey, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff,
 		Timeout: t.Timeout, Lease: t.Lease, Group: t.Group, TraceID: t.TraceID, Traceparent: t.Traceparent,
 		SessionID: t.SessionID, UserID: t.UserID, MemCubeID: t.MemCubeID, UserName: t.UserName, Info: t.Info, Tags: t.Tags,
 	}
@@ -130,6 +158,9 @@ func (t *NewTask) check(id string) error {
 	if err := validText("group", t.Group, MaxIDLen); err != nil {
 		return err
 	}
+	if err := t.checkIdentity(id); err != nil {
+		return err
+	}
 	if t.Level < 0 || t.Level > LevelLow {
 		return invalid("level", "must be 1, 2 or 3, not %d", t.Level)
 	}
@@ -164,6 +195,51 @@ func (t *NewTask) checkSchedule() error {
 		return invalid("from", "needs every")
 	case t.From != "" && t.From != FromCompletion && t.From != FromStart:
 		return invalid("from", "must be %q or %q, not %q", FromCompletion, FromStart, t.From)
+	}
+	return t.checkPolicies()
+}
+
+// checkPolicies checks what says how occurrences follow one another.
+func (t *NewTask) checkPolicies() error {
+	recurs, fixed := t.Every != 0 || t.Cron != "", t.From == FromStart || t.Cron != ""
+	switch {
+	case t.Jitter != 0 && !recurs:
+		return invalid("jitter", "needs every or cron")
+	case t.Jitter < 0 || t.Jitter > maxJitter:
+		return invalid("jitter", "must be between 0 and %s, not %s", maxJitter, t.Jitter)
+	case t.Overlap != "" && !fixed:
+		return invalid("overlap", `needs cron, or every with from "start": other tasks never overlap themselves`)
+	case t.Overlap != "" && !slices.Contains(overlaps, t.Overlap):
+		return invalid("overlap", "must be one of %q, not %q", overlaps, t.Overlap)
+	case t.Misfire != "" && !recurs:
+		return invalid("misfire", "needs every or cron")
+	case t.Misfire != "" && !slices.Contains(misfires, t.Misfire):
+		return invalid("misfire", "must be one of %q, not %q", misfires, t.Misfire)
+	case t.PauseAfter != 0 && !recurs:
+		return invalid("pause_after_failures", "needs every or cron")
+	case t.PauseAfter > maxPauseAfter:
+		return invalid("pause_after_failures", "must be at most %d, not %d", maxPauseAfter, t.PauseAfter)
+	case t.MinInterval < 0 || t.MinInterval > maxDelay:
+		return invalid("min_interval", "must be between 0 and %s, not %s", maxDelay, t.MinInterval)
+	}
+	return nil
+}
+
+// checkIdentity checks what says which task it is.
+func (t *NewTask) checkIdentity(id string) error {
+	if err := validText("unique_key", t.UniqueKey, MaxTextLen); err != nil {
+		return err
+	}
+	if err := validText("snooze_key", t.SnoozeKey, maxKeyLen); err != nil {
+		return err
+	}
+	switch {
+	case t.UniqueKey != "" && t.ID != "":
+		return invalid("unique_key", "excludes id")
+	case t.OnConflict != "" && !slices.Contains(onConflicts, t.OnConflict):
+		return invalid("on_conflict", "must be one of %q, not %q", onConflicts, t.OnConflict)
+	case t.Overlap.spawns() && len(id) > MaxIDLen-childSuffix:
+		return invalid("id", "is %d bytes long: with overlap %q the limit is %d", len(id), t.Overlap, MaxIDLen-childSuffix)
 	}
 	return nil
 }

@@ -20,6 +20,14 @@ type TaskInfo struct {
 	Cron, Zone             string
 	DayMatch               schedule.DayMatch
 	Gap                    schedule.Gap
+	Schedule               ScheduleType
+	Jitter                 time.Duration
+	Overlap                Overlap
+	Misfire                Misfire
+	PauseAfter             int
+	MinInterval            time.Duration
+	SnoozeKey              string
+	Parent                 string // the recurring task that this is one occurrence of
 	MaxAttempts            int
 	Backoff                time.Duration
 	Timeout, Lease         time.Duration
@@ -35,6 +43,10 @@ type TaskInfo struct {
 	LastOutcome                       Outcome
 	LastError                         string
 	Reason                            string // why it failed or was cancelled
+	Pauses                            []PauseInfo
+	Resting                           bool   // an activity task that waits for activity
+	CoolingUntil                      Millis // an activity task that failed too often tries again then
+	Ending                            bool   // it was told to end and does when its run ends
 	Result, Progress                  json.RawMessage
 	Runs                              []TaskRun // the last ones, oldest first
 
@@ -43,6 +55,16 @@ type TaskInfo struct {
 	Info                            json.RawMessage
 	Tags                            []string
 }
+
+// PauseInfo is a pause that a task is under.
+type PauseInfo struct {
+	Target Target // what was paused
+	Hold
+	Since, Until Millis // Until is zero for a pause without an end
+}
+
+// Recurring reports whether the task has a schedule, and so stands in the registry.
+func (info *TaskInfo) Recurring() bool { return info.Schedule != "" && info.Schedule != ScheduleAt }
 
 // Task returns one task. It fails with ErrNotFound if there is none, or its record is too old.
 func (s *Scheduler) Task(ctx context.Context, agent, id string) (TaskInfo, error) {
@@ -59,6 +81,7 @@ type List struct {
 	Status []Status // only these
 	Kind   string   // only this kind
 	Group  string   // only this group
+	Jobs   bool     // only live tasks that recur: the registry
 	Limit  int      // DefaultPage if zero, at most MaxPage
 	Cursor string   // where the page before ended
 }
@@ -109,7 +132,8 @@ func (l *List) take(out []TaskInfo, page *Page) ([]TaskInfo, string, bool) {
 }
 
 func (l *List) matches(t *TaskInfo) bool {
-	return (l.Kind == "" || t.Kind == l.Kind) && (l.Group == "" || t.Group == l.Group)
+	return (l.Kind == "" || t.Kind == l.Kind) && (l.Group == "" || t.Group == l.Group) &&
+		(!l.Jobs || t.Recurring() && !t.Status.Finished())
 }
 
 func (l *List) check() error {
@@ -162,34 +186,24 @@ func (s *Scheduler) Group(ctx context.Context, agent, group string) (GroupCounts
 	return page.Group, nil
 }
 
+// Agents returns a page of the agents with live tasks, in no order, and the cursor of the next page: empty on the last one.
+// An agent that comes or goes meanwhile may be missing.
+func (s *Scheduler) Agents(ctx context.Context, limit int, cursor string) ([]AgentStats, string, error) {
+	if limit == 0 {
+		limit = DefaultPage
+	}
+	if limit < 1 || limit > MaxPage {
+		return nil, "", invalid("limit", "must be between 1 and %d, not %d", MaxPage, limit)
+	}
+	if err := validText("cursor", cursor, MaxIDLen); err != nil {
+		return nil, "", err
+	}
+	page, err := s.store.Read(ctx, Query{Limit: limit, After: cursor})
+	return page.Agents, page.Next, err
+}
+
 // Stats returns the store's counters.
 func (s *Scheduler) Stats(ctx context.Context) (Stats, error) { return s.store.Stats(ctx) }
-
-// Replay makes a dead task live again: due now, with all its attempts. It fails with ErrNotFound if no failed task has
-// that id.
-func (s *Scheduler) Replay(ctx context.Context, agent, id string) (Millis, error) {
-	t, err := s.stored(ctx, agent, id)
-	if err != nil {
-		return 0, err
-	}
-	if t.Status != StatusFailed {
-		return 0, invalid("id", "names a task that is %s: only failed tasks can be replayed", t.Status)
-	}
-	rec, err := decodeRecord(t.Record)
-	if err != nil {
-		return 0, err
-	}
-	effects, err := s.store.Control(ctx, []Command{{Op: OpReplay, Submission: Submission{
-		Agent: agent, ID: id, Kind: rec.Kind, Group: rec.Group, Level: rec.Level, Body: rec.Body,
-	}}})
-	if err != nil {
-		return 0, err
-	}
-	if effects[0].Code != EffectDone {
-		return 0, ErrNotFound
-	}
-	return effects[0].Due, nil
-}
 
 func (s *Scheduler) stored(ctx context.Context, agent, id string) (Stored, error) {
 	if err := validID("agent_id", agent); err != nil {
@@ -213,6 +227,10 @@ func inform(t *Stored) TaskInfo {
 	info := TaskInfo{
 		Agent: t.Agent, ID: t.ID, Kind: t.Kind, Status: t.Status, Parked: t.Parked, Level: t.Level,
 		Submitted: t.Submitted, Due: t.Due, NextRun: t.Due, Finished: t.Finished, Crashes: t.Crashes,
+		Resting: t.Resting, Ending: t.Order != nil,
+	}
+	for _, h := range t.Holds {
+		info.Pauses = append(info.Pauses, PauseInfo{Target: Target(h.Scope), Hold: decodeHold(h.Hold), Since: h.Since, Until: h.Until})
 	}
 	data, stored := t.Body, t.State
 	if t.Status.Finished() {
@@ -225,6 +243,9 @@ func inform(t *Stored) TaskInfo {
 		data, stored = rec.Body, rec.State
 	}
 	info.take(data, stored)
+	if info.Resting { // its due time is when it has rested for long enough
+		info.Due, info.NextRun = 0, 0
+	}
 	return info
 }
 
@@ -235,6 +256,11 @@ func (info *TaskInfo) take(data, stored []byte) {
 	}
 	info.Payload, info.Every, info.From, info.MaxAttempts = b.Payload, b.Every, b.From, b.MaxAttempts
 	info.Cron, info.Zone, info.DayMatch, info.Gap = b.Cron, b.Zone, b.DayMatch, b.Gap
+	info.Jitter, info.Overlap, info.Misfire, info.PauseAfter = b.Jitter, b.Overlap, b.Misfire, b.PauseAfter
+	info.MinInterval, info.SnoozeKey, info.Parent = b.MinInterval, b.SnoozeKey, b.Parent
+	if len(data) > 0 {
+		info.Schedule = b.schedule()
+	}
 	info.Backoff, info.Timeout, info.Lease = b.Backoff, b.Timeout, b.Lease
 	info.TraceID, info.Traceparent, info.SessionID = b.TraceID, b.Traceparent, b.SessionID
 	info.UserID, info.MemCubeID, info.UserName = b.UserID, b.MemCubeID, b.UserName
@@ -247,6 +273,7 @@ func (info *TaskInfo) take(data, stored []byte) {
 		info.LastError = err.Error()
 	}
 	info.Attempt, info.RunCount, info.SkipCount, info.ErrorCount = st.Attempt, st.RunCount, st.SkipCount, st.ErrorCount
+	info.CoolingUntil = st.Cooling
 	info.ConsecutiveFailures, info.Result, info.Progress, info.Runs = st.Failures, st.Result, st.Progress, st.Runs
 	if st.Nominal != 0 {
 		info.Due = st.Nominal

@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
@@ -16,10 +17,11 @@ type verdict struct {
 	err        error // what counts as a failure
 	retried    bool
 	released   bool
+	quiet      bool // it counts nowhere: nothing of the user's has run, nor should have
 }
 
 func release(c *Claimed) Settlement {
-	return Settlement{Run: c.Run, Verb: VerbRelease, Due: When{At: c.Due}}
+	return Settlement{Run: c.Run, Verb: VerbRelease, Due: When{At: c.Due}, Kind: c.Kind}
 }
 
 // decide turns a handler's outcome into a verdict. It is the one place that knows what outcomes mean.
@@ -30,12 +32,22 @@ func (r *run) decide(err error, took time.Duration, ran bool) verdict {
 		yield  *yieldError
 		next   *nextInError
 		fatal  *fatalError
+		skip   *skippedError
 	)
-	v := verdict{took: took, settlement: Settlement{Run: r.claimed.Run, Group: r.body.Group}}
-	switch {
+	v := verdict{took: took, settlement: Settlement{Run: r.claimed.Run, Group: r.body.Group, Kind: r.claimed.Kind}}
+	switch order, cancelled := r.cancelled(); {
+	case cancelled:
+		r.endCancelled(&v, err, order, ran)
 	case errors.Is(err, ErrStopping) && !deliberate(err):
 		v.released = true
 		v.settlement = release(r.claimed)
+	case errors.As(err, &skip):
+		r.skipOccurrence(&v, skip.reason)
+		r.pauseIfHopeless(&v, r.inherited, r.failure)
+	case err == nil && r.body.Overlap.spawns():
+		v.quiet = true
+		r.nextDue(&v, r.interval())
+		r.pauseIfHopeless(&v, r.inherited, r.failure)
 	case err == nil:
 		r.succeed(&v, 0)
 	case errors.As(err, &next):
@@ -65,21 +77,23 @@ func (r *run) decide(err error, took time.Duration, ran bool) verdict {
 // succeed completes the task, or its occurrence. interval, if not zero, is the new one of a recurring task.
 func (r *run) succeed(v *verdict, interval time.Duration) {
 	r.note(v, OutcomeSuccess, nil)
-	if !r.body.recurs() {
+	switch {
+	case r.body.Activity != nil:
+		r.state.Failures = 0
+		r.rest(v)
+	case !r.body.recurs():
 		r.end(v, VerbComplete, StatusCompleted, "")
-		return
-	}
-	nominal := r.nominal()
-	r.state.Failures = 0
-	r.nextOccurrence()
-	if interval > 0 {
+	case interval > 0:
+		r.state.Failures = 0
+		r.nextOccurrence()
 		if r.body.Cron == "" {
 			r.state.Interval = interval
 		}
 		r.again(v, When{After: interval})
-		return
+	default:
+		r.state.Failures = 0
+		r.nextDue(v, r.interval())
 	}
-	r.again(v, r.upcoming(nominal, r.interval()))
 }
 
 // fail counts an attempt, and repeats it while there are some left.
@@ -102,14 +116,40 @@ func (r *run) fail(v *verdict, err error) {
 		r.again(v, When{After: pause})
 		return
 	}
-	if !r.body.recurs() {
+	r.failOccurrence(v, err)
+}
+
+// failOccurrence ends an occurrence of which all attempts have failed.
+func (r *run) failOccurrence(v *verdict, err error) {
+	switch {
+	case r.body.Activity != nil:
+		r.state.Failures++
+		r.coolOrRest(v)
+	case !r.body.recurs():
 		r.end(v, VerbFail, StatusFailed, "attempts")
-		return
+	default:
+		r.state.Failures++
+		r.nextDue(v, schedule.Stretch(r.interval(), r.state.Failures))
+		r.pauseIfHopeless(v, 1, err.Error())
 	}
-	nominal := r.nominal()
-	r.state.Failures++
-	r.nextOccurrence()
-	r.again(v, r.upcoming(nominal, schedule.Stretch(r.interval(), r.state.Failures)))
+}
+
+// pauseIfHopeless pauses a recurring task whose occurrences keep failing: of those in a row, some have failed just now.
+// After it was resumed it gets as many again.
+func (r *run) pauseIfHopeless(v *verdict, justNow int, why string) {
+	if r.hopeless(justNow) {
+		reason := clip(fmt.Sprintf("%d occurrences in a row have failed: %s", r.state.Failures, why))
+		v.settlement.Hold = Hold{By: byDuly, Reason: reason}.encode()
+	}
+}
+
+func (r *run) hopeless(justNow int) bool {
+	most := r.body.PauseAfter
+	if most == 0 {
+		most = r.pull.s.kind(r.claimed.Kind).PauseAfter
+	}
+	n := r.state.Failures
+	return most > 0 && justNow > 0 && n/most > (n-justNow)/most
 }
 
 // attempts that an occurrence of the task has.
@@ -131,7 +171,17 @@ func (r *run) putOff(v *verdict, o Outcome, d time.Duration) {
 	r.again(v, When{After: max(d, 0)})
 }
 
+// again lets the task wait until it is due, but not before the interval that it demands between two starts is over.
 func (r *run) again(v *verdict, due When) {
+	if least := r.body.MinInterval; least > 0 && r.body.Activity == nil {
+		now := r.pull.s.storeNow()
+		from := r.info.Claimed.Add(least)
+		if due.At != 0 {
+			due.At = max(due.At, from)
+		} else {
+			due.After = max(due.After, from.Sub(now))
+		}
+	}
 	v.status = StatusWaiting
 	v.settlement.Verb, v.settlement.Due, v.settlement.State = VerbAgain, due, r.state.encode()
 }
@@ -149,7 +199,7 @@ func (r *run) end(v *verdict, verb Verb, status Status, reason string) {
 	v.settlement.Record = rec.encode()
 }
 
-// note adds the run to the task's history.
+// note adds the run to the task's history, and to the statistics of its kind.
 func (r *run) note(v *verdict, o Outcome, err error) {
 	v.outcome = o
 	r.crashes(nil)
@@ -159,6 +209,13 @@ func (r *run) note(v *verdict, o Outcome, err error) {
 		run.Error = clip(err.Error())
 	}
 	r.state.add(run)
+	v.settlement.Tally = &RunStat{
+		Kind: r.claimed.Kind, Schedule: r.body.schedule(), Duration: v.took, Lag: r.info.Claimed.Sub(r.claimed.Due),
+	}
+	if o == OutcomeFailed {
+		v.settlement.Tally.Failed = true
+		v.settlement.Tally.Failure = failureNote{Agent: r.claimed.Agent, ID: r.claimed.ID, Error: run.Error}.encode()
+	}
 }
 
 // crashes adds the runs that ended without a result since the state was last written.
@@ -174,26 +231,21 @@ func (r *run) crashes(err error) {
 	}
 }
 
-func (r *run) nextOccurrence() {
-	r.state.Attempt, r.state.Nominal, r.state.Checkpoint = 0, 0, nil
-}
-
-// nominal is when this occurrence was first due.
+// nominal is when this occurrence was first due, without its jitter. A run that was asked for by hand is due when it was
+// asked for: the occurrence that was planned stays planned.
 func (r *run) nominal() Millis {
-	if r.state.Nominal != 0 {
+	if r.state.Nominal != 0 && !r.byHand() {
 		return r.state.Nominal
 	}
 	return r.claimed.Due
 }
+
+// byHand reports whether the task was made due before its time.
+func (r *run) byHand() bool { return r.state.Nominal != 0 && r.claimed.Due < r.state.Nominal }
 
 func (r *run) interval() time.Duration {
 	if r.state.Interval != 0 {
 		return r.state.Interval
 	}
 	return r.body.Every
-}
-
-// slot is the next fixed time of a task whose interval is counted from its start.
-func (r *run) slot(nominal Millis, interval time.Duration) Millis {
-	return Millis(schedule.Slot(int64(nominal), int64(r.pull.s.storeNow()), interval))
 }

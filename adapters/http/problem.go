@@ -40,6 +40,8 @@ var statuses = map[core.Code]int{
 	core.CodeInvalid:     http.StatusBadRequest,
 	core.CodeNotFound:    http.StatusNotFound,
 	core.CodeLimit:       http.StatusConflict,
+	core.CodeConflict:    http.StatusConflict,
+	core.CodeDisabled:    http.StatusConflict,
 	core.CodeLeaseLost:   http.StatusConflict,
 	core.CodeUnavailable: http.StatusServiceUnavailable,
 	core.CodeStoreFull:   http.StatusServiceUnavailable,

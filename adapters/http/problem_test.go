@@ -57,8 +57,9 @@ func TestErrorsOfTheTracker(t *testing.T) {
 	}
 	f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","id":"i","kind":"ok"}`)
 	res, body := f.call(t, "POST", "/v1/agents/a/tasks/i/replay", "")
-	_, field, detail := problem(t, res, body)
-	assert.Equal(t, "id", field)
+	code, _, detail := problem(t, res, body)
+	assert.Equal(t, http.StatusConflict, res.StatusCode)
+	assert.Equal(t, "conflict", code)
 	assert.Contains(t, detail, "only failed tasks")
 	for range 4 {
 		f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","kind":"ok"}`)

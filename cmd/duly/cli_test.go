@@ -236,7 +236,7 @@ tasks:
 	assert.EqualValues(t, 1, report["parked"])
 	assert.Contains(t, r.stderr, "duly: run-due: 1 run(s) failed: b of agent \"eve\" (bad): exit status 3: broken")
 
-	oneLine(t, w.duly(t, "replay", "ada", "n1"), 2, "only failed tasks")
+	oneLine(t, w.duly(t, "replay", "ada", "n1"), 1, "only failed tasks")
 	assert.Equal(t, "waiting", parse[taskJSON](t, w.ok(t, "replay", "eve", "b", "--json")).Status)
 	r = w.duly(t, "run-due", "-c", config, "--agents", "eve,ada", "--max", "1")
 	assert.Equal(t, 4, r.code)

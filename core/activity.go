@@ -1,0 +1,220 @@
+package core
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// ActivityMode says when the run after some activity is due.
+type ActivityMode string
+
+// The modes.
+const (
+	ActivityThrottle ActivityMode = "throttle" // the quiet time after the first activity
+	ActivityDebounce ActivityMode = "debounce" // the quiet time after the last activity, at most MaxWait after the first
+)
+
+// Activity says how tasks of a kind answer to activity: "summarise this user 30 minutes after they go quiet". There is one
+// task for each subject; activity while it runs makes one run more.
+type Activity struct {
+	Delay   time.Duration // the quiet time
+	Mode    ActivityMode  // ActivityThrottle if empty
+	MaxWait time.Duration // ActivityDebounce: ten times Delay if zero
+	// MinInterval is the least time between the starts of two runs for a subject, however long it is.
+	MinInterval time.Duration
+	// MaxFailures is how many occurrences fail in a row until the task cools down, for failures * interval * 2 and at least
+	// 24 hours, where interval is the longer of MinInterval and Delay: DefaultMaxFailures if zero, negative for never.
+	MaxFailures int
+	// Dimensions of the subject: 1 user, 2 user and device, 3 user, device and agent; 3 if zero.
+	Dimensions int
+	Level      Level // of the tasks; LevelLow if zero
+}
+
+// Defaults of Activity.
+const (
+	DefaultMaxFailures = 3
+	leastCoolDown      = 24 * time.Hour
+	// restFor is how long a task is kept after its last run, waiting for activity: then it is finished and its record kept
+	// as long as others. Its MinInterval and its cooling down are over by then.
+	restFor        = 7 * 24 * time.Hour
+	defaultSubject = "default" // the device or agent of activity that names none
+)
+
+func (a *Activity) validate() error {
+	switch {
+	case a == nil:
+		return nil
+	case a.Delay < 0 || a.Delay > maxDelay:
+		return fmt.Errorf("Activity.Delay must be between 0 and %s, not %s", maxDelay, a.Delay)
+	case a.Mode != "" && a.Mode != ActivityThrottle && a.Mode != ActivityDebounce:
+		return fmt.Errorf("Activity.Mode must be %q or %q, not %q", ActivityThrottle, ActivityDebounce, a.Mode)
+	case a.MaxWait != 0 && (a.Mode != ActivityDebounce || a.MaxWait < a.Delay || a.MaxWait > maxDelay):
+		return fmt.Errorf("Activity.MaxWait needs the mode %q and must be between Delay and %s, not %s", ActivityDebounce, maxDelay, a.MaxWait)
+	case a.MinInterval < 0 || a.MinInterval > maxDelay:
+		return fmt.Errorf("Activity.MinInterval must be between 0 and %s, not %s", maxDelay, a.MinInterval)
+	case a.Dimensions < 0 || a.Dimensions > 3:
+		return fmt.Errorf("Activity.Dimensions must be 1, 2 or 3, not %d", a.Dimensions)
+	case a.Level < 0 || a.Level > LevelLow:
+		return fmt.Errorf("Activity.Level must be 1, 2 or 3, not %d", a.Level)
+	}
+	return nil
+}
+
+// rule is what is kept with each task.
+func (a *Activity) rule() activityRule {
+	r := activityRule{Pulse: Pulse{Delay: a.Delay}, MaxFailures: a.MaxFailures}
+	if a.Mode == ActivityDebounce {
+		r.Debounce, r.MaxWait = true, a.MaxWait
+		if a.MaxWait == 0 {
+			r.MaxWait = 10 * a.Delay
+		}
+	}
+	if r.MaxFailures == 0 {
+		r.MaxFailures = DefaultMaxFailures
+	}
+	return r
+}
+
+type activityRule struct {
+	Pulse
+
+	MaxFailures int
+}
+
+// Subject is who did something: the user is required, and what is left out is "default".
+type Subject struct {
+	User, Device, Agent string
+}
+
+// Noticed is what a notice of activity did.
+type Noticed struct {
+	Scheduled bool   // it booked a run; if not, one was booked before
+	Reason    Reason // why
+	Due       Millis // when that run is due; zero while one is under way: the next follows it
+	Agent, ID string // the task
+}
+
+// Notice says that a subject was active. It books a run of the kind's task for that subject; see [Activity]. The task is
+// owned by the agent, or by the user if no agent is given or the kind does not tell agents apart.
+func (s *Scheduler) Notice(ctx context.Context, kind string, subject Subject) (Noticed, error) {
+	sub, err := s.activityTask(kind, subject)
+	if err != nil {
+		return Noticed{}, err
+	}
+	placed, err := s.store.Submit(ctx, []Submission{sub})
+	if err != nil {
+		return Noticed{}, err
+	}
+	p := placed[0]
+	return Noticed{Scheduled: p.Created, Reason: p.Reason, Due: p.Due, Agent: sub.Agent, ID: sub.ID}, nil
+}
+
+func (s *Scheduler) activityTask(kind string, subject Subject) (Submission, error) {
+	if err := validKind("kind", kind); err != nil {
+		return Submission{}, err
+	}
+	if err := validID("user_id", subject.User); err != nil {
+		return Submission{}, err
+	}
+	if err := validText("device_id", subject.Device, MaxIDLen); err != nil {
+		return Submission{}, err
+	}
+	if err := validText("agent_id", subject.Agent, MaxIDLen); err != nil {
+		return Submission{}, err
+	}
+	config := s.kind(kind)
+	switch {
+	case config.Disabled:
+		return Submission{}, &DisabledError{Kind: kind}
+	case config.Activity == nil:
+		return Submission{}, invalid("kind", "%q has no activity schedule here", kind)
+	}
+	a := config.Activity
+	owner, id := a.subject(kind, subject)
+	payload, err := json.Marshal(map[string]string{"user_id": subject.User, "device_id": subject.Device, "agent_id": subject.Agent})
+	if err != nil {
+		return Submission{}, err
+	}
+	rule := a.rule()
+	b := body{Payload: payload, Activity: &rule, MinInterval: a.MinInterval, UserID: subject.User}
+	level := a.Level
+	if level == 0 {
+		level = LevelLow
+	}
+	return Submission{Agent: owner, ID: id, Kind: kind, Level: level, Body: b.encode(), Pulse: &rule.Pulse}, nil
+}
+
+// subject is the owner and the id of the task of a subject. Two subjects never share one: each part is escaped, so that
+// no part can hold what stands between them.
+func (a *Activity) subject(kind string, s Subject) (owner, id string) {
+	parts := []string{s.User}
+	if a.Dimensions != 1 {
+		parts = append(parts, s.Device)
+	}
+	owner = s.User
+	if a.Dimensions == 0 || a.Dimensions == 3 {
+		parts = append(parts, s.Agent)
+		if s.Agent != "" && s.Agent != defaultSubject {
+			owner = s.Agent
+		}
+	}
+	for i := range parts {
+		if parts[i] == "" {
+			parts[i] = defaultSubject
+		}
+		parts[i] = url.QueryEscape(parts[i])
+	}
+	name := strings.Join(parts, ":")
+	id = "activity/" + kind + "/" + name
+	if len(id) > MaxIDLen {
+		sum := sha256.Sum256([]byte(name))
+		id = "activity/" + kind + "/sha256-" + hex.EncodeToString(sum[:])
+	}
+	return owner, id
+}
+
+// rest lets an activity task wait for the next activity, if there was none while it ran.
+func (r *run) rest(v *verdict) {
+	r.nextOccurrence()
+	r.state.Cooling = 0
+	floor := r.floor(ReasonInterval)
+	v.status = StatusWaiting
+	until := max(floor.At, r.pull.s.storeNow()).Add(restFor)
+	r.state.Retire = until
+	v.settlement.Verb, v.settlement.Due, v.settlement.State = VerbRest, When{At: until}, r.state.encode()
+	v.settlement.Floor = floor
+}
+
+// floor is the earliest time of the next run: MinInterval after the start of this one.
+func (r *run) floor(reason Reason) *Floor {
+	f := &Floor{Reason: reason, Pulse: r.body.Activity.Pulse}
+	if r.body.MinInterval > 0 {
+		f.At = r.info.Claimed.Add(r.body.MinInterval)
+	}
+	return f
+}
+
+// coolOrRest settles an occurrence of an activity task that has failed. Once too many have, the task cools down and then
+// tries again by itself; until then activity is noted, and waits.
+func (r *run) coolOrRest(v *verdict) {
+	most := r.body.Activity.MaxFailures
+	if most < 0 || r.state.Failures < most {
+		r.rest(v)
+		return
+	}
+	interval := max(r.body.MinInterval, r.body.Activity.Delay)
+	wait := max(time.Duration(r.state.Failures)*interval*2, leastCoolDown)
+	r.nextOccurrence()
+	floor := r.floor(ReasonCooling)
+	floor.At = r.pull.s.storeNow().Add(min(wait, maxDelay))
+	r.state.Cooling, r.state.Retire = floor.At, 0
+	v.status = StatusWaiting
+	v.settlement.Verb, v.settlement.Due, v.settlement.State = VerbAgain, When{At: floor.At}, r.state.encode()
+	v.settlement.Floor = floor
+}

@@ -1,0 +1,258 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+func activity(a core.Activity) core.Config {
+	return core.Config{Kinds: map[string]core.KindConfig{"digest": {Activity: &a, MaxAttempts: 1}}}
+}
+
+var ann = core.Subject{User: "ann", Device: "phone", Agent: "helper"}
+
+func (w *world) notice(s core.Subject) core.Noticed {
+	w.Helper()
+	n, err := w.s.Notice(w.Context(), "digest", s)
+	require.NoError(w, err)
+	return n
+}
+
+// digests runs what is due and collects when, for a while.
+func (w *world) digests(fail func(n int) error) *[]time.Duration {
+	begun := time.Now()
+	out := &[]time.Duration{}
+	core.Handle(w.s, "digest", func(context.Context, *core.Task[map[string]string]) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		*out = append(*out, time.Since(begun))
+		return fail(len(*out))
+	})
+	return out
+}
+
+func TestThrottle(t *testing.T) {
+	virtual(t, activity(core.Activity{Delay: 30 * time.Minute}), func(w *world) {
+		got := w.digests(fine)
+		n := w.notice(ann)
+		assert.True(t, n.Scheduled)
+		assert.Equal(t, core.ReasonActivity, n.Reason)
+		assert.Equal(t, time.Now().Add(30*time.Minute).UnixMilli(), int64(n.Due))
+		assert.Equal(t, "helper", n.Agent)
+		for range 29 {
+			w.runUntil(time.Minute)
+			again := w.notice(ann)
+			assert.False(t, again.Scheduled)
+			assert.Equal(t, core.ReasonWaiting, again.Reason)
+			assert.Equal(t, n.Due, again.Due)
+		}
+		w.runUntil(time.Hour)
+		assert.Equal(t, []time.Duration{30 * time.Minute}, *got, "once, after the first activity")
+		info := w.task(n.Agent, n.ID)
+		assert.True(t, info.Resting)
+		assert.Zero(t, info.NextRun)
+		assert.Equal(t, core.ScheduleActivity, info.Schedule)
+		assert.True(t, w.notice(ann).Scheduled)
+		w.runUntil(time.Hour)
+		assert.Len(t, *got, 2)
+	})
+}
+
+func TestDebounceUnderSteadyActivity(t *testing.T) {
+	virtual(t, activity(core.Activity{Delay: 10 * time.Minute, Mode: core.ActivityDebounce, MaxWait: time.Hour}), func(w *world) {
+		got := w.digests(fine)
+		for range 7 * 24 * 60 { // a week without a quiet minute
+			w.notice(ann)
+			w.runUntil(time.Minute)
+		}
+		assert.InDelta(t, 7*24, len(*got), 4, "it waits for an hour at most")
+		w.runUntil(time.Hour)
+		before := len(*got)
+		w.notice(ann)
+		w.runUntil(9 * time.Minute)
+		w.notice(ann)
+		w.runUntil(9 * time.Minute)
+		assert.Len(t, *got, before, "it is not quiet yet")
+		w.runUntil(time.Minute)
+		assert.Len(t, *got, before+1)
+	})
+}
+
+func TestActivityWhileItRunsMakesOneRunMore(t *testing.T) {
+	virtual(t, activity(core.Activity{Delay: time.Minute}), func(w *world) {
+		ran := 0
+		core.Handle(w.s, "digest", func(ctx context.Context, _ *core.Task[map[string]string]) error {
+			if ran++; ran == 1 {
+				for i := range 5 {
+					n, err := w.s.Notice(ctx, "digest", ann)
+					require.NoError(w, err)
+					assert.Equal(w, core.ReasonRunning, n.Reason)
+					assert.Equal(w, i == 0, n.Scheduled)
+					assert.Zero(w, n.Due)
+					time.Sleep(10 * time.Second)
+				}
+			}
+			return nil
+		})
+		begun := time.Now()
+		n := w.notice(ann)
+		w.runUntil(90 * time.Second)
+		w.runUntil(time.Second)
+		assert.Equal(t, begun.Add(2*time.Minute).UnixMilli(), int64(w.task(n.Agent, n.ID).NextRun), "a minute after the first of them")
+		w.runUntil(time.Hour)
+		assert.Equal(t, 2, ran)
+		assert.True(t, w.task(n.Agent, n.ID).Resting)
+	})
+}
+
+func TestActivityMinInterval(t *testing.T) {
+	const interval = 48 * time.Hour // longer than any record of the originals lived
+	virtual(t, activity(core.Activity{Delay: time.Minute, MinInterval: interval}), func(w *world) {
+		got := w.digests(fine)
+		w.notice(ann)
+		w.runUntil(47 * time.Hour)
+		n := w.notice(ann)
+		assert.True(t, n.Scheduled, "it is not forgotten")
+		assert.Equal(t, core.ReasonInterval, n.Reason)
+		assert.Equal(t, core.ReasonInterval, w.notice(ann).Reason)
+		w.runUntil(time.Hour + 2*time.Minute)
+		require.Len(t, *got, 2)
+		assert.Equal(t, interval, (*got)[1]-(*got)[0], "from start to start")
+	})
+}
+
+func TestActivityCoolsDown(t *testing.T) {
+	virtual(t, activity(core.Activity{Delay: time.Minute, MinInterval: 10 * time.Hour, MaxFailures: 2}), func(w *world) {
+		got := w.digests(func(n int) error {
+			if n < 4 {
+				return errBoom
+			}
+			return nil
+		})
+		w.notice(ann)
+		w.runUntil(2 * time.Minute)
+		n := w.notice(ann)
+		require.Equal(t, core.ReasonInterval, n.Reason)
+		w.runUntil(11 * time.Hour)
+		require.Len(t, *got, 2)
+		info := w.task(n.Agent, n.ID)
+		assert.Equal(t, (*got)[1]+40*time.Hour, info.CoolingUntil.Time().Sub(w.begun), "2 failures * 10 hours * 2")
+		n = w.notice(ann)
+		assert.False(t, n.Scheduled)
+		assert.Equal(t, core.ReasonCooling, n.Reason)
+		assert.Equal(t, info.CoolingUntil, n.Due)
+		e, err := w.s.Explain(w.Context(), n.Agent, n.ID)
+		require.NoError(t, err)
+		assert.Equal(t, core.BecauseCooling, e.Reasons[0].Code)
+		assert.Contains(t, e.Reasons[0].Text, "boom")
+		w.runUntil(40 * time.Hour)
+		require.Len(t, *got, 3, "it tries again by itself")
+		w.runUntil(61 * time.Hour)
+		require.Len(t, *got, 4, "3 failures * 10 hours * 2 later")
+		info = w.task(n.Agent, n.ID)
+		assert.Zero(t, info.ConsecutiveFailures)
+		assert.Zero(t, info.CoolingUntil)
+	})
+}
+
+func TestCoolDownLastsADayAtLeast(t *testing.T) {
+	virtual(t, activity(core.Activity{Delay: time.Minute, MaxFailures: 1}), func(w *world) {
+		w.digests(func(int) error { return errBoom })
+		n := w.notice(ann)
+		w.runUntil(2 * time.Minute)
+		assert.Equal(t, w.begun.Add(24*time.Hour+time.Minute).UnixMilli(), int64(w.task(n.Agent, n.ID).CoolingUntil))
+	})
+}
+
+// A subject that nothing happens for is kept for a while, then it is a finished task like others, and is gone in the end.
+func TestIdleSubjectsDoNotPileUp(t *testing.T) {
+	virtual(t, activity(core.Activity{Delay: time.Minute, MinInterval: 240 * time.Hour}), func(w *world) {
+		got := w.digests(fine)
+		n := w.notice(ann)
+		w.runUntil(240 * time.Hour)
+		assert.True(t, w.task(n.Agent, n.ID).Resting)
+		w.runUntil(8 * 24 * time.Hour)
+		info := w.task(n.Agent, n.ID)
+		assert.Equal(t, core.StatusCompleted, info.Status)
+		assert.Equal(t, "rested", info.Reason)
+		assert.Len(t, *got, 1, "its handler did not run for that")
+		assert.True(t, w.notice(ann).Scheduled)
+		w.runUntil(2 * time.Minute)
+		assert.Len(t, *got, 2)
+	})
+}
+
+func TestSubjectsAreNeverMixedUp(t *testing.T) {
+	for dimensions, want := range map[int]int{1: 5, 2: 7, 3: 9, 0: 9} {
+		t.Run(fmt.Sprint(dimensions), func(t *testing.T) {
+			virtual(t, activity(core.Activity{Delay: time.Minute, Dimensions: dimensions}), func(w *world) {
+				seen := map[[2]string]bool{}
+				for _, s := range []core.Subject{
+					{User: "a:b", Device: "c", Agent: "d"},
+					{User: "a", Device: "b:c", Agent: "d"},
+					{User: "a", Device: "b", Agent: "c:d"},
+					{User: "a:b:c", Device: "d", Agent: ""},
+					{User: "a", Device: "b", Agent: "c"},
+					{User: "a%3Ab", Device: "c", Agent: "d"},
+					{User: "a"},
+					{User: "a", Device: "default", Agent: "default"},
+					{User: "a", Agent: "b"},
+					{User: strings.Repeat("x", 256), Device: strings.Repeat("y", 256), Agent: strings.Repeat("z", 256)},
+				} {
+					n := w.notice(s)
+					assert.LessOrEqual(t, len(n.ID), core.MaxIDLen)
+					seen[[2]string{n.Agent, n.ID}] = true
+				}
+				assert.Len(t, seen, want)
+			})
+		})
+	}
+}
+
+func TestNoticeRefuses(t *testing.T) {
+	config := activity(core.Activity{Delay: time.Minute})
+	config.Kinds["off"] = core.KindConfig{Disabled: true, Activity: &core.Activity{}}
+	virtual(t, config, func(w *world) {
+		for _, c := range []struct {
+			kind    string
+			subject core.Subject
+			want    string
+			code    core.Code
+		}{
+			{"digest", core.Subject{}, "user_id is required", core.CodeInvalid},
+			{"digest", core.Subject{User: "a\n"}, "user_id has the control character", core.CodeInvalid},
+			{"digest", core.Subject{User: "a", Device: "\x00"}, "device_id", core.CodeInvalid},
+			{"digest", core.Subject{User: "a", Agent: strings.Repeat("x", 257)}, "agent_id is 257 bytes long", core.CodeInvalid},
+			{"", ann, "kind is required", core.CodeInvalid},
+			{"plain", ann, `kind "plain" has no activity schedule`, core.CodeInvalid},
+			{"off", ann, `the kind "off" is disabled`, core.CodeDisabled},
+		} {
+			_, err := w.s.Notice(w.Context(), c.kind, c.subject)
+			assert.ErrorContains(t, err, c.want)
+			assert.Equal(t, c.code, core.CodeOf(err))
+		}
+		_, err := w.s.Submit(w.Context(), core.NewTask{Agent: "a", Kind: "off"})
+		assert.Equal(t, core.CodeDisabled, core.CodeOf(err))
+		assert.Zero(t, w.store.total(), "no store call")
+	})
+	for _, a := range []core.Activity{
+		{Delay: -1},
+		{Mode: "x"},
+		{MaxWait: time.Second},
+		{Delay: time.Hour, Mode: core.ActivityDebounce, MaxWait: time.Minute},
+		{MinInterval: -1},
+		{Dimensions: 4},
+		{Level: 4},
+	} {
+		_, err := core.New(newWorld(t, core.Config{}).store, activity(a))
+		assert.ErrorContains(t, err, "Activity.", "%+v", a)
+	}
+}

@@ -1,0 +1,150 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Explanation says why a task has not run, or what it is doing.
+type Explanation struct {
+	Task    TaskInfo
+	Now     Millis
+	Reasons []Because // the ones that matter most first; never empty
+}
+
+// Because is one reason.
+type Because struct {
+	Code  BecauseCode
+	Text  string // for people
+	Until Millis // when it passes by itself; zero if it does not, or that is not known
+}
+
+// BecauseCode tells reasons apart.
+type BecauseCode string
+
+// The reasons why a task does not run.
+const (
+	BecauseFinished  BecauseCode = "finished"     // it has ended
+	BecauseRunning   BecauseCode = "in_progress"  // it runs
+	BecauseEnding    BecauseCode = "ending"       // it was cancelled while it ran
+	BecausePaused    BecauseCode = "paused"       // it is held
+	BecauseNoHandler BecauseCode = "no_handler"   // no process that claims has a handler for its kind
+	BecauseResting   BecauseCode = "resting"      // it waits for activity
+	BecauseCooling   BecauseCode = "cooling_down" // it failed too often
+	BecauseRetry     BecauseCode = "retry"        // its last attempt failed
+	BecauseNotDue    BecauseCode = "not_due"      // its time has not come
+	BecauseWaiting   BecauseCode = "waiting"      // it is due, and nobody has taken it yet
+)
+
+// Explain says why a task has not run. It fails with ErrNotFound if there is none.
+func (s *Scheduler) Explain(ctx context.Context, agent, id string) (Explanation, error) {
+	if err := validID("agent_id", agent); err != nil {
+		return Explanation{}, err
+	}
+	if err := validID("id", id); err != nil {
+		return Explanation{}, err
+	}
+	page, err := s.store.Read(ctx, Query{Agent: agent, IDs: []string{id}, Explain: true})
+	if err != nil {
+		return Explanation{}, err
+	}
+	t := &page.Tasks[0]
+	if t.Status == "" {
+		return Explanation{}, ErrNotFound
+	}
+	e := Explanation{Task: inform(t), Now: page.Now}
+	switch {
+	case t.Status.Finished():
+		e.because(BecauseFinished, 0, "it is %s since %s%s", t.Status, clockTime(t.Finished), inBrackets(e.Task.Reason))
+	case t.Status == StatusInProgress:
+		e.running(t)
+	default:
+		e.waiting(t)
+	}
+	return e, nil
+}
+
+func (e *Explanation) because(code BecauseCode, until Millis, format string, args ...any) {
+	e.Reasons = append(e.Reasons, Because{Code: code, Text: fmt.Sprintf(format, args...), Until: until})
+}
+
+func (e *Explanation) running(t *Stored) {
+	if e.Task.Ending {
+		e.because(BecauseEnding, t.Lease, "it was %s and ends with its run", cancelReason(decodeHold(t.Order)))
+	}
+	left := ""
+	if t.Lease != 0 {
+		left = fmt.Sprintf(", its lease (fence %d) ends at %s unless it is extended", t.Fence, clockTime(t.Lease))
+	}
+	e.because(BecauseRunning, t.Lease, "it runs%s", left)
+	e.paused(", from its next run on")
+}
+
+func (e *Explanation) waiting(t *Stored) {
+	e.paused("")
+	held := len(e.Reasons) > 0
+	if t.Parked && !held {
+		e.because(BecauseNoHandler, 0, "no process that looks for work has a handler for the kind %q: start one that has, or delete the task", t.Kind)
+		return
+	}
+	task := &e.Task
+	switch {
+	case task.Resting:
+		e.because(BecauseResting, 0, "nothing has happened for its subject since its last run: it waits for activity")
+	case t.Due <= e.Now && !held:
+		e.because(BecauseWaiting, 0, "it is due since %s (%s) and no process has taken it yet: %d other agents of its partition come first; "+
+			"is a process running that has a handler for the kind %q?", clockTime(t.Due), e.Now.Sub(t.Due).Round(time.Millisecond), t.Ahead, t.Kind)
+	case t.Due <= e.Now:
+	case task.CoolingUntil != 0 && task.CoolingUntil > e.Now:
+		e.because(BecauseCooling, task.CoolingUntil, "it has failed %d times in a row and cools down until %s: %s",
+			task.ConsecutiveFailures, clockTime(task.CoolingUntil), task.LastError)
+	case task.Attempt > 0:
+		e.because(BecauseRetry, t.Due, "attempt %d failed and the next is at %s: %s", task.Attempt, clockTime(t.Due), task.LastError)
+	default:
+		e.because(BecauseNotDue, t.Due, "it is not due until %s (in %s)", clockTime(t.Due), t.Due.Sub(e.Now).Round(time.Second))
+	}
+}
+
+// paused adds the pauses that the task is under.
+func (e *Explanation) paused(when string) {
+	for _, p := range e.Task.Pauses {
+		text := p.Target.String() + " paused since " + clockTime(p.Since)
+		if p.By != "" {
+			text += " by " + p.By
+		}
+		if p.Until != 0 {
+			text += " until " + clockTime(p.Until)
+		}
+		text += when
+		if p.Reason != "" {
+			text += ": " + p.Reason
+		}
+		e.because(BecausePaused, p.Until, "%s", text)
+	}
+}
+
+// String names the target with its verb, as in "the agent is".
+func (t Target) String() string {
+	switch {
+	case t.ID != "":
+		return "the task is"
+	case t.Agent != "":
+		return "its agent is"
+	case t.Kind != "":
+		return "its kind " + t.Kind + " is"
+	case t.Key != "":
+		return fmt.Sprintf("its snooze key %q is", t.Key)
+	default:
+		return "everything is"
+	}
+}
+
+func clockTime(m Millis) string { return m.Time().Format("2006-01-02 15:04:05.000 MST") }
+
+func inBrackets(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
+}

@@ -1,0 +1,122 @@
+package core
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// MarshalJSON writes the target with the fields that it has; all tasks are "all": true.
+func (t Target) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Agent string `json:"agent_id,omitempty"`
+		ID    string `json:"id,omitempty"`
+		Kind  string `json:"kind,omitempty"`
+		Key   string `json:"snooze_key,omitempty"`
+		All   bool   `json:"all,omitempty"`
+	}{t.Agent, t.ID, t.Kind, t.Key, t == Target{}})
+}
+
+// MarshalJSON writes a pause.
+func (p PauseInfo) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Target Target `json:"target"`
+		By     string `json:"by,omitempty"`
+		Reason string `json:"reason,omitempty"`
+		Since  stamp  `json:"since"`
+		Until  stamp  `json:"until,omitzero"`
+	}{p.Target, p.By, p.Reason, stamp(p.Since), stamp(p.Until)})
+}
+
+// MarshalJSON writes the task, and why it has not run.
+func (e Explanation) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Now     stamp     `json:"now"`
+		Reasons []Because `json:"reasons"`
+		Task    TaskInfo  `json:"task"`
+	}{stamp(e.Now), e.Reasons, e.Task})
+}
+
+// MarshalJSON writes a reason.
+func (b Because) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Code  BecauseCode `json:"code"`
+		Text  string      `json:"text"`
+		Until stamp       `json:"until,omitzero"`
+	}{b.Code, b.Text, stamp(b.Until)})
+}
+
+// MarshalJSON writes the tasks of an agent.
+func (a AgentStats) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Agent  string `json:"agent_id"`
+		Live   int64  `json:"live"`
+		Due    stamp  `json:"next_due,omitzero"`
+		Paused bool   `json:"is_paused"`
+	}{a.Agent, a.Live, stamp(a.Due), a.Held})
+}
+
+// MarshalJSON writes what a notice of activity did.
+func (n Noticed) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Scheduled bool   `json:"scheduled"`
+		Reason    Reason `json:"reason"`
+		Due       *stamp `json:"due_at"`
+		Agent     string `json:"agent_id"`
+		ID        string `json:"id"`
+	}{n.Scheduled, n.Reason, maybe(n.Due), n.Agent, n.ID})
+}
+
+// maybe is a time that is null if there is none.
+func maybe(m Millis) *stamp {
+	if m == 0 {
+		return nil
+	}
+	s := stamp(m)
+	return &s
+}
+
+// MarshalJSON writes the counters of a kind. Durations are in milliseconds; depth are the tasks that wait.
+func (k KindStats) MarshalJSON() ([]byte, error) {
+	type schedules struct {
+		At       int64 `json:"at"`
+		Every    int64 `json:"every"`
+		Cron     int64 `json:"cron"`
+		Activity int64 `json:"activity"`
+	}
+	type failure struct {
+		At    stamp  `json:"at"`
+		Agent string `json:"agent_id"`
+		ID    string `json:"id"`
+		Error string `json:"error"`
+	}
+	failures := make([]failure, len(k.Failed))
+	for i, f := range k.Failed {
+		note := decodeFailure(f.Note)
+		failures[i] = failure{At: stamp(f.At), Agent: note.Agent, ID: note.ID, Error: note.Error}
+	}
+	ms := func(d time.Duration) int64 { return d.Milliseconds() }
+	lag := time.Duration(0)
+	if k.Runs > 0 {
+		lag = k.Lag / time.Duration(k.Runs)
+	}
+	return json.Marshal(struct {
+		Kind       string    `json:"kind"`
+		Depth      int64     `json:"depth"`
+		Running    int64     `json:"running"`
+		Runs       int64     `json:"runs"`
+		Successes  int64     `json:"successes"`
+		Failures   int64     `json:"failures"`
+		Min        int64     `json:"min_duration_ms"`
+		Avg        int64     `json:"avg_duration_ms"`
+		Max        int64     `json:"max_duration_ms"`
+		AvgLag     int64     `json:"avg_lag_ms"`
+		MaxLag     int64     `json:"max_lag_ms"`
+		BySchedule schedules `json:"by_schedule"`
+		Recent     []failure `json:"recent_failures"`
+	}{
+		k.Kind, k.Live - k.Running, k.Running, k.Runs, k.Runs - k.Failures, k.Failures, ms(k.Shortest), ms(k.Average()), ms(k.Longest),
+		ms(lag), ms(k.LongestLag),
+		schedules{k.At, k.Every, k.Cron, k.Activity},
+		failures,
+	})
+}

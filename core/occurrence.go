@@ -1,0 +1,247 @@
+package core
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/schedule"
+)
+
+// An occurrence is one due time of a task. What comes after one is worked out here, from its nominal time: the time on
+// the clock or the grid of slots, without jitter and however late it ran.
+
+// recurs reports whether the task has another occurrence after this one.
+func (b *body) recurs() bool { return b.Every != 0 || b.Cron != "" }
+
+// fixed reports whether its times stand whenever its runs end.
+func (b *body) fixed() bool { return b.Cron != "" || b.Every != 0 && b.From == FromStart }
+
+func (b *body) schedule() ScheduleType {
+	switch {
+	case b.Activity != nil:
+		return ScheduleActivity
+	case b.Cron != "":
+		return ScheduleCron
+	case b.Every != 0:
+		return ScheduleEvery
+	default:
+		return ScheduleAt
+	}
+}
+
+// skippedError is the outcome of an occurrence that is not run.
+type skippedError struct{ reason string }
+
+func (e *skippedError) Error() string { return "skipped: " + e.reason }
+
+// The reasons of a skip.
+const (
+	skipMisfire = "misfire" // it was missed while nobody was there to run it
+	skipOverlap = "overlap" // it fell due while the task ran
+	skipPaused  = "paused"  // its task was paused when its time came
+	skipGate    = "gate"    // its gate said that there was nothing to do
+)
+
+// mostCounted bounds how many skipped occurrences are counted at a time.
+const mostCounted = 1000
+
+// nextDue books the next occurrence of a recurring task. Those that have fallen due meanwhile are caught up, queued or
+// skipped as the task says; what is skipped is recorded.
+func (r *run) nextDue(v *verdict, interval time.Duration) {
+	if !r.body.fixed() {
+		nominal := r.nominal()
+		r.nextOccurrence()
+		r.again(v, When{After: interval + jitter(r.body.Jitter, r.claimed.Agent, r.claimed.ID, nominal)})
+		return
+	}
+	now, claimed := r.pull.s.storeNow(), r.info.Claimed
+	next := r.after(r.nominal(), interval)
+	if next == 0 { // accepted by another version, or at its end: come back to it, visibly
+		r.pull.s.config.Logger.ErrorContext(r.pull.ctx, "a cron expression cannot be computed; the task is tried again in an hour",
+			slog.String("agent", r.claimed.Agent), slog.String("task", r.claimed.ID))
+		r.nextOccurrence()
+		r.again(v, When{After: time.Hour})
+		return
+	}
+	late := next <= now && interval == r.interval() // a stretched interval misses nothing: it waits
+	switch {
+	case late && next <= claimed && r.body.Misfire == MisfireAll && r.state.CaughtUp < r.pull.s.kind(r.claimed.Kind).CatchUp:
+		r.state.CaughtUp++
+		r.book(v, next, true)
+		return
+	case late:
+		next = r.passOver(next, claimed, now)
+	case next <= now:
+		next = r.after(now, interval)
+	}
+	r.state.CaughtUp = 0
+	r.book(v, next, false)
+}
+
+// passOver skips the occurrences from one on that were due before the claim, as missed, and those that fell due during the
+// run, as overlapped. It returns the one that is next: one of the latter if the task queues it.
+func (r *run) passOver(first, claimed, now Millis) Millis {
+	var missed, overlapped, queued int64
+	at, next := first, Millis(0)
+	for ; at != 0 && at <= now && missed+overlapped < mostCounted; at = r.after(at, r.interval()) {
+		switch {
+		case at <= claimed:
+			missed++
+		case r.body.Overlap == OverlapQueueOne && queued == 0:
+			queued, next = 1, at
+		default:
+			overlapped++
+		}
+	}
+	r.skipped(missed, skipMisfire)
+	r.skipped(overlapped, skipOverlap)
+	if queued > 0 {
+		return next
+	}
+	return r.after(now, r.interval())
+}
+
+// after is the first occurrence after a time; zero if there is none.
+func (r *run) after(at Millis, interval time.Duration) Millis {
+	if r.body.Cron == "" {
+		// The grid goes on from the occurrence that is planned, whatever the interval is stretched to.
+		grid := r.grid()
+		switch {
+		case interval > r.interval():
+			return Millis(schedule.Slot(int64(grid), int64(max(at.Add(interval)-1, r.pull.s.storeNow())), r.interval()))
+		case at < grid:
+			return grid
+		default:
+			return Millis(schedule.Slot(int64(grid), int64(at), r.interval()))
+		}
+	}
+	spec := cronSpec{expr: r.body.Cron, zone: r.body.Zone, match: r.body.DayMatch, gap: r.body.Gap}
+	next, err := r.pull.s.crons.next(spec, at)
+	if err != nil {
+		return 0
+	}
+	return next
+}
+
+// grid is a time that the slots of a task counted from its start go through.
+func (r *run) grid() Millis {
+	if r.state.Nominal != 0 {
+		return r.state.Nominal
+	}
+	return r.claimed.Due
+}
+
+// book makes the task wait for an occurrence.
+func (r *run) book(v *verdict, nominal Millis, catchingUp bool) {
+	r.nextOccurrence()
+	now := r.pull.s.storeNow()
+	r.state.Spread = catchingUp || nominal <= now // it is late on purpose
+	due := nominal.Add(jitter(r.body.Jitter, r.claimed.Agent, r.claimed.ID, nominal))
+	if !catchingUp {
+		due = max(due, now)
+	}
+	if due != nominal || r.body.Cron == "" {
+		r.state.Nominal = nominal
+	}
+	r.again(v, When{At: due})
+}
+
+// nextOccurrence forgets what belongs to the occurrence that has ended.
+func (r *run) nextOccurrence() {
+	r.state.Attempt, r.state.Nominal, r.state.Checkpoint, r.state.Spread = 0, 0, nil, false
+}
+
+// skipped records occurrences that are not run. They stand before a run that has just ended: it was the last thing to
+// happen.
+func (r *run) skipped(n int64, reason string) {
+	if n == 0 {
+		return
+	}
+	r.state.SkipCount += n
+	r.state.RunCount += n
+	entry := TaskRun{Started: r.pull.s.storeNow(), Outcome: OutcomeSkipped, Error: reason}
+	if n > 1 {
+		entry.Error = fmt.Sprintf("%s (%d occurrences)", reason, n)
+	}
+	last := len(r.state.Runs) - 1
+	if last < 0 || r.state.Runs[last].Outcome == OutcomeSkipped {
+		r.state.add(entry)
+		return
+	}
+	run := r.state.Runs[last]
+	r.state.Runs = r.state.Runs[:last]
+	entry.Started = run.Started
+	r.state.add(entry)
+	r.state.add(run)
+}
+
+// skipOccurrence settles an occurrence that is not run.
+func (r *run) skipOccurrence(v *verdict, reason string) {
+	v.outcome = OutcomeSkipped
+	r.crashes(nil)
+	r.state.SkipCount++
+	r.state.RunCount++
+	r.state.add(TaskRun{Started: r.pull.s.storeNow(), Outcome: OutcomeSkipped, Error: reason})
+	interval := r.interval()
+	if reason == skipGate {
+		r.state.Idle++
+		interval = schedule.Stretch(max(interval, r.pull.s.kind(r.claimed.Kind).Backoff), r.state.Idle)
+	}
+	switch {
+	case r.body.Activity != nil:
+		r.rest(v)
+	case !r.body.recurs(): // there is no next occurrence: this one is asked for again
+		r.state.Nominal = r.nominal()
+		r.again(v, When{After: interval})
+	case r.body.Cron != "":
+		r.nextDue(v, r.interval())
+	default:
+		r.nextDue(v, interval)
+	}
+}
+
+// early settles what is not to be run at all; false if it is to be run.
+func (r *run) early() (verdict, bool) {
+	v := verdict{settlement: Settlement{Run: r.claimed.Run, Group: r.body.Group, Kind: r.claimed.Kind}}
+	switch {
+	case r.claimed.Cancelled:
+		r.order.Store(&r.claimed.Order)
+		r.endCancelled(&v, nil, r.claimed.Order, false)
+	case r.body.Activity != nil && r.state.Retire != 0 && r.claimed.Due == r.state.Retire:
+		v.quiet = true
+		r.end(&v, VerbComplete, StatusCompleted, "rested")
+	default:
+		return v, r.misfired(&v)
+	}
+	return v, true
+}
+
+// misfired settles an occurrence that comes so late that nobody was there at its time: it is skipped, or put off once, so
+// that not all that was missed runs at the same moment.
+func (r *run) misfired(v *verdict) bool {
+	kind := r.pull.s.kind(r.claimed.Kind)
+	late := r.info.Claimed.Sub(r.claimed.Due)
+	if !r.body.recurs() || r.state.Attempt > 0 || r.state.Checkpoint != nil || r.state.Spread || late <= kind.Grace {
+		return false
+	}
+	if r.body.Misfire == MisfireSkip {
+		r.skipOccurrence(v, skipMisfire)
+		return true
+	}
+	window := kind.Spread
+	if r.body.fixed() {
+		if next := r.after(r.info.Claimed, r.interval()); next != 0 {
+			window = min(window, next.Sub(r.info.Claimed))
+		}
+	}
+	wait := stable(window.Milliseconds(), r.claimed.Agent, r.claimed.ID, r.nominal())
+	if wait == 0 {
+		return false
+	}
+	v.outcome, v.status = OutcomeSnoozed, StatusWaiting
+	r.state.Nominal, r.state.Spread = r.nominal(), true
+	v.settlement.Verb, v.settlement.State = VerbAgain, r.state.encode()
+	v.settlement.Due = When{At: r.info.Claimed.Add(time.Duration(wait) * time.Millisecond)}
+	return true
+}

@@ -1,0 +1,72 @@
+package core
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// Preset is a task that agent platforms have need of, as data: NewTask.Preset names it, and what the task leaves out is
+// taken from here.
+type Preset struct {
+	Name   string
+	Kind   string
+	Cron   string
+	Jitter time.Duration
+	Level  Level
+	MinAge time.Duration // how old what it works on has to be: the payload's min_age, if the task has no payload
+}
+
+// presets are all there are: the maintenance of an agent's memory, then the labels of a memory's messages.
+var presets = []Preset{
+	{Name: "memory.rollup_day", Kind: "memory.rollup_day", Cron: "0 0 1 * * *", Jitter: 5 * time.Minute, MinAge: time.Hour},
+	{Name: "memory.rollup_week", Kind: "memory.rollup_week", Cron: "0 0 2 * * 0", Jitter: 5 * time.Minute, MinAge: 24 * time.Hour},
+	{Name: "memory.rollup_month", Kind: "memory.rollup_month", Cron: "0 0 3 1 * *", Jitter: 5 * time.Minute, MinAge: 24 * time.Hour},
+	{Name: "memory.compaction", Kind: "memory.compaction", Cron: "0 0 4 * * 0", Jitter: 10 * time.Minute},
+	{Name: "memory.index_commit", Kind: "memory.index_commit", Cron: "0 */5 * * * *", Jitter: time.Minute},
+	{Name: "query", Kind: "query", Level: LevelHigh},
+	{Name: "answer", Kind: "answer", Level: LevelHigh},
+	{Name: "add", Kind: "add", Level: LevelHigh},
+	{Name: "mem_update", Kind: "mem_update", Level: LevelLow},
+	{Name: "mem_read", Kind: "mem_read", Level: LevelLow},
+	{Name: "mem_organize", Kind: "mem_organize", Level: LevelLow},
+	{Name: "mem_archive", Kind: "mem_archive", Level: LevelLow},
+	{Name: "pref_add", Kind: "pref_add", Level: LevelLow},
+	{Name: "mem_feedback", Kind: "mem_feedback", Level: LevelLow},
+	{Name: "api_mix_search", Kind: "api_mix_search", Level: LevelLow},
+}
+
+// Presets are all presets, in a fixed order.
+func Presets() []Preset { return slices.Clone(presets) }
+
+// fill takes what a task leaves out from its preset.
+func (t *NewTask) fill() error {
+	if t.Preset == "" {
+		return nil
+	}
+	i := slices.IndexFunc(presets, func(p Preset) bool { return p.Name == t.Preset })
+	if i < 0 {
+		return invalid("preset", "%q is unknown", clip(t.Preset))
+	}
+	p := &presets[i]
+	if t.Kind == "" {
+		t.Kind = p.Kind
+	}
+	if t.Level == 0 {
+		t.Level = p.Level
+	}
+	if p.Cron != "" && t.Cron == "" && t.Every == 0 && t.At.IsZero() && t.Delay == 0 {
+		t.Cron = p.Cron
+		if t.Jitter == 0 {
+			t.Jitter = p.Jitter
+		}
+	}
+	if p.MinAge != 0 && t.Payload == nil {
+		payload, err := json.Marshal(map[string]string{"min_age": p.MinAge.String()})
+		if err != nil {
+			return err
+		}
+		t.Payload = json.RawMessage(payload)
+	}
+	return nil
+}

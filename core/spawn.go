@@ -1,0 +1,102 @@
+package core
+
+import (
+	"context"
+	"errors"
+)
+
+// Each occurrence of a task whose overlap policy lets runs overlap is a task of its own. What is left of the recurring
+// task is to make them: its handler never runs for it, but for its children.
+
+// spawner runs in place of the handler of such a task. Running it again makes nothing twice: the id of a child follows
+// from the occurrence.
+var spawner = &handler{call: func(ctx context.Context, runs []*run) []error {
+	err := runs[0].spawn(ctx)
+	if code := CodeOf(err); code == CodeUnavailable || code == CodeStoreFull {
+		err = errors.Join(ErrStopping, err) // it is not the task's fault
+	}
+	return []error{err}
+}}
+
+// spawn makes the task of this occurrence, and learns how earlier ones have ended.
+func (r *run) spawn(ctx context.Context) error {
+	s := r.pull.s
+	if err := r.gather(ctx); err != nil {
+		return err
+	}
+	if r.hopeless(r.inherited) {
+		return &skippedError{reason: skipPaused}
+	}
+	occurrence := r.nominal()
+	child := r.body
+	child.Every, child.From, child.Cron, child.Zone, child.DayMatch, child.Gap = 0, "", "", "", "", ""
+	child.Jitter, child.Overlap, child.Misfire, child.PauseAfter, child.MinInterval = 0, "", "", 0, 0
+	child.Parent, child.Occurrence = r.claimed.ID, occurrence
+	if child.MaxAttempts == 0 {
+		child.MaxAttempts = 1 // the next occurrence is the retry
+	}
+	id := childID(r.claimed.ID, occurrence)
+	sub := Submission{
+		Agent: r.claimed.Agent, ID: id, Kind: r.claimed.Kind, Group: child.Group, Key: child.SnoozeKey, Level: r.claimed.Level,
+		Body: child.encode(),
+	}
+	placed, err := s.store.Submit(ctx, []Submission{sub})
+	if err != nil {
+		return err
+	}
+	r.pull.tally.due(r.claimed.Partition, placed[0].Due)
+	r.pull.spawned.Store(true)
+	if r.body.Overlap == OverlapCancelRunning {
+		for _, other := range r.state.Children {
+			if _, err := s.cancel(ctx, r.claimed.Agent, other, Hold{By: byDuly, Reason: "overlap: the next occurrence is due"}); err != nil && CodeOf(err) == CodeUnavailable {
+				return err
+			}
+		}
+	}
+	r.state.Children = append(r.state.Children, id)
+	if n := len(r.state.Children) - keptRuns; n > 0 {
+		r.state.Children = r.state.Children[n:]
+	}
+	return nil
+}
+
+// gather adds the runs of children that have ended to the history of their recurring task.
+func (r *run) gather(ctx context.Context) error {
+	if len(r.state.Children) == 0 {
+		return nil
+	}
+	page, err := r.pull.s.store.Read(ctx, Query{Agent: r.claimed.Agent, IDs: r.state.Children})
+	if err != nil {
+		return err
+	}
+	r.state.Children = nil
+	for i := range page.Tasks {
+		t := &page.Tasks[i]
+		switch {
+		case t.Status == "": // deleted, or forgotten
+		case !t.Status.Finished():
+			r.state.Children = append(r.state.Children, t.ID)
+		default:
+			r.inherit(inform(t))
+		}
+	}
+	return nil
+}
+
+// inherit adds a child that has ended.
+func (r *run) inherit(child TaskInfo) {
+	r.state.RunCount++
+	run := TaskRun{Started: child.LastRun, Duration: child.LastDuration, Attempt: max(child.Attempt, 1), Outcome: OutcomeSuccess, Error: child.LastError}
+	switch child.Status {
+	case StatusFailed:
+		run.Outcome = OutcomeFailed
+		r.state.ErrorCount++
+		r.state.Failures++
+		r.inherited, r.failure = r.inherited+1, child.LastError
+	case StatusCancelled:
+		run.Outcome = OutcomeCancelled
+	default:
+		r.state.Failures = 0
+	}
+	r.state.add(run)
+}
