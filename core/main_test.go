@@ -208,7 +208,11 @@ func (s *watched) Read(ctx context.Context, q core.Query) (core.Page, error) {
 	if err := s.called("read"); err != nil {
 		return core.Page{}, err
 	}
-	return s.Store.Read(ctx, q)
+	page, err := s.Store.Read(ctx, q)
+	if s.after != nil {
+		s.after("read")
+	}
+	return page, err
 }
 
 func (s *watched) Control(ctx context.Context, commands []core.Command) ([]core.Effect, error) {

@@ -65,7 +65,7 @@ func TestErrorsOfTheTracker(t *testing.T) {
 		f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","kind":"ok"}`)
 	}
 	res, body = f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","kind":"ok"}`)
-	code, _, _ := problem(t, res, body)
+	code, _, _ = problem(t, res, body)
 	assert.Equal(t, http.StatusConflict, res.StatusCode)
 	assert.Equal(t, "limit", code)
 }

@@ -1,0 +1,219 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+func (w *world) submitOne(task core.NewTask) core.Submitted {
+	w.Helper()
+	out, err := w.s.Submit(w.Context(), task)
+	require.NoError(w, err)
+	return out[0]
+}
+
+func TestConflicts(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		var texts []string
+		core.Handle(w.s, "k", func(_ context.Context, t *core.Task[note]) error { texts = append(texts, t.Payload.Text); return nil })
+		first := core.NewTask{Agent: "a", ID: "1", Kind: "k", Payload: note{Text: "first"}, Every: time.Hour}
+		second := first
+		second.Payload = note{Text: "second"}
+		w.submit(first)
+		w.runUntil(30 * time.Minute)
+
+		second.OnConflict = core.OnConflictKeep
+		assert.Equal(t, core.Submitted{
+			Agent: "a", ID: "1", Kind: "k", Status: core.StatusWaiting, Due: w.task("a", "1").Due,
+		}, w.submitOne(second))
+		second.OnConflict = core.OnConflictFail
+		_, err := w.s.Submit(w.Context(), core.NewTask{Agent: "b", Kind: "k"}, second)
+		assert.Equal(t, core.CodeConflict, core.CodeOf(err))
+		assert.ErrorContains(t, err, `task "1" of agent "a" is there already`)
+		tasks, _, err := w.s.Tasks(w.Context(), core.List{Agent: "b"})
+		require.NoError(t, err)
+		assert.Empty(t, tasks, "all or nothing")
+		assert.Equal(t, "first", texts[0])
+
+		second.OnConflict, second.Delay = core.OnConflictReplace, 10*time.Minute
+		got := w.submitOne(second)
+		assert.True(t, got.Replaced)
+		assert.False(t, got.Created)
+		assert.Equal(t, time.Now().Add(10*time.Minute).UnixMilli(), int64(got.Due))
+		w.runUntil(15 * time.Minute)
+		assert.Equal(t, []string{"first", "second"}, texts)
+		assert.Equal(t, int64(2), w.task("a", "1").RunCount, "history is kept")
+
+		_, err = w.s.Submit(w.Context(), core.NewTask{Agent: "a", Kind: "k", OnConflict: "x"})
+		assert.ErrorContains(t, err, `on_conflict must be one of`)
+	})
+}
+
+func TestReplaceDoesNotDisturbARun(t *testing.T) {
+	for name, outcome := range map[string]error{"completes": nil, "fails": core.SkipRetry(errBoom), "snoozes": core.Snooze(time.Minute)} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, core.Config{}, func(w *world) {
+				var texts []string
+				core.Handle(w.s, "k", func(ctx context.Context, t *core.Task[note]) error {
+					texts = append(texts, t.Payload.Text)
+					if len(texts) > 1 {
+						return nil
+					}
+					out, err := w.s.Submit(ctx, core.NewTask{
+						Agent: "a", ID: "1", Kind: "k", Payload: note{Text: "new"}, Delay: time.Hour, OnConflict: core.OnConflictReplace, Group: "h",
+					})
+					require.NoError(w, err)
+					assert.True(w, out[0].Replaced)
+					assert.Equal(w, core.StatusInProgress, out[0].Status)
+					time.Sleep(10 * time.Minute)
+					return outcome
+				})
+				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Payload: note{Text: "old"}, Group: "g"})
+				_, _ = w.s.RunDue(w.Context(), core.Scope{})
+				info := w.task("a", "1")
+				assert.Equal(t, core.StatusWaiting, info.Status)
+				assert.Equal(t, w.begun.Add(time.Hour).UnixMilli(), int64(info.NextRun), "when the new definition said")
+				assert.Equal(t, int64(1), info.RunCount)
+				assert.Zero(t, info.Attempt)
+				w.runUntil(2 * time.Hour)
+				assert.Equal(t, []string{"old", "new"}, texts)
+				info = w.task("a", "1")
+				assert.Equal(t, core.StatusCompleted, info.Status)
+				assert.Equal(t, int64(2), info.RunCount)
+				_, err := w.s.Group(w.Context(), "a", "g")
+				assert.ErrorIs(t, err, core.ErrNotFound)
+				h, err := w.s.Group(w.Context(), "a", "h")
+				require.NoError(t, err)
+				assert.Equal(t, core.GroupCounts{Completed: 1}, h)
+			})
+		})
+	}
+}
+
+func TestReplaceAFinishedTaskBeginsAnew(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return nil })
+		task := core.NewTask{Agent: "a", ID: "1", Kind: "k", OnConflict: core.OnConflictReplace}
+		assert.True(t, w.submitOne(task).Created)
+		w.run()
+		assert.True(t, w.submitOne(task).Created)
+		w.run()
+		info := w.task("a", "1")
+		assert.Equal(t, core.StatusCompleted, info.Status)
+		assert.Equal(t, int64(2), info.RunCount, "with its history")
+	})
+}
+
+// A replacement that meets a change is made again for the task as it is then.
+func TestReplaceTriesAgain(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return nil })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour})
+		reads := 0
+		w.store.after = func(verb string) {
+			if verb != "read" {
+				return
+			}
+			if reads++; reads == 1 { // between the read and the submit the task runs
+				_, err := w.s.RunDue(w.Context(), core.Scope{})
+				require.NoError(w, err)
+			}
+		}
+		got := w.submitOne(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: 2 * time.Hour, OnConflict: core.OnConflictReplace})
+		assert.True(t, got.Replaced)
+		info := w.task("a", "1")
+		assert.Equal(t, 2*time.Hour, info.Every)
+		assert.Equal(t, int64(1), info.RunCount, "the run in between is not forgotten")
+	})
+}
+
+func TestUniqueKey(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		one := w.submitOne(core.NewTask{Agent: "a", Kind: "k", UniqueKey: "order 17"})
+		again := w.submitOne(core.NewTask{Agent: "a", Kind: "k", UniqueKey: "order 17"})
+		other := w.submitOne(core.NewTask{Agent: "a", Kind: "k", UniqueKey: "order 18"})
+		assert.True(t, one.Created)
+		assert.False(t, again.Created)
+		assert.Equal(t, one.ID, again.ID)
+		assert.NotEqual(t, one.ID, other.ID)
+		_, err := w.s.Submit(w.Context(), core.NewTask{Agent: "a", ID: "x", Kind: "k", UniqueKey: "y"})
+		assert.ErrorContains(t, err, "unique_key excludes id")
+	})
+}
+
+func TestExplain(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		release := make(chan struct{})
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return nil })
+		core.Handle(w.s, "slow", func(context.Context, *core.Task[note]) error { <-release; return nil })
+		core.Handle(w.s, "bad", func(context.Context, *core.Task[note]) error { return errBoom })
+		because := func(agent string) core.Because {
+			e, err := w.s.Explain(w.Context(), agent, "1")
+			require.NoError(w, err)
+			require.NotEmpty(w, e.Reasons)
+			return e.Reasons[0]
+		}
+		w.submit(
+			core.NewTask{Agent: "done", ID: "1", Kind: "k"}, core.NewTask{Agent: "later", ID: "1", Kind: "k", Delay: time.Hour},
+			core.NewTask{Agent: "running", ID: "1", Kind: "slow"}, core.NewTask{Agent: "stranger", ID: "1", Kind: "unknown"},
+			core.NewTask{Agent: "retry", ID: "1", Kind: "bad", Backoff: time.Hour},
+		)
+		done := make(chan struct{})
+		go func() { _, _ = w.s.RunDue(w.Context(), core.Scope{}); close(done) }()
+		time.Sleep(time.Second)
+		w.submit(core.NewTask{Agent: "fresh", ID: "1", Kind: "k"})
+		for agent, want := range map[string]struct {
+			code core.BecauseCode
+			text string
+		}{
+			"done":     {core.BecauseFinished, "it is completed since 2000-01-01 00:00:00"},
+			"later":    {core.BecauseNotDue, "it is not due until 2000-01-01 01:00:00.000 UTC (in 59m59s)"},
+			"running":  {core.BecauseRunning, "it runs, its lease (fence "},
+			"stranger": {core.BecauseNoHandler, `has a handler for the kind "unknown"`},
+			"retry":    {core.BecauseRetry, "attempt 1 failed and the next is at"},
+			"fresh":    {core.BecauseWaiting, "no process has taken it yet: 0 other agents"},
+		} {
+			got := because(agent)
+			assert.Equal(t, want.code, got.Code, agent)
+			assert.Contains(t, got.Text, want.text)
+		}
+		_, err := w.s.Cancel(w.Context(), "running", "1", core.Hold{By: "ann"})
+		require.NoError(t, err)
+		assert.Equal(t, core.BecauseEnding, because("running").Code)
+		close(release)
+		<-done
+		_, err = w.s.Explain(w.Context(), "nobody", "1")
+		assert.ErrorIs(t, err, core.ErrNotFound)
+		_, err = w.s.Explain(w.Context(), "", "1")
+		assert.Equal(t, core.CodeInvalid, core.CodeOf(err))
+	})
+}
+
+func TestAgentsAndJobs(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		w.submit(
+			core.NewTask{Agent: "a", ID: "job", Kind: "k", Every: time.Hour}, core.NewTask{Agent: "a", ID: "once", Kind: "k", Delay: time.Hour},
+			core.NewTask{Agent: "b", ID: "job", Kind: "k", Cron: "@daily"},
+		)
+		jobs, _, err := w.s.Tasks(w.Context(), core.List{Agent: "a", Jobs: true})
+		require.NoError(t, err)
+		require.Len(t, jobs, 1)
+		assert.Equal(t, "job", jobs[0].ID)
+		require.NoError(t, w.s.Pause(w.Context(), core.Target{Agent: "b"}, core.Pause{}))
+		agents, next, err := w.s.Agents(w.Context(), 0, "")
+		require.NoError(t, err)
+		assert.Empty(t, next)
+		now := core.Millis(time.Now().UnixMilli())
+		assert.ElementsMatch(t, []core.AgentStats{
+			{Agent: "a", Live: 2, Due: now}, {Agent: "b", Live: 1, Due: now.Add(24 * time.Hour), Held: true},
+		}, agents)
+		_, _, err = w.s.Agents(w.Context(), -1, "")
+		assert.Equal(t, core.CodeInvalid, core.CodeOf(err))
+	})
+}
