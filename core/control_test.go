@@ -178,9 +178,9 @@ func TestCancelRunning(t *testing.T) {
 	for name, handler := range outcomes {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, core.Config{Default: core.KindConfig{Lease: lease}}, func(w *world) {
-				var cause error
+				told := make(chan context.Context, 1)
 				core.Handle(w.s, "k", func(ctx context.Context, _ *core.Task[note]) error {
-					context.AfterFunc(ctx, func() { cause = context.Cause(ctx) })
+					told <- ctx
 					return handler(ctx)
 				})
 				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Minute})
@@ -200,7 +200,7 @@ func TestCancelRunning(t *testing.T) {
 				} else {
 					assert.LessOrEqual(t, time.Since(begun), lease/3, "within a heartbeat")
 				}
-				assert.ErrorIs(t, cause, core.ErrCancelled)
+				assert.ErrorIs(t, context.Cause(<-told), core.ErrCancelled)
 				assert.Equal(t, 1, report.Cancelled)
 				info := w.task("a", "1")
 				assert.Equal(t, core.StatusCancelled, info.Status, "a recurring task ends for good")

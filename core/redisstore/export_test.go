@@ -108,3 +108,6 @@ func (s *Store) ClientRetries() int {
 	}
 	return c.Options().MaxRetries
 }
+
+// Prefix begins the keys of a store.
+func (s *Store) Prefix() string { return s.config.Prefix }
