@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -95,7 +96,9 @@ func setup(t *testing.T, config httpadapter.Config) *fixture {
 	t.Helper()
 	f := &fixture{store: &countingStore{Store: memstore.New(memstore.Config{MaxTasks: 5})}, logs: new(bytes.Buffer)}
 	var err error
-	f.scheduler, err = core.New(f.store, core.Config{})
+	f.scheduler, err = core.New(f.store, core.Config{Kinds: map[string]core.KindConfig{
+		"seen": {Activity: &core.Activity{Delay: time.Hour}}, "off": {Disabled: true},
+	}})
 	require.NoError(t, err)
 	core.Handle(f.scheduler, "ok", func(_ context.Context, task *core.Task[json.RawMessage]) error {
 		return task.SetResult(task.Payload)

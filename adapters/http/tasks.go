@@ -2,6 +2,7 @@ package http
 
 import (
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -48,22 +49,52 @@ func (a *api) list(r *http.Request) (int, any, error) {
 			l.Status = append(l.Status, core.Status(s))
 		}
 	}
-	if limit := q.Get("limit"); limit != "" {
-		if l.Limit, err = strconv.Atoi(limit); err != nil || l.Limit == 0 {
-			return 0, nil, &core.InvalidError{Field: "limit", Reason: "must be a whole number from 1 on"}
-		}
-	}
-	tasks, next, err := a.scheduler.Tasks(r.Context(), l)
-	if err != nil {
+	if l.Limit, err = pageSize(q); err != nil {
 		return 0, nil, err
 	}
-	if tasks == nil {
-		tasks = []core.TaskInfo{}
-	}
+	tasks, next, err := a.page(r, l)
 	return http.StatusOK, struct {
 		Tasks []core.TaskInfo `json:"tasks"`
 		Next  string          `json:"next_cursor"`
-	}{tasks, next}, nil
+	}{tasks, next}, err
+}
+
+// jobs answers with a page of an agent's recurring tasks.
+func (a *api) jobs(r *http.Request) (int, any, error) {
+	q, err := query(r, "agent_id", "kind", "limit", "cursor")
+	if err != nil {
+		return 0, nil, err
+	}
+	l := core.List{Agent: q.Get("agent_id"), Kind: q.Get("kind"), Cursor: q.Get("cursor"), Jobs: true}
+	if l.Limit, err = pageSize(q); err != nil {
+		return 0, nil, err
+	}
+	jobs, next, err := a.page(r, l)
+	return http.StatusOK, struct {
+		Jobs []core.TaskInfo `json:"jobs"`
+		Next string          `json:"next_cursor"`
+	}{jobs, next}, err
+}
+
+func (a *api) page(r *http.Request, l core.List) ([]core.TaskInfo, string, error) {
+	tasks, next, err := a.scheduler.Tasks(r.Context(), l)
+	if tasks == nil {
+		tasks = []core.TaskInfo{}
+	}
+	return tasks, next, err
+}
+
+// pageSize is the limit of a page; zero if none is given.
+func pageSize(q url.Values) (int, error) {
+	limit := q.Get("limit")
+	if limit == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(limit)
+	if err != nil || n == 0 {
+		return 0, &core.InvalidError{Field: "limit", Reason: "must be a whole number from 1 on"}
+	}
+	return n, nil
 }
 
 // task answers with one task.

@@ -3,12 +3,34 @@ package http
 import (
 	"log/slog"
 	"net/http"
+
+	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // group answers with the counts of a group of an agent's tasks.
 func (a *api) group(r *http.Request) (int, any, error) {
 	counts, err := a.scheduler.Group(r.Context(), r.PathValue("agent"), r.PathValue("group"))
 	return http.StatusOK, counts, err
+}
+
+// agents answers with a page of the agents that have live tasks.
+func (a *api) agents(r *http.Request) (int, any, error) {
+	q, err := query(r, "limit", "cursor")
+	if err != nil {
+		return 0, nil, err
+	}
+	limit, err := pageSize(q)
+	if err != nil {
+		return 0, nil, err
+	}
+	agents, next, err := a.scheduler.Agents(r.Context(), limit, q.Get("cursor"))
+	if agents == nil {
+		agents = []core.AgentStats{}
+	}
+	return http.StatusOK, struct {
+		Agents []core.AgentStats `json:"agents"`
+		Next   string            `json:"next_cursor"`
+	}{agents, next}, err
 }
 
 // stats answers with the counters of the whole store.

@@ -1,0 +1,162 @@
+package http
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// wider are the targets of a pause that are more than a task, by the name in their path.
+var wider = map[string]func(name string) core.Target{
+	"agent": func(name string) core.Target { return core.Target{Agent: name} },
+	"kind":  func(name string) core.Target { return core.Target{Kind: name} },
+	"key":   func(name string) core.Target { return core.Target{Key: name} },
+}
+
+// target is what a request to pause or resume is about: the names in its path, or all tasks.
+func target(r *http.Request) core.Target {
+	if id := r.PathValue("id"); id != "" {
+		return core.Target{Agent: r.PathValue("agent"), ID: id}
+	}
+	for part, of := range wider {
+		if name := r.PathValue(part); name != "" {
+			return of(name)
+		}
+	}
+	return core.Target{}
+}
+
+// pause keeps tasks from being started. A task is answered as it is then, anything wider with its name.
+func (a *api) pause(r *http.Request) (int, any, error) {
+	data, err := optionalBody(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	var p core.Pause
+	var lasts string
+	if err := decode(data,
+		field{"reason", &p.Reason, "must be a text"},
+		field{"by", &p.By, "must be a text"},
+		field{"until", &p.Until, `must be a time such as "2026-01-02T15:04:05Z"`},
+		field{"for", &lasts, "must be a duration"},
+	); err != nil {
+		return 0, nil, err
+	}
+	if lasts != "" {
+		if p.For, err = time.ParseDuration(lasts); err != nil {
+			return 0, nil, &core.InvalidError{Field: "for", Reason: `must be a duration such as "90s" or "1h30m"`}
+		}
+	}
+	t := target(r)
+	if err := a.scheduler.Pause(r.Context(), t, p); err != nil {
+		return 0, nil, err
+	}
+	return a.after(r, t, true)
+}
+
+// resume ends a pause.
+func (a *api) resume(r *http.Request) (int, any, error) {
+	if err := noBody(r); err != nil {
+		return 0, nil, err
+	}
+	t := target(r)
+	if err := a.scheduler.Resume(r.Context(), t); err != nil {
+		return 0, nil, err
+	}
+	return a.after(r, t, false)
+}
+
+// after is the answer to a change of a target.
+func (a *api) after(r *http.Request, t core.Target, paused bool) (int, any, error) {
+	if t.ID != "" {
+		return a.task(r)
+	}
+	return http.StatusOK, struct {
+		Target core.Target `json:"target"`
+		Paused bool        `json:"is_paused"`
+	}{t, paused}, nil
+}
+
+// runNow makes a task due now and answers with it.
+func (a *api) runNow(r *http.Request) (int, any, error) {
+	if err := noBody(r); err != nil {
+		return 0, nil, err
+	}
+	if _, err := a.scheduler.RunNow(r.Context(), r.PathValue("agent"), r.PathValue("id")); err != nil {
+		return 0, nil, err
+	}
+	return a.task(r)
+}
+
+// cancel ends a task and answers with it: its status says whether it has ended, or ends with its run.
+func (a *api) cancel(r *http.Request) (int, any, error) {
+	data, err := optionalBody(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	var by core.Hold
+	if err := decode(data, field{"reason", &by.Reason, "must be a text"}, field{"by", &by.By, "must be a text"}); err != nil {
+		return 0, nil, err
+	}
+	if _, err := a.scheduler.Cancel(r.Context(), r.PathValue("agent"), r.PathValue("id"), by); err != nil {
+		return 0, nil, err
+	}
+	return a.task(r)
+}
+
+// remove forgets a task.
+func (a *api) remove(r *http.Request) (int, any, error) {
+	agent, id := r.PathValue("agent"), r.PathValue("id")
+	if err := a.scheduler.Delete(r.Context(), agent, id); err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, struct {
+		Agent   string `json:"agent_id"`
+		ID      string `json:"id"`
+		Deleted bool   `json:"deleted"`
+	}{agent, id, true}, nil
+}
+
+// explain says why a task has not run.
+func (a *api) explain(r *http.Request) (int, any, error) {
+	e, err := a.scheduler.Explain(r.Context(), r.PathValue("agent"), r.PathValue("id"))
+	return http.StatusOK, e, err
+}
+
+// activity notes that a subject was active.
+func (a *api) activity(r *http.Request) (int, any, error) {
+	data, err := body(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	var kind string
+	var s core.Subject
+	if err := decode(data,
+		field{"kind", &kind, "must be a text"},
+		field{"user_id", &s.User, "must be a text"},
+		field{"device_id", &s.Device, "must be a text"},
+		field{"agent_id", &s.Agent, "must be a text"},
+	); err != nil {
+		return 0, nil, err
+	}
+	noticed, err := a.scheduler.Notice(r.Context(), kind, s)
+	return http.StatusAccepted, noticed, err
+}
+
+// optionalBody is the body of a request that may have none.
+func optionalBody(r *http.Request) ([]byte, error) {
+	if r.ContentLength == 0 {
+		return []byte("{}"), nil
+	}
+	return body(r)
+}
+
+// noBody refuses what is sent to a call that takes nothing, but for an empty object.
+func noBody(r *http.Request) error {
+	data, err := optionalBody(r)
+	if err != nil {
+		return err
+	}
+	return decode(data)
+}

@@ -1,0 +1,159 @@
+package http_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+)
+
+func TestControlOfATask(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","id":"i","kind":"ok","every":"1h","delay":"1h"}`)
+	const task = "/v1/agents/a/tasks/i"
+	post := func(verb, body string) map[string]any {
+		t.Helper()
+		res, text := f.call(t, "POST", task+"/"+verb, body)
+		require.Equal(t, http.StatusOK, res.StatusCode, text)
+		return get[map[string]any](t, text)
+	}
+	for range 2 { // twice is fine
+		got := post("pause", `{"reason":"rate limit","by":"ann","until":"2099-01-02T03:04:05Z"}`)
+		assert.Equal(t, true, got["is_paused"])
+		pause, ok := got["pauses"].([]any)[0].(map[string]any)
+		require.True(t, ok)
+		assert.Equal(t, "ann", pause["by"])
+		assert.Equal(t, "rate limit", pause["reason"])
+		assert.Equal(t, "2099-01-02T03:04:05.000Z", pause["until"])
+	}
+	_, body := f.call(t, "GET", task+"/explain", "")
+	assert.Equal(t, "paused", get[struct{ Reasons []map[string]any }](t, body).Reasons[0]["code"])
+	for range 2 {
+		assert.Equal(t, false, post("resume", "")["is_paused"])
+	}
+	assert.LessOrEqual(t, post("run", "{}")["next_run"], time.Now().UTC().Format(time.RFC3339))
+	_, body = f.call(t, "POST", "/v1/run-due", `{"agent_ids":["a"]}`)
+	assert.EqualValues(t, 1, get[map[string]any](t, body)["completed"])
+
+	got := post("cancel", `{"reason":"wrong"}`)
+	assert.Equal(t, "cancelled", got["status"])
+	assert.Equal(t, "cancelled: wrong", got["reason"])
+	res, body := f.call(t, "POST", task+"/run", "")
+	assert.Equal(t, http.StatusConflict, res.StatusCode, body)
+	res, body = f.call(t, "DELETE", task, "")
+	assert.Equal(t, http.StatusOK, res.StatusCode)
+	assert.JSONEq(t, `{"agent_id":"a","id":"i","deleted":true}`, body)
+	for _, verb := range []string{"pause", "resume", "run", "cancel", "replay"} {
+		res, _ = f.call(t, "POST", task+"/"+verb, "")
+		assert.Equal(t, http.StatusNotFound, res.StatusCode, verb)
+	}
+	res, _ = f.call(t, "DELETE", task, "")
+	assert.Equal(t, http.StatusNotFound, res.StatusCode)
+	res, _ = f.call(t, "GET", task+"/explain", "")
+	assert.Equal(t, http.StatusNotFound, res.StatusCode)
+}
+
+func TestWiderControl(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"/v1/agents/a%2Fb": `{"agent_id":"a/b"}`, "/v1/kinds/ok": `{"kind":"ok"}`, "/v1/keys/openai": `{"snooze_key":"openai"}`, "/v1": `{"all":true}`,
+	} {
+		f := setup(t, httpadapter.Config{})
+		f.call(t, "POST", "/v1/tasks", `{"agent_id":"a/b","id":"i","kind":"ok","snooze_key":"openai"}`)
+		res, body := f.call(t, "POST", path+"/pause", `{"for":"1h"}`)
+		assert.Equal(t, http.StatusOK, res.StatusCode, body)
+		assert.JSONEq(t, `{"target":`+want+`,"is_paused":true}`, body)
+		_, body = f.call(t, "POST", "/v1/run-due", `{"all":true}`)
+		assert.EqualValues(t, 0, get[map[string]any](t, body)["ran"], path)
+		_, body = f.call(t, "POST", path+"/resume", "")
+		assert.JSONEq(t, `{"target":`+want+`,"is_paused":false}`, body)
+		_, body = f.call(t, "POST", "/v1/run-due", `{"all":true}`)
+		assert.EqualValues(t, 1, get[map[string]any](t, body)["completed"], path)
+	}
+}
+
+func TestControlRefuses(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	for _, c := range []struct{ path, body, field string }{
+		{"/v1/pause", `{"why":"x"}`, "why"},
+		{"/v1/pause", `{"until":"tomorrow"}`, "until"},
+		{"/v1/pause", `{"for":"soon"}`, "for"},
+		{"/v1/pause", `{"for":"-1h"}`, "for"},
+		{"/v1/kinds/no%20spaces/pause", ``, "kind"},
+		{"/v1/resume", `{"reason":"x"}`, "reason"},
+		{"/v1/agents/a/tasks/i/cancel", `{"by":1}`, "by"},
+		{"/v1/agents/a/tasks/i/run", `[]`, "body"},
+		{"/v1/activity", `{}`, "kind"},
+		{"/v1/activity", `{"kind":"seen","user_id":7}`, "user_id"},
+		{"/v1/activity", `{"kind":"ok","user_id":"u"}`, "kind"},
+	} {
+		res, body := f.call(t, "POST", c.path, c.body)
+		code, field, _ := problem(t, res, body)
+		assert.Equal(t, "invalid", code, c)
+		assert.Equal(t, c.field, field, c)
+	}
+	assert.Zero(t, f.store.calls.Load(), "no store call")
+}
+
+func TestActivity(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	const subject = `{"kind":"seen","user_id":"u","device_id":"d","agent_id":"a"}`
+	res, body := f.call(t, "POST", "/v1/activity", subject)
+	assert.Equal(t, http.StatusAccepted, res.StatusCode)
+	got := get[map[string]any](t, body)
+	assert.Equal(t, true, got["scheduled"])
+	assert.Equal(t, "activity", got["reason"])
+	assert.NotEmpty(t, got["due_at"])
+	_, body = f.call(t, "POST", "/v1/activity", subject)
+	got = get[map[string]any](t, body)
+	assert.Equal(t, false, got["scheduled"])
+	assert.Equal(t, "waiting", got["reason"])
+}
+
+func TestJobsAndAgents(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	f.call(t, "POST", "/v1/tasks", `{"tasks":[{"agent_id":"a","id":"job","kind":"ok","cron":"@daily"},{"agent_id":"a","id":"once","kind":"ok"},
+		{"agent_id":"b","id":"once","kind":"ok"}]}`)
+	_, body := f.call(t, "GET", "/v1/jobs?agent_id=a", "")
+	jobs := get[struct{ Jobs []map[string]any }](t, body).Jobs
+	require.Len(t, jobs, 1)
+	assert.Equal(t, "job", jobs[0]["id"])
+	assert.Equal(t, "cron", jobs[0]["schedule"])
+	_, body = f.call(t, "GET", "/v1/jobs?agent_id=nobody", "")
+	assert.JSONEq(t, `{"jobs":[],"next_cursor":""}`, body)
+	_, body = f.call(t, "GET", "/v1/agents", "")
+	agents := get[struct{ Agents []map[string]any }](t, body).Agents
+	require.Len(t, agents, 2)
+	assert.Contains(t, agents[0], "live")
+	res, _ := f.call(t, "GET", "/v1/agents?limit=x", "")
+	assert.Equal(t, http.StatusBadRequest, res.StatusCode)
+	_, body = f.call(t, "GET", "/v1/stats", "")
+	kinds := get[struct{ Kinds []map[string]any }](t, body).Kinds
+	require.Len(t, kinds, 1)
+	assert.EqualValues(t, 3, kinds[0]["depth"])
+}
+
+func TestConflictsAreAnswered(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","id":"i","kind":"ok","delay":"1h"}`)
+	res, body := f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","id":"i","kind":"ok","on_conflict":"fail"}`)
+	code, _, _ := problem(t, res, body)
+	assert.Equal(t, "conflict", code)
+	assert.Equal(t, http.StatusConflict, res.StatusCode)
+	res, body = f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","id":"i","kind":"ok","on_conflict":"replace"}`)
+	assert.Equal(t, http.StatusOK, res.StatusCode)
+	assert.Contains(t, body, `"replaced":true`)
+	res, body = f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","kind":"off"}`)
+	code, _, _ = problem(t, res, body)
+	assert.Equal(t, "kind_disabled", code)
+	assert.Equal(t, http.StatusConflict, res.StatusCode)
+}
