@@ -1,0 +1,101 @@
+package lambda
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// DefaultMargin is the default of Config.Margin.
+const DefaultMargin = 250 * time.Millisecond
+
+// MaxAnswer is the largest answer of an invocation, in bytes. Lambda takes 6 MB; what is above it would end the process.
+const MaxAnswer = 6_000_000
+
+// Config says how a [Function] works. Every zero is a good default.
+type Config struct {
+	// HTTP serves the requests of Function URLs, API Gateway and load balancers, usually httpadapter.New. Without it they are
+	// answered with 404. [Caller] tells it who signed a request.
+	HTTP http.Handler
+	// RunSubmitted runs, after the tasks of an SQS event were submitted, what is due for their agents. Without it they
+	// run with the next tick.
+	RunSubmitted bool
+	// Margin is how long before the deadline of the invocation a submit or a request is cancelled, so that it can still be
+	// answered: DefaultMargin if zero. Ticks keep core's Config.Margin.
+	Margin time.Duration
+	// Logger gets a line for each tick, with the runs that failed, and for each SQS record that failed. Nothing is logged
+	// if nil.
+	Logger *slog.Logger
+}
+
+// Function answers the events of a Lambda function. It is safe for concurrent use, has no goroutines of its own, and leaves
+// none behind when Invoke returns, except for handlers that ignore their context.
+type Function struct {
+	scheduler *core.Scheduler
+	config    Config
+	seen      memory
+}
+
+// New makes a function for a scheduler. It fails if a field of config makes no sense, naming it.
+func New(s *core.Scheduler, config Config) (*Function, error) {
+	if s == nil {
+		return nil, errors.New("lambda: a scheduler is required")
+	}
+	if config.Margin < 0 {
+		return nil, fmt.Errorf("lambda: Margin must not be negative, not %s", config.Margin)
+	}
+	config.Margin = cmp.Or(config.Margin, DefaultMargin)
+	if config.HTTP == nil {
+		config.HTTP = noHTTP
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Function{scheduler: s, config: config}, nil
+}
+
+// noHTTP answers requests to a function that serves none.
+var noHTTP = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	writeProblem(w, http.StatusNotFound, "no_route", "this function serves no HTTP requests")
+})
+
+// Invoke answers one event, given as JSON. What it claims it runs and settles, or gives back, before the deadline of ctx
+// less core's Config.Margin; then nothing is left under lease.
+//
+// Handlers of tasks that fail are part of the answer, not an error: their tasks are tried again by themselves. An error
+// means that the event made no sense (*[UnknownEventError], *[core.InvalidError]) or that the store failed, and Lambda may
+// send the event again.
+func (f *Function) Invoke(ctx context.Context, event json.RawMessage) (json.RawMessage, error) {
+	o, err := parse(event)
+	if err != nil {
+		return nil, err
+	}
+	switch source := sniff(o); source {
+	case fromRule, fromScheduler:
+		return f.scheduled(ctx, o)
+	case fromTick:
+		return f.tick(ctx, o)
+	case fromSQS:
+		return f.receive(ctx, o)
+	case fromALB, fromURL, fromGatewayV1, fromGatewayV2:
+		return f.serve(ctx, source, o)
+	default:
+		return nil, unknown(o)
+	}
+}
+
+// soon is a context that ends a little before the invocation does.
+func (f *Function) soon(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, deadline.Add(-f.config.Margin))
+}
