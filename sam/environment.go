@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+	lambdaadapter "github.com/seed-6f6f2c11/duly/adapters/lambda"
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+)
+
+// reachIn is how long Redis has to answer at the start.
+const reachIn = 5 * time.Second
+
+// environment are the settings.
+type environment struct {
+	redis        string
+	cluster      bool
+	prefix       string
+	tokens       []string
+	runSubmitted bool
+}
+
+// readEnvironment reads the settings. Its errors name the variable, never what it holds.
+func readEnvironment(get func(string) string) (environment, error) {
+	e := environment{redis: strings.TrimSpace(get("DULY_REDIS_URL")), prefix: get("DULY_PREFIX")}
+	if e.redis == "" {
+		return e, errors.New("DULY_REDIS_URL is not set: it must be a URL such as rediss://user:password@host:6379/0")
+	}
+	for token := range strings.SplitSeq(get("DULY_TOKEN"), ",") {
+		if token = strings.TrimSpace(token); token != "" {
+			e.tokens = append(e.tokens, token)
+		}
+	}
+	var err error
+	if e.cluster, err = flag(get, "DULY_REDIS_CLUSTER"); err != nil {
+		return e, err
+	}
+	e.runSubmitted, err = flag(get, "DULY_RUN_SUBMITTED")
+	return e, err
+}
+
+// flag is a variable that is true or false; false if it is empty.
+func flag(get func(string) string, name string) (bool, error) {
+	text := get(name)
+	if text == "" {
+		return false, nil
+	}
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, fmt.Errorf("%s must be true or false", name)
+	}
+	return on, nil
+}
+
+// openStore connects to Redis once for the life of the environment: all invocations share its connections.
+func (e environment) openStore(ctx context.Context, logger *slog.Logger) (*redisstore.Store, error) {
+	c := redisstore.Config{URL: e.redis, Prefix: e.prefix, Logger: logger}
+	if e.cluster {
+		o, err := redis.ParseURL(e.redis)
+		if err != nil {
+			return nil, errors.New("DULY_REDIS_URL is not a URL of Redis") // its error would show the password
+		}
+		c.Options = &redis.UniversalOptions{
+			Addrs: []string{o.Addr}, IsClusterMode: true, Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig,
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachIn)
+	defer cancel()
+	return redisstore.Open(ctx, c)
+}
+
+// api is the HTTP API. A request that AWS found to be signed may do everything, as may one with a token, if there are
+// any; another may do nothing, whatever the URL's AuthType is.
+func api(s *core.Scheduler, tokens []string, logger *slog.Logger) http.Handler {
+	signed := httpadapter.New(s, httpadapter.Config{Logger: logger, Version: version})
+	if len(tokens) == 0 {
+		tokens = nil
+	}
+	withToken := http.Handler(http.HandlerFunc(refuse))
+	if tokens != nil {
+		withToken = httpadapter.New(s, httpadapter.Config{Logger: logger, Version: version, Tokens: tokens})
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if lambdaadapter.Caller(r.Context()) != "" {
+			signed.ServeHTTP(w, r)
+			return
+		}
+		withToken.ServeHTTP(w, r)
+	})
+}
+
+func refuse(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(http.StatusUnauthorized)
+	_, _ = w.Write([]byte(`{"type":"about:blank","title":"Unauthorized","status":401,"code":"unauthorized",` +
+		`"detail":"sign the request for AWS (AuthType AWS_IAM), or set DULY_TOKEN and send it as a bearer token"}` + "\n"))
+}

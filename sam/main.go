@@ -1,0 +1,89 @@
+// Command sam is duly as an AWS Lambda function, deployed by template.yaml: it runs what is due at each tick of its
+// schedule, submits the tasks that arrive in its queue, and serves the HTTP API at its URL. Handlers of your own go into
+// handlers.go. Its settings are environment variables, which the template sets.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/redis/go-redis/v9/logging"
+
+	lambdaadapter "github.com/seed-6f6f2c11/duly/adapters/lambda"
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// version is set by the linker; see the Makefile.
+var version string
+
+func main() {
+	c := settings()
+	c.Logger = slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	f, err := build(context.Background(), c, handlers)
+	if err != nil {
+		reportInit(err)
+		os.Exit(1)
+	}
+	serve(f.Invoke)
+}
+
+// build makes the function from the environment. Lambda gives it ten seconds.
+func build(ctx context.Context, c core.Config, register func(*core.Scheduler) error) (*lambdaadapter.Function, error) {
+	logging.Disable() // what goes wrong with Redis is in our own errors
+	e, err := readEnvironment(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	store, err := e.openStore(ctx, c.Logger)
+	if err != nil {
+		return nil, err
+	}
+	s, err := core.New(store, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := register(s); err != nil {
+		return nil, err
+	}
+	return lambdaadapter.New(s, lambdaadapter.Config{
+		HTTP: api(s, e.tokens, c.Logger), RunSubmitted: e.runSubmitted, Logger: c.Logger,
+	})
+}
+
+// invoke answers one event.
+type invoke func(ctx context.Context, event json.RawMessage) (json.RawMessage, error)
+
+// Invoke makes it a handler that gets and gives the bytes as they are.
+func (i invoke) Invoke(ctx context.Context, event []byte) ([]byte, error) { return i(ctx, event) }
+
+// serve runs Lambda's loop. When the environment is shut down, half a second before it is killed, what is under way is
+// told to end, so that its tasks are given back and need not wait for their leases to run out.
+func serve(i invoke) {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	lambda.StartWithOptions(i, lambda.WithContext(ctx), lambda.WithEnableSIGTERM(stop))
+}
+
+// reportInit tells Lambda why the function cannot start, so that whoever invokes it is told and not only the log.
+func reportInit(err error) {
+	slog.New(slog.NewJSONHandler(os.Stderr, nil)).LogAttrs(context.Background(), slog.LevelError, "the function cannot start", slog.Any("err", err))
+	body, _ := json.Marshal(map[string]string{"errorMessage": err.Error(), "errorType": "Duly.InitError"}) // two texts
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	to := "http://" + os.Getenv("AWS_LAMBDA_RUNTIME_API") + "/2018-06-01/runtime/init/error"
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body)) //nolint:gosec // Lambda says where
+	if err != nil {
+		return
+	}
+	r.Header.Set("Lambda-Runtime-Function-Error-Type", "Duly.InitError")
+	client := http.Client{Transport: &http.Transport{}} // by no proxy
+	if res, err := client.Do(r); err == nil {           //nolint:gosec // see above
+		_ = res.Body.Close()
+	}
+}

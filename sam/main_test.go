@@ -1,0 +1,199 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/redistest"
+	main "github.com/seed-6f6f2c11/duly/sam"
+	"github.com/seed-6f6f2c11/duly/sam/internal/runtimeapi"
+)
+
+// The test binary is its own Lambda function: started by a Runtime API it does what main does, with the real loop and a
+// few more handlers.
+func TestMain(m *testing.M) {
+	if os.Getenv("AWS_LAMBDA_RUNTIME_API") == "" {
+		goleak.VerifyTestMain(m)
+		return
+	}
+	if os.Getenv("DULY_TEST_HELLO") != "" {
+		lambda.Start(func(context.Context, json.RawMessage) (string, error) { return "hello", nil })
+	}
+	c := main.Settings()
+	c.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	c.Default.Lease = time.Second // so that what a crash leaves is soon taken over
+	f, err := main.Build(context.Background(), c, childHandlers)
+	if err != nil {
+		main.ReportInit(err)
+		os.Exit(1)
+	}
+	main.Serve(func(ctx context.Context, event json.RawMessage) (json.RawMessage, error) {
+		if bytes.Contains(event, []byte("panic in the adapter")) {
+			panic("in the adapter")
+		}
+		return f.Invoke(ctx, event)
+	})
+}
+
+// childHandlers are those of main and some that a test needs. What they tell they tell through Redis.
+func childHandlers(s *core.Scheduler) error {
+	o, err := redis.ParseURL(os.Getenv("DULY_REDIS_URL"))
+	if err != nil {
+		return err
+	}
+	client := func() *redis.Client { return redis.NewClient(o) } // for one call, so that it keeps no connection
+	core.Handle(s, "count", func(ctx context.Context, t *core.Task[json.RawMessage]) error {
+		c := client()
+		defer c.Close()
+		return c.HIncrBy(ctx, "ran", t.ID, 1).Err()
+	})
+	core.Handle(s, "quick", func(context.Context, *core.Task[json.RawMessage]) error { return nil })
+	core.Handle(s, "panics", func(context.Context, *core.Task[any]) error { panic("in a handler") })
+	core.Handle(s, "crashes", func(context.Context, *core.Task[any]) error {
+		go func() { panic("in a goroutine") }()
+		select {}
+	})
+	core.Handle(s, "steady", func(ctx context.Context, _ *core.Task[any]) error {
+		timer := time.NewTimer(60 * time.Millisecond) // of work
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+	core.Handle(s, "waits", func(ctx context.Context, _ *core.Task[any]) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	return main.Handlers(s)
+}
+
+// world is a Redis, and environments of the function that share it.
+type world struct {
+	*testing.T
+
+	redis     *redistest.Server
+	scheduler *core.Scheduler
+	vars      []string
+	logs      *lockedBuffer
+}
+
+func newWorld(t *testing.T, vars ...string) *world {
+	t.Helper()
+	w := &world{T: t, redis: redistest.Start(t), logs: new(lockedBuffer)}
+	w.vars = append([]string{"DULY_REDIS_URL=" + w.redis.URL}, vars...)
+	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: w.redis.URL})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = store.Close() })
+	w.scheduler, err = core.New(store, core.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.NotContains(t, w.logs.String(), "DATA RACE")
+		if t.Failed() {
+			t.Log(w.logs.String())
+		}
+	})
+	return w
+}
+
+// environment is one environment of the function, with a timeout for its invocations.
+func (w *world) environment(timeout time.Duration) *runtimeapi.Environment {
+	w.Helper()
+	self, err := os.Executable()
+	require.NoError(w, err)
+	e, err := runtimeapi.New(timeout, func(address string) *exec.Cmd {
+		cmd := exec.Command(self)
+		// A child of the race detector would take a second to end.
+		cmd.Env = append([]string{"AWS_LAMBDA_RUNTIME_API=" + address, "GORACE=atexit_sleep_ms=0"}, w.vars...)
+		cmd.Stdout, cmd.Stderr = w.logs, w.logs
+		return cmd
+	})
+	require.NoError(w, err)
+	w.Cleanup(e.Close)
+	return e
+}
+
+// answer sends an event that has to be answered.
+func (w *world) answer(e *runtimeapi.Environment, event string) map[string]any {
+	w.Helper()
+	r, err := e.Invoke(w.Context(), []byte(event))
+	require.NoError(w, err)
+	require.False(w, r.Failed, "%s", r.Payload)
+	var answer map[string]any
+	require.NoError(w, json.Unmarshal(r.Payload, &answer), "%s", r.Payload)
+	return answer
+}
+
+func (w *world) submit(tasks ...core.NewTask) {
+	w.Helper()
+	_, err := w.scheduler.Submit(w.Context(), tasks...)
+	require.NoError(w, err)
+}
+
+func (w *world) task(id string) core.TaskInfo {
+	w.Helper()
+	task, err := w.scheduler.Task(w.Context(), "ada", id)
+	require.NoError(w, err)
+	return task
+}
+
+func (w *world) stats() core.Stats {
+	w.Helper()
+	stats, err := w.scheduler.Stats(w.Context())
+	require.NoError(w, err)
+	return stats
+}
+
+// running waits until so many tasks are under lease.
+func (w *world) running(n int64) {
+	w.Helper()
+	require.Eventually(w, func() bool { return w.stats().InProgress >= n }, 20*time.Second, 2*time.Millisecond)
+}
+
+// lockedBuffer is a buffer for many writers.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(data)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// redisCluster is the URL of a cluster of one node.
+func redisCluster(t *testing.T) string {
+	t.Helper()
+	return redistest.StartCluster(t).URL
+}
+
+func clusterOptions(t *testing.T, url string) *redis.UniversalOptions {
+	t.Helper()
+	o, err := redis.ParseURL(url)
+	require.NoError(t, err)
+	return &redis.UniversalOptions{Addrs: []string{o.Addr}, IsClusterMode: true}
+}
