@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -234,7 +235,9 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	require.NoError(t, err)
 	decisions, err := filepath.Glob("docs/decisions/*.md")
 	require.NoError(t, err)
-	for _, file := range append(append(files, more...), decisions...) {
+	hosts, err := filepath.Glob("docs/hosts/*.md")
+	require.NoError(t, err)
+	for _, file := range slices.Concat(files, more, decisions, hosts, []string{"sam/README.md"}) {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(string(text), -1) {

@@ -87,7 +87,7 @@ func childHandlers(s *core.Scheduler) error {
 
 // world is a Redis, and environments of the function that share it.
 type world struct {
-	*testing.T
+	testing.TB
 
 	redis     *redistest.Server
 	scheduler *core.Scheduler
@@ -95,19 +95,19 @@ type world struct {
 	logs      *lockedBuffer
 }
 
-func newWorld(t *testing.T, vars ...string) *world {
-	t.Helper()
-	w := &world{T: t, redis: redistest.Start(t), logs: new(lockedBuffer)}
+func newWorld(tb testing.TB, vars ...string) *world {
+	tb.Helper()
+	w := &world{TB: tb, redis: redistest.Start(tb), logs: new(lockedBuffer)}
 	w.vars = append([]string{"DULY_REDIS_URL=" + w.redis.URL}, vars...)
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: w.redis.URL})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = store.Close() })
+	store, err := redisstore.Open(tb.Context(), redisstore.Config{URL: w.redis.URL})
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = store.Close() })
 	w.scheduler, err = core.New(store, core.Config{})
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		assert.NotContains(t, w.logs.String(), "DATA RACE")
-		if t.Failed() {
-			t.Log(w.logs.String())
+	require.NoError(tb, err)
+	tb.Cleanup(func() {
+		assert.NotContains(tb, w.logs.String(), "DATA RACE")
+		if tb.Failed() {
+			tb.Log(w.logs.String())
 		}
 	})
 	return w

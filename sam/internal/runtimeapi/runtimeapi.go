@@ -47,6 +47,7 @@ type Environment struct {
 	address string
 	queue   chan *invocation
 	closed  chan struct{}
+	closing sync.Once
 
 	working sync.Mutex // held while an event is under way
 	ids     atomic.Int64
@@ -225,8 +226,10 @@ func (e *Environment) Extensions() int {
 	return e.extensions
 }
 
-// Close kills the program and ends the server.
-func (e *Environment) Close() {
+// Close kills the program and ends the server. Closing twice is fine.
+func (e *Environment) Close() { e.closing.Do(e.close) }
+
+func (e *Environment) close() {
 	e.mu.Lock()
 	p := e.process
 	e.process = nil
