@@ -157,6 +157,11 @@ func TestPathsAndAddresses(t *testing.T) {
 	} {
 		assert.Equal(t, want, request("gateway-v2", map[string]any{"rawPath": raw}).URL.EscapedPath(), raw)
 	}
+	var event struct{ RequestContext map[string]any }
+	require.NoError(t, json.Unmarshal([]byte(known(t, "gateway-v2")), &event))
+	event.RequestContext["domainName"] = "duly.example"
+	assert.Equal(t, "/live/x", request("gateway-v2", map[string]any{"rawPath": "/live/x", "requestContext": event.RequestContext}).URL.Path,
+		"a domain of one's own has no stage in its paths")
 	assert.Equal(t, "/live/x", request("gateway-v1", map[string]any{"path": "/live/x"}).URL.Path, "no stage is in its paths")
 	assert.Equal(t, "arn:aws:sts::111122223333:assumed-role/caller/duly", lambdaadapter.Caller(request("url", nil).Context()))
 	assert.Equal(t, "arn:aws:iam::111122223333:user/caller", lambdaadapter.Caller(request("gateway-v1", nil).Context()))
@@ -186,6 +191,7 @@ func TestAnswersThatAreTooLarge(t *testing.T) {
 	const limit = lambdaadapter.MaxAnswer
 	for body, status := range map[string]int{
 		strings.Repeat("x", limit-1000):   200,
+		strings.Repeat("<", limit-1000):   200, // as it does not grow
 		strings.Repeat("x", limit+1):      500, // while it is written
 		strings.Repeat("\"", limit/2+1):   500, // when it is JSON
 		strings.Repeat("\xff", limit*3/4): 500, // when it is base64
