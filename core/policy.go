@@ -44,7 +44,8 @@ type OnConflict string
 const (
 	OnConflictKeep OnConflict = "keep" // it is left as it is
 	// OnConflictReplace gives it the new definition and keeps its history. One that runs is not disturbed: the new
-	// definition holds when its run has ended. One that is finished begins anew.
+	// definition holds when its run has ended. One that is finished begins anew. A recurring task that has this very
+	// definition already is left as it is.
 	OnConflictReplace OnConflict = "replace"
 	OnConflictFail    OnConflict = "fail" // the call fails with a *ConflictError, and nothing is stored
 )

@@ -55,6 +55,26 @@ func TestConflicts(t *testing.T) {
 	})
 }
 
+// What is applied again and again, as a file of tasks is at each start, changes nothing if it is the same.
+func TestReplacingARecurringTaskByItself(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return nil })
+		task := core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour, OnConflict: core.OnConflictReplace}
+		w.submit(task)
+		w.runUntil(30 * time.Minute)
+		due := w.task("a", "1").NextRun
+		got := w.submitOne(task)
+		assert.False(t, got.Created || got.Replaced)
+		assert.Equal(t, due, w.task("a", "1").NextRun)
+		task.Every = 2 * time.Hour
+		assert.True(t, w.submitOne(task).Replaced)
+		once := core.NewTask{Agent: "a", ID: "2", Kind: "k", Delay: time.Hour, OnConflict: core.OnConflictReplace}
+		w.submit(once)
+		once.Delay = 2 * time.Hour
+		assert.True(t, w.submitOne(once).Replaced, "its time is not part of what is compared")
+	})
+}
+
 func TestReplaceDoesNotDisturbARun(t *testing.T) {
 	for name, outcome := range map[string]error{"completes": nil, "fails": core.SkipRetry(errBoom), "snoozes": core.Snooze(time.Minute)} {
 		t.Run(name, func(t *testing.T) {

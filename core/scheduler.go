@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -129,6 +130,11 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *Submission, planned []byt
 	}
 	kept := old.carry()
 	kept.Nominal = plan.Nominal
+	sub.Conflict = ConflictReplace
+	if sub.sameAs(t) {
+		sub.Conflict, sub.State = ConflictKeep, nil
+		return nil
+	}
 	sub.Version, sub.OldGroup, sub.State = t.Version, b.Group, kept.first()
 	return nil
 }
@@ -153,6 +159,11 @@ func (s *Scheduler) prepare(tasks []NewTask) ([]Submission, error) {
 		subs[i] = sub
 	}
 	return subs, distinct(subs)
+}
+
+// sameAs reports whether a live task has this very schedule and definition already: replacing it would only disturb it.
+func (sub *Submission) sameAs(t *Stored) bool {
+	return sub.steady && t.Version != "" && sub.Kind == t.Kind && sub.Key == t.Key && sub.Level == t.Level && bytes.Equal(sub.Body, t.Body)
 }
 
 // Submitted is what became of a submitted task.

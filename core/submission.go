@@ -14,6 +14,8 @@ type Submission struct {
 	// Version and OldGroup are those of the live task that ConflictReplace is to replace, as it was read; empty for none.
 	Version, OldGroup string
 	Pulse             *Pulse // of an activity task: the submission is a touch
+
+	steady bool // its due time follows from its body
 }
 
 // Conflict says what becomes of a submission whose task is there already.
