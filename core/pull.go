@@ -29,7 +29,8 @@ type pull struct {
 	failed  error           // of a partition, while others went on
 	tally   tally
 	open    sync.WaitGroup // runs that are not settled, released or given up
-	spawned atomic.Bool    // an occurrence has become a task of its own, which is due
+	ticks   ticks
+	spawned atomic.Bool // an occurrence has become a task of its own, which is due
 	settler settler
 	heart   heart
 }
@@ -117,6 +118,43 @@ func (p *pull) aim() {
 			p.targets = append(p.targets, t)
 		}
 		t.agents = append(t.agents, agent)
+	}
+}
+
+// ticks counts the open runs of agents, for a host that wants to know whose tick is under way.
+type ticks struct {
+	mu   sync.Mutex
+	open map[string]int
+}
+
+// enter opens runs of an agent.
+func (p *pull) enter(agent string, n int) {
+	p.open.Add(n)
+	if p.scope.OnTick == nil {
+		return
+	}
+	p.ticks.mu.Lock()
+	defer p.ticks.mu.Unlock()
+	if p.ticks.open == nil {
+		p.ticks.open = map[string]int{}
+	}
+	if p.ticks.open[agent] == 0 {
+		p.scope.OnTick(agent, true)
+	}
+	p.ticks.open[agent] += n
+}
+
+// leave closes a run of an agent.
+func (p *pull) leave(agent string) {
+	defer p.open.Done()
+	if p.scope.OnTick == nil {
+		return
+	}
+	p.ticks.mu.Lock()
+	defer p.ticks.mu.Unlock()
+	if p.ticks.open[agent]--; p.ticks.open[agent] == 0 {
+		delete(p.ticks.open, agent)
+		p.scope.OnTick(agent, false)
 	}
 }
 

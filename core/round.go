@@ -188,7 +188,7 @@ func (p *pull) tick(agent string, tasks []Claimed) {
 			continue
 		}
 		if !h.batch {
-			p.open.Add(1)
+			p.enter(agent, 1)
 			p.start(h, []*run{r})
 			continue
 		}
@@ -198,7 +198,7 @@ func (p *pull) tick(agent string, tasks []Claimed) {
 		batches[h.kind] = append(batches[h.kind], r)
 	}
 	for _, h := range order {
-		p.open.Add(len(batches[h.kind]))
+		p.enter(agent, len(batches[h.kind]))
 		p.start(h, batches[h.kind])
 	}
 }
@@ -206,7 +206,7 @@ func (p *pull) tick(agent string, tasks []Claimed) {
 // releaseAll gives back tasks that were never started and hold no slot.
 func (p *pull) releaseAll(tasks []Claimed) {
 	for i := range tasks {
-		p.open.Add(1)
+		p.enter(tasks[i].Agent, 1)
 		r := &run{claimed: &tasks[i], pull: p}
 		r.describe()
 		p.settler.add(r, release(&tasks[i]), verdict{released: true})

@@ -48,11 +48,11 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	p.s.emit(r.event(EventDequeue))
 	switch {
 	case fault != nil:
-		p.open.Add(1)
+		p.enter(c.Agent, 1)
 		r.conclude(fault, 0, false)
 	case p.settledEarly(r):
 	case h == nil || p.claiming.Err() != nil:
-		p.open.Add(1)
+		p.enter(c.Agent, 1)
 		p.settler.add(r, release(c), verdict{released: true})
 	case r.body.Overlap.spawns():
 		return r, spawner
@@ -67,7 +67,7 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 func (p *pull) settledEarly(r *run) bool {
 	v, early := r.early()
 	if early {
-		p.open.Add(1)
+		p.enter(r.claimed.Agent, 1)
 		r.ended = true
 		p.settler.add(r, v.settlement, v)
 	}
@@ -264,7 +264,7 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 		e := r.event(EventLost)
 		e.Duration = took
 		p.s.emit(e)
-		p.open.Done()
+		p.leave(r.claimed.Agent)
 		return true
 	}
 	v := r.decide(err, took, ran)

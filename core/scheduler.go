@@ -241,6 +241,9 @@ type Scope struct {
 	// store failed, while handlers may still run: with the time when something is due next as far as is known, or the zero
 	// time. It is not called when the context or MaxDuration ended the claiming.
 	Idle func(next time.Time)
+	// OnTick, if set, is told when the first run of an agent begins and when the last one of those has ended and is stored.
+	// It must return at once.
+	OnTick func(agent string, underWay bool)
 }
 
 // RunDueTasks runs what is due for the given agents: one batched fetch, then one tick for each agent. It is RunDue with
@@ -338,6 +341,9 @@ func (s *Scheduler) NextDue(ctx context.Context) (time.Time, error) {
 // Until is how long it is until t, a time of the store's clock as Report.NextDueAt is, judged by the last answer of the
 // store. Hosts sleep by it, so that their own clock does not matter.
 func (s *Scheduler) Until(t time.Time) time.Duration { return t.Sub(s.storeNow().Time()) }
+
+// Partitions is the number of partitions of the store; see [PartitionOf].
+func (s *Scheduler) Partitions() int { return s.store.Partitions() }
 
 // handled are the kinds that have a handler here, sorted.
 func (s *Scheduler) handled() []string {

@@ -127,7 +127,7 @@ func (t *settler) wait(ctx context.Context, d time.Duration) {
 // stored counts an outcome and closes its run.
 func (t *settler) stored(b *settling, result Settled) {
 	p, v := t.pull, &b.verdict
-	defer p.open.Done()
+	defer p.leave(b.run.claimed.Agent)
 	p.heart.release(b.run.claimed)
 	e := b.run.event(EventFinish)
 	e.Duration, e.Outcome, e.Status, e.Next = v.took, v.outcome, v.status, result.Due

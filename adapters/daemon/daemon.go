@@ -33,6 +33,9 @@ type Config struct {
 	Waker core.Waker
 	// Partitions are the partitions to run tasks of; nil for all.
 	Partitions []int
+	// Agents, if not nil, makes the daemon run these agents only, and those that are registered later; it excludes
+	// Partitions. With one agent that is all there is to running an agent of one's own.
+	Agents []string
 	// OnError is told the error of each pull that had one: a *core.RunsError if handlers failed. It must return soon, and
 	// is never called twice at a time.
 	OnError func(error)
@@ -66,6 +69,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("daemon: Safety must be at least Tick (%s), not %s", c.Tick, c.Safety)
 	case c.Grace < 0:
 		return fmt.Errorf("daemon: Grace must not be negative, not %s", c.Grace)
+	case c.Agents != nil && c.Partitions != nil:
+		return errors.New("daemon: Agents excludes Partitions")
 	}
 	return nil
 }
@@ -74,6 +79,8 @@ func (c Config) validate() error {
 type Daemon struct {
 	scheduler *core.Scheduler
 	config    Config
+	registry  *registry     // nil for all agents
+	pokes     chan struct{} // the registry has changed
 
 	mu    sync.Mutex
 	stop  context.CancelFunc // ends the run; nil unless running
@@ -90,11 +97,46 @@ func New(s *core.Scheduler, config Config) (*Daemon, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	return &Daemon{scheduler: s, config: config}, nil
+	d := &Daemon{scheduler: s, config: config, pokes: make(chan struct{}, 1)}
+	if config.Agents != nil {
+		d.registry = &registry{changed: d.poke, members: map[string]*member{}}
+		d.registry.add(config.Agents)
+	}
+	return d, nil
 }
 
-// The errors of a Start or Stop at the wrong time.
+// RegisterAgent adds agents to those that the daemon runs, at once if it is running. It fails with [ErrAllAgents] unless
+// Config.Agents is set. Agents that are registered already stay as they are.
+func (d *Daemon) RegisterAgent(agents ...string) error { return d.registered((*registry).add, agents) }
+
+// UnregisterAgent takes agents out of those that the daemon runs. A tick that is under way goes on to its end.
+func (d *Daemon) UnregisterAgent(agents ...string) error {
+	return d.registered((*registry).remove, agents)
+}
+
+// MarkDirty says that something may be due for these agents now. It is for hosts whose store has no wake-ups, or that know
+// sooner; a daemon finds due work without it.
+func (d *Daemon) MarkDirty(agents ...string) error { return d.registered((*registry).mark, agents) }
+
+func (d *Daemon) registered(change func(*registry, []string), agents []string) error {
+	if d.registry == nil {
+		return ErrAllAgents
+	}
+	change(d.registry, agents)
+	return nil
+}
+
+// poke wakes the loop, if there is one; it has been woken already if it cannot be told.
+func (d *Daemon) poke() {
+	select {
+	case d.pokes <- struct{}{}:
+	default:
+	}
+}
+
+// The errors of a call at the wrong time, or to a daemon of another kind.
 var (
+	ErrAllAgents  = errors.New("daemon: runs all agents: set Config.Agents to register them")
 	ErrRunning    = errors.New("daemon: is running already")
 	ErrNotRunning = errors.New("daemon: is not running")
 )

@@ -39,6 +39,8 @@ type loop struct {
 // step is news of a pull: it claims no more, or it has returned.
 type step struct {
 	pull     int
+	agents   []string // that were asked for; nil for all
+	look     bool     // it only asked when something is due
 	next     time.Time
 	claims   bool // it may still claim, or return without having said that it does not
 	returned bool
@@ -85,8 +87,13 @@ func (l *loop) turn(ctx context.Context) error {
 				return s.err
 			}
 		case w := <-l.wakeups:
-			l.expect(w.Due.Time())
+			if l.registry == nil || w.Due == 1 { // made up: anything may be due
+				l.expect(w.Due.Time())
+			} else {
+				l.registry.expect(w, l.scheduler.Partitions())
+			}
 		case <-l.timer:
+		case <-l.pokes:
 		}
 		l.arm(ctx)
 	}
@@ -98,25 +105,34 @@ func (l *loop) pull(ctx context.Context) {
 	l.open++
 	l.claiming = true
 	l.pulledAt = l.config.Clock.Now()
-	l.next = time.Time{}
 	s := step{pull: l.pulls, claims: true}
+	scope := core.Scope{Partitions: l.config.Partitions, Grace: l.config.Grace}
+	if l.registry != nil {
+		s.agents = l.registry.take(func(next time.Time) bool { return l.scheduler.Until(next) <= 0 })
+		scope.Agents, scope.OnTick = s.agents, l.registry.tick
+	}
+	if s.look = l.registry != nil && len(s.agents) == 0; s.look || l.registry == nil {
+		l.next = time.Time{}
+	}
+	scope.Idle = func(next time.Time) {
+		s.claims = false
+		l.steps <- step{pull: s.pull, agents: s.agents, next: next}
+	}
 	go func() {
-		s.report, s.err = l.scheduler.RunDue(ctx, core.Scope{
-			Partitions: l.config.Partitions,
-			Grace:      l.config.Grace,
-			Idle: func(next time.Time) {
-				s.claims = false
-				l.steps <- step{pull: s.pull, next: next}
-			},
-		})
-		s.next, s.returned = s.report.NextDueAt, true
+		if s.look {
+			s.next, s.err = l.scheduler.NextDue(ctx)
+		} else {
+			s.report, s.err = l.scheduler.RunDue(ctx, scope)
+			s.next = s.report.NextDueAt
+		}
+		s.returned = true
 		l.steps <- s
 	}()
 }
 
 // take learns from a pull.
 func (l *loop) take(ctx context.Context, s step) {
-	l.expect(s.next)
+	l.learn(s)
 	if !s.returned {
 		l.claiming = false
 		l.retryAt = l.config.Clock.Now().Add(pause(l.failures)) // if the store is still away, which it does not say
@@ -144,6 +160,18 @@ func (l *loop) take(ctx context.Context, s step) {
 	case core.CodeInvalid:
 	default:
 		l.failed(ctx, s)
+	}
+}
+
+// learn notes when something is due next. What a look found due for anybody may be for any registered agent.
+func (l *loop) learn(s step) {
+	switch {
+	case s.look && !s.next.IsZero() && l.scheduler.Until(s.next) <= 0:
+		l.registry.expectAll(s.next)
+	case s.look || l.registry == nil:
+		l.expect(s.next)
+	default:
+		l.registry.learn(s.agents, s.next)
 	}
 }
 
@@ -181,6 +209,11 @@ func (l *loop) wait(now time.Time) time.Duration {
 	wait := l.pulledAt.Add(l.longest(now)).Sub(now)
 	if !l.next.IsZero() {
 		wait = min(wait, l.scheduler.Until(l.next))
+	}
+	if l.registry != nil {
+		if next, known := l.registry.next(); known {
+			wait = min(wait, l.scheduler.Until(next)) // long past if an agent is dirty
+		}
 	}
 	if l.fruitless > 0 {
 		pause := min(fruitlessPause<<min(l.fruitless, 20), l.config.Tick)
