@@ -19,7 +19,7 @@ type Op string
 // The commands.
 const (
 	OpReplay Op = "replay" // make a dead task live again, due now, with its State
-	OpRun    Op = "run"    // make a waiting task due now, also if it is held
+	OpRun    Op = "run"    // make a waiting task due now, also if it is held; one that is due in its queue stays as it is
 	OpCancel Op = "cancel" // end a task as cancelled: at once if it waits, else when its run ends
 	OpDelete Op = "delete" // forget a task; a run of it loses its lease
 	OpHold   Op = "hold"   // let no task of the scope be claimed

@@ -180,8 +180,8 @@ func (s *Scheduler) RunNow(ctx context.Context, agent, id string) (Millis, error
 	}
 }
 
-// Cancel ends a task for good: at once if it waits; if it runs, its context is cancelled with the next heartbeat, and it
-// is cancelled when its run ends. It returns the task's status then: StatusCancelled, or StatusInProgress. Cancelling a
+// Cancel ends a task for good: at once if it waits; if it runs, its context is cancelled with the next heartbeat, unless
+// it shares a call of its handler with other tasks, and it is cancelled when its run ends. It returns the task's status then: StatusCancelled, or StatusInProgress. Cancelling a
 // cancelled task changes nothing; one that has completed or failed is a *ConflictError.
 func (s *Scheduler) Cancel(ctx context.Context, agent, id string, by Hold) (Status, error) {
 	if err := validText("reason", by.Reason, maxErrorLen); err != nil {

@@ -123,6 +123,21 @@ func TestRunNow(t *testing.T) {
 	})
 }
 
+// A paused task that is long overdue runs at once by hand, whatever its misfire policy says of the time that it missed.
+func TestRunNowOfAPausedTaskThatIsOverdue(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		ran := 0
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { ran++; return nil })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Cron: "0 * * * *", Misfire: core.MisfireSkip})
+		require.NoError(t, w.s.Pause(w.Context(), core.Target{Agent: "a"}, core.Pause{}))
+		w.runUntil(5 * time.Hour)
+		_, err := w.s.RunNow(w.Context(), "a", "1")
+		require.NoError(t, err)
+		w.run()
+		assert.Equal(t, 1, ran)
+	})
+}
+
 func TestRunNowKeepsTheTimesOfACron(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		var at []time.Duration
@@ -240,6 +255,30 @@ func TestCancelJustBeforeARunEnds(t *testing.T) {
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
 		w.run()
 		assert.Equal(t, core.StatusCompleted, w.task("a", "1").Status, "what has completed is completed")
+	})
+}
+
+// In a batch only the cancelled task is cancelled: the others go on.
+func TestCancelOneOfABatch(t *testing.T) {
+	virtual(t, core.Config{Default: core.KindConfig{Lease: 3 * time.Second}}, func(w *world) {
+		core.HandleBatch(w.s, "k", func(ctx context.Context, ts []*core.Task[note]) []error {
+			assert.Len(w, ts, 2)
+			select {
+			case <-ctx.Done():
+				return []error{context.Cause(ctx), context.Cause(ctx)}
+			case <-time.After(20 * time.Second):
+				return nil
+			}
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"}, core.NewTask{Agent: "a", ID: "2", Kind: "k", Every: time.Hour})
+		done := make(chan struct{})
+		go func() { w.run(); close(done) }()
+		time.Sleep(time.Second)
+		_, err := w.s.Cancel(w.Context(), "a", "2", core.Hold{})
+		require.NoError(t, err)
+		<-done
+		assert.Equal(t, core.StatusCompleted, w.task("a", "1").Status)
+		assert.Equal(t, core.StatusCancelled, w.task("a", "2").Status)
 	})
 }
 

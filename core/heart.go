@@ -37,6 +37,7 @@ type heldClaim struct {
 type heldRun struct {
 	run    *run
 	cancel context.CancelCauseFunc
+	shared bool // others run in the same call of their handler
 }
 
 // hold adds a claim that was just made.
@@ -88,12 +89,12 @@ func (h *heart) plan(d time.Duration) {
 }
 
 // watch sets the run of a task, and what is called when its lease is lost.
-func (h *heart) watch(r *run, cancel context.CancelCauseFunc) {
+func (h *heart) watch(r *run, cancel context.CancelCauseFunc, shared bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := r.claimed
 	if held := h.claims[claimKey{c.Partition, c.Fence}]; held != nil && held.runs[c.Index] != nil {
-		*held.runs[c.Index] = heldRun{run: r, cancel: cancel}
+		*held.runs[c.Index] = heldRun{run: r, cancel: cancel, shared: shared}
 		if own := h.pull.lease(r); !held.known || own > held.lease {
 			held.lease, held.known = own, true
 		}
@@ -211,17 +212,21 @@ func (h *heart) extend(extensions []Extension, keys []claimKey) {
 	}
 }
 
-// told ends the runs of tasks that were cancelled or deleted.
+// told ends the runs of tasks that were cancelled or deleted. One that shares its handler's call with others is not
+// interrupted, as they would be too: it ends with the call.
 func (c *heldClaim) told(ended []Ended) {
 	for _, e := range ended {
 		r := c.runs[e.Index]
-		switch {
-		case r == nil || r.cancel == nil:
-		case e.Deleted:
-			r.cancel(ErrLeaseLost)
-		default:
+		if r == nil || r.cancel == nil {
+			continue
+		}
+		cause := ErrLeaseLost
+		if !e.Deleted {
 			r.run.order.Store(&e.Order)
-			r.cancel(ErrCancelled)
+			cause = ErrCancelled
+		}
+		if !r.shared {
+			r.cancel(cause)
 		}
 	}
 }

@@ -222,7 +222,8 @@ func (r *run) early() (verdict, bool) {
 func (r *run) misfired(v *verdict) bool {
 	kind := r.pull.s.kind(r.claimed.Kind)
 	late := r.info.Claimed.Sub(r.claimed.Due)
-	if !r.body.recurs() || r.state.Attempt > 0 || r.state.Checkpoint != nil || r.state.Spread || late <= kind.Grace {
+	begun := r.state.Attempt > 0 || r.state.Checkpoint != nil || r.claimed.Crashes > 0 // somebody was there, and has tried
+	if !r.body.recurs() || begun || r.state.Spread || late <= kind.Grace {
 		return false
 	}
 	if r.body.Misfire == MisfireSkip {

@@ -192,6 +192,23 @@ func TestMisfireOfAnInterval(t *testing.T) {
 	})
 }
 
+// An occurrence whose run has died was not missed, however late it is taken over.
+func TestACrashIsNoMisfire(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		ran := 0
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { ran++; return nil })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour, Misfire: core.MisfireSkip})
+		_, err := w.store.Store.Claim(w.Context(), []core.ClaimRequest{{
+			Partition: core.PartitionOf("a", w.store.Partitions()), Nonce: "dead-0123456789a", Kinds: []string{"k"}, Limit: 1, Lease: 10 * time.Minute,
+		}})
+		require.NoError(t, err)
+		time.Sleep(10 * time.Minute)
+		w.run()
+		assert.Equal(t, 1, ran)
+		assert.Zero(t, w.task("a", "1").SkipCount)
+	})
+}
+
 func TestJitterOnlyDelays(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		put := map[string][]time.Duration{}

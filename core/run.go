@@ -98,7 +98,7 @@ const patience = 5 * time.Second
 func (p *pull) start(h *handler, runs []*run) {
 	ctx, cancel := context.WithCancelCause(p.running)
 	for _, r := range runs {
-		p.heart.watch(r, cancel)
+		p.heart.watch(r, cancel, len(runs) > 1)
 	}
 	gate := p.s.gate(h.kind)
 	if gate == nil {

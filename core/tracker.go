@@ -187,7 +187,7 @@ func (s *Scheduler) Group(ctx context.Context, agent, group string) (GroupCounts
 }
 
 // Agents returns a page of the agents with live tasks, in no order, and the cursor of the next page: empty on the last one.
-// An agent that comes or goes meanwhile may be missing.
+// An agent that comes or goes meanwhile may be missing, and one may be named twice.
 func (s *Scheduler) Agents(ctx context.Context, limit int, cursor string) ([]AgentStats, string, error) {
 	if limit == 0 {
 		limit = DefaultPage

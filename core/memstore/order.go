@@ -53,10 +53,9 @@ func (p *partition) run(c *core.Command, now core.Millis) core.Effect {
 		t.order = &order{op: orderRun}
 	}
 	if t.parked != "" || t.due > now {
-		due := min(t.due, now)
 		p.lift(t)
-		p.place(t, due)
-		p.store.announce(p, due)
+		p.place(t, now)
+		p.store.announce(p, now)
 	}
 	if t.pulse != nil && t.pulse.first == 0 {
 		t.pulse.first = now

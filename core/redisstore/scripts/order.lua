@@ -32,7 +32,7 @@ local function run()
   end
   if not order and hold_of(agent, id, live) then redis.call('HSET', base .. 'orders', ref, 'n') end
   if place_ == 'p' or due > now then
-    due = math.min(due, now)
+    due = now
     lift(agent, id, live, single, place_, name)
     place(agent, single, live, id, due)
     placed()
