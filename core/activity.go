@@ -115,6 +115,13 @@ func (s *Scheduler) Notice(ctx context.Context, kind string, subject Subject) (N
 	return Noticed{Scheduled: p.Created, Reason: p.Reason, Due: p.Due, Agent: sub.Agent, ID: sub.ID}, nil
 }
 
+// NoticeOwner is the agent that owns the task of a subject: who may notice activity for it is decided by that. It fails as
+// Notice does for what is wrong with the input, and calls no store.
+func (s *Scheduler) NoticeOwner(kind string, subject Subject) (string, error) {
+	sub, err := s.activityTask(kind, subject)
+	return sub.Agent, err
+}
+
 func (s *Scheduler) activityTask(kind string, subject Subject) (Submission, error) {
 	if err := validKind("kind", kind); err != nil {
 		return Submission{}, err

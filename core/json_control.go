@@ -120,3 +120,28 @@ func (k KindStats) MarshalJSON() ([]byte, error) {
 		failures,
 	})
 }
+
+// MarshalJSON writes an event. Durations are in milliseconds.
+func (e Event) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Type    EventType `json:"event"`
+		Time    stamp     `json:"time"`
+		Agent   string    `json:"agent_id"`
+		ID      string    `json:"id"`
+		Kind    string    `json:"kind"`
+		Group   string    `json:"group,omitempty"`
+		TraceID string    `json:"trace_id,omitempty"`
+		Attempt int       `json:"attempt,omitempty"`
+		Due     stamp     `json:"due_at,omitzero"`
+		Wait    int64     `json:"queue_wait_ms"`
+		Took    int64     `json:"exec_duration_ms"`
+		Total   int64     `json:"total_duration_ms"`
+		Outcome Outcome   `json:"outcome,omitempty"`
+		Status  Status    `json:"status,omitempty"`
+		Next    stamp     `json:"next_due_at,omitzero"`
+		Error   string    `json:"error,omitempty"`
+	}{
+		e.Type, stamp(e.Time), e.Agent, e.ID, e.Kind, e.Group, e.TraceID, e.Attempt, stamp(e.Due), max(e.Wait.Milliseconds(), 0),
+		e.Duration.Milliseconds(), max(e.Wait.Milliseconds(), 0) + e.Duration.Milliseconds(), e.Outcome, e.Status, stamp(e.Next), e.Error,
+	})
+}

@@ -1,42 +1,157 @@
 package http
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
-// tokens are the hashes of the bearer tokens that are accepted, so that comparing takes the same time however much of a
-// guess is right, and however long it is.
-type tokens [][sha256.Size]byte
+// Scope is a part of what the API does.
+type Scope string
 
-func hash(plain []string) tokens {
-	var t tokens
-	for i, token := range plain {
-		if strings.TrimSpace(token) == "" {
-			panic(fmt.Sprintf("httpadapter: Tokens[%d] is empty", i))
-		}
-		t = append(t, sha256.Sum256([]byte(token)))
-	}
-	return t
+// The scopes.
+const (
+	ScopeRead    Scope = "read"    // look at tasks and counters
+	ScopeTrigger Scope = "trigger" // run what is due
+	ScopeWrite   Scope = "write"   // submit and control tasks
+)
+
+// Grant is what a caller may do.
+type Grant struct {
+	Scopes []Scope  // nil for everything
+	Agents []string // whose tasks it is about; nil for all agents, and for calls that are about more than one agent
 }
 
-// allow reports whether a request carries one of the tokens, or none is needed.
-func (t tokens) allow(r *http.Request) bool {
-	if len(t) == 0 {
-		return true
+// Token is a bearer token and what it grants.
+type Token struct {
+	Token string
+	Grant
+}
+
+// A verifier finds out what a request may do. It returns errNotMine for one that carries nothing for it to look at.
+type verifier interface {
+	verify(r *http.Request) (*Grant, error)
+}
+
+var errNotMine = errors.New("the request carries no such credential")
+
+// everything is what a caller may do where no credential is asked for.
+var everything = &Grant{}
+
+// may reports whether a grant covers a scope.
+func (g *Grant) may(s Scope) bool { return g.Scopes == nil || slices.Contains(g.Scopes, s) }
+
+func (g *Grant) check(name string) error {
+	for _, s := range g.Scopes {
+		if s != ScopeRead && s != ScopeTrigger && s != ScopeWrite {
+			return fmt.Errorf("httpadapter: %s has the scope %q: there are read, trigger and write", name, s)
+		}
 	}
+	return nil
+}
+
+// tokens are the bearer tokens that are accepted, by their hashes, so that comparing takes the same time however much of a
+// guess is right, and however long it is.
+type tokens []hashedToken
+
+type hashedToken struct {
+	sum   [sha256.Size]byte
+	grant *Grant
+}
+
+func (t tokens) with(name, plain string, grant Grant) tokens {
+	if strings.TrimSpace(plain) == "" {
+		panic(fmt.Sprintf("httpadapter: %s is empty", name))
+	}
+	if err := grant.check(name); err != nil {
+		panic(err.Error())
+	}
+	return append(t, hashedToken{sum: sha256.Sum256([]byte(plain)), grant: &grant})
+}
+
+// bearer is the token of a request; false if it has none.
+func bearer(r *http.Request) (string, bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	given := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	equal := 0
-	for i := range t {
-		equal |= subtle.ConstantTimeCompare(given[:], t[i][:])
+	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
+}
+
+func (t tokens) verify(r *http.Request) (*Grant, error) {
+	token, ok := bearer(r)
+	if !ok {
+		return nil, errNotMine
 	}
-	return equal == 1 && strings.EqualFold(scheme, "Bearer")
+	given := sha256.Sum256([]byte(token))
+	var found *Grant
+	for i := range t {
+		if subtle.ConstantTimeCompare(given[:], t[i].sum[:]) == 1 {
+			found = t[i].grant
+		}
+	}
+	if found == nil {
+		return nil, errNotMine // it may be for another verifier
+	}
+	return found, nil
+}
+
+// authenticate finds out what a request may do. The reason why one is refused is for the log only.
+func (a *api) authenticate(r *http.Request) (*Grant, error) {
+	if len(a.verifiers) == 0 {
+		return everything, nil
+	}
+	why := errNotMine
+	for _, v := range a.verifiers {
+		grant, err := v.verify(r)
+		if err == nil {
+			return grant, nil
+		}
+		if !errors.Is(err, errNotMine) {
+			why = err
+		}
+	}
+	return nil, why
+}
+
+type grantKey struct{}
+
+func withGrant(r *http.Request, g *Grant) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), grantKey{}, g))
+}
+
+func grantOf(r *http.Request) *Grant {
+	if g, ok := r.Context().Value(grantKey{}).(*Grant); ok {
+		return g
+	}
+	return everything
+}
+
+// allow refuses a request about agents that its caller may not touch: each agent by itself. Whether such an agent exists
+// is not told.
+func allow(r *http.Request, agents ...string) error {
+	g := grantOf(r)
+	if g.Agents == nil {
+		return nil
+	}
+	for _, agent := range agents {
+		if !slices.Contains(g.Agents, agent) {
+			return newProblem(codeForbidden, fmt.Sprintf("the credential does not cover the agent %q", agent))
+		}
+	}
+	return nil
+}
+
+// allowAll refuses a request about more than single agents to a caller that may touch some only.
+func allowAll(r *http.Request) error {
+	if grantOf(r).Agents != nil {
+		return newProblem(codeForbidden, "the credential covers single agents only")
+	}
+	return nil
 }
 
 // local reports whether a request's host is one that no name server outside can make point here.

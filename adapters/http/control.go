@@ -7,24 +7,14 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// wider are the targets of a pause that are more than a task, by the name in their path.
-var wider = map[string]func(name string) core.Target{
-	"agent": func(name string) core.Target { return core.Target{Agent: name} },
-	"kind":  func(name string) core.Target { return core.Target{Kind: name} },
-	"key":   func(name string) core.Target { return core.Target{Key: name} },
-}
-
-// target is what a request to pause or resume is about: the names in its path, or all tasks.
-func target(r *http.Request) core.Target {
-	if id := r.PathValue("id"); id != "" {
-		return core.Target{Agent: r.PathValue("agent"), ID: id}
+// target is what a request to pause or resume is about: the names in its path, or all tasks. What is wider than an agent
+// is not for callers that may touch some agents only.
+func target(r *http.Request) (core.Target, error) {
+	t := core.Target{Agent: r.PathValue("agent"), ID: r.PathValue("id"), Kind: r.PathValue("kind"), Key: r.PathValue("key")}
+	if t.Agent == "" {
+		return t, allowAll(r)
 	}
-	for part, of := range wider {
-		if name := r.PathValue(part); name != "" {
-			return of(name)
-		}
-	}
-	return core.Target{}
+	return t, nil
 }
 
 // pause keeps tasks from being started. A task is answered as it is then, anything wider with its name.
@@ -48,7 +38,10 @@ func (a *api) pause(r *http.Request) (int, any, error) {
 			return 0, nil, &core.InvalidError{Field: "for", Reason: `must be a duration such as "90s" or "1h30m"`}
 		}
 	}
-	t := target(r)
+	t, err := target(r)
+	if err != nil {
+		return 0, nil, err
+	}
 	if err := a.scheduler.Pause(r.Context(), t, p); err != nil {
 		return 0, nil, err
 	}
@@ -60,7 +53,10 @@ func (a *api) resume(r *http.Request) (int, any, error) {
 	if err := noBody(r); err != nil {
 		return 0, nil, err
 	}
-	t := target(r)
+	t, err := target(r)
+	if err != nil {
+		return 0, nil, err
+	}
 	if err := a.scheduler.Resume(r.Context(), t); err != nil {
 		return 0, nil, err
 	}
@@ -138,6 +134,13 @@ func (a *api) activity(r *http.Request) (int, any, error) {
 		field{"device_id", &s.Device, "must be a text"},
 		field{"agent_id", &s.Agent, "must be a text"},
 	); err != nil {
+		return 0, nil, err
+	}
+	owner, err := a.scheduler.NoticeOwner(kind, s)
+	if err == nil {
+		err = allow(r, owner)
+	}
+	if err != nil {
 		return 0, nil, err
 	}
 	noticed, err := a.scheduler.Notice(r.Context(), kind, s)

@@ -22,9 +22,16 @@ const (
 // Config says how a scheduler is served. Every zero is a good default, but without Tokens whoever can reach the handler
 // may do everything.
 type Config struct {
-	// Tokens are the bearer tokens that are accepted, each for everything; several, so that they can be rotated. If there
-	// are none no request needs one.
+	// Tokens are the bearer tokens that are accepted, each for everything; several, so that they can be rotated. Scoped are
+	// those that are for less; Signed and OIDC accept requests by other means. If there is none of all these no request needs
+	// a credential.
 	Tokens []string
+	Scoped []Token
+	Signed *Signed
+	OIDC   []OIDC
+	// CronSecret opens GET /v1/cron, which runs what is due for all agents, to requests that carry it as a bearer token, as
+	// hosts' cron services send it. Without it there is no such path.
+	CronSecret string
 	// LocalOnly refuses requests for a host that is neither localhost nor an IP address. Set it when there are no tokens
 	// and the server listens on loopback: a page in a browser cannot reach it then through a name that it made point here.
 	LocalOnly bool
@@ -39,13 +46,19 @@ type Config struct {
 	Ready func(ctx context.Context) error
 	// Logger gets what went wrong on this side. Nothing is logged if nil.
 	Logger *slog.Logger
+	// Events, if set, is what GET /v1/events sends: give its Publish to core.Config.OnEvent.
+	Events *Events
+	// Clock is what signatures are checked by: core.SystemClock if nil.
+	Clock core.Clock
 }
 
 // api answers requests. The answer to each is JSON.
 type api struct {
 	scheduler *core.Scheduler
 	config    Config
-	tokens    tokens
+	verifiers []verifier
+	cron      tokens
+	flights   flights
 	origins   *http.CrossOriginProtection
 	table     []route
 }
@@ -61,11 +74,37 @@ func New(s *core.Scheduler, config Config) http.Handler {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &api{
-		scheduler: s, config: config, tokens: hash(config.Tokens), origins: http.NewCrossOriginProtection(),
+	if config.Clock == nil {
+		config.Clock = core.SystemClock{}
+	}
+	a := &api{scheduler: s, config: config, verifiers: config.verifiers(), origins: http.NewCrossOriginProtection()}
+	if config.CronSecret != "" {
+		a.cron = a.cron.with("CronSecret", config.CronSecret, Grant{Scopes: []Scope{ScopeTrigger}})
 	}
 	a.table = a.routes()
 	return a
+}
+
+// verifiers are what requests are accepted by.
+func (c *Config) verifiers() []verifier {
+	var known tokens
+	for i, plain := range c.Tokens {
+		known = known.with(fmt.Sprintf("Tokens[%d]", i), plain, Grant{})
+	}
+	for i, t := range c.Scoped {
+		known = known.with(fmt.Sprintf("Scoped[%d]", i), t.Token, t.Grant)
+	}
+	var all []verifier
+	if known != nil {
+		all = append(all, known)
+	}
+	if c.Signed != nil {
+		all = append(all, newSignatures(c.Signed, c.Clock, c.MaxBody))
+	}
+	for i := range c.OIDC {
+		all = append(all, newIdentity(&c.OIDC[i]))
+	}
+	return all
 }
 
 // ServeHTTP answers a request.
@@ -73,12 +112,23 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer a.caught(w, r)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
-	rt, err := a.admit(r)
+	rt, grant, err := a.admit(r)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
 	}
+	r = withGrant(r, grant)
 	r.Body = http.MaxBytesReader(w, r.Body, a.config.MaxBody)
+	if agent := r.PathValue("agent"); agent != "" {
+		if err := allow(r, agent); err != nil {
+			a.refuse(w, r, err)
+			return
+		}
+	}
+	if rt.stream != nil {
+		rt.stream(w, r)
+		return
+	}
 	status, body, err := rt.answer(r)
 	if err != nil {
 		a.refuse(w, r, err)
@@ -87,22 +137,37 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.write(w, r, status, "application/json", body)
 }
 
-// admit is the route of a request, if it may go there. Nothing of the body is read for that, and no store is called.
-func (a *api) admit(r *http.Request) (*route, error) {
+// admit is the route of a request, and what its caller may do, if it may go there. No store is called for that, and
+// nothing of the body is read unless it is signed.
+func (a *api) admit(r *http.Request) (*route, *Grant, error) {
 	rt, allowed := find(a.table, r)
+	if a.config.LocalOnly && !local(r.Host) {
+		return nil, nil, errForeignHost
+	}
+	grant := everything
+	if rt == nil || !rt.open {
+		var err error
+		if rt != nil && rt.verify != nil {
+			grant, err = rt.verify(r)
+		} else {
+			grant, err = a.authenticate(r)
+		}
+		if err != nil {
+			a.config.Logger.LogAttrs(r.Context(), slog.LevelInfo, "a request was refused", slog.String("path", r.URL.Path), slog.Any("err", err))
+			return nil, nil, errUnauthorized
+		}
+	}
 	switch {
-	case a.config.LocalOnly && !local(r.Host):
-		return nil, errForeignHost
-	case (rt == nil || !rt.open) && !a.tokens.allow(r):
-		return nil, errUnauthorized
 	case a.origins.Check(r) != nil:
-		return nil, errCrossOrigin
-	case rt != nil:
-		return rt, nil
-	case allowed != nil:
-		return nil, methodError(allowed)
+		return nil, nil, errCrossOrigin
+	case rt == nil && allowed != nil:
+		return nil, nil, methodError(allowed)
+	case rt == nil:
+		return nil, nil, errNoRoute
+	case !rt.open && !grant.may(rt.scope()):
+		return nil, nil, newProblem(codeForbidden, fmt.Sprintf("the credential does not cover the scope %q", rt.scope()))
 	default:
-		return nil, errNoRoute
+		return rt, grant, nil
 	}
 }
 

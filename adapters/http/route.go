@@ -10,14 +10,29 @@ import (
 // route is one call. Its answer is a status and what is written as JSON, or an error.
 type route struct {
 	method string
-	path   string // whose segments in braces match anything
-	open   bool   // needs no token
+	path   string                                // whose segments in braces match anything
+	open   bool                                  // needs no credential
+	needs  Scope                                 // if it is not what the method says
+	verify func(r *http.Request) (*Grant, error) // takes the place of what others are accepted by
 	answer func(r *http.Request) (int, any, error)
+	stream func(w http.ResponseWriter, r *http.Request) // in place of answer
+}
+
+// scope is what a caller needs: what a route says, or to read or write as its method does.
+func (rt *route) scope() Scope {
+	switch {
+	case rt.needs != "":
+		return rt.needs
+	case rt.method == http.MethodGet:
+		return ScopeRead
+	default:
+		return ScopeWrite
+	}
 }
 
 func (a *api) routes() []route {
-	return []route{
-		{method: http.MethodPost, path: "/v1/run-due", answer: a.runDue},
+	table := []route{
+		{method: http.MethodPost, path: "/v1/run-due", needs: ScopeTrigger, answer: a.runDue},
 		{method: http.MethodPost, path: "/v1/tasks", answer: a.submit},
 		{method: http.MethodGet, path: "/v1/tasks", answer: a.list},
 		{method: http.MethodGet, path: "/v1/agents/{agent}/tasks/{id}", answer: a.task},
@@ -45,6 +60,13 @@ func (a *api) routes() []route {
 		{method: http.MethodGet, path: "/healthz", open: true, answer: a.health},
 		{method: http.MethodGet, path: "/readyz", open: true, answer: a.ready},
 	}
+	if a.cron != nil {
+		table = append(table, route{method: http.MethodGet, path: "/v1/cron", needs: ScopeTrigger, verify: a.cron.verify, answer: a.runCron})
+	}
+	if a.config.Events != nil {
+		table = append(table, route{method: http.MethodGet, path: "/v1/events", stream: a.events})
+	}
+	return table
 }
 
 // find returns the route of a request and sets the request's path values. If there is none it returns the methods that

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -14,7 +15,28 @@ func (a *api) runDue(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	report, err := a.scheduler.RunDue(r.Context(), scope)
+	if scope.Agents == nil {
+		err = allowAll(r)
+	} else {
+		err = allow(r, scope.Agents...)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return a.run(r.Context(), scope)
+}
+
+// runCron is runDue for all agents, for hosts whose cron service sends a GET.
+func (a *api) runCron(r *http.Request) (int, any, error) {
+	return a.run(r.Context(), core.Scope{MaxDuration: a.config.MaxTimeout})
+}
+
+// run runs what is due, unless the same is under way: then its report is the answer to this request too, as a second pull
+// would find what the first is about to take.
+func (a *api) run(ctx context.Context, scope core.Scope) (int, any, error) {
+	report, err := a.flights.do(ctx, flightKey(scope), func() (core.Report, error) {
+		return a.scheduler.RunDue(ctx, scope)
+	})
 	if err != nil && core.CodeOf(err) != core.CodeRunsFailed {
 		return 0, nil, err
 	}

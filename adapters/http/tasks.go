@@ -19,6 +19,11 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	for i := range tasks {
+		if err := allow(r, tasks[i].Agent); err != nil {
+			return 0, nil, err
+		}
+	}
 	submitted, err := a.scheduler.Submit(r.Context(), tasks...)
 	if err != nil {
 		return 0, nil, err
@@ -77,6 +82,9 @@ func (a *api) jobs(r *http.Request) (int, any, error) {
 }
 
 func (a *api) page(r *http.Request, l core.List) ([]core.TaskInfo, string, error) {
+	if err := allow(r, l.Agent); err != nil {
+		return nil, "", err
+	}
 	tasks, next, err := a.scheduler.Tasks(r.Context(), l)
 	if tasks == nil {
 		tasks = []core.TaskInfo{}

@@ -23,6 +23,9 @@ func (a *api) agents(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	if err := allowAll(r); err != nil {
+		return 0, nil, err
+	}
 	agents, next, err := a.scheduler.Agents(r.Context(), limit, q.Get("cursor"))
 	if agents == nil {
 		agents = []core.AgentStats{}
@@ -35,6 +38,9 @@ func (a *api) agents(r *http.Request) (int, any, error) {
 
 // stats answers with the counters of the whole store.
 func (a *api) stats(r *http.Request) (int, any, error) {
+	if err := allowAll(r); err != nil {
+		return 0, nil, err
+	}
 	stats, err := a.scheduler.Stats(r.Context())
 	return http.StatusOK, stats, err
 }

@@ -1,0 +1,135 @@
+package http
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Events hands the events of a scheduler to those who listen at GET /v1/events. The zero value is ready.
+type Events struct {
+	mu        sync.Mutex
+	listeners map[*listener]struct{}
+}
+
+// listener is one connection. What it does not take in time is dropped and counted.
+type listener struct {
+	agents []string // nil for all
+	kind   string
+	queue  chan core.Event
+	lost   int
+}
+
+// Bounds of a stream of events.
+const (
+	eventsKept    = 256
+	mostListeners = 100
+	heartbeat     = 15 * time.Second
+	writeTimeout  = 10 * time.Second
+)
+
+// Publish hands an event to all who listen. It never waits: give it to core.Config.OnEvent.
+func (e *Events) Publish(event core.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for l := range e.listeners {
+		if l.agents != nil && !slices.Contains(l.agents, event.Agent) || l.kind != "" && l.kind != event.Kind {
+			continue
+		}
+		select {
+		case l.queue <- event:
+		default:
+			l.lost++
+		}
+	}
+}
+
+func (e *Events) listen(l *listener) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.listeners) >= mostListeners {
+		return false
+	}
+	if e.listeners == nil {
+		e.listeners = map[*listener]struct{}{}
+	}
+	e.listeners[l] = struct{}{}
+	return true
+}
+
+func (e *Events) leave(l *listener) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.listeners, l)
+}
+
+// missed is how many events were dropped since it was last asked.
+func (e *Events) missed(l *listener) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := l.lost
+	l.lost = 0
+	return n
+}
+
+// events streams events as server-sent events, until the caller goes away. A caller that may see some agents only gets
+// theirs; ?agent_id= and ?kind= narrow it further.
+func (a *api) events(w http.ResponseWriter, r *http.Request) {
+	q, err := query(r, "agent_id", "kind")
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	l := &listener{agents: grantOf(r).Agents, kind: q.Get("kind"), queue: make(chan core.Event, eventsKept)}
+	if agent := q.Get("agent_id"); agent != "" {
+		if err := allow(r, agent); err != nil {
+			a.refuse(w, r, err)
+			return
+		}
+		l.agents = []string{agent}
+	}
+	if !a.config.Events.listen(l) {
+		a.refuse(w, r, newProblem(core.CodeUnavailable, fmt.Sprintf("%d others listen already", mostListeners)))
+		return
+	}
+	defer a.config.Events.leave(l)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	a.send(w, r, l)
+}
+
+func (a *api) send(w http.ResponseWriter, r *http.Request, l *listener) {
+	control := http.NewResponseController(w)
+	beat := time.NewTicker(heartbeat) //nolint:forbidigo // it keeps a connection alive; no task depends on it
+	defer beat.Stop()
+	text := ": duly\n\n"
+	for {
+		_ = control.SetWriteDeadline(a.config.Clock.Now().Add(writeTimeout)) // not every writer has one
+		if _, err := w.Write([]byte(text)); err != nil {
+			return
+		}
+		if control.Flush() != nil {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-beat.C:
+			text = ": beat\n\n"
+		case event := <-l.queue:
+			data, err := json.Marshal(event)
+			if err != nil {
+				return
+			}
+			text = fmt.Sprintf("event: %s\ndata: %s\n\n", event.Type, data)
+		}
+		if n := a.config.Events.missed(l); n > 0 {
+			text += fmt.Sprintf("event: lost\ndata: {\"count\":%d}\n\n", n)
+		}
+	}
+}

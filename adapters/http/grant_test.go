@@ -1,0 +1,334 @@
+package http_test
+
+import (
+	"bufio"
+	"context"
+	"crypto"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+)
+
+// with sends a request with a bearer token.
+func (f *fixture) with(t *testing.T, token, method, path, body string) (*reply, string) {
+	t.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+token)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return f.do(t, r)
+}
+
+func TestScopesAndAgents(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{Tokens: []string{"root"}, Scoped: []httpadapter.Token{
+		{Token: "reader", Grant: httpadapter.Grant{Scopes: []httpadapter.Scope{httpadapter.ScopeRead}}},
+		{Token: "ticker", Grant: httpadapter.Grant{Scopes: []httpadapter.Scope{httpadapter.ScopeTrigger}}},
+		{Token: "ann", Grant: httpadapter.Grant{Agents: []string{"ann", "helper"}}},
+	}})
+	const one = `{"agent_id":"ann","id":"i","kind":"ok"}`
+	for _, c := range []struct {
+		token, method, path, body string
+		want                      int
+	}{
+		{"reader", "GET", "/v1/stats", "", 200},
+		{"reader", "POST", "/v1/tasks", one, 403},
+		{"reader", "POST", "/v1/run-due", `{"all":true}`, 403},
+		{"ticker", "POST", "/v1/run-due", `{"all":true}`, 200},
+		{"ticker", "GET", "/v1/stats", "", 403},
+		{"ticker", "POST", "/v1/pause", "", 403},
+		{"ann", "POST", "/v1/tasks", one, 201},
+		{"ann", "POST", "/v1/tasks", `{"tasks":[` + one + `,{"agent_id":"bob","kind":"ok"}]}`, 403},
+		{"ann", "GET", "/v1/agents/ann/tasks/i", "", 200},
+		{"ann", "GET", "/v1/agents/bob/tasks/i", "", 403},
+		{"ann", "DELETE", "/v1/agents/bob/tasks/i", "", 403},
+		{"ann", "POST", "/v1/agents/bob/pause", "", 403},
+		{"ann", "POST", "/v1/agents/ann/pause", "", 200},
+		{"ann", "POST", "/v1/kinds/ok/pause", "", 403},
+		{"ann", "POST", "/v1/keys/k/resume", "", 403},
+		{"ann", "POST", "/v1/pause", "", 403},
+		{"ann", "GET", "/v1/groups/bob/g", "", 403},
+		{"ann", "GET", "/v1/tasks?agent_id=ann", "", 200},
+		{"ann", "GET", "/v1/tasks?agent_id=bob", "", 403},
+		{"ann", "GET", "/v1/jobs?agent_id=bob", "", 403},
+		{"ann", "GET", "/v1/agents", "", 403},
+		{"ann", "GET", "/v1/stats", "", 403},
+		{"ann", "POST", "/v1/run-due", `{"agent_ids":["ann"]}`, 200},
+		{"ann", "POST", "/v1/run-due", `{"agent_ids":["ann","bob"]}`, 403},
+		{"ann", "POST", "/v1/run-due", `{"all":true}`, 403},
+		{"ann", "POST", "/v1/activity", `{"kind":"seen","user_id":"u","agent_id":"helper"}`, 202},
+		{"ann", "POST", "/v1/activity", `{"kind":"seen","user_id":"u"}`, 403},
+		{"root", "GET", "/v1/agents/bob/tasks/i", "", 404},
+	} {
+		before := f.store.calls.Load()
+		res, body := f.with(t, c.token, c.method, c.path, c.body)
+		assert.Equal(t, c.want, res.StatusCode, "%v %s", c, body)
+		if c.want == 403 {
+			assert.Equal(t, before, f.store.calls.Load(), "%v: refused before any store call", c)
+		}
+	}
+	for _, bad := range []httpadapter.Token{{Token: " "}, {Token: "x", Grant: httpadapter.Grant{Scopes: []httpadapter.Scope{"admin"}}}} {
+		assert.Panics(t, func() { httpadapter.New(nil, httpadapter.Config{Scoped: []httpadapter.Token{bad}}) })
+	}
+}
+
+func TestSignedRequests(t *testing.T) {
+	t.Parallel()
+	key := []byte("a secret of at least sixteen bytes")
+	now := time.Unix(1_800_000_000, 0)
+	f := setup(t, httpadapter.Config{
+		Signed: &httpadapter.Signed{
+			Secrets: []string{"whsec_" + base64.StdEncoding.EncodeToString([]byte("another one, of an older time")), base64.StdEncoding.EncodeToString(key)},
+			Grant:   httpadapter.Grant{Scopes: []httpadapter.Scope{httpadapter.ScopeWrite}},
+		},
+		Clock: heldClock{now},
+	})
+	const body = `{"agent_id":"a","kind":"ok"}`
+	send := func(id string, at time.Time, signed, sent, prefix string) int {
+		mac := hmac.New(sha256.New, key)
+		fmt.Fprintf(mac, "%s.%d.%s", id, at.Unix(), signed)
+		r := httptest.NewRequest(http.MethodPost, "/v1/tasks", strings.NewReader(sent))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Webhook-Id", id)
+		r.Header.Set("Webhook-Timestamp", fmt.Sprint(at.Unix()))
+		r.Header.Set("Webhook-Signature", "v1,aGVsbG8= "+prefix+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+		res, _ := f.do(t, r)
+		return res.StatusCode
+	}
+	assert.Equal(t, 201, send("1", now, body, body, "v1,"))
+	assert.Equal(t, 401, send("1", now, body, body, "v1,"), "sent before")
+	assert.Equal(t, 201, send("2", now.Add(-4*time.Minute), body, body, "v1,"))
+	assert.Equal(t, 401, send("3", now.Add(-6*time.Minute), body, body, "v1,"), "too old")
+	assert.Equal(t, 401, send("4", now.Add(6*time.Minute), body, body, "v1,"), "from the future")
+	assert.Equal(t, 401, send("5", now, body, body+" ", "v1,"), "altered")
+	assert.Equal(t, 401, send("6", now, body, body, "v2,"), "another version")
+	assert.Equal(t, 401, send("", now, body, body, "v1,"), "no id")
+	res, _ := f.call(t, "GET", "/v1/stats", "")
+	assert.Equal(t, 401, res.StatusCode)
+	for _, bad := range []httpadapter.Signed{{}, {Secrets: []string{"whsec_!"}}, {Secrets: []string{"c2hvcnQ="}}} {
+		assert.Panics(t, func() { httpadapter.New(nil, httpadapter.Config{Signed: &bad}) })
+	}
+}
+
+// heldClock stands still.
+type heldClock struct{ now time.Time }
+
+func (c heldClock) Now() time.Time { return c.now }
+
+func (heldClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
+
+// issuer is an identity provider with one key.
+type issuer struct {
+	*httptest.Server
+
+	key *rsa.PrivateKey
+}
+
+func newIssuer(t *testing.T) *issuer {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	i := &issuer{key: key}
+	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		encode := base64.RawURLEncoding.EncodeToString
+		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []map[string]string{{
+			"kty": "RSA", "kid": "k", "alg": "RS256", "use": "sig",
+			"n": encode(key.N.Bytes()), "e": encode(big.NewInt(int64(key.E)).Bytes()),
+		}}})
+	}))
+	t.Cleanup(i.Close)
+	return i
+}
+
+func (i *issuer) token(t *testing.T, alg string, claims map[string]any) string {
+	t.Helper()
+	part := func(v any) string {
+		data, err := json.Marshal(v)
+		require.NoError(t, err)
+		return base64.RawURLEncoding.EncodeToString(data)
+	}
+	text := part(map[string]string{"alg": alg, "kid": "k"}) + "." + part(claims)
+	sum := sha256.Sum256([]byte(text))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, i.key, crypto.SHA256, sum[:])
+	require.NoError(t, err)
+	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
+}
+
+func TestOIDC(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	f := setup(t, httpadapter.Config{Tokens: []string{"root"}, OIDC: []httpadapter.OIDC{{
+		Issuer: "https://issuer.example", Keys: i.URL, Audience: "https://duly.example", Emails: []string{"cron@project.example"},
+		Grant: httpadapter.Grant{Scopes: []httpadapter.Scope{httpadapter.ScopeTrigger}},
+	}}})
+	claims := func(change func(c map[string]any)) map[string]any {
+		c := map[string]any{
+			"iss": "https://issuer.example", "aud": "https://duly.example", "email": "cron@project.example", "email_verified": true,
+			"sub": "1", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
+		}
+		change(c)
+		return c
+	}
+	for name, c := range map[string]struct {
+		want   int
+		alg    string
+		change func(c map[string]any)
+	}{
+		"good":           {200, "RS256", func(map[string]any) {}},
+		"audience":       {401, "RS256", func(c map[string]any) { c["aud"] = "https://other.example" }},
+		"another e-mail": {401, "RS256", func(c map[string]any) { c["email"] = "eve@project.example" }},
+		"no e-mail":      {401, "RS256", func(c map[string]any) { delete(c, "email") }},
+		"not verified":   {401, "RS256", func(c map[string]any) { c["email_verified"] = false }},
+		"expired":        {401, "RS256", func(c map[string]any) { c["exp"] = time.Now().Add(-time.Hour).Unix() }},
+		"issuer":         {401, "RS256", func(c map[string]any) { c["iss"] = "https://evil.example" }},
+		"no algorithm":   {401, "none", func(map[string]any) {}},
+		"other":          {401, "HS256", func(map[string]any) {}},
+	} {
+		res, body := f.with(t, i.token(t, c.alg, claims(c.change)), "POST", "/v1/run-due", `{"all":true}`)
+		assert.Equal(t, c.want, res.StatusCode, "%s: %s", name, body)
+	}
+	res, _ := f.with(t, i.token(t, "RS256", claims(func(map[string]any) {})), "GET", "/v1/stats", "")
+	assert.Equal(t, 403, res.StatusCode, "its scope")
+	res, _ = f.with(t, "root", "GET", "/v1/stats", "")
+	assert.Equal(t, 200, res.StatusCode)
+	assert.Panics(t, func() { httpadapter.New(nil, httpadapter.Config{OIDC: []httpadapter.OIDC{{Audience: "x"}}}) })
+}
+
+func TestCronSecret(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{Tokens: []string{"root"}, CronSecret: "tick tock"})
+	f.with(t, "root", "POST", "/v1/tasks", `{"agent_id":"a","kind":"ok"}`)
+	for token, want := range map[string]int{"tick tock": 200, "root": 401, "": 401} {
+		res, _ := f.with(t, token, "GET", "/v1/cron", "")
+		assert.Equal(t, want, res.StatusCode, token)
+	}
+	res, _ := f.with(t, "tick tock", "GET", "/v1/stats", "")
+	assert.Equal(t, 401, res.StatusCode, "it opens nothing else")
+	_, body := f.with(t, "root", "GET", "/v1/stats", "")
+	assert.EqualValues(t, 1, get[map[string]any](t, body)["completed"])
+	res, _ = setup(t, httpadapter.Config{}).call(t, "GET", "/v1/cron", "")
+	assert.Equal(t, 404, res.StatusCode)
+}
+
+// Requests for the same pull share one, unless its caller goes away.
+func TestRunDueIsSharedByThoseWhoAskForTheSame(t *testing.T) {
+	t.Parallel()
+	store := memstore.New(memstore.Config{})
+	s, err := core.New(store, core.Config{})
+	require.NoError(t, err)
+	begun, release := make(chan struct{}), make(chan struct{})
+	core.Handle(s, "slow", func(context.Context, *core.Task[any]) error {
+		close(begun)
+		<-release
+		return nil
+	})
+	f := &fixture{handler: httpadapter.New(s, httpadapter.Config{})}
+	f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","kind":"slow"}`)
+	reports := make(chan string, 5)
+	ask := func() {
+		_, body := f.call(t, "POST", "/v1/run-due", `{"all":true}`)
+		reports <- body
+	}
+	go ask()
+	<-begun
+	for range 4 {
+		go ask()
+	}
+	_, body := f.call(t, "POST", "/v1/run-due", `{"all":true,"max":7}`)
+	assert.EqualValues(t, 0, get[map[string]any](t, body)["ran"], "another pull is not held up")
+	close(release)
+	for range 5 {
+		assert.NotEmpty(t, <-reports)
+	}
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	events := &httpadapter.Events{}
+	s, err := core.New(memstore.New(memstore.Config{}), core.Config{OnEvent: events.Publish})
+	require.NoError(t, err)
+	core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
+	server := httptest.NewServer(httpadapter.New(s, httpadapter.Config{Events: events, Scoped: []httpadapter.Token{
+		{Token: "ann", Grant: httpadapter.Grant{Agents: []string{"ann"}}},
+	}}))
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	listen := func(query string) *http.Response {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/v1/events"+query, nil)
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer ann")
+		res, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		return res
+	}
+	refused := listen("?agent_id=bob")
+	defer refused.Body.Close()
+	assert.Equal(t, 403, refused.StatusCode)
+	res := listen("")
+	defer res.Body.Close()
+	require.Equal(t, 200, res.StatusCode)
+	assert.Equal(t, "text/event-stream", res.Header.Get("Content-Type"))
+	lines := bufio.NewScanner(res.Body)
+	require.True(t, lines.Scan())
+	for _, agent := range []string{"bob", "ann"} {
+		_, err := s.Submit(t.Context(), core.NewTask{Agent: agent, ID: "1", Kind: "ok"})
+		require.NoError(t, err)
+	}
+	_, err = s.RunDue(t.Context(), core.Scope{})
+	require.NoError(t, err)
+	var names []string
+	for len(names) < 4 && lines.Scan() {
+		name, data, _ := strings.Cut(lines.Text(), ": ")
+		switch name {
+		case "event":
+			names = append(names, data)
+		case "data":
+			assert.Equal(t, "ann", get[map[string]any](t, data)["agent_id"], "the other agent's are not for it")
+		}
+	}
+	assert.Equal(t, []string{"enqueue", "dequeue", "start", "finish"}, names)
+}
+
+// A listener that does not read is told how much it has missed, and holds up nobody.
+func TestASlowListenerMissesEvents(t *testing.T) {
+	t.Parallel()
+	events := &httpadapter.Events{}
+	handler := httpadapter.New(nil, httpadapter.Config{Events: events})
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &gatedWriter{ResponseRecorder: httptest.NewRecorder(), gate: make(chan struct{}), first: make(chan struct{}), wrote: make(chan struct{}, 1)}
+	done := make(chan struct{})
+	go func() {
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/events", nil).WithContext(ctx))
+		close(done)
+	}()
+	<-w.first
+	for range 1000 {
+		events.Publish(core.Event{Type: core.EventStart, Agent: "a"})
+	}
+	close(w.gate)
+	for !strings.Contains(w.text(), "event: lost") {
+		<-w.wrote
+	}
+	cancel()
+	<-done
+	assert.Regexp(t, `event: lost\ndata: \{"count":7\d\d\}`, w.text())
+}

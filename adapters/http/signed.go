@@ -1,0 +1,125 @@
+package http
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Signed accepts requests that are signed as Standard Webhooks are: webhook-id, webhook-timestamp and webhook-signature
+// over both and the body. A signature is good for five minutes, and each id once in this process.
+type Signed struct {
+	// Secrets are "whsec_" and base64, or base64 alone; several, so that they can be rotated.
+	Secrets []string
+	Grant
+}
+
+// Bounds of a signed request.
+const (
+	signedFor    = 5 * time.Minute
+	mostSignedID = 256
+	mostKept     = 100_000
+)
+
+type signatures struct {
+	secrets [][]byte
+	grant   *Grant
+	clock   core.Clock
+	most    int64 // bytes of a body
+
+	mu   sync.Mutex
+	seen map[string]time.Time // ids, and when they may be forgotten
+}
+
+func newSignatures(s *Signed, clock core.Clock, most int64) *signatures {
+	v := &signatures{grant: &s.Grant, clock: clock, most: most, seen: map[string]time.Time{}}
+	for i, text := range s.Secrets {
+		secret, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_"))
+		if err != nil || len(secret) < 16 {
+			panic(fmt.Sprintf("httpadapter: Signed.Secrets[%d] must be at least 16 bytes in base64", i))
+		}
+		v.secrets = append(v.secrets, secret)
+	}
+	if len(v.secrets) == 0 {
+		panic("httpadapter: Signed has no Secrets")
+	}
+	if err := s.check("Signed"); err != nil {
+		panic(err.Error())
+	}
+	return v
+}
+
+func (v *signatures) verify(r *http.Request) (*Grant, error) {
+	id, stamp, given := r.Header.Get("Webhook-Id"), r.Header.Get("Webhook-Timestamp"), r.Header.Get("Webhook-Signature")
+	if id == "" || stamp == "" || given == "" {
+		return nil, errNotMine
+	}
+	unix, err := strconv.ParseInt(stamp, 10, 64)
+	if err != nil || len(id) > mostSignedID {
+		return nil, errors.New("malformed signature headers")
+	}
+	if age := v.clock.Now().Sub(time.Unix(unix, 0)); age > signedFor || age < -signedFor {
+		return nil, errors.New("the signature is too old, or from the future")
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, v.most+1))
+	if err != nil || int64(len(body)) > v.most {
+		return nil, errors.New("the signed body cannot be read, or is too long")
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if !v.matches(id+"."+stamp+".", body, given) {
+		return nil, errors.New("the signature is not good")
+	}
+	return v.grant, v.once(id)
+}
+
+// matches reports whether one of the given signatures is that of one of the secrets.
+func (v *signatures) matches(head string, body []byte, given string) bool {
+	good := false
+	for _, secret := range v.secrets {
+		mac := hmac.New(sha256.New, secret)
+		mac.Write([]byte(head)) //nolint:gosec // a hash takes everything
+		mac.Write(body)         //nolint:gosec // as above
+		want := mac.Sum(nil)
+		for one := range strings.FieldsSeq(given) {
+			version, text, _ := strings.Cut(one, ",")
+			sum, err := base64.StdEncoding.DecodeString(text)
+			if version == "v1" && err == nil && hmac.Equal(sum, want) {
+				good = true
+			}
+		}
+	}
+	return good
+}
+
+// once refuses an id that was seen before, for as long as its signature is good.
+func (v *signatures) once(id string) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := v.clock.Now()
+	if len(v.seen) >= mostKept {
+		for old, till := range v.seen {
+			if now.After(till) {
+				delete(v.seen, old)
+			}
+		}
+	}
+	if till, ok := v.seen[id]; ok && now.Before(till) {
+		return errors.New("the signed request was sent before")
+	}
+	if len(v.seen) >= mostKept {
+		return errors.New("too many signed requests are remembered")
+	}
+	v.seen[id] = now.Add(2 * signedFor)
+	return nil
+}
