@@ -98,6 +98,10 @@ func problemOf(err error) *problem {
 
 // refuse answers with an error, and logs it if it is one of this side.
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if e, ok := errors.AsType[*refusal](err); ok {
+		a.write(w, r, e.Code, "application/json", e.envelope)
+		return
+	}
 	p := problemOf(err)
 	if p.Status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		a.config.Logger.LogAttrs(r.Context(), slog.LevelWarn, "a request failed",

@@ -60,6 +60,7 @@ func (a *api) routes() []route {
 		{method: http.MethodGet, path: "/healthz", open: true, answer: a.health},
 		{method: http.MethodGet, path: "/readyz", open: true, answer: a.ready},
 	}
+	table = append(table, a.product()...)
 	if a.cron != nil {
 		table = append(table, route{method: http.MethodGet, path: "/v1/cron", needs: ScopeTrigger, verify: a.cron.verify, answer: a.runCron})
 	}

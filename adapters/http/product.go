@@ -1,0 +1,255 @@
+package http
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// The API of MemOS' scheduler, so that what talks to that can talk to duly: the same paths, shapes, messages and codes. A
+// user there is an agent here, a business task a group, and a label a kind.
+
+// envelope is what every answer is wrapped in.
+type envelope struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Data    any    `json:"data"`
+}
+
+// refusal is an error in an envelope.
+type refusal struct{ envelope }
+
+func (e *refusal) Error() string { return e.Message }
+
+func refuse(code int, format string, args ...any) error {
+	return &refusal{envelope{Code: code, Message: fmt.Sprintf(format, args...)}}
+}
+
+func answered(message string, data any) (int, any, error) {
+	return http.StatusOK, envelope{Code: http.StatusOK, Message: message, Data: data}, nil
+}
+
+// itemStatus is the status of one task, or of a business task.
+type itemStatus struct {
+	TaskID string      `json:"task_id"`
+	Status core.Status `json:"status"`
+}
+
+func (a *api) product() []route {
+	const base = "/product/scheduler"
+	return []route{
+		{method: http.MethodPost, path: base + "/submit", answer: a.productSubmit},
+		{method: http.MethodGet, path: base + "/status", answer: a.productStatus},
+		{method: http.MethodGet, path: base + "/allstatus", answer: a.productAllStatus},
+		{method: http.MethodGet, path: base + "/task_queue_status", answer: a.productQueue},
+		{method: http.MethodPost, path: base + "/wait", needs: ScopeRead, answer: a.productWait},
+		{method: http.MethodGet, path: base + "/wait/stream", stream: a.productWaitStream},
+	}
+}
+
+// user is a required parameter of a request, which its caller has to be allowed.
+func user(r *http.Request, name string) (string, error) {
+	value := r.URL.Query().Get(name)
+	if value == "" {
+		return "", refuse(http.StatusUnprocessableEntity, "%s: Field required", name)
+	}
+	return value, allow(r, value)
+}
+
+// productStatus answers with the status of a business task, of a task, or of all tasks of a user.
+func (a *api) productStatus(r *http.Request) (int, any, error) {
+	const done = "Memory get status successfully"
+	agent, err := user(r, "user_id")
+	if err != nil {
+		return 0, nil, err
+	}
+	asked := r.URL.Query().Get("task_id")
+	if asked == "" {
+		all := []itemStatus{}
+		err := a.each(r, core.List{Agent: agent}, func(t *core.TaskInfo) {
+			all = append(all, itemStatus{TaskID: t.ID, Status: t.Status})
+		})
+		if err != nil {
+			return 0, nil, err
+		}
+		return answered(done, all)
+	}
+	counts, err := a.scheduler.Group(r.Context(), agent, asked)
+	if err == nil {
+		return answered(done, []itemStatus{{TaskID: asked, Status: counts.Status()}})
+	}
+	if core.CodeOf(err) == core.CodeNotFound {
+		var t core.TaskInfo
+		if t, err = a.scheduler.Task(r.Context(), agent, asked); err == nil {
+			return answered(done, []itemStatus{{TaskID: asked, Status: t.Status}})
+		}
+	}
+	if core.CodeOf(err) == core.CodeNotFound {
+		err = refuse(http.StatusNotFound, "Task %s not found for user %s", asked, agent)
+	}
+	return 0, nil, err
+}
+
+// each calls see for all of an agent's tasks that a list asks for.
+func (a *api) each(r *http.Request, l core.List, see func(t *core.TaskInfo)) error {
+	l.Limit = core.MaxPage
+	for {
+		tasks, next, err := a.scheduler.Tasks(r.Context(), l)
+		if err != nil {
+			return err
+		}
+		for i := range tasks {
+			see(&tasks[i])
+		}
+		if l.Cursor = next; next == "" {
+			return nil
+		}
+	}
+}
+
+// productSummary counts tasks by status; pending mirrors waiting and is no part of the total.
+type productSummary struct {
+	Waiting    int64 `json:"waiting"`
+	InProgress int64 `json:"in_progress"`
+	Pending    int64 `json:"pending"`
+	Completed  int64 `json:"completed"`
+	Failed     int64 `json:"failed"`
+	Cancelled  int64 `json:"cancelled"`
+	Total      int64 `json:"total"`
+}
+
+func (a *api) productAllStatus(r *http.Request) (int, any, error) {
+	if err := allowAll(r); err != nil {
+		return 0, nil, err
+	}
+	st, err := a.scheduler.Stats(r.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	s := productSummary{
+		Waiting: st.Waiting, InProgress: st.InProgress, Pending: st.Waiting, Completed: st.Completed, Failed: st.Failed,
+		Cancelled: st.Cancelled, Total: st.Waiting + st.InProgress + st.Completed + st.Failed + st.Cancelled,
+	}
+	return answered("Scheduler status summary retrieved successfully", map[string]productSummary{
+		"scheduler_summary": s, "all_tasks_summary": s,
+	})
+}
+
+// productQueue answers with what waits and runs for a user, by stream: one for each memory cube and label.
+func (a *api) productQueue(r *http.Request) (int, any, error) {
+	agent, err := user(r, "user_id")
+	if err != nil {
+		return 0, nil, err
+	}
+	pending, remaining := map[string]int{}, map[string]int{}
+	l := core.List{Agent: agent, Status: []core.Status{core.StatusWaiting, core.StatusInProgress}}
+	if err := a.each(r, l, func(t *core.TaskInfo) {
+		key := fmt.Sprintf("%s:%s:%s:%s", streamPrefix(), agent, t.MemCubeID, t.Kind)
+		remaining[key]++ // what is being worked on is part of it
+		if t.Status == core.StatusInProgress {
+			pending[key]++
+		}
+	}); err != nil {
+		return 0, nil, err
+	}
+	if len(remaining) == 0 {
+		return 0, nil, refuse(http.StatusNotFound, "No scheduler streams found for user %s", agent)
+	}
+	st, err := a.scheduler.Stats(r.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	keys := sortedKeys(remaining)
+	detail := func(counts map[string]int) (sum int, lines []string) {
+		for _, key := range keys {
+			sum += counts[key]
+			lines = append(lines, fmt.Sprintf("%s:%d", key, counts[key]))
+		}
+		return sum, lines
+	}
+	pendingSum, pendingLines := detail(pending)
+	remainingSum, remainingLines := detail(remaining)
+	return answered("Scheduler task queue status retrieved successfully", struct {
+		UserID    string   `json:"user_id"`
+		UserName  *string  `json:"user_name"`
+		MemCubeID *string  `json:"mem_cube_id"`
+		Keys      []string `json:"stream_keys"`
+		Users     int64    `json:"users_count"`
+		Pending   int      `json:"pending_tasks_count"`
+		Remaining int      `json:"remaining_tasks_count"`
+		PDetail   []string `json:"pending_tasks_detail"`
+		RDetail   []string `json:"remaining_tasks_detail"`
+	}{agent, nil, nil, keys, st.Agents, pendingSum, remainingSum, pendingLines, remainingLines})
+}
+
+// streamPrefix begins the names of streams.
+func streamPrefix() string {
+	return cmp.Or(os.Getenv("MEMSCHEDULER_REDIS_STREAM_KEY_PREFIX"), os.Getenv("MEMSCHEDULER_STREAM_KEY_PREFIX"), "scheduler:messages:stream:v2.0")
+}
+
+// message are the fields of a message that have a meaning here. All of it is the payload.
+type message struct {
+	ItemID    string          `json:"item_id"`
+	AgentID   string          `json:"agent_id"`
+	UserID    string          `json:"user_id"`
+	MemCubeID string          `json:"mem_cube_id"`
+	Label     string          `json:"label"`
+	TaskID    string          `json:"task_id"`
+	TraceID   string          `json:"trace_id"`
+	SessionID string          `json:"session_id"`
+	UserName  string          `json:"user_name"`
+	Info      json.RawMessage `json:"info"`
+}
+
+// productSubmit takes one message or a list of them: all or none.
+func (a *api) productSubmit(r *http.Request) (int, any, error) {
+	data, err := body(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	var raw []json.RawMessage
+	if json.Unmarshal(data, &raw) != nil {
+		raw = []json.RawMessage{data}
+	}
+	tasks := make([]core.NewTask, len(raw))
+	for i := range raw {
+		if tasks[i], err = messageTask(raw[i]); err != nil {
+			return 0, nil, err
+		}
+		if err := allow(r, tasks[i].Agent); err != nil {
+			return 0, nil, err
+		}
+	}
+	submitted, err := a.scheduler.Submit(r.Context(), tasks...)
+	if err != nil {
+		return 0, nil, err
+	}
+	out := []itemStatus{}
+	for i := range submitted {
+		out = append(out, itemStatus{TaskID: submitted[i].ID, Status: submitted[i].Status})
+	}
+	return answered("Messages submitted successfully", out)
+}
+
+func messageTask(raw json.RawMessage) (core.NewTask, error) {
+	var m message
+	if json.Unmarshal(raw, &m) != nil || len(raw) == 0 || raw[0] != '{' {
+		return core.NewTask{}, refuse(http.StatusUnprocessableEntity, "a message must be a JSON object with texts for its ids, label and names")
+	}
+	if string(m.Info) == "null" {
+		m.Info = nil
+	}
+	t := core.NewTask{
+		Agent: cmp.Or(m.AgentID, m.UserID), ID: m.ItemID, Kind: m.Label, Group: m.TaskID, Payload: raw, UserID: m.UserID,
+		MemCubeID: m.MemCubeID, TraceID: m.TraceID, SessionID: m.SessionID, UserName: m.UserName, Info: m.Info,
+	}
+	if i := slices.IndexFunc(core.Presets(), func(p core.Preset) bool { return p.Name == m.Label && p.Cron == "" }); i >= 0 {
+		t.Preset = m.Label // its level
+	}
+	return t, nil
+}

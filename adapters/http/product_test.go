@@ -1,0 +1,157 @@
+package http_test
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+)
+
+func product(t *testing.T) *fixture {
+	t.Helper()
+	f := setup(t, httpadapter.Config{})
+	core.Handle(f.scheduler, "add", func(context.Context, *core.Task[any]) error { return nil })
+	return f
+}
+
+func TestMessagesAreSubmitted(t *testing.T) {
+	t.Parallel()
+	f := product(t)
+	res, body := f.call(t, "POST", "/product/scheduler/submit", `[
+		{"item_id":"i1","user_id":"u_123","mem_cube_id":"mem_001","label":"add","content":"hello","timestamp":"2026-01-02T03:04:05","task_id":"t1",
+		 "trace_id":"tr","session_id":"s","user_name":"Ann","info":{"monitor_flag":1},"chat_history":[]},
+		{"item_id":"i2","user_id":"u_123","mem_cube_id":"mem_001","label":"query","content":"?","task_id":"t1","info":null}]`)
+	assert.Equal(t, 200, res.StatusCode, body)
+	assert.JSONEq(t, `{"code":200,"message":"Messages submitted successfully","data":[{"task_id":"i1","status":"waiting"},{"task_id":"i2","status":"waiting"}]}`, body)
+	_, body = f.call(t, "GET", "/v1/agents/u_123/tasks/i1", "")
+	task := get[map[string]any](t, body)
+	assert.EqualValues(t, 1, task["level"], "labels have their levels")
+	assert.Equal(t, "t1", task["group"])
+	assert.Equal(t, "hello", task["payload"].(map[string]any)["content"])
+	assert.Equal(t, "mem_001", task["mem_cube_id"])
+
+	_, body = f.call(t, "GET", "/product/scheduler/task_queue_status?user_id=u_123", "")
+	assert.JSONEq(t, `{"code":200,"message":"Scheduler task queue status retrieved successfully","data":{
+		"user_id":"u_123","user_name":null,"mem_cube_id":null,"users_count":1,"pending_tasks_count":0,"remaining_tasks_count":2,
+		"stream_keys":["scheduler:messages:stream:v2.0:u_123:mem_001:add","scheduler:messages:stream:v2.0:u_123:mem_001:query"],
+		"pending_tasks_detail":["scheduler:messages:stream:v2.0:u_123:mem_001:add:0","scheduler:messages:stream:v2.0:u_123:mem_001:query:0"],
+		"remaining_tasks_detail":["scheduler:messages:stream:v2.0:u_123:mem_001:add:1","scheduler:messages:stream:v2.0:u_123:mem_001:query:1"]}}`, body)
+	f.call(t, "POST", "/v1/run-due", `{"all":true}`)
+	for asked, want := range map[string]string{"i1": "completed", "i2": "waiting", "t1": "in_progress"} {
+		_, body = f.call(t, "GET", "/product/scheduler/status?user_id=u_123&task_id="+asked, "")
+		assert.JSONEq(t, `{"code":200,"message":"Memory get status successfully","data":[{"task_id":"`+asked+`","status":"`+want+`"}]}`, body)
+	}
+	_, body = f.call(t, "GET", "/product/scheduler/status?user_id=u_123", "")
+	assert.JSONEq(t, `{"code":200,"message":"Memory get status successfully","data":[{"task_id":"i1","status":"completed"},{"task_id":"i2","status":"waiting"}]}`, body)
+	_, body = f.call(t, "GET", "/product/scheduler/allstatus", "")
+	const counts = `{"waiting":1,"in_progress":0,"pending":1,"completed":1,"failed":0,"cancelled":0,"total":2}`
+	assert.JSONEq(t, `{"code":200,"message":"Scheduler status summary retrieved successfully","data":{"scheduler_summary":`+counts+`,"all_tasks_summary":`+counts+`}}`, body)
+}
+
+func TestProductRefuses(t *testing.T) {
+	t.Parallel()
+	f := product(t)
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		message            string
+	}{
+		{"GET", "status", "", 422, "user_id: Field required"},
+		{"GET", "status?user_id=u&task_id=x", "", 404, "Task x not found for user u"},
+		{"GET", "task_queue_status", "", 422, "user_id: Field required"},
+		{"GET", "task_queue_status?user_id=u", "", 404, "No scheduler streams found for user u"},
+		{"POST", "wait", "", 422, "user_name: Field required"},
+		{"POST", "wait?user_name=u&timeout_seconds=x", "", 422, "timeout_seconds"},
+		{"GET", "wait/stream?user_name=u&poll_interval=-1", "", 422, "poll_interval"},
+		{"POST", "submit", `["x"]`, 422, "a message must be a JSON object"},
+		{"POST", "submit", `{"label":7}`, 422, "a message must be a JSON object"},
+	} {
+		res, body := f.call(t, c.method, "/product/scheduler/"+c.path, c.body)
+		assert.Equal(t, c.status, res.StatusCode, c)
+		got := get[map[string]any](t, body)
+		assert.EqualValues(t, c.status, got["code"])
+		assert.Contains(t, got["message"], c.message)
+		assert.Nil(t, got["data"])
+	}
+	_, body := f.call(t, "GET", "/product/scheduler/status?user_id=nobody", "")
+	assert.JSONEq(t, `{"code":200,"message":"Memory get status successfully","data":[]}`, body)
+}
+
+func TestProductKeepsToTheAgentsOfItsCaller(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{Scoped: []httpadapter.Token{{Token: "ann", Grant: httpadapter.Grant{Agents: []string{"ann"}}}}})
+	for _, path := range []string{"status?user_id=bob", "task_queue_status?user_id=bob", "allstatus", "wait/stream?user_name=bob"} {
+		res, _ := f.with(t, "ann", "GET", "/product/scheduler/"+path, "")
+		assert.Equal(t, 403, res.StatusCode, path)
+	}
+	res, _ := f.with(t, "ann", "POST", "/product/scheduler/submit", `{"user_id":"bob","label":"add"}`)
+	assert.Equal(t, 403, res.StatusCode)
+	assert.Zero(t, f.store.calls.Load())
+}
+
+// waitFixture is a handler in virtual time.
+func waitFixture(t *testing.T) *fixture {
+	t.Helper()
+	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+	require.NoError(t, err)
+	core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
+	return &fixture{scheduler: s, handler: httpadapter.New(s, httpadapter.Config{})}
+}
+
+func TestWaitUntilIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := waitFixture(t)
+		f.call(t, "POST", "/v1/tasks", `{"tasks":[{"agent_id":"u","kind":"ok","delay":"10s"},{"agent_id":"u","kind":"ok","cron":"@daily"}]}`)
+		_, body := f.call(t, "POST", "/product/scheduler/wait?user_name=u&timeout_seconds=3", "")
+		assert.JSONEq(t, `{"message":"timeout","data":{"running_tasks":1,"waited_seconds":3,"timed_out":true,"user_name":"u"}}`, body)
+		go func() {
+			time.Sleep(7*time.Second + 100*time.Millisecond)
+			_, _ = f.scheduler.RunDue(context.Background(), core.Scope{})
+		}()
+		_, body = f.call(t, "POST", "/product/scheduler/wait?user_name=u", "")
+		assert.JSONEq(t, `{"message":"idle","data":{"running_tasks":0,"waited_seconds":7.5,"timed_out":false,"user_name":"u"}}`, body)
+	})
+}
+
+func TestWaitStream(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := waitFixture(t)
+		frames := func(query string) []map[string]any {
+			w := httptest.NewRecorder()
+			f.handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/product/scheduler/wait/stream?user_name=u"+query, nil))
+			assert.Equal(t, "text/event-stream", w.Header().Get("Content-Type"))
+			var out []map[string]any
+			for lines := bufio.NewScanner(w.Body); lines.Scan(); {
+				if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+					out = append(out, get[map[string]any](t, data))
+				}
+			}
+			return out
+		}
+		f.call(t, "POST", "/v1/tasks", `{"agent_id":"u","kind":"ok","delay":"1s"}`)
+		got := frames("&timeout_seconds=2&poll_interval=1")
+		require.Len(t, got, 4)
+		assert.Equal(t, "running", got[0]["status"])
+		assert.EqualValues(t, 1, got[0]["active_tasks"])
+		assert.Equal(t, "timeout", got[3]["status"])
+		assert.Equal(t, true, got[3]["timed_out"])
+		_, err := f.scheduler.RunDue(t.Context(), core.Scope{})
+		require.NoError(t, err)
+		got = frames("")
+		require.Len(t, got, 1)
+		assert.Equal(t, "idle", got[0]["status"])
+	})
+}

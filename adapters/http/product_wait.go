@@ -1,0 +1,176 @@
+package http
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Bounds of a wait for a user to be idle.
+const (
+	defaultWait  = 120 * time.Second
+	defaultPoll  = 500 * time.Millisecond
+	shortestPoll = 50 * time.Millisecond
+	longestWait  = time.Hour
+)
+
+// waiting is a wait for the tasks of a user to end.
+type waiting struct {
+	a             *api
+	agent         string
+	timeout, poll time.Duration
+	begun         time.Time
+}
+
+func (a *api) newWait(r *http.Request) (*waiting, error) {
+	agent, err := user(r, "user_name")
+	if err != nil {
+		return nil, err
+	}
+	w := &waiting{a: a, agent: agent, begun: a.config.Clock.Now()}
+	if w.timeout, err = seconds(r.URL.Query(), "timeout_seconds", defaultWait, 0); err != nil {
+		return nil, err
+	}
+	w.poll, err = seconds(r.URL.Query(), "poll_interval", defaultPoll, shortestPoll)
+	return w, err
+}
+
+func seconds(q url.Values, name string, otherwise, least time.Duration) (time.Duration, error) {
+	text := q.Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(n) || n < 0 {
+		return 0, refuse(http.StatusUnprocessableEntity, "%s: Input should be a number of seconds from 0 on", name)
+	}
+	return max(time.Duration(min(n, longestWait.Seconds())*float64(time.Second)), least), nil
+}
+
+// active is how many tasks of the user have not ended. One that recurs counts while it runs, as it never ends.
+func (w *waiting) active(r *http.Request) (int, error) {
+	n := 0
+	l := core.List{Agent: w.agent, Status: []core.Status{core.StatusWaiting, core.StatusInProgress}}
+	err := w.a.each(r, l, func(t *core.TaskInfo) {
+		if !t.Recurring() || t.Status == core.StatusInProgress {
+			n++
+		}
+	})
+	return n, err
+}
+
+func (w *waiting) elapsed() float64 {
+	return math.Round(w.a.config.Clock.Now().Sub(w.begun).Seconds()*1000) / 1000
+}
+
+// next waits for the time of the next look; false if the wait is over.
+func (w *waiting) next(ctx context.Context) bool {
+	left := w.timeout - w.a.config.Clock.Now().Sub(w.begun)
+	if left <= 0 {
+		return false
+	}
+	done := make(chan struct{})
+	stop := w.a.config.Clock.AfterFunc(min(w.poll, left), func() { close(done) })
+	defer stop()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// productWait answers when a user has nothing left to run, or at the timeout.
+func (a *api) productWait(r *http.Request) (int, any, error) {
+	w, err := a.newWait(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	for {
+		n, err := w.active(r)
+		if err != nil {
+			return 0, nil, err
+		}
+		over := n > 0 && !w.next(r.Context())
+		if n > 0 && !over {
+			continue
+		}
+		message := "idle"
+		if over {
+			message = "timeout"
+		}
+		return http.StatusOK, struct {
+			Message string `json:"message"`
+			Data    any    `json:"data"`
+		}{message, struct {
+			Running  int     `json:"running_tasks"`
+			Waited   float64 `json:"waited_seconds"`
+			TimedOut bool    `json:"timed_out"`
+			UserName string  `json:"user_name"`
+		}{n, w.elapsed(), over, w.agent}}, nil
+	}
+}
+
+// frame is one event of a streamed wait.
+type frame struct {
+	UserName string  `json:"user_name"`
+	Active   int     `json:"active_tasks"`
+	Elapsed  float64 `json:"elapsed_seconds"`
+	Status   string  `json:"status"`
+	Instance string  `json:"instance_id"`
+	TimedOut bool    `json:"timed_out,omitempty"`
+}
+
+// productWaitStream tells how many tasks a user has left, again and again, until there are none or at the timeout.
+func (a *api) productWaitStream(out http.ResponseWriter, r *http.Request) {
+	w, err := a.newWait(r)
+	if err != nil {
+		a.refuse(out, r, err)
+		return
+	}
+	host, _ := os.Hostname() // it is for people
+	out.Header().Set("Content-Type", "text/event-stream")
+	for {
+		n, err := w.active(r)
+		if err != nil {
+			_ = a.frame(out, map[string]string{ // the answer has begun
+				"status": "error", "detail": "stream_failed", "exception": problemOf(err).Detail, "user_name": w.agent,
+			})
+			return
+		}
+		f := frame{UserName: w.agent, Active: n, Elapsed: w.elapsed(), Status: "running", Instance: fmt.Sprintf("%s-%d", host, os.Getpid())}
+		if n == 0 {
+			f.Status = "idle"
+		}
+		if a.frame(out, f) != nil || n == 0 {
+			return
+		}
+		if !w.next(r.Context()) {
+			f.Status, f.TimedOut, f.Elapsed = "timeout", true, w.elapsed()
+			_ = a.frame(out, f) // the last one
+			return
+		}
+	}
+}
+
+// frame sends one event.
+func (a *api) frame(out http.ResponseWriter, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	control := http.NewResponseController(out)
+	_ = control.SetWriteDeadline(a.config.Clock.Now().Add(writeTimeout)) // not every writer has one
+	if _, err := fmt.Fprintf(out, "data: %s\n\n", data); err != nil {
+		return err
+	}
+	return control.Flush()
+}
