@@ -141,6 +141,7 @@ func (s *Store) probe(ctx context.Context) error {
 // one partition of its own, whose keys it removes.
 func (s *Store) life(ctx context.Context) error {
 	p := *s
+	p.config.MaxTasks = DefaultMaxTasks // it makes more tasks than a user may allow an agent
 	nonce := newNonce()
 	p.parts = []partition{{base: s.config.Prefix + "{probe." + nonce + "}:"}}
 	defer func() {
