@@ -59,7 +59,7 @@ func (s *Store) holdOrNot(c *core.Command, now core.Millis) core.Effect {
 			}
 		case sc.kind != 't' || p.task(sc.name, sc.id) != nil:
 			done = true
-			p.hold(sc, newHold(sc, c, now))
+			p.hold(sc, newHold(sc, c, now), now)
 		}
 	}
 	if !done {
@@ -69,7 +69,7 @@ func (s *Store) holdOrNot(c *core.Command, now core.Millis) core.Effect {
 }
 
 func newHold(sc scope, c *core.Command, now core.Millis) hold {
-	h := hold{since: now, note: slices.Clone(c.Hold)}
+	h := hold{note: slices.Clone(c.Hold)}
 	end := c.Until.At
 	if end == 0 && c.Until.After > 0 {
 		end = now.Add(c.Until.After)

@@ -1,6 +1,10 @@
 package memstore
 
-import "github.com/seed-6f6f2c11/duly/core"
+import (
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
 
 // scope names the tasks that a hold is about: '*' all, 'k' those of a kind, 'a' those of an agent, 's' those that share a
 // key, 't' one task.
@@ -83,13 +87,13 @@ func (p *partition) holdOf(t *task, now core.Millis) (scope, bool) {
 }
 
 // hold begins a hold, or gives one another end and note.
-func (p *partition) hold(s scope, h hold) {
-	if old, ok := p.holds[s]; ok {
-		h.since = old.since
-		if old.term != nil {
-			p.leases.remove(old.term)
-		}
+func (p *partition) hold(s scope, h hold, now core.Millis) {
+	h.since = now
+	if p.held(s, now) {
+		h.since = p.holds[s].since
 	}
+	p.forget(s)
+	p.open = slices.DeleteFunc(p.open, func(o opened) bool { return o.scope == s }) // what was not put back yet stays where it is
 	if h.term != nil {
 		p.leases.add(h.term)
 	}

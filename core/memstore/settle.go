@@ -74,7 +74,7 @@ func (p *partition) again(t *task, r *core.Settlement, now core.Millis) core.Mil
 		p.counts.Again++
 	}
 	if r.Hold != nil {
-		p.hold(scope{kind: 't', name: t.Agent, id: t.ID}, hold{since: now, note: slices.Clone(r.Hold)})
+		p.hold(scope{kind: 't', name: t.Agent, id: t.ID}, hold{note: slices.Clone(r.Hold)}, now)
 	}
 	if r.Floor != nil && t.pulse != nil {
 		due = t.pulse.settle(r, due, now)

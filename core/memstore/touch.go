@@ -19,6 +19,7 @@ func (p *partition) touch(sub core.Submission, seq int64, now core.Millis) (core
 		return core.Placed{}, &core.LimitError{Agent: sub.Agent, Limit: p.store.config.MaxTasks}
 	case t == nil:
 		due := now.Add(sub.Pulse.Delay)
+		sub.State = nil
 		t = p.create(sub, seq, due)
 		t.pulse = &pulse{first: now}
 		p.join(sub, now)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // The line of layout.lua that asks Redis for the time, and what takes its place in tests that hold it still.
@@ -83,6 +85,16 @@ func Part(name string) string { return source(name) }
 
 // AddHook sees all commands of a store.
 func (s *Store) AddHook(h redis.Hook) { s.client.AddHook(h) }
+
+// SubmitEach stores tasks as if each were a call of its own, that was joined with the others; it returns how each went.
+func (s *Store) SubmitEach(ctx context.Context, tasks []core.Submission) ([]core.Placed, []error, error) {
+	answers, err := s.submitEach(ctx, tasks)
+	placed, errs := make([]core.Placed, len(answers)), make([]error, len(answers))
+	for i, a := range answers {
+		placed[i], errs[i] = a.Placed, s.refused(&tasks[i], a.code)
+	}
+	return placed, errs, err
+}
 
 // Sweep makes the next claim sweep its partition.
 func (s *Store) Sweep() {

@@ -25,8 +25,9 @@ if byte(scope) == 116 then
   local agent, id = string.match(scope, '^t:([^:]*):(.*)$')
   if not find(agent, redis.call('HGET', KEYS[2], agent), id) then return { now, 0 } end
 end
-local since = sub(redis.call('HGET', KEYS[4], scope) or '', 14, 26)
-if since == '' then since = string.format('%013.0f', now) end
+local old = redis.call('HGET', KEYS[4], scope)
+local since = lasting(old) and sub(old, 14, 26) or string.format('%013.0f', now)
+redis.call('ZREM', base .. 'open', scope) -- what was not put back yet stays where it is
 redis.call('HSET', KEYS[4], scope, string.format('%013.0f', till) .. since .. ARGV[4])
 if till > 0 then redis.call('ZADD', KEYS[3], till, '@' .. scope) else redis.call('ZREM', KEYS[3], '@' .. scope) end
 look()

@@ -99,8 +99,8 @@ local function again(i, verb, agent, id, live, single, order)
     local _, held, floor = struct.unpack('>I4c0I4c0I4c0', ARGV[12 * i + 2])
     if held ~= '' then
       local scope = 't:' .. ref
-      local since = sub(redis.call('HGET', base .. 'holds', scope) or '', 14, 26)
-      if since == '' then since = string.format('%013.0f', now) end
+      local old = redis.call('HGET', base .. 'holds', scope)
+      local since = lasting(old) and sub(old, 14, 26) or string.format('%013.0f', now)
       redis.call('HSET', base .. 'holds', scope, '0000000000000' .. since .. sub(held, 2))
       redis.call('ZREM', KEYS[6], '@' .. scope)
     end
@@ -166,7 +166,7 @@ for i = 1, n do
     else
       if live then
         local kind = ARGV[12 * i]
-        if order and byte(order) == 114 then kind = select(2, parse(live)) end
+        if order then kind = select(2, parse(live)) end -- it may have been replaced, and then told to end
         if verb == 'r' or verb == 'b' or verb == 'z' then
           reply[i + 1] = again(i, verb, agent, id, live, single, order)
         else

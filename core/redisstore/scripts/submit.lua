@@ -47,10 +47,12 @@ local function version(ref, live)
   return redis.sha1hex(sub(live, 8) .. '\0' .. sub(state, 2))
 end
 
+local taken = {} -- what this call replaces: another call that was joined to it has to look again
 -- verdict says what stands against storing a task: nil for nothing, or a live one that is to be replaced.
 local function verdict(i, rule, live)
   if rule.name == 'r' then
-    return version(names[i] .. ':' .. ARGV[7 * i + 1], live) ~= rule.version and CHANGED or nil
+    local ref = names[i] .. ':' .. ARGV[7 * i + 1]
+    return (taken[ref] or version(ref, live) ~= rule.version) and CHANGED or nil
   end
   local exists = live or finished[i] and known_finished(names[i], finished[i], ARGV[7 * i + 1])
   if exists then return rule.name == 'f' and REFUSED or EXISTS end
@@ -72,6 +74,7 @@ local function replace(i, rule, live, single, due)
   local field = place_ == 'r' and 'r' or nil
   local _, kind = parse(live)
   local new_kind = ARGV[7 * i + 2]
+  taken[agent .. ':' .. id] = true
   replaced[#replaced + 1] = function()
     local ref = agent .. ':' .. id
     redis.call('HDEL', base .. 'pulse', ref)

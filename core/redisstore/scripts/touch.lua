@@ -39,6 +39,17 @@ local function create(agent, value, id, record, group, due)
   answer(1, due, 'activity')
 end
 
+-- rebodied is a task with the body of a record; what says where the task is, its level, kind and key, stays.
+local function body_at(live)
+  local id, kind = parse(live)
+  return 14 + #id + #kind + #key_of(live)
+end
+
+local function rebodied(live, record)
+  local new = sub(live, 1, 7) .. record
+  return sub(live, 1, body_at(live) - 1) .. sub(new, body_at(new))
+end
+
 -- move gives a task another due time where it is.
 local function move(agent, id, live, single, place_, name, due)
   if place_ == 'p' then
@@ -80,7 +91,7 @@ for i = 2, #ARGV, 6 do
         reason = floor > now + delay and why or 'activity'
         if next_due == due then next_due = due + 1 end -- the time at which it would have rested for long enough
         due = next_due
-        live = sub(live, 1, 8) .. sub(record, 2)
+        live = rebodied(live, record)
         if single then redis.call('HSET', KEYS[2], agent, 'S' .. live) else redis.call('HSET', KEYS[3], ref, live) end
         move(agent, id, live, single, place_, name, due)
         keep(ref, floor, why, now, 0, 0)

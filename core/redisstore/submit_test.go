@@ -1,0 +1,54 @@
+package redisstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/redistest"
+)
+
+// Calls of several goroutines that are joined in one script replace a task once: the second has to look again.
+func TestJoinedReplace(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1})
+	_, err := st.Submit(t.Context(), []core.Submission{sub("a", "1"), sub("b", "1")})
+	require.NoError(t, err)
+	_, err = st.Claim(t.Context(), []core.ClaimRequest{{Nonce: "parks-0123456789", Kinds: []string{"none"}, Limit: 7, Lease: time.Minute}})
+	require.NoError(t, err)
+	page, err := st.Read(t.Context(), core.Query{Agent: "a", IDs: []string{"1"}})
+	require.NoError(t, err)
+	require.True(t, page.Tasks[0].Parked)
+
+	again := sub("a", "1") // the same but for its due time, as when a call is sent twice
+	again.Conflict, again.Version, again.Due.After = core.ConflictReplace, page.Tasks[0].Version, time.Hour
+	kept, failing := sub("a", "1"), sub("a", "1")
+	failing.Conflict = core.ConflictFail
+	placed, errs, err := st.SubmitEach(t.Context(), []core.Submission{kept, again, again, failing, sub("c", "1")})
+	require.NoError(t, err)
+	assert.True(t, placed[1].Replaced)
+	assert.NoError(t, errs[1])
+	assert.ErrorIs(t, errs[2], core.ErrChanged)
+	assert.Equal(t, core.CodeConflict, core.CodeOf(errs[3]))
+	assert.Equal(t, [3]bool{false, false, true}, [3]bool{placed[0].Created, placed[2].Replaced, placed[4].Created})
+	stats, err := st.Stats(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, [2]int64{1, 3}, [2]int64{stats.Parked, stats.Waiting}, "b is parked still")
+}
+
+func TestCursorOfAgents(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 2})
+	for _, cursor := range []string{"x", "0", ".", "0.", ".0", "2.0", "-1.0", "0.-1", "0.x", "0.1.2", "99999999999999999999.0"} {
+		_, err := st.Read(t.Context(), core.Query{After: cursor, Limit: 1})
+		assert.Equal(t, core.CodeInvalid, core.CodeOf(err), cursor)
+	}
+	_, err := st.Read(t.Context(), core.Query{After: "1.0", Limit: 1})
+	assert.NoError(t, err)
+}
