@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -99,6 +100,63 @@ func Run(t *testing.T, factory Factory) {
 		{"hostile ids", testHostileIDs},
 		{"wake-ups", testWakeups},
 		{"race for tasks", testRace},
+		{"holds of all scopes", testHoldScopes},
+		{"holds end", testHoldEnds},
+		{"a hold of all", testHoldAll},
+		{"hold twice", testHoldTwice},
+		{"under two holds", testHoldUnderTwo},
+		{"hold what runs", testHoldRunning},
+		{"a hold ends with its task", testHoldEndsWithTask},
+		{"many held tasks", testHoldMany},
+		{"held again", testHoldAgain},
+		{"the end of a hold wakes", testHoldWakes},
+		{"a settlement holds", testHoldBySettlement},
+		{"run now", testRun},
+		{"run now what is held", testRunHeld},
+		{"run now what is parked", testRunParked},
+		{"cancel what waits", testCancelWaiting},
+		{"cancel at a version", testCancelChanged},
+		{"cancel what runs", testCancelRunning},
+		{"a cancelled run ends", testCancelSettle},
+		{"a cancelled run crashes", testCancelCrash},
+		{"delete what waits", testDeleteWaiting},
+		{"delete what runs", testDeleteRunning},
+		{"delete the last run of a claim", testDeleteLastOfClaim},
+		{"delete what is finished", testDeleteFinished},
+		{"delete what began anew", testDeleteBoth},
+		{"delete all tasks of an agent", testDeleteAll},
+		{"the first state", testFirstState},
+		{"submit that fails on conflict", testConflictFail},
+		{"replace what waits", testReplaceWaiting},
+		{"replace the due time", testReplaceDue},
+		{"replace the level", testReplaceOrder},
+		{"replace what has changed", testReplaceChanged},
+		{"replace among others", testReplaceTogether},
+		{"replace what runs", testReplaceRunning},
+		{"replace what runs and crashes", testReplaceCrash},
+		{"cancel what was replaced", testReplaceCancelled},
+		{"replace what is finished", testReplaceFinished},
+		{"touch, throttled", testTouchThrottle},
+		{"touch, debounced", testTouchDebounce},
+		{"touch what runs", testTouchRunning},
+		{"bounds of the run that follows", testTouchRunningBounds},
+		{"touch what rests", testTouchResting},
+		{"touch as a rest ends", testTouchAtRestsEnd},
+		{"a touch brings a body", testTouchKeepsKind},
+		{"touch what cools down", testTouchCooling},
+		{"touch what is held", testTouchHeld},
+		{"run now what rests", testTouchRun},
+		{"touch other tasks", testTouchOthers},
+		{"many touches", testTouchMany},
+		{"live tasks of a kind", testKindsLive},
+		{"kinds by name", testKindsOf},
+		{"runs of a kind", testKindsRuns},
+		{"failures of a kind", testKindsFailures},
+		{"kinds of several partitions", testKindsTogether},
+		{"pages of agents", testAgentPages},
+		{"agents", testAgentStats},
+		{"explain", testExplain},
+		{"versions", testVersions},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -178,7 +236,7 @@ func (b *bench) complete(c core.Claim) {
 }
 
 func complete(t core.Claimed) core.Settlement {
-	return core.Settlement{Run: t.Run, Verb: core.VerbComplete, Record: []byte("record of " + t.ID)}
+	return core.Settlement{Run: t.Run, Kind: t.Kind, Verb: core.VerbComplete, Record: []byte("record of " + t.ID)}
 }
 
 func (b *bench) read(agent string, ids ...string) []core.Stored {
@@ -198,6 +256,8 @@ func (b *bench) stats() core.Stats {
 	b.Helper()
 	st, err := b.store.Stats(b.Context())
 	require.NoError(b, err)
+	assert.NotZero(b, st.Now) // some ask the machine
+	st.Now = 0
 	return st
 }
 

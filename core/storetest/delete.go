@@ -1,0 +1,144 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// fresh demands that task a/1 is not known, and that one of its id is new.
+func (b *bench) fresh() {
+	b.Helper()
+	assert.Equal(b, core.Stored{Agent: "a", ID: "1"}, b.one("a", "1"))
+	assert.Equal(b, core.EffectNone, b.remove("1", "g"))
+	assert.True(b, b.submit(task("a", "1"))[0].Created)
+	c := b.claim(10)
+	require.Contains(b, names(c), "a/1")
+	for _, got := range c.Tasks {
+		if got.ID == "1" {
+			assert.Equal(b, [3]any{0, []byte(nil), false}, [3]any{got.Crashes, got.State, got.Cancelled})
+		}
+	}
+}
+
+func testDeleteWaiting(t *testing.T, b *bench) {
+	for _, p := range places() {
+		b.stand(p)
+		before := b.stats()
+		assert.Equal(t, core.EffectDone, b.remove("1", "g"), p.name)
+		st := b.stats()
+		assert.Equal(t, before.Waiting-1, st.Waiting, p.name)
+		assert.Equal(t, [3]int64{0, 0, 1}, [3]int64{st.Parked, st.Held, st.Deleted}, p.name)
+		assert.Equal(t, st.Waiting, b.kind("k").Live, p.name)
+		assert.Equal(t, st.Waiting, st.Agents, p.name)
+		assert.Zero(t, st.Cancelled, p.name)
+		assert.Equal(t, core.GroupCounts{}, b.group("g"), p.name)
+		assert.Empty(t, b.claim(10).Tasks, p.name)
+		b.fresh()
+	}
+}
+
+func testDeleteRunning(t *testing.T, b *bench) {
+	b.with(Options{})
+	first := task("a", "1")
+	first.Group = "g"
+	b.submit(first, task("a", "2"), task("b", "1"))
+	c := b.claim(10)
+	require.Len(t, c.Tasks, 3)
+	at := 0
+	for i, task := range c.Tasks {
+		if task.Agent == "a" && task.ID == "1" {
+			at = i
+		}
+	}
+	b.control(core.Command{Op: core.OpCancel, Submission: about("a", "1")})
+	b.extend(c.Fence, core.Progress{Index: at, Agent: "a", ID: "1", State: []byte("old")})
+	assert.Equal(t, core.EffectDone, b.remove("1", "g"))
+	assert.Equal(t, core.GroupCounts{}, b.group("g"))
+	st := b.stats()
+	assert.Equal(t, [3]int64{2, 1, 0}, [3]int64{st.InProgress, st.Deleted, st.Waiting})
+	assert.Equal(t, [2]int64{2, 2}, [2]int64{b.kind("k").Live, b.kind("k").Running})
+	want := core.Extended{Held: true, Ended: []core.Ended{{Index: at, Deleted: true}}}
+	assert.Equal(t, want, b.extend(c.Fence, core.Progress{Index: at, Agent: "a", ID: "1", State: []byte("late")}))
+	assert.ErrorIs(t, b.settle(complete(c.Tasks[at]))[0].Err, core.ErrLeaseLost)
+	b.fresh()
+	assert.ErrorIs(t, b.settle(complete(c.Tasks[at]))[0].Err, core.ErrLeaseLost, "nor does the old run end the new task")
+	assert.Equal(t, core.StatusInProgress, b.status("a", "1"))
+	b.ended(complete(c.Tasks[(at+1)%3]))
+	b.ended(complete(c.Tasks[(at+2)%3]))
+	assert.Zero(t, b.extend(c.Fence), "none is left to hold")
+}
+
+func testDeleteLastOfClaim(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"))
+	r := b.request(1)
+	c := b.claimWith(r)
+	require.Len(t, c.Tasks, 1)
+	assert.Equal(t, core.EffectDone, b.remove("1", ""))
+	assert.Zero(t, b.extend(c.Fence))
+	assert.Empty(t, b.claimWith(r).Tasks, "a repeated claim does not bring it back")
+	assert.ErrorIs(t, b.settle(complete(c.Tasks[0]))[0].Err, core.ErrLeaseLost)
+	assert.Zero(t, b.look(), "no lease is left")
+	assert.Zero(t, b.stats().Agents+b.stats().InProgress)
+	b.clock.Advance(lease)
+	assert.Zero(t, b.claim(1).Recovered)
+	b.fresh()
+}
+
+func testDeleteFinished(t *testing.T, b *bench) {
+	for _, several := range []bool{false, true} {
+		b.with(Options{Retention: time.Hour})
+		s := task("a", "1")
+		s.Group = "g"
+		b.submit(s)
+		if several {
+			b.submit(task("a", "2"))
+		}
+		c := b.claim(10)
+		for _, task := range c.Tasks {
+			end := complete(task)
+			end.Group = map[string]string{"1": "g"}[task.ID]
+			b.ended(end)
+		}
+		assert.Equal(t, core.EffectDone, b.remove("1", "g"))
+		assert.Equal(t, core.GroupCounts{Completed: 1}, b.group("g"), "what was done stays done")
+		assert.Zero(t, b.stats().Deleted)
+		b.fresh()
+		if several {
+			assert.Equal(t, core.StatusCompleted, b.status("a", "2"))
+			b.clock.Advance(time.Hour)
+			assert.Equal(t, core.EffectNone, b.remove("2", ""), "it was forgotten before")
+		}
+	}
+}
+
+func testDeleteBoth(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"))
+	b.complete(b.take("a/1"))
+	anew := task("a", "1")
+	anew.Conflict = core.ConflictReplace
+	b.submit(anew)
+	assert.Equal(t, core.EffectDone, b.remove("1", ""))
+	b.fresh()
+}
+
+func testDeleteAll(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(within(task("a", "1"), time.Hour), within(task("a", "2"), time.Hour), task("a", "3"))
+	b.take("a/3")
+	for _, id := range []string{"2", "3", "1"} {
+		assert.Equal(t, int64(1), b.stats().Agents)
+		assert.Equal(t, core.EffectDone, b.remove(id, ""))
+	}
+	st := b.stats()
+	assert.Zero(t, st.Agents+st.Waiting+st.InProgress+b.kind("k").Live+b.kind("k").Running)
+	assert.Zero(t, st.NextDue)
+	assert.Zero(t, b.look())
+	b.fresh()
+}

@@ -1,0 +1,342 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// holdable are holds of every kind of scope that task a/1 with the key is in.
+var holdable = []core.Scoped{{Agent: "a", ID: "1"}, {Agent: "a"}, {Kind: "k"}, {Key: "key"}, {}}
+
+// keyed is task a/1, with a key.
+func keyed() core.Submission {
+	s := task("a", "1")
+	s.Key = "key"
+	return s
+}
+
+func testHoldScopes(t *testing.T, b *bench) {
+	for _, scope := range holdable {
+		for _, several := range []bool{false, true} {
+			name := fmt.Sprintf("%+v, several: %t", scope, several)
+			b.with(Options{})
+			b.submit(keyed())
+			next := core.Millis(0)
+			if several {
+				b.submit(within(task("a", "2"), time.Hour))
+				next = b.now().Add(time.Hour)
+			}
+			since := b.now()
+			b.hold(scope, core.When{})
+			b.clock.Advance(time.Second)
+			if all := scope == (core.Scoped{}); !all {
+				other := task("b", "1")
+				other.Kind = "other"
+				b.submit(other)
+				r := b.request(10)
+				r.Kinds = []string{"k", "other"}
+				assert.Equal(t, []string{"b/1"}, names(b.claimWith(r)), "%s: the others go on", name)
+				assert.Equal(t, [2]int64{1, 1}, [2]int64{b.stats().Parked, b.stats().Held}, name)
+				assert.True(t, b.one("a", "1").Parked, name)
+			} else {
+				b.quiet(0, name)
+			}
+			s := b.one("a", "1")
+			assert.Equal(t, core.StatusWaiting, s.Status, name)
+			assert.Equal(t, []core.Held{{Scope: scope, Since: since, Hold: []byte("why")}}, s.Holds, name)
+
+			assert.Equal(t, core.EffectDone, b.unhold(scope), name)
+			assert.LessOrEqual(t, b.look(), b.now(), name)
+			assert.NotZero(t, b.look(), name)
+			c := b.take("a/1")
+			assert.Equal(t, since, c.Tasks[0].Due, "%s: it keeps its due time", name)
+			assert.Equal(t, next, c.NextDue, name)
+			assert.Zero(t, b.stats().Held+b.stats().Parked, name)
+			assert.Equal(t, core.EffectNone, b.unhold(scope), name)
+		}
+	}
+}
+
+func testHoldEnds(t *testing.T, b *bench) {
+	for _, scope := range holdable {
+		for _, seen := range []bool{true, false} {
+			name := fmt.Sprintf("%+v, parked: %t", scope, seen)
+			b.with(Options{})
+			b.submit(keyed())
+			until := core.When{After: time.Minute}
+			if seen {
+				until = core.When{At: b.now().Add(time.Minute)}
+			}
+			b.hold(scope, until)
+			if seen {
+				b.quiet(b.now().Add(time.Minute), name)
+			}
+			assert.Equal(t, b.now().Add(time.Minute), b.one("a", "1").Holds[0].Until, name)
+			b.clock.Advance(time.Minute - time.Millisecond)
+			b.quiet(b.now()+1, name)
+			b.clock.Advance(time.Millisecond)
+			assert.Empty(t, b.one("a", "1").Holds, "%s: it is over, whoever has seen it", name)
+			assert.Equal(t, b.now(), max(b.look(), b.now()), name)
+			assert.NotZero(t, b.look(), name)
+			c := b.take("a/1")
+			assert.Zero(t, c.NextDue, name)
+			assert.Equal(t, b.now().Add(lease), c.NextLease, name)
+			assert.Equal(t, core.EffectNone, b.unhold(scope), name)
+		}
+	}
+}
+
+func testHoldAll(t *testing.T, b *bench) {
+	b.with(Options{Partitions: 2})
+	at := core.PartitionOf("a", 2)
+	claim := func(agents ...string) core.Claim {
+		r := b.request(10)
+		r.Partition, r.Agents = at, agents
+		return b.claimWith(r)
+	}
+	b.submit(task("a", "1"), task("a", "2"))
+	c := claim()
+	require.Len(t, c.Tasks, 2)
+	b.hold(core.Scoped{}, core.When{After: time.Hour})
+	b.submit(task("a", "3"), within(task("a", "4"), time.Second))
+	for _, held := range []core.Claim{claim(), claim("a"), claim("a", "b")} {
+		assert.Empty(t, held.Tasks)
+		assert.Zero(t, held.NextDue, "nothing is due while all is held")
+		assert.Equal(t, c.NextLease, held.NextLease)
+		assert.Zero(t, held.Parked)
+	}
+	extended, err := b.store.Extend(b.Context(), []core.Extension{{Partition: at, Fence: c.Fence, Lease: lease}})
+	require.NoError(t, err)
+	assert.True(t, extended[0].Held, "what runs goes on")
+	assert.NoError(t, b.settle(complete(c.Tasks[0]))[0].Err)
+	assert.NoError(t, b.settle(again(c.Tasks[1], 0))[0].Err)
+	assert.Empty(t, claim().Tasks)
+	assert.Equal(t, b.now().Add(time.Hour), claim().NextLease, "the end of the hold")
+
+	assert.Equal(t, core.EffectDone, b.unhold(core.Scoped{}))
+	c = claim()
+	assert.ElementsMatch(t, []string{"a/2", "a/3"}, names(c))
+	assert.Equal(t, b.now().Add(time.Second), c.NextDue)
+	b.hold(core.Scoped{}, core.When{})
+	b.clock.Advance(lease)
+	dead := claim()
+	assert.Equal(t, 2, dead.Recovered, "leases run out as ever")
+	assert.Empty(t, dead.Tasks)
+	assert.Equal(t, core.EffectDone, b.unhold(core.Scoped{}))
+	assert.Len(t, claim().Tasks, 3)
+}
+
+func testHoldTwice(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"))
+	for _, scope := range holdable[:3] {
+		b.hold(scope, core.When{After: time.Minute})
+		since := b.now()
+		b.clock.Advance(time.Second)
+		b.hold(scope, core.When{After: time.Hour})
+		want := core.Held{Scope: scope, Since: since, Until: b.now().Add(time.Hour), Hold: []byte("why")}
+		assert.Equal(t, []core.Held{want}, b.one("a", "1").Holds)
+		b.quiet(b.now().Add(time.Hour), "another end")
+		b.hold(scope, core.When{})
+		want.Until = 0
+		assert.Equal(t, []core.Held{want}, b.one("a", "1").Holds)
+		b.quiet(0, "no end")
+		b.hold(scope, core.When{After: time.Second})
+		b.clock.Advance(time.Second)
+		b.hold(scope, core.When{})
+		assert.Equal(t, b.now(), b.one("a", "1").Holds[0].Since, "one that is over is not there any more")
+		b.quiet(0, "held anew")
+		assert.Equal(t, core.EffectDone, b.unhold(scope))
+		assert.Equal(t, core.EffectNone, b.unhold(scope))
+	}
+	b.take("a/1")
+
+	unknown := core.Command{Op: core.OpHold, Scope: core.Scoped{Agent: "a", ID: "2"}}
+	assert.Zero(t, b.control(unknown))
+	assert.Equal(t, core.EffectNone, b.unhold(unknown.Scope))
+	b.submit(task("a", "2"))
+	b.take("a/2")
+}
+
+func testHoldUnderTwo(t *testing.T, b *bench) {
+	for _, wide := range holdable[1:] {
+		for _, narrowFirst := range []bool{true, false} {
+			name := fmt.Sprintf("%+v, %t", wide, narrowFirst)
+			b.with(Options{})
+			b.submit(keyed())
+			first, second := wide, holdable[0]
+			if narrowFirst {
+				first, second = second, first
+			}
+			b.hold(second, core.When{})
+			b.quiet(0, name)
+			b.hold(first, core.When{})
+			b.quiet(0, name)
+			assert.ElementsMatch(t, []core.Scoped{first, second},
+				[]core.Scoped{b.one("a", "1").Holds[0].Scope, b.one("a", "1").Holds[1].Scope}, name)
+			assert.Equal(t, core.EffectDone, b.unhold(first), name)
+			b.quiet(0, name)
+			assert.Len(t, b.one("a", "1").Holds, 1, name)
+			assert.Equal(t, core.EffectDone, b.unhold(second), name)
+			b.take("a/1")
+			assert.Zero(t, b.stats().Parked, name)
+		}
+	}
+}
+
+func testHoldRunning(t *testing.T, b *bench) {
+	for _, scope := range holdable {
+		b.with(Options{})
+		b.submit(keyed())
+		c := b.take("a/1")
+		b.hold(scope, core.When{})
+		assert.Equal(t, core.StatusInProgress, b.status("a", "1"))
+		assert.Len(t, b.one("a", "1").Holds, 1)
+		assert.Equal(t, core.Extended{Held: true}, b.extend(c.Fence), "the run goes on")
+		b.ended(again(c.Tasks[0], time.Second))
+		b.clock.Advance(time.Second)
+		b.quiet(0, "the next one does not begin")
+		assert.Equal(t, core.EffectDone, b.unhold(scope))
+		b.take("a/1")
+	}
+}
+
+func testHoldEndsWithTask(t *testing.T, b *bench) {
+	ends := map[string]func(c core.Claimed){
+		"complete": func(c core.Claimed) { b.ended(complete(c)) },
+		"delete":   func(core.Claimed) { b.control(core.Command{Op: core.OpDelete, Submission: about("a", "1")}) },
+		"cancel": func(c core.Claimed) {
+			b.ended(again(c, 0))
+			s := about("a", "1")
+			s.Version = b.one("a", "1").Version
+			assert.Equal(t, core.EffectDone, b.control(core.Command{Op: core.OpCancel, Submission: s}).Code)
+		},
+	}
+	for name, end := range ends {
+		b.with(Options{})
+		b.submit(task("a", "1"))
+		c := b.take("a/1")
+		b.hold(holdable[0], core.When{After: time.Hour})
+		end(c.Tasks[0])
+		anew := task("a", "1")
+		anew.Conflict = core.ConflictReplace
+		assert.True(t, b.submit(anew)[0].Created, name)
+		assert.Empty(t, b.one("a", "1").Holds, name)
+		next := b.take("a/1")
+		assert.Equal(t, b.now().Add(lease), next.NextLease, "%s: nor does anything end any more", name)
+		b.ended(complete(next.Tasks[0]))
+		assert.Zero(t, b.look(), name)
+		assert.Equal(t, core.EffectNone, b.unhold(holdable[0]), name)
+	}
+}
+
+// flood submits 300 tasks of 30 agents, i being due at i ms, that are held.
+func (b *bench) flood(scope core.Scoped) {
+	b.Helper()
+	var all []core.Submission
+	for i := range 300 {
+		s := task(fmt.Sprint("agent", i%30), fmt.Sprintf("%03d", i))
+		s.Due.At = b.now() + core.Millis(i)
+		all = append(all, s)
+	}
+	b.submit(all...)
+	b.clock.Advance(time.Second)
+	b.hold(scope, core.When{})
+	for range 20 {
+		require.Empty(b, b.claim(core.MaxClaim).Tasks)
+	}
+	require.Equal(b, int64(300), b.stats().Held)
+	b.quiet(0, "all are parked")
+}
+
+func testHoldMany(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.flood(core.Scoped{Kind: "k"})
+	assert.Equal(t, core.EffectDone, b.unhold(core.Scoped{Kind: "k"}))
+	for from := 0; from < 300; from += core.MaxClaim {
+		assert.Equal(t, b.now(), b.look(), "while some are still out of the queue")
+		var want, got []string
+		c := b.claim(core.MaxClaim)
+		for i := range core.MaxClaim {
+			want = append(want, fmt.Sprintf("%03d", from+i))
+		}
+		for _, task := range c.Tasks {
+			got = append(got, task.ID)
+		}
+		require.ElementsMatch(t, want, got, "those that are due first come first")
+		if from+core.MaxClaim < 300 {
+			assert.Equal(t, b.now(), c.NextDue)
+		}
+	}
+	assert.Zero(t, b.stats().Parked)
+	assert.Equal(t, int64(300), b.stats().InProgress)
+}
+
+func testHoldAgain(t *testing.T, b *bench) {
+	b.with(Options{})
+	all := core.Scoped{Kind: "k"}
+	b.flood(all)
+	assert.Equal(t, core.EffectDone, b.unhold(all))
+	assert.Len(t, b.claim(core.MaxClaim).Tasks, core.MaxClaim)
+	b.hold(all, core.When{})
+	b.quiet(b.claim(10).NextLease, "held again before all were put back, nothing is due")
+	assert.Equal(t, int64(250), b.stats().Held)
+	assert.Equal(t, core.EffectDone, b.unhold(all))
+	for range 5 {
+		assert.Len(t, b.claim(core.MaxClaim).Tasks, core.MaxClaim)
+	}
+}
+
+func testHoldWakes(t *testing.T, b *bench) {
+	b.with(Options{Partitions: 4})
+	waker, ok := b.store.(core.Waker)
+	require.True(t, ok)
+	wakeups, err := waker.Wakeups(b.Context())
+	require.NoError(t, err)
+	b.submit(task("a", "1"))
+	for _, scope := range []core.Scoped{{Agent: "a", ID: "1"}, {Agent: "a"}, {}} {
+		b.hold(scope, core.When{})
+		r := b.request(1)
+		r.Partition = core.PartitionOf("a", 4)
+		require.Empty(t, b.claimWith(r).Tasks)
+		b.clock.Advance(time.Second)
+		require.Equal(t, core.EffectDone, b.unhold(scope))
+		want := core.Wakeup{Partition: core.PartitionOf("a", 4), Due: b.now()}
+		for receive(t, wakeups) != want { // an earlier one, or one of another partition
+			continue
+		}
+	}
+}
+
+func testHoldBySettlement(t *testing.T, b *bench) {
+	for _, verb := range []core.Verb{core.VerbAgain, core.VerbRest} {
+		b.with(Options{})
+		b.submit(task("a", "1"))
+		c := b.take("a/1")
+		b.hold(holdable[0], core.When{After: time.Hour})
+		since := b.now()
+		b.clock.Advance(time.Second)
+		s := again(c.Tasks[0], time.Second)
+		s.Verb, s.Hold = verb, []byte("failed too often")
+		assert.Equal(t, b.now().Add(time.Second), b.ended(s))
+		want := core.Held{Scope: holdable[0], Since: since, Hold: s.Hold}
+		assert.Equal(t, []core.Held{want}, b.one("a", "1").Holds, "without the end that it had")
+		b.clock.Advance(time.Second)
+		b.quiet(0, "it is paused")
+		assert.Equal(t, int64(1), b.stats().Held)
+		assert.Equal(t, core.EffectDone, b.unhold(holdable[0]))
+
+		c = b.take("a/1")
+		s = again(c.Tasks[0], 0)
+		s.Verb, s.Hold = verb, []byte("again")
+		b.ended(s)
+		assert.Equal(t, []core.Held{{Scope: holdable[0], Since: b.now(), Hold: s.Hold}}, b.one("a", "1").Holds)
+		b.quiet(0, "it is paused at once")
+	}
+}

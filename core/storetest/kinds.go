@@ -1,0 +1,155 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// counts demands how many tasks of kind k are live, and how many of them run.
+func (b *bench) counts(live, running int64, why string) {
+	b.Helper()
+	k := b.kind("k")
+	assert.Equal(b, [2]int64{live, running}, [2]int64{k.Live, k.Running}, why)
+	st := b.stats()
+	assert.Equal(b, [2]int64{live - running, running}, [2]int64{st.Waiting, st.InProgress}, why)
+}
+
+func testKindsLive(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"), task("a", "2"), task("b", "1"))
+	b.submit(task("b", "1"))
+	b.counts(3, 0, "submit")
+	r := b.request(10)
+	c := b.claimWith(r)
+	b.claimWith(r)
+	b.counts(3, 3, "claim, also when it is repeated")
+	for i, verb := range []core.Verb{core.VerbAgain, core.VerbRelease, core.VerbRest} {
+		s := again(c.Tasks[i], 0)
+		s.Verb = verb
+		b.ended(s)
+		b.ended(s)
+		b.counts(3, int64(2-i), "goes on: "+string(verb))
+	}
+	c = b.claim(10)
+	for i, verb := range []core.Verb{core.VerbComplete, core.VerbCancel, core.VerbFail} {
+		s := core.Settlement{Run: c.Tasks[i].Run, Kind: "k", Verb: verb}
+		b.ended(s)
+		b.ended(s)
+		b.counts(int64(2-i), int64(2-i), "ends: "+string(verb))
+	}
+	failed := c.Tasks[2]
+	replay := core.Command{Op: core.OpReplay, Submission: task(failed.Agent, failed.ID)}
+	b.control(replay)
+	b.counts(1, 0, "replay")
+	b.control(replay)
+	b.counts(1, 0, "it is live already")
+	b.claim(10)
+	b.clock.Advance(lease)
+	require.Equal(t, 1, b.claim(1).Recovered)
+	b.counts(1, 1, "recovered and claimed")
+	b.hold(core.Scoped{Kind: "k"}, core.When{})
+	b.clock.Advance(lease)
+	require.Equal(t, 1, b.claim(1).Recovered)
+	b.counts(1, 0, "recovered and parked")
+	assert.Zero(t, b.kind("k").Runs, "no run was tallied")
+}
+
+func testKindsOf(t *testing.T, b *bench) {
+	b.with(Options{Partitions: 4})
+	var subs []core.Submission
+	for i := range 20 {
+		s := task(fmt.Sprint("agent", i), "1")
+		s.Kind = []string{"z", "a", "b:c", "l"}[i%4]
+		subs = append(subs, s)
+	}
+	b.submit(subs...)
+	b.submit(pulse("agent0", "2"))
+	var got []string
+	for _, k := range b.stats().Kinds {
+		got = append(got, fmt.Sprint(k.Kind, " ", k.Live))
+	}
+	assert.Equal(t, []string{"a 5", "b:c 5", "k 1", "l 5", "z 5"}, got, "by name, of all partitions")
+}
+
+// tallied runs a task once and settles it with a tally.
+func (b *bench) tallied(tally core.RunStat) {
+	b.Helper()
+	c := b.claim(1)
+	require.Len(b, c.Tasks, 1)
+	s := again(c.Tasks[0], 0)
+	tally.Kind, s.Tally = "k", &tally
+	b.ended(s)
+	b.ended(s)
+}
+
+func testKindsRuns(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"))
+	b.tallied(core.RunStat{Schedule: core.ScheduleEvery, Duration: 3 * time.Second, Lag: 5 * time.Millisecond})
+	k := b.kind("k")
+	assert.Equal(t, [2]time.Duration{3 * time.Second, 3 * time.Second}, [2]time.Duration{k.Shortest, k.Longest})
+	b.tallied(core.RunStat{Schedule: core.ScheduleCron, Duration: time.Second, Lag: 7 * time.Millisecond})
+	b.tallied(core.RunStat{Schedule: core.ScheduleActivity, Duration: 2 * time.Second, Failed: true, Failure: []byte("no")})
+	b.tallied(core.RunStat{Schedule: core.ScheduleAt, Duration: 2 * time.Second})
+	b.tallied(core.RunStat{Duration: 1500*time.Millisecond + 700*time.Microsecond, Lag: time.Hour})
+	want := core.KindStats{
+		Kind: "k", Live: 1, Runs: 5, Failures: 1, Duration: 9500 * time.Millisecond, Shortest: time.Second, Longest: 3 * time.Second,
+		Lag: time.Hour + 12*time.Millisecond, LongestLag: time.Hour, At: 2, Every: 1, Cron: 1, Activity: 1,
+		Failed: []core.Failure{{At: b.now(), Note: []byte("no")}},
+	}
+	k = b.kind("k")
+	assert.Equal(t, want, k, "a settle that is sent twice counts once")
+	assert.Equal(t, 1900*time.Millisecond, k.Average())
+
+	c := b.claim(1)
+	b.clock.Advance(lease)
+	b.claim(1)
+	late := again(c.Tasks[0], 0)
+	late.Tally = &core.RunStat{Kind: "k", Failed: true}
+	assert.ErrorIs(t, b.settle(late)[0].Err, core.ErrLeaseLost)
+	want.Running = 1
+	assert.Equal(t, want, b.kind("k"), "a run that lost its lease counts for nothing")
+}
+
+func testKindsFailures(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"))
+	for i := range core.KeptFailures + 5 {
+		b.clock.Advance(time.Second)
+		b.tallied(core.RunStat{Failed: true, Failure: fmt.Append(nil, i)})
+		b.tallied(core.RunStat{Duration: time.Second})
+	}
+	k := b.kind("k")
+	assert.Equal(t, [2]int64{50, 25}, [2]int64{k.Runs, k.Failures})
+	require.Len(t, k.Failed, core.KeptFailures)
+	for i, f := range k.Failed {
+		assert.Equal(t, core.Failure{At: b.now().Add(-time.Duration(i) * time.Second), Note: fmt.Append(nil, core.KeptFailures+4-i)}, f, "newest first")
+	}
+}
+
+func testKindsTogether(t *testing.T, b *bench) {
+	b.with(Options{Partitions: 2})
+	agents := map[int]string{}
+	for i := 0; len(agents) < 2; i++ {
+		agent := fmt.Sprint("agent", i)
+		agents[core.PartitionOf(agent, 2)] = agent
+	}
+	b.submit(task(agents[0], "1"), task(agents[1], "1"))
+	for i := range 2 {
+		b.clock.Advance(time.Second)
+		r := b.request(1)
+		r.Partition = i
+		s := again(b.claimWith(r).Tasks[0], 0)
+		s.Tally = &core.RunStat{Kind: "k", Failed: true, Duration: time.Duration(3-i) * time.Second, Failure: fmt.Append(nil, i)}
+		b.ended(s)
+	}
+	k := b.kind("k")
+	assert.Equal(t, [3]time.Duration{5 * time.Second, 2 * time.Second, 3 * time.Second}, [3]time.Duration{k.Duration, k.Shortest, k.Longest})
+	assert.Equal(t, [2]string{"1", "0"}, [2]string{string(k.Failed[0].Note), string(k.Failed[1].Note)})
+}

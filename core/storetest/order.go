@@ -1,0 +1,245 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+func (b *bench) run(agent, id string, queue bool) core.Effect {
+	b.Helper()
+	return b.control(core.Command{Op: core.OpRun, Submission: about(agent, id), Queue: queue})
+}
+
+// cancel is a command to end task a/1 of group g, at the version that it has now.
+func (b *bench) cancel() core.Command {
+	b.Helper()
+	s := about("a", "1")
+	s.Group, s.Version = "g", b.one("a", "1").Version
+	return core.Command{Op: core.OpCancel, Submission: s, Record: []byte("record"), Order: []byte("told")}
+}
+
+// remove deletes a task of agent a.
+func (b *bench) remove(id, group string) core.EffectCode {
+	b.Helper()
+	s := about("a", id)
+	s.Group = group
+	return b.control(core.Command{Op: core.OpDelete, Submission: s}).Code
+}
+
+func testRun(t *testing.T, b *bench) {
+	for _, several := range []bool{false, true} {
+		b.with(Options{})
+		b.submit(within(task("a", "1"), time.Hour))
+		next := core.Millis(0)
+		if several {
+			b.submit(within(task("a", "2"), 2*time.Hour))
+			next = b.now().Add(2 * time.Hour)
+		}
+		assert.Equal(t, core.Effect{Code: core.EffectDone, Due: b.now()}, b.run("a", "1", false))
+		assert.Equal(t, b.now(), b.look())
+		due := b.now()
+		b.clock.Advance(time.Second)
+		assert.Equal(t, core.Effect{Code: core.EffectDone, Due: due}, b.run("a", "1", false), "due already: it keeps its place")
+		c := b.take("a/1")
+		assert.Equal(t, due, c.Tasks[0].Due)
+		assert.Equal(t, next, c.NextDue)
+
+		assert.Equal(t, core.Effect{Code: core.EffectRunning}, b.run("a", "1", false))
+		assert.Equal(t, b.now().Add(time.Hour), b.ended(again(c.Tasks[0], time.Hour)), "nothing was changed")
+		b.run("a", "1", false)
+		c = b.take("a/1")
+		for range 2 {
+			assert.Equal(t, core.Effect{Code: core.EffectOrdered}, b.run("a", "1", true))
+		}
+		assert.Equal(t, b.now(), b.ended(again(c.Tasks[0], time.Hour)), "once more when its run ends")
+		c = b.take("a/1")
+		assert.Equal(t, b.now().Add(time.Hour), b.ended(again(c.Tasks[0], time.Hour)), "once")
+		assert.Zero(t, b.run("a", "3", true), "unknown")
+		assert.Zero(t, b.run("b", "1", true), "unknown")
+	}
+}
+
+func testRunHeld(t *testing.T, b *bench) {
+	for _, p := range places() {
+		if p.name != "held" && p.name != "held by its key" {
+			continue
+		}
+		for _, parked := range []bool{true, false} {
+			if !parked {
+				p.put, p.parked = func(b *bench, agent, id string) {
+					b.hold(core.Scoped{Agent: agent, ID: id}, core.When{After: 24 * time.Hour})
+				}, false
+			}
+			b.stand(p)
+			assert.Equal(t, core.Effect{Code: core.EffectDone, Due: b.now()}, b.run("a", "1", false), p.name)
+			assert.Len(t, b.one("a", "1").Holds, 1, p.name)
+			assert.Equal(t, b.now(), b.look(), p.name)
+			c := b.take("a/1")
+			b.ended(again(c.Tasks[0], 0))
+			assert.Empty(t, b.claim(10).Tasks, "%s: once", p.name)
+			assert.True(t, b.one("a", "1").Parked, p.name)
+			b.run("a", "1", false)
+			b.take("a/1")
+		}
+	}
+}
+
+func testRunParked(t *testing.T, b *bench) {
+	b.stand(places()[1])
+	b.clock.Advance(time.Second)
+	assert.Equal(t, core.Effect{Code: core.EffectDone, Due: b.now().Add(-time.Second)}, b.run("a", "1", false))
+	assert.False(t, b.one("a", "1").Parked)
+	c := b.take("a/1")
+	b.hold(holdable[0], core.When{})
+	b.run("a", "1", true)
+	assert.Equal(t, b.now(), b.ended(again(c.Tasks[0], time.Hour)))
+	b.quiet(0, "due, but held")
+	b.unhold(holdable[0])
+	c = b.take("a/1")
+	b.run("a", "1", true)
+	b.ended(complete(c.Tasks[0]))
+	assert.Equal(t, core.StatusCompleted, b.status("a", "1"), "an end is an end")
+	assert.Zero(t, b.run("a", "1", true), "it is finished")
+}
+
+func testCancelWaiting(t *testing.T, b *bench) {
+	for _, p := range places() {
+		b.stand(p)
+		c := b.cancel()
+		stale := c
+		stale.Version += "x"
+		before := b.one("a", "1")
+		assert.Equal(t, core.Effect{Code: core.EffectChanged}, b.control(stale), p.name)
+		stale.Version = ""
+		assert.Equal(t, core.Effect{Code: core.EffectChanged}, b.control(stale), p.name)
+		assert.Equal(t, before, b.one("a", "1"), p.name)
+		assert.Equal(t, core.GroupCounts{Live: 1}, b.group("g"), p.name)
+		assert.Zero(t, b.stats().Cancelled, p.name)
+
+		b.clock.Advance(time.Second)
+		assert.Equal(t, core.Effect{Code: core.EffectDone}, b.control(c), p.name)
+		s := b.one("a", "1")
+		want := core.Stored{Agent: "a", ID: "1", Status: core.StatusCancelled, Finished: b.now(), Record: []byte("record")}
+		assert.Equal(t, want, s, p.name)
+		assert.Equal(t, core.GroupCounts{Cancelled: 1}, b.group("g"), p.name)
+		st := b.stats()
+		left := int64(0)
+		if p.several {
+			left = 1
+		}
+		assert.Equal(t, [6]int64{left, left, 0, 0, 1, 0}, [6]int64{st.Waiting, st.Agents, st.Parked, st.Held, st.Cancelled, st.Deleted}, p.name)
+		assert.Equal(t, left, b.kind("k").Live, p.name)
+		assert.Zero(t, b.control(c), "%s: it is over", p.name)
+		assert.Empty(t, b.claim(10).Tasks, p.name)
+		b.clock.Advance(2 * time.Hour)
+		assert.Len(t, b.claim(10).Tasks, int(left), p.name)
+	}
+}
+
+func testCancelChanged(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(keyed())
+	c := b.cancel()
+	claimed := b.take("a/1")
+	s := again(claimed.Tasks[0], 0)
+	s.State = []byte("more")
+	b.ended(s)
+	assert.Equal(t, core.EffectChanged, b.control(c).Code, "its state is another")
+	c = b.cancel()
+	claimed = b.take("a/1")
+	b.ended(again(claimed.Tasks[0], time.Second))
+	assert.Equal(t, core.EffectDone, b.control(c).Code, "a run that left the state alone changed nothing")
+}
+
+func testCancelRunning(t *testing.T, b *bench) {
+	for _, several := range []bool{false, true} {
+		b.with(Options{})
+		s := task("a", "1")
+		s.Group = "g"
+		b.submit(task("b", "1"), s)
+		if several {
+			b.submit(within(task("a", "2"), time.Hour))
+		}
+		c := b.claim(10)
+		at := 0
+		if c.Tasks[1].Agent == "a" {
+			at = 1
+		}
+		told := b.cancel()
+		told.Version = "any"
+		assert.Equal(t, core.Effect{Code: core.EffectOrdered}, b.control(told))
+		second := told
+		second.Order = []byte("later")
+		assert.Equal(t, core.Effect{Code: core.EffectOrdered}, b.control(second), "twice")
+		for range 2 {
+			want := core.Extended{Held: true, Ended: []core.Ended{{Index: at, Order: []byte("told")}}}
+			assert.Equal(t, want, b.extend(c.Fence), "only this run is to end")
+		}
+		assert.Equal(t, []byte("told"), b.one("a", "1").Order)
+		b.settleCancelled(c.Tasks[at])
+		assert.Equal(t, core.StatusInProgress, b.status("a", "1"), "the run cannot go on, but it has not ended")
+		assert.Equal(t, core.Extended{Held: true, Ended: []core.Ended{{Index: at, Order: []byte("told")}}}, b.extend(c.Fence))
+	}
+}
+
+// settleCancelled demands that the settlements by which a cancelled task would go on are refused.
+func (b *bench) settleCancelled(c core.Claimed) {
+	b.Helper()
+	before := b.stats()
+	for _, verb := range []core.Verb{core.VerbAgain, core.VerbRelease, core.VerbRest} {
+		s := again(c, 0)
+		s.Verb, s.State, s.Renewed = verb, []byte("changed"), true
+		s.Tally = &core.RunStat{Kind: "k"}
+		var cancelled *core.CancelledError
+		require.ErrorAs(b, b.settle(s)[0].Err, &cancelled)
+		assert.Equal(b, []byte("told"), cancelled.Order)
+	}
+	assert.Equal(b, before, b.stats(), "what is refused counts nothing")
+	assert.Nil(b, b.one(c.Agent, c.ID).State)
+}
+
+func testCancelSettle(t *testing.T, b *bench) {
+	for verb, status := range map[core.Verb]core.Status{
+		core.VerbComplete: core.StatusCompleted, core.VerbFail: core.StatusFailed, core.VerbCancel: core.StatusCancelled,
+	} {
+		b.with(Options{})
+		b.submit(task("a", "1"))
+		c := b.take("a/1")
+		require.Equal(t, core.EffectOrdered, b.control(b.cancel()).Code)
+		b.ended(core.Settlement{Run: c.Tasks[0].Run, Kind: "k", Verb: verb})
+		assert.Equal(t, status, b.status("a", "1"))
+		anew := task("a", "1")
+		anew.Conflict = core.ConflictReplace
+		b.submit(anew)
+		assert.False(t, b.take("a/1").Tasks[0].Cancelled, "what was said is over with the task")
+	}
+}
+
+func testCancelCrash(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"), task("b", "1"), task("b", "2"))
+	b.claim(10)
+	require.Equal(t, core.EffectOrdered, b.control(b.cancel()).Code)
+	for crashes := 1; crashes < 3; crashes++ {
+		b.clock.Advance(lease)
+		r := b.request(10)
+		c := b.claimWith(r)
+		require.Len(t, c.Tasks, 3)
+		assert.Equal(t, c.Tasks, b.claimWith(r).Tasks, "the same when the claim is repeated")
+		for _, task := range c.Tasks {
+			assert.Equal(t, task.Agent == "a", task.Cancelled)
+			if task.Agent == "a" {
+				assert.Equal(t, []byte("told"), task.Order)
+				assert.Equal(t, crashes, task.Crashes)
+				b.settleCancelled(task)
+			} else {
+				assert.Nil(t, task.Order)
+			}
+		}
+	}
+}

@@ -1,0 +1,335 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// refused demands that a call is refused because a task of agent a is there already.
+func (b *bench) refused(id string, tasks ...core.Submission) {
+	b.Helper()
+	_, err := b.store.Submit(b.Context(), tasks)
+	var conflict *core.ConflictError
+	require.ErrorAs(b, err, &conflict)
+	assert.Equal(b, [2]string{"a", id}, [2]string{conflict.Agent, conflict.ID})
+}
+
+func failing(agent, id string) core.Submission {
+	s := task(agent, id)
+	s.Conflict = core.ConflictFail
+	return s
+}
+
+// replacing is a new definition of task a/1, in all respects, that was seen as it is now.
+func (b *bench) replacing() core.Submission {
+	b.Helper()
+	return core.Submission{
+		Agent: "a", ID: "1", Kind: "new", Group: "h", OldGroup: "g", Key: "other", Level: core.LevelHigh, Body: []byte("new body"),
+		State: []byte("new state"), Conflict: core.ConflictReplace, Version: b.one("a", "1").Version,
+	}
+}
+
+// claimAny claims tasks of the old and the new kind.
+func (b *bench) claimAny() core.Claim {
+	b.Helper()
+	r := b.request(10)
+	r.Kinds = []string{"k", "new"}
+	return b.claimWith(r)
+}
+
+func testFirstState(t *testing.T, b *bench) {
+	b.with(Options{})
+	with := func(id string, c core.Conflict) core.Submission {
+		s := task("a", id)
+		s.State, s.Conflict = []byte("state of "+id), c
+		return s
+	}
+	b.submit(with("1", core.ConflictKeep))
+	b.submit(with("2", core.ConflictFail), with("3", core.ConflictReplace), task("a", "4"))
+	kept := with("1", core.ConflictKeep)
+	kept.State = []byte("another")
+	b.submit(kept)
+	for i, task := range b.take("a/1", "a/2", "a/3", "a/4").Tasks {
+		want := []byte("state of " + task.ID)
+		if i == 3 {
+			want = nil
+		}
+		assert.Equal(t, want, task.State)
+		assert.Zero(t, task.Crashes)
+	}
+}
+
+func testConflictFail(t *testing.T, b *bench) {
+	b.with(Options{Partitions: 4, Retention: time.Hour})
+	assert.True(t, b.submit(failing("a", "1"))[0].Created, "new")
+	b.submit(task("a", "2"))
+	for _, id := range []string{"1", "2"} { // alone, with others of its partition, and of other partitions
+		b.refused(id, failing("a", id))
+		b.refused(id, task("a", "3"), failing("a", id))
+		b.refused(id, failing("b", "1"), failing("c", "1"), failing("a", id), failing("d", "1"), task("e", "1"))
+	}
+	assert.Equal(t, int64(2), b.stats().Submitted, "all or nothing")
+	r := b.request(1)
+	r.Partition = core.PartitionOf("a", 4)
+	c := b.claimWith(r)
+	b.refused("1", failing("a", "1"))
+	b.complete(c)
+	b.refused("1", failing("a", "1"))
+	b.clock.Advance(time.Hour)
+	assert.True(t, b.submit(failing("a", "1"))[0].Created, "what is forgotten is not there")
+	placed := b.submit(failing("a", "4"), failing("b", "1"), task("a", "1"))
+	assert.Equal(t, [3]bool{true, true, false}, [3]bool{placed[0].Created, placed[1].Created, placed[2].Created})
+}
+
+func testReplaceWaiting(t *testing.T, b *bench) {
+	for _, p := range places() {
+		for _, due := range []time.Duration{0, time.Minute, 2 * time.Hour} {
+			b.stand(p)
+			submitted := b.now()
+			b.clock.Advance(time.Second)
+			s := within(b.replacing(), due)
+			assert.Equal(t, []core.Placed{{Replaced: true, Due: b.now().Add(due)}}, b.submit(s), p.name)
+			got := b.one("a", "1")
+			assert.NotEqual(t, s.Version, got.Version, p.name)
+			got.Version, got.Ahead = "", 0
+			want := core.Stored{
+				Agent: "a", ID: "1", Status: core.StatusWaiting, Kind: "new", Key: "other", Level: core.LevelHigh,
+				Due: b.now().Add(due), Submitted: submitted, Body: s.Body, State: s.State, Holds: got.Holds,
+			}
+			assert.Equal(t, want, got, p.name)
+			assert.Equal(t, p.name == "held", len(got.Holds) == 1, "%s: a hold of the task stays", p.name)
+			b.replaced(p)
+
+			b.unhold(holdable[0])
+			b.clock.Advance(max(due-time.Millisecond, 0))
+			if due > 0 {
+				assert.NotContains(t, names(b.claimAny()), "a/1", p.name)
+				b.clock.Advance(time.Millisecond)
+			}
+			c := b.claimAny()
+			require.Contains(t, names(c), "a/1", p.name)
+			assert.Equal(t, []byte("new body"), c.Tasks[0].Body, p.name)
+			assert.Equal(t, []byte("new state"), c.Tasks[0].State, p.name)
+		}
+	}
+}
+
+// replaced checks the counters once a/1 was replaced.
+func (b *bench) replaced(p place) {
+	b.Helper()
+	st := b.stats()
+	others := int64(0)
+	if p.several {
+		others = 1
+	}
+	assert.Equal(b, [5]int64{1 + others, 0, 0, 1 + others, 1}, [5]int64{st.Waiting, st.Parked, st.Held, st.Submitted, st.Agents}, p.name)
+	assert.Equal(b, [2]int64{others, 1}, [2]int64{b.kind("k").Live, b.kind("new").Live}, p.name)
+	assert.Equal(b, core.GroupCounts{}, b.group("g"), p.name)
+	assert.Equal(b, core.GroupCounts{Live: 1}, b.group("h"), p.name)
+}
+
+func testReplaceDue(t *testing.T, b *bench) {
+	for _, several := range []bool{false, true} {
+		b.with(Options{})
+		b.submit(within(task("a", "1"), time.Minute))
+		if several {
+			b.submit(within(task("a", "2"), 24*time.Hour))
+		}
+		replace := func(due time.Duration) {
+			s := within(task("a", "1"), due)
+			s.Conflict, s.Version = core.ConflictReplace, b.one("a", "1").Version
+			b.submit(s)
+		}
+		replace(time.Second)
+		assert.Equal(t, b.now().Add(time.Second), b.look(), "earlier")
+		replace(time.Hour)
+		b.clock.Advance(time.Minute)
+		c := b.claim(10)
+		assert.Empty(t, c.Tasks, "later")
+		assert.Equal(t, b.now().Add(59*time.Minute), b.claim(10).NextDue)
+		b.clock.Advance(59 * time.Minute)
+		b.take("a/1")
+	}
+}
+
+func testReplaceOrder(t *testing.T, b *bench) {
+	b.with(Options{})
+	at := func(id string, level core.Level) core.Submission {
+		s := task("a", id)
+		s.Level = level
+		return s
+	}
+	b.submit(at("1", 3), at("2", 2), at("3", 3), at("4", 2))
+	for id, level := range map[string]core.Level{"3": 1, "2": 3} {
+		s := at(id, level)
+		s.Conflict, s.Version = core.ConflictReplace, b.one("a", id).Version
+		b.submit(s)
+	}
+	b.take("a/3", "a/4", "a/1", "a/2")
+}
+
+func testReplaceChanged(t *testing.T, b *bench) {
+	b.with(Options{Partitions: 4})
+	b.submit(keyed(), within(task("a", "2"), time.Hour))
+	changed := func(s core.Submission, why string) {
+		t.Helper()
+		before := b.one(s.Agent, s.ID)
+		for _, call := range [][]core.Submission{{s}, {task("a", "new"), s}, {s, task("b", "new"), task("c", "new")}} {
+			_, err := b.store.Submit(b.Context(), call)
+			require.ErrorIs(t, err, core.ErrChanged, why)
+		}
+		assert.Equal(t, before, b.one(s.Agent, s.ID), why)
+		assert.Equal(t, int64(2), b.stats().Submitted, why)
+	}
+	seen := b.replacing()
+	stale := seen
+	stale.Version = "x"
+	changed(stale, "not its version")
+	stale.Version = ""
+	changed(stale, "it was not there")
+	stale = seen
+	stale.ID = "3"
+	changed(stale, "it is gone")
+	for _, differ := range []func(s *core.Submission){
+		func(s *core.Submission) { s.Kind = "other" }, func(s *core.Submission) { s.Key = "other" },
+		func(s *core.Submission) { s.Level = core.LevelHigh }, func(s *core.Submission) { s.Body = []byte("other") },
+		func(s *core.Submission) { s.State = []byte("other") },
+	} {
+		s := keyed()
+		s.Conflict, s.Version = core.ConflictReplace, b.one("a", "1").Version
+		differ(&s)
+		b.submit(s)
+		stale.ID, stale.Version = "1", s.Version
+		changed(stale, "replaced by another")
+	}
+}
+
+func testReplaceTogether(t *testing.T, b *bench) {
+	b.with(Options{Partitions: 4})
+	b.submit(task("a", "1"), task("b", "1"))
+	var call []core.Submission
+	for _, agent := range []string{"a", "b"} {
+		s := task(agent, "1")
+		s.Body, s.Conflict, s.Version = []byte("new"), core.ConflictReplace, b.one(agent, "1").Version
+		call = append(call, task(agent, "2"), s, failing(agent, "3"))
+	}
+	for i, p := range b.submit(call...) {
+		assert.Equal(t, [2]bool{i%3 != 1, i%3 == 1}, [2]bool{p.Created, p.Replaced})
+	}
+	for _, agent := range []string{"a", "b"} {
+		r := b.request(10)
+		r.Partition = core.PartitionOf(agent, 4)
+		r.Agents = []string{agent}
+		c := b.claimWith(r)
+		assert.Equal(t, []string{agent + "/1", agent + "/2", agent + "/3"}, names(c))
+		assert.Equal(t, []byte("new"), c.Tasks[0].Body)
+	}
+}
+
+// runReplaced replaces a/1 of group g while it runs.
+func (b *bench) runReplaced(several bool) core.Claim {
+	b.Helper()
+	b.with(Options{})
+	s := task("a", "1")
+	s.Group = "g"
+	b.submit(s)
+	if several {
+		b.submit(within(task("a", "2"), 24*time.Hour))
+	}
+	c := b.take("a/1")
+	s = within(b.replacing(), time.Hour)
+	assert.Equal(b, []core.Placed{{Replaced: true, Due: b.now().Add(time.Hour)}}, b.submit(s))
+	assert.Equal(b, [2]int64{1, 1}, [2]int64{b.kind("new").Live, b.kind("new").Running})
+	assert.Zero(b, b.kind("k").Running)
+	assert.Equal(b, core.GroupCounts{Live: 1}, b.group("h"))
+	return c
+}
+
+func testReplaceRunning(t *testing.T, b *bench) {
+	for _, several := range []bool{false, true} {
+		c := b.runReplaced(several)
+		assert.Equal(t, core.Extended{Held: true}, b.extend(c.Fence), "the run is not disturbed")
+		before := b.stats()
+		for _, verb := range []core.Verb{core.VerbComplete, core.VerbFail, core.VerbCancel, core.VerbAgain, core.VerbRelease, core.VerbRest} {
+			s := again(c.Tasks[0], 0)
+			s.Verb, s.State, s.Group, s.Tally = verb, []byte("changed"), "h", &core.RunStat{Kind: "k"}
+			assert.ErrorIs(t, b.settle(s)[0].Err, core.ErrReplaced)
+		}
+		assert.Equal(t, before, b.stats())
+		got := b.one("a", "1")
+		assert.Equal(t, core.StatusInProgress, got.Status)
+		assert.Nil(t, got.State, "a refused settlement changes nothing")
+		due := b.now().Add(time.Hour)
+		b.clock.Advance(time.Second)
+		s := again(c.Tasks[0], 0)
+		s.State, s.Renewed, s.Tally = []byte("both"), true, &core.RunStat{Kind: "k"}
+		assert.Equal(t, due, b.ended(s), "when the replacement said")
+		assert.Equal(t, [2]int64{1, 0}, [2]int64{b.kind("new").Live, b.kind("new").Running})
+		b.clock.Advance(time.Hour)
+		c = b.claimAny()
+		require.Equal(t, []string{"a/1"}, names(c))
+		assert.Equal(t, [2]string{"new body", "both"}, [2]string{string(c.Tasks[0].Body), string(c.Tasks[0].State)})
+		b.ended(complete(c.Tasks[0]))
+		assert.Zero(t, b.kind("new").Live)
+	}
+}
+
+func testReplaceCrash(t *testing.T, b *bench) {
+	for _, several := range []bool{false, true} {
+		c := b.runReplaced(several)
+		b.clock.Advance(lease)
+		dead := b.claimAny()
+		assert.Empty(t, dead.Tasks)
+		assert.Equal(t, 1, dead.Recovered)
+		assert.ErrorIs(t, b.settle(complete(c.Tasks[0]))[0].Err, core.ErrLeaseLost)
+		b.clock.Advance(time.Hour - lease)
+		c = b.claimAny()
+		require.Equal(t, []string{"a/1"}, names(c))
+		got := c.Tasks[0]
+		assert.Equal(t, [3]any{"new", "new state", 0}, [3]any{got.Kind, string(got.State), got.Crashes})
+		assert.Equal(t, [2]int64{1, 1}, [2]int64{b.kind("new").Live, b.kind("new").Running})
+		b.ended(again(got, 0))
+	}
+}
+
+func testReplaceCancelled(t *testing.T, b *bench) {
+	for _, verb := range []core.Verb{core.VerbComplete, core.VerbFail, core.VerbCancel} {
+		c := b.runReplaced(false)
+		require.Equal(t, core.EffectOrdered, b.control(b.cancel()).Code)
+		b.settleCancelled(c.Tasks[0])
+		b.ended(core.Settlement{Run: c.Tasks[0].Run, Kind: c.Tasks[0].Kind, Verb: verb, Group: "h"})
+		for _, kind := range []string{"k", "new"} {
+			assert.Zero(t, b.kind(kind).Live+b.kind(kind).Running, kind)
+		}
+		assert.Zero(t, b.group("h").Live)
+	}
+}
+
+func testReplaceFinished(t *testing.T, b *bench) {
+	b.with(Options{})
+	s := task("a", "1")
+	s.Group = "g"
+	b.submit(s)
+	end := complete(b.take("a/1").Tasks[0])
+	end.Group = "g"
+	b.ended(end)
+	b.clock.Advance(time.Second)
+	anew := b.replacing()
+	assert.Empty(t, anew.Version)
+	assert.Equal(t, []core.Placed{{Created: true, Due: b.now()}}, b.submit(anew))
+	got := b.one("a", "1")
+	assert.Equal(t, [2]core.Millis{b.now(), b.now()}, [2]core.Millis{got.Due, got.Submitted})
+	assert.Equal(t, core.GroupCounts{Completed: 1}, b.group("g"))
+	assert.Equal(t, core.GroupCounts{Live: 1}, b.group("h"))
+	c := b.claimAny()
+	assert.Equal(t, []byte("new state"), c.Tasks[0].State)
+	page, err := b.store.Read(b.Context(), core.Query{Agent: "a", Limit: 10})
+	require.NoError(t, err)
+	assert.Len(t, page.Tasks, 1, "it is listed once, as what it is now")
+	assert.Equal(t, core.StatusInProgress, page.Tasks[0].Status)
+}
