@@ -105,6 +105,8 @@ func testDeleteFinished(t *testing.T, b *bench) {
 			end.Group = map[string]string{"1": "g"}[task.ID]
 			b.ended(end)
 		}
+		assert.Equal(t, core.EffectNone, b.remove("3", ""), "another one of the agent")
+		assert.Equal(t, core.StatusCompleted, b.status("a", "1"))
 		assert.Equal(t, core.EffectDone, b.remove("1", "g"))
 		assert.Equal(t, core.GroupCounts{Completed: 1}, b.group("g"), "what was done stays done")
 		assert.Zero(t, b.stats().Deleted)

@@ -133,6 +133,35 @@ func (b *bench) replaced(p place) {
 	assert.Equal(b, core.GroupCounts{Live: 1}, b.group("h"), p.name)
 }
 
+// What was known of a task, or ordered for it, is not for the one that replaces it.
+func testReplaceForgets(t *testing.T, b *bench) {
+	replace := func() {
+		s := task("a", "1")
+		s.Conflict, s.Version = core.ConflictReplace, b.one("a", "1").Version
+		assert.True(t, b.submit(s)[0].Replaced)
+	}
+	b.with(Options{})
+	first := task("a", "1")
+	first.State = []byte("old")
+	b.submit(first)
+	b.take("a/1")
+	require.Equal(t, core.EffectOrdered, b.control(b.cancel()).Code)
+	b.hold(holdable[0], core.When{})
+	b.clock.Advance(lease)
+	b.quiet(0, "crashed, told to end, and held")
+	assert.Equal(t, 1, b.one("a", "1").Crashes)
+	replace()
+	b.unhold(holdable[0])
+	c := b.take("a/1")
+	assert.Equal(t, [3]any{0, []byte(nil), false}, [3]any{c.Tasks[0].Crashes, c.Tasks[0].State, c.Tasks[0].Cancelled})
+
+	b.ended(again(c.Tasks[0], time.Hour))
+	b.hold(holdable[0], core.When{})
+	b.run("a", "1", false)
+	replace()
+	b.quiet(0, "the order to run it was for the old one")
+}
+
 func testReplaceDue(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		b.with(Options{})

@@ -292,6 +292,24 @@ func testTouchOthers(t *testing.T, b *bench) {
 	assert.Equal(t, b.now().Add(24*time.Hour), b.ended(rested(c.Tasks[0], 0, core.Pulse{})))
 }
 
+func testTouchReplaced(t *testing.T, b *bench) {
+	for _, runs := range []bool{false, true} {
+		c := b.active(false)
+		if !runs {
+			b.ended(rested(c.Tasks[0], b.now(), core.Pulse{}))
+			require.True(t, b.one("a", "1").Resting)
+		}
+		due := b.submit(within(b.replacing(), time.Second))[0].Due
+		if runs {
+			s := rested(c.Tasks[0], b.now().Add(time.Hour), core.Pulse{})
+			s.Renewed = true
+			assert.Equal(t, due, b.ended(s))
+		}
+		assert.False(t, b.one("a", "1").Resting, "it is no activity task any more")
+		assert.Equal(t, core.Placed{Due: due, Reason: core.ReasonWaiting}, b.touch(pulse("a", "1")))
+	}
+}
+
 func testTouchMany(t *testing.T, b *bench) {
 	b.with(Options{MaxTasks: 2, Partitions: 4})
 	calls := []core.Submission{pulse("a", "1"), pulse("b", "1"), pulse("a", "1"), pulse("a", "2"), debounced("b")}
