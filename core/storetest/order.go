@@ -52,9 +52,11 @@ func testRun(t *testing.T, b *bench) {
 		assert.Equal(t, core.Effect{Code: core.EffectRunning}, b.run("a", "1", false))
 		assert.Equal(t, b.now().Add(time.Hour), b.ended(again(c.Tasks[0], time.Hour)), "nothing was changed")
 		b.run("a", "1", false)
-		c = b.take("a/1")
+		r := b.request(1)
+		c = b.claimWith(r)
 		for range 2 {
 			assert.Equal(t, core.Effect{Code: core.EffectOrdered}, b.run("a", "1", true))
+			assert.Equal(t, c.Tasks, b.claimWith(r).Tasks, "a repeated claim does not carry it out")
 		}
 		assert.Equal(t, b.now(), b.ended(again(c.Tasks[0], time.Hour)), "once more when its run ends")
 		c = b.take("a/1")

@@ -293,6 +293,7 @@ func testReplaceRunning(t *testing.T, b *bench) {
 		got := b.one("a", "1")
 		assert.Equal(t, core.StatusInProgress, got.Status)
 		assert.Nil(t, got.State, "a refused settlement changes nothing")
+		assert.Nil(t, got.Order, "nobody told it to end")
 		due := b.now().Add(time.Hour)
 		b.clock.Advance(time.Second)
 		s := again(c.Tasks[0], 0)

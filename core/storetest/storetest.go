@@ -149,6 +149,7 @@ func Run(t *testing.T, factory Factory) {
 		{"run now what rests", testTouchRun},
 		{"touch other tasks", testTouchOthers},
 		{"touch what was replaced", testTouchReplaced},
+		{"an activity task ends", testTouchEnds},
 		{"many touches", testTouchMany},
 		{"live tasks of a kind", testKindsLive},
 		{"kinds by name", testKindsOf},

@@ -276,7 +276,16 @@ func testTouchRun(t *testing.T, b *bench) {
 		b.run("a", "1", true)
 		assert.Equal(t, b.now(), b.ended(rested(c.Tasks[0], b.now().Add(time.Hour), core.Pulse{})))
 		assert.False(t, b.one("a", "1").Resting)
-		b.take("a/1")
+
+		c = b.take("a/1")
+		b.ended(rested(c.Tasks[0], b.now(), core.Pulse{}))
+		b.clock.Advance(24 * time.Hour)
+		c = b.take("a/1")
+		b.run("a", "1", true)
+		s := again(c.Tasks[0], 0)
+		s.Verb, s.Due = core.VerbRelease, core.When{At: c.Tasks[0].Due}
+		assert.Equal(t, c.Tasks[0].Due, b.ended(s))
+		assert.True(t, b.one("a", "1").Resting, "what is given back goes back as it was")
 	}
 }
 
@@ -307,6 +316,23 @@ func testTouchReplaced(t *testing.T, b *bench) {
 		}
 		assert.False(t, b.one("a", "1").Resting, "it is no activity task any more")
 		assert.Equal(t, core.Placed{Due: due, Reason: core.ReasonWaiting}, b.touch(pulse("a", "1")))
+	}
+}
+
+func testTouchEnds(t *testing.T, b *bench) {
+	for _, end := range []func(c core.Claimed){
+		func(c core.Claimed) { b.ended(complete(c)) },
+		func(core.Claimed) { b.remove("1", "") },
+	} {
+		end(b.active(false).Tasks[0])
+		s := within(task("a", "1"), time.Hour)
+		s.Conflict = core.ConflictReplace
+		require.True(t, b.submit(s)[0].Created)
+		b.clock.Advance(time.Hour)
+		c := b.take("a/1")
+		assert.Equal(t, core.Placed{Reason: core.ReasonWaiting}, b.touch(pulse("a", "1")), "a new task, and no activity task")
+		b.ended(rested(c.Tasks[0], 0, core.Pulse{}))
+		assert.False(t, b.one("a", "1").Resting)
 	}
 }
 

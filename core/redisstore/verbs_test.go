@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -51,4 +52,26 @@ func TestCursorOfAgents(t *testing.T) {
 	}
 	_, err := st.Read(t.Context(), core.Query{After: "1.0", Limit: 1})
 	assert.NoError(t, err)
+}
+
+// Redis keeps no more failures of a kind than are shown.
+func TestFailuresAreBounded(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1, Prefix: "p:"})
+	_, err := st.Submit(t.Context(), []core.Submission{sub("a", "1")})
+	require.NoError(t, err)
+	for i := range core.KeptFailures + 5 {
+		c := claim(t, st, fmt.Sprint(i), 1)
+		require.Len(t, c.Tasks, 1)
+		_, err := st.Settle(t.Context(), []core.Settlement{{
+			Run: c.Tasks[0].Run, Kind: "k", Verb: core.VerbAgain, Tally: &core.RunStat{Kind: "k", Failed: true},
+		}})
+		require.NoError(t, err)
+	}
+	c := srv.Client(t)
+	keys, err := c.Keys(t.Context(), "p:*failures:k").Result()
+	require.NoError(t, err)
+	require.Len(t, keys, 1)
+	assert.Equal(t, int64(core.KeptFailures), c.LLen(t.Context(), keys[0]).Val())
 }
