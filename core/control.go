@@ -123,8 +123,8 @@ func (s *Scheduler) Pause(ctx context.Context, t Target, p Pause) error {
 	switch {
 	case !p.Until.IsZero() && p.For != 0:
 		return invalid("until", "excludes for")
-	case p.For < 0 || p.For > maxDelay:
-		return invalid("for", "must be between 0 and %s, not %s", maxDelay, p.For)
+	case p.For != 0 && (p.For < time.Millisecond || p.For > maxDelay):
+		return invalid("for", "must be between 1ms and %s, not %s", maxDelay, p.For)
 	case !p.Until.IsZero() && p.Until.Year() > 9999:
 		return invalid("until", "is too far away: the year %d", p.Until.Year())
 	}
