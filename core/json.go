@@ -419,15 +419,3 @@ func (g GroupCounts) MarshalJSON() ([]byte, error) {
 		Cancelled int64  `json:"cancelled"`
 	}{g.Status(), g.Live, g.Completed, g.Failed, g.Cancelled})
 }
-
-// MarshalJSON writes the counters, with the store's time and when something is due next.
-func (s Stats) MarshalJSON() ([]byte, error) {
-	type counters Stats
-	return json.Marshal(struct {
-		Now     stamp `json:"now"`
-		NextDue stamp `json:"next_due,omitzero"`
-		counters
-
-		Kinds []KindStats `json:"kinds,omitempty"`
-	}{stamp(s.Now), stamp(s.NextDue), counters(s), s.Kinds})
-}

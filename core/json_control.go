@@ -145,3 +145,15 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		e.Duration.Milliseconds(), max(e.Wait.Milliseconds(), 0) + e.Duration.Milliseconds(), e.Outcome, e.Status, stamp(e.Next), e.Error,
 	})
 }
+
+// MarshalJSON writes the counters, with the store's time and when something is due next.
+func (s Stats) MarshalJSON() ([]byte, error) {
+	type counters Stats
+	return json.Marshal(struct {
+		Now     stamp `json:"now"`
+		NextDue stamp `json:"next_due,omitzero"`
+		counters
+
+		Kinds []KindStats `json:"kinds,omitempty"`
+	}{stamp(s.Now), stamp(s.NextDue), counters(s), s.Kinds})
+}

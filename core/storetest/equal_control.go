@@ -1,0 +1,89 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// touch is about ids of its own, so that most of the tasks it meets are activity tasks.
+func (d *driver) touch() {
+	var subs []core.Submission
+	for range 1 + d.pick(3) {
+		s := d.submission()
+		id := d.pick(43)
+		if id > 2 {
+			id = 40 + id%3
+		}
+		s.ID, s.Kind, s.State, s.Key, s.Due = fmt.Sprintf("t%02d", id), "k0", nil, "", core.When{}
+		s.Level, s.Group = core.LevelLow, groupOf(s.ID)
+		s.Pulse = &core.Pulse{
+			Delay: time.Duration(d.pick(100)) * 50 * time.Millisecond, MaxWait: time.Duration(d.pick(100)) * 100 * time.Millisecond,
+			Debounce: d.pick(2) == 0,
+		}
+		subs = append(subs, s)
+		if d.pick(4) == 0 {
+			break
+		}
+	}
+	ra, ea := d.a.Submit(d.Context(), subs)
+	rb, eb := d.b.Submit(d.Context(), subs)
+	d.same("touch", ea, eb, ra, rb)
+}
+
+// order is an operator's command for one task.
+func (d *driver) order() {
+	id := d.pick(43)
+	s := core.Submission{Agent: d.agent(), ID: fmt.Sprintf("t%02d", id)}
+	if len(d.runs) > 0 && d.pick(2) == 0 {
+		last := &d.runs[max(len(d.runs)-1-d.pick(10), 0)]
+		s.Agent, s.ID = last.Agent, last.ID
+	}
+	s.Group = groupOf(s.ID)
+	c := core.Command{Op: core.OpRun, Submission: s}
+	switch d.pick(4) {
+	case 0:
+		c.Op, c.Record, c.Order = core.OpCancel, []byte("cancelled"), []byte("said")
+	case 1:
+		c.Op = core.OpDelete
+	default:
+		c.Queue = d.pick(2) == 0
+	}
+	ca, cb := c, c
+	if c.Op == core.OpCancel && d.pick(8) > 0 {
+		ca.Version, cb.Version = d.version(d.a, s.Agent, s.ID), d.version(d.b, s.Agent, s.ID)
+	}
+	ra, ea := d.a.Control(d.Context(), []core.Command{ca})
+	rb, eb := d.b.Control(d.Context(), []core.Command{cb})
+	d.same("control "+string(c.Op), ea, eb, ra, rb)
+}
+
+// hold begins or ends a hold, mostly of something narrow, and mostly for a while.
+func (d *driver) hold() {
+	c := core.Command{Op: core.OpUnhold}
+	switch d.pick(8) {
+	case 0:
+	case 1:
+		c.Scope.Kind = equalKinds[d.pick(len(equalKinds))]
+	case 2:
+		c.Scope.Key = equalKeys[2+d.pick(2)]
+	case 3, 4:
+		c.Scope.Agent = d.agent()
+	default:
+		c.Scope.Agent, c.Scope.ID = d.agent(), fmt.Sprintf("t%02d", d.pick(43))
+		if len(d.runs) > 0 && d.pick(2) == 0 {
+			last := &d.runs[max(len(d.runs)-1-d.pick(10), 0)]
+			c.Scope.Agent, c.Scope.ID = last.Agent, last.ID
+		}
+	}
+	if d.pick(2) == 0 {
+		c.Op, c.Hold = core.OpHold, []byte("why")
+		if d.pick(4) > 0 || c.Scope == (core.Scoped{}) {
+			c.Until.After = time.Duration(1+d.pick(100)) * 50 * time.Millisecond
+		}
+	}
+	ra, ea := d.a.Control(d.Context(), []core.Command{c})
+	rb, eb := d.b.Control(d.Context(), []core.Command{c})
+	d.same("control "+string(c.Op), ea, eb, ra, rb)
+}
