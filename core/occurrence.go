@@ -230,11 +230,11 @@ func (r *run) misfired(v *verdict) bool {
 		r.skipOccurrence(v, skipMisfire)
 		return true
 	}
-	window := kind.Spread
-	if r.body.fixed() {
-		if next := r.after(r.info.Claimed, r.interval()); next != 0 {
-			window = min(window, next.Sub(r.info.Claimed))
-		}
+	window := kind.Spread // but not past the next occurrence
+	if !r.body.fixed() {
+		window = min(window, r.interval())
+	} else if next := r.after(r.info.Claimed, r.interval()); next != 0 {
+		window = min(window, next.Sub(r.info.Claimed))
 	}
 	wait := stable(window.Milliseconds(), r.claimed.Agent, r.claimed.ID, r.nominal())
 	if wait == 0 {

@@ -150,6 +150,29 @@ func TestMisfire(t *testing.T) {
 	}
 }
 
+func TestAShortIntervalIsNotPutOffForLong(t *testing.T) {
+	for _, from := range []core.From{core.FromCompletion, core.FromStart} {
+		t.Run(string(from), func(t *testing.T) {
+			virtual(t, core.Config{}, func(w *world) {
+				var back time.Time
+				var first time.Duration
+				core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error {
+					if first == 0 {
+						first = time.Since(back)
+					}
+					return nil
+				})
+				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: 2 * time.Second, From: from, Delay: time.Second})
+				time.Sleep(time.Hour)
+				back = time.Now()
+				w.runUntil(10 * time.Second)
+				assert.Positive(t, first)
+				assert.Less(t, first, 2*time.Second)
+			})
+		})
+	}
+}
+
 // All that was missed does not come at one moment, and a stable time says when.
 func TestMissedTasksAreSpread(t *testing.T) {
 	virtual(t, core.Config{Concurrency: 1000}, func(w *world) {

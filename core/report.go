@@ -16,7 +16,7 @@ type Report struct {
 	Retried   int // runs that failed and are repeated
 	Released  int // given back, uncharged: not started, or ended by the budget
 	Skipped   int // occurrences that were skipped
-	Parked    int // found due, without a handler here
+	Parked    int // found due, without a handler here or paused
 	Lost      int // runs that lost their lease; somebody else runs the task
 	Cancelled int // tasks that their handler cancelled
 	Snoozed   int // runs that put their task off, by Snooze or Yield
