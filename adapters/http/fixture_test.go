@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -123,8 +124,16 @@ func (f *fixture) call(t *testing.T, method, path, body string) (*reply, string)
 func (f *fixture) do(t *testing.T, r *http.Request) (*reply, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
+	var sent bytes.Buffer
+	asked := r.Clone(r.Context())
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.TeeReader(r.Body, &sent), r.Body}
 	f.handler.ServeHTTP(w, r)
-	return &reply{StatusCode: w.Code, Header: w.Header()}, w.Body.String()
+	res := &reply{StatusCode: w.Code, Header: w.Header()}
+	isDescribed(t, asked, sent.Bytes(), res, w.Body.String())
+	return res, w.Body.String()
 }
 
 // reply is what an answer has besides its body.

@@ -59,6 +59,7 @@ func (a *api) routes() []route {
 		{method: http.MethodGet, path: "/v1/stats", answer: a.stats},
 		{method: http.MethodGet, path: "/healthz", open: true, answer: a.health},
 		{method: http.MethodGet, path: "/readyz", open: true, answer: a.ready},
+		{method: http.MethodGet, path: "/openapi.json", open: true, answer: a.document},
 	}
 	table = append(table, a.product()...)
 	if a.cron != nil {

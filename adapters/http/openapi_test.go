@@ -1,0 +1,115 @@
+package http_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+)
+
+var described = sync.OnceValues(func() (routers.Router, error) {
+	data, err := os.ReadFile("openapi.json")
+	if err != nil {
+		return nil, err
+	}
+	doc, err := openapi3.NewLoader().LoadFromData(data)
+	if err != nil {
+		return nil, err
+	}
+	if err := doc.Validate(context.Background()); err != nil {
+		return nil, err
+	}
+	return gorillamux.NewRouter(doc)
+})
+
+// isDescribed holds one exchange against the document: the answer always, the request if it was accepted.
+func isDescribed(t *testing.T, r *http.Request, body []byte, res *reply, answer string) {
+	t.Helper()
+	router, err := described()
+	require.NoError(t, err)
+	route, params, err := router.FindRoute(r)
+	if err != nil {
+		return // no such path, or an id with a slash, which the router of the document cannot tell from two segments
+	}
+	in := &openapi3filter.RequestValidationInput{
+		Request: r, PathParams: params, Route: route, Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
+	}
+	if res.StatusCode < 300 {
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		assert.NoError(t, openapi3filter.ValidateRequest(t.Context(), in), "%s %s %s", r.Method, r.URL, body)
+	}
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		return
+	}
+	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: res.StatusCode, Header: res.Header}
+	out.SetBodyBytes([]byte(answer))
+	out.Options = &openapi3filter.Options{IncludeResponseStatus: true}
+	assert.NoError(t, openapi3filter.ValidateResponse(t.Context(), out), "%s %s: %s", r.Method, r.URL, answer)
+}
+
+// Each route is described, and what is described is a route.
+func TestEachRouteIsDescribed(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("openapi.json")
+	require.NoError(t, err)
+	var doc struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	require.NoError(t, json.Unmarshal(data, &doc))
+	source, err := os.ReadFile("route.go")
+	require.NoError(t, err)
+	more, err := os.ReadFile("product.go")
+	require.NoError(t, err)
+	var routes, paths []string
+	for _, m := range regexp.MustCompile(`method: http\.Method(\w+), path: (base \+ )?"([^"]+)"`).FindAllStringSubmatch(string(source)+string(more), -1) {
+		path := m[3]
+		if m[2] != "" {
+			path = "/product/scheduler" + path
+		}
+		routes = append(routes, strings.ToUpper(m[1])+" "+path)
+	}
+	for path, methods := range doc.Paths {
+		for method := range methods {
+			paths = append(paths, strings.ToUpper(method)+" "+path)
+		}
+	}
+	slices.Sort(routes)
+	slices.Sort(paths)
+	assert.Equal(t, routes, paths)
+}
+
+func TestTheDocumentIsServed(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{Tokens: []string{"x"}})
+	res, body := f.call(t, "GET", "/openapi.json", "")
+	assert.Equal(t, http.StatusOK, res.StatusCode)
+	assert.Equal(t, "3.1.0", get[map[string]any](t, body)["openapi"])
+}
+
+// A document that does not fit is noticed: the check itself is checked.
+func TestWhatIsNotDescribedIsNoticed(t *testing.T) {
+	t.Parallel()
+	for _, answer := range []string{`{"agents":1}`, `{"surprise":1}`, `[]`} {
+		silent := new(testing.T)
+		isDescribed(silent, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/stats", nil), nil,
+			&reply{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}}, answer)
+		assert.True(t, silent.Failed(), answer)
+	}
+}
