@@ -91,14 +91,10 @@ func (k KindStats) MarshalJSON() ([]byte, error) {
 	}
 	failures := make([]failure, len(k.Failed))
 	for i, f := range k.Failed {
-		note := decodeFailure(f.Note)
-		failures[i] = failure{At: stamp(f.At), Agent: note.Agent, ID: note.ID, Error: note.Error}
+		agent, id, text := f.Told()
+		failures[i] = failure{At: stamp(f.At), Agent: agent, ID: id, Error: text}
 	}
 	ms := func(d time.Duration) int64 { return d.Milliseconds() }
-	lag := time.Duration(0)
-	if k.Runs > 0 {
-		lag = k.Lag / time.Duration(k.Runs)
-	}
 	return json.Marshal(struct {
 		Kind       string    `json:"kind"`
 		Depth      int64     `json:"depth"`
@@ -115,7 +111,7 @@ func (k KindStats) MarshalJSON() ([]byte, error) {
 		Recent     []failure `json:"recent_failures"`
 	}{
 		k.Kind, k.Live - k.Running, k.Running, k.Runs, k.Runs - k.Failures, k.Failures, ms(k.Shortest), ms(k.Average()), ms(k.Longest),
-		ms(lag), ms(k.LongestLag),
+		ms(k.AverageLag()), ms(k.LongestLag),
 		schedules{k.At, k.Every, k.Cron, k.Activity},
 		failures,
 	})

@@ -24,6 +24,12 @@ type Failure struct {
 	Note []byte // as settled: see RunStat.Failure
 }
 
+// Told is which task failed, and how.
+func (f Failure) Told() (agent, id, text string) {
+	note := decodeFailure(f.Note)
+	return note.Agent, note.ID, note.Error
+}
+
 // KeptFailures is how many of the last failed runs of a kind are kept.
 const KeptFailures = 20
 
@@ -33,6 +39,14 @@ func (k *KindStats) Average() time.Duration {
 		return 0
 	}
 	return k.Duration / time.Duration(k.Runs)
+}
+
+// AverageLag is the mean time from due to claimed; zero if there were no runs.
+func (k *KindStats) AverageLag() time.Duration {
+	if k.Runs == 0 {
+		return 0
+	}
+	return k.Lag / time.Duration(k.Runs)
 }
 
 // Add adds the counters of the same kind elsewhere.
