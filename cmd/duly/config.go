@@ -75,7 +75,8 @@ func (c *config) read(root place) error {
 // keys are the keys of the file for the fields of core.Config and core.KindConfig. A kind is a key itself.
 var keys = map[string]string{
 	"Concurrency": "concurrency", "Timeout": "timeout", "Lease": "lease", "MaxAttempts": "max_attempts",
-	"Backoff": "backoff", "MaxBackoff": "max_backoff", "MaxCrashes": "max_crashes",
+	"Backoff": "backoff", "MaxBackoff": "max_backoff", "MaxCrashes": "max_crashes", "Grace": "grace", "CatchUp": "catch_up",
+	"Delay": "delay", "Mode": "mode", "MaxWait": "max_wait", "MinInterval": "min_interval", "Dimensions": "dimensions", "Level": "level",
 }
 
 // check asks core whether settings make sense, so that their bounds stand in one place. The error begins with the name
@@ -86,9 +87,15 @@ func check(p place, settings core.Config) error {
 		return nil
 	}
 	why := strings.TrimPrefix(err.Error(), "duly: ")
-	name, rest, _ := strings.Cut(why, " ")
-	name = keys[name[strings.LastIndexByte(name, '.')+1:]]
-	rest = strings.ReplaceAll(rest, "Backoff", keys["Backoff"])
+	field, rest, _ := strings.Cut(why, " ")
+	last := strings.LastIndexByte(field, '.') + 1
+	name := keys[field[last:]]
+	if strings.HasSuffix(field[:last], "].Activity.") {
+		p = p.of("activity")
+	}
+	for _, other := range []string{"Backoff", "Delay"} {
+		rest = strings.ReplaceAll(rest, other, keys[other])
+	}
 	if at := p.of(name); at != p {
 		return at.fail("%s", rest)
 	}

@@ -6,10 +6,41 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
 )
+
+// Every setting of a handler reaches core; none, never and at once are what they say.
+func TestSettingsOfAHandler(t *testing.T) {
+	t.Parallel()
+	root, err := parseYAML("duly.yaml", []byte(`
+handlers:
+  a: { log: {}, timeout: 1s, lease: 2s, max_attempts: 3, backoff: 4s, max_backoff: 5s, pause_after_failures: 6, grace: 7s, spread: 8s,
+       catch_up: 9, disabled: true,
+       activity: { delay: 1s, mode: debounce, max_wait: 2s, min_interval: 3s, max_failures: 4, dimensions: 2, level: 1 } }
+  b: { log: {}, pause_after_failures: 0, spread: 0s, activity: { max_failures: 0 } }
+  c: { log: {}, pause_after_failures: , spread: , catch_up: , disabled: , grace: , activity: {} }
+`))
+	require.NoError(t, err)
+	c := &config{}
+	require.NoError(t, c.read(root))
+	assert.Equal(t, map[string]core.KindConfig{
+		"a": {
+			Timeout: time.Second, Lease: 2 * time.Second, MaxAttempts: 3, Backoff: 4 * time.Second, MaxBackoff: 5 * time.Second,
+			PauseAfter: 6, Grace: 7 * time.Second, Spread: 8 * time.Second, CatchUp: 9, Disabled: true,
+			Activity: &core.Activity{
+				Delay: time.Second, Mode: core.ActivityDebounce, MaxWait: 2 * time.Second, MinInterval: 3 * time.Second,
+				MaxFailures: 4, Dimensions: 2, Level: core.LevelHigh,
+			},
+		},
+		"b": {PauseAfter: never, Spread: -1, Activity: &core.Activity{MaxFailures: never}},
+		"c": {Activity: &core.Activity{}},
+	}, c.settings(nil, nil).Kinds)
+}
 
 // Whatever a file holds, it is read or refused as the user's mistake, in one line that names the file.
 func FuzzConfig(f *testing.F) {

@@ -76,7 +76,7 @@ func (p *process) serve(ctx context.Context, c *config, grace time.Duration, log
 	if err != nil {
 		return usage("see duly daemon --help", "%w", err)
 	}
-	created, err := c.submitTasks(ctx, s)
+	done, err := c.submitTasks(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (p *process) serve(ctx context.Context, c *config, grace time.Duration, log
 		p.say("no Redis configured: tasks live in memory and end with this process; use --redis redis://127.0.0.1:6379/0 to keep them")
 	}
 	logger.LogAttrs(ctx, slog.LevelInfo, "duly is running", slog.String("store", store.name), slog.String("handlers", c.kinds()),
-		slog.Int("tasks", len(c.tasks)), slog.Int("new", created))
+		slog.Int("tasks", len(c.tasks)), slog.Int("new", done.created), slog.Int("changed", done.changed))
 	api.announce(ctx, c, logger)
 	defer p.children.wait()
 	return together(ctx, d.Run, func(ctx context.Context) error { return api.serve(ctx, api.server(s, d, logger), grace) })

@@ -52,6 +52,9 @@ func (h *handlerConfig) read(p place) error {
 		"allow_private": boolean(&h.webhook.allowPrivate), "timeout": duration(&h.settings.Timeout),
 		"lease": duration(&h.settings.Lease), "max_attempts": integer(&h.settings.MaxAttempts),
 		"backoff": duration(&h.settings.Backoff), "max_backoff": duration(&h.settings.MaxBackoff),
+		"pause_after_failures": orNever(&h.settings.PauseAfter), "grace": duration(&h.settings.Grace),
+		"spread": orAtOnce(&h.settings.Spread), "catch_up": integer(&h.settings.CatchUp),
+		"disabled": boolean(&h.settings.Disabled), "activity": h.readActivity,
 	}); err != nil {
 		return err
 	}
@@ -70,6 +73,20 @@ func (h *handlerConfig) read(p place) error {
 	default:
 		return h.readWebhook(hook)
 	}
+}
+
+// readActivity reads when tasks of the kind are due after some activity.
+func (h *handlerConfig) readActivity(p place) error {
+	if p.empty() {
+		return p.fail("must have keys: values, such as delay: 30m")
+	}
+	a := &core.Activity{}
+	h.settings.Activity = a
+	return p.read(map[string]reader{
+		"delay": duration(&a.Delay), "mode": text((*string)(&a.Mode)), "max_wait": duration(&a.MaxWait),
+		"min_interval": duration(&a.MinInterval), "max_failures": orNever(&a.MaxFailures), "dimensions": integer(&a.Dimensions),
+		"level": integer((*int)(&a.Level)),
+	})
 }
 
 func (h *handlerConfig) readExec(p place) error {

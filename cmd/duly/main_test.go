@@ -111,6 +111,12 @@ func parse[V any](t *testing.T, text string) V {
 	return v
 }
 
+// object is what --json of a command says.
+func (w *world) object(t *testing.T, args ...string) map[string]any {
+	t.Helper()
+	return parse[map[string]any](t, w.ok(t, append(args, "--json")...))
+}
+
 // oneLine checks that an error is told as it has to be.
 func oneLine(t *testing.T, r result, code int, parts ...string) {
 	t.Helper()
@@ -152,6 +158,14 @@ func file(t *testing.T, text string) string {
 	path := filepath.Join(t.TempDir(), "duly.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
+}
+
+// read is the text of a file.
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(data)
 }
 
 // running is a command that runs.

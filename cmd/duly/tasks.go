@@ -13,8 +13,9 @@ import (
 
 // fileTask is a task of the file.
 type fileTask struct {
-	at   place
-	task core.NewTask
+	at    place
+	task  core.NewTask
+	tried core.TaskInfo // what it is like when it is new
 }
 
 // readTasks reads the tasks.
@@ -32,9 +33,9 @@ func (c *config) readTasks(p place) error {
 			return err
 		}
 		switch {
-		case t.task.ID == "":
+		case t.task.ID == "" && t.task.UniqueKey == "":
 			return e.fail("id is required: without one each start would add another task")
-		case !c.handles(t.task.Kind):
+		case t.task.Preset == "" && !c.handles(t.task.Kind):
 			return e.of("kind").fail("%q has no handler here: there are %s", t.task.Kind, c.kinds())
 		}
 		c.tasks = append(c.tasks, t)
@@ -45,7 +46,7 @@ func (c *config) readTasks(p place) error {
 // tryTasks submits the tasks to a store that is thrown away: whatever is wrong with one is found, with its line, before
 // anything is written.
 func (c *config) tryTasks(ctx context.Context) error {
-	trial, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+	trial, err := core.New(memstore.New(memstore.Config{}), core.Config{Kinds: c.settings(nil, nil).Kinds})
 	if err != nil {
 		return err
 	}
@@ -57,6 +58,12 @@ func (c *config) tryTasks(ctx context.Context) error {
 		}
 		if !placed[0].Created {
 			return t.at.of("id").fail("the agent has another task with this id above")
+		}
+		if t.tried, err = trial.Task(ctx, placed[0].Agent, placed[0].ID); err != nil {
+			return err
+		}
+		if !c.handles(t.tried.Kind) { // the kind is that of its preset
+			return t.at.of("preset").fail("%q has no handler here: there are %s", t.tried.Kind, c.kinds())
 		}
 	}
 	return nil
@@ -96,7 +103,7 @@ func taskField(name string, value place) ([]byte, error) {
 	n := value.value()
 	var v any = n.Value
 	switch name {
-	case "payload", "info", "tags", "level", "max_attempts":
+	case "payload", "info", "tags", "level", "max_attempts", "pause_after_failures":
 		v = nil
 	}
 	if v == nil || n.Kind != yaml.ScalarNode || value.empty() {
@@ -110,6 +117,9 @@ func taskField(name string, value place) ([]byte, error) {
 // refused puts the place of a field in front of what is wrong with it.
 func (t *fileTask) refused(err error) error {
 	inv, ok := errors.AsType[*core.InvalidError](err)
+	if core.CodeOf(err) == core.CodeDisabled {
+		return t.at.of("kind").fail("%q is disabled above", t.task.Kind)
+	}
 	if !ok {
 		return t.at.fail("%w", err)
 	}
@@ -123,25 +133,4 @@ func (t *fileTask) refused(err error) error {
 		return at.fail("%s %s", field, inv.Reason)
 	}
 	return at.fail("%s", inv.Reason)
-}
-
-// submitTasks submits the tasks of the file. Those that are there already stay as they are. It returns how many are new.
-func (c *config) submitTasks(ctx context.Context, s *core.Scheduler) (int, error) {
-	created := 0
-	for first := 0; first < len(c.tasks); first += core.MaxSubmit {
-		var tasks []core.NewTask
-		for _, t := range c.tasks[first:min(first+core.MaxSubmit, len(c.tasks))] {
-			tasks = append(tasks, t.task)
-		}
-		placed, err := s.Submit(ctx, tasks...)
-		if err != nil {
-			return created, err
-		}
-		for i := range placed {
-			if placed[i].Created {
-				created++
-			}
-		}
-	}
-	return created, nil
 }

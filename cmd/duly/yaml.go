@@ -197,6 +197,33 @@ func integer(into *int) reader {
 	}
 }
 
+// never is a number of failures after which nothing happens.
+const never = -1
+
+// orNever reads a number of failures after which something happens; zero and less are never.
+func orNever(into *int) reader {
+	return func(p place) error {
+		if err := integer(into)(p); err != nil || p.empty() {
+			return err
+		}
+		if *into <= 0 {
+			*into = never
+		}
+		return nil
+	}
+}
+
+// orAtOnce reads a duration; zero is none, not the default.
+func orAtOnce(into *time.Duration) reader {
+	return func(p place) error {
+		if d, err := time.ParseDuration(p.value().Value); err == nil && d == 0 {
+			*into = -1
+			return nil
+		}
+		return duration(into)(p)
+	}
+}
+
 func boolean(into *bool) reader {
 	return func(p place) error {
 		if !p.empty() && p.value().Decode(into) != nil {
