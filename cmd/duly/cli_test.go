@@ -40,11 +40,21 @@ func TestVersionAndHelp(t *testing.T) {
 	assert.True(t, strings.HasPrefix(w.ok(t, "version"), "duly "))
 	assert.NotEmpty(t, parse[map[string]string](t, w.ok(t, "version", "--json"))["version"])
 	assert.Contains(t, w.ok(t), "duly runs due tasks for AI agents")
-	for _, name := range []string{"daemon", "run-due", "submit", "list", "status", "replay", "stats", "next", "version"} {
-		assert.Contains(t, w.ok(t, "--help"), "  "+name+" ")
-		assert.Contains(t, w.ok(t, name, "--help"), "Usage:\n  duly "+name)
+	overview := w.ok(t, "--help")
+	for name := range strings.FieldsSeq(`daemon run-due submit activity presets next list status explain runs jobs agents queue stats
+		pause resume run cancel delete replay version`) {
+		assert.Contains(t, overview, "  "+name+" ")
+		help := w.ok(t, name, "--help")
+		assert.Contains(t, help, "Usage:\n  duly "+name)
+		assert.True(t, name == "version" || strings.Contains(help, "Examples:\n  duly "+name), "the help of %s has an example", name)
 	}
 	assert.Contains(t, w.ok(t, "completion", "bash"), "bash completion")
+	verbs := w.ok(t, "__complete", "r")
+	for _, verb := range []string{"replay", "resume", "run", "run-due", "runs"} {
+		assert.Contains(t, verbs, verb+"\t")
+	}
+	assert.Contains(t, w.ok(t, "__complete", "submit", "--overlap", "q"), "queue_one\n")
+	assert.Contains(t, w.ok(t, "__complete", "submit", "--preset", "memory.r"), "memory.rollup_day\n")
 }
 
 func TestSubmitListStatusStats(t *testing.T) {
@@ -130,6 +140,46 @@ func TestBadInputWritesNothing(t *testing.T) {
 		{"status a b c", "takes an agent and the id"},
 		{"status a " + long, "id is 257 bytes"},
 		{"replay --agent a", "takes an agent and the id"},
+		{"replay a i --all", "with --all it takes an agent"},
+		{"replay --all", "with --all it takes an agent"},
+		{"delete a", "takes an agent and the id of a task, or several"},
+		{"delete a " + long, "id is 257"},
+		{"run a", "takes an agent and the id"},
+		{"cancel a", "takes an agent and the id"},
+		{"cancel a i --reason \x01", "--reason has the control character"},
+		{"explain", "takes an agent and the id"},
+		{"runs a b c", "takes an agent and the id"},
+		{"jobs", "takes an agent"},
+		{"jobs a --agent b", "takes an agent"},
+		{"agents --limit 1001", "--limit must be"},
+		{"queue a b", "accepts at most 1"},
+		{"activity", "takes a kind"},
+		{"activity k --user u", "has no activity schedule here"},
+		{"presets x", "unknown command"},
+		{"pause", "takes exactly one target"},
+		{"pause a b c", "takes exactly one target"},
+		{"pause a --all", "takes exactly one target"},
+		{"pause --kind k --key x", "takes exactly one target"},
+		{"pause --kind=", "its target has no name"},
+		{"pause --key=", "its target has no name"},
+		{"pause --kind k!", "the character '!'"},
+		{"pause --key \x01", "--key has the control character"},
+		{"pause a --until soon", `--until "soon" is not a time`},
+		{"pause a --until 2030-01-01T00:00:00Z --for 1h", "--until excludes for"},
+		{"pause a --for -1h", "--for must be between"},
+		{"pause a --by " + strings.Repeat("x", 2000), "--by is 2000 bytes long"},
+		{"resume", "takes exactly one target"},
+		{"resume --all a", "takes exactly one target"},
+		{"submit --agent a --kind k --every 1h --overlap skip", "--overlap needs cron"},
+		{"submit --agent a --kind k --every 1h --misfire never", "--misfire must be"},
+		{"submit --agent a --kind k --jitter 1s", "--jitter needs every or cron"},
+		{"submit --agent a --kind k --on-conflict merge", "--on-conflict must be"},
+		{"submit --agent a --kind k --id i --unique-key u", "--unique-key excludes id"},
+		{"submit --agent a --kind k --min-interval -1s", "--min-interval must be"},
+		{"submit --agent a --kind k --snooze-key \x01", "--snooze-key has the control"},
+		{"submit --agent a --kind k --pause-after-failures 3", "--pause-after-failures needs"},
+		{"submit --agent a --preset nothing", `--preset "nothing" is unknown`},
+		{"submit -f x.json --jitter 1s", "-f excludes"},
 		{"run-due", "either --agents or --all"},
 		{"run-due --all --agents a", "either --agents or --all"},
 		{"run-due --agents a,,b", "--agents is required"},
@@ -155,13 +205,21 @@ func TestNotFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	oneLine(t, w.duly(t, "status", "ada", "nothing"), 3, `the agent "ada" has no task "nothing"`, "duly list")
-	oneLine(t, w.duly(t, "replay", "ada", "nothing"), 3, `the agent "ada" has no task "nothing"`)
+	for _, verb := range []string{"replay", "resume", "run", "cancel", "delete", "explain", "runs"} {
+		oneLine(t, w.duly(t, verb, "ada", "nothing"), 3, `duly: `+verb+`: the agent "ada" has no task "nothing"; see duly list --agent ada`)
+	}
+	oneLine(t, w.duly(t, "pause", "ada", "nothing"), 3, `the agent "ada" has no task "nothing" that could be paused`)
+	oneLine(t, w.duly(t, "status", "it's", "x"), 3, `see duly list --agent 'it'\''s'`)
+	oneLine(t, w.duly(t, "queue", "nothing"), 3, `there was no task of the kind "nothing"; see duly queue`)
 }
 
 func TestCommandsThatNeedRedisSaySo(t *testing.T) {
 	t.Parallel()
 	w := noRedis()
-	for _, args := range []string{"submit --agent a --kind k", "list --agent a", "status a b", "replay a b", "stats", "run-due --all"} {
+	for _, args := range []string{
+		"submit --agent a --kind k", "list --agent a", "status a b", "replay a b", "stats",
+		"pause a", "resume --all", "run a b", "cancel a b", "delete a b", "explain a b", "runs a b", "jobs a", "agents", "queue", "run-due --all",
+	} {
 		oneLine(t, w.duly(t, strings.Split(args, " ")...), 2, "no Redis is configured", "--redis", "HTTP API")
 	}
 }

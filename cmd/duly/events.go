@@ -20,6 +20,11 @@ func (c *config) events(ctx context.Context, logger *slog.Logger) func(core.Even
 			logger.LogAttrs(ctx, slog.LevelInfo, "given back", attributes(e)...)
 		case e.Type == core.EventLost:
 			logger.LogAttrs(ctx, slog.LevelWarn, "lost its lease, another run may have the task", attributes(e)...)
+		case e.Type == core.EventPause:
+			logger.LogAttrs(ctx, slog.LevelWarn, "paused", slog.String("kind", e.Kind), slog.String("agent", e.Agent),
+				slog.String("task", e.ID), slog.String("reason", e.Error))
+		case e.Type == core.EventStuck:
+			logger.LogAttrs(ctx, slog.LevelWarn, "ignores its end, given up", attributes(e)...)
 		case e.Type != core.EventFinish, e.Outcome == core.OutcomeSuccess && quiet[e.Kind]:
 		case e.Outcome == core.OutcomeSuccess:
 			logger.LogAttrs(ctx, slog.LevelInfo, "done", attributes(e)...)

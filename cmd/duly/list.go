@@ -18,27 +18,20 @@ func (p *process) listCommand(o *options) *cobra.Command {
 			for _, s := range statuses {
 				l.Status = append(l.Status, core.Status(s))
 			}
-			c, err := loadConfig(cmd.Context(), o)
-			if err != nil {
-				return err
-			}
-			scheduler, store, err := c.scheduler(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer store.end()
-			tasks, next, err := scheduler.Tasks(cmd.Context(), l)
-			if err != nil {
-				return err
-			}
-			if tasks == nil {
-				tasks = []core.TaskInfo{}
-			}
-			answer := struct {
-				Tasks []core.TaskInfo `json:"tasks"`
-				Next  string          `json:"next_cursor"`
-			}{tasks, next}
-			return o.print(p.stdout, answer, func(w *page) { printTasks(w, tasks, next) })
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				tasks, next, err := s.Tasks(cmd.Context(), l)
+				if err != nil {
+					return err
+				}
+				if tasks == nil {
+					tasks = []core.TaskInfo{}
+				}
+				answer := struct {
+					Tasks []core.TaskInfo `json:"tasks"`
+					Next  string          `json:"next_cursor"`
+				}{tasks, next}
+				return o.print(p.stdout, answer, func(w *page) { printTasks(w, tasks, next) })
+			})
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&l.Agent, "agent", "", "the agent (required)")
@@ -66,17 +59,43 @@ func printTasks(w *page, tasks []core.TaskInfo, next string) {
 			strconv.FormatInt(info.ErrorCount, 10), firstOf(info.LastError))
 	}
 	t.end()
+	printNext(w, next)
+}
+
+// printNext says how to get the page after this one, if there is one.
+func printNext(w *page, next string) {
 	if next != "" {
-		_, _ = w.WriteString("more: --cursor " + strconv.Quote(next) + "\n")
+		_, _ = w.WriteString("more: --cursor " + shellWord(next) + "\n")
 	}
 }
 
-// statusOf is the status of a task for people: a parked one waits for a handler, not for its time.
+// What keeps a waiting task from its time, or a running one from going on, for people.
+const (
+	statusPaused  = "paused"
+	statusParked  = "parked"  // no process that claims has a handler
+	statusResting = "resting" // it waits for activity
+	statusCooling = "cooling" // it failed too often
+	statusEnding  = "ending"  // it was cancelled while it ran
+)
+
+// statusOf is the status of a task for people: of a waiting one, what it waits for, unless that is its time.
 func statusOf(t *core.TaskInfo) string {
-	if t.Parked {
-		return "parked"
+	switch {
+	case t.Status == core.StatusInProgress && t.Ending:
+		return statusEnding
+	case t.Status != core.StatusWaiting:
+		return string(t.Status)
+	case len(t.Pauses) > 0:
+		return statusPaused
+	case t.Parked:
+		return statusParked
+	case t.Resting:
+		return statusResting
+	case t.CoolingUntil != 0 && t.CoolingUntil >= t.NextRun:
+		return statusCooling
+	default:
+		return string(t.Status)
 	}
-	return string(t.Status)
 }
 
 // mostCell is how much of a text fits into a table.

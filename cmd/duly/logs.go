@@ -96,6 +96,17 @@ func shortJSON(raw json.RawMessage) string {
 	return plain(b.String())
 }
 
+// shellWord is a text as a shell takes it for one word.
+func shellWord(text string) string {
+	simple := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@+,%", r)
+	}
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !simple(r) }) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
 // plain escapes what a terminal could take for more than a text.
 func plain(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")

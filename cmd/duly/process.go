@@ -69,6 +69,12 @@ func explain(cmd *cobra.Command, err error) error {
 			f.code = exitNotFound
 		case core.CodeRunsFailed:
 			f.code = exitRunsFailed
+		case core.CodeConflict:
+			if c, ok := errors.AsType[*core.ConflictError](err); ok {
+				f.todo = "see duly status " + shellWord(c.Agent) + " " + shellWord(c.ID)
+			}
+		case core.CodeDisabled:
+			f.todo = "take disabled out of the file, or use another kind"
 		case core.CodeUnavailable:
 			f.todo = "check that Redis runs and answers, then try again"
 		default:
@@ -87,10 +93,15 @@ func asFlag(cmd *cobra.Command, err error) error {
 		return err
 	}
 	name, _, _ := strings.Cut(strings.NewReplacer("agent_id", "agent", "_", "-").Replace(inv.Field), "[")
-	if cmd.Flags().Lookup(name) == nil || cmd.Flags().Changed("file") {
+	if f := cmd.Flags().Lookup("file"); f != nil && f.Changed {
 		return err
 	}
-	return &core.InvalidError{Field: "--" + name, Reason: inv.Reason}
+	for _, name := range []string{name, strings.TrimSuffix(name, "-id"), strings.TrimPrefix(name, "snooze-")} {
+		if cmd.Flags().Lookup(name) != nil {
+			return &core.InvalidError{Field: "--" + name, Reason: inv.Reason}
+		}
+	}
+	return err
 }
 
 // run executes a command line and returns its exit code.

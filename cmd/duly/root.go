@@ -31,17 +31,39 @@ Exit codes: 0 ok, 1 failed, 2 usage or invalid input, 3 not found, 4 some runs f
 	flags.StringVarP(&o.file, "config", "c", "", "the file with handlers, tasks and settings")
 	flags.StringVar(&o.redis, "redis", "", "URL of the Redis, such as redis://127.0.0.1:6379/0")
 	flags.StringVar(&o.prefix, "prefix", "", `prefix of every key in Redis (default "duly:")`)
-	root.AddCommand(
-		p.daemonCommand(o), p.runDueCommand(o), p.submitCommand(o), p.listCommand(o), p.statusCommand(o),
-		p.replayCommand(o), p.statsCommand(o), p.nextCommand(o), p.versionCommand(o),
-	)
+	p.addGroups(root, o)
 	return root
+}
+
+// addGroups adds the commands, in groups for the help.
+func (p *process) addGroups(root *cobra.Command, o *options) {
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Run what is due:", []*cobra.Command{p.daemonCommand(o), p.runDueCommand(o)}},
+		{"Submit:", []*cobra.Command{p.submitCommand(o), p.activityCommand(o), p.presetsCommand(o), p.nextCommand(o)}},
+		{"Look:", []*cobra.Command{
+			p.listCommand(o), p.statusCommand(o), p.explainCommand(o), p.runsCommand(o), p.jobsCommand(o), p.agentsCommand(o),
+			p.queueCommand(o), p.statsCommand(o),
+		}},
+		{"Control:", []*cobra.Command{
+			p.pauseCommand(o), p.resumeCommand(o), p.runCommand(o), p.cancelCommand(o), p.deleteCommand(o), p.replayCommand(o),
+		}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.title
+			root.AddCommand(cmd)
+		}
+	}
+	root.AddCommand(p.versionCommand(o))
 }
 
 // command makes a command whose errors are explained.
 func command(use, short, example string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Example: example, Args: cobra.NoArgs,
+		Use: use, Short: short, Example: example, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := run(cmd, args); err != nil {
 				return explain(cmd, err)

@@ -14,20 +14,13 @@ import (
 func (p *process) statsCommand(o *options) *cobra.Command {
 	return o.withJSON(command("stats", "Show the counters of the whole store", "  duly stats --json",
 		func(cmd *cobra.Command, _ []string) error {
-			c, err := loadConfig(cmd.Context(), o)
-			if err != nil {
-				return err
-			}
-			s, store, err := c.scheduler(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer store.end()
-			stats, err := s.Stats(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return o.print(p.stdout, stats, func(w *page) { printStats(w, &stats) })
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				stats, err := s.Stats(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return o.print(p.stdout, stats, func(w *page) { printStats(w, &stats) })
+			})
 		}))
 }
 
@@ -40,6 +33,7 @@ func printStats(w *page, st *core.Stats) {
 		{"agents", st.Agents},
 		{"waiting", st.Waiting},
 		{"of them parked", st.Parked},
+		{"of these paused", st.Held},
 		{"in progress", st.InProgress},
 		{"completed", st.Completed},
 		{"failed", st.Failed},
@@ -49,6 +43,7 @@ func printStats(w *page, st *core.Stats) {
 		{"given back", st.Released},
 		{"recovered", st.Recovered},
 		{"replayed", st.Replayed},
+		{"deleted", st.Deleted},
 		{"records dropped", st.Trimmed},
 		{"records damaged", st.Malformed},
 		{"partitions", int64(st.Partitions)},

@@ -81,6 +81,20 @@ func (c *config) needRedis() error {
 		"no Redis is configured, and tasks in memory would end with this command")
 }
 
+// onStore loads the configuration and opens the store for a command that runs nothing.
+func (o *options) onStore(ctx context.Context, do func(s *core.Scheduler) error) error {
+	c, err := loadConfig(ctx, o)
+	if err != nil {
+		return err
+	}
+	s, store, err := c.scheduler(ctx)
+	if err != nil {
+		return err
+	}
+	defer store.end()
+	return do(s)
+}
+
 // scheduler opens the store and makes a scheduler for commands that run nothing.
 func (c *config) scheduler(ctx context.Context) (*core.Scheduler, *storage, error) {
 	if err := c.needRedis(); err != nil {
@@ -90,7 +104,7 @@ func (c *config) scheduler(ctx context.Context) (*core.Scheduler, *storage, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := core.New(store, core.Config{})
+	s, err := core.New(store, c.settings(nil, nil))
 	if err != nil {
 		return nil, nil, errors.Join(err, store.close())
 	}

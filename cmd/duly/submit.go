@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,29 +29,23 @@ func (p *process) submitCommand(o *options) *cobra.Command {
 		`  duly submit --agent ada --kind note --payload '{"text":"hi"}' --delay 10m
   duly submit --agent ada --kind digest --id poll --every 10m
   duly submit --agent ada --kind digest --id nightly --cron "0 1 * * *" --zone Europe/Berlin
+  duly submit --agent ada --preset memory.rollup_day --unique-key rollup
   duly submit -f tasks.json     # one task, or {"tasks": [...]}; - for standard input`,
 		func(cmd *cobra.Command, _ []string) error {
 			tasks, err := s.tasks(cmd, p.stdin)
 			if err != nil {
 				return err
 			}
-			c, err := loadConfig(cmd.Context(), o)
-			if err != nil {
-				return err
-			}
-			scheduler, store, err := c.scheduler(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer store.end()
-			placed, err := scheduler.Submit(cmd.Context(), tasks...)
-			if err != nil {
-				return err
-			}
-			answer := struct {
-				Tasks []core.Submitted `json:"tasks"`
-			}{placed}
-			return o.print(p.stdout, answer, func(w *page) { printSubmitted(w, placed) })
+			return o.onStore(cmd.Context(), func(scheduler *core.Scheduler) error {
+				placed, err := scheduler.Submit(cmd.Context(), tasks...)
+				if err != nil {
+					return err
+				}
+				answer := struct {
+					Tasks []core.Submitted `json:"tasks"`
+				}{placed}
+				return o.print(p.stdout, answer, func(w *page) { printSubmitted(w, placed) })
+			})
 		})
 	s.flags(cmd)
 	return o.withJSON(cmd)
@@ -71,6 +66,7 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&t.Zone, "zone", "", "IANA zone of --cron, such as Europe/Berlin (default UTC)")
 	f.StringVar((*string)(&t.Gap), "gap", "", "a time of --cron that does not exist: run at the end of the gap (default) or skip")
 	f.StringVar((*string)(&t.DayMatch), "day-match", "", "both day fields of --cron restricted: any (default) or all must match")
+	s.policyFlags(cmd)
 	f.StringVar(&t.Group, "group", "", "ties several tasks together for one status")
 	f.IntVar((*int)(&t.Level), "level", 0, "priority, 1 (first) to 3 (default 3)")
 	f.IntVar(&t.MaxAttempts, "max-attempts", 0, "attempts before the task is dead (default the handler's)")
@@ -87,10 +83,40 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 	f.StringArrayVar(&t.Tags, "tag", nil, "a tag; can be given several times")
 }
 
+// policyFlags say how occurrences follow one another, and which task it is.
+func (s *submitOptions) policyFlags(cmd *cobra.Command) {
+	f, t := cmd.Flags(), &s.task
+	f.DurationVar(&t.Jitter, "jitter", 0, "put each run off by a stable time below this")
+	f.StringVar((*string)(&t.Overlap), "overlap", "", "what falls due while it runs: skip (default), queue_one, allow or cancel_running")
+	f.StringVar((*string)(&t.Misfire), "misfire", "", "what nobody was there to run: once (default), skip or all")
+	f.IntVar(&t.PauseAfter, "pause-after-failures", 0, "pause after so many failed runs in a row; 0 for never (default the handler's)")
+	f.DurationVar(&t.MinInterval, "min-interval", 0, "no run starts sooner than this after the last one")
+	f.StringVar(&t.SnoozeKey, "snooze-key", "", "tasks that share a key can be paused together")
+	f.StringVar(&t.UniqueKey, "unique-key", "", "make the id from this, so that submitting twice makes one task")
+	f.StringVar((*string)(&t.OnConflict), "on-conflict", "", "if the id is there: keep it (default), replace it or fail")
+	f.StringVar(&t.Preset, "preset", "", "take what is left out from a preset; see duly presets")
+	choices(cmd, "from", string(core.FromCompletion), string(core.FromStart))
+	choices(cmd, "overlap", string(core.OverlapSkip), string(core.OverlapQueueOne), string(core.OverlapAllow), string(core.OverlapCancelRunning))
+	choices(cmd, "misfire", string(core.MisfireOnce), string(core.MisfireSkip), string(core.MisfireAll))
+	choices(cmd, "on-conflict", string(core.OnConflictKeep), string(core.OnConflictReplace), string(core.OnConflictFail))
+	var presets []string
+	for _, preset := range core.Presets() {
+		presets = append(presets, preset.Name)
+	}
+	choices(cmd, "preset", presets...)
+}
+
+// choices completes a flag that takes one of some words.
+func choices(cmd *cobra.Command, flag string, words ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag, or it has words already
+	}
+}
+
 // tasks are the task of the flags or those of the file.
 func (s *submitOptions) tasks(cmd *cobra.Command, stdin io.Reader) ([]core.NewTask, error) {
 	if s.file != "" {
-		if cmd.Flags().Changed("agent") || cmd.Flags().Changed("kind") {
+		if s.payload+s.at+s.info != "" || !reflect.ValueOf(s.task).IsZero() {
 			return nil, usage("use the one or the other", "-f excludes the flags that describe a task")
 		}
 		data, err := readInput(s.file, stdin)
@@ -98,6 +124,9 @@ func (s *submitOptions) tasks(cmd *cobra.Command, stdin io.Reader) ([]core.NewTa
 			return nil, err
 		}
 		return core.ParseTasks(data)
+	}
+	if cmd.Flags().Changed("pause-after-failures") && s.task.PauseAfter <= 0 {
+		s.task.PauseAfter = never
 	}
 	return s.described(stdin)
 }
@@ -160,8 +189,11 @@ func printSubmitted(w *page, placed []core.Submitted) {
 	for i := range placed {
 		s := &placed[i]
 		isNew := "no"
-		if s.Created {
+		switch {
+		case s.Created:
 			isNew = "yes"
+		case s.Replaced:
+			isNew = "replaced"
 		}
 		t.row(s.Agent, s.ID, s.Kind, clock(s.Due), string(s.Status), isNew)
 	}

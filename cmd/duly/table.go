@@ -68,7 +68,8 @@ const defaultColour = "39"
 // colours of what a task or run has come to; their codes are all as long as that of the default.
 var colours = map[string]string{
 	string(core.StatusCompleted): "32", string(core.OutcomeSuccess): "32", string(core.StatusInProgress): "36",
-	string(core.StatusFailed): "31", string(core.OutcomeCrashed): "31", string(core.StatusCancelled): "33", "parked": "33",
+	string(core.StatusFailed): "31", string(core.OutcomeCrashed): "31", string(core.StatusCancelled): "33",
+	statusPaused: "33", statusParked: "33", statusCooling: "33", statusEnding: "33", jobPaused: "33", jobRunning: "36",
 }
 
 // paint colours a cell. The tabwriter takes the codes for text, so every cell gets some of the same length.
