@@ -22,16 +22,16 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
-// blocks are the fenced blocks of a document in one language.
-func blocks(t *testing.T, file, language string) []string {
+// blocks are the fenced blocks of the README in one language.
+func blocks(t *testing.T, language string) []string {
 	t.Helper()
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	var out []string
 	for _, m := range regexp.MustCompile("(?s)\n```"+language+"\n(.*?)\n```").FindAllStringSubmatch(string(text), -1) {
 		out = append(out, m[1])
 	}
-	require.NotEmpty(t, out, "%s has no %s block", file, language)
+	require.NotEmpty(t, out, "the README has no %s block", language)
 	return out
 }
 
@@ -43,7 +43,7 @@ func TestReadmeCommands(t *testing.T) {
 		t.Skip("no make")
 	}
 	r := newReader(t)
-	for _, block := range blocks(t, "README.md", "sh") {
+	for _, block := range blocks(t, "sh") {
 		for line := range strings.SplitSeq(block, "\n") {
 			command, _, _ := strings.Cut(line, "  # ")
 			if command = strings.TrimSpace(command); command != "" && !strings.HasPrefix(command, "#") {
@@ -51,7 +51,12 @@ func TestReadmeCommands(t *testing.T) {
 			}
 		}
 	}
-	assert.GreaterOrEqual(t, r.ran, 12, "the README has more commands than that")
+	for i, text := range blocks(t, "yaml") {
+		config := fmt.Sprintf("readme-%d.yaml", i)
+		require.NoError(t, os.WriteFile(filepath.Join(r.dir, config), []byte(text), 0o600))
+		r.run("DULY_REDIS_URL= duly run-due --all -c " + config)
+	}
+	assert.GreaterOrEqual(t, r.ran, 24, "the README has more commands than that")
 }
 
 // reader does what a reader of the README does.
@@ -71,7 +76,7 @@ func newReader(t *testing.T) *reader {
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "duly"), "./cmd/duly")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "duly.yaml"), []byte(blocks(t, "README.md", "yaml")[0]), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "duly.yaml"), []byte(blocks(t, "yaml")[0]), 0o600))
 	return &reader{
 		T: t, dir: dir, env: append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "DULY_REDIS_URL="+srv.URL),
 		fix: strings.NewReplacer("redis://127.0.0.1:6379/0", srv.URL, "127.0.0.1:8080", freeAddress(t)),
@@ -179,7 +184,7 @@ func (r *reader) start(cmd *exec.Cmd, text string) (stop func()) {
 func TestReadmeProgram(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for i, block := range blocks(t, "README.md", "go") {
+	for i, block := range blocks(t, "go") {
 		file := filepath.Join(dir, fmt.Sprintf("%d.go", i))
 		require.NoError(t, os.WriteFile(file, []byte(block+"\n"), 0o600))
 		root, err := os.Getwd()
