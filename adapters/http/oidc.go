@@ -1,12 +1,14 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 )
@@ -28,9 +30,10 @@ type OIDC struct {
 }
 
 type identity struct {
+	OIDC
+
+	once     sync.Once
 	verifier *oidc.IDTokenVerifier
-	emails   []string
-	grant    *Grant
 }
 
 func newIdentity(o *OIDC) *identity {
@@ -40,17 +43,13 @@ func newIdentity(o *OIDC) *identity {
 	if err := o.check("OIDC"); err != nil {
 		panic(err.Error())
 	}
-	issuer, keys := o.Issuer, o.Keys
-	if issuer == "" {
-		issuer = GoogleIssuer
-	}
-	if keys == "" {
-		keys = GoogleKeys
-	}
-	set := oidc.NewRemoteKeySet(context.Background(), keys) //nolint:forbidigo // it lives as long as the handler
-	return &identity{
-		verifier: oidc.NewVerifier(issuer, set, &oidc.Config{ClientID: o.Audience}), emails: o.Emails, grant: &o.Grant,
-	}
+	return &identity{OIDC: *o}
+}
+
+// open makes the verifier, whose keys live as long as the handler does.
+func (v *identity) open(ctx context.Context) {
+	keys := oidc.NewRemoteKeySet(context.WithoutCancel(ctx), cmp.Or(v.Keys, GoogleKeys))
+	v.verifier = oidc.NewVerifier(cmp.Or(v.Issuer, GoogleIssuer), keys, &oidc.Config{ClientID: v.Audience})
 }
 
 func (v *identity) verify(r *http.Request) (*Grant, error) {
@@ -58,6 +57,7 @@ func (v *identity) verify(r *http.Request) (*Grant, error) {
 	if !ok || strings.Count(token, ".") != 2 {
 		return nil, errNotMine
 	}
+	v.once.Do(func() { v.open(r.Context()) })
 	verified, err := v.verifier.Verify(r.Context(), token)
 	if err != nil {
 		return nil, fmt.Errorf("oidc: %w", err)
@@ -69,8 +69,8 @@ func (v *identity) verify(r *http.Request) (*Grant, error) {
 	if err := verified.Claims(&claims); err != nil {
 		return nil, fmt.Errorf("oidc: %w", err)
 	}
-	if !claims.Verified || !slices.Contains(v.emails, claims.Email) {
+	if !claims.Verified || !slices.Contains(v.Emails, claims.Email) {
 		return nil, errors.New("oidc: the account is not one that is allowed")
 	}
-	return v.grant, nil
+	return &v.Grant, nil
 }
