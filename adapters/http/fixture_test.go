@@ -132,7 +132,7 @@ func (f *fixture) do(t *testing.T, r *http.Request) (*reply, string) {
 	}{io.TeeReader(r.Body, &sent), r.Body}
 	f.handler.ServeHTTP(w, r)
 	res := &reply{StatusCode: w.Code, Header: w.Header()}
-	isDescribed(t, asked, sent.Bytes(), res, w.Body.String()) //nolint:contextcheck // it is the test's
+	isDescribed(t, asked, sent.Bytes(), res, w.Body.String())
 	return res, w.Body.String()
 }
 
