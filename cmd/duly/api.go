@@ -14,13 +14,15 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/adapters/daemon"
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // tokenEnv holds the tokens of the API, separated by commas, unless the file names another variable.
 const tokenEnv = "DULY_TOKEN"
+
+// cronSecretEnv holds the secret of GET /v1/cron, as hosts' cron services send it.
+const cronSecretEnv = "CRON_SECRET"
 
 // Timeouts of the server. A request that runs tasks may take httpadapter.DefaultMaxTimeout.
 const (
@@ -36,6 +38,18 @@ const (
 type api struct {
 	listener net.Listener
 	tokens   []string
+	events   httpadapter.Events
+}
+
+// publishing hands events to those who listen at the API too.
+func (a *api) publishing(log func(core.Event)) func(core.Event) {
+	if a == nil {
+		return log
+	}
+	return func(e core.Event) {
+		log(e)
+		a.events.Publish(e)
+	}
 }
 
 // tokens are the tokens that the environment holds.
@@ -94,14 +108,14 @@ func portAfter(addr *net.TCPAddr) string {
 	return next.String()
 }
 
-func (a *api) server(s *core.Scheduler, d *daemon.Daemon, logger *slog.Logger) *http.Server {
+func (a *api) server(s *core.Scheduler, ready func(context.Context) error, logger *slog.Logger) *http.Server {
 	if a == nil {
 		return nil
 	}
 	return &http.Server{
 		Handler: httpadapter.New(s, httpadapter.Config{
-			Tokens: a.tokens, LocalOnly: len(a.tokens) == 0, Version: versionString(), Logger: logger,
-			Ready: func(context.Context) error { return d.Ready() },
+			Tokens: a.tokens, LocalOnly: len(a.tokens) == 0, Version: versionString(), Logger: logger, Ready: ready,
+			CronSecret: os.Getenv(cronSecretEnv), Events: &a.events,
 		}),
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),

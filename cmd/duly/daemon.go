@@ -21,12 +21,28 @@ type daemonOptions struct {
 	concurrency int
 	grace       time.Duration
 	log         string
+	onRequest   bool // tasks run when a request asks for it, and not by themselves
 }
 
 func (p *process) daemonCommand(o *options) *cobra.Command {
 	d := &daemonOptions{options: o}
-	cmd := command("daemon", "Run due tasks until stopped, with an HTTP API if wanted",
-		"  duly daemon -c duly.yaml\n  duly daemon -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080",
+	return p.serving(d, "daemon", "Run due tasks until stopped, with an HTTP API if wanted",
+		"  duly daemon -c duly.yaml\n  duly daemon -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080")
+}
+
+// defaultAddress is where duly serve listens unless it is told otherwise.
+const defaultAddress = "127.0.0.1:8080"
+
+func (p *process) serveCommand(o *options) *cobra.Command {
+	d := &daemonOptions{options: o, onRequest: true}
+	return p.serving(d, "serve", "Serve the HTTP API; due tasks run when POST /v1/run-due or GET /v1/cron asks for it",
+		"  duly serve -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080")
+}
+
+// serving is a command that runs until it is stopped.
+func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.Command {
+	o := d.options
+	cmd := command(name, short, example,
 		func(cmd *cobra.Command, _ []string) error {
 			c, err := loadConfig(cmd.Context(), o)
 			if err != nil {
@@ -38,11 +54,14 @@ func (p *process) daemonCommand(o *options) *cobra.Command {
 			if cmd.Flags().Changed("concurrency") {
 				c.concurrency = d.concurrency
 			}
+			if d.onRequest && c.http == "" {
+				c.http = defaultAddress
+			}
 			logger, err := newLogger(p.stderr, d.log)
 			if err != nil {
 				return err
 			}
-			return p.serve(cmd.Context(), c, d.grace, logger)
+			return p.serve(cmd.Context(), c, d, logger)
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&d.http, "http", "", "address of the HTTP API, such as 127.0.0.1:8080")
@@ -52,8 +71,8 @@ func (p *process) daemonCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-// serve runs the daemon and the API until ctx is done.
-func (p *process) serve(ctx context.Context, c *config, grace time.Duration, logger *slog.Logger) error {
+// serve runs the daemon, unless tasks run on request, and the API until ctx is done.
+func (p *process) serve(ctx context.Context, c *config, o *daemonOptions, logger *slog.Logger) error {
 	if err := c.trySettings(); err != nil {
 		return err
 	}
@@ -67,12 +86,12 @@ func (p *process) serve(ctx context.Context, c *config, grace time.Duration, log
 		return err
 	}
 	defer store.end()
-	s, err := core.New(store, c.settings(logger, c.events(ctx, logger)))
+	s, err := core.New(store, c.settings(logger, api.publishing(c.events(ctx, logger))))
 	if err != nil {
 		return err
 	}
 	p.register(s, c, logger)
-	d, err := daemon.New(s, daemon.Config{Grace: grace, Waker: store, Logger: logger})
+	d, err := daemon.New(s, daemon.Config{Grace: o.grace, Waker: store, Logger: logger})
 	if err != nil {
 		return usage("see duly daemon --help", "%w", err)
 	}
@@ -87,7 +106,13 @@ func (p *process) serve(ctx context.Context, c *config, grace time.Duration, log
 		slog.Int("tasks", len(c.tasks)), slog.Int("new", done.created), slog.Int("changed", done.changed))
 	api.announce(ctx, c, logger)
 	defer p.children.wait()
-	return together(ctx, d.Run, func(ctx context.Context) error { return api.serve(ctx, api.server(s, d, logger), grace) })
+	services := []func(context.Context) error{d.Run}
+	ready := func(context.Context) error { return d.Ready() }
+	if o.onRequest {
+		services, ready = nil, func(ctx context.Context) error { _, err := s.NextDue(ctx); return err }
+	}
+	services = append(services, func(ctx context.Context) error { return api.serve(ctx, api.server(s, ready, logger), o.grace) })
+	return together(ctx, services...)
 }
 
 // together runs services until ctx is done or one of them fails, then waits for all.

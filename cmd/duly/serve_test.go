@@ -1,0 +1,54 @@
+package main_test
+
+import (
+	"bufio"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// duly serve runs nothing by itself: a request does, and so does a cron service that has the secret.
+func TestServeRunsOnRequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.env = append(w.env, "DULY_TOKEN=root", "CRON_SECRET=tick")
+	d := w.start(t, "serve", "-c", file(t, handlersFile), "--http", "127.0.0.1:0")
+	url := d.url(t)
+	post := func(path, body string) (int, string) { return call(t, http.MethodPost, url+path, "root", body) }
+
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/events?kind=note", nil)
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer root")
+	res, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	require.Equal(t, http.StatusOK, res.StatusCode)
+
+	status, _ := post("/v1/tasks", `{"tasks":[{"agent_id":"a","id":"1","kind":"note"},{"agent_id":"b","id":"1","kind":"note"}]}`)
+	assert.Equal(t, http.StatusCreated, status)
+	_, body := post("/v1/run-due", `{"agent_ids":["a"]}`)
+	assert.Contains(t, body, `"completed":1`)
+	_, body = call(t, http.MethodGet, url+"/v1/agents/b/tasks/1", "root", "")
+	assert.Contains(t, body, `"status":"waiting"`, "nothing ticks")
+	status, _ = call(t, http.MethodGet, url+"/v1/cron", "root", "")
+	assert.Equal(t, http.StatusUnauthorized, status)
+	_, body = call(t, http.MethodGet, url+"/v1/cron", "tick", "")
+	assert.Contains(t, body, `"completed":1`)
+
+	finished := 0
+	for lines := bufio.NewScanner(res.Body); finished < 2 && lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "event: finish") {
+			finished++
+		}
+	}
+	assert.Equal(t, 2, finished, "those who listen are told")
+	status, _ = call(t, http.MethodGet, url+"/readyz", "", "")
+	assert.Equal(t, http.StatusOK, status)
+	res.Body.Close()
+	code, _ := d.stop(t, syscall.SIGTERM)
+	assert.Equal(t, 0, code)
+}
