@@ -69,7 +69,7 @@ func run(ctx context.Context, listener net.Listener, redisURL string) error {
 	if err = server.Serve(listener); errors.Is(err, http.ErrServerClosed) {
 		err = nil
 	}
-	cancel() // whatever ended the server ends the daemon
+	cancel()                           // whatever ended the server ends the daemon
 	return errors.Join(err, <-ticking) // it lets running tasks end
 }
 

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"sort"
+	"strings"
+	"unicode"
+)
+
+// Summariser makes a short text of long ones. A platform puts its language model here.
+type Summariser interface {
+	Summarise(texts []string, most int) string
+}
+
+// Extractive keeps the sentences whose words are used most: it needs no model and gives the same answer each time.
+type Extractive struct{}
+
+// Summarise returns at most so many sentences, in their order.
+func (Extractive) Summarise(texts []string, most int) string {
+	var sentences []string
+	for _, text := range texts {
+		for s := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '.' || r == '!' || r == '?' || r == '\n' }) {
+			if s = strings.TrimSpace(s); s != "" {
+				sentences = append(sentences, s)
+			}
+		}
+	}
+	uses := map[string]int{}
+	for _, s := range sentences {
+		for _, w := range words(s) {
+			uses[w]++
+		}
+	}
+	order := make([]int, len(sentences))
+	weight := make([]float64, len(sentences))
+	for i, s := range sentences {
+		order[i] = i
+		ws := words(s)
+		for _, w := range ws {
+			weight[i] += float64(uses[w])
+		}
+		weight[i] /= float64(len(ws) + 1)
+	}
+	sort.SliceStable(order, func(a, b int) bool { return weight[order[a]] > weight[order[b]] })
+	order = order[:min(most, len(order))]
+	sort.Ints(order)
+	var out []string
+	for _, i := range order {
+		out = append(out, sentences[i]+".")
+	}
+	return strings.Join(out, " ")
+}
+
+// words are the longer words of a text: the short ones say little.
+func words(s string) []string {
+	var out []string
+	for w := range strings.FieldsFuncSeq(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		if len(w) > 3 {
+			out = append(out, w)
+		}
+	}
+	return out
+}
