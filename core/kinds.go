@@ -2,7 +2,7 @@ package core
 
 import (
 	"slices"
-	"strings"
+	"sort"
 	"time"
 )
 
@@ -63,7 +63,7 @@ func (k *KindStats) Add(o *KindStats) {
 		return
 	}
 	all := slices.Concat(o.Failed, k.Failed)
-	slices.SortStableFunc(all, func(a, b Failure) int { return int(b.At - a.At) })
+	sort.SliceStable(all, func(i, j int) bool { return all[i].At > all[j].At })
 	k.Failed = all[:min(len(all), KeptFailures)]
 }
 
@@ -87,6 +87,6 @@ func (t *KindTable) Sorted() []KindStats {
 	for _, k := range t.kinds {
 		out = append(out, *k)
 	}
-	slices.SortFunc(out, func(a, b KindStats) int { return strings.Compare(a.Kind, b.Kind) })
+	sort.Slice(out, func(i, j int) bool { return out[i].Kind < out[j].Kind })
 	return out
 }

@@ -35,12 +35,15 @@ type Token struct {
 	Grant
 }
 
-// A verifier finds out what a request may do. It returns errNotMine for one that carries nothing for it to look at.
-type verifier interface {
-	verify(r *http.Request) (*Grant, error)
+// Verifier finds out what a request may do, without asking a store. It is used by many goroutines at once.
+type Verifier interface {
+	// Verify returns what the request's credential grants, ErrNoCredential if it carries none that is for this verifier,
+	// and any other error if it carries one that is not good: the reason is logged, and not told.
+	Verify(r *http.Request) (*Grant, error)
 }
 
-var errNotMine = errors.New("the request carries no such credential")
+// ErrNoCredential says that a request carries nothing for a verifier to look at.
+var ErrNoCredential = errors.New("the request carries no such credential")
 
 // everything is what a caller may do where no credential is asked for.
 var everything = &Grant{}
@@ -76,16 +79,16 @@ func (t tokens) with(name, plain string, grant Grant) tokens {
 	return append(t, hashedToken{sum: sha256.Sum256([]byte(plain)), grant: &grant})
 }
 
-// bearer is the token of a request; false if it has none.
-func bearer(r *http.Request) (string, bool) {
+// Bearer is the bearer token of a request; false if it has none.
+func Bearer(r *http.Request) (string, bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }
 
-func (t tokens) verify(r *http.Request) (*Grant, error) {
-	token, ok := bearer(r)
+func (t tokens) Verify(r *http.Request) (*Grant, error) {
+	token, ok := Bearer(r)
 	if !ok {
-		return nil, errNotMine
+		return nil, ErrNoCredential
 	}
 	given := sha256.Sum256([]byte(token))
 	var found *Grant
@@ -95,7 +98,7 @@ func (t tokens) verify(r *http.Request) (*Grant, error) {
 		}
 	}
 	if found == nil {
-		return nil, errNotMine // it may be for another verifier
+		return nil, ErrNoCredential // it may be for another verifier
 	}
 	return found, nil
 }
@@ -105,13 +108,13 @@ func (a *api) authenticate(r *http.Request) (*Grant, error) {
 	if len(a.verifiers) == 0 {
 		return everything, nil
 	}
-	why := errNotMine
+	why := ErrNoCredential
 	for _, v := range a.verifiers {
-		grant, err := v.verify(r)
+		grant, err := v.Verify(r)
 		if err == nil {
 			return grant, nil
 		}
-		if !errors.Is(err, errNotMine) {
+		if !errors.Is(err, ErrNoCredential) {
 			why = err
 		}
 	}

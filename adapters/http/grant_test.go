@@ -3,15 +3,10 @@ package http_test
 import (
 	"bufio"
 	"context"
-	"crypto"
 	"crypto/hmac"
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -134,83 +129,6 @@ type heldClock struct{ now time.Time }
 func (c heldClock) Now() time.Time { return c.now }
 
 func (heldClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
-
-// issuer is an identity provider with one key.
-type issuer struct {
-	*httptest.Server
-
-	key *rsa.PrivateKey
-}
-
-func newIssuer(t *testing.T) *issuer {
-	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
-	i := &issuer{key: key}
-	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		encode := base64.RawURLEncoding.EncodeToString
-		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []map[string]string{{
-			"kty": "RSA", "kid": "k", "alg": "RS256", "use": "sig",
-			"n": encode(key.N.Bytes()), "e": encode(big.NewInt(int64(key.E)).Bytes()),
-		}}})
-	}))
-	t.Cleanup(i.Close)
-	return i
-}
-
-func (i *issuer) token(t *testing.T, alg string, claims map[string]any) string {
-	t.Helper()
-	part := func(v any) string {
-		data, err := json.Marshal(v)
-		require.NoError(t, err)
-		return base64.RawURLEncoding.EncodeToString(data)
-	}
-	text := part(map[string]string{"alg": alg, "kid": "k"}) + "." + part(claims)
-	sum := sha256.Sum256([]byte(text))
-	signature, err := rsa.SignPKCS1v15(rand.Reader, i.key, crypto.SHA256, sum[:])
-	require.NoError(t, err)
-	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
-}
-
-func TestOIDC(t *testing.T) {
-	t.Parallel()
-	i := newIssuer(t)
-	f := setup(t, httpadapter.Config{Tokens: []string{"root"}, OIDC: []httpadapter.OIDC{{
-		Issuer: "https://issuer.example", Keys: i.URL, Audience: "https://duly.example", Emails: []string{"cron@project.example"},
-		Grant: httpadapter.Grant{Scopes: []httpadapter.Scope{httpadapter.ScopeTrigger}},
-	}}})
-	claims := func(change func(c map[string]any)) map[string]any {
-		c := map[string]any{
-			"iss": "https://issuer.example", "aud": "https://duly.example", "email": "cron@project.example", "email_verified": true,
-			"sub": "1", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
-		}
-		change(c)
-		return c
-	}
-	for name, c := range map[string]struct {
-		want   int
-		alg    string
-		change func(c map[string]any)
-	}{
-		"good":           {200, "RS256", func(map[string]any) {}},
-		"audience":       {401, "RS256", func(c map[string]any) { c["aud"] = "https://other.example" }},
-		"another e-mail": {401, "RS256", func(c map[string]any) { c["email"] = "eve@project.example" }},
-		"no e-mail":      {401, "RS256", func(c map[string]any) { delete(c, "email") }},
-		"not verified":   {401, "RS256", func(c map[string]any) { c["email_verified"] = false }},
-		"expired":        {401, "RS256", func(c map[string]any) { c["exp"] = time.Now().Add(-time.Hour).Unix() }},
-		"issuer":         {401, "RS256", func(c map[string]any) { c["iss"] = "https://evil.example" }},
-		"no algorithm":   {401, "none", func(map[string]any) {}},
-		"other":          {401, "HS256", func(map[string]any) {}},
-	} {
-		res, body := f.with(t, i.token(t, c.alg, claims(c.change)), "POST", "/v1/run-due", `{"all":true}`)
-		assert.Equal(t, c.want, res.StatusCode, "%s: %s", name, body)
-	}
-	res, _ := f.with(t, i.token(t, "RS256", claims(func(map[string]any) {})), "GET", "/v1/stats", "")
-	assert.Equal(t, 403, res.StatusCode, "its scope")
-	res, _ = f.with(t, "root", "GET", "/v1/stats", "")
-	assert.Equal(t, 200, res.StatusCode)
-	assert.Panics(t, func() { httpadapter.New(nil, httpadapter.Config{OIDC: []httpadapter.OIDC{{Audience: "x"}}}) })
-}
 
 func TestCronSecret(t *testing.T) {
 	t.Parallel()

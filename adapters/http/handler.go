@@ -23,12 +23,12 @@ const (
 // may do everything.
 type Config struct {
 	// Tokens are the bearer tokens that are accepted, each for everything; several, so that they can be rotated. Scoped are
-	// those that are for less; Signed and OIDC accept requests by other means. If there is none of all these no request needs
-	// a credential.
-	Tokens []string
-	Scoped []Token
-	Signed *Signed
-	OIDC   []OIDC
+	// those that are for less; Signed and Verifiers, such as those of package oidc, accept requests by other means. If there is
+	// none of all these no request needs a credential.
+	Tokens    []string
+	Scoped    []Token
+	Signed    *Signed
+	Verifiers []Verifier
 	// CronSecret opens GET /v1/cron, which runs what is due for all agents, to requests that carry it as a bearer token, as
 	// hosts' cron services send it. Without it there is no such path.
 	CronSecret string
@@ -56,7 +56,7 @@ type Config struct {
 type api struct {
 	scheduler *core.Scheduler
 	config    Config
-	verifiers []verifier
+	verifiers []Verifier
 	cron      tokens
 	flights   flights
 	origins   *http.CrossOriginProtection
@@ -86,7 +86,7 @@ func New(s *core.Scheduler, config Config) http.Handler {
 }
 
 // verifiers are what requests are accepted by.
-func (c *Config) verifiers() []verifier {
+func (c *Config) verifiers() []Verifier {
 	var known tokens
 	for i, plain := range c.Tokens {
 		known = known.with(fmt.Sprintf("Tokens[%d]", i), plain, Grant{})
@@ -94,17 +94,14 @@ func (c *Config) verifiers() []verifier {
 	for i, t := range c.Scoped {
 		known = known.with(fmt.Sprintf("Scoped[%d]", i), t.Token, t.Grant)
 	}
-	var all []verifier
+	var all []Verifier
 	if known != nil {
 		all = append(all, known)
 	}
 	if c.Signed != nil {
 		all = append(all, newSignatures(c.Signed, c.Clock, c.MaxBody))
 	}
-	for i := range c.OIDC {
-		all = append(all, newIdentity(&c.OIDC[i]))
-	}
-	return all
+	return append(all, c.Verifiers...)
 }
 
 // ServeHTTP answers a request.

@@ -63,7 +63,7 @@ func (a *api) routes() []route {
 	}
 	table = append(table, a.product()...)
 	if a.cron != nil {
-		table = append(table, route{method: http.MethodGet, path: "/v1/cron", needs: ScopeTrigger, verify: a.cron.verify, answer: a.runCron})
+		table = append(table, route{method: http.MethodGet, path: "/v1/cron", needs: ScopeTrigger, verify: a.cron.Verify, answer: a.runCron})
 	}
 	if a.config.Events != nil {
 		table = append(table, route{method: http.MethodGet, path: "/v1/events", stream: a.events})

@@ -60,10 +60,10 @@ func newSignatures(s *Signed, clock core.Clock, most int64) *signatures {
 	return v
 }
 
-func (v *signatures) verify(r *http.Request) (*Grant, error) {
+func (v *signatures) Verify(r *http.Request) (*Grant, error) {
 	id, stamp, given := r.Header.Get("Webhook-Id"), r.Header.Get("Webhook-Timestamp"), r.Header.Get("Webhook-Signature")
 	if id == "" || stamp == "" || given == "" {
-		return nil, errNotMine
+		return nil, ErrNoCredential
 	}
 	unix, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil || len(id) > mostSignedID {

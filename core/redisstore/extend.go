@@ -2,7 +2,7 @@ package redisstore
 
 import (
 	"context"
-	"slices"
+	"sort"
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -56,7 +56,8 @@ func parseExtended(out []core.Extended, reply []any, members []int) bool {
 		*e = append(*e, core.Ended{Index: int(number(ended[k+1])), Deleted: !cancelled, Order: data(said)})
 	}
 	for _, i := range members {
-		slices.SortFunc(out[i].Ended, func(a, b core.Ended) int { return a.Index - b.Index })
+		ended := out[i].Ended
+		sort.Slice(ended, func(a, b int) bool { return ended[a].Index < ended[b].Index })
 	}
 	return true
 }
