@@ -369,3 +369,20 @@ func TestPresets(t *testing.T) {
 		assert.ErrorContains(t, err, `preset "nosuch" is unknown`)
 	})
 }
+
+func TestAGateThatOpensEndsTheIdleBackOff(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		var asked []time.Duration
+		begun := time.Now()
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return nil })
+		core.Gate(w.s, "k", func(context.Context, *core.RunInfo) (bool, error) {
+			asked = append(asked, time.Since(begun))
+			return len(asked) == 6, nil
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Second})
+		w.runUntil(hours(1))
+		require.Greater(t, len(asked), 8)
+		t.Log(asked)
+		assert.Equal(t, asked[1]-asked[0], asked[7]-asked[6], "after it was open the count in a row begins anew")
+	})
+}

@@ -204,6 +204,7 @@ func (r *run) note(v *verdict, o Outcome, err error) {
 	v.outcome = o
 	r.crashes(nil)
 	r.state.RunCount++
+	r.state.Idle = 0 // its gate was open
 	run := TaskRun{Started: r.pull.s.storeNow().Add(-v.took), Duration: v.took, Attempt: r.info.Attempt, Outcome: o}
 	if err != nil {
 		run.Error = clip(err.Error())
