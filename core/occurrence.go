@@ -80,24 +80,27 @@ func (r *run) nextDue(v *verdict, interval time.Duration) {
 }
 
 // passOver skips the occurrences from one on that were due before the claim, as missed, and those that fell due during the
-// run, as overlapped. It returns the one that is next: one of the latter if the task queues it.
+// run, as overlapped. It returns the one that is next: the last of the latter if the task queues one.
 func (r *run) passOver(first, claimed, now Millis) Millis {
-	var missed, overlapped, queued int64
-	at, next := first, Millis(0)
-	for ; at != 0 && at <= now && missed+overlapped < mostCounted; at = r.after(at, r.interval()) {
+	var missed, overlapped int64
+	var last Millis
+	for at := first; at != 0 && at <= now && missed+overlapped < mostCounted; at = r.after(at, r.interval()) {
 		switch {
 		case at <= claimed:
 			missed++
-		case r.body.Overlap == OverlapQueueOne && queued == 0:
-			queued, next = 1, at
 		default:
 			overlapped++
+			last = at
 		}
+	}
+	queue := r.body.Overlap == OverlapQueueOne && overlapped > 0
+	if queue {
+		overlapped--
 	}
 	r.skipped(missed, skipMisfire)
 	r.skipped(overlapped, skipOverlap)
-	if queued > 0 {
-		return next
+	if queue {
+		return last // those before it are accounted for: its own run does not meet them again
 	}
 	return r.after(now, r.interval())
 }

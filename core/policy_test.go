@@ -386,3 +386,26 @@ func TestAGateThatOpensEndsTheIdleBackOff(t *testing.T) {
 		assert.Equal(t, asked[1]-asked[0], asked[7]-asked[6], "after it was open the count in a row begins anew")
 	})
 }
+
+// Each occurrence runs or is skipped, once, although every run takes longer than three of them.
+func TestAQueuedOccurrenceLeavesNoneToBeCountedTwice(t *testing.T) {
+	for _, m := range []core.Misfire{core.MisfireOnce, core.MisfireAll} {
+		t.Run(string(m), func(t *testing.T) {
+			virtual(t, core.Config{}, func(w *world) {
+				n := 0
+				core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error {
+					n++
+					time.Sleep(35 * time.Minute)
+					return nil
+				})
+				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: 10 * time.Minute, From: core.FromStart, Overlap: core.OverlapQueueOne, Misfire: m})
+				begun := time.Now()
+				w.runUntil(hours(10))
+				slots := int64(time.Since(begun)/(10*time.Minute)) + 1
+				info := w.task("a", "1")
+				t.Log(info.RunCount, info.SkipCount, n, slots)
+				assert.LessOrEqual(t, info.RunCount, slots)
+			})
+		})
+	}
+}
