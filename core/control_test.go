@@ -384,3 +384,43 @@ func TestKindStatistics(t *testing.T) {
 		require.Len(t, k.Failed, 1)
 	})
 }
+
+func TestARetryOfARunByHandKeepsTheFixedTimes(t *testing.T) {
+	virtual(t, core.Config{Default: core.KindConfig{Backoff: time.Second}}, func(w *world) {
+		var at []time.Duration
+		begun := time.Now()
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error {
+			at = append(at, time.Since(begun).Truncate(time.Minute))
+			if len(at) == 2 {
+				return errBoom
+			}
+			return nil
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour, From: core.FromStart, MaxAttempts: 3})
+		w.runUntil(17 * time.Minute)
+		_, err := w.s.RunNow(w.Context(), "a", "1")
+		require.NoError(t, err)
+		w.runUntil(2 * time.Hour)
+		assert.Equal(t, []time.Duration{0, 17 * time.Minute, 17 * time.Minute, time.Hour, 2 * time.Hour}, at)
+	})
+}
+
+func TestASnoozeOfARunByHandKeepsTheFixedTimes(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		var at []time.Duration
+		begun := time.Now()
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error {
+			at = append(at, time.Since(begun).Truncate(time.Minute))
+			if len(at) == 2 {
+				return core.Snooze(time.Minute)
+			}
+			return nil
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour, From: core.FromStart})
+		w.runUntil(17 * time.Minute)
+		_, err := w.s.RunNow(w.Context(), "a", "1")
+		require.NoError(t, err)
+		w.runUntil(2 * time.Hour)
+		assert.Equal(t, []time.Duration{0, 17 * time.Minute, 18 * time.Minute, time.Hour, 2 * time.Hour}, at)
+	})
+}

@@ -195,7 +195,7 @@ func (r *run) skipOccurrence(v *verdict, reason string) {
 	case r.body.Activity != nil:
 		r.rest(v)
 	case !r.body.recurs(): // there is no next occurrence: this one is asked for again
-		r.state.Nominal = r.nominal()
+		r.sameOccurrence()
 		r.again(v, When{After: interval})
 	case r.body.Cron != "":
 		r.nextDue(v, r.interval())
@@ -244,7 +244,8 @@ func (r *run) misfired(v *verdict) bool {
 		return false
 	}
 	v.outcome, v.status = OutcomeSnoozed, StatusWaiting
-	r.state.Nominal, r.state.Spread = r.nominal(), true
+	r.sameOccurrence()
+	r.state.Spread = true
 	v.settlement.Verb, v.settlement.State = VerbAgain, r.state.encode()
 	v.settlement.Due = When{At: r.info.Claimed.Add(time.Duration(wait) * time.Millisecond)}
 	return true

@@ -108,7 +108,7 @@ func (r *run) fail(v *verdict, err error) {
 	}
 	if _, skip := errors.AsType[*skipRetryError](err); !skip && r.state.Attempt < r.attempts(kind) {
 		v.retried = true
-		r.state.Nominal = r.nominal()
+		r.sameOccurrence()
 		pause := kind.backoff(r.state.Attempt)
 		if after, ok := errors.AsType[*retryAfterError](err); ok {
 			pause = max(after.at.Sub(r.pull.s.config.Clock.Now()), 0)
@@ -167,7 +167,7 @@ func (r *run) attempts(kind KindConfig) int {
 // putOff leaves the occurrence as it is, for later.
 func (r *run) putOff(v *verdict, o Outcome, d time.Duration) {
 	r.note(v, o, nil)
-	r.state.Nominal = r.nominal()
+	r.sameOccurrence()
 	r.again(v, When{After: max(d, 0)})
 }
 
@@ -239,6 +239,14 @@ func (r *run) nominal() Millis {
 		return r.state.Nominal
 	}
 	return r.claimed.Due
+}
+
+// sameOccurrence remembers which occurrence it is that is due again. One that was asked for by hand leaves the one that
+// was planned in place.
+func (r *run) sameOccurrence() {
+	if !r.byHand() {
+		r.state.Nominal = r.nominal()
+	}
 }
 
 // byHand reports whether the task was made due before its time.
