@@ -129,6 +129,9 @@ func (s *Scheduler) Pause(ctx context.Context, t Target, p Pause) error {
 		return invalid("until", "is too far away: the year %d", p.Until.Year())
 	}
 	until := When{At: MillisOf(p.Until), After: p.For}
+	if !p.Until.IsZero() {
+		until.At = max(until.At, 1) // zero would be never
+	}
 	effects, err := s.store.Control(ctx, []Command{{Op: OpHold, Scope: t.scope(), Hold: Hold{By: p.By, Reason: p.Reason}.encode(), Until: until}})
 	if err == nil && effects[0].Code == EffectNone {
 		err = ErrNotFound

@@ -424,3 +424,11 @@ func TestASnoozeOfARunByHandKeepsTheFixedTimes(t *testing.T) {
 		assert.Equal(t, []time.Duration{0, 17 * time.Minute, 18 * time.Minute, time.Hour, 2 * time.Hour}, at)
 	})
 }
+
+func TestAPauseUntilTheEpochIsOver(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		require.NoError(t, w.s.Pause(w.Context(), core.Target{Agent: "a"}, core.Pause{Until: time.Unix(0, 0)}))
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
+		assert.Empty(t, w.task("a", "1").Pauses)
+	})
+}
