@@ -278,3 +278,16 @@ func TestACrashIsNoAttempt(t *testing.T) {
 		assert.Equal(t, core.OutcomeSuccess, runs[1].Outcome)
 	})
 }
+
+// Only the store says that a lease is lost: what a handler got from elsewhere must not leave its own task under lease.
+func TestAHandlerThatSaysThatALeaseIsLostHasFailed(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		n := 0
+		core.Handle(w.s, "k", func(ctx context.Context, _ *core.Task[note]) error { n++; return core.ErrLeaseLost })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", MaxAttempts: 2})
+		w.runUntil(hours(1))
+		info := w.task("a", "1")
+		t.Log(n, info.Status, info.Reason, info.Crashes)
+		assert.Equal(t, "attempts", info.Reason)
+	})
+}

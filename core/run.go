@@ -187,6 +187,9 @@ func fill(outcomes []error, err error) {
 // because joins a handler's plain error with the reason why its context was done. What a handler says on purpose, and
 // success, stand as they are.
 func because(err, cause error) error {
+	if errors.Is(err, ErrLeaseLost) && !errors.Is(cause, ErrLeaseLost) {
+		err = errors.New(err.Error()) // some other task's: this one is held, and has failed
+	}
 	if err == nil || cause == nil || deliberate(err) {
 		return err
 	}
