@@ -409,3 +409,17 @@ func TestAQueuedOccurrenceLeavesNoneToBeCountedTwice(t *testing.T) {
 		})
 	}
 }
+
+func TestAClosedGateLetsNoOverlappingTasksPileUp(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		open := false
+		ran := 0
+		core.Handle(w.s, "k", func(ctx context.Context, _ *core.Task[note]) error { ran++; return nil })
+		core.Gate(w.s, "k", func(context.Context, *core.RunInfo) (bool, error) { return open, nil })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Cron: "@hourly", Overlap: core.OverlapAllow})
+		w.runUntil(24 * time.Hour)
+		open = true
+		w.runUntil(30 * time.Minute)
+		assert.LessOrEqual(t, ran, 1)
+	})
+}

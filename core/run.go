@@ -100,7 +100,7 @@ func (p *pull) start(h *handler, runs []*run) {
 	for _, r := range runs {
 		p.heart.watch(r, cancel, len(runs) > 1)
 	}
-	gate := p.s.gate(h.kind)
+	gate := p.s.gate(runs[0].claimed.Kind) // the spawner has no kind of its own
 	if gate == nil {
 		p.started(h, runs)
 	}
