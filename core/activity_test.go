@@ -256,3 +256,30 @@ func TestNoticeRefuses(t *testing.T) {
 		assert.ErrorContains(t, err, "Activity.", "%+v", a)
 	}
 }
+
+func TestAReplayedActivityTaskAnswersToActivity(t *testing.T) {
+	virtual(t, activity(core.Activity{Delay: time.Minute}), func(w *world) {
+		ran := 0
+		core.Handle(w.s, "digest", func(context.Context, *core.Task[map[string]string]) error { ran++; return nil })
+		n := w.notice(ann)
+		time.Sleep(time.Minute)
+		for i := range 3 { // three crashes
+			claims, err := w.store.Claim(w.Context(), []core.ClaimRequest{{
+				Partition: core.PartitionOf("helper", 8), Nonce: "crashes-" + string(rune('a'+i)) + "1234567", Kinds: []string{"digest"}, Limit: 1, Lease: time.Second,
+			}})
+			require.NoError(t, err)
+			require.Len(t, claims[0].Tasks, 1)
+			time.Sleep(time.Second)
+		}
+		w.runFailing()
+		require.Equal(t, core.StatusFailed, w.task(n.Agent, n.ID).Status)
+		_, err := w.s.Replay(w.Context(), n.Agent, n.ID)
+		require.NoError(t, err)
+		w.runUntil(time.Hour)
+		require.Equal(t, 1, ran)
+		again := w.notice(ann)
+		assert.True(t, again.Scheduled, "%+v", again)
+		w.runUntil(2 * time.Hour)
+		assert.Equal(t, 2, ran)
+	})
+}

@@ -301,9 +301,13 @@ func (s *Scheduler) Replay(ctx context.Context, agent, id string) (Millis, error
 		return 0, err
 	}
 	kept := old.carry()
-	effects, err := s.store.Control(ctx, []Command{{Op: OpReplay, Submission: Submission{
+	sub := Submission{
 		Agent: agent, ID: id, Kind: rec.Kind, Group: rec.Group, Key: b.SnoozeKey, Level: rec.Level, Body: rec.Body, State: kept.first(),
-	}}})
+	}
+	if b.Activity != nil {
+		sub.Pulse = &b.Activity.Pulse // it answers to activity again
+	}
+	effects, err := s.store.Control(ctx, []Command{{Op: OpReplay, Submission: sub}})
 	if err != nil {
 		return 0, err
 	}

@@ -93,7 +93,10 @@ func (p *partition) replay(sub core.Submission, now core.Millis) bool {
 	if !h.many {
 		delete(p.finished, sub.Agent)
 	}
-	p.create(sub, p.ticks(1, now), now)
+	t := p.create(sub, p.ticks(1, now), now)
+	if sub.Pulse != nil {
+		t.pulse = &pulse{first: now}
+	}
 	p.counts.Replayed++
 	if g := p.join(sub, now); g != nil {
 		g.Failed--

@@ -38,8 +38,12 @@ func (s *Store) control(c *core.Command) []call {
 	p := s.partitionOf(c.Agent)
 	switch c.Op {
 	case core.OpReplay:
+		activity := ""
+		if c.Pulse != nil {
+			activity = "1"
+		}
 		return []call{{script: &s.scripts.replay, partition: p, args: []any{
-			encode(c.Agent), c.ID, record(&c.Submission), groupKey(c.Agent, c.Group), storedState(c.State),
+			encode(c.Agent), c.ID, record(&c.Submission), groupKey(c.Agent, c.Group), storedState(c.State), activity,
 		}}}
 	case core.OpHold, core.OpUnhold:
 		args := []any{string(c.Op), scopeArg(c.Scope), dueArg(c.Until), c.Hold}

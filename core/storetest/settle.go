@@ -240,6 +240,21 @@ func testReplay(t *testing.T, b *bench) {
 	b.complete(c)
 	assert.Zero(t, replay("1").Code, "completed tasks are not replayed")
 	assert.Equal(t, int64(2), b.stats().Replayed)
+
+	fail("3")
+	active := task("a", "3")
+	active.Group, active.Pulse = "g", &core.Pulse{Delay: time.Minute}
+	_, err = b.store.Control(b.Context(), []core.Command{{Op: core.OpReplay, Submission: active}})
+	require.NoError(t, err)
+	touch := func() core.Placed {
+		placed, err := b.store.Submit(b.Context(), []core.Submission{active})
+		require.NoError(t, err)
+		return placed[0]
+	}
+	assert.Equal(t, core.Placed{Due: b.now(), Reason: core.ReasonWaiting}, touch())
+	c = b.claim(10)
+	require.Equal(t, []string{"a/3"}, names(c))
+	assert.Equal(t, core.Placed{Created: true, Reason: core.ReasonRunning}, touch(), "it answers to activity again")
 }
 
 func testPages(t *testing.T, b *bench) {

@@ -2,10 +2,10 @@
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] finished
--- ARGV[1..] 5 for each task: agent, id, record, group key or '', state or ''
+-- ARGV[1..] 6 for each task: agent, id, record, group key or '', state or '', 1 if it is an activity task or ''
 -- returns {now, for each task: its due time, or 0 when no dead task has that id}
 local reply, replayed = { now }, 0
-for i = 1, #ARGV, 5 do
+for i = 1, #ARGV, 6 do
   local agent, id, group, state = ARGV[i], ARGV[i + 1], ARGV[i + 3], ARGV[i + 4]
   local kept, record = redis.call('HGET', KEYS[3], agent), nil
   if kept == '*' then
@@ -28,6 +28,9 @@ for i = 1, #ARGV, 5 do
     end
     redis.call('HSET', KEYS[2], agent, value)
     if state ~= '' then redis.call('HSET', base .. 'state', agent .. ':' .. id, state) end
+    if ARGV[i + 5] ~= '' then
+      redis.call('HSET', base .. 'pulse', agent .. ':' .. id, string.format('0||%.0f|0|0', now))
+    end
     more(more_live, select(2, parse(live)), 1)
     placed()
     if kept == '*' then redis.call('HDEL', base .. 'history:' .. agent, id) else redis.call('HDEL', KEYS[3], agent) end
