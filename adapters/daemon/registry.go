@@ -18,6 +18,7 @@ type registry struct {
 }
 
 type member struct {
+	gone  bool      // it was taken out while its tick was under way, and is forgotten when that has ended
 	dirty bool      // something may be due for it now
 	busy  int       // pulls in which its tick is under way
 	next  time.Time // when it is due next by the store's clock, as far as is known; zero for never
@@ -26,8 +27,11 @@ type member struct {
 func (r *registry) add(agents []string) {
 	r.mu.Lock()
 	for _, a := range agents {
-		if r.members[a] == nil {
+		switch m := r.members[a]; {
+		case m == nil:
 			r.members[a] = &member{dirty: true}
+		case m.gone:
+			m.gone, m.dirty = false, true
 		}
 	}
 	r.mu.Unlock()
@@ -38,7 +42,11 @@ func (r *registry) remove(agents []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range agents {
-		delete(r.members, a)
+		if m := r.members[a]; m != nil && m.busy > 0 {
+			m.gone = true
+		} else {
+			delete(r.members, a)
+		}
 	}
 }
 
@@ -58,9 +66,13 @@ func (r *registry) tick(agent string, underWay bool) {
 	r.mu.Lock()
 	m := r.members[agent]
 	switch {
+	case m == nil && underWay: // it was taken out after the pull had asked for it
+		r.members[agent] = &member{busy: 1, gone: true}
 	case m == nil:
 	case underWay:
 		m.busy++
+	case m.gone && m.busy == 1:
+		delete(r.members, agent)
 	default:
 		m.busy, m.dirty = max(m.busy-1, 0), true
 	}

@@ -208,3 +208,24 @@ func TestTwoDaemonsShareTheWork(t *testing.T) {
 		}
 	})
 }
+
+// An agent that is taken out and put back while its tick is under way is still busy.
+func TestTicksOfAnAgentThatIsRegisteredAnewDoNotOverlap(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := setup(t, daemon.Config{Agents: []string{"slow"}}, true)
+		got := f.agentStarts(10 * time.Second)
+		f.submit(t, core.NewTask{Agent: "slow", Kind: "note"})
+		f.start(t)
+		require.NoError(t, f.daemon.UnregisterAgent("slow"))
+		require.NoError(t, f.daemon.RegisterAgent("slow"))
+		f.submit(t, core.NewTask{Agent: "slow", Kind: "note"})
+		time.Sleep(time.Second)
+		assert.Equal(t, map[string][]time.Duration{"slow": {0}}, got())
+		require.NoError(t, f.daemon.UnregisterAgent("slow"))
+		time.Sleep(time.Minute)
+		assert.Empty(t, got(), "it is gone")
+		require.NoError(t, f.daemon.RegisterAgent("slow"))
+		assert.Len(t, got()["slow"], 1)
+	})
+}
