@@ -432,3 +432,16 @@ func TestAPauseUntilTheEpochIsOver(t *testing.T) {
 		assert.Empty(t, w.task("a", "1").Pauses)
 	})
 }
+
+func TestExplainAfterAResume(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return nil })
+		require.NoError(t, w.s.Pause(w.Context(), core.Target{Kind: "k"}, core.Pause{}))
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
+		w.run()
+		require.NoError(t, w.s.Resume(w.Context(), core.Target{Kind: "k"}))
+		e, err := w.s.Explain(w.Context(), "a", "1")
+		require.NoError(t, err)
+		assert.Equal(t, core.BecauseWaiting, e.Reasons[0].Code, e.Reasons[0].Text)
+	})
+}

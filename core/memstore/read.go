@@ -82,7 +82,8 @@ func (p *partition) stored(agent, id string, now core.Millis) core.Stored {
 		out.Kind, out.Level, out.Submitted = t.Kind, t.Level, core.Millis(t.seq/clockUnit)
 		out.Body, out.State, out.Crashes = slices.Clone(t.Body), slices.Clone(t.state), t.crashes
 		out.Key, out.Version, out.Holds = t.Key, t.version(), p.holdsOf(t, now)
-		out.Status, out.Parked = core.StatusWaiting, t.parked != ""
+		out.Status = core.StatusWaiting
+		out.Parked = t.parked != "" && (t.parked[0] != '@' || len(out.Holds) > 0) // else it is about to be put back
 		if t.claim != nil {
 			out.Status = core.StatusInProgress
 			if t.order != nil && t.order.op == orderCancel {

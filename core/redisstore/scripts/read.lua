@@ -62,10 +62,12 @@ for i = 4, #ARGV do
   local place_, what, due, state, held, order, resting, lease, fence, ahead = '', '', 0, '', {}, '', 0, '', '', 0
   if live then
     local ref = agent .. ':' .. id
-    place_, due = where(agent, id, live, single)
+    local name
+    place_, due, name = where(agent, id, live, single)
     what = live
     state = redis.call('HGET', KEYS[3], ref) or ''
     held = holds_of(id, live)
+    if name and byte(name) == 64 and #held == 0 then place_ = 'w' end -- it is about to be put back
     if place_ == 'r' then
       order = ORDERS and redis.call('HGET', base .. 'orders', ref) or ''
       if explain then lease, fence = holder(id) end
