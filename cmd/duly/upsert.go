@@ -81,8 +81,10 @@ func differing(ctx context.Context, s *core.Scheduler, tasks []fileTask) ([]file
 // defines reports whether a task is as the file has it. A delay counts from when the task was submitted first: it is not
 // compared, else each start would put the task off.
 func (t *fileTask) defines(there *core.TaskInfo) (bool, error) {
-	fresh := there.Status == core.StatusWaiting && there.Crashes == 0 // its time is the one that it was submitted with
-	if !t.task.At.IsZero() && fresh && t.tried.Due != there.Due {
+	// Until it has run its time is the one that it was submitted with; one that had passed then was put to that moment.
+	fresh := there.Status == core.StatusWaiting && there.Crashes == 0 && there.RunCount == 0
+	passed := t.tried.Due > core.MillisOf(t.task.At) && there.Due <= t.tried.Due && there.Due >= core.MillisOf(t.task.At)
+	if !t.task.At.IsZero() && fresh && t.tried.Due != there.Due && !passed {
 		return false, nil
 	}
 	want, err := json.Marshal(definition(&t.tried))

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
 )
 
 // A field that a task gets one day is compared as well.
@@ -31,5 +36,39 @@ func TestADefinitionIsAllThatATaskIsSubmittedWith(t *testing.T) {
 	for field, value := range d.Fields() {
 		elsewhere := slices.Contains([]string{"At", "Delay", "UniqueKey", "OnConflict", "Preset"}, field.Name)
 		assert.Equal(t, !elsewhere, !value.IsZero(), field.Name)
+	}
+}
+
+// A start in between its attempts does not give a task all of them again: a host that keeps restarting would never be
+// done with one that fails.
+func TestAStartKeepsTheAttemptsOfATask(t *testing.T) {
+	t.Parallel()
+	for name, due := range map[string]time.Time{"past": time.Now().Add(-time.Hour), "now": time.Now()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := core.New(memstore.New(memstore.Config{}), core.Config{Default: core.KindConfig{Backoff: 5 * time.Minute}})
+			require.NoError(t, err)
+			core.Handle(s, "k", func(context.Context, *core.Task[any]) error { return errors.New("boom") })
+			task := core.NewTask{Agent: "a", ID: "1", Kind: "k", At: due}
+			start := func() applied {
+				trial, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+				require.NoError(t, err)
+				_, err = trial.Submit(t.Context(), task)
+				require.NoError(t, err)
+				tried, err := trial.Task(t.Context(), "a", "1")
+				require.NoError(t, err)
+				done, err := (&config{tasks: []fileTask{{task: task, tried: tried}}}).submitTasks(t.Context(), s)
+				require.NoError(t, err)
+				return done
+			}
+			assert.Equal(t, applied{created: 1}, start())
+			time.Sleep(2 * time.Millisecond)
+			assert.Equal(t, applied{}, start(), "a time that has passed is the same one")
+			_, _ = s.RunDue(t.Context(), core.Scope{})
+			assert.Equal(t, applied{}, start())
+			info, err := s.Task(t.Context(), "a", "1")
+			require.NoError(t, err)
+			assert.Equal(t, 1, info.Attempt)
+		})
 	}
 }
