@@ -220,12 +220,18 @@ func (r *run) early() (verdict, bool) {
 	return v, true
 }
 
+// putOffBefore reports whether the occurrence is due later than it was planned: its handler has put it off.
+func (r *run) putOffBefore() bool {
+	n := r.state.Nominal
+	return n != 0 && r.claimed.Due > n.Add(jitter(r.body.Jitter, r.claimed.Agent, r.claimed.ID, n))
+}
+
 // misfired settles an occurrence that comes so late that nobody was there at its time: it is skipped, or put off once, so
 // that not all that was missed runs at the same moment.
 func (r *run) misfired(v *verdict) bool {
 	kind := r.pull.s.kind(r.claimed.Kind)
 	late := r.info.Claimed.Sub(r.claimed.Due)
-	begun := r.state.Attempt > 0 || r.state.Checkpoint != nil || r.claimed.Crashes > 0 // somebody was there, and has tried
+	begun := r.state.Attempt > 0 || r.state.Checkpoint != nil || r.claimed.Crashes > 0 || r.putOffBefore() // somebody was there, and has tried
 	if !r.body.recurs() || begun || r.state.Spread || late <= kind.Grace {
 		return false
 	}

@@ -423,3 +423,21 @@ func TestAClosedGateLetsNoOverlappingTasksPileUp(t *testing.T) {
 		assert.LessOrEqual(t, ran, 1)
 	})
 }
+
+func TestASnoozedOccurrenceThatComesLateIsNotMissed(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		n := 0
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error {
+			if n++; n == 1 {
+				return core.Snooze(10 * time.Minute)
+			}
+			return nil
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Cron: "@daily", Misfire: core.MisfireSkip})
+		w.runUntil(24*time.Hour + time.Minute)
+		require.Equal(t, 1, n)
+		time.Sleep(3 * time.Hour) // nobody is there
+		w.runUntil(time.Minute)
+		assert.Equal(t, 2, n, "somebody was there and had put it off")
+	})
+}
