@@ -23,10 +23,11 @@ type flight struct {
 	whole  bool // it was not cut off by its own caller
 }
 
-// do runs a pull, or waits for the same one that is under way. If that is cut off, because its caller went away, it is
-// done anew.
+// do runs a pull. While the same one is under way it waits: that may be past what fell due since, so those who wait share
+// the next one. If that is cut off, because its caller went away, it is done anew.
 func (f *flights) do(ctx context.Context, key string, pull func() (core.Report, error)) (core.Report, error) {
-	for {
+	var before *flight // the one that was under way at first
+	for first := true; ; first = false {
 		f.mu.Lock()
 		if f.open == nil {
 			f.open = map[string]*flight{}
@@ -39,9 +40,12 @@ func (f *flights) do(ctx context.Context, key string, pull func() (core.Report, 
 			return f.lead(ctx, key, one, pull)
 		}
 		f.mu.Unlock()
+		if first {
+			before = one
+		}
 		select {
 		case <-one.done:
-			if one.whole {
+			if one.whole && one != before {
 				return one.report, one.err
 			}
 		case <-ctx.Done():

@@ -9,6 +9,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// shortestPull is what a request has left of its time at least when it has waited for others.
+const shortestPull = time.Second
+
 // runDue runs what is due. Handlers that fail are part of the report, not an error of the call.
 func (a *api) runDue(r *http.Request) (int, any, error) {
 	scope, err := a.scope(r)
@@ -31,10 +34,14 @@ func (a *api) runCron(r *http.Request) (int, any, error) {
 	return a.run(r.Context(), core.Scope{MaxDuration: a.config.MaxTimeout})
 }
 
-// run runs what is due, unless the same is under way: then its report is the answer to this request too, as a second pull
-// would find what the first is about to take.
+// run runs what is due. While the same is under way, all requests for it wait and share one pull after that: it takes what
+// has fallen due meanwhile, and most often finds nothing. What a request has waited is taken from its time.
 func (a *api) run(ctx context.Context, scope core.Scope) (int, any, error) {
-	report, err := a.flights.do(ctx, flightKey(scope), func() (core.Report, error) {
+	key, begun := flightKey(scope), a.config.Clock.Now()
+	report, err := a.flights.do(ctx, key, func() (core.Report, error) {
+		if waited := a.config.Clock.Now().Sub(begun); waited > 0 && scope.MaxDuration > 0 {
+			scope.MaxDuration = max(scope.MaxDuration-waited, min(scope.MaxDuration, shortestPull))
+		}
 		return a.scheduler.RunDue(ctx, scope)
 	})
 	if err != nil && core.CodeOf(err) != core.CodeRunsFailed {
