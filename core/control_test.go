@@ -445,3 +445,21 @@ func TestExplainAfterAResume(t *testing.T) {
 		assert.Equal(t, core.BecauseWaiting, e.Reasons[0].Code, e.Reasons[0].Text)
 	})
 }
+
+func TestRunNowOfATaskThatIsReplacedWhileItRuns(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		n := 0
+		core.Handle(w.s, "k", func(ctx context.Context, _ *core.Task[note]) error {
+			if n++; n == 1 {
+				_, err := w.s.Submit(ctx, core.NewTask{Agent: "a", ID: "1", Kind: "k", Cron: "@daily", Overlap: core.OverlapQueueOne, OnConflict: core.OnConflictReplace})
+				assert.NoError(w, err)
+				_, err = w.s.RunNow(ctx, "a", "1")
+				assert.NoError(w, err)
+			}
+			return nil
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Cron: "@hourly", Overlap: core.OverlapQueueOne})
+		w.runUntil(time.Hour + time.Minute)
+		assert.Equal(t, 2, n, "RunNow said it would")
+	})
+}

@@ -41,11 +41,14 @@ func (p *partition) run(c *core.Command, now core.Millis) core.Effect {
 	switch {
 	case t == nil:
 		return core.Effect{}
-	case t.claim != nil && !c.Queue:
+	case t.claim != nil && (!c.Queue || t.order != nil && t.order.op == orderCancel):
 		return core.Effect{Code: core.EffectRunning}
 	case t.claim != nil:
 		if t.order == nil {
 			t.order = &order{op: orderRun}
+		}
+		if t.order.op == orderReplace {
+			t.order.due = min(t.order.due, now)
 		}
 		return core.Effect{Code: core.EffectOrdered}
 	}

@@ -26,8 +26,12 @@ local function run()
   if not live then return NONE, 0 end
   local order = redis.call('HGET', base .. 'orders', ref)
   if place_ == 'r' then
-    if ARGV[7] ~= '1' then return RUNS, 0 end
+    if ARGV[7] ~= '1' or order and byte(order) == 120 then return RUNS, 0 end
     if not order then redis.call('HSET', base .. 'orders', ref, 'n') end
+    if order and byte(order) == 114 then
+      local at = math.min(tonumber(sub(order, 2, 14)), now)
+      redis.call('HSET', base .. 'orders', ref, 'r' .. string.format('%013.0f', at) .. sub(order, 15))
+    end
     return ORDERED, 0
   end
   if not order and hold_of(agent, id, live) then redis.call('HSET', base .. 'orders', ref, 'n') end
