@@ -463,3 +463,17 @@ func TestRunNowOfATaskThatIsReplacedWhileItRuns(t *testing.T) {
 		assert.Equal(t, 2, n, "RunNow said it would")
 	})
 }
+
+func TestAPauseBySomebodyIsNotTakenOverByThatOfATaskThatFails(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		core.Handle(w.s, "k", func(ctx context.Context, _ *core.Task[note]) error {
+			assert.NoError(w, w.s.Pause(ctx, core.Target{Agent: "a", ID: "1"}, core.Pause{By: "ops", Reason: "maintenance"}))
+			return errBoom
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour, PauseAfter: 1})
+		w.runFailing()
+		p := w.task("a", "1").Pauses
+		require.Len(t, p, 1)
+		assert.Equal(t, "ops", p[0].By, "%+v", p)
+	})
+}

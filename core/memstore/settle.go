@@ -73,8 +73,8 @@ func (p *partition) again(t *task, r *core.Settlement, now core.Millis) core.Mil
 	} else {
 		p.counts.Again++
 	}
-	if r.Hold != nil {
-		p.hold(scope{kind: 't', name: t.Agent, id: t.ID}, hold{note: slices.Clone(r.Hold)}, now)
+	if s := (scope{kind: 't', name: t.Agent, id: t.ID}); r.Hold != nil && (!p.held(s, now) || p.holds[s].term != nil) { // else somebody's own stands
+		p.hold(s, hold{note: slices.Clone(r.Hold)}, now)
 	}
 	if r.Floor != nil && t.pulse != nil {
 		due = t.pulse.settle(r, due, now)

@@ -101,8 +101,10 @@ local function again(i, verb, agent, id, live, single, order)
       local scope = 't:' .. ref
       local old = redis.call('HGET', base .. 'holds', scope)
       local since = lasting(old) and sub(old, 14, 26) or string.format('%013.0f', now)
-      redis.call('HSET', base .. 'holds', scope, '0000000000000' .. since .. sub(held, 2))
-      redis.call('ZREM', KEYS[6], '@' .. scope)
+      if not lasting(old) or sub(old, 1, 13) ~= '0000000000000' then -- else somebody's own stands
+        redis.call('HSET', base .. 'holds', scope, '0000000000000' .. since .. sub(held, 2))
+        redis.call('ZREM', KEYS[6], '@' .. scope)
+      end
     end
     if floor ~= '' then due = pulsed(ref, verb, floor, due) end
   end
