@@ -283,3 +283,20 @@ func TestAReplayedActivityTaskAnswersToActivity(t *testing.T) {
 		assert.Equal(t, 2, ran)
 	})
 }
+
+// A second attempt is a start as well.
+func TestActivityMinIntervalBetweenAttempts(t *testing.T) {
+	a := core.Activity{Delay: time.Minute, MinInterval: time.Hour}
+	virtual(t, core.Config{Kinds: map[string]core.KindConfig{"digest": {Activity: &a}}}, func(w *world) {
+		got := w.digests(func(n int) error {
+			if n == 1 {
+				return errBoom
+			}
+			return nil
+		})
+		w.notice(ann)
+		w.runUntil(3 * time.Hour)
+		require.Len(t, *got, 2)
+		assert.GreaterOrEqual(t, (*got)[1]-(*got)[0], time.Hour)
+	})
+}

@@ -173,7 +173,7 @@ func (r *run) putOff(v *verdict, o Outcome, d time.Duration) {
 
 // again lets the task wait until it is due, but not before the interval that it demands between two starts is over.
 func (r *run) again(v *verdict, due When) {
-	if least := r.body.MinInterval; least > 0 && r.body.Activity == nil {
+	if least := r.body.MinInterval; least > 0 {
 		now := r.pull.s.storeNow()
 		from := r.info.Claimed.Add(least)
 		if due.At != 0 {
