@@ -19,8 +19,12 @@ type Pause struct {
 	For    time.Duration
 }
 
-// Hold is who paused something, and why.
-type Hold struct{ By, Reason string }
+// Hold is who paused or cancelled something, and why.
+type Hold struct {
+	By, Reason string
+
+	group string // of a cancelled task, as it was when it was told to end: it may have been replaced since its run began
+}
 
 // byDuly is who pauses what keeps failing.
 const byDuly = "duly"
@@ -28,12 +32,14 @@ const byDuly = "duly"
 const (
 	holdBy = iota + 1
 	holdReason
+	holdGroup
 )
 
 func (h Hold) encode() []byte {
 	w := make(wire, 0, 8+len(h.By)+len(h.Reason))
 	w.str(holdBy, h.By)
 	w.str(holdReason, h.Reason)
+	w.str(holdGroup, h.group)
 	return w
 }
 
@@ -45,6 +51,8 @@ func decodeHold(data []byte) Hold {
 			h.By = string(b)
 		case holdReason:
 			h.Reason = string(b)
+		case holdGroup:
+			h.group = string(b)
 		}
 	}); err != nil {
 		h.Reason = err.Error()
@@ -225,6 +233,7 @@ func (s *Scheduler) tryCancel(ctx context.Context, t *Stored, by Hold) (Status, 
 	if err != nil {
 		return "", err
 	}
+	by.group = b.Group
 	rec := record{
 		Kind: t.Kind, Level: t.Level, Submitted: t.Submitted, Due: t.Due, Reason: cancelReason(by), Group: b.Group, State: t.State,
 	}
@@ -335,8 +344,16 @@ func (r *run) endCancelled(v *verdict, err error, order []byte, ran bool) {
 	default:
 		r.note(v, OutcomeCancelled, err)
 	}
+	r.endAsTold(v, order)
+}
+
+// endAsTold settles a task as cancelled, in the group that it was in when it was told to end.
+func (r *run) endAsTold(v *verdict, order []byte) {
+	by := decodeHold(order)
 	v.outcome = OutcomeCancelled
-	r.end(v, VerbCancel, StatusCancelled, cancelReason(decodeHold(order)))
+	r.body.Group = by.group
+	v.settlement.Group = by.group
+	r.end(v, VerbCancel, StatusCancelled, cancelReason(by))
 }
 
 // decideAnew revises a verdict that could not stand, as the task was cancelled or replaced while it ran. What has been
@@ -347,10 +364,9 @@ func (r *run) decideAnew(v *verdict, err error) bool {
 	switch {
 	case told:
 		v.released, v.retried, v.err = false, false, nil
-		v.settlement = Settlement{Run: r.claimed.Run, Group: r.body.Group, Kind: r.claimed.Kind, Tally: tally}
+		v.settlement = Settlement{Run: r.claimed.Run, Kind: r.claimed.Kind, Tally: tally}
 		r.order.Store(&cancelled.Order)
-		v.outcome = OutcomeCancelled
-		r.end(v, VerbCancel, StatusCancelled, cancelReason(decodeHold(cancelled.Order)))
+		r.endAsTold(v, cancelled.Order)
 	case errors.Is(err, ErrReplaced):
 		v.status = StatusWaiting
 		kept := r.state.carry() // what belongs to the old definition is not left in place

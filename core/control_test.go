@@ -138,6 +138,21 @@ func TestRunNowOfAPausedTaskThatIsOverdue(t *testing.T) {
 	})
 }
 
+// What was asked for by hand is not skipped when nobody was there to take it at once.
+func TestRunNowIsNoMisfire(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		ran := 0
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { ran++; return nil })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Cron: "@daily", Misfire: core.MisfireSkip})
+		time.Sleep(time.Hour)
+		_, err := w.s.RunNow(w.Context(), "a", "1")
+		require.NoError(t, err)
+		time.Sleep(2 * time.Hour)
+		w.run()
+		assert.Equal(t, 1, ran)
+	})
+}
+
 func TestRunNowKeepsTheTimesOfACron(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		var at []time.Duration
@@ -279,6 +294,26 @@ func TestCancelOneOfABatch(t *testing.T) {
 		<-done
 		assert.Equal(t, core.StatusCompleted, w.task("a", "1").Status)
 		assert.Equal(t, core.StatusCancelled, w.task("a", "2").Status)
+	})
+}
+
+// A task that is replaced and then cancelled while it runs counts in the group that it has been moved to.
+func TestCancelOfAReplacedTaskCountsInItsNewGroup(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		core.Handle(w.s, "k", func(ctx context.Context, _ *core.Task[note]) error {
+			_, err := w.s.Submit(ctx, core.NewTask{Agent: "a", ID: "1", Kind: "k", Group: "new", OnConflict: core.OnConflictReplace})
+			assert.NoError(w, err)
+			_, err = w.s.Cancel(ctx, "a", "1", core.Hold{})
+			assert.NoError(w, err)
+			return errBoom
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Group: "old"})
+		w.run()
+		g, err := w.s.Group(w.Context(), "a", "new")
+		require.NoError(t, err)
+		assert.Equal(t, core.GroupCounts{Cancelled: 1}, g)
+		_, err = w.s.Group(w.Context(), "a", "old")
+		assert.ErrorIs(t, err, core.ErrNotFound)
 	})
 }
 

@@ -77,11 +77,9 @@ func (s *Scheduler) plan(ctx context.Context, tasks []NewTask, subs []Submission
 		if err != nil {
 			return err
 		}
-		put := jitter(tasks[i].Jitter, subs[i].Agent, subs[i].ID, due)
-		if put > 0 { // what it is due for is not when it is due
-			subs[i].State = (&state{Nominal: due}).first()
-		}
-		subs[i].Due = When{At: due.Add(put)}
+		// What it is due for is kept beside when it is due: jitter puts that off, and a run by hand moves it.
+		subs[i].State = (&state{Nominal: due}).first()
+		subs[i].Due = When{At: due.Add(jitter(tasks[i].Jitter, subs[i].Agent, subs[i].ID, due))}
 	}
 	return nil
 }

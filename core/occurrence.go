@@ -144,9 +144,7 @@ func (r *run) book(v *verdict, nominal Millis, catchingUp bool) {
 	if !catchingUp {
 		due = max(due, now)
 	}
-	if due != nominal || r.body.Cron == "" {
-		r.state.Nominal = nominal
-	}
+	r.state.Nominal = nominal
 	r.again(v, When{At: due})
 }
 
@@ -231,7 +229,7 @@ func (r *run) putOffBefore() bool {
 func (r *run) misfired(v *verdict) bool {
 	kind := r.pull.s.kind(r.claimed.Kind)
 	late := r.info.Claimed.Sub(r.claimed.Due)
-	begun := r.state.Attempt > 0 || r.state.Checkpoint != nil || r.claimed.Crashes > 0 || r.putOffBefore() // somebody was there, and has tried
+	begun := r.state.Attempt > 0 || r.state.Checkpoint != nil || r.claimed.Crashes > 0 || r.putOffBefore() || r.byHand() // somebody was there
 	if !r.body.recurs() || begun || r.state.Spread || late <= kind.Grace {
 		return false
 	}

@@ -106,6 +106,9 @@ func (p *pull) start(h *handler, runs []*run) {
 	}
 	clock := p.s.config.Clock
 	timeout := p.timeout(runs)
+	if h == spawner { // it is the handler's, and that does not run here
+		timeout = 0
+	}
 	stop := func() bool { return true }
 	if timeout > 0 {
 		stop = clock.AfterFunc(timeout, func() { cancel(ErrTimeout) })

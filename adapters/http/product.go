@@ -164,6 +164,9 @@ func (a *api) productQueue(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	if grantOf(r).Agents != nil { // how many others there are is not for it
+		st.Agents = 1
+	}
 	keys := sortedKeys(remaining)
 	detail := func(counts map[string]int) (sum int, lines []string) {
 		for _, key := range keys {
