@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -135,6 +136,59 @@ func TestRunNowOfAPausedTaskThatIsOverdue(t *testing.T) {
 		require.NoError(t, err)
 		w.run()
 		assert.Equal(t, 1, ran)
+	})
+}
+
+// What was asked for by hand is done although its run is given back, or dies.
+func TestRunNowOutlivesARunThatIsGivenBack(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		t.Run(fmt.Sprint(dies), func(t *testing.T) {
+			virtual(t, core.Config{}, func(w *world) {
+				core.Handle(w.s, "k", func(ctx context.Context, _ *core.Task[note]) error {
+					select {
+					case <-ctx.Done():
+						return ctx.Err()
+					case <-time.After(time.Minute):
+						return nil
+					}
+				})
+				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
+				require.NoError(t, w.s.Pause(w.Context(), core.Target{Agent: "a"}, core.Pause{}))
+				_, err := w.s.RunNow(w.Context(), "a", "1")
+				require.NoError(t, err)
+				if dies {
+					_, err = w.store.Store.Claim(w.Context(), []core.ClaimRequest{{
+						Partition: core.PartitionOf("a", w.store.Partitions()), Nonce: "dead-0123456789a", Kinds: []string{"k"}, Limit: 1, Lease: time.Minute,
+					}})
+				} else {
+					_, err = w.s.RunDue(w.Context(), core.Scope{MaxDuration: time.Second})
+				}
+				require.NoError(t, err)
+				w.runUntil(time.Hour)
+				assert.Equal(t, core.StatusCompleted, w.task("a", "1").Status)
+			})
+		})
+	}
+}
+
+func TestRunOnceMoreOutlivesARunThatIsGivenBack(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		ran := 0
+		core.Handle(w.s, "k", func(ctx context.Context, _ *core.Task[note]) error {
+			if ran++; ran == 1 {
+				_, err := w.s.RunNow(ctx, "a", "1")
+				assert.NoError(w, err)
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Cron: "@hourly", Overlap: core.OverlapQueueOne})
+		time.Sleep(time.Hour)
+		_, err := w.s.RunDue(w.Context(), core.Scope{MaxDuration: time.Second})
+		require.NoError(t, err)
+		w.runUntil(time.Minute)
+		assert.Equal(t, 3, ran)
 	})
 }
 

@@ -177,7 +177,9 @@ func (p *partition) recover(now core.Millis) int {
 func (p *partition) takeBack(t *task) {
 	p.stats(t.Kind).Running--
 	t.crashes = min(t.crashes+1, 255)
-	if o := t.order; o != nil && o.op == orderReplace {
+	if o := t.order; o != nil && o.op == orderHand {
+		o.op = orderRun
+	} else if o != nil && o.op == orderReplace {
 		t.order, t.crashes, t.state, t.due = nil, 0, o.note, o.due
 	}
 	p.place(t, t.due)
@@ -283,7 +285,7 @@ func (c *claiming) settleIn(t *task) bool {
 		return false
 	}
 	if t.order != nil && t.order.op == orderRun {
-		t.order = nil
+		t.order.op = orderHand
 	}
 	c.taken = append(c.taken, t)
 	c.room--

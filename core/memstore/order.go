@@ -6,7 +6,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// order is what is to become of a task when its run ends, or, for orderRun, that it is to be claimed though it is held.
+// order is what is to become of a task when its run ends, or, for orderRun, that it is to be claimed though it is held: it
+// has orderHand while it runs, so that it has orderRun again if the run is given back or dies.
 type order struct {
 	op   byte
 	note []byte      // orderCancel: what the command said; orderReplace: the new state
@@ -17,6 +18,8 @@ const (
 	orderCancel  = 'x'
 	orderReplace = 'r'
 	orderRun     = 'n'
+	orderHand    = 'h'
+	orderQueue   = 'q'
 )
 
 // refuses says why a settlement cannot stand although the lease is held: an order that it does not take into account.
@@ -35,6 +38,32 @@ func (t *task) refuses(r *core.Settlement) error {
 	}
 }
 
+// ordered carries out what was ordered for a run that has ended, and returns when the task is due again. A run that is given
+// back leaves the order standing.
+func (t *task) ordered(verb core.Verb, due, now core.Millis) core.Millis {
+	o := t.order
+	if o == nil {
+		return due
+	}
+	released := verb == core.VerbRelease
+	switch {
+	case o.op == orderReplace:
+		due = o.due
+	case o.op == orderQueue && released:
+		return due
+	case o.op == orderQueue:
+		due = min(due, now)
+		if t.pulse != nil && t.pulse.first == 0 {
+			t.pulse.first = now
+		}
+	case o.op == orderHand && released:
+		o.op = orderRun
+		return due
+	}
+	t.order = nil
+	return due
+}
+
 // run makes a waiting task due now.
 func (p *partition) run(c *core.Command, now core.Millis) core.Effect {
 	t := p.task(c.Agent, c.ID)
@@ -44,15 +73,15 @@ func (p *partition) run(c *core.Command, now core.Millis) core.Effect {
 	case t.claim != nil && (!c.Queue || t.order != nil && t.order.op == orderCancel):
 		return core.Effect{Code: core.EffectRunning}
 	case t.claim != nil:
-		if t.order == nil {
-			t.order = &order{op: orderRun}
+		if t.order == nil || t.order.op == orderHand {
+			t.order = &order{op: orderQueue}
 		}
 		if t.order.op == orderReplace {
 			t.order.due = min(t.order.due, now)
 		}
 		return core.Effect{Code: core.EffectOrdered}
 	}
-	if _, ok := p.holdOf(t, now); ok && t.order == nil {
+	if _, ok := p.holdOf(t, now); ok && (t.order == nil || t.order.op == orderQueue) {
 		t.order = &order{op: orderRun}
 	}
 	if t.parked != "" || t.due > now {

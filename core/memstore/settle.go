@@ -79,17 +79,7 @@ func (p *partition) again(t *task, r *core.Settlement, now core.Millis) core.Mil
 	if r.Floor != nil && t.pulse != nil {
 		due = t.pulse.settle(r, due, now)
 	}
-	switch o := t.order; {
-	case o == nil:
-	case o.op == orderReplace:
-		due = o.due
-	case o.op == orderRun && r.Verb != core.VerbRelease:
-		due = min(due, now)
-		if t.pulse != nil && t.pulse.first == 0 {
-			t.pulse.first = now
-		}
-	}
-	t.order = nil
+	due = t.ordered(r.Verb, due, now)
 	p.place(t, due)
 	p.store.announce(p, due)
 	return due

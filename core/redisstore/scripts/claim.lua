@@ -27,7 +27,7 @@ redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed w
 
 local HOLDS, ORDERS = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'orders') == 1
 
--- told_to_end lists which of some tasks are to be cancelled; an order to run is carried out by taking the task anew.
+-- told_to_end lists which of some tasks are to be cancelled; an order to run is under way once the task is taken anew.
 local function told_to_end(refs, anew)
   local ended = {}
   if not ORDERS or #refs == 0 then return ended end
@@ -36,7 +36,7 @@ local function told_to_end(refs, anew)
       ended[#ended + 1] = i
       ended[#ended + 1] = sub(order, 2)
     elseif anew and order and byte(order) == 110 then
-      redis.call('HDEL', base .. 'orders', refs[i])
+      redis.call('HSET', base .. 'orders', refs[i], 'h')
     end
   end
   return ended
@@ -84,6 +84,7 @@ local function take_back(agent, live, id, single, due)
   local ref = agent .. ':' .. id
   local order = ORDERS and redis.call('HGET', base .. 'orders', ref) or ''
   local _, kind = parse(live)
+  if order == 'h' then redis.call('HSET', base .. 'orders', ref, 'n') end
   if byte(order) == 114 then
     redis.call('HDEL', base .. 'orders', ref)
     due = tonumber(sub(order, 2, 14))

@@ -16,7 +16,8 @@
 --   finished  HASH agent -> #id(2) id record, or '*': the records are in history:A (HASH id -> record)
 --             record = status(1) finished ms(13) opaque
 --   orders    HASH agent:id -> what becomes of a task when its run ends: 'x' opaque, cancelled; 'r' due(13) state,
---             replaced; 'n', due once more. 'n' of a waiting task: it is taken though it is held
+--             replaced; 'q', due once more. 'n' of a task that waits: it is taken though it is held, and has 'h' while it
+--             runs, so that it is 'n' again if the run is given back or dies
 --   holds     HASH scope -> until(13) since(13) opaque; scope = '*', k:kind, a:agent, s:key or t:agent:id
 --   open      ZSET scope, by when its hold ended: what is parked under it is being put back
 --   parked    HASH kind -> n, '@' -> n that are held; parked:K, parked:@scope, parked:@t (all t:) ZSET agent:id, by due

@@ -27,14 +27,14 @@ local function run()
   local order = redis.call('HGET', base .. 'orders', ref)
   if place_ == 'r' then
     if ARGV[7] ~= '1' or order and byte(order) == 120 then return RUNS, 0 end
-    if not order then redis.call('HSET', base .. 'orders', ref, 'n') end
+    if not order or order == 'h' then redis.call('HSET', base .. 'orders', ref, 'q') end
     if order and byte(order) == 114 then
       local at = math.min(tonumber(sub(order, 2, 14)), now)
       redis.call('HSET', base .. 'orders', ref, 'r' .. string.format('%013.0f', at) .. sub(order, 15))
     end
     return ORDERED, 0
   end
-  if not order and hold_of(agent, id, live) then redis.call('HSET', base .. 'orders', ref, 'n') end
+  if (not order or order == 'q') and hold_of(agent, id, live) then redis.call('HSET', base .. 'orders', ref, 'n') end
   if place_ == 'p' or due > now then
     due = now
     lift(agent, id, live, single, place_, name)

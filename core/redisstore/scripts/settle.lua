@@ -108,16 +108,19 @@ local function again(i, verb, agent, id, live, single, order)
     end
     if floor ~= '' then due = pulsed(ref, verb, floor, due) end
   end
-  if order then
-    if byte(order) == 114 then
-      due = tonumber(sub(order, 2, 14))
-    elseif byte(order) == 110 and verb ~= 'b' then
-      due = math.min(due, now)
-      local pulse = redis.call('HGET', base .. 'pulse', ref)
-      if pulse then
-        redis.call('HSET', base .. 'pulse', ref, (string.gsub(pulse, '|0|0|0$', string.format('|%.0f|0|0', now))))
-      end
+  local op = order and byte(order)
+  if op == 114 then
+    due = tonumber(sub(order, 2, 14))
+  elseif op == 113 and verb ~= 'b' then
+    due = math.min(due, now)
+    local pulse = redis.call('HGET', base .. 'pulse', ref)
+    if pulse then
+      redis.call('HSET', base .. 'pulse', ref, (string.gsub(pulse, '|0|0|0$', string.format('|%.0f|0|0', now))))
     end
+  end
+  if op == 104 and verb == 'b' then
+    redis.call('HSET', base .. 'orders', ref, 'n')
+  elseif op and not (op == 113 and verb == 'b') then
     order_dels[#order_dels + 1] = ref
   end
   place(agent, single, live, id, due)
