@@ -73,12 +73,7 @@ func (p *partition) run(c *core.Command, now core.Millis) core.Effect {
 	case t.claim != nil && (!c.Queue || t.order != nil && t.order.op == orderCancel):
 		return core.Effect{Code: core.EffectRunning}
 	case t.claim != nil:
-		if t.order == nil || t.order.op == orderHand {
-			t.order = &order{op: orderQueue}
-		}
-		if t.order.op == orderReplace {
-			t.order.due = min(t.order.due, now)
-		}
+		t.queue(now)
 		return core.Effect{Code: core.EffectOrdered}
 	}
 	if _, ok := p.holdOf(t, now); ok && (t.order == nil || t.order.op == orderQueue) {
@@ -93,6 +88,16 @@ func (p *partition) run(c *core.Command, now core.Millis) core.Effect {
 		t.pulse.first = now
 	}
 	return core.Effect{Code: core.EffectDone, Due: t.due}
+}
+
+// queue notes that a task that runs is due once more when its run ends.
+func (t *task) queue(now core.Millis) {
+	if t.order == nil || t.order.op == orderHand {
+		t.order = &order{op: orderQueue}
+	}
+	if t.order.op == orderReplace {
+		t.order.due = min(t.order.due, now)
+	}
 }
 
 // cancel ends a waiting task, or notes that its run is to.
