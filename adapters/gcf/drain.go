@@ -1,0 +1,87 @@
+package gcf
+
+import (
+	"context"
+	"sync"
+)
+
+// Drain ends the function: it takes no more requests and waits for those under way. When ctx is done, these are cancelled, so
+// that their tasks are given back uncharged, and have Config.Margin more to return. The error is nil if all have ended by
+// themselves.
+//
+// Google sends SIGTERM ten seconds before it kills an instance, and the functions framework ends at once: whoever starts
+// the function calls Drain on the signal, and then exits. The answer of the last request is written after its call has
+// returned, by the server: an http.Server knows when, by Shutdown; with the framework wait a moment.
+func (f *Function) Drain(ctx context.Context) error {
+	idle := f.flights.drain()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+	}
+	f.flights.cancel()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.config.Margin)
+	defer cancel()
+	select {
+	case <-idle:
+	case <-last.Done():
+	}
+	return ctx.Err()
+}
+
+// flights are the requests under way.
+type flights struct {
+	mu    sync.Mutex
+	under map[*flight]struct{}
+	idle  chan struct{} // closed when a drain has nothing left to wait for; nil until there is a drain
+}
+
+type flight struct{ cancel context.CancelFunc }
+
+// begin adds a request until end is called, which calls cancel.
+func (f *flights) begin(cancel context.CancelFunc) (end func(), err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.idle != nil {
+		return nil, errDraining
+	}
+	if f.under == nil {
+		f.under = map[*flight]struct{}{}
+	}
+	this := &flight{cancel: cancel}
+	f.under[this] = struct{}{}
+	return func() {
+		cancel()
+		f.end(this)
+	}, nil
+}
+
+func (f *flights) end(this *flight) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.under, this)
+	if f.idle != nil && len(f.under) == 0 {
+		close(f.idle)
+	}
+}
+
+// drain lets no more begin. What it returns is closed when all have ended.
+func (f *flights) drain() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.idle == nil {
+		f.idle = make(chan struct{})
+		if len(f.under) == 0 {
+			close(f.idle)
+		}
+	}
+	return f.idle
+}
+
+func (f *flights) cancel() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for this := range f.under {
+		this.cancel()
+	}
+}

@@ -1,0 +1,73 @@
+package gcf
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
+)
+
+// published is the type of the events that carry messages of Pub/Sub.
+const published = "google.cloud.pubsub.topic.v1.messagePublished"
+
+// Event does what an event says: the CloudEvent function. What it claims it runs and settles, or gives back, before its
+// deadline.
+//
+// Handlers of tasks that fail are no error: their tasks are tried again by themselves. An error means that the event makes no
+// sense or that the store failed, and is a Result of the CloudEvents SDK with the status that makes the sender repeat the
+// latter only: nonsense is acknowledged, unless Config.DeadLetter is set.
+func (f *Function) Event(ctx context.Context, e event.Event) error {
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	ctx, end, err := f.begin(ctx)
+	if err != nil {
+		return f.result(err)
+	}
+	defer end()
+	_, err = f.event(ctx, &e)
+	return f.result(err)
+}
+
+// detached is a context with the deadline of ctx that does not end with it. The SDK hands out the context of any request
+// that is under way, which may end before the one that brought the event.
+func detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	own := context.WithoutCancel(ctx)
+	if deadline, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(own, deadline)
+	}
+	return context.WithCancel(own)
+}
+
+// result is an error as the SDK answers it.
+func (f *Function) result(err error) error {
+	if err == nil {
+		return nil
+	}
+	return cehttp.NewResult(f.statusOf(err), "%w", err)
+}
+
+// event does what an event says.
+func (f *Function) event(ctx context.Context, e *event.Event) (any, error) {
+	m, err := readEvent(e)
+	if err != nil {
+		return nil, err
+	}
+	return f.receive(ctx, m)
+}
+
+func readEvent(e *event.Event) (message, error) {
+	if err := e.Validate(); err != nil {
+		return message{}, unknown("event", "is not valid: "+err.Error())
+	}
+	if e.Type() == published {
+		return readWrapped(e.Data())
+	}
+	if media := e.DataMediaType(); media != "application/json" && media != "text/json" {
+		return message{}, unknown("datacontenttype", "must be application/json in an event of the type "+clip(e.Type(), mostName))
+	}
+	// Source and id name an event together, and may be longer than the id of a task.
+	sum := sha256.Sum256([]byte(e.Source() + "\x00" + e.ID()))
+	return message{sender: e.Source(), id: e.ID(), prefix: "event-" + hex.EncodeToString(sum[:16]), data: e.Data()}, nil
+}

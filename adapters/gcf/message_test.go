@@ -1,0 +1,334 @@
+package gcf_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"github.com/cloudevents/sdk-go/v2/event"
+	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/adapters/gcf"
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+func newEvent(t *testing.T, kind, data string) event.Event {
+	t.Helper()
+	e := cloudevents.NewEvent()
+	e.SetID("e1")
+	e.SetSource("//example.googleapis.com/projects/p")
+	e.SetType(kind)
+	require.NoError(t, e.SetData("application/json", json.RawMessage(data)))
+	return e
+}
+
+// senders deliver a message by each of the ways that there are; the status is 0 if nothing went wrong by Event.
+var senders = map[string]func(t *testing.T, f *fixture, data string) (int, string){
+	"wrapped push": func(t *testing.T, f *fixture, data string) (int, string) {
+		t.Helper()
+		return recorded(f, request(t, "/", wrap("m1", data), "Content-Type", "application/json"))
+	},
+	"push with metadata": func(t *testing.T, f *fixture, data string) (int, string) {
+		t.Helper()
+		return recorded(f, request(t, "/any", data, "Content-Type", "application/octet-stream", "x-goog-pubsub-message-id", "m1",
+			"x-goog-pubsub-subscription-name", "projects/p/subscriptions/duly"))
+	},
+	"structured event": func(t *testing.T, f *fixture, data string) (int, string) {
+		t.Helper()
+		body := `{"specversion":"1.0","id":"e1","source":"//pubsub","type":"google.cloud.pubsub.topic.v1.messagePublished",
+			"datacontenttype":"application/json","data":` + wrap("m1", data) + `}`
+		return recorded(f, request(t, "/any", body, "Content-Type", "application/cloudevents+json; charset=utf-8"))
+	},
+	"binary event": func(t *testing.T, f *fixture, data string) (int, string) {
+		t.Helper()
+		return recorded(f, request(t, "/any", data, "Content-Type", "application/json", "ce-specversion", "1.0", "ce-id", "e1",
+			"ce-source", "//own", "ce-type", "com.example.tasks"))
+	},
+	"event function, Pub/Sub": func(t *testing.T, f *fixture, data string) (int, string) {
+		t.Helper()
+		return result(f.function.Event(t.Context(), newEvent(t, "google.cloud.pubsub.topic.v1.messagePublished", wrap("m1", data))))
+	},
+	"event function, Eventarc": func(t *testing.T, f *fixture, data string) (int, string) {
+		t.Helper()
+		e := newEvent(t, "com.example.tasks", `{}`)
+		e.DataEncoded = []byte(data)
+		return result(f.function.Event(t.Context(), e))
+	},
+}
+
+func recorded(f *fixture, r *http.Request) (int, string) {
+	w := httptest.NewRecorder()
+	f.function.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+func result(err error) (int, string) {
+	if err == nil {
+		return 200, ""
+	}
+	var r *cehttp.Result
+	if !errors.As(err, &r) {
+		return 0, err.Error()
+	}
+	return r.StatusCode, err.Error()
+}
+
+// trial is a function and one way to send it a message.
+type trial struct {
+	*testing.T
+	*fixture
+
+	send func(data string) (int, string)
+}
+
+func each(t *testing.T, config gcf.Config, test func(trial)) {
+	t.Helper()
+	for name, send := range senders {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t, config)
+			test(trial{t, f, func(data string) (int, string) { return send(t, f, data) }})
+		})
+	}
+}
+
+func TestMessagesAreSubmittedOnce(t *testing.T) {
+	t.Parallel()
+	each(t, gcf.Config{}, func(x trial) {
+		t, f, send := x.T, x.fixture, x.send
+		for range 2 { // the second time it is the same message
+			status, answer := send(`{"tasks":[{"agent_id":"ada","id":"one","kind":"ok"},{"agent_id":"bob","kind":"ok"}]}`)
+			assert.Equal(t, 200, status, answer)
+		}
+		stats, err := f.scheduler.Stats(t.Context())
+		require.NoError(t, err)
+		assert.EqualValues(t, 2, stats.Submitted)
+		assert.Zero(t, f.store.claims.Load(), "nothing is run unless Config says so")
+		status, answer := send(`{"kind":"tick"}`)
+		assert.Equal(t, 200, status, answer)
+		assert.Equal(t, core.StatusCompleted, f.status(t, "ada", "one"))
+		f.submit(t, core.NewTask{Agent: "ada", ID: "two", Kind: "ok"})
+		send(`{"kind":"tick"}`)
+		assert.Equal(t, core.StatusWaiting, f.status(t, "ada", "two"), "the same message runs nothing again")
+	})
+}
+
+// A task may be of the kind "tick".
+func TestATaskOfTheKindTickIsATask(t *testing.T) {
+	t.Parallel()
+	each(t, gcf.Config{}, func(x trial) {
+		t, f, send := x.T, x.fixture, x.send
+		status, answer := send(`{"agent_id":"ada","id":"1","kind":"tick"}`)
+		assert.Equal(t, 200, status, answer)
+		assert.Zero(t, f.store.claims.Load())
+		assert.Equal(t, core.StatusWaiting, f.status(t, "ada", "1"))
+	})
+}
+
+func TestSubmittedTasksRunIfConfigSaysSo(t *testing.T) {
+	t.Parallel()
+	each(t, gcf.Config{RunSubmitted: true}, func(x trial) {
+		t, f, send := x.T, x.fixture, x.send
+		f.submit(t, core.NewTask{Agent: "zoe", ID: "other", Kind: "ok"})
+		status, answer := send(`{"agent_id":"ada","id":"1","kind":"ok"}`)
+		assert.Equal(t, 200, status, answer)
+		assert.Equal(t, core.StatusCompleted, f.status(t, "ada", "1"))
+		assert.Equal(t, core.StatusWaiting, f.status(t, "zoe", "other"))
+	})
+}
+
+var nonsense = []string{
+	"", "not a task at all", "null", "[]", "{}", `{"kind":"tock"}`, `{"tasks":[]}`, `{"agent_id":"a\u0000b","kind":"ok"}`, `{"agent_id":"ada","kind":"off"}`,
+	`{"bucket":"b","name":"n","kind":"storage#object"}`, `{"agent_id":"ada","kind":"ok","every":"often"}`, `{"kind":["tick"]}`, `{"KIND":"tick"}`,
+}
+
+// What makes no sense is said so, and neither run, nor written, nor asked for again.
+func TestNonsenseIsRefusedAndAcknowledged(t *testing.T) {
+	t.Parallel()
+	each(t, gcf.Config{}, func(x trial) {
+		t, f, send := x.T, x.fixture, x.send
+		f.submit(t, core.NewTask{Agent: "ada", ID: "due", Kind: "ok"})
+		before := f.store.submits.Load()
+		for _, data := range nonsense {
+			status, answer := send(data)
+			assert.Equal(t, 200, status, data)
+			assert.NotEmpty(t, answer, data)
+			if data != `{"agent_id":"ada","kind":"off"}` {
+				assert.Contains(t, answer, `want a task`, "it says what was expected: %s", data)
+			}
+		}
+		assert.Zero(t, f.store.claims.Load())
+		assert.Equal(t, before, f.store.submits.Load())
+	})
+}
+
+func TestNonsenseGoesToTheDeadLettersIfConfigSaysSo(t *testing.T) {
+	t.Parallel()
+	each(t, gcf.Config{DeadLetter: true}, func(x trial) {
+		t, send := x.T, x.send
+		for _, data := range nonsense {
+			status, answer := send(data)
+			assert.Contains(t, []int{400, 409}, status, "%s: %s", data, answer)
+		}
+	})
+}
+
+// When the store is away the sender has to try again, and the message is no nonsense.
+func TestTroubleWithTheStoreIsRepeated(t *testing.T) {
+	t.Parallel()
+	each(t, gcf.Config{}, func(x trial) {
+		t, f, send := x.T, x.fixture, x.send
+		f.store.failWith(&core.StoreError{Verb: "submit", Err: errors.New("away")})
+		for _, data := range []string{`{"agent_id":"ada","id":"1","kind":"ok"}`, `{"kind":"tick"}`} {
+			status, _ := send(data)
+			assert.Equal(t, 503, status, data)
+		}
+		f.store.failWith(&core.LimitError{Agent: "ada", Limit: 1})
+		status, _ := send(`{"agent_id":"ada","id":"1","kind":"ok"}`)
+		assert.Equal(t, 429, status)
+		f.store.failWith(core.ErrChanged)
+		status, _ = send(`{"agent_id":"ada","id":"1","kind":"ok"}`)
+		assert.Equal(t, 409, status, "what changed meanwhile is tried again")
+		f.store.failWith(nil)
+		send(`{"agent_id":"ada","id":"1","kind":"ok"}`)
+		send(`{"kind":"tick"}`)
+		assert.Equal(t, core.StatusCompleted, f.status(t, "ada", "1"))
+	})
+}
+
+// An envelope that is not right is refused as well.
+func TestEnvelopes(t *testing.T) {
+	t.Parallel()
+	f := setup(t, gcf.Config{DeadLetter: true})
+	for _, body := range []string{
+		`{"message":{"data":"e30="},"subscription":"s"}`, `{"message":{"data":"?","messageId":"1"},"subscription":"s"}`,
+		`{"message":"x","subscription":"s"}`,
+	} {
+		status, answer := f.call(t, request(t, "/", body, "Content-Type", "application/json"))
+		assert.Equal(t, 400, status, body)
+		assert.Contains(t, answer["detail"], "messag")
+	}
+	for _, kind := range []string{"text/plain", ""} {
+		e := newEvent(t, "com.example.tasks", `{}`)
+		e.DataEncoded = []byte(`{"kind":"tick"}`)
+		e.SetDataContentType(kind)
+		status, text := result(f.function.Event(t.Context(), e))
+		if kind != "" { // without a type the standard says that it is JSON
+			assert.Equal(t, 400, status)
+			assert.Contains(t, text, "must be application/json in an event of the type com.example.tasks")
+		}
+	}
+	status, text := result(f.function.Event(t.Context(), event.New()))
+	assert.Equal(t, 400, status)
+	assert.Contains(t, text, "event is not valid")
+	status, _ = recorded(f, request(t, "/", "{", "Content-Type", "application/cloudevents+json"))
+	assert.Equal(t, 400, status)
+}
+
+// The SDK may hand out the context of another request: that its end ends this one would be wrong.
+func TestAnEventDoesNotEndWithAForeignRequest(t *testing.T) {
+	t.Parallel()
+	f := setup(t, gcf.Config{})
+	f.submit(t, core.NewTask{Agent: "ada", ID: "1", Kind: "ok"})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, f.function.Event(ctx, newEvent(t, "com.example.tick", `{"kind":"tick"}`)))
+	assert.Equal(t, core.StatusCompleted, f.status(t, "ada", "1"))
+
+	f.submit(t, core.NewTask{Agent: "ada", ID: "slow", Kind: "slow"})
+	ctx, cancel = context.WithTimeout(t.Context(), core.DefaultMargin+100*time.Millisecond)
+	defer cancel()
+	e := newEvent(t, "com.example.tick", `{"kind":"tick"}`)
+	e.SetID("e2")
+	require.NoError(t, f.function.Event(ctx, e), "but its deadline counts")
+	require.NoError(t, ctx.Err())
+	assert.Equal(t, core.StatusWaiting, f.status(t, "ada", "slow"))
+}
+
+// What is for nobody else goes to Config.HTTP as it came.
+func TestOtherRequestsAreForwarded(t *testing.T) {
+	t.Parallel()
+	verified := false
+	var got *http.Request
+	f := setup(t, gcf.Config{
+		Verify: func(*http.Request) error { verified = true; return errors.New("no") },
+		HTTP: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			got = r
+			body, _ := io.ReadAll(r.Body)
+			_ = json.NewEncoder(w).Encode(map[string]string{"path": r.URL.Path, "body": string(body)})
+		}),
+	})
+	for path, media := range map[string]string{"/v1/tasks": "application/json", "/": "application/json", "": "text/plain", "/x": ""} {
+		for _, body := range []string{`{"agent_id":"a"}`, `{"message":1}`, `{"kind":"tick"}`} {
+			r := request(t, "/", body, "Content-Type", media)
+			r.URL.Path = path
+			status, answer := f.call(t, r)
+			assert.Equal(t, 200, status)
+			assert.Equal(t, map[string]any{"path": path, "body": body}, answer)
+		}
+	}
+	assert.False(t, verified, "it has tokens of its own")
+	deadline, ok := got.Context().Deadline()
+	assert.True(t, ok)
+	assert.Less(t, time.Until(deadline), gcf.DefaultTimeout-gcf.DefaultMargin+time.Second)
+	require.Error(t, got.Context().Err(), "it ends with the request")
+	none := setup(t, gcf.Config{})
+	status, answer := none.call(t, request(t, "/v1/stats", ""))
+	assert.Equal(t, 404, status)
+	assert.Equal(t, "no_route", answer["code"])
+}
+
+// A call that is refused costs no call of the store, and is told nothing.
+func TestWhoeverIsNotAllowedIsRefused(t *testing.T) {
+	t.Parallel()
+	config := gcf.Config{Verify: func(r *http.Request) error {
+		if r.Header.Get("Authorization") == "Bearer right" {
+			return nil
+		}
+		return errors.New("a secret reason")
+	}}
+	f := setup(t, config)
+	for name, send := range senders {
+		if strings.HasPrefix(name, "event function") {
+			continue // there is no request: Google lets the sender in
+		}
+		for _, data := range append([]string{`{"kind":"tick"}`, `{"agent_id":"ada","kind":"ok"}`}, nonsense...) {
+			status, answer := send(t, f, data)
+			assert.Equal(t, 401, status, name)
+			assert.NotContains(t, answer, "secret")
+		}
+	}
+	status, _ := f.scheduled(t, "", "duly", at)
+	assert.Equal(t, 401, status)
+	assert.Contains(t, f.logs.String(), "a secret reason")
+	assert.Zero(t, f.store.claims.Load()+f.store.submits.Load())
+	r := request(t, "/", "", "X-CloudScheduler", "true", "Authorization", "Bearer right")
+	status, _ = f.call(t, r)
+	assert.Equal(t, 200, status)
+}
+
+func TestLongBodiesAreRefused(t *testing.T) {
+	t.Parallel()
+	f := setup(t, gcf.Config{MaxBody: 400})
+	long := `{"kind":"tick"}` + strings.Repeat(" ", 400)
+	for name, send := range senders {
+		if strings.HasPrefix(name, "event function") {
+			continue // the framework has read it
+		}
+		status, answer := send(t, f, long)
+		assert.Equal(t, 413, status, name)
+		assert.Contains(t, answer, "too_large")
+	}
+	status, _ := f.scheduled(t, long, "duly", at)
+	assert.Equal(t, 413, status)
+	assert.Zero(t, f.store.claims.Load())
+}

@@ -1,0 +1,185 @@
+package gcf
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// sender is who sent a request.
+type sender int
+
+const (
+	others        sender = iota // whom Config.HTTP serves
+	fromScheduler               // Cloud Scheduler
+	fromPubSub                  // a push of the bare data, with the metadata in headers
+	fromEventarc                // a CloudEvent
+	fromRoot                    // a push that wraps a message, or a request for Config.HTTP: the body tells
+)
+
+// The headers that senders add.
+const (
+	schedulerHeader    = "X-Cloudscheduler"
+	jobHeader          = "X-Cloudscheduler-Jobname"
+	timeHeader         = "X-Cloudscheduler-Scheduletime"
+	messageHeader      = "X-Goog-Pubsub-Message-Id"
+	subscriptionHeader = "X-Goog-Pubsub-Subscription-Name"
+	eventHeader        = "Ce-Specversion"
+)
+
+// sniff finds out by the headers who sent a request. They prove nothing: Config.Verify does.
+func sniff(r *http.Request) sender {
+	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case strings.EqualFold(r.Header.Get(schedulerHeader), "true"), r.Header.Get(jobHeader) != "":
+		return fromScheduler
+	case r.Method != http.MethodPost:
+		return others
+	case r.Header.Get(messageHeader) != "":
+		return fromPubSub
+	case r.Header.Get(eventHeader) != "", media == "application/cloudevents+json":
+		return fromEventarc
+	case media == "application/json" && (r.URL.Path == "/" || r.URL.Path == ""):
+		return fromRoot
+	default:
+		return others
+	}
+}
+
+// ServeHTTP answers a request: the HTTP function. What it claims it runs and settles, or gives back, before its deadline.
+func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, end, err := f.begin(r.Context())
+	if err != nil {
+		writeProblem(w, err)
+		return
+	}
+	defer end()
+	r = r.WithContext(ctx)
+	from := sniff(r)
+	if from == others {
+		f.forward(w, r)
+		return
+	}
+	if from == fromRoot { // it is for nobody yet, so that whoever answers it verifies it
+		body, err := f.body(w, r)
+		if err != nil {
+			writeProblem(w, err)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if _, ok, _ := readPush(body); !ok {
+			f.forward(w, r)
+			return
+		}
+	}
+	if err := f.config.Verify(r); err != nil {
+		f.config.Logger.LogAttrs(ctx, slog.LevelInfo, "a request was refused", slog.String("path", r.URL.Path), slog.Any("err", err))
+		writeProblem(w, errUnauthorized)
+		return
+	}
+	f.serve(w, r, from)
+}
+
+// forward leaves a request to Config.HTTP.
+func (f *Function) forward(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := f.soon(r.Context())
+	defer cancel()
+	f.config.HTTP.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// serve answers a request that was verified. Cloud Scheduler is told of a body that makes no sense; the others would only
+// send it again.
+func (f *Function) serve(w http.ResponseWriter, r *http.Request, from sender) {
+	body, err := f.body(w, r)
+	if err != nil {
+		writeProblem(w, err)
+		return
+	}
+	var answer any
+	if from == fromScheduler {
+		answer, err = f.schedule(r.Context(), r.Header, body)
+	} else {
+		answer, err = f.deliver(r, from, body)
+	}
+	switch {
+	case err == nil:
+		writeJSON(w, http.StatusOK, answer)
+	case final(err) && from != fromScheduler:
+		f.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a message makes no sense", slog.String("err", clip(err.Error(), mostError)))
+		if f.config.DeadLetter {
+			writeProblem(w, err)
+			return
+		}
+		writeJSON(w, http.StatusOK, map[string]string{"refused": err.Error()})
+	default:
+		f.config.Logger.LogAttrs(r.Context(), slog.LevelWarn, "a request failed", slog.String("err", clip(err.Error(), mostError)))
+		writeProblem(w, err)
+	}
+}
+
+func (f *Function) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, f.config.MaxBody))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, errTooLarge
+	}
+	if err != nil {
+		return nil, &core.InvalidError{Field: "body", Reason: "cannot be read: it ends early or is badly framed"}
+	}
+	return body, nil
+}
+
+// schedule is a tick of Cloud Scheduler: of all agents, or as the body says.
+func (f *Function) schedule(ctx context.Context, h http.Header, body []byte) (any, error) {
+	what := object{}
+	if len(bytes.TrimSpace(body)) > 0 {
+		if what = parse(body); what == nil {
+			return nil, &core.InvalidError{Field: "body", Reason: `must be empty, or a JSON object such as {"agent_ids":["ada"],"max":100}`}
+		}
+	}
+	scope, err := readTick(what)
+	if err != nil {
+		return nil, err
+	}
+	return f.run(ctx, scope, newOccasion(h.Get(jobHeader), h.Get(timeHeader)))
+}
+
+// newOccasion is one time of one job; the zero value unless both are named: then it is still a tick, and only the memory of
+// repeats does without it.
+func newOccasion(job, at string) occasion {
+	when, err := time.Parse(time.RFC3339, at)
+	if job == "" || err != nil {
+		return occasion{}
+	}
+	return occasion{job, when.UTC().Format(time.RFC3339Nano)}
+}
+
+// deliver does what the message in a request says.
+func (f *Function) deliver(r *http.Request, from sender, body []byte) (any, error) {
+	switch from {
+	case fromPubSub:
+		return f.receive(r.Context(), newMessage(r.Header.Get(subscriptionHeader), r.Header.Get(messageHeader), body))
+	case fromEventarc:
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		e, err := cehttp.NewEventFromHTTPRequest(r)
+		if err != nil {
+			return nil, unknown("event", "is not valid: "+err.Error())
+		}
+		return f.event(r.Context(), e)
+	default:
+		m, _, err := readPush(body)
+		if err != nil {
+			return nil, err
+		}
+		return f.receive(r.Context(), m)
+	}
+}
