@@ -1,0 +1,314 @@
+// Package adaptertest is one story that every adapter has to tell, on any store: what comes in at the host's end is submitted
+// and runs when it is due, once; a budget that is too small leaves the rest whole; what makes no sense changes nothing.
+package adaptertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Adapter is what the story needs of an adapter, driven as its host would.
+type Adapter interface {
+	// Submit brings tasks in, as JSON. Its error is what the host is told.
+	Submit(ctx context.Context, tasks string) error
+	// Trigger runs what is due, and returns when that has ended. The end of ctx is the end of the host's patience.
+	Trigger(ctx context.Context, pull Pull) (Result, error)
+	// Malformed sends what makes no sense to the adapter.
+	Malformed(ctx context.Context) error
+}
+
+// ErrUnsupported is what an Adapter answers to what its host cannot ask for.
+var ErrUnsupported = errors.New("the host has no such thing")
+
+// Pull is what a trigger asks for.
+type Pull struct {
+	Agents []string // nil for all
+	Max    int      // zero for no limit
+}
+
+// Result is what the host is told. Known is false where it is told nothing.
+type Result struct {
+	Known                            bool
+	Ran, Completed, Failed, Released int
+	More                             bool
+}
+
+// Decode reads a report.
+func Decode(data []byte) (Result, error) {
+	var r Result
+	err := json.Unmarshal(data, &r)
+	r.Known = true
+	return r, err
+}
+
+// World is a scheduler on a store, with the handlers of the story. It counts what they and the store do.
+type World struct {
+	Scheduler *core.Scheduler
+
+	store  *store
+	starts *Starts
+	begun  chan struct{} // a slow task has begun
+}
+
+// Starts counts the starts of tasks, in as many worlds as share it.
+type Starts struct {
+	mu   sync.Mutex
+	of   map[string]int
+	runs map[string]int // by world
+}
+
+func (s *Starts) add(world, agent, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of, s.runs = map[string]int{}, map[string]int{}
+	}
+	s.of[agent+"/"+id]++
+	s.runs[world]++
+}
+
+func (s *Starts) count(agent, id string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.of[agent+"/"+id]
+}
+
+func (s *Starts) total() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.of)
+}
+
+// NewWorld makes a world on a store.
+func NewWorld(tb testing.TB, name string, on core.Store, starts *Starts) *World {
+	tb.Helper()
+	w := &World{store: &store{Store: on}, starts: starts, begun: make(chan struct{}, 10)}
+	var err error
+	w.Scheduler, err = core.New(w.store, core.Config{})
+	require.NoError(tb, err)
+	core.Handle(w.Scheduler, "count", func(_ context.Context, t *core.Task[any]) error {
+		w.starts.add(name, t.Agent, t.ID)
+		return nil
+	})
+	core.Handle(w.Scheduler, "fail", func(context.Context, *core.Task[any]) error { return core.SkipRetry(errors.New("boom")) })
+	core.Handle(w.Scheduler, "slow", func(ctx context.Context, _ *core.Task[any]) error {
+		w.begun <- struct{}{}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	return w
+}
+
+// OnClaim tells hear what each claim brings from now on.
+func (w *World) OnClaim(hear func(core.Claim)) { w.store.hear.Store(&hear) }
+
+// store counts the calls that claim or write, and tells of claims.
+type store struct {
+	core.Store
+
+	calls atomic.Int64
+	hear  atomic.Pointer[func(core.Claim)]
+}
+
+// Claim is the store's.
+func (s *store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+	s.calls.Add(1)
+	claims, err := s.Store.Claim(ctx, requests)
+	if hear := s.hear.Load(); hear != nil && err == nil {
+		for i := range claims {
+			(*hear)(claims[i])
+		}
+	}
+	return claims, err
+}
+
+// Submit is the store's.
+func (s *store) Submit(ctx context.Context, tasks []core.Submission) ([]core.Placed, error) {
+	s.calls.Add(1)
+	return s.Store.Submit(ctx, tasks)
+}
+
+// Run tells the story of an adapter.
+func Run(t *testing.T, w *World, a Adapter) {
+	t.Helper()
+	s := &story{T: t, World: w, adapter: a}
+	s.runsOnceWhenDue()
+	s.budgetOfTasks()
+	s.budgetOfTime()
+	s.failure()
+	s.nonsense()
+}
+
+type story struct {
+	*testing.T
+	*World
+
+	adapter Adapter
+}
+
+// submit brings a task in by the adapter, or by the scheduler if its host brings none.
+func (s *story) submit(agent, id, kind, more string) {
+	s.Helper()
+	task := fmt.Sprintf(`{"agent_id":%q,"id":%q,"kind":%q%s}`, agent, id, kind, more)
+	err := s.adapter.Submit(s.Context(), task)
+	if errors.Is(err, ErrUnsupported) {
+		var tasks []core.NewTask
+		tasks, err = core.ParseTasks([]byte(task))
+		require.NoError(s, err)
+		_, err = s.Scheduler.Submit(s.Context(), tasks...)
+	}
+	require.NoError(s, err)
+}
+
+func (s *story) trigger(pull Pull) Result {
+	s.Helper()
+	r, err := s.adapter.Trigger(s.Context(), pull)
+	require.NoError(s, err)
+	return r
+}
+
+func (s *story) task(agent, id string) core.TaskInfo {
+	s.Helper()
+	task, err := s.Scheduler.Task(s.Context(), agent, id)
+	require.NoError(s, err)
+	return task
+}
+
+func (s *story) runsOnceWhenDue() {
+	s.Helper()
+	s.submit("ada", "one", "count", `,"delay":"300ms"`)
+	s.submit("bob", "other", "count", "")
+	due := s.task("ada", "one").Due.Time()
+	if s.trigger(Pull{Agents: []string{"ada"}}); s.Scheduler.Until(due) > 0 {
+		assert.Equal(s, core.StatusWaiting, s.task("ada", "one").Status, "not before it is due")
+	}
+	<-time.After(s.Scheduler.Until(due)) // it is this time that the story is about
+	r := s.trigger(Pull{Agents: []string{"ada"}})
+	assert.Equal(s, core.StatusCompleted, s.task("ada", "one").Status)
+	assert.Equal(s, core.StatusWaiting, s.task("bob", "other").Status, "nobody asked for it")
+	if r.Known {
+		assert.Equal(s, Result{Known: true, Ran: 1, Completed: 1}, r)
+	}
+	if r = s.trigger(Pull{}); r.Known {
+		assert.Equal(s, Result{Known: true, Ran: 1, Completed: 1}, r, "the other agent's")
+	}
+	if r = s.trigger(Pull{}); r.Known {
+		assert.Equal(s, Result{Known: true}, r, "nothing is due")
+	}
+	assert.Equal(s, 1, s.starts.count("ada", "one"))
+	assert.Equal(s, 1, s.starts.count("bob", "other"))
+}
+
+func (s *story) budgetOfTasks() {
+	s.Helper()
+	s.submit("ada", "b1", "count", "")
+	s.submit("ada", "b2", "count", "")
+	r, err := s.adapter.Trigger(s.Context(), Pull{Max: 1})
+	if !errors.Is(err, ErrUnsupported) {
+		require.NoError(s, err)
+		assert.Equal(s, Result{Known: true, Ran: 1, Completed: 1, More: true}, r)
+	}
+	s.trigger(Pull{})
+	assert.Equal(s, 1, s.starts.count("ada", "b1"))
+	assert.Equal(s, 1, s.starts.count("ada", "b2"))
+}
+
+func (s *story) budgetOfTime() {
+	s.Helper()
+	s.submit("ada", "slow", "slow", "")
+	ctx, cancel := context.WithCancel(s.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = s.adapter.Trigger(ctx, Pull{}) // who has gone away is told nothing
+	}()
+	select {
+	case <-s.begun:
+	case <-ended:
+		require.Fail(s, "it ended before the task began")
+	}
+	cancel()
+	<-ended
+	task := s.task("ada", "slow")
+	assert.Equal(s, core.StatusWaiting, task.Status, "given back")
+	assert.Zero(s, task.ErrorCount, "uncharged")
+	_, err := s.Scheduler.Cancel(s.Context(), "ada", "slow", core.Hold{})
+	require.NoError(s, err)
+}
+
+func (s *story) failure() {
+	s.Helper()
+	s.submit("ada", "bad", "fail", "")
+	s.submit("ada", "good", "count", "")
+	if r := s.trigger(Pull{}); r.Known {
+		assert.Equal(s, Result{Known: true, Ran: 2, Completed: 1, Failed: 1}, r)
+	}
+	assert.Equal(s, core.StatusFailed, s.task("ada", "bad").Status)
+	assert.Equal(s, core.StatusCompleted, s.task("ada", "good").Status)
+}
+
+func (s *story) nonsense() {
+	s.Helper()
+	before := s.store.calls.Load()
+	_, err := s.adapter.Trigger(s.Context(), Pull{Agents: []string{"a\x00b"}})
+	require.ErrorContains(s, err, "agent_ids[0] has the control character", "a forbidden agent")
+	if err := s.adapter.Submit(s.Context(), `{"agent_id":"a\u0000b","kind":"count"}`); !errors.Is(err, ErrUnsupported) {
+		require.Error(s, err)
+	}
+	if err := s.adapter.Malformed(s.Context()); !errors.Is(err, ErrUnsupported) {
+		require.Error(s, err)
+	}
+	assert.Equal(s, before, s.store.calls.Load(), "no call of the store")
+}
+
+// Together lets adapters, each with a world on the same store and the same starts, run many tasks at once, and demands that
+// each starts exactly once and that every adapter did some of the work.
+func Together(t *testing.T, tasks int, starts *Starts, worlds map[string]*World, adapters map[string]Adapter) {
+	t.Helper()
+	var first *World
+	for _, w := range worlds {
+		first = w
+	}
+	batch := make([]core.NewTask, tasks)
+	for i := range batch {
+		batch[i] = core.NewTask{Agent: fmt.Sprintf("agent-%d", i%100), ID: fmt.Sprint(i), Kind: "count"}
+	}
+	_, err := first.Scheduler.Submit(t.Context(), batch...)
+	require.NoError(t, err)
+	var group sync.WaitGroup
+	for name, a := range adapters {
+		group.Go(func() {
+			for starts.total() < tasks {
+				pull := Pull{Max: 20}
+				_, err := a.Trigger(t.Context(), pull)
+				if errors.Is(err, ErrUnsupported) {
+					_, err = a.Trigger(t.Context(), Pull{})
+				}
+				if !assert.NoError(t, err, name) {
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	for i := range batch {
+		assert.Equal(t, 1, starts.count(batch[i].Agent, batch[i].ID), "starts of %s", batch[i].ID)
+	}
+	stats, err := first.Scheduler.Stats(t.Context())
+	require.NoError(t, err)
+	assert.EqualValues(t, tasks, stats.Completed)
+	for name := range adapters {
+		t.Logf("%s ran %d", name, starts.runs[name])
+	}
+}
