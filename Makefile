@@ -33,6 +33,10 @@ run: ## run the quickstart: a daemon that keeps its tasks in memory
 build: ## build bin/duly
 	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/duly ./cmd/duly
 
+.PHONY: gcf-stage
+gcf-stage: ## put a Cloud Run function, as source to deploy, into STAGE=bin/gcf
+	@scripts/gcf-stage.sh "$(or $(STAGE),bin/gcf)"
+
 .PHONY: check
 check: fmt-check lint tidy-check deps-check test ## all that a change has to pass, tests last
 

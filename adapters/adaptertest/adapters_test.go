@@ -96,7 +96,8 @@ func (d daemonDriver) Trigger(ctx context.Context, pull adaptertest.Pull) (adapt
 	if err != nil {
 		return adaptertest.Result{}, err
 	}
-	defer context.AfterFunc(ctx, stop)()
+	unhook := context.AfterFunc(ctx, stop)
+	defer unhook()
 	return adaptertest.Result{}, x.Run(run)
 }
 
