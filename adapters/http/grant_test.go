@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -243,12 +245,19 @@ func TestASlowListenerMissesEvents(t *testing.T) {
 		events.Publish(core.Event{Type: core.EventStart, Agent: "a"})
 	}
 	close(w.gate)
-	for !strings.Contains(w.text(), "event: lost") {
+	lost := 0
+	for seen := 0; seen+lost < 1000; { // each is sent or counted
 		<-w.wrote
+		seen, lost = strings.Count(w.text(), "event: start"), 0
+		for _, m := range regexp.MustCompile(`event: lost\ndata: \{"count":(\d+)\}`).FindAllStringSubmatch(w.text(), -1) {
+			n, err := strconv.Atoi(m[1])
+			require.NoError(t, err)
+			lost += n
+		}
 	}
 	cancel()
 	<-done
-	assert.Regexp(t, `event: lost\ndata: \{"count":7\d\d\}`, w.text())
+	assert.Greater(t, lost, 700)
 }
 
 // A pull that only waits for its handlers takes nothing more: a later request is not answered with its report.
