@@ -139,6 +139,20 @@ func TestRunNowOfAPausedTaskThatIsOverdue(t *testing.T) {
 	})
 }
 
+// A run by hand before the first one moves no slot.
+func TestRunNowBeforeTheFirstRunKeepsTheGrid(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		var at []time.Duration
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { at = append(at, time.Since(w.begun)); return nil })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour, From: core.FromStart, Delay: 30 * time.Minute})
+		w.runUntil(10 * time.Minute)
+		_, err := w.s.RunNow(w.Context(), "a", "1")
+		require.NoError(t, err)
+		w.runUntil(2 * time.Hour)
+		assert.Equal(t, []time.Duration{10 * time.Minute, 30 * time.Minute, 90 * time.Minute}, at)
+	})
+}
+
 // What was asked for by hand is done although its run is given back, or dies.
 func TestRunNowOutlivesARunThatIsGivenBack(t *testing.T) {
 	for _, dies := range []bool{false, true} {

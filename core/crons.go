@@ -59,12 +59,13 @@ func (t *NewTask) cron() cronSpec {
 	return cronSpec{expr: t.Cron, zone: t.Zone, match: t.DayMatch, gap: t.Gap}
 }
 
-// plan works out when tasks with a cron expression are due first, by the store's clock. If that is not known yet the
+// plan works out when tasks are due first whose times are fixed from then on, by the store's clock. If that is not known yet the
 // store is asked, but only once all tasks have been checked.
 func (s *Scheduler) plan(ctx context.Context, tasks []NewTask, subs []Submission) error {
 	asked := false
 	for i := range tasks {
-		if tasks[i].Cron == "" {
+		t := &tasks[i]
+		if !t.planned() {
 			continue
 		}
 		if !asked && !s.known.Load() {
@@ -73,13 +74,23 @@ func (s *Scheduler) plan(ctx context.Context, tasks []NewTask, subs []Submission
 			}
 		}
 		asked = true
-		due, err := s.crons.next(tasks[i].cron(), s.storeNow())
+		due, err := s.firstDue(t)
 		if err != nil {
 			return err
 		}
 		// What it is due for is kept beside when it is due: jitter puts that off, and a run by hand moves it.
 		subs[i].State = (&state{Nominal: due}).first()
-		subs[i].Due = When{At: due.Add(jitter(tasks[i].Jitter, subs[i].Agent, subs[i].ID, due))}
+		subs[i].Due = When{At: due.Add(jitter(t.Jitter, subs[i].Agent, subs[i].ID, due))}
 	}
 	return nil
+}
+
+// planned reports whether the times of a task are fixed from its first one on, and that is not now.
+func (t *NewTask) planned() bool { return t.Cron != "" || t.From == FromStart && t.Delay > 0 }
+
+func (s *Scheduler) firstDue(t *NewTask) (Millis, error) {
+	if t.Cron == "" {
+		return s.storeNow().Add(t.Delay), nil
+	}
+	return s.crons.next(t.cron(), s.storeNow())
 }
