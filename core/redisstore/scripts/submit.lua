@@ -60,7 +60,6 @@ end
 
 local KEEP = { name = 'k', state = '' }
 local function rule_of(text)
-  if text == '' then return KEEP end
   local name, state, seen, group = struct.unpack('>c1I4c0I4c0I4c0', text)
   return { name = name, state = state, version = seen, group = group }
 end
@@ -171,10 +170,16 @@ local function store(i, rule)
 end
 -- What is replaced comes first, as it is taken out of where it is before anything is placed.
 for i = 1, n do
-  if byte(ARGV[7 * i + 3]) == 114 then store(i, rule_of(ARGV[7 * i + 3])) end
+  local rule = ARGV[7 * i + 3]
+  if rule ~= '' and byte(rule) == 114 then store(i, rule_of(rule)) end
 end
 for i = 1, n do
-  if byte(ARGV[7 * i + 3]) ~= 114 then store(i, rule_of(ARGV[7 * i + 3])) end
+  local rule = ARGV[7 * i + 3]
+  if rule == '' then
+    store(i, KEEP)
+  elseif byte(rule) ~= 114 then
+    store(i, rule_of(rule))
+  end
 end
 if (mode == 'all' and refused) or (created == 0 and #replaced == 0) then return reply end
 
