@@ -97,8 +97,8 @@ func (e *Explanation) waiting(t *Stored) {
 			"is a process running that has a handler for the kind %q?", clockTime(t.Due), e.Now.Sub(t.Due).Round(time.Millisecond), t.Ahead, t.Kind)
 	case t.Due <= e.Now:
 	case task.CoolingUntil != 0 && task.CoolingUntil > e.Now:
-		e.because(BecauseCooling, task.CoolingUntil, "it has failed %d times in a row and cools down until %s: %s",
-			task.ConsecutiveFailures, clockTime(task.CoolingUntil), task.LastError)
+		e.because(BecauseCooling, task.CoolingUntil, "%s, so it cools down until %s: %s",
+			failedInARow(task.ConsecutiveFailures), clockTime(task.CoolingUntil), task.LastError)
 	case task.Attempt > 0:
 		e.because(BecauseRetry, t.Due, "attempt %d failed and the next is at %s: %s", task.Attempt, clockTime(t.Due), task.LastError)
 	default:

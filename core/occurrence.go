@@ -177,6 +177,14 @@ func (r *run) skipped(n int64, reason string) {
 	r.state.add(run)
 }
 
+// failedInARow says that so many have failed.
+func failedInARow(n int) string {
+	if n == 1 {
+		return "the last occurrence failed"
+	}
+	return fmt.Sprintf("%d occurrences in a row failed", n)
+}
+
 // skipOccurrence settles an occurrence that is not run.
 func (r *run) skipOccurrence(v *verdict, reason string) {
 	v.outcome = OutcomeSkipped

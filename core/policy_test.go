@@ -111,7 +111,7 @@ func TestOverlappingChildrenCountForTheirTask(t *testing.T) {
 		assert.Equal(t, 5, ran, "two good ones, three that fail, then it is paused")
 		info := w.task("a", "1")
 		require.Len(t, info.Pauses, 1)
-		assert.Contains(t, info.Pauses[0].Reason, "3 occurrences in a row have failed: boom")
+		assert.Contains(t, info.Pauses[0].Reason, "3 occurrences in a row failed: boom")
 		assert.Equal(t, int64(6), info.RunCount, "with the occurrence that found it hopeless, which is skipped")
 		assert.Equal(t, int64(1), info.SkipCount)
 		assert.Equal(t, int64(3), info.ErrorCount)
@@ -272,7 +272,7 @@ func TestPausedAfterFailures(t *testing.T) {
 					return
 				}
 				require.Len(t, info.Pauses, 1)
-				assert.Equal(t, fmt.Sprintf("%d occurrences in a row have failed: boom", want), info.Pauses[0].Reason)
+				assert.Equal(t, fmt.Sprintf("%d occurrences in a row failed: boom", want), info.Pauses[0].Reason)
 				assert.Equal(t, "duly", info.Pauses[0].By)
 				require.Len(t, w.seen(core.EventPause), 1, "somebody is told")
 				require.NoError(t, w.s.Resume(w.Context(), core.Target{Agent: "a", ID: "1"}))

@@ -138,7 +138,7 @@ func (r *run) failOccurrence(v *verdict, err error) {
 // After it was resumed it gets as many again.
 func (r *run) pauseIfHopeless(v *verdict, justNow int, why string) {
 	if r.hopeless(justNow) {
-		reason := clip(fmt.Sprintf("%d occurrences in a row have failed: %s", r.state.Failures, why))
+		reason := clip(fmt.Sprintf("%s: %s", failedInARow(r.state.Failures), why))
 		v.settlement.Hold = Hold{By: byDuly, Reason: reason}.encode()
 	}
 }

@@ -26,12 +26,12 @@ func TestTheStoryOfAFailingJob(t *testing.T) {
 	w.ok(t, "submit", "--agent", "ada", "--id", "job", "--kind", "bad", "--every", "1h")
 	r := w.duly(t, "run-due", "-c", config, "--all")
 	assert.Equal(t, 4, r.code)
-	assert.Contains(t, r.stderr, `WARN paused kind=bad agent=ada task=job reason="1 occurrences in a row have failed: exit status 3: broken"`)
+	assert.Contains(t, r.stderr, `WARN paused kind=bad agent=ada task=job reason="the last occurrence failed: exit status 3: broken"`)
 
 	why := w.ok(t, "explain", "ada", "job")
 	assert.True(t, strings.HasPrefix(why, "the task is paused since "), why)
 	for _, part := range []string{
-		"by duly: 1 occurrences in a row have failed: exit status 3: broken\n", "\n  to resume: duly resume ada job\n", "\n  to run it now: duly run ada job\n",
+		"by duly: the last occurrence failed: exit status 3: broken\n", "\n  to resume: duly resume ada job\n", "\n  to run it now: duly run ada job\n",
 		"\nstatus    paused\n", "\ndue       ", "\npaused    task job of agent ada, since ", ", failed: exit status 3: broken\n",
 	} {
 		assert.Contains(t, why, part)
@@ -39,7 +39,7 @@ func TestTheStoryOfAFailingJob(t *testing.T) {
 	assert.Equal(t, "paused", w.objects(t, "reasons", "explain", "ada", "job")[0]["code"])
 	assert.Contains(t, w.ok(t, "jobs", "ada"), "  PAUSED  ")
 	assert.Contains(t, w.ok(t, "list", "--agent", "ada"), "  paused  ")
-	assert.Contains(t, w.ok(t, "status", "ada", "job"), "by duly: 1 occurrences in a row")
+	assert.Contains(t, w.ok(t, "status", "ada", "job"), "by duly: the last occurrence")
 
 	assert.Equal(t, "resumed: task job of agent ada\n", w.ok(t, "resume", "ada", "job"))
 	assert.Equal(t, false, w.object(t, "resume", "ada", "job")["is_paused"], "resuming twice is fine")
@@ -226,7 +226,7 @@ handlers:
 	assert.Regexp(t, `activity/note/ann\S+ +note +resting +- `, list)
 	const bad = "activity/bad/ann:default:default"
 	assert.Contains(t, w.ok(t, "status", "ann", bad), "\ncooling until ")
-	assert.Regexp(t, "^it has failed 1 times in a row and cools down until .*\n  to run it now: duly run ann "+bad, w.ok(t, "explain", "ann", bad))
+	assert.Regexp(t, "^the last occurrence failed, so it cools down until .*\n  to run it now: duly run ann "+bad, w.ok(t, "explain", "ann", bad))
 	assert.Regexp(t, `activity/bad\S+ +bad +activity +IDLE +20\S+ \S+ +failed`, w.ok(t, "jobs", "ann"))
 }
 
