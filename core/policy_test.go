@@ -306,6 +306,54 @@ func TestMinInterval(t *testing.T) {
 	})
 }
 
+func TestMinIntervalOfFixedTimes(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		task := core.NewTask{Agent: "a", ID: "1", Kind: "k", Cron: "* * * * *", MinInterval: 5 * time.Minute}
+		got := starts(w, task, 12*time.Minute, 0, fine)
+		require.GreaterOrEqual(t, len(got), 3)
+		assert.Equal(t, 5*time.Minute, got[1]-got[0])
+	})
+}
+
+// Work that has left a checkpoint was not missed, even if it was put off by nothing.
+func TestACheckpointIsNoMisfire(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		ran := 0
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error {
+			if ran++; ran == 1 {
+				return core.Yield(1, 0)
+			}
+			return nil
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour, Misfire: core.MisfireSkip})
+		_, err := w.s.RunDue(w.Context(), core.Scope{MaxTasks: 1})
+		require.NoError(t, err)
+		time.Sleep(30 * time.Minute)
+		w.run()
+		assert.Equal(t, 2, ran)
+	})
+}
+
+// The timeout of a task is its handler's: making the task of an occurrence may take longer.
+func TestMakingAnOccurrenceHasNoTimeout(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		ran := 0
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { ran++; return nil })
+		w.submit(core.NewTask{
+			Agent: "a", ID: "1", Kind: "k", Every: time.Hour, From: core.FromStart, Overlap: core.OverlapAllow, Timeout: 5 * time.Millisecond,
+		})
+		w.store.failing(func(verb string, _ int) error {
+			if verb == "submit" {
+				time.Sleep(10 * time.Millisecond)
+			}
+			return nil
+		})
+		_, err := w.s.RunDue(w.Context(), core.Scope{MaxDuration: time.Second})
+		require.NoError(t, err)
+		assert.Equal(t, 1, ran)
+	})
+}
+
 func TestGate(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		begun := time.Now()

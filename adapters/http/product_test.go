@@ -98,6 +98,12 @@ func TestProductKeepsToTheAgentsOfItsCaller(t *testing.T) {
 	res, _ := f.with(t, "ann", "POST", "/product/scheduler/submit", `{"user_id":"bob","label":"add"}`)
 	assert.Equal(t, 403, res.StatusCode)
 	assert.Zero(t, f.store.calls.Load())
+	for _, agent := range []string{"ann", "bob"} {
+		_, err := f.scheduler.Submit(t.Context(), core.NewTask{Agent: agent, Kind: "ok"})
+		require.NoError(t, err)
+	}
+	_, body := f.with(t, "ann", "GET", "/product/scheduler/task_queue_status?user_id=ann", "")
+	assert.Contains(t, body, `"users_count":1,`, "how many others there are is not for it")
 }
 
 // waitFixture is a handler in virtual time.
