@@ -7,6 +7,8 @@ import (
 
 	"github.com/cloudevents/sdk-go/v2/event"
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
+
+	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 )
 
 // published is the type of the events that carry messages of Pub/Sub.
@@ -65,7 +67,7 @@ func readEvent(e *event.Event) (message, error) {
 		return readWrapped(e.Data())
 	}
 	if media := e.DataMediaType(); media != "application/json" && media != "text/json" {
-		return message{}, unknown("datacontenttype", "must be application/json in an event of the type "+clip(e.Type(), mostName))
+		return message{}, unknown("datacontenttype", "must be application/json in an event of the type "+trigger.Clip(e.Type(), trigger.MaxName))
 	}
 	// Source and id name an event together, and may be longer than the id of a task.
 	sum := sha256.Sum256([]byte(e.Source() + "\x00" + e.ID()))

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -57,7 +58,7 @@ func (c Config) withDefaults() (Config, error) {
 	if text := os.Getenv(timeoutVariable); text != "" {
 		seconds, err := strconv.Atoi(text)
 		if err != nil || seconds <= 0 {
-			return c, fmt.Errorf("gcf: %s must be a number of seconds, not %q", timeoutVariable, clip(text, mostName))
+			return c, fmt.Errorf("gcf: %s must be a number of seconds, not %q", timeoutVariable, trigger.Clip(text, trigger.MaxName))
 		}
 		c.Timeout = time.Duration(seconds) * time.Second
 	}
@@ -94,7 +95,7 @@ func (c Config) validate() error {
 type Function struct {
 	scheduler *core.Scheduler
 	config    Config
-	seen      memory
+	runner    trigger.Runner
 	flights   flights
 }
 
@@ -110,7 +111,7 @@ func New(s *core.Scheduler, config Config) (*Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Function{scheduler: s, config: config}, nil
+	return &Function{scheduler: s, config: config, runner: trigger.Runner{Scheduler: s, Logger: config.Logger}}, nil
 }
 
 // noHTTP answers requests to a function that serves none.
@@ -127,13 +128,4 @@ func (f *Function) begin(ctx context.Context) (context.Context, func(), error) {
 		return nil, nil, err
 	}
 	return ctx, end, nil
-}
-
-// soon is a context that ends a little before the request has to.
-func (f *Function) soon(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithDeadline(ctx, deadline.Add(-f.config.Margin))
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
-	"slices"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -26,7 +26,7 @@ type UnknownEventError struct {
 // Error says what was expected, and what is wrong.
 func (e *UnknownEventError) Error() string {
 	return `gcf: want a task, {"tasks":[...]} or {"kind":"tick"} as JSON, in a Pub/Sub message or in the data of an event: ` +
-		clip(e.Why.Error(), mostError)
+		trigger.Clip(e.Why.Error(), trigger.MaxError)
 }
 
 // Unwrap is what is wrong with the event.
@@ -38,9 +38,9 @@ func unknown(field, reason string) error {
 
 // readPush reads the body of a push that wraps a message; ok says whether it is one at all.
 func readPush(body []byte) (m message, ok bool, err error) {
-	o := parse(body)
-	if !o.has("message") || !o.has("subscription") {
-		return m, false, nil
+	o, err := strictjson.Parse("body", body)
+	if err != nil || !o.Has("message") || !o.Has("subscription") {
+		return m, false, nil //nolint:nilerr // what is no push is for others
 	}
 	m, err = readWrapped(body)
 	return m, true, err
@@ -79,55 +79,51 @@ func (f *Function) receive(ctx context.Context, m message) (any, error) {
 }
 
 func (f *Function) obey(ctx context.Context, m message) (any, error) {
-	if o := parse(m.data); o.isTick() {
-		scope, err := readTick(o)
+	if o, err := strictjson.Parse("message", m.data); err == nil && trigger.IsTick(o) {
+		scope, err := trigger.ReadTick(o)
 		if err != nil {
 			return nil, err
 		}
-		return f.run(ctx, scope, occasion{m.sender, m.id})
+		return f.run(ctx, scope, trigger.Occasion{Of: m.sender, At: m.id})
 	}
-	tasks, err := core.ParseTasks(m.data)
-	switch {
-	case err != nil:
+	tasks, err := trigger.ReadTasks(m.data, m.prefix)
+	if err != nil {
 		return nil, err
-	case len(tasks) == 0:
-		return nil, &core.InvalidError{Field: "tasks", Reason: "is empty"}
-	}
-	for i := range tasks {
-		if tasks[i].ID == "" {
-			tasks[i].ID = fmt.Sprintf("%s-%d", m.prefix, i)
-		}
 	}
 	return f.submit(ctx, tasks)
 }
 
-// submit submits tasks. Whether they can be run now is not the sender's affair: they are safe, and the next tick runs them.
+// run runs what is due, unless this occasion has been served before.
+func (f *Function) run(ctx context.Context, scope core.Scope, key trigger.Occasion) (any, error) {
+	answer, repeated, err := f.runner.Run(ctx, scope, key)
+	if err != nil {
+		return nil, fmt.Errorf("tick: %w", err)
+	}
+	if repeated {
+		return duplicate{true, key.Of, key.At}, nil
+	}
+	return answer, nil
+}
+
+// duplicate is the answer to a repeat.
+type duplicate struct {
+	Duplicate bool   `json:"duplicate"`
+	Job       string `json:"job"`
+	Time      string `json:"time"`
+}
+
+// submit submits tasks, and runs them if that is wanted.
 func (f *Function) submit(ctx context.Context, tasks []core.NewTask) (any, error) {
-	soon, cancel := f.soon(ctx)
+	soon, cancel := trigger.Soon(ctx, f.config.Margin)
 	defer cancel()
 	submitted, err := f.scheduler.Submit(soon, tasks...)
 	if err != nil {
 		return nil, fmt.Errorf("submit: %w", err)
 	}
 	if f.config.RunSubmitted {
-		f.runSubmitted(ctx, submitted)
+		f.runner.RunSubmitted(ctx, submitted)
 	}
 	return struct {
 		Tasks []core.Submitted `json:"tasks"`
 	}{submitted}, nil
-}
-
-func (f *Function) runSubmitted(ctx context.Context, submitted []core.Submitted) {
-	var agents []string
-	for i := range submitted {
-		agents = append(agents, submitted[i].Agent)
-	}
-	slices.Sort(agents)
-	report, err := f.scheduler.RunDueTasks(ctx, slices.Compact(agents)) // no more than one submit takes
-	failed, err := failures(err)
-	if err != nil {
-		f.config.Logger.LogAttrs(ctx, slog.LevelWarn, "what was submitted could not be run now", slog.Any("err", err))
-		return
-	}
-	f.logTick(ctx, report, failed)
 }

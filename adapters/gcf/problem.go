@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -64,7 +65,7 @@ func status(err error) int {
 
 // writeProblem answers with an error. What the store says is for the log.
 func writeProblem(w http.ResponseWriter, err error) {
-	at, code, detail := status(err), string(core.CodeOf(err)), clip(err.Error(), mostError)
+	at, code, detail := status(err), string(core.CodeOf(err)), trigger.Clip(err.Error(), trigger.MaxError)
 	if p, ok := errors.AsType[*problem](err); ok {
 		code = p.code
 	} else if at == http.StatusServiceUnavailable {

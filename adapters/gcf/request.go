@@ -9,10 +9,11 @@ import (
 	"mime"
 	"net/http"
 	"strings"
-	"time"
 
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -92,7 +93,7 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // forward leaves a request to Config.HTTP.
 func (f *Function) forward(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := f.soon(r.Context())
+	ctx, cancel := trigger.Soon(r.Context(), f.config.Margin)
 	defer cancel()
 	f.config.HTTP.ServeHTTP(w, r.WithContext(ctx))
 }
@@ -115,14 +116,14 @@ func (f *Function) serve(w http.ResponseWriter, r *http.Request, from sender) {
 	case err == nil:
 		writeJSON(w, http.StatusOK, answer)
 	case final(err) && from != fromScheduler:
-		f.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a message makes no sense", slog.String("err", clip(err.Error(), mostError)))
+		f.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a message makes no sense", slog.String("err", trigger.Clip(err.Error(), trigger.MaxError)))
 		if f.config.DeadLetter {
 			writeProblem(w, err)
 			return
 		}
 		writeJSON(w, http.StatusOK, map[string]string{"refused": err.Error()})
 	default:
-		f.config.Logger.LogAttrs(r.Context(), slog.LevelWarn, "a request failed", slog.String("err", clip(err.Error(), mostError)))
+		f.config.Logger.LogAttrs(r.Context(), slog.LevelWarn, "a request failed", slog.String("err", trigger.Clip(err.Error(), trigger.MaxError)))
 		writeProblem(w, err)
 	}
 }
@@ -140,27 +141,18 @@ func (f *Function) body(w http.ResponseWriter, r *http.Request) ([]byte, error) 
 
 // schedule is a tick of Cloud Scheduler: of all agents, or as the body says.
 func (f *Function) schedule(ctx context.Context, h http.Header, body []byte) (any, error) {
-	what := object{}
+	what := strictjson.Object{}
 	if len(bytes.TrimSpace(body)) > 0 {
-		if what = parse(body); what == nil {
-			return nil, &core.InvalidError{Field: "body", Reason: `must be empty, or a JSON object such as {"agent_ids":["ada"],"max":100}`}
+		var err error
+		if what, err = strictjson.Parse("body", body); err != nil {
+			return nil, err
 		}
 	}
-	scope, err := readTick(what)
+	scope, err := trigger.ReadTick(what)
 	if err != nil {
 		return nil, err
 	}
-	return f.run(ctx, scope, newOccasion(h.Get(jobHeader), h.Get(timeHeader)))
-}
-
-// newOccasion is one time of one job; the zero value unless both are named: then it is still a tick, and only the memory of
-// repeats does without it.
-func newOccasion(job, at string) occasion {
-	when, err := time.Parse(time.RFC3339, at)
-	if job == "" || err != nil {
-		return occasion{}
-	}
-	return occasion{job, when.UTC().Format(time.RFC3339Nano)}
+	return f.run(ctx, scope, trigger.OccasionOf(h.Get(jobHeader), h.Get(timeHeader)))
 }
 
 // deliver does what the message in a request says.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -26,10 +27,10 @@ func (a *api) pause(r *http.Request) (int, any, error) {
 	var p core.Pause
 	var lasts string
 	if err := decode(data,
-		field{"reason", &p.Reason, "must be a text"},
-		field{"by", &p.By, "must be a text"},
-		field{"until", &p.Until, `must be a time such as "2026-01-02T15:04:05Z"`},
-		field{"for", &lasts, "must be a duration"},
+		strictjson.Field{Name: "reason", Into: &p.Reason, Must: "must be a text"},
+		strictjson.Field{Name: "by", Into: &p.By, Must: "must be a text"},
+		strictjson.Field{Name: "until", Into: &p.Until, Must: `must be a time such as "2026-01-02T15:04:05Z"`},
+		strictjson.Field{Name: "for", Into: &lasts, Must: "must be a duration"},
 	); err != nil {
 		return 0, nil, err
 	}
@@ -92,7 +93,7 @@ func (a *api) cancel(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	var by core.Hold
-	if err := decode(data, field{"reason", &by.Reason, "must be a text"}, field{"by", &by.By, "must be a text"}); err != nil {
+	if err := decode(data, strictjson.Field{Name: "reason", Into: &by.Reason, Must: "must be a text"}, strictjson.Field{Name: "by", Into: &by.By, Must: "must be a text"}); err != nil {
 		return 0, nil, err
 	}
 	if _, err := a.scheduler.Cancel(r.Context(), r.PathValue("agent"), r.PathValue("id"), by); err != nil {
@@ -129,10 +130,10 @@ func (a *api) activity(r *http.Request) (int, any, error) {
 	var kind string
 	var s core.Subject
 	if err := decode(data,
-		field{"kind", &kind, "must be a text"},
-		field{"user_id", &s.User, "must be a text"},
-		field{"device_id", &s.Device, "must be a text"},
-		field{"agent_id", &s.Agent, "must be a text"},
+		strictjson.Field{Name: "kind", Into: &kind, Must: "must be a text"},
+		strictjson.Field{Name: "user_id", Into: &s.User, Must: "must be a text"},
+		strictjson.Field{Name: "device_id", Into: &s.Device, Must: "must be a text"},
+		strictjson.Field{Name: "agent_id", Into: &s.Agent, Must: "must be a text"},
 	); err != nil {
 		return 0, nil, err
 	}

@@ -1,7 +1,6 @@
 package http
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,8 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"unicode/utf8"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -33,32 +32,13 @@ func body(r *http.Request) ([]byte, error) {
 	return data, nil
 }
 
-// field is a member of a JSON object: what it is read into, and what to say if that fails.
-type field struct {
-	name string
-	into any
-	must string
-}
-
 // decode reads a JSON object strictly: a member that is no field is refused, as is a name in another case.
-func decode(data []byte, fields ...field) error {
-	if !utf8.Valid(data) {
-		return &core.InvalidError{Field: "body", Reason: "is not valid UTF-8"}
+func decode(data []byte, fields ...strictjson.Field) error {
+	o, err := strictjson.Parse("body", data)
+	if err != nil {
+		return err
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(data, &members); err != nil || members == nil {
-		return &core.InvalidError{Field: "body", Reason: "must be one JSON object"}
-	}
-	for _, f := range fields {
-		if value, given := members[f.name]; given && json.Unmarshal(value, f.into) != nil {
-			return &core.InvalidError{Field: f.name, Reason: f.must}
-		}
-		delete(members, f.name)
-	}
-	for _, name := range sortedKeys(members) {
-		return &core.InvalidError{Field: name, Reason: "is not a field of this call"}
-	}
-	return nil
+	return o.Read("this call", fields...)
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -56,28 +58,19 @@ func (a *api) scope(r *http.Request) (core.Scope, error) {
 	if err != nil {
 		return core.Scope{}, err
 	}
-	var agents []string
-	var all bool
-	var limit int
-	var timeout int64
-	if err := decode(data,
-		field{"agent_ids", &agents, "must be a list of texts"},
-		field{"all", &all, "must be true or false"},
-		field{"max", &limit, "must be a whole number"},
-		field{"timeout_ms", &timeout, "must be a whole number of milliseconds"},
-	); err != nil {
+	o, err := strictjson.Parse("body", data)
+	if err != nil {
 		return core.Scope{}, err
 	}
-	longest := a.config.MaxTimeout.Milliseconds()
-	switch {
-	case agents == nil && !all:
-		return core.Scope{}, &core.InvalidError{Field: "agent_ids", Reason: `is required, or "all": true`}
-	case agents != nil && all:
-		return core.Scope{}, &core.InvalidError{Field: "all", Reason: "excludes agent_ids"}
-	case timeout > longest:
-		return core.Scope{}, &core.InvalidError{Field: "timeout_ms", Reason: fmt.Sprintf("must be at most %d, not %d", longest, timeout)}
-	case timeout == 0:
-		timeout = longest
+	scope, err := trigger.ReadScope(o)
+	if err != nil {
+		return core.Scope{}, err
 	}
-	return core.Scope{Agents: agents, MaxTasks: limit, MaxDuration: time.Duration(max(timeout, -1)) * time.Millisecond}, nil
+	switch longest := a.config.MaxTimeout; {
+	case scope.MaxDuration > longest:
+		return core.Scope{}, &core.InvalidError{Field: "timeout_ms", Reason: fmt.Sprintf("must be at most %d", longest.Milliseconds())}
+	case scope.MaxDuration == 0:
+		scope.MaxDuration = longest
+	}
+	return scope, nil
 }

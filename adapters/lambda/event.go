@@ -7,16 +7,15 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 )
 
-// object is a JSON object whose values are read when they are asked for. Unlike encoding/json it tells apart names that
-// differ in case only.
-type object map[string]json.RawMessage
-
 // parse reads an event, which has to be a JSON object.
-func parse(event []byte) (object, error) {
-	var o object
-	if err := json.Unmarshal(event, &o); err != nil || o == nil || !utf8.Valid(event) {
+func parse(event []byte) (strictjson.Object, error) {
+	o, err := strictjson.Parse("event", event)
+	if err != nil {
 		return nil, &UnknownEventError{Got: form(event)}
 	}
 	return o, nil
@@ -37,26 +36,6 @@ func form(event []byte) string {
 	}
 }
 
-func (o object) has(name string) bool {
-	value, ok := o[name]
-	return ok && !bytes.Equal(value, []byte("null"))
-}
-
-// text is a member that is a text; empty if it is anything else.
-func (o object) text(name string) string { return value[string](o, name) }
-
-// object is a member that is an object; nil if it is anything else.
-func (o object) object(name string) object { return value[object](o, name) }
-
-// value is a member of a type, or its zero value if it is of another.
-func value[V any](o object, name string) V {
-	var v, zero V
-	if raw, ok := o[name]; !ok || json.Unmarshal(raw, &v) != nil {
-		return zero
-	}
-	return v
-}
-
 // source is what sent an event.
 type source int
 
@@ -74,40 +53,40 @@ const (
 
 // sniff finds out what sent an event. What no rule fits is unknown: an event that means something else must not run
 // tasks.
-func sniff(o object) source {
-	request := o.object("requestContext")
+func sniff(o strictjson.Object) source {
+	request := o.Object("requestContext")
 	switch {
-	case o.has("Records"):
+	case o.Has("Records"):
 		return sniffRecords(o)
-	case o.has("detail-type") && o.has("source"):
+	case o.Has("detail-type") && o.Has("source"):
 		return sniffEventBridge(o)
-	case request != nil && !o.has("type"): // an authorizer's event looks like the request and has a type
+	case request != nil && !o.Has("type"): // an authorizer's event looks like the request and has a type
 		return sniffRequest(o, request)
-	case o.text("kind") == "tick", !o.has("kind") && o.has(scheduleARN) && o.has(scheduledTime):
+	case trigger.IsTick(o), !o.Has("kind") && o.Has(scheduleARN) && o.Has(scheduledTime):
 		return fromTick
 	default:
 		return fromUnknown
 	}
 }
 
-func sniffRecords(o object) source {
-	records := value[[]object](o, "Records")
+func sniffRecords(o strictjson.Object) source {
+	records := strictjson.Value[[]strictjson.Object](o, "Records")
 	if len(records) == 0 {
 		return fromUnknown
 	}
 	for _, r := range records {
-		if r.text("eventSource") != "aws:sqs" {
+		if r.Text("eventSource") != "aws:sqs" {
 			return fromUnknown
 		}
 	}
 	return fromSQS
 }
 
-func sniffEventBridge(o object) source {
-	if o.text("detail-type") != "Scheduled Event" {
+func sniffEventBridge(o strictjson.Object) source {
+	if o.Text("detail-type") != "Scheduled Event" {
 		return fromUnknown
 	}
-	switch o.text("source") {
+	switch o.Text("source") {
 	case "aws.events":
 		return fromRule
 	case "aws.scheduler":
@@ -117,16 +96,16 @@ func sniffEventBridge(o object) source {
 	}
 }
 
-func sniffRequest(o, request object) source {
+func sniffRequest(o, request strictjson.Object) source {
 	switch {
-	case request.has("elb"):
+	case request.Has("elb"):
 		return fromALB
-	case o.text("version") == "2.0" && request.has("http"):
-		if strings.Contains(request.text("domainName"), ".lambda-url.") {
+	case o.Text("version") == "2.0" && request.Has("http"):
+		if strings.Contains(request.Text("domainName"), ".lambda-url.") {
 			return fromURL
 		}
 		return fromGatewayV2
-	case o.text("httpMethod") != "" && !request.has("eventType"): // a websocket's event has a type
+	case o.Text("httpMethod") != "" && !request.Has("eventType"): // a websocket's event has a type
 		return fromGatewayV1
 	default:
 		return fromUnknown
@@ -145,19 +124,16 @@ func (e *UnknownEventError) Error() string {
 		`load balancer, or {"kind":"tick"}; got ` + e.Got
 }
 
-// Bounds of what an error tells of an event.
-const (
-	mostNames = 12
-	mostName  = 40 // bytes
-)
+// mostNames is how many members of an event an error tells of.
+const mostNames = 12
 
-func unknown(o object) error {
+func unknown(o strictjson.Object) error {
 	if len(o) == 0 {
 		return &UnknownEventError{Got: "an empty object"}
 	}
 	names := make([]string, 0, len(o))
 	for name := range o {
-		names = append(names, fmt.Sprintf("%q", strings.ToValidUTF8(name[:min(len(name), mostName)], "")))
+		names = append(names, fmt.Sprintf("%q", trigger.Clip(name, trigger.MaxName)))
 	}
 	slices.Sort(names)
 	if len(names) > mostNames {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -40,7 +41,7 @@ type Config struct {
 type Function struct {
 	scheduler *core.Scheduler
 	config    Config
-	seen      memory
+	runner    trigger.Runner
 }
 
 // New makes a function for a scheduler. It fails if a field of config makes no sense, naming it.
@@ -58,7 +59,7 @@ func New(s *core.Scheduler, config Config) (*Function, error) {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Function{scheduler: s, config: config}, nil
+	return &Function{scheduler: s, config: config, runner: trigger.Runner{Scheduler: s, Logger: config.Logger}}, nil
 }
 
 // noHTTP answers requests to a function that serves none.
@@ -89,13 +90,4 @@ func (f *Function) Invoke(ctx context.Context, event json.RawMessage) (json.RawM
 	default:
 		return nil, unknown(o)
 	}
-}
-
-// soon is a context that ends a little before the invocation does.
-func (f *Function) soon(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithDeadline(ctx, deadline.Add(-f.config.Margin))
 }

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 )
 
 // callerKey is the key of a request's caller in its context.
@@ -22,18 +24,18 @@ func Caller(ctx context.Context) string {
 }
 
 // readRequest turns an event into the request that it stands for. The error is one of the event.
-func readRequest(ctx context.Context, from source, o object) (*http.Request, error) {
+func readRequest(ctx context.Context, from source, o strictjson.Object) (*http.Request, error) {
 	body, err := readBody(o)
 	if err != nil {
 		return nil, err
 	}
-	about := o.object("requestContext")
+	about := o.Object("requestContext")
 	if arn := caller(about); arn != "" {
 		ctx = context.WithValue(ctx, callerKey{}, arn)
 	}
-	method := o.text("httpMethod")
+	method := o.Text("httpMethod")
 	if from == fromURL || from == fromGatewayV2 {
-		method = about.object("http").text("method")
+		method = about.Object("http").Text("method")
 	}
 	r, err := http.NewRequestWithContext(ctx, method, "/", bytes.NewReader(body))
 	if err != nil {
@@ -45,7 +47,7 @@ func readRequest(ctx context.Context, from source, o object) (*http.Request, err
 	r.Header = header(o)
 	r.Host = r.Header.Get("Host")
 	if r.Host == "" {
-		r.Host = about.text("domainName")
+		r.Host = about.Text("domainName")
 	}
 	for _, name := range []string{"Host", "Transfer-Encoding", "Content-Length"} {
 		r.Header.Del(name) // they are fields of the request, or about bytes that we never saw
@@ -54,24 +56,24 @@ func readRequest(ctx context.Context, from source, o object) (*http.Request, err
 	return r, nil
 }
 
-func readBody(o object) ([]byte, error) {
-	body := o.text("body")
-	if value[bool](o, "isBase64Encoded") {
+func readBody(o strictjson.Object) ([]byte, error) {
+	body := o.Text("body")
+	if strictjson.Value[bool](o, "isBase64Encoded") {
 		return base64.StdEncoding.DecodeString(body)
 	}
 	return []byte(body), nil
 }
 
 // path is the path of a request, escaped as it was sent as far as the sender of the event keeps that.
-func path(from source, o object) string {
+func path(from source, o strictjson.Object) string {
 	if from != fromURL && from != fromGatewayV2 {
-		return o.text("path")
+		return o.Text("path")
 	}
-	p := o.text("rawPath")
-	about := o.object("requestContext")
-	stage := "/" + about.text("stage")
+	p := o.Text("rawPath")
+	about := o.Object("requestContext")
+	stage := "/" + about.Text("stage")
 	// An HTTP API's own domain has the stage in front of the path, unless it is the default one.
-	if rest, ok := strings.CutPrefix(p, stage); ok && strings.Contains(about.text("domainName"), ".execute-api.") &&
+	if rest, ok := strings.CutPrefix(p, stage); ok && strings.Contains(about.Text("domainName"), ".execute-api.") &&
 		(rest == "" || rest[0] == '/') && stage != "/" {
 		return rest
 	}
@@ -90,9 +92,9 @@ func setPath(u *url.URL, raw string) {
 }
 
 // query is the query string of a request. API Gateway's first version takes the escapes away, a load balancer does not.
-func query(from source, o object) string {
+func query(from source, o strictjson.Object) string {
 	if from == fromURL || from == fromGatewayV2 {
-		return o.text("rawQueryString")
+		return o.Text("rawQueryString")
 	}
 	values := url.Values(multi(o, "multiValueQueryStringParameters", "queryStringParameters"))
 	if from == fromGatewayV1 {
@@ -113,37 +115,37 @@ func query(from source, o object) string {
 }
 
 // multi are members with several values each, or else those with one.
-func multi(o object, many, one string) map[string][]string {
-	if values := value[map[string][]string](o, many); len(values) > 0 {
+func multi(o strictjson.Object, many, one string) map[string][]string {
+	if values := strictjson.Value[map[string][]string](o, many); len(values) > 0 {
 		return values
 	}
 	values := map[string][]string{}
-	for name, v := range value[map[string]string](o, one) {
+	for name, v := range strictjson.Value[map[string]string](o, one) {
 		values[name] = []string{v}
 	}
 	return values
 }
 
-func header(o object) http.Header {
+func header(o strictjson.Object) http.Header {
 	h := http.Header{}
 	for name, values := range multi(o, "multiValueHeaders", "headers") {
 		for _, v := range values {
 			h.Add(name, v)
 		}
 	}
-	if cookies := value[[]string](o, "cookies"); len(cookies) > 0 {
+	if cookies := strictjson.Value[[]string](o, "cookies"); len(cookies) > 0 {
 		h.Set("Cookie", strings.Join(cookies, "; "))
 	}
 	return h
 }
 
 // address is where a request came from, as AWS saw it: never what the client claims.
-func address(from source, about object, h http.Header) string {
+func address(from source, about strictjson.Object, h http.Header) string {
 	switch from {
 	case fromURL, fromGatewayV2:
-		return about.object("http").text("sourceIp")
+		return about.Object("http").Text("sourceIp")
 	case fromGatewayV1:
-		return about.object("identity").text("sourceIp")
+		return about.Object("identity").Text("sourceIp")
 	default: // a load balancer adds the address that it saw at the end
 		seen := strings.Join(h.Values("X-Forwarded-For"), ",")
 		return strings.TrimSpace(seen[strings.LastIndexByte(seen, ',')+1:])
@@ -151,9 +153,9 @@ func address(from source, about object, h http.Header) string {
 }
 
 // caller is who signed a request, in the two places where AWS says so.
-func caller(about object) string {
-	if arn := about.object("authorizer").object("iam").text("userArn"); arn != "" {
+func caller(about strictjson.Object) string {
+	if arn := about.Object("authorizer").Object("iam").Text("userArn"); arn != "" {
 		return arn
 	}
-	return about.object("identity").text("userArn")
+	return about.Object("identity").Text("userArn")
 }

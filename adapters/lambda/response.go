@@ -14,11 +14,14 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 )
 
 // serve answers the HTTP request in an event.
-func (f *Function) serve(ctx context.Context, from source, o object) (json.RawMessage, error) {
-	ctx, cancel := f.soon(ctx)
+func (f *Function) serve(ctx context.Context, from source, o strictjson.Object) (json.RawMessage, error) {
+	ctx, cancel := trigger.Soon(ctx, f.config.Margin)
 	defer cancel()
 	w := &answer{header: http.Header{}}
 	if r, err := readRequest(ctx, from, o); err != nil {
@@ -114,7 +117,7 @@ type answerJSON struct {
 }
 
 // encodeAnswer writes an answer as the sender of the event reads it.
-func encodeAnswer(from source, o object, w *answer) (json.RawMessage, error) {
+func encodeAnswer(from source, o strictjson.Object, w *answer) (json.RawMessage, error) {
 	w.WriteHeader(http.StatusOK)
 	h := w.sent
 	for _, name := range []string{"Connection", "Transfer-Encoding", "Content-Length"} {
@@ -127,7 +130,7 @@ func encodeAnswer(from source, o object, w *answer) (json.RawMessage, error) {
 	switch from {
 	case fromALB:
 		a.Description = strings.TrimSpace(strconv.Itoa(w.status) + " " + http.StatusText(w.status))
-		if o.has("multiValueHeaders") { // as the target group is set
+		if o.Has("multiValueHeaders") { // as the target group is set
 			a.Headers = h
 		} else {
 			a.Header = single(h)

@@ -1,0 +1,104 @@
+// Package strictjson reads JSON objects as strictly as core reads tasks, for the bodies and events of adapters: a member that
+// nobody knows is refused and not passed over, as a misspelt limit would be no limit.
+package strictjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Object is a JSON object whose values are read when they are asked for. Unlike encoding/json it tells apart names that
+// differ in case only.
+type Object map[string]json.RawMessage
+
+// Parse reads one JSON object in UTF-8, and nothing behind it. The error is a *[core.InvalidError] about what, the whole, or
+// about a member that is given twice.
+func Parse(what string, data []byte) (Object, error) {
+	switch {
+	case !utf8.Valid(data):
+		return nil, &core.InvalidError{Field: what, Reason: "is not valid UTF-8"}
+	case !json.Valid(data):
+		return nil, &core.InvalidError{Field: what, Reason: "is not valid JSON"}
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
+		return nil, &core.InvalidError{Field: what, Reason: "must be one JSON object"}
+	}
+	o := Object{}
+	for decoder.More() {
+		token, err := decoder.Token()
+		var value json.RawMessage
+		if err == nil {
+			err = decoder.Decode(&value)
+		}
+		if err != nil { // it is valid JSON, so this is about the reader
+			return nil, &core.InvalidError{Field: what, Reason: "cannot be read: " + err.Error()}
+		}
+		name, _ := token.(string)
+		if _, twice := o[name]; twice {
+			return nil, &core.InvalidError{Field: clip(name), Reason: "is given twice"}
+		}
+		o[name] = value
+	}
+	return o, nil
+}
+
+// Has reports whether a member is there; one that is null counts as left out.
+func (o Object) Has(name string) bool {
+	value, ok := o[name]
+	return ok && !bytes.Equal(value, []byte("null"))
+}
+
+// Text is a member that is a text; empty if it is anything else.
+func (o Object) Text(name string) string { return Value[string](o, name) }
+
+// Object is a member that is an object; nil if it is anything else.
+func (o Object) Object(name string) Object { return Value[Object](o, name) }
+
+// Value is a member of a type, or its zero value if it is of another.
+func Value[V any](o Object, name string) V {
+	var v, zero V
+	if raw, ok := o[name]; !ok || json.Unmarshal(raw, &v) != nil {
+		return zero
+	}
+	return v
+}
+
+// Field is a member that an object may have.
+type Field struct {
+	Name string
+	Into any    // what encoding/json reads it into; as it is if the member is null or missing
+	Must string // what to say if that fails, as in "must be a text"
+}
+
+// Read reads the members of an object into fields. One that is none of them is refused: it is not a field of what. The error
+// is a *[core.InvalidError] that names the member.
+func (o Object) Read(what string, fields ...Field) error {
+	known := make(map[string]bool, len(fields))
+	for _, f := range fields {
+		known[f.Name] = true
+		if o.Has(f.Name) && json.Unmarshal(o[f.Name], f.Into) != nil {
+			return &core.InvalidError{Field: f.Name, Reason: f.Must}
+		}
+	}
+	var others []string
+	for name := range o {
+		if !known[name] {
+			others = append(others, name)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	return &core.InvalidError{Field: clip(slices.Min(others)), Reason: "is not a field of " + what}
+}
+
+// mostName is how much of an unknown name is told, in bytes.
+const mostName = 40
+
+func clip(name string) string { return strings.ToValidUTF8(name[:min(len(name), mostName)], "") }

@@ -1,0 +1,36 @@
+package trigger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// ReadTasks reads the tasks that a message brings, one at least, as POST /v1/tasks takes them. Those without an id get one
+// that starts with the message's, so that the same message delivered twice makes no second task.
+func ReadTasks(data []byte, message string) ([]core.NewTask, error) {
+	tasks, err := core.ParseTasks(data)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(tasks) == 0:
+		return nil, &core.InvalidError{Field: "tasks", Reason: "is empty"}
+	}
+	for i := range tasks {
+		if tasks[i].ID == "" {
+			tasks[i].ID = fmt.Sprintf("%s-%d", message, i)
+		}
+	}
+	return tasks, nil
+}
+
+// Soon is a context that ends a margin before ctx does, so that there is time left to answer.
+func Soon(ctx context.Context, margin time.Duration) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, deadline.Add(-margin))
+}

@@ -1,0 +1,54 @@
+package trigger
+
+import (
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// IsTick reports whether an object means a tick. A task of the kind "tick" belongs to an agent.
+func IsTick(o strictjson.Object) bool { return o.Text("kind") == "tick" && !o.Has("agent_id") }
+
+// ReadTick reads a tick: the fields of POST /v1/run-due, a kind that is "tick" if it is there, and what the host adds. It is
+// for all agents unless it names some.
+func ReadTick(o strictjson.Object, also ...strictjson.Field) (core.Scope, error) {
+	kind := "tick"
+	also = append(also, strictjson.Field{Name: "kind", Into: &kind, Must: `must be "tick"`})
+	scope, err := readScope(o, "a tick", !o.Has("agent_ids") && !o.Has("all"), also)
+	if err == nil && kind != "tick" {
+		err = &core.InvalidError{Field: "kind", Reason: `must be "tick"`}
+	}
+	return scope, err
+}
+
+// ReadScope reads the body of POST /v1/run-due, which has to say whose tasks to run.
+func ReadScope(o strictjson.Object) (core.Scope, error) { return readScope(o, "this call", false, nil) }
+
+func readScope(o strictjson.Object, what string, all bool, also []strictjson.Field) (core.Scope, error) {
+	var agents []string
+	var limit int
+	var timeout int64
+	err := o.Read(what, append(also,
+		strictjson.Field{Name: "agent_ids", Into: &agents, Must: "must be a list of texts"},
+		strictjson.Field{Name: "all", Into: &all, Must: "must be true or false"},
+		strictjson.Field{Name: "max", Into: &limit, Must: "must be a whole number"},
+		strictjson.Field{Name: "timeout_ms", Into: &timeout, Must: "must be a whole number of milliseconds"},
+	)...)
+	switch {
+	case err != nil:
+		return core.Scope{}, err
+	case agents == nil && !all:
+		return core.Scope{}, &core.InvalidError{Field: "agent_ids", Reason: `is required, or "all": true`}
+	case agents != nil && all:
+		return core.Scope{}, &core.InvalidError{Field: "all", Reason: "excludes agent_ids"}
+	}
+	return core.Scope{Agents: agents, MaxTasks: limit, MaxDuration: milliseconds(timeout)}, nil
+}
+
+// milliseconds is a duration that cannot overflow: a day is longer than any host's limit, and below zero all are refused
+// alike.
+func milliseconds(n int64) time.Duration {
+	const longest = int64(24 * time.Hour / time.Millisecond)
+	return time.Duration(min(max(n, -1), longest)) * time.Millisecond
+}
