@@ -166,17 +166,13 @@ func (p *pull) close() {
 }
 
 func (p *pull) run() (Report, error) {
-	err := p.look(p.claiming)
-	for {
-		err = p.rounds(err)
-		if p.scope.Idle != nil && p.claiming.Err() == nil {
-			p.scope.Idle(p.next().Time())
-		}
+	err := p.rounds(p.look(p.claiming))
+	follows := p.idle()
+	p.open.Wait()
+	// Occurrences that became tasks of their own are for this pull too, unless another follows it anyway.
+	for err == nil && !follows && p.spawned.Swap(false) {
+		err = p.rounds(nil)
 		p.open.Wait()
-		// Occurrences that became tasks of their own are for this pull too, unless others follow it anyway.
-		if err != nil || p.scope.Idle != nil || !p.spawned.Swap(false) {
-			break
-		}
 	}
 	p.heart.stop()
 	if p.claiming.Err() != nil {
@@ -187,6 +183,11 @@ func (p *pull) run() (Report, error) {
 		err = p.look(p.ctx)
 	}
 	return p.finish(err)
+}
+
+// idle tells that the pull claims no more for now, and reports whether another pull follows it.
+func (p *pull) idle() bool {
+	return p.scope.Idle != nil && p.claiming.Err() == nil && p.scope.Idle(p.next().Time())
 }
 
 // rounds claims until nothing is due, unless there was an error before.

@@ -239,8 +239,9 @@ type Scope struct {
 	Grace       time.Duration // how long running handlers may go on once the context is cancelled
 	// Idle, if set, is called once when the pull claims no more, because nothing is due for now, MaxTasks is reached or the
 	// store failed, while handlers may still run: with the time when something is due next as far as is known, or the zero
-	// time. It is not called when the context or MaxDuration ended the claiming.
-	Idle func(next time.Time)
+	// time. It is not called when the context or MaxDuration ended the claiming. It says whether the caller follows with
+	// another pull at once: if not, this one still takes the occurrences of its own runs that become tasks of their own.
+	Idle func(next time.Time) (follows bool)
 	// OnTick, if set, is told when the first run of an agent begins and when the last one of those has ended and is stored.
 	// It must return at once.
 	OnTick func(agent string, underWay bool)

@@ -114,9 +114,10 @@ func (l *loop) pull(ctx context.Context) {
 	if s.look = l.registry != nil && len(s.agents) == 0; s.look || l.registry == nil {
 		l.next = time.Time{}
 	}
-	scope.Idle = func(next time.Time) {
+	scope.Idle = func(next time.Time) bool {
 		s.claims = false
 		l.steps <- step{pull: s.pull, agents: s.agents, next: next}
+		return true
 	}
 	go func() {
 		if s.look {

@@ -148,38 +148,6 @@ func TestCronSecret(t *testing.T) {
 	assert.Equal(t, 404, res.StatusCode)
 }
 
-// Requests for the same pull share one, unless its caller goes away.
-func TestRunDueIsSharedByThoseWhoAskForTheSame(t *testing.T) {
-	t.Parallel()
-	store := memstore.New(memstore.Config{})
-	s, err := core.New(store, core.Config{})
-	require.NoError(t, err)
-	begun, release := make(chan struct{}), make(chan struct{})
-	core.Handle(s, "slow", func(context.Context, *core.Task[any]) error {
-		close(begun)
-		<-release
-		return nil
-	})
-	f := &fixture{handler: httpadapter.New(s, httpadapter.Config{})}
-	f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","kind":"slow"}`)
-	reports := make(chan string, 5)
-	ask := func() {
-		_, body := f.call(t, "POST", "/v1/run-due", `{"all":true}`)
-		reports <- body
-	}
-	go ask()
-	<-begun
-	for range 4 {
-		go ask()
-	}
-	_, body := f.call(t, "POST", "/v1/run-due", `{"all":true,"max":7}`)
-	assert.EqualValues(t, 0, get[map[string]any](t, body)["ran"], "another pull is not held up")
-	close(release)
-	for range 5 {
-		assert.NotEmpty(t, <-reports)
-	}
-}
-
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	events := &httpadapter.Events{}
@@ -258,32 +226,4 @@ func TestASlowListenerMissesEvents(t *testing.T) {
 	cancel()
 	<-done
 	assert.Greater(t, lost, 700)
-}
-
-// A pull that only waits for its handlers takes nothing more: a later request is not answered with its report.
-func TestRunDueTakesWhatFellDueWhileAnotherWasUnderWay(t *testing.T) {
-	t.Parallel()
-	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
-	require.NoError(t, err)
-	begun, release := make(chan struct{}), make(chan struct{})
-	core.Handle(s, "slow", func(context.Context, *core.Task[any]) error {
-		close(begun)
-		<-release
-		return nil
-	})
-	core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
-	f := &fixture{handler: httpadapter.New(s, httpadapter.Config{})}
-	f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","kind":"slow"}`)
-	go f.call(t, "POST", "/v1/run-due", `{"agent_ids":["a"]}`)
-	<-begun
-	time.Sleep(50 * time.Millisecond) // it claims no more: it waits for its handler
-	f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","kind":"ok","id":"late"}`)
-	done := make(chan string)
-	go func() { _, b := f.call(t, "POST", "/v1/run-due", `{"agent_ids":["a"]}`); done <- b }()
-	time.Sleep(50 * time.Millisecond)
-	close(release)
-	report := get[map[string]any](t, <-done)
-	info, err := s.Task(t.Context(), "a", "late")
-	require.NoError(t, err)
-	assert.Equal(t, core.StatusCompleted, info.Status, "%v", report)
 }

@@ -36,11 +36,13 @@ func (a *api) runCron(r *http.Request) (int, any, error) {
 	return a.run(r.Context(), core.Scope{MaxDuration: a.config.MaxTimeout})
 }
 
-// run runs what is due. While the same is under way, all requests for it wait and share one pull after that: it takes what
-// has fallen due meanwhile, and most often finds nothing. What a request has waited is taken from its time.
+// run runs what is due. While the same is being claimed, all requests for it wait and share one pull after that: it takes
+// what has fallen due meanwhile, and most often finds nothing. Handlers that still run hold nobody up. What a request has
+// waited is taken from its time.
 func (a *api) run(ctx context.Context, scope core.Scope) (int, any, error) {
 	key, begun := flightKey(scope), a.config.Clock.Now()
-	report, err := a.flights.do(ctx, key, func() (core.Report, error) {
+	report, err := a.flights.do(ctx, key, func(claimed func()) (core.Report, error) {
+		scope.Idle = func(time.Time) bool { claimed(); return false }
 		if waited := a.config.Clock.Now().Sub(begun); waited > 0 && scope.MaxDuration > 0 {
 			scope.MaxDuration = max(scope.MaxDuration-waited, min(scope.MaxDuration, shortestPull))
 		}

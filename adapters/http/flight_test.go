@@ -1,0 +1,150 @@
+package http_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+)
+
+// gatedStore lets the first claim wait until the gate is opened.
+type gatedStore struct {
+	core.Store
+
+	claims atomic.Int64
+	gate   chan struct{}
+}
+
+func (s *gatedStore) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+	if s.claims.Add(1) == 1 {
+		select {
+		case <-s.gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return s.Store.Claim(ctx, requests)
+}
+
+// Requests for the same pull wait while one claims, and share the next.
+func TestRunDueIsSharedByThoseWhoAskForTheSame(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &gatedStore{Store: memstore.New(memstore.Config{}), gate: make(chan struct{})}
+		s, err := core.New(store, core.Config{})
+		require.NoError(t, err)
+		core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
+		f := &fixture{handler: httpadapter.New(s, httpadapter.Config{})}
+		f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","id":"1","kind":"ok"}`)
+		reports := make(chan map[string]any, 9)
+		ask := func() {
+			_, body := f.call(t, "POST", "/v1/run-due", `{"agent_ids":["a"]}`)
+			reports <- get[map[string]any](t, body)
+		}
+		go ask()
+		synctest.Wait()
+		for range 8 {
+			go ask()
+		}
+		synctest.Wait()
+		require.EqualValues(t, 1, store.claims.Load(), "they wait")
+		close(store.gate)
+		ran := 0.0
+		for range 9 {
+			ran += (<-reports)["ran"].(float64)
+		}
+		assert.EqualValues(t, 1, ran, "by the first")
+		assert.EqualValues(t, 2, store.claims.Load(), "the eight were answered by one claim")
+	})
+}
+
+// Those who wait are not answered by a pull that was cut off, as its caller went away.
+func TestRunDueIsDoneAnewWhenItsCallerGoesAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := core.New(&gatedStore{Store: memstore.New(memstore.Config{}), gate: make(chan struct{})}, core.Config{})
+		require.NoError(t, err)
+		core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
+		f := &fixture{handler: httpadapter.New(s, httpadapter.Config{})}
+		f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","id":"1","kind":"ok"}`)
+		ctx, goAway := context.WithCancel(t.Context())
+		gone := httptest.NewRequestWithContext(ctx, "POST", "/v1/run-due", strings.NewReader(`{"all":true}`))
+		gone.Header.Set("Content-Type", "application/json")
+		go f.do(t, gone)
+		synctest.Wait()
+		report := make(chan map[string]any)
+		go func() {
+			_, body := f.call(t, "POST", "/v1/run-due", `{"all":true}`)
+			report <- get[map[string]any](t, body)
+		}()
+		synctest.Wait()
+		goAway()
+		assert.EqualValues(t, 1, (<-report)["completed"])
+	})
+}
+
+// Whoever waits and goes away leaves nothing behind: neither a pull that nobody starts, nor its memory.
+func TestThoseWhoWaitMayGoAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &gatedStore{Store: memstore.New(memstore.Config{}), gate: make(chan struct{})}
+		s, err := core.New(store, core.Config{})
+		require.NoError(t, err)
+		core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
+		f := &fixture{handler: httpadapter.New(s, httpadapter.Config{})}
+		first := make(chan struct{})
+		go func() { f.call(t, "POST", "/v1/run-due", `{"all":true}`); close(first) }()
+		synctest.Wait()
+		for range 3 {
+			ctx, goAway := context.WithCancel(t.Context())
+			r := httptest.NewRequestWithContext(ctx, "POST", "/v1/run-due", strings.NewReader(`{"all":true}`))
+			r.Header.Set("Content-Type", "application/json")
+			gone := make(chan struct{})
+			go func() { f.do(t, r); close(gone) }()
+			synctest.Wait()
+			goAway()
+			<-gone
+		}
+		close(store.gate)
+		<-first
+		f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","id":"1","kind":"ok"}`)
+		_, body := f.call(t, "POST", "/v1/run-due", `{"all":true}`)
+		assert.EqualValues(t, 1, get[map[string]any](t, body)["completed"])
+	})
+}
+
+// A pull that only waits for its handlers takes nothing more: it holds up nobody who asks for the same.
+func TestASlowHandlerHoldsUpNoOtherRunDue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+		require.NoError(t, err)
+		release := make(chan struct{})
+		core.Handle(s, "slow", func(context.Context, *core.Task[any]) error { <-release; return nil })
+		core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
+		f := &fixture{handler: httpadapter.New(s, httpadapter.Config{})}
+		f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","kind":"slow"}`)
+		slow := make(chan map[string]any)
+		go func() {
+			_, body := f.call(t, "POST", "/v1/run-due", `{"all":true}`)
+			slow <- get[map[string]any](t, body)
+		}()
+		synctest.Wait()
+		for _, id := range []string{"1", "2"} {
+			f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","kind":"ok","id":"`+id+`"}`)
+			_, body := f.call(t, "POST", "/v1/run-due", `{"all":true}`)
+			assert.EqualValues(t, 1, get[map[string]any](t, body)["completed"])
+		}
+		close(release)
+		assert.EqualValues(t, 1, (<-slow)["completed"], "its own report is about its own runs")
+	})
+}
