@@ -489,3 +489,24 @@ func TestASnoozedOccurrenceThatComesLateIsNotMissed(t *testing.T) {
 		assert.Equal(t, 2, n, "somebody was there and had put it off")
 	})
 }
+
+// An occurrence that becomes a task of its own is run by the pull that made it, or by the one that follows.
+func TestWhoRunsOccurrencesOfTheirOwn(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		ran := 0
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { ran++; return nil })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour, From: core.FromStart, Overlap: core.OverlapAllow})
+		for i, follows := range []bool{false, true} {
+			idle := 0
+			_, err := w.s.RunDue(w.Context(), core.Scope{Idle: func(time.Time) bool { idle++; return follows }})
+			require.NoError(t, err)
+			assert.Equal(t, 1, idle, "it is told once")
+			assert.Equal(t, 1, ran)
+			if i == 0 {
+				time.Sleep(time.Hour)
+			}
+		}
+		w.run()
+		assert.Equal(t, 2, ran)
+	})
+}
