@@ -77,7 +77,7 @@ func (e *Events) missed(l *listener) int {
 	return n
 }
 
-// events streams events as server-sent events, until the caller goes away. A caller that may see some agents only gets
+// events streams events as server-sent events, until the caller goes away or the server shuts down. A caller that may see some agents only gets
 // theirs; ?agent_id= and ?kind= narrow it further.
 func (a *api) events(w http.ResponseWriter, r *http.Request) {
 	q, err := query(r, "agent_id", "kind")
@@ -118,6 +118,8 @@ func (a *api) send(w http.ResponseWriter, r *http.Request, l *listener) {
 		}
 		select {
 		case <-r.Context().Done():
+			return
+		case <-a.config.Stopping:
 			return
 		case <-beat.C:
 			text = ": beat\n\n"

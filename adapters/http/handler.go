@@ -48,6 +48,9 @@ type Config struct {
 	Logger *slog.Logger
 	// Events, if set, is what GET /v1/events sends: give its Publish to core.Config.OnEvent.
 	Events *Events
+	// Stopping, if set, is closed when the server is about to shut down: it ends the streams of events and the waits, which
+	// would hold it up.
+	Stopping <-chan struct{}
 	// Clock is what signatures are checked by: core.SystemClock if nil.
 	Clock core.Clock
 }

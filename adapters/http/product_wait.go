@@ -71,7 +71,8 @@ func (w *waiting) elapsed() float64 {
 	return math.Round(w.a.config.Clock.Now().Sub(w.begun).Seconds()*1000) / 1000
 }
 
-// next waits for the time of the next look; false if the wait is over.
+// next waits for the time of the next look; false if the wait is over, which a server that shuts down makes it too: whoever
+// asks again is answered by another one.
 func (w *waiting) next(ctx context.Context) bool {
 	left := w.timeout - w.a.config.Clock.Now().Sub(w.begun)
 	if left <= 0 {
@@ -83,6 +84,8 @@ func (w *waiting) next(ctx context.Context) bool {
 	select {
 	case <-done:
 		return true
+	case <-w.a.config.Stopping:
+		return false
 	case <-ctx.Done():
 		return false
 	}

@@ -108,14 +108,15 @@ func portAfter(addr *net.TCPAddr) string {
 	return next.String()
 }
 
-func (a *api) server(s *core.Scheduler, ready func(context.Context) error, logger *slog.Logger) *http.Server {
+// server serves a scheduler. Streams end as soon as ctx is done.
+func (a *api) server(ctx context.Context, s *core.Scheduler, ready func(context.Context) error, logger *slog.Logger) *http.Server {
 	if a == nil {
 		return nil
 	}
 	return &http.Server{
 		Handler: httpadapter.New(s, httpadapter.Config{
 			Tokens: a.tokens, LocalOnly: len(a.tokens) == 0, Version: versionString(), Logger: logger, Ready: ready,
-			CronSecret: os.Getenv(cronSecretEnv), Events: &a.events,
+			CronSecret: os.Getenv(cronSecretEnv), Events: &a.events, Stopping: ctx.Done(),
 		}),
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),

@@ -111,7 +111,7 @@ func (p *process) serve(ctx context.Context, c *config, o *daemonOptions, logger
 	if o.onRequest {
 		services, ready = nil, func(ctx context.Context) error { _, err := s.NextDue(ctx); return err }
 	}
-	services = append(services, func(ctx context.Context) error { return api.serve(ctx, api.server(s, ready, logger), o.grace) })
+	services = append(services, func(ctx context.Context) error { return api.serve(ctx, api.server(ctx, s, ready, logger), o.grace) })
 	return together(ctx, services...)
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -48,7 +49,8 @@ func TestServeRunsOnRequest(t *testing.T) {
 	assert.Equal(t, 2, finished, "those who listen are told")
 	status, _ = call(t, http.MethodGet, url+"/readyz", "", "")
 	assert.Equal(t, http.StatusOK, status)
-	res.Body.Close()
+	stopped := time.Now()
 	code, _ := d.stop(t, syscall.SIGTERM)
 	assert.Equal(t, 0, code)
+	assert.Less(t, time.Since(stopped), 10*time.Second, "whoever listens does not hold it up for the whole grace")
 }
