@@ -98,7 +98,8 @@ func (r *reader) run(command string) {
 	case command == "make run":
 		r.makeRun()
 	case strings.HasPrefix(command, "make "):
-		out, err := exec.CommandContext(r.Context(), "make", "-n", strings.Fields(command)[1]).CombinedOutput()
+		arguments, _, _ := strings.Cut(command, "#")
+		out, err := exec.CommandContext(r.Context(), "make", append(strings.Fields(arguments)[1:], "-n")...).CombinedOutput()
 		require.NoError(r, err, "%s: %s", command, out)
 	case strings.HasPrefix(command, "export "):
 	case strings.HasPrefix(command, "duly daemon"):
