@@ -26,21 +26,9 @@ var (
 	errDraining     = &problem{http.StatusServiceUnavailable, "draining", "this instance is about to end: try again"}
 )
 
-// final reports whether an error is one of the message, which no repeat can mend.
-func final(err error) bool {
-	switch core.CodeOf(err) {
-	case core.CodeInvalid, core.CodeDisabled:
-		return true
-	case core.CodeConflict:
-		return !errors.Is(err, core.ErrChanged)
-	default:
-		return false
-	}
-}
-
 // statusOf is the status of an answer to a sender that repeats whatever is not acknowledged.
 func (f *Function) statusOf(err error) int {
-	if final(err) && !f.config.DeadLetter {
+	if trigger.Final(err) && !f.config.DeadLetter {
 		return http.StatusOK
 	}
 	return status(err)

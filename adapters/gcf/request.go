@@ -115,7 +115,7 @@ func (f *Function) serve(w http.ResponseWriter, r *http.Request, from sender) {
 	switch {
 	case err == nil:
 		writeJSON(w, http.StatusOK, answer)
-	case final(err) && from != fromScheduler:
+	case trigger.Final(err) && from != fromScheduler:
 		f.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a message makes no sense", slog.String("err", trigger.Clip(err.Error(), trigger.MaxError)))
 		if f.config.DeadLetter {
 			writeProblem(w, err)

@@ -87,7 +87,7 @@ func setup(tb testing.TB, config lambdaadapter.Config) *fixture {
 	tb.Helper()
 	f := &fixture{store: &countingStore{Store: memstore.New(memstore.Config{MaxTasks: 50})}, logs: new(lockedBuffer)}
 	var err error
-	f.scheduler, err = core.New(f.store, core.Config{})
+	f.scheduler, err = core.New(f.store, core.Config{Kinds: map[string]core.KindConfig{"off": {Disabled: true}}})
 	require.NoError(tb, err)
 	core.Handle(f.scheduler, "ok", func(context.Context, *core.Task[any]) error { return nil })
 	core.Handle(f.scheduler, "failing", func(context.Context, *core.Task[any]) error {

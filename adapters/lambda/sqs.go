@@ -14,10 +14,17 @@ import (
 
 // record is one message of an SQS event.
 type record struct {
-	strictjson.Object
+	id    string
+	fifo  bool
+	tasks []core.NewTask
+	err   error // why it has no tasks
 }
 
-func (r record) id() string { return r.Text("messageId") }
+func newRecord(o strictjson.Object) record {
+	r := record{id: o.Text("messageId"), fifo: strings.HasSuffix(o.Text("eventSourceARN"), ".fifo")}
+	r.tasks, r.err = trigger.ReadTasks([]byte(o.Text("body")), "sqs-"+r.id)
+	return r
+}
 
 // batch is an SQS event under way.
 type batch struct {
@@ -32,10 +39,10 @@ type batch struct {
 func (f *Function) receive(ctx context.Context, o strictjson.Object) (json.RawMessage, error) {
 	var records []record
 	for _, r := range strictjson.Value[[]strictjson.Object](o, "Records") {
+		records = append(records, newRecord(r))
 		if r.Text("messageId") == "" {
 			return nil, &core.InvalidError{Field: "Records", Reason: "has a record without a messageId"}
 		}
-		records = append(records, record{r})
 	}
 	b := &batch{f: f}
 	b.submitAll(ctx, records)
@@ -52,41 +59,69 @@ func (f *Function) receive(ctx context.Context, o strictjson.Object) (json.RawMe
 	return json.Marshal(map[string]any{"batchItemFailures": list})
 }
 
-// submitAll submits record by record, so that a bad one fails by itself. In a FIFO queue none may overtake one that
-// failed, and when the store is away there is no sense in asking it again.
+// submitAll submits the tasks of all records, as many at a time as one submit takes. In a FIFO queue none may overtake one
+// that failed.
 func (b *batch) submitAll(ctx context.Context, records []record) {
 	ctx, cancel := trigger.Soon(ctx, b.f.config.Margin)
 	defer cancel()
+	var some []record
+	tasks := 0
 	for _, r := range records {
-		err := b.ended
-		if err == nil {
-			err = b.submit(ctx, r)
+		if tasks+len(r.tasks) > core.MaxSubmit || r.err != nil {
+			b.submit(ctx, some)
+			some, tasks = nil, 0
 		}
-		if err == nil {
+		if r.err != nil {
+			b.fail(ctx, r, r.err)
 			continue
 		}
-		b.failed = append(b.failed, r.id())
-		b.f.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a record failed",
-			slog.String("message", trigger.Clip(r.id(), trigger.MaxName)), slog.String("err", trigger.Clip(err.Error(), trigger.MaxError)))
-		if b.ended == nil && (strings.HasSuffix(r.Text("eventSourceARN"), ".fifo") || !ofInput(err)) {
-			b.ended = errors.New("not submitted, as an earlier record failed")
+		some, tasks = append(some, r), tasks+len(r.tasks)
+	}
+	b.submit(ctx, some)
+}
+
+// submit submits records at once. If one of them is refused, which refuses all, the halves are tried by themselves until it is
+// found. When the store is away there is no sense in asking it again.
+func (b *batch) submit(ctx context.Context, records []record) {
+	if len(records) == 0 {
+		return
+	}
+	var tasks []core.NewTask
+	for i := range records {
+		tasks = append(tasks, records[i].tasks...)
+	}
+	var submitted []core.Submitted
+	err := b.ended
+	if err == nil {
+		submitted, err = b.f.scheduler.Submit(ctx, tasks...)
+	}
+	if half := len(records) / 2; half > 0 && ofInput(err) {
+		b.submit(ctx, records[:half])
+		b.submit(ctx, records[half:])
+		return
+	}
+	b.tasks = append(b.tasks, submitted...)
+	for i := range records {
+		if err != nil {
+			b.fail(ctx, records[i], err)
 		}
 	}
 }
 
-// ofInput reports whether an error is about one record, so that the next one may well succeed.
-func ofInput(err error) bool {
-	code := core.CodeOf(err)
-	return code == core.CodeInvalid || code == core.CodeLimit
+// fail names a record in the answer, and ends the batch if nothing after it can or may be submitted.
+func (b *batch) fail(ctx context.Context, r record, err error) {
+	if b.ended != nil {
+		err = b.ended
+	}
+	b.failed = append(b.failed, r.id)
+	b.f.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a record failed",
+		slog.String("message", trigger.Clip(r.id, trigger.MaxName)), slog.String("err", trigger.Clip(err.Error(), trigger.MaxError)))
+	if b.ended == nil && (r.fifo || !ofInput(err)) {
+		b.ended = errEnded
+	}
 }
 
-// submit submits the tasks of one record.
-func (b *batch) submit(ctx context.Context, r record) error {
-	tasks, err := trigger.ReadTasks([]byte(r.Text("body")), "sqs-"+r.id())
-	if err != nil {
-		return err
-	}
-	submitted, err := b.f.scheduler.Submit(ctx, tasks...)
-	b.tasks = append(b.tasks, submitted...)
-	return err
-}
+var errEnded = errors.New("not submitted, as an earlier record failed")
+
+// ofInput reports whether an error is about what was submitted, so that other records may well succeed.
+func ofInput(err error) bool { return trigger.Final(err) || core.CodeOf(err) == core.CodeLimit }

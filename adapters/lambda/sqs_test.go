@@ -110,6 +110,67 @@ func TestALimitIsOneAgents(t *testing.T) {
 	assert.Equal(t, []string{"01", "03", "04"}, failedRecords(t, f.invoke(t, known(t, "sqs"))))
 }
 
+// records is an event with a record for each body.
+func records(t *testing.T, queue string, bodies ...string) string {
+	t.Helper()
+	var list []any
+	for i, body := range bodies {
+		list = append(list, map[string]any{
+			"eventSource": "aws:sqs", "eventSourceARN": "arn:aws:sqs:eu-north-1:111122223333:" + queue,
+			"messageId": fmt.Sprintf("m-%04d", i), "body": body,
+		})
+	}
+	event, err := json.Marshal(map[string]any{"Records": list})
+	require.NoError(t, err)
+	return string(event)
+}
+
+// A batch costs one call of the store, and some more to find a record that is refused.
+func TestABatchIsSubmittedAtOnce(t *testing.T) {
+	t.Parallel()
+	f := setup(t, lambdaadapter.Config{})
+	task := func(i int) string { return fmt.Sprintf(`{"agent_id":"a%d","id":"t%d","kind":"ok"}`, i%100, i) }
+	bodies := make([]string, 2500)
+	for i := range bodies {
+		bodies[i] = task(i)
+	}
+	assert.Empty(t, failedRecords(t, f.invoke(t, records(t, "q", bodies...))))
+	assert.EqualValues(t, 3, f.store.submits.Load())
+
+	f.store.submits.Store(0)
+	for i := range bodies {
+		bodies[i] = fmt.Sprintf(`{"agent_id":"b%d","id":"t%d","kind":"ok"}`, i%100, i)
+	}
+	bodies[777] = `{"agent_id":"b","kind":"ok","cron":"0 0 30 2 *"}`
+	assert.Equal(t, []string{"77"}, failedRecords(t, f.invoke(t, records(t, "q", bodies...))))
+	assert.LessOrEqual(t, f.store.submits.Load(), int64(25))
+	stats, err := f.scheduler.Stats(t.Context())
+	require.NoError(t, err)
+	assert.EqualValues(t, 4999, stats.Submitted)
+}
+
+// What is wrong with one record, whatever it is, holds up no other one.
+func TestARefusedRecordFailsByItself(t *testing.T) {
+	t.Parallel()
+	f := setup(t, lambdaadapter.Config{})
+	f.submit(t, core.NewTask{Agent: "a", ID: "there", Kind: "ok", Delay: time.Hour})
+	bodies := []string{
+		`{"agent_id":"a","id":"1","kind":"ok"}`,
+		`{"agent_id":"a","id":"there","kind":"ok","on_conflict":"fail"}`,
+		`{"agent_id":"a","id":"2","kind":"off"}`,
+		`{"agent_id":"a","id":"1","kind":"ok"}`,
+		`{"agent_id":"a","id":"3","kind":"ok"}`,
+	}
+	assert.Equal(t, []string{"01", "02"}, failedRecords(t, f.invoke(t, records(t, "q", bodies...))), "one that says the same twice is no failure")
+	assert.Equal(t, core.StatusWaiting, f.status(t, "a", "3"))
+	assert.Contains(t, f.logs.String(), "is there already")
+
+	other := setup(t, lambdaadapter.Config{})
+	other.submit(t, core.NewTask{Agent: "a", ID: "there", Kind: "ok", Delay: time.Hour})
+	assert.Equal(t, []string{"01", "02", "03", "04"}, failedRecords(t, other.invoke(t, records(t, "q.fifo", bodies...))))
+	assert.Equal(t, core.StatusWaiting, other.status(t, "a", "1"))
+}
+
 func TestRecordsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	f := setup(t, lambdaadapter.Config{})

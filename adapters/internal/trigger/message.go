@@ -2,6 +2,7 @@ package trigger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,6 +25,18 @@ func ReadTasks(data []byte, message string) ([]core.NewTask, error) {
 		}
 	}
 	return tasks, nil
+}
+
+// Final reports whether an error is one of a message, which no repeat can mend.
+func Final(err error) bool {
+	switch core.CodeOf(err) {
+	case core.CodeInvalid, core.CodeDisabled:
+		return true
+	case core.CodeConflict:
+		return !errors.Is(err, core.ErrChanged)
+	default:
+		return false
+	}
 }
 
 // Soon is a context that ends a margin before ctx does, so that there is time left to answer.
