@@ -11,6 +11,15 @@ type Command struct {
 	Record     []byte // OpCancel: what the tracker keeps of the task if it waits with this Version
 	Order      []byte // OpCancel: who and why, opaque, for the run under way
 	Queue      bool   // OpRun: a task that runs is due once more when its run ends
+	Audit      Audit  // OpAudit
+}
+
+// Audit is a look at a page of a partition's live tasks: each has to wait where claims look for it, to run under a lease, or
+// to be parked where something puts it back.
+type Audit struct {
+	Partition int
+	Cursor    string // where the page begins: that of the page before; empty for the first
+	Repair    bool   // to put back what is found
 }
 
 // Op is what a command does.
@@ -24,6 +33,7 @@ const (
 	OpDelete Op = "delete" // forget a task; a run of it loses its lease
 	OpHold   Op = "hold"   // let no task of the scope be claimed
 	OpUnhold Op = "unhold" // end that
+	OpAudit  Op = "audit"  // look whether each task is where it is found again
 )
 
 // Scoped names the tasks that a hold is about: one task (Agent and ID), those of an agent, of a kind, those that share a
@@ -34,7 +44,33 @@ type Scoped struct{ Agent, ID, Kind, Key string }
 type Effect struct {
 	Code EffectCode
 	Due  Millis // OpReplay, OpRun: when the task is due
+
+	Audited *Audited // OpAudit
 }
+
+// Audited is what an audit of a page found.
+type Audited struct {
+	Next   string // where the next page begins; empty if this was the last
+	Tasks  int    // how many were looked at; a task that is stored anew meanwhile may be counted twice
+	Faults []Fault
+}
+
+// Fault is something that would have stopped silently. Agent and ID are empty if it is not about one.
+type Fault struct {
+	Agent, ID string
+	Code      FaultCode
+}
+
+// FaultCode tells faults apart.
+type FaultCode string
+
+// The faults. All but the last can be repaired.
+const (
+	FaultLost       FaultCode = "lost"       // a task that neither waits nor runs nor is parked
+	FaultStranded   FaultCode = "stranded"   // a task that is parked where nothing puts it back
+	FaultAsleep     FaultCode = "asleep"     // an agent or a partition that would be looked at too late
+	FaultUnreadable FaultCode = "unreadable" // a record that is not what was written
+)
 
 // EffectCode tells the effects of commands apart.
 type EffectCode byte

@@ -153,3 +153,26 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 		Kinds []KindStats `json:"kinds,omitempty"`
 	}{stamp(s.Now), stamp(s.NextDue), counters(s), s.Kinds})
 }
+
+// MarshalJSON writes what an audit found.
+func (r AuditReport) MarshalJSON() ([]byte, error) {
+	faults := r.Faults
+	if faults == nil {
+		faults = []Fault{}
+	}
+	return json.Marshal(struct {
+		Tasks      int     `json:"tasks"`
+		Found      int     `json:"found"`
+		Repairable int     `json:"repairable"`
+		Faults     []Fault `json:"faults"`
+	}{r.Tasks, r.Found, r.Repairable, faults})
+}
+
+// MarshalJSON writes a fault.
+func (f Fault) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Agent string    `json:"agent_id,omitempty"`
+		ID    string    `json:"id,omitempty"`
+		Code  FaultCode `json:"code"`
+	}{f.Agent, f.ID, f.Code})
+}

@@ -50,7 +50,8 @@ type Store interface {
 	Extend(ctx context.Context, leases []Extension) ([]Extended, error)
 
 	// Control carries out an operator's commands, each by itself and in one atomic step for each partition it is about.
-	// It returns one Effect for each command. The same command again changes nothing more.
+	// It returns one Effect for each command. The same command again changes nothing more. An audit may be repeated or
+	// cut off at any page.
 	Control(ctx context.Context, commands []Command) ([]Effect, error)
 
 	// Read returns tasks of one agent: those with the ids asked for, or the next page in the order of their ids. A query

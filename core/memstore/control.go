@@ -37,6 +37,8 @@ func (s *Store) obey(c *core.Command, now core.Millis) core.Effect {
 		return p.cancel(c, now)
 	case core.OpDelete:
 		return p.erase(c, now)
+	case core.OpAudit:
+		return s.parts[c.Audit.Partition].audit(now)
 	default:
 		return s.holdOrNot(c, now)
 	}

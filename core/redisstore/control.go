@@ -26,7 +26,7 @@ func (s *Store) Control(ctx context.Context, commands []core.Command) ([]core.Ef
 		if err != nil {
 			return nil, wrap("control", err)
 		}
-		if effect.Code != core.EffectNone {
+		if effect.Code != core.EffectNone || effect.Audited != nil {
 			out[of[k]] = effect
 		}
 	}
@@ -55,6 +55,8 @@ func (s *Store) control(c *core.Command) []call {
 			calls[i] = call{script: &s.scripts.hold, partition: i, args: args}
 		}
 		return calls
+	case core.OpAudit:
+		return []call{s.auditPage(c.Audit)}
 	default:
 		queue := c.Version
 		if c.Queue {
@@ -76,6 +78,8 @@ func parseEffect(c *core.Command, reply []any) (core.Effect, error) {
 	}
 	code := number(reply[1])
 	switch {
+	case c.Op == core.OpAudit:
+		return parseAudited(reply)
 	case c.Op == core.OpReplay && code > 0:
 		return core.Effect{Code: core.EffectDone, Due: core.Millis(code)}, nil
 	case code < 0 || code >= int64(len(effects)):

@@ -207,6 +207,8 @@ func (s *Store) operate(ctx context.Context) error {
 		{Op: core.OpHold, Scope: one, Until: core.When{After: sweepEvery}},
 		{Op: core.OpRun, Submission: touched},
 		{Op: core.OpUnhold, Scope: one},
+		{Op: core.OpAudit, Audit: core.Audit{Repair: true}},
+		{Op: core.OpAudit, Audit: core.Audit{Cursor: "t0", Repair: true}},
 		{Op: core.OpDelete, Submission: touched},
 	}); err != nil {
 		return err

@@ -332,6 +332,8 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	page, err := st.Read(ctx, core.Query{Agent: "b", Group: "g", Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, page.Tasks, 2)
+	_, tasks := audited(t, st, true)
+	assert.NotZero(t, tasks)
 	operatedOn(t, st)
 	_, err = st.Stats(ctx)
 	require.NoError(t, err)

@@ -374,6 +374,14 @@ func (d *driver) agents() {
 func (d *driver) advance() {
 	steps := []time.Duration{0, time.Millisecond, 100 * time.Millisecond, time.Second, 3 * time.Second, 70 * time.Second, time.Hour}
 	d.clock.Advance(steps[d.pick(len(steps))])
+	if d.pick(4) == 0 {
+		d.audit()
+	}
+}
+
+// audit demands that both stores would find every task again, and have the same number.
+func (d *driver) audit() {
+	require.Equal(d, audit(d.T, d.a), audit(d.T, d.b), "audit")
 }
 
 // finish compares everything that is left.
@@ -382,6 +390,7 @@ func (d *driver) finish() {
 		d.page(core.Query{Agent: agent, Group: "g", Limit: 1000})
 	}
 	d.agents()
+	d.audit()
 	ra, ea := d.a.Stats(d.Context())
 	rb, eb := d.b.Stats(d.Context())
 	ra.Now, rb.Now = 0, 0

@@ -158,6 +158,7 @@ var contract = []struct {
 	{"agents", testAgentStats},
 	{"explain", testExplain},
 	{"versions", testVersions},
+	{"audit", testAudit},
 }
 
 // Run runs the whole contract against the stores of a factory.

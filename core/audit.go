@@ -1,0 +1,60 @@
+package core
+
+import "context"
+
+// AuditOptions say how an audit works. Every zero is a good default.
+type AuditOptions struct {
+	// Repair puts back what is found, due now. It is safe while everything runs, and at any time.
+	Repair bool
+	// Progress is told after each page what was found so far.
+	Progress func(soFar AuditReport)
+}
+
+// AuditReport is what an audit found.
+type AuditReport struct {
+	Tasks      int     // live tasks that were looked at
+	Found      int     // faults
+	Repairable int     // those of them that a repair mends, or has mended
+	Faults     []Fault // the first MaxFaults of them
+}
+
+// MaxFaults is how many faults a report names.
+const MaxFaults = 100
+
+// Audit looks at every live task: it has to wait where claims look for it, to run under a lease, or to be parked where
+// something puts it back. A scheduler never leaves one anywhere else; but a store can be damaged by hand, by a restore of a
+// part, or by losing what it acknowledged, and a task that nothing finds would stop silently. It goes page by page, so it
+// holds nobody up, and may be cut off: what it has repaired by then stays so.
+func (s *Scheduler) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
+	var r AuditReport
+	for p := range s.store.Partitions() {
+		for cursor := ""; ; {
+			effects, err := s.store.Control(ctx, []Command{{Op: OpAudit, Audit: Audit{Partition: p, Cursor: cursor, Repair: o.Repair}}})
+			if err != nil {
+				return r, err
+			}
+			page := effects[0].Audited
+			r.add(page)
+			if o.Progress != nil {
+				o.Progress(r)
+			}
+			if cursor = page.Next; cursor == "" {
+				break
+			}
+		}
+	}
+	return r, nil
+}
+
+func (r *AuditReport) add(page *Audited) {
+	r.Tasks += page.Tasks
+	r.Found += len(page.Faults)
+	for _, f := range page.Faults {
+		if f.Code != FaultUnreadable {
+			r.Repairable++
+		}
+		if len(r.Faults) < MaxFaults {
+			r.Faults = append(r.Faults, f)
+		}
+	}
+}

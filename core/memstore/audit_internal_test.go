@@ -1,0 +1,35 @@
+package memstore
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Each place where a task would not be found again is told.
+func TestAuditFinds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		damage func(p *partition, t *task)
+		want   core.FaultCode
+	}{
+		"out of its queue":         {func(p *partition, t *task) { p.lift(t) }, core.FaultLost},
+		"out of the agenda":        {func(p *partition, t *task) { p.agenda.remove(t.agent) }, core.FaultAsleep},
+		"looked at too late":       {func(_ *partition, t *task) { t.agent.visit = 1 << 50 }, core.FaultAsleep},
+		"under a lease of no one":  {func(_ *partition, t *task) { t.claim = &claim{term: &term{at: -1}} }, core.FaultLost},
+		"in a claim without it":    {func(_ *partition, t *task) { t.claim = &claim{term: &term{}} }, core.FaultLost},
+		"under a hold that is not": {func(p *partition, t *task) { p.lift(t); p.park(t, "@a:a") }, core.FaultStranded},
+	} {
+		s := New(Config{Partitions: 1})
+		_, err := s.Submit(t.Context(), []core.Submission{{Agent: "a", ID: "1", Kind: "k", Level: core.LevelLow, Due: core.When{After: time.Hour}}})
+		require.NoError(t, err)
+		p := s.parts[0]
+		assert.Empty(t, p.audit(s.now()).Audited.Faults)
+		c.damage(p, p.agents["a"].tasks["1"])
+		assert.Equal(t, []core.Fault{{Agent: "a", ID: "1", Code: c.want}}, p.audit(s.now()).Audited.Faults, name)
+	}
+}
