@@ -1,0 +1,88 @@
+package main_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// checks are what doctor found, by name.
+func (w *world) checks(t *testing.T, args ...string) map[string]string {
+	t.Helper()
+	r := w.duly(t, append([]string{"doctor", "--json"}, args...)...)
+	found := map[string]string{}
+	for _, c := range parse[struct {
+		Checks []struct{ Name, Status, Text string }
+	}](t, r.stdout).Checks {
+		found[c.Name] = c.Status + ": " + c.Text
+	}
+	failed := strings.Contains(r.stdout, `"failed"`)
+	assert.Equal(t, failed, r.code == 1, r.stderr)
+	return found
+}
+
+// A task that was lost is found by doctor and audit, put back, and runs.
+func TestAuditPutsBackWhatWasLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	config := file(t, handlersFile)
+	w.ok(t, "submit", "--agent", "ada", "--id", "1", "--kind", "note", "--delay", "1h")
+	w.ok(t, "submit", "--agent", "bob", "--id", "1", "--kind", "note", "--delay", "1h")
+	assert.Equal(t, "2 task(s) looked at, 0 fault(s)\n", w.ok(t, "audit"))
+	found := w.checks(t, "-c", config)
+	for _, name := range []string{"clock", "work", "handlers", "pauses", "failures", "audit"} {
+		assert.Regexp(t, "^ok: ", found[name], name)
+	}
+	assert.Regexp(t, "^warning: Redis has no persistence", found["redis"])
+
+	options, err := redis.ParseURL(w.redis.URL)
+	require.NoError(t, err)
+	client := redis.NewClient(options)
+	defer client.Close()
+	agendas, err := client.Keys(t.Context(), "duly:*:agenda").Result()
+	require.NoError(t, err)
+	require.NotEmpty(t, agendas)
+	require.NoError(t, client.Del(t.Context(), agendas...).Err())
+
+	r := w.duly(t, "audit")
+	assert.Equal(t, 1, r.code)
+	assert.Equal(t, "duly: audit: 2 fault(s) found: what they are about would not run; put it back with duly audit --repair\n", r.stderr)
+	assert.Regexp(t, `(?m)^lost +ada +1 +neither waits nor runs nor is parked$`, r.stdout)
+	assert.Equal(t, "failed: 2 fault(s): something would never run", w.checks(t)["audit"])
+
+	out := w.ok(t, "audit", "--repair")
+	assert.Contains(t, out, "2 put back: they are due now")
+	assert.EqualValues(t, 0, w.object(t, "audit")["found"])
+	assert.Contains(t, w.ok(t, "run-due", "-c", config, "--all"), "ran 2 task(s)")
+}
+
+// What keeps work from running is told, with what to do.
+func TestDoctorTellsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	config := file(t, handlersFile)
+	w.ok(t, "submit", "--agent", "ada", "--id", "1", "--kind", "note")
+	w.ok(t, "submit", "--agent", "ada", "--id", "2", "--kind", "foreign")
+	w.ok(t, "submit", "--agent", "bob", "--id", "1", "--kind", "note")
+	w.ok(t, "submit", "--agent", "bob", "--id", "2", "--kind", "broken", "--max-attempts", "1")
+	w.ok(t, "pause", "ada", "1", "--reason", "quota")
+	broken := file(t, "handlers:\n  broken: { exec: [\"false\"], max_attempts: 1 }\n")
+	assert.Equal(t, 4, w.duly(t, "run-due", "-c", broken, "--all").code)
+
+	found := w.checks(t, "-c", config)
+	assert.Equal(t, "warning: the file has no handler for tasks of the kind foreign (1)", found["handlers"])
+	assert.Equal(t, "warning: 1 due task(s) are paused", found["pauses"])
+	assert.Equal(t, "warning: 1 task(s) have failed for good", found["failures"])
+	assert.Regexp(t, `^warning: 2 task\(s\) wait for a process with their handler$`, w.checks(t)["handlers"])
+	out := w.duly(t, "doctor", "-c", config).stdout
+	assert.Regexp(t, `(?m)^warning +pauses +1 due task\(s\) are paused$`, out)
+	assert.Contains(t, out, "-> duly explain AGENT ID says by whom; duly resume goes on")
+
+	oneLine(t, noRedis().duly(t, "doctor"), 2, "no Redis is configured")
+	lost := noRedis()
+	lost.env = append(lost.env, "DULY_REDIS_URL=unix:///nowhere")
+	oneLine(t, lost.duly(t, "doctor"), 1, "cannot reach Redis", "start it, or name another with --redis")
+}
