@@ -131,7 +131,7 @@ func (a *api) send(w http.ResponseWriter, r *http.Request, l *listener) {
 			text = fmt.Sprintf("event: %s\ndata: %s\n\n", event.Type, data)
 		}
 		if n := a.config.Events.missed(l); n > 0 {
-			text += fmt.Sprintf("event: lost\ndata: {\"count\":%d}\n\n", n)
+			text += fmt.Sprintf("event: missed\ndata: {\"count\":%d}\n\n", n)
 		}
 	}
 }

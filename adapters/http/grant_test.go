@@ -217,7 +217,7 @@ func TestASlowListenerMissesEvents(t *testing.T) {
 	for seen := 0; seen+lost < 1000; { // each is sent or counted
 		<-w.wrote
 		seen, lost = strings.Count(w.text(), "event: start"), 0
-		for _, m := range regexp.MustCompile(`event: lost\ndata: \{"count":(\d+)\}`).FindAllStringSubmatch(w.text(), -1) {
+		for _, m := range regexp.MustCompile(`event: missed\ndata: \{"count":(\d+)\}`).FindAllStringSubmatch(w.text(), -1) {
 			n, err := strconv.Atoi(m[1])
 			require.NoError(t, err)
 			lost += n

@@ -185,6 +185,7 @@ func (w *world) start(t *testing.T, args ...string) *running {
 	r.cmd.Env = w.env
 	stderr, err := r.cmd.StderrPipe()
 	require.NoError(t, err)
+	r.cmd.Stdout = r.cmd.Stderr // what it says and what it answers, in order
 	require.NoError(t, r.cmd.Start())
 	go r.read(stderr)
 	t.Cleanup(func() {
