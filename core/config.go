@@ -41,6 +41,9 @@ type Config struct {
 	MaxPayload, MaxResult int
 	// OnEvent is told what happens to tasks, from many goroutines at once. It must return soon.
 	OnEvent func(Event)
+	// OnTick, if set, is told when a pull begins the tick of an agent, and once more when it has ended: all of its runs have,
+	// and are stored. It must return at once.
+	OnTick func(Tick)
 	// Logger gets what nobody is returned an error for. Nothing is logged if nil.
 	Logger *slog.Logger
 	// Clock is SystemClock if nil.

@@ -31,7 +31,8 @@ type Event struct {
 	Due      Millis
 	Wait     time.Duration // from due to claimed: start and finish
 	Duration time.Duration // of the run: finish
-	Outcome  Outcome       // finish
+	Outcome  Outcome       // finish; crashed: the task is given up, as the leases of its runs ran out again and again
+	Retried  bool          // the attempt has failed and is repeated: finish
 	Status   Status        // of the task afterwards: finish
 	Next     Millis        // when it is due again: finish of a task that is waiting again
 	Error    string        // at most 1 KiB, never the payload

@@ -133,12 +133,13 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		Took    int64     `json:"exec_duration_ms"`
 		Total   int64     `json:"total_duration_ms"`
 		Outcome Outcome   `json:"outcome,omitempty"`
+		Retried bool      `json:"retried,omitempty"`
 		Status  Status    `json:"status,omitempty"`
 		Next    stamp     `json:"next_due_at,omitzero"`
 		Error   string    `json:"error,omitempty"`
 	}{
 		e.Type, stamp(e.Time), e.Agent, e.ID, e.Kind, e.Group, e.TraceID, e.Attempt, stamp(e.Due), max(e.Wait.Milliseconds(), 0),
-		e.Duration.Milliseconds(), max(e.Wait.Milliseconds(), 0) + e.Duration.Milliseconds(), e.Outcome, e.Status, stamp(e.Next), e.Error,
+		e.Duration.Milliseconds(), max(e.Wait.Milliseconds(), 0) + e.Duration.Milliseconds(), e.Outcome, e.Retried, e.Status, stamp(e.Next), e.Error,
 	})
 }
 

@@ -102,5 +102,13 @@ type fatalError struct {
 	err    error
 }
 
+// outcome of a task that ends by it without a run.
+func (e *fatalError) outcome() Outcome {
+	if errors.Is(e.err, ErrCrashed) {
+		return OutcomeCrashed
+	}
+	return OutcomeFailed
+}
+
 func (e *fatalError) Error() string { return e.err.Error() }
 func (e *fatalError) Unwrap() error { return e.err }

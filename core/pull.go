@@ -121,43 +121,6 @@ func (p *pull) aim() {
 	}
 }
 
-// ticks counts the open runs of agents, for a host that wants to know whose tick is under way.
-type ticks struct {
-	mu   sync.Mutex
-	open map[string]int
-}
-
-// enter opens runs of an agent.
-func (p *pull) enter(agent string, n int) {
-	p.open.Add(n)
-	if p.scope.OnTick == nil {
-		return
-	}
-	p.ticks.mu.Lock()
-	defer p.ticks.mu.Unlock()
-	if p.ticks.open == nil {
-		p.ticks.open = map[string]int{}
-	}
-	if p.ticks.open[agent] == 0 {
-		p.scope.OnTick(agent, true)
-	}
-	p.ticks.open[agent] += n
-}
-
-// leave closes a run of an agent.
-func (p *pull) leave(agent string) {
-	defer p.open.Done()
-	if p.scope.OnTick == nil {
-		return
-	}
-	p.ticks.mu.Lock()
-	defer p.ticks.mu.Unlock()
-	if p.ticks.open[agent]--; p.ticks.open[agent] == 0 {
-		delete(p.ticks.open, agent)
-		p.scope.OnTick(agent, false)
-	}
-}
-
 func (p *pull) close() {
 	for _, stop := range p.timers {
 		stop()
@@ -204,6 +167,7 @@ func (p *pull) rounds(err error) error {
 func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 	n := 0
 	p.heart.holdAll(claimed)
+	p.enter(agent, len(claimed))
 	for n < len(claimed) {
 		got := p.s.slots.take(p.claiming, len(claimed)-n)
 		if got == 0 {
@@ -260,7 +224,7 @@ func (p *pull) look(ctx context.Context) error {
 		return nil
 	}
 	requests := make([]ClaimRequest, len(p.targets))
-	kinds := p.s.handled()
+	kinds := p.s.Kinds()
 	for i, t := range p.targets {
 		requests[i] = ClaimRequest{Partition: t.partition, Kinds: kinds}
 	}

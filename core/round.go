@@ -116,7 +116,7 @@ func (p *pull) kinds() (take, leave []string, lease time.Duration) {
 	if !p.end.IsZero() {
 		left = p.end.Sub(p.s.config.Clock.Now())
 	}
-	for _, kind := range p.s.handled() {
+	for _, kind := range p.s.Kinds() {
 		if own := p.s.kind(kind).Lease; lease == 0 || own < lease {
 			lease = own
 		}
@@ -158,7 +158,9 @@ func (p *pull) took(t *target, c *Claim, deadline time.Time, lease time.Duration
 		for end < len(c.Tasks) && c.Tasks[end].Agent == c.Tasks[start].Agent {
 			end++
 		}
-		if agent := c.Tasks[start].Agent; p.asked == nil || p.asked[agent] {
+		agent := c.Tasks[start].Agent
+		p.enter(agent, end-start)
+		if p.asked == nil || p.asked[agent] {
 			p.tick(agent, c.Tasks[start:end])
 		} else {
 			p.refuse(agent, c.Tasks[start:end])
@@ -175,7 +177,8 @@ func (p *pull) refuse(agent string, tasks []Claimed) {
 	p.releaseAll(tasks)
 }
 
-// tick runs tasks of one agent, for each of which a slot is held. They start in order and run side by side.
+// tick runs tasks of one agent, which are entered and for each of which a slot is held. They start in order and run side by
+// side.
 func (p *pull) tick(agent string, tasks []Claimed) {
 	p.tally.mu.Lock()
 	p.tally.agents[agent] = struct{}{}
@@ -188,7 +191,6 @@ func (p *pull) tick(agent string, tasks []Claimed) {
 			continue
 		}
 		if !h.batch {
-			p.enter(agent, 1)
 			p.start(h, []*run{r})
 			continue
 		}
@@ -198,15 +200,13 @@ func (p *pull) tick(agent string, tasks []Claimed) {
 		batches[h.kind] = append(batches[h.kind], r)
 	}
 	for _, h := range order {
-		p.enter(agent, len(batches[h.kind]))
 		p.start(h, batches[h.kind])
 	}
 }
 
-// releaseAll gives back tasks that were never started and hold no slot.
+// releaseAll gives back tasks that are entered, were never started and hold no slot.
 func (p *pull) releaseAll(tasks []Claimed) {
 	for i := range tasks {
-		p.enter(tasks[i].Agent, 1)
 		r := &run{claimed: &tasks[i], pull: p}
 		r.describe()
 		p.settler.add(r, release(&tasks[i]), verdict{released: true})

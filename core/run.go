@@ -48,11 +48,9 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	p.s.emit(r.event(EventDequeue))
 	switch {
 	case fault != nil:
-		p.enter(c.Agent, 1)
 		r.conclude(fault, 0, false)
 	case p.settledEarly(r):
 	case h == nil || p.claiming.Err() != nil:
-		p.enter(c.Agent, 1)
 		p.settler.add(r, release(c), verdict{released: true})
 	case r.body.Overlap.spawns():
 		return r, spawner
@@ -67,7 +65,6 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 func (p *pull) settledEarly(r *run) bool {
 	v, early := r.early()
 	if early {
-		p.enter(r.claimed.Agent, 1)
 		r.ended = true
 		p.settler.add(r, v.settlement, v)
 	}

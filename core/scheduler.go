@@ -242,9 +242,8 @@ type Scope struct {
 	// time. It is not called when the context or MaxDuration ended the claiming. It says whether the caller follows with
 	// another pull at once: if not, this one still takes the occurrences of its own runs that become tasks of their own.
 	Idle func(next time.Time) (follows bool)
-	// OnTick, if set, is told when the first run of an agent begins and when the last one of those has ended and is stored.
-	// It must return at once.
-	OnTick func(agent string, underWay bool)
+	// OnTick, if set, is told of the ticks of this pull, as Config.OnTick is.
+	OnTick func(Tick)
 }
 
 // RunDueTasks runs what is due for the given agents: one batched fetch, then one tick for each agent. It is RunDue with
@@ -323,7 +322,7 @@ func (s *Scheduler) RunTick(ctx context.Context, agent string, claimed []Claimed
 // passed means that something is due.
 func (s *Scheduler) NextDue(ctx context.Context) (time.Time, error) {
 	requests := make([]ClaimRequest, s.store.Partitions())
-	kinds := s.handled()
+	kinds := s.Kinds()
 	for i := range requests {
 		requests[i] = ClaimRequest{Partition: i, Kinds: kinds}
 	}
@@ -346,8 +345,8 @@ func (s *Scheduler) Until(t time.Time) time.Duration { return t.Sub(s.storeNow()
 // Partitions is the number of partitions of the store; see [PartitionOf].
 func (s *Scheduler) Partitions() int { return s.store.Partitions() }
 
-// handled are the kinds that have a handler here, sorted.
-func (s *Scheduler) handled() []string {
+// Kinds are the kinds that have a handler here, sorted. No other kind is ever run here, whatever is submitted.
+func (s *Scheduler) Kinds() []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	kinds := append([]string(nil), s.kinds...)

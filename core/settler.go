@@ -130,7 +130,7 @@ func (t *settler) stored(b *settling, result Settled) {
 	defer p.leave(b.run.claimed.Agent)
 	p.heart.release(b.run.claimed)
 	e := b.run.event(EventFinish)
-	e.Duration, e.Outcome, e.Status, e.Next = v.took, v.outcome, v.status, result.Due
+	e.Duration, e.Outcome, e.Retried, e.Status, e.Next = v.took, v.outcome, v.retried, v.status, result.Due
 	if v.err != nil {
 		e.Error = clip(v.err.Error())
 	}

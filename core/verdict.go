@@ -66,6 +66,7 @@ func (r *run) decide(err error, took time.Duration, ran bool) verdict {
 			r.note(&v, OutcomeFailed, err)
 		} else {
 			r.crashes(err)
+			v.outcome = fatal.outcome()
 		}
 		r.end(&v, VerbFail, StatusFailed, fatal.reason)
 	default:

@@ -62,22 +62,22 @@ func (r *registry) mark(agents []string) {
 }
 
 // tick notes that the tick of an agent has begun or ended; what it left due is found by the next pull.
-func (r *registry) tick(agent string, underWay bool) {
+func (r *registry) tick(t core.Tick) {
 	r.mu.Lock()
-	m := r.members[agent]
+	m := r.members[t.Agent]
 	switch {
-	case m == nil && underWay: // it was taken out after the pull had asked for it
-		r.members[agent] = &member{busy: 1, gone: true}
+	case m == nil && !t.Ended: // it was taken out after the pull had asked for it
+		r.members[t.Agent] = &member{busy: 1, gone: true}
 	case m == nil:
-	case underWay:
+	case !t.Ended:
 		m.busy++
 	case m.gone && m.busy == 1:
-		delete(r.members, agent)
+		delete(r.members, t.Agent)
 	default:
 		m.busy, m.dirty = max(m.busy-1, 0), true
 	}
 	r.mu.Unlock()
-	if m != nil && !underWay {
+	if m != nil && t.Ended {
 		r.changed()
 	}
 }
