@@ -105,6 +105,15 @@ var rules = []rule{
 		forbids: func(_, imported string) bool { return imported == "github.com/aws/aws-lambda-go/lambda" },
 	},
 	{
+		name: "only programs that are scraped link the metrics",
+		why:  "a function's cold start loads each byte of it, and nobody scrapes a function",
+		about: func(path string) bool {
+			return under("core", "adapters", "sam", "examples")(path) && path != "adapters/http/metrics"
+		},
+		transitive: true,
+		forbids:    func(_, imported string) bool { return under("github.com/prometheus")(imported) },
+	},
+	{
 		name:  "the functions framework is the examples'",
 		why:   "it registers functions when it is imported: adapters/gcf is an http.Handler, which any main or test can serve",
 		about: func(path string) bool { return !under("examples")(path) },
@@ -198,6 +207,11 @@ func TestRulesFindABreach(t *testing.T) {
 			rule: "the Lambda runtime loop is sam's", importer: "adapters/lambda",
 			breaks: []string{"github.com/aws/aws-lambda-go/lambda"},
 			keeps:  []string{"github.com/aws/aws-lambda-go/lambdacontext"},
+		},
+		{
+			rule: "only programs that are scraped link the metrics", importer: "adapters/http",
+			breaks: []string{"github.com/prometheus/client_golang/prometheus"},
+			keeps:  []string{"net/http", module + "/core"},
 		},
 		{
 			rule: "the functions framework is the examples'", importer: "adapters/gcf",

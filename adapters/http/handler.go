@@ -51,6 +51,9 @@ type Config struct {
 	// Stopping, if set, is closed when the server is about to shut down: it ends the streams of events and the waits, which
 	// would hold it up.
 	Stopping <-chan struct{}
+	// Metrics, if set, answers GET /metrics, as the handler of package metrics does. Where a credential is asked for it needs
+	// one to read, for all agents.
+	Metrics http.Handler
 	// Clock is what signatures are checked by: core.SystemClock if nil.
 	Clock core.Clock
 }

@@ -68,6 +68,9 @@ func (a *api) routes() []route {
 	if a.config.Events != nil {
 		table = append(table, route{method: http.MethodGet, path: "/v1/events", stream: a.events})
 	}
+	if a.config.Metrics != nil {
+		table = append(table, route{method: http.MethodGet, path: "/metrics", stream: a.metrics})
+	}
 	return table
 }
 

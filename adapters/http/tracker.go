@@ -45,6 +45,15 @@ func (a *api) stats(r *http.Request) (int, any, error) {
 	return http.StatusOK, stats, err
 }
 
+// metrics answers a scrape: what it shows is of all agents together.
+func (a *api) metrics(w http.ResponseWriter, r *http.Request) {
+	if err := allowAll(r); err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	a.config.Metrics.ServeHTTP(w, r)
+}
+
 // health says that the process answers, whatever its store does.
 func (a *api) health(*http.Request) (int, any, error) {
 	return http.StatusOK, struct {

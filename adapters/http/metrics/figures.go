@@ -1,0 +1,95 @@
+package metrics
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// figures are what the store last said. One scrape at a time asks it; those that waited meanwhile have its answer, good or
+// bad.
+type figures struct {
+	m         *Metrics
+	scheduler *core.Scheduler
+	turn      chan struct{} // holds one while nobody asks
+
+	known bool
+	at    time.Time
+	stats core.Stats
+	err   error
+}
+
+func newFigures(m *Metrics, s *core.Scheduler) *figures {
+	f := &figures{m: m, scheduler: s, turn: make(chan struct{}, 1)}
+	f.turn <- struct{}{}
+	return f
+}
+
+func (f *figures) read(ctx context.Context) (core.Stats, error) {
+	select {
+	case <-f.turn:
+	case <-ctx.Done():
+		return core.Stats{}, ctx.Err()
+	}
+	defer func() { f.turn <- struct{}{} }()
+	clock := f.m.config.Clock
+	if f.known && clock.Now().Sub(f.at) < f.m.config.Fresh {
+		return f.stats, f.err
+	}
+	limited, cancel := context.WithTimeout(ctx, f.m.config.Timeout)
+	defer cancel()
+	stats, err := f.scheduler.Stats(limited)
+	if ctx.Err() == nil { // a scraper that went away says nothing of the store
+		f.known, f.at, f.stats, f.err = true, clock.Now(), stats, err
+	}
+	return stats, err
+}
+
+var (
+	upDesc      = prometheus.NewDesc("duly_store_up", "Whether the store has answered this scrape.", nil, nil)
+	tasksDesc   = prometheus.NewDesc("duly_tasks", "Tasks in the store: waiting and in progress now, the others since it was first used.", []string{"status"}, nil)
+	parkedDesc  = prometheus.NewDesc("duly_parked_tasks", "Waiting tasks that nothing can run for now.", []string{"reason"}, nil)
+	overdueDesc = prometheus.NewDesc("duly_overdue_seconds", "How long the agent that stands first has had something due that nobody has claimed.", nil, nil)
+)
+
+// storeCollector makes metrics of the store's figures.
+type storeCollector struct {
+	stats core.Stats
+	up    bool
+}
+
+// Describe tells which metrics there can be.
+func (storeCollector) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{upDesc, tasksDesc, parkedDesc, overdueDesc} {
+		descs <- d
+	}
+}
+
+// Collect makes them; of a store that is away only that it is.
+func (c storeCollector) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	if !c.up {
+		gauge(upDesc, 0)
+		return
+	}
+	gauge(upDesc, 1)
+	st := &c.stats
+	for status, n := range map[core.Status]int64{
+		core.StatusWaiting: st.Waiting, core.StatusInProgress: st.InProgress, core.StatusCompleted: st.Completed,
+		core.StatusFailed: st.Failed, core.StatusCancelled: st.Cancelled,
+	} {
+		gauge(tasksDesc, float64(n), string(status))
+	}
+	gauge(parkedDesc, float64(st.Held), "paused")
+	gauge(parkedDesc, float64(max(st.Parked-st.Held, 0)), "no_handler")
+	var overdue time.Duration
+	if st.NextDue != 0 {
+		overdue = max(st.Now.Sub(st.NextDue), 0)
+	}
+	gauge(overdueDesc, overdue.Seconds())
+}

@@ -1,0 +1,60 @@
+package metrics
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// otherKind stands for all kinds that have no handler here.
+const otherKind = "other"
+
+// kinds bound the label kind. Whoever may submit can invent kinds without end; those that have a handler are a program's
+// own, and few.
+type kinds struct {
+	mu        sync.RWMutex
+	scheduler *core.Scheduler
+	known     map[string]bool
+}
+
+// label is the name of a kind in a label.
+func (m *Metrics) label(kind string) string {
+	m.kinds.mu.RLock()
+	known, s := m.kinds.known[kind], m.kinds.scheduler
+	m.kinds.mu.RUnlock()
+	switch {
+	case known:
+		return kind
+	case s == nil || !slices.Contains(s.Kinds(), kind):
+		return otherKind
+	default:
+		m.learn(kind)
+		return kind
+	}
+}
+
+// watch makes the kinds that a scheduler has handlers for known.
+func (m *Metrics) watch(s *core.Scheduler) {
+	m.kinds.mu.Lock()
+	m.kinds.scheduler = s
+	m.kinds.mu.Unlock()
+	for _, kind := range s.Kinds() {
+		m.learn(kind)
+	}
+}
+
+// learn makes a kind known, with all its series.
+func (m *Metrics) learn(kind string) {
+	for _, outcome := range outcomes {
+		m.runs.WithLabelValues(kind, outcome)
+	}
+	m.runSeconds.WithLabelValues(kind)
+	m.lagSeconds.WithLabelValues(kind)
+	m.kinds.mu.Lock()
+	defer m.kinds.mu.Unlock()
+	if m.kinds.known == nil {
+		m.kinds.known = map[string]bool{}
+	}
+	m.kinds.known[kind] = true
+}

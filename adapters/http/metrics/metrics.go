@@ -1,0 +1,120 @@
+package metrics
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Defaults of Config.
+const (
+	DefaultTimeout = 2 * time.Second
+	DefaultFresh   = time.Second
+)
+
+// Config says how a scheduler is measured. Every zero is a good default.
+type Config struct {
+	// Version is told by duly_build_info, which there is none of without it.
+	Version string
+	// Timeout is how long the store has to answer a scrape: DefaultTimeout if zero. After that the scrape is answered
+	// without the store's figures.
+	Timeout time.Duration
+	// Fresh is how old the store's figures may be, so that it is not asked for each of many scrapes: DefaultFresh if zero.
+	Fresh time.Duration
+	// Logger gets what is wrong with a scrape. Nothing is logged if nil.
+	Logger *slog.Logger
+	// Clock measures durations: core.SystemClock if nil.
+	Clock core.Clock
+}
+
+// Metrics are the metrics of one scheduler. They are in a registry of their own: what else the program registers is not
+// theirs. It is safe for concurrent use.
+type Metrics struct {
+	config   Config
+	registry *prometheus.Registry
+	kinds    kinds
+
+	submitted  prometheus.Counter
+	runs       *prometheus.CounterVec
+	runSeconds *prometheus.HistogramVec
+	lagSeconds *prometheus.HistogramVec
+	ticks      prometheus.Counter
+	tickTook   prometheus.Histogram
+	lost       prometheus.Counter
+	recovered  prometheus.Counter
+	calls      *prometheus.CounterVec
+	callTook   *prometheus.HistogramVec
+}
+
+// Upper ends of the buckets of histograms, in seconds: of what users wait for, and of calls to a store.
+var (
+	workBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
+	callBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
+)
+
+// New makes metrics that are all zero. They count what they are told: wrap the store with Store, give Event and Tick to
+// core.Config, and serve Handler.
+func New(config Config) *Metrics {
+	config.Timeout = cmp.Or(config.Timeout, DefaultTimeout)
+	config.Fresh = cmp.Or(config.Fresh, DefaultFresh)
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if config.Clock == nil {
+		config.Clock = core.SystemClock{}
+	}
+	m := &Metrics{
+		config:    config,
+		registry:  prometheus.NewRegistry(),
+		submitted: counter("duly_submitted_total", "Tasks that were stored anew by this process."),
+		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "duly_runs_total", Help: "Runs that have ended in this process, by how.",
+		}, []string{"kind", "outcome"}),
+		runSeconds: histograms("duly_run_seconds", "How long runs took.", workBuckets, "kind"),
+		lagSeconds: histograms("duly_lag_seconds", "How long after their due time runs were started.", workBuckets, "kind"),
+		ticks:      counter("duly_ticks_total", "Ticks of agents that have ended in this process."),
+		tickTook: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "duly_tick_seconds", Help: "How long ticks took.", Buckets: workBuckets,
+		}),
+		lost:      counter("duly_leases_lost_total", "Runs of this process that lost their lease."),
+		recovered: counter("duly_recovered_total", "Tasks of dead processes that this process has put back."),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "duly_store_calls_total", Help: "Calls of the store by this process.",
+		}, []string{"verb"}),
+		callTook: histograms("duly_store_seconds", "How long calls of the store took.", callBuckets, "verb"),
+	}
+	m.register()
+	return m
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func histograms(name, help string, buckets []float64, label string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{label})
+}
+
+func (m *Metrics) register() {
+	m.registry.MustRegister(
+		m.submitted, m.runs, m.runSeconds, m.lagSeconds, m.ticks, m.tickTook, m.lost, m.recovered, m.calls, m.callTook,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	if m.config.Version != "" {
+		build := prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "duly_build_info", Help: "The version that runs, as a label; always 1.",
+			ConstLabels: prometheus.Labels{"version": m.config.Version},
+		})
+		build.Set(1)
+		m.registry.MustRegister(build)
+	}
+	for _, verb := range verbs {
+		m.calls.WithLabelValues(verb)
+		m.callTook.WithLabelValues(verb)
+	}
+}

@@ -1,0 +1,43 @@
+package metrics
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Handler answers scrapes: what was counted, and the store's figures as they are now. If the store does not answer in time
+// the scrape does all the same, with duly_store_up at 0 and without the store's figures. It asks for no credential: give it to
+// httpadapter.Config, which does, or guard it.
+//
+// It also makes the kinds that s has handlers for known, so call it before tasks run: until then all kinds are counted as
+// "other". A Metrics is for one scheduler.
+func (m *Metrics) Handler(s *core.Scheduler) http.Handler {
+	m.watch(s)
+	f := newFigures(m, s)
+	logger := errorLog{m.config.Logger}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		stats, err := f.read(r.Context())
+		if err != nil && r.Context().Err() == nil {
+			m.config.Logger.WarnContext(r.Context(), "a scrape goes without the store's figures", slog.Any("err", err))
+		}
+		now := prometheus.NewRegistry()
+		now.MustRegister(storeCollector{stats: stats, up: err == nil})
+		promhttp.HandlerFor(prometheus.Gatherers{m.registry, now}, promhttp.HandlerOpts{
+			ErrorLog: logger, ErrorHandling: promhttp.ContinueOnError,
+		}).ServeHTTP(w, r)
+	})
+}
+
+// errorLog hands on what is wrong with a scrape.
+type errorLog struct{ *slog.Logger }
+
+// Println logs.
+func (l errorLog) Println(v ...any) {
+	l.Warn("a scrape is not whole", slog.String("err", fmt.Sprint(v...)))
+}
