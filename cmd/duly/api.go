@@ -15,6 +15,7 @@ import (
 	"time"
 
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+	"github.com/seed-6f6f2c11/duly/adapters/http/metrics"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -39,17 +40,23 @@ type api struct {
 	listener net.Listener
 	tokens   []string
 	events   httpadapter.Events
+	metrics  *metrics.Metrics
+	stopping chan struct{} // closed when it begins to end
 }
 
-// publishing hands events to those who listen at the API too.
-func (a *api) publishing(log func(core.Event)) func(core.Event) {
+// scheduler makes a scheduler whose events go to those who listen at the API too, and that is measured for it.
+func (a *api) scheduler(store core.Store, settings core.Config) (*core.Scheduler, error) {
 	if a == nil {
-		return log
+		return core.New(store, settings)
 	}
-	return func(e core.Event) {
+	log := settings.OnEvent
+	settings.OnEvent = func(e core.Event) {
 		log(e)
 		a.events.Publish(e)
+		a.metrics.Event(e)
 	}
+	settings.OnTick = a.metrics.Tick
+	return core.New(a.metrics.Store(store), settings)
 }
 
 // tokens are the tokens that the environment holds.
@@ -72,7 +79,7 @@ func (c *config) tokens() ([]string, error) {
 func (c *config) tokenVariable() string { return cmp.Or(c.tokenEnv, tokenEnv) }
 
 // listen opens the API's port, if one is wanted. Without a token that is allowed on this machine's own addresses only.
-func (c *config) listen(ctx context.Context) (*api, error) {
+func (c *config) listen(ctx context.Context, logger *slog.Logger) (*api, error) {
 	if c.http == "" {
 		return nil, nil //nolint:nilnil // no API is wanted
 	}
@@ -98,7 +105,8 @@ func (c *config) listen(ctx context.Context) (*api, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 	}
-	return &api{listener: listener, tokens: tokens}, nil
+	m := metrics.New(metrics.Config{Version: versionString(), Logger: logger})
+	return &api{listener: listener, tokens: tokens, metrics: m, stopping: make(chan struct{})}, nil
 }
 
 // portAfter is the same address one port further, as a way out when it is taken.
@@ -108,15 +116,15 @@ func portAfter(addr *net.TCPAddr) string {
 	return next.String()
 }
 
-// server serves a scheduler. Streams end as soon as ctx is done.
-func (a *api) server(ctx context.Context, s *core.Scheduler, ready func(context.Context) error, logger *slog.Logger) *http.Server {
+// server serves a scheduler.
+func (a *api) server(s *core.Scheduler, ready func(context.Context) error, logger *slog.Logger) *http.Server {
 	if a == nil {
 		return nil
 	}
 	return &http.Server{
 		Handler: httpadapter.New(s, httpadapter.Config{
 			Tokens: a.tokens, LocalOnly: len(a.tokens) == 0, Version: versionString(), Logger: logger, Ready: ready,
-			CronSecret: os.Getenv(cronSecretEnv), Events: &a.events, Stopping: ctx.Done(),
+			CronSecret: os.Getenv(cronSecretEnv), Events: &a.events, Stopping: a.stopping, Metrics: a.metrics.Handler(s),
 		}),
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
@@ -136,6 +144,7 @@ func (a *api) serve(ctx context.Context, server *http.Server, grace time.Duratio
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)
+		close(a.stopping)
 		timer := time.AfterFunc(grace, cut)
 		defer timer.Stop()
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace+lastAnswers)

@@ -76,7 +76,7 @@ func (p *process) serve(ctx context.Context, c *config, o *daemonOptions, logger
 	if err := c.trySettings(); err != nil {
 		return err
 	}
-	api, err := c.listen(ctx)
+	api, err := c.listen(ctx, logger)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (p *process) serve(ctx context.Context, c *config, o *daemonOptions, logger
 		return err
 	}
 	defer store.end()
-	s, err := core.New(store, c.settings(logger, api.publishing(c.events(ctx, logger))))
+	s, err := api.scheduler(store, c.settings(logger, c.events(ctx, logger)))
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,8 @@ func (p *process) serve(ctx context.Context, c *config, o *daemonOptions, logger
 	if o.onRequest {
 		services, ready = nil, func(ctx context.Context) error { _, err := s.NextDue(ctx); return err }
 	}
-	services = append(services, func(ctx context.Context) error { return api.serve(ctx, api.server(ctx, s, ready, logger), o.grace) })
+	server := api.server(s, ready, logger) // before anything runs: it makes the handlers' kinds known to the metrics
+	services = append(services, func(ctx context.Context) error { return api.serve(ctx, server, o.grace) })
 	return together(ctx, services...)
 }
 
