@@ -38,6 +38,8 @@ type world struct {
 	store *faulty
 	url   string
 	logs  *bytes.Buffer
+
+	requests atomic.Int64 // that have arrived
 }
 
 // newWorld measures a scheduler on a store. The kinds are registered before the metrics are served.
@@ -68,7 +70,11 @@ func newWorldOf(t *testing.T, m *metrics.Metrics, measured core.Store) *world {
 }
 
 func (w *world) serve(m *metrics.Metrics) {
-	server := httptest.NewServer(httpadapter.New(w.s, httpadapter.Config{Tokens: []string{token}, Metrics: m.Handler(w.s)}))
+	api := httpadapter.New(w.s, httpadapter.Config{Tokens: []string{token}, Metrics: m.Handler(w.s)})
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		w.requests.Add(1)
+		api.ServeHTTP(out, r)
+	}))
 	w.Cleanup(server.Close)
 	w.url = server.URL + "/metrics"
 }

@@ -69,20 +69,18 @@ func TestManyScrapesAskTheStoreOnce(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()
 	w := newWorld(t, memstore.New(memstore.Config{}), metrics.Config{Clock: clock}, core.Config{}, nil)
+	const many = 20
 	all := func() {
 		var scrapes sync.WaitGroup
-		for range 20 {
+		for range many {
 			scrapes.Go(func() { assert.Equal(t, 1.0, w.scrape().value("duly_store_up")) })
 		}
 		scrapes.Wait()
 	}
-	asked, answer := make(chan struct{}), make(chan struct{})
-	w.store.stats = func(ctx context.Context) (core.Stats, error) {
-		asked <- struct{}{}
-		<-answer
+	w.store.stats = func(ctx context.Context) (core.Stats, error) { // it answers when all are there
+		assert.Eventually(t, func() bool { return w.requests.Load() == many }, 10*time.Second, time.Millisecond)
 		return w.store.Store.Stats(ctx)
 	}
-	go func() { <-asked; close(answer) }()
 	all()
 	assert.EqualValues(t, 1, w.store.calls.Load())
 	w.store.stats = nil
@@ -119,6 +117,7 @@ func TestAScrapeWithoutTheStore(t *testing.T) {
 				assert.Empty(t, p.series("duly_tasks"), "old figures are not told as new")
 				assert.Empty(t, p.series("duly_overdue_seconds"))
 				assert.Equal(t, map[string]float64{"success": 1}, p.runs("good"))
+				assert.Equal(t, 1.0, p.value("duly_ticks_total"))
 				assert.Positive(t, p.value("go_goroutines"))
 			}
 			assert.EqualValues(t, 1, w.store.calls.Load())
