@@ -2,6 +2,7 @@ package examples_test
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -43,6 +44,22 @@ func noticeSource() error {
 		}
 		return err
 	})
+}
+
+// compile builds a package of this module.
+func compile(name, pkg string) (string, error) {
+	dir, err := folder()
+	if err != nil {
+		return "", err
+	}
+	if err := noticeSource(); err != nil {
+		return "", err
+	}
+	program := filepath.Join(dir, name)
+	if out, err := exec.Command("go", "build", "-o", program, pkg).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return program, nil
 }
 
 // service is a program that listens at $PORT of the loopback interface, on a Redis of its own.

@@ -1,13 +1,17 @@
-// Command cloud-run is duly as a Cloud Run service, without the functions framework: Cloud Scheduler ticks it, and Pub/Sub
-// pushes and Eventarc feed it. Deploy it with --no-allow-unauthenticated: Google then refuses unknown callers. Its settings
-// are DULY_REDIS_URL, DULY_PREFIX and PORT.
+// Command cloud-run is duly as a Cloud Run service, without the functions framework: Cloud Scheduler ticks it, Pub/Sub pushes
+// and Eventarc feed it, GET /readyz says whether Redis answers. Deploy it with --no-allow-unauthenticated: Google then refuses
+// unknown callers. Its settings are DULY_REDIS_URL, DULY_PREFIX, HOST and PORT (every address and 8080), and DULY_DRAIN (8s), how
+// long what is under way may take to end after SIGTERM.
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -27,10 +31,15 @@ func main() {
 	}
 }
 
-// run serves until SIGTERM; then it has eight of the ten seconds that Google leaves it.
+// run serves until SIGTERM. Then what is under way has some time to end, and less if there is another SIGTERM; what has not
+// ended is given back, uncharged.
 func run(logger *slog.Logger) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
+	grace, err := time.ParseDuration(cmp.Or(os.Getenv("DULY_DRAIN"), "8s")) // Google kills an instance ten seconds after SIGTERM
+	if err != nil {
+		return fmt.Errorf("DULY_DRAIN: %w", err)
+	}
 	store, err := redisstore.Open(ctx, redisstore.Config{URL: os.Getenv("DULY_REDIS_URL"), Prefix: os.Getenv("DULY_PREFIX"), Logger: logger})
 	if err != nil {
 		return err
@@ -39,19 +48,13 @@ func run(logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	core.Handle(s, "note", func(ctx context.Context, t *core.Task[json.RawMessage]) error {
-		logger.LogAttrs(ctx, slog.LevelInfo, "note", slog.String("agent", t.Agent), slog.String("task", t.ID))
-		return nil
-	})
-	f, err := gcf.New(s, gcf.Config{Verify: gcf.Private, Timeout: 5 * time.Minute, Logger: logger})
+	handlers(s, logger)
+	f, err := gcf.New(s, gcf.Config{Verify: gcf.Private, HTTP: probes(s), Timeout: 5 * time.Minute, Logger: logger})
 	if err != nil {
 		return err
 	}
-	port := os.Getenv("PORT")
-	if port == "" {
-		port = "8080"
-	}
-	server := &http.Server{Addr: ":" + port, Handler: f, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute}
+	address := net.JoinHostPort(os.Getenv("HOST"), cmp.Or(os.Getenv("PORT"), "8080"))
+	server := &http.Server{Addr: address, Handler: f, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute}
 	ended := make(chan error, 1)
 	go func() { ended <- server.ListenAndServe() }()
 	select {
@@ -59,12 +62,52 @@ func run(logger *slog.Logger) error {
 		return err
 	case <-ctx.Done():
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 8*time.Second)
-	defer cancel()
-	if err := f.Drain(last); err != nil {
-		logger.Warn("what was under way was given back", slog.Any("err", err))
-	}
+	drain(ctx, f, grace, logger)
 	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	return errors.Join(server.Shutdown(flush), store.Close())
+}
+
+// drain lets what is under way end, for a while or until the next signal.
+func drain(ctx context.Context, f *gcf.Function, grace time.Duration, logger *slog.Logger) {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	last, stop := signal.NotifyContext(last, syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	logger.InfoContext(ctx, "draining")
+	if err := f.Drain(last); err != nil {
+		logger.WarnContext(ctx, "what was under way was given back", slog.Any("err", err))
+	}
+}
+
+// probes answer Cloud Run, which asks whether an instance is ready.
+func probes(s *core.Scheduler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if _, err := s.NextDue(r.Context()); err != nil {
+			http.Error(w, "the store does not answer", http.StatusServiceUnavailable)
+		}
+	})
+	return mux
+}
+
+// handlers says what runs a task, kind by kind. Edit it.
+func handlers(s *core.Scheduler, logger *slog.Logger) {
+	core.Handle(s, "note", func(ctx context.Context, t *core.Task[json.RawMessage]) error {
+		logger.LogAttrs(ctx, slog.LevelInfo, "note", slog.String("agent", t.Agent), slog.String("task", t.ID))
+		return nil
+	})
+	core.Handle(s, "wait", func(ctx context.Context, t *core.Task[string]) error {
+		d, err := time.ParseDuration(t.Payload)
+		if err != nil {
+			return core.SkipRetry(err)
+		}
+		logger.LogAttrs(ctx, slog.LevelInfo, "waiting", slog.String("task", t.ID))
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
 }
