@@ -50,7 +50,15 @@ var staged = sync.OnceValues(func() (string, error) {
 	if err := os.MkdirAll(main, 0o755); err != nil {
 		return "", err
 	}
-	return stage, os.WriteFile(filepath.Join(main, "main.go"), []byte(buildpackMain), 0o600)
+	if err := os.WriteFile(filepath.Join(main, "main.go"), []byte(buildpackMain), 0o600); err != nil {
+		return "", err
+	}
+	tidy := exec.Command("go", "mod", "tidy") // as the buildpack does
+	tidy.Dir = stage
+	if out, err := tidy.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return stage, nil
 })
 
 var built = sync.OnceValues(func() (string, error) {
