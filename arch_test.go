@@ -99,9 +99,10 @@ var rules = []rule{
 		forbids: func(_, imported string) bool { return testSupport(imported) || imported == "testing" },
 	},
 	{
-		name:    "the Lambda runtime loop is sam's",
-		why:     "adapters/lambda is a function of an event, which any main or test can call",
-		about:   func(path string) bool { return !under("sam")(path) },
+		name: "the Lambda runtime loop is for functions",
+		why: "it takes the process over and never returns: adapters/lambda is a function of an event, which any main or test " +
+			"can call, and only the programs that are Lambda functions, sam and the example of one, run the loop",
+		about:   func(path string) bool { return !is("sam", "examples/lambda")(path) },
 		forbids: func(_, imported string) bool { return imported == "github.com/aws/aws-lambda-go/lambda" },
 	},
 	{
@@ -200,11 +201,11 @@ func TestRulesFindABreach(t *testing.T) {
 		},
 		{
 			rule: "suites are for tests", importer: "cmd/duly",
-			breaks: []string{module + "/core/storetest", module + "/adapters/adaptertest", "testing"},
+			breaks: []string{module + "/core/storetest", module + "/adapters/adaptertest", module + "/internal/runtimeapi", "testing"},
 			keeps:  []string{module + "/core/memstore", module + "/adapters/daemon"},
 		},
 		{
-			rule: "the Lambda runtime loop is sam's", importer: "adapters/lambda",
+			rule: "the Lambda runtime loop is for functions", importer: "adapters/lambda",
 			breaks: []string{"github.com/aws/aws-lambda-go/lambda"},
 			keeps:  []string{"github.com/aws/aws-lambda-go/lambdacontext"},
 		},
@@ -212,6 +213,18 @@ func TestRulesFindABreach(t *testing.T) {
 			rule: "only programs that are scraped link the metrics", importer: "adapters/http",
 			breaks: []string{"github.com/prometheus/client_golang/prometheus"},
 			keeps:  []string{"net/http", module + "/core"},
+		},
+		{
+			rule: "the Lambda runtime loop is for functions", importer: "examples/cloud-run",
+			breaks: []string{"github.com/aws/aws-lambda-go/lambda"},
+		},
+		{
+			rule: "the Lambda runtime loop is for functions", importer: "internal/runtimeapi",
+			breaks: []string{"github.com/aws/aws-lambda-go/lambda"},
+		},
+		{
+			rule: "the Lambda runtime loop is for functions", importer: "examples/lambda",
+			keeps: []string{"github.com/aws/aws-lambda-go/lambda"},
 		},
 		{
 			rule: "the functions framework is the examples'", importer: "adapters/gcf",
@@ -328,7 +341,7 @@ func store(path string) bool { return under("core/memstore", "core/redisstore")(
 
 // testSupport is code that is built for tests only, without being in _test files.
 func testSupport(path string) bool {
-	return is("core/storetest", "adapters/adaptertest", "internal/redistest")(path)
+	return is("core/storetest", "adapters/adaptertest", "internal/redistest", "internal/runtimeapi")(path)
 }
 
 func is(paths ...string) func(string) bool {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/sam/internal/runtimeapi"
+	"github.com/seed-6f6f2c11/duly/internal/runtimeapi"
 )
 
 // A tick that finds nothing due, beside a function that says hello, by the same loop: the first invocation starts the

@@ -14,8 +14,8 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/runtimeapi"
 	main "github.com/seed-6f6f2c11/duly/sam"
-	"github.com/seed-6f6f2c11/duly/sam/internal/runtimeapi"
 )
 
 const tick = `{"kind":"tick"}`

@@ -20,8 +20,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
+	"github.com/seed-6f6f2c11/duly/internal/runtimeapi"
 	main "github.com/seed-6f6f2c11/duly/sam"
-	"github.com/seed-6f6f2c11/duly/sam/internal/runtimeapi"
 )
 
 // The test binary is its own Lambda function: started by a Runtime API it does what main does, with the real loop and a
