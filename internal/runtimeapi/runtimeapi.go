@@ -29,6 +29,9 @@ const grace = 500 * time.Millisecond
 // ErrBusy says that an environment is at work: Lambda starts another one then.
 var ErrBusy = errors.New("runtimeapi: the environment is busy")
 
+// ErrClosed says that an environment was closed: it starts no program any more.
+var ErrClosed = errors.New("runtimeapi: the environment is closed")
+
 // Result is how an invocation ended.
 type Result struct {
 	Payload  []byte // the answer, or the error's JSON
@@ -161,6 +164,11 @@ func (e *Environment) finish(i *invocation, p *process, begun time.Time) Result 
 func (e *Environment) running() (*process, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	select {
+	case <-e.closed:
+		return nil, ErrClosed
+	default:
+	}
 	if p := e.process; p != nil {
 		select {
 		case <-p.exited:
@@ -233,8 +241,8 @@ func (e *Environment) close() {
 	e.mu.Lock()
 	p := e.process
 	e.process = nil
+	close(e.closed) // under the lock, so that no program is started after it
 	e.mu.Unlock()
-	close(e.closed)
 	if p != nil {
 		_ = p.cmd.Process.Kill()
 		<-p.exited
