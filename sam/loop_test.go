@@ -127,6 +127,7 @@ func TestDeadlines(t *testing.T) {
 		tasks = append(tasks, core.NewTask{Agent: fmt.Sprintf("a%d", i%7), ID: fmt.Sprint(i), Kind: "steady"})
 	}
 	w.submit(tasks...)
+	var completed int64
 	for range 3 {
 		r, err := e.Invoke(t.Context(), []byte(tick))
 		require.NoError(t, err)
@@ -140,7 +141,11 @@ func TestDeadlines(t *testing.T) {
 		assert.Zero(t, report.Failed+report.Retried)
 		assert.GreaterOrEqual(t, report.Completed+report.Released, report.Ran, "claimed = finished or given back")
 		assert.True(t, report.More)
-		assert.Zero(t, w.stats().InProgress)
+		completed += int64(report.Completed)
+		stats := w.stats()
+		assert.Zero(t, stats.InProgress, "nothing is left under lease")
+		assert.Equal(t, completed, stats.Completed, "what was told is what was recorded")
+		assert.EqualValues(t, core.MaxSubmit-completed, stats.Waiting)
 	}
 }
 
