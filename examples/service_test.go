@@ -76,8 +76,19 @@ type service struct {
 	scheduler *core.Scheduler
 }
 
-// launch starts a program and waits until it listens. When the test ends it is killed, if it still runs.
+// launch starts a program of the examples, which reads its settings from the environment.
 func launch(t *testing.T, program string, env ...string) *service {
+	t.Helper()
+	return launchAs(t, func(port, redisURL string) *exec.Cmd {
+		cmd := exec.Command(program)
+		cmd.Env = append(os.Environ(), "PORT="+port, "DULY_REDIS_URL="+redisURL)
+		cmd.Env = append(cmd.Env, env...)
+		return cmd
+	})
+}
+
+// launchAs starts a program and waits until it listens. When the test ends it is killed, if it still runs.
+func launchAs(t *testing.T, command func(port, redisURL string) *exec.Cmd) *service {
 	t.Helper()
 	s := &service{
 		T: t, redis: redistest.StartTCP(t), lines: make(chan string, 1000), ended: make(chan struct{}),
@@ -90,9 +101,7 @@ func launch(t *testing.T, program string, env ...string) *service {
 	require.NoError(t, err)
 	port := freePort(t)
 	s.url = "http://127.0.0.1:" + port
-	s.cmd = exec.Command(program)
-	s.cmd.Env = append(os.Environ(), "PORT="+port, "DULY_REDIS_URL="+s.redis.URL)
-	s.cmd.Env = append(s.cmd.Env, env...)
+	s.cmd = command(port, s.redis.URL)
 	out, err := s.cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, s.cmd.Start())
