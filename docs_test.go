@@ -255,3 +255,58 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		}
 	}
 }
+
+// Every host has its page, which answers the same four questions.
+func TestEveryHostIsDescribed(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("docs/hosts/*.md")
+	require.NoError(t, err)
+	var hosts []string
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	for _, page := range pages {
+		hosts = append(hosts, strings.TrimSuffix(filepath.Base(page), ".md"))
+		assert.Contains(t, string(readme), "("+page+")", "the README leads to each page")
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		sections := map[string]string{}
+		for _, section := range strings.Split(string(text), "\n## ")[1:] {
+			heading, body, _ := strings.Cut(section, "\n")
+			sections[heading] = body
+		}
+		for _, heading := range []string{"When to use it", "Set-up", "What it costs", "Limits"} {
+			assert.Greater(t, len(strings.Fields(sections[heading])), 20, "%s: %q says little or nothing", page, heading)
+		}
+	}
+	assert.Subset(t, hosts, []string{"daemon", "http", "cron", "lambda", "cloud-functions"})
+}
+
+// The commands of duly on those pages have the flags that they are given.
+func TestHostsCommandsHaveTheirFlags(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("docs/hosts/*.md")
+	require.NoError(t, err)
+	program := filepath.Join(t.TempDir(), "duly")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/duly").CombinedOutput()
+	require.NoError(t, err, string(out))
+	help := map[string]string{}
+	tried := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, block := range regexp.MustCompile("(?s)```\n(.*?)\n```").FindAllStringSubmatch(string(text), -1) {
+			for _, m := range regexp.MustCompile(`(?m)\bduly ([a-z][a-z-]*)((?: +-.*)?)$`).FindAllStringSubmatch(block[1], -1) {
+				if help[m[1]] == "" {
+					out, err := exec.CommandContext(t.Context(), program, m[1], "--help").CombinedOutput()
+					require.NoError(t, err, "%s: duly %s", page, m[1])
+					help[m[1]] = string(out)
+				}
+				for _, flag := range regexp.MustCompile(`(?:^| )(--?[a-z][a-z-]*)`).FindAllStringSubmatch(m[2], -1) {
+					tried++
+					assert.Regexp(t, `(?m)^ +(-[a-z], )?`+flag[1]+`[, ]`, help[m[1]], "%s: duly %s has no %s", page, m[1], flag[1])
+				}
+			}
+		}
+	}
+	assert.GreaterOrEqual(t, tried, 8)
+}
