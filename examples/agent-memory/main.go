@@ -1,5 +1,5 @@
 // A small agent memory: what is said is remembered, rolled up into days, weeks and months at night, and compacted, all as
-// tasks of duly with its presets.
+// tasks of duly with its presets; questions, answers and corrections are tasks with the labels of MemOS.
 //
 //	go run ./examples/agent-memory -redis redis://127.0.0.1:6379/0
 //
@@ -66,61 +66,6 @@ func run(ctx context.Context, url string, serve bool, out io.Writer) error {
 	return show(ctx, s, memory, out)
 }
 
-// payload is what tasks of a memory carry: the fields of a message, and of the presets.
-type payload struct {
-	Content string    `json:"content"`
-	At      time.Time `json:"timestamp"`
-	MinAge  string    `json:"min_age"`
-}
-
-func (p payload) minAge() time.Duration {
-	d, err := time.ParseDuration(p.MinAge)
-	if err != nil {
-		return 0
-	}
-	return d
-}
-
-// Register makes a scheduler work for a memory: the labels of its messages, and the presets of its upkeep.
-func Register(s *core.Scheduler, m *Memory) {
-	core.HandleBatch(s, "add", func(ctx context.Context, ts []*core.Task[payload]) []error {
-		outcomes := make([]error, len(ts))
-		for i, t := range ts {
-			at := t.Payload.At
-			if at.IsZero() {
-				at = t.Submitted.Time()
-			}
-			outcomes[i] = m.Add(ctx, t.Agent, Entry{At: at, Text: t.Payload.Content})
-		}
-		return outcomes
-	})
-	core.Handle(s, "query", func(ctx context.Context, t *core.Task[payload]) error {
-		found, err := m.Query(ctx, t.Agent, t.Payload.Content, 5)
-		if err != nil {
-			return err
-		}
-		return t.SetResult(found)
-	})
-	for kind, levels := range map[string][2]string{
-		"memory.rollup_day": {segments, days}, "memory.rollup_week": {days, weeks}, "memory.rollup_month": {weeks, months},
-	} {
-		core.Handle(s, kind, func(ctx context.Context, t *core.Task[payload]) error {
-			n, err := m.RollUp(ctx, t.Agent, levels[0], levels[1], t.Payload.minAge())
-			if err != nil {
-				return err
-			}
-			return t.SetResult(map[string]int{"summaries": n})
-		})
-	}
-	core.Handle(s, "memory.compaction", func(ctx context.Context, t *core.Task[payload]) error {
-		n, err := m.Compact(ctx, t.Agent)
-		if err != nil {
-			return err
-		}
-		return t.SetResult(map[string]int64{"dropped": n})
-	})
-}
-
 // upkeep are the presets that an agent's memory has, in the order in which one builds on the other.
 var upkeep = []string{"memory.rollup_day", "memory.rollup_week", "memory.rollup_month", "memory.compaction"}
 
@@ -170,9 +115,9 @@ func show(ctx context.Context, s *core.Scheduler, m *Memory, out io.Writer) erro
 	return ask(ctx, s, agent, out)
 }
 
-// ask submits a question and prints what it found.
+// ask submits a question and prints its answer, and what that was found in.
 func ask(ctx context.Context, s *core.Scheduler, agent string, out io.Writer) error {
-	asked, err := s.Submit(ctx, core.NewTask{Agent: agent, Preset: "query", Payload: payload{Content: "what does Bob like?"}})
+	asked, err := s.Submit(ctx, core.NewTask{Agent: agent, Preset: "answer", Payload: payload{Content: "what does Bob like?"}})
 	if err != nil {
 		return err
 	}
@@ -183,11 +128,12 @@ func ask(ctx context.Context, s *core.Scheduler, agent string, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	var found []Entry
-	if err := json.Unmarshal(answer.Result, &found); err != nil {
+	var result Answer
+	if err := json.Unmarshal(answer.Result, &result); err != nil {
 		return err
 	}
-	for _, e := range found {
+	_, _ = fmt.Fprintln(out, result.Text)
+	for _, e := range result.From {
 		_, _ = fmt.Fprintf(out, "%s  %s\n", e.At.Format(time.DateOnly), e.Text)
 	}
 	return nil

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +26,13 @@ type Memory struct {
 type Entry struct {
 	At   time.Time `json:"at"`
 	Text string    `json:"text"`
+	Of   string    `json:"of,omitempty"` // of a summary: what it was made of, so that it is not made again
+}
+
+// Answer is a short text, and what it was made from.
+type Answer struct {
+	Text string  `json:"text"`
+	From []Entry `json:"from"`
 }
 
 // The levels of memory, each a roll-up of the one before.
@@ -32,6 +42,16 @@ const (
 	weeks    = "week"
 	months   = "month"
 )
+
+// rollUp is the step from one level to the next, and how long the entries of the first are kept after it.
+type rollUp struct {
+	from, to string
+	keep     time.Duration
+}
+
+const day = 24 * time.Hour
+
+var rollUps = []rollUp{{segments, days, 30 * day}, {days, weeks, 180 * day}, {weeks, months, 5 * 365 * day}}
 
 func key(agent, level string) string { return "memory:" + level + ":" + agent }
 
@@ -44,12 +64,62 @@ func (m *Memory) Add(ctx context.Context, agent string, e Entry) error {
 	return m.Redis.ZAdd(ctx, key(agent, segments), redis.Z{Score: float64(e.At.UnixMilli()), Member: data}).Err()
 }
 
+// Read remembers each sentence of a longer text.
+func (m *Memory) Read(ctx context.Context, agent string, e Entry) error {
+	for i, text := range sentences(e.Text) {
+		at := e.At.Add(time.Duration(i) * time.Millisecond) // which keeps their order
+		if err := m.Add(ctx, agent, Entry{At: at, Text: text + "."}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Correct replaces what was said at a time. Summaries of it are made anew by the next roll-up.
+func (m *Memory) Correct(ctx context.Context, agent string, e Entry) error {
+	return m.put(ctx, agent, segments, e)
+}
+
+// put makes an entry the only one of its time.
+func (m *Memory) put(ctx context.Context, agent, level string, e Entry) error {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	score := strconv.FormatInt(e.At.UnixMilli(), 10)
+	_, err = m.Redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.ZRemRangeByScore(ctx, key(agent, level), score, score)
+		p.ZAdd(ctx, key(agent, level), redis.Z{Score: float64(e.At.UnixMilli()), Member: data})
+		return nil
+	})
+	return err
+}
+
+// Answer sums up what is remembered about a question.
+func (m *Memory) Answer(ctx context.Context, agent, question string) (Answer, error) {
+	found, err := m.Query(ctx, agent, question, 5)
+	if err != nil {
+		return Answer{}, err
+	}
+	var texts []string
+	asked := words(question)
+	for i := range found {
+		for _, s := range sentences(found[i].Text) {
+			if mentions(s, asked) {
+				texts = append(texts, s)
+			}
+		}
+	}
+	text, err := m.Sum.Summarise(ctx, texts, 1)
+	return Answer{Text: text, From: found}, err
+}
+
 // Query returns what is remembered that has a word of the question, newest first.
 func (m *Memory) Query(ctx context.Context, agent, question string, most int) ([]Entry, error) {
 	var found []Entry
 	asked := words(question)
 	for _, level := range []string{segments, days, weeks, months} {
-		entries, err := m.between(ctx, agent, level, time.Time{}, m.Now())
+		entries, err := m.before(ctx, agent, level, m.Now())
 		if err != nil {
 			return nil, err
 		}
@@ -72,32 +142,35 @@ func mentions(text string, asked []string) bool {
 	return false
 }
 
-// RollUp summarises each whole period of one level into the next, unless it is younger than minAge or done already. It
-// returns how many summaries it made. Doing it twice makes nothing twice: a period has one place.
-func (m *Memory) RollUp(ctx context.Context, agent, from, to string, minAge time.Duration) (int, error) {
-	until := startOf(to, m.Now().Add(-minAge))
-	entries, err := m.between(ctx, agent, from, time.Time{}, until)
+// RollUp summarises each whole period of one level into the next, oldest first, unless it is younger than minAge or done
+// already. It returns how many summaries it made. What fails half-way goes on where it ended when it is done again.
+func (m *Memory) RollUp(ctx context.Context, agent string, step rollUp, minAge time.Duration) (int, error) {
+	now := m.Now()
+	entries, err := m.before(ctx, agent, step.from, startOf(step.to, now.Add(-minAge)))
 	if err != nil {
 		return 0, err
 	}
-	byPeriod := map[time.Time][]string{}
-	for _, e := range entries {
-		at := startOf(to, e.At)
-		byPeriod[at] = append(byPeriod[at], e.Text)
+	summaries, err := m.Level(ctx, agent, step.to)
+	if err != nil {
+		return 0, err
 	}
+	done := map[time.Time]string{}
+	for _, s := range summaries {
+		done[s.At.UTC()] = s.Of
+	}
+	forgotten := startOf(step.to, now.Add(-step.keep)) // before this the summary knows more than what is left
 	made := 0
-	for at, texts := range byPeriod {
-		data, err := json.Marshal(Entry{At: at, Text: m.Sum.Summarise(texts, 3)})
+	for at, texts := range periods(step.to, entries) {
+		sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
+		of := hex.EncodeToString(sum[:8])
+		if old, ok := done[at]; ok && (old == of || at.Before(forgotten)) {
+			continue
+		}
+		text, err := m.Sum.Summarise(ctx, texts, 3)
 		if err != nil {
 			return made, err
 		}
-		score := strconv.FormatInt(at.UnixMilli(), 10)
-		_, err = m.Redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			p.ZRemRangeByScore(ctx, key(agent, to), score, score)
-			p.ZAdd(ctx, key(agent, to), redis.Z{Score: float64(at.UnixMilli()), Member: data})
-			return nil
-		})
-		if err != nil {
+		if err := m.put(ctx, agent, step.to, Entry{At: at, Text: text, Of: of}); err != nil {
 			return made, err
 		}
 		made++
@@ -105,32 +178,53 @@ func (m *Memory) RollUp(ctx context.Context, agent, from, to string, minAge time
 	return made, nil
 }
 
-// Compact forgets segments, days and weeks that are older than their summaries make needless. It returns how many.
+// periods are the texts of each period that entries lie in, in order.
+func periods(level string, entries []Entry) iter.Seq2[time.Time, []string] {
+	return func(yield func(time.Time, []string) bool) {
+		for len(entries) > 0 {
+			at := startOf(level, entries[0].At)
+			var texts []string
+			for len(entries) > 0 && startOf(level, entries[0].At).Equal(at) {
+				texts = append(texts, entries[0].Text)
+				entries = entries[1:]
+			}
+			if !yield(at, texts) {
+				return
+			}
+		}
+	}
+}
+
+// Compact forgets segments, days and weeks that are old and summarised, whole periods at a time: a summary is never made anew
+// from what is left of its period. It returns how many it has dropped.
 func (m *Memory) Compact(ctx context.Context, agent string) (int64, error) {
 	var dropped int64
-	for level, keep := range map[string]time.Duration{segments: 30 * 24 * time.Hour, days: 180 * 24 * time.Hour, weeks: 5 * 365 * 24 * time.Hour} {
-		before := m.Now().Add(-keep).UnixMilli()
-		n, err := m.Redis.ZRemRangeByScore(ctx, key(agent, level), "-inf", fmt.Sprintf("(%d", before)).Result()
+	for _, step := range rollUps {
+		until := startOf(step.to, m.Now().Add(-step.keep))
+		summaries, err := m.before(ctx, agent, step.to, until)
 		if err != nil {
 			return dropped, err
 		}
-		dropped += n
+		for _, s := range summaries {
+			least, most := strconv.FormatInt(s.At.UnixMilli(), 10), fmt.Sprintf("(%d", endOf(step.to, s.At).UnixMilli())
+			n, err := m.Redis.ZRemRangeByScore(ctx, key(agent, step.from), least, most).Result()
+			if err != nil {
+				return dropped, err
+			}
+			dropped += n
+		}
 	}
 	return dropped, nil
 }
 
 // Level returns the entries of a level, oldest first.
 func (m *Memory) Level(ctx context.Context, agent, level string) ([]Entry, error) {
-	return m.between(ctx, agent, level, time.Time{}, m.Now())
+	return m.before(ctx, agent, level, m.Now())
 }
 
-// between are the entries of a level from one time up to, but not, another.
-func (m *Memory) between(ctx context.Context, agent, level string, from, to time.Time) ([]Entry, error) {
-	least := "-inf"
-	if !from.IsZero() {
-		least = strconv.FormatInt(from.UnixMilli(), 10)
-	}
-	found, err := m.Redis.ZRangeByScore(ctx, key(agent, level), &redis.ZRangeBy{Min: least, Max: fmt.Sprintf("(%d", to.UnixMilli())}).Result()
+// before are the entries of a level from before a time, oldest first.
+func (m *Memory) before(ctx context.Context, agent, level string, to time.Time) ([]Entry, error) {
+	found, err := m.Redis.ZRangeByScore(ctx, key(agent, level), &redis.ZRangeBy{Min: "-inf", Max: fmt.Sprintf("(%d", to.UnixMilli())}).Result()
 	if err != nil {
 		return nil, err
 	}
@@ -153,5 +247,17 @@ func startOf(level string, t time.Time) time.Time {
 		return time.Date(y, mo, 1, 0, 0, 0, 0, time.UTC)
 	default:
 		return time.Date(y, mo, d, 0, 0, 0, 0, time.UTC)
+	}
+}
+
+// endOf is when a period ends that began at a time.
+func endOf(level string, start time.Time) time.Time {
+	switch level {
+	case weeks:
+		return start.AddDate(0, 0, 7)
+	case months:
+		return start.AddDate(0, 1, 0)
+	default:
+		return start.AddDate(0, 0, 1)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"sort"
 	"strings"
 	"unicode"
@@ -8,31 +9,25 @@ import (
 
 // Summariser makes a short text of long ones. A platform puts its language model here.
 type Summariser interface {
-	Summarise(texts []string, most int) string
+	// Summarise returns at most so many sentences. An error is tried again, as one of a task.
+	Summarise(ctx context.Context, texts []string, most int) (string, error)
 }
 
 // Extractive keeps the sentences whose words are used most: it needs no model and gives the same answer each time.
 type Extractive struct{}
 
 // Summarise returns at most so many sentences, in their order.
-func (Extractive) Summarise(texts []string, most int) string {
-	var sentences []string
-	for _, text := range texts {
-		for s := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '.' || r == '!' || r == '?' || r == '\n' }) {
-			if s = strings.TrimSpace(s); s != "" {
-				sentences = append(sentences, s)
-			}
-		}
-	}
+func (Extractive) Summarise(_ context.Context, texts []string, most int) (string, error) {
+	all := sentences(strings.Join(texts, "\n"))
 	uses := map[string]int{}
-	for _, s := range sentences {
+	for _, s := range all {
 		for _, w := range words(s) {
 			uses[w]++
 		}
 	}
-	order := make([]int, len(sentences))
-	weight := make([]float64, len(sentences))
-	for i, s := range sentences {
+	order := make([]int, len(all))
+	weight := make([]float64, len(all))
+	for i, s := range all {
 		order[i] = i
 		ws := words(s)
 		for _, w := range ws {
@@ -45,9 +40,20 @@ func (Extractive) Summarise(texts []string, most int) string {
 	sort.Ints(order)
 	var out []string
 	for _, i := range order {
-		out = append(out, sentences[i]+".")
+		out = append(out, all[i]+".")
 	}
-	return strings.Join(out, " ")
+	return strings.Join(out, " "), nil
+}
+
+// sentences are those of a text, without what ends them.
+func sentences(text string) []string {
+	var out []string
+	for s := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '.' || r == '!' || r == '?' || r == '\n' }) {
+		if s = strings.TrimSpace(s); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // words are the longer words of a text: the short ones say little.
