@@ -84,7 +84,9 @@ func drain(ctx context.Context, f *gcf.Function, grace time.Duration, logger *sl
 func probes(s *core.Scheduler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if _, err := s.NextDue(r.Context()); err != nil {
+		ctx, cancel := context.WithTimeout(r.Context(), 500*time.Millisecond) // probes wait a second
+		defer cancel()
+		if _, err := s.NextDue(ctx); err != nil {
 			http.Error(w, "the store does not answer", http.StatusServiceUnavailable)
 		}
 	})
