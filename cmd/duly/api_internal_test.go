@@ -25,7 +25,9 @@ func TestTheServerWaitsForItsRequests(t *testing.T) {
 	})}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- (&api{listener: listener, stopping: make(chan struct{})}).serve(ctx, server, 50*time.Millisecond) }()
+	go func() {
+		ended <- (&api{listener: listener, stopping: make(chan struct{})}).serve(ctx, server, 50*time.Millisecond)
+	}()
 	answered := make(chan error, 1)
 	go func() {
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
