@@ -280,3 +280,17 @@ func TestBatchHandlerWithNilOutcomes(t *testing.T) {
 		assert.Equal(t, 3, report.Retried)
 	})
 }
+
+// A handler that returns why its context ended says it once.
+func TestATimeoutIsToldOnce(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		core.Handle(w.s, "waits", func(ctx context.Context, _ *core.Task[any]) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		w.submit(core.NewTask{Agent: "ada", ID: "1", Kind: "waits", Timeout: time.Second, MaxAttempts: 1})
+		_, err := w.s.RunDueTasks(w.Context(), []string{"ada"})
+		require.Error(t, err)
+		assert.Equal(t, core.ErrTimeout.Error(), w.task("ada", "1").LastError)
+	})
+}

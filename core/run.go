@@ -190,7 +190,7 @@ func because(err, cause error) error {
 	if errors.Is(err, ErrLeaseLost) && !errors.Is(cause, ErrLeaseLost) {
 		err = errors.New(err.Error()) // some other task's: this one is held, and has failed
 	}
-	if err == nil || cause == nil || deliberate(err) {
+	if err == nil || cause == nil || deliberate(err) || errors.Is(err, cause) {
 		return err
 	}
 	return errors.Join(cause, err)
