@@ -379,11 +379,6 @@ func (d *driver) advance() {
 	}
 }
 
-// audit demands that both stores would find every task again, and have the same number.
-func (d *driver) audit() {
-	require.Equal(d, audit(d.T, d.a), audit(d.T, d.b), "audit")
-}
-
 // finish compares everything that is left.
 func (d *driver) finish() {
 	for _, agent := range equalAgents {

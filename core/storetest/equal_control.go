@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -86,4 +88,9 @@ func (d *driver) hold() {
 	ra, ea := d.a.Control(d.Context(), []core.Command{c})
 	rb, eb := d.b.Control(d.Context(), []core.Command{c})
 	d.same("control "+string(c.Op), ea, eb, ra, rb)
+}
+
+// audit demands that both stores would find every task again, and have the same number.
+func (d *driver) audit() {
+	require.Equal(d, audit(d.T, d.a), audit(d.T, d.b), "audit")
 }
