@@ -9,6 +9,7 @@ type Query struct {
 	After    string   // a page begins after this id; of agents, it is what Page.Next of the one before says
 	Limit    int      // size of a page
 	Explain  bool     // with IDs: also find out who holds a task, and how many agents stand before it
+	Pauses   bool     // without an agent: the holds in force in place of the agents
 }
 
 // Page is the answer to a query.
@@ -18,8 +19,9 @@ type Page struct {
 	More  bool
 	Group GroupCounts
 
-	Agents []AgentStats // without an agent: at most about Limit of them, in no order
-	Next   string       // where the next page of agents begins; empty on the last one
+	Agents []AgentStats // without an agent: about Limit of them, in no order
+	Holds  []Held       // Pauses: about Limit of them, in no order
+	Next   string       // where the next page of agents or holds begins; empty on the last one
 }
 
 // AgentStats are the tasks of an agent.

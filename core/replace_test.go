@@ -235,5 +235,14 @@ func TestAgentsAndJobs(t *testing.T) {
 		}, agents)
 		_, _, err = w.s.Agents(w.Context(), -1, "")
 		assert.Equal(t, core.CodeInvalid, core.CodeOf(err))
+		require.NoError(t, w.s.Pause(w.Context(), core.Target{}, core.Pause{By: "ann", Reason: "moving", For: time.Minute}))
+		pauses, next, err := w.s.Pauses(w.Context(), 0, "")
+		require.NoError(t, err)
+		assert.Empty(t, next)
+		assert.ElementsMatch(t, []core.PauseInfo{
+			{Target: core.Target{Agent: "b"}, Since: now}, {Hold: core.Hold{By: "ann", Reason: "moving"}, Since: now, Until: now.Add(time.Minute)},
+		}, pauses)
+		_, _, err = w.s.Pauses(w.Context(), 1001, "")
+		assert.Equal(t, core.CodeInvalid, core.CodeOf(err))
 	})
 }

@@ -55,7 +55,7 @@ type Store interface {
 	Control(ctx context.Context, commands []Command) ([]Effect, error)
 
 	// Read returns tasks of one agent: those with the ids asked for, or the next page in the order of their ids. A query
-	// without an agent gets a page of the agents with live tasks.
+	// without an agent gets a page of the agents with live tasks, or of the holds in force.
 	Read(ctx context.Context, query Query) (Page, error)
 
 	// Stats are the counters of the whole store; reading them costs the same however many tasks there are.

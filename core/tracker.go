@@ -189,17 +189,42 @@ func (s *Scheduler) Group(ctx context.Context, agent, group string) (GroupCounts
 // Agents returns a page of the agents with live tasks, in no order, and the cursor of the next page: empty on the last one.
 // An agent that comes or goes meanwhile may be missing, and one may be named twice.
 func (s *Scheduler) Agents(ctx context.Context, limit int, cursor string) ([]AgentStats, string, error) {
+	q, err := pageOf(limit, cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	page, err := s.store.Read(ctx, q)
+	return page.Agents, page.Next, err
+}
+
+// Pauses is a page of all that is paused now, in no order: tasks, agents, kinds, snooze keys, or everything, by operators or,
+// as they kept failing, by duly. limit and cursor are those of Agents.
+func (s *Scheduler) Pauses(ctx context.Context, limit int, cursor string) ([]PauseInfo, string, error) {
+	q, err := pageOf(limit, cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	q.Pauses = true
+	page, err := s.store.Read(ctx, q)
+	pauses := make([]PauseInfo, len(page.Holds))
+	for i := range page.Holds {
+		pauses[i] = page.Holds[i].inform()
+	}
+	return pauses, page.Next, err
+}
+
+func pageOf(limit int, cursor string) (Query, error) {
 	if limit == 0 {
 		limit = DefaultPage
 	}
 	if limit < 1 || limit > MaxPage {
-		return nil, "", invalid("limit", "must be between 1 and %d, not %d", MaxPage, limit)
+		return Query{}, invalid("limit", "must be between 1 and %d, not %d", MaxPage, limit)
 	}
-	if err := validText("cursor", cursor, MaxIDLen); err != nil {
-		return nil, "", err
-	}
-	page, err := s.store.Read(ctx, Query{Limit: limit, After: cursor})
-	return page.Agents, page.Next, err
+	return Query{Limit: limit, After: cursor}, validText("cursor", cursor, MaxIDLen)
+}
+
+func (h *Held) inform() PauseInfo {
+	return PauseInfo{Target: Target(h.Scope), Hold: decodeHold(h.Hold), Since: h.Since, Until: h.Until}
 }
 
 // Stats returns the store's counters.
@@ -230,7 +255,7 @@ func inform(t *Stored) TaskInfo {
 		Resting: t.Resting, Ending: t.Order != nil,
 	}
 	for _, h := range t.Holds {
-		info.Pauses = append(info.Pauses, PauseInfo{Target: Target(h.Scope), Hold: decodeHold(h.Hold), Since: h.Since, Until: h.Until})
+		info.Pauses = append(info.Pauses, h.inform())
 	}
 	data, stored := t.Body, t.State
 	if t.Status.Finished() {

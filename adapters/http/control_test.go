@@ -2,6 +2,7 @@ package http_test
 
 import (
 	"net/http"
+	"net/url"
 	"testing"
 	"time"
 
@@ -75,6 +76,39 @@ func TestWiderControl(t *testing.T) {
 		_, body = f.call(t, "POST", "/v1/run-due", `{"all":true}`)
 		assert.EqualValues(t, 1, get[map[string]any](t, body)["completed"], path)
 	}
+}
+
+// All that is paused is listed, whoever paused it.
+func TestPausesAreListed(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	_, body := f.call(t, "GET", "/v1/pauses", "")
+	assert.JSONEq(t, `{"pauses":[],"next_cursor":""}`, body)
+	f.call(t, "POST", "/v1/kinds/ok/pause", `{"reason":"quota","by":"ann","for":"1h"}`)
+	f.call(t, "POST", "/v1/agents/a%2Fb/pause", "")
+	_, body = f.call(t, "GET", "/v1/pauses?limit=1", "")
+	first := get[struct {
+		Pauses []map[string]any
+		Next   string `json:"next_cursor"`
+	}](t, body)
+	require.Len(t, first.Pauses, 1)
+	_, body = f.call(t, "GET", "/v1/pauses?limit=1&cursor="+url.QueryEscape(first.Next), "")
+	all := append(first.Pauses, get[struct{ Pauses []map[string]any }](t, body).Pauses...)
+	require.Len(t, all, 2)
+	for _, p := range all {
+		assert.NotEmpty(t, p["since"])
+		if p["target"].(map[string]any)["kind"] == "ok" {
+			assert.Equal(t, "quota", p["reason"])
+			assert.Equal(t, "ann", p["by"])
+			assert.NotEmpty(t, p["until"])
+		} else {
+			assert.Equal(t, map[string]any{"agent_id": "a/b"}, p["target"])
+			assert.NotContains(t, p, "until")
+		}
+	}
+	res, body := f.call(t, "GET", "/v1/pauses?limit=0x1", "")
+	code, field, _ := problem(t, res, body)
+	assert.Equal(t, []string{"invalid", "limit"}, []string{code, field})
 }
 
 func TestControlRefuses(t *testing.T) {

@@ -67,6 +67,7 @@ func TestScopesAndAgents(t *testing.T) {
 		{"ann", "GET", "/v1/tasks?agent_id=bob", "", 403},
 		{"ann", "GET", "/v1/jobs?agent_id=bob", "", 403},
 		{"ann", "GET", "/v1/agents", "", 403},
+		{"ann", "GET", "/v1/pauses", "", 403},
 		{"ann", "GET", "/v1/stats", "", 403},
 		{"ann", "POST", "/v1/run-due", `{"agent_ids":["ann"]}`, 200},
 		{"ann", "POST", "/v1/run-due", `{"agent_ids":["ann","bob"]}`, 403},

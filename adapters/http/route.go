@@ -55,6 +55,7 @@ func (a *api) routes() []route {
 		{method: http.MethodPost, path: "/v1/activity", answer: a.activity},
 		{method: http.MethodGet, path: "/v1/jobs", answer: a.jobs},
 		{method: http.MethodGet, path: "/v1/agents", answer: a.agents},
+		{method: http.MethodGet, path: "/v1/pauses", answer: a.pauses},
 		{method: http.MethodGet, path: "/v1/groups/{agent}/{group}", answer: a.group},
 		{method: http.MethodGet, path: "/v1/stats", answer: a.stats},
 		{method: http.MethodGet, path: "/healthz", open: true, answer: a.health},

@@ -15,18 +15,11 @@ func (a *api) group(r *http.Request) (int, any, error) {
 
 // agents answers with a page of the agents that have live tasks.
 func (a *api) agents(r *http.Request) (int, any, error) {
-	q, err := query(r, "limit", "cursor")
+	limit, cursor, err := pageOfAll(r)
 	if err != nil {
 		return 0, nil, err
 	}
-	limit, err := pageSize(q)
-	if err != nil {
-		return 0, nil, err
-	}
-	if err := allowAll(r); err != nil {
-		return 0, nil, err
-	}
-	agents, next, err := a.scheduler.Agents(r.Context(), limit, q.Get("cursor"))
+	agents, next, err := a.scheduler.Agents(r.Context(), limit, cursor)
 	if agents == nil {
 		agents = []core.AgentStats{}
 	}
@@ -34,6 +27,31 @@ func (a *api) agents(r *http.Request) (int, any, error) {
 		Agents []core.AgentStats `json:"agents"`
 		Next   string            `json:"next_cursor"`
 	}{agents, next}, err
+}
+
+// pauses answers with a page of all that is paused.
+func (a *api) pauses(r *http.Request) (int, any, error) {
+	limit, cursor, err := pageOfAll(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	pauses, next, err := a.scheduler.Pauses(r.Context(), limit, cursor)
+	return http.StatusOK, struct {
+		Pauses []core.PauseInfo `json:"pauses"`
+		Next   string           `json:"next_cursor"`
+	}{pauses, next}, err
+}
+
+// pageOfAll reads which page of what is of all agents is wanted.
+func pageOfAll(r *http.Request) (limit int, cursor string, err error) {
+	q, err := query(r, "limit", "cursor")
+	if err == nil {
+		limit, err = pageSize(q)
+	}
+	if err == nil {
+		err = allowAll(r)
+	}
+	return limit, q.Get("cursor"), err
 }
 
 // stats answers with the counters of the whole store.

@@ -198,7 +198,7 @@ func checkPauses(st *core.Stats) finding {
 		return finding{"pauses", checkOK, "no due task is paused", ""}
 	}
 	return finding{
-		"pauses", checkWarning, fmt.Sprintf("%d due task(s) are paused", st.Held), "duly explain AGENT ID says by whom; duly resume goes on",
+		"pauses", checkWarning, fmt.Sprintf("%d due task(s) are paused", st.Held), "duly pauses says which, and by whom; duly resume goes on",
 	}
 }
 

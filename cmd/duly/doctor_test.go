@@ -32,6 +32,8 @@ func TestAuditPutsBackWhatWasLost(t *testing.T) {
 	w.ok(t, "submit", "--agent", "ada", "--id", "1", "--kind", "note", "--delay", "1h")
 	w.ok(t, "submit", "--agent", "bob", "--id", "1", "--kind", "note", "--delay", "1h")
 	assert.Equal(t, "2 task(s) looked at, 0 fault(s)\n", w.ok(t, "audit"))
+	assert.Equal(t, "nothing is paused\n", w.ok(t, "pauses"))
+	assert.Equal(t, map[string]any{"pauses": []any{}, "next_cursor": ""}, w.object(t, "pauses"))
 	found := w.checks(t, "-c", config)
 	for _, name := range []string{"clock", "work", "handlers", "pauses", "failures", "audit"} {
 		assert.Regexp(t, "^ok: ", found[name], name)
@@ -72,6 +74,7 @@ func TestDoctorTellsWhatIsWrong(t *testing.T) {
 	broken := file(t, "handlers:\n  broken: { exec: [\"false\"], max_attempts: 1 }\n")
 	assert.Equal(t, 4, w.duly(t, "run-due", "-c", broken, "--all").code)
 
+	assert.Regexp(t, `(?m)^task 1 of agent ada +\d{4}-.* - +quota +duly resume ada 1$`, w.ok(t, "pauses"))
 	found := w.checks(t, "-c", config)
 	assert.Equal(t, "warning: the file has no handler for tasks of the kind foreign (1)", found["handlers"])
 	assert.Equal(t, "warning: 1 due task(s) are paused", found["pauses"])
@@ -79,7 +82,7 @@ func TestDoctorTellsWhatIsWrong(t *testing.T) {
 	assert.Regexp(t, `^warning: 2 task\(s\) wait for a process with their handler$`, w.checks(t)["handlers"])
 	out := w.duly(t, "doctor", "-c", config).stdout
 	assert.Regexp(t, `(?m)^warning +pauses +1 due task\(s\) are paused$`, out)
-	assert.Contains(t, out, "-> duly explain AGENT ID says by whom; duly resume goes on")
+	assert.Contains(t, out, "-> duly pauses says which, and by whom; duly resume goes on")
 
 	oneLine(t, noRedis().duly(t, "doctor"), 2, "no Redis is configured")
 	lost := noRedis()

@@ -109,9 +109,7 @@ func (p *process) agentsCommand(o *options) *cobra.Command {
 				return o.print(p.stdout, answer, func(w *page) { printAgents(w, agents, next) })
 			})
 		})
-	flags := cmd.Flags()
-	flags.IntVar(&limit, "limit", 0, "about how many, up to 1000 (default 100)")
-	flags.StringVar(&cursor, "cursor", "", "go on behind the page before")
+	pageFlags(cmd, &limit, &cursor)
 	return o.withJSON(cmd)
 }
 

@@ -16,7 +16,10 @@ func (s *Store) Read(ctx context.Context, q core.Query) (core.Page, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q.Agent == "" {
+	switch {
+	case q.Pauses:
+		return s.pauses(q), nil
+	case q.Agent == "":
 		return s.agents(q), nil
 	}
 	p := s.partitionOf(q.Agent)
@@ -144,6 +147,36 @@ func (s *Store) agents(q core.Query) core.Page {
 	if q.Limit > 0 && len(page.Agents) > q.Limit {
 		page.Agents = page.Agents[:q.Limit]
 		page.Next = page.Agents[q.Limit-1].Agent
+	}
+	return page
+}
+
+// pauses is a page of the holds in force, by the names of their scopes. Those that are about agents of all partitions stand
+// in each: the first one's count.
+func (s *Store) pauses(q core.Query) core.Page {
+	page := core.Page{Now: s.now()}
+	names := map[scope]string{}
+	var all []scope
+	for i, p := range s.parts {
+		for sc := range p.holds {
+			if own := sc.kind == 'a' || sc.kind == 't'; p.held(sc, page.Now) && (own || i == 0) && sc.String() > q.After {
+				names[sc] = sc.String()
+				all = append(all, sc)
+			}
+		}
+	}
+	sort.Slice(all, func(i, j int) bool { return names[all[i]] < names[all[j]] })
+	if q.Limit > 0 && len(all) > q.Limit {
+		all = all[:q.Limit]
+		page.Next = names[all[q.Limit-1]]
+	}
+	for _, sc := range all {
+		p := s.parts[0]
+		if sc.kind == 'a' || sc.kind == 't' {
+			p = s.partitionOf(sc.name)
+		}
+		h := p.holds[sc]
+		page.Holds = append(page.Holds, core.Held{Scope: sc.scoped(), Since: h.since, Until: h.until(), Hold: slices.Clone(h.note)})
 	}
 	return page
 }

@@ -13,7 +13,10 @@ import (
 
 // Read returns tasks of one agent; see [core.Store].
 func (s *Store) Read(ctx context.Context, q core.Query) (core.Page, error) {
-	if q.Agent == "" {
+	switch {
+	case q.Pauses:
+		return s.pauses(ctx, q)
+	case q.Agent == "":
 		return s.agents(ctx, q)
 	}
 	if q.IDs != nil {
@@ -143,21 +146,30 @@ func parseStored(agent, id string, fields []any) (core.Stored, error) {
 
 // parseHolds reads pairs of a scope and a hold.
 func parseHolds(v any) ([]core.Held, error) {
-	const head = 26 // until and since
 	pairs, _ := v.([]any)
 	var out []core.Held
-	for i := 0; i+1 < len(pairs); i += 2 {
-		value := text(pairs[i+1])
-		if len(value) < head {
-			return nil, errMalformed
+	for pair := range slices.Chunk(pairs, 2) {
+		held, err := parseHeld(pair)
+		if err != nil {
+			return nil, err
 		}
-		until, err1 := strconv.ParseInt(value[:13], 10, 64)
-		since, err2 := strconv.ParseInt(value[13:head], 10, 64)
-		scope, err3 := parseScope(text(pairs[i]))
-		if errors.Join(err1, err2, err3) != nil {
-			return nil, errMalformed
-		}
-		out = append(out, core.Held{Scope: scope, Since: core.Millis(since), Until: core.Millis(until), Hold: data(value[head:])})
+		out = append(out, held)
 	}
 	return out, nil
+}
+
+// parseHeld reads a scope and its hold.
+func parseHeld(pair []any) (core.Held, error) {
+	const head = 26 // until and since
+	if len(pair) != 2 || len(text(pair[1])) < head {
+		return core.Held{}, errMalformed
+	}
+	value := text(pair[1])
+	until, err1 := strconv.ParseInt(value[:13], 10, 64)
+	since, err2 := strconv.ParseInt(value[13:head], 10, 64)
+	scope, err3 := parseScope(text(pair[0]))
+	if errors.Join(err1, err2, err3) != nil {
+		return core.Held{}, errMalformed
+	}
+	return core.Held{Scope: scope, Since: core.Millis(since), Until: core.Millis(until), Hold: data(value[head:])}, nil
 }

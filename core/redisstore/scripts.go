@@ -38,7 +38,7 @@ type script struct {
 
 // The scripts, one for each verb; replace is submit with what it takes to replace tasks.
 type scripts struct {
-	submit, replace, touch, claim, settle, extend, replay, order, hold, read, list, agents, kinds, audit, sweep script
+	submit, replace, touch, claim, settle, extend, replay, order, hold, read, list, agents, pauses, kinds, audit, sweep script
 }
 
 // load reads the scripts; change, if not nil, is applied to each text, which tests use to hold time still.
@@ -76,6 +76,7 @@ func load(change func(text string) string) scripts {
 		read:    get("read", held, "agenda", "agents", "state", "claims", "leases", "finished"),
 		list:    get("list", held, "agenda", "agents", "claims", "leases", "finished", "parked"),
 		agents:  get("agents", look, "agenda", "agents"),
+		pauses:  get("pauses", look, "agenda", "holds"),
 		kinds:   get("kinds", none, "agenda", "kinds"),
 		audit:   get("audit", held, "agenda", "agents", "tasks", "claims", "leases", "parked"),
 		sweep:   get("sweep", []string{partFinished}, "agenda", "finished"),

@@ -332,6 +332,8 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	page, err := st.Read(ctx, core.Query{Agent: "b", Group: "g", Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, page.Tasks, 2)
+	_, err = st.Read(ctx, core.Query{Pauses: true, Limit: 10})
+	require.NoError(t, err)
 	_, tasks := audited(t, st, true)
 	assert.NotZero(t, tasks)
 	operatedOn(t, st)

@@ -17,19 +17,12 @@ import (
 func (b *bench) agents(limit int) []core.AgentStats {
 	b.Helper()
 	var out []core.AgentStats
-	q := core.Query{Limit: limit}
-	for range 10_000 {
-		page, err := b.store.Read(b.Context(), q)
-		require.NoError(b, err)
+	everyPage(b.T, b.store, core.Query{Limit: limit}, func(page core.Page) {
 		assert.Equal(b, b.now(), page.Now)
 		out = append(out, page.Agents...)
-		if q.After = page.Next; q.After == "" {
-			slices.SortFunc(out, func(a, b core.AgentStats) int { return strings.Compare(a.Agent, b.Agent) })
-			return slices.Compact(out)
-		}
-	}
-	b.Fatal("the pages have no end")
-	return nil
+	})
+	slices.SortFunc(out, func(a, b core.AgentStats) int { return strings.Compare(a.Agent, b.Agent) })
+	return slices.Compact(out)
 }
 
 func testAgentPages(t *testing.T, b *bench) {

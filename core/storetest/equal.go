@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -352,30 +351,14 @@ func (d *driver) page(q core.Query) {
 	d.same("read", ea, eb, ra, rb)
 }
 
-// agents compares all agents, whatever the pages.
-func (d *driver) agents() {
-	all := func(s core.Store) []core.AgentStats {
-		var out []core.AgentStats
-		q := core.Query{Limit: 2}
-		for {
-			page, err := s.Read(d.Context(), q)
-			require.NoError(d, err)
-			out = append(out, page.Agents...)
-			if q.After = page.Next; q.After == "" {
-				break
-			}
-		}
-		slices.SortFunc(out, func(a, b core.AgentStats) int { return strings.Compare(a.Agent, b.Agent) })
-		return slices.CompactFunc(out, func(a, b core.AgentStats) bool { return a.Agent == b.Agent })
-	}
-	require.Equal(d, all(d.a), all(d.b), "agents")
-}
-
 func (d *driver) advance() {
 	steps := []time.Duration{0, time.Millisecond, 100 * time.Millisecond, time.Second, 3 * time.Second, 70 * time.Second, time.Hour}
 	d.clock.Advance(steps[d.pick(len(steps))])
-	if d.pick(4) == 0 {
+	switch d.pick(8) {
+	case 0, 1:
 		d.audit()
+	case 2:
+		d.pauses()
 	}
 }
 
@@ -385,6 +368,7 @@ func (d *driver) finish() {
 		d.page(core.Query{Agent: agent, Group: "g", Limit: 1000})
 	}
 	d.agents()
+	d.pauses()
 	d.audit()
 	ra, ea := d.a.Stats(d.Context())
 	rb, eb := d.b.Stats(d.Context())

@@ -2,6 +2,9 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -93,4 +96,43 @@ func (d *driver) hold() {
 // audit demands that both stores would find every task again, and have the same number.
 func (d *driver) audit() {
 	require.Equal(d, audit(d.T, d.a), audit(d.T, d.b), "audit")
+}
+
+// agents compares all agents, whatever the pages.
+func (d *driver) agents() {
+	all := func(s core.Store) []core.AgentStats {
+		var out []core.AgentStats
+		everyPage(d.T, s, core.Query{Limit: 2}, func(p core.Page) { out = append(out, p.Agents...) })
+		slices.SortFunc(out, func(a, b core.AgentStats) int { return strings.Compare(a.Agent, b.Agent) })
+		return slices.CompactFunc(out, func(a, b core.AgentStats) bool { return a.Agent == b.Agent })
+	}
+	require.Equal(d, all(d.a), all(d.b), "agents")
+}
+
+// pauses compares all holds in force.
+func (d *driver) pauses() {
+	require.Equal(d, allPauses(d.T, d.a, 2), allPauses(d.T, d.b, 2), "pauses")
+}
+
+// everyPage reads pages until the last one.
+func everyPage(t *testing.T, s core.Store, q core.Query, add func(core.Page)) {
+	t.Helper()
+	for range 10_000 {
+		page, err := s.Read(t.Context(), q)
+		require.NoError(t, err)
+		add(page)
+		if q.After = page.Next; q.After == "" {
+			return
+		}
+	}
+	require.Fail(t, "the pages have no end")
+}
+
+func allPauses(t *testing.T, s core.Store, limit int) []core.Held {
+	t.Helper()
+	var out []core.Held
+	everyPage(t, s, core.Query{Pauses: true, Limit: limit}, func(p core.Page) { out = append(out, p.Holds...) })
+	order := func(a, b core.Held) int { return strings.Compare(fmt.Sprint(a.Scope), fmt.Sprint(b.Scope)) }
+	slices.SortFunc(out, order)
+	return slices.CompactFunc(out, func(a, b core.Held) bool { return a.Scope == b.Scope })
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -339,4 +340,35 @@ func testHoldBySettlement(t *testing.T, b *bench) {
 		assert.Equal(t, []core.Held{{Scope: holdable[0], Since: b.now(), Hold: s.Hold}}, b.one("a", "1").Holds)
 		b.quiet(0, "it is paused at once")
 	}
+}
+
+// testPauses has holds of all scopes, some of which end.
+func testPauses(t *testing.T, b *bench) {
+	b.with(Options{Partitions: 4})
+	assert.Empty(t, allPauses(t, b.store, 10))
+	b.submit(keyed())
+	since := b.now()
+	want := []core.Held{}
+	for _, scope := range holdable {
+		b.hold(scope, core.When{})
+		want = append(want, core.Held{Scope: scope, Since: since, Hold: []byte("why")})
+	}
+	soon := since.Add(time.Minute)
+	for i := range 300 {
+		agent := core.Scoped{Agent: fmt.Sprintf("agent%03d", i)}
+		until := core.When{}
+		h := core.Held{Scope: agent, Since: since, Hold: []byte("why")}
+		if i%2 == 0 {
+			until.At, h.Until = soon, soon
+		}
+		b.hold(agent, until)
+		want = append(want, h)
+	}
+	for _, limit := range []int{1, 7, 1000} {
+		assert.ElementsMatch(t, want, allPauses(t, b.store, limit), limit)
+	}
+	b.clock.Advance(time.Minute)
+	b.unhold(core.Scoped{Kind: "k"})
+	left := slices.DeleteFunc(want, func(h core.Held) bool { return h.Until != 0 || h.Scope.Kind != "" })
+	assert.ElementsMatch(t, left, allPauses(t, b.store, 50), "those that have ended are not in force, seen by a claim or not")
 }

@@ -158,6 +158,7 @@ var contract = []struct {
 	{"agents", testAgentStats},
 	{"explain", testExplain},
 	{"versions", testVersions},
+	{"pauses", testPauses},
 	{"audit", testAudit},
 }
 
