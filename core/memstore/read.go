@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -155,28 +156,22 @@ func (s *Store) agents(q core.Query) core.Page {
 // in each: the first one's count.
 func (s *Store) pauses(q core.Query) core.Page {
 	page := core.Page{Now: s.now()}
-	names := map[scope]string{}
-	var all []scope
+	all := map[string]core.Held{}
 	for i, p := range s.parts {
-		for sc := range p.holds {
-			if own := sc.kind == 'a' || sc.kind == 't'; p.held(sc, page.Now) && (own || i == 0) && sc.String() > q.After {
-				names[sc] = sc.String()
-				all = append(all, sc)
+		for sc, h := range p.holds {
+			own := sc.kind == 'a' || sc.kind == 't'
+			if name := sc.String(); (own || i == 0) && p.held(sc, page.Now) && name > q.After {
+				all[name] = core.Held{Scope: sc.scoped(), Since: h.since, Until: h.until(), Hold: slices.Clone(h.note)}
 			}
 		}
 	}
-	sort.Slice(all, func(i, j int) bool { return names[all[i]] < names[all[j]] })
-	if q.Limit > 0 && len(all) > q.Limit {
-		all = all[:q.Limit]
-		page.Next = names[all[q.Limit-1]]
+	names := slices.Sorted(maps.Keys(all))
+	if q.Limit > 0 && len(names) > q.Limit {
+		names = names[:q.Limit]
+		page.Next = names[q.Limit-1]
 	}
-	for _, sc := range all {
-		p := s.parts[0]
-		if sc.kind == 'a' || sc.kind == 't' {
-			p = s.partitionOf(sc.name)
-		}
-		h := p.holds[sc]
-		page.Holds = append(page.Holds, core.Held{Scope: sc.scoped(), Since: h.since, Until: h.until(), Hold: slices.Clone(h.note)})
+	for _, name := range names {
+		page.Holds = append(page.Holds, all[name])
 	}
 	return page
 }

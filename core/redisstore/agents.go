@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,10 +13,10 @@ import (
 // agents is a page of the agents with live tasks.
 func (s *Store) agents(ctx context.Context, q core.Query) (core.Page, error) {
 	var page core.Page
-	err := s.pages(ctx, &s.scripts.agents, q, &page, func(_ int, fields []any) (bool, error) {
+	err := s.pages(ctx, &s.scripts.agents, q, &page, func(_ int, fields []any) error {
 		agent, err := parseAgent(fields)
 		page.Agents = append(page.Agents, agent)
-		return true, err
+		return err
 	})
 	return page, err
 }
@@ -23,42 +24,31 @@ func (s *Store) agents(ctx context.Context, q core.Query) (core.Page, error) {
 // pauses is a page of the holds in force. Those that are about agents of all partitions stand in each: the first one's count.
 func (s *Store) pauses(ctx context.Context, q core.Query) (core.Page, error) {
 	var page core.Page
-	err := s.pages(ctx, &s.scripts.pauses, q, &page, func(partition int, fields []any) (bool, error) {
+	err := s.pages(ctx, &s.scripts.pauses, q, &page, func(partition int, fields []any) error {
 		held, err := parseHeld(fields)
-		if err != nil || held.Scope.Agent == "" && partition > 0 {
-			return false, err
+		if held.Scope.Agent != "" || partition == 0 {
+			page.Holds = append(page.Holds, held)
 		}
-		page.Holds = append(page.Holds, held)
-		return true, nil
+		return err
 	})
 	return page, err
 }
 
 // pages asks a script for what it has, partition by partition, until there is enough for a page. add is given the fields of
-// each thing, and says whether it counts.
-func (s *Store) pages(ctx context.Context, script *script, q core.Query, page *core.Page, add func(partition int, fields []any) (bool, error)) error {
+// each thing, and adds it to the page.
+func (s *Store) pages(ctx context.Context, script *script, q core.Query, page *core.Page, add func(partition int, fields []any) error) error {
 	at, cursor, ok := parseCursor(q.After, len(s.parts))
 	if !ok {
 		return &core.InvalidError{Field: "cursor", Reason: "is not one that a page ended with"}
 	}
-	for got := 0; at < len(s.parts) && got < max(q.Limit, 1); {
-		replies, err := s.eval(ctx, "read", []call{{script: script, partition: at, args: []any{cursor, max(q.Limit, 1)}}})
+	for at < len(s.parts) && len(page.Agents)+len(page.Holds) < max(q.Limit, 1) {
+		things, err := s.page(ctx, call{script: script, partition: at, args: []any{cursor, max(q.Limit, 1)}}, page, &cursor)
 		if err != nil {
 			return err
 		}
-		reply := replies[0]
-		fields := pageFields[script.name]
-		if len(reply)%fields != 2%fields {
-			return wrap("read", errMalformed)
-		}
-		page.Now, cursor = core.Millis(number(reply[0])), text(reply[1])
-		for i := 2; i < len(reply); i += fields {
-			counts, err := add(at, reply[i:i+fields])
-			if err != nil {
+		for _, fields := range things {
+			if err := add(at, fields); err != nil {
 				return wrap("read", err)
-			}
-			if counts {
-				got++
 			}
 		}
 		if cursor == "0" {
@@ -69,6 +59,20 @@ func (s *Store) pages(ctx context.Context, script *script, q core.Query, page *c
 		page.Next = fmt.Sprintf("%d.%s", at, cursor)
 	}
 	return nil
+}
+
+// page is one step of pages: the fields of each thing, and where to go on.
+func (s *Store) page(ctx context.Context, c call, page *core.Page, cursor *string) ([][]any, error) {
+	replies, err := s.eval(ctx, "read", []call{c})
+	if err != nil {
+		return nil, err
+	}
+	reply, fields := replies[0], pageFields[c.script.name]
+	if len(reply) < 2 || (len(reply)-2)%fields != 0 {
+		return nil, wrap("read", errMalformed)
+	}
+	page.Now, *cursor = core.Millis(number(reply[0])), text(reply[1])
+	return slices.Collect(slices.Chunk(reply[2:], fields)), nil
 }
 
 // pageFields is how many fields the scripts that answer with pages have for each thing.
