@@ -13,6 +13,9 @@ const (
 	MaxTextLen = 512 // bytes of a trace id, a session id and the like
 )
 
+// CheckAgent is an *[InvalidError] if a text cannot be the id of an agent: 1 to 256 bytes of UTF-8 without control characters.
+func CheckAgent(id string) error { return validID("agent_id", id) }
+
 // validID checks an id: valid UTF-8 of 1 to MaxIDLen bytes without control characters.
 func validID(field, id string) error {
 	if id == "" {

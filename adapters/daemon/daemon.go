@@ -99,6 +99,9 @@ func New(s *core.Scheduler, config Config) (*Daemon, error) {
 	}
 	d := &Daemon{scheduler: s, config: config, pokes: make(chan struct{}, 1)}
 	if config.Agents != nil {
+		if err := checkAgents(config.Agents); err != nil {
+			return nil, err
+		}
 		d.registry = &registry{changed: d.poke, members: map[string]*member{}}
 		d.registry.add(config.Agents)
 	}
@@ -106,8 +109,23 @@ func New(s *core.Scheduler, config Config) (*Daemon, error) {
 }
 
 // RegisterAgent adds agents to those that the daemon runs, at once if it is running. It fails with [ErrAllAgents] unless
-// Config.Agents is set. Agents that are registered already stay as they are.
-func (d *Daemon) RegisterAgent(agents ...string) error { return d.registered((*registry).add, agents) }
+// Config.Agents is set, and with a *[core.InvalidError], adding none, if one is no agent's id. Agents that are registered
+// already stay as they are.
+func (d *Daemon) RegisterAgent(agents ...string) error {
+	if err := checkAgents(agents); err != nil {
+		return err
+	}
+	return d.registered((*registry).add, agents)
+}
+
+func checkAgents(agents []string) error {
+	for _, a := range agents {
+		if err := core.CheckAgent(a); err != nil {
+			return fmt.Errorf("daemon: register %q: %w", a, err)
+		}
+	}
+	return nil
+}
 
 // UnregisterAgent takes agents out of those that the daemon runs. A tick that is under way goes on to its end.
 func (d *Daemon) UnregisterAgent(agents ...string) error {

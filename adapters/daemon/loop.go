@@ -27,6 +27,7 @@ type loop struct {
 	open     int       // of them, those that have not returned
 	claiming bool      // one of them claims
 	pulledAt time.Time // when the last one began
+	lookedAt time.Time // when the last one began that was for all agents there are, or looked for them
 	ranAt    time.Time // when one that ran something returned last
 	next     time.Time // when something is due by the store's clock, as far as was said since the last pull began
 
@@ -39,9 +40,10 @@ type loop struct {
 // step is news of a pull: it claims no more, or it has returned.
 type step struct {
 	pull     int
-	agents   []string // that were asked for; nil for all
-	look     bool     // it only asked when something is due
-	next     time.Time
+	agents   []string  // that were asked for; nil for all
+	look     bool      // it asked when something is due for anybody, and found
+	due      time.Time // that
+	next     time.Time // when something is due next, for those that were asked for
 	claims   bool // it may still claim, or return without having said that it does not
 	returned bool
 	report   core.Report
@@ -111,8 +113,10 @@ func (l *loop) pull(ctx context.Context) {
 		s.agents = l.registry.take(func(next time.Time) bool { return l.scheduler.Until(next) <= 0 })
 		scope.Agents, scope.OnTick = s.agents, l.registry.tick
 	}
-	if s.look = l.registry != nil && len(s.agents) == 0; s.look || l.registry == nil {
-		l.next = time.Time{}
+	// While some agents keep the daemon busy, it has to look for the others too.
+	s.look = l.registry != nil && (len(s.agents) == 0 || l.lookIn(l.pulledAt) <= 0)
+	if s.look || l.registry == nil {
+		l.next, l.lookedAt = time.Time{}, l.pulledAt
 	}
 	scope.Idle = func(next time.Time) bool {
 		s.claims = false
@@ -121,8 +125,9 @@ func (l *loop) pull(ctx context.Context) {
 	}
 	go func() {
 		if s.look {
-			s.next, s.err = l.scheduler.NextDue(ctx)
-		} else {
+			s.due, s.err = l.scheduler.NextDue(ctx)
+		}
+		if s.err == nil && (l.registry == nil || len(s.agents) > 0) {
 			s.report, s.err = l.scheduler.RunDue(ctx, scope)
 			s.next = s.report.NextDueAt
 		}
@@ -160,19 +165,26 @@ func (l *loop) take(ctx context.Context, s step) {
 		l.succeeded(ctx, s.pull)
 	case core.CodeInvalid:
 	default:
+		if l.registry != nil { // what they have due was not heard
+			l.registry.mark(s.agents)
+		}
 		l.failed(ctx, s)
 	}
 }
 
 // learn notes when something is due next. What a look found due for anybody may be for any registered agent.
 func (l *loop) learn(s step) {
-	switch {
-	case s.look && !s.next.IsZero() && l.scheduler.Until(s.next) <= 0:
-		l.registry.expectAll(s.next)
-	case s.look || l.registry == nil:
+	if l.registry == nil {
 		l.expect(s.next)
+		return
+	}
+	l.registry.learn(s.agents, s.next)
+	switch {
+	case !s.look || !s.returned:
+	case !s.due.IsZero() && l.scheduler.Until(s.due) <= 0:
+		l.registry.expectAll(s.due)
 	default:
-		l.registry.learn(s.agents, s.next)
+		l.expect(s.due)
 	}
 }
 
@@ -207,7 +219,7 @@ func (l *loop) wait(now time.Time) time.Duration {
 	if l.failures > 0 {
 		return l.retryAt.Sub(now)
 	}
-	wait := l.pulledAt.Add(l.longest(now)).Sub(now)
+	wait := l.lookIn(now)
 	if !l.next.IsZero() {
 		wait = min(wait, l.scheduler.Until(l.next))
 	}
@@ -222,6 +234,9 @@ func (l *loop) wait(now time.Time) time.Duration {
 	}
 	return wait
 }
+
+// lookIn is how long it may be until the daemon looks what is due for all agents there are.
+func (l *loop) lookIn(now time.Time) time.Duration { return l.lookedAt.Add(l.longest(now)).Sub(now) }
 
 // fruitlessPause is the first pause after a pull that did nothing although something was overdue: this process may not
 // take it, or another took it first.
