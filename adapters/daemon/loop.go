@@ -44,7 +44,7 @@ type step struct {
 	look     bool      // it asked when something is due for anybody, and found
 	due      time.Time // that
 	next     time.Time // when something is due next, for those that were asked for
-	claims   bool // it may still claim, or return without having said that it does not
+	claims   bool      // it may still claim, or return without having said that it does not
 	returned bool
 	report   core.Report
 	err      error

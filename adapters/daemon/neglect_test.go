@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,13 +14,29 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// countRuns handles notes, and returns how many an agent has had.
+func countRuns(s *core.Scheduler) func(agent string) int {
+	var mu sync.Mutex
+	ran := map[string]int{}
+	core.Handle(s, "note", func(_ context.Context, t *core.Task[any]) error {
+		mu.Lock()
+		defer mu.Unlock()
+		ran[t.Agent]++
+		return nil
+	})
+	return func(agent string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return ran[agent]
+	}
+}
+
 // An agent with a task each second hides no other: the daemon looks for all at its own times.
 func TestABusyAgentHidesNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := setup(t, daemon.Config{Agents: []string{"b"}}, false)
-		ran := map[string]int{}
-		core.Handle(f.scheduler, "note", func(_ context.Context, t *core.Task[any]) error { ran[t.Agent]++; return nil })
+		ran := countRuns(f.scheduler)
 		f.submit(t, core.NewTask{Agent: "b", ID: "poll", Kind: "note", Every: time.Second})
 		f.start(t)
 		time.Sleep(5*time.Second + 300*time.Millisecond)
@@ -28,7 +45,7 @@ func TestABusyAgentHidesNoOther(t *testing.T) {
 		f.submit(t, core.NewTask{Agent: "a", ID: "once", Kind: "note"}) // by another process, say
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		assert.Equal(t, 1, ran["a"], "b ran %d times", ran["b"])
+		assert.Equal(t, 1, ran("a"), "b ran %d times", ran("b"))
 	})
 }
 
@@ -37,8 +54,7 @@ func TestAFailedPullForgetsNoAgent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := setup(t, daemon.Config{Agents: []string{"b"}}, false)
-		ran := map[string]int{}
-		core.Handle(f.scheduler, "note", func(_ context.Context, t *core.Task[any]) error { ran[t.Agent]++; return nil })
+		ran := countRuns(f.scheduler)
 		f.submit(t, core.NewTask{Agent: "a", ID: "once", Kind: "note"}) // due all the time
 		f.submit(t, core.NewTask{Agent: "b", ID: "poll", Kind: "note", Every: time.Second})
 		f.start(t)
@@ -49,7 +65,7 @@ func TestAFailedPullForgetsNoAgent(t *testing.T) {
 		f.store.down.Store(false)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		assert.Equal(t, 1, ran["a"], "b ran %d times", ran["b"])
+		assert.Equal(t, 1, ran("a"), "b ran %d times", ran("b"))
 	})
 }
 
@@ -59,8 +75,7 @@ func TestTheWorkOfTheDeadIsFoundByABusyDaemon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := setup(t, daemon.Config{Agents: []string{"b"}}, true)
-		ran := map[string]int{}
-		core.Handle(f.scheduler, "note", func(_ context.Context, t *core.Task[any]) error { ran[t.Agent]++; return nil })
+		ran := countRuns(f.scheduler)
 		f.submit(t, core.NewTask{Agent: "z", ID: "not ours", Kind: "note"})
 		f.submit(t, core.NewTask{Agent: "b", ID: "poll", Kind: "note", Every: time.Second})
 		f.submit(t, core.NewTask{Agent: "a", ID: "once", Kind: "note"})
@@ -75,7 +90,7 @@ func TestTheWorkOfTheDeadIsFoundByABusyDaemon(t *testing.T) {
 		require.NoError(t, f.daemon.RegisterAgent("a"))
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		assert.Equal(t, 1, ran["a"], "b ran %d times", ran["b"])
+		assert.Equal(t, 1, ran("a"), "b ran %d times", ran("b"))
 	})
 }
 
