@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -138,14 +139,33 @@ func (p *pull) run() (Report, error) {
 		p.open.Wait()
 	}
 	p.heart.stop()
-	if p.claiming.Err() != nil {
-		err = nil // the end was asked for, whatever it cut off
+	ended := p.claiming.Err() != nil
+	if ended && (p.ctx.Err() != nil || !p.all(func(t *target) bool { return !t.known })) {
+		err = nil // the end was asked for, whatever it cut off; but a store that has not answered once is a failure
 	}
-	if err == nil && (p.claimed || p.claiming.Err() != nil) && p.scope.Agents == nil && p.ctx.Err() == nil {
-		p.tally.forgetAll()
-		err = p.look(p.ctx)
+	if err == nil && (p.claimed || ended) && p.scope.Agents == nil && p.ctx.Err() == nil {
+		err = p.lookAgain(ended)
 	}
 	return p.finish(err)
+}
+
+// lookAgain finds out what is left. When the pull had to end there is little time for that: what is not known then may be due.
+func (p *pull) lookAgain(ended bool) error {
+	p.tally.forgetAll()
+	ctx, cancel := p.call()
+	defer cancel()
+	err := p.look(ctx)
+	if err != nil && ended {
+		for _, t := range p.targets {
+			t.known = false
+		}
+		err = nil
+	}
+	return err
+}
+
+func (p *pull) all(is func(*target) bool) bool {
+	return !slices.ContainsFunc(p.targets, func(t *target) bool { return !is(t) })
 }
 
 // idle tells that the pull claims no more for now, and reports whether another pull follows it.
@@ -166,6 +186,7 @@ func (p *pull) rounds(err error) error {
 
 func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 	n := 0
+	p.targets = nil // nothing is asked, so nothing is left to ask
 	p.heart.holdAll(claimed)
 	p.enter(agent, len(claimed))
 	for n < len(claimed) {
@@ -191,7 +212,7 @@ func (p *pull) finish(err error) (Report, error) {
 	r.Duration = p.s.config.Clock.Now().Sub(p.begun)
 	next := p.nextLocked()
 	r.NextDueAt = next.Time()
-	r.More = next != 0 && next <= p.s.storeNow()
+	r.More = next != 0 && next <= p.s.storeNow() || !p.all(func(t *target) bool { return t.known })
 	if err != nil && p.ctx.Err() != nil {
 		err = nil
 	}

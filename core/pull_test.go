@@ -509,3 +509,91 @@ type skewed time.Duration
 func (s skewed) Now() time.Time { return time.Now().Add(time.Duration(s)) }
 
 func (skewed) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
+
+// A pull that ended before the store said what is due does not say that nothing is.
+func TestWhatWasNotAskedMayBeDue(t *testing.T) {
+	for name, agents := range map[string][]string{"all": nil, "some": {"a", "b"}} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, core.Config{}, func(w *world) {
+				core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return nil })
+				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"}, core.NewTask{Agent: "b", ID: "1", Kind: "k"})
+				gone, cancel := context.WithCancel(w.Context())
+				cancel()
+				report, err := w.s.RunDue(gone, core.Scope{Agents: agents})
+				require.NoError(t, err, "the end was asked for")
+				assert.True(t, report.More)
+				assert.Zero(t, report.Ran)
+				report, err = w.s.RunDue(w.Context(), core.Scope{Agents: agents, MaxTasks: 1})
+				require.NoError(t, err)
+				assert.True(t, report.More)
+				report, err = w.s.RunDue(w.Context(), core.Scope{Agents: agents})
+				require.NoError(t, err)
+				assert.False(t, report.More)
+			})
+		})
+	}
+}
+
+// A store that has not answered once until the pull had to end is a failure, not an end.
+func TestAStoreThatHangsIsAFailure(t *testing.T) {
+	for name, agents := range map[string][]string{"all": nil, "some": {"a"}} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, core.Config{}, func(w *world) {
+				s, err := core.New(hanging{w.store}, core.Config{})
+				require.NoError(t, err)
+				core.Handle(s, "k", func(context.Context, *core.Task[note]) error { return nil })
+				begun := time.Now()
+				_, err = s.RunDue(w.Context(), core.Scope{Agents: agents, MaxDuration: time.Second})
+				assert.Equal(t, core.CodeUnavailable, core.CodeOf(err))
+				assert.LessOrEqual(t, time.Since(begun), 1250*time.Millisecond)
+
+				ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+				defer cancel()
+				_, err = s.RunDue(ctx, core.Scope{Agents: agents})
+				assert.Equal(t, core.CodeUnavailable, core.CodeOf(err))
+				require.NoError(t, ctx.Err(), "in time")
+			})
+		})
+	}
+}
+
+// The look for what is left does not outlast the time of a pull that had to end: more may be due then.
+func TestTheLastLookIsBounded(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		store := &hangingLater{Store: w.store, left: 2}
+		s, err := core.New(store, core.Config{})
+		require.NoError(t, err)
+		core.Handle(s, "k", func(ctx context.Context, _ *core.Task[note]) error { <-ctx.Done(); return context.Cause(ctx) })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
+		ctx, cancel := context.WithTimeout(w.Context(), 10*time.Second)
+		defer cancel()
+		report, err := s.RunDue(ctx, core.Scope{})
+		require.NoError(t, err)
+		require.NoError(t, ctx.Err(), "before the deadline")
+		assert.Equal(t, 1, report.Released)
+		assert.True(t, report.More)
+		assert.Negative(t, store.left, "the last look was made")
+	})
+}
+
+// hanging is a store whose claims never answer.
+type hanging struct{ core.Store }
+
+func (hanging) Claim(ctx context.Context, _ []core.ClaimRequest) ([]core.Claim, error) {
+	<-ctx.Done()
+	return nil, &core.StoreError{Verb: "claim", Err: ctx.Err()}
+}
+
+// hangingLater is one whose claims answer so often and then no more.
+type hangingLater struct {
+	core.Store
+
+	left int
+}
+
+func (s *hangingLater) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+	if s.left--; s.left < 0 {
+		return hanging{}.Claim(ctx, requests)
+	}
+	return s.Store.Claim(ctx, requests)
+}

@@ -24,7 +24,7 @@ type Report struct {
 	// NextDueAt is when something within the scope is due next, by the store's clock; zero: nothing is scheduled. A host
 	// can book one wake-up for it.
 	NextDueAt time.Time
-	// More says that due work is left: the budget was spent first.
+	// More says that due work is left, or may be: the budget was spent first.
 	More     bool
 	Duration time.Duration
 }

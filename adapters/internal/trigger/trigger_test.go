@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -147,6 +148,16 @@ func TestARepeatIsToldApartOnceAllIsDone(t *testing.T) {
 	_, repeated, err = r.Run(t.Context(), core.Scope{}, key)
 	require.NoError(t, err)
 	assert.True(t, repeated)
+	for _, scope := range []core.Scope{{}, {Agents: []string{"ada"}}} { // one that was cut off before it knew anything
+		cut := trigger.Occasion{Of: "cut", At: fmt.Sprint(scope.Agents)}
+		gone, goAway := context.WithCancel(t.Context())
+		goAway()
+		_, _, err = r.Run(gone, scope, cut)
+		require.NoError(t, err)
+		_, repeated, err = r.Run(t.Context(), scope, cut)
+		require.NoError(t, err)
+		assert.False(t, repeated)
+	}
 	_, repeated, err = r.Run(t.Context(), core.Scope{}, trigger.Occasion{})
 	require.NoError(t, err)
 	assert.False(t, repeated, "what has no name is never a repeat")
