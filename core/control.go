@@ -15,7 +15,7 @@ type Target struct{ Agent, ID, Kind, Key string }
 type Pause struct {
 	Reason string    // for people; at most 1 KiB
 	By     string    // who
-	Until  time.Time // when they are resumed by themselves; zero for never. To snooze is to pause until a time
+	Until  time.Time // when they are resumed by themselves; zero, or after the year 2285, for never. To snooze is to pause until a time
 	For    time.Duration
 }
 
@@ -133,8 +133,8 @@ func (s *Scheduler) Pause(ctx context.Context, t Target, p Pause) error {
 		return invalid("until", "excludes for")
 	case p.For != 0 && (p.For < time.Millisecond || p.For > maxDelay):
 		return invalid("for", "must be between 1ms and %s, not %s", maxDelay, p.For)
-	case !p.Until.IsZero() && p.Until.Year() > 9999:
-		return invalid("until", "is too far away: the year %d", p.Until.Year())
+	case p.Until.Year() > maxYear: // that is how some say never
+		p.Until = time.Time{}
 	}
 	until := When{At: MillisOf(p.Until), After: p.For}
 	if !p.Until.IsZero() {

@@ -72,7 +72,6 @@ func TestPauseRefuses(t *testing.T) {
 			"reason has the control":        {core.Target{}, core.Pause{Reason: "\x00"}},
 			"until excludes for":            {core.Target{}, core.Pause{Until: time.Now(), For: 1}},
 			"for must be between":           {core.Target{}, core.Pause{For: -1}},
-			"until is too far away":         {core.Target{}, core.Pause{Until: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}},
 			"snooze_key has the control":    {core.Target{Key: "\x7f"}, core.Pause{}},
 			"snooze_key is not valid UTF-8": {core.Target{Key: "\xff"}, core.Pause{}},
 		} {
@@ -578,5 +577,23 @@ func TestAPauseBySomebodyIsNotTakenOverByThatOfATaskThatFails(t *testing.T) {
 		p := w.task("a", "1").Pauses
 		require.Len(t, p, 1)
 		assert.Equal(t, "ops", p[0].By, "%+v", p)
+	})
+}
+
+// A time that is as good as never is never, and a task's must be one that can be kept.
+func TestTimesInTheFarFuture(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Delay: time.Hour})
+		far := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+		require.NoError(t, w.s.Pause(w.Context(), core.Target{Agent: "a"}, core.Pause{Until: far, Reason: "moving"}))
+		pauses := w.task("a", "1").Pauses
+		require.Len(t, pauses, 1)
+		assert.Zero(t, pauses[0].Until)
+		assert.Equal(t, "moving", pauses[0].Reason)
+		_, err := w.s.Submit(w.Context(), core.NewTask{Agent: "a", Kind: "k", At: far})
+		assert.ErrorContains(t, err, "at is too far away: the year 9999")
+		last := time.Date(2285, 12, 31, 23, 59, 59, 0, time.UTC)
+		w.submit(core.NewTask{Agent: "a", ID: "2", Kind: "k", At: last})
+		assert.Equal(t, last, w.task("a", "2").Due.Time())
 	})
 }

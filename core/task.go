@@ -76,6 +76,7 @@ const (
 	maxKeyLen         = MaxIDLen
 	maxAttempts       = 1000
 	maxDelay          = 10 * 365 * 24 * time.Hour
+	maxYear           = 2285 // after it a time in milliseconds has more than 13 digits
 	minLease          = 100 * time.Millisecond
 	maxLease          = time.Hour
 )
@@ -186,7 +187,7 @@ func (t *NewTask) checkSchedule() error {
 		return invalid("day_match", "needs cron")
 	case t.Cron == "" && t.Gap != "":
 		return invalid("gap", "needs cron")
-	case !t.At.IsZero() && t.At.Year() > 9999:
+	case !t.At.IsZero() && t.At.Year() > maxYear:
 		return invalid("at", "is too far away: the year %d", t.At.Year())
 	case t.Delay < 0 || t.Delay > maxDelay:
 		return invalid("delay", "must be between 0 and %s, not %s", maxDelay, t.Delay)
