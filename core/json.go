@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 
@@ -163,7 +164,7 @@ func wellFormed(data json.RawMessage) json.RawMessage {
 	if !json.Valid(data) {
 		return nil
 	}
-	return data
+	return bytes.ToValidUTF8(data, []byte("\ufffd"))
 }
 
 // MarshalJSON writes the report; next_due_at is null if nothing is scheduled.

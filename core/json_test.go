@@ -1,12 +1,14 @@
 package core_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"math"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -215,5 +217,27 @@ func FuzzParseTasks(f *testing.F) {
 			require.NoError(t, err)
 			assert.Equal(t, string(once), string(twice))
 		}
+	})
+}
+
+// What is no UTF-8 never reaches a reader of JSON: it is refused at submit, and mended in what a handler says.
+func TestJSONIsUTF8(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		core.Handle(w.s, "k", func(_ context.Context, t *core.Task[any]) error {
+			return t.SetResult(json.RawMessage("{\"a\":\"\xff\"}"))
+		})
+		for _, bad := range []core.NewTask{
+			{Agent: "a", Kind: "k", Payload: json.RawMessage("\"\xff\"")}, {Agent: "a", Kind: "k", Payload: []byte("\"\xff\"")},
+			{Agent: "a", Kind: "k", Info: json.RawMessage("\"\xff\"")},
+		} {
+			_, err := w.s.Submit(w.Context(), bad)
+			assert.Equal(t, core.CodeInvalid, core.CodeOf(err))
+		}
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
+		w.run()
+		data, err := json.Marshal(w.task("a", "1"))
+		require.NoError(t, err)
+		assert.True(t, utf8.Valid(data))
+		assert.Contains(t, string(data), `"result":{"a":"`+"\ufffd"+`"}`)
 	})
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -280,6 +281,7 @@ func (r *run) json(what string, v any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
+	data = bytes.ToValidUTF8(data, []byte("\ufffd")) // a json.RawMessage is taken as it is
 	if most := r.pull.s.config.MaxResult; len(data) > most {
 		return nil, invalid(what, "is %d bytes long: the limit is %d", len(data), most)
 	}

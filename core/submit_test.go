@@ -124,10 +124,11 @@ func TestSubmitTakesAnything(t *testing.T) {
 	assert.Equal(t, core.TaskInfo{
 		Agent: full.Agent, ID: full.ID, Kind: full.Kind, Group: "group", Status: core.StatusWaiting, Level: core.LevelHigh,
 		Payload: json.RawMessage(`{"a":[]}`), Every: time.Minute, From: core.FromStart, Schedule: core.ScheduleEvery, MaxAttempts: 3, Backoff: time.Second,
-		Timeout: time.Minute, Lease: time.Minute, Submitted: info.Submitted, Due: info.Submitted.Add(time.Hour),
-		NextRun: info.Submitted.Add(time.Hour), TraceID: "t", Traceparent: "00-1", SessionID: "s", UserID: "u", MemCubeID: "m",
+		Timeout: time.Minute, Lease: time.Minute, Submitted: info.Submitted, Due: info.Due,
+		NextRun: info.Due, TraceID: "t", Traceparent: "00-1", SessionID: "s", UserID: "u", MemCubeID: "m",
 		UserName: "n", Info: json.RawMessage(`{"k":1}`), Tags: []string{"x", "y"},
 	}, info)
+	assert.InDelta(t, int64(info.Submitted.Add(time.Hour)), int64(info.Due), 1000, "its slots begin with the moment of Submit, which is a little before")
 	out, err = s.Submit(t.Context(), core.NewTask{Agent: "a", Kind: "k"}, core.NewTask{Agent: "a", Kind: "k"})
 	require.NoError(t, err)
 	assert.NotEqual(t, out[0].ID, out[1].ID, "ids are made up")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
@@ -123,6 +124,9 @@ func (t *NewTask) prepare(maxPayload int) (Submission, error) {
 	return sub, nil
 }
 
+// validJSON is stricter than json.Valid, which lets pass what no other reader of JSON would.
+func validJSON(data []byte) bool { return utf8.Valid(data) && json.Valid(data) }
+
 func (t *NewTask) payload(most int) ([]byte, error) {
 	var data []byte
 	switch p := t.Payload.(type) {
@@ -141,8 +145,8 @@ func (t *NewTask) payload(most int) ([]byte, error) {
 	if len(data) > most {
 		return nil, invalid("payload", "is %d bytes long: the limit is %d", len(data), most)
 	}
-	if !json.Valid(data) {
-		return nil, invalid("payload", "is not valid JSON")
+	if !validJSON(data) {
+		return nil, invalid("payload", "is not valid JSON in UTF-8")
 	}
 	return data, nil
 }
@@ -284,8 +288,8 @@ func (t *NewTask) checkTexts() error {
 	if len(t.Info) > MaxTextLen*8 {
 		return invalid("info", "is %d bytes long: the limit is %d", len(t.Info), MaxTextLen*8)
 	}
-	if len(t.Info) > 0 && !json.Valid(t.Info) {
-		return invalid("info", "is not valid JSON")
+	if len(t.Info) > 0 && !validJSON(t.Info) {
+		return invalid("info", "is not valid JSON in UTF-8")
 	}
 	return nil
 }

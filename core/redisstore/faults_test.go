@@ -416,6 +416,33 @@ func TestDamagedRecords(t *testing.T) {
 	assert.Len(t, claim(t, st, "new", 50).Tasks, 3, "their agents can go on")
 }
 
+// The counters of a kind can be anything: its runs end, and are counted anew.
+func TestDamagedCounters(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	for i, damage := range []string{"zzz", "\xc0", "", "\x93\x01\x02\x03", "\x9b\xa1a\xa1a\xa1a\xa1a\xa1a\xa1a\xa1a\xa1a\xa1a\xa1a\xa1a"} {
+		st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1, Prefix: fmt.Sprintf("counters%d:", i)})
+		_, err := st.Submit(t.Context(), []core.Submission{sub("a", "1")})
+		require.NoError(t, err)
+		key := fmt.Sprintf("counters%d:{0}:kinds", i)
+		require.NoError(t, srv.Client(t).HSet(t.Context(), key, "sk", damage, "lother", "x", "?", "?").Err())
+		_, err = st.Stats(t.Context())
+		require.NoError(t, err)
+		c := claim(t, st, "n", 10)
+		require.Len(t, c.Tasks, 1)
+		out, err := st.Settle(t.Context(), []core.Settlement{{
+			Run: c.Tasks[0].Run, Kind: "k", Verb: core.VerbComplete, Record: []byte("r"), Tally: &core.RunStat{Kind: "k", Duration: time.Second},
+		}})
+		require.NoError(t, err)
+		require.NoError(t, out[0].Err)
+		stats, err := st.Stats(t.Context())
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, stats.Malformed)
+		require.Len(t, stats.Kinds, 2)
+		assert.EqualValues(t, 1, stats.Kinds[0].Runs, "of k; the other is named other")
+	}
+}
+
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

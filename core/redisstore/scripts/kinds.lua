@@ -7,15 +7,16 @@ local kinds, names = {}, {}
 local all = redis.call('HGETALL', KEYS[2])
 for i = 1, #all, 2 do
   local what, name = sub(all[i], 1, 1), sub(all[i], 2)
-  if not kinds[name] then
+  if not kinds[name] and string.find('lrs', what, 1, true) then
     kinds[name] = { l = 0, r = 0, s = {} }
     names[#names + 1] = name
   end
-  if what == 's' then
-    local s = cmsgpack.unpack(all[i + 1])
-    for k = 1, #s do kinds[name].s[k] = string.format('%.0f', s[k]) end
+  if not kinds[name] then -- not what we wrote
+  elseif what == 's' then
+    local s, right = tally_of(all[i + 1])
+    for k = 1, right and #s or 0 do kinds[name].s[k] = string.format('%.0f', s[k]) end
   else
-    kinds[name][what] = tonumber(all[i + 1])
+    kinds[name][what] = tonumber(all[i + 1]) or 0
   end
 end
 local reply = { now }

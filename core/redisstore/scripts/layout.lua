@@ -157,6 +157,14 @@ local function counted()
   end
 end
 
+-- tally_of reads the counters of runs of a kind: zeros, and false, if they are not what we wrote.
+local function tally_of(text)
+  local whole, o = pcall(cmsgpack.unpack, text or '')
+  local right = whole and type(o) == 'table' and #o == 11
+  for i = 1, right and 11 or 0 do right = right and type(o[i]) == 'number' end
+  return right and o or { 0, 0, 0, math.huge, 0, 0, 0, 0, 0, 0, 0 }, right
+end
+
 -- join adds n live tasks to a group; one whose tasks have all been over for the retention begins anew.
 local function join(group, n)
   local key = base .. 'group:' .. group

@@ -215,7 +215,8 @@ for group, c in pairs(groups) do
 end
 for kind, s in pairs(stats) do
   local old = redis.call('HGET', base .. 'kinds', 's' .. kind)
-  local o = old and cmsgpack.unpack(old) or { 0, 0, 0, math.huge, 0, 0, 0, 0, 0, 0, 0 }
+  local o, right = tally_of(old)
+  if old and not right then count('malformed', 1) end
   redis.call('HSET', base .. 'kinds', 's' .. kind, cmsgpack.pack({
     o[1] + s.runs, o[2] + s.failures, o[3] + s.took, math.min(o[4], s.least), math.max(o[5], s.longest),
     o[6] + s.lag, math.max(o[7], s.most_lag), o[8] + s.a, o[9] + s.e, o[10] + s.c, o[11] + s.t,
