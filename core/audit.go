@@ -4,7 +4,8 @@ import "context"
 
 // AuditOptions say how an audit works. Every zero is a good default.
 type AuditOptions struct {
-	// Repair puts back what is found, due now. It is safe while everything runs, and at any time.
+	// Repair puts back what is found; a task whose due time was lost with its place is due now. It is safe while everything
+	// runs, and at any time.
 	Repair bool
 	// Progress is told after each page what was found so far.
 	Progress func(soFar AuditReport)
@@ -50,7 +51,7 @@ func (r *AuditReport) add(page *Audited) {
 	r.Tasks += page.Tasks
 	r.Found += len(page.Faults)
 	for _, f := range page.Faults {
-		if f.Code != FaultUnreadable {
+		if f.Code != FaultUnreadable && f.Code != FaultGone {
 			r.Repairable++
 		}
 		if len(r.Faults) < MaxFaults {

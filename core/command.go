@@ -64,12 +64,15 @@ type Fault struct {
 // FaultCode tells faults apart.
 type FaultCode string
 
-// The faults. All but the last can be repaired.
+// The faults. All but the last two can be repaired.
 const (
 	FaultLost       FaultCode = "lost"       // a task that neither waits nor runs nor is parked
 	FaultStranded   FaultCode = "stranded"   // a task that is parked where nothing puts it back
+	FaultDoubled    FaultCode = "doubled"    // a task that runs and waits, or is parked, as well: it would run twice at once
+	FaultMiscounted FaultCode = "miscounted" // a count that is not of what is there
 	FaultAsleep     FaultCode = "asleep"     // an agent or a partition that would be looked at too late
 	FaultUnreadable FaultCode = "unreadable" // a record that is not what was written
+	FaultGone       FaultCode = "gone"       // an entry whose task is no more: it was lost with all that it was
 )
 
 // EffectCode tells the effects of commands apart.

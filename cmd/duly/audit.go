@@ -24,7 +24,7 @@ func (p *process) auditCommand(o *options) *cobra.Command {
 				return errors.Join(o.print(p.stdout, report, func(w *page) { printAudit(w, &report, repair) }), auditFailure(&report, repair))
 			})
 		})
-	cmd.Flags().BoolVar(&repair, "repair", false, "put back what is found, due now; safe while daemons run")
+	cmd.Flags().BoolVar(&repair, "repair", false, "put back what is found; what has lost its due time is due now; safe while daemons run")
 	return o.withJSON(cmd)
 }
 
@@ -47,7 +47,10 @@ func (p *process) endProgress() {
 var faults = map[core.FaultCode]string{
 	core.FaultLost:       "neither waits nor runs nor is parked",
 	core.FaultStranded:   "is parked, and nothing would put it back",
+	core.FaultDoubled:    "runs and waits as well: it would run twice at once",
+	core.FaultMiscounted: "a count is not of what is there",
 	core.FaultAsleep:     "would be looked at too late",
+	core.FaultGone:       "its task is no more, and cannot be put back: restore it from a backup",
 	core.FaultUnreadable: "is not what was written; see duly status, or delete it",
 }
 
@@ -71,7 +74,7 @@ func printAudit(w *page, r *core.AuditReport, repair bool) {
 	}
 	if repair && r.Repairable > 0 {
 		w.line("")
-		w.line("%d put back: they are due now", r.Repairable)
+		w.line("%d repaired: what was lost is due now", r.Repairable)
 	}
 }
 

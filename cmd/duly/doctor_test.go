@@ -56,7 +56,7 @@ func TestAuditPutsBackWhatWasLost(t *testing.T) {
 	assert.Equal(t, "failed: 2 fault(s): something would never run", w.checks(t)["audit"])
 
 	out := w.ok(t, "audit", "--repair")
-	assert.Contains(t, out, "2 put back: they are due now")
+	assert.Contains(t, out, "2 repaired: what was lost is due now")
 	assert.EqualValues(t, 0, w.object(t, "audit")["found"])
 	assert.Contains(t, w.ok(t, "run-due", "-c", config, "--all"), "ran 2 task(s)")
 }

@@ -208,7 +208,8 @@ func (s *Store) operate(ctx context.Context) error {
 		{Op: core.OpRun, Submission: touched},
 		{Op: core.OpUnhold, Scope: one},
 		{Op: core.OpAudit, Audit: core.Audit{Repair: true}},
-		{Op: core.OpAudit, Audit: core.Audit{Cursor: "t0", Repair: true}},
+		{Op: core.OpAudit, Audit: core.Audit{Cursor: "a0", Repair: true}},
+		{Op: core.OpAudit, Audit: core.Audit{Cursor: "g0", Repair: true}},
 		{Op: core.OpDelete, Submission: touched},
 	}); err != nil {
 		return err

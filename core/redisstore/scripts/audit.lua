@@ -5,131 +5,142 @@
 -- KEYS[4] claims
 -- KEYS[5] leases
 -- KEYS[6] parked
--- ARGV[1] cursor: 'a' for a page of agents or 't' for one of tasks, and where it begins
+-- ARGV[1] cursor: 't' for a page of tasks, 'a' of agents or 'g' of the agenda, and where it begins; t0 first
 -- ARGV[2] about how many
 -- ARGV[3] 1 to repair what is found
 -- returns {now, the next cursor or '', tasks seen, for each fault: agent or '', id or '', what}
---          what: lost, stranded, asleep or unreadable
+--          what: lost, stranded, doubled, miscounted, asleep, unreadable or gone
 local phase, cursor, repair = sub(ARGV[1], 1, 1), sub(ARGV[1], 2), ARGV[3] == '1'
 local reply, seen, repaired = { now, '', 0 }, 0, false
-local LOST_, STRANDED, ASLEEP, UNREADABLE = 'lost', 'stranded', 'asleep', 'unreadable'
 local function fault(agent, id, what)
   local at = #reply
   reply[at + 1], reply[at + 2], reply[at + 3] = agent, id, what
   repaired = repaired or repair
 end
 
-local leased = {}
-for _, fence in ipairs(redis.call('ZRANGE', KEYS[5], 0, -1)) do
-  local found = byte(fence) ~= 64 and redis.call('HMGET', KEYS[4], fence, fence .. 'r') or {}
+-- 1. Who runs. A claim whose lease is gone gets one that ends now: the next claim takes its tasks back as those of the dead,
+-- so that its runs lose them, their crashes count and their orders are kept.
+local leased, leased_of = {}, {}
+local function runs(fence, told)
+  local found = redis.call('HMGET', KEYS[4], fence, fence .. 'r')
   local whole, refs = pcall(cmsgpack.unpack, found[2] or '')
-  if not whole or not found[1] then refs = {} end
+  if not whole or not found[1] then return end
   for i = 1, #refs / 3 do
-    if byte(found[1], i) == RUNNING then leased[refs[3 * i - 2] .. ':' .. refs[3 * i - 1]] = true end
+    if byte(found[1], i) == RUNNING then
+      local agent, id = refs[3 * i - 2], refs[3 * i - 1]
+      leased[agent .. ':' .. id] = true
+      leased_of[agent] = (leased_of[agent] or 0) + 1
+      if told then fault(agent, id, 'lost') end
+    end
+  end
+end
+for _, fence in ipairs(redis.call('ZRANGE', KEYS[5], 0, -1)) do
+  if byte(fence) ~= 64 then runs(fence) end
+end
+for _, field in ipairs(redis.call('HKEYS', KEYS[4])) do
+  local fence = string.match(field, '^(%d+)r$')
+  if fence and not redis.call('ZSCORE', KEYS[5], fence) then
+    runs(fence, ARGV[1] == 't0' or repair)
+    if repair then redis.call('ZADD', KEYS[5], now, fence) end
   end
 end
 
--- comes_back says whether something will put back what is parked at a place.
+-- 2. Where tasks are.
+-- comes_back says whether something will put back what is parked at a place. The end of a hold that nobody would see is
+-- kept again.
 local function comes_back(name, ref)
   if byte(name) ~= 64 then return redis.call('HEXISTS', KEYS[6], name) == 1 end
   local scope = name == '@t' and 't:' .. ref or sub(name, 2)
   if redis.call('ZSCORE', base .. 'open', scope) then return true end
   local held = redis.call('HGET', base .. 'holds', scope)
   local till = held and tonumber(sub(held, 1, 13))
-  return till and (till == 0 or redis.call('ZSCORE', KEYS[5], '@' .. scope))
+  if till and till > 0 and not redis.call('ZSCORE', KEYS[5], '@' .. scope) then
+    if repair then redis.call('ZADD', KEYS[5], till, '@' .. scope) end
+    return false, true
+  end
+  return till
+end
+
+-- emptied takes a task out of every place where it may be parked, whatever the counts say.
+local function emptied(agent, id, live)
+  local _, kind = parse(live)
+  local names = { kind }
+  for i, scope in ipairs(scopes(agent, id, live)) do names[i + 1] = bay(scope) end
+  for _, name in ipairs(names) do
+    if redis.call('ZREM', base .. 'parked:' .. name, agent .. ':' .. id) == 1 then unparked(name, 1) end
+  end
+end
+
+local function lost(agent, id, live, single)
+  fault(agent, id, 'lost')
+  if not repair then return end
+  emptied(agent, id, live)
+  -- Its due time is lost with its place; but no task of its agent was due before the agenda says.
+  local first = not single and tonumber(redis.call('ZSCORE', KEYS[1], agent)) or now
+  take_back(agent, live, id, single, math.max(first, now))
 end
 
 local function check(agent, id, live, single)
   local ref = agent .. ':' .. id
   local place_, due, name = where(agent, id, live, single)
   seen = seen + 1
-  if place_ == 'p' and not comes_back(name, ref) then
-    fault(agent, id, STRANDED)
-    if repair then
+  if place_ == 'r' then
+    if not leased[ref] then lost(agent, id, live, single) end
+  elseif leased[ref] then
+    fault(agent, id, 'doubled')
+    if repair then lift(agent, id, live, single, place_, name) end
+  elseif place_ == 'p' then
+    local back, ends = comes_back(name, ref)
+    if not back then fault(agent, id, 'stranded') end
+    if not back and not ends and repair then
       lift(agent, id, live, single, place_, name)
       place(agent, single, live, id, due)
     end
-  elseif place_ == 'r' and not leased[ref] then
-    fault(agent, id, LOST_)
-    if repair then place(agent, single, live, id, now) end
   end
 end
 
--- An agent with queues has to be looked at when the first of its tasks is due, at each level where it has some.
+-- 3. An agent with queues has to be looked at when the first of its tasks is due, at each level where it has some, and must
+-- not be forgotten while it has tasks.
+local PARKED = redis.call('EXISTS', KEYS[6]) == 1
 local function wakes(agent, value)
-  local first, right = nil, value
+  local first, right, n = nil, value, leased_of[agent] or 0
   for level = 1, 3 do
-    local due = tonumber(redis.call('ZRANGE', base .. 'queue:' .. level .. ':' .. agent, 0, 0, 'WITHSCORES')[2])
+    local key = base .. 'queue:' .. level .. ':' .. agent
+    local head = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+    local due = tonumber(head[2])
     if due then
+      local id = sub(head[1], 8)
+      if redis.call('HEXISTS', KEYS[3], agent .. ':' .. id) == 0 then fault(agent, id, 'gone') end
+      n = n + redis.call('ZCARD', key)
       first = math.min(first or due, due)
       right = grown(right, level, 0)
     end
   end
   local score = tonumber(redis.call('ZSCORE', KEYS[1], agent))
-  if right == value and not (first and (not score or score > math.max(first, now))) then return end
-  fault(agent, '', ASLEEP)
-  if repair then
-    redis.call('HSET', KEYS[2], agent, right)
-    if first then redis.call('ZADD', KEYS[1], 'LT', first, agent) end
+  if right ~= value or first and (not score or score > math.max(first, now)) then
+    fault(agent, '', 'asleep')
+    if repair then
+      redis.call('HSET', KEYS[2], agent, right)
+      if first then redis.call('ZADD', KEYS[1], 'LT', first, agent) end
+    end
+  end
+  local counted_ = tonumber(sub(value, 3))
+  -- While some tasks are parked a count may be higher than what is seen here; one that is too low forgets the agent early.
+  if counted_ < n or repair and not PARKED and counted_ > n then
+    fault(agent, '', 'miscounted')
+    if repair and n > 0 then redis.call('HSET', KEYS[2], agent, sub(right, 1, 2) .. n) end
+    if repair and n == 0 then redis.call('HDEL', KEYS[2], agent) end
   end
 end
 
--- adopt gives an agent the tasks that are there under its name.
-local adopted = {}
-local function adopt(agent, value)
-  if adopted[agent] then return end
-  adopted[agent] = true
-  local new, from = 'M00', '0'
+-- 4. A task whose agent is not known, or holds another one inline: the agent becomes one with queues.
+local function adopt(agent, value, live)
+  local new = 'M01'
   if value and byte(value) == 83 and parse(sub(value, 2)) then new = spread(agent, sub(value, 2)) end
-  repeat
-    local page = redis.call('HSCAN', KEYS[3], from, 'MATCH', agent .. ':*', 'COUNT', 1000)
-    from = page[1]
-    for i = 1, #page[2], 2 do
-      if parse(page[2][i + 1]) then new = grown(new, tonumber(sub(page[2][i + 1], 8, 8)), 1) end
-    end
-  until from == '0'
-  redis.call('HSET', KEYS[2], agent, new)
+  redis.call('HSET', KEYS[2], agent, grown(new, tonumber(sub(live, 8, 8)), 1))
 end
 
-local page
-if phase == 'a' then
-  page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', ARGV[2])
-  for i = 1, #page[2], 2 do
-    local agent, value = page[2][i], page[2][i + 1]
-    local live = byte(value) == 83 and sub(value, 2)
-    if live and parse(live) then
-      check(agent, parse(live), live, true)
-    elseif byte(value) == 77 and tonumber(sub(value, 2)) then
-      wakes(agent, value)
-    else
-      fault(agent, '', UNREADABLE)
-    end
-  end
-  reply[2] = page[1] == '0' and 't0' or 'a' .. page[1]
-else
-  page = redis.call('HSCAN', KEYS[3], cursor, 'COUNT', ARGV[2])
-  for i = 1, #page[2], 2 do
-    local live = page[2][i + 1]
-    local agent, id = string.match(page[2][i], '^([^:]*):(.*)$')
-    if not agent or parse(live) ~= id then
-      fault(agent or '', id or page[2][i], UNREADABLE)
-    else
-      local value = redis.call('HGET', KEYS[2], agent)
-      if not value or byte(value) ~= 77 or adopted[agent] then
-        fault(agent, id, LOST_)
-        if repair then adopt(agent, value) end
-        seen = seen + 1
-        if repair and where(agent, id, live, false) == 'r' and not leased[agent .. ':' .. id] then place(agent, false, live, id, now) end
-      else
-        check(agent, id, live, false)
-      end
-    end
-  end
-  if page[1] ~= '0' then reply[2] = 't' .. page[1] end
-end
-placed()
-
--- The hint has to be there in time, and to name the kinds that are parked.
+-- 5. The hint has to be there in time, and to name the kinds that are parked.
 local function hinted()
   local ms, kinds = string.match(redis.call('GET', base .. 'due') or '', '^(%d*)(.*)$')
   if not ms then return false end
@@ -144,11 +155,86 @@ local function hinted()
   end
   return true
 end
+
+-- 6. A count of what is parked says how much is there.
+local function recount()
+  for _, kind in ipairs(redis.call('HKEYS', KEYS[6])) do
+    local n = kind ~= '@' and redis.call('ZCARD', base .. 'parked:' .. kind)
+    if n and n ~= tonumber(redis.call('HGET', KEYS[6], kind)) then
+      fault('', '', 'miscounted')
+      if repair then
+        if n > 0 then redis.call('HSET', KEYS[6], kind, n) else redis.call('HDEL', KEYS[6], kind) end
+      end
+    end
+  end
+end
+
+-- recounted sets how many tasks run to what the claims say.
+local function recounted()
+  local running, kinds = 0, {}
+  for ref in pairs(leased) do
+    local agent, id = string.match(ref, '^([^:]*):(.*)$')
+    local live = find(agent, redis.call('HGET', KEYS[2], agent), id)
+    local _, kind = parse(live or '')
+    running = running + 1
+    if kind then kinds[kind] = (kinds[kind] or 0) + 1 end
+  end
+  redis.call('HSET', base .. 'counters', 'running', running)
+  for _, field in ipairs(redis.call('HKEYS', base .. 'kinds')) do
+    if byte(field) == 114 then redis.call('HSET', base .. 'kinds', field, kinds[sub(field, 2)] or 0) end
+  end
+end
+
+local page
+if phase == 't' then
+  page = redis.call('HSCAN', KEYS[3], cursor, 'COUNT', ARGV[2])
+  for i = 1, #page[2], 2 do
+    local live = page[2][i + 1]
+    local agent, id = string.match(page[2][i], '^([^:]*):(.*)$')
+    local value = agent and redis.call('HGET', KEYS[2], agent)
+    if not agent or parse(live) ~= id then
+      fault(agent or '', id or page[2][i], 'unreadable')
+    elseif value and byte(value) == 77 then
+      check(agent, id, live, false)
+    else
+      local before = #reply
+      if repair then adopt(agent, value, live) end
+      check(agent, id, live, false)
+      if #reply == before then fault(agent, id, 'lost') end
+    end
+  end
+  reply[2] = page[1] == '0' and 'a0' or 't' .. page[1]
+elseif phase == 'a' then
+  page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', ARGV[2])
+  for i = 1, #page[2], 2 do
+    local agent, value = page[2][i], page[2][i + 1]
+    local live = byte(value) == 83 and sub(value, 2)
+    if live and parse(live) then
+      check(agent, parse(live), live, true)
+    elseif byte(value) == 77 and tonumber(sub(value, 2)) then
+      wakes(agent, value)
+    else
+      fault(agent, '', 'unreadable')
+    end
+  end
+  reply[2] = page[1] == '0' and 'g0' or 'a' .. page[1]
+else
+  page = redis.call('ZSCAN', KEYS[1], cursor, 'COUNT', ARGV[2])
+  for i = 1, #page[2], 2 do
+    if redis.call('HEXISTS', KEYS[2], page[2][i]) == 0 then fault(page[2][i], '', 'gone') end
+  end
+  if page[1] ~= '0' then reply[2] = 'g' .. page[1] end
+end
+placed()
+if reply[2] == '' then
+  recount()
+  if repair then recounted() end
+end
 if repaired then
   look()
   wake(now)
 elseif reply[2] == '' and not hinted() then
-  fault('', '', ASLEEP)
+  fault('', '', 'asleep')
   if repair then
     look()
     wake(now)

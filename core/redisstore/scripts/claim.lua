@@ -80,20 +80,9 @@ end
 
 -- 1. Work of the dead goes back to its place in the queue, with one more crash, or as what it was replaced by; holds end.
 local recovered = 0
-local function take_back(agent, live, id, single, due)
-  local ref = agent .. ':' .. id
-  local order = ORDERS and redis.call('HGET', base .. 'orders', ref) or ''
+local function crashed(agent, live, id, single, due)
   local _, kind = parse(live)
-  if order == 'h' then redis.call('HSET', base .. 'orders', ref, 'n') end
-  if byte(order) == 114 then
-    redis.call('HDEL', base .. 'orders', ref)
-    due = tonumber(sub(order, 2, 14))
-    if #order > 14 then redis.call('HSET', KEYS[4], ref, sub(order, 15)) else redis.call('HDEL', KEYS[4], ref) end
-  else
-    local state = redis.call('HGET', KEYS[4], ref) or '\0'
-    redis.call('HSET', KEYS[4], ref, string.char(math.min(byte(state) + 1, 255)) .. sub(state, 2))
-  end
-  place(agent, single, live, id, due)
+  take_back(agent, live, id, single, due, true)
   more(more_running, kind, -1)
   recovered = recovered + 1
 end
@@ -112,7 +101,7 @@ local function recover(fence)
       mark = LOST
       local agent, id = refs[3 * i - 2], refs[3 * i - 1]
       local live, single = find(agent, redis.call('HGET', KEYS[2], agent), id)
-      if live then take_back(agent, live, id, single, refs[3 * i]) end
+      if live then crashed(agent, live, id, single, refs[3 * i]) end
     end
     after[i] = string.char(mark)
   end
@@ -141,7 +130,11 @@ if not still and limit > 0 and redis.call('EXISTS', KEYS[7]) == 1 then
         if live then place(agent, single, live, id, entries[i + 1]) end
         redis.call('ZREM', key, entries[i])
       end
-      if redis.call('HINCRBY', KEYS[7], kind, -#entries / 2) <= 0 then redis.call('HDEL', KEYS[7], kind) end
+      if #entries > 0 then
+        unparked(kind, #entries / 2)
+      else -- nothing is there, whatever the count says
+        redis.call('HDEL', KEYS[7], kind)
+      end
     end
   end
 end

@@ -71,6 +71,23 @@ local function lift(agent, id, live, single, place, name)
   end
 end
 
+-- take_back puts a task whose run is no more in its place again, with one more crash if it is known to be one, or as what it
+-- was replaced by.
+local function take_back(agent, live, id, single, due, crash)
+  local ref = agent .. ':' .. id
+  local order = redis.call('HGET', base .. 'orders', ref) or ''
+  if order == 'h' then redis.call('HSET', base .. 'orders', ref, 'n') end
+  if byte(order) == 114 then
+    redis.call('HDEL', base .. 'orders', ref)
+    due = tonumber(sub(order, 2, 14))
+    if #order > 14 then redis.call('HSET', base .. 'state', ref, sub(order, 15)) else redis.call('HDEL', base .. 'state', ref) end
+  elseif crash then
+    local state = redis.call('HGET', base .. 'state', ref) or '\0'
+    redis.call('HSET', base .. 'state', ref, string.char(math.min(byte(state) + 1, 255)) .. sub(state, 2))
+  end
+  place(agent, single, live, id, due)
+end
+
 -- unhold ends a hold; claims put back what is parked under it. What it places is written by placed.
 local function unhold(scope)
   redis.call('ZREM', base .. 'leases', '@' .. scope)

@@ -36,7 +36,7 @@ local function close(fence, marks)
   redis.call('ZREM', base .. 'leases', fence)
   if redis.call('LPUSH', base .. 'ended', fence) > ENDED_KEPT then
     local old = redis.call('RPOP', base .. 'ended')
-    local nonce = sub(redis.call('HGET', base .. 'claims', old), -16)
-    redis.call('HDEL', base .. 'claims', old, 'n' .. nonce)
+    local marks_ = redis.call('HGET', base .. 'claims', old)
+    if marks_ then redis.call('HDEL', base .. 'claims', old, 'n' .. sub(marks_, -16)) end
   end
 end
