@@ -122,6 +122,22 @@ func TestMessagesAreSubmittedOnce(t *testing.T) {
 	})
 }
 
+// The key makes the id: the message is stored, and once only.
+func TestAUniqueKeyMakesOneTask(t *testing.T) {
+	t.Parallel()
+	each(t, gcf.Config{}, func(x trial) {
+		t, f, send := x.T, x.fixture, x.send
+		for range 2 {
+			status, answer := send(`{"agent_id":"ada","kind":"ok","unique_key":"order 17"}`)
+			assert.Equal(t, 200, status)
+			assert.NotContains(t, answer, "refused")
+		}
+		stats, err := f.scheduler.Stats(t.Context())
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, stats.Submitted)
+	})
+}
+
 // A task may be of the kind "tick".
 func TestATaskOfTheKindTickIsATask(t *testing.T) {
 	t.Parallel()

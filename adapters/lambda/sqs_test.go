@@ -52,6 +52,19 @@ func TestAMessageDeliveredTwiceMakesOneTask(t *testing.T) {
 	assert.EqualValues(t, 4, stats.Submitted)
 }
 
+// The key makes the id: two messages with one key are one task.
+func TestAUniqueKeyMakesOneTaskOfTwoMessages(t *testing.T) {
+	t.Parallel()
+	f := setup(t, lambdaadapter.Config{})
+	const task = `{"agent_id":"a","kind":"ok","unique_key":"order 17"}`
+	for range 2 {
+		assert.Empty(t, failedRecords(t, f.invoke(t, records(t, "q", task, task))), f.logs.String())
+	}
+	stats, err := f.scheduler.Stats(t.Context())
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, stats.Submitted)
+}
+
 func TestSubmittedTasksRunIfConfigSaysSo(t *testing.T) {
 	t.Parallel()
 	f := setup(t, lambdaadapter.Config{RunSubmitted: true})

@@ -9,8 +9,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// ReadTasks reads the tasks that a message brings, one at least, as POST /v1/tasks takes them. Those without an id get one
-// that starts with the message's, so that the same message delivered twice makes no second task.
+// ReadTasks reads the tasks that a message brings, one at least, as POST /v1/tasks takes them. Those with neither an
+// id nor a unique key, which makes one, get an id that starts with the message's, so that the same message delivered twice
+// makes no second task.
 func ReadTasks(data []byte, message string) ([]core.NewTask, error) {
 	tasks, err := core.ParseTasks(data)
 	switch {
@@ -20,7 +21,7 @@ func ReadTasks(data []byte, message string) ([]core.NewTask, error) {
 		return nil, &core.InvalidError{Field: "tasks", Reason: "is empty"}
 	}
 	for i := range tasks {
-		if tasks[i].ID == "" {
+		if tasks[i].ID == "" && tasks[i].UniqueKey == "" {
 			tasks[i].ID = fmt.Sprintf("%s-%d", message, i)
 		}
 	}

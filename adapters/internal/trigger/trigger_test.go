@@ -221,6 +221,15 @@ func TestTasksOfAMessageHaveIDs(t *testing.T) {
 	}
 }
 
+// Core makes the id of a task with a unique key, and refuses one that has both.
+func TestATaskWithAUniqueKeyKeepsIt(t *testing.T) {
+	t.Parallel()
+	tasks, err := trigger.ReadTasks([]byte(`{"tasks":[{"agent_id":"a","kind":"ok","unique_key":"order 17"},{"agent_id":"a","kind":"ok"}]}`), "sqs-7")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"", "sqs-7-1"}, []string{tasks[0].ID, tasks[1].ID})
+	assert.Equal(t, "order 17", tasks[0].UniqueKey)
+}
+
 func TestWhatNoRepeatCanMend(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]bool{
