@@ -43,7 +43,8 @@ type Config struct {
 	// is a third longer than by itself.
 	MaxBody int64
 	// DeadLetter answers a message that makes no sense with 400, for subscriptions with a dead-letter topic. Without it such a
-	// message is logged and acknowledged, as Pub/Sub would send it for a week.
+	// message is logged and acknowledged, as Pub/Sub would send it for a week. One of a kind that is disabled is sent again
+	// in either case.
 	DeadLetter bool
 	// Logger gets a line for each tick, with the runs that failed, and for what is refused. Nothing is logged if nil.
 	Logger *slog.Logger

@@ -124,4 +124,7 @@ func (b *batch) fail(ctx context.Context, r record, err error) {
 var errEnded = errors.New("not submitted, as an earlier record failed")
 
 // ofInput reports whether an error is about what was submitted, so that other records may well succeed.
-func ofInput(err error) bool { return trigger.Final(err) || core.CodeOf(err) == core.CodeLimit }
+func ofInput(err error) bool {
+	code := core.CodeOf(err)
+	return trigger.Final(err) || code == core.CodeDisabled || code == core.CodeLimit
+}

@@ -28,10 +28,10 @@ func ReadTasks(data []byte, message string) ([]core.NewTask, error) {
 	return tasks, nil
 }
 
-// Final reports whether an error is one of a message, which no repeat can mend.
+// Final reports whether an error is one of a message, which no repeat can mend. A kind that is disabled may be enabled.
 func Final(err error) bool {
 	switch core.CodeOf(err) {
-	case core.CodeInvalid, core.CodeDisabled:
+	case core.CodeInvalid:
 		return true
 	case core.CodeConflict:
 		return !errors.Is(err, core.ErrChanged)

@@ -233,7 +233,7 @@ func TestATaskWithAUniqueKeyKeepsIt(t *testing.T) {
 func TestWhatNoRepeatCanMend(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]bool{
-		&core.InvalidError{}: true, &core.DisabledError{}: true, &core.ConflictError{}: true,
+		&core.InvalidError{}: true, &core.DisabledError{}: false, &core.ConflictError{}: true,
 		core.ErrChanged: false, &core.LimitError{}: false, &core.StoreError{Err: errors.New("away")}: false, nil: false,
 	} {
 		assert.Equal(t, want, trigger.Final(err), "%v", err)
