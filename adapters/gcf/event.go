@@ -2,8 +2,6 @@ package gcf
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 
 	"github.com/cloudevents/sdk-go/v2/event"
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
@@ -69,7 +67,5 @@ func readEvent(e *event.Event) (message, error) {
 	if media := e.DataMediaType(); media != "application/json" && media != "text/json" {
 		return message{}, unknown("datacontenttype", "must be application/json in an event of the type "+trigger.Clip(e.Type(), trigger.MaxName))
 	}
-	// Source and id name an event together, and may be longer than the id of a task.
-	sum := sha256.Sum256([]byte(e.Source() + "\x00" + e.ID()))
-	return message{sender: e.Source(), id: e.ID(), prefix: "event-" + hex.EncodeToString(sum[:16]), data: e.Data()}, nil
+	return message{sender: e.Source(), id: e.ID(), prefix: "event-" + digest(e.Source(), e.ID()), data: e.Data()}, nil
 }

@@ -40,7 +40,8 @@ type Config struct {
 	// DefaultMargin if zero. Ticks keep core's Config.Margin.
 	Margin time.Duration
 	// MaxBody is the largest body of a request that is not for HTTP, in bytes: DefaultMaxBody if zero. In a push the message
-	// is a third longer than by itself.
+	// is a third longer than by itself. A message above it makes no sense; at "/" all JSON above it from a caller that Verify
+	// lets in counts as one, as only its body could tell.
 	MaxBody int64
 	// DeadLetter answers a message that makes no sense with 400, for subscriptions with a dead-letter topic. Without it such a
 	// message is logged and acknowledged, as Pub/Sub would send it for a week. One of a kind that is disabled is sent again

@@ -2,8 +2,11 @@ package gcf
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
@@ -66,7 +69,13 @@ func readWrapped(body []byte) (message, error) {
 
 // newMessage is a message of Pub/Sub.
 func newMessage(subscription, id string, data []byte) message {
-	return message{sender: subscription, id: id, prefix: "pubsub-" + id, data: data}
+	return message{sender: subscription, id: id, prefix: "pubsub-" + digest(subscription, id), data: data}
+}
+
+// digest stands for texts that name something together only, and that may be longer than the id of a task.
+func digest(texts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
+	return hex.EncodeToString(sum[:16])
 }
 
 // receive does what a message says.
@@ -84,7 +93,7 @@ func (f *Function) obey(ctx context.Context, m message) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return f.run(ctx, scope, trigger.Occasion{Of: m.sender, At: m.id})
+		return f.run(ctx, scope, m.sender, trigger.Occasion{Of: m.sender, At: m.id})
 	}
 	tasks, err := trigger.ReadTasks(m.data, m.prefix)
 	if err != nil {
@@ -93,14 +102,14 @@ func (f *Function) obey(ctx context.Context, m message) (any, error) {
 	return f.submit(ctx, tasks)
 }
 
-// run runs what is due, unless this occasion has been served before.
-func (f *Function) run(ctx context.Context, scope core.Scope, key trigger.Occasion) (any, error) {
+// run runs what is due, unless this occasion of a job has been served before.
+func (f *Function) run(ctx context.Context, scope core.Scope, job string, key trigger.Occasion) (any, error) {
 	answer, repeated, err := f.runner.Run(ctx, scope, key)
 	if err != nil {
 		return nil, fmt.Errorf("tick: %w", err)
 	}
 	if repeated {
-		return duplicate{true, key.Of, key.At}, nil
+		return duplicate{true, job, key.At}, nil
 	}
 	return answer, nil
 }

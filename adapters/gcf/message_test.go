@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -280,81 +279,24 @@ func TestAnEventDoesNotEndWithAForeignRequest(t *testing.T) {
 	assert.Equal(t, core.StatusWaiting, f.status(t, "ada", "slow"))
 }
 
-// What is for nobody else goes to Config.HTTP as it came.
-func TestOtherRequestsAreForwarded(t *testing.T) {
+// Pub/Sub numbers the messages of each topic: two topics may have one number.
+func TestMessagesOfTwoSubscriptionsAreTwo(t *testing.T) {
 	t.Parallel()
-	verified := false
-	var got *http.Request
-	f := setup(t, gcf.Config{
-		Verify: func(*http.Request) error { verified = true; return errors.New("no") },
-		HTTP: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			got = r
-			body, _ := io.ReadAll(r.Body)
-			_ = json.NewEncoder(w).Encode(map[string]string{"path": r.URL.Path, "body": string(body)})
-		}),
-	})
-	for path, media := range map[string]string{"/v1/tasks": "application/json", "/": "application/json", "": "text/plain", "/x": ""} {
-		for _, body := range []string{`{"agent_id":"a"}`, `{"message":1}`, `{"kind":"tick"}`} {
-			r := request(t, "/", body, "Content-Type", media)
-			r.URL.Path = path
+	f := setup(t, gcf.Config{})
+	long := strings.Repeat("s", 2000) // ids of tasks are shorter
+	for _, subscription := range []string{"one", "two", long} {
+		push := strings.Replace(wrap("1", `{"agent_id":"ada","kind":"ok"}`), "subscriptions/duly", "subscriptions/"+subscription, 1)
+		for _, r := range []*http.Request{
+			request(t, "/", push, "Content-Type", "application/json"),
+			request(t, "/", `{"agent_id":"ada","kind":"ok"}`, "X-Goog-Pubsub-Message-Id", "1",
+				"X-Goog-Pubsub-Subscription-Name", "projects/p/subscriptions/"+subscription),
+		} { // the same message in two forms
 			status, answer := f.call(t, r)
 			assert.Equal(t, 200, status)
-			assert.Equal(t, map[string]any{"path": path, "body": body}, answer)
+			assert.NotContains(t, answer, "refused")
 		}
 	}
-	assert.False(t, verified, "it has tokens of its own")
-	deadline, ok := got.Context().Deadline()
-	assert.True(t, ok)
-	assert.Less(t, time.Until(deadline), gcf.DefaultTimeout-gcf.DefaultMargin+time.Second)
-	require.Error(t, got.Context().Err(), "it ends with the request")
-	none := setup(t, gcf.Config{})
-	status, answer := none.call(t, request(t, "/v1/stats", ""))
-	assert.Equal(t, 404, status)
-	assert.Equal(t, "no_route", answer["code"])
-}
-
-// A call that is refused costs no call of the store, and is told nothing.
-func TestWhoeverIsNotAllowedIsRefused(t *testing.T) {
-	t.Parallel()
-	config := gcf.Config{Verify: func(r *http.Request) error {
-		if r.Header.Get("Authorization") == "Bearer right" {
-			return nil
-		}
-		return errors.New("a secret reason")
-	}}
-	f := setup(t, config)
-	for name, send := range senders {
-		if strings.HasPrefix(name, "event function") {
-			continue // there is no request: Google lets the sender in
-		}
-		for _, data := range append([]string{`{"kind":"tick"}`, `{"agent_id":"ada","kind":"ok"}`}, nonsense...) {
-			status, answer := send(t, f, data)
-			assert.Equal(t, 401, status, name)
-			assert.NotContains(t, answer, "secret")
-		}
-	}
-	status, _ := f.scheduled(t, "", "duly", at)
-	assert.Equal(t, 401, status)
-	assert.Contains(t, f.logs.String(), "a secret reason")
-	assert.Zero(t, f.store.claims.Load()+f.store.submits.Load())
-	r := request(t, "/", "", "X-CloudScheduler", "true", "Authorization", "Bearer right")
-	status, _ = f.call(t, r)
-	assert.Equal(t, 200, status)
-}
-
-func TestLongBodiesAreRefused(t *testing.T) {
-	t.Parallel()
-	f := setup(t, gcf.Config{MaxBody: 400})
-	long := `{"kind":"tick"}` + strings.Repeat(" ", 400)
-	for name, send := range senders {
-		if strings.HasPrefix(name, "event function") {
-			continue // the framework has read it
-		}
-		status, answer := send(t, f, long)
-		assert.Equal(t, 413, status, name)
-		assert.Contains(t, answer, "too_large")
-	}
-	status, _ := f.scheduled(t, long, "duly", at)
-	assert.Equal(t, 413, status)
-	assert.Zero(t, f.store.claims.Load())
+	stats, err := f.scheduler.Stats(t.Context())
+	require.NoError(t, err)
+	assert.EqualValues(t, 3, stats.Submitted)
 }

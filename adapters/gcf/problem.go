@@ -23,12 +23,16 @@ var (
 	errUnauthorized = &problem{http.StatusUnauthorized, "unauthorized", "the request does not come from a caller that is allowed"}
 	errNoRoute      = &problem{http.StatusNotFound, "no_route", "this function serves no other HTTP requests"}
 	errTooLarge     = &problem{http.StatusRequestEntityTooLarge, "too_large", "the body is too large"}
+	errBroken       = &problem{http.StatusBadRequest, "invalid", "the body cannot be read: it ends early or is badly framed"}
 	errDraining     = &problem{http.StatusServiceUnavailable, "draining", "this instance is about to end: try again"}
 )
 
+// final reports whether an error is one of a message, which no repeat can mend.
+func final(err error) bool { return errors.Is(err, errTooLarge) || trigger.Final(err) }
+
 // statusOf is the status of an answer to a sender that repeats whatever is not acknowledged.
 func (f *Function) statusOf(err error) int {
-	if trigger.Final(err) && !f.config.DeadLetter {
+	if final(err) && !f.config.DeadLetter {
 		return http.StatusOK
 	}
 	return status(err)

@@ -2,7 +2,6 @@ package gcf
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
-	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // sender is who sent a request.
@@ -74,7 +72,10 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if from == fromRoot { // it is for nobody yet, so that whoever answers it verifies it
 		body, err := f.body(w, r)
 		if err != nil {
-			writeProblem(w, err)
+			if f.config.Verify(r) != nil { // too large to tell whose it is: for Config.HTTP then
+				from = others
+			}
+			f.fail(w, r, from, err)
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -102,31 +103,40 @@ func (f *Function) forward(w http.ResponseWriter, r *http.Request) {
 // send it again.
 func (f *Function) serve(w http.ResponseWriter, r *http.Request, from sender) {
 	body, err := f.body(w, r)
+	var answer any
+	switch {
+	case err != nil:
+	case from == fromScheduler:
+		answer, err = f.schedule(r, body)
+	default:
+		answer, err = f.deliver(r, from, body)
+	}
 	if err != nil {
+		f.fail(w, r, from, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, answer)
+}
+
+// fail answers with an error. What can never be taken is acknowledged, unless somebody else looks after it.
+func (f *Function) fail(w http.ResponseWriter, r *http.Request, from sender, err error) {
+	text := trigger.Clip(err.Error(), trigger.MaxError)
+	if !final(err) || from == fromScheduler || from == others {
+		f.config.Logger.LogAttrs(r.Context(), slog.LevelWarn, "a request failed", slog.String("err", text))
 		writeProblem(w, err)
 		return
 	}
-	var answer any
-	if from == fromScheduler {
-		answer, err = f.schedule(r.Context(), r.Header, body)
-	} else {
-		answer, err = f.deliver(r, from, body)
-	}
-	switch {
-	case err == nil:
-		writeJSON(w, http.StatusOK, answer)
-	case trigger.Final(err) && from != fromScheduler:
-		f.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a message makes no sense", slog.String("err", trigger.Clip(err.Error(), trigger.MaxError)))
-		if f.config.DeadLetter {
-			writeProblem(w, err)
-			return
-		}
-		writeJSON(w, http.StatusOK, map[string]string{"refused": err.Error()})
-	default:
-		f.config.Logger.LogAttrs(r.Context(), slog.LevelWarn, "a request failed", slog.String("err", trigger.Clip(err.Error(), trigger.MaxError)))
+	f.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a message makes no sense", slog.String("err", text))
+	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, mostPushed)) // a sender that cannot send on might not see the answer
+	if f.config.DeadLetter {
 		writeProblem(w, err)
+		return
 	}
+	writeJSON(w, http.StatusOK, map[string]string{"refused": text})
 }
+
+// mostPushed is more than any message of Pub/Sub, which are 10 MB at most, takes in base64.
+const mostPushed = 16 << 20
 
 func (f *Function) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, f.config.MaxBody))
@@ -134,13 +144,13 @@ func (f *Function) body(w http.ResponseWriter, r *http.Request) ([]byte, error) 
 		return nil, errTooLarge
 	}
 	if err != nil {
-		return nil, &core.InvalidError{Field: "body", Reason: "cannot be read: it ends early or is badly framed"}
+		return nil, errBroken
 	}
 	return body, nil
 }
 
 // schedule is a tick of Cloud Scheduler: of all agents, or as the body says.
-func (f *Function) schedule(ctx context.Context, h http.Header, body []byte) (any, error) {
+func (f *Function) schedule(r *http.Request, body []byte) (any, error) {
 	what := strictjson.Object{}
 	if len(bytes.TrimSpace(body)) > 0 {
 		var err error
@@ -152,7 +162,12 @@ func (f *Function) schedule(ctx context.Context, h http.Header, body []byte) (an
 	if err != nil {
 		return nil, err
 	}
-	return f.run(ctx, scope, trigger.OccasionOf(h.Get(jobHeader), h.Get(timeHeader)))
+	job := r.Header.Get(jobHeader)
+	key := trigger.OccasionOf(job, r.Header.Get(timeHeader))
+	if key.Of != "" { // jobs of other projects and regions may have this name: what they ask for tells them apart
+		key.Of = digest(job, r.URL.String(), string(body))
+	}
+	return f.run(r.Context(), scope, job, key)
 }
 
 // deliver does what the message in a request says.

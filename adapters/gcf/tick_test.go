@@ -138,6 +138,23 @@ func TestARepeatedScheduleIsAnsweredOnce(t *testing.T) {
 	assert.Equal(t, core.StatusCompleted, f.status(t, "ada", "1"))
 }
 
+// A job's header is its name within a project and region only: two jobs of one name are told apart by what they ask for.
+func TestJobsOfOneNameAreToldApart(t *testing.T) {
+	t.Parallel()
+	f := setup(t, gcf.Config{})
+	f.submit(t, core.NewTask{Agent: "ada", ID: "1", Kind: "ok"}, core.NewTask{Agent: "bob", ID: "1", Kind: "ok"})
+	for _, agent := range []string{"ada", "bob"} {
+		body := `{"agent_ids":["` + agent + `"]}`
+		_, answer := f.scheduled(t, body, "duly", at)
+		assert.EqualValues(t, 1, answer["completed"], agent)
+		_, answer = f.scheduled(t, body, "duly", at)
+		assert.Equal(t, map[string]any{"duplicate": true, "job": "duly", "time": at}, answer)
+	}
+	r := request(t, "/other", `{"agent_ids":["ada"]}`, "X-CloudScheduler-JobName", "duly", "X-CloudScheduler-ScheduleTime", at)
+	_, answer := f.call(t, r)
+	assert.NotContains(t, answer, "duplicate", "another URL is another job")
+}
+
 // A tick that failed, or that left something due, is not remembered: its repeat has work to do.
 func TestATickThatDidNotDoAllIsRepeated(t *testing.T) {
 	t.Parallel()
