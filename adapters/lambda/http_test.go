@@ -219,6 +219,20 @@ func TestRequestsThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// What has no method is no GET: a sender that leaves it out did not mean one.
+func TestARequestWithoutAMethodIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, members := range map[string]map[string]any{
+		"alb":        {"httpMethod": ""},
+		"url":        {"requestContext": map[string]any{"domainName": "x.lambda-url.eu-north-1.on.aws", "http": map[string]any{}}},
+		"gateway-v2": {"requestContext": map[string]any{"domainName": "duly.example", "http": map[string]any{"method": ""}}},
+	} {
+		r := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("it was served") }, name, members)
+		assert.Equal(t, http.StatusBadRequest, r.StatusCode, name)
+		assert.Contains(t, r.Body, `"code":"invalid"`)
+	}
+}
+
 func TestAFunctionThatServesNoHTTP(t *testing.T) {
 	t.Parallel()
 	f := setup(t, lambdaadapter.Config{})

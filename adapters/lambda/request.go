@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -36,6 +37,9 @@ func readRequest(ctx context.Context, from source, o strictjson.Object) (*http.R
 	method := o.Text("httpMethod")
 	if from == fromURL || from == fromGatewayV2 {
 		method = about.Object("http").Text("method")
+	}
+	if method == "" { // which net/http takes for GET
+		return nil, errors.New("lambda: the request has no method")
 	}
 	r, err := http.NewRequestWithContext(ctx, method, "/", bytes.NewReader(body))
 	if err != nil {
