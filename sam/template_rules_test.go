@@ -21,12 +21,12 @@ var attributes = map[string][]string{
 }
 
 // policies are the policy templates of SAM that the template may use, each with its parameters.
-var policies = map[string][]string{"VPCAccessPolicy": nil, "SQSSendMessagePolicy": {"QueueName"}}
+var policies = map[string][]string{"VPCAccessPolicy": nil}
 
 // rules are what no schema sees. Each returns its findings.
 var templateRules = []func(t dict) []string{
 	parametersMakeSense, referencesLead, everythingIsUsed, typesAreKnown, functionIsOurs, policiesExist, scheduleIsRight,
-	queueIsRight, secretsAreReferences, variablesAreRead, alarmsWatch, urlIsSigned,
+	ticksAreGivenUp, queueIsRight, secretsAreReferences, variablesAreRead, alarmsWatch, urlIsSigned,
 }
 
 func rulesFindings(t dict) []string {
@@ -202,6 +202,24 @@ func scheduleIsRight(t dict) (found []string) {
 	return found
 }
 
+// ticksAreGivenUp sees that a tick that failed is left to the next one: AWS would repeat it a minute later at the earliest, and
+// in the queue for lost messages it would only keep the alarm on.
+func ticksAreGivenUp(t dict) (found []string) {
+	f := dictAt(t, "Resources", "DulyFunction", "Properties")
+	invoke, tick := dictAt(f, "EventInvokeConfig"), dictAt(f, "Events", "Tick", "Properties")
+	for name, retries := range map[string]any{
+		"EventInvokeConfig": at(invoke, "MaximumRetryAttempts"), "Tick": at(tick, "RetryPolicy", "MaximumRetryAttempts"),
+	} {
+		if retries != 0 {
+			found = append(found, name+": a tick is repeated")
+		}
+	}
+	if at(invoke, "DestinationConfig") != nil || at(tick, "DeadLetterConfig") != nil {
+		found = append(found, "Tick: is kept with the lost messages")
+	}
+	return found
+}
+
 func queueIsRight(t dict) (found []string) {
 	p := dictAt(t, "Resources", "DulyFunction", "Properties")
 	timeout, _ := p["Timeout"].(int)
@@ -270,6 +288,13 @@ func alarmsWatch(t dict) (found []string) {
 		watched[metric] = fmt.Sprint(at(r, "Properties", "TreatMissingData"))
 		if at(r, "Properties", "AlarmActions") == nil {
 			found = append(found, name+": tells nobody")
+		}
+		points, some := at(r, "Properties", "DatapointsToAlarm").(int)
+		if periods, _ := at(r, "Properties", "EvaluationPeriods").(int); !some {
+			points = periods
+		}
+		if watched[metric] == "notBreaching" && points != 1 {
+			found = append(found, name+": a schedule that is rarer than its period never sets it off")
 		}
 	}
 	for metric, missing := range map[string]string{

@@ -122,11 +122,7 @@ func transformed(function dict) map[string]dict {
 		made["AWS::Lambda::Url 0"] = with(url, dict{"TargetFunctionArn": "sample"})
 	}
 	if config := dictAt(function, "EventInvokeConfig"); config != nil {
-		config = with(config, dict{"FunctionName": "sample", "Qualifier": "$LATEST"})
-		if failure := dictAt(config, "DestinationConfig", "OnFailure"); failure != nil {
-			config["DestinationConfig"] = dict{"OnFailure": with(failure, nil, "Type")}
-		}
-		made["AWS::Lambda::EventInvokeConfig 0"] = config
+		made["AWS::Lambda::EventInvokeConfig 0"] = with(config, dict{"FunctionName": "sample", "Qualifier": "$LATEST"})
 	}
 	for i, name := range keys(dictAt(function, "Events")) {
 		event := dictAt(function, "Events", name)

@@ -11,6 +11,7 @@ import (
 	lambdaadapter "github.com/seed-6f6f2c11/duly/adapters/lambda"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
 )
 
 func template(t *testing.T) string {
@@ -64,8 +65,12 @@ func TestMistakesInTheTemplateAreFound(t *testing.T) {
 		{"batch failures", "FunctionResponseTypes: [ReportBatchItemFailures]", "Enabled: true", "counts as done"},
 		{"batch size", "BatchSize: 10", "BatchSize: 1000", "needs a window"},
 		{"redrive", "deadLetterTargetArn: !GetAtt DeadLetterQueue.Arn\n        ", "", "Intake: has no dead-letter queue"},
-		{"policy's name", "SQSSendMessagePolicy:", "SQSSenderPolicy:", "SQSSenderPolicy: is no policy template"},
-		{"policy's parameter", "QueueName: !GetAtt DeadLetterQueue.QueueName\n      Fun", "Queue: x\n      Fun", "SQSSendMessagePolicy: is no policy template"},
+		{"policy's name", "VPCAccessPolicy:", "VPCPolicy:", "VPCPolicy: is no policy template"},
+		{"policy's parameter", "VPCAccessPolicy: {}", "VPCAccessPolicy: {VpcId: x}", "VPCAccessPolicy: is no policy template"},
+		{"tick's retries", "MaximumRetryAttempts: 0\n      Events", "MaximumRetryAttempts: 1\n      Events", "EventInvokeConfig: a tick is repeated"},
+		{"tick's destination", "MaximumRetryAttempts: 0\n      Events", "MaximumRetryAttempts: 0\n        DestinationConfig: {}\n      Events", "Tick: is kept"},
+		{"schedule's retries", "RetryPolicy:\n              MaximumRetryAttempts: 0", "RetryPolicy: {}", "Tick: a tick is repeated"},
+		{"schedule's dead letters", "            RetryPolicy:", "            DeadLetterConfig: {Arn: x}\n            RetryPolicy:", "Tick: is kept"},
 		{"unused parameter", "\n  LogDays:\n", "\n  Spare: {Type: String, Default: x}\n  LogDays:\n", "Spare: is not used"},
 		{"ungrouped parameter", "[AlarmTopic, LogDays]", "[AlarmTopic]", "LogDays: is in no group"},
 		{"unknown parameter", "Parameters: [AlarmTopic, LogDays]", "Parameters: [AlarmTopic, LogDays, Days]", "Days: is in a group and no parameter"},
@@ -83,18 +88,19 @@ func TestMistakesInTheTemplateAreFound(t *testing.T) {
 		{"open url", "AuthType: AWS_IAM", "AuthType: NONE", "AuthType is NONE"},
 		{"silence", "TreatMissingData: breaching", "TreatMissingData: missing", "AWS/Lambda Invocations: no alarm"},
 		{"alarm's metric", "MetricName: Throttles", "MetricName: Throttled", "AWS/Lambda Throttles: no alarm"},
-		{"key twice", "MaximumRetryAttempts: 1\n        Dest", "MaximumRetryAttempts: 1\n        MaximumRetryAttempts: 2\n        Dest", "stands twice"},
+		{"alarm at a rare schedule", "within the period.\n      Period: 300\n      EvaluationPeriods: 1", "within the period.\n      Period: 60\n      EvaluationPeriods: 5", "ErrorAlarm: a schedule that is rarer"},
+		{"key twice", "MaximumEventAgeInSeconds: 60", "MaximumEventAgeInSeconds: 60\n        MaximumEventAgeInSeconds: 90", "stands twice"},
 
 		{"schema: property of the function", "MemorySize: !Ref MemorySize", "Memory: !Ref MemorySize", "schema: "},
 		{"schema: event's property", "Queue: !GetAtt Intake.Arn", "Queue: !GetAtt Intake.Arn\n            Batch: 1", "schema: "},
 		{"schema: queue's property", "SqsManagedSseEnabled: true\n      Red", "ManagedSse: true\n      Red", "Intake: schema: "},
 		{"schema: retention", "MessageRetentionPeriod: 345600", "MessageRetentionPeriod: four days", "Intake: schema: "},
 		{"schema: comparison", "ComparisonOperator: LessThanThreshold\n      ", "", "SilenceAlarm: schema: "},
-		{"schema: alarm's property", "DatapointsToAlarm: 3\n      Threshold: 1\n      ComparisonOperator: GreaterThanOrEqualToThreshold\n      TreatMissingData: notBreaching\n      AlarmActions: !If [HasAlarmTopic, [!Ref AlarmTopic], !Ref AWS::NoValue]\n\n  Thr", "Datapoints: 3\n\n  Thr", "ErrorAlarm: schema: "},
+		{"schema: alarm's property", "EvaluationPeriods: 1\n      Threshold: 1\n      ComparisonOperator: GreaterThanOrEqualToThreshold\n      TreatMissingData: notBreaching\n      AlarmActions: !If [HasAlarmTopic, [!Ref AlarmTopic], !Ref AWS::NoValue]\n\n  Thr", "Datapoints: 1\n\n  Thr", "ErrorAlarm: schema: "},
 		{"schema: group without description", "GroupDescription: What duly may connect to. Let this group in where Redis is.\n      ", "", "FunctionSecurityGroup: schema: "},
 		{"schema: concurrency", "MaximumConcurrency: !Ref MaxConcurrency", "MaximumConcurrency: 1", "schema: "},
 		{"schema: response type", "[ReportBatchItemFailures]", "[ReportBatchItemFailures, ReportAll]", "schema: "},
-		{"schema: attempts", "MaximumRetryAttempts: 1\n        Dest", "MaximumRetryAttempts: 5\n        Dest", "schema: "},
+		{"schema: attempts", "MaximumRetryAttempts: 0\n      Events", "MaximumRetryAttempts: 5\n      Events", "schema: "},
 		{"schema: logging", "LogFormat: JSON", "LogFormat: json", "schema: "},
 	} {
 		t.Run(m.name, func(t *testing.T) {
@@ -107,6 +113,14 @@ func TestMistakesInTheTemplateAreFound(t *testing.T) {
 			assert.Contains(t, strings.Join(found, "\n"), m.want)
 		})
 	}
+}
+
+// A function and a daemon that are told no prefix share their tasks, and the documented ACL lets both in.
+func TestTheTemplatesPrefixIsTheDefaultOne(t *testing.T) {
+	t.Parallel()
+	read, err := readTemplate(template(t))
+	require.NoError(t, err)
+	assert.Equal(t, redisstore.DefaultPrefix, at(read, "Parameters", "KeyPrefix", "Default"))
 }
 
 // What the schedule sends is a tick, once its placeholders are filled in.
