@@ -154,17 +154,20 @@ func (m *Memory) RollUp(ctx context.Context, agent string, step rollUp, minAge t
 	if err != nil {
 		return 0, err
 	}
-	done := map[time.Time]string{}
+	done := map[time.Time]Entry{}
 	for _, s := range summaries {
-		done[s.At.UTC()] = s.Of
+		done[s.At.UTC()] = s
 	}
-	forgotten := startOf(step.to, now.Add(-step.keep)) // before this the summary knows more than what is left
+	forgotten := startOf(step.to, now.Add(-step.keep))
 	made := 0
 	for at, texts := range periods(step.to, entries) {
-		sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
-		of := hex.EncodeToString(sum[:8])
-		if old, ok := done[at]; ok && (old == of || at.Before(forgotten)) {
+		of := nameOf(texts)
+		old, ok := done[at]
+		if ok && old.Of == of {
 			continue
+		}
+		if ok && at.Before(forgotten) { // the summary knows more than what is left: what was said late is added to it
+			texts = append([]string{old.Text}, texts...)
 		}
 		text, err := m.Sum.Summarise(ctx, texts, 3)
 		if err != nil {
@@ -176,6 +179,12 @@ func (m *Memory) RollUp(ctx context.Context, agent string, step rollUp, minAge t
 		made++
 	}
 	return made, nil
+}
+
+// nameOf tells texts from others, so that a summary knows what it was made of.
+func nameOf(texts []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
+	return hex.EncodeToString(sum[:8])
 }
 
 // periods are the texts of each period that entries lie in, in order.
@@ -195,26 +204,37 @@ func periods(level string, entries []Entry) iter.Seq2[time.Time, []string] {
 	}
 }
 
-// Compact forgets segments, days and weeks that are old and summarised, whole periods at a time: a summary is never made anew
-// from what is left of its period. It returns how many it has dropped.
+// Compact forgets segments, days and weeks that are old and summarised, whole periods at a time. It returns how many it has
+// dropped.
 func (m *Memory) Compact(ctx context.Context, agent string) (int64, error) {
 	var dropped int64
 	for _, step := range rollUps {
-		until := startOf(step.to, m.Now().Add(-step.keep))
-		summaries, err := m.before(ctx, agent, step.to, until)
+		summaries, err := m.before(ctx, agent, step.to, startOf(step.to, m.Now().Add(-step.keep)))
 		if err != nil {
 			return dropped, err
 		}
 		for _, s := range summaries {
-			least, most := strconv.FormatInt(s.At.UnixMilli(), 10), fmt.Sprintf("(%d", endOf(step.to, s.At).UnixMilli())
-			n, err := m.Redis.ZRemRangeByScore(ctx, key(agent, step.from), least, most).Result()
-			if err != nil {
+			n, err := m.drop(ctx, agent, step, s)
+			if dropped += n; err != nil {
 				return dropped, err
 			}
-			dropped += n
 		}
 	}
 	return dropped, nil
+}
+
+// drop forgets what a summary was made of. If more was said since, all stays until the summary knows it.
+func (m *Memory) drop(ctx context.Context, agent string, step rollUp, summary Entry) (int64, error) {
+	entries, members, err := m.between(ctx, agent, step.from, strconv.FormatInt(summary.At.UnixMilli(), 10), endOf(step.to, summary.At))
+	if err != nil {
+		return 0, err
+	}
+	for _, texts := range periods(step.to, entries) { // one, or none
+		if nameOf(texts) == summary.Of {
+			return m.Redis.ZRem(ctx, key(agent, step.from), members).Result()
+		}
+	}
+	return 0, nil
 }
 
 // Level returns the entries of a level, oldest first.
@@ -224,17 +244,23 @@ func (m *Memory) Level(ctx context.Context, agent, level string) ([]Entry, error
 
 // before are the entries of a level from before a time, oldest first.
 func (m *Memory) before(ctx context.Context, agent, level string, to time.Time) ([]Entry, error) {
-	found, err := m.Redis.ZRangeByScore(ctx, key(agent, level), &redis.ZRangeBy{Min: "-inf", Max: fmt.Sprintf("(%d", to.UnixMilli())}).Result()
+	entries, _, err := m.between(ctx, agent, level, "-inf", to)
+	return entries, err
+}
+
+// between are the entries of a level from a score to before a time, oldest first, and as they are stored.
+func (m *Memory) between(ctx context.Context, agent, level, from string, to time.Time) ([]Entry, []string, error) {
+	found, err := m.Redis.ZRangeByScore(ctx, key(agent, level), &redis.ZRangeBy{Min: from, Max: fmt.Sprintf("(%d", to.UnixMilli())}).Result()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	entries := make([]Entry, len(found))
 	for i, text := range found {
 		if err := json.Unmarshal([]byte(text), &entries[i]); err != nil {
-			return nil, fmt.Errorf("%s: %w", key(agent, level), err)
+			return nil, nil, fmt.Errorf("%s: %w", key(agent, level), err)
 		}
 	}
-	return entries, nil
+	return entries, found, nil
 }
 
 // startOf is when the period began that a time lies in: a day, a week from Monday, or a month, in UTC.

@@ -136,9 +136,6 @@ func TestCompactionKeepsTheSummaries(t *testing.T) {
 		assert.LessOrEqual(t, w.rolls(rollUps[0]), 1, "the days after, and none again")
 	}
 	assert.Equal(t, before, w.level(days)[:len(before)])
-	require.NoError(t, w.Add(t.Context(), "a", Entry{At: left[0].At.AddDate(0, 0, -10), Text: "Late news."}))
-	w.rolls(rollUps[0])
-	assert.Equal(t, before, w.level(days)[:len(before)], "a summary is not made anew from what is left")
 
 	w.now = w.now.AddDate(6, 0, 0)
 	for _, step := range rollUps {
@@ -150,6 +147,37 @@ func TestCompactionKeepsTheSummaries(t *testing.T) {
 	assert.Empty(t, w.level(days))
 	assert.Empty(t, w.level(weeks))
 	assert.Len(t, w.level(months), 4, "which stay for good")
+}
+
+// What is said late, of a day that is summarised and forgotten, comes into its summary, or, once that is forgotten too, into
+// the one above.
+func TestWhatIsSaidLateIsKept(t *testing.T) {
+	t.Parallel()
+	for age, kept := range map[int][]string{40: {days, weeks, months}, 400: {weeks, months}} {
+		w := newWorld(t, time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC))
+		old := w.now.AddDate(0, 0, -age)
+		for i, text := range []string{"Bob likes tea.", "Carol plays chess.", "Dan sings."} {
+			require.NoError(t, w.Add(t.Context(), "a", Entry{At: old.Add(time.Duration(i) * time.Hour), Text: text}))
+			for _, step := range rollUps {
+				if i == 2 { // it comes when the roll-up is over
+					break
+				}
+				assert.Equal(t, 1, w.rolls(step))
+			}
+			_, err := w.Compact(t.Context(), "a")
+			require.NoError(t, err)
+			for _, step := range rollUps {
+				assert.Equal(t, i/2, w.rolls(step), "nothing is left to summarise but the last one")
+			}
+		}
+		_, err := w.Compact(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Empty(t, w.level(segments))
+		for _, level := range kept {
+			require.Len(t, w.level(level), 1)
+			assert.Equal(t, "Bob likes tea. Carol plays chess. Dan sings.", w.level(level)[0].Text, level)
+		}
+	}
 }
 
 // Each label does its work, as a task of its preset.
