@@ -227,7 +227,8 @@ func TestJSONIsUTF8(t *testing.T) {
 			return t.SetResult(json.RawMessage("{\"a\":\"\xff\"}"))
 		})
 		for _, bad := range []core.NewTask{
-			{Agent: "a", Kind: "k", Payload: json.RawMessage("\"\xff\"")}, {Agent: "a", Kind: "k", Payload: []byte("\"\xff\"")},
+			{Agent: "a", Kind: "k", Payload: json.RawMessage("\"\xff\"")},
+			{Agent: "a", Kind: "k", Payload: []byte("\"\xff\"")},
 			{Agent: "a", Kind: "k", Info: json.RawMessage("\"\xff\"")},
 		} {
 			_, err := w.s.Submit(w.Context(), bad)
