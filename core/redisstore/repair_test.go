@@ -371,3 +371,36 @@ func TestClaimsGoOnWithoutTheParked(t *testing.T) {
 	_, err = s.RunDue(t.Context(), core.Scope{})
 	assert.NoError(t, err)
 }
+
+// A count that is too high would keep an agent, and fill its limit, for ever.
+func TestRepairCountsAnAgentDown(t *testing.T) {
+	t.Parallel()
+	r := newDamaged(t, sub("b", "1"), sub("b", "2"))
+	r.do("HSET", "agents", "b", "M49", "nobody", "M43")
+	_, _ = audited(t, r.st, true)
+	assert.Equal(t, "M42", r.do("HGET", "agents", "b"))
+	left, err := r.srv.Client(t).HExists(t.Context(), r.base+"agents", "nobody").Result()
+	require.NoError(t, err)
+	assert.False(t, left)
+	settle(t, r.st, core.VerbComplete, claim(t, r.st, "all", 5).Tasks...)
+	left, err = r.srv.Client(t).HExists(t.Context(), r.base+"agents", "b").Result()
+	require.NoError(t, err)
+	assert.False(t, left, "it has no tasks any more")
+}
+
+// What has lost its place in a queue is not earlier than its agent was to be looked at.
+func TestRepairIsNotEarlierThanTheAgenda(t *testing.T) {
+	t.Parallel()
+	one, two := sub("b", "1"), sub("b", "2")
+	one.Due.After, two.Due.After = time.Hour, 2*time.Hour
+	r := newDamaged(t, one, two)
+	r.do("DEL", "queue:3:b")
+	faults, _ := audited(t, r.st, true)
+	require.Len(t, faults, 2)
+	assert.Empty(t, claim(t, r.st, "early", 5).Tasks)
+	page, err := r.st.Read(t.Context(), core.Query{Agent: "b", IDs: []string{"1", "2"}})
+	require.NoError(t, err)
+	for _, task := range page.Tasks {
+		assert.Greater(t, task.Due, page.Now.Add(59*time.Minute))
+	}
+}

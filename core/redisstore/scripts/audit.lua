@@ -56,7 +56,7 @@ local function comes_back(name, ref)
   local till = held and tonumber(sub(held, 1, 13))
   if till and till > 0 and not redis.call('ZSCORE', KEYS[5], '@' .. scope) then
     if repair then redis.call('ZADD', KEYS[5], till, '@' .. scope) end
-    return false, true
+    return false
   end
   return till
 end
@@ -89,10 +89,9 @@ local function check(agent, id, live, single)
   elseif leased[ref] then
     fault(agent, id, 'doubled')
     if repair then lift(agent, id, live, single, place_, name) end
-  elseif place_ == 'p' then
-    local back, ends = comes_back(name, ref)
-    if not back then fault(agent, id, 'stranded') end
-    if not back and not ends and repair then
+  elseif place_ == 'p' and not comes_back(name, ref) then
+    fault(agent, id, 'stranded')
+    if repair then -- a claim parks it again if it is held still
       lift(agent, id, live, single, place_, name)
       place(agent, single, live, id, due)
     end
