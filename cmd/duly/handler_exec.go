@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,7 @@ const (
 type execHandler struct {
 	argv     []string
 	pause    time.Duration // for exitLater
+	secrets  []string      // variables of the environment that are not the program's business
 	children *children
 }
 
@@ -43,7 +45,7 @@ func (h *execHandler) run(ctx context.Context, t *core.Task[json.RawMessage]) er
 	}
 	cmd := exec.CommandContext(ctx, h.argv[0], h.argv[1:]...) //nolint:gosec // the operator's file names the program
 	cmd.Stdin = bytes.NewReader(input)
-	cmd.Env = environ(t)
+	cmd.Env = h.environ(t)
 	cmd.WaitDelay = killAfter
 	ownGroup(cmd)
 	stdout, stderr := &head{most: mostResultJSON + 1}, &tail{most: mostStderr}
@@ -74,10 +76,10 @@ func (h *execHandler) outcome(err error, stderr string) error {
 }
 
 // environ is the environment of a program: this process's without its secrets, and the task.
-func environ(t *core.Task[json.RawMessage]) []string {
+func (h *execHandler) environ(t *core.Task[json.RawMessage]) []string {
 	var env []string
 	for _, kv := range os.Environ() {
-		if name, _, _ := strings.Cut(kv, "="); name != redisEnv && name != tokenEnv {
+		if name, _, _ := strings.Cut(kv, "="); !slices.Contains(h.secrets, name) {
 			env = append(env, kv)
 		}
 	}

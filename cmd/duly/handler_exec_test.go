@@ -99,6 +99,26 @@ func TestAProgramGetsItsTask(t *testing.T) {
 	}
 }
 
+// What opens the API, by whatever name, and what other handlers sign with is kept from a program, which often runs what an
+// agent wrote.
+func TestAProgramGetsNoSecrets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.env = append(w.env, "DULY_TOKEN=hidden1", "API_TOKENS=hidden2", "CRON_SECRET=hidden3", "DIGEST_SECRET=hidden4", "MINE=yes")
+	config := file(t, `token_env: API_TOKENS
+handlers:
+  x: { exec: [env] }
+  digest: { webhook: "https://agents.example/digest", secret_env: DIGEST_SECRET }
+`)
+	task, r := runOnce(t, w, config, core.NewTask{})
+	require.Equal(t, core.StatusCompleted, task.Status, r.stderr)
+	env := parse[string](t, string(task.Result))
+	assert.Contains(t, env, "MINE=yes")
+	for _, secret := range []string{"hidden", "API_TOKENS", "CRON_SECRET", "DIGEST_SECRET", "DULY_TOKEN", w.redis.URL} {
+		assert.NotContains(t, env, secret)
+	}
+}
+
 func TestResultsOfPrograms(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat(`\001`, 10)

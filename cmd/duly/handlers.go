@@ -124,17 +124,30 @@ func (c *config) settings(logger *slog.Logger, onEvent func(core.Event)) core.Co
 
 // register makes the handlers of the file those of a scheduler.
 func (p *process) register(s *core.Scheduler, c *config, logger *slog.Logger) {
+	secrets := c.secretVariables()
 	for _, h := range c.handlers {
 		switch {
 		case h.log:
 			core.Handle(s, h.kind, logRun(logger))
 		case h.exec != nil:
-			e := &execHandler{argv: h.exec, pause: h.settings.Backoff, children: p.children}
+			e := &execHandler{argv: h.exec, pause: h.settings.Backoff, secrets: secrets, children: p.children}
 			core.Handle(s, h.kind, e.run)
 		default:
 			core.Handle(s, h.kind, newWebhook(h.webhook).run)
 		}
 	}
+}
+
+// secretVariables are the variables of the environment that hold a secret of this process: what opens its store and its API,
+// and what its webhooks are signed with.
+func (c *config) secretVariables() []string {
+	names := []string{redisEnv, tokenEnv, c.tokenVariable(), cronSecretEnv}
+	for _, h := range c.handlers {
+		if h.webhook.secretEnv != "" {
+			names = append(names, h.webhook.secretEnv)
+		}
+	}
+	return names
 }
 
 // kinds are the kinds that have a handler in the file, for people.
