@@ -6,7 +6,9 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -88,37 +90,55 @@ func TestScopesAndAgents(t *testing.T) {
 	}
 }
 
+// signingKey is what signed sends are signed with.
+var signingKey = []byte("a secret of at least sixteen bytes")
+
+// signed is a request that is signed as Standard Webhooks are.
+func signed(id, stamp, body string) *http.Request {
+	mac := hmac.New(sha256.New, signingKey)
+	fmt.Fprintf(mac, "%s.%s.%s", id, stamp, body)
+	r := httptest.NewRequest(http.MethodPost, "/v1/tasks", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Webhook-Id", id)
+	r.Header.Set("Webhook-Timestamp", stamp)
+	r.Header.Set("Webhook-Signature", "v1,aGVsbG8= v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	return r
+}
+
+// signedBy is a handler that takes signed requests.
+func signedBy(t *testing.T, clock core.Clock) *fixture {
+	t.Helper()
+	return setup(t, httpadapter.Config{Clock: clock, Signed: &httpadapter.Signed{
+		Secrets: []string{"whsec_" + base64.StdEncoding.EncodeToString([]byte("another one, of an older time")), base64.StdEncoding.EncodeToString(signingKey)},
+		Grant:   httpadapter.Grant{Scopes: []httpadapter.Scope{httpadapter.ScopeWrite}},
+	}})
+}
+
+func unix(at time.Time) string { return fmt.Sprint(at.Unix()) }
+
 func TestSignedRequests(t *testing.T) {
 	t.Parallel()
-	key := []byte("a secret of at least sixteen bytes")
 	now := time.Unix(1_800_000_000, 0)
-	f := setup(t, httpadapter.Config{
-		Signed: &httpadapter.Signed{
-			Secrets: []string{"whsec_" + base64.StdEncoding.EncodeToString([]byte("another one, of an older time")), base64.StdEncoding.EncodeToString(key)},
-			Grant:   httpadapter.Grant{Scopes: []httpadapter.Scope{httpadapter.ScopeWrite}},
-		},
-		Clock: heldClock{now},
-	})
+	f := signedBy(t, &heldClock{now})
 	const body = `{"agent_id":"a","kind":"ok"}`
-	send := func(id string, at time.Time, signed, sent, prefix string) int {
-		mac := hmac.New(sha256.New, key)
-		fmt.Fprintf(mac, "%s.%d.%s", id, at.Unix(), signed)
-		r := httptest.NewRequest(http.MethodPost, "/v1/tasks", strings.NewReader(sent))
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Webhook-Id", id)
-		r.Header.Set("Webhook-Timestamp", fmt.Sprint(at.Unix()))
-		r.Header.Set("Webhook-Signature", "v1,aGVsbG8= "+prefix+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	send := func(id string, at time.Time, change func(r *http.Request)) int {
+		r := signed(id, unix(at), body)
+		change(r)
 		res, _ := f.do(t, r)
 		return res.StatusCode
 	}
-	assert.Equal(t, 201, send("1", now, body, body, "v1,"))
-	assert.Equal(t, 401, send("1", now, body, body, "v1,"), "sent before")
-	assert.Equal(t, 201, send("2", now.Add(-4*time.Minute), body, body, "v1,"))
-	assert.Equal(t, 401, send("3", now.Add(-6*time.Minute), body, body, "v1,"), "too old")
-	assert.Equal(t, 401, send("4", now.Add(6*time.Minute), body, body, "v1,"), "from the future")
-	assert.Equal(t, 401, send("5", now, body, body+" ", "v1,"), "altered")
-	assert.Equal(t, 401, send("6", now, body, body, "v2,"), "another version")
-	assert.Equal(t, 401, send("", now, body, body, "v1,"), "no id")
+	as := func(*http.Request) {}
+	assert.Equal(t, 201, send("1", now, as))
+	assert.Equal(t, 401, send("1", now, as), "sent before")
+	assert.Equal(t, 201, send("2", now.Add(-4*time.Minute), as))
+	assert.Equal(t, 401, send("3", now.Add(-6*time.Minute), as), "too old")
+	assert.Equal(t, 401, send("4", now.Add(6*time.Minute), as), "from the future")
+	assert.Equal(t, 401, send("5", now, func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader(body + " ")) }), "altered")
+	assert.Equal(t, 401, send("6", now, func(r *http.Request) {
+		r.Header.Set("Webhook-Signature", strings.ReplaceAll(r.Header.Get("Webhook-Signature"), "v1,", "v2,"))
+	}), "another version")
+	assert.Equal(t, 401, send("", now, as), "no id")
+	assert.Equal(t, 401, send("7", now, func(r *http.Request) { r.Header.Set("Webhook-Id", "8") }), "another id")
 	res, _ := f.call(t, "GET", "/v1/stats", "")
 	assert.Equal(t, 401, res.StatusCode)
 	for _, bad := range []httpadapter.Signed{{}, {Secrets: []string{"whsec_!"}}, {Secrets: []string{"c2hvcnQ="}}} {
@@ -126,12 +146,70 @@ func TestSignedRequests(t *testing.T) {
 	}
 }
 
-// heldClock stands still.
+// A message that is sent again keeps its id, and is signed anew: whoever was told to send it again is not taken for
+// somebody who heard it.
+func TestASignedRequestMayBeSentAgain(t *testing.T) {
+	t.Parallel()
+	clock := &heldClock{time.Unix(1_800_000_000, 0)}
+	f := signedBy(t, clock)
+	const body = `{"agent_id":"a","id":"1","kind":"ok"}`
+	f.store.err = &core.StoreError{Verb: "submit", Err: errors.New("away")}
+	res, _ := f.do(t, signed("msg_1", unix(clock.now), body))
+	require.Equal(t, 503, res.StatusCode)
+	f.store.err = nil
+	clock.now = clock.now.Add(5 * time.Second)
+	res, text := f.do(t, signed("msg_1", unix(clock.now), body))
+	assert.Equal(t, 201, res.StatusCode, text)
+}
+
+// A signature is good once in all of its time, from the first moment that a clock ahead of this one gives it to the last.
+func TestASignatureIsGoodOnce(t *testing.T) {
+	t.Parallel()
+	clock := &heldClock{time.Unix(1_800_000_000, 0)}
+	f := signedBy(t, clock)
+	stamp := unix(clock.now.Add(5 * time.Minute))
+	const body = `{"agent_id":"a","kind":"ok"}`
+	res, text := f.do(t, signed("1", stamp, body))
+	require.Equal(t, 201, res.StatusCode, text)
+	for range 11 {
+		res, _ = f.do(t, signed("1", stamp, body))
+		assert.Equal(t, 401, res.StatusCode, "at %s", clock.now)
+		clock.now = clock.now.Add(time.Minute)
+	}
+	clock.now = clock.now.Add(-time.Minute)
+	res, text = f.do(t, signed("2", stamp, body))
+	assert.Equal(t, 201, res.StatusCode, "it was the last moment: %s", text)
+}
+
+// What is signed is one id, one time and one body: it cannot be cut at another dot.
+func TestWhatIsSignedHasOneMeaning(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	f := signedBy(t, &heldClock{now})
+	const body = `{"agent_id":"a","kind":"ok"}`
+	for _, c := range [][2]string{
+		{"m." + unix(now), unix(now)},
+		{"m.", unix(now)},
+		{"m", "+" + unix(now)},
+		{"m", " " + unix(now)},
+		{"m", "-" + unix(now)},
+		{"m", unix(now) + ".0"},
+		{"m", "0x6b49d200"},
+		{"m", ""},
+	} {
+		res, _ := f.do(t, signed(c[0], c[1], body))
+		assert.Equal(t, 401, res.StatusCode, c)
+	}
+	res, text := f.do(t, signed("m", unix(now), body))
+	assert.Equal(t, 201, res.StatusCode, text)
+}
+
+// heldClock stands still until a test moves it.
 type heldClock struct{ now time.Time }
 
-func (c heldClock) Now() time.Time { return c.now }
+func (c *heldClock) Now() time.Time { return c.now }
 
-func (heldClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
+func (*heldClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 
 func TestCronSecret(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -147,18 +148,9 @@ func (a *api) admit(r *http.Request) (*route, *Grant, error) {
 	if a.config.LocalOnly && !local(r.Host) {
 		return nil, nil, errForeignHost
 	}
-	grant := everything
-	if rt == nil || !rt.open {
-		var err error
-		if rt != nil && rt.verify != nil {
-			grant, err = rt.verify(r)
-		} else {
-			grant, err = a.authenticate(r)
-		}
-		if err != nil {
-			a.config.Logger.LogAttrs(r.Context(), slog.LevelInfo, "a request was refused", slog.String("path", r.URL.Path), slog.Any("err", err))
-			return nil, nil, errUnauthorized
-		}
+	grant, err := a.identify(rt, r)
+	if err != nil {
+		return nil, nil, err
 	}
 	switch {
 	case a.origins.Check(r) != nil:
@@ -172,6 +164,26 @@ func (a *api) admit(r *http.Request) (*route, *Grant, error) {
 	default:
 		return rt, grant, nil
 	}
+}
+
+// identify finds out what the caller of a route may do. Why it is refused is for the log, unless it is told to come back.
+func (a *api) identify(rt *route, r *http.Request) (*Grant, error) {
+	verify := a.authenticate
+	switch {
+	case rt != nil && rt.open:
+		return everything, nil
+	case rt != nil && rt.verify != nil:
+		verify = rt.verify
+	}
+	grant, err := verify(r)
+	if err == nil {
+		return grant, nil
+	}
+	a.config.Logger.LogAttrs(r.Context(), slog.LevelInfo, "a request was refused", slog.String("path", r.URL.Path), slog.Any("err", err))
+	if errors.Is(err, errFull) {
+		return nil, err
+	}
+	return nil, errUnauthorized
 }
 
 // write sends the answer in one piece, so that a failure to make it can still be told.

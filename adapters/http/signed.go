@@ -18,7 +18,8 @@ import (
 )
 
 // Signed accepts requests that are signed as Standard Webhooks are: webhook-id, webhook-timestamp and webhook-signature
-// over both and the body. A signature is good for five minutes, and each id once in this process.
+// over both and the body. A signature is good for five minutes, and once in this process; the same id with a new timestamp
+// and signature is the same message sent again, and taken. Ids have no dots, as these part what is signed.
 type Signed struct {
 	// Secrets are "whsec_" and base64, or base64 alone; several, so that they can be rotated.
 	Secrets []string
@@ -39,11 +40,15 @@ type signatures struct {
 	most    int64 // bytes of a body
 
 	mu   sync.Mutex
-	seen map[string]time.Time // ids, and when they may be forgotten
+	seen map[int64]map[string]struct{} // ids with their timestamps, by the minute of these
+	kept int                           // in all minutes
 }
 
+// errFull says that no more signed requests can be told from those that were sent before.
+var errFull = newProblem(core.CodeUnavailable, "too many signed requests in the last minutes: send it again later, with a new timestamp")
+
 func newSignatures(s *Signed, clock core.Clock, most int64) *signatures {
-	v := &signatures{grant: &s.Grant, clock: clock, most: most, seen: map[string]time.Time{}}
+	v := &signatures{grant: &s.Grant, clock: clock, most: most, seen: map[int64]map[string]struct{}{}}
 	for i, text := range s.Secrets {
 		secret, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_"))
 		if err != nil || len(secret) < 16 {
@@ -66,7 +71,7 @@ func (v *signatures) Verify(r *http.Request) (*Grant, error) {
 		return nil, ErrNoCredential
 	}
 	unix, err := strconv.ParseInt(stamp, 10, 64)
-	if err != nil || len(id) > mostSignedID {
+	if err != nil || strings.Trim(stamp, "0123456789") != "" || len(id) > mostSignedID || strings.Contains(id, ".") {
 		return nil, errors.New("malformed signature headers")
 	}
 	if age := v.clock.Now().Sub(time.Unix(unix, 0)); age > signedFor || age < -signedFor {
@@ -80,7 +85,7 @@ func (v *signatures) Verify(r *http.Request) (*Grant, error) {
 	if !v.matches(id+"."+stamp+".", body, given) {
 		return nil, errors.New("the signature is not good")
 	}
-	return v.grant, v.once(id)
+	return v.grant, v.once(id+"."+stamp, unix)
 }
 
 // matches reports whether one of the given signatures is that of one of the secrets.
@@ -102,24 +107,30 @@ func (v *signatures) matches(head string, body []byte, given string) bool {
 	return good
 }
 
-// once refuses an id that was seen before, for as long as its signature is good.
-func (v *signatures) once(id string) error {
+// once refuses what was accepted before. It is remembered for as long as its signature is good, a minute at a time: to
+// forget takes no look at each, and what is kept at most is forgotten as time goes on.
+func (v *signatures) once(signed string, unix int64) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := v.clock.Now()
-	if len(v.seen) >= mostKept {
-		for old, till := range v.seen {
-			if now.After(till) {
-				delete(v.seen, old)
-			}
+	for minute, all := range v.seen {
+		if now.After(time.Unix(60*minute+59, 0).Add(signedFor)) {
+			v.kept -= len(all)
+			delete(v.seen, minute)
 		}
 	}
-	if till, ok := v.seen[id]; ok && now.Before(till) {
+	all := v.seen[unix/60]
+	if _, ok := all[signed]; ok {
 		return errors.New("the signed request was sent before")
 	}
-	if len(v.seen) >= mostKept {
-		return errors.New("too many signed requests are remembered")
+	if v.kept >= mostKept {
+		return errFull
 	}
-	v.seen[id] = now.Add(2 * signedFor)
+	if all == nil {
+		all = map[string]struct{}{}
+		v.seen[unix/60] = all
+	}
+	all[signed] = struct{}{}
+	v.kept++
 	return nil
 }
