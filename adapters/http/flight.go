@@ -41,7 +41,7 @@ func (f *flights) do(ctx context.Context, key string, pull func(claimed func()) 
 			case <-one.after:
 			case <-ctx.Done():
 				f.leave(key, one)
-				return core.Report{}, nil // the caller is gone: nothing was run for it
+				return core.Report{}, errCutOff // nothing was run for it
 			}
 		}
 		if f.start(one) {
@@ -53,7 +53,7 @@ func (f *flights) do(ctx context.Context, key string, pull func(claimed func()) 
 				return one.report, one.err
 			}
 		case <-ctx.Done():
-			return core.Report{}, nil
+			return core.Report{}, errCutOff
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestFlightsAreForgotten(t *testing.T) {
 	_, err = f.do(t.Context(), "a", func(claimed func()) (core.Report, error) {
 		for range 2 { // they come while it claims, and go away
 			_, err := f.do(gone, "a", nothing)
-			require.NoError(t, err)
+			require.ErrorIs(t, err, errCutOff)
 		}
 		assert.Nil(t, f.open["a"].next)
 		waits := f.join("a")

@@ -108,11 +108,11 @@ func TestThoseWhoWaitMayGoAway(t *testing.T) {
 			ctx, goAway := context.WithCancel(t.Context())
 			r := httptest.NewRequestWithContext(ctx, "POST", "/v1/run-due", strings.NewReader(`{"all":true}`))
 			r.Header.Set("Content-Type", "application/json")
-			gone := make(chan struct{})
-			go func() { f.do(t, r); close(gone) }()
+			gone := make(chan int)
+			go func() { res, _ := f.do(t, r); gone <- res.StatusCode }()
 			synctest.Wait()
 			goAway()
-			<-gone
+			assert.Equal(t, 503, <-gone, "whoever is cut off, by its server perhaps, must not read that nothing is due")
 		}
 		close(store.gate)
 		<-first

@@ -68,6 +68,7 @@ var (
 	errMediaType    = newProblem(codeMediaType, "the body must be application/json")
 	errPanicked     = newProblem(core.CodeInternal, "something went wrong here")
 	errUnavailable  = newProblem(core.CodeUnavailable, "the store cannot be used: what became of the request is unknown, sending it again is safe")
+	errCutOff       = newProblem(core.CodeUnavailable, "the request was cut off before it ran anything: sending it again is safe")
 	errNotReady     = newProblem(core.CodeUnavailable, "not ready")
 )
 
