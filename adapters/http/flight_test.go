@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -147,4 +148,74 @@ func TestASlowHandlerHoldsUpNoOtherRunDue(t *testing.T) {
 		close(release)
 		assert.EqualValues(t, 1, (<-slow)["completed"], "its own report is about its own runs")
 	})
+}
+
+// stoppable is a handler of a scheduler that runs one task at a time, and what is closed when its server is about to shut
+// down. Each run of the kind slow is told to began, and takes 10 s or until it is told to end.
+func stoppable(t *testing.T, grace time.Duration) (f *fixture, stop, began chan struct{}) {
+	t.Helper()
+	s, err := core.New(memstore.New(memstore.Config{}), core.Config{Concurrency: 1})
+	require.NoError(t, err)
+	stop, began = make(chan struct{}), make(chan struct{}, 3)
+	core.Handle(s, "slow", func(ctx context.Context, _ *core.Task[any]) error {
+		began <- struct{}{}
+		select {
+		case <-time.After(10 * time.Second):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	_, err = s.Submit(t.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "slow"}, core.NewTask{Agent: "a", ID: "2", Kind: "slow"})
+	require.NoError(t, err)
+	return &fixture{scheduler: s, handler: httpadapter.New(s, httpadapter.Config{Stopping: stop, Grace: grace, CronSecret: "x"})}, stop, began
+}
+
+// When the server is about to shut down a pull takes nothing more, and what runs has the grace to end in, whoever asked.
+func TestPullsEndWithTheServer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		method, path, body   string
+		grace                time.Duration
+		completed, givenBack float64
+		took                 time.Duration
+	}{
+		{"POST", "/v1/run-due", `{"all":true}`, time.Minute, 1, 0, 9 * time.Second},
+		{"POST", "/v1/run-due", `{"agent_ids":["a"]}`, time.Minute, 1, 0, 9 * time.Second},
+		{"GET", "/v1/cron", "", time.Minute, 1, 0, 9 * time.Second},
+		{"POST", "/v1/run-due", `{"all":true}`, 5 * time.Second, 0, 1, 5 * time.Second},
+		{"POST", "/v1/run-due", `{"all":true}`, 0, 0, 1, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f, stop, began := stoppable(t, c.grace)
+			type answer struct {
+				status int
+				body   string
+			}
+			answered := make(chan answer)
+			go func() {
+				res, body := f.with(t, "x", c.method, c.path, c.body)
+				answered <- answer{res.StatusCode, body}
+			}()
+			<-began
+			time.Sleep(time.Second)
+			stopped := time.Now()
+			close(stop)
+			got := <-answered
+			assert.Equal(t, c.took, time.Since(stopped), c)
+			require.Equal(t, 200, got.status, got.body)
+			report := get[map[string]any](t, got.body)
+			assert.Equal(t, c.completed, report["completed"], c)
+			assert.Equal(t, c.givenBack, report["released"], c)
+			assert.Equal(t, true, report["more"], "the other one is left: %s", got.body)
+			assert.Empty(t, began, "the other one was not begun")
+			next, err := f.scheduler.NextDue(t.Context())
+			require.NoError(t, err)
+			assert.False(t, next.After(time.Now()), "what is left is not under lease")
+
+			res, body := f.with(t, "x", c.method, c.path, c.body)
+			assert.Equal(t, 503, res.StatusCode, "whoever comes later is sent to another server: %s", body)
+			assert.Empty(t, began)
+		})
+	}
 }

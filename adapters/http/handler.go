@@ -50,8 +50,11 @@ type Config struct {
 	// Events, if set, is what GET /v1/events sends: give its Publish to core.Config.OnEvent.
 	Events *Events
 	// Stopping, if set, is closed when the server is about to shut down: it ends the streams of events and the waits, which
-	// would hold it up.
+	// would hold it up, and no request claims tasks any more.
 	Stopping <-chan struct{}
+	// Grace is how long the handlers that a request runs may go on once Stopping is closed or the request's context is done.
+	// Then their contexts are cancelled and their tasks given back, uncharged; at once if zero. The server has to wait longer.
+	Grace time.Duration
 	// Metrics, if set, answers GET /metrics, as the handler of package metrics does. Where a credential is asked for it needs
 	// one to read, for all agents.
 	Metrics http.Handler

@@ -38,8 +38,11 @@ func (a *api) runCron(r *http.Request) (int, any, error) {
 
 // run runs what is due. While the same is being claimed, all requests for it wait and share one pull after that: it takes
 // what has fallen due meanwhile, and most often finds nothing. Handlers that still run hold nobody up. What a request has
-// waited is taken from its time.
+// waited is taken from its time. When the server is about to shut down nothing more is claimed, and what runs has its grace.
 func (a *api) run(ctx context.Context, scope core.Scope) (int, any, error) {
+	ctx, end := a.untilStopping(ctx)
+	defer end()
+	scope.Grace = a.config.Grace
 	key, begun := flightKey(scope), a.config.Clock.Now()
 	report, err := a.flights.do(ctx, key, func(claimed func()) (core.Report, error) {
 		scope.Idle = func(time.Time) bool { claimed(); return false }
@@ -51,7 +54,31 @@ func (a *api) run(ctx context.Context, scope core.Scope) (int, any, error) {
 	if err != nil && core.CodeOf(err) != core.CodeRunsFailed {
 		return 0, nil, err
 	}
+	if ctx.Err() != nil && report.NextDueAt.IsZero() { // it did not come to look what is left
+		if report.Ran == 0 {
+			return 0, nil, errCutOff
+		}
+		report.More = true
+	}
 	return http.StatusOK, report, nil
+}
+
+// untilStopping is a context that is done as well when the server is about to shut down.
+func (a *api) untilStopping(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancel(ctx)
+	select {
+	case <-a.config.Stopping:
+		end()
+	default:
+		go func() {
+			select {
+			case <-a.config.Stopping:
+				end()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, end
 }
 
 // scope reads whose tasks to run, and how much of them.

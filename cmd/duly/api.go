@@ -116,15 +116,15 @@ func portAfter(addr *net.TCPAddr) string {
 	return next.String()
 }
 
-// server serves a scheduler.
-func (a *api) server(s *core.Scheduler, ready func(context.Context) error, logger *slog.Logger) *http.Server {
+// server serves a scheduler, whose runs have a grace when it ends.
+func (a *api) server(s *core.Scheduler, ready func(context.Context) error, grace time.Duration, logger *slog.Logger) *http.Server {
 	if a == nil {
 		return nil
 	}
 	return &http.Server{
 		Handler: httpadapter.New(s, httpadapter.Config{
 			Tokens: a.tokens, LocalOnly: len(a.tokens) == 0, Version: versionString(), Logger: logger, Ready: ready,
-			CronSecret: os.Getenv(cronSecretEnv), Events: &a.events, Stopping: a.stopping, Metrics: a.metrics.Handler(s),
+			CronSecret: os.Getenv(cronSecretEnv), Events: &a.events, Stopping: a.stopping, Grace: grace, Metrics: a.metrics.Handler(s),
 		}),
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),

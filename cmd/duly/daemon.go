@@ -111,7 +111,7 @@ func (p *process) serve(ctx context.Context, c *config, o *daemonOptions, logger
 	if o.onRequest {
 		services, ready = nil, func(ctx context.Context) error { _, err := s.NextDue(ctx); return err }
 	}
-	server := api.server(s, ready, logger) // before anything runs: it makes the handlers' kinds known to the metrics
+	server := api.server(s, ready, o.grace, logger) // before anything runs: it makes the handlers' kinds known to the metrics
 	services = append(services, func(ctx context.Context) error { return api.serve(ctx, server, o.grace) })
 	return together(ctx, services...)
 }

@@ -54,3 +54,30 @@ func TestServeRunsOnRequest(t *testing.T) {
 	assert.Equal(t, 0, code)
 	assert.Less(t, time.Since(stopped), 10*time.Second, "whoever listens does not hold it up for the whole grace")
 }
+
+// After SIGTERM duly serve begins no task any more, and what runs ends in its grace.
+func TestServeBeginsNothingOnceItIsToStop(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.start(t, "serve", "-c", exec1(t, "sleep 1", ""), "--http", "127.0.0.1:0", "--concurrency", "1")
+	url := d.url(t)
+	_, body := call(t, http.MethodPost, url+"/v1/tasks", "", `{"tasks":[`+strings.Repeat(`{"agent_id":"a","kind":"x"},`, 19)+`{"agent_id":"a","kind":"x"}]}`)
+	require.Contains(t, body, `"created":true`)
+	report := make(chan string, 1)
+	go func() {
+		_, body := call(t, http.MethodPost, url+"/v1/run-due", "", `{"all":true}`)
+		report <- body
+	}()
+	d.line(t, "done", "kind=x") // the next one has begun, or is about to
+	code, took := d.stop(t, syscall.SIGTERM)
+	assert.Equal(t, 0, code)
+	assert.Less(t, took, 8*time.Second, "twenty take twenty seconds")
+	got := parse[map[string]any](t, <-report)
+	assert.Equal(t, true, got["more"])
+	assert.LessOrEqual(t, got["completed"], 3.0)
+	assert.EqualValues(t, 0, got["failed"])
+	stats, err := w.scheduler(t).Stats(t.Context())
+	require.NoError(t, err)
+	assert.Zero(t, stats.InProgress, "nothing is left under lease")
+	assert.EqualValues(t, got["completed"], stats.Completed)
+}
