@@ -47,7 +47,7 @@ func (a *api) product() []route {
 		{method: http.MethodGet, path: base + "/status", answer: a.productStatus},
 		{method: http.MethodGet, path: base + "/allstatus", answer: a.productAllStatus},
 		{method: http.MethodGet, path: base + "/task_queue_status", answer: a.productQueue},
-		{method: http.MethodPost, path: base + "/wait", needs: ScopeRead, answer: a.productWait},
+		{method: http.MethodPost, path: base + "/wait", needs: ScopeRead, stream: a.productWait},
 		{method: http.MethodGet, path: base + "/wait/stream", stream: a.productWaitStream},
 	}
 }

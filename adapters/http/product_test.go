@@ -3,6 +3,8 @@ package http_test
 import (
 	"bufio"
 	"context"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -160,4 +162,54 @@ func TestWaitStream(t *testing.T) {
 		require.Len(t, got, 1)
 		assert.Equal(t, "idle", got[0]["status"])
 	})
+}
+
+// busy is a handler, its user u not being idle for an hour.
+func busy(t *testing.T, config httpadapter.Config) *fixture {
+	t.Helper()
+	f := setup(t, config)
+	_, err := f.scheduler.Submit(t.Context(), core.NewTask{Agent: "u", Kind: "ok", Delay: time.Hour})
+	require.NoError(t, err)
+	return f
+}
+
+// A wait is answered however much shorter than it the server's WriteTimeout is.
+func TestAWaitOutlastsTheWriteTimeout(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(busy(t, httpadapter.Config{}).handler)
+	server.Config.WriteTimeout = 200 * time.Millisecond
+	server.Start()
+	defer server.Close()
+	res, err := server.Client().Post(server.URL+"/product/scheduler/wait?user_name=u&timeout_seconds=0.5", "", nil)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	assert.Equal(t, 200, res.StatusCode)
+}
+
+// A wait ends when its client goes away, although that has sent a body that nobody needs.
+func TestAWaitEndsWithItsClient(t *testing.T) {
+	t.Parallel()
+	f := busy(t, httpadapter.Config{})
+	ended := make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.handler.ServeHTTP(w, r)
+		ended <- struct{}{}
+	}))
+	defer server.Close()
+	for _, line := range []string{"POST /product/scheduler/wait", "GET /product/scheduler/wait/stream"} {
+		before := f.store.calls.Load()
+		client, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+		require.NoError(t, err)
+		_, err = io.WriteString(client, line+"?user_name=u&timeout_seconds=20&poll_interval=20 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return f.store.calls.Load() > before }, 10*time.Second, time.Millisecond)
+		require.NoError(t, client.Close())
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "it waits for nobody", line)
+		}
+	}
+	res, body := busy(t, httpadapter.Config{MaxBody: 3}).call(t, "POST", "/product/scheduler/wait?user_name=u", `"long"`)
+	assert.Equal(t, 413, res.StatusCode, body)
 }

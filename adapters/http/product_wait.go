@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/url"
@@ -30,10 +31,15 @@ type waiting struct {
 	begun         time.Time
 }
 
+// newWait reads what a request waits for. It reads and forgets its body, which may be anything: only then is it noticed that
+// the client has gone away.
 func (a *api) newWait(r *http.Request) (*waiting, error) {
 	agent, err := user(r, "user_name")
 	if err != nil {
 		return nil, err
+	}
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		return nil, bodyError(err)
 	}
 	w := &waiting{a: a, agent: agent, begun: a.config.Clock.Now()}
 	if w.timeout, err = seconds(r.URL.Query(), "timeout_seconds", defaultWait, 0); err != nil {
@@ -91,16 +97,29 @@ func (w *waiting) next(ctx context.Context) bool {
 	}
 }
 
-// productWait answers when a user has nothing left to run, or at the timeout.
-func (a *api) productWait(r *http.Request) (int, any, error) {
+// productWait answers when a user has nothing left to run, or at the timeout, which may be later than the server's
+// WriteTimeout.
+func (a *api) productWait(out http.ResponseWriter, r *http.Request) {
 	w, err := a.newWait(r)
 	if err != nil {
-		return 0, nil, err
+		a.refuse(out, r, err)
+		return
 	}
+	_ = http.NewResponseController(out).SetWriteDeadline(w.begun.Add(w.timeout + writeTimeout)) // not every writer has one
+	body, err := w.untilIdle(r)
+	if err != nil {
+		a.refuse(out, r, err)
+		return
+	}
+	a.write(out, r, http.StatusOK, "application/json", body)
+}
+
+// untilIdle waits, and is what is answered then.
+func (w *waiting) untilIdle(r *http.Request) (any, error) {
 	for {
 		n, err := w.active(r)
 		if err != nil {
-			return 0, nil, err
+			return nil, err
 		}
 		over := n > 0 && !w.next(r.Context())
 		if n > 0 && !over {
@@ -110,7 +129,7 @@ func (a *api) productWait(r *http.Request) (int, any, error) {
 		if over {
 			message = "timeout"
 		}
-		return http.StatusOK, struct {
+		return struct {
 			Message string `json:"message"`
 			Data    any    `json:"data"`
 		}{message, struct {

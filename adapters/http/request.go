@@ -20,16 +20,21 @@ func body(r *http.Request) ([]byte, error) {
 		return nil, errMediaType
 	}
 	data, err := io.ReadAll(r.Body)
-	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge):
-		return nil, newProblem(codeTooLarge, fmt.Sprintf("the body is longer than %d bytes", tooLarge.Limit))
 	case err != nil:
-		return nil, &core.InvalidError{Field: "body", Reason: "cannot be read: it ends early or is badly framed"}
+		return nil, bodyError(err)
 	case len(data) == 0:
 		return nil, &core.InvalidError{Field: "body", Reason: "is required"}
 	}
 	return data, nil
+}
+
+// bodyError is why a body cannot be read.
+func bodyError(err error) error {
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return newProblem(codeTooLarge, fmt.Sprintf("the body is longer than %d bytes", tooLarge.Limit))
+	}
+	return &core.InvalidError{Field: "body", Reason: "cannot be read: it ends early or is badly framed"}
 }
 
 // decode reads a JSON object strictly: a member that is no field is refused, as is a name in another case.
