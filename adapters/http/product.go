@@ -48,7 +48,7 @@ func (a *api) product() []route {
 		{method: http.MethodGet, path: base + "/allstatus", answer: a.productAllStatus},
 		{method: http.MethodGet, path: base + "/task_queue_status", answer: a.productQueue},
 		{method: http.MethodPost, path: base + "/wait", needs: ScopeRead, stream: a.productWait},
-		{method: http.MethodGet, path: base + "/wait/stream", stream: a.productWaitStream},
+		{method: http.MethodGet, path: base + "/wait/stream", noHead: true, stream: a.productWaitStream},
 	}
 }
 

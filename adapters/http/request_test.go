@@ -103,6 +103,22 @@ func TestTheMethodsOfAPath(t *testing.T) {
 	assert.Equal(t, http.StatusOK, res.StatusCode)
 }
 
+// HEAD is for what ends by itself and changes nothing: not for streams, nor for a GET that runs tasks.
+func TestStreamsAndTheCronPathHaveNoHead(t *testing.T) {
+	t.Parallel()
+	stopping := make(chan struct{})
+	close(stopping) // a stream would end at once
+	f := setup(t, httpadapter.Config{Events: new(httpadapter.Events), CronSecret: "tick", Metrics: http.NotFoundHandler(), Stopping: stopping})
+	for _, path := range []string{"/v1/events", "/v1/cron", "/product/scheduler/wait/stream?user_name=u"} {
+		res, body := f.with(t, "tick", "HEAD", path, "")
+		assert.Equal(t, 405, res.StatusCode, "%s: %s", path, body)
+		assert.Equal(t, "GET", res.Header.Get("Allow"), path)
+	}
+	assert.Zero(t, f.store.calls.Load())
+	res, _ := f.with(t, "tick", "HEAD", "/metrics", "")
+	assert.Equal(t, 404, res.StatusCode, "it is asked")
+}
+
 func TestTheBodyHasToBeJSON(t *testing.T) {
 	t.Parallel()
 	f := setup(t, httpadapter.Config{})

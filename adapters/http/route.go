@@ -12,6 +12,7 @@ type route struct {
 	method string
 	path   string                                // whose segments in braces match anything
 	open   bool                                  // needs no credential
+	noHead bool                                  // a GET that does not end by itself, or that runs tasks
 	needs  Scope                                 // if it is not what the method says
 	verify func(r *http.Request) (*Grant, error) // takes the place of what others are accepted by
 	answer func(r *http.Request) (int, any, error)
@@ -64,10 +65,10 @@ func (a *api) routes() []route {
 	}
 	table = append(table, a.product()...)
 	if a.cron != nil {
-		table = append(table, route{method: http.MethodGet, path: "/v1/cron", needs: ScopeTrigger, verify: a.cron.Verify, answer: a.runCron})
+		table = append(table, route{method: http.MethodGet, path: "/v1/cron", noHead: true, needs: ScopeTrigger, verify: a.cron.Verify, answer: a.runCron})
 	}
 	if a.config.Events != nil {
-		table = append(table, route{method: http.MethodGet, path: "/v1/events", stream: a.events})
+		table = append(table, route{method: http.MethodGet, path: "/v1/events", noHead: true, stream: a.events})
 	}
 	if a.config.Metrics != nil {
 		table = append(table, route{method: http.MethodGet, path: "/metrics", stream: a.metrics})
@@ -88,7 +89,7 @@ func find(routes []route, r *http.Request) (*route, []string) {
 			continue
 		}
 		methods := []string{routes[i].method}
-		if routes[i].method == http.MethodGet {
+		if routes[i].method == http.MethodGet && !routes[i].noHead {
 			methods = append(methods, http.MethodHead)
 		}
 		if slices.Contains(methods, r.Method) {
