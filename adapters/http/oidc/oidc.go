@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
@@ -30,15 +31,26 @@ type Config struct {
 	Keys     string // where the issuer publishes its keys: GoogleKeys if empty
 	Audience string
 	Emails   []string
+	// Timeout is how long a fetch of the keys may take: DefaultTimeout if zero. Who waits for keys that nobody knows yet waits
+	// that long at most; the keys that are known go on being good.
+	Timeout time.Duration
+	// Now is the time that tokens are checked by: the machine's if nil.
+	Now func() time.Time
 	httpadapter.Grant
 }
 
+// DefaultTimeout is that of Config.
+const DefaultTimeout = 5 * time.Second
+
+// pause is the least time between two fetches of the keys: whoever sends tokens of unknown keys, and needs no credential for
+// that, costs the issuer no more. A key is new for that long before it is good.
+const pause = 10 * time.Second
+
 // Verifier is an httpadapter.Verifier. It is safe for concurrent use.
 type Verifier struct {
-	config Config
-
-	once     sync.Once
-	verifier *oidc.IDTokenVerifier
+	config   Config
+	unsigned *oidc.IDTokenVerifier // looks at what a token claims, and not whether that is true
+	signed   *oidc.IDTokenVerifier
 }
 
 var _ httpadapter.Verifier = (*Verifier)(nil)
@@ -48,13 +60,46 @@ func New(c Config) (*Verifier, error) {
 	if c.Audience == "" || len(c.Emails) == 0 {
 		return nil, errors.New("oidc: Audience and Emails are required")
 	}
-	return &Verifier{config: c}, nil
+	if c.Now == nil {
+		c.Now = time.Now //nolint:forbidigo // it is the issuer's time too; no task depends on it
+	}
+	client := &http.Client{Timeout: cmp.Or(c.Timeout, DefaultTimeout), Transport: &paced{now: c.Now}}
+	bag := oidc.ClientContext(context.Background(), client) //nolint:forbidigo // it only carries the client
+	keys := oidc.NewRemoteKeySet(bag, cmp.Or(c.Keys, GoogleKeys))
+	checks := oidc.Config{ClientID: c.Audience, Now: c.Now}
+	v := &Verifier{config: c, signed: oidc.NewVerifier(cmp.Or(c.Issuer, GoogleIssuer), keys, &checks)}
+	unsigned := checks
+	unsigned.InsecureSkipSignatureCheck = true
+	v.unsigned = oidc.NewVerifier(cmp.Or(c.Issuer, GoogleIssuer), nil, &unsigned)
+	return v, nil
 }
 
-// open makes the verifier of tokens, whose keys live as long as it does.
-func (v *Verifier) open(ctx context.Context) {
-	keys := oidc.NewRemoteKeySet(context.WithoutCancel(ctx), cmp.Or(v.config.Keys, GoogleKeys))
-	v.verifier = oidc.NewVerifier(cmp.Or(v.config.Issuer, GoogleIssuer), keys, &oidc.Config{ClientID: v.config.Audience})
+// paced lets a fetch through after a pause only.
+type paced struct {
+	now func() time.Time
+
+	mu   sync.Mutex
+	last time.Time
+}
+
+// RoundTrip fetches, or fails at once.
+func (p *paced) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Response == nil && !p.again() { // it follows no redirect
+		return nil, errors.New("they were asked for a moment ago")
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// again reports whether the pause is over, and begins the next one if so.
+func (p *paced) again() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	if !p.last.IsZero() && now.Sub(p.last).Abs() < pause {
+		return false
+	}
+	p.last = now
+	return true
 }
 
 // Verify returns what the token of a request grants.
@@ -63,20 +108,30 @@ func (v *Verifier) Verify(r *http.Request) (*httpadapter.Grant, error) {
 	if !ok || strings.Count(token, ".") != 2 {
 		return nil, httpadapter.ErrNoCredential
 	}
-	v.once.Do(func() { v.open(r.Context()) })
-	verified, err := v.verifier.Verify(r.Context(), token)
+	if err := v.check(r.Context(), v.unsigned, token); err != nil { // which needs no keys
+		return nil, err
+	}
+	if err := v.check(r.Context(), v.signed, token); err != nil {
+		return nil, err
+	}
+	return &v.config.Grant, nil
+}
+
+// check refuses a token that is not for this service and one of its accounts.
+func (v *Verifier) check(ctx context.Context, by *oidc.IDTokenVerifier, token string) error {
+	verified, err := by.Verify(ctx, token)
 	if err != nil {
-		return nil, fmt.Errorf("oidc: %w", err)
+		return fmt.Errorf("oidc: %w", err)
 	}
 	var claims struct {
 		Email    string `json:"email"`
 		Verified bool   `json:"email_verified"`
 	}
 	if err := verified.Claims(&claims); err != nil {
-		return nil, fmt.Errorf("oidc: %w", err)
+		return fmt.Errorf("oidc: %w", err)
 	}
 	if !claims.Verified || !slices.Contains(v.config.Emails, claims.Email) {
-		return nil, errors.New("oidc: the account is not one that is allowed")
+		return errors.New("oidc: the account is not one that is allowed")
 	}
-	return &v.config.Grant, nil
+	return nil
 }

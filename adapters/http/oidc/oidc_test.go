@@ -7,10 +7,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,7 +32,32 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type issuer struct {
 	*httptest.Server
 
-	key *rsa.PrivateKey
+	key     *rsa.PrivateKey
+	fetches atomic.Int64
+	hangs   atomic.Pointer[chan struct{}] // while set, a fetch waits for it
+}
+
+// movedClock stands still until a test moves it.
+type movedClock struct{ now atomic.Int64 }
+
+func (c *movedClock) Now() time.Time { return time.Unix(c.now.Load(), 0) }
+
+// begin is when the tests' clocks stand.
+const begin = 1_800_000_000
+
+func newClock() *movedClock {
+	c := &movedClock{}
+	c.now.Store(begin)
+	return c
+}
+
+// verify is what a verifier says of a token.
+func verify(t *testing.T, v *oidc.Verifier, token string) error {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	r.Header.Set("Authorization", "Bearer "+token)
+	_, err := v.Verify(r)
+	return err
 }
 
 func newIssuer(t *testing.T) *issuer {
@@ -39,6 +66,10 @@ func newIssuer(t *testing.T) *issuer {
 	require.NoError(t, err)
 	i := &issuer{key: key}
 	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		i.fetches.Add(1)
+		if wait := i.hangs.Load(); wait != nil {
+			<-*wait
+		}
 		encode := base64.RawURLEncoding.EncodeToString
 		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []map[string]string{{
 			"kty": "RSA", "kid": "k", "alg": "RS256", "use": "sig",
@@ -61,6 +92,71 @@ func (i *issuer) token(t *testing.T, alg string, claims map[string]any) string {
 	signature, err := rsa.SignPKCS1v15(rand.Reader, i.key, crypto.SHA256, sum[:])
 	require.NoError(t, err)
 	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
+}
+
+// good are the claims of a token that is.
+func good() map[string]any {
+	return map[string]any{
+		"iss": "https://issuer.example", "aud": "https://duly.example", "email": "cron@project.example", "email_verified": true,
+		"sub": "1", "iat": begin, "exp": begin + 3600,
+	}
+}
+
+// of is a verifier of an issuer's tokens.
+func (i *issuer) of(t *testing.T, now func() time.Time, timeout time.Duration) *oidc.Verifier {
+	t.Helper()
+	v, err := oidc.New(oidc.Config{
+		Issuer: "https://issuer.example", Keys: i.URL, Audience: "https://duly.example", Emails: []string{"cron@project.example"},
+		Now: now, Timeout: timeout,
+	})
+	require.NoError(t, err)
+	return v
+}
+
+// A fetch of the keys that hangs is given up, and nobody has to wait for it once the next one is well.
+func TestAFetchOfKeysThatHangs(t *testing.T) {
+	t.Parallel()
+	i, clock := newIssuer(t), newClock()
+	release := make(chan struct{})
+	defer close(release)
+	i.hangs.Store(&release)
+	v, token := i.of(t, clock.Now, 20*time.Millisecond), i.token(t, "RS256", good())
+	require.ErrorContains(t, verify(t, v, token), "fetching keys")
+	i.hangs.Store(nil)
+	clock.now.Add(10)
+	require.NoError(t, verify(t, v, token))
+
+	i.hangs.Store(&release)
+	other := newIssuer(t)
+	clock.now.Add(10)
+	require.ErrorContains(t, verify(t, v, other.token(t, "RS256", good())), "fetching keys")
+	require.NoError(t, verify(t, v, token), "the keys that are known are still good")
+}
+
+// Whoever has no credential cannot make duly ask the issuer again and again.
+func TestKeysAreFetchedSeldom(t *testing.T) {
+	t.Parallel()
+	i, other, clock := newIssuer(t), newIssuer(t), newClock()
+	v := i.of(t, clock.Now, 0)
+	for _, claims := range []map[string]any{
+		{"iss": "https://evil.example"}, {"aud": "https://other.example"}, {"exp": begin - 3600}, {"email": "eve@project.example"},
+	} {
+		bad := good()
+		maps.Copy(bad, claims)
+		require.Error(t, verify(t, v, i.token(t, "RS256", bad)))
+	}
+	assert.EqualValues(t, 0, i.fetches.Load(), "what is refused anyway needs no keys")
+	foreign := other.token(t, "RS256", good())
+	for range 20 {
+		require.Error(t, verify(t, v, foreign))
+	}
+	assert.EqualValues(t, 1, i.fetches.Load())
+	require.NoError(t, verify(t, v, i.token(t, "RS256", good())))
+	clock.now.Add(10)
+	for range 20 {
+		require.Error(t, verify(t, v, foreign))
+	}
+	assert.EqualValues(t, 2, i.fetches.Load(), "a new key is found later")
 }
 
 func TestOIDC(t *testing.T) {
