@@ -2,6 +2,7 @@ package http_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+	"github.com/seed-6f6f2c11/duly/core"
 )
 
 func TestControlOfATask(t *testing.T) {
@@ -190,4 +192,23 @@ func TestConflictsAreAnswered(t *testing.T) {
 	code, _, _ = problem(t, res, body)
 	assert.Equal(t, "kind_disabled", code)
 	assert.Equal(t, http.StatusConflict, res.StatusCode)
+}
+
+// What a mux around the handler calls its wildcards is nothing to duly: the agent is paused here, not a task.
+func TestMountedUnderWildcards(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	_, err := f.scheduler.Submit(t.Context(), core.NewTask{Agent: "a", ID: "acme", Kind: "ok"}, core.NewTask{Agent: "a", ID: "2", Kind: "ok"})
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/{key}/{kind}/{id}/", func(w http.ResponseWriter, r *http.Request) {
+		http.StripPrefix("/x/ok/acme", f.handler).ServeHTTP(w, r)
+	})
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/x/ok/acme/v1/agents/a/pause", nil))
+	require.Equal(t, 200, w.Code, w.Body.String())
+	pauses, _, err := f.scheduler.Pauses(t.Context(), 0, "")
+	require.NoError(t, err)
+	require.Len(t, pauses, 1)
+	assert.Equal(t, core.Target{Agent: "a"}, pauses[0].Target)
 }

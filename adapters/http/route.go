@@ -82,6 +82,9 @@ func (a *api) routes() []route {
 // http.ServeMux would not do: it takes an id that is just a slash (%2F) for the end of the path, and answers a path with
 // an empty segment with a redirect.
 func find(routes []route, r *http.Request) (*route, []string) {
+	for _, name := range []string{"agent", "id", "kind", "key", "group"} {
+		r.SetPathValue(name, "") // an outer mux may have such wildcards
+	}
 	segments := strings.Split(r.URL.EscapedPath(), "/")
 	var allowed []string
 	for i := range routes {
