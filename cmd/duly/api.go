@@ -39,6 +39,7 @@ const (
 type api struct {
 	listener net.Listener
 	tokens   []string
+	cron     string // the secret of GET /v1/cron; there is no such path if it is empty
 	events   httpadapter.Events
 	metrics  *metrics.Metrics
 	stopping chan struct{} // closed when it begins to end
@@ -75,6 +76,16 @@ func (c *config) tokens() ([]string, error) {
 	return tokens, nil
 }
 
+// cronSecret is the secret of GET /v1/cron, if there is one. What a file or a form left around it is no part of it.
+func cronSecret() (string, error) {
+	value, set := os.LookupEnv(cronSecretEnv)
+	secret := strings.TrimSpace(value)
+	if set && secret == "" {
+		return "", usage("set it, or unset it to have no GET /v1/cron", "the environment variable %s holds no secret", cronSecretEnv)
+	}
+	return secret, nil
+}
+
 // tokenVariable is the environment variable that holds the tokens.
 func (c *config) tokenVariable() string { return cmp.Or(c.tokenEnv, tokenEnv) }
 
@@ -84,6 +95,10 @@ func (c *config) listen(ctx context.Context, logger *slog.Logger) (*api, error) 
 		return nil, nil //nolint:nilnil // no API is wanted
 	}
 	tokens, err := c.tokens()
+	if err != nil {
+		return nil, err
+	}
+	cron, err := cronSecret()
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +121,7 @@ func (c *config) listen(ctx context.Context, logger *slog.Logger) (*api, error) 
 		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 	}
 	m := metrics.New(metrics.Config{Version: versionString(), Logger: logger})
-	return &api{listener: listener, tokens: tokens, metrics: m, stopping: make(chan struct{})}, nil
+	return &api{listener: listener, tokens: tokens, cron: cron, metrics: m, stopping: make(chan struct{})}, nil
 }
 
 // portAfter is the same address one port further, as a way out when it is taken.
@@ -124,7 +139,7 @@ func (a *api) server(s *core.Scheduler, ready func(context.Context) error, grace
 	return &http.Server{
 		Handler: httpadapter.New(s, httpadapter.Config{
 			Tokens: a.tokens, LocalOnly: len(a.tokens) == 0, Version: versionString(), Logger: logger, Ready: ready,
-			CronSecret: os.Getenv(cronSecretEnv), Events: &a.events, Stopping: a.stopping, Grace: grace, Metrics: a.metrics.Handler(s),
+			CronSecret: a.cron, Events: &a.events, Stopping: a.stopping, Grace: grace, Metrics: a.metrics.Handler(s),
 		}),
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),

@@ -103,6 +103,11 @@ func TestWhoMayListenWhere(t *testing.T) {
 	}
 	w.env = append(w.env, "DULY_TOKEN=, ,")
 	oneLine(t, w.duly(t, "daemon", "--http", "127.0.0.1:0"), 2, "the environment variable DULY_TOKEN holds no token")
+	for _, blank := range []string{"", " \n"} {
+		w := noRedis()
+		w.env = append(w.env, "CRON_SECRET="+blank)
+		oneLine(t, w.duly(t, "serve", "--http", "127.0.0.1:0"), 2, "the environment variable CRON_SECRET holds no secret; set it, or unset it")
+	}
 	oneLine(t, noRedis().duly(t, "daemon", "-c", file(t, "token_env: MINE\nhttp: 127.0.0.1:0\n")), 2, "the environment variable MINE holds no token")
 }
 

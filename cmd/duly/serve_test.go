@@ -16,7 +16,7 @@ import (
 func TestServeRunsOnRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.env = append(w.env, "DULY_TOKEN=root", "CRON_SECRET=tick")
+	w.env = append(w.env, "DULY_TOKEN=root", "CRON_SECRET= tick\n") // as a file has it
 	d := w.start(t, "serve", "-c", file(t, handlersFile), "--http", "127.0.0.1:0")
 	url := d.url(t)
 	post := func(path, body string) (int, string) { return call(t, http.MethodPost, url+path, "root", body) }
