@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -50,4 +53,45 @@ func TestTheServerWaitsForItsRequests(t *testing.T) {
 	close(release)
 	require.NoError(t, <-ended)
 	require.NoError(t, <-answered)
+}
+
+// All who ask whether duly serve is ready cost the store one question a second, which is not cut off with the one that it is
+// asked for.
+func TestReadinessIsAskedForOnceASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked, away := 0, errors.New("away")
+		var says error
+		r := newReadiness(func(ctx context.Context) error {
+			asked++
+			time.Sleep(time.Second)
+			return cmp.Or(ctx.Err(), says)
+		})
+		answers := make(chan error, 50)
+		gone, goAway := context.WithCancel(t.Context())
+		go func() { answers <- r.ask(gone) }()
+		synctest.Wait()
+		for range 49 {
+			go func() { answers <- r.ask(t.Context()) }()
+		}
+		goAway()
+		for range 50 {
+			require.NoError(t, <-answers)
+		}
+		assert.Equal(t, 1, asked)
+		says = away
+		time.Sleep(readyFor - time.Nanosecond)
+		require.NoError(t, r.ask(t.Context()))
+		time.Sleep(time.Nanosecond)
+		for range 5 {
+			require.ErrorIs(t, r.ask(t.Context()), away)
+		}
+		assert.Equal(t, 2, asked)
+
+		time.Sleep(readyFor)
+		r.check = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		begun := time.Now()
+		require.ErrorIs(t, r.ask(t.Context()), context.DeadlineExceeded)
+		assert.Equal(t, readyWithin, time.Since(begun), "a store that hangs does not answer")
+	})
 }

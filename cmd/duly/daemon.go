@@ -109,7 +109,7 @@ func (p *process) serve(ctx context.Context, c *config, o *daemonOptions, logger
 	services := []func(context.Context) error{d.Run}
 	ready := func(context.Context) error { return d.Ready() }
 	if o.onRequest {
-		services, ready = nil, func(ctx context.Context) error { _, err := s.NextDue(ctx); return err }
+		services, ready = nil, newReadiness(func(ctx context.Context) error { _, err := s.NextDue(ctx); return err }).ask
 	}
 	server := api.server(s, ready, o.grace, logger) // before anything runs: it makes the handlers' kinds known to the metrics
 	services = append(services, func(ctx context.Context) error { return api.serve(ctx, server, o.grace) })
