@@ -104,9 +104,8 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	p := problemOf(err)
-	if p.Status >= http.StatusInternalServerError && r.Context().Err() == nil {
-		a.config.Logger.LogAttrs(r.Context(), slog.LevelWarn, "a request failed",
-			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("err", err))
+	if p.Status >= http.StatusInternalServerError {
+		a.failed(r, err)
 	}
 	if p == errUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
@@ -118,4 +117,12 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Connection", "close") // the body is not worth reading
 	}
 	a.write(w, r, p.Status, "application/problem+json", p)
+}
+
+// failed logs why a request failed on this side.
+func (a *api) failed(r *http.Request, err error) {
+	if r.Context().Err() == nil {
+		a.config.Logger.LogAttrs(r.Context(), slog.LevelWarn, "a request failed",
+			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("err", err))
+	}
 }

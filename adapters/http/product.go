@@ -3,6 +3,7 @@ package http
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -44,12 +45,39 @@ func (a *api) product() []route {
 	const base = "/product/scheduler"
 	return []route{
 		{method: http.MethodPost, path: base + "/submit", answer: a.productSubmit},
-		{method: http.MethodGet, path: base + "/status", answer: a.productStatus},
-		{method: http.MethodGet, path: base + "/allstatus", answer: a.productAllStatus},
-		{method: http.MethodGet, path: base + "/task_queue_status", answer: a.productQueue},
+		{method: http.MethodGet, path: base + "/status", answer: a.orSay(http.StatusInternalServerError, "Failed to get scheduler status", a.productStatus)},
+		{method: http.MethodGet, path: base + "/allstatus", answer: a.orSay(http.StatusInternalServerError, "Failed to get full scheduler status", a.productAllStatus)},
+		{method: http.MethodGet, path: base + "/task_queue_status", answer: a.orSay(http.StatusServiceUnavailable, "Scheduler queue is not available", a.productQueue)},
 		{method: http.MethodPost, path: base + "/wait", needs: ScopeRead, stream: a.productWait},
 		{method: http.MethodGet, path: base + "/wait/stream", noHead: true, stream: a.productWaitStream},
 	}
+}
+
+// orSay is an answer whose failures are told as MemOS tells them.
+func (a *api) orSay(code int, message string, answer func(r *http.Request) (int, any, error)) func(r *http.Request) (int, any, error) {
+	return func(r *http.Request) (int, any, error) {
+		status, body, err := answer(r)
+		if err != nil {
+			err = a.inWords(r, err, code, message)
+		}
+		return status, body, err
+	}
+}
+
+// inWords is a failure as MemOS tells it. What the store said is for the log; what is wrong with the request is told as it is.
+func (a *api) inWords(r *http.Request, err error, code int, message string) error {
+	_, known := errors.AsType[*problem](err)
+	_, worded := errors.AsType[*refusal](err)
+	if known || worded {
+		return err
+	}
+	a.failed(r, err)
+	return refuse(code, "%s", message)
+}
+
+// nowhere reports whether an error says that there is no such task, or that there cannot be one under such names.
+func nowhere(err error) bool {
+	return core.CodeOf(err) == core.CodeNotFound || core.CodeOf(err) == core.CodeInvalid
 }
 
 // user is a required parameter of a request, which its caller has to be allowed.
@@ -83,23 +111,26 @@ func (a *api) productStatus(r *http.Request) (int, any, error) {
 	if err == nil {
 		return answered(done, []itemStatus{{TaskID: asked, Status: counts.Status()}})
 	}
-	if core.CodeOf(err) == core.CodeNotFound {
+	if nowhere(err) {
 		var t core.TaskInfo
 		if t, err = a.scheduler.Task(r.Context(), agent, asked); err == nil {
 			return answered(done, []itemStatus{{TaskID: asked, Status: t.Status}})
 		}
 	}
-	if core.CodeOf(err) == core.CodeNotFound {
+	if nowhere(err) {
 		err = refuse(http.StatusNotFound, "Task %s not found for user %s", asked, agent)
 	}
 	return 0, nil, err
 }
 
-// each calls see for all of an agent's tasks that a list asks for.
+// each calls see for all of an agent's tasks that a list asks for. An agent that cannot exist has none.
 func (a *api) each(r *http.Request, l core.List, see func(t *core.TaskInfo)) error {
 	l.Limit = core.MaxPage
 	for {
 		tasks, next, err := a.scheduler.Tasks(r.Context(), l)
+		if nowhere(err) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -3,10 +3,13 @@ package http_test
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -212,4 +215,60 @@ func TestAWaitEndsWithItsClient(t *testing.T) {
 	}
 	res, body := busy(t, httpadapter.Config{MaxBody: 3}).call(t, "POST", "/product/scheduler/wait?user_name=u", `"long"`)
 	assert.Equal(t, 413, res.StatusCode, body)
+}
+
+// With its store away duly says what MemOS says, and keeps what the store said to its log.
+func TestProductWithTheStoreAway(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	f.store.err = &core.StoreError{Verb: "read", Err: errors.New("dial tcp 10.0.0.7: refused")}
+	for _, c := range []struct {
+		method, path string
+		status       int
+		message      string
+	}{
+		{"GET", "status?user_id=u", 500, "Failed to get scheduler status"},
+		{"GET", "status?user_id=u&task_id=t", 500, "Failed to get scheduler status"},
+		{"GET", "allstatus", 500, "Failed to get full scheduler status"},
+		{"GET", "task_queue_status?user_id=u", 503, "Scheduler queue is not available"},
+		{"POST", "wait?user_name=u", 500, "Failed while waiting for scheduler"},
+	} {
+		f.logs.Reset()
+		res, body := f.call(t, c.method, "/product/scheduler/"+c.path, "")
+		assert.Equal(t, c.status, res.StatusCode, c.path)
+		assert.JSONEq(t, fmt.Sprintf(`{"code":%d,"message":%q,"data":null}`, c.status, c.message), body)
+		assert.Contains(t, f.logs.String(), "10.0.0.7", c.path)
+	}
+	f.logs.Reset()
+	_, body := f.call(t, "GET", "/product/scheduler/wait/stream?user_name=u", "")
+	frame := get[map[string]any](t, strings.TrimPrefix(body, "data: "))
+	assert.Equal(t, "error", frame["status"])
+	assert.Equal(t, "stream_failed", frame["detail"])
+	assert.NotContains(t, body, "10.0.0.7")
+	assert.Contains(t, f.logs.String(), "10.0.0.7")
+	res, body := f.call(t, "POST", "/product/scheduler/submit", `{"user_id":"u","label":"ok"}`)
+	assert.Equal(t, 503, res.StatusCode, body)
+}
+
+// A user that duly cannot have is one that is unknown.
+func TestProductOfAUserThatCannotBe(t *testing.T) {
+	t.Parallel()
+	f := product(t)
+	for _, user := range []string{strings.Repeat("x", 257), "a\x01", "\xff"} {
+		escaped := url.QueryEscape(user)
+		res, body := f.call(t, "GET", "/product/scheduler/status?user_id="+escaped, "")
+		assert.Equal(t, 200, res.StatusCode)
+		assert.JSONEq(t, `{"code":200,"message":"Memory get status successfully","data":[]}`, body)
+		res, body = f.call(t, "GET", "/product/scheduler/status?task_id=t&user_id="+escaped, "")
+		assert.Equal(t, 404, res.StatusCode)
+		assert.Contains(t, body, "Task t not found for user")
+		res, body = f.call(t, "GET", "/product/scheduler/task_queue_status?user_id="+escaped, "")
+		assert.Equal(t, 404, res.StatusCode)
+		assert.Contains(t, body, "No scheduler streams found for user")
+		res, body = f.call(t, "POST", "/product/scheduler/wait?user_name="+escaped, "")
+		assert.Equal(t, 200, res.StatusCode)
+		assert.Contains(t, body, `"message":"idle"`)
+	}
+	res, body := f.call(t, "GET", "/product/scheduler/status?user_id=u&task_id=%01", "")
+	assert.Equal(t, 404, res.StatusCode, body)
 }

@@ -108,7 +108,7 @@ func (a *api) productWait(out http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(out).SetWriteDeadline(w.begun.Add(w.timeout + writeTimeout)) // not every writer has one
 	body, err := w.untilIdle(r)
 	if err != nil {
-		a.refuse(out, r, err)
+		a.refuse(out, r, a.inWords(r, err, http.StatusInternalServerError, "Failed while waiting for scheduler"))
 		return
 	}
 	a.write(out, r, http.StatusOK, "application/json", body)
@@ -163,6 +163,7 @@ func (a *api) productWaitStream(out http.ResponseWriter, r *http.Request) {
 	for {
 		n, err := w.active(r)
 		if err != nil {
+			a.failed(r, err)
 			_ = a.frame(out, map[string]string{ // the answer has begun
 				"status": "error", "detail": "stream_failed", "exception": problemOf(err).Detail, "user_name": w.agent,
 			})
