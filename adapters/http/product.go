@@ -1,6 +1,7 @@
 package http
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -246,9 +248,12 @@ func (a *api) productSubmit(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	if !utf8.Valid(data) {
+		return 0, nil, refuse(http.StatusUnprocessableEntity, "the body must be valid UTF-8")
+	}
 	var raw []json.RawMessage
-	if json.Unmarshal(data, &raw) != nil {
-		raw = []json.RawMessage{data}
+	if json.Unmarshal(data, &raw) != nil || raw == nil {
+		raw = []json.RawMessage{bytes.TrimSpace(data)}
 	}
 	tasks := make([]core.NewTask, len(raw))
 	for i := range raw {

@@ -64,6 +64,16 @@ func TestMessagesAreSubmitted(t *testing.T) {
 	assert.JSONEq(t, `{"code":200,"message":"Scheduler status summary retrieved successfully","data":{"scheduler_summary":`+counts+`,"all_tasks_summary":`+counts+`}}`, body)
 }
 
+// A message may have white space around it, as what is typed or generated has.
+func TestAMessageMayHaveSpaceAroundIt(t *testing.T) {
+	t.Parallel()
+	f := product(t)
+	for _, body := range []string{"\n{\"item_id\":\"1\",\"user_id\":\"u\",\"label\":\"add\"}\n", "\t[ {\"item_id\":\"1\",\"user_id\":\"u\",\"label\":\"add\"} ]"} {
+		_, answer := f.call(t, "POST", "/product/scheduler/submit", body)
+		assert.JSONEq(t, `{"code":200,"message":"Messages submitted successfully","data":[{"task_id":"1","status":"waiting"}]}`, answer)
+	}
+}
+
 func TestProductRefuses(t *testing.T) {
 	t.Parallel()
 	f := product(t)
@@ -81,6 +91,12 @@ func TestProductRefuses(t *testing.T) {
 		{"GET", "wait/stream?user_name=u&poll_interval=-1", "", 422, "poll_interval"},
 		{"POST", "submit", `["x"]`, 422, "a message must be a JSON object"},
 		{"POST", "submit", `{"label":7}`, 422, "a message must be a JSON object"},
+		{"POST", "submit", "null", 422, "a message must be a JSON object"},
+		{"POST", "submit", " null", 422, "a message must be a JSON object"},
+		{"POST", "submit", "[null]", 422, "a message must be a JSON object"},
+		{"POST", "submit", " ", 422, "a message must be a JSON object"},
+		{"POST", "submit", "{\"user_id\":\"\xff\",\"label\":\"add\"}", 422, "the body must be valid UTF-8"},
+		{"POST", "submit", "{\"user_id\":\"u\",\"label\":\"add\",\"content\":\"\xff\"}", 422, "the body must be valid UTF-8"},
 	} {
 		res, body := f.call(t, c.method, "/product/scheduler/"+c.path, c.body)
 		assert.Equal(t, c.status, res.StatusCode, c)
