@@ -2,16 +2,21 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -31,6 +36,18 @@ func (p *process) eventsCommand(o *options) *cobra.Command {
 	return o.withJSON(cmd)
 }
 
+// How long a server may take to begin its answer, and may be silent after that: it sends something every 15 s.
+const (
+	answerWithin = 10 * time.Second
+	silentFor    = 45 * time.Second
+)
+
+// mostLine is how long a line of the stream may be: more than any event.
+const mostLine = 1 << 20
+
+// errSilent is why a stream is given up that brings nothing more.
+var errSilent = errors.New("nothing has come from the server for " + silentFor.String() + ", not even a sign of life")
+
 // follower reads the stream of events of a server.
 type follower struct {
 	p                   *process
@@ -44,30 +61,85 @@ func (f *follower) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	res, err := http.DefaultClient.Do(r)
+	reading, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: answerWithin}).DialContext, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: answerWithin, ResponseHeaderTimeout: answerWithin,
+	}
+	defer transport.CloseIdleConnections()
+	res, err := (&http.Client{Transport: transport}).Do(r.WithContext(reading))
 	if ctx.Err() != nil {
 		return nil
 	}
 	if err != nil {
 		return &failure{
-			why: fmt.Errorf("cannot reach %s", r.URL.Host), code: exitFailed,
+			why: fmt.Errorf("cannot reach %s, or it does not answer", r.URL.Host), code: exitFailed,
 			todo: "start duly daemon --http there, or name another with --server",
 		}
 	}
 	defer func() { _ = res.Body.Close() }()
+	if err := isStream(res); err != nil {
+		return err
+	}
+	f.p.say("following " + r.URL.Host)
+	err = f.read(res.Body, giveUp)
+	if ctx.Err() != nil { // the user has asked for the end
+		return nil
+	}
+	return err
+}
+
+// isStream refuses an answer that is no stream of events.
+func isStream(res *http.Response) error {
 	if res.StatusCode != http.StatusOK {
 		return refusal(res)
 	}
-	f.p.say("following " + r.URL.Host)
-	err = f.print(res.Body)
+	if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != "text/event-stream" {
+		return &failure{
+			why:  fmt.Errorf("what answers at %s sends no events, but %q", res.Request.URL.Host, media),
+			todo: "name a duly daemon --http or a duly serve with --server", code: exitFailed,
+		}
+	}
+	return nil
+}
+
+// read prints events until the stream ends, which giveUp makes it do when it has been silent for too long. It says why it
+// ended.
+func (f *follower) read(stream io.Reader, giveUp func()) error {
+	var silent atomic.Bool
+	watch := time.AfterFunc(silentFor, func() {
+		silent.Store(true)
+		giveUp()
+	})
+	defer watch.Stop()
+	err := f.print(&heard{from: stream, heard: func() { watch.Reset(silentFor) }})
+	known, isFailure := errors.AsType[*failure](err)
 	switch {
-	case ctx.Err() != nil:
-		return nil
-	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
-		return err
+	case isFailure:
+		return known
+	case silent.Load():
+		return &failure{why: errSilent, todo: "see whether it is well, and call again", code: exitFailed}
+	case errors.Is(err, bufio.ErrTooLong):
+		return &failure{why: errors.New("the server sends a line that is longer than any event"), todo: "is it a duly, of the same version?", code: exitFailed}
 	default:
 		return &failure{why: errors.New("the server ended the stream"), todo: "call again once it is back", code: exitFailed}
 	}
+}
+
+// heard reads, and tells of each time that something has come.
+type heard struct {
+	from  io.Reader
+	heard func()
+}
+
+// Read reads.
+func (h *heard) Read(data []byte) (int, error) {
+	n, err := h.from.Read(data)
+	if n > 0 {
+		h.heard()
+	}
+	return n, err
 }
 
 func (f *follower) request(ctx context.Context) (*http.Request, error) {
@@ -112,7 +184,7 @@ func refusal(res *http.Response) error {
 func (f *follower) print(stream io.Reader) error {
 	name := ""
 	lines := bufio.NewScanner(stream)
-	lines.Buffer(nil, 1<<20)
+	lines.Buffer(nil, mostLine)
 	for lines.Scan() {
 		field, value, _ := strings.Cut(lines.Text(), ": ")
 		switch field {
@@ -127,14 +199,15 @@ func (f *follower) print(stream io.Reader) error {
 	return lines.Err()
 }
 
+// errNoEvent is the failure of a server that sends what is no event.
+var errNoEvent = &failure{why: errors.New("what the server sends is no event"), todo: "is it a duly, of the same version?", code: exitFailed}
+
 func (f *follower) printEvent(name, data string) error {
-	if f.o.json {
-		_, err := fmt.Fprintln(f.p.stdout, data)
-		return err
-	}
 	if name == "missed" { // how many events did not come through
 		var missed struct{ Count int }
-		_ = json.Unmarshal([]byte(data), &missed)
+		if json.Unmarshal([]byte(data), &missed) != nil {
+			return errNoEvent
+		}
 		f.p.say(fmt.Sprintf("%d events were missed: they came faster than they could be sent", missed.Count))
 		return nil
 	}
@@ -144,8 +217,11 @@ func (f *follower) printEvent(name, data string) error {
 		Agent                           string `json:"agent_id"`
 		Duration                        int64  `json:"exec_duration_ms"`
 	}
-	if err := json.Unmarshal([]byte(data), &e); err != nil {
-		return fmt.Errorf("what the server sends is no event: %w", err)
+	if json.Unmarshal([]byte(data), &e) != nil || e.Event == "" {
+		return errNoEvent
+	}
+	if f.o.json {
+		return f.printJSON(data)
 	}
 	line := fmt.Sprintf("%s %-7s %s %s %s", e.Time.Local().Format(time.TimeOnly), e.Event, e.Kind, shellWord(e.Agent), shellWord(e.ID))
 	if e.Outcome != "" {
@@ -154,6 +230,31 @@ func (f *follower) printEvent(name, data string) error {
 	if e.Error != "" {
 		line += ": " + firstOf(e.Error)
 	}
-	_, err := fmt.Fprintln(f.p.stdout, plain(line))
-	return err
+	return f.answer(plain(line))
+}
+
+// answer writes a line of the answer.
+func (f *follower) answer(line string) error {
+	if _, err := fmt.Fprintln(f.p.stdout, line); err != nil {
+		return &failure{why: fmt.Errorf("cannot write: %w", err), code: exitFailed}
+	}
+	return nil
+}
+
+// printJSON writes an event as one line of JSON. JSON has no control characters but for white space, which is taken out, and
+// some of the wider ones, such as those that terminals know as C1: these are escaped.
+func (f *follower) printJSON(data string) error {
+	var line bytes.Buffer
+	if err := json.Compact(&line, []byte(strings.ToValidUTF8(data, "\uFFFD"))); err != nil {
+		return errNoEvent
+	}
+	var b strings.Builder
+	for _, r := range line.String() {
+		if r <= unicode.MaxLatin1 && unicode.IsControl(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return f.answer(b.String())
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -54,14 +55,64 @@ func TestEventsSayWhatIsWrong(t *testing.T) {
 		oneLine(t, w.duly(t, "events", "--server", server.URL), 1, "cannot reach", "start duly daemon --http there")
 	}
 	oneLine(t, w.duly(t, "events", "--server", "127.0.0.1:8080"), 2, "--server must be a URL")
+}
+
+// stream is a server that sends a text as a stream of events, and ends it.
+func stream(t *testing.T, mediaType, text string) string {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprint(w, ": duly\n\nevent: missed\ndata: {\"count\":7}\n\nevent: finish\ndata: {\"event\":\"finish\",\"agent_id\":\"a\\u001b[31m\",\"id\":\"1\",\"kind\":\"k\"}\n\n")
+		w.Header().Set("Content-Type", mediaType)
+		_, _ = fmt.Fprint(w, text)
 	}))
-	defer server.Close()
-	r := w.duly(t, "events", "--server", server.URL)
-	assert.Contains(t, r.stderr, "7 events were missed")
-	assert.NotContains(t, r.stdout, "\x1b", "what a terminal could take for more than a text is escaped")
-	assert.Contains(t, r.stdout, "finish")
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// Whatever a server sends, what is printed is events, and nothing that a terminal could take for more than a text.
+func TestEventsAreOnlyEvents(t *testing.T) {
+	t.Parallel()
+	const events = ": duly\n\nevent: missed\ndata: {\"count\":7}\n\nevent: finish\n" +
+		"data: {\"event\":\"finish\", \"agent_id\":\"a\\u001b[31m\u009b31m\xff\",\"id\":\"1\",\"kind\":\"k\"}\n\n"
+	w := noRedis()
+	url := stream(t, "text/event-stream; charset=utf-8", events)
+	for _, format := range []string{"--json=false", "--json"} {
+		r := w.duly(t, "events", "--server", url, format)
+		assert.Contains(t, r.stderr, "7 events were missed: they came faster than they could be sent\n")
+		assert.Contains(t, r.stderr, "the server ended the stream")
+		assert.Equal(t, 1, r.code)
+		assert.Equal(t, 1, strings.Count(r.stdout, "\n"), r.stdout)
+		assert.NotContains(t, r.stdout, "\x1b")
+		assert.NotContains(t, r.stdout, "\u009b")
+		assert.NotContains(t, r.stdout, "\xff")
+		assert.Contains(t, r.stdout, "finish")
+		if format == "--json" {
+			assert.Equal(t, "a\x1b[31m\u009b31m\uFFFD", parse[map[string]any](t, r.stdout)["agent_id"])
+		}
+	}
+	for text, want := range map[string]string{
+		"data: {\"event\":\"finish\"\n\n":                        "what the server sends is no event",
+		"data: [1]\n\n":                                          "what the server sends is no event",
+		"data: null\n\n":                                         "what the server sends is no event",
+		"event: missed\ndata: many\n\n":                          "what the server sends is no event",
+		"data: \x1b[31m\n\n":                                     "what the server sends is no event",
+		"data: " + strings.Repeat("x", 2<<20) + "\n\n":           "a line that is longer than any event",
+		"data: {\"event\":\"start\",\"time\":\"yesterday\"}\n\n": "what the server sends is no event",
+	} {
+		url := stream(t, "text/event-stream", text)
+		for _, format := range []string{"--json=false", "--json"} {
+			r := w.duly(t, "events", "--server", url, format)
+			assert.Equal(t, 1, r.code)
+			assert.Empty(t, r.stdout)
+			assert.Contains(t, r.stderr, "duly: events: ")
+			assert.Contains(t, r.stderr, want)
+			for _, inner := range []string{"bufio", "json:", "unmarshal", "character", "\x1b"} {
+				assert.NotContains(t, r.stderr, inner)
+			}
+		}
+	}
+	for _, mediaType := range []string{"text/html; charset=utf-8", "application/json", ""} {
+		oneLine(t, w.duly(t, "events", "--server", stream(t, mediaType, events)), 1, "sends no events", "name a duly daemon --http or a duly serve with --server")
+	}
 }
 
 // apply is the start of a daemon without the daemon.
