@@ -50,9 +50,12 @@ var faults = map[core.FaultCode]string{
 	core.FaultDoubled:    "runs and waits as well: it would run twice at once",
 	core.FaultMiscounted: "a count is not of what is there",
 	core.FaultAsleep:     "would be looked at too late",
-	core.FaultGone:       "its task is no more, and cannot be put back: restore it from a backup",
-	core.FaultUnreadable: "is not what was written; see duly status, or delete it",
+	core.FaultUnreadable: "its record is not what was written",
+	core.FaultGone:       "its task is no more: something names it still",
 }
+
+// unreadableTodo is what to do about records that cannot be read, which duly leaves alone.
+const unreadableTodo = "restore them from a backup; nothing else knows what they were"
 
 func printAudit(w *page, r *core.AuditReport, repair bool) {
 	w.line("%d task(s) looked at, %d fault(s)", r.Tasks, r.Found)
@@ -62,11 +65,14 @@ func printAudit(w *page, r *core.AuditReport, repair bool) {
 	w.line("")
 	t := newTable(w, "FAULT", "AGENT", "ID", "WHAT IT MEANS")
 	for _, f := range r.Faults {
-		agent := f.Agent
-		if agent == "" {
+		agent, id := f.Agent, f.ID
+		switch {
+		case agent == "" && id == "":
 			agent = "(a partition)"
+		case id == "":
+			id = "(the agent)"
 		}
-		t.row(string(f.Code), agent, f.ID, faults[f.Code])
+		t.row(string(f.Code), agent, id, faults[f.Code])
 	}
 	t.end()
 	if more := r.Found - len(r.Faults); more > 0 {
@@ -90,7 +96,7 @@ func auditFailure(r *core.AuditReport, repaired bool) error {
 	default:
 		return &failure{
 			why:  fmt.Errorf("%d record(s) cannot be read, and cannot be repaired", r.Found-r.Repairable),
-			todo: "restore them from a backup, or delete the tasks", code: exitFailed,
+			todo: unreadableTodo, code: exitFailed,
 		}
 	}
 }

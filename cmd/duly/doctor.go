@@ -66,7 +66,8 @@ func printChecks(w *page, checks []finding) {
 	t.end()
 }
 
-// diagnose makes all checks. A store that cannot be opened fails the first, and there are no others.
+// diagnose makes all checks. A store that cannot be opened fails the first, and there are no others; one that fails in part
+// fails the check that asked it, and the others are made.
 func (p *process) diagnose(ctx context.Context, o *options) ([]finding, error) {
 	c, err := loadConfig(ctx, o)
 	if err != nil {
@@ -85,19 +86,23 @@ func (p *process) diagnose(ctx context.Context, o *options) ([]finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	stats, err := s.Stats(ctx)
-	if err != nil {
-		return nil, err
-	}
 	checks := warnings.checks(store.name)
-	checks = append(checks, checkClock(stats.Now.Time(), core.SystemClock{}.Now()), checkWork(&stats), checkHandlers(&stats, c),
-		checkPauses(&stats), checkFailures(&stats))
+	if stats, err := s.Stats(ctx); err == nil {
+		checks = append(checks, checkClock(stats.Now.Time(), core.SystemClock{}.Now()), checkWork(&stats), checkHandlers(&stats, c),
+			checkPauses(&stats), checkFailures(&stats))
+	} else {
+		checks = append(checks, finding{"stats", checkFailed, "cannot be read: " + err.Error(), "see that Redis is well, and that nobody else writes duly's keys"})
+	}
 	report, err := s.Audit(ctx, core.AuditOptions{Progress: p.auditProgress()})
 	p.endProgress()
-	if err != nil {
-		return nil, err
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return append(checks, finding{"audit", checkFailed, "came to no end: " + err.Error(), "see that Redis is well, then try again"}), nil
+	default:
+		return append(checks, checkAudit(&report)), nil
 	}
-	return append(checks, checkAudit(&report)), nil
 }
 
 // warnings are what opening a store warned of.
@@ -223,5 +228,13 @@ func checkAudit(r *core.AuditReport) finding {
 	if r.Found == 0 {
 		return finding{"audit", checkOK, fmt.Sprintf("each of %d live task(s) waits, runs or is parked", r.Tasks), ""}
 	}
-	return finding{"audit", checkFailed, fmt.Sprintf("%d fault(s): something would never run", r.Found), "duly audit --repair"}
+	found := finding{"audit", checkFailed, fmt.Sprintf("%d fault(s): something would never run", r.Found), "duly audit --repair"}
+	switch unreadable := r.Found - r.Repairable; {
+	case unreadable == r.Found:
+		found.Text = fmt.Sprintf("%d record(s) cannot be read, and cannot be repaired", unreadable)
+		found.Todo = "duly audit names them; " + unreadableTodo
+	case unreadable > 0:
+		found.Todo += "; of what it cannot repair, duly audit says what it is"
+	}
+	return found
 }

@@ -61,6 +61,55 @@ func TestAuditPutsBackWhatWasLost(t *testing.T) {
 	assert.Contains(t, w.ok(t, "run-due", "-c", config, "--all"), "ran 2 task(s)")
 }
 
+// damage changes a key of the first partition in the Redis of the world by hand.
+func (w *world) damage(t *testing.T, command, key string, args ...any) {
+	t.Helper()
+	client := w.redis.Client(t)
+	agents, err := client.Keys(t.Context(), "duly:*:agents").Result()
+	require.NoError(t, err)
+	require.NotEmpty(t, agents)
+	all := append([]any{command, strings.TrimSuffix(agents[0], "agents") + key}, args...)
+	require.NoError(t, client.Do(t.Context(), all...).Err())
+}
+
+// What cannot be repaired is told as that: nobody is sent to a command that does nothing for it.
+func TestAuditTellsWhatItCannotRepair(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ok(t, "submit", "--agent", "ada", "--id", "1", "--kind", "note", "--delay", "1h")
+	w.damage(t, "HSET", "agents", "zoe", "?")
+	w.damage(t, "HSET", "tasks", "bob:3", "?")
+	for _, args := range [][]string{{"audit"}, {"audit", "--repair"}} {
+		r := w.duly(t, args...)
+		assert.Equal(t, 1, r.code)
+		assert.Equal(t, "duly: audit: 2 record(s) cannot be read, and cannot be repaired; restore them from a backup; nothing else knows what they were\n", r.stderr)
+		assert.Regexp(t, `(?m)^unreadable +zoe +\(the agent\) +its record is not what was written$`, r.stdout)
+		assert.Regexp(t, `(?m)^unreadable +bob +3 +its record is not what was written$`, r.stdout)
+	}
+	out := w.duly(t, "doctor").stdout
+	assert.Regexp(t, `(?m)^failed +audit +2 record\(s\) cannot be read, and cannot be repaired$`, out)
+	assert.Contains(t, out, "-> duly audit names them; restore them from a backup")
+	assert.NotContains(t, out, "--repair")
+
+	w.damage(t, "DEL", "agenda")
+	out = w.duly(t, "doctor").stdout
+	assert.Regexp(t, `(?m)^failed +audit +3 fault\(s\): something would never run$`, out)
+	assert.Contains(t, out, "-> duly audit --repair; of what it cannot repair, duly audit says what it is")
+}
+
+// A store that fails in part fails the check that asked it, and the others are made.
+func TestDoctorGoesOnWithoutFigures(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ok(t, "submit", "--agent", "ada", "--id", "1", "--kind", "note", "--delay", "1h")
+	w.damage(t, "DEL", "counters")
+	w.damage(t, "SET", "counters", "x")
+	found := w.checks(t)
+	assert.Regexp(t, `^failed: cannot be read: stats: WRONGTYPE`, found["stats"])
+	assert.Equal(t, "ok: each of 1 live task(s) waits, runs or is parked", found["audit"])
+	assert.NotContains(t, found, "work")
+}
+
 // What keeps work from running is told, with what to do.
 func TestDoctorTellsWhatIsWrong(t *testing.T) {
 	t.Parallel()
