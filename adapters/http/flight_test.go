@@ -2,6 +2,7 @@ package http_test
 
 import (
 	"context"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
@@ -218,4 +219,39 @@ func TestPullsEndWithTheServer(t *testing.T) {
 			assert.Empty(t, began)
 		})
 	}
+}
+
+// A pull whose caller went away claims no more. Its handlers have their grace, and hold up nobody who asks for the same: as
+// soon as there is room that is run.
+func TestTheGraceOfAPullHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := core.New(memstore.New(memstore.Config{}), core.Config{Concurrency: 2})
+		require.NoError(t, err)
+		core.Handle(s, "takes", func(_ context.Context, task *core.Task[time.Duration]) error {
+			time.Sleep(task.Payload)
+			return nil
+		})
+		f := &fixture{scheduler: s, handler: httpadapter.New(s, httpadapter.Config{Grace: time.Minute})}
+		for i, takes := range []time.Duration{10 * time.Second, time.Second, 0} {
+			_, err = s.Submit(t.Context(), core.NewTask{Agent: "a", ID: fmt.Sprint(i), Kind: "takes", Payload: takes})
+			require.NoError(t, err)
+		}
+		ask := func(ctx context.Context) map[string]any {
+			r := httptest.NewRequestWithContext(ctx, "POST", "/v1/run-due", strings.NewReader(`{"all":true}`))
+			r.Header.Set("Content-Type", "application/json")
+			_, body := f.do(t, r)
+			return get[map[string]any](t, body)
+		}
+		ctx, goAway := context.WithCancel(t.Context())
+		gone := make(chan map[string]any)
+		go func() { gone <- ask(ctx) }()
+		synctest.Wait()
+		goAway()
+		synctest.Wait()
+		started := time.Now()
+		assert.EqualValues(t, 1, ask(t.Context())["completed"])
+		assert.Equal(t, time.Second, time.Since(started), "there was room once the shorter one had ended")
+		assert.EqualValues(t, 2, (<-gone)["completed"], "both had the time that they take")
+	})
 }

@@ -46,6 +46,7 @@ func (a *api) run(ctx context.Context, scope core.Scope) (int, any, error) {
 	key, begun := flightKey(scope), a.config.Clock.Now()
 	report, err := a.flights.do(ctx, key, func(claimed func()) (core.Report, error) {
 		scope.Idle = func(time.Time) bool { claimed(); return false }
+		defer context.AfterFunc(ctx, claimed)() // what still runs then has its grace, and is waited for by nobody else
 		if waited := a.config.Clock.Now().Sub(begun); waited > 0 && scope.MaxDuration > 0 {
 			scope.MaxDuration = max(scope.MaxDuration-waited, min(scope.MaxDuration, shortestPull))
 		}
