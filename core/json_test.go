@@ -240,5 +240,6 @@ func TestJSONIsUTF8(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, utf8.Valid(data))
 		assert.Contains(t, string(data), `"result":{"a":"`+"\ufffd"+`"}`)
+		assert.True(t, utf8.Valid(w.task("a", "1").Result), "as it is stored")
 	})
 }

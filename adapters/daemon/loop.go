@@ -165,9 +165,6 @@ func (l *loop) take(ctx context.Context, s step) {
 		l.succeeded(ctx, s.pull)
 	case core.CodeInvalid:
 	default:
-		if l.registry != nil { // what they have due was not heard
-			l.registry.mark(s.agents)
-		}
 		l.failed(ctx, s)
 	}
 }

@@ -2,7 +2,9 @@ package http
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,4 +38,38 @@ func TestFlightsAreForgotten(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Empty(t, f.open)
+}
+
+// A pull that was cut off, as its own caller went away, answers nobody else: one of those who wait does it anew.
+func TestAPullThatWasCutOffIsDoneAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var f flights
+		first := make(chan struct{})
+		go func() {
+			_, _ = f.do(t.Context(), "a", func(func()) (core.Report, error) { <-first; return core.Report{}, nil })
+		}()
+		synctest.Wait()
+		leads := make(chan context.CancelFunc, 2)
+		reports := make(chan int, 2)
+		var led atomic.Int64
+		for range 2 {
+			ctx, goAway := context.WithCancel(t.Context())
+			go func() {
+				report, _ := f.do(ctx, "a", func(func()) (core.Report, error) {
+					if led.Add(1) == 1 {
+						leads <- goAway
+						<-ctx.Done()
+						return core.Report{}, nil
+					}
+					return core.Report{Ran: 7}, nil
+				})
+				reports <- report.Ran
+			}()
+		}
+		synctest.Wait()
+		close(first)
+		(<-leads)()
+		assert.ElementsMatch(t, []int{0, 7}, []int{<-reports, <-reports})
+	})
 }

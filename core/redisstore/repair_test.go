@@ -404,3 +404,16 @@ func TestRepairIsNotEarlierThanTheAgenda(t *testing.T) {
 		assert.Greater(t, task.Due, page.Now.Add(59*time.Minute))
 	}
 }
+
+// A claim that finds nothing where something is counted as parked mends the count, so that nobody claims for ever.
+func TestAClaimMendsACountOfNothingParked(t *testing.T) {
+	t.Parallel()
+	r := newDamaged(t, sub("a", "1"))
+	_, err := r.st.Claim(t.Context(), []core.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "x"), Kinds: []string{"x"}, Limit: 5, Lease: time.Minute}})
+	require.NoError(t, err)
+	r.do("DEL", "parked:k")
+	assert.Empty(t, claim(t, r.st, "n", 5).Tasks)
+	looked, err := r.st.Claim(t.Context(), []core.ClaimRequest{{Kinds: []string{"k"}}})
+	require.NoError(t, err)
+	assert.Zero(t, looked[0].NextDue)
+}
