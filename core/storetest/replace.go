@@ -363,3 +363,20 @@ func testReplaceFinished(t *testing.T, b *bench) {
 	assert.Len(t, page.Tasks, 1, "it is listed once, as what it is now")
 	assert.Equal(t, core.StatusInProgress, page.Tasks[0].Status)
 }
+
+// testReplaceFirst has an agent's only task replaced, with another level, by the call that also makes a task that replaces
+// nothing: each is there once.
+func testReplaceFirst(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"))
+	other, same := task("a", "2"), task("a", "1")
+	other.Conflict = core.ConflictReplace
+	same.Conflict, same.Version, same.Level = core.ConflictReplace, b.one("a", "1").Version, core.LevelHigh
+	placed := b.submit(other, same)
+	assert.Equal(t, [2]bool{true, true}, [2]bool{placed[0].Created, placed[1].Replaced})
+	page, err := b.store.Read(t.Context(), core.Query{Agent: "a", Limit: 10})
+	require.NoError(t, err)
+	assert.Len(t, page.Tasks, 2)
+	b.take("a/1", "a/2")
+	assert.Empty(t, names(b.claim(10)), "each runs once")
+}

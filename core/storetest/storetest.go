@@ -131,6 +131,7 @@ var contract = []struct {
 	{"replace the level", testReplaceOrder},
 	{"replace what has changed", testReplaceChanged},
 	{"replace among others", testReplaceTogether},
+	{"replace the only one", testReplaceFirst},
 	{"replace what runs", testReplaceRunning},
 	{"replace what runs and crashes", testReplaceCrash},
 	{"cancel what was replaced", testReplaceCancelled},

@@ -168,11 +168,21 @@ local function store(i, rule)
     if group ~= '' then groups[group] = (groups[group] or 0) + 1 end
   end
 end
--- What is replaced comes first, as it is taken out of where it is before anything is placed.
+-- What is replaced comes first, as it is taken out of where it is before anything is placed: also before a task that is new
+-- makes its agent one with queues.
+local function there(i)
+  local value, id = values[i], ARGV[7 * i + 1]
+  if value and byte(value) == 83 then return parse(sub(value, 2)) == id end
+  return stored[names[i] .. ':' .. id]
+end
+local later = {}
 for i = 1, n do
   local rule = ARGV[7 * i + 3]
-  if rule ~= '' and byte(rule) == 114 then store(i, rule_of(rule)) end
+  if rule ~= '' and byte(rule) == 114 then
+    if there(i) then store(i, rule_of(rule)) else later[#later + 1] = i end
+  end
 end
+for _, i in ipairs(later) do store(i, rule_of(ARGV[7 * i + 3])) end
 for i = 1, n do
   local rule = ARGV[7 * i + 3]
   if rule == '' then
