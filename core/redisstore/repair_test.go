@@ -11,26 +11,29 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
-// damaged is a store of one partition whose keys can be edited.
+// damaged is a store of one partition whose keys can be edited, and whose time stands still until it is moved.
 type damaged struct {
-	t    *testing.T
-	st   *redisstore.Store
-	srv  *redistest.Server
-	base string
+	t     *testing.T
+	st    *redisstore.Store
+	srv   *redistest.Server
+	clock *storetest.Clock
+	base  string
 }
 
 func newDamaged(t *testing.T, tasks ...core.Submission) *damaged {
 	t.Helper()
 	srv := redistest.Start(t)
-	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1, Prefix: "p:"})
+	clock := storetest.NewClock()
+	st := still(t, redisstore.Config{URL: srv.URL}, clock, false, storetest.Options{Partitions: 1})
 	if len(tasks) > 0 {
 		_, err := st.Submit(t.Context(), tasks)
 		require.NoError(t, err)
 	}
-	return &damaged{t, st, srv, "p:{0}:"}
+	return &damaged{t, st, srv, clock, st.Prefix() + "{0}:"}
 }
 
 func (r *damaged) do(args ...any) any {
@@ -183,7 +186,7 @@ func TestCallsGoOnWithoutTheClaims(t *testing.T) {
 	require.NoError(t, err)
 	_, err = r.st.Claim(t.Context(), []core.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "brief"), Kinds: []string{"k"}, Limit: 5, Lease: time.Millisecond}})
 	require.NoError(t, err)
-	time.Sleep(10 * time.Millisecond)
+	r.clock.Advance(10 * time.Millisecond)
 	_, err = r.st.Claim(t.Context(), []core.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "last"), Kinds: []string{"k"}, Limit: 5, Lease: time.Minute}})
 	assert.NoError(t, err)
 	left, _ := audited(t, r.st, false)
@@ -328,7 +331,7 @@ func TestRepairKeepsTheEndOfAHold(t *testing.T) {
 		faults, _ := audited(t, r.st, true)
 		require.Len(t, faults, 1)
 		require.Empty(t, claim(t, r.st, "parks again", 5).Tasks, "the hold lasts still")
-		time.Sleep(500 * time.Millisecond)
+		r.clock.Advance(500 * time.Millisecond)
 		n := 0
 		for i := range 3 {
 			n += len(claim(t, r.st, fmt.Sprint("after", i), 5).Tasks)
@@ -416,4 +419,36 @@ func TestAClaimMendsACountOfNothingParked(t *testing.T) {
 	looked, err := r.st.Claim(t.Context(), []core.ClaimRequest{{Kinds: []string{"k"}}})
 	require.NoError(t, err)
 	assert.Zero(t, looked[0].NextDue)
+}
+
+// A repair whose answers are lost is sent again: what it had put back by then stays, once.
+func TestARepairIsRepeated(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1, Prefix: "p:"}) // the spy knows scripts by their real text
+	r := &damaged{t: t, st: st, srv: srv, base: "p:{0}:"}
+	_, err := st.Submit(t.Context(), []core.Submission{sub("a", "1"), sub("b", "1"), sub("b", "2")})
+	require.NoError(t, err)
+	r.do("DEL", "agenda")
+	r.do("DEL", "queue:3:b")
+	sees := newSpy()
+	r.st.AddHook(sees)
+	lost := 0
+	sees.lose = func(script string) bool {
+		if script == "audit" && lost < 3 {
+			lost++
+			return true
+		}
+		return false
+	}
+	_, n := audited(t, r.st, true)
+	assert.Equal(t, 3, n)
+	assert.Equal(t, 3, lost)
+	tasks := claim(t, r.st, "one", 10).Tasks
+	assert.Len(t, tasks, 3)
+	assert.Empty(t, claim(t, r.st, "two", 10).Tasks, "each runs once")
+	settle(t, r.st, core.VerbComplete, tasks...)
+	left, n := audited(t, r.st, false)
+	assert.Empty(t, left)
+	assert.Zero(t, n)
 }
