@@ -213,6 +213,9 @@ func (p *pull) finish(err error) (Report, error) {
 	next := p.nextLocked()
 	r.NextDueAt = next.Time()
 	r.More = next != 0 && next <= p.s.storeNow() || !p.all(func(t *target) bool { return t.known })
+	if p.targets != nil && p.ctx.Err() != nil { // cut off by its caller, it did not look what is left
+		r.More = true
+	}
 	if err != nil && p.ctx.Err() != nil {
 		err = nil
 	}

@@ -597,3 +597,20 @@ func (s *hangingLater) Claim(ctx context.Context, requests []core.ClaimRequest) 
 	}
 	return s.Store.Claim(ctx, requests)
 }
+
+// A pull that its caller has cut off did not look what is left: it may be due.
+func TestAPullThatWasCutOffSaysMore(t *testing.T) {
+	for name, agents := range map[string][]string{"all": nil, "some": {"a"}} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, core.Config{}, func(w *world) {
+				ctx, cutOff := context.WithCancel(w.Context())
+				core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { cutOff(); return nil })
+				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
+				report, err := w.s.RunDue(ctx, core.Scope{Agents: agents, Grace: time.Second})
+				require.NoError(t, err)
+				assert.Equal(t, 1, report.Completed)
+				assert.True(t, report.More)
+			})
+		})
+	}
+}

@@ -55,11 +55,8 @@ func (a *api) run(ctx context.Context, scope core.Scope) (int, any, error) {
 	if err != nil && core.CodeOf(err) != core.CodeRunsFailed {
 		return 0, nil, err
 	}
-	if ctx.Err() != nil && report.NextDueAt.IsZero() { // it did not come to look what is left
-		if report.Ran == 0 {
-			return 0, nil, errCutOff
-		}
-		report.More = true
+	if ctx.Err() != nil && report.Ran == 0 && report.More { // it did nothing, and knows nothing
+		return 0, nil, errCutOff
 	}
 	return http.StatusOK, report, nil
 }
