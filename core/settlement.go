@@ -20,7 +20,7 @@ type Settlement struct {
 	Run
 	Verb   Verb
 	Due    When   // VerbAgain: when the task is due again; VerbRelease: Due.At is when it was due; VerbRest: when it has rested
-	State  []byte // VerbAgain, VerbRest: the new state; nil leaves the old one
+	State  []byte // VerbAgain, VerbRest, VerbRelease: the new state; nil leaves the old one; VerbRelease keeps its crashes counted
 	Record []byte // VerbComplete, VerbFail, VerbCancel: what the tracker keeps
 	Group  string // the task's group
 	Kind   string // as it was claimed
@@ -79,6 +79,7 @@ type Extension struct {
 type Extended struct {
 	Held  bool
 	Ended []Ended // runs of the claim that are to end
+	Err   error   // a *StoreError: its partition could not answer, so whether it is held is unknown
 }
 
 // Ended is a run whose task an operator has cancelled or deleted.

@@ -32,11 +32,11 @@ type Store interface {
 	// call are touches or none is; each touch stands for itself.
 	Submit(ctx context.Context, tasks []Submission) ([]Placed, error)
 
-	// Claim leases due tasks, or, with Limit 0, only looks. Each request is one atomic step in its partition: it
-	// takes back the tasks of expired leases, visits the agents that have waited longest, takes an equal share from
-	// each, and leases what it took under one new fence. A request with a nonce that was seen before returns the
-	// tasks of that claim that still run. It returns one Claim for each request, in order; when some partitions fail and
-	// others do not, the error is in their Claim, so that no claimed task is dropped.
+	// Claim leases due tasks, or, if no request has a Limit, only looks. Each request is one atomic step in its
+	// partition: it takes back the tasks of expired leases, visits the agents that have waited longest, takes an equal
+	// share from each, and leases what it took under one new fence. A request with a nonce that was seen before returns
+	// the tasks of that claim that still run. It returns one Claim for each request, in order; when some partitions fail
+	// and others do not, the error is in their Claim, so that no claimed task is dropped and no healthy partition waits.
 	Claim(ctx context.Context, requests []ClaimRequest) ([]Claim, error)
 
 	// Settle ends runs. A run that lost its lease changes nothing and gets [ErrLeaseLost] in its Settled; a run that
@@ -46,7 +46,8 @@ type Store interface {
 	Settle(ctx context.Context, runs []Settlement) ([]Settled, error)
 
 	// Extend moves the ends of leases and stores the progress of their runs. It returns for each extension whether
-	// its lease is still held, and which of its runs are to end.
+	// its lease is still held, and which of its runs are to end. When some partitions fail and others do not, the error
+	// is in their Extended.
 	Extend(ctx context.Context, leases []Extension) ([]Extended, error)
 
 	// Control carries out an operator's commands, each by itself and in one atomic step for each partition it is about.
@@ -141,13 +142,21 @@ const RaiseAfter = time.Minute
 // ClaimRequest asks one partition for due tasks.
 type ClaimRequest struct {
 	Partition int
-	Nonce     string        // NonceLen bytes, new for each request and the same when the request is repeated
-	Agents    []string      // whose tasks to take; nil for any agent
-	Kinds     []string      // kinds to take; tasks of a kind in neither list are parked until somebody asks for it
-	Leave     []string      // kinds to leave where they are
-	Limit     int           // most tasks, at most MaxClaim; 0 only looks, and Agents and Nonce are not used
-	PerAgent  int           // most tasks of one agent; 0 for as many as there is room for
-	Lease     time.Duration // how long the claim holds its tasks
+	Nonce     string   // NonceLen bytes, new for each request and the same when the request is repeated; not used by a look
+	Agents    []string // whose tasks to take; nil for any agent
+	Kinds     []string // kinds to take; tasks of a kind in neither list are parked until somebody asks for it
+	// Most bounds how many tasks of some of Kinds are taken; with 0 they are left where they are. Kinds that are not in
+	// it have no bound but Limit.
+	Most  map[string]int
+	Leave []string // kinds to leave where they are, and to count as Left
+	// Urgent takes tasks of level 1 only. What has waited for so long that it counts as level 1 stays where it is.
+	Urgent bool
+	// After passes over agents that have waited since before this time. With Most, Leave or Urgent a claim may look at
+	// many agents that have nothing for it: the next one like it goes on where Claim.Passed says.
+	After    Millis
+	Limit    int           // most tasks, at most MaxClaim; 0 only looks
+	PerAgent int           // most tasks of one agent; 0 for as many as there is room for
+	Lease    time.Duration // how long the claim holds its tasks
 }
 
 // NonceLen is the length of a claim's nonce; MaxClaim the most tasks that one request can take, so that no step of the
@@ -163,11 +172,18 @@ type Claim struct {
 	Now       Millis // the store's clock at the step
 	NextDue   Millis // when the next of the agents asked for is due; not after Now if more is due; zero: never
 	NextLease Millis // when the next lease of the partition ends; zero: none is held
-	Parked    int    // tasks that this step parked
-	Recovered int    // tasks whose lease had expired and that this step put back
-	Fence     Fence  // of all tasks of this claim; zero if there are none
+	// AgentsDue is, for each of the agents asked for, when it is due next; zero: never, as far as its queue says. A parked
+	// task that may be taken makes NextDue now, but not these.
+	AgentsDue []Millis
+	// Passed says that a picky request (see ClaimRequest.After) had to stop its search before it had looked at every due
+	// agent: of those that have waited since before this time, none has anything left for it. Zero: it has looked at all.
+	Passed    Millis
+	Left      int   // tasks that this step found due and left, as their kind is in Leave
+	Parked    int   // tasks that this step parked
+	Recovered int   // tasks whose lease had expired and that this step put back
+	Fence     Fence // of all tasks of this claim; zero if there are none
 	Tasks     []Claimed
-	Err       error // this partition failed; the others of the call did not
+	Err       error // why this partition could not answer, while others of the call did
 }
 
 // Fence numbers the claims of a partition. It only grows and is never used twice.

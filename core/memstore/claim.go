@@ -2,17 +2,20 @@ package memstore
 
 import (
 	"context"
+	"maps"
 	"slices"
-	"sort"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // mostRecovered is how many expired leases one step takes back; pages how many times as many agents as tasks may be
-// taken it looks at, and tasks it parks, at most.
+// taken it looks at, and tasks it parks, at most. A picky claim looks further: at wide agents a page, and at deep tasks
+// of an agent and level.
 const (
 	mostRecovered = 2
 	pages         = 4
+	wide          = 50
+	deep          = 16
 )
 
 // Claim leases due tasks; see [core.Store].
@@ -40,6 +43,11 @@ func (s *Store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core
 
 // look says when the partition is due next; a parked task of a kind that is asked for is due now.
 func (p *partition) look(r *core.ClaimRequest, now core.Millis) core.Claim {
+	if r.Agents != nil {
+		out := core.Claim{Partition: p.index, Now: now}
+		out.NextDue, out.NextLease, out.AgentsDue = p.nexts(r, now)
+		return out
+	}
 	due, lease := p.next()
 	switch {
 	case p.held(scope{kind: '*'}, now):
@@ -60,8 +68,12 @@ type claiming struct {
 	p      *partition
 	r      *core.ClaimRequest
 	now    core.Millis
+	picky  bool // it may pass over much that is due
 	room   int
+	most   map[string]int // of the kinds that are bounded: how many more are taken
 	parked int
+	left   int
+	passed core.Millis
 	taken  []*task
 }
 
@@ -69,7 +81,8 @@ func (p *partition) claim(r *core.ClaimRequest, now core.Millis) core.Claim {
 	if fence, ok := p.nonces[r.Nonce]; ok && r.Limit > 0 {
 		return p.repeat(p.claims[fence], r, now)
 	}
-	c := &claiming{p: p, r: r, now: now, room: r.Limit}
+	c := &claiming{p: p, r: r, now: now, room: r.Limit, most: bounds(r)}
+	c.picky = r.Urgent || len(r.Leave) > 0 || len(c.most) > 0
 	recovered := p.recover(now)
 	if r.Limit == 0 || p.held(scope{kind: '*'}, now) {
 		return c.answer(recovered)
@@ -86,37 +99,54 @@ func (p *partition) claim(r *core.ClaimRequest, now core.Millis) core.Claim {
 	for i, t := range c.taken {
 		out.Tasks = append(out.Tasks, p.claimed(t, held.fence, i, held.runs[i].due))
 	}
-	out.NextDue, out.NextLease = p.nexts(r, now)
+	out.NextDue, out.NextLease, out.AgentsDue = p.nexts(r, now)
 	return out
 }
 
-// nexts are the next due time of the agents that were asked for, and the next end of a lease.
-func (p *partition) nexts(r *core.ClaimRequest, now core.Millis) (due, lease core.Millis) {
+// bounds are how many tasks of some kinds are taken at most.
+func bounds(r *core.ClaimRequest) map[string]int {
+	most := maps.Clone(r.Most)
+	maps.DeleteFunc(most, func(kind string, _ int) bool { return !slices.Contains(r.Kinds, kind) })
+	return most
+}
+
+// nexts are the next due time of the agents that were asked for, the next end of a lease, and when each of these agents
+// is due.
+func (p *partition) nexts(r *core.ClaimRequest, now core.Millis) (due, lease core.Millis, dues []core.Millis) {
 	due, lease = p.next()
+	if len(r.Agents) > 0 {
+		dues = make([]core.Millis, len(r.Agents))
+	}
 	if p.held(scope{kind: '*'}, now) {
-		return 0, lease
+		return 0, lease, dues
 	}
 	if r.Agents == nil {
 		if len(p.open) > 0 && (due == 0 || due > now) {
 			due = now
 		}
-		return due, lease
+		return due, lease, nil
 	}
 	due = 0
-	for _, name := range r.Agents {
-		if a := p.agents[name]; a != nil && a.at >= 0 && (due == 0 || a.visit < due) {
-			due = a.visit
+	for i, name := range r.Agents {
+		if a := p.agents[name]; a != nil && a.at >= 0 {
+			dues[i] = a.visit
+			if due == 0 || a.visit < due {
+				due = a.visit
+			}
 		}
 	}
 	if (p.isParked(r.Kinds) || len(p.open) > 0) && (due == 0 || due > now) { // what is still parked may be theirs
 		due = now
 	}
-	return due, lease
+	return due, lease, dues
 }
 
 func (c *claiming) answer(recovered int) core.Claim {
-	out := core.Claim{Partition: c.p.index, Now: c.now, Parked: c.parked, Recovered: recovered}
-	out.NextDue, out.NextLease = c.p.nexts(c.r, c.now)
+	out := core.Claim{Partition: c.p.index, Now: c.now, Parked: c.parked, Recovered: recovered, Left: c.left}
+	if len(c.taken) == 0 && c.parked == 0 {
+		out.Passed = c.passed
+	}
+	out.NextDue, out.NextLease, out.AgentsDue = c.p.nexts(c.r, c.now)
 	if c.parked > 0 {
 		c.p.store.wake(c.p, c.now)
 	}
@@ -138,7 +168,7 @@ func (p *partition) claimed(t *task, fence core.Fence, index int, due core.Milli
 // repeat answers a claim that was made before: with the tasks of it that still run.
 func (p *partition) repeat(c *claim, r *core.ClaimRequest, now core.Millis) core.Claim {
 	out := core.Claim{Partition: p.index, Now: now, Fence: c.fence}
-	out.NextDue, out.NextLease = p.nexts(r, now)
+	out.NextDue, out.NextLease, out.AgentsDue = p.nexts(r, now)
 	for i := range c.runs {
 		if c.runs[i].task != nil {
 			out.Tasks = append(out.Tasks, p.claimed(c.runs[i].task, c.fence, i, c.runs[i].due))
@@ -194,187 +224,6 @@ func (c *claiming) unpark() {
 			c.p.place(t, t.due)
 		}
 	}
-}
-
-// agents are the agents to visit, those that have waited longest first.
-func (c *claiming) agents() []*agent {
-	var due []*agent
-	if c.r.Agents == nil {
-		for len(due) < pages*c.r.Limit {
-			a, ok := c.p.agenda.head()
-			if !ok || a.visit > c.now {
-				break
-			}
-			due = append(due, c.p.agenda.pop())
-		}
-		for _, a := range due {
-			c.p.agenda.add(a)
-		}
-		return due
-	}
-	for _, name := range c.r.Agents {
-		if a := c.p.agents[name]; a != nil && a.at >= 0 && a.visit <= c.now {
-			due = append(due, a)
-		}
-	}
-	sort.Slice(due, func(i, j int) bool { return c.p.agenda.less(due[i], due[j]) })
-	return due[:min(len(due), pages*c.r.Limit)]
-}
-
-// visit takes one task from each agent with a single one, and shares from the others, round by round.
-func (c *claiming) visit() {
-	var many []*visited
-	turns := 0
-	for _, a := range c.agents() {
-		if turns == c.r.Limit {
-			break
-		}
-		if a.many {
-			many = append(many, &visited{agent: a})
-			turns++
-			continue
-		}
-		// An agent whose only task is to be left where it is takes nobody's turn.
-		if t := a.only(); c.consider(t) {
-			a.levels[t.Level-1].remove(t)
-			c.settleIn(t)
-			c.p.agenda.remove(a)
-			turns++
-		}
-	}
-	visiting := many
-	for c.room > 0 && len(visiting) > 0 && c.parked < pages*c.r.Limit {
-		visiting = c.round(visiting)
-	}
-	for _, v := range many {
-		first, ok := v.earliest()
-		if !ok {
-			c.p.agenda.remove(v.agent)
-			continue
-		}
-		v.visit = max(first, c.now)
-		c.p.agenda.fix(v.agent)
-	}
-}
-
-type visited struct {
-	*agent
-	got int
-}
-
-func (a *agent) only() *task {
-	for _, t := range a.tasks {
-		return t
-	}
-	return nil
-}
-
-// consider reports whether a due task leaves the queue: it is taken, or parked because nobody asks for its kind.
-func (c *claiming) consider(t *task) bool { return !slices.Contains(c.r.Leave, t.Kind) }
-
-func (c *claiming) settleIn(t *task) bool {
-	name := ""
-	if s, ok := c.p.holdOf(t, c.now); ok && (t.order == nil || t.order.op != orderRun) {
-		name = s.parking()
-	} else if !slices.Contains(c.r.Kinds, t.Kind) {
-		name = t.Kind
-	}
-	if name != "" {
-		c.p.park(t, name)
-		c.parked++
-		return false
-	}
-	if t.order != nil && t.order.op == orderRun {
-		t.order.op = orderHand
-	}
-	c.taken = append(c.taken, t)
-	c.room--
-	return true
-}
-
-// round takes an equal share from each agent and returns those that may have more.
-func (c *claiming) round(visiting []*visited) []*visited {
-	share := max(1, c.room/len(visiting))
-	type choice struct {
-		from  *visited
-		tasks []*task
-		want  int
-	}
-	var choices []choice
-	chosen := 0
-	for _, v := range visiting {
-		want := min(share, c.room-chosen)
-		if c.r.PerAgent > 0 {
-			want = min(want, c.r.PerAgent-v.got)
-		}
-		tasks := v.first(want, c.now)
-		chosen += len(tasks)
-		choices = append(choices, choice{from: v, tasks: tasks, want: want})
-	}
-	if chosen == 0 {
-		return nil
-	}
-	var again []*visited
-	for _, ch := range choices {
-		if c.serve(ch.from, ch.tasks) && ch.want > 0 && len(ch.tasks) >= ch.want {
-			again = append(again, ch.from)
-		}
-	}
-	return again
-}
-
-// serve takes or parks an agent's chosen tasks. It reports whether none had to be left where it is.
-func (c *claiming) serve(v *visited, tasks []*task) bool {
-	all := true
-	for _, t := range tasks {
-		if !c.consider(t) {
-			all = false
-			continue
-		}
-		v.levels[t.Level-1].remove(t)
-		if c.settleIn(t) {
-			v.got++
-		}
-	}
-	return all
-}
-
-// first are the first due tasks of an agent in the order in which they run: by level, then due time, then submit. A
-// task that is overdue by core.RaiseAfter counts as level 1.
-func (v *visited) first(want int, now core.Millis) []*task {
-	if want <= 0 {
-		return nil
-	}
-	raised := now.Add(-core.RaiseAfter)
-	level := func(t *task) core.Level {
-		if t.due <= raised {
-			return core.LevelHigh
-		}
-		return t.Level
-	}
-	var due []*task
-	for _, q := range v.levels {
-		n := 0
-		for n < want {
-			t, ok := q.head()
-			if !ok || t.due > now {
-				break
-			}
-			due = append(due, q.pop())
-			n++
-		}
-	}
-	for _, t := range due {
-		v.levels[t.Level-1].add(t)
-	}
-	sort.SliceStable(due, func(i, j int) bool {
-		a, b := due[i], due[j]
-		if level(a) != level(b) {
-			return level(a) < level(b)
-		}
-		return before(a, b)
-	})
-	return due[:min(len(due), want)]
 }
 
 // lease puts tasks under a lease.

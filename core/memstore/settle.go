@@ -66,7 +66,10 @@ func (p *partition) again(t *task, r *core.Settlement, now core.Millis) core.Mil
 		due = now.Add(max(r.Due.After, 0))
 	}
 	if r.State != nil {
-		t.state, t.crashes = slices.Clone(r.State), 0
+		t.state = slices.Clone(r.State)
+		if r.Verb != core.VerbRelease { // a run that was given back has shown nothing
+			t.crashes = 0
+		}
 	}
 	if r.Verb == core.VerbRelease {
 		p.counts.Released++

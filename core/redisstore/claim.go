@@ -2,16 +2,13 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"strconv"
-	"strings"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// Claim leases due tasks; see [core.Store]. When every request only looks, it costs two commands, however many
-// partitions, agents and tasks there are: the time, and one read of all partitions.
+// Claim leases due tasks, or only looks; see [core.Store].
 func (s *Store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
 	look := true
 	for i := range requests {
@@ -40,6 +37,22 @@ func (s *Store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core
 	return out, nil
 }
 
+// allMillis are the times of a list; nil for an empty one.
+func allMillis(v any) ([]core.Millis, error) {
+	list, _ := v.([]any)
+	if len(list) == 0 {
+		return nil, nil
+	}
+	out := make([]core.Millis, len(list))
+	for i := range list {
+		var err error
+		if out[i], err = millis(list[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 // answered is the claim in a reply, or one that failed if there is none.
 func answered(partition int, reply []any, err error) core.Claim {
 	if reply == nil {
@@ -53,10 +66,19 @@ func answered(partition int, reply []any, err error) core.Claim {
 }
 
 func claimArgs(r *core.ClaimRequest) []any {
-	args := make([]any, 0, 6+len(r.Kinds)+len(r.Leave)+len(r.Agents))
-	args = append(args, r.Nonce, r.Limit, r.PerAgent, r.Lease.Milliseconds(), core.RaiseAfter.Milliseconds(), len(r.Kinds)+len(r.Leave))
+	args := make([]any, 0, 8+len(r.Kinds)+len(r.Leave)+len(r.Agents))
+	urgent := 0
+	if r.Urgent {
+		urgent = 1
+	}
+	args = append(args, r.Nonce, r.Limit, r.PerAgent, r.Lease.Milliseconds(), core.RaiseAfter.Milliseconds(), urgent, int64(r.After),
+		len(r.Kinds)+len(r.Leave))
 	for _, kind := range r.Kinds {
-		args = append(args, "+"+kind)
+		if most, bounded := r.Most[kind]; bounded {
+			args = append(args, fmt.Sprintf("~%05d%s", min(max(most, 0), core.MaxClaim), kind))
+		} else {
+			args = append(args, "+"+kind)
+		}
 	}
 	for _, kind := range r.Leave {
 		args = append(args, "-"+kind)
@@ -69,7 +91,7 @@ func claimArgs(r *core.ClaimRequest) []any {
 
 // The reply of claim.lua: a head, then fields for each task.
 const (
-	claimHead   = 7
+	claimHead   = 10
 	claimFields = 4
 )
 
@@ -93,7 +115,13 @@ func parseClaim(partition int, reply []any) (core.Claim, error) {
 		}
 		c.Fence = core.Fence(n)
 	}
-	c.Recovered, c.Parked = int(number(reply[4])), int(number(reply[5]))
+	c.Recovered, c.Parked, c.Left = int(number(reply[4])), int(number(reply[5])), int(number(reply[7]))
+	if c.Passed, err = millis(reply[8]); err != nil {
+		return c, err
+	}
+	if c.AgentsDue, err = allMillis(reply[9]); err != nil {
+		return c, err
+	}
 	ended, _ := reply[6].([]any) // pairs of a task's place, from 1, and what was said
 	orders := make(map[int64][]byte, len(ended)/2)
 	for i := 0; i+1 < len(ended); i += 2 {
@@ -132,75 +160,4 @@ func parseClaimed(fields []any) (core.Claimed, error) {
 	t.Agent, t.ID, t.Kind, t.Level, t.Submitted, t.Body = agent, l.id, l.kind, l.level, l.submitted, l.body
 	t.Crashes, t.State = parseState(text(fields[3]))
 	return t, nil
-}
-
-// look reads when the partitions are next due, without taking anything.
-func (s *Store) look(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
-	keys := make([]string, len(requests))
-	for i := range requests {
-		keys[i] = s.parts[requests[i].Partition].key("due")
-	}
-	for attempt := 1; ; attempt++ {
-		now, hints, err := s.readDue(ctx, keys)
-		if err == nil {
-			out := make([]core.Claim, len(requests))
-			for i := range requests {
-				out[i] = hint(requests[i], now, text(hints[i]))
-			}
-			return out, nil
-		}
-		if attempt == attempts || !passing(err) || !wait(ctx, attempt) {
-			return nil, wrap("claim", err)
-		}
-	}
-}
-
-func (s *Store) readDue(ctx context.Context, keys []string) (core.Millis, []any, error) {
-	pipe := s.client.Pipeline()
-	now := pipe.Time(ctx)
-	var together *redis.SliceCmd
-	var single []*redis.StringCmd
-	if s.shared {
-		together = pipe.MGet(ctx, keys...)
-	} else {
-		for _, key := range keys {
-			single = append(single, pipe.Get(ctx, key))
-		}
-	}
-	if _, err := pipe.Exec(ctx); err != nil && err != redis.Nil { //nolint:errorlint // go-redis returns it unwrapped
-		return 0, nil, err
-	}
-	at := core.Millis(now.Val().UnixMilli())
-	if together != nil {
-		return at, together.Val(), nil
-	}
-	hints := make([]any, len(keys))
-	for i, cmd := range single {
-		if err := cmd.Err(); err != nil && err != redis.Nil { //nolint:errorlint // go-redis returns it unwrapped
-			return 0, nil, err
-		}
-		hints[i] = cmd.Val()
-	}
-	return at, hints, nil
-}
-
-// hint turns the `due` key of a partition into a claim that took nothing: the time, then the parked kinds. A parked
-// task of a kind that is asked for is due now.
-func hint(r core.ClaimRequest, now core.Millis, value string) core.Claim {
-	c := core.Claim{Partition: r.Partition, Now: now}
-	ms, kinds, _ := strings.Cut(value, "|")
-	if n, err := strconv.ParseInt(ms, 10, 64); err == nil {
-		c.NextDue = core.Millis(n)
-	}
-	if kinds == "" {
-		return c
-	}
-	for parked := range strings.SplitSeq(kinds, "|") {
-		for _, kind := range r.Kinds {
-			if kind == parked && (c.NextDue == 0 || c.NextDue > now) {
-				c.NextDue = now
-			}
-		}
-	}
-	return c
 }

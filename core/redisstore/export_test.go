@@ -69,7 +69,7 @@ func ScriptFiles() []ScriptFile {
 	all := load(nil)
 	var out []ScriptFile
 	for _, s := range []script{
-		all.submit, all.replace, all.touch, all.claim, all.settle, all.extend, all.replay, all.order, all.hold, all.read, all.list,
+		all.submit, all.replace, all.touch, all.claim, all.next, all.settle, all.extend, all.replay, all.order, all.hold, all.read, all.list,
 		all.agents, all.pauses, all.kinds, all.audit, all.sweep,
 	} {
 		out = append(out, ScriptFile{Name: s.name, Keys: s.keys, Text: source(s.name), SHA: s.sha})
@@ -78,7 +78,7 @@ func ScriptFiles() []ScriptFile {
 }
 
 // Parts are what stands in front of scripts.
-func Parts() []string { return []string{partLayout, partLook, partHolds, partFinished} }
+func Parts() []string { return []string{partLayout, partLook, partHolds, partAsked, partFinished} }
 
 // Part is the text of one of them.
 func Part(name string) string { return source(name) }

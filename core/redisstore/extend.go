@@ -24,14 +24,23 @@ func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]core.Ext
 		}
 	}
 	replies, err := s.eval(ctx, "extend", calls)
-	if err != nil {
-		return nil, err
-	}
 	out := make([]core.Extended, len(leases))
+	failed := 0
 	for c, reply := range replies {
-		if !parseExtended(out, reply, order[c]) {
-			return nil, wrap("extend", errMalformed)
+		why := err
+		if reply != nil && !parseExtended(out, reply, order[c]) {
+			reply, why = nil, wrap("extend", errMalformed)
 		}
+		if reply != nil {
+			continue
+		}
+		failed++
+		for _, i := range order[c] {
+			out[i] = core.Extended{Err: why}
+		}
+	}
+	if failed > 0 && failed == len(calls) {
+		return nil, out[order[0][0]].Err
 	}
 	return out, nil
 }

@@ -171,6 +171,9 @@ func (s *Store) life(ctx context.Context) error {
 	if _, err := p.Extend(ctx, []core.Extension{{Fence: fence, Lease: sweepEvery, Progress: progress}}); err != nil {
 		return err
 	}
+	if _, err := p.Claim(ctx, []core.ClaimRequest{{Agents: []string{"a"}}}); err != nil { // looks
+		return err
+	}
 	verbs := []core.Verb{core.VerbFail, core.VerbComplete, core.VerbAgain}
 	var runs []core.Settlement
 	for i, t := range tasks {

@@ -25,6 +25,7 @@ const (
 	partLayout   = "layout"
 	partLook     = "look"
 	partHolds    = "holds"
+	partAsked    = "asked"
 	partFinished = "finished"
 )
 
@@ -38,7 +39,7 @@ type script struct {
 
 // The scripts, one for each verb; replace is submit with what it takes to replace tasks.
 type scripts struct {
-	submit, replace, touch, claim, settle, extend, replay, order, hold, read, list, agents, pauses, kinds, audit, sweep script
+	submit, replace, touch, claim, next, settle, extend, replay, order, hold, read, list, agents, pauses, kinds, audit, sweep script
 }
 
 // load reads the scripts; change, if not nil, is applied to each text, which tests use to hold time still.
@@ -60,6 +61,7 @@ func load(change func(text string) string) scripts {
 		none    []string
 		look    = []string{partLook}
 		held    = []string{partLook, partHolds}
+		asked   = []string{partLook, partHolds, partAsked}
 		settles = []string{partLook, partFinished}
 		all     = []string{partLook, partHolds, partFinished}
 	)
@@ -67,7 +69,8 @@ func load(change func(text string) string) scripts {
 		submit:  get("submit", none, "agenda", "agents", "tasks", "finished"),
 		replace: get("submit", all, "agenda", "agents", "tasks", "finished"),
 		touch:   get("touch", held, "agenda", "agents", "tasks", "pulse"),
-		claim:   get("claim", held, "agenda", "agents", "tasks", "state", "claims", "leases", "parked"),
+		claim:   get("claim", asked, "agenda", "agents", "tasks", "state", "claims", "leases", "parked"),
+		next:    get("next", asked, "agenda", "leases", "parked"),
 		settle:  get("settle", settles, "agenda", "agents", "tasks", "state", "claims", "leases", "finished"),
 		extend:  get("extend", none, "agenda", "state", "claims", "leases"),
 		replay:  get("replay", none, "agenda", "agents", "finished"),

@@ -297,6 +297,9 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	_, err = st.Submit(ctx, []core.Submission{sub("d", "1")})
 	require.NoError(t, err)
 	st.Sweep()
+	looks, err := st.Claim(ctx, []core.ClaimRequest{{Partition: 1, Kinds: []string{"k"}, Agents: []string{"a", "b"}}})
+	require.NoError(t, err)
+	require.Len(t, looks[0].AgentsDue, 2)
 	var claimed []core.Claimed
 	for p := range 2 {
 		claims, err := st.Claim(ctx, []core.ClaimRequest{{

@@ -139,6 +139,7 @@ type Store struct {
 	submits lanes // by partition
 	touches lanes
 	swept   []atomic.Pointer[sweep]
+	ahead   *atomic.Int64 // the server's clock minus ours, ms, as of its last answer
 }
 
 var (
@@ -161,7 +162,7 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
-	s := &Store{config: config, client: redis.NewUniversalClient(options), scripts: load(change)}
+	s := &Store{config: config, client: redis.NewUniversalClient(options), scripts: load(change), ahead: new(atomic.Int64)}
 	_, cluster := s.client.(*redis.ClusterClient)
 	s.shared = !cluster
 	if err := s.preflight(ctx); err != nil {

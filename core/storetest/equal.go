@@ -186,6 +186,7 @@ func (d *driver) claim() {
 		default:
 		}
 	}
+	d.picky(&r)
 	if d.pick(4) == 0 {
 		for _, agent := range equalAgents {
 			if core.PartitionOf(agent, d.a.Partitions()) == r.Partition && d.pick(2) == 0 {
@@ -196,6 +197,21 @@ func (d *driver) claim() {
 	d.look(r)
 	d.claims = append(d.claims, r)
 	d.claimOne(r)
+}
+
+// picky makes some requests pass over tasks.
+func (d *driver) picky(r *core.ClaimRequest) {
+	switch d.pick(6) {
+	case 0:
+		r.Urgent = true
+	case 1:
+		r.Most = map[string]int{equalKinds[d.pick(len(equalKinds))]: d.pick(3)}
+	default:
+		return
+	}
+	if d.pick(3) == 0 {
+		r.After = core.Millis(d.clock.Now().UnixMilli()) - core.Millis(d.pick(256)*20)
+	}
 }
 
 func (d *driver) claimOne(r core.ClaimRequest) {
@@ -259,6 +275,9 @@ func (d *driver) settle() {
 			d.rest(&s)
 		default:
 			s.Verb, s.Due.At = core.VerbRelease, core.Millis(d.clock.Now().UnixMilli())-core.Millis(d.pick(100))
+			if d.pick(2) == 0 {
+				s.State = []byte("cut off")
+			}
 		}
 		sa = append(sa, s)
 		s.Fence = d.fences[claimName{s.Partition, s.Fence}]

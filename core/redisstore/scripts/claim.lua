@@ -11,18 +11,31 @@
 -- ARGV[3] most tasks of one agent, 0: as many as there is room for
 -- ARGV[4] lease, ms
 -- ARGV[5] a task that is overdue by this, ms, counts as level 1
--- ARGV[6] number of kinds
--- ARGV[7..] 1 for each kind with a handler: '+' kind, or '-' kind to leave it where it is
+-- ARGV[6] 1 to take tasks of level 1 only, else 0
+-- ARGV[7] agents that have waited since before this are passed over, ms
+-- ARGV[8] number of kinds
+-- ARGV[9..] 1 for each kind with a handler: '+' kind; '~' most(5) kind, no more than so many; '-' kind, it is left where it is
 -- ARGV[..] 1 for each agent to visit; none: any agent
 -- returns {now, next due of these agents or '', next end of a lease or '', fence or '', recovered, parked,
---          {place, opaque of each task that is to be cancelled}, for each task: agent, live, due, state or ''};
---          a repeated claim has '' as the live of a task that has ended
+--          {place, opaque of each task that is to be cancelled}, left, passed or '', {when each agent to visit is due or ''},
+--          for each task: agent, live, due, state or ''}; a repeated claim has '' as the live of a task that has ended
 local limit, per_agent, lease = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local raised = now - tonumber(ARGV[5])
-local nkinds = tonumber(ARGV[6])
-local asked = #ARGV > 6 + nkinds
+local URGENT, after, nkinds = ARGV[6] == '1', ARGV[7], tonumber(ARGV[8])
+local asked = #ARGV > 8 + nkinds and { unpack(ARGV, 9 + nkinds) }
 local PAGES = 4 -- how many times as much as may be taken is looked at, or parked, at most
 local LEVELS = { { 1 }, { 2 }, { 1, 2 }, { 3 }, { 1, 3 }, { 2, 3 }, { 1, 2, 3 } }
+
+-- kinds says of each kind whether it is taken: true, how many at most, or false. A picky claim may pass over much that is
+-- due, so it looks further than others: at WIDE agents a page, and at DEEP tasks of an agent.
+local kinds, taken_kinds, PICKY, WIDE, DEEP = {}, {}, URGENT, 50, 16
+for i = 9, 8 + nkinds do
+  local how, kind = byte(ARGV[i]), sub(ARGV[i], 2)
+  if how == 126 then kind = sub(ARGV[i], 7) end
+  kinds[kind] = how == 43 or how == 126 and tonumber(sub(ARGV[i], 2, 6))
+  if kinds[kind] then taken_kinds[#taken_kinds + 1] = kind end
+  PICKY = PICKY or how ~= 43
+end
 redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
 
 local HOLDS, ORDERS = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'orders') == 1
@@ -42,23 +55,14 @@ local function told_to_end(refs, anew)
   return ended
 end
 
+local left, passed = 0, ''
 local function answer(fence, recovered, parked, tasks, ended)
   local next_due, next_lease = look()
+  local dues = {}
   if parked > 0 then wake(now) end
-  if asked and not (HOLDS and stopped()) then
-    next_due = nil
-    for _, s in ipairs(redis.call('ZMSCORE', KEYS[1], unpack(ARGV, 7 + nkinds))) do
-      if s and (not next_due or tonumber(s) < tonumber(next_due)) then next_due = s end
-    end
-    if redis.call('EXISTS', KEYS[7]) == 1 and (not next_due or tonumber(next_due) > now) then
-      for i = 7, 6 + nkinds do -- what is still parked may be theirs
-        if byte(ARGV[i]) == 43 and redis.call('HEXISTS', KEYS[7], sub(ARGV[i], 2)) == 1 then next_due = now end
-      end
-    end
-    if redis.call('EXISTS', base .. 'open') == 1 and (not next_due or tonumber(next_due) > now) then next_due = now end
-  end
-  local reply = { now, next_due or '', next_lease or '', fence, recovered, parked, ended or {} }
-  for i, t in ipairs(tasks) do reply[7 + i] = t end
+  if asked then next_due, dues = due_of(asked, taken_kinds) end
+  local reply = { now, next_due or '', next_lease or '', fence, recovered, parked, ended or {}, left, passed, dues }
+  for i, t in ipairs(tasks) do reply[10 + i] = t end
   return reply
 end
 
@@ -117,11 +121,9 @@ count('recovered', recovered)
 local still = HOLDS and stopped()
 
 -- 2. Parked tasks whose kind has a handler here go back too.
-local kinds = {}
-for i = 7, 6 + nkinds do kinds[sub(ARGV[i], 2)] = byte(ARGV[i]) == 43 end
 if not still and limit > 0 and redis.call('EXISTS', KEYS[7]) == 1 then
-  for kind, take in pairs(kinds) do
-    if take and redis.call('HEXISTS', KEYS[7], kind) == 1 then
+  for _, kind in ipairs(taken_kinds) do
+    if redis.call('HEXISTS', KEYS[7], kind) == 1 then
       local key = base .. 'parked:' .. kind
       local entries = redis.call('ZRANGE', key, 0, limit - 1, 'WITHSCORES')
       for i = 1, #entries, 2 do
@@ -162,18 +164,21 @@ end
 local named = nil
 if asked then
   named = {}
-  for i, s in ipairs(redis.call('ZMSCORE', KEYS[1], unpack(ARGV, 7 + nkinds))) do
-    if s and tonumber(s) <= now then named[#named + 1] = { ARGV[6 + nkinds + i], tonumber(s) } end
+  for i, s in ipairs(redis.call('ZMSCORE', KEYS[1], unpack(asked))) do
+    local score = tonumber(s or 'inf')
+    if score <= now and score >= tonumber(after) then named[#named + 1] = { asked[i], score } end
   end
   table.sort(named, function(a, b) return a[2] < b[2] or (a[2] == b[2] and a[1] < b[1]) end)
 end
 
+local width = PICKY and math.max(limit, WIDE) or limit
 local function page_of(from)
   local agents, scores = {}, {}
   if named then
-    for i = from + 1, math.min(#named, from + limit) do agents[i - from], scores[i - from] = named[i][1], named[i][2] end
+    for i = from + 1, math.min(#named, from + width) do agents[i - from], scores[i - from] = named[i][1], named[i][2] end
   else
-    local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', from, limit)
+    local first = after == '0' and '-inf' or after
+    local due = redis.call('ZRANGEBYSCORE', KEYS[1], first, now, 'WITHSCORES', 'LIMIT', from, width)
     for i = 1, #due, 2 do agents[(i + 1) / 2], scores[(i + 1) / 2] = due[i], due[i + 1] end
   end
   return agents, scores
@@ -182,6 +187,7 @@ end
 local tasks, refs, state_refs, gone_agents, parked = {}, {}, {}, {}, 0
 local function took(agent, live, id, due, kind)
   more(more_running, kind, 1)
+  if kinds[kind] ~= true then kinds[kind] = kinds[kind] - 1 end
   tasks[#tasks + 1], tasks[#tasks + 2] = agent, live
   tasks[#tasks + 1] = due
   tasks[#tasks + 1] = ''
@@ -193,10 +199,17 @@ end
 -- leaves says what becomes of a due task: true, it is taken; false, it stays; else it is parked, and where.
 local function leaves(agent, id, kind, live)
   local take = kinds[kind]
-  if take == false then return false end
+  if take == false then left = left + 1 end
+  if take == false or take == 0 then return false end
   local scope = HOLDS and hold_of(agent, id, live)
   if scope and not (ORDERS and redis.call('HGET', base .. 'orders', agent .. ':' .. id) == 'n') then return bay(scope) end
-  return take or kind
+  return take and true or kind
+end
+
+-- urgent says whether an agent with several tasks has one of level 1 that is due.
+local function urgent(agent)
+  local due = redis.call('ZRANGE', base .. 'queue:1:' .. agent, 0, 0, 'WITHSCORES')[2]
+  return due and tonumber(due) <= now
 end
 
 local function step_aside(agent, name, id, due)
@@ -205,16 +218,18 @@ local function step_aside(agent, name, id, due)
 end
 
 -- 5. An agent with one task gives it; those with more are visited round by round while there is room. An agent whose only
--- task is to be left where it is takes nobody's turn; but the search is bounded.
+-- task is to be left where it is takes nobody's turn, nor does one without an urgent task if these are wanted; but the
+-- search is bounded.
 local many, room, turns = {}, limit, 0
 local function call_on(agent, score, value)
   local live = value and byte(value) == 83 and sub(value, 2)
   local levels = value and byte(value) == 77 and LEVELS[tonumber(sub(value, 2, 2)) or 0]
   local id, kind = parse(live or '')
-  local take = id and (not HOLDS and kinds[kind] or leaves(agent, id, kind, live))
+  if URGENT and (levels and not urgent(agent) or id and byte(live, 8) ~= 49) then return end
+  local take = id and (not HOLDS and not PICKY and kinds[kind] or leaves(agent, id, kind, live))
   turns = turns + 1
   if levels then
-    many[#many + 1] = { name = agent, levels = levels, got = 0 }
+    many[#many + 1] = { name = agent, levels = URGENT and LEVELS[1] or levels, all = levels, got = 0 }
   elseif not id then -- not what we wrote: it must not stand in the way of others
     gone_agents[#gone_agents + 1] = agent
     count('malformed', 1)
@@ -230,33 +245,41 @@ local function call_on(agent, score, value)
   end
 end
 
+local seen = nil -- how long the last agent that was looked at has waited
 for page = 0, PAGES - 1 do
-  local agents, scores = page_of(page * limit)
+  local agents, scores = page_of(page * width)
   if #agents > 0 then
     for i, value in ipairs(redis.call('HMGET', KEYS[2], unpack(agents))) do
-      if turns < limit then call_on(agents[i], scores[i], value) end
+      if turns < limit then
+        call_on(agents[i], scores[i], value)
+        seen = scores[i]
+      end
     end
   end
-  if #agents < limit or turns >= limit then break end
+  if turns >= limit then break end
+  if #agents < width then
+    seen = nil -- all were
+    break
+  end
 end
 
--- due_entries are the first `want` due entries of an agent, in the order in which they are to run.
+-- due_entries are the first due entries of an agent, at least as many as are wanted, in the order in which they are to run.
 local function due_entries(agent, want)
-  local found = {}
+  local found, deep = {}, PICKY and math.max(want, DEEP) or want
   agent.first = nil -- when the next one behind these is due, if that is known
   for _, level in ipairs(agent.levels) do
     local key = base .. 'queue:' .. level .. ':' .. agent.name
-    local entries = redis.call('ZRANGE', key, 0, want, 'WITHSCORES')
+    local entries = redis.call('ZRANGE', key, 0, deep, 'WITHSCORES')
     for i = 1, #entries, 2 do
       local due = tonumber(entries[i + 1])
-      if due > now or i > 2 * want then
+      if due > now or i > 2 * deep then
         agent.first = due
         break
       end
       found[#found + 1] = { agent = agent, key = key, member = entries[i], due = due, level = due <= raised and 1 or level }
     end
   end
-  agent.known = #agent.levels == 1
+  agent.known = #agent.all == 1
   if #agent.levels > 1 then
     table.sort(found, function(a, b)
       if a.level ~= b.level then return a.level < b.level end
@@ -267,26 +290,30 @@ local function due_entries(agent, want)
   return found
 end
 
--- visit looks at the chosen entries: they are taken, parked, or left where they are.
+-- visit looks at the chosen entries: they are taken while their agent is to give more, parked, or left where they are.
 local function visit(chosen, chosen_refs)
   local gone = {}
   for i, live in ipairs(redis.call('HMGET', KEYS[3], unpack(chosen_refs))) do
-    local e, id, kind, take = chosen[i], nil, nil, nil
-    id, kind = parse(live or '')
-    if id then
-      take = not HOLDS and kinds[kind] or leaves(e.agent.name, id, kind, live)
-    else
+    local e, stays = chosen[i], false
+    local agent, id, kind = e.agent, parse(live or '')
+    if agent.want == 0 then -- it was chosen in case that others before it are left
+      stays = true
+    elseif not id then
       count('malformed', 1)
+    else
+      local take = not HOLDS and not PICKY and kinds[kind] or leaves(agent.name, id, kind, live)
+      if take == true then
+        took(agent.name, live, id, e.due, kind)
+        room, agent.got = room - 1, agent.got + 1
+      elseif take then
+        step_aside(agent.name, take, id, e.due)
+      else
+        stays, agent.more = true, false
+      end
+      if take then agent.want = agent.want - 1 end
     end
-    if take == true then
-      took(e.agent.name, live, id, e.due, kind)
-      room = room - 1
-      e.agent.got = e.agent.got + 1
-    elseif take then
-      step_aside(e.agent.name, take, id, e.due)
-    end
-    if take == false then
-      e.agent.more, e.agent.known = false, false
+    if stays then
+      agent.known = false
     else
       gone[e.key] = gone[e.key] or {}
       table.insert(gone[e.key], e.member)
@@ -298,16 +325,18 @@ end
 local visiting = many
 while room > 0 and #visiting > 0 and parked < PAGES * limit do
   local share = math.max(1, math.floor(room / #visiting))
-  local chosen, chosen_refs, again = {}, {}, {}
+  local chosen, chosen_refs, again, wanted = {}, {}, {}, 0
   for _, agent in ipairs(visiting) do
-    local want = math.min(share, room - #chosen)
+    local want = math.min(share, room - wanted)
     if per_agent > 0 then want = math.min(want, per_agent - agent.got) end
     local found = want > 0 and due_entries(agent, want) or {}
-    for i = 1, math.min(want, #found) do
+    local look_at = PICKY and #found or math.min(want, #found)
+    for i = 1, look_at do
       chosen[#chosen + 1] = found[i]
       chosen_refs[#chosen_refs + 1] = agent.name .. ':' .. sub(found[i].member, 8)
     end
-    agent.more = want > 0 and #found >= want
+    agent.want, agent.more = math.max(want, 0), want > 0 and #found >= want
+    wanted = wanted + math.min(agent.want, look_at)
   end
   if #chosen == 0 then break end
   visit(chosen, chosen_refs)
@@ -318,15 +347,15 @@ while room > 0 and #visiting > 0 and parked < PAGES * limit do
 end
 for _, agent in ipairs(many) do
   local first = agent.first
-  for _, level in ipairs(agent.known and {} or agent.levels) do
+  for _, level in ipairs(agent.known and {} or agent.all) do
     local s = tonumber(redis.call('ZRANGE', base .. 'queue:' .. level .. ':' .. agent.name, 0, 0, 'WITHSCORES')[2])
     if s and (not first or s < first) then first = s end
   end
-  if first then
+  if not first then
+    gone_agents[#gone_agents + 1] = agent.name
+  elseif first > now or not URGENT and (agent.got > 0 or not PICKY) then -- else it keeps its turn
     agenda_adds[#agenda_adds + 1] = math.max(first, now)
     agenda_adds[#agenda_adds + 1] = agent.name
-  else
-    gone_agents[#gone_agents + 1] = agent.name
   end
 end
 
@@ -334,7 +363,10 @@ end
 if #gone_agents > 0 then redis.call('ZREM', KEYS[1], unpack(gone_agents)) end
 if #agenda_adds > 0 then redis.call('ZADD', KEYS[1], unpack(agenda_adds)) end
 counted()
-if #refs == 0 then return answer('', recovered, parked, {}) end
+if #refs == 0 then
+  if PICKY and parked == 0 and seen then passed = seen end
+  return answer('', recovered, parked, {})
+end
 if redis.call('EXISTS', KEYS[4]) == 1 then
   for i, s in ipairs(redis.call('HMGET', KEYS[4], unpack(state_refs))) do tasks[4 * i] = s or '' end
 end

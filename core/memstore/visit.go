@@ -1,0 +1,245 @@
+package memstore
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// agents are the agents to look at, those that have waited longest first, and whether there are more of them.
+func (c *claiming) agents() (due []*agent, more bool) {
+	most := pages * c.r.Limit
+	if c.picky {
+		most = pages * max(c.r.Limit, wide)
+	}
+	waits := func(a *agent) bool { return a.visit <= c.now && a.visit >= c.r.After }
+	switch {
+	case c.r.Agents != nil:
+		for _, name := range c.r.Agents {
+			if a := c.p.agents[name]; a != nil && a.at >= 0 && waits(a) {
+				due = append(due, a)
+			}
+		}
+		sort.Slice(due, func(i, j int) bool { return c.p.agenda.less(due[i], due[j]) })
+	case c.r.After != 0: // most that wait are passed over
+		for _, a := range c.p.agenda.items {
+			if waits(a) {
+				due = append(due, a)
+			}
+		}
+		sort.Slice(due, func(i, j int) bool { return c.p.agenda.less(due[i], due[j]) })
+	default:
+		for len(due) < most {
+			a, ok := c.p.agenda.head()
+			if !ok || a.visit > c.now {
+				break
+			}
+			due = append(due, c.p.agenda.pop())
+		}
+		for _, a := range due {
+			c.p.agenda.add(a)
+		}
+	}
+	return due[:min(len(due), most)], len(due) >= most
+}
+
+// visit takes one task from each agent with a single one, and shares from the others, round by round.
+func (c *claiming) visit() {
+	var many []*visited
+	turns := 0
+	agents, more := c.agents()
+	for i, a := range agents {
+		turn, several := c.callOn(a)
+		if several {
+			many = append(many, &visited{agent: a})
+		}
+		if turn {
+			turns++
+		}
+		if turns == c.r.Limit || more && i == len(agents)-1 {
+			if c.picky {
+				c.passed = a.visit
+			}
+			break
+		}
+	}
+	visiting := many
+	for c.room > 0 && len(visiting) > 0 && c.parked < pages*c.r.Limit {
+		visiting = c.round(visiting)
+	}
+	for _, v := range many {
+		first, ok := v.earliest()
+		switch {
+		case !ok:
+			c.p.agenda.remove(v.agent)
+		case first > c.now || !c.r.Urgent && (v.got > 0 || !c.picky): // else it keeps its turn
+			v.visit = max(first, c.now)
+			c.p.agenda.fix(v.agent)
+		}
+	}
+}
+
+// callOn looks at an agent: whether it has used its turn, and whether it has several tasks and is to be visited. One whose
+// only task is left where it is takes nobody's turn, nor does one without an urgent task if these are wanted.
+func (c *claiming) callOn(a *agent) (turn, several bool) {
+	if a.many {
+		t, ok := a.levels[0].head()
+		urgent := ok && t.due <= c.now
+		return !c.r.Urgent || urgent, !c.r.Urgent || urgent
+	}
+	t := a.only()
+	if c.r.Urgent && t.Level != core.LevelHigh || !c.consider(t) {
+		return false, false
+	}
+	a.levels[t.Level-1].remove(t)
+	c.settleIn(t)
+	c.p.agenda.remove(a)
+	return true, false
+}
+
+// visited is an agent with several tasks that a claim takes some of.
+type visited struct {
+	*agent
+	got  int // tasks so far
+	want int // in this round
+}
+
+func (a *agent) only() *task {
+	for _, t := range a.tasks {
+		return t
+	}
+	return nil
+}
+
+// consider reports whether a due task leaves the queue: it is taken, or parked because nobody asks for its kind.
+func (c *claiming) consider(t *task) bool {
+	if slices.Contains(c.r.Leave, t.Kind) {
+		c.left++
+		return false
+	}
+	most, bounded := c.most[t.Kind]
+	return !bounded || most > 0
+}
+
+// settleIn takes a task, or parks it; it reports whether it was taken.
+func (c *claiming) settleIn(t *task) bool {
+	name := ""
+	if s, ok := c.p.holdOf(t, c.now); ok && (t.order == nil || t.order.op != orderRun) {
+		name = s.parking()
+	} else if !slices.Contains(c.r.Kinds, t.Kind) {
+		name = t.Kind
+	}
+	if name != "" {
+		c.p.park(t, name)
+		c.parked++
+		return false
+	}
+	if t.order != nil && t.order.op == orderRun {
+		t.order.op = orderHand
+	}
+	if _, bounded := c.most[t.Kind]; bounded {
+		c.most[t.Kind]--
+	}
+	c.taken = append(c.taken, t)
+	c.room--
+	return true
+}
+
+// round takes an equal share from each agent and returns those that may have more.
+func (c *claiming) round(visiting []*visited) []*visited {
+	share := max(1, c.room/len(visiting))
+	choices := make([][]*task, len(visiting))
+	wanted, chosen := 0, 0
+	more := make([]bool, len(visiting))
+	for i, v := range visiting {
+		v.want = min(share, c.room-wanted)
+		if c.r.PerAgent > 0 {
+			v.want = min(v.want, c.r.PerAgent-v.got)
+		}
+		v.want = max(v.want, 0)
+		tasks := c.first(v)
+		more[i] = v.want > 0 && len(tasks) >= v.want
+		if !c.picky {
+			tasks = tasks[:min(len(tasks), v.want)]
+		}
+		wanted += min(v.want, len(tasks))
+		chosen += len(tasks)
+		choices[i] = tasks
+	}
+	if chosen == 0 {
+		return nil
+	}
+	var again []*visited
+	for i, v := range visiting {
+		if c.serve(v, choices[i]) && more[i] {
+			again = append(again, v)
+		}
+	}
+	return again
+}
+
+// serve takes or parks an agent's chosen tasks while it is to give more. It reports whether none had to be left.
+func (c *claiming) serve(v *visited, tasks []*task) bool {
+	all := true
+	for _, t := range tasks {
+		if v.want == 0 {
+			break // it was chosen in case that others before it are left
+		}
+		if !c.consider(t) {
+			all = false
+			continue
+		}
+		v.levels[t.Level-1].remove(t)
+		if c.settleIn(t) {
+			v.got++
+		}
+		v.want--
+	}
+	return all
+}
+
+// first are the first due tasks of an agent, at least as many as it is to give, in the order in which they run: by level,
+// then due time, then submit. A task that is overdue by core.RaiseAfter counts as level 1.
+func (c *claiming) first(v *visited) []*task {
+	if v.want == 0 {
+		return nil
+	}
+	most := v.want
+	if c.picky {
+		most = max(most, deep)
+	}
+	raised := c.now.Add(-core.RaiseAfter)
+	level := func(t *task) core.Level {
+		if t.due <= raised {
+			return core.LevelHigh
+		}
+		return t.Level
+	}
+	var due []*task
+	for i, q := range v.levels {
+		if c.r.Urgent && core.Level(i+1) != core.LevelHigh {
+			break
+		}
+		n := 0
+		for n < most {
+			t, ok := q.head()
+			if !ok || t.due > c.now {
+				break
+			}
+			due = append(due, q.pop())
+			n++
+		}
+	}
+	for _, t := range due {
+		v.levels[t.Level-1].add(t)
+	}
+	sort.SliceStable(due, func(i, j int) bool {
+		a, b := due[i], due[j]
+		if level(a) != level(b) {
+			return level(a) < level(b)
+		}
+		return before(a, b)
+	})
+	return due
+}

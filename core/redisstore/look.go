@@ -1,0 +1,172 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// look says when partitions are due next, without taking anything. Where any agent counts it costs two commands, however
+// many partitions, agents and tasks there are: the time, and one read of all partitions. Where agents are named it costs
+// one script for each partition.
+func (s *Store) look(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+	out := make([]core.Claim, len(requests))
+	var hinted, named []int
+	for i := range requests {
+		out[i].Partition = requests[i].Partition
+		if requests[i].Agents == nil {
+			hinted = append(hinted, i)
+		} else {
+			named = append(named, i)
+		}
+	}
+	s.hints(ctx, requests, hinted, out)
+	s.nexts(ctx, requests, named, out)
+	for i := range out {
+		if out[i].Err == nil {
+			return out, nil
+		}
+	}
+	if len(out) == 0 {
+		return out, nil
+	}
+	return nil, out[0].Err
+}
+
+// nexts asks when the agents of some requests are due.
+func (s *Store) nexts(ctx context.Context, requests []core.ClaimRequest, which []int, out []core.Claim) {
+	if len(which) == 0 {
+		return
+	}
+	calls := make([]call, len(which))
+	for k, i := range which {
+		r := &requests[i]
+		args := make([]any, 0, 1+len(r.Kinds)+len(r.Agents))
+		args = append(args, len(r.Kinds))
+		for _, kind := range r.Kinds {
+			args = append(args, kind)
+		}
+		for _, agent := range r.Agents {
+			args = append(args, encode(agent))
+		}
+		calls[k] = call{script: &s.scripts.next, partition: r.Partition, args: args}
+	}
+	replies, err := s.eval(ctx, "look", calls)
+	for k, i := range which {
+		out[i] = nextOf(requests[i].Partition, replies[k], err)
+	}
+}
+
+func nextOf(partition int, reply []any, err error) core.Claim {
+	c := core.Claim{Partition: partition, Err: err}
+	if reply == nil {
+		return c
+	}
+	c.Err = wrap("look", errMalformed)
+	if len(reply) != 4 {
+		return c
+	}
+	var err1, err2, err3 error
+	c.Now = core.Millis(number(reply[0]))
+	c.NextDue, err1 = millis(reply[1])
+	c.NextLease, err2 = millis(reply[2])
+	c.AgentsDue, err3 = allMillis(reply[3])
+	if err1 == nil && err2 == nil && err3 == nil {
+		c.Err = nil
+	}
+	return c
+}
+
+// hints reads the `due` keys of some requests' partitions, and again those that failed in a way that may pass.
+func (s *Store) hints(ctx context.Context, requests []core.ClaimRequest, which []int, out []core.Claim) {
+	for attempt := 1; len(which) > 0; attempt++ {
+		keys := make([]string, len(which))
+		for k, i := range which {
+			keys[k] = s.parts[requests[i].Partition].key("due")
+		}
+		now, hints, errs := s.readDue(ctx, keys)
+		var failed []int
+		var first error
+		for k, i := range which {
+			if errs[k] != nil {
+				out[i].Err = wrap("look", errs[k])
+				failed, first = append(failed, i), cmp.Or(first, errs[k])
+				continue
+			}
+			out[i] = hint(requests[i], now, text(hints[k]))
+		}
+		if len(failed) == 0 || attempt == attempts || !passing(first) || !wait(ctx, attempt) {
+			return
+		}
+		which = failed
+	}
+}
+
+// readDue reads keys and the time, which is the last one known if only the keys could be read: whatever it is used for,
+// claims decide.
+func (s *Store) readDue(ctx context.Context, keys []string) (core.Millis, []any, []error) {
+	pipe := s.client.Pipeline()
+	now := pipe.Time(ctx)
+	var together *redis.SliceCmd
+	var single []*redis.StringCmd
+	if s.shared {
+		together = pipe.MGet(ctx, keys...)
+	} else {
+		for _, key := range keys {
+			single = append(single, pipe.Get(ctx, key))
+		}
+	}
+	_, _ = pipe.Exec(ctx) // each command holds its own error
+	at := s.timeOf(now)
+	hints, errs := make([]any, len(keys)), make([]error, len(keys))
+	for i := range keys {
+		switch {
+		case together == nil && single[i].Err() != redis.Nil: //nolint:errorlint // go-redis returns it unwrapped
+			hints[i], errs[i] = single[i].Val(), single[i].Err()
+		case together != nil && together.Err() != nil:
+			errs[i] = together.Err()
+		case together != nil:
+			hints[i] = together.Val()[i]
+		}
+	}
+	return at, hints, errs
+}
+
+// timeOf is the server's time. In a cluster the node that was asked for it may be away while others are not: then it is
+// worked out from the last answer.
+func (s *Store) timeOf(now *redis.TimeCmd) core.Millis {
+	local := time.Now() //nolint:forbidigo // the distance between two clocks
+	if now.Err() != nil {
+		return core.Millis(local.UnixMilli() + s.ahead.Load())
+	}
+	at := now.Val().UnixMilli()
+	s.ahead.Store(at - local.UnixMilli())
+	return core.Millis(at)
+}
+
+// hint turns the `due` key of a partition into a claim that took nothing: the time, then the parked kinds. A parked
+// task of a kind that is asked for is due now.
+func hint(r core.ClaimRequest, now core.Millis, value string) core.Claim {
+	c := core.Claim{Partition: r.Partition, Now: now}
+	ms, kinds, _ := strings.Cut(value, "|")
+	if n, err := strconv.ParseInt(ms, 10, 64); err == nil {
+		c.NextDue = core.Millis(n)
+	}
+	if kinds == "" {
+		return c
+	}
+	for parked := range strings.SplitSeq(kinds, "|") {
+		for _, kind := range r.Kinds {
+			if kind == parked && (c.NextDue == 0 || c.NextDue > now) {
+				c.NextDue = now
+			}
+		}
+	}
+	return c
+}

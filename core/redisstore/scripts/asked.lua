@@ -1,0 +1,19 @@
+-- asked: when some agents are due. Put behind holds.lua.
+-- due_of returns when the first of some agents is due, and a list of when each is, '' for never. What is parked under a
+-- kind that the caller takes, or is being put back after a hold, may be theirs: then the first is due now.
+local function due_of(agents, kinds)
+  local dues, first = {}, nil
+  local still = stopped()
+  for i, s in ipairs(redis.call('ZMSCORE', base .. 'agenda', unpack(agents))) do
+    dues[i] = not still and s or ''
+    if not still and s and (not first or tonumber(s) < tonumber(first)) then first = s end
+  end
+  if still or first and tonumber(first) <= now then return first, dues end
+  if redis.call('EXISTS', base .. 'open') == 1 then return now, dues end
+  if redis.call('EXISTS', base .. 'parked') == 1 then
+    for _, kind in ipairs(kinds) do
+      if redis.call('HEXISTS', base .. 'parked', kind) == 1 then return now, dues end
+    end
+  end
+  return first, dues
+end

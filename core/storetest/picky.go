@@ -1,0 +1,178 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// ofKind is a task of a kind that is due at once.
+func ofKind(agent, id, kind string) core.Submission {
+	s := task(agent, id)
+	s.Kind = kind
+	return s
+}
+
+// A kind that is bounded gives no more than its bound, from agents with one task and from those with several alike.
+func testMost(_ *testing.T, b *bench) {
+	b.with(Options{})
+	for i := range 3 {
+		b.submit(ofKind(fmt.Sprint("single", i), "1", "k"), ofKind("several", fmt.Sprint("k", i), "k"), ofKind("several", fmt.Sprint("other", i), "other"))
+	}
+	r := b.request(10)
+	r.Kinds, r.Most = []string{"k", "other"}, map[string]int{"k": 2}
+	c := b.claimWith(r)
+	kinds := map[string]int{}
+	for _, t := range c.Tasks {
+		kinds[t.Kind]++
+	}
+	assert.Equal(b, map[string]int{"k": 2, "other": 3}, kinds)
+	assert.Zero(b, c.Left, "they are not left for good")
+	r = b.request(10)
+	r.Kinds, r.Most = []string{"k", "other"}, map[string]int{"k": 0}
+	assert.Empty(b, b.claimWith(r).Tasks)
+	assert.Len(b, b.claim(10).Tasks, 4, "the rest is where it was")
+}
+
+// What is left stands in the way neither of other agents nor of tasks behind it.
+func testLeaveHidesNothing(_ *testing.T, b *bench) {
+	b.with(Options{})
+	for i := range 60 {
+		b.submit(ofKind(fmt.Sprintf("slow%02d", i), "1", "slow"))
+	}
+	for i := range 10 {
+		b.submit(ofKind("both", fmt.Sprint(i), "slow"))
+	}
+	b.submit(ofKind("both", "fast", "fast"))
+	b.clock.Advance(time.Millisecond)
+	b.submit(ofKind("last", "fast", "fast"))
+	r := b.request(2)
+	r.Kinds, r.Leave = []string{"fast"}, []string{"slow"}
+	c := b.claimWith(r)
+	assert.ElementsMatch(b, []string{"both/fast", "last/fast"}, names(c))
+	assert.Equal(b, 70, c.Left)
+	assert.Zero(b, c.Passed)
+}
+
+// A search is bounded, and the next one goes on where it stopped.
+func testPassed(_ *testing.T, b *bench) {
+	b.with(Options{})
+	const agents = 450
+	for i := range agents {
+		b.submit(ofKind(fmt.Sprintf("slow%03d", i), "1", "slow"))
+		b.clock.Advance(time.Millisecond)
+	}
+	b.submit(ofKind("last", "fast", "fast"))
+	r := b.request(1)
+	r.Kinds, r.Leave = []string{"fast"}, []string{"slow"}
+	searches := 0
+	for {
+		searches++
+		require.Less(b, searches, 10)
+		c := b.claimWith(r)
+		if len(c.Tasks) > 0 {
+			assert.Equal(b, []string{"last/fast"}, names(c))
+			break
+		}
+		require.Greater(b, c.Passed, r.After, "it goes on")
+		require.LessOrEqual(b, c.Left, 200)
+		after := c.Passed
+		r = b.request(1)
+		r.Kinds, r.Leave, r.After = []string{"fast"}, []string{"slow"}, after
+	}
+	assert.Equal(b, 3, searches)
+	all := b.request(50)
+	all.Kinds = []string{"slow"}
+	assert.Equal(b, "slow000", b.claimWith(all).Tasks[0].Agent, "nobody lost his place")
+}
+
+// A claim for urgent tasks finds those of level 1 behind any number of others, and takes nothing else.
+func testUrgent(_ *testing.T, b *bench) {
+	b.with(Options{})
+	at := func(agent, id string, level core.Level) core.Submission {
+		s := task(agent, id)
+		s.Level = level
+		return s
+	}
+	for i := range 30 {
+		b.submit(at(fmt.Sprint("single", i), "1", core.LevelLow), at("several", fmt.Sprint("low", i), core.LevelMedium))
+	}
+	b.clock.Advance(2 * core.RaiseAfter) // what has waited for long is not urgent
+	b.submit(at("several", "urgent", core.LevelHigh), at("idle", "urgent", core.LevelHigh))
+	later := at("several", "later", core.LevelHigh)
+	later.Due.After = time.Hour
+	b.submit(later)
+	r := b.request(10)
+	r.Urgent = true
+	c := b.claimWith(r)
+	assert.ElementsMatch(b, []string{"several/urgent", "idle/urgent"}, names(c))
+	r = b.request(10)
+	r.Urgent = true
+	assert.Empty(b, b.claimWith(r).Tasks)
+	total := 0
+	for c := b.claim(50); len(c.Tasks) > 0; c = b.claim(50) {
+		total += len(c.Tasks)
+	}
+	assert.Equal(b, 60, total)
+}
+
+// An agent whose urgent task is taken keeps its turn among the others.
+func testUrgentTurns(_ *testing.T, b *bench) {
+	b.with(Options{})
+	urgent := task("first", "urgent")
+	urgent.Level = core.LevelHigh
+	b.submit(urgent, task("first", "1"))
+	b.clock.Advance(time.Millisecond)
+	b.submit(task("second", "1"), task("second", "2"))
+	b.clock.Advance(time.Millisecond)
+	r := b.request(1)
+	r.Urgent = true
+	require.Equal(b, []string{"first/urgent"}, names(b.claimWith(r)))
+	assert.Equal(b, []string{"first/1"}, names(b.claim(1)))
+}
+
+// A look for some agents says when each is due, and takes nothing.
+func testLookAgents(_ *testing.T, b *bench) {
+	b.with(Options{})
+	later := task("later", "1")
+	later.Due.After = time.Minute
+	b.submit(task("now", "1"), later, ofKind("parked", "1", "unknown"))
+	look := func(kinds []string, agents ...string) core.Claim {
+		return b.claimWith(core.ClaimRequest{Kinds: kinds, Agents: agents})
+	}
+	c := look([]string{"k"}, "nobody", "later", "now")
+	assert.Equal(b, []core.Millis{0, b.now().Add(time.Minute), b.now()}, c.AgentsDue)
+	assert.Equal(b, b.now(), c.NextDue)
+	assert.Empty(b, c.Tasks)
+	c = look([]string{"k"}, "later")
+	assert.Equal(b, b.now().Add(time.Minute), c.NextDue, "of these agents")
+	require.Equal(b, []string{"now/1"}, names(b.claim(5)))
+	assert.NotZero(b, look([]string{"k"}, "now").NextLease, "which may have to be taken back")
+	assert.Zero(b, look([]string{"k"}, "parked").NextDue)
+	assert.Equal(b, b.now(), look([]string{"unknown"}, "parked").NextDue, "what is parked may be its")
+	r := b.request(5)
+	r.Agents = []string{"now", "later"}
+	assert.Equal(b, []core.Millis{0, b.now().Add(time.Minute)}, b.claimWith(r).AgentsDue, "a claim says so too")
+}
+
+// A run that is given back may leave a state behind; it clears no crashes, as it has shown nothing.
+func testReleaseState(_ *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"))
+	b.claim(1)
+	b.clock.Advance(lease + time.Millisecond)
+	c := b.claim(1)
+	require.Equal(b, 1, c.Tasks[0].Crashes)
+	s := core.Settlement{Run: c.Tasks[0].Run, Kind: "k", Verb: core.VerbRelease, Due: core.When{At: c.Tasks[0].Due}, State: []byte("cut off")}
+	require.NoError(b, b.settle(s)[0].Err)
+	c = b.claim(1)
+	require.Len(b, c.Tasks, 1)
+	assert.Equal(b, "cut off", string(c.Tasks[0].State))
+	assert.Equal(b, 1, c.Tasks[0].Crashes)
+}
