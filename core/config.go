@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -23,12 +24,21 @@ const (
 	DefaultCatchUp     = 100
 )
 
+// urgentShare is the share of the slots that is kept for urgent tasks: one in so many.
+const urgentShare = 5
+
 // Config says how a [Scheduler] works. Every zero is a good default.
 type Config struct {
 	// Concurrency is the most runs in flight in this process, over all kinds and pulls: DefaultConcurrency if zero.
 	Concurrency int
-	// Margin is how long before its context's deadline a pull has to have ended: DefaultMargin if zero. A kind is not
-	// claimed any more when less time is left than its longest run so far.
+	// Urgent is how many of Concurrency are kept for tasks of level 1, so that slow work does not keep urgent work waiting:
+	// one in five if zero, none if negative.
+	Urgent int
+	// MaxAbandoned is how many handlers may ignore their cancelled context before the process claims nothing more, as each
+	// of them goes on using memory and more: as many as Concurrency if zero, any number if negative.
+	MaxAbandoned int
+	// Margin is how long before its context's deadline a pull has to have ended: DefaultMargin if zero. A kind is left when
+	// less time than its runs usually take remains, unless nearly all of the pull's time does.
 	Margin time.Duration
 	// Kinds are settings by the name of a kind. A kind that is not named has the ones of Default.
 	Kinds map[string]KindConfig
@@ -52,6 +62,7 @@ type Config struct {
 
 // KindConfig are the settings of one kind of task. What is zero is taken from Config.Default, then from the defaults.
 type KindConfig struct {
+	Slots       int           // most runs at once in this process, so that a slow kind leaves room for others; zero for no bound
 	Timeout     time.Duration // of one run; zero for none
 	Lease       time.Duration // how long a run may go without a sign of life before others take its task over
 	MaxAttempts int           // at one occurrence of a task that does not recur
@@ -72,6 +83,10 @@ type KindConfig struct {
 
 func (c Config) withDefaults() Config {
 	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
+	c.Urgent = max(cmp.Or(c.Urgent, c.Concurrency/urgentShare), 0)
+	if c.MaxAbandoned = cmp.Or(c.MaxAbandoned, c.Concurrency); c.MaxAbandoned < 0 {
+		c.MaxAbandoned = math.MaxInt
+	}
 	c.Margin = cmp.Or(c.Margin, DefaultMargin)
 	c.MaxCrashes = cmp.Or(c.MaxCrashes, DefaultMaxCrashes)
 	c.MaxPayload = cmp.Or(c.MaxPayload, DefaultMaxPayload)
@@ -93,6 +108,8 @@ func (c Config) validate() error {
 	switch {
 	case c.Concurrency < 1 || c.Concurrency > 100_000:
 		return fmt.Errorf("Concurrency must be between 1 and 100000, not %d", c.Concurrency)
+	case c.Urgent >= c.Concurrency:
+		return fmt.Errorf("Urgent must be less than Concurrency (%d), not %d", c.Concurrency, c.Urgent)
 	case c.Margin < 0:
 		return fmt.Errorf("Margin must not be negative, not %s", c.Margin)
 	case c.MaxCrashes < 1:
@@ -117,6 +134,7 @@ func (c Config) validate() error {
 }
 
 func (k KindConfig) or(o KindConfig) KindConfig {
+	k.Slots = cmp.Or(k.Slots, o.Slots)
 	k.Timeout = cmp.Or(k.Timeout, o.Timeout)
 	k.Lease = cmp.Or(k.Lease, o.Lease)
 	k.MaxAttempts = cmp.Or(k.MaxAttempts, o.MaxAttempts)
@@ -131,6 +149,8 @@ func (k KindConfig) or(o KindConfig) KindConfig {
 
 func (k KindConfig) validate() error {
 	switch {
+	case k.Slots < 0:
+		return fmt.Errorf("Slots must not be negative, not %d", k.Slots)
 	case k.Timeout < 0:
 		return fmt.Errorf("Timeout must not be negative, not %s", k.Timeout)
 	case k.Lease < minLease || k.Lease > maxLease:

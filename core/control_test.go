@@ -283,7 +283,7 @@ func TestCancelRunning(t *testing.T) {
 				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Minute})
 				done := make(chan core.Report)
 				go func() { r, _ := w.s.RunDue(w.Context(), core.Scope{}); done <- r }()
-				time.Sleep(10 * time.Second)
+				time.Sleep(10*time.Second + 300*time.Millisecond) // between two heartbeats
 				begun := time.Now()
 				for range 2 {
 					status, err := w.s.Cancel(w.Context(), "a", "1", core.Hold{Reason: "stop"})

@@ -19,6 +19,7 @@ const (
 	CodeConflict    Code = "conflict"      // a task with that id is there already, or the command does not fit its state
 	CodeLeaseLost   Code = "lease_lost"    // the run no longer holds its task
 	CodeRunsFailed  Code = "runs_failed"   // the pull worked, but some handlers failed
+	CodeAbandoned   Code = "abandoned"     // too many handlers of this process ignore their context: it claims nothing
 	CodeInternal    Code = "internal"      // a fault of duly
 )
 
@@ -113,6 +114,8 @@ func CodeOf(err error) Code {
 		return CodeConflict
 	case errors.As(err, &runs):
 		return CodeRunsFailed
+	case errors.As(err, new(*AbandonedError)):
+		return CodeAbandoned
 	case errors.Is(err, ErrNotFound):
 		return CodeNotFound
 	case errors.Is(err, ErrLeaseLost):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // Task is what a handler gets: one run of a task, with its payload decoded.
@@ -168,5 +169,6 @@ func (s *Scheduler) register(h handler) {
 		panic(fmt.Sprintf("duly: Handle: the kind %q has a handler already", h.kind))
 	}
 	s.handlers[h.kind] = &h
-	s.kinds = append(s.kinds, h.kind)
+	s.slots.bound(h.kind, s.kind(h.kind).Slots)
+	s.kinds = slices.Sorted(slices.Values(append(slices.Clone(s.kinds), h.kind)))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -195,25 +196,34 @@ func TestBadEnds(t *testing.T) {
 
 // A handler that does not end although its time is over is given up: its task goes on, its slot stays taken, and what it
 // returns in the end is refused.
-func TestStuckHandler(t *testing.T) {
-	virtual(t, core.Config{Concurrency: 1, Default: core.KindConfig{Timeout: time.Minute}}, func(w *world) {
+// A handler that ignores its context holds up no other work; too many of them stop the process, and it says so.
+func TestAbandonedHandlers(t *testing.T) {
+	virtual(t, core.Config{Concurrency: 2, MaxAbandoned: 2, Default: core.KindConfig{Timeout: time.Minute}}, func(w *world) {
 		free := make(chan struct{})
 		core.Handle(w.s, "stuck", func(context.Context, *core.Task[note]) error { <-free; return nil })
-		core.Handle(w.s, "fine", func(context.Context, *core.Task[note]) error { return nil })
+		core.Handle(w.s, "fine", nothing)
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "stuck", MaxAttempts: 1})
 		report := w.runFailing()
 		assert.Equal(t, 65*time.Second, report.Duration, "the timeout, and some patience")
 		assert.Equal(t, core.StatusFailed, w.task("a", "1").Status)
 		require.Len(t, w.seen(core.EventStuck), 1)
+		assert.Equal(t, core.SlotStats{Total: 2, Abandoned: 1, MaxAbandoned: 2}, w.s.Slots())
+		require.NoError(t, w.s.Ready())
 
-		w.submit(core.NewTask{Agent: "a", ID: "2", Kind: "fine"})
-		ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
-		report, err := w.s.RunDue(ctx, core.Scope{})
-		cancel()
-		require.NoError(t, err)
-		assert.Zero(t, report.Ran, "its slot is taken as long as it runs")
-		assert.True(t, report.More)
+		w.submit(numbered("b", "fine", 20)...)
+		assert.Equal(t, 20, w.run().Completed, "its slot is free")
+
+		w.submit(core.NewTask{Agent: "a", ID: "2", Kind: "stuck", MaxAttempts: 1}, core.NewTask{Agent: "a", ID: "3", Kind: "fine", Delay: time.Second})
+		w.runFailing()
+		_, err := w.s.RunDue(w.Context(), core.Scope{})
+		var abandoned *core.AbandonedError
+		require.ErrorAs(t, err, &abandoned)
+		assert.Equal(t, core.CodeAbandoned, core.CodeOf(err))
+		assert.Equal(t, core.AbandonedError{Handlers: 2, Limit: 2}, *abandoned)
+		assert.ErrorAs(t, w.s.Ready(), &abandoned)
 		close(free)
+		synctest.Wait()
+		require.NoError(t, w.s.Ready(), "it is over when they return")
 		assert.Equal(t, 1, w.run().Completed)
 		assert.Equal(t, core.StatusFailed, w.task("a", "1").Status, "the late result is refused")
 	})

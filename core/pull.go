@@ -2,8 +2,8 @@ package core
 
 import (
 	"context"
+	"log/slog"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,40 +21,40 @@ type pull struct {
 	running  context.Context //nolint:containedctx // what handlers get; done when they have to end
 	cancel   context.CancelCauseFunc
 	timers   []func() bool
+	spent    atomic.Bool // its time was up, rather than its caller's patience
 
-	targets []*target
-	asked   map[string]bool // the agents of the scope; nil for all
-	left    int             // tasks that the budget still allows
-	claimed bool            // whether anything was claimed, so that what the first look said is old
-	dry     bool            // the last round brought nothing
-	failed  error           // of a partition, while others went on
-	tally   tally
-	open    sync.WaitGroup // runs that are not settled, released or given up
-	ticks   ticks
-	spawned atomic.Bool // an occurrence has become a task of its own, which is due
-	settler settler
-	heart   heart
-}
-
-// target is a partition that the pull takes tasks from.
-type target struct {
-	partition int
-	agents    []string // nil for all
-	next      Millis   // when it is due next
-	known     bool     // whether next is known
-	fresh     bool     // it is to be asked in any case
-	spent     bool     // it has due tasks that this pull does not take
+	outlook   outlook
+	asked     map[string]bool // the agents of the scope; nil for all
+	left      int             // tasks that the budget still allows
+	claimed   bool            // whether anything was claimed, so that what the first look said is old
+	dry       bool            // the last round brought nothing
+	turn      int             // of partitions, where there is not enough for all
+	lastClaim time.Time
+	tally     tally
+	open      sync.WaitGroup // runs that are not settled, released or abandoned
+	spawned   atomic.Bool    // an occurrence has become a task of its own, which is due
+	asking    sync.WaitGroup // questions to partitions that are away
+	ticks     ticks
+	settler   settler
+	heart     heart
 }
 
 func newPull(ctx context.Context, s *Scheduler, scope Scope) *pull {
 	p := &pull{s: s, scope: scope, ctx: ctx, begun: s.config.Clock.Now(), left: math.MaxInt}
-	p.tally = tally{agents: map[string]struct{}{}, next: map[int]Millis{}}
+	p.tally.agents = map[string]struct{}{}
 	if scope.MaxTasks > 0 {
 		p.left = scope.MaxTasks
 	}
+	if scope.Agents != nil {
+		p.asked = make(map[string]bool, len(scope.Agents))
+		for _, agent := range scope.Agents {
+			p.asked[agent] = true
+		}
+	}
 	p.settler.pull, p.heart.pull = p, p
 	p.bound()
-	p.aim()
+	p.outlook.aim(&p.scope, s.store.Partitions())
+	p.avoid()
 	return p
 }
 
@@ -73,6 +73,7 @@ func (p *pull) bound() {
 	}
 	if !p.end.IsZero() {
 		p.timers = append(p.timers, clock.AfterFunc(max(p.end.Sub(p.begun), 0), func() {
+			p.spent.Store(true)
 			stop()
 			p.cancel(ErrStopping)
 		}))
@@ -89,39 +90,6 @@ func (p *pull) bound() {
 	)
 }
 
-// aim finds the partitions to take from.
-func (p *pull) aim() {
-	if p.scope.Agents == nil {
-		all := p.scope.Partitions
-		if all == nil {
-			all = make([]int, p.s.store.Partitions())
-			for i := range all {
-				all[i] = i
-			}
-		}
-		for _, i := range all {
-			p.targets = append(p.targets, &target{partition: i})
-		}
-		return
-	}
-	byPartition := map[int]*target{}
-	p.asked = map[string]bool{}
-	for _, agent := range p.scope.Agents {
-		if p.asked[agent] {
-			continue
-		}
-		p.asked[agent] = true
-		i := PartitionOf(agent, p.s.store.Partitions())
-		t := byPartition[i]
-		if t == nil {
-			t = &target{partition: i, fresh: true} // named agents are worth a claim at once
-			byPartition[i] = t
-			p.targets = append(p.targets, t)
-		}
-		t.agents = append(t.agents, agent)
-	}
-}
-
 func (p *pull) close() {
 	for _, stop := range p.timers {
 		stop()
@@ -130,135 +98,107 @@ func (p *pull) close() {
 }
 
 func (p *pull) run() (Report, error) {
-	err := p.rounds(p.look(p.claiming))
+	err := p.rounds()
 	follows := p.idle()
 	p.open.Wait()
 	// Occurrences that became tasks of their own are for this pull too, unless another follows it anyway.
 	for err == nil && !follows && p.spawned.Swap(false) {
-		err = p.rounds(nil)
+		err = p.rounds()
 		p.open.Wait()
 	}
 	p.heart.stop()
+	p.asking.Wait()
 	ended := p.claiming.Err() != nil
-	if ended && (p.ctx.Err() != nil || !p.all(func(t *target) bool { return !t.known })) {
+	if _, silent := p.outlook.unknown(); ended && (p.ctx.Err() != nil || !silent) {
 		err = nil // the end was asked for, whatever it cut off; but a store that has not answered once is a failure
 	}
-	if err == nil && (p.claimed || ended) && p.scope.Agents == nil && p.ctx.Err() == nil {
+	if err == nil && !follows && (p.claimed || ended) && p.scope.Agents == nil && p.ctx.Err() == nil {
 		err = p.lookAgain(ended)
 	}
 	return p.finish(err)
 }
 
-// lookAgain finds out what is left. When the pull had to end there is little time for that: what is not known then may be due.
+// lookAgain finds out what is left, for hosts that pull no more before the time that the report names. When the pull had
+// to end there is little time for that: what is not known then may be due.
 func (p *pull) lookAgain(ended bool) error {
-	p.tally.forgetAll()
-	ctx, cancel := p.call()
-	defer cancel()
-	err := p.look(ctx)
+	err := p.refresh(0)
 	if err != nil && ended {
-		for _, t := range p.targets {
-			t.known = false
-		}
+		p.outlook.forget()
 		err = nil
 	}
 	return err
 }
 
-func (p *pull) all(is func(*target) bool) bool {
-	return !slices.ContainsFunc(p.targets, func(t *target) bool { return !is(t) })
-}
-
 // idle tells that the pull claims no more for now, and reports whether another pull follows it.
 func (p *pull) idle() bool {
-	return p.scope.Idle != nil && p.claiming.Err() == nil && p.scope.Idle(p.next().Time())
-}
-
-// rounds claims until nothing is due, unless there was an error before.
-func (p *pull) rounds(err error) error {
-	for more := true; err == nil && more; {
-		more, err = p.round()
-	}
-	if err == nil {
-		err = p.failed
-	}
-	return err
+	return p.scope.Idle != nil && p.claiming.Err() == nil && p.scope.Idle(p.outlook.next().Time())
 }
 
 func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
-	n := 0
-	p.targets = nil // nothing is asked, so nothing is left to ask
+	p.outlook = outlook{} // nothing is asked, so nothing is left to ask
 	p.heart.holdAll(claimed)
 	p.enter(agent, len(claimed))
-	for n < len(claimed) {
-		got := p.s.slots.take(p.claiming, len(claimed)-n)
-		if got == 0 {
-			p.releaseAll(claimed[n:])
-			break
+	for len(claimed) > 0 {
+		g := p.s.slots.take(p.claiming, len(claimed), p.begun)
+		n := g.fit(claimed)
+		p.s.slots.keep(g, claimed[:n])
+		switch {
+		case g.n == 0:
+			p.releaseAll(claimed)
+			claimed = nil
+		case n == 0: // the first one's kind has no slot
+			p.s.slots.await(p.claiming, g.news, p.s.config.Clock.Now().Add(lookEvery))
+		default:
+			p.tick(agent, claimed[:n])
+			claimed = claimed[n:]
 		}
-		p.tick(agent, claimed[n:n+got])
-		n += got
 	}
 	p.open.Wait()
 	p.heart.stop()
 	return p.finish(nil)
 }
 
+// fit is how many of some tasks, from the first on, a grant has slots for.
+func (g *grant) fit(tasks []Claimed) int {
+	used := map[string]int{}
+	for i := range min(g.n, len(tasks)) {
+		room, bounded := g.room[tasks[i].Kind]
+		used[tasks[i].Kind]++
+		if bounded && used[tasks[i].Kind] > room || g.urgent && tasks[i].Level != LevelHigh {
+			return i
+		}
+	}
+	return min(g.n, len(tasks))
+}
+
 // finish makes the report. An error of the caller's context is no error of the pull: it asked for the end.
 func (p *pull) finish(err error) (Report, error) {
+	next := p.outlook.next()
+	unknown, _ := p.outlook.unknown()
 	p.tally.mu.Lock()
 	defer p.tally.mu.Unlock()
 	r := p.tally.report
 	r.Agents = len(p.tally.agents)
 	r.Duration = p.s.config.Clock.Now().Sub(p.begun)
-	next := p.nextLocked()
 	r.NextDueAt = next.Time()
-	r.More = next != 0 && next <= p.s.storeNow() || !p.all(func(t *target) bool { return t.known })
-	if p.targets != nil && p.ctx.Err() != nil { // cut off by its caller, it did not look what is left
+	r.More = next != 0 && next <= p.s.storeNow() || unknown
+	if len(p.outlook.targets) > 0 && p.ctx.Err() != nil { // cut off by its caller, it did not look what is left
 		r.More = true
 	}
-	if err != nil && p.ctx.Err() != nil {
+	var away error
+	r.Left, r.Away, away = p.outlook.missed()
+	if r.Left > 0 {
+		p.s.config.Logger.WarnContext(p.ctx, "tasks were left: their runs usually take longer than the pull had time for",
+			slog.Int("left", r.Left), slog.Duration("had", p.end.Sub(p.begun)))
+	}
+	switch {
+	case err != nil && p.ctx.Err() != nil:
 		err = nil
+	case err == nil && away != nil && p.ctx.Err() == nil:
+		err = away
 	}
 	if err == nil && p.tally.failed.Count > 0 {
 		err = &p.tally.failed
 	}
 	return r, err
-}
-
-// next is when something within the scope is due next, as far as is known.
-func (p *pull) next() Millis {
-	p.tally.mu.Lock()
-	defer p.tally.mu.Unlock()
-	return p.nextLocked()
-}
-
-func (p *pull) nextLocked() Millis {
-	var next Millis
-	for _, t := range p.targets {
-		if t.known {
-			next = earlier(next, earlier(t.next, p.tally.next[t.partition]))
-		}
-	}
-	return next
-}
-
-// look asks, if all agents are in the scope, which partitions have something due: cheaply, as most often none has.
-func (p *pull) look(ctx context.Context) error {
-	if p.scope.Agents != nil {
-		return nil
-	}
-	requests := make([]ClaimRequest, len(p.targets))
-	kinds := p.s.Kinds()
-	for i, t := range p.targets {
-		requests[i] = ClaimRequest{Partition: t.partition, Kinds: kinds}
-	}
-	claims, err := p.s.store.Claim(ctx, requests)
-	if err != nil {
-		return err
-	}
-	for i, t := range p.targets {
-		p.s.observe(claims[i].Now)
-		t.next, t.known = earlier(claims[i].NextDue, claims[i].NextLease), true
-	}
-	return nil
 }

@@ -124,7 +124,7 @@ func TestIdleFetch(t *testing.T) {
 }
 
 func TestConcurrencyIsBounded(t *testing.T) {
-	virtual(t, core.Config{Concurrency: 7}, func(w *world) {
+	virtual(t, core.Config{Concurrency: 7, Urgent: -1}, func(w *world) {
 		var now, most atomic.Int64
 		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error {
 			most.Store(max(most.Load(), now.Add(1)))

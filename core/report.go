@@ -21,6 +21,10 @@ type Report struct {
 	Cancelled int // tasks that their handler cancelled
 	Snoozed   int // runs that put their task off, by Snooze or Yield
 	Recovered int // tasks whose earlier run died and that this pull put back
+	// Left are due tasks that were not started because runs of their kind usually take longer than the pull had time left
+	// for: at least as many, as a pull does not search all. They need a pull with more time.
+	Left int
+	Away []int // partitions of the store that did not answer, while others did; see [AwayError]
 	// NextDueAt is when something within the scope is due next, by the store's clock; zero: nothing is scheduled. A host
 	// can book one wake-up for it.
 	NextDueAt time.Time
@@ -76,7 +80,6 @@ type tally struct {
 	report Report
 	agents map[string]struct{}
 	failed RunsError
-	next   map[int]Millis // by partition: when something is due next, as far as is known
 }
 
 func (t *tally) add(change func(r *Report)) {
@@ -92,29 +95,6 @@ func (t *tally) failure(f RunFailure) {
 	if len(t.failed.Failures) < mostFailures {
 		t.failed.Failures = append(t.failed.Failures, f)
 	}
-}
-
-// due notes that a task of a partition is due at a time.
-func (t *tally) due(partition int, at Millis) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.next[partition] = earlier(t.next[partition], at)
-}
-
-// forget drops what is known of due times in the partitions that are about to be asked.
-func (t *tally) forget(asked []ClaimRequest) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i := range asked {
-		delete(t.next, asked[i].Partition)
-	}
-}
-
-// forgetAll drops all that is known of due times, to be asked anew.
-func (t *tally) forgetAll() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	clear(t.next)
 }
 
 // clip bounds an error's text to what is stored and logged, at a rune's edge.

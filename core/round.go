@@ -1,132 +1,197 @@
 package core
 
 import (
-	"context"
 	"crypto/rand"
 	"log/slog"
-	"math"
-	mathrand "math/rand/v2"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 )
 
-// round claims once from the partitions that have something due, and starts what it got. It reports whether there may
-// be more.
+// rounds claims and starts what it gets until nothing is to be had for now: nothing is due, or nothing that this pull
+// takes.
+func (p *pull) rounds() error {
+	for more := true; more; {
+		var err error
+		if more, err = p.round(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round fills free slots once. It reports whether there may be more to do. It waits for a slot first and asks who has
+// waited longest then: whatever fell due meanwhile, in whatever partition, is in it.
 func (p *pull) round() (bool, error) {
-	due := p.due()
-	if len(due) == 0 || p.left == 0 {
+	if p.left == 0 || p.claiming.Err() != nil {
 		return false, nil
 	}
-	n := p.s.slots.take(p.claiming, min(p.left, len(due)*MaxClaim))
-	if n == 0 {
-		return false, nil
+	if err := p.refresh(lookEvery); err != nil {
+		return false, err
 	}
-	if due = p.due(); len(due) == 0 { // it took a while
-		p.s.slots.give(n)
+	due, again := p.ready(p.s.slots.newest())
+	switch {
+	case len(due) == 0 && again.IsZero():
+		return false, nil
+	case len(due) == 0: // what is due waits for slots
+		p.s.slots.await(p.claiming, p.s.slots.newest(), again)
 		return true, nil
 	}
-	requests := p.requests(due, n)
+	g := p.s.slots.take(p.claiming, min(p.left, len(due)*MaxClaim), p.urgentAt(due))
+	if g.n == 0 {
+		return false, g.err
+	}
+	err := p.refresh(lookEvery)
+	if err == nil {
+		due, _ = p.ready(g.news)
+		if g.urgent {
+			due = p.urgentDue(due)
+		}
+	}
+	if err != nil || len(due) == 0 {
+		p.s.slots.keep(g, nil)
+		return err == nil, err
+	}
+	return true, p.claim(due, g)
+}
+
+func (p *pull) ready(news uint64) (due []*target, again time.Time) {
+	return p.outlook.ready(p.s.config.Clock.Now(), p.s.storeNow(), news)
+}
+
+// urgentAt is when it is worth asking for urgent tasks alone, while there are no other slots: each partition is asked once
+// in lookEvery.
+func (p *pull) urgentAt(due []*target) time.Time {
+	at := due[0].urgentAsked
+	for _, t := range due {
+		if t.urgentAsked.Before(at) {
+			at = t.urgentAsked
+		}
+	}
+	return at.Add(lookEvery)
+}
+
+func (p *pull) urgentDue(due []*target) []*target {
+	now := p.s.config.Clock.Now()
+	return slices.DeleteFunc(due, func(t *target) bool { return now.Sub(t.urgentAsked) < lookEvery })
+}
+
+// leftFor is how long what was left for lack of time stays so: nothing but the end of the pull changes that.
+const leftFor = time.Second
+
+// longestCall bounds a claim.
+const longestCall = 5 * time.Second
+
+// claim asks targets for as many tasks as the grant has slots, and starts what it gets.
+func (p *pull) claim(due []*target, g grant) error {
+	requests, due := p.requests(due, g)
 	lease, sent := requests[0].Lease, p.s.config.Clock.Now()
-	p.tally.forget(requests) // what is known by now the claim sees too; what is learned while it is under way is kept
-	ctx, cancel := p.call()
+	p.outlook.asking(due)
+	ctx, cancel := p.call(longestCall)
 	claims, err := p.s.store.Claim(ctx, requests)
 	cancel()
 	if err != nil {
-		p.s.slots.give(n)
-		return false, err
+		p.s.slots.keep(g, nil)
+		return p.allAway(due, err)
 	}
-	before := n
+	var tasks []Claimed
 	for i := range claims {
-		n -= len(claims[i].Tasks)
+		tasks = append(tasks, claims[i].Tasks...)
 		p.claimed = p.claimed || len(claims[i].Tasks)+claims[i].Recovered > 0
 	}
-	p.dry = n == before
-	p.s.slots.give(max(n, 0))
+	p.dry = len(tasks) == 0
+	p.s.slots.keep(g, tasks)
 	for i := range claims {
-		if claims[i].Err != nil { // the others have claimed
-			due[i].spent, err = true, claims[i].Err
-			continue
-		}
-		p.took(due[i], &claims[i], sent.Add(lease), lease)
+		p.learn(due[i], &requests[i], &claims[i], sent, g)
+		p.took(&claims[i], sent.Add(lease), lease)
 	}
-	if err != nil && p.failed == nil {
-		p.failed = err
-	}
-	return true, nil
+	return nil
 }
 
-// longestCall bounds one claim: a claim that is under way when the pull has to end is not cut off, as its tasks would
-// stay under lease; they are released instead.
-const longestCall = 5 * time.Second
-
-func (p *pull) call() (context.Context, context.CancelFunc) {
-	limit := longestCall
-	if !p.end.IsZero() {
-		limit = min(limit, max(p.end.Sub(p.s.config.Clock.Now()), 0)+p.s.config.Margin/2)
-	}
-	return context.WithTimeout(context.WithoutCancel(p.ctx), limit)
-}
-
-// due are the targets that have something due, in an order that favours none.
-func (p *pull) due() []*target {
-	now := p.s.storeNow()
-	var due []*target
-	p.tally.mu.Lock()
-	for _, t := range p.targets {
-		next := earlier(t.next, p.tally.next[t.partition])
-		if !t.spent && (t.fresh || t.known && next != 0 && next <= now) {
-			due = append(due, t)
-		}
-	}
-	p.tally.mu.Unlock()
-	if len(due) > 1 {
-		first := mathrand.IntN(len(due)) //nolint:gosec // fairness, not a secret
-		due = append(due[first:], due[:first]...)
-	}
-	return due
-}
-
-// smallestShare is how few tasks a partition is asked for while others have work too: asking few partitions for many
-// tasks each costs Redis less than asking all of them for a few.
+// smallestShare is how few tasks a partition is asked for while others have work too and claims follow one another
+// closely: asking few partitions for many tasks each costs Redis less than asking all of them for a few.
 const smallestShare = 16
 
-// requests asks n tasks of as many targets as get a fair share, an equal one from each.
-func (p *pull) requests(due []*target, n int) []ClaimRequest {
-	kinds, leave, lease := p.kinds()
-	few := max(n/smallestShare, (n+MaxClaim-1)/MaxClaim)
-	if p.dry { // the ones asked before had nothing for us: the rest is asked at once
+// closely is how soon after the last claim one has to come for it to be fair that it asks few partitions: the others have
+// their turn in the next ones. When slots come free seldom, all that are due have their share at once.
+const closely = 10 * time.Millisecond
+
+// requests asks the first of the targets, which have waited longest, for an equal share each of the tasks that a grant
+// has slots for. It returns the targets that are asked.
+func (p *pull) requests(due []*target, g grant) ([]ClaimRequest, []*target) {
+	take, leave, lease := p.kinds(g)
+	n, few := g.n, max(g.n/smallestShare, (g.n+MaxClaim-1)/MaxClaim)
+	now, storeNow := p.s.config.Clock.Now(), p.s.storeNow()
+	if p.dry || g.urgent || now.Sub(p.lastClaim) > closely { // dry: the ones asked before had nothing for us
 		few = n
 	}
+	p.lastClaim = now
 	due = due[:min(len(due), few)]
+	passing := p.passing(leave, g)
 	requests := make([]ClaimRequest, len(due))
+	p.outlook.mu.Lock()
+	defer p.outlook.mu.Unlock()
 	for i, t := range due {
 		share := min(n/(len(due)-i), MaxClaim)
 		n -= share
 		requests[i] = ClaimRequest{
-			Partition: t.partition, Nonce: rand.Text()[:NonceLen], Agents: t.agents, Kinds: kinds, Leave: leave,
-			Limit: share, PerAgent: p.scope.PerAgent, Lease: lease,
+			Partition: t.partition, Nonce: p.s.nonce + rand.Text()[:NonceLen-len(p.s.nonce)], Agents: t.agentsNow(storeNow), Kinds: take,
+			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.urgent, Limit: share, PerAgent: p.scope.PerAgent, Lease: lease,
+		}
+		switch {
+		case g.urgent:
+			requests[i].After = t.urgent.on(passing, now)
+		case passing != "":
+			requests[i].After = t.rest.on(passing, now)
 		}
 	}
-	return requests
+	p.turn++
+	return requests, due
 }
 
-// kinds are the kinds to claim, those to leave because their longest run would not fit into what is left of the time,
-// and the shortest of their leases: the first heartbeat gives each claim the one that its tasks have.
-func (p *pull) kinds() (take, leave []string, lease time.Duration) {
-	left := time.Duration(math.MaxInt64)
-	if !p.end.IsZero() {
-		left = p.end.Sub(p.s.config.Clock.Now())
+// share is how many tasks of the kinds that have a bound the i-th of n requests may take. Where there are fewer than
+// requests, it is the turn of others each time.
+func (p *pull) share(g grant, i, n int) map[string]int {
+	if len(g.room) == 0 {
+		return nil
 	}
-	for _, kind := range p.s.Kinds() {
+	most := make(map[string]int, len(g.room))
+	for kind, room := range g.room {
+		most[kind] = room / n
+		if (i+p.turn)%n < room%n {
+			most[kind]++
+		}
+	}
+	return most
+}
+
+// passing names what claims pass over, so that one can go on where the last one like it stopped; empty if nothing.
+func (p *pull) passing(leave []string, g grant) string {
+	var b strings.Builder
+	for _, kind := range leave {
+		b.WriteString("-" + kind + "\n")
+	}
+	for _, kind := range slices.Sorted(maps.Keys(g.room)) {
+		if g.room[kind] == 0 {
+			b.WriteString("=" + kind + "\n")
+		}
+	}
+	return b.String()
+}
+
+// kinds are the kinds to claim, those to leave because a run would usually not fit into what is left of the time, and the
+// shortest of their leases: the first heartbeat gives each claim the one that its tasks have.
+func (p *pull) kinds(g grant) (take, leave []string, lease time.Duration) {
+	now := p.s.config.Clock.Now()
+	for _, kind := range p.s.handled() {
 		if own := p.s.kind(kind).Lease; lease == 0 || own < lease {
 			lease = own
 		}
-		p.s.mu.RLock()
-		longest := p.s.longest[kind]
-		p.s.mu.RUnlock()
-		if longest > left {
-			leave = append(leave, kind)
-		} else {
+		if p.fits(kind, now) {
 			take = append(take, kind)
+		} else {
+			leave = append(leave, kind)
 		}
 	}
 	if lease == 0 {
@@ -135,19 +200,60 @@ func (p *pull) kinds() (take, leave []string, lease time.Duration) {
 	return take, leave, lease
 }
 
-// took starts what a claim brought.
-func (p *pull) took(t *target, c *Claim, deadline time.Time, lease time.Duration) {
-	p.s.observe(c.Now)
-	p.tally.mu.Lock()
-	p.tally.report.Parked += c.Parked
-	p.tally.report.Recovered += c.Recovered
-	t.next, t.known, t.fresh = c.NextDue, true, false
-	if t.agents == nil || c.NextLease != 0 && c.NextLease <= c.Now { // expired leases may hold tasks of these agents
-		t.next = earlier(t.next, c.NextLease)
+// learn notes what a claim says of its target.
+func (p *pull) learn(t *target, r *ClaimRequest, c *Claim, sent time.Time, g grant) {
+	p.outlook.mu.Lock()
+	defer p.outlook.mu.Unlock()
+	if c.Err != nil {
+		p.isAway(t, c.Err)
+		return
 	}
-	// Due tasks that are neither taken nor parked are of kinds that are left: asking again would not help.
-	t.spent = len(c.Tasks) == 0 && c.Parked == 0 && c.Recovered == 0
-	p.tally.mu.Unlock()
+	p.isBack(t)
+	p.s.observe(c.Now)
+	t.answered(sent, r.Agents, c)
+	t.left = max(t.left, c.Left)
+	t.barren = time.Time{}
+	if due := t.due(); due != 0 && due <= c.Now && len(c.Tasks)+c.Parked+c.Recovered == 0 {
+		t.foundNothing(r, c, sent, g)
+	}
+}
+
+// foundNothing notes how far a claim has searched that brought nothing, and when it is worth trying again. What waits for
+// a slot of its kind is worth it as soon as slots come free; what is left for lack of time is so for the whole pull.
+func (t *target) foundNothing(r *ClaimRequest, c *Claim, sent time.Time, g grant) {
+	full, shared := false, false // kinds without a slot; kinds whose slots another partition was offered
+	for kind, most := range r.Most {
+		full = full || most == 0
+		shared = shared || most == 0 && g.room[kind] > 0
+	}
+	on := &t.rest
+	if g.urgent {
+		on = &t.urgent
+	}
+	after := c.Passed
+	if after == 0 {
+		after = c.Now
+	}
+	if !shared {
+		on.after = after
+	}
+	switch {
+	case c.Passed != 0 && !shared: // there is more to look at, at once
+	case g.urgent:
+		t.urgentAsked = sent
+	case full:
+		t.barren, t.because = sent.Add(lookEvery), g.news
+	default:
+		t.barren, t.because = sent.Add(leftFor), 0
+	}
+}
+
+// took starts what a claim brought.
+func (p *pull) took(c *Claim, deadline time.Time, lease time.Duration) {
+	p.tally.add(func(r *Report) {
+		r.Parked += c.Parked
+		r.Recovered += c.Recovered
+	})
 	if len(c.Tasks) == 0 {
 		return
 	}
@@ -173,7 +279,9 @@ func (p *pull) took(t *target, c *Claim, deadline time.Time, lease time.Duration
 // store says.
 func (p *pull) refuse(agent string, tasks []Claimed) {
 	p.s.config.Logger.ErrorContext(p.ctx, "the store returned tasks of an agent that was not asked for", slog.String("agent", agent))
-	p.s.slots.give(len(tasks))
+	for i := range tasks {
+		p.s.slots.give(&tasks[i])
+	}
 	p.releaseAll(tasks)
 }
 

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,7 +56,7 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	default:
 		return r, h
 	}
-	p.s.slots.give(1)
+	p.s.slots.give(c)
 	return nil, nil
 }
 
@@ -89,56 +87,26 @@ func (r *run) event(t EventType) Event {
 	}
 }
 
-// patience is how long a handler may ignore that its context is cancelled before it is given up.
-const patience = 5 * time.Second
-
 // start runs tasks, in one call of their handler, in a goroutine of their own.
 func (p *pull) start(h *handler, runs []*run) {
 	ctx, cancel := context.WithCancelCause(p.running)
 	for _, r := range runs {
 		p.heart.watch(r, cancel, len(runs) > 1)
 	}
-	gate := p.s.gate(runs[0].claimed.Kind) // the spawner has no kind of its own
-	if gate == nil {
+	c := &call{pull: p, handler: h, runs: runs, gate: p.s.gate(runs[0].claimed.Kind), begun: p.s.config.Clock.Now()}
+	if c.gate == nil {
 		p.started(h, runs)
 	}
-	clock := p.s.config.Clock
-	timeout := p.timeout(runs)
-	if h == spawner { // it is the handler's, and that does not run here
-		timeout = 0
-	}
 	stop := func() bool { return true }
-	if timeout > 0 {
-		stop = clock.AfterFunc(timeout, func() { cancel(ErrTimeout) })
+	if timeout := p.timeout(runs); timeout > 0 && h != spawner { // it is the handler's, and that does not run here
+		stop = p.s.config.Clock.AfterFunc(timeout, func() { cancel(ErrTimeout) })
 	}
-	begun := clock.Now()
-	stopGivingUp := context.AfterFunc(ctx, func() { p.giveUp(ctx, h, runs, begun) })
+	stopGivingUp := context.AfterFunc(ctx, func() { c.giveUp(ctx) })
 	go func() {
-		outcomes := make([]error, len(runs))
-		returned := false
-		defer func() {
-			if v := recover(); v != nil {
-				fill(outcomes, &PanicError{Value: fmt.Sprint(v), Stack: string(debug.Stack())})
-			} else if !returned {
-				fill(outcomes, errGoexit)
-			}
-			took := clock.Now().Sub(begun)
-			cause := context.Cause(ctx)
-			stopGivingUp()
-			stop()
-			p.s.learn(h.kind, took)
-			for i, r := range runs {
-				r.conclude(because(outcomes[i], cause), took, true)
-			}
-			cancel(nil)
-			p.s.slots.give(len(runs))
-		}()
-		if gate == nil {
-			outcomes = h.call(ctx, runs)
-		} else {
-			outcomes = p.gated(ctx, gate, h, runs)
-		}
-		returned = true
+		defer cancel(nil)
+		defer stop()
+		defer stopGivingUp()
+		c.make(ctx)
 	}()
 }
 
@@ -217,39 +185,6 @@ func (p *pull) timeout(runs []*run) time.Duration {
 		longest = max(longest, t)
 	}
 	return longest
-}
-
-// giveUp ends runs whose handler does not return although its context is done. The handler keeps its slots until it
-// returns; what it returns then is refused.
-func (p *pull) giveUp(ctx context.Context, h *handler, runs []*run, begun time.Time) {
-	wait := patience
-	cause := context.Cause(ctx)
-	if errors.Is(cause, ErrStopping) {
-		wait = min(wait, p.s.config.Margin/2)
-	}
-	p.s.config.Clock.AfterFunc(wait, func() {
-		took := p.s.config.Clock.Now().Sub(begun)
-		for _, r := range runs {
-			if r.conclude(errors.Join(cause, errors.New("the handler ignores its context")), took, true) {
-				p.s.emit(r.event(EventStuck))
-				p.s.config.Logger.WarnContext(ctx, "a handler ignores its cancelled context and is given up",
-					slog.String("agent", r.info.Agent), slog.String("task", r.info.ID), slog.String("kind", h.kind))
-			}
-		}
-	})
-}
-
-// learn remembers the longest run of a kind.
-func (s *Scheduler) learn(kind string, took time.Duration) {
-	s.mu.RLock()
-	known := s.longest[kind]
-	s.mu.RUnlock()
-	if took <= known {
-		return
-	}
-	s.mu.Lock()
-	s.longest[kind] = max(s.longest[kind], took)
-	s.mu.Unlock()
 }
 
 // conclude decides what becomes of the run and hands it to be settled. Only the first outcome counts; false for a later

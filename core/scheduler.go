@@ -3,9 +3,10 @@ package core
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"sort"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +17,8 @@ import (
 type Scheduler struct {
 	store  Store
 	config Config
-	slots  slots
+	slots  *slots
+	nonce  string       // what the nonces of this process begin with
 	offset atomic.Int64 // the store's clock minus ours, ms, as of the last answer
 	known  atomic.Bool  // there was an answer
 	crons  crons
@@ -24,8 +26,10 @@ type Scheduler struct {
 	mu       sync.RWMutex
 	handlers map[string]*handler
 	gates    map[string]gate
-	kinds    []string
-	longest  map[string]time.Duration // of a run, by kind
+	kinds    []string // sorted, and never changed in place
+	usual    map[string]*usual
+
+	absences absences
 }
 
 // New makes a scheduler on a store. It fails if a field of config makes no sense, naming it.
@@ -38,8 +42,8 @@ func New(store Store, config Config) (*Scheduler, error) {
 		return nil, fmt.Errorf("duly: %w", err)
 	}
 	return &Scheduler{
-		store: store, config: config, slots: newSlots(config.Concurrency),
-		handlers: map[string]*handler{}, gates: map[string]gate{}, longest: map[string]time.Duration{},
+		store: store, config: config, slots: newSlots(config), nonce: rand.Text()[:NonceLen/2],
+		handlers: map[string]*handler{}, gates: map[string]gate{}, usual: map[string]*usual{},
 	}, nil
 }
 
@@ -237,11 +241,17 @@ type Scope struct {
 	MaxDuration time.Duration // after which nothing more is claimed; zero for no limit
 	PerAgent    int           // most tasks of one agent in one claim; zero for no limit
 	Grace       time.Duration // how long running handlers may go on once the context is cancelled
-	// Idle, if set, is called once when the pull claims no more, because nothing is due for now, MaxTasks is reached or the
-	// store failed, while handlers may still run: with the time when something is due next as far as is known, or the zero
-	// time. It is not called when the context or MaxDuration ended the claiming. It says whether the caller follows with
-	// another pull at once: if not, this one still takes the occurrences of its own runs that become tasks of their own.
+	// Idle, if set, is called once when the pull has nothing to claim for now, because nothing is due, MaxTasks is reached or
+	// the store failed, while handlers may still run: with the time when something is due next as far as is known, or the
+	// zero time. It is not called when the context or MaxDuration ended the claiming. It says whether the caller follows
+	// with another pull: if not, this one still takes the occurrences of its own runs that become tasks of their own, and
+	// looks once more in the end.
 	Idle func(next time.Time) (follows bool)
+	// Join, if set, is asked whenever the pull is about to claim which agents it is to serve from then on, as if they had
+	// been among Agents, and which no more. It must return at once.
+	Join func() (in, out []string)
+	// OnDue, if set, is told when a task that the pull has run is due again. It must return at once.
+	OnDue func(agent string, due time.Time)
 	// OnTick, if set, is told of the ticks of this pull, as Config.OnTick is.
 	OnTick func(Tick)
 }
@@ -256,12 +266,15 @@ func (s *Scheduler) RunDueTasks(ctx context.Context, agents []string) (Report, e
 }
 
 // RunDue runs what is due within a scope. It claims tasks, runs and settles them until nothing is due, the scope's
-// budget is spent, or the context's deadline minus Config.Margin is reached; then it waits for the handlers under way.
+// budget is spent, or the context's deadline minus Config.Margin is reached; then it waits for the handlers
+// under way. While handlers run, each slot that comes free goes to the agent that has waited longest, in any partition:
+// an agent that is never done keeps no other waiting.
 // When the context is done nothing more is claimed, handlers are cancelled after the scope's grace, and what has not
 // ended is given back uncharged. On return nothing is left under lease, unless the store cannot be reached.
 //
-// The error is a *[RunsError] when handlers failed, although all healthy work was done and the report is whole; any
-// other error says why the pull ended early.
+// The error is a *[RunsError] when handlers failed, although all healthy work was done and the report is whole, and an
+// *[AwayError] when some partitions of the store did not answer, although the others were served. Any other error says why
+// the pull ended early.
 func (s *Scheduler) RunDue(ctx context.Context, scope Scope) (Report, error) {
 	if err := s.check(scope); err != nil {
 		return Report{}, err
@@ -322,9 +335,8 @@ func (s *Scheduler) RunTick(ctx context.Context, agent string, claimed []Claimed
 // passed means that something is due.
 func (s *Scheduler) NextDue(ctx context.Context) (time.Time, error) {
 	requests := make([]ClaimRequest, s.store.Partitions())
-	kinds := s.Kinds()
 	for i := range requests {
-		requests[i] = ClaimRequest{Partition: i, Kinds: kinds}
+		requests[i] = ClaimRequest{Partition: i, Kinds: s.handled()}
 	}
 	claims, err := s.store.Claim(ctx, requests)
 	if err != nil {
@@ -332,6 +344,9 @@ func (s *Scheduler) NextDue(ctx context.Context) (time.Time, error) {
 	}
 	var next Millis
 	for i := range claims {
+		if claims[i].Err != nil {
+			continue // pulls ask it, and say so
+		}
 		s.observe(claims[i].Now)
 		next = earlier(next, earlier(claims[i].NextDue, claims[i].NextLease))
 	}
@@ -342,16 +357,32 @@ func (s *Scheduler) NextDue(ctx context.Context) (time.Time, error) {
 // store. Hosts sleep by it, so that their own clock does not matter.
 func (s *Scheduler) Until(t time.Time) time.Duration { return t.Sub(s.storeNow().Time()) }
 
+// Slots says how the slots of this process are used.
+func (s *Scheduler) Slots() SlotStats { return s.slots.stats() }
+
+// Ready is nil while the process can claim all there is, as far as its pulls know: it calls no store. Otherwise it is an
+// *[AbandonedError], an *[AwayError], or both.
+func (s *Scheduler) Ready() error {
+	err := s.absences.list()
+	if st := s.slots.stats(); st.Abandoned >= st.MaxAbandoned {
+		err = errors.Join(&AbandonedError{Handlers: st.Abandoned, Limit: st.MaxAbandoned}, err)
+	}
+	return err
+}
+
 // Partitions is the number of partitions of the store; see [PartitionOf].
 func (s *Scheduler) Partitions() int { return s.store.Partitions() }
 
 // Kinds are the kinds that have a handler here, sorted. No other kind is ever run here, whatever is submitted.
 func (s *Scheduler) Kinds() []string {
+	return slices.Clone(s.handled())
+}
+
+// handled is Kinds, not to be changed.
+func (s *Scheduler) handled() []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	kinds := append([]string(nil), s.kinds...)
-	sort.Strings(kinds)
-	return kinds
+	return s.kinds
 }
 
 // kind are the settings of a kind.

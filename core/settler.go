@@ -141,15 +141,13 @@ func (t *settler) stored(b *settling, result Settled) {
 	case v.released:
 		e.Type = EventRelease
 		p.tally.add(func(r *Report) { r.Released++ })
-		p.tally.due(b.run.claimed.Partition, result.Due)
+		p.again(b.run.claimed, result.Due)
 	case v.quiet:
 		e.Type = ""
-		p.tally.due(b.run.claimed.Partition, result.Due)
+		p.again(b.run.claimed, result.Due)
 	default:
 		p.tally.count(v)
-		if result.Due != 0 {
-			p.tally.due(b.run.claimed.Partition, result.Due)
-		}
+		p.again(b.run.claimed, result.Due)
 		if v.err != nil {
 			c := b.run.claimed
 			p.tally.failure(RunFailure{Agent: c.Agent, ID: c.ID, Kind: c.Kind, Err: v.err})
@@ -161,6 +159,17 @@ func (t *settler) stored(b *settling, result Settled) {
 	if v.settlement.Hold != nil && result.Err == nil {
 		e.Type, e.Error = EventPause, decodeHold(v.settlement.Hold).Reason
 		p.s.emit(e)
+	}
+}
+
+// again notes when a task is due again, if it is.
+func (p *pull) again(c *Claimed, due Millis) {
+	if due == 0 {
+		return
+	}
+	p.outlook.settle(c.Partition, due)
+	if p.scope.OnDue != nil {
+		p.scope.OnDue(c.Agent, due.Time())
 	}
 }
 

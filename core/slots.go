@@ -4,65 +4,295 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"time"
 )
 
-// slots is a semaphore that hands out several places at once: as many as are free, but at least one.
+// slots bound what runs at once in a process: all runs, those that are not urgent, and those of some kinds. Pulls that
+// want a slot get it in the order in which they came, so that a busy one never keeps another waiting for more than a turn.
 type slots struct {
-	mu    *sync.Mutex
-	free  *int
-	freed chan struct{} // has a token when somebody may look again
+	clock  Clock
+	total  int            // most runs at once
+	kept   int            // of total: kept for tasks of level 1
+	ofKind map[string]int // most runs at once of some kinds
+	most   int            // abandoned handlers, beyond which nothing is claimed any more
+
+	mu        sync.Mutex
+	used      int
+	usual     int // of used: runs that are not of level 1
+	kinds     map[string]int
+	abandoned int
+	news      uint64        // grows whenever a slot comes free
+	changed   chan struct{} // closed when news grows; nil when nobody waits for that
+	waiting   []*waiter     // in the order in which they came
 }
 
-func newSlots(n int) slots {
-	return slots{mu: new(sync.Mutex), free: &n, freed: make(chan struct{}, 1)}
+// waiter is a pull that waits for slots.
+type waiter struct {
+	most   int
+	urgent bool // slots that are kept for urgent tasks will do
+	got    chan grant
 }
 
-// take takes between 1 and most places, waiting for the first one until ctx is done; 0 then.
-func (s slots) take(ctx context.Context, most int) int {
-	for {
-		if ctx.Err() != nil {
-			s.signal() // the token that came, if one did, is for somebody else
-			return 0
-		}
-		if n := s.grab(most); n > 0 {
-			if n < most {
-				runtime.Gosched() // runs that are about to end come along
-				n += s.grab(most - n)
-			}
-			return n
-		}
-		select {
-		case <-s.freed:
-		case <-ctx.Done():
-		}
-	}
+// grant are slots that a pull may fill with one call of claims. What it does not fill it gives back with keep.
+type grant struct {
+	n      int
+	urgent bool           // with tasks of level 1 only
+	room   map[string]int // how many tasks of the kinds that have a bound
+	news   uint64         // as of when it was made
+	err    error          // why there will be none
 }
 
-func (s slots) grab(most int) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := min(most, *s.free)
-	*s.free -= n
-	if n > 0 && *s.free > 0 {
-		s.signal() // somebody else may be waiting too
-	}
-	return n
+func newSlots(c Config) *slots {
+	return &slots{clock: c.Clock, news: 1, total: c.Concurrency, kept: c.Urgent, most: c.MaxAbandoned, ofKind: map[string]int{}, kinds: map[string]int{}}
 }
 
-// give gives places back.
-func (s slots) give(n int) {
-	if n == 0 {
+// bound bounds the runs of a kind; zero for no bound.
+func (s *slots) bound(kind string, most int) {
+	if most == 0 {
 		return
 	}
 	s.mu.Lock()
-	*s.free += n
-	s.mu.Unlock()
-	s.signal()
+	defer s.mu.Unlock()
+	s.ofKind[kind] = most
 }
 
-func (s slots) signal() {
+// take takes between 1 and most slots. It waits for the first one until ctx is done; none then. From urgentAt on it is
+// also content with those that are kept for urgent tasks.
+func (s *slots) take(ctx context.Context, most int, urgentAt time.Time) grant {
+	s.mu.Lock()
+	w := &waiter{most: most, got: make(chan grant, 1)}
+	wait := urgentAt.Sub(s.clock.Now())
+	w.urgent = wait <= 0
+	s.waiting = append(s.waiting, w)
+	s.serve()
+	s.mu.Unlock()
 	select {
-	case s.freed <- struct{}{}:
+	case g := <-w.got:
+		return s.more(g, most)
 	default:
 	}
+	stop := func() bool { return true }
+	if !w.urgent && s.kept > 0 {
+		stop = s.clock.AfterFunc(wait, func() { s.accept(w) })
+	}
+	defer stop()
+	select {
+	case g := <-w.got:
+		return s.more(g, most)
+	case <-ctx.Done():
+		return s.leave(w)
+	}
+}
+
+// accept makes a waiter content with slots that are kept for urgent tasks.
+func (s *slots) accept(w *waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.urgent = true
+	s.serve()
+}
+
+// leave takes a waiter out of the queue. What it got meanwhile is given back.
+func (s *slots) leave(w *waiter) grant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.waiting {
+		if s.waiting[i] == w {
+			s.waiting = append(s.waiting[:i:i], s.waiting[i+1:]...)
+			return grant{}
+		}
+	}
+	g := <-w.got
+	s.back(g, nil)
+	return grant{err: g.err}
+}
+
+// more adds slots to a grant that come free while nobody else waits: runs that are about to end come along.
+func (s *slots) more(g grant, most int) grant {
+	if g.err != nil || g.n == most || g.urgent {
+		return g
+	}
+	runtime.Gosched()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := min(most-g.n, s.free()); n > 0 && len(s.waiting) == 0 {
+		s.used, s.usual, g.n = s.used+n, s.usual+n, g.n+n
+	}
+	return g
+}
+
+// free is how many slots any task may have. The mutex is held.
+func (s *slots) free() int { return min(s.total-s.used, s.total-s.kept-s.usual) }
+
+// serve grants slots to those who wait, first come, first served. One who waits for a slot that any task may have lets
+// those behind it pass who are content with less. The mutex is held.
+func (s *slots) serve() {
+	left := s.waiting[:0]
+	for _, w := range s.waiting {
+		if g := s.grant(w); g.n > 0 || g.err != nil {
+			w.got <- g
+		} else {
+			left = append(left, w)
+		}
+	}
+	clear(s.waiting[len(left):])
+	s.waiting = left
+}
+
+// grant takes slots for a waiter, if there are any. The mutex is held.
+func (s *slots) grant(w *waiter) grant {
+	if s.abandoned >= s.most {
+		return grant{err: &AbandonedError{Handlers: s.abandoned, Limit: s.most}}
+	}
+	g := grant{n: min(w.most, s.free()), news: s.news}
+	if g.n <= 0 && w.urgent {
+		g.n, g.urgent = min(w.most, s.total-s.used), true
+	}
+	if g.n <= 0 {
+		return grant{}
+	}
+	s.used += g.n
+	if !g.urgent {
+		s.usual += g.n
+	}
+	if len(s.ofKind) > 0 {
+		g.room = make(map[string]int, len(s.ofKind))
+		for kind, most := range s.ofKind {
+			g.room[kind] = min(max(most-s.kinds[kind], 0), g.n)
+			s.kinds[kind] += g.room[kind]
+		}
+	}
+	return g
+}
+
+// keep keeps the slots of a grant that tasks fill, and gives the others back.
+func (s *slots) keep(g grant, tasks []Claimed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.back(g, tasks)
+}
+
+// back is keep. The mutex is held.
+func (s *slots) back(g grant, tasks []Claimed) {
+	if g.n == 0 {
+		return
+	}
+	s.used -= g.n
+	if !g.urgent {
+		s.usual -= g.n
+	}
+	for kind, n := range g.room {
+		s.kinds[kind] -= n
+	}
+	for i := range tasks {
+		s.count(tasks[i].Kind, tasks[i].Level, 1)
+	}
+	s.serve() // no news: what a claim did not fill was free before
+}
+
+// count adds n runs of a kind to those in flight. The mutex is held.
+func (s *slots) count(kind string, level Level, n int) {
+	s.used += n
+	if level != LevelHigh {
+		s.usual += n
+	}
+	if _, bounded := s.ofKind[kind]; bounded {
+		s.kinds[kind] += n
+	}
+}
+
+// give gives back the slots of runs that have ended.
+func (s *slots) give(c *Claimed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count(c.Kind, c.Level, -1)
+	s.freed()
+}
+
+// freed tells that slots have come free. The mutex is held.
+func (s *slots) freed() {
+	s.news++
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+	s.serve()
+}
+
+// SlotStats say how the slots of a process are used.
+type SlotStats struct {
+	Total        int // Config.Concurrency
+	InUse        int // runs in flight
+	Urgent       int // of Total: kept for tasks of level 1
+	Usual        int // of InUse: runs of tasks that are not of level 1
+	Abandoned    int // handlers that ignore their cancelled context: they hold no slot
+	MaxAbandoned int // with so many of them the process claims nothing
+	// Kinds are the kinds that have a bound of their own.
+	Kinds map[string]KindSlots
+}
+
+// KindSlots say how the slots of a kind are used.
+type KindSlots struct{ Total, InUse int }
+
+func (s *slots) stats() SlotStats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := SlotStats{Total: s.total, InUse: s.used, Urgent: s.kept, Usual: s.usual, Abandoned: s.abandoned, MaxAbandoned: s.most}
+	if len(s.ofKind) > 0 {
+		st.Kinds = make(map[string]KindSlots, len(s.ofKind))
+	}
+	for kind, total := range s.ofKind {
+		st.Kinds[kind] = KindSlots{Total: total, InUse: s.kinds[kind]}
+	}
+	return st
+}
+
+// newest is the number of the last news.
+func (s *slots) newest() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.news
+}
+
+// await waits until slots have come free since a grant, ctx is done, or a time has come.
+func (s *slots) await(ctx context.Context, since uint64, until time.Time) {
+	s.mu.Lock()
+	if s.news != since {
+		s.mu.Unlock()
+		return
+	}
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	changed := s.changed
+	s.mu.Unlock()
+	late := make(chan struct{})
+	stop := s.clock.AfterFunc(max(until.Sub(s.clock.Now()), 0), func() { close(late) })
+	defer stop()
+	select {
+	case <-changed:
+	case <-late:
+	case <-ctx.Done():
+	}
+}
+
+// abandon gives back the slots of runs whose handler does not return, and counts the handler. It returns how many there
+// are.
+func (s *slots) abandon(runs []*run) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.abandoned++
+	for _, r := range runs {
+		s.count(r.claimed.Kind, r.claimed.Level, -1)
+	}
+	s.freed()
+	return s.abandoned
+}
+
+// returned notes that an abandoned handler has returned after all.
+func (s *slots) returned() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.abandoned--
+	s.freed()
 }

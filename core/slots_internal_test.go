@@ -3,42 +3,141 @@ package core
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// ending is a context that ends between two looks at it.
-type ending struct {
-	context.Context //nolint:containedctx // it is one
-
-	looked bool
+// slotsOf are slots of which some are kept for urgent tasks, and kind k has two.
+func slotsOf(total, urgent int) *slots {
+	s := newSlots(Config{Concurrency: total, Urgent: urgent, MaxAbandoned: 3, Clock: SystemClock{}})
+	s.bound("k", 2)
+	return s
 }
 
-func (e *ending) Err() error {
-	if !e.looked {
-		e.looked = true
-		return nil
+func claimedOf(kind string, level Level, n int) []Claimed {
+	tasks := make([]Claimed, n)
+	for i := range tasks {
+		tasks[i] = Claimed{Kind: kind, Level: level}
 	}
-	return e.Context.Err()
+	return tasks
 }
 
-// One who gives up waiting does not take along the news that a place is free, also when both come at once.
-func TestSlotsWakeTheNext(t *testing.T) {
+var never = time.Now().Add(24 * time.Hour)
+
+func TestSlotsAreBounded(t *testing.T) {
 	t.Parallel()
-	for range 100 {
-		s := newSlots(1)
-		require.Equal(t, 1, s.take(t.Context(), 1))
-		s.give(1)
-		require.Equal(t, 1, s.grab(1)) // somebody was quicker; the token is still there
-		done, cancel := context.WithCancel(t.Context())
-		cancel()
-		assert.Zero(t, s.take(&ending{Context: done}, 1))
-		require.Len(t, s.freed, 1)
-	}
+	s := slotsOf(5, 0)
+	g := s.take(t.Context(), 3, never)
+	assert.Equal(t, 3, g.n)
+	assert.Equal(t, map[string]int{"k": 2}, g.room)
+	s.keep(g, append(claimedOf("k", LevelLow, 1), claimedOf("other", LevelLow, 1)...))
+	assert.Equal(t, SlotStats{Total: 5, InUse: 2, Usual: 2, MaxAbandoned: 3, Kinds: map[string]KindSlots{"k": {2, 1}}}, s.stats())
+	g = s.take(t.Context(), 9, never)
+	assert.Equal(t, 3, g.n, "as many as are free")
+	assert.Equal(t, map[string]int{"k": 1}, g.room)
+	s.keep(g, claimedOf("other", LevelLow, 3))
+	got := make(chan grant)
+	go func() { got <- s.take(t.Context(), 9, never) }()
+	s.give(&Claimed{Kind: "k", Level: LevelLow})
+	assert.Equal(t, 1, (<-got).n)
 }
 
-// What a handler says after it was given up is refused.
+// Slots are kept for urgent tasks; urgent tasks use the others too.
+func TestSlotsForUrgentTasks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := slotsOf(5, 1)
+		g := s.take(t.Context(), 9, never)
+		require.Equal(t, 4, g.n)
+		s.keep(g, append(claimedOf("a", LevelHigh, 1), claimedOf("a", LevelLow, 3)...))
+		g = s.take(t.Context(), 9, never)
+		require.Equal(t, 1, g.n, "one of the four was urgent")
+		require.False(t, g.urgent)
+		s.keep(g, claimedOf("a", LevelLow, 1))
+		assert.Equal(t, 5, s.stats().InUse)
+		s.give(&Claimed{Kind: "a", Level: LevelHigh})
+		begun := time.Now()
+		g = s.take(t.Context(), 9, begun.Add(time.Second))
+		assert.True(t, g.urgent)
+		assert.Equal(t, 1, g.n)
+		assert.Equal(t, time.Second, time.Since(begun))
+		s.keep(g, nil)
+		g = s.take(t.Context(), 9, time.Now())
+		assert.True(t, g.urgent, "at once")
+		s.keep(g, claimedOf("a", LevelHigh, 1))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		assert.Zero(t, s.take(ctx, 9, time.Now()).n)
+		assert.Equal(t, 5, s.stats().InUse)
+	})
+}
+
+// Slots are handed out in the order in which they were asked for, and one who gives up waiting takes nothing along.
+func TestSlotsInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := slotsOf(1, 0)
+		g := s.take(t.Context(), 1, never)
+		s.keep(g, claimedOf("a", LevelLow, 1))
+		order := make(chan int, 3)
+		gone, give := context.WithCancel(t.Context())
+		for i := range 3 {
+			ctx := t.Context()
+			if i == 1 {
+				ctx = gone
+			}
+			go func() {
+				g := s.take(ctx, 1, never)
+				if g.n > 0 {
+					order <- i
+					s.keep(g, nil)
+				}
+			}()
+			synctest.Wait()
+		}
+		give()
+		synctest.Wait()
+		s.give(&Claimed{Kind: "a", Level: LevelLow})
+		synctest.Wait()
+		assert.Equal(t, []int{0, 2}, []int{<-order, <-order})
+		assert.Zero(t, s.stats().InUse)
+	})
+}
+
+// A grant that comes when the one who waited has just given up is not lost.
+func TestSlotsOfOneWhoLeft(t *testing.T) {
+	t.Parallel()
+	s := slotsOf(1, 0)
+	w := &waiter{most: 1, got: make(chan grant, 1)}
+	s.mu.Lock()
+	s.waiting = append(s.waiting, w)
+	s.serve()
+	s.mu.Unlock()
+	require.Equal(t, 1, s.stats().InUse)
+	assert.Zero(t, s.leave(w).n)
+	assert.Zero(t, s.stats().InUse)
+}
+
+func TestSlotsOfAbandonedHandlers(t *testing.T) {
+	t.Parallel()
+	s := slotsOf(5, 0)
+	s.keep(s.take(t.Context(), 5, never), claimedOf("k", LevelLow, 5))
+	runs := claimedOf("k", LevelLow, 5)
+	for i := range 3 {
+		assert.Equal(t, i+1, s.abandon([]*run{{claimed: &runs[i]}}))
+	}
+	assert.Equal(t, 2, s.stats().InUse, "they hold no slot")
+	var abandoned *AbandonedError
+	require.ErrorAs(t, s.take(t.Context(), 1, never).err, &abandoned)
+	assert.Equal(t, AbandonedError{Handlers: 3, Limit: 3}, *abandoned)
+	s.returned()
+	assert.Equal(t, 1, s.take(t.Context(), 1, never).n)
+}
+
+// What a handler says after it was abandoned is refused.
 func TestEndedRunsTakeNothing(t *testing.T) {
 	t.Parallel()
 	r := &run{ended: true}
@@ -46,15 +145,4 @@ func TestEndedRunsTakeNothing(t *testing.T) {
 	r.setProgress([]byte("2"))
 	assert.Equal(t, state{}, r.state)
 	assert.False(t, r.dirty)
-}
-
-func TestSlots(t *testing.T) {
-	t.Parallel()
-	s := newSlots(5)
-	assert.Equal(t, 3, s.take(t.Context(), 3))
-	assert.Equal(t, 2, s.take(t.Context(), 3), "as many as are free")
-	got := make(chan int)
-	go func() { got <- s.take(t.Context(), 9) }()
-	s.give(2)
-	assert.Equal(t, 2, <-got)
 }

@@ -44,7 +44,7 @@ func (r *run) spawn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.pull.tally.due(r.claimed.Partition, placed[0].Due)
+	r.pull.outlook.settle(r.claimed.Partition, placed[0].Due)
 	r.pull.spawned.Store(true)
 	if r.body.Overlap == OverlapCancelRunning {
 		for _, other := range r.state.Children {

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -110,8 +111,15 @@ func (l *loop) pull(ctx context.Context) {
 	s := step{pull: l.pulls, claims: true}
 	scope := core.Scope{Partitions: l.config.Partitions, Grace: l.config.Grace}
 	if l.registry != nil {
-		s.agents = l.registry.take(func(next time.Time) bool { return l.scheduler.Until(next) <= 0 })
-		scope.Agents, scope.OnTick = s.agents, l.registry.tick
+		due := func(next time.Time) bool { return l.scheduler.Until(next) <= 0 }
+		s.agents = l.registry.takeAll(due)
+		scope.Agents = s.agents
+		scope.OnDue = l.registry.again
+		scope.Join = func() (in, out []string) {
+			in, out = l.registry.take(due), l.registry.out()
+			s.agents = append(s.agents, in...)
+			return in, out
+		}
 	}
 	// While some agents keep the daemon busy, it has to look for the others too.
 	s.look = l.registry != nil && (len(s.agents) == 0 || l.lookIn(l.pulledAt) <= 0)
@@ -160,10 +168,14 @@ func (l *loop) take(ctx context.Context, s step) {
 	if s.err != nil {
 		l.config.OnError(s.err)
 	}
-	switch core.CodeOf(s.err) {
-	case "", core.CodeRunsFailed:
+	away, partly := errors.AsType[*core.AwayError](s.err)
+	switch code := core.CodeOf(s.err); {
+	case partly: // the others were served, and are served on
 		l.succeeded(ctx, s.pull)
-	case core.CodeInvalid:
+		l.setAway(away)
+	case code == "" || code == core.CodeRunsFailed:
+		l.succeeded(ctx, s.pull)
+	case code == core.CodeInvalid:
 	default:
 		l.failed(ctx, s)
 	}
@@ -263,9 +275,9 @@ func (l *loop) failed(ctx context.Context, s step) {
 
 func (l *loop) succeeded(ctx context.Context, pull int) {
 	l.good = max(l.good, pull)
+	l.setAway(nil)
 	if l.failures > 0 {
 		l.failures = 0
-		l.setAway(nil)
 		l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "the store is back")
 	}
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -9,29 +10,25 @@ import (
 )
 
 // registry are the agents that a daemon runs, and what it knows of each. Agents that are dirty, or whose time has come,
-// are asked for with the next pull; one whose tick is under way is asked for when that has ended.
+// are asked for by the pull that claims, or by the next one.
 type registry struct {
 	changed func() // told when an agent may have to be asked for sooner
 
 	mu      sync.Mutex
 	members map[string]*member
+	removed []string // since the pull that claims was asked to serve no more agents
 }
 
 type member struct {
-	gone  bool      // it was taken out while its tick was under way, and is forgotten when that has ended
 	dirty bool      // something may be due for it now
-	busy  int       // pulls in which its tick is under way
 	next  time.Time // when it is due next by the store's clock, as far as is known; zero for never
 }
 
 func (r *registry) add(agents []string) {
 	r.mu.Lock()
 	for _, a := range agents {
-		switch m := r.members[a]; {
-		case m == nil:
+		if r.members[a] == nil {
 			r.members[a] = &member{dirty: true}
-		case m.gone:
-			m.gone, m.dirty = false, true
 		}
 	}
 	r.mu.Unlock()
@@ -42,12 +39,18 @@ func (r *registry) remove(agents []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range agents {
-		if m := r.members[a]; m != nil && m.busy > 0 {
-			m.gone = true
-		} else {
-			delete(r.members, a)
-		}
+		delete(r.members, a)
 	}
+	r.removed = append(r.removed, agents...)
+}
+
+// out returns the agents that were taken out since it was asked last.
+func (r *registry) out() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.removed
+	r.removed = nil
+	return slices.DeleteFunc(out, func(a string) bool { return r.members[a] != nil })
 }
 
 func (r *registry) mark(agents []string) {
@@ -61,27 +64,6 @@ func (r *registry) mark(agents []string) {
 	r.changed()
 }
 
-// tick notes that the tick of an agent has begun or ended; what it left due is found by the next pull.
-func (r *registry) tick(t core.Tick) {
-	r.mu.Lock()
-	m := r.members[t.Agent]
-	switch {
-	case m == nil && !t.Ended: // it was taken out after the pull had asked for it
-		r.members[t.Agent] = &member{busy: 1, gone: true}
-	case m == nil:
-	case !t.Ended:
-		m.busy++
-	case m.gone && m.busy == 1:
-		delete(r.members, t.Agent)
-	default:
-		m.busy, m.dirty = max(m.busy-1, 0), true
-	}
-	r.mu.Unlock()
-	if m != nil && t.Ended {
-		r.changed()
-	}
-}
-
 // take returns the agents to ask for now, at most as many as a pull may name, and marks them clean: until what the pull
 // learns, nothing is known of when they are due.
 func (r *registry) take(due func(next time.Time) bool) []string {
@@ -89,7 +71,7 @@ func (r *registry) take(due func(next time.Time) bool) []string {
 	defer r.mu.Unlock()
 	var batch []string
 	for a, m := range r.members {
-		if m.busy == 0 && (m.dirty || !m.next.IsZero() && due(m.next)) {
+		if m.dirty || !m.next.IsZero() && due(m.next) {
 			batch = append(batch, a)
 			m.dirty, m.next = false, time.Time{}
 			if len(batch) == core.MaxAgents {
@@ -99,6 +81,22 @@ func (r *registry) take(due func(next time.Time) bool) []string {
 	}
 	slices.Sort(batch)
 	return batch
+}
+
+// takeAll is take for a pull that begins: if anybody is to be asked for, and one pull can name all, it names all, so that
+// it notices by itself who falls due while it is busy.
+func (r *registry) takeAll(due func(next time.Time) bool) []string {
+	batch := r.take(due)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.removed = nil
+	if len(batch) == 0 || len(r.members) > core.MaxAgents {
+		return batch
+	}
+	for _, m := range r.members {
+		*m = member{}
+	}
+	return slices.Sorted(maps.Keys(r.members))
 }
 
 // learn notes when the first of some agents is due next. A pull that failed learned nothing: the next look makes up for it.
@@ -114,6 +112,12 @@ func (r *registry) learn(agents []string, next time.Time) {
 			m.next = next
 		}
 	}
+}
+
+// again notes when an agent has something due again.
+func (r *registry) again(agent string, at time.Time) {
+	r.learn([]string{agent}, at)
+	r.changed()
 }
 
 // expect notes that something in a partition is due at a time: of which agent is not known.
@@ -146,7 +150,6 @@ func (r *registry) next() (time.Time, bool) {
 	var first time.Time
 	for _, m := range r.members {
 		switch {
-		case m.busy > 0:
 		case m.dirty:
 			return time.Time{}, true
 		case !m.next.IsZero() && (first.IsZero() || m.next.Before(first)):

@@ -93,8 +93,8 @@ func TestMarkDirty(t *testing.T) {
 	})
 }
 
-// A tick that takes long holds up the agent's own next tick, and nobody else's.
-func TestTicksOfAnAgentDoNotOverlap(t *testing.T) {
+// A run that takes long holds up neither other agents nor other tasks of its own agent.
+func TestASlowRunHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := setup(t, daemon.Config{Agents: []string{"slow", "quick"}}, true)
@@ -104,13 +104,13 @@ func TestTicksOfAnAgentDoNotOverlap(t *testing.T) {
 		f.start(t)
 		time.Sleep(30 * time.Second)
 		assert.Equal(t, map[string][]time.Duration{
-			"slow": {0, 10 * time.Second}, "quick": {2 * time.Second, 3 * time.Second},
+			"slow": {0, time.Second}, "quick": {2 * time.Second, 3 * time.Second},
 		}, got())
 	})
 }
 
-// What a tick left due is found when it has ended, though its pull is kept open by another agent.
-func TestATickThatEndsIsFollowed(t *testing.T) {
+// What a run makes due again is found, though its pull is kept open by another agent and nothing wakes the daemon.
+func TestWhatIsDueAgainIsFound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := setup(t, daemon.Config{Agents: []string{"slow", "quick"}, Tick: time.Hour, Safety: time.Hour}, false)
@@ -209,23 +209,41 @@ func TestTwoDaemonsShareTheWork(t *testing.T) {
 	})
 }
 
-// An agent that is taken out and put back while its tick is under way is still busy.
-func TestTicksOfAnAgentThatIsRegisteredAnewDoNotOverlap(t *testing.T) {
+// An agent that is taken out is served no more, also by a pull that is under way and busy; put back, it is again.
+func TestAnAgentThatIsTakenOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := setup(t, daemon.Config{Agents: []string{"slow"}}, true)
-		got := f.agentStarts(10 * time.Second)
-		f.submit(t, core.NewTask{Agent: "slow", Kind: "note"})
+		f := setup(t, daemon.Config{Agents: []string{"gone", "flood"}}, true)
+		ran := map[string]int{}
+		var mu sync.Mutex
+		core.Handle(f.scheduler, "note", func(_ context.Context, t *core.Task[any]) error {
+			time.Sleep(200 * time.Millisecond)
+			mu.Lock()
+			defer mu.Unlock()
+			ran[t.Agent]++
+			return nil
+		})
+		for range 600 {
+			f.submit(t, core.NewTask{Agent: "flood", Kind: "note"})
+		}
+		count := func() int {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			return ran["gone"]
+		}
 		f.start(t)
-		require.NoError(t, f.daemon.UnregisterAgent("slow"))
-		require.NoError(t, f.daemon.RegisterAgent("slow"))
-		f.submit(t, core.NewTask{Agent: "slow", Kind: "note"})
 		time.Sleep(time.Second)
-		assert.Equal(t, map[string][]time.Duration{"slow": {0}}, got())
-		require.NoError(t, f.daemon.UnregisterAgent("slow"))
-		time.Sleep(time.Minute)
-		assert.Empty(t, got(), "it is gone")
-		require.NoError(t, f.daemon.RegisterAgent("slow"))
-		assert.Len(t, got()["slow"], 1)
+		f.submit(t, core.NewTask{Agent: "gone", Kind: "note"})
+		time.Sleep(time.Second)
+		require.Equal(t, 1, count())
+		require.NoError(t, f.daemon.UnregisterAgent("gone"))
+		time.Sleep(time.Second)
+		f.submit(t, core.NewTask{Agent: "gone", Kind: "note"})
+		time.Sleep(5 * time.Second)
+		assert.Equal(t, 1, count(), "it is gone")
+		require.NoError(t, f.daemon.RegisterAgent("gone"))
+		time.Sleep(time.Second)
+		assert.Equal(t, 2, count())
 	})
 }

@@ -1,0 +1,206 @@
+package daemon_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/adapters/daemon"
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/redistest"
+)
+
+// flood is a scheduler on which one agent has more to do, for ever, than all slots can; strangers have a task now and
+// then. It notes how long after its due time each stranger's task starts.
+type flood struct {
+	scheduler *core.Scheduler
+	strangers []string
+
+	mu     sync.Mutex
+	lates  []time.Duration
+	floods int
+}
+
+const flooding = "flooding"
+
+// strangersOf are agents in all partitions, also in the one of the agent that floods.
+func strangersOf(partitions int) []string {
+	var agents []string
+	for p := range partitions {
+		for i, n := 0, 0; n < 20/partitions+1; i++ {
+			if name := fmt.Sprintf("stranger%d-%d", p, i); core.PartitionOf(name, partitions) == p {
+				agents, n = append(agents, name), n+1
+			}
+		}
+	}
+	return agents
+}
+
+func newFlood(t *testing.T, store core.Store, takes time.Duration, config core.Config) *flood {
+	t.Helper()
+	s, err := core.New(store, config)
+	require.NoError(t, err)
+	f := &flood{scheduler: s, strangers: strangersOf(store.Partitions())}
+	core.Handle(s, "work", func(ctx context.Context, task *core.Task[any]) error {
+		f.mu.Lock()
+		if task.Agent == flooding {
+			f.floods++
+		} else {
+			f.lates = append(f.lates, task.Claimed.Sub(task.Due))
+		}
+		f.mu.Unlock()
+		if task.Agent == flooding {
+			select {
+			case <-time.After(takes):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	tasks := make([]core.NewTask, 100)
+	for i := range tasks {
+		tasks[i] = core.NewTask{Agent: flooding, ID: fmt.Sprint(i), Kind: "work", Every: time.Second}
+	}
+	_, err = s.Submit(t.Context(), tasks...)
+	require.NoError(t, err)
+	return f
+}
+
+// book gives each stranger a task that falls due, one after the other, within a while.
+func (f *flood) book(t *testing.T, id string, within time.Duration) {
+	t.Helper()
+	tasks := make([]core.NewTask, len(f.strangers))
+	for i, agent := range f.strangers {
+		tasks[i] = core.NewTask{Agent: agent, ID: id, Kind: "work", Delay: within * time.Duration(i+1) / time.Duration(len(tasks))}
+	}
+	_, err := f.scheduler.Submit(t.Context(), tasks...)
+	require.NoError(t, err)
+}
+
+// started checks that as many tasks of strangers have started as there should, 99 in 100 of them within a handler's time
+// and 100 ms, and that the slots were never idle.
+func (f *flood) started(t *testing.T, want int, takes, lasted time.Duration) {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	require.Len(t, f.lates, want)
+	slices.Sort(f.lates)
+	p99 := f.lates[(len(f.lates)*99-1)/100]
+	assert.LessOrEqual(t, p99, takes+100*time.Millisecond, "the last: %s", f.lates[len(f.lates)-1])
+	slots := f.scheduler.Slots().Total - f.scheduler.Slots().Urgent
+	assert.Greater(t, f.floods, int(lasted/takes)*slots*9/10, "the flood has what nobody else wants")
+}
+
+// For a day one agent floods a daemon; nobody else notices, whether his task was booked before the flood or during it.
+func TestNobodyWaitsForAStranger(t *testing.T) {
+	t.Parallel()
+	for name, agents := range map[string]func(f *flood) []string{
+		"all agents":        func(*flood) []string { return nil },
+		"registered agents": func(f *flood) []string { return append(f.strangers, flooding) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const takes, day = 5 * time.Second, 24 * time.Hour
+				store := memstore.New(memstore.Config{})
+				f := newFlood(t, store, takes, core.Config{Urgent: -1}) // asking for urgent tasks takes a virtual day long
+				f.book(t, "before", day)
+				d, err := daemon.New(f.scheduler, daemon.Config{Waker: store, Agents: agents(f), Grace: time.Minute})
+				require.NoError(t, err)
+				require.NoError(t, d.Start())
+				for hour := range 23 {
+					time.Sleep(time.Hour)
+					f.book(t, fmt.Sprint("hour", hour), time.Hour-10*time.Second)
+				}
+				time.Sleep(time.Hour + 10*time.Second)
+				require.NoError(t, d.Stop(context.Background()))
+				f.started(t, 24*len(f.strangers), takes, day)
+			})
+		})
+	}
+}
+
+// The same for ten real seconds, on Redis and on a cluster, in a daemon and in a pull with a budget. They take place at the
+// same time, each under a prefix of its own.
+func TestNobodyWaitsForAStrangerOnRedis(t *testing.T) { //nolint:tparallel // all of its parts run at once
+	t.Parallel()
+	servers := map[string]redisstore.Config{
+		"redis":   {URL: redistest.Start(t).URL},
+		"cluster": {Options: &redis.UniversalOptions{Addrs: []string{redistest.StartCluster(t).Addr}, IsClusterMode: true}},
+	}
+	modes := map[string]func(t *testing.T, f *flood, store core.Waker, lasts time.Duration){
+		"all agents": func(t *testing.T, f *flood, store core.Waker, lasts time.Duration) {
+			t.Helper()
+			runDaemon(t, f, daemon.Config{Waker: store}, lasts)
+		},
+		"registered agents": func(t *testing.T, f *flood, store core.Waker, lasts time.Duration) {
+			t.Helper()
+			runDaemon(t, f, daemon.Config{Waker: store, Agents: append(f.strangers, flooding)}, lasts)
+		},
+		"a budget": func(t *testing.T, f *flood, _ core.Waker, lasts time.Duration) {
+			t.Helper()
+			runPull(t, f, nil, lasts)
+		},
+		"a budget, some agents": func(t *testing.T, f *flood, _ core.Waker, lasts time.Duration) {
+			t.Helper()
+			runPull(t, f, append(f.strangers, flooding), lasts)
+		},
+	}
+	var all sync.WaitGroup
+	for name, config := range servers {
+		for mode, run := range modes {
+			all.Go(func() {
+				t.Run(name+"/"+mode, func(t *testing.T) { floodRedis(t, config, fmt.Sprintf("duly%d:", len(mode)), run) })
+			})
+		}
+	}
+	all.Wait()
+}
+
+func floodRedis(t *testing.T, config redisstore.Config, prefix string, run func(t *testing.T, f *flood, store core.Waker, lasts time.Duration)) {
+	t.Helper()
+	const takes, lasts = 200 * time.Millisecond, 10 * time.Second
+	config.Prefix = prefix
+	store, err := redisstore.Open(t.Context(), config)
+	require.NoError(t, err)
+	defer func() { _ = store.Close() }()
+	f := newFlood(t, store, takes, core.Config{})
+	f.book(t, "before", lasts/2)
+	booked := make(chan struct{})
+	time.AfterFunc(lasts/2, func() {
+		defer close(booked)
+		f.book(t, "during", lasts/2-time.Second)
+	})
+	run(t, f, store, lasts)
+	<-booked
+	f.started(t, 2*len(f.strangers), takes, lasts)
+}
+
+func runDaemon(t *testing.T, f *flood, config daemon.Config, lasts time.Duration) {
+	t.Helper()
+	d, err := daemon.New(f.scheduler, config)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), lasts)
+	defer cancel()
+	require.NoError(t, d.Run(ctx))
+}
+
+func runPull(t *testing.T, f *flood, agents []string, lasts time.Duration) {
+	t.Helper()
+	_, err := f.scheduler.RunDue(t.Context(), core.Scope{Agents: agents, MaxDuration: lasts})
+	if _, ok := errors.AsType[*core.RunsError](err); !ok {
+		require.NoError(t, err)
+	}
+}

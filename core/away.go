@@ -1,0 +1,221 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A partition that does not answer while others do is away, as when a cluster has lost one of its masters. Pulls go on
+// without it; beside their work they ask it now and then whether it is back.
+
+// Pauses between two questions to a partition that is away. The last one bounds how long a partition that is back waits.
+const (
+	firstAwayPause = 100 * time.Millisecond
+	lastAwayPause  = time.Second
+)
+
+// absences are the partitions that are away, for all pulls of a process.
+type absences struct {
+	n    atomic.Int64 // how many: what is asked each time nothing is away costs nothing
+	mu   sync.Mutex
+	away map[int]*absence
+}
+
+type absence struct {
+	err     error
+	since   time.Time
+	pause   time.Duration
+	retryAt time.Time
+	asking  bool
+}
+
+// AwayError says that some partitions of the store did not answer, while all work of the others was done.
+type AwayError struct {
+	Partitions []int // in order
+	Err        error // of the first one
+}
+
+// Error names the partitions.
+func (e *AwayError) Error() string {
+	return fmt.Sprintf("partitions %v of the store did not answer; the others were served: %v", e.Partitions, e.Err)
+}
+
+// Unwrap is the error of the first partition.
+func (e *AwayError) Unwrap() error { return e.Err }
+
+// failed notes that a partition did not answer. It reports whether that is news.
+func (a *absences) failed(partition int, err error, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.away == nil {
+		a.away = map[int]*absence{}
+	}
+	p := a.away[partition]
+	news := p == nil
+	if news {
+		p = &absence{since: now, pause: firstAwayPause / 2}
+		a.away[partition] = p
+		a.n.Add(1)
+	}
+	p.err, p.asking = err, false
+	p.pause = min(2*p.pause, lastAwayPause)
+	p.retryAt = now.Add(p.pause)
+	return news
+}
+
+// back notes that a partition has answered. It reports whether that is news.
+func (a *absences) back(partition int) bool {
+	if a.n.Load() == 0 {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.away[partition] == nil {
+		return false
+	}
+	delete(a.away, partition)
+	a.n.Add(-1)
+	return true
+}
+
+// of is why a partition is away; nil if it is not.
+func (a *absences) of(partition int) error {
+	if a.n.Load() == 0 {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p := a.away[partition]; p != nil {
+		return p.err
+	}
+	return nil
+}
+
+// turn reports whether it is time to ask a partition that is away, and that nobody else does. Who asks says how it went
+// with failed or back.
+func (a *absences) turn(partition int, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := a.away[partition]
+	if p == nil || p.asking || now.Before(p.retryAt) {
+		return false
+	}
+	p.asking = true
+	return true
+}
+
+// list are the partitions that are away, as an error; nil if none is.
+func (a *absences) list() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.away) == 0 {
+		return nil
+	}
+	e := &AwayError{}
+	for partition := range a.away {
+		e.Partitions = append(e.Partitions, partition)
+	}
+	slices.Sort(e.Partitions)
+	e.Err = a.away[e.Partitions[0]].err
+	return e
+}
+
+// avoid leaves out the targets that are known to be away, unless all are: then each is asked, as there is nobody to wait
+// for it.
+func (p *pull) avoid() {
+	if p.s.absences.n.Load() == 0 {
+		return
+	}
+	p.outlook.mu.Lock()
+	defer p.outlook.mu.Unlock()
+	here := false
+	for _, t := range p.outlook.targets {
+		t.away = p.s.absences.of(t.partition)
+		here = here || t.away == nil
+	}
+	for _, t := range p.outlook.targets {
+		if !here {
+			t.away = nil
+		}
+	}
+}
+
+// isAway leaves a target out that did not answer while others did. The mutex of the outlook is held.
+func (p *pull) isAway(t *target, err error) {
+	t.away = err
+	if p.s.absences.failed(t.partition, err, p.s.config.Clock.Now()) {
+		p.s.config.Logger.WarnContext(p.ctx, "a partition of the store does not answer; the others are served",
+			slog.Int("partition", t.partition), slog.Any("err", err))
+	}
+}
+
+// isBack notes that a target has answered. The mutex of the outlook is held.
+func (p *pull) isBack(t *target) {
+	t.away = nil
+	if p.s.absences.back(t.partition) {
+		p.s.config.Logger.InfoContext(p.ctx, "a partition of the store answers again", slog.Int("partition", t.partition))
+	}
+}
+
+// allAway leaves targets out that a call has failed for as a whole. It fails if no other target is left: then the store is
+// away, not a part of it.
+func (p *pull) allAway(targets []*target, err error) error {
+	p.outlook.mu.Lock()
+	defer p.outlook.mu.Unlock()
+	for _, t := range targets {
+		t.away = err
+	}
+	for _, t := range p.outlook.targets {
+		if t.away == nil && !t.asked.IsZero() {
+			for _, t := range targets {
+				p.isAway(t, err)
+			}
+			return nil
+		}
+	}
+	return err
+}
+
+// askAway asks the targets that are away whether they are back, each beside the pull, so that one that hangs keeps nobody
+// waiting. Those that are back are looked at next.
+func (p *pull) askAway() {
+	if p.s.absences.n.Load() == 0 {
+		return
+	}
+	now := p.s.config.Clock.Now()
+	p.outlook.mu.Lock()
+	defer p.outlook.mu.Unlock()
+	for _, t := range p.outlook.targets {
+		if t.away != nil && p.s.absences.turn(t.partition, now) {
+			p.asking.Go(func() { p.askOne(t) })
+		}
+	}
+}
+
+func (p *pull) askOne(t *target) {
+	ctx, cancel := p.call(longestLook / 2)
+	defer cancel()
+	err := p.s.lookAt(ctx, t.partition)
+	p.outlook.mu.Lock()
+	defer p.outlook.mu.Unlock()
+	if err != nil {
+		p.isAway(t, err)
+		return
+	}
+	p.isBack(t)
+	t.asked = time.Time{}
+}
+
+// lookAt looks at one partition.
+func (s *Scheduler) lookAt(ctx context.Context, partition int) error {
+	claims, err := s.store.Claim(ctx, []ClaimRequest{{Partition: partition, Kinds: s.handled()}})
+	if err == nil {
+		err = claims[0].Err
+	}
+	return err
+}

@@ -1,0 +1,369 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A pull never works from one old look: what it knows of a partition is at most lookEvery old when it fills a slot, so
+// that the slot goes to whoever has waited longest, in whatever partition.
+const lookEvery = 50 * time.Millisecond
+
+// searchEvery is how often a search that goes on where the last one stopped begins again at those who have waited longest.
+const searchEvery = time.Second
+
+// target is a partition that the pull takes tasks from, and what is known of it.
+type target struct {
+	partition int
+	agents    []string          // nil for all
+	dues      map[string]Millis // of agents: when each is due next, as the last answer said
+
+	asked   time.Time // when the last answer was asked for; zero: never
+	next    Millis    // when it is due next, as the last answer said
+	settled Millis    // when the earliest of the tasks is due that were settled since
+	away    error     // why it did not answer last time
+
+	left        int       // tasks that it was seen to leave for lack of time
+	rest        search    // of claims that leave some kinds
+	urgent      search    // of claims for urgent tasks
+	urgentAsked time.Time // when the last of these was made that found none
+	barren      time.Time // until when nothing in it is for this pull, as far as the last claim says
+	because     uint64    // if not zero: unless slots have come free since, see slots.news
+}
+
+// search is how far claims that pass over tasks have come.
+type search struct {
+	of    string // what they pass over
+	after Millis
+	begun time.Time
+}
+
+// on is where a search for something goes on; the beginning if it is another one, or an old one.
+func (s *search) on(of string, now time.Time) Millis {
+	if s.of != of || now.Sub(s.begun) >= searchEvery {
+		*s = search{of: of, begun: now}
+	}
+	return s.after
+}
+
+// outlook is what a pull knows of its partitions: from looks, claims and settlements.
+type outlook struct {
+	mu      sync.Mutex
+	targets []*target
+	byIndex map[int]*target
+	agents  int // named in them
+}
+
+// aim makes the targets of a scope.
+func (o *outlook) aim(scope *Scope, partitions int) {
+	o.byIndex = map[int]*target{}
+	if scope.Agents != nil {
+		o.add(scope.Agents, partitions)
+		return
+	}
+	all := scope.Partitions
+	if all == nil {
+		all = make([]int, partitions)
+		for i := range all {
+			all[i] = i
+		}
+	}
+	for _, i := range all {
+		o.target(i)
+	}
+}
+
+// add adds agents to those that the pull takes tasks of, and wants them to be asked for.
+func (o *outlook) add(agents []string, partitions int) {
+	for _, agent := range agents {
+		t := o.target(PartitionOf(agent, partitions))
+		if t.dues == nil {
+			t.dues = map[string]Millis{}
+		}
+		if _, known := t.dues[agent]; !known {
+			t.agents = append(t.agents, agent)
+			o.agents++
+		}
+		t.dues[agent], t.asked = longAgo, time.Time{}
+	}
+}
+
+// remove takes agents out.
+func (o *outlook) remove(agents []string, partitions int) {
+	for _, agent := range agents {
+		t := o.byIndex[PartitionOf(agent, partitions)]
+		if t == nil {
+			continue
+		}
+		if _, known := t.dues[agent]; known {
+			delete(t.dues, agent)
+			t.agents = slices.DeleteFunc(t.agents, func(a string) bool { return a == agent })
+			o.agents--
+		}
+	}
+}
+
+// longAgo is when an agent is due that is to be asked for in any case.
+const longAgo Millis = 1
+
+// drop forgets agents that have nothing due, so that a pull that never ends and that others join can go on.
+func (o *outlook) drop(now Millis) {
+	for _, t := range o.targets {
+		t.agents = slices.DeleteFunc(t.agents, func(agent string) bool {
+			at := t.dues[agent]
+			if at != 0 && at <= now {
+				return false
+			}
+			delete(t.dues, agent)
+			o.agents--
+			return true
+		})
+	}
+}
+
+func (o *outlook) target(partition int) *target {
+	t := o.byIndex[partition]
+	if t == nil {
+		t = &target{partition: partition}
+		o.byIndex[partition] = t
+		o.targets = append(o.targets, t)
+	}
+	return t
+}
+
+// due is when the target is due; long ago if it has never been asked.
+func (t *target) due() Millis {
+	if t.asked.IsZero() && t.agents != nil {
+		return longAgo
+	}
+	return earlier(t.next, t.settled)
+}
+
+// ready are the targets that are due and may have something for this pull, those that have waited longest first; and the
+// time from which on more may be ready that are due but had nothing, zero if there are none.
+func (o *outlook) ready(now time.Time, storeNow Millis, news uint64) (due []*target, again time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, t := range o.targets {
+		at := t.due()
+		switch {
+		case t.away != nil || at == 0 || at > storeNow:
+		case now.Before(t.barren) && (t.because == 0 || t.because == news):
+			if t.because != 0 && (again.IsZero() || t.barren.Before(again)) {
+				again = t.barren
+			}
+		default:
+			due = append(due, t)
+		}
+	}
+	slices.SortStableFunc(due, func(a, b *target) int { return cmp.Compare(a.due(), b.due()) })
+	return due, again
+}
+
+// next is when the first target is due, as far as is known.
+func (o *outlook) next() Millis {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var next Millis
+	for _, t := range o.targets {
+		if !t.asked.IsZero() {
+			next = earlier(next, t.due())
+		}
+	}
+	return next
+}
+
+// unknown reports whether some target has not answered, or whether none has.
+func (o *outlook) unknown() (some, all bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all = len(o.targets) > 0
+	for _, t := range o.targets {
+		if t.asked.IsZero() || t.away != nil {
+			some = true
+		} else {
+			all = false
+		}
+	}
+	return some, all
+}
+
+// forget notes that nothing is known any more.
+func (o *outlook) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, t := range o.targets {
+		t.asked = time.Time{}
+	}
+}
+
+// missed is what the pull could not do: how many tasks it left for lack of time, as far as it saw, and which partitions
+// were away, also as an error.
+func (o *outlook) missed() (left int, away []int, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, t := range o.targets {
+		left += t.left
+		if t.away != nil {
+			away, err = append(away, t.partition), cmp.Or(err, t.away)
+		}
+	}
+	slices.Sort(away)
+	if len(away) == 0 || len(away) == len(o.targets) {
+		return left, nil, nil
+	}
+	return left, away, &AwayError{Partitions: away, Err: err}
+}
+
+// old are the targets whose last answer is older than an age.
+func (o *outlook) old(now time.Time, age time.Duration) []*target {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var old []*target
+	for _, t := range o.targets {
+		if t.away == nil && (t.asked.IsZero() || now.Sub(t.asked) >= age) {
+			old = append(old, t)
+		}
+	}
+	return old
+}
+
+// settle notes that a task of a partition is due at a time.
+func (o *outlook) settle(partition int, at Millis) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t := o.byIndex[partition]; t != nil && at != 0 {
+		t.settled = earlier(t.settled, at)
+	}
+}
+
+// asking notes that targets are asked now: what settlements have said so far the answer knows too; what they say while it
+// is under way is kept.
+func (o *outlook) asking(targets []*target) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, t := range targets {
+		t.settled = 0
+	}
+}
+
+// answered learns from a look or a claim that asked for some agents of the target, or all.
+func (t *target) answered(asked time.Time, agents []string, c *Claim) {
+	t.asked, t.away, t.next = asked, nil, c.NextDue
+	for i := range c.AgentsDue {
+		t.dues[agents[i]] = c.AgentsDue[i]
+	}
+	if len(agents) < len(t.agents) { // the others are due when they were
+		for _, due := range t.dues {
+			t.next = earlier(t.next, due)
+		}
+	}
+	if t.agents == nil || c.NextLease != 0 && c.NextLease <= c.Now { // expired leases may hold tasks of these agents
+		t.next = earlier(t.next, c.NextLease)
+	}
+}
+
+// agentsNow are the agents to ask for: those that are due, or all if it is not known which are. The mutex is held.
+func (t *target) agentsNow(now Millis) []string {
+	if t.agents == nil {
+		return nil
+	}
+	var due []string
+	for _, agent := range t.agents {
+		if at := t.dues[agent]; at != 0 && at <= now {
+			due = append(due, agent)
+		}
+	}
+	if len(due) == 0 || t.settled != 0 && t.settled <= now || len(due) == len(t.agents) {
+		return slices.Clone(t.agents)
+	}
+	return due
+}
+
+// refresh looks at the targets whose last answer is older than an age. Named agents that were never asked for are worth a
+// claim at once. It fails if no target answered.
+func (p *pull) refresh(age time.Duration) error {
+	if p.scope.Join != nil && p.scope.Agents != nil {
+		p.join()
+	}
+	p.askAway()
+	now := p.s.config.Clock.Now()
+	old := p.outlook.old(now, age)
+	old = slices.DeleteFunc(old, func(t *target) bool { return t.asked.IsZero() && t.agents != nil })
+	if len(old) == 0 {
+		return nil
+	}
+	return p.look(old, now)
+}
+
+// join adds the agents that have joined the pull. It names no more agents than two calls may: while more have something
+// due, others wait until some have not.
+func (p *pull) join() {
+	p.outlook.mu.Lock()
+	defer p.outlook.mu.Unlock()
+	if p.outlook.agents >= MaxAgents {
+		p.outlook.drop(p.s.storeNow())
+	}
+	if p.outlook.agents >= 2*MaxAgents {
+		return
+	}
+	in, out := p.scope.Join()
+	partitions := p.s.store.Partitions()
+	for _, agent := range out {
+		delete(p.asked, agent)
+	}
+	p.outlook.remove(out, partitions)
+	for _, agent := range in {
+		p.asked[agent] = true
+	}
+	p.outlook.add(in, partitions)
+}
+
+// longestLook bounds a look: it takes nothing, so cutting it off loses nothing.
+const longestLook = 2 * time.Second
+
+// look asks targets when they are due, without taking anything.
+func (p *pull) look(targets []*target, now time.Time) error {
+	requests := make([]ClaimRequest, len(targets))
+	kinds := p.s.handled()
+	for i, t := range targets {
+		requests[i] = ClaimRequest{Partition: t.partition, Kinds: kinds, Agents: t.agents}
+	}
+	p.outlook.asking(targets)
+	claiming := p.claiming.Err() == nil
+	ctx, cancel := p.call(longestLook)
+	if claiming { // whoever wants the end need not wait for it
+		defer context.AfterFunc(p.claiming, cancel)()
+	}
+	claims, err := p.s.store.Claim(ctx, requests)
+	cancel()
+	if err != nil && claiming && p.claiming.Err() != nil {
+		return err
+	}
+	if err != nil {
+		return p.allAway(targets, err)
+	}
+	p.outlook.mu.Lock()
+	defer p.outlook.mu.Unlock()
+	for i, t := range targets {
+		if claims[i].Err != nil {
+			p.isAway(t, claims[i].Err)
+			continue
+		}
+		p.s.observe(claims[i].Now)
+		t.answered(now, requests[i].Agents, &claims[i])
+	}
+	return nil
+}
+
+// call is the context of one call of the store within the pull: it has a deadline before the pull's end, whatever the
+// caller's context says, and is not cut off before that, as what a claim has taken would stay under lease.
+func (p *pull) call(longest time.Duration) (context.Context, context.CancelFunc) {
+	if !p.end.IsZero() {
+		longest = min(longest, max(p.end.Sub(p.s.config.Clock.Now()), 0)+p.s.config.Margin/2)
+	}
+	return context.WithTimeout(context.WithoutCancel(p.ctx), longest)
+}

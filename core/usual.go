@@ -1,0 +1,74 @@
+package core
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// usualRuns is how many of the last completed runs of a kind say how long one takes: enough for a high percentile, few
+// enough to forget a bad day.
+const usualRuns = 32
+
+// usual is how long runs of a kind take.
+type usual struct {
+	mu    sync.Mutex
+	last  [usualRuns]time.Duration
+	n     int           // runs so far
+	known time.Duration // what they said when n was at
+	at    int
+}
+
+// add learns from a run that its handler completed. What was cut off, timed out or failed says nothing of how long the
+// work takes.
+func (u *usual) add(took time.Duration) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.last[u.n%usualRuns] = took
+	u.n++
+}
+
+// take is what nine in ten of the last runs did not exceed; zero if none is known.
+func (u *usual) take() time.Duration {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.n != u.at {
+		last := slices.Clone(u.last[:min(u.n, usualRuns)])
+		slices.Sort(last)
+		u.known, u.at = last[(len(last)*9-1)/10], u.n
+	}
+	return u.known
+}
+
+// learn notes how long a completed run of a kind took.
+func (s *Scheduler) learn(kind string, took time.Duration) {
+	s.mu.RLock()
+	u := s.usual[kind]
+	s.mu.RUnlock()
+	if u == nil {
+		s.mu.Lock()
+		if u = s.usual[kind]; u == nil {
+			u = &usual{}
+			s.usual[kind] = u
+		}
+		s.mu.Unlock()
+	}
+	u.add(took)
+}
+
+// fits reports whether a run of a kind that is started now would usually end before the pull has to. A pull that has most
+// of its time left takes every kind: if that is too little, waiting for another one helps nobody.
+func (p *pull) fits(kind string, now time.Time) bool {
+	if p.end.IsZero() || p.fresh(now) {
+		return true
+	}
+	p.s.mu.RLock()
+	u := p.s.usual[kind]
+	p.s.mu.RUnlock()
+	return u == nil || u.take() <= p.end.Sub(now)
+}
+
+// fresh reports whether a run that begins at a time has nearly all the time of the pull before it.
+func (p *pull) fresh(at time.Time) bool {
+	return p.end.Sub(at) >= p.end.Sub(p.begun)*9/10
+}
