@@ -134,6 +134,29 @@ func TestSteering(t *testing.T) {
 	}
 }
 
+// The reason of a dead task says what happened: its attempts were used up, or its handler wanted no other.
+func TestTheReasonOfADeadTask(t *testing.T) {
+	for name, c := range map[string]struct {
+		outcome  error
+		attempts int
+		want     string
+	}{
+		"attempts used up":     {errBoom, 1, "attempts"},
+		"no retry":             {core.SkipRetry(errBoom), 5, "no_retry"},
+		"no retry, last of it": {core.SkipRetry(errBoom), 1, "no_retry"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, core.Config{}, func(w *world) {
+				core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return c.outcome })
+				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", MaxAttempts: c.attempts})
+				w.runFailing()
+				assert.Equal(t, core.StatusFailed, w.task("a", "1").Status)
+				assert.Equal(t, c.want, w.task("a", "1").Reason)
+			})
+		})
+	}
+}
+
 func TestCheckpoint(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		var steps []int

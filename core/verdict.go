@@ -127,12 +127,20 @@ func (r *run) failOccurrence(v *verdict, err error) {
 		r.state.Failures++
 		r.coolOrRest(v)
 	case !r.body.recurs():
-		r.end(v, VerbFail, StatusFailed, "attempts")
+		r.end(v, VerbFail, StatusFailed, deathReason(err))
 	default:
 		r.state.Failures++
 		r.nextDue(v, schedule.Stretch(r.interval(), r.state.Failures))
 		r.pauseIfHopeless(v, 1, err.Error())
 	}
+}
+
+// deathReason says why a task is dead whose handler failed: there was no attempt left, or it wanted none.
+func deathReason(err error) string {
+	if _, skip := errors.AsType[*skipRetryError](err); skip {
+		return "no_retry"
+	}
+	return "attempts"
 }
 
 // pauseIfHopeless pauses a recurring task whose occurrences keep failing: of those in a row, some have failed just now.
