@@ -20,6 +20,7 @@ type RunInfo struct {
 	Attempt                int    // 1 at first; attempts that were not charged do not count
 	Due                    Millis // when this run was due
 	Occurrence             Millis // when this occurrence was first due: the same for all its attempts
+	Zone                   string // the zone of the task's cron expression, UTC if it names none; empty without one
 	Parent                 string // the recurring task that this is one occurrence of, if its overlap policy makes it a task of its own
 	Submitted              Millis
 	Claimed                Millis // when it was claimed, by the store's clock

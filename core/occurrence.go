@@ -17,6 +17,15 @@ func (b *body) recurs() bool { return b.Every != 0 || b.Cron != "" }
 // fixed reports whether its times stand whenever its runs end.
 func (b *body) fixed() bool { return b.Cron != "" || b.Every != 0 && b.From == FromStart }
 
+// zone is the zone that its cron expression is read in; empty without one. The task of one occurrence keeps that of its
+// parent.
+func (b *body) zone() string {
+	if b.Cron != "" && b.Zone == "" {
+		return "UTC"
+	}
+	return b.Zone
+}
+
 func (b *body) schedule() ScheduleType {
 	switch {
 	case b.Activity != nil:

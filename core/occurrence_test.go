@@ -37,3 +37,28 @@ func TestAttemptsKnowTheirOccurrence(t *testing.T) {
 		assert.Greater(t, seen[3], first)
 	})
 }
+
+// A handler knows the zone that its times are meant in, also where each occurrence is a task of its own.
+func TestRunsKnowTheirZone(t *testing.T) {
+	for name, c := range map[string]struct {
+		task core.NewTask
+		want string
+	}{
+		"once":            {core.NewTask{}, ""},
+		"interval":        {core.NewTask{Every: time.Minute}, ""},
+		"cron":            {core.NewTask{Cron: "@hourly"}, "UTC"},
+		"cron in a zone":  {core.NewTask{Cron: "@hourly", Zone: "Asia/Tokyo"}, "Asia/Tokyo"},
+		"of its own task": {core.NewTask{Cron: "@hourly", Zone: "Asia/Tokyo", Overlap: core.OverlapAllow}, "Asia/Tokyo"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, core.Config{}, func(w *world) {
+				zone := "none was run"
+				core.Handle(w.s, "k", func(_ context.Context, task *core.Task[any]) error { zone = task.Zone; return nil })
+				c.task.Agent, c.task.Kind = "a", "k"
+				w.submit(c.task)
+				w.runUntil(hours(2))
+				assert.Equal(t, c.want, zone)
+			})
+		})
+	}
+}

@@ -76,7 +76,7 @@ func (r *run) describe() {
 		Agent: c.Agent, ID: c.ID, Kind: c.Kind, Group: b.Group, Level: c.Level, Attempt: r.state.Attempt + 1,
 		Due: c.Due, Occurrence: r.nominal(), Parent: b.Parent, Submitted: c.Submitted, Claimed: r.pull.s.storeNow(), Fence: c.Fence, TraceID: b.TraceID,
 		Traceparent: b.Traceparent, SessionID: b.SessionID, UserID: b.UserID, MemCubeID: b.MemCubeID,
-		UserName: b.UserName, Info: b.Info, Tags: b.Tags, Crashes: c.Crashes, run: r,
+		UserName: b.UserName, Info: b.Info, Tags: b.Tags, Crashes: c.Crashes, Zone: b.zone(), run: r,
 	}
 }
 

@@ -29,7 +29,7 @@ func (r *run) spawn(ctx context.Context) error {
 	}
 	occurrence := r.nominal()
 	child := r.body
-	child.Every, child.From, child.Cron, child.Zone, child.DayMatch, child.Gap = 0, "", "", "", "", ""
+	child.Every, child.From, child.Cron, child.Zone, child.DayMatch, child.Gap = 0, "", "", r.body.zone(), "", ""
 	child.Jitter, child.Overlap, child.Misfire, child.PauseAfter, child.MinInterval = 0, "", "", 0, 0
 	child.Parent, child.Occurrence = r.claimed.ID, occurrence
 	if child.MaxAttempts == 0 {
