@@ -191,6 +191,9 @@ func (r *run) rest(v *verdict) {
 	r.nextOccurrence()
 	r.state.Cooling = 0
 	floor := r.floor(ReasonInterval)
+	if v.pause > 0 {
+		floor.At = max(floor.At, r.pull.s.storeNow().Add(v.pause))
+	}
 	v.status = StatusWaiting
 	until := max(floor.At, r.pull.s.storeNow()).Add(restFor)
 	r.state.Retire = until
@@ -219,7 +222,7 @@ func (r *run) coolOrRest(v *verdict) {
 	wait := max(time.Duration(r.state.Failures)*interval*2, leastCoolDown)
 	r.nextOccurrence()
 	floor := r.floor(ReasonCooling)
-	floor.At = r.pull.s.storeNow().Add(min(wait, maxDelay))
+	floor.At = r.pull.s.storeNow().Add(min(max(wait, v.pause), maxDelay))
 	r.state.Cooling, r.state.Retire = floor.At, 0
 	v.status = StatusWaiting
 	v.settlement.Verb, v.settlement.Due, v.settlement.State = VerbAgain, When{At: floor.At}, r.state.encode()

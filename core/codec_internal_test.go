@@ -27,7 +27,7 @@ func TestStoredFormsRoundTrip(t *testing.T) {
 
 	s := state{
 		Attempt: 2, Nominal: 1772366400000, Interval: time.Hour, Failures: 3, RunCount: 4, SkipCount: 5, ErrorCount: 6,
-		Checkpoint: []byte("1"), Progress: []byte("2"), Result: []byte("3"),
+		Checkpoint: []byte("1"), Progress: []byte("2"), Result: []byte("3"), RetryAfters: 7,
 	}
 	for i, o := range outcomes {
 		s.Runs = append(s.Runs, TaskRun{Started: Millis(1772366400000 + i), Duration: time.Duration(i) * time.Second, Attempt: i, Outcome: o, Error: "e"})

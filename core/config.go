@@ -68,6 +68,9 @@ type KindConfig struct {
 	MaxAttempts int           // at one occurrence of a task that does not recur
 	Backoff     time.Duration // base of the pauses between attempts: a random time up to Backoff * 2^(attempt-1)
 	MaxBackoff  time.Duration // longest pause
+	// MaxRetryAfters is how often in a row RetryAfter is not charged; from then on it is a failed attempt:
+	// DefaultMaxRetryAfters if zero, negative to charge each.
+	MaxRetryAfters int
 	// PauseAfter is how many occurrences of a recurring task fail in a row until it is paused; negative for never.
 	PauseAfter int
 	// Grace is how late an occurrence may be; later than that it was missed, and the task's Misfire applies. What was
@@ -93,7 +96,7 @@ func (c Config) withDefaults() Config {
 	c.MaxResult = cmp.Or(c.MaxResult, DefaultMaxResult)
 	c.Default = c.Default.or(KindConfig{
 		Lease: DefaultLease, MaxAttempts: DefaultMaxAttempts, Backoff: DefaultBackoff, MaxBackoff: DefaultMaxBackoff,
-		PauseAfter: DefaultPauseAfter, Grace: DefaultGrace, Spread: DefaultSpread, CatchUp: DefaultCatchUp,
+		MaxRetryAfters: DefaultMaxRetryAfters, PauseAfter: DefaultPauseAfter, Grace: DefaultGrace, Spread: DefaultSpread, CatchUp: DefaultCatchUp,
 	})
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -140,6 +143,7 @@ func (k KindConfig) or(o KindConfig) KindConfig {
 	k.MaxAttempts = cmp.Or(k.MaxAttempts, o.MaxAttempts)
 	k.Backoff = cmp.Or(k.Backoff, o.Backoff)
 	k.MaxBackoff = cmp.Or(k.MaxBackoff, o.MaxBackoff)
+	k.MaxRetryAfters = cmp.Or(k.MaxRetryAfters, o.MaxRetryAfters)
 	k.PauseAfter = cmp.Or(k.PauseAfter, o.PauseAfter)
 	k.Grace = cmp.Or(k.Grace, o.Grace)
 	k.Spread = cmp.Or(k.Spread, o.Spread)

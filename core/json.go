@@ -120,7 +120,7 @@ func (info TaskInfo) MarshalJSON() ([]byte, error) {
 			Submitted: stamp(info.Submitted), Due: stamp(info.Due), Started: stamp(info.Started),
 			Finished: stamp(info.Finished), NextRun: stamp(info.NextRun), Attempt: info.Attempt, Crashes: info.Crashes,
 			RunCount: info.RunCount, SkipCount: info.SkipCount, ErrorCount: info.ErrorCount,
-			ConsecutiveFailures: info.ConsecutiveFailures, LastRun: stamp(info.LastRun), LastDuration: took,
+			ConsecutiveFailures: info.ConsecutiveFailures, RetryAfters: info.RetryAfters, LastRun: stamp(info.LastRun), LastDuration: took,
 			LastResult: info.LastOutcome, LastError: info.LastError, Reason: info.Reason,
 			Result: wellFormed(info.Result), Progress: wellFormed(info.Progress),
 		},
@@ -150,6 +150,7 @@ type trackedJSON struct {
 	SkipCount           int64           `json:"skip_count"`
 	ErrorCount          int64           `json:"error_count"`
 	ConsecutiveFailures int             `json:"consecutive_failures"`
+	RetryAfters         int             `json:"retry_afters,omitempty"`
 	LastRun             stamp           `json:"last_run,omitzero"`
 	LastDuration        *int64          `json:"last_duration_ms,omitempty"`
 	LastResult          Outcome         `json:"last_result,omitempty"`

@@ -111,7 +111,6 @@ func TestSteering(t *testing.T) {
 		{name: "snooze", outcome: func() error { return core.Snooze(time.Hour) }, status: core.StatusWaiting, next: time.Hour, last: core.OutcomeSnoozed},
 		{name: "yield", outcome: func() error { return core.Yield("here", 5*time.Second) }, status: core.StatusWaiting, next: 5 * time.Second, last: core.OutcomeYielded},
 		{name: "yield what is no JSON", outcome: func() error { return core.Yield(func() {}, 0) }, status: core.StatusCancelled, last: core.OutcomeCancelled},
-		{name: "retry after", outcome: func() error { return core.RetryAfter(time.Now().Add(2*time.Hour), nil) }, status: core.StatusWaiting, next: 2 * time.Hour, attempt: 1, last: core.OutcomeFailed},
 		{name: "next in", outcome: func() error { return core.NextIn(3 * time.Hour) }, every: time.Minute, status: core.StatusWaiting, next: 3 * time.Hour, last: core.OutcomeSuccess},
 		{name: "next in, once", outcome: func() error { return core.NextIn(3 * time.Hour) }, status: core.StatusCompleted, last: core.OutcomeSuccess},
 		{name: "next in too soon", outcome: func() error { return core.NextIn(time.Nanosecond) }, every: time.Minute, status: core.StatusWaiting, next: time.Second, last: core.OutcomeSuccess},

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -131,8 +132,8 @@ func (t *settler) stored(b *settling, result Settled) {
 	p.heart.release(b.run.claimed)
 	e := b.run.event(EventFinish)
 	e.Duration, e.Outcome, e.Retried, e.Status, e.Next = v.took, v.outcome, v.retried, v.status, result.Due
-	if v.err != nil {
-		e.Error = clip(v.err.Error())
+	if err := cmp.Or(v.err, v.why); err != nil {
+		e.Error = clip(err.Error())
 	}
 	switch {
 	case result.Err != nil:

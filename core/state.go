@@ -49,6 +49,8 @@ type state struct {
 	Retire   Millis   // an activity task that is due at this time has rested for long enough and is finished
 	Cooling  Millis   // an activity task that failed too often cools down until then
 	Children []string // ids of the tasks that its occurrences run as, whose ends are not counted yet
+
+	RetryAfters int // how often in a row its handler returned RetryAfter
 }
 
 // The fields of a stored state, and of a stored run. Numbers are never used again.
@@ -70,6 +72,7 @@ const (
 	stateRetire
 	stateCooling
 	stateChild
+	stateRetryAfters
 )
 
 const (
@@ -108,6 +111,7 @@ func (s *state) encode() []byte {
 	for _, id := range s.Children {
 		w.str(stateChild, id)
 	}
+	w.int(stateRetryAfters, int64(s.RetryAfters))
 	return w
 }
 
@@ -136,7 +140,7 @@ func decodeState(data []byte) (state, error) {
 			s.Progress = b
 		case stateResult:
 			s.Result = b
-		case stateIdle, stateCaughtUp, stateSpread, stateRetire, stateCooling, stateChild:
+		case stateIdle, stateCaughtUp, stateSpread, stateRetire, stateCooling, stateChild, stateRetryAfters:
 			s.between(field, v, b)
 		case stateRun:
 			r, err := decodeRun(b)
@@ -167,6 +171,8 @@ func (s *state) between(field uint64, v int64, b []byte) {
 		s.Cooling = Millis(v)
 	case stateChild:
 		s.Children = append(s.Children, string(b))
+	case stateRetryAfters:
+		s.RetryAfters = int(v)
 	}
 }
 

@@ -38,6 +38,7 @@ type TaskInfo struct {
 	Crashes                           int
 	RunCount, SkipCount, ErrorCount   int64
 	ConsecutiveFailures               int
+	RetryAfters                       int // how often in a row its handler returned RetryAfter
 	LastRun                           Millis
 	LastDuration                      time.Duration
 	LastOutcome                       Outcome
@@ -298,7 +299,7 @@ func (info *TaskInfo) take(data, stored []byte) {
 		info.LastError = err.Error()
 	}
 	info.Attempt, info.RunCount, info.SkipCount, info.ErrorCount = st.Attempt, st.RunCount, st.SkipCount, st.ErrorCount
-	info.CoolingUntil = st.Cooling
+	info.CoolingUntil, info.RetryAfters = st.Cooling, st.RetryAfters
 	info.ConsecutiveFailures, info.Result, info.Progress, info.Runs = st.Failures, st.Result, st.Progress, st.Runs
 	if st.Nominal != 0 {
 		info.Due = st.Nominal

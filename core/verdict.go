@@ -17,7 +17,9 @@ type verdict struct {
 	err        error // what counts as a failure
 	retried    bool
 	released   bool
-	quiet      bool // it counts nowhere: nothing of the user's has run, nor should have
+	why        error         // what put it off
+	pause      time.Duration // it is not due again sooner than this from now
+	quiet      bool          // it counts nowhere: nothing of the user's has run, nor should have
 }
 
 func release(c *Claimed) Settlement {
@@ -33,6 +35,7 @@ func (r *run) decide(err error, took time.Duration, ran bool) verdict {
 		next   *nextInError
 		fatal  *fatalError
 		skip   *skippedError
+		later  *retryAfterError
 	)
 	v := verdict{took: took, settlement: Settlement{Run: r.claimed.Run, Group: r.body.Group, Kind: r.claimed.Kind}}
 	switch order, cancelled := r.cancelled(); {
@@ -57,6 +60,8 @@ func (r *run) decide(err error, took time.Duration, ran bool) verdict {
 	case errors.As(err, &yield):
 		r.state.Checkpoint = yield.checkpoint
 		r.putOff(&v, OutcomeYielded, yield.after)
+	case errors.As(err, &later):
+		r.retryLater(&v, later, err)
 	case errors.As(err, &cancel):
 		r.note(&v, OutcomeCancelled, err)
 		r.end(&v, VerbCancel, StatusCancelled, "handler")
@@ -103,18 +108,11 @@ func (r *run) fail(v *verdict, err error) {
 	r.state.ErrorCount++
 	r.note(v, OutcomeFailed, err)
 	r.state.Attempt++
-	kind := r.pull.s.kind(r.claimed.Kind)
-	if r.body.Backoff > 0 {
-		kind.Backoff, kind.MaxBackoff = r.body.Backoff, max(kind.MaxBackoff, r.body.Backoff)
-	}
+	kind := r.pauses()
 	if _, skip := errors.AsType[*skipRetryError](err); !skip && r.state.Attempt < r.attempts(kind) {
 		v.retried = true
 		r.sameOccurrence()
-		pause := kind.backoff(r.state.Attempt)
-		if after, ok := errors.AsType[*retryAfterError](err); ok {
-			pause = max(after.at.Sub(r.pull.s.config.Clock.Now()), 0)
-		}
-		r.again(v, When{After: pause})
+		r.again(v, When{After: kind.backoff(r.state.Attempt)})
 		return
 	}
 	r.failOccurrence(v, err)
@@ -177,22 +175,13 @@ func (r *run) attempts(kind KindConfig) int {
 func (r *run) putOff(v *verdict, o Outcome, d time.Duration) {
 	r.note(v, o, nil)
 	r.sameOccurrence()
-	r.again(v, When{After: max(d, 0)})
+	r.again(v, When{After: min(max(d, 0), maxDelay)})
 }
 
-// again lets the task wait until it is due, but not before the interval that it demands between two starts is over.
+// again lets the task wait until it is due, but not before it may start again.
 func (r *run) again(v *verdict, due When) {
-	if least := r.body.MinInterval; least > 0 {
-		now := r.pull.s.storeNow()
-		from := r.info.Claimed.Add(least)
-		if due.At != 0 {
-			due.At = max(due.At, from)
-		} else {
-			due.After = max(due.After, from.Sub(now))
-		}
-	}
 	v.status = StatusWaiting
-	v.settlement.Verb, v.settlement.Due, v.settlement.State = VerbAgain, due, r.state.encode()
+	v.settlement.Verb, v.settlement.Due, v.settlement.State = VerbAgain, r.delay(v, due), r.state.encode()
 }
 
 func (r *run) end(v *verdict, verb Verb, status Status, reason string) {
@@ -214,6 +203,7 @@ func (r *run) note(v *verdict, o Outcome, err error) {
 	r.crashes(nil)
 	r.state.RunCount++
 	r.state.Idle = 0 // its gate was open
+	r.state.countRetryAfters(err)
 	run := TaskRun{Started: r.pull.s.storeNow().Add(-v.took), Duration: v.took, Attempt: r.info.Attempt, Outcome: o}
 	if err != nil {
 		run.Error = clip(err.Error())

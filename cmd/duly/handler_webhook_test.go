@@ -111,10 +111,10 @@ func TestAnswersOfWebhooks(t *testing.T) {
 		"redirect":          {302, "", "", core.StatusWaiting, core.OutcomeFailed, "webhook: 302 Found", 0},
 		"bad request":       {400, "", "no\nsuch thing", core.StatusFailed, core.OutcomeFailed, "webhook: 400 Bad Request: no\nsuch thing", 0},
 		"gone":              {410, "", "", core.StatusCancelled, core.OutcomeCancelled, "webhook: 410 Gone", 0},
-		"too many":          {429, "120", "", core.StatusWaiting, core.OutcomeFailed, "webhook: 429", 2 * time.Minute},
+		"too many":          {429, "120", "", core.StatusWaiting, core.OutcomeSnoozed, "webhook: 429", 2 * time.Minute},
 		"too many, no hint": {429, "", "", core.StatusWaiting, core.OutcomeFailed, "webhook: 429", 0},
-		"unavailable until": {503, "a date", "", core.StatusWaiting, core.OutcomeFailed, "webhook: 503", time.Hour},
-		"far away":          {503, "4000000000", "", core.StatusWaiting, core.OutcomeFailed, "webhook: 503", 24 * time.Hour},
+		"unavailable until": {503, "a date", "", core.StatusWaiting, core.OutcomeSnoozed, "webhook: 503", time.Hour},
+		"far away":          {503, "4000000000", "", core.StatusWaiting, core.OutcomeSnoozed, "webhook: 503", 24 * time.Hour},
 		"server error":      {500, "", strings.Repeat("x", 5000), core.StatusWaiting, core.OutcomeFailed, "webhook: 500 Internal Server Error: xxx", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -52,7 +52,7 @@ func (h *handlerConfig) read(p place) error {
 		"allow_private": boolean(&h.webhook.allowPrivate), "timeout": duration(&h.settings.Timeout),
 		"lease": duration(&h.settings.Lease), "max_attempts": integer(&h.settings.MaxAttempts),
 		"backoff": duration(&h.settings.Backoff), "max_backoff": duration(&h.settings.MaxBackoff),
-		"pause_after_failures": orNever(&h.settings.PauseAfter), "grace": duration(&h.settings.Grace),
+		"max_retry_afters": orNever(&h.settings.MaxRetryAfters), "pause_after_failures": orNever(&h.settings.PauseAfter), "grace": duration(&h.settings.Grace),
 		"spread": orAtOnce(&h.settings.Spread), "catch_up": integer(&h.settings.CatchUp),
 		"disabled": boolean(&h.settings.Disabled), "activity": h.readActivity,
 	}); err != nil {

@@ -44,7 +44,7 @@ func handlers(raw core.Store) func(w *world) {
 				return nil
 			})
 		}
-		first("flaky", core.RetryAfter(time.Now(), errors.New(secret)))
+		first("flaky", errors.New(secret))
 		first("later", core.Snooze(0))
 		first("long", core.Yield(secret, 0))
 		core.Handle(w.s, "frozen", func(ctx context.Context, task *core.Task[any]) error {

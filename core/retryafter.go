@@ -1,0 +1,68 @@
+package core
+
+import (
+	"errors"
+	"time"
+)
+
+// DefaultMaxRetryAfters is how often in a row a task may be told to come back later without being charged.
+const DefaultMaxRetryAfters = 100
+
+// retryLater repeats the occurrence at the time that its handler asked for, uncharged: somebody else's limit is no fault of
+// the task. Once there were too many in a row it is a failed attempt, which is repeated no sooner either.
+func (r *run) retryLater(v *verdict, later *retryAfterError, err error) {
+	kind := r.pauses()
+	r.state.RetryAfters++
+	asked := min(max(later.at.Sub(r.pull.s.config.Clock.Now()), 0), maxDelay)
+	// A server that says "now" is not asked in a loop, and tasks that were told the same time do not come back together.
+	pause := max(asked, kind.Backoff) + kind.backoff(min(r.state.RetryAfters, keptRuns))
+	if r.state.RetryAfters > kind.MaxRetryAfters {
+		v.pause = pause
+		r.fail(v, err)
+		return
+	}
+	v.why = err
+	r.note(v, OutcomeSnoozed, err)
+	r.sameOccurrence()
+	r.again(v, When{After: pause})
+}
+
+// pauses are the settings of the task's kind, with the pauses between attempts that the task itself names.
+func (r *run) pauses() KindConfig {
+	kind := r.pull.s.kind(r.claimed.Kind)
+	if r.body.Backoff > 0 {
+		kind.Backoff, kind.MaxBackoff = r.body.Backoff, max(kind.MaxBackoff, r.body.Backoff)
+	}
+	return kind
+}
+
+// countRetryAfters ends a row of RetryAfters with any other outcome.
+func (s *state) countRetryAfters(err error) {
+	if _, later := errors.AsType[*retryAfterError](err); !later {
+		s.RetryAfters = 0
+	}
+}
+
+// delay puts a due time off by what the run was told to wait, and to the end of the interval that the task demands between
+// two starts.
+func (r *run) delay(v *verdict, due When) When {
+	if v.pause == 0 && r.body.MinInterval == 0 {
+		return due
+	}
+	now := r.pull.s.storeNow()
+	wait := max(v.pause, r.leastWait(now))
+	if due.At != 0 {
+		due.At = max(due.At, now.Add(wait))
+	} else {
+		due.After = max(due.After, wait)
+	}
+	return due
+}
+
+// leastWait is how long it takes until the task may start again.
+func (r *run) leastWait(now Millis) time.Duration {
+	if r.body.MinInterval == 0 {
+		return 0
+	}
+	return max(r.info.Claimed.Add(r.body.MinInterval).Sub(now), 0)
+}

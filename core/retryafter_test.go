@@ -1,0 +1,161 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// busy is a provider that tells whoever calls it to come back later, some times in a row.
+type busy struct {
+	calls []time.Time
+	asked time.Duration // zero tells to come back at once
+	times int           // that it is busy; negative for ever
+}
+
+func (b *busy) run(_ context.Context, _ *core.Task[any]) error {
+	b.calls = append(b.calls, time.Now())
+	if b.times >= 0 && len(b.calls) > b.times {
+		return nil
+	}
+	return core.RetryAfter(time.Now().Add(b.asked), errBoom)
+}
+
+// Whatever its schedule is, a task is not run again before the time that its handler asked for, and no attempt is charged.
+func TestRetryAfterHoldsForEverySchedule(t *testing.T) {
+	activity := core.Config{Kinds: map[string]core.KindConfig{"k": {Activity: &core.Activity{}}}}
+	for name, c := range map[string]struct {
+		config core.Config
+		task   core.NewTask
+	}{
+		"at":               {core.Config{}, core.NewTask{}},
+		"every":            {core.Config{}, core.NewTask{Every: time.Minute}},
+		"every, from grid": {core.Config{}, core.NewTask{Every: time.Minute, From: core.FromStart}},
+		"cron":             {core.Config{}, core.NewTask{Cron: "* * * * *"}},
+		"activity":         {activity, core.NewTask{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, c.config, func(w *world) {
+				b := &busy{asked: time.Hour, times: 3}
+				core.Handle(w.s, "k", b.run)
+				notice := func() {}
+				if c.config.Kinds == nil {
+					c.task.Agent, c.task.ID, c.task.Kind = "a", "1", "k"
+					w.submit(c.task)
+				} else {
+					notice = func() {
+						_, err := w.s.Notice(w.Context(), "k", core.Subject{User: "u", Agent: "a"})
+						require.NoError(t, err)
+					}
+				}
+				for len(b.calls) < 4 {
+					notice() // more activity brings no run forward
+					report, err := w.s.RunDue(w.Context(), core.Scope{})
+					require.NoError(t, err, "it is no failure")
+					if len(b.calls) > 0 && len(b.calls) < 4 && report.Ran > 0 {
+						assert.Equal(t, 1, report.Snoozed)
+					}
+					time.Sleep(10 * time.Second)
+				}
+				for i := 1; i < 4; i++ {
+					pause := b.calls[i].Sub(b.calls[i-1])
+					assert.GreaterOrEqual(t, pause, time.Hour)
+					assert.LessOrEqual(t, pause, time.Hour+time.Minute)
+				}
+				tasks, _, err := w.s.Tasks(w.Context(), core.List{Agent: "a"})
+				require.NoError(t, err)
+				require.Len(t, tasks, 1)
+				assert.Zero(t, tasks[0].Attempt)
+				assert.Zero(t, tasks[0].ErrorCount)
+				assert.Zero(t, tasks[0].ConsecutiveFailures)
+				assert.Zero(t, tasks[0].RetryAfters, "success ends the row")
+				require.GreaterOrEqual(t, len(tasks[0].Runs), 4)
+				for _, run := range tasks[0].Runs {
+					if run.Outcome == core.OutcomeSnoozed {
+						assert.Equal(t, "boom", run.Error)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A provider that is busy for a day, and one that says "at once" each time, cost a task no attempt; nor is the latter
+// asked in a loop.
+func TestRetryAfterIsNoHotLoop(t *testing.T) {
+	virtual(t, core.Config{Default: core.KindConfig{Backoff: time.Second, MaxBackoff: time.Minute}}, func(w *world) {
+		b := &busy{times: 50}
+		core.Handle(w.s, "k", b.run)
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", MaxAttempts: 1})
+		w.runUntil(hours(24))
+		info := w.task("a", "1")
+		assert.Equal(t, core.StatusCompleted, info.Status)
+		assert.Len(t, b.calls, 51)
+		for i := 1; i < len(b.calls); i++ {
+			assert.GreaterOrEqual(t, b.calls[i].Sub(b.calls[i-1]), time.Second)
+			assert.LessOrEqual(t, b.calls[i].Sub(b.calls[i-1]), time.Second+time.Minute)
+		}
+		assert.Greater(t, b.calls[50].Sub(b.calls[0]), 5*time.Minute, "the pauses grow")
+	})
+}
+
+// Beyond the bound it is a failed attempt, which is not repeated before the time that was asked for either.
+func TestRetryAfterIsBounded(t *testing.T) {
+	for name, c := range map[string]struct {
+		most  int
+		task  core.NewTask
+		calls int
+		want  core.Status
+	}{
+		"at":      {3, core.NewTask{MaxAttempts: 2}, 5, core.StatusFailed},
+		"every":   {3, core.NewTask{Every: time.Minute, PauseAfter: 2}, 5, core.StatusWaiting},
+		"cron":    {3, core.NewTask{Cron: "* * * * *", PauseAfter: 2}, 5, core.StatusWaiting},
+		"none":    {-1, core.NewTask{MaxAttempts: 2}, 2, core.StatusFailed},
+		"default": {0, core.NewTask{MaxAttempts: 2}, core.DefaultMaxRetryAfters + 2, core.StatusFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, core.Config{Default: core.KindConfig{MaxRetryAfters: c.most}}, func(w *world) {
+				b := &busy{asked: time.Hour, times: -1}
+				core.Handle(w.s, "k", b.run)
+				c.task.Agent, c.task.ID, c.task.Kind = "a", "1", "k"
+				w.submit(c.task)
+				w.runUntil(hours(150)) // records are kept for a week
+				assert.Len(t, b.calls, c.calls)
+				for i := 1; i < len(b.calls); i++ {
+					assert.GreaterOrEqual(t, b.calls[i].Sub(b.calls[i-1]), time.Hour)
+				}
+				info := w.task("a", "1")
+				assert.Equal(t, c.want, info.Status)
+				assert.Equal(t, c.calls, info.RetryAfters)
+				assert.Equal(t, "boom", info.LastError)
+				if c.want == core.StatusFailed {
+					assert.Equal(t, "attempts", info.Reason)
+				} else {
+					assert.Len(t, info.Pauses, 1, "it pauses itself")
+				}
+			})
+		})
+	}
+}
+
+// Any other outcome begins the row anew.
+func TestRetryAfterIsCountedInARow(t *testing.T) {
+	virtual(t, core.Config{Default: core.KindConfig{MaxRetryAfters: 2}}, func(w *world) {
+		calls := 0
+		core.Handle(w.s, "k", func(context.Context, *core.Task[any]) error {
+			if calls++; calls%3 == 0 {
+				return core.Snooze(time.Minute)
+			}
+			return core.RetryAfter(time.Now().Add(time.Minute), nil)
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", MaxAttempts: 1})
+		w.runUntil(hours(1))
+		assert.Greater(t, calls, 20)
+		assert.Equal(t, core.StatusWaiting, w.task("a", "1").Status)
+	})
+}
