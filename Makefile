@@ -103,6 +103,10 @@ deps: ## write deps.txt, the modules that duly is built from
 deps-check:
 	@go test -run '^TestDependenciesAreListed$$' . >&2
 
+.PHONY: openapi
+openapi: ## write adapters/http/openapi.json.gz after a change of openapi.json
+	@go test -count=1 -run '^TestTheDocumentIsPacked$$' ./adapters/http -update
+
 .PHONY: clean
 clean: ## remove what was built here; the cache folder stays
 	rm -rf bin coverage coverage.out

@@ -2,8 +2,11 @@ package http_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
+	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -93,6 +96,32 @@ func TestEachRouteIsDescribed(t *testing.T) {
 	slices.Sort(routes)
 	slices.Sort(paths)
 	assert.Equal(t, routes, paths)
+}
+
+var update = flag.Bool("update", false, "write openapi.json.gz instead of comparing it")
+
+// The description that is served is that of the source.
+func TestTheDocumentIsPacked(t *testing.T) {
+	t.Parallel()
+	want, err := os.ReadFile("openapi.json")
+	require.NoError(t, err)
+	if *update {
+		var out bytes.Buffer
+		w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+		require.NoError(t, err)
+		_, err = w.Write(want)
+		require.NoError(t, errors.Join(err, w.Close()))
+		require.NoError(t, os.WriteFile("openapi.json.gz", out.Bytes(), 0o600))
+		return
+	}
+	f, err := os.Open("openapi.json.gz")
+	require.NoError(t, err)
+	defer f.Close()
+	r, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	got, err := io.ReadAll(r)
+	require.NoError(t, err)
+	assert.True(t, string(want) == string(got), "openapi.json has changed: run make openapi")
 }
 
 func TestTheDocumentIsServed(t *testing.T) {
