@@ -49,7 +49,7 @@ var rules = []rule{
 		about:      func(path string) bool { return under("core")(path) && !store(path) && !testSupport(path) },
 		transitive: true,
 		forbids: func(_, imported string) bool {
-			return store(imported) || under("adapters", "cmd", "sam", "examples", "net/http",
+			return store(imported) || under("adapters", "handlers", "cmd", "sam", "examples", "net/http",
 				"github.com/redis", "github.com/aws", "cloud.google.com", "google.golang.org",
 				"github.com/GoogleCloudPlatform", "github.com/cloudevents")(imported)
 		},
@@ -84,6 +84,21 @@ var rules = []rule{
 		},
 	},
 	{
+		name:  "handlers import core alone",
+		why:   "a ready-made handler is the same on every host and every store: it knows none of them",
+		about: under("handlers"),
+		forbids: func(_, imported string) bool {
+			return ours(imported) && imported != "core" && !under("handlers/internal")(imported)
+		},
+	},
+	{
+		name:       "functions start no programs",
+		why:        "a function has no programs to start, and a cold start loads each byte of what starts them",
+		about:      under("core", "adapters", "sam", "handlers/webhook", "handlers/internal"),
+		transitive: true,
+		forbids:    func(_, imported string) bool { return is("os/exec", "handlers/exec")(imported) },
+	},
+	{
 		name:  "only mains join adapters and stores",
 		why:   "which store serves which adapter is the choice of a program, not of a library",
 		about: func(path string) bool { return !under("cmd", "sam", "examples")(path) && !testSupport(path) },
@@ -109,7 +124,7 @@ var rules = []rule{
 		name: "only programs that are scraped link the metrics",
 		why:  "a function's cold start loads each byte of it, and nobody scrapes a function",
 		about: func(path string) bool {
-			return under("core", "adapters", "sam", "examples")(path) && path != "adapters/http/metrics"
+			return under("core", "adapters", "handlers", "sam", "examples")(path) && path != "adapters/http/metrics"
 		},
 		transitive: true,
 		forbids:    func(_, imported string) bool { return under("github.com/prometheus")(imported) },
@@ -193,6 +208,16 @@ func TestRulesFindABreach(t *testing.T) {
 			rule: "adapters import core alone", importer: "adapters/lambda",
 			breaks: []string{module + "/adapters/http", module + "/core/memstore", module + "/adapters/lambdax"},
 			keeps:  []string{module + "/core", module + "/adapters/internal/trigger", "net/http", "github.com/aws/aws-lambda-go/events"},
+		},
+		{
+			rule: "handlers import core alone", importer: "handlers/webhook",
+			breaks: []string{module + "/core/memstore", module + "/adapters/http", module + "/handlers/exec", module + "/core/schedule"},
+			keeps:  []string{module + "/core", module + "/handlers/internal/contract", "net/http"},
+		},
+		{
+			rule: "functions start no programs", importer: "sam",
+			breaks: []string{"os/exec", module + "/handlers/exec"},
+			keeps:  []string{"os", module + "/handlers/webhook"},
 		},
 		{
 			rule: "only mains join adapters and stores", importer: "internal/wiring",
@@ -334,7 +359,7 @@ func short(path string) string { return strings.TrimPrefix(path, module+"/") }
 // ours says whether a short path is of this module: in no other do paths begin
 // with one of these.
 func ours(path string) bool {
-	return path == module || under("core", "adapters", "cmd", "sam", "examples", "internal")(path)
+	return path == module || under("core", "adapters", "handlers", "cmd", "sam", "examples", "internal")(path)
 }
 
 func store(path string) bool { return under("core/memstore", "core/redisstore")(path) }

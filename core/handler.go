@@ -49,6 +49,9 @@ func (t *RunInfo) Checkpoint(v any) (bool, error) {
 	return true, nil
 }
 
+// MaxResult is how large a result or progress may be, in bytes of JSON: see Config.MaxResult.
+func (t *RunInfo) MaxResult() int { return t.run.pull.s.config.MaxResult }
+
 // SetResult keeps v, as JSON, as the result of the task. It is stored when the run ends. It fails when v cannot be JSON
 // or is larger than Config.MaxResult.
 func (t *RunInfo) SetResult(v any) error {

@@ -75,7 +75,7 @@ func copySource(t *testing.T, from, to string) {
 			return err
 		}
 		if d.IsDir() {
-			if first, _, _ := strings.Cut(name, string(filepath.Separator)); name != "." && first != "core" && first != "adapters" &&
+			if first, _, _ := strings.Cut(name, string(filepath.Separator)); name != "." && first != "core" && first != "adapters" && first != "handlers" &&
 				first != "sam" && first != "internal" || name == filepath.Join("sam", "build") {
 				return filepath.SkipDir
 			}

@@ -9,5 +9,4 @@ var (
 	ReportInit      = reportInit
 	ReadEnvironment = readEnvironment
 	Webhooks        = webhooks
-	Guard           = guard
 )

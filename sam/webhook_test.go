@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -43,9 +42,10 @@ func run(t *testing.T, attempts int64, vars map[string]string) core.TaskInfo {
 	return task
 }
 
+// The URLs, the secret and what may be called are those of the environment; what a webhook does is tested with the handler.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
-	key := []byte("a key of some length")
+	key := []byte("a key of some length, as it must be")
 	ids := make(chan string, 2)
 	var attempts atomic.Int64
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,9 +55,6 @@ func TestWebhook(t *testing.T) {
 		mac := hmac.New(sha256.New, key)
 		mac.Write([]byte(id + "." + at + "." + string(body)))
 		assert.Equal(t, "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)), r.Header.Get("Webhook-Signature"))
-		var got map[string]any
-		assert.NoError(t, json.Unmarshal(body, &got))
-		assert.Equal(t, []any{"1", "ada", "hook", map[string]any{"n": 1.0}}, []any{got["id"], got["agent_id"], got["kind"], got["payload"]})
 		ids <- id
 		if attempts.Add(1)%2 == 1 {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -66,51 +63,25 @@ func TestWebhook(t *testing.T) {
 		_, _ = io.WriteString(w, `{"done":true}`)
 	}))
 	t.Cleanup(srv.Close)
-	for _, secret := range []string{string(key), "whsec_" + base64.StdEncoding.EncodeToString(key)} {
-		task := run(t, 2, map[string]string{
-			"DULY_WEBHOOKS": `{"hook":"` + srv.URL + `"}`, "DULY_WEBHOOK_SECRET": secret, "DULY_WEBHOOKS_ALLOW_PRIVATE": "true",
-		})
-		assert.Equal(t, core.StatusCompleted, task.Status, task.LastError)
-		assert.JSONEq(t, `{"done":true}`, string(task.Result))
-		first, second := <-ids, <-ids
-		assert.Regexp(t, "^msg_[0-9a-f]{32}$", first)
-		assert.Equal(t, first, second, "one occurrence, one id, however often it is tried")
-	}
+	task := run(t, 2, map[string]string{
+		"DULY_WEBHOOKS":       `{"hook":"` + srv.URL + `"}`,
+		"DULY_WEBHOOK_SECRET": "whsec_" + base64.StdEncoding.EncodeToString(key), "DULY_WEBHOOKS_ALLOW_PRIVATE": "true",
+	})
+	assert.Equal(t, core.StatusCompleted, task.Status, task.LastError)
+	assert.JSONEq(t, `{"done":true}`, string(task.Result))
+	assert.Equal(t, <-ids, <-ids, "one occurrence, one id, however often it is tried")
 }
 
-func TestWebhookOutcomes(t *testing.T) {
-	t.Parallel()
-	for status, want := range map[int]core.Status{
-		200: core.StatusCompleted, 204: core.StatusCompleted, 302: core.StatusWaiting, 400: core.StatusFailed,
-		408: core.StatusWaiting, 410: core.StatusCancelled, 429: core.StatusWaiting, 503: core.StatusWaiting,
-	} {
-		var calls atomic.Int64
-		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			calls.Add(1)
-			w.Header().Set("Location", "/elsewhere")
-			w.WriteHeader(status)
-		}))
-		task := run(t, 1, map[string]string{"DULY_WEBHOOKS": `{"hook":"` + srv.URL + `"}`, "DULY_WEBHOOKS_ALLOW_PRIVATE": "1"})
-		srv.Close()
-		assert.Equal(t, want, task.Status, status)
-		assert.EqualValues(t, 1, calls.Load(), "no redirect is followed")
-	}
-}
-
-// What is not public is not dialled, whatever name it has.
+// What is not public is not called, this machine included, whatever guise it comes in.
 func TestWebhooksStayOutside(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was called") }))
 	t.Cleanup(srv.Close)
-	task := run(t, 1, map[string]string{"DULY_WEBHOOKS": `{"hook":"` + srv.URL + `/secret-path"}`})
-	assert.Equal(t, core.StatusWaiting, task.Status)
-	assert.Contains(t, task.LastError, "127.0.0.1 is not a public address")
-	assert.NotContains(t, task.LastError, "secret-path")
-	for address, public := range map[string]bool{
-		"10.0.0.1:443": false, "169.254.169.254:80": false, "[::1]:443": false, "[::ffff:127.0.0.1]:443": false, "[fd00::1]:443": false,
-		"100.64.0.1:443": false, "0.0.0.0:443": false, "nonsense": false, "192.0.78.9:443": true, "[2606:4700::1]:443": true,
-	} {
-		assert.Equal(t, public, main.Guard(false)("tcp", address, nil) == nil, address)
+	for _, url := range []string{srv.URL, "https://[64:ff9b::a9fe:a9fe]", "https://[2002:a9fe:a9fe::1]", "https://240.0.0.1", "https://198.18.0.1"} {
+		task := run(t, 1, map[string]string{"DULY_WEBHOOKS": `{"hook":"` + url + `/secret-path"}`})
+		assert.Equal(t, core.StatusWaiting, task.Status)
+		assert.Contains(t, task.LastError, "is not a public address")
+		assert.NotContains(t, task.LastError, "secret-path")
 	}
 }
 
@@ -120,11 +91,14 @@ func TestWebhookSettings(t *testing.T) {
 		vars map[string]string
 		want string
 	}{
-		{map[string]string{"DULY_WEBHOOKS": `{"a":"ftp://x"}`}, `URL of "a" must begin with https://`},
-		{map[string]string{"DULY_WEBHOOKS": `{"a":"https:///path"}`}, `URL of "a" must begin with https://`},
-		{map[string]string{"DULY_WEBHOOKS": `{"a":"http://x"}`}, `URL of "a" must begin with https://`},
+		{map[string]string{"DULY_WEBHOOKS": `{"a":"ftp://x"}`}, `DULY_WEBHOOKS: the URL of "a" must be an http or https URL`},
+		{map[string]string{"DULY_WEBHOOKS": `{"a":"https:///path"}`}, `the URL of "a" must be an http or https URL`},
+		{map[string]string{"DULY_WEBHOOKS": `{"a":"http://x"}`}, `the URL of "a" must begin with https://; DULY_WEBHOOKS_ALLOW_PRIVATE=true allows http`},
+		{map[string]string{"DULY_WEBHOOKS": `{"a":"http://127.0.0.1"}`}, `the URL of "a" must begin with https://; DULY_WEBHOOKS_ALLOW_PRIVATE=true allows http`},
 		{map[string]string{"DULY_WEBHOOKS": `nonsense`}, "must be JSON"},
-		{map[string]string{"DULY_WEBHOOK_SECRET": "whsec_!"}, "DULY_WEBHOOK_SECRET is not base64"},
+		{map[string]string{"DULY_WEBHOOKS": `{"a":"https://x"}`, "DULY_WEBHOOK_SECRET": "whsec_!"}, "DULY_WEBHOOK_SECRET must be whsec_ and the base64"},
+		{map[string]string{"DULY_WEBHOOKS": `{"a":"https://x"}`, "DULY_WEBHOOK_SECRET": "whsec_"}, "DULY_WEBHOOK_SECRET must be whsec_ and the base64"},
+		{map[string]string{"DULY_WEBHOOKS": `{"no kind!":"https://x"}`}, "DULY_WEBHOOKS: duly: Handle: kind"},
 		{map[string]string{"DULY_WEBHOOKS_ALLOW_PRIVATE": "maybe"}, "must be true or false"},
 	} {
 		s, err := core.New(memstore.New(memstore.Config{}), core.Config{})

@@ -12,7 +12,7 @@ rm -rf "$to"
 mkdir -p "$to"
 : >"$to/.duly-stage"
 cp go.mod go.sum LICENSE examples/cloud-function/function.go "$to/"
-for file in $(find core adapters -type f ! -name '*_test.go' ! -path '*/testdata/*' \
+for file in $(find core adapters handlers -type f ! -name '*_test.go' ! -path '*/testdata/*' \
   ! -path 'core/storetest/*' ! -path 'adapters/adaptertest/*'); do
   mkdir -p "$to/$(dirname "$file")"
   cp "$file" "$to/$file"

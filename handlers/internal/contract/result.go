@@ -1,0 +1,47 @@
+package contract
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Truncated is the result of a run whose answer is larger than a result may be: the beginning of it, as text.
+type Truncated struct {
+	Truncated bool   `json:"truncated"` // always true
+	Text      string `json:"text"`
+}
+
+// Keep keeps what a program or a server answered as the task's result: JSON as it is, any other text as a string, and of
+// what is too large the beginning, marked as such. The work is done, so an answer is no reason to do it again. answer has
+// at most one byte more than t.MaxResult.
+func Keep(t *core.RunInfo, answer []byte) error {
+	answer = bytes.TrimSpace(answer)
+	if len(answer) == 0 {
+		return nil
+	}
+	if len(answer) <= t.MaxResult() {
+		if IsJSON(answer) {
+			return t.SetResult(json.RawMessage(answer))
+		}
+		if t.SetResult(Text(answer)) == nil {
+			return nil // else it grew by what JSON escapes
+		}
+	}
+	var err error
+	for most := t.MaxResult() / 2; most > 0; most /= 2 {
+		if err = t.SetResult(Truncated{Truncated: true, Text: Text(answer[:min(most, len(answer))])}); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// IsJSON reports whether data is JSON for every reader: json.Valid lets text pass that is not UTF-8.
+func IsJSON(data []byte) bool { return utf8.Valid(data) && json.Valid(data) }
+
+// Text is data as text that can be stored.
+func Text(data []byte) string { return strings.ToValidUTF8(string(data), "\uFFFD") }

@@ -1,0 +1,90 @@
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Prefix begins the name of everything that a program or a server says about its run: lines "duly-snooze: 10m", headers
+// "Duly-Snooze: 10m".
+const Prefix = "duly-"
+
+// The names behind the prefix.
+const (
+	Snooze   = "snooze"   // run it again after a time, uncharged
+	Yield    = "yield"    // the same, with a checkpoint that the next run gets
+	NextIn   = "next-in"  // it succeeded, and its interval is this from now on
+	Progress = "progress" // how far it has come
+)
+
+// longest is how far a run may be put off: ten years.
+const longest = 10 * 365 * 24 * time.Hour
+
+// Steering gathers what a program or a server says about its run.
+type Steering struct {
+	task    *core.RunInfo
+	said    string // the name of what set outcome
+	outcome error
+}
+
+// NewSteering is the steering of a run.
+func NewSteering(t *core.RunInfo) *Steering { return &Steering{task: t} }
+
+// Outcome is what the run is to return: nil if nothing was said.
+func (s *Steering) Outcome() error { return s.outcome }
+
+// Say takes one thing, by its name behind the prefix. The value of Snooze and NextIn is a duration, that of Yield a duration
+// and, behind a space, the checkpoint as JSON, that of Progress is JSON.
+func (s *Steering) Say(name, value string) error {
+	value = strings.TrimSpace(value)
+	switch name {
+	case Progress:
+		if !IsJSON([]byte(value)) {
+			return fmt.Errorf("%s%s must be JSON, not %.40q", Prefix, name, value)
+		}
+		return s.task.Progress(json.RawMessage(value))
+	case Snooze, Yield, NextIn:
+		return s.steer(name, value)
+	default:
+		return fmt.Errorf("%s%.40s is unknown: use %[1]s%[3]s, %[1]s%[4]s, %[1]s%[5]s or %[1]s%[6]s",
+			Prefix, name, Snooze, Yield, NextIn, Progress)
+	}
+}
+
+// steer sets the outcome of the run. Saying the same thing again replaces what was said.
+func (s *Steering) steer(name, value string) error {
+	text, rest, _ := strings.Cut(value, " ")
+	rest = strings.TrimSpace(rest)
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil || d < 0 || d > longest || rest != "" && name != Yield:
+		return fmt.Errorf("%s%s must be a duration such as 10m, not %.40q", Prefix, name, value)
+	case s.said != "" && s.said != name:
+		return fmt.Errorf("%[1]s%[2]s and %[1]s%[3]s exclude each other: say one of them", Prefix, s.said, name)
+	}
+	s.said = name
+	switch name {
+	case Snooze:
+		s.outcome = core.Snooze(d)
+	case NextIn:
+		s.outcome = core.NextIn(d)
+	default:
+		return s.yield(rest, d)
+	}
+	return nil
+}
+
+func (s *Steering) yield(checkpoint string, d time.Duration) error {
+	switch most := s.task.MaxResult(); {
+	case len(checkpoint) > most:
+		return fmt.Errorf("the checkpoint of %s%s is larger than the limit of %d bytes", Prefix, Yield, most)
+	case !IsJSON([]byte(checkpoint)):
+		return fmt.Errorf("%s%s needs a checkpoint that is JSON, not %.40q", Prefix, Yield, checkpoint)
+	}
+	s.outcome = core.Yield(json.RawMessage(checkpoint), d)
+	return nil
+}

@@ -1,0 +1,91 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/handlers/internal/contract"
+)
+
+// Bounds of an answer.
+const (
+	mostRetryAfter  = 24 * time.Hour
+	mostErrorAnswer = 300 // bytes of an answer that go into the error
+)
+
+// outcome turns an answer into the outcome of the run.
+func outcome(t *core.RunInfo, res *http.Response, answer []byte, now time.Time) error {
+	status := res.StatusCode
+	if status >= 200 && status < 300 {
+		return succeeded(t, res.Header, answer)
+	}
+	err := fmt.Errorf("webhook: %d %s", status, http.StatusText(status))
+	if said := strings.TrimSpace(contract.Text(answer[:min(len(answer), mostErrorAnswer)])); said != "" {
+		err = fmt.Errorf("%w: %s", err, said)
+	}
+	switch {
+	case status < 400:
+		return core.SkipRetry(fmt.Errorf("%w: redirects are not followed; set the URL that it leads to", err))
+	case status == http.StatusGone:
+		return core.Cancel(err)
+	case status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooEarly || status == http.StatusTooManyRequests:
+		if at, ok := retryAfter(res.Header.Get("Retry-After"), now); ok {
+			return core.RetryAfter(at, err)
+		}
+		return err
+	default:
+		return core.SkipRetry(err)
+	}
+}
+
+// succeeded is the outcome of a run whose answer is a success: what its headers say, or its result.
+func succeeded(t *core.RunInfo, header http.Header, answer []byte) error {
+	steering := contract.NewSteering(t)
+	yields := false
+	for _, name := range said(header) {
+		value := header.Get(contract.Prefix + name)
+		if name == contract.Yield {
+			value, yields = value+" "+string(answer), true
+		}
+		if err := steering.Say(name, value); err != nil {
+			return core.SkipRetry(fmt.Errorf("webhook: %w", err)) // its work is done: doing it again would not mend that
+		}
+	}
+	if yields {
+		return steering.Outcome()
+	}
+	if err := contract.Keep(t, answer); err != nil {
+		return core.SkipRetry(errors.Join(errors.New("webhook: the answer cannot be kept"), err))
+	}
+	return steering.Outcome()
+}
+
+// said are the names of the headers that are about the run, without their prefix.
+func said(header http.Header) []string {
+	var names []string
+	for name := range header {
+		if rest, ok := strings.CutPrefix(strings.ToLower(name), contract.Prefix); ok {
+			names = append(names, rest)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// retryAfter reads a Retry-After header: seconds or a date.
+func retryAfter(value string, now time.Time) (time.Time, bool) {
+	at, err := http.ParseTime(value)
+	if seconds, bad := strconv.ParseUint(value, 10, 32); bad == nil {
+		at, err = now.Add(time.Duration(seconds)*time.Second), nil
+	}
+	if latest := now.Add(mostRetryAfter); at.After(latest) {
+		at = latest
+	}
+	return at, err == nil
+}

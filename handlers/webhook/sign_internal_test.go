@@ -1,0 +1,52 @@
+package webhook
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The example of the libraries of Standard Webhooks: what they verify is what is signed here.
+func TestSignaturesAreThoseOfStandardWebhooks(t *testing.T) {
+	t.Parallel()
+	for _, secret := range []string{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", " whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"} {
+		key, err := signingKey(secret)
+		require.NoError(t, err)
+		header := http.Header{}
+		sign(header, key, "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
+		assert.Equal(t, "msg_p5jXN8AQM9LWM0D4loKWxJek", header.Get("webhook-id"))
+		assert.Equal(t, "1614265330", header.Get("webhook-timestamp"))
+		assert.Equal(t, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=", header.Get("webhook-signature"))
+	}
+}
+
+// What a verifier would not decode, and what is no key at all, is refused and not shown.
+func TestSecretsAreChecked(t *testing.T) {
+	t.Parallel()
+	for name, secret := range map[string]string{
+		"nothing behind the prefix": "whsec_",
+		"raw":                       "correct horse battery staple",
+		"not padded":                "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAA",
+		"short":                     "whsec_" + strings.Repeat("AAAA", 7),
+		"long":                      "whsec_" + strings.Repeat("AAAA", 22),
+		"twice the prefix":          "whsec_whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := New(Config{URL: "https://agents.example/", Secret: secret})
+			var wrong *ConfigError
+			require.ErrorAs(t, err, &wrong)
+			assert.Equal(t, "Secret", wrong.Field)
+			assert.Contains(t, wrong.Reason, "echo whsec_$(openssl rand -base64 32)")
+			assert.NotContains(t, err.Error(), "horse")
+		})
+	}
+	for _, n := range []int{8, 21} {
+		_, err := signingKey(strings.Repeat("AAAA", n))
+		assert.NoError(t, err, n)
+	}
+}
