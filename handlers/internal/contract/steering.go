@@ -37,6 +37,9 @@ func NewSteering(t *core.RunInfo) *Steering { return &Steering{task: t} }
 // Outcome is what the run is to return: nil if nothing was said.
 func (s *Steering) Outcome() error { return s.outcome }
 
+// Later reports whether the run is to be repeated later.
+func (s *Steering) Later() bool { return s.said == Snooze || s.said == Yield }
+
 // Say takes one thing, by its name behind the prefix. The value of Snooze and NextIn is a duration, that of Yield a duration
 // and, behind a space, the checkpoint as JSON, that of Progress is JSON.
 func (s *Steering) Say(name, value string) error {

@@ -1,0 +1,98 @@
+package exec
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/seed-6f6f2c11/duly/handlers/internal/contract"
+)
+
+// output is what a program says: on its standard output, its standard error, and file descriptor 3.
+type output struct {
+	stdout               head // a result, and a byte more if it is longer
+	stdoutEnd, stderrEnd tail
+	steering             *contract.Steering
+	longest              int   // line on descriptor 3
+	wrong                error // the first line there that makes no sense
+}
+
+// readers take what is written to each of the three until there is no more. Each is called in a goroutine of its own.
+func (o *output) readers() [3]func(io.Reader) {
+	return [3]func(io.Reader){
+		func(r io.Reader) { _, _ = io.Copy(io.MultiWriter(&o.stdout, &o.stdoutEnd), r) }, // what could be read counts
+		func(r io.Reader) { _, _ = io.Copy(&o.stderrEnd, r) },
+		o.steer,
+	}
+}
+
+// steer reads the lines that steer the run, as they come. It reads on behind one that makes no sense, so that the program
+// does not hang.
+func (o *output) steer(r io.Reader) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, o.longest)
+	for o.wrong == nil && lines.Scan() {
+		o.wrong = o.line(lines.Text())
+	}
+	if lines.Err() == bufio.ErrTooLong { //nolint:errorlint // it is not wrapped
+		o.wrong = fmt.Errorf("a line on file descriptor 3 is longer than %d bytes", o.longest)
+	}
+	_, _ = io.Copy(io.Discard, r)
+}
+
+func (o *output) line(line string) error {
+	name, value, ok := strings.Cut(strings.TrimSpace(line), ":")
+	if name == "" && !ok {
+		return nil
+	}
+	name, known := strings.CutPrefix(strings.ToLower(name), contract.Prefix)
+	if !ok || !known {
+		return fmt.Errorf("a line on file descriptor 3 must be such as duly-snooze: 10m, not %.40q", line)
+	}
+	return o.steering.Say(name, value)
+}
+
+// explain adds what the program said last to the error that it ended with.
+func (o *output) explain(err error) error {
+	stderr, stdout := o.stderrEnd.text(), o.stdoutEnd.text()
+	switch {
+	case stderr != "" && stdout != "":
+		return fmt.Errorf("%w: %s (stdout: %s)", err, stderr, stdout)
+	case stderr != "" || stdout != "":
+		return fmt.Errorf("%w: %s", err, stderr+stdout)
+	default:
+		return err
+	}
+}
+
+// head keeps the beginning of what is written to it, and lets the rest go.
+type head struct {
+	bytes.Buffer
+
+	most int
+}
+
+// Write never fails.
+func (h *head) Write(p []byte) (int, error) {
+	h.Buffer.Write(p[:min(len(p), h.most-h.Len())])
+	return len(p), nil
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	kept []byte
+	most int
+}
+
+// Write never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	t.kept = append(t.kept, p...)
+	if extra := len(t.kept) - t.most; extra > 0 {
+		t.kept = append(t.kept[:0], t.kept[extra:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) text() string { return strings.TrimSpace(contract.Text(t.kept)) }
