@@ -90,7 +90,9 @@ func (p *process) serve(ctx context.Context, c *config, o *daemonOptions, logger
 	if err != nil {
 		return err
 	}
-	p.register(s, c, logger)
+	if err := p.register(s, c, logger); err != nil {
+		return err
+	}
 	d, err := daemon.New(s, daemon.Config{Grace: o.grace, Waker: store, Logger: logger})
 	if err != nil {
 		return usage("see duly daemon --help", "%w", err)
@@ -105,7 +107,7 @@ func (p *process) serve(ctx context.Context, c *config, o *daemonOptions, logger
 	logger.LogAttrs(ctx, slog.LevelInfo, "duly is running", slog.String("store", store.name), slog.String("handlers", c.kinds()),
 		slog.Int("tasks", len(c.tasks)), slog.Int("new", done.created), slog.Int("changed", done.changed))
 	api.announce(ctx, c, logger)
-	defer p.children.wait()
+	defer p.children.Wait()
 	services := []func(context.Context) error{d.Run}
 	ready := func(context.Context) error { return d.Ready() }
 	if o.onRequest {

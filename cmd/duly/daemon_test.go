@@ -297,3 +297,11 @@ func TestRedisRestarts(t *testing.T) {
 	}
 	assert.LessOrEqual(t, strings.Count(d.log(), "\n"), 6, d.log())
 }
+
+// Nothing that a daemon has started outlives it, however it ends.
+func TestProgramsDieWithTheirDaemon(t *testing.T) {
+	t.Parallel()
+	d, _, pid := sleeping(t, newWorld(t), "300")
+	require.NoError(t, d.cmd.Process.Kill())
+	gone(t, pid)
+}

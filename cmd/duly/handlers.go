@@ -1,14 +1,18 @@
 package main
 
 import (
-	"encoding/json"
+	"cmp"
+	"errors"
 	"log/slog"
-	"os/exec"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/handlers/exec"
+	"github.com/seed-6f6f2c11/duly/handlers/webhook"
 )
 
 // handlerConfig is a handler of the file: its kind, the settings of that kind, and one of log, exec and webhook.
@@ -17,8 +21,12 @@ type handlerConfig struct {
 	settings core.KindConfig
 	log      bool
 	exec     []string
-	webhook  webhookConfig
+	webhook  webhook.Config
+	secret   string // the variable that webhook.Secret is from
 }
+
+// webhookTimeout is how long a webhook may take if the file does not say.
+const webhookTimeout = 30 * time.Second
 
 func (c *config) readHandlers(p place) error {
 	entries, err := p.entries()
@@ -48,8 +56,8 @@ func (h *handlerConfig) read(p place) error {
 	var logged place
 	if err := p.read(map[string]reader{
 		"log": some("log", &logged), "exec": some("exec", &argv), "webhook": some("webhook", &hook),
-		"secret_env": text(&h.webhook.secretEnv), "insecure": boolean(&h.webhook.insecure),
-		"allow_private": boolean(&h.webhook.allowPrivate), "timeout": duration(&h.settings.Timeout),
+		"secret_env": text(&h.secret), "insecure": boolean(&h.webhook.Insecure),
+		"allow_private": boolean(&h.webhook.AllowPrivate), "timeout": duration(&h.settings.Timeout),
 		"lease": duration(&h.settings.Lease), "max_attempts": integer(&h.settings.MaxAttempts),
 		"backoff": duration(&h.settings.Backoff), "max_backoff": duration(&h.settings.MaxBackoff),
 		"max_retry_afters": orNever(&h.settings.MaxRetryAfters), "pause_after_failures": orNever(&h.settings.PauseAfter), "grace": duration(&h.settings.Grace),
@@ -61,7 +69,7 @@ func (h *handlerConfig) read(p place) error {
 	if len(types) != 1 {
 		return p.fail("must have one of log, exec and webhook, not %d", len(types))
 	}
-	if h.webhook != (webhookConfig{}) && types[0] != "webhook" {
+	if (h.webhook != webhook.Config{} || h.secret != "") && types[0] != "webhook" {
 		return p.fail("has secret_env, insecure or allow_private, which only a webhook has")
 	}
 	switch types[0] {
@@ -93,13 +101,36 @@ func (h *handlerConfig) readExec(p place) error {
 	if err := texts(&h.exec)(p); err != nil {
 		return err
 	}
-	if len(h.exec) == 0 {
-		return p.fail("needs a program")
-	}
-	if _, err := exec.LookPath(h.exec[0]); err != nil {
-		return p.fail("%s: no such program", h.exec[0])
+	if _, err := exec.New(exec.Config{Argv: h.exec}); err != nil {
+		return p.fail("%s", strings.TrimPrefix(strings.TrimPrefix(err.Error(), "Argv"), ": "))
 	}
 	return nil
+}
+
+func (h *handlerConfig) readWebhook(p place) error {
+	w := &h.webhook
+	if err := text(&w.URL)(p); err != nil {
+		return err
+	}
+	if h.secret != "" {
+		if w.Secret = os.Getenv(h.secret); w.Secret == "" {
+			return p.fail("the environment variable %s, named by secret_env, is not set", h.secret)
+		}
+	}
+	w.AllowLoopback = true
+	h.settings.Timeout = cmp.Or(h.settings.Timeout, webhookTimeout)
+	_, err := webhook.New(*w)
+	wrong, ok := errors.AsType[*webhook.ConfigError](err)
+	switch {
+	case !ok:
+		return err
+	case wrong.Field == "Secret":
+		return p.fail("the environment variable %s, named by secret_env, %s", h.secret, wrong.Reason)
+	case wrong.Field == "Insecure":
+		return p.fail("must be https, as what is sent over http can be read on the way; insecure: true allows http")
+	default:
+		return p.fail("%s", wrong.Reason)
+	}
 }
 
 // trySettings finds out whether the settings make sense, before anything is opened or written.
@@ -123,19 +154,27 @@ func (c *config) settings(logger *slog.Logger, onEvent func(core.Event)) core.Co
 }
 
 // register makes the handlers of the file those of a scheduler.
-func (p *process) register(s *core.Scheduler, c *config, logger *slog.Logger) {
+func (p *process) register(s *core.Scheduler, c *config, logger *slog.Logger) error {
 	secrets := c.secretVariables()
 	for _, h := range c.handlers {
 		switch {
 		case h.log:
 			core.Handle(s, h.kind, logRun(logger))
 		case h.exec != nil:
-			e := &execHandler{argv: h.exec, pause: h.settings.Backoff, secrets: secrets, children: p.children}
-			core.Handle(s, h.kind, e.run)
+			e, err := exec.New(exec.Config{Argv: h.exec, SnoozeFor: h.settings.Backoff, WithoutEnv: secrets, Children: &p.children})
+			if err != nil {
+				return err
+			}
+			core.Handle(s, h.kind, e.Run)
 		default:
-			core.Handle(s, h.kind, newWebhook(h.webhook).run)
+			w, err := webhook.New(h.webhook)
+			if err != nil {
+				return err
+			}
+			core.Handle(s, h.kind, w.Run)
 		}
 	}
+	return nil
 }
 
 // secretVariables are the variables of the environment that hold a secret of this process: what opens its store and its API,
@@ -143,8 +182,8 @@ func (p *process) register(s *core.Scheduler, c *config, logger *slog.Logger) {
 func (c *config) secretVariables() []string {
 	names := []string{redisEnv, tokenEnv, c.tokenVariable(), cronSecretEnv}
 	for _, h := range c.handlers {
-		if h.webhook.secretEnv != "" {
-			names = append(names, h.webhook.secretEnv)
+		if h.secret != "" {
+			names = append(names, h.secret)
 		}
 	}
 	return names
@@ -164,58 +203,4 @@ func (c *config) kinds() string {
 
 func (c *config) handles(kind string) bool {
 	return slices.ContainsFunc(c.handlers, func(h handlerConfig) bool { return h.kind == kind })
-}
-
-// runJSON is a run as programs and webhooks get it.
-type runJSON struct {
-	ID          string          `json:"id"`
-	Agent       string          `json:"agent_id"`
-	Kind        string          `json:"kind"`
-	Payload     json.RawMessage `json:"payload,omitempty"`
-	Group       string          `json:"group,omitempty"`
-	Level       core.Level      `json:"level"`
-	Attempt     int             `json:"attempt"`
-	Crashes     int             `json:"crashes"`
-	Fence       core.Fence      `json:"fence"`
-	Due         string          `json:"due_at"`
-	Submitted   string          `json:"submitted_at"`
-	TraceID     string          `json:"trace_id,omitempty"`
-	Traceparent string          `json:"traceparent,omitempty"`
-	SessionID   string          `json:"session_id,omitempty"`
-	UserID      string          `json:"user_id,omitempty"`
-	MemCubeID   string          `json:"mem_cube_id,omitempty"`
-	UserName    string          `json:"user_name,omitempty"`
-	Info        json.RawMessage `json:"info,omitempty"`
-	Tags        []string        `json:"tags,omitempty"`
-}
-
-// instant is a time of the store as texts have it.
-func instant(m core.Millis) string { return m.Time().Format("2006-01-02T15:04:05.000Z07:00") }
-
-func encodeRun(t *core.Task[json.RawMessage]) ([]byte, error) {
-	return json.Marshal(runJSON{
-		ID: t.ID, Agent: t.Agent, Kind: t.Kind, Payload: t.Payload, Group: t.Group, Level: t.Level, Attempt: t.Attempt,
-		Crashes: t.Crashes, Fence: t.Fence, Due: instant(t.Due), Submitted: instant(t.Submitted), TraceID: t.TraceID,
-		Traceparent: t.Traceparent, SessionID: t.SessionID, UserID: t.UserID, MemCubeID: t.MemCubeID,
-		UserName: t.UserName, Info: t.Info, Tags: t.Tags,
-	})
-}
-
-// Bounds of what is kept of a handler's answer. A text grows by escaping, so less of it is kept than of JSON.
-const (
-	mostResultJSON = core.DefaultMaxResult
-	mostResultText = core.DefaultMaxResult / 8
-)
-
-// keepResult keeps what a program or webhook answered as the task's result: as JSON if it is, otherwise as text.
-func keepResult(t *core.RunInfo, answer []byte) error {
-	answer = []byte(strings.TrimSpace(string(answer)))
-	switch {
-	case len(answer) == 0:
-		return nil
-	case len(answer) <= mostResultJSON && json.Valid(answer):
-		return t.SetResult(json.RawMessage(answer))
-	default:
-		return t.SetResult(strings.ToValidUTF8(string(answer[:min(len(answer), mostResultText)]), "\uFFFD"))
-	}
 }

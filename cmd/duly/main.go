@@ -14,7 +14,7 @@ var version string
 
 func main() {
 	logging.Disable() // what goes wrong with Redis is in our own errors
-	p := &process{stdout: os.Stdout, stderr: os.Stderr, stdin: os.Stdin, children: newChildren()}
+	p := &process{stdout: os.Stdout, stderr: os.Stderr, stdin: os.Stdin}
 	ctx, stop := p.interruptible(context.Background())
 	code := p.run(ctx, os.Args[1:])
 	stop()

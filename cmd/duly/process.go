@@ -13,13 +13,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/handlers/exec"
 )
 
 // process is one run of the program: what it reads and writes, and the children it has started.
 type process struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	children       *children
+	children       exec.Children
 }
 
 // The exit codes.
@@ -137,7 +138,7 @@ func (p *process) interruptible(ctx context.Context) (context.Context, context.C
 		<-signals
 		cancel()
 		<-signals
-		p.children.kill()
+		p.children.Kill()
 		os.Exit(exitFailed)
 	}()
 	return ctx, cancel

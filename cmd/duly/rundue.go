@@ -63,12 +63,14 @@ func (p *process) runDue(ctx context.Context, c *config, scope core.Scope) (core
 		return core.Report{}, err
 	}
 	defer store.end()
-	defer p.children.wait()
+	defer p.children.Wait()
 	s, err := core.New(store, c.settings(logger, c.events(ctx, logger)))
 	if err != nil {
 		return core.Report{}, err
 	}
-	p.register(s, c, logger)
+	if err := p.register(s, c, logger); err != nil {
+		return core.Report{}, err
+	}
 	if _, err := c.submitTasks(ctx, s); err != nil {
 		return core.Report{}, err
 	}
