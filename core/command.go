@@ -1,11 +1,11 @@
 package core
 
-// Command is an operator's order. OpHold and OpUnhold are about a scope; the others about the task (Agent, ID).
+// Command is an operator's order. OpHold, OpProlong and OpUnhold are about a scope; the others about the task (Agent, ID).
 type Command struct {
 	Op    Op
-	Scope Scoped // OpHold, OpUnhold
-	Hold  []byte // OpHold: who and why, opaque
-	Until When   // OpHold: when it ends by itself; zero for never
+	Scope Scoped // OpHold, OpProlong, OpUnhold
+	Hold  []byte // OpHold, OpProlong: who and why, opaque
+	Until When   // OpHold, OpProlong: when it ends by itself; zero for never
 
 	Submission        // OpReplay: the task to put back, Due is not used; otherwise Agent, ID and Group
 	Record     []byte // OpCancel: what the tracker keeps of the task if it waits with this Version
@@ -33,7 +33,9 @@ const (
 	OpDelete Op = "delete" // forget a task; a run of it loses its lease
 	OpHold   Op = "hold"   // let no task of the scope be claimed
 	OpUnhold Op = "unhold" // end that
-	OpAudit  Op = "audit"  // look whether each task is where it is found again
+	// OpProlong is OpHold, but leaves a hold alone that lasts as long or longer.
+	OpProlong Op = "prolong"
+	OpAudit   Op = "audit" // look whether each task is where it is found again
 )
 
 // Scoped names the tasks that a hold is about: one task (Agent and ID), those of an agent, of a kind, those that share a

@@ -60,8 +60,12 @@ func (s *Store) holdOrNot(c *core.Command, now core.Millis) core.Effect {
 				s.wake(p, now)
 			}
 		case sc.kind != 't' || p.task(sc.name, sc.id) != nil:
+			h := newHold(sc, c, now)
+			if old := p.holds[sc]; c.Op == core.OpProlong && p.held(sc, now) && old.outlasts(&h) {
+				continue
+			}
 			done = true
-			p.hold(sc, newHold(sc, c, now), now)
+			p.hold(sc, h, now)
 		}
 	}
 	if !done {

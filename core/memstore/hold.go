@@ -166,6 +166,11 @@ func (p *partition) holdsOf(t *task, now core.Millis) []core.Held {
 	return out
 }
 
+// outlasts reports whether a hold ends no sooner than another.
+func (h *hold) outlasts(other *hold) bool {
+	return h.term == nil || other.term != nil && h.term.end >= other.term.end
+}
+
 func (h *hold) until() core.Millis {
 	if h.term == nil {
 		return 0

@@ -45,7 +45,7 @@ func (s *Store) control(c *core.Command) []call {
 		return []call{{script: &s.scripts.replay, partition: p, args: []any{
 			encode(c.Agent), c.ID, record(&c.Submission), groupKey(c.Agent, c.Group), storedState(c.State), activity,
 		}}}
-	case core.OpHold, core.OpUnhold:
+	case core.OpHold, core.OpProlong, core.OpUnhold:
 		args := []any{string(c.Op), scopeArg(c.Scope), dueArg(c.Until), c.Hold}
 		if c.Scope.Agent != "" {
 			return []call{{script: &s.scripts.hold, partition: s.partitionOf(c.Scope.Agent), args: args}}

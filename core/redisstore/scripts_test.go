@@ -353,7 +353,8 @@ func operatedOn(t *testing.T, st *redisstore.Store) {
 	scope := core.Scoped{Agent: "a", ID: "touched"}
 	effects, err := st.Control(t.Context(), []core.Command{
 		{Op: core.OpHold, Scope: scope, Until: core.When{After: time.Minute}},
-		{Op: core.OpHold, Scope: core.Scoped{Kind: "other"}},
+		{Op: core.OpHold, Scope: core.Scoped{Kind: "other"}, Until: core.When{After: time.Minute}},
+		{Op: core.OpProlong, Scope: core.Scoped{Kind: "other"}},
 		{Op: core.OpRun, Submission: touched},
 		{Op: core.OpUnhold, Scope: scope},
 		{Op: core.OpUnhold, Scope: core.Scoped{Kind: "other"}},

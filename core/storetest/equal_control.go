@@ -84,6 +84,9 @@ func (d *driver) hold() {
 	}
 	if d.pick(2) == 0 {
 		c.Op, c.Hold = core.OpHold, []byte("why")
+		if d.pick(3) == 0 {
+			c.Op, c.Hold = core.OpProlong, []byte("still")
+		}
 		if d.pick(4) > 0 || c.Scope == (core.Scoped{}) {
 			c.Until.After = time.Duration(1+d.pick(100)) * 50 * time.Millisecond
 		}

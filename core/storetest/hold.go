@@ -165,6 +165,50 @@ func testHoldTwice(t *testing.T, b *bench) {
 	b.take("a/2")
 }
 
+// A hold that is prolonged never ends sooner than it would have, whoever set it.
+func testHoldProlonged(t *testing.T, b *bench) {
+	for _, scope := range holdable {
+		name := fmt.Sprintf("%+v", scope)
+		b.with(Options{})
+		b.submit(keyed())
+		prolong := func(until core.When) core.EffectCode {
+			return b.control(core.Command{Op: core.OpProlong, Scope: scope, Hold: []byte("busy"), Until: until}).Code
+		}
+		held := func() core.Held {
+			holds := b.one("a", "1").Holds
+			require.Len(t, holds, 1, name)
+			return holds[0]
+		}
+		since := b.now()
+		minutes := func(n int) core.When { return core.When{After: time.Duration(n) * time.Minute} }
+		assert.Equal(t, core.EffectDone, prolong(minutes(2)), name)
+		assert.Equal(t, core.Held{Scope: scope, Since: since, Until: since.Add(2 * time.Minute), Hold: []byte("busy")}, held(), name)
+		assert.Equal(t, core.EffectNone, prolong(minutes(1)), name)
+		assert.Equal(t, core.EffectNone, prolong(core.When{At: since.Add(2 * time.Minute)}), name)
+		b.hold(scope, minutes(5))
+		assert.Equal(t, core.EffectNone, prolong(minutes(4)), name)
+		assert.Equal(t, []byte("why"), held().Hold, name)
+		b.clock.Advance(time.Minute)
+		assert.Equal(t, core.EffectDone, prolong(minutes(5)), name)
+		assert.Equal(t, core.Held{Scope: scope, Since: since, Until: since.Add(6 * time.Minute), Hold: []byte("busy")}, held(), name)
+		b.clock.Advance(5 * time.Minute)
+		assert.Empty(t, b.one("a", "1").Holds, name)
+		assert.Equal(t, core.EffectDone, prolong(minutes(1)), "%s: one that is over is no hold", name)
+		assert.Equal(t, b.now(), held().Since, name)
+		b.hold(scope, core.When{})
+		assert.Equal(t, core.EffectNone, prolong(minutes(9)), "%s: one without an end outlasts each", name)
+		assert.Zero(t, held().Until, name)
+		b.unhold(scope)
+		b.hold(scope, minutes(1))
+		assert.Equal(t, core.EffectDone, prolong(core.When{}), name)
+		assert.Zero(t, held().Until, name)
+		assert.Equal(t, core.EffectDone, b.unhold(scope), name)
+		b.take("a/1")
+	}
+	nobody := core.Command{Op: core.OpProlong, Scope: core.Scoped{Agent: "a", ID: "2"}, Until: core.When{After: time.Minute}}
+	assert.Zero(t, b.control(nobody))
+}
+
 func testHoldUnderTwo(t *testing.T, b *bench) {
 	for _, wide := range holdable[1:] {
 		for _, narrowFirst := range []bool{true, false} {

@@ -109,6 +109,7 @@ var contract = []struct {
 	{"holds end", testHoldEnds},
 	{"a hold of all", testHoldAll},
 	{"hold twice", testHoldTwice},
+	{"a hold is prolonged", testHoldProlonged},
 	{"under two holds", testHoldUnderTwo},
 	{"hold what runs", testHoldRunning},
 	{"a hold ends with its task", testHoldEndsWithTask},

@@ -3,7 +3,7 @@
 -- KEYS[2] agents
 -- KEYS[3] leases
 -- KEYS[4] holds
--- ARGV[1] hold or unhold
+-- ARGV[1] hold, unhold, or prolong: hold, unless it is held for as long or longer
 -- ARGV[2] scope
 -- ARGV[3] when it ends: ms, or minus a delay in ms; 0 for never
 -- ARGV[4] who and why
@@ -26,6 +26,10 @@ if byte(scope) == 116 then
   if not find(agent, redis.call('HGET', KEYS[2], agent), id) then return { now, 0 } end
 end
 local old = redis.call('HGET', KEYS[4], scope)
+if ARGV[1] == 'prolong' and lasting(old) then
+  local last = tonumber(sub(old, 1, 13))
+  if last == 0 or till > 0 and last >= till then return { now, 0 } end
+end
 local since = lasting(old) and sub(old, 14, 26) or string.format('%013.0f', now)
 redis.call('ZREM', base .. 'open', scope) -- what was not put back yet stays where it is
 redis.call('HSET', KEYS[4], scope, string.format('%013.0f', till) .. since .. ARGV[4])
