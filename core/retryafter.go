@@ -1,7 +1,10 @@
 package core
 
 import (
+	"context"
 	"errors"
+	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -16,6 +19,10 @@ func (r *run) retryLater(v *verdict, later *retryAfterError, err error) {
 	asked := min(max(later.at.Sub(r.pull.s.config.Clock.Now()), 0), maxDelay)
 	// A server that says "now" is not asked in a loop, and tasks that were told the same time do not come back together.
 	pause := max(asked, kind.Backoff) + kind.backoff(min(r.state.RetryAfters, keptRuns))
+	if key := r.body.SnoozeKey; key != "" && asked > 0 {
+		note := Hold{By: byDuly, Reason: clip(err.Error())}
+		v.busy = &Command{Op: OpProlong, Scope: Scoped{Key: key}, Hold: note.encode(), Until: When{After: asked}}
+	}
 	if r.state.RetryAfters > kind.MaxRetryAfters {
 		v.pause = pause
 		r.fail(v, err)
@@ -65,4 +72,28 @@ func (r *run) leastWait(now Millis) time.Duration {
 		return 0
 	}
 	return max(r.info.Claimed.Add(r.body.MinInterval).Sub(now), 0)
+}
+
+// holdBusy holds the snooze keys of runs that were told to come back later, for all agents: of each key once, until the
+// latest time that was asked for. It is tried once. Without it the other tasks of the key are told the same one by one.
+func (t *settler) holdBusy(ctx context.Context, batch []settling) {
+	var commands []Command
+	for i := range batch {
+		c := batch[i].verdict.busy
+		if c == nil {
+			continue
+		}
+		same := func(other Command) bool { return other.Scope == c.Scope }
+		if at := slices.IndexFunc(commands, same); at < 0 {
+			commands = append(commands, *c)
+		} else if c.Until.After > commands[at].Until.After {
+			commands[at] = *c
+		}
+	}
+	if len(commands) == 0 {
+		return
+	}
+	if _, err := t.pull.s.store.Control(ctx, commands); err != nil {
+		t.pull.s.config.Logger.WarnContext(ctx, "the tasks of a snooze key could not be held; each asks by itself", slog.Any("err", err))
+	}
 }

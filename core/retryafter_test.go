@@ -159,3 +159,100 @@ func TestRetryAfterIsCountedInARow(t *testing.T) {
 		assert.Equal(t, core.StatusWaiting, w.task("a", "1").Status)
 	})
 }
+
+// What one task of a snooze key is told holds for all of them, whoever they belong to; for nobody else, and no sooner than an
+// operator's own pause of the key ends.
+func TestRetryAfterHoldsItsSnoozeKey(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		begun := time.Now()
+		var calls, others []time.Duration
+		core.Handle(w.s, "k", func(_ context.Context, _ *core.Task[any]) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if calls = append(calls, time.Since(begun)); len(calls) == 1 {
+				return core.RetryAfter(time.Now().Add(time.Hour), errBoom)
+			}
+			return nil
+		})
+		core.Handle(w.s, "other", func(context.Context, *core.Task[any]) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			others = append(others, time.Since(begun))
+			return nil
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", SnoozeKey: "provider"})
+		w.run() // what runs already is not called back, so one by itself
+		for _, agent := range []string{"b", "c", "d"} {
+			w.submit(core.NewTask{Agent: agent, ID: "1", Kind: "k", SnoozeKey: "provider"}, core.NewTask{Agent: agent, ID: "2", Kind: "other", SnoozeKey: "else"})
+		}
+		w.runUntil(time.Minute)
+		assert.Len(t, calls, 1, "one has met the limit, the rest need not")
+		assert.Len(t, others, 3)
+		explained, err := w.s.Explain(w.Context(), "d", "1")
+		require.NoError(t, err)
+		assert.Equal(t, core.BecausePaused, explained.Reasons[0].Code)
+		assert.Contains(t, explained.Reasons[0].Text, `its snooze key "provider" is paused`)
+		assert.Contains(t, explained.Reasons[0].Text, "by duly")
+		assert.Contains(t, explained.Reasons[0].Text, "boom")
+		w.runUntil(hours(2))
+		assert.Len(t, calls, 5)
+		for _, at := range calls[1:] {
+			assert.GreaterOrEqual(t, at, time.Hour)
+			assert.Less(t, at, time.Hour+time.Minute)
+		}
+	})
+}
+
+func TestRetryAfterLeavesLongerPausesAlone(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		core.Handle(w.s, "k", func(context.Context, *core.Task[any]) error {
+			require.NoError(t, w.s.Pause(w.Context(), core.Target{Key: "provider"}, core.Pause{By: "ann", Reason: "quota"}))
+			return core.RetryAfter(time.Now().Add(time.Hour), errBoom)
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", SnoozeKey: "provider"})
+		w.run()
+		pauses, _, err := w.s.Pauses(w.Context(), 0, "")
+		require.NoError(t, err)
+		require.Len(t, pauses, 1)
+		assert.Equal(t, "ann", pauses[0].By)
+		assert.Zero(t, pauses[0].Until)
+	})
+}
+
+// Runs that end together hold their key with one call, until the latest time; and a key that cannot be held costs no outcome.
+func TestRetryAfterOfManyHoldsOnce(t *testing.T) {
+	for name, broken := range map[string]bool{"held": false, "store away": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, core.Config{Concurrency: 10}, func(w *world) {
+				core.HandleBatch(w.s, "k", func(_ context.Context, tasks []*core.Task[any]) []error {
+					out := make([]error, len(tasks))
+					for i := range tasks {
+						out[i] = core.RetryAfter(time.Now().Add(hours(i+1)), errBoom)
+					}
+					return out
+				})
+				tasks := numbered("a", "k", 5)
+				for i := range tasks {
+					tasks[i].SnoozeKey = "provider"
+				}
+				w.submit(tasks...)
+				w.store.failing(func(verb string, _ int) error {
+					if broken && verb == "control" {
+						return &core.StoreError{Verb: verb, Err: errBoom}
+					}
+					return nil
+				})
+				assert.Equal(t, 5, w.run().Snoozed)
+				assert.LessOrEqual(t, w.store.count("control"), w.store.count("settle"))
+				pauses, _, err := w.s.Pauses(w.Context(), 0, "")
+				require.NoError(t, err)
+				if broken {
+					assert.Empty(t, pauses)
+				} else {
+					require.Len(t, pauses, 1)
+					assert.Equal(t, time.Now().Add(hours(5)).UnixMilli(), int64(pauses[0].Until))
+				}
+			})
+		})
+	}
+}

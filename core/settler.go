@@ -72,6 +72,7 @@ func (t *settler) store(batch []settling) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.heart.untilOver(runs))
 	defer cancel()
+	t.holdBusy(ctx, batch)
 	for pause := firstSettlePause; ; pause = min(2*pause, lastSettlePause) {
 		results, err := p.s.store.Settle(ctx, runs)
 		if err == nil {

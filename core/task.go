@@ -46,7 +46,7 @@ type NewTask struct {
 	PauseAfter int           // pause the task after this many failed occurrences in a row; negative for never; if zero, the kind's
 
 	MinInterval time.Duration // no run starts sooner than this after the last one started
-	SnoozeKey   string        // tasks that share a key can be paused together, as when a provider says to wait
+	SnoozeKey   string        // tasks that share a key can be paused together, and wait together when one returns RetryAfter
 
 	UniqueKey  string     // the id is made from this, so that submitting twice makes one task; excludes ID
 	OnConflict OnConflict // what becomes of it if its id is there already; ConflictRuleKeep if empty

@@ -19,6 +19,7 @@ type verdict struct {
 	released   bool
 	why        error         // what put it off
 	pause      time.Duration // it is not due again sooner than this from now
+	busy       *Command      // holds the tasks of its snooze key, which would meet the same limit
 	quiet      bool          // it counts nowhere: nothing of the user's has run, nor should have
 }
 
