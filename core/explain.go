@@ -1,9 +1,13 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
 
 // Explanation says why a task has not run, or what it is doing.
@@ -32,7 +36,8 @@ const (
 	BecauseNoHandler BecauseCode = "no_handler"   // no process that claims has a handler for its kind
 	BecauseResting   BecauseCode = "resting"      // it waits for activity
 	BecauseCooling   BecauseCode = "cooling_down" // it failed too often
-	BecauseRetry     BecauseCode = "retry"        // its last attempt failed
+	BecauseRetry     BecauseCode = "retry"        // its last attempt failed, or its handler asked to be called again later
+	BecauseFailing   BecauseCode = "failing"      // its last occurrences failed: its interval may be stretched
 	BecauseNotDue    BecauseCode = "not_due"      // its time has not come
 	BecauseWaiting   BecauseCode = "waiting"      // it is due, and nobody has taken it yet
 )
@@ -56,7 +61,7 @@ func (s *Scheduler) Explain(ctx context.Context, agent, id string) (Explanation,
 	e := Explanation{Task: inform(t), Now: page.Now}
 	switch {
 	case t.Status.Finished():
-		e.because(BecauseFinished, 0, "it is %s since %s%s", t.Status, clockTime(t.Finished), inBrackets(e.Task.Reason))
+		e.because(BecauseFinished, 0, "it %s at %s%s", howEnded(t.Status), clockTime(t.Finished), inBrackets(e.Task.Reason))
 	case t.Status == StatusInProgress:
 		e.running(t)
 	default:
@@ -93,17 +98,88 @@ func (e *Explanation) waiting(t *Stored) {
 	case task.Resting:
 		e.because(BecauseResting, 0, "nothing has happened for its subject since its last run: it waits for activity")
 	case t.Due <= e.Now && !held:
-		e.because(BecauseWaiting, 0, "it is due since %s (%s) and no process has taken it yet: %d other agents of its partition come first; "+
+		e.because(BecauseWaiting, 0, "it has been due since %s (%s), and no process has claimed it yet: %d other agents of its partition are ahead; "+
 			"is a process running that has a handler for the kind %q?", clockTime(t.Due), e.Now.Sub(t.Due).Round(time.Millisecond), t.Ahead, t.Kind)
 	case t.Due <= e.Now:
 	case task.CoolingUntil != 0 && task.CoolingUntil > e.Now:
 		e.because(BecauseCooling, task.CoolingUntil, "%s, so it cools down until %s: %s",
 			failedInARow(task.ConsecutiveFailures), clockTime(task.CoolingUntil), task.LastError)
 	case task.Attempt > 0:
-		e.because(BecauseRetry, t.Due, "attempt %d failed and the next is at %s: %s", task.Attempt, clockTime(t.Due), task.LastError)
+		e.because(BecauseRetry, t.Due, "attempt %d failed; the next is due at %s (in %s): %s", task.Attempt, clockTime(t.Due), e.wait(t), task.LastError)
+	case task.RetryAfters > 0:
+		e.because(BecauseRetry, t.Due, "its handler asked to be called again later, %s, which is not charged; it is due at %s (in %s): %s",
+			inARow(task.RetryAfters), clockTime(t.Due), e.wait(t), task.LastError)
+	case task.ConsecutiveFailures > 0 && task.Schedule != ScheduleActivity:
+		e.failing(t)
 	default:
-		e.because(BecauseNotDue, t.Due, "it is not due until %s (in %s)", clockTime(t.Due), t.Due.Sub(e.Now).Round(time.Second))
+		e.because(BecauseNotDue, t.Due, "it is not due until %s (in %s)", clockTime(t.Due), e.wait(t))
 	}
+}
+
+// wait is how long it is until a task is due.
+func (e *Explanation) wait(t *Stored) time.Duration { return t.Due.Sub(e.Now).Round(time.Second) }
+
+// failing says since when a recurring task has failed, and what that did to its interval.
+func (e *Explanation) failing(t *Stored) {
+	text := "its last occurrence failed, "
+	if n := e.Task.ConsecutiveFailures; n > 1 {
+		text = fmt.Sprintf("its last %d occurrences failed, ", n)
+	}
+	if since, all := failingSince(e.Task.Runs, e.Task.ConsecutiveFailures); all {
+		text += "it has been failing since " + clockTime(since)
+	} else {
+		text += "it was failing at " + clockTime(since) + " already"
+	}
+	if from, to := stretched(t); to > from {
+		text += fmt.Sprintf(", so its interval is stretched from %s to %s", short(from), short(to))
+	}
+	e.because(BecauseFailing, t.Due, "%s; it is due at %s (in %s): %s", text, clockTime(t.Due), e.wait(t), e.Task.LastError)
+}
+
+// failingSince is when the first of the occurrences that failed in a row ran, or of those of them that are remembered.
+func failingSince(runs []TaskRun, failures int) (since Millis, all bool) {
+	for _, run := range runs {
+		switch run.Outcome {
+		case OutcomeSuccess:
+			since, failures = 0, 0
+		case OutcomeFailed:
+			if since == 0 {
+				since = run.Started
+			}
+			failures--
+		default: // it says nothing about its health
+		}
+	}
+	return since, failures <= 0
+}
+
+// stretched are the interval of a task and what its failures in a row stretch it to.
+func stretched(t *Stored) (from, to time.Duration) {
+	b, err := decodeBody(t.Body)
+	s, bad := decodeState(t.State)
+	if err != nil || bad != nil || b.Every == 0 || b.Overlap.spawns() {
+		return 0, 0
+	}
+	from = cmp.Or(s.Interval, b.Every)
+	return from, schedule.Stretch(from, s.Failures)
+}
+
+// short is a duration without the zeros at its end: 8m, not 8m0s.
+func short(d time.Duration) string {
+	text := d.String()
+	for _, zeros := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zeros) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
+
+func inARow(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times in a row", n)
 }
 
 // paused adds the pauses that the task is under.
@@ -140,7 +216,15 @@ func (t Target) String() string {
 	}
 }
 
-func clockTime(m Millis) string { return m.Time().Format("2006-01-02 15:04:05.000 MST") }
+// clockTime is a time as JSON, the log and the command line have it.
+func clockTime(m Millis) string { return m.Time().Format("2006-01-02T15:04:05.000Z07:00") }
+
+func howEnded(s Status) string {
+	if s == StatusCancelled {
+		return "was cancelled"
+	}
+	return string(s)
+}
 
 func inBrackets(s string) string {
 	if s == "" {

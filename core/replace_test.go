@@ -192,12 +192,12 @@ func TestExplain(t *testing.T) {
 			code core.BecauseCode
 			text string
 		}{
-			"done":     {core.BecauseFinished, "it is completed since 2000-01-01 00:00:00"},
-			"later":    {core.BecauseNotDue, "it is not due until 2000-01-01 01:00:00.000 UTC (in 59m59s)"},
+			"done":     {core.BecauseFinished, "it completed at 2000-01-01T00:00:00.000Z"},
+			"later":    {core.BecauseNotDue, "it is not due until 2000-01-01T01:00:00.000Z (in 59m59s)"},
 			"running":  {core.BecauseRunning, "it runs, its lease (fence "},
 			"stranger": {core.BecauseNoHandler, `has a handler for the kind "unknown"`},
-			"retry":    {core.BecauseRetry, "attempt 1 failed and the next is at"},
-			"fresh":    {core.BecauseWaiting, "no process has taken it yet: 0 other agents"},
+			"retry":    {core.BecauseRetry, "attempt 1 failed; the next is due at 2000-01-01T"},
+			"fresh":    {core.BecauseWaiting, "it has been due since 2000-01-01T00:00:01.000Z (0s), and no process has claimed it yet: 0 other agents"},
 		} {
 			got := because(agent)
 			assert.Equal(t, want.code, got.Code, agent)
@@ -213,6 +213,86 @@ func TestExplain(t *testing.T) {
 		_, err = w.s.Explain(w.Context(), "", "1")
 		assert.Equal(t, core.CodeInvalid, core.CodeOf(err))
 	})
+}
+
+// Why a recurring task comes later than its interval says: since when it fails, and what that did.
+func TestExplainTellsWhatFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		task  core.NewTask
+		runs  int
+		fails func(n int) error
+		code  core.BecauseCode
+		want  []string
+	}{
+		"once": {
+			core.NewTask{Every: time.Minute},
+			1, func(int) error { return errBoom }, core.BecauseFailing,
+			[]string{"its last occurrence failed, it has been failing since 2000-01-01T00:00:00.000Z, so its interval is stretched from 1m to 2m; it is due at 2000-01-01T00:02:00.000Z (in 2m0s): boom"},
+		},
+		"again": {
+			core.NewTask{Every: 30 * time.Second},
+			4, func(n int) error {
+				if n == 1 {
+					return nil
+				}
+				return errBoom
+			}, core.BecauseFailing,
+			[]string{"its last 3 occurrences failed, it has been failing since 2000-01-01T00:00:30.000Z, so its interval is stretched from 30s to 4m;"},
+		},
+		"for longer than is remembered": {
+			core.NewTask{Every: 10 * time.Minute, PauseAfter: -1},
+			30, func(int) error { return errBoom }, core.BecauseFailing,
+			[]string{"its last 30 occurrences failed, it was failing at 2000-01-01T01:40:00.000Z already; it is due at "},
+		},
+		"interval of its own": {
+			core.NewTask{Every: time.Hour}, 2, func(n int) error {
+				if n == 1 {
+					return core.NextIn(10 * time.Second)
+				}
+				return errBoom
+			}, core.BecauseFailing, []string{"stretched from 10s to 20s"},
+		},
+		"cron": {
+			core.NewTask{Cron: "0 * * * *"},
+			2, func(int) error { return errBoom }, core.BecauseFailing,
+			[]string{"its last 2 occurrences failed, it has been failing since 2000-01-01T01:00:00.000Z; it is due at 2000-01-01T03:00:00.000Z (in 1h0m0s): boom"},
+		},
+		"well again": {
+			core.NewTask{Every: time.Minute}, 2, func(n int) error {
+				if n == 1 {
+					return errBoom
+				}
+				return nil
+			}, core.BecauseNotDue, []string{"it is not due until"},
+		},
+		"told to wait": {
+			core.NewTask{Every: time.Minute},
+			1, func(int) error { return core.RetryAfter(time.Now().Add(time.Hour), errBoom) }, core.BecauseRetry,
+			[]string{"its handler asked to be called again later, once, which is not charged; it is due at 2000-01-01T01:00:0", ": boom"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, core.Config{}, func(w *world) {
+				n := 0
+				core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { n++; return c.fails(n) })
+				c.task.Agent, c.task.ID, c.task.Kind = "a", "1", "k"
+				w.submit(c.task)
+				for n < c.runs {
+					report, _ := w.s.RunDue(w.Context(), core.Scope{})
+					if n < c.runs {
+						time.Sleep(time.Until(report.NextDueAt))
+					}
+				}
+				e, err := w.s.Explain(w.Context(), "a", "1")
+				require.NoError(t, err)
+				require.Len(t, e.Reasons, 1)
+				assert.Equal(t, c.code, e.Reasons[0].Code)
+				for _, want := range c.want {
+					assert.Contains(t, e.Reasons[0].Text, want)
+				}
+			})
+		})
+	}
 }
 
 func TestAgentsAndJobs(t *testing.T) {

@@ -52,7 +52,7 @@ func TestTheStoryOfAFailingJob(t *testing.T) {
 	again := w.object(t, "cancel", "ada", "job")
 	assert.Equal(t, "cancelled", again["status"], "cancelling twice is fine")
 	assert.Equal(t, "cancelled by ann: hopeless", again["reason"])
-	assert.Contains(t, w.ok(t, "explain", "ada", "job"), "it is cancelled since ")
+	assert.Contains(t, w.ok(t, "explain", "ada", "job"), "it was cancelled at ")
 	oneLine(t, w.duly(t, "run", "ada", "job"), 1, "is cancelled", "see duly status ada job")
 	oneLine(t, w.duly(t, "pause", "ada", "job"), 3, "that could be paused; see duly status ada job")
 	assert.Equal(t, "deleted: task job of agent ada\n", w.ok(t, "delete", "ada", "job"))
@@ -227,7 +227,7 @@ handlers:
 	const bad = "activity/bad/ann:default:default"
 	assert.Contains(t, w.ok(t, "status", "ann", bad), "\ncooling until ")
 	assert.Regexp(t, "^the last occurrence failed, so it cools down until .*\n  to run it now: duly run ann "+bad, w.ok(t, "explain", "ann", bad))
-	assert.Regexp(t, `activity/bad\S+ +bad +activity +IDLE +20\S+ \S+ +failed`, w.ok(t, "jobs", "ann"))
+	assert.Regexp(t, `activity/bad\S+ +bad +activity +IDLE +20\S+Z +failed`, w.ok(t, "jobs", "ann"))
 }
 
 // A task that runs is told to end; one without a handler is shown as such.

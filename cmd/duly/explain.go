@@ -59,7 +59,7 @@ func wayOut(e *core.Explanation) []string {
 	case info.Status == core.StatusFailed:
 		commands = append(commands, "to run it again: duly replay "+taskArgs(info.Agent, info.ID))
 	case len(info.Pauses) > 0 && info.Status == core.StatusWaiting, e.Reasons[0].Code == core.BecauseCooling,
-		e.Reasons[0].Code == core.BecauseNotDue, e.Reasons[0].Code == core.BecauseRetry:
+		e.Reasons[0].Code == core.BecauseNotDue, e.Reasons[0].Code == core.BecauseRetry, e.Reasons[0].Code == core.BecauseFailing:
 		commands = append(commands, "to run it now: duly run "+taskArgs(info.Agent, info.ID))
 	}
 	return commands

@@ -113,7 +113,7 @@ func printReport(w *page, r core.Report) {
 	case r.NextDueAt.IsZero():
 		fmt.Fprint(&w.Buffer, "; nothing is scheduled")
 	default:
-		fmt.Fprint(&w.Buffer, "; next due ", r.NextDueAt.Local().Format(time.DateTime))
+		fmt.Fprint(&w.Buffer, "; next due ", r.NextDueAt.UTC().Format(instant))
 	}
 	fmt.Fprintln(&w.Buffer)
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -90,10 +89,13 @@ func terminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// clock is a time of the store for people, in their zone; a dash for none.
+// instant is a time as JSON, the log and core's own sentences have it: RFC 3339 in UTC, with milliseconds.
+const instant = "2006-01-02T15:04:05.000Z07:00"
+
+// clock is a time of the store; a dash for none.
 func clock(m core.Millis) string {
 	if m == 0 {
 		return "-"
 	}
-	return m.Time().Local().Format(time.DateTime)
+	return m.Time().Format(instant)
 }
