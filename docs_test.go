@@ -205,7 +205,7 @@ func TestGuaranteesNameTests(t *testing.T) {
 	text, err := os.ReadFile("docs/guarantees.md")
 	require.NoError(t, err)
 	var tests strings.Builder
-	for _, pattern := range []string{"core/*_test.go", "core/*/*.go", "adapters/*/*_test.go", "cmd/duly/*_test.go"} {
+	for _, pattern := range []string{"core/*_test.go", "core/*/*.go", "adapters/*/*_test.go", "handlers/*/*_test.go", "cmd/duly/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, file := range files {
@@ -230,6 +230,35 @@ func TestGuaranteesNameTests(t *testing.T) {
 		return strings.Fields(regexp.MustCompile(`" \+|"|on >secret`).ReplaceAllString(s, ""))
 	}
 	assert.Equal(t, clean(tested[1]), clean(acl[1]))
+}
+
+// The page about handlers has a configuration that works, and names everything that a program gets or may say.
+func TestHandlersAreDescribed(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("docs/handlers.md")
+	require.NoError(t, err)
+	config := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
+	require.NotNil(t, config)
+	file := filepath.Join(t.TempDir(), "duly.yaml")
+	require.NoError(t, os.WriteFile(file, config[1], 0o600))
+	out, err := exec.CommandContext(t.Context(), "go", "run", "./cmd/duly", "run-due", "--all", "-c", file).CombinedOutput()
+	require.NoError(t, err, string(out))
+
+	var names []string
+	for path, pattern := range map[string]string{
+		"handlers/exec/exec.go": `"(DULY_[A-Z_]+)="`, "handlers/internal/contract/input.go": `json:"([a-z_]+)`,
+		"handlers/internal/contract/steering.go": `(?m)^\t[A-Z][A-Za-z]+ += "([a-z-]+)"`,
+	} {
+		source, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(source), -1) {
+			names = append(names, m[1])
+		}
+	}
+	require.Greater(t, len(names), 40)
+	for _, name := range names {
+		assert.Regexp(t, "`(duly-)?"+name+"[`:]", string(text))
+	}
 }
 
 // Links between documents lead somewhere.
