@@ -19,7 +19,7 @@ type Report struct {
 	Parked    int // found due, without a handler here or paused
 	Lost      int // runs that lost their lease; somebody else runs the task
 	Cancelled int // tasks that their handler cancelled
-	Snoozed   int // runs that put their task off, by Snooze or Yield
+	Snoozed   int // runs that put their task off, by Snooze, Yield or RetryAfter
 	Recovered int // tasks whose earlier run died and that this pull put back
 	// Left are due tasks that were not started because runs of their kind usually take longer than the pull had time left
 	// for: at least as many, as a pull does not search all. They need a pull with more time.
