@@ -53,7 +53,7 @@ func TestUnknownFieldsArePassedOver(t *testing.T) {
 	assert.Equal(t, body{Group: "g"}, got)
 	run := wire(nil)
 	run.int(runOutcome, 99)
-	r, err := decodeRun(run)
+	r, err := decodeRun(run, "")
 	require.NoError(t, err)
 	assert.Equal(t, OutcomeSuccess, r.Outcome)
 }

@@ -6,6 +6,9 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -29,6 +32,9 @@ const urgentShare = 5
 
 // Config says how a [Scheduler] works. Every zero is a good default.
 type Config struct {
+	// Name names this process in the history of the tasks that it runs: the host's name and the process id if empty. At most
+	// 64 bytes are kept.
+	Name string
 	// Concurrency is the most runs in flight in this process, over all kinds and pulls: DefaultConcurrency if zero.
 	Concurrency int
 	// Urgent is how many of Concurrency are kept for tasks of level 1, so that slow work does not keep urgent work waiting:
@@ -85,6 +91,7 @@ type KindConfig struct {
 }
 
 func (c Config) withDefaults() Config {
+	c.Name = processName(c.Name)
 	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
 	c.Urgent = max(cmp.Or(c.Urgent, c.Concurrency/urgentShare), 0)
 	if c.MaxAbandoned = cmp.Or(c.MaxAbandoned, c.Concurrency); c.MaxAbandoned < 0 {
@@ -105,6 +112,21 @@ func (c Config) withDefaults() Config {
 		c.Clock = SystemClock{}
 	}
 	return c
+}
+
+// mostName bounds the name of a process, which is kept with each task that it runs.
+const mostName = 64
+
+// processName is the name of this process: the one that was given, or one that tells it from others.
+func processName(given string) string {
+	if given == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "unknown"
+		}
+		given = host + ":" + strconv.Itoa(os.Getpid())
+	}
+	return strings.ToValidUTF8(given[:min(len(given), mostName)], "")
 }
 
 func (c Config) validate() error {

@@ -196,6 +196,10 @@ func (h *heart) extend(extensions []Extension, keys []claimKey) {
 	defer h.mu.Unlock()
 	for i, key := range keys {
 		held := h.claims[key]
+		err := err
+		if err == nil {
+			err = alive[i].Err
+		}
 		switch {
 		case held == nil:
 		case err == nil && alive[i].Held:

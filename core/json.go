@@ -188,12 +188,14 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Cancelled int    `json:"cancelled"`
 		Snoozed   int    `json:"snoozed"`
 		Recovered int    `json:"recovered"`
+		Left      int    `json:"left"`
+		Away      []int  `json:"away,omitempty"`
 		Next      *stamp `json:"next_due_at"`
 		More      bool   `json:"more"`
 		Duration  int64  `json:"duration_ms"`
 	}{
 		r.Agents, r.Ran, r.Completed, r.Failed, r.Retried, r.Released, r.Skipped, r.Parked, r.Lost, r.Cancelled, r.Snoozed,
-		r.Recovered, next, r.More, r.Duration.Milliseconds(),
+		r.Recovered, r.Left, r.Away, next, r.More, r.Duration.Milliseconds(),
 	})
 }
 
@@ -219,7 +221,8 @@ func (r TaskRun) MarshalJSON() ([]byte, error) {
 		Attempt  int     `json:"attempt"`
 		Outcome  Outcome `json:"outcome"`
 		Error    string  `json:"error,omitempty"`
-	}{stamp(r.Started), r.Duration.Milliseconds(), r.Attempt, r.Outcome, r.Error})
+		Process  string  `json:"process,omitempty"`
+	}{stamp(r.Started), r.Duration.Milliseconds(), r.Attempt, r.Outcome, r.Error, r.Process})
 }
 
 // MarshalJSON writes the counts of a group and the status that follows from them.

@@ -159,11 +159,11 @@ func TestReportJSON(t *testing.T) {
 	t.Parallel()
 	data, err := json.Marshal(core.Report{
 		Agents: 1, Ran: 2, Completed: 3, Failed: 4, Retried: 5, Released: 6, Skipped: 7, Parked: 8, Lost: 9, Cancelled: 10,
-		Snoozed: 11, Recovered: 12, NextDueAt: moment.Time(), More: true, Duration: 13 * time.Millisecond,
+		Snoozed: 11, Recovered: 12, Left: 14, Away: []int{1, 3}, NextDueAt: moment.Time(), More: true, Duration: 13 * time.Millisecond,
 	})
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"agents":1,"ran":2,"completed":3,"failed":4,"retried":5,"released":6,"skipped":7,"parked":8,"lost":9,
-		"cancelled":10,"snoozed":11,"recovered":12,"next_due_at":"2026-01-02T03:04:05.678Z","more":true,"duration_ms":13}`, string(data))
+		"cancelled":10,"snoozed":11,"recovered":12,"left":14,"away":[1,3],"next_due_at":"2026-01-02T03:04:05.678Z","more":true,"duration_ms":13}`, string(data))
 	data, err = json.Marshal(core.Report{})
 	require.NoError(t, err)
 	assert.Contains(t, string(data), `"next_due_at":null`)

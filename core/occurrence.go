@@ -176,13 +176,13 @@ func (r *run) skipped(n int64, reason string) {
 	}
 	last := len(r.state.Runs) - 1
 	if last < 0 || r.state.Runs[last].Outcome == OutcomeSkipped {
-		r.state.add(entry)
+		r.add(entry)
 		return
 	}
 	run := r.state.Runs[last]
 	r.state.Runs = r.state.Runs[:last]
 	entry.Started = run.Started
-	r.state.add(entry)
+	r.add(entry)
 	r.state.add(run)
 }
 
@@ -200,7 +200,7 @@ func (r *run) skipOccurrence(v *verdict, reason string) {
 	r.crashes(nil)
 	r.state.SkipCount++
 	r.state.RunCount++
-	r.state.add(TaskRun{Started: r.pull.s.storeNow(), Outcome: OutcomeSkipped, Error: reason})
+	r.add(TaskRun{Started: r.pull.s.storeNow(), Outcome: OutcomeSkipped, Error: reason})
 	interval := r.interval()
 	if reason == skipGate {
 		r.state.Idle++

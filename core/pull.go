@@ -100,6 +100,10 @@ func (p *pull) close() {
 func (p *pull) run() (Report, error) {
 	err := p.rounds()
 	follows := p.idle()
+	if err == nil && !follows && p.s.absences.n.Load() > 0 { // what was away may be back, and nobody comes after us
+		p.asking.Wait()
+		err = p.rounds()
+	}
 	p.open.Wait()
 	// Occurrences that became tasks of their own are for this pull too, unless another follows it anyway.
 	for err == nil && !follows && p.spawned.Swap(false) {

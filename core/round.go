@@ -230,12 +230,8 @@ func (t *target) foundNothing(r *ClaimRequest, c *Claim, sent time.Time, g grant
 	if g.urgent {
 		on = &t.urgent
 	}
-	after := c.Passed
-	if after == 0 {
-		after = c.Now
-	}
 	if !shared {
-		on.after = after
+		on.found(c.Passed, c.Now)
 	}
 	switch {
 	case c.Passed != 0 && !shared: // there is more to look at, at once

@@ -142,7 +142,12 @@ func (t *settler) stored(b *settling, result Settled) {
 		p.tally.add(func(r *Report) { r.Lost++ })
 	case v.released:
 		e.Type = EventRelease
-		p.tally.add(func(r *Report) { r.Released++ })
+		p.tally.add(func(r *Report) {
+			r.Released++
+			if v.tooLong {
+				r.Parked++
+			}
+		})
 		p.again(b.run.claimed, result.Due)
 	case v.quiet:
 		e.Type = ""

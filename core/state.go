@@ -14,6 +14,9 @@ const (
 	OutcomeYielded   Outcome = "yielded"
 	OutcomeCrashed   Outcome = "crashed" // its lease ran out
 	OutcomeSkipped   Outcome = "skipped" // occurrences that were not run: the reason is in Error
+	// OutcomeReleased is a run that its process ended before its handler had: at a shutdown, or because the time of its pull
+	// was up. It is not charged.
+	OutcomeReleased Outcome = "released"
 )
 
 // keptRuns is how many of a task's last runs are kept; a task that has just one run keeps it too.
@@ -26,6 +29,7 @@ type TaskRun struct {
 	Attempt  int
 	Outcome  Outcome
 	Error    string
+	Process  string // that ran it: Config.Name; of a run that crashed, the one that took its task over
 }
 
 // state is the part of a task that its runs change, as it is stored: written by settle under the run's fence, so no
@@ -51,6 +55,7 @@ type state struct {
 	Children []string // ids of the tasks that its occurrences run as, whose ends are not counted yet
 
 	RetryAfters int // how often in a row its handler returned RetryAfter
+	CutOffs     int // how often in a row its run was cut off though it had nearly all the time of a pull
 }
 
 // The fields of a stored state, and of a stored run. Numbers are never used again.
@@ -73,6 +78,7 @@ const (
 	stateCooling
 	stateChild
 	stateRetryAfters
+	stateCutOffs
 )
 
 const (
@@ -81,10 +87,11 @@ const (
 	runAttempt
 	runOutcome
 	runError
+	runProcess // where it is another one than that of the run before
 )
 
 // The order of the stored outcomes. Entries are only ever added.
-var outcomes = []Outcome{OutcomeSuccess, OutcomeFailed, OutcomeCancelled, OutcomeSnoozed, OutcomeYielded, OutcomeCrashed, OutcomeSkipped}
+var outcomes = []Outcome{OutcomeSuccess, OutcomeFailed, OutcomeCancelled, OutcomeSnoozed, OutcomeYielded, OutcomeCrashed, OutcomeSkipped, OutcomeReleased}
 
 func (s *state) encode() []byte {
 	w := make(wire, 0, 64)
@@ -98,8 +105,10 @@ func (s *state) encode() []byte {
 	w.bytes(stateCheckpoint, s.Checkpoint)
 	w.bytes(stateProgress, s.Progress)
 	w.bytes(stateResult, s.Result)
+	process := ""
 	for i := range s.Runs {
-		w.bytes(stateRun, s.Runs[i].encode())
+		w.bytes(stateRun, s.Runs[i].encode(process))
+		process = s.Runs[i].Process
 	}
 	w.int(stateIdle, int64(s.Idle))
 	w.int(stateCaughtUp, int64(s.CaughtUp))
@@ -112,12 +121,14 @@ func (s *state) encode() []byte {
 		w.str(stateChild, id)
 	}
 	w.int(stateRetryAfters, int64(s.RetryAfters))
+	w.int(stateCutOffs, int64(s.CutOffs))
 	return w
 }
 
 func decodeState(data []byte) (state, error) {
 	var s state
 	var bad error
+	process := ""
 	err := readWire(data, func(field uint64, v int64, b []byte) {
 		switch field {
 		case stateAttempt:
@@ -140,10 +151,11 @@ func decodeState(data []byte) (state, error) {
 			s.Progress = b
 		case stateResult:
 			s.Result = b
-		case stateIdle, stateCaughtUp, stateSpread, stateRetire, stateCooling, stateChild, stateRetryAfters:
+		case stateIdle, stateCaughtUp, stateSpread, stateRetire, stateCooling, stateChild, stateRetryAfters, stateCutOffs:
 			s.between(field, v, b)
 		case stateRun:
-			r, err := decodeRun(b)
+			r, err := decodeRun(b, process)
+			process = r.Process
 			if err != nil {
 				bad = err
 			}
@@ -173,6 +185,8 @@ func (s *state) between(field uint64, v int64, b []byte) {
 		s.Children = append(s.Children, string(b))
 	case stateRetryAfters:
 		s.RetryAfters = int(v)
+	case stateCutOffs:
+		s.CutOffs = int(v)
 	}
 }
 
@@ -192,7 +206,10 @@ func (s *state) first() []byte {
 	return nil
 }
 
-func (r *TaskRun) encode() []byte {
+// nobody is stored for a run of an unknown process after one of a known process.
+const nobody = "?"
+
+func (r *TaskRun) encode(before string) []byte {
 	w := make(wire, 0, 24)
 	w.int(runStarted, int64(r.Started))
 	w.int(runDuration, r.Duration.Milliseconds())
@@ -203,11 +220,19 @@ func (r *TaskRun) encode() []byte {
 		}
 	}
 	w.str(runError, r.Error)
+	switch {
+	case r.Process == before:
+	case r.Process == "":
+		w.str(runProcess, nobody)
+	default:
+		w.str(runProcess, r.Process)
+	}
 	return w
 }
 
-func decodeRun(data []byte) (TaskRun, error) {
-	r := TaskRun{Outcome: outcomes[0]}
+// decodeRun decodes a run that comes after one of a process.
+func decodeRun(data []byte, process string) (TaskRun, error) {
+	r := TaskRun{Outcome: outcomes[0], Process: process}
 	err := readWire(data, func(field uint64, v int64, b []byte) {
 		switch field {
 		case runStarted:
@@ -222,6 +247,10 @@ func decodeRun(data []byte) (TaskRun, error) {
 			}
 		case runError:
 			r.Error = string(b)
+		case runProcess:
+			if r.Process = string(b); r.Process == nobody {
+				r.Process = ""
+			}
 		}
 	})
 	return r, err

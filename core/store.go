@@ -151,7 +151,7 @@ type ClaimRequest struct {
 	Leave []string // kinds to leave where they are, and to count as Left
 	// Urgent takes tasks of level 1 only. What has waited for so long that it counts as level 1 stays where it is.
 	Urgent bool
-	// After passes over agents that have waited since before this time. With Most, Leave or Urgent a claim may look at
+	// After passes over agents that have waited since this time or before. With Most, Leave or Urgent a claim may look at
 	// many agents that have nothing for it: the next one like it goes on where Claim.Passed says.
 	After    Millis
 	Limit    int           // most tasks, at most MaxClaim; 0 only looks
@@ -176,7 +176,8 @@ type Claim struct {
 	// task that may be taken makes NextDue now, but not these.
 	AgentsDue []Millis
 	// Passed says that a picky request (see ClaimRequest.After) had to stop its search before it had looked at every due
-	// agent: of those that have waited since before this time, none has anything left for it. Zero: it has looked at all.
+	// agent: of those that have waited since this time or before, none has anything left for it, but for what another claim
+	// or a settlement has put there since, and for agents of the very same millisecond. Zero: it has looked at all.
 	Passed    Millis
 	Left      int   // tasks that this step found due and left, as their kind is in Leave
 	Parked    int   // tasks that this step parked

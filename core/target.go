@@ -12,8 +12,9 @@ import (
 // that the slot goes to whoever has waited longest, in whatever partition.
 const lookEvery = 50 * time.Millisecond
 
-// searchEvery is how often a search that goes on where the last one stopped begins again at those who have waited longest.
-const searchEvery = time.Second
+// searchPace is how long after its begin a search begins again at those who have waited longest, for each claim that it
+// takes: so the short ones begin anew each time, and the long ones cost little.
+const searchPace = 20 * time.Millisecond
 
 // target is a partition that the pull takes tasks from, and what is known of it.
 type target struct {
@@ -34,19 +35,33 @@ type target struct {
 	because     uint64    // if not zero: unless slots have come free since, see slots.news
 }
 
-// search is how far claims that pass over tasks have come.
+// search is how far claims that pass over tasks have come. What falls due, or comes to an agent that has nothing else, is
+// behind whatever was searched before; what comes to an agent that was passed over is found when the search begins anew.
 type search struct {
-	of    string // what they pass over
-	after Millis
-	begun time.Time
+	of     string // what they pass over
+	after  Millis
+	begun  time.Time
+	claims int // since then, until everything was looked at
+	whole  bool
 }
 
 // on is where a search for something goes on; the beginning if it is another one, or an old one.
 func (s *search) on(of string, now time.Time) Millis {
-	if s.of != of || now.Sub(s.begun) >= searchEvery {
+	if s.of != of || now.Sub(s.begun) >= max(lookEvery, time.Duration(s.claims)*searchPace) && s.whole {
 		*s = search{of: of, begun: now}
 	}
 	return s.after
+}
+
+// found notes that a claim has searched up to a time, or everything.
+func (s *search) found(passed, now Millis) {
+	if !s.whole {
+		s.claims++
+	}
+	s.after = passed
+	if passed == 0 {
+		s.after, s.whole = now-1, true // more may fall due within this millisecond
+	}
 }
 
 // outlook is what a pull knows of its partitions: from looks, claims and settlements.

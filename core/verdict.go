@@ -17,6 +17,7 @@ type verdict struct {
 	err        error // what counts as a failure
 	retried    bool
 	released   bool
+	tooLong    bool          // it was paused, as it takes longer than a pull has time for
 	why        error         // what put it off
 	pause      time.Duration // it is not due again sooner than this from now
 	busy       *Command      // holds the tasks of its snooze key, which would meet the same limit
@@ -43,8 +44,7 @@ func (r *run) decide(err error, took time.Duration, ran bool) verdict {
 	case cancelled:
 		r.endCancelled(&v, err, order, ran)
 	case errors.Is(err, ErrStopping) && !deliberate(err):
-		v.released = true
-		v.settlement = release(r.claimed)
+		r.giveBack(&v, ran)
 	case errors.As(err, &skip):
 		r.skipOccurrence(&v, skip.reason)
 		r.pauseIfHopeless(&v, r.inherited, r.failure)
@@ -203,13 +203,13 @@ func (r *run) note(v *verdict, o Outcome, err error) {
 	v.outcome = o
 	r.crashes(nil)
 	r.state.RunCount++
-	r.state.Idle = 0 // its gate was open
+	r.state.Idle, r.state.CutOffs = 0, 0 // its gate was open, and its time was enough
 	r.state.countRetryAfters(err)
 	run := TaskRun{Started: r.pull.s.storeNow().Add(-v.took), Duration: v.took, Attempt: r.info.Attempt, Outcome: o}
 	if err != nil {
 		run.Error = clip(err.Error())
 	}
-	r.state.add(run)
+	r.add(run)
 	v.settlement.Tally = &RunStat{
 		Kind: r.claimed.Kind, Schedule: r.body.schedule(), Duration: v.took, Lag: r.info.Claimed.Sub(r.claimed.Due),
 	}
@@ -222,13 +222,13 @@ func (r *run) note(v *verdict, o Outcome, err error) {
 // crashes adds the runs that ended without a result since the state was last written.
 func (r *run) crashes(err error) {
 	for range r.claimed.Crashes {
-		run := TaskRun{Attempt: r.info.Attempt, Outcome: OutcomeCrashed, Error: "its lease ran out"}
+		run := TaskRun{Attempt: r.info.Attempt, Outcome: OutcomeCrashed, Error: "its lease ran out, and its task was taken over"}
 		if err != nil {
 			run.Error = clip(err.Error())
 		}
 		r.state.RunCount++
 		r.state.ErrorCount++
-		r.state.add(run)
+		r.add(run)
 	}
 }
 

@@ -88,7 +88,7 @@ func TestRunDueTakesAgentsOrAll(t *testing.T) {
 	res, body := f.call(t, "POST", "/v1/run-due", `{"agent_ids":[]}`)
 	assert.Equal(t, http.StatusOK, res.StatusCode)
 	assert.JSONEq(t, `{"agents":0,"ran":0,"completed":0,"failed":0,"retried":0,"released":0,"skipped":0,"parked":0,"lost":0,
-		"cancelled":0,"snoozed":0,"recovered":0,"next_due_at":null,"more":false,"duration_ms":0}`, body)
+		"cancelled":0,"snoozed":0,"recovered":0,"left":0,"next_due_at":null,"more":false,"duration_ms":0}`, body)
 	assert.Equal(t, before, f.store.calls.Load(), "without agents there is nothing to ask")
 
 	_, body = f.call(t, "POST", "/v1/run-due", `{"agent_ids":["a","nobody"],"timeout_ms":60000}`)

@@ -45,6 +45,7 @@ var statuses = map[core.Code]int{
 	core.CodeLeaseLost:   http.StatusConflict,
 	core.CodeUnavailable: http.StatusServiceUnavailable,
 	core.CodeStoreFull:   http.StatusServiceUnavailable,
+	core.CodeAbandoned:   http.StatusServiceUnavailable,
 	core.CodeInternal:    http.StatusInternalServerError,
 
 	codeUnauthorized: http.StatusUnauthorized,

@@ -98,6 +98,7 @@ func printReport(w *page, r core.Report) {
 		{r.Skipped, "skipped"},
 		{r.Parked, "parked"},
 		{r.Recovered, "recovered from dead processes"},
+		{r.Left, "left for lack of time"},
 	} {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))

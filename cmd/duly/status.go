@@ -164,10 +164,10 @@ func printRuns(w *page, runs []core.TaskRun) {
 		_, _ = w.WriteString("no runs yet\n")
 		return
 	}
-	t := newTable(w, "STARTED", "TOOK", "ATTEMPT", "OUTCOME", "ERROR")
+	t := newTable(w, "STARTED", "TOOK", "ATTEMPT", "OUTCOME", "PROCESS", "ERROR")
 	for i := range runs {
 		r := &runs[i]
-		t.row(clock(r.Started), r.Duration.Round(time.Millisecond).String(), strconv.Itoa(r.Attempt), string(r.Outcome), firstOf(r.Error))
+		t.row(clock(r.Started), r.Duration.Round(time.Millisecond).String(), strconv.Itoa(r.Attempt), string(r.Outcome), firstOf(r.Process), firstOf(r.Error))
 	}
 	t.end()
 }

@@ -13,7 +13,7 @@ func (c *claiming) agents() (due []*agent, more bool) {
 	if c.picky {
 		most = pages * max(c.r.Limit, wide)
 	}
-	waits := func(a *agent) bool { return a.visit <= c.now && a.visit >= c.r.After }
+	waits := func(a *agent) bool { return a.visit <= c.now && a.visit > c.r.After }
 	switch {
 	case c.r.Agents != nil:
 		for _, name := range c.r.Agents {

@@ -12,7 +12,7 @@
 -- ARGV[4] lease, ms
 -- ARGV[5] a task that is overdue by this, ms, counts as level 1
 -- ARGV[6] 1 to take tasks of level 1 only, else 0
--- ARGV[7] agents that have waited since before this are passed over, ms
+-- ARGV[7] agents that have waited since this or before are passed over, ms; 0: none
 -- ARGV[8] number of kinds
 -- ARGV[9..] 1 for each kind with a handler: '+' kind; '~' most(5) kind, no more than so many; '-' kind, it is left where it is
 -- ARGV[..] 1 for each agent to visit; none: any agent
@@ -166,7 +166,7 @@ if asked then
   named = {}
   for i, s in ipairs(redis.call('ZMSCORE', KEYS[1], unpack(asked))) do
     local score = tonumber(s or 'inf')
-    if score <= now and score >= tonumber(after) then named[#named + 1] = { asked[i], score } end
+    if score <= now and score > tonumber(after) then named[#named + 1] = { asked[i], score } end
   end
   table.sort(named, function(a, b) return a[2] < b[2] or (a[2] == b[2] and a[1] < b[1]) end)
 end
@@ -177,7 +177,7 @@ local function page_of(from)
   if named then
     for i = from + 1, math.min(#named, from + width) do agents[i - from], scores[i - from] = named[i][1], named[i][2] end
   else
-    local first = after == '0' and '-inf' or after
+    local first = after == '0' and '-inf' or '(' .. after
     local due = redis.call('ZRANGEBYSCORE', KEYS[1], first, now, 'WITHSCORES', 'LIMIT', from, width)
     for i = 1, #due, 2 do agents[(i + 1) / 2], scores[(i + 1) / 2] = due[i], due[i + 1] end
   end
