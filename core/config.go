@@ -66,22 +66,23 @@ type Config struct {
 	Clock Clock
 }
 
-// KindConfig are the settings of one kind of task. What is zero is taken from Config.Default, then from the defaults.
+// KindConfig are the settings of one kind of task. What is zero is taken from Config.Default, then from the defaults; what
+// can be none at all is negative then: a timeout, pauses between attempts, the grace, catching up, pausing.
 type KindConfig struct {
 	Slots       int           // most runs at once in this process, so that a slow kind leaves room for others; zero for no bound
-	Timeout     time.Duration // of one run; zero for none
+	Timeout     time.Duration // of one run; none if negative, and by default
 	Lease       time.Duration // how long a run may go without a sign of life before others take its task over
 	MaxAttempts int           // at one occurrence of a task that does not recur
-	Backoff     time.Duration // base of the pauses between attempts: a random time up to Backoff * 2^(attempt-1)
+	Backoff     time.Duration // base of the pauses between attempts: a random time up to Backoff * 2^(attempt-1); none if negative
 	MaxBackoff  time.Duration // longest pause
 	// MaxRetryAfters is how often in a row RetryAfter is not charged; from then on it is a failed attempt:
 	// DefaultMaxRetryAfters if zero, negative to charge each.
 	MaxRetryAfters int
 	// PauseAfter is how many occurrences of a recurring task fail in a row until it is paused; negative for never.
 	PauseAfter int
-	// Grace is how late an occurrence may be; later than that it was missed, and the task's Misfire applies. What was
-	// missed is caught up within Spread, each task at a stable time of its own; negative for at once. CatchUp bounds how
-	// many missed occurrences MisfireAll runs.
+	// Grace is how late an occurrence may be; later than that it was missed, and the task's Misfire applies: negative for
+	// not late at all. What was missed is caught up within Spread, each task at a stable time of its own; negative for at
+	// once. CatchUp bounds how many missed occurrences MisfireAll runs; negative for none.
 	Grace, Spread time.Duration
 	CatchUp       int
 	// Activity makes tasks of this kind activity tasks: they are made by Scheduler.Activity.
@@ -173,24 +174,22 @@ func (k KindConfig) or(o KindConfig) KindConfig {
 	return k
 }
 
+// plain are the settings with zero for what is none.
+func (k KindConfig) plain() KindConfig {
+	k.Timeout, k.Backoff, k.Grace, k.CatchUp = max(k.Timeout, 0), max(k.Backoff, 0), max(k.Grace, 0), max(k.CatchUp, 0)
+	return k
+}
+
 func (k KindConfig) validate() error {
 	switch {
 	case k.Slots < 0:
 		return fmt.Errorf("Slots must not be negative, not %d", k.Slots)
-	case k.Timeout < 0:
-		return fmt.Errorf("Timeout must not be negative, not %s", k.Timeout)
 	case k.Lease < minLease || k.Lease > maxLease:
 		return fmt.Errorf("Lease must be between %s and %s, not %s", minLease, maxLease, k.Lease)
 	case k.MaxAttempts < 1 || k.MaxAttempts > maxAttempts:
 		return fmt.Errorf("MaxAttempts must be between 1 and %d, not %d", maxAttempts, k.MaxAttempts)
-	case k.Backoff < 0:
-		return fmt.Errorf("Backoff must not be negative, not %s", k.Backoff)
-	case k.MaxBackoff < k.Backoff:
+	case k.MaxBackoff < 0 || k.MaxBackoff < k.Backoff:
 		return fmt.Errorf("MaxBackoff must be at least Backoff, not %s", k.MaxBackoff)
-	case k.Grace < 0:
-		return fmt.Errorf("Grace must not be negative, not %s", k.Grace)
-	case k.CatchUp < 0:
-		return fmt.Errorf("CatchUp must not be negative, not %d", k.CatchUp)
 	}
 	return k.Activity.validate()
 }

@@ -27,11 +27,10 @@ func TestNewRefuses(t *testing.T) {
 		{core.Config{MaxCrashes: -1}, "MaxCrashes must"},
 		{core.Config{MaxPayload: -1}, "MaxPayload must"},
 		{core.Config{MaxResult: 1 << 30}, "MaxResult must"},
-		{core.Config{Default: core.KindConfig{Timeout: -1}}, "Default.Timeout must"},
 		{core.Config{Default: core.KindConfig{Lease: 1}}, "Default.Lease must"},
 		{core.Config{Kinds: map[string]core.KindConfig{"a b": {}}}, "Kinds"},
 		{core.Config{Kinds: map[string]core.KindConfig{"a": {MaxAttempts: -1}}}, `Kinds["a"].MaxAttempts must`},
-		{core.Config{Kinds: map[string]core.KindConfig{"a": {Backoff: -1}}}, `Kinds["a"].Backoff must`},
+		{core.Config{Kinds: map[string]core.KindConfig{"a": {MaxBackoff: -1}}}, `Kinds["a"].MaxBackoff must`},
 		{core.Config{Kinds: map[string]core.KindConfig{"a": {Backoff: time.Hour, MaxBackoff: time.Minute}}}, `Kinds["a"].MaxBackoff must`},
 	} {
 		_, err := core.New(memstore.New(memstore.Config{}), c.config)
@@ -49,6 +48,11 @@ func TestHandlePanics(t *testing.T) {
 	assert.Panics(t, func() {
 		core.HandleBatch(s, "a b", func(context.Context, []*core.Task[note]) []error { return nil })
 	})
+	const missing = `duly: Handle: the handler of the kind "nil" is nil`
+	assert.PanicsWithValue(t, missing, func() { core.Handle[note](s, "nil", nil) })
+	assert.PanicsWithValue(t, missing, func() { core.HandleBatch[note](s, "nil", nil) })
+	assert.PanicsWithValue(t, `duly: Gate: the function for the kind "nil" is nil`, func() { core.Gate(s, "nil", nil) })
+	core.Handle(s, "nil", nothing) // nothing was registered
 }
 
 func TestCodes(t *testing.T) {

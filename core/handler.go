@@ -78,6 +78,9 @@ func Gate(s *Scheduler, kind string, shouldRun func(ctx context.Context, t *RunI
 	if err := validKind("kind", kind); err != nil {
 		panic("duly: Gate: " + err.Error())
 	}
+	if shouldRun == nil {
+		panic(fmt.Sprintf("duly: Gate: the function for the kind %q is nil", kind))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, taken := s.gates[kind]; taken {
@@ -104,9 +107,10 @@ type handler struct {
 	call func(ctx context.Context, runs []*run) []error
 }
 
-// Handle registers the handler of a kind. It panics when the kind has one already or its name is not allowed, as that
-// is a mistake in the program. A payload that does not decode into P makes the task dead without running it.
+// Handle registers the handler of a kind. It panics when the kind has one already, its name is not allowed or fn is nil, as
+// that is a mistake in the program. A payload that does not decode into P makes the task dead without running it.
 func Handle[P any](s *Scheduler, kind string, fn func(ctx context.Context, t *Task[P]) error) {
+	mustHave(kind, fn == nil)
 	s.register(handler{kind: kind, call: func(ctx context.Context, runs []*run) []error {
 		t, err := decodeTask[P](runs[0])
 		if err != nil {
@@ -119,6 +123,7 @@ func Handle[P any](s *Scheduler, kind string, fn func(ctx context.Context, t *Ta
 // HandleBatch registers a handler that gets all tasks of its kind that were claimed together for one agent. It returns
 // an outcome for each, in order; nil for all of them to succeed.
 func HandleBatch[P any](s *Scheduler, kind string, fn func(ctx context.Context, ts []*Task[P]) []error) {
+	mustHave(kind, fn == nil)
 	s.register(handler{kind: kind, batch: true, call: func(ctx context.Context, runs []*run) []error {
 		outcomes := make([]error, len(runs))
 		var tasks []*Task[P]
@@ -146,6 +151,13 @@ func HandleBatch[P any](s *Scheduler, kind string, fn func(ctx context.Context, 
 		}
 		return outcomes
 	}})
+}
+
+// mustHave panics if a kind is registered without a function: the mistake shows at start-up and not at the first run.
+func mustHave(kind string, missing bool) {
+	if missing {
+		panic(fmt.Sprintf("duly: Handle: the handler of the kind %q is nil", kind))
+	}
 }
 
 func decodeTask[P any](r *run) (*Task[P], error) {

@@ -22,7 +22,8 @@ func (s stamp) MarshalText() ([]byte, error) {
 // span is a duration in JSON.
 type span time.Duration
 
-func (s span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).String()), nil }
+// MarshalText writes a negative one, which says that there is none, as a task is submitted with it.
+func (s span) MarshalText() ([]byte, error) { return []byte(max(time.Duration(s), 0).String()), nil }
 
 // taskJSON are the fields that a task is submitted with and shows when it is read back.
 type taskJSON struct {
@@ -74,6 +75,8 @@ func (t NewTask) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		taskJSON
 
+		Agent      string     `json:"agent_id,omitempty"` // a task that is read back always has both
+		Kind       string     `json:"kind,omitempty"`
 		At         *time.Time `json:"at,omitempty"`
 		Delay      span       `json:"delay,omitzero"`
 		UniqueKey  string     `json:"unique_key,omitempty"`
@@ -81,14 +84,14 @@ func (t NewTask) MarshalJSON() ([]byte, error) {
 		Preset     string     `json:"preset,omitempty"`
 	}{
 		taskJSON: taskJSON{
-			ID: t.ID, Agent: t.Agent, Kind: t.Kind, Payload: payload, Every: span(t.Every), From: t.From, Cron: t.Cron,
+			ID: t.ID, Payload: payload, Every: span(t.Every), From: t.From, Cron: t.Cron,
 			Zone: t.Zone, DayMatch: t.DayMatch, Gap: t.Gap, Jitter: span(t.Jitter), Overlap: t.Overlap, Misfire: t.Misfire,
 			PauseAfter: t.PauseAfter, MinInterval: span(t.MinInterval), SnoozeKey: t.SnoozeKey, Level: t.Level,
 			Group: t.Group, MaxAttempts: t.MaxAttempts, Backoff: span(t.Backoff), Timeout: span(t.Timeout),
 			Lease: span(t.Lease), TraceID: t.TraceID, Traceparent: t.Traceparent, SessionID: t.SessionID,
 			UserID: t.UserID, MemCubeID: t.MemCubeID, UserName: t.UserName, Info: t.Info, Tags: t.Tags,
 		},
-		At: at, Delay: span(t.Delay), UniqueKey: t.UniqueKey, OnConflict: t.OnConflict, Preset: t.Preset,
+		Agent: t.Agent, Kind: t.Kind, At: at, Delay: span(t.Delay), UniqueKey: t.UniqueKey, OnConflict: t.OnConflict, Preset: t.Preset,
 	})
 }
 

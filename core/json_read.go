@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
@@ -35,40 +35,41 @@ func (t *NewTask) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// newTaskFields read the fields of a task.
+// newTaskFields read the fields of a task. A field that is given is never taken for one that is left out: zero means what
+// it says, as in "timeout": "0s", or is refused.
 var newTaskFields = map[string]func(t *NewTask, data []byte) error{
-	"agent_id":     textField(func(t *NewTask) *string { return &t.Agent }),
-	"id":           textField(func(t *NewTask) *string { return &t.ID }),
-	"kind":         textField(func(t *NewTask) *string { return &t.Kind }),
-	"group":        textField(func(t *NewTask) *string { return &t.Group }),
-	"cron":         textField(func(t *NewTask) *string { return &t.Cron }),
-	"zone":         textField(func(t *NewTask) *string { return &t.Zone }),
-	"day_match":    textField(func(t *NewTask) *schedule.DayMatch { return &t.DayMatch }),
-	"gap":          textField(func(t *NewTask) *schedule.Gap { return &t.Gap }),
-	"from":         textField(func(t *NewTask) *From { return &t.From }),
-	"overlap":      textField(func(t *NewTask) *Overlap { return &t.Overlap }),
-	"misfire":      textField(func(t *NewTask) *Misfire { return &t.Misfire }),
-	"snooze_key":   textField(func(t *NewTask) *string { return &t.SnoozeKey }),
-	"unique_key":   textField(func(t *NewTask) *string { return &t.UniqueKey }),
-	"on_conflict":  textField(func(t *NewTask) *OnConflict { return &t.OnConflict }),
-	"preset":       textField(func(t *NewTask) *string { return &t.Preset }),
-	"trace_id":     textField(func(t *NewTask) *string { return &t.TraceID }),
-	"traceparent":  textField(func(t *NewTask) *string { return &t.Traceparent }),
-	"session_id":   textField(func(t *NewTask) *string { return &t.SessionID }),
-	"user_id":      textField(func(t *NewTask) *string { return &t.UserID }),
-	"mem_cube_id":  textField(func(t *NewTask) *string { return &t.MemCubeID }),
-	"user_name":    textField(func(t *NewTask) *string { return &t.UserName }),
-	"tags":         jsonField("must be a list of texts", func(t *NewTask) *[]string { return &t.Tags }),
-	"level":        jsonField("must be 1, 2 or 3", func(t *NewTask) *Level { return &t.Level }),
-	"max_attempts": jsonField("must be a whole number", func(t *NewTask) *int { return &t.MaxAttempts }),
-	"at":           jsonField(`must be a time such as "2026-01-02T15:04:05Z"`, func(t *NewTask) *time.Time { return &t.At }),
-	"delay":        durationField(func(t *NewTask) *time.Duration { return &t.Delay }),
-	"every":        durationField(func(t *NewTask) *time.Duration { return &t.Every }),
-	"jitter":       durationField(func(t *NewTask) *time.Duration { return &t.Jitter }),
-	"min_interval": durationField(func(t *NewTask) *time.Duration { return &t.MinInterval }),
-	"backoff":      durationField(func(t *NewTask) *time.Duration { return &t.Backoff }),
-	"timeout":      durationField(func(t *NewTask) *time.Duration { return &t.Timeout }),
-	"lease":        durationField(func(t *NewTask) *time.Duration { return &t.Lease }),
+	"agent_id":     nameField(func(t *NewTask) *string { return &t.Agent }),
+	"id":           nameField(func(t *NewTask) *string { return &t.ID }),
+	"kind":         nameField(func(t *NewTask) *string { return &t.Kind }),
+	"cron":         nameField(func(t *NewTask) *string { return &t.Cron }),
+	"zone":         nameField(func(t *NewTask) *string { return &t.Zone }),
+	"day_match":    nameField(func(t *NewTask) *schedule.DayMatch { return &t.DayMatch }),
+	"gap":          nameField(func(t *NewTask) *schedule.Gap { return &t.Gap }),
+	"from":         nameField(func(t *NewTask) *From { return &t.From }),
+	"overlap":      nameField(func(t *NewTask) *Overlap { return &t.Overlap }),
+	"misfire":      nameField(func(t *NewTask) *Misfire { return &t.Misfire }),
+	"snooze_key":   nameField(func(t *NewTask) *string { return &t.SnoozeKey }),
+	"unique_key":   nameField(func(t *NewTask) *string { return &t.UniqueKey }),
+	"on_conflict":  nameField(func(t *NewTask) *OnConflict { return &t.OnConflict }),
+	"preset":       nameField(func(t *NewTask) *string { return &t.Preset }),
+	"group":        labelField(func(t *NewTask) *string { return &t.Group }),
+	"trace_id":     labelField(func(t *NewTask) *string { return &t.TraceID }),
+	"traceparent":  labelField(func(t *NewTask) *string { return &t.Traceparent }),
+	"session_id":   labelField(func(t *NewTask) *string { return &t.SessionID }),
+	"user_id":      labelField(func(t *NewTask) *string { return &t.UserID }),
+	"mem_cube_id":  labelField(func(t *NewTask) *string { return &t.MemCubeID }),
+	"user_name":    labelField(func(t *NewTask) *string { return &t.UserName }),
+	"tags":         jsonField("must be an array of strings", func(t *NewTask) *[]string { return &t.Tags }),
+	"level":        someField("must be 1, 2 or 3", func(t *NewTask) *Level { return &t.Level }),
+	"max_attempts": someField("must be a whole number from 1 on", func(t *NewTask) *int { return &t.MaxAttempts }),
+	"at":           someField(`must be a time such as "2026-01-02T15:04:05Z"`, func(t *NewTask) *time.Time { return &t.At }),
+	"delay":        durationField(0, func(t *NewTask) *time.Duration { return &t.Delay }),
+	"every":        durationField(refused, func(t *NewTask) *time.Duration { return &t.Every }),
+	"jitter":       durationField(none, func(t *NewTask) *time.Duration { return &t.Jitter }),
+	"min_interval": durationField(0, func(t *NewTask) *time.Duration { return &t.MinInterval }),
+	"backoff":      durationField(none, func(t *NewTask) *time.Duration { return &t.Backoff }),
+	"timeout":      durationField(none, func(t *NewTask) *time.Duration { return &t.Timeout }),
+	"lease":        durationField(refused, func(t *NewTask) *time.Duration { return &t.Lease }),
 	"pause_after_failures": func(t *NewTask, data []byte) error {
 		if json.Unmarshal(data, &t.PauseAfter) != nil {
 			return errors.New("must be a whole number")
@@ -88,8 +89,29 @@ var newTaskFields = map[string]func(t *NewTask, data []byte) error{
 	},
 }
 
-func textField[S ~string](field func(t *NewTask) *S) func(t *NewTask, data []byte) error {
-	return jsonField("must be a text", field)
+// What a duration of zero stands for in a NewTask: itself, the wish for none at all in place of a default, or a mistake.
+const (
+	none    = -time.Millisecond
+	refused = time.Duration(math.MinInt64)
+)
+
+// nameField reads a string that names something or chooses: the empty one does neither.
+func nameField[S ~string](field func(t *NewTask) *S) func(t *NewTask, data []byte) error {
+	read := labelField(field)
+	return func(t *NewTask, data []byte) error {
+		if err := read(t, data); err != nil {
+			return err
+		}
+		if *field(t) == "" {
+			return errors.New("must not be empty: leave it out if it has no value")
+		}
+		return nil
+	}
+}
+
+// labelField reads a string that is only carried along: the empty one is none.
+func labelField[S ~string](field func(t *NewTask) *S) func(t *NewTask, data []byte) error {
+	return jsonField("must be a string", field)
 }
 
 // jsonField reads what encoding/json can read; must is the error otherwise.
@@ -102,16 +124,40 @@ func jsonField[V any](must string, field func(t *NewTask) *V) func(t *NewTask, d
 	}
 }
 
-func durationField(field func(t *NewTask) *time.Duration) func(t *NewTask, data []byte) error {
+// someField is jsonField for what zero makes no sense for.
+func someField[V comparable](must string, field func(t *NewTask) *V) func(t *NewTask, data []byte) error {
+	read := jsonField(must, field)
+	return func(t *NewTask, data []byte) error {
+		if err := read(t, data); err != nil {
+			return err
+		}
+		if *field(t) == *new(V) {
+			return fmt.Errorf("%s, not %s", must, data)
+		}
+		return nil
+	}
+}
+
+// durationField reads a duration; zero is what is kept for "0s".
+func durationField(zero time.Duration, field func(t *NewTask) *time.Duration) func(t *NewTask, data []byte) error {
 	return func(t *NewTask, data []byte) error {
 		var s string
+		var d time.Duration
 		err := json.Unmarshal(data, &s)
 		if err == nil {
-			*field(t), err = time.ParseDuration(s)
+			d, err = time.ParseDuration(s)
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			return errors.New(`must be a duration such as "90s" or "1h30m"`)
+		case d < 0:
+			return fmt.Errorf("must not be negative, not %s", d)
+		case d == 0 && zero == refused:
+			return errors.New(`must be longer than "0s": leave it out for the default`)
+		case d == 0:
+			d = zero
 		}
+		*field(t) = d
 		return nil
 	}
 }
@@ -125,11 +171,8 @@ type jsonMember struct {
 // jsonObject splits a JSON object into its fields, in order. Unlike encoding/json it tells apart what differs in case only,
 // and refuses what is not UTF-8 or stands twice.
 func jsonObject(data []byte) ([]jsonMember, error) {
-	if !utf8.Valid(data) {
-		return nil, invalid("task", "is not valid UTF-8")
-	}
-	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
-		return nil, invalid("task", "is not valid JSON: %v", err)
+	if err := CheckJSON("task", data); err != nil {
+		return nil, err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
@@ -169,7 +212,7 @@ func ParseTasks(data []byte) ([]NewTask, error) {
 	}
 	var list []json.RawMessage
 	if err := json.Unmarshal(fields[0].value, &list); err != nil || list == nil {
-		return nil, invalid("tasks", "must be a list")
+		return nil, invalid("tasks", "must be an array")
 	}
 	if len(list) > MaxSubmit {
 		return nil, invalid("tasks", "are %d: the limit is %d a call", len(list), MaxSubmit)

@@ -250,7 +250,7 @@ func (r *run) misfired(v *verdict) bool {
 	if !r.body.recurs() || begun || r.state.Spread || late <= kind.Grace {
 		return false
 	}
-	if r.body.Misfire == MisfireSkip {
+	if r.body.Misfire == MisfireSkip || r.body.Misfire == MisfireAll && kind.CatchUp == 0 {
 		r.skipOccurrence(v, skipMisfire)
 		return true
 	}

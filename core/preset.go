@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -39,7 +40,8 @@ var presets = []Preset{
 // Presets are all presets, in a fixed order.
 func Presets() []Preset { return slices.Clone(presets) }
 
-// fill takes what a task leaves out from its preset.
+// fill takes what a task leaves out from its preset. A cron expression of the task's own keeps the rest of the preset; any
+// other schedule is another task, which jitter does not fit.
 func (t *NewTask) fill() error {
 	if t.Preset == "" {
 		return nil
@@ -49,17 +51,13 @@ func (t *NewTask) fill() error {
 		return invalid("preset", "%q is unknown", clip(t.Preset))
 	}
 	p := &presets[i]
-	if t.Kind == "" {
-		t.Kind = p.Kind
+	t.Kind = cmp.Or(t.Kind, p.Kind)
+	t.Level = cmp.Or(t.Level, p.Level)
+	if t.Every == 0 && t.At.IsZero() && t.Delay == 0 {
+		t.Cron = cmp.Or(t.Cron, p.Cron)
 	}
-	if t.Level == 0 {
-		t.Level = p.Level
-	}
-	if p.Cron != "" && t.Cron == "" && t.Every == 0 && t.At.IsZero() && t.Delay == 0 {
-		t.Cron = p.Cron
-		if t.Jitter == 0 {
-			t.Jitter = p.Jitter
-		}
+	if t.Cron != "" {
+		t.Jitter = cmp.Or(t.Jitter, p.Jitter)
 	}
 	if p.MinAge != 0 && t.Payload == nil {
 		payload, err := json.Marshal(map[string]string{"min_age": p.MinAge.String()})

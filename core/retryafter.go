@@ -18,6 +18,9 @@ func (r *run) retryLater(v *verdict, later *retryAfterError, err error) {
 	r.state.RetryAfters++
 	asked := min(max(later.at.Sub(r.pull.s.config.Clock.Now()), 0), maxDelay)
 	// A server that says "now" is not asked in a loop, and tasks that were told the same time do not come back together.
+	if kind.Backoff <= 0 { // none is meant for attempts, which are counted
+		kind.Backoff, kind.MaxBackoff = DefaultBackoff, max(kind.MaxBackoff, DefaultBackoff)
+	}
 	pause := max(asked, kind.Backoff) + kind.backoff(min(r.state.RetryAfters, keptRuns))
 	if key := r.body.SnoozeKey; key != "" && asked > 0 {
 		note := Hold{By: byDuly, Reason: clip(err.Error())}
@@ -37,8 +40,11 @@ func (r *run) retryLater(v *verdict, later *retryAfterError, err error) {
 // pauses are the settings of the task's kind, with the pauses between attempts that the task itself names.
 func (r *run) pauses() KindConfig {
 	kind := r.pull.s.kind(r.claimed.Kind)
-	if r.body.Backoff > 0 {
-		kind.Backoff, kind.MaxBackoff = r.body.Backoff, max(kind.MaxBackoff, r.body.Backoff)
+	switch own := r.body.Backoff; {
+	case own > 0:
+		kind.Backoff, kind.MaxBackoff = own, max(kind.MaxBackoff, own)
+	case own < 0:
+		kind.Backoff = 0
 	}
 	return kind
 }

@@ -60,6 +60,10 @@ func (s *Scheduler) Submit(ctx context.Context, tasks ...NewTask) ([]Submitted, 
 	if len(tasks) > MaxSubmit {
 		return nil, invalid("tasks", "are %d: the limit is %d a call", len(tasks), MaxSubmit)
 	}
+	tasks, err := filled(tasks)
+	if err != nil {
+		return nil, err
+	}
 	subs, err := s.prepare(tasks)
 	if err != nil {
 		return nil, err
@@ -154,15 +158,20 @@ func (s *Scheduler) prepare(tasks []NewTask) ([]Submission, error) {
 		if err == nil && tasks[i].Cron != "" {
 			_, err = s.crons.next(tasks[i].cron(), s.storeNow())
 		}
-		if inv, ok := errors.AsType[*InvalidError](err); ok && len(tasks) > 1 {
-			err = invalid(fmt.Sprintf("tasks[%d].%s", i, inv.Field), "%s", inv.Reason)
-		}
 		if err != nil {
-			return nil, err
+			return nil, inBatch(tasks, i, err)
 		}
 		subs[i] = sub
 	}
 	return subs, distinct(subs)
+}
+
+// inBatch says which task of a call an error is about, if the call has several.
+func inBatch(tasks []NewTask, i int, err error) error {
+	if inv, ok := errors.AsType[*InvalidError](err); ok && len(tasks) > 1 {
+		return invalid(fmt.Sprintf("tasks[%d].%s", i, inv.Field), "%s", inv.Reason)
+	}
+	return err
 }
 
 // sameAs reports whether a live task has this very schedule and definition already: replacing it would only disturb it.
@@ -386,7 +395,9 @@ func (s *Scheduler) handled() []string {
 }
 
 // kind are the settings of a kind.
-func (s *Scheduler) kind(name string) KindConfig { return s.config.Kinds[name].or(s.config.Default) }
+func (s *Scheduler) kind(name string) KindConfig {
+	return s.config.Kinds[name].or(s.config.Default).plain()
+}
 
 // observe learns the store's clock from an answer.
 func (s *Scheduler) observe(now Millis) {
@@ -399,6 +410,16 @@ func (s *Scheduler) observe(now Millis) {
 // storeNow is the store's clock, as of the last answer.
 func (s *Scheduler) storeNow() Millis {
 	return Millis(s.config.Clock.Now().UnixMilli() + s.offset.Load())
+}
+
+// askedNow is the store's clock; the store is asked if it has not answered anything yet.
+func (s *Scheduler) askedNow(ctx context.Context) (Millis, error) {
+	if !s.known.Load() {
+		if _, err := s.NextDue(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return s.storeNow(), nil
 }
 
 func (s *Scheduler) emit(e Event) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
@@ -40,7 +39,7 @@ type NewTask struct {
 	Gap        schedule.Gap
 
 	// Of a recurring task:
-	Jitter     time.Duration // puts each due time off by a stable time below this, so that tasks do not come all at once
+	Jitter     time.Duration // puts each due time off by a stable time below this, so that tasks do not come all at once; negative for none in spite of a preset
 	Overlap    Overlap       // what becomes of occurrences that fall due while the task runs; OverlapSkip if empty
 	Misfire    Misfire       // what becomes of occurrences that nobody was there to run; MisfireOnce if empty
 	PauseAfter int           // pause the task after this many failed occurrences in a row; negative for never; if zero, the kind's
@@ -56,8 +55,8 @@ type NewTask struct {
 	Group string // ties several tasks of the agent together for one status
 
 	MaxAttempts int           // of one occurrence; if zero, the kind's: by default 5, or 1 for a recurring task
-	Backoff     time.Duration // the base of the pauses between attempts; if zero, the kind's
-	Timeout     time.Duration // of one run; if zero, the kind's
+	Backoff     time.Duration // the base of the pauses between attempts; if zero, the kind's; negative for no pause
+	Timeout     time.Duration // of one run; if zero, the kind's; negative for none
 	Lease       time.Duration // how long a run may go without a sign of life; if zero, the kind's
 
 	TraceID, Traceparent, SessionID string
@@ -82,11 +81,28 @@ const (
 	maxLease          = time.Hour
 )
 
+// filled are tasks with what presets fill in and negative durations mean. The caller's are left as they are.
+func filled(tasks []NewTask) ([]NewTask, error) {
+	own := false
+	for i := range tasks {
+		t := &tasks[i]
+		if t.Preset == "" && t.Jitter >= 0 && t.Backoff >= 0 && t.Timeout >= 0 {
+			continue
+		}
+		if !own {
+			tasks, own = slices.Clone(tasks), true
+			t = &tasks[i]
+		}
+		if err := t.fill(); err != nil {
+			return nil, inBatch(tasks, i, err)
+		}
+		t.Jitter, t.Backoff, t.Timeout = max(t.Jitter, 0), max(t.Backoff, none), max(t.Timeout, none)
+	}
+	return tasks, nil
+}
+
 // prepare checks a task and turns it into what a store gets. The checks need no store.
 func (t *NewTask) prepare(maxPayload int) (Submission, error) {
-	if err := t.fill(); err != nil {
-		return Submission{}, err
-	}
 	sub := Submission{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Group: t.Group, Level: t.Level, Key: t.SnoozeKey, Conflict: t.OnConflict.rule()}
 	if t.UniqueKey != "" {
 		sub.ID = uniqueID(t.UniqueKey)
@@ -124,9 +140,6 @@ func (t *NewTask) prepare(maxPayload int) (Submission, error) {
 	return sub, nil
 }
 
-// validJSON is stricter than json.Valid, which lets pass what no other reader of JSON would.
-func validJSON(data []byte) bool { return utf8.Valid(data) && json.Valid(data) }
-
 func (t *NewTask) payload(most int) ([]byte, error) {
 	var data []byte
 	switch p := t.Payload.(type) {
@@ -145,10 +158,7 @@ func (t *NewTask) payload(most int) ([]byte, error) {
 	if len(data) > most {
 		return nil, invalid("payload", "is %d bytes long: the limit is %d", len(data), most)
 	}
-	if !validJSON(data) {
-		return nil, invalid("payload", "is not valid JSON in UTF-8")
-	}
-	return data, nil
+	return data, CheckJSON("payload", data)
 }
 
 func (t *NewTask) check(id string) error {
@@ -211,7 +221,7 @@ func (t *NewTask) checkPolicies() error {
 	switch {
 	case t.Jitter != 0 && !recurs:
 		return invalid("jitter", "needs every or cron")
-	case t.Jitter < 0 || t.Jitter > maxJitter:
+	case t.Jitter > maxJitter:
 		return invalid("jitter", "must be between 0 and %s, not %s", maxJitter, t.Jitter)
 	case t.Overlap != "" && !fixed:
 		return invalid("overlap", `needs cron, or every with from "start": other tasks never overlap themselves`)
@@ -254,9 +264,9 @@ func (t *NewTask) checkLimits() error {
 	switch {
 	case t.MaxAttempts < 0 || t.MaxAttempts > maxAttempts:
 		return invalid("max_attempts", "must be between 1 and %d, not %d", maxAttempts, t.MaxAttempts)
-	case t.Backoff < 0 || t.Backoff > maxDelay:
+	case t.Backoff > maxDelay:
 		return invalid("backoff", "must be between 0 and %s, not %s", maxDelay, t.Backoff)
-	case t.Timeout < 0 || t.Timeout > maxDelay:
+	case t.Timeout > maxDelay:
 		return invalid("timeout", "must be between 0 and %s, not %s", maxDelay, t.Timeout)
 	case t.Lease != 0 && (t.Lease < minLease || t.Lease > maxLease):
 		return invalid("lease", "must be between %s and %s, not %s", minLease, maxLease, t.Lease)
@@ -288,8 +298,8 @@ func (t *NewTask) checkTexts() error {
 	if len(t.Info) > MaxTextLen*8 {
 		return invalid("info", "is %d bytes long: the limit is %d", len(t.Info), MaxTextLen*8)
 	}
-	if len(t.Info) > 0 && !validJSON(t.Info) {
-		return invalid("info", "is not valid JSON in UTF-8")
+	if len(t.Info) > 0 {
+		return CheckJSON("info", t.Info)
 	}
 	return nil
 }

@@ -148,6 +148,9 @@ func tick(members string, pull adaptertest.Pull) string {
 		names, _ := json.Marshal(pull.Agents)
 		agents = `"agent_ids":` + string(names)
 	}
+	if pull.Max == 0 { // no limit, which is said by saying nothing
+		return fmt.Sprintf(`{%s%s}`, members, agents)
+	}
 	return fmt.Sprintf(`{%s%s,"max":%d}`, members, agents, pull.Max)
 }
 

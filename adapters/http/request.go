@@ -55,7 +55,8 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// query reads the parameters of a request, each of which is given once at most.
+// query reads the parameters of a request, each of which is given once at most, and not empty: an empty cursor would begin
+// the listing again.
 func query(r *http.Request, names ...string) (url.Values, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -67,6 +68,8 @@ func query(r *http.Request, names ...string) (url.Values, error) {
 			return nil, &core.InvalidError{Field: name, Reason: "is not a parameter of this call"}
 		case len(values[name]) > 1:
 			return nil, &core.InvalidError{Field: name, Reason: "is given twice"}
+		case values[name][0] == "":
+			return nil, &core.InvalidError{Field: name, Reason: "must not be empty: leave it out if it has no value"}
 		}
 	}
 	return values, nil

@@ -99,7 +99,7 @@ func pageSize(q url.Values) (int, error) {
 		return 0, nil
 	}
 	n, err := strconv.Atoi(limit)
-	if err != nil || n == 0 {
+	if err != nil || n < 1 {
 		return 0, &core.InvalidError{Field: "limit", Reason: "must be a whole number from 1 on"}
 	}
 	return n, nil

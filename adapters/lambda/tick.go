@@ -32,8 +32,8 @@ func (f *Function) tick(ctx context.Context, o strictjson.Object) (json.RawMessa
 	var arn, at string
 	var ignored any
 	scope, err := trigger.ReadTick(o,
-		strictjson.Field{Name: scheduleARN, Into: &arn, Must: "must be a text"},
-		strictjson.Field{Name: scheduledTime, Into: &at, Must: "must be a text"},
+		strictjson.Field{Name: scheduleARN, Into: &arn, Must: "must be a string"},
+		strictjson.Field{Name: scheduledTime, Into: &at, Must: "must be a string"},
 		strictjson.Field{Name: "execution-id", Into: &ignored}, // another one at each attempt, so nothing to tell repeats by
 		strictjson.Field{Name: "attempt-number", Into: &ignored},
 	)

@@ -22,7 +22,7 @@ handlers:
   a: { log: {}, timeout: 1s, lease: 2s, max_attempts: 3, backoff: 4s, max_backoff: 5s, pause_after_failures: 6, grace: 7s, spread: 8s,
        catch_up: 9, disabled: true,
        activity: { delay: 1s, mode: debounce, max_wait: 2s, min_interval: 3s, max_failures: 4, dimensions: 2, level: 1 } }
-  b: { log: {}, pause_after_failures: 0, spread: 0s, activity: { max_failures: 0 } }
+  b: { log: {}, pause_after_failures: 0, spread: 0s, timeout: 0s, backoff: 0s, grace: 0s, catch_up: 0, activity: { max_failures: 0, delay: 0s } }
   c: { log: {}, pause_after_failures: , spread: , catch_up: , disabled: , grace: , activity: {} }
 `))
 	require.NoError(t, err)
@@ -37,7 +37,10 @@ handlers:
 				MaxFailures: 4, Dimensions: 2, Level: core.LevelHigh,
 			},
 		},
-		"b": {PauseAfter: never, Spread: -1, Activity: &core.Activity{MaxFailures: never}},
+		"b": {
+			PauseAfter: never, Spread: none, Timeout: none, Backoff: none, Grace: none, CatchUp: none,
+			Activity: &core.Activity{MaxFailures: never},
+		},
 		"c": {Activity: &core.Activity{}},
 	}, c.settings(nil, nil).Kinds)
 }

@@ -50,6 +50,7 @@ func (p *process) cancelCommand(o *options) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&by.Reason, "reason", "", "why, for people")
 	flags.StringVar(&by.By, "by", userName(), "who")
+	zeroMeans(cmd, "reason", "by")
 	return o.withJSON(named(cmd, &agent))
 }
 

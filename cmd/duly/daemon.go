@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -66,8 +67,12 @@ func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.
 	flags := cmd.Flags()
 	flags.StringVar(&d.http, "http", "", "address of the HTTP API, such as 127.0.0.1:8080")
 	flags.IntVar(&d.concurrency, "concurrency", core.DefaultConcurrency, "most runs in flight")
-	flags.DurationVar(&d.grace, "grace", daemon.DefaultGrace, "how long handlers may go on after a signal to stop")
+	flags.DurationVar(&d.grace, "grace", daemon.DefaultGrace, "how long handlers may go on after a signal to stop, 0s for not at all")
 	flags.StringVar(&d.log, "log", "text", "format of the log: text or json")
+	zeroMeans(cmd, "grace")
+	if !d.onRequest {
+		zeroMeans(cmd, "http") // no API, in spite of the file
+	}
 	return cmd
 }
 
@@ -93,7 +98,8 @@ func (p *process) serve(ctx context.Context, c *config, o *daemonOptions, logger
 	if err := p.register(s, c, logger); err != nil {
 		return err
 	}
-	d, err := daemon.New(s, daemon.Config{Grace: o.grace, Waker: store, Logger: logger})
+	// Zero would be the daemon's default: no grace is one that is over at once.
+	d, err := daemon.New(s, daemon.Config{Grace: cmp.Or(o.grace, time.Nanosecond), Waker: store, Logger: logger})
 	if err != nil {
 		return usage("see duly daemon --help", "%w", err)
 	}

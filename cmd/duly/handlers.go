@@ -57,11 +57,11 @@ func (h *handlerConfig) read(p place) error {
 	if err := p.read(map[string]reader{
 		"log": some("log", &logged), "exec": some("exec", &argv), "webhook": some("webhook", &hook),
 		"secret_env": text(&h.secret), "insecure": boolean(&h.webhook.Insecure),
-		"allow_private": boolean(&h.webhook.AllowPrivate), "timeout": duration(&h.settings.Timeout),
+		"allow_private": boolean(&h.webhook.AllowPrivate), "timeout": durationOrNone(&h.settings.Timeout),
 		"lease": duration(&h.settings.Lease), "max_attempts": integer(&h.settings.MaxAttempts),
-		"backoff": duration(&h.settings.Backoff), "max_backoff": duration(&h.settings.MaxBackoff),
-		"max_retry_afters": orNever(&h.settings.MaxRetryAfters), "pause_after_failures": orNever(&h.settings.PauseAfter), "grace": duration(&h.settings.Grace),
-		"spread": orAtOnce(&h.settings.Spread), "catch_up": integer(&h.settings.CatchUp),
+		"backoff": durationOrNone(&h.settings.Backoff), "max_backoff": duration(&h.settings.MaxBackoff),
+		"max_retry_afters": orNever(&h.settings.MaxRetryAfters), "pause_after_failures": orNever(&h.settings.PauseAfter),
+		"grace": durationOrNone(&h.settings.Grace), "spread": durationOrNone(&h.settings.Spread), "catch_up": orNone(&h.settings.CatchUp),
 		"disabled": boolean(&h.settings.Disabled), "activity": h.readActivity,
 	}); err != nil {
 		return err
@@ -91,8 +91,8 @@ func (h *handlerConfig) readActivity(p place) error {
 	a := &core.Activity{}
 	h.settings.Activity = a
 	return p.read(map[string]reader{
-		"delay": duration(&a.Delay), "mode": text((*string)(&a.Mode)), "max_wait": duration(&a.MaxWait),
-		"min_interval": duration(&a.MinInterval), "max_failures": orNever(&a.MaxFailures), "dimensions": integer(&a.Dimensions),
+		"delay": span(&a.Delay), "mode": text((*string)(&a.Mode)), "max_wait": duration(&a.MaxWait),
+		"min_interval": span(&a.MinInterval), "max_failures": orNever(&a.MaxFailures), "dimensions": integer(&a.Dimensions),
 		"level": integer((*int)(&a.Level)),
 	})
 }

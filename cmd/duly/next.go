@@ -47,6 +47,7 @@ func (p *process) nextCommand(o *options) *cobra.Command {
 	flags.IntVarP(&n, "count", "n", 5, "how many times")
 	flags.StringVar(&gap, "gap", "", "a local time that does not exist: run at the end of the gap (default) or skip")
 	flags.StringVar(&match, "day-match", "", "both day fields restricted: any of them (default) or all must match")
+	zeroMeans(cmd, "count") // has bounds of its own
 	return cmd
 }
 

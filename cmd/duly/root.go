@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // options are the flags that several commands have.
@@ -65,12 +66,47 @@ func command(use, short, example string, run func(cmd *cobra.Command, args []str
 	return &cobra.Command{
 		Use: use, Short: short, Example: example, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := run(cmd, args); err != nil {
+			err := saysSomething(cmd.Flags())
+			if err == nil {
+				err = run(cmd, args)
+			}
+			if err != nil {
 				return explain(cmd, err)
 			}
 			return nil
 		},
 	}
+}
+
+// maySayNothing marks a flag of which the empty string or zero means what it says.
+const maySayNothing = "duly_zero"
+
+// zeroMeans lets flags of a command be empty or zero.
+func zeroMeans(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		if err := cmd.Flags().SetAnnotation(name, maySayNothing, []string{}); err != nil {
+			panic(err) // there is no such flag
+		}
+	}
+}
+
+// saysSomething refuses flags that are given as an empty string or zero: that is what they have when they are left out,
+// and a shell makes it of a variable that is not set.
+func saysSomething(flags *pflag.FlagSet) error {
+	var err error
+	flags.Visit(func(f *pflag.Flag) {
+		_, may := f.Annotations[maySayNothing]
+		if err != nil || may {
+			return
+		}
+		switch given := f.Value.String(); {
+		case given == "", given == "[]":
+			err = usage("leave it out if it has no value", "--%s must not be empty", f.Name)
+		case given == "0", given == "0s":
+			err = usage("leave it out for the default", "--%s must not be %s", f.Name, given)
+		}
+	})
+	return err
 }
 
 // withJSON gives a command the flag --json.

@@ -6,21 +6,21 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"reflect"
-	"time"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// submitOptions are the flags of duly submit: a task, or the name of a file with tasks.
+// submitOptions are the flags of duly submit: the fields of a task, or the name of a file with tasks. A field is read by
+// whoever reads tasks as JSON, so that a flag means what the field does, and one that is given is never taken for one that
+// is left out.
 type submitOptions struct {
-	task    core.NewTask
-	payload string
-	at      string
-	info    string
-	file    string
+	fields map[string]string // the JSON field of each flag that is one
+	file   string
 }
 
 func (p *process) submitCommand(o *options) *cobra.Command {
@@ -52,49 +52,85 @@ func (p *process) submitCommand(o *options) *cobra.Command {
 }
 
 func (s *submitOptions) flags(cmd *cobra.Command) {
-	f, t := cmd.Flags(), &s.task
-	f.StringVarP(&s.file, "file", "f", "", "read tasks from this JSON file; - for standard input")
-	f.StringVar(&t.Agent, "agent", "", "owner of the task")
-	f.StringVar(&t.Kind, "kind", "", "names the handler")
-	f.StringVar(&t.ID, "id", "", "unique for the agent; submitting it again changes nothing (default made up)")
-	f.StringVar(&s.payload, "payload", "", "JSON for the handler; - for standard input")
-	f.StringVar(&s.at, "at", "", "due at this time, such as 2026-01-02T15:04:05Z")
-	f.DurationVar(&t.Delay, "delay", 0, "due after this long")
-	f.DurationVar(&t.Every, "every", 0, "recurs with this interval")
-	f.StringVar((*string)(&t.From), "from", "", "count the interval from completion (default) or start")
-	f.StringVar(&t.Cron, "cron", "", "recurs at these times, such as \"0 9 * * MON-FRI\"; see duly next")
-	f.StringVar(&t.Zone, "zone", "", "IANA zone of --cron, such as Europe/Berlin (default UTC)")
-	f.StringVar((*string)(&t.Gap), "gap", "", "a time of --cron that does not exist: run at the end of the gap (default) or skip")
-	f.StringVar((*string)(&t.DayMatch), "day-match", "", "both day fields of --cron restricted: any (default) or all must match")
-	s.policyFlags(cmd)
-	f.StringVar(&t.Group, "group", "", "ties several tasks together for one status")
-	f.IntVar((*int)(&t.Level), "level", 0, "priority, 1 (first) to 3 (default 3)")
-	f.IntVar(&t.MaxAttempts, "max-attempts", 0, "attempts before the task is dead (default the handler's)")
-	f.DurationVar(&t.Backoff, "backoff", 0, "base of the pauses between attempts (default the handler's)")
-	f.DurationVar(&t.Timeout, "timeout", 0, "of one run (default the handler's)")
-	f.DurationVar(&t.Lease, "lease", 0, "how long a run may go without a sign of life (default the handler's)")
-	f.StringVar(&t.TraceID, "trace-id", "", "shown in events and to the handler")
-	f.StringVar(&t.Traceparent, "traceparent", "", "W3C trace context for the handler")
-	f.StringVar(&t.SessionID, "session-id", "", "shown to the handler")
-	f.StringVar(&t.UserID, "user-id", "", "shown to the handler")
-	f.StringVar(&t.MemCubeID, "mem-cube-id", "", "shown to the handler")
-	f.StringVar(&t.UserName, "user-name", "", "shown to the handler")
-	f.StringVar(&s.info, "info", "", "any JSON of yours, shown to the handler")
-	f.StringArrayVar(&t.Tags, "tag", nil, "a tag; can be given several times")
+	s.fields = map[string]string{}
+	cmd.Flags().StringVarP(&s.file, "file", "f", "", "read tasks from this JSON file; - for standard input")
+	s.texts(cmd, [][2]string{
+		{"agent", "owner of the task"},
+		{"kind", "names the handler"},
+		{"id", "unique for the agent; submitting it again changes nothing (default made up)"},
+		{"payload", "JSON for the handler; - for standard input"},
+		{"at", "due at this time, such as 2026-01-02T15:04:05Z"},
+		{"from", "count the interval from completion (default) or start"},
+		{"cron", "recurs at these times, such as \"0 9 * * MON-FRI\"; see duly next"},
+		{"zone", "IANA zone of --cron, such as Europe/Berlin (default UTC)"},
+		{"gap", "a time of --cron that does not exist: run at the end of the gap (default) or skip"},
+		{"day-match", "both day fields of --cron restricted: any (default) or all must match"},
+		{"group", "ties several tasks together for one status"},
+		{"trace-id", "shown in events and to the handler"},
+		{"traceparent", "W3C trace context for the handler"},
+		{"session-id", "shown to the handler"},
+		{"user-id", "shown to the handler"},
+		{"mem-cube-id", "shown to the handler"},
+		{"user-name", "shown to the handler"},
+		{"info", "any JSON of yours, shown to the handler"},
+		{"overlap", "what falls due while it runs: skip (default), queue_one, allow or cancel_running"},
+		{"misfire", "what nobody was there to run: once (default), skip or all"},
+		{"snooze-key", "tasks that share a key can be paused together"},
+		{"unique-key", "make the id from this, so that submitting twice makes one task"},
+		{"on-conflict", "if the id exists: keep the task (default), replace it or fail"},
+		{"preset", "take what is left out from a preset; see duly presets"},
+	})
+	s.durations(cmd, [][2]string{
+		{"delay", "due after this long"},
+		{"every", "recurs with this interval"},
+		{"backoff", "base of the pauses between attempts, 0s for none (default the handler's)"},
+		{"timeout", "of one run, 0s for none (default the handler's)"},
+		{"lease", "how long a run may go without a sign of life (default the handler's)"},
+		{"jitter", "put each run off by a stable time below this, 0s for none in spite of a preset"},
+		{"min-interval", "no run starts sooner than this after the last one"},
+	})
+	s.numbers(cmd, [][2]string{
+		{"level", "priority, 1 (first) to 3 (default 3)"},
+		{"max-attempts", "attempts before the task is dead (default the handler's)"},
+		{"pause-after-failures", "pause after so many failed runs in a row; 0 for never (default the handler's)"},
+	})
+	cmd.Flags().StringArray("tag", nil, "a tag; can be given several times")
+	s.fields["tag"] = "tags"
+	s.complete(cmd)
 }
 
-// policyFlags say how occurrences follow one another, and which task it is.
-func (s *submitOptions) policyFlags(cmd *cobra.Command) {
-	f, t := cmd.Flags(), &s.task
-	f.DurationVar(&t.Jitter, "jitter", 0, "put each run off by a stable time below this")
-	f.StringVar((*string)(&t.Overlap), "overlap", "", "what falls due while it runs: skip (default), queue_one, allow or cancel_running")
-	f.StringVar((*string)(&t.Misfire), "misfire", "", "what nobody was there to run: once (default), skip or all")
-	f.IntVar(&t.PauseAfter, "pause-after-failures", 0, "pause after so many failed runs in a row; 0 for never (default the handler's)")
-	f.DurationVar(&t.MinInterval, "min-interval", 0, "no run starts sooner than this after the last one")
-	f.StringVar(&t.SnoozeKey, "snooze-key", "", "tasks that share a key can be paused together")
-	f.StringVar(&t.UniqueKey, "unique-key", "", "make the id from this, so that submitting twice makes one task")
-	f.StringVar((*string)(&t.OnConflict), "on-conflict", "", "if the id is there: keep it (default), replace it or fail")
-	f.StringVar(&t.Preset, "preset", "", "take what is left out from a preset; see duly presets")
+func (s *submitOptions) texts(cmd *cobra.Command, flags [][2]string) {
+	for _, f := range flags {
+		cmd.Flags().String(f[0], "", f[1])
+		s.field(f[0])
+	}
+}
+
+func (s *submitOptions) durations(cmd *cobra.Command, flags [][2]string) {
+	for _, f := range flags {
+		cmd.Flags().Duration(f[0], 0, f[1])
+		s.field(f[0])
+		zeroMeans(cmd, f[0]) // or is refused by whoever reads the field
+	}
+}
+
+func (s *submitOptions) numbers(cmd *cobra.Command, flags [][2]string) {
+	for _, f := range flags {
+		cmd.Flags().Int(f[0], 0, f[1])
+		s.field(f[0])
+		zeroMeans(cmd, f[0])
+	}
+}
+
+func (s *submitOptions) field(flag string) {
+	s.fields[flag] = strings.ReplaceAll(flag, "-", "_")
+	if flag == "agent" {
+		s.fields[flag] = "agent_id"
+	}
+}
+
+// complete completes the flags that take one of some words.
+func (*submitOptions) complete(cmd *cobra.Command) {
 	choices(cmd, "from", string(core.FromCompletion), string(core.FromStart))
 	choices(cmd, "overlap", string(core.OverlapSkip), string(core.OverlapQueueOne), string(core.OverlapAllow), string(core.OverlapCancelRunning))
 	choices(cmd, "misfire", string(core.MisfireOnce), string(core.MisfireSkip), string(core.MisfireAll))
@@ -115,49 +151,62 @@ func choices(cmd *cobra.Command, flag string, words ...string) {
 
 // tasks are the task of the flags or those of the file.
 func (s *submitOptions) tasks(cmd *cobra.Command, stdin io.Reader) ([]core.NewTask, error) {
-	if s.file != "" {
-		if s.payload+s.at+s.info != "" || !reflect.ValueOf(s.task).IsZero() {
-			return nil, usage("use the one or the other", "-f excludes the flags that describe a task")
+	described := map[string]json.RawMessage{}
+	var err error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if name, ok := s.fields[f.Name]; ok && err == nil {
+			described[name], err = flagJSON(f, stdin)
 		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case s.file != "" && len(described) > 0:
+		return nil, usage("use the one or the other", "-f excludes the flags that describe a task")
+	case s.file != "":
 		data, err := readInput(s.file, stdin)
 		if err != nil {
 			return nil, err
 		}
 		return core.ParseTasks(data)
 	}
-	if cmd.Flags().Changed("pause-after-failures") && s.task.PauseAfter <= 0 {
-		s.task.PauseAfter = never
+	data, err := json.Marshal(described)
+	if err != nil {
+		return nil, err
 	}
-	return s.described(stdin)
+	return core.ParseTasks(data)
 }
 
-// described is the task of the flags.
-func (s *submitOptions) described(stdin io.Reader) ([]core.NewTask, error) {
-	t := s.task
-	if s.at != "" {
-		at, err := time.Parse(time.RFC3339, s.at)
-		if err != nil {
-			return nil, usage("use one such as 2026-01-02T15:04:05Z", "--at %q is not a time", s.at)
-		}
-		t.At = at
+// flagJSON is what a flag says, as the field of a task.
+func flagJSON(f *pflag.Flag, stdin io.Reader) (json.RawMessage, error) {
+	text := f.Value.String()
+	switch {
+	case f.Name == "payload" || f.Name == "info":
+		return rawJSON(f.Name, text, stdin)
+	case f.Value.Type() == "int":
+		return json.RawMessage(text), nil
+	case !utf8.ValidString(text): // which JSON cannot say
+		return nil, usage("give it in UTF-8", "--%s is not valid UTF-8", f.Name)
 	}
-	if s.payload != "" {
-		payload := []byte(s.payload)
-		if s.payload == "-" {
-			var err error
-			if payload, err = readInput("-", stdin); err != nil {
-				return nil, err
-			}
-		}
-		if !json.Valid(payload) {
-			return nil, usage(`quote it for the shell: --payload '{"text":"hi"}', or '"hi"' for a text`, "--payload is not JSON")
-		}
-		t.Payload = json.RawMessage(payload)
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		return json.Marshal(list.GetSlice())
 	}
-	if s.info != "" {
-		t.Info = json.RawMessage(s.info)
+	return json.Marshal(text)
+}
+
+// rawJSON is a flag that is JSON itself.
+func rawJSON(name, text string, stdin io.Reader) (json.RawMessage, error) {
+	data := []byte(text)
+	if name == "payload" && text == "-" {
+		var err error
+		if data, err = readInput("-", stdin); err != nil {
+			return nil, err
+		}
 	}
-	return []core.NewTask{t}, nil
+	if !json.Valid(data) {
+		return nil, usage(fmt.Sprintf(`quote it for the shell: --%s '{"text":"hi"}', or '"hi"' for a string`, name), "--%s is not JSON", name)
+	}
+	return data, nil
 }
 
 // mostInput is the most that is read of a file or of standard input.

@@ -148,7 +148,7 @@ func (p place) of(key string) place {
 func (p place) list() ([]place, error) {
 	n := p.value()
 	if n.Kind != yaml.SequenceNode {
-		return nil, p.fail("must be a list")
+		return nil, p.fail("must be an array")
 	}
 	all := make([]place, len(n.Content))
 	for i, node := range n.Content {
@@ -157,13 +157,16 @@ func (p place) list() ([]place, error) {
 	return all, nil
 }
 
-// text reads any single value as it stands, so that an id such as 007 need not be quoted.
+// text reads any single value as it stands, so that an id such as 007 need not be quoted. The empty one is refused: it would
+// be taken for what was left out.
 func text(into *string) reader {
 	return func(p place) error {
 		switch {
 		case p.empty():
 		case p.value().Kind != yaml.ScalarNode:
-			return p.fail("must be a text")
+			return p.fail("must be a string")
+		case p.value().Value == "":
+			return p.fail("must not be empty: leave it out if it has no value")
 		default:
 			*into = p.value().Value
 		}
@@ -175,20 +178,33 @@ func texts(into *[]string) reader {
 	return func(p place) error {
 		elements, err := p.list()
 		if err != nil {
-			return p.fail("must be a list of texts")
+			return p.fail("must be an array of strings")
 		}
 		for _, e := range elements {
-			var s string
-			if err := text(&s)(e); err != nil {
-				return err
+			if n := e.value(); n.Kind != yaml.ScalarNode {
+				return e.fail("must be a string")
 			}
-			*into = append(*into, s)
+			*into = append(*into, e.value().Value)
 		}
 		return nil
 	}
 }
 
+// integer reads a whole number from 1 on.
 func integer(into *int) reader {
+	return func(p place) error {
+		if err := whole(into)(p); err != nil || p.empty() {
+			return err
+		}
+		if *into == 0 {
+			return p.fail("must be at least 1, not 0")
+		}
+		return nil
+	}
+}
+
+// whole reads any whole number.
+func whole(into *int) reader {
 	return func(p place) error {
 		if !p.empty() && p.value().Decode(into) != nil {
 			return p.fail("must be a whole number")
@@ -197,13 +213,17 @@ func integer(into *int) reader {
 	}
 }
 
-// never is a number of failures after which nothing happens.
-const never = -1
+// never is a number of failures after which nothing happens, and none what core takes for a setting that is switched off,
+// as its zero means the default.
+const (
+	never = -1
+	none  = -1
+)
 
 // orNever reads a number of failures after which something happens; zero and less are never.
 func orNever(into *int) reader {
 	return func(p place) error {
-		if err := integer(into)(p); err != nil || p.empty() {
+		if err := whole(into)(p); err != nil || p.empty() {
 			return err
 		}
 		if *into <= 0 {
@@ -213,14 +233,18 @@ func orNever(into *int) reader {
 	}
 }
 
-// orAtOnce reads a duration; zero is none, not the default.
-func orAtOnce(into *time.Duration) reader {
+// orNone reads how many there may be; zero is none, not the default.
+func orNone(into *int) reader {
 	return func(p place) error {
-		if d, err := time.ParseDuration(p.value().Value); err == nil && d == 0 {
-			*into = -1
-			return nil
+		err := whole(into)(p)
+		switch {
+		case err != nil || p.empty():
+		case *into < 0:
+			err = p.fail("must not be negative, not %d", *into)
+		case *into == 0:
+			*into = none
 		}
-		return duration(into)(p)
+		return err
 	}
 }
 
@@ -233,14 +257,44 @@ func boolean(into *bool) reader {
 	}
 }
 
+// duration reads a duration that is longer than nothing.
 func duration(into *time.Duration) reader {
+	return func(p place) error {
+		if err := span(into)(p); err != nil || p.empty() {
+			return err
+		}
+		if *into == 0 {
+			return p.fail("must be longer than 0s: leave it out for the default")
+		}
+		return nil
+	}
+}
+
+// durationOrNone reads a duration; zero is none, not the default.
+func durationOrNone(into *time.Duration) reader {
+	return func(p place) error {
+		if err := span(into)(p); err != nil || p.empty() {
+			return err
+		}
+		if *into == 0 {
+			*into = none
+		}
+		return nil
+	}
+}
+
+// span reads a duration, also of zero.
+func span(into *time.Duration) reader {
 	return func(p place) error {
 		if p.empty() {
 			return nil
 		}
 		d, err := time.ParseDuration(p.value().Value)
-		if err != nil || d <= 0 {
+		if err != nil {
 			return p.fail("must be a duration such as 90s or 1h30m")
+		}
+		if d < 0 {
+			return p.fail("must not be negative, not %s", d)
 		}
 		*into = d
 		return nil

@@ -5,9 +5,10 @@ package strictjson
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
-	"unicode/utf8"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -16,14 +17,11 @@ import (
 // differ in case only.
 type Object map[string]json.RawMessage
 
-// Parse reads one JSON object in UTF-8, and nothing behind it. The error is a *[core.InvalidError] about what, the whole, or
+// Parse reads one JSON object as [core.CheckJSON] wants it, and nothing behind it. The error is a *[core.InvalidError] about what, the whole, or
 // about a member that is given twice.
 func Parse(what string, data []byte) (Object, error) {
-	switch {
-	case !utf8.Valid(data):
-		return nil, &core.InvalidError{Field: what, Reason: "is not valid UTF-8"}
-	case !json.Valid(data):
-		return nil, &core.InvalidError{Field: what, Reason: "is not valid JSON"}
+	if err := core.CheckJSON(what, data); err != nil {
+		return nil, err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
@@ -54,7 +52,7 @@ func (o Object) Has(name string) bool {
 	return ok && !bytes.Equal(value, []byte("null"))
 }
 
-// Text is a member that is a text; empty if it is anything else.
+// Text is a member that is a string; empty if it is anything else.
 func (o Object) Text(name string) string { return Value[string](o, name) }
 
 // Object is a member that is an object; nil if it is anything else.
@@ -73,17 +71,20 @@ func Value[V any](o Object, name string) V {
 type Field struct {
 	Name string
 	Into any    // what encoding/json reads it into; as it is if the member is null or missing
-	Must string // what to say if that fails, as in "must be a text"
+	Must string // what to say if that fails, as in "must be a string"
+	// Zero says that an empty string or the number zero means what it says. Otherwise it is refused: who sends it means
+	// something, and it would be taken for what was left out.
+	Zero bool
 }
 
 // Read reads the members of an object into fields. One that is none of them is refused: it is not a field of what. The error
 // is a *[core.InvalidError] that names the member.
 func (o Object) Read(what string, fields ...Field) error {
 	known := make(map[string]bool, len(fields))
-	for _, f := range fields {
-		known[f.Name] = true
-		if o.Has(f.Name) && json.Unmarshal(o[f.Name], f.Into) != nil {
-			return &core.InvalidError{Field: f.Name, Reason: f.Must}
+	for i := range fields {
+		known[fields[i].Name] = true
+		if err := o.read(&fields[i]); err != nil {
+			return err
 		}
 	}
 	var others []string
@@ -96,6 +97,34 @@ func (o Object) Read(what string, fields ...Field) error {
 		return nil
 	}
 	return &core.InvalidError{Field: clip(slices.Min(others)), Reason: "is not a field of " + what}
+}
+
+func (o Object) read(f *Field) error {
+	if !o.Has(f.Name) {
+		return nil
+	}
+	if json.Unmarshal(o[f.Name], f.Into) != nil {
+		return &core.InvalidError{Field: f.Name, Reason: f.Must}
+	}
+	v := reflect.ValueOf(f.Into).Elem()
+	switch {
+	case f.Zero || v.Kind() == reflect.Bool || !v.IsZero():
+		return nil
+	case v.Kind() == reflect.String:
+		return &core.InvalidError{Field: f.Name, Reason: "must not be empty: leave it out if it has no value"}
+	default:
+		return &core.InvalidError{Field: f.Name, Reason: "must not be " + clip(string(o[f.Name])) + ": leave it out for the default"}
+	}
+}
+
+// Duration is a time.Duration that is written as Go writes them, such as "90s".
+type Duration time.Duration
+
+// UnmarshalText reads one.
+func (d *Duration) UnmarshalText(text []byte) error {
+	read, err := time.ParseDuration(string(text))
+	*d = Duration(read)
+	return err
 }
 
 // mostName is how much of an unknown name is told, in bytes.

@@ -1,6 +1,7 @@
 package trigger
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
@@ -30,7 +31,7 @@ func readScope(o strictjson.Object, what string, all bool, also []strictjson.Fie
 	var limit int
 	var timeout int64
 	err := o.Read(what, append(also,
-		strictjson.Field{Name: "agent_ids", Into: &agents, Must: "must be a list of texts"},
+		strictjson.Field{Name: "agent_ids", Into: &agents, Must: "must be an array of strings"},
 		strictjson.Field{Name: "all", Into: &all, Must: "must be true or false"},
 		strictjson.Field{Name: "max", Into: &limit, Must: "must be a whole number"},
 		strictjson.Field{Name: "timeout_ms", Into: &timeout, Must: "must be a whole number of milliseconds"},
@@ -40,15 +41,18 @@ func readScope(o strictjson.Object, what string, all bool, also []strictjson.Fie
 		return core.Scope{}, err
 	case agents == nil && !all:
 		return core.Scope{}, &core.InvalidError{Field: "agent_ids", Reason: `is required, or "all": true`}
+	case limit < 0:
+		return core.Scope{}, &core.InvalidError{Field: "max", Reason: fmt.Sprintf("must be at least 1, not %d: leave it out for no limit", limit)}
+	case timeout < 0:
+		return core.Scope{}, &core.InvalidError{Field: "timeout_ms", Reason: fmt.Sprintf("must be at least 1, not %d: leave it out for no limit", timeout)}
 	case agents != nil && all:
 		return core.Scope{}, &core.InvalidError{Field: "all", Reason: "excludes agent_ids"}
 	}
 	return core.Scope{Agents: agents, MaxTasks: limit, MaxDuration: milliseconds(timeout)}, nil
 }
 
-// milliseconds is a duration that cannot overflow: a day is longer than any host's limit, and below zero all are refused
-// alike.
+// milliseconds is a duration that cannot overflow: a day is longer than any host's limit.
 func milliseconds(n int64) time.Duration {
 	const longest = int64(24 * time.Hour / time.Millisecond)
-	return time.Duration(min(max(n, -1), longest)) * time.Millisecond
+	return time.Duration(min(n, longest)) * time.Millisecond
 }

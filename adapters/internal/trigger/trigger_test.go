@@ -39,10 +39,9 @@ func TestATickIsForAllUnlessItNamesSome(t *testing.T) {
 		`{"kind":"tick","all":true,"agent_ids":null}`:                             {},
 		`{"kind":"tick","agent_ids":["ada"],"max":3,"timeout_ms":5000}`:           some,
 		`{"agent_ids":["ada"],"all":false,"max":3,"timeout_ms":5000,"kind":null}`: some,
-		`{"agent_ids":[]}`:              {Agents: []string{}},
-		`{"timeout_ms":86400001}`:       {MaxDuration: 24 * time.Hour},
-		`{"timeout_ms":9223372036854}`:  {MaxDuration: 24 * time.Hour},
-		`{"timeout_ms":-9223372036854}`: {MaxDuration: -time.Millisecond},
+		`{"agent_ids":[]}`:             {Agents: []string{}},
+		`{"timeout_ms":86400001}`:      {MaxDuration: 24 * time.Hour},
+		`{"timeout_ms":9223372036854}`: {MaxDuration: 24 * time.Hour},
 	} {
 		scope, err := trigger.ReadTick(object(t, data))
 		require.NoError(t, err, data)
@@ -58,6 +57,11 @@ func TestWhatATickSaysMustMakeSense(t *testing.T) {
 		`{"all":false}`:                  `agent_ids is required, or "all": true`,
 		`{"all":true,"agent_ids":["a"]}`: "all excludes agent_ids",
 		`{"agents":["a"]}`:               "agents is not a field of a tick",
+		`{"max":0}`:                      "max must not be 0: leave it out for the default",
+		`{"max":-3}`:                     "max must be at least 1, not -3: leave it out for no limit",
+		`{"timeout_ms":0}`:               "timeout_ms must not be 0: leave it out for the default",
+		`{"timeout_ms":-9223372036854}`:  "timeout_ms must be at least 1, not -9223372036854: leave it out for no limit",
+		`{"kind":""}`:                    "kind must not be empty: leave it out if it has no value",
 	} {
 		var invalid *core.InvalidError
 		if _, err := trigger.ReadTick(object(t, data)); assert.ErrorAs(t, err, &invalid, data) {

@@ -1,0 +1,59 @@
+package core
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// CheckJSON is an *[InvalidError] about a field unless data is one JSON value in UTF-8 whose strings are texts. It is
+// stricter than encoding/json, which puts U+FFFD in the place of broken UTF-8 and of half a surrogate pair: two ids that
+// differ would become one.
+func CheckJSON(field string, data []byte) error {
+	if !utf8.Valid(data) {
+		return invalid(field, "is not valid UTF-8")
+	}
+	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
+		return invalid(field, "is not valid JSON: %v", err)
+	}
+	if half := halfSurrogate(data); half != "" {
+		return invalid(field, "has the escape %s, which is half of a surrogate pair and no character", half)
+	}
+	return nil
+}
+
+// halfSurrogate is the first escape in valid JSON that is half of a surrogate pair without the other; empty if none is.
+func halfSurrogate(data []byte) string {
+	for {
+		at := bytes.IndexByte(data, '\\') // backslashes exist within strings only
+		if at < 0 {
+			return ""
+		}
+		data = data[at:]
+		first, ok := escaped(data)
+		if !ok {
+			data = data[2:]
+			continue
+		}
+		if !utf16.IsSurrogate(first) {
+			data = data[6:]
+			continue
+		}
+		second, ok := escaped(data[6:])
+		if !ok || utf16.DecodeRune(first, second) == utf8.RuneError {
+			return string(data[:6])
+		}
+		data = data[12:]
+	}
+}
+
+// escaped is the UTF-16 code unit of an escape such as \u00e9 that data begins with.
+func escaped(data []byte) (rune, bool) {
+	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
+		return 0, false
+	}
+	unit, err := strconv.ParseUint(string(data[2:6]), 16, 16)
+	return rune(unit), err == nil
+}
