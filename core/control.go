@@ -4,20 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 )
-
-// Target names the tasks that are paused or resumed: one task (Agent and ID), those of an agent (Agent), of a kind
-// (Kind), those that share a snooze key (Key), or, with nothing set, all.
-type Target struct{ Agent, ID, Kind, Key string }
-
-// Pause says why tasks are paused, and how long.
-type Pause struct {
-	Reason string    // for people; at most 1 KiB
-	By     string    // who
-	Until  time.Time // when they are resumed by themselves; zero, or after the year 2285, for never. To snooze is to pause until a time
-	For    time.Duration
-}
 
 // Hold is who paused or cancelled something, and why.
 type Hold struct {
@@ -92,72 +79,6 @@ func decodeFailure(data []byte) failureNote {
 		f.Error = err.Error()
 	}
 	return f
-}
-
-func (t Target) check() error {
-	switch {
-	case t.Kind != "" && (t.Agent != "" || t.Key != ""), t.Key != "" && t.Agent != "":
-		return invalid("target", "must be a task, an agent, a kind or a snooze key, not several of them")
-	case t.ID != "" && t.Agent == "":
-		return invalid("agent_id", "is required with id")
-	case t.Kind != "":
-		return validKind("kind", t.Kind)
-	case t.Key != "":
-		return validText("snooze_key", t.Key, maxKeyLen)
-	case t.Agent == "":
-		return nil
-	}
-	if err := validID("agent_id", t.Agent); err != nil {
-		return err
-	}
-	return validText("id", t.ID, MaxIDLen)
-}
-
-func (t Target) scope() Scoped { return Scoped(t) }
-
-// Pause keeps tasks from being started until they are resumed, or until the time that p names. Runs under way go on. It is
-// stored, so that it holds for all processes, and pausing what is paused gives it the new reason and end. It fails with
-// ErrNotFound for a task that is not live.
-func (s *Scheduler) Pause(ctx context.Context, t Target, p Pause) error {
-	if err := t.check(); err != nil {
-		return err
-	}
-	if err := validText("reason", p.Reason, maxErrorLen); err != nil {
-		return err
-	}
-	if err := validText("by", p.By, MaxTextLen); err != nil {
-		return err
-	}
-	switch {
-	case !p.Until.IsZero() && p.For != 0:
-		return invalid("until", "excludes for")
-	case p.For != 0 && (p.For < time.Millisecond || p.For > maxDelay):
-		return invalid("for", "must be between 1ms and %s, not %s", maxDelay, p.For)
-	case p.Until.Year() > maxYear: // that is how some say never
-		p.Until = time.Time{}
-	}
-	until := When{At: MillisOf(p.Until), After: p.For}
-	if !p.Until.IsZero() {
-		until.At = max(until.At, 1) // zero would be never
-	}
-	effects, err := s.store.Control(ctx, []Command{{Op: OpHold, Scope: t.scope(), Hold: Hold{By: p.By, Reason: p.Reason}.encode(), Until: until}})
-	if err == nil && effects[0].Code == EffectNone {
-		err = ErrNotFound
-	}
-	return err
-}
-
-// Resume ends a pause. What fell due meanwhile is due now. Resuming what is not paused changes nothing, but it fails with
-// ErrNotFound for a task that is not there.
-func (s *Scheduler) Resume(ctx context.Context, t Target) error {
-	if err := t.check(); err != nil {
-		return err
-	}
-	effects, err := s.store.Control(ctx, []Command{{Op: OpUnhold, Scope: t.scope()}})
-	if err == nil && effects[0].Code == EffectNone && t.ID != "" {
-		_, err = s.stored(ctx, t.Agent, t.ID)
-	}
-	return err
 }
 
 // RunNow makes a waiting task due now, also when it is paused, and returns when it is due. The occurrence that was planned

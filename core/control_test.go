@@ -72,6 +72,7 @@ func TestPauseRefuses(t *testing.T) {
 			"reason has the control":        {core.Target{}, core.Pause{Reason: "\x00"}},
 			"until excludes for":            {core.Target{}, core.Pause{Until: time.Now(), For: 1}},
 			"for must be between":           {core.Target{}, core.Pause{For: -1}},
+			"ahead is for an agent":         {core.Target{Agent: "a", ID: "1"}, core.Pause{Ahead: true}},
 			"snooze_key has the control":    {core.Target{Key: "\x7f"}, core.Pause{}},
 			"snooze_key is not valid UTF-8": {core.Target{Key: "\xff"}, core.Pause{}},
 		} {
@@ -82,7 +83,6 @@ func TestPauseRefuses(t *testing.T) {
 		assert.Zero(t, w.store.total(), "no store call")
 		assert.ErrorIs(t, w.s.Pause(w.Context(), core.Target{Agent: "a", ID: "1"}, core.Pause{}), core.ErrNotFound)
 		assert.ErrorIs(t, w.s.Resume(w.Context(), core.Target{Agent: "a", ID: "1"}), core.ErrNotFound)
-		assert.NoError(t, w.s.Resume(w.Context(), core.Target{Agent: "nobody"}), "nothing to change")
 	})
 }
 
@@ -527,11 +527,46 @@ func TestASnoozeOfARunByHandKeepsTheFixedTimes(t *testing.T) {
 	})
 }
 
-func TestAPauseUntilTheEpochIsOver(t *testing.T) {
+// A pause that is over before it begins would say that it pauses, and pause nothing.
+func TestAPauseThatIsOverIsRefused(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
-		require.NoError(t, w.s.Pause(w.Context(), core.Target{Agent: "a"}, core.Pause{Until: time.Unix(0, 0)}))
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
+		for _, until := range []time.Time{time.Unix(0, 0), time.Now(), time.Now().Add(-time.Millisecond)} {
+			err := w.s.Pause(w.Context(), core.Target{Agent: "a"}, core.Pause{Until: until})
+			require.ErrorContains(t, err, "until has passed: it is 2000-01-01T00:00:00Z now")
+			assert.Equal(t, core.CodeInvalid, core.CodeOf(err))
+		}
 		assert.Empty(t, w.task("a", "1").Pauses)
+		require.NoError(t, w.s.Pause(w.Context(), core.Target{Agent: "a"}, core.Pause{Until: time.Now().Add(time.Millisecond)}))
+	})
+}
+
+// A name that was misspelt must not seem to be paused. What exists is known by its tasks, its handler, its settings or a pause.
+func TestWhatIsPausedExists(t *testing.T) {
+	virtual(t, core.Config{Kinds: map[string]core.KindConfig{"set": {}}}, func(w *world) {
+		core.Handle(w.s, "handled", func(context.Context, *core.Task[note]) error { return nil })
+		w.submit(core.NewTask{Agent: "live", ID: "1", Kind: "waiting"}, core.NewTask{Agent: "done", ID: "1", Kind: "handled"})
+		w.run()
+		for _, target := range []core.Target{{Agent: "nobody"}, {Kind: "nothing"}} {
+			for range 2 { // asking does not make it exist
+				var unknown *core.UnknownTargetError
+				require.ErrorAs(t, w.s.Pause(w.Context(), target, core.Pause{}), &unknown)
+				assert.Equal(t, target, unknown.Target)
+				err := w.s.Resume(w.Context(), target)
+				require.ErrorAs(t, err, &unknown)
+				assert.Equal(t, core.CodeNotFound, core.CodeOf(err))
+			}
+			require.NoError(t, w.s.Pause(w.Context(), target, core.Pause{Ahead: true}))
+			require.NoError(t, w.s.Pause(w.Context(), target, core.Pause{Reason: "again"}), "it exists as it is paused")
+			require.NoError(t, w.s.Resume(w.Context(), target))
+			require.ErrorIs(t, w.s.Resume(w.Context(), target), core.ErrNotFound)
+		}
+		for _, target := range []core.Target{
+			{Agent: "live"}, {Agent: "done"}, {Kind: "set"}, {Kind: "handled"}, {Kind: "waiting"}, {Key: "any"}, {},
+		} {
+			require.NoError(t, w.s.Resume(w.Context(), target), "%v", target)
+			require.NoError(t, w.s.Pause(w.Context(), target, core.Pause{}), "%v", target)
+		}
 	})
 }
 

@@ -62,18 +62,14 @@ func (t *NewTask) cron() cronSpec {
 // plan works out when tasks are due first whose times are fixed from then on, by the store's clock. If that is not known yet the
 // store is asked, but only once all tasks have been checked.
 func (s *Scheduler) plan(ctx context.Context, tasks []NewTask, subs []Submission) error {
-	asked := false
 	for i := range tasks {
 		t := &tasks[i]
 		if !t.planned() {
 			continue
 		}
-		if !asked && !s.known.Load() {
-			if _, err := s.NextDue(ctx); err != nil {
-				return err
-			}
+		if _, err := s.askedNow(ctx); err != nil {
+			return err
 		}
-		asked = true
 		due, err := s.firstDue(t)
 		if err != nil {
 			return err

@@ -1,12 +1,15 @@
 package http
 
 import (
+	"errors"
 	"net/http"
-	"time"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
 )
+
+// mustBeString is what is wrong with a member that is anything else.
+const mustBeString = "must be a string"
 
 // target is what a request to pause or resume is about: the names in its path, or all tasks. What is wider than an agent
 // is not for callers that may touch some agents only.
@@ -25,41 +28,50 @@ func (a *api) pause(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	var p core.Pause
-	var lasts string
 	if err := decode(data,
-		strictjson.Field{Name: "reason", Into: &p.Reason, Must: "must be a text"},
-		strictjson.Field{Name: "by", Into: &p.By, Must: "must be a text"},
+		strictjson.Field{Name: "reason", Into: &p.Reason, Must: mustBeString, Zero: true},
+		strictjson.Field{Name: "by", Into: &p.By, Must: mustBeString, Zero: true},
 		strictjson.Field{Name: "until", Into: &p.Until, Must: `must be a time such as "2026-01-02T15:04:05Z"`},
-		strictjson.Field{Name: "for", Into: &lasts, Must: "must be a duration"},
+		strictjson.Field{Name: "for", Into: (*strictjson.Duration)(&p.For), Must: `must be a duration such as "90s" or "1h30m"`},
+		strictjson.Field{Name: "ahead", Into: &p.Ahead, Must: "must be true or false"},
 	); err != nil {
 		return 0, nil, err
-	}
-	if lasts != "" {
-		if p.For, err = time.ParseDuration(lasts); err != nil {
-			return 0, nil, &core.InvalidError{Field: "for", Reason: `must be a duration such as "90s" or "1h30m"`}
-		}
 	}
 	t, err := target(r)
 	if err != nil {
 		return 0, nil, err
 	}
 	if err := a.scheduler.Pause(r.Context(), t, p); err != nil {
-		return 0, nil, err
+		return 0, nil, toCome(err)
 	}
 	return a.after(r, t, true)
 }
 
-// resume ends a pause.
+// toCome says how to pause what does not exist yet.
+func toCome(err error) error {
+	if _, unknown := errors.AsType[*core.UnknownTargetError](err); unknown {
+		return newProblem(core.CodeNotFound, err.Error()+`; "ahead": true says that it is to come`)
+	}
+	return err
+}
+
+// resume ends a pause. What was to come, and has not, was not paused ahead either: that is no error.
 func (a *api) resume(r *http.Request) (int, any, error) {
-	if err := noBody(r); err != nil {
+	data, err := optionalBody(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	var ahead bool
+	if err := decode(data, strictjson.Field{Name: "ahead", Into: &ahead, Must: "must be true or false"}); err != nil {
 		return 0, nil, err
 	}
 	t, err := target(r)
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := a.scheduler.Resume(r.Context(), t); err != nil {
-		return 0, nil, err
+	err = a.scheduler.Resume(r.Context(), t)
+	if _, unknown := errors.AsType[*core.UnknownTargetError](err); err != nil && !(unknown && ahead) {
+		return 0, nil, toCome(err)
 	}
 	return a.after(r, t, false)
 }
@@ -93,7 +105,10 @@ func (a *api) cancel(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	var by core.Hold
-	if err := decode(data, strictjson.Field{Name: "reason", Into: &by.Reason, Must: "must be a text"}, strictjson.Field{Name: "by", Into: &by.By, Must: "must be a text"}); err != nil {
+	if err := decode(data,
+		strictjson.Field{Name: "reason", Into: &by.Reason, Must: mustBeString, Zero: true},
+		strictjson.Field{Name: "by", Into: &by.By, Must: mustBeString, Zero: true},
+	); err != nil {
 		return 0, nil, err
 	}
 	if _, err := a.scheduler.Cancel(r.Context(), r.PathValue("agent"), r.PathValue("id"), by); err != nil {
@@ -130,10 +145,10 @@ func (a *api) activity(r *http.Request) (int, any, error) {
 	var kind string
 	var s core.Subject
 	if err := decode(data,
-		strictjson.Field{Name: "kind", Into: &kind, Must: "must be a text"},
-		strictjson.Field{Name: "user_id", Into: &s.User, Must: "must be a text"},
-		strictjson.Field{Name: "device_id", Into: &s.Device, Must: "must be a text"},
-		strictjson.Field{Name: "agent_id", Into: &s.Agent, Must: "must be a text"},
+		strictjson.Field{Name: "kind", Into: &kind, Must: mustBeString},
+		strictjson.Field{Name: "user_id", Into: &s.User, Must: mustBeString},
+		strictjson.Field{Name: "device_id", Into: &s.Device, Must: mustBeString},
+		strictjson.Field{Name: "agent_id", Into: &s.Agent, Must: mustBeString},
 	); err != nil {
 		return 0, nil, err
 	}

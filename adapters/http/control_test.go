@@ -87,7 +87,7 @@ func TestPausesAreListed(t *testing.T) {
 	_, body := f.call(t, "GET", "/v1/pauses", "")
 	assert.JSONEq(t, `{"pauses":[],"next_cursor":""}`, body)
 	f.call(t, "POST", "/v1/kinds/ok/pause", `{"reason":"quota","by":"ann","for":"1h"}`)
-	f.call(t, "POST", "/v1/agents/a%2Fb/pause", "")
+	f.call(t, "POST", "/v1/agents/a%2Fb/pause", `{"ahead":true}`)
 	_, body = f.call(t, "GET", "/v1/pauses?limit=1", "")
 	first := get[struct {
 		Pauses []map[string]any
@@ -211,4 +211,61 @@ func TestMountedUnderWildcards(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, pauses, 1)
 	assert.Equal(t, core.Target{Agent: "a"}, pauses[0].Target)
+}
+
+// What does not exist is not paused, unless the caller says that it is to come.
+func TestPausingWhatDoesNotExist(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	for _, path := range []string{"/v1/agents/nobody", "/v1/kinds/nothing"} {
+		for _, verb := range []string{"/resume", "/pause"} {
+			res, body := f.call(t, "POST", path+verb, "{}")
+			assert.Equal(t, http.StatusNotFound, res.StatusCode, body)
+			assert.Contains(t, body, `\"ahead\": true says that it is to come`)
+			res, body = f.call(t, "POST", path+verb, `{"ahead":true}`)
+			assert.Equal(t, http.StatusOK, res.StatusCode, body)
+			if verb == "/pause" {
+				res, _ = f.call(t, "POST", path+verb, `{"reason":"it is paused, so it exists"}`)
+				assert.Equal(t, http.StatusOK, res.StatusCode)
+			}
+		}
+	}
+	f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","id":"i","kind":"ok","delay":"1h"}`)
+	for body, field := range map[string]string{
+		`{"for":"0s"}`: "for", `{"for":"-1s"}`: "for", `{"for":""}`: "for", `{"until":"1999-01-01T00:00:00Z"}`: "until",
+		`{"until":"0001-01-01T00:00:00Z"}`: "until", `{"ahead":1}`: "ahead",
+	} {
+		res, text := f.call(t, "POST", "/v1/agents/a/pause", body)
+		assert.Equal(t, http.StatusBadRequest, res.StatusCode, text)
+		assert.Equal(t, field, get[map[string]any](t, text)["field"], body)
+	}
+	_, body := f.call(t, "GET", "/v1/agents/a/tasks/i", "")
+	assert.Equal(t, false, get[map[string]any](t, body)["is_paused"])
+	res, body := f.call(t, "POST", "/v1/agents/a/pause", `{"reason":"","by":""}`)
+	assert.Equal(t, http.StatusOK, res.StatusCode, body)
+}
+
+// A parameter or member that is given is never taken for one that is left out.
+func TestZeroIsNotLeftOut(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	for path, field := range map[string]string{
+		"/v1/tasks?agent_id=": "agent_id", "/v1/tasks?agent_id=a&limit=0": "limit", "/v1/tasks?agent_id=a&limit=-1": "limit",
+		"/v1/tasks?agent_id=a&limit=": "limit", "/v1/tasks?agent_id=a&cursor=": "cursor", "/v1/tasks?agent_id=a&status=": "status",
+		"/v1/tasks?agent_id=a&kind": "kind", "/v1/agents?limit=0": "limit", "/v1/pauses?cursor=": "cursor", "/v1/jobs?agent_id=a&kind=": "kind",
+	} {
+		res, text := f.call(t, "GET", path, "")
+		assert.Equal(t, http.StatusBadRequest, res.StatusCode, path)
+		assert.Equal(t, field, get[map[string]any](t, text)["field"], path)
+	}
+	for _, c := range [][3]string{
+		{"/v1/run-due", `{"all":true,"max":0}`, "max"}, {"/v1/run-due", `{"all":true,"timeout_ms":0}`, "timeout_ms"},
+		{"/v1/activity", `{"kind":"","user_id":"u"}`, "kind"}, {"/v1/activity", `{"kind":"ok","user_id":""}`, "user_id"},
+		{"/v1/activity", `{"kind":"ok","user_id":"u","device_id":""}`, "device_id"},
+		{"/v1/tasks", `{"agent_id":"a","kind":"ok","level":0}`, "level"}, {"/v1/tasks", `{"agent_id":"a","kind":"ok","id":"\ud800"}`, "task"},
+	} {
+		res, text := f.call(t, "POST", c[0], c[1])
+		assert.Equal(t, http.StatusBadRequest, res.StatusCode, c[1])
+		assert.Equal(t, c[2], get[map[string]any](t, text)["field"], c[1])
+	}
 }

@@ -246,3 +246,62 @@ func TestWhatATaskWaitsFor(t *testing.T) {
 	assert.Contains(t, w.ok(t, "list", "--agent", "b"), "  parked  ")
 	assert.Contains(t, w.ok(t, "explain", "b", "lost"), `has a handler for the kind "nobody": start one that has, or delete the task`)
 }
+
+// A misspelt name is told, with the flag for what is to come.
+func TestPausingWhatDoesNotExist(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, target := range [][]string{{"toc_rollup_day"}, {"--kind", "nothing"}} {
+		oneLine(t, w.duly(t, append([]string{"pause"}, target...)...), 3, "does not exist", "pass --ahead if it is to come")
+		oneLine(t, w.duly(t, append([]string{"resume"}, target...)...), 3, "does not exist", "pass --ahead")
+		w.ok(t, append([]string{"resume", "--ahead"}, target...)...)
+		w.ok(t, append([]string{"pause", "--ahead"}, target...)...)
+		w.ok(t, append([]string{"pause"}, target...)...)
+		w.ok(t, append([]string{"resume"}, target...)...)
+	}
+	oneLine(t, w.duly(t, "pause", "ada", "job", "--ahead"), 2, "--ahead is for an agent")
+	config := file(t, "handlers: { note: { log: {} } }")
+	w.ok(t, "pause", "--kind", "note", "-c", config)
+}
+
+// What is given on the command line is never taken for what is left out.
+func TestFlagsThatSayNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ok(t, "submit", "--agent", "a", "--id", "i", "--kind", "k", "--delay", "1h")
+	before := w.dbsize(t)
+	for _, c := range [][2]string{
+		{"run-due --agents=", "--agents must not be empty"},
+		{"run-due --all --max 0", "--max must not be 0"},
+		{"run-due --all --timeout 0s", "--timeout must not be 0s"},
+		{"stats --prefix=", "--prefix must not be empty"},
+		{"stats --redis=", "--redis must not be empty"},
+		{"daemon --concurrency 0", "--concurrency must not be 0"},
+		{"serve --http=", "--http must not be empty"},
+		{"list --agent a --limit 0", "--limit must not be 0"},
+		{"list --agent a --cursor=", "--cursor must not be empty"},
+		{"list --agent a --status=", "--status must not be empty"},
+		{"pause a --for 0s", "--for must not be 0s"},
+		{"pause a --until=", "--until must not be empty"},
+		{"pause a --until 1999-01-01T00:00:00Z", "--until has passed"},
+		{"submit --agent a --kind k --id=", "--id must not be empty"},
+		{"submit --agent a --kind k --at=", "--at must not be empty"},
+		{"submit --agent a --kind k --cron=", "--cron must not be empty"},
+		{"submit --agent a --kind k --every 0s", "--every must be longer than"},
+		{"submit --agent a --kind k --level 0", "--level must be 1, 2 or 3, not 0"},
+		{"submit --agent a --kind k --max-attempts 0", "--max-attempts must be a whole number from 1 on, not 0"},
+		{"submit --agent a --kind k --lease 0s", "--lease must be longer than"},
+		{"submit --agent a --kind k --payload=", "--payload must not be empty"},
+		{"submit --agent a\xff --kind k", "--agent is not valid UTF-8"},
+		{"submit -f x.json --level 0", "-f excludes"},
+	} {
+		oneLine(t, w.duly(t, strings.Fields(strings.ReplaceAll(c[0], `\xff`, "\xff"))...), 2, c[1])
+	}
+	assert.Equal(t, before, w.dbsize(t))
+	w.ok(t, "submit", "--agent", "a", "--id", "none", "--preset", "memory.rollup_day", "--jitter", "0s", "--timeout", "0s", "--backoff", "0s",
+		"--pause-after-failures", "0")
+	task := w.object(t, "status", "a", "none")
+	assert.NotContains(t, task, "jitter")
+	assert.Equal(t, []any{"0s", "0s", -1.0}, []any{task["timeout"], task["backoff"], task["pause_after_failures"]})
+	w.ok(t, "pause", "a", "--reason", "", "--by", "")
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -42,11 +43,14 @@ func (p *process) pauseCommand(o *options) *cobra.Command {
 	flags.StringVar(&pause.By, "by", userName(), "who")
 	flags.StringVar(&until, "until", "", "resume by itself at this time, such as 2026-01-02T15:04:05Z")
 	flags.DurationVar(&pause.For, "for", 0, "resume by itself after this long")
+	flags.BoolVar(&pause.Ahead, "ahead", false, "pause an agent or a kind before it exists")
+	zeroMeans(cmd, "reason", "by")
 	return o.withJSON(cmd)
 }
 
 func (p *process) resumeCommand(o *options) *cobra.Command {
 	var on targetFlags
+	var ahead bool
 	cmd := command("resume [AGENT [ID]]", "End a pause: what fell due meanwhile is due now",
 		"  duly resume ada nightly\n  duly resume ada\n  duly resume --kind digest\n  duly resume --all",
 		func(cmd *cobra.Command, args []string) error {
@@ -55,20 +59,36 @@ func (p *process) resumeCommand(o *options) *cobra.Command {
 				return err
 			}
 			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
-				if err := s.Resume(cmd.Context(), t); err != nil {
-					return missing(err, t.Agent, t.ID)
+				err := s.Resume(cmd.Context(), t)
+				if _, unknown := errors.AsType[*core.UnknownTargetError](err); unknown && ahead {
+					err = nil // it was not paused ahead either
+				}
+				if t.ID != "" {
+					err = missing(err, t.Agent, t.ID)
+				}
+				if err != nil {
+					return notKnown(err)
 				}
 				return p.printHeld(cmd.Context(), o, s, t, false)
 			})
 		})
 	on.add(cmd)
+	cmd.Flags().BoolVar(&ahead, "ahead", false, "it may be an agent or a kind that does not exist yet")
 	return o.withJSON(cmd)
+}
+
+// notKnown says what to do about an agent or a kind that does not exist.
+func notKnown(err error) error {
+	if _, unknown := errors.AsType[*core.UnknownTargetError](err); !unknown {
+		return err
+	}
+	return &failure{why: err, code: exitNotFound, todo: "check the name (--kind names a kind), or pass --ahead if it is to come"}
 }
 
 // notLive says which task cannot be paused, as it is not there or finished.
 func notLive(err error, t core.Target) error {
-	if core.CodeOf(err) != core.CodeNotFound {
-		return err
+	if core.CodeOf(err) != core.CodeNotFound || t.ID == "" {
+		return notKnown(err)
 	}
 	f := usage("see duly status "+targetArgs(t), "the agent %q has no task %q that could be paused", t.Agent, t.ID)
 	f.code = exitNotFound

@@ -1,0 +1,73 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// UnknownTargetError says that what is to be paused or resumed does not exist, as far as anybody can know: a name that was
+// misspelt would pause nothing, silently. Its code is CodeNotFound.
+type UnknownTargetError struct{ Target Target }
+
+// Error names the target, and says what would make it exist.
+func (e *UnknownTargetError) Error() string {
+	if e.Target.Agent != "" {
+		return fmt.Sprintf("agent %q does not exist: it has neither tasks nor a pause", e.Target.Agent)
+	}
+	return fmt.Sprintf("kind %q does not exist: it has neither a handler nor settings here, and no tasks, runs or pause", e.Target.Kind)
+}
+
+// Unwrap is ErrNotFound.
+func (*UnknownTargetError) Unwrap() error { return ErrNotFound }
+
+// mustExist fails for a target that does not exist. An agent exists while it has tasks, live or remembered, or is paused;
+// a kind if this scheduler knows it, tasks of it live or ran, or it is paused. Of keys there is no index: each is taken as it
+// comes, as is everything. A single task is for the store to find.
+func (s *Scheduler) mustExist(ctx context.Context, t Target) error {
+	var known bool
+	var err error
+	switch {
+	case t.ID != "" || t.Key != "" || t == Target{}:
+		return nil
+	case t.Agent != "":
+		known, err = s.hasTasks(ctx, t.Agent)
+	default:
+		known, err = s.knowsKind(ctx, t.Kind)
+	}
+	if err == nil && !known {
+		known, err = s.paused(ctx, t)
+	}
+	if err == nil && !known {
+		err = &UnknownTargetError{Target: t}
+	}
+	return err
+}
+
+func (s *Scheduler) hasTasks(ctx context.Context, agent string) (bool, error) {
+	page, err := s.store.Read(ctx, Query{Agent: agent, Limit: 1})
+	return len(page.Tasks) > 0, err
+}
+
+func (s *Scheduler) knowsKind(ctx context.Context, kind string) (bool, error) {
+	if _, set := s.config.Kinds[kind]; set || slices.Contains(s.Kinds(), kind) {
+		return true, nil
+	}
+	stats, err := s.store.Stats(ctx)
+	return slices.ContainsFunc(stats.Kinds, func(k KindStats) bool { return k.Kind == kind }), err
+}
+
+// paused reports whether a target is under a pause of its own. It reads all pauses, which only a target pays for that
+// nothing else is known of.
+func (s *Scheduler) paused(ctx context.Context, t Target) (bool, error) {
+	q := Query{Pauses: true, Limit: MaxPage}
+	for {
+		page, err := s.store.Read(ctx, q)
+		if err != nil || slices.ContainsFunc(page.Holds, func(h Held) bool { return h.Scope == t.scope() }) {
+			return err == nil, err
+		}
+		if q.After = page.Next; q.After == "" {
+			return false, nil
+		}
+	}
+}

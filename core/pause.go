@@ -1,0 +1,109 @@
+package core
+
+import (
+	"context"
+	"time"
+)
+
+// Target names the tasks that are paused or resumed: one task (Agent and ID), those of an agent (Agent), of a kind
+// (Kind), those that share a snooze key (Key), or, with nothing set, all.
+type Target struct{ Agent, ID, Kind, Key string }
+
+// Pause says why tasks are paused, and how long.
+type Pause struct {
+	Reason string    // for people; at most 1 KiB
+	By     string    // who
+	Until  time.Time // when they are resumed by themselves; zero, or after the year 2285, for never. To snooze is to pause until a time
+	For    time.Duration
+	// Ahead pauses an agent or a kind that does not exist yet. A single task cannot be paused before it exists.
+	Ahead bool
+}
+
+func (t Target) check() error {
+	switch {
+	case t.Kind != "" && (t.Agent != "" || t.Key != ""), t.Key != "" && t.Agent != "":
+		return invalid("target", "must be a task, an agent, a kind or a snooze key, not several of them")
+	case t.ID != "" && t.Agent == "":
+		return invalid("agent_id", "is required with id")
+	case t.Kind != "":
+		return validKind("kind", t.Kind)
+	case t.Key != "":
+		return validText("snooze_key", t.Key, maxKeyLen)
+	case t.Agent == "":
+		return nil
+	}
+	if err := validID("agent_id", t.Agent); err != nil {
+		return err
+	}
+	return validText("id", t.ID, MaxIDLen)
+}
+
+func (t Target) scope() Scoped { return Scoped(t) }
+
+// Pause keeps tasks from being started until they are resumed, or until the time that p names. Runs under way go on. It is
+// stored, so that it holds for all processes, and pausing what is paused gives it the new reason and end. It fails with
+// ErrNotFound for a task that is not live and, unless p says that it is ahead of them, with an *[UnknownTargetError] for an
+// agent or a kind that does not exist.
+func (s *Scheduler) Pause(ctx context.Context, t Target, p Pause) error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	if err := validText("reason", p.Reason, maxErrorLen); err != nil {
+		return err
+	}
+	if err := validText("by", p.By, MaxTextLen); err != nil {
+		return err
+	}
+	until, err := s.pauseEnd(ctx, p)
+	if err != nil {
+		return err
+	}
+	switch {
+	case p.Ahead && t.ID != "":
+		return invalid("ahead", "is for an agent, a kind or a key: a task that does not exist cannot be paused")
+	case !p.Ahead:
+		if err := s.mustExist(ctx, t); err != nil {
+			return err
+		}
+	}
+	effects, err := s.store.Control(ctx, []Command{{Op: OpHold, Scope: t.scope(), Hold: Hold{By: p.By, Reason: p.Reason}.encode(), Until: until}})
+	if err == nil && effects[0].Code == EffectNone {
+		err = ErrNotFound
+	}
+	return err
+}
+
+// pauseEnd is when a pause ends by itself; never if it is zero.
+func (s *Scheduler) pauseEnd(ctx context.Context, p Pause) (When, error) {
+	switch {
+	case !p.Until.IsZero() && p.For != 0:
+		return When{}, invalid("until", "excludes for")
+	case p.For != 0 && (p.For < time.Millisecond || p.For > maxDelay):
+		return When{}, invalid("for", "must be between 1ms and %s, not %s", maxDelay, p.For)
+	case p.Until.IsZero(), p.Until.Year() > maxYear: // that is how some say never
+		return When{After: p.For}, nil
+	}
+	now, err := s.askedNow(ctx)
+	if err == nil && MillisOf(p.Until) <= now {
+		err = invalid("until", "has passed: it is %s now", now.Time().Format(time.RFC3339))
+	}
+	return When{At: MillisOf(p.Until)}, err
+}
+
+// Resume ends a pause. What fell due meanwhile is due now. Resuming what is not paused changes nothing, but it fails with
+// ErrNotFound for a task that does not exist, and with an *[UnknownTargetError] for an agent or a kind that does not.
+func (s *Scheduler) Resume(ctx context.Context, t Target) error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	effects, err := s.store.Control(ctx, []Command{{Op: OpUnhold, Scope: t.scope()}})
+	switch {
+	case err != nil || effects[0].Code != EffectNone:
+		return err
+	case t.ID != "":
+		_, err = s.stored(ctx, t.Agent, t.ID)
+		return err
+	default:
+		return s.mustExist(ctx, t)
+	}
+}
