@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	lambdaadapter "github.com/seed-6f6f2c11/duly/adapters/lambda"
 	"github.com/seed-6f6f2c11/duly/core"
@@ -23,17 +21,15 @@ const reachIn = 5 * time.Second
 
 // environment are the settings.
 type environment struct {
-	redis        string
-	cluster      bool
-	prefix       string
+	redis        redisstore.Config
 	tokens       []string
 	runSubmitted bool
 }
 
 // readEnvironment reads the settings. Its errors name the variable, never what it holds.
 func readEnvironment(get func(string) string) (environment, error) {
-	e := environment{redis: strings.TrimSpace(get("DULY_REDIS_URL")), prefix: get("DULY_PREFIX")}
-	if e.redis == "" {
+	e := environment{redis: redisstore.Config{}.With(get)}
+	if e.redis.URL == "" {
 		return e, errors.New("DULY_REDIS_URL is not set: it must be a URL such as rediss://user:password@host:6379/0")
 	}
 	for token := range strings.SplitSeq(get("DULY_TOKEN"), ",") {
@@ -42,9 +38,6 @@ func readEnvironment(get func(string) string) (environment, error) {
 		}
 	}
 	var err error
-	if e.cluster, err = flag(get, "DULY_REDIS_CLUSTER"); err != nil {
-		return e, err
-	}
 	e.runSubmitted, err = flag(get, "DULY_RUN_SUBMITTED")
 	return e, err
 }
@@ -64,16 +57,8 @@ func flag(get func(string) string, name string) (bool, error) {
 
 // openStore connects to Redis once for the life of the environment: all invocations share its connections.
 func (e environment) openStore(ctx context.Context, logger *slog.Logger) (*redisstore.Store, error) {
-	c := redisstore.Config{URL: e.redis, Prefix: e.prefix, Logger: logger}
-	if e.cluster {
-		o, err := redis.ParseURL(e.redis)
-		if err != nil {
-			return nil, errors.New("DULY_REDIS_URL is not a URL of Redis") // its error would show the password
-		}
-		c.Options = &redis.UniversalOptions{
-			Addrs: []string{o.Addr}, IsClusterMode: true, Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig,
-		}
-	}
+	c := e.redis
+	c.Logger = logger
 	ctx, cancel := context.WithTimeout(ctx, reachIn)
 	defer cancel()
 	return redisstore.Open(ctx, c)

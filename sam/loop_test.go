@@ -286,7 +286,7 @@ func TestAStartThatFails(t *testing.T) {
 		{"DULY_REDIS_URL=redis://user:hunter2@127.0.0.1:1/0", "cannot reach"},
 		{"DULY_REDIS_URL=http://user:hunter2@127.0.0.1", "URL"},
 		{"DULY_RUN_SUBMITTED=perhaps", "DULY_RUN_SUBMITTED must be true or false"},
-		{"DULY_REDIS_CLUSTER=perhaps", "DULY_REDIS_CLUSTER must be true or false"},
+		{"DULY_REDIS_CA=/nowhere/ca.pem", "CAFile, CertFile and KeyFile are for TLS"},
 		{"DULY_WEBHOOKS=[]", "DULY_WEBHOOKS must be JSON"},
 		{"DULY_WEBHOOKS={\"x\":\"http://agents.example\"}", "must begin with https://"},
 	} {
@@ -303,8 +303,8 @@ func TestAStartThatFails(t *testing.T) {
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	cluster := redisCluster(t)
-	w := newWorld(t, "DULY_REDIS_URL="+cluster, "DULY_REDIS_CLUSTER=true")
-	store, err := redisstore.Open(t.Context(), redisstore.Config{Options: clusterOptions(t, cluster)})
+	w := newWorld(t, "DULY_REDIS_URL="+cluster)
+	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: cluster})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, store.Close()) }()
 	w.scheduler, err = core.New(store, core.Config{})
@@ -315,9 +315,10 @@ func TestCluster(t *testing.T) {
 
 func TestTheEnvironmentIsRead(t *testing.T) {
 	t.Parallel()
-	vars := map[string]string{"DULY_REDIS_URL": " redis://x \n", "DULY_TOKEN": " , ", "DULY_RUN_SUBMITTED": "true"}
+	vars := map[string]string{"DULY_REDIS_URL": " redis://x \n", "DULY_PREFIX": "p:", "DULY_TOKEN": " , ", "DULY_RUN_SUBMITTED": "true"}
 	e, err := main.ReadEnvironment(func(name string) string { return vars[name] })
 	require.NoError(t, err)
-	assert.Contains(t, fmt.Sprintf("%+v", e), "redis:redis://x cluster:false prefix: tokens:[] runSubmitted:true",
-		"tokens that are blank are none, and let nobody in")
+	read := fmt.Sprintf("%+v", e)
+	assert.Contains(t, read, "redis:{URL:redis://x CAFile: CertFile: KeyFile: Options:<nil> Prefix:p: ")
+	assert.Contains(t, read, " tokens:[] runSubmitted:true", "tokens that are blank are none, and let nobody in")
 }

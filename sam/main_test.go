@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func TestMain(m *testing.M) {
 
 // childHandlers are those of main and some that a test needs. What they tell they tell through Redis.
 func childHandlers(s *core.Scheduler) error {
-	o, err := redis.ParseURL(os.Getenv("DULY_REDIS_URL"))
+	o, err := redis.ParseURL(strings.Replace(os.Getenv("DULY_REDIS_URL"), "+cluster", "", 1))
 	if err != nil {
 		return err
 	}
@@ -188,12 +189,5 @@ func (b *lockedBuffer) String() string {
 // redisCluster is the URL of a cluster of one node.
 func redisCluster(t *testing.T) string {
 	t.Helper()
-	return redistest.StartCluster(t).URL
-}
-
-func clusterOptions(t *testing.T, url string) *redis.UniversalOptions {
-	t.Helper()
-	o, err := redis.ParseURL(url)
-	require.NoError(t, err)
-	return &redis.UniversalOptions{Addrs: []string{o.Addr}, IsClusterMode: true}
+	return "redis+cluster://" + redistest.StartCluster(t).Addr
 }

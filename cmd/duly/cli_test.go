@@ -241,7 +241,7 @@ func TestUnreachableRedis(t *testing.T) {
 				begun := time.Now()
 				r := w.duly(t, append(strings.Split(args, " "), "--redis", "redis://user:hunter2@"+addr+"/0")...)
 				assert.Less(t, time.Since(begun), 5*time.Second)
-				oneLine(t, r, 1, "cannot reach Redis at "+addr, "--redis")
+				oneLine(t, r, 1, "cannot reach Redis at redis://"+addr, "--redis")
 				assert.NotContains(t, r.stderr, "hunter2")
 			})
 		}

@@ -8,13 +8,12 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
 )
 
 // config is what the file says.
 type config struct {
-	redis       string
-	prefix      string
-	partitions  int
+	redis       redisstore.Config
 	concurrency int
 	maxCrashes  int
 	lease       time.Duration
@@ -52,13 +51,14 @@ func (c *config) read(root place) error {
 	var handlers, tasks place
 	keep := func(into *place) reader { return func(p place) error { *into = p; return nil } }
 	if err := root.read(map[string]reader{
-		"redis": text(&c.redis), "prefix": text(&c.prefix), "partitions": integer(&c.partitions),
+		"redis": text(&c.redis.URL), "prefix": text(&c.redis.Prefix), "partitions": integer(&c.redis.Partitions),
+		"redis_ca": text(&c.redis.CAFile), "redis_cert": text(&c.redis.CertFile), "redis_key": text(&c.redis.KeyFile),
 		"concurrency": integer(&c.concurrency), "max_crashes": integer(&c.maxCrashes), "lease": duration(&c.lease), "http": text(&c.http),
 		"token_env": text(&c.tokenEnv), "handlers": keep(&handlers), "tasks": keep(&tasks),
 	}); err != nil {
 		return err
 	}
-	if n := c.partitions; n < 0 || n > mostPartitions || n&(n-1) != 0 {
+	if n := c.redis.Partitions; n < 0 || n > mostPartitions || n&(n-1) != 0 {
 		return root.of("partitions").fail("must be a power of two up to %d, not %d", mostPartitions, n)
 	}
 	if err := check(root, core.Config{

@@ -107,7 +107,7 @@ func (p *process) serve(ctx context.Context, c *config, o *daemonOptions, logger
 	if err != nil {
 		return err
 	}
-	if c.redis == "" {
+	if c.redis.URL == "" {
 		p.say("no Redis configured: tasks live in memory and end with this process; use --redis redis://127.0.0.1:6379/0 to keep them")
 	}
 	logger.LogAttrs(ctx, slog.LevelInfo, "duly is running", slog.String("store", store.name), slog.String("handlers", c.kinds()),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
 	"github.com/seed-6f6f2c11/duly/handlers/webhook"
 )
@@ -180,7 +181,7 @@ func (p *process) register(s *core.Scheduler, c *config, logger *slog.Logger) er
 // secretVariables are the variables of the environment that hold a secret of this process: what opens its store and its API,
 // and what its webhooks are signed with.
 func (c *config) secretVariables() []string {
-	names := []string{redisEnv, tokenEnv, c.tokenVariable(), cronSecretEnv}
+	names := []string{redisstore.EnvURL, tokenEnv, c.tokenVariable(), cronSecretEnv}
 	for _, h := range c.handlers {
 		if h.secret != "" {
 			names = append(names, h.secret)

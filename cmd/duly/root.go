@@ -3,14 +3,15 @@ package main
 import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
 )
 
 // options are the flags that several commands have.
 type options struct {
-	file   string
-	redis  string
-	prefix string
-	json   bool
+	file  string
+	redis redisstore.Config
+	json  bool
 }
 
 func (p *process) root() *cobra.Command {
@@ -22,7 +23,8 @@ func (p *process) root() *cobra.Command {
 that fall due, kept in one Redis.
 
 Redis is named by --redis, by $DULY_REDIS_URL or by "redis:" in the file, in that
-order. Without one, duly daemon keeps its tasks in memory.
+order; so are its certificates (--redis-ca, $DULY_REDIS_CA, "redis_ca:" ...). Without
+a Redis, duly daemon keeps its tasks in memory.
 
 Exit codes: 0 ok, 1 failed, 2 usage or invalid input, 3 not found, 4 some runs failed.`,
 		SilenceUsage:  true,
@@ -30,8 +32,11 @@ Exit codes: 0 ok, 1 failed, 2 usage or invalid input, 3 not found, 4 some runs f
 	}
 	flags := root.PersistentFlags()
 	flags.StringVarP(&o.file, "config", "c", "", "the file with handlers, tasks and settings")
-	flags.StringVar(&o.redis, "redis", "", "URL of the Redis, such as redis://127.0.0.1:6379/0")
-	flags.StringVar(&o.prefix, "prefix", "", `prefix of every key in Redis (default "duly:")`)
+	flags.StringVar(&o.redis.URL, "redis", "", "URL of the Redis, such as redis://127.0.0.1:6379/0, redis+cluster://host1,host2 or\nredis+sentinel://host1,host2/mymaster/0; rediss for TLS")
+	flags.StringVar(&o.redis.CAFile, "redis-ca", "", "PEM file of who signs the certificate of a rediss:// Redis (default whom the system trusts)")
+	flags.StringVar(&o.redis.CertFile, "redis-cert", "", "PEM file of the certificate that it asks for")
+	flags.StringVar(&o.redis.KeyFile, "redis-key", "", "PEM file of the key of that certificate")
+	flags.StringVar(&o.redis.Prefix, "prefix", "", `prefix of every key in Redis (default "duly:")`)
 	p.addGroups(root, o)
 	return root
 }

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -14,22 +14,17 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 )
 
-// redisEnv names the Redis, if no flag does.
-const redisEnv = "DULY_REDIS_URL"
-
 // reachIn is how long Redis has to answer at the start.
 const reachIn = 4 * time.Second
 
 // override puts flags, then the environment, over what the file says.
 func (c *config) override(o *options) {
-	if env := os.Getenv(redisEnv); env != "" {
-		c.redis = env
-	}
-	if o.redis != "" {
-		c.redis = o.redis
-	}
-	if o.prefix != "" {
-		c.prefix = o.prefix
+	c.redis = c.redis.With(os.Getenv)
+	for _, f := range []struct{ flag, field *string }{
+		{&o.redis.URL, &c.redis.URL}, {&o.redis.Prefix, &c.redis.Prefix}, {&o.redis.CAFile, &c.redis.CAFile},
+		{&o.redis.CertFile, &c.redis.CertFile}, {&o.redis.KeyFile, &c.redis.KeyFile},
+	} {
+		*f.field = cmp.Or(*f.flag, *f.field)
 	}
 }
 
@@ -47,37 +42,40 @@ func (s *storage) end() { _ = s.close() }
 
 // openStore opens the Redis that is configured, or a store in memory if there is none.
 func (c *config) openStore(ctx context.Context, logger *slog.Logger) (*storage, error) {
-	if c.redis == "" {
-		s := memstore.New(memstore.Config{Partitions: c.partitions})
+	if c.redis.URL == "" {
+		s := memstore.New(memstore.Config{Partitions: c.redis.Partitions})
 		return &storage{Store: s, Waker: s, name: "memory", close: func() error { return nil }}, nil
-	}
-	u, err := url.Parse(c.redis)
-	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" {
-		return nil, usage("use one such as redis://127.0.0.1:6379/0", "the URL of Redis must begin with redis://, rediss:// or unix://")
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachIn)
 	defer cancel()
-	s, err := redisstore.Open(ctx, redisstore.Config{URL: c.redis, Prefix: c.prefix, Partitions: c.partitions, Logger: logger})
+	settings := c.redis
+	settings.Logger = logger
+	s, err := redisstore.Open(ctx, settings)
 	if err != nil {
 		f := &failure{why: err, code: exitFailed}
-		switch {
-		case strings.HasPrefix(err.Error(), "redisstore: "): // a setting, not the server
-			f.code, f.why, f.todo = exitUsage, errors.New(strings.TrimPrefix(err.Error(), "redisstore: ")), "see duly --help"
-		case strings.HasPrefix(err.Error(), "cannot reach"):
+		switch why := err.Error(); {
+		case strings.HasPrefix(why, "redisstore: "): // a setting, not the server
+			f.code, f.why, f.todo = exitUsage, errors.New(asSetting(why)), "see duly --help"
+		case strings.HasPrefix(why, "cannot reach"):
 			f.todo = "start it, or name another with --redis"
 		}
 		return nil, f
 	}
-	u.User, u.RawQuery = nil, ""
-	return &storage{Store: s, Waker: s, name: u.String(), close: s.Close}, nil
+	return &storage{Store: s, Waker: s, name: s.Name(), close: s.Close}, nil
+}
+
+// asSetting names what a user sets, in an error that begins with the field of a redisstore.Config.
+func asSetting(why string) string {
+	return strings.NewReplacer("redisstore: ", "", "URL ", "the URL of Redis ", "URL: ", "the URL of Redis: ", "CAFile", "--redis-ca",
+		"CertFile", "--redis-cert", "KeyFile", "--redis-key").Replace(why)
 }
 
 // needRedis fails for a command that makes no sense on a store that ends with it.
 func (c *config) needRedis() error {
-	if c.redis != "" {
+	if c.redis.URL != "" {
 		return nil
 	}
-	return usage("pass --redis URL, set $"+redisEnv+", or use the HTTP API of a running duly daemon",
+	return usage("pass --redis URL, set $"+redisstore.EnvURL+", or use the HTTP API of a running duly daemon",
 		"no Redis is configured, and tasks in memory would end with this command")
 }
 

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -21,7 +19,7 @@ const layoutVersion = 1
 // preflight checks that the Redis can be relied on, and learns or sets the number of partitions.
 func (s *Store) preflight(ctx context.Context) error {
 	if err := s.client.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("cannot reach Redis at %s: %w", strings.Join(s.addresses(), ", "), err)
+		return s.reaching(err)
 	}
 	if err := s.checkServer(ctx); err != nil {
 		return err
@@ -30,17 +28,6 @@ func (s *Store) preflight(ctx context.Context) error {
 		return err
 	}
 	return s.probe(ctx)
-}
-
-func (s *Store) addresses() []string {
-	if s.config.Options != nil {
-		return s.config.Options.Addrs
-	}
-	o, err := redis.ParseURL(s.config.URL)
-	if err != nil {
-		return nil
-	}
-	return []string{o.Addr}
 }
 
 // checkServer refuses a server that is too old or that may evict tasks, and warns of one that keeps nothing.
@@ -55,12 +42,18 @@ func (s *Store) checkServer(ctx context.Context) error {
 	if major < 6 || major == 6 && minor < 2 {
 		return fmt.Errorf("Redis %s is too old: duly needs 6.2 or later", v["redis_version"])
 	}
-	if policy := v["maxmemory_policy"]; policy != "" && policy != "noeviction" {
-		if !s.config.AllowEviction {
-			return fmt.Errorf("Redis has maxmemory-policy %s, which drops tasks silently when memory is short: "+
-				"set it to noeviction (CONFIG SET maxmemory-policy noeviction)", policy)
-		}
+	if v["cluster_enabled"] == "1" && s.shared {
+		return fmt.Errorf("cannot use Redis at %s: %s", s.name, nodeOfACluster)
+	}
+	switch policy := v["maxmemory_policy"]; {
+	case policy == "" || policy == "noeviction":
+	case strings.HasPrefix(policy, "volatile-"): // of ours only finished records have a time to live
+		s.config.Logger.WarnContext(ctx, "Redis may drop the records of finished tasks early", slog.String("maxmemory_policy", policy),
+			slog.String("todo", noEviction))
+	case s.config.AllowEviction:
 		s.config.Logger.WarnContext(ctx, "Redis may evict tasks silently", slog.String("maxmemory_policy", policy))
+	default:
+		return fmt.Errorf("Redis has maxmemory-policy %s, which drops tasks silently when memory is short: %s", policy, noEviction)
 	}
 	if v["aof_enabled"] == "0" && v["rdb_last_save_time"] != "" {
 		if save, err := s.client.ConfigGet(ctx, "save").Result(); err == nil && save["save"] == "" {
@@ -69,6 +62,10 @@ func (s *Store) checkServer(ctx context.Context) error {
 	}
 	return nil
 }
+
+// noEviction is how the policy is set that keeps all tasks.
+const noEviction = "set it to noeviction: CONFIG SET maxmemory-policy noeviction; on ElastiCache maxmemory-policy in a parameter group " +
+	"of your own; on Memorystore gcloud redis instances update NAME --update-redis-config maxmemory-policy=noeviction"
 
 func parseInfo(info string) map[string]string {
 	v := map[string]string{}
@@ -106,6 +103,9 @@ func (s *Store) checkLayout(ctx context.Context) error {
 	pipe.HSetNX(ctx, key, "partitions", want)
 	stored := pipe.HGetAll(ctx, key)
 	if _, err := pipe.Exec(ctx); err != nil {
+		if remedy(err, s.secure) != "" {
+			return s.reaching(err)
+		}
 		return wrap("open", err)
 	}
 	found, err := strconv.Atoi(stored.Val()["version"])

@@ -27,10 +27,20 @@ const (
 
 // Config says which Redis a store uses and how. The zero value of each field but URL and Options is a good default.
 type Config struct {
-	// URL of the Redis: redis://, rediss:// (TLS) or unix://. It may hold a user and a password.
+	// URL of the Redis. It may hold a user and a password, in each of these forms; with rediss in place of redis it is TLS:
+	//
+	//	redis://user:password@host:6379/0
+	//	redis+cluster://user:password@host1:6379,host2:6379
+	//	redis+sentinel://user:password@host1:26379,host2:26379/mymaster/0?sentinel_password=...
+	//	unix:///path/of/redis.sock
+	//
+	// One node of a cluster is enough, as it knows the others; several are for when it is away.
 	URL string
-	// Options are used instead of URL when set: for Cluster (several Addrs) and Sentinel (MasterName). The fields that
-	// the store depends on are overwritten: MaxRetries and ContextTimeoutEnabled.
+	// CAFile, CertFile and KeyFile are files in PEM for a URL with TLS: who signs the server's certificate, if the machine
+	// does not trust them already, and the client's own certificate and key, if the server asks for one.
+	CAFile, CertFile, KeyFile string
+	// Options are used instead of URL when set, for what a URL cannot say. The fields that the store depends on are
+	// overwritten: MaxRetries and ContextTimeoutEnabled.
 	Options *redis.UniversalOptions
 	// Prefix of every key, DefaultPrefix if empty. Stores with different prefixes do not see each other.
 	Prefix string
@@ -44,7 +54,7 @@ type Config struct {
 	Kept int
 	// MaxTasks is the most live tasks of one agent: DefaultMaxTasks if zero.
 	MaxTasks int
-	// AllowEviction lets the store use a Redis that may evict keys to make room. Tasks can then vanish silently.
+	// AllowEviction lets the store use a Redis that may evict any key to make room. Tasks can then vanish silently.
 	AllowEviction bool
 	// Logger gets warnings about the Redis. Nothing is logged if nil.
 	Logger *slog.Logger
@@ -87,39 +97,28 @@ func (c Config) validate() error {
 	return nil
 }
 
-func (c Config) options() (*redis.UniversalOptions, error) {
-	var o redis.UniversalOptions
+// target is the Redis that is configured.
+func (c *Config) target() (target, error) {
+	var t target
 	if c.Options != nil {
-		o = *c.Options
+		t = target{options: *c.Options, name: strings.Join(c.Options.Addrs, ","), tls: c.Options.TLSConfig != nil}
 	} else {
-		parsed, err := redis.ParseURL(c.URL)
-		if err != nil {
-			return nil, fmt.Errorf("URL: %s", strings.TrimPrefix(redact(err.Error(), c.URL), "redis: "))
+		var err error
+		if t, err = parseURL(c.URL); err != nil {
+			return t, err
 		}
-		o = redis.UniversalOptions{
-			Addrs: []string{parsed.Addr}, DB: parsed.DB, Username: parsed.Username, Password: parsed.Password,
-			TLSConfig: parsed.TLSConfig, PoolSize: parsed.PoolSize, ClientName: parsed.ClientName,
-			DialTimeout: parsed.DialTimeout, ReadTimeout: parsed.ReadTimeout, WriteTimeout: parsed.WriteTimeout,
+		if err := c.secure(&t); err != nil {
+			return t, err
 		}
 	}
+	o := &t.options
 	if o.DialTimeout == 0 {
 		o.DialTimeout = defaultDialTimeout
 	}
 	o.MaxRetries = -1              // a script that ran and whose answer was lost must be repeated by us, with its nonce
 	o.ContextTimeoutEnabled = true // a call ends when its context does
 	o.DisableIdentity = true
-	return &o, nil
-}
-
-// redact keeps a password that is part of a URL out of an error's text.
-func redact(text, url string) string {
-	text = strings.ReplaceAll(text, url, "the URL")
-	if at := strings.LastIndexByte(url, '@'); at >= 0 {
-		if colon := strings.LastIndexByte(url[:at], ':'); colon >= 0 && colon+1 < at {
-			text = strings.ReplaceAll(text, url[colon+1:at], "***")
-		}
-	}
-	return text
+	return t, nil
 }
 
 // submitLanes is how many joined submits are under way at once. While Redis works on one the other is being made; more
@@ -135,6 +134,8 @@ type Store struct {
 	scripts scripts
 	parts   []partition
 	shared  bool // all partitions are on one server, so that one command can read keys of several
+	name    string
+	secure  bool
 
 	submits lanes // by partition
 	touches lanes
@@ -158,11 +159,14 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 	if err := config.validate(); err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
-	options, err := config.options()
+	to, err := config.target()
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
-	s := &Store{config: config, client: redis.NewUniversalClient(options), scripts: load(change), ahead: new(atomic.Int64)}
+	s := &Store{
+		config: config, client: redis.NewUniversalClient(&to.options), scripts: load(change), ahead: new(atomic.Int64),
+		name: to.name, secure: to.tls,
+	}
 	_, cluster := s.client.(*redis.ClusterClient)
 	s.shared = !cluster
 	if err := s.preflight(ctx); err != nil {
@@ -179,6 +183,9 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 
 // Close closes the connections. Calls under way fail.
 func (s *Store) Close() error { return s.client.Close() }
+
+// Name is the URL of the Redis without users, passwords and parameters, for people.
+func (s *Store) Name() string { return s.name }
 
 // Partitions is the number of partitions under the prefix.
 func (s *Store) Partitions() int { return len(s.parts) }

@@ -1,6 +1,6 @@
 // Command cloud-run is duly as a Cloud Run service, without the functions framework: Cloud Scheduler ticks it, Pub/Sub pushes
 // and Eventarc feed it, GET /readyz says whether Redis answers. Deploy it with --no-allow-unauthenticated: Google then refuses
-// unknown callers. Its settings are DULY_REDIS_URL, DULY_PREFIX, HOST and PORT (every address and 8080), and DULY_DRAIN (8s), how
+// unknown callers. Its settings are DULY_REDIS_URL (and DULY_REDIS_CA, _CERT and _KEY), DULY_PREFIX, HOST and PORT (every address and 8080), and DULY_DRAIN (8s), how
 // long what is under way may take to end after SIGTERM.
 package main
 
@@ -40,7 +40,7 @@ func run(logger *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("DULY_DRAIN: %w", err)
 	}
-	store, err := redisstore.Open(ctx, redisstore.Config{URL: os.Getenv("DULY_REDIS_URL"), Prefix: os.Getenv("DULY_PREFIX"), Logger: logger})
+	store, err := redisstore.Open(ctx, redisstore.Config{Logger: logger}.With(os.Getenv))
 	if err != nil {
 		return err
 	}

@@ -4,12 +4,12 @@ package redistest
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -23,10 +23,13 @@ type Server struct {
 	URL string
 	// Addr is the socket's path, or host and port.
 	Addr string
+	// Password is what Client uses; set it for a server that was started with one.
+	Password string
 
 	binary string
 	args   []string
 	cmd    *exec.Cmd
+	tls    *tls.Config // of a client; nil if the server does not speak TLS
 }
 
 // Binary is the redis-server to use: $DULY_TEST_REDIS_SERVER, or the one on the PATH. The test fails without one, with
@@ -61,28 +64,23 @@ func Start(tb testing.TB, args ...string) *Server {
 // StartTCP is Start on a free port of the loopback interface, for what cannot use a socket.
 func StartTCP(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	addr := freeAddr(tb)
+	_, port, err := net.SplitHostPort(addr)
 	require.NoError(tb, err)
-	addr := l.Addr().(*net.TCPAddr)
-	require.NoError(tb, l.Close())
-	s := &Server{URL: fmt.Sprintf("redis://%s/0", addr), Addr: addr.String(), binary: Binary(tb)}
-	s.args = append([]string{"--port", strconv.Itoa(addr.Port), "--bind", "127.0.0.1", "--save", "", "--dir", tb.TempDir()}, args...)
+	s := &Server{URL: fmt.Sprintf("redis://%s/0", addr), Addr: addr, binary: Binary(tb)}
+	s.args = append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", tb.TempDir()}, args...)
 	s.launch(tb)
 	tb.Cleanup(s.Kill)
 	return s
 }
 
-// StartCluster starts a cluster of one node that has all slots.
-func StartCluster(tb testing.TB) *Server {
+// freeAddr is an address of the loopback interface that was free just now.
+func freeAddr(tb testing.TB) string {
 	tb.Helper()
-	s := StartTCP(tb, "--cluster-enabled", "yes")
-	c := s.Client(tb)
-	require.NoError(tb, c.Do(tb.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err())
-	require.Eventually(tb, func() bool {
-		info, err := c.ClusterInfo(tb.Context()).Result()
-		return err == nil && len(info) > 16 && info[:16] == "cluster_state:ok"
-	}, 10*time.Second, 10*time.Millisecond)
-	return s
+	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	require.NoError(tb, l.Close())
+	return l.Addr().String()
 }
 
 func (s *Server) launch(tb testing.TB) {
@@ -90,7 +88,11 @@ func (s *Server) launch(tb testing.TB) {
 	s.cmd = exec.Command(s.binary, s.args...)
 	require.NoError(tb, s.cmd.Start())
 	c := s.Client(tb)
-	require.Eventually(tb, func() bool { return c.Ping(context.Background()).Err() == nil }, 10*time.Second, 5*time.Millisecond,
+	answers := func() bool {
+		err := c.Ping(context.Background()).Err()
+		return err == nil || redis.HasErrorPrefix(err, "NOAUTH") // its test has the password
+	}
+	require.Eventually(tb, answers, 10*time.Second, 5*time.Millisecond,
 		"redis-server did not start")
 }
 
@@ -115,7 +117,7 @@ func (s *Server) Client(tb testing.TB) *redis.Client {
 	tb.Helper()
 	o, err := redis.ParseURL(s.URL)
 	require.NoError(tb, err)
-	o.DisableIdentity = true
+	o.DisableIdentity, o.TLSConfig, o.Password = true, s.tls, s.Password
 	c := redis.NewClient(o)
 	tb.Cleanup(func() { _ = c.Close() })
 	return c

@@ -1,0 +1,67 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+)
+
+// remedies are what to do about what a Redis answers when it is reached in the wrong way, by what the answer contains. The
+// first that fits is told.
+var remedies = []struct{ answer, remedy string }{
+	{"WRONGPASS", "it refuses the user or the password: check both in the URL, as in redis://USER:PASSWORD@host:6379/0"},
+	{"NOAUTH", "it wants a password: add it to the URL, as in redis://:PASSWORD@host:6379/0"},
+	{"DB index is out of range", "it does not have that database: name a lower number at the end of the URL, such as /0"},
+	{"SELECT is not allowed in cluster mode", "it is a node of a cluster, which has no numbered databases: use redis+cluster:// without a number"},
+	{"MOVED ", nodeOfACluster},
+	{"CROSSSLOT", nodeOfACluster},
+	{"cluster support disabled", "it is no cluster: use redis:// or rediss://"},
+	{"all sentinels specified", "no sentinel answered with the address of that master: check the addresses, the name of the master and sentinel_password"},
+	{"certificate required", "it wants a certificate of the client: name one with CertFile and KeyFile (--redis-cert, --redis-key)"},
+	{"bad certificate", "it refuses the client's certificate: name another with CertFile and KeyFile (--redis-cert, --redis-key)"},
+}
+
+// nodeOfACluster is what to do about a cluster that is taken for one server.
+const nodeOfACluster = "it is a node of a cluster: use redis+cluster:// or rediss+cluster://"
+
+// remedy is what to do about an error that a Redis could not be used with; empty if nothing better is known than the error.
+func remedy(err error, secure bool) string {
+	var unknown x509.UnknownAuthorityError
+	var other x509.HostnameError
+	var verification *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &unknown):
+		return "nobody that this machine trusts has signed its certificate: name the authority's with CAFile (--redis-ca)"
+	case errors.As(err, &other):
+		return "its certificate is for another host: use that name in the URL"
+	case errors.As(err, &verification):
+		return "its certificate is not valid: renew it, or check the clock of this machine"
+	}
+	for _, r := range remedies {
+		if strings.Contains(err.Error(), r.answer) {
+			return r.remedy
+		}
+	}
+	var network net.Error
+	if secure && (errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()) {
+		return "it does not answer: is it reachable from here, and does it speak TLS at this port? If not, use redis://" // it waits for a line to end
+	}
+	if !secure && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) {
+		return "it closes the connection at once: if it speaks TLS, use rediss://"
+	}
+	return ""
+}
+
+// reaching is the error of a Redis that cannot be used, with what to do if that is known.
+func (s *Store) reaching(err error) error {
+	if todo := remedy(err, s.secure); todo != "" {
+		return fmt.Errorf("cannot use Redis at %s: %s (%w)", s.name, todo, err)
+	}
+	return fmt.Errorf("cannot reach Redis at %s: %w", s.name, err)
+}

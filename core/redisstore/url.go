@@ -1,0 +1,161 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The kinds of a Redis that a URL can name, by what follows "redis" in its scheme.
+const (
+	oneServer = ""
+	aCluster  = "+cluster"
+	sentinels = "+sentinel"
+)
+
+// errScheme lists the schemes.
+var errScheme = errors.New("URL must begin with redis://, rediss:// (TLS) or unix://, " +
+	"or for a cluster with redis+cluster:// or rediss+cluster://, behind Sentinel with redis+sentinel:// or rediss+sentinel://")
+
+// target is what a URL says.
+type target struct {
+	options redis.UniversalOptions
+	name    string // the URL without what is secret
+	tls     bool
+}
+
+// parseURL reads the URL of a Redis: one server, the nodes of a cluster, or sentinels and the name of their master. Its
+// errors never show the password.
+func parseURL(text string) (target, error) {
+	scheme, rest, found := strings.Cut(text, "://")
+	kind, secure := strings.CutPrefix(scheme, "rediss")
+	known := secure
+	if !secure {
+		kind, known = strings.CutPrefix(scheme, "redis")
+	}
+	switch {
+	case found && scheme == "unix":
+		return parseOne(text)
+	case !found, !known, kind != oneServer && kind != aCluster && kind != sentinels:
+		return target{}, errScheme
+	}
+	// net/url takes one host only, so that what is behind each comma is read by itself.
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	authority, path := rest[:end], rest[end:]
+	at := strings.LastIndexByte(authority, '@') + 1
+	hosts := strings.Split(authority[at:], ",")
+	switch {
+	case kind == oneServer && len(hosts) > 1:
+		return target{}, fmt.Errorf("URL names %d servers: use redis+cluster:// for the nodes of a cluster, redis+sentinel:// for sentinels", len(hosts))
+	case kind == sentinels:
+		return parseSentinels(secure, authority[:at], hosts, path)
+	}
+	t, err := parseHosts(secure, authority[:at], hosts, path)
+	t.options.IsClusterMode = kind == aCluster
+	t.name = scheme + "://" + strings.Join(t.options.Addrs, ",")
+	switch {
+	case err != nil:
+		return target{}, err
+	case kind == aCluster && t.options.DB != 0:
+		return target{}, fmt.Errorf("URL names the database %d, and a cluster has only 0: leave it out", t.options.DB)
+	case kind == oneServer:
+		t.name += "/" + strconv.Itoa(t.options.DB)
+	}
+	return t, nil
+}
+
+// parseSentinels reads what is behind redis+sentinel://: the sentinels, then /MASTER or /MASTER/DB. The user and the
+// password are those of the master; the sentinels' own, if they have some, are parameters.
+func parseSentinels(secure bool, user string, hosts []string, path string) (target, error) {
+	path, query, _ := strings.Cut(path, "?")
+	master, db, _ := strings.Cut(strings.Trim(path, "/"), "/")
+	if master == "" {
+		return target{}, errors.New("URL must name the master behind its sentinels, as in redis+sentinel://host1:26379,host2:26379/mymaster/0")
+	}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return target{}, errors.New("URL has badly escaped parameters")
+	}
+	sentinelUser, sentinelPassword := values.Get("sentinel_username"), values.Get("sentinel_password")
+	values.Del("sentinel_username")
+	values.Del("sentinel_password")
+	for i, host := range hosts {
+		if !strings.Contains(host[strings.LastIndexByte(host, ']')+1:], ":") {
+			hosts[i] = host + ":26379" // theirs, not that of a server
+		}
+	}
+	t, err := parseHosts(secure, user, hosts, "/"+db+"?"+values.Encode())
+	if err != nil {
+		return target{}, err
+	}
+	t.options.MasterName, err = url.PathUnescape(master)
+	t.options.SentinelUsername, t.options.SentinelPassword = sentinelUser, sentinelPassword
+	t.name = fmt.Sprintf("%s://%s/%s/%d", schemeOf(secure)+sentinels, strings.Join(t.options.Addrs, ","), master, t.options.DB)
+	return t, err
+}
+
+func schemeOf(secure bool) string {
+	if secure {
+		return "rediss"
+	}
+	return "redis"
+}
+
+// parseHosts reads each host as a URL of its own; user is empty or ends with an @.
+func parseHosts(secure bool, user string, hosts []string, path string) (target, error) {
+	var all target
+	for i, host := range hosts {
+		if host == "" {
+			return target{}, errors.New("URL has an empty host: write host:port, separated by commas")
+		}
+		text := schemeOf(secure) + "://" + user + host + path
+		t, err := parseOne(text)
+		if err != nil {
+			return target{}, err
+		}
+		if i == 0 {
+			all = t
+			continue
+		}
+		all.options.Addrs = append(all.options.Addrs, t.options.Addrs...)
+	}
+	if len(hosts) > 1 && all.options.TLSConfig != nil {
+		all.options.TLSConfig.ServerName = "" // each has its own
+	}
+	return all, nil
+}
+
+// parseOne reads the URL of one server.
+func parseOne(text string) (target, error) {
+	o, err := redis.ParseURL(text)
+	if err != nil {
+		why := strings.TrimPrefix(redact(err.Error(), text), "redis: ")
+		if _, ok := errors.AsType[*url.Error](err); ok {
+			why = "cannot be read: is there a character in the password that has to be escaped, such as @, / or #?"
+		}
+		return target{}, fmt.Errorf("URL: %s", why)
+	}
+	return target{name: o.Network + "://" + o.Addr, tls: o.TLSConfig != nil, options: redis.UniversalOptions{
+		Addrs: []string{o.Addr}, DB: o.DB, Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig,
+		PoolSize: o.PoolSize, ClientName: o.ClientName,
+		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout,
+	}}, nil
+}
+
+// redact keeps a password that is part of a URL out of an error's text.
+func redact(text, url string) string {
+	text = strings.ReplaceAll(text, url, "the URL")
+	if at := strings.LastIndexByte(url, '@'); at >= 0 {
+		if colon := strings.LastIndexByte(url[:at], ':'); colon >= 0 && colon+1 < at {
+			text = strings.ReplaceAll(text, url[colon+1:at], "***")
+		}
+	}
+	return text
+}
