@@ -16,20 +16,24 @@ type ActivityMode string
 
 // The modes.
 const (
-	ActivityThrottle ActivityMode = "throttle" // the quiet time after the first activity
-	ActivityDebounce ActivityMode = "debounce" // the quiet time after the last activity, at most MaxWait after the first
+	ActivityThrottle ActivityMode = "throttle" // a time after the first activity
+	ActivityDebounce ActivityMode = "debounce" // a time after the last activity, at most MaxWait after the first
 )
 
-// Activity says how tasks of a kind answer to activity: "summarise this user 30 minutes after they go quiet". There is one
-// task for each subject; activity while it runs makes one run more.
+// Activity says how tasks of a kind answer to activity: "summarise this user 30 minutes after they go quiet" is Quiet:
+// 30 * time.Minute. There is one task for each subject; activity while it runs makes one run more. An occurrence has one
+// attempt, unless the settings of the kind itself say MaxAttempts.
 type Activity struct {
-	Delay   time.Duration // the quiet time
-	Mode    ActivityMode  // ActivityThrottle if empty
-	MaxWait time.Duration // ActivityDebounce: ten times Delay if zero
+	Quiet time.Duration // the run is due this long after the last activity, at most MaxWait after the first: debounce
+	Delay time.Duration // instead of Quiet: it is due this long after the first activity, whatever follows: throttle
+	// Mode is another way to say which: with it Delay, or Quiet, is the time of that mode. It follows from which of them is
+	// set if empty.
+	Mode    ActivityMode
+	MaxWait time.Duration // debounce: ten times the quiet time if zero
 	// MinInterval is the least time between the starts of two runs for a subject, however long it is.
 	MinInterval time.Duration
 	// MaxFailures is how many occurrences fail in a row until the task cools down, for failures * interval * 2 and at least
-	// 24 hours, where interval is the longer of MinInterval and Delay: DefaultMaxFailures if zero, negative for never.
+	// 24 hours, where interval is the longest of MinInterval, Quiet and Delay: DefaultMaxFailures if zero, negative for never.
 	MaxFailures int
 	// Dimensions of the subject: 1 user, 2 user and device, 3 user, device and agent; 3 if zero.
 	Dimensions int
@@ -52,10 +56,16 @@ func (a *Activity) validate() error {
 		return nil
 	case a.Delay < 0 || a.Delay > maxDelay:
 		return fmt.Errorf("Activity.Delay must be between 0 and %s, not %s", maxDelay, a.Delay)
+	case a.Quiet < 0 || a.Quiet > maxDelay:
+		return fmt.Errorf("Activity.Quiet must be between 0 and %s, not %s", maxDelay, a.Quiet)
+	case a.Quiet != 0 && a.Delay != 0:
+		return fmt.Errorf("Activity.Quiet excludes Delay: the one counts from the last activity, the other from the first")
+	case a.Quiet != 0 && a.Mode == ActivityThrottle:
+		return fmt.Errorf("Activity.Mode must not be %q with Quiet: use Delay", ActivityThrottle)
 	case a.Mode != "" && a.Mode != ActivityThrottle && a.Mode != ActivityDebounce:
 		return fmt.Errorf("Activity.Mode must be %q or %q, not %q", ActivityThrottle, ActivityDebounce, a.Mode)
-	case a.MaxWait != 0 && (a.Mode != ActivityDebounce || a.MaxWait < a.Delay || a.MaxWait > maxDelay):
-		return fmt.Errorf("Activity.MaxWait needs the mode %q and must be between Delay and %s, not %s", ActivityDebounce, maxDelay, a.MaxWait)
+	case a.MaxWait != 0 && (!a.debounces() || a.MaxWait < a.time() || a.MaxWait > maxDelay):
+		return fmt.Errorf("Activity.MaxWait needs Quiet and must be between that and %s, not %s", maxDelay, a.MaxWait)
 	case a.MinInterval < 0 || a.MinInterval > maxDelay:
 		return fmt.Errorf("Activity.MinInterval must be between 0 and %s, not %s", maxDelay, a.MinInterval)
 	case a.Dimensions < 0 || a.Dimensions > 3:
@@ -66,13 +76,17 @@ func (a *Activity) validate() error {
 	return nil
 }
 
+// time is what the run is put off by, and debounces reports whether that begins anew with each activity.
+func (a *Activity) time() time.Duration { return max(a.Quiet, a.Delay) }
+func (a *Activity) debounces() bool     { return a.Quiet != 0 || a.Mode == ActivityDebounce }
+
 // rule is what is kept with each task.
 func (a *Activity) rule() activityRule {
-	r := activityRule{Pulse: Pulse{Delay: a.Delay}, MaxFailures: a.MaxFailures}
-	if a.Mode == ActivityDebounce {
+	r := activityRule{Pulse: Pulse{Delay: a.time()}, MaxFailures: a.MaxFailures}
+	if a.debounces() {
 		r.Debounce, r.MaxWait = true, a.MaxWait
 		if a.MaxWait == 0 {
-			r.MaxWait = 10 * a.Delay
+			r.MaxWait = 10 * a.time()
 		}
 	}
 	if r.MaxFailures == 0 {
@@ -194,7 +208,7 @@ func (r *run) rest(v *verdict) {
 	if v.pause > 0 {
 		floor.At = max(floor.At, r.pull.s.storeNow().Add(v.pause))
 	}
-	v.status = StatusWaiting
+	v.status, v.because = StatusWaiting, BecauseResting
 	until := max(floor.At, r.pull.s.storeNow()).Add(restFor)
 	r.state.Retire = until
 	v.settlement.Verb, v.settlement.Due, v.settlement.State = VerbRest, When{At: until}, r.state.encode()
@@ -224,7 +238,7 @@ func (r *run) coolOrRest(v *verdict) {
 	floor := r.floor(ReasonCooling)
 	floor.At = r.pull.s.storeNow().Add(min(max(wait, v.pause), maxDelay))
 	r.state.Cooling, r.state.Retire = floor.At, 0
-	v.status = StatusWaiting
+	v.status, v.because = StatusWaiting, BecauseCooling
 	v.settlement.Verb, v.settlement.Due, v.settlement.State = VerbAgain, When{At: floor.At}, r.state.encode()
 	v.settlement.Floor = floor
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -287,7 +288,7 @@ func TestAReplayedActivityTaskAnswersToActivity(t *testing.T) {
 // A second attempt is a start as well.
 func TestActivityMinIntervalBetweenAttempts(t *testing.T) {
 	a := core.Activity{Delay: time.Minute, MinInterval: time.Hour}
-	virtual(t, core.Config{Kinds: map[string]core.KindConfig{"digest": {Activity: &a}}}, func(w *world) {
+	virtual(t, core.Config{Kinds: map[string]core.KindConfig{"digest": {Activity: &a, MaxAttempts: 2}}}, func(w *world) {
 		got := w.digests(func(n int) error {
 			if n == 1 {
 				return errBoom
@@ -298,5 +299,107 @@ func TestActivityMinIntervalBetweenAttempts(t *testing.T) {
 		w.runUntil(3 * time.Hour)
 		require.Len(t, *got, 2)
 		assert.GreaterOrEqual(t, (*got)[1]-(*got)[0], time.Hour)
+	})
+}
+
+// Activity brings the next run: a failed one is not tried again by itself, whatever other kinds do, unless its own kind says so.
+func TestActivityHasOneAttempt(t *testing.T) {
+	a := core.Activity{Quiet: time.Minute}
+	config := core.Config{
+		Default: core.KindConfig{MaxAttempts: 5},
+		Kinds:   map[string]core.KindConfig{"digest": {Activity: &a}, "more": {Activity: &a, MaxAttempts: 2}},
+	}
+	virtual(t, config, func(w *world) {
+		for kind, want := range map[string]int{"digest": 3, "more": 6} {
+			var runs atomic.Int32
+			core.Handle(w.s, kind, func(context.Context, *core.Task[map[string]string]) error { runs.Add(1); return errBoom })
+			var n core.Noticed
+			for range 3 {
+				var err error
+				n, err = w.s.Notice(w.Context(), kind, ann)
+				require.NoError(w, err)
+				w.runUntil(time.Hour)
+			}
+			assert.EqualValues(w, want, runs.Load(), kind)
+			assert.NotZero(w, w.task(n.Agent, n.ID).CoolingUntil)
+		}
+	})
+}
+
+// The key names the behaviour: quiet counts from the last activity, delay from the first.
+func TestQuietDebouncesAndDelayThrottles(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		a    core.Activity
+		want time.Duration // when the run is after two activities, the second at 40 minutes
+	}{
+		{"quiet", core.Activity{Quiet: time.Hour}, 100 * time.Minute},
+		{"quiet with the longest wait", core.Activity{Quiet: time.Hour, MaxWait: 70 * time.Minute}, 70 * time.Minute},
+		{"delay", core.Activity{Delay: time.Hour}, time.Hour},
+		{"a mode is a synonym", core.Activity{Delay: time.Hour, Mode: core.ActivityDebounce}, 100 * time.Minute},
+		{"so is the other", core.Activity{Delay: time.Hour, Mode: core.ActivityThrottle}, time.Hour},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			virtual(t, activity(c.a), func(w *world) {
+				got := w.digests(fine)
+				w.notice(ann)
+				w.runUntil(40 * time.Minute)
+				w.notice(ann)
+				w.runUntil(2 * time.Hour)
+				assert.Equal(w, []time.Duration{c.want}, *got)
+			})
+		})
+	}
+	for want, a := range map[string]core.Activity{
+		"Activity.Quiet excludes Delay":       {Quiet: 1, Delay: 1},
+		"Activity.Quiet must be between":      {Quiet: -1},
+		"Activity.Mode must not be":           {Quiet: 1, Mode: core.ActivityThrottle},
+		"Activity.MaxWait needs Quiet and mu": {Delay: time.Minute, MaxWait: time.Hour},
+		"Activity.MaxWait needs Quiet":        {Quiet: time.Hour, MaxWait: time.Minute},
+	} {
+		_, err := core.New(newWorld(t, core.Config{}).store, activity(a))
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+// What rests waits for nothing that is to come: it has a count of its own, and no next time in events.
+func TestWhatRestsIsNotWaiting(t *testing.T) {
+	a := core.Activity{Delay: time.Minute, MaxFailures: 2}
+	virtual(t, activity(a), func(w *world) {
+		fails := false
+		w.digests(func(int) error {
+			if fails {
+				return errBoom
+			}
+			return nil
+		})
+		counts := func() [4]int64 {
+			st, err := w.s.Stats(w.Context())
+			require.NoError(w, err)
+			require.Len(w, st.Kinds, 1)
+			return [4]int64{st.Waiting, st.Resting, st.Kinds[0].Depth(), st.Kinds[0].Resting}
+		}
+		last := func() core.Event {
+			all := w.seen(core.EventFinish)
+			return all[len(all)-1]
+		}
+		n := w.notice(ann)
+		assert.Equal(w, [4]int64{1, 0, 1, 0}, counts())
+		w.runUntil(time.Hour)
+		assert.Equal(w, [4]int64{0, 1, 0, 1}, counts())
+		assert.Equal(w, core.BecauseResting, last().Because)
+		assert.Zero(w, last().Next, "not the time when it has rested for long enough")
+		fails = true
+		w.notice(ann)
+		assert.Equal(w, [4]int64{1, 0, 1, 0}, counts())
+		w.runUntil(time.Hour)
+		assert.Equal(w, core.BecauseResting, last().Because)
+		w.notice(ann)
+		w.runUntil(time.Hour)
+		assert.Equal(w, core.BecauseCooling, last().Because)
+		assert.Equal(w, 24*time.Hour, last().Next.Sub(last().Time))
+		assert.Equal(w, [4]int64{1, 0, 1, 0}, counts(), "it tries again by itself")
+		require.NoError(w, w.s.Delete(w.Context(), n.Agent, n.ID))
+		assert.Equal(w, [4]int64{}, counts())
 	})
 }

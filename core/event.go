@@ -35,5 +35,6 @@ type Event struct {
 	Retried  bool          // the attempt has failed and is repeated: finish
 	Status   Status        // of the task afterwards: finish
 	Next     Millis        // when it is due again: finish of a task that is waiting again
+	Because  BecauseCode   // finish of an activity task: it rests until there is activity, and has no Next; or it cools down until Next
 	Error    string        // at most 1 KiB, never the payload
 }

@@ -75,7 +75,7 @@ func maybe(m Millis) *stamp {
 	return &s
 }
 
-// MarshalJSON writes the counters of a kind. Durations are in milliseconds; depth are the tasks that wait.
+// MarshalJSON writes the counters of a kind. Durations are in milliseconds; depth are the tasks that wait, without those that rest.
 func (k KindStats) MarshalJSON() ([]byte, error) {
 	type schedules struct {
 		At       int64 `json:"at"`
@@ -98,6 +98,7 @@ func (k KindStats) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Kind       string    `json:"kind"`
 		Depth      int64     `json:"depth"`
+		Resting    int64     `json:"resting"`
 		Running    int64     `json:"running"`
 		Runs       int64     `json:"runs"`
 		Successes  int64     `json:"successes"`
@@ -110,7 +111,7 @@ func (k KindStats) MarshalJSON() ([]byte, error) {
 		BySchedule schedules `json:"by_schedule"`
 		Recent     []failure `json:"recent_failures"`
 	}{
-		k.Kind, k.Live - k.Running, k.Running, k.Runs, k.Runs - k.Failures, k.Failures, ms(k.Shortest), ms(k.Average()), ms(k.Longest),
+		k.Kind, k.Depth(), k.Resting, k.Running, k.Runs, k.Runs - k.Failures, k.Failures, ms(k.Shortest), ms(k.Average()), ms(k.Longest),
 		ms(k.AverageLag()), ms(k.LongestLag),
 		schedules{k.At, k.Every, k.Cron, k.Activity},
 		failures,
@@ -120,26 +121,27 @@ func (k KindStats) MarshalJSON() ([]byte, error) {
 // MarshalJSON writes an event. Durations are in milliseconds.
 func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		Type    EventType `json:"event"`
-		Time    stamp     `json:"time"`
-		Agent   string    `json:"agent_id"`
-		ID      string    `json:"id"`
-		Kind    string    `json:"kind"`
-		Group   string    `json:"group,omitempty"`
-		TraceID string    `json:"trace_id,omitempty"`
-		Attempt int       `json:"attempt,omitempty"`
-		Due     stamp     `json:"due_at,omitzero"`
-		Wait    int64     `json:"queue_wait_ms"`
-		Took    int64     `json:"exec_duration_ms"`
-		Total   int64     `json:"total_duration_ms"`
-		Outcome Outcome   `json:"outcome,omitempty"`
-		Retried bool      `json:"retried,omitempty"`
-		Status  Status    `json:"status,omitempty"`
-		Next    stamp     `json:"next_due_at,omitzero"`
-		Error   string    `json:"error,omitempty"`
+		Type    EventType   `json:"event"`
+		Time    stamp       `json:"time"`
+		Agent   string      `json:"agent_id"`
+		ID      string      `json:"id"`
+		Kind    string      `json:"kind"`
+		Group   string      `json:"group,omitempty"`
+		TraceID string      `json:"trace_id,omitempty"`
+		Attempt int         `json:"attempt,omitempty"`
+		Due     stamp       `json:"due_at,omitzero"`
+		Wait    int64       `json:"queue_wait_ms"`
+		Took    int64       `json:"exec_duration_ms"`
+		Total   int64       `json:"total_duration_ms"`
+		Outcome Outcome     `json:"outcome,omitempty"`
+		Retried bool        `json:"retried,omitempty"`
+		Status  Status      `json:"status,omitempty"`
+		Next    stamp       `json:"next_due_at,omitzero"`
+		Because BecauseCode `json:"because,omitempty"`
+		Error   string      `json:"error,omitempty"`
 	}{
 		e.Type, stamp(e.Time), e.Agent, e.ID, e.Kind, e.Group, e.TraceID, e.Attempt, stamp(e.Due), max(e.Wait.Milliseconds(), 0),
-		e.Duration.Milliseconds(), max(e.Wait.Milliseconds(), 0) + e.Duration.Milliseconds(), e.Outcome, e.Retried, e.Status, stamp(e.Next), e.Error,
+		e.Duration.Milliseconds(), max(e.Wait.Milliseconds(), 0) + e.Duration.Milliseconds(), e.Outcome, e.Retried, e.Status, stamp(e.Next), e.Because, e.Error,
 	})
 }
 

@@ -186,7 +186,7 @@ func TestTheSmallShapes(t *testing.T) {
 		`{"status":"failed","live":1,"completed":2,"failed":3,"cancelled":4}`:      core.GroupCounts{Live: 1, Completed: 2, Failed: 3, Cancelled: 4},
 		`{"status":"in_progress","live":1,"completed":0,"failed":0,"cancelled":0}`: &core.GroupCounts{Live: 1},
 		`{"now":"2026-01-02T03:04:05.678Z","next_due":"2026-01-02T03:04:05.679Z","partitions":8,"agents":1,"waiting":2,
-			"in_progress":0,"held":0,"deleted":0,"parked":0,"completed":0,"failed":0,"cancelled":0,"submitted":0,"again":0,"released":0,
+			"resting":0,"in_progress":0,"held":0,"deleted":0,"parked":0,"completed":0,"failed":0,"cancelled":0,"submitted":0,"again":0,"released":0,
 			"recovered":0,"replayed":0,"trimmed":0,"malformed":0}`: core.Stats{Now: moment, NextDue: moment + 1, Partitions: 8, Agents: 1, Waiting: 2},
 	} {
 		data, err := json.Marshal(v)

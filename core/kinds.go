@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// KindStats are the counters of one kind of task. Live and Running are of now; the others have grown since the store was
-// first used.
+// KindStats are the counters of one kind of task. Live, Running and Resting are of now; the others have grown since the
+// store was first used.
 type KindStats struct {
 	Kind                        string
 	Live, Running               int64
+	Resting                     int64 // of those live: activity tasks that wait for activity
 	Runs, Failures              int64
 	Duration, Shortest, Longest time.Duration // of all runs together, and of single ones
 	Lag, LongestLag             time.Duration // from due to claimed
@@ -32,6 +33,9 @@ func (f Failure) Told() (agent, id, text string) {
 
 // KeptFailures is how many of the last failed runs of a kind are kept.
 const KeptFailures = 20
+
+// Depth is how many tasks wait for their time, a process or the end of a pause. What rests has nothing to wait for.
+func (k *KindStats) Depth() int64 { return max(k.Live-k.Running-k.Resting, 0) }
 
 // Average is the mean duration of the runs; zero if there were none.
 func (k *KindStats) Average() time.Duration {
@@ -55,7 +59,7 @@ func (k *KindStats) Add(o *KindStats) {
 		k.Shortest = o.Shortest
 	}
 	k.Longest, k.LongestLag = max(k.Longest, o.Longest), max(k.LongestLag, o.LongestLag)
-	k.Live, k.Running = k.Live+o.Live, k.Running+o.Running
+	k.Live, k.Running, k.Resting = k.Live+o.Live, k.Running+o.Running, k.Resting+o.Resting
 	k.Runs, k.Failures = k.Runs+o.Runs, k.Failures+o.Failures
 	k.Duration, k.Lag = k.Duration+o.Duration, k.Lag+o.Lag
 	k.At, k.Every, k.Cron, k.Activity = k.At+o.At, k.Every+o.Every, k.Cron+o.Cron, k.Activity+o.Activity

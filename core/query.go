@@ -88,13 +88,14 @@ func (g GroupCounts) Status() Status {
 	}
 }
 
-// Stats are counters of a store. Waiting, InProgress and Parked are of now, Parked being a part of Waiting; the others
-// have only grown since the store was first used.
+// Stats are counters of a store. Waiting, Resting, InProgress and Parked are of now, Parked being a part of Waiting; the
+// others have only grown since the store was first used.
 type Stats struct {
 	Now        Millis      `json:"-"`
 	Partitions int         `json:"partitions"`
 	Agents     int64       `json:"agents"` // with at least one live task
 	Waiting    int64       `json:"waiting"`
+	Resting    int64       `json:"resting"` // activity tasks that wait for activity: no part of Waiting
 	InProgress int64       `json:"in_progress"`
 	Parked     int64       `json:"parked"`
 	Held       int64       `json:"held"` // of those parked: due, but paused
@@ -111,4 +112,12 @@ type Stats struct {
 	Malformed  int64       `json:"malformed"` // records passed over, as they are not what the store wrote
 	NextDue    Millis      `json:"-"`
 	Kinds      []KindStats `json:"-"` // by name
+}
+
+// CountResting is for stores: it takes what rests, by the counters of kinds, out of what waits.
+func (s *Stats) CountResting() {
+	for i := range s.Kinds {
+		s.Resting += s.Kinds[i].Resting
+	}
+	s.Waiting = max(s.Waiting-s.Resting, 0)
 }

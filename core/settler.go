@@ -133,6 +133,14 @@ func (t *settler) stored(b *settling, result Settled) {
 	p.heart.release(b.run.claimed)
 	e := b.run.event(EventFinish)
 	e.Duration, e.Outcome, e.Retried, e.Status, e.Next = v.took, v.outcome, v.retried, v.status, result.Due
+	e.Because = v.because
+	if v.because == BecauseResting {
+		if result.Due == v.settlement.Due.At {
+			e.Next = 0 // its due time is when it has rested for long enough
+		} else {
+			e.Because = "" // there was activity while it ran
+		}
+	}
 	if err := cmp.Or(v.err, v.why); err != nil {
 		e.Error = clip(err.Error())
 	}

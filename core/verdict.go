@@ -21,6 +21,7 @@ type verdict struct {
 	why        error         // what put it off
 	pause      time.Duration // it is not due again sooner than this from now
 	busy       *Command      // holds the tasks of its snooze key, which would meet the same limit
+	because    BecauseCode   // why it waits, if that is neither its time nor another attempt
 	quiet      bool          // it counts nowhere: nothing of the user's has run, nor should have
 }
 
@@ -165,6 +166,8 @@ func (r *run) attempts(kind KindConfig) int {
 	switch {
 	case r.body.MaxAttempts > 0:
 		return r.body.MaxAttempts
+	case r.body.Activity != nil: // activity brings the next one, whatever other kinds have by default
+		return max(r.pull.s.config.Kinds[r.claimed.Kind].MaxAttempts, 1)
 	case r.body.recurs():
 		return 1 // the next occurrence is the retry, and its interval stretches
 	default:

@@ -10,7 +10,7 @@ import (
 
 func (p *process) activityCommand(o *options) *cobra.Command {
 	var subject core.Subject
-	cmd := command("activity KIND", "Say that a user was active: books a run of a kind that the file gives an activity schedule",
+	cmd := command("activity KIND", "Record user activity; schedules a run of a kind that has activity: { quiet: ... }",
 		"  duly activity summary -c duly.yaml --user ann\n  duly activity summary -c duly.yaml --user ann --device phone --agent ada --json",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -21,7 +21,7 @@ func (p *process) activityCommand(o *options) *cobra.Command {
 				return err
 			}
 			if !c.activity(args[0]) {
-				return usage("name a file by -c that gives its handler one, as activity: { delay: 30m }", "the kind %q has no activity schedule here", args[0])
+				return usage("name a file by -c that gives its handler one, as activity: { quiet: 30m } (30 minutes after the last activity; delay: after the first)", "the kind %q has no activity schedule here", args[0])
 			}
 			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
 				noticed, err := s.Notice(cmd.Context(), args[0], subject)

@@ -76,7 +76,7 @@ func (c *config) read(root place) error {
 var keys = map[string]string{
 	"Concurrency": "concurrency", "Timeout": "timeout", "Lease": "lease", "MaxAttempts": "max_attempts",
 	"Backoff": "backoff", "MaxBackoff": "max_backoff", "MaxCrashes": "max_crashes", "Grace": "grace", "CatchUp": "catch_up",
-	"Delay": "delay", "Mode": "mode", "MaxWait": "max_wait", "MinInterval": "min_interval", "Dimensions": "dimensions", "Level": "level",
+	"Quiet": "quiet", "Delay": "delay", "Mode": "mode", "MaxWait": "max_wait", "MinInterval": "min_interval", "Dimensions": "dimensions", "Level": "level",
 }
 
 // check asks core whether settings make sense, so that their bounds stand in one place. The error begins with the name
@@ -93,7 +93,7 @@ func check(p place, settings core.Config) error {
 	if strings.HasSuffix(field[:last], "].Activity.") {
 		p = p.of("activity")
 	}
-	for _, other := range []string{"Backoff", "Delay"} {
+	for _, other := range []string{"Backoff", "Delay", "Quiet"} {
 		rest = strings.ReplaceAll(rest, other, keys[other])
 	}
 	if at := p.of(name); at != p {

@@ -163,7 +163,7 @@ func TestQueueJobsAndAgents(t *testing.T) {
 	kinds := w.objects(t, "kinds", "queue")
 	require.Len(t, kinds, 2)
 	assert.EqualValues(t, 1, kinds[0]["failures"])
-	assert.Regexp(t, `bad +0 +0 +1 +1 +\d`, w.ok(t, "queue"))
+	assert.Regexp(t, `bad +0 +0 +0 +1 +1 +\d`, w.ok(t, "queue"))
 	assert.Regexp(t, `FAILED +AGENT +ID +ERROR\n20.* +eve +b +exit status 3: broken\n`, w.ok(t, "queue", "bad"))
 	one := w.object(t, "queue", "bad")
 	assert.Equal(t, "bad", one["kind"])

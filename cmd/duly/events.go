@@ -32,6 +32,10 @@ func (c *config) events(ctx context.Context, logger *slog.Logger) func(core.Even
 			logger.LogAttrs(ctx, slog.LevelWarn, "cancelled", attributes(e)...)
 		case e.Error == "":
 			logger.LogAttrs(ctx, slog.LevelInfo, "put off", attributes(e)...)
+		case e.Because == core.BecauseResting:
+			logger.LogAttrs(ctx, slog.LevelWarn, "failed, waits for activity", attributes(e)...)
+		case e.Because == core.BecauseCooling:
+			logger.LogAttrs(ctx, slog.LevelWarn, "failed too often, cools down", attributes(e)...)
 		case e.Status == core.StatusWaiting:
 			logger.LogAttrs(ctx, slog.LevelWarn, "failed, comes again", attributes(e)...)
 		default:

@@ -87,12 +87,12 @@ func (h *handlerConfig) read(p place) error {
 // readActivity reads when tasks of the kind are due after some activity.
 func (h *handlerConfig) readActivity(p place) error {
 	if p.empty() {
-		return p.fail("must have keys: values, such as delay: 30m")
+		return p.fail("must have keys: values, such as quiet: 30m")
 	}
 	a := &core.Activity{}
 	h.settings.Activity = a
 	return p.read(map[string]reader{
-		"delay": span(&a.Delay), "mode": text((*string)(&a.Mode)), "max_wait": duration(&a.MaxWait),
+		"quiet": span(&a.Quiet), "delay": span(&a.Delay), "mode": text((*string)(&a.Mode)), "max_wait": duration(&a.MaxWait),
 		"min_interval": span(&a.MinInterval), "max_failures": orNever(&a.MaxFailures), "dimensions": integer(&a.Dimensions),
 		"level": integer((*int)(&a.Level)),
 	})

@@ -62,7 +62,7 @@ func printKinds(w *page, kinds []core.KindStats) {
 		w.line("no tasks")
 		return
 	}
-	t := newTable(w, "KIND", "DEPTH", "RUNNING", "RUNS", "FAILURES", "MIN", "AVG", "MAX", "LAG", "MAX LAG")
+	t := newTable(w, "KIND", "DEPTH", "RESTING", "RUNNING", "RUNS", "FAILURES", "MIN", "AVG", "MAX", "LAG", "MAX LAG")
 	for i := range kinds {
 		k := &kinds[i]
 		n := func(n int64) string { return strconv.FormatInt(n, 10) }
@@ -72,7 +72,7 @@ func printKinds(w *page, kinds []core.KindStats) {
 			}
 			return d.Round(time.Millisecond).String()
 		}
-		t.row(k.Kind, n(k.Live-k.Running), n(k.Running), n(k.Runs), n(k.Failures),
+		t.row(k.Kind, n(k.Depth()), n(k.Resting), n(k.Running), n(k.Runs), n(k.Failures),
 			took(k.Shortest), took(k.Average()), took(k.Longest), took(k.AverageLag()), took(k.LongestLag))
 	}
 	t.end()

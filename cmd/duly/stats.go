@@ -34,6 +34,7 @@ func printStats(w *page, st *core.Stats) {
 		{"waiting", st.Waiting},
 		{"of them parked", st.Parked},
 		{"of these paused", st.Held},
+		{"resting", st.Resting},
 		{"in progress", st.InProgress},
 		{"completed", st.Completed},
 		{"failed", st.Failed},

@@ -40,7 +40,7 @@ func (t *task) refuses(r *core.Settlement) error {
 
 // ordered carries out what was ordered for a run that has ended, and returns when the task is due again. A run that is given
 // back leaves the order standing.
-func (t *task) ordered(verb core.Verb, due, now core.Millis) core.Millis {
+func (p *partition) ordered(t *task, verb core.Verb, due, now core.Millis) core.Millis {
 	o := t.order
 	if o == nil {
 		return due
@@ -53,8 +53,8 @@ func (t *task) ordered(verb core.Verb, due, now core.Millis) core.Millis {
 		return due
 	case o.op == orderQueue:
 		due = min(due, now)
-		if t.pulse != nil && t.pulse.first == 0 {
-			t.pulse.first = now
+		if t.dozing() {
+			p.rouse(t, now)
 		}
 	case o.op == orderHand && released:
 		o.op = orderRun
@@ -84,8 +84,8 @@ func (p *partition) run(c *core.Command, now core.Millis) core.Effect {
 		p.place(t, now)
 		p.store.announce(p, now)
 	}
-	if t.pulse != nil && t.pulse.first == 0 {
-		t.pulse.first = now
+	if t.dozing() {
+		p.rouse(t, now)
 	}
 	return core.Effect{Code: core.EffectDone, Due: t.due}
 }

@@ -219,6 +219,9 @@ func (p *partition) drop(t *task) {
 	p.forget(scope{kind: 't', name: t.Agent, id: t.ID})
 	p.live--
 	p.stats(t.Kind).Live--
+	if t.dozing() {
+		p.stats(t.Kind).Resting--
+	}
 	delete(t.agent.tasks, t.ID)
 	if len(t.agent.tasks) == 0 {
 		delete(p.agents, t.agent.name)

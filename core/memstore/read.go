@@ -95,7 +95,7 @@ func (p *partition) stored(agent, id string, now core.Millis) core.Stored {
 			}
 		} else {
 			out.Due = t.due
-			out.Resting = t.pulse != nil && t.pulse.first == 0
+			out.Resting = t.dozing()
 		}
 		return out
 	}
@@ -209,5 +209,6 @@ func (s *Store) Stats(ctx context.Context) (core.Stats, error) {
 		}
 	}
 	st.Kinds = s.kindsOf()
+	st.CountResting()
 	return st, nil
 }

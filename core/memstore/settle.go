@@ -80,9 +80,9 @@ func (p *partition) again(t *task, r *core.Settlement, now core.Millis) core.Mil
 		p.hold(s, hold{note: slices.Clone(r.Hold)}, now)
 	}
 	if r.Floor != nil && t.pulse != nil {
-		due = t.pulse.settle(r, due, now)
+		due = p.pulsed(t, r, due, now)
 	}
-	due = t.ordered(r.Verb, due, now)
+	due = p.ordered(t, r.Verb, due, now)
 	p.place(t, due)
 	p.store.announce(p, due)
 	return due

@@ -183,6 +183,9 @@ func (p *partition) replace(sub core.Submission, due, now core.Millis) core.Plac
 	}
 	p.stats(t.Kind).Live--
 	p.stats(sub.Kind).Live++
+	if t.dozing() { // it answers to activity no more
+		p.stats(t.Kind).Resting--
+	}
 	state := t.state
 	t.Submission, t.state, t.pulse = sub, state, nil
 	if !running {

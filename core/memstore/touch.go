@@ -11,6 +11,21 @@ type pulse struct {
 	from, to core.Millis
 }
 
+// dozing reports whether a task waits for activity.
+func (t *task) dozing() bool { return t.pulse != nil && t.pulse.first == 0 }
+
+// rouse notes which touch the next run of a task is for; zero if there was none, so that it rests.
+func (p *partition) rouse(t *task, first core.Millis) {
+	before := t.dozing()
+	t.pulse.first = first
+	switch {
+	case before && !t.dozing():
+		p.stats(t.Kind).Resting--
+	case !before && t.dozing():
+		p.stats(t.Kind).Resting++
+	}
+}
+
 // touch books a run of an activity task.
 func (p *partition) touch(sub core.Submission, seq int64, now core.Millis) (core.Placed, error) {
 	t := p.task(sub.Agent, sub.ID)
@@ -39,14 +54,14 @@ func (p *partition) touch(sub core.Submission, seq int64, now core.Millis) (core
 		t.pulse.to = now
 		return core.Placed{Created: booked, Reason: core.ReasonRunning}, nil
 	case t.pulse.first == 0:
-		return p.rouse(t, sub, now), nil
+		return p.awake(t, sub, now), nil
 	default:
 		return p.extendQuiet(t, sub.Pulse, now), nil
 	}
 }
 
-// rouse books a run of a task that rests.
-func (p *partition) rouse(t *task, sub core.Submission, now core.Millis) core.Placed {
+// awake books a run of a task that rests.
+func (p *partition) awake(t *task, sub core.Submission, now core.Millis) core.Placed {
 	due := max(now.Add(sub.Pulse.Delay), t.pulse.floor)
 	reason := core.ReasonActivity
 	if t.pulse.floor > now.Add(sub.Pulse.Delay) {
@@ -55,7 +70,7 @@ func (p *partition) rouse(t *task, sub core.Submission, now core.Millis) core.Pl
 	if due == t.due { // the time at which it would have rested for long enough
 		due++
 	}
-	t.pulse.first = now
+	p.rouse(t, now)
 	t.Body = sub.Body
 	p.move(t, due)
 	return core.Placed{Created: true, Due: due, Reason: p.unlessHeld(t, reason, now)}
@@ -82,18 +97,19 @@ func (p *partition) unlessHeld(t *task, reason core.Reason, now core.Millis) cor
 	return reason
 }
 
-// settle is when the task is due after a run.
-func (u *pulse) settle(r *core.Settlement, due, now core.Millis) core.Millis {
+// pulsed is when an activity task is due after a run.
+func (p *partition) pulsed(t *task, r *core.Settlement, due, now core.Millis) core.Millis {
+	u := t.pulse
 	from, to := u.from, u.to
 	u.floor, u.reason, u.from, u.to = r.Floor.At, r.Floor.Reason, 0, 0
 	if r.Verb != core.VerbRest {
-		u.first = from
 		if from == 0 {
-			u.first = now
+			from = now
 		}
+		p.rouse(t, from)
 		return due
 	}
-	u.first = from
+	p.rouse(t, from)
 	if from == 0 {
 		return due
 	}

@@ -54,13 +54,15 @@ func (s *Store) Stats(ctx context.Context) (core.Stats, error) {
 			st.NextDue = core.Millis(z[0].Score)
 		}
 	}
-	st.Kinds, err = parseKinds(tables)
+	if st.Kinds, err = parseKinds(tables); err == nil {
+		st.CountResting()
+	}
 	return st, err
 }
 
 // parseKinds adds up the counters of kinds in all partitions.
 func parseKinds(tables [][]any) ([]core.KindStats, error) {
-	const fields = 5
+	const fields = 6
 	var all core.KindTable
 	for _, table := range tables {
 		if len(table)%fields != 1 {
@@ -74,15 +76,15 @@ func parseKinds(tables [][]any) ([]core.KindStats, error) {
 }
 
 func parseKind(fields []any) *core.KindStats {
-	k := &core.KindStats{Kind: text(fields[0]), Live: number(fields[1]), Running: number(fields[2])}
-	if s, ok := fields[3].([]any); ok && len(s) == 11 {
+	k := &core.KindStats{Kind: text(fields[0]), Live: number(fields[1]), Running: number(fields[2]), Resting: max(number(fields[3]), 0)}
+	if s, ok := fields[4].([]any); ok && len(s) == 11 {
 		n := func(i int) int64 { return toInt(text(s[i])) }
 		ms := func(i int) time.Duration { return time.Duration(n(i)) * time.Millisecond }
 		k.Runs, k.Failures = n(0), n(1)
 		k.Duration, k.Shortest, k.Longest, k.Lag, k.LongestLag = ms(2), ms(3), ms(4), ms(5), ms(6)
 		k.At, k.Every, k.Cron, k.Activity = n(7), n(8), n(9), n(10)
 	}
-	failed, _ := fields[4].([]any)
+	failed, _ := fields[5].([]any)
 	for _, f := range failed {
 		const head = 13
 		if v := text(f); len(v) >= head {

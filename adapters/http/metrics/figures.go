@@ -79,8 +79,9 @@ func (c storeCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(upDesc, 1)
 	st := &c.stats
+	const resting = core.Status(core.BecauseResting) // waiting tasks, counted apart
 	for status, n := range map[core.Status]int64{
-		core.StatusWaiting: st.Waiting, core.StatusInProgress: st.InProgress, core.StatusCompleted: st.Completed,
+		core.StatusWaiting: st.Waiting, resting: st.Resting, core.StatusInProgress: st.InProgress, core.StatusCompleted: st.Completed,
 		core.StatusFailed: st.Failed, core.StatusCancelled: st.Cancelled,
 	} {
 		gauge(tasksDesc, float64(n), string(status))

@@ -136,8 +136,8 @@ func TestTheMetricsTellWhatHasHappened(t *testing.T) {
 	assert.Equal(t, 2.0, p.value("duly_recovered_total"), "the last crash of each: the others were found by those who crashed next")
 	assert.GreaterOrEqual(t, p.value("duly_ticks_total"), 3.0)
 	assert.Equal(t, p.value("duly_ticks_total"), p.value("duly_tick_seconds"))
-	assert.Equal(t, map[string]float64{"waiting": 3, "in_progress": 0, "completed": 5, "failed": 2, "cancelled": 1}, map[string]float64{
-		"waiting": p.value("duly_tasks", "status", "waiting"), "in_progress": p.value("duly_tasks", "status", "in_progress"),
+	assert.Equal(t, map[string]float64{"waiting": 3, "resting": 0, "in_progress": 0, "completed": 5, "failed": 2, "cancelled": 1}, map[string]float64{
+		"waiting": p.value("duly_tasks", "status", "waiting"), "resting": p.value("duly_tasks", "status", "resting"), "in_progress": p.value("duly_tasks", "status", "in_progress"),
 		"completed": p.value("duly_tasks", "status", "completed"), "failed": p.value("duly_tasks", "status", "failed"),
 		"cancelled": p.value("duly_tasks", "status", "cancelled"),
 	})

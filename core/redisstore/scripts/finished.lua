@@ -8,11 +8,15 @@ local function leave(group, n, retention)
   end
 end
 
--- forget drops what is kept beside the records of tasks that are live no more: refs are agent:id.
-local function forget(refs)
+-- forget drops what is kept beside the records of tasks that are live no more: refs are agent:id, kinds theirs.
+local function forget(refs, kinds)
   redis.call('HDEL', base .. 'state', unpack(refs))
-  for _, name in ipairs({ 'orders', 'pulse' }) do
-    if redis.call('EXISTS', base .. name) == 1 then redis.call('HDEL', base .. name, unpack(refs)) end
+  if redis.call('EXISTS', base .. 'orders') == 1 then redis.call('HDEL', base .. 'orders', unpack(refs)) end
+  if redis.call('EXISTS', base .. 'pulse') == 1 then
+    for i, pulse in ipairs(redis.call('HMGET', base .. 'pulse', unpack(refs))) do
+      if dozing(pulse) then rested(kinds[i], -1) end
+    end
+    redis.call('HDEL', base .. 'pulse', unpack(refs))
   end
   if redis.call('EXISTS', base .. 'holds') == 1 then
     for i = 1, #refs do

@@ -22,8 +22,9 @@
 --   open      ZSET scope, by when its hold ended: what is parked under it is being put back
 --   parked    HASH kind -> n, '@' -> n that are held; parked:K, parked:@scope, parked:@t (all t:) ZSET agent:id, by due
 --   pulse     HASH agent:id of an activity task -> floor|reason|first|from|to: not due before floor; the first touch
---             that the booked run is for, 0 while it rests; the first and last touch while it runs
---   kinds     HASH 'l' kind, 'r' kind -> live, running; 's' kind -> counters of runs (msgpack)
+--             that the booked run is for, 00 while it rests, 0 if its rest is not counted; the first and last touch
+--             while it runs
+--   kinds     HASH 'l' kind, 'r' kind, 'z' kind -> live, running, resting; 's' kind -> counters of runs (msgpack)
 --   failures:K LIST at(13) opaque, newest first
 --   group:A:G HASH of counts, and when it is forgotten once nothing in it is live; counters HASH
 --   due       STRING ms of the earliest entry of agenda and leases, then '|' kind for each parked kind: a cheap look
@@ -156,6 +157,12 @@ local function counted()
     if n ~= 0 then redis.call('HINCRBY', base .. 'kinds', 'r' .. kind, n) end
   end
 end
+
+-- rested counts tasks of a kind that rest; it is rare enough to be written at once.
+local function rested(kind, n) redis.call('HINCRBY', base .. 'kinds', 'z' .. kind, n) end
+
+-- dozing says whether a pulse is that of a task whose rest is counted.
+local function dozing(pulse) return pulse and string.find(pulse, '^%d*|[^|]*|00|') end
 
 -- tally_of reads the counters of runs of a kind: zeros, and false, if they are not what we wrote.
 local function tally_of(text)

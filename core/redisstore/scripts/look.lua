@@ -29,6 +29,14 @@ local function look()
   return task, lease
 end
 
+-- rouse ends the rest of an activity task by an order, which is as good as a touch.
+local function rouse(ref, live)
+  local pulse = redis.call('HGET', base .. 'pulse', ref)
+  if not pulse then return end
+  if dozing(pulse) then rested(select(2, parse(live)), -1) end
+  redis.call('HSET', base .. 'pulse', ref, (string.gsub(pulse, '|00?|0|0$', string.format('|%.0f|0|0', now))))
+end
+
 -- close ends a claim of which nothing runs any more.
 local function close(fence, marks)
   redis.call('HSET', base .. 'claims', fence, marks)

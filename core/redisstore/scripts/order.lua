@@ -42,10 +42,7 @@ local function run()
     placed()
     announce(due)
   end
-  local pulse = redis.call('HGET', base .. 'pulse', ref)
-  if pulse then
-    redis.call('HSET', base .. 'pulse', ref, (string.gsub(pulse, '|0|0|0$', string.format('|%.0f|0|0', now))))
-  end
+  rouse(ref, live)
   return DONE, due
 end
 
@@ -63,7 +60,7 @@ local function drop()
       redis.call('HDEL', KEYS[2], agent)
     end
   end
-  forget({ ref })
+  forget({ ref }, { kind })
   more(more_live, kind, -1)
   counted()
   count('live', -1)

@@ -73,7 +73,7 @@ for i = 4, #ARGV do
       if explain then lease, fence = holder(id) end
     else
       local pulse = PULSE and redis.call('HGET', base .. 'pulse', ref)
-      if pulse and string.match(pulse, '^%d*|[^|]*|(%d*)|') == '0' then resting = 1 end
+      if pulse and tonumber(string.match(pulse, '^%d*|[^|]*|(%d*)|')) == 0 then resting = 1 end
       if explain then ahead = redis.call('ZRANK', KEYS[1], agent) or 0 end
     end
   else

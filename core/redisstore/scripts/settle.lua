@@ -41,7 +41,7 @@ if redis.call('EXISTS', base .. 'orders') == 1 then
   for i, order in ipairs(redis.call('HMGET', base .. 'orders', unpack(refs, 1, n))) do orders[refs[i]] = order or nil end
 end
 
-local task_dels, gone, state_sets, order_dels = {}, {}, {}, {}
+local task_dels, gone, gone_kinds, state_sets, order_dels = {}, {}, {}, {}, {}
 local changed, stats = {}, {}
 local counts = { c = 0, f = 0, x = 0, r = 0, b = 0, z = 0 }
 local groups, earliest, touched, ended = {}, nil, {}, 0
@@ -57,6 +57,7 @@ local function finish(i, verb, agent, id, single, kind)
   end
   changed[agent] = true
   gone[#gone + 1] = ref
+  gone_kinds[#gone_kinds + 1] = kind
   more(more_live, kind, -1)
   remember(agent, id, verb .. string.format('%013.0f', now) .. ARGV[12 * i - 2], retention)
   local group = ARGV[12 * i - 1]
@@ -69,9 +70,10 @@ local function finish(i, verb, agent, id, single, kind)
 end
 
 -- pulsed is when an activity task is due after a run, and keeps what is known until then.
-local function pulsed(ref, verb, floor, due)
+local function pulsed(ref, kind, verb, floor, due)
   local pulse = redis.call('HGET', base .. 'pulse', ref)
   if not pulse then return due end
+  if dozing(pulse) then rested(kind, -1) end
   local from, to = string.match(pulse, '|(%d*)|(%d*)$')
   local at, reason, delay, longest = string.match(floor, '^(%d*)|([^|]*)|(%d*)|(%d*)$')
   from, to, at = tonumber(from), tonumber(to), tonumber(at)
@@ -83,7 +85,8 @@ local function pulsed(ref, verb, floor, due)
   elseif verb ~= 'z' and from == 0 then
     first = now
   end
-  redis.call('HSET', base .. 'pulse', ref, string.format('%.0f|%s|%.0f|0|0', at, reason, first))
+  if first == 0 then rested(kind, 1) end
+  redis.call('HSET', base .. 'pulse', ref, string.format('%.0f|%s|%02.0f|0|0', at, reason, first))
   return due
 end
 
@@ -109,17 +112,14 @@ local function again(i, verb, agent, id, live, single, order)
         redis.call('ZREM', KEYS[6], '@' .. scope)
       end
     end
-    if floor ~= '' then due = pulsed(ref, verb, floor, due) end
+    if floor ~= '' then due = pulsed(ref, select(2, parse(live)), verb, floor, due) end
   end
   local op = order and byte(order)
   if op == 114 then
     due = tonumber(sub(order, 2, 14))
   elseif op == 113 and verb ~= 'b' then
     due = math.min(due, now)
-    local pulse = redis.call('HGET', base .. 'pulse', ref)
-    if pulse then
-      redis.call('HSET', base .. 'pulse', ref, (string.gsub(pulse, '|0|0|0$', string.format('|%.0f|0|0', now))))
-    end
+    rouse(ref, live)
   end
   if op == 104 and verb == 'b' then
     redis.call('HSET', base .. 'orders', ref, 'n')
@@ -205,7 +205,7 @@ end
 if #agent_dels > 0 then redis.call('HDEL', KEYS[2], unpack(agent_dels)) end
 if #agent_sets > 0 then redis.call('HSET', KEYS[2], unpack(agent_sets)) end
 if #task_dels > 0 then redis.call('HDEL', KEYS[3], unpack(task_dels)) end
-if #gone > 0 then forget(gone) end
+if #gone > 0 then forget(gone, gone_kinds) end
 if #state_sets > 0 then redis.call('HSET', KEYS[4], unpack(state_sets)) end
 if #order_dels > 0 then redis.call('HDEL', base .. 'orders', unpack(order_dels)) end
 placed()

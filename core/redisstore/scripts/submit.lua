@@ -76,6 +76,7 @@ local function replace(i, rule, live, single, due)
   taken[agent .. ':' .. id] = true
   replaced[#replaced + 1] = function()
     local ref = agent .. ':' .. id
+    if dozing(redis.call('HGET', base .. 'pulse', ref)) then rested(kind, -1) end
     redis.call('HDEL', base .. 'pulse', ref)
     more(more_live, kind, -1)
     more(more_live, new_kind, 1)

@@ -15,8 +15,8 @@ local function answer(booked, due, reason)
   if due > 0 and (not earliest or due < earliest) then earliest = due end
 end
 
-local function keep(ref, floor, reason, first, from, to)
-  redis.call('HSET', KEYS[4], ref, string.format('%.0f|%s|%.0f|%.0f|%.0f', floor, reason, first, from, to))
+local function keep(ref, floor, reason, first, from, to, as)
+  redis.call('HSET', KEYS[4], ref, string.format('%.0f|%s|' .. (as or '%.0f') .. '|%.0f|%.0f', floor, reason, first, from, to))
 end
 
 local function create(agent, value, id, record, group, due)
@@ -82,11 +82,12 @@ for i = 2, #ARGV, 6 do
     local place_, due, name = where(agent, id, live, single)
     local reason, booked = 'waiting', 0
     if place_ == 'r' then
-      keep(ref, floor, why, first, from > 0 and from or now, now)
+      keep(ref, floor, why, first, from > 0 and from or now, now, dozing(pulse) and '%02.0f')
       answer(from > 0 and 0 or 1, 0, 'running')
     else
       if first == 0 then
         booked = 1
+        if dozing(pulse) then rested(select(2, parse(live)), -1) end
         local next_due = math.max(now + delay, floor)
         reason = floor > now + delay and why or 'activity'
         if next_due == due then next_due = due + 1 end -- the time at which it would have rested for long enough
