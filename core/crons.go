@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 
@@ -49,7 +50,11 @@ func (c *crons) next(spec cronSpec, after Millis) (Millis, error) {
 		c.kept[spec] = k
 	}
 	if k.next == 0 || after < k.after || after >= k.next {
-		k.after, k.next = after, MillisOf(k.cron.Next(after.Time()))
+		next, err := k.cron.Next(after.Time())
+		if err != nil && !errors.Is(err, schedule.ErrNever) {
+			return 0, err
+		}
+		k.after, k.next = after, MillisOf(next)
 	}
 	return k.next, nil
 }

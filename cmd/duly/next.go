@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -33,7 +34,10 @@ func (p *process) nextCommand(o *options) *cobra.Command {
 			if err != nil {
 				return &failure{why: err, code: exitUsage, todo: "see duly next --help"}
 			}
-			times := nextTimes(c, at, n)
+			times, err := nextTimes(c, at, n)
+			if err != nil {
+				return &failure{why: fmt.Errorf("cron %q does not fire after %s: %w", args[0], at.Format(time.RFC3339), err), code: exitUsage}
+			}
 			return o.print(p.stdout, map[string][]string{"times": times}, func(w *page) {
 				for _, t := range times {
 					fmt.Fprintln(&w.Buffer, t)
@@ -52,13 +56,19 @@ func (p *process) nextCommand(o *options) *cobra.Command {
 }
 
 // nextTimes are the next times after a time, as RFC 3339 with the offset of the zone.
-func nextTimes(c *schedule.Cron, after time.Time, n int) []string {
+// There may be fewer, but not none.
+func nextTimes(c *schedule.Cron, after time.Time, n int) ([]string, error) {
 	times := []string{}
 	for range n {
-		if after = c.Next(after); after.IsZero() {
+		next, err := c.Next(after)
+		if errors.Is(err, schedule.ErrNever) && len(times) > 0 {
 			break
 		}
-		times = append(times, after.Format(time.RFC3339))
+		if err != nil {
+			return nil, err
+		}
+		after = next
+		times = append(times, next.Format(time.RFC3339))
 	}
-	return times
+	return times, nil
 }

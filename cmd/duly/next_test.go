@@ -36,6 +36,7 @@ func TestNext(t *testing.T) {
 	all := w.ok(t, "next", "0 0 13 * 5", "--from", "2026-01-31T00:00:00Z", "-n", "1", "--day-match", "all")
 	assert.Equal(t, "2026-02-13T00:00:00Z\n", all)
 	assert.NotEmpty(t, w.ok(t, "next", "@daily"))
+	assert.Equal(t, "9999-12-31T00:00:00Z\n", w.ok(t, "next", "@daily", "--from", "9999-12-30T00:00:00Z"), "the end of time")
 	for _, c := range []struct {
 		args []string
 		want string
@@ -46,6 +47,9 @@ func TestNext(t *testing.T) {
 		{[]string{"next", "* * * * *", "--from", "tomorrow"}, "--from must be a time"},
 		{[]string{"next", "* * * * *", "-n", "0"}, "-n must be from 1"},
 		{[]string{"next", "* * * * *", "--gap", "jump"}, "gap must be"},
+		{[]string{"next", "* * * * *", "--from", "9999-12-31T23:59:59Z"}, "does not fire after 9999-12-31T23:59:59Z: never"},
+		{[]string{"next", "CRON_TZ=Europe/Berlin 0 9 * * *"}, `write "0 9 * * *" as cron and "Europe/Berlin" as zone`},
+		{[]string{"next", "0 0 LW * *"}, "write L for the last day of the month"},
 		{[]string{"next"}, "next"},
 	} {
 		oneLine(t, w.duly(t, c.args...), 2, c.want)

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"strings"
@@ -33,14 +34,16 @@ const (
 )
 
 // Cron is a parsed cron expression in a zone. Its times are worked out on the calendar of the zone and then turned into
-// instants: a fixed local time that occurs twice fires once, at the first; an hour field with * or a step follows real
-// time, so it fires in both. A Cron is safe for concurrent use.
+// instants: a fixed local time that occurs twice fires once, at the first. An hour field with * or a step follows real
+// time, so it fires in both, and so does a minute field that begins with *: "*/20 2" is every 20 minutes of an hour that the
+// clocks make longer. A Cron is safe for concurrent use.
 type Cron struct {
 	expr     string
 	location *time.Location
 	gap      Gap
 	all      bool // both day fields must match
 	elapsed  bool // the hour field has * or a step
+	repeats  bool // the minute field begins with *
 
 	second, minute uint64
 	hour, month    uint64
@@ -87,7 +90,7 @@ func ParseCron(expr, zone string, match DayMatch, gap Gap) (*Cron, error) {
 		return nil, err
 	}
 	if !c.possible() {
-		return nil, fmt.Errorf("cron %q can never fire: there is no such day", expr)
+		return nil, fmt.Errorf("cron %q can never fire: there is no such day (%w)", expr, ErrNever)
 	}
 	return c, nil
 }
@@ -137,7 +140,7 @@ func (c *Cron) fill(fields []string) error {
 	if c.month, err = values(4, 1, 12, func(v int) time.Time { return clock(v, 0, 0, 0) }); err != nil {
 		return err
 	}
-	c.elapsed = strings.ContainsAny(fields[2], "*/")
+	c.elapsed, c.repeats = strings.ContainsAny(fields[2], "*/"), fields[1][0] == '*'
 	c.day, c.weekday = fields[3], fields[5]
 	return nil
 }
@@ -271,14 +274,68 @@ func (c *Cron) nextClock(from int) (int, bool) {
 	return 0, false
 }
 
-// Next is the first time after a time at which the expression fires; the zero time if there is none before the year 2400
-// or so. Any input is answered within milliseconds.
-func (c *Cron) Next(after time.Time) time.Time {
+// ErrNever says that an expression does not fire: never at all, or not again before the end of the year 9999, after which
+// times cannot be written as RFC 3339 has them.
+var ErrNever = errors.New("never")
+
+// lastYear is the last one that a time may have.
+const lastYear = 9999
+
+// Next is the first time after a time at which the expression fires. It fails with ErrNever if there is none. Any input is
+// answered within milliseconds.
+func (c *Cron) Next(after time.Time) (time.Time, error) {
 	after = after.In(c.location).Truncate(time.Second)
-	if c.elapsed {
-		return c.nextElapsed(after)
+	if after.Year() > lastYear {
+		return time.Time{}, ErrNever
 	}
-	return c.nextFixed(after)
+	next := time.Time{}
+	switch {
+	case c.elapsed:
+		next = c.nextElapsed(after)
+	default:
+		next = c.nextFixed(after)
+		if again := c.nextRepeated(after, next); !again.IsZero() {
+			next = again
+		}
+	}
+	if next.IsZero() || next.Year() > lastYear || next.UTC().Year() > lastYear {
+		return time.Time{}, ErrNever
+	}
+	return next, nil
+}
+
+// nextRepeated is the first match in the second pass of hours that are repeated, if it comes before the next match of all
+// others and the minutes follow real time; else the zero time.
+func (c *Cron) nextRepeated(after, next time.Time) time.Time {
+	if !c.repeats || next.IsZero() {
+		return time.Time{}
+	}
+	for at := after.Add(time.Second); at.Before(next); {
+		start, end := stretch(at)
+		if found := c.secondPass(at, start); found.Before(next) && !found.IsZero() {
+			return found
+		}
+		if end.IsZero() {
+			break
+		}
+		at = end
+	}
+	return time.Time{}
+}
+
+// secondPass is the first match at or after a time that lies in the hours which are repeated since start, when the clocks
+// went back; the zero time if there is none.
+func (c *Cron) secondPass(at, start time.Time) time.Time {
+	if start.IsZero() {
+		return time.Time{}
+	}
+	over := civilOf(start.Add(-time.Second)) + 1 // the local time that is new again
+	local := civilOf(at)
+	found, ok := c.nextCivil(local)
+	if local >= over || !ok || found >= over {
+		return time.Time{}
+	}
+	return at.Add(time.Duration(found-local) * time.Second)
 }
 
 // nextElapsed walks along real time: through the stretches between changes of the zone's offset, in each of which local
@@ -292,13 +349,23 @@ func (c *Cron) nextElapsed(after time.Time) time.Time {
 			return time.Time{}
 		}
 		t := at.Add(time.Duration(found-local) * time.Second)
-		_, end := at.ZoneBounds()
+		_, end := stretch(at)
 		if end.IsZero() || t.Before(end) {
 			return t
 		}
 		at = end
 	}
 	return time.Time{}
+}
+
+// stretch is from when until when the offset of a zone holds. ZoneBounds ends that of the last day of a leap year at its
+// beginning, from 2038 on: a day later it is right again, and in between there is no change.
+func stretch(at time.Time) (start, end time.Time) {
+	start, end = at.ZoneBounds()
+	if !end.IsZero() && !end.After(at) {
+		end = at.AddDate(0, 0, 1)
+	}
+	return start, end
 }
 
 // mostChanges bounds how many changes of offset are passed over in search of a match.

@@ -20,7 +20,8 @@ func next(t *testing.T, expr, zone, after string, n int, match schedule.DayMatch
 	require.NoError(t, err)
 	out := make([]string, 0, n)
 	for range n {
-		at = c.Next(at)
+		at, err = c.Next(at)
+		require.NoError(t, err)
 		out = append(out, at.Format(time.RFC3339))
 	}
 	return out
@@ -57,9 +58,17 @@ func TestCronNext(t *testing.T) {
 		{"each second of a skipped gap", "* * 2 * * *", ny, "2026-03-08T00:00:00-05:00", "", schedule.GapSkip, []string{"2026-03-09T02:00:00-04:00"}},
 		{"hourly through a gap", "0 * * * *", ny, "2026-03-08T00:30:00-05:00", "", "", []string{"2026-03-08T01:00:00-05:00", "2026-03-08T03:00:00-04:00"}},
 		{"repeated once, first", "30 1 * * *", ny, "2026-10-31T12:00:00-04:00", "", "", []string{"2026-11-01T01:30:00-04:00", "2026-11-02T01:30:00-05:00"}},
-		{"from the second pass", "* 1 * * *", ny, "2026-11-01T01:10:00-05:00", "", "", []string{"2026-11-02T01:00:00-05:00"}},
-		{"each second, from the second pass", "* * 1 * * *", ny, "2026-11-01T01:10:00-05:00", "", "", []string{"2026-11-02T01:00:00-05:00"}},
+		{"minutes with a star in both passes", "*/20 1 * * *", ny, "2026-11-01T01:30:00-04:00", "", "", []string{"2026-11-01T01:40:00-04:00", "2026-11-01T01:00:00-05:00", "2026-11-01T01:20:00-05:00", "2026-11-01T01:40:00-05:00", "2026-11-02T01:00:00-05:00"}},
+		{"minutes with a star, in an hour that is not repeated", "*/30 2 * * *", ny, "2026-11-01T00:00:00-04:00", "", "", []string{"2026-11-01T02:00:00-05:00", "2026-11-01T02:30:00-05:00", "2026-11-02T02:00:00-05:00"}},
+		{"in Berlin it is the hour from two on", "*/20 2 * * *", "Europe/Berlin", "2026-10-25T02:40:00+02:00", "", "", []string{"2026-10-25T02:00:00+01:00", "2026-10-25T02:20:00+01:00", "2026-10-25T02:40:00+01:00", "2026-10-26T02:00:00+01:00"}},
+		{"a list that does not begin with a star is fixed", "0,*/20 1 * * *", ny, "2026-11-01T01:30:00-04:00", "", "", []string{"2026-11-01T01:40:00-04:00", "2026-11-02T01:00:00-05:00"}},
+		{"from the second pass", "* 1 * * *", ny, "2026-11-01T01:10:00-05:00", "", "", []string{"2026-11-01T01:11:00-05:00"}},
+		{"the end of the second pass", "* 1 * * *", ny, "2026-11-01T01:59:00-05:00", "", "", []string{"2026-11-02T01:00:00-05:00"}},
+		{"fixed minutes, from the second pass", "10,50 1 * * *", ny, "2026-11-01T01:10:00-05:00", "", "", []string{"2026-11-02T01:10:00-05:00"}},
+		{"each second, from the second pass", "* * 1 * * *", ny, "2026-11-01T01:10:00-05:00", "", "", []string{"2026-11-01T01:10:01-05:00"}},
+		{"each second of a fixed minute", "* 30 1 * * *", ny, "2026-11-01T01:30:59-04:00", "", "", []string{"2026-11-02T01:30:00-05:00"}},
 		{"hourly in both passes", "30 */1 * * *", ny, "2026-11-01T00:00:00-04:00", "", "", []string{"2026-11-01T00:30:00-04:00", "2026-11-01T01:30:00-04:00", "2026-11-01T01:30:00-05:00", "2026-11-01T02:30:00-05:00"}},
+		{"the last day of a leap year after 2037", "0 */12 * * *", ny, "2096-12-30T12:00:00-05:00", "", "", []string{"2096-12-31T00:00:00-05:00", "2096-12-31T12:00:00-05:00", "2097-01-01T00:00:00-05:00"}},
 		{"midnight gap", "0 0 * * *", "America/Santiago", "2026-09-05T12:00:00-04:00", "", "", []string{"2026-09-06T01:00:00-03:00", "2026-09-07T00:00:00-03:00"}},
 		{"a day that does not exist", "0 9 30 12 *", "Pacific/Apia", "2011-12-01T00:00:00-10:00", "", "", []string{"2011-12-31T00:00:00+14:00", "2012-12-30T09:00:00+14:00"}},
 		{"half an hour", "15 2 * * *", "Australia/Lord_Howe", "2026-10-03T12:00:00+10:30", "", "", []string{"2026-10-04T02:30:00+11:00", "2026-10-05T02:15:00+11:00"}},
@@ -105,7 +114,11 @@ func TestParseCronRefuses(t *testing.T) {
 		{"* * * * *", "Mars/Base", `zone "Mars/Base" is not known`},
 		{"* * * * *", "../etc/passwd", "is not known"},
 		{"* * * * *", "Local", "another one on each machine"},
-		{"TZ=UTC * * * *", "", "the minute field"},
+		{"TZ=UTC * * * *", "", `cron "TZ=UTC * * * *" names its zone: write "* * * *" as cron and "UTC" as zone`},
+		{"CRON_TZ=Asia/Tokyo 0 9 * * *", "", `write "0 9 * * *" as cron and "Asia/Tokyo" as zone`},
+		{"CRON_TZ=UTC", "", `as zone`},
+		{"0 0 LW * *", "", `the day of month field "LW": "LW" is not known: write L for the last day of the month, or L behind a weekday`},
+		{"0 0 L-3 * *", "", `"L-3" is not known`},
 		{"\xff * * * *", "", "the minute field"},
 	} {
 		_, err := schedule.ParseCron(c.expr, c.zone, "", "")
@@ -121,6 +134,34 @@ func TestParseCronRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "gap")
 	_, err = schedule.ParseCron("0 0 31 2 1", "", schedule.DayMatchAll, "")
 	require.ErrorContains(t, err, "can never fire")
+}
+
+// The search ends with the year 9999, beyond which no time can be written: never is an error, and no time.
+func TestCronEnds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ expr, zone, after, want string }{
+		{"0 0 31 12 *", "", "9998-12-31T00:00:00Z", "9999-12-31T00:00:00Z"},
+		{"0 0 31 12 *", "", "9999-12-31T00:00:00Z", ""},
+		{"0 0 29 2 *", "", "9996-02-29T00:00:00Z", ""},
+		{"* * * * *", "", "9999-12-31T23:59:00Z", ""},
+		{"0 */2 * * *", "America/New_York", "9999-12-31T18:00:00-05:00", ""}, // there it is not yet that year, in UTC it is
+		{"59 23 31 12 *", "Pacific/Auckland", "9999-12-30T00:00:00Z", "9999-12-31T23:59:00+13:00"},
+	} {
+		cron, err := schedule.ParseCron(c.expr, c.zone, "", "")
+		require.NoError(t, err)
+		after, err := time.Parse(time.RFC3339, c.after)
+		require.NoError(t, err)
+		got, err := cron.Next(after)
+		if c.want == "" {
+			require.ErrorIs(t, err, schedule.ErrNever, c.expr)
+			assert.Zero(t, got)
+			continue
+		}
+		require.NoError(t, err, c.expr)
+		assert.Equal(t, c.want, got.Format(time.RFC3339))
+	}
+	_, err := schedule.ParseCron("0 0 30 2 *", "", "", "")
+	require.ErrorIs(t, err, schedule.ErrNever)
 }
 
 // Whatever comes in is refused or answered soon, with a later time.
@@ -146,8 +187,12 @@ func FuzzCron(f *testing.F) {
 			return
 		}
 		after := time.Unix(unix, 0)
-		got := c.Next(after)
+		got, err := c.Next(after)
 		require.Less(t, time.Since(begun), time.Second)
-		require.True(t, got.IsZero() || got.After(after))
+		if err != nil {
+			require.ErrorIs(t, err, schedule.ErrNever)
+			return
+		}
+		require.True(t, got.After(after))
 	})
 }

@@ -37,6 +37,10 @@ func split(expr string) ([]string, error) {
 		}
 		text = full
 	}
+	if name, zone, _ := strings.Cut(text, "="); name == "TZ" || name == "CRON_TZ" {
+		zone, rest, _ := strings.Cut(zone, " ")
+		return nil, fmt.Errorf("cron %q names its zone: write %q as cron and %q as zone", expr, strings.TrimSpace(rest), zone)
+	}
 	fields := strings.Fields(text)
 	switch len(fields) {
 	case 5:
@@ -119,6 +123,9 @@ func special(e string, pos int) (clean string, ok bool, err error) {
 	switch {
 	case pos == 3 && e == "L":
 		return e, true, nil
+	case pos == 3 && (e == "LW" || e == "WL" || strings.HasPrefix(e, "L-")):
+		return "", false, fmt.Errorf("%q is not known: write L for the last day of the month, or L behind a weekday "+
+			"in the day of week field for its last one, as in 5L for the last Friday", e)
 	case pos == 3 && strings.HasSuffix(e, "W"):
 		n, err := value(strings.TrimSuffix(e, "W"), pos)
 		return strconv.Itoa(n) + "W", true, err
