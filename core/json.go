@@ -213,7 +213,8 @@ func (s Submitted) MarshalJSON() ([]byte, error) {
 		Created bool   `json:"created"`
 
 		Replaced bool `json:"replaced,omitempty"`
-	}{s.ID, s.Agent, s.Kind, s.Status, stamp(s.Due), s.Created, s.Replaced})
+		Differs  bool `json:"differs,omitempty"`
+	}{s.ID, s.Agent, s.Kind, s.Status, stamp(s.Due), s.Created, s.Replaced, s.Differs})
 }
 
 // MarshalJSON writes one run of a task. A run that crashed has no start: its process did not live to tell it.

@@ -30,7 +30,7 @@ func TestConflicts(t *testing.T) {
 
 		second.OnConflict = core.OnConflictKeep
 		assert.Equal(t, core.Submitted{
-			Agent: "a", ID: "1", Kind: "k", Status: core.StatusWaiting, Due: w.task("a", "1").Due,
+			Agent: "a", ID: "1", Kind: "k", Status: core.StatusWaiting, Due: w.task("a", "1").Due, Differs: true,
 		}, w.submitOne(second))
 		second.OnConflict = core.OnConflictFail
 		_, err := w.s.Submit(w.Context(), core.NewTask{Agent: "b", Kind: "k"}, second)

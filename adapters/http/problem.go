@@ -67,9 +67,9 @@ var (
 	errCrossOrigin  = newProblem(codeForbidden, "the request comes from a page of another origin")
 	errNoRoute      = newProblem(codeNoRoute, "no such path")
 	errMediaType    = newProblem(codeMediaType, "the body must be application/json")
-	errPanicked     = newProblem(core.CodeInternal, "something went wrong here")
-	errUnavailable  = newProblem(core.CodeUnavailable, "the store cannot be used: what became of the request is unknown, sending it again is safe")
-	errCutOff       = newProblem(core.CodeUnavailable, "the request was cut off before it ran anything: sending it again is safe")
+	errPanicked     = newProblem(core.CodeInternal, "internal error")
+	errUnavailable  = newProblem(core.CodeUnavailable, "Redis is unavailable; the request may have been stored. Retry it with the same id.")
+	errCutOff       = newProblem(core.CodeUnavailable, "the request was cut off before it ran anything: retry it")
 	errNotReady     = newProblem(core.CodeUnavailable, "not ready")
 )
 

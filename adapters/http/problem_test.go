@@ -20,12 +20,12 @@ func TestErrorsOfTheStore(t *testing.T) {
 		status       int
 		code, detail string
 	}{
-		{&core.StoreError{Verb: "read", Err: secret}, 503, "unavailable", "sending it again is safe"},
+		{&core.StoreError{Verb: "read", Err: secret}, 503, "unavailable", "Retry it with the same id."},
 		{&core.StoreError{Verb: "read", Err: core.ErrStoreFull}, 503, "store_full", "out of memory"},
 		{core.ErrLeaseLost, 409, "lease_lost", "lease lost"},
 		{&core.LimitError{Agent: "a", Limit: 5}, 409, "limit", `agent "a" has 5 live tasks`},
 		{core.ErrNotFound, 404, "not_found", "not found"},
-		{secret, 500, "internal", "something went wrong"},
+		{secret, 500, "internal", "internal error"},
 	} {
 		f := setup(t, httpadapter.Config{})
 		f.store.err = c.err
@@ -33,7 +33,7 @@ func TestErrorsOfTheStore(t *testing.T) {
 			{"GET", "/v1/stats", ""},
 			{"GET", "/v1/agents/a/tasks/i", ""},
 			{"POST", "/v1/run-due", `{"agent_ids":["a"]}`},
-			{"POST", "/v1/tasks", `{"agent_id":"a","kind":"ok"}`},
+			{"POST", "/v1/tasks", `{"agent_id":"a","kind":"ok","id":"i"}`},
 		} {
 			res, body := f.call(t, call[0], call[1], call[2])
 			assert.Equal(t, c.status, res.StatusCode, body)
@@ -41,6 +41,11 @@ func TestErrorsOfTheStore(t *testing.T) {
 			assert.Equal(t, c.code, code)
 			assert.Contains(t, detail, c.detail)
 			assert.NotContains(t, body, "hunter2")
+		}
+		if c.status == http.StatusServiceUnavailable && c.code == "unavailable" { // what a retry does depends on the ids
+			res, body := f.call(t, "POST", "/v1/tasks", `{"tasks":[{"agent_id":"a","kind":"ok","id":"i"},{"agent_id":"a","kind":"ok"}]}`)
+			_, _, detail := problem(t, res, body)
+			assert.Contains(t, detail, "a retry may create what has no id a second time: give the tasks ids, or send the header Idempotency-Key")
 		}
 		assert.Equal(t, c.status >= 500, f.logs.Len() > 0, "faults of this side are logged")
 	}

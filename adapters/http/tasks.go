@@ -24,9 +24,12 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 			return 0, nil, err
 		}
 	}
+	if err := a.identifyTasks(r, tasks); err != nil {
+		return 0, nil, err
+	}
 	submitted, err := a.scheduler.Submit(r.Context(), tasks...)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, withoutIDs(err, tasks, "give the tasks ids, or send the header "+idempotencyHeader)
 	}
 	status := http.StatusOK
 	for i := range submitted {

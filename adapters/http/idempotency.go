@@ -1,0 +1,69 @@
+package http
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// idempotencyHeader makes a submit safe to repeat although its tasks have no ids.
+const idempotencyHeader = "Idempotency-Key"
+
+// mostKey is how long its value may be, in bytes, as with those who introduced it.
+const mostKey = 255
+
+// identifyTasks gives tasks that have neither an id nor a unique key ids made from the request's key and their place in it, which
+// are the same when the request is repeated. What was stored under them before with another content is a conflict, before
+// anything is written: a key stands for one request.
+func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
+	values := r.Header.Values(idempotencyHeader)
+	if len(values) == 0 {
+		return nil
+	}
+	key := values[0]
+	switch {
+	case len(values) > 1:
+		return &core.InvalidError{Field: idempotencyHeader, Reason: "is given twice"}
+	case key == "":
+		return &core.InvalidError{Field: idempotencyHeader, Reason: "must not be empty: leave it out if it has no value"}
+	case len(key) > mostKey:
+		return &core.InvalidError{Field: idempotencyHeader, Reason: fmt.Sprintf("is %d bytes long: the limit is %d", len(key), mostKey)}
+	}
+	var made []core.NewTask
+	for i := range tasks {
+		if tasks[i].ID == "" && tasks[i].UniqueKey == "" {
+			sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%s", i, key))
+			tasks[i].ID = "idempotency-" + hex.EncodeToString(sum[:16])
+			made = append(made, tasks[i])
+		}
+	}
+	if len(made) == 0 {
+		return nil
+	}
+	known, err := a.scheduler.Existing(r.Context(), made...)
+	for i := range known {
+		if known[i].Differs {
+			return newProblem(core.CodeConflict, "the "+idempotencyHeader+" was used for another request: use a new one for each")
+		}
+	}
+	if core.CodeOf(err) == core.CodeInvalid { // Submit says which of all tasks it is
+		return nil
+	}
+	return err
+}
+
+// withoutIDs says what a retry of a submit may do whose outcome is not known, if that is the error and some of its tasks have
+// no ids, and how they get some: with ids it changes nothing more.
+func withoutIDs(err error, tasks []core.NewTask, how string) error {
+	nameless := slices.ContainsFunc(tasks, func(t core.NewTask) bool { return t.ID == "" && t.UniqueKey == "" })
+	if core.CodeOf(err) != core.CodeUnavailable || !nameless {
+		return err
+	}
+	return errors.Join(newProblem(core.CodeUnavailable, "Redis is unavailable; the request may have been stored, and a retry may create "+
+		"what has no id a second time: "+how), err)
+}
