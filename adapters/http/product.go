@@ -1,15 +1,11 @@
 package http
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
-	"unicode/utf8"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -37,16 +33,18 @@ func answered(message string, data any) (int, any, error) {
 	return http.StatusOK, envelope{Code: http.StatusOK, Message: message, Data: data}, nil
 }
 
-// itemStatus is the status of one task, or of a business task.
+// itemStatus is the status of one task, or of a business task. Differs says of a message that one with its item_id was known
+// already, with another content.
 type itemStatus struct {
-	TaskID string      `json:"task_id"`
-	Status core.Status `json:"status"`
+	TaskID  string      `json:"task_id"`
+	Status  core.Status `json:"status"`
+	Differs bool        `json:"differs,omitempty"`
 }
 
 func (a *api) product() []route {
 	const base = "/product/scheduler"
 	return []route{
-		{method: http.MethodPost, path: base + "/submit", answer: a.productSubmit},
+		{method: http.MethodPost, path: base + "/submit", answer: a.enveloped(a.productSubmit)},
 		{method: http.MethodGet, path: base + "/status", answer: a.orSay(http.StatusInternalServerError, "Failed to get scheduler status", a.productStatus)},
 		{method: http.MethodGet, path: base + "/allstatus", answer: a.orSay(http.StatusInternalServerError, "Failed to get full scheduler status", a.productAllStatus)},
 		{method: http.MethodGet, path: base + "/task_queue_status", answer: a.orSay(http.StatusServiceUnavailable, "Scheduler queue is not available", a.productQueue)},
@@ -226,69 +224,4 @@ func (a *api) productQueue(r *http.Request) (int, any, error) {
 // streamPrefix begins the names of streams.
 func streamPrefix() string {
 	return cmp.Or(os.Getenv("MEMSCHEDULER_REDIS_STREAM_KEY_PREFIX"), os.Getenv("MEMSCHEDULER_STREAM_KEY_PREFIX"), "scheduler:messages:stream:v2.0")
-}
-
-// message are the fields of a message that have a meaning here. All of it is the payload.
-type message struct {
-	ItemID    string          `json:"item_id"`
-	AgentID   string          `json:"agent_id"`
-	UserID    string          `json:"user_id"`
-	MemCubeID string          `json:"mem_cube_id"`
-	Label     string          `json:"label"`
-	TaskID    string          `json:"task_id"`
-	TraceID   string          `json:"trace_id"`
-	SessionID string          `json:"session_id"`
-	UserName  string          `json:"user_name"`
-	Info      json.RawMessage `json:"info"`
-}
-
-// productSubmit takes one message or a list of them: all or none.
-func (a *api) productSubmit(r *http.Request) (int, any, error) {
-	data, err := body(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	if !utf8.Valid(data) {
-		return 0, nil, refuse(http.StatusUnprocessableEntity, "the body must be valid UTF-8")
-	}
-	var raw []json.RawMessage
-	if json.Unmarshal(data, &raw) != nil || raw == nil {
-		raw = []json.RawMessage{bytes.TrimSpace(data)}
-	}
-	tasks := make([]core.NewTask, len(raw))
-	for i := range raw {
-		if tasks[i], err = messageTask(raw[i]); err != nil {
-			return 0, nil, err
-		}
-		if err := allow(r, tasks[i].Agent); err != nil {
-			return 0, nil, err
-		}
-	}
-	submitted, err := a.scheduler.Submit(r.Context(), tasks...)
-	if err != nil {
-		return 0, nil, err
-	}
-	out := []itemStatus{}
-	for i := range submitted {
-		out = append(out, itemStatus{TaskID: submitted[i].ID, Status: submitted[i].Status})
-	}
-	return answered("Messages submitted successfully", out)
-}
-
-func messageTask(raw json.RawMessage) (core.NewTask, error) {
-	var m message
-	if json.Unmarshal(raw, &m) != nil || len(raw) == 0 || raw[0] != '{' {
-		return core.NewTask{}, refuse(http.StatusUnprocessableEntity, "a message must be a JSON object with texts for its ids, label and names")
-	}
-	if string(m.Info) == "null" {
-		m.Info = nil
-	}
-	t := core.NewTask{
-		Agent: cmp.Or(m.AgentID, m.UserID), ID: m.ItemID, Kind: m.Label, Group: m.TaskID, Payload: raw, UserID: m.UserID,
-		MemCubeID: m.MemCubeID, TraceID: m.TraceID, SessionID: m.SessionID, UserName: m.UserName, Info: m.Info,
-	}
-	if i := slices.IndexFunc(core.Presets(), func(p core.Preset) bool { return p.Name == m.Label && p.Cron == "" }); i >= 0 {
-		t.Preset = m.Label // its level
-	}
-	return t, nil
 }

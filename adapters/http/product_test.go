@@ -89,14 +89,14 @@ func TestProductRefuses(t *testing.T) {
 		{"POST", "wait", "", 422, "user_name: Field required"},
 		{"POST", "wait?user_name=u&timeout_seconds=x", "", 422, "timeout_seconds"},
 		{"GET", "wait/stream?user_name=u&poll_interval=-1", "", 422, "poll_interval"},
-		{"POST", "submit", `["x"]`, 422, "a message must be a JSON object"},
-		{"POST", "submit", `{"label":7}`, 422, "a message must be a JSON object"},
-		{"POST", "submit", "null", 422, "a message must be a JSON object"},
-		{"POST", "submit", " null", 422, "a message must be a JSON object"},
-		{"POST", "submit", "[null]", 422, "a message must be a JSON object"},
-		{"POST", "submit", " ", 422, "a message must be a JSON object"},
-		{"POST", "submit", "{\"user_id\":\"\xff\",\"label\":\"add\"}", 422, "the body must be valid UTF-8"},
-		{"POST", "submit", "{\"user_id\":\"u\",\"label\":\"add\",\"content\":\"\xff\"}", 422, "the body must be valid UTF-8"},
+		{"POST", "submit", `["x"]`, 422, "[0].message: must be one JSON object"},
+		{"POST", "submit", `{"label":7}`, 422, "label: must be a string"},
+		{"POST", "submit", "null", 422, "message: must be one JSON object"},
+		{"POST", "submit", " null", 422, "message: must be one JSON object"},
+		{"POST", "submit", "[null]", 422, "[0].message: must be one JSON object"},
+		{"POST", "submit", " ", 422, "body is not valid JSON"},
+		{"POST", "submit", "{\"user_id\":\"\xff\",\"label\":\"add\"}", 422, "body is not valid UTF-8"},
+		{"POST", "submit", "{\"user_id\":\"u\",\"label\":\"add\",\"content\":\"\xff\"}", 422, "body is not valid UTF-8"},
 	} {
 		res, body := f.call(t, c.method, "/product/scheduler/"+c.path, c.body)
 		assert.Equal(t, c.status, res.StatusCode, c)
@@ -287,4 +287,48 @@ func TestProductOfAUserThatCannotBe(t *testing.T) {
 	}
 	res, body := f.call(t, "GET", "/product/scheduler/status?user_id=u&task_id=%01", "")
 	assert.Equal(t, 404, res.StatusCode, body)
+}
+
+// What is wrong with a message is told in the words of its sender, in MemOS's shape.
+func TestAMessageThatIsWrong(t *testing.T) {
+	t.Parallel()
+	f := product(t)
+	for body, want := range map[string]string{
+		`{"label":"add"}`:                                               "user_id: is required",
+		`{"user_id":"u"}`:                                               "label: is required",
+		`{"user_id":"u","label":""}`:                                    "label: must not be empty: leave it out if it has no value",
+		`{"user_id":"u","label":"a b"}`:                                 `label: "a b" has the character ' ': letters, digits and _.:/- are allowed`,
+		`{"user_id":"u\u0001","label":"add"}`:                           "user_id: has the control character U+0001 at byte 1",
+		`{"user_id":"u","agent_id":"a\u0001","label":"add"}`:            "agent_id: has the control character U+0001 at byte 1",
+		`{"user_id":"u","label":"add","item_id":"\n"}`:                  "item_id: has the control character U+000A at byte 0",
+		`{"user_id":"u","label":"add","task_id":"\n"}`:                  "task_id: has the control character U+000A at byte 0",
+		`{"user_id":"u","label":"add","contnet":"x"}`:                   "contnet: is not a field of a message",
+		`{"user_id":"u","label":"add","content":1}`:                     "content: must be a string",
+		`[{"user_id":"u","label":"add"},{"user_id":"u","lable":"add"}]`: "[1].lable: is not a field of a message",
+		`[{"user_id":"u","label":"add"},{"user_id":"u","label":"a b"}]`: `[1].label: "a b" has the character ' ': letters, digits and _.:/- are allowed`,
+		`{"user_id":"\ud800","label":"add"}`:                            `body has the escape \ud800, which is half of a surrogate pair and no character`,
+	} {
+		res, text := f.call(t, "POST", "/product/scheduler/submit", body)
+		assert.Equal(t, http.StatusUnprocessableEntity, res.StatusCode, text)
+		got := get[map[string]any](t, text)
+		assert.Equal(t, map[string]any{"code": 422.0, "message": want, "data": nil}, got, body)
+	}
+}
+
+// A message with the item_id of another says so, and changes nothing.
+func TestAKnownItemWithAnotherContent(t *testing.T) {
+	t.Parallel()
+	f := product(t)
+	const message = `{"user_id":"u","label":"query","item_id":"i","content":"one"}`
+	for _, c := range [][2]string{
+		{message, `{"code":200,"message":"Messages submitted successfully","data":[{"task_id":"i","status":"waiting"}]}`},
+		{message, `{"code":200,"message":"Messages submitted successfully","data":[{"task_id":"i","status":"waiting"}]}`},
+		{strings.Replace(message, "one", "two", 1), `{"code":200,"message":"Messages submitted; 1 had the item_id of another message, which was left as it is",
+			"data":[{"task_id":"i","status":"waiting","differs":true}]}`},
+	} {
+		_, text := f.call(t, "POST", "/product/scheduler/submit", c[0])
+		assert.JSONEq(t, c[1], text)
+	}
+	_, text := f.call(t, "GET", "/v1/agents/u/tasks/i", "")
+	assert.Contains(t, text, `"content":"one"`)
 }

@@ -1,0 +1,132 @@
+package http
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// enveloped is an answer whose errors all have MemOS's shape.
+func (a *api) enveloped(answer func(r *http.Request) (int, any, error)) func(r *http.Request) (int, any, error) {
+	return func(r *http.Request) (int, any, error) {
+		status, body, err := answer(r)
+		if _, worded := errors.AsType[*refusal](err); err != nil && !worded {
+			p := problemOf(err)
+			if p.Status >= http.StatusInternalServerError {
+				a.failed(r, err)
+			}
+			err = errors.Join(refuse(p.Status, "%s", p.Detail), err)
+		}
+		return status, body, err
+	}
+}
+
+// productSubmit takes one message or a list of them: all or none.
+func (a *api) productSubmit(r *http.Request) (int, any, error) {
+	data, err := body(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := core.CheckJSON("body", data); err != nil {
+		return 0, nil, refuse(http.StatusUnprocessableEntity, "%s", err)
+	}
+	var raw []json.RawMessage
+	list := json.Unmarshal(data, &raw) == nil && raw != nil
+	if !list {
+		raw = []json.RawMessage{bytes.TrimSpace(data)}
+	}
+	tasks := make([]core.NewTask, len(raw))
+	for i := range raw {
+		if tasks[i], err = messageTask(raw[i]); err != nil {
+			return 0, nil, asMessage(err, tasks, i, list)
+		}
+		if err := allow(r, tasks[i].Agent); err != nil {
+			return 0, nil, err
+		}
+	}
+	submitted, err := a.scheduler.Submit(r.Context(), tasks...)
+	if err != nil {
+		return 0, nil, asMessage(withoutIDs(err, tasks, "give each message an item_id"), tasks, 0, list)
+	}
+	out, known := []itemStatus{}, 0
+	for i := range submitted {
+		out = append(out, itemStatus{TaskID: submitted[i].ID, Status: submitted[i].Status, Differs: submitted[i].Differs})
+		if submitted[i].Differs {
+			known++
+		}
+	}
+	if known > 0 {
+		return answered(fmt.Sprintf("Messages submitted; %d had the item_id of another message, which was left as it is", known), out)
+	}
+	return answered("Messages submitted successfully", out)
+}
+
+// messageTask is the task that a message makes. All of the message is its payload.
+func messageTask(raw json.RawMessage) (core.NewTask, error) {
+	t := core.NewTask{Payload: raw}
+	o, err := strictjson.Parse("message", raw)
+	if err != nil {
+		return t, err
+	}
+	text := func(name string, into *string, zero bool) strictjson.Field {
+		return strictjson.Field{Name: name, Into: into, Must: mustBeString, Zero: zero}
+	}
+	var agent, kept string
+	fields := []strictjson.Field{
+		text("item_id", &t.ID, false), text("user_id", &t.UserID, false), text("agent_id", &agent, false), text("label", &t.Kind, false),
+		text("mem_cube_id", &t.MemCubeID, true), text("task_id", &t.Group, true), text("trace_id", &t.TraceID, true),
+		text("session_id", &t.SessionID, true), text("user_name", &t.UserName, true), text("content", &kept, true), text("timestamp", &kept, true),
+		text("cube_id", &kept, true), text("cube", &kept, true), text("api_path", &kept, true), text("stream_key", &kept, true),
+		text("redis_message_id", &kept, true),
+	}
+	for _, name := range []string{"info", "chat_history", "user_context"} { // any JSON
+		fields = append(fields, strictjson.Field{Name: name, Into: new(any), Zero: true})
+	}
+	if err := o.Read("a message", fields...); err != nil {
+		return t, err
+	}
+	if t.Agent = cmp.Or(agent, t.UserID); t.Agent == "" {
+		return t, &core.InvalidError{Field: "user_id", Reason: "is required"}
+	}
+	if t.Kind == "" {
+		return t, &core.InvalidError{Field: "label", Reason: "is required"}
+	}
+	if o.Has("info") {
+		t.Info = o["info"]
+	}
+	if i := slices.IndexFunc(core.Presets(), func(p core.Preset) bool { return p.Name == t.Kind && p.Cron == "" }); i >= 0 {
+		t.Preset = t.Kind // its level
+	}
+	return t, nil
+}
+
+// sendersFields are the fields of a message by those of the task that it makes.
+var sendersFields = map[string]string{"id": "item_id", "kind": "label", "group": "task_id", "payload": "content", "agent_id": "user_id"}
+
+// asMessage says what is wrong with a message in the words of its sender: i is which, if the error does not say.
+func asMessage(err error, tasks []core.NewTask, i int, list bool) error {
+	inv, ok := errors.AsType[*core.InvalidError](err)
+	if !ok {
+		return err
+	}
+	field := inv.Field
+	if _, scanErr := fmt.Sscanf(field, "tasks[%d].", &i); scanErr == nil {
+		field = field[strings.IndexByte(field, '.')+1:]
+	}
+	if name, known := sendersFields[field]; known && (field != "agent_id" || i >= len(tasks) || tasks[i].Agent == tasks[i].UserID) {
+		field = name
+	}
+	where := ""
+	if list {
+		where = fmt.Sprintf("[%d].", i)
+	}
+	return refuse(http.StatusUnprocessableEntity, "%s%s: %s", where, field, inv.Reason)
+}
