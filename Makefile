@@ -45,6 +45,15 @@ test: ## run all tests, with the race detector where there is a C compiler
 	@$(if $(RACE),:,echo "no C compiler for cgo: testing without -race" >&2)
 	@$(WITH_REDIS) go test $(RACE) -timeout 10m ./...
 
+.PHONY: test-servers
+test-servers: ## run the store's tests on each of SERVERS="path1 path2"
+	@[ -n "$(SERVERS)" ] || { echo 'name the servers: make test-servers SERVERS="/path/of/redis-server /path/of/valkey-server"' >&2; exit 2; }
+	@for server in $(SERVERS); do \
+		redis=$$(DULY_TEST_REDIS_SERVER="$$server" scripts/redis-server.sh) || exit 1; \
+		echo "== $$server: $$("$$redis" --version)"; \
+		DULY_TEST_REDIS_SERVER="$$redis" go test $(RACE) -count=1 -timeout 10m ./core/redisstore || exit 1; \
+	done
+
 .PHONY: cron-nightly
 cron-nightly: ## compare a million cron times in all zones with a minute-by-minute search
 	DULY_CRON_CHECKS=1000000 go test -count=1 -run Oracle -v ./core/schedule

@@ -70,7 +70,7 @@ func (a *api) resume(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	err = a.scheduler.Resume(r.Context(), t)
-	if _, unknown := errors.AsType[*core.UnknownTargetError](err); err != nil && !(unknown && ahead) {
+	if _, unknown := errors.AsType[*core.UnknownTargetError](err); err != nil && (!unknown || !ahead) {
 		return 0, nil, toCome(err)
 	}
 	return a.after(r, t, false)

@@ -259,10 +259,13 @@ func TestZeroIsNotLeftOut(t *testing.T) {
 		assert.Equal(t, field, get[map[string]any](t, text)["field"], path)
 	}
 	for _, c := range [][3]string{
-		{"/v1/run-due", `{"all":true,"max":0}`, "max"}, {"/v1/run-due", `{"all":true,"timeout_ms":0}`, "timeout_ms"},
-		{"/v1/activity", `{"kind":"","user_id":"u"}`, "kind"}, {"/v1/activity", `{"kind":"ok","user_id":""}`, "user_id"},
+		{"/v1/run-due", `{"all":true,"max":0}`, "max"},
+		{"/v1/run-due", `{"all":true,"timeout_ms":0}`, "timeout_ms"},
+		{"/v1/activity", `{"kind":"","user_id":"u"}`, "kind"},
+		{"/v1/activity", `{"kind":"ok","user_id":""}`, "user_id"},
 		{"/v1/activity", `{"kind":"ok","user_id":"u","device_id":""}`, "device_id"},
-		{"/v1/tasks", `{"agent_id":"a","kind":"ok","level":0}`, "level"}, {"/v1/tasks", `{"agent_id":"a","kind":"ok","id":"\ud800"}`, "task"},
+		{"/v1/tasks", `{"agent_id":"a","kind":"ok","level":0}`, "level"},
+		{"/v1/tasks", `{"agent_id":"a","kind":"ok","id":"\ud800"}`, "task"},
 	} {
 		res, text := f.call(t, "POST", c[0], c[1])
 		assert.Equal(t, http.StatusBadRequest, res.StatusCode, c[1])

@@ -104,10 +104,10 @@ func saysSomething(flags *pflag.FlagSet) error {
 		if err != nil || may {
 			return
 		}
-		switch given := f.Value.String(); {
-		case given == "", given == "[]":
+		switch given := f.Value.String(); given {
+		case "", "[]":
 			err = usage("leave it out if it has no value", "--%s must not be empty", f.Name)
-		case given == "0", given == "0s":
+		case "0", "0s":
 			err = usage("leave it out for the default", "--%s must not be %s", f.Name, given)
 		}
 	})

@@ -21,8 +21,11 @@ const reachIn = 4 * time.Second
 func (c *config) override(o *options) {
 	c.redis = c.redis.With(os.Getenv)
 	for _, f := range []struct{ flag, field *string }{
-		{&o.redis.URL, &c.redis.URL}, {&o.redis.Prefix, &c.redis.Prefix}, {&o.redis.CAFile, &c.redis.CAFile},
-		{&o.redis.CertFile, &c.redis.CertFile}, {&o.redis.KeyFile, &c.redis.KeyFile},
+		{&o.redis.URL, &c.redis.URL},
+		{&o.redis.Prefix, &c.redis.Prefix},
+		{&o.redis.CAFile, &c.redis.CAFile},
+		{&o.redis.CertFile, &c.redis.CertFile},
+		{&o.redis.KeyFile, &c.redis.KeyFile},
 	} {
 		*f.field = cmp.Or(*f.flag, *f.field)
 	}

@@ -98,7 +98,7 @@ func (c Config) validate() error {
 }
 
 // target is the Redis that is configured.
-func (c *Config) target() (target, error) {
+func (c Config) target() (target, error) {
 	var t target
 	if c.Options != nil {
 		t = target{options: *c.Options, name: strings.Join(c.Options.Addrs, ","), tls: c.Options.TLSConfig != nil}

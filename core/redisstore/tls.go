@@ -9,7 +9,7 @@ import (
 )
 
 // secure adds the certificates of a configuration to what is spoken with TLS.
-func (c *Config) secure(t *target) error {
+func (c Config) secure(t *target) error {
 	if c.CAFile == "" && c.CertFile == "" && c.KeyFile == "" {
 		return nil
 	}

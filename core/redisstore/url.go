@@ -150,11 +150,11 @@ func parseOne(text string) (target, error) {
 }
 
 // redact keeps a password that is part of a URL out of an error's text.
-func redact(text, url string) string {
-	text = strings.ReplaceAll(text, url, "the URL")
-	if at := strings.LastIndexByte(url, '@'); at >= 0 {
-		if colon := strings.LastIndexByte(url[:at], ':'); colon >= 0 && colon+1 < at {
-			text = strings.ReplaceAll(text, url[colon+1:at], "***")
+func redact(text, address string) string {
+	text = strings.ReplaceAll(text, address, "the URL")
+	if at := strings.LastIndexByte(address, '@'); at >= 0 {
+		if colon := strings.LastIndexByte(address[:at], ':'); colon >= 0 && colon+1 < at {
+			text = strings.ReplaceAll(text, address[colon+1:at], "***")
 		}
 	}
 	return text
