@@ -1,0 +1,87 @@
+package core
+
+import (
+	"bytes"
+	"context"
+)
+
+// Submitted is what became of a submitted task.
+type Submitted struct {
+	Agent, ID, Kind string
+	Status          Status
+	Due             Millis
+	Created         bool // false: the task was there before
+	Replaced        bool // it was there before and has its new definition; if not created either, it was left as it is
+	// Differs says that it was left as it is, and that is not what was submitted: another kind, payload, schedule or setting.
+	// Of a task that has completed or was cancelled this is not kept, nor is the delay or the time of any.
+	Differs bool
+}
+
+// Existing is what Submit would find of tasks whose ids are known already, in order; nothing is stored. A task that does not
+// exist has no Status.
+func (s *Scheduler) Existing(ctx context.Context, tasks ...NewTask) ([]Submitted, error) {
+	tasks, err := filled(tasks)
+	if err != nil {
+		return nil, err
+	}
+	subs, err := s.prepare(tasks)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Submitted, len(subs))
+	for i := range subs {
+		out[i] = Submitted{Agent: subs[i].Agent, ID: subs[i].ID, Kind: subs[i].Kind}
+	}
+	return out, s.describeExisting(ctx, out, subs)
+}
+
+// describeExisting fills in the status of tasks that were there before. A task whose record has just gone stays as it
+// is.
+func (s *Scheduler) describeExisting(ctx context.Context, out []Submitted, subs []Submission) error {
+	ids := map[string][]string{}
+	for i := range out {
+		if !out[i].Created {
+			ids[out[i].Agent] = append(ids[out[i].Agent], out[i].ID)
+		}
+	}
+	for agent, want := range ids {
+		page, err := s.store.Read(ctx, Query{Agent: agent, IDs: want})
+		if err != nil {
+			return err
+		}
+		found := map[string]*Stored{}
+		for i := range page.Tasks {
+			found[page.Tasks[i].ID] = &page.Tasks[i]
+		}
+		for i := range out {
+			if t := found[out[i].ID]; out[i].Agent == agent && t != nil {
+				out[i].describe(t, &subs[i])
+			}
+		}
+	}
+	return nil
+}
+
+// describe fills in what a task that was there before is like.
+func (s *Submitted) describe(t *Stored, sub *Submission) {
+	if s.Created || t.Status == "" {
+		return
+	}
+	s.Status = t.Status
+	if !s.Replaced {
+		s.Due, s.Differs = t.Due, sub.differs(t)
+	}
+}
+
+// differs reports whether a task has another definition than what is submitted, as far as that is kept.
+func (sub *Submission) differs(t *Stored) bool {
+	kind, level, data := t.Kind, t.Level, t.Body
+	if t.Status.Finished() {
+		rec, err := decodeRecord(t.Record)
+		if err != nil {
+			return false
+		}
+		kind, level, data = rec.Kind, rec.Level, rec.Body
+	}
+	return sub.Kind != kind || sub.Level != level || len(data) > 0 && !bytes.Equal(sub.Body, data)
+}
