@@ -49,6 +49,7 @@ func (c *call) ended(ctx context.Context, outcomes []error) {
 		s.slots.returned()
 		return
 	}
+	defer c.pull.calls.Done()
 	took, cause := s.config.Clock.Now().Sub(c.begun), context.Cause(ctx)
 	if cause == nil && c.handler != spawner && slices.Contains(outcomes, nil) {
 		s.learn(c.handler.kind, took)
@@ -77,6 +78,7 @@ func (c *call) giveUp(ctx context.Context) {
 		if c.over.Swap(true) {
 			return
 		}
+		defer p.calls.Done()
 		took := p.s.config.Clock.Now().Sub(c.begun)
 		n := p.s.slots.abandon(c.runs)
 		for _, r := range c.runs {

@@ -62,9 +62,24 @@ type Config struct {
 	OnTick func(Tick)
 	// Logger gets what nobody is returned an error for. Nothing is logged if nil.
 	Logger *slog.Logger
+	// Serial says what runs of one agent may run at the same time: SerialTask if empty. Every process that runs tasks of a
+	// store has to have the same.
+	Serial Serial
+	// Presence, if set, is told now and then what this process runs, so that others can say why a task has not run: usually
+	// the store.
+	Presence Presence
 	// Clock is SystemClock if nil.
 	Clock Clock
 }
+
+// Serial says what runs of one agent may run at the same time, over all processes.
+type Serial string
+
+// The settings.
+const (
+	SerialTask  Serial = "task"  // one run of each task: a task that falls due starts although another of its agent runs
+	SerialAgent Serial = "agent" // one run of each agent: its tasks run one after the other
+)
 
 // KindConfig are the settings of one kind of task. What is zero is taken from Config.Default, then from the defaults; what
 // can be none at all is negative then: a timeout, pauses between attempts, the grace, catching up, pausing.
@@ -98,6 +113,7 @@ func (c Config) withDefaults() Config {
 	if c.MaxAbandoned = cmp.Or(c.MaxAbandoned, c.Concurrency); c.MaxAbandoned < 0 {
 		c.MaxAbandoned = math.MaxInt
 	}
+	c.Serial = cmp.Or(c.Serial, SerialTask)
 	c.Margin = cmp.Or(c.Margin, DefaultMargin)
 	c.MaxCrashes = cmp.Or(c.MaxCrashes, DefaultMaxCrashes)
 	c.MaxPayload = cmp.Or(c.MaxPayload, DefaultMaxPayload)
@@ -134,6 +150,8 @@ func (c Config) validate() error {
 	switch {
 	case c.Concurrency < 1 || c.Concurrency > 100_000:
 		return fmt.Errorf("Concurrency must be between 1 and 100000, not %d", c.Concurrency)
+	case c.Serial != SerialTask && c.Serial != SerialAgent:
+		return fmt.Errorf("Serial must be %s or %s, not %q", SerialTask, SerialAgent, c.Serial)
 	case c.Urgent >= c.Concurrency:
 		return fmt.Errorf("Urgent must be less than Concurrency (%d), not %d", c.Concurrency, c.Urgent)
 	case c.Margin < 0:

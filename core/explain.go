@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +17,8 @@ type Explanation struct {
 	Task    TaskInfo
 	Now     Millis
 	Reasons []Because // the ones that matter most first; never empty
+
+	processes map[string]Process // that have said something of themselves, by tag
 }
 
 // Because is one reason.
@@ -40,6 +44,9 @@ const (
 	BecauseFailing   BecauseCode = "failing"      // its last occurrences failed: its interval may be stretched
 	BecauseNotDue    BecauseCode = "not_due"      // its time has not come
 	BecauseWaiting   BecauseCode = "waiting"      // it is due, and nobody has taken it yet
+	BecauseBusy      BecauseCode = "busy"         // it is due, and no process that handles its kind had a free slot
+	BecauseNoTime    BecauseCode = "no_time"      // it is due, and pulls had too little time for its kind
+	BecauseSerial    BecauseCode = "serial"       // it is due, and another run of its agent has to end first
 )
 
 // Explain says why a task has not run. It fails with ErrNotFound if there is none.
@@ -59,6 +66,9 @@ func (s *Scheduler) Explain(ctx context.Context, agent, id string) (Explanation,
 		return Explanation{}, ErrNotFound
 	}
 	e := Explanation{Task: inform(t), Now: page.Now}
+	if !t.Status.Finished() {
+		e.processes = s.processes(ctx)
+	}
 	switch {
 	case t.Status.Finished():
 		e.because(BecauseFinished, 0, "it %s at %s%s", howEnded(t.Status), clockTime(t.Finished), inBrackets(e.Task.Reason))
@@ -80,9 +90,9 @@ func (e *Explanation) running(t *Stored) {
 	}
 	left := ""
 	if t.Lease != 0 {
-		left = fmt.Sprintf(", its lease (fence %d) ends at %s unless it is extended", t.Fence, clockTime(t.Lease))
+		left = fmt.Sprintf("; its lease (fence %d) ends at %s unless it is extended", t.Fence, clockTime(t.Lease))
 	}
-	e.because(BecauseRunning, t.Lease, "it runs%s", left)
+	e.because(BecauseRunning, t.Lease, "it runs%s%s", e.at(t.Holder), left)
 	e.paused(", from its next run on")
 }
 
@@ -98,8 +108,7 @@ func (e *Explanation) waiting(t *Stored) {
 	case task.Resting:
 		e.because(BecauseResting, 0, "nothing has happened for its subject since its last run: it waits for activity")
 	case t.Due <= e.Now && !held:
-		e.because(BecauseWaiting, 0, "it has been due since %s (%s), and no process has claimed it yet: %d other agents of its partition are ahead; "+
-			"is a process running that has a handler for the kind %q?", clockTime(t.Due), e.Now.Sub(t.Due).Round(time.Millisecond), t.Ahead, t.Kind)
+		e.overdue(t)
 	case t.Due <= e.Now:
 	case task.CoolingUntil != 0 && task.CoolingUntil > e.Now:
 		e.because(BecauseCooling, task.CoolingUntil, "%s, so it cools down until %s: %s",
@@ -115,6 +124,50 @@ func (e *Explanation) waiting(t *Stored) {
 		e.because(BecauseNotDue, t.Due, "it is not due until %s (in %s)", clockTime(t.Due), e.wait(t))
 	}
 }
+
+// at names the process that a run is in, if it is known.
+func (e *Explanation) at(tag string) string {
+	if p, known := e.processes[tag]; known {
+		return " in process " + p.Name
+	}
+	return ""
+}
+
+// overdue says why a task that is due has not been claimed, as far as the processes have said.
+func (e *Explanation) overdue(t *Stored) {
+	since := fmt.Sprintf("it has been due since %s (%s)", clockTime(t.Due), e.Now.Sub(t.Due).Round(time.Millisecond))
+	if t.Fence != 0 {
+		e.because(BecauseSerial, t.Lease, "%s, and waits for another run of its agent%s: runs of an agent come one after the other", since, e.at(t.Holder))
+		return
+	}
+	var busy []string
+	handled := 0
+	for _, tag := range slices.Sorted(maps.Keys(e.processes)) {
+		p := e.processes[tag]
+		if left, is := p.Left[t.Kind]; is && left.At > t.Due {
+			e.because(BecauseNoTime, 0, "%s, and process %s left it at %s for lack of time: runs of the kind %q usually take %s and its pull had %s; "+
+				"give pulls more time, or let its handler yield", since, p.Name, clockTime(left.At), t.Kind, short(left.Usual), short(left.Had))
+			return
+		}
+		if p.handles(t.Kind) {
+			handled++
+			if p.busy(t.Kind, t.Level) {
+				busy = append(busy, fmt.Sprintf("%s had %d of %d in use at %s", p.Name, p.InUse, p.Slots, clockTime(p.At)))
+			}
+		}
+	}
+	switch {
+	case handled > 0 && len(busy) == handled:
+		e.because(BecauseBusy, 0, "%s, and all slots that it may have are busy: %s; %d agents are ahead", since,
+			strings.Join(busy[:min(len(busy), mostNamed)], ", "), t.Ahead)
+	default:
+		e.because(BecauseWaiting, 0, "%s, and no process has claimed it yet; %d agents are ahead. Is a process running that has a handler for the kind %q?",
+			since, t.Ahead, t.Kind)
+	}
+}
+
+// mostNamed is how many processes an explanation names.
+const mostNamed = 5
 
 // wait is how long it is until a task is due.
 func (e *Explanation) wait(t *Stored) time.Duration { return t.Due.Sub(e.Now).Round(time.Second) }

@@ -33,6 +33,7 @@ type pull struct {
 	tally     tally
 	open      sync.WaitGroup // runs that are not settled, released or abandoned
 	spawned   atomic.Bool    // an occurrence has become a task of its own, which is due
+	calls     sync.WaitGroup // of handlers that have not returned, or were abandoned
 	asking    sync.WaitGroup // questions to partitions that are away
 	ticks     ticks
 	settler   settler
@@ -112,6 +113,9 @@ func (p *pull) run() (Report, error) {
 	}
 	p.heart.stop()
 	p.asking.Wait()
+	if left, _, _ := p.outlook.missed(); left > 0 {
+		p.tellLeft()
+	}
 	ended := p.claiming.Err() != nil
 	if _, silent := p.outlook.unknown(); ended && (p.ctx.Err() != nil || !silent) {
 		err = nil // the end was asked for, whatever it cut off; but a store that has not answered once is a failure
@@ -143,7 +147,12 @@ func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 	p.heart.holdAll(claimed)
 	p.enter(agent, len(claimed))
 	for len(claimed) > 0 {
-		g := p.s.slots.take(p.claiming, len(claimed), p.begun)
+		most := len(claimed)
+		if p.serial() {
+			p.calls.Wait()
+			most = 1
+		}
+		g := p.s.slots.take(p.claiming, most, p.begun)
 		n := g.fit(claimed)
 		p.s.slots.keep(g, claimed[:n])
 		switch {

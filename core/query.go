@@ -53,9 +53,12 @@ type Stored struct {
 	// Version changes whenever a live task does. It is read with IDs.
 	Version string
 
-	Lease Millis // Explain, in progress: when its lease ends
-	Fence Fence  // Explain, in progress: of the claim that holds it
-	Ahead int64  // Explain, waiting: how many agents of its partition stand before its own
+	// Explain: of the claim that holds it; of a waiting task, of the run of its agent that it has to wait for, if any (see
+	// ClaimRequest.Serial).
+	Lease  Millis // when its lease ends
+	Fence  Fence
+	Holder string // what its nonce begins with, half of it: who made it
+	Ahead  int64  // Explain, waiting: how many agents of its partition stand before its own
 }
 
 // Held is a hold that keeps a task from being claimed.

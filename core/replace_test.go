@@ -194,10 +194,10 @@ func TestExplain(t *testing.T) {
 		}{
 			"done":     {core.BecauseFinished, "it completed at 2000-01-01T00:00:00.000Z"},
 			"later":    {core.BecauseNotDue, "it is not due until 2000-01-01T01:00:00.000Z (in 59m59s)"},
-			"running":  {core.BecauseRunning, "it runs, its lease (fence "},
+			"running":  {core.BecauseRunning, "; its lease (fence "},
 			"stranger": {core.BecauseNoHandler, `has a handler for the kind "unknown"`},
 			"retry":    {core.BecauseRetry, "attempt 1 failed; the next is due at 2000-01-01T"},
-			"fresh":    {core.BecauseWaiting, "it has been due since 2000-01-01T00:00:01.000Z (0s), and no process has claimed it yet: 0 other agents"},
+			"fresh":    {core.BecauseWaiting, "it has been due since 2000-01-01T00:00:01.000Z (0s), and no process has claimed it yet; 0 agents are ahead"},
 		} {
 			got := because(agent)
 			assert.Equal(t, want.code, got.Code, agent)

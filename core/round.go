@@ -137,7 +137,7 @@ func (p *pull) requests(due []*target, g grant) ([]ClaimRequest, []*target) {
 		n -= share
 		requests[i] = ClaimRequest{
 			Partition: t.partition, Nonce: p.s.nonce + rand.Text()[:NonceLen-len(p.s.nonce)], Agents: t.agentsNow(storeNow), Kinds: take,
-			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.urgent, Limit: share, PerAgent: p.scope.PerAgent, Lease: lease,
+			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.urgent, Serial: p.serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease,
 		}
 		switch {
 		case g.urgent:
@@ -149,6 +149,9 @@ func (p *pull) requests(due []*target, g grant) ([]ClaimRequest, []*target) {
 	p.turn++
 	return requests, due
 }
+
+// serial reports whether runs of an agent come one after the other.
+func (p *pull) serial() bool { return p.s.config.Serial == SerialAgent }
 
 // share is how many tasks of the kinds that have a bound the i-th of n requests may take. Where there are fewer than
 // requests, it is the turn of others each time.

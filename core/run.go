@@ -94,6 +94,7 @@ func (p *pull) start(h *handler, runs []*run) {
 		p.heart.watch(r, cancel, len(runs) > 1)
 	}
 	c := &call{pull: p, handler: h, runs: runs, gate: p.s.gate(runs[0].claimed.Kind), begun: p.s.config.Clock.Now()}
+	p.calls.Add(1)
 	if c.gate == nil {
 		p.started(h, runs)
 	}

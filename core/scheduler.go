@@ -30,6 +30,7 @@ type Scheduler struct {
 	usual    map[string]*usual
 
 	absences absences
+	presence presence
 }
 
 // New makes a scheduler on a store. It fails if a field of config makes no sense, naming it.

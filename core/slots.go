@@ -20,6 +20,7 @@ type slots struct {
 	used      int
 	usual     int // of used: runs that are not of level 1
 	kinds     map[string]int
+	lent      grant // of these: what claims under way may fill
 	abandoned int
 	news      uint64        // grows whenever a slot comes free
 	changed   chan struct{} // closed when news grows; nil when nobody waits for that
@@ -36,6 +37,7 @@ type waiter struct {
 // grant are slots that a pull may fill with one call of claims. What it does not fill it gives back with keep.
 type grant struct {
 	n      int
+	usual  int            // of lent slots: those that any task may fill
 	urgent bool           // with tasks of level 1 only
 	room   map[string]int // how many tasks of the kinds that have a bound
 	news   uint64         // as of when it was made
@@ -43,7 +45,7 @@ type grant struct {
 }
 
 func newSlots(c Config) *slots {
-	return &slots{clock: c.Clock, news: 1, total: c.Concurrency, kept: c.Urgent, most: c.MaxAbandoned, ofKind: map[string]int{}, kinds: map[string]int{}}
+	return &slots{clock: c.Clock, news: 1, total: c.Concurrency, kept: c.Urgent, most: c.MaxAbandoned, ofKind: map[string]int{}, kinds: map[string]int{}, lent: grant{room: map[string]int{}}}
 }
 
 // bound bounds the runs of a kind; zero for no bound.
@@ -116,7 +118,8 @@ func (s *slots) more(g grant, most int) grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := min(most-g.n, s.free()); n > 0 && len(s.waiting) == 0 {
-		s.used, s.usual, g.n = s.used+n, s.usual+n, g.n+n
+		s.lend(n, false)
+		g.n += n
 	}
 	return g
 }
@@ -151,18 +154,26 @@ func (s *slots) grant(w *waiter) grant {
 	if g.n <= 0 {
 		return grant{}
 	}
-	s.used += g.n
-	if !g.urgent {
-		s.usual += g.n
-	}
+	s.lend(g.n, g.urgent)
 	if len(s.ofKind) > 0 {
 		g.room = make(map[string]int, len(s.ofKind))
 		for kind, most := range s.ofKind {
 			g.room[kind] = min(max(most-s.kinds[kind], 0), g.n)
 			s.kinds[kind] += g.room[kind]
+			s.lent.room[kind] += g.room[kind]
 		}
 	}
 	return g
+}
+
+// lend takes n slots for claims; a negative n gives them back. The mutex is held.
+func (s *slots) lend(n int, urgent bool) {
+	s.used += n
+	s.lent.n += n
+	if !urgent {
+		s.usual += n
+		s.lent.usual += n
+	}
 }
 
 // keep keeps the slots of a grant that tasks fill, and gives the others back.
@@ -177,12 +188,10 @@ func (s *slots) back(g grant, tasks []Claimed) {
 	if g.n == 0 {
 		return
 	}
-	s.used -= g.n
-	if !g.urgent {
-		s.usual -= g.n
-	}
+	s.lend(-g.n, g.urgent)
 	for kind, n := range g.room {
 		s.kinds[kind] -= n
+		s.lent.room[kind] -= n
 	}
 	for i := range tasks {
 		s.count(tasks[i].Kind, tasks[i].Level, 1)
@@ -237,12 +246,12 @@ type KindSlots struct{ Total, InUse int }
 func (s *slots) stats() SlotStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := SlotStats{Total: s.total, InUse: s.used, Urgent: s.kept, Usual: s.usual, Abandoned: s.abandoned, MaxAbandoned: s.most}
+	st := SlotStats{Total: s.total, InUse: s.used - s.lent.n, Urgent: s.kept, Usual: s.usual - s.lent.usual, Abandoned: s.abandoned, MaxAbandoned: s.most}
 	if len(s.ofKind) > 0 {
 		st.Kinds = make(map[string]KindSlots, len(s.ofKind))
 	}
 	for kind, total := range s.ofKind {
-		st.Kinds[kind] = KindSlots{Total: total, InUse: s.kinds[kind]}
+		st.Kinds[kind] = KindSlots{Total: total, InUse: s.kinds[kind] - s.lent.room[kind]}
 	}
 	return st
 }

@@ -116,9 +116,9 @@ func TestSlotsOfOneWhoLeft(t *testing.T) {
 	s.waiting = append(s.waiting, w)
 	s.serve()
 	s.mu.Unlock()
-	require.Equal(t, 1, s.stats().InUse)
+	require.Zero(t, s.free())
 	assert.Zero(t, s.leave(w).n)
-	assert.Zero(t, s.stats().InUse)
+	assert.Equal(t, 1, s.free())
 }
 
 func TestSlotsOfAbandonedHandlers(t *testing.T) {

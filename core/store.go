@@ -151,6 +151,8 @@ type ClaimRequest struct {
 	Leave []string // kinds to leave where they are, and to count as Left
 	// Urgent takes tasks of level 1 only. What has waited for so long that it counts as level 1 stays where it is.
 	Urgent bool
+	// Serial takes one task of an agent, and none while a task of it runs that was taken so.
+	Serial bool
 	// After passes over agents that have waited since this time or before. With Most, Leave or Urgent a claim may look at
 	// many agents that have nothing for it: the next one like it goes on where Claim.Passed says.
 	After    Millis

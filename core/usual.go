@@ -62,10 +62,18 @@ func (p *pull) fits(kind string, now time.Time) bool {
 	if p.end.IsZero() || p.fresh(now) {
 		return true
 	}
-	p.s.mu.RLock()
-	u := p.s.usual[kind]
-	p.s.mu.RUnlock()
-	return u == nil || u.take() <= p.end.Sub(now)
+	return p.s.usually(kind) <= p.end.Sub(now)
+}
+
+// usually is how long runs of a kind take; zero if that is not known.
+func (s *Scheduler) usually(kind string) time.Duration {
+	s.mu.RLock()
+	u := s.usual[kind]
+	s.mu.RUnlock()
+	if u == nil {
+		return 0
+	}
+	return u.take()
 }
 
 // fresh reports whether a run that begins at a time has nearly all the time of the pull before it.

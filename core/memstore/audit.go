@@ -33,6 +33,7 @@ func (p *partition) fault(t *task, now core.Millis) core.FaultCode {
 		}
 	case t.at < 0:
 		return core.FaultLost
+	case p.serial[t.Agent] != nil: // it is put back in time when the run ends
 	case t.agent.at < 0 || t.agent.visit > max(t.due, now):
 		return core.FaultAsleep
 	}

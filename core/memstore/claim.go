@@ -82,13 +82,19 @@ func (p *partition) claim(r *core.ClaimRequest, now core.Millis) core.Claim {
 		return p.repeat(p.claims[fence], r, now)
 	}
 	c := &claiming{p: p, r: r, now: now, room: r.Limit, most: bounds(r)}
-	c.picky = r.Urgent || len(r.Leave) > 0 || len(c.most) > 0
-	recovered := p.recover(now)
-	if r.Limit == 0 || p.held(scope{kind: '*'}, now) {
+	c.picky = r.Urgent || r.Serial || len(r.Leave) > 0 || len(c.most) > 0
+	recovered, ended := p.recover(now)
+	still := r.Limit == 0 || p.held(scope{kind: '*'}, now)
+	if !still {
+		c.unpark()
+		p.putBack(r.Limit)
+	}
+	for _, e := range ended {
+		p.free(e.agent, e.claim, now)
+	}
+	if still {
 		return c.answer(recovered)
 	}
-	c.unpark()
-	p.putBack(r.Limit)
 	c.visit()
 	out := c.answer(recovered)
 	if len(c.taken) == 0 {
@@ -178,8 +184,7 @@ func (p *partition) repeat(c *claim, r *core.ClaimRequest, now core.Millis) core
 }
 
 // recover takes the tasks of expired leases back, and ends holds whose time has come.
-func (p *partition) recover(now core.Millis) int {
-	recovered := 0
+func (p *partition) recover(now core.Millis) (recovered int, ended []endedRun) {
 	for range mostRecovered {
 		t, ok := p.leases.head()
 		if !ok || t.end > now {
@@ -191,6 +196,7 @@ func (p *partition) recover(now core.Millis) int {
 		}
 		for i := range t.claim.runs {
 			if t.claim.runs[i].task != nil {
+				ended = append(ended, endedRun{t.claim.runs[i].task.Agent, t.claim})
 				p.takeBack(t.claim.runs[i].task)
 				t.claim.runs[i] = held{lost: true}
 				recovered++
@@ -200,7 +206,13 @@ func (p *partition) recover(now core.Millis) int {
 	}
 	p.running -= int64(recovered)
 	p.counts.Recovered += int64(recovered)
-	return recovered
+	return recovered, ended
+}
+
+// endedRun is a run that has died: of an agent, in a claim.
+type endedRun struct {
+	agent string
+	claim *claim
 }
 
 // takeBack puts a task whose run has died back into its queue; if it was replaced meanwhile, as the new one.
@@ -236,6 +248,11 @@ func (p *partition) lease(tasks []*task, r *core.ClaimRequest, now core.Millis) 
 		c.runs = append(c.runs, held{task: t, due: t.due})
 	}
 	p.claims[c.fence], p.nonces[c.nonce] = c, c.fence
+	for _, t := range tasks {
+		if r.Serial {
+			p.serial[t.Agent] = c
+		}
+	}
 	p.leases.add(c.term)
 	p.running += int64(len(tasks))
 	return c

@@ -124,8 +124,12 @@ func (p *partition) cancel(c *core.Command, now core.Millis) core.Effect {
 func (p *partition) erase(c *core.Command, now core.Millis) core.Effect {
 	done := p.erased(c.Agent, c.ID, now)
 	if t := p.task(c.Agent, c.ID); t != nil {
+		held := t.claim
 		p.stop(t)
 		p.drop(t)
+		if held != nil {
+			p.free(c.Agent, held, now)
+		}
 		p.leave(c.Agent, c.Group, now)
 		p.counts.Deleted++
 		done = true

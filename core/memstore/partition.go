@@ -20,7 +20,8 @@ type partition struct {
 	claims   map[core.Fence]*claim
 	nonces   map[string]core.Fence
 	leases   *queue[*term]
-	ended    []core.Fence // oldest first
+	serial   map[string]*claim // agents of which no other task may run, by the claim that holds the one that does
+	ended    []core.Fence      // oldest first
 	groups   map[[2]string]*group
 	finished map[string]*history
 	clock    int64 // the hybrid clock that numbers tasks and claims
@@ -34,7 +35,7 @@ func newPartition(s *Store, index int) *partition {
 	return &partition{
 		store: s, index: index, agents: map[string]*agent{}, parked: map[string]*parking{}, holds: map[scope]hold{}, kinds: map[string]*core.KindStats{},
 		claims: map[core.Fence]*claim{}, nonces: map[string]core.Fence{}, groups: map[[2]string]*group{},
-		finished: map[string]*history{},
+		finished: map[string]*history{}, serial: map[string]*claim{},
 		agenda: newQueue(func(a, b *agent) bool {
 			return a.visit < b.visit || a.visit == b.visit && a.name < b.name
 		}),
@@ -184,6 +185,32 @@ func (a *agent) earliest() (core.Millis, bool) {
 	return due, found
 }
 
+// free puts an agent back whose only run has ended, behind those that wait already.
+func (p *partition) free(agent string, c *claim, now core.Millis) {
+	if p.serial[agent] != c {
+		return
+	}
+	delete(p.serial, agent)
+	a := p.agents[agent]
+	if a == nil || !a.many {
+		return
+	}
+	first, ok := a.earliest()
+	if !ok {
+		return
+	}
+	at := max(first, now)
+	switch {
+	case a.at < 0:
+		a.visit = at
+		p.agenda.add(a)
+	case at < a.visit:
+		a.visit = at
+		p.agenda.fix(a)
+	}
+	p.store.announce(p, at)
+}
+
 // lift takes a waiting task out of where it is.
 func (p *partition) lift(t *task) {
 	if t.parked != "" {
@@ -208,6 +235,11 @@ func (p *partition) move(t *task, due core.Millis) {
 	a := t.agent
 	t.due = due
 	a.levels[t.Level-1].fix(t)
+	if a.at < 0 {
+		a.visit = due
+		p.agenda.add(a)
+		return
+	}
 	if !a.many || due < a.visit {
 		a.visit = due
 		p.agenda.fix(a)

@@ -113,14 +113,24 @@ func (p *partition) stored(agent, id string, now core.Millis) core.Stored {
 	return out
 }
 
+func (c *claim) describe(out *core.Stored) {
+	out.Lease, out.Fence, out.Holder = c.term.end, c.fence, c.nonce[:min(len(c.nonce), core.NonceLen/2)]
+}
+
 // explain finds out who holds a task, or how many agents stand before it.
 func (p *partition) explain(out *core.Stored) {
 	t := p.task(out.Agent, out.ID)
 	switch {
 	case t == nil:
 	case t.claim != nil:
-		out.Lease, out.Fence = t.claim.term.end, t.claim.fence
-	case t.agent.at >= 0:
+		t.claim.describe(out)
+	default:
+		if c := p.serial[t.Agent]; c != nil && c.term.at >= 0 {
+			c.describe(out)
+		}
+		if t.agent.at < 0 {
+			return
+		}
 		for _, a := range p.agenda.items {
 			if p.agenda.less(a, t.agent) {
 				out.Ahead++

@@ -51,6 +51,7 @@ func (p *partition) settle(r *core.Settlement, now core.Millis) core.Settled {
 	if r.Tally != nil {
 		p.count(r.Tally, now)
 	}
+	defer p.free(t.Agent, c, now)
 	switch r.Verb {
 	case core.VerbAgain, core.VerbRelease, core.VerbRest:
 		return core.Settled{Due: p.again(t, r, now)}

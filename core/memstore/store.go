@@ -32,9 +32,10 @@ type Config struct {
 type Store struct {
 	config Config
 
-	mu       sync.Mutex
-	parts    []*partition
-	watchers map[chan core.Wakeup]struct{}
+	mu        sync.Mutex
+	parts     []*partition
+	watchers  map[chan core.Wakeup]struct{}
+	processes map[string]said
 }
 
 var (
@@ -62,7 +63,7 @@ func New(config Config) *Store {
 	if config.Clock == nil {
 		config.Clock = core.SystemClock{}
 	}
-	s := &Store{config: config, parts: make([]*partition, config.Partitions), watchers: map[chan core.Wakeup]struct{}{}}
+	s := &Store{config: config, parts: make([]*partition, config.Partitions), watchers: map[chan core.Wakeup]struct{}{}, processes: map[string]said{}}
 	for i := range s.parts {
 		s.parts[i] = newPartition(s, i)
 	}

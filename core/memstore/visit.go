@@ -71,7 +71,7 @@ func (c *claiming) visit() {
 	for _, v := range many {
 		first, ok := v.earliest()
 		switch {
-		case !ok:
+		case !ok, c.r.Serial && v.got > 0:
 			c.p.agenda.remove(v.agent)
 		case first > c.now || !c.r.Urgent && (v.got > 0 || !c.picky): // else it keeps its turn
 			v.visit = max(first, c.now)
@@ -83,6 +83,10 @@ func (c *claiming) visit() {
 // callOn looks at an agent: whether it has used its turn, and whether it has several tasks and is to be visited. One whose
 // only task is left where it is takes nobody's turn, nor does one without an urgent task if these are wanted.
 func (c *claiming) callOn(a *agent) (turn, several bool) {
+	if c.r.Serial && c.p.serial[a.name] != nil { // it is put back when its run ends
+		c.p.agenda.remove(a)
+		return false, false
+	}
 	if a.many {
 		t, ok := a.levels[0].head()
 		urgent := ok && t.due <= c.now
@@ -96,6 +100,14 @@ func (c *claiming) callOn(a *agent) (turn, several bool) {
 	c.settleIn(t)
 	c.p.agenda.remove(a)
 	return true, false
+}
+
+// perAgent is how many tasks of one agent are taken at most; zero for any number.
+func (c *claiming) perAgent() int {
+	if c.r.Serial {
+		return 1
+	}
+	return c.r.PerAgent
 }
 
 // visited is an agent with several tasks that a claim takes some of.
@@ -154,8 +166,8 @@ func (c *claiming) round(visiting []*visited) []*visited {
 	more := make([]bool, len(visiting))
 	for i, v := range visiting {
 		v.want = min(share, c.room-wanted)
-		if c.r.PerAgent > 0 {
-			v.want = min(v.want, c.r.PerAgent-v.got)
+		if most := c.perAgent(); most > 0 {
+			v.want = min(v.want, most-v.got)
 		}
 		v.want = max(v.want, 0)
 		tasks := c.first(v)

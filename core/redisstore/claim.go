@@ -67,11 +67,14 @@ func answered(partition int, reply []any, err error) core.Claim {
 
 func claimArgs(r *core.ClaimRequest) []any {
 	args := make([]any, 0, 8+len(r.Kinds)+len(r.Leave)+len(r.Agents))
-	urgent := 0
+	letters := ""
 	if r.Urgent {
-		urgent = 1
+		letters += "u"
 	}
-	args = append(args, r.Nonce, r.Limit, r.PerAgent, r.Lease.Milliseconds(), core.RaiseAfter.Milliseconds(), urgent, int64(r.After),
+	if r.Serial {
+		letters += "s"
+	}
+	args = append(args, r.Nonce, r.Limit, r.PerAgent, r.Lease.Milliseconds(), core.RaiseAfter.Milliseconds(), letters, int64(r.After),
 		len(r.Kinds)+len(r.Leave))
 	for _, kind := range r.Kinds {
 		if most, bounded := r.Most[kind]; bounded {

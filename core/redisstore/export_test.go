@@ -70,7 +70,7 @@ func ScriptFiles() []ScriptFile {
 	var out []ScriptFile
 	for _, s := range []script{
 		all.submit, all.replace, all.touch, all.claim, all.next, all.settle, all.extend, all.replay, all.order, all.hold, all.read, all.list,
-		all.agents, all.pauses, all.kinds, all.audit, all.sweep,
+		all.agents, all.pauses, all.kinds, all.audit, all.sweep, all.presence,
 	} {
 		out = append(out, ScriptFile{Name: s.name, Keys: s.keys, Text: source(s.name), SHA: s.sha})
 	}

@@ -147,7 +147,7 @@ func (s *Store) life(ctx context.Context) error {
 	defer func() {
 		names := []string{
 			"agenda", "agents", "tasks", "state", "claims", "leases", "ended", "finished", "counters", "due",
-			"queue:3:a", "history:a", "parked", "parked:probe", "group:a:g", "pulse", "orders", "holds", "open", "kinds",
+			"queue:3:a", "history:a", "parked", "parked:probe", "group:a:g", "pulse", "orders", "holds", "open", "kinds", "serial", "processes",
 			"failures:probe",
 		}
 		_ = s.client.Unlink(context.WithoutCancel(ctx), p.parts[0].keys(names)...).Err() // a few idle keys
@@ -172,6 +172,9 @@ func (s *Store) life(ctx context.Context) error {
 		return err
 	}
 	if _, err := p.Claim(ctx, []core.ClaimRequest{{Agents: []string{"a"}}}); err != nil { // looks
+		return err
+	}
+	if err := p.Announce(ctx, "probe", nil, sweepEvery); err != nil {
 		return err
 	}
 	verbs := []core.Verb{core.VerbFail, core.VerbComplete, core.VerbAgain}

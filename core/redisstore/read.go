@@ -87,7 +87,7 @@ func statusOf(place string) core.Status {
 }
 
 func (s *Store) read(ctx context.Context, agent string, ids []string, explain bool) (core.Millis, []core.Stored, error) {
-	const fields = 10
+	const fields = 11
 	args := []any{encode(agent), s.config.Retention.Milliseconds(), explain}
 	for _, id := range ids {
 		args = append(args, id)
@@ -130,9 +130,9 @@ func parseStored(agent, id string, fields []any) (core.Stored, error) {
 		if order, ok := strings.CutPrefix(text(fields[5]), "x"); ok {
 			t.Order = data(order)
 		}
-		t.Resting, t.Ahead = number(fields[6]) == 1, number(fields[9])
+		t.Resting, t.Ahead = number(fields[6]) == 1, number(fields[10])
 		fence, _ := strconv.ParseInt(text(fields[8]), 10, 64) // empty unless it was asked for
-		t.Fence = core.Fence(fence)
+		t.Fence, t.Holder = core.Fence(fence), text(fields[9])
 		if t.Holds, err = parseHolds(fields[4]); err != nil {
 			return t, err
 		}

@@ -39,7 +39,7 @@ type script struct {
 
 // The scripts, one for each verb; replace is submit with what it takes to replace tasks.
 type scripts struct {
-	submit, replace, touch, claim, next, settle, extend, replay, order, hold, read, list, agents, pauses, kinds, audit, sweep script
+	submit, replace, touch, claim, next, settle, extend, replay, order, hold, read, list, agents, pauses, kinds, audit, sweep, presence script
 }
 
 // load reads the scripts; change, if not nil, is applied to each text, which tests use to hold time still.
@@ -66,23 +66,24 @@ func load(change func(text string) string) scripts {
 		all     = []string{partLook, partHolds, partFinished}
 	)
 	return scripts{
-		submit:  get("submit", none, "agenda", "agents", "tasks", "finished"),
-		replace: get("submit", all, "agenda", "agents", "tasks", "finished"),
-		touch:   get("touch", held, "agenda", "agents", "tasks", "pulse"),
-		claim:   get("claim", asked, "agenda", "agents", "tasks", "state", "claims", "leases", "parked"),
-		next:    get("next", asked, "agenda", "leases", "parked"),
-		settle:  get("settle", settles, "agenda", "agents", "tasks", "state", "claims", "leases", "finished"),
-		extend:  get("extend", none, "agenda", "state", "claims", "leases"),
-		replay:  get("replay", none, "agenda", "agents", "finished"),
-		order:   get("order", all, "agenda", "agents", "claims", "leases", "finished"),
-		hold:    get("hold", held, "agenda", "agents", "leases", "holds"),
-		read:    get("read", held, "agenda", "agents", "state", "claims", "leases", "finished"),
-		list:    get("list", held, "agenda", "agents", "claims", "leases", "finished", "parked"),
-		agents:  get("agents", look, "agenda", "agents"),
-		pauses:  get("pauses", look, "agenda", "holds"),
-		kinds:   get("kinds", none, "agenda", "kinds"),
-		audit:   get("audit", held, "agenda", "agents", "tasks", "claims", "leases", "parked"),
-		sweep:   get("sweep", []string{partFinished}, "agenda", "finished"),
+		submit:   get("submit", none, "agenda", "agents", "tasks", "finished"),
+		replace:  get("submit", all, "agenda", "agents", "tasks", "finished"),
+		touch:    get("touch", held, "agenda", "agents", "tasks", "pulse"),
+		claim:    get("claim", asked, "agenda", "agents", "tasks", "state", "claims", "leases", "parked"),
+		next:     get("next", asked, "agenda", "leases", "parked"),
+		settle:   get("settle", settles, "agenda", "agents", "tasks", "state", "claims", "leases", "finished"),
+		extend:   get("extend", none, "agenda", "state", "claims", "leases"),
+		replay:   get("replay", none, "agenda", "agents", "finished"),
+		order:    get("order", all, "agenda", "agents", "claims", "leases", "finished"),
+		hold:     get("hold", held, "agenda", "agents", "leases", "holds"),
+		read:     get("read", held, "agenda", "agents", "state", "claims", "leases", "finished"),
+		list:     get("list", held, "agenda", "agents", "claims", "leases", "finished", "parked"),
+		agents:   get("agents", look, "agenda", "agents"),
+		pauses:   get("pauses", look, "agenda", "holds"),
+		kinds:    get("kinds", none, "agenda", "kinds"),
+		audit:    get("audit", held, "agenda", "agents", "tasks", "claims", "leases", "parked"),
+		presence: get("presence", none, "agenda", "processes"),
+		sweep:    get("sweep", []string{partFinished}, "agenda", "finished"),
 	}
 }
 

@@ -300,6 +300,7 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	looks, err := st.Claim(ctx, []core.ClaimRequest{{Partition: 1, Kinds: []string{"k"}, Agents: []string{"a", "b"}}})
 	require.NoError(t, err)
 	require.Len(t, looks[0].AgentsDue, 2)
+	require.NoError(t, st.Announce(ctx, "tag", []byte("info"), time.Minute))
 	var claimed []core.Claimed
 	for p := range 2 {
 		claims, err := st.Claim(ctx, []core.ClaimRequest{{

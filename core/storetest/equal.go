@@ -201,6 +201,7 @@ func (d *driver) claim() {
 
 // picky makes some requests pass over tasks.
 func (d *driver) picky(r *core.ClaimRequest) {
+	r.Serial = d.pick(5) == 0
 	switch d.pick(6) {
 	case 0:
 		r.Urgent = true

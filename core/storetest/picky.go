@@ -176,3 +176,116 @@ func testReleaseState(_ *testing.T, b *bench) {
 	assert.Equal(b, "cut off", string(c.Tasks[0].State))
 	assert.Equal(b, 1, c.Tasks[0].Crashes)
 }
+
+// serial is a request that takes one task of an agent, and none while another of its runs.
+func (b *bench) serial(limit int) core.ClaimRequest {
+	r := b.request(limit)
+	r.Serial = true
+	return r
+}
+
+// A claim that wants one run of an agent at a time waits for its end, whatever it is.
+func testSerial(_ *testing.T, b *bench) {
+	b.with(Options{})
+	ends := map[string]func(t core.Claimed){
+		"completed": func(t core.Claimed) { require.NoError(b, b.settle(complete(t))[0].Err) },
+		"again": func(t core.Claimed) {
+			s := core.Settlement{Run: t.Run, Kind: t.Kind, Verb: core.VerbAgain, Due: core.When{After: time.Hour}}
+			require.NoError(b, b.settle(s)[0].Err)
+		},
+		"released": func(t core.Claimed) {
+			s := core.Settlement{Run: t.Run, Kind: t.Kind, Verb: core.VerbRelease, Due: core.When{At: t.Due.Add(time.Minute)}}
+			require.NoError(b, b.settle(s)[0].Err)
+		},
+		"deleted": func(t core.Claimed) {
+			effects, err := b.store.Control(b.Context(), []core.Command{{Op: core.OpDelete, Submission: core.Submission{Agent: t.Agent, ID: t.ID}}})
+			require.NoError(b, err)
+			require.Equal(b, core.EffectDone, effects[0].Code)
+		},
+	}
+	for name := range ends {
+		b.submit(task(name, "1"), task(name, "2"), task(name, "3"))
+	}
+	taken := map[string]core.Claimed{}
+	for _, t := range b.claimWith(b.serial(50)).Tasks {
+		require.NotContains(b, taken, t.Agent, "one task of an agent")
+		taken[t.Agent] = t
+	}
+	require.Len(b, taken, len(ends))
+	assert.Empty(b, b.claimWith(b.serial(50)).Tasks)
+	for name := range ends {
+		b.submit(task(name, "urgent"))
+	}
+	assert.Empty(b, b.claimWith(b.serial(50)).Tasks, "nor what is new")
+	b.audited()
+	for name, end := range ends {
+		end(taken[name])
+		next := b.claimWith(b.serial(50))
+		require.Len(b, next.Tasks, 1, name)
+		assert.Equal(b, name, next.Tasks[0].Agent)
+	}
+	b.audited()
+}
+
+// audited checks that an audit finds nothing.
+func (b *bench) audited() {
+	b.Helper()
+	effects, err := b.store.Control(b.Context(), []core.Command{{Op: core.OpAudit}})
+	require.NoError(b, err)
+	assert.Empty(b, effects[0].Audited.Faults)
+}
+
+// An agent whose only run has died can go on.
+func testSerialCrash(_ *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"), task("a", "2"))
+	require.Len(b, b.claimWith(b.serial(5)).Tasks, 1)
+	b.submit(task("a", "3"))
+	assert.Empty(b, b.claimWith(b.serial(5)).Tasks)
+	b.clock.Advance(lease + time.Second)
+	c := b.claimWith(b.serial(5))
+	require.Len(b, c.Tasks, 1)
+	require.NoError(b, b.settle(complete(c.Tasks[0]))[0].Err)
+	assert.Len(b, b.claimWith(b.serial(5)).Tasks, 1)
+}
+
+// An agent that has much to do goes behind those that wait already when a run of its ends.
+func testSerialTurns(_ *testing.T, b *bench) {
+	b.with(Options{})
+	for i := range 5 {
+		b.submit(task("busy", fmt.Sprint(i)))
+	}
+	b.clock.Advance(time.Second)
+	first := b.claimWith(b.serial(1))
+	require.Equal(b, []string{"busy/0"}, names(first))
+	b.submit(task("other", "1"), task("other", "2"))
+	b.clock.Advance(time.Second)
+	b.complete(first)
+	c := b.claimWith(b.serial(1))
+	assert.Equal(b, []string{"other/1"}, names(c))
+}
+
+// What processes say of themselves is known until its time has passed, or they say more.
+func testPresence(_ *testing.T, b *bench) {
+	b.with(Options{})
+	store, ok := b.store.(core.Presence)
+	require.True(b, ok)
+	said := func() map[string][]byte {
+		all, err := store.Processes(b.Context())
+		require.NoError(b, err)
+		return all
+	}
+	assert.Empty(b, said())
+	require.NoError(b, store.Announce(b.Context(), "a", []byte("first\x00"), time.Minute))
+	require.NoError(b, store.Announce(b.Context(), "b", []byte("second"), time.Hour))
+	assert.Equal(b, map[string][]byte{"a": []byte("first\x00"), "b": []byte("second")}, said())
+	b.clock.Advance(time.Minute)
+	assert.Equal(b, map[string][]byte{"b": []byte("second")}, said())
+	require.NoError(b, store.Announce(b.Context(), "b", []byte("more"), time.Second))
+	assert.Equal(b, map[string][]byte{"b": []byte("more")}, said())
+	b.clock.Advance(time.Second)
+	for i := range core.MaxProcesses + 10 {
+		require.NoError(b, store.Announce(b.Context(), fmt.Sprint(i), nil, time.Hour))
+	}
+	assert.Len(b, said(), core.MaxProcesses)
+}

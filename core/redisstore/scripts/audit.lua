@@ -116,7 +116,8 @@ local function wakes(agent, value)
     end
   end
   local score = tonumber(redis.call('ZSCORE', KEYS[1], agent))
-  if right ~= value or first and (not score or score > math.max(first, now)) then
+  local waits = score and score <= math.max(first or 0, now)
+  if right ~= value or first and not waits and not busy_of({ agent })[1] then
     fault(agent, '', 'asleep')
     if repair then
       redis.call('HSET', KEYS[2], agent, right)

@@ -11,7 +11,7 @@
 -- ARGV[3] most tasks of one agent, 0: as many as there is room for
 -- ARGV[4] lease, ms
 -- ARGV[5] a task that is overdue by this, ms, counts as level 1
--- ARGV[6] 1 to take tasks of level 1 only, else 0
+-- ARGV[6] letters: u to take tasks of level 1 only, s to take one task of an agent, and none while another of its runs
 -- ARGV[7] agents that have waited since this or before are passed over, ms; 0: none
 -- ARGV[8] number of kinds
 -- ARGV[9..] 1 for each kind with a handler: '+' kind; '~' most(5) kind, no more than so many; '-' kind, it is left where it is
@@ -21,14 +21,16 @@
 --          for each task: agent, live, due, state or ''}; a repeated claim has '' as the live of a task that has ended
 local limit, per_agent, lease = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local raised = now - tonumber(ARGV[5])
-local URGENT, after, nkinds = ARGV[6] == '1', ARGV[7], tonumber(ARGV[8])
+local URGENT, SERIAL = string.find(ARGV[6], 'u', 1, true), string.find(ARGV[6], 's', 1, true)
+local after, nkinds = ARGV[7], tonumber(ARGV[8])
+if SERIAL then per_agent = 1 end
 local asked = #ARGV > 8 + nkinds and { unpack(ARGV, 9 + nkinds) }
 local PAGES = 4 -- how many times as much as may be taken is looked at, or parked, at most
 local LEVELS = { { 1 }, { 2 }, { 1, 2 }, { 3 }, { 1, 3 }, { 2, 3 }, { 1, 2, 3 } }
 
 -- kinds says of each kind whether it is taken: true, how many at most, or false. A picky claim may pass over much that is
 -- due, so it looks further than others: at WIDE agents a page, and at DEEP tasks of an agent.
-local kinds, taken_kinds, PICKY, WIDE, DEEP = {}, {}, URGENT, 50, 16
+local kinds, taken_kinds, PICKY, WIDE, DEEP = {}, {}, URGENT or SERIAL, 50, 16
 for i = 9, 8 + nkinds do
   local how, kind = byte(ARGV[i]), sub(ARGV[i], 2)
   if how == 126 then kind = sub(ARGV[i], 7) end
@@ -83,7 +85,7 @@ if before then
 end
 
 -- 1. Work of the dead goes back to its place in the queue, with one more crash, or as what it was replaced by; holds end.
-local recovered = 0
+local recovered, ended_serial = 0, {}
 local function crashed(agent, live, id, single, due)
   local _, kind = parse(live)
   take_back(agent, live, id, single, due, true)
@@ -106,6 +108,7 @@ local function recover(fence)
       local agent, id = refs[3 * i - 2], refs[3 * i - 1]
       local live, single = find(agent, redis.call('HGET', KEYS[2], agent), id)
       if live then crashed(agent, live, id, single, refs[3 * i]) end
+      ended_serial[#ended_serial + 1] = { agent, fence }
     end
     after[i] = string.char(mark)
   end
@@ -155,6 +158,9 @@ if scope then
   if redis.call('EXISTS', base .. 'parked:' .. name) == 0 then redis.call('ZREM', base .. 'open', scope) end
 end
 placed()
+if #ended_serial > 0 and redis.call('EXISTS', base .. 'serial') == 1 then
+  for _, e in ipairs(ended_serial) do free(e[1], e[2]) end
+end
 if limit == 0 or still then
   counted()
   return answer('', recovered, 0, {})
@@ -221,7 +227,11 @@ end
 -- task is to be left where it is takes nobody's turn, nor does one without an urgent task if these are wanted; but the
 -- search is bounded.
 local many, room, turns = {}, limit, 0
-local function call_on(agent, score, value)
+local function call_on(agent, score, value, busy)
+  if busy then -- it is put back when its run ends
+    gone_agents[#gone_agents + 1] = agent
+    return
+  end
   local live = value and byte(value) == 83 and sub(value, 2)
   local levels = value and byte(value) == 77 and LEVELS[tonumber(sub(value, 2, 2)) or 0]
   local id, kind = parse(live or '')
@@ -249,9 +259,10 @@ local seen = nil -- how long the last agent that was looked at has waited
 for page = 0, PAGES - 1 do
   local agents, scores = page_of(page * width)
   if #agents > 0 then
+    local busy = SERIAL and busy_of(agents) or {}
     for i, value in ipairs(redis.call('HMGET', KEYS[2], unpack(agents))) do
       if turns < limit then
-        call_on(agents[i], scores[i], value)
+        call_on(agents[i], scores[i], value, busy[i])
         seen = scores[i]
       end
     end
@@ -351,7 +362,7 @@ for _, agent in ipairs(many) do
     local s = tonumber(redis.call('ZRANGE', base .. 'queue:' .. level .. ':' .. agent.name, 0, 0, 'WITHSCORES')[2])
     if s and (not first or s < first) then first = s end
   end
-  if not first then
+  if not first or SERIAL and agent.got > 0 then
     gone_agents[#gone_agents + 1] = agent.name
   elseif first > now or not URGENT and (agent.got > 0 or not PICKY) then -- else it keeps its turn
     agenda_adds[#agenda_adds + 1] = math.max(first, now)
@@ -373,5 +384,13 @@ end
 local fence = string.format('%.0f', ticks(1))
 redis.call('HSET', KEYS[5], fence, string.rep('0', #state_refs) .. ARGV[1], fence .. 'r', cmsgpack.pack(refs), 'n' .. ARGV[1], fence)
 redis.call('ZADD', KEYS[6], now + lease, fence)
+if SERIAL then
+  local taken = {}
+  for i = 1, #refs, 3 do
+    taken[#taken + 1] = refs[i]
+    taken[#taken + 1] = fence
+  end
+  redis.call('HSET', base .. 'serial', unpack(taken))
+end
 count('running', #state_refs)
 return answer(fence, recovered, parked, tasks, told_to_end(state_refs, true))

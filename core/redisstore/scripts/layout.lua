@@ -12,6 +12,8 @@
 --   claims    HASH fence -> a mark for each task, then the nonce(16); fence 'r' -> agent, id, due of each task
 --                  'n' nonce -> fence
 --   leases    ZSET fence, by the end of its lease; '@' scope, by the end of its hold
+--   serial    HASH agent -> fence of the claim that holds the one task of it that may run now; what else it has waits
+--                  outside the agenda
 --   ended     LIST of the fences that ended last: their marks answer a settle that is sent twice
 --   finished  HASH agent -> #id(2) id record, or '*': the records are in history:A (HASH id -> record)
 --             record = status(1) finished ms(13) opaque
@@ -27,6 +29,7 @@
 --   kinds     HASH 'l' kind, 'r' kind, 'z' kind -> live, running, resting; 's' kind -> counters of runs (msgpack)
 --   failures:K LIST at(13) opaque, newest first
 --   group:A:G HASH of counts, and when it is forgotten once nothing in it is live; counters HASH
+--   processes HASH tag -> until(13) opaque; of the first partition only: what processes say of themselves
 --   due       STRING ms of the earliest entry of agenda and leases, then '|' kind for each parked kind: a cheap look
 local base = string.sub(KEYS[1], 1, -7)
 local now = redis.call('TIME')

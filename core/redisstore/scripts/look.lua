@@ -37,6 +37,35 @@ local function rouse(ref, live)
   redis.call('HSET', base .. 'pulse', ref, (string.gsub(pulse, '|00?|0|0$', string.format('|%.0f|0|0', now))))
 end
 
+-- busy_of says which of some agents have a run in flight beside which no other of theirs may run. A mark whose claim has
+-- ended is nobody's: it was left by a process that knows no such marks.
+local function busy_of(agents)
+  if redis.call('EXISTS', base .. 'serial') == 0 then return {} end
+  local busy = redis.call('HMGET', base .. 'serial', unpack(agents))
+  for i, fence in ipairs(busy) do
+    if fence and redis.call('HEXISTS', base .. 'claims', fence .. 'r') == 0 then
+      redis.call('HDEL', base .. 'serial', agents[i])
+      busy[i] = false
+    end
+  end
+  return busy
+end
+
+-- free puts an agent back whose only run has ended, behind those that wait already.
+local function free(agent, fence)
+  if redis.call('HGET', base .. 'serial', agent) ~= fence then return end
+  redis.call('HDEL', base .. 'serial', agent)
+  local first = nil
+  for level = 1, 3 do
+    local due = tonumber(redis.call('ZRANGE', base .. 'queue:' .. level .. ':' .. agent, 0, 0, 'WITHSCORES')[2])
+    if due and (not first or due < first) then first = due end
+  end
+  if first then
+    redis.call('ZADD', base .. 'agenda', 'LT', math.max(first, now), agent)
+    announce(math.max(first, now))
+  end
+end
+
 -- close ends a claim of which nothing runs any more.
 local function close(fence, marks)
   redis.call('HSET', base .. 'claims', fence, marks)

@@ -103,7 +103,7 @@ local function stop()
         else
           close(fence, marks)
         end
-        return
+        return fence
       end
     end
   end
@@ -124,8 +124,10 @@ local function delete()
     end
   end
   if not live then return effect, 0 end
-  if place_ == 'r' then stop() else lift(agent, id, live, single, place_, name) end
+  local held = nil
+  if place_ == 'r' then held = stop() else lift(agent, id, live, single, place_, name) end
   drop()
+  if held then free(agent, held) end
   count('deleted', 1)
   return DONE, 0
 end

@@ -10,7 +10,8 @@
 -- ARGV[3] 1 to find out who holds a task, and how many agents stand before it
 -- ARGV[4..] 1 for each task: id
 -- returns {now, for each id: place, live or record, due or 0, state or '', {scope, hold of each hold}, order or '',
---          resting, end of its lease or '', fence or '', agents before it}
+--          resting, end of the lease or '', fence or '' and what its nonce begins with, of its claim or of that of the run
+--          which it waits for, agents before it}
 --          place: w waiting, r running, p parked, d finished, '' unknown
 local agent, oldest, explain = ARGV[1], now - tonumber(ARGV[2]), ARGV[3] == '1'
 local value = redis.call('HGET', KEYS[2], agent)
@@ -39,7 +40,7 @@ local function holds_of(id, live)
   return held
 end
 
--- holder finds the claim of a task that runs.
+-- holder finds the claim of a task that runs: the end of its lease, its fence, and who made it.
 local function holder(id)
   local entries = redis.call('ZRANGE', KEYS[5], 0, -1, 'WITHSCORES')
   for k = 1, #entries, 2 do
@@ -48,18 +49,26 @@ local function holder(id)
     if not whole or not found[1] then refs = {} end -- not what we wrote: a claim takes it away
     for i = 1, #refs / 3 do
       if refs[3 * i - 2] == agent and refs[3 * i - 1] == id and byte(found[1], i) == RUNNING then
-        return entries[k + 1], entries[k]
+        return entries[k + 1], entries[k], sub(found[1], -16, -9)
       end
     end
   end
-  return '', ''
+  return '', '', ''
+end
+
+-- beside finds the claim of the run beside which no other of the agent's may run.
+local function beside()
+  local fence = redis.call('HGET', base .. 'serial', agent)
+  local lease = fence and redis.call('ZSCORE', KEYS[5], fence)
+  if not lease then return '', '', '' end
+  return lease, fence, sub(redis.call('HGET', KEYS[4], fence) or '', -16, -9)
 end
 
 local reply = { now }
 for i = 4, #ARGV do
   local id = ARGV[i]
   local live, single = find(agent, value, id)
-  local place_, what, due, state, held, order, resting, lease, fence, ahead = '', '', 0, '', {}, '', 0, '', '', 0
+  local place_, what, due, state, held, order, resting, lease, fence, who, ahead = '', '', 0, '', {}, '', 0, '', '', '', 0
   if live then
     local ref = agent .. ':' .. id
     local name
@@ -70,17 +79,20 @@ for i = 4, #ARGV do
     if name and byte(name) == 64 and #held == 0 then place_ = 'w' end -- it is about to be put back
     if place_ == 'r' then
       order = ORDERS and redis.call('HGET', base .. 'orders', ref) or ''
-      if explain then lease, fence = holder(id) end
+      if explain then lease, fence, who = holder(id) end
     else
       local pulse = PULSE and redis.call('HGET', base .. 'pulse', ref)
       if pulse and tonumber(string.match(pulse, '^%d*|[^|]*|(%d*)|')) == 0 then resting = 1 end
-      if explain then ahead = redis.call('ZRANK', KEYS[1], agent) or 0 end
+      if explain then
+        ahead = redis.call('ZRANK', KEYS[1], agent) or 0
+        lease, fence, who = beside()
+      end
     end
   else
     local r = record(id)
     if r and ended_at(r) > oldest then place_, what = 'd', r end
   end
-  for _, field in ipairs({ place_, what, due, state, held, order, resting, lease, fence, ahead }) do
+  for _, field in ipairs({ place_, what, due, state, held, order, resting, lease, fence, who, ahead }) do
     reply[#reply + 1] = field
   end
 end

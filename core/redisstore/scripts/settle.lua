@@ -42,7 +42,7 @@ if redis.call('EXISTS', base .. 'orders') == 1 then
 end
 
 local task_dels, gone, gone_kinds, state_sets, order_dels = {}, {}, {}, {}, {}
-local changed, stats = {}, {}
+local changed, stats, freed = {}, {}, {}
 local counts = { c = 0, f = 0, x = 0, r = 0, b = 0, z = 0 }
 local groups, earliest, touched, ended = {}, nil, {}, 0
 
@@ -186,7 +186,7 @@ for i = 1, n do
       end
       orders[ref] = nil
       marks[fence] = sub(marks[fence], 1, index - 1) .. string.char(SETTLED) .. sub(marks[fence], index + 1)
-      touched[fence] = true
+      touched[fence], freed[i] = true, true
       ended = ended + 1
     end
   end
@@ -209,6 +209,11 @@ if #gone > 0 then forget(gone, gone_kinds) end
 if #state_sets > 0 then redis.call('HSET', KEYS[4], unpack(state_sets)) end
 if #order_dels > 0 then redis.call('HDEL', base .. 'orders', unpack(order_dels)) end
 placed()
+if redis.call('EXISTS', base .. 'serial') == 1 then
+  for i = 1, n do
+    if freed[i] then free(names[i], fences[i]) end
+  end
+end
 remembered(most, retention)
 for group, c in pairs(groups) do
   leave(group, c.live, retention)

@@ -1,0 +1,49 @@
+package memstore
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+var _ core.Presence = (*Store)(nil)
+
+// said is what a process says of itself, and until when.
+type said struct {
+	info  []byte
+	until core.Millis
+}
+
+// Announce keeps what a process says of itself; see [core.Presence].
+func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return &core.StoreError{Verb: "presence", Err: err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	maps.DeleteFunc(s.processes, func(_ string, p said) bool { return p.until <= now })
+	if _, known := s.processes[tag]; known || len(s.processes) < core.MaxProcesses {
+		s.processes[tag] = said{slices.Clone(info), now.Add(ttl)}
+	}
+	return nil
+}
+
+// Processes returns what processes have said of themselves; see [core.Presence].
+func (s *Store) Processes(ctx context.Context) (map[string][]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &core.StoreError{Verb: "presence", Err: err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, out := s.now(), map[string][]byte{}
+	for tag, p := range s.processes {
+		if p.until > now {
+			out[tag] = slices.Clone(p.info)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,152 @@
+package core
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Presence is implemented by stores that remember for a while what processes say of themselves. Nothing depends on it but
+// what people are told.
+type Presence interface {
+	// Announce keeps what a process says of itself, under a tag of its own, until ttl has passed or it says more.
+	Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) error
+	// Processes returns what was said and has not passed, by tag: of at most MaxProcesses.
+	Processes(ctx context.Context) (map[string][]byte, error)
+}
+
+// MaxProcesses is the most processes that a store remembers.
+const MaxProcesses = 1000
+
+// A process says what it runs while handlers of it run, with its heartbeats but not more often than announceEvery, and
+// when it has left tasks for lack of time. An idle process says nothing and costs nothing.
+const (
+	announceEvery = 5 * time.Second
+	announceFor   = time.Minute
+	leftTold      = 10 * time.Minute // for so long it is known that a pull left tasks
+)
+
+// Process is what a process has said of itself.
+type Process struct {
+	Name  string   `json:"name"`  // Config.Name
+	Kinds []string `json:"kinds"` // that it handles
+	// Slots are its slots, and how many of them were in use.
+	Slots int `json:"slots"`
+	InUse int `json:"in_use"`
+	// Urgent are the slots of these that are kept for tasks of level 1; Usual the runs of other levels.
+	Urgent    int                 `json:"urgent"`
+	Usual     int                 `json:"usual"`
+	Abandoned int                 `json:"abandoned"` // handlers that ignore their cancelled context
+	Full      []string            `json:"full"`      // kinds whose own slots were all in use
+	Left      map[string]LeftKind `json:"left"`      // kinds that its last pulls had no time for
+	At        Millis              `json:"at"`        // when it said so
+}
+
+// LeftKind is a kind that a pull left, as its runs usually take longer than there was time for.
+type LeftKind struct {
+	Usual time.Duration `json:"usual"` // what nine in ten of its last runs did not exceed
+	Had   time.Duration `json:"had"`   // all the time that the pull had
+	At    Millis        `json:"at"`
+}
+
+// handles reports whether the process runs tasks of a kind.
+func (p *Process) handles(kind string) bool { return slices.Contains(p.Kinds, kind) }
+
+// busy reports whether the process has no slot for a task of a kind and level.
+func (p *Process) busy(kind string, level Level) bool {
+	return slices.Contains(p.Full, kind) || p.InUse >= p.Slots || level != LevelHigh && p.Usual >= p.Slots-p.Urgent
+}
+
+// presence is what this process says of itself, and when it did so last.
+type presence struct {
+	mu   sync.Mutex
+	said time.Time
+	left map[string]LeftKind
+}
+
+// self is what there is to say of this process.
+func (s *Scheduler) self() Process {
+	st := s.slots.stats()
+	p := Process{
+		Name: s.config.Name, Kinds: s.handled(), Slots: st.Total, InUse: st.InUse, Urgent: st.Urgent, Usual: st.Usual,
+		Abandoned: st.Abandoned, At: s.storeNow(),
+	}
+	for kind, k := range st.Kinds {
+		if k.InUse >= k.Total {
+			p.Full = append(p.Full, kind)
+		}
+	}
+	slices.Sort(p.Full)
+	s.presence.mu.Lock()
+	defer s.presence.mu.Unlock()
+	maps.DeleteFunc(s.presence.left, func(_ string, l LeftKind) bool { return p.At.Sub(l.At) > leftTold })
+	p.Left = maps.Clone(s.presence.left)
+	return p
+}
+
+// announce says what this process runs, unless it has just done so.
+func (s *Scheduler) announce(ctx context.Context, every, keep time.Duration) {
+	if s.config.Presence == nil {
+		return
+	}
+	now := s.config.Clock.Now()
+	s.presence.mu.Lock()
+	early := !s.presence.said.IsZero() && now.Sub(s.presence.said) < every
+	if !early {
+		s.presence.said = now
+	}
+	s.presence.mu.Unlock()
+	if early {
+		return
+	}
+	info, err := json.Marshal(s.self())
+	if err == nil {
+		err = s.config.Presence.Announce(ctx, s.nonce, info, keep)
+	}
+	if err != nil {
+		s.config.Logger.DebugContext(ctx, "the store was not told what this process runs", slog.Any("err", err))
+	}
+}
+
+// tellLeft says which kinds a pull has left for lack of time.
+func (p *pull) tellLeft() {
+	now := p.s.config.Clock.Now()
+	p.s.presence.mu.Lock()
+	if p.s.presence.left == nil {
+		p.s.presence.left = map[string]LeftKind{}
+	}
+	for _, kind := range p.s.handled() {
+		if !p.fits(kind, now) {
+			p.s.presence.left[kind] = LeftKind{Usual: p.s.usually(kind), Had: p.end.Sub(p.begun), At: p.s.storeNow()}
+		}
+	}
+	p.s.presence.mu.Unlock()
+	ctx, cancel := p.call(longestLook)
+	defer cancel()
+	p.s.announce(ctx, 0, leftTold)
+}
+
+// processes are the processes that have said something of themselves lately, by tag; this one is among them.
+func (s *Scheduler) processes(ctx context.Context) map[string]Process {
+	all := map[string]Process{}
+	if s.config.Presence != nil {
+		said, err := s.config.Presence.Processes(ctx)
+		if err != nil {
+			s.config.Logger.DebugContext(ctx, "the store did not say which processes there are", slog.Any("err", err))
+		}
+		for tag, info := range said {
+			var p Process
+			if json.Unmarshal(info, &p) == nil {
+				all[tag] = p
+			}
+		}
+	}
+	if len(s.handled()) > 0 {
+		all[s.nonce] = s.self()
+	}
+	return all
+}

@@ -1,0 +1,154 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+)
+
+// twoProcesses are one that works and one that only asks, on one store.
+func twoProcesses(t *testing.T, config core.Config) (worker, operator *core.Scheduler) {
+	t.Helper()
+	store := memstore.New(memstore.Config{})
+	config.Presence, config.Name = store, "worker-1"
+	worker, err := core.New(store, config)
+	require.NoError(t, err)
+	operator, err = core.New(store, core.Config{Presence: store})
+	require.NoError(t, err)
+	return worker, operator
+}
+
+func why(t *testing.T, s *core.Scheduler, agent, id string) core.Because {
+	t.Helper()
+	e, err := s.Explain(t.Context(), agent, id)
+	require.NoError(t, err)
+	return e.Reasons[0]
+}
+
+// Somebody else is told that all slots were busy, which process a run is in, and how long that is known.
+func TestExplainSaysThatSlotsAreBusy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		worker, operator := twoProcesses(t, core.Config{Concurrency: 5, Kinds: map[string]core.KindConfig{"bounded": {Slots: 1}}})
+		free := make(chan struct{})
+		core.Handle(worker, "k", func(context.Context, *core.Task[note]) error { <-free; return nil })
+		core.Handle(worker, "bounded", func(context.Context, *core.Task[note]) error { <-free; return nil })
+		submit := func(tasks ...core.NewTask) {
+			_, err := worker.Submit(t.Context(), tasks...)
+			require.NoError(t, err)
+		}
+		submit(core.NewTask{Agent: "b", ID: "0", Kind: "bounded"}, core.NewTask{Agent: "b", ID: "1", Kind: "bounded"})
+		var done sync.WaitGroup
+		done.Go(func() { _, _ = worker.RunDue(t.Context(), core.Scope{}) })
+		time.Sleep(30 * time.Second)
+		assert.Contains(t, why(t, operator, "b", "0").Text, "it runs in process worker-1; its lease")
+		busy := why(t, operator, "b", "1")
+		assert.Equal(t, core.BecauseBusy, busy.Code)
+		assert.Contains(t, busy.Text, "all slots that it may have are busy: worker-1 had 1 of 5 in use at 2000-01-01T00:00:")
+		submit(core.NewTask{Agent: "a", ID: "later", Kind: "k", Delay: 5 * time.Minute})
+		submit(numbered("a", "k", 10)...)
+		time.Sleep(30 * time.Second)
+		busy = why(t, operator, "a", "009")
+		assert.Equal(t, core.BecauseBusy, busy.Code)
+		assert.Contains(t, busy.Text, "worker-1 had 4 of 5 in use")
+		assert.Equal(t, core.BecauseNotDue, why(t, operator, "a", "later").Code)
+		close(free)
+		done.Wait()
+	})
+}
+
+// Somebody else is told that a pull left a task for lack of time.
+func TestExplainSaysThatThereWasNoTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		worker, operator := twoProcesses(t, core.Config{Concurrency: 1})
+		core.Handle(worker, "slow", func(context.Context, *core.Task[note]) error { time.Sleep(20 * time.Second); return nil })
+		_, err := worker.Submit(t.Context(), numbered("a", "slow", 4)...)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+		defer cancel()
+		_, err = worker.RunDue(ctx, core.Scope{})
+		require.NoError(t, err)
+		because := why(t, operator, "a", "003")
+		assert.Equal(t, core.BecauseNoTime, because.Code)
+		assert.Contains(t, because.Text, `process worker-1 left it`)
+		assert.Contains(t, because.Text, `runs of the kind "slow" usually take 20s and its pull had 49.5s`)
+	})
+}
+
+// With one run of an agent at a time its tasks run one after the other, in order, over all processes and in every way to
+// run them; others are not held up.
+func TestSerialAgents(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New(memstore.Config{})
+		var mu sync.Mutex
+		running, most := map[string]int{}, map[string]int{}
+		var order []string
+		schedulers := make([]*core.Scheduler, 3)
+		for i := range schedulers {
+			s, err := core.New(store, core.Config{Serial: core.SerialAgent, Presence: store, Name: fmt.Sprint("p", i)})
+			require.NoError(t, err)
+			core.Handle(s, "k", func(_ context.Context, task *core.Task[note]) error {
+				mu.Lock()
+				running[task.Agent]++
+				most[task.Agent] = max(most[task.Agent], running[task.Agent])
+				if task.Agent == "a" {
+					order = append(order, task.ID)
+				}
+				mu.Unlock()
+				time.Sleep(time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				running[task.Agent]--
+				return nil
+			})
+			schedulers[i] = s
+		}
+		for _, agent := range []string{"a", "b", "c", "d"} {
+			_, err := schedulers[0].Submit(t.Context(), numbered(agent, "k", 10)...)
+			require.NoError(t, err)
+		}
+		begun := time.Now()
+		var all sync.WaitGroup
+		completed := make([]int, len(schedulers))
+		for i, s := range schedulers {
+			all.Go(func() {
+				for time.Since(begun) < 15*time.Second {
+					r, err := s.RunDue(t.Context(), core.Scope{})
+					assert.NoError(t, err)
+					completed[i] += r.Completed
+					time.Sleep(10 * time.Millisecond)
+				}
+			})
+		}
+		time.Sleep(2500 * time.Millisecond)
+		because := why(t, schedulers[0], "a", "009")
+		assert.Equal(t, core.BecauseSerial, because.Code)
+		assert.Contains(t, because.Text, "waits for another run of its agent")
+		all.Wait()
+		assert.Equal(t, 40, completed[0]+completed[1]+completed[2])
+		assert.Equal(t, map[string]int{"a": 1, "b": 1, "c": 1, "d": 1}, most)
+		assert.IsIncreasing(t, order)
+
+		_, err := schedulers[0].Submit(t.Context(), numbered("e", "k", 3)...)
+		require.NoError(t, err)
+		claims, err := store.Claim(t.Context(), []core.ClaimRequest{{
+			Partition: core.PartitionOf("e", 8), Nonce: "0123456789abcdef", Kinds: []string{"k"}, Limit: 3, Lease: time.Minute, Agents: []string{"e"},
+		}})
+		require.NoError(t, err)
+		report, err := schedulers[0].RunTick(t.Context(), "e", claims[0].Tasks)
+		require.NoError(t, err)
+		assert.Equal(t, 3, report.Completed)
+		assert.Equal(t, 1, most["e"])
+	})
+}

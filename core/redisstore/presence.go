@@ -1,0 +1,38 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+var _ core.Presence = (*Store)(nil)
+
+// Announce keeps what a process says of itself; see [core.Presence].
+func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) error {
+	_, err := s.present(ctx, tag, info, ttl)
+	return err
+}
+
+// Processes returns what processes have said of themselves; see [core.Presence].
+func (s *Store) Processes(ctx context.Context) (map[string][]byte, error) {
+	reply, err := s.present(ctx, "", nil, 0)
+	if err != nil {
+		return nil, err
+	}
+	said := make(map[string][]byte, len(reply)/2)
+	for i := 1; i+1 < len(reply); i += 2 {
+		said[text(reply[i])] = []byte(text(reply[i+1]))
+	}
+	return said, nil
+}
+
+func (s *Store) present(ctx context.Context, tag string, info []byte, ttl time.Duration) ([]any, error) {
+	args := []any{tag, info, ttl.Milliseconds(), core.MaxProcesses}
+	replies, err := s.eval(ctx, "presence", []call{{script: &s.scripts.presence, args: args}})
+	if err != nil {
+		return nil, err
+	}
+	return replies[0], nil
+}
