@@ -146,9 +146,7 @@ func (h *heart) beat() {
 	extensions, keys := h.extensions()
 	if len(extensions) > 0 {
 		h.extend(extensions, keys)
-		ctx, cancel := h.pull.call(longestLook)
-		h.pull.s.announce(ctx, announceEvery, announceFor)
-		cancel()
+		h.pull.announce(announceEvery, announceFor)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,8 +1,10 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -125,24 +127,53 @@ func (p *pull) tellLeft() {
 		}
 	}
 	p.s.presence.mu.Unlock()
+	p.announce(0, leftTold)
+}
+
+// announce says what the process runs, within the pull.
+func (p *pull) announce(every, keep time.Duration) {
+	if p.s.config.Presence == nil {
+		return
+	}
 	ctx, cancel := p.call(longestLook)
 	defer cancel()
-	p.s.announce(ctx, 0, leftTold)
+	p.s.announce(ctx, every, keep)
+}
+
+// Processes are the processes that have said lately what they run, and this one if it handles anything, by name. A process
+// says so while handlers of it run; an idle one is not among them for long.
+func (s *Scheduler) Processes(ctx context.Context) ([]Process, error) {
+	if s.config.Presence == nil {
+		return nil, errors.New("processes are not known: Config.Presence is not set")
+	}
+	said, err := s.config.Presence.Processes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Collect(maps.Values(s.decoded(said)))
+	slices.SortFunc(all, func(a, b Process) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.At, b.At)) })
+	return all, nil
 }
 
 // processes are the processes that have said something of themselves lately, by tag; this one is among them.
 func (s *Scheduler) processes(ctx context.Context) map[string]Process {
-	all := map[string]Process{}
+	var said map[string][]byte
 	if s.config.Presence != nil {
-		said, err := s.config.Presence.Processes(ctx)
-		if err != nil {
+		var err error
+		if said, err = s.config.Presence.Processes(ctx); err != nil {
 			s.config.Logger.DebugContext(ctx, "the store did not say which processes there are", slog.Any("err", err))
 		}
-		for tag, info := range said {
-			var p Process
-			if json.Unmarshal(info, &p) == nil {
-				all[tag] = p
-			}
+	}
+	return s.decoded(said)
+}
+
+// decoded is what processes have said; this one knows best about itself.
+func (s *Scheduler) decoded(said map[string][]byte) map[string]Process {
+	all := make(map[string]Process, len(said)+1)
+	for tag, info := range said {
+		var p Process
+		if json.Unmarshal(info, &p) == nil { // else another version says it in another way
+			all[tag] = p
 		}
 	}
 	if len(s.handled()) > 0 {

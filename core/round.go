@@ -39,6 +39,9 @@ func (p *pull) round() (bool, error) {
 		return true, nil
 	}
 	g := p.s.slots.take(p.claiming, min(p.left, len(due)*MaxClaim), p.urgentAt(due))
+	if g.err != nil {
+		p.announce(announceEvery, leftTold) // that it claims nothing is to be seen from outside
+	}
 	if g.n == 0 {
 		return false, g.err
 	}

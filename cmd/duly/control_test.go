@@ -235,7 +235,7 @@ func TestWhatATaskWaitsFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	d, s, pid := sleeping(t, w, "300", "--grace", "100ms")
-	assert.Contains(t, w.ok(t, "explain", "a", "i"), "it runs, its lease")
+	assert.Contains(t, w.ok(t, "explain", "a", "i"), "its lease (fence ")
 	oneLine(t, w.duly(t, "run", "a", "i"), 1, `task "i" of agent "a" is running; see duly status a i`)
 	assert.Equal(t, "paused: task i of agent a\nits run under way goes on\n", w.ok(t, "pause", "a", "i"))
 	w.ok(t, "submit", "--agent", "b", "--id", "lost", "--kind", "nobody")

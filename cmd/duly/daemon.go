@@ -91,7 +91,7 @@ func (p *process) serve(ctx context.Context, c *config, o *daemonOptions, logger
 		return err
 	}
 	defer store.end()
-	s, err := api.scheduler(store, c.settings(logger, c.events(ctx, logger)))
+	s, err := api.scheduler(store, store.with(c.settings(logger, c.events(ctx, logger))))
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (p *process) diagnose(ctx context.Context, o *options) ([]finding, error) {
 		return nil, err
 	}
 	defer store.end()
-	s, err := core.New(store, c.settings(nil, nil))
+	s, err := core.New(store, store.with(c.settings(nil, nil)))
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +92,9 @@ func (p *process) diagnose(ctx context.Context, o *options) ([]finding, error) {
 			checkPauses(&stats), checkFailures(&stats))
 	} else {
 		checks = append(checks, finding{"stats", checkFailed, "cannot be read: " + err.Error(), "see that Redis is well, and that nobody else writes duly's keys"})
+	}
+	if processes, err := s.Processes(ctx); err == nil {
+		checks = append(checks, checkProcesses(processes))
 	}
 	report, err := s.Audit(ctx, core.AuditOptions{Progress: p.auditProgress()})
 	p.endProgress()

@@ -35,7 +35,7 @@ func TestAuditPutsBackWhatWasLost(t *testing.T) {
 	assert.Equal(t, "nothing is paused\n", w.ok(t, "pauses"))
 	assert.Equal(t, map[string]any{"pauses": []any{}, "next_cursor": ""}, w.object(t, "pauses"))
 	found := w.checks(t, "-c", config)
-	for _, name := range []string{"clock", "work", "handlers", "pauses", "failures", "audit"} {
+	for _, name := range []string{"clock", "work", "handlers", "pauses", "failures", "processes", "audit"} {
 		assert.Regexp(t, "^ok: ", found[name], name)
 	}
 	assert.Regexp(t, "^warning: Redis has no persistence", found["redis"])

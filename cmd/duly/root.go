@@ -50,7 +50,7 @@ func (p *process) addGroups(root *cobra.Command, o *options) {
 		{"Run what is due:", []*cobra.Command{p.daemonCommand(o), p.serveCommand(o), p.runDueCommand(o)}},
 		{"Submit:", []*cobra.Command{p.submitCommand(o), p.applyCommand(o), p.activityCommand(o), p.presetsCommand(o), p.nextCommand(o)}},
 		{"Look:", []*cobra.Command{
-			p.listCommand(o), p.statusCommand(o), p.explainCommand(o), p.runsCommand(o), p.jobsCommand(o), p.agentsCommand(o), p.pausesCommand(o),
+			p.listCommand(o), p.statusCommand(o), p.explainCommand(o), p.runsCommand(o), p.jobsCommand(o), p.agentsCommand(o), p.pausesCommand(o), p.processesCommand(o),
 			p.queueCommand(o), p.statsCommand(o), p.eventsCommand(o), p.doctorCommand(o), p.auditCommand(o),
 		}},
 		{"Control:", []*cobra.Command{

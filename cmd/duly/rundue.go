@@ -64,7 +64,7 @@ func (p *process) runDue(ctx context.Context, c *config, scope core.Scope) (core
 	}
 	defer store.end()
 	defer p.children.Wait()
-	s, err := core.New(store, c.settings(logger, c.events(ctx, logger)))
+	s, err := core.New(store, store.with(c.settings(logger, c.events(ctx, logger))))
 	if err != nil {
 		return core.Report{}, err
 	}

@@ -35,6 +35,7 @@ func (c *config) override(o *options) {
 type storage struct {
 	core.Store
 	core.Waker
+	core.Presence
 
 	name  string // for people, without a password
 	close func() error
@@ -43,11 +44,17 @@ type storage struct {
 // end closes the store: what was written has been written.
 func (s *storage) end() { _ = s.close() }
 
+// with makes the settings of a scheduler on the store those of a process that others can ask about.
+func (s *storage) with(c core.Config) core.Config {
+	c.Presence = s.Presence
+	return c
+}
+
 // openStore opens the Redis that is configured, or a store in memory if there is none.
 func (c *config) openStore(ctx context.Context, logger *slog.Logger) (*storage, error) {
 	if c.redis.URL == "" {
 		s := memstore.New(memstore.Config{Partitions: c.redis.Partitions})
-		return &storage{Store: s, Waker: s, name: "memory", close: func() error { return nil }}, nil
+		return &storage{Store: s, Waker: s, Presence: s, name: "memory", close: func() error { return nil }}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachIn)
 	defer cancel()
@@ -64,7 +71,7 @@ func (c *config) openStore(ctx context.Context, logger *slog.Logger) (*storage, 
 		}
 		return nil, f
 	}
-	return &storage{Store: s, Waker: s, name: s.Name(), close: s.Close}, nil
+	return &storage{Store: s, Waker: s, Presence: s, name: s.Name(), close: s.Close}, nil
 }
 
 // asSetting names what a user sets, in an error that begins with the field of a redisstore.Config.
@@ -105,7 +112,7 @@ func (c *config) scheduler(ctx context.Context) (*core.Scheduler, *storage, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := core.New(store, c.settings(nil, nil))
+	s, err := core.New(store, store.with(c.settings(nil, nil)))
 	if err != nil {
 		return nil, nil, errors.Join(err, store.close())
 	}
