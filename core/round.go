@@ -113,12 +113,9 @@ func (p *pull) claim(due []*target, g grant) error {
 }
 
 // smallestShare is how few tasks a partition is asked for while others have work too and claims follow one another
-// closely: asking few partitions for many tasks each costs Redis less than asking all of them for a few.
+// closely: asking few partitions for many tasks each costs Redis less than asking all of them for a few, and the others,
+// which have waited longest then, have the next turn. When slots come free seldom, all that are due have their share at once.
 const smallestShare = 16
-
-// closely is how soon after the last claim one has to come for it to be fair that it asks few partitions: the others have
-// their turn in the next ones. When slots come free seldom, all that are due have their share at once.
-const closely = 10 * time.Millisecond
 
 // requests asks the first of the targets, which have waited longest, for an equal share each of the tasks that a grant
 // has slots for. It returns the targets that are asked.
@@ -126,7 +123,7 @@ func (p *pull) requests(due []*target, g grant) ([]ClaimRequest, []*target) {
 	take, leave, lease := p.kinds(g)
 	n, few := g.n, max(g.n/smallestShare, (g.n+MaxClaim-1)/MaxClaim)
 	now, storeNow := p.s.config.Clock.Now(), p.s.storeNow()
-	if p.dry || g.urgent || now.Sub(p.lastClaim) > closely { // dry: the ones asked before had nothing for us
+	if p.dry || g.urgent || now.Sub(p.lastClaim) > lookEvery { // dry: the ones asked before had nothing for us
 		few = n
 	}
 	p.lastClaim = now
