@@ -38,6 +38,9 @@ func (p *pull) round() (bool, error) {
 		p.s.slots.await(p.claiming, p.s.slots.newest(), again)
 		return true, nil
 	}
+	if p.s.slots.full() {
+		p.announce(announceEvery, announceFor) // whoever waits can be told why
+	}
 	g := p.s.slots.take(p.claiming, min(p.left, len(due)*MaxClaim), p.urgentAt(due))
 	if g.err != nil {
 		p.announce(announceEvery, leftTold) // that it claims nothing is to be seen from outside

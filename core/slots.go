@@ -256,6 +256,13 @@ func (s *slots) stats() SlotStats {
 	return st
 }
 
+// full reports whether no slot is free that any task may have.
+func (s *slots) full() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.free() <= 0
+}
+
 // newest is the number of the last news.
 func (s *slots) newest() uint64 {
 	s.mu.Lock()

@@ -32,7 +32,7 @@ func (p *process) processesCommand(o *options) *cobra.Command {
 
 func printProcesses(w *page, processes []core.Process) {
 	if len(processes) == 0 {
-		w.line("no process has run anything for a minute")
+		w.line("no process has reported in the last minute that it runs tasks")
 		return
 	}
 	t := newTable(w, "PROCESS", "IN USE", "KINDS", "FULL", "ABANDONED", "SAID AT")
@@ -59,7 +59,7 @@ func checkProcesses(processes []core.Process) finding {
 			"restart these processes (see duly processes), and let their handlers heed ctx.Done()",
 		}
 	case len(processes) == 0:
-		return finding{"processes", checkOK, "no process has run anything for a minute", ""}
+		return finding{"processes", checkOK, "no process has reported in the last minute that it runs tasks", ""}
 	default:
 		return finding{"processes", checkOK, fmt.Sprintf("%d process(es) run tasks", len(processes)), ""}
 	}

@@ -17,7 +17,7 @@ type Children struct {
 }
 
 // Wait waits until no program runs: after a host has given up their runs they have a last chance to end by themselves, which
-// is five seconds long.
+// is four seconds long.
 func (c *Children) Wait() {
 	for {
 		c.mu.Lock()

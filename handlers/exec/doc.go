@@ -12,6 +12,6 @@
 // Lines that it writes to file descriptor 3 steer the run: "duly-progress: {"done": 3}", which is seen while it runs,
 // "duly-snooze: 10m", "duly-yield: 5m {"page": 2}", "duly-next-in: 1h". docs/handlers.md has the whole contract.
 //
-// When the run is to end, the program and what it has started get SIGTERM, and SIGKILL five seconds later. Nothing that
+// When the run is to end, the program and what it has started get SIGTERM, and SIGKILL four seconds later. Nothing that
 // stays in its process group outlives its run, nor the process that runs it, however that ends.
 package exec

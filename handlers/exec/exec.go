@@ -26,7 +26,7 @@ const (
 
 // Bounds of a program.
 const (
-	killAfter   = 5 * time.Second // from SIGTERM to SIGKILL
+	killAfter   = 4 * time.Second // from SIGTERM to SIGKILL
 	drainWithin = time.Second     // for its output, once it has ended
 	mostStderr  = 600             // bytes of the end of each that go into the error
 	mostStdout  = 250
