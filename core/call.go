@@ -65,31 +65,38 @@ func (c *call) ended(ctx context.Context, outcomes []error) {
 // patience is how long a handler may ignore that its context is cancelled before it is abandoned.
 const patience = 5 * time.Second
 
-// giveUp abandons a handler that does not return although its context is done. Its runs end and its slots are free; how
-// many such handlers there are is counted until they return, and what they return then is refused.
+// giveUp abandons a handler that does not return although its context is done: after patience, and soon after its pull has
+// to end, whatever ended the run itself.
 func (c *call) giveUp(ctx context.Context) {
 	p := c.pull
-	wait := patience
 	cause := context.Cause(ctx)
-	if errors.Is(cause, ErrStopping) {
-		wait = min(wait, p.s.config.Margin/2)
-	}
-	p.s.config.Clock.AfterFunc(wait, func() {
-		if c.over.Swap(true) {
+	p.s.config.Clock.AfterFunc(patience, func() { c.abandon(ctx, cause) })
+	context.AfterFunc(p.running, func() {
+		if !errors.Is(context.Cause(p.running), ErrStopping) || c.over.Load() {
 			return
 		}
-		defer p.calls.Done()
-		took := p.s.config.Clock.Now().Sub(c.begun)
-		n := p.s.slots.abandon(c.runs)
-		for _, r := range c.runs {
-			if r.conclude(errors.Join(cause, errIgnores), took, true) {
-				p.s.emit(r.event(EventStuck))
-			}
-			p.s.config.Logger.WarnContext(ctx, "a handler ignores its cancelled context and is abandoned",
-				slog.String("agent", r.info.Agent), slog.String("task", r.info.ID), slog.String("kind", c.handler.kind),
-				slog.Int("abandoned", n), slog.Int("limit", p.s.config.MaxAbandoned))
-		}
+		p.s.config.Clock.AfterFunc(min(patience, p.s.config.Margin/2), func() { c.abandon(ctx, cause) })
 	})
+}
+
+// abandon ends the runs of a handler that still runs. Their slots are free; how many such handlers there are is counted
+// until they return, and what they return then is refused.
+func (c *call) abandon(ctx context.Context, cause error) {
+	p := c.pull
+	if c.over.Swap(true) {
+		return
+	}
+	defer p.calls.Done()
+	took := p.s.config.Clock.Now().Sub(c.begun)
+	n := p.s.slots.abandon(c.runs)
+	for _, r := range c.runs {
+		if r.conclude(errors.Join(cause, errIgnores), took, true) {
+			p.s.emit(r.event(EventStuck))
+		}
+		p.s.config.Logger.WarnContext(ctx, "a handler ignores its cancelled context and is abandoned",
+			slog.String("agent", r.info.Agent), slog.String("task", r.info.ID), slog.String("kind", c.handler.kind),
+			slog.Int("abandoned", n), slog.Int("limit", p.s.config.MaxAbandoned))
+	}
 }
 
 var errIgnores = errors.New("the handler ignores its context")

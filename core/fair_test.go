@@ -231,6 +231,22 @@ func TestATaskThatTakesTooLongIsPaused(t *testing.T) {
 	})
 }
 
+// A handler that timed out shortly before the end of its pull, and ignores it, does not keep the pull beyond its end.
+func TestAHandlerThatTimedOutDoesNotOutlastThePull(t *testing.T) {
+	virtual(t, core.Config{Margin: time.Second, Default: core.KindConfig{Timeout: 8 * time.Second}}, func(w *world) {
+		free := make(chan struct{})
+		core.Handle(w.s, "stuck", func(context.Context, *core.Task[note]) error { <-free; return nil })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "stuck"})
+		begun := time.Now()
+		report, err := lambda(w, 10*time.Second) // it ends after nine, and its patience with it
+		assert.Equal(t, 9500*time.Millisecond, time.Since(begun))
+		assert.Equal(t, core.CodeRunsFailed, core.CodeOf(err))
+		assert.Equal(t, 1, report.Retried, "it ran into its own timeout")
+		close(free)
+		synctest.Wait()
+	})
+}
+
 // frozen is a store that does not answer, and heeds the deadlines of contexts only.
 type frozen struct {
 	core.Store

@@ -58,7 +58,13 @@ func (p *process) runDue(ctx context.Context, c *config, scope core.Scope) (core
 	if err != nil {
 		return core.Report{}, err
 	}
-	store, err := c.openStore(ctx, nil)
+	opening := ctx
+	if d := scope.MaxDuration; d > 0 {
+		var cancel context.CancelFunc
+		opening, cancel = context.WithTimeout(ctx, d)
+		defer cancel()
+	}
+	store, err := c.openStore(opening, nil)
 	if err != nil {
 		return core.Report{}, err
 	}
