@@ -27,6 +27,7 @@ type pull struct {
 	asked     map[string]bool // the agents of the scope; nil for all
 	left      int             // tasks that the budget still allows
 	claimed   bool            // whether anything was claimed, so that what the first look said is old
+	full      bool            // the last slots were some that are kept for urgent tasks
 	dry       bool            // the last round brought nothing
 	turn      int             // of partitions, where there is not enough for all
 	lastClaim time.Time

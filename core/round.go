@@ -48,6 +48,7 @@ func (p *pull) round() (bool, error) {
 	if g.n == 0 {
 		return false, g.err
 	}
+	p.full = g.urgent
 	err := p.refresh(lookEvery)
 	if err == nil {
 		due, _ = p.ready(g.news)
@@ -66,6 +67,10 @@ func (p *pull) ready(news uint64) (due []*target, again time.Time) {
 	return p.outlook.ready(p.s.config.Clock.Now(), p.s.storeNow(), news)
 }
 
+// urgentAfter is how long a pull waits for a slot that any task may have before it asks for urgent tasks alone: where
+// handlers are quick, that is never.
+const urgentAfter = 20 * time.Millisecond
+
 // urgentAt is when it is worth asking for urgent tasks alone, while there are no other slots: each partition is asked once
 // in lookEvery.
 func (p *pull) urgentAt(due []*target) time.Time {
@@ -75,12 +80,19 @@ func (p *pull) urgentAt(due []*target) time.Time {
 			at = t.urgentAsked
 		}
 	}
-	return at.Add(lookEvery)
+	at = at.Add(lookEvery)
+	if soon := p.s.config.Clock.Now().Add(urgentAfter); !p.full && at.Before(soon) {
+		return soon
+	}
+	return at
 }
 
+// urgentDue are the targets that have not just been asked for urgent tasks, those first that were not for the longest time.
 func (p *pull) urgentDue(due []*target) []*target {
 	now := p.s.config.Clock.Now()
-	return slices.DeleteFunc(due, func(t *target) bool { return now.Sub(t.urgentAsked) < lookEvery })
+	due = slices.DeleteFunc(due, func(t *target) bool { return now.Sub(t.urgentAsked) < lookEvery })
+	slices.SortStableFunc(due, func(a, b *target) int { return a.urgentAsked.Compare(b.urgentAsked) })
+	return due
 }
 
 // leftFor is how long what was left for lack of time stays so: nothing but the end of the pull changes that.
