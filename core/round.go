@@ -24,7 +24,7 @@ func (p *pull) rounds() error {
 // round fills free slots once. It reports whether there may be more to do. It waits for a slot first and asks who has
 // waited longest then: whatever fell due meanwhile, in whatever partition, is in it.
 func (p *pull) round() (bool, error) {
-	if p.left == 0 || p.claiming.Err() != nil {
+	if p.left == 0 || p.over() {
 		return false, nil
 	}
 	if err := p.refresh(lookEvery); err != nil {
@@ -62,6 +62,9 @@ func (p *pull) round() (bool, error) {
 	}
 	return true, p.claim(due, g)
 }
+
+// over reports whether nothing more may be claimed.
+func (p *pull) over() bool { return p.claiming.Err() != nil }
 
 func (p *pull) ready(news uint64) (due []*target, again time.Time) {
 	return p.outlook.ready(p.s.config.Clock.Now(), p.s.storeNow(), news)
@@ -135,7 +138,7 @@ const smallestShare = 16
 // requests asks the first of the targets, which have waited longest, for an equal share each of the tasks that a grant
 // has slots for. It returns the targets that are asked.
 func (p *pull) requests(due []*target, g grant) ([]ClaimRequest, []*target) {
-	take, leave, lease := p.kinds(g)
+	take, leave, lease := p.kinds()
 	n, few := g.n, max(g.n/smallestShare, (g.n+MaxClaim-1)/MaxClaim)
 	now, storeNow := p.s.config.Clock.Now(), p.s.storeNow()
 	if p.dry || g.urgent || now.Sub(p.lastClaim) > lookEvery { // dry: the ones asked before had nothing for us
@@ -143,7 +146,7 @@ func (p *pull) requests(due []*target, g grant) ([]ClaimRequest, []*target) {
 	}
 	p.lastClaim = now
 	due = due[:min(len(due), few)]
-	passing := p.passing(leave, g)
+	passing := g.passing(leave)
 	requests := make([]ClaimRequest, len(due))
 	p.outlook.mu.Lock()
 	defer p.outlook.mu.Unlock()
@@ -185,7 +188,7 @@ func (p *pull) share(g grant, i, n int) map[string]int {
 }
 
 // passing names what claims pass over, so that one can go on where the last one like it stopped; empty if nothing.
-func (p *pull) passing(leave []string, g grant) string {
+func (g *grant) passing(leave []string) string {
 	var b strings.Builder
 	for _, kind := range leave {
 		b.WriteString("-" + kind + "\n")
@@ -200,7 +203,7 @@ func (p *pull) passing(leave []string, g grant) string {
 
 // kinds are the kinds to claim, those to leave because a run would usually not fit into what is left of the time, and the
 // shortest of their leases: the first heartbeat gives each claim the one that its tasks have.
-func (p *pull) kinds(g grant) (take, leave []string, lease time.Duration) {
+func (p *pull) kinds() (take, leave []string, lease time.Duration) {
 	now := p.s.config.Clock.Now()
 	for _, kind := range p.s.handled() {
 		if own := p.s.kind(kind).Lease; lease == 0 || own < lease {

@@ -220,9 +220,9 @@ func (r *TaskRun) encode(before string) []byte {
 		}
 	}
 	w.str(runError, r.Error)
-	switch {
-	case r.Process == before:
-	case r.Process == "":
+	switch r.Process {
+	case before:
+	case "":
 		w.str(runProcess, nobody)
 	default:
 		w.str(runProcess, r.Process)

@@ -351,7 +351,8 @@ func (p *pull) look(targets []*target, now time.Time) error {
 	claiming := p.claiming.Err() == nil
 	ctx, cancel := p.call(longestLook)
 	if claiming { // whoever wants the end need not wait for it
-		defer context.AfterFunc(p.claiming, cancel)()
+		stop := context.AfterFunc(p.claiming, cancel)
+		defer stop()
 	}
 	claims, err := p.s.store.Claim(ctx, requests)
 	cancel()

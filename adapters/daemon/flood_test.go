@@ -134,7 +134,7 @@ func TestNobodyWaitsForAStranger(t *testing.T) {
 
 // The same for ten real seconds, on Redis and on a cluster, in a daemon and in a pull with a budget. They take place at the
 // same time, each under a prefix of its own.
-func TestNobodyWaitsForAStrangerOnRedis(t *testing.T) { //nolint:tparallel // all of its parts run at once
+func TestNobodyWaitsForAStrangerOnRedis(t *testing.T) { //nolint:paralleltest // its parts all run at once, however many tests may
 	t.Parallel()
 	servers := map[string]redisstore.Config{
 		"redis":   {URL: redistest.Start(t).URL},

@@ -132,19 +132,27 @@ func (p *partition) nexts(r *core.ClaimRequest, now core.Millis) (due, lease cor
 		}
 		return due, lease, nil
 	}
-	due = 0
-	for i, name := range r.Agents {
-		if a := p.agents[name]; a != nil && a.at >= 0 {
-			dues[i] = a.visit
-			if due == 0 || a.visit < due {
-				due = a.visit
-			}
-		}
-	}
+	due = p.first(r.Agents, dues)
 	if (p.isParked(r.Kinds) || len(p.open) > 0) && (due == 0 || due > now) { // what is still parked may be theirs
 		due = now
 	}
 	return due, lease, dues
+}
+
+// first fills in when each of some agents is due, and returns the earliest; zero for never.
+func (p *partition) first(agents []string, dues []core.Millis) core.Millis {
+	var due core.Millis
+	for i, name := range agents {
+		a := p.agents[name]
+		if a == nil || a.at < 0 {
+			continue
+		}
+		dues[i] = a.visit
+		if due == 0 || a.visit < due {
+			due = a.visit
+		}
+	}
+	return due
 }
 
 func (c *claiming) answer(recovered int) core.Claim {

@@ -60,3 +60,19 @@ func (q *queue[T]) head() (T, bool) {
 }
 
 func (q *queue[T]) pop() T { return heap.Pop(q).(T) } //nolint:forcetypeassert,errcheck // only add pushes
+
+// first are the first items, at most so many, as long as they fit. They stay in the queue.
+func (q *queue[T]) first(most int, fits func(T) bool) []T {
+	var out []T
+	for len(out) < most {
+		item, ok := q.head()
+		if !ok || !fits(item) {
+			break
+		}
+		out = append(out, q.pop())
+	}
+	for _, item := range out {
+		q.add(item)
+	}
+	return out
+}

@@ -13,35 +13,37 @@ func (c *claiming) agents() (due []*agent, more bool) {
 	if c.picky {
 		most = pages * max(c.r.Limit, wide)
 	}
-	waits := func(a *agent) bool { return a.visit <= c.now && a.visit > c.r.After }
 	switch {
 	case c.r.Agents != nil:
 		for _, name := range c.r.Agents {
-			if a := c.p.agents[name]; a != nil && a.at >= 0 && waits(a) {
+			if a := c.p.agents[name]; a != nil && a.at >= 0 {
 				due = append(due, a)
 			}
 		}
-		sort.Slice(due, func(i, j int) bool { return c.p.agenda.less(due[i], due[j]) })
+		due = c.waiting(due)
 	case c.r.After != 0: // most that wait are passed over
-		for _, a := range c.p.agenda.items {
-			if waits(a) {
-				due = append(due, a)
-			}
-		}
-		sort.Slice(due, func(i, j int) bool { return c.p.agenda.less(due[i], due[j]) })
+		due = c.waiting(c.p.agenda.items)
 	default:
-		for len(due) < most {
-			a, ok := c.p.agenda.head()
-			if !ok || a.visit > c.now {
-				break
-			}
-			due = append(due, c.p.agenda.pop())
-		}
-		for _, a := range due {
-			c.p.agenda.add(a)
-		}
+		due = c.heads(most)
 	}
 	return due[:min(len(due), most)], len(due) >= most
+}
+
+// waiting are those of some agents that are due and not passed over, in the agenda's order.
+func (c *claiming) waiting(agents []*agent) []*agent {
+	var due []*agent
+	for _, a := range agents {
+		if a.visit <= c.now && a.visit > c.r.After {
+			due = append(due, a)
+		}
+	}
+	sort.Slice(due, func(i, j int) bool { return c.p.agenda.less(due[i], due[j]) })
+	return due
+}
+
+// heads are the first agents of the agenda that are due.
+func (c *claiming) heads(most int) []*agent {
+	return c.p.agenda.first(most, func(a *agent) bool { return a.visit <= c.now })
 }
 
 // visit takes one task from each agent with a single one, and shares from the others, round by round.
@@ -69,14 +71,19 @@ func (c *claiming) visit() {
 		visiting = c.round(visiting)
 	}
 	for _, v := range many {
-		first, ok := v.earliest()
-		switch {
-		case !ok, c.r.Serial && v.got > 0:
-			c.p.agenda.remove(v.agent)
-		case first > c.now || !c.r.Urgent && (v.got > 0 || !c.picky): // else it keeps its turn
-			v.visit = max(first, c.now)
-			c.p.agenda.fix(v.agent)
-		}
+		c.moveOn(v)
+	}
+}
+
+// moveOn gives an agent that was visited its next place in the agenda.
+func (c *claiming) moveOn(v *visited) {
+	first, ok := v.earliest()
+	switch {
+	case !ok, c.r.Serial && v.got > 0:
+		c.p.agenda.remove(v.agent)
+	case first > c.now || !c.r.Urgent && (v.got > 0 || !c.picky): // else it keeps its turn
+		v.visit = max(first, c.now)
+		c.p.agenda.fix(v.agent)
 	}
 }
 
@@ -228,23 +235,13 @@ func (c *claiming) first(v *visited) []*task {
 		}
 		return t.Level
 	}
-	var due []*task
-	for i, q := range v.levels {
-		if c.r.Urgent && core.Level(i+1) != core.LevelHigh {
-			break
-		}
-		n := 0
-		for n < most {
-			t, ok := q.head()
-			if !ok || t.due > c.now {
-				break
-			}
-			due = append(due, q.pop())
-			n++
-		}
+	levels := v.levels[:]
+	if c.r.Urgent {
+		levels = levels[:1]
 	}
-	for _, t := range due {
-		v.levels[t.Level-1].add(t)
+	var due []*task
+	for _, q := range levels {
+		due = append(due, q.first(most, func(t *task) bool { return t.due <= c.now })...)
 	}
 	sort.SliceStable(due, func(i, j int) bool {
 		a, b := due[i], due[j]

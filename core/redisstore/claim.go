@@ -103,26 +103,7 @@ func parseClaim(partition int, reply []any) (core.Claim, error) {
 	if len(reply) < claimHead || (len(reply)-claimHead)%claimFields != 0 {
 		return c, errMalformed
 	}
-	c.Now = core.Millis(number(reply[0]))
-	var err error
-	if c.NextDue, err = millis(reply[1]); err != nil {
-		return c, err
-	}
-	if c.NextLease, err = millis(reply[2]); err != nil {
-		return c, err
-	}
-	if fence := text(reply[3]); fence != "" {
-		n, err := strconv.ParseInt(fence, 10, 64)
-		if err != nil {
-			return c, errMalformed
-		}
-		c.Fence = core.Fence(n)
-	}
-	c.Recovered, c.Parked, c.Left = int(number(reply[4])), int(number(reply[5])), int(number(reply[7]))
-	if c.Passed, err = millis(reply[8]); err != nil {
-		return c, err
-	}
-	if c.AgentsDue, err = allMillis(reply[9]); err != nil {
+	if err := parseClaimHead(&c, reply); err != nil {
 		return c, err
 	}
 	ended, _ := reply[6].([]any) // pairs of a task's place, from 1, and what was said
@@ -145,6 +126,28 @@ func parseClaim(partition int, reply []any) (core.Claim, error) {
 		c.Tasks = append(c.Tasks, t)
 	}
 	return c, nil
+}
+
+// parseClaimHead reads what a claim says of its partition.
+func parseClaimHead(c *core.Claim, reply []any) error {
+	c.Now = core.Millis(number(reply[0]))
+	c.Recovered, c.Parked, c.Left = int(number(reply[4])), int(number(reply[5])), int(number(reply[7]))
+	var errs [5]error
+	c.NextDue, errs[0] = millis(reply[1])
+	c.NextLease, errs[1] = millis(reply[2])
+	c.Passed, errs[2] = millis(reply[8])
+	c.AgentsDue, errs[3] = allMillis(reply[9])
+	if fence := text(reply[3]); fence != "" {
+		var n int64
+		n, errs[4] = strconv.ParseInt(fence, 10, 64)
+		c.Fence = core.Fence(n)
+	}
+	for _, err := range errs {
+		if err != nil {
+			return errMalformed
+		}
+	}
+	return nil
 }
 
 func parseClaimed(fields []any) (core.Claimed, error) {
