@@ -134,7 +134,7 @@ func TestNobodyWaitsForAStranger(t *testing.T) {
 
 // The same for ten real seconds, on Redis and on a cluster, in a daemon and in a pull with a budget. They take place at the
 // same time, each under a prefix of its own.
-func TestNobodyWaitsForAStrangerOnRedis(t *testing.T) { //nolint:paralleltest // its parts all run at once, however many tests may
+func TestNobodyWaitsForAStrangerOnRedis(t *testing.T) {
 	t.Parallel()
 	servers := map[string]redisstore.Config{
 		"redis":   {URL: redistest.Start(t).URL},
@@ -159,7 +159,7 @@ func TestNobodyWaitsForAStrangerOnRedis(t *testing.T) { //nolint:paralleltest //
 		},
 	}
 	var all sync.WaitGroup
-	for name, config := range servers {
+	for name, config := range servers { //nolint:paralleltest // its parts all run at once, however many tests may
 		for mode, run := range modes {
 			all.Go(func() {
 				t.Run(name+"/"+mode, func(t *testing.T) { floodRedis(t, config, fmt.Sprintf("duly%d:", len(mode)), run) })
