@@ -48,6 +48,7 @@ type Stored struct {
 	Body      []byte // live: as submitted
 	State     []byte // live: as last settled
 	Record    []byte // finished: as settled
+	Dropped   bool   // finished: its record was dropped before its time; Status and Finished are all that is known
 	Resting   bool   // an activity task that nothing has happened for
 	Order     []byte // what was said when it was told to end, while it runs
 	// Version changes whenever a live task does. It is read with IDs.
@@ -94,27 +95,29 @@ func (g GroupCounts) Status() Status {
 // Stats are counters of a store. Waiting, Resting, InProgress and Parked are of now, Parked being a part of Waiting; the
 // others have only grown since the store was first used.
 type Stats struct {
-	Now        Millis      `json:"-"`
-	Partitions int         `json:"partitions"`
-	Agents     int64       `json:"agents"` // with at least one live task
-	Waiting    int64       `json:"waiting"`
-	Resting    int64       `json:"resting"` // activity tasks that wait for activity: no part of Waiting
-	InProgress int64       `json:"in_progress"`
-	Parked     int64       `json:"parked"`
-	Held       int64       `json:"held"` // of those parked: due, but paused
-	Completed  int64       `json:"completed"`
-	Failed     int64       `json:"failed"`
-	Cancelled  int64       `json:"cancelled"`
-	Submitted  int64       `json:"submitted"`
-	Again      int64       `json:"again"`     // runs that ended with the task waiting: retries, snoozes, recurring tasks
-	Released   int64       `json:"released"`  // given back unstarted or unfinished, uncharged
-	Recovered  int64       `json:"recovered"` // leases that expired
-	Replayed   int64       `json:"replayed"`
-	Deleted    int64       `json:"deleted"`
-	Trimmed    int64       `json:"trimmed"`   // finished records dropped for want of room before their time
-	Malformed  int64       `json:"malformed"` // records passed over, as they are not what the store wrote
-	NextDue    Millis      `json:"-"`
-	Kinds      []KindStats `json:"-"` // by name
+	Now        Millis `json:"-"`
+	Partitions int    `json:"partitions"`
+	Agents     int64  `json:"agents"` // with at least one live task
+	Waiting    int64  `json:"waiting"`
+	Resting    int64  `json:"resting"` // activity tasks that wait for activity: no part of Waiting
+	InProgress int64  `json:"in_progress"`
+	Parked     int64  `json:"parked"`
+	Held       int64  `json:"held"` // of those parked: due, but paused
+	Completed  int64  `json:"completed"`
+	Failed     int64  `json:"failed"`
+	Cancelled  int64  `json:"cancelled"`
+	Submitted  int64  `json:"submitted"`
+	Again      int64  `json:"again"`     // runs that ended with the task waiting: retries, snoozes, recurring tasks
+	Released   int64  `json:"released"`  // given back unstarted or unfinished, uncharged
+	Recovered  int64  `json:"recovered"` // leases that expired
+	Replayed   int64  `json:"replayed"`
+	Deleted    int64  `json:"deleted"`
+	Trimmed    int64  `json:"trimmed"`   // finished records dropped for want of room before their time
+	Malformed  int64  `json:"malformed"` // records passed over, as they are not what the store wrote
+	// LastTrimmed is when the last of those counted by Trimmed was dropped; zero for never.
+	LastTrimmed Millis      `json:"-"`
+	NextDue     Millis      `json:"-"`
+	Kinds       []KindStats `json:"-"` // by name
 }
 
 // CountResting is for stores: it takes what rests, by the counters of kinds, out of what waits.

@@ -139,6 +139,10 @@ const (
 // RaiseAfter is how long a due task waits before it is served as if it had level 1, so that none starves.
 const RaiseAfter = time.Minute
 
+// KnownFor is how long the id of a finished task stays known at least, or for as long as records are kept if that is
+// shorter: also when its record has to make room for those of later tasks.
+const KnownFor = 24 * time.Hour
+
 // ClaimRequest asks one partition for due tasks.
 type ClaimRequest struct {
 	Partition int

@@ -87,17 +87,9 @@ func newHold(sc scope, c *core.Command, now core.Millis) hold {
 }
 
 func (p *partition) replay(sub core.Submission, now core.Millis) bool {
-	h := p.finished[sub.Agent]
-	if h == nil {
+	f, dropped, ok := p.remembered(sub.Agent, sub.ID, now)
+	if !ok || dropped || f.verb != core.VerbFail || p.task(sub.Agent, sub.ID) != nil {
 		return false
-	}
-	f, ok := h.records[sub.ID]
-	if !ok || f.verb != core.VerbFail || p.task(sub.Agent, sub.ID) != nil {
-		return false
-	}
-	delete(h.records, sub.ID)
-	if !h.many {
-		delete(p.finished, sub.Agent)
 	}
 	t := p.create(sub, p.ticks(1, now), now)
 	if sub.Pulse != nil {

@@ -160,22 +160,6 @@ func (p *partition) stop(t *task) {
 	}
 }
 
-// erased drops the record of a finished task.
-func (p *partition) erased(agent, id string, now core.Millis) bool {
-	_, ok := p.remembered(agent, id, now)
-	h := p.finished[agent]
-	if h == nil {
-		return false
-	}
-	if _, there := h.records[id]; there {
-		delete(h.records, id)
-		if !h.many {
-			delete(p.finished, agent)
-		}
-	}
-	return ok
-}
-
 // task is a live task; nil if there is none.
 func (p *partition) task(agent, id string) *task {
 	if a := p.agents[agent]; a != nil {

@@ -24,7 +24,9 @@ type partition struct {
 	ended    []core.Fence      // oldest first
 	groups   map[[2]string]*group
 	finished map[string]*history
-	clock    int64 // the hybrid clock that numbers tasks and claims
+	gone     map[[2]string]finished // agent and id of those whose record was dropped, without it
+	fading   [][2]string            // of gone, in the order of their drops
+	clock    int64                  // the hybrid clock that numbers tasks and claims
 	counts   core.Stats
 	live     int64
 	running  int64
@@ -35,7 +37,7 @@ func newPartition(s *Store, index int) *partition {
 	return &partition{
 		store: s, index: index, agents: map[string]*agent{}, parked: map[string]*parking{}, holds: map[scope]hold{}, kinds: map[string]*core.KindStats{},
 		claims: map[core.Fence]*claim{}, nonces: map[string]core.Fence{}, groups: map[[2]string]*group{},
-		finished: map[string]*history{}, serial: map[string]*claim{},
+		finished: map[string]*history{}, serial: map[string]*claim{}, gone: map[[2]string]finished{},
 		agenda: newQueue(func(a, b *agent) bool {
 			return a.visit < b.visit || a.visit == b.visit && a.name < b.name
 		}),
@@ -118,18 +120,6 @@ type held struct {
 type group struct {
 	core.GroupCounts
 	over core.Millis
-}
-
-// history are the finished tasks of an agent.
-type history struct {
-	many    bool // it has had more than one
-	records map[string]finished
-}
-
-type finished struct {
-	verb core.Verb
-	at   core.Millis
-	data []byte
 }
 
 // clockUnit is how many numbers the hybrid clock has for a millisecond.

@@ -70,7 +70,7 @@ func (p *partition) ids(name string, now core.Millis) []string {
 	}
 	if h := p.finished[name]; h != nil {
 		for id := range h.records {
-			if _, ok := p.remembered(name, id, now); ok && (a == nil || a.tasks[id] == nil) {
+			if _, dropped, ok := p.remembered(name, id, now); ok && !dropped && (a == nil || a.tasks[id] == nil) {
 				ids = append(ids, id)
 			}
 		}
@@ -99,8 +99,8 @@ func (p *partition) stored(agent, id string, now core.Millis) core.Stored {
 		}
 		return out
 	}
-	if f, ok := p.remembered(agent, id, now); ok {
-		out.Finished, out.Record = f.at, slices.Clone(f.data)
+	if f, dropped, ok := p.remembered(agent, id, now); ok {
+		out.Finished, out.Record, out.Dropped = f.at, slices.Clone(f.data), dropped
 		switch f.verb {
 		case core.VerbComplete:
 			out.Status = core.StatusCompleted
@@ -214,6 +214,7 @@ func (s *Store) Stats(ctx context.Context) (core.Stats, error) {
 		st.Replayed += p.counts.Replayed
 		st.Deleted += p.counts.Deleted
 		st.Trimmed += p.counts.Trimmed
+		st.LastTrimmed = max(st.LastTrimmed, p.counts.LastTrimmed)
 		if a, ok := p.agenda.head(); ok && (st.NextDue == 0 || a.visit < st.NextDue) {
 			st.NextDue = a.visit
 		}

@@ -3,7 +3,6 @@ package memstore
 import (
 	"context"
 	"slices"
-	"sort"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -118,52 +117,4 @@ func (p *partition) leave(agent, name string, now core.Millis) *group {
 		g.over = now.Add(p.store.config.Retention)
 	}
 	return g
-}
-
-// remember adds a finished task to its agent's history.
-func (p *partition) remember(agent, id string, f finished, now core.Millis) {
-	h := p.finished[agent]
-	if h == nil {
-		h = &history{records: map[string]finished{}}
-		p.finished[agent] = h
-	}
-	if !h.many {
-		for other, old := range h.records {
-			if other == id || old.at <= now.Add(-p.store.config.Retention) {
-				delete(h.records, other)
-			}
-		}
-		h.many = len(h.records) > 0
-	}
-	h.records[id] = f
-}
-
-// trim cuts a history that has twice as many records as are kept: it drops what is too old, then the oldest of what is
-// too much; what failed is counted apart.
-func (p *partition) trim(agent string, now core.Millis) {
-	h := p.finished[agent]
-	if h == nil || len(h.records) <= 2*p.store.config.Kept {
-		return
-	}
-	var kept [2][]string
-	for id, f := range h.records {
-		switch {
-		case f.at <= now.Add(-p.store.config.Retention):
-			delete(h.records, id)
-		case f.verb == core.VerbFail:
-			kept[0] = append(kept[0], id)
-		default:
-			kept[1] = append(kept[1], id)
-		}
-	}
-	for _, ids := range kept {
-		sort.Slice(ids, func(i, j int) bool {
-			a, b := h.records[ids[i]], h.records[ids[j]]
-			return a.at < b.at || a.at == b.at && ids[i] < ids[j]
-		})
-		for i := range len(ids) - p.store.config.Kept {
-			delete(h.records, ids[i])
-			p.counts.Trimmed++
-		}
-	}
 }

@@ -12,7 +12,7 @@ import (
 const (
 	DefaultPartitions = 8
 	DefaultRetention  = 7 * 24 * time.Hour
-	DefaultKept       = 200
+	DefaultKept       = 10_000
 	DefaultMaxTasks   = 10_000
 )
 
@@ -23,7 +23,7 @@ const endedKept = 1000
 type Config struct {
 	Partitions int           // a power of two: DefaultPartitions if zero
 	Retention  time.Duration // of finished tasks: DefaultRetention if zero
-	Kept       int           // finished tasks that an agent's history is cut back to when it has twice as many: DefaultKept if zero
+	Kept       int           // most finished tasks kept of an agent, failed ones counted apart: DefaultKept if zero; see redisstore
 	MaxTasks   int           // most live tasks of one agent: DefaultMaxTasks if zero
 	Clock      core.Clock    // the clock that decides what is due: core.SystemClock if nil
 }

@@ -125,7 +125,7 @@ func (s *Store) refuses(tasks []core.Submission) error {
 // conflict reports whether a submission's task is there already, so that it is not created, or why the call is refused.
 func (p *partition) conflict(sub *core.Submission, now core.Millis) (bool, error) {
 	live := p.task(sub.Agent, sub.ID)
-	_, finished := p.remembered(sub.Agent, sub.ID, now)
+	_, _, finished := p.remembered(sub.Agent, sub.ID, now)
 	switch {
 	case sub.Conflict == core.ConflictFail && (live != nil || finished):
 		return true, &core.ConflictError{Agent: sub.Agent, ID: sub.ID, Reason: "is there already"}
@@ -136,15 +136,6 @@ func (p *partition) conflict(sub *core.Submission, now core.Millis) (bool, error
 	default:
 		return live != nil, nil
 	}
-}
-
-func (p *partition) remembered(agent, id string, now core.Millis) (finished, bool) {
-	h := p.finished[agent]
-	if h == nil {
-		return finished{}, false
-	}
-	f, ok := h.records[id]
-	return f, ok && f.at > now.Add(-p.store.config.Retention)
 }
 
 func (p *partition) submit(sub core.Submission, seq int64, now core.Millis) core.Placed {
@@ -207,6 +198,7 @@ func (p *partition) join(sub core.Submission, now core.Millis) *group {
 // create adds a live task that waits.
 func (p *partition) create(sub core.Submission, seq int64, due core.Millis) *task {
 	a := p.agent(sub.Agent)
+	p.unrecord(sub.Agent, sub.ID) // it begins anew
 	t := &task{Submission: sub, agent: a, seq: seq, state: slices.Clone(sub.State), at: -1}
 	a.many = len(a.tasks) > 0 || a.many
 	a.tasks[sub.ID] = t

@@ -43,7 +43,7 @@ func (s *Store) control(c *core.Command) []call {
 			activity = "1"
 		}
 		return []call{{script: &s.scripts.replay, partition: p, args: []any{
-			encode(c.Agent), c.ID, record(&c.Submission), groupKey(c.Agent, c.Group), storedState(c.State), activity,
+			s.config.Retention.Milliseconds(), encode(c.Agent), c.ID, record(&c.Submission), groupKey(c.Agent, c.Group), storedState(c.State), activity,
 		}}}
 	case core.OpHold, core.OpProlong, core.OpUnhold:
 		args := []any{string(c.Op), scopeArg(c.Scope), dueArg(c.Until), c.Hold}

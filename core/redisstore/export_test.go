@@ -78,7 +78,9 @@ func ScriptFiles() []ScriptFile {
 }
 
 // Parts are what stands in front of scripts.
-func Parts() []string { return []string{partLayout, partLook, partHolds, partAsked, partFinished} }
+func Parts() []string {
+	return []string{partLayout, partLook, partHolds, partAsked, partFinished, partKnown}
+}
 
 // Part is the text of one of them.
 func Part(name string) string { return source(name) }

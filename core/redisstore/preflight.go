@@ -148,7 +148,7 @@ func (s *Store) life(ctx context.Context) error {
 		names := []string{
 			"agenda", "agents", "tasks", "state", "claims", "leases", "ended", "finished", "counters", "due",
 			"queue:3:a", "history:a", "parked", "parked:probe", "group:a:g", "pulse", "orders", "holds", "open", "kinds", "serial", "processes",
-			"failures:probe",
+			"failures:probe", "ends:a", "dead:a", "stale", "gone",
 		}
 		_ = s.client.Unlink(context.WithoutCancel(ctx), p.parts[0].keys(names)...).Err() // a few idle keys
 	}()

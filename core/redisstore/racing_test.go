@@ -71,4 +71,5 @@ func TestRacingSchedulersRunEachOccurrenceOnce(t *testing.T) {
 			require.Equal(t, 1, ran[name], name)
 		}
 	}
+	t.Logf("figure: %d occurrences, each run once by one of %d schedulers", len(ran), schedulers)
 }

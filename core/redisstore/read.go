@@ -114,9 +114,9 @@ func parseStored(agent, id string, fields []any) (core.Stored, error) {
 	switch place := text(fields[0]); place {
 	case "":
 		return t, nil
-	case "d":
+	case "d", "g":
 		verb, at, rec, err := parseFinished(text(fields[1]))
-		t.Status, t.Finished, t.Record = statusOf(string(verb)), at, rec
+		t.Status, t.Finished, t.Record, t.Dropped = statusOf(string(verb)), at, rec, place == "g"
 		return t, err
 	default:
 		l, err := parseLive(text(fields[1]))

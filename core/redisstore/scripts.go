@@ -27,6 +27,7 @@ const (
 	partHolds    = "holds"
 	partAsked    = "asked"
 	partFinished = "finished"
+	partKnown    = "known"
 )
 
 // script is one file of scripts/: its text, and the keys that it is given, as its header names them.
@@ -63,27 +64,29 @@ func load(change func(text string) string) scripts {
 		held    = []string{partLook, partHolds}
 		asked   = []string{partLook, partHolds, partAsked}
 		settles = []string{partLook, partFinished}
-		all     = []string{partLook, partHolds, partFinished}
+		known   = []string{partKnown}
+		knows   = []string{partLook, partHolds, partKnown}
+		all     = []string{partLook, partHolds, partFinished, partKnown}
 	)
 	return scripts{
-		submit:   get("submit", none, "agenda", "agents", "tasks", "finished"),
+		submit:   get("submit", known, "agenda", "agents", "tasks", "finished"),
 		replace:  get("submit", all, "agenda", "agents", "tasks", "finished"),
-		touch:    get("touch", held, "agenda", "agents", "tasks", "pulse"),
+		touch:    get("touch", knows, "agenda", "agents", "tasks", "pulse"),
 		claim:    get("claim", asked, "agenda", "agents", "tasks", "state", "claims", "leases", "parked"),
 		next:     get("next", asked, "agenda", "leases", "parked"),
 		settle:   get("settle", settles, "agenda", "agents", "tasks", "state", "claims", "leases", "finished"),
 		extend:   get("extend", none, "agenda", "state", "claims", "leases"),
-		replay:   get("replay", none, "agenda", "agents", "finished"),
+		replay:   get("replay", known, "agenda", "agents", "finished"),
 		order:    get("order", all, "agenda", "agents", "claims", "leases", "finished"),
 		hold:     get("hold", held, "agenda", "agents", "leases", "holds"),
-		read:     get("read", held, "agenda", "agents", "state", "claims", "leases", "finished"),
+		read:     get("read", knows, "agenda", "agents", "state", "claims", "leases", "finished"),
 		list:     get("list", held, "agenda", "agents", "claims", "leases", "finished", "parked"),
 		agents:   get("agents", look, "agenda", "agents"),
 		pauses:   get("pauses", look, "agenda", "holds"),
 		kinds:    get("kinds", none, "agenda", "kinds"),
 		audit:    get("audit", held, "agenda", "agents", "tasks", "claims", "leases", "parked"),
 		presence: get("presence", none, "agenda", "processes"),
-		sweep:    get("sweep", []string{partFinished}, "agenda", "finished"),
+		sweep:    get("sweep", []string{partFinished}, "agenda", "finished", "stale"),
 	}
 }
 

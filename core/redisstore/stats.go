@@ -109,6 +109,7 @@ func add(st *core.Stats, c map[string]string) {
 	st.Replayed += toInt(c["replayed"])
 	st.Deleted += toInt(c["deleted"])
 	st.Trimmed += toInt(c["trimmed"])
+	st.LastTrimmed = max(st.LastTrimmed, core.Millis(toInt(c["trimmed_at"])))
 	st.Malformed += toInt(c["malformed"])
 }
 

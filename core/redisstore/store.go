@@ -18,12 +18,14 @@ import (
 const (
 	DefaultPartitions  = 8
 	DefaultRetention   = 7 * 24 * time.Hour
-	DefaultKept        = 200
+	DefaultKept        = 10_000
 	DefaultMaxTasks    = 10_000
 	maxPartitions      = 1024
-	shortestRetention  = time.Minute
 	defaultDialTimeout = 5 * time.Second
 )
+
+// ShortestRetention is the least that Config.Retention may be.
+const ShortestRetention = time.Minute
 
 // Config says which Redis a store uses and how. The zero value of each field but URL and Options is a good default.
 type Config struct {
@@ -49,8 +51,9 @@ type Config struct {
 	Partitions int
 	// Retention is how long finished tasks are remembered, at least a minute: DefaultRetention if zero.
 	Retention time.Duration
-	// Kept is the most finished tasks that an agent's history is cut back to, those that failed counted apart from the
-	// others: DefaultKept if zero. It is cut when it has twice as many.
+	// Kept is the most finished tasks of an agent that are remembered, those that failed counted apart from the others:
+	// DefaultKept if zero. The oldest go first. A history may be longer by a hundredth, and by 64 at most. How a task has
+	// ended that went before its time stays known for [core.KnownFor].
 	Kept int
 	// MaxTasks is the most live tasks of one agent: DefaultMaxTasks if zero.
 	MaxTasks int
@@ -87,8 +90,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("Prefix %q must have no braces or white space", c.Prefix)
 	case c.Partitions < 0 || c.Partitions > maxPartitions || c.Partitions&(c.Partitions-1) != 0:
 		return fmt.Errorf("Partitions must be a power of two up to %d, not %d", maxPartitions, c.Partitions)
-	case c.Retention < shortestRetention:
-		return fmt.Errorf("Retention must be at least %s, not %s", shortestRetention, c.Retention)
+	case c.Retention < ShortestRetention:
+		return fmt.Errorf("Retention must be at least %s, not %s", ShortestRetention, c.Retention)
 	case c.Kept < 1:
 		return fmt.Errorf("Kept must be at least 1, not %d", c.Kept)
 	case c.MaxTasks < 1:

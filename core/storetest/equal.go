@@ -252,6 +252,7 @@ func (d *driver) settle() {
 	if len(d.runs) == 0 {
 		return
 	}
+	d.clock.Advance(time.Millisecond) // which of the tasks that ended in one millisecond is dropped first is not laid down
 	var sa, sb []core.Settlement
 	for range 1 + d.pick(8) {
 		at := d.pick(len(d.runs))
@@ -372,7 +373,7 @@ func (d *driver) page(q core.Query) {
 }
 
 func (d *driver) advance() {
-	steps := []time.Duration{0, time.Millisecond, 100 * time.Millisecond, time.Second, 3 * time.Second, 70 * time.Second, time.Hour}
+	steps := []time.Duration{0, time.Millisecond, 100 * time.Millisecond, time.Second, 3 * time.Second, 70 * time.Second, time.Hour, 11 * time.Hour}
 	d.clock.Advance(steps[d.pick(len(steps))])
 	switch d.pick(8) {
 	case 0, 1:

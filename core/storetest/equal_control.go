@@ -55,6 +55,7 @@ func (d *driver) order() {
 	default:
 		c.Queue = d.pick(2) == 0
 	}
+	d.clock.Advance(time.Millisecond) // as in settle
 	ca, cb := c, c
 	if c.Op == core.OpCancel && d.pick(8) > 0 {
 		ca.Version, cb.Version = d.version(d.a, s.Agent, s.ID), d.version(d.b, s.Agent, s.ID)

@@ -141,29 +141,6 @@ func testRetention(t *testing.T, b *bench) {
 	assert.True(t, b.submit(task("a", "1"))[0].Created, "its id is free again")
 }
 
-func testKept(t *testing.T, b *bench) {
-	b.with(Options{Kept: 3})
-	finish := func(id string, verb core.Verb) {
-		b.submit(task("a", id))
-		c := b.claim(1)
-		require.Len(t, c.Tasks, 1)
-		require.NoError(t, b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: verb})[0].Err)
-		b.clock.Advance(time.Millisecond)
-	}
-	finish("dead", core.VerbFail)
-	for i := range 6 {
-		finish(fmt.Sprint(i), core.VerbComplete)
-	}
-	page, err := b.store.Read(b.Context(), core.Query{Agent: "a", Limit: 10})
-	require.NoError(t, err)
-	var ids []string
-	for _, s := range page.Tasks {
-		ids = append(ids, s.ID)
-	}
-	assert.Equal(t, []string{"3", "4", "5", "dead"}, ids, "a dead letter is not pushed out by what went well")
-	assert.Equal(t, int64(3), b.stats().Trimmed, "what is dropped is counted")
-}
-
 func testGroups(t *testing.T, b *bench) {
 	b.with(Options{Retention: time.Hour})
 	in := func(id string) core.Submission {

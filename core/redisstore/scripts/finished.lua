@@ -27,30 +27,95 @@ local function forget(refs, kinds)
   end
 end
 
--- trim drops the records of a history that are too old, then the oldest of those that are too many; those that
--- failed are counted apart, so that a busy agent does not push its dead letters out. It returns how many were dropped
--- for want of room.
-local function trim(key, most, oldest)
-  local kept = { [true] = {}, [false] = {} }
-  local drop, dropped = {}, 0
-  local all = redis.call('HGETALL', key)
-  for i = 1, #all, 2 do
-    local at = ended_at(all[i + 1])
-    if at <= oldest then
-      drop[#drop + 1] = all[i]
-    else
-      table.insert(kept[byte(all[i + 1]) == 102], { at, all[i] })
-    end
+-- The index of a history. A history of up to `unlisted` records has none: looking at all of them costs no more. One that a
+-- version without an index has left is listed as a whole when the next task of its agent ends, if it is not too long; what
+-- is not listed goes by its age only, when a sweep comes by.
+local UNLISTED, LISTABLE, SLACK, STALE = 128, 1000, 64, 1000
+local function slack(most) return math.min(SLACK, math.floor(most / 100)) end
+local function unlisted(most) return math.min(UNLISTED, math.floor(most / 2)) end
+
+local function unlist(agent)
+  if redis.call('DEL', base .. 'ends:' .. agent, base .. 'dead:' .. agent) > 0 then
+    redis.call('HDEL', base .. 'stale', 'ends:' .. agent, 'dead:' .. agent)
   end
-  for _, records in pairs(kept) do
-    table.sort(records, function(a, b) return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2]) end)
-    for i = 1, #records - most do
-      drop[#drop + 1] = records[i][2]
-      dropped = dropped + 1
+end
+
+-- enlist adds records, id and record in turn, to the index, by when they ended and then by id. It returns how long each
+-- list is that it has added to, and how many it has added there.
+local function enlist(agent, records)
+  local added, lengths, counts, unsorted, ended, stamp = {}, {}, {}, {}, nil, nil
+  for i = 1, #records, 2 do
+    local record = records[i + 1]
+    local class = class_of(record)
+    local line = added[class]
+    if not line then
+      line = {}
+      added[class] = line
     end
+    local at, n = sub(record, 2, 14), #line
+    if at ~= ended then ended, stamp = at, struct.pack('>I6', ended_at(record)) end -- most have ended just now
+    local entry = stamp .. records[i]
+    line[n + 1] = entry
+    if n > 0 and entry < line[n] then unsorted[class] = true end
   end
-  for i = 1, #drop, 1000 do redis.call('HDEL', key, unpack(drop, i, math.min(i + 999, #drop))) end
-  return dropped
+  for class, line in pairs(added) do
+    if unsorted[class] then table.sort(line) end
+    lengths[class], counts[class] = redis.call('LPUSH', base .. class .. agent, unpack(line)), #line
+  end
+  return lengths, counts
+end
+
+-- cut takes up to `limit` entries from the old end of a list: those that are too old, and, if it has a hundredth more than
+-- is kept, the oldest of those that are too many, as one cut of many costs less than many. Those that failed are counted
+-- apart, so that a busy agent does not push its dead letters out. It returns how many records went, and how many entries.
+local drops, gone_adds, VERBS = 0, {}, { [99] = 0, [102] = 1, [120] = 2 } -- as end_of reads them
+local function cut(agent, class, length, most, retention, limit)
+  local line, records_key, oldest = class .. agent, base .. 'history:' .. agent, now - retention
+  local was = tonumber(redis.call('HGET', base .. 'stale', line) or 0)
+  local stale, removed, taken = was, 0, 0
+  -- Entries without a record count only once there are far too many of them.
+  local function over() return math.max(length - stale - most, length - most - STALE, 0) end
+  local cutting = over() > slack(most)
+  while taken < limit and length > 0 do
+    local want = cutting and over() or 0
+    local page = redis.call('LRANGE', base .. line, -math.min(limit - taken, math.max(want, 16)), -1)
+    local ids, ends, old_ids = {}, {}, {}
+    for i = #page, 1, -1 do
+      local at = struct.unpack('>I6', page[i])
+      if at > oldest and #ids >= want then break end
+      ids[#ids + 1], ends[#ends + 1] = sub(page[i], 7), at
+    end
+    if #ids == 0 then break end
+    for i, record in ipairs(redis.call('HMGET', records_key, unpack(ids))) do
+      if record and ended_at(record) == ends[i] and class_of(record) == class then
+        old_ids[#old_ids + 1] = ids[i]
+        if ends[i] > oldest then
+          drops = drops + 1
+          gone_adds[#gone_adds + 1] = string.format('%.0f', ends[i] * 4 + (VERBS[byte(record)] or 0))
+          gone_adds[#gone_adds + 1] = agent .. ':' .. ids[i]
+        end
+      elseif stale > 0 then
+        stale = stale - 1
+      end
+    end
+    redis.call('LTRIM', base .. line, 0, -#ids - 1)
+    if #old_ids > 0 then redis.call('HDEL', records_key, unpack(old_ids)) end
+    length, taken, removed = length - #ids, taken + #ids, removed + #old_ids
+  end
+  if stale ~= was and stale > 0 then redis.call('HSET', base .. 'stale', line, stale) end
+  if was > 0 and stale == 0 then redis.call('HDEL', base .. 'stale', line) end
+  return removed, taken
+end
+
+-- dropped keeps the ends of what cut has dropped before its time, and forgets up to `limit` of those that were long ago.
+local function dropped(retention, limit)
+  local known = now - math.min(KNOWN, retention)
+  for i = 1, #gone_adds, 1000 do redis.call('ZADD', base .. 'gone', unpack(gone_adds, i, math.min(i + 999, #gone_adds))) end
+  local faded = redis.call('ZRANGEBYSCORE', base .. 'gone', '-inf', known * 4 + 3, 'LIMIT', 0, limit)
+  for i = 1, #faded, 1000 do redis.call('ZREM', base .. 'gone', unpack(faded, i, math.min(i + 999, #faded))) end
+  if drops == 0 then return end
+  count('trimmed', drops)
+  redis.call('HSET', base .. 'counters', 'trimmed_at', now)
 end
 
 -- The records of tasks that have ended are gathered and written by remembered.
@@ -85,6 +150,26 @@ local function remember(agent, id, record, retention)
   h[#h + 1] = record
 end
 
+-- listed keeps the index of a history of n records to which some were added, and cuts it.
+local function listed(agent, records, n, most, retention)
+  local lengths, counts = enlist(agent, records)
+  local fresh = n <= LISTABLE
+  for _, class in ipairs({ 'ends:', 'dead:' }) do
+    fresh = fresh and lengths[class] == counts[class] and (lengths[class] or redis.call('EXISTS', base .. class .. agent) == 0)
+  end
+  if fresh then
+    redis.call('DEL', base .. 'ends:' .. agent, base .. 'dead:' .. agent)
+    lengths, counts = enlist(agent, redis.call('HGETALL', base .. 'history:' .. agent))
+  end
+  for class, length in pairs(lengths) do
+    local new = counts[class]
+    if length > most + slack(most) or length % 32 < new then -- the latter for those that are too old, now and then
+      n = n - cut(agent, class, length, most, retention, SLACK + 2 * new)
+    end
+  end
+  if n <= unlisted(most) then unlist(agent) end
+end
+
 local function remembered(most, retention)
   local sets = {}
   for agent in pairs(renewed) do
@@ -92,9 +177,18 @@ local function remembered(most, retention)
     sets[#sets + 1] = done[agent]
   end
   if #sets > 0 then redis.call('HSET', base .. 'finished', unpack(sets)) end
+  local shrunk
   for agent, records in pairs(history) do
     local key = base .. 'history:' .. agent
     redis.call('HSET', key, unpack(records))
-    if redis.call('HLEN', key) > 2 * most then count('trimmed', trim(key, most, now - retention)) end
+    local n = redis.call('HLEN', key)
+    if n > unlisted(most) then
+      listed(agent, records, n, most, retention)
+    else
+      -- It may have shrunk, and has an index in which what comes now would be missing.
+      if shrunk == nil then shrunk = redis.call('EXISTS', base .. 'stale') == 1 end
+      if shrunk then unlist(agent) end
+    end
   end
+  if drops > 0 then dropped(retention, 2 * drops) end
 end

@@ -1,5 +1,5 @@
 -- layout: how one partition is laid out. It is put in front of every script, so that each part is spelt once; what only
--- some need is in look.lua, holds.lua and finished.lua, as each call pays for all that stands in front.
+-- some need is in look.lua, holds.lua, finished.lua and the like, as each call pays for all that stands in front.
 --
 --   agents    HASH agent -> 'S' live      an agent with one live task holds it here, whole
 --                        -> 'M' mask n    an agent with n live tasks: mask has a bit for each level in use
@@ -17,6 +17,12 @@
 --   ended     LIST of the fences that ended last: their marks answer a settle that is sent twice
 --   finished  HASH agent -> #id(2) id record, or '*': the records are in history:A (HASH id -> record)
 --             record = status(1) finished ms(13) opaque
+--   ends:A    LIST of the ends(6) id of history:A that completed or were cancelled, newest first: which are the oldest
+--   dead:A    LIST of those that failed. Both are there only once a history has more than a few records, so that no step
+--             has to look at all of a long one
+--   stale     HASH 'ends:' A, 'dead:' A -> how many there have no record any more; 'scan:' A -> how far a sweep has come
+--   gone      ZSET agent:id, by when it ended * 4 + its verb: tasks whose record was dropped before its time. Their ids
+--             stay known for KNOWN ms
 --   orders    HASH agent:id -> what becomes of a task when its run ends: 'x' opaque, cancelled; 'r' due(13) state,
 --             replaced; 'q', due once more. 'n' of a task that waits: it is taken though it is held, and has 'h' while it
 --             runs, so that it is 'n' again if the run is given back or dies
@@ -37,6 +43,7 @@ now = now[1] * 1000 + math.floor(now[2] / 1000)
 local sub, byte = string.sub, string.byte
 local RUNNING, SETTLED, LOST = 48, 49, 50
 local ENDED_KEPT = 1000
+local KNOWN = 86400000
 
 -- ticks takes n numbers of the partition's hybrid clock: they only grow, and n // 1024 is the time in ms.
 local function ticks(n)
@@ -69,6 +76,11 @@ end
 -- ended_at is when the task of a finished record ended; 0, which is long ago, if it is not one that we wrote.
 local function ended_at(record)
   return tonumber(sub(record, 2, 14)) or 0
+end
+
+-- class_of is the list of ends that a record is in, without its agent.
+local function class_of(record)
+  return byte(record) == 102 and 'dead:' or 'ends:'
 end
 
 -- find returns the live task, and whether its agent holds it inline; agent is the agent's value in agents.

@@ -112,16 +112,15 @@ end
 local function delete()
   local effect = NONE
   local kept = redis.call('HGET', KEYS[5], agent)
-  if kept == '*' then
-    local record = redis.call('HGET', base .. 'history:' .. agent, id)
-    if record and ended_at(record) > now - retention then effect = DONE end
-    redis.call('HDEL', base .. 'history:' .. agent, id)
-  elseif kept then
-    local other, record = outline(kept)
-    if other == id then
-      if ended_at(record) > now - retention then effect = DONE end
-      redis.call('HDEL', KEYS[5], agent)
-    end
+  local record = recorded(agent, kept, id)
+  if record then
+    if ended_at(record) > now - retention then effect = DONE end
+    unrecord(agent, kept, id, record)
+  end
+  local dropped_ = end_of(redis.call('ZSCORE', base .. 'gone', ref), retention)
+  if dropped_ then
+    redis.call('ZREM', base .. 'gone', ref)
+    effect = DONE
   end
   if not live then return effect, 0 end
   local held = nil

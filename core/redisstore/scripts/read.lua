@@ -12,20 +12,12 @@
 -- returns {now, for each id: place, live or record, due or 0, state or '', {scope, hold of each hold}, order or '',
 --          resting, end of the lease or '', fence or '' and what its nonce begins with, of its claim or of that of the run
 --          which it waits for, agents before it}
---          place: w waiting, r running, p parked, d finished, '' unknown
-local agent, oldest, explain = ARGV[1], now - tonumber(ARGV[2]), ARGV[3] == '1'
+--          place: w waiting, r running, p parked, d finished, g finished and its record dropped, '' unknown
+local agent, retention, explain = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1'
 local value = redis.call('HGET', KEYS[2], agent)
 local kept = redis.call('HGET', KEYS[6], agent)
 local HOLDS, ORDERS = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'orders') == 1
-local PULSE = redis.call('EXISTS', base .. 'pulse') == 1
-
-local function record(id)
-  if kept == '*' then return redis.call('HGET', base .. 'history:' .. agent, id) end
-  if kept then
-    local other, r = outline(kept)
-    return other == id and r
-  end
-end
+local PULSE, GONE = redis.call('EXISTS', base .. 'pulse') == 1, redis.call('EXISTS', base .. 'gone') == 1
 
 local function holds_of(id, live)
   local held = {}
@@ -89,8 +81,13 @@ for i = 4, #ARGV do
       end
     end
   else
-    local r = record(id)
-    if r and ended_at(r) > oldest then place_, what = 'd', r end
+    local r = recorded(agent, kept, id)
+    if r and ended_at(r) > now - retention then
+      place_, what = 'd', r
+    elseif GONE then
+      r = end_of(redis.call('ZSCORE', base .. 'gone', agent .. ':' .. id), retention)
+      if r then place_, what = 'g', r end
+    end
   end
   for _, field in ipairs({ place_, what, due, state, held, order, resting, lease, fence, who, ahead }) do
     reply[#reply + 1] = field

@@ -2,20 +2,17 @@
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] finished
--- ARGV[1..] 6 for each task: agent, id, record, group key or '', state or '', 1 if it is an activity task or ''
+-- ARGV[1] retention of finished records, ms
+-- ARGV[2..] 6 for each task: agent, id, record, group key or '', state or '', 1 if it is an activity task or ''
 -- returns {now, for each task: its due time, or 0 when no dead task has that id}
 local reply, replayed = { now }, 0
-for i = 1, #ARGV, 6 do
+local oldest = now - tonumber(ARGV[1])
+for i = 2, #ARGV, 6 do
   local agent, id, group, state = ARGV[i], ARGV[i + 1], ARGV[i + 3], ARGV[i + 4]
-  local kept, record = redis.call('HGET', KEYS[3], agent), nil
-  if kept == '*' then
-    record = redis.call('HGET', base .. 'history:' .. agent, id)
-  elseif kept then
-    local other, r = outline(kept)
-    record = other == id and r
-  end
+  local kept = redis.call('HGET', KEYS[3], agent)
+  local record = recorded(agent, kept, id)
   local value = redis.call('HGET', KEYS[2], agent)
-  if record and byte(record) == 102 and not find(agent, value, id) then
+  if record and byte(record) == 102 and ended_at(record) > oldest and not find(agent, value, id) then
     local live = struct.pack('>I7', ticks(1)) .. ARGV[i + 2]
     if not value then
       value = 'S' .. live
@@ -33,7 +30,7 @@ for i = 1, #ARGV, 6 do
     end
     more(more_live, select(2, parse(live)), 1)
     placed()
-    if kept == '*' then redis.call('HDEL', base .. 'history:' .. agent, id) else redis.call('HDEL', KEYS[3], agent) end
+    unrecord(agent, kept, id, record)
     if group ~= '' then
       join(group, 1)
       redis.call('HINCRBY', base .. 'group:' .. group, 'failed', -1)

@@ -18,7 +18,7 @@ local names, refs = {}, {}
 for i = 1, n do names[i] = ARGV[7 * i - 3] end
 local values = redis.call('HMGET', KEYS[2], unpack(names))
 local finished = redis.call('HMGET', KEYS[4], unpack(names))
-local current, stored = {}, {}
+local current, stored, ends = {}, {}, {}
 for i = 1, n do
   local value = values[i]
   current[names[i]] = value
@@ -30,15 +30,21 @@ if #refs > 0 then
   for i, live in ipairs(redis.call('HMGET', KEYS[3], unpack(refs))) do stored[refs[i]] = live end
 end
 
-local function known_finished(agent, value, id)
-  local record
-  if value == '*' then
-    record = redis.call('HGET', base .. 'history:' .. agent, id)
-  elseif value then
-    local other, r = outline(value)
-    if other == id then record = r end
-  end
-  return record and ended_at(record) > now - retention
+local GONE = redis.call('EXISTS', base .. 'gone') == 1
+if GONE then
+  for i = 1, n do refs[i] = names[i] .. ':' .. ARGV[7 * i + 1] end
+  ends = redis.call('ZMSCORE', base .. 'gone', unpack(refs, 1, n))
+end
+
+local records = {}
+local function record_of(i)
+  if records[i] == nil then records[i] = recorded(names[i], finished[i], ARGV[7 * i + 1]) or false end
+  return records[i]
+end
+
+local function known_finished(i)
+  local record = record_of(i)
+  return record and ended_at(record) > now - retention or end_of(ends[i], retention)
 end
 
 local function version(ref, live)
@@ -54,7 +60,7 @@ local function verdict(i, rule, live)
     local ref = names[i] .. ':' .. ARGV[7 * i + 1]
     return (taken[ref] or version(ref, live) ~= rule.version) and CHANGED or nil
   end
-  local exists = live or finished[i] and known_finished(names[i], finished[i], ARGV[7 * i + 1])
+  local exists = live or (finished[i] or ends[i]) and known_finished(i)
   if exists then return rule.name == 'f' and REFUSED or EXISTS end
 end
 
@@ -101,7 +107,7 @@ local function replace(i, rule, live, single, due)
   return renewed_live, place_ ~= 'r'
 end
 
-local dirty, dues, state_sets = {}, {}, {}
+local dirty, dues, state_sets, again = {}, {}, {}, {}
 local reply, created, groups, earliest, refused = { now }, 0, {}, nil, false
 for i = 1, n do reply[i + 1] = EXISTS end
 local clock = mode == 'check' and 0 or ticks(n)
@@ -115,7 +121,7 @@ local function store(i, rule)
   if shape == 77 then live = stored[agent .. ':' .. id] end
   if shape == 83 and parse(sub(value, 2)) == id then live = sub(value, 2) end
   local against
-  if value or finished[i] or rule ~= KEEP then against = verdict(i, rule, live) end
+  if value or GONE or finished[i] or rule ~= KEEP then against = verdict(i, rule, live) end
   if not against and not live and live_count >= most then against = OVER end
   local due = tonumber(ARGV[7 * i - 2])
   due = due <= 0 and now - due or math.max(due, now) -- nobody gets ahead of others by a time long past
@@ -142,6 +148,7 @@ local function store(i, rule)
     reply[i + 1] = string.format('=%.0f', due)
   else
     live = struct.pack('>I7', clock + i - 1) .. ARGV[7 * i - 1]
+    if finished[i] then again[#again + 1] = i end
     if not shape then
       current[agent] = 'S' .. live
       place(agent, true, live, id, due)
@@ -195,6 +202,10 @@ end
 if (mode == 'all' and refused) or (created == 0 and #replaced == 0) then return reply end
 
 for _, apply in ipairs(replaced) do apply() end
+for _, i in ipairs(again) do -- the record of a task that begins anew goes
+  local record = record_of(i)
+  if record then unrecord(names[i], finished[i], ARGV[7 * i + 1], record) end
+end
 local agent_sets = {}
 for agent in pairs(dirty) do
   agent_sets[#agent_sets + 1] = agent

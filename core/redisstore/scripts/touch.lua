@@ -21,6 +21,9 @@ end
 
 local function create(agent, value, id, record, group, due)
   local live = struct.pack('>I7', ticks(1)) .. record
+  local kept = redis.call('HGET', base .. 'finished', agent)
+  local old = recorded(agent, kept, id)
+  if old then unrecord(agent, kept, id, old) end
   if not value then
     value = 'S' .. live
     place(agent, true, live, id, due)

@@ -1,0 +1,195 @@
+package memstore
+
+import (
+	"sort"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// history are the finished tasks of an agent.
+type history struct {
+	many    bool // it has had more than one
+	records map[string]finished
+	failed  ends
+	others  ends // completed or cancelled
+}
+
+type finished struct {
+	verb core.Verb
+	at   core.Millis
+	data []byte
+}
+
+// ends are the records of a history that count together, by when they ended and then by id. Those whose record is gone
+// stay in line until they are first.
+type ends struct {
+	line []end
+	n    int // that still have their record
+}
+
+type end struct {
+	at core.Millis
+	id string
+}
+
+func newHistory() *history { return &history{records: map[string]finished{}} }
+
+// of are the ends that a record counts among.
+func (h *history) of(f finished) *ends {
+	if f.verb == core.VerbFail {
+		return &h.failed
+	}
+	return &h.others
+}
+
+func (h *history) add(id string, f finished) {
+	h.remove(id)
+	h.records[id] = f
+	e := h.of(f)
+	at := sort.Search(len(e.line), func(i int) bool {
+		return e.line[i].at > f.at || e.line[i].at == f.at && e.line[i].id >= id
+	})
+	e.line = append(e.line, end{})
+	copy(e.line[at+1:], e.line[at:])
+	e.line[at] = end{f.at, id}
+	e.n++
+	if len(e.line) > 2*e.n+64 { // many were deleted: the line may not grow for ever
+		h.tidy(e)
+	}
+}
+
+// remove drops a record, if there is one.
+func (h *history) remove(id string) {
+	if f, ok := h.records[id]; ok {
+		h.of(f).n--
+		delete(h.records, id)
+	}
+}
+
+func (h *history) stands(e *ends, i int) bool {
+	f, ok := h.records[e.line[i].id]
+	return ok && f.at == e.line[i].at && h.of(f) == e
+}
+
+func (h *history) tidy(e *ends) {
+	var line []end
+	for i := range e.line {
+		if h.stands(e, i) {
+			line = append(line, e.line[i])
+		}
+	}
+	e.line = line
+}
+
+// trim drops what is too old, then the oldest of what is too much; the records of failed tasks are counted apart, so that
+// a busy agent does not push its dead letters out. A history is cut when it has a hundredth more than is kept, as one cut
+// of many costs less than many.
+func (p *partition) trim(agent string, now core.Millis) {
+	h := p.finished[agent]
+	if h == nil {
+		return
+	}
+	kept := p.store.config.Kept
+	slack := min(kept/100, mostSlack)
+	for _, e := range []*ends{&h.failed, &h.others} {
+		most := e.n
+		if e.n > kept+slack {
+			most = kept
+		}
+		for len(e.line) > 0 && p.trimFirst(agent, h, e, most, now) {
+			e.line = e.line[1:]
+		}
+	}
+}
+
+// trimFirst drops the oldest record of some that count together, if it is too old or one too many. It reports whether the
+// first in line is done with.
+func (p *partition) trimFirst(agent string, h *history, e *ends, most int, now core.Millis) bool {
+	if !h.stands(e, 0) {
+		return true
+	}
+	first := e.line[0]
+	if first.at > now.Add(-p.store.config.Retention) {
+		if e.n <= most {
+			return false
+		}
+		p.dropped(agent, first.id, h.records[first.id], now)
+	}
+	h.remove(first.id)
+	return true
+}
+
+// mostSlack is the most records by which a history may be longer than what is kept.
+const mostSlack = 64
+
+// dropped notes that a record had to go before its time. How its task ended stays known for a while.
+func (p *partition) dropped(agent, id string, f finished, now core.Millis) {
+	p.counts.Trimmed++
+	p.counts.LastTrimmed = now
+	ref := [2]string{agent, id}
+	p.gone[ref] = finished{verb: f.verb, at: f.at}
+	p.fading = append(p.fading, ref)
+	for len(p.fading) > 0 {
+		if first, ok := p.gone[p.fading[0]]; ok && first.at > now-p.knownFor() {
+			return
+		}
+		delete(p.gone, p.fading[0])
+		p.fading = p.fading[1:]
+	}
+}
+
+func (p *partition) knownFor() core.Millis {
+	return core.Millis(min(core.KnownFor, p.store.config.Retention).Milliseconds())
+}
+
+// remember adds a finished task to its agent's history.
+func (p *partition) remember(agent, id string, f finished, now core.Millis) {
+	h := p.finished[agent]
+	if h == nil {
+		h = newHistory()
+		p.finished[agent] = h
+	}
+	if !h.many {
+		for other, old := range h.records {
+			if other == id || old.at <= now.Add(-p.store.config.Retention) {
+				h.remove(other)
+			}
+		}
+		h.many = len(h.records) > 0
+	}
+	h.add(id, f)
+}
+
+// remembered is what is kept of a finished task: its record, or how it ended if the record was dropped before its time.
+func (p *partition) remembered(agent, id string, now core.Millis) (f finished, dropped, ok bool) {
+	if h := p.finished[agent]; h != nil {
+		if f, ok = h.records[id]; ok && f.at > now.Add(-p.store.config.Retention) {
+			return f, false, true
+		}
+	}
+	f, ok = p.gone[[2]string{agent, id}]
+	ok = ok && f.at > now-p.knownFor()
+	return f, ok, ok
+}
+
+// erased forgets a finished task.
+func (p *partition) erased(agent, id string, now core.Millis) bool {
+	_, _, ok := p.remembered(agent, id, now)
+	delete(p.gone, [2]string{agent, id})
+	p.unrecord(agent, id)
+	return ok
+}
+
+// unrecord takes a record away, if there is one.
+func (p *partition) unrecord(agent, id string) {
+	h := p.finished[agent]
+	if h == nil {
+		return
+	}
+	if _, there := h.records[id]; there {
+		h.remove(id)
+		if !h.many {
+			delete(p.finished, agent)
+		}
+	}
+}

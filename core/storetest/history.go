@@ -1,0 +1,186 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// finish takes a task of agent a from its submit to its end. Each ends in a millisecond of its own.
+func (b *bench) finish(id string, verb core.Verb) {
+	b.Helper()
+	require.True(b, b.submit(task("a", id))[0].Created)
+	c := b.claim(1)
+	require.Len(b, c.Tasks, 1)
+	require.NoError(b, b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: verb, Record: []byte("record of " + id)})[0].Err)
+	b.clock.Advance(time.Millisecond)
+}
+
+// kept are the ids of agent a's tasks that a listing shows.
+func (b *bench) kept() []string {
+	b.Helper()
+	page, err := b.store.Read(b.Context(), core.Query{Agent: "a", Limit: 1000})
+	require.NoError(b, err)
+	ids := []string{}
+	for _, s := range page.Tasks {
+		ids = append(ids, s.ID)
+	}
+	return ids
+}
+
+func (b *bench) delete(id string) core.EffectCode {
+	b.Helper()
+	effects, err := b.store.Control(b.Context(), []core.Command{{Op: core.OpDelete, Submission: task("a", id)}})
+	require.NoError(b, err)
+	return effects[0].Code
+}
+
+func testKept(t *testing.T, b *bench) {
+	b.with(Options{Kept: 3})
+	b.finish("dead", core.VerbFail)
+	for i := range 6 {
+		b.finish(fmt.Sprint(i), core.VerbComplete)
+		assert.Zero(t, b.stats().LastTrimmed*core.Millis(max(3-i, 0)), "nothing is dropped while there is room")
+	}
+	assert.Equal(t, []string{"3", "4", "5", "dead"}, b.kept(), "a dead letter is not pushed out by what went well")
+	st := b.stats()
+	assert.Equal(t, int64(3), st.Trimmed, "what is dropped is counted")
+	assert.Equal(t, b.now()-1, st.LastTrimmed)
+	for i := range 3 {
+		b.finish(fmt.Sprint("dead", i), core.VerbFail)
+	}
+	assert.Equal(t, []string{"3", "4", "5", "dead0", "dead1", "dead2"}, b.kept(), "nor the other way round")
+	assert.Equal(t, int64(4), b.stats().Trimmed)
+}
+
+// Several times as many records as any store looks at in one step.
+func testKeptWhole(t *testing.T, b *bench) {
+	b.with(Options{Kept: 250})
+	var want []string
+	for from := 0; from < 250; from += 50 {
+		for i := from; i < from+50; i++ {
+			want = append(want, fmt.Sprintf("%03d", i))
+			b.submit(task("a", want[i]))
+		}
+		b.complete(b.claim(50))
+		b.clock.Advance(time.Second)
+	}
+	assert.Equal(t, want, b.kept())
+	assert.Zero(t, b.stats().Trimmed)
+	for i := range 60 {
+		b.finish(fmt.Sprintf("x%02d", i), core.VerbComplete)
+	}
+	st := b.stats()
+	assert.InDelta(t, 60, st.Trimmed, 2, "a hundredth more may be kept")
+	kept := b.kept()
+	assert.Len(t, kept, 310-int(st.Trimmed))
+	assert.Equal(t, want[st.Trimmed], kept[0], "the oldest go first")
+}
+
+func testDroppedIsKnown(t *testing.T, b *bench) {
+	b.with(Options{Kept: 1})
+	ends := map[string]core.Millis{}
+	for id, verb := range map[string]core.Verb{"done": core.VerbComplete, "dead": core.VerbFail, "off": core.VerbCancel} {
+		ends[id] = b.now()
+		b.finish(id, verb)
+		b.finish("after "+id, verb)
+	}
+	b.finish("last", core.VerbComplete)
+	b.clock.Advance(23 * time.Hour)
+	for id, status := range map[string]core.Status{
+		"done": core.StatusCompleted, "dead": core.StatusFailed, "off": core.StatusCancelled,
+	} {
+		want := core.Stored{Agent: "a", ID: id, Status: status, Finished: ends[id], Dropped: true}
+		assert.Equal(t, want, b.read("a", id)[0], "its end is all that is known")
+		assert.Equal(t, core.Placed{}, b.submit(task("a", id))[0], "the same submit changes nothing")
+		again := task("a", id)
+		again.Conflict = core.ConflictFail
+		_, err := b.store.Submit(b.Context(), []core.Submission{again})
+		assert.Equal(t, core.CodeConflict, core.CodeOf(err))
+		assert.NotContains(t, b.kept(), id, "a listing has records only")
+		assert.Empty(t, b.read("b", id)[0].Status, "another agent's is another task")
+	}
+	effects, err := b.store.Control(b.Context(), []core.Command{{Op: core.OpReplay, Submission: task("a", "dead")}})
+	require.NoError(t, err)
+	assert.Zero(t, effects[0].Code, "there is nothing left to replay")
+	assert.Equal(t, core.StatusFailed, b.status("a", "dead"))
+}
+
+func testDroppedIsForgotten(t *testing.T, b *bench) {
+	for _, c := range []struct{ retention, known time.Duration }{{0, core.KnownFor}, {time.Hour, time.Hour}} {
+		b.with(Options{Kept: 1, Retention: c.retention})
+		b.finish("first", core.VerbComplete)
+		b.finish("second", core.VerbComplete)
+		b.clock.Advance(c.known - 3*time.Millisecond)
+		assert.Equal(t, core.StatusCompleted, b.status("a", "first"))
+		b.clock.Advance(time.Millisecond)
+		assert.Empty(t, b.status("a", "first"), "after %s", c.known)
+		assert.True(t, b.submit(task("a", "first"))[0].Created, "its id is free again")
+	}
+}
+
+func testDroppedBeginsAgain(t *testing.T, b *bench) {
+	b.with(Options{Kept: 1})
+	b.finish("first", core.VerbComplete)
+	b.finish("second", core.VerbComplete)
+	assert.Equal(t, core.EffectDone, b.delete("first"))
+	assert.Empty(t, b.status("a", "first"))
+	assert.Equal(t, core.EffectNone, b.delete("first"))
+
+	b.finish("third", core.VerbComplete)
+	require.True(t, b.read("a", "second")[0].Dropped)
+	again := task("a", "second")
+	again.Conflict = core.ConflictReplace
+	assert.True(t, b.submit(again)[0].Created)
+	assert.Equal(t, core.StatusWaiting, b.status("a", "second"))
+	assert.Equal(t, core.EffectDone, b.delete("second"))
+	assert.Empty(t, b.status("a", "second"), "a deleted task is not known by its end before")
+	b.finish("second", core.VerbFail)
+	assert.Equal(t, core.StatusFailed, b.status("a", "second"))
+	assert.Equal(t, []byte("record of second"), b.read("a", "second")[0].Record)
+}
+
+// Records that go in another way than by their age or number leave the places of others alone.
+func testDeletedMakesRoom(t *testing.T, b *bench) {
+	b.with(Options{Kept: 4})
+	for i := range 4 {
+		b.finish(fmt.Sprint(i), core.VerbComplete)
+	}
+	require.Equal(t, core.EffectDone, b.delete("1"))
+	again := task("a", "2")
+	again.Conflict = core.ConflictReplace
+	require.True(t, b.submit(again)[0].Created)
+	b.complete(b.claim(1))
+	b.clock.Advance(time.Millisecond)
+	b.finish("4", core.VerbComplete)
+	assert.Equal(t, []string{"0", "2", "3", "4"}, b.kept())
+	assert.Zero(t, b.stats().Trimmed, "there was room")
+	b.finish("5", core.VerbComplete)
+	b.finish("6", core.VerbComplete)
+	assert.Equal(t, []string{"2", "4", "5", "6"}, b.kept(), "the later end of 2 counts")
+	for i := range 3 { // fewer than are indexed, then more
+		require.Equal(t, core.EffectDone, b.delete(fmt.Sprint(4+i)))
+	}
+	for i := range 5 {
+		b.finish(fmt.Sprint("new", i), core.VerbComplete)
+	}
+	assert.Equal(t, []string{"new1", "new2", "new3", "new4"}, b.kept())
+	assert.Equal(t, int64(4), b.stats().Trimmed)
+
+	replay := core.Command{Op: core.OpReplay, Submission: task("a", "dead0")}
+	for i := range 4 {
+		b.finish(fmt.Sprint("dead", i), core.VerbFail)
+	}
+	effects, err := b.store.Control(b.Context(), []core.Command{replay})
+	require.NoError(t, err)
+	require.Equal(t, core.EffectDone, effects[0].Code)
+	b.complete(b.claim(1))
+	b.clock.Advance(time.Millisecond)
+	b.finish("dead4", core.VerbFail)
+	assert.Equal(t, []string{"dead0", "dead1", "dead2", "dead3", "dead4", "new2", "new3", "new4"}, b.kept())
+}
