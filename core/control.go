@@ -218,6 +218,9 @@ func (s *Scheduler) Replay(ctx context.Context, agent, id string) (Millis, error
 	if t.Status != StatusFailed {
 		return 0, &ConflictError{Agent: agent, ID: id, Reason: fmt.Sprintf("is %s: only failed tasks can be replayed", t.Status)}
 	}
+	if t.Dropped {
+		return 0, &ConflictError{Agent: agent, ID: id, Reason: "cannot be replayed: " + droppedReason + "; submit it again with on_conflict replace"}
+	}
 	rec, err := decodeRecord(t.Record)
 	if err != nil {
 		return 0, err

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
 )
 
 var errBoom = errors.New("boom")
@@ -324,5 +325,48 @@ func TestATimeoutIsToldOnce(t *testing.T) {
 		_, err := w.s.RunDueTasks(w.Context(), []string{"ada"})
 		require.Error(t, err)
 		assert.Equal(t, core.ErrTimeout.Error(), w.task("ada", "1").LastError)
+	})
+}
+
+// An agent has more finished tasks than are kept: those whose records had to go are known by how they ended.
+func TestADroppedTaskIsKnown(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		w.store.Store = memstore.New(memstore.Config{Kept: 1})
+		core.Handle(w.s, "k", func(_ context.Context, task *core.Task[note]) error {
+			if task.ID < "5" {
+				return core.SkipRetry(errBoom)
+			}
+			return nil
+		})
+		var ended core.Millis
+		for _, id := range []string{"1", "2", "5", "6"} {
+			w.submit(core.NewTask{Agent: "a", ID: id, Kind: "k"})
+			if id == "1" {
+				ended = core.MillisOf(time.Now())
+			}
+			_, _ = w.s.RunDue(w.Context(), core.Scope{})
+			time.Sleep(time.Millisecond)
+		}
+		for id, status := range map[string]core.Status{"1": core.StatusFailed, "5": core.StatusCompleted} {
+			out, err := w.s.Submit(w.Context(), core.NewTask{Agent: "a", ID: id, Kind: "k"})
+			require.NoError(t, err)
+			assert.Equal(t, core.Submitted{Agent: "a", ID: id, Kind: "k", Status: status}, out[0])
+			info := w.task("a", id)
+			assert.True(t, info.Dropped)
+			assert.Equal(t, status, info.Status)
+			assert.Empty(t, info.LastError)
+			assert.Contains(t, info.Reason, "its record was dropped")
+		}
+		assert.Equal(t, ended, w.task("a", "1").Finished)
+		explained, err := w.s.Explain(w.Context(), "a", "5")
+		require.NoError(t, err)
+		assert.Contains(t, explained.Reasons[0].Text, "its record was dropped")
+		_, err = w.s.Replay(w.Context(), "a", "1")
+		require.ErrorContains(t, err, "cannot be replayed: its record was dropped")
+		assert.Equal(t, core.CodeConflict, core.CodeOf(err))
+		out, err := w.s.Submit(w.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "k", OnConflict: core.OnConflictReplace})
+		require.NoError(t, err)
+		assert.True(t, out[0].Created, "what is replaced begins anew")
+		assert.Equal(t, core.StatusWaiting, w.task("a", "1").Status)
 	})
 }

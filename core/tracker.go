@@ -50,6 +50,7 @@ type TaskInfo struct {
 	Ending                            bool   // it was told to end and does when its run ends
 	Result, Progress                  json.RawMessage
 	Runs                              []TaskRun // the last ones, oldest first
+	Dropped                           bool      // its record was dropped before its time: all else but Status and Finished is unknown
 
 	TraceID, Traceparent, SessionID string
 	UserID, MemCubeID, UserName     string
@@ -67,7 +68,8 @@ type PauseInfo struct {
 // Recurring reports whether the task has a schedule, and so stands in the registry.
 func (info *TaskInfo) Recurring() bool { return info.Schedule != "" && info.Schedule != ScheduleAt }
 
-// Task returns one task. It fails with ErrNotFound if there is none, or its record is too old.
+// Task returns one task. It fails with ErrNotFound if there is none, or its record is too old. Of a task whose record had to
+// make room for later ones it returns how and when the task ended, with Dropped set, until KnownFor after its end.
 func (s *Scheduler) Task(ctx context.Context, agent, id string) (TaskInfo, error) {
 	t, err := s.stored(ctx, agent, id)
 	if err != nil {
@@ -248,6 +250,9 @@ func (s *Scheduler) stored(ctx context.Context, agent, id string) (Stored, error
 	return page.Tasks[0], nil
 }
 
+// droppedReason tells why a task is shown without what it was.
+const droppedReason = "its record was dropped, as its agent has more finished tasks than are kept"
+
 // inform decodes a stored task. A record that cannot be decoded is shown as far as it can be: it must not hide others.
 func inform(t *Stored) TaskInfo {
 	info := TaskInfo{
@@ -257,6 +262,10 @@ func inform(t *Stored) TaskInfo {
 	}
 	for _, h := range t.Holds {
 		info.Pauses = append(info.Pauses, h.inform())
+	}
+	if t.Dropped {
+		info.Dropped, info.Reason = true, droppedReason
+		return info
 	}
 	data, stored := t.Body, t.State
 	if t.Status.Finished() {
