@@ -53,6 +53,7 @@ func (c *config) read(root place) error {
 	if err := root.read(map[string]reader{
 		"redis": text(&c.redis.URL), "prefix": text(&c.redis.Prefix), "partitions": integer(&c.redis.Partitions),
 		"redis_ca": text(&c.redis.CAFile), "redis_cert": text(&c.redis.CertFile), "redis_key": text(&c.redis.KeyFile),
+		"retention": duration(&c.redis.Retention), "kept": integer(&c.redis.Kept),
 		"concurrency": integer(&c.concurrency), "max_crashes": integer(&c.maxCrashes), "lease": duration(&c.lease), "http": text(&c.http),
 		"token_env": text(&c.tokenEnv), "handlers": keep(&handlers), "tasks": keep(&tasks),
 	}); err != nil {
@@ -60,6 +61,12 @@ func (c *config) read(root place) error {
 	}
 	if n := c.redis.Partitions; n < 0 || n > mostPartitions || n&(n-1) != 0 {
 		return root.of("partitions").fail("must be a power of two up to %d, not %d", mostPartitions, n)
+	}
+	if c.redis.Kept < 0 {
+		return root.of("kept").fail("must be at least 1, not %d", c.redis.Kept)
+	}
+	if c.redis.Retention != 0 && c.redis.Retention < redisstore.ShortestRetention {
+		return root.of("retention").fail("must be at least %s, not %s", redisstore.ShortestRetention, c.redis.Retention)
 	}
 	if err := check(root, core.Config{
 		Concurrency: c.concurrency, MaxCrashes: c.maxCrashes, Default: core.KindConfig{Lease: c.lease},

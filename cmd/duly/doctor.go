@@ -89,7 +89,7 @@ func (p *process) diagnose(ctx context.Context, o *options) ([]finding, error) {
 	checks := warnings.checks(store.name)
 	if stats, err := s.Stats(ctx); err == nil {
 		checks = append(checks, checkClock(stats.Now.Time(), core.SystemClock{}.Now()), checkWork(&stats), checkHandlers(&stats, c),
-			checkPauses(&stats), checkFailures(&stats))
+			checkPauses(&stats), checkFailures(&stats), checkHistory(&stats))
 	} else {
 		checks = append(checks, finding{"stats", checkFailed, "cannot be read: " + err.Error(), "see that Redis is well, and that nobody else writes duly's keys"})
 	}
@@ -224,6 +224,21 @@ func checkFailures(st *core.Stats) finding {
 		}
 	default:
 		return finding{"failures", checkOK, "no task has failed for good", ""}
+	}
+}
+
+// recent is how long ago records may have been dropped for it to be worth a word.
+const recent = 7 * 24 * time.Hour
+
+// checkHistory looks whether agents have more finished tasks than the store keeps.
+func checkHistory(st *core.Stats) finding {
+	if st.LastTrimmed == 0 || st.Now.Sub(st.LastTrimmed) > recent {
+		return finding{"history", checkOK, "every finished task has been kept for as long as it should", ""}
+	}
+	return finding{
+		"history", checkWarning, fmt.Sprintf("%d finished record(s) were dropped before their time, the last at %s, as their agents have finished more tasks than are kept",
+			st.Trimmed, clock(st.LastTrimmed)),
+		"raise kept in the file of every process, or lower retention; the ids stay known for a day",
 	}
 }
 

@@ -35,7 +35,7 @@ func TestAuditPutsBackWhatWasLost(t *testing.T) {
 	assert.Equal(t, "nothing is paused\n", w.ok(t, "pauses"))
 	assert.Equal(t, map[string]any{"pauses": []any{}, "next_cursor": ""}, w.object(t, "pauses"))
 	found := w.checks(t, "-c", config)
-	for _, name := range []string{"clock", "work", "handlers", "pauses", "failures", "processes", "audit"} {
+	for _, name := range []string{"clock", "work", "handlers", "pauses", "failures", "processes", "history", "audit"} {
 		assert.Regexp(t, "^ok: ", found[name], name)
 	}
 	assert.Regexp(t, "^warning: Redis has no persistence", found["redis"])
@@ -137,4 +137,24 @@ func TestDoctorTellsWhatIsWrong(t *testing.T) {
 	lost := noRedis()
 	lost.env = append(lost.env, "DULY_REDIS_URL=unix:///nowhere")
 	oneLine(t, lost.duly(t, "doctor"), 1, "cannot reach Redis", "start it, or name another with --redis")
+}
+
+// An agent finishes more tasks than the file says to keep: doctor says so, and the ids are known all the same.
+func TestRecordsThatAreDroppedAreTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	config := file(t, "kept: 1\nretention: 1h\n"+handlersFile)
+	for _, id := range []string{"1", "2", "3"} {
+		w.ok(t, "submit", "--agent", "ada", "--id", id, "--kind", "note")
+		w.ok(t, "run-due", "--all", "-c", config)
+	}
+	assert.Regexp(t, `^warning: 2 finished record\(s\) were dropped before their time, the last at 20`, w.checks(t, "-c", config)["history"])
+	assert.EqualValues(t, 2, w.object(t, "stats")["trimmed"])
+	again := parse[tasksJSON](t, w.ok(t, "submit", "--agent", "ada", "--id", "1", "--kind", "note", "--json")).Tasks[0]
+	assert.False(t, again.Created)
+	assert.Equal(t, "completed", again.Status)
+	known := w.object(t, "status", "ada", "1")
+	assert.Equal(t, "completed", known["status"])
+	assert.Contains(t, known["reason"], "its record was dropped")
+	assert.NotEmpty(t, known["finished_at"])
 }

@@ -52,6 +52,7 @@ var (
 	upDesc      = prometheus.NewDesc("duly_store_up", "Whether the store has answered this scrape.", nil, nil)
 	tasksDesc   = prometheus.NewDesc("duly_tasks", "Tasks in the store: waiting and in progress now, the others since it was first used.", []string{"status"}, nil)
 	parkedDesc  = prometheus.NewDesc("duly_parked_tasks", "Waiting tasks that nothing can run for now.", []string{"reason"}, nil)
+	droppedDesc = prometheus.NewDesc("duly_dropped_records", "Finished records dropped before their time, as their agents had more than are kept.", nil, nil)
 	overdueDesc = prometheus.NewDesc("duly_overdue_seconds", "How long the agent that stands first has had something due that nobody has claimed.", nil, nil)
 )
 
@@ -63,7 +64,7 @@ type storeCollector struct {
 
 // Describe tells which metrics there can be.
 func (storeCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{upDesc, tasksDesc, parkedDesc, overdueDesc} {
+	for _, d := range []*prometheus.Desc{upDesc, tasksDesc, parkedDesc, droppedDesc, overdueDesc} {
 		descs <- d
 	}
 }
@@ -88,6 +89,7 @@ func (c storeCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(parkedDesc, float64(st.Held), "paused")
 	gauge(parkedDesc, float64(max(st.Parked-st.Held, 0)), "no_handler")
+	gauge(droppedDesc, float64(st.Trimmed))
 	var overdue time.Duration
 	if st.NextDue != 0 {
 		overdue = max(st.Now.Sub(st.NextDue), 0)

@@ -144,6 +144,7 @@ func TestTheMetricsTellWhatHasHappened(t *testing.T) {
 	assert.Equal(t, 1.0, p.value("duly_parked_tasks", "reason", "no_handler"))
 	assert.Equal(t, 1.0, p.value("duly_store_up"))
 	assert.Zero(t, p.value("duly_overdue_seconds"))
+	assert.Zero(t, p.value("duly_dropped_records"))
 	assert.Equal(t, 1.0, p.value("duly_build_info", "version", "v1.2.3"))
 	for _, verb := range []string{"submit", "claim", "settle", "read", "stats"} {
 		assert.Positive(t, p.value("duly_store_calls_total", "verb", verb), verb)
