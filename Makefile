@@ -54,6 +54,10 @@ test-servers: ## run the store's tests on each of SERVERS="path1 path2"
 		DULY_TEST_REDIS_SERVER="$$redis" go test $(RACE) -count=1 -timeout 10m ./core/redisstore || exit 1; \
 	done
 
+.PHONY: guarantees
+guarantees: ## run the tests that docs/guarantees.md names, and print how each promise fares
+	@$(WITH_REDIS) go run ./internal/guarantees
+
 .PHONY: cron-nightly
 cron-nightly: ## compare a million cron times in all zones with a minute-by-minute search
 	DULY_CRON_CHECKS=1000000 go test -count=1 -run Oracle -v ./core/schedule

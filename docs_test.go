@@ -232,6 +232,28 @@ func TestGuaranteesNameTests(t *testing.T) {
 	assert.Equal(t, clean(tested[1]), clean(acl[1]))
 }
 
+// What the README promises is promised in docs/guarantees.md, by number.
+func TestTheReadmePromisesWhatIsShown(t *testing.T) {
+	t.Parallel()
+	guarantees, err := os.ReadFile("docs/guarantees.md")
+	require.NoError(t, err)
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	section := regexp.MustCompile(`(?s)\n## What you can rely on\n(.*?)\n## `).FindSubmatch(readme)
+	require.NotNil(t, section)
+	promises := regexp.MustCompile(`(?m)^- .*$`).FindAllString(string(section[1]), -1)
+	require.NotEmpty(t, promises)
+	for _, promise := range promises {
+		numbers := regexp.MustCompile(`\(([0-9, ]+)\)\.$`).FindStringSubmatch(promise)
+		if !assert.NotNil(t, numbers, "%q does not end with the numbers of promises", promise) {
+			continue
+		}
+		for number := range strings.SplitSeq(numbers[1], ", ") {
+			assert.Contains(t, string(guarantees), "\n| "+number+" | ", "%q", promise)
+		}
+	}
+}
+
 // The page about handlers has a configuration that works, and names everything that a program gets or may say.
 func TestHandlersAreDescribed(t *testing.T) {
 	t.Parallel()
