@@ -62,33 +62,50 @@ const (
 	lastSettlePause  = 2 * time.Second
 )
 
-// store settles a batch. It tries again until it is stored, but no longer than what was left of the leases at first:
-// then they are let go, and others run the tasks.
+// store settles a batch. What the store does not answer for is tried again beside the settler, so that a partition that is
+// away keeps the outcomes of the others waiting once at most.
 func (t *settler) store(batch []settling) {
-	p := t.pull
 	runs := make([]Settlement, len(batch))
 	for i := range batch {
 		runs[i] = batch[i].settlement
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.heart.untilOver(runs))
-	defer cancel()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.pull.ctx), t.pull.heart.untilOver(runs))
 	t.holdBusy(ctx, batch)
-	for pause := firstSettlePause; ; pause = min(2*pause, lastSettlePause) {
-		results, err := p.s.store.Settle(ctx, runs)
+	batch, runs, err := t.try(ctx, batch, runs)
+	if len(batch) == 0 {
+		cancel()
+		return
+	}
+	go func() {
+		defer cancel()
+		t.insist(ctx, batch, runs, err)
+	}()
+}
+
+// try settles once, and again what was decided anew. It returns what the store did not answer for, and why.
+func (t *settler) try(ctx context.Context, batch []settling, runs []Settlement) ([]settling, []Settlement, error) {
+	for len(batch) > 0 {
+		results, err := t.pull.s.store.Settle(ctx, runs)
 		if err == nil {
 			batch, runs, err = t.sort(batch, runs, results)
 		}
-		if len(batch) == 0 {
-			return
+		if err != nil {
+			return batch, runs, err
 		}
-		if err == nil { // what is left was decided anew
-			continue
-		}
+	}
+	return nil, nil, nil
+}
+
+// insist tries again until a batch is stored, but no longer than what was left of the leases at first: then they are let
+// go, and others run the tasks.
+func (t *settler) insist(ctx context.Context, batch []settling, runs []Settlement, err error) {
+	for pause := firstSettlePause; len(batch) > 0; pause = min(2*pause, lastSettlePause) {
 		t.wait(ctx, pause)
 		if ctx.Err() == nil {
+			batch, runs, err = t.try(ctx, batch, runs)
 			continue
 		}
-		p.s.config.Logger.ErrorContext(ctx, "outcomes could not be stored before their leases ended: the tasks run again",
+		t.pull.s.config.Logger.ErrorContext(ctx, "outcomes could not be stored before their leases ended: the tasks run again",
 			slog.Int("runs", len(runs)), slog.Any("err", err))
 		for i := range batch {
 			t.stored(&batch[i], Settled{Err: errors.Join(ErrLeaseLost, err)})
