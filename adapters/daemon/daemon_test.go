@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -21,7 +22,11 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	logging.Disable() // as the programs do
+	// After Close a pool of go-redis whose server is away still sleeps for up to a second.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
 
 // The tests run in synctest bubbles: time passes only when everything waits, so durations are exact.
 

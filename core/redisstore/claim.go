@@ -22,7 +22,7 @@ func (s *Store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core
 		calls[i] = call{script: &s.scripts.claim, partition: requests[i].Partition, args: claimArgs(&requests[i])}
 	}
 	calls = s.sweep(calls, requests)
-	replies, err := s.eval(ctx, "claim", calls)
+	replies, err := s.eval(ctx, verbClaim, calls)
 	s.sweptTo(calls[len(requests):], replies[len(requests):])
 	out := make([]core.Claim, len(requests))
 	failed := 0
@@ -60,7 +60,7 @@ func answered(partition int, reply []any, err error) core.Claim {
 	}
 	c, err := parseClaim(partition, reply)
 	if err != nil {
-		return core.Claim{Partition: partition, Err: wrap("claim", err)}
+		return core.Claim{Partition: partition, Err: wrap(verbClaim, err)}
 	}
 	return c
 }

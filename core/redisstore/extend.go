@@ -23,13 +23,13 @@ func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]core.Ext
 			order = append(order, is)
 		}
 	}
-	replies, err := s.eval(ctx, "extend", calls)
+	replies, err := s.eval(ctx, verbExtend, calls)
 	out := make([]core.Extended, len(leases))
 	failed := 0
 	for c, reply := range replies {
 		why := err
 		if reply != nil && !parseExtended(out, reply, order[c]) {
-			reply, why = nil, wrap("extend", errMalformed)
+			reply, why = nil, wrap(verbExtend, errMalformed)
 		}
 		if reply != nil {
 			continue

@@ -57,7 +57,7 @@ func (s *Store) nexts(ctx context.Context, requests []core.ClaimRequest, which [
 		}
 		calls[k] = call{script: &s.scripts.next, partition: r.Partition, args: args}
 	}
-	replies, err := s.eval(ctx, "look", calls)
+	replies, err := s.eval(ctx, verbLook, calls)
 	for k, i := range which {
 		out[i] = nextOf(requests[i].Partition, replies[k], err)
 	}
@@ -68,7 +68,7 @@ func nextOf(partition int, reply []any, err error) core.Claim {
 	if reply == nil {
 		return c
 	}
-	c.Err = wrap("look", errMalformed)
+	c.Err = wrap(verbLook, errMalformed)
 	if len(reply) != 4 {
 		return c
 	}
@@ -85,22 +85,37 @@ func nextOf(partition int, reply []any, err error) core.Claim {
 
 // hints reads the `due` keys of some requests' partitions, and again those that failed in a way that may pass.
 func (s *Store) hints(ctx context.Context, requests []core.ClaimRequest, which []int, out []core.Claim) {
+	groups := s.byNode(ctx, len(which), func(k int) int { return requests[which[k]].Partition })
+	atOnce(len(groups), func(g int) {
+		mine := make([]int, len(groups[g].members))
+		for i, k := range groups[g].members {
+			mine[i] = which[k]
+		}
+		s.hintsOf(ctx, groups[g].node, requests, mine, out)
+	})
+}
+
+// hintsOf is hints for partitions of one node.
+func (s *Store) hintsOf(ctx context.Context, node *redis.Client, requests []core.ClaimRequest, which []int, out []core.Claim) {
+	ctx, cancel := s.patience(ctx, verbLook)
+	defer cancel()
 	for attempt := 1; len(which) > 0; attempt++ {
 		keys := make([]string, len(which))
 		for k, i := range which {
 			keys[k] = s.parts[requests[i].Partition].key("due")
 		}
-		now, hints, errs := s.readDue(ctx, keys)
+		now, hints, errs := s.readDue(ctx, node, keys)
 		var failed []int
 		var first error
 		for k, i := range which {
 			if errs[k] != nil {
-				out[i].Err = wrap("look", errs[k])
+				out[i].Err = wrap(verbLook, errs[k])
 				failed, first = append(failed, i), cmp.Or(first, errs[k])
 				continue
 			}
 			out[i] = hint(requests[i], now, text(hints[k]))
 		}
+		s.cluster.learn(ctx, first)
 		if len(failed) == 0 || attempt == attempts || !passing(first) || !wait(ctx, attempt) {
 			return
 		}
@@ -109,13 +124,18 @@ func (s *Store) hints(ctx context.Context, requests []core.ClaimRequest, which [
 }
 
 // readDue reads keys and the time, which is the last one known if only the keys could be read: whatever it is used for,
-// claims decide.
-func (s *Store) readDue(ctx context.Context, keys []string) (core.Millis, []any, []error) {
-	pipe := s.client.Pipeline()
+// claims decide. In a cluster it asks one node for both, so that no other one matters, and whoever has the keys by now if that
+// one has not.
+func (s *Store) readDue(ctx context.Context, node *redis.Client, keys []string) (core.Millis, []any, []error) {
+	var client redis.Cmdable = s.client
+	if node != nil {
+		client = node
+	}
+	pipe := client.Pipeline()
 	now := pipe.Time(ctx)
 	var together *redis.SliceCmd
 	var single []*redis.StringCmd
-	if s.shared {
+	if s.cluster == nil {
 		together = pipe.MGet(ctx, keys...)
 	} else {
 		for _, key := range keys {
@@ -126,13 +146,18 @@ func (s *Store) readDue(ctx context.Context, keys []string) (core.Millis, []any,
 	at := s.timeOf(now)
 	hints, errs := make([]any, len(keys)), make([]error, len(keys))
 	for i := range keys {
-		switch {
-		case together == nil && single[i].Err() != redis.Nil: //nolint:errorlint // go-redis returns it unwrapped
-			hints[i], errs[i] = single[i].Val(), single[i].Err()
-		case together != nil && together.Err() != nil:
-			errs[i] = together.Err()
-		case together != nil:
-			hints[i] = together.Val()[i]
+		if together != nil {
+			if errs[i] = together.Err(); errs[i] == nil {
+				hints[i] = together.Val()[i]
+			}
+			continue
+		}
+		get := single[i]
+		if redis.HasErrorPrefix(get.Err(), "MOVED") || redis.HasErrorPrefix(get.Err(), "ASK") {
+			get = s.client.Get(ctx, keys[i])
+		}
+		if get.Err() != redis.Nil { //nolint:errorlint // go-redis returns it unwrapped
+			hints[i], errs[i] = get.Val(), get.Err()
 		}
 	}
 	return at, hints, errs

@@ -42,7 +42,7 @@ func (s *Store) checkServer(ctx context.Context) error {
 	if major < 6 || major == 6 && minor < 2 {
 		return fmt.Errorf("Redis %s is too old: duly needs 6.2 or later", v["redis_version"])
 	}
-	if v["cluster_enabled"] == "1" && s.shared {
+	if v["cluster_enabled"] == "1" && s.cluster == nil {
 		return fmt.Errorf("cannot use Redis at %s: %s", s.name, nodeOfACluster)
 	}
 	switch policy := v["maxmemory_policy"]; {

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1" //nolint:gosec // EVALSHA names scripts by SHA-1; nothing is secured by it
 	"embed"
@@ -112,28 +113,37 @@ const (
 	pause    = 20 * time.Millisecond
 )
 
-// eval runs calls in one round trip and returns their replies in order. It repeats those that failed in a way that
-// may pass, and returns the first error that is left as a *core.StoreError, together with the replies of the calls that
+// eval runs calls in one round trip to each node and returns their replies in order. It repeats those that failed in a way
+// that may pass, and returns the first error that is left as a *core.StoreError, together with the replies of the calls that
 // did not fail; those that did have none.
 func (s *Store) eval(ctx context.Context, verb string, calls []call) ([][]any, error) {
 	replies := make([][]any, len(calls))
-	todo := make([]int, len(calls))
-	for i := range todo {
-		todo[i] = i
-	}
+	groups := s.byNode(ctx, len(calls), func(i int) int { return calls[i].partition })
+	errs := make([]error, len(groups))
+	atOnce(len(groups), func(g int) {
+		ctx, cancel := s.patience(ctx, verb)
+		defer cancel()
+		errs[g] = s.evalEach(ctx, verb, calls, groups[g].members, replies)
+	})
+	return replies, cmp.Or(errs...)
+}
+
+// evalEach runs the calls in todo, and puts their replies at their places.
+func (s *Store) evalEach(ctx context.Context, verb string, calls []call, todo []int, replies [][]any) error {
 	whole := false
 	for attempt := 1; ; attempt++ {
 		failed, unknown, err := s.attempt(ctx, calls, todo, replies, whole)
 		if err == nil {
-			return replies, nil
+			return nil
 		}
+		s.cluster.learn(ctx, err)
 		if unknown && !whole { // a script the server does not have: at once again, with its text
 			whole, todo = true, failed
 			attempt--
 			continue
 		}
 		if attempt == attempts || !passing(err) || !wait(ctx, attempt) {
-			return replies, wrap(verb, err)
+			return wrap(verb, err)
 		}
 		todo = failed
 	}

@@ -36,7 +36,7 @@ func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Sett
 			dueArg(r.Due), storedState(r.State), r.Record, groupKey(r.Agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
 		members[c] = append(members[c], i)
 	}
-	replies, err := s.eval(ctx, "settle", calls)
+	replies, err := s.eval(ctx, verbSettle, calls)
 	out := make([]core.Settled, len(runs))
 	failed := 0
 	for c, reply := range replies {
@@ -55,7 +55,7 @@ func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Sett
 func parseSettled(out []core.Settled, reply []any, members []int, err error) bool {
 	if len(reply) != len(members)+1 {
 		if err == nil {
-			err = wrap("settle", errMalformed)
+			err = wrap(verbSettle, errMalformed)
 		}
 		for _, i := range members {
 			out[i].Err = err

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,6 +119,12 @@ func (c Config) target() (target, error) {
 	if o.DialTimeout == 0 {
 		o.DialTimeout = defaultDialTimeout
 	}
+	if o.IsClusterMode || len(o.Addrs) > 1 && o.MasterName == "" {
+		// What one node does not answer is repeated by go-redis, then by us, while the answers of the others wait.
+		o.DialerRetries = cmp.Or(o.DialerRetries, 1)
+		o.MinRetryBackoff = cmp.Or(o.MinRetryBackoff, time.Millisecond)
+		o.ReadTimeout = cmp.Or(o.ReadTimeout, 3*time.Second) // bounds asking a node that hangs who has which slots
+	}
 	o.MaxRetries = -1              // a script that ran and whose answer was lost must be repeated by us, with its nonce
 	o.ContextTimeoutEnabled = true // a call ends when its context does
 	o.DisableIdentity = true
@@ -136,7 +143,7 @@ type Store struct {
 	client  redis.UniversalClient
 	scripts scripts
 	parts   []partition
-	shared  bool // all partitions are on one server, so that one command can read keys of several
+	cluster *cluster // nil if all partitions are on one server, so that one command can read keys of several
 	name    string
 	secure  bool
 
@@ -170,8 +177,9 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 		config: config, client: redis.NewUniversalClient(&to.options), scripts: load(change), ahead: new(atomic.Int64),
 		name: to.name, secure: to.tls,
 	}
-	_, cluster := s.client.(*redis.ClusterClient)
-	s.shared = !cluster
+	if client, ok := s.client.(*redis.ClusterClient); ok {
+		s.cluster = &cluster{client: client}
+	}
 	if err := s.preflight(ctx); err != nil {
 		_ = s.client.Close() // the first error is the one to report
 		return nil, err

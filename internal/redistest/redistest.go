@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -65,6 +66,9 @@ func Start(tb testing.TB, args ...string) *Server {
 func StartTCP(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	addr := freeAddr(tb)
+	for slices.Contains(args, clusterEnabled) && !busAddrFree(tb, addr) {
+		addr = freeAddr(tb)
+	}
 	_, port, err := net.SplitHostPort(addr)
 	require.NoError(tb, err)
 	s := &Server{URL: fmt.Sprintf("redis://%s/0", addr), Addr: addr, binary: Binary(tb)}

@@ -1,0 +1,109 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// longestNode is how long a pull waits for a node of a cluster while others may have answered. It is far more than a node
+// needs that lives. What a claim takes after that stays leased until the lease runs out.
+const longestNode = 800 * time.Millisecond
+
+// reloadPause is how often a process asks the cluster at most who has which slots.
+const reloadPause = 500 * time.Millisecond
+
+// cluster is what a store on a Redis Cluster needs besides its client; nil on a single server.
+type cluster struct {
+	client *redis.ClusterClient
+	loaded atomic.Int64 // when it was last asked for the slots of its nodes, Unix ms
+}
+
+// node is the master that has a key, as far as this process knows; nil if it knows none.
+func (c *cluster) node(ctx context.Context, key string) *redis.Client {
+	node, err := c.client.MasterForKey(ctx, key)
+	if err != nil {
+		return nil
+	}
+	return node
+}
+
+// learn asks who has which slots if an error may mean that another node has some now. By itself go-redis asks once a minute
+// and when a node says that it has not got a slot, but not when a node is dead. The answer comes later: the call that failed
+// is repeated anyway.
+func (c *cluster) learn(ctx context.Context, err error) {
+	if c == nil || err == nil || !passing(err) && !errors.Is(err, context.DeadlineExceeded) {
+		return
+	}
+	now := time.Now().UnixMilli() //nolint:forbidigo // between calls to this client; no task depends on it
+	if last := c.loaded.Load(); now-last >= reloadPause.Milliseconds() && c.loaded.CompareAndSwap(last, now) {
+		c.client.ReloadState(ctx)
+	}
+}
+
+// group is what is sent to one node: the places of its parts among all of a call.
+type group struct {
+	node    *redis.Client // nil where there is one server only
+	members []int
+}
+
+// byNode splits n parts of a call, each with a partition, by the nodes that have them. Sent on its own, the part of a node that
+// is away spoils no other: go-redis fails a pipeline as a whole when its time is up.
+func (s *Store) byNode(ctx context.Context, n int, partition func(i int) int) []group {
+	if s.cluster == nil {
+		all := make([]int, n)
+		for i := range all {
+			all[i] = i
+		}
+		return []group{{members: all}}
+	}
+	var groups []group
+	at := map[*redis.Client]int{}
+	for i := range n {
+		node := s.cluster.node(ctx, s.parts[partition(i)].key("agenda"))
+		g, known := at[node]
+		if !known {
+			g = len(groups)
+			at[node] = g
+			groups = append(groups, group{node: node})
+		}
+		groups[g].members = append(groups[g].members, i)
+	}
+	return groups
+}
+
+// atOnce calls f with 0 to n-1, side by side, and returns when all have returned.
+func atOnce(n int, f func(i int)) {
+	var others sync.WaitGroup
+	for i := 1; i < n; i++ {
+		others.Go(func() { f(i) })
+	}
+	if n > 0 {
+		f(0)
+	}
+	others.Wait()
+}
+
+// patience bounds a call of a pull to a node of a cluster.
+func (s *Store) patience(ctx context.Context, verb string) (context.Context, context.CancelFunc) {
+	if s.cluster == nil {
+		return ctx, func() {}
+	}
+	switch verb {
+	case verbLook, verbClaim, verbSettle, verbExtend:
+		return context.WithTimeout(ctx, longestNode)
+	}
+	return ctx, func() {}
+}
+
+// The verbs of a pull, as errors name them.
+const (
+	verbLook   = "look"
+	verbClaim  = "claim"
+	verbSettle = "settle"
+	verbExtend = "extend"
+)
