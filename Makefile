@@ -120,6 +120,10 @@ deps-check:
 openapi: ## write adapters/http/openapi.json.gz after a change of openapi.json
 	@go test -count=1 -run '^TestTheDocumentIsPacked$$' ./adapters/http -update
 
+.PHONY: zones
+zones: ## write core/schedule/zones.gz from the zones that Go brings, after an update of Go
+	@go test -count=1 -run '^TestTheZonesArePacked$$' ./core/schedule -update
+
 .PHONY: clean
 clean: ## remove what was built here; the cache folder stays
 	rm -rf bin coverage coverage.out

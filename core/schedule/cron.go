@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	_ "time/tzdata" // zones are known wherever the program runs
 
 	"github.com/adhocore/gronx"
 )
@@ -93,17 +92,6 @@ func ParseCron(expr, zone string, match DayMatch, gap Gap) (*Cron, error) {
 		return nil, fmt.Errorf("cron %q can never fire: there is no such day (%w)", expr, ErrNever)
 	}
 	return c, nil
-}
-
-func loadZone(zone string) (*time.Location, error) {
-	if zone == "Local" {
-		return nil, fmt.Errorf("zone %q is another one on each machine: name an IANA zone, such as Europe/Berlin", zone)
-	}
-	location, err := time.LoadLocation(zone)
-	if err != nil {
-		return nil, fmt.Errorf("zone %q is not known: it must be an IANA name, such as Europe/Berlin", zone)
-	}
-	return location, nil
 }
 
 // fill works out which values of each field match. gronx decides what an element means; what it would accept although it
