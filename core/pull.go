@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math"
 	"sync"
@@ -211,8 +212,8 @@ func (p *pull) finish(err error) (Report, error) {
 	case err == nil && away != nil && p.ctx.Err() == nil:
 		err = away
 	}
-	if err == nil && p.tally.failed.Count > 0 {
-		err = &p.tally.failed
+	if p.tally.failed.Count > 0 && (err == nil || err == away) { //nolint:errorlint // it is the one made here
+		err = errors.Join(err, &p.tally.failed)
 	}
 	return r, err
 }

@@ -236,8 +236,8 @@ func (s *Scheduler) RunDueTasks(ctx context.Context, agents []string) (Report, e
 // ended is given back uncharged. On return nothing is left under lease, unless the store cannot be reached.
 //
 // The error is a *[RunsError] when handlers failed, although all healthy work was done and the report is whole, and an
-// *[AwayError] when some partitions of the store did not answer, although the others were served. Any other error says why
-// the pull ended early.
+// *[AwayError] when some partitions of the store did not answer, although the others were served; it may be both, joined. Any
+// other error says why the pull ended early.
 func (s *Scheduler) RunDue(ctx context.Context, scope Scope) (Report, error) {
 	if err := s.check(scope); err != nil {
 		return Report{}, err

@@ -199,12 +199,18 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	}
 }
 
-// Ready is nil while the daemon runs and the store answers, as far as its last pull knows: it calls no store itself.
+// Ready is nil while the daemon runs and claims tasks, as far as its last pull knows: it calls no store itself. It is not while
+// the store is away, or while too many handlers ignore their cancelled contexts: then it is a *[core.AbandonedError], and only
+// a restart helps. Partitions that are away while others answer leave it ready, as no other process could serve them either:
+// the scheduler's Ready names them.
 func (d *Daemon) Ready() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stop == nil {
 		return ErrNotRunning
+	}
+	if stuck, ok := errors.AsType[*core.AbandonedError](d.scheduler.Ready()); ok {
+		return stuck
 	}
 	return d.away
 }

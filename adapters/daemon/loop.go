@@ -33,7 +33,8 @@ type loop struct {
 	next     time.Time // when something is due by the store's clock, as far as was said since the last pull began
 
 	fruitless int       // pulls in a row that did nothing although something was overdue
-	failures  int       // pulls in a row that the store failed
+	failures  int       // pulls in a row that the store failed, or that claimed nothing because of stuck handlers
+	over      string    // what the log says when that has ended; empty unless it has told of it
 	retryAt   time.Time // when to pull after a failure
 	good      int       // the last pull that the store did not fail
 }
@@ -168,12 +169,9 @@ func (l *loop) take(ctx context.Context, s step) {
 	if s.err != nil {
 		l.config.OnError(s.err)
 	}
-	away, partly := errors.AsType[*core.AwayError](s.err)
+	_, partly := errors.AsType[*core.AwayError](s.err)
 	switch code := core.CodeOf(s.err); {
-	case partly: // the others were served, and are served on
-		l.succeeded(ctx, s.pull)
-		l.setAway(away)
-	case code == "" || code == core.CodeRunsFailed:
+	case partly || code == "" || code == core.CodeRunsFailed: // the other partitions were served, and are served on
 		l.succeeded(ctx, s.pull)
 	case code == core.CodeInvalid:
 	default:
@@ -267,17 +265,25 @@ func (l *loop) failed(ctx context.Context, s step) {
 	}
 	l.failures++
 	l.retryAt = l.config.Clock.Now().Add(pause(l.failures))
-	if l.failures == 1 {
-		l.setAway(s.err)
-		l.config.Logger.LogAttrs(ctx, slog.LevelWarn, "the store is away, trying again", slog.Any("err", s.err))
+	if l.over != "" {
+		return
 	}
+	if core.CodeOf(s.err) == core.CodeAbandoned {
+		l.over = "handlers have returned, claiming again"
+		l.config.Logger.LogAttrs(ctx, slog.LevelError, "nothing is claimed", slog.Any("err", s.err))
+		return
+	}
+	l.over = "the store is back"
+	l.setAway(s.err)
+	l.config.Logger.LogAttrs(ctx, slog.LevelWarn, "the store is away, trying again", slog.Any("err", s.err))
 }
 
 func (l *loop) succeeded(ctx context.Context, pull int) {
 	l.good = max(l.good, pull)
 	l.setAway(nil)
-	if l.failures > 0 {
-		l.failures = 0
-		l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "the store is back")
+	l.failures = 0
+	if l.over != "" {
+		l.config.Logger.LogAttrs(ctx, slog.LevelInfo, l.over)
+		l.over = ""
 	}
 }

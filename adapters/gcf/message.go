@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -105,6 +106,9 @@ func (f *Function) obey(ctx context.Context, m message) (any, error) {
 // run runs what is due, unless this occasion of a job has been served before.
 func (f *Function) run(ctx context.Context, scope core.Scope, job string, key trigger.Occasion) (any, error) {
 	answer, repeated, err := f.runner.Run(ctx, scope, key)
+	if away, ok := errors.AsType[*core.AwayError](err); ok {
+		return nil, &partly{answer: answer, away: away}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("tick: %w", err)
 	}

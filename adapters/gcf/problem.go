@@ -3,6 +3,7 @@ package gcf
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -26,6 +27,15 @@ var (
 	errBroken       = &problem{http.StatusBadRequest, "invalid", "the body cannot be read: it ends early or is badly framed"}
 	errDraining     = &problem{http.StatusServiceUnavailable, "draining", "this instance is about to end: try again"}
 )
+
+// partly is a tick that was done except for partitions of the store that are away.
+type partly struct {
+	answer trigger.Answer
+	away   *core.AwayError
+}
+
+// Error names the partitions.
+func (p *partly) Error() string { return p.away.Error() }
 
 // final reports whether an error is one of a message, which no repeat can mend.
 func final(err error) bool { return errors.Is(err, errTooLarge) || trigger.Final(err) }
@@ -58,13 +68,18 @@ func status(err error) int {
 // writeProblem answers with an error. What the store says is for the log.
 func writeProblem(w http.ResponseWriter, err error) {
 	at, code, detail := status(err), string(core.CodeOf(err)), trigger.Clip(err.Error(), trigger.MaxError)
+	body := map[string]any{"type": "about:blank", "title": http.StatusText(at), "status": at}
 	if p, ok := errors.AsType[*problem](err); ok {
 		code = p.code
-	} else if at == http.StatusServiceUnavailable {
+	} else if p, ok := errors.AsType[*partly](err); ok {
+		code, detail = string(core.CodeUnavailable), fmt.Sprintf("partitions %v of the store do not answer; the others were served", p.away.Partitions)
+		body["report"] = p.answer
+	} else if at == http.StatusServiceUnavailable && code != string(core.CodeAbandoned) {
 		detail = "the store cannot be used now: try again"
 	}
+	body["code"], body["detail"] = code, detail
 	w.Header().Set("Content-Type", "application/problem+json")
-	write(w, at, map[string]any{"type": "about:blank", "title": http.StatusText(at), "status": at, "code": code, "detail": detail})
+	write(w, at, body)
 }
 
 func writeJSON(w http.ResponseWriter, status int, body any) {

@@ -131,7 +131,7 @@ func TestHealthAndReadiness(t *testing.T) {
 	_, body := f.call(t, "GET", "/healthz", "")
 	assert.JSONEq(t, `{"status":"ok","version":"v1.2.3"}`, body)
 	_, body = f.call(t, "GET", "/readyz", "")
-	assert.JSONEq(t, `{"status":"ready"}`, body)
+	assert.JSONEq(t, `{"status":"ready","slots":{"total":5,"in_use":0},"abandoned":0}`, body)
 	down.Store(true)
 	res, body := f.call(t, "GET", "/readyz", "")
 	assert.Equal(t, http.StatusServiceUnavailable, res.StatusCode)

@@ -43,7 +43,8 @@ type Config struct {
 	MaxTimeout time.Duration
 	// Version is shown by /healthz.
 	Version string
-	// Ready is asked by /readyz. It needs no token, so it should be cheap. Always ready if nil.
+	// Ready is asked by /readyz, which needs no token, so it should be cheap; always ready if nil. Whatever it says, a process
+	// that claims nothing because of abandoned handlers is not ready.
 	Ready func(ctx context.Context) error
 	// Logger gets what went wrong on this side. Nothing is logged if nil.
 	Logger *slog.Logger

@@ -2,6 +2,7 @@ package http
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -14,7 +15,7 @@ import (
 // shortestPull is what a request has left of its time at least when it has waited for others.
 const shortestPull = time.Second
 
-// runDue runs what is due. Handlers that fail are part of the report, not an error of the call.
+// runDue runs what is due. Handlers that fail and partitions that are away are part of the report, not an error of the call.
 func (a *api) runDue(r *http.Request) (int, any, error) {
 	scope, err := a.scope(r)
 	if err != nil {
@@ -52,7 +53,8 @@ func (a *api) run(ctx context.Context, scope core.Scope) (int, any, error) {
 		}
 		return a.scheduler.RunDue(ctx, scope)
 	})
-	if err != nil && core.CodeOf(err) != core.CodeRunsFailed {
+	_, partly := errors.AsType[*core.AwayError](err) // the report says so, and what was done all the same
+	if err != nil && !partly && core.CodeOf(err) != core.CodeRunsFailed {
 		return 0, nil, err
 	}
 	if ctx.Err() != nil && report.Ran == 0 && report.More { // it did nothing, and knows nothing

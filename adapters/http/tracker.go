@@ -1,6 +1,7 @@
 package http
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 
@@ -80,13 +81,34 @@ func (a *api) health(*http.Request) (int, any, error) {
 	}{"ok", a.config.Version}, nil
 }
 
-// ready says whether the process can do its work.
+// readiness is what a process says of itself.
+type readiness struct {
+	Status    string `json:"status"` // ready, or degraded while partitions of the store are away
+	Slots     slots  `json:"slots"`
+	Abandoned int    `json:"abandoned"` // handlers that ignore their cancelled contexts
+	Away      []int  `json:"away,omitempty"`
+}
+
+type slots struct {
+	Total int `json:"total"`
+	InUse int `json:"in_use"`
+}
+
+// ready says whether the process can do its work. It can while some partitions are away: taking it out of service would stop
+// the others too. What the store said is for the log.
 func (a *api) ready(r *http.Request) (int, any, error) {
+	own := a.scheduler.Ready()
+	if stuck, ok := errors.AsType[*core.AbandonedError](own); ok {
+		return 0, nil, stuck
+	}
 	if err := a.config.Ready(r.Context()); err != nil {
 		a.config.Logger.LogAttrs(r.Context(), slog.LevelDebug, "not ready", slog.Any("err", err))
 		return 0, nil, errNotReady
 	}
-	return http.StatusOK, struct {
-		Status string `json:"status"`
-	}{"ready"}, nil
+	st := a.scheduler.Slots()
+	says := readiness{Status: "ready", Slots: slots{st.Total, st.InUse}, Abandoned: st.Abandoned}
+	if away, ok := errors.AsType[*core.AwayError](own); ok {
+		says.Status, says.Away = "degraded", away.Partitions
+	}
+	return http.StatusOK, says, nil
 }

@@ -71,28 +71,25 @@ func (storeCollector) Describe(descs chan<- *prometheus.Desc) {
 
 // Collect makes them; of a store that is away only that it is.
 func (c storeCollector) Collect(out chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
-	}
 	if !c.up {
-		gauge(upDesc, 0)
+		gauge(out, upDesc, 0)
 		return
 	}
-	gauge(upDesc, 1)
+	gauge(out, upDesc, 1)
 	st := &c.stats
 	const resting = core.Status(core.BecauseResting) // waiting tasks, counted apart
 	for status, n := range map[core.Status]int64{
 		core.StatusWaiting: st.Waiting, resting: st.Resting, core.StatusInProgress: st.InProgress, core.StatusCompleted: st.Completed,
 		core.StatusFailed: st.Failed, core.StatusCancelled: st.Cancelled,
 	} {
-		gauge(tasksDesc, float64(n), string(status))
+		gauge(out, tasksDesc, float64(n), string(status))
 	}
-	gauge(parkedDesc, float64(st.Held), "paused")
-	gauge(parkedDesc, float64(max(st.Parked-st.Held, 0)), "no_handler")
-	gauge(droppedDesc, float64(st.Trimmed))
+	gauge(out, parkedDesc, float64(st.Held), "paused")
+	gauge(out, parkedDesc, float64(max(st.Parked-st.Held, 0)), "no_handler")
+	gauge(out, droppedDesc, float64(st.Trimmed))
 	var overdue time.Duration
 	if st.NextDue != 0 {
 		overdue = max(st.Now.Sub(st.NextDue), 0)
 	}
-	gauge(overdueDesc, overdue.Seconds())
+	gauge(out, overdueDesc, overdue.Seconds())
 }

@@ -27,7 +27,7 @@ func (m *Metrics) Handler(s *core.Scheduler) http.Handler {
 			m.config.Logger.WarnContext(r.Context(), "a scrape goes without the store's figures", slog.Any("err", err))
 		}
 		now := prometheus.NewRegistry()
-		now.MustRegister(storeCollector{stats: stats, up: err == nil})
+		now.MustRegister(storeCollector{stats: stats, up: err == nil}, processCollector{s})
 		promhttp.HandlerFor(prometheus.Gatherers{m.registry, now}, promhttp.HandlerOpts{
 			ErrorLog: logger, ErrorHandling: promhttp.ContinueOnError,
 		}).ServeHTTP(w, r)

@@ -20,7 +20,8 @@ type Runner struct {
 }
 
 // Run runs what is due within a scope, unless this occasion has been served before. One that failed, or left due work
-// behind, is not remembered: its repeat has work to do. Handlers that fail are part of the answer, not an error.
+// behind, is not remembered: its repeat has work to do. Handlers that fail are part of the answer, not an error. With a
+// *core.AwayError the answer is what was done for the partitions that are not away.
 func (r *Runner) Run(ctx context.Context, scope core.Scope, key Occasion) (answer Answer, repeated bool, err error) {
 	if r.seen.has(key) {
 		return Answer{}, true, nil
@@ -35,13 +36,18 @@ func (r *Runner) Run(ctx context.Context, scope core.Scope, key Occasion) (answe
 func (r *Runner) run(ctx context.Context, scope core.Scope) (Answer, error) {
 	report, err := r.Scheduler.RunDue(ctx, scope)
 	answer := Answer{Report: report}
-	if runs, ok := errors.AsType[*core.RunsError](err); ok {
+	runs, failed := errors.AsType[*core.RunsError](err)
+	away, partly := errors.AsType[*core.AwayError](err)
+	if failed {
 		answer.Failures, err = runs.Failures, nil
 	}
-	if err != nil {
+	if err != nil && !partly {
 		return Answer{}, err
 	}
 	r.log(ctx, answer)
+	if partly {
+		return answer, away
+	}
 	return answer, nil
 }
 
@@ -68,7 +74,8 @@ func (r *Runner) log(ctx context.Context, a Answer) {
 	}
 	r.Logger.LogAttrs(ctx, slog.LevelInfo, "tick", slog.Int("agents", a.Report.Agents), slog.Int("ran", a.Report.Ran),
 		slog.Int("completed", a.Report.Completed), slog.Int("failed", a.Report.Failed), slog.Int("retried", a.Report.Retried),
-		slog.Int("released", a.Report.Released), slog.Bool("more", a.Report.More), slog.Duration("took", a.Report.Duration))
+		slog.Int("released", a.Report.Released), slog.Int("left", a.Report.Left), slog.Any("away", a.Report.Away),
+		slog.Bool("more", a.Report.More), slog.Duration("took", a.Report.Duration))
 }
 
 // Answer is what a pull did.

@@ -1,0 +1,90 @@
+package adaptertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Partly is a store of which some partitions do not answer.
+type Partly struct {
+	core.Store
+
+	mu   sync.Mutex
+	away map[int]bool
+}
+
+var errAway = &core.StoreError{Verb: "claim", Err: errors.New("dial tcp 10.1.2.3:6379: connection refused")}
+
+// SetAway makes these partitions, and no others, answer nothing.
+func (s *Partly) SetAway(partitions ...int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = map[int]bool{}
+	for _, p := range partitions {
+		s.away[p] = true
+	}
+}
+
+// Claim claims from the others.
+func (s *Partly) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	claims := make([]core.Claim, len(requests))
+	failed := 0
+	for i := range requests {
+		if s.away[requests[i].Partition] {
+			claims[i] = core.Claim{Partition: requests[i].Partition, Err: errAway}
+			failed++
+			continue
+		}
+		one, err := s.Store.Claim(ctx, requests[i:i+1])
+		if err != nil {
+			return nil, err
+		}
+		claims[i] = one[0]
+	}
+	if failed == len(requests) {
+		return nil, errAway
+	}
+	return claims, nil
+}
+
+// AgentOf is an agent of a partition.
+func AgentOf(partition, partitions int) string {
+	for i := 0; ; i++ {
+		if name := fmt.Sprintf("p%d-%d", partition, i); core.PartitionOf(name, partitions) == partition {
+			return name
+		}
+	}
+}
+
+// Stuck is the configuration of a scheduler that claims nothing once a single handler is abandoned, which takes no time.
+var Stuck = core.Config{MaxAbandoned: 1, Margin: 2 * time.Millisecond}
+
+// Stick makes a scheduler with the configuration Stuck claim nothing more, by a handler that ignores its cancelled context until
+// it is let go, or the test ends.
+func Stick(t *testing.T, s *core.Scheduler) (letGo func()) {
+	t.Helper()
+	hang, returned := make(chan struct{}), make(chan struct{})
+	core.Handle(s, "stuck", func(context.Context, *core.Task[any]) error {
+		defer close(returned)
+		<-hang
+		return nil
+	})
+	_, err := s.Submit(t.Context(), core.NewTask{Agent: "stuck", ID: "1", Kind: "stuck"})
+	require.NoError(t, err)
+	_, err = s.RunDue(t.Context(), core.Scope{Agents: []string{"stuck"}, MaxDuration: 50 * time.Millisecond})
+	require.NoError(t, err)
+	require.Equal(t, 1, s.Slots().Abandoned)
+	letGo = sync.OnceFunc(func() { close(hang); <-returned })
+	t.Cleanup(letGo)
+	return letGo
+}

@@ -1,0 +1,41 @@
+package metrics
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+var (
+	slotsDesc     = prometheus.NewDesc("duly_slots", "Slots for runs of this process, by whether a run has them.", []string{"state"}, nil)
+	abandonedDesc = prometheus.NewDesc("duly_abandoned_handlers", "Handlers of this process that ignore their cancelled context.", nil, nil)
+	awayDesc      = prometheus.NewDesc("duly_partitions_away", "Partitions of the store that do not answer this process, while others do.", nil, nil)
+)
+
+// processCollector makes metrics of what a scheduler says of its process. It calls no store.
+type processCollector struct{ scheduler *core.Scheduler }
+
+// Describe tells which metrics there are.
+func (processCollector) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{slotsDesc, abandonedDesc, awayDesc} {
+		descs <- d
+	}
+}
+
+// Collect makes them.
+func (c processCollector) Collect(out chan<- prometheus.Metric) {
+	st, away := c.scheduler.Slots(), 0
+	if e, ok := errors.AsType[*core.AwayError](c.scheduler.Ready()); ok {
+		away = len(e.Partitions)
+	}
+	gauge(out, slotsDesc, float64(st.InUse), "in_use")
+	gauge(out, slotsDesc, float64(st.Total-st.InUse), "free")
+	gauge(out, abandonedDesc, float64(st.Abandoned))
+	gauge(out, awayDesc, float64(away))
+}
+
+func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}
