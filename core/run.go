@@ -180,7 +180,7 @@ func (p *pull) timeout(runs []*run) time.Duration {
 		if t == 0 {
 			t = p.s.kind(r.claimed.Kind).Timeout
 		}
-		if t == 0 {
+		if t <= 0 { // negative: none, whatever its kind has
 			return 0
 		}
 		longest = max(longest, t)

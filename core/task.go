@@ -96,9 +96,17 @@ func filled(tasks []NewTask) ([]NewTask, error) {
 		if err := t.fill(); err != nil {
 			return nil, inBatch(tasks, i, err)
 		}
-		t.Jitter, t.Backoff, t.Timeout = max(t.Jitter, 0), max(t.Backoff, none), max(t.Timeout, none)
+		t.Jitter, t.Backoff, t.Timeout = max(t.Jitter, 0), orNone(t.Backoff), orNone(t.Timeout)
 	}
 	return tasks, nil
+}
+
+// orNone is a duration that may be none at all, which is stored as one that is not lost by rounding.
+func orNone(d time.Duration) time.Duration {
+	if d < 0 {
+		return none
+	}
+	return d
 }
 
 // prepare checks a task and turns it into what a store gets. The checks need no store.

@@ -25,5 +25,8 @@ func handlers(s *core.Scheduler) error {
 // settings are those of the scheduler. Timeout has to be well below the function's own: a run that the end of an
 // invocation cuts off is no failed attempt and starts again, which a handler that hangs would do for ever.
 func settings() core.Config {
-	return core.Config{Concurrency: 20, Default: core.KindConfig{Timeout: 20 * time.Second}}
+	return core.Config{
+		Name:        os.Getenv("AWS_LAMBDA_LOG_STREAM_NAME"), // where the log of whoever ran a task is
+		Concurrency: 20, Default: core.KindConfig{Timeout: 20 * time.Second},
+	}
 }

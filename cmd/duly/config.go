@@ -13,14 +13,18 @@ import (
 
 // config is what the file says.
 type config struct {
-	redis       redisstore.Config
-	concurrency int
-	maxCrashes  int
-	lease       time.Duration
-	http        string
-	tokenEnv    string
-	handlers    []handlerConfig
-	tasks       []fileTask
+	redis        redisstore.Config
+	name         string // of the process, in the history of tasks
+	concurrency  int
+	urgent       int // slots; none if negative
+	maxAbandoned int
+	serial       core.Serial
+	maxCrashes   int
+	lease        time.Duration
+	http         string
+	tokenEnv     string
+	handlers     []handlerConfig
+	tasks        []fileTask
 }
 
 // mostPartitions is what a store takes.
@@ -54,7 +58,9 @@ func (c *config) read(root place) error {
 		"redis": text(&c.redis.URL), "prefix": text(&c.redis.Prefix), "partitions": integer(&c.redis.Partitions),
 		"redis_ca": text(&c.redis.CAFile), "redis_cert": text(&c.redis.CertFile), "redis_key": text(&c.redis.KeyFile),
 		"retention": duration(&c.redis.Retention), "kept": integer(&c.redis.Kept),
-		"concurrency": integer(&c.concurrency), "max_crashes": integer(&c.maxCrashes), "lease": duration(&c.lease), "http": text(&c.http),
+		"name": text(&c.name), "concurrency": integer(&c.concurrency), "serial": text((*string)(&c.serial)),
+		"urgent_slots": orNone(&c.urgent), "max_abandoned": atLeastOne(&c.maxAbandoned),
+		"max_crashes": integer(&c.maxCrashes), "lease": duration(&c.lease), "http": text(&c.http),
 		"token_env": text(&c.tokenEnv), "handlers": keep(&handlers), "tasks": keep(&tasks),
 	}); err != nil {
 		return err
@@ -69,7 +75,7 @@ func (c *config) read(root place) error {
 		return root.of("retention").fail("must be at least %s, not %s", redisstore.ShortestRetention, c.redis.Retention)
 	}
 	if err := check(root, core.Config{
-		Concurrency: c.concurrency, MaxCrashes: c.maxCrashes, Default: core.KindConfig{Lease: c.lease},
+		Concurrency: c.concurrency, Urgent: c.urgent, Serial: c.serial, MaxCrashes: c.maxCrashes, Default: core.KindConfig{Lease: c.lease},
 	}); err != nil {
 		return err
 	}
@@ -81,7 +87,7 @@ func (c *config) read(root place) error {
 
 // keys are the keys of the file for the fields of core.Config and core.KindConfig. A kind is a key itself.
 var keys = map[string]string{
-	"Concurrency": "concurrency", "Timeout": "timeout", "Lease": "lease", "MaxAttempts": "max_attempts",
+	"Concurrency": "concurrency", "Serial": "serial", "Urgent": "urgent_slots", "Slots": "slots", "Timeout": "timeout", "Lease": "lease", "MaxAttempts": "max_attempts",
 	"Backoff": "backoff", "MaxBackoff": "max_backoff", "MaxCrashes": "max_crashes", "Grace": "grace", "CatchUp": "catch_up",
 	"Quiet": "quiet", "Delay": "delay", "Mode": "mode", "MaxWait": "max_wait", "MinInterval": "min_interval", "Dimensions": "dimensions", "Level": "level",
 }
@@ -100,7 +106,7 @@ func check(p place, settings core.Config) error {
 	if strings.HasSuffix(field[:last], "].Activity.") {
 		p = p.of("activity")
 	}
-	for _, other := range []string{"Backoff", "Delay", "Quiet"} {
+	for _, other := range []string{"Backoff", "Concurrency", "Delay", "Quiet"} {
 		rest = strings.ReplaceAll(rest, other, keys[other])
 	}
 	if at := p.of(name); at != p {

@@ -19,7 +19,7 @@ func TestSettingsOfAHandler(t *testing.T) {
 	t.Parallel()
 	root, err := parseYAML("duly.yaml", []byte(`
 handlers:
-  a: { log: {}, timeout: 1s, lease: 2s, max_attempts: 3, backoff: 4s, max_backoff: 5s, pause_after_failures: 6, grace: 7s, spread: 8s,
+  a: { log: {}, slots: 2, timeout: 1s, lease: 2s, max_attempts: 3, backoff: 4s, max_backoff: 5s, pause_after_failures: 6, grace: 7s, spread: 8s,
        catch_up: 9, disabled: true,
        activity: { delay: 1s, mode: debounce, max_wait: 2s, min_interval: 3s, max_failures: 4, dimensions: 2, level: 1 } }
   b: { log: {}, pause_after_failures: 0, spread: 0s, timeout: 0s, backoff: 0s, grace: 0s, catch_up: 0, activity: { max_failures: 0, delay: 0s } }
@@ -30,7 +30,7 @@ handlers:
 	require.NoError(t, c.read(root))
 	assert.Equal(t, map[string]core.KindConfig{
 		"a": {
-			Timeout: time.Second, Lease: 2 * time.Second, MaxAttempts: 3, Backoff: 4 * time.Second, MaxBackoff: 5 * time.Second,
+			Slots: 2, Timeout: time.Second, Lease: 2 * time.Second, MaxAttempts: 3, Backoff: 4 * time.Second, MaxBackoff: 5 * time.Second,
 			PauseAfter: 6, Grace: 7 * time.Second, Spread: 8 * time.Second, CatchUp: 9, Disabled: true,
 			Activity: &core.Activity{
 				Delay: time.Second, Mode: core.ActivityDebounce, MaxWait: 2 * time.Second, MinInterval: 3 * time.Second,
@@ -76,4 +76,21 @@ func FuzzConfig(f *testing.F) {
 		assert.True(t, strings.HasPrefix(line, ": duly.yaml:"), line)
 		assert.NotContains(t, line, "\n")
 	})
+}
+
+// Settings of the process reach core, and zero urgent slots are none.
+func TestSettingsOfTheProcess(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]core.Config{
+		"name: worker-7\nconcurrency: 10\nurgent_slots: 3\nmax_abandoned: 4": {Name: "worker-7", Concurrency: 10, Urgent: 3, MaxAbandoned: 4},
+		"urgent_slots: 0": {Urgent: none},
+		"urgent_slots:":   {},
+	} {
+		root, err := parseYAML("duly.yaml", []byte(text))
+		require.NoError(t, err)
+		c := &config{}
+		require.NoError(t, c.read(root), text)
+		want.Kinds = map[string]core.KindConfig{}
+		assert.Equal(t, want, c.settings(nil, nil), text)
+	}
 }

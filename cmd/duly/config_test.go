@@ -1,6 +1,9 @@
 package main_test
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -18,7 +21,8 @@ func TestMistakesInTheFile(t *testing.T) {
 		"handlers: {a: [}":      "duly.yaml:1: is not YAML: did not find expected node content",
 		"- a":                   "duly.yaml:1: must have keys: values",
 		"a: 1\n---\nb: 1":       "duly.yaml: has more than one document",
-		"redis: a\nhandler: {}": "duly.yaml:2: handler: is not a key here: there are concurrency, handlers, http, kept, lease, max_crashes",
+		"redis: a\nhandler: {}": "duly.yaml:2: handler: is not a key here: there are concurrency, handlers, http, kept, lease, max_abandoned, max_crashes, name",
+		"serial: kind":          "duly.yaml:1: serial: must be task or agent, not \"kind\"",
 		"redis: a\nredis: b":    "duly.yaml:2: redis: is given twice",
 		"redis: [a]":            "duly.yaml:1: redis: must be a string",
 		"partitions: many":      "duly.yaml:1: partitions: must be a whole number",
@@ -47,12 +51,19 @@ func TestMistakesInTheFile(t *testing.T) {
 		"handlers:\n  note: { log: {}, activity: { dimensions: 0 } }":       "duly.yaml:2: handlers.note.activity.dimensions: must be at least 1, not 0",
 		"handlers:\n  note: { log: {}, activity: { mode: '' } }":            "duly.yaml:2: handlers.note.activity.mode: must not be empty",
 		"handlers:\n  x: { webhook: 'https://a.example/', secret_env: '' }": "duly.yaml:2: handlers.x.secret_env: must not be empty",
-		"concurrency: 0": "duly.yaml:1: concurrency: must be at least 1, not 0",
-		"partitions: 0":  "duly.yaml:1: partitions: must be at least 1, not 0",
-		"max_crashes: 0": "duly.yaml:1: max_crashes: must be at least 1, not 0",
-		"lease: 0s":      "duly.yaml:1: lease: must be longer than 0s",
-		"redis: ''":      "duly.yaml:1: redis: must not be empty",
-		"prefix: ''":     "duly.yaml:1: prefix: must not be empty",
+		"urgent_slots: -1":                          "duly.yaml:1: urgent_slots: must not be negative, not -1",
+		"concurrency: 3\nurgent_slots: 3":           "duly.yaml:2: urgent_slots: must be less than concurrency (3), not 3",
+		"max_abandoned: 0":                          "duly.yaml:1: max_abandoned: must be at least 1, not 0",
+		"max_abandoned: -1":                         "duly.yaml:1: max_abandoned: must be at least 1, not -1",
+		"name: ''":                                  "duly.yaml:1: name: must not be empty",
+		"handlers:\n  note: { log: {}, slots: 0 }":  "duly.yaml:2: handlers.note.slots: must be at least 1, not 0",
+		"handlers:\n  note: { log: {}, slots: -2 }": "duly.yaml:2: handlers.note.slots: must not be negative, not -2",
+		"concurrency: 0":                            "duly.yaml:1: concurrency: must be at least 1, not 0",
+		"partitions: 0":                             "duly.yaml:1: partitions: must be at least 1, not 0",
+		"max_crashes: 0":                            "duly.yaml:1: max_crashes: must be at least 1, not 0",
+		"lease: 0s":                                 "duly.yaml:1: lease: must be longer than 0s",
+		"redis: ''":                                 "duly.yaml:1: redis: must not be empty",
+		"prefix: ''":                                "duly.yaml:1: prefix: must not be empty",
 		note + "  - { agent: a, id: i, kind: note, every: 0s }":                                       `duly.yaml:4: tasks[0].every: must be longer than "0s"`,
 		note + "  - { agent: a, id: i, kind: note, cron: '' }":                                        "duly.yaml:4: tasks[0].cron: must not be empty",
 		note + "  - { agent: a, id: i, kind: note, level: 0 }":                                        "duly.yaml:4: tasks[0].level: must be 1, 2 or 3, not 0",
@@ -140,4 +151,22 @@ func TestAnEmptyFile(t *testing.T) {
 	r := noRedis().duly(t, "run-due", "--all", "-c", file(t, "\n# nothing\n"))
 	require.Equal(t, 0, r.code, r.stderr)
 	assert.Contains(t, r.stderr, "no handlers")
+}
+
+// The flag, then the variable, then the file name the process in the history of the tasks that it runs.
+func TestTheNameOfAProcess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	file := filepath.Join(t.TempDir(), "duly.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("name: by-file\nhandlers:\n  note: { log: {} }\n"), 0o600))
+	named := func(id string, env []string, args ...string) string {
+		w.ok(t, "submit", "--agent", "a", "--id", id, "--kind", "note")
+		with := &world{redis: w.redis, env: append(slices.Clone(w.env), env...)}
+		with.ok(t, append([]string{"run-due", "-c", file, "--all"}, args...)...)
+		return w.ok(t, "runs", "a", id, "--json")
+	}
+	assert.Contains(t, named("1", nil), `"by-file"`)
+	assert.Contains(t, named("2", []string{"DULY_NAME=by-variable"}), `"by-variable"`)
+	assert.Contains(t, named("3", []string{"DULY_NAME=by-variable"}, "--name", "by-flag"), `"by-flag"`)
+	oneLine(t, w.duly(t, "run-due", "-c", file, "--all", "--name", ""), 2, "--name must not be empty")
 }

@@ -73,7 +73,7 @@ func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.
 	if !d.onRequest {
 		zeroMeans(cmd, "http") // no API, in spite of the file
 	}
-	return cmd
+	return o.withName(cmd)
 }
 
 // serve runs the daemon, unless tasks run on request, and the API until ctx is done.

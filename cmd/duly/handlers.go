@@ -59,7 +59,7 @@ func (h *handlerConfig) read(p place) error {
 		"log": some("log", &logged), "exec": some("exec", &argv), "webhook": some("webhook", &hook),
 		"secret_env": text(&h.secret), "insecure": boolean(&h.webhook.Insecure),
 		"allow_private": boolean(&h.webhook.AllowPrivate), "timeout": durationOrNone(&h.settings.Timeout),
-		"lease": duration(&h.settings.Lease), "max_attempts": integer(&h.settings.MaxAttempts),
+		"slots": integer(&h.settings.Slots), "lease": duration(&h.settings.Lease), "max_attempts": integer(&h.settings.MaxAttempts),
 		"backoff": durationOrNone(&h.settings.Backoff), "max_backoff": duration(&h.settings.MaxBackoff),
 		"max_retry_afters": orNever(&h.settings.MaxRetryAfters), "pause_after_failures": orNever(&h.settings.PauseAfter),
 		"grace": durationOrNone(&h.settings.Grace), "spread": durationOrNone(&h.settings.Spread), "catch_up": orNone(&h.settings.CatchUp),
@@ -137,7 +137,8 @@ func (h *handlerConfig) readWebhook(p place) error {
 // trySettings finds out whether the settings make sense, before anything is opened or written.
 func (c *config) trySettings() error {
 	if _, err := core.New(memstore.New(memstore.Config{}), c.settings(nil, nil)); err != nil {
-		return usage("see duly daemon --help", "%s", strings.TrimPrefix(err.Error(), "duly: "))
+		why := strings.Replace(strings.TrimPrefix(err.Error(), "duly: "), "Urgent must be less than Concurrency", "urgent_slots must be less than concurrency", 1)
+		return usage("see duly daemon --help", "%s", why)
 	}
 	return nil
 }
@@ -149,7 +150,8 @@ func (c *config) settings(logger *slog.Logger, onEvent func(core.Event)) core.Co
 		kinds[h.kind] = h.settings
 	}
 	return core.Config{
-		Concurrency: c.concurrency, MaxCrashes: c.maxCrashes, Default: core.KindConfig{Lease: c.lease}, Kinds: kinds,
+		Name: c.name, Concurrency: c.concurrency, Urgent: c.urgent, Serial: c.serial, MaxAbandoned: c.maxAbandoned, MaxCrashes: c.maxCrashes,
+		Default: core.KindConfig{Lease: c.lease}, Kinds: kinds,
 		Logger: logger, OnEvent: onEvent,
 	}
 }

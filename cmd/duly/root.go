@@ -12,6 +12,7 @@ type options struct {
 	file  string
 	redis redisstore.Config
 	json  bool
+	name  string // of a process that runs tasks
 }
 
 func (p *process) root() *cobra.Command {
@@ -112,6 +113,15 @@ func saysSomething(flags *pflag.FlagSet) error {
 		}
 	})
 	return err
+}
+
+// envName is the variable of --name.
+const envName = "DULY_NAME"
+
+// withName gives a command that runs tasks the flag --name.
+func (o *options) withName(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&o.name, "name", "", "name of this process in the history of tasks (default host and process id)")
+	return cmd
 }
 
 // withJSON gives a command the flag --json.

@@ -39,7 +39,8 @@ func (p *process) runDueCommand(o *options) *cobra.Command {
 				}
 			}
 			report, err := p.runDue(cmd.Context(), c, scope)
-			if err != nil && core.CodeOf(err) != core.CodeRunsFailed {
+			_, partly := errors.AsType[*core.AwayError](err)
+			if err != nil && !partly && core.CodeOf(err) != core.CodeRunsFailed {
 				return err
 			}
 			return errors.Join(o.print(p.stdout, report, func(w *page) { printReport(w, report) }), err)
@@ -49,7 +50,7 @@ func (p *process) runDueCommand(o *options) *cobra.Command {
 	flags.BoolVar(&all, "all", false, "run the tasks of all agents")
 	flags.IntVar(&scope.MaxTasks, "max", 0, "most tasks to run (default no limit)")
 	flags.DurationVar(&scope.MaxDuration, "timeout", 0, "end after this long: what has not ended is given back (default no limit)")
-	return o.withJSON(cmd)
+	return o.withName(o.withJSON(cmd))
 }
 
 // runDue is one pull with the handlers of the file, whose tasks are submitted first.
@@ -113,6 +114,9 @@ func printReport(w *page, r core.Report) {
 	fmt.Fprintf(&w.Buffer, "ran %d task(s) of %d agent(s) in %s", r.Ran, r.Agents, r.Duration.Round(time.Millisecond))
 	if len(parts) > 0 {
 		fmt.Fprint(&w.Buffer, ": ", strings.Join(parts, ", "))
+	}
+	if len(r.Away) > 0 {
+		fmt.Fprintf(&w.Buffer, "; partitions %v of the store do not answer", r.Away)
 	}
 	switch {
 	case r.More:

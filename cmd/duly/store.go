@@ -20,6 +20,7 @@ const reachIn = 4 * time.Second
 // override puts flags, then the environment, over what the file says.
 func (c *config) override(o *options) {
 	c.redis = c.redis.With(os.Getenv)
+	c.name = cmp.Or(o.name, strings.TrimSpace(os.Getenv(envName)), c.name)
 	for _, f := range []struct{ flag, field *string }{
 		{&o.redis.URL, &c.redis.URL},
 		{&o.redis.Prefix, &c.redis.Prefix},

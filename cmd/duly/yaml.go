@@ -203,6 +203,19 @@ func integer(into *int) reader {
 	}
 }
 
+// atLeastOne reads a whole number of something that core takes for any number if it is negative.
+func atLeastOne(into *int) reader {
+	return func(p place) error {
+		if err := whole(into)(p); err != nil || p.empty() {
+			return err
+		}
+		if *into < 1 {
+			return p.fail("must be at least 1, not %d", *into)
+		}
+		return nil
+	}
+}
+
 // whole reads any whole number.
 func whole(into *int) reader {
 	return func(p place) error {

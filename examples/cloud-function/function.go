@@ -71,7 +71,7 @@ func build(get func(string) string, logger *slog.Logger) (*gcf.Function, error) 
 	if err != nil {
 		return nil, err
 	}
-	s, err := core.New(store, core.Config{Concurrency: 20, Default: core.KindConfig{Timeout: 30 * time.Second}})
+	s, err := core.New(store, core.Config{Name: os.Getenv("K_REVISION"), Concurrency: 20, Default: core.KindConfig{Timeout: 30 * time.Second}})
 	if err != nil {
 		return nil, err
 	}

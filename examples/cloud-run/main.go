@@ -44,7 +44,7 @@ func run(logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	s, err := core.New(store, core.Config{Concurrency: 20, Default: core.KindConfig{Timeout: 30 * time.Second}})
+	s, err := core.New(store, core.Config{Name: os.Getenv("K_REVISION"), Concurrency: 20, Default: core.KindConfig{Timeout: 30 * time.Second}})
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func build(ctx context.Context, get func(string) string, logger *slog.Logger) (*
 		return nil, err
 	}
 	// A run has to end well before its invocation does: what is cut off starts again, for ever if it hangs.
-	s, err := core.New(store, core.Config{Concurrency: 20, Default: core.KindConfig{Timeout: 20 * time.Second}})
+	s, err := core.New(store, core.Config{Name: os.Getenv("AWS_LAMBDA_LOG_STREAM_NAME"), Concurrency: 20, Default: core.KindConfig{Timeout: 20 * time.Second}})
 	if err != nil {
 		return nil, err
 	}
