@@ -156,7 +156,7 @@ func TestATimeoutKillsAndNothingIsLost(t *testing.T) {
 	e := w.environment(2 * time.Second)
 	w.answer(e, tick)
 	w.submit(core.NewTask{Agent: "ada", ID: "1", Kind: "quick"})
-	require.NoError(t, e.Signal(syscall.SIGSTOP)) // a frozen process
+	require.NoError(t, e.Freeze(t.Context()))
 	r, err := e.Invoke(t.Context(), []byte(tick))
 	require.NoError(t, err)
 	assert.True(t, r.TimedOut && r.Exited)

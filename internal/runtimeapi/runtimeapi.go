@@ -12,8 +12,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -225,6 +228,42 @@ func (e *Environment) Signal(s syscall.Signal) error {
 		return errors.New("runtimeapi: the program does not run")
 	}
 	return e.process.cmd.Process.Signal(s)
+}
+
+// Freeze stops the program, if it runs, and returns once none of its threads runs any more, which the signal alone does not
+// say.
+func (e *Environment) Freeze(ctx context.Context) error {
+	if err := e.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	pid := e.process.cmd.Process.Pid
+	e.mu.Unlock()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for !stopped(pid) {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// stopped reports whether all threads of a process are stopped. Where there is no /proc to ask it believes so.
+func stopped(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // the pattern is a good one
+	for _, thread := range threads {
+		data, err := os.ReadFile(thread)
+		if err != nil {
+			continue // it has just ended
+		}
+		if _, state, ok := strings.Cut(string(data), ") "); ok && !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return true
 }
 
 // Extensions is how many extensions the program has registered.
