@@ -34,7 +34,7 @@ type loop struct {
 
 	fruitless int       // pulls in a row that did nothing although something was overdue
 	failures  int       // pulls in a row that the store failed, or that claimed nothing because of stuck handlers
-	over      string    // what the log says when that has ended; empty unless it has told of it
+	over      func()    // says that what failed is over; nil while nothing has failed
 	retryAt   time.Time // when to pull after a failure
 	good      int       // the last pull that the store did not fail
 }
@@ -172,7 +172,7 @@ func (l *loop) take(ctx context.Context, s step) {
 	_, partly := errors.AsType[*core.AwayError](s.err)
 	switch code := core.CodeOf(s.err); {
 	case partly || code == "" || code == core.CodeRunsFailed: // the other partitions were served, and are served on
-		l.succeeded(ctx, s.pull)
+		l.succeeded(s.pull)
 	case code == core.CodeInvalid:
 	default:
 		l.failed(ctx, s)
@@ -265,25 +265,27 @@ func (l *loop) failed(ctx context.Context, s step) {
 	}
 	l.failures++
 	l.retryAt = l.config.Clock.Now().Add(pause(l.failures))
-	if l.over != "" {
+	if l.over != nil {
 		return
 	}
 	if core.CodeOf(s.err) == core.CodeAbandoned {
-		l.over = "handlers have returned, claiming again"
+		l.over = func() {
+			l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "handlers have returned, claiming again")
+		}
 		l.config.Logger.LogAttrs(ctx, slog.LevelError, "nothing is claimed", slog.Any("err", s.err))
 		return
 	}
-	l.over = "the store is back"
+	l.over = func() { l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "the store is back") }
 	l.setAway(s.err)
 	l.config.Logger.LogAttrs(ctx, slog.LevelWarn, "the store is away, trying again", slog.Any("err", s.err))
 }
 
-func (l *loop) succeeded(ctx context.Context, pull int) {
+func (l *loop) succeeded(pull int) {
 	l.good = max(l.good, pull)
 	l.setAway(nil)
 	l.failures = 0
-	if l.over != "" {
-		l.config.Logger.LogAttrs(ctx, slog.LevelInfo, l.over)
-		l.over = ""
+	if l.over != nil {
+		l.over()
+		l.over = nil
 	}
 }

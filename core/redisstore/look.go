@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -133,26 +134,21 @@ func (s *Store) readDue(ctx context.Context, node *redis.Client, keys []string) 
 	}
 	pipe := client.Pipeline()
 	now := pipe.Time(ctx)
-	var together *redis.SliceCmd
-	var single []*redis.StringCmd
 	if s.cluster == nil {
-		together = pipe.MGet(ctx, keys...)
-	} else {
-		for _, key := range keys {
-			single = append(single, pipe.Get(ctx, key))
+		all := pipe.MGet(ctx, keys...)
+		_, _ = pipe.Exec(ctx) // each command holds its own error
+		if err := all.Err(); err != nil {
+			return s.timeOf(now), make([]any, len(keys)), slices.Repeat([]error{err}, len(keys))
 		}
+		return s.timeOf(now), all.Val(), make([]error, len(keys))
 	}
-	_, _ = pipe.Exec(ctx) // each command holds its own error
-	at := s.timeOf(now)
+	single := make([]*redis.StringCmd, len(keys))
+	for i, key := range keys {
+		single[i] = pipe.Get(ctx, key)
+	}
+	_, _ = pipe.Exec(ctx) // as above
 	hints, errs := make([]any, len(keys)), make([]error, len(keys))
-	for i := range keys {
-		if together != nil {
-			if errs[i] = together.Err(); errs[i] == nil {
-				hints[i] = together.Val()[i]
-			}
-			continue
-		}
-		get := single[i]
+	for i, get := range single {
 		if redis.HasErrorPrefix(get.Err(), "MOVED") || redis.HasErrorPrefix(get.Err(), "ASK") {
 			get = s.client.Get(ctx, keys[i])
 		}
@@ -160,7 +156,7 @@ func (s *Store) readDue(ctx context.Context, node *redis.Client, keys []string) 
 			hints[i], errs[i] = get.Val(), get.Err()
 		}
 	}
-	return at, hints, errs
+	return s.timeOf(now), hints, errs
 }
 
 // timeOf is the server's time. In a cluster the node that was asked for it may be away while others are not: then it is

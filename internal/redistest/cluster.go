@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,7 +73,7 @@ func StartThreeMasters(tb testing.TB) *Cluster {
 // Addrs are the addresses of all nodes.
 func (c *Cluster) Addrs() []string {
 	var addrs []string
-	for _, s := range append(c.Masters[:len(c.Masters):len(c.Masters)], c.Replicas...) {
+	for _, s := range slices.Concat(c.Masters, c.Replicas) {
 		addrs = append(addrs, s.Addr)
 	}
 	return addrs
