@@ -89,18 +89,45 @@ func (f *flood) book(t *testing.T, id string, within time.Duration) {
 	require.NoError(t, err)
 }
 
+// steps is about how many times a process and Redis wait for one another between the end of a run and the start of the next
+// in its slot: the outcome, a look, a claim, and the goroutines on the way.
+const steps = 5
+
 // started checks that as many tasks of strangers have started as there should, 99 in 100 of them within a handler's time
-// and 100 ms, and that the slots were never idle.
-func (f *flood) started(t *testing.T, want int, takes, lasted time.Duration) {
+// and 100 ms, and that the slots were never idle. Each step may be as late as whatever else happens on the machine makes it.
+func (f *flood) started(t *testing.T, want int, takes, lasted time.Duration, late lateness) {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	require.Len(t, f.lates, want)
 	slices.Sort(f.lates)
 	p99 := f.lates[(len(f.lates)*99-1)/100]
-	assert.LessOrEqual(t, p99, takes+100*time.Millisecond, "the last: %s", f.lates[len(f.lates)-1])
+	assert.LessOrEqual(t, p99, takes+100*time.Millisecond+steps*late.most, "the last: %s, the machine is %+v late", f.lates[len(f.lates)-1], late)
 	slots := f.scheduler.Slots().Total - f.scheduler.Slots().Urgent
-	assert.Greater(t, f.floods, int(lasted/takes)*slots*9/10, "the flood has what nobody else wants")
+	assert.Greater(t, f.floods, int(lasted/(takes+steps*late.mean))*slots*9/10, "the flood has what nobody else wants; the machine is %+v late", late)
+}
+
+// lateness is how much later than it could Redis answers, as this process sees it: how busy the machine is with other things.
+type lateness struct{ mean, most time.Duration } // most: of 99 in 100
+
+// measure asks Redis every few milliseconds until ctx is done.
+func measure(ctx context.Context, client redis.Cmdable) lateness {
+	const every = 5 * time.Millisecond
+	var lates []time.Duration
+	var sum time.Duration
+	for ctx.Err() == nil {
+		begun := time.Now()
+		<-time.After(every)
+		if client.Ping(ctx).Err() == nil {
+			lates = append(lates, time.Since(begun)-every)
+			sum += lates[len(lates)-1]
+		}
+	}
+	if len(lates) == 0 {
+		return lateness{}
+	}
+	slices.Sort(lates)
+	return lateness{mean: sum / time.Duration(len(lates)), most: lates[len(lates)*99/100]}
 }
 
 // For a day one agent floods a daemon; nobody else notices, whether his task was booked before the flood or during it.
@@ -126,7 +153,7 @@ func TestNobodyWaitsForAStranger(t *testing.T) {
 				}
 				time.Sleep(time.Hour + 10*time.Second)
 				require.NoError(t, d.Stop(context.Background()))
-				f.started(t, 24*len(f.strangers), takes, day)
+				f.started(t, 24*len(f.strangers), takes, day, lateness{})
 			})
 		})
 	}
@@ -181,11 +208,29 @@ func floodRedis(t *testing.T, config redisstore.Config, prefix string, run func(
 	booked := make(chan struct{})
 	time.AfterFunc(lasts/2, func() {
 		defer close(booked)
-		f.book(t, "during", lasts/2-time.Second)
+		f.book(t, "during", lasts/2-2*time.Second)
 	})
+	ctx, end := context.WithCancel(t.Context())
+	late := make(chan lateness, 1)
+	client := clientOf(t, config)
+	go func() { late <- measure(ctx, client) }()
 	run(t, f, store, lasts)
 	<-booked
-	f.started(t, 2*len(f.strangers), takes, lasts)
+	end()
+	f.started(t, 2*len(f.strangers), takes, lasts, <-late)
+}
+
+func clientOf(t *testing.T, config redisstore.Config) redis.UniversalClient {
+	t.Helper()
+	options := config.Options
+	if options == nil {
+		parsed, err := redis.ParseURL(config.URL)
+		require.NoError(t, err)
+		options = &redis.UniversalOptions{Addrs: []string{parsed.Addr}}
+	}
+	client := redis.NewUniversalClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
 func runDaemon(t *testing.T, f *flood, config daemon.Config, lasts time.Duration) {
