@@ -21,13 +21,21 @@ const (
 var verbs = []string{verbSubmit, verbClaim, verbSettle, verbExtend, verbControl, verbRead, verbStats}
 
 // Store is a store that does what s does, and counts: each call with its time, and what claims have recovered. If s is a
-// core.Waker it is one too.
+// core.Waker or core.Presence it is one too.
 func (m *Metrics) Store(s core.Store) core.Store {
 	counted := &store{next: s, m: m}
-	if waker, ok := s.(core.Waker); ok {
+	waker, wakes := s.(core.Waker)
+	presence, knows := s.(core.Presence)
+	switch {
+	case wakes && knows:
+		return &wholeStore{store: counted, Waker: waker, Presence: presence}
+	case wakes:
 		return &wakingStore{store: counted, Waker: waker}
+	case knows:
+		return &knowingStore{store: counted, Presence: presence}
+	default:
+		return counted
 	}
-	return counted
 }
 
 // store counts the calls of the next one.
@@ -41,10 +49,25 @@ type wakingStore struct {
 	core.Waker
 }
 
+type knowingStore struct {
+	*store
+	core.Presence
+}
+
+type wholeStore struct {
+	*store
+	core.Waker
+	core.Presence
+}
+
 var (
 	_ core.Store = (*store)(nil)
 	_ core.Store = (*wakingStore)(nil)
 	_ core.Waker = (*wakingStore)(nil)
+	_ core.Waker = (*wholeStore)(nil)
+
+	_ core.Presence = (*knowingStore)(nil)
+	_ core.Presence = (*wholeStore)(nil)
 )
 
 func (s *store) now() time.Time { return s.m.config.Clock.Now() }
