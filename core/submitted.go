@@ -13,7 +13,8 @@ type Submitted struct {
 	Created         bool // false: the task was there before
 	Replaced        bool // it was there before and has its new definition; if not created either, it was left as it is
 	// Differs says that it was left as it is, and that is not what was submitted: another kind, payload, schedule or setting.
-	// Of a task that has completed or was cancelled this is not kept, nor is the delay or the time of any.
+	// The payload of a task that has completed or was cancelled is not kept, nor is the delay or the time of any, nor
+	// anything of one whose record was dropped.
 	Differs bool
 }
 
@@ -75,6 +76,9 @@ func (s *Submitted) describe(t *Stored, sub *Submission) {
 
 // differs reports whether a task has another definition than what is submitted, as far as that is kept.
 func (sub *Submission) differs(t *Stored) bool {
+	if t.Dropped { // nothing is kept to compare with
+		return false
+	}
 	kind, level, data := t.Kind, t.Level, t.Body
 	if t.Status.Finished() {
 		rec, err := decodeRecord(t.Record)
