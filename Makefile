@@ -116,6 +116,10 @@ deps: ## write deps.txt, the modules that duly is built from
 deps-check:
 	@go test -run '^TestDependenciesAreListed$$' . >&2
 
+.PHONY: scripts
+scripts: ## write core/redisstore/scripts.json.gz after a change of its scripts
+	@go test -count=1 -run '^TestTheScriptsArePacked$$' ./core/redisstore -update
+
 .PHONY: openapi
 openapi: ## write adapters/http/openapi.json.gz after a change of openapi.json
 	@go test -count=1 -run '^TestTheDocumentIsPacked$$' ./adapters/http -update

@@ -82,6 +82,9 @@ func Parts() []string {
 	return []string{partLayout, partLook, partHolds, partAsked, partFinished, partKnown}
 }
 
+// Packed are the texts of all scripts and parts, by name.
+func Packed() map[string]string { return sources() }
+
 // Part is the text of one of them.
 func Part(name string) string { return source(name) }
 

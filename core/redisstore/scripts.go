@@ -1,16 +1,20 @@
 package redisstore
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"crypto/sha1" //nolint:gosec // EVALSHA names scripts by SHA-1; nothing is secured by it
-	"embed"
+	_ "embed"     // of the scripts
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,8 +22,23 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-//go:embed scripts/*.lua
-var sources embed.FS
+// packed are the files of scripts/, as JSON of text by name, compressed: `make scripts` writes it, and a test tells when that
+// was forgotten.
+//
+//go:embed scripts.json.gz
+var packed []byte
+
+var sources = sync.OnceValue(func() map[string]string {
+	var texts map[string]string
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err == nil {
+		err = json.NewDecoder(r).Decode(&texts)
+	}
+	if err != nil {
+		panic("redisstore: scripts.json.gz is damaged: " + err.Error())
+	}
+	return texts
+})
 
 // The files that are put in front of scripts. The first is in front of every one.
 const (
@@ -92,11 +111,11 @@ func load(change func(text string) string) scripts {
 }
 
 func source(name string) string {
-	text, err := sources.ReadFile("scripts/" + name + ".lua")
-	if err != nil {
-		panic("redisstore: " + name + ".lua is not embedded: " + err.Error())
+	text, ok := sources()[name]
+	if !ok {
+		panic("redisstore: " + name + ".lua is not packed: run make scripts")
 	}
-	return string(text)
+	return text
 }
 
 // call is one run of a script in a partition.

@@ -1,0 +1,46 @@
+package redisstore_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+)
+
+var update = flag.Bool("update", false, "write scripts.json.gz instead of comparing it")
+
+// The scripts that run are those of the folder.
+func TestTheScriptsArePacked(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("scripts/*.lua")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	texts := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		texts[strings.TrimSuffix(filepath.Base(file), ".lua")] = string(text)
+	}
+	if *update {
+		var out bytes.Buffer
+		w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+		require.NoError(t, err)
+		require.NoError(t, errors.Join(json.NewEncoder(w).Encode(texts), w.Close()))
+		require.NoError(t, os.WriteFile("scripts.json.gz", out.Bytes(), 0o600))
+		return
+	}
+	assert.Len(t, redisstore.Packed(), len(texts), "a script came or went: run make scripts")
+	for name, text := range texts {
+		assert.True(t, redisstore.Packed()[name] == text, "%s.lua has changed: run make scripts", name)
+	}
+}
