@@ -171,12 +171,6 @@ func (s *Store) life(ctx context.Context) error {
 	if _, err := p.Extend(ctx, []core.Extension{{Fence: fence, Lease: sweepEvery, Progress: progress}}); err != nil {
 		return err
 	}
-	if _, err := p.Claim(ctx, []core.ClaimRequest{{Agents: []string{"a"}}}); err != nil { // looks
-		return err
-	}
-	if err := p.Announce(ctx, "probe", nil, sweepEvery); err != nil {
-		return err
-	}
 	verbs := []core.Verb{core.VerbFail, core.VerbComplete, core.VerbAgain}
 	var runs []core.Settlement
 	for i, t := range tasks {
@@ -202,10 +196,16 @@ func (s *Store) life(ctx context.Context) error {
 	return err
 }
 
-// operate goes through what an operator can do, on a store that life made.
+// operate goes through what an operator can do, looks, and says what a process runs, on a store that life made.
 func (s *Store) operate(ctx context.Context) error {
 	touched := core.Submission{Agent: "a", ID: "4", Kind: "probe", Level: core.LevelLow, Pulse: &core.Pulse{}}
 	if _, err := s.touch(ctx, []core.Submission{touched}); err != nil {
+		return err
+	}
+	if _, err := s.Claim(ctx, []core.ClaimRequest{{Agents: []string{"a"}}}); err != nil { // looks
+		return err
+	}
+	if err := s.Announce(ctx, "probe", nil, sweepEvery); err != nil {
 		return err
 	}
 	one := core.Scoped{Agent: "a", ID: "4"}
