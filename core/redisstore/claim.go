@@ -22,12 +22,12 @@ func (s *Store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core
 		calls[i] = call{script: &s.scripts.claim, partition: requests[i].Partition, args: claimArgs(&requests[i])}
 	}
 	calls = s.sweep(calls, requests)
-	replies, err := s.eval(ctx, verbClaim, calls)
+	replies, errs := s.evalAll(ctx, verbClaim, calls)
 	s.sweptTo(calls[len(requests):], replies[len(requests):])
 	out := make([]core.Claim, len(requests))
 	failed := 0
 	for i := range requests {
-		if out[i] = answered(requests[i].Partition, replies[i], err); out[i].Err != nil {
+		if out[i] = answered(requests[i].Partition, replies[i], errs[i]); out[i].Err != nil {
 			failed++
 		}
 	}

@@ -23,13 +23,20 @@ type cluster struct {
 	loaded atomic.Int64 // when it was last asked for the slots of its nodes, Unix ms
 }
 
-// node is the master that has a key, as far as this process knows; nil if it knows none.
-func (c *cluster) node(ctx context.Context, key string) *redis.Client {
-	node, err := c.client.MasterForKey(ctx, key)
-	if err != nil {
-		return nil
+// nothing is a key that no partition has. Given to a script along with the others it makes a node of a cluster that has a part
+// of a slot only, while the slot is moved, refuse the script with TRYAGAIN before it begins: on the one side of the move as on
+// the other. Without it a script would stop halfway at the first key that is not there any more, or write one anew whose old
+// value is still to come.
+const nothing = "nothing"
+
+// keysOf are the keys that a call is given.
+func (s *Store) keysOf(c *call) []string {
+	p := s.parts[c.partition]
+	keys := p.keys(c.script.keys)
+	if s.cluster != nil {
+		keys = append(keys, p.key(nothing))
 	}
-	return node
+	return keys
 }
 
 // learn asks who has which slots if an error may mean that another node has some now. By itself go-redis asks once a minute
@@ -37,6 +44,10 @@ func (c *cluster) node(ctx context.Context, key string) *redis.Client {
 // is repeated anyway.
 func (c *cluster) learn(ctx context.Context, err error) {
 	if c == nil || err == nil || !passing(err) && !errors.Is(err, context.DeadlineExceeded) {
+		return
+	}
+	if redis.HasErrorPrefix(err, "MOVED") {
+		c.client.ReloadState(ctx)
 		return
 	}
 	now := time.Now().UnixMilli() //nolint:forbidigo // between calls to this client; no task depends on it
@@ -47,24 +58,24 @@ func (c *cluster) learn(ctx context.Context, err error) {
 
 // group is what is sent to one node: the places of its parts among all of a call.
 type group struct {
-	node    *redis.Client // nil where there is one server only
+	node    redis.UniversalClient // the whole client where there is one server only
 	members []int
 }
 
 // byNode splits n parts of a call, each with a partition, by the nodes that have them. Sent on its own, the part of a node that
-// is away spoils no other: go-redis fails a pipeline as a whole when its time is up.
+// is away spoils no other: go-redis fails a pipeline as a whole when its time is up, and in a cluster repeats one as a whole,
+// with scripts that have run, when its first command has failed.
 func (s *Store) byNode(ctx context.Context, n int, partition func(i int) int) []group {
 	if s.cluster == nil {
-		all := make([]int, n)
-		for i := range all {
-			all[i] = i
-		}
-		return []group{{members: all}}
+		return []group{{node: s.client, members: upTo(n)}}
 	}
 	var groups []group
-	at := map[*redis.Client]int{}
+	at := map[redis.UniversalClient]int{}
 	for i := range n {
-		node := s.cluster.node(ctx, s.parts[partition(i)].key("agenda"))
+		node := s.client // which says so if nobody is known who could be asked
+		if master, err := s.cluster.client.MasterForKey(ctx, s.parts[partition(i)].key("agenda")); err == nil {
+			node = master
+		}
 		g, known := at[node]
 		if !known {
 			g = len(groups)
@@ -74,6 +85,15 @@ func (s *Store) byNode(ctx context.Context, n int, partition func(i int) int) []
 		groups[g].members = append(groups[g].members, i)
 	}
 	return groups
+}
+
+// upTo are the numbers from 0 to n-1.
+func upTo(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }
 
 // atOnce calls f with 0 to n-1, side by side, and returns when all have returned.
@@ -100,8 +120,9 @@ func (s *Store) patience(ctx context.Context, verb string) (context.Context, con
 	return ctx, func() {}
 }
 
-// The verbs of a pull, as errors name them.
+// The verbs of a pull and of a submit, as errors name them.
 const (
+	verbSubmit = "submit"
 	verbLook   = "look"
 	verbClaim  = "claim"
 	verbSettle = "settle"

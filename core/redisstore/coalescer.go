@@ -9,18 +9,23 @@ import (
 // coalescer joins single requests of many goroutines into batches, without a timer: whoever finds nobody at work takes
 // all that is waiting and works it off; what comes meanwhile waits for the next batch. It has no goroutine of its own.
 type coalescer[Q, A any] struct {
-	run func(ctx context.Context, batch []Q) ([]A, error)
+	run func(ctx context.Context, batch []Q) []outcome[A]
 
 	mu      sync.Mutex
 	waiting []*ask[Q, A]
 	working bool
 }
 
+// outcome is what became of one question of a batch; what stops one must not stop the others.
+type outcome[A any] struct {
+	answer A
+	err    error
+}
+
 type ask[Q, A any] struct {
 	ctx      context.Context //nolint:containedctx // the batch runs for as long as one of its callers waits
 	question Q
-	answer   A
-	err      error
+	outcome  outcome[A]
 	done     chan struct{} // closed when answered
 	lead     chan struct{} // closed when it is this caller's turn to work
 }
@@ -28,7 +33,7 @@ type ask[Q, A any] struct {
 // largestBatch is the most requests that are joined, so that no script is long.
 const largestBatch = 512
 
-func newCoalescer[Q, A any](run func(context.Context, []Q) ([]A, error)) *coalescer[Q, A] {
+func newCoalescer[Q, A any](run func(context.Context, []Q) []outcome[A]) *coalescer[Q, A] {
 	return &coalescer[Q, A]{run: run}
 }
 
@@ -46,17 +51,17 @@ func (c *coalescer[Q, A]) do(ctx context.Context, question Q) (A, error) {
 	for {
 		select {
 		case <-a.done:
-			return a.answer, a.err
+			return a.outcome.answer, a.outcome.err
 		case <-a.lead:
 			c.lead()
 			a.lead = nil
 		case <-ctx.Done():
 			select {
 			case <-a.done:
-				return a.answer, a.err
+				return a.outcome.answer, a.outcome.err
 			case <-a.lead: // nobody else would work off what waits
 				c.lead()
-				return a.answer, a.err
+				return a.outcome.answer, a.outcome.err
 			default:
 			}
 			c.leave(a) // or it is under way, and its answer is nobody's
@@ -80,12 +85,10 @@ func (c *coalescer[Q, A]) lead() {
 		questions[i] = a.question
 	}
 	ctx, stop := together(batch)
-	answers, err := c.run(ctx, questions)
+	outcomes := c.run(ctx, questions)
 	stop()
 	for i, a := range batch {
-		if a.err = err; err == nil {
-			a.answer = answers[i]
-		}
+		a.outcome = outcomes[i]
 		close(a.done)
 	}
 

@@ -93,12 +93,15 @@ func (s *Store) AddHook(h redis.Hook) { s.client.AddHook(h) }
 
 // SubmitEach stores tasks as if each were a call of its own, that was joined with the others; it returns how each went.
 func (s *Store) SubmitEach(ctx context.Context, tasks []core.Submission) ([]core.Placed, []error, error) {
-	answers, err := s.submitEach(ctx, tasks)
-	placed, errs := make([]core.Placed, len(answers)), make([]error, len(answers))
-	for i, a := range answers {
-		placed[i], errs[i] = a.Placed, s.refused(&tasks[i], a.code)
+	outcomes := s.submitEach(ctx, tasks)
+	placed, errs := make([]core.Placed, len(tasks)), make([]error, len(tasks))
+	for i, o := range outcomes {
+		if o.err != nil {
+			return nil, nil, o.err
+		}
+		placed[i], errs[i] = o.answer.Placed, s.refused(&tasks[i], o.answer.code)
 	}
-	return placed, errs, err
+	return placed, errs, nil
 }
 
 // Sweep makes the next claim sweep its partition.

@@ -23,11 +23,11 @@ func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]core.Ext
 			order = append(order, is)
 		}
 	}
-	replies, err := s.eval(ctx, verbExtend, calls)
+	replies, errs := s.evalAll(ctx, verbExtend, calls)
 	out := make([]core.Extended, len(leases))
 	failed := 0
 	for c, reply := range replies {
-		why := err
+		why := errs[c]
 		if reply != nil && !parseExtended(out, reply, order[c]) {
 			reply, why = nil, wrap(verbExtend, errMalformed)
 		}

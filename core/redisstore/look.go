@@ -58,9 +58,9 @@ func (s *Store) nexts(ctx context.Context, requests []core.ClaimRequest, which [
 		}
 		calls[k] = call{script: &s.scripts.next, partition: r.Partition, args: args}
 	}
-	replies, err := s.eval(ctx, verbLook, calls)
+	replies, errs := s.evalAll(ctx, verbLook, calls)
 	for k, i := range which {
-		out[i] = nextOf(requests[i].Partition, replies[k], err)
+		out[i] = nextOf(requests[i].Partition, replies[k], errs[k])
 	}
 }
 
@@ -97,7 +97,7 @@ func (s *Store) hints(ctx context.Context, requests []core.ClaimRequest, which [
 }
 
 // hintsOf is hints for partitions of one node.
-func (s *Store) hintsOf(ctx context.Context, node *redis.Client, requests []core.ClaimRequest, which []int, out []core.Claim) {
+func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, requests []core.ClaimRequest, which []int, out []core.Claim) {
 	ctx, cancel := s.patience(ctx, verbLook)
 	defer cancel()
 	for attempt := 1; len(which) > 0; attempt++ {
@@ -127,12 +127,8 @@ func (s *Store) hintsOf(ctx context.Context, node *redis.Client, requests []core
 // readDue reads keys and the time, which is the last one known if only the keys could be read: whatever it is used for,
 // claims decide. In a cluster it asks one node for both, so that no other one matters, and whoever has the keys by now if that
 // one has not.
-func (s *Store) readDue(ctx context.Context, node *redis.Client, keys []string) (core.Millis, []any, []error) {
-	var client redis.Cmdable = s.client
-	if node != nil {
-		client = node
-	}
-	pipe := client.Pipeline()
+func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []string) (core.Millis, []any, []error) {
+	pipe := node.Pipeline()
 	now := pipe.Time(ctx)
 	if s.cluster == nil {
 		all := pipe.MGet(ctx, keys...)

@@ -8,6 +8,9 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -21,7 +24,7 @@ func (s *Store) preflight(ctx context.Context) error {
 	if err := s.client.Ping(ctx).Err(); err != nil {
 		return s.reaching(err)
 	}
-	if err := s.checkServer(ctx); err != nil {
+	if err := s.checkServers(ctx); err != nil {
 		return err
 	}
 	if err := s.checkLayout(ctx); err != nil {
@@ -30,37 +33,77 @@ func (s *Store) preflight(ctx context.Context) error {
 	return s.probe(ctx)
 }
 
+// checkServers looks at every server that has tasks, or may have once a master is lost.
+func (s *Store) checkServers(ctx context.Context) error {
+	if s.cluster == nil {
+		return s.checkServer(ctx, s.client, s.name)
+	}
+	var mu sync.Mutex
+	var errs []error
+	_ = s.cluster.client.ForEachShard(ctx, func(ctx context.Context, node *redis.Client) error {
+		err := s.checkServer(ctx, node, node.Options().Addr)
+		mu.Lock()
+		defer mu.Unlock()
+		errs = append(errs, err)
+		return nil
+	})
+	return errors.Join(errs...)
+}
+
 // checkServer refuses a server that is too old or that may evict tasks, and warns of one that keeps nothing.
-func (s *Store) checkServer(ctx context.Context) error {
-	info, err := s.client.Info(ctx).Result()
-	if err != nil {
-		s.config.Logger.WarnContext(ctx, "cannot check the Redis server: INFO is not allowed", slog.Any("err", err))
+func (s *Store) checkServer(ctx context.Context, server redis.UniversalClient, name string) error {
+	log := s.config.Logger
+	if s.cluster != nil {
+		log = log.With(slog.String("node", name))
+	}
+	info, err := server.Info(ctx).Result()
+	switch {
+	case err != nil && passing(err): // a node of a cluster; the calls that need it say so
+		log.WarnContext(ctx, "cannot check a Redis server: it does not answer", slog.Any("err", err))
+		return nil
+	case err != nil:
+		log.WarnContext(ctx, "cannot check the Redis server: INFO is not allowed", slog.Any("err", err))
 		return nil
 	}
 	v := parseInfo(info)
 	major, minor := serverVersion(v["redis_version"])
 	if major < 6 || major == 6 && minor < 2 {
-		return fmt.Errorf("Redis %s is too old: duly needs 6.2 or later", v["redis_version"])
+		return fmt.Errorf("Redis %s at %s is too old: duly needs 6.2 or later", v["redis_version"], name)
 	}
 	if v["cluster_enabled"] == "1" && s.cluster == nil {
-		return fmt.Errorf("cannot use Redis at %s: %s", s.name, nodeOfACluster)
+		return fmt.Errorf("cannot use Redis at %s: %s", name, nodeOfACluster)
 	}
 	switch policy := v["maxmemory_policy"]; {
 	case policy == "" || policy == "noeviction":
 	case strings.HasPrefix(policy, "volatile-"): // of ours only finished records have a time to live
-		s.config.Logger.WarnContext(ctx, "Redis may drop the records of finished tasks early", slog.String("maxmemory_policy", policy),
+		log.WarnContext(ctx, "Redis may drop the records of finished tasks early", slog.String("maxmemory_policy", policy),
 			slog.String("todo", noEviction))
 	case s.config.AllowEviction:
-		s.config.Logger.WarnContext(ctx, "Redis may evict tasks silently", slog.String("maxmemory_policy", policy))
+		log.WarnContext(ctx, "Redis may evict tasks silently", slog.String("maxmemory_policy", policy))
 	default:
-		return fmt.Errorf("Redis has maxmemory-policy %s, which drops tasks silently when memory is short: %s", policy, noEviction)
+		return fmt.Errorf("Redis at %s has maxmemory-policy %s, which drops tasks silently when memory is short: %s", name, policy, noEviction)
 	}
-	if v["aof_enabled"] == "0" && v["rdb_last_save_time"] != "" {
-		if save, err := s.client.ConfigGet(ctx, "save").Result(); err == nil && save["save"] == "" {
-			s.config.Logger.WarnContext(ctx, "Redis has no persistence: a restart of Redis loses all tasks")
-		}
-	}
+	checkPersistence(ctx, log, server, v["aof_enabled"])
 	return nil
+}
+
+// checkPersistence tells what a restart of a server loses, and no more than is known.
+func checkPersistence(ctx context.Context, log *slog.Logger, server redis.UniversalClient, aof string) {
+	if aof == "1" {
+		return
+	}
+	save, err := server.ConfigGet(ctx, "save").Result()
+	switch {
+	case aof == "":
+		log.InfoContext(ctx, "Redis does not say whether it keeps tasks across a restart")
+	case err != nil || len(save) == 0:
+		log.InfoContext(ctx, "Redis has no append-only file, and does not say whether it saves snapshots: a restart of Redis may lose tasks")
+	case save["save"] == "":
+		log.WarnContext(ctx, "Redis has no persistence: a restart of Redis loses all tasks")
+	default:
+		log.InfoContext(ctx, "Redis saves snapshots only: a crash of Redis loses what was written since the last one",
+			slog.String("save", save["save"]), slog.String("todo", "set appendonly yes"))
+	}
 }
 
 // noEviction is how the policy is set that keeps all tasks.
@@ -199,8 +242,8 @@ func (s *Store) life(ctx context.Context) error {
 // operate goes through what an operator can do, looks, and says what a process runs, on a store that life made.
 func (s *Store) operate(ctx context.Context) error {
 	touched := core.Submission{Agent: "a", ID: "4", Kind: "probe", Level: core.LevelLow, Pulse: &core.Pulse{}}
-	if _, err := s.touch(ctx, []core.Submission{touched}); err != nil {
-		return err
+	if o := s.touch(ctx, []core.Submission{touched}); o[0].err != nil {
+		return o[0].err
 	}
 	if _, err := s.Claim(ctx, []core.ClaimRequest{{Agents: []string{"a"}}}); err != nil { // looks
 		return err

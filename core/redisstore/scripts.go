@@ -10,9 +10,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -132,79 +134,92 @@ const (
 	pause    = 20 * time.Millisecond
 )
 
-// eval runs calls in one round trip to each node and returns their replies in order. It repeats those that failed in a way
-// that may pass, and returns the first error that is left as a *core.StoreError, together with the replies of the calls that
-// did not fail; those that did have none.
+// eval runs calls as evalAll does, and returns the first error.
 func (s *Store) eval(ctx context.Context, verb string, calls []call) ([][]any, error) {
-	replies := make([][]any, len(calls))
-	groups := s.byNode(ctx, len(calls), func(i int) int { return calls[i].partition })
-	errs := make([]error, len(groups))
-	atOnce(len(groups), func(g int) {
-		ctx, cancel := s.patience(ctx, verb)
-		defer cancel()
-		errs[g] = s.evalEach(ctx, verb, calls, groups[g].members, replies)
-	})
+	replies, errs := s.evalAll(ctx, verb, calls)
 	return replies, cmp.Or(errs...)
 }
 
-// evalEach runs the calls in todo, and puts their replies at their places.
-func (s *Store) evalEach(ctx context.Context, verb string, calls []call, todo []int, replies [][]any) error {
-	whole := false
-	for attempt := 1; ; attempt++ {
-		failed, unknown, err := s.attempt(ctx, calls, todo, replies, whole)
-		if err == nil {
-			return nil
+// evalAll runs calls in one round trip to each node and returns their replies in order, and an error for each that failed, a
+// *core.StoreError. It repeats those that failed in a way that may pass. What fails in one partition stops no other.
+func (s *Store) evalAll(ctx context.Context, verb string, calls []call) ([][]any, []error) {
+	e := evaluation{store: s, verb: verb, calls: calls, replies: make([][]any, len(calls)), errs: make([]error, len(calls))}
+	e.run(ctx, upTo(len(calls)), 1)
+	for i, err := range e.errs {
+		if err != nil {
+			e.errs[i] = wrap(verb, err)
 		}
-		s.cluster.learn(ctx, err)
-		if unknown && !whole { // a script the server does not have: at once again, with its text
-			whole, todo = true, failed
-			attempt--
-			continue
-		}
-		if attempt == attempts || !passing(err) || !wait(ctx, attempt) {
-			return wrap(verb, err)
-		}
-		todo = failed
 	}
+	return e.replies, e.errs
 }
 
-// attempt sends the calls in todo, whole or by their hash. It returns those that failed, whether one did because the
-// server does not know its script, and the first error.
-func (s *Store) attempt(ctx context.Context, calls []call, todo []int, replies [][]any, whole bool) ([]int, bool, error) {
+// evaluation is one run of some calls. Each has a place in replies or in errs, which are written side by side.
+type evaluation struct {
+	store   *Store
+	verb    string
+	calls   []call
+	replies [][]any
+	errs    []error
+}
+
+// run runs the calls in todo, by the nodes that have their partitions now, and repeats what may pass.
+func (e *evaluation) run(ctx context.Context, todo []int, attempt int) {
+	groups := e.store.byNode(ctx, len(todo), func(k int) int { return e.calls[todo[k]].partition })
+	atOnce(len(groups), func(g int) {
+		node, mine := groups[g].node, make([]int, len(groups[g].members))
+		for i, k := range groups[g].members {
+			mine[i] = todo[k]
+		}
+		ctx, cancel := e.store.patience(ctx, e.verb)
+		defer cancel()
+		failed, unknown := e.send(ctx, node, mine, false)
+		if unknown { // a script the server does not have: at once again, with its text
+			failed, _ = e.send(ctx, node, failed, true)
+		}
+		if len(failed) == 0 {
+			return
+		}
+		e.store.cluster.learn(ctx, e.errs[failed[0]])
+		again := slices.DeleteFunc(failed, func(i int) bool { return !passing(e.errs[i]) })
+		if len(again) > 0 && attempt < attempts && wait(ctx, attempt) {
+			e.run(ctx, again, attempt+1)
+		}
+	})
+}
+
+// send sends calls to a node, whole or by their hash, once: a client of a whole cluster would repeat all of them for one that
+// failed. It returns those that failed, and whether one did because the server does not know its script.
+func (e *evaluation) send(ctx context.Context, node redis.UniversalClient, todo []int, whole bool) ([]int, bool) {
 	cmds := make([]*redis.Cmd, len(todo))
 	send := func(c redis.Cmdable) {
 		for k, i := range todo {
-			keys := s.parts[calls[i].partition].keys(calls[i].script.keys)
+			script, keys := e.calls[i].script, e.store.keysOf(&e.calls[i])
 			if whole {
-				cmds[k] = c.Eval(ctx, calls[i].script.text, keys, calls[i].args...)
+				cmds[k] = c.Eval(ctx, script.text, keys, e.calls[i].args...)
 			} else {
-				cmds[k] = c.EvalSha(ctx, calls[i].script.sha, keys, calls[i].args...)
+				cmds[k] = c.EvalSha(ctx, script.sha, keys, e.calls[i].args...)
 			}
 		}
 	}
 	if len(todo) == 1 {
-		send(s.client)
+		send(node)
 	} else {
-		pipe := s.client.Pipeline()
+		pipe := node.Pipeline()
 		send(pipe)
 		_, _ = pipe.Exec(ctx) // each command holds its own error
 	}
 	var failed []int
 	var unknown bool
-	var first error
 	for k, i := range todo {
 		reply, err := cmds[k].Slice()
-		if err != nil {
-			failed = append(failed, i)
-			unknown = unknown || redis.HasErrorPrefix(err, "NOSCRIPT")
-			if first == nil {
-				first = err
-			}
+		if e.errs[i] = err; err == nil {
+			e.replies[i] = reply
 			continue
 		}
-		replies[i] = reply
+		failed = append(failed, i)
+		unknown = unknown || redis.HasErrorPrefix(err, "NOSCRIPT")
 	}
-	return failed, unknown, first
+	return failed, unknown
 }
 
 // wait pauses before another attempt, longer each time and never in step with others; false if ctx ends first.
@@ -227,10 +242,10 @@ func passing(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redis.ErrClosed) {
 		return false
 	}
-	if errors.Is(err, io.EOF) || errors.As(err, &network) || errors.Is(err, net.ErrClosed) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) || errors.Is(err, net.ErrClosed) {
 		return true
 	}
-	for _, prefix := range []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS", "UNKILLABLE"} {
+	for _, prefix := range []string{"MOVED", "ASK", "LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS", "UNKILLABLE"} {
 		if redis.HasErrorPrefix(err, prefix) {
 			return true
 		}
@@ -241,6 +256,9 @@ func passing(err error) bool {
 func wrap(verb string, err error) error {
 	if redis.HasErrorPrefix(err, "OOM") || strings.Contains(err.Error(), "OOM command not allowed") {
 		err = core.ErrStoreFull
+	}
+	if redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "ASK") {
+		err = fmt.Errorf("the cluster is moving the slot of these agents to another node: the same request can be sent again (%w)", err)
 	}
 	return &core.StoreError{Verb: verb, Err: err}
 }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -36,15 +37,15 @@ func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Sett
 			dueArg(r.Due), storedState(r.State), r.Record, groupKey(r.Agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
 		members[c] = append(members[c], i)
 	}
-	replies, err := s.eval(ctx, verbSettle, calls)
+	replies, errs := s.evalAll(ctx, verbSettle, calls)
 	out := make([]core.Settled, len(runs))
 	failed := 0
 	for c, reply := range replies {
-		if !parseSettled(out, reply, members[c], err) {
+		if !parseSettled(out, reply, members[c], errs[c]) {
 			failed++
 		}
 	}
-	if err != nil && failed == len(calls) {
+	if err := cmp.Or(errs...); err != nil && failed == len(calls) {
 		return nil, err
 	}
 	return out, nil

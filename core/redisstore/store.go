@@ -131,11 +131,25 @@ func (c Config) target() (target, error) {
 	return t, nil
 }
 
-// submitLanes is how many joined submits are under way at once. While Redis works on one the other is being made; more
-// than two only make smaller batches.
+// submitLanes is how many joined submits are under way at once to one server. While Redis works on one the other is being made;
+// more than two only make smaller batches.
 const submitLanes = 2
 
-type lanes [submitLanes]*coalescer[core.Submission, submitted]
+// lanes join the submits of single tasks; the i-th partition has the lane i modulo their number.
+type lanes []*coalescer[core.Submission, submitted]
+
+// lanes makes them. In a cluster each partition has its own, as one whose node is away must not hold up the others.
+func (s *Store) lanes(run func(context.Context, []core.Submission) []outcome[submitted]) lanes {
+	n := min(submitLanes, len(s.parts))
+	if s.cluster != nil {
+		n = len(s.parts)
+	}
+	all := make(lanes, n)
+	for i := range all {
+		all[i] = newCoalescer(run)
+	}
+	return all
+}
 
 // Store is a [core.Store] on Redis. It is safe for concurrent use. Close it when done.
 type Store struct {
@@ -147,7 +161,7 @@ type Store struct {
 	name    string
 	secure  bool
 
-	submits lanes // by partition
+	submits lanes
 	touches lanes
 	swept   []atomic.Pointer[sweep]
 	ahead   *atomic.Int64 // the server's clock minus ours, ms, as of its last answer
@@ -185,10 +199,7 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 		return nil, err
 	}
 	s.swept = make([]atomic.Pointer[sweep], len(s.parts))
-	for i := range s.submits {
-		s.submits[i] = newCoalescer(s.submitEach)
-		s.touches[i] = newCoalescer(s.touch)
-	}
+	s.submits, s.touches = s.lanes(s.submitEach), s.lanes(s.touch)
 	return s, nil
 }
 

@@ -30,17 +30,17 @@ func (s *Store) Submit(ctx context.Context, tasks []core.Submission) ([]core.Pla
 	case len(tasks) == 0:
 		return nil, nil
 	case len(tasks) == 1:
-		lanes := &s.submits
+		lanes := s.submits
 		if tasks[0].Pulse != nil {
-			lanes = &s.touches
+			lanes = s.touches
 		}
-		a, err := lanes[s.partitionOf(tasks[0].Agent)%submitLanes].do(ctx, tasks[0])
+		a, err := lanes[s.partitionOf(tasks[0].Agent)%len(lanes)].do(ctx, tasks[0])
 		if err != nil {
 			return nil, submitError(err)
 		}
 		return []core.Placed{a.Placed}, s.refused(&tasks[0], a.code)
 	case tasks[0].Pulse != nil:
-		return s.all(tasks, func() ([]submitted, error) { return s.touch(ctx, tasks) })
+		return s.all(tasks, func() []outcome[submitted] { return s.touch(ctx, tasks) })
 	}
 	if s.spans(tasks) {
 		if _, err := s.submitAll(ctx, tasks, modeCheck); err != nil {
@@ -75,7 +75,7 @@ func submitError(err error) error {
 	if _, ok := errors.AsType[*core.StoreError](err); ok {
 		return err
 	}
-	return &core.StoreError{Verb: "submit", Err: err}
+	return &core.StoreError{Verb: verbSubmit, Err: err}
 }
 
 // spans reports whether tasks lie in more than one partition.
@@ -90,31 +90,34 @@ func (s *Store) spans(tasks []core.Submission) bool {
 }
 
 func (s *Store) submitAll(ctx context.Context, tasks []core.Submission, mode string) ([]core.Placed, error) {
-	return s.all(tasks, func() ([]submitted, error) { return s.submit(ctx, tasks, mode) })
+	return s.all(tasks, func() []outcome[submitted] { return s.submit(ctx, tasks, mode) })
 }
 
 // all are the answers for tasks of which none was refused.
-func (s *Store) all(tasks []core.Submission, ask func() ([]submitted, error)) ([]core.Placed, error) {
-	answers, err := ask()
-	if err != nil {
-		return nil, err
-	}
+func (s *Store) all(tasks []core.Submission, ask func() []outcome[submitted]) ([]core.Placed, error) {
 	placed := make([]core.Placed, len(tasks))
-	for i, a := range answers {
-		if err := s.refused(&tasks[i], a.code); err != nil {
-			return nil, err
+	var refused error
+	for i, o := range ask() {
+		if o.err != nil {
+			return nil, o.err
 		}
-		placed[i] = a.Placed
+		if err := s.refused(&tasks[i], o.answer.code); err != nil && refused == nil {
+			refused = err
+		}
+		placed[i] = o.answer.Placed
+	}
+	if refused != nil {
+		return nil, refused
 	}
 	return placed, nil
 }
 
 // submitEach stores tasks that have nothing to do with one another.
-func (s *Store) submitEach(ctx context.Context, tasks []core.Submission) ([]submitted, error) {
+func (s *Store) submitEach(ctx context.Context, tasks []core.Submission) []outcome[submitted] {
 	return s.submit(ctx, tasks, modeEach)
 }
 
-func (s *Store) submit(ctx context.Context, tasks []core.Submission, mode string) ([]submitted, error) {
+func (s *Store) submit(ctx context.Context, tasks []core.Submission, mode string) []outcome[submitted] {
 	script := &s.scripts.submit
 	for i := range tasks {
 		if tasks[i].Conflict == core.ConflictReplace {
@@ -131,22 +134,35 @@ func (s *Store) submit(ctx context.Context, tasks []core.Submission, mode string
 			}
 			return append(args, encode(t.Agent), dueArg(t.Due), rec, groupKey(t.Agent, t.Group), t.ID, t.Kind, ruleArg(t))
 		})
-	replies, err := s.eval(ctx, "submit", calls)
-	if err != nil {
-		return nil, err
+	return s.place(ctx, calls, members, 1, func(answer []any) (submitted, error) { return parseSubmitted(answer[0]) })
+}
+
+// place runs calls that store tasks, and returns what became of each task: what stops a partition stops its own only. Each
+// reply has the time, then some fields for each of the call's members, which parse is given.
+func (s *Store) place(
+	ctx context.Context, calls []call, members [][]int, fields int, parse func(answer []any) (submitted, error),
+) []outcome[submitted] {
+	n := 0
+	for c := range members {
+		n += len(members[c])
 	}
-	out := make([]submitted, len(tasks))
+	out := make([]outcome[submitted], n)
+	replies, errs := s.evalAll(ctx, verbSubmit, calls)
 	for c, reply := range replies {
-		if len(reply) != len(members[c])+1 {
-			return nil, wrap("submit", errMalformed)
+		if errs[c] == nil && len(reply) != 1+fields*len(members[c]) {
+			errs[c] = wrap(verbSubmit, errMalformed)
 		}
 		for k, i := range members[c] {
-			if out[i], err = parseSubmitted(reply[k+1]); err != nil {
-				return nil, wrap("submit", err)
+			if out[i].err = errs[c]; errs[c] != nil {
+				continue
+			}
+			var err error
+			if out[i].answer, err = parse(reply[1+fields*k:]); err != nil {
+				out[i].err = wrap(verbSubmit, err)
 			}
 		}
 	}
-	return out, nil
+	return out
 }
 
 func parseSubmitted(v any) (submitted, error) {
@@ -171,7 +187,7 @@ func ruleArg(t *core.Submission) []byte {
 }
 
 // touch books runs of activity tasks; see [core.Store].
-func (s *Store) touch(ctx context.Context, tasks []core.Submission) ([]submitted, error) {
+func (s *Store) touch(ctx context.Context, tasks []core.Submission) []outcome[submitted] {
 	const fields = 3
 	calls, members := s.byPartition(&s.scripts.touch, len(tasks), func(i int) string { return tasks[i].Agent },
 		[]any{s.config.MaxTasks},
@@ -183,24 +199,12 @@ func (s *Store) touch(ctx context.Context, tasks []core.Submission) ([]submitted
 			}
 			return append(args, encode(t.Agent), t.ID, record(t), groupKey(t.Agent, t.Group), t.Pulse.Delay.Milliseconds(), longest)
 		})
-	replies, err := s.eval(ctx, "submit", calls)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]submitted, len(tasks))
-	for c, reply := range replies {
-		if len(reply) != 1+fields*len(members[c]) {
-			return nil, wrap("submit", errMalformed)
-		}
-		for k, i := range members[c] {
-			answer := reply[1+fields*k:]
-			booked := number(answer[0])
-			out[i] = submitted{code: min(booked, 0), Placed: core.Placed{
-				Created: booked == 1, Due: core.Millis(number(answer[1])), Reason: core.Reason(text(answer[2])),
-			}}
-		}
-	}
-	return out, nil
+	return s.place(ctx, calls, members, fields, func(answer []any) (submitted, error) {
+		booked := number(answer[0])
+		return submitted{code: min(booked, 0), Placed: core.Placed{
+			Created: booked == 1, Due: core.Millis(number(answer[1])), Reason: core.Reason(text(answer[2])),
+		}}, nil
+	})
 }
 
 // byPartition makes one call of a script for each partition that n items lie in: the head arguments, then those that

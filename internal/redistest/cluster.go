@@ -43,6 +43,18 @@ type Cluster struct {
 	Masters, Replicas []*Server // the i-th replica is the one of the i-th master
 }
 
+// StartMasters starts a cluster of some masters without replicas: nothing that was acknowledged is lost by a failover that a
+// busy machine causes.
+func StartMasters(tb testing.TB, n int) *Cluster {
+	tb.Helper()
+	c := &Cluster{}
+	for range n {
+		c.Masters = append(c.Masters, StartTCP(tb, clusterEnabled, "yes"))
+	}
+	FormCluster(tb, c.Masters...)
+	return c
+}
+
 // StartThreeMasters starts a cluster of three masters with a replica each. A master counts as dead after two seconds, and
 // the others serve their slots meanwhile. It returns once each replica follows its master and everybody knows everybody.
 func StartThreeMasters(tb testing.TB) *Cluster {

@@ -1,0 +1,78 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+// Slot is the hash slot of a key.
+func (c *Cluster) Slot(tb testing.TB, key string) int {
+	tb.Helper()
+	slot, err := c.Masters[0].Client(tb).ClusterKeySlot(tb.Context(), key).Result()
+	require.NoError(tb, err)
+	return int(slot)
+}
+
+// MoveSlot moves a slot from one master to another as operators do, but key by key, with a pause of their choice after each. It
+// returns how many keys were moved.
+func (c *Cluster) MoveSlot(tb testing.TB, slot int, from, to *Server, pause func()) int {
+	tb.Helper()
+	ctx, source, target := context.Background(), from.Client(tb), to.Client(tb)
+	id := func(client *redis.Client) string {
+		id, err := client.ClusterMyID(ctx).Result()
+		require.NoError(tb, err)
+		return id
+	}
+	sourceID, targetID := id(source), id(target)
+	host, port, err := net.SplitHostPort(to.Addr)
+	require.NoError(tb, err)
+	require.NoError(tb, target.Do(ctx, "CLUSTER", "SETSLOT", slot, "IMPORTING", sourceID).Err())
+	require.NoError(tb, source.Do(ctx, "CLUSTER", "SETSLOT", slot, "MIGRATING", targetID).Err())
+	moved := 0
+	for {
+		keys, err := source.ClusterGetKeysInSlot(ctx, slot, 1).Result()
+		require.NoError(tb, err)
+		if len(keys) == 0 {
+			break
+		}
+		reply, err := source.Do(ctx, "MIGRATE", host, port, keys[0], 0, 10_000).Text()
+		require.NoError(tb, err, "the key %q", keys[0])
+		require.Contains(tb, []string{"OK", "NOKEY"}, reply)
+		moved++
+		pause()
+	}
+	for _, s := range c.Masters { // the target first: then no two believe that it is theirs
+		if s == to {
+			require.NoError(tb, target.Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", targetID).Err())
+		}
+	}
+	for _, s := range c.Masters {
+		if s != to {
+			require.NoError(tb, s.Client(tb).Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", targetID).Err())
+		}
+	}
+	return moved
+}
+
+// Owner is the master that has a slot.
+func (c *Cluster) Owner(tb testing.TB, slot int) *Server {
+	tb.Helper()
+	for _, s := range c.Masters {
+		shards, err := s.Client(tb).ClusterSlots(context.Background()).Result()
+		require.NoError(tb, err)
+		for _, r := range shards {
+			for _, m := range c.Masters {
+				if r.Start <= slot && slot <= r.End && r.Nodes[0].Addr == m.Addr {
+					return m
+				}
+			}
+		}
+	}
+	require.Fail(tb, fmt.Sprintf("nobody has slot %d", slot))
+	return nil
+}
