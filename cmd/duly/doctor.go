@@ -76,8 +76,8 @@ func (p *process) diagnose(ctx context.Context, o *options) ([]finding, error) {
 	if err := c.needRedis(); err != nil {
 		return nil, err
 	}
-	var warnings warnings
-	store, err := c.openStore(ctx, slog.New(&warnings))
+	warnings := &warnings{all: new([]warning)}
+	store, err := c.openStore(ctx, slog.New(warnings))
 	if err != nil {
 		return nil, err
 	}
@@ -108,36 +108,51 @@ func (p *process) diagnose(ctx context.Context, o *options) ([]finding, error) {
 	}
 }
 
-// warnings are what opening a store warned of.
-type warnings []string
+// warnings are what opening a store told about the Redis.
+type warnings struct {
+	all *[]warning
+	at  string // the attributes of all of them
+}
 
-// Enabled is true for warnings and what is worse.
-func (*warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+type warning struct{ text, todo string }
+
+// Enabled is true for what is worth knowing.
+func (*warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
 // Handle keeps a warning.
 func (w *warnings) Handle(_ context.Context, r slog.Record) error {
-	text := r.Message
+	it := warning{text: r.Message + w.at, todo: "see docs/guarantees.md for what Redis has to be"}
 	r.Attrs(func(a slog.Attr) bool {
-		text += fmt.Sprintf(" (%s: %v)", a.Key, a.Value)
+		if a.Key == "todo" {
+			it.todo = a.Value.String()
+		} else {
+			it.text += fmt.Sprintf(" (%s: %v)", a.Key, a.Value)
+		}
 		return true
 	})
-	*w = append(*w, text)
+	*w.all = append(*w.all, it)
 	return nil
 }
 
-// WithAttrs is the same handler: a store logs without attributes of its own.
-func (w *warnings) WithAttrs([]slog.Attr) slog.Handler { return w }
+// WithAttrs puts attributes behind each message.
+func (w *warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := *w
+	for _, a := range attrs {
+		with.at += fmt.Sprintf(" (%s: %v)", a.Key, a.Value)
+	}
+	return &with
+}
 
-// WithGroup is the same handler.
+// WithGroup is the same handler: a store logs without groups.
 func (w *warnings) WithGroup(string) slog.Handler { return w }
 
 func (w *warnings) checks(name string) []finding {
-	if len(*w) == 0 {
-		return []finding{{"redis", checkOK, name + " answers, keeps what it is given, and lets duly do what it needs", ""}}
+	if len(*w.all) == 0 {
+		return []finding{{"redis", checkOK, name + " answers, writes what it is given to its append-only file, and lets duly do what it needs", ""}}
 	}
 	var all []finding
-	for _, text := range *w {
-		all = append(all, finding{"redis", checkWarning, text, "see docs/guarantees.md for what Redis has to be"})
+	for _, it := range *w.all {
+		all = append(all, finding{"redis", checkWarning, it.text, it.todo})
 	}
 	return all
 }

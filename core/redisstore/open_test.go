@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +79,67 @@ func TestOpenWarns(t *testing.T) {
 	assert.Contains(t, warnings(redisstore.Config{URL: fleeting.URL}), "Redis has no persistence")
 	evicting := redistest.Start(t, "--appendonly", "yes", "--maxmemory-policy", "allkeys-lru")
 	assert.Contains(t, warnings(redisstore.Config{URL: evicting.URL, AllowEviction: true}), "Redis may evict tasks")
+}
+
+// What a restart loses is told as far as it is known: nothing is promised of a server that does not say how it keeps tasks.
+func TestOpenTellsWhatARestartLoses(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]struct {
+		args []string
+		acl  string
+		says string
+	}{
+		"append-only file": {args: []string{"--appendonly", "yes"}},
+		"snapshots":        {args: []string{"--save", "3600 1"}, says: "Redis saves snapshots only"},
+		"nothing":          {says: "Redis has no persistence"},
+		"CONFIG refused":   {args: []string{"--save", "3600 1"}, acl: "-config", says: "does not say whether it saves snapshots"},
+		"INFO refused":     {acl: "-info", says: "INFO is not allowed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t, want.args...)
+			if want.acl != "" {
+				require.NoError(t, srv.Client(t).Do(t.Context(), "ACL", "SETUSER", "default", want.acl).Err())
+			}
+			var log bytes.Buffer
+			open(t, redisstore.Config{URL: srv.URL, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			if want.says == "" {
+				assert.Empty(t, log.String())
+			} else {
+				assert.Contains(t, log.String(), want.says)
+			}
+		})
+	}
+}
+
+// Every node of a cluster is looked at: any of them that evicts drops tasks, a replica once it has taken over.
+func TestOpenLooksAtEveryNode(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartThreeMasters(t)
+	config := redisstore.Config{Options: &redis.UniversalOptions{Addrs: cluster.Addrs()[:1], IsClusterMode: true}}
+	open(t, config)
+	first := cluster.Masters[0].Client(t)
+	require.Eventually(t, func() bool { // a replica is listed once it has followed a write
+		for _, master := range cluster.Masters {
+			_ = master.Client(t).Do(t.Context(), "PUBLISH", "x", "x").Err()
+		}
+		listed, err := first.ClusterSlots(t.Context()).Result()
+		return err == nil && !slices.ContainsFunc(listed, func(s redis.ClusterSlot) bool { return len(s.Nodes) != 2 })
+	}, 20*time.Second, 20*time.Millisecond)
+	for _, node := range slices.Concat(cluster.Masters, cluster.Replicas) {
+		c := node.Client(t)
+		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err())
+		_, err := redisstore.Open(t.Context(), config)
+		require.ErrorContains(t, err, "Redis at "+node.Addr+" has maxmemory-policy allkeys-lru")
+		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory-policy", "noeviction").Err())
+	}
+	open(t, config)
+	cluster.Replicas[2].Kill()
+	var log bytes.Buffer
+	config.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	open(t, config)
+	assert.Contains(t, log.String(), "cannot check a Redis server: it does not answer")
+	assert.Contains(t, log.String(), cluster.Replicas[2].Addr)
 }
 
 func TestPartitionsAreSetOnce(t *testing.T) {
