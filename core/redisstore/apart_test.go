@@ -35,7 +35,7 @@ func TestADamagedPartitionFailsItsOwnSubmits(t *testing.T) {
 		p := i % redisstore.DefaultPartitions
 		all.Go(func() {
 			for k := range 20 {
-				task := core.Submission{Agent: agentOf(p, redisstore.DefaultPartitions), ID: fmt.Sprint(i, " ", k), Kind: "k", Level: core.LevelLow}
+				task := core.Submission{Agent: agentOf(p), ID: fmt.Sprint(i, " ", k), Kind: "k", Level: core.LevelLow}
 				_, err := st.Submit(t.Context(), []core.Submission{task})
 				if p == damaged {
 					assert.ErrorContains(t, err, "WRONGTYPE")
@@ -58,7 +58,7 @@ type submits struct {
 
 func (s *submits) send(ctx context.Context, st *redisstore.Store, partition int) {
 	for i := 0; ctx.Err() == nil; i++ {
-		task := core.Submission{Agent: agentOf(partition, redisstore.DefaultPartitions), ID: fmt.Sprint(i), Kind: "k", Level: core.LevelLow}
+		task := core.Submission{Agent: agentOf(partition), ID: fmt.Sprint(i), Kind: "k", Level: core.LevelLow}
 		for ctx.Err() == nil {
 			within, cancel := context.WithTimeout(ctx, 5*time.Second)
 			_, err := st.Submit(within, []core.Submission{task})

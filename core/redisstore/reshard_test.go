@@ -150,7 +150,7 @@ func TestASlotThatIsBeingMoved(t *testing.T) {
 	r := newReshard(t, 1)
 	tasks := make([]core.NewTask, 2*redisstore.DefaultPartitions)
 	for i := range tasks {
-		tasks[i] = core.NewTask{Agent: agentOf(i%redisstore.DefaultPartitions, redisstore.DefaultPartitions), ID: fmt.Sprint(i), Kind: "work", Delay: time.Hour}
+		tasks[i] = core.NewTask{Agent: agentOf(i % redisstore.DefaultPartitions), ID: fmt.Sprint(i), Kind: "work", Delay: time.Hour}
 	}
 	_, err := r.schedulers[0].Submit(t.Context(), tasks...)
 	require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestASlotThatIsBeingMoved(t *testing.T) {
 	from := r.cluster.Owner(t, slot)
 	to := r.cluster.Masters[(indexOf(r.cluster.Masters, from)+1)%3]
 	submit := func(partition int, id string) error {
-		_, err := r.schedulers[0].Submit(t.Context(), core.NewTask{Agent: agentOf(partition, redisstore.DefaultPartitions), ID: id, Kind: "work"})
+		_, err := r.schedulers[0].Submit(t.Context(), core.NewTask{Agent: agentOf(partition), ID: id, Kind: "work"})
 		return err
 	}
 	step := 0
@@ -171,7 +171,7 @@ func TestASlotThatIsBeingMoved(t *testing.T) {
 	})
 	assert.Positive(t, moved)
 	require.NoError(t, submit(3, "then"))
-	stored, _, err := r.schedulers[0].Tasks(t.Context(), core.List{Agent: agentOf(3, redisstore.DefaultPartitions)})
+	stored, _, err := r.schedulers[0].Tasks(t.Context(), core.List{Agent: agentOf(3)})
 	require.NoError(t, err)
 	assert.Len(t, stored, 3, "what was refused was not written")
 	report, err := r.schedulers[0].Audit(t.Context(), core.AuditOptions{})
@@ -216,10 +216,10 @@ func (r *reshard) check(t *testing.T, tasks int) {
 	assert.Empty(t, report.Faults)
 }
 
-// agentOf is an agent whose tasks lie in a partition of n.
-func agentOf(partition, n int) string {
+// agentOf is an agent whose tasks lie in a partition, of as many as there are by default.
+func agentOf(partition int) string {
 	for i := 0; ; i++ {
-		if name := fmt.Sprintf("p%d-%d", partition, i); core.PartitionOf(name, n) == partition {
+		if name := fmt.Sprintf("p%d-%d", partition, i); core.PartitionOf(name, redisstore.DefaultPartitions) == partition {
 			return name
 		}
 	}

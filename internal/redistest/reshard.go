@@ -59,17 +59,46 @@ func (c *Cluster) MoveSlot(tb testing.TB, slot int, from, to *Server, pause func
 	return moved
 }
 
+// Shard is a range of slots, and the addresses of the nodes that have it: the master's first.
+type Shard struct {
+	From, To int
+	Addrs    []string
+}
+
+// Shards are the ranges of slots as a node knows them.
+func (s *Server) Shards(tb testing.TB) []Shard {
+	tb.Helper()
+	ranges, err := s.Client(tb).Do(context.Background(), "CLUSTER", "SLOTS").Slice() // also known to Redis before 7
+	require.NoError(tb, err)
+	var all []Shard
+	for _, r := range ranges {
+		fields, ok := r.([]any)
+		require.True(tb, ok)
+		shard := Shard{From: integer(tb, fields[0]), To: integer(tb, fields[1])}
+		for _, node := range fields[2:] {
+			at, ok := node.([]any)
+			require.True(tb, ok)
+			shard.Addrs = append(shard.Addrs, fmt.Sprintf("%s:%d", at[0], at[1]))
+		}
+		all = append(all, shard)
+	}
+	return all
+}
+
+func integer(tb testing.TB, v any) int {
+	tb.Helper()
+	n, ok := v.(int64)
+	require.True(tb, ok)
+	return int(n)
+}
+
 // Owner is the master that has a slot.
 func (c *Cluster) Owner(tb testing.TB, slot int) *Server {
 	tb.Helper()
-	for _, s := range c.Masters {
-		shards, err := s.Client(tb).ClusterSlots(context.Background()).Result()
-		require.NoError(tb, err)
-		for _, r := range shards {
-			for _, m := range c.Masters {
-				if r.Start <= slot && slot <= r.End && r.Nodes[0].Addr == m.Addr {
-					return m
-				}
+	for _, shard := range c.Masters[0].Shards(tb) {
+		for _, m := range c.Masters {
+			if shard.From <= slot && slot <= shard.To && shard.Addrs[0] == m.Addr {
+				return m
 			}
 		}
 	}
