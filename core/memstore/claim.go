@@ -235,11 +235,16 @@ func (p *partition) takeBack(t *task) {
 	p.place(t, t.due)
 }
 
-// unpark puts parked tasks of the kinds that are asked for back.
+// unpark puts parked tasks of the kinds that are asked for back: about as many in all as may be taken, and some of each kind.
 func (c *claiming) unpark() {
+	var there []*parking
 	for _, name := range c.r.Kinds {
-		k := c.p.parked[name]
-		for n := 0; k != nil && k.tasks.Len() > 0 && n < c.r.Limit; n++ {
+		if k := c.p.parked[name]; k != nil && k.tasks.Len() > 0 {
+			there = append(there, k)
+		}
+	}
+	for _, k := range there {
+		for n := 0; k.tasks.Len() > 0 && n < max(1, c.r.Limit/len(there)); n++ {
 			t := k.tasks.pop()
 			c.p.place(t, t.due)
 		}

@@ -106,6 +106,7 @@ func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, request
 			keys[k] = s.parts[requests[i].Partition].key("due")
 		}
 		now, hints, errs := s.readDue(ctx, node, keys)
+		s.askForKinds(ctx, node, requests, which, hints, errs)
 		var failed []int
 		var first error
 		for k, i := range which {
@@ -153,6 +154,39 @@ func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []
 		}
 	}
 	return s.timeOf(now), hints, errs
+}
+
+// manyKinds is what stands in a hint for the kinds that are parked if there are many.
+const manyKinds = "|*"
+
+// askForKinds looks, where more kinds are parked than a hint names, whether those of the request are among them, and puts them
+// into the hint.
+func (s *Store) askForKinds(
+	ctx context.Context, node redis.UniversalClient, requests []core.ClaimRequest, which []int, hints []any, errs []error,
+) {
+	pipe := node.Pipeline()
+	asked := map[int]*redis.SliceCmd{}
+	for k, i := range which {
+		if errs[k] == nil && strings.HasSuffix(text(hints[k]), manyKinds) && len(requests[i].Kinds) > 0 {
+			asked[k] = pipe.HMGet(ctx, s.parts[requests[i].Partition].key("parked"), requests[i].Kinds...)
+		}
+	}
+	if len(asked) == 0 {
+		return
+	}
+	_, _ = pipe.Exec(ctx) // each command holds its own error
+	for k, cmd := range asked {
+		if errs[k] = cmd.Err(); errs[k] != nil {
+			continue
+		}
+		ms := strings.TrimSuffix(text(hints[k]), manyKinds)
+		for at, n := range cmd.Val() {
+			if n != nil {
+				ms += "|" + requests[which[k]].Kinds[at]
+			}
+		}
+		hints[k] = ms
+	}
 }
 
 // timeOf is the server's time. In a cluster the node that was asked for it may be away while others are not: then it is

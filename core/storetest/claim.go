@@ -152,6 +152,41 @@ func testParked(t *testing.T, b *bench) {
 	assert.Equal(t, []string{"mine/1"}, names(c))
 }
 
+// However many kinds are parked, a look finds those that it asks for, and a claim puts back some of each.
+func testManyParkedKinds(t *testing.T, b *bench) {
+	b.with(Options{})
+	const kinds = 100
+	var all []string
+	for i := range kinds {
+		all = append(all, fmt.Sprint("kind", i))
+		b.submit(ofKind("a", fmt.Sprint(2*i), all[i]), ofKind("a", fmt.Sprint(2*i+1), all[i]))
+	}
+	for b.stats().Parked < 2*kinds {
+		require.Positive(t, b.claim(50).Parked)
+	}
+	look := b.request(0)
+	assert.Zero(t, b.claimWith(look).NextDue, "of none of these kinds")
+	look.Kinds = []string{"k", all[kinds-1]}
+	seen := b.claimWith(look)
+	assert.NotZero(t, seen.NextDue)
+	assert.LessOrEqual(t, seen.NextDue, seen.Now)
+
+	r := b.request(10)
+	r.Kinds = all[:2]
+	first := b.claimWith(r)
+	assert.ElementsMatch(t, []string{"a/0", "a/1", "a/2", "a/3"}, names(first))
+	r = b.request(kinds)
+	r.Kinds = all[2:]
+	r.Limit = core.MaxClaim
+	got := 0
+	for range 2 * kinds {
+		got += len(b.claimWith(r).Tasks)
+		r.Nonce = b.request(1).Nonce
+	}
+	assert.Equal(t, 2*kinds-4, got)
+	assert.Zero(t, b.stats().Parked)
+}
+
 func testLeave(t *testing.T, b *bench) {
 	b.with(Options{})
 	slow := task("a", "1")

@@ -80,6 +80,7 @@ var contract = []struct {
 	{"a cap per agent", testPerAgent},
 	{"only the agents asked for", testAgents},
 	{"unknown kinds are parked", testParked},
+	{"many kinds are parked", testManyParkedKinds},
 	{"kinds that are left stay", testLeave},
 	{"kinds that are bounded", testMost},
 	{"kinds that are left hide nothing", testLeaveHidesNothing},

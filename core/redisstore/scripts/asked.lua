@@ -10,9 +10,9 @@ local function due_of(agents, kinds)
   end
   if still or first and tonumber(first) <= now then return first, dues end
   if redis.call('EXISTS', base .. 'open') == 1 then return now, dues end
-  if redis.call('EXISTS', base .. 'parked') == 1 then
-    for _, kind in ipairs(kinds) do
-      if redis.call('HEXISTS', base .. 'parked', kind) == 1 then return now, dues end
+  if #kinds > 0 and redis.call('EXISTS', base .. 'parked') == 1 then
+    for _, n in ipairs(redis.call('HMGET', base .. 'parked', unpack(kinds))) do
+      if n then return now, dues end
     end
   end
   return first, dues

@@ -150,7 +150,9 @@ local function hinted()
     local due = tonumber(redis.call('ZRANGE', base .. name, 0, 0, 'WITHSCORES')[2])
     if due and (ms == '' or tonumber(ms) > due) then return false end
   end
-  for _, kind in ipairs(still and {} or redis.call('HKEYS', KEYS[6])) do
+  local many = redis.call('HLEN', KEYS[6]) > NAMED
+  if many and not still and kinds ~= '|*' then return false end
+  for _, kind in ipairs((still or many) and {} or redis.call('HKEYS', KEYS[6])) do
     if kind ~= '@' and not string.find(kinds .. '|', '|' .. kind .. '|', 1, true) then return false end
   end
   return true

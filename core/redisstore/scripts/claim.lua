@@ -123,39 +123,43 @@ count('recovered', recovered)
 
 local still = HOLDS and stopped()
 
--- 2. Parked tasks whose kind has a handler here go back too.
-if not still and limit > 0 and redis.call('EXISTS', KEYS[7]) == 1 then
-  for _, kind in ipairs(taken_kinds) do
-    if redis.call('HEXISTS', KEYS[7], kind) == 1 then
-      local key = base .. 'parked:' .. kind
-      local entries = redis.call('ZRANGE', key, 0, limit - 1, 'WITHSCORES')
-      for i = 1, #entries, 2 do
-        local agent, id = string.match(entries[i], '^([^:]*):(.*)$')
-        local live, single = find(agent, redis.call('HGET', KEYS[2], agent), id)
-        if live then place(agent, single, live, id, entries[i + 1]) end
-        redis.call('ZREM', key, entries[i])
-      end
-      if #entries > 0 then
-        unparked(kind, #entries / 2)
-      else -- nothing is there, whatever the count says
-        redis.call('HDEL', KEYS[7], kind)
-      end
-    end
-  end
-end
--- 3. So do those that a hold kept which has ended.
-local scope = not still and limit > 0 and redis.call('ZRANGE', base .. 'open', 0, 0)[1]
-if scope then
-  local name = '@' .. scope
-  local entries = redis.call('ZRANGE', base .. 'parked:' .. name, 0, limit - 1, 'WITHSCORES')
+-- 2. Parked tasks go back too whose kind has a handler here, about as many in all as may be taken and some of each kind, and
+-- those that a hold kept which has ended.
+local function put_back(name, most)
+  local key = base .. 'parked:' .. name
+  local entries, members, values = redis.call('ZRANGE', key, 0, most - 1, 'WITHSCORES'), {}, {}
   for i = 1, #entries, 2 do
     local agent, id = string.match(entries[i], '^([^:]*):(.*)$')
-    local live, single = find(agent, redis.call('HGET', KEYS[2], agent), id)
+    local value = values[agent]
+    if value == nil then
+      value = redis.call('HGET', KEYS[2], agent)
+      values[agent] = value
+    end
+    local live, single = find(agent, value, id)
     if live then place(agent, single, live, id, entries[i + 1]) end
-    redis.call('ZREM', base .. 'parked:' .. name, entries[i])
+    members[#members + 1] = entries[i]
   end
-  if #entries > 0 then unparked(name, #entries / 2) end
-  if redis.call('EXISTS', base .. 'parked:' .. name) == 0 then redis.call('ZREM', base .. 'open', scope) end
+  if #members > 0 then
+    redis.call('ZREM', key, unpack(members))
+    unparked(name, #members)
+  end
+  return #members
+end
+
+if not still and limit > 0 and #taken_kinds > 0 and redis.call('EXISTS', KEYS[7]) == 1 then
+  local there = {}
+  for k, n in ipairs(redis.call('HMGET', KEYS[7], unpack(taken_kinds))) do
+    if n then there[#there + 1] = taken_kinds[k] end
+  end
+  for _, kind in ipairs(there) do
+    local back = put_back(kind, math.max(1, math.floor(limit / #there)))
+    if back == 0 then redis.call('HDEL', KEYS[7], kind) end -- nothing is there, whatever the count says
+  end
+end
+local scope = not still and limit > 0 and redis.call('ZRANGE', base .. 'open', 0, 0)[1]
+if scope then
+  put_back(bay(scope), limit)
+  if redis.call('EXISTS', base .. 'parked:' .. bay(scope)) == 0 then redis.call('ZREM', base .. 'open', scope) end
 end
 placed()
 if #ended_serial > 0 and redis.call('EXISTS', base .. 'serial') == 1 then
@@ -166,7 +170,7 @@ if limit == 0 or still then
   return answer('', recovered, 0, {})
 end
 
--- 4. The agents that are due, those that have waited longest first, a page at a time.
+-- 3. The agents that are due, those that have waited longest first, a page at a time.
 local named = nil
 if asked then
   named = {}
@@ -223,7 +227,7 @@ local function step_aside(agent, name, id, due)
   parked = parked + 1
 end
 
--- 5. An agent with one task gives it; those with more are visited round by round while there is room. An agent whose only
+-- 4. An agent with one task gives it; those with more are visited round by round while there is room. An agent whose only
 -- task is to be left where it is takes nobody's turn, nor does one without an urgent task if these are wanted; but the
 -- search is bounded.
 local many, room, turns = {}, limit, 0
@@ -370,7 +374,7 @@ for _, agent in ipairs(many) do
   end
 end
 
--- 6. The agenda and the lease.
+-- 5. The agenda and the lease.
 if #gone_agents > 0 then redis.call('ZREM', KEYS[1], unpack(gone_agents)) end
 if #agenda_adds > 0 then redis.call('ZADD', KEYS[1], unpack(agenda_adds)) end
 counted()

@@ -36,7 +36,7 @@
 --   failures:K LIST at(13) opaque, newest first
 --   group:A:G HASH of counts, and when it is forgotten once nothing in it is live; counters HASH
 --   processes HASH tag -> until(13) opaque; of the first partition only: what processes say of themselves
---   due       STRING ms of the earliest entry of agenda and leases, then '|' kind for each parked kind: a cheap look
+--   due       STRING ms of the earliest entry of agenda and leases, then '|' kind for each parked kind, or '|*' for many: a cheap look
 local base = string.sub(KEYS[1], 1, -7)
 local now = redis.call('TIME')
 now = now[1] * 1000 + math.floor(now[2] / 1000)

@@ -8,6 +8,20 @@ end
 -- stopped says whether everything is held.
 local function stopped() return lasting(redis.call('HGET', base .. 'holds', '*')) end
 
+-- parked_kinds is how `due` names the kinds that are parked: '|' kind for each, or '|*' if they are more than NAMED, as
+-- whoever submits chooses how many there are. Who reads that asks for those that it has a handler for.
+local NAMED = 32
+local function parked_kinds()
+  local n = redis.call('HLEN', base .. 'parked')
+  if n == 0 then return '' end
+  if n > NAMED then return '|*' end
+  local names = {}
+  for _, kind in ipairs(redis.call('HKEYS', base .. 'parked')) do
+    if kind ~= '@' then names[#names + 1] = '|' .. kind end
+  end
+  return table.concat(names)
+end
+
 -- look sets `due` to what the agenda, the leases and the parked kinds say, and returns the heads of the first two.
 local function look()
   local function head(name) return redis.call('ZRANGE', base .. name, 0, 0, 'WITHSCORES')[2] end
@@ -20,11 +34,7 @@ local function look()
   end
   local due = math.min(tonumber(task) or math.huge, tonumber(lease) or math.huge)
   local hint = due < math.huge and string.format('%.0f', due) or ''
-  if not still and redis.call('EXISTS', base .. 'parked') == 1 then
-    for _, kind in ipairs(redis.call('HKEYS', base .. 'parked')) do
-      if kind ~= '@' then hint = hint .. '|' .. kind end
-    end
-  end
+  if not still then hint = hint .. parked_kinds() end
   if hint ~= '' then redis.call('SET', base .. 'due', hint) else redis.call('DEL', base .. 'due') end
   return task, lease
 end

@@ -1,0 +1,172 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/redistest"
+)
+
+// What the worst tenant has.
+const (
+	worstTasks  = 100_000
+	worstKinds  = 5_000
+	worstGroups = 10_000
+	worstHolds  = 1_000
+)
+
+// longest is the most that a script may take whatever a tenant has: all others wait for it meanwhile.
+const longest = 5 * time.Millisecond
+
+// worst is a store with one partition, in which a tenant has as much as can be of everything, under the longest names.
+type worst struct {
+	t      *testing.T
+	store  *redisstore.Store
+	client *redis.Client
+	agent  string
+	n      int
+}
+
+func newWorst(t *testing.T) *worst {
+	t.Helper()
+	srv := redistest.Start(t)
+	w := &worst{
+		t: t, client: srv.Client(t), agent: strings.Repeat("é", core.MaxIDLen/2),
+		store: open(t, redisstore.Config{URL: srv.URL, Partitions: 1, MaxTasks: 10 * worstTasks}),
+	}
+	for i := 0; i < worstTasks; i += 1000 {
+		subs := make([]core.Submission, 1000)
+		for k := range subs {
+			subs[k] = w.task(w.agent, i+k)
+		}
+		_, err := w.store.Submit(t.Context(), subs)
+		require.NoError(t, err)
+	}
+	for i := range worstHolds {
+		_, err := w.store.Control(t.Context(), []core.Command{{
+			Op: core.OpHold, Scope: core.Scoped{Agent: w.agent, ID: w.id(i)}, Until: core.When{After: time.Hour}, Hold: []byte("{}"),
+		}})
+		require.NoError(t, err)
+	}
+	for parked := 0; parked < worstTasks; {
+		c := claim(t, w.store, w.nonce(), core.MaxClaim)
+		require.Positive(t, c.Parked)
+		parked += c.Parked
+	}
+	return w
+}
+
+func (w *worst) id(i int) string { return fmt.Sprintf("%s%06d", strings.Repeat("i", core.MaxIDLen-6), i) }
+
+func (w *worst) kind(i int) string {
+	return fmt.Sprintf("%s%05d", strings.Repeat("k", core.MaxKindLen-5), i%worstKinds)
+}
+
+func (w *worst) task(agent string, i int) core.Submission {
+	return core.Submission{
+		Agent: agent, ID: w.id(i), Kind: w.kind(i), Level: core.LevelLow, Body: []byte("b"), Group: fmt.Sprintf("%0200d", i%worstGroups),
+	}
+}
+
+func (w *worst) nonce() string {
+	w.n++
+	return fmt.Sprint("worst", w.n)
+}
+
+// takes is how long the scripts of a step take, the best of some times: other processes are not the tenant's doing.
+func (w *worst) takes(step func()) time.Duration {
+	var best time.Duration
+	for i := range 7 {
+		before := inScripts(w.t, w.client)
+		step()
+		took := time.Duration((inScripts(w.t, w.client) - before) * float64(time.Microsecond))
+		if i == 0 || took < best {
+			best = took
+		}
+	}
+	return best
+}
+
+// No script's work grows with what a tenant chooses.
+func TestTheWorstTenant(t *testing.T) {
+	t.Parallel()
+	w := newWorst(t)
+	var figures []string
+	for _, step := range w.steps() {
+		took := w.takes(step.do)
+		assert.Less(t, took, longest, step.name)
+		figures = append(figures, fmt.Sprintf("%s %.2f", step.name, float64(took)/float64(time.Millisecond)))
+	}
+	t.Log("figure: ms of the scripts with the worst tenant: " + strings.Join(figures, ", "))
+}
+
+type worstStep struct {
+	name string
+	do   func()
+}
+
+func (w *worst) steps() []worstStep {
+	ctx, t, st := w.t.Context(), w.t, w.store
+	control := func(commands ...core.Command) {
+		_, err := st.Control(ctx, commands)
+		require.NoError(t, err)
+	}
+	var held core.Claim
+	own := make([]string, 100) // the kinds of a process that has handlers for some of the tenant's
+	for i := range own {
+		own[i] = w.kind(i)
+	}
+	return []worstStep{
+		{"submit by a stranger", func() {
+			_, err := st.Submit(ctx, []core.Submission{sub("stranger", w.nonce())})
+			require.NoError(t, err)
+		}},
+		{"claim", func() { held = claim(t, st, w.nonce(), 1) }},
+		{"extend", func() {
+			_, err := st.Extend(ctx, []core.Extension{{Fence: held.Fence, Lease: time.Minute}})
+			require.NoError(t, err)
+		}},
+		{"claim and settle", func() {
+			_, err := st.Submit(ctx, []core.Submission{sub("stranger", w.nonce())})
+			require.NoError(t, err)
+			settle(t, st, core.VerbComplete, claim(t, st, w.nonce(), 50).Tasks...)
+		}},
+		{"look for one agent", func() {
+			_, err := st.Claim(ctx, []core.ClaimRequest{{Agents: []string{w.agent}, Kinds: own}})
+			require.NoError(t, err)
+		}},
+		{"submit by the tenant", func() {
+			_, err := st.Submit(ctx, []core.Submission{w.task(w.agent, worstTasks+w.n)})
+			require.NoError(t, err)
+			w.n++
+		}},
+		{"hold and unhold of a task", func() {
+			one := core.Scoped{Agent: w.agent, ID: w.id(worstHolds + 1)}
+			control(core.Command{Op: core.OpHold, Scope: one, Until: core.When{After: time.Hour}, Hold: []byte("{}")})
+			control(core.Command{Op: core.OpUnhold, Scope: one})
+		}},
+		{"hold and unhold of the tenant", func() {
+			all := core.Scoped{Agent: w.agent}
+			control(core.Command{Op: core.OpHold, Scope: all, Until: core.When{After: time.Hour}, Hold: []byte("{}")})
+			control(core.Command{Op: core.OpUnhold, Scope: all})
+		}},
+		{"run now", func() { control(core.Command{Op: core.OpRun, Submission: w.task(w.agent, worstHolds+2)}) }},
+		{"delete", func() {
+			control(core.Command{Op: core.OpDelete, Submission: w.task(w.agent, worstHolds+10+w.n)})
+			w.n++
+		}},
+		{"claim of the tenant's kinds", func() {
+			r := core.ClaimRequest{Nonce: fmt.Sprintf("%-16s", w.nonce()), Kinds: own, Limit: core.MaxClaim, Lease: time.Minute}
+			_, err := st.Claim(ctx, []core.ClaimRequest{r})
+			require.NoError(t, err)
+		}},
+	}
+}
