@@ -264,13 +264,8 @@ func TestAReplayedActivityTaskAnswersToActivity(t *testing.T) {
 		core.Handle(w.s, "digest", func(context.Context, *core.Task[map[string]string]) error { ran++; return nil })
 		n := w.notice(ann)
 		time.Sleep(time.Minute)
-		for i := range 3 { // three crashes
-			claims, err := w.store.Claim(w.Context(), []core.ClaimRequest{{
-				Partition: core.PartitionOf("helper", 8), Nonce: "crashes-" + string(rune('a'+i)) + "1234567", Kinds: []string{"digest"}, Limit: 1, Lease: time.Second,
-			}})
-			require.NoError(t, err)
-			require.Len(t, claims[0].Tasks, 1)
-			time.Sleep(time.Second)
+		for range 4 {
+			w.dies("helper", "digest")
 		}
 		w.runFailing()
 		require.Equal(t, core.StatusFailed, w.task(n.Agent, n.ID).Status)

@@ -50,8 +50,9 @@ type Config struct {
 	Kinds map[string]KindConfig
 	// Default are the settings of kinds that are not in Kinds, and of what their settings leave zero.
 	Default KindConfig
-	// MaxCrashes is how many times in a row the lease of a task may run out before the task is dead:
-	// DefaultMaxCrashes if zero.
+	// MaxCrashes is how many times in a row the process of a run may die, or stall for longer than its lease, while it runs
+	// that task alone, before the task is dead: DefaultMaxCrashes if zero. A task whose run lost its process among others is
+	// run alone from then on, until a run of it ends.
 	MaxCrashes int
 	// MaxPayload and MaxResult bound payloads and results, in bytes: DefaultMaxPayload and DefaultMaxResult if zero.
 	MaxPayload, MaxResult int

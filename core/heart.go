@@ -109,6 +109,14 @@ func (p *pull) lease(r *run) time.Duration {
 	return p.s.kind(r.claimed.Kind).Lease
 }
 
+// lapsed reports whether the lease of a task is over by our clock: others may have taken it.
+func (h *heart) lapsed(c *Claimed) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	held := h.claims[claimKey{c.Partition, c.Fence}]
+	return held == nil || held.given || !h.pull.s.config.Clock.Now().Before(held.deadline)
+}
+
 // release forgets a task that is settled.
 func (h *heart) release(c *Claimed) {
 	h.mu.Lock()

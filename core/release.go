@@ -20,6 +20,9 @@ func (r *run) giveBack(v *verdict, ran bool) {
 	if !ran || r.body.Overlap.spawns() {
 		return
 	}
+	if r.alone { // the crash that was counted in advance did not come
+		v.settlement.Crashes = r.claimed.Crashes
+	}
 	p := r.pull
 	begun := p.s.config.Clock.Now().Add(-v.took)
 	ended := TaskRun{Started: p.s.storeNow().Add(-v.took), Duration: v.took, Attempt: r.info.Attempt, Outcome: OutcomeReleased, Error: "its process stopped"}

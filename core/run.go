@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,8 @@ type run struct {
 	info    RunInfo
 
 	order atomic.Pointer[[]byte] // what was said when its task was told to end
+
+	alone bool // nothing else runs in its process, as its last run lost its own
 
 	inherited int // children that had failed, and why the last did
 	failure   string
@@ -40,7 +43,7 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 		fault = &fatalError{reason: "malformed", err: fmt.Errorf("decode task: %w", err)}
 	} else if r.state, err = decodeState(c.State); err != nil {
 		fault = &fatalError{reason: "malformed", err: fmt.Errorf("decode state: %w", err)}
-	} else if c.Crashes >= p.s.config.MaxCrashes {
+	} else if c.Crashes > p.s.config.MaxCrashes {
 		fault = &fatalError{reason: "crashed", err: ErrCrashed}
 	}
 	r.describe()
@@ -53,6 +56,9 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 		p.settler.add(r, release(c), verdict{released: true})
 	case r.body.Overlap.spawns():
 		return r, spawner
+	case c.Crashes > 0:
+		p.aside(h, r)
+		return nil, nil
 	default:
 		return r, h
 	}
@@ -89,6 +95,9 @@ func (r *run) event(t EventType) Event {
 
 // start runs tasks, in one call of their handler, in a goroutine of their own.
 func (p *pull) start(h *handler, runs []*run) {
+	if runs = p.held(runs); len(runs) == 0 {
+		return
+	}
 	ctx, cancel := context.WithCancelCause(p.running)
 	for _, r := range runs {
 		p.heart.watch(r, cancel, len(runs) > 1)
@@ -109,6 +118,19 @@ func (p *pull) start(h *handler, runs []*run) {
 		defer stopGivingUp()
 		c.make(ctx)
 	}()
+}
+
+// held are those of some runs whose leases are not over. A process that was stopped for a while must not start what others may
+// run by now.
+func (p *pull) held(runs []*run) []*run {
+	return slices.DeleteFunc(runs, func(r *run) bool {
+		if !p.heart.lapsed(r.claimed) {
+			return false
+		}
+		p.s.slots.give(r.claimed)
+		r.conclude(ErrLeaseLost, 0, false)
+		return true
+	})
 }
 
 // started counts runs that are handed to their handler.

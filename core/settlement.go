@@ -18,12 +18,14 @@ const (
 // Settlement ends one run.
 type Settlement struct {
 	Run
-	Verb   Verb
-	Due    When   // VerbAgain: when the task is due again; VerbRelease: Due.At is when it was due; VerbRest: when it has rested
-	State  []byte // VerbAgain, VerbRest, VerbRelease: the new state; nil leaves the old one; VerbRelease keeps its crashes counted
-	Record []byte // VerbComplete, VerbFail, VerbCancel: what the tracker keeps
-	Group  string // the task's group
-	Kind   string // as it was claimed
+	Verb  Verb
+	Due   When   // VerbAgain: when the task is due again; VerbRelease: Due.At is when it was due; VerbRest: when it has rested
+	State []byte // VerbAgain, VerbRest, VerbRelease: the new state; nil leaves the old one; VerbRelease keeps its crashes counted
+	// Crashes, of a VerbRelease with State, is how many crashes are counted from then on; zero leaves them.
+	Crashes int
+	Record  []byte // VerbComplete, VerbFail, VerbCancel: what the tracker keeps
+	Group   string // the task's group
+	Kind    string // as it was claimed
 	// Renewed says that the state takes into account that the task was replaced: see ErrReplaced.
 	Renewed bool
 	Hold    []byte   // VerbAgain, VerbRest: also pause the task, as OpHold does
@@ -94,4 +96,6 @@ type Progress struct {
 	Index     int
 	Agent, ID string
 	State     []byte
+	// Crashes is how many crashes of the task are counted from now on, as if its process died at once; zero leaves them.
+	Crashes int
 }

@@ -22,6 +22,7 @@ type slots struct {
 	kinds     map[string]int
 	lent      grant // of these: what claims under way may fill
 	abandoned int
+	solo      solo
 	news      uint64        // grows whenever a slot comes free
 	changed   chan struct{} // closed when news grows; nil when nobody waits for that
 	waiting   []*waiter     // in the order in which they came
@@ -117,7 +118,7 @@ func (s *slots) more(g grant, most int) grant {
 	runtime.Gosched()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := min(most-g.n, s.free()); n > 0 && len(s.waiting) == 0 {
+	if n := min(most-g.n, s.free()); n > 0 && len(s.waiting) == 0 && !s.shut() {
 		s.lend(n, false)
 		g.n += n
 	}
@@ -130,6 +131,7 @@ func (s *slots) free() int { return min(s.total-s.used, s.total-s.kept-s.usual) 
 // serve grants slots to those who wait, first come, first served. One who waits for a slot that any task may have lets
 // those behind it pass who are content with less. The mutex is held.
 func (s *slots) serve() {
+	s.shut()
 	left := s.waiting[:0]
 	for _, w := range s.waiting {
 		if g := s.grant(w); g.n > 0 || g.err != nil {
@@ -146,6 +148,9 @@ func (s *slots) serve() {
 func (s *slots) grant(w *waiter) grant {
 	if s.abandoned >= s.most {
 		return grant{err: &AbandonedError{Handlers: s.abandoned, Limit: s.most}}
+	}
+	if s.shut() {
+		return grant{}
 	}
 	g := grant{n: min(w.most, s.free()), news: s.news}
 	if g.n <= 0 && w.urgent {
@@ -215,6 +220,7 @@ func (s *slots) give(c *Claimed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count(c.Kind, c.Level, -1)
+	s.left(c)
 	s.freed()
 }
 
@@ -300,6 +306,7 @@ func (s *slots) abandon(runs []*run) int {
 	s.abandoned++
 	for _, r := range runs {
 		s.count(r.claimed.Kind, r.claimed.Level, -1)
+		s.left(r.claimed)
 	}
 	s.freed()
 	return s.abandoned

@@ -211,9 +211,11 @@ type Claimed struct {
 	Level     Level
 	Due       Millis
 	Submitted Millis
-	Crashes   int    // leases of this task that expired since its state was last written
-	Body      []byte // as submitted
-	State     []byte // as last settled, nil at first
+	// Crashes is how many runs of this task have lost their process since its state was last written: the first, and those
+	// that were counted by [Progress] before they began.
+	Crashes int
+	Body    []byte // as submitted
+	State   []byte // as last settled, nil at first
 	// Cancelled is set when the task was told to end while a run that has crashed held it: it is to be settled with
 	// VerbCancel, and Order is what the command said.
 	Cancelled bool

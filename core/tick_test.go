@@ -98,7 +98,7 @@ func TestAFinishTellsHow(t *testing.T) {
 				for i := range c.Tasks {
 					switch c.Tasks[i].ID {
 					case "crashed":
-						c.Tasks[i].Crashes = 1
+						c.Tasks[i].Crashes = 2
 					case "malformed":
 						c.Tasks[i].Body = []byte("?")
 					}

@@ -226,7 +226,7 @@ type endedRun struct {
 // takeBack puts a task whose run has died back into its queue; if it was replaced meanwhile, as the new one.
 func (p *partition) takeBack(t *task) {
 	p.stats(t.Kind).Running--
-	t.crashes = min(t.crashes+1, 255)
+	t.crashes = max(t.crashes, 1) // those after the first are counted before it is started, as it runs alone
 	if o := t.order; o != nil && o.op == orderHand {
 		o.op = orderRun
 	} else if o != nil && o.op == orderReplace {

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -32,6 +33,7 @@ func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]core.Ext
 			}
 			t := c.runs[pr.Index].task
 			t.state = slices.Clone(pr.State) // its crashes stay counted until the run ends
+			t.crashes = cmp.Or(pr.Crashes, t.crashes)
 		}
 	}
 	return out, nil

@@ -67,8 +67,8 @@ func (p *partition) again(t *task, r *core.Settlement, now core.Millis) core.Mil
 	}
 	if r.State != nil {
 		t.state = slices.Clone(r.State)
-		if r.Verb != core.VerbRelease { // a run that was given back has shown nothing
-			t.crashes = 0
+		if r.Verb != core.VerbRelease || r.Crashes > 0 { // a run that was given back has shown nothing
+			t.crashes = r.Crashes
 		}
 	}
 	if r.Verb == core.VerbRelease {

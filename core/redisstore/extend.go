@@ -79,7 +79,7 @@ func extendArgs(leases []core.Extension, members []int) []any {
 	}
 	for _, i := range members {
 		for _, pr := range leases[i].Progress {
-			args = append(args, formatFence(leases[i].Fence), pr.Index, encode(pr.Agent)+":"+pr.ID, storedState(pr.State))
+			args = append(args, formatFence(leases[i].Fence), pr.Index, encode(pr.Agent)+":"+pr.ID, countedState(pr.State, pr.Crashes))
 		}
 	}
 	return args

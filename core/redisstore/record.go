@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 
@@ -95,11 +96,14 @@ func parseState(s string) (crashes int, state []byte) {
 }
 
 // storedState is a state as Redis holds it: settling clears the crash counter.
-func storedState(state []byte) []byte {
-	if state == nil {
+func storedState(state []byte) []byte { return countedState(state, 0) }
+
+// countedState is a state with a number of crashes.
+func countedState(state []byte, crashes int) []byte {
+	if state == nil && crashes == 0 {
 		return nil
 	}
-	return append([]byte{0}, state...)
+	return append([]byte{byte(min(crashes, math.MaxUint8))}, state...)
 }
 
 // version of a live task as the scripts work it out: it changes whenever the task or its state does.

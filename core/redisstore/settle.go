@@ -34,7 +34,7 @@ func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Sett
 			members = append(members, nil)
 		}
 		calls[c].args = append(calls[c].args, formatFence(r.Fence), r.Index, encode(r.Agent), r.ID, string(r.Verb),
-			dueArg(r.Due), storedState(r.State), r.Record, groupKey(r.Agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
+			dueArg(r.Due), countedState(r.State, r.Crashes), r.Record, groupKey(r.Agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
 		members[c] = append(members[c], i)
 	}
 	replies, errs := s.evalAll(ctx, verbSettle, calls)

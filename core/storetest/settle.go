@@ -59,7 +59,28 @@ func testProgress(t *testing.T, b *bench) {
 	}}})
 	require.NoError(t, err)
 	b.clock.Advance(lease)
-	assert.Equal(t, 2, b.claim(2).Tasks[0].Crashes, "progress does not hide that its process dies")
+	third := b.claim(2)
+	assert.Equal(t, 1, third.Tasks[0].Crashes, "progress does not hide that its process has died")
+	extend := func(p core.Progress) {
+		p.Agent, p.ID = "a", "1"
+		_, err := b.store.Extend(b.Context(), []core.Extension{{Fence: third.Fence, Lease: lease, Progress: []core.Progress{p}}})
+		require.NoError(t, err)
+	}
+	extend(core.Progress{State: []byte("alone"), Crashes: 2})
+	extend(core.Progress{State: []byte("more")})
+	b.clock.Advance(lease)
+	third = b.claim(2)
+	assert.Equal(t, 2, third.Tasks[0].Crashes, "what was counted before it died")
+	assert.Equal(t, []byte("more"), third.Tasks[0].State)
+	extend(core.Progress{State: []byte("alone"), Crashes: 3})
+	given := core.Settlement{Run: third.Tasks[0].Run, Verb: core.VerbRelease, Due: core.When{At: third.Tasks[0].Due}, State: []byte("back"), Crashes: 2}
+	require.NoError(t, b.settle(given)[0].Err)
+	third = b.claim(2)
+	assert.Equal(t, 2, third.Tasks[0].Crashes, "what was counted in advance did not come")
+	assert.Equal(t, []byte("back"), third.Tasks[0].State)
+	given.Run, given.Crashes, given.State = third.Tasks[0].Run, 0, []byte("again")
+	require.NoError(t, b.settle(given)[0].Err)
+	assert.Equal(t, 2, b.claim(2).Tasks[0].Crashes)
 }
 
 func testSettleTwice(t *testing.T, b *bench) {

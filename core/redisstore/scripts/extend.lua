@@ -5,7 +5,8 @@
 -- KEYS[4] leases
 -- ARGV[1] number of fences
 -- ARGV[2..] 2 for each fence: fence, lease ms
--- ARGV[..] 4 for each run with progress: fence, index in its claim, agent:id, state
+-- ARGV[..] 4 for each run with progress: fence, index in its claim, agent:id, state, behind how many crashes it has; 0: as many
+--          as it had
 -- returns {now, for each fence: 1 or 0 (lost), {for each run that is to end: place of its fence, index, '' (deleted) or 'x'
 --          and what was said}}
 local n = tonumber(ARGV[1])
@@ -29,8 +30,11 @@ for i = 2 * n + 2, #ARGV, 4 do
   local marks = redis.call('HGET', KEYS[3], ARGV[i])
   local index = tonumber(ARGV[i + 1]) + 1
   if marks and index <= #marks - 16 and byte(marks, index) == RUNNING then
-    local old = redis.call('HGET', KEYS[2], ARGV[i + 2]) or '\0' -- its crashes stay counted until the run ends
-    redis.call('HSET', KEYS[2], ARGV[i + 2], sub(old, 1, 1) .. sub(ARGV[i + 3], 2))
+    local state = ARGV[i + 3]
+    if byte(state) == 0 then -- its crashes stay counted until the run ends
+      state = sub(redis.call('HGET', KEYS[2], ARGV[i + 2]) or '\0', 1, 1) .. sub(state, 2)
+    end
+    redis.call('HSET', KEYS[2], ARGV[i + 2], state)
   end
 end
 

@@ -71,8 +71,8 @@ local function lift(agent, id, live, single, place, name)
   end
 end
 
--- take_back puts a task whose run is no more in its place again, with one more crash if it is known to be one, or as what it
--- was replaced by.
+-- take_back puts a task whose run is no more in its place again, with its first crash if it is known to be one, or as what it
+-- was replaced by. Further crashes are counted before the run is started, which is alone in its process then.
 local function take_back(agent, live, id, single, due, crash)
   local ref = agent .. ':' .. id
   local order = redis.call('HGET', base .. 'orders', ref) or ''
@@ -83,7 +83,7 @@ local function take_back(agent, live, id, single, due, crash)
     if #order > 14 then redis.call('HSET', base .. 'state', ref, sub(order, 15)) else redis.call('HDEL', base .. 'state', ref) end
   elseif crash then
     local state = redis.call('HGET', base .. 'state', ref) or '\0'
-    redis.call('HSET', base .. 'state', ref, string.char(math.min(byte(state) + 1, 255)) .. sub(state, 2))
+    if byte(state) == 0 then redis.call('HSET', base .. 'state', ref, '\1' .. sub(state, 2)) end
   end
   place(agent, single, live, id, due)
 end

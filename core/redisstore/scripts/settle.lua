@@ -95,7 +95,7 @@ local function again(i, verb, agent, id, live, single, order)
   local due, state = tonumber(ARGV[12 * i - 4]), ARGV[12 * i - 3]
   if due <= 0 then due = now - due end
   if state ~= '' then
-    if verb == 'b' then -- a run that was given back has shown nothing: its crashes stay counted
+    if verb == 'b' and byte(state) == 0 then -- a run that was given back has shown nothing: its crashes stay counted
       state = sub(redis.call('HGET', KEYS[4], ref) or '\0', 1, 1) .. sub(state, 2)
     end
     state_sets[#state_sets + 1] = ref

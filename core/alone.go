@@ -1,0 +1,142 @@
+package core
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// A task whose run lost its process is a suspect: it may have ended the process, or have been beside the one that did. It runs
+// alone from then on, with nothing else in its process, until a run of it ends. Only what happens to it then counts: a poisonous
+// task takes nobody with it, and its neighbours are cleared by their next run.
+
+// soloist is a run that waits until it is the only one in the process.
+type soloist struct {
+	claimed *Claimed
+	turn    chan struct{} // closed when it may start
+}
+
+// solo is who runs alone in the process, and who waits for that.
+type solo struct {
+	now     *Claimed
+	begun   time.Time
+	waiting []*soloist
+	others  time.Time // until then it is the others' turn: for as long as the last one took
+	planned bool      // somebody looks again when that is over
+}
+
+// alone waits until nothing else runs in the process, and takes a slot beside which no other is granted. It is false if ctx is
+// done before.
+func (s *slots) alone(ctx context.Context, c *Claimed) bool {
+	w := &soloist{claimed: c, turn: make(chan struct{})}
+	s.mu.Lock()
+	s.solo.join(w)
+	s.serve()
+	s.mu.Unlock()
+	select {
+	case <-w.turn:
+		return true
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.solo.waiting, w); i >= 0 {
+		s.solo.waiting = slices.Delete(s.solo.waiting, i, i+1)
+	} else { // its turn came as ctx was done
+		s.count(c.Kind, c.Level, -1)
+		s.left(c)
+	}
+	s.freed()
+	return false
+}
+
+// join puts a run among those that wait: behind those that have lost as many processes as it, or fewer. So the innocent are
+// cleared first, and one that was alone when its process was killed by somebody is not the next to be so.
+func (o *solo) join(w *soloist) {
+	i := len(o.waiting)
+	for i > 0 && o.waiting[i-1].claimed.Crashes > w.claimed.Crashes {
+		i--
+	}
+	o.waiting = slices.Insert(o.waiting, i, w)
+}
+
+// shut reports whether nothing may be granted, as a run is alone or is about to be, and lets the next one start once nothing
+// else runs. The mutex is held.
+func (s *slots) shut() bool {
+	now := s.clock.Now()
+	switch {
+	case s.solo.now != nil:
+		return true
+	case len(s.solo.waiting) == 0:
+		return false
+	case now.Before(s.solo.others):
+		if !s.solo.planned {
+			s.solo.planned = true
+			s.clock.AfterFunc(s.solo.others.Sub(now), func() {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.solo.planned = false
+				s.serve()
+			})
+		}
+		return false
+	case s.used > 0:
+		return true
+	}
+	w := s.solo.waiting[0]
+	s.solo.waiting = s.solo.waiting[1:]
+	s.solo.now, s.solo.begun = w.claimed, now
+	s.count(w.claimed.Kind, w.claimed.Level, 1)
+	close(w.turn)
+	return true
+}
+
+// left notes that a run has ended, which may have been alone. Then it is the turn of the others. The mutex is held.
+func (s *slots) left(c *Claimed) {
+	if s.solo.now != c {
+		return
+	}
+	now := s.clock.Now()
+	s.solo.now, s.solo.others = nil, now.Add(max(now.Sub(s.solo.begun), lookEvery))
+}
+
+// aside runs a suspect when nothing else runs in the process. It holds no slot until then; its lease is kept.
+func (p *pull) aside(h *handler, r *run) {
+	p.s.slots.give(r.claimed)
+	p.calls.Add(1)
+	go func() {
+		defer p.calls.Done()
+		if !p.s.slots.alone(p.claiming, r.claimed) {
+			p.settler.add(r, release(r.claimed), verdict{released: true})
+			return
+		}
+		held, err := p.suspect(r)
+		switch {
+		case err != nil:
+			p.s.slots.give(r.claimed)
+			p.settler.add(r, release(r.claimed), verdict{released: true})
+		case !held:
+			p.s.slots.give(r.claimed)
+			r.conclude(ErrLeaseLost, 0, false)
+		default:
+			r.alone = true
+			p.start(h, []*run{r})
+		}
+	}()
+}
+
+// suspect counts a crash of a run before it starts: if its process dies, nobody is left to do so. It reports whether the lease is
+// held still.
+func (p *pull) suspect(r *run) (bool, error) {
+	c := r.claimed
+	ctx, cancel := p.call(longestCall)
+	defer cancel()
+	extended, err := p.s.store.Extend(ctx, []Extension{{
+		Partition: c.Partition, Fence: c.Fence, Lease: p.lease(r),
+		Progress: []Progress{{Index: c.Index, Agent: c.Agent, ID: c.ID, State: r.state.encode(), Crashes: c.Crashes + 1}},
+	}})
+	if err != nil {
+		return false, err
+	}
+	return extended[0].Held, extended[0].Err
+}
