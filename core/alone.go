@@ -103,9 +103,7 @@ func (s *slots) left(c *Claimed) {
 // aside runs a suspect when nothing else runs in the process. It holds no slot until then; its lease is kept.
 func (p *pull) aside(h *handler, r *run) {
 	p.s.slots.give(r.claimed)
-	p.calls.Add(1)
-	go func() {
-		defer p.calls.Done()
+	p.calls.Go(func() {
 		if !p.s.slots.alone(p.claiming, r.claimed) {
 			p.settler.add(r, release(r.claimed), verdict{released: true})
 			return
@@ -122,7 +120,7 @@ func (p *pull) aside(h *handler, r *run) {
 			r.alone = true
 			p.start(h, []*run{r})
 		}
-	}()
+	})
 }
 
 // suspect counts a crash of a run before it starts: if its process dies, nobody is left to do so. It reports whether the lease is

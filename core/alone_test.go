@@ -2,11 +2,7 @@ package core_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,197 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/memstore"
 )
-
-// mortal is the way of one process to a store: once the process is dead, nothing of it gets there.
-type mortal struct {
-	core.Store
-	dead atomic.Bool
-}
-
-var errDead = &core.StoreError{Verb: "call", Err: errors.New("the process is dead")}
-
-func (m *mortal) Claim(ctx context.Context, r []core.ClaimRequest) ([]core.Claim, error) {
-	if m.dead.Load() {
-		return nil, errDead
-	}
-	return m.Store.Claim(ctx, r)
-}
-
-func (m *mortal) Settle(ctx context.Context, r []core.Settlement) ([]core.Settled, error) {
-	if m.dead.Load() {
-		return nil, errDead
-	}
-	return m.Store.Settle(ctx, r)
-}
-
-func (m *mortal) Extend(ctx context.Context, l []core.Extension) ([]core.Extended, error) {
-	if m.dead.Load() {
-		return nil, errDead
-	}
-	return m.Store.Extend(ctx, l)
-}
-
-// mortals are processes on one store that come one after the other, as each dies.
-type mortals struct {
-	t           *testing.T
-	store       core.Store
-	concurrency int
-	lease       time.Duration
-	handle      func(ctx context.Context, task *core.Task[any], die func()) error
-
-	mu    sync.Mutex
-	alone map[string]bool // of tasks whose run lost its process: whether the next one had company
-	runs  int
-}
-
-// lives runs what is due until the process dies, or nothing is left. It reports whether it died.
-func (m *mortals) lives(killed <-chan struct{}) bool {
-	store := &mortal{Store: m.store}
-	s, err := core.New(store, core.Config{Concurrency: m.concurrency, Default: core.KindConfig{Lease: m.lease}})
-	require.NoError(m.t, err)
-	ctx, cancel := context.WithCancel(m.t.Context())
-	defer cancel()
-	die := func() {
-		store.dead.Store(true)
-		cancel()
-	}
-	core.Handle(s, "work", func(ctx context.Context, task *core.Task[any]) error {
-		m.enter(task)
-		defer m.exit()
-		return m.handle(ctx, task, die)
-	})
-	go func() {
-		select {
-		case <-killed:
-			die()
-		case <-ctx.Done():
-		}
-	}()
-	for !store.dead.Load() {
-		report, _ := s.RunDue(ctx, core.Scope{})
-		if report.NextDueAt.IsZero() {
-			break
-		}
-		select {
-		case <-time.After(s.Until(report.NextDueAt)):
-		case <-ctx.Done():
-		}
-	}
-	died := store.dead.Load()
-	cancel()
-	return died
-}
-
-func (m *mortals) enter(task *core.Task[any]) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.runs++
-	if task.Crashes > 0 {
-		assert.Equal(m.t, 1, m.runs, "a suspect runs alone")
-	}
-}
-
-func (m *mortals) exit() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.runs--
-}
-
-func (m *mortals) submit(n int) *core.Scheduler {
-	s, err := core.New(m.store, core.Config{})
-	require.NoError(m.t, err)
-	var tasks []core.NewTask
-	for i := range n {
-		tasks = append(tasks, core.NewTask{Agent: fmt.Sprint("agent", i%20), ID: fmt.Sprint(i), Kind: "work"})
-	}
-	for len(tasks) > 0 {
-		k := min(len(tasks), 1000)
-		_, err = s.Submit(m.t.Context(), tasks[:k]...)
-		require.NoError(m.t, err)
-		tasks = tasks[k:]
-	}
-	return s
-}
-
-// sleep is the work of an innocent task.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// A task that ends its process is dead after four crashes at most, and takes none of those with it that ran beside it.
-func TestAPoisonousTaskDiesAlone(t *testing.T) {
-	t.Parallel()
-	for _, concurrency := range []int{1, 5, 20, 50} {
-		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				const tasks = 200
-				m := &mortals{t: t, store: memstore.New(memstore.Config{}), concurrency: concurrency, lease: 10 * time.Second}
-				m.handle = func(ctx context.Context, task *core.Task[any], die func()) error {
-					_ = sleep(ctx, 100*time.Millisecond)
-					if task.ID == "77" {
-						die()
-					}
-					return ctx.Err()
-				}
-				s := m.submit(tasks)
-				deaths := 0
-				for m.lives(nil) {
-					deaths++
-					require.LessOrEqual(t, deaths, 4)
-					time.Sleep(10 * time.Second) // the leases of the dead run out
-				}
-				for i := range tasks {
-					info, err := s.Task(t.Context(), fmt.Sprint("agent", i%20), fmt.Sprint(i))
-					require.NoError(t, err)
-					if i == 77 {
-						assert.Equal(t, "crashed", info.Reason)
-						assert.Equal(t, core.StatusFailed, info.Status)
-						assert.Equal(t, int64(4), info.RunCount)
-					} else {
-						assert.Equal(t, core.StatusCompleted, info.Status, "the innocent %d", i)
-					}
-				}
-			})
-		})
-	}
-}
-
-// However often processes are killed at random, no task dies of it.
-func TestRandomKillsKillNoTask(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(20) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				const tasks, kills = 2000, 24
-				random := rand.New(rand.NewPCG(seed, 0))
-				m := &mortals{t: t, store: memstore.New(memstore.Config{}), concurrency: 20, lease: time.Second}
-				m.handle = func(ctx context.Context, _ *core.Task[any], _ func()) error { return sleep(ctx, 80*time.Millisecond) }
-				s := m.submit(tasks)
-				for left := kills; ; left-- {
-					killed := make(chan struct{})
-					if left > 0 {
-						time.AfterFunc(time.Duration(random.Int64N(int64(700*time.Millisecond))), func() { close(killed) })
-					}
-					if !m.lives(killed) && left <= 0 {
-						break
-					}
-				}
-				stats, err := s.Stats(t.Context())
-				require.NoError(t, err)
-				assert.Equal(t, [2]int64{tasks, 0}, [2]int64{stats.Completed, stats.Failed})
-			})
-		})
-	}
-}
 
 // While a suspect is alone others wait for it, and for as long as it took they have their turn before the next one.
 func TestSuspectsAndOthersTakeTurns(t *testing.T) {
@@ -237,6 +43,25 @@ func TestSuspectsAndOthersTakeTurns(t *testing.T) {
 			turns += agent[:1]
 		}
 		assert.Regexp(t, "^o*so+so+so*$", turns)
+	})
+}
+
+// What runs alone, or waits for that, says so.
+func TestExplainSaysThatATaskRunsAlone(t *testing.T) {
+	virtual(t, core.Config{Concurrency: 4}, func(w *world) {
+		core.Handle(w.s, "k", func(ctx context.Context, _ *core.Task[note]) error { return sleep(ctx, 10*time.Second) })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
+		w.dies("a", "k")
+		w.submit(core.NewTask{Agent: "b", ID: "1", Kind: "k"})
+		var pull sync.WaitGroup
+		pull.Go(func() { w.run() })
+		synctest.Wait()
+		why, err := w.s.Explain(t.Context(), "a", "1")
+		require.NoError(t, err)
+		require.Len(t, why.Reasons, 2)
+		assert.Equal(t, [2]core.BecauseCode{core.BecauseRunning, core.BecauseSuspect}, [2]core.BecauseCode{why.Reasons[0].Code, why.Reasons[1].Code})
+		pull.Wait()
+		assert.Equal(t, core.StatusCompleted, w.task("a", "1").Status)
 	})
 }
 

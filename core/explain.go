@@ -47,6 +47,7 @@ const (
 	BecauseBusy      BecauseCode = "busy"         // it is due, and no process that handles its kind had a free slot
 	BecauseNoTime    BecauseCode = "no_time"      // it is due, and pulls had too little time for its kind
 	BecauseSerial    BecauseCode = "serial"       // it is due, and another run of its agent has to end first
+	BecauseSuspect   BecauseCode = "suspect"      // its last run lost its process: it runs alone until a run of it ends
 )
 
 // Explain says why a task has not run. It fails with ErrNotFound if there is none.
@@ -93,7 +94,15 @@ func (e *Explanation) running(t *Stored) {
 		left = fmt.Sprintf("; its lease (fence %d) ends at %s unless it is extended", t.Fence, clockTime(t.Lease))
 	}
 	e.because(BecauseRunning, t.Lease, "it runs%s%s", e.at(t.Holder), left)
+	e.suspect(t)
 	e.paused(", from its next run on")
+}
+
+// suspect says that a task runs alone, and so may wait for its process to have nothing else to do.
+func (e *Explanation) suspect(t *Stored) {
+	if t.Crashes > 0 {
+		e.because(BecauseSuspect, 0, "its last run lost its process, or its lease: until a run of it ends it runs alone, once nothing else runs in its process")
+	}
 }
 
 func (e *Explanation) waiting(t *Stored) {
@@ -109,6 +118,7 @@ func (e *Explanation) waiting(t *Stored) {
 		e.because(BecauseResting, 0, "nothing has happened for its subject since its last run: it waits for activity")
 	case t.Due <= e.Now && !held:
 		e.overdue(t)
+		e.suspect(t)
 	case t.Due <= e.Now:
 	case task.CoolingUntil != 0 && task.CoolingUntil > e.Now:
 		e.because(BecauseCooling, task.CoolingUntil, "%s, so it cools down until %s: %s",

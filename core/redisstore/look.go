@@ -179,13 +179,13 @@ func (s *Store) askForKinds(
 		if errs[k] = cmd.Err(); errs[k] != nil {
 			continue
 		}
-		ms := strings.TrimSuffix(text(hints[k]), manyKinds)
+		parts := []string{strings.TrimSuffix(text(hints[k]), manyKinds)}
 		for at, n := range cmd.Val() {
 			if n != nil {
-				ms += "|" + requests[which[k]].Kinds[at]
+				parts = append(parts, requests[which[k]].Kinds[at])
 			}
 		}
-		hints[k] = ms
+		hints[k] = strings.Join(parts, "|")
 	}
 }
 

@@ -103,7 +103,7 @@ func countedState(state []byte, crashes int) []byte {
 	if state == nil && crashes == 0 {
 		return nil
 	}
-	return append([]byte{byte(min(crashes, math.MaxUint8))}, state...)
+	return append([]byte{byte(min(crashes, math.MaxUint8))}, state...) //nolint:gosec // it is bounded
 }
 
 // version of a live task as the scripts work it out: it changes whenever the task or its state does.

@@ -64,11 +64,11 @@ func newWorst(t *testing.T) *worst {
 	return w
 }
 
-func (w *worst) id(i int) string {
+func (*worst) id(i int) string {
 	return fmt.Sprintf("%s%06d", strings.Repeat("i", core.MaxIDLen-6), i)
 }
 
-func (w *worst) kind(i int) string {
+func (*worst) kind(i int) string {
 	return fmt.Sprintf("%s%05d", strings.Repeat("k", core.MaxKindLen-5), i%worstKinds)
 }
 
