@@ -19,9 +19,9 @@ type soloist struct {
 // solo is who runs alone in the process, and who waits for that.
 type solo struct {
 	now     *Claimed
-	begun   time.Time
+	begun   time.Time // when their turn began; zero while it is not theirs
 	waiting []*soloist
-	others  time.Time // until then it is the others' turn: for as long as the last one took
+	others  time.Time // until then it is the others' turn: for as long as theirs took
 	planned bool      // somebody looks again when that is over
 }
 
@@ -85,19 +85,29 @@ func (s *slots) shut() bool {
 	}
 	w := s.solo.waiting[0]
 	s.solo.waiting = s.solo.waiting[1:]
-	s.solo.now, s.solo.begun = w.claimed, now
+	s.solo.now = w.claimed
+	if s.solo.begun.IsZero() {
+		s.solo.begun = now
+	}
 	s.count(w.claimed.Kind, w.claimed.Level, 1)
 	close(w.turn)
 	return true
 }
 
-// left notes that a run has ended, which may have been alone. Then it is the turn of the others. The mutex is held.
+// soloTurn is how long suspects run one after the other, while there are any, before it is the turn of the others, who have as
+// long: so that not each of them waits until nothing else runs.
+const soloTurn = 250 * time.Millisecond
+
+// left notes that a run has ended, which may have been alone. The mutex is held.
 func (s *slots) left(c *Claimed) {
 	if s.solo.now != c {
 		return
 	}
+	s.solo.now = nil
 	now := s.clock.Now()
-	s.solo.now, s.solo.others = nil, now.Add(max(now.Sub(s.solo.begun), lookEvery))
+	if took := now.Sub(s.solo.begun); took >= soloTurn || len(s.solo.waiting) == 0 {
+		s.solo.begun, s.solo.others = time.Time{}, now.Add(took)
+	}
 }
 
 // aside runs a suspect when nothing else runs in the process. It holds no slot until then; its lease is kept.

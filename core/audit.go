@@ -51,7 +51,7 @@ func (r *AuditReport) add(page *Audited) {
 	r.Tasks += page.Tasks
 	r.Found += len(page.Faults)
 	for _, f := range page.Faults {
-		if f.Code != FaultUnreadable && f.Code != FaultGone {
+		if f.Code.repairable() {
 			r.Repairable++
 		}
 		if len(r.Faults) < MaxFaults {
@@ -59,3 +59,6 @@ func (r *AuditReport) add(page *Audited) {
 		}
 	}
 }
+
+// repairable reports whether a repair mends such a fault.
+func (c FaultCode) repairable() bool { return c != FaultUnreadable && c != FaultGone }

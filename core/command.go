@@ -77,6 +77,11 @@ const (
 	FaultGone       FaultCode = "gone"       // an entry whose task is no more: it was lost with all that it was
 )
 
+// Faults are all codes.
+func Faults() []FaultCode {
+	return []FaultCode{FaultLost, FaultStranded, FaultDoubled, FaultMiscounted, FaultAsleep, FaultUnreadable, FaultGone}
+}
+
 // EffectCode tells the effects of commands apart.
 type EffectCode byte
 

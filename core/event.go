@@ -15,6 +15,7 @@ const (
 	EventLost    EventType = "lost"    // its lease was lost; what its handler returned is refused
 	EventPause   EventType = "pause"   // paused, as its occurrences keep failing: Error says so
 	EventStuck   EventType = "stuck"   // its handler ignores its cancelled context and is given up
+	EventFault   EventType = "fault"   // an audit has found that it would have stopped silently, and has repaired it if that can be done
 )
 
 // Event is one step in the life of a run. Durations are measured in this process, times by the store's clock.
@@ -36,5 +37,6 @@ type Event struct {
 	Status   Status        // of the task afterwards: finish
 	Next     Millis        // when it is due again: finish of a task that is waiting again
 	Because  BecauseCode   // finish of an activity task: it rests until there is activity, and has no Next; or it cools down until Next
+	Fault    FaultCode     // fault
 	Error    string        // at most 1 KiB, never the payload
 }

@@ -15,6 +15,7 @@ import (
 // Scheduler submits tasks and runs those that are due. It is safe for concurrent use. It has no goroutines of its own:
 // they live as long as a call to RunDueTasks, RunDue or RunTick, except for handlers that ignore their context.
 type Scheduler struct {
+	patrol patrol
 	store  Store
 	config Config
 	slots  *slots

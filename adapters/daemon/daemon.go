@@ -17,6 +17,7 @@ const (
 	DefaultTick   = time.Second
 	DefaultSafety = 5 * time.Second
 	DefaultGrace  = 30 * time.Second
+	DefaultPatrol = 5 * time.Second
 )
 
 // Config says how a [Daemon] works. Every zero is a good default.
@@ -29,6 +30,9 @@ type Config struct {
 	// Grace is how long handlers may go on after the daemon was told to stop. Then their contexts are cancelled and
 	// their tasks released, uncharged: DefaultGrace if zero.
 	Grace time.Duration
+	// Patrol is how often the daemon audits a page of the store, and repairs what would have stopped silently: DefaultPatrol
+	// if zero; never if negative.
+	Patrol time.Duration
 	// Waker tells when work falls due earlier than expected: usually the store. Without one the daemon looks every Tick.
 	Waker core.Waker
 	// Partitions are the partitions to run tasks of; nil for all.
@@ -49,6 +53,7 @@ func (c Config) withDefaults() Config {
 	c.Tick = cmp.Or(c.Tick, DefaultTick)
 	c.Safety = cmp.Or(c.Safety, DefaultSafety)
 	c.Grace = cmp.Or(c.Grace, DefaultGrace)
+	c.Patrol = cmp.Or(c.Patrol, DefaultPatrol)
 	if c.OnError == nil {
 		c.OnError = func(error) {}
 	}

@@ -68,6 +68,9 @@ func (l *loop) run(ctx context.Context) error {
 	if l.config.Waker != nil {
 		listening.Go(func() { l.listen(ctx) })
 	}
+	if l.config.Patrol > 0 {
+		listening.Go(func() { l.patrol(ctx) })
+	}
 	err := l.turn(ctx)
 	cancel()
 	l.disarm()

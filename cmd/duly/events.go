@@ -23,6 +23,7 @@ func (c *config) events(ctx context.Context, logger *slog.Logger) func(core.Even
 		case e.Type == core.EventPause:
 			logger.LogAttrs(ctx, slog.LevelWarn, "paused", slog.String("kind", e.Kind), slog.String("agent", e.Agent),
 				slog.String("task", e.ID), slog.String("reason", e.Error))
+		case e.Type == core.EventFault: // the scheduler has logged it
 		case e.Type == core.EventStuck:
 			logger.LogAttrs(ctx, slog.LevelWarn, "ignores its end, given up", attributes(e)...)
 		case e.Type != core.EventFinish, e.Outcome == core.OutcomeSuccess && quiet[e.Kind]:

@@ -37,6 +37,8 @@ func (m *Metrics) Event(e core.Event) {
 		m.ended(&e, outcomeLost)
 	case core.EventRelease:
 		m.ended(&e, outcomeReleased)
+	case core.EventFault:
+		m.faults.WithLabelValues(string(e.Fault)).Inc()
 	default: // the others say nothing of their own
 	}
 }

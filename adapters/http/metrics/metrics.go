@@ -47,6 +47,7 @@ type Metrics struct {
 	tickTook   prometheus.Histogram
 	lost       prometheus.Counter
 	recovered  prometheus.Counter
+	faults     *prometheus.CounterVec
 	calls      *prometheus.CounterVec
 	callTook   *prometheus.HistogramVec
 }
@@ -83,6 +84,9 @@ func New(config Config) *Metrics {
 		}),
 		lost:      counter("duly_leases_lost_total", "Runs of this process that lost their lease."),
 		recovered: counter("duly_recovered_total", "Tasks of dead processes that this process has put back."),
+		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "duly_audit_faults_total", Help: "What would have stopped silently, as audits by this process have found, and repaired if that can be done.",
+		}, []string{"fault"}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "duly_store_calls_total", Help: "Calls of the store by this process.",
 		}, []string{"verb"}),
@@ -102,7 +106,7 @@ func histograms(name, help string, buckets []float64, label string) *prometheus.
 
 func (m *Metrics) register() {
 	m.registry.MustRegister(
-		m.submitted, m.runs, m.runSeconds, m.lagSeconds, m.ticks, m.tickTook, m.lost, m.recovered, m.calls, m.callTook,
+		m.submitted, m.runs, m.runSeconds, m.lagSeconds, m.ticks, m.tickTook, m.lost, m.recovered, m.faults, m.calls, m.callTook,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	if m.config.Version != "" {
@@ -112,6 +116,9 @@ func (m *Metrics) register() {
 		})
 		build.Set(1)
 		m.registry.MustRegister(build)
+	}
+	for _, fault := range core.Faults() {
+		m.faults.WithLabelValues(string(fault))
 	}
 	for _, verb := range verbs {
 		m.calls.WithLabelValues(verb)

@@ -1,0 +1,70 @@
+package core
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+)
+
+// mostTold is how many faults that no repair mends a process remembers that it has told.
+const mostTold = 1000
+
+// patrol is how far a process has come in auditing its store.
+type patrol struct {
+	mu     sync.Mutex
+	at     int    // which of the partitions
+	cursor string // in it
+	told   map[Fault]bool
+}
+
+// Patrol audits the next page of the store, as [Scheduler.Audit] does, and repairs what it finds, so that what would have stopped
+// silently goes on without anybody asking. Called every few seconds it goes round all partitions, or those that are named. Each
+// fault is an event, and an error in the log: once when it is repaired, and once if it cannot be. A page that fails is tried again
+// the next time.
+func (s *Scheduler) Patrol(ctx context.Context, partitions []int) error {
+	p := &s.patrol
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(partitions)
+	if partitions == nil {
+		n = s.store.Partitions()
+	}
+	if n == 0 {
+		return nil
+	}
+	at := p.at % n
+	if partitions != nil {
+		at = partitions[at]
+	}
+	effects, err := s.store.Control(ctx, []Command{{Op: OpAudit, Audit: Audit{Partition: at, Cursor: p.cursor, Repair: true}}})
+	if err != nil {
+		p.at, p.cursor = (p.at+1)%n, "" // it may be away: the others come first
+		return err
+	}
+	page := effects[0].Audited
+	for _, f := range page.Faults {
+		s.tellFault(ctx, f)
+	}
+	if p.cursor = page.Next; p.cursor == "" {
+		p.at = (p.at + 1) % n
+	}
+	return nil
+}
+
+// tellFault tells a fault that was found: each time it was repaired, as that was another one then, else once.
+func (s *Scheduler) tellFault(ctx context.Context, f Fault) {
+	what := "it was repaired"
+	if !f.Code.repairable() {
+		what = "no repair mends it: see duly audit"
+		if s.patrol.told[f] {
+			return
+		}
+		if s.patrol.told == nil || len(s.patrol.told) >= mostTold {
+			s.patrol.told = map[Fault]bool{}
+		}
+		s.patrol.told[f] = true
+	}
+	s.config.Logger.ErrorContext(ctx, "an audit has found a fault", slog.String("fault", string(f.Code)), slog.String("agent", f.Agent),
+		slog.String("task", f.ID), slog.String("repair", what))
+	s.emit(Event{Type: EventFault, Agent: f.Agent, ID: f.ID, Fault: f.Code, Error: string(f.Code) + ": " + what})
+}
