@@ -45,7 +45,7 @@ func (s *Scheduler) mustExist(ctx context.Context, t Target) error {
 }
 
 func (s *Scheduler) hasTasks(ctx context.Context, agent string) (bool, error) {
-	page, err := s.store.Read(ctx, Query{Agent: agent, Limit: 1})
+	page, err := s.store.Read(ctx, Query{Agent: agent, Limit: 1, Brief: true})
 	return len(page.Tasks) > 0, err
 }
 

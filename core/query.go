@@ -6,8 +6,9 @@ type Query struct {
 	IDs      []string // the tasks to read; if nil, a page of all
 	Statuses []Status // keep only these; nil keeps all
 	Group    string   // also return this group's counts
-	After    string   // a page begins after this id; of agents, it is what Page.Next of the one before says
-	Limit    int      // size of a page
+	After    string   // where a page begins: Page.Next of the one before, or Stored.Cursor of the task before
+	Limit    int      // most tasks of a page
+	Brief    bool     // without IDs: only Agent, ID, Status and Cursor of each task
 	Explain  bool     // with IDs: also find out who holds a task, and how many agents stand before it
 	Pauses   bool     // without an agent: the holds in force in place of the agents
 }
@@ -16,13 +17,16 @@ type Query struct {
 type Page struct {
 	Now   Millis
 	Tasks []Stored // for IDs: one for each, with an empty Status where there is none
-	More  bool
 	Group GroupCounts
 
 	Agents []AgentStats // without an agent: about Limit of them, in no order
 	Holds  []Held       // Pauses: about Limit of them, in no order
-	Next   string       // where the next page of agents or holds begins; empty on the last one
+	Next   string       // where the next page begins, unless it is of IDs; empty on the last one
 }
+
+// PageBytes is how many bytes of bodies, states and records a page of tasks has at most, unless its first task has more. A
+// page ends before the task that would not fit.
+const PageBytes = 1 << 20
 
 // AgentStats are the tasks of an agent.
 type AgentStats struct {
@@ -53,6 +57,7 @@ type Stored struct {
 	Order     []byte // what was said when it was told to end, while it runs
 	// Version changes whenever a live task does. It is read with IDs.
 	Version string
+	Cursor  string // without IDs: where a page begins that goes on behind this task
 
 	// Explain: of the claim that holds it; of a waiting task, of the run of its agent that it has to wait for, if any (see
 	// ClaimRequest.Serial).
@@ -61,6 +66,9 @@ type Stored struct {
 	Holder string // what its nonce begins with, half of it: who made it
 	Ahead  int64  // Explain, waiting: how many agents of its partition stand before its own
 }
+
+// size is how many bytes of a page the task takes.
+func (t *Stored) size() int { return len(t.Body) + len(t.State) + len(t.Record) + len(t.Order) }
 
 // Held is a hold that keeps a task from being claimed.
 type Held struct {

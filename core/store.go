@@ -55,8 +55,12 @@ type Store interface {
 	// cut off at any page.
 	Control(ctx context.Context, commands []Command) ([]Effect, error)
 
-	// Read returns tasks of one agent: those with the ids asked for, or the next page in the order of their ids. A query
-	// without an agent gets a page of the agents with live tasks, or of the holds in force.
+	// Read returns tasks of one agent: those with the ids asked for, or the next page of all. Pages go through the places
+	// where tasks are: first those that wait, by due time, then those that run, those that are parked, and those that have
+	// finished. A task that stays where it is until the last page is in exactly one of them, one that runs meanwhile in
+	// at least one; one that is paused, resumed or replayed meanwhile may be missing or come twice. A page has at most Limit
+	// tasks and PageBytes bytes, may have fewer, and has none only if it is the last. A query without an agent gets a page of
+	// the agents with live tasks, or of the holds in force. A page takes a bounded time, however many tasks there are.
 	Read(ctx context.Context, query Query) (Page, error)
 
 	// Stats are the counters of the whole store; reading them costs the same however many tasks there are.

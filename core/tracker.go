@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
@@ -78,60 +79,91 @@ func (s *Scheduler) Task(ctx context.Context, agent, id string) (TaskInfo, error
 	return inform(&t), nil
 }
 
-// List asks for tasks of one agent, by id. All fields but Agent are optional.
+// List asks for tasks of one agent. All fields but Agent are optional.
 type List struct {
 	Agent  string
 	Status []Status // only these
 	Kind   string   // only this kind
 	Group  string   // only this group
 	Jobs   bool     // only live tasks that recur: the registry
+	Brief  bool     // only Agent, ID and Status of each task, which costs the store little; not with Kind, Group or Jobs
 	Limit  int      // DefaultPage if zero, at most MaxPage
 	Cursor string   // where the page before ended
 }
 
-// Sizes of a page.
+// Sizes of a page, and of a cursor.
 const (
-	DefaultPage = 100
-	MaxPage     = 1000
+	DefaultPage  = 100
+	MaxPage      = 1000
+	maxCursorLen = 2048
 )
 
-// Tasks returns a page of an agent's tasks, in the order of their ids, and the cursor of the next page: empty on the
-// last one.
+// longestSearch is how many pages of a store are looked through for the tasks of one page that has some already.
+const longestSearch = 32
+
+// Tasks returns a page of an agent's tasks, and the cursor of the next page: empty on the last one. Those that wait come first,
+// by due time, then those in progress, those that are parked, and those that have finished. A page may have fewer tasks than
+// its limit, as it has at most PageBytes bytes of payloads, results and what else is kept of runs.
+//
+// A task that is left alone until the last page is on exactly one page, one that runs meanwhile on at least one; one that is
+// paused, resumed or replayed meanwhile may be missing or come twice.
 func (s *Scheduler) Tasks(ctx context.Context, l List) ([]TaskInfo, string, error) {
 	if err := l.check(); err != nil {
 		return nil, "", err
 	}
 	var out []TaskInfo
-	q := Query{Agent: l.Agent, Statuses: l.Status, After: l.Cursor, Limit: l.Limit}
-	for {
+	q := Query{Agent: l.Agent, Statuses: l.Status, After: l.Cursor, Limit: l.Limit, Brief: l.Brief}
+	if l.Jobs {
+		q.Statuses = l.live()
+	}
+	if l.Kind != "" || l.Group != "" || l.Jobs {
+		q.Limit = max(l.Limit, DefaultPage) // few of them may match
+	}
+	for room, pages := PageBytes, 1; ; pages++ {
 		page, err := s.store.Read(ctx, q)
 		if err != nil {
 			return nil, "", err
 		}
 		var full bool
-		if out, q.After, full = l.take(out, &page); full || q.After == "" {
+		out, full = l.take(out, &page, &q.After, &room)
+		if full || q.After == "" || pages >= longestSearch && len(out) > 0 {
 			return out, q.After, nil
 		}
 	}
 }
 
-// take adds the tasks of a page that match, up to the limit. It returns the id behind which there may be more, empty
-// for none, and whether the limit is reached.
-func (l *List) take(out []TaskInfo, page *Page) ([]TaskInfo, string, bool) {
-	after := ""
+// take adds the tasks of a page that match, as long as the limit and the room in bytes allow. It sets where to go on: to
+// nothing at the end. It reports whether there is no room left.
+func (l *List) take(out []TaskInfo, page *Page, after *string, room *int) ([]TaskInfo, bool) {
 	for i := range page.Tasks {
-		if len(out) == l.Limit {
-			return out, after, true
-		}
-		after = page.Tasks[i].ID
-		if t := inform(&page.Tasks[i]); l.matches(&t) {
+		stored := &page.Tasks[i]
+		if t := l.inform(stored); l.matches(&t) {
+			*room -= stored.size()
+			if len(out) == l.Limit || *room < 0 && len(out) > 0 {
+				return out, true
+			}
 			out = append(out, t)
 		}
+		*after = stored.Cursor
 	}
-	if !page.More {
-		return out, "", false
+	*after = page.Next
+	return out, len(out) == l.Limit
+}
+
+// live are those of the statuses asked for that a recurring task can have.
+func (l *List) live() []Status {
+	all := []Status{StatusWaiting, StatusInProgress}
+	if l.Status == nil {
+		return all
 	}
-	return out, after, len(out) == l.Limit
+	return slices.DeleteFunc(all, func(s Status) bool { return !slices.Contains(l.Status, s) })
+}
+
+func (l *List) inform(t *Stored) TaskInfo {
+	if l.Brief {
+		return TaskInfo{Agent: t.Agent, ID: t.ID, Status: t.Status}
+	}
+	return inform(t)
 }
 
 func (l *List) matches(t *TaskInfo) bool {
@@ -158,8 +190,11 @@ func (l *List) check() error {
 	if err := validText("group", l.Group, MaxIDLen); err != nil {
 		return err
 	}
-	if err := validText("cursor", l.Cursor, MaxIDLen); err != nil {
+	if err := validText("cursor", l.Cursor, maxCursorLen); err != nil {
 		return err
+	}
+	if l.Brief && (l.Kind != "" || l.Group != "" || l.Jobs) {
+		return invalid("brief", "cannot be combined with a kind, a group or jobs, which only a whole task tells")
 	}
 	if l.Limit == 0 {
 		l.Limit = DefaultPage
@@ -223,7 +258,7 @@ func pageOf(limit int, cursor string) (Query, error) {
 	if limit < 1 || limit > MaxPage {
 		return Query{}, invalid("limit", "must be between 1 and %d, not %d", MaxPage, limit)
 	}
-	return Query{Limit: limit, After: cursor}, validText("cursor", cursor, MaxIDLen)
+	return Query{Limit: limit, After: cursor}, validText("cursor", cursor, maxCursorLen)
 }
 
 func (h *Held) inform() PauseInfo {

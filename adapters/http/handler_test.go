@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -118,33 +119,47 @@ func TestListFiltersAndPages(t *testing.T) {
 	f.call(t, "POST", "/v1/tasks", `{"tasks":[{"agent_id":"a","id":"1","kind":"ok"},{"agent_id":"a","id":"2","kind":"bad","group":"g"},
 		{"agent_id":"a","id":"3","kind":"ok","group":"g"},{"agent_id":"a","id":"4","kind":"ok","delay":"1h"}]}`)
 	f.call(t, "POST", "/v1/run-due", `{"agent_ids":["a"]}`)
-	for query, want := range map[string]string{
-		"":                          "1 2 3 4",
-		"&status=completed":         "1 3",
-		"&status=waiting,cancelled": "2 4",
-		"&kind=bad":                 "2",
-		"&group=g":                  "2 3",
-		"&group=g&kind=ok":          "3",
-		"&limit=3":                  "1 2 3",
-		"&limit=3&cursor=3":         "4",
-		"&cursor=4":                 "",
-		"&status=failed&limit=1000": "",
-	} {
+	list := func(query string) (ids, next string) {
 		res, body := f.call(t, "GET", "/v1/tasks?agent_id=a"+query, "")
 		require.Equal(t, http.StatusOK, res.StatusCode, body)
 		page := get[struct {
 			Tasks []struct{ ID string }
 			Next  *string `json:"next_cursor"`
 		}](t, body)
-		var ids []string
 		for _, task := range page.Tasks {
-			ids = append(ids, task.ID)
+			ids = strings.TrimSpace(ids + " " + task.ID)
 		}
-		assert.Equal(t, want, strings.Join(ids, " "), query)
-		require.NotNil(t, page.Next, "it is there on the last page too")
-		assert.Equal(t, query == "&limit=3", *page.Next == "3", query)
+		require.NotNil(t, page.Next, "the last page has one too")
 		assert.NotContains(t, body, `"tasks":null`)
+		return ids, *page.Next
 	}
+	for query, want := range map[string]string{
+		"":                          "4 1 2 3", // what waits comes first
+		"&status=completed":         "1 3",
+		"&status=waiting,cancelled": "4 2",
+		"&kind=bad":                 "2",
+		"&group=g":                  "2 3",
+		"&group=g&kind=ok":          "3",
+		"&status=failed&limit=1000": "",
+	} {
+		ids, next := list(query)
+		assert.Equal(t, want, ids, query)
+		assert.Empty(t, next, query)
+	}
+	for _, filter := range []string{"", "&status=waiting,completed,cancelled"} {
+		first, next := list(filter + "&limit=3")
+		assert.Equal(t, "4 1 2", first)
+		rest, last := list(filter + "&limit=3&cursor=" + url.QueryEscape(next))
+		assert.Equal(t, "3", rest)
+		assert.Empty(t, last)
+	}
+	first, next := list("&kind=ok&limit=2")
+	assert.Equal(t, "4 1", first)
+	rest, _ := list("&kind=ok&limit=2&cursor=" + url.QueryEscape(next))
+	assert.Equal(t, "3", rest, "a page of a filter goes on behind its last task")
+	res, body := f.call(t, "GET", "/v1/tasks?agent_id=a&cursor=4", "")
+	assert.Equal(t, http.StatusBadRequest, res.StatusCode, body)
+	assert.Contains(t, body, "cursor is not one that a page ended with")
 }
 
 // Over a real connection: HEAD has no body, the headers of each answer are there, and a body without end is refused.

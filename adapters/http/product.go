@@ -99,7 +99,7 @@ func (a *api) productStatus(r *http.Request) (int, any, error) {
 	asked := r.URL.Query().Get("task_id")
 	if asked == "" {
 		all := []itemStatus{}
-		err := a.each(r, core.List{Agent: agent}, func(t *core.TaskInfo) {
+		err := a.each(r, core.List{Agent: agent, Brief: true}, func(t *core.TaskInfo) {
 			all = append(all, itemStatus{TaskID: t.ID, Status: t.Status})
 		})
 		if err != nil {

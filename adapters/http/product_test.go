@@ -58,7 +58,7 @@ func TestMessagesAreSubmitted(t *testing.T) {
 		assert.JSONEq(t, `{"code":200,"message":"Memory get status successfully","data":[{"task_id":"`+asked+`","status":"`+want+`"}]}`, body)
 	}
 	_, body = f.call(t, "GET", "/product/scheduler/status?user_id=u_123", "")
-	assert.JSONEq(t, `{"code":200,"message":"Memory get status successfully","data":[{"task_id":"i1","status":"completed"},{"task_id":"i2","status":"waiting"}]}`, body)
+	assert.JSONEq(t, `{"code":200,"message":"Memory get status successfully","data":[{"task_id":"i2","status":"waiting"},{"task_id":"i1","status":"completed"}]}`, body)
 	_, body = f.call(t, "GET", "/product/scheduler/allstatus", "")
 	const counts = `{"waiting":1,"in_progress":0,"pending":1,"completed":1,"failed":0,"cancelled":0,"total":2}`
 	assert.JSONEq(t, `{"code":200,"message":"Scheduler status summary retrieved successfully","data":{"scheduler_summary":`+counts+`,"all_tasks_summary":`+counts+`}}`, body)

@@ -32,16 +32,8 @@ func (s *Store) Read(ctx context.Context, q core.Query) (core.Page, error) {
 		page.Tasks = p.named(q, page.Now)
 		return page, nil
 	}
-	for _, id := range p.ids(q.Agent, page.Now) {
-		t := p.stored(q.Agent, id, page.Now)
-		if id <= q.After || q.Statuses != nil && !slices.Contains(q.Statuses, t.Status) {
-			continue
-		}
-		if len(page.Tasks) == q.Limit {
-			page.More = true
-			break
-		}
-		page.Tasks = append(page.Tasks, t)
+	if err := p.walk(q, &page); err != nil {
+		return core.Page{}, err
 	}
 	return page, nil
 }
@@ -57,26 +49,6 @@ func (p *partition) named(q core.Query, now core.Millis) []core.Stored {
 		out = append(out, t)
 	}
 	return out
-}
-
-// ids are the ids of an agent's tasks, sorted.
-func (p *partition) ids(name string, now core.Millis) []string {
-	var ids []string
-	a := p.agents[name]
-	if a != nil {
-		for id := range a.tasks {
-			ids = append(ids, id)
-		}
-	}
-	if h := p.finished[name]; h != nil {
-		for id := range h.records {
-			if _, dropped, ok := p.remembered(name, id, now); ok && !dropped && (a == nil || a.tasks[id] == nil) {
-				ids = append(ids, id)
-			}
-		}
-	}
-	sort.Strings(ids)
-	return ids
 }
 
 func (p *partition) stored(agent, id string, now core.Millis) core.Stored {

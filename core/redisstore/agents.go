@@ -39,7 +39,7 @@ func (s *Store) pauses(ctx context.Context, q core.Query) (core.Page, error) {
 func (s *Store) pages(ctx context.Context, script *script, q core.Query, page *core.Page, add func(partition int, fields []any) error) error {
 	at, cursor, ok := parseCursor(q.After, len(s.parts))
 	if !ok {
-		return &core.InvalidError{Field: "cursor", Reason: "is not one that a page ended with"}
+		return errCursor
 	}
 	for at < len(s.parts) && len(page.Agents)+len(page.Holds) < max(q.Limit, 1) {
 		things, err := s.page(ctx, call{script: script, partition: at, args: []any{cursor, max(q.Limit, 1)}}, page, &cursor)

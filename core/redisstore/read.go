@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -18,54 +17,31 @@ func (s *Store) Read(ctx context.Context, q core.Query) (core.Page, error) {
 		return s.pauses(ctx, q)
 	case q.Agent == "":
 		return s.agents(ctx, q)
+	case q.IDs != nil:
+		return s.named(ctx, q)
+	default:
+		return s.walk(ctx, q)
 	}
-	if q.IDs != nil {
-		now, tasks, err := s.read(ctx, q.Agent, q.IDs, q.Explain)
-		return core.Page{Now: now, Tasks: tasks}, err
-	}
-	page, ids, err := s.list(ctx, q)
-	if err != nil || len(ids) == 0 {
-		return page, err
-	}
-	_, tasks, err := s.read(ctx, q.Agent, ids, false)
-	for _, t := range tasks {
-		if t.Status != "" { // it may have been dropped since
-			page.Tasks = append(page.Tasks, t)
-		}
-	}
-	return page, err
 }
 
-// list returns the ids of the next page, and the rest of the page without its tasks.
-func (s *Store) list(ctx context.Context, q core.Query) (core.Page, []string, error) {
-	replies, err := s.eval(ctx, "read", []call{{script: &s.scripts.list, partition: s.partitionOf(q.Agent), args: []any{
-		encode(q.Agent), s.config.Retention.Milliseconds(), groupKey(q.Agent, q.Group),
-	}}})
-	if err != nil {
-		return core.Page{}, nil, err
+// named are the tasks that a query asks for by id, read so many at a time that no step is long.
+func (s *Store) named(ctx context.Context, q core.Query) (core.Page, error) {
+	var page core.Page
+	most := mostRead
+	if q.Explain {
+		most = mostExplained
 	}
-	reply := replies[0]
-	if len(reply) < 2 || len(reply)%2 != 0 {
-		return core.Page{}, nil, wrap("read", errMalformed)
-	}
-	page := core.Page{Now: core.Millis(number(reply[0]))}
-	if counts, ok := reply[1].([]any); ok && len(counts) == 4 {
-		page.Group = core.GroupCounts{
-			Live: number(counts[0]), Completed: number(counts[1]), Failed: number(counts[2]), Cancelled: number(counts[3]),
+	for {
+		left := q.IDs[len(page.Tasks):]
+		now, tasks, _, err := s.read(ctx, q.Agent, left[:min(len(left), most)], reading{explain: q.Explain, room: core.PageBytes, first: true})
+		if err != nil {
+			return core.Page{}, err
+		}
+		page.Now, page.Tasks = now, append(page.Tasks, tasks...)
+		if len(page.Tasks) == len(q.IDs) {
+			return page, nil
 		}
 	}
-	var ids []string
-	for i := 2; i < len(reply); i += 2 {
-		id := text(reply[i])
-		if id > q.After && (q.Statuses == nil || slices.Contains(q.Statuses, statusOf(text(reply[i+1])))) {
-			ids = append(ids, id)
-		}
-	}
-	sort.Strings(ids)
-	if len(ids) > q.Limit {
-		ids, page.More = ids[:q.Limit], true
-	}
-	return page, ids, nil
 }
 
 // statusOf is the status for a place in the replies of list.lua and read.lua, or a verb of a finished record.
@@ -86,27 +62,43 @@ func statusOf(place string) core.Status {
 	}
 }
 
-func (s *Store) read(ctx context.Context, agent string, ids []string, explain bool) (core.Millis, []core.Stored, error) {
+// Bounds of what one step reads.
+const (
+	mostRead      = 250
+	mostExplained = 10
+)
+
+// reading says how tasks are read.
+type reading struct {
+	explain bool
+	room    int  // most bytes
+	first   bool // the first task is wanted however large it is
+}
+
+// read returns the first of the tasks with some ids, as far as they fit, and how many bytes they take.
+func (s *Store) read(ctx context.Context, agent string, ids []string, how reading) (core.Millis, []core.Stored, int, error) {
 	const fields = 11
-	args := []any{encode(agent), s.config.Retention.Milliseconds(), explain}
+	args := []any{encode(agent), s.config.Retention.Milliseconds(), how.explain, how.room, how.first}
 	for _, id := range ids {
 		args = append(args, id)
 	}
 	replies, err := s.eval(ctx, "read", []call{{script: &s.scripts.read, partition: s.partitionOf(agent), args: args}})
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, 0, err
 	}
 	reply := replies[0]
-	if len(reply) != 1+fields*len(ids) {
-		return 0, nil, wrap("read", errMalformed)
+	n := (len(reply) - 1) / fields
+	if len(reply) != 1+fields*n || n > len(ids) || how.first && n == 0 && len(ids) > 0 {
+		return 0, nil, 0, wrap("read", errMalformed)
 	}
-	tasks := make([]core.Stored, len(ids))
-	for i, id := range ids {
-		if tasks[i], err = parseStored(agent, id, reply[1+fields*i:]); err != nil {
-			return 0, nil, wrap("read", err)
+	tasks, size := make([]core.Stored, n), 0
+	for i := range tasks {
+		if tasks[i], err = parseStored(agent, ids[i], reply[1+fields*i:]); err != nil {
+			return 0, nil, 0, wrap("read", err)
 		}
+		size += len(tasks[i].Body) + len(tasks[i].State) + len(tasks[i].Record) + len(tasks[i].Order)
 	}
-	return core.Millis(number(reply[0])), tasks, nil
+	return core.Millis(number(reply[0])), tasks, size, nil
 }
 
 func parseStored(agent, id string, fields []any) (core.Stored, error) {

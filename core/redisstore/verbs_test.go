@@ -54,6 +54,34 @@ func TestCursorOfAgents(t *testing.T) {
 	assert.NoError(t, err)
 }
 
+// A cursor that no page ended with is refused before Redis is asked, and one that is made up reads nothing of others.
+func TestCursorOfTasks(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1})
+	_, err := st.Submit(t.Context(), []core.Submission{sub("a", "1"), sub("a", "2"), sub("b", "3"), sub("b", "4")})
+	require.NoError(t, err)
+	_, err = st.Claim(t.Context(), []core.ClaimRequest{{Nonce: "sixteen bytes, n", Kinds: []string{"other"}, Limit: 10, Lease: time.Second}})
+	require.NoError(t, err)
+	for _, cursor := range []string{
+		"x", "1", "w", "w1", "w1|", "w-1|1", "w1|2|3", "r", "p", "p0|0||0||0|", "p5|0||0||0|", "p2|0||0|0|", "p2|99999999999999999999||0||0|",
+		"p2|0||99999999999999999999||0|", "f", "f0||0|", "f0||3|", "f99999999999999999999||2|", "f0|99999999999999999999|2|", "f-1||2|",
+	} {
+		_, err := st.Read(t.Context(), core.Query{Agent: "a", After: cursor, Limit: 1})
+		assert.Equal(t, core.CodeInvalid, core.CodeOf(err), cursor)
+	}
+	for _, cursor := range []string{
+		"w0|0", "w999999999999999|9999999999999999", "rx", "p1|0||0||0|", "p2|0||0||4|kind", "p2|7|9|18446744073709551615|3|9999|kind", "p4|1||0||1|k",
+		"f0||2|", "f18446744073709551615|3|32|", "f1|1|2|id",
+	} {
+		page, err := st.Read(t.Context(), core.Query{Agent: "a", After: cursor, Limit: 10})
+		require.NoError(t, err, cursor)
+		for _, s := range page.Tasks {
+			assert.Contains(t, []string{"1", "2"}, s.ID, cursor)
+		}
+	}
+}
+
 // Redis keeps no more failures of a kind than are shown.
 func TestFailuresAreBounded(t *testing.T) {
 	t.Parallel()

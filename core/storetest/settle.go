@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -275,28 +277,75 @@ func testPages(t *testing.T, b *bench) {
 	require.NoError(t, b.settle(core.Settlement{Run: c.Tasks[1].Run, Verb: core.VerbFail})[0].Err)
 	require.NoError(t, b.settle(core.Settlement{Run: c.Tasks[2].Run, Verb: core.VerbCancel})[0].Err)
 	list := func(q core.Query) (ids []string) {
-		for {
-			page, err := b.store.Read(b.Context(), q)
-			require.NoError(t, err)
+		everyPage(b.T, b.store, q, func(page core.Page) {
+			require.LessOrEqual(t, len(page.Tasks), q.Limit)
+			require.True(t, len(page.Tasks) > 0 || page.Next == "", "only the last page may be empty")
 			for _, s := range page.Tasks {
 				ids = append(ids, s.ID)
 			}
-			if !page.More {
-				return ids
-			}
-			require.Len(t, page.Tasks, q.Limit)
-			q.After = ids[len(ids)-1]
-		}
+		})
+		return ids
 	}
-	assert.Equal(t, want, list(core.Query{Agent: "a", Limit: 2}))
-	assert.Equal(t, want, list(core.Query{Agent: "a", Limit: 9}))
-	only := func(s ...core.Status) []string { return list(core.Query{Agent: "a", Limit: 2, Statuses: s}) }
+	for _, limit := range []int{1, 2, 9, 100} {
+		ids := list(core.Query{Agent: "a", Limit: limit})
+		require.Len(t, ids, 9)
+		assert.Equal(t, []string{"6", "7", "8", "3", "4", "5"}, ids[:6], "what waits comes first, then what runs")
+		assert.ElementsMatch(t, []string{"0", "1", "2"}, ids[6:])
+		assert.Equal(t, ids, list(core.Query{Agent: "a", Limit: limit, Brief: true}))
+	}
+	only := func(s ...core.Status) []string {
+		return slices.Sorted(slices.Values(list(core.Query{Agent: "a", Limit: 2, Statuses: s})))
+	}
 	assert.Equal(t, []string{"0"}, only(core.StatusCompleted))
 	assert.Equal(t, []string{"1", "2"}, only(core.StatusFailed, core.StatusCancelled))
 	assert.Equal(t, []string{"3", "4", "5"}, only(core.StatusInProgress))
 	assert.Equal(t, []string{"6", "7", "8"}, only(core.StatusWaiting))
 	assert.Equal(t, []string{"only"}, list(core.Query{Agent: "b", Limit: 2}))
 	assert.Empty(t, list(core.Query{Agent: "nobody", Limit: 2}))
+}
+
+// A page ends before the task that would make it too large, and has one task however large that is.
+func testPageBytes(t *testing.T, b *bench) {
+	b.with(Options{})
+	large := func(id string, size int) core.Submission {
+		s := task("a", id)
+		s.Body = bytes.Repeat([]byte("x"), size)
+		return s
+	}
+	for i := range 9 {
+		b.submit(large(fmt.Sprint("live", i), 250<<10))
+	}
+	b.submit(large("huge", core.PageBytes+1), task("a", "small"))
+	c := b.claim(4)
+	require.Len(t, c.Tasks, 4)
+	for _, task := range c.Tasks {
+		s := core.Settlement{Run: task.Run, Verb: core.VerbFail, Record: bytes.Repeat([]byte("r"), 300<<10)}
+		require.NoError(t, b.settle(s)[0].Err)
+	}
+	var ids []string
+	var sizes []int
+	everyPage(t, b.store, core.Query{Agent: "a", Limit: 1000}, func(page core.Page) {
+		size := 0
+		for _, s := range page.Tasks {
+			ids = append(ids, s.ID)
+			size += len(s.Body) + len(s.Record)
+		}
+		require.True(t, size <= core.PageBytes || len(page.Tasks) == 1, "%d bytes of %d tasks", size, len(page.Tasks))
+		sizes = append(sizes, size)
+	})
+	assert.Len(t, ids, 11)
+	assert.Equal(t, []int{4 * 250 << 10, 250 << 10, core.PageBytes + 1, 900<<10 + len("body of small")}, sizes[:4])
+	all, err := b.store.Read(t.Context(), core.Query{Agent: "a", IDs: ids})
+	require.NoError(t, err)
+	assert.Len(t, all.Tasks, 11, "what is asked for by id is read whole")
+	n := 0
+	everyPage(t, b.store, core.Query{Agent: "a", Limit: 6, Brief: true}, func(page core.Page) {
+		for _, s := range page.Tasks {
+			n++
+			assert.Equal(t, core.Stored{Agent: "a", ID: s.ID, Status: s.Status, Cursor: s.Cursor}, s)
+		}
+	})
+	assert.Equal(t, 11, n)
 }
 
 func testStats(t *testing.T, b *bench) {

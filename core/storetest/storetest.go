@@ -110,6 +110,7 @@ var contract = []struct {
 	{"groups", testGroups},
 	{"replay", testReplay},
 	{"pages", testPages},
+	{"pages are bounded in bytes", testPageBytes},
 	{"counters", testStats},
 	{"look", testLook},
 	{"hostile ids", testHostileIDs},

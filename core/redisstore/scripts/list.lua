@@ -1,4 +1,4 @@
--- list: the ids of one agent's tasks, and the counts of one of its groups.
+-- list: where the next of an agent's tasks are, a bounded number of them found in bounded work, and the counts of a group.
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] claims
@@ -8,15 +8,27 @@
 -- ARGV[1] agent
 -- ARGV[2] retention of finished records, ms
 -- ARGV[3] group key or ''
--- returns {now, {live, completed, failed, cancelled} of the group, ids and their places in turn}; places as in read,
---          but c, f and x for finished ones
-local agent, oldest = ARGV[1], now - tonumber(ARGV[2])
-local reply = { now, { 0, 0, 0, 0 } }
-local live = {}
-local function add(id, place)
-  live[id] = true
-  reply[#reply + 1] = id
-  reply[#reply + 1] = place
+-- ARGV[4] most tasks
+-- ARGV[5] the statuses that are wanted, a letter each: w waiting, r running, c, f and x finished
+-- ARGV[6] the mark that the walk goes on behind; '' to begin
+-- returns {now, {live, completed, failed, cancelled} of the group, the mark to go on behind or '' at the end of the walk, for each
+--          task: id, place as in read, but c, f and x for finished ones, and its mark}
+
+-- A walk visits the waiting tasks by due time, those that run, those that are parked, then the finished ones:
+--   w due | seq                                       behind this waiting task
+--   r id                                              behind this running one
+--   p stage | outer | outer next | start | next | #name | name id   behind this id of a page of a ZSCAN of parked:name; the stages
+--                                                     are the places where tasks are parked, outer scans their names
+--   f start | next | count | id                       behind this id of a page of an HSCAN of the history
+-- A page of a scan that is begun again skips what it has given only if it ends where it ended before: else it may be another.
+local agent, oldest, limit, wanted, mark = ARGV[1], now - tonumber(ARGV[2]), tonumber(ARGV[4]), ARGV[5], ARGV[6]
+local BYTES, WORK, STEP = 1048576, 5000, 100 -- of records that are looked at; entries of other agents; entries of a step
+local reply, n, work = { now, { 0, 0, 0, 0 }, '' }, 0, 0
+local function wants(place) return string.find(wanted, place, 1, true) end
+local function add(id, place, at)
+  n = n + 1
+  local k = 3 * n
+  reply[k + 1], reply[k + 2], reply[k + 3] = id, place, at
 end
 
 if ARGV[3] ~= '' then
@@ -26,58 +38,209 @@ if ARGV[3] ~= '' then
   end
 end
 
-local value = redis.call('HGET', KEYS[2], agent)
-if value and byte(value) == 83 then
-  local id = parse(sub(value, 2))
-  add(id, (where(agent, id, sub(value, 2), true)))
-elseif value then
+-- behind is the rank of the first entry of a queue behind a due time and a sequence number.
+local function behind(key, due, seq)
+  local low, high = 0, redis.call('ZCARD', key)
+  while due and low < high do
+    local middle = math.floor((low + high) / 2)
+    local e = redis.call('ZRANGE', key, middle, middle, 'WITHSCORES')
+    local at = tonumber(e[2])
+    if at < due or at == due and struct.unpack('>I7', e[1]) <= seq then low = middle + 1 else high = middle end
+  end
+  return due and low or 0
+end
+
+-- waiting gives the next waiting tasks of an agent that has several; it returns the mark of the last one if there are more.
+local function waiting(due, seq)
+  local entries, levels = {}, 0
   for level = 1, 3 do
-    for _, member in ipairs(redis.call('ZRANGE', base .. 'queue:' .. level .. ':' .. agent, 0, -1)) do
-      add(sub(member, 8), 'w')
+    local key = base .. 'queue:' .. level .. ':' .. agent
+    local from = behind(key, due, seq)
+    local page = redis.call('ZRANGE', key, from, from + limit, 'WITHSCORES')
+    if #page > 0 then levels = levels + 1 end
+    for i = 1, #page, 2 do
+      entries[#entries + 1] = { tonumber(page[i + 1]), struct.unpack('>I7', page[i]), sub(page[i], 8) }
     end
   end
+  if levels > 1 then
+    table.sort(entries, function(a, b) return a[1] < b[1] or a[1] == b[1] and a[2] < b[2] end)
+  end
+  for i = 1, math.min(#entries, limit) do
+    local e = entries[i]
+    add(e[3], 'w', string.format('w%.0f|%.0f', e[1], e[2]))
+  end
+  return #entries > limit and reply[#reply] or nil
+end
+
+-- running are the ids of the agent's tasks that run, sorted.
+local function running()
+  local ids, fences = {}, {}
   for _, fence in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do
-    local found = redis.call('HMGET', KEYS[3], fence, fence .. 'r')
-    local whole, refs = pcall(cmsgpack.unpack, found[2] or '')
-    if not whole or not found[1] then refs = {} end -- not what we wrote: a claim takes it away
-    for i = 1, #refs / 3 do
-      if refs[3 * i - 2] == agent and byte(found[1], i) == RUNNING then add(refs[3 * i - 1], 'r') end
+    if byte(fence) ~= 64 then
+      fences[#fences + 1] = fence
+      fences[#fences + 1] = fence .. 'r'
     end
   end
-  -- The rest is parked: under a kind, under a hold of its own, of the agent, or of a kind or key.
-  local left = tonumber(sub(value, 3)) - (#reply - 2) / 2
-  local function parked(name)
-    local cursor = '0'
-    while left > 0 do
-      local page = redis.call('ZSCAN', base .. 'parked:' .. name, cursor, 'MATCH', agent .. ':*', 'COUNT', 1000)
-      cursor = page[1]
-      for i = 1, #page[2], 2 do
-        add(string.match(page[2][i], '^[^:]*:(.*)$'), 'p')
-        left = left - 1
+  for from = 1, #fences, STEP do
+    local found = redis.call('HMGET', KEYS[3], unpack(fences, from, math.min(from + STEP - 1, #fences)))
+    for k = 1, #found, 2 do
+      local marks, packed = found[k], found[k + 1]
+      local whole, refs = false, nil
+      if marks and packed and string.find(packed, agent, 1, true) then whole, refs = pcall(cmsgpack.unpack, packed) end
+      for i = 1, whole and #refs / 3 or 0 do -- what we did not write a claim takes away
+        if refs[3 * i - 2] == agent and byte(marks, i) == RUNNING then ids[#ids + 1] = refs[3 * i - 1] end
       end
-      if cursor == '0' then return end
     end
   end
-  for _, kind in ipairs(left > 0 and redis.call('HKEYS', KEYS[6]) or {}) do
-    if kind ~= '@' then parked(kind) end
-  end
-  parked('@a:' .. agent)
-  parked('@t')
-  for _, names in ipairs(left > 0 and { redis.call('HKEYS', base .. 'holds'), redis.call('ZRANGE', base .. 'open', 0, -1) } or {}) do
-    for _, scope in ipairs(names) do
-      if byte(scope) == 107 or byte(scope) == 115 then parked(bay(scope)) end
+  table.sort(ids)
+  return ids
+end
+
+-- give adds the ids of a page of a scan, but for those up to `last` if it has given these before; false if there was no room.
+local function give(ids, places, last, at)
+  table.sort(ids)
+  for _, id in ipairs(ids) do
+    if not last or id > last then
+      if n == limit then return false end
+      add(id, places[id] or 'p', at .. id)
     end
+  end
+  return true
+end
+
+-- bay_of gives the agent's tasks that are parked under a name. It returns where to go on if it had to stop.
+local function bay_of(name, head, start, next_, last)
+  local tail = '|' .. #name .. '|' .. name
+  while true do
+    if n == limit or work > WORK then return head .. start .. '|' .. next_ .. tail .. last end
+    local page = redis.call('ZSCAN', base .. 'parked:' .. name, start, 'MATCH', agent .. ':*', 'COUNT', STEP)
+    local ids = {}
+    for i = 1, #page[2], 2 do ids[#ids + 1] = string.match(page[2][i], '^[^:]*:(.*)$') end
+    work = work + STEP
+    if not give(ids, {}, page[1] == next_ and last ~= '' and last, head .. start .. '|' .. page[1] .. tail) then return reply[#reply] end
+    start, next_, last = page[1], '', ''
+    if start == '0' then return nil end
   end
 end
 
-local kept = redis.call('HGET', KEYS[5], agent)
-local records = {}
-if kept == '*' then
-  records = redis.call('HGETALL', base .. 'history:' .. agent)
-elseif kept then
-  records[1], records[2] = outline(kept)
+-- names are a page of the names under which tasks are parked at a stage, sorted, and where the next page begins.
+local function names_at(stage, outer)
+  if stage == 1 then return { '@*', '@a:' .. agent, '@t' }, '0' end
+  local page = stage == 4 and redis.call('ZSCAN', base .. 'open', outer, 'COUNT', STEP)
+    or redis.call('HSCAN', stage == 2 and KEYS[6] or base .. 'holds', outer, 'COUNT', STEP)
+  local names = {}
+  for i = 1, #page[2], 2 do
+    local name = page[2][i]
+    local wide = byte(name) == 107 or byte(name) == 115
+    if stage == 2 and name ~= '@' then names[#names + 1] = name end
+    if stage == 3 and wide or stage == 4 and wide and redis.call('HEXISTS', base .. 'holds', name) == 0 then
+      names[#names + 1] = bay(name)
+    end
+  end
+  table.sort(names)
+  return names, page[1]
 end
-for i = 1, #records, 2 do
-  if not live[records[i]] and ended_at(records[i + 1]) > oldest then add(records[i], sub(records[i + 1], 1, 1)) end
+
+-- parked goes on with the tasks that are parked. It returns where to go on if it had to stop.
+local function parked(stage, outer, outer_next, start, next_, name, last)
+  local held = tonumber(redis.call('HGET', KEYS[6], '@') or 0) > 0
+  for at = stage, 4 do
+    while (held or at == 2) and outer do
+      if n == limit or work > WORK then
+        return table.concat({ 'p' .. at, outer, outer_next, start, next_, #name, name .. last }, '|')
+      end
+      local names, after = names_at(at, outer)
+      work = work + STEP
+      local head = 'p' .. at .. '|' .. outer .. '|' .. after .. '|'
+      if after ~= outer_next then start, next_, name, last = '0', '', '', '' end
+      for _, this in ipairs(names) do
+        if this > name then start, next_, last = '0', '', '' end
+        if this >= name then
+          local stopped = bay_of(this, head, start, next_, last)
+          if stopped then return stopped end
+        end
+      end
+      outer, outer_next, start, next_, name, last = after, '', '0', '', '', ''
+      if outer == '0' then outer = nil end
+    end
+    outer, outer_next = '0', ''
+  end
 end
+
+-- finished goes on with the records of an agent. It returns where to go on if it had to stop.
+local function finished(start, next_, count_, last)
+  local kept = redis.call('HGET', KEYS[5], agent)
+  if kept and kept ~= '*' then
+    local id, record = outline(kept)
+    if start == '0' and last == '' and wants(sub(record, 1, 1)) and ended_at(record) > oldest then
+      if n == limit then return 'f0||2|' end
+      add(id, sub(record, 1, 1), 'f0||2|' .. id)
+    end
+  end
+  if kept ~= '*' then return nil end
+  local bytes, looked = 0, 0
+  while true do
+    if n == limit or bytes > BYTES or looked > WORK / 5 then return 'f' .. start .. '|' .. next_ .. '|' .. count_ .. '|' .. last end
+    local page, ids, places = redis.call('HSCAN', base .. 'history:' .. agent, start, 'COUNT', count_), {}, {}
+    for i = 1, #page[2], 2 do
+      local id, record = page[2][i], page[2][i + 1]
+      bytes, looked = bytes + #record, looked + 1
+      if wants(sub(record, 1, 1)) and ended_at(record) > oldest then
+        ids[#ids + 1] = id
+        places[id] = sub(record, 1, 1)
+      end
+    end
+    local at = 'f' .. start .. '|' .. page[1] .. '|' .. count_ .. '|'
+    if not give(ids, places, page[1] == next_ and last ~= '' and last, at) then return reply[#reply] end
+    start, next_, last = page[1], '', ''
+    if start == '0' then return nil end
+    count_ = looked > 0 and bytes / looked < 2048 and 32 or 2 -- large records are looked at by twos
+  end
+end
+
+-- alive goes through the places of tasks that are live, as far as it comes; it returns where to go on if it had to stop. What
+-- runs is listed in the same step as the last of what waits, as it may wait once more a moment later.
+local function alive(value)
+  local phase, stopped = sub(mark, 1, 1), nil
+  if phase == 'f' or not value then return nil end
+  if byte(value) == 83 then
+    local id = parse(sub(value, 2))
+    local place_ = id and mark == '' and where(agent, id, sub(value, 2), true)
+    if place_ and wants(place_ == 'r' and 'r' or 'w') then add(id, place_, 'f0||2|') end
+    return nil
+  end
+  local waits, runs = wants('w'), wants('r')
+  if phase ~= 'p' then
+    if waits and phase ~= 'r' then
+      local due, seq = string.match(mark, '^w(%d+)|(%d+)$')
+      stopped = waiting(tonumber(due), tonumber(seq))
+      if stopped then return stopped end
+    end
+    local left = tonumber(sub(value, 3)) or 0
+    for level = 1, 3 do left = left - redis.call('ZCARD', base .. 'queue:' .. level .. ':' .. agent) end
+    local ids = left > 0 and running() or {}
+    if runs then
+      local after = phase == 'r' and sub(mark, 2) or ''
+      if n > 0 and n + #ids > limit then return reply[#reply] end
+      for _, id in ipairs(ids) do
+        if id > after then
+          if n == limit then return reply[#reply] end
+          add(id, 'r', 'r' .. id)
+        end
+      end
+    end
+    if not waits or left <= #ids then return nil end
+    return parked(1, '0', '', '0', '', '', '')
+  end
+  if not waits then return nil end
+  local stage, outer, outer_next, start, next_, long, rest = string.match(mark, '^p(%d)|(%d+)|(%d*)|(%d+)|(%d*)|(%d+)|(.*)$')
+  return parked(tonumber(stage), outer, outer_next, start, next_, sub(rest, 1, long), sub(rest, long + 1))
+end
+
+local stopped = alive(redis.call('HGET', KEYS[2], agent))
+if not stopped and (wants('c') or wants('f') or wants('x')) then
+  local start, next_, count_, last = string.match(mark, '^f(%d+)|(%d*)|(%d+)|(.*)$')
+  stopped = finished(start or '0', next_ or '', tonumber(count_ or 2), last or '')
+end
+reply[3] = stopped or ''
 return reply

@@ -1,4 +1,4 @@
--- read: tasks of one agent, by id.
+-- read: tasks of one agent, by id, as far as they fit.
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] state
@@ -8,8 +8,10 @@
 -- ARGV[1] agent
 -- ARGV[2] retention of finished records, ms
 -- ARGV[3] 1 to find out who holds a task, and how many agents stand before it
--- ARGV[4..] 1 for each task: id
--- returns {now, for each id: place, live or record, due or 0, state or '', {scope, hold of each hold}, order or '',
+-- ARGV[4] most bytes of tasks
+-- ARGV[5] 1 if the first task is wanted however large it is
+-- ARGV[6..] 1 for each task: id
+-- returns {now, for each id as far as they fit: place, live or record, due or 0, state or '', {scope, hold of each hold}, order or '',
 --          resting, end of the lease or '', fence or '' and what its nonce begins with, of its claim or of that of the run
 --          which it waits for, agents before it}
 --          place: w waiting, r running, p parked, d finished, g finished and its record dropped, '' unknown
@@ -36,9 +38,10 @@ end
 local function holder(id)
   local entries = redis.call('ZRANGE', KEYS[5], 0, -1, 'WITHSCORES')
   for k = 1, #entries, 2 do
-    local found = redis.call('HMGET', KEYS[4], entries[k], entries[k] .. 'r')
-    local whole, refs = pcall(cmsgpack.unpack, found[2] or '')
-    if not whole or not found[1] then refs = {} end -- not what we wrote: a claim takes it away
+    local found = byte(entries[k]) ~= 64 and redis.call('HMGET', KEYS[4], entries[k], entries[k] .. 'r') or {}
+    local whole, refs = false, nil
+    if found[1] and found[2] and string.find(found[2], agent, 1, true) then whole, refs = pcall(cmsgpack.unpack, found[2]) end
+    if not whole then refs = {} end -- not of the agent, or not what we wrote: a claim takes it away
     for i = 1, #refs / 3 do
       if refs[3 * i - 2] == agent and refs[3 * i - 1] == id and byte(found[1], i) == RUNNING then
         return entries[k + 1], entries[k], sub(found[1], -16, -9)
@@ -56,8 +59,8 @@ local function beside()
   return lease, fence, sub(redis.call('HGET', KEYS[4], fence) or '', -16, -9)
 end
 
-local reply = { now }
-for i = 4, #ARGV do
+local reply, room = { now }, tonumber(ARGV[4])
+for i = 6, #ARGV do
   local id = ARGV[i]
   local live, single = find(agent, value, id)
   local place_, what, due, state, held, order, resting, lease, fence, who, ahead = '', '', 0, '', {}, '', 0, '', '', '', 0
@@ -89,6 +92,8 @@ for i = 4, #ARGV do
       if r then place_, what = 'g', r end
     end
   end
+  room = room - #what - #state - #order
+  if room < 0 and (i > 6 or ARGV[5] ~= '1') then break end
   for _, field in ipairs({ place_, what, due, state, held, order, resting, lease, fence, who, ahead }) do
     reply[#reply + 1] = field
   end

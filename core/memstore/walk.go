@@ -1,0 +1,110 @@
+package memstore
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// The places that a walk through an agent's tasks visits, in this order.
+const (
+	placeWaiting  = 'w'
+	placeRunning  = 'r'
+	placeParked   = 'p'
+	placeFinished = 's'
+)
+
+var places = string([]byte{placeWaiting, placeRunning, placeParked, placeFinished})
+
+// spot is where a task is in a walk: waiting ones by due time and then in the order of their submit, all others by id.
+type spot struct {
+	place byte
+	due   core.Millis
+	seq   int64
+	id    string
+}
+
+// walk adds the next page of all tasks of an agent.
+func (p *partition) walk(q core.Query, page *core.Page) error {
+	after, ok := parseSpot(q.After)
+	if !ok {
+		return &core.InvalidError{Field: "cursor", Reason: "is not one that a page ended with"}
+	}
+	room := core.PageBytes
+	for _, at := range p.spots(q.Agent, page.Now) {
+		if q.After != "" && at.compare(after) <= 0 {
+			continue
+		}
+		t := p.stored(q.Agent, at.id, page.Now)
+		if q.Statuses != nil && !slices.Contains(q.Statuses, t.Status) {
+			continue
+		}
+		t.Cursor = at.String()
+		if q.Brief {
+			t = core.Stored{Agent: t.Agent, ID: t.ID, Status: t.Status, Cursor: t.Cursor}
+		}
+		room -= len(t.Body) + len(t.State) + len(t.Record) + len(t.Order)
+		if n := len(page.Tasks); n >= q.Limit || n > 0 && room < 0 {
+			if n > 0 {
+				page.Next = page.Tasks[n-1].Cursor
+			}
+			return nil
+		}
+		page.Tasks = append(page.Tasks, t)
+	}
+	return nil
+}
+
+// spots are where the tasks of an agent are, in the order of a walk.
+func (p *partition) spots(name string, now core.Millis) []spot {
+	var all []spot
+	a := p.agents[name]
+	if a != nil {
+		for id, t := range a.tasks {
+			switch {
+			case t.claim != nil:
+				all = append(all, spot{place: placeRunning, id: id})
+			case t.parked != "":
+				all = append(all, spot{place: placeParked, id: id})
+			default:
+				all = append(all, spot{place: placeWaiting, due: t.due, seq: t.seq, id: id})
+			}
+		}
+	}
+	if h := p.finished[name]; h != nil {
+		for id := range h.records {
+			if _, dropped, ok := p.remembered(name, id, now); ok && !dropped && (a == nil || a.tasks[id] == nil) {
+				all = append(all, spot{place: placeFinished, id: id})
+			}
+		}
+	}
+	slices.SortFunc(all, spot.compare)
+	return all
+}
+
+func (s spot) compare(o spot) int {
+	return cmp.Or(
+		cmp.Compare(strings.IndexByte(places, s.place), strings.IndexByte(places, o.place)),
+		cmp.Compare(s.due, o.due), cmp.Compare(s.seq, o.seq), cmp.Compare(s.id, o.id),
+	)
+}
+
+// String is the cursor of a page that goes on behind the spot.
+func (s spot) String() string { return fmt.Sprintf("%c%d|%d|%s", s.place, s.due, s.seq, s.id) }
+
+func parseSpot(cursor string) (spot, bool) {
+	if cursor == "" {
+		return spot{}, true
+	}
+	parts := strings.SplitN(cursor[1:], "|", 3)
+	if len(parts) != 3 || strings.IndexByte(places, cursor[0]) < 0 {
+		return spot{}, false
+	}
+	due, err1 := strconv.ParseInt(parts[0], 10, 64)
+	seq, err2 := strconv.ParseInt(parts[1], 10, 64)
+	return spot{place: cursor[0], due: core.Millis(due), seq: seq, id: parts[2]}, err1 == nil && err2 == nil
+}

@@ -1,0 +1,156 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// mostListed is how many tasks one step of a walk lists at most.
+const mostListed = 250
+
+// marks are where a walk can go on, as list.lua writes them (see its header), with the cursors of scans, which Redis refuses if
+// they are too large.
+var marks = regexp.MustCompile(`^(?:w\d{1,15}\|\d{1,16}|r.+|` +
+	`p[1-4]\|(\d{1,20})\|(\d{0,20})\|(\d{1,20})\|(\d{0,20})\|\d{1,4}\|.*|` +
+	`f(\d{1,20})\|(\d{0,20})\|(?:2|32)\|.*)$`)
+
+// isMark reports whether a walk can go on behind a cursor.
+func isMark(cursor string) bool {
+	parts := marks.FindStringSubmatch(cursor)
+	if parts == nil {
+		return cursor == ""
+	}
+	return !slices.ContainsFunc(parts[1:], func(scan string) bool {
+		_, err := strconv.ParseUint(cmp.Or(scan, "0"), 10, 64)
+		return err != nil
+	})
+}
+
+// walk is the next page of all tasks of an agent. The steps of the list say which tasks come next, others read them; each step
+// is bounded, and the page ends where it is full.
+func (s *Store) walk(ctx context.Context, q core.Query) (core.Page, error) {
+	if !isMark(q.After) {
+		return core.Page{}, errCursor
+	}
+	w := walking{s: s, q: q, room: core.PageBytes, at: q.After}
+	for {
+		listed, err := w.list(ctx)
+		if err == nil {
+			err = w.take(ctx, listed)
+		}
+		if err != nil {
+			return core.Page{}, err
+		}
+		if w.full || w.at == "" || len(w.page.Tasks) >= q.Limit {
+			w.page.Next = w.at
+			return w.page, nil
+		}
+	}
+}
+
+var errCursor = &core.InvalidError{Field: "cursor", Reason: "is not one that a page ended with"}
+
+// walking is a page that is being made.
+type walking struct {
+	s    *Store
+	q    core.Query
+	page core.Page
+	at   string // the mark to go on behind; empty at the end
+	room int    // bytes that the page has room for
+	full bool
+}
+
+// listed is a task as a walk finds it.
+type listed struct {
+	id, place, mark string
+}
+
+// list is the next step: some tasks. It sets where the walk goes on behind them.
+func (w *walking) list(ctx context.Context) ([]listed, error) {
+	const head, fields = 3, 3
+	most := max(min(w.q.Limit-len(w.page.Tasks), mostListed), 0)
+	replies, err := w.s.eval(ctx, "read", []call{{script: &w.s.scripts.list, partition: w.s.partitionOf(w.q.Agent), args: []any{
+		encode(w.q.Agent), w.s.config.Retention.Milliseconds(), groupKey(w.q.Agent, w.q.Group), most, wanted(w.q.Statuses), w.at,
+	}}})
+	if err != nil {
+		return nil, err
+	}
+	reply := replies[0]
+	if len(reply) < head || len(reply)%fields != head%fields {
+		return nil, wrap("read", errMalformed)
+	}
+	w.page.Now = core.Millis(number(reply[0]))
+	if counts, ok := reply[1].([]any); ok && len(counts) == 4 && w.q.Group != "" {
+		w.page.Group = core.GroupCounts{
+			Live: number(counts[0]), Completed: number(counts[1]), Failed: number(counts[2]), Cancelled: number(counts[3]),
+		}
+		w.q.Group = "" // once is enough
+	}
+	w.at = text(reply[2])
+	var out []listed
+	for f := range slices.Chunk(reply[head:], fields) {
+		out = append(out, listed{id: text(f[0]), place: text(f[1]), mark: text(f[2])})
+	}
+	return out, nil
+}
+
+// wanted are the letters of the statuses that list.lua is to look for.
+func wanted(statuses []core.Status) string {
+	letters := ""
+	for _, place := range []string{"w", "r", "c", "f", "x"} {
+		if statuses == nil || slices.Contains(statuses, statusOf(place)) {
+			letters += place
+		}
+	}
+	return letters
+}
+
+// take adds what was listed to the page, as far as it fits.
+func (w *walking) take(ctx context.Context, all []listed) error {
+	if w.q.Brief {
+		for _, l := range all {
+			w.page.Tasks = append(w.page.Tasks, core.Stored{Agent: w.q.Agent, ID: l.id, Status: statusOf(l.place), Cursor: l.mark})
+		}
+		return nil
+	}
+	ids := make([]string, len(all))
+	for i := range all {
+		ids[i] = all[i].id
+	}
+	for done := 0; done < len(all); {
+		_, tasks, size, err := w.s.read(ctx, w.q.Agent, ids[done:], reading{room: w.room, first: len(w.page.Tasks) == 0})
+		if err != nil {
+			return err
+		}
+		for i := range tasks {
+			w.add(&tasks[i], all[done+i])
+		}
+		done, w.room = done+len(tasks), w.room-size
+		if w.full = done < len(all) && len(w.page.Tasks) > 0; w.full {
+			if done > 0 {
+				w.at = all[done-1].mark
+			} else {
+				w.at = w.page.Tasks[len(w.page.Tasks)-1].Cursor
+			}
+			return nil
+		}
+	}
+	w.full = w.room <= 0
+	return nil
+}
+
+// add puts a task on the page. It may have changed since it was listed: what has gone is left out, as is what has finished and
+// will be listed among those that have.
+func (w *walking) add(t *core.Stored, l listed) {
+	was := statusOf(l.place)
+	if t.Status == "" || t.Dropped || w.q.Statuses != nil && !slices.Contains(w.q.Statuses, t.Status) || t.Status.Finished() && !was.Finished() {
+		return
+	}
+	t.Cursor = l.mark
+	w.page.Tasks = append(w.page.Tasks, *t)
+}
