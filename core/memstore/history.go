@@ -25,6 +25,7 @@ type finished struct {
 type ends struct {
 	line []end
 	n    int // that still have their record
+	kib  int // what those weigh
 }
 
 type end struct {
@@ -53,6 +54,7 @@ func (h *history) add(id string, f finished) {
 	copy(e.line[at+1:], e.line[at:])
 	e.line[at] = end{f.at, id}
 	e.n++
+	e.kib += weight(len(f.data))
 	if len(e.line) > 2*e.n+64 { // many were deleted: the line may not grow for ever
 		h.tidy(e)
 	}
@@ -62,6 +64,7 @@ func (h *history) add(id string, f finished) {
 func (h *history) remove(id string) {
 	if f, ok := h.records[id]; ok {
 		h.of(f).n--
+		h.of(f).kib -= weight(len(f.data))
 		delete(h.records, id)
 	}
 }
@@ -82,7 +85,7 @@ func (h *history) tidy(e *ends) {
 }
 
 // trim drops what is too old, then the oldest of what is too much; the records of failed tasks are counted apart, so that
-// a busy agent does not push its dead letters out. A history is cut when it has a hundredth more than is kept, as one cut
+// a busy agent does not push its dead letters out, and what is large is weighed as well. A history is cut when it has a hundredth more than is kept, as one cut
 // of many costs less than many.
 func (p *partition) trim(agent string, now core.Millis) {
 	h := p.finished[agent]
@@ -110,7 +113,7 @@ func (p *partition) trimFirst(agent string, h *history, e *ends, most int, now c
 	}
 	first := e.line[0]
 	if first.at > now.Add(-p.store.config.Retention) {
-		if e.n <= most {
+		if e.n <= most && (e.kib <= p.store.config.KeptBytes>>10 || len(e.line) == 1) {
 			return false
 		}
 		p.dropped(agent, first.id, h.records[first.id], now)
@@ -121,6 +124,14 @@ func (p *partition) trimFirst(agent string, h *history, e *ends, most int, now c
 
 // mostSlack is the most records by which a history may be longer than what is kept.
 const mostSlack = 64
+
+// weight is what so many bytes weigh, in KiB: what is small weighs nothing, as it is bounded by its number.
+func weight(n int) int {
+	if n < 4<<10 {
+		return 0
+	}
+	return n >> 10
+}
 
 // dropped notes that a record had to go before its time. How its task ended stays known for a while.
 func (p *partition) dropped(agent, id string, f finished, now core.Millis) {

@@ -13,6 +13,7 @@ const (
 	DefaultPartitions = 8
 	DefaultRetention  = 7 * 24 * time.Hour
 	DefaultKept       = 10_000
+	DefaultKeptBytes  = 64 << 20
 	DefaultMaxTasks   = 10_000
 )
 
@@ -24,6 +25,7 @@ type Config struct {
 	Partitions int           // a power of two: DefaultPartitions if zero
 	Retention  time.Duration // of finished tasks: DefaultRetention if zero
 	Kept       int           // most finished tasks kept of an agent, failed ones counted apart: DefaultKept if zero; see redisstore
+	KeptBytes  int           // most bytes of their records, of those that have 4 KiB and more: DefaultKeptBytes if zero; see redisstore
 	MaxTasks   int           // most live tasks of one agent: DefaultMaxTasks if zero
 	Clock      core.Clock    // the clock that decides what is due: core.SystemClock if nil
 }
@@ -56,6 +58,9 @@ func New(config Config) *Store {
 	}
 	if config.Kept == 0 {
 		config.Kept = DefaultKept
+	}
+	if config.KeptBytes == 0 {
+		config.KeptBytes = DefaultKeptBytes
 	}
 	if config.MaxTasks == 0 {
 		config.MaxTasks = DefaultMaxTasks

@@ -63,7 +63,7 @@ func (s *Store) control(c *core.Command) []call {
 			queue = "1"
 		}
 		return []call{{script: &s.scripts.order, partition: p, args: []any{
-			string(c.Op), encode(c.Agent), c.ID, groupKey(c.Agent, c.Group), s.config.Retention.Milliseconds(), s.config.Kept,
+			string(c.Op), encode(c.Agent), c.ID, groupKey(c.Agent, c.Group), s.config.Retention.Milliseconds(), s.config.kept(),
 			queue, c.Record, c.Order,
 		}}}
 	}

@@ -235,7 +235,7 @@ func (s *Store) life(ctx context.Context) error {
 	if err := p.operate(ctx); err != nil {
 		return err
 	}
-	_, err = p.eval(ctx, "sweep", []call{{script: &p.scripts.sweep, args: []any{"0", 1, 1}}})
+	_, err = p.eval(ctx, "sweep", []call{{script: &p.scripts.sweep, args: []any{"0", 1, "1|1"}}})
 	return err
 }
 

@@ -29,7 +29,7 @@ func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Sett
 			args := make([]any, 0, 2+12*min(len(runs), largestSettle))
 			calls = append(calls, call{
 				script: &s.scripts.settle, partition: r.Partition,
-				args: append(args, s.config.Retention.Milliseconds(), s.config.Kept),
+				args: append(args, s.config.Retention.Milliseconds(), s.config.kept()),
 			})
 			members = append(members, nil)
 		}

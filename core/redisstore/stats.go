@@ -1,7 +1,10 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,15 +13,11 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// Stats reads the counters of all partitions, in one round trip.
+// Stats reads the counters of all partitions. Those of kinds come in pages, those of all partitions together.
 func (s *Store) Stats(ctx context.Context) (core.Stats, error) {
 	pipe := s.client.Pipeline()
 	now := pipe.Time(ctx)
-	kinds := make([]call, len(s.parts))
-	for i := range kinds {
-		kinds[i] = call{script: &s.scripts.kinds, partition: i}
-	}
-	tables, err := s.eval(ctx, "stats", kinds)
+	kinds, err := s.kinds(ctx)
 	if err != nil {
 		return core.Stats{}, err
 	}
@@ -54,44 +53,84 @@ func (s *Store) Stats(ctx context.Context) (core.Stats, error) {
 			st.NextDue = core.Millis(z[0].Score)
 		}
 	}
-	if st.Kinds, err = parseKinds(tables); err == nil {
-		st.CountResting()
-	}
-	return st, err
+	st.Kinds = kinds
+	st.CountResting()
+	return st, nil
 }
 
-// parseKinds adds up the counters of kinds in all partitions.
-func parseKinds(tables [][]any) ([]core.KindStats, error) {
-	const fields = 6
+// kindCounter names a counter of a kind in a partition, as kinds.lua does.
+type kindCounter struct {
+	partition  int
+	what, kind string
+}
+
+// kinds adds up the counters of kinds in all partitions, a page of each at a time. A counter that a page repeats is the same one.
+func (s *Store) kinds(ctx context.Context) ([]core.KindStats, error) {
+	const head, fields = 2, 4
+	found := map[kindCounter][]any{}
+	calls := make([]call, len(s.parts))
+	for i := range calls {
+		calls[i] = call{script: &s.scripts.kinds, partition: i, args: []any{"0"}}
+	}
+	for len(calls) > 0 {
+		replies, err := s.eval(ctx, "stats", calls)
+		if err != nil {
+			return nil, err
+		}
+		var more []call
+		for i, reply := range replies {
+			if len(reply) < head || (len(reply)-head)%fields != 0 {
+				return nil, wrap("stats", errMalformed)
+			}
+			for f := range slices.Chunk(reply[head:], fields) {
+				found[kindCounter{calls[i].partition, text(f[0]), text(f[1])}] = f[2:]
+			}
+			if cursor := text(reply[1]); cursor != "0" {
+				more = append(more, call{script: calls[i].script, partition: calls[i].partition, args: []any{cursor}})
+			}
+		}
+		calls = more
+	}
 	var all core.KindTable
-	for _, table := range tables {
-		if len(table)%fields != 1 {
-			return nil, wrap("stats", errMalformed)
-		}
-		for i := 1; i < len(table); i += fields {
-			all.Add(parseKind(table[i : i+fields]))
-		}
+	counters := slices.Collect(maps.Keys(found))
+	slices.SortFunc(counters, func(a, b kindCounter) int { return cmp.Compare(a.partition, b.partition) })
+	for _, c := range counters { // in order, as failures of the same time stay in it
+		all.Add(parseKind(c, found[c]))
 	}
 	return all.Sorted(), nil
 }
 
-func parseKind(fields []any) *core.KindStats {
-	k := &core.KindStats{Kind: text(fields[0]), Live: number(fields[1]), Running: number(fields[2]), Resting: max(number(fields[3]), 0)}
-	if s, ok := fields[4].([]any); ok && len(s) == 11 {
+func parseKind(counter kindCounter, fields []any) *core.KindStats {
+	k := &core.KindStats{Kind: counter.kind}
+	switch counter.what {
+	case "l":
+		k.Live = number(fields[0])
+	case "r":
+		k.Running = number(fields[0])
+	case "z":
+		k.Resting = max(number(fields[0]), 0)
+	default:
+		parseRuns(k, fields)
+	}
+	return k
+}
+
+// parseRuns reads what is known of the runs of a kind, and of the last that failed.
+func parseRuns(k *core.KindStats, fields []any) {
+	if s, ok := fields[0].([]any); ok && len(s) == 11 {
 		n := func(i int) int64 { return toInt(text(s[i])) }
 		ms := func(i int) time.Duration { return time.Duration(n(i)) * time.Millisecond }
 		k.Runs, k.Failures = n(0), n(1)
 		k.Duration, k.Shortest, k.Longest, k.Lag, k.LongestLag = ms(2), ms(3), ms(4), ms(5), ms(6)
 		k.At, k.Every, k.Cron, k.Activity = n(7), n(8), n(9), n(10)
 	}
-	failed, _ := fields[5].([]any)
+	failed, _ := fields[1].([]any)
 	for _, f := range failed {
 		const head = 13
 		if v := text(f); len(v) >= head {
 			k.Failed = append(k.Failed, core.Failure{At: core.Millis(toInt(v[:head])), Note: data(v[head:])})
 		}
 	}
-	return k
 }
 
 // add adds the counters of one partition, whose names are those that the scripts give them.

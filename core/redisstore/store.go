@@ -20,6 +20,7 @@ const (
 	DefaultPartitions  = 8
 	DefaultRetention   = 7 * 24 * time.Hour
 	DefaultKept        = 10_000
+	DefaultKeptBytes   = 64 << 20
 	DefaultMaxTasks    = 10_000
 	maxPartitions      = 1024
 	defaultDialTimeout = 5 * time.Second
@@ -56,6 +57,10 @@ type Config struct {
 	// DefaultKept if zero. The oldest go first. A history may be longer by a hundredth, and by 64 at most. How a task has
 	// ended that went before its time stays known for [core.KnownFor].
 	Kept int
+	// KeptBytes bounds the records of finished tasks of an agent, which have the payloads of those that failed and the results
+	// of those that completed, both counted apart as with Kept: DefaultKeptBytes if zero. Only records of
+	// 4 KiB and more count. The oldest go first; the newest stays however large it is.
+	KeptBytes int
 	// MaxTasks is the most live tasks of one agent: DefaultMaxTasks if zero.
 	MaxTasks int
 	// AllowEviction lets the store use a Redis that may evict any key to make room. Tasks can then vanish silently.
@@ -73,6 +78,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Kept == 0 {
 		c.Kept = DefaultKept
+	}
+	if c.KeptBytes == 0 {
+		c.KeptBytes = DefaultKeptBytes
 	}
 	if c.MaxTasks == 0 {
 		c.MaxTasks = DefaultMaxTasks
@@ -95,11 +103,19 @@ func (c Config) validate() error {
 		return fmt.Errorf("Retention must be at least %s, not %s", ShortestRetention, c.Retention)
 	case c.Kept < 1:
 		return fmt.Errorf("Kept must be at least 1, not %d", c.Kept)
+	case c.KeptBytes < leastBytes:
+		return fmt.Errorf("KeptBytes must be at least %d, not %d", leastBytes, c.KeptBytes)
 	case c.MaxTasks < 1:
 		return fmt.Errorf("MaxTasks must be at least 1, not %d", c.MaxTasks)
 	}
 	return nil
 }
+
+// leastBytes is the least that a bound in bytes may be: what is counted is counted in KiB.
+const leastBytes = 1 << 10
+
+// kept is how much is kept of an agent, as the scripts read it: records, and KiB of large ones.
+func (c Config) kept() string { return fmt.Sprintf("%d|%d", c.Kept, c.KeptBytes>>10) }
 
 // target is the Redis that is configured.
 func (c Config) target() (target, error) {

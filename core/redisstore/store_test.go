@@ -24,7 +24,7 @@ var prefixes atomic.Int64
 func still(t *testing.T, c redisstore.Config, clock *storetest.Clock, strict bool, o storetest.Options) *redisstore.Store {
 	t.Helper()
 	c.Prefix = fmt.Sprintf("t%d:", prefixes.Add(1))
-	c.Partitions, c.Retention, c.Kept, c.MaxTasks = o.Partitions, o.Retention, o.Kept, o.MaxTasks
+	c.Partitions, c.Retention, c.Kept, c.KeptBytes, c.MaxTasks = o.Partitions, o.Retention, o.Kept, o.KeptBytes, o.MaxTasks
 	ctx := t.Context()
 	st, set, err := redisstore.OpenAt(ctx, c, strict, true)
 	require.NoError(t, err)

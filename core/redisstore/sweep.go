@@ -6,8 +6,12 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// sweepEvery is how often a process sweeps a partition at most. A sweep looks at about a hundred agents.
-const sweepEvery = 10 * time.Second
+// sweepEvery is how often a process sweeps a partition at most. A sweep looks at about a hundred agents, or drops about a
+// mebibyte; the next one comes soon if there was more to drop.
+const (
+	sweepEvery = 10 * time.Second
+	sweepSoon  = 100 * time.Millisecond
+)
 
 // sweep is how far this process has come in a partition. Two processes that sweep the same partition do no harm.
 type sweep struct {
@@ -32,7 +36,7 @@ func (s *Store) sweep(calls []call, requests []core.ClaimRequest) []call {
 		if s.swept[p].CompareAndSwap(last, &next) {
 			return append(calls, call{
 				script: &s.scripts.sweep, partition: p,
-				args: []any{next.cursor, s.config.Retention.Milliseconds(), s.config.Kept},
+				args: []any{next.cursor, s.config.Retention.Milliseconds(), s.config.kept()},
 			})
 		}
 	}
@@ -47,10 +51,13 @@ func (s *Store) sweptTo(calls []call, replies [][]any) {
 		if last == nil {
 			continue
 		}
-		cursor := "0"
-		if len(replies[i]) == 1 {
-			cursor = text(replies[i][0])
+		next := sweep{cursor: "0", next: last.next}
+		if len(replies[i]) == 2 {
+			next.cursor = text(replies[i][0])
+			if number(replies[i][1]) == 1 {
+				next.next = next.next.Add(sweepSoon - sweepEvery)
+			}
 		}
-		s.swept[c.partition].CompareAndSwap(last, &sweep{cursor: cursor, next: last.next})
+		s.swept[c.partition].CompareAndSwap(last, &next)
 	}
 }

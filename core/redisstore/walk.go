@@ -17,7 +17,7 @@ const mostListed = 250
 // they are too large.
 var marks = regexp.MustCompile(`^(?:w\d{1,15}\|\d{1,16}|r.+|` +
 	`p[1-4]\|(\d{1,20})\|(\d{0,20})\|(\d{1,20})\|(\d{0,20})\|\d{1,4}\|.*|` +
-	`f(\d{1,20})\|(\d{0,20})\|(?:2|32)\|.*)$`)
+	`f(\d{1,20})\|(\d{0,20})\|.*)$`)
 
 // isMark reports whether a walk can go on behind a cursor.
 func isMark(cursor string) bool {

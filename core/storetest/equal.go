@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -264,9 +266,9 @@ func (d *driver) settle() {
 		d.extras(&s)
 		switch d.pick(8) {
 		case 0, 1:
-			s.Verb, s.Record = core.VerbComplete, []byte("record")
+			s.Verb, s.Record = core.VerbComplete, d.record("record")
 		case 2:
-			s.Verb, s.Record = core.VerbFail, []byte("dead")
+			s.Verb, s.Record = core.VerbFail, d.record("dead")
 			d.dead = append(d.dead, core.Submission{Agent: s.Agent, ID: s.ID, Kind: "k0", Level: 2, Group: s.Group, Body: []byte("again")})
 		case 3:
 			s.Verb = core.VerbCancel
@@ -325,6 +327,14 @@ func (d *driver) rest(s *core.Settlement) {
 	s.Verb, s.Due.After = core.VerbRest, time.Minute
 }
 
+// record is what is kept of a task; now and then it is so large that it is weighed.
+func (d *driver) record(text string) []byte {
+	if d.pick(6) > 0 {
+		return []byte(text)
+	}
+	return bytes.Repeat([]byte(text), 700+d.pick(3000))
+}
+
 var equalSchedules = []core.ScheduleType{core.ScheduleAt, core.ScheduleEvery, core.ScheduleCron, core.ScheduleActivity}
 
 func (d *driver) extend() {
@@ -375,12 +385,21 @@ func (d *driver) page(q core.Query) {
 	ra, ea := d.a.Read(d.Context(), q)
 	rb, eb := d.b.Read(d.Context(), q)
 	for i := range ra.Tasks { // how they are worked out is the store's business
+		shorten(&ra.Tasks[i])
 		ra.Tasks[i].Version, ra.Tasks[i].Fence = "", min(ra.Tasks[i].Fence, 1)
 	}
 	for i := range rb.Tasks {
+		shorten(&rb.Tasks[i])
 		rb.Tasks[i].Version, rb.Tasks[i].Fence = "", min(rb.Tasks[i].Fence, 1)
 	}
 	d.same("read", ea, eb, ra, rb)
+}
+
+// shorten puts a hash in place of a large record, so that people can read where answers differ.
+func shorten(t *core.Stored) {
+	if len(t.Record) > 100 {
+		t.Record = fmt.Appendf(nil, "%d bytes, %x", len(t.Record), sha256.Sum256(t.Record))
+	}
 }
 
 var equalStatuses = []core.Status{
@@ -402,6 +421,7 @@ func (d *driver) walk(s core.Store, q core.Query) core.Page {
 		require.False(d, slices.ContainsFunc(rest, func(t core.Stored) bool { return !t.Status.Finished() }), "what has finished comes last")
 	}
 	for i := range all.Tasks {
+		shorten(&all.Tasks[i])
 		all.Tasks[i].Version, all.Tasks[i].Cursor = "", ""
 	}
 	slices.SortFunc(all.Tasks, func(a, b core.Stored) int { return strings.Compare(a.ID, b.ID) })

@@ -58,6 +58,56 @@ func testKept(t *testing.T, b *bench) {
 	assert.Equal(t, int64(4), b.stats().Trimmed)
 }
 
+// finishLarge is finish with a record of some KiB.
+func (b *bench) finishLarge(id string, verb core.Verb, kib int) {
+	b.Helper()
+	b.submit(task("a", id))
+	c := b.claim(1)
+	require.Len(b, c.Tasks, 1)
+	require.NoError(b, b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: verb, Record: make([]byte, kib<<10)})[0].Err)
+	b.clock.Advance(time.Millisecond)
+}
+
+func testKeptBytes(t *testing.T, b *bench) {
+	b.with(Options{KeptBytes: 100 << 10})
+	b.finish("small", core.VerbFail)
+	for i := range 10 {
+		b.finishLarge(fmt.Sprint("dead", i), core.VerbFail, 30)
+		b.finishLarge(fmt.Sprint("done", i), core.VerbComplete, 3)
+	}
+	want := []string{"dead7", "dead8", "dead9"}
+	for i := range 10 {
+		want = append(want, fmt.Sprint("done", i))
+	}
+	assert.ElementsMatch(t, want, b.kept(), "the oldest went first, also the small one; what is small weighs nothing")
+	assert.Equal(t, int64(8), b.stats().Trimmed)
+	assert.True(t, b.read("a", "dead0")[0].Dropped, "how it ended stays known")
+	b.finishLarge("huge", core.VerbFail, 200)
+	assert.Contains(t, b.kept(), "huge", "the newest stays however large it is")
+	assert.NotContains(t, b.kept(), "dead9")
+	b.finishLarge("next", core.VerbFail, 5)
+	assert.NotContains(t, b.kept(), "huge")
+	assert.Contains(t, b.kept(), "next")
+}
+
+func testKeptBytesDeleted(t *testing.T, b *bench) {
+	b.with(Options{KeptBytes: 100 << 10, Retention: time.Hour})
+	b.finish("small", core.VerbFail)
+	for i := range 20 {
+		id := fmt.Sprint(i)
+		b.finishLarge(id, core.VerbFail, 60)
+		assert.ElementsMatch(t, []string{id, "small"}, b.kept())
+		require.Equal(t, core.EffectDone, b.delete(id))
+	}
+	b.finishLarge("again", core.VerbFail, 60)
+	_, err := b.store.Control(t.Context(), []core.Command{{Op: core.OpReplay, Submission: task("a", "again")}})
+	require.NoError(t, err)
+	require.NoError(t, b.settle(core.Settlement{Run: b.claim(1).Tasks[0].Run, Verb: core.VerbFail})[0].Err)
+	b.finishLarge("last", core.VerbFail, 60)
+	assert.ElementsMatch(t, []string{"again", "last", "small"}, b.kept())
+	assert.Zero(t, b.stats().Trimmed)
+}
+
 // Several times as many records as any store looks at in one step.
 func testKeptWhole(t *testing.T, b *bench) {
 	b.with(Options{Kept: 250})

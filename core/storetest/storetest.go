@@ -19,6 +19,7 @@ type Options struct {
 	Partitions int
 	Retention  time.Duration
 	Kept       int
+	KeptBytes  int
 	MaxTasks   int
 }
 
@@ -103,6 +104,8 @@ var contract = []struct {
 	{"retention", testRetention},
 	{"history is capped", testKept},
 	{"history is kept up to the cap", testKeptWhole},
+	{"history is capped in bytes", testKeptBytes},
+	{"a large record that is deleted makes room", testKeptBytesDeleted},
 	{"a dropped id stays known", testDroppedIsKnown},
 	{"a dropped id is forgotten", testDroppedIsForgotten},
 	{"a dropped task can be replaced and deleted", testDroppedBeginsAgain},

@@ -4,15 +4,21 @@
 -- ARGV[1] cursor
 -- ARGV[2] about how many
 -- returns {now, the next cursor, for each agent: its name, live tasks, next due or '', 1 if it is paused}
-local page = redis.call('HSCAN', KEYS[2], ARGV[1], 'COUNT', ARGV[2])
-local reply = { now, page[1] }
+local BYTES, WIDE = 1048576, 64 -- an agent with one task has it whole: large ones are looked at by twos
+local reply, cursor, n, bytes, most = { now, '0' }, ARGV[1], 0, 0, tonumber(ARGV[2])
 local HOLDS = redis.call('EXISTS', base .. 'holds') == 1
-for i = 1, #page[2], 2 do
-  local agent, value = page[2][i], page[2][i + 1]
-  local at = #reply
-  reply[at + 1] = agent
-  reply[at + 2] = byte(value) == 77 and tonumber(sub(value, 3)) or 1
-  reply[at + 3] = redis.call('ZSCORE', KEYS[1], agent) or ''
-  reply[at + 4] = HOLDS and lasting(redis.call('HGET', base .. 'holds', 'a:' .. agent)) and 1 or 0
-end
+repeat
+  local page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', n > 0 and bytes / n < 2048 and math.min(WIDE, most - n) or math.min(2, most))
+  cursor = page[1]
+  for i = 1, #page[2], 2 do
+    local agent, value = page[2][i], page[2][i + 1]
+    local at = #reply
+    n, bytes = n + 1, bytes + #value
+    reply[at + 1] = agent
+    reply[at + 2] = byte(value) == 77 and tonumber(sub(value, 3)) or 1
+    reply[at + 3] = redis.call('ZSCORE', KEYS[1], agent) or ''
+    reply[at + 4] = HOLDS and lasting(redis.call('HGET', base .. 'holds', 'a:' .. agent)) and 1 or 0
+  end
+until cursor == '0' or n >= most or bytes >= BYTES
+reply[2] = cursor
 return reply

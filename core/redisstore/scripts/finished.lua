@@ -27,12 +27,30 @@ local function forget(refs, kinds)
   end
 end
 
--- The index of a history. A history of up to `unlisted` records has none: looking at all of them costs no more. One that a
--- version without an index has left is listed as a whole when the next task of its agent ends, if it is not too long; what
--- is not listed goes by its age only, when a sweep comes by.
+-- The index of a history. A history of up to `unlisted` records has none, unless one of them is large: looking at all of them
+-- costs no more. One that a version without an index has left is listed as a whole when the next task of its agent ends, if
+-- it is not too long; what is not listed goes by its age only, when a sweep comes by.
 local UNLISTED, LISTABLE, SLACK, STALE = 128, 1000, 64, 1000
 local function slack(most) return math.min(SLACK, math.floor(most / 100)) end
 local function unlisted(most) return math.min(UNLISTED, math.floor(most / 2)) end
+
+-- limits_of reads how many records are kept of an agent, and how many KiB of large ones.
+local function limits_of(text)
+  local most, heaviest = string.match(text, '^(%d+)|(%d+)$')
+  return tonumber(most), tonumber(heaviest)
+end
+
+-- heavy says whether a history has large records.
+local WEIGHED = nil
+local function heavy(agent)
+  if WEIGHED == nil then WEIGHED = redis.call('EXISTS', base .. 'bytes') == 1 end
+  if not WEIGHED then return false end
+  local kib = redis.call('HMGET', base .. 'bytes', 'ends:' .. agent, 'dead:' .. agent)
+  return kib[1] or kib[2]
+end
+
+-- step_of is how many records are looked at next, by how large those were that were looked at.
+local function step_of(bytes, n) return n > 0 and bytes / n < 2048 and 64 or 2 end
 
 local function unlist(agent)
   if redis.call('DEL', base .. 'ends:' .. agent, base .. 'dead:' .. agent) > 0 then
@@ -66,29 +84,35 @@ local function enlist(agent, records)
 end
 
 -- cut takes up to `limit` entries from the old end of a list: those that are too old, and, if it has a hundredth more than
--- is kept, the oldest of those that are too many, as one cut of many costs less than many. Those that failed are counted
--- apart, so that a busy agent does not push its dead letters out. It returns how many records went, and how many entries.
+-- is kept, the oldest of those that are too many, as one cut of many costs less than many; and the oldest while what is large
+-- weighs too much, but for the last. Those that failed are counted apart, so that a busy agent does not push its dead letters
+-- out. It looks at as many bytes of records as the script has to spare. It returns how many records went, and how many entries.
 local drops, gone_adds, VERBS = 0, {}, { [99] = 0, [102] = 1, [120] = 2 } -- as end_of reads them
-local function cut(agent, class, length, most, retention, limit)
+local spare = 1048576 -- what the script writes is added: a history must not grow faster than it is cut
+local function cut(agent, class, length, most, heaviest, retention, limit)
   local line, records_key, oldest = class .. agent, base .. 'history:' .. agent, now - retention
   local was = tonumber(redis.call('HGET', base .. 'stale', line) or 0)
-  local stale, removed, taken = was, 0, 0
+  local weighed = WEIGHED ~= false and tonumber(redis.call('HGET', base .. 'bytes', line) or 0) or 0
+  local stale, removed, taken, kib, bytes, looked = was, 0, 0, weighed, 0, 0
   -- Entries without a record count only once there are far too many of them.
   local function over() return math.max(length - stale - most, length - most - STALE, 0) end
   local cutting = over() > slack(most)
-  while taken < limit and length > 0 do
+  while taken < limit and length > 0 and spare > 0 do
     local want = cutting and over() or 0
-    local page = redis.call('LRANGE', base .. line, -math.min(limit - taken, math.max(want, 16)), -1)
+    local page = redis.call('LRANGE', base .. line, -math.min(limit - taken, step_of(bytes, looked)), -1)
     local ids, ends, old_ids = {}, {}, {}
     for i = #page, 1, -1 do
       local at = struct.unpack('>I6', page[i])
-      if at > oldest and #ids >= want then break end
+      if at > oldest and #ids >= want and (#ids > 0 or kib <= heaviest or length == 1) then break end
       ids[#ids + 1], ends[#ends + 1] = sub(page[i], 7), at
     end
     if #ids == 0 then break end
     for i, record in ipairs(redis.call('HMGET', records_key, unpack(ids))) do
+      bytes, looked = bytes + #(record or ''), looked + 1
+      spare = spare - #(record or '')
       if record and ended_at(record) == ends[i] and class_of(record) == class then
         old_ids[#old_ids + 1] = ids[i]
+        kib = kib - weight(#record - 14)
         if ends[i] > oldest then
           drops = drops + 1
           gone_adds[#gone_adds + 1] = string.format('%.0f', ends[i] * 4 + (VERBS[byte(record)] or 0))
@@ -102,6 +126,7 @@ local function cut(agent, class, length, most, retention, limit)
     if #old_ids > 0 then redis.call('HDEL', records_key, unpack(old_ids)) end
     length, taken, removed = length - #ids, taken + #ids, removed + #old_ids
   end
+  weigh(line, kib - weighed)
   if stale ~= was and stale > 0 then redis.call('HSET', base .. 'stale', line, stale) end
   if was > 0 and stale == 0 then redis.call('HDEL', base .. 'stale', line) end
   return removed, taken
@@ -150,27 +175,48 @@ local function remember(agent, id, record, retention)
   h[#h + 1] = record
 end
 
+-- whole is a history, id and record in turn; nil if it is too large to be looked at.
+local function whole(agent)
+  local all, seen, cursor, bytes, n = {}, {}, '0', 0, 0
+  repeat
+    local page = redis.call('HSCAN', base .. 'history:' .. agent, cursor, 'COUNT', step_of(bytes, n))
+    for i = 1, #page[2], 2 do
+      bytes, n = bytes + #page[2][i + 1], n + 1
+      if not seen[page[2][i]] then
+        seen[page[2][i]] = true
+        all[#all + 1], all[#all + 2] = page[2][i], page[2][i + 1]
+      end
+    end
+    cursor = page[1]
+    if bytes > 1048576 then return nil end
+  until cursor == '0'
+  return all
+end
+
 -- listed keeps the index of a history of n records to which some were added, and cuts it.
-local function listed(agent, records, n, most, retention)
+local function listed(agent, records, n, most, heaviest, retention)
   local lengths, counts = enlist(agent, records)
   local fresh = n <= LISTABLE
   for _, class in ipairs({ 'ends:', 'dead:' }) do
     fresh = fresh and lengths[class] == counts[class] and (lengths[class] or redis.call('EXISTS', base .. class .. agent) == 0)
   end
-  if fresh then
+  local all = fresh and n > #records / 2 and whole(agent)
+  if all then
     redis.call('DEL', base .. 'ends:' .. agent, base .. 'dead:' .. agent)
-    lengths, counts = enlist(agent, redis.call('HGETALL', base .. 'history:' .. agent))
+    lengths, counts = enlist(agent, all)
   end
   for class, length in pairs(lengths) do
     local new = counts[class]
-    if length > most + slack(most) or length % 32 < new then -- the latter for those that are too old, now and then
-      n = n - cut(agent, class, length, most, retention, SLACK + 2 * new)
+    local kib = WEIGHED and tonumber(redis.call('HGET', base .. 'bytes', class .. agent) or 0) or 0
+    if length > most + slack(most) or length % 32 < new or kib > heaviest then -- the second for those that are too old, now and then
+      n = n - cut(agent, class, length, most, heaviest, retention, SLACK + 2 * new)
     end
   end
-  if n <= unlisted(most) then unlist(agent) end
+  if n <= unlisted(most) and not heavy(agent) then unlist(agent) end
 end
 
-local function remembered(most, retention)
+local function remembered(limits, retention)
+  local most, heaviest = limits_of(limits)
   local sets = {}
   for agent in pairs(renewed) do
     sets[#sets + 1] = agent
@@ -181,9 +227,17 @@ local function remembered(most, retention)
   for agent, records in pairs(history) do
     local key = base .. 'history:' .. agent
     redis.call('HSET', key, unpack(records))
+    for i = 2, #records, 2 do
+      local kib = weight(#records[i] - 14)
+      spare = spare + 2 * #records[i]
+      if kib > 0 then
+        weigh(class_of(records[i]) .. agent, kib)
+        WEIGHED = true
+      end
+    end
     local n = redis.call('HLEN', key)
-    if n > unlisted(most) then
-      listed(agent, records, n, most, retention)
+    if n > unlisted(most) or heavy(agent) then
+      listed(agent, records, n, most, heaviest, retention)
     else
       -- It may have shrunk, and has an index in which what comes now would be missing.
       if shrunk == nil then shrunk = redis.call('EXISTS', base .. 'stale') == 1 end

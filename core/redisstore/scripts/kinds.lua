@@ -1,28 +1,31 @@
--- kinds: the counters of all kinds of the partition.
+-- kinds: a page of the counters of kinds of the partition.
 -- KEYS[1] agenda
 -- KEYS[2] kinds
--- returns {now, for each kind: its name, live, running, resting, {runs, failures, duration, shortest, longest, lag, longest lag, at,
---          every, cron, activity} or {}, {the last failures}}
-local kinds, names = {}, {}
-local all = redis.call('HGETALL', KEYS[2])
-for i = 1, #all, 2 do
-  local what, name = sub(all[i], 1, 1), sub(all[i], 2)
-  if not kinds[name] and string.find('lrzs', what, 1, true) then
-    kinds[name] = { l = 0, r = 0, z = 0, s = {} }
-    names[#names + 1] = name
+-- ARGV[1] cursor
+-- returns {now, the next cursor, for each counter: l live, r running, z resting or s of runs; its kind; how many, or {runs, failures,
+--          duration, shortest, longest, lag, longest lag, at, every, cron, activity} or {}; the last failures with s, else {}}
+local FIELDS, BYTES, STEP = 1000, 524288, 20 -- counters and bytes of a page, and how many are looked at together
+local reply, cursor, n, bytes = { now, '0' }, ARGV[1], 0, 0
+repeat
+  local page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', STEP)
+  cursor = page[1]
+  for i = 1, #page[2], 2 do
+    local what, name = sub(page[2][i], 1, 1), sub(page[2][i], 2)
+    local value, failures = nil, {}
+    n = n + 1
+    if what == 's' then
+      local s, right = tally_of(page[2][i + 1])
+      value, failures = {}, redis.call('LRANGE', base .. 'failures:' .. name, 0, -1)
+      for k = 1, right and #s or 0 do value[k] = string.format('%.0f', s[k]) end
+      for _, failure in ipairs(failures) do bytes = bytes + #failure end
+    elseif what == 'l' or what == 'r' or what == 'z' then
+      value = tonumber(page[2][i + 1]) or 0
+    end
+    if value then -- else it is not what we wrote
+      local at = #reply
+      reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] = what, name, value, failures
+    end
   end
-  if not kinds[name] then -- not what we wrote
-  elseif what == 's' then
-    local s, right = tally_of(all[i + 1])
-    for k = 1, right and #s or 0 do kinds[name].s[k] = string.format('%.0f', s[k]) end
-  else
-    kinds[name][what] = tonumber(all[i + 1]) or 0
-  end
-end
-local reply = { now }
-for _, name in ipairs(names) do
-  local k, at = kinds[name], #reply
-  reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4], reply[at + 5] = name, k.l, k.r, k.z, k.s
-  reply[at + 6] = redis.call('LRANGE', base .. 'failures:' .. name, 0, -1)
-end
+until cursor == '0' or n >= FIELDS or bytes >= BYTES
+reply[2] = cursor
 return reply

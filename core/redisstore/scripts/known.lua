@@ -23,5 +23,6 @@ local function unrecord(agent, kept, id, record)
   if kept ~= '*' then return redis.call('HDEL', base .. 'finished', agent) end
   redis.call('HDEL', base .. 'history:' .. agent, id)
   local line = class_of(record) .. agent
+  weigh(line, -weight(#record - 14))
   if redis.call('EXISTS', base .. line) == 1 then redis.call('HINCRBY', base .. 'stale', line, 1) end
 end

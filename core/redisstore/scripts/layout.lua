@@ -21,6 +21,7 @@
 --   dead:A    LIST of those that failed. Both are there only once a history has more than a few records, so that no step
 --             has to look at all of a long one
 --   stale     HASH 'ends:' A, 'dead:' A -> how many there have no record any more; 'scan:' A -> how far a sweep has come
+--   bytes     HASH 'ends:' A, 'dead:' A -> KiB of the records there that have 4 KiB or more
 --   gone      ZSET agent:id, by when it ended * 4 + its verb: tasks whose record was dropped before its time. Their ids
 --             stay known for KNOWN ms
 --   orders    HASH agent:id -> what becomes of a task when its run ends: 'x' opaque, cancelled; 'r' due(13) state,
@@ -81,6 +82,12 @@ end
 -- class_of is the list of ends that a record is in, without its agent.
 local function class_of(record)
   return byte(record) == 102 and 'dead:' or 'ends:'
+end
+
+-- What has 4 KiB or more weighs, in whole KiB; weigh adds to what stands under a name.
+local function weight(n) return n >= 4096 and math.floor(n / 1024) or 0 end
+local function weigh(name, kib)
+  if kib ~= 0 and redis.call('HINCRBY', base .. 'bytes', name, kib) <= 0 then redis.call('HDEL', base .. 'bytes', name) end
 end
 
 -- find returns the live task, and whether its agent holds it inline; agent is the agent's value in agents.

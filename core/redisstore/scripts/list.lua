@@ -19,8 +19,8 @@
 --   r id                                              behind this running one
 --   p stage | outer | outer next | start | next | #name | name id   behind this id of a page of a ZSCAN of parked:name; the stages
 --                                                     are the places where tasks are parked, outer scans their names
---   f start | next | count | id                       behind this id of a page of an HSCAN of the history
--- A page of a scan that is begun again skips what it has given only if it ends where it ended before: else it may be another.
+--   f start | next | id                               behind this id of a page of an HSCAN of the history
+-- What a walk goes on behind in the middle of a page of a scan is found again as the part of the scan from start to next.
 local agent, oldest, limit, wanted, mark = ARGV[1], now - tonumber(ARGV[2]), tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local BYTES, WORK, STEP = 1048576, 5000, 100 -- of records that are looked at; entries of other agents; entries of a step
 local reply, n, work = { now, { 0, 0, 0, 0 }, '' }, 0, 0
@@ -96,6 +96,35 @@ local function running()
   return ids
 end
 
+-- beyond says whether a cursor of a scan comes behind another: scans count from the highest bit on, and 0 is the end.
+local function beyond(a, b)
+  if a == b or b == '0' then return false end
+  if a == '0' then return true end
+  a, b = tonumber(a), tonumber(b)
+  while a % 2 == b % 2 do a, b = math.floor(a / 2), math.floor(b / 2) end
+  return a % 2 > b % 2
+end
+
+-- part is a page of a scan from `start` on, and where the next one starts. A page that was begun before ends at next_; it is
+-- taken a bucket at a time, as the table may have grown since; what is more than a page ever has is left for the next one.
+local function part(scan, start, next_, count_)
+  if next_ == '' then
+    local page = scan(start, count_)
+    return page[2], page[1]
+  end
+  local all, size = {}, 0
+  repeat
+    local page = scan(start, 1)
+    if beyond(page[1], next_) then break end
+    for i = 1, #page[2] do
+      all[#all + 1] = page[2][i]
+      size = size + #page[2][i]
+    end
+    start = page[1]
+  until start == next_ or start == '0' or #all > 2 * WORK / 5 or size > 2 * BYTES
+  return all, start
+end
+
 -- give adds the ids of a page of a scan, but for those up to `last` if it has given these before; false if there was no room.
 local function give(ids, places, last, at)
   table.sort(ids)
@@ -111,26 +140,32 @@ end
 -- bay_of gives the agent's tasks that are parked under a name. It returns where to go on if it had to stop.
 local function bay_of(name, head, start, next_, last)
   local tail = '|' .. #name .. '|' .. name
+  local function scan(cursor, count_)
+    return redis.call('ZSCAN', base .. 'parked:' .. name, cursor, 'MATCH', agent .. ':*', 'COUNT', count_)
+  end
   while true do
     if n == limit or work > WORK then return head .. start .. '|' .. next_ .. tail .. last end
-    local page = redis.call('ZSCAN', base .. 'parked:' .. name, start, 'MATCH', agent .. ':*', 'COUNT', STEP)
+    local found, after = part(scan, start, next_, STEP)
     local ids = {}
-    for i = 1, #page[2], 2 do ids[#ids + 1] = string.match(page[2][i], '^[^:]*:(.*)$') end
+    for i = 1, #found, 2 do ids[#ids + 1] = string.match(found[i], '^[^:]*:(.*)$') end
     work = work + STEP
-    if not give(ids, {}, page[1] == next_ and last ~= '' and last, head .. start .. '|' .. page[1] .. tail) then return reply[#reply] end
-    start, next_, last = page[1], '', ''
+    local ends = next_ ~= '' and next_ or after
+    if not give(ids, {}, next_ ~= '' and last, head .. start .. '|' .. ends .. tail) then return reply[#reply] end
+    start, next_, last = after, '', ''
     if start == '0' then return nil end
   end
 end
 
 -- names are a page of the names under which tasks are parked at a stage, sorted, and where the next page begins.
-local function names_at(stage, outer)
+local function names_at(stage, outer, outer_next)
   if stage == 1 then return { '@*', '@a:' .. agent, '@t' }, '0' end
-  local page = stage == 4 and redis.call('ZSCAN', base .. 'open', outer, 'COUNT', STEP)
-    or redis.call('HSCAN', stage == 2 and KEYS[6] or base .. 'holds', outer, 'COUNT', STEP)
+  local found, after = part(function(cursor, count_)
+    if stage == 4 then return redis.call('ZSCAN', base .. 'open', cursor, 'COUNT', count_) end
+    return redis.call('HSCAN', stage == 2 and KEYS[6] or base .. 'holds', cursor, 'COUNT', count_)
+  end, outer, outer_next, STEP)
   local names = {}
-  for i = 1, #page[2], 2 do
-    local name = page[2][i]
+  for i = 1, #found, 2 do
+    local name = found[i]
     local wide = byte(name) == 107 or byte(name) == 115
     if stage == 2 and name ~= '@' then names[#names + 1] = name end
     if stage == 3 and wide or stage == 4 and wide and redis.call('HEXISTS', base .. 'holds', name) == 0 then
@@ -138,7 +173,7 @@ local function names_at(stage, outer)
     end
   end
   table.sort(names)
-  return names, page[1]
+  return names, after
 end
 
 -- parked goes on with the tasks that are parked. It returns where to go on if it had to stop.
@@ -149,10 +184,9 @@ local function parked(stage, outer, outer_next, start, next_, name, last)
       if n == limit or work > WORK then
         return table.concat({ 'p' .. at, outer, outer_next, start, next_, #name, name .. last }, '|')
       end
-      local names, after = names_at(at, outer)
+      local names, after = names_at(at, outer, outer_next)
       work = work + STEP
-      local head = 'p' .. at .. '|' .. outer .. '|' .. after .. '|'
-      if after ~= outer_next then start, next_, name, last = '0', '', '', '' end
+      local head = 'p' .. at .. '|' .. outer .. '|' .. (outer_next ~= '' and outer_next or after) .. '|'
       for _, this in ipairs(names) do
         if this > name then start, next_, last = '0', '', '' end
         if this >= name then
@@ -168,33 +202,35 @@ local function parked(stage, outer, outer_next, start, next_, name, last)
 end
 
 -- finished goes on with the records of an agent. It returns where to go on if it had to stop.
-local function finished(start, next_, count_, last)
+local function finished(start, next_, last)
   local kept = redis.call('HGET', KEYS[5], agent)
   if kept and kept ~= '*' then
     local id, record = outline(kept)
     if start == '0' and last == '' and wants(sub(record, 1, 1)) and ended_at(record) > oldest then
-      if n == limit then return 'f0||2|' end
-      add(id, sub(record, 1, 1), 'f0||2|' .. id)
+      if n == limit then return 'f0||' end
+      add(id, sub(record, 1, 1), 'f0|0|' .. id)
     end
   end
   if kept ~= '*' then return nil end
+  local function scan(cursor, count_) return redis.call('HSCAN', base .. 'history:' .. agent, cursor, 'COUNT', count_) end
   local bytes, looked = 0, 0
   while true do
-    if n == limit or bytes > BYTES or looked > WORK / 5 then return 'f' .. start .. '|' .. next_ .. '|' .. count_ .. '|' .. last end
-    local page, ids, places = redis.call('HSCAN', base .. 'history:' .. agent, start, 'COUNT', count_), {}, {}
-    for i = 1, #page[2], 2 do
-      local id, record = page[2][i], page[2][i + 1]
+    if n == limit or bytes > BYTES or looked > WORK / 5 then return 'f' .. start .. '|' .. next_ .. '|' .. last end
+    local count_ = looked > 0 and bytes / looked < 2048 and 32 or 2 -- large records are looked at by twos
+    local found, after = part(scan, start, next_, count_)
+    local ids, places = {}, {}
+    for i = 1, #found, 2 do
+      local id, record = found[i], found[i + 1]
       bytes, looked = bytes + #record, looked + 1
       if wants(sub(record, 1, 1)) and ended_at(record) > oldest then
         ids[#ids + 1] = id
         places[id] = sub(record, 1, 1)
       end
     end
-    local at = 'f' .. start .. '|' .. page[1] .. '|' .. count_ .. '|'
-    if not give(ids, places, page[1] == next_ and last ~= '' and last, at) then return reply[#reply] end
-    start, next_, last = page[1], '', ''
+    local at = 'f' .. start .. '|' .. (next_ ~= '' and next_ or after) .. '|'
+    if not give(ids, places, next_ ~= '' and last, at) then return reply[#reply] end
+    start, next_, last = after, '', ''
     if start == '0' then return nil end
-    count_ = looked > 0 and bytes / looked < 2048 and 32 or 2 -- large records are looked at by twos
   end
 end
 
@@ -206,7 +242,7 @@ local function alive(value)
   if byte(value) == 83 then
     local id = parse(sub(value, 2))
     local place_ = id and mark == '' and where(agent, id, sub(value, 2), true)
-    if place_ and wants(place_ == 'r' and 'r' or 'w') then add(id, place_, 'f0||2|') end
+    if place_ and wants(place_ == 'r' and 'r' or 'w') then add(id, place_, 'f0||') end
     return nil
   end
   local waits, runs = wants('w'), wants('r')
@@ -239,8 +275,8 @@ end
 
 local stopped = alive(redis.call('HGET', KEYS[2], agent))
 if not stopped and (wants('c') or wants('f') or wants('x')) then
-  local start, next_, count_, last = string.match(mark, '^f(%d+)|(%d*)|(%d+)|(.*)$')
-  stopped = finished(start or '0', next_ or '', tonumber(count_ or 2), last or '')
+  local start, next_, last = string.match(mark, '^f(%d+)|(%d*)|(.*)$')
+  stopped = finished(start or '0', next_ or '', last or '')
 end
 reply[3] = stopped or ''
 return reply

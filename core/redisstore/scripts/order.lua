@@ -9,13 +9,13 @@
 -- ARGV[3] id
 -- ARGV[4] group key or ''
 -- ARGV[5] retention of finished records, ms
--- ARGV[6] most finished records of an agent, of those that failed and of the others
+-- ARGV[6] most finished records of an agent, of those that failed and of the others, and KiB of large ones, with a | between
 -- ARGV[7] run: 1 if a task that runs is to be due once more; cancel: the version that the record is of
 -- ARGV[8] cancel: the record
 -- ARGV[9] cancel: what is said to a run under way
 -- returns {now, 0 nothing to change, 1 done, 2 the change comes when its run ends, 3 it runs or 4 it has changed, due}
 local command, agent, id, group = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local retention, most, ref = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[2] .. ':' .. ARGV[3]
+local retention, most, ref = tonumber(ARGV[5]), ARGV[6], ARGV[2] .. ':' .. ARGV[3]
 local NONE, DONE, ORDERED, RUNS, CHANGED = 0, 1, 2, 3, 4
 local value = redis.call('HGET', KEYS[2], agent)
 local live, single = find(agent, value, id)

@@ -4,12 +4,18 @@
 -- ARGV[1] cursor
 -- ARGV[2] about how many
 -- returns {now, the next cursor, for each hold: scope, hold}
-local page = redis.call('HSCAN', KEYS[2], ARGV[1], 'COUNT', ARGV[2])
-local reply = { now, page[1] }
-for i = 1, #page[2], 2 do
-  if lasting(page[2][i + 1]) then
-    local at = #reply
-    reply[at + 1], reply[at + 2] = page[2][i], page[2][i + 1]
+local BYTES, STEP = 524288, 50
+local reply, cursor, n, bytes, most = { now, '0' }, ARGV[1], 0, 0, tonumber(ARGV[2])
+repeat
+  local page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', math.min(STEP, most))
+  cursor = page[1]
+  for i = 1, #page[2], 2 do
+    n, bytes = n + 1, bytes + #page[2][i + 1]
+    if lasting(page[2][i + 1]) then
+      local at = #reply
+      reply[at + 1], reply[at + 2] = page[2][i], page[2][i + 1]
+    end
   end
-end
+until cursor == '0' or n >= most or bytes >= BYTES
+reply[2] = cursor
 return reply

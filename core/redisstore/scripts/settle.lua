@@ -7,7 +7,7 @@
 -- KEYS[6] leases
 -- KEYS[7] finished
 -- ARGV[1] retention of finished records, ms
--- ARGV[2] most finished records of an agent, of those that failed and of the others
+-- ARGV[2] most finished records of an agent, of those that failed and of the others, and KiB of large ones, with a | between
 -- ARGV[3..] 12 for each run: fence, index in its claim, agent, id, verb, due, state or '', record, group key or '', kind,
 --           what the run adds to the statistics of its kind or '', extra or ''
 --           verb: c completed, f failed, x cancelled (record is kept); r again at due (ms, or minus a delay in ms);
@@ -16,7 +16,7 @@
 --           that the task was replaced, hold or '', floor|reason|delay|longest or '', failure
 -- returns {now, for each run: 0 when its lease is lost, -1 when its task was replaced, 'x' and what was said when it is
 --          to be cancelled, else 1 or the new due time}
-local retention, most = tonumber(ARGV[1]), tonumber(ARGV[2])
+local retention, most = tonumber(ARGV[1]), ARGV[2]
 local n = (#ARGV - 2) / 12
 redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
 

@@ -4,10 +4,10 @@
 -- KEYS[3] stale
 -- ARGV[1] cursor of the sweep
 -- ARGV[2] retention of finished records, ms
--- ARGV[3] most finished records of an agent
--- returns {the next cursor}
-local oldest, most = now - tonumber(ARGV[2]), tonumber(ARGV[3])
-local BUDGET, PAGE = 1000, 200 -- entries of indexes that one sweep takes; records of one history that it looks at
+-- ARGV[3] most finished records of an agent, and KiB of large ones, with a | between them
+-- returns {the next cursor, 1 if it had to stop as there is much to drop}
+local oldest, most, heaviest = now - tonumber(ARGV[2]), limits_of(ARGV[3])
+local BUDGET, PAGE, AGENTS = 1000, 200, 100 -- entries of indexes that one sweep takes; records of a history, agents that it looks at
 
 redis.call('ZREM', base .. 'leases', '') -- the first write must be one that is allowed when memory is full
 
@@ -19,16 +19,27 @@ local function length(key)
   return n
 end
 
--- scan drops what is too old of a page of a history that is not in its index.
+-- scan drops what is too old of a part of a history that is not in its index.
 local function scan(agent, key)
   local from = redis.call('HGET', KEYS[3], 'scan:' .. agent) or '0'
-  local found, old = redis.call('HSCAN', key, from, 'COUNT', PAGE), {}
-  for i = 1, #found[2], 2 do
-    if ended_at(found[2][i + 1]) <= oldest then old[#old + 1] = found[2][i] end
-  end
-  for i = 1, #old, 1000 do redis.call('HDEL', key, unpack(old, i, math.min(i + 999, #old))) end
-  if found[1] ~= '0' then
-    redis.call('HSET', KEYS[3], 'scan:' .. agent, found[1])
+  local cursor, bytes, n = from, 0, 0
+  repeat
+    local found, old = redis.call('HSCAN', key, cursor, 'COUNT', step_of(bytes, n)), {}
+    for i = 1, #found[2], 2 do
+      local record = found[2][i + 1]
+      bytes, n = bytes + #record, n + 1
+      spare = spare - #record
+      if ended_at(record) <= oldest then
+        old[#old + 1] = found[2][i]
+        weigh(class_of(record) .. agent, -weight(#record - 14))
+      end
+    end
+    for i = 1, #old, 1000 do redis.call('HDEL', key, unpack(old, i, math.min(i + 999, #old))) end
+    cursor = found[1]
+  until cursor == '0' or n >= PAGE or spare <= 0
+  BUDGET = BUDGET - math.floor(n / 4)
+  if cursor ~= '0' then
+    redis.call('HSET', KEYS[3], 'scan:' .. agent, cursor)
   elseif from ~= '0' then
     redis.call('HDEL', KEYS[3], 'scan:' .. agent)
   end
@@ -37,12 +48,12 @@ end
 local function tidy(agent)
   local key = base .. 'history:' .. agent
   local n = redis.call('HLEN', key)
-  if n > unlisted(most) then
+  if n > unlisted(most) or heavy(agent) then
     local in_index = 0
     for _, class in ipairs({ 'ends:', 'dead:' }) do
       local all = length(base .. class .. agent)
       in_index = in_index + all - tonumber(redis.call('HGET', KEYS[3], class .. agent) or 0)
-      local _, taken = cut(agent, class, all, most, now - oldest, BUDGET)
+      local _, taken = cut(agent, class, all, most, heaviest, now - oldest, BUDGET)
       BUDGET = BUDGET - taken
     end
     if n > in_index then scan(agent, key) end
@@ -50,19 +61,34 @@ local function tidy(agent)
     scan(agent, key)
   end
   n = redis.call('HLEN', key)
-  if n <= unlisted(most) then unlist(agent) end
-  if n == 0 then redis.call('HDEL', KEYS[2], agent) end
-end
-
-local page = redis.call('HSCAN', KEYS[2], ARGV[1], 'COUNT', 100)
-for i = 1, #page[2], 2 do
-  local agent, value = page[2][i], page[2][i + 1]
-  if value == '*' then
-    tidy(agent)
-  else
-    local _, record = outline(value)
-    if ended_at(record) <= oldest then redis.call('HDEL', KEYS[2], agent) end
+  if n <= unlisted(most) and not heavy(agent) then unlist(agent) end
+  if n == 0 then
+    redis.call('HDEL', KEYS[2], agent)
+    redis.call('HDEL', base .. 'bytes', 'ends:' .. agent, 'dead:' .. agent)
   end
 end
+
+-- A page of agents is looked at from a place in it that is another one each time: what it has no time for is not always the same.
+local cursor, bytes, n, stopped = ARGV[1], 0, 0, false
+repeat
+  local page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', step_of(bytes, n))
+  local some = page[2]
+  local first = #some > 0 and math.floor(now / 100) % (#some / 2) or 0
+  for k = 0, #some / 2 - 1 do
+    local i = 2 * ((first + k) % (#some / 2)) + 1
+    local agent, value = some[i], some[i + 1]
+    bytes, n = bytes + #value, n + 1
+    spare = spare - #value
+    if BUDGET <= 0 or spare <= 0 and value == '*' then
+      stopped = true
+    elseif value == '*' then
+      tidy(agent)
+    else
+      local _, record = outline(value)
+      if ended_at(record) <= oldest then redis.call('HDEL', KEYS[2], agent) end
+    end
+  end
+  if not stopped then cursor = page[1] end
+until cursor == '0' or stopped or n >= AGENTS or spare <= 0 or BUDGET <= 0
 dropped(now - oldest, 1000)
-return { page[1] }
+return { cursor, (stopped or spare <= 0 or BUDGET <= 0) and 1 or 0 }
