@@ -64,7 +64,7 @@ func statusOf(place string) core.Status {
 
 // Bounds of what one step reads.
 const (
-	mostRead      = 250
+	mostRead      = 64
 	mostExplained = 10
 )
 
@@ -75,10 +75,14 @@ type reading struct {
 	first   bool // the first task is wanted however large it is
 }
 
-// read returns the first of the tasks with some ids, as far as they fit, and how many bytes they take.
+// read returns the first of the tasks with some ids, at least one if it fits, and how many bytes they take.
 func (s *Store) read(ctx context.Context, agent string, ids []string, how reading) (core.Millis, []core.Stored, int, error) {
 	const fields = 11
-	args := []any{encode(agent), s.config.Retention.Milliseconds(), how.explain, how.room, how.first}
+	room := strconv.Itoa(how.room)
+	if how.first {
+		room = "+" + room
+	}
+	args := []any{encode(agent), s.config.Retention.Milliseconds(), how.explain, room}
 	for _, id := range ids {
 		args = append(args, id)
 	}

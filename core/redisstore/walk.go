@@ -123,7 +123,8 @@ func (w *walking) take(ctx context.Context, all []listed) error {
 		ids[i] = all[i].id
 	}
 	for done := 0; done < len(all); {
-		_, tasks, size, err := w.s.read(ctx, w.q.Agent, ids[done:], reading{room: w.room, first: len(w.page.Tasks) == 0})
+		how := reading{room: w.room, first: len(w.page.Tasks) == 0}
+		_, tasks, size, err := w.s.read(ctx, w.q.Agent, ids[done:min(len(ids), done+mostRead)], how)
 		if err != nil {
 			return err
 		}
@@ -131,17 +132,23 @@ func (w *walking) take(ctx context.Context, all []listed) error {
 			w.add(&tasks[i], all[done+i])
 		}
 		done, w.room = done+len(tasks), w.room-size
-		if w.full = done < len(all) && len(w.page.Tasks) > 0; w.full {
-			if done > 0 {
-				w.at = all[done-1].mark
-			} else {
-				w.at = w.page.Tasks[len(w.page.Tasks)-1].Cursor
-			}
+		if w.full = len(tasks) == 0 || w.room <= 0; w.full {
+			w.end(all, done)
 			return nil
 		}
 	}
-	w.full = w.room <= 0
 	return nil
+}
+
+// end makes the page end behind some of what was listed.
+func (w *walking) end(all []listed, done int) {
+	switch {
+	case done == len(all): // where the list says
+	case done > 0:
+		w.at = all[done-1].mark
+	default:
+		w.at = w.page.Tasks[len(w.page.Tasks)-1].Cursor
+	}
 }
 
 // add puts a task on the page. It may have changed since it was listed: what has gone is left out, as is what has finished and

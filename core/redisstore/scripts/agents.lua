@@ -4,11 +4,11 @@
 -- ARGV[1] cursor
 -- ARGV[2] about how many
 -- returns {now, the next cursor, for each agent: its name, live tasks, next due or '', 1 if it is paused}
-local BYTES, WIDE = 1048576, 64 -- an agent with one task has it whole: large ones are looked at by twos
+local BYTES = 262144
 local reply, cursor, n, bytes, most = { now, '0' }, ARGV[1], 0, 0, tonumber(ARGV[2])
 local HOLDS = redis.call('EXISTS', base .. 'holds') == 1
 repeat
-  local page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', n > 0 and bytes / n < 2048 and math.min(WIDE, most - n) or math.min(2, most))
+  local page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', 1) -- an agent with one task has it whole
   cursor = page[1]
   for i = 1, #page[2], 2 do
     local agent, value = page[2][i], page[2][i + 1]

@@ -49,9 +49,6 @@ local function heavy(agent)
   return kib[1] or kib[2]
 end
 
--- step_of is how many records are looked at next, by how large those were that were looked at.
-local function step_of(bytes, n) return n > 0 and bytes / n < 2048 and 64 or 2 end
-
 local function unlist(agent)
   if redis.call('DEL', base .. 'ends:' .. agent, base .. 'dead:' .. agent) > 0 then
     redis.call('HDEL', base .. 'stale', 'ends:' .. agent, 'dead:' .. agent)
@@ -88,18 +85,18 @@ end
 -- weighs too much, but for the last. Those that failed are counted apart, so that a busy agent does not push its dead letters
 -- out. It looks at as many bytes of records as the script has to spare. It returns how many records went, and how many entries.
 local drops, gone_adds, VERBS = 0, {}, { [99] = 0, [102] = 1, [120] = 2 } -- as end_of reads them
-local spare = 1048576 -- what the script writes is added: a history must not grow faster than it is cut
+local spare = 524288 -- what the script writes is added: a history must not grow faster than it is cut
 local function cut(agent, class, length, most, heaviest, retention, limit)
   local line, records_key, oldest = class .. agent, base .. 'history:' .. agent, now - retention
   local was = tonumber(redis.call('HGET', base .. 'stale', line) or 0)
   local weighed = WEIGHED ~= false and tonumber(redis.call('HGET', base .. 'bytes', line) or 0) or 0
-  local stale, removed, taken, kib, bytes, looked = was, 0, 0, weighed, 0, 0
+  local stale, removed, taken, kib, step = was, 0, 0, weighed, weighed > 0 and 1 or SLACK -- what is large is looked at one by one
   -- Entries without a record count only once there are far too many of them.
   local function over() return math.max(length - stale - most, length - most - STALE, 0) end
   local cutting = over() > slack(most)
   while taken < limit and length > 0 and spare > 0 do
     local want = cutting and over() or 0
-    local page = redis.call('LRANGE', base .. line, -math.min(limit - taken, step_of(bytes, looked)), -1)
+    local page = redis.call('LRANGE', base .. line, -math.min(limit - taken, step), -1)
     local ids, ends, old_ids = {}, {}, {}
     for i = #page, 1, -1 do
       local at = struct.unpack('>I6', page[i])
@@ -108,7 +105,6 @@ local function cut(agent, class, length, most, heaviest, retention, limit)
     end
     if #ids == 0 then break end
     for i, record in ipairs(redis.call('HMGET', records_key, unpack(ids))) do
-      bytes, looked = bytes + #(record or ''), looked + 1
       spare = spare - #(record or '')
       if record and ended_at(record) == ends[i] and class_of(record) == class then
         old_ids[#old_ids + 1] = ids[i]
@@ -177,18 +173,18 @@ end
 
 -- whole is a history, id and record in turn; nil if it is too large to be looked at.
 local function whole(agent)
-  local all, seen, cursor, bytes, n = {}, {}, '0', 0, 0
+  local all, seen, cursor, bytes = {}, {}, '0', 0
   repeat
-    local page = redis.call('HSCAN', base .. 'history:' .. agent, cursor, 'COUNT', step_of(bytes, n))
+    local page = redis.call('HSCAN', base .. 'history:' .. agent, cursor, 'COUNT', 1)
     for i = 1, #page[2], 2 do
-      bytes, n = bytes + #page[2][i + 1], n + 1
+      bytes = bytes + #page[2][i + 1]
       if not seen[page[2][i]] then
         seen[page[2][i]] = true
         all[#all + 1], all[#all + 2] = page[2][i], page[2][i + 1]
       end
     end
     cursor = page[1]
-    if bytes > 1048576 then return nil end
+    if bytes > 524288 then return nil end
   until cursor == '0'
   return all
 end

@@ -4,7 +4,7 @@
 -- ARGV[1] cursor
 -- returns {now, the next cursor, for each counter: l live, r running, z resting or s of runs; its kind; how many, or {runs, failures,
 --          duration, shortest, longest, lag, longest lag, at, every, cron, activity} or {}; the last failures with s, else {}}
-local FIELDS, BYTES, STEP = 1000, 524288, 20 -- counters and bytes of a page, and how many are looked at together
+local FIELDS, BYTES, STEP = 250, 65536, 10 -- counters and bytes of a page, and how many are looked at together
 local reply, cursor, n, bytes = { now, '0' }, ARGV[1], 0, 0
 repeat
   local page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', STEP)

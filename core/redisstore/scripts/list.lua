@@ -22,7 +22,7 @@
 --   f start | next | id                               behind this id of a page of an HSCAN of the history
 -- What a walk goes on behind in the middle of a page of a scan is found again as the part of the scan from start to next.
 local agent, oldest, limit, wanted, mark = ARGV[1], now - tonumber(ARGV[2]), tonumber(ARGV[4]), ARGV[5], ARGV[6]
-local BYTES, WORK, STEP = 1048576, 5000, 100 -- of records that are looked at; entries of other agents; entries of a step
+local BYTES, WORK, STEP = 262144, 1500, 100 -- of records that are looked at; entries of other agents; entries of a step
 local reply, n, work = { now, { 0, 0, 0, 0 }, '' }, 0, 0
 local function wants(place) return string.find(wanted, place, 1, true) end
 local function add(id, place, at)
@@ -121,7 +121,7 @@ local function part(scan, start, next_, count_)
       size = size + #page[2][i]
     end
     start = page[1]
-  until start == next_ or start == '0' or #all > 2 * WORK / 5 or size > 2 * BYTES
+  until start == next_ or start == '0' or #all > WORK or size > 4 * BYTES
   return all, start
 end
 
@@ -215,9 +215,8 @@ local function finished(start, next_, last)
   local function scan(cursor, count_) return redis.call('HSCAN', base .. 'history:' .. agent, cursor, 'COUNT', count_) end
   local bytes, looked = 0, 0
   while true do
-    if n == limit or bytes > BYTES or looked > WORK / 5 then return 'f' .. start .. '|' .. next_ .. '|' .. last end
-    local count_ = looked > 0 and bytes / looked < 2048 and 32 or 2 -- large records are looked at by twos
-    local found, after = part(scan, start, next_, count_)
+    if n == limit or bytes > BYTES or looked > WORK / 6 then return 'f' .. start .. '|' .. next_ .. '|' .. last end
+    local found, after = part(scan, start, next_, 1) -- a record may be large
     local ids, places = {}, {}
     for i = 1, #found, 2 do
       local id, record = found[i], found[i + 1]

@@ -8,10 +8,9 @@
 -- ARGV[1] agent
 -- ARGV[2] retention of finished records, ms
 -- ARGV[3] 1 to find out who holds a task, and how many agents stand before it
--- ARGV[4] most bytes of tasks
--- ARGV[5] 1 if the first task is wanted however large it is
--- ARGV[6..] 1 for each task: id
--- returns {now, for each id as far as they fit: place, live or record, due or 0, state or '', {scope, hold of each hold}, order or '',
+-- ARGV[4] most bytes of tasks, behind a + if the first one is wanted however large it is
+-- ARGV[5..] 1 for each task: id
+-- returns {now, for each id, as far as they fit and until a step has read enough bytes: place, live or record, due or 0, state or '', {scope, hold of each hold}, order or '',
 --          resting, end of the lease or '', fence or '' and what its nonce begins with, of its claim or of that of the run
 --          which it waits for, agents before it}
 --          place: w waiting, r running, p parked, d finished, g finished and its record dropped, '' unknown
@@ -59,8 +58,9 @@ local function beside()
   return lease, fence, sub(redis.call('HGET', KEYS[4], fence) or '', -16, -9)
 end
 
-local reply, room = { now }, tonumber(ARGV[4])
-for i = 6, #ARGV do
+local STEP = 262144 -- bytes
+local reply, room, size = { now }, tonumber(ARGV[4]), 0
+for i = 5, #ARGV do
   local id = ARGV[i]
   local live, single = find(agent, value, id)
   local place_, what, due, state, held, order, resting, lease, fence, who, ahead = '', '', 0, '', {}, '', 0, '', '', '', 0
@@ -92,10 +92,11 @@ for i = 6, #ARGV do
       if r then place_, what = 'g', r end
     end
   end
-  room = room - #what - #state - #order
-  if room < 0 and (i > 6 or ARGV[5] ~= '1') then break end
+  size = size + #what + #state + #order
+  if size > room and (i > 5 or byte(ARGV[4]) ~= 43) then break end
   for _, field in ipairs({ place_, what, due, state, held, order, resting, lease, fence, who, ahead }) do
     reply[#reply + 1] = field
   end
+  if size >= STEP then break end
 end
 return reply

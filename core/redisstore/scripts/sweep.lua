@@ -22,12 +22,12 @@ end
 -- scan drops what is too old of a part of a history that is not in its index.
 local function scan(agent, key)
   local from = redis.call('HGET', KEYS[3], 'scan:' .. agent) or '0'
-  local cursor, bytes, n = from, 0, 0
+  local cursor, n = from, 0
   repeat
-    local found, old = redis.call('HSCAN', key, cursor, 'COUNT', step_of(bytes, n)), {}
+    local found, old = redis.call('HSCAN', key, cursor, 'COUNT', 1), {}
     for i = 1, #found[2], 2 do
       local record = found[2][i + 1]
-      bytes, n = bytes + #record, n + 1
+      n = n + 1
       spare = spare - #record
       if ended_at(record) <= oldest then
         old[#old + 1] = found[2][i]
@@ -69,15 +69,15 @@ local function tidy(agent)
 end
 
 -- A page of agents is looked at from a place in it that is another one each time: what it has no time for is not always the same.
-local cursor, bytes, n, stopped = ARGV[1], 0, 0, false
+local cursor, n, stopped = ARGV[1], 0, false
 repeat
-  local page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', step_of(bytes, n))
+  local page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', 1)
   local some = page[2]
   local first = #some > 0 and math.floor(now / 100) % (#some / 2) or 0
   for k = 0, #some / 2 - 1 do
     local i = 2 * ((first + k) % (#some / 2)) + 1
     local agent, value = some[i], some[i + 1]
-    bytes, n = bytes + #value, n + 1
+    n = n + 1
     spare = spare - #value
     if BUDGET <= 0 or spare <= 0 and value == '*' then
       stopped = true
