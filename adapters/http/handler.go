@@ -18,6 +18,7 @@ import (
 const (
 	DefaultMaxBody    = 1 << 20
 	DefaultMaxTimeout = 5 * time.Minute
+	DefaultMaxWaits   = 32
 )
 
 // Config says how a scheduler is served. Every zero is a good default, but without Tokens whoever can reach the handler
@@ -41,6 +42,9 @@ type Config struct {
 	// MaxTimeout is the longest that one request may run tasks, and how long it does if it does not say:
 	// DefaultMaxTimeout if zero. The server's WriteTimeout has to be longer.
 	MaxTimeout time.Duration
+	// MaxWaits is how many requests of one credential may wait at once for users to be idle: DefaultMaxWaits if zero. All
+	// credentials together may have eight times as many. More are answered with 429 and a Retry-After.
+	MaxWaits int
 	// Version is shown by /healthz.
 	Version string
 	// Ready is asked by /readyz, which needs no token, so it should be cheap; always ready if nil. Whatever it says, a process
@@ -70,6 +74,9 @@ type api struct {
 	verifiers []Verifier
 	cron      tokens
 	flights   flights
+	waits     waits
+	idle      looks[int]       // how many tasks of a user are active
+	queues    looks[queueLook] // what of a user waits and runs
 	origins   *http.CrossOriginProtection
 	table     []route
 }
@@ -79,6 +86,7 @@ type api struct {
 func New(s *core.Scheduler, config Config) http.Handler {
 	config.MaxBody = cmp.Or(config.MaxBody, DefaultMaxBody)
 	config.MaxTimeout = cmp.Or(config.MaxTimeout, DefaultMaxTimeout)
+	config.MaxWaits = cmp.Or(config.MaxWaits, DefaultMaxWaits)
 	if config.Ready == nil {
 		config.Ready = func(context.Context) error { return nil }
 	}

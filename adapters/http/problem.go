@@ -4,7 +4,9 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -19,7 +21,8 @@ type problem struct {
 	Code   core.Code `json:"code"`
 	Field  string    `json:"field,omitempty"`
 
-	allow []string // 405: the methods there are
+	allow      []string      // 405: the methods there are
+	retryAfter time.Duration // 429: when to try again
 }
 
 // Error is the detail.
@@ -33,6 +36,7 @@ const (
 	codeMethod       core.Code = "method_not_allowed"
 	codeTooLarge     core.Code = "too_large"
 	codeMediaType    core.Code = "unsupported_media_type"
+	codeTooMany      core.Code = "too_many_requests"
 )
 
 // statuses is the one table of codes and statuses.
@@ -54,6 +58,7 @@ var statuses = map[core.Code]int{
 	codeMethod:       http.StatusMethodNotAllowed,
 	codeTooLarge:     http.StatusRequestEntityTooLarge,
 	codeMediaType:    http.StatusUnsupportedMediaType,
+	codeTooMany:      http.StatusTooManyRequests,
 }
 
 func newProblem(code core.Code, detail string) *problem {
@@ -113,6 +118,9 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if p.allow != nil {
 		w.Header().Set("Allow", strings.Join(p.allow, ", "))
+	}
+	if p.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(p.retryAfter.Seconds())))
 	}
 	if r.ContentLength != 0 && p.Status < http.StatusInternalServerError && p.Code != core.CodeInvalid {
 		w.Header().Set("Connection", "close") // the body is not worth reading

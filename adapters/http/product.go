@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -171,23 +172,53 @@ func (a *api) productAllStatus(r *http.Request) (int, any, error) {
 	})
 }
 
+// queueLook is what of a user waits or runs, and what runs, by stream. It is shared, and changed by nobody.
+type queueLook struct{ remaining, pending map[string]int }
+
+// queueOf looks at what of a user waits or runs. Requests that come at the same time share a look.
+func (a *api) queueOf(r *http.Request, agent string) (queueLook, error) {
+	leave, err := a.waits.enter(r, a.config.MaxWaits)
+	if err != nil {
+		return queueLook{}, err
+	}
+	defer leave()
+	defer a.queues.use(agent, a.config.Clock)()
+	w := &waiting{a: a, begun: a.config.Clock.Now(), timeout: longestWait}
+	seen, _, ok, err := a.queues.see(r.Context(), agent, seeing[queueLook]{
+		clock: a.config.Clock, since: w.begun,
+		pause: func(d time.Duration) bool { return w.sleep(r.Context(), d) },
+		look:  func() (queueLook, error) { return a.lookAtQueue(r, agent) },
+	})
+	if err == nil && !ok {
+		err = errCutOff
+	}
+	return seen, err
+}
+
+func (a *api) lookAtQueue(r *http.Request, agent string) (queueLook, error) {
+	q := queueLook{map[string]int{}, map[string]int{}}
+	l := core.List{Agent: agent, Status: []core.Status{core.StatusWaiting, core.StatusInProgress}}
+	err := a.each(r, l, func(t *core.TaskInfo) {
+		key := fmt.Sprintf("%s:%s:%s:%s", streamPrefix(), agent, t.MemCubeID, t.Kind)
+		q.remaining[key]++ // what is being worked on is part of it
+		if t.Status == core.StatusInProgress {
+			q.pending[key]++
+		}
+	})
+	return q, err
+}
+
 // productQueue answers with what waits and runs for a user, by stream: one for each memory cube and label.
 func (a *api) productQueue(r *http.Request) (int, any, error) {
 	agent, err := user(r, "user_id")
 	if err != nil {
 		return 0, nil, err
 	}
-	pending, remaining := map[string]int{}, map[string]int{}
-	l := core.List{Agent: agent, Status: []core.Status{core.StatusWaiting, core.StatusInProgress}}
-	if err := a.each(r, l, func(t *core.TaskInfo) {
-		key := fmt.Sprintf("%s:%s:%s:%s", streamPrefix(), agent, t.MemCubeID, t.Kind)
-		remaining[key]++ // what is being worked on is part of it
-		if t.Status == core.StatusInProgress {
-			pending[key]++
-		}
-	}); err != nil {
+	seen, err := a.queueOf(r, agent)
+	if err != nil {
 		return 0, nil, err
 	}
+	pending, remaining := seen.pending, seen.remaining
 	if len(remaining) == 0 {
 		return 0, nil, refuse(http.StatusNotFound, "No scheduler streams found for user %s", agent)
 	}

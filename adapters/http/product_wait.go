@@ -29,6 +29,8 @@ type waiting struct {
 	agent         string
 	timeout, poll time.Duration
 	begun         time.Time
+	seen          time.Time // when the look was begun that it knows of
+	leave         func()    // ends it
 }
 
 // newWait reads what a request waits for. It reads and forgets its body, which may be anything: only then is it noticed that
@@ -45,8 +47,19 @@ func (a *api) newWait(r *http.Request) (*waiting, error) {
 	if w.timeout, err = seconds(r.URL.Query(), "timeout_seconds", defaultWait, 0); err != nil {
 		return nil, err
 	}
-	w.poll, err = seconds(r.URL.Query(), "poll_interval", defaultPoll, shortestPoll)
-	return w, err
+	if w.poll, err = seconds(r.URL.Query(), "poll_interval", defaultPoll, shortestPoll); err != nil {
+		return nil, err
+	}
+	leave, err := a.waits.enter(r, a.config.MaxWaits)
+	if err != nil {
+		return nil, err
+	}
+	forget := a.idle.use(agent, a.config.Clock)
+	w.leave = func() {
+		forget()
+		leave()
+	}
+	return w, nil
 }
 
 func seconds(q url.Values, name string, otherwise, least time.Duration) (time.Duration, error) {
@@ -61,31 +74,68 @@ func seconds(q url.Values, name string, otherwise, least time.Duration) (time.Du
 	return max(time.Duration(min(n, longestWait.Seconds())*float64(time.Second)), least), nil
 }
 
-// active is how many tasks of the user have not ended. One that recurs counts while it runs, as it never ends.
-func (w *waiting) active(r *http.Request) (int, error) {
+// longestCount is how many pages of tasks are counted at most once one is active.
+const longestCount = 8
+
+// count is how many tasks of the user have not ended. One that recurs counts while it runs, as it never ends. Of a user with very
+// many it counts the first thousand or so: whoever waits wants to know that it is not idle.
+func (w *waiting) count(ctx context.Context) (int, error) {
 	n := 0
-	l := core.List{Agent: w.agent, Status: []core.Status{core.StatusWaiting, core.StatusInProgress}}
-	err := w.a.each(r, l, func(t *core.TaskInfo) {
-		if !t.Recurring() || t.Status == core.StatusInProgress {
-			n++
+	l := core.List{Agent: w.agent, Status: []core.Status{core.StatusWaiting, core.StatusInProgress}, Limit: core.MaxPage}
+	for pages := 1; ; pages++ {
+		tasks, next, err := w.a.scheduler.Tasks(ctx, l)
+		if nowhere(err) { // an agent that cannot exist has none
+			return 0, nil
 		}
+		if err != nil {
+			return 0, err
+		}
+		for i := range tasks {
+			if !tasks[i].Recurring() || tasks[i].Status == core.StatusInProgress {
+				n++
+			}
+		}
+		if l.Cursor = next; next == "" || n >= core.MaxPage || n > 0 && pages >= longestCount {
+			return n, nil
+		}
+	}
+}
+
+// active is how many tasks of the user have not ended, as of a look that some request has taken since this one came, and that is
+// not much older than its poll interval. over says that the wait is, and that what it tells may be older.
+func (w *waiting) active(ctx context.Context) (n int, over bool, err error) {
+	since := w.begun
+	if !w.seen.IsZero() {
+		since = w.seen.Add(1)
+		if recent := w.a.config.Clock.Now().Add(-w.poll / 2); recent.After(since) {
+			since = recent
+		}
+	}
+	n, begun, ok, err := w.a.idle.see(ctx, w.agent, seeing[int]{
+		clock: w.a.config.Clock, since: since,
+		pause: func(d time.Duration) bool { return w.sleep(ctx, d) },
+		look:  func() (int, error) { return w.count(ctx) },
 	})
-	return n, err
+	w.seen = begun
+	return n, !ok, err
 }
 
 func (w *waiting) elapsed() float64 {
 	return math.Round(w.a.config.Clock.Now().Sub(w.begun).Seconds()*1000) / 1000
 }
 
-// next waits for the time of the next look; false if the wait is over, which a server that shuts down makes it too: whoever
-// asks again is answered by another one.
-func (w *waiting) next(ctx context.Context) bool {
+// next waits for the time of the next look; false if the wait is over.
+func (w *waiting) next(ctx context.Context) bool { return w.sleep(ctx, w.poll) }
+
+// sleep waits, until the wait is over at most: then it is false. A server that shuts down makes it so too: whoever asks again is
+// answered by another one.
+func (w *waiting) sleep(ctx context.Context, d time.Duration) bool {
 	left := w.timeout - w.a.config.Clock.Now().Sub(w.begun)
 	if left <= 0 {
 		return false
 	}
 	done := make(chan struct{})
-	stop := w.a.config.Clock.AfterFunc(min(w.poll, left), func() { close(done) })
+	stop := w.a.config.Clock.AfterFunc(min(d, left), func() { close(done) })
 	defer stop()
 	select {
 	case <-done:
@@ -105,6 +155,7 @@ func (a *api) productWait(out http.ResponseWriter, r *http.Request) {
 		a.refuse(out, r, err)
 		return
 	}
+	defer w.leave()
 	_ = http.NewResponseController(out).SetWriteDeadline(w.begun.Add(w.timeout + writeTimeout)) // not every writer has one
 	body, err := w.untilIdle(r)
 	if err != nil {
@@ -117,11 +168,11 @@ func (a *api) productWait(out http.ResponseWriter, r *http.Request) {
 // untilIdle waits, and is what is answered then.
 func (w *waiting) untilIdle(r *http.Request) (any, error) {
 	for {
-		n, err := w.active(r)
+		n, over, err := w.active(r.Context())
 		if err != nil {
 			return nil, err
 		}
-		over := n > 0 && !w.next(r.Context())
+		over = over || n > 0 && !w.next(r.Context())
 		if n > 0 && !over {
 			continue
 		}
@@ -158,10 +209,11 @@ func (a *api) productWaitStream(out http.ResponseWriter, r *http.Request) {
 		a.refuse(out, r, err)
 		return
 	}
+	defer w.leave()
 	host, _ := os.Hostname() // it is for people
 	out.Header().Set("Content-Type", "text/event-stream")
 	for {
-		n, err := w.active(r)
+		n, over, err := w.active(r.Context())
 		if err != nil {
 			a.failed(r, err)
 			_ = a.frame(out, map[string]string{ // the answer has begun
@@ -170,13 +222,13 @@ func (a *api) productWaitStream(out http.ResponseWriter, r *http.Request) {
 			return
 		}
 		f := frame{UserName: w.agent, Active: n, Elapsed: w.elapsed(), Status: "running", Instance: fmt.Sprintf("%s-%d", host, os.Getpid())}
-		if n == 0 {
+		if n == 0 && !over {
 			f.Status = "idle"
 		}
-		if a.frame(out, f) != nil || n == 0 {
+		if !over && (a.frame(out, f) != nil || n == 0) {
 			return
 		}
-		if !w.next(r.Context()) {
+		if over || !w.next(r.Context()) {
 			f.Status, f.TimedOut, f.Elapsed = "timeout", true, w.elapsed()
 			_ = a.frame(out, f) // the last one
 			return

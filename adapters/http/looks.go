@@ -1,0 +1,173 @@
+package http
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// looks lets the requests that wait for the same agent share what is seen of it: however many they are, one of them looks at a
+// time, and for a small part of the time only.
+type looks[T any] struct {
+	mu     sync.Mutex
+	agents map[string]*look[T]
+}
+
+// look is what was seen of an agent. What it holds is guarded by looks.mu.
+type look[T any] struct {
+	users int           // requests that want it; without any it goes once another look may begin
+	busy  chan struct{} // closed when the look under way has ended; nil while there is none
+	begun time.Time     // of the last look that succeeded; zero before the first
+	free  time.Time     // when the next look may begin
+	seen  T
+}
+
+// restFactor is how many times as long as a look took nobody looks at the agent again.
+const restFactor = 10
+
+// use is to be called before see; the returned function when the request is done.
+func (l *looks[T]) use(agent string, clock core.Clock) (leave func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.agents == nil {
+		l.agents = map[string]*look[T]{}
+	}
+	one := l.agents[agent]
+	if one == nil {
+		one = &look[T]{}
+		l.agents[agent] = one
+	}
+	one.users++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if one.users--; one.users > 0 {
+			return
+		}
+		if rest := one.free.Sub(clock.Now()); rest > 0 { // whoever asks one by one is to rest too
+			clock.AfterFunc(rest, func() { l.drop(agent, one) })
+			return
+		}
+		delete(l.agents, agent)
+	}
+}
+
+// drop forgets what was seen of an agent, unless somebody wants it again.
+func (l *looks[T]) drop(agent string, one *look[T]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if one.users == 0 && l.agents[agent] == one {
+		delete(l.agents, agent)
+	}
+}
+
+// seeing says how a request looks at an agent.
+type seeing[T any] struct {
+	clock core.Clock
+	since time.Time                  // a look that was begun before is too old
+	pause func(d time.Duration) bool // waits; false if the request waits no longer
+	look  func() (T, error)          // asks the store
+}
+
+// see returns what a look saw that was begun since a time, and when that was. If the request waits no longer, ok is false, and
+// it returns what was seen last, which may be nothing. A look of another request whose client goes away is done again.
+func (l *looks[T]) see(ctx context.Context, agent string, s seeing[T]) (seen T, begun time.Time, ok bool, err error) {
+	for {
+		l.mu.Lock()
+		one, now := l.agents[agent], s.clock.Now()
+		switch {
+		case !one.begun.IsZero() && !one.begun.Before(s.since):
+			defer l.mu.Unlock()
+			return one.seen, one.begun, true, nil
+		case one.busy != nil:
+			busy := one.busy
+			l.mu.Unlock()
+			select {
+			case <-busy:
+			case <-ctx.Done():
+				return seen, begun, false, nil
+			}
+		case now.Before(one.free):
+			seen, begun = one.seen, one.begun
+			l.mu.Unlock()
+			if !s.pause(one.free.Sub(now)) {
+				return seen, begun, false, nil
+			}
+		default:
+			one.busy = make(chan struct{})
+			l.mu.Unlock()
+			if err := l.lead(one, now, s); err != nil {
+				return seen, begun, false, err
+			}
+		}
+	}
+}
+
+// lead looks for all who wait.
+func (l *looks[T]) lead(one *look[T], now time.Time, s seeing[T]) error {
+	var seen T
+	var err error = errPanicked // unless it returns
+	defer func() {
+		end := s.clock.Now()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if err == nil {
+			one.seen, one.begun = seen, now
+		}
+		one.free = end.Add(restFactor * end.Sub(now))
+		close(one.busy)
+		one.busy = nil
+	}()
+	seen, err = s.look()
+	return err
+}
+
+// waits bounds how many requests wait at once, of each credential and of all together.
+type waits struct {
+	mu   sync.Mutex
+	all  int
+	each map[[sha256.Size]byte]int
+}
+
+// allWaits is how many times as many requests as those of one credential may wait at once.
+const allWaits = 8
+
+// enter lets a request wait until it calls leave, or refuses it.
+func (w *waits) enter(r *http.Request, most int) (leave func(), err error) {
+	who := sha256.Sum256([]byte(r.Header.Get("Authorization")))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.each == nil {
+		w.each = map[[sha256.Size]byte]int{}
+	}
+	switch {
+	case w.each[who] >= most:
+		return nil, tooMany(fmt.Sprintf("%d requests of this credential are waiting already: wait for fewer users at once, or retry later", most))
+	case w.all >= allWaits*most:
+		return nil, tooMany(fmt.Sprintf("%d requests are waiting already: retry later", allWaits*most))
+	}
+	w.all++
+	w.each[who]++
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.all--
+		if w.each[who]--; w.each[who] == 0 {
+			delete(w.each, who)
+		}
+	}, nil
+}
+
+// retryWait is when a request that was refused because too many wait may try again.
+const retryWait = 5 * time.Second
+
+func tooMany(detail string) error {
+	p := newProblem(codeTooMany, detail)
+	p.retryAfter = retryWait
+	return p
+}
