@@ -60,14 +60,19 @@ func invalid(field, format string, args ...any) error {
 	return &InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
-// LimitError says that an agent has as many live tasks as the store allows.
+// LimitError says that an agent has as many live tasks as the store allows, or would have more bytes of them.
 type LimitError struct {
 	Agent string
-	Limit int
+	Limit int  // tasks, or bytes
+	Bytes bool // the limit is one of bytes
 }
 
 // Error names the agent and the limit.
 func (e *LimitError) Error() string {
+	if e.Bytes {
+		return fmt.Sprintf("agent %q would have more than %d bytes of live tasks, which is the limit: wait until some have finished, "+
+			"make their payloads smaller, or raise it", e.Agent, e.Limit)
+	}
 	return fmt.Sprintf("agent %q has %d live tasks, which is the limit: wait until some have finished, or raise it", e.Agent, e.Limit)
 }
 

@@ -15,6 +15,7 @@ const (
 	DefaultKept       = 10_000
 	DefaultKeptBytes  = 64 << 20
 	DefaultMaxTasks   = 10_000
+	DefaultMaxBytes   = 64 << 20
 )
 
 // endedKept is how many ended claims of a partition are remembered, to answer a settle that is sent twice.
@@ -27,6 +28,7 @@ type Config struct {
 	Kept       int           // most finished tasks kept of an agent, failed ones counted apart: DefaultKept if zero; see redisstore
 	KeptBytes  int           // most bytes of their records, of those that have 4 KiB and more: DefaultKeptBytes if zero; see redisstore
 	MaxTasks   int           // most live tasks of one agent: DefaultMaxTasks if zero
+	MaxBytes   int           // most bytes of them, of those that have 4 KiB and more: DefaultMaxBytes if zero
 	Clock      core.Clock    // the clock that decides what is due: core.SystemClock if nil
 }
 
@@ -64,6 +66,9 @@ func New(config Config) *Store {
 	}
 	if config.MaxTasks == 0 {
 		config.MaxTasks = DefaultMaxTasks
+	}
+	if config.MaxBytes == 0 {
+		config.MaxBytes = DefaultMaxBytes
 	}
 	if config.Clock == nil {
 		config.Clock = core.SystemClock{}

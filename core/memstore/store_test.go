@@ -17,7 +17,7 @@ func TestContract(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(_ *testing.T, clock *storetest.Clock, o storetest.Options) core.Store {
 		return memstore.New(memstore.Config{
-			Partitions: o.Partitions, Retention: o.Retention, Kept: o.Kept, KeptBytes: o.KeptBytes, MaxTasks: o.MaxTasks, Clock: clock,
+			Partitions: o.Partitions, Retention: o.Retention, Kept: o.Kept, KeptBytes: o.KeptBytes, MaxTasks: o.MaxTasks, MaxBytes: o.MaxBytes, Clock: clock,
 		})
 	})
 }

@@ -91,7 +91,7 @@ func everyOne(n int) []int {
 
 // refuses finds a task that its conflict rule does not allow, or that is one too many for its agent.
 func (s *Store) refuses(tasks []core.Submission) error {
-	more := map[string]int{}
+	more, heavier := map[string]int{}, map[string]int{}
 	now := s.now()
 	errs := make([]error, len(tasks))
 	for _, i := range inTurn(tasks, everyOne(len(tasks))) {
@@ -101,23 +101,58 @@ func (s *Store) refuses(tasks []core.Submission) error {
 		}
 		p := s.partitionOf(t.Agent)
 		var known bool
-		if known, errs[i] = p.conflict(t, now); known {
+		known, errs[i] = p.conflict(t, now)
+		if errs[i] != nil || known && t.Conflict != core.ConflictReplace {
 			continue
 		}
 		live := 0
 		if a := p.agents[t.Agent]; a != nil {
 			live = len(a.tasks)
 		}
-		if live+more[t.Agent] >= s.config.MaxTasks {
+		if !known && live+more[t.Agent] >= s.config.MaxTasks {
 			errs[i] = &core.LimitError{Agent: t.Agent, Limit: s.config.MaxTasks}
 			continue
 		}
-		more[t.Agent]++
+		kib := p.heavier(t)
+		if errs[i] = p.tooHeavy(t.Agent, kib, heavier[t.Agent]); errs[i] != nil {
+			continue
+		}
+		heavier[t.Agent] += kib
+		if !known {
+			more[t.Agent]++
+		}
 	}
 	for _, err := range errs {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// heavier is how many KiB more an agent would have with a task, whose old definition goes.
+func (p *partition) heavier(sub *core.Submission) int {
+	kib := weight(len(sub.Body))
+	if t := p.task(sub.Agent, sub.ID); t != nil {
+		kib -= weight(len(t.Body))
+	}
+	return kib
+}
+
+// tooHeavy refuses what would give an agent too many bytes, on top of what it has and of what else it is to get.
+func (p *partition) tooHeavy(agent string, kib, also int) error {
+	a := p.agents[agent]
+	if kib <= 0 {
+		return nil
+	}
+	have := also
+	if a != nil {
+		for _, t := range a.tasks {
+			have += weight(len(t.Body))
+		}
+	}
+	if limit := p.store.config.MaxBytes; have+kib > limit>>10 {
+		return &core.LimitError{Agent: agent, Limit: limit, Bytes: true}
 	}
 	return nil
 }

@@ -32,6 +32,8 @@ func (p *partition) touch(sub core.Submission, seq int64, now core.Millis) (core
 	switch {
 	case t == nil && len(p.agent(sub.Agent).tasks) >= p.store.config.MaxTasks:
 		return core.Placed{}, &core.LimitError{Agent: sub.Agent, Limit: p.store.config.MaxTasks}
+	case t == nil && p.tooHeavy(sub.Agent, p.heavier(&sub), 0) != nil:
+		return core.Placed{}, p.tooHeavy(sub.Agent, p.heavier(&sub), 0)
 	case t == nil:
 		due := now.Add(sub.Pulse.Delay)
 		sub.State = nil

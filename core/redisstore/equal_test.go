@@ -19,7 +19,7 @@ func equal(t *testing.T, url string, o storetest.Options, data []byte) int {
 	t.Helper()
 	clock := storetest.NewClock()
 	mem := memstore.New(memstore.Config{
-		Partitions: o.Partitions, Retention: o.Retention, Kept: o.Kept, KeptBytes: o.KeptBytes, MaxTasks: o.MaxTasks, Clock: clock,
+		Partitions: o.Partitions, Retention: o.Retention, Kept: o.Kept, KeptBytes: o.KeptBytes, MaxTasks: o.MaxTasks, MaxBytes: o.MaxBytes, Clock: clock,
 	})
 	return storetest.Equal(t, clock, mem, still(t, redisstore.Config{URL: url}, clock, false, o), data)
 }
@@ -30,7 +30,7 @@ var equalOptions = []storetest.Options{
 	{Partitions: 1, Kept: 2, MaxTasks: 5},
 	{Partitions: 4, Retention: time.Hour, MaxTasks: 12, Kept: 4},
 	{Partitions: 1, Kept: 1},
-	{Partitions: 1, Kept: 20, KeptBytes: 32 << 10},
+	{Partitions: 1, Kept: 20, KeptBytes: 32 << 10, MaxBytes: 40 << 10},
 }
 
 // At least 20,000 calls, the same ones in each run.

@@ -32,6 +32,14 @@ func record(t *core.Submission) []byte {
 	return append(b, t.Body...)
 }
 
+// weight is what so many bytes weigh, in KiB, as layout.lua has it: what is small weighs nothing.
+func weight(n int) int {
+	if n < 4<<10 {
+		return 0
+	}
+	return n >> 10
+}
+
 // lengthened appends texts, each behind its length, as the scripts unpack them.
 func lengthened(b []byte, texts ...string) []byte {
 	for _, s := range texts {

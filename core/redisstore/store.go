@@ -22,6 +22,7 @@ const (
 	DefaultKept        = 10_000
 	DefaultKeptBytes   = 64 << 20
 	DefaultMaxTasks    = 10_000
+	DefaultMaxBytes    = 64 << 20
 	maxPartitions      = 1024
 	defaultDialTimeout = 5 * time.Second
 )
@@ -63,6 +64,9 @@ type Config struct {
 	KeptBytes int
 	// MaxTasks is the most live tasks of one agent: DefaultMaxTasks if zero.
 	MaxTasks int
+	// MaxBytes is the most bytes of the live tasks of one agent, as they are stored: DefaultMaxBytes if zero. Only tasks of 4 KiB
+	// and more count, as MaxTasks bounds those that are smaller.
+	MaxBytes int
 	// AllowEviction lets the store use a Redis that may evict any key to make room. Tasks can then vanish silently.
 	AllowEviction bool
 	// Logger gets warnings about the Redis. Nothing is logged if nil.
@@ -84,6 +88,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxTasks == 0 {
 		c.MaxTasks = DefaultMaxTasks
+	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = DefaultMaxBytes
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -107,6 +114,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("KeptBytes must be at least %d, not %d", leastBytes, c.KeptBytes)
 	case c.MaxTasks < 1:
 		return fmt.Errorf("MaxTasks must be at least 1, not %d", c.MaxTasks)
+	case c.MaxBytes < leastBytes:
+		return fmt.Errorf("MaxBytes must be at least %d, not %d", leastBytes, c.MaxBytes)
 	}
 	return nil
 }
@@ -116,6 +125,9 @@ const leastBytes = 1 << 10
 
 // kept is how much is kept of an agent, as the scripts read it: records, and KiB of large ones.
 func (c Config) kept() string { return fmt.Sprintf("%d|%d", c.Kept, c.KeptBytes>>10) }
+
+// live is how much an agent may have that is live, as the scripts read it: tasks, and KiB of large ones.
+func (c Config) live() string { return fmt.Sprintf("%d|%d", c.MaxTasks, c.MaxBytes>>10) }
 
 // target is the Redis that is configured.
 func (c Config) target() (target, error) {

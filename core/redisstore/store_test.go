@@ -25,6 +25,7 @@ func still(t *testing.T, c redisstore.Config, clock *storetest.Clock, strict boo
 	t.Helper()
 	c.Prefix = fmt.Sprintf("t%d:", prefixes.Add(1))
 	c.Partitions, c.Retention, c.Kept, c.KeptBytes, c.MaxTasks = o.Partitions, o.Retention, o.Kept, o.KeptBytes, o.MaxTasks
+	c.MaxBytes = o.MaxBytes
 	ctx := t.Context()
 	st, set, err := redisstore.OpenAt(ctx, c, strict, true)
 	require.NoError(t, err)

@@ -22,6 +22,7 @@ const (
 	submitLimited = -1
 	submitRefused = -2
 	submitChanged = -3
+	submitHeavy   = -4
 )
 
 // Submit stores new tasks; see [core.Store]. A single task joins those of other goroutines in one script call.
@@ -61,6 +62,8 @@ func (s *Store) refused(t *core.Submission, code int64) error {
 	switch code {
 	case submitLimited:
 		return &core.LimitError{Agent: t.Agent, Limit: s.config.MaxTasks}
+	case submitHeavy:
+		return &core.LimitError{Agent: t.Agent, Limit: s.config.MaxBytes, Bytes: true}
 	case submitRefused:
 		return &core.ConflictError{Agent: t.Agent, ID: t.ID, Reason: "is there already"}
 	case submitChanged:
@@ -125,10 +128,10 @@ func (s *Store) submit(ctx context.Context, tasks []core.Submission, mode string
 		}
 	}
 	calls, members := s.byPartition(script, len(tasks), func(i int) string { return tasks[i].Agent },
-		[]any{mode, s.config.MaxTasks, s.config.Retention.Milliseconds()},
+		[]any{mode, s.config.live(), s.config.Retention.Milliseconds()},
 		func(args []any, i int) []any {
 			t := &tasks[i]
-			var rec []byte
+			rec := strconv.AppendInt(nil, int64(weight(len(t.Body))), 10)
 			if mode != modeCheck { // payloads are sent once
 				rec = record(t)
 			}
@@ -190,7 +193,7 @@ func ruleArg(t *core.Submission) []byte {
 func (s *Store) touch(ctx context.Context, tasks []core.Submission) []outcome[submitted] {
 	const fields = 3
 	calls, members := s.byPartition(&s.scripts.touch, len(tasks), func(i int) string { return tasks[i].Agent },
-		[]any{s.config.MaxTasks},
+		[]any{s.config.live()},
 		func(args []any, i int) []any {
 			t := &tasks[i]
 			longest := ""

@@ -117,6 +117,9 @@ func (d *driver) submission() core.Submission {
 	}
 	s.Body = []byte("body " + s.ID)
 	if d.pick(8) == 0 {
+		s.Body = bytes.Repeat(s.Body, 500+d.pick(256)*4)
+	}
+	if d.pick(8) == 0 {
 		s.State = []byte("first")
 	}
 	switch d.pick(4) {
@@ -395,10 +398,12 @@ func (d *driver) page(q core.Query) {
 	d.same("read", ea, eb, ra, rb)
 }
 
-// shorten puts a hash in place of a large record, so that people can read where answers differ.
+// shorten puts hashes in place of a large record or body, so that people can read where answers differ.
 func shorten(t *core.Stored) {
-	if len(t.Record) > 100 {
-		t.Record = fmt.Appendf(nil, "%d bytes, %x", len(t.Record), sha256.Sum256(t.Record))
+	for _, data := range []*[]byte{&t.Record, &t.Body} {
+		if len(*data) > 100 {
+			*data = fmt.Appendf(nil, "%d bytes, %x", len(*data), sha256.Sum256(*data))
+		}
 	}
 }
 

@@ -21,6 +21,7 @@ type Options struct {
 	Kept       int
 	KeptBytes  int
 	MaxTasks   int
+	MaxBytes   int
 }
 
 // Factory makes an empty store whose clock is the given one, and that lives as long as the test.
@@ -74,6 +75,8 @@ var contract = []struct {
 	{"life of a task", testLife},
 	{"submit keeps what is there", testSubmitKeeps},
 	{"submit is all or nothing", testSubmitLimit},
+	{"bytes of live tasks are bounded", testMaxBytes},
+	{"bytes that go make room", testMaxBytesGo},
 	{"never before due", testDue},
 	{"order within an agent", testOrder},
 	{"agents take turns", testTurns},

@@ -21,7 +21,8 @@
 --   dead:A    LIST of those that failed. Both are there only once a history has more than a few records, so that no step
 --             has to look at all of a long one
 --   stale     HASH 'ends:' A, 'dead:' A -> how many there have no record any more; 'scan:' A -> how far a sweep has come
---   bytes     HASH 'ends:' A, 'dead:' A -> KiB of the records there that have 4 KiB or more
+--   bytes     HASH A -> KiB of the live tasks of 'M' agent A whose bodies have 4 KiB or more; 'ends:' A, 'dead:' A -> of the
+--             records there that have
 --   gone      ZSET agent:id, by when it ended * 4 + its verb: tasks whose record was dropped before its time. Their ids
 --             stay known for KNOWN ms
 --   orders    HASH agent:id -> what becomes of a task when its run ends: 'x' opaque, cancelled; 'r' due(13) state,
@@ -90,6 +91,16 @@ local function weigh(name, kib)
   if kib ~= 0 and redis.call('HINCRBY', base .. 'bytes', name, kib) <= 0 then redis.call('HDEL', base .. 'bytes', name) end
 end
 
+-- heft is what the body of a record weighs that has `at` bytes before its level.
+local function heft(record, at)
+  if #record < 4096 then return 0 end
+  local high, low = byte(record, at + 2, at + 3)
+  local n = high * 256 + low
+  local k = byte(record, at + 4 + n) or 0
+  high, low = byte(record, at + 5 + n + k, at + 6 + n + k)
+  return low and weight(#record - at - 6 - n - k - high * 256 - low) or 0
+end
+
 -- find returns the live task, and whether its agent holds it inline; agent is the agent's value in agents.
 local function find(agent, value, id)
   if not value then return nil end
@@ -102,7 +113,7 @@ local function find(agent, value, id)
 end
 
 -- What is to be stored is gathered first, so that each key is written once; placed writes it.
-local agenda_adds, queue_adds, task_adds = {}, {}, {}
+local agenda_adds, queue_adds, task_adds, heft_adds = {}, {}, {}, {}
 local function queue(agent, live, id, due)
   local key = base .. 'queue:' .. sub(live, 8, 8) .. ':' .. agent
   local q = queue_adds[key]
@@ -125,13 +136,15 @@ local function placed()
   if #task_adds > 0 then redis.call('HSET', base .. 'tasks', unpack(task_adds)) end
   if #agenda_adds > 0 then redis.call('ZADD', base .. 'agenda', 'LT', unpack(agenda_adds)) end
   for key, q in pairs(queue_adds) do redis.call('ZADD', key, unpack(q)) end
-  agenda_adds, queue_adds, task_adds = {}, {}, {}
+  for agent, kib in pairs(heft_adds) do weigh(agent, kib) end
+  agenda_adds, queue_adds, task_adds, heft_adds = {}, {}, {}, {}
 end
 
 -- hold stores a task of an agent that has several.
 local function hold(agent, live, id)
   task_adds[#task_adds + 1] = agent .. ':' .. id
   task_adds[#task_adds + 1] = live
+  if #live >= 4096 then heft_adds[agent] = (heft_adds[agent] or 0) + heft(live, 7) end
 end
 
 -- spread makes an agent with its only task inline one that has queues; due is that task's, if it was placed just now.

@@ -53,11 +53,13 @@ local function drop()
     redis.call('HDEL', KEYS[2], agent)
   else
     redis.call('HDEL', base .. 'tasks', ref)
+    weigh(agent, -heft(live, 7))
     local left = (tonumber(sub(value, 3)) or 1) - 1
     if left > 0 then
       redis.call('HSET', KEYS[2], agent, sub(value, 1, 2) .. left)
     else
       redis.call('HDEL', KEYS[2], agent)
+      redis.call('HDEL', base .. 'bytes', agent)
     end
   end
   forget({ ref }, { kind })

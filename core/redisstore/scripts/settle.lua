@@ -54,6 +54,8 @@ local function finish(i, verb, agent, id, single, kind)
     task_dels[#task_dels + 1] = ref
     local left = (tonumber(sub(values[agent], 3)) or 1) - 1
     values[agent] = left > 0 and sub(values[agent], 1, 2) .. left
+    if #(lives[ref] or '') >= 4096 then weigh(agent, -heft(lives[ref], 7)) end
+    if left <= 0 and redis.call('EXISTS', base .. 'bytes') == 1 then redis.call('HDEL', base .. 'bytes', agent) end
   end
   changed[agent] = true
   gone[#gone + 1] = ref

@@ -4,15 +4,17 @@
 -- KEYS[3] tasks
 -- KEYS[4] finished
 -- ARGV[1] mode: each (every task for itself), all (all or nothing) or check (write nothing)
--- ARGV[2] most live tasks an agent may have
+-- ARGV[2] most live tasks an agent may have, and KiB of large ones, with a | between
 -- ARGV[3] retention of finished records, ms
--- ARGV[4..] 7 for each task: agent, due (ms, or minus a delay in ms), record ('' to check), group key or '', id, kind, rule
+-- ARGV[4..] 7 for each task: agent, due (ms, or minus a delay in ms), record (to check, what it weighs), group key or '', id, kind, rule
 --           rule: '' keep what is there, else k, f (refuse) or r (replace) and, each with its length, the first state,
 --           the version that is to be replaced, and its group key
 -- returns {now, for each task: its due time, '=' and its due time if it was replaced, 0 (exists, or would be stored),
---          -1 (over the limit), -2 (refused) or -3 (changed)}
-local mode, most, retention = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local EXISTS, OVER, REFUSED, CHANGED = 0, -1, -2, -3
+--          -1 (over the limit), -4 (of bytes), -2 (refused) or -3 (changed)}
+local mode, retention = ARGV[1], tonumber(ARGV[3])
+local most, heaviest = string.match(ARGV[2], '^(%d+)|(%d+)$')
+most, heaviest = tonumber(most), tonumber(heaviest)
+local EXISTS, OVER, REFUSED, CHANGED, HEAVY = 0, -1, -2, -3, -4
 local n = (#ARGV - 3) / 7
 local names, refs = {}, {}
 for i = 1, n do names[i] = ARGV[7 * i - 3] end
@@ -111,6 +113,24 @@ local dirty, dues, state_sets, again = {}, {}, {}, {}
 local reply, created, groups, earliest, refused = { now }, 0, {}, nil, false
 for i = 1, n do reply[i + 1] = EXISTS end
 local clock = mode == 'check' and 0 or ticks(n)
+
+-- heavier says whether an agent would have too many bytes with a task, whose old definition goes if it is replaced; else it
+-- has them. What is small costs nothing here.
+local hefts = {} -- KiB of agents
+local function heavier(i, live)
+  local record = ARGV[7 * i - 1]
+  local kib = mode == 'check' and tonumber(record) or heft(record, 0)
+  local was = live and heft(live, 7) or 0
+  if kib == 0 and was == 0 then return false end
+  local agent, value = names[i], values[i]
+  local have = hefts[agent]
+  if not have then have = value and (byte(value) == 83 and heft(value, 8) or tonumber(redis.call('HGET', base .. 'bytes', agent) or 0)) or 0 end
+  hefts[agent] = have
+  if kib > was and have + kib - was > heaviest then return true end
+  hefts[agent] = have + kib - was
+  return false
+end
+
 local checked = {} -- how many tasks an agent would have, when nothing is written
 local function store(i, rule)
   local agent, id = names[i], ARGV[7 * i + 1]
@@ -123,6 +143,7 @@ local function store(i, rule)
   local against
   if value or GONE or finished[i] or rule ~= KEEP then against = verdict(i, rule, live) end
   if not against and not live and live_count >= most then against = OVER end
+  if not against and heavier(i, live) then against = HEAVY end
   local due = tonumber(ARGV[7 * i - 2])
   due = due <= 0 and now - due or math.max(due, now) -- nobody gets ahead of others by a time long past
   if against then
@@ -138,6 +159,7 @@ local function store(i, rule)
       current[agent] = grown(value, tonumber(sub(renewed_live, 8, 8)), 0)
       stored[agent .. ':' .. id] = renewed_live
       hold(agent, renewed_live, id)
+      if #live >= 4096 then heft_adds[agent] = (heft_adds[agent] or 0) - heft(live, 7) end
     end
     dirty[agent] = true
     if waits then

@@ -3,16 +3,25 @@
 -- KEYS[2] agents
 -- KEYS[3] tasks
 -- KEYS[4] pulse
--- ARGV[1] most live tasks an agent may have
+-- ARGV[1] most live tasks an agent may have, and KiB of large ones, with a | between
 -- ARGV[2..] 6 for each touch: agent, id, record, group key or '', quiet time in ms, longest in ms to debounce or ''
--- returns {now, for each touch: 1 a run was booked, 0 one was already, -1 over the limit; its due time or 0; reason}
-local most = tonumber(ARGV[1])
+-- returns {now, for each touch: 1 a run was booked, 0 one was already, -1 over the limit, -4 of bytes; its due time or 0; reason}
+local most, heaviest = string.match(ARGV[1], '^(%d+)|(%d+)$')
+most, heaviest = tonumber(most), tonumber(heaviest)
 local reply, created, earliest = { now }, 0, nil
 local function answer(booked, due, reason)
   reply[#reply + 1] = booked
   reply[#reply + 1] = due
   reply[#reply + 1] = reason
   if due > 0 and (not earliest or due < earliest) then earliest = due end
+end
+
+-- heavier says whether an agent would have too many bytes with a task.
+local function heavier(agent, value, record)
+  local kib = heft(record, 0)
+  if kib == 0 then return false end
+  local have = value and (byte(value) == 83 and heft(value, 8) or tonumber(redis.call('HGET', base .. 'bytes', agent) or 0)) or 0
+  return have + kib > heaviest
 end
 
 local function keep(ref, floor, reason, first, from, to, as)
@@ -74,6 +83,8 @@ for i = 2, #ARGV, 6 do
   local have = not value and 0 or byte(value) == 83 and 1 or tonumber(sub(value, 3)) or 0
   if not live and have >= most then
     answer(-1, 0, '')
+  elseif not live and heavier(agent, value, record) then
+    answer(-4, 0, '')
   elseif not live then
     create(agent, value, id, record, group, now + delay)
   elseif not pulse then -- it was submitted as something else: it is left as it is
@@ -95,7 +106,9 @@ for i = 2, #ARGV, 6 do
         reason = floor > now + delay and why or 'activity'
         if next_due == due then next_due = due + 1 end -- the time at which it would have rested for long enough
         due = next_due
+        if not single then weigh(agent, -heft(live, 7)) end
         live = rebodied(live, record)
+        if not single then weigh(agent, heft(live, 7)) end
         if single then redis.call('HSET', KEYS[2], agent, 'S' .. live) else redis.call('HSET', KEYS[3], ref, live) end
         move(agent, id, live, single, place_, name, due)
         keep(ref, floor, why, now, 0, 0)

@@ -1,0 +1,91 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// heavy is a task with a body of some KiB.
+func heavy(agent, id string, kib int) core.Submission {
+	s := task(agent, id)
+	s.Body = make([]byte, kib<<10)
+	return s
+}
+
+// tooHeavy demands that a submit is refused, as an agent would have too many bytes.
+func (b *bench) tooHeavy(tasks ...core.Submission) {
+	b.Helper()
+	_, err := b.store.Submit(b.Context(), tasks)
+	var limit *core.LimitError
+	require.ErrorAs(b, err, &limit)
+	assert.Equal(b, core.LimitError{Agent: "a", Limit: 100 << 10, Bytes: true}, *limit)
+}
+
+func testMaxBytes(t *testing.T, b *bench) {
+	b.with(Options{MaxBytes: 100 << 10, Partitions: 4})
+	b.tooHeavy(heavy("a", "huge", 101))
+	b.submit(heavy("a", "1", 60))
+	b.tooHeavy(heavy("a", "2", 41))
+	b.tooHeavy(heavy("a", "2", 20), heavy("a", "3", 21))
+	b.tooHeavy(heavy("b", "1", 90), heavy("a", "2", 41), heavy("c", "1", 90)) // over several partitions
+	assert.Empty(t, b.status("a", "2"), "all or nothing")
+	assert.Empty(t, b.status("b", "1"))
+	b.submit(heavy("a", "2", 40), heavy("b", "1", 100))
+	b.submit(heavy("a", "1", 60)) // it is there already
+	for i := range 20 {
+		b.submit(heavy("a", fmt.Sprint("small", i), 3))
+	}
+	b.tooHeavy(heavy("a", "3", 4))
+	s := heavy("a", "4", 50)
+	s.Pulse = &core.Pulse{}
+	b.tooHeavy(s)
+}
+
+func testMaxBytesGo(t *testing.T, b *bench) {
+	b.with(Options{MaxBytes: 100 << 10})
+	replace := func(id string, kib int) core.Submission {
+		s := heavy("a", id, kib)
+		s.Conflict, s.Version = core.ConflictReplace, b.read("a", id)[0].Version
+		return s
+	}
+	b.submit(heavy("a", "stays", 30), task("a", "small"))
+	for i := range 5 {
+		id := fmt.Sprint(i)
+		b.submit(heavy("a", id, 60))
+		b.tooHeavy(heavy("a", "more", 20))
+		b.tooHeavy(replace(id, 71))
+		b.submit(replace(id, 70))
+		b.tooHeavy(heavy("a", "more", 5))
+		b.submit(replace(id, 3))
+		b.submit(replace("small", 70))
+		b.tooHeavy(replace(id, 5))
+		b.submit(replace("small", 1), heavy("a", "more", 66))
+		switch i % 3 {
+		case 0, 1:
+			verb := []core.Verb{core.VerbComplete, core.VerbFail}[i%2]
+			c := b.claim(50)
+			for _, claimed := range c.Tasks {
+				s := core.Settlement{Run: claimed.Run, Verb: core.VerbAgain}
+				if claimed.ID == "more" || claimed.ID == id {
+					s.Verb = verb
+				}
+				require.NoError(t, b.settle(s)[0].Err)
+			}
+			require.Equal(t, core.EffectDone, b.delete("more"))
+		default:
+			require.Equal(t, core.EffectDone, b.delete("more"))
+			require.Equal(t, core.EffectDone, b.delete(id))
+		}
+		b.submit(heavy("a", "fits", 70))
+		b.tooHeavy(heavy("a", "over", 5))
+		require.Equal(t, core.EffectDone, b.delete("fits"))
+	}
+	require.Equal(t, core.EffectDone, b.delete("stays"))
+	require.Equal(t, core.EffectDone, b.delete("small"))
+	b.submit(heavy("a", "all", 100))
+}
