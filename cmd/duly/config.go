@@ -57,7 +57,8 @@ func (c *config) read(root place) error {
 	if err := root.read(map[string]reader{
 		"redis": text(&c.redis.URL), "prefix": text(&c.redis.Prefix), "partitions": integer(&c.redis.Partitions),
 		"redis_ca": text(&c.redis.CAFile), "redis_cert": text(&c.redis.CertFile), "redis_key": text(&c.redis.KeyFile),
-		"retention": duration(&c.redis.Retention), "kept": integer(&c.redis.Kept),
+		"retention": duration(&c.redis.Retention), "kept": integer(&c.redis.Kept), "kept_bytes": integer(&c.redis.KeptBytes),
+		"max_tasks": integer(&c.redis.MaxTasks), "max_bytes": integer(&c.redis.MaxBytes),
 		"name": text(&c.name), "concurrency": integer(&c.concurrency), "serial": text((*string)(&c.serial)),
 		"urgent_slots": orNone(&c.urgent), "max_abandoned": atLeastOne(&c.maxAbandoned),
 		"max_crashes": integer(&c.maxCrashes), "lease": duration(&c.lease), "http": text(&c.http),
@@ -68,8 +69,8 @@ func (c *config) read(root place) error {
 	if n := c.redis.Partitions; n < 0 || n > mostPartitions || n&(n-1) != 0 {
 		return root.of("partitions").fail("must be a power of two up to %d, not %d", mostPartitions, n)
 	}
-	if c.redis.Kept < 0 {
-		return root.of("kept").fail("must be at least 1, not %d", c.redis.Kept)
+	if err := c.checkLimits(root); err != nil {
+		return err
 	}
 	if c.redis.Retention != 0 && c.redis.Retention < redisstore.ShortestRetention {
 		return root.of("retention").fail("must be at least %s, not %s", redisstore.ShortestRetention, c.redis.Retention)
@@ -83,6 +84,22 @@ func (c *config) read(root place) error {
 		return err
 	}
 	return c.readTasks(tasks)
+}
+
+// checkLimits refuses bounds of what is stored that no store takes; zero is the default.
+func (c *config) checkLimits(root place) error {
+	for _, limit := range []struct {
+		key         string
+		least, have int
+	}{
+		{"kept", 1, c.redis.Kept}, {"kept_bytes", redisstore.LeastBytes, c.redis.KeptBytes},
+		{"max_tasks", 1, c.redis.MaxTasks}, {"max_bytes", redisstore.LeastBytes, c.redis.MaxBytes},
+	} {
+		if limit.have != 0 && limit.have < limit.least {
+			return root.of(limit.key).fail("must be at least %d, not %d", limit.least, limit.have)
+		}
+	}
+	return nil
 }
 
 // keys are the keys of the file for the fields of core.Config and core.KindConfig. A kind is a key itself.

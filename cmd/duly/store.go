@@ -54,7 +54,10 @@ func (s *storage) with(c core.Config) core.Config {
 // openStore opens the Redis that is configured, or a store in memory if there is none.
 func (c *config) openStore(ctx context.Context, logger *slog.Logger) (*storage, error) {
 	if c.redis.URL == "" {
-		s := memstore.New(memstore.Config{Partitions: c.redis.Partitions, Retention: c.redis.Retention, Kept: c.redis.Kept})
+		s := memstore.New(memstore.Config{
+			Partitions: c.redis.Partitions, Retention: c.redis.Retention, Kept: c.redis.Kept, KeptBytes: c.redis.KeptBytes,
+			MaxTasks: c.redis.MaxTasks, MaxBytes: c.redis.MaxBytes,
+		})
 		return &storage{Store: s, Waker: s, Presence: s, name: "memory", close: func() error { return nil }}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachIn)

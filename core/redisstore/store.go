@@ -27,8 +27,11 @@ const (
 	defaultDialTimeout = 5 * time.Second
 )
 
-// ShortestRetention is the least that Config.Retention may be.
-const ShortestRetention = time.Minute
+// ShortestRetention is the least that Config.Retention may be, and LeastBytes the least that KeptBytes and MaxBytes may be.
+const (
+	ShortestRetention = time.Minute
+	LeastBytes        = 1 << 10
+)
 
 // Config says which Redis a store uses and how. The zero value of each field but URL and Options is a good default.
 type Config struct {
@@ -110,18 +113,15 @@ func (c Config) validate() error {
 		return fmt.Errorf("Retention must be at least %s, not %s", ShortestRetention, c.Retention)
 	case c.Kept < 1:
 		return fmt.Errorf("Kept must be at least 1, not %d", c.Kept)
-	case c.KeptBytes < leastBytes:
-		return fmt.Errorf("KeptBytes must be at least %d, not %d", leastBytes, c.KeptBytes)
+	case c.KeptBytes < LeastBytes:
+		return fmt.Errorf("KeptBytes must be at least %d, not %d", LeastBytes, c.KeptBytes)
 	case c.MaxTasks < 1:
 		return fmt.Errorf("MaxTasks must be at least 1, not %d", c.MaxTasks)
-	case c.MaxBytes < leastBytes:
-		return fmt.Errorf("MaxBytes must be at least %d, not %d", leastBytes, c.MaxBytes)
+	case c.MaxBytes < LeastBytes:
+		return fmt.Errorf("MaxBytes must be at least %d, not %d", LeastBytes, c.MaxBytes)
 	}
 	return nil
 }
-
-// leastBytes is the least that a bound in bytes may be: what is counted is counted in KiB.
-const leastBytes = 1 << 10
 
 // kept is how much is kept of an agent, as the scripts read it: records, and KiB of large ones.
 func (c Config) kept() string { return fmt.Sprintf("%d|%d", c.Kept, c.KeptBytes>>10) }
