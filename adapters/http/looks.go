@@ -82,8 +82,9 @@ func (l *looks[T]) see(ctx context.Context, agent string, s seeing[T]) (seen T, 
 		one, now := l.agents[agent], s.clock.Now()
 		switch {
 		case !one.begun.IsZero() && !one.begun.Before(s.since):
-			defer l.mu.Unlock()
-			return one.seen, one.begun, true, nil
+			seen, begun = one.seen, one.begun
+			l.mu.Unlock()
+			return seen, begun, true, nil
 		case one.busy != nil:
 			busy := one.busy
 			l.mu.Unlock()

@@ -182,7 +182,8 @@ func (a *api) queueOf(r *http.Request, agent string) (queueLook, error) {
 		return queueLook{}, err
 	}
 	defer leave()
-	defer a.queues.use(agent, a.config.Clock)()
+	forget := a.queues.use(agent, a.config.Clock)
+	defer forget()
 	w := &waiting{a: a, begun: a.config.Clock.Now(), timeout: longestWait}
 	seen, _, ok, err := a.queues.see(r.Context(), agent, seeing[queueLook]{
 		clock: a.config.Clock, since: w.begun,

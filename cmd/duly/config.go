@@ -92,8 +92,10 @@ func (c *config) checkLimits(root place) error {
 		key         string
 		least, have int
 	}{
-		{"kept", 1, c.redis.Kept}, {"kept_bytes", redisstore.LeastBytes, c.redis.KeptBytes},
-		{"max_tasks", 1, c.redis.MaxTasks}, {"max_bytes", redisstore.LeastBytes, c.redis.MaxBytes},
+		{"kept", 1, c.redis.Kept},
+		{"kept_bytes", redisstore.LeastBytes, c.redis.KeptBytes},
+		{"max_tasks", 1, c.redis.MaxTasks},
+		{"max_bytes", redisstore.LeastBytes, c.redis.MaxBytes},
 	} {
 		if limit.have != 0 && limit.have < limit.least {
 			return root.of(limit.key).fail("must be at least %d, not %d", limit.least, limit.have)

@@ -91,41 +91,49 @@ func everyOne(n int) []int {
 
 // refuses finds a task that its conflict rule does not allow, or that is one too many for its agent.
 func (s *Store) refuses(tasks []core.Submission) error {
-	more, heavier := map[string]int{}, map[string]int{}
-	now := s.now()
+	also := map[string]*gain{}
 	errs := make([]error, len(tasks))
 	for _, i := range inTurn(tasks, everyOne(len(tasks))) {
 		t := &tasks[i]
 		if t.Pulse != nil {
 			continue // each touch stands for itself
 		}
-		p := s.partitionOf(t.Agent)
-		var known bool
-		known, errs[i] = p.conflict(t, now)
-		if errs[i] != nil || known && t.Conflict != core.ConflictReplace {
-			continue
+		if also[t.Agent] == nil {
+			also[t.Agent] = &gain{}
 		}
-		live := 0
-		if a := p.agents[t.Agent]; a != nil {
-			live = len(a.tasks)
-		}
-		if !known && live+more[t.Agent] >= s.config.MaxTasks {
-			errs[i] = &core.LimitError{Agent: t.Agent, Limit: s.config.MaxTasks}
-			continue
-		}
-		kib := p.heavier(t)
-		if errs[i] = p.tooHeavy(t.Agent, kib, heavier[t.Agent]); errs[i] != nil {
-			continue
-		}
-		heavier[t.Agent] += kib
-		if !known {
-			more[t.Agent]++
-		}
+		errs[i] = s.partitionOf(t.Agent).refuses(t, also[t.Agent], s.now())
 	}
 	for _, err := range errs {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// gain is what else an agent is to get by a call.
+type gain struct{ tasks, kib int }
+
+// refuses finds out why a task is not stored, if it is not, and adds it to what its agent is to get if it is.
+func (p *partition) refuses(t *core.Submission, also *gain, now core.Millis) error {
+	known, err := p.conflict(t, now)
+	if err != nil || known && t.Conflict != core.ConflictReplace {
+		return err
+	}
+	live := 0
+	if a := p.agents[t.Agent]; a != nil {
+		live = len(a.tasks)
+	}
+	if limit := p.store.config.MaxTasks; !known && live+also.tasks >= limit {
+		return &core.LimitError{Agent: t.Agent, Limit: limit}
+	}
+	kib := p.heavier(t)
+	if err := p.tooHeavy(t.Agent, kib, also.kib); err != nil {
+		return err
+	}
+	also.kib += kib
+	if !known {
+		also.tasks++
 	}
 	return nil
 }

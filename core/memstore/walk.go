@@ -36,27 +36,30 @@ func (p *partition) walk(q core.Query, page *core.Page) error {
 	}
 	room := core.PageBytes
 	for _, at := range p.spots(q.Agent, page.Now) {
-		if q.After != "" && at.compare(after) <= 0 {
-			continue
-		}
 		t := p.stored(q.Agent, at.id, page.Now)
-		if q.Statuses != nil && !slices.Contains(q.Statuses, t.Status) {
+		if q.After != "" && at.compare(after) <= 0 || q.Statuses != nil && !slices.Contains(q.Statuses, t.Status) {
 			continue
 		}
 		t.Cursor = at.String()
-		if q.Brief {
-			t = core.Stored{Agent: t.Agent, ID: t.ID, Status: t.Status, Cursor: t.Cursor}
-		}
+		t = shownAs(t, q.Brief)
 		room -= len(t.Body) + len(t.State) + len(t.Record) + len(t.Order)
-		if n := len(page.Tasks); n >= q.Limit || n > 0 && room < 0 {
-			if n > 0 {
-				page.Next = page.Tasks[n-1].Cursor
-			}
+		if n := len(page.Tasks); n > 0 && (n >= q.Limit || room < 0) {
+			page.Next = page.Tasks[n-1].Cursor
+			return nil
+		}
+		if q.Limit <= 0 {
 			return nil
 		}
 		page.Tasks = append(page.Tasks, t)
 	}
 	return nil
+}
+
+func shownAs(t core.Stored, brief bool) core.Stored {
+	if brief {
+		return core.Stored{Agent: t.Agent, ID: t.ID, Status: t.Status, Cursor: t.Cursor}
+	}
+	return t
 }
 
 // spots are where the tasks of an agent are, in the order of a walk.

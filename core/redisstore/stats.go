@@ -66,7 +66,6 @@ type kindCounter struct {
 
 // kinds adds up the counters of kinds in all partitions, a page of each at a time. A counter that a page repeats is the same one.
 func (s *Store) kinds(ctx context.Context) ([]core.KindStats, error) {
-	const head, fields = 2, 4
 	found := map[kindCounter][]any{}
 	calls := make([]call, len(s.parts))
 	for i := range calls {
@@ -79,13 +78,11 @@ func (s *Store) kinds(ctx context.Context) ([]core.KindStats, error) {
 		}
 		var more []call
 		for i, reply := range replies {
-			if len(reply) < head || (len(reply)-head)%fields != 0 {
-				return nil, wrap("stats", errMalformed)
+			cursor, err := takeCounters(found, calls[i].partition, reply)
+			if err != nil {
+				return nil, err
 			}
-			for f := range slices.Chunk(reply[head:], fields) {
-				found[kindCounter{calls[i].partition, text(f[0]), text(f[1])}] = f[2:]
-			}
-			if cursor := text(reply[1]); cursor != "0" {
+			if cursor != "0" {
 				more = append(more, call{script: calls[i].script, partition: calls[i].partition, args: []any{cursor}})
 			}
 		}
@@ -98,6 +95,18 @@ func (s *Store) kinds(ctx context.Context) ([]core.KindStats, error) {
 		all.Add(parseKind(c, found[c]))
 	}
 	return all.Sorted(), nil
+}
+
+// takeCounters adds a page of counters to those found, and returns where the next one starts.
+func takeCounters(found map[kindCounter][]any, partition int, reply []any) (string, error) {
+	const head, fields = 2, 4
+	if len(reply) < head || (len(reply)-head)%fields != 0 {
+		return "", wrap("stats", errMalformed)
+	}
+	for f := range slices.Chunk(reply[head:], fields) {
+		found[kindCounter{partition, text(f[0]), text(f[1])}] = f[2:]
+	}
+	return text(reply[1]), nil
 }
 
 func parseKind(counter kindCounter, fields []any) *core.KindStats {

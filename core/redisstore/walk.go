@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -101,13 +102,13 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 
 // wanted are the letters of the statuses that list.lua is to look for.
 func wanted(statuses []core.Status) string {
-	letters := ""
+	var letters strings.Builder
 	for _, place := range []string{"w", "r", "c", "f", "x"} {
 		if statuses == nil || slices.Contains(statuses, statusOf(place)) {
-			letters += place
+			letters.WriteString(place)
 		}
 	}
-	return letters
+	return letters.String()
 }
 
 // take adds what was listed to the page, as far as it fits.

@@ -71,10 +71,10 @@ func id(prefix string, i int) string {
 // live is a task as layout.lua describes it, and the member of its queue.
 func (w *worst) live(id, kind string, body []byte) (live, member string) {
 	w.seq++
-	seq := binary.BigEndian.AppendUint64(nil, uint64(w.now*1024+w.seq))[1:] //nolint:gosec // a time
+	seq := binary.BigEndian.AppendUint64(nil, uint64(w.now*1024+w.seq))[1:]
 	b := append(append([]byte(nil), seq...), '3')
-	b = append(binary.BigEndian.AppendUint16(b, uint16(len(id))), id...) //nolint:gosec // at most 256
-	b = append(append(b, byte(len(kind))), kind...)                      //nolint:gosec // at most 255
+	b = append(binary.BigEndian.AppendUint16(b, uint16(len(id))), id...)
+	b = append(append(b, byte(len(kind))), kind...)
 	b = append(b, 0, 0)
 	return string(append(b, body...)), string(seq) + id
 }
@@ -112,7 +112,7 @@ func (w *worst) history(agent, prefix, verb string, n int, data []byte, ago time
 	w.fill(n, 100, func(p redis.Pipeliner, i int) {
 		at := w.now - ago.Milliseconds() + int64(i)
 		p.HSet(w.Context(), part+"history:"+agent, id(prefix, i), fmt.Sprintf("%s%013d", verb, at)+string(data))
-		p.LPush(w.Context(), part+line, string(binary.BigEndian.AppendUint64(nil, uint64(at))[2:])+id(prefix, i)) //nolint:gosec // a time
+		p.LPush(w.Context(), part+line, string(binary.BigEndian.AppendUint64(nil, uint64(at))[2:])+id(prefix, i))
 		if kib := len(data) >> 10; kib >= 4 {
 			p.HIncrBy(w.Context(), part+"bytes", line, int64(kib))
 		}
@@ -205,7 +205,7 @@ func (w *worst) walk(q core.Query) int {
 }
 
 // Nor does a step that drops what is too old, too much or too heavy, whatever the records are like.
-func TestTrimsOfTheWorstTenant(t *testing.T) {
+func TestTrimsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measures
 	if testing.Short() {
 		t.Skip("it takes a while")
 	}
@@ -250,7 +250,7 @@ func TestTrimsOfTheWorstTenant(t *testing.T) {
 }
 
 // No read takes Redis long, however much a tenant has.
-func TestReadsOfTheWorstTenant(t *testing.T) {
+func TestReadsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measures
 	if testing.Short() {
 		t.Skip("it takes a while, and what it measures is Redis")
 	}

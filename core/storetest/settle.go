@@ -260,11 +260,8 @@ func testReplay(t *testing.T, b *bench) {
 func testPages(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("b", "only"))
-	var want []string
 	for i := range 9 {
-		id := fmt.Sprint(i)
-		want = append(want, id)
-		s := task("a", id)
+		s := task("a", fmt.Sprint(i))
 		if i >= 6 {
 			s.Due.After = time.Hour
 		}

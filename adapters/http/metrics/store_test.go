@@ -19,7 +19,7 @@ func TestAMeasuredStoreKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(_ *testing.T, clock *storetest.Clock, o storetest.Options) core.Store {
 		return metrics.New(metrics.Config{}).Store(memstore.New(memstore.Config{
-			Partitions: o.Partitions, Retention: o.Retention, Kept: o.Kept, MaxTasks: o.MaxTasks, Clock: clock,
+			Partitions: o.Partitions, Retention: o.Retention, Kept: o.Kept, KeptBytes: o.KeptBytes, MaxTasks: o.MaxTasks, MaxBytes: o.MaxBytes, Clock: clock,
 		}))
 	})
 }

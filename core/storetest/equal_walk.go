@@ -1,0 +1,71 @@
+package storetest
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// page compares tasks read by id, or a walk through all of an agent's: the pages, and the order of most places, are the
+// store's business.
+func (d *driver) page(q core.Query) {
+	if q.IDs == nil {
+		q.Brief = d.pick(4) == 0
+		if d.pick(3) == 0 {
+			q.Statuses = equalStatuses[d.pick(len(equalStatuses)):]
+		}
+		require.Equal(d, d.walk(d.a, q), d.walk(d.b, q), "walk")
+		return
+	}
+	ra, ea := d.a.Read(d.Context(), q)
+	rb, eb := d.b.Read(d.Context(), q)
+	for i := range ra.Tasks { // how they are worked out is the store's business
+		shorten(&ra.Tasks[i])
+		ra.Tasks[i].Version, ra.Tasks[i].Fence = "", min(ra.Tasks[i].Fence, 1)
+	}
+	for i := range rb.Tasks {
+		shorten(&rb.Tasks[i])
+		rb.Tasks[i].Version, rb.Tasks[i].Fence = "", min(rb.Tasks[i].Fence, 1)
+	}
+	d.same("read", ea, eb, ra, rb)
+}
+
+// shorten puts hashes in place of a large record or body, so that people can read where answers differ.
+func shorten(t *core.Stored) {
+	for _, data := range []*[]byte{&t.Record, &t.Body} {
+		if len(*data) > 100 {
+			*data = fmt.Appendf(nil, "%d bytes, %x", len(*data), sha256.Sum256(*data))
+		}
+	}
+}
+
+var equalStatuses = []core.Status{
+	core.StatusCompleted, core.StatusWaiting, core.StatusFailed, core.StatusInProgress, core.StatusCancelled,
+}
+
+// walk reads all pages, makes sure that they come in the order that is promised, and returns what they have by id.
+func (d *driver) walk(s core.Store, q core.Query) core.Page {
+	d.Helper()
+	var all core.Page
+	everyPage(d.T, s, q, func(page core.Page) {
+		require.LessOrEqual(d, len(page.Tasks), q.Limit)
+		require.True(d, len(page.Tasks) > 0 || page.Next == "", "only the last page may be empty")
+		all.Now, all.Group, all.Tasks = page.Now, page.Group, append(all.Tasks, page.Tasks...)
+	})
+	over := slices.IndexFunc(all.Tasks, func(t core.Stored) bool { return t.Status.Finished() })
+	if over >= 0 {
+		rest := all.Tasks[over:]
+		require.False(d, slices.ContainsFunc(rest, func(t core.Stored) bool { return !t.Status.Finished() }), "what has finished comes last")
+	}
+	for i := range all.Tasks {
+		shorten(&all.Tasks[i])
+		all.Tasks[i].Version, all.Tasks[i].Cursor = "", ""
+	}
+	slices.SortFunc(all.Tasks, func(a, b core.Stored) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}
