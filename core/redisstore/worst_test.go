@@ -17,17 +17,14 @@ import (
 
 // What the worst tenant has.
 const (
-	worstTasks  = 100_000
-	worstKinds  = 5_000
-	worstGroups = 10_000
-	worstHolds  = 1_000
+	tenantTasks  = 100_000
+	tenantKinds  = 5_000
+	tenantGroups = 10_000
+	tenantHolds  = 1_000
 )
 
-// longest is the most that a script may take whatever a tenant has: all others wait for it meanwhile.
-const longest = 5 * time.Millisecond
-
-// worst is a store with one partition, in which a tenant has as much as can be of everything, under the longest names.
-type worst struct {
+// tenant is a store with one partition, in which a tenant has as much as can be of everything, under the longest names.
+type tenant struct {
 	t      *testing.T
 	store  *redisstore.Store
 	client *redis.Client
@@ -35,14 +32,14 @@ type worst struct {
 	n      int
 }
 
-func newWorst(t *testing.T) *worst {
+func newTenant(t *testing.T) *tenant {
 	t.Helper()
 	srv := redistest.Start(t)
-	w := &worst{
+	w := &tenant{
 		t: t, client: srv.Client(t), agent: strings.Repeat("é", core.MaxIDLen/2),
-		store: open(t, redisstore.Config{URL: srv.URL, Partitions: 1, MaxTasks: 10 * worstTasks}),
+		store: open(t, redisstore.Config{URL: srv.URL, Partitions: 1, MaxTasks: 10 * tenantTasks}),
 	}
-	for i := 0; i < worstTasks; i += 1000 {
+	for i := 0; i < tenantTasks; i += 1000 {
 		subs := make([]core.Submission, 1000)
 		for k := range subs {
 			subs[k] = w.task(w.agent, i+k)
@@ -50,13 +47,13 @@ func newWorst(t *testing.T) *worst {
 		_, err := w.store.Submit(t.Context(), subs)
 		require.NoError(t, err)
 	}
-	for i := range worstHolds {
+	for i := range tenantHolds {
 		_, err := w.store.Control(t.Context(), []core.Command{{
 			Op: core.OpHold, Scope: core.Scoped{Agent: w.agent, ID: w.id(i)}, Until: core.When{After: time.Hour}, Hold: []byte("{}"),
 		}})
 		require.NoError(t, err)
 	}
-	for parked := 0; parked < worstTasks; {
+	for parked := 0; parked < tenantTasks; {
 		c := claim(t, w.store, w.nonce(), core.MaxClaim)
 		require.Positive(t, c.Parked)
 		parked += c.Parked
@@ -64,30 +61,30 @@ func newWorst(t *testing.T) *worst {
 	return w
 }
 
-func (*worst) id(i int) string {
+func (*tenant) id(i int) string {
 	return fmt.Sprintf("%s%06d", strings.Repeat("i", core.MaxIDLen-6), i)
 }
 
-func (*worst) kind(i int) string {
-	return fmt.Sprintf("%s%05d", strings.Repeat("k", core.MaxKindLen-5), i%worstKinds)
+func (*tenant) kind(i int) string {
+	return fmt.Sprintf("%s%05d", strings.Repeat("k", core.MaxKindLen-5), i%tenantKinds)
 }
 
-func (w *worst) task(agent string, i int) core.Submission {
+func (w *tenant) task(agent string, i int) core.Submission {
 	return core.Submission{
-		Agent: agent, ID: w.id(i), Kind: w.kind(i), Level: core.LevelLow, Body: []byte("b"), Group: fmt.Sprintf("%0200d", i%worstGroups),
+		Agent: agent, ID: w.id(i), Kind: w.kind(i), Level: core.LevelLow, Body: []byte("b"), Group: fmt.Sprintf("%0200d", i%tenantGroups),
 	}
 }
 
-func (w *worst) nonce() string {
+func (w *tenant) nonce() string {
 	w.n++
 	return fmt.Sprint("worst", w.n)
 }
 
 // takes is how long the scripts of a step take, the best of several times, and of many more while that is too long: what other
 // processes of the machine take is not the tenant's doing.
-func (w *worst) takes(step func()) time.Duration {
+func (w *tenant) takes(step func()) time.Duration {
 	var best time.Duration
-	for i := 0; i < 5 || i < 50 && best >= longest; i++ {
+	for i := 0; i < 5 || i < 50 && best >= mostTime; i++ {
 		before := inScripts(w.t, w.client)
 		step()
 		took := time.Duration((inScripts(w.t, w.client) - before) * float64(time.Microsecond))
@@ -101,22 +98,22 @@ func (w *worst) takes(step func()) time.Duration {
 // No script's work grows with what a tenant chooses.
 func TestTheWorstTenant(t *testing.T) {
 	t.Parallel()
-	w := newWorst(t)
+	w := newTenant(t)
 	var figures []string
 	for _, step := range w.steps() {
 		took := w.takes(step.do)
-		assert.Less(t, took, longest, step.name)
+		assert.Less(t, took, mostTime, step.name)
 		figures = append(figures, fmt.Sprintf("%s %.2f", step.name, float64(took)/float64(time.Millisecond)))
 	}
 	t.Log("figure: ms of the scripts with the worst tenant: " + strings.Join(figures, ", "))
 }
 
-type worstStep struct {
+type tenantStep struct {
 	name string
 	do   func()
 }
 
-func (w *worst) steps() []worstStep {
+func (w *tenant) steps() []tenantStep {
 	ctx, t, st := w.t.Context(), w.t, w.store
 	control := func(commands ...core.Command) {
 		_, err := st.Control(ctx, commands)
@@ -127,7 +124,7 @@ func (w *worst) steps() []worstStep {
 	for i := range own {
 		own[i] = w.kind(i)
 	}
-	return []worstStep{
+	return []tenantStep{
 		{"submit by a stranger", func() {
 			_, err := st.Submit(ctx, []core.Submission{sub("stranger", w.nonce())})
 			require.NoError(t, err)
@@ -147,12 +144,12 @@ func (w *worst) steps() []worstStep {
 			require.NoError(t, err)
 		}},
 		{"submit by the tenant", func() {
-			_, err := st.Submit(ctx, []core.Submission{w.task(w.agent, worstTasks+w.n)})
+			_, err := st.Submit(ctx, []core.Submission{w.task(w.agent, tenantTasks+w.n)})
 			require.NoError(t, err)
 			w.n++
 		}},
 		{"hold and unhold of a task", func() {
-			one := core.Scoped{Agent: w.agent, ID: w.id(worstHolds + 1)}
+			one := core.Scoped{Agent: w.agent, ID: w.id(tenantHolds + 1)}
 			control(core.Command{Op: core.OpHold, Scope: one, Until: core.When{After: time.Hour}, Hold: []byte("{}")})
 			control(core.Command{Op: core.OpUnhold, Scope: one})
 		}},
@@ -161,9 +158,9 @@ func (w *worst) steps() []worstStep {
 			control(core.Command{Op: core.OpHold, Scope: all, Until: core.When{After: time.Hour}, Hold: []byte("{}")})
 			control(core.Command{Op: core.OpUnhold, Scope: all})
 		}},
-		{"run now", func() { control(core.Command{Op: core.OpRun, Submission: w.task(w.agent, worstHolds+2)}) }},
+		{"run now", func() { control(core.Command{Op: core.OpRun, Submission: w.task(w.agent, tenantHolds+2)}) }},
 		{"delete", func() {
-			control(core.Command{Op: core.OpDelete, Submission: w.task(w.agent, worstHolds+10+w.n)})
+			control(core.Command{Op: core.OpDelete, Submission: w.task(w.agent, tenantHolds+10+w.n)})
 			w.n++
 		}},
 		{"claim of the tenant's kinds", func() {
