@@ -28,8 +28,10 @@ type Op string
 // The commands.
 const (
 	OpReplay Op = "replay" // make a dead task live again, due now, with its State
-	OpRun    Op = "run"    // make a waiting task due now, also if it is held; one that is due in its queue stays as it is
-	OpCancel Op = "cancel" // end a task as cancelled: at once if it waits, else when its run ends
+	// OpRun makes a waiting task due now; one that is due in its queue stays as it is. It is claimed although it is held,
+	// by holds that had begun by then: a later hold keeps it.
+	OpRun    Op = "run"
+	OpCancel Op = "cancel" // end a task as cancelled: at once if it waits, else when its run ends; see Store.Control
 	OpDelete Op = "delete" // forget a task; a run of it loses its lease
 	OpHold   Op = "hold"   // let no task of the scope be claimed
 	OpUnhold Op = "unhold" // end that
@@ -92,4 +94,5 @@ const (
 	EffectOrdered                   // the task runs: the change comes when the run ends
 	EffectRunning                   // the task runs: nothing is changed
 	EffectChanged                   // OpCancel: the task is not at its Version: read it again
+	EffectEnding                    // OpRun: the task was cancelled while it ran and ends: nothing is changed
 )

@@ -10,7 +10,9 @@ import (
 type Hold struct {
 	By, Reason string
 
-	group string // of a cancelled task, as it was when it was told to end: it may have been replaced since its run began
+	// Of a cancelled task, as it was when it was told to end: it may have been replaced since its run began.
+	group, kind string
+	level       Level
 }
 
 // byDuly is who pauses what keeps failing.
@@ -20,6 +22,8 @@ const (
 	holdBy = iota + 1
 	holdReason
 	holdGroup
+	holdKind
+	holdLevel
 )
 
 func (h Hold) encode() []byte {
@@ -27,12 +31,14 @@ func (h Hold) encode() []byte {
 	w.str(holdBy, h.By)
 	w.str(holdReason, h.Reason)
 	w.str(holdGroup, h.group)
+	w.str(holdKind, h.kind)
+	w.int(holdLevel, int64(h.level))
 	return w
 }
 
 func decodeHold(data []byte) Hold {
 	var h Hold
-	if err := readWire(data, func(field uint64, _ int64, b []byte) {
+	if err := readWire(data, func(field uint64, v int64, b []byte) {
 		switch field {
 		case holdBy:
 			h.By = string(b)
@@ -40,6 +46,10 @@ func decodeHold(data []byte) Hold {
 			h.Reason = string(b)
 		case holdGroup:
 			h.group = string(b)
+		case holdKind:
+			h.kind = string(b)
+		case holdLevel:
+			h.level = Level(v)
 		}
 	}); err != nil {
 		h.Reason = err.Error()
@@ -81,40 +91,73 @@ func decodeFailure(data []byte) failureNote {
 	return f
 }
 
-// RunNow makes a waiting task due now, also when it is paused, and returns when it is due. The occurrence that was planned
-// stays planned. A task that runs is due once more if its overlap policy is OverlapQueueOne; else it fails with a
-// *ConflictError. It fails with ErrNotFound if there is no live task of that id.
-func (s *Scheduler) RunNow(ctx context.Context, agent, id string) (Millis, error) {
-	t, err := s.stored(ctx, agent, id)
-	if err != nil {
-		return 0, err
+// mostTries is how often a command that is about a task as it was read is tried again when the task has changed.
+const mostTries = 10
+
+// asRead carries out a command that depends on how a task is: it reads the task and lets try decide and act. If the task has
+// changed between the two, as its run has just ended or it was replayed, it is decided again. It fails with ErrNotFound if
+// there is no such task, and with ErrChanged if the task never stays as it was read.
+func (s *Scheduler) asRead(ctx context.Context, agent, id string, try func(t *Stored) error) error {
+	for range mostTries {
+		t, err := s.stored(ctx, agent, id)
+		if err != nil {
+			return err
+		}
+		if err := try(&t); !errors.Is(err, ErrChanged) {
+			return err
+		}
 	}
+	return ErrChanged
+}
+
+// order gives a store one command for a task that was read. ErrChanged says that the task is not as it was.
+func (s *Scheduler) order(ctx context.Context, c Command) (Effect, error) {
+	effects, err := s.store.Control(ctx, []Command{c})
+	if err != nil {
+		return Effect{}, err
+	}
+	switch effects[0].Code {
+	case EffectNone, EffectChanged:
+		return Effect{}, ErrChanged
+	case EffectRunning:
+		return Effect{}, &ConflictError{Agent: c.Agent, ID: c.ID, Reason: "is running"}
+	case EffectEnding:
+		return Effect{}, &ConflictError{Agent: c.Agent, ID: c.ID, Reason: ConflictEnding}
+	default:
+		return effects[0], nil
+	}
+}
+
+// RunNow makes a waiting task due now, also when it is paused, and returns when it is due. The occurrence that was planned
+// stays planned. A pause that begins later holds the task all the same. A task that runs is due once more if its overlap
+// policy is OverlapQueueOne; else, and if it was cancelled, it fails with a *ConflictError. It fails with ErrNotFound if
+// there is no live task of that id.
+func (s *Scheduler) RunNow(ctx context.Context, agent, id string) (due Millis, err error) {
+	err = s.asRead(ctx, agent, id, func(t *Stored) error {
+		due, err = s.runNow(ctx, t)
+		return err
+	})
+	return due, err
+}
+
+func (s *Scheduler) runNow(ctx context.Context, t *Stored) (Millis, error) {
 	if t.Status.Finished() {
-		return 0, &ConflictError{Agent: agent, ID: id, Reason: fmt.Sprintf("is %s: replay it if it failed, or submit it again", t.Status)}
+		return 0, &ConflictError{Agent: t.Agent, ID: t.ID, Reason: fmt.Sprintf("is %s: replay it if it failed, or submit it again", t.Status)}
 	}
 	b, err := decodeBody(t.Body)
 	if err != nil {
 		return 0, err
 	}
-	effects, err := s.store.Control(ctx, []Command{{
-		Op: OpRun, Submission: Submission{Agent: agent, ID: id, Group: b.Group}, Queue: b.Overlap == OverlapQueueOne,
-	}})
-	if err != nil {
-		return 0, err
-	}
-	switch effects[0].Code {
-	case EffectNone:
-		return 0, ErrNotFound
-	case EffectRunning:
-		return 0, &ConflictError{Agent: agent, ID: id, Reason: "is running"}
-	default:
-		return effects[0].Due, nil
-	}
+	e, err := s.order(ctx, Command{
+		Op: OpRun, Submission: Submission{Agent: t.Agent, ID: t.ID, Group: b.Group}, Queue: b.Overlap == OverlapQueueOne,
+	})
+	return e.Due, err
 }
 
 // Cancel ends a task for good: at once if it waits; if it runs, its context is cancelled with the next heartbeat, unless
-// it shares a call of its handler with other tasks, and it is cancelled when its run ends. It returns the task's status then: StatusCancelled, or StatusInProgress. Cancelling a
-// cancelled task changes nothing; one that has completed or failed is a *ConflictError.
+// it shares a call of its handler with other tasks, and it is cancelled when its run ends, whatever the run returns. It
+// returns the task's status then: StatusCancelled, or StatusInProgress. Until the run has ended the task cannot be replaced.
+// Cancelling a cancelled task changes nothing; one that has completed or failed is a *ConflictError.
 func (s *Scheduler) Cancel(ctx context.Context, agent, id string, by Hold) (Status, error) {
 	if err := validText("reason", by.Reason, maxErrorLen); err != nil {
 		return "", err
@@ -125,55 +168,41 @@ func (s *Scheduler) Cancel(ctx context.Context, agent, id string, by Hold) (Stat
 	return s.cancel(ctx, agent, id, by)
 }
 
-// mostTries is how often a command that is about a task as it was read is tried again when the task has changed.
-const mostTries = 8
-
-func (s *Scheduler) cancel(ctx context.Context, agent, id string, by Hold) (Status, error) {
-	for range mostTries {
-		t, err := s.stored(ctx, agent, id)
-		if err != nil {
-			return "", err
-		}
-		switch t.Status {
-		case StatusCancelled:
-			return t.Status, nil
-		case StatusCompleted, StatusFailed:
-			return "", &ConflictError{Agent: agent, ID: id, Reason: fmt.Sprintf("is %s", t.Status)}
-		default:
-		}
-		status, err := s.tryCancel(ctx, &t, by)
-		if !errors.Is(err, ErrChanged) {
-			return status, err
-		}
-	}
-	return "", ErrChanged
+func (s *Scheduler) cancel(ctx context.Context, agent, id string, by Hold) (status Status, err error) {
+	err = s.asRead(ctx, agent, id, func(t *Stored) error {
+		status, err = s.tryCancel(ctx, t, by)
+		return err
+	})
+	return status, err
 }
 
 func (s *Scheduler) tryCancel(ctx context.Context, t *Stored, by Hold) (Status, error) {
+	switch t.Status {
+	case StatusCancelled:
+		return t.Status, nil
+	case StatusCompleted, StatusFailed:
+		return "", &ConflictError{Agent: t.Agent, ID: t.ID, Reason: fmt.Sprintf("is %s", t.Status)}
+	default:
+	}
 	b, err := decodeBody(t.Body)
 	if err != nil {
 		return "", err
 	}
-	by.group = b.Group
+	by.group, by.kind, by.level = b.Group, t.Kind, t.Level
 	rec := record{
 		Kind: t.Kind, Level: t.Level, Submitted: t.Submitted, Due: t.Due, Reason: cancelReason(by), Group: b.Group, State: t.State,
 	}
-	effects, err := s.store.Control(ctx, []Command{{
+	e, err := s.order(ctx, Command{
 		Op: OpCancel, Submission: Submission{Agent: t.Agent, ID: t.ID, Group: b.Group, Version: t.Version},
 		Record: rec.encode(), Order: by.encode(),
-	}})
-	if err != nil {
+	})
+	switch {
+	case err != nil:
 		return "", err
-	}
-	switch effects[0].Code {
-	case EffectDone:
-		return StatusCancelled, nil
-	case EffectOrdered:
+	case e.Code == EffectOrdered:
 		return StatusInProgress, nil
-	case EffectChanged:
-		return "", ErrChanged
 	default:
-		return "", ErrNotFound
+		return StatusCancelled, nil
 	}
 }
 
@@ -193,33 +222,33 @@ func cancelReason(by Hold) string {
 // Delete forgets a task, whether it is live or finished. A run of it loses its lease: its context is cancelled with the
 // next heartbeat, and what it returns is refused. It fails with ErrNotFound if there is no such task.
 func (s *Scheduler) Delete(ctx context.Context, agent, id string) error {
-	t, err := s.stored(ctx, agent, id)
-	if err != nil {
+	return s.asRead(ctx, agent, id, func(t *Stored) error {
+		b, err := decodeBody(t.Body)
+		if err == nil {
+			_, err = s.order(ctx, Command{Op: OpDelete, Submission: Submission{Agent: agent, ID: id, Group: b.Group}})
+		}
 		return err
-	}
-	b, err := decodeBody(t.Body)
-	if err != nil {
-		return err
-	}
-	effects, err := s.store.Control(ctx, []Command{{Op: OpDelete, Submission: Submission{Agent: agent, ID: id, Group: b.Group}}})
-	if err == nil && effects[0].Code == EffectNone {
-		err = ErrNotFound
-	}
-	return err
+	})
 }
 
 // Replay makes a dead task live again: due now, with all its attempts and its history. It fails with ErrNotFound if there
 // is no such task, and with a *ConflictError if it has not failed.
-func (s *Scheduler) Replay(ctx context.Context, agent, id string) (Millis, error) {
-	t, err := s.stored(ctx, agent, id)
-	if err != nil {
-		return 0, err
-	}
-	if t.Status != StatusFailed {
-		return 0, &ConflictError{Agent: agent, ID: id, Reason: fmt.Sprintf("is %s: only failed tasks can be replayed", t.Status)}
-	}
-	if t.Dropped {
-		return 0, &ConflictError{Agent: agent, ID: id, Reason: "cannot be replayed: " + droppedReason + "; submit it again with on_conflict replace"}
+func (s *Scheduler) Replay(ctx context.Context, agent, id string) (due Millis, err error) {
+	err = s.asRead(ctx, agent, id, func(t *Stored) error {
+		due, err = s.replay(ctx, t)
+		return err
+	})
+	return due, err
+}
+
+func (s *Scheduler) replay(ctx context.Context, t *Stored) (Millis, error) {
+	switch {
+	case t.Status != StatusFailed:
+		return 0, &ConflictError{Agent: t.Agent, ID: t.ID, Reason: fmt.Sprintf("is %s: only failed tasks can be replayed", t.Status)}
+	case t.Dropped:
+		return 0, &ConflictError{
+			Agent: t.Agent, ID: t.ID, Reason: "cannot be replayed: " + droppedReason + "; submit it again with on_conflict replace",
+		}
 	}
 	rec, err := decodeRecord(t.Record)
 	if err != nil {
@@ -235,19 +264,13 @@ func (s *Scheduler) Replay(ctx context.Context, agent, id string) (Millis, error
 	}
 	kept := old.carry()
 	sub := Submission{
-		Agent: agent, ID: id, Kind: rec.Kind, Group: rec.Group, Key: b.SnoozeKey, Level: rec.Level, Body: rec.Body, State: kept.first(),
+		Agent: t.Agent, ID: t.ID, Kind: rec.Kind, Group: rec.Group, Key: b.SnoozeKey, Level: rec.Level, Body: rec.Body, State: kept.first(),
 	}
 	if b.Activity != nil {
 		sub.Pulse = &b.Activity.Pulse // it answers to activity again
 	}
-	effects, err := s.store.Control(ctx, []Command{{Op: OpReplay, Submission: sub}})
-	if err != nil {
-		return 0, err
-	}
-	if effects[0].Code != EffectDone {
-		return 0, ErrNotFound
-	}
-	return effects[0].Due, nil
+	e, err := s.order(ctx, Command{Op: OpReplay, Submission: sub})
+	return e.Due, err
 }
 
 // cancelled is what was said when the task was told to end, if it was.
@@ -271,13 +294,16 @@ func (r *run) endCancelled(v *verdict, err error, order []byte, ran bool) {
 	r.endAsTold(v, order)
 }
 
-// endAsTold settles a task as cancelled, in the group that it was in when it was told to end.
+// endAsTold settles a task as cancelled, as what it was when it was told to end. What its run has returned is kept.
 func (r *run) endAsTold(v *verdict, order []byte) {
 	by := decodeHold(order)
 	v.outcome = OutcomeCancelled
-	r.body.Group = by.group
-	v.settlement.Group = by.group
-	r.end(v, VerbCancel, StatusCancelled, cancelReason(by))
+	r.body.Group, v.settlement.Group = by.group, by.group
+	rec := r.record(cancelReason(by))
+	if by.kind != "" { // else a version that does not say has cancelled it
+		rec.Kind, rec.Level = by.kind, by.level
+	}
+	r.endWith(v, VerbCancel, StatusCancelled, &rec)
 }
 
 // decideAnew revises a verdict that could not stand, as the task was cancelled or replaced while it ran. What has been

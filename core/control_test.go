@@ -329,15 +329,206 @@ func TestCancelJustBeforeARunEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whatever a run returns once the cancel is stored, its task is cancelled, and the run stays in the history as it was.
+func TestACancelIsFinal(t *testing.T) {
+	for name, outcome := range map[string]struct {
+		returns func() error
+		run     core.Outcome
+	}{
+		"nil":          {func() error { return nil }, core.OutcomeSuccess},
+		"last attempt": {func() error { return errBoom }, core.OutcomeFailed},
+		"no retry":     {func() error { return core.SkipRetry(errBoom) }, core.OutcomeFailed},
+		"panic":        {func() error { panic("oh") }, core.OutcomeFailed},
+		"own cancel":   {func() error { return core.Cancel(errBoom) }, core.OutcomeCancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, core.Config{}, func(w *world) {
+				core.Handle(w.s, "k", func(ctx context.Context, t *core.Task[note]) error {
+					require.NoError(w, t.SetResult("half"))
+					status, err := w.s.Cancel(ctx, t.Agent, t.ID, core.Hold{})
+					require.NoError(w, err)
+					assert.Equal(w, core.StatusInProgress, status)
+					assert.True(w, w.task("a", "1").Ending)
+					return outcome.returns()
+				})
+				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", MaxAttempts: 1})
+				assert.Equal(t, 1, w.run().Cancelled)
+				info := w.task("a", "1")
+				assert.Equal(t, core.StatusCancelled, info.Status)
+				assert.JSONEq(t, `"half"`, string(info.Result), "what it had done is kept")
+				require.Len(t, info.Runs, 1)
+				assert.Equal(t, outcome.run, info.Runs[0].Outcome)
+				_, err := w.s.Replay(w.Context(), "a", "1")
+				assert.ErrorContains(t, err, "is cancelled: only failed tasks can be replayed")
+			})
+		})
+	}
+}
+
+// A task that is replaced and then cancelled while it runs is cancelled as what it had become.
+func TestACancelIsAboutTheDefinitionOfItsTime(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
-		core.Handle(w.s, "k", func(ctx context.Context, t *core.Task[note]) error {
-			_, err := w.s.Cancel(ctx, t.Agent, t.ID, core.Hold{})
-			return err
+		core.Handle(w.s, "k", func(ctx context.Context, _ *core.Task[note]) error {
+			_, err := w.s.Submit(ctx, core.NewTask{Agent: "a", ID: "1", Kind: "new", Level: core.LevelHigh, OnConflict: core.OnConflictReplace})
+			require.NoError(w, err)
+			_, err = w.s.Cancel(ctx, "a", "1", core.Hold{By: "ann"})
+			require.NoError(w, err)
+			for _, kind := range []string{"k", "new"} { // the same again, and another: it is to end
+				_, err = w.s.Submit(ctx, core.NewTask{Agent: "a", ID: "1", Kind: kind, Every: time.Hour, OnConflict: core.OnConflictReplace})
+				assert.ErrorContains(w, err, `task "1" of agent "a" was cancelled and its run has not ended yet: try again once it has`)
+				assert.Equal(w, core.CodeConflict, core.CodeOf(err))
+			}
+			_, err = w.s.RunNow(ctx, "a", "1")
+			assert.ErrorContains(w, err, "was cancelled and its run has not ended yet")
+			assert.Equal(w, core.CodeConflict, core.CodeOf(err))
+			return core.SkipRetry(errBoom)
 		})
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
 		w.run()
-		assert.Equal(t, core.StatusCompleted, w.task("a", "1").Status, "what has completed is completed")
+		info := w.task("a", "1")
+		assert.Equal(t, core.StatusCancelled, info.Status)
+		assert.Equal(t, "new", info.Kind)
+		assert.Equal(t, core.LevelHigh, info.Level)
+		out, err := w.s.Submit(w.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "k", Delay: time.Hour, OnConflict: core.OnConflictReplace})
+		require.NoError(t, err)
+		assert.True(t, out[0].Created, "it has ended")
 	})
+}
+
+// A recurring task that was cancelled is not left alone as if it stayed: the same definition again is refused too.
+func TestTheSameDefinitionDoesNotHideACancel(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		task := core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour, OnConflict: core.OnConflictReplace}
+		core.Handle(w.s, "k", func(ctx context.Context, _ *core.Task[note]) error {
+			_, err := w.s.Cancel(ctx, "a", "1", core.Hold{})
+			require.NoError(w, err)
+			_, err = w.s.Submit(ctx, task)
+			assert.ErrorContains(w, err, core.ConflictEnding)
+			return nil
+		})
+		w.submit(task)
+		w.run()
+		assert.Equal(t, core.StatusCancelled, w.task("a", "1").Status)
+	})
+}
+
+// between makes something happen once, between a read of the store and what is decided by it.
+func (w *world) between(happens func()) {
+	reads := 0
+	w.store.after = func(verb string) {
+		if verb == "read" {
+			if reads++; reads == 1 {
+				happens()
+			}
+		}
+	}
+}
+
+// What an operator asks for while the task changes is decided by how the task is then: no task that exists is not found.
+func TestCommandsBesideTheEndOfARun(t *testing.T) {
+	ends := map[string]struct {
+		task   core.NewTask
+		status core.Status
+	}{
+		"completes": {core.NewTask{}, core.StatusCompleted},
+		"fails":     {core.NewTask{Payload: note{Text: "fail"}}, core.StatusFailed},
+		"waits":     {core.NewTask{Every: time.Hour}, core.StatusWaiting},
+	}
+	commands := map[string]struct {
+		do   func(w *world) error
+		want map[string]string // what it says of a task that has ended; nothing: it is done
+	}{
+		"cancel": {func(w *world) error { _, err := w.s.Cancel(w.Context(), "a", "1", core.Hold{}); return err },
+			map[string]string{"completes": "is completed", "fails": "is failed"}},
+		"run": {func(w *world) error { _, err := w.s.RunNow(w.Context(), "a", "1"); return err },
+			map[string]string{"completes": "is completed: replay it if it failed, or submit it again", "fails": "is failed: replay it"}},
+		"replay": {func(w *world) error { _, err := w.s.Replay(w.Context(), "a", "1"); return err },
+			map[string]string{"completes": "is completed: only failed tasks", "waits": "is waiting: only failed tasks"}},
+		"delete": {func(w *world) error { return w.s.Delete(w.Context(), "a", "1") }, nil},
+	}
+	for name, end := range ends {
+		for command, c := range commands {
+			t.Run(command+" as it "+name, func(t *testing.T) {
+				virtual(t, core.Config{}, func(w *world) {
+					core.Handle(w.s, "k", func(_ context.Context, t *core.Task[note]) error {
+						if t.Payload.Text == "fail" {
+							return core.SkipRetry(errBoom)
+						}
+						return nil
+					})
+					task := end.task
+					task.Agent, task.ID, task.Kind = "a", "1", "k"
+					w.submit(task)
+					if command == "replay" { // a dead task that is replayed by somebody else, and ends
+						w.store.after = nil
+						w.died("a", "1")
+						w.between(func() { w.replayed(task) })
+					} else {
+						w.between(func() { _, _ = w.s.RunDue(w.Context(), core.Scope{}) })
+					}
+					err := c.do(w)
+					if want := c.want[name]; want != "" {
+						require.ErrorContains(t, err, want)
+						assert.Equal(t, core.CodeConflict, core.CodeOf(err))
+						assert.Equal(t, end.status, w.task("a", "1").Status)
+						return
+					}
+					require.NoError(t, err)
+				})
+			})
+		}
+	}
+}
+
+// died makes a task dead whose run has not been: as if it had been one that fails.
+func (w *world) died(agent, id string) {
+	w.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	claims, err := w.store.Store.Claim(w.Context(), []core.ClaimRequest{{
+		Partition: core.PartitionOf(agent, w.store.Partitions()), Nonce: "dies-0123456789a", Kinds: []string{"k"}, Limit: 1, Lease: time.Minute,
+	}})
+	require.NoError(w, err)
+	c := claims[0].Tasks[0]
+	out, err := w.store.Store.Settle(w.Context(), []core.Settlement{{Run: c.Run, Verb: core.VerbFail, Kind: "k"}})
+	require.NoError(w, err)
+	require.NoError(w, out[0].Err)
+}
+
+// replayed makes a dead task one that began anew, and runs it.
+func (w *world) replayed(task core.NewTask) {
+	w.Helper()
+	task.OnConflict = core.OnConflictReplace
+	_, err := w.s.Submit(w.Context(), task)
+	require.NoError(w, err)
+	_, _ = w.s.RunDue(w.Context(), core.Scope{})
+}
+
+// A task that changes for ever keeps nobody for ever: the command gives up, and says that the task has changed.
+func TestCommandsGiveUp(t *testing.T) {
+	for name, do := range map[string]func(w *world) error{
+		"cancel": func(w *world) error { _, err := w.s.Cancel(w.Context(), "a", "1", core.Hold{}); return err },
+		"run":    func(w *world) error { _, err := w.s.RunNow(w.Context(), "a", "1"); return err },
+		"replay": func(w *world) error { _, err := w.s.Replay(w.Context(), "a", "1"); return err },
+		"delete": func(w *world) error { return w.s.Delete(w.Context(), "a", "1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, core.Config{}, func(w *world) {
+				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
+				if name == "replay" {
+					w.died("a", "1")
+				}
+				w.store.deaf = true
+				before := w.store.count("control")
+				err := do(w)
+				require.ErrorIs(t, err, core.ErrChanged)
+				assert.Equal(t, core.CodeConflict, core.CodeOf(err))
+				assert.LessOrEqual(t, w.store.count("control")-before, 10)
+			})
+		})
+	}
 }
 
 // In a batch only the cancelled task is cancelled: the others go on.
@@ -396,11 +587,22 @@ func TestCancelOfACrashedRun(t *testing.T) {
 		require.NoError(t, err)
 		_, err = w.s.Cancel(w.Context(), "a", "1", core.Hold{By: "ann"})
 		require.NoError(t, err)
+		require.NoError(t, w.s.Pause(w.Context(), core.Target{Agent: "a"}, core.Pause{}))
 		time.Sleep(time.Minute)
+		claims, err := w.store.Store.Claim(w.Context(), []core.ClaimRequest{{ // takes it back, and nothing else
+			Partition: p, Nonce: "look-0123456789a", Kinds: []string{"x"}, Leave: []string{"k"}, Limit: 1, Lease: time.Minute,
+		}})
+		require.NoError(t, err)
+		require.Equal(t, 1, claims[0].Recovered)
+		e, err := w.s.Explain(w.Context(), "a", "1")
+		require.NoError(t, err)
+		require.Len(t, e.Reasons, 1)
+		assert.Equal(t, core.BecauseEnding, e.Reasons[0].Code)
+		assert.Contains(t, e.Reasons[0].Text, "it was cancelled by ann while it ran, and its run has died")
 		w.run()
 		assert.Zero(t, ran)
 		info := w.task("a", "1")
-		assert.Equal(t, core.StatusCancelled, info.Status)
+		assert.Equal(t, core.StatusCancelled, info.Status, "paused or not")
 		assert.Equal(t, "cancelled by ann", info.Reason)
 	})
 }

@@ -82,6 +82,9 @@ type ConflictError struct {
 	Reason    string
 }
 
+// ConflictEnding is the Reason of a *[ConflictError] about a task that was cancelled and whose run has not ended.
+const ConflictEnding = "was cancelled and its run has not ended yet: try again once it has"
+
 // Error names the task and the reason.
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("task %q of agent %q %s", e.ID, e.Agent, e.Reason)

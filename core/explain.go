@@ -35,7 +35,7 @@ type BecauseCode string
 const (
 	BecauseFinished  BecauseCode = "finished"     // it has ended
 	BecauseRunning   BecauseCode = "in_progress"  // it runs
-	BecauseEnding    BecauseCode = "ending"       // it was cancelled while it ran
+	BecauseEnding    BecauseCode = "ending"       // it was cancelled while it ran, and has not ended yet
 	BecausePaused    BecauseCode = "paused"       // it is held
 	BecauseNoHandler BecauseCode = "no_handler"   // no process that claims has a handler for its kind
 	BecauseResting   BecauseCode = "resting"      // it waits for activity
@@ -106,6 +106,10 @@ func (e *Explanation) suspect(t *Stored) {
 }
 
 func (e *Explanation) waiting(t *Stored) {
+	if e.Task.Ending {
+		e.because(BecauseEnding, 0, "it was %s while it ran, and its run has died: the next process that claims it ends it", cancelReason(decodeHold(t.Order)))
+		return
+	}
 	e.paused("")
 	held := len(e.Reasons) > 0
 	if t.Parked && !held {

@@ -121,6 +121,7 @@ type watched struct {
 	fail  func(verb string, n int) error // n is the number of the call, from 1
 	after func(verb string)              // called when a call has been answered
 	alter func(claims []core.Claim)      // changes the answer to a claim
+	deaf  bool                           // commands are not carried out, as if nothing were as it was read
 	hang  bool                           // heartbeats are not answered
 	sizes []int                          // of the extend calls
 	lease []time.Duration                // of the first claim in each of them
@@ -218,6 +219,9 @@ func (s *watched) Read(ctx context.Context, q core.Query) (core.Page, error) {
 func (s *watched) Control(ctx context.Context, commands []core.Command) ([]core.Effect, error) {
 	if err := s.called("control"); err != nil {
 		return nil, err
+	}
+	if s.deaf {
+		return make([]core.Effect, len(commands)), nil
 	}
 	return s.Store.Control(ctx, commands)
 }

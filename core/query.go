@@ -54,7 +54,7 @@ type Stored struct {
 	Record    []byte // finished: as settled
 	Dropped   bool   // finished: its record was dropped before its time; Status and Finished are all that is known
 	Resting   bool   // an activity task that nothing has happened for
-	Order     []byte // what was said when it was told to end, while it runs
+	Order     []byte // what was said when it was told to end, until it has
 	// Version changes whenever a live task does. It is read with IDs.
 	Version string
 	Cursor  string // without IDs: where a page begins that goes on behind this task

@@ -178,7 +178,7 @@ func inBatch(tasks []NewTask, i int, err error) error {
 
 // sameAs reports whether a live task has this very schedule and definition already: replacing it would only disturb it.
 func (sub *Submission) sameAs(t *Stored) bool {
-	return sub.steady && t.Version != "" && sub.Kind == t.Kind && sub.Key == t.Key && sub.Level == t.Level && bytes.Equal(sub.Body, t.Body)
+	return sub.steady && t.Order == nil && t.Version != "" && sub.Kind == t.Kind && sub.Key == t.Key && sub.Level == t.Level && bytes.Equal(sub.Body, t.Body)
 }
 
 // distinct refuses two tasks with the same name in one call: which one is meant would be a guess.

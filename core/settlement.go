@@ -65,7 +65,7 @@ const (
 type Settled struct {
 	Due Millis // VerbAgain, VerbRelease, VerbRest: when the task is due again
 	// Err is nil, ErrLeaseLost, a *StoreError (unknown: settle it again), or, with nothing changed: ErrReplaced, a new
-	// definition waits for the run to end; *CancelledError, the task was told to end and may not go on.
+	// definition waits for the run to end; *CancelledError, the task was told to end, and only VerbCancel ends its run.
 	Err error
 }
 

@@ -23,7 +23,8 @@ type Store interface {
 	// Submit stores new tasks, all or none of them. What becomes of a task whose (agent, id) is live, or finished and
 	// still remembered, its Conflict says. It returns one Placed for each submission, in order. Fails with a
 	// *[LimitError] if an agent would have more live tasks than the store allows, with a *[ConflictError] where a
-	// Conflict demands it, and with [ErrChanged] if a task to be replaced is not as it was seen. With several partitions
+	// Conflict demands it or a task to be replaced runs and was cancelled ([ConflictEnding]), and with [ErrChanged] if a
+	// task to be replaced is not as it was seen. With several partitions
 	// this is checked in all of them first; a failure after that may leave a part stored, and the same call again
 	// completes it.
 	//
@@ -53,6 +54,15 @@ type Store interface {
 	// Control carries out an operator's commands, each by itself and in one atomic step for each partition it is about.
 	// It returns one Effect for each command. The same command again changes nothing more. An audit may be repeated or
 	// cut off at any page.
+	//
+	// Orders for a task that runs are kept until its run ends, or dies:
+	//   - A cancel is final: whatever the run returns, the task ends as cancelled, unless its end was settled before the
+	//     cancel was stored. Until then the task is neither replaced nor made due once more: both are refused. Its process
+	//     being dead, the next claim that may take its kind returns it as Cancelled, also if it is held.
+	//   - Of several definitions that replace it the last one counts. It is not disturbed by how the run ends, and is due
+	//     when it says. What was cancelled afterwards is that definition, and the task with it.
+	//   - An order to run once more makes a definition that replaces the task later no earlier; one that comes after it
+	//     makes the definition due when the run ends.
 	Control(ctx context.Context, commands []Command) ([]Effect, error)
 
 	// Read returns tasks of one agent: those with the ids asked for, or the next page of all. Pages go through the places

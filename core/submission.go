@@ -28,7 +28,7 @@ const (
 	// ConflictFail refuses the call.
 	ConflictFail
 	// ConflictReplace gives a live task a new kind, level, body, state and due time; one that runs gets them when its
-	// run ends, and is not disturbed. A finished task begins anew.
+	// run ends, and is not disturbed. One that runs and was cancelled refuses it. A finished task begins anew.
 	ConflictReplace
 )
 

@@ -189,16 +189,24 @@ func (r *run) again(v *verdict, due When) {
 }
 
 func (r *run) end(v *verdict, verb Verb, status Status, reason string) {
-	v.status = status
-	v.settlement.Verb = verb
-	rec := record{
-		Kind: r.claimed.Kind, Level: r.claimed.Level, Submitted: r.claimed.Submitted, Due: r.nominal(),
-		Reason: reason, Group: r.body.Group, State: r.state.encode(),
-	}
+	rec := r.record(reason)
 	if verb == VerbFail {
 		rec.Body = r.claimed.Body
 	}
-	v.settlement.Record = rec.encode()
+	r.endWith(v, verb, status, &rec)
+}
+
+// record is what is kept of the task if it ends now.
+func (r *run) record(reason string) record {
+	return record{
+		Kind: r.claimed.Kind, Level: r.claimed.Level, Submitted: r.claimed.Submitted, Due: r.nominal(),
+		Reason: reason, Group: r.body.Group, State: r.state.encode(),
+	}
+}
+
+func (*run) endWith(v *verdict, verb Verb, status Status, rec *record) {
+	v.status = status
+	v.settlement.Verb, v.settlement.Record = verb, rec.encode()
 }
 
 // note adds the run to the task's history, and to the statistics of its kind.

@@ -173,7 +173,7 @@ func (p *partition) claimed(t *task, fence core.Fence, index int, due core.Milli
 		Kind: t.Kind, Level: t.Level, Due: due, Submitted: core.Millis(t.seq / clockUnit), Crashes: t.crashes,
 		Body: slices.Clone(t.Body), State: slices.Clone(t.state),
 	}
-	if t.order != nil && t.order.op == orderCancel {
+	if t.ending() {
 		c.Cancelled, c.Order = true, slices.Clone(t.order.note)
 	}
 	return c

@@ -76,10 +76,10 @@ func scopes(t *task) []scope {
 	return all
 }
 
-// holdOf is the widest scope that holds a task now.
-func (p *partition) holdOf(t *task, now core.Millis) (scope, bool) {
+// holdOf is the widest scope that holds a task now, by a hold that began after a time.
+func (p *partition) holdOf(t *task, after, now core.Millis) (scope, bool) {
 	for _, s := range scopes(t) {
-		if p.held(s, now) {
+		if p.held(s, now) && p.holds[s].since > after {
 			return s, true
 		}
 	}
@@ -150,6 +150,19 @@ func (p *partition) putBack(limit int) {
 	}
 	if k == nil || k.tasks.Len() == 0 {
 		p.open = p.open[1:]
+	}
+}
+
+// keptBy is the widest scope because of which a task is not to be claimed now. One that is to run by an order, or to end by
+// one, is.
+func (p *partition) keptBy(t *task, now core.Millis) (scope, bool) {
+	switch {
+	case t.ending():
+		return scope{}, false
+	case t.order != nil && t.order.op == orderRun:
+		return p.holdOf(t, t.order.at, now)
+	default:
+		return p.holdOf(t, 0, now)
 	}
 }
 

@@ -12,6 +12,7 @@ type order struct {
 	op   byte
 	note []byte      // orderCancel: what the command said; orderReplace: the new state
 	due  core.Millis // orderReplace: when the new task is due
+	at   core.Millis // orderRun, orderHand: when it was given; later holds hold the task
 }
 
 const (
@@ -22,14 +23,16 @@ const (
 	orderQueue   = 'q'
 )
 
+// ending reports whether a task was told to end while it ran, and has not ended yet.
+func (t *task) ending() bool { return t.order != nil && t.order.op == orderCancel }
+
 // refuses says why a settlement cannot stand although the lease is held: an order that it does not take into account.
 func (t *task) refuses(r *core.Settlement) error {
 	if t.order == nil {
 		return nil
 	}
-	goesOn := r.Verb == core.VerbAgain || r.Verb == core.VerbRelease || r.Verb == core.VerbRest
 	switch {
-	case t.order.op == orderCancel && goesOn:
+	case t.order.op == orderCancel && r.Verb != core.VerbCancel:
 		return &core.CancelledError{Order: slices.Clone(t.order.note)}
 	case t.order.op == orderReplace && !r.Renewed:
 		return core.ErrReplaced
@@ -70,14 +73,16 @@ func (p *partition) run(c *core.Command, now core.Millis) core.Effect {
 	switch {
 	case t == nil:
 		return core.Effect{}
-	case t.claim != nil && (!c.Queue || t.order != nil && t.order.op == orderCancel):
+	case t.ending():
+		return core.Effect{Code: core.EffectEnding}
+	case t.claim != nil && !c.Queue:
 		return core.Effect{Code: core.EffectRunning}
 	case t.claim != nil:
 		t.queue(now)
 		return core.Effect{Code: core.EffectOrdered}
 	}
-	if _, ok := p.holdOf(t, now); ok && (t.order == nil || t.order.op == orderQueue) {
-		t.order = &order{op: orderRun}
+	if _, ok := p.holdOf(t, 0, now); ok {
+		t.order = &order{op: orderRun, at: now}
 	}
 	if t.parked != "" || t.due > now {
 		p.lift(t)
@@ -107,7 +112,7 @@ func (p *partition) cancel(c *core.Command, now core.Millis) core.Effect {
 	case t == nil:
 		return core.Effect{}
 	case t.claim != nil:
-		if t.order == nil || t.order.op != orderCancel {
+		if !t.ending() {
 			t.order = &order{op: orderCancel, note: slices.Clone(c.Order)}
 		}
 		return core.Effect{Code: core.EffectOrdered}

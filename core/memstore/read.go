@@ -59,12 +59,12 @@ func (p *partition) stored(agent, id string, now core.Millis) core.Stored {
 		out.Body, out.State, out.Crashes = slices.Clone(t.Body), slices.Clone(t.state), t.crashes
 		out.Key, out.Version, out.Holds = t.Key, t.version(), p.holdsOf(t, now)
 		out.Status = core.StatusWaiting
+		if t.ending() {
+			out.Order = slices.Clone(t.order.note)
+		}
 		out.Parked = t.parked != "" && (t.parked[0] != '@' || len(out.Holds) > 0) // else it is about to be put back
 		if t.claim != nil {
 			out.Status = core.StatusInProgress
-			if t.order != nil && t.order.op == orderCancel {
-				out.Order = slices.Clone(t.order.note)
-			}
 		} else {
 			out.Due = t.due
 			out.Resting = t.dozing()

@@ -176,6 +176,8 @@ func (p *partition) conflict(sub *core.Submission, now core.Millis) (bool, error
 		return live != nil || finished, nil
 	case live == nil && sub.Version != "" || live != nil && live.version() != sub.Version:
 		return true, core.ErrChanged
+	case live != nil && live.claim != nil && live.ending():
+		return true, &core.ConflictError{Agent: sub.Agent, ID: sub.ID, Reason: core.ConflictEnding}
 	default:
 		return live != nil, nil
 	}

@@ -93,7 +93,7 @@ func (p *partition) extendQuiet(t *task, rule *core.Pulse, now core.Millis) core
 }
 
 func (p *partition) unlessHeld(t *task, reason core.Reason, now core.Millis) core.Reason {
-	if _, held := p.holdOf(t, now); held {
+	if _, held := p.holdOf(t, 0, now); held {
 		return core.ReasonPaused
 	}
 	return reason

@@ -144,7 +144,7 @@ func (c *claiming) consider(t *task) bool {
 // settleIn takes a task, or parks it; it reports whether it was taken.
 func (c *claiming) settleIn(t *task) bool {
 	name := ""
-	if s, ok := c.p.holdOf(t, c.now); ok && (t.order == nil || t.order.op != orderRun) {
+	if s, ok := c.p.keptBy(t, c.now); ok {
 		name = s.parking()
 	} else if !slices.Contains(c.r.Kinds, t.Kind) {
 		name = t.Kind

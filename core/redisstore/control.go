@@ -70,7 +70,7 @@ func (s *Store) control(c *core.Command) []call {
 }
 
 // effects are what order.lua answers.
-var effects = []core.EffectCode{core.EffectNone, core.EffectDone, core.EffectOrdered, core.EffectRunning, core.EffectChanged}
+var effects = []core.EffectCode{core.EffectNone, core.EffectDone, core.EffectOrdered, core.EffectRunning, core.EffectChanged, core.EffectEnding}
 
 func parseEffect(c *core.Command, reply []any) (core.Effect, error) {
 	if len(reply) < 2 {

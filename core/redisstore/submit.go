@@ -23,6 +23,7 @@ const (
 	submitRefused = -2
 	submitChanged = -3
 	submitHeavy   = -4
+	submitEnding  = -5
 )
 
 // Submit stores new tasks; see [core.Store]. A single task joins those of other goroutines in one script call.
@@ -68,6 +69,8 @@ func (s *Store) refused(t *core.Submission, code int64) error {
 		return &core.ConflictError{Agent: t.Agent, ID: t.ID, Reason: "is there already"}
 	case submitChanged:
 		return core.ErrChanged
+	case submitEnding:
+		return &core.ConflictError{Agent: t.Agent, ID: t.ID, Reason: core.ConflictEnding}
 	default:
 		return nil
 	}

@@ -189,11 +189,11 @@ func testCancelRunning(t *testing.T, b *bench) {
 	}
 }
 
-// settleCancelled demands that the settlements by which a cancelled task would go on are refused.
+// settleCancelled demands that a cancelled task can only be settled as cancelled, whatever its run has returned.
 func (b *bench) settleCancelled(c core.Claimed) {
 	b.Helper()
 	before := b.stats()
-	for _, verb := range []core.Verb{core.VerbAgain, core.VerbRelease, core.VerbRest} {
+	for _, verb := range []core.Verb{core.VerbAgain, core.VerbRelease, core.VerbRest, core.VerbComplete, core.VerbFail} {
 		s := again(c, 0)
 		s.Verb, s.State, s.Renewed = verb, []byte("changed"), true
 		s.Tally = &core.RunStat{Kind: "k"}
@@ -206,20 +206,23 @@ func (b *bench) settleCancelled(c core.Claimed) {
 }
 
 func testCancelSettle(t *testing.T, b *bench) {
-	for verb, status := range map[core.Verb]core.Status{
-		core.VerbComplete: core.StatusCompleted, core.VerbFail: core.StatusFailed, core.VerbCancel: core.StatusCancelled,
-	} {
-		b.with(Options{})
-		b.submit(task("a", "1"))
-		c := b.take("a/1")
-		require.Equal(t, core.EffectOrdered, b.control(b.cancel()).Code)
-		b.ended(core.Settlement{Run: c.Tasks[0].Run, Kind: "k", Verb: verb})
-		assert.Equal(t, status, b.status("a", "1"))
-		anew := task("a", "1")
-		anew.Conflict = core.ConflictReplace
-		b.submit(anew)
-		assert.False(t, b.take("a/1").Tasks[0].Cancelled, "what was said is over with the task")
-	}
+	b.with(Options{})
+	b.submit(task("a", "1"))
+	c := b.take("a/1")
+	require.Equal(t, core.EffectOrdered, b.control(b.cancel()).Code)
+	b.settleCancelled(c.Tasks[0])
+	b.ended(core.Settlement{Run: c.Tasks[0].Run, Kind: "k", Verb: core.VerbCancel})
+	assert.Equal(t, core.StatusCancelled, b.status("a", "1"))
+	assert.Equal(t, [3]int64{0, 0, 1}, [3]int64{b.stats().Completed, b.stats().Failed, b.stats().Cancelled})
+	anew := task("a", "1")
+	anew.Conflict = core.ConflictReplace
+	b.submit(anew)
+	c = b.take("a/1")
+	assert.False(t, c.Tasks[0].Cancelled, "what was said is over with the task")
+
+	b.ended(complete(c.Tasks[0]))
+	assert.Zero(t, b.control(core.Command{Op: core.OpCancel, Submission: about("a", "1")}), "it completed first")
+	assert.Equal(t, core.StatusCompleted, b.status("a", "1"))
 }
 
 func testCancelCrash(t *testing.T, b *bench) {

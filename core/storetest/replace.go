@@ -146,12 +146,12 @@ func testReplaceForgets(t *testing.T, b *bench) {
 	b.submit(first)
 	b.take("a/1")
 	require.Equal(t, core.EffectOrdered, b.control(b.cancel()).Code)
-	b.hold(holdable[0], core.When{})
+	b.hold(core.Scoped{}, core.When{})
 	b.clock.Advance(lease)
-	b.quiet(0, "crashed, told to end, and held")
+	b.quiet(0, "crashed, told to end, and everything is held")
 	assert.Equal(t, 1, b.one("a", "1").Crashes)
 	replace()
-	b.unhold(holdable[0])
+	b.unhold(core.Scoped{})
 	c := b.take("a/1")
 	assert.Equal(t, [3]any{0, []byte(nil), false}, [3]any{c.Tasks[0].Crashes, c.Tasks[0].State, c.Tasks[0].Cancelled})
 
@@ -328,16 +328,14 @@ func testReplaceCrash(t *testing.T, b *bench) {
 }
 
 func testReplaceCancelled(t *testing.T, b *bench) {
-	for _, verb := range []core.Verb{core.VerbComplete, core.VerbFail, core.VerbCancel} {
-		c := b.runReplaced(false)
-		require.Equal(t, core.EffectOrdered, b.control(b.cancel()).Code)
-		b.settleCancelled(c.Tasks[0])
-		b.ended(core.Settlement{Run: c.Tasks[0].Run, Kind: c.Tasks[0].Kind, Verb: verb, Group: "h"})
-		for _, kind := range []string{"k", "new"} {
-			assert.Zero(t, b.kind(kind).Live+b.kind(kind).Running, kind)
-		}
-		assert.Zero(t, b.group("h").Live)
+	c := b.runReplaced(false)
+	require.Equal(t, core.EffectOrdered, b.control(b.cancel()).Code)
+	b.settleCancelled(c.Tasks[0])
+	b.ended(core.Settlement{Run: c.Tasks[0].Run, Kind: c.Tasks[0].Kind, Verb: core.VerbCancel, Group: "h"})
+	for _, kind := range []string{"k", "new"} {
+		assert.Zero(t, b.kind(kind).Live+b.kind(kind).Running, kind)
 	}
+	assert.Equal(t, core.GroupCounts{Cancelled: 1}, b.group("h"))
 }
 
 func testReplaceFinished(t *testing.T, b *bench) {

@@ -212,7 +212,13 @@ local function leaves(agent, id, kind, live)
   if take == false then left = left + 1 end
   if take == false or take == 0 then return false end
   local scope = HOLDS and hold_of(agent, id, live)
-  if scope and not (ORDERS and redis.call('HGET', base .. 'orders', agent .. ':' .. id) == 'n') then return bay(scope) end
+  if scope and ORDERS then
+    local found = redis.call('HMGET', base .. 'orders', agent .. ':' .. id, '@' .. agent .. ':' .. id)
+    local order = byte(found[1] or '')
+    if order == 120 then scope = nil end -- told to end: nothing of it runs any more
+    if order == 110 then scope = found[2] and hold_of(agent, id, live, tonumber(found[2])) end
+  end
+  if scope then return bay(scope) end
   return take and true or kind
 end
 

@@ -11,7 +11,12 @@ end
 -- forget drops what is kept beside the records of tasks that are live no more: refs are agent:id, kinds theirs.
 local function forget(refs, kinds)
   redis.call('HDEL', base .. 'state', unpack(refs))
-  if redis.call('EXISTS', base .. 'orders') == 1 then redis.call('HDEL', base .. 'orders', unpack(refs)) end
+  if redis.call('EXISTS', base .. 'orders') == 1 then
+    local stamps = {}
+    for i, ref in ipairs(refs) do stamps[i] = '@' .. ref end
+    redis.call('HDEL', base .. 'orders', unpack(refs))
+    redis.call('HDEL', base .. 'orders', unpack(stamps))
+  end
   if redis.call('EXISTS', base .. 'pulse') == 1 then
     for i, pulse in ipairs(redis.call('HMGET', base .. 'pulse', unpack(refs))) do
       if dozing(pulse) then rested(kinds[i], -1) end

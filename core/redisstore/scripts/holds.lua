@@ -13,11 +13,11 @@ local function scopes(agent, id, live)
   return { '*', 'k:' .. kind, 'a:' .. agent, 't:' .. agent .. ':' .. id, key ~= '' and 's:' .. key or nil }
 end
 
--- hold_of is the widest scope that holds a task now; nil for none.
-local function hold_of(agent, id, live)
+-- hold_of is the widest scope that holds a task now, by a hold that began after a time, or whenever; nil for none.
+local function hold_of(agent, id, live, after)
   local all = scopes(agent, id, live)
   for i, value in ipairs(redis.call('HMGET', base .. 'holds', unpack(all))) do
-    if lasting(value) then return all[i] end
+    if lasting(value) and not (after and tonumber(sub(value, 14, 26)) <= after) then return all[i] end
   end
 end
 

@@ -27,7 +27,8 @@
 --             stay known for KNOWN ms
 --   orders    HASH agent:id -> what becomes of a task when its run ends: 'x' opaque, cancelled; 'r' due(13) state,
 --             replaced; 'q', due once more. 'n' of a task that waits: it is taken though it is held, and has 'h' while it
---             runs, so that it is 'n' again if the run is given back or dies
+--             runs, so that it is 'n' again if the run is given back or dies. '@' agent:id -> when 'n' was ordered, ms:
+--             holds that began later hold the task all the same
 --   holds     HASH scope -> until(13) since(13) opaque; scope = '*', k:kind, a:agent, s:key or t:agent:id
 --   open      ZSET scope, by when its hold ended: what is parked under it is being put back
 --   parked    HASH kind -> n, '@' -> n that are held; parked:K, parked:@scope, parked:@t (all t:) ZSET agent:id, by due

@@ -13,10 +13,11 @@
 -- ARGV[7] run: 1 if a task that runs is to be due once more; cancel: the version that the record is of
 -- ARGV[8] cancel: the record
 -- ARGV[9] cancel: what is said to a run under way
--- returns {now, 0 nothing to change, 1 done, 2 the change comes when its run ends, 3 it runs or 4 it has changed, due}
+-- returns {now, 0 nothing to change, 1 done, 2 the change comes when its run ends, 3 it runs, 4 it has changed or 5 it was
+--          cancelled and ends, due}
 local command, agent, id, group = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local retention, most, ref = tonumber(ARGV[5]), ARGV[6], ARGV[2] .. ':' .. ARGV[3]
-local NONE, DONE, ORDERED, RUNS, CHANGED = 0, 1, 2, 3, 4
+local NONE, DONE, ORDERED, RUNS, CHANGED, ENDING = 0, 1, 2, 3, 4, 5
 local value = redis.call('HGET', KEYS[2], agent)
 local live, single = find(agent, value, id)
 local place_, due, name = 'r', 0, nil
@@ -25,8 +26,9 @@ if live then place_, due, name = where(agent, id, live, single) end
 local function run()
   if not live then return NONE, 0 end
   local order = redis.call('HGET', base .. 'orders', ref)
+  if order and byte(order) == 120 then return ENDING, 0 end
   if place_ == 'r' then
-    if ARGV[7] ~= '1' or order and byte(order) == 120 then return RUNS, 0 end
+    if ARGV[7] ~= '1' then return RUNS, 0 end
     if not order or order == 'h' then redis.call('HSET', base .. 'orders', ref, 'q') end
     if order and byte(order) == 114 then
       local at = math.min(tonumber(sub(order, 2, 14)), now)
@@ -34,7 +36,7 @@ local function run()
     end
     return ORDERED, 0
   end
-  if (not order or order == 'q') and hold_of(agent, id, live) then redis.call('HSET', base .. 'orders', ref, 'n') end
+  if hold_of(agent, id, live) then redis.call('HSET', base .. 'orders', ref, 'n', '@' .. ref, now) end
   if place_ == 'p' or due > now then
     due = now
     lift(agent, id, live, single, place_, name)

@@ -72,8 +72,8 @@ for i = 5, #ARGV do
     state = redis.call('HGET', KEYS[3], ref) or ''
     held = holds_of(id, live)
     if name and byte(name) == 64 and #held == 0 then place_ = 'w' end -- it is about to be put back
+    order = ORDERS and redis.call('HGET', base .. 'orders', ref) or ''
     if place_ == 'r' then
-      order = ORDERS and redis.call('HGET', base .. 'orders', ref) or ''
       if explain then lease, fence, who = holder(id) end
     else
       local pulse = PULSE and redis.call('HGET', base .. 'pulse', ref)

@@ -154,8 +154,7 @@ end
 
 -- stands says whether a settlement takes an order for its task into account; else it returns what to answer.
 local function stands(i, verb, order)
-  local goes_on = verb == 'r' or verb == 'b' or verb == 'z'
-  if byte(order) == 120 and goes_on then return false, order end
+  if byte(order) == 120 and verb ~= 'x' then return false, order end
   if byte(order) == 114 and sub(ARGV[12 * i + 2], 1, 5) ~= '\0\0\0\1\49' then return false, -1 end
   return true
 end

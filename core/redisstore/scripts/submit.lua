@@ -10,11 +10,11 @@
 --           rule: '' keep what is there, else k, f (refuse) or r (replace) and, each with its length, the first state,
 --           the version that is to be replaced, and its group key
 -- returns {now, for each task: its due time, '=' and its due time if it was replaced, 0 (exists, or would be stored),
---          -1 (over the limit), -4 (of bytes), -2 (refused) or -3 (changed)}
+--          -1 (over the limit), -4 (of bytes), -2 (refused), -3 (changed) or -5 (it runs, and was cancelled)}
 local mode, retention = ARGV[1], tonumber(ARGV[3])
 local most, heaviest = string.match(ARGV[2], '^(%d+)|(%d+)$')
 most, heaviest = tonumber(most), tonumber(heaviest)
-local EXISTS, OVER, REFUSED, CHANGED, HEAVY = 0, -1, -2, -3, -4
+local EXISTS, OVER, REFUSED, CHANGED, HEAVY, ENDING = 0, -1, -2, -3, -4, -5
 local n = (#ARGV - 3) / 7
 local names, refs = {}, {}
 for i = 1, n do names[i] = ARGV[7 * i - 3] end
@@ -60,7 +60,10 @@ local taken = {} -- what this call replaces: another call that was joined to it 
 local function verdict(i, rule, live)
   if rule.name == 'r' then
     local ref = names[i] .. ':' .. ARGV[7 * i + 1]
-    return (taken[ref] or version(ref, live) ~= rule.version) and CHANGED or nil
+    if taken[ref] or version(ref, live) ~= rule.version then return CHANGED end
+    local order = live and redis.call('HGET', base .. 'orders', ref)
+    local ends = order and byte(order) == 120
+    return ends and where(names[i], ARGV[7 * i + 1], live, byte(values[i]) == 83) == 'r' and ENDING or nil
   end
   local exists = live or (finished[i] or ends[i]) and known_finished(i)
   if exists then return rule.name == 'f' and REFUSED or EXISTS end
