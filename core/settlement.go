@@ -24,7 +24,7 @@ type Settlement struct {
 	// Crashes, of a VerbRelease with State, is how many crashes are counted from then on; zero leaves them.
 	Crashes int
 	Record  []byte // VerbComplete, VerbFail, VerbCancel: what the tracker keeps
-	Group   string // the task's group
+	Group   string // the task's group, as it was claimed or cancelled; see Submission.OldGroup
 	Kind    string // as it was claimed
 	// Renewed says that the state takes into account that the task was replaced: see ErrReplaced.
 	Renewed bool

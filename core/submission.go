@@ -12,6 +12,8 @@ type Submission struct {
 	State                  []byte // its first state, opaque too; nil for none
 	Conflict               Conflict
 	// Version and OldGroup are those of the live task that ConflictReplace is to replace, as it was read; empty for none.
+	// A store counts a task in the group that it has itself; what others take for its group, here, in a Command or in a
+	// Settlement, only matters for a task that a version without that knowledge has stored.
 	Version, OldGroup string
 	Pulse             *Pulse // of an activity task: the submission is a touch
 

@@ -120,7 +120,7 @@ func (p *partition) cancel(c *core.Command, now core.Millis) core.Effect {
 		return core.Effect{Code: core.EffectChanged}
 	}
 	p.lift(t)
-	p.finish(t, &core.Settlement{Verb: core.VerbCancel, Record: c.Record, Group: c.Group}, now)
+	p.finish(t, &core.Settlement{Verb: core.VerbCancel, Record: c.Record}, now)
 	p.trim(c.Agent, now)
 	return core.Effect{Code: core.EffectDone}
 }
@@ -135,7 +135,7 @@ func (p *partition) erase(c *core.Command, now core.Millis) core.Effect {
 		if held != nil {
 			p.free(c.Agent, held, now)
 		}
-		p.leave(c.Agent, c.Group, now)
+		p.leave(c.Agent, t.Group, now)
 		p.counts.Deleted++
 		done = true
 	}

@@ -92,7 +92,7 @@ func (p *partition) finish(t *task, r *core.Settlement, now core.Millis) {
 	t.claim = nil
 	p.drop(t)
 	p.remember(t.Agent, t.ID, finished{verb: r.Verb, at: now, data: slices.Clone(r.Record)}, now)
-	g := p.leave(t.Agent, r.Group, now)
+	g := p.leave(t.Agent, t.Group, now)
 	switch r.Verb {
 	case core.VerbComplete:
 		p.counts.Completed++

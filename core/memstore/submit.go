@@ -204,8 +204,8 @@ func (p *partition) submit(sub core.Submission, seq int64, now core.Millis) core
 // replace gives a live task a new definition, at once or when its run ends.
 func (p *partition) replace(sub core.Submission, due, now core.Millis) core.Placed {
 	t := p.task(sub.Agent, sub.ID)
-	if sub.Group != sub.OldGroup {
-		p.leave(sub.Agent, sub.OldGroup, now)
+	if sub.Group != t.Group {
+		p.leave(sub.Agent, t.Group, now)
 		p.join(sub, now)
 	}
 	running := t.claim != nil

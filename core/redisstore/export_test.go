@@ -79,7 +79,7 @@ func ScriptFiles() []ScriptFile {
 
 // Parts are what stands in front of scripts.
 func Parts() []string {
-	return []string{partLayout, partLook, partHolds, partAsked, partFinished, partKnown}
+	return []string{partLayout, partLook, partHolds, partAsked, partFinished, partKnown, partGrouped}
 }
 
 // Packed are the texts of all scripts and parts, by name.

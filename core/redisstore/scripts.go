@@ -50,6 +50,7 @@ const (
 	partAsked    = "asked"
 	partFinished = "finished"
 	partKnown    = "known"
+	partGrouped  = "grouped"
 )
 
 // script is one file of scripts/: its text, and the keys that it is given, as its header names them.
@@ -85,10 +86,10 @@ func load(change func(text string) string) scripts {
 		look    = []string{partLook}
 		held    = []string{partLook, partHolds}
 		asked   = []string{partLook, partHolds, partAsked}
-		settles = []string{partLook, partFinished}
+		settles = []string{partLook, partFinished, partGrouped}
 		known   = []string{partKnown}
 		knows   = []string{partLook, partHolds, partKnown}
-		all     = []string{partLook, partHolds, partFinished, partKnown}
+		all     = []string{partLook, partHolds, partFinished, partKnown, partGrouped}
 	)
 	return scripts{
 		submit:   get("submit", known, "agenda", "agents", "tasks", "finished"),

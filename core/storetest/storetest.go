@@ -114,6 +114,8 @@ var contract = []struct {
 	{"a dropped task can be replaced and deleted", testDroppedBeginsAgain},
 	{"what is deleted makes room", testDeletedMakesRoom},
 	{"groups", testGroups},
+	{"a task changes its group", testGroupMoved},
+	{"groups after anything", testGroupsRandom},
 	{"replay", testReplay},
 	{"pages", testPages},
 	{"pages are bounded in bytes", testPageBytes},

@@ -5,12 +5,14 @@ local function leave(group, n, retention)
   if redis.call('HINCRBY', key, 'live', -n) <= 0 then
     redis.call('HSET', key, 'over', now + retention)
     redis.call('PEXPIRE', key, retention)
+    redis.call('HDEL', base .. 'groups', '@' .. group)
   end
 end
 
 -- forget drops what is kept beside the records of tasks that are live no more: refs are agent:id, kinds theirs.
 local function forget(refs, kinds)
   redis.call('HDEL', base .. 'state', unpack(refs))
+  if redis.call('EXISTS', base .. 'groups') == 1 then redis.call('HDEL', base .. 'groups', unpack(refs)) end
   if redis.call('EXISTS', base .. 'orders') == 1 then
     local stamps = {}
     for i, ref in ipairs(refs) do stamps[i] = '@' .. ref end

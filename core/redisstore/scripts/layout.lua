@@ -37,6 +37,7 @@
 --             while it runs
 --   kinds     HASH 'l' kind, 'r' kind, 'z' kind -> live, running, resting; 's' kind -> counters of runs (msgpack)
 --   failures:K LIST at(13) opaque, newest first
+--   groups    HASH agent:id -> seq(7) A:G of a task that has a group, or had one; '@' A:G of each group with live tasks -> 1
 --   group:A:G HASH of counts, and when it is forgotten once nothing in it is live; counters HASH
 --   processes HASH tag -> until(13) opaque; of the first partition only: what processes say of themselves
 --   due       STRING ms of the earliest entry of agenda and leases, then '|' kind for each parked kind, or '|*' for many: a cheap look
@@ -114,7 +115,7 @@ local function find(agent, value, id)
 end
 
 -- What is to be stored is gathered first, so that each key is written once; placed writes it.
-local agenda_adds, queue_adds, task_adds, heft_adds = {}, {}, {}, {}
+local agenda_adds, queue_adds, task_adds, heft_adds, group_sets = {}, {}, {}, {}, {}
 local function queue(agent, live, id, due)
   local key = base .. 'queue:' .. sub(live, 8, 8) .. ':' .. agent
   local q = queue_adds[key]
@@ -138,7 +139,8 @@ local function placed()
   if #agenda_adds > 0 then redis.call('ZADD', base .. 'agenda', 'LT', unpack(agenda_adds)) end
   for key, q in pairs(queue_adds) do redis.call('ZADD', key, unpack(q)) end
   for agent, kib in pairs(heft_adds) do weigh(agent, kib) end
-  agenda_adds, queue_adds, task_adds, heft_adds = {}, {}, {}, {}
+  if #group_sets > 0 then redis.call('HSET', base .. 'groups', unpack(group_sets)) end
+  agenda_adds, queue_adds, task_adds, heft_adds, group_sets = {}, {}, {}, {}, {}
 end
 
 -- hold stores a task of an agent that has several.
@@ -146,6 +148,12 @@ local function hold(agent, live, id)
   task_adds[#task_adds + 1] = agent .. ':' .. id
   task_adds[#task_adds + 1] = live
   if #live >= 4096 then heft_adds[agent] = (heft_adds[agent] or 0) + heft(live, 7) end
+end
+
+-- enroll keeps which group a task is counted in; '' for none any more.
+local function enroll(agent, live, id, group)
+  group_sets[#group_sets + 1] = agent .. ':' .. id
+  group_sets[#group_sets + 1] = sub(live, 1, 7) .. group
 end
 
 -- spread makes an agent with its only task inline one that has queues; due is that task's, if it was placed just now.
@@ -214,6 +222,7 @@ local function join(group, n)
   local over = redis.call('HGET', key, 'over')
   if over and tonumber(over) <= now then redis.call('DEL', key) end
   redis.call('HINCRBY', key, 'live', n)
+  redis.call('HSET', base .. 'groups', '@' .. group, 1)
   if over then
     redis.call('HDEL', key, 'over')
     redis.call('PERSIST', key)

@@ -7,7 +7,7 @@
 -- ARGV[1] command: run, cancel or delete
 -- ARGV[2] agent
 -- ARGV[3] id
--- ARGV[4] group key or ''
+-- ARGV[4] group key or '', as the caller takes it: see group_of
 -- ARGV[5] retention of finished records, ms
 -- ARGV[6] most finished records of an agent, of those that failed and of the others, and KiB of large ones, with a | between
 -- ARGV[7] run: 1 if a task that runs is to be due once more; cancel: the version that the record is of
@@ -21,7 +21,10 @@ local NONE, DONE, ORDERED, RUNS, CHANGED, ENDING = 0, 1, 2, 3, 4, 5
 local value = redis.call('HGET', KEYS[2], agent)
 local live, single = find(agent, value, id)
 local place_, due, name = 'r', 0, nil
-if live then place_, due, name = where(agent, id, live, single) end
+if live then
+  place_, due, name = where(agent, id, live, single)
+  group = group_of(agent, id, live, group)
+end
 
 local function run()
   if not live then return NONE, 0 end

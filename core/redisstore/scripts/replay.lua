@@ -29,6 +29,7 @@ for i = 2, #ARGV, 6 do
       redis.call('HSET', base .. 'pulse', agent .. ':' .. id, string.format('0||%.0f|0|0', now))
     end
     more(more_live, select(2, parse(live)), 1)
+    if group ~= '' then enroll(agent, live, id, group) end
     placed()
     unrecord(agent, kept, id, record)
     if group ~= '' then

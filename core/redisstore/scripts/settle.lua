@@ -11,7 +11,7 @@
 -- ARGV[3..] 12 for each run: fence, index in its claim, agent, id, verb, due, state or '', record, group key or '', kind,
 --           what the run adds to the statistics of its kind or '', extra or ''
 --           verb: c completed, f failed, x cancelled (record is kept); r again at due (ms, or minus a delay in ms);
---           z rest until due; b given back, due is the one it had
+--           z rest until due; b given back, due is the one it had; the group is what the caller takes for it: see group_of
 --           statistics: type of the schedule(1) failed(1) duration(6) lag(6); extra, each with its length: 1 if it knows
 --           that the task was replaced, hold or '', floor|reason|delay|longest or '', failure
 -- returns {now, for each run: 0 when its lease is lost, -1 when its task was replaced, 'x' and what was said when it is
@@ -46,7 +46,8 @@ local changed, stats, freed = {}, {}, {}
 local counts = { c = 0, f = 0, x = 0, r = 0, b = 0, z = 0 }
 local groups, earliest, touched, ended = {}, nil, {}, 0
 
-local function finish(i, verb, agent, id, single, kind)
+local GROUPS = redis.call('EXISTS', base .. 'groups') == 1
+local function finish(i, verb, agent, id, live, single, kind)
   local ref = agent .. ':' .. id
   if single then
     values[agent] = false
@@ -63,6 +64,7 @@ local function finish(i, verb, agent, id, single, kind)
   more(more_live, kind, -1)
   remember(agent, id, verb .. string.format('%013.0f', now) .. ARGV[12 * i - 2], retention)
   local group = ARGV[12 * i - 1]
+  if GROUPS or group ~= '' then group = group_of(agent, id, live, group) end
   if group ~= '' then
     groups[group] = groups[group] or { live = 0, c = 0, f = 0, x = 0 }
     groups[group].live = groups[group].live + 1
@@ -179,7 +181,7 @@ for i = 1, n do
         if verb == 'r' or verb == 'b' or verb == 'z' then
           reply[i + 1] = again(i, verb, agent, id, live, single, order)
         else
-          reply[i + 1] = finish(i, verb, agent, id, single, kind)
+          reply[i + 1] = finish(i, verb, agent, id, live, single, kind)
         end
         counts[verb] = counts[verb] + 1
         more(more_running, kind, -1)

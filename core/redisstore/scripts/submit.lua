@@ -8,7 +8,7 @@
 -- ARGV[3] retention of finished records, ms
 -- ARGV[4..] 7 for each task: agent, due (ms, or minus a delay in ms), record (to check, what it weighs), group key or '', id, kind, rule
 --           rule: '' keep what is there, else k, f (refuse) or r (replace) and, each with its length, the first state,
---           the version that is to be replaced, and its group key
+--           the version that is to be replaced, and its group key as the caller takes it: see group_of
 -- returns {now, for each task: its due time, '=' and its due time if it was replaced, 0 (exists, or would be stored),
 --          -1 (over the limit), -4 (of bytes), -2 (refused), -3 (changed) or -5 (it runs, and was cancelled)}
 local mode, retention = ARGV[1], tonumber(ARGV[3])
@@ -91,9 +91,11 @@ local function replace(i, rule, live, single, due)
     redis.call('HDEL', base .. 'pulse', ref)
     more(more_live, kind, -1)
     more(more_live, new_kind, 1)
-    if rule.group ~= ARGV[7 * i] then
-      if rule.group ~= '' then leave(rule.group, 1, retention) end
-      if ARGV[7 * i] ~= '' then join(ARGV[7 * i], 1) end
+    local group, new_group = group_of(agent, id, live, rule.group), ARGV[7 * i]
+    if group ~= new_group then
+      if group ~= '' then leave(group, 1, retention) end
+      if new_group ~= '' then join(new_group, 1) end
+      enroll(agent, live, id, new_group)
     end
     if field then
       more(more_running, kind, -1)
@@ -198,7 +200,10 @@ local function store(i, rule)
     reply[i + 1] = due
     if not earliest or due < earliest then earliest = due end
     local group = ARGV[7 * i]
-    if group ~= '' then groups[group] = (groups[group] or 0) + 1 end
+    if group ~= '' then
+      groups[group] = (groups[group] or 0) + 1
+      enroll(agent, live, id, group)
+    end
   end
 end
 -- What is replaced comes first, as it is taken out of where it is before anything is placed: also before a task that is new

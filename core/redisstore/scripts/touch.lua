@@ -43,6 +43,7 @@ local function create(agent, value, id, record, group, due)
     place(agent, false, live, id, due)
   end
   redis.call('HSET', KEYS[2], agent, value)
+  if group ~= '' then enroll(agent, live, id, group) end
   placed()
   keep(agent .. ':' .. id, 0, '', now, 0, 0)
   if group ~= '' then join(group, 1) end

@@ -1,0 +1,174 @@
+package storetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// grouped is a task of agent a whose body names its group, as core's do.
+func grouped(id, group string) core.Submission {
+	s := task("a", id)
+	s.Group, s.Body = group, []byte(group)
+	return s
+}
+
+// groupRounds does things to a few tasks of a few groups, as random as a store allows it, the way that core does them: it
+// says of a task what it has read of it, which may have changed since.
+type groupRounds struct {
+	*bench
+
+	rand *rand.Rand
+	runs []core.Claimed
+	seen map[string]core.Stored // of some tasks, as they were some time ago
+}
+
+var someGroups = []string{"", "g", "h", "i"}
+
+func (r *groupRounds) id() string    { return fmt.Sprint(r.rand.IntN(4)) }
+func (r *groupRounds) group() string { return someGroups[r.rand.IntN(len(someGroups))] }
+
+// read is a task as it is, or as it was when it was read last.
+func (r *groupRounds) read(id string) core.Stored {
+	if old, ok := r.seen[id]; ok && r.rand.IntN(3) == 0 {
+		return old
+	}
+	r.seen[id] = r.one("a", id)
+	return r.seen[id]
+}
+
+func (r *groupRounds) step() {
+	id := r.id()
+	switch r.rand.IntN(9) {
+	case 0:
+		r.submit(grouped(id, r.group()))
+	case 1, 2:
+		t := r.read(id)
+		s := grouped(id, r.group())
+		s.Conflict, s.Version, s.OldGroup = core.ConflictReplace, t.Version, string(t.Body)
+		_, _ = r.store.Submit(r.Context(), []core.Submission{s}) // it may be refused
+	case 3:
+		r.runs = append(r.runs, r.claim(2).Tasks...)
+	case 4:
+		t := r.read(id)
+		s := about("a", id)
+		s.Version, s.Group = t.Version, string(t.Body)
+		r.control(core.Command{Op: core.OpCancel, Submission: s, Order: t.Body})
+	case 5:
+		s := about("a", id)
+		s.Group = string(r.read(id).Body)
+		r.control(core.Command{Op: core.OpDelete, Submission: s})
+	case 6:
+		r.clock.Advance(time.Second)
+	default:
+		r.settleOne()
+	}
+}
+
+// settleOne ends a run in the group that its task had when it was claimed, or that it had when it was cancelled.
+func (r *groupRounds) settleOne() {
+	if len(r.runs) == 0 {
+		return
+	}
+	at := r.rand.IntN(len(r.runs))
+	run := r.runs[at]
+	verbs := []core.Verb{core.VerbComplete, core.VerbFail, core.VerbCancel, core.VerbAgain}
+	s := core.Settlement{Run: run.Run, Kind: "k", Verb: verbs[r.rand.IntN(4)], Group: string(run.Body), Renewed: r.rand.IntN(2) == 0}
+	err := r.settle(s)[0].Err
+	if _, told := err.(*core.CancelledError); told { //nolint:errorlint // a store returns it as it is
+		s.Verb = core.VerbCancel
+		err = r.settle(s)[0].Err
+	}
+	if err == nil || r.rand.IntN(2) == 0 {
+		r.runs = append(r.runs[:at], r.runs[at+1:]...)
+	}
+}
+
+// check compares the counts of all groups with what is live.
+func (r *groupRounds) check(round int) {
+	live := map[string]int64{}
+	for id := range 4 {
+		if t := r.one("a", fmt.Sprint(id)); t.Status == core.StatusWaiting || t.Status == core.StatusInProgress {
+			live[string(t.Body)]++
+		}
+	}
+	for _, g := range someGroups[1:] {
+		assert.Equal(r, live[g], r.bench.group(g).Live, "round %d, group %s", round, g)
+	}
+}
+
+// testGroupsRandom demands that the counts of groups are right in the end, whatever was done to their tasks in any order.
+func testGroupsRandom(_ *testing.T, b *bench) {
+	b.with(Options{})
+	const rounds = 300
+	for round := range rounds {
+		r := &groupRounds{bench: b, rand: rand.New(rand.NewPCG(uint64(round), 7)), seen: map[string]core.Stored{}} //nolint:gosec // a test
+		for range 30 {
+			r.step()
+		}
+		r.check(round)
+		if b.Failed() {
+			return
+		}
+		for id := range 4 { // and once all is over
+			s := about("a", fmt.Sprint(id))
+			s.Group = r.group()
+			b.control(core.Command{Op: core.OpDelete, Submission: s})
+		}
+		r.check(round)
+		audit(b.T, b.store)
+		b.clock.Advance(time.Hour)
+	}
+}
+
+// A task that is moved to another group while it runs, and then cancelled or deleted, counts where it has been moved to,
+// whatever group the caller takes it for.
+func testGroupMoved(t *testing.T, b *bench) {
+	for _, to := range []string{"h", ""} {
+		for _, end := range []string{"cancel", "delete", "again", "crash"} {
+			b.with(Options{})
+			b.submit(grouped("1", "g"))
+			run := b.take("a/1").Tasks[0]
+			s := grouped("1", to)
+			s.Conflict, s.Version, s.OldGroup = core.ConflictReplace, b.one("a", "1").Version, "g"
+			b.submit(s)
+			cancelled := core.GroupCounts{}
+			switch end {
+			case "cancel":
+				require.Equal(t, core.EffectOrdered, b.control(b.cancel()).Code)
+				b.ended(core.Settlement{Run: run.Run, Kind: "k", Verb: core.VerbCancel, Group: "g"})
+				cancelled.Cancelled = 1
+			case "delete":
+				require.Equal(t, core.EffectDone, b.remove("1", "g"))
+			case "again":
+				renewed := again(run, 0)
+				renewed.Renewed, renewed.Group = true, "g"
+				b.ended(renewed)
+				stale := complete(b.take("a/1").Tasks[0])
+				stale.Group = "g"
+				b.ended(stale)
+				cancelled.Completed = 1
+			case "crash":
+				b.clock.Advance(lease)
+				stale := complete(b.take("a/1").Tasks[0])
+				stale.Group = "i"
+				b.ended(stale)
+				cancelled.Completed = 1
+			}
+			if to == "" {
+				cancelled = core.GroupCounts{}
+			} else {
+				assert.Equal(t, cancelled, b.group(to), end)
+			}
+			assert.Equal(t, core.GroupCounts{}, b.group("g"), "%s to %q", end, to)
+			assert.Equal(t, core.GroupCounts{}, b.group("i"), end)
+			audit(t, b.store)
+		}
+	}
+}
