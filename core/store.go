@@ -36,8 +36,10 @@ type Store interface {
 	// Claim leases due tasks, or, if no request has a Limit, only looks. Each request is one atomic step in its
 	// partition: it takes back the tasks of expired leases, visits the agents that have waited longest, takes an equal
 	// share from each, and leases what it took under one new fence. A request with a nonce that was seen before returns
-	// the tasks of that claim that still run. It returns one Claim for each request, in order; when some partitions fail
-	// and others do not, the error is in their Claim, so that no claimed task is dropped and no healthy partition waits.
+	// the tasks of that claim that still run, but for those that were replaced meanwhile: nobody has begun to run them, so
+	// they are given back as what they were replaced by. It returns one Claim for each request, in order; when some fail
+	// and others do not, the error is in the Claim of their partition, so that no claimed task is dropped and no healthy
+	// partition waits.
 	Claim(ctx context.Context, requests []ClaimRequest) ([]Claim, error)
 
 	// Settle ends runs. A run that lost its lease changes nothing and gets [ErrLeaseLost] in its Settled; a run that

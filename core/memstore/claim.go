@@ -179,8 +179,14 @@ func (p *partition) claimed(t *task, fence core.Fence, index int, due core.Milli
 	return c
 }
 
-// repeat answers a claim that was made before: with the tasks of it that still run.
+// repeat answers a claim that was made before: with the tasks of it that still run. One that was replaced meanwhile is given
+// back, as its run has not begun.
 func (p *partition) repeat(c *claim, r *core.ClaimRequest, now core.Millis) core.Claim {
+	for i := range c.runs {
+		if t := c.runs[i].task; t != nil && t.order != nil && t.order.op == orderReplace {
+			p.giveBack(c, i, now)
+		}
+	}
 	out := core.Claim{Partition: p.index, Now: now, Fence: c.fence}
 	out.NextDue, out.NextLease, out.AgentsDue = p.nexts(r, now)
 	for i := range c.runs {
@@ -189,6 +195,19 @@ func (p *partition) repeat(c *claim, r *core.ClaimRequest, now core.Millis) core
 		}
 	}
 	return out
+}
+
+// giveBack takes a run out of its claim that has not begun.
+func (p *partition) giveBack(c *claim, i int, now core.Millis) {
+	t := c.runs[i].task
+	c.runs[i] = held{lost: true}
+	p.running--
+	p.takeBack(t)
+	if c.open--; c.open == 0 {
+		p.close(c)
+	}
+	p.free(t.Agent, c, now)
+	p.store.announce(p, t.due)
 }
 
 // recover takes the tasks of expired leases back, and ends holds whose time has come.

@@ -62,6 +62,7 @@ type ScriptFile struct {
 	Keys []string
 	Text string // without the layout
 	SHA  string
+	Told bool // it is told who calls, by one more argument than its header names
 }
 
 // ScriptFiles are all scripts.
@@ -72,14 +73,14 @@ func ScriptFiles() []ScriptFile {
 		all.submit, all.replace, all.touch, all.claim, all.next, all.settle, all.extend, all.replay, all.order, all.hold, all.read, all.list,
 		all.agents, all.pauses, all.kinds, all.audit, all.sweep, all.presence,
 	} {
-		out = append(out, ScriptFile{Name: s.name, Keys: s.keys, Text: source(s.name), SHA: s.sha})
+		out = append(out, ScriptFile{Name: s.name, Keys: s.keys, Text: source(s.name), SHA: s.sha, Told: s.answers})
 	}
 	return out
 }
 
 // Parts are what stands in front of scripts.
 func Parts() []string {
-	return []string{partLayout, partLook, partHolds, partAsked, partFinished, partKnown, partGrouped}
+	return []string{partLayout, partLook, partHolds, partAsked, partFinished, partKnown, partGrouped, partAnswers}
 }
 
 // Packed are the texts of all scripts and parts, by name.

@@ -51,6 +51,7 @@ const (
 	partFinished = "finished"
 	partKnown    = "known"
 	partGrouped  = "grouped"
+	partAnswers  = "answers"
 )
 
 // script is one file of scripts/: its text, and the keys that it is given, as its header names them.
@@ -59,6 +60,8 @@ type script struct {
 	keys []string
 	text string
 	sha  string
+	// answers says that the script keeps what it answers, and takes who calls as one more argument.
+	answers bool
 }
 
 // The scripts, one for each verb; replace is submit with what it takes to replace tasks.
@@ -79,7 +82,7 @@ func load(change func(text string) string) scripts {
 			text = change(text)
 		}
 		sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
-		return script{name: name, keys: keys, text: text, sha: hex.EncodeToString(sum[:])}
+		return script{name: name, keys: keys, text: text, sha: hex.EncodeToString(sum[:]), answers: slices.Contains(parts, partAnswers)}
 	}
 	var (
 		none    []string
@@ -87,27 +90,29 @@ func load(change func(text string) string) scripts {
 		held    = []string{partLook, partHolds}
 		asked   = []string{partLook, partHolds, partAsked}
 		settles = []string{partLook, partFinished, partGrouped}
-		known   = []string{partKnown}
+		known   = []string{partKnown, partAnswers}
 		knows   = []string{partLook, partHolds, partKnown}
-		all     = []string{partLook, partHolds, partFinished, partKnown, partGrouped}
+		touches = []string{partLook, partHolds, partKnown, partAnswers}
+		holds   = []string{partLook, partHolds, partAnswers}
+		all     = []string{partLook, partHolds, partFinished, partKnown, partGrouped, partAnswers}
 	)
 	return scripts{
 		submit:   get("submit", known, "agenda", "agents", "tasks", "finished"),
 		replace:  get("submit", all, "agenda", "agents", "tasks", "finished"),
-		touch:    get("touch", knows, "agenda", "agents", "tasks", "pulse"),
+		touch:    get("touch", touches, "agenda", "agents", "tasks", "pulse"),
 		claim:    get("claim", asked, "agenda", "agents", "tasks", "state", "claims", "leases", "parked"),
 		next:     get("next", asked, "agenda", "leases", "parked"),
 		settle:   get("settle", settles, "agenda", "agents", "tasks", "state", "claims", "leases", "finished"),
 		extend:   get("extend", none, "agenda", "state", "claims", "leases"),
 		replay:   get("replay", known, "agenda", "agents", "finished"),
 		order:    get("order", all, "agenda", "agents", "claims", "leases", "finished"),
-		hold:     get("hold", held, "agenda", "agents", "leases", "holds"),
+		hold:     get("hold", holds, "agenda", "agents", "leases", "holds"),
 		read:     get("read", knows, "agenda", "agents", "state", "claims", "leases", "finished"),
 		list:     get("list", held, "agenda", "agents", "claims", "leases", "finished", "parked"),
 		agents:   get("agents", look, "agenda", "agents"),
 		pauses:   get("pauses", look, "agenda", "holds"),
 		kinds:    get("kinds", none, "agenda", "kinds"),
-		audit:    get("audit", held, "agenda", "agents", "tasks", "claims", "leases", "parked"),
+		audit:    get("audit", holds, "agenda", "agents", "tasks", "claims", "leases", "parked"),
 		presence: get("presence", none, "agenda", "processes"),
 		sweep:    get("sweep", []string{partFinished}, "agenda", "finished", "stale"),
 	}
@@ -126,10 +131,20 @@ type call struct {
 	script    *script
 	partition int
 	args      []any
+	caller    caller
+	repeated  bool // it may have been carried out, and its answer lost
+}
+
+// argv are the arguments of the script.
+func (c *call) argv() []any {
+	if !c.script.answers {
+		return c.args
+	}
+	return append(c.args[:len(c.args):len(c.args)], c.caller.arg(c.repeated))
 }
 
 // Attempts at a call whose answer did not arrive, and the first pause between them. Every script can be repeated
-// safely: by task id, nonce or fence.
+// safely: by task id, fence or nonce, or as it keeps what it has answered to each caller.
 const (
 	attempts = 4
 	pause    = 20 * time.Millisecond
@@ -144,6 +159,7 @@ func (s *Store) eval(ctx context.Context, verb string, calls []call) ([][]any, e
 // evalAll runs calls in one round trip to each node and returns their replies in order, and an error for each that failed, a
 // *core.StoreError. It repeats those that failed in a way that may pass. What fails in one partition stops no other.
 func (s *Store) evalAll(ctx context.Context, verb string, calls []call) ([][]any, []error) {
+	defer s.callers.enter(calls)()
 	e := evaluation{store: s, verb: verb, calls: calls, replies: make([][]any, len(calls)), errs: make([]error, len(calls))}
 	e.run(ctx, upTo(len(calls)), 1)
 	for i, err := range e.errs {
@@ -196,9 +212,9 @@ func (e *evaluation) send(ctx context.Context, node redis.UniversalClient, todo 
 		for k, i := range todo {
 			script, keys := e.calls[i].script, e.store.keysOf(&e.calls[i])
 			if whole {
-				cmds[k] = c.Eval(ctx, script.text, keys, e.calls[i].args...)
+				cmds[k] = c.Eval(ctx, script.text, keys, e.calls[i].argv()...)
 			} else {
-				cmds[k] = c.EvalSha(ctx, script.sha, keys, e.calls[i].args...)
+				cmds[k] = c.EvalSha(ctx, script.sha, keys, e.calls[i].argv()...)
 			}
 		}
 	}
@@ -218,7 +234,9 @@ func (e *evaluation) send(ctx context.Context, node redis.UniversalClient, todo 
 			continue
 		}
 		failed = append(failed, i)
-		unknown = unknown || redis.HasErrorPrefix(err, "NOSCRIPT")
+		noScript := redis.HasErrorPrefix(err, "NOSCRIPT")
+		unknown = unknown || noScript
+		e.calls[i].repeated = e.calls[i].repeated || !noScript
 	}
 	return failed, unknown
 }

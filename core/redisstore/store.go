@@ -186,6 +186,7 @@ type Store struct {
 	scripts scripts
 	parts   []partition
 	cluster *cluster // nil if all partitions are on one server, so that one command can read keys of several
+	callers *callers
 	name    string
 	secure  bool
 
@@ -217,7 +218,7 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 	}
 	s := &Store{
 		config: config, client: redis.NewUniversalClient(&to.options), scripts: load(change), ahead: new(atomic.Int64),
-		name: to.name, secure: to.tls,
+		callers: newCallers(), name: to.name, secure: to.tls,
 	}
 	if client, ok := s.client.(*redis.ClusterClient); ok {
 		s.cluster = &cluster{client: client}

@@ -13,6 +13,9 @@ const (
 	sweepSoon  = 100 * time.Millisecond
 )
 
+// firstCursors are those of a sweep that begins: of finished records, and of answers.
+const firstCursors = "0|0"
+
 // sweep is how far this process has come in a partition. Two processes that sweep the same partition do no harm.
 type sweep struct {
 	cursor string
@@ -29,7 +32,7 @@ func (s *Store) sweep(calls []call, requests []core.ClaimRequest) []call {
 		if last != nil && now.Before(last.next) {
 			continue
 		}
-		next := sweep{cursor: "0", next: now.Add(sweepEvery)}
+		next := sweep{cursor: firstCursors, next: now.Add(sweepEvery)}
 		if last != nil {
 			next.cursor = last.cursor
 		}
@@ -51,7 +54,7 @@ func (s *Store) sweptTo(calls []call, replies [][]any) {
 		if last == nil {
 			continue
 		}
-		next := sweep{cursor: "0", next: last.next}
+		next := sweep{cursor: firstCursors, next: last.next}
 		if len(replies[i]) == 2 {
 			next.cursor = text(replies[i][0])
 			if number(replies[i][1]) == 1 {

@@ -98,6 +98,7 @@ var contract = []struct {
 	{"a release with a state", testReleaseState},
 	{"processes", testPresence},
 	{"a repeated claim", testNonce},
+	{"a repeated claim of what was replaced", testNonceReplaced},
 	{"expired leases", testRecover},
 	{"fences grow", testFences},
 	{"extend", testExtend},

@@ -10,6 +10,8 @@
 -- ARGV[3] 1 to repair what is found
 -- returns {now, the next cursor or '', tasks seen, for each fault: agent or '', id or '', what}
 --          what: lost, stranded, doubled, miscounted, asleep, unreadable or gone
+local before = answered_before()
+if before then return before end
 local phase, cursor, repair = sub(ARGV[1], 1, 1), sub(ARGV[1], 2), ARGV[3] == '1'
 local reply, seen, repaired = { now, '', 0 }, 0, false
 local function fault(agent, id, what)
@@ -243,4 +245,4 @@ elseif reply[2] == '' and not hinted() then
   end
 end
 reply[3] = seen
-return reply
+return repaired and kept_answer(reply) or reply

@@ -18,7 +18,8 @@
 -- ARGV[..] 1 for each agent to visit; none: any agent
 -- returns {now, next due of these agents or '', next end of a lease or '', fence or '', recovered, parked,
 --          {place, opaque of each task that is to be cancelled}, left, passed or '', {when each agent to visit is due or ''},
---          for each task: agent, live, due, state or ''}; a repeated claim has '' as the live of a task that has ended
+--          for each task: agent, live, due, state or ''}; a repeated claim has '' as the live of a task that has ended, or
+--          that was replaced meanwhile: it is given back as what it was replaced by, as its run has not begun
 local limit, per_agent, lease = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local raised = now - tonumber(ARGV[5])
 local URGENT, SERIAL = string.find(ARGV[6], 'u', 1, true), string.find(ARGV[6], 's', 1, true)
@@ -68,21 +69,45 @@ local function answer(fence, recovered, parked, tasks, ended)
   return reply
 end
 
-local before = redis.call('HGET', KEYS[5], 'n' .. ARGV[1])
-if before then
-  local found = redis.call('HMGET', KEYS[5], before, before .. 'r')
-  local refs, tasks, names = found[2] and cmsgpack.unpack(found[2]) or {}, {}, {}
+-- repeated answers a claim that was made before.
+local function repeated(fence)
+  local found = redis.call('HMGET', KEYS[5], fence, fence .. 'r')
+  local refs, marks = found[2] and cmsgpack.unpack(found[2]) or {}, found[1]
+  local tasks, names, given = {}, {}, {}
   for i = 1, #refs / 3 do
     local agent, id = refs[3 * i - 2], refs[3 * i - 1]
-    local live = byte(found[1], i) == RUNNING and find(agent, redis.call('HGET', KEYS[2], agent), id)
+    local live, single
+    if byte(marks, i) == RUNNING then live, single = find(agent, redis.call('HGET', KEYS[2], agent), id) end
     names[i] = agent .. ':' .. id
+    local order = live and ORDERS and redis.call('HGET', base .. 'orders', names[i])
+    if order and byte(order) == 114 then
+      take_back(agent, live, id, single, refs[3 * i])
+      more(more_running, select(2, parse(live)), -1)
+      marks = sub(marks, 1, i - 1) .. string.char(LOST) .. sub(marks, i + 1)
+      given[#given + 1], live = agent, nil
+    end
     tasks[#tasks + 1] = agent
     tasks[#tasks + 1] = live or ''
     tasks[#tasks + 1] = refs[3 * i]
-    tasks[#tasks + 1] = redis.call('HGET', KEYS[4], agent .. ':' .. id) or ''
+    tasks[#tasks + 1] = redis.call('HGET', KEYS[4], names[i]) or ''
   end
-  return answer(before, 0, 0, tasks, told_to_end(names, false))
+  if #given > 0 then
+    placed()
+    counted()
+    count('running', -#given)
+    if string.find(sub(marks, 1, -17), '0', 1, true) then
+      redis.call('HSET', KEYS[5], fence, marks)
+    else
+      close(fence, marks)
+    end
+    for _, agent in ipairs(given) do free(agent, fence) end
+    wake(now)
+  end
+  return answer(fence, 0, 0, tasks, told_to_end(names, false))
 end
+
+local before = redis.call('HGET', KEYS[5], 'n' .. ARGV[1])
+if before then return repeated(before) end
 
 -- 1. Work of the dead goes back to its place in the queue, with one more crash, or as what it was replaced by; holds end.
 local recovered, ended_serial = 0, {}

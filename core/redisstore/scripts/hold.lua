@@ -8,6 +8,8 @@
 -- ARGV[3] when it ends: ms, or minus a delay in ms; 0 for never
 -- ARGV[4] who and why
 -- returns {now, 1, or 0 when there was nothing to change}
+local before = answered_before()
+if before then return before end
 local scope, till = ARGV[2], tonumber(ARGV[3])
 if till < 0 then till = now - till end
 
@@ -17,8 +19,9 @@ if ARGV[1] == 'unhold' then
   if ended then
     look()
     wake(now)
+    return kept_answer({ now, 1 })
   end
-  return { now, ended and 1 or 0 }
+  return { now, 0 }
 end
 
 if byte(scope) == 116 then
@@ -35,4 +38,4 @@ redis.call('ZREM', base .. 'open', scope) -- what was not put back yet stays whe
 redis.call('HSET', KEYS[4], scope, string.format('%013.0f', till) .. since .. ARGV[4])
 if till > 0 then redis.call('ZADD', KEYS[3], till, '@' .. scope) else redis.call('ZREM', KEYS[3], '@' .. scope) end
 look()
-return { now, 1 }
+return kept_answer({ now, 1 })

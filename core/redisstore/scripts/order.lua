@@ -15,6 +15,8 @@
 -- ARGV[9] cancel: what is said to a run under way
 -- returns {now, 0 nothing to change, 1 done, 2 the change comes when its run ends, 3 it runs, 4 it has changed or 5 it was
 --          cancelled and ends, due}
+local before = answered_before()
+if before then return before end
 local command, agent, id, group = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local retention, most, ref = tonumber(ARGV[5]), ARGV[6], ARGV[2] .. ':' .. ARGV[3]
 local NONE, DONE, ORDERED, RUNS, CHANGED, ENDING = 0, 1, 2, 3, 4, 5
@@ -140,4 +142,5 @@ end
 
 local effect, at = ({ run = run, cancel = cancel, delete = delete })[command]()
 if effect == DONE then look() end
-return { now, effect, at }
+local reply = { now, effect, at }
+return (effect == DONE or effect == ORDERED) and kept_answer(reply) or reply

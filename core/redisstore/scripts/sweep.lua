@@ -1,11 +1,12 @@
--- sweep: drop finished records that are too old, of a bounded number of agents and a bounded number of them at a time.
+-- sweep: drop finished records that are too old, of a bounded number of agents and a bounded number of them at a time, and
+--        answers that nobody waits for any more.
 -- KEYS[1] agenda
 -- KEYS[2] finished
 -- KEYS[3] stale
--- ARGV[1] cursor of the sweep
+-- ARGV[1] cursors of the sweep, of records and of answers: n|n
 -- ARGV[2] retention of finished records, ms
 -- ARGV[3] most finished records of an agent, and KiB of large ones, with a | between them
--- returns {the next cursor, 1 if it had to stop as there is much to drop}
+-- returns {the next cursors, 1 if it had to stop as there is much to drop}
 local oldest, most, heaviest = now - tonumber(ARGV[2]), limits_of(ARGV[3])
 local BUDGET, PAGE, AGENTS = 1000, 200, 100 -- entries of indexes that one sweep takes; records of a history, agents that it looks at
 
@@ -69,7 +70,9 @@ local function tidy(agent)
 end
 
 -- A page of agents is looked at from a place in it that is another one each time: what it has no time for is not always the same.
-local cursor, n, stopped = ARGV[1], 0, false
+local cursor, answers_from = string.match(ARGV[1], '^(%d+)|(%d+)$')
+cursor = cursor or '0'
+local n, stopped = 0, false
 repeat
   local page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', 1)
   local some = page[2]
@@ -91,4 +94,11 @@ repeat
   if not stopped then cursor = page[1] end
 until cursor == '0' or stopped or n >= AGENTS or spare <= 0 or BUDGET <= 0
 dropped(now - oldest, 1000)
-return { cursor, (stopped or spare <= 0 or BUDGET <= 0) and 1 or 0 }
+
+local ANSWERS_KEPT = 600000 -- ms; a call is repeated for a few seconds
+local answers, over = redis.call('HSCAN', base .. 'answers', answers_from or '0', 'COUNT', 100), {}
+for i = 1, #answers[2], 2 do
+  if (tonumber(sub(answers[2][i + 1], 1, 13)) or 0) <= now - ANSWERS_KEPT then over[#over + 1] = answers[2][i] end
+end
+for i = 1, #over, 1000 do redis.call('HDEL', base .. 'answers', unpack(over, i, math.min(i + 999, #over))) end
+return { cursor .. '|' .. answers[1], (stopped or spare <= 0 or BUDGET <= 0) and 1 or 0 }

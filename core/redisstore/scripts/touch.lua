@@ -6,10 +6,13 @@
 -- ARGV[1] most live tasks an agent may have, and KiB of large ones, with a | between
 -- ARGV[2..] 6 for each touch: agent, id, record, group key or '', quiet time in ms, longest in ms to debounce or ''
 -- returns {now, for each touch: 1 a run was booked, 0 one was already, -1 over the limit, -4 of bytes; its due time or 0; reason}
+local before = answered_before()
+if before then return before end
 local most, heaviest = string.match(ARGV[1], '^(%d+)|(%d+)$')
 most, heaviest = tonumber(most), tonumber(heaviest)
-local reply, created, earliest = { now }, 0, nil
+local reply, created, earliest, changed = { now }, 0, nil, false
 local function answer(booked, due, reason)
+  changed = changed or booked == 1
   reply[#reply + 1] = booked
   reply[#reply + 1] = due
   reply[#reply + 1] = reason
@@ -132,4 +135,4 @@ if created > 0 then
   counted()
 end
 if earliest then announce(earliest) end
-return reply
+return changed and kept_answer(reply) or reply

@@ -1,0 +1,348 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
+	"github.com/seed-6f6f2c11/duly/internal/redistest"
+)
+
+// losing is a store that has lost no answer yet, and another client of the same Redis.
+type losing struct {
+	*testing.T
+
+	st, other *redisstore.Store
+	srv       *redistest.Server
+	sees      *spy
+	lost      int
+}
+
+// loses makes the next answers of a script get lost; meanwhile, if not nil, happens behind the first of them.
+func (l *losing) loses(script string, times int, meanwhile func()) {
+	l.sees.lose = func(name string) bool {
+		if name != script || times == 0 {
+			return false
+		}
+		times--
+		l.lost++
+		if meanwhile != nil {
+			meanwhile()
+			meanwhile = nil
+		}
+		return true
+	}
+}
+
+func (l *losing) submit(st *redisstore.Store, s core.Submission) core.Placed {
+	l.Helper()
+	placed, err := st.Submit(l.Context(), []core.Submission{s})
+	require.NoError(l, err)
+	return placed[0]
+}
+
+func (l *losing) control(st *redisstore.Store, c core.Command) core.Effect {
+	l.Helper()
+	effects, err := st.Control(l.Context(), []core.Command{c})
+	require.NoError(l, err)
+	return effects[0]
+}
+
+func (l *losing) task(agent, id string) core.Stored {
+	l.Helper()
+	page, err := l.other.Read(l.Context(), core.Query{Agent: agent, IDs: []string{id}})
+	require.NoError(l, err)
+	return page.Tasks[0]
+}
+
+func (l *losing) claim(st *redisstore.Store, nonce string) core.Claim {
+	l.Helper()
+	return claim(l.T, st, nonce, 10)
+}
+
+func (l *losing) ends(st *redisstore.Store, verb core.Verb, c core.Claim) {
+	l.Helper()
+	settle(l.T, st, verb, c.Tasks...)
+}
+
+// cancels is a command to cancel a task as it is.
+func (l *losing) cancels() core.Command {
+	s := sub("a", "1")
+	s.Version = l.task("a", "1").Version
+	return core.Command{Op: core.OpCancel, Submission: s, Record: []byte("r"), Order: []byte("o")}
+}
+
+// lostAnswers are calls of every script that writes, with what the caller must be told although the answer was lost.
+var lostAnswers = []struct {
+	script, name string
+	test         func(l *losing, times int)
+}{
+	{"submit", "a new task", func(l *losing, times int) {
+		l.loses("submit", times, nil)
+		assert.True(l, l.submit(l.st, sub("a", "1")).Created)
+	}},
+	{"submit", "a new task that ends meanwhile", func(l *losing, times int) {
+		l.loses("submit", times, func() { l.ends(l.other, core.VerbComplete, l.claim(l.other, "other")) })
+		assert.True(l, l.submit(l.st, sub("a", "1")).Created)
+	}},
+	{"submit", "fail on conflict", func(l *losing, times int) {
+		s := sub("a", "1")
+		s.Conflict = core.ConflictFail
+		l.loses("submit", times, nil)
+		assert.True(l, l.submit(l.st, s).Created)
+		_, err := l.st.Submit(l.Context(), []core.Submission{s})
+		assert.Equal(l, core.CodeConflict, core.CodeOf(err), "another call conflicts")
+	}},
+	{"submit", "several of several partitions", func(l *losing, times int) {
+		var subs []core.Submission
+		for i := range 10 {
+			subs = append(subs, sub(fmt.Sprint("agent", i), "1"))
+			subs[i].Conflict = core.ConflictFail
+		}
+		calls := 0
+		l.sees.lose = func(name string) bool { // of the calls that write, which come behind those that check
+			calls++
+			if name == "submit" && calls > 2 && times > 0 {
+				times, l.lost = times-1, l.lost+1
+				return true
+			}
+			return false
+		}
+		placed, err := l.st.Submit(l.Context(), subs)
+		require.NoError(l, err)
+		for _, p := range placed {
+			assert.True(l, p.Created)
+		}
+	}},
+	{"submit", "replace", func(l *losing, times int) {
+		l.submit(l.st, sub("a", "1"))
+		s := sub("a", "1")
+		s.Conflict, s.Version, s.Body, s.Due.After = core.ConflictReplace, l.task("a", "1").Version, []byte("new"), time.Hour
+		l.loses("submit", times, nil)
+		placed := l.submit(l.st, s)
+		assert.True(l, placed.Replaced)
+		assert.Equal(l, l.task("a", "1").Due, placed.Due)
+	}},
+	{"touch", "a new run", func(l *losing, times int) {
+		s := sub("a", "1")
+		s.Pulse = &core.Pulse{Delay: time.Hour}
+		l.loses("touch", times, nil)
+		placed := l.submit(l.st, s)
+		assert.True(l, placed.Created)
+		assert.Equal(l, core.ReasonActivity, placed.Reason)
+		assert.Equal(l, core.ReasonWaiting, l.submit(l.st, s).Reason, "another touch")
+	}},
+	{"claim", "what is due", func(l *losing, times int) {
+		l.submit(l.st, sub("a", "1"))
+		l.loses("claim", times, nil)
+		c := l.claim(l.st, "n")
+		require.Len(l, c.Tasks, 1)
+		l.ends(l.st, core.VerbComplete, c)
+		assert.Equal(l, core.StatusCompleted, l.task("a", "1").Status)
+	}},
+	{"claim", "what is replaced meanwhile", func(l *losing, times int) {
+		l.submit(l.st, sub("a", "1"))
+		l.loses("claim", times, func() {
+			s := sub("a", "1")
+			s.Conflict, s.Version, s.Body = core.ConflictReplace, l.task("a", "1").Version, []byte("new")
+			assert.True(l, l.submit(l.other, s).Replaced)
+		})
+		assert.Empty(l, l.claim(l.st, "n").Tasks, "the old one never ran, and the new one is not this claim's")
+		c := l.claim(l.st, "m")
+		require.Len(l, c.Tasks, 1)
+		assert.Equal(l, "new", string(c.Tasks[0].Body))
+		l.ends(l.st, core.VerbComplete, c)
+		assert.Empty(l, l.claim(l.st, "o").Tasks, "the new one runs once")
+	}},
+	{"settle", "a completed run", func(l *losing, times int) {
+		l.submit(l.st, sub("a", "1"))
+		c := l.claim(l.st, "n")
+		l.loses("settle", times, nil)
+		l.ends(l.st, core.VerbComplete, c)
+		assert.Equal(l, core.StatusCompleted, l.task("a", "1").Status)
+	}},
+	{"extend", "a lease", func(l *losing, times int) {
+		l.submit(l.st, sub("a", "1"))
+		c := l.claim(l.st, "n")
+		l.loses("extend", times, nil)
+		held, err := l.st.Extend(l.Context(), []core.Extension{{Fence: c.Fence, Lease: time.Minute}})
+		require.NoError(l, err)
+		assert.True(l, held[0].Held)
+	}},
+	{"replay", "a dead task", func(l *losing, times int) {
+		l.submit(l.st, sub("a", "1"))
+		l.ends(l.st, core.VerbFail, l.claim(l.st, "n"))
+		l.loses("replay", times, nil)
+		e := l.control(l.st, core.Command{Op: core.OpReplay, Submission: sub("a", "1")})
+		assert.Equal(l, core.EffectDone, e.Code)
+		assert.Equal(l, l.task("a", "1").Due, e.Due)
+		assert.Equal(l, core.EffectNone, l.control(l.st, core.Command{Op: core.OpReplay, Submission: sub("a", "1")}).Code, "another one")
+	}},
+	{"order", "cancel", func(l *losing, times int) {
+		l.submit(l.st, sub("a", "1"))
+		l.loses("order", times, nil)
+		assert.Equal(l, core.EffectDone, l.control(l.st, l.cancels()).Code)
+		assert.Equal(l, core.StatusCancelled, l.task("a", "1").Status)
+	}},
+	{"order", "cancel of a run that ends meanwhile", func(l *losing, times int) {
+		l.submit(l.st, sub("a", "1"))
+		c := l.claim(l.other, "other")
+		l.loses("order", times, func() { l.ends(l.other, core.VerbCancel, c) })
+		assert.Equal(l, core.EffectOrdered, l.control(l.st, l.cancels()).Code)
+	}},
+	{"order", "delete, and a new task of the id", func(l *losing, times int) {
+		l.submit(l.st, sub("a", "1"))
+		l.loses("order", times, func() { assert.True(l, l.submit(l.other, sub("a", "1")).Created) })
+		assert.Equal(l, core.EffectDone, l.control(l.st, core.Command{Op: core.OpDelete, Submission: sub("a", "1")}).Code)
+		assert.Equal(l, core.StatusWaiting, l.task("a", "1").Status, "the new task is another client's")
+	}},
+	{"order", "run a task, which ends meanwhile", func(l *losing, times int) {
+		s := sub("a", "1")
+		s.Due.After = time.Hour
+		l.submit(l.st, s)
+		l.loses("order", times, func() { l.ends(l.other, core.VerbComplete, l.claim(l.other, "other")) })
+		e := l.control(l.st, core.Command{Op: core.OpRun, Submission: s})
+		assert.Equal(l, core.EffectDone, e.Code)
+		assert.NotZero(l, e.Due)
+	}},
+	{"hold", "all three", func(l *losing, times int) {
+		scope := core.Scoped{Agent: "a"}
+		for _, c := range []core.Command{
+			{Op: core.OpHold, Scope: scope, Until: core.When{After: time.Minute}},
+			{Op: core.OpProlong, Scope: scope, Until: core.When{After: time.Hour}},
+			{Op: core.OpUnhold, Scope: scope},
+		} {
+			l.loses("hold", times, nil)
+			assert.Equal(l, core.EffectDone, l.control(l.st, c).Code, c.Op)
+		}
+		assert.Equal(l, core.EffectNone, l.control(l.st, core.Command{Op: core.OpUnhold, Scope: scope}).Code, "another one")
+	}},
+	{"audit", "a repair", func(l *losing, times int) {
+		l.submit(l.st, sub("a", "1"))
+		require.NoError(l, l.srv.Client(l.T).Del(l.Context(), l.st.Prefix()+"{0}:agenda").Err())
+		l.loses("audit", times, nil)
+		faults := 0
+		for cursor := ""; ; {
+			e := l.control(l.st, core.Command{Op: core.OpAudit, Audit: core.Audit{Cursor: cursor, Repair: true}})
+			faults += len(e.Audited.Faults)
+			if cursor = e.Audited.Next; cursor == "" {
+				break
+			}
+			if faults == 0 {
+				times = max(times, 1)
+				l.loses("audit", times, nil)
+			}
+		}
+		assert.Equal(l, 1, faults, "what was repaired is told")
+		assert.Len(l, l.claim(l.st, "n").Tasks, 1)
+	}},
+	{"presence", "an announcement", func(l *losing, times int) {
+		l.loses("presence", times, nil)
+		require.NoError(l, l.st.Announce(l.Context(), "tag", []byte("info"), time.Hour))
+		all, err := l.other.Processes(l.Context())
+		require.NoError(l, err)
+		assert.Len(l, all, 1)
+	}},
+	{"sweep", "beside a claim", func(l *losing, times int) {
+		l.submit(l.st, sub("a", "1"))
+		l.st.Sweep()
+		l.loses("sweep", times, nil)
+		assert.Len(l, l.claim(l.st, "n").Tasks, 1)
+	}},
+}
+
+// The answer of each script that writes gets lost, once and several times in a row: its caller is told what it has done, and
+// nothing is done twice.
+func TestLostAnswersOfEveryScript(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	for i, c := range lostAnswers {
+		for _, times := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%s/%s/%d", c.script, c.name, times), func(t *testing.T) {
+				t.Parallel()
+				partitions := 1
+				if c.name == "several of several partitions" {
+					partitions = 2
+				}
+				config := redisstore.Config{URL: srv.URL, Partitions: partitions, Prefix: fmt.Sprintf("l%d-%d:", i, times)}
+				l := &losing{T: t, srv: srv, st: open(t, config), other: open(t, config), sees: newSpy()}
+				l.st.AddHook(l.sees)
+				c.test(l, times)
+				assert.GreaterOrEqual(t, l.lost, times, "no answer was lost")
+			})
+		}
+	}
+}
+
+var writes = regexp.MustCompile(`'(HSET|HSETNX|HDEL|HINCRBY|ZADD|ZREM|LPUSH|LTRIM|RPOP|SET|DEL|PEXPIRE|PERSIST)'`)
+
+// Every script that writes has a test for when its answer is lost; one that is new belongs in the table above.
+func TestEveryScriptThatWritesHasLostAnswers(t *testing.T) {
+	t.Parallel()
+	tested := map[string]bool{}
+	for _, c := range lostAnswers {
+		tested[c.script] = true
+	}
+	for _, f := range redisstore.ScriptFiles() {
+		assert.Equal(t, writes.MatchString(f.Text), tested[f.Name], "script %s", f.Name)
+	}
+}
+
+// What a process was answered is kept once for each call that it had under way at once, and for some minutes.
+func TestAnswersAreFew(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	clock := storetest.NewClock()
+	st := still(t, redisstore.Config{URL: srv.URL}, clock, false, storetest.Options{Partitions: 1})
+	for i := range 500 {
+		_, err := st.Submit(t.Context(), []core.Submission{sub(fmt.Sprint("a", i), "1")})
+		require.NoError(t, err)
+	}
+	var commands []core.Command
+	for i := range 10 {
+		commands = append(commands, core.Command{Op: core.OpDelete, Submission: sub(fmt.Sprint("a", i), "1")})
+	}
+	for range 3 {
+		_, err := st.Control(t.Context(), commands)
+		require.NoError(t, err)
+	}
+	c := srv.Client(t)
+	key := st.Prefix() + "{0}:answers"
+	assert.EqualValues(t, len(commands), c.HLen(t.Context(), key).Val())
+	clock.Advance(9 * time.Minute)
+	st.Sweep()
+	claim(t, st, "early", 1)
+	assert.EqualValues(t, len(commands), c.HLen(t.Context(), key).Val(), "somebody may wait for them")
+	clock.Advance(2 * time.Minute)
+	_, err := st.Submit(t.Context(), []core.Submission{sub("new", "1")})
+	require.NoError(t, err)
+	st.Sweep()
+	claim(t, st, "late", 1)
+	assert.EqualValues(t, 1, c.HLen(t.Context(), key).Val(), "of the last call only")
+}
+
+// An answer in Redis that is not one is none: the call is carried out.
+func TestDamagedAnswers(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	for i, damage := range []string{"", "x", "\xc1", "\x01"} {
+		config := redisstore.Config{URL: srv.URL, Partitions: 1, Prefix: fmt.Sprintf("damaged%d:", i)}
+		l := &losing{T: t, srv: srv, st: open(t, config), other: open(t, config), sees: newSpy()}
+		l.st.AddHook(l.sees)
+		key := l.st.Prefix() + "{0}:answers"
+		l.loses("submit", 1, func() {
+			c := srv.Client(t)
+			for caller, answer := range c.HGetAll(t.Context(), key).Val() {
+				require.NoError(t, c.HSet(t.Context(), key, caller, answer[:min(21, len(answer))]+damage).Err())
+			}
+		})
+		assert.False(t, l.submit(l.st, sub("a", "1")).Created, "it is there by now")
+	}
+}
