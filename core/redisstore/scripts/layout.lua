@@ -39,7 +39,7 @@
 --   failures:K LIST at(13) opaque, newest first
 --   groups    HASH agent:id -> seq(7) A:G of a task that has a group, or had one; '@' A:G of each group with live tasks -> 1
 --   group:A:G HASH of counts, and when it is forgotten once nothing in it is live; counters HASH
---   answers   HASH caller -> at(13) nonce(8) answer (msgpack): of the last call of each that changed something; see answers.lua
+--   answers   HASH caller -> nonce(8) answer (msgpack), of the last call of each that changed something: see answers.lua
 --   processes HASH tag -> until(13) opaque; of the first partition only: what processes say of themselves
 --   due       STRING ms of the earliest entry of agenda and leases, then '|' kind for each parked kind, or '|*' for many: a cheap look
 local base = string.sub(KEYS[1], 1, -7)

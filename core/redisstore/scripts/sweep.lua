@@ -98,7 +98,9 @@ dropped(now - oldest, 1000)
 local ANSWERS_KEPT = 600000 -- ms; a call is repeated for a few seconds
 local answers, over = redis.call('HSCAN', base .. 'answers', answers_from or '0', 'COUNT', 100), {}
 for i = 1, #answers[2], 2 do
-  if (tonumber(sub(answers[2][i + 1], 1, 13)) or 0) <= now - ANSWERS_KEPT then over[#over + 1] = answers[2][i] end
+  local whole, answer = pcall(cmsgpack.unpack, sub(answers[2][i + 1], 9))
+  local at = whole and type(answer) == 'table' and tonumber(answer[1]) or 0
+  if at <= now - ANSWERS_KEPT then over[#over + 1] = answers[2][i] end
 end
 for i = 1, #over, 1000 do redis.call('HDEL', base .. 'answers', unpack(over, i, math.min(i + 999, #over))) end
 return { cursor .. '|' .. answers[1], (stopped or spare <= 0 or BUDGET <= 0) and 1 or 0 }
