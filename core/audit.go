@@ -24,8 +24,9 @@ const MaxFaults = 100
 
 // Audit looks at every live task: it has to wait where claims look for it, to run under a lease, or to be parked where
 // something puts it back. A scheduler never leaves one anywhere else; but a store can be damaged by hand, by a restore of a
-// part, or by losing what it acknowledged, and a task that nothing finds would stop silently. It goes page by page, so it
-// holds nobody up, and may be cut off: what it has repaired by then stays so.
+// part, or by losing what it acknowledged, and a task that nothing finds would stop silently. It also counts the tasks, by
+// kind and by group, and compares the counters with that, unless something changes in the partition meanwhile: then the next
+// audit does. It goes page by page, so it holds nobody up, and may be cut off: what it has repaired by then stays so.
 func (s *Scheduler) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	var r AuditReport
 	for p := range s.store.Partitions() {

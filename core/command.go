@@ -15,7 +15,7 @@ type Command struct {
 }
 
 // Audit is a look at a page of a partition's live tasks: each has to wait where claims look for it, to run under a lease, or
-// to be parked where something puts it back.
+// to be parked where something puts it back. The last pages compare the counters with what the others have counted.
 type Audit struct {
 	Partition int
 	Cursor    string // where the page begins: that of the page before; empty for the first
@@ -70,10 +70,13 @@ type FaultCode string
 
 // The faults. All but the last two can be repaired.
 const (
-	FaultLost       FaultCode = "lost"       // a task that neither waits nor runs nor is parked
-	FaultStranded   FaultCode = "stranded"   // a task that is parked where nothing puts it back
-	FaultDoubled    FaultCode = "doubled"    // a task that runs and waits, or is parked, as well: it would run twice at once
-	FaultMiscounted FaultCode = "miscounted" // a count that is not of what is there
+	FaultLost     FaultCode = "lost"     // a task that neither waits nor runs nor is parked
+	FaultStranded FaultCode = "stranded" // a task that is parked where nothing puts it back
+	FaultDoubled  FaultCode = "doubled"  // a task that runs and waits, or is parked, as well: it would run twice at once
+	// FaultMiscounted is a count that is not of what exists: of what is parked, of an agent's tasks, of the tasks of a group,
+	// with its agent, of those of a kind, or of all. Counts of groups, kinds and all are compared if nothing has changed while
+	// the audit counted, and nothing else was wrong.
+	FaultMiscounted FaultCode = "miscounted"
 	FaultAsleep     FaultCode = "asleep"     // an agent or a partition that would be looked at too late
 	FaultUnreadable FaultCode = "unreadable" // a record that is not what was written
 	FaultGone       FaultCode = "gone"       // an entry whose task is no more: it was lost with all that it was

@@ -48,7 +48,7 @@ var faults = map[core.FaultCode]string{
 	core.FaultLost:       "neither waits nor runs nor is parked",
 	core.FaultStranded:   "is parked, and nothing would put it back",
 	core.FaultDoubled:    "runs and waits as well: it would run twice at once",
-	core.FaultMiscounted: "a count is not of what is there",
+	core.FaultMiscounted: "a count is wrong: of the tasks of an agent, a group or a kind, or of what is parked",
 	core.FaultAsleep:     "would be looked at too late",
 	core.FaultUnreadable: "its record is not what was written",
 	core.FaultGone:       "its task is no more: something names it still",

@@ -18,7 +18,54 @@ func (p *partition) audit(now core.Millis) core.Effect {
 			}
 		}
 	}
+	if len(found.Faults) == 0 { // else what is wrong with the tasks comes first
+		found.Faults = p.miscounted(now)
+	}
 	return core.Effect{Audited: found}
+}
+
+// miscounted compares the counters with what is there.
+func (p *partition) miscounted(now core.Millis) []core.Fault {
+	var live, running int64
+	kinds, groups := map[string]*core.KindStats{}, map[[2]string]int64{}
+	for _, a := range p.agents {
+		for _, t := range a.tasks {
+			k := kinds[t.Kind]
+			if k == nil {
+				k = &core.KindStats{}
+				kinds[t.Kind] = k
+			}
+			live, k.Live = live+1, k.Live+1
+			if t.claim != nil {
+				running, k.Running = running+1, k.Running+1
+			}
+			if t.dozing() {
+				k.Resting++
+			}
+			if t.Group != "" {
+				groups[[2]string{t.Agent, t.Group}]++
+			}
+		}
+	}
+	var faults []core.Fault
+	if live != p.live || running != p.running {
+		faults = append(faults, core.Fault{Code: core.FaultMiscounted})
+	}
+	for name, k := range p.kinds {
+		is := kinds[name]
+		if is == nil {
+			is = &core.KindStats{}
+		}
+		if k.Live != is.Live || k.Running != is.Running || k.Resting != is.Resting {
+			faults = append(faults, core.Fault{Code: core.FaultMiscounted})
+		}
+	}
+	for name, g := range p.groups {
+		if (g.over == 0 || g.over > now) && g.Live != groups[name] {
+			faults = append(faults, core.Fault{Agent: name[0], Code: core.FaultMiscounted})
+		}
+	}
+	return faults
 }
 
 func (p *partition) fault(t *task, now core.Millis) core.FaultCode {

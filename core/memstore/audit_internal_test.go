@@ -33,3 +33,25 @@ func TestAuditFinds(t *testing.T) {
 		assert.Equal(t, []core.Fault{{Agent: "a", ID: "1", Code: c.want}}, p.audit(s.now()).Audited.Faults, name)
 	}
 }
+
+// Each counter that is wrong is told.
+func TestAuditCounts(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(p *partition){
+		"live":            func(p *partition) { p.live++ },
+		"running":         func(p *partition) { p.running-- },
+		"of a kind":       func(p *partition) { p.stats("k").Live-- },
+		"of another kind": func(p *partition) { p.stats("other").Running++ },
+		"of a group":      func(p *partition) { p.groups[[2]string{"a", "g"}].Live++ },
+	} {
+		s := New(Config{Partitions: 1})
+		_, err := s.Submit(t.Context(), []core.Submission{{Agent: "a", ID: "1", Kind: "k", Group: "g", Level: core.LevelLow}})
+		require.NoError(t, err)
+		p := s.parts[0]
+		assert.Empty(t, p.audit(s.now()).Audited.Faults)
+		damage(p)
+		faults := p.audit(s.now()).Audited.Faults
+		require.Len(t, faults, 1, name)
+		assert.Equal(t, core.FaultMiscounted, faults[0].Code, name)
+	}
+}

@@ -15,7 +15,7 @@ func (s *Store) auditPage(a core.Audit) call {
 	if a.Repair {
 		repair = "1"
 	}
-	return call{script: &s.scripts.audit, partition: a.Partition, args: []any{cmp.Or(a.Cursor, "t0"), auditPageSize, repair}}
+	return call{script: &s.scripts.audit, partition: a.Partition, args: []any{cmp.Or(a.Cursor, "t0"), auditPageSize, repair, s.config.Retention.Milliseconds()}}
 }
 
 func parseAudited(reply []any) (core.Effect, error) {

@@ -41,7 +41,7 @@ func settle(t *testing.T, st core.Store, verb core.Verb, tasks ...core.Claimed) 
 	t.Helper()
 	var runs []core.Settlement
 	for _, task := range tasks {
-		runs = append(runs, core.Settlement{Run: task.Run, Verb: verb, Record: []byte("r")})
+		runs = append(runs, core.Settlement{Run: task.Run, Kind: task.Kind, Verb: verb, Record: []byte("r")})
 	}
 	out, err := st.Settle(t.Context(), runs)
 	require.NoError(t, err)

@@ -191,7 +191,7 @@ func (s *Store) life(ctx context.Context) error {
 		names := []string{
 			"agenda", "agents", "tasks", "state", "claims", "leases", "ended", "finished", "counters", "due",
 			"queue:3:a", "history:a", "parked", "parked:probe", "group:a:g", "pulse", "orders", "holds", "open", "kinds", "serial", "processes",
-			"failures:probe", "ends:a", "dead:a", "stale", "gone",
+			"failures:probe", "ends:a", "dead:a", "stale", "gone", "groups", "answers",
 		}
 		_ = s.client.Unlink(context.WithoutCancel(ctx), p.parts[0].keys(names)...).Err() // a few idle keys
 	}()
@@ -256,7 +256,7 @@ func (s *Store) operate(ctx context.Context) error {
 		{Op: core.OpHold, Scope: one, Until: core.When{After: sweepEvery}},
 		{Op: core.OpRun, Submission: touched},
 		{Op: core.OpUnhold, Scope: one},
-		{Op: core.OpAudit, Audit: core.Audit{Repair: true}},
+		{Op: core.OpAudit, Audit: core.Audit{Cursor: "t00", Repair: true}}, // not t0, which begins a round that counts
 		{Op: core.OpAudit, Audit: core.Audit{Cursor: "a0", Repair: true}},
 		{Op: core.OpAudit, Audit: core.Audit{Cursor: "g0", Repair: true}},
 		{Op: core.OpDelete, Submission: touched},

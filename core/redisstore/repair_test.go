@@ -178,7 +178,7 @@ func TestCallsGoOnWithoutTheClaims(t *testing.T) {
 	require.Len(t, faults, 1)
 	tasks := claim(t, r.st, "again", 5).Tasks
 	require.Len(t, tasks, 1)
-	out, err := r.st.Settle(t.Context(), []core.Settlement{{Run: tasks[0].Run, Verb: core.VerbComplete, Record: []byte("r")}})
+	out, err := r.st.Settle(t.Context(), []core.Settlement{{Run: tasks[0].Run, Kind: "k", Verb: core.VerbComplete, Record: []byte("r")}})
 	if assert.NoError(t, err) {
 		assert.NoError(t, out[0].Err)
 	}

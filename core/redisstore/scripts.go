@@ -52,6 +52,7 @@ const (
 	partKnown    = "known"
 	partGrouped  = "grouped"
 	partAnswers  = "answers"
+	partRecount  = "recount"
 )
 
 // script is one file of scripts/: its text, and the keys that it is given, as its header names them.
@@ -94,6 +95,7 @@ func load(change func(text string) string) scripts {
 		knows   = []string{partLook, partHolds, partKnown}
 		touches = []string{partLook, partHolds, partKnown, partAnswers}
 		holds   = []string{partLook, partHolds, partAnswers}
+		audits  = []string{partLook, partHolds, partGrouped, partAnswers, partRecount}
 		all     = []string{partLook, partHolds, partFinished, partKnown, partGrouped, partAnswers}
 	)
 	return scripts{
@@ -112,7 +114,7 @@ func load(change func(text string) string) scripts {
 		agents:   get("agents", look, "agenda", "agents"),
 		pauses:   get("pauses", look, "agenda", "holds"),
 		kinds:    get("kinds", none, "agenda", "kinds"),
-		audit:    get("audit", holds, "agenda", "agents", "tasks", "claims", "leases", "parked"),
+		audit:    get("audit", audits, "agenda", "agents", "tasks", "claims", "leases", "parked"),
 		presence: get("presence", none, "agenda", "processes"),
 		sweep:    get("sweep", []string{partFinished}, "agenda", "finished", "stale"),
 	}

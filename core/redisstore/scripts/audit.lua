@@ -1,23 +1,42 @@
--- audit: look whether each live task of a page waits in the agenda, runs or is parked, and put back one that does not.
+-- audit: look whether each live task of a page waits in the agenda, runs or is parked, and put back one that does not; in the
+--        end whether the counters say what is there.
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks
 -- KEYS[4] claims
 -- KEYS[5] leases
 -- KEYS[6] parked
--- ARGV[1] cursor: 't' for a page of tasks, 'a' of agents or 'g' of the agenda, and where it begins; t0 first
+-- ARGV[1] cursor: 't' for a page of tasks, 'a' of agents, 'g' of the agenda, or k, m or s of counters, and where it begins,
+--         then '@' and the name of the round while it counts; t0 first. '!' is a round that has mended something: another one
+--         follows that counts, whose name begins with '+', or is '-' if it does so no more
 -- ARGV[2] about how many
 -- ARGV[3] 1 to repair what is found
+-- ARGV[4] retention of finished records, ms
 -- returns {now, the next cursor or '', tasks seen, for each fault: agent or '', id or '', what}
 --          what: lost, stranded, doubled, miscounted, asleep, unreadable or gone
 local before = answered_before()
 if before then return before end
-local phase, cursor, repair = sub(ARGV[1], 1, 1), sub(ARGV[1], 2), ARGV[3] == '1'
-local reply, seen, repaired = { now, '', 0 }, 0, false
+local phase, cursor, round = string.match(ARGV[1], '^(.)(%d*)@?(.*)$')
+local repair = ARGV[3] == '1'
+local mended, SECOND, BEGINS = round == '!', string.find(round, '^[+-]'), ARGV[1] == 't0' or round == '+'
+if BEGINS then -- a caller, and one of its calls
+  round = round .. sub(CALL, 10) .. string.gsub(sub(CALL, 2, 9), '.', function(c) return string.format('%02x', byte(c)) end)
+end
+local reply, seen, repaired, counts = { now, '', 0 }, 0, false, recounting(round, BEGINS)
 local function fault(agent, id, what)
   local at = #reply
   reply[at + 1], reply[at + 2], reply[at + 3] = agent, id, what
   repaired = repaired or repair
+  if what == 'unreadable' or what == 'gone' then return end
+  counts, mended = false, mended or repair -- what is counted is compared once the rest is right
+end
+if string.find(phase, '[kms]') then
+  local next_ = ''
+  if counts then
+    next_ = comparing[phase](round, cursor, ARGV[2], tonumber(ARGV[4]), function(agent) fault(agent, '', 'miscounted') end, repair)
+  end
+  reply[2] = next_ == '' and '' or next_ .. '@' .. round
+  return repaired and kept_answer(reply) or reply
 end
 
 -- 1. Who runs. A claim whose lease is gone gets one that ends now: the next claim takes its tasks back as those of the dead,
@@ -86,6 +105,7 @@ local function check(agent, id, live, single)
   local ref = agent .. ':' .. id
   local place_, due, name = where(agent, id, live, single)
   seen = seen + 1
+  if counts then tally(agent, id, live, place_) end
   if place_ == 'r' then
     if not leased[ref] then lost(agent, id, live, single) end
   elseif leased[ref] then
@@ -192,6 +212,7 @@ end
 local page
 if phase == 't' then
   page = redis.call('HSCAN', KEYS[3], cursor, 'COUNT', ARGV[2])
+  if #page[2] > 0 then found[':tasks'] = #page[2] / 2 end
   for i = 1, #page[2], 2 do
     local live = page[2][i + 1]
     local agent, id = string.match(page[2][i], '^([^:]*):(.*)$')
@@ -210,6 +231,7 @@ if phase == 't' then
   reply[2] = page[1] == '0' and 'a0' or 't' .. page[1]
 elseif phase == 'a' then
   page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', ARGV[2])
+  if #page[2] > 0 then found[':agents'] = #page[2] / 2 end
   for i = 1, #page[2], 2 do
     local agent, value = page[2][i], page[2][i + 1]
     local live = byte(value) == 83 and sub(value, 2)
@@ -230,19 +252,30 @@ else
   if page[1] ~= '0' then reply[2] = 'g' .. page[1] end
 end
 placed()
-if reply[2] == '' then
-  recount()
-  if repair then recounted() end
-end
+local last = reply[2] == ''
+if last then recount() end
 if repaired then
   look()
   wake(now)
-elseif reply[2] == '' and not hinted() then
+elseif last and not hinted() then
   fault('', '', 'asleep')
   if repair then
     look()
     wake(now)
   end
 end
-reply[3] = seen
-return repaired and kept_answer(reply) or reply
+if counts then tallied(round) end
+counts = counts and (not last or whole(round))
+if counts then
+  reply[2] = (last and 'k0' or reply[2]) .. '@' .. round
+else
+  if #round > 1 then redis.call('DEL', shadow .. round) end
+  if last and repair then recounted() end -- this needs no round
+  if not last then
+    reply[2] = reply[2] .. (SECOND and '@-' or mended and '@!' or '')
+  elseif mended and not SECOND then
+    reply[2] = 't0@+'
+  end
+end
+reply[3] = SECOND and 0 or seen
+return (repaired or counts) and kept_answer(reply) or reply

@@ -39,6 +39,7 @@
 --   failures:K LIST at(13) opaque, newest first
 --   groups    HASH agent:id -> seq(7) A:G of a task that has a group, or had one; '@' A:G of each group with live tasks -> 1
 --   group:A:G HASH of counts, and when it is forgotten once nothing in it is live; counters HASH
+--   recount:R HASH of what a round of an audit has counted; for some minutes: see recount.lua
 --   answers   HASH caller -> nonce(8) answer (msgpack), of the last call of each that changed something: see answers.lua
 --   processes HASH tag -> until(13) opaque; of the first partition only: what processes say of themselves
 --   due       STRING ms of the earliest entry of agenda and leases, then '|' kind for each parked kind, or '|*' for many: a cheap look
@@ -204,7 +205,10 @@ local function counted()
 end
 
 -- rested counts tasks of a kind that rest; it is rare enough to be written at once.
-local function rested(kind, n) redis.call('HINCRBY', base .. 'kinds', 'z' .. kind, n) end
+local function rested(kind, n)
+  redis.call('HINCRBY', base .. 'kinds', 'z' .. kind, n)
+  count('rests', 1) -- for an audit, which has to see that something has changed
+end
 
 -- dozing says whether a pulse is that of a task whose rest is counted.
 local function dozing(pulse) return pulse and string.find(pulse, '^%d*|[^|]*|00|') end
