@@ -1,6 +1,7 @@
 package http_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -59,6 +60,41 @@ func TestControlOfATask(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, res.StatusCode)
 	res, _ = f.call(t, "GET", task+"/explain", "")
 	assert.Equal(t, http.StatusNotFound, res.StatusCode)
+}
+
+// A task that is cancelled while it runs is shown as ending, takes no other order, and is cancelled whatever its handler says.
+func TestCancelOfARun(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	const task = "/v1/agents/a/tasks/i"
+	conflict := func(method, path, body, text string) {
+		t.Helper()
+		res, answer := f.call(t, method, path, body)
+		assert.Equal(t, http.StatusConflict, res.StatusCode, answer)
+		assert.Contains(t, answer, text)
+	}
+	const ending = `task \"i\" of agent \"a\" was cancelled and its run has not ended yet: try again once it has`
+	core.Handle(f.scheduler, "cancelled", func(context.Context, *core.Task[any]) error {
+		res, body := f.call(t, "POST", task+"/cancel", `{"by":"ann"}`)
+		assert.Equal(t, http.StatusOK, res.StatusCode, body)
+		got := get[map[string]any](t, body)
+		assert.Equal(t, "in_progress", got["status"])
+		assert.Equal(t, true, got["ending"])
+		conflict("POST", "/v1/tasks", `{"agent_id":"a","id":"i","kind":"ok","on_conflict":"replace"}`, ending)
+		conflict("POST", task+"/run", "", ending)
+		conflict("POST", task+"/replay", "", "is in_progress: only failed tasks can be replayed")
+		return nil
+	})
+	f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","id":"i","kind":"cancelled"}`)
+	_, body := f.call(t, "POST", "/v1/run-due", `{"agent_ids":["a"]}`)
+	assert.EqualValues(t, 1, get[map[string]any](t, body)["cancelled"])
+	_, body = f.call(t, "GET", task, "")
+	got := get[map[string]any](t, body)
+	assert.Equal(t, "cancelled", got["status"])
+	assert.Equal(t, "cancelled by ann", got["reason"])
+	conflict("POST", task+"/replay", "", "is cancelled: only failed tasks can be replayed")
+	res, body := f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","id":"i","kind":"ok","on_conflict":"replace"}`)
+	assert.Equal(t, http.StatusCreated, res.StatusCode, body)
 }
 
 func TestWiderControl(t *testing.T) {

@@ -75,13 +75,13 @@ const (
 	statusParked  = "parked"  // no process that claims has a handler
 	statusResting = "resting" // it waits for activity
 	statusCooling = "cooling" // it failed too often
-	statusEnding  = "ending"  // it was cancelled while it ran
+	statusEnding  = "ending"  // it was cancelled while it ran, and has not ended yet
 )
 
 // statusOf is the status of a task for people: of a waiting one, what it waits for, unless that is its time.
 func statusOf(t *core.TaskInfo) string {
 	switch {
-	case t.Status == core.StatusInProgress && t.Ending:
+	case t.Ending:
 		return statusEnding
 	case t.Status != core.StatusWaiting:
 		return string(t.Status)
