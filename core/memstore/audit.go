@@ -24,44 +24,47 @@ func (p *partition) audit(now core.Millis) core.Effect {
 	return core.Effect{Audited: found}
 }
 
-// miscounted compares the counters with what is there.
-func (p *partition) miscounted(now core.Millis) []core.Fault {
-	var live, running int64
-	kinds, groups := map[string]*core.KindStats{}, map[[2]string]int64{}
+// counted is what there is of what a partition keeps counters of.
+type counted struct {
+	live, running int64
+	kinds         map[string]core.KindStats
+	groups        map[[2]string]int64
+}
+
+// recount counts all live tasks.
+func (p *partition) recount() counted {
+	c := counted{kinds: map[string]core.KindStats{}, groups: map[[2]string]int64{}}
 	for _, a := range p.agents {
 		for _, t := range a.tasks {
-			k := kinds[t.Kind]
-			if k == nil {
-				k = &core.KindStats{}
-				kinds[t.Kind] = k
-			}
-			live, k.Live = live+1, k.Live+1
+			k := c.kinds[t.Kind]
+			c.live, k.Live = c.live+1, k.Live+1
 			if t.claim != nil {
-				running, k.Running = running+1, k.Running+1
+				c.running, k.Running = c.running+1, k.Running+1
 			}
 			if t.dozing() {
 				k.Resting++
 			}
-			if t.Group != "" {
-				groups[[2]string{t.Agent, t.Group}]++
-			}
+			c.kinds[t.Kind] = k
+			c.groups[[2]string{t.Agent, t.Group}]++
 		}
 	}
+	return c
+}
+
+// miscounted compares the counters with what is there.
+func (p *partition) miscounted(now core.Millis) []core.Fault {
 	var faults []core.Fault
-	if live != p.live || running != p.running {
+	is := p.recount()
+	if is.live != p.live || is.running != p.running {
 		faults = append(faults, core.Fault{Code: core.FaultMiscounted})
 	}
 	for name, k := range p.kinds {
-		is := kinds[name]
-		if is == nil {
-			is = &core.KindStats{}
-		}
-		if k.Live != is.Live || k.Running != is.Running || k.Resting != is.Resting {
+		if want := is.kinds[name]; k.Live != want.Live || k.Running != want.Running || k.Resting != want.Resting {
 			faults = append(faults, core.Fault{Code: core.FaultMiscounted})
 		}
 	}
 	for name, g := range p.groups {
-		if (g.over == 0 || g.over > now) && g.Live != groups[name] {
+		if (g.over == 0 || g.over > now) && g.Live != is.groups[name] {
 			faults = append(faults, core.Fault{Agent: name[0], Code: core.FaultMiscounted})
 		}
 	}

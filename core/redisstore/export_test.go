@@ -80,7 +80,7 @@ func ScriptFiles() []ScriptFile {
 
 // Parts are what stands in front of scripts.
 func Parts() []string {
-	return []string{partLayout, partLook, partHolds, partAsked, partFinished, partKnown, partGrouped, partAnswers, partRecount}
+	return []string{partLayout, partLook, partHolds, partAsked, partFinished, partKnown, partGrouped, partAnswers, partRecount, partOrdered}
 }
 
 // Packed are the texts of all scripts and parts, by name.

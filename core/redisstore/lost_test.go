@@ -55,9 +55,10 @@ func (l *losing) control(st *redisstore.Store, c core.Command) core.Effect {
 	return effects[0]
 }
 
-func (l *losing) task(agent, id string) core.Stored {
+// task is a/1 as it is.
+func (l *losing) task() core.Stored {
 	l.Helper()
-	page, err := l.other.Read(l.Context(), core.Query{Agent: agent, IDs: []string{id}})
+	page, err := l.other.Read(l.Context(), core.Query{Agent: "a", IDs: []string{"1"}})
 	require.NoError(l, err)
 	return page.Tasks[0]
 }
@@ -75,7 +76,7 @@ func (l *losing) ends(st *redisstore.Store, verb core.Verb, c core.Claim) {
 // cancels is a command to cancel a task as it is.
 func (l *losing) cancels() core.Command {
 	s := sub("a", "1")
-	s.Version = l.task("a", "1").Version
+	s.Version = l.task().Version
 	return core.Command{Op: core.OpCancel, Submission: s, Record: []byte("r"), Order: []byte("o")}
 }
 
@@ -124,11 +125,11 @@ var lostAnswers = []struct {
 	{"submit", "replace", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		s := sub("a", "1")
-		s.Conflict, s.Version, s.Body, s.Due.After = core.ConflictReplace, l.task("a", "1").Version, []byte("new"), time.Hour
+		s.Conflict, s.Version, s.Body, s.Due.After = core.ConflictReplace, l.task().Version, []byte("new"), time.Hour
 		l.loses("submit", times, nil)
 		placed := l.submit(l.st, s)
 		assert.True(l, placed.Replaced)
-		assert.Equal(l, l.task("a", "1").Due, placed.Due)
+		assert.Equal(l, l.task().Due, placed.Due)
 	}},
 	{"touch", "a new run", func(l *losing, times int) {
 		s := sub("a", "1")
@@ -145,13 +146,13 @@ var lostAnswers = []struct {
 		c := l.claim(l.st, "n")
 		require.Len(l, c.Tasks, 1)
 		l.ends(l.st, core.VerbComplete, c)
-		assert.Equal(l, core.StatusCompleted, l.task("a", "1").Status)
+		assert.Equal(l, core.StatusCompleted, l.task().Status)
 	}},
 	{"claim", "what is replaced meanwhile", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		l.loses("claim", times, func() {
 			s := sub("a", "1")
-			s.Conflict, s.Version, s.Body = core.ConflictReplace, l.task("a", "1").Version, []byte("new")
+			s.Conflict, s.Version, s.Body = core.ConflictReplace, l.task().Version, []byte("new")
 			assert.True(l, l.submit(l.other, s).Replaced)
 		})
 		assert.Empty(l, l.claim(l.st, "n").Tasks, "the old one never ran, and the new one is not this claim's")
@@ -166,7 +167,7 @@ var lostAnswers = []struct {
 		c := l.claim(l.st, "n")
 		l.loses("settle", times, nil)
 		l.ends(l.st, core.VerbComplete, c)
-		assert.Equal(l, core.StatusCompleted, l.task("a", "1").Status)
+		assert.Equal(l, core.StatusCompleted, l.task().Status)
 	}},
 	{"extend", "a lease", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
@@ -182,14 +183,14 @@ var lostAnswers = []struct {
 		l.loses("replay", times, nil)
 		e := l.control(l.st, core.Command{Op: core.OpReplay, Submission: sub("a", "1")})
 		assert.Equal(l, core.EffectDone, e.Code)
-		assert.Equal(l, l.task("a", "1").Due, e.Due)
+		assert.Equal(l, l.task().Due, e.Due)
 		assert.Equal(l, core.EffectNone, l.control(l.st, core.Command{Op: core.OpReplay, Submission: sub("a", "1")}).Code, "another one")
 	}},
 	{"order", "cancel", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		l.loses("order", times, nil)
 		assert.Equal(l, core.EffectDone, l.control(l.st, l.cancels()).Code)
-		assert.Equal(l, core.StatusCancelled, l.task("a", "1").Status)
+		assert.Equal(l, core.StatusCancelled, l.task().Status)
 	}},
 	{"order", "cancel of a run that ends meanwhile", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
@@ -201,7 +202,7 @@ var lostAnswers = []struct {
 		l.submit(l.st, sub("a", "1"))
 		l.loses("order", times, func() { assert.True(l, l.submit(l.other, sub("a", "1")).Created) })
 		assert.Equal(l, core.EffectDone, l.control(l.st, core.Command{Op: core.OpDelete, Submission: sub("a", "1")}).Code)
-		assert.Equal(l, core.StatusWaiting, l.task("a", "1").Status, "the new task is another client's")
+		assert.Equal(l, core.StatusWaiting, l.task().Status, "the new task is another client's")
 	}},
 	{"order", "run a task, which ends meanwhile", func(l *losing, times int) {
 		s := sub("a", "1")

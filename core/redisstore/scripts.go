@@ -53,6 +53,7 @@ const (
 	partGrouped  = "grouped"
 	partAnswers  = "answers"
 	partRecount  = "recount"
+	partOrdered  = "ordered"
 )
 
 // script is one file of scripts/: its text, and the keys that it is given, as its header names them.
@@ -90,6 +91,7 @@ func load(change func(text string) string) scripts {
 		look    = []string{partLook}
 		held    = []string{partLook, partHolds}
 		asked   = []string{partLook, partHolds, partAsked}
+		claims  = []string{partLook, partHolds, partAsked, partOrdered}
 		settles = []string{partLook, partFinished, partGrouped}
 		known   = []string{partKnown, partAnswers}
 		knows   = []string{partLook, partHolds, partKnown}
@@ -102,7 +104,7 @@ func load(change func(text string) string) scripts {
 		submit:   get("submit", known, "agenda", "agents", "tasks", "finished"),
 		replace:  get("submit", all, "agenda", "agents", "tasks", "finished"),
 		touch:    get("touch", touches, "agenda", "agents", "tasks", "pulse"),
-		claim:    get("claim", asked, "agenda", "agents", "tasks", "state", "claims", "leases", "parked"),
+		claim:    get("claim", claims, "agenda", "agents", "tasks", "state", "claims", "leases", "parked"),
 		next:     get("next", asked, "agenda", "leases", "parked"),
 		settle:   get("settle", settles, "agenda", "agents", "tasks", "state", "claims", "leases", "finished"),
 		extend:   get("extend", none, "agenda", "state", "claims", "leases"),
@@ -134,7 +136,7 @@ type call struct {
 	partition int
 	args      []any
 	caller    caller
-	repeated  bool // it may have been carried out, and its answer lost
+	repeated  bool // it was sent before, and may have been carried out
 }
 
 // argv are the arguments of the script.
@@ -142,7 +144,16 @@ func (c *call) argv() []any {
 	if !c.script.answers {
 		return c.args
 	}
-	return append(c.args[:len(c.args):len(c.args)], c.caller.arg(c.repeated))
+	return append(slices.Clip(c.args), c.caller.arg(c.repeated))
+}
+
+// failed notes that a call failed. It reports whether it cannot have been carried out, as the server does not know its script.
+func (c *call) failed(err error) bool {
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return true
+	}
+	c.repeated = true
+	return false
 }
 
 // Attempts at a call whose answer did not arrive, and the first pause between them. Every script can be repeated
@@ -161,7 +172,8 @@ func (s *Store) eval(ctx context.Context, verb string, calls []call) ([][]any, e
 // evalAll runs calls in one round trip to each node and returns their replies in order, and an error for each that failed, a
 // *core.StoreError. It repeats those that failed in a way that may pass. What fails in one partition stops no other.
 func (s *Store) evalAll(ctx context.Context, verb string, calls []call) ([][]any, []error) {
-	defer s.callers.enter(calls)()
+	leave := s.callers.enter(calls)
+	defer leave()
 	e := evaluation{store: s, verb: verb, calls: calls, replies: make([][]any, len(calls)), errs: make([]error, len(calls))}
 	e.run(ctx, upTo(len(calls)), 1)
 	for i, err := range e.errs {
@@ -236,9 +248,7 @@ func (e *evaluation) send(ctx context.Context, node redis.UniversalClient, todo 
 			continue
 		}
 		failed = append(failed, i)
-		noScript := redis.HasErrorPrefix(err, "NOSCRIPT")
-		unknown = unknown || noScript
-		e.calls[i].repeated = e.calls[i].repeated || !noScript
+		unknown = e.calls[i].failed(err) || unknown
 	}
 	return failed, unknown
 }

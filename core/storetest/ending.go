@@ -58,16 +58,16 @@ func testOrders(t *testing.T, b *bench) {
 		body   string // of the task afterwards; empty if it is cancelled
 		due    time.Duration
 	}{
-		"replace, replace":         {[]func(){replace("one", time.Minute), replace("two", time.Hour)}, "two", time.Hour},
-		"replace, run":             {[]func(){replace("one", time.Hour), run}, "one", 0},
-		"run, replace":             {[]func(){run, replace("one", time.Hour)}, "one", time.Hour},
-		"replace, run, replace":    {[]func(){replace("one", time.Hour), run, replace("two", time.Hour)}, "two", time.Hour},
-		"run, cancel":              {[]func(){run, cancel}, "", 0},
-		"replace, cancel":          {[]func(){replace("one", time.Hour), cancel}, "", 0},
-		"replace, run, cancel":     {[]func(){replace("one", time.Hour), run, cancel}, "", 0},
-		"run, replace, cancel":     {[]func(){run, replace("one", time.Hour), cancel}, "", 0},
-		"cancel, cancel":           {[]func(){cancel, cancel}, "", 0},
-		"replace, replace, cancel": {[]func(){replace("one", 0), replace("two", 0), cancel}, "", 0},
+		"replace twice":         {[]func(){replace("one", time.Minute), replace("two", time.Hour)}, "two", time.Hour},
+		"replace, run":          {[]func(){replace("one", time.Hour), run}, "one", 0},
+		"run, replace":          {[]func(){run, replace("one", time.Hour)}, "one", time.Hour},
+		"replace, run, replace": {[]func(){replace("one", time.Hour), run, replace("two", time.Hour)}, "two", time.Hour},
+		"run, cancel":           {[]func(){run, cancel}, "", 0},
+		"replace, cancel":       {[]func(){replace("one", time.Hour), cancel}, "", 0},
+		"replace, run, cancel":  {[]func(){replace("one", time.Hour), run, cancel}, "", 0},
+		"run, replace, cancel":  {[]func(){run, replace("one", time.Hour), cancel}, "", 0},
+		"cancel, cancel":        {[]func(){cancel, cancel}, "", 0},
+		"replace twice, cancel": {[]func(){replace("one", 0), replace("two", 0), cancel}, "", 0},
 	} {
 		for _, crash := range []bool{false, true} {
 			b.with(Options{})

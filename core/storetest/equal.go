@@ -77,7 +77,7 @@ var (
 	equalKeys   = []string{"", "", "key", "k:{}"}
 )
 
-// groupOf is the group that all tasks with an id have.
+// groupOf is the group that all tasks with an id are submitted with; what replaces one may be of another.
 func groupOf(id string) string { return equalGroups[int(id[len(id)-1])%len(equalGroups)] }
 
 func (d *driver) step() {
@@ -142,6 +142,9 @@ func (d *driver) submit() {
 			s.Conflict = core.ConflictReplace
 			s.Body = []byte{byte(d.pick(256))}
 			s.OldGroup = s.Group
+			if d.pick(2) == 0 {
+				s.Group = equalGroups[d.pick(len(equalGroups))]
+			}
 		default:
 		}
 		if !seen[s.Agent+"/"+s.ID] {
@@ -386,7 +389,9 @@ func (d *driver) advance() {
 // finish compares everything that is left.
 func (d *driver) finish() {
 	for _, agent := range equalAgents {
-		d.page(core.Query{Agent: agent, Group: "g", Limit: 1000})
+		for _, group := range equalGroups[2:] {
+			d.page(core.Query{Agent: agent, Group: group, Limit: 1000})
+		}
 	}
 	d.agents()
 	d.pauses()

@@ -108,7 +108,7 @@ func testGroupsRandom(_ *testing.T, b *bench) {
 	b.with(Options{})
 	const rounds = 300
 	for round := range rounds {
-		r := &groupRounds{bench: b, rand: rand.New(rand.NewPCG(uint64(round), 7)), seen: map[string]core.Stored{}} //nolint:gosec // a test
+		r := &groupRounds{bench: b, rand: rand.New(rand.NewPCG(uint64(round), 7)), seen: map[string]core.Stored{}}
 		for range 30 {
 			r.step()
 		}

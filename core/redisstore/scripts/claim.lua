@@ -18,8 +18,8 @@
 -- ARGV[..] 1 for each agent to visit; none: any agent
 -- returns {now, next due of these agents or '', next end of a lease or '', fence or '', recovered, parked,
 --          {place, opaque of each task that is to be cancelled}, left, passed or '', {when each agent to visit is due or ''},
---          for each task: agent, live, due, state or ''}; a repeated claim has '' as the live of a task that has ended, or
---          that was replaced meanwhile: it is given back as what it was replaced by, as its run has not begun
+--          for each task: agent, live, due, state or ''}; a repeated claim has '' as the live of a task that has ended or
+--          that it gives back
 local limit, per_agent, lease = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local raised = now - tonumber(ARGV[5])
 local URGENT, SERIAL = string.find(ARGV[6], 'u', 1, true), string.find(ARGV[6], 's', 1, true)
@@ -69,45 +69,22 @@ local function answer(fence, recovered, parked, tasks, ended)
   return reply
 end
 
--- repeated answers a claim that was made before.
-local function repeated(fence)
-  local found = redis.call('HMGET', KEYS[5], fence, fence .. 'r')
-  local refs, marks = found[2] and cmsgpack.unpack(found[2]) or {}, found[1]
-  local tasks, names, given = {}, {}, {}
+local before = redis.call('HGET', KEYS[5], 'n' .. ARGV[1])
+if before then
+  local found = redis.call('HMGET', KEYS[5], before, before .. 'r')
+  local refs, tasks, names = found[2] and cmsgpack.unpack(found[2]) or {}, {}, {}
+  local marks = give_back_replaced(before, found[1], refs)
   for i = 1, #refs / 3 do
     local agent, id = refs[3 * i - 2], refs[3 * i - 1]
-    local live, single
-    if byte(marks, i) == RUNNING then live, single = find(agent, redis.call('HGET', KEYS[2], agent), id) end
+    local live = byte(marks, i) == RUNNING and find(agent, redis.call('HGET', KEYS[2], agent), id)
     names[i] = agent .. ':' .. id
-    local order = live and ORDERS and redis.call('HGET', base .. 'orders', names[i])
-    if order and byte(order) == 114 then
-      take_back(agent, live, id, single, refs[3 * i])
-      more(more_running, select(2, parse(live)), -1)
-      marks = sub(marks, 1, i - 1) .. string.char(LOST) .. sub(marks, i + 1)
-      given[#given + 1], live = agent, nil
-    end
     tasks[#tasks + 1] = agent
     tasks[#tasks + 1] = live or ''
     tasks[#tasks + 1] = refs[3 * i]
-    tasks[#tasks + 1] = redis.call('HGET', KEYS[4], names[i]) or ''
+    tasks[#tasks + 1] = redis.call('HGET', KEYS[4], agent .. ':' .. id) or ''
   end
-  if #given > 0 then
-    placed()
-    counted()
-    count('running', -#given)
-    if string.find(sub(marks, 1, -17), '0', 1, true) then
-      redis.call('HSET', KEYS[5], fence, marks)
-    else
-      close(fence, marks)
-    end
-    for _, agent in ipairs(given) do free(agent, fence) end
-    wake(now)
-  end
-  return answer(fence, 0, 0, tasks, told_to_end(names, false))
+  return answer(before, 0, 0, tasks, told_to_end(names, false))
 end
-
-local before = redis.call('HGET', KEYS[5], 'n' .. ARGV[1])
-if before then return repeated(before) end
 
 -- 1. Work of the dead goes back to its place in the queue, with one more crash, or as what it was replaced by; holds end.
 local recovered, ended_serial = 0, {}
@@ -236,13 +213,7 @@ local function leaves(agent, id, kind, live)
   local take = kinds[kind]
   if take == false then left = left + 1 end
   if take == false or take == 0 then return false end
-  local scope = HOLDS and hold_of(agent, id, live)
-  if scope and ORDERS then
-    local found = redis.call('HMGET', base .. 'orders', agent .. ':' .. id, '@' .. agent .. ':' .. id)
-    local order = byte(found[1] or '')
-    if order == 120 then scope = nil end -- told to end: nothing of it runs any more
-    if order == 110 then scope = found[2] and hold_of(agent, id, live, tonumber(found[2])) end
-  end
+  local scope = HOLDS and kept_by(agent, id, live, ORDERS)
   if scope then return bay(scope) end
   return take and true or kind
 end

@@ -1,0 +1,44 @@
+-- ordered: what orders mean to a claim. Put behind holds.lua.
+-- kept_by is the widest scope because of which a task is not to be claimed now; nil if it is. A task that is to run by an
+-- order is kept by later holds only, and one that is to end by none, as nothing of it runs any more.
+local function kept_by(agent, id, live, ordered)
+  local scope = hold_of(agent, id, live)
+  if not scope or not ordered then return scope end
+  local found = redis.call('HMGET', base .. 'orders', agent .. ':' .. id, '@' .. agent .. ':' .. id)
+  local order = byte(found[1] or '')
+  if order == 120 or order == 110 and not found[2] then return nil end
+  if order == 110 then return hold_of(agent, id, live, tonumber(found[2])) end
+  return scope
+end
+
+-- give_back_replaced gives back those runs of a claim whose tasks were replaced meanwhile: as none of them has begun, they wait
+-- as what they were replaced by. It returns the marks of the claim.
+local function give_back_replaced(fence, marks, refs)
+  if redis.call('EXISTS', base .. 'orders') == 0 then return marks end
+  local given = {}
+  for i = 1, #refs / 3 do
+    local agent, id = refs[3 * i - 2], refs[3 * i - 1]
+    local order = byte(marks, i) == RUNNING and redis.call('HGET', base .. 'orders', agent .. ':' .. id)
+    if order and byte(order) == 114 then
+      local live, single = find(agent, redis.call('HGET', base .. 'agents', agent), id)
+      if live then
+        take_back(agent, live, id, single, refs[3 * i])
+        more(more_running, select(2, parse(live)), -1)
+        marks = sub(marks, 1, i - 1) .. string.char(LOST) .. sub(marks, i + 1)
+        given[#given + 1] = agent
+      end
+    end
+  end
+  if #given == 0 then return marks end
+  placed()
+  counted()
+  count('running', -#given)
+  if string.find(sub(marks, 1, -17), '0', 1, true) then
+    redis.call('HSET', base .. 'claims', fence, marks)
+  else
+    close(fence, marks)
+  end
+  for _, agent in ipairs(given) do free(agent, fence) end
+  wake(now)
+  return marks
+end
