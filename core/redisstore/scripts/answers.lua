@@ -4,13 +4,12 @@
 local CALL = ARGV[#ARGV]
 ARGV[#ARGV] = nil
 
--- answered_before is what the call was answered when it was carried out; nil if it was not, or changed nothing.
-local function answered_before()
-  if byte(CALL) ~= 49 then return nil end
+if byte(CALL) == 49 then -- it ends here if it was carried out before; one that changed nothing is as new
   local kept = redis.call('HGET', base .. 'answers', sub(CALL, 10))
-  if not kept or sub(kept, 1, 8) ~= sub(CALL, 2, 9) then return nil end
-  local whole, reply = pcall(cmsgpack.unpack, sub(kept, 9))
-  return whole and type(reply) == 'table' and reply or nil
+  if kept and sub(kept, 1, 8) == sub(CALL, 2, 9) then
+    local whole, reply = pcall(cmsgpack.unpack, sub(kept, 9))
+    if whole and type(reply) == 'table' then return reply end
+  end
 end
 
 -- kept_answer keeps the answer to a call that has changed something, and returns it. It begins with the time.

@@ -14,8 +14,6 @@
 -- ARGV[4] retention of finished records, ms
 -- returns {now, the next cursor or '', tasks seen, for each fault: agent or '', id or '', what}
 --          what: lost, stranded, doubled, miscounted, asleep, unreadable or gone
-local before = answered_before()
-if before then return before end
 local phase, cursor, round = string.match(ARGV[1], '^(.)(%d*)@?(.*)$')
 local repair = ARGV[3] == '1'
 local mended, SECOND, BEGINS = round == '!', string.find(round, '^[+-]'), ARGV[1] == 't0' or round == '+'

@@ -8,8 +8,6 @@
 -- ARGV[3] when it ends: ms, or minus a delay in ms; 0 for never
 -- ARGV[4] who and why
 -- returns {now, 1, or 0 when there was nothing to change}
-local before = answered_before()
-if before then return before end
 local scope, till = ARGV[2], tonumber(ARGV[3])
 if till < 0 then till = now - till end
 

@@ -181,7 +181,9 @@ end
 
 -- announce keeps `due` no later than what was placed and wakes whoever sleeps past it.
 local function announce(due)
-  local ms, kinds = string.match(redis.call('GET', base .. 'due') or '', '^(%d*)(.*)$')
+  local hint = redis.call('GET', base .. 'due') or ''
+  if (tonumber(hint) or math.huge) <= due then return end -- no kind is parked, mostly
+  local ms, kinds = string.match(hint, '^(%d*)(.*)$')
   if ms ~= '' and tonumber(ms) <= due then return end
   redis.call('SET', base .. 'due', string.format('%.0f', due) .. kinds)
   wake(due)

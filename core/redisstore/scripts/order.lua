@@ -15,8 +15,6 @@
 -- ARGV[9] cancel: what is said to a run under way
 -- returns {now, 0 nothing to change, 1 done, 2 the change comes when its run ends, 3 it runs, 4 it has changed or 5 it was
 --          cancelled and ends, due}
-local before = answered_before()
-if before then return before end
 local command, agent, id, group = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local retention, most, ref = tonumber(ARGV[5]), ARGV[6], ARGV[2] .. ':' .. ARGV[3]
 local NONE, DONE, ORDERED, RUNS, CHANGED, ENDING = 0, 1, 2, 3, 4, 5

@@ -5,8 +5,6 @@
 -- ARGV[1] retention of finished records, ms
 -- ARGV[2..] 6 for each task: agent, id, record, group key or '', state or '', 1 if it is an activity task or ''
 -- returns {now, for each task: its due time, or 0 when no dead task has that id}
-local before = answered_before()
-if before then return before end
 local reply, replayed = { now }, 0
 local oldest = now - tonumber(ARGV[1])
 for i = 2, #ARGV, 6 do

@@ -11,8 +11,6 @@
 --           the version that is to be replaced, and its group key as the caller takes it: see group_of
 -- returns {now, for each task: its due time, '=' and its due time if it was replaced, 0 (exists, or would be stored),
 --          -1 (over the limit), -4 (of bytes), -2 (refused), -3 (changed) or -5 (it runs, and was cancelled)}
-local before = answered_before()
-if before then return before end
 local mode, retention = ARGV[1], tonumber(ARGV[3])
 local most, heaviest = string.match(ARGV[2], '^(%d+)|(%d+)$')
 most, heaviest = tonumber(most), tonumber(heaviest)

@@ -6,8 +6,6 @@
 -- ARGV[1] most live tasks an agent may have, and KiB of large ones, with a | between
 -- ARGV[2..] 6 for each touch: agent, id, record, group key or '', quiet time in ms, longest in ms to debounce or ''
 -- returns {now, for each touch: 1 a run was booked, 0 one was already, -1 over the limit, -4 of bytes; its due time or 0; reason}
-local before = answered_before()
-if before then return before end
 local most, heaviest = string.match(ARGV[1], '^(%d+)|(%d+)$')
 most, heaviest = tonumber(most), tonumber(heaviest)
 local reply, created, earliest, changed = { now }, 0, nil, false
