@@ -9,9 +9,18 @@ local function state_of()
   return redis.sha1hex(table.concat(redis.call('HGETALL', base .. 'counters'), '|'))
 end
 
+-- readable says whether what a round reads is ours: the rest of an audit goes on without counting if it is not.
+local function readable()
+  for _, name in ipairs({ 'counters', 'kinds', 'groups', 'pulse' }) do
+    local n = redis.pcall('HLEN', base .. name)
+    if type(n) == 'table' then return false end
+  end
+  return true
+end
+
 -- recounting says whether the round goes on; a first page begins it.
 local function recounting(round, begins)
-  if #round < 2 then return false end
+  if #round < 2 or not readable() then return false end
   redis.call('ZREM', base .. 'leases', '') -- the first write must be one that is allowed when memory is full
   if begins then redis.call('HSET', shadow .. round, ':state', state_of()) end
   if redis.call('HGET', shadow .. round, ':state') ~= state_of() then
