@@ -40,14 +40,14 @@ func (s *Store) keysOf(c *call) []string {
 }
 
 // learn asks who has which slots if an error may mean that another node has some now. By itself go-redis asks once a minute
-// and when a node says that it has not got a slot, but not when a node is dead. The answer comes later: the call that failed
-// is repeated anyway.
+// and when a node says that it has not got a slot, but not when a node is dead. The answer comes later, unless a
+// node has said so itself: the call that failed is repeated anyway.
 func (c *cluster) learn(ctx context.Context, err error) {
 	if c == nil || err == nil || !passing(err) && !errors.Is(err, context.DeadlineExceeded) {
 		return
 	}
-	if redis.HasErrorPrefix(err, "MOVED") {
-		c.client.ReloadState(ctx)
+	if redis.HasErrorPrefix(err, "MOVED") { // it is known by now, and go-redis would not ask again as soon as that
+		_ = c.client.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil })
 		return
 	}
 	now := time.Now().UnixMilli() //nolint:forbidigo // between calls to this client; no task depends on it

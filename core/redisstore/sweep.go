@@ -6,8 +6,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// sweepEvery is how often a process sweeps a partition at most. A sweep looks at about a hundred agents, or drops about half a
-// mebibyte; the next one comes soon if there was more to drop.
+// sweepEvery is how often a process sweeps a partition at most. A sweep looks at about a hundred agents, or drops about a quarter
+// of a mebibyte; the next one comes soon if there was more to drop.
 const (
 	sweepEvery = 10 * time.Second
 	sweepSoon  = 100 * time.Millisecond

@@ -226,7 +226,7 @@ func TestTrimsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measu
 	}
 	n := 0
 	w.boundedInAll("a sweep", func(int) {
-		for range 40 {
+		for range 8 {
 			n++
 			w.st.Sweep()
 			claim(t, w.st, fmt.Sprint("sweep", n), 1)

@@ -92,7 +92,7 @@ end
 -- weighs too much, but for the last. Those that failed are counted apart, so that a busy agent does not push its dead letters
 -- out. It looks at as many bytes of records as the script has to spare. It returns how many records went, and how many entries.
 local drops, gone_adds, VERBS = 0, {}, { [99] = 0, [102] = 1, [120] = 2 } -- as end_of reads them
-local spare = 524288 -- what the script writes is added: a history must not grow faster than it is cut
+local spare = 262144 -- what the script writes is added: a history must not grow faster than it is cut
 local function cut(agent, class, length, most, heaviest, retention, limit)
   local line, records_key, oldest = class .. agent, base .. 'history:' .. agent, now - retention
   local was = tonumber(redis.call('HGET', base .. 'stale', line) or 0)
