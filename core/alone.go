@@ -53,11 +53,10 @@ func (s *slots) alone(ctx context.Context, c *Claimed) bool {
 // join puts a run among those that wait: behind those that have lost as many processes as it, or fewer. So the innocent are
 // cleared first, and one that was alone when its process was killed by somebody is not the next to be so.
 func (o *solo) join(w *soloist) {
-	i := len(o.waiting)
-	for i > 0 && o.waiting[i-1].claimed.Crashes > w.claimed.Crashes {
-		i--
+	o.waiting = append(o.waiting, w)
+	for i := len(o.waiting) - 1; i > 0 && o.waiting[i-1].claimed.Crashes > w.claimed.Crashes; i-- {
+		o.waiting[i], o.waiting[i-1] = o.waiting[i-1], w
 	}
-	o.waiting = slices.Insert(o.waiting, i, w)
 }
 
 // shut reports whether nothing may be granted, as a run is alone or is about to be, and lets the next one start once nothing

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -60,7 +61,7 @@ var (
 type ScriptFile struct {
 	Name string
 	Keys []string
-	Text string // without the layout
+	Text string // as in its file, without the parts in front of it
 	SHA  string
 	Told bool // it is told who calls, by one more argument than its header names
 }
@@ -73,7 +74,7 @@ func ScriptFiles() []ScriptFile {
 		all.submit, all.replace, all.touch, all.claim, all.next, all.settle, all.extend, all.replay, all.order, all.hold, all.read, all.list,
 		all.agents, all.pauses, all.kinds, all.audit, all.sweep, all.presence,
 	} {
-		out = append(out, ScriptFile{Name: s.name, Keys: s.keys, Text: source(s.name), SHA: s.sha, Told: s.answers})
+		out = append(out, ScriptFile{Name: s.name, Keys: s.keys, Text: Part(s.name), SHA: s.sha, Told: s.answers})
 	}
 	return out
 }
@@ -86,8 +87,14 @@ func Parts() []string {
 // Packed are the texts of all scripts and parts, by name.
 func Packed() map[string]string { return sources() }
 
-// Part is the text of one of them.
-func Part(name string) string { return source(name) }
+// Part is the file of a script, or of a part of scripts, with its comments.
+func Part(name string) string {
+	text, err := os.ReadFile("scripts/" + name + ".lua")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
 
 // AddHook sees all commands of a store.
 func (s *Store) AddHook(h redis.Hook) { s.client.AddHook(h) }

@@ -24,8 +24,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// packed are the files of scripts/, as JSON of text by name, compressed: `make scripts` writes it, and a test tells when that
-// was forgotten.
+// packed are the files of scripts/ without their comments, as JSON of text by name, compressed: `make scripts` writes it, and a
+// test tells when that was forgotten.
 //
 //go:embed scripts.json.gz
 var packed []byte

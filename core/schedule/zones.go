@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	_ "embed"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"strconv"
@@ -13,10 +14,10 @@ import (
 )
 
 // zones.gz holds the rules of all zones, so that they are known wherever the program runs. It says what time/tzdata says in a
-// fifth of the bytes, each of which a function's cold start loads: `make zones` writes it from the database that Go brings.
+// tenth of the bytes, each of which a function's cold start loads: `make zones` writes it from the database that Go brings.
 //
 // Unpacked it is a line for each zone, with its name and the length of its rules, an empty line, then the rules one after the
-// other, each as in a TZif file.
+// other, each as in a TZif file, but with the time between a transition and the one before it instead of its own: these repeat.
 //
 //go:embed zones.gz
 var packedZones []byte
@@ -39,10 +40,44 @@ var zones = sync.OnceValues(func() (map[string]string, error) {
 		if err != nil || n > len(rest) {
 			return nil, fmt.Errorf("zone %q has %q bytes", name, length)
 		}
-		rules[name], rest = rest[:n], rest[n:]
+		rules[name], rest = string(summed([]byte(rest[:n]))), rest[n:]
 	}
 	return rules, nil
 })
+
+// transitions are the times in the part of a TZif file (RFC 9636) that has 64 bits for each, which lies behind the one that has
+// 32; none if it has no such part.
+func transitions(rules []byte) []byte {
+	const head, counts = 44, 20
+	length := func(at, bits int) (times, all int) {
+		var n [6]int // of UT indicators, standard indicators, leap seconds, transitions, types and letters
+		for i := range n {
+			n[i] = int(binary.BigEndian.Uint32(rules[at+counts+4*i:]))
+		}
+		times = n[3] * bits
+		return times, times + n[3] + 6*n[4] + n[5] + n[2]*(bits+4) + n[1] + n[0]
+	}
+	if len(rules) < head {
+		return nil
+	}
+	_, first := length(0, 4)
+	second := head + first
+	if len(rules) < second+head {
+		return nil
+	}
+	times, _ := length(second, 8)
+	return rules[second+head:][:times]
+}
+
+// summed turns the times between the transitions of some rules into those of the transitions, in place.
+func summed(rules []byte) []byte {
+	times, at := transitions(rules), uint64(0)
+	for i := 0; i < len(times); i += 8 {
+		at += binary.BigEndian.Uint64(times[i:])
+		binary.BigEndian.PutUint64(times[i:], at)
+	}
+	return rules
+}
 
 // loadZone is the zone with an IANA name: as the machine knows it, else as this package does.
 func loadZone(name string) (*time.Location, error) {

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
@@ -65,7 +66,7 @@ func pack(t *testing.T, zones map[string]string) {
 	var head, rules strings.Builder
 	for _, name := range names {
 		fmt.Fprintf(&head, "%s %d\n", name, len(zones[name]))
-		rules.WriteString(zones[name])
+		rules.WriteString(spaced(zones[name]))
 	}
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -74,6 +75,17 @@ func pack(t *testing.T, zones map[string]string) {
 	_, err = io.WriteString(w, head.String()+"\n"+rules.String())
 	require.NoError(t, errors.Join(err, w.Close()))
 	require.NoError(t, os.WriteFile("zones.gz", out.Bytes(), 0o600))
+}
+
+// spaced is the inverse of summed.
+func spaced(rules string) string {
+	b, before := []byte(rules), uint64(0)
+	for times := transitions(b); len(times) > 0; times = times[8:] {
+		at := binary.BigEndian.Uint64(times)
+		binary.BigEndian.PutUint64(times, at-before)
+		before = at
+	}
+	return string(b)
 }
 
 // zones.gz is what the Go that wrote it brings. A newer one may know more: then it is to be written anew.

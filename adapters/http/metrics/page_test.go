@@ -70,7 +70,7 @@ func alerts(t *testing.T, text string) map[string]string {
 	for _, rule := range file.Groups[0].Rules {
 		out[rule.Alert] = rule.Expr
 	}
-	assert.Len(t, out, 10)
+	assert.Len(t, out, 11)
 	return out
 }
 

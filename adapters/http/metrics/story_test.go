@@ -65,7 +65,7 @@ func (w *world) takeOver(ctx context.Context, raw core.Store, task *core.RunInfo
 	}
 }
 
-// crash claims a task of a kind as a process that dies at once would.
+// crash claims a task of a kind as a process that dies at once would, which has noted before if the task is a suspect.
 func (w *world) crash(raw core.Store, kind string) {
 	others := slices.DeleteFunc(w.s.Kinds(), func(other string) bool { return other == kind })
 	assert.Eventually(w, func() bool {
@@ -73,7 +73,16 @@ func (w *world) crash(raw core.Store, kind string) {
 			Partition: core.PartitionOf(agent, raw.Partitions()), Nonce: rand.Text()[:core.NonceLen], Kinds: []string{kind},
 			Leave: others, Limit: 1, Lease: time.Millisecond,
 		}})
-		return err == nil && len(claims[0].Tasks) == 1
+		if err != nil || len(claims[0].Tasks) != 1 {
+			return false
+		}
+		c := claims[0].Tasks[0]
+		if c.Crashes > 0 {
+			_, err = raw.Extend(w.Context(), []core.Extension{{Partition: c.Partition, Fence: c.Fence, Lease: time.Millisecond, Progress: []core.Progress{
+				{Index: c.Index, Agent: c.Agent, ID: c.ID, State: c.State, Crashes: c.Crashes + 1},
+			}}})
+		}
+		return err == nil
 	}, 10*time.Second, time.Millisecond)
 }
 
@@ -106,7 +115,7 @@ func TestTheMetricsTellWhatHasHappened(t *testing.T) {
 		return core.NewTask{Agent: agent, ID: "task-" + kind, Kind: kind, Group: secret, Payload: secret}
 	}
 	w.submit(task("poison"))
-	for range 3 {
+	for range 4 {
 		w.crash(raw, "poison")
 	}
 	w.drain("task-poison")
