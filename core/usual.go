@@ -35,7 +35,7 @@ func (u *usual) take() time.Duration {
 	defer u.mu.Unlock()
 	if u.n != u.at {
 		last := slices.Clone(u.last[:min(u.n, usualRuns)])
-		sort.Slice(last, func(i, k int) bool { return last[i] < last[k] }) // a sort of durations alone would be code of its own
+		sort.Slice(last, func(i, k int) bool { return last[i] < last[k] }) //nolint:modernize // a sort of durations would be code of its own
 		u.known, u.at = last[(len(last)*9-1)/10], u.n
 	}
 	return u.known

@@ -91,7 +91,7 @@ func (s *Store) kinds(ctx context.Context) ([]core.KindStats, error) {
 	var all core.KindTable
 	counters := slices.Collect(maps.Keys(found))
 	sort.Slice(counters, func(i, k int) bool { return counters[i].partition < counters[k].partition }) // it is smaller than a sort of its own
-	for _, c := range counters { // in order, as failures of the same time stay in it
+	for _, c := range counters {                                                                       // in order, as failures of the same time stay in it
 		all.Add(parseKind(c, found[c]))
 	}
 	return all.Sorted(), nil
