@@ -31,7 +31,7 @@ type Config struct {
 	// their tasks released, uncharged: DefaultGrace if zero.
 	Grace time.Duration
 	// Patrol is how often the daemon audits a page of the store, and repairs what would have stopped silently: DefaultPatrol
-	// if zero; never if negative.
+	// if zero; never if negative. While it runs nothing it does so twelve times less often.
 	Patrol time.Duration
 	// Waker tells when work falls due earlier than expected: usually the store. Without one the daemon looks every Tick.
 	Waker core.Waker

@@ -21,6 +21,7 @@ type loop struct {
 	steps   chan step
 	wakeups chan core.Wakeup
 	deaf    atomic.Bool   // no wake-ups are to be expected
+	works   atomic.Bool   // something has run since the last page of an audit
 	timer   chan struct{} // the time may have come to pull
 	disarm  func() bool
 
@@ -163,6 +164,7 @@ func (l *loop) take(ctx context.Context, s step) {
 	r := &s.report
 	if r.Ran > 0 {
 		l.ranAt = l.config.Clock.Now()
+		l.works.Store(true)
 	}
 	if r.More && r.Ran+r.Parked+r.Recovered == 0 {
 		l.fruitless++

@@ -2,12 +2,19 @@ package daemon
 
 import "context"
 
+// idlePatrol is how many times as long an idle daemon waits before it audits another page: it is to cost next to nothing.
+const idlePatrol = 12
+
 // patrol audits a page of the store every now and then until ctx is done. That the store is away is told by pulls.
 func (l *loop) patrol(ctx context.Context) {
-	for {
+	for waited := 0; ; {
 		if l.sleep(ctx, l.config.Patrol); ctx.Err() != nil {
 			return
 		}
+		if waited++; !l.works.Swap(false) && waited < idlePatrol {
+			continue
+		}
+		waited = 0
 		page, cancel := context.WithTimeout(ctx, l.config.Patrol)
 		_ = l.scheduler.Patrol(page, l.config.Partitions)
 		cancel()
