@@ -129,11 +129,17 @@ func (s *Scheduler) Notice(ctx context.Context, kind string, subject Subject) (N
 	return Noticed{Scheduled: p.Created, Reason: p.Reason, Due: p.Due, Agent: sub.Agent, ID: sub.ID}, nil
 }
 
-// NoticeOwner is the agent that owns the task of a subject: who may notice activity for it is decided by that. It fails as
-// Notice does for what is wrong with the input, and calls no store.
-func (s *Scheduler) NoticeOwner(kind string, subject Subject) (string, error) {
-	sub, err := s.activityTask(kind, subject)
-	return sub.Agent, err
+// NoticeAbout returns the user that a subject names, and its agent unless that is left out. One of them owns the task, and its
+// handler is given both, so a caller needs the right to act for each. It fails as Notice does for what is wrong with the input,
+// and calls no store.
+func (s *Scheduler) NoticeAbout(kind string, subject Subject) ([]string, error) {
+	if _, err := s.activityTask(kind, subject); err != nil {
+		return nil, err
+	}
+	if subject.Agent == "" || subject.Agent == defaultSubject {
+		return []string{subject.User}, nil
+	}
+	return []string{subject.User, subject.Agent}, nil
 }
 
 func (s *Scheduler) activityTask(kind string, subject Subject) (Submission, error) {

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -11,6 +12,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // Scope is a part of what the API does.
@@ -25,8 +28,10 @@ const (
 
 // Grant is what a caller may do.
 type Grant struct {
-	Scopes []Scope  // nil for everything
-	Agents []string // whose tasks it is about; nil for all agents, and for calls that are about more than one agent
+	Scopes []Scope // nil for everything
+	// Agents are whose tasks it is about; nil for all agents, and for calls that are about more than one agent. Every agent_id
+	// and every user_id that a request names has to be among them: a token for an agent that works for several users lists these too.
+	Agents []string
 }
 
 // Token is a bearer token and what it grants.
@@ -144,6 +149,17 @@ func allow(r *http.Request, agents ...string) error {
 	for _, agent := range agents {
 		if !slices.Contains(g.Agents, agent) {
 			return newProblem(codeForbidden, fmt.Sprintf("the credential does not cover the agent %q", agent))
+		}
+	}
+	return nil
+}
+
+// allowTasks refuses tasks of agents that the caller may not touch, and tasks that name such a user: a handler takes the user
+// of a task for the one to work for.
+func allowTasks(r *http.Request, tasks ...core.NewTask) error {
+	for i := range tasks {
+		if err := allow(r, tasks[i].Agent, cmp.Or(tasks[i].UserID, tasks[i].Agent)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -152,9 +152,9 @@ func (a *api) activity(r *http.Request) (int, any, error) {
 	); err != nil {
 		return 0, nil, err
 	}
-	owner, err := a.scheduler.NoticeOwner(kind, s)
+	about, err := a.scheduler.NoticeAbout(kind, s)
 	if err == nil {
-		err = allow(r, owner)
+		err = allow(r, about...)
 	}
 	if err != nil {
 		return 0, nil, err

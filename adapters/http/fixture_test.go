@@ -98,7 +98,8 @@ func setup(t *testing.T, config httpadapter.Config) *fixture {
 	f := &fixture{store: &countingStore{Store: memstore.New(memstore.Config{MaxTasks: 5})}, logs: new(bytes.Buffer)}
 	var err error
 	f.scheduler, err = core.New(f.store, core.Config{Kinds: map[string]core.KindConfig{
-		"seen": {Activity: &core.Activity{Delay: time.Hour}}, "off": {Disabled: true},
+		"seen": {Activity: &core.Activity{Delay: time.Hour}}, "seen_by_user": {Activity: &core.Activity{Delay: time.Hour, Dimensions: 1}},
+		"off": {Disabled: true},
 	}})
 	require.NoError(t, err)
 	core.Handle(f.scheduler, "ok", func(_ context.Context, task *core.Task[json.RawMessage]) error {

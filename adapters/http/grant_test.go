@@ -74,7 +74,8 @@ func TestScopesAndAgents(t *testing.T) {
 		{"ann", "POST", "/v1/run-due", `{"agent_ids":["ann"]}`, 200},
 		{"ann", "POST", "/v1/run-due", `{"agent_ids":["ann","bob"]}`, 403},
 		{"ann", "POST", "/v1/run-due", `{"all":true}`, 403},
-		{"ann", "POST", "/v1/activity", `{"kind":"seen","user_id":"u","agent_id":"helper"}`, 202},
+		{"ann", "POST", "/v1/activity", `{"kind":"seen","user_id":"ann","agent_id":"helper"}`, 202},
+		{"ann", "POST", "/v1/activity", `{"kind":"seen","user_id":"u","agent_id":"helper"}`, 403},
 		{"ann", "POST", "/v1/activity", `{"kind":"seen","user_id":"u"}`, 403},
 		{"root", "GET", "/v1/agents/bob/tasks/i", "", 404},
 	} {

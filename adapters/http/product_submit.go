@@ -48,7 +48,7 @@ func (a *api) productSubmit(r *http.Request) (int, any, error) {
 		if tasks[i], err = messageTask(raw[i]); err != nil {
 			return 0, nil, asMessage(err, tasks, i, list)
 		}
-		if err := allow(r, tasks[i].Agent); err != nil {
+		if err := allowTasks(r, tasks[i]); err != nil {
 			return 0, nil, err
 		}
 	}

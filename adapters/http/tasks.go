@@ -19,10 +19,8 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	for i := range tasks {
-		if err := allow(r, tasks[i].Agent); err != nil {
-			return 0, nil, err
-		}
+	if err := allowTasks(r, tasks...); err != nil {
+		return 0, nil, err
 	}
 	if err := a.identifyTasks(r, tasks); err != nil {
 		return 0, nil, err
