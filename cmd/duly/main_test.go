@@ -50,6 +50,7 @@ func TestMain(m *testing.M) {
 type world struct {
 	redis *redistest.Server
 	env   []string
+	as    *syscall.SysProcAttr // whom started processes run as; the test's user if nil
 }
 
 // newWorld starts a Redis that the binary finds by its environment.
@@ -182,7 +183,7 @@ type running struct {
 func (w *world) start(t *testing.T, args ...string) *running {
 	t.Helper()
 	r := &running{cmd: exec.Command(binary, args...), ended: make(chan struct{}), more: make(chan struct{})}
-	r.cmd.Env = w.env
+	r.cmd.Env, r.cmd.SysProcAttr = w.env, w.as
 	stderr, err := r.cmd.StderrPipe()
 	require.NoError(t, err)
 	r.cmd.Stdout = r.cmd.Stderr // what it says and what it answers, in order
