@@ -156,6 +156,7 @@ func (p *pull) requests(due []*target, g grant) ([]ClaimRequest, []*target) {
 		requests[i] = ClaimRequest{
 			Partition: t.partition, Nonce: p.s.nonce + rand.Text()[:NonceLen-len(p.s.nonce)], Agents: t.agentsNow(storeNow), Kinds: take,
 			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.urgent, Serial: p.serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease,
+			Fence: p.s.fences.last(t.partition),
 		}
 		switch {
 		case g.urgent:
@@ -231,6 +232,7 @@ func (p *pull) learn(t *target, r *ClaimRequest, c *Claim, sent time.Time, g gra
 	}
 	p.isBack(t)
 	p.s.observe(c.Now)
+	p.s.fences.seen(t.partition, c.Fence)
 	t.answered(sent, r.Agents, c)
 	t.left = max(t.left, c.Left)
 	t.barren = time.Time{}

@@ -31,6 +31,7 @@ type Scheduler struct {
 	usual    map[string]*usual
 
 	absences absences
+	fences   fences
 	presence presence
 }
 
@@ -45,7 +46,7 @@ func New(store Store, config Config) (*Scheduler, error) {
 	}
 	return &Scheduler{
 		store: store, config: config, slots: newSlots(config), nonce: rand.Text()[:NonceLen/2],
-		handlers: map[string]*handler{}, gates: map[string]gate{}, usual: map[string]*usual{},
+		handlers: map[string]*handler{}, gates: map[string]gate{}, usual: map[string]*usual{}, fences: make(fences, store.Partitions()),
 	}, nil
 }
 

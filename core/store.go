@@ -179,6 +179,9 @@ type ClaimRequest struct {
 	Limit    int           // most tasks, at most MaxClaim; 0 only looks
 	PerAgent int           // most tasks of one agent; 0 for as many as there is room for
 	Lease    time.Duration // how long the claim holds its tasks
+	// Fence is the largest fence that the caller has seen of the partition; 0 for none. That of this claim is larger, even if
+	// the store has forgotten its last writes and its clock is behind, as after a failover.
+	Fence Fence
 }
 
 // NonceLen is the length of a claim's nonce; MaxClaim the most tasks that one request can take, so that no step of the

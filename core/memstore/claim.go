@@ -272,6 +272,7 @@ func (c *claiming) unpark() {
 
 // lease puts tasks under a lease.
 func (p *partition) lease(tasks []*task, r *core.ClaimRequest, now core.Millis) *claim {
+	p.clock = max(p.clock, int64(r.Fence))
 	c := &claim{fence: core.Fence(p.ticks(1, now)), nonce: r.Nonce, open: len(tasks)}
 	c.term = &term{end: now.Add(r.Lease), claim: c, at: -1}
 	for _, t := range tasks {

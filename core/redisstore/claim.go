@@ -74,6 +74,7 @@ func claimArgs(r *core.ClaimRequest) []any {
 	if r.Serial {
 		letters += "s"
 	}
+	letters += strconv.FormatInt(int64(r.Fence), 10)
 	args = append(args, r.Nonce, r.Limit, r.PerAgent, r.Lease.Milliseconds(), core.RaiseAfter.Milliseconds(), letters, int64(r.After),
 		len(r.Kinds)+len(r.Leave))
 	for _, kind := range r.Kinds {

@@ -282,6 +282,26 @@ func testFences(t *testing.T, b *bench) {
 	}
 }
 
+// After a failover the new master may lack the last fences, and its clock may be behind: a client tells it what it has seen.
+func testFencesSeen(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"))
+	next := func(seen core.Fence) core.Fence {
+		r := b.request(1)
+		r.Fence = seen
+		c := b.claimWith(r)
+		require.Len(t, c.Tasks, 1)
+		require.NoError(t, b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: core.VerbRelease, Due: core.When{At: c.Tasks[0].Due}})[0].Err)
+		return c.Fence
+	}
+	first := next(0)
+	second := next(first + 1<<30)
+	require.Greater(t, second, first+1<<30)
+	third := next(first)
+	require.Greater(t, third, second, "a client that has seen less changes nothing")
+	require.Greater(t, next(0), third)
+}
+
 func testLook(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4})
 	look := make([]core.ClaimRequest, 4)

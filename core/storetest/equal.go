@@ -214,6 +214,9 @@ func (d *driver) picky(r *core.ClaimRequest) {
 		r.Urgent = true
 	case 1:
 		r.Most = map[string]int{equalKinds[d.pick(len(equalKinds))]: d.pick(3)}
+	case 2: // it has seen a fence of a store whose clock was ahead
+		r.Fence = core.Fence(d.clock.Now().Add(5*time.Second).UnixMilli() * 1024)
+		return
 	default:
 		return
 	}

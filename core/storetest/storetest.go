@@ -101,6 +101,7 @@ var contract = []struct {
 	{"a repeated claim of what was replaced", testNonceReplaced},
 	{"expired leases", testRecover},
 	{"fences grow", testFences},
+	{"fences grow past those that a client has seen", testFencesSeen},
 	{"extend", testExtend},
 	{"progress", testProgress},
 	{"settle twice", testSettleTwice},

@@ -11,7 +11,8 @@
 -- ARGV[3] most tasks of one agent, 0: as many as there is room for
 -- ARGV[4] lease, ms
 -- ARGV[5] a task that is overdue by this, ms, counts as level 1
--- ARGV[6] letters: u to take tasks of level 1 only, s to take one task of an agent, and none while another of its runs
+-- ARGV[6] letters: u to take tasks of level 1 only, s to take one task of an agent, and none while another of its runs;
+--         then the largest fence that the caller has seen, 0: none
 -- ARGV[7] agents that have waited since this or before are passed over, ms; 0: none
 -- ARGV[8] number of kinds
 -- ARGV[9..] 1 for each kind with a handler: '+' kind; '~' most(5) kind, no more than so many; '-' kind, it is left where it is
@@ -387,7 +388,7 @@ end
 if redis.call('EXISTS', KEYS[4]) == 1 then
   for i, s in ipairs(redis.call('HMGET', KEYS[4], unpack(state_refs))) do tasks[4 * i] = s or '' end
 end
-local fence = string.format('%.0f', ticks(1))
+local fence = string.format('%.0f', ticks(1, tonumber(string.match(ARGV[6], '%d+'))))
 redis.call('HSET', KEYS[5], fence, string.rep('0', #state_refs) .. ARGV[1], fence .. 'r', cmsgpack.pack(refs), 'n' .. ARGV[1], fence)
 redis.call('ZADD', KEYS[6], now + lease, fence)
 if SERIAL then

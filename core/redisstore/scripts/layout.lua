@@ -51,10 +51,11 @@ local RUNNING, SETTLED, LOST = 48, 49, 50
 local ENDED_KEPT = 1000
 local KNOWN = 86400000
 
--- ticks takes n numbers of the partition's hybrid clock: they only grow, and n // 1024 is the time in ms.
-local function ticks(n)
+-- ticks takes n numbers of the partition's hybrid clock: they only grow, and n // 1024 is the time in ms. They are larger
+-- than one that a caller has seen, which this server may have lost in a failover.
+local function ticks(n, seen)
   local last = tonumber(redis.call('HGET', base .. 'counters', 'clock')) or 0
-  local first = math.max(last + 1, now * 1024)
+  local first = math.max(last + 1, now * 1024, (seen or 0) + 1)
   redis.call('HSET', base .. 'counters', 'clock', string.format('%.0f', first + n - 1))
   return first
 end

@@ -1,0 +1,20 @@
+package core
+
+import "sync/atomic"
+
+// fences are the largest fences that this process was given, by partition. Claims tell the store: a master that was promoted
+// may lack the last writes of the one before, and with them its last fences, and its clock may be behind.
+type fences []atomic.Int64
+
+// seen notes the fence of a claim.
+func (f fences) seen(partition int, fence Fence) {
+	for {
+		last := f[partition].Load()
+		if int64(fence) <= last || f[partition].CompareAndSwap(last, int64(fence)) {
+			return
+		}
+	}
+}
+
+// last is the largest fence of a partition, 0 if none was given.
+func (f fences) last(partition int) Fence { return Fence(f[partition].Load()) }
