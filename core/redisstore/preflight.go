@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,8 +10,6 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // layoutVersion is the version of the layout that this package reads and writes. It grows when an older binary could
@@ -66,6 +63,9 @@ func (s *Store) checkServer(ctx context.Context, server redis.UniversalClient, n
 		return nil
 	}
 	v := parseInfo(info)
+	if s.cluster == nil {
+		s.server = v["run_id"]
+	}
 	major, minor := serverVersion(v["redis_version"])
 	if major < 6 || major == 6 && minor < 2 {
 		return fmt.Errorf("Redis %s at %s is too old: duly needs 6.2 or later", v["redis_version"], name)
@@ -167,121 +167,3 @@ func (s *Store) checkLayout(ctx context.Context) error {
 	s.parts = partitionsOf(s.config.Prefix, n)
 	return nil
 }
-
-// probe runs the whole life of two tasks in a partition that nothing else uses, so that a user who lacks a command is
-// refused here and not halfway through a script.
-func (s *Store) probe(ctx context.Context) error {
-	if err := s.life(ctx); err != nil {
-		if s := err.Error(); strings.Contains(s, "NOPERM") || strings.Contains(s, "can't run this command") {
-			return fmt.Errorf("the Redis user may not do what duly needs: %w; see docs/guarantees.md for the ACL", err)
-		}
-		return fmt.Errorf("a test run of the scripts failed: %w", err)
-	}
-	return nil
-}
-
-// life is submit, claim, extend, settle, read, list, replay and sweep, then touch, hold and orders. It runs on a store of
-// one partition of its own, whose keys it removes.
-func (s *Store) life(ctx context.Context) error {
-	p := *s
-	p.config.MaxTasks = DefaultMaxTasks // it makes more tasks than a user may allow an agent
-	nonce := newNonce()
-	p.parts = []partition{{base: s.config.Prefix + "{probe." + nonce + "}:"}}
-	defer func() {
-		names := []string{
-			"agenda", "agents", "tasks", "state", "claims", "leases", "ended", "finished", "counters", "due",
-			"queue:3:a", "history:a", "parked", "parked:probe", "group:a:g", "pulse", "orders", "holds", "open", "kinds", "serial", "processes",
-			"failures:probe", "ends:a", "dead:a", "stale", "gone", "groups", "answers",
-		}
-		_ = s.client.Unlink(context.WithoutCancel(ctx), p.parts[0].keys(names)...).Err() // a few idle keys
-	}()
-	task := func(id string) core.Submission {
-		return core.Submission{Agent: "a", ID: id, Kind: "probe", Group: "g", Level: core.LevelLow}
-	}
-	alone := task("3") // the group ends with the other two
-	alone.Group = ""
-	if _, err := p.submitAll(ctx, []core.Submission{task("1"), task("2"), alone}, modeAll); err != nil {
-		return err
-	}
-	if _, _, err := p.take(ctx, nil); err != nil { // parks
-		return err
-	}
-	fence, tasks, err := p.take(ctx, []string{"probe"})
-	if err != nil || len(tasks) == 0 {
-		return errors.Join(err, errors.New("nothing was claimed"))
-	}
-	progress := []core.Progress{{Index: 0, Agent: "a", ID: tasks[0].ID, State: []byte("s")}}
-	if _, err := p.Extend(ctx, []core.Extension{{Fence: fence, Lease: sweepEvery, Progress: progress}}); err != nil {
-		return err
-	}
-	verbs := []core.Verb{core.VerbFail, core.VerbComplete, core.VerbAgain}
-	var runs []core.Settlement
-	for i, t := range tasks {
-		runs = append(runs, core.Settlement{
-			Run: t.Run, Verb: verbs[i%len(verbs)], Group: "g", State: []byte("s"), Kind: "probe",
-			Tally: &core.RunStat{Kind: "probe", Failed: true},
-		})
-	}
-	runs[len(runs)-1].Group = ""
-	if _, err := p.Settle(ctx, runs); err != nil {
-		return err
-	}
-	if _, err := p.Read(ctx, core.Query{Agent: "a", Group: "g", Limit: 1}); err != nil {
-		return err
-	}
-	if _, err := p.Control(ctx, []core.Command{{Op: core.OpReplay, Submission: task(tasks[0].ID)}}); err != nil {
-		return err
-	}
-	if err := p.operate(ctx); err != nil {
-		return err
-	}
-	_, err = p.eval(ctx, "sweep", []call{{script: &p.scripts.sweep, args: []any{"0", 1, "1|1"}}})
-	return err
-}
-
-// operate goes through what an operator can do, looks, and says what a process runs, on a store that life made.
-func (s *Store) operate(ctx context.Context) error {
-	touched := core.Submission{Agent: "a", ID: "4", Kind: "probe", Level: core.LevelLow, Pulse: &core.Pulse{}}
-	if o := s.touch(ctx, []core.Submission{touched}); o[0].err != nil {
-		return o[0].err
-	}
-	if _, err := s.Claim(ctx, []core.ClaimRequest{{Agents: []string{"a"}}}); err != nil { // looks
-		return err
-	}
-	if err := s.Announce(ctx, "probe", nil, sweepEvery); err != nil {
-		return err
-	}
-	one := core.Scoped{Agent: "a", ID: "4"}
-	if _, err := s.Control(ctx, []core.Command{
-		{Op: core.OpHold, Scope: one, Until: core.When{After: sweepEvery}},
-		{Op: core.OpRun, Submission: touched},
-		{Op: core.OpUnhold, Scope: one},
-		{Op: core.OpAudit, Audit: core.Audit{Cursor: "t00", Repair: true}}, // not t0, which begins a round that counts
-		{Op: core.OpAudit, Audit: core.Audit{Cursor: "a0", Repair: true}},
-		{Op: core.OpAudit, Audit: core.Audit{Cursor: "g0", Repair: true}},
-		{Op: core.OpDelete, Submission: touched},
-	}); err != nil {
-		return err
-	}
-	if _, err := s.Read(ctx, core.Query{Agent: "a", IDs: []string{"1", "2", "3"}, Explain: true}); err != nil {
-		return err
-	}
-	if _, err := s.Read(ctx, core.Query{Limit: 1}); err != nil {
-		return err
-	}
-	_, err := s.Stats(ctx)
-	return err
-}
-
-func (s *Store) take(ctx context.Context, kinds []string) (core.Fence, []core.Claimed, error) {
-	r := core.ClaimRequest{Nonce: newNonce(), Agents: []string{"a"}, Kinds: kinds, Limit: core.MaxClaim, Lease: sweepEvery}
-	replies, err := s.eval(ctx, "claim", []call{{script: &s.scripts.claim, args: claimArgs(&r)}})
-	if err != nil {
-		return 0, nil, err
-	}
-	c, err := parseClaim(0, replies[0])
-	return c.Fence, c.Tasks, err
-}
-
-// newNonce is a nonce for a claim of the store's own.
-func newNonce() string { return rand.Text()[:16] }

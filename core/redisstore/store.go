@@ -72,6 +72,10 @@ type Config struct {
 	MaxBytes int
 	// AllowEviction lets the store use a Redis that may evict any key to make room. Tasks can then vanish silently.
 	AllowEviction bool
+	// Remember lets Open do without a test run of the scripts, which sends some thirty calls, if one has passed within a day: of
+	// the same scripts, under the same user, on the same run of the server. Meant for programs that end soon, such as commands
+	// and functions; what the user was denied meanwhile fails when it is needed.
+	Remember bool
 	// Logger gets warnings about the Redis. Nothing is logged if nil.
 	Logger *slog.Logger
 }
@@ -189,6 +193,8 @@ type Store struct {
 	callers *callers
 	name    string
 	secure  bool
+	user    string // of the ACL; empty for the default one
+	server  string // which run of a server it is; empty for a cluster, and if it does not say
 
 	submits lanes
 	touches lanes
@@ -218,7 +224,7 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 	}
 	s := &Store{
 		config: config, client: redis.NewUniversalClient(&to.options), scripts: load(change), ahead: new(atomic.Int64),
-		callers: newCallers(), name: to.name, secure: to.tls,
+		callers: newCallers(), name: to.name, secure: to.tls, user: to.options.Username,
 	}
 	if client, ok := s.client.(*redis.ClusterClient); ok {
 		s.cluster = &cluster{client: client}

@@ -1,0 +1,210 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// The probe is a test run of the scripts, so that a user who lacks a command is refused when the store is opened and not
+// halfway through a script. It works in a partition of its own. Until its keys are removed it is on a list, as its process may
+// be killed meanwhile: whoever opens the store later removes what is left of it.
+
+const (
+	probeKnown  = 24 * time.Hour // how long it is remembered that the probe has passed
+	probeAlive  = time.Minute    // a probe that began before is dead
+	mostRemoved = 10             // dead probes are removed in one Open
+)
+
+// probeKeys are all keys that the scripts make in the partition of a probe.
+var probeKeys = []string{
+	"agenda", "agents", "tasks", "state", "claims", "leases", "ended", "finished", "counters", "due",
+	"queue:3:a", "history:a", "parked", "parked:probe", "group:a:g", "pulse", "orders", "holds", "open", "kinds", "serial", "processes",
+	"failures:probe", "ends:a", "dead:a", "stale", "gone", "groups", "answers", "bytes",
+}
+
+// probes are the probes that are known of a store, as one look finds them.
+type probes struct {
+	passed bool     // one has, and is remembered
+	dead   []string // these were left unfinished
+	now    int64    // by the clock of Redis, ms
+}
+
+// probe makes a test run of the scripts, unless Config.Remember lets it rely on one that has passed before.
+func (s *Store) probe(ctx context.Context) error {
+	known, err := s.lookForProbes(ctx)
+	if err != nil {
+		return probeError(err)
+	}
+	for _, nonce := range known.dead {
+		_ = s.endProbe(ctx, nonce) // some idle keys; the next one tries again
+	}
+	if known.passed && s.config.Remember {
+		return nil
+	}
+	nonce := newNonce()
+	if err := s.client.ZAdd(ctx, s.probeList(), redis.Z{Score: float64(known.now), Member: nonce}).Err(); err != nil {
+		return probeError(err)
+	}
+	defer func() { _ = s.endProbe(context.WithoutCancel(ctx), nonce) }() // as above
+	if err := s.life(ctx, nonce); err != nil {
+		return probeError(err)
+	}
+	return probeError(s.client.Set(ctx, s.probeMark(), 1, probeKnown).Err())
+}
+
+func (s *Store) lookForProbes(ctx context.Context) (probes, error) {
+	pipe := s.client.Pipeline()
+	mark := pipe.Exists(ctx, s.probeMark())
+	list := pipe.ZRangeWithScores(ctx, s.probeList(), 0, mostRemoved-1)
+	clock := pipe.Time(ctx)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return probes{}, err
+	}
+	found := probes{passed: mark.Val() == 1, now: clock.Val().UnixMilli()}
+	for _, z := range list.Val() {
+		if nonce, ok := z.Member.(string); ok && int64(z.Score) < found.now-probeAlive.Milliseconds() {
+			found.dead = append(found.dead, nonce)
+		}
+	}
+	return found, nil
+}
+
+// endProbe removes the keys of a probe, and then the probe from the list.
+func (s *Store) endProbe(ctx context.Context, nonce string) error {
+	if err := s.client.Unlink(ctx, s.probePartition(nonce).keys(probeKeys)...).Err(); err != nil {
+		return err
+	}
+	return s.client.ZRem(ctx, s.probeList(), nonce).Err()
+}
+
+// probeList is the ZSET of the probes that have not ended, by when they began.
+func (s *Store) probeList() string { return s.config.Prefix + "probes" }
+
+// probeMark is the key which says that a probe has passed: of these scripts, under this user, on this server.
+func (s *Store) probeMark() string {
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%q %q %q", s.scripts.submit.sha, s.user, s.server) // a hash takes everything
+	_, _ = h.Write(packed)
+	return s.config.Prefix + "probed:" + hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+func (s *Store) probePartition(nonce string) partition {
+	return partition{base: s.config.Prefix + "{probe." + nonce + "}:"}
+}
+
+// probeError says what the failure of a probe means.
+func probeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if why := err.Error(); strings.Contains(why, "NOPERM") || strings.Contains(why, "can't run this command") {
+		return fmt.Errorf("the Redis user may not do what duly needs: %w; see docs/guarantees.md for the ACL", err)
+	}
+	return fmt.Errorf("a test run of the scripts failed: %w", err)
+}
+
+// life is submit, claim, extend, settle, read, list, replay and sweep, then touch, hold and orders.
+func (s *Store) life(ctx context.Context, nonce string) error {
+	p := *s
+	p.config.MaxTasks = DefaultMaxTasks // it makes more tasks than a user may allow an agent
+	p.parts = []partition{s.probePartition(nonce)}
+	task := func(id string) core.Submission {
+		return core.Submission{Agent: "a", ID: id, Kind: "probe", Group: "g", Level: core.LevelLow}
+	}
+	alone := task("3") // the group ends with the other two
+	alone.Group = ""
+	if _, err := p.submitAll(ctx, []core.Submission{task("1"), task("2"), alone}, modeAll); err != nil {
+		return err
+	}
+	if _, _, err := p.take(ctx, nil); err != nil { // parks
+		return err
+	}
+	fence, tasks, err := p.take(ctx, []string{"probe"})
+	if err != nil || len(tasks) == 0 {
+		return errors.Join(err, errors.New("nothing was claimed"))
+	}
+	progress := []core.Progress{{Index: 0, Agent: "a", ID: tasks[0].ID, State: []byte("s")}}
+	if _, err := p.Extend(ctx, []core.Extension{{Fence: fence, Lease: sweepEvery, Progress: progress}}); err != nil {
+		return err
+	}
+	verbs := []core.Verb{core.VerbFail, core.VerbComplete, core.VerbAgain}
+	var runs []core.Settlement
+	for i, t := range tasks {
+		runs = append(runs, core.Settlement{
+			Run: t.Run, Verb: verbs[i%len(verbs)], Group: "g", State: []byte("s"), Kind: "probe",
+			Tally: &core.RunStat{Kind: "probe", Failed: true},
+		})
+	}
+	runs[len(runs)-1].Group = ""
+	if _, err := p.Settle(ctx, runs); err != nil {
+		return err
+	}
+	if _, err := p.Read(ctx, core.Query{Agent: "a", Group: "g", Limit: 1}); err != nil {
+		return err
+	}
+	if _, err := p.Control(ctx, []core.Command{{Op: core.OpReplay, Submission: task(tasks[0].ID)}}); err != nil {
+		return err
+	}
+	if err := p.operate(ctx); err != nil {
+		return err
+	}
+	_, err = p.eval(ctx, "sweep", []call{{script: &p.scripts.sweep, args: []any{"0", 1, "1|1"}}})
+	return err
+}
+
+// operate goes through what an operator can do, looks, and says what a process runs, on a store that life made.
+func (s *Store) operate(ctx context.Context) error {
+	touched := core.Submission{Agent: "a", ID: "4", Kind: "probe", Level: core.LevelLow, Pulse: &core.Pulse{}}
+	if o := s.touch(ctx, []core.Submission{touched}); o[0].err != nil {
+		return o[0].err
+	}
+	if _, err := s.Claim(ctx, []core.ClaimRequest{{Agents: []string{"a"}}}); err != nil { // looks
+		return err
+	}
+	if err := s.Announce(ctx, "probe", nil, sweepEvery); err != nil {
+		return err
+	}
+	one := core.Scoped{Agent: "a", ID: "4"}
+	if _, err := s.Control(ctx, []core.Command{
+		{Op: core.OpHold, Scope: one, Until: core.When{After: sweepEvery}},
+		{Op: core.OpRun, Submission: touched},
+		{Op: core.OpUnhold, Scope: one},
+		{Op: core.OpAudit, Audit: core.Audit{Cursor: "t00", Repair: true}}, // not t0, which begins a round that counts
+		{Op: core.OpAudit, Audit: core.Audit{Cursor: "a0", Repair: true}},
+		{Op: core.OpAudit, Audit: core.Audit{Cursor: "g0", Repair: true}},
+		{Op: core.OpDelete, Submission: touched},
+	}); err != nil {
+		return err
+	}
+	if _, err := s.Read(ctx, core.Query{Agent: "a", IDs: []string{"1", "2", "3"}, Explain: true}); err != nil {
+		return err
+	}
+	if _, err := s.Read(ctx, core.Query{Limit: 1}); err != nil {
+		return err
+	}
+	_, err := s.Stats(ctx)
+	return err
+}
+
+func (s *Store) take(ctx context.Context, kinds []string) (core.Fence, []core.Claimed, error) {
+	r := core.ClaimRequest{Nonce: newNonce(), Agents: []string{"a"}, Kinds: kinds, Limit: core.MaxClaim, Lease: sweepEvery}
+	replies, err := s.eval(ctx, "claim", []call{{script: &s.scripts.claim, args: claimArgs(&r)}})
+	if err != nil {
+		return 0, nil, err
+	}
+	c, err := parseClaim(0, replies[0])
+	return c.Fence, c.Tasks, err
+}
+
+// newNonce is a nonce for a claim of the store's own.
+func newNonce() string { return rand.Text()[:16] }
