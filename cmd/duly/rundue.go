@@ -65,6 +65,7 @@ func (p *process) runDue(ctx context.Context, c *config, scope core.Scope) (core
 		opening, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
+	c.redis.Remember = true // it may be called every minute
 	store, err := c.openStore(opening, nil)
 	if err != nil {
 		return core.Report{}, err

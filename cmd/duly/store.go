@@ -112,6 +112,7 @@ func (c *config) scheduler(ctx context.Context) (*core.Scheduler, *storage, erro
 	if err := c.needRedis(); err != nil {
 		return nil, nil, err
 	}
+	c.redis.Remember = true // a command is short: it need not try every script first
 	store, err := c.openStore(ctx, nil)
 	if err != nil {
 		return nil, nil, err
