@@ -27,7 +27,7 @@ func (w *world) unprivileged(t *testing.T, dir string) {
 		return
 	}
 	for _, dir := range []string{filepath.Dir(binary), filepath.Dir(dir)} { // the folder above is the test's too
-		require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // as above
+		require.NoError(t, os.Chmod(dir, 0o755))
 	}
 	w.as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 }
@@ -50,8 +50,8 @@ tr '\0' '\n' </proc/$$/environ | grep ^MARK=
 tr '\0' '\n' </proc/$PPID/environ | wc -l
 true # what was found is the result
 `
-	require.NoError(t, os.WriteFile(script, []byte(look), 0o644))                                            //nolint:gosec // the other user reads it
-	require.NoError(t, os.WriteFile(config, []byte("handlers: { x: { exec: [sh, "+script+"] } }\n"), 0o644)) //nolint:gosec // as above
+	require.NoError(t, os.WriteFile(script, []byte(look), 0o644))
+	require.NoError(t, os.WriteFile(config, []byte("handlers: { x: { exec: [sh, "+script+"] } }\n"), 0o644))
 	d := w.start(t, "daemon", "-c", config)
 	d.line(t, "duly is running")
 	s := w.scheduler(t)

@@ -67,7 +67,7 @@ func build(get func(string) string, logger *slog.Logger) (*gcf.Function, error) 
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	store, err := redisstore.Open(ctx, redisstore.Config{Logger: logger}.With(get))
+	store, err := redisstore.Open(ctx, redisstore.Config{Logger: logger, Remember: true}.With(get))
 	if err != nil {
 		return nil, err
 	}

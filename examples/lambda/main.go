@@ -41,7 +41,7 @@ func main() {
 func build(ctx context.Context, get func(string) string, logger *slog.Logger) (*lambdaadapter.Function, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // of the ten that Lambda gives
 	defer cancel()
-	store, err := redisstore.Open(ctx, redisstore.Config{Logger: logger}.With(get))
+	store, err := redisstore.Open(ctx, redisstore.Config{Logger: logger, Remember: true}.With(get))
 	if err != nil {
 		return nil, err
 	}
