@@ -16,8 +16,9 @@ import (
 // zones.gz holds the rules of all zones, so that they are known wherever the program runs. It says what time/tzdata says in a
 // tenth of the bytes, each of which a function's cold start loads: `make zones` writes it from the database that Go brings.
 //
-// Unpacked it is a line for each zone, with its name and the length of its rules, an empty line, then the rules one after the
-// other, each as in a TZif file, but with the time between a transition and the one before it instead of its own: these repeat.
+// Unpacked it is a line for each set of rules, with the names of its zones and its length; an empty line; the rules one after the
+// other, each as in a TZif file but without the times of its transitions; then, for all of them, the time between each
+// transition and the one before it, as a varint: these repeat.
 //
 //go:embed zones.gz
 var packedZones []byte
@@ -33,50 +34,58 @@ var zones = sync.OnceValues(func() (map[string]string, error) {
 		return nil, err
 	}
 	head, rest, _ := strings.Cut(string(all), "\n\n")
-	rules := map[string]string{}
+	var bare, names []string
 	for line := range strings.SplitSeq(head, "\n") {
-		name, length, _ := strings.Cut(line, " ")
+		these, length, _ := strings.Cut(line, " ")
 		n, err := strconv.Atoi(length)
 		if err != nil || n > len(rest) {
-			return nil, fmt.Errorf("zone %q has %q bytes", name, length)
+			return nil, fmt.Errorf("%q has %q bytes", these, length)
 		}
-		rules[name], rest = string(summed([]byte(rest[:n]))), rest[n:]
+		bare, names, rest = append(bare, rest[:n]), append(names, these), rest[n:]
+	}
+	rules, gaps := map[string]string{}, []byte(rest)
+	for i := range bare {
+		var whole string
+		if whole, gaps, err = timed(bare[i], gaps); err != nil {
+			return nil, fmt.Errorf("%q: %w", names[i], err)
+		}
+		for name := range strings.SplitSeq(names[i], ",") {
+			rules[name] = whole
+		}
 	}
 	return rules, nil
 })
 
-// transitions are the times in the part of a TZif file (RFC 9636) that has 64 bits for each, which lies behind the one that has
-// 32; none if it has no such part.
-func transitions(rules []byte) []byte {
+// transitions are where the times of the transitions begin in a TZif file (RFC 9636), and how long they are: those in the part
+// that has 64 bits for each, which lies behind the one that has 32. It looks at nothing behind where they begin.
+func transitions(rules string) (at, length int) {
 	const head, counts = 44, 20
-	length := func(at, bits int) (times, all int) {
-		var n [6]int // of UT indicators, standard indicators, leap seconds, transitions, types and letters
+	count := func(at int) (n [6]int) { // of UT indicators, standard indicators, leap seconds, transitions, types and letters
 		for i := range n {
-			n[i] = int(binary.BigEndian.Uint32(rules[at+counts+4*i:]))
+			n[i] = int(binary.BigEndian.Uint32([]byte(rules[at+counts+4*i:][:4])))
 		}
-		times = n[3] * bits
-		return times, times + n[3] + 6*n[4] + n[5] + n[2]*(bits+4) + n[1] + n[0]
+		return n
 	}
-	if len(rules) < head {
-		return nil
-	}
-	_, first := length(0, 4)
-	second := head + first
-	if len(rules) < second+head {
-		return nil
-	}
-	times, _ := length(second, 8)
-	return rules[second+head:][:times]
+	n := count(0)
+	at = head + 5*n[3] + 6*n[4] + n[5] + 8*n[2] + n[1] + n[0]
+	return at + head, 8 * count(at)[3]
 }
 
-// summed turns the times between the transitions of some rules into those of the transitions, in place.
-func summed(rules []byte) []byte {
-	times, at := transitions(rules), uint64(0)
-	for i := 0; i < len(times); i += 8 {
-		at += binary.BigEndian.Uint64(times[i:])
-		binary.BigEndian.PutUint64(times[i:], at)
+// timed puts the times of their transitions into rules. It takes the gaps between them from the first of some, and returns the
+// rest.
+func timed(rules string, gaps []byte) (string, []byte, error) {
+	at, length := transitions(rules)
+	whole, now := make([]byte, 0, len(rules)+length), int64(0)
+	whole = append(whole, rules[:at]...)
+	for range length / 8 {
+		gap, n := binary.Varint(gaps)
+		if n <= 0 {
+			return "", nil, io.ErrUnexpectedEOF
+		}
+		now, gaps = now+gap, gaps[n:]
+		whole = binary.BigEndian.AppendUint64(whole, uint64(now)) //nolint:gosec // as it is stored
 	}
-	return rules
+	return string(append(whole, rules[at:]...)), gaps, nil
 }
 
 // loadZone is the zone with an IANA name: as the machine knows it, else as this package does.

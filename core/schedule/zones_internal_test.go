@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"go/version"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,42 +51,33 @@ func goZones(t *testing.T) map[string]string {
 	return zones
 }
 
-// pack writes zones.gz, those with the same rules beside one another, which makes it small.
+// pack writes zones.gz, rules that are alike beside one another, which makes it small.
 func pack(t *testing.T, zones map[string]string) {
 	t.Helper()
-	names := make([]string, 0, len(zones))
-	for name := range zones {
-		names = append(names, name)
+	names := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(zones)) {
+		names[zones[name]] = append(names[zones[name]], name)
 	}
-	slices.SortFunc(names, func(a, b string) int {
-		if c := strings.Compare(zones[a], zones[b]); c != 0 {
-			return c
+	var head, bare strings.Builder
+	var gaps []byte
+	for _, rules := range slices.Sorted(maps.Keys(names)) {
+		at, length := transitions(rules)
+		fmt.Fprintf(&head, "%s %d\n", strings.Join(names[rules], ","), len(rules)-length)
+		bare.WriteString(rules[:at] + rules[at+length:])
+		before := int64(0)
+		for times := []byte(rules[at : at+length]); len(times) > 0; times = times[8:] {
+			now := int64(binary.BigEndian.Uint64(times))
+			gaps = binary.AppendVarint(gaps, now-before)
+			before = now
 		}
-		return strings.Compare(a, b)
-	})
-	var head, rules strings.Builder
-	for _, name := range names {
-		fmt.Fprintf(&head, "%s %d\n", name, len(zones[name]))
-		rules.WriteString(spaced(zones[name]))
 	}
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	require.NoError(t, err)
 	w.Comment = runtime.Version()
-	_, err = io.WriteString(w, head.String()+"\n"+rules.String())
+	_, err = w.Write(append([]byte(head.String()+"\n"+bare.String()), gaps...))
 	require.NoError(t, errors.Join(err, w.Close()))
 	require.NoError(t, os.WriteFile("zones.gz", out.Bytes(), 0o600))
-}
-
-// spaced is the inverse of summed.
-func spaced(rules string) string {
-	b, before := []byte(rules), uint64(0)
-	for times := transitions(b); len(times) > 0; times = times[8:] {
-		at := binary.BigEndian.Uint64(times)
-		binary.BigEndian.PutUint64(times, at-before)
-		before = at
-	}
-	return string(b)
 }
 
 // zones.gz is what the Go that wrote it brings. A newer one may know more: then it is to be written anew.
