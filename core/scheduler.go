@@ -50,8 +50,12 @@ func New(store Store, config Config) (*Scheduler, error) {
 	}, nil
 }
 
-// MaxSubmit is the most tasks that one Submit takes.
-const MaxSubmit = 1000
+// MaxSubmit is the most tasks that one Submit takes, and MaxSubmitBytes the most bytes of them, as they are stored: all or none
+// are stored, in one step of the store. A task that is submitted alone may have as many as [Config].MaxPayload allows.
+const (
+	MaxSubmit      = 1000
+	MaxSubmitBytes = 4 << 20
+)
 
 // Submit stores tasks, all or none of them, and returns what became of each, in order. Once it has returned nil no
 // crash of any process loses a task. After an error that is not about the input (see [CodeOf]) the outcome is unknown;
@@ -69,6 +73,9 @@ func (s *Scheduler) Submit(ctx context.Context, tasks ...NewTask) ([]Submitted, 
 	}
 	subs, err := s.prepare(tasks)
 	if err != nil {
+		return nil, err
+	}
+	if err := notTooLarge(subs); err != nil {
 		return nil, err
 	}
 	if err := s.plan(ctx, tasks, subs); err != nil {
@@ -94,62 +101,6 @@ func (s *Scheduler) Submit(ctx context.Context, tasks ...NewTask) ([]Submitted, 
 	return out, s.describeExisting(ctx, out, subs)
 }
 
-// place stores submissions. Those that replace a task take over its history; if one of these changes meanwhile, all are
-// tried again.
-func (s *Scheduler) place(ctx context.Context, subs []Submission) ([]Placed, error) {
-	var replacing []int
-	planned := make([][]byte, len(subs))
-	for i := range subs {
-		if subs[i].Conflict == ConflictReplace {
-			replacing = append(replacing, i)
-			planned[i] = subs[i].State
-		}
-	}
-	for try := 1; ; try++ {
-		for _, i := range replacing {
-			if err := s.takeOver(ctx, &subs[i], planned[i]); err != nil {
-				return nil, err
-			}
-		}
-		placed, err := s.store.Submit(ctx, subs)
-		if !errors.Is(err, ErrChanged) || try == mostTries {
-			return placed, err
-		}
-	}
-}
-
-// takeOver gives a submission what the task that it replaces has been through.
-func (s *Scheduler) takeOver(ctx context.Context, sub *Submission, planned []byte) error {
-	page, err := s.store.Read(ctx, Query{Agent: sub.Agent, IDs: []string{sub.ID}})
-	if err != nil {
-		return err
-	}
-	t := &page.Tasks[0]
-	stored := t.State
-	if t.Status.Finished() {
-		rec, err := decodeRecord(t.Record)
-		if err != nil {
-			return err
-		}
-		stored = rec.State
-	}
-	b, err1 := decodeBody(t.Body)
-	old, err2 := decodeState(stored)
-	plan, err3 := decodeState(planned)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return err
-	}
-	kept := old.carry()
-	kept.Nominal = plan.Nominal
-	sub.Conflict = ConflictReplace
-	if sub.sameAs(t) {
-		sub.Conflict, sub.State = ConflictKeep, nil
-		return nil
-	}
-	sub.Version, sub.OldGroup, sub.State = t.Version, b.Group, kept.first()
-	return nil
-}
-
 // prepare checks tasks and turns them into what the store gets, without asking it.
 func (s *Scheduler) prepare(tasks []NewTask) ([]Submission, error) {
 	subs := make([]Submission, len(tasks))
@@ -167,6 +118,18 @@ func (s *Scheduler) prepare(tasks []NewTask) ([]Submission, error) {
 		subs[i] = sub
 	}
 	return subs, distinct(subs)
+}
+
+// notTooLarge refuses several tasks that have too many bytes to be stored in one step.
+func notTooLarge(subs []Submission) error {
+	n := 0
+	for i := range subs {
+		n += len(subs[i].Body) + len(subs[i].State)
+	}
+	if len(subs) > 1 && n > MaxSubmitBytes {
+		return invalid("tasks", "have %d bytes in all: the limit is %d a call; submit them in several calls", n, MaxSubmitBytes)
+	}
+	return nil
 }
 
 // inBatch says which task of a call an error is about, if the call has several.

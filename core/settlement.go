@@ -26,6 +26,7 @@ type Settlement struct {
 	Record  []byte // VerbComplete, VerbFail, VerbCancel: what the tracker keeps
 	Group   string // the task's group, as it was claimed or cancelled; see Submission.OldGroup
 	Kind    string // as it was claimed
+	BodyLen int    // bytes of the task's body, as it was claimed: a store bounds what it reads in one step by it
 	// Renewed says that the state takes into account that the task was replaced: see ErrReplaced.
 	Renewed bool
 	Hold    []byte   // VerbAgain, VerbRest: also pause the task, as OpHold does

@@ -85,6 +85,9 @@ func (t *settler) store(batch []settling) {
 // try settles once, and again what was decided anew. It returns what the store did not answer for, and why.
 func (t *settler) try(ctx context.Context, batch []settling, runs []Settlement) ([]settling, []Settlement, error) {
 	for len(batch) > 0 {
+		for i := range batch {
+			runs[i].BodyLen = len(batch[i].run.claimed.Body)
+		}
 		results, err := t.pull.s.store.Settle(ctx, runs)
 		if err == nil {
 			batch, runs, err = t.sort(batch, runs, results)

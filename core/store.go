@@ -44,7 +44,7 @@ type Store interface {
 
 	// Settle ends runs. A run that lost its lease changes nothing and gets [ErrLeaseLost] in its Settled; a run that
 	// is settled already is left as it is, without an error. It works when the store is full. Runs of one partition
-	// are settled in one atomic step for each hundred. When some steps fail and others do not, the error is in their
+	// are settled in atomic steps of at most a hundred, and of fewer that are large. When some steps fail and others do not, the error is in their
 	// Settled.
 	Settle(ctx context.Context, runs []Settlement) ([]Settled, error)
 

@@ -105,6 +105,51 @@ func TestSubmitRefusesBatches(t *testing.T) {
 	assert.Zero(t, store.total())
 }
 
+// large are some tasks with payloads of some bytes.
+func large(n, size int) []core.NewTask {
+	tasks := make([]core.NewTask, n)
+	for i := range tasks {
+		tasks[i] = core.NewTask{Agent: "a", ID: fmt.Sprint(i), Kind: "k", Delay: time.Hour, Payload: strings.Repeat("x", size)}
+	}
+	return tasks
+}
+
+// All that a call stores is stored in one step, so its bytes are bounded.
+func TestSubmitBoundsBytes(t *testing.T) {
+	t.Parallel()
+	store := &watched{Store: memstore.New(memstore.Config{})}
+	s, err := core.New(store, core.Config{MaxPayload: 8 << 20})
+	require.NoError(t, err)
+	_, err = s.Submit(t.Context(), large(17, 256<<10)...)
+	var inv *core.InvalidError
+	require.ErrorAs(t, err, &inv)
+	assert.Equal(t, "tasks", inv.Field)
+	assert.Regexp(t, `^tasks have 44\d{5} bytes in all: the limit is 4194304 a call; submit them in several calls$`, err.Error())
+	assert.Zero(t, store.total(), "nothing of this reaches the store")
+	_, err = s.Submit(t.Context(), large(15, 256<<10)...)
+	require.NoError(t, err)
+	_, err = s.Submit(t.Context(), large(1, 5<<20)...)
+	require.NoError(t, err, "one task may have as many as a payload may have")
+
+	small := large(15, 1)
+	for i := range small {
+		small[i].OnConflict = core.OnConflictReplace
+	}
+	_, err = s.Submit(t.Context(), large(20, 200<<10)[15:]...)
+	require.NoError(t, err)
+	for _, task := range large(20, 1)[15:] {
+		task.OnConflict = core.OnConflictReplace
+		small = append(small, task)
+	}
+	_, err = s.Submit(t.Context(), small...)
+	require.ErrorAs(t, err, &inv)
+	assert.Regexp(t, `^tasks replace tasks of 49\d{5} bytes in all: the limit is 4194304 a call; submit them in several calls$`, err.Error())
+	for _, some := range [][]core.NewTask{small[:10], small[10:], small[:1]} {
+		_, err = s.Submit(t.Context(), some...)
+		require.NoError(t, err)
+	}
+}
+
 func TestSubmitTakesAnything(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Config{})

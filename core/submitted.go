@@ -3,6 +3,7 @@ package core
 import (
 	"bytes"
 	"context"
+	"errors"
 )
 
 // Submitted is what became of a submitted task.
@@ -88,4 +89,66 @@ func (sub *Submission) differs(t *Stored) bool {
 		kind, level, data = rec.Kind, rec.Level, rec.Body
 	}
 	return sub.Kind != kind || sub.Level != level || len(data) > 0 && !bytes.Equal(sub.Body, data)
+}
+
+// place stores submissions. Those that replace a task take over its history; if one of these changes meanwhile, all are
+// tried again.
+func (s *Scheduler) place(ctx context.Context, subs []Submission) ([]Placed, error) {
+	var replacing []int
+	planned := make([][]byte, len(subs))
+	for i := range subs {
+		if subs[i].Conflict == ConflictReplace {
+			replacing = append(replacing, i)
+			planned[i] = subs[i].State
+		}
+	}
+	for try := 1; ; try++ {
+		old := 0
+		for _, i := range replacing {
+			n, err := s.takeOver(ctx, &subs[i], planned[i])
+			if err != nil {
+				return nil, err
+			}
+			old += n
+		}
+		if old > MaxSubmitBytes && len(replacing) > 1 { // the store compares each with what was read here
+			return nil, invalid("tasks", "replace tasks of %d bytes in all: the limit is %d a call; submit them in several calls", old, MaxSubmitBytes)
+		}
+		placed, err := s.store.Submit(ctx, subs)
+		if !errors.Is(err, ErrChanged) || try == mostTries {
+			return placed, err
+		}
+	}
+}
+
+// takeOver gives a submission what the task that it replaces has been through. It returns how many bytes that task has.
+func (s *Scheduler) takeOver(ctx context.Context, sub *Submission, planned []byte) (int, error) {
+	page, err := s.store.Read(ctx, Query{Agent: sub.Agent, IDs: []string{sub.ID}})
+	if err != nil {
+		return 0, err
+	}
+	t := &page.Tasks[0]
+	stored := t.State
+	if t.Status.Finished() {
+		rec, err := decodeRecord(t.Record)
+		if err != nil {
+			return 0, err
+		}
+		stored = rec.State
+	}
+	b, err1 := decodeBody(t.Body)
+	old, err2 := decodeState(stored)
+	plan, err3 := decodeState(planned)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return 0, err
+	}
+	kept := old.carry()
+	kept.Nominal = plan.Nominal
+	sub.Conflict = ConflictReplace
+	if sub.sameAs(t) {
+		sub.Conflict, sub.State = ConflictKeep, nil
+		return 0, nil
+	}
+	sub.Version, sub.OldGroup, sub.State = t.Version, b.Group, kept.first()
+	return len(t.Body), nil
 }

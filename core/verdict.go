@@ -26,7 +26,7 @@ type verdict struct {
 }
 
 func release(c *Claimed) Settlement {
-	return Settlement{Run: c.Run, Verb: VerbRelease, Due: When{At: c.Due}, Kind: c.Kind}
+	return Settlement{Run: c.Run, Verb: VerbRelease, Due: When{At: c.Due}, Kind: c.Kind, BodyLen: len(c.Body)}
 }
 
 // decide turns a handler's outcome into a verdict. It is the one place that knows what outcomes mean.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -33,13 +34,23 @@ func (c *config) submitTasks(ctx context.Context, s *core.Scheduler) (applied, e
 	return done, nil
 }
 
-// submit submits tasks and returns those that are there and live, to be compared.
+// submit submits tasks and returns those that are there and live, to be compared. Tasks that are too large to be stored together
+// are submitted by halves.
 func (a *applied) submit(ctx context.Context, s *core.Scheduler, tasks []fileTask) ([]fileTask, error) {
 	batch := make([]core.NewTask, len(tasks))
 	for i := range tasks {
 		batch[i] = tasks[i].task
 	}
 	placed, err := s.Submit(ctx, batch...)
+	if invalid, ok := errors.AsType[*core.InvalidError](err); ok && invalid.Field == "tasks" && len(tasks) > 1 {
+		half := len(tasks) / 2
+		first, err1 := a.submit(ctx, s, tasks[:half])
+		if err1 != nil {
+			return first, err1
+		}
+		rest, err2 := a.submit(ctx, s, tasks[half:])
+		return append(first, rest...), err2
+	}
 	var there []fileTask
 	for i := range placed {
 		switch {

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +38,35 @@ func TestADefinitionIsAllThatATaskIsSubmittedWith(t *testing.T) {
 	for field, value := range d.Fields() {
 		elsewhere := slices.Contains([]string{"At", "Delay", "UniqueKey", "OnConflict", "Preset"}, field.Name)
 		assert.Equal(t, !elsewhere, !value.IsZero(), field.Name)
+	}
+}
+
+// A file may have more bytes of tasks than one call takes, also when they replace others.
+func TestTheTasksOfAFileMayBeLarge(t *testing.T) {
+	t.Parallel()
+	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+	require.NoError(t, err)
+	file := func(letter string) *config {
+		trial, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+		require.NoError(t, err)
+		var c config
+		for i := range 24 {
+			task := core.NewTask{Agent: "a", ID: fmt.Sprint(i), Kind: "k", Delay: time.Hour, Payload: strings.Repeat(letter, 200<<10)}
+			_, err := trial.Submit(t.Context(), task)
+			require.NoError(t, err)
+			tried, err := trial.Task(t.Context(), "a", task.ID)
+			require.NoError(t, err)
+			c.tasks = append(c.tasks, fileTask{task: task, tried: tried})
+		}
+		return &c
+	}
+	for _, step := range []struct {
+		letter string
+		want   applied
+	}{{"a", applied{created: 24}}, {"a", applied{}}, {"b", applied{changed: 24}}} {
+		done, err := file(step.letter).submitTasks(t.Context(), s)
+		require.NoError(t, err)
+		assert.Equal(t, step.want, done)
 	}
 }
 

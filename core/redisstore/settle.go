@@ -15,15 +15,21 @@ import (
 // largestSettle is the most runs that one script call settles.
 const largestSettle = 100
 
+// mostPayload is about how many bytes of tasks and records one script call stores or reads: it has one task at least. A call
+// copies each of them several times, which takes a few milliseconds for so many.
+const mostPayload = 256 << 10
+
 // Settle ends runs; see [core.Store].
 func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Settled, error) {
 	var calls []call
 	var members [][]int
 	open := make(map[int]int, len(s.parts)) // partition -> its call that has room
+	sizes := make([]int, 0, len(s.parts))   // of the calls, in bytes
 	for i := range runs {
 		r := &runs[i]
 		c, ok := open[r.Partition]
-		if !ok || len(members[c]) == largestSettle {
+		size := settleSize(r)
+		if !ok || len(members[c]) == largestSettle || sizes[c]+size > mostPayload {
 			c = len(calls)
 			open[r.Partition] = c
 			args := make([]any, 0, 2+12*min(len(runs), largestSettle))
@@ -31,8 +37,9 @@ func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Sett
 				script: &s.scripts.settle, partition: r.Partition,
 				args: append(args, s.config.Retention.Milliseconds(), s.config.kept()),
 			})
-			members = append(members, nil)
+			members, sizes = append(members, nil), append(sizes, 0)
 		}
+		sizes[c] += size
 		calls[c].args = append(calls[c].args, formatFence(r.Fence), r.Index, encode(r.Agent), r.ID, string(r.Verb),
 			dueArg(r.Due), countedState(r.State, r.Crashes), r.Record, groupKey(r.Agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
 		members[c] = append(members[c], i)
@@ -49,6 +56,15 @@ func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Sett
 		return nil, err
 	}
 	return out, nil
+}
+
+// settleSize is how many bytes settling a run stores, and reads of its task.
+func settleSize(r *core.Settlement) int {
+	n := r.BodyLen + len(r.Record) + len(r.State) + len(r.Hold)
+	if r.Tally != nil {
+		n += len(r.Tally.Failure)
+	}
+	return n
 }
 
 // parseSettled puts the outcomes of one call into out, at the places of its runs. Without a reply, which it reports, they

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 
@@ -130,7 +131,11 @@ func (s *Store) submit(ctx context.Context, tasks []core.Submission, mode string
 			script = &s.scripts.replace
 		}
 	}
-	calls, members := s.byPartition(script, len(tasks), func(i int) string { return tasks[i].Agent },
+	room := mostPayload
+	if mode != modeEach { // what belongs together is one step in each partition: core bounds it
+		room = math.MaxInt
+	}
+	calls, members := s.byPartition(script, tasks, room,
 		[]any{mode, s.config.live(), s.config.Retention.Milliseconds()},
 		func(args []any, i int) []any {
 			t := &tasks[i]
@@ -195,7 +200,7 @@ func ruleArg(t *core.Submission) []byte {
 // touch books runs of activity tasks; see [core.Store].
 func (s *Store) touch(ctx context.Context, tasks []core.Submission) []outcome[submitted] {
 	const fields = 3
-	calls, members := s.byPartition(&s.scripts.touch, len(tasks), func(i int) string { return tasks[i].Agent },
+	calls, members := s.byPartition(&s.scripts.touch, tasks, mostPayload,
 		[]any{s.config.live()},
 		func(args []any, i int) []any {
 			t := &tasks[i]
@@ -213,26 +218,32 @@ func (s *Store) touch(ctx context.Context, tasks []core.Submission) []outcome[su
 	})
 }
 
-// byPartition makes one call of a script for each partition that n items lie in: the head arguments, then those that
-// add appends for each item. It also returns which items each call has, in order.
+// byPartition makes calls of a script for the partitions that tasks lie in, one for each if it has room for as many bytes: the
+// head arguments, then those that add appends for each task. It also returns which tasks each call has, in order.
 func (s *Store) byPartition(
-	script *script, n int, agent func(i int) string, head []any, add func(args []any, i int) []any,
+	script *script, tasks []core.Submission, room int, head []any, add func(args []any, i int) []any,
 ) ([]call, [][]int) {
 	var calls []call
 	var members [][]int
+	var sizes []int
 	at := make([]int, len(s.parts))
-	for i := range n {
-		p := s.partitionOf(agent(i))
-		if at[p] == 0 {
-			calls = append(calls, call{script: script, partition: p, args: append(make([]any, 0, len(head)+8*n/len(s.parts)+8), head...)})
-			members = append(members, nil)
+	for i := range tasks {
+		p, size := s.partitionOf(tasks[i].Agent), submitSize(&tasks[i])
+		if at[p] == 0 || sizes[at[p]-1]+size > room {
+			args := make([]any, 0, len(head)+8*len(tasks)/len(s.parts)+8)
+			calls = append(calls, call{script: script, partition: p, args: append(args, head...)})
+			members, sizes = append(members, nil), append(sizes, 0)
 			at[p] = len(calls)
 		}
 		c := at[p] - 1
+		sizes[c] += size
 		calls[c].args = add(calls[c].args, i)
 		members[c] = append(members[c], i)
 	}
 	return calls, members
 }
+
+// submitSize is how many bytes of a task the user chooses.
+func submitSize(t *core.Submission) int { return len(t.Body) + len(t.State) }
 
 func formatFence(f core.Fence) string { return strconv.FormatInt(int64(f), 10) }
