@@ -185,10 +185,13 @@ type ClaimRequest struct {
 }
 
 // NonceLen is the length of a claim's nonce; MaxClaim the most tasks that one request can take, so that no step of the
-// store is long.
+// store is long. For the same reason a request looks at a task whose body has 4 KiB or more only while the bodies of those that
+// it has looked at before have less than ClaimBytes: else the task stays where it is, with what its agent has behind it. What is
+// parked and can be put back is bounded in the same way.
 const (
-	NonceLen = 16
-	MaxClaim = 50
+	NonceLen   = 16
+	MaxClaim   = 50
+	ClaimBytes = 512 << 10
 )
 
 // Claim is the answer of one partition.

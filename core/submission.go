@@ -15,6 +15,7 @@ type Submission struct {
 	// A store counts a task in the group that it has itself; what others take for its group, here, in a Command or in a
 	// Settlement, only matters for a task that a version without that knowledge has stored.
 	Version, OldGroup string
+	OldLen            int    // bytes of the body that ConflictReplace is to replace: a store bounds what it reads in one step by it
 	Pulse             *Pulse // of an activity task: the submission is a touch
 
 	steady bool // its due time follows from its body

@@ -105,11 +105,10 @@ func (s *Scheduler) place(ctx context.Context, subs []Submission) ([]Placed, err
 	for try := 1; ; try++ {
 		old := 0
 		for _, i := range replacing {
-			n, err := s.takeOver(ctx, &subs[i], planned[i])
-			if err != nil {
+			if err := s.takeOver(ctx, &subs[i], planned[i]); err != nil {
 				return nil, err
 			}
-			old += n
+			old += subs[i].OldLen
 		}
 		if old > MaxSubmitBytes && len(replacing) > 1 { // the store compares each with what was read here
 			return nil, invalid("tasks", "replace tasks of %d bytes in all: the limit is %d a call; submit them in several calls", old, MaxSubmitBytes)
@@ -121,18 +120,18 @@ func (s *Scheduler) place(ctx context.Context, subs []Submission) ([]Placed, err
 	}
 }
 
-// takeOver gives a submission what the task that it replaces has been through. It returns how many bytes that task has.
-func (s *Scheduler) takeOver(ctx context.Context, sub *Submission, planned []byte) (int, error) {
+// takeOver gives a submission what the task that it replaces has been through.
+func (s *Scheduler) takeOver(ctx context.Context, sub *Submission, planned []byte) error {
 	page, err := s.store.Read(ctx, Query{Agent: sub.Agent, IDs: []string{sub.ID}})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	t := &page.Tasks[0]
 	stored := t.State
 	if t.Status.Finished() {
 		rec, err := decodeRecord(t.Record)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		stored = rec.State
 	}
@@ -140,15 +139,15 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *Submission, planned []byt
 	old, err2 := decodeState(stored)
 	plan, err3 := decodeState(planned)
 	if err := errors.Join(err1, err2, err3); err != nil {
-		return 0, err
+		return err
 	}
 	kept := old.carry()
 	kept.Nominal = plan.Nominal
 	sub.Conflict = ConflictReplace
 	if sub.sameAs(t) {
-		sub.Conflict, sub.State = ConflictKeep, nil
-		return 0, nil
+		sub.Conflict, sub.State, sub.OldLen = ConflictKeep, nil, 0
+		return nil
 	}
-	sub.Version, sub.OldGroup, sub.State = t.Version, b.Group, kept.first()
-	return len(t.Body), nil
+	sub.Version, sub.OldGroup, sub.OldLen, sub.State = t.Version, b.Group, len(t.Body), kept.first()
+	return nil
 }

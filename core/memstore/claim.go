@@ -71,6 +71,9 @@ type claiming struct {
 	picky  bool // it may pass over much that is due
 	room   int
 	most   map[string]int // of the kinds that are bounded: how many more are taken
+	back   load           // put back
+	seen   load           // looked at
+	unread core.Millis    // since when the first agent waits that others have left no room for its large tasks
 	parked int
 	left   int
 	passed core.Millis
@@ -87,7 +90,7 @@ func (p *partition) claim(r *core.ClaimRequest, now core.Millis) core.Claim {
 	still := r.Limit == 0 || p.held(scope{kind: '*'}, now)
 	if !still {
 		c.unpark()
-		p.putBack(r.Limit)
+		c.putBack()
 	}
 	for _, e := range ended {
 		p.free(e.agent, e.claim, now)
@@ -263,11 +266,33 @@ func (c *claiming) unpark() {
 		}
 	}
 	for _, k := range there {
-		for n := 0; k.tasks.Len() > 0 && n < max(1, c.r.Limit/len(there)); n++ {
-			t := k.tasks.pop()
-			c.p.place(t, t.due)
-		}
+		c.putBackOf(k, max(1, c.r.Limit/len(there)))
 	}
+}
+
+// putBackOf puts some of what is parked at a place back, until there is a large task and this claim has put enough of them back.
+func (c *claiming) putBackOf(k *parking, most int) {
+	for n := 0; n < most; n++ {
+		t, ok := k.tasks.head()
+		if !ok || !c.back.fits(t) {
+			return
+		}
+		k.tasks.pop()
+		c.p.place(t, t.due)
+	}
+}
+
+// load bounds the large tasks that a claim looks at: see core.ClaimBytes.
+type load struct{ kib int }
+
+// fits adds a task, unless it is large and enough of them were added.
+func (l *load) fits(t *task) bool {
+	kib := weight(len(t.Body))
+	if kib > 0 && l.kib >= core.ClaimBytes>>10 {
+		return false
+	}
+	l.kib += kib
+	return true
 }
 
 // lease puts tasks under a lease.

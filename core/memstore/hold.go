@@ -139,14 +139,14 @@ func (p *partition) unhold(s scope, now core.Millis) bool {
 }
 
 // putBack puts tasks of the scope that was opened first back into their queues, a limited number at a time.
-func (p *partition) putBack(limit int) {
+func (c *claiming) putBack() {
+	p := c.p
 	if len(p.open) == 0 {
 		return
 	}
 	k := p.parked[p.open[0].scope.parking()]
-	for n := 0; k != nil && k.tasks.Len() > 0 && n < limit; n++ {
-		t := k.tasks.pop()
-		p.place(t, t.due)
+	if k != nil {
+		c.putBackOf(k, c.r.Limit)
 	}
 	if k == nil || k.tasks.Len() == 0 {
 		p.open = p.open[1:]

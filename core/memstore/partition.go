@@ -51,7 +51,7 @@ func newPartition(s *Store, index int) *partition {
 type agent struct {
 	name  string
 	tasks map[string]*task
-	// many says that the agent has had more than one live task since it last had none. Its place in the agenda is
+	// many says that the agent has had more than one live task, or a large one, since it last had none. Its place in the agenda is
 	// then the time of its last visit, if that was later than its earliest due time: the agents take turns.
 	many   bool
 	levels [3]*queue[*task]

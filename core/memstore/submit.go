@@ -224,6 +224,7 @@ func (p *partition) replace(sub core.Submission, due, now core.Millis) core.Plac
 	}
 	state := t.state
 	t.Submission, t.state, t.pulse = sub, state, nil
+	t.agent.many = t.agent.many || weight(len(sub.Body)) > 0
 	if !running {
 		p.place(t, due)
 	}
@@ -245,7 +246,7 @@ func (p *partition) create(sub core.Submission, seq int64, due core.Millis) *tas
 	a := p.agent(sub.Agent)
 	p.unrecord(sub.Agent, sub.ID) // it begins anew
 	t := &task{Submission: sub, agent: a, seq: seq, state: slices.Clone(sub.State), at: -1}
-	a.many = len(a.tasks) > 0 || a.many
+	a.many = len(a.tasks) > 0 || a.many || weight(len(sub.Body)) > 0
 	a.tasks[sub.ID] = t
 	p.place(t, due)
 	p.live++

@@ -74,6 +74,7 @@ func (p *partition) awake(t *task, sub core.Submission, now core.Millis) core.Pl
 	}
 	p.rouse(t, now)
 	t.Body = sub.Body
+	t.agent.many = t.agent.many || weight(len(sub.Body)) > 0
 	p.move(t, due)
 	return core.Placed{Created: true, Due: due, Reason: p.unlessHeld(t, reason, now)}
 }

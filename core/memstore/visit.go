@@ -54,7 +54,7 @@ func (c *claiming) visit() {
 	for i, a := range agents {
 		turn, several := c.callOn(a)
 		if several {
-			many = append(many, &visited{agent: a})
+			many = append(many, &visited{agent: a, since: a.visit})
 		}
 		if turn {
 			turns++
@@ -73,6 +73,28 @@ func (c *claiming) visit() {
 	for _, v := range many {
 		c.moveOn(v)
 	}
+	if c.picky && c.unread != 0 { // the next claim begins there, but not with all of this one's agents again
+		c.passed = c.unread
+		if c.unread > many[0].since {
+			c.passed--
+		}
+	}
+}
+
+// mayLook reports whether the next task of an agent may be looked at in this claim. If not, the turn of its agent ends.
+func (c *claiming) mayLook(v *visited, t *task) bool {
+	if v.full {
+		return false
+	}
+	if c.seen.fits(t) {
+		v.seen.kib += weight(len(t.Body))
+		return true
+	}
+	v.full = true
+	if v.seen.kib < c.seen.kib && (c.unread == 0 || v.since < c.unread) {
+		c.unread = v.since
+	}
+	return false
 }
 
 // moveOn gives an agent that was visited its next place in the agenda.
@@ -81,7 +103,7 @@ func (c *claiming) moveOn(v *visited) {
 	switch {
 	case !ok, c.r.Serial && v.got > 0:
 		c.p.agenda.remove(v.agent)
-	case first > c.now || !c.r.Urgent && (v.got > 0 || !c.picky): // else it keeps its turn
+	case first > c.now || !c.r.Urgent && (v.got > 0 || !c.picky && !v.full): // else it keeps its turn
 		v.visit = max(first, c.now)
 		c.p.agenda.fix(v.agent)
 	}
@@ -120,8 +142,11 @@ func (c *claiming) perAgent() int {
 // visited is an agent with several tasks that a claim takes some of.
 type visited struct {
 	*agent
-	got  int // tasks so far
-	want int // in this round
+	got   int         // tasks so far
+	want  int         // in this round
+	since core.Millis // its place in the agenda, before this claim
+	seen  load        // what was looked at of it
+	full  bool        // its next task is too large for this claim: nothing behind it may overtake it
 }
 
 func (a *agent) only() *task {
@@ -204,6 +229,9 @@ func (c *claiming) serve(v *visited, tasks []*task) bool {
 	for _, t := range tasks {
 		if v.want == 0 {
 			break // it was chosen in case that others before it are left
+		}
+		if !c.mayLook(v, t) {
+			return false
 		}
 		if !c.consider(t) {
 			all = false

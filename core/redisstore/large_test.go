@@ -2,6 +2,8 @@ package redisstore_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -101,4 +103,53 @@ func TestCallsAreSplitByBytes(t *testing.T) {
 		touches[i].Pulse = &core.Pulse{Delay: time.Hour}
 	}
 	assert.Equal(t, 8, count("touch", func() { _, _ = w.st.Submit(t.Context(), touches) }), "touches")
+}
+
+// boundedEach demands of each script of some calls that it is not slow: for each the best of several rounds counts.
+func (w *worst) boundedEach(name string, call func(round int)) {
+	w.Helper()
+	best := map[string]time.Duration{}
+	for round := 0; round < 5 || round < 15 && slices.Max(slices.Collect(maps.Values(best))) > mostTime; round++ {
+		worst := map[string]time.Duration{}
+		took, names := w.scripts(func() { call(round) })
+		for i, n := range names {
+			worst[n] = max(worst[n], took[i])
+		}
+		for n, d := range worst {
+			if b, ok := best[n]; !ok || d < b {
+				best[n] = d
+			}
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(best)) {
+		w.report(name+", "+n, []time.Duration{best[n]}, []string{n})
+	}
+}
+
+// Nor do the largest payloads make a step long, beside a flood of small tasks.
+func TestLargePayloadsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measures
+	if testing.Short() {
+		t.Skip("it takes a while")
+	}
+	w := newWorst(t)
+	w.waiting(w.agent, worstTasks, []byte("body"))
+	record := make([]byte, largePayload)
+	for name, agent := range map[string]func(round, i int) string{
+		"of one agent":   func(round, _ int) string { return fmt.Sprint("one", round) },
+		"of many agents": func(round, i int) string { return fmt.Sprint("many", round, "-", i) },
+	} {
+		w.boundedEach("large tasks "+name, func(round int) {
+			subs := largeTasks(core.MaxClaim, func(i int) string { return agent(round, i) })
+			w.eachAlone(subs)
+			w.eachAlone(subs) // they exist
+			small := slices.Clone(subs)
+			for i := range small {
+				small[i].Body = []byte("small")
+			}
+			_, _, err := w.st.SubmitEach(t.Context(), small)
+			require.NoError(t, err)
+			w.end(core.VerbAgain, nil, w.takeAll(fmt.Sprint(name, round), len(subs)))
+			w.end(core.VerbFail, record, w.takeAll(fmt.Sprint(name, "again", round), len(subs)))
+		})
+	}
 }

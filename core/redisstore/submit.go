@@ -243,7 +243,7 @@ func (s *Store) byPartition(
 	return calls, members
 }
 
-// submitSize is how many bytes of a task the user chooses.
-func submitSize(t *core.Submission) int { return len(t.Body) + len(t.State) }
+// submitSize is how many bytes submitting a task stores, and reads of the one that it replaces.
+func submitSize(t *core.Submission) int { return len(t.Body) + len(t.State) + t.OldLen }
 
 func formatFence(f core.Fence) string { return strconv.FormatInt(int64(f), 10) }

@@ -114,8 +114,12 @@ func (d *driver) submission() core.Submission {
 		Level: core.Level(1 + d.pick(3)), Group: groupOf(fmt.Sprintf("t%02d", id)), Key: equalKeys[d.pick(len(equalKeys))],
 	}
 	s.Body = []byte("body " + s.ID)
-	if d.pick(8) == 0 {
+	switch d.pick(8) {
+	case 0:
 		s.Body = bytes.Repeat(s.Body, 500+d.pick(256)*4)
+	case 1: // a few of these are as much as one claim looks at
+		s.Body = bytes.Repeat(s.Body, (40+d.pick(256)/4)<<8)
+	default:
 	}
 	if d.pick(8) == 0 {
 		s.State = []byte("first")
@@ -141,6 +145,9 @@ func (d *driver) submit() {
 		case 1, 2:
 			s.Conflict = core.ConflictReplace
 			s.Body = []byte{byte(d.pick(256))}
+			if d.pick(6) == 0 {
+				s.Body = bytes.Repeat([]byte("large"), 800+d.pick(256)*4)
+			}
 			s.OldGroup = s.Group
 			if d.pick(2) == 0 {
 				s.Group = equalGroups[d.pick(len(equalGroups))]

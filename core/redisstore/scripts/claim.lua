@@ -27,6 +27,7 @@ local URGENT, SERIAL = string.find(ARGV[6], 'u', 1, true), string.find(ARGV[6], 
 local after, nkinds = ARGV[7], tonumber(ARGV[8])
 if SERIAL then per_agent = 1 end
 local asked = #ARGV > 8 + nkinds and { unpack(ARGV, 9 + nkinds) }
+local MOST = 512 -- KiB of large tasks that are looked at, about: the next one is looked at while there were less
 local PAGES = 4 -- how many times as much as may be taken is looked at, or parked, at most
 local LEVELS = { { 1 }, { 2 }, { 1, 2 }, { 3 }, { 1, 3 }, { 2, 3 }, { 1, 2, 3 } }
 
@@ -43,6 +44,22 @@ end
 redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
 
 local HOLDS, ORDERS = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'orders') == 1
+local LARGE = redis.call('EXISTS', base .. 'bytes') == 1 -- else nobody has large tasks, and nothing is weighed
+
+-- weigher returns a function that reads a task of an agent with several, unless it is large and enough of them were read: then
+-- it returns nil and true. What is read only to be weighed is at most as large as a record whose body is not.
+local function weigher()
+  local read = 0
+  return function(ref)
+    local full = read >= MOST
+    if full and redis.call('HSTRLEN', KEYS[3], ref) > 8192 then return nil, true end
+    local live = redis.call('HGET', KEYS[3], ref)
+    local kib = live and heft(live, 7) or 0
+    if full and kib > 0 then return nil, true end
+    read = read + kib
+    return live, false, kib
+  end
+end
 
 -- told_to_end lists which of some tasks are to be cancelled; an order to run is under way once the task is taken anew.
 local function told_to_end(refs, anew)
@@ -128,8 +145,9 @@ local still = HOLDS and stopped()
 
 -- 2. Parked tasks go back too whose kind has a handler here, about as many in all as may be taken and some of each kind, and
 -- those that a hold kept which has ended.
+local to_put_back = weigher()
 local function put_back(name, most)
-  local key = base .. 'parked:' .. name
+  local full, key = false, base .. 'parked:' .. name
   local entries, members, values = redis.call('ZRANGE', key, 0, most - 1, 'WITHSCORES'), {}, {}
   for i = 1, #entries, 2 do
     local agent, id = string.match(entries[i], '^([^:]*):(.*)$')
@@ -138,7 +156,13 @@ local function put_back(name, most)
       value = redis.call('HGET', KEYS[2], agent)
       values[agent] = value
     end
-    local live, single = find(agent, value, id)
+    local live, single
+    if LARGE and value and byte(value) == 77 then
+      live, full = to_put_back(entries[i])
+      if full then break end
+    else
+      live, single = find(agent, value, id)
+    end
     if live then place(agent, single, live, id, entries[i + 1]) end
     members[#members + 1] = entries[i]
   end
@@ -146,7 +170,7 @@ local function put_back(name, most)
     redis.call('ZREM', key, unpack(members))
     unparked(name, #members)
   end
-  return #members
+  return #members, full
 end
 
 if not still and limit > 0 and #taken_kinds > 0 and redis.call('EXISTS', KEYS[7]) == 1 then
@@ -155,8 +179,8 @@ if not still and limit > 0 and #taken_kinds > 0 and redis.call('EXISTS', KEYS[7]
     if n then there[#there + 1] = taken_kinds[k] end
   end
   for _, kind in ipairs(there) do
-    local back = put_back(kind, math.max(1, math.floor(limit / #there)))
-    if back == 0 then redis.call('HDEL', KEYS[7], kind) end -- nothing is there, whatever the count says
+    local back, full = put_back(kind, math.max(1, math.floor(limit / #there)))
+    if back == 0 and not full then redis.call('HDEL', KEYS[7], kind) end -- nothing is there, whatever the count says
   end
 end
 local scope = not still and limit > 0 and redis.call('ZRANGE', base .. 'open', 0, 0)[1]
@@ -246,7 +270,7 @@ local function call_on(agent, score, value, busy)
   local take = id and (not HOLDS and not PICKY and kinds[kind] or leaves(agent, id, kind, live))
   turns = turns + 1
   if levels then
-    many[#many + 1] = { name = agent, levels = URGENT and LEVELS[1] or levels, all = levels, got = 0 }
+    many[#many + 1] = { name = agent, levels = URGENT and LEVELS[1] or levels, all = levels, got = 0, since = tonumber(score), read = 0 }
   elseif not id then -- not what we wrote: it must not stand in the way of others
     gone_agents[#gone_agents + 1] = agent
     count('malformed', 1)
@@ -308,13 +332,32 @@ local function due_entries(agent, want)
   return found
 end
 
+-- look_at reads a chosen task. One that is too large for this claim ends the turn of its agent, which keeps its place: what is
+-- behind it must not overtake it.
+local to_take, read, unread = weigher(), 0, nil -- KiB so far; since when the first agent waits that others have left no room
+local function look_at(agent, ref)
+  local live, full, kib = to_take(ref)
+  if full then
+    agent.full, agent.more = true, false
+    if agent.read < read then unread = math.min(unread or agent.since, agent.since) end
+    return nil
+  end
+  read, agent.read = read + (kib or 0), agent.read + (kib or 0)
+  return live
+end
+
 -- visit looks at the chosen entries: they are taken while their agent is to give more, parked, or left where they are.
 local function visit(chosen, chosen_refs)
-  local gone = {}
-  for i, live in ipairs(redis.call('HMGET', KEYS[3], unpack(chosen_refs))) do
-    local e, stays = chosen[i], false
-    local agent, id, kind = e.agent, parse(live or '')
-    if agent.want == 0 then -- it was chosen in case that others before it are left
+  local gone, lives = {}, not LARGE and redis.call('HMGET', KEYS[3], unpack(chosen_refs))
+  for i, e in ipairs(chosen) do
+    local agent, live, stays = e.agent, nil, false
+    if lives then
+      live = lives[i]
+    elseif agent.want > 0 and not agent.full then
+      live = look_at(agent, chosen_refs[i])
+    end
+    local id, kind = parse(live or '')
+    if agent.want == 0 or agent.full then -- it was chosen in case that others before it are left
       stays = true
     elseif not id then
       count('malformed', 1)
@@ -371,7 +414,7 @@ for _, agent in ipairs(many) do
   end
   if not first or SERIAL and agent.got > 0 then
     gone_agents[#gone_agents + 1] = agent.name
-  elseif first > now or not URGENT and (agent.got > 0 or not PICKY) then -- else it keeps its turn
+  elseif first > now or not URGENT and (agent.got > 0 or not PICKY and not agent.full) then -- else it keeps its turn
     agenda_adds[#agenda_adds + 1] = math.max(first, now)
     agenda_adds[#agenda_adds + 1] = agent.name
   end
@@ -382,7 +425,11 @@ if #gone_agents > 0 then redis.call('ZREM', KEYS[1], unpack(gone_agents)) end
 if #agenda_adds > 0 then redis.call('ZADD', KEYS[1], unpack(agenda_adds)) end
 counted()
 if #refs == 0 then
-  if PICKY and parked == 0 and seen then passed = seen end
+  if PICKY and parked == 0 and (seen or unread) then
+    passed = seen or ''
+    -- The next claim begins with the first agent that this one had no room for, but not with all of this one's again.
+    if unread then passed = string.format('%.0f', unread > many[1].since and unread - 1 or unread) end
+  end
   return answer('', recovered, parked, {})
 end
 if redis.call('EXISTS', KEYS[4]) == 1 then

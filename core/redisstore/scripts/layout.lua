@@ -1,7 +1,8 @@
 -- layout: how one partition is laid out. It is put in front of every script, so that each part is spelt once; what only
 -- some need is in look.lua, holds.lua, finished.lua and the like, as each call pays for all that stands in front.
 --
---   agents    HASH agent -> 'S' live      an agent with one live task holds it here, whole
+--   agents    HASH agent -> 'S' live      an agent with one live task holds it here, whole; one whose first task is large is
+--                                         an 'M' agent, so that no step has to read what it only looks at
 --                        -> 'M' mask n    an agent with n live tasks: mask has a bit for each level in use
 --   tasks     HASH agent:id -> live       the live tasks of 'M' agents
 --   queue:L:A ZSET seq id, by due time    the waiting tasks of 'M' agent A at level L
@@ -167,6 +168,9 @@ local function spread(agent, live, due)
   if due then queue(agent, live, id, due) end
   return 'M' .. 2 ^ (tonumber(sub(live, 8, 8)) - 1) .. 1
 end
+
+-- NEW is the value of an agent that is to have queues and has no task yet.
+local NEW = 'M00'
 
 -- grown is the value of an 'M' agent with n more tasks, at a level.
 local function grown(value, level, n)

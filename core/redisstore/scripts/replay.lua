@@ -14,10 +14,11 @@ for i = 2, #ARGV, 6 do
   local value = redis.call('HGET', KEYS[2], agent)
   if record and byte(record) == 102 and ended_at(record) > oldest and not find(agent, value, id) then
     local live = struct.pack('>I7', ticks(1)) .. ARGV[i + 2]
-    if not value then
+    if not value and heft(live, 7) == 0 then
       value = 'S' .. live
       place(agent, true, live, id, now)
     else
+      value = value or NEW
       if byte(value) == 83 then value = spread(agent, sub(value, 2)) end
       value = grown(value, tonumber(sub(live, 8, 8)), 1)
       hold(agent, live, id)

@@ -28,8 +28,18 @@ for i = 1, n do
     refs[#refs + 1] = names[i] .. ':' .. ARGV[7 * i + 1]
   end
 end
-if #refs > 0 then
+if #refs > 0 and redis.call('EXISTS', base .. 'bytes') == 0 then
   for i, live in ipairs(redis.call('HMGET', KEYS[3], unpack(refs))) do stored[refs[i]] = live end
+elseif #refs > 0 then -- what may be large is read only if it is to be replaced; of others it matters that they exist
+  for i = 1, n do
+    local ref, rule = names[i] .. ':' .. ARGV[7 * i + 1], ARGV[7 * i + 3]
+    local several = values[i] and byte(values[i]) == 77
+    if several and byte(rule) == 114 then
+      stored[ref] = redis.call('HGET', KEYS[3], ref)
+    elseif several and stored[ref] == nil then
+      stored[ref] = redis.call('HEXISTS', KEYS[3], ref) == 1 and 'exists'
+    end
+  end
 end
 
 local GONE = redis.call('EXISTS', base .. 'gone') == 1
@@ -158,8 +168,12 @@ local function store(i, rule)
     if not live then checked[agent] = live_count + 1 end
   elseif live then
     local renewed_live, waits = replace(i, rule, live, values[i] and byte(values[i]) == 83, due)
-    if shape == 83 then
+    if shape == 83 and heft(renewed_live, 7) == 0 then
       current[agent] = 'S' .. renewed_live
+    elseif shape == 83 then -- it is held inline no more
+      shape, current[agent] = 77, grown(NEW, tonumber(sub(renewed_live, 8, 8)), 1)
+      stored[agent .. ':' .. id] = renewed_live
+      hold(agent, renewed_live, id)
     else
       current[agent] = grown(value, tonumber(sub(renewed_live, 8, 8)), 0)
       stored[agent .. ':' .. id] = renewed_live
@@ -176,11 +190,12 @@ local function store(i, rule)
   else
     live = struct.pack('>I7', clock + i - 1) .. ARGV[7 * i - 1]
     if finished[i] then again[#again + 1] = i end
-    if not shape then
+    if not shape and heft(live, 7) == 0 then
       current[agent] = 'S' .. live
       place(agent, true, live, id, due)
       dues[agent] = due
     else
+      if not shape then value = NEW end
       if shape == 83 then
         stored[agent .. ':' .. parse(sub(value, 2))] = sub(value, 2)
         value = spread(agent, sub(value, 2), dues[agent])

@@ -34,10 +34,11 @@ local function create(agent, value, id, record, group, due)
   local kept = redis.call('HGET', base .. 'finished', agent)
   local old = recorded(agent, kept, id)
   if old then unrecord(agent, kept, id, old) end
-  if not value then
+  if not value and heft(live, 7) == 0 then
     value = 'S' .. live
     place(agent, true, live, id, due)
   else
+    value = value or NEW
     if byte(value) == 83 then value = spread(agent, sub(value, 2)) end
     value = grown(value, tonumber(sub(live, 8, 8)), 1)
     hold(agent, live, id)
@@ -110,6 +111,10 @@ for i = 2, #ARGV, 6 do
         due = next_due
         if not single then weigh(agent, -heft(live, 7)) end
         live = rebodied(live, record)
+        if single and heft(live, 7) > 0 then -- it is held inline no more
+          single = false
+          redis.call('HSET', KEYS[2], agent, grown(NEW, tonumber(sub(live, 8, 8)), 1))
+        end
         if not single then weigh(agent, heft(live, 7)) end
         if single then redis.call('HSET', KEYS[2], agent, 'S' .. live) else redis.call('HSET', KEYS[3], ref, live) end
         move(agent, id, live, single, place_, name, due)
