@@ -6,8 +6,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// auditPageSize is about how many agents or tasks one step of an audit looks at, so that no script is long.
-const auditPageSize = 200
+// auditPageSize is about how many agents or tasks one step of an audit looks at, so that no script is long: a task that is held
+// costs up to 60 us.
+const auditPageSize = 50
 
 // auditPage is the call that audits a page. The cursor is one of Redis, behind the letter of the hash that it is for.
 func (s *Store) auditPage(a core.Audit) call {

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -152,4 +153,64 @@ func TestLargePayloadsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // 
 			w.end(core.VerbFail, record, w.takeAll(fmt.Sprint(name, "again", round), len(subs)))
 		})
 	}
+}
+
+// Nor does a page of an audit read more than a few large tasks.
+func TestAuditsOfLargePayloads(t *testing.T) { //nolint:paralleltest // it measures
+	if testing.Short() {
+		t.Skip("it takes a while")
+	}
+	w := newWorst(t)
+	const tasks = worstLarge / 4
+	body := binary.AppendUvarint([]byte{3}, largePayload) // one field, as an audit looks for the group of a task in its body
+	w.waiting("large", tasks, append(body, make([]byte, largePayload)...))
+	w.do("HSET", part+"bytes", "large", tasks*largePayload>>10)
+	w.do("HSET", part+"counters", "live", tasks)
+	w.do("HSET", part+"kinds", "lk", tasks)
+	w.boundedEach("audit of large tasks", func(int) {
+		assert.Equal(t, tasks, w.audit().Tasks)
+	})
+}
+
+// audit audits everything, and repairs what it finds.
+func (w *worst) audit() core.AuditReport {
+	w.Helper()
+	s, err := core.New(w.st, core.Config{})
+	require.NoError(w, err)
+	report, err := s.Audit(w.Context(), core.AuditOptions{Repair: true})
+	require.NoError(w, err)
+	return report
+}
+
+// What is parked, and the kinds that run, are looked at page by page.
+func TestAuditsOfManyKinds(t *testing.T) {
+	t.Parallel()
+	w := newWorst(t)
+	const kinds = 300
+	var subs []core.Submission
+	for i := range kinds {
+		s := sub("a", fmt.Sprint(i))
+		s.Kind = fmt.Sprintf("kind%03d", i)
+		subs = append(subs, s)
+	}
+	_, err := w.st.Submit(t.Context(), subs)
+	require.NoError(t, err)
+	for i := range 10 {
+		claim(t, w.st, fmt.Sprint("park", i), core.MaxClaim)
+	}
+	for i := range kinds {
+		w.do("HINCRBY", part+"parked", fmt.Sprintf("kind%03d", i), 3)
+		w.do("HSET", part+"kinds", fmt.Sprintf("rkind%03d", i), 7)
+	}
+	report := w.audit()
+	assert.GreaterOrEqual(t, report.Found, kinds)
+	assert.Zero(t, w.audit().Found)
+	stats, err := w.st.Stats(t.Context())
+	require.NoError(t, err)
+	for _, k := range stats.Kinds {
+		require.Zero(t, k.Running, k.Kind)
+	}
+	n, err := w.c.HGet(t.Context(), part+"parked", "kind123").Int()
+	require.NoError(t, err)
+	assert.Equal(t, 1, n)
 }

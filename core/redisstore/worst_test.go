@@ -163,6 +163,10 @@ func (w *tenant) steps() []tenantStep {
 			control(core.Command{Op: core.OpDelete, Submission: w.task(w.agent, tenantHolds+10+w.n)})
 			w.n++
 		}},
+		{"audit, a page of tasks", func() { control(core.Command{Op: core.OpAudit, Audit: core.Audit{Cursor: "t0", Repair: true}}) }},
+		{"audit, a page of the agenda", func() { control(core.Command{Op: core.OpAudit, Audit: core.Audit{Cursor: "g0", Repair: true}}) }},
+		{"audit, a page of what is parked", func() { control(core.Command{Op: core.OpAudit, Audit: core.Audit{Cursor: "p0", Repair: true}}) }},
+		{"audit, the last page", func() { control(core.Command{Op: core.OpAudit, Audit: core.Audit{Cursor: "q0", Repair: true}}) }},
 		{"claim of the tenant's kinds", func() {
 			r := core.ClaimRequest{Nonce: fmt.Sprintf("%-16s", w.nonce()), Kinds: own, Limit: core.MaxClaim, Lease: time.Minute}
 			_, err := st.Claim(ctx, []core.ClaimRequest{r})

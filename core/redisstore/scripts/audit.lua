@@ -6,8 +6,8 @@
 -- KEYS[4] claims
 -- KEYS[5] leases
 -- KEYS[6] parked
--- ARGV[1] cursor: 't' for a page of tasks, 'a' of agents, 'g' of the agenda, or k, m or s of counters, and where it begins,
---         then '@' and the name of the round while it counts; t0 first. '!' is a round that has mended something: another one
+-- ARGV[1] cursor: 't' for a page of tasks, 'a' of agents, 'g' of the agenda, 'p' of what is parked, 'q' of the kinds that run,
+--         or k, m or s of counters, and where it begins, then '@' and the name of the round while it counts; t0 first. '!' is a round that has mended something: another one
 --         follows that counts, whose name begins with '+', or is '-' if it does so no more
 -- ARGV[2] about how many
 -- ARGV[3] 1 to repair what is found
@@ -53,14 +53,12 @@ local function runs(fence, told)
     end
   end
 end
-for _, fence in ipairs(redis.call('ZRANGE', KEYS[5], 0, -1)) do
-  if byte(fence) ~= 64 then runs(fence) end
-end
-for _, field in ipairs(redis.call('HKEYS', KEYS[4])) do
+for _, field in ipairs(redis.call('HKEYS', KEYS[4])) do -- not by the leases: the ends of all holds stand among them
   local fence = string.match(field, '^(%d+)r$')
-  if fence and not redis.call('ZSCORE', KEYS[5], fence) then
-    runs(fence, ARGV[1] == 't0' or repair)
-    if repair then redis.call('ZADD', KEYS[5], now, fence) end
+  if fence then
+    local unleased = not redis.call('ZSCORE', KEYS[5], fence)
+    runs(fence, unleased and (ARGV[1] == 't0' or repair))
+    if unleased and repair then redis.call('ZADD', KEYS[5], now, fence) end
   end
 end
 
@@ -179,20 +177,16 @@ local function hinted()
 end
 
 -- 6. A count of what is parked says how much is there.
-local function recount()
-  for _, kind in ipairs(redis.call('HKEYS', KEYS[6])) do
-    local n = kind ~= '@' and redis.call('ZCARD', base .. 'parked:' .. kind)
-    if n and n ~= tonumber(redis.call('HGET', KEYS[6], kind)) then
-      fault('', '', 'miscounted')
-      if repair then
-        if n > 0 then redis.call('HSET', KEYS[6], kind, n) else redis.call('HDEL', KEYS[6], kind) end
-      end
-    end
-  end
+local function recount(kind, said)
+  local n = redis.call('ZCARD', base .. 'parked:' .. kind)
+  if n == tonumber(said) then return end
+  fault('', '', 'miscounted')
+  if not repair then return end
+  if n > 0 then redis.call('HSET', KEYS[6], kind, n) else redis.call('HDEL', KEYS[6], kind) end
 end
 
--- recounted sets how many tasks run to what the claims say.
-local function recounted()
+-- running_kinds sets how many tasks run to what the claims say, and returns of which kinds they are.
+local function running_kinds()
   local running, kinds = 0, {}
   for ref in pairs(leased) do
     local agent, id = string.match(ref, '^([^:]*):(.*)$')
@@ -202,14 +196,27 @@ local function recounted()
     if kind then kinds[kind] = (kinds[kind] or 0) + 1 end
   end
   redis.call('HSET', base .. 'counters', 'running', running)
-  for _, field in ipairs(redis.call('HKEYS', base .. 'kinds')) do
-    if byte(field) == 114 then redis.call('HSET', base .. 'kinds', field, kinds[sub(field, 2)] or 0) end
-  end
+  return kinds
+end
+
+-- tasks_from reads a page of tasks: a few at a time where some are large, until these have half a mebibyte.
+local function tasks_from(from)
+  local few = redis.call('EXISTS', base .. 'bytes') == 1
+  local page, kib = { from, {} }, 0
+  repeat
+    local some = redis.call('HSCAN', KEYS[3], page[1], 'COUNT', few and 2 or ARGV[2])
+    page[1] = some[1]
+    for _, v in ipairs(some[2]) do
+      page[2][#page[2] + 1] = v
+      kib = kib + math.floor(#v / 1024)
+    end
+  until not few or page[1] == '0' or kib >= 512 or #page[2] >= 2 * tonumber(ARGV[2])
+  return page
 end
 
 local page
 if phase == 't' then
-  page = redis.call('HSCAN', KEYS[3], cursor, 'COUNT', ARGV[2])
+  page = tasks_from(cursor)
   if #page[2] > 0 then found[':tasks'] = #page[2] / 2 end
   for i = 1, #page[2], 2 do
     local live = page[2][i + 1]
@@ -242,16 +249,29 @@ elseif phase == 'a' then
     end
   end
   reply[2] = page[1] == '0' and 'g0' or 'a' .. page[1]
-else
+elseif phase == 'g' then
   page = redis.call('ZSCAN', KEYS[1], cursor, 'COUNT', ARGV[2])
   for i = 1, #page[2], 2 do
     if redis.call('HEXISTS', KEYS[2], page[2][i]) == 0 then fault(page[2][i], '', 'gone') end
   end
-  if page[1] ~= '0' then reply[2] = 'g' .. page[1] end
+  reply[2] = page[1] == '0' and 'p0' or 'g' .. page[1]
+elseif phase == 'p' then
+  page = redis.call('HSCAN', KEYS[6], cursor, 'COUNT', ARGV[2])
+  for i = 1, #page[2], 2 do
+    if page[2][i] ~= '@' then recount(page[2][i], page[2][i + 1]) end
+  end
+  reply[2] = page[1] ~= '0' and 'p' .. page[1] or repair and not counts and 'q0' or ''
+else -- without a round that counts: it would count these too
+  local kinds = running_kinds()
+  page = redis.call('HSCAN', base .. 'kinds', cursor, 'COUNT', ARGV[2])
+  for i = 1, #page[2], 2 do
+    local field = page[2][i]
+    if byte(field) == 114 then redis.call('HSET', base .. 'kinds', field, kinds[sub(field, 2)] or 0) end
+  end
+  if page[1] ~= '0' then reply[2] = 'q' .. page[1] end
 end
 placed()
 local last = reply[2] == ''
-if last then recount() end
 if repaired then
   look()
   wake(now)
@@ -268,7 +288,6 @@ if counts then
   reply[2] = (last and 'k0' or reply[2]) .. '@' .. round
 else
   if #round > 1 then redis.call('DEL', shadow .. round) end
-  if last and repair then recounted() end -- this needs no round
   if not last then
     reply[2] = reply[2] .. (SECOND and '@-' or mended and '@!' or '')
   elseif mended and not SECOND then
