@@ -272,7 +272,7 @@ func (c *claiming) unpark() {
 
 // putBackOf puts some of what is parked at a place back, until there is a large task and this claim has put enough of them back.
 func (c *claiming) putBackOf(k *parking, most int) {
-	for n := 0; n < most; n++ {
+	for range most {
 		t, ok := k.tasks.head()
 		if !ok || !c.back.fits(t) {
 			return

@@ -73,11 +73,17 @@ func (c *claiming) visit() {
 	for _, v := range many {
 		c.moveOn(v)
 	}
-	if c.picky && c.unread != 0 { // the next claim begins there, but not with all of this one's agents again
-		c.passed = c.unread
-		if c.unread > many[0].since {
-			c.passed--
-		}
+	c.turnBack(many)
+}
+
+// turnBack lets the next claim begin with the first agent that this one had no room for, but not with all of this one's again.
+func (c *claiming) turnBack(many []*visited) {
+	if !c.picky || c.unread == 0 {
+		return
+	}
+	c.passed = c.unread
+	if c.unread > many[0].since {
+		c.passed--
 	}
 }
 
