@@ -15,4 +15,7 @@
 // settle by its fence. The store repeats calls itself when an answer is lost, and switches the client's own retries
 // off. A settle begins with a write that Redis allows when its memory is full, so finished work is always recorded.
 // Nothing that is not finished ever has a TTL.
+//
+// Commands that only the opening of a store needs go by their names (Do): a method of go-redis that is called through its
+// interfaces is in the program once for each sort of client, which a function pays for at each cold start.
 package redisstore

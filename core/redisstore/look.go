@@ -165,10 +165,14 @@ func (s *Store) askForKinds(
 	ctx context.Context, node redis.UniversalClient, requests []core.ClaimRequest, which []int, hints []any, errs []error,
 ) {
 	pipe := node.Pipeline()
-	asked := map[int]*redis.SliceCmd{}
+	asked := map[int]*redis.Cmd{}
 	for k, i := range which {
 		if errs[k] == nil && strings.HasSuffix(text(hints[k]), manyKinds) && len(requests[i].Kinds) > 0 {
-			asked[k] = pipe.HMGet(ctx, s.parts[requests[i].Partition].key("parked"), requests[i].Kinds...)
+			args := []any{"HMGET", s.parts[requests[i].Partition].key("parked")}
+			for _, kind := range requests[i].Kinds {
+				args = append(args, kind)
+			}
+			asked[k] = pipe.Do(ctx, args...)
 		}
 	}
 	if len(asked) == 0 {
@@ -176,11 +180,12 @@ func (s *Store) askForKinds(
 	}
 	_, _ = pipe.Exec(ctx) // each command holds its own error
 	for k, cmd := range asked {
-		if errs[k] = cmd.Err(); errs[k] != nil {
+		var counts []any
+		if counts, errs[k] = cmd.Slice(); errs[k] != nil {
 			continue
 		}
 		parts := []string{strings.TrimSuffix(text(hints[k]), manyKinds)}
-		for at, n := range cmd.Val() {
+		for at, n := range counts {
 			if n != nil {
 				parts = append(parts, requests[which[k]].Kinds[at])
 			}

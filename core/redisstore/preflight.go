@@ -18,7 +18,7 @@ const layoutVersion = 1
 
 // preflight checks that the Redis can be relied on, and learns or sets the number of partitions.
 func (s *Store) preflight(ctx context.Context) error {
-	if err := s.client.Ping(ctx).Err(); err != nil {
+	if err := s.client.Do(ctx, "PING").Err(); err != nil {
 		return s.reaching(err)
 	}
 	if err := s.checkServers(ctx); err != nil {
@@ -53,7 +53,7 @@ func (s *Store) checkServer(ctx context.Context, server redis.UniversalClient, n
 	if s.cluster != nil {
 		log = log.With(slog.String("node", name))
 	}
-	info, err := server.Info(ctx).Result()
+	info, err := server.Do(ctx, "INFO").Text()
 	switch {
 	case err != nil && passing(err): // a node of a cluster; the calls that need it say so
 		log.WarnContext(ctx, "cannot check a Redis server: it does not answer", slog.Any("err", err))
@@ -142,8 +142,8 @@ func (s *Store) checkLayout(ctx context.Context) error {
 		want = DefaultPartitions
 	}
 	pipe := s.client.Pipeline()
-	pipe.HSetNX(ctx, key, "version", layoutVersion)
-	pipe.HSetNX(ctx, key, "partitions", want)
+	pipe.Do(ctx, "HSETNX", key, "version", layoutVersion)
+	pipe.Do(ctx, "HSETNX", key, "partitions", want)
 	stored := pipe.HGetAll(ctx, key)
 	if _, err := pipe.Exec(ctx); err != nil {
 		if remedy(err, s.secure) != "" {

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -52,25 +50,29 @@ func (s *Store) probe(ctx context.Context) error {
 		return nil
 	}
 	nonce := newNonce()
-	if err := s.client.ZAdd(ctx, s.probeList(), redis.Z{Score: float64(known.now), Member: nonce}).Err(); err != nil {
+	if err := s.client.Do(ctx, "ZADD", s.probeList(), int64(known.now), nonce).Err(); err != nil {
 		return probeError(err)
 	}
 	defer func() { _ = s.endProbe(context.WithoutCancel(ctx), nonce) }() // as above
 	if err := s.life(ctx, nonce); err != nil {
 		return probeError(err)
 	}
-	return probeError(s.client.Set(ctx, s.probeMark(), 1, probeKnown).Err())
+	return probeError(s.client.Do(ctx, "SET", s.probeMark(), 1, "PX", probeKnown.Milliseconds()).Err())
 }
 
 func (s *Store) lookForProbes(ctx context.Context) (probes, error) {
 	pipe := s.client.Pipeline()
-	mark := pipe.Exists(ctx, s.probeMark())
+	mark := pipe.Do(ctx, "EXISTS", s.probeMark())
 	list := pipe.ZRangeWithScores(ctx, s.probeList(), 0, mostRemoved-1)
 	clock := pipe.Time(ctx)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return probes{}, err
 	}
-	found := probes{passed: mark.Val() == 1, now: clock.Val().UnixMilli()}
+	known, err := mark.Int()
+	if err != nil {
+		return probes{}, err
+	}
+	found := probes{passed: known == 1, now: clock.Val().UnixMilli()}
 	for _, z := range list.Val() {
 		if nonce, ok := z.Member.(string); ok && int64(z.Score) < found.now-probeAlive.Milliseconds() {
 			found.dead = append(found.dead, nonce)
@@ -81,10 +83,14 @@ func (s *Store) lookForProbes(ctx context.Context) (probes, error) {
 
 // endProbe removes the keys of a probe, and then the probe from the list.
 func (s *Store) endProbe(ctx context.Context, nonce string) error {
-	if err := s.client.Unlink(ctx, s.probePartition(nonce).keys(probeKeys)...).Err(); err != nil {
+	args := []any{"UNLINK"}
+	for _, key := range s.probePartition(nonce).keys(probeKeys) {
+		args = append(args, key)
+	}
+	if err := s.client.Do(ctx, args...).Err(); err != nil {
 		return err
 	}
-	return s.client.ZRem(ctx, s.probeList(), nonce).Err()
+	return s.client.Do(ctx, "ZREM", s.probeList(), nonce).Err()
 }
 
 // probeList is the ZSET of the probes that have not ended, by when they began.
