@@ -181,17 +181,21 @@ func (s *Store) askForKinds(
 	_, _ = pipe.Exec(ctx) // each command holds its own error
 	for k, cmd := range asked {
 		var counts []any
-		if counts, errs[k] = cmd.Slice(); errs[k] != nil {
-			continue
+		if counts, errs[k] = cmd.Slice(); errs[k] == nil {
+			hints[k] = named(text(hints[k]), requests[which[k]].Kinds, counts)
 		}
-		parts := []string{strings.TrimSuffix(text(hints[k]), manyKinds)}
-		for at, n := range counts {
-			if n != nil {
-				parts = append(parts, requests[which[k]].Kinds[at])
-			}
-		}
-		hints[k] = strings.Join(parts, "|")
 	}
+}
+
+// named is a hint with those of some kinds that are parked in place of the mark.
+func named(hint string, kinds []string, counts []any) string {
+	parts := []string{strings.TrimSuffix(hint, manyKinds)}
+	for i, n := range counts {
+		if n != nil {
+			parts = append(parts, kinds[i])
+		}
+	}
+	return strings.Join(parts, "|")
 }
 
 // timeOf is the server's time. In a cluster the node that was asked for it may be away while others are not: then it is

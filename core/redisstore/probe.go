@@ -50,7 +50,7 @@ func (s *Store) probe(ctx context.Context) error {
 		return nil
 	}
 	nonce := newNonce()
-	if err := s.client.Do(ctx, "ZADD", s.probeList(), int64(known.now), nonce).Err(); err != nil {
+	if err := s.client.Do(ctx, "ZADD", s.probeList(), known.now, nonce).Err(); err != nil {
 		return probeError(err)
 	}
 	defer func() { _ = s.endProbe(context.WithoutCancel(ctx), nonce) }() // as above
