@@ -209,6 +209,22 @@ func (p *pull) askOne(t *target) {
 	}
 	p.isBack(t)
 	t.asked = time.Time{}
+	p.back.Add(1)
+}
+
+// catchUp claims from partitions that have come back since the last rounds, until no question to one is under way.
+func (p *pull) catchUp() error {
+	for served := int64(0); ; {
+		p.asking.Wait()
+		back := p.back.Load()
+		if back == served {
+			return nil
+		}
+		served = back
+		if err := p.rounds(); err != nil {
+			return err
+		}
+	}
 }
 
 // lookAt looks at one partition.

@@ -30,6 +30,7 @@ type pull struct {
 	claimed   bool            // whether anything was claimed, so that what the first look said is old
 	full      bool            // the last slots were some that are kept for urgent tasks
 	dry       bool            // the last round brought nothing
+	back      atomic.Int64    // partitions that have come back while it ran
 	turn      int             // of partitions, where there is not enough for all
 	lastClaim time.Time
 	tally     tally
@@ -103,9 +104,8 @@ func (p *pull) close() {
 func (p *pull) run() (Report, error) {
 	err := p.rounds()
 	follows := p.idle()
-	if err == nil && !follows && p.s.absences.n.Load() > 0 { // what was away may be back, and nobody comes after us
-		p.asking.Wait()
-		err = p.rounds()
+	if err == nil && !follows { // what was away may be back, and nobody comes after us
+		err = p.catchUp()
 	}
 	p.open.Wait()
 	// Occurrences that became tasks of their own are for this pull too, unless another follows it anyway.
