@@ -19,8 +19,8 @@ type patrol struct {
 
 // Patrol audits the next page of the store, as [Scheduler.Audit] does, and repairs what it finds, so that what would have stopped
 // silently goes on without anybody asking. Called every few seconds it goes round all partitions, or those that are named. Each
-// fault is an event, and an error in the log: once when it is repaired, and once if it cannot be. A page that fails is tried again
-// the next time.
+// fault is an event, and an error in the log: once when it is repaired, and once if it cannot be. A partition that does not answer
+// is begun anew when the others have had their turn.
 func (s *Scheduler) Patrol(ctx context.Context, partitions []int) error {
 	p := &s.patrol
 	p.mu.Lock()
@@ -38,7 +38,7 @@ func (s *Scheduler) Patrol(ctx context.Context, partitions []int) error {
 	}
 	effects, err := s.store.Control(ctx, []Command{{Op: OpAudit, Audit: Audit{Partition: at, Cursor: p.cursor, Repair: true}}})
 	if err != nil {
-		p.at, p.cursor = (p.at+1)%n, "" // it may be away: the others come first
+		p.at, p.cursor = (p.at+1)%n, "" // it may be away
 		return err
 	}
 	page := effects[0].Audited
