@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -106,20 +104,6 @@ func TestAProbeThatIsUnderWayIsNotRemoved(t *testing.T) {
 	assert.EqualValues(t, 2, c.Exists(t.Context(), "duly:probes", "duly:{probe.other}:agenda").Val())
 }
 
-// calls is how many commands a server has run, those of scripts included.
-func calls(t *testing.T, c *redis.Client) int {
-	t.Helper()
-	info, err := c.Info(t.Context(), "commandstats").Result()
-	require.NoError(t, err)
-	n := 0
-	for _, m := range regexp.MustCompile(`calls=(\d+)`).FindAllStringSubmatch(info, -1) {
-		one, err := strconv.Atoi(m[1])
-		require.NoError(t, err)
-		n += one
-	}
-	return n
-}
-
 // A probe that has passed is remembered for those who say so: for a day, and for the same scripts, user and server only.
 func TestAProbeIsRemembered(t *testing.T) {
 	t.Parallel()
@@ -129,9 +113,9 @@ func TestAProbeIsRemembered(t *testing.T) {
 		require.NoError(t, c.Do(t.Context(), "ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all").Err())
 	}
 	cost := func(user string, remember bool) int {
-		before := calls(t, c)
+		before := redistest.Commands(t, c)
 		open(t, redisstore.Config{URL: strings.Replace(srv.URL, "//", "//"+user+":secret@", 1), Remember: remember})
-		return calls(t, c) - before
+		return redistest.Commands(t, c) - before
 	}
 	const few, many = 15, 100
 	assert.Greater(t, cost("ann", true), many, "nothing is known yet")
