@@ -147,7 +147,7 @@ func (w *worst) scripts(call func()) (took []time.Duration, names []string) {
 	return took, names
 }
 
-// bounded demands that no script of some calls is slow. Calls that only read make the same scripts each time: the best of
+// bounded demands that no script of some calls is slow. Calls that only read nearly always make the same scripts: the best of
 // several times counts for each of them, and of many more while that is too slow, as the machine is busy now and then.
 func (w *worst) bounded(name string, call func()) {
 	w.Helper()
@@ -155,10 +155,9 @@ func (w *worst) bounded(name string, call func()) {
 	var names []string
 	for i := 0; i < 5 || i < 50 && slices.Max(best) > mostTime; i++ {
 		took, these := w.scripts(call)
-		if best == nil {
+		if !slices.Equal(names, these) { // the first time, or while Redis rehashes: then a scan has other pages
 			best, names = took, these
 		}
-		require.Equal(w, names, these, "the same scripts")
 		for i := range took {
 			best[i] = min(best[i], took[i])
 		}
