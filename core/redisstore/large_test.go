@@ -110,7 +110,7 @@ func TestCallsAreSplitByBytes(t *testing.T) {
 func (w *worst) boundedEach(name string, call func(round int)) {
 	w.Helper()
 	best := map[string]time.Duration{}
-	for round := 0; round < 5 || round < 15 && slices.Max(slices.Collect(maps.Values(best))) > mostTime; round++ {
+	for round := 0; round < 5 || round < mostRounds && slices.Max(slices.Collect(maps.Values(best))) > mostTime; round++ {
 		worst := map[string]time.Duration{}
 		took, names := w.scripts(func() { call(round) })
 		for i, n := range names {

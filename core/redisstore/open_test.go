@@ -118,11 +118,13 @@ func TestOpenLooksAtEveryNode(t *testing.T) {
 	cluster := redistest.StartThreeMasters(t)
 	config := redisstore.Config{Options: &redis.UniversalOptions{Addrs: cluster.Addrs()[:1], IsClusterMode: true}}
 	open(t, config)
-	require.Eventually(t, func() bool { // a replica is listed once it has followed a write
+	require.Eventually(t, func() bool { // a node lists a replica once it has followed a write, and any node may be asked
 		for _, master := range cluster.Masters {
 			_ = master.Client(t).Do(t.Context(), "PUBLISH", "x", "x").Err()
 		}
-		return !slices.ContainsFunc(cluster.Masters[0].Shards(t), func(s redistest.Shard) bool { return len(s.Addrs) != 2 })
+		return !slices.ContainsFunc(slices.Concat(cluster.Masters, cluster.Replicas), func(asked *redistest.Server) bool {
+			return slices.ContainsFunc(asked.Shards(t), func(s redistest.Shard) bool { return len(s.Addrs) != 2 })
+		})
 	}, 20*time.Second, 20*time.Millisecond)
 	for _, node := range slices.Concat(cluster.Masters, cluster.Replicas) {
 		c := node.Client(t)
