@@ -91,6 +91,12 @@ func decodeFailure(data []byte) failureNote {
 	return f
 }
 
+// FailureOf is which task failed, and how.
+func FailureOf(f Failure) (agent, id, text string) {
+	note := decodeFailure(f.Note)
+	return note.Agent, note.ID, note.Error
+}
+
 // mostTries is how often a command that is about a task as it was read is tried again when the task has changed.
 const mostTries = 10
 

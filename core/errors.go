@@ -25,17 +25,8 @@ const (
 
 // The errors without data.
 var (
-	// ErrLeaseLost is the cause of a handler's context, and the refusal of its result, when its lease ran out or
-	// was taken by somebody else.
-	ErrLeaseLost = errors.New("lease lost: another run may hold the task")
-	// ErrStoreFull says that the store is out of memory. Tasks that run can be settled all the same.
-	ErrStoreFull = errors.New("the store is out of memory: let it drain, or give Redis a larger maxmemory")
 	// ErrNotFound says that there is no such task.
 	ErrNotFound = errors.New("not found")
-	// ErrReplaced says that a run cannot be settled as if nothing had happened: its task was replaced meanwhile.
-	ErrReplaced = errors.New("the task was replaced while it ran")
-	// ErrChanged says that a task is not any more as it was when it was read: read it again.
-	ErrChanged = errors.New("the task has changed since it was read: try again")
 	// ErrCancelled is the cause of a handler's context when an operator has cancelled its task.
 	ErrCancelled = errors.New("the task was cancelled")
 	// ErrTimeout is the cause of a handler's context when the timeout of its task has passed.
@@ -47,47 +38,8 @@ var (
 	ErrCrashed = errors.New("crashed: its runs ended without a result too many times")
 )
 
-// InvalidError says which field of the input is wrong, and why.
-type InvalidError struct {
-	Field  string // as it is called in JSON
-	Reason string
-}
-
-// Error is the field and the reason.
-func (e *InvalidError) Error() string { return e.Field + " " + e.Reason }
-
 func invalid(field, format string, args ...any) error {
 	return &InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
-}
-
-// LimitError says that an agent has as many live tasks as the store allows, or would have more bytes of them.
-type LimitError struct {
-	Agent string
-	Limit int  // tasks, or bytes
-	Bytes bool // the limit is one of bytes
-}
-
-// Error names the agent and the limit.
-func (e *LimitError) Error() string {
-	if e.Bytes {
-		return fmt.Sprintf("agent %q would have more than %d bytes of live tasks, which is the limit: wait until some have finished, "+
-			"make their payloads smaller, or raise it", e.Agent, e.Limit)
-	}
-	return fmt.Sprintf("agent %q has %d live tasks, which is the limit: wait until some have finished, or raise it", e.Agent, e.Limit)
-}
-
-// ConflictError says that a task is there already, or does not allow what was asked.
-type ConflictError struct {
-	Agent, ID string
-	Reason    string
-}
-
-// ConflictEnding is the Reason of a *[ConflictError] about a task that was cancelled and whose run has not ended.
-const ConflictEnding = "was cancelled and its run has not ended yet: try again once it has"
-
-// Error names the task and the reason.
-func (e *ConflictError) Error() string {
-	return fmt.Sprintf("task %q of agent %q %s", e.ID, e.Agent, e.Reason)
 }
 
 // DisabledError says that tasks of a kind are refused.
@@ -95,14 +47,6 @@ type DisabledError struct{ Kind string }
 
 // Error names the kind.
 func (e *DisabledError) Error() string { return fmt.Sprintf("the kind %q is disabled here", e.Kind) }
-
-// CancelledError says that a task was told to end while it ran.
-type CancelledError struct {
-	Order []byte // what the command said, opaque
-}
-
-// Error says so.
-func (*CancelledError) Error() string { return "the task was cancelled while it ran" }
 
 // CodeOf is the code of an error; empty for nil.
 func CodeOf(err error) Code {
@@ -136,16 +80,3 @@ func CodeOf(err error) Code {
 		return CodeInternal
 	}
 }
-
-// StoreError is what a store could not do. Unless it says otherwise the outcome is unknown, and doing the same again is
-// safe.
-type StoreError struct {
-	Verb string // the Store's verb
-	Err  error
-}
-
-// Error is the verb and the store's own error.
-func (e *StoreError) Error() string { return e.Verb + ": " + e.Err.Error() }
-
-// Unwrap is the store's own error.
-func (e *StoreError) Unwrap() error { return e.Err }

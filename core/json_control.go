@@ -91,7 +91,7 @@ func (k KindStats) MarshalJSON() ([]byte, error) {
 	}
 	failures := make([]failure, len(k.Failed))
 	for i, f := range k.Failed {
-		agent, id, text := f.Told()
+		agent, id, text := FailureOf(f)
 		failures[i] = failure{At: stamp(f.At), Agent: agent, ID: id, Error: text}
 	}
 	ms := func(d time.Duration) int64 { return d.Milliseconds() }

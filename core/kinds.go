@@ -25,12 +25,6 @@ type Failure struct {
 	Note []byte // as settled: see RunStat.Failure
 }
 
-// Told is which task failed, and how.
-func (f Failure) Told() (agent, id, text string) {
-	note := decodeFailure(f.Note)
-	return note.Agent, note.ID, note.Error
-}
-
 // KeptFailures is how many of the last failed runs of a kind are kept.
 const KeptFailures = 20
 

@@ -67,9 +67,6 @@ type Stored struct {
 	Ahead  int64  // Explain, waiting: how many agents of its partition stand before its own
 }
 
-// size is how many bytes of a page the task takes.
-func (t *Stored) size() int { return len(t.Body) + len(t.State) + len(t.Record) + len(t.Order) }
-
 // Held is a hold that keeps a task from being claimed.
 type Held struct {
 	Scope Scoped

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -138,11 +137,6 @@ func inBatch(tasks []NewTask, i int, err error) error {
 		return invalid(fmt.Sprintf("tasks[%d].%s", i, inv.Field), "%s", inv.Reason)
 	}
 	return err
-}
-
-// sameAs reports whether a live task has this very schedule and definition already: replacing it would only disturb it.
-func (sub *Submission) sameAs(t *Stored) bool {
-	return sub.steady && t.Order == nil && t.Version != "" && sub.Kind == t.Kind && sub.Key == t.Key && sub.Level == t.Level && bytes.Equal(sub.Body, t.Body)
 }
 
 // distinct refuses two tasks with the same name in one call: which one is meant would be a guess.

@@ -17,8 +17,6 @@ type Submission struct {
 	Version, OldGroup string
 	OldLen            int    // bytes of the body that ConflictReplace is to replace: a store bounds what it reads in one step by it
 	Pulse             *Pulse // of an activity task: the submission is a touch
-
-	steady bool // its due time follows from its body
 }
 
 // Conflict says what becomes of a submission whose task is there already.

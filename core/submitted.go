@@ -71,12 +71,12 @@ func (s *Submitted) describe(t *Stored, sub *Submission) {
 	}
 	s.Status = t.Status
 	if !s.Replaced {
-		s.Due, s.Differs = t.Due, sub.differs(t)
+		s.Due, s.Differs = t.Due, differs(sub, t)
 	}
 }
 
 // differs reports whether a task has another definition than what is submitted, as far as that is kept.
-func (sub *Submission) differs(t *Stored) bool {
+func differs(sub *Submission, t *Stored) bool {
 	if t.Dropped { // nothing is kept to compare with
 		return false
 	}
@@ -89,6 +89,12 @@ func (sub *Submission) differs(t *Stored) bool {
 		kind, level, data = rec.Kind, rec.Level, rec.Body
 	}
 	return sub.Kind != kind || sub.Level != level || len(data) > 0 && !bytes.Equal(sub.Body, data)
+}
+
+// same reports whether a live task, with a body, has this very schedule and definition already: replacing it would only disturb it.
+func same(sub *Submission, t *Stored, b *body) bool {
+	return t.Order == nil && t.Version != "" && sub.Kind == t.Kind && sub.Key == t.Key && sub.Level == t.Level && bytes.Equal(sub.Body, t.Body) &&
+		(b.Cron != "" || b.Every != 0 && sub.Due == When{After: jitter(b.Jitter, sub.Agent, sub.ID, 0)})
 }
 
 // place stores submissions. Those that replace a task take over its history; if one of these changes meanwhile, all are
@@ -144,7 +150,7 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *Submission, planned []byt
 	kept := old.carry()
 	kept.Nominal = plan.Nominal
 	sub.Conflict = ConflictReplace
-	if sub.sameAs(t) {
+	if same(sub, t, &b) {
 		sub.Conflict, sub.State, sub.OldLen = ConflictKeep, nil, 0
 		return nil
 	}

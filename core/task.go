@@ -144,7 +144,6 @@ func (t *NewTask) prepare(maxPayload int) (Submission, error) {
 		SessionID: t.SessionID, UserID: t.UserID, MemCubeID: t.MemCubeID, UserName: t.UserName, Info: t.Info, Tags: t.Tags,
 	}
 	sub.Body = b.encode()
-	sub.steady = b.recurs() && t.Delay == 0
 	return sub, nil
 }
 

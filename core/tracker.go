@@ -138,7 +138,7 @@ func (l *List) take(out []TaskInfo, page *Page, after *string, room *int) ([]Tas
 	for i := range page.Tasks {
 		stored := &page.Tasks[i]
 		if t := l.inform(stored); l.matches(&t) {
-			*room -= stored.size()
+			*room -= sizeOf(stored)
 			if len(out) == l.Limit || *room < 0 && len(out) > 0 {
 				return out, true
 			}
@@ -149,6 +149,9 @@ func (l *List) take(out []TaskInfo, page *Page, after *string, room *int) ([]Tas
 	*after = page.Next
 	return out, len(out) == l.Limit
 }
+
+// sizeOf is how many bytes of a page a task takes.
+func sizeOf(t *Stored) int { return len(t.Body) + len(t.State) + len(t.Record) + len(t.Order) }
 
 // live are those of the statuses asked for that a recurring task can have.
 func (l *List) live() []Status {
@@ -246,7 +249,7 @@ func (s *Scheduler) Pauses(ctx context.Context, limit int, cursor string) ([]Pau
 	page, err := s.store.Read(ctx, q)
 	pauses := make([]PauseInfo, len(page.Holds))
 	for i := range page.Holds {
-		pauses[i] = page.Holds[i].inform()
+		pauses[i] = informPause(&page.Holds[i])
 	}
 	return pauses, page.Next, err
 }
@@ -261,7 +264,7 @@ func pageOf(limit int, cursor string) (Query, error) {
 	return Query{Limit: limit, After: cursor}, validText("cursor", cursor, maxCursorLen)
 }
 
-func (h *Held) inform() PauseInfo {
+func informPause(h *Held) PauseInfo {
 	return PauseInfo{Target: Target(h.Scope), Hold: decodeHold(h.Hold), Since: h.Since, Until: h.Until}
 }
 
@@ -295,8 +298,8 @@ func inform(t *Stored) TaskInfo {
 		Submitted: t.Submitted, Due: t.Due, NextRun: t.Due, Finished: t.Finished, Crashes: t.Crashes,
 		Resting: t.Resting, Ending: t.Order != nil,
 	}
-	for _, h := range t.Holds {
-		info.Pauses = append(info.Pauses, h.inform())
+	for i := range t.Holds {
+		info.Pauses = append(info.Pauses, informPause(&t.Holds[i]))
 	}
 	if t.Dropped {
 		info.Dropped, info.Reason = true, droppedReason

@@ -50,7 +50,7 @@ func (p *process) printKind(o *options, kinds []core.KindStats, kind string) err
 		w.line("")
 		t := newTable(w, "FAILED", "AGENT", "ID", "ERROR")
 		for _, f := range kinds[i].Failed {
-			agent, id, text := f.Told()
+			agent, id, text := core.FailureOf(f)
 			t.row(clock(f.At), agent, id, firstOf(text))
 		}
 		t.end()
