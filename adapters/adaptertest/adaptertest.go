@@ -56,7 +56,7 @@ func Decode(data []byte) (Result, error) {
 type World struct {
 	Scheduler *core.Scheduler
 
-	store  *store
+	store  *watchedStore
 	starts *Starts
 	begun  chan struct{} // a slow task has begun
 }
@@ -93,7 +93,7 @@ func (s *Starts) total() int {
 // NewWorld makes a world on a store.
 func NewWorld(tb testing.TB, name string, on core.Store, starts *Starts) *World {
 	tb.Helper()
-	w := &World{store: &store{Store: on}, starts: starts, begun: make(chan struct{}, 10)}
+	w := &World{store: &watchedStore{Store: on}, starts: starts, begun: make(chan struct{}, 10)}
 	var err error
 	w.Scheduler, err = core.New(w.store, core.Config{})
 	require.NoError(tb, err)
@@ -114,7 +114,7 @@ func NewWorld(tb testing.TB, name string, on core.Store, starts *Starts) *World 
 func (w *World) OnClaim(hear func(core.Claim)) { w.store.hear.Store(&hear) }
 
 // store counts the calls that claim or write, and tells of claims.
-type store struct {
+type watchedStore struct {
 	core.Store
 
 	calls atomic.Int64
@@ -122,7 +122,7 @@ type store struct {
 }
 
 // Claim is the store's.
-func (s *store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+func (s *watchedStore) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
 	s.calls.Add(1)
 	claims, err := s.Store.Claim(ctx, requests)
 	if hear := s.hear.Load(); hear != nil && err == nil {
@@ -134,7 +134,7 @@ func (s *store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core
 }
 
 // Submit is the store's.
-func (s *store) Submit(ctx context.Context, tasks []core.Submission) ([]core.Placed, error) {
+func (s *watchedStore) Submit(ctx context.Context, tasks []core.Submission) ([]core.Placed, error) {
 	s.calls.Add(1)
 	return s.Store.Submit(ctx, tasks)
 }

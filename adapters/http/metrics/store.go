@@ -23,45 +23,45 @@ var verbs = []string{verbSubmit, verbClaim, verbSettle, verbExtend, verbControl,
 // Store is a store that does what s does, and counts: each call with its time, and what claims have recovered. If s is a
 // core.Waker or core.Presence it is one too.
 func (m *Metrics) Store(s core.Store) core.Store {
-	counted := &store{next: s, m: m}
+	counted := &countedStore{next: s, m: m}
 	waker, wakes := s.(core.Waker)
 	presence, knows := s.(core.Presence)
 	switch {
 	case wakes && knows:
-		return &wholeStore{store: counted, Waker: waker, Presence: presence}
+		return &wholeStore{countedStore: counted, Waker: waker, Presence: presence}
 	case wakes:
-		return &wakingStore{store: counted, Waker: waker}
+		return &wakingStore{countedStore: counted, Waker: waker}
 	case knows:
-		return &knowingStore{store: counted, Presence: presence}
+		return &knowingStore{countedStore: counted, Presence: presence}
 	default:
 		return counted
 	}
 }
 
-// store counts the calls of the next one.
-type store struct {
+// countedStore counts the calls of the next one.
+type countedStore struct {
 	next core.Store
 	m    *Metrics
 }
 
 type wakingStore struct {
-	*store
+	*countedStore
 	core.Waker
 }
 
 type knowingStore struct {
-	*store
+	*countedStore
 	core.Presence
 }
 
 type wholeStore struct {
-	*store
+	*countedStore
 	core.Waker
 	core.Presence
 }
 
 var (
-	_ core.Store = (*store)(nil)
+	_ core.Store = (*countedStore)(nil)
 	_ core.Store = (*wakingStore)(nil)
 	_ core.Waker = (*wakingStore)(nil)
 	_ core.Waker = (*wholeStore)(nil)
@@ -70,22 +70,22 @@ var (
 	_ core.Presence = (*wholeStore)(nil)
 )
 
-func (s *store) now() time.Time { return s.m.config.Clock.Now() }
+func (s *countedStore) now() time.Time { return s.m.config.Clock.Now() }
 
 // count counts a call that ends now.
-func (s *store) count(verb string, begun time.Time) {
+func (s *countedStore) count(verb string, begun time.Time) {
 	s.m.calls.WithLabelValues(verb).Inc()
 	s.m.callTook.WithLabelValues(verb).Observe(s.now().Sub(begun).Seconds())
 }
 
-func (s *store) Partitions() int { return s.next.Partitions() } // known without a call
+func (s *countedStore) Partitions() int { return s.next.Partitions() } // known without a call
 
-func (s *store) Submit(ctx context.Context, tasks []core.Submission) ([]core.Placed, error) {
+func (s *countedStore) Submit(ctx context.Context, tasks []core.Submission) ([]core.Placed, error) {
 	defer s.count(verbSubmit, s.now())
 	return s.next.Submit(ctx, tasks)
 }
 
-func (s *store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+func (s *countedStore) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
 	defer s.count(verbClaim, s.now())
 	claims, err := s.next.Claim(ctx, requests)
 	for i := range claims {
@@ -94,27 +94,27 @@ func (s *store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core
 	return claims, err
 }
 
-func (s *store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Settled, error) {
+func (s *countedStore) Settle(ctx context.Context, runs []core.Settlement) ([]core.Settled, error) {
 	defer s.count(verbSettle, s.now())
 	return s.next.Settle(ctx, runs)
 }
 
-func (s *store) Extend(ctx context.Context, leases []core.Extension) ([]core.Extended, error) {
+func (s *countedStore) Extend(ctx context.Context, leases []core.Extension) ([]core.Extended, error) {
 	defer s.count(verbExtend, s.now())
 	return s.next.Extend(ctx, leases)
 }
 
-func (s *store) Control(ctx context.Context, commands []core.Command) ([]core.Effect, error) {
+func (s *countedStore) Control(ctx context.Context, commands []core.Command) ([]core.Effect, error) {
 	defer s.count(verbControl, s.now())
 	return s.next.Control(ctx, commands)
 }
 
-func (s *store) Read(ctx context.Context, query core.Query) (core.Page, error) {
+func (s *countedStore) Read(ctx context.Context, query core.Query) (core.Page, error) {
 	defer s.count(verbRead, s.now())
 	return s.next.Read(ctx, query)
 }
 
-func (s *store) Stats(ctx context.Context) (core.Stats, error) {
+func (s *countedStore) Stats(ctx context.Context) (core.Stats, error) {
 	defer s.count(verbStats, s.now())
 	return s.next.Stats(ctx)
 }
