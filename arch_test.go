@@ -20,6 +20,9 @@ import (
 
 const module = "github.com/seed-6f6f2c11/duly"
 
+// contract is the package that says what a store is.
+const contract = "core/store"
+
 var update = flag.Bool("update", false, "write deps.txt instead of comparing it")
 
 // A goPackage is what `go list` knows of one package. Its imports are those of
@@ -55,10 +58,18 @@ var rules = []rule{
 		},
 	},
 	{
-		name:    "core imports core/schedule alone",
-		why:     "what core decides with is in core; what implements it comes in through an interface",
-		about:   is("core"),
-		forbids: func(_, imported string) bool { return ours(imported) && imported != "core/schedule" },
+		name:  "core imports the contract of stores and the schedules",
+		why:   "what core decides with is in core; what implements it comes in through an interface",
+		about: is("core"),
+		forbids: func(_, imported string) bool {
+			return ours(imported) && !is("core/schedule", contract)(imported) && !under("core/internal")(imported)
+		},
+	},
+	{
+		name:    "the contract of stores imports nothing of ours",
+		why:     "whoever writes a store has to know this package and no other",
+		about:   is(contract),
+		forbids: func(_, imported string) bool { return ours(imported) },
 	},
 	{
 		name:    "schedule imports nothing of ours",
@@ -67,11 +78,11 @@ var rules = []rule{
 		forbids: func(_, imported string) bool { return ours(imported) },
 	},
 	{
-		name:  "stores import core alone",
-		why:   "each store keeps the contract by itself, so that one can be checked against the other",
+		name:  "stores import the contract alone",
+		why:   "each store keeps the contract by itself, so that one can be checked against the other, and decides nothing",
 		about: store,
 		forbids: func(importer, imported string) bool {
-			return ours(imported) && imported != "core" && !within(importer, imported)
+			return ours(imported) && imported != contract && !within(importer, imported)
 		},
 	},
 	{
@@ -79,7 +90,7 @@ var rules = []rule{
 		why:   "an adapter translates for one host: a user takes one without its neighbours and without a store",
 		about: func(path string) bool { return under("adapters")(path) && !testSupport(path) },
 		forbids: func(importer, imported string) bool { // but a part of an adapter knows the whole, and all share what none is
-			return ours(imported) && imported != "core" && !under("adapters/internal")(imported) &&
+			return ours(imported) && !is("core", contract)(imported) && !under("adapters/internal")(imported) &&
 				!within(importer, imported) && !within(imported, importer)
 		},
 	},
@@ -88,7 +99,7 @@ var rules = []rule{
 		why:   "a ready-made handler is the same on every host and every store: it knows none of them",
 		about: under("handlers"),
 		forbids: func(_, imported string) bool {
-			return ours(imported) && imported != "core" && !under("handlers/internal")(imported)
+			return ours(imported) && !is("core", contract)(imported) && !under("handlers/internal")(imported)
 		},
 	},
 	{
@@ -190,9 +201,14 @@ func TestRulesFindABreach(t *testing.T) {
 			keeps: []string{"net/url", "github.com/google/uuid", module + "/core/schedule"},
 		},
 		{
-			rule: "core imports core/schedule alone", importer: "core",
+			rule: "core imports the contract of stores and the schedules", importer: "core",
 			breaks: []string{module + "/core/storetest"},
-			keeps:  []string{module + "/core/schedule", "sync"},
+			keeps:  []string{module + "/core/schedule", module + "/core/store", module + "/core/internal/record", "sync"},
+		},
+		{
+			rule: "the contract of stores imports nothing of ours", importer: "core/store",
+			breaks: []string{module + "/core", module + "/core/schedule"},
+			keeps:  []string{"time"},
 		},
 		{
 			rule: "schedule imports nothing of ours", importer: "core/schedule",
@@ -200,9 +216,9 @@ func TestRulesFindABreach(t *testing.T) {
 			keeps:  []string{"time", "github.com/adhocore/gronx"},
 		},
 		{
-			rule: "stores import core alone", importer: "core/memstore",
-			breaks: []string{module + "/core/redisstore", module + "/core/schedule", module + "/adapters/daemon"},
-			keeps:  []string{module + "/core", module + "/core/memstore/internal/heap"},
+			rule: "stores import the contract alone", importer: "core/memstore",
+			breaks: []string{module + "/core", module + "/core/redisstore", module + "/core/schedule", module + "/adapters/daemon"},
+			keeps:  []string{module + "/core/store", module + "/core/memstore/internal/heap"},
 		},
 		{
 			rule: "adapters import core alone", importer: "adapters/lambda",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // duly is a scheduler on a store, as one process would have it.
@@ -103,7 +104,7 @@ func (d *duly) whileServing(ctx context.Context, work func(ctx context.Context) 
 }
 
 // sleep waits for a duration, or for a wake-up that makes it shorter.
-func (d *duly) sleep(ctx context.Context, until time.Duration, wakeups <-chan core.Wakeup) {
+func (d *duly) sleep(ctx context.Context, until time.Duration, wakeups <-chan store.Wakeup) {
 	end := time.Now().Add(until)
 	timer := time.NewTimer(until)
 	defer timer.Stop()

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // ActivityMode says when the run after some activity is due.
@@ -82,7 +84,7 @@ func (a *Activity) debounces() bool     { return a.Quiet != 0 || a.Mode == Activ
 
 // rule is what is kept with each task.
 func (a *Activity) rule() activityRule {
-	r := activityRule{Pulse: Pulse{Delay: a.time()}, MaxFailures: a.MaxFailures}
+	r := activityRule{Pulse: store.Pulse{Delay: a.time()}, MaxFailures: a.MaxFailures}
 	if a.debounces() {
 		r.Debounce, r.MaxWait = true, a.MaxWait
 		if a.MaxWait == 0 {
@@ -96,7 +98,7 @@ func (a *Activity) rule() activityRule {
 }
 
 type activityRule struct {
-	Pulse
+	store.Pulse
 
 	MaxFailures int
 }
@@ -108,10 +110,10 @@ type Subject struct {
 
 // Noticed is what a notice of activity did.
 type Noticed struct {
-	Scheduled bool   // it booked a run; if not, one was booked before
-	Reason    Reason // why
-	Due       Millis // when that run is due; zero while one is under way: the next follows it
-	Agent, ID string // the task
+	Scheduled bool         // it booked a run; if not, one was booked before
+	Reason    store.Reason // why
+	Due       store.Millis // when that run is due; zero while one is under way: the next follows it
+	Agent, ID string       // the task
 }
 
 // Notice says that a subject was active. It books a run of the kind's task for that subject; see [Activity]. The task is
@@ -121,7 +123,7 @@ func (s *Scheduler) Notice(ctx context.Context, kind string, subject Subject) (N
 	if err != nil {
 		return Noticed{}, err
 	}
-	placed, err := s.store.Submit(ctx, []Submission{sub})
+	placed, err := s.store.Submit(ctx, []store.Submission{sub})
 	if err != nil {
 		return Noticed{}, err
 	}
@@ -142,31 +144,31 @@ func (s *Scheduler) NoticeAbout(kind string, subject Subject) ([]string, error) 
 	return []string{subject.User, subject.Agent}, nil
 }
 
-func (s *Scheduler) activityTask(kind string, subject Subject) (Submission, error) {
+func (s *Scheduler) activityTask(kind string, subject Subject) (store.Submission, error) {
 	if err := validKind("kind", kind); err != nil {
-		return Submission{}, err
+		return store.Submission{}, err
 	}
 	if err := validID("user_id", subject.User); err != nil {
-		return Submission{}, err
+		return store.Submission{}, err
 	}
 	if err := validText("device_id", subject.Device, MaxIDLen); err != nil {
-		return Submission{}, err
+		return store.Submission{}, err
 	}
 	if err := validText("agent_id", subject.Agent, MaxIDLen); err != nil {
-		return Submission{}, err
+		return store.Submission{}, err
 	}
 	config := s.kind(kind)
 	switch {
 	case config.Disabled:
-		return Submission{}, &DisabledError{Kind: kind}
+		return store.Submission{}, &DisabledError{Kind: kind}
 	case config.Activity == nil:
-		return Submission{}, invalid("kind", "%q has no activity schedule here", kind)
+		return store.Submission{}, invalid("kind", "%q has no activity schedule here", kind)
 	}
 	a := config.Activity
 	owner, id := a.subject(kind, subject)
 	payload, err := json.Marshal(map[string]string{"user_id": subject.User, "device_id": subject.Device, "agent_id": subject.Agent})
 	if err != nil {
-		return Submission{}, err
+		return store.Submission{}, err
 	}
 	rule := a.rule()
 	b := body{Payload: payload, Activity: &rule, MinInterval: a.MinInterval, UserID: subject.User}
@@ -174,7 +176,7 @@ func (s *Scheduler) activityTask(kind string, subject Subject) (Submission, erro
 	if level == 0 {
 		level = LevelLow
 	}
-	return Submission{Agent: owner, ID: id, Kind: kind, Level: level, Body: b.encode(), Pulse: &rule.Pulse}, nil
+	return store.Submission{Agent: owner, ID: id, Kind: kind, Level: level, Body: b.encode(), Pulse: &rule.Pulse}, nil
 }
 
 // subject is the owner and the id of the task of a subject. Two subjects never share one: each part is escaped, so that
@@ -210,20 +212,20 @@ func (a *Activity) subject(kind string, s Subject) (owner, id string) {
 func (r *run) rest(v *verdict) {
 	r.nextOccurrence()
 	r.state.Cooling = 0
-	floor := r.floor(ReasonInterval)
+	floor := r.floor(store.ReasonInterval)
 	if v.pause > 0 {
 		floor.At = max(floor.At, r.pull.s.storeNow().Add(v.pause))
 	}
 	v.status, v.because = StatusWaiting, BecauseResting
 	until := max(floor.At, r.pull.s.storeNow()).Add(restFor)
 	r.state.Retire = until
-	v.settlement.Verb, v.settlement.Due, v.settlement.State = VerbRest, When{At: until}, r.state.encode()
+	v.settlement.Verb, v.settlement.Due, v.settlement.State = store.VerbRest, store.When{At: until}, r.state.encode()
 	v.settlement.Floor = floor
 }
 
 // floor is the earliest time of the next run: MinInterval after the start of this one.
-func (r *run) floor(reason Reason) *Floor {
-	f := &Floor{Reason: reason, Pulse: r.body.Activity.Pulse}
+func (r *run) floor(reason store.Reason) *store.Floor {
+	f := &store.Floor{Reason: reason, Pulse: r.body.Activity.Pulse}
 	if r.body.MinInterval > 0 {
 		f.At = r.info.Claimed.Add(r.body.MinInterval)
 	}
@@ -241,10 +243,10 @@ func (r *run) coolOrRest(v *verdict) {
 	interval := max(r.body.MinInterval, r.body.Activity.Delay)
 	wait := max(time.Duration(r.state.Failures)*interval*2, leastCoolDown)
 	r.nextOccurrence()
-	floor := r.floor(ReasonCooling)
+	floor := r.floor(store.ReasonCooling)
 	floor.At = r.pull.s.storeNow().Add(min(max(wait, v.pause), maxDelay))
 	r.state.Cooling, r.state.Retire = floor.At, 0
 	v.status, v.because = StatusWaiting, BecauseCooling
-	v.settlement.Verb, v.settlement.Due, v.settlement.State = VerbAgain, When{At: floor.At}, r.state.encode()
+	v.settlement.Verb, v.settlement.Due, v.settlement.State = store.VerbAgain, store.When{At: floor.At}, r.state.encode()
 	v.settlement.Floor = floor
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func activity(a core.Activity) core.Config {
@@ -45,14 +46,14 @@ func TestThrottle(t *testing.T) {
 		got := w.digests(fine)
 		n := w.notice(ann)
 		assert.True(t, n.Scheduled)
-		assert.Equal(t, core.ReasonActivity, n.Reason)
+		assert.Equal(t, store.ReasonActivity, n.Reason)
 		assert.Equal(t, time.Now().Add(30*time.Minute).UnixMilli(), int64(n.Due))
 		assert.Equal(t, "helper", n.Agent)
 		for range 29 {
 			w.runUntil(time.Minute)
 			again := w.notice(ann)
 			assert.False(t, again.Scheduled)
-			assert.Equal(t, core.ReasonWaiting, again.Reason)
+			assert.Equal(t, store.ReasonWaiting, again.Reason)
 			assert.Equal(t, n.Due, again.Due)
 		}
 		w.runUntil(time.Hour)
@@ -95,7 +96,7 @@ func TestActivityWhileItRunsMakesOneRunMore(t *testing.T) {
 				for i := range 5 {
 					n, err := w.s.Notice(ctx, "digest", ann)
 					require.NoError(w, err)
-					assert.Equal(w, core.ReasonRunning, n.Reason)
+					assert.Equal(w, store.ReasonRunning, n.Reason)
 					assert.Equal(w, i == 0, n.Scheduled)
 					assert.Zero(w, n.Due)
 					time.Sleep(10 * time.Second)
@@ -122,8 +123,8 @@ func TestActivityMinInterval(t *testing.T) {
 		w.runUntil(47 * time.Hour)
 		n := w.notice(ann)
 		assert.True(t, n.Scheduled, "it is not forgotten")
-		assert.Equal(t, core.ReasonInterval, n.Reason)
-		assert.Equal(t, core.ReasonInterval, w.notice(ann).Reason)
+		assert.Equal(t, store.ReasonInterval, n.Reason)
+		assert.Equal(t, store.ReasonInterval, w.notice(ann).Reason)
 		w.runUntil(time.Hour + 2*time.Minute)
 		require.Len(t, *got, 2)
 		assert.Equal(t, interval, (*got)[1]-(*got)[0], "from start to start")
@@ -141,14 +142,14 @@ func TestActivityCoolsDown(t *testing.T) {
 		w.notice(ann)
 		w.runUntil(2 * time.Minute)
 		n := w.notice(ann)
-		require.Equal(t, core.ReasonInterval, n.Reason)
+		require.Equal(t, store.ReasonInterval, n.Reason)
 		w.runUntil(11 * time.Hour)
 		require.Len(t, *got, 2)
 		info := w.task(n.Agent, n.ID)
 		assert.Equal(t, (*got)[1]+40*time.Hour, info.CoolingUntil.Time().Sub(w.begun), "2 failures * 10 hours * 2")
 		n = w.notice(ann)
 		assert.False(t, n.Scheduled)
-		assert.Equal(t, core.ReasonCooling, n.Reason)
+		assert.Equal(t, store.ReasonCooling, n.Reason)
 		assert.Equal(t, info.CoolingUntil, n.Due)
 		e, err := w.s.Explain(w.Context(), n.Agent, n.ID)
 		require.NoError(t, err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // A task whose run lost its process is a suspect: it may have ended the process, or have been beside the one that did. It runs
@@ -138,9 +140,9 @@ func (p *pull) suspect(r *run) (bool, error) {
 	c := r.claimed
 	ctx, cancel := p.call(longestCall)
 	defer cancel()
-	extended, err := p.s.store.Extend(ctx, []Extension{{
+	extended, err := p.s.store.Extend(ctx, []store.Extension{{
 		Partition: c.Partition, Fence: c.Fence, Lease: p.lease(r),
-		Progress: []Progress{{Index: c.Index, Agent: c.Agent, ID: c.ID, State: r.state.encode(), Crashes: c.Crashes + 1}},
+		Progress: []store.Progress{{Index: c.Index, Agent: c.Agent, ID: c.ID, State: r.state.encode(), Crashes: c.Crashes + 1}},
 	}})
 	if err != nil {
 		return false, err

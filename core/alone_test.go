@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // While a suspect is alone others wait for it, and for as long as it took they have their turn before the next one.
@@ -26,7 +27,7 @@ func TestSuspectsAndOthersTakeTurns(t *testing.T) {
 		})
 		w.submit(core.NewTask{Agent: "suspect", ID: "1", Kind: "k"}, core.NewTask{Agent: "suspect", ID: "2", Kind: "k"},
 			core.NewTask{Agent: "suspect", ID: "3", Kind: "k"})
-		w.store.alter = func(claims []core.Claim) {
+		w.store.alter = func(claims []store.Claim) {
 			for _, c := range claims {
 				for i := range c.Tasks {
 					if c.Tasks[i].Agent == "suspect" {
@@ -73,7 +74,7 @@ func TestAThawedProcessStartsNothing(t *testing.T) {
 			return nil
 		})
 		w.submit(numbered("a", "k", 3)...)
-		w.store.alter = func(claims []core.Claim) {
+		w.store.alter = func(claims []store.Claim) {
 			if len(claims[0].Tasks) > 0 {
 				time.Sleep(2 * time.Second)
 			}

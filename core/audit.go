@@ -1,6 +1,10 @@
 package core
 
-import "context"
+import (
+	"context"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
 
 // AuditOptions say how an audit works. Every zero is a good default.
 type AuditOptions struct {
@@ -31,7 +35,7 @@ func (s *Scheduler) Audit(ctx context.Context, o AuditOptions) (AuditReport, err
 	var r AuditReport
 	for p := range s.store.Partitions() {
 		for cursor := ""; ; {
-			effects, err := s.store.Control(ctx, []Command{{Op: OpAudit, Audit: Audit{Partition: p, Cursor: cursor, Repair: o.Repair}}})
+			effects, err := s.store.Control(ctx, []store.Command{{Op: store.OpAudit, Audit: store.Audit{Partition: p, Cursor: cursor, Repair: o.Repair}}})
 			if err != nil {
 				return r, err
 			}
@@ -48,11 +52,11 @@ func (s *Scheduler) Audit(ctx context.Context, o AuditOptions) (AuditReport, err
 	return r, nil
 }
 
-func (r *AuditReport) add(page *Audited) {
+func (r *AuditReport) add(page *store.Audited) {
 	r.Tasks += page.Tasks
 	r.Found += len(page.Faults)
 	for _, f := range page.Faults {
-		if f.Code.repairable() {
+		if f.Code.Repairable() {
 			r.Repairable++
 		}
 		if len(r.Faults) < MaxFaults {
@@ -60,6 +64,3 @@ func (r *AuditReport) add(page *Audited) {
 		}
 	}
 }
-
-// repairable reports whether a repair mends such a fault.
-func (c FaultCode) repairable() bool { return c != FaultUnreadable && c != FaultGone }

@@ -11,17 +11,18 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // pagesStore is a store whose partitions have pages with two faults each.
 type pagesStore struct {
 	core.Store
 
-	asked []core.Audit
+	asked []store.Audit
 	fail  error
 }
 
-func (s *pagesStore) Control(_ context.Context, commands []core.Command) ([]core.Effect, error) {
+func (s *pagesStore) Control(_ context.Context, commands []store.Command) ([]store.Effect, error) {
 	a := commands[0].Audit
 	s.asked = append(s.asked, a)
 	if s.fail != nil && len(s.asked) == 3 {
@@ -31,28 +32,28 @@ func (s *pagesStore) Control(_ context.Context, commands []core.Command) ([]core
 	if a.Cursor == "" {
 		next = "second"
 	}
-	return []core.Effect{{Audited: &core.Audited{Next: next, Tasks: 100, Faults: []core.Fault{
-		{Agent: fmt.Sprint(a.Partition), ID: a.Cursor, Code: core.FaultLost}, {Agent: "z", Code: core.FaultUnreadable},
+	return []store.Effect{{Audited: &store.Audited{Next: next, Tasks: 100, Faults: []core.Fault{
+		{Agent: fmt.Sprint(a.Partition), ID: a.Cursor, Code: store.FaultLost}, {Agent: "z", Code: store.FaultUnreadable},
 	}}}}, nil
 }
 
 func TestAuditGoesThroughAllPages(t *testing.T) {
 	t.Parallel()
-	store := &pagesStore{Store: memstore.New(memstore.Config{Partitions: 64})}
-	s, err := core.New(store, core.Config{})
+	st := &pagesStore{Store: memstore.New(memstore.Config{Partitions: 64})}
+	s, err := core.New(st, core.Config{})
 	require.NoError(t, err)
 	told := 0
 	report, err := s.Audit(t.Context(), core.AuditOptions{Repair: true, Progress: func(r core.AuditReport) { told++; assert.Equal(t, 100*told, r.Tasks) }})
 	require.NoError(t, err)
 	assert.Equal(t, 128, told)
 	assert.Equal(t, []int{12_800, 256, 128, core.MaxFaults}, []int{report.Tasks, report.Found, report.Repairable, len(report.Faults)})
-	assert.Equal(t, []core.Audit{{Repair: true}, {Cursor: "second", Repair: true}, {Partition: 1, Repair: true}}, store.asked[:3])
+	assert.Equal(t, []store.Audit{{Repair: true}, {Cursor: "second", Repair: true}, {Partition: 1, Repair: true}}, st.asked[:3])
 	data, err := report.MarshalJSON()
 	require.NoError(t, err)
 	assert.Contains(t, string(data), `{"tasks":12800,"found":256,"repairable":128,"faults":[{"agent_id":"0","code":"lost"},`)
 
-	store.asked, store.fail = nil, errors.New("away")
+	st.asked, st.fail = nil, errors.New("away")
 	report, err = s.Audit(t.Context(), core.AuditOptions{})
-	require.ErrorIs(t, err, store.fail)
+	require.ErrorIs(t, err, st.fail)
 	assert.Equal(t, 200, report.Tasks, "what was seen until then")
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // A partition that does not answer while others do is away, as when a cluster has lost one of its masters. Pulls go on
@@ -229,7 +231,7 @@ func (p *pull) catchUp() error {
 
 // lookAt looks at one partition.
 func (s *Scheduler) lookAt(ctx context.Context, partition int) error {
-	claims, err := s.store.Claim(ctx, []ClaimRequest{{Partition: partition, Kinds: s.handled()}})
+	claims, err := s.store.Claim(ctx, []store.ClaimRequest{{Partition: partition, Kinds: s.handled()}})
 	if err == nil {
 		err = claims[0].Err
 	}

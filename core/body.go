@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // body is the part of a task that never changes, as it is stored.
@@ -21,8 +22,8 @@ type body struct {
 	PauseAfter  int
 	MinInterval time.Duration
 	SnoozeKey   string
-	Parent      string // the id of the recurring task of which this is one occurrence
-	Occurrence  Millis // of that
+	Parent      string       // the id of the recurring task of which this is one occurrence
+	Occurrence  store.Millis // of that
 	Activity    *activityRule
 	MaxAttempts int
 	Backoff     time.Duration
@@ -141,7 +142,7 @@ func decodeBody(data []byte) (body, error) {
 		case bodyMinInterval:
 			b.MinInterval = ms
 		case bodyOccurrence:
-			b.Occurrence = Millis(v)
+			b.Occurrence = store.Millis(v)
 		case bodyActivityDelay, bodyActivityMaxWait, bodyActivityMaxFailures:
 			b.activity(field, v)
 		case bodyMaxAttempts:

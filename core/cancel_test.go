@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Whatever a run returns once the cancel is stored, its task is cancelled, and the run stays in the history as it was.
@@ -85,7 +86,7 @@ func TestTheSameDefinitionDoesNotHideACancel(t *testing.T) {
 			_, err := w.s.Cancel(ctx, "a", "1", core.Hold{})
 			require.NoError(w, err)
 			_, err = w.s.Submit(ctx, task)
-			assert.ErrorContains(w, err, core.ConflictEnding)
+			assert.ErrorContains(w, err, store.ConflictEnding)
 			return nil
 		})
 		w.submit(task)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // These tests are inside the package: what is stored is nobody else's business.
@@ -30,7 +31,7 @@ func TestStoredFormsRoundTrip(t *testing.T) {
 		Checkpoint: []byte("1"), Progress: []byte("2"), Result: []byte("3"), RetryAfters: 7,
 	}
 	for i, o := range outcomes {
-		s.Runs = append(s.Runs, TaskRun{Started: Millis(1772366400000 + i), Duration: time.Duration(i) * time.Second, Attempt: i, Outcome: o, Error: "e"})
+		s.Runs = append(s.Runs, TaskRun{Started: store.Millis(1772366400000 + i), Duration: time.Duration(i) * time.Second, Attempt: i, Outcome: o, Error: "e"})
 	}
 	gotState, err := decodeState(s.encode())
 	require.NoError(t, err)
@@ -81,7 +82,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		_, _ = decodeState(data)
 		_, _ = decodeRecord(data)
-		info := inform(&Stored{Agent: "a", ID: "1", Status: StatusFailed, Record: data})
+		info := inform(&store.Stored{Agent: "a", ID: "1", Status: StatusFailed, Record: data})
 		require.Equal(t, "a", info.Agent)
 	})
 }
@@ -123,12 +124,12 @@ func TestPartitionOfIsStable(t *testing.T) {
 	t.Parallel()
 	counts := make([]int, 8)
 	for i := range 10_000 {
-		counts[PartitionOf(time.Duration(i).String(), 8)]++
+		counts[store.PartitionOf(time.Duration(i).String(), 8)]++
 	}
 	for _, n := range counts {
 		assert.InDelta(t, 1250, n, 150, "agents spread evenly")
 	}
-	assert.Equal(t, []int{1, 0, 2, 4}, []int{PartitionOf("", 8), PartitionOf("a", 8), PartitionOf("agent-1", 8), PartitionOf("日本", 8)},
+	assert.Equal(t, []int{1, 0, 2, 4}, []int{store.PartitionOf("", 8), store.PartitionOf("a", 8), store.PartitionOf("agent-1", 8), store.PartitionOf("日本", 8)},
 		"a change would lose all tasks")
 }
 
@@ -136,11 +137,11 @@ func TestCronsAreComputedOnceForEachTimeTheyFire(t *testing.T) {
 	t.Parallel()
 	var c crons
 	spec := cronSpec{expr: "0 * * * *"}
-	hour := MillisOf(time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC))
+	hour := store.MillisOf(time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC))
 	first, err := c.next(spec, hour)
 	require.NoError(t, err)
 	kept := *c.kept[spec]
-	for ms := range Millis(3600) {
+	for ms := range store.Millis(3600) {
 		next, err := c.next(spec, hour+ms*1000)
 		require.NoError(t, err)
 		require.Equal(t, first, next)

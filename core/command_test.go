@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // between makes something happen once, between a read of the store and what is decided by it.
@@ -95,12 +96,12 @@ func (w *world) died() {
 	w.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	claims, err := w.store.Store.Claim(w.Context(), []core.ClaimRequest{{
-		Partition: core.PartitionOf("a", w.store.Partitions()), Nonce: "dies-0123456789a", Kinds: []string{"k"}, Limit: 1, Lease: time.Minute,
+	claims, err := w.store.Store.Claim(w.Context(), []store.ClaimRequest{{
+		Partition: store.PartitionOf("a", w.store.Partitions()), Nonce: "dies-0123456789a", Kinds: []string{"k"}, Limit: 1, Lease: time.Minute,
 	}})
 	require.NoError(w, err)
 	c := claims[0].Tasks[0]
-	out, err := w.store.Store.Settle(w.Context(), []core.Settlement{{Run: c.Run, Verb: core.VerbFail, Kind: "k"}})
+	out, err := w.store.Store.Settle(w.Context(), []store.Settlement{{Run: c.Run, Verb: store.VerbFail, Kind: "k"}})
 	require.NoError(w, err)
 	require.NoError(w, out[0].Err)
 }
@@ -126,7 +127,7 @@ func TestCommandsGiveUp(t *testing.T) {
 				w.store.deaf = true
 				before := w.store.count("control")
 				err := do(w)
-				require.ErrorIs(t, err, core.ErrChanged)
+				require.ErrorIs(t, err, store.ErrChanged)
 				assert.Equal(t, core.CodeConflict, core.CodeOf(err))
 				assert.LessOrEqual(t, w.store.count("control")-before, 10)
 			})

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Defaults of Config and KindConfig.
@@ -68,7 +70,7 @@ type Config struct {
 	Serial Serial
 	// Presence, if set, is told now and then what this process runs, so that others can say why a task has not run: usually
 	// the store.
-	Presence Presence
+	Presence store.Presence
 	// Clock is SystemClock if nil.
 	Clock Clock
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Hold is who paused or cancelled something, and why.
@@ -91,44 +93,38 @@ func decodeFailure(data []byte) failureNote {
 	return f
 }
 
-// FailureOf is which task failed, and how.
-func FailureOf(f Failure) (agent, id, text string) {
-	note := decodeFailure(f.Note)
-	return note.Agent, note.ID, note.Error
-}
-
 // mostTries is how often a command that is about a task as it was read is tried again when the task has changed.
 const mostTries = 10
 
 // asRead carries out a command that depends on how a task is: it reads the task and lets try decide and act. If the task has
 // changed between the two, as its run has just ended or it was replayed, it is decided again. It fails with ErrNotFound if
 // there is no such task, and with ErrChanged if the task never stays as it was read.
-func (s *Scheduler) asRead(ctx context.Context, agent, id string, try func(t *Stored) error) error {
+func (s *Scheduler) asRead(ctx context.Context, agent, id string, try func(t *store.Stored) error) error {
 	for range mostTries {
 		t, err := s.stored(ctx, agent, id)
 		if err != nil {
 			return err
 		}
-		if err := try(&t); !errors.Is(err, ErrChanged) {
+		if err := try(&t); !errors.Is(err, store.ErrChanged) {
 			return err
 		}
 	}
-	return ErrChanged
+	return store.ErrChanged
 }
 
 // order gives a store one command for a task that was read. ErrChanged says that the task is not as it was.
-func (s *Scheduler) order(ctx context.Context, c Command) (Effect, error) {
-	effects, err := s.store.Control(ctx, []Command{c})
+func (s *Scheduler) order(ctx context.Context, c store.Command) (store.Effect, error) {
+	effects, err := s.store.Control(ctx, []store.Command{c})
 	if err != nil {
-		return Effect{}, err
+		return store.Effect{}, err
 	}
 	switch effects[0].Code {
-	case EffectNone, EffectChanged:
-		return Effect{}, ErrChanged
-	case EffectRunning:
-		return Effect{}, &ConflictError{Agent: c.Agent, ID: c.ID, Reason: "is running"}
-	case EffectEnding:
-		return Effect{}, &ConflictError{Agent: c.Agent, ID: c.ID, Reason: ConflictEnding}
+	case store.EffectNone, store.EffectChanged:
+		return store.Effect{}, store.ErrChanged
+	case store.EffectRunning:
+		return store.Effect{}, &ConflictError{Agent: c.Agent, ID: c.ID, Reason: "is running"}
+	case store.EffectEnding:
+		return store.Effect{}, &ConflictError{Agent: c.Agent, ID: c.ID, Reason: store.ConflictEnding}
 	default:
 		return effects[0], nil
 	}
@@ -138,15 +134,15 @@ func (s *Scheduler) order(ctx context.Context, c Command) (Effect, error) {
 // stays planned. A pause that begins later holds the task all the same. A task that runs is due once more if its overlap
 // policy is OverlapQueueOne; else, and if it was cancelled, it fails with a *ConflictError. It fails with ErrNotFound if
 // there is no live task of that id.
-func (s *Scheduler) RunNow(ctx context.Context, agent, id string) (due Millis, err error) {
-	err = s.asRead(ctx, agent, id, func(t *Stored) error {
+func (s *Scheduler) RunNow(ctx context.Context, agent, id string) (due store.Millis, err error) {
+	err = s.asRead(ctx, agent, id, func(t *store.Stored) error {
 		due, err = s.runNow(ctx, t)
 		return err
 	})
 	return due, err
 }
 
-func (s *Scheduler) runNow(ctx context.Context, t *Stored) (Millis, error) {
+func (s *Scheduler) runNow(ctx context.Context, t *store.Stored) (store.Millis, error) {
 	if t.Status.Finished() {
 		return 0, &ConflictError{Agent: t.Agent, ID: t.ID, Reason: fmt.Sprintf("is %s: replay it if it failed, or submit it again", t.Status)}
 	}
@@ -154,8 +150,8 @@ func (s *Scheduler) runNow(ctx context.Context, t *Stored) (Millis, error) {
 	if err != nil {
 		return 0, err
 	}
-	e, err := s.order(ctx, Command{
-		Op: OpRun, Submission: Submission{Agent: t.Agent, ID: t.ID, Group: b.Group}, Queue: b.Overlap == OverlapQueueOne,
+	e, err := s.order(ctx, store.Command{
+		Op: store.OpRun, Submission: store.Submission{Agent: t.Agent, ID: t.ID, Group: b.Group}, Queue: b.Overlap == OverlapQueueOne,
 	})
 	return e.Due, err
 }
@@ -175,14 +171,14 @@ func (s *Scheduler) Cancel(ctx context.Context, agent, id string, by Hold) (Stat
 }
 
 func (s *Scheduler) cancel(ctx context.Context, agent, id string, by Hold) (status Status, err error) {
-	err = s.asRead(ctx, agent, id, func(t *Stored) error {
+	err = s.asRead(ctx, agent, id, func(t *store.Stored) error {
 		status, err = s.tryCancel(ctx, t, by)
 		return err
 	})
 	return status, err
 }
 
-func (s *Scheduler) tryCancel(ctx context.Context, t *Stored, by Hold) (Status, error) {
+func (s *Scheduler) tryCancel(ctx context.Context, t *store.Stored, by Hold) (Status, error) {
 	switch t.Status {
 	case StatusCancelled:
 		return t.Status, nil
@@ -198,14 +194,14 @@ func (s *Scheduler) tryCancel(ctx context.Context, t *Stored, by Hold) (Status, 
 	rec := record{
 		Kind: t.Kind, Level: t.Level, Submitted: t.Submitted, Due: t.Due, Reason: cancelReason(by), Group: b.Group, State: t.State,
 	}
-	e, err := s.order(ctx, Command{
-		Op: OpCancel, Submission: Submission{Agent: t.Agent, ID: t.ID, Group: b.Group, Version: t.Version},
+	e, err := s.order(ctx, store.Command{
+		Op: store.OpCancel, Submission: store.Submission{Agent: t.Agent, ID: t.ID, Group: b.Group, Version: t.Version},
 		Record: rec.encode(), Order: by.encode(),
 	})
 	switch {
 	case err != nil:
 		return "", err
-	case e.Code == EffectOrdered:
+	case e.Code == store.EffectOrdered:
 		return StatusInProgress, nil
 	default:
 		return StatusCancelled, nil
@@ -228,10 +224,10 @@ func cancelReason(by Hold) string {
 // Delete forgets a task, whether it is live or finished. A run of it loses its lease: its context is cancelled with the
 // next heartbeat, and what it returns is refused. It fails with ErrNotFound if there is no such task.
 func (s *Scheduler) Delete(ctx context.Context, agent, id string) error {
-	return s.asRead(ctx, agent, id, func(t *Stored) error {
+	return s.asRead(ctx, agent, id, func(t *store.Stored) error {
 		b, err := decodeBody(t.Body)
 		if err == nil {
-			_, err = s.order(ctx, Command{Op: OpDelete, Submission: Submission{Agent: agent, ID: id, Group: b.Group}})
+			_, err = s.order(ctx, store.Command{Op: store.OpDelete, Submission: store.Submission{Agent: agent, ID: id, Group: b.Group}})
 		}
 		return err
 	})
@@ -239,15 +235,15 @@ func (s *Scheduler) Delete(ctx context.Context, agent, id string) error {
 
 // Replay makes a dead task live again: due now, with all its attempts and its history. It fails with ErrNotFound if there
 // is no such task, and with a *ConflictError if it has not failed.
-func (s *Scheduler) Replay(ctx context.Context, agent, id string) (due Millis, err error) {
-	err = s.asRead(ctx, agent, id, func(t *Stored) error {
+func (s *Scheduler) Replay(ctx context.Context, agent, id string) (due store.Millis, err error) {
+	err = s.asRead(ctx, agent, id, func(t *store.Stored) error {
 		due, err = s.replay(ctx, t)
 		return err
 	})
 	return due, err
 }
 
-func (s *Scheduler) replay(ctx context.Context, t *Stored) (Millis, error) {
+func (s *Scheduler) replay(ctx context.Context, t *store.Stored) (store.Millis, error) {
 	switch {
 	case t.Status != StatusFailed:
 		return 0, &ConflictError{Agent: t.Agent, ID: t.ID, Reason: fmt.Sprintf("is %s: only failed tasks can be replayed", t.Status)}
@@ -269,13 +265,13 @@ func (s *Scheduler) replay(ctx context.Context, t *Stored) (Millis, error) {
 		return 0, err
 	}
 	kept := old.carry()
-	sub := Submission{
+	sub := store.Submission{
 		Agent: t.Agent, ID: t.ID, Kind: rec.Kind, Group: rec.Group, Key: b.SnoozeKey, Level: rec.Level, Body: rec.Body, State: kept.first(),
 	}
 	if b.Activity != nil {
 		sub.Pulse = &b.Activity.Pulse // it answers to activity again
 	}
-	e, err := s.order(ctx, Command{Op: OpReplay, Submission: sub})
+	e, err := s.order(ctx, store.Command{Op: store.OpReplay, Submission: sub})
 	return e.Due, err
 }
 
@@ -309,25 +305,25 @@ func (r *run) endAsTold(v *verdict, order []byte) {
 	if by.kind != "" { // else a version that does not say has cancelled it
 		rec.Kind, rec.Level = by.kind, by.level
 	}
-	r.endWith(v, VerbCancel, StatusCancelled, &rec)
+	r.endWith(v, store.VerbCancel, StatusCancelled, &rec)
 }
 
 // decideAnew revises a verdict that could not stand, as the task was cancelled or replaced while it ran. What has been
 // noted of the run stays.
 func (r *run) decideAnew(v *verdict, err error) bool {
-	cancelled, told := errors.AsType[*CancelledError](err)
+	cancelled, told := errors.AsType[*store.CancelledError](err)
 	tally := v.settlement.Tally
 	switch {
 	case told:
 		v.released, v.retried, v.err = false, false, nil
-		v.settlement = Settlement{Run: r.claimed.Run, Kind: r.claimed.Kind, Tally: tally}
+		v.settlement = store.Settlement{Run: r.claimed.Run, Kind: r.claimed.Kind, Tally: tally}
 		r.order.Store(&cancelled.Order)
 		r.endAsTold(v, cancelled.Order)
-	case errors.Is(err, ErrReplaced):
+	case errors.Is(err, store.ErrReplaced):
 		v.status = StatusWaiting
 		kept := r.state.carry() // what belongs to the old definition is not left in place
-		v.settlement = Settlement{
-			Run: r.claimed.Run, Group: r.body.Group, Kind: r.claimed.Kind, Tally: tally, Verb: VerbAgain, Renewed: true, State: kept.encode(),
+		v.settlement = store.Settlement{
+			Run: r.claimed.Run, Group: r.body.Group, Kind: r.claimed.Kind, Tally: tally, Verb: store.VerbAgain, Renewed: true, State: kept.encode(),
 		}
 	default:
 		return false

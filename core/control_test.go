@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func TestPauseAndResume(t *testing.T) {
@@ -170,8 +171,8 @@ func TestRunNowOutlivesARunThatIsGivenBack(t *testing.T) {
 				_, err := w.s.RunNow(w.Context(), "a", "1")
 				require.NoError(t, err)
 				if dies {
-					_, err = w.store.Store.Claim(w.Context(), []core.ClaimRequest{{
-						Partition: core.PartitionOf("a", w.store.Partitions()), Nonce: "dead-0123456789a", Kinds: []string{"k"}, Limit: 1, Lease: time.Minute,
+					_, err = w.store.Store.Claim(w.Context(), []store.ClaimRequest{{
+						Partition: store.PartitionOf("a", w.store.Partitions()), Nonce: "dead-0123456789a", Kinds: []string{"k"}, Limit: 1, Lease: time.Minute,
 					}})
 				} else {
 					_, err = w.s.RunDue(w.Context(), core.Scope{MaxDuration: time.Second})
@@ -380,8 +381,8 @@ func TestCancelOfACrashedRun(t *testing.T) {
 		ran := 0
 		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { ran++; return nil })
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
-		p := core.PartitionOf("a", w.store.Partitions())
-		_, err := w.store.Store.Claim(w.Context(), []core.ClaimRequest{{
+		p := store.PartitionOf("a", w.store.Partitions())
+		_, err := w.store.Store.Claim(w.Context(), []store.ClaimRequest{{
 			Partition: p, Nonce: "dead-0123456789a", Kinds: []string{"k"}, Limit: 1, Lease: time.Minute,
 		}})
 		require.NoError(t, err)
@@ -389,7 +390,7 @@ func TestCancelOfACrashedRun(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, w.s.Pause(w.Context(), core.Target{Agent: "a"}, core.Pause{}))
 		time.Sleep(time.Minute)
-		claims, err := w.store.Store.Claim(w.Context(), []core.ClaimRequest{{ // takes it back, and nothing else
+		claims, err := w.store.Store.Claim(w.Context(), []store.ClaimRequest{{ // takes it back, and nothing else
 			Partition: p, Nonce: "look-0123456789a", Kinds: []string{"x"}, Leave: []string{"k"}, Limit: 1, Lease: time.Minute,
 		}})
 		require.NoError(t, err)

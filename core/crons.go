@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // cronSpec names a cron schedule.
@@ -25,7 +26,7 @@ type crons struct {
 
 type keptCron struct {
 	cron        *schedule.Cron
-	after, next Millis // Next of any time from after up to, but not, next is next
+	after, next store.Millis // Next of any time from after up to, but not, next is next
 }
 
 // mostCrons bounds what is kept; when it is reached all of it is forgotten, and comes back as it is used.
@@ -33,7 +34,7 @@ const mostCrons = 4096
 
 // next is the first time after a time at which a schedule fires; zero if there is none. The error is an *InvalidError
 // that names the field.
-func (c *crons) next(spec cronSpec, after Millis) (Millis, error) {
+func (c *crons) next(spec cronSpec, after store.Millis) (store.Millis, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.kept[spec]
@@ -54,7 +55,7 @@ func (c *crons) next(spec cronSpec, after Millis) (Millis, error) {
 		if err != nil && !errors.Is(err, schedule.ErrNever) {
 			return 0, err
 		}
-		k.after, k.next = after, MillisOf(next)
+		k.after, k.next = after, store.MillisOf(next)
 	}
 	return k.next, nil
 }
@@ -66,7 +67,7 @@ func (t *NewTask) cron() cronSpec {
 
 // plan works out when tasks are due first whose times are fixed from then on, by the store's clock. If that is not known yet the
 // store is asked, but only once all tasks have been checked.
-func (s *Scheduler) plan(ctx context.Context, tasks []NewTask, subs []Submission) error {
+func (s *Scheduler) plan(ctx context.Context, tasks []NewTask, subs []store.Submission) error {
 	for i := range tasks {
 		t := &tasks[i]
 		if !t.planned() {
@@ -81,7 +82,7 @@ func (s *Scheduler) plan(ctx context.Context, tasks []NewTask, subs []Submission
 		}
 		// What it is due for is kept beside when it is due: jitter puts that off, and a run by hand moves it.
 		subs[i].State = (&state{Nominal: due}).first()
-		subs[i].Due = When{At: due.Add(jitter(t.Jitter, subs[i].Agent, subs[i].ID, due))}
+		subs[i].Due = store.When{At: due.Add(jitter(t.Jitter, subs[i].Agent, subs[i].ID, due))}
 	}
 	return nil
 }
@@ -89,7 +90,7 @@ func (s *Scheduler) plan(ctx context.Context, tasks []NewTask, subs []Submission
 // planned reports whether the times of a task are fixed from its first one on, and that is not now.
 func (t *NewTask) planned() bool { return t.Cron != "" || t.From == FromStart && t.Delay > 0 }
 
-func (s *Scheduler) firstDue(t *NewTask) (Millis, error) {
+func (s *Scheduler) firstDue(t *NewTask) (store.Millis, error) {
 	if t.Cron == "" {
 		return s.storeNow().Add(t.Delay), nil
 	}

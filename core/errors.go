@@ -3,6 +3,8 @@ package core
 import (
 	"errors"
 	"fmt"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Code says what kind of error an error is. Programs act on codes, never on texts.
@@ -62,7 +64,7 @@ func CodeOf(err error) Code {
 		return CodeLimit
 	case errors.As(err, new(*DisabledError)):
 		return CodeDisabled
-	case errors.As(err, new(*ConflictError)), errors.Is(err, ErrChanged):
+	case errors.As(err, new(*ConflictError)), errors.Is(err, store.ErrChanged):
 		return CodeConflict
 	case errors.As(err, &runs):
 		return CodeRunsFailed

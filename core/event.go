@@ -1,6 +1,10 @@
 package core
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
 
 // EventType says what happened to a task.
 type EventType string
@@ -21,7 +25,7 @@ const (
 // Event is one step in the life of a run. Durations are measured in this process, times by the store's clock.
 type Event struct {
 	Type     EventType
-	Time     Millis
+	Time     store.Millis
 	Agent    string
 	ID       string
 	Kind     string
@@ -29,14 +33,14 @@ type Event struct {
 	TraceID  string
 	Attempt  int
 	Fence    Fence // of the claim; zero for enqueue
-	Due      Millis
-	Wait     time.Duration // from due to claimed: start and finish
-	Duration time.Duration // of the run: finish
-	Outcome  Outcome       // finish; crashed: the task is given up, as the leases of its runs ran out again and again
-	Retried  bool          // the attempt has failed and is repeated: finish
-	Status   Status        // of the task afterwards: finish
-	Next     Millis        // when it is due again: finish of a task that is waiting again
-	Because  BecauseCode   // finish of an activity task: it rests until there is activity, and has no Next; or it cools down until Next
-	Fault    FaultCode     // fault
-	Error    string        // at most 1 KiB, never the payload
+	Due      store.Millis
+	Wait     time.Duration   // from due to claimed: start and finish
+	Duration time.Duration   // of the run: finish
+	Outcome  Outcome         // finish; crashed: the task is given up, as the leases of its runs ran out again and again
+	Retried  bool            // the attempt has failed and is repeated: finish
+	Status   Status          // of the task afterwards: finish
+	Next     store.Millis    // when it is due again: finish of a task that is waiting again
+	Because  BecauseCode     // finish of an activity task: it rests until there is activity, and has no Next; or it cools down until Next
+	Fault    store.FaultCode // fault
+	Error    string          // at most 1 KiB, never the payload
 }

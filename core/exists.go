@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // UnknownTargetError says that what is to be paused or resumed does not exist, as far as anybody can know: a name that was
@@ -45,7 +47,7 @@ func (s *Scheduler) mustExist(ctx context.Context, t Target) error {
 }
 
 func (s *Scheduler) hasTasks(ctx context.Context, agent string) (bool, error) {
-	page, err := s.store.Read(ctx, Query{Agent: agent, Limit: 1, Brief: true})
+	page, err := s.store.Read(ctx, store.Query{Agent: agent, Limit: 1, Brief: true})
 	return len(page.Tasks) > 0, err
 }
 
@@ -54,16 +56,16 @@ func (s *Scheduler) knowsKind(ctx context.Context, kind string) (bool, error) {
 		return true, nil
 	}
 	stats, err := s.store.Stats(ctx)
-	return slices.ContainsFunc(stats.Kinds, func(k KindStats) bool { return k.Kind == kind }), err
+	return slices.ContainsFunc(stats.Kinds, func(k store.KindStats) bool { return k.Kind == kind }), err
 }
 
 // paused reports whether a target is under a pause of its own. It reads all pauses, which only a target pays for that
 // nothing else is known of.
 func (s *Scheduler) paused(ctx context.Context, t Target) (bool, error) {
-	q := Query{Pauses: true, Limit: MaxPage}
+	q := store.Query{Pauses: true, Limit: MaxPage}
 	for {
 		page, err := s.store.Read(ctx, q)
-		if err != nil || slices.ContainsFunc(page.Holds, func(h Held) bool { return h.Scope == t.scope() }) {
+		if err != nil || slices.ContainsFunc(page.Holds, func(h store.Held) bool { return h.Scope == t.scope() }) {
 			return err == nil, err
 		}
 		if q.After = page.Next; q.After == "" {

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Explanation says why a task has not run, or what it is doing.
 type Explanation struct {
 	Task    TaskInfo
-	Now     Millis
+	Now     store.Millis
 	Reasons []Because // the ones that matter most first; never empty
 
 	processes map[string]Process // that have said something of themselves, by tag
@@ -24,8 +25,8 @@ type Explanation struct {
 // Because is one reason.
 type Because struct {
 	Code  BecauseCode
-	Text  string // for people
-	Until Millis // when it passes by itself; zero if it does not, or that is not known
+	Text  string       // for people
+	Until store.Millis // when it passes by itself; zero if it does not, or that is not known
 }
 
 // BecauseCode tells reasons apart.
@@ -58,7 +59,7 @@ func (s *Scheduler) Explain(ctx context.Context, agent, id string) (Explanation,
 	if err := validID("id", id); err != nil {
 		return Explanation{}, err
 	}
-	page, err := s.store.Read(ctx, Query{Agent: agent, IDs: []string{id}, Explain: true})
+	page, err := s.store.Read(ctx, store.Query{Agent: agent, IDs: []string{id}, Explain: true})
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -81,11 +82,11 @@ func (s *Scheduler) Explain(ctx context.Context, agent, id string) (Explanation,
 	return e, nil
 }
 
-func (e *Explanation) because(code BecauseCode, until Millis, format string, args ...any) {
+func (e *Explanation) because(code BecauseCode, until store.Millis, format string, args ...any) {
 	e.Reasons = append(e.Reasons, Because{Code: code, Text: fmt.Sprintf(format, args...), Until: until})
 }
 
-func (e *Explanation) running(t *Stored) {
+func (e *Explanation) running(t *store.Stored) {
 	if e.Task.Ending {
 		e.because(BecauseEnding, t.Lease, "it was %s and ends with its run", cancelReason(decodeHold(t.Order)))
 	}
@@ -99,13 +100,13 @@ func (e *Explanation) running(t *Stored) {
 }
 
 // suspect says that a task runs alone, and so may wait for its process to have nothing else to do.
-func (e *Explanation) suspect(t *Stored) {
+func (e *Explanation) suspect(t *store.Stored) {
 	if t.Crashes > 0 {
 		e.because(BecauseSuspect, 0, "its last run lost its process, or its lease: until a run of it ends it runs alone, once nothing else runs in its process")
 	}
 }
 
-func (e *Explanation) waiting(t *Stored) {
+func (e *Explanation) waiting(t *store.Stored) {
 	if e.Task.Ending {
 		e.because(BecauseEnding, 0, "it was %s while it ran, and its run has died: the next process that claims it ends it", cancelReason(decodeHold(t.Order)))
 		return
@@ -148,7 +149,7 @@ func (e *Explanation) at(tag string) string {
 }
 
 // overdue says why a task that is due has not been claimed, as far as the processes have said.
-func (e *Explanation) overdue(t *Stored) {
+func (e *Explanation) overdue(t *store.Stored) {
 	since := fmt.Sprintf("it has been due since %s (%s)", clockTime(t.Due), e.Now.Sub(t.Due).Round(time.Millisecond))
 	if t.Fence != 0 {
 		e.because(BecauseSerial, t.Lease, "%s, and waits for another run of its agent%s: runs of an agent come one after the other", since, e.at(t.Holder))
@@ -184,10 +185,10 @@ func (e *Explanation) overdue(t *Stored) {
 const mostNamed = 5
 
 // wait is how long it is until a task is due.
-func (e *Explanation) wait(t *Stored) time.Duration { return t.Due.Sub(e.Now).Round(time.Second) }
+func (e *Explanation) wait(t *store.Stored) time.Duration { return t.Due.Sub(e.Now).Round(time.Second) }
 
 // failing says since when a recurring task has failed, and what that did to its interval.
-func (e *Explanation) failing(t *Stored) {
+func (e *Explanation) failing(t *store.Stored) {
 	text := "its last occurrence failed, "
 	if n := e.Task.ConsecutiveFailures; n > 1 {
 		text = fmt.Sprintf("its last %d occurrences failed, ", n)
@@ -204,7 +205,7 @@ func (e *Explanation) failing(t *Stored) {
 }
 
 // failingSince is when the first of the occurrences that failed in a row ran, or of those of them that are remembered.
-func failingSince(runs []TaskRun, failures int) (since Millis, all bool) {
+func failingSince(runs []TaskRun, failures int) (since store.Millis, all bool) {
 	for _, run := range runs {
 		switch run.Outcome {
 		case OutcomeSuccess:
@@ -221,7 +222,7 @@ func failingSince(runs []TaskRun, failures int) (since Millis, all bool) {
 }
 
 // stretched are the interval of a task and what its failures in a row stretch it to.
-func stretched(t *Stored) (from, to time.Duration) {
+func stretched(t *store.Stored) (from, to time.Duration) {
 	b, err := decodeBody(t.Body)
 	s, bad := decodeState(t.State)
 	if err != nil || bad != nil || b.Every == 0 || b.Overlap.spawns() {
@@ -284,7 +285,7 @@ func (t Target) String() string {
 }
 
 // clockTime is a time as JSON, the log and the command line have it.
-func clockTime(m Millis) string { return m.Time().Format("2006-01-02T15:04:05.000Z07:00") }
+func clockTime(m store.Millis) string { return m.Time().Format("2006-01-02T15:04:05.000Z07:00") }
 
 func howEnded(s Status) string {
 	if s == StatusCancelled {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // lates notes how long after its due time each task of a kind starts.
@@ -266,7 +267,7 @@ func (s *frozen) hang(ctx context.Context, verb string) error {
 	return &core.StoreError{Verb: verb, Err: context.DeadlineExceeded}
 }
 
-func (s *frozen) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+func (s *frozen) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	verb := "look"
 	if requests[0].Limit > 0 {
 		verb = "claim"
@@ -277,7 +278,7 @@ func (s *frozen) Claim(ctx context.Context, requests []core.ClaimRequest) ([]cor
 	return s.Store.Claim(ctx, requests)
 }
 
-func (s *frozen) Settle(ctx context.Context, runs []core.Settlement) ([]core.Settled, error) {
+func (s *frozen) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
 	if err := s.hang(ctx, "settle"); err != nil {
 		return nil, err
 	}
@@ -340,12 +341,12 @@ func (s *partly) is(partition int) bool {
 	return s.down[partition]
 }
 
-func (s *partly) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
-	out := make([]core.Claim, len(requests))
+func (s *partly) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
+	out := make([]store.Claim, len(requests))
 	failed := 0
 	for i := range requests {
 		if s.is(requests[i].Partition) {
-			out[i] = core.Claim{Partition: requests[i].Partition, Err: errShard}
+			out[i] = store.Claim{Partition: requests[i].Partition, Err: errShard}
 			failed++
 			continue
 		}
@@ -361,8 +362,8 @@ func (s *partly) Claim(ctx context.Context, requests []core.ClaimRequest) ([]cor
 	return out, nil
 }
 
-func (s *partly) Extend(ctx context.Context, leases []core.Extension) ([]core.Extended, error) {
-	out := make([]core.Extended, len(leases))
+func (s *partly) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
+	out := make([]store.Extended, len(leases))
 	failed := 0
 	for i := range leases {
 		if s.is(leases[i].Partition) {
@@ -385,7 +386,7 @@ func (s *partly) Extend(ctx context.Context, leases []core.Extension) ([]core.Ex
 // agentOf is an agent of a partition.
 func agentOf(partition int) string {
 	for i := 0; ; i++ {
-		if name := fmt.Sprintf("p%d-%d", partition, i); core.PartitionOf(name, 8) == partition {
+		if name := fmt.Sprintf("p%d-%d", partition, i); store.PartitionOf(name, 8) == partition {
 			return name
 		}
 	}
@@ -395,8 +396,8 @@ func agentOf(partition int) string {
 // back.
 func TestAPartitionThatIsAway(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
-		store := &partly{Store: w.store}
-		s, err := core.New(store, core.Config{})
+		st := &partly{Store: w.store}
+		s, err := core.New(st, core.Config{})
 		require.NoError(t, err)
 		core.Handle(s, "k", nothing)
 		all := func() {
@@ -405,7 +406,7 @@ func TestAPartitionThatIsAway(t *testing.T) {
 			}
 		}
 		all()
-		store.set(3, 5)
+		st.set(3, 5)
 		report, err := s.RunDue(w.Context(), core.Scope{})
 		var away *core.AwayError
 		require.ErrorAs(t, err, &away)
@@ -415,14 +416,14 @@ func TestAPartitionThatIsAway(t *testing.T) {
 		assert.Equal(t, []int{3, 5}, report.Away)
 		assert.True(t, report.More)
 		require.ErrorAs(t, s.Ready(), &away)
-		asked := store.asks
+		asked := st.asks
 		for range 100 {
 			time.Sleep(50 * time.Millisecond)
 			_, err = s.RunDue(w.Context(), core.Scope{})
 			require.ErrorAs(t, err, &away)
 		}
-		assert.LessOrEqual(t, store.asks-asked, 20, "in five seconds, of two partitions")
-		store.set()
+		assert.LessOrEqual(t, st.asks-asked, 20, "in five seconds, of two partitions")
+		st.set()
 		completed := 0
 		for range 30 {
 			time.Sleep(50 * time.Millisecond)
@@ -437,11 +438,11 @@ func TestAPartitionThatIsAway(t *testing.T) {
 		assert.Equal(t, 8, report.Completed)
 
 		all()
-		store.set(0, 1, 2, 3, 4, 5, 6, 7) // then it is the store that is away
+		st.set(0, 1, 2, 3, 4, 5, 6, 7) // then it is the store that is away
 		_, err = s.RunDue(w.Context(), core.Scope{})
 		require.ErrorIs(t, err, errShard)
 		require.NotErrorAs(t, err, &away)
-		store.set()
+		st.set()
 		report, err = s.RunDue(w.Context(), core.Scope{})
 		require.NoError(t, err, "at once")
 		assert.Equal(t, 8, report.Completed)
@@ -451,8 +452,8 @@ func TestAPartitionThatIsAway(t *testing.T) {
 // The heartbeat of a partition that is away costs the others nothing.
 func TestHeartbeatsOfAPartitionThatIsAway(t *testing.T) {
 	virtual(t, core.Config{Default: core.KindConfig{Lease: 3 * time.Second}}, func(w *world) {
-		store := &partly{Store: w.store}
-		s, err := core.New(store, core.Config{Default: core.KindConfig{Lease: 3 * time.Second}})
+		st := &partly{Store: w.store}
+		s, err := core.New(st, core.Config{Default: core.KindConfig{Lease: 3 * time.Second}})
 		require.NoError(t, err)
 		causes := map[string]error{}
 		var mu sync.Mutex
@@ -467,7 +468,7 @@ func TestHeartbeatsOfAPartitionThatIsAway(t *testing.T) {
 			return ctx.Err()
 		})
 		w.submit(core.NewTask{Agent: agentOf(1), Kind: "k"}, core.NewTask{Agent: agentOf(2), Kind: "k"})
-		time.AfterFunc(time.Second, func() { store.set(2) })
+		time.AfterFunc(time.Second, func() { st.set(2) })
 		_, _ = s.RunDue(w.Context(), core.Scope{})
 		synctest.Wait()
 		assert.NoError(t, causes[agentOf(1)])
@@ -481,8 +482,8 @@ func TestTheHistoryNamesProcesses(t *testing.T) {
 		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return errBoom })
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", MaxAttempts: 5})
 		w.runFailing0()
-		_, err := w.store.Store.Claim(w.Context(), []core.ClaimRequest{{ // somebody takes it and dies
-			Partition: core.PartitionOf("a", 8), Nonce: "0123456789abcdef", Kinds: []string{"k"}, Limit: 1, Lease: time.Second, Agents: []string{"a"},
+		_, err := w.store.Store.Claim(w.Context(), []store.ClaimRequest{{ // somebody takes it and dies
+			Partition: store.PartitionOf("a", 8), Nonce: "0123456789abcdef", Kinds: []string{"k"}, Limit: 1, Lease: time.Second, Agents: []string{"a"},
 		}})
 		require.NoError(t, err)
 		time.Sleep(10 * time.Second)

@@ -1,6 +1,8 @@
 package core
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+)
 
 // fences are the largest fences that this process was given, by partition. Claims tell the store: a master that was promoted
 // may lack the last writes of the one before, and with them its last fences, and its clock may be behind.

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // heart keeps the leases of a pull's claims alive: it extends all of them in one call, three times in a lease. A lease
@@ -41,7 +43,7 @@ type heldRun struct {
 }
 
 // hold adds a claim that was just made.
-func (h *heart) hold(c *Claim, deadline time.Time, lease time.Duration) {
+func (h *heart) hold(c *store.Claim, deadline time.Time, lease time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.claims == nil {
@@ -57,11 +59,11 @@ func (h *heart) hold(c *Claim, deadline time.Time, lease time.Duration) {
 
 // holdAll adds tasks that were claimed elsewhere; how much of their lease is left is not known.
 func (h *heart) holdAll(tasks []Claimed) {
-	byClaim := map[claimKey]*Claim{}
+	byClaim := map[claimKey]*store.Claim{}
 	for i := range tasks {
 		key := claimKey{tasks[i].Partition, tasks[i].Fence}
 		if byClaim[key] == nil {
-			byClaim[key] = &Claim{Partition: key.partition, Fence: key.fence}
+			byClaim[key] = &store.Claim{Partition: key.partition, Fence: key.fence}
 		}
 		byClaim[key].Tasks = append(byClaim[key].Tasks, tasks[i])
 	}
@@ -171,19 +173,19 @@ func (h *heart) beat() {
 	h.schedule(max(next, time.Millisecond))
 }
 
-func (h *heart) extensions() ([]Extension, []claimKey) {
+func (h *heart) extensions() ([]store.Extension, []claimKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var extensions []Extension
+	var extensions []store.Extension
 	var keys []claimKey
 	for key, held := range h.claims {
-		e := Extension{Partition: key.partition, Fence: key.fence, Lease: held.lease}
+		e := store.Extension{Partition: key.partition, Fence: key.fence, Lease: held.lease}
 		for index, r := range held.runs {
 			if r.run == nil {
 				continue
 			}
 			if state := r.run.progress(); state != nil {
-				e.Progress = append(e.Progress, Progress{Index: index, Agent: r.run.claimed.Agent, ID: r.run.claimed.ID, State: state})
+				e.Progress = append(e.Progress, store.Progress{Index: index, Agent: r.run.claimed.Agent, ID: r.run.claimed.ID, State: state})
 			}
 		}
 		extensions, keys = append(extensions, e), append(keys, key)
@@ -191,7 +193,7 @@ func (h *heart) extensions() ([]Extension, []claimKey) {
 	return extensions, keys
 }
 
-func (h *heart) extend(extensions []Extension, keys []claimKey) {
+func (h *heart) extend(extensions []store.Extension, keys []claimKey) {
 	p := h.pull
 	sent := p.s.config.Clock.Now()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), h.patience(keys))
@@ -227,7 +229,7 @@ func (h *heart) extend(extensions []Extension, keys []claimKey) {
 
 // told ends the runs of tasks that were cancelled or deleted. One that shares its handler's call with others is not
 // interrupted, as they would be too: it ends with the call.
-func (c *heldClaim) told(ended []Ended) {
+func (c *heldClaim) told(ended []store.Ended) {
 	for _, e := range ended {
 		r := c.runs[e.Index]
 		if r == nil || r.cancel == nil {
@@ -260,7 +262,7 @@ func (h *heart) patience(keys []claimKey) time.Duration {
 }
 
 // untilOver is how long it is until the last lease of these runs is surely over.
-func (h *heart) untilOver(runs []Settlement) time.Duration {
+func (h *heart) untilOver(runs []store.Settlement) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.pull.s.config.Clock.Now()

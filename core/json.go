@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // The JSON of tasks and reports is one for HTTP, the command line and files. Names are snake_case, times RFC 3339 in UTC
@@ -13,10 +14,10 @@ import (
 // there.
 
 // stamp is a time in JSON.
-type stamp Millis
+type stamp store.Millis
 
 func (s stamp) MarshalText() ([]byte, error) {
-	return Millis(s).Time().AppendFormat(nil, "2006-01-02T15:04:05.000Z07:00"), nil
+	return store.Millis(s).Time().AppendFormat(nil, "2006-01-02T15:04:05.000Z07:00"), nil
 }
 
 // span is a duration in JSON.
@@ -175,7 +176,7 @@ func wellFormed(data json.RawMessage) json.RawMessage {
 func (r Report) MarshalJSON() ([]byte, error) {
 	var next *stamp
 	if !r.NextDueAt.IsZero() {
-		at := stamp(MillisOf(r.NextDueAt))
+		at := stamp(store.MillisOf(r.NextDueAt))
 		next = &at
 	}
 	return json.Marshal(struct {

@@ -3,6 +3,8 @@ package core
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // MarshalJSON writes the target with the fields that it has; all tasks are "all": true.
@@ -52,22 +54,22 @@ func (a AgentStats) MarshalJSON() ([]byte, error) {
 		Live   int64  `json:"live"`
 		Due    stamp  `json:"next_due,omitzero"`
 		Paused bool   `json:"is_paused"`
-	}{a.Agent, a.Live, stamp(a.Due), a.Held})
+	}{a.Agent, a.Live, stamp(a.Due), a.Paused})
 }
 
 // MarshalJSON writes what a notice of activity did.
 func (n Noticed) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		Scheduled bool   `json:"scheduled"`
-		Reason    Reason `json:"reason"`
-		Due       *stamp `json:"due_at"`
-		Agent     string `json:"agent_id"`
-		ID        string `json:"id"`
+		Scheduled bool         `json:"scheduled"`
+		Reason    store.Reason `json:"reason"`
+		Due       *stamp       `json:"due_at"`
+		Agent     string       `json:"agent_id"`
+		ID        string       `json:"id"`
 	}{n.Scheduled, n.Reason, maybe(n.Due), n.Agent, n.ID})
 }
 
 // maybe is a time that is null if there is none.
-func maybe(m Millis) *stamp {
+func maybe(m store.Millis) *stamp {
 	if m == 0 {
 		return nil
 	}
@@ -91,8 +93,7 @@ func (k KindStats) MarshalJSON() ([]byte, error) {
 	}
 	failures := make([]failure, len(k.Failed))
 	for i, f := range k.Failed {
-		agent, id, text := FailureOf(f)
-		failures[i] = failure{At: stamp(f.At), Agent: agent, ID: id, Error: text}
+		failures[i] = failure{At: stamp(f.At), Agent: f.Agent, ID: f.ID, Error: f.Error}
 	}
 	ms := func(d time.Duration) int64 { return d.Milliseconds() }
 	return json.Marshal(struct {
@@ -147,14 +148,13 @@ func (e Event) MarshalJSON() ([]byte, error) {
 
 // MarshalJSON writes the counters, with the store's time and when something is due next.
 func (s Stats) MarshalJSON() ([]byte, error) {
-	type counters Stats
 	return json.Marshal(struct {
 		Now     stamp `json:"now"`
 		NextDue stamp `json:"next_due,omitzero"`
-		counters
+		store.Counters
 
 		Kinds []KindStats `json:"kinds,omitempty"`
-	}{stamp(s.Now), stamp(s.NextDue), counters(s), s.Kinds})
+	}{stamp(s.Now), stamp(s.NextDue), s.Counters, s.Kinds})
 }
 
 // MarshalJSON writes what an audit found.
@@ -169,13 +169,4 @@ func (r AuditReport) MarshalJSON() ([]byte, error) {
 		Repairable int     `json:"repairable"`
 		Faults     []Fault `json:"faults"`
 	}{r.Tasks, r.Found, r.Repairable, faults})
-}
-
-// MarshalJSON writes a fault.
-func (f Fault) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Agent string    `json:"agent_id,omitempty"`
-		ID    string    `json:"id,omitempty"`
-		Code  FaultCode `json:"code"`
-	}{f.Agent, f.ID, f.Code})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // everyField is a task with all its fields; At excludes Delay and Every, so they are in a second one.
@@ -127,7 +128,7 @@ func TestParseTasksReadsOneOrMany(t *testing.T) {
 }
 
 // moment is 2026-01-02T03:04:05.678Z.
-const moment = core.Millis(1767323045678)
+const moment = store.Millis(1767323045678)
 
 func TestTaskInfoIsFlat(t *testing.T) {
 	t.Parallel()
@@ -187,7 +188,7 @@ func TestTheSmallShapes(t *testing.T) {
 		`{"status":"in_progress","live":1,"completed":0,"failed":0,"cancelled":0}`: &core.GroupCounts{Live: 1},
 		`{"now":"2026-01-02T03:04:05.678Z","next_due":"2026-01-02T03:04:05.679Z","partitions":8,"agents":1,"waiting":2,
 			"resting":0,"in_progress":0,"held":0,"deleted":0,"parked":0,"completed":0,"failed":0,"cancelled":0,"submitted":0,"again":0,"released":0,
-			"recovered":0,"replayed":0,"trimmed":0,"malformed":0}`: core.Stats{Now: moment, NextDue: moment + 1, Partitions: 8, Agents: 1, Waiting: 2},
+			"recovered":0,"replayed":0,"trimmed":0,"malformed":0}`: core.Stats{Counters: store.Counters{Partitions: 8, Agents: 1, Waiting: 2}, Now: moment, NextDue: moment + 1},
 	} {
 		data, err := json.Marshal(v)
 		require.NoError(t, err)

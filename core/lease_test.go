@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func TestHeartbeatsKeepLeases(t *testing.T) {
@@ -51,7 +52,7 @@ func TestHeartbeatsEndWithTheirClaims(t *testing.T) {
 			}
 			return nil
 		})
-		require.NotEqual(t, core.PartitionOf("long", 8), core.PartitionOf("quick", 8))
+		require.NotEqual(t, store.PartitionOf("long", 8), store.PartitionOf("quick", 8))
 		w.submit(core.NewTask{Agent: "long", Kind: "k"}, core.NewTask{Agent: "quick", Kind: "k"})
 		assert.Equal(t, 2, w.run().Completed)
 		assert.Equal(t, []int{1, 1, 1, 1, 1, 1}, w.store.sizes)
@@ -124,14 +125,14 @@ func TestRunTickKeepsShortLeases(t *testing.T) {
 	virtual(t, core.Config{Kinds: kinds}, func(w *world) {
 		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { time.Sleep(15 * time.Second); return nil })
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
-		request := core.ClaimRequest{
-			Partition: core.PartitionOf("a", 8), Nonce: "0123456789abcdef", Kinds: []string{"k"}, Limit: 1, Lease: 3 * time.Second,
+		request := store.ClaimRequest{
+			Partition: store.PartitionOf("a", 8), Nonce: "0123456789abcdef", Kinds: []string{"k"}, Limit: 1, Lease: 3 * time.Second,
 		}
-		claims, err := w.store.Claim(w.Context(), []core.ClaimRequest{request})
+		claims, err := w.store.Claim(w.Context(), []store.ClaimRequest{request})
 		require.NoError(t, err)
 		time.AfterFunc(5*time.Second, func() {
 			request.Nonce = "0123456789abcdeg"
-			again, err := w.store.Claim(w.Context(), []core.ClaimRequest{request})
+			again, err := w.store.Claim(w.Context(), []store.ClaimRequest{request})
 			assert.NoError(t, err)
 			assert.Zero(t, again[0].Recovered)
 		})
@@ -213,12 +214,12 @@ func TestLostLease(t *testing.T) {
 // steal makes the store believe that a lease is over: it claims until the task is its own.
 func (w *world) steal(agent string) {
 	w.Helper()
-	p := core.PartitionOf(agent, w.store.Partitions())
-	held, err := w.store.Store.Extend(w.Context(), []core.Extension{{Partition: p, Fence: w.seen(core.EventStart)[0].Fence, Lease: time.Millisecond}})
+	p := store.PartitionOf(agent, w.store.Partitions())
+	held, err := w.store.Store.Extend(w.Context(), []store.Extension{{Partition: p, Fence: w.seen(core.EventStart)[0].Fence, Lease: time.Millisecond}})
 	require.NoError(w, err)
-	require.Equal(w, []core.Extended{{Held: true}}, held)
+	require.Equal(w, []store.Extended{{Held: true}}, held)
 	time.Sleep(time.Millisecond)
-	claims, err := w.store.Store.Claim(w.Context(), []core.ClaimRequest{{
+	claims, err := w.store.Store.Claim(w.Context(), []store.ClaimRequest{{
 		Partition: p, Nonce: "thief-0123456789", Kinds: []string{"k"}, Limit: 1, Lease: time.Hour,
 	}})
 	require.NoError(w, err)
@@ -228,15 +229,15 @@ func (w *world) steal(agent string) {
 // dies runs an agent's task in a process that dies meanwhile, and returns how many crashes it had before.
 func (w *world) dies(agent, kind string) int {
 	w.Helper()
-	p := core.PartitionOf(agent, 8)
-	claims, err := w.store.Claim(w.Context(), []core.ClaimRequest{{
-		Partition: p, Nonce: rand.Text()[:core.NonceLen], Kinds: []string{kind}, Limit: 1, Lease: time.Second,
+	p := store.PartitionOf(agent, 8)
+	claims, err := w.store.Claim(w.Context(), []store.ClaimRequest{{
+		Partition: p, Nonce: rand.Text()[:store.NonceLen], Kinds: []string{kind}, Limit: 1, Lease: time.Second,
 	}})
 	require.NoError(w, err)
 	require.Len(w, claims[0].Tasks, 1)
 	c := claims[0].Tasks[0]
 	if c.Crashes > 0 { // it runs alone, which is noted before it starts
-		held, err := w.store.Store.Extend(w.Context(), []core.Extension{{Partition: p, Fence: c.Fence, Lease: time.Second, Progress: []core.Progress{
+		held, err := w.store.Store.Extend(w.Context(), []store.Extension{{Partition: p, Fence: c.Fence, Lease: time.Second, Progress: []store.Progress{
 			{Index: c.Index, Agent: c.Agent, ID: c.ID, State: c.State, Crashes: c.Crashes + 1},
 		}}})
 		require.NoError(w, err)
@@ -278,8 +279,8 @@ func TestACrashIsNoAttempt(t *testing.T) {
 			return nil
 		})
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", MaxAttempts: 1})
-		_, err := w.store.Claim(w.Context(), []core.ClaimRequest{{
-			Partition: core.PartitionOf("a", 8), Nonce: "0123456789abcdef", Kinds: []string{"k"}, Limit: 1, Lease: time.Second,
+		_, err := w.store.Claim(w.Context(), []store.ClaimRequest{{
+			Partition: store.PartitionOf("a", 8), Nonce: "0123456789abcdef", Kinds: []string{"k"}, Limit: 1, Lease: time.Second,
 		}})
 		require.NoError(t, err)
 		report := w.run()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -120,7 +121,7 @@ type watched struct {
 	calls map[string]int
 	fail  func(verb string, n int) error // n is the number of the call, from 1
 	after func(verb string)              // called when a call has been answered
-	alter func(claims []core.Claim)      // changes the answer to a claim
+	alter func(claims []store.Claim)     // changes the answer to a claim
 	deaf  bool                           // commands are not carried out, as if nothing were as it was read
 	hang  bool                           // heartbeats are not answered
 	sizes []int                          // of the extend calls
@@ -162,14 +163,14 @@ func (s *watched) failing(fail func(verb string, n int) error) {
 	s.fail, s.calls = fail, nil
 }
 
-func (s *watched) Submit(ctx context.Context, tasks []core.Submission) ([]core.Placed, error) {
+func (s *watched) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
 	if err := s.called("submit"); err != nil {
 		return nil, err
 	}
 	return s.Store.Submit(ctx, tasks)
 }
 
-func (s *watched) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+func (s *watched) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	if err := s.called("claim"); err != nil {
 		return nil, err
 	}
@@ -183,14 +184,14 @@ func (s *watched) Claim(ctx context.Context, requests []core.ClaimRequest) ([]co
 	return claims, err
 }
 
-func (s *watched) Settle(ctx context.Context, runs []core.Settlement) ([]core.Settled, error) {
+func (s *watched) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
 	if err := s.called("settle"); err != nil {
 		return nil, err
 	}
 	return s.Store.Settle(ctx, runs)
 }
 
-func (s *watched) Extend(ctx context.Context, leases []core.Extension) ([]core.Extended, error) {
+func (s *watched) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
 	if err := s.called("extend"); err != nil {
 		return nil, err
 	}
@@ -205,9 +206,9 @@ func (s *watched) Extend(ctx context.Context, leases []core.Extension) ([]core.E
 	return s.Store.Extend(ctx, leases)
 }
 
-func (s *watched) Read(ctx context.Context, q core.Query) (core.Page, error) {
+func (s *watched) Read(ctx context.Context, q store.Query) (store.Page, error) {
 	if err := s.called("read"); err != nil {
-		return core.Page{}, err
+		return store.Page{}, err
 	}
 	page, err := s.Store.Read(ctx, q)
 	if s.after != nil {
@@ -216,19 +217,19 @@ func (s *watched) Read(ctx context.Context, q core.Query) (core.Page, error) {
 	return page, err
 }
 
-func (s *watched) Control(ctx context.Context, commands []core.Command) ([]core.Effect, error) {
+func (s *watched) Control(ctx context.Context, commands []store.Command) ([]store.Effect, error) {
 	if err := s.called("control"); err != nil {
 		return nil, err
 	}
 	if s.deaf {
-		return make([]core.Effect, len(commands)), nil
+		return make([]store.Effect, len(commands)), nil
 	}
 	return s.Store.Control(ctx, commands)
 }
 
-func (s *watched) Stats(ctx context.Context) (core.Stats, error) {
+func (s *watched) Stats(ctx context.Context) (store.Stats, error) {
 	if err := s.called("stats"); err != nil {
-		return core.Stats{}, err
+		return store.Stats{}, err
 	}
 	return s.Store.Stats(ctx)
 }

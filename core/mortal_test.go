@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // mortal is the way of one process to a store: once the process is dead, nothing of it gets there.
@@ -26,21 +27,21 @@ type mortal struct {
 
 var errDead = &core.StoreError{Verb: "call", Err: errors.New("the process is dead")}
 
-func (m *mortal) Claim(ctx context.Context, r []core.ClaimRequest) ([]core.Claim, error) {
+func (m *mortal) Claim(ctx context.Context, r []store.ClaimRequest) ([]store.Claim, error) {
 	if m.dead.Load() {
 		return nil, errDead
 	}
 	return m.Store.Claim(ctx, r)
 }
 
-func (m *mortal) Settle(ctx context.Context, r []core.Settlement) ([]core.Settled, error) {
+func (m *mortal) Settle(ctx context.Context, r []store.Settlement) ([]store.Settled, error) {
 	if m.dead.Load() {
 		return nil, errDead
 	}
 	return m.Store.Settle(ctx, r)
 }
 
-func (m *mortal) Extend(ctx context.Context, l []core.Extension) ([]core.Extended, error) {
+func (m *mortal) Extend(ctx context.Context, l []store.Extension) ([]store.Extended, error) {
 	if m.dead.Load() {
 		return nil, errDead
 	}
@@ -61,13 +62,13 @@ type mortals struct {
 
 // lives runs what is due until the process dies, or nothing is left. It reports whether it died.
 func (m *mortals) lives(killed <-chan struct{}) bool {
-	store := &mortal{Store: m.store}
-	s, err := core.New(store, core.Config{Concurrency: m.concurrency, Default: core.KindConfig{Lease: m.lease}})
+	st := &mortal{Store: m.store}
+	s, err := core.New(st, core.Config{Concurrency: m.concurrency, Default: core.KindConfig{Lease: m.lease}})
 	require.NoError(m.t, err)
 	ctx, cancel := context.WithCancel(m.t.Context())
 	defer cancel()
 	die := func() {
-		store.dead.Store(true)
+		st.dead.Store(true)
 		cancel()
 	}
 	core.Handle(s, "work", func(ctx context.Context, task *core.Task[any]) error {
@@ -82,7 +83,7 @@ func (m *mortals) lives(killed <-chan struct{}) bool {
 		case <-ctx.Done():
 		}
 	}()
-	for !store.dead.Load() {
+	for !st.dead.Load() {
 		report, _ := s.RunDue(ctx, core.Scope{})
 		if report.NextDueAt.IsZero() {
 			break
@@ -92,7 +93,7 @@ func (m *mortals) lives(killed <-chan struct{}) bool {
 		case <-ctx.Done():
 		}
 	}
-	died := store.dead.Load()
+	died := st.dead.Load()
 	cancel()
 	return died
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // An occurrence is one due time of a task. What comes after one is worked out here, from its nominal time: the time on
@@ -61,7 +62,7 @@ func (r *run) nextDue(v *verdict, interval time.Duration) {
 	if !r.body.fixed() {
 		nominal := r.nominal()
 		r.nextOccurrence()
-		r.again(v, When{After: interval + jitter(r.body.Jitter, r.claimed.Agent, r.claimed.ID, nominal)})
+		r.again(v, store.When{After: interval + jitter(r.body.Jitter, r.claimed.Agent, r.claimed.ID, nominal)})
 		return
 	}
 	now, claimed := r.pull.s.storeNow(), r.info.Claimed
@@ -70,7 +71,7 @@ func (r *run) nextDue(v *verdict, interval time.Duration) {
 		r.pull.s.config.Logger.ErrorContext(r.pull.ctx, "a cron expression cannot be computed; the task is tried again in an hour",
 			slog.String("agent", r.claimed.Agent), slog.String("task", r.claimed.ID))
 		r.nextOccurrence()
-		r.again(v, When{After: time.Hour})
+		r.again(v, store.When{After: time.Hour})
 		return
 	}
 	late := next <= now && interval == r.interval() // a stretched interval misses nothing: it waits
@@ -90,9 +91,9 @@ func (r *run) nextDue(v *verdict, interval time.Duration) {
 
 // passOver skips the occurrences from one on that were due before the claim, as missed, and those that fell due during the
 // run, as overlapped. It returns the one that is next: the last of the latter if the task queues one.
-func (r *run) passOver(first, claimed, now Millis) Millis {
+func (r *run) passOver(first, claimed, now store.Millis) store.Millis {
 	var missed, overlapped int64
-	var last Millis
+	var last store.Millis
 	for at := first; at != 0 && at <= now && missed+overlapped < mostCounted; at = r.after(at, r.interval()) {
 		switch {
 		case at <= claimed:
@@ -115,17 +116,17 @@ func (r *run) passOver(first, claimed, now Millis) Millis {
 }
 
 // after is the first occurrence after a time; zero if there is none.
-func (r *run) after(at Millis, interval time.Duration) Millis {
+func (r *run) after(at store.Millis, interval time.Duration) store.Millis {
 	if r.body.Cron == "" {
 		// The grid goes on from the occurrence that is planned, whatever the interval is stretched to.
 		grid := r.grid()
 		switch {
 		case interval > r.interval():
-			return Millis(schedule.Slot(int64(grid), int64(max(at.Add(interval)-1, r.pull.s.storeNow())), r.interval()))
+			return store.Millis(schedule.Slot(int64(grid), int64(max(at.Add(interval)-1, r.pull.s.storeNow())), r.interval()))
 		case at < grid:
 			return grid
 		default:
-			return Millis(schedule.Slot(int64(grid), int64(at), r.interval()))
+			return store.Millis(schedule.Slot(int64(grid), int64(at), r.interval()))
 		}
 	}
 	spec := cronSpec{expr: r.body.Cron, zone: r.body.Zone, match: r.body.DayMatch, gap: r.body.Gap}
@@ -137,7 +138,7 @@ func (r *run) after(at Millis, interval time.Duration) Millis {
 }
 
 // grid is a time that the slots of a task counted from its start go through.
-func (r *run) grid() Millis {
+func (r *run) grid() store.Millis {
 	if r.state.Nominal != 0 {
 		return r.state.Nominal
 	}
@@ -145,7 +146,7 @@ func (r *run) grid() Millis {
 }
 
 // book makes the task wait for an occurrence.
-func (r *run) book(v *verdict, nominal Millis, catchingUp bool) {
+func (r *run) book(v *verdict, nominal store.Millis, catchingUp bool) {
 	r.nextOccurrence()
 	now := r.pull.s.storeNow()
 	r.state.Spread = catchingUp || nominal <= now // it is late on purpose
@@ -154,7 +155,7 @@ func (r *run) book(v *verdict, nominal Millis, catchingUp bool) {
 		due = max(due, now)
 	}
 	r.state.Nominal = nominal
-	r.again(v, When{At: due})
+	r.again(v, store.When{At: due})
 }
 
 // nextOccurrence forgets what belongs to the occurrence that has ended.
@@ -211,7 +212,7 @@ func (r *run) skipOccurrence(v *verdict, reason string) {
 		r.rest(v)
 	case !r.body.recurs(): // there is no next occurrence: this one is asked for again
 		r.sameOccurrence()
-		r.again(v, When{After: interval})
+		r.again(v, store.When{After: interval})
 	case r.body.Cron != "":
 		r.nextDue(v, r.interval())
 	default:
@@ -221,14 +222,14 @@ func (r *run) skipOccurrence(v *verdict, reason string) {
 
 // early settles what is not to be run at all; false if it is to be run.
 func (r *run) early() (verdict, bool) {
-	v := verdict{settlement: Settlement{Run: r.claimed.Run, Group: r.body.Group, Kind: r.claimed.Kind}}
+	v := verdict{settlement: store.Settlement{Run: r.claimed.Run, Group: r.body.Group, Kind: r.claimed.Kind}}
 	switch {
 	case r.claimed.Cancelled:
 		r.order.Store(&r.claimed.Order)
 		r.endCancelled(&v, nil, r.claimed.Order, false)
 	case r.body.Activity != nil && r.state.Retire != 0 && r.claimed.Due == r.state.Retire:
 		v.quiet = true
-		r.end(&v, VerbComplete, StatusCompleted, "rested")
+		r.end(&v, store.VerbComplete, StatusCompleted, "rested")
 	default:
 		return v, r.misfired(&v)
 	}
@@ -267,7 +268,7 @@ func (r *run) misfired(v *verdict) bool {
 	v.outcome, v.status = OutcomeSnoozed, StatusWaiting
 	r.sameOccurrence()
 	r.state.Spread = true
-	v.settlement.Verb, v.settlement.State = VerbAgain, r.state.encode()
-	v.settlement.Due = When{At: r.info.Claimed.Add(time.Duration(wait) * time.Millisecond)}
+	v.settlement.Verb, v.settlement.State = store.VerbAgain, r.state.encode()
+	v.settlement.Due = store.When{At: r.info.Claimed.Add(time.Duration(wait) * time.Millisecond)}
 	return true
 }

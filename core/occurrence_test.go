@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // All attempts at an occurrence carry its time, however they were put off; the next occurrence has another.
 func TestAttemptsKnowTheirOccurrence(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
-		var seen []core.Millis
+		var seen []store.Millis
 		core.Handle(w.s, "poll", func(_ context.Context, task *core.Task[any]) error {
 			seen = append(seen, task.Occurrence)
 			switch len(seen) {
@@ -26,14 +27,14 @@ func TestAttemptsKnowTheirOccurrence(t *testing.T) {
 				return nil
 			}
 		})
-		first := core.MillisOf(time.Now())
+		first := store.MillisOf(time.Now())
 		w.submit(core.NewTask{Agent: "a", Kind: "poll", Every: time.Minute, MaxAttempts: 2})
 		for range 4 {
 			_, _ = w.s.RunDue(w.Context(), core.Scope{})
 			time.Sleep(time.Minute)
 		}
 		require.Len(t, seen, 4)
-		assert.Equal(t, []core.Millis{first, first, first}, seen[:3])
+		assert.Equal(t, []store.Millis{first, first, first}, seen[:3])
 		assert.Greater(t, seen[3], first)
 	})
 }

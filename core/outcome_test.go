@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 var errBoom = errors.New("boom")
@@ -127,7 +128,7 @@ func TestSteering(t *testing.T) {
 				assert.Equal(t, c.attempt, info.Attempt)
 				assert.Equal(t, c.last, info.LastOutcome)
 				if c.next != 0 {
-					assert.Equal(t, c.next, info.NextRun.Sub(core.MillisOf(time.Now())))
+					assert.Equal(t, c.next, info.NextRun.Sub(store.MillisOf(time.Now())))
 				}
 			})
 		})
@@ -338,11 +339,11 @@ func TestADroppedTaskIsKnown(t *testing.T) {
 			}
 			return nil
 		})
-		var ended core.Millis
+		var ended store.Millis
 		for _, id := range []string{"1", "2", "5", "6"} {
 			w.submit(core.NewTask{Agent: "a", ID: id, Kind: "k"})
 			if id == "1" {
-				ended = core.MillisOf(time.Now())
+				ended = store.MillisOf(time.Now())
 			}
 			_, _ = w.s.RunDue(w.Context(), core.Scope{})
 			time.Sleep(time.Millisecond)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // mostTold is how many faults that no repair mends a process remembers that it has told.
@@ -36,7 +38,7 @@ func (s *Scheduler) Patrol(ctx context.Context, partitions []int) error {
 	if partitions != nil {
 		at = partitions[at]
 	}
-	effects, err := s.store.Control(ctx, []Command{{Op: OpAudit, Audit: Audit{Partition: at, Cursor: p.cursor, Repair: true}}})
+	effects, err := s.store.Control(ctx, []store.Command{{Op: store.OpAudit, Audit: store.Audit{Partition: at, Cursor: p.cursor, Repair: true}}})
 	if err != nil {
 		p.at, p.cursor = (p.at+1)%n, "" // it may be away
 		return err
@@ -54,7 +56,7 @@ func (s *Scheduler) Patrol(ctx context.Context, partitions []int) error {
 // tellFault tells a fault that was found: each time it was repaired, as that was another one then, else once.
 func (s *Scheduler) tellFault(ctx context.Context, f Fault) {
 	what := "it was repaired"
-	if !f.Code.repairable() {
+	if !f.Code.Repairable() {
 		what = "no repair mends it: see duly audit"
 		if s.patrol.told[f] {
 			return

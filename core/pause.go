@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Target names the tasks that are paused or resumed: one task (Agent and ID), those of an agent (Agent), of a kind
@@ -38,7 +40,7 @@ func (t Target) check() error {
 	return validText("id", t.ID, MaxIDLen)
 }
 
-func (t Target) scope() Scoped { return Scoped(t) }
+func (t Target) scope() store.Scoped { return store.Scoped(t) }
 
 // Pause keeps tasks from being started until they are resumed, or until the time that p names. Runs under way go on. It is
 // stored, so that it holds for all processes, and pausing what is paused gives it the new reason and end. It fails with
@@ -66,28 +68,28 @@ func (s *Scheduler) Pause(ctx context.Context, t Target, p Pause) error {
 			return err
 		}
 	}
-	effects, err := s.store.Control(ctx, []Command{{Op: OpHold, Scope: t.scope(), Hold: Hold{By: p.By, Reason: p.Reason}.encode(), Until: until}})
-	if err == nil && effects[0].Code == EffectNone {
+	effects, err := s.store.Control(ctx, []store.Command{{Op: store.OpHold, Scope: t.scope(), Hold: Hold{By: p.By, Reason: p.Reason}.encode(), Until: until}})
+	if err == nil && effects[0].Code == store.EffectNone {
 		err = ErrNotFound
 	}
 	return err
 }
 
 // pauseEnd is when a pause ends by itself; never if it is zero.
-func (s *Scheduler) pauseEnd(ctx context.Context, p Pause) (When, error) {
+func (s *Scheduler) pauseEnd(ctx context.Context, p Pause) (store.When, error) {
 	switch {
 	case !p.Until.IsZero() && p.For != 0:
-		return When{}, invalid("until", "excludes for")
+		return store.When{}, invalid("until", "excludes for")
 	case p.For != 0 && (p.For < time.Millisecond || p.For > maxDelay):
-		return When{}, invalid("for", "must be between 1ms and %s, not %s", maxDelay, p.For)
+		return store.When{}, invalid("for", "must be between 1ms and %s, not %s", maxDelay, p.For)
 	case p.Until.IsZero(), p.Until.Year() > maxYear: // that is how some say never
-		return When{After: p.For}, nil
+		return store.When{After: p.For}, nil
 	}
 	now, err := s.askedNow(ctx)
-	if err == nil && MillisOf(p.Until) <= now {
+	if err == nil && store.MillisOf(p.Until) <= now {
 		err = invalid("until", "has passed: it is %s now", now.Time().Format(time.RFC3339))
 	}
-	return When{At: MillisOf(p.Until)}, err
+	return store.When{At: store.MillisOf(p.Until)}, err
 }
 
 // Resume ends a pause. What fell due meanwhile is due now. Resuming what is not paused changes nothing, but it fails with
@@ -96,9 +98,9 @@ func (s *Scheduler) Resume(ctx context.Context, t Target) error {
 	if err := t.check(); err != nil {
 		return err
 	}
-	effects, err := s.store.Control(ctx, []Command{{Op: OpUnhold, Scope: t.scope()}})
+	effects, err := s.store.Control(ctx, []store.Command{{Op: store.OpUnhold, Scope: t.scope()}})
 	switch {
-	case err != nil || effects[0].Code != EffectNone:
+	case err != nil || effects[0].Code != store.EffectNone:
 		return err
 	case t.ID != "":
 		_, err = s.stored(ctx, t.Agent, t.ID)

@@ -6,6 +6,8 @@ import (
 	"hash/fnv"
 	"strconv"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Overlap says what becomes of the occurrences of a task with fixed times that fall due while it runs.
@@ -52,14 +54,14 @@ const (
 
 var onConflicts = []OnConflict{OnConflictKeep, OnConflictReplace, OnConflictFail}
 
-func (c OnConflict) rule() Conflict {
+func (c OnConflict) rule() store.Conflict {
 	switch c {
 	case OnConflictReplace:
-		return ConflictReplace
+		return store.ConflictReplace
 	case OnConflictFail:
-		return ConflictFail
+		return store.ConflictFail
 	default:
-		return ConflictKeep
+		return store.ConflictKeep
 	}
 }
 
@@ -73,17 +75,17 @@ func uniqueID(key string) string {
 const childSuffix = 16
 
 // childID is the id of the task that an occurrence runs as.
-func childID(parent string, occurrence Millis) string {
+func childID(parent string, occurrence store.Millis) string {
 	return parent + "@" + strconv.FormatInt(int64(occurrence), 10)
 }
 
 // jitter is by how much an occurrence of a task is put off: below most, and the same whoever works it out.
-func jitter(most time.Duration, agent, id string, occurrence Millis) time.Duration {
+func jitter(most time.Duration, agent, id string, occurrence store.Millis) time.Duration {
 	return time.Duration(stable(most.Milliseconds(), agent, id, occurrence)) * time.Millisecond
 }
 
 // stable spreads the occurrences of tasks evenly over 0 to below n.
-func stable(n int64, agent, id string, occurrence Millis) int64 {
+func stable(n int64, agent, id string, occurrence store.Millis) int64 {
 	if n <= 0 {
 		return 0
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func hours(n int) time.Duration { return time.Duration(n) * time.Hour }
@@ -221,8 +222,8 @@ func TestACrashIsNoMisfire(t *testing.T) {
 		ran := 0
 		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { ran++; return nil })
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour, Misfire: core.MisfireSkip})
-		_, err := w.store.Store.Claim(w.Context(), []core.ClaimRequest{{
-			Partition: core.PartitionOf("a", w.store.Partitions()), Nonce: "dead-0123456789a", Kinds: []string{"k"}, Limit: 1, Lease: 10 * time.Minute,
+		_, err := w.store.Store.Claim(w.Context(), []store.ClaimRequest{{
+			Partition: store.PartitionOf("a", w.store.Partitions()), Nonce: "dead-0123456789a", Kinds: []string{"k"}, Limit: 1, Lease: 10 * time.Minute,
 		}})
 		require.NoError(t, err)
 		time.Sleep(10 * time.Minute)
@@ -494,17 +495,17 @@ func TestASnoozedOccurrenceThatComesLateIsNotMissed(t *testing.T) {
 func TestWhoRunsOccurrencesOfTheirOwn(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		ran := 0
-		store := &late{Store: w.store}
-		s, err := core.New(store, core.Config{})
+		st := &late{Store: w.store}
+		s, err := core.New(st, core.Config{})
 		require.NoError(t, err)
 		core.Handle(s, "k", func(context.Context, *core.Task[note]) error { ran++; return nil })
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour, From: core.FromStart, Overlap: core.OverlapAllow})
 		for i, follows := range []bool{false, true} {
 			idle := 0
-			store.until = make(chan struct{})
+			st.until = make(chan struct{})
 			_, err := s.RunDue(w.Context(), core.Scope{Idle: func(time.Time) bool {
 				idle++
-				close(store.until) // an occurrence that is made before is claimed with the rest
+				close(st.until) // an occurrence that is made before is claimed with the rest
 				return follows
 			}})
 			require.NoError(t, err)
@@ -527,7 +528,7 @@ type late struct {
 	until chan struct{}
 }
 
-func (s *late) Submit(ctx context.Context, tasks []core.Submission) ([]core.Placed, error) {
+func (s *late) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
 	<-s.until
 	return s.Store.Submit(ctx, tasks)
 }

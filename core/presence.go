@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // A process says what it runs while handlers of it run, with its heartbeats but not more often than announceEvery, and
@@ -33,14 +35,14 @@ type Process struct {
 	Abandoned int                 `json:"abandoned"` // handlers that ignore their cancelled context
 	Full      []string            `json:"full"`      // kinds whose own slots were all in use
 	Left      map[string]LeftKind `json:"left"`      // kinds that its last pulls had no time for
-	At        Millis              `json:"at"`        // when it said so
+	At        store.Millis        `json:"at"`        // when it said so
 }
 
 // LeftKind is a kind that a pull left, as its runs usually take longer than there was time for.
 type LeftKind struct {
 	Usual time.Duration `json:"usual"` // what nine in ten of its last runs did not exceed
 	Had   time.Duration `json:"had"`   // all the time that the pull had
-	At    Millis        `json:"at"`
+	At    store.Millis  `json:"at"`
 }
 
 // handles reports whether the process runs tasks of a kind.

@@ -13,16 +13,17 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // twoProcesses are one that works and one that only asks, on one store.
 func twoProcesses(t *testing.T, config core.Config) (worker, operator *core.Scheduler) {
 	t.Helper()
-	store := memstore.New(memstore.Config{})
-	config.Presence, config.Name = store, "worker-1"
-	worker, err := core.New(store, config)
+	st := memstore.New(memstore.Config{})
+	config.Presence, config.Name = st, "worker-1"
+	worker, err := core.New(st, config)
 	require.NoError(t, err)
-	operator, err = core.New(store, core.Config{Presence: store})
+	operator, err = core.New(st, core.Config{Presence: st})
 	require.NoError(t, err)
 	return worker, operator
 }
@@ -90,13 +91,13 @@ func TestExplainSaysThatThereWasNoTime(t *testing.T) {
 func TestSerialAgents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New(memstore.Config{})
+		st := memstore.New(memstore.Config{})
 		var mu sync.Mutex
 		running, most := map[string]int{}, map[string]int{}
 		var order []string
 		schedulers := make([]*core.Scheduler, 3)
 		for i := range schedulers {
-			s, err := core.New(store, core.Config{Serial: core.SerialAgent, Presence: store, Name: fmt.Sprint("p", i)})
+			s, err := core.New(st, core.Config{Serial: core.SerialAgent, Presence: st, Name: fmt.Sprint("p", i)})
 			require.NoError(t, err)
 			core.Handle(s, "k", func(_ context.Context, task *core.Task[note]) error {
 				mu.Lock()
@@ -142,8 +143,8 @@ func TestSerialAgents(t *testing.T) {
 
 		_, err := schedulers[0].Submit(t.Context(), numbered("e", "k", 3)...)
 		require.NoError(t, err)
-		claims, err := store.Claim(t.Context(), []core.ClaimRequest{{
-			Partition: core.PartitionOf("e", 8), Nonce: "0123456789abcdef", Kinds: []string{"k"}, Limit: 3, Lease: time.Minute, Agents: []string{"e"},
+		claims, err := st.Claim(t.Context(), []store.ClaimRequest{{
+			Partition: store.PartitionOf("e", 8), Nonce: "0123456789abcdef", Kinds: []string{"k"}, Limit: 3, Lease: time.Minute, Agents: []string{"e"},
 		}})
 		require.NoError(t, err)
 		report, err := schedulers[0].RunTick(t.Context(), "e", claims[0].Tasks)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func nothing(context.Context, *core.Task[note]) error { return nil }
@@ -92,7 +93,7 @@ func TestForeignTasksAreGivenBack(t *testing.T) {
 		})
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"}, core.NewTask{Agent: "a", ID: "2", Kind: "k"})
 		mixed := false
-		w.store.alter = func(claims []core.Claim) {
+		w.store.alter = func(claims []store.Claim) {
 			if len(claims[0].Tasks) > 0 && !mixed {
 				claims[0].Tasks[0].Agent, mixed = "mallory", true
 			}
@@ -176,7 +177,7 @@ func TestPartitions(t *testing.T) {
 		for i := range 40 {
 			agent := fmt.Sprint("agent", i)
 			w.submit(core.NewTask{Agent: agent, Kind: "k"})
-			if p := core.PartitionOf(agent, 8); p == 2 || p == 5 {
+			if p := store.PartitionOf(agent, 8); p == 2 || p == 5 {
 				want++
 			}
 		}
@@ -231,7 +232,7 @@ func TestMaxDurationReleasesUncharged(t *testing.T) {
 			info := w.task("a", id)
 			assert.Equal(t, core.StatusWaiting, info.Status)
 			assert.Zero(t, info.Attempt, "an attempt that was cut off is not charged")
-			assert.LessOrEqual(t, info.Due, core.MillisOf(time.Now().Add(-3*time.Second)), "its place in the queue is kept")
+			assert.LessOrEqual(t, info.Due, store.MillisOf(time.Now().Add(-3*time.Second)), "its place in the queue is kept")
 		}
 		require.Len(t, w.seen(core.EventRelease), 3)
 	})
@@ -354,8 +355,8 @@ func TestRunTick(t *testing.T) {
 			return nil
 		})
 		w.submit(numbered("a", "k", 5)...)
-		claims, err := w.store.Claim(w.Context(), []core.ClaimRequest{{
-			Partition: core.PartitionOf("a", 8), Nonce: "0123456789abcdef", Kinds: []string{"k"}, Limit: 3, Lease: time.Minute,
+		claims, err := w.store.Claim(w.Context(), []store.ClaimRequest{{
+			Partition: store.PartitionOf("a", 8), Nonce: "0123456789abcdef", Kinds: []string{"k"}, Limit: 3, Lease: time.Minute,
 		}})
 		require.NoError(t, err)
 		w.store.failing(nil)
@@ -368,8 +369,8 @@ func TestRunTick(t *testing.T) {
 		assert.Equal(t, 3, report.Completed)
 		assert.Zero(t, w.store.count("claim"), "it never fetches")
 
-		claims, err = w.store.Claim(w.Context(), []core.ClaimRequest{{
-			Partition: core.PartitionOf("a", 8), Nonce: "0123456789abcdeg", Kinds: []string{"k"}, Limit: 3, Lease: time.Minute,
+		claims, err = w.store.Claim(w.Context(), []store.ClaimRequest{{
+			Partition: store.PartitionOf("a", 8), Nonce: "0123456789abcdeg", Kinds: []string{"k"}, Limit: 3, Lease: time.Minute,
 		}})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(w.Context())
@@ -560,8 +561,8 @@ func TestAStoreThatHangsIsAFailure(t *testing.T) {
 // The look for what is left does not outlast the time of a pull that had to end: more may be due then.
 func TestTheLastLookIsBounded(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
-		store := &hangingLater{Store: w.store, left: 2}
-		s, err := core.New(store, core.Config{})
+		st := &hangingLater{Store: w.store, left: 2}
+		s, err := core.New(st, core.Config{})
 		require.NoError(t, err)
 		core.Handle(s, "k", func(ctx context.Context, _ *core.Task[note]) error { <-ctx.Done(); return context.Cause(ctx) })
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
@@ -572,14 +573,14 @@ func TestTheLastLookIsBounded(t *testing.T) {
 		require.NoError(t, ctx.Err(), "before the deadline")
 		assert.Equal(t, 1, report.Released)
 		assert.True(t, report.More)
-		assert.Negative(t, store.left, "the last look was made")
+		assert.Negative(t, st.left, "the last look was made")
 	})
 }
 
 // hanging is a store whose claims never answer.
 type hanging struct{ core.Store }
 
-func (hanging) Claim(ctx context.Context, _ []core.ClaimRequest) ([]core.Claim, error) {
+func (hanging) Claim(ctx context.Context, _ []store.ClaimRequest) ([]store.Claim, error) {
 	<-ctx.Done()
 	return nil, &core.StoreError{Verb: "claim", Err: ctx.Err()}
 }
@@ -591,7 +592,7 @@ type hangingLater struct {
 	left int
 }
 
-func (s *hangingLater) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+func (s *hangingLater) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	if s.left--; s.left < 0 {
 		return hanging{}.Claim(ctx, requests)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // A run whose process ends it before its handler has is given back: its task is due as it was, and nothing is charged. That
@@ -46,8 +48,8 @@ func (r *run) tooLong(v *verdict) {
 	p := r.pull
 	r.state.CutOffs = 0 // once it is resumed it has as many tries again
 	v.tooLong, v.status = true, StatusWaiting
-	v.settlement = Settlement{
-		Run: r.claimed.Run, Group: r.body.Group, Kind: r.claimed.Kind, Verb: VerbAgain, Due: When{At: r.claimed.Due}, State: r.state.encode(),
+	v.settlement = store.Settlement{
+		Run: r.claimed.Run, Group: r.body.Group, Kind: r.claimed.Kind, Verb: store.VerbAgain, Due: store.When{At: r.claimed.Due}, State: r.state.encode(),
 		Hold: Hold{By: byDuly, Reason: fmt.Sprintf("too_long: it was cut off %d times in a row after nearly all of %s: give its kind a shorter timeout, "+
 			"let its handler yield, or run it where there is more time; then resume it", mostCutOffs, p.end.Sub(p.begun).Round(time.Second))}.encode(),
 	}

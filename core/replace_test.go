@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func (w *world) submitOne(task core.NewTask) core.Submitted {
@@ -309,9 +310,9 @@ func TestAgentsAndJobs(t *testing.T) {
 		agents, next, err := w.s.Agents(w.Context(), 0, "")
 		require.NoError(t, err)
 		assert.Empty(t, next)
-		now := core.Millis(time.Now().UnixMilli())
+		now := store.Millis(time.Now().UnixMilli())
 		assert.ElementsMatch(t, []core.AgentStats{
-			{Agent: "a", Live: 2, Due: now}, {Agent: "b", Live: 1, Due: now.Add(24 * time.Hour), Held: true},
+			{Agent: "a", Live: 2, Due: now}, {Agent: "b", Live: 1, Due: now.Add(24 * time.Hour), Paused: true},
 		}, agents)
 		_, _, err = w.s.Agents(w.Context(), -1, "")
 		assert.Equal(t, core.CodeInvalid, core.CodeOf(err))

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // DefaultMaxRetryAfters is how often in a row a task may be told to come back later without being charged.
@@ -24,7 +26,7 @@ func (r *run) retryLater(v *verdict, later *retryAfterError, err error) {
 	pause := max(asked, kind.Backoff) + kind.backoff(min(r.state.RetryAfters, keptRuns))
 	if key := r.body.SnoozeKey; key != "" && asked > 0 {
 		note := Hold{By: byDuly, Reason: clip(err.Error())}
-		v.busy = &Command{Op: OpProlong, Scope: Scoped{Key: key}, Hold: note.encode(), Until: When{After: asked}}
+		v.busy = &store.Command{Op: store.OpProlong, Scope: store.Scoped{Key: key}, Hold: note.encode(), Until: store.When{After: asked}}
 	}
 	if r.state.RetryAfters > kind.MaxRetryAfters {
 		v.pause = pause
@@ -34,7 +36,7 @@ func (r *run) retryLater(v *verdict, later *retryAfterError, err error) {
 	v.why = err
 	r.note(v, OutcomeSnoozed, err)
 	r.sameOccurrence()
-	r.again(v, When{After: pause})
+	r.again(v, store.When{After: pause})
 }
 
 // pauses are the settings of the task's kind, with the pauses between attempts that the task itself names.
@@ -58,7 +60,7 @@ func (s *state) countRetryAfters(err error) {
 
 // delay puts a due time off by what the run was told to wait, and to the end of the interval that the task demands between
 // two starts.
-func (r *run) delay(v *verdict, due When) When {
+func (r *run) delay(v *verdict, due store.When) store.When {
 	if v.pause == 0 && r.body.MinInterval == 0 {
 		return due
 	}
@@ -73,7 +75,7 @@ func (r *run) delay(v *verdict, due When) When {
 }
 
 // leastWait is how long it takes until the task may start again.
-func (r *run) leastWait(now Millis) time.Duration {
+func (r *run) leastWait(now store.Millis) time.Duration {
 	if r.body.MinInterval == 0 {
 		return 0
 	}
@@ -83,13 +85,13 @@ func (r *run) leastWait(now Millis) time.Duration {
 // holdBusy holds the snooze keys of runs that were told to come back later, for all agents: of each key once, until the
 // latest time that was asked for. It is tried once. Without it the other tasks of the key are told the same one by one.
 func (t *settler) holdBusy(ctx context.Context, batch []settling) {
-	var commands []Command
+	var commands []store.Command
 	for i := range batch {
 		c := batch[i].verdict.busy
 		if c == nil {
 			continue
 		}
-		same := func(other Command) bool { return other.Scope == c.Scope }
+		same := func(other store.Command) bool { return other.Scope == c.Scope }
 		if at := slices.IndexFunc(commands, same); at < 0 {
 			commands = append(commands, *c)
 		} else if c.Until.After > commands[at].Until.After {

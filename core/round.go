@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // rounds claims and starts what it gets until nothing is to be had for now: nothing is due, or nothing that this pull
@@ -41,7 +43,7 @@ func (p *pull) round() (bool, error) {
 	if p.s.slots.full() {
 		p.announce(announceEvery, announceFor) // whoever waits can be told why
 	}
-	g := p.s.slots.take(p.claiming, min(p.left, len(due)*MaxClaim), p.urgentAt(due))
+	g := p.s.slots.take(p.claiming, min(p.left, len(due)*store.MaxClaim), p.urgentAt(due))
 	if g.err != nil {
 		p.announce(announceEvery, leftTold) // that it claims nothing is to be seen from outside
 	}
@@ -137,9 +139,9 @@ const smallestShare = 16
 
 // requests asks the first of the targets, which have waited longest, for an equal share each of the tasks that a grant
 // has slots for. It returns the targets that are asked.
-func (p *pull) requests(due []*target, g grant) ([]ClaimRequest, []*target) {
+func (p *pull) requests(due []*target, g grant) ([]store.ClaimRequest, []*target) {
 	take, leave, lease := p.kinds()
-	n, few := g.n, max(g.n/smallestShare, (g.n+MaxClaim-1)/MaxClaim)
+	n, few := g.n, max(g.n/smallestShare, (g.n+store.MaxClaim-1)/store.MaxClaim)
 	now, storeNow := p.s.config.Clock.Now(), p.s.storeNow()
 	if p.dry || g.urgent || now.Sub(p.lastClaim) > lookEvery { // dry: the ones asked before had nothing for us
 		few = n
@@ -147,14 +149,14 @@ func (p *pull) requests(due []*target, g grant) ([]ClaimRequest, []*target) {
 	p.lastClaim = now
 	due = due[:min(len(due), few)]
 	passing := g.passing(leave)
-	requests := make([]ClaimRequest, len(due))
+	requests := make([]store.ClaimRequest, len(due))
 	p.outlook.mu.Lock()
 	defer p.outlook.mu.Unlock()
 	for i, t := range due {
-		share := min(n/(len(due)-i), MaxClaim)
+		share := min(n/(len(due)-i), store.MaxClaim)
 		n -= share
-		requests[i] = ClaimRequest{
-			Partition: t.partition, Nonce: p.s.nonce + rand.Text()[:NonceLen-len(p.s.nonce)], Agents: t.agentsNow(storeNow), Kinds: take,
+		requests[i] = store.ClaimRequest{
+			Partition: t.partition, Nonce: p.s.nonce + rand.Text()[:store.NonceLen-len(p.s.nonce)], Agents: t.agentsNow(storeNow), Kinds: take,
 			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.urgent, Serial: p.serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease,
 			Fence: p.s.fences.last(t.partition),
 		}
@@ -223,7 +225,7 @@ func (p *pull) kinds() (take, leave []string, lease time.Duration) {
 }
 
 // learn notes what a claim says of its target.
-func (p *pull) learn(t *target, r *ClaimRequest, c *Claim, sent time.Time, g grant) {
+func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time.Time, g grant) {
 	p.outlook.mu.Lock()
 	defer p.outlook.mu.Unlock()
 	if c.Err != nil {
@@ -243,7 +245,7 @@ func (p *pull) learn(t *target, r *ClaimRequest, c *Claim, sent time.Time, g gra
 
 // foundNothing notes how far a claim has searched that brought nothing, and when it is worth trying again. What waits for
 // a slot of its kind is worth it as soon as slots come free; what is left for lack of time is so for the whole pull.
-func (t *target) foundNothing(r *ClaimRequest, c *Claim, sent time.Time, g grant) {
+func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.Time, g grant) {
 	full, shared := false, false // kinds without a slot; kinds whose slots another partition was offered
 	for kind, most := range r.Most {
 		full = full || most == 0
@@ -268,7 +270,7 @@ func (t *target) foundNothing(r *ClaimRequest, c *Claim, sent time.Time, g grant
 }
 
 // took starts what a claim brought.
-func (p *pull) took(c *Claim, deadline time.Time, lease time.Duration) {
+func (p *pull) took(c *store.Claim, deadline time.Time, lease time.Duration) {
 	p.tally.add(func(r *Report) {
 		r.Parked += c.Parked
 		r.Recovered += c.Recovered

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Scheduler submits tasks and runs those that are due. It is safe for concurrent use. It has no goroutines of its own:
@@ -35,8 +37,8 @@ type Scheduler struct {
 }
 
 // New makes a scheduler on a store. It fails if a field of config makes no sense, naming it.
-func New(store Store, config Config) (*Scheduler, error) {
-	if store == nil {
+func New(st Store, config Config) (*Scheduler, error) {
+	if st == nil {
 		return nil, errors.New("duly: a store is required")
 	}
 	config = config.withDefaults()
@@ -44,8 +46,8 @@ func New(store Store, config Config) (*Scheduler, error) {
 		return nil, fmt.Errorf("duly: %w", err)
 	}
 	return &Scheduler{
-		store: store, config: config, slots: newSlots(config), nonce: rand.Text()[:NonceLen/2],
-		handlers: map[string]*handler{}, gates: map[string]gate{}, usual: map[string]*usual{}, fences: make(fences, store.Partitions()),
+		store: st, config: config, slots: newSlots(config), nonce: rand.Text()[:store.NonceLen/2],
+		handlers: map[string]*handler{}, gates: map[string]gate{}, usual: map[string]*usual{}, fences: make(fences, st.Partitions()),
 	}, nil
 }
 
@@ -101,8 +103,8 @@ func (s *Scheduler) Submit(ctx context.Context, tasks ...NewTask) ([]Submitted, 
 }
 
 // prepare checks tasks and turns them into what the store gets, without asking it.
-func (s *Scheduler) prepare(tasks []NewTask) ([]Submission, error) {
-	subs := make([]Submission, len(tasks))
+func (s *Scheduler) prepare(tasks []NewTask) ([]store.Submission, error) {
+	subs := make([]store.Submission, len(tasks))
 	for i := range tasks {
 		sub, err := tasks[i].prepare(s.config.MaxPayload)
 		if err == nil && s.kind(sub.Kind).Disabled {
@@ -120,7 +122,7 @@ func (s *Scheduler) prepare(tasks []NewTask) ([]Submission, error) {
 }
 
 // notTooLarge refuses several tasks that have too many bytes to be stored in one step.
-func notTooLarge(subs []Submission) error {
+func notTooLarge(subs []store.Submission) error {
 	n := 0
 	for i := range subs {
 		n += len(subs[i].Body) + len(subs[i].State)
@@ -140,7 +142,7 @@ func inBatch(tasks []NewTask, i int, err error) error {
 }
 
 // distinct refuses two tasks with the same name in one call: which one is meant would be a guess.
-func distinct(subs []Submission) error {
+func distinct(subs []store.Submission) error {
 	if len(subs) == 1 {
 		return nil
 	}
@@ -256,15 +258,15 @@ func (s *Scheduler) RunTick(ctx context.Context, agent string, claimed []Claimed
 // NextDue is when work of any agent is due next, by a cheap look; the zero time if nothing is scheduled. A time that has
 // passed means that something is due.
 func (s *Scheduler) NextDue(ctx context.Context) (time.Time, error) {
-	requests := make([]ClaimRequest, s.store.Partitions())
+	requests := make([]store.ClaimRequest, s.store.Partitions())
 	for i := range requests {
-		requests[i] = ClaimRequest{Partition: i, Kinds: s.handled()}
+		requests[i] = store.ClaimRequest{Partition: i, Kinds: s.handled()}
 	}
 	claims, err := s.store.Claim(ctx, requests)
 	if err != nil {
 		return time.Time{}, err
 	}
-	var next Millis
+	var next store.Millis
 	for i := range claims {
 		if claims[i].Err != nil {
 			continue // pulls ask it, and say so
@@ -292,7 +294,7 @@ func (s *Scheduler) Ready() error {
 	return err
 }
 
-// Partitions is the number of partitions of the store; see [PartitionOf].
+// Partitions is the number of partitions of the store; see [store.PartitionOf].
 func (s *Scheduler) Partitions() int { return s.store.Partitions() }
 
 // Kinds are the kinds that have a handler here, sorted. No other kind is ever run here, whatever is submitted.
@@ -313,7 +315,7 @@ func (s *Scheduler) kind(name string) KindConfig {
 }
 
 // observe learns the store's clock from an answer.
-func (s *Scheduler) observe(now Millis) {
+func (s *Scheduler) observe(now store.Millis) {
 	if now != 0 {
 		s.offset.Store(int64(now) - s.config.Clock.Now().UnixMilli())
 		s.known.Store(true)
@@ -321,12 +323,12 @@ func (s *Scheduler) observe(now Millis) {
 }
 
 // storeNow is the store's clock, as of the last answer.
-func (s *Scheduler) storeNow() Millis {
-	return Millis(s.config.Clock.Now().UnixMilli() + s.offset.Load())
+func (s *Scheduler) storeNow() store.Millis {
+	return store.Millis(s.config.Clock.Now().UnixMilli() + s.offset.Load())
 }
 
 // askedNow is the store's clock; the store is asked if it has not answered anything yet.
-func (s *Scheduler) askedNow(ctx context.Context) (Millis, error) {
+func (s *Scheduler) askedNow(ctx context.Context) (store.Millis, error) {
 	if !s.known.Load() {
 		if _, err := s.NextDue(ctx); err != nil {
 			return 0, err
@@ -342,7 +344,7 @@ func (s *Scheduler) emit(e Event) {
 	}
 }
 
-func earlier(a, b Millis) Millis {
+func earlier(a, b store.Millis) store.Millis {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // settler stores the outcomes of a pull's runs. Whatever was added while one batch is under way goes with the next:
@@ -21,7 +23,7 @@ type settler struct {
 
 type settling struct {
 	run        *run
-	settlement Settlement
+	settlement store.Settlement
 	verdict    verdict
 }
 
@@ -29,7 +31,7 @@ type settling struct {
 const largestSettle = 800
 
 // add hands over an outcome. The run stays open until it is stored.
-func (t *settler) add(r *run, s Settlement, v verdict) {
+func (t *settler) add(r *run, s store.Settlement, v verdict) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.waiting = append(t.waiting, settling{run: r, settlement: s, verdict: v})
@@ -65,7 +67,7 @@ const (
 // store settles a batch. What the store does not answer for is tried again beside the settler, so that a partition that is
 // away keeps the outcomes of the others waiting once at most.
 func (t *settler) store(batch []settling) {
-	runs := make([]Settlement, len(batch))
+	runs := make([]store.Settlement, len(batch))
 	for i := range batch {
 		runs[i] = batch[i].settlement
 	}
@@ -83,7 +85,7 @@ func (t *settler) store(batch []settling) {
 }
 
 // try settles once, and again what was decided anew. It returns what the store did not answer for, and why.
-func (t *settler) try(ctx context.Context, batch []settling, runs []Settlement) ([]settling, []Settlement, error) {
+func (t *settler) try(ctx context.Context, batch []settling, runs []store.Settlement) ([]settling, []store.Settlement, error) {
 	for len(batch) > 0 {
 		for i := range batch {
 			runs[i].BodyLen = len(batch[i].run.claimed.Body)
@@ -101,7 +103,7 @@ func (t *settler) try(ctx context.Context, batch []settling, runs []Settlement) 
 
 // insist tries again until a batch is stored, but no longer than what was left of the leases at first: then they are let
 // go, and others run the tasks.
-func (t *settler) insist(ctx context.Context, batch []settling, runs []Settlement, err error) {
+func (t *settler) insist(ctx context.Context, batch []settling, runs []store.Settlement, err error) {
 	for pause := firstSettlePause; len(batch) > 0; pause = min(2*pause, lastSettlePause) {
 		t.wait(ctx, pause)
 		if ctx.Err() == nil {
@@ -111,16 +113,16 @@ func (t *settler) insist(ctx context.Context, batch []settling, runs []Settlemen
 		t.pull.s.config.Logger.ErrorContext(ctx, "outcomes could not be stored before their leases ended: the tasks run again",
 			slog.Int("runs", len(runs)), slog.Any("err", err))
 		for i := range batch {
-			t.stored(&batch[i], Settled{Err: errors.Join(ErrLeaseLost, err)})
+			t.stored(&batch[i], store.Settled{Err: errors.Join(ErrLeaseLost, err)})
 		}
 		return
 	}
 }
 
 // sort takes those out of a batch that are stored or refused, and returns the rest, which is to be settled again.
-func (t *settler) sort(batch []settling, runs []Settlement, results []Settled) ([]settling, []Settlement, error) {
+func (t *settler) sort(batch []settling, runs []store.Settlement, results []store.Settled) ([]settling, []store.Settlement, error) {
 	var again []settling
-	var left []Settlement
+	var left []store.Settlement
 	var err error
 	for i := range batch {
 		if failed, ok := errors.AsType[*StoreError](results[i].Err); ok {
@@ -147,7 +149,7 @@ func (t *settler) wait(ctx context.Context, d time.Duration) {
 }
 
 // stored counts an outcome and closes its run.
-func (t *settler) stored(b *settling, result Settled) {
+func (t *settler) stored(b *settling, result store.Settled) {
 	p, v := t.pull, &b.verdict
 	defer p.leave(b.run.claimed.Agent)
 	p.heart.release(b.run.claimed)
@@ -198,7 +200,7 @@ func (t *settler) stored(b *settling, result Settled) {
 }
 
 // again notes when a task is due again, if it is.
-func (p *pull) again(c *Claimed, due Millis) {
+func (p *pull) again(c *Claimed, due store.Millis) {
 	if due == 0 {
 		return
 	}

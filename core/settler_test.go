@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // deaf is a store that stores no outcomes of one partition while it is down.
@@ -26,10 +27,10 @@ func (s *deaf) set(down map[int]bool) {
 	s.down = down
 }
 
-func (s *deaf) Settle(ctx context.Context, runs []core.Settlement) ([]core.Settled, error) {
+func (s *deaf) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]core.Settled, len(runs))
+	out := make([]store.Settled, len(runs))
 	for i := range runs {
 		if s.down[runs[i].Partition] {
 			out[i].Err = errShard
@@ -47,11 +48,11 @@ func (s *deaf) Settle(ctx context.Context, runs []core.Settlement) ([]core.Settl
 // An outcome that a partition does not take keeps no other waiting, and is stored as soon as the partition is back.
 func TestOutcomesOfAPartitionThatIsAway(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
-		store := &deaf{Store: w.store, down: map[int]bool{2: true}}
+		st := &deaf{Store: w.store, down: map[int]bool{2: true}}
 		begun := time.Now()
 		var mu sync.Mutex
 		stored := map[string]time.Duration{}
-		s, err := core.New(store, core.Config{OnEvent: func(e core.Event) {
+		s, err := core.New(st, core.Config{OnEvent: func(e core.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			if e.Type == core.EventFinish {
@@ -66,7 +67,7 @@ func TestOutcomesOfAPartitionThatIsAway(t *testing.T) {
 			return nil
 		})
 		w.submit(core.NewTask{Agent: agentOf(2), Kind: "k"}, core.NewTask{Agent: agentOf(1), Kind: "k"})
-		time.AfterFunc(10*time.Second, func() { store.set(nil) })
+		time.AfterFunc(10*time.Second, func() { st.set(nil) })
 		report, err := s.RunDue(w.Context(), core.Scope{})
 		require.NoError(t, err)
 		assert.Equal(t, 2, report.Completed)

@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"errors"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Each occurrence of a task whose overlap policy lets runs overlap is a task of its own. What is left of the recurring
@@ -36,11 +38,11 @@ func (r *run) spawn(ctx context.Context) error {
 		child.MaxAttempts = 1 // the next occurrence is the retry
 	}
 	id := childID(r.claimed.ID, occurrence)
-	sub := Submission{
+	sub := store.Submission{
 		Agent: r.claimed.Agent, ID: id, Kind: r.claimed.Kind, Group: child.Group, Key: child.SnoozeKey, Level: r.claimed.Level,
 		Body: child.encode(),
 	}
-	placed, err := s.store.Submit(ctx, []Submission{sub})
+	placed, err := s.store.Submit(ctx, []store.Submission{sub})
 	if err != nil {
 		return err
 	}
@@ -65,7 +67,7 @@ func (r *run) gather(ctx context.Context) error {
 	if len(r.state.Children) == 0 {
 		return nil
 	}
-	page, err := r.pull.s.store.Read(ctx, Query{Agent: r.claimed.Agent, IDs: r.state.Children})
+	page, err := r.pull.s.store.Read(ctx, store.Query{Agent: r.claimed.Agent, IDs: r.state.Children})
 	if err != nil {
 		return err
 	}

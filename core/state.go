@@ -1,6 +1,10 @@
 package core
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
 
 // Outcome is how a run ended.
 type Outcome string
@@ -24,7 +28,7 @@ const keptRuns = 20
 
 // TaskRun is one ended run of a task.
 type TaskRun struct {
-	Started  Millis
+	Started  store.Millis
 	Duration time.Duration
 	Attempt  int
 	Outcome  Outcome
@@ -36,7 +40,7 @@ type TaskRun struct {
 // two writers meet.
 type state struct {
 	Attempt    int           // attempts at this occurrence that were charged
-	Nominal    Millis        // when this occurrence was first due, or would have been without jitter, if it is another time
+	Nominal    store.Millis  // when this occurrence was first due, or would have been without jitter, if it is another time
 	Interval   time.Duration // set by NextIn, in place of the task's own
 	Failures   int           // failed occurrences in a row
 	RunCount   int64
@@ -47,12 +51,12 @@ type state struct {
 	Result     []byte
 	Runs       []TaskRun // oldest first
 
-	Idle     int      // how often in a row its gate was closed
-	CaughtUp int      // missed occurrences that were run, one after the other, since it was last on time
-	Spread   bool     // this occurrence was late and has been put off once
-	Retire   Millis   // an activity task that is due at this time has rested for long enough and is finished
-	Cooling  Millis   // an activity task that failed too often cools down until then
-	Children []string // ids of the tasks that its occurrences run as, whose ends are not counted yet
+	Idle     int          // how often in a row its gate was closed
+	CaughtUp int          // missed occurrences that were run, one after the other, since it was last on time
+	Spread   bool         // this occurrence was late and has been put off once
+	Retire   store.Millis // an activity task that is due at this time has rested for long enough and is finished
+	Cooling  store.Millis // an activity task that failed too often cools down until then
+	Children []string     // ids of the tasks that its occurrences run as, whose ends are not counted yet
 
 	RetryAfters int // how often in a row its handler returned RetryAfter
 	CutOffs     int // how often in a row its run was cut off though it had nearly all the time of a pull
@@ -134,7 +138,7 @@ func decodeState(data []byte) (state, error) {
 		case stateAttempt:
 			s.Attempt = int(v)
 		case stateNominal:
-			s.Nominal = Millis(v)
+			s.Nominal = store.Millis(v)
 		case stateInterval:
 			s.Interval = time.Duration(v) * time.Millisecond
 		case stateFailures:
@@ -178,9 +182,9 @@ func (s *state) between(field uint64, v int64, b []byte) {
 	case stateSpread:
 		s.Spread = true
 	case stateRetire:
-		s.Retire = Millis(v)
+		s.Retire = store.Millis(v)
 	case stateCooling:
-		s.Cooling = Millis(v)
+		s.Cooling = store.Millis(v)
 	case stateChild:
 		s.Children = append(s.Children, string(b))
 	case stateRetryAfters:
@@ -236,7 +240,7 @@ func decodeRun(data []byte, process string) (TaskRun, error) {
 	err := readWire(data, func(field uint64, v int64, b []byte) {
 		switch field {
 		case runStarted:
-			r.Started = Millis(v)
+			r.Started = store.Millis(v)
 		case runDuration:
 			r.Duration = time.Duration(v) * time.Millisecond
 		case runAttempt:
@@ -268,8 +272,8 @@ func (s *state) add(r TaskRun) {
 type record struct {
 	Kind      string
 	Level     Level
-	Submitted Millis
-	Due       Millis
+	Submitted store.Millis
+	Due       store.Millis
 	Reason    string // why it failed or was cancelled, if not by its handler's error
 	Group     string
 	Body      []byte // kept when it failed, so that it can be replayed
@@ -306,7 +310,7 @@ func (r *record) encode() []byte {
 
 func decodeRecord(data []byte) (record, error) {
 	r := record{Level: LevelLow}
-	var wait Millis
+	var wait store.Millis
 	err := readWire(data, func(field uint64, v int64, b []byte) {
 		switch field {
 		case recordKind:
@@ -314,9 +318,9 @@ func decodeRecord(data []byte) (record, error) {
 		case recordLevel:
 			r.Level = Level(v)
 		case recordSubmitted:
-			r.Submitted = Millis(v)
+			r.Submitted = store.Millis(v)
 		case recordDue:
-			wait = Millis(v)
+			wait = store.Millis(v)
 		case recordReason:
 			r.Reason = string(b)
 		case recordGroup:

@@ -16,8 +16,8 @@ import (
 
 func TestSubmitRefuses(t *testing.T) {
 	t.Parallel()
-	store := &watched{Store: memstore.New(memstore.Config{})}
-	s, err := core.New(store, core.Config{MaxPayload: 100})
+	st := &watched{Store: memstore.New(memstore.Config{})}
+	s, err := core.New(st, core.Config{MaxPayload: 100})
 	require.NoError(t, err)
 	now := time.Now()
 	for _, c := range []struct {
@@ -89,20 +89,20 @@ func TestSubmitRefuses(t *testing.T) {
 			assert.Equal(t, "tasks[1]."+c.field, inv.Field, "all or nothing, and which one it was")
 		})
 	}
-	t.Cleanup(func() { assert.Zero(t, store.total(), "nothing of this reaches the store") })
+	t.Cleanup(func() { assert.Zero(t, st.total(), "nothing of this reaches the store") })
 }
 
 func TestSubmitRefusesBatches(t *testing.T) {
 	t.Parallel()
-	store := &watched{Store: memstore.New(memstore.Config{})}
-	s, err := core.New(store, core.Config{})
+	st := &watched{Store: memstore.New(memstore.Config{})}
+	s, err := core.New(st, core.Config{})
 	require.NoError(t, err)
 	_, err = s.Submit(t.Context(), make([]core.NewTask, core.MaxSubmit+1)...)
 	assert.ErrorContains(t, err, "tasks are 1001: the limit is 1000 a call")
 	same := core.NewTask{Agent: "a", ID: "1", Kind: "k"}
 	_, err = s.Submit(t.Context(), same, core.NewTask{Agent: "b", ID: "1", Kind: "k"}, same)
 	assert.ErrorContains(t, err, "tasks[2].id is the same as that of tasks[0]")
-	assert.Zero(t, store.total())
+	assert.Zero(t, st.total())
 }
 
 // large are some tasks with payloads of some bytes.
@@ -117,15 +117,15 @@ func large(n, size int) []core.NewTask {
 // All that a call stores is stored in one step, so its bytes are bounded.
 func TestSubmitBoundsBytes(t *testing.T) {
 	t.Parallel()
-	store := &watched{Store: memstore.New(memstore.Config{})}
-	s, err := core.New(store, core.Config{MaxPayload: 8 << 20})
+	st := &watched{Store: memstore.New(memstore.Config{})}
+	s, err := core.New(st, core.Config{MaxPayload: 8 << 20})
 	require.NoError(t, err)
 	_, err = s.Submit(t.Context(), large(17, 256<<10)...)
 	var inv *core.InvalidError
 	require.ErrorAs(t, err, &inv)
 	assert.Equal(t, "tasks", inv.Field)
 	assert.Regexp(t, `^tasks have 44\d{5} bytes in all: the limit is 4194304 a call; submit them in several calls$`, err.Error())
-	assert.Zero(t, store.total(), "nothing of this reaches the store")
+	assert.Zero(t, st.total(), "nothing of this reaches the store")
 	_, err = s.Submit(t.Context(), large(15, 256<<10)...)
 	require.NoError(t, err)
 	_, err = s.Submit(t.Context(), large(1, 5<<20)...)
@@ -152,8 +152,8 @@ func TestSubmitBoundsBytes(t *testing.T) {
 
 func TestSubmitTakesAnything(t *testing.T) {
 	t.Parallel()
-	store := memstore.New(memstore.Config{})
-	s, err := core.New(store, core.Config{})
+	st := memstore.New(memstore.Config{})
+	s, err := core.New(st, core.Config{})
 	require.NoError(t, err)
 	full := core.NewTask{
 		Agent: "agent: 日本 {}*", ID: strings.Repeat("x", 256), Kind: "memory.rollup_day:v1/x-y", Payload: []byte(`{"a":[]}`),

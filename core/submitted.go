@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Submitted is what became of a submitted task.
 type Submitted struct {
 	Agent, ID, Kind string
 	Status          Status
-	Due             Millis
+	Due             store.Millis
 	Created         bool // false: the task was there before
 	Replaced        bool // it was there before and has its new definition; if not created either, it was left as it is
 	// Differs says that it was left as it is, and that is not what was submitted: another kind, payload, schedule or setting.
@@ -39,7 +41,7 @@ func (s *Scheduler) Existing(ctx context.Context, tasks ...NewTask) ([]Submitted
 
 // describeExisting fills in the status of tasks that were there before. A task whose record has just gone stays as it
 // is.
-func (s *Scheduler) describeExisting(ctx context.Context, out []Submitted, subs []Submission) error {
+func (s *Scheduler) describeExisting(ctx context.Context, out []Submitted, subs []store.Submission) error {
 	ids := map[string][]string{}
 	for i := range out {
 		if !out[i].Created {
@@ -47,11 +49,11 @@ func (s *Scheduler) describeExisting(ctx context.Context, out []Submitted, subs 
 		}
 	}
 	for agent, want := range ids {
-		page, err := s.store.Read(ctx, Query{Agent: agent, IDs: want})
+		page, err := s.store.Read(ctx, store.Query{Agent: agent, IDs: want})
 		if err != nil {
 			return err
 		}
-		found := map[string]*Stored{}
+		found := map[string]*store.Stored{}
 		for i := range page.Tasks {
 			found[page.Tasks[i].ID] = &page.Tasks[i]
 		}
@@ -65,7 +67,7 @@ func (s *Scheduler) describeExisting(ctx context.Context, out []Submitted, subs 
 }
 
 // describe fills in what a task that was there before is like.
-func (s *Submitted) describe(t *Stored, sub *Submission) {
+func (s *Submitted) describe(t *store.Stored, sub *store.Submission) {
 	if s.Created || t.Status == "" {
 		return
 	}
@@ -76,7 +78,7 @@ func (s *Submitted) describe(t *Stored, sub *Submission) {
 }
 
 // differs reports whether a task has another definition than what is submitted, as far as that is kept.
-func differs(sub *Submission, t *Stored) bool {
+func differs(sub *store.Submission, t *store.Stored) bool {
 	if t.Dropped { // nothing is kept to compare with
 		return false
 	}
@@ -92,18 +94,18 @@ func differs(sub *Submission, t *Stored) bool {
 }
 
 // same reports whether a live task, with a body, has this very schedule and definition already: replacing it would only disturb it.
-func same(sub *Submission, t *Stored, b *body) bool {
+func same(sub *store.Submission, t *store.Stored, b *body) bool {
 	return t.Order == nil && t.Version != "" && sub.Kind == t.Kind && sub.Key == t.Key && sub.Level == t.Level && bytes.Equal(sub.Body, t.Body) &&
-		(b.Cron != "" || b.Every != 0 && sub.Due == When{After: jitter(b.Jitter, sub.Agent, sub.ID, 0)})
+		(b.Cron != "" || b.Every != 0 && sub.Due == store.When{After: jitter(b.Jitter, sub.Agent, sub.ID, 0)})
 }
 
 // place stores submissions. Those that replace a task take over its history; if one of these changes meanwhile, all are
 // tried again.
-func (s *Scheduler) place(ctx context.Context, subs []Submission) ([]Placed, error) {
+func (s *Scheduler) place(ctx context.Context, subs []store.Submission) ([]store.Placed, error) {
 	var replacing []int
 	planned := make([][]byte, len(subs))
 	for i := range subs {
-		if subs[i].Conflict == ConflictReplace {
+		if subs[i].Conflict == store.ConflictReplace {
 			replacing = append(replacing, i)
 			planned[i] = subs[i].State
 		}
@@ -120,15 +122,15 @@ func (s *Scheduler) place(ctx context.Context, subs []Submission) ([]Placed, err
 			return nil, invalid("tasks", "replace tasks of %d bytes in all: the limit is %d a call; submit them in several calls", old, MaxSubmitBytes)
 		}
 		placed, err := s.store.Submit(ctx, subs)
-		if !errors.Is(err, ErrChanged) || try == mostTries {
+		if !errors.Is(err, store.ErrChanged) || try == mostTries {
 			return placed, err
 		}
 	}
 }
 
 // takeOver gives a submission what the task that it replaces has been through.
-func (s *Scheduler) takeOver(ctx context.Context, sub *Submission, planned []byte) error {
-	page, err := s.store.Read(ctx, Query{Agent: sub.Agent, IDs: []string{sub.ID}})
+func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned []byte) error {
+	page, err := s.store.Read(ctx, store.Query{Agent: sub.Agent, IDs: []string{sub.ID}})
 	if err != nil {
 		return err
 	}
@@ -149,9 +151,9 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *Submission, planned []byt
 	}
 	kept := old.carry()
 	kept.Nominal = plan.Nominal
-	sub.Conflict = ConflictReplace
+	sub.Conflict = store.ConflictReplace
 	if same(sub, t, &b) {
-		sub.Conflict, sub.State, sub.OldLen = ConflictKeep, nil, 0
+		sub.Conflict, sub.State, sub.OldLen = store.ConflictKeep, nil, 0
 		return nil
 	}
 	sub.Version, sub.OldGroup, sub.OldLen, sub.State = t.Version, b.Group, len(t.Body), kept.first()

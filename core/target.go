@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // A pull never works from one old look: what it knows of a partition is at most lookEvery old when it fills a slot, so
@@ -19,13 +21,13 @@ const searchPace = 20 * time.Millisecond
 // target is a partition that the pull takes tasks from, and what is known of it.
 type target struct {
 	partition int
-	agents    []string          // nil for all
-	dues      map[string]Millis // of agents: when each is due next, as the last answer said
+	agents    []string                // nil for all
+	dues      map[string]store.Millis // of agents: when each is due next, as the last answer said
 
-	asked   time.Time // when the last answer was asked for; zero: never
-	next    Millis    // when it is due next, as the last answer said
-	settled Millis    // when the earliest of the tasks is due that were settled since
-	away    error     // why it did not answer last time
+	asked   time.Time    // when the last answer was asked for; zero: never
+	next    store.Millis // when it is due next, as the last answer said
+	settled store.Millis // when the earliest of the tasks is due that were settled since
+	away    error        // why it did not answer last time
 
 	left        int       // tasks that it was seen to leave for lack of time
 	rest        search    // of claims that leave some kinds
@@ -39,14 +41,14 @@ type target struct {
 // behind whatever was searched before; what comes to an agent that was passed over is found when the search begins anew.
 type search struct {
 	of     string // what they pass over
-	after  Millis
+	after  store.Millis
 	begun  time.Time
 	claims int // since then, until everything was looked at
 	whole  bool
 }
 
 // on is where a search for something goes on; the beginning if it is another one, or an old one.
-func (s *search) on(of string, now time.Time) Millis {
+func (s *search) on(of string, now time.Time) store.Millis {
 	if s.of != of || now.Sub(s.begun) >= max(lookEvery, time.Duration(s.claims)*searchPace) && s.whole {
 		*s = search{of: of, begun: now}
 	}
@@ -54,7 +56,7 @@ func (s *search) on(of string, now time.Time) Millis {
 }
 
 // found notes that a claim has searched up to a time, or everything.
-func (s *search) found(passed, now Millis) {
+func (s *search) found(passed, now store.Millis) {
 	if !s.whole {
 		s.claims++
 	}
@@ -94,9 +96,9 @@ func (o *outlook) aim(scope *Scope, partitions int) {
 // add adds agents to those that the pull takes tasks of, and wants them to be asked for.
 func (o *outlook) add(agents []string, partitions int) {
 	for _, agent := range agents {
-		t := o.target(PartitionOf(agent, partitions))
+		t := o.target(store.PartitionOf(agent, partitions))
 		if t.dues == nil {
-			t.dues = map[string]Millis{}
+			t.dues = map[string]store.Millis{}
 		}
 		if _, known := t.dues[agent]; !known {
 			t.agents = append(t.agents, agent)
@@ -109,7 +111,7 @@ func (o *outlook) add(agents []string, partitions int) {
 // remove takes agents out.
 func (o *outlook) remove(agents []string, partitions int) {
 	for _, agent := range agents {
-		t := o.byIndex[PartitionOf(agent, partitions)]
+		t := o.byIndex[store.PartitionOf(agent, partitions)]
 		if t == nil {
 			continue
 		}
@@ -122,10 +124,10 @@ func (o *outlook) remove(agents []string, partitions int) {
 }
 
 // longAgo is when an agent is due that is to be asked for in any case.
-const longAgo Millis = 1
+const longAgo store.Millis = 1
 
 // drop forgets agents that have nothing due, so that a pull that never ends and that others join can go on.
-func (o *outlook) drop(now Millis) {
+func (o *outlook) drop(now store.Millis) {
 	for _, t := range o.targets {
 		t.agents = slices.DeleteFunc(t.agents, func(agent string) bool {
 			at := t.dues[agent]
@@ -150,7 +152,7 @@ func (o *outlook) target(partition int) *target {
 }
 
 // due is when the target is due; long ago if it has never been asked.
-func (t *target) due() Millis {
+func (t *target) due() store.Millis {
 	if t.asked.IsZero() && t.agents != nil {
 		return longAgo
 	}
@@ -159,7 +161,7 @@ func (t *target) due() Millis {
 
 // ready are the targets that are due and may have something for this pull, those that have waited longest first; and the
 // time from which on more may be ready that are due but had nothing, zero if there are none.
-func (o *outlook) ready(now time.Time, storeNow Millis, news uint64) (due []*target, again time.Time) {
+func (o *outlook) ready(now time.Time, storeNow store.Millis, news uint64) (due []*target, again time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, t := range o.targets {
@@ -179,10 +181,10 @@ func (o *outlook) ready(now time.Time, storeNow Millis, news uint64) (due []*tar
 }
 
 // next is when the first target is due, as far as is known.
-func (o *outlook) next() Millis {
+func (o *outlook) next() store.Millis {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var next Millis
+	var next store.Millis
 	for _, t := range o.targets {
 		if !t.asked.IsZero() {
 			next = earlier(next, t.due())
@@ -247,7 +249,7 @@ func (o *outlook) old(now time.Time, age time.Duration) []*target {
 }
 
 // settle notes that a task of a partition is due at a time.
-func (o *outlook) settle(partition int, at Millis) {
+func (o *outlook) settle(partition int, at store.Millis) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if t := o.byIndex[partition]; t != nil && at != 0 {
@@ -266,7 +268,7 @@ func (o *outlook) asking(targets []*target) {
 }
 
 // answered learns from a look or a claim that asked for some agents of the target, or all.
-func (t *target) answered(asked time.Time, agents []string, c *Claim) {
+func (t *target) answered(asked time.Time, agents []string, c *store.Claim) {
 	t.asked, t.away, t.next = asked, nil, c.NextDue
 	for i := range c.AgentsDue {
 		t.dues[agents[i]] = c.AgentsDue[i]
@@ -282,7 +284,7 @@ func (t *target) answered(asked time.Time, agents []string, c *Claim) {
 }
 
 // agentsNow are the agents to ask for: those that are due, or all if it is not known which are. The mutex is held.
-func (t *target) agentsNow(now Millis) []string {
+func (t *target) agentsNow(now store.Millis) []string {
 	if t.agents == nil {
 		return nil
 	}
@@ -342,10 +344,10 @@ const longestLook = 2 * time.Second
 
 // look asks targets when they are due, without taking anything.
 func (p *pull) look(targets []*target, now time.Time) error {
-	requests := make([]ClaimRequest, len(targets))
+	requests := make([]store.ClaimRequest, len(targets))
 	kinds := p.s.handled()
 	for i, t := range targets {
-		requests[i] = ClaimRequest{Partition: t.partition, Kinds: kinds, Agents: t.agents}
+		requests[i] = store.ClaimRequest{Partition: t.partition, Kinds: kinds, Agents: t.agents}
 	}
 	p.outlook.asking(targets)
 	claiming := p.claiming.Err() == nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // From says what the interval of a recurring task is counted from.
@@ -110,8 +111,8 @@ func orNone(d time.Duration) time.Duration {
 }
 
 // prepare checks a task and turns it into what a store gets. The checks need no store.
-func (t *NewTask) prepare(maxPayload int) (Submission, error) {
-	sub := Submission{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Group: t.Group, Level: t.Level, Key: t.SnoozeKey, Conflict: t.OnConflict.rule()}
+func (t *NewTask) prepare(maxPayload int) (store.Submission, error) {
+	sub := store.Submission{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Group: t.Group, Level: t.Level, Key: t.SnoozeKey, Conflict: t.OnConflict.rule()}
 	if t.UniqueKey != "" {
 		sub.ID = uniqueID(t.UniqueKey)
 	}
@@ -134,7 +135,7 @@ func (t *NewTask) prepare(maxPayload int) (Submission, error) {
 			sub.Due.After += jitter(t.Jitter, t.Agent, sub.ID, 0)
 		}
 	} else {
-		sub.Due.At = max(MillisOf(t.At), 1)
+		sub.Due.At = max(store.MillisOf(t.At), 1)
 	}
 	b := body{
 		Payload: payload, Every: t.Every, From: t.From, Cron: t.Cron, Zone: t.Zone, DayMatch: t.DayMatch, Gap: t.Gap,

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // told keeps the ticks that it is told of.
@@ -77,8 +78,8 @@ func TestRunTickIsOneTick(t *testing.T) {
 		})
 		w.submit(numbered("a", "k", 3)...)
 		w.submit(core.NewTask{Agent: "a", ID: "other", Kind: "elsewhere"})
-		claims, err := w.store.Claim(w.Context(), []core.ClaimRequest{{
-			Partition: core.PartitionOf("a", 8), Nonce: "0123456789abcdef", Kinds: []string{"k", "elsewhere"}, Limit: 4, Lease: time.Minute,
+		claims, err := w.store.Claim(w.Context(), []store.ClaimRequest{{
+			Partition: store.PartitionOf("a", 8), Nonce: "0123456789abcdef", Kinds: []string{"k", "elsewhere"}, Limit: 4, Lease: time.Minute,
 		}})
 		require.NoError(t, err)
 		report, _ := w.s.RunTick(w.Context(), "a", claims[0].Tasks)
@@ -93,7 +94,7 @@ func TestAFinishTellsHow(t *testing.T) {
 		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return errors.New("no") })
 		w.submit(core.NewTask{Agent: "a", ID: "again", Kind: "k", MaxAttempts: 2}, core.NewTask{Agent: "a", ID: "hourly", Kind: "k", Every: hours(1)},
 			core.NewTask{Agent: "a", ID: "crashed", Kind: "k"}, core.NewTask{Agent: "a", ID: "malformed", Kind: "k"})
-		w.store.alter = func(claims []core.Claim) {
+		w.store.alter = func(claims []store.Claim) {
 			for _, c := range claims {
 				for i := range c.Tasks {
 					switch c.Tasks[i].ID {

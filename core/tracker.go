@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // TaskInfo is what the tracker knows of a task.
@@ -33,22 +34,22 @@ type TaskInfo struct {
 	Backoff                time.Duration
 	Timeout, Lease         time.Duration
 
-	Submitted, Due, Started, Finished Millis
-	NextRun                           Millis // when a waiting task is due
-	Attempt                           int    // attempts charged to this occurrence
+	Submitted, Due, Started, Finished store.Millis
+	NextRun                           store.Millis // when a waiting task is due
+	Attempt                           int          // attempts charged to this occurrence
 	Crashes                           int
 	RunCount, SkipCount, ErrorCount   int64
 	ConsecutiveFailures               int
 	RetryAfters                       int // how often in a row its handler returned RetryAfter
-	LastRun                           Millis
+	LastRun                           store.Millis
 	LastDuration                      time.Duration
 	LastOutcome                       Outcome
 	LastError                         string
 	Reason                            string // why it failed or was cancelled
 	Pauses                            []PauseInfo
-	Resting                           bool   // an activity task that waits for activity
-	CoolingUntil                      Millis // an activity task that failed too often tries again then
-	Ending                            bool   // it was told to end and does when its run ends
+	Resting                           bool         // an activity task that waits for activity
+	CoolingUntil                      store.Millis // an activity task that failed too often tries again then
+	Ending                            bool         // it was told to end and does when its run ends
 	Result, Progress                  json.RawMessage
 	Runs                              []TaskRun // the last ones, oldest first
 	Dropped                           bool      // its record was dropped before its time: all else but Status and Finished is unknown
@@ -63,11 +64,13 @@ type TaskInfo struct {
 type PauseInfo struct {
 	Target Target // what was paused
 	Hold
-	Since, Until Millis // Until is zero for a pause without an end
+	Since, Until store.Millis // Until is zero for a pause without an end
 }
 
 // Recurring reports whether the task has a schedule, and so stands in the registry.
-func (info *TaskInfo) Recurring() bool { return info.Schedule != "" && info.Schedule != ScheduleAt }
+func (info *TaskInfo) Recurring() bool {
+	return info.Schedule != "" && info.Schedule != ScheduleAt
+}
 
 // Task returns one task. It fails with ErrNotFound if there is none, or its record is too old. Of a task whose record had to
 // make room for later ones it returns how and when the task ended, with Dropped set, until KnownFor after its end.
@@ -112,14 +115,14 @@ func (s *Scheduler) Tasks(ctx context.Context, l List) ([]TaskInfo, string, erro
 		return nil, "", err
 	}
 	var out []TaskInfo
-	q := Query{Agent: l.Agent, Statuses: l.Status, After: l.Cursor, Limit: l.Limit, Brief: l.Brief}
+	q := store.Query{Agent: l.Agent, Statuses: l.Status, After: l.Cursor, Limit: l.Limit, Brief: l.Brief}
 	if l.Jobs {
 		q.Statuses = l.live()
 	}
 	if l.Kind != "" || l.Group != "" || l.Jobs {
 		q.Limit = max(l.Limit, DefaultPage) // few of them may match
 	}
-	for room, pages := PageBytes, 1; ; pages++ {
+	for room, pages := store.PageBytes, 1; ; pages++ {
 		page, err := s.store.Read(ctx, q)
 		if err != nil {
 			return nil, "", err
@@ -134,7 +137,7 @@ func (s *Scheduler) Tasks(ctx context.Context, l List) ([]TaskInfo, string, erro
 
 // take adds the tasks of a page that match, as long as the limit and the room in bytes allow. It sets where to go on: to
 // nothing at the end. It reports whether there is no room left.
-func (l *List) take(out []TaskInfo, page *Page, after *string, room *int) ([]TaskInfo, bool) {
+func (l *List) take(out []TaskInfo, page *store.Page, after *string, room *int) ([]TaskInfo, bool) {
 	for i := range page.Tasks {
 		stored := &page.Tasks[i]
 		if t := l.inform(stored); l.matches(&t) {
@@ -151,7 +154,7 @@ func (l *List) take(out []TaskInfo, page *Page, after *string, room *int) ([]Tas
 }
 
 // sizeOf is how many bytes of a page a task takes.
-func sizeOf(t *Stored) int { return len(t.Body) + len(t.State) + len(t.Record) + len(t.Order) }
+func sizeOf(t *store.Stored) int { return len(t.Body) + len(t.State) + len(t.Record) + len(t.Order) }
 
 // live are those of the statuses asked for that a recurring task can have.
 func (l *List) live() []Status {
@@ -162,7 +165,7 @@ func (l *List) live() []Status {
 	return slices.DeleteFunc(all, func(s Status) bool { return !slices.Contains(l.Status, s) })
 }
 
-func (l *List) inform(t *Stored) TaskInfo {
+func (l *List) inform(t *store.Stored) TaskInfo {
 	if l.Brief {
 		return TaskInfo{Agent: t.Agent, ID: t.ID, Status: t.Status}
 	}
@@ -217,14 +220,14 @@ func (s *Scheduler) Group(ctx context.Context, agent, group string) (GroupCounts
 	if err := validID("group", group); err != nil {
 		return GroupCounts{}, err
 	}
-	page, err := s.store.Read(ctx, Query{Agent: agent, Group: group, Statuses: []Status{}})
+	page, err := s.store.Read(ctx, store.Query{Agent: agent, Group: group, Statuses: []Status{}})
 	if err != nil {
 		return GroupCounts{}, err
 	}
 	if page.Group.Status() == "" {
 		return GroupCounts{}, ErrNotFound
 	}
-	return page.Group, nil
+	return GroupCounts(page.Group), nil
 }
 
 // Agents returns a page of the agents with live tasks, in no order, and the cursor of the next page: empty on the last one.
@@ -235,7 +238,11 @@ func (s *Scheduler) Agents(ctx context.Context, limit int, cursor string) ([]Age
 		return nil, "", err
 	}
 	page, err := s.store.Read(ctx, q)
-	return page.Agents, page.Next, err
+	var agents []AgentStats
+	for _, a := range page.Agents {
+		agents = append(agents, AgentStats{Agent: a.Agent, Live: a.Live, Due: a.Due, Paused: a.Held})
+	}
+	return agents, page.Next, err
 }
 
 // Pauses is a page of all that is paused now, in no order: tasks, agents, kinds, snooze keys, or everything, by operators or,
@@ -254,36 +261,33 @@ func (s *Scheduler) Pauses(ctx context.Context, limit int, cursor string) ([]Pau
 	return pauses, page.Next, err
 }
 
-func pageOf(limit int, cursor string) (Query, error) {
+func pageOf(limit int, cursor string) (store.Query, error) {
 	if limit == 0 {
 		limit = DefaultPage
 	}
 	if limit < 1 || limit > MaxPage {
-		return Query{}, invalid("limit", "must be between 1 and %d, not %d", MaxPage, limit)
+		return store.Query{}, invalid("limit", "must be between 1 and %d, not %d", MaxPage, limit)
 	}
-	return Query{Limit: limit, After: cursor}, validText("cursor", cursor, maxCursorLen)
+	return store.Query{Limit: limit, After: cursor}, validText("cursor", cursor, maxCursorLen)
 }
 
-func informPause(h *Held) PauseInfo {
+func informPause(h *store.Held) PauseInfo {
 	return PauseInfo{Target: Target(h.Scope), Hold: decodeHold(h.Hold), Since: h.Since, Until: h.Until}
 }
 
-// Stats returns the store's counters.
-func (s *Scheduler) Stats(ctx context.Context) (Stats, error) { return s.store.Stats(ctx) }
-
-func (s *Scheduler) stored(ctx context.Context, agent, id string) (Stored, error) {
+func (s *Scheduler) stored(ctx context.Context, agent, id string) (store.Stored, error) {
 	if err := validID("agent_id", agent); err != nil {
-		return Stored{}, err
+		return store.Stored{}, err
 	}
 	if err := validID("id", id); err != nil {
-		return Stored{}, err
+		return store.Stored{}, err
 	}
-	page, err := s.store.Read(ctx, Query{Agent: agent, IDs: []string{id}})
+	page, err := s.store.Read(ctx, store.Query{Agent: agent, IDs: []string{id}})
 	if err != nil {
-		return Stored{}, err
+		return store.Stored{}, err
 	}
 	if len(page.Tasks) != 1 || page.Tasks[0].Status == "" {
-		return Stored{}, ErrNotFound
+		return store.Stored{}, ErrNotFound
 	}
 	return page.Tasks[0], nil
 }
@@ -292,7 +296,7 @@ func (s *Scheduler) stored(ctx context.Context, agent, id string) (Stored, error
 const droppedReason = "its record was dropped, as its agent has more finished tasks than are kept"
 
 // inform decodes a stored task. A record that cannot be decoded is shown as far as it can be: it must not hide others.
-func inform(t *Stored) TaskInfo {
+func inform(t *store.Stored) TaskInfo {
 	info := TaskInfo{
 		Agent: t.Agent, ID: t.ID, Kind: t.Kind, Status: t.Status, Parked: t.Parked, Level: t.Level,
 		Submitted: t.Submitted, Due: t.Due, NextRun: t.Due, Finished: t.Finished, Crashes: t.Crashes,

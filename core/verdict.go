@@ -6,27 +6,28 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // verdict is what becomes of a run: how it is settled, and how it counts once that is stored.
 type verdict struct {
-	settlement Settlement
+	settlement store.Settlement
 	outcome    Outcome
 	status     Status
 	took       time.Duration
 	err        error // what counts as a failure
 	retried    bool
 	released   bool
-	tooLong    bool          // it was paused, as it takes longer than a pull has time for
-	why        error         // what put it off
-	pause      time.Duration // it is not due again sooner than this from now
-	busy       *Command      // holds the tasks of its snooze key, which would meet the same limit
-	because    BecauseCode   // why it waits, if that is neither its time nor another attempt
-	quiet      bool          // it counts nowhere: nothing of the user's has run, nor should have
+	tooLong    bool           // it was paused, as it takes longer than a pull has time for
+	why        error          // what put it off
+	pause      time.Duration  // it is not due again sooner than this from now
+	busy       *store.Command // holds the tasks of its snooze key, which would meet the same limit
+	because    BecauseCode    // why it waits, if that is neither its time nor another attempt
+	quiet      bool           // it counts nowhere: nothing of the user's has run, nor should have
 }
 
-func release(c *Claimed) Settlement {
-	return Settlement{Run: c.Run, Verb: VerbRelease, Due: When{At: c.Due}, Kind: c.Kind, BodyLen: len(c.Body)}
+func release(c *Claimed) store.Settlement {
+	return store.Settlement{Run: c.Run, Verb: store.VerbRelease, Due: store.When{At: c.Due}, Kind: c.Kind, BodyLen: len(c.Body)}
 }
 
 // decide turns a handler's outcome into a verdict. It is the one place that knows what outcomes mean.
@@ -40,7 +41,7 @@ func (r *run) decide(err error, took time.Duration, ran bool) verdict {
 		skip   *skippedError
 		later  *retryAfterError
 	)
-	v := verdict{took: took, settlement: Settlement{Run: r.claimed.Run, Group: r.body.Group, Kind: r.claimed.Kind}}
+	v := verdict{took: took, settlement: store.Settlement{Run: r.claimed.Run, Group: r.body.Group, Kind: r.claimed.Kind}}
 	switch order, cancelled := r.cancelled(); {
 	case cancelled:
 		r.endCancelled(&v, err, order, ran)
@@ -66,7 +67,7 @@ func (r *run) decide(err error, took time.Duration, ran bool) verdict {
 		r.retryLater(&v, later, err)
 	case errors.As(err, &cancel):
 		r.note(&v, OutcomeCancelled, err)
-		r.end(&v, VerbCancel, StatusCancelled, "handler")
+		r.end(&v, store.VerbCancel, StatusCancelled, "handler")
 	case errors.As(err, &fatal):
 		v.err = err
 		if ran {
@@ -75,7 +76,7 @@ func (r *run) decide(err error, took time.Duration, ran bool) verdict {
 			r.crashes(err)
 			v.outcome = fatal.outcome()
 		}
-		r.end(&v, VerbFail, StatusFailed, fatal.reason)
+		r.end(&v, store.VerbFail, StatusFailed, fatal.reason)
 	default:
 		r.fail(&v, err)
 	}
@@ -90,14 +91,14 @@ func (r *run) succeed(v *verdict, interval time.Duration) {
 		r.state.Failures = 0
 		r.rest(v)
 	case !r.body.recurs():
-		r.end(v, VerbComplete, StatusCompleted, "")
+		r.end(v, store.VerbComplete, StatusCompleted, "")
 	case interval > 0:
 		r.state.Failures = 0
 		r.nextOccurrence()
 		if r.body.Cron == "" {
 			r.state.Interval = interval
 		}
-		r.again(v, When{After: interval})
+		r.again(v, store.When{After: interval})
 	default:
 		r.state.Failures = 0
 		r.nextDue(v, r.interval())
@@ -114,7 +115,7 @@ func (r *run) fail(v *verdict, err error) {
 	if _, skip := errors.AsType[*skipRetryError](err); !skip && r.state.Attempt < r.attempts(kind) {
 		v.retried = true
 		r.sameOccurrence()
-		r.again(v, When{After: kind.backoff(r.state.Attempt)})
+		r.again(v, store.When{After: kind.backoff(r.state.Attempt)})
 		return
 	}
 	r.failOccurrence(v, err)
@@ -127,7 +128,7 @@ func (r *run) failOccurrence(v *verdict, err error) {
 		r.state.Failures++
 		r.coolOrRest(v)
 	case !r.body.recurs():
-		r.end(v, VerbFail, StatusFailed, deathReason(err))
+		r.end(v, store.VerbFail, StatusFailed, deathReason(err))
 	default:
 		r.state.Failures++
 		r.nextDue(v, schedule.Stretch(r.interval(), r.state.Failures))
@@ -179,18 +180,18 @@ func (r *run) attempts(kind KindConfig) int {
 func (r *run) putOff(v *verdict, o Outcome, d time.Duration) {
 	r.note(v, o, nil)
 	r.sameOccurrence()
-	r.again(v, When{After: min(max(d, 0), maxDelay)})
+	r.again(v, store.When{After: min(max(d, 0), maxDelay)})
 }
 
 // again lets the task wait until it is due, but not before it may start again.
-func (r *run) again(v *verdict, due When) {
+func (r *run) again(v *verdict, due store.When) {
 	v.status = StatusWaiting
-	v.settlement.Verb, v.settlement.Due, v.settlement.State = VerbAgain, r.delay(v, due), r.state.encode()
+	v.settlement.Verb, v.settlement.Due, v.settlement.State = store.VerbAgain, r.delay(v, due), r.state.encode()
 }
 
-func (r *run) end(v *verdict, verb Verb, status Status, reason string) {
+func (r *run) end(v *verdict, verb store.Verb, status Status, reason string) {
 	rec := r.record(reason)
-	if verb == VerbFail {
+	if verb == store.VerbFail {
 		rec.Body = r.claimed.Body
 	}
 	r.endWith(v, verb, status, &rec)
@@ -204,7 +205,7 @@ func (r *run) record(reason string) record {
 	}
 }
 
-func (*run) endWith(v *verdict, verb Verb, status Status, rec *record) {
+func (*run) endWith(v *verdict, verb store.Verb, status Status, rec *record) {
 	v.status = status
 	v.settlement.Verb, v.settlement.Record = verb, rec.encode()
 }
@@ -221,7 +222,7 @@ func (r *run) note(v *verdict, o Outcome, err error) {
 		run.Error = clip(err.Error())
 	}
 	r.add(run)
-	v.settlement.Tally = &RunStat{
+	v.settlement.Tally = &store.RunStat{
 		Kind: r.claimed.Kind, Schedule: r.body.schedule(), Duration: v.took, Lag: r.info.Claimed.Sub(r.claimed.Due),
 	}
 	if o == OutcomeFailed {
@@ -245,7 +246,7 @@ func (r *run) crashes(err error) {
 
 // nominal is when this occurrence was first due, without its jitter. A run that was asked for by hand is due when it was
 // asked for: the occurrence that was planned stays planned.
-func (r *run) nominal() Millis {
+func (r *run) nominal() store.Millis {
 	if r.state.Nominal != 0 && !r.byHand() {
 		return r.state.Nominal
 	}

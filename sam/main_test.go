@@ -100,10 +100,10 @@ func newWorld(tb testing.TB, vars ...string) *world {
 	tb.Helper()
 	w := &world{TB: tb, redis: redistest.Start(tb), logs: new(lockedBuffer)}
 	w.vars = append([]string{"DULY_REDIS_URL=" + w.redis.URL}, vars...)
-	store, err := redisstore.Open(tb.Context(), redisstore.Config{URL: w.redis.URL})
+	st, err := redisstore.Open(tb.Context(), redisstore.Config{URL: w.redis.URL})
 	require.NoError(tb, err)
-	tb.Cleanup(func() { _ = store.Close() })
-	w.scheduler, err = core.New(store, core.Config{})
+	tb.Cleanup(func() { _ = st.Close() })
+	w.scheduler, err = core.New(st, core.Config{})
 	require.NoError(tb, err)
 	tb.Cleanup(func() {
 		assert.NotContains(tb, w.logs.String(), "DATA RACE")

@@ -23,6 +23,7 @@ import (
 	lambdaadapter "github.com/seed-6f6f2c11/duly/adapters/lambda"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -47,10 +48,10 @@ var drivers = map[string]func(tb testing.TB, w *adaptertest.World) adaptertest.A
 
 func open(t *testing.T, srv *redistest.Server) core.Store {
 	t.Helper()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: srv.URL})
+	st, err := redisstore.Open(t.Context(), redisstore.Config{URL: srv.URL})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = store.Close() })
-	return store
+	t.Cleanup(func() { _ = st.Close() })
+	return st
 }
 
 func TestEveryAdapterTellsTheStory(t *testing.T) {
@@ -102,17 +103,17 @@ func (d daemonDriver) Trigger(ctx context.Context, pull adaptertest.Pull) (adapt
 }
 
 // whenIdle calls stop when every partition that these agents are in has answered that it has no more.
-func (d daemonDriver) whenIdle(agents []string, stop func()) func(core.Claim) {
+func (d daemonDriver) whenIdle(agents []string, stop func()) func(store.Claim) {
 	var mu sync.Mutex
 	left := map[int]bool{}
 	for i := range d.world.Scheduler.Partitions() {
 		left[i] = agents == nil
 	}
 	for _, agent := range agents {
-		left[core.PartitionOf(agent, d.world.Scheduler.Partitions())] = true
+		left[store.PartitionOf(agent, d.world.Scheduler.Partitions())] = true
 	}
 	maps.DeleteFunc(left, func(_ int, busy bool) bool { return !busy })
-	return func(c core.Claim) {
+	return func(c store.Claim) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(c.Tasks) == 0 && c.Err == nil && (c.NextDue == 0 || c.NextDue > c.Now) {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Adapter is what the story needs of an adapter, driven as its host would.
@@ -111,18 +112,18 @@ func NewWorld(tb testing.TB, name string, on core.Store, starts *Starts) *World 
 }
 
 // OnClaim tells hear what each claim brings from now on.
-func (w *World) OnClaim(hear func(core.Claim)) { w.store.hear.Store(&hear) }
+func (w *World) OnClaim(hear func(store.Claim)) { w.store.hear.Store(&hear) }
 
-// store counts the calls that claim or write, and tells of claims.
+// countedStore counts the calls that claim or write, and tells of claims.
 type watchedStore struct {
 	core.Store
 
 	calls atomic.Int64
-	hear  atomic.Pointer[func(core.Claim)]
+	hear  atomic.Pointer[func(store.Claim)]
 }
 
 // Claim is the store's.
-func (s *watchedStore) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+func (s *watchedStore) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	s.calls.Add(1)
 	claims, err := s.Store.Claim(ctx, requests)
 	if hear := s.hear.Load(); hear != nil && err == nil {
@@ -134,7 +135,7 @@ func (s *watchedStore) Claim(ctx context.Context, requests []core.ClaimRequest) 
 }
 
 // Submit is the store's.
-func (s *watchedStore) Submit(ctx context.Context, tasks []core.Submission) ([]core.Placed, error) {
+func (s *watchedStore) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
 	s.calls.Add(1)
 	return s.Store.Submit(ctx, tasks)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Partly is a store of which some partitions do not answer.
@@ -34,14 +35,14 @@ func (s *Partly) SetAway(partitions ...int) {
 }
 
 // Claim claims from the others.
-func (s *Partly) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+func (s *Partly) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	claims := make([]core.Claim, len(requests))
+	claims := make([]store.Claim, len(requests))
 	failed := 0
 	for i := range requests {
 		if s.away[requests[i].Partition] {
-			claims[i] = core.Claim{Partition: requests[i].Partition, Err: errAway}
+			claims[i] = store.Claim{Partition: requests[i].Partition, Err: errAway}
 			failed++
 			continue
 		}
@@ -60,7 +61,7 @@ func (s *Partly) Claim(ctx context.Context, requests []core.ClaimRequest) ([]cor
 // AgentOf is an agent of a partition.
 func AgentOf(partition, partitions int) string {
 	for i := 0; ; i++ {
-		if name := fmt.Sprintf("p%d-%d", partition, i); core.PartitionOf(name, partitions) == partition {
+		if name := fmt.Sprintf("p%d-%d", partition, i); store.PartitionOf(name, partitions) == partition {
 			return name
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/daemon"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -42,12 +43,12 @@ func startClustered(t *testing.T, cluster *redistest.Cluster, prefix string, age
 	t.Helper()
 	c := &clustered{agents: strangersOf(redisstore.DefaultPartitions), last: map[string]time.Time{}, gap: map[string]time.Duration{}, once: map[string]int{}}
 	logger := slog.New(slog.NewTextHandler(c, nil))
-	store, err := redisstore.Open(t.Context(), redisstore.Config{
+	st, err := redisstore.Open(t.Context(), redisstore.Config{
 		Options: &redis.UniversalOptions{Addrs: cluster.Addrs(), IsClusterMode: true}, Prefix: prefix,
 	})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = store.Close() })
-	c.scheduler, err = core.New(store, core.Config{Logger: logger, Concurrency: 100})
+	t.Cleanup(func() { _ = st.Close() })
+	c.scheduler, err = core.New(st, core.Config{Logger: logger, Concurrency: 100})
 	require.NoError(t, err)
 	core.Handle(c.scheduler, "work", c.run)
 	var tasks []core.NewTask
@@ -58,7 +59,7 @@ func startClustered(t *testing.T, cluster *redistest.Cluster, prefix string, age
 	}
 	_, err = c.scheduler.Submit(t.Context(), tasks...)
 	require.NoError(t, err)
-	c.daemon, err = daemon.New(c.scheduler, daemon.Config{Agents: agents, Waker: store, Logger: logger})
+	c.daemon, err = daemon.New(c.scheduler, daemon.Config{Agents: agents, Waker: st, Logger: logger})
 	require.NoError(t, err)
 	require.NoError(t, c.daemon.Start())
 	t.Cleanup(func() { assert.NoError(t, c.daemon.Stop(context.Background())) })
@@ -104,7 +105,7 @@ func (c *clustered) ran(t *testing.T, since time.Time, partitions []int) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return !slices.ContainsFunc(c.agents, func(agent string) bool {
-			p := core.PartitionOf(agent, redisstore.DefaultPartitions)
+			p := store.PartitionOf(agent, redisstore.DefaultPartitions)
 			return (partitions == nil || slices.Contains(partitions, p)) && c.last[agent].Before(since)
 		})
 	}, partitions)
@@ -116,7 +117,7 @@ func (c *clustered) worst(outside []int) time.Duration {
 	defer c.mu.Unlock()
 	var worst time.Duration
 	for agent, gap := range c.gap {
-		if !slices.Contains(outside, core.PartitionOf(agent, redisstore.DefaultPartitions)) {
+		if !slices.Contains(outside, store.PartitionOf(agent, redisstore.DefaultPartitions)) {
 			worst = max(worst, gap)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Defaults of Config.
@@ -34,7 +35,7 @@ type Config struct {
 	// if zero; never if negative. While it runs nothing it does so twelve times less often.
 	Patrol time.Duration
 	// Waker tells when work falls due earlier than expected: usually the store. Without one the daemon looks every Tick.
-	Waker core.Waker
+	Waker store.Waker
 	// Partitions are the partitions to run tasks of; nil for all.
 	Partitions []int
 	// Agents, if not nil, makes the daemon run these agents only, and those that are registered later; it excludes

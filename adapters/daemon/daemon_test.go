@@ -20,6 +20,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/daemon"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func TestMain(m *testing.M) {
@@ -94,7 +95,7 @@ type faultyStore struct {
 
 var errDown = &core.StoreError{Verb: "claim", Err: errors.New("connection refused")}
 
-func (s *faultyStore) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+func (s *faultyStore) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	s.claims.Add(1)
 	if s.down.Load() {
 		return nil, errDown
@@ -102,7 +103,7 @@ func (s *faultyStore) Claim(ctx context.Context, requests []core.ClaimRequest) (
 	return s.Store.Claim(ctx, requests)
 }
 
-func (s *faultyStore) Wakeups(ctx context.Context) (<-chan core.Wakeup, error) {
+func (s *faultyStore) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 	s.subscribed.Add(1)
 	if s.down.Load() {
 		return nil, errDown
@@ -200,7 +201,7 @@ func TestASlowHandlerKeepsNothingElseWaiting(t *testing.T) {
 func TestWorkIsFoundWithoutAWakeUp(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		waker core.Waker
+		waker store.Waker
 		most  time.Duration
 	}{
 		"no waker":   {nil, daemon.DefaultTick},
@@ -225,8 +226,8 @@ func TestWorkIsFoundWithoutAWakeUp(t *testing.T) {
 
 type deafWaker struct{}
 
-func (deafWaker) Wakeups(ctx context.Context) (<-chan core.Wakeup, error) {
-	never := make(chan core.Wakeup)
+func (deafWaker) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
+	never := make(chan store.Wakeup)
 	context.AfterFunc(ctx, func() { close(never) })
 	return never, nil
 }
@@ -239,8 +240,8 @@ func TestTakesOverTheWorkOfTheDead(t *testing.T) {
 		started := f.stamps()
 		f.submit(t, core.NewTask{Agent: "a", Kind: "note"})
 		const lease = 21500 * time.Millisecond
-		claims, err := f.store.Store.Claim(t.Context(), []core.ClaimRequest{{
-			Partition: core.PartitionOf("a", f.store.Partitions()), Nonce: strings.Repeat("n", core.NonceLen),
+		claims, err := f.store.Store.Claim(t.Context(), []store.ClaimRequest{{
+			Partition: store.PartitionOf("a", f.store.Partitions()), Nonce: strings.Repeat("n", store.NonceLen),
 			Kinds: []string{"note"}, Limit: 1, Lease: lease,
 		}})
 		require.NoError(t, err)
@@ -363,11 +364,11 @@ func TestSubscribingAgainIsBounded(t *testing.T) {
 // brokenWaker fails at every second subscription and closes the others at once.
 type brokenWaker struct{ tried atomic.Int64 }
 
-func (w *brokenWaker) Wakeups(context.Context) (<-chan core.Wakeup, error) {
+func (w *brokenWaker) Wakeups(context.Context) (<-chan store.Wakeup, error) {
 	if w.tried.Add(1)%2 == 1 {
 		return nil, errors.New("no permission")
 	}
-	closed := make(chan core.Wakeup)
+	closed := make(chan store.Wakeup)
 	close(closed)
 	return closed, nil
 }
@@ -377,8 +378,8 @@ func TestAnOverdueTaskThatNobodyTakesCostsLittle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := setup(t, daemon.Config{}, false)
-		store := &stuckStore{faultyStore: f.store}
-		s, err := core.New(store, core.Config{})
+		st := &stuckStore{faultyStore: f.store}
+		s, err := core.New(st, core.Config{})
 		require.NoError(t, err)
 		d, err := daemon.New(s, daemon.Config{Waker: f.store})
 		require.NoError(t, err)
@@ -392,7 +393,7 @@ func TestAnOverdueTaskThatNobodyTakesCostsLittle(t *testing.T) {
 // stuckStore says that something is due and never gives it.
 type stuckStore struct{ *faultyStore }
 
-func (s *stuckStore) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+func (s *stuckStore) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	claims, err := s.faultyStore.Claim(ctx, requests)
 	for i := range claims {
 		claims[i].NextDue = claims[i].Now
@@ -485,10 +486,10 @@ func TestRunEndsWhenItCanNeverWork(t *testing.T) {
 func TestRunsOnlyItsPartitions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := setup(t, daemon.Config{Partitions: []int{core.PartitionOf("mine", 8)}}, true)
+		f := setup(t, daemon.Config{Partitions: []int{store.PartitionOf("mine", 8)}}, true)
 		started := f.stamps()
 		other := "other"
-		for core.PartitionOf(other, 8) == core.PartitionOf("mine", 8) {
+		for store.PartitionOf(other, 8) == store.PartitionOf("mine", 8) {
 			other += "'"
 		}
 		f.start(t)

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -39,7 +40,7 @@ func strangersOf(partitions int) []string {
 	var agents []string
 	for p := range partitions {
 		for i, n := 0, 0; n < 20/partitions+1; i++ {
-			if name := fmt.Sprintf("stranger%d-%d", p, i); core.PartitionOf(name, partitions) == p {
+			if name := fmt.Sprintf("stranger%d-%d", p, i); store.PartitionOf(name, partitions) == p {
 				agents, n = append(agents, name), n+1
 			}
 		}
@@ -47,11 +48,11 @@ func strangersOf(partitions int) []string {
 	return agents
 }
 
-func newFlood(t *testing.T, store core.Store, takes time.Duration, config core.Config) *flood {
+func newFlood(t *testing.T, st core.Store, takes time.Duration, config core.Config) *flood {
 	t.Helper()
-	s, err := core.New(store, config)
+	s, err := core.New(st, config)
 	require.NoError(t, err)
-	f := &flood{scheduler: s, strangers: strangersOf(store.Partitions())}
+	f := &flood{scheduler: s, strangers: strangersOf(st.Partitions())}
 	core.Handle(s, "work", func(ctx context.Context, task *core.Task[any]) error {
 		f.mu.Lock()
 		if task.Agent == flooding {
@@ -141,10 +142,10 @@ func TestNobodyWaitsForAStranger(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				const takes, day = 30 * time.Second, 24 * time.Hour // shorter ones are tested for real below
-				store := memstore.New(memstore.Config{})
-				f := newFlood(t, store, takes, core.Config{Urgent: -1}) // asking for urgent tasks takes a virtual day long
+				st := memstore.New(memstore.Config{})
+				f := newFlood(t, st, takes, core.Config{Urgent: -1}) // asking for urgent tasks takes a virtual day long
 				f.book(t, "before", day)
-				d, err := daemon.New(f.scheduler, daemon.Config{Waker: store, Agents: agents(f), Grace: time.Minute})
+				d, err := daemon.New(f.scheduler, daemon.Config{Waker: st, Agents: agents(f), Grace: time.Minute})
 				require.NoError(t, err)
 				require.NoError(t, d.Start())
 				for hour := range 23 {
@@ -167,20 +168,20 @@ func TestNobodyWaitsForAStrangerOnRedis(t *testing.T) {
 		"redis":   {URL: redistest.Start(t).URL},
 		"cluster": {Options: &redis.UniversalOptions{Addrs: []string{redistest.StartCluster(t).Addr}, IsClusterMode: true}},
 	}
-	modes := map[string]func(t *testing.T, f *flood, store core.Waker, lasts time.Duration){
-		"all agents": func(t *testing.T, f *flood, store core.Waker, lasts time.Duration) {
+	modes := map[string]func(t *testing.T, f *flood, st store.Waker, lasts time.Duration){
+		"all agents": func(t *testing.T, f *flood, st store.Waker, lasts time.Duration) {
 			t.Helper()
-			runDaemon(t, f, daemon.Config{Waker: store}, lasts)
+			runDaemon(t, f, daemon.Config{Waker: st}, lasts)
 		},
-		"registered agents": func(t *testing.T, f *flood, store core.Waker, lasts time.Duration) {
+		"registered agents": func(t *testing.T, f *flood, st store.Waker, lasts time.Duration) {
 			t.Helper()
-			runDaemon(t, f, daemon.Config{Waker: store, Agents: append(f.strangers, flooding)}, lasts)
+			runDaemon(t, f, daemon.Config{Waker: st, Agents: append(f.strangers, flooding)}, lasts)
 		},
-		"a budget": func(t *testing.T, f *flood, _ core.Waker, lasts time.Duration) {
+		"a budget": func(t *testing.T, f *flood, _ store.Waker, lasts time.Duration) {
 			t.Helper()
 			runPull(t, f, nil, lasts)
 		},
-		"a budget, some agents": func(t *testing.T, f *flood, _ core.Waker, lasts time.Duration) {
+		"a budget, some agents": func(t *testing.T, f *flood, _ store.Waker, lasts time.Duration) {
 			t.Helper()
 			runPull(t, f, append(f.strangers, flooding), lasts)
 		},
@@ -196,14 +197,14 @@ func TestNobodyWaitsForAStrangerOnRedis(t *testing.T) {
 	all.Wait()
 }
 
-func floodRedis(t *testing.T, config redisstore.Config, prefix string, run func(t *testing.T, f *flood, store core.Waker, lasts time.Duration)) {
+func floodRedis(t *testing.T, config redisstore.Config, prefix string, run func(t *testing.T, f *flood, st store.Waker, lasts time.Duration)) {
 	t.Helper()
 	const takes, lasts = 200 * time.Millisecond, 10 * time.Second
 	config.Prefix = prefix
-	store, err := redisstore.Open(t.Context(), config)
+	st, err := redisstore.Open(t.Context(), config)
 	require.NoError(t, err)
-	defer func() { _ = store.Close() }()
-	f := newFlood(t, store, takes, core.Config{})
+	defer func() { _ = st.Close() }()
+	f := newFlood(t, st, takes, core.Config{})
 	f.book(t, "before", lasts/2)
 	booked := make(chan struct{})
 	time.AfterFunc(lasts/2, func() {
@@ -214,7 +215,7 @@ func floodRedis(t *testing.T, config redisstore.Config, prefix string, run func(
 	late := make(chan lateness, 1)
 	client := clientOf(t, config)
 	go func() { late <- measure(ctx, client) }()
-	run(t, f, store, lasts)
+	run(t, f, st, lasts)
 	<-booked
 	end()
 	f.started(t, 2*len(f.strangers), takes, lasts, <-late)

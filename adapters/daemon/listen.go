@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // listen hands wake-ups to the loop until ctx is done. It subscribes again, at growing pauses, whenever it has to.
@@ -29,8 +29,8 @@ func (l *loop) listen(ctx context.Context) {
 
 // forward hands wake-ups on until there are no more, and counts them. The first is made up: what fell due before the
 // subscription was not announced to it.
-func (l *loop) forward(ctx context.Context, woken <-chan core.Wakeup) int {
-	w := core.Wakeup{Due: 1}
+func (l *loop) forward(ctx context.Context, woken <-chan store.Wakeup) int {
+	w := store.Wakeup{Due: 1}
 	for n := 1; ; n++ {
 		select {
 		case l.wakeups <- w:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // busyFor is how long after its last run the daemon counts as having work.
@@ -19,7 +20,7 @@ type loop struct {
 	*Daemon
 
 	steps   chan step
-	wakeups chan core.Wakeup
+	wakeups chan store.Wakeup
 	deaf    atomic.Bool   // no wake-ups are to be expected
 	works   atomic.Bool   // something has run since the last page of an audit
 	timer   chan struct{} // the time may have come to pull
@@ -55,7 +56,7 @@ type step struct {
 
 func newLoop(d *Daemon) *loop {
 	l := &loop{
-		Daemon: d, steps: make(chan step), wakeups: make(chan core.Wakeup), timer: make(chan struct{}, 1),
+		Daemon: d, steps: make(chan step), wakeups: make(chan store.Wakeup), timer: make(chan struct{}, 1),
 		disarm: func() bool { return true },
 	}
 	l.deaf.Store(true)

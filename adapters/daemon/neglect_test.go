@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/daemon"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // countRuns handles notes, and returns how many an agent has had.
@@ -79,12 +80,12 @@ func TestTheWorkOfTheDeadIsFoundByABusyDaemon(t *testing.T) {
 		f.submit(t, core.NewTask{Agent: "z", ID: "not ours", Kind: "note"})
 		f.submit(t, core.NewTask{Agent: "b", ID: "poll", Kind: "note", Every: time.Second})
 		f.submit(t, core.NewTask{Agent: "a", ID: "once", Kind: "note"})
-		claims, err := f.store.Store.Claim(t.Context(), []core.ClaimRequest{{ // and that process dies
-			Partition: core.PartitionOf("a", f.store.Partitions()), Nonce: "0123456789abcdef"[:core.NonceLen], Agents: []string{"a"}, Kinds: []string{"note"}, Limit: 1, Lease: 20 * time.Second,
+		claims, err := f.store.Store.Claim(t.Context(), []store.ClaimRequest{{ // and that process dies
+			Partition: store.PartitionOf("a", f.store.Partitions()), Nonce: "0123456789abcdef"[:store.NonceLen], Agents: []string{"a"}, Kinds: []string{"note"}, Limit: 1, Lease: 20 * time.Second,
 		}})
 		require.NoError(t, err)
 		require.Len(t, claims[0].Tasks, 1)
-		require.NotEqual(t, core.PartitionOf("a", f.store.Partitions()), core.PartitionOf("b", f.store.Partitions()))
+		require.NotEqual(t, store.PartitionOf("a", f.store.Partitions()), store.PartitionOf("b", f.store.Partitions()))
 		f.start(t)
 		time.Sleep(5*time.Second + 300*time.Millisecond)
 		require.NoError(t, f.daemon.RegisterAgent("a"))

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/daemon"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -19,13 +20,13 @@ import (
 func TestTheDaemonFindsWhatWasLost(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: srv.URL, Partitions: 4})
+	st, err := redisstore.Open(t.Context(), redisstore.Config{URL: srv.URL, Partitions: 4})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = store.Close() })
+	t.Cleanup(func() { _ = st.Close() })
 	var mu sync.Mutex
 	var faults []core.Event
 	ran := make(chan string, 2)
-	s, err := core.New(store, core.Config{OnEvent: func(e core.Event) {
+	s, err := core.New(st, core.Config{OnEvent: func(e core.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		if e.Type == core.EventFault {
@@ -45,7 +46,7 @@ func TestTheDaemonFindsWhatWasLost(t *testing.T) {
 	require.Len(t, agendas, 1)
 	require.NoError(t, client.ZRem(t.Context(), agendas[0], "ada").Err())
 
-	d, err := daemon.New(s, daemon.Config{Waker: store, Patrol: 5 * time.Millisecond})
+	d, err := daemon.New(s, daemon.Config{Waker: st, Patrol: 5 * time.Millisecond})
 	require.NoError(t, err)
 	require.NoError(t, d.Start())
 	t.Cleanup(func() { assert.NoError(t, d.Stop(context.Background())) })
@@ -58,7 +59,7 @@ func TestTheDaemonFindsWhatWasLost(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	require.Len(t, faults, 1)
-	assert.Equal(t, [3]any{"ada", "1", core.FaultLost}, [3]any{faults[0].Agent, faults[0].ID, faults[0].Fault})
+	assert.Equal(t, [3]any{"ada", "1", store.FaultLost}, [3]any{faults[0].Agent, faults[0].ID, faults[0].Fault})
 	assert.Equal(t, "lost: it was repaired", faults[0].Error)
 }
 
@@ -66,11 +67,11 @@ func TestTheDaemonFindsWhatWasLost(t *testing.T) {
 func TestAFaultThatStaysIsToldOnce(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: srv.URL, Partitions: 1})
+	st, err := redisstore.Open(t.Context(), redisstore.Config{URL: srv.URL, Partitions: 1})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = store.Close() })
+	t.Cleanup(func() { _ = st.Close() })
 	told := 0
-	s, err := core.New(store, core.Config{OnEvent: func(e core.Event) {
+	s, err := core.New(st, core.Config{OnEvent: func(e core.Event) {
 		if e.Type == core.EventFault {
 			told++
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // registry are the agents that a daemon runs, and what it knows of each. Agents that are dirty, or whose time has come,
@@ -121,12 +122,12 @@ func (r *registry) again(agent string, at time.Time) {
 }
 
 // expect notes that something in a partition is due at a time: of which agent is not known.
-func (r *registry) expect(w core.Wakeup, partitions int) {
+func (r *registry) expect(w store.Wakeup, partitions int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := w.Due.Time()
 	for a, m := range r.members {
-		if core.PartitionOf(a, partitions) == w.Partition && (m.next.IsZero() || at.Before(m.next)) {
+		if store.PartitionOf(a, partitions) == w.Partition && (m.next.IsZero() || at.Before(m.next)) {
 			m.next = at
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/gcf"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func newEvent(t *testing.T, kind, data string) event.Event {
@@ -220,7 +221,7 @@ func TestTroubleWithTheStoreIsRepeated(t *testing.T) {
 		f.store.failWith(&core.LimitError{Agent: "ada", Limit: 1})
 		status, _ := send(`{"agent_id":"ada","id":"1","kind":"ok"}`)
 		assert.Equal(t, 429, status)
-		f.store.failWith(core.ErrChanged)
+		f.store.failWith(store.ErrChanged)
 		status, _ = send(`{"agent_id":"ada","id":"1","kind":"ok"}`)
 		assert.Equal(t, 409, status, "what changed meanwhile is tried again")
 		f.store.failWith(nil)

@@ -22,6 +22,7 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -43,44 +44,44 @@ func (s *countingStore) count() error {
 	return s.err
 }
 
-func (s *countingStore) Submit(ctx context.Context, tasks []core.Submission) ([]core.Placed, error) {
+func (s *countingStore) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
 	if err := s.count(); err != nil {
 		return nil, err
 	}
 	return s.Store.Submit(ctx, tasks)
 }
 
-func (s *countingStore) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+func (s *countingStore) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	if err := s.count(); err != nil {
 		return nil, err
 	}
 	return s.Store.Claim(ctx, requests)
 }
 
-func (s *countingStore) Settle(ctx context.Context, runs []core.Settlement) ([]core.Settled, error) {
+func (s *countingStore) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
 	if err := s.count(); err != nil {
 		return nil, err
 	}
 	return s.Store.Settle(ctx, runs)
 }
 
-func (s *countingStore) Control(ctx context.Context, commands []core.Command) ([]core.Effect, error) {
+func (s *countingStore) Control(ctx context.Context, commands []store.Command) ([]store.Effect, error) {
 	if err := s.count(); err != nil {
 		return nil, err
 	}
 	return s.Store.Control(ctx, commands)
 }
 
-func (s *countingStore) Read(ctx context.Context, q core.Query) (core.Page, error) {
+func (s *countingStore) Read(ctx context.Context, q store.Query) (store.Page, error) {
 	if err := s.count(); err != nil {
-		return core.Page{}, err
+		return store.Page{}, err
 	}
 	return s.Store.Read(ctx, q)
 }
 
-func (s *countingStore) Stats(ctx context.Context) (core.Stats, error) {
+func (s *countingStore) Stats(ctx context.Context) (store.Stats, error) {
 	if err := s.count(); err != nil {
-		return core.Stats{}, err
+		return store.Stats{}, err
 	}
 	return s.Store.Stats(ctx)
 }

@@ -16,6 +16,7 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // gatedStore lets the first claim wait until the gate is opened.
@@ -26,7 +27,7 @@ type gatedStore struct {
 	gate   chan struct{}
 }
 
-func (s *gatedStore) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+func (s *gatedStore) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	if s.claims.Add(1) == 1 {
 		select {
 		case <-s.gate:
@@ -41,8 +42,8 @@ func (s *gatedStore) Claim(ctx context.Context, requests []core.ClaimRequest) ([
 func TestRunDueIsSharedByThoseWhoAskForTheSame(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &gatedStore{Store: memstore.New(memstore.Config{}), gate: make(chan struct{})}
-		s, err := core.New(store, core.Config{})
+		st := &gatedStore{Store: memstore.New(memstore.Config{}), gate: make(chan struct{})}
+		s, err := core.New(st, core.Config{})
 		require.NoError(t, err)
 		core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
 		f := &fixture{handler: httpadapter.New(s, httpadapter.Config{})}
@@ -58,14 +59,14 @@ func TestRunDueIsSharedByThoseWhoAskForTheSame(t *testing.T) {
 			go ask()
 		}
 		synctest.Wait()
-		require.EqualValues(t, 1, store.claims.Load(), "they wait")
-		close(store.gate)
+		require.EqualValues(t, 1, st.claims.Load(), "they wait")
+		close(st.gate)
 		ran := 0.0
 		for range 9 {
 			ran += (<-reports)["ran"].(float64)
 		}
 		assert.EqualValues(t, 1, ran, "by the first")
-		assert.EqualValues(t, 2, store.claims.Load(), "the eight were answered by one claim")
+		assert.EqualValues(t, 2, st.claims.Load(), "the eight were answered by one claim")
 	})
 }
 
@@ -98,8 +99,8 @@ func TestRunDueIsDoneAnewWhenItsCallerGoesAway(t *testing.T) {
 func TestThoseWhoWaitMayGoAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &gatedStore{Store: memstore.New(memstore.Config{}), gate: make(chan struct{})}
-		s, err := core.New(store, core.Config{})
+		st := &gatedStore{Store: memstore.New(memstore.Config{}), gate: make(chan struct{})}
+		s, err := core.New(st, core.Config{})
 		require.NoError(t, err)
 		core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
 		f := &fixture{handler: httpadapter.New(s, httpadapter.Config{})}
@@ -116,7 +117,7 @@ func TestThoseWhoWaitMayGoAway(t *testing.T) {
 			goAway()
 			assert.Equal(t, 503, <-gone, "whoever is cut off, by its server perhaps, must not read that nothing is due")
 		}
-		close(store.gate)
+		close(st.gate)
 		<-first
 		f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","id":"1","kind":"ok"}`)
 		_, body := f.call(t, "POST", "/v1/run-due", `{"all":true}`)

@@ -17,6 +17,7 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // slowStore takes its time for every read.
@@ -27,7 +28,7 @@ type slowStore struct {
 	took  time.Duration
 }
 
-func (s *slowStore) Read(ctx context.Context, q core.Query) (core.Page, error) {
+func (s *slowStore) Read(ctx context.Context, q store.Query) (store.Page, error) {
 	s.reads.Add(1)
 	time.Sleep(s.took)
 	return s.Store.Read(ctx, q)
@@ -36,13 +37,13 @@ func (s *slowStore) Read(ctx context.Context, q core.Query) (core.Page, error) {
 // slowFixture is a handler whose store is slow to read; its user u is not idle for an hour.
 func slowFixture(t *testing.T, took time.Duration, config httpadapter.Config) (*slowStore, http.Handler, *core.Scheduler) {
 	t.Helper()
-	store := &slowStore{Store: memstore.New(memstore.Config{}), took: took}
-	s, err := core.New(store, core.Config{})
+	st := &slowStore{Store: memstore.New(memstore.Config{}), took: took}
+	s, err := core.New(st, core.Config{})
 	require.NoError(t, err)
 	core.Handle(s, "ok", func(context.Context, *core.Task[json.RawMessage]) error { return nil })
 	_, err = s.Submit(t.Context(), core.NewTask{Agent: "u", ID: "1", Kind: "ok", Delay: time.Hour})
 	require.NoError(t, err)
-	return store, httpadapter.New(s, config), s
+	return st, httpadapter.New(s, config), s
 }
 
 // waitFor sends a wait and returns its answer.
@@ -60,7 +61,7 @@ func waitFor(h http.Handler, query, token string) *httptest.ResponseRecorder {
 func TestWaitsShareTheirLooks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, h, _ := slowFixture(t, 0, httpadapter.Config{})
+		st, h, _ := slowFixture(t, 0, httpadapter.Config{})
 		var wg sync.WaitGroup
 		for i := range 20 {
 			wg.Go(func() {
@@ -70,7 +71,7 @@ func TestWaitsShareTheirLooks(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		assert.LessOrEqual(t, store.reads.Load(), int64(20+3*21), "one each to begin with, then a few for each interval, not 400")
+		assert.LessOrEqual(t, st.reads.Load(), int64(20+3*21), "one each to begin with, then a few for each interval, not 400")
 	})
 }
 
@@ -78,7 +79,7 @@ func TestWaitsShareTheirLooks(t *testing.T) {
 func TestSlowLooksRest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, h, _ := slowFixture(t, time.Second, httpadapter.Config{})
+		st, h, _ := slowFixture(t, time.Second, httpadapter.Config{})
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
@@ -87,7 +88,7 @@ func TestSlowLooksRest(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		assert.LessOrEqual(t, store.reads.Load(), int64(7), "a second in eleven")
+		assert.LessOrEqual(t, st.reads.Load(), int64(7), "a second in eleven")
 	})
 }
 
@@ -95,13 +96,13 @@ func TestSlowLooksRest(t *testing.T) {
 func TestSlowLooksRestBetweenRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, h, _ := slowFixture(t, time.Second, httpadapter.Config{})
+		st, h, _ := slowFixture(t, time.Second, httpadapter.Config{})
 		begun := time.Now()
 		for range 3 {
 			waitFor(h, "user_name=u&timeout_seconds=12&poll_interval=100", "")
 			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/product/scheduler/task_queue_status?user_id=u", nil))
 		}
-		assert.LessOrEqual(t, store.reads.Load(), 2*int64(time.Since(begun)/(11*time.Second))+2)
+		assert.LessOrEqual(t, st.reads.Load(), 2*int64(time.Since(begun)/(11*time.Second))+2)
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 	lambdaadapter "github.com/seed-6f6f2c11/duly/adapters/lambda"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,7 +42,7 @@ func (s *countingStore) failure() error {
 	return nil
 }
 
-func (s *countingStore) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+func (s *countingStore) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	s.claims.Add(1)
 	if err := s.failure(); err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func (s *countingStore) Claim(ctx context.Context, requests []core.ClaimRequest)
 	return s.Store.Claim(ctx, requests)
 }
 
-func (s *countingStore) Submit(ctx context.Context, tasks []core.Submission) ([]core.Placed, error) {
+func (s *countingStore) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
 	s.submits.Add(1)
 	if err := s.failure(); err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 
 	lambdaadapter "github.com/seed-6f6f2c11/duly/adapters/lambda"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // failedRecords are the numbers of the records, as the golden events have them, that an answer names.
@@ -219,7 +220,7 @@ func TestASubmitEndsBeforeTheDeadline(t *testing.T) {
 
 type hangingStore struct{ core.Store }
 
-func (*hangingStore) Submit(ctx context.Context, _ []core.Submission) ([]core.Placed, error) {
+func (*hangingStore) Submit(ctx context.Context, _ []store.Submission) ([]store.Placed, error) {
 	<-ctx.Done()
 	return nil, &core.StoreError{Verb: "submit", Err: ctx.Err()}
 }

@@ -46,9 +46,9 @@ type api struct {
 }
 
 // scheduler makes a scheduler whose events go to those who listen at the API too, and that is measured for it.
-func (a *api) scheduler(store core.Store, settings core.Config) (*core.Scheduler, error) {
+func (a *api) scheduler(st core.Store, settings core.Config) (*core.Scheduler, error) {
 	if a == nil {
-		return core.New(store, settings)
+		return core.New(st, settings)
 	}
 	log := settings.OnEvent
 	settings.OnEvent = func(e core.Event) {
@@ -57,7 +57,7 @@ func (a *api) scheduler(store core.Store, settings core.Config) (*core.Scheduler
 		a.metrics.Event(e)
 	}
 	settings.OnTick = a.metrics.Tick
-	return core.New(a.metrics.Store(store), settings)
+	return core.New(a.metrics.Store(st), settings)
 }
 
 // tokens are the tokens that the environment holds.

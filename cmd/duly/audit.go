@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func (p *process) auditCommand(o *options) *cobra.Command {
@@ -44,14 +45,14 @@ func (p *process) endProgress() {
 }
 
 // faults say what each fault means.
-var faults = map[core.FaultCode]string{
-	core.FaultLost:       "neither waits nor runs nor is parked",
-	core.FaultStranded:   "is parked, and nothing would put it back",
-	core.FaultDoubled:    "runs and waits as well: it would run twice at once",
-	core.FaultMiscounted: "a count is wrong: of the tasks of an agent, a group or a kind, or of what is parked",
-	core.FaultAsleep:     "would be looked at too late",
-	core.FaultUnreadable: "its record is not what was written",
-	core.FaultGone:       "its task is no more: something names it still",
+var faults = map[store.FaultCode]string{
+	store.FaultLost:       "neither waits nor runs nor is parked",
+	store.FaultStranded:   "is parked, and nothing would put it back",
+	store.FaultDoubled:    "runs and waits as well: it would run twice at once",
+	store.FaultMiscounted: "a count is wrong: of the tasks of an agent, a group or a kind, or of what is parked",
+	store.FaultAsleep:     "would be looked at too late",
+	store.FaultUnreadable: "its record is not what was written",
+	store.FaultGone:       "its task is no more: something names it still",
 }
 
 // unreadableTodo is what to do about records that cannot be read, which duly leaves alone.

@@ -77,16 +77,16 @@ func (p *process) diagnose(ctx context.Context, o *options) ([]finding, error) {
 		return nil, err
 	}
 	warnings := &warnings{all: new([]warning)}
-	store, err := c.openStore(ctx, slog.New(warnings))
+	st, err := c.openStore(ctx, slog.New(warnings))
 	if err != nil {
 		return nil, err
 	}
-	defer store.end()
-	s, err := core.New(store, store.with(c.settings(nil, nil)))
+	defer st.end()
+	s, err := core.New(st, st.with(c.settings(nil, nil)))
 	if err != nil {
 		return nil, err
 	}
-	checks := warnings.checks(store.name)
+	checks := warnings.checks(st.name)
 	if stats, err := s.Stats(ctx); err == nil {
 		checks = append(checks, checkClock(stats.Now.Time(), core.SystemClock{}.Now()), checkWork(&stats), checkHandlers(&stats, c),
 			checkPauses(&stats), checkFailures(&stats), checkHistory(&stats))

@@ -121,7 +121,7 @@ func printAgents(w *page, agents []core.AgentStats, next string) {
 	t := newTable(w, "AGENT", "LIVE", "NEXT DUE", "PAUSED")
 	for _, a := range agents {
 		paused := "no"
-		if a.Held {
+		if a.Paused {
 			paused = "yes"
 		}
 		t.row(a.Agent, strconv.FormatInt(a.Live, 10), clock(a.Due), paused)

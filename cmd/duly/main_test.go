@@ -133,10 +133,10 @@ func oneLine(t *testing.T, r result, code int, parts ...string) {
 // scheduler asks the Redis of the world without the binary.
 func (w *world) scheduler(t *testing.T) *core.Scheduler {
 	t.Helper()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: w.redis.URL})
+	st, err := redisstore.Open(t.Context(), redisstore.Config{URL: w.redis.URL})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = store.Close() })
-	s, err := core.New(store, core.Config{})
+	t.Cleanup(func() { _ = st.Close() })
+	s, err := core.New(st, core.Config{})
 	require.NoError(t, err)
 	return s
 }

@@ -50,8 +50,7 @@ func (p *process) printKind(o *options, kinds []core.KindStats, kind string) err
 		w.line("")
 		t := newTable(w, "FAILED", "AGENT", "ID", "ERROR")
 		for _, f := range kinds[i].Failed {
-			agent, id, text := core.FailureOf(f)
-			t.row(clock(f.At), agent, id, firstOf(text))
+			t.row(clock(f.At), f.Agent, f.ID, firstOf(f.Error))
 		}
 		t.end()
 	})

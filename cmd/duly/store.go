@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // reachIn is how long Redis has to answer at the start.
@@ -35,8 +36,8 @@ func (c *config) override(o *options) {
 // storage is a store that is open.
 type storage struct {
 	core.Store
-	core.Waker
-	core.Presence
+	store.Waker
+	store.Presence
 
 	name  string // for people, without a password
 	close func() error
@@ -99,11 +100,11 @@ func (o *options) onStore(ctx context.Context, do func(s *core.Scheduler) error)
 	if err != nil {
 		return err
 	}
-	s, store, err := c.scheduler(ctx)
+	s, st, err := c.scheduler(ctx)
 	if err != nil {
 		return err
 	}
-	defer store.end()
+	defer st.end()
 	return do(s)
 }
 
@@ -113,13 +114,13 @@ func (c *config) scheduler(ctx context.Context) (*core.Scheduler, *storage, erro
 		return nil, nil, err
 	}
 	c.redis.Remember = true // a command is short: it need not try every script first
-	store, err := c.openStore(ctx, nil)
+	st, err := c.openStore(ctx, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := core.New(store, store.with(c.settings(nil, nil)))
+	s, err := core.New(st, st.with(c.settings(nil, nil)))
 	if err != nil {
-		return nil, nil, errors.Join(err, store.close())
+		return nil, nil, errors.Join(err, st.close())
 	}
-	return s, store, nil
+	return s, st, nil
 }

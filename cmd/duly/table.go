@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // print writes an answer: as JSON if that is wanted, otherwise for people.
@@ -93,7 +94,7 @@ func terminal(w io.Writer) bool {
 const instant = "2006-01-02T15:04:05.000Z07:00"
 
 // clock is a time of the store; a dash for none.
-func clock(m core.Millis) string {
+func clock(m store.Millis) string {
 	if m == 0 {
 		return "-"
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // applied is what became of the tasks of the file.
@@ -94,7 +95,7 @@ func differing(ctx context.Context, s *core.Scheduler, tasks []fileTask) ([]file
 func (t *fileTask) defines(there *core.TaskInfo) (bool, error) {
 	// Until it has run its time is the one that it was submitted with; one that had passed then was put to that moment.
 	fresh := there.Status == core.StatusWaiting && there.Crashes == 0 && there.RunCount == 0
-	passed := t.tried.Due > core.MillisOf(t.task.At) && there.Due <= t.tried.Due && there.Due >= core.MillisOf(t.task.At)
+	passed := t.tried.Due > store.MillisOf(t.task.At) && there.Due <= t.tried.Due && there.Due >= store.MillisOf(t.task.At)
 	if !t.task.At.IsZero() && fresh && t.tried.Due != there.Due && !passed {
 		return false, nil
 	}

@@ -3,37 +3,37 @@ package memstore
 import (
 	"slices"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // audit looks at all tasks of a partition: here a page has no end. What it finds would be a mistake in this package, so
 // there is nothing to repair.
-func (p *partition) audit(now core.Millis) core.Effect {
-	found := &core.Audited{}
+func (p *partition) audit(now store.Millis) store.Effect {
+	found := &store.Audited{}
 	for _, a := range p.agents {
 		for _, t := range a.tasks {
 			found.Tasks++
 			if code := p.fault(t, now); code != "" {
-				found.Faults = append(found.Faults, core.Fault{Agent: a.name, ID: t.ID, Code: code})
+				found.Faults = append(found.Faults, store.Fault{Agent: a.name, ID: t.ID, Code: code})
 			}
 		}
 	}
 	if len(found.Faults) == 0 { // else what is wrong with the tasks comes first
 		found.Faults = p.miscounted(now)
 	}
-	return core.Effect{Audited: found}
+	return store.Effect{Audited: found}
 }
 
 // counted is what there is of what a partition keeps counters of.
 type counted struct {
 	live, running int64
-	kinds         map[string]core.KindStats
+	kinds         map[string]store.KindStats
 	groups        map[[2]string]int64
 }
 
 // recount counts all live tasks.
 func (p *partition) recount() counted {
-	c := counted{kinds: map[string]core.KindStats{}, groups: map[[2]string]int64{}}
+	c := counted{kinds: map[string]store.KindStats{}, groups: map[[2]string]int64{}}
 	for _, a := range p.agents {
 		for _, t := range a.tasks {
 			k := c.kinds[t.Kind]
@@ -52,40 +52,40 @@ func (p *partition) recount() counted {
 }
 
 // miscounted compares the counters with what is there.
-func (p *partition) miscounted(now core.Millis) []core.Fault {
-	var faults []core.Fault
+func (p *partition) miscounted(now store.Millis) []store.Fault {
+	var faults []store.Fault
 	is := p.recount()
 	if is.live != p.live || is.running != p.running {
-		faults = append(faults, core.Fault{Code: core.FaultMiscounted})
+		faults = append(faults, store.Fault{Code: store.FaultMiscounted})
 	}
 	for name, k := range p.kinds {
 		if want := is.kinds[name]; k.Live != want.Live || k.Running != want.Running || k.Resting != want.Resting {
-			faults = append(faults, core.Fault{Code: core.FaultMiscounted})
+			faults = append(faults, store.Fault{Code: store.FaultMiscounted})
 		}
 	}
 	for name, g := range p.groups {
 		if (g.over == 0 || g.over > now) && g.Live != is.groups[name] {
-			faults = append(faults, core.Fault{Agent: name[0], Code: core.FaultMiscounted})
+			faults = append(faults, store.Fault{Agent: name[0], Code: store.FaultMiscounted})
 		}
 	}
 	return faults
 }
 
-func (p *partition) fault(t *task, now core.Millis) core.FaultCode {
+func (p *partition) fault(t *task, now store.Millis) store.FaultCode {
 	switch {
 	case t.claim != nil:
 		if t.claim.term.at < 0 || !slices.ContainsFunc(t.claim.runs, func(h held) bool { return h.task == t }) {
-			return core.FaultLost
+			return store.FaultLost
 		}
 	case t.parked != "":
 		if !p.comesBack(t) {
-			return core.FaultStranded
+			return store.FaultStranded
 		}
 	case t.at < 0:
-		return core.FaultLost
+		return store.FaultLost
 	case p.serial[t.Agent] != nil: // it is put back in time when the run ends
 	case t.agent.at < 0 || t.agent.visit > max(t.due, now):
-		return core.FaultAsleep
+		return store.FaultAsleep
 	}
 	return ""
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Each place where a task would not be found again is told.
@@ -15,22 +15,22 @@ func TestAuditFinds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		damage func(p *partition, t *task)
-		want   core.FaultCode
+		want   store.FaultCode
 	}{
-		"out of its queue":         {func(p *partition, t *task) { p.lift(t) }, core.FaultLost},
-		"out of the agenda":        {func(p *partition, t *task) { p.agenda.remove(t.agent) }, core.FaultAsleep},
-		"looked at too late":       {func(_ *partition, t *task) { t.agent.visit = 1 << 50 }, core.FaultAsleep},
-		"under a lease of no one":  {func(_ *partition, t *task) { t.claim = &claim{term: &term{at: -1}} }, core.FaultLost},
-		"in a claim without it":    {func(_ *partition, t *task) { t.claim = &claim{term: &term{}} }, core.FaultLost},
-		"under a hold that is not": {func(p *partition, t *task) { p.lift(t); p.park(t, "@a:a") }, core.FaultStranded},
+		"out of its queue":         {func(p *partition, t *task) { p.lift(t) }, store.FaultLost},
+		"out of the agenda":        {func(p *partition, t *task) { p.agenda.remove(t.agent) }, store.FaultAsleep},
+		"looked at too late":       {func(_ *partition, t *task) { t.agent.visit = 1 << 50 }, store.FaultAsleep},
+		"under a lease of no one":  {func(_ *partition, t *task) { t.claim = &claim{term: &term{at: -1}} }, store.FaultLost},
+		"in a claim without it":    {func(_ *partition, t *task) { t.claim = &claim{term: &term{}} }, store.FaultLost},
+		"under a hold that is not": {func(p *partition, t *task) { p.lift(t); p.park(t, "@a:a") }, store.FaultStranded},
 	} {
 		s := New(Config{Partitions: 1})
-		_, err := s.Submit(t.Context(), []core.Submission{{Agent: "a", ID: "1", Kind: "k", Level: core.LevelLow, Due: core.When{After: time.Hour}}})
+		_, err := s.Submit(t.Context(), []store.Submission{{Agent: "a", ID: "1", Kind: "k", Level: store.LevelLow, Due: store.When{After: time.Hour}}})
 		require.NoError(t, err)
 		p := s.parts[0]
 		assert.Empty(t, p.audit(s.now()).Audited.Faults)
 		c.damage(p, p.agents["a"].tasks["1"])
-		assert.Equal(t, []core.Fault{{Agent: "a", ID: "1", Code: c.want}}, p.audit(s.now()).Audited.Faults, name)
+		assert.Equal(t, []store.Fault{{Agent: "a", ID: "1", Code: c.want}}, p.audit(s.now()).Audited.Faults, name)
 	}
 }
 
@@ -45,13 +45,13 @@ func TestAuditCounts(t *testing.T) {
 		"of a group":      func(p *partition) { p.groups[[2]string{"a", "g"}].Live++ },
 	} {
 		s := New(Config{Partitions: 1})
-		_, err := s.Submit(t.Context(), []core.Submission{{Agent: "a", ID: "1", Kind: "k", Group: "g", Level: core.LevelLow}})
+		_, err := s.Submit(t.Context(), []store.Submission{{Agent: "a", ID: "1", Kind: "k", Group: "g", Level: store.LevelLow}})
 		require.NoError(t, err)
 		p := s.parts[0]
 		assert.Empty(t, p.audit(s.now()).Audited.Faults)
 		damage(p)
 		faults := p.audit(s.now()).Audited.Faults
 		require.Len(t, faults, 1, name)
-		assert.Equal(t, core.FaultMiscounted, faults[0].Code, name)
+		assert.Equal(t, store.FaultMiscounted, faults[0].Code, name)
 	}
 }

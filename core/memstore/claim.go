@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // mostRecovered is how many expired leases one step takes back; pages how many times as many agents as tasks may be
@@ -18,10 +18,10 @@ const (
 	deep          = 16
 )
 
-// Claim leases due tasks; see [core.Store].
-func (s *Store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+// Claim leases due tasks; see [store.Store].
+func (s *Store) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &core.StoreError{Verb: "claim", Err: err}
+		return nil, &store.StoreError{Verb: "claim", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +29,7 @@ func (s *Store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core
 	for i := range requests {
 		look = look && requests[i].Limit == 0
 	}
-	out := make([]core.Claim, len(requests))
+	out := make([]store.Claim, len(requests))
 	for i := range requests {
 		p := s.parts[requests[i].Partition]
 		if look {
@@ -42,9 +42,9 @@ func (s *Store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core
 }
 
 // look says when the partition is due next; a parked task of a kind that is asked for is due now.
-func (p *partition) look(r *core.ClaimRequest, now core.Millis) core.Claim {
+func (p *partition) look(r *store.ClaimRequest, now store.Millis) store.Claim {
 	if r.Agents != nil {
-		out := core.Claim{Partition: p.index, Now: now}
+		out := store.Claim{Partition: p.index, Now: now}
 		out.NextDue, out.NextLease, out.AgentsDue = p.nexts(r, now)
 		return out
 	}
@@ -60,27 +60,27 @@ func (p *partition) look(r *core.ClaimRequest, now core.Millis) core.Claim {
 	if due == 0 || lease != 0 && lease < due {
 		due = lease
 	}
-	return core.Claim{Partition: p.index, Now: now, NextDue: due}
+	return store.Claim{Partition: p.index, Now: now, NextDue: due}
 }
 
 // claiming is one claim in the making.
 type claiming struct {
 	p      *partition
-	r      *core.ClaimRequest
-	now    core.Millis
+	r      *store.ClaimRequest
+	now    store.Millis
 	picky  bool // it may pass over much that is due
 	room   int
 	most   map[string]int // of the kinds that are bounded: how many more are taken
 	back   load           // put back
 	seen   load           // looked at
-	unread core.Millis    // since when the first agent waits that others have left no room for its large tasks
+	unread store.Millis   // since when the first agent waits that others have left no room for its large tasks
 	parked int
 	left   int
-	passed core.Millis
+	passed store.Millis
 	taken  []*task
 }
 
-func (p *partition) claim(r *core.ClaimRequest, now core.Millis) core.Claim {
+func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 	if fence, ok := p.nonces[r.Nonce]; ok && r.Limit > 0 {
 		return p.repeat(p.claims[fence], r, now)
 	}
@@ -113,7 +113,7 @@ func (p *partition) claim(r *core.ClaimRequest, now core.Millis) core.Claim {
 }
 
 // bounds are how many tasks of some kinds are taken at most.
-func bounds(r *core.ClaimRequest) map[string]int {
+func bounds(r *store.ClaimRequest) map[string]int {
 	most := maps.Clone(r.Most)
 	maps.DeleteFunc(most, func(kind string, _ int) bool { return !slices.Contains(r.Kinds, kind) })
 	return most
@@ -121,10 +121,10 @@ func bounds(r *core.ClaimRequest) map[string]int {
 
 // nexts are the next due time of the agents that were asked for, the next end of a lease, and when each of these agents
 // is due.
-func (p *partition) nexts(r *core.ClaimRequest, now core.Millis) (due, lease core.Millis, dues []core.Millis) {
+func (p *partition) nexts(r *store.ClaimRequest, now store.Millis) (due, lease store.Millis, dues []store.Millis) {
 	due, lease = p.next()
 	if len(r.Agents) > 0 {
-		dues = make([]core.Millis, len(r.Agents))
+		dues = make([]store.Millis, len(r.Agents))
 	}
 	if p.held(scope{kind: '*'}, now) {
 		return 0, lease, dues
@@ -143,8 +143,8 @@ func (p *partition) nexts(r *core.ClaimRequest, now core.Millis) (due, lease cor
 }
 
 // first fills in when each of some agents is due, and returns the earliest; zero for never.
-func (p *partition) first(agents []string, dues []core.Millis) core.Millis {
-	var due core.Millis
+func (p *partition) first(agents []string, dues []store.Millis) store.Millis {
+	var due store.Millis
 	for i, name := range agents {
 		a := p.agents[name]
 		if a == nil || a.at < 0 {
@@ -158,8 +158,8 @@ func (p *partition) first(agents []string, dues []core.Millis) core.Millis {
 	return due
 }
 
-func (c *claiming) answer(recovered int) core.Claim {
-	out := core.Claim{Partition: c.p.index, Now: c.now, Parked: c.parked, Recovered: recovered, Left: c.left}
+func (c *claiming) answer(recovered int) store.Claim {
+	out := store.Claim{Partition: c.p.index, Now: c.now, Parked: c.parked, Recovered: recovered, Left: c.left}
 	if len(c.taken) == 0 && c.parked == 0 {
 		out.Passed = c.passed
 	}
@@ -170,10 +170,10 @@ func (c *claiming) answer(recovered int) core.Claim {
 	return out
 }
 
-func (p *partition) claimed(t *task, fence core.Fence, index int, due core.Millis) core.Claimed {
-	c := core.Claimed{
-		Run:  core.Run{Partition: p.index, Fence: fence, Index: index, Agent: t.Agent, ID: t.ID},
-		Kind: t.Kind, Level: t.Level, Due: due, Submitted: core.Millis(t.seq / clockUnit), Crashes: t.crashes,
+func (p *partition) claimed(t *task, fence store.Fence, index int, due store.Millis) store.Claimed {
+	c := store.Claimed{
+		Run:  store.Run{Partition: p.index, Fence: fence, Index: index, Agent: t.Agent, ID: t.ID},
+		Kind: t.Kind, Level: t.Level, Due: due, Submitted: store.Millis(t.seq / clockUnit), Crashes: t.crashes,
 		Body: slices.Clone(t.Body), State: slices.Clone(t.state),
 	}
 	if t.ending() {
@@ -184,13 +184,13 @@ func (p *partition) claimed(t *task, fence core.Fence, index int, due core.Milli
 
 // repeat answers a claim that was made before: with the tasks of it that still run. One that was replaced meanwhile is given
 // back, as its run has not begun.
-func (p *partition) repeat(c *claim, r *core.ClaimRequest, now core.Millis) core.Claim {
+func (p *partition) repeat(c *claim, r *store.ClaimRequest, now store.Millis) store.Claim {
 	for i := range c.runs {
 		if t := c.runs[i].task; t != nil && t.order != nil && t.order.op == orderReplace {
 			p.giveBack(c, i, now)
 		}
 	}
-	out := core.Claim{Partition: p.index, Now: now, Fence: c.fence}
+	out := store.Claim{Partition: p.index, Now: now, Fence: c.fence}
 	out.NextDue, out.NextLease, out.AgentsDue = p.nexts(r, now)
 	for i := range c.runs {
 		if c.runs[i].task != nil {
@@ -201,7 +201,7 @@ func (p *partition) repeat(c *claim, r *core.ClaimRequest, now core.Millis) core
 }
 
 // giveBack takes a run out of its claim that has not begun.
-func (p *partition) giveBack(c *claim, i int, now core.Millis) {
+func (p *partition) giveBack(c *claim, i int, now store.Millis) {
 	t := c.runs[i].task
 	c.runs[i] = held{lost: true}
 	p.running--
@@ -214,7 +214,7 @@ func (p *partition) giveBack(c *claim, i int, now core.Millis) {
 }
 
 // recover takes the tasks of expired leases back, and ends holds whose time has come.
-func (p *partition) recover(now core.Millis) (recovered int, ended []endedRun) {
+func (p *partition) recover(now store.Millis) (recovered int, ended []endedRun) {
 	for range mostRecovered {
 		t, ok := p.leases.head()
 		if !ok || t.end > now {
@@ -282,13 +282,13 @@ func (c *claiming) putBackOf(k *parking, most int) {
 	}
 }
 
-// load bounds the large tasks that a claim looks at: see core.ClaimBytes.
+// load bounds the large tasks that a claim looks at: see store.ClaimBytes.
 type load struct{ kib int }
 
 // fits adds a task, unless it is large and enough of them were added.
 func (l *load) fits(t *task) bool {
 	kib := weight(len(t.Body))
-	if kib > 0 && l.kib >= core.ClaimBytes>>10 {
+	if kib > 0 && l.kib >= store.ClaimBytes>>10 {
 		return false
 	}
 	l.kib += kib
@@ -296,9 +296,9 @@ func (l *load) fits(t *task) bool {
 }
 
 // lease puts tasks under a lease.
-func (p *partition) lease(tasks []*task, r *core.ClaimRequest, now core.Millis) *claim {
+func (p *partition) lease(tasks []*task, r *store.ClaimRequest, now store.Millis) *claim {
 	p.clock = max(p.clock, int64(r.Fence))
-	c := &claim{fence: core.Fence(p.ticks(1, now)), nonce: r.Nonce, open: len(tasks)}
+	c := &claim{fence: store.Fence(p.ticks(1, now)), nonce: r.Nonce, open: len(tasks)}
 	c.term = &term{end: now.Add(r.Lease), claim: c, at: -1}
 	for _, t := range tasks {
 		t.claim = c

@@ -4,40 +4,40 @@ import (
 	"context"
 	"slices"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Control carries out an operator's commands; see [core.Store].
-func (s *Store) Control(ctx context.Context, commands []core.Command) ([]core.Effect, error) {
+// Control carries out an operator's commands; see [store.Store].
+func (s *Store) Control(ctx context.Context, commands []store.Command) ([]store.Effect, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &core.StoreError{Verb: "control", Err: err}
+		return nil, &store.StoreError{Verb: "control", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	out := make([]core.Effect, len(commands))
+	out := make([]store.Effect, len(commands))
 	for i := range commands {
 		out[i] = s.obey(&commands[i], now)
 	}
 	return out, nil
 }
 
-func (s *Store) obey(c *core.Command, now core.Millis) core.Effect {
+func (s *Store) obey(c *store.Command, now store.Millis) store.Effect {
 	p := s.partitionOf(c.Agent)
 	switch c.Op {
-	case core.OpReplay:
+	case store.OpReplay:
 		if !p.replay(c.Submission, now) {
-			return core.Effect{}
+			return store.Effect{}
 		}
 		s.announce(p, now)
-		return core.Effect{Code: core.EffectDone, Due: now}
-	case core.OpRun:
+		return store.Effect{Code: store.EffectDone, Due: now}
+	case store.OpRun:
 		return p.run(c, now)
-	case core.OpCancel:
+	case store.OpCancel:
 		return p.cancel(c, now)
-	case core.OpDelete:
+	case store.OpDelete:
 		return p.erase(c, now)
-	case core.OpAudit:
+	case store.OpAudit:
 		return s.parts[c.Audit.Partition].audit(now)
 	default:
 		return s.holdOrNot(c, now)
@@ -45,7 +45,7 @@ func (s *Store) obey(c *core.Command, now core.Millis) core.Effect {
 }
 
 // holdOrNot begins or ends a hold, in each partition that its scope is about.
-func (s *Store) holdOrNot(c *core.Command, now core.Millis) core.Effect {
+func (s *Store) holdOrNot(c *store.Command, now store.Millis) store.Effect {
 	parts := s.parts
 	if c.Scope.Agent != "" {
 		parts = []*partition{s.partitionOf(c.Scope.Agent)}
@@ -54,14 +54,14 @@ func (s *Store) holdOrNot(c *core.Command, now core.Millis) core.Effect {
 	var done bool
 	for _, p := range parts {
 		switch {
-		case c.Op == core.OpUnhold:
+		case c.Op == store.OpUnhold:
 			if p.unhold(sc, now) {
 				done = true
 				s.wake(p, now)
 			}
 		case sc.kind != 't' || p.task(sc.name, sc.id) != nil:
 			h := newHold(sc, c, now)
-			if old := p.holds[sc]; c.Op == core.OpProlong && p.held(sc, now) && old.outlasts(&h) {
+			if old := p.holds[sc]; c.Op == store.OpProlong && p.held(sc, now) && old.outlasts(&h) {
 				continue
 			}
 			done = true
@@ -69,12 +69,12 @@ func (s *Store) holdOrNot(c *core.Command, now core.Millis) core.Effect {
 		}
 	}
 	if !done {
-		return core.Effect{}
+		return store.Effect{}
 	}
-	return core.Effect{Code: core.EffectDone}
+	return store.Effect{Code: store.EffectDone}
 }
 
-func newHold(sc scope, c *core.Command, now core.Millis) hold {
+func newHold(sc scope, c *store.Command, now store.Millis) hold {
 	h := hold{note: slices.Clone(c.Hold)}
 	end := c.Until.At
 	if end == 0 && c.Until.After > 0 {
@@ -86,9 +86,9 @@ func newHold(sc scope, c *core.Command, now core.Millis) hold {
 	return h
 }
 
-func (p *partition) replay(sub core.Submission, now core.Millis) bool {
+func (p *partition) replay(sub store.Submission, now store.Millis) bool {
 	f, dropped, ok := p.remembered(sub.Agent, sub.ID, now)
-	if !ok || dropped || f.verb != core.VerbFail || p.task(sub.Agent, sub.ID) != nil {
+	if !ok || dropped || f.verb != store.VerbFail || p.task(sub.Agent, sub.ID) != nil {
 		return false
 	}
 	t := p.create(sub, p.ticks(1, now), now)

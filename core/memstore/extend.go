@@ -5,18 +5,18 @@ import (
 	"context"
 	"slices"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Extend moves the ends of leases; see [core.Store].
-func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]core.Extended, error) {
+// Extend moves the ends of leases; see [store.Store].
+func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &core.StoreError{Verb: "extend", Err: err}
+		return nil, &store.StoreError{Verb: "extend", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	out := make([]core.Extended, len(leases))
+	out := make([]store.Extended, len(leases))
 	for i := range leases {
 		p := s.parts[leases[i].Partition]
 		c := p.claims[leases[i].Fence]
@@ -40,14 +40,14 @@ func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]core.Ext
 }
 
 // ended are the runs of a claim whose tasks were cancelled or deleted.
-func (c *claim) ended() []core.Ended {
-	var out []core.Ended
+func (c *claim) ended() []store.Ended {
+	var out []store.Ended
 	for k, r := range c.runs {
 		switch {
 		case r.lost:
-			out = append(out, core.Ended{Index: k, Deleted: true})
+			out = append(out, store.Ended{Index: k, Deleted: true})
 		case r.task != nil && r.task.order != nil && r.task.order.op == orderCancel:
-			out = append(out, core.Ended{Index: k, Order: slices.Clone(r.task.order.note)})
+			out = append(out, store.Ended{Index: k, Order: slices.Clone(r.task.order.note)})
 		}
 	}
 	return out

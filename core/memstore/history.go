@@ -3,7 +3,7 @@ package memstore
 import (
 	"sort"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // history are the finished tasks of an agent.
@@ -15,8 +15,8 @@ type history struct {
 }
 
 type finished struct {
-	verb core.Verb
-	at   core.Millis
+	verb store.Verb
+	at   store.Millis
 	data []byte
 }
 
@@ -29,7 +29,7 @@ type ends struct {
 }
 
 type end struct {
-	at core.Millis
+	at store.Millis
 	id string
 }
 
@@ -37,7 +37,7 @@ func newHistory() *history { return &history{records: map[string]finished{}} }
 
 // of are the ends that a record counts among.
 func (h *history) of(f finished) *ends {
-	if f.verb == core.VerbFail {
+	if f.verb == store.VerbFail {
 		return &h.failed
 	}
 	return &h.others
@@ -87,7 +87,7 @@ func (h *history) tidy(e *ends) {
 // trim drops what is too old, then the oldest of what is too much; the records of failed tasks are counted apart, so that
 // a busy agent does not push its dead letters out, and what is large is weighed as well. A history is cut when it has a hundredth more than is kept, as one cut
 // of many costs less than many.
-func (p *partition) trim(agent string, now core.Millis) {
+func (p *partition) trim(agent string, now store.Millis) {
 	h := p.finished[agent]
 	if h == nil {
 		return
@@ -107,7 +107,7 @@ func (p *partition) trim(agent string, now core.Millis) {
 
 // trimFirst drops the oldest record of some that count together, if it is too old or one too many. It reports whether the
 // first in line is done with.
-func (p *partition) trimFirst(agent string, h *history, e *ends, most int, now core.Millis) bool {
+func (p *partition) trimFirst(agent string, h *history, e *ends, most int, now store.Millis) bool {
 	if !h.stands(e, 0) {
 		return true
 	}
@@ -134,7 +134,7 @@ func weight(n int) int {
 }
 
 // dropped notes that a record had to go before its time. How its task ended stays known for a while.
-func (p *partition) dropped(agent, id string, f finished, now core.Millis) {
+func (p *partition) dropped(agent, id string, f finished, now store.Millis) {
 	p.counts.Trimmed++
 	p.counts.LastTrimmed = now
 	ref := [2]string{agent, id}
@@ -149,12 +149,12 @@ func (p *partition) dropped(agent, id string, f finished, now core.Millis) {
 	}
 }
 
-func (p *partition) knownFor() core.Millis {
-	return core.Millis(min(core.KnownFor, p.store.config.Retention).Milliseconds())
+func (p *partition) knownFor() store.Millis {
+	return store.Millis(min(store.KnownFor, p.store.config.Retention).Milliseconds())
 }
 
 // remember adds a finished task to its agent's history.
-func (p *partition) remember(agent, id string, f finished, now core.Millis) {
+func (p *partition) remember(agent, id string, f finished, now store.Millis) {
 	h := p.finished[agent]
 	if h == nil {
 		h = newHistory()
@@ -172,7 +172,7 @@ func (p *partition) remember(agent, id string, f finished, now core.Millis) {
 }
 
 // remembered is what is kept of a finished task: its record, or how it ended if the record was dropped before its time.
-func (p *partition) remembered(agent, id string, now core.Millis) (f finished, dropped, ok bool) {
+func (p *partition) remembered(agent, id string, now store.Millis) (f finished, dropped, ok bool) {
 	if h := p.finished[agent]; h != nil {
 		if f, ok = h.records[id]; ok && f.at > now.Add(-p.store.config.Retention) {
 			return f, false, true
@@ -184,7 +184,7 @@ func (p *partition) remembered(agent, id string, now core.Millis) (f finished, d
 }
 
 // erased forgets a finished task.
-func (p *partition) erased(agent, id string, now core.Millis) bool {
+func (p *partition) erased(agent, id string, now store.Millis) bool {
 	_, _, ok := p.remembered(agent, id, now)
 	delete(p.gone, [2]string{agent, id})
 	p.unrecord(agent, id)

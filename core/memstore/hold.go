@@ -3,7 +3,7 @@ package memstore
 import (
 	"slices"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // scope names the tasks that a hold is about: '*' all, 'k' those of a kind, 'a' those of an agent, 's' those that share a
@@ -33,7 +33,7 @@ func (s scope) parking() string {
 	return "@" + s.String()
 }
 
-func scopeOf(s core.Scoped) scope {
+func scopeOf(s store.Scoped) scope {
 	switch {
 	case s.ID != "":
 		return scope{kind: 't', name: s.Agent, id: s.ID}
@@ -50,19 +50,19 @@ func scopeOf(s core.Scoped) scope {
 
 // hold keeps the tasks of a scope from being claimed.
 type hold struct {
-	since core.Millis
+	since store.Millis
 	note  []byte
 	term  *term // its end; nil for never
 }
 
 // opened is a scope whose hold has ended.
 type opened struct {
-	at    core.Millis
+	at    store.Millis
 	scope scope
 }
 
 // held reports whether a scope is held now; a hold whose time has come is none, even if no claim has seen it yet.
-func (p *partition) held(s scope, now core.Millis) bool {
+func (p *partition) held(s scope, now store.Millis) bool {
 	h, ok := p.holds[s]
 	return ok && (h.term == nil || h.term.end > now)
 }
@@ -77,7 +77,7 @@ func scopes(t *task) []scope {
 }
 
 // holdOf is the widest scope that holds a task now, by a hold that began after a time.
-func (p *partition) holdOf(t *task, after, now core.Millis) (scope, bool) {
+func (p *partition) holdOf(t *task, after, now store.Millis) (scope, bool) {
 	for _, s := range scopes(t) {
 		if p.held(s, now) && p.holds[s].since > after {
 			return s, true
@@ -87,7 +87,7 @@ func (p *partition) holdOf(t *task, after, now core.Millis) (scope, bool) {
 }
 
 // hold begins a hold, or gives one another end and note.
-func (p *partition) hold(s scope, h hold, now core.Millis) {
+func (p *partition) hold(s scope, h hold, now store.Millis) {
 	h.since = now
 	if p.held(s, now) {
 		h.since = p.holds[s].since
@@ -111,7 +111,7 @@ func (p *partition) forget(s scope) bool {
 }
 
 // unhold ends a hold; claims put back what is parked under it.
-func (p *partition) unhold(s scope, now core.Millis) bool {
+func (p *partition) unhold(s scope, now store.Millis) bool {
 	if !p.forget(s) {
 		return false
 	}
@@ -155,7 +155,7 @@ func (c *claiming) putBack() {
 
 // keptBy is the widest scope because of which a task is not to be claimed now. One that is to run by an order, or to end by
 // one, is.
-func (p *partition) keptBy(t *task, now core.Millis) (scope, bool) {
+func (p *partition) keptBy(t *task, now store.Millis) (scope, bool) {
 	switch {
 	case t.ending():
 		return scope{}, false
@@ -167,14 +167,14 @@ func (p *partition) keptBy(t *task, now core.Millis) (scope, bool) {
 }
 
 // holdsOf are the holds that a task is under.
-func (p *partition) holdsOf(t *task, now core.Millis) []core.Held {
-	var out []core.Held
+func (p *partition) holdsOf(t *task, now store.Millis) []store.Held {
+	var out []store.Held
 	for _, s := range scopes(t) {
 		if !p.held(s, now) {
 			continue
 		}
 		h := p.holds[s]
-		out = append(out, core.Held{Scope: s.scoped(), Since: h.since, Until: h.until(), Hold: h.note})
+		out = append(out, store.Held{Scope: s.scoped(), Since: h.since, Until: h.until(), Hold: h.note})
 	}
 	return out
 }
@@ -184,24 +184,24 @@ func (h *hold) outlasts(other *hold) bool {
 	return h.term == nil || other.term != nil && h.term.end >= other.term.end
 }
 
-func (h *hold) until() core.Millis {
+func (h *hold) until() store.Millis {
 	if h.term == nil {
 		return 0
 	}
 	return h.term.end
 }
 
-func (s scope) scoped() core.Scoped {
+func (s scope) scoped() store.Scoped {
 	switch s.kind {
 	case 't':
-		return core.Scoped{Agent: s.name, ID: s.id}
+		return store.Scoped{Agent: s.name, ID: s.id}
 	case 'a':
-		return core.Scoped{Agent: s.name}
+		return store.Scoped{Agent: s.name}
 	case 'k':
-		return core.Scoped{Kind: s.name}
+		return store.Scoped{Kind: s.name}
 	case 's':
-		return core.Scoped{Key: s.name}
+		return store.Scoped{Key: s.name}
 	default:
-		return core.Scoped{}
+		return store.Scoped{}
 	}
 }

@@ -4,33 +4,33 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // stats are the counters of a kind in this partition.
-func (p *partition) stats(kind string) *core.KindStats {
+func (p *partition) stats(kind string) *store.KindStats {
 	k := p.kinds[kind]
 	if k == nil {
-		k = &core.KindStats{Kind: kind}
+		k = &store.KindStats{KindCounters: store.KindCounters{Kind: kind}}
 		p.kinds[kind] = k
 	}
 	return k
 }
 
 // count adds a run to the statistics of its kind.
-func (p *partition) count(r *core.RunStat, now core.Millis) {
+func (p *partition) count(r *store.RunStat, now store.Millis) {
 	took, lag := r.Duration.Truncate(time.Millisecond), r.Lag.Truncate(time.Millisecond)
-	one := core.KindStats{Runs: 1, Duration: took, Shortest: took, Longest: took, Lag: lag, LongestLag: lag}
+	one := store.KindStats{KindCounters: store.KindCounters{Runs: 1, Duration: took, Shortest: took, Longest: took, Lag: lag, LongestLag: lag}}
 	if r.Failed {
 		one.Failures = 1
-		one.Failed = []core.Failure{{At: now, Note: slices.Clone(r.Failure)}}
+		one.Failed = []store.Failure{{At: now, Note: slices.Clone(r.Failure)}}
 	}
 	switch r.Schedule {
-	case core.ScheduleEvery:
+	case store.ScheduleEvery:
 		one.Every = 1
-	case core.ScheduleCron:
+	case store.ScheduleCron:
 		one.Cron = 1
-	case core.ScheduleActivity:
+	case store.ScheduleActivity:
 		one.Activity = 1
 	default:
 		one.At = 1
@@ -39,8 +39,8 @@ func (p *partition) count(r *core.RunStat, now core.Millis) {
 }
 
 // kindsOf are the counters of all kinds, by name.
-func (s *Store) kindsOf() []core.KindStats {
-	var all core.KindTable
+func (s *Store) kindsOf() []store.KindStats {
+	var all store.KindTable
 	for _, p := range s.parts {
 		for _, k := range p.kinds {
 			all.Add(k)

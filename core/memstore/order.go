@@ -3,16 +3,16 @@ package memstore
 import (
 	"slices"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // order is what is to become of a task when its run ends, or, for orderRun, that it is to be claimed though it is held: it
 // has orderHand while it runs, so that it has orderRun again if the run is given back or dies.
 type order struct {
 	op   byte
-	note []byte      // orderCancel: what the command said; orderReplace: the new state
-	due  core.Millis // orderReplace: when the new task is due
-	at   core.Millis // orderRun, orderHand: when it was given; later holds hold the task
+	note []byte       // orderCancel: what the command said; orderReplace: the new state
+	due  store.Millis // orderReplace: when the new task is due
+	at   store.Millis // orderRun, orderHand: when it was given; later holds hold the task
 }
 
 const (
@@ -27,15 +27,15 @@ const (
 func (t *task) ending() bool { return t.order != nil && t.order.op == orderCancel }
 
 // refuses says why a settlement cannot stand although the lease is held: an order that it does not take into account.
-func (t *task) refuses(r *core.Settlement) error {
+func (t *task) refuses(r *store.Settlement) error {
 	if t.order == nil {
 		return nil
 	}
 	switch {
-	case t.order.op == orderCancel && r.Verb != core.VerbCancel:
-		return &core.CancelledError{Order: slices.Clone(t.order.note)}
+	case t.order.op == orderCancel && r.Verb != store.VerbCancel:
+		return &store.CancelledError{Order: slices.Clone(t.order.note)}
 	case t.order.op == orderReplace && !r.Renewed:
-		return core.ErrReplaced
+		return store.ErrReplaced
 	default:
 		return nil
 	}
@@ -43,12 +43,12 @@ func (t *task) refuses(r *core.Settlement) error {
 
 // ordered carries out what was ordered for a run that has ended, and returns when the task is due again. A run that is given
 // back leaves the order standing.
-func (p *partition) ordered(t *task, verb core.Verb, due, now core.Millis) core.Millis {
+func (p *partition) ordered(t *task, verb store.Verb, due, now store.Millis) store.Millis {
 	o := t.order
 	if o == nil {
 		return due
 	}
-	released := verb == core.VerbRelease
+	released := verb == store.VerbRelease
 	switch {
 	case o.op == orderReplace:
 		due = o.due
@@ -68,18 +68,18 @@ func (p *partition) ordered(t *task, verb core.Verb, due, now core.Millis) core.
 }
 
 // run makes a waiting task due now.
-func (p *partition) run(c *core.Command, now core.Millis) core.Effect {
+func (p *partition) run(c *store.Command, now store.Millis) store.Effect {
 	t := p.task(c.Agent, c.ID)
 	switch {
 	case t == nil:
-		return core.Effect{}
+		return store.Effect{}
 	case t.ending():
-		return core.Effect{Code: core.EffectEnding}
+		return store.Effect{Code: store.EffectEnding}
 	case t.claim != nil && !c.Queue:
-		return core.Effect{Code: core.EffectRunning}
+		return store.Effect{Code: store.EffectRunning}
 	case t.claim != nil:
 		t.queue(now)
-		return core.Effect{Code: core.EffectOrdered}
+		return store.Effect{Code: store.EffectOrdered}
 	}
 	if _, ok := p.holdOf(t, 0, now); ok {
 		t.order = &order{op: orderRun, at: now}
@@ -92,11 +92,11 @@ func (p *partition) run(c *core.Command, now core.Millis) core.Effect {
 	if t.dozing() {
 		p.rouse(t, now)
 	}
-	return core.Effect{Code: core.EffectDone, Due: t.due}
+	return store.Effect{Code: store.EffectDone, Due: t.due}
 }
 
 // queue notes that a task that runs is due once more when its run ends.
-func (t *task) queue(now core.Millis) {
+func (t *task) queue(now store.Millis) {
 	if t.order == nil || t.order.op == orderHand {
 		t.order = &order{op: orderQueue}
 	}
@@ -106,27 +106,27 @@ func (t *task) queue(now core.Millis) {
 }
 
 // cancel ends a waiting task, or notes that its run is to.
-func (p *partition) cancel(c *core.Command, now core.Millis) core.Effect {
+func (p *partition) cancel(c *store.Command, now store.Millis) store.Effect {
 	t := p.task(c.Agent, c.ID)
 	switch {
 	case t == nil:
-		return core.Effect{}
+		return store.Effect{}
 	case t.claim != nil:
 		if !t.ending() {
 			t.order = &order{op: orderCancel, note: slices.Clone(c.Order)}
 		}
-		return core.Effect{Code: core.EffectOrdered}
+		return store.Effect{Code: store.EffectOrdered}
 	case t.version() != c.Version:
-		return core.Effect{Code: core.EffectChanged}
+		return store.Effect{Code: store.EffectChanged}
 	}
 	p.lift(t)
-	p.finish(t, &core.Settlement{Verb: core.VerbCancel, Record: c.Record}, now)
+	p.finish(t, &store.Settlement{Verb: store.VerbCancel, Record: c.Record}, now)
 	p.trim(c.Agent, now)
-	return core.Effect{Code: core.EffectDone}
+	return store.Effect{Code: store.EffectDone}
 }
 
 // erase forgets a task, live or finished. A run of it loses its lease.
-func (p *partition) erase(c *core.Command, now core.Millis) core.Effect {
+func (p *partition) erase(c *store.Command, now store.Millis) store.Effect {
 	done := p.erased(c.Agent, c.ID, now)
 	if t := p.task(c.Agent, c.ID); t != nil {
 		held := t.claim
@@ -140,9 +140,9 @@ func (p *partition) erase(c *core.Command, now core.Millis) core.Effect {
 		done = true
 	}
 	if !done {
-		return core.Effect{}
+		return store.Effect{}
 	}
-	return core.Effect{Code: core.EffectDone}
+	return store.Effect{Code: store.EffectDone}
 }
 
 // stop takes a live task out of its queue, or from the claim that holds it.

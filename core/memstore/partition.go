@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // partition is the slice of all agents that one step changes at once.
@@ -17,26 +17,26 @@ type partition struct {
 	parked   map[string]*parking // by kind, or by the scope of a hold
 	holds    map[scope]hold
 	open     []opened // scopes whose holds have ended and whose tasks are being put back, oldest first
-	claims   map[core.Fence]*claim
-	nonces   map[string]core.Fence
+	claims   map[store.Fence]*claim
+	nonces   map[string]store.Fence
 	leases   *queue[*term]
 	serial   map[string]*claim // agents of which no other task may run, by the claim that holds the one that does
-	ended    []core.Fence      // oldest first
+	ended    []store.Fence     // oldest first
 	groups   map[[2]string]*group
 	finished map[string]*history
 	gone     map[[2]string]finished // agent and id of those whose record was dropped, without it
 	fading   [][2]string            // of gone, in the order of their drops
 	clock    int64                  // the hybrid clock that numbers tasks and claims
-	counts   core.Stats
+	counts   store.Stats
 	live     int64
 	running  int64
-	kinds    map[string]*core.KindStats
+	kinds    map[string]*store.KindStats
 }
 
 func newPartition(s *Store, index int) *partition {
 	return &partition{
-		store: s, index: index, agents: map[string]*agent{}, parked: map[string]*parking{}, holds: map[scope]hold{}, kinds: map[string]*core.KindStats{},
-		claims: map[core.Fence]*claim{}, nonces: map[string]core.Fence{}, groups: map[[2]string]*group{},
+		store: s, index: index, agents: map[string]*agent{}, parked: map[string]*parking{}, holds: map[scope]hold{}, kinds: map[string]*store.KindStats{},
+		claims: map[store.Fence]*claim{}, nonces: map[string]store.Fence{}, groups: map[[2]string]*group{},
 		finished: map[string]*history{}, serial: map[string]*claim{}, gone: map[[2]string]finished{},
 		agenda: newQueue(func(a, b *agent) bool {
 			return a.visit < b.visit || a.visit == b.visit && a.name < b.name
@@ -55,7 +55,7 @@ type agent struct {
 	// then the time of its last visit, if that was later than its earliest due time: the agents take turns.
 	many   bool
 	levels [3]*queue[*task]
-	visit  core.Millis // its place in the agenda
+	visit  store.Millis // its place in the agenda
 	at     int
 }
 
@@ -63,10 +63,10 @@ func (a *agent) position() *int { return &a.at }
 
 // task is a live task.
 type task struct {
-	core.Submission
+	store.Submission
 	agent   *agent
 	seq     int64
-	due     core.Millis
+	due     store.Millis
 	state   []byte
 	crashes int
 	parked  string // the name of where it is parked; empty if it is not
@@ -84,7 +84,7 @@ type parking struct{ tasks *queue[*task] }
 
 // term is something that ends by itself: a lease, or a hold.
 type term struct {
-	end   core.Millis
+	end   store.Millis
 	claim *claim
 	scope scope
 	at    int
@@ -102,7 +102,7 @@ func (t *term) name() string {
 
 // claim is a set of tasks under one lease.
 type claim struct {
-	fence core.Fence
+	fence store.Fence
 	nonce string
 	term  *term
 	runs  []held
@@ -112,20 +112,20 @@ type claim struct {
 // held is the place of a task in a claim.
 type held struct {
 	task *task // nil when the run has ended
-	due  core.Millis
+	due  store.Millis
 	lost bool
 }
 
 // group counts the tasks of a group. It is forgotten some time after its last task has ended.
 type group struct {
-	core.GroupCounts
-	over core.Millis
+	store.GroupCounts
+	over store.Millis
 }
 
 // clockUnit is how many numbers the hybrid clock has for a millisecond.
 const clockUnit = 1024
 
-func (p *partition) ticks(n int, now core.Millis) int64 {
+func (p *partition) ticks(n int, now store.Millis) int64 {
 	first := max(p.clock+1, int64(now)*clockUnit)
 	p.clock = first + int64(n) - 1
 	return first
@@ -149,7 +149,7 @@ func before(a, b *task) bool {
 }
 
 // place puts a task among the waiting ones.
-func (p *partition) place(t *task, due core.Millis) {
+func (p *partition) place(t *task, due store.Millis) {
 	a := t.agent
 	t.due, t.claim, t.parked = due, nil, ""
 	a.levels[t.Level-1].add(t)
@@ -164,8 +164,8 @@ func (p *partition) place(t *task, due core.Millis) {
 }
 
 // earliest is when an agent's next waiting task is due.
-func (a *agent) earliest() (core.Millis, bool) {
-	var due core.Millis
+func (a *agent) earliest() (store.Millis, bool) {
+	var due store.Millis
 	found := false
 	for _, q := range a.levels {
 		if t, ok := q.head(); ok && (!found || t.due < due) {
@@ -176,7 +176,7 @@ func (a *agent) earliest() (core.Millis, bool) {
 }
 
 // free puts an agent back whose only run has ended, behind those that wait already.
-func (p *partition) free(agent string, c *claim, now core.Millis) {
+func (p *partition) free(agent string, c *claim, now store.Millis) {
 	if p.serial[agent] != c {
 		return
 	}
@@ -216,7 +216,7 @@ func (p *partition) lift(t *task) {
 }
 
 // move gives a waiting task another due time, where it is.
-func (p *partition) move(t *task, due core.Millis) {
+func (p *partition) move(t *task, due store.Millis) {
 	if t.parked != "" {
 		t.due = due
 		p.parked[t.parked].tasks.fix(t)
@@ -251,7 +251,7 @@ func (p *partition) drop(t *task) {
 }
 
 // next is the earliest entry of the agenda and of the leases; zero for none.
-func (p *partition) next() (due, lease core.Millis) {
+func (p *partition) next() (due, lease store.Millis) {
 	if a, ok := p.agenda.head(); ok {
 		due = a.visit
 	}
@@ -303,7 +303,7 @@ func (p *partition) park(t *task, name string) {
 }
 
 // group of a task; nil if it has none.
-func (p *partition) group(agent, name string, now core.Millis) *group {
+func (p *partition) group(agent, name string, now store.Millis) *group {
 	if name == "" {
 		return nil
 	}

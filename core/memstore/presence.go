@@ -6,36 +6,36 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-var _ core.Presence = (*Store)(nil)
+var _ store.Presence = (*Store)(nil)
 
 // said is what a process says of itself, and until when.
 type said struct {
 	info  []byte
-	until core.Millis
+	until store.Millis
 }
 
-// Announce keeps what a process says of itself; see [core.Presence].
+// Announce keeps what a process says of itself; see [store.Presence].
 func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) error {
 	if err := ctx.Err(); err != nil {
-		return &core.StoreError{Verb: "presence", Err: err}
+		return &store.StoreError{Verb: "presence", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
 	maps.DeleteFunc(s.processes, func(_ string, p said) bool { return p.until <= now })
-	if _, known := s.processes[tag]; known || len(s.processes) < core.MaxProcesses {
+	if _, known := s.processes[tag]; known || len(s.processes) < store.MaxProcesses {
 		s.processes[tag] = said{slices.Clone(info), now.Add(ttl)}
 	}
 	return nil
 }
 
-// Processes returns what processes have said of themselves; see [core.Presence].
+// Processes returns what processes have said of themselves; see [store.Presence].
 func (s *Store) Processes(ctx context.Context) (map[string][]byte, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &core.StoreError{Verb: "presence", Err: err}
+		return nil, &store.StoreError{Verb: "presence", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,13 +7,13 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Read returns tasks of one agent; see [core.Store].
-func (s *Store) Read(ctx context.Context, q core.Query) (core.Page, error) {
+// Read returns tasks of one agent; see [store.Store].
+func (s *Store) Read(ctx context.Context, q store.Query) (store.Page, error) {
 	if err := ctx.Err(); err != nil {
-		return core.Page{}, &core.StoreError{Verb: "read", Err: err}
+		return store.Page{}, &store.StoreError{Verb: "read", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -24,7 +24,7 @@ func (s *Store) Read(ctx context.Context, q core.Query) (core.Page, error) {
 		return s.agents(q), nil
 	}
 	p := s.partitionOf(q.Agent)
-	page := core.Page{Now: s.now()}
+	page := store.Page{Now: s.now()}
 	if g := p.groups[[2]string{q.Agent, q.Group}]; g != nil && (g.over == 0 || g.over > page.Now) {
 		page.Group = g.GroupCounts
 	}
@@ -33,14 +33,14 @@ func (s *Store) Read(ctx context.Context, q core.Query) (core.Page, error) {
 		return page, nil
 	}
 	if err := p.walk(q, &page); err != nil {
-		return core.Page{}, err
+		return store.Page{}, err
 	}
 	return page, nil
 }
 
 // named are the tasks that a query asks for by id.
-func (p *partition) named(q core.Query, now core.Millis) []core.Stored {
-	var out []core.Stored
+func (p *partition) named(q store.Query, now store.Millis) []store.Stored {
+	var out []store.Stored
 	for _, id := range q.IDs {
 		t := p.stored(q.Agent, id, now)
 		if q.Explain {
@@ -51,20 +51,20 @@ func (p *partition) named(q core.Query, now core.Millis) []core.Stored {
 	return out
 }
 
-func (p *partition) stored(agent, id string, now core.Millis) core.Stored {
-	out := core.Stored{Agent: agent, ID: id}
+func (p *partition) stored(agent, id string, now store.Millis) store.Stored {
+	out := store.Stored{Agent: agent, ID: id}
 	if a := p.agents[agent]; a != nil && a.tasks[id] != nil {
 		t := a.tasks[id]
-		out.Kind, out.Level, out.Submitted = t.Kind, t.Level, core.Millis(t.seq/clockUnit)
+		out.Kind, out.Level, out.Submitted = t.Kind, t.Level, store.Millis(t.seq/clockUnit)
 		out.Body, out.State, out.Crashes = slices.Clone(t.Body), slices.Clone(t.state), t.crashes
 		out.Key, out.Version, out.Holds = t.Key, t.version(), p.holdsOf(t, now)
-		out.Status = core.StatusWaiting
+		out.Status = store.StatusWaiting
 		if t.ending() {
 			out.Order = slices.Clone(t.order.note)
 		}
 		out.Parked = t.parked != "" && (t.parked[0] != '@' || len(out.Holds) > 0) // else it is about to be put back
 		if t.claim != nil {
-			out.Status = core.StatusInProgress
+			out.Status = store.StatusInProgress
 		} else {
 			out.Due = t.due
 			out.Resting = t.dozing()
@@ -74,23 +74,23 @@ func (p *partition) stored(agent, id string, now core.Millis) core.Stored {
 	if f, dropped, ok := p.remembered(agent, id, now); ok {
 		out.Finished, out.Record, out.Dropped = f.at, slices.Clone(f.data), dropped
 		switch f.verb {
-		case core.VerbComplete:
-			out.Status = core.StatusCompleted
-		case core.VerbFail:
-			out.Status = core.StatusFailed
+		case store.VerbComplete:
+			out.Status = store.StatusCompleted
+		case store.VerbFail:
+			out.Status = store.StatusFailed
 		default:
-			out.Status = core.StatusCancelled
+			out.Status = store.StatusCancelled
 		}
 	}
 	return out
 }
 
-func (c *claim) describe(out *core.Stored) {
-	out.Lease, out.Fence, out.Holder = c.term.end, c.fence, c.nonce[:min(len(c.nonce), core.NonceLen/2)]
+func (c *claim) describe(out *store.Stored) {
+	out.Lease, out.Fence, out.Holder = c.term.end, c.fence, c.nonce[:min(len(c.nonce), store.NonceLen/2)]
 }
 
 // explain finds out who holds a task, or how many agents stand before it.
-func (p *partition) explain(out *core.Stored) {
+func (p *partition) explain(out *store.Stored) {
 	t := p.task(out.Agent, out.ID)
 	switch {
 	case t == nil:
@@ -112,14 +112,14 @@ func (p *partition) explain(out *core.Stored) {
 }
 
 // agents is a page of agents, by name.
-func (s *Store) agents(q core.Query) core.Page {
-	page := core.Page{Now: s.now()}
+func (s *Store) agents(q store.Query) store.Page {
+	page := store.Page{Now: s.now()}
 	for _, p := range s.parts {
 		for name, a := range p.agents {
 			if name <= q.After {
 				continue
 			}
-			st := core.AgentStats{Agent: name, Live: int64(len(a.tasks)), Held: p.held(scope{kind: 'a', name: name}, page.Now)}
+			st := store.AgentStats{Agent: name, Live: int64(len(a.tasks)), Held: p.held(scope{kind: 'a', name: name}, page.Now)}
 			if a.at >= 0 {
 				st.Due = a.visit
 			}
@@ -136,14 +136,14 @@ func (s *Store) agents(q core.Query) core.Page {
 
 // pauses is a page of the holds in force, by the names of their scopes. Those that are about agents of all partitions stand
 // in each: the first one's count.
-func (s *Store) pauses(q core.Query) core.Page {
-	page := core.Page{Now: s.now()}
-	all := map[string]core.Held{}
+func (s *Store) pauses(q store.Query) store.Page {
+	page := store.Page{Now: s.now()}
+	all := map[string]store.Held{}
 	for i, p := range s.parts {
 		for sc, h := range p.holds {
 			own := sc.kind == 'a' || sc.kind == 't'
 			if name := sc.String(); (own || i == 0) && p.held(sc, page.Now) && name > q.After {
-				all[name] = core.Held{Scope: sc.scoped(), Since: h.since, Until: h.until(), Hold: slices.Clone(h.note)}
+				all[name] = store.Held{Scope: sc.scoped(), Since: h.since, Until: h.until(), Hold: slices.Clone(h.note)}
 			}
 		}
 	}
@@ -159,13 +159,13 @@ func (s *Store) pauses(q core.Query) core.Page {
 }
 
 // Stats are the counters of all partitions.
-func (s *Store) Stats(ctx context.Context) (core.Stats, error) {
+func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	if err := ctx.Err(); err != nil {
-		return core.Stats{}, &core.StoreError{Verb: "stats", Err: err}
+		return store.Stats{}, &store.StoreError{Verb: "stats", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := core.Stats{Now: s.now(), Partitions: len(s.parts)}
+	st := store.Stats{Counters: store.Counters{Partitions: len(s.parts)}, Now: s.now()}
 	for _, p := range s.parts {
 		st.Agents += int64(len(p.agents))
 		st.Waiting += p.live - p.running

@@ -4,18 +4,18 @@ import (
 	"context"
 	"slices"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Settle ends runs; see [core.Store].
-func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Settled, error) {
+// Settle ends runs; see [store.Store].
+func (s *Store) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &core.StoreError{Verb: "settle", Err: err}
+		return nil, &store.StoreError{Verb: "settle", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	out := make([]core.Settled, len(runs))
+	out := make([]store.Settled, len(runs))
 	for i := range runs {
 		out[i] = s.parts[runs[i].Partition].settle(&runs[i], now)
 	}
@@ -25,20 +25,20 @@ func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Sett
 	return out, nil
 }
 
-func (p *partition) settle(r *core.Settlement, now core.Millis) core.Settled {
+func (p *partition) settle(r *store.Settlement, now store.Millis) store.Settled {
 	c := p.claims[r.Fence]
 	if c == nil || r.Index < 0 || r.Index >= len(c.runs) || c.runs[r.Index].lost {
-		return core.Settled{Err: core.ErrLeaseLost}
+		return store.Settled{Err: store.ErrLeaseLost}
 	}
 	t := c.runs[r.Index].task
 	if t == nil {
-		return core.Settled{} // settled before
+		return store.Settled{} // settled before
 	}
 	if t.Agent != r.Agent || t.ID != r.ID {
-		return core.Settled{Err: core.ErrLeaseLost}
+		return store.Settled{Err: store.ErrLeaseLost}
 	}
 	if err := t.refuses(r); err != nil {
-		return core.Settled{Err: err}
+		return store.Settled{Err: err}
 	}
 	c.runs[r.Index].task = nil
 	c.open--
@@ -52,26 +52,26 @@ func (p *partition) settle(r *core.Settlement, now core.Millis) core.Settled {
 	}
 	defer p.free(t.Agent, c, now)
 	switch r.Verb {
-	case core.VerbAgain, core.VerbRelease, core.VerbRest:
-		return core.Settled{Due: p.again(t, r, now)}
+	case store.VerbAgain, store.VerbRelease, store.VerbRest:
+		return store.Settled{Due: p.again(t, r, now)}
 	default:
 		p.finish(t, r, now)
-		return core.Settled{}
+		return store.Settled{}
 	}
 }
 
-func (p *partition) again(t *task, r *core.Settlement, now core.Millis) core.Millis {
+func (p *partition) again(t *task, r *store.Settlement, now store.Millis) store.Millis {
 	due := r.Due.At
 	if due == 0 {
 		due = now.Add(max(r.Due.After, 0))
 	}
 	if r.State != nil {
 		t.state = slices.Clone(r.State)
-		if r.Verb != core.VerbRelease || r.Crashes > 0 { // a run that was given back has shown nothing
+		if r.Verb != store.VerbRelease || r.Crashes > 0 { // a run that was given back has shown nothing
 			t.crashes = r.Crashes
 		}
 	}
-	if r.Verb == core.VerbRelease {
+	if r.Verb == store.VerbRelease {
 		p.counts.Released++
 	} else {
 		p.counts.Again++
@@ -88,16 +88,16 @@ func (p *partition) again(t *task, r *core.Settlement, now core.Millis) core.Mil
 	return due
 }
 
-func (p *partition) finish(t *task, r *core.Settlement, now core.Millis) {
+func (p *partition) finish(t *task, r *store.Settlement, now store.Millis) {
 	t.claim = nil
 	p.drop(t)
 	p.remember(t.Agent, t.ID, finished{verb: r.Verb, at: now, data: slices.Clone(r.Record)}, now)
 	g := p.leave(t.Agent, t.Group, now)
 	switch r.Verb {
-	case core.VerbComplete:
+	case store.VerbComplete:
 		p.counts.Completed++
 		g.Completed++
-	case core.VerbFail:
+	case store.VerbFail:
 		p.counts.Failed++
 		g.Failed++
 	default:
@@ -107,7 +107,7 @@ func (p *partition) finish(t *task, r *core.Settlement, now core.Millis) {
 }
 
 // leave takes a live task out of its group, which is over once nothing in it is live.
-func (p *partition) leave(agent, name string, now core.Millis) *group {
+func (p *partition) leave(agent, name string, now store.Millis) *group {
 	g := p.group(agent, name, now)
 	if g == nil {
 		return &group{}

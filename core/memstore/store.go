@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Defaults of Config: those of redisstore.
@@ -29,22 +29,31 @@ type Config struct {
 	KeptBytes  int           // most bytes of their records, of those that have 4 KiB and more: DefaultKeptBytes if zero; see redisstore
 	MaxTasks   int           // most live tasks of one agent: DefaultMaxTasks if zero
 	MaxBytes   int           // most bytes of them, of those that have 4 KiB and more: DefaultMaxBytes if zero
-	Clock      core.Clock    // the clock that decides what is due: core.SystemClock if nil
+	Clock      Clock         // the clock that decides what is due: that of the machine if nil
 }
 
-// Store is a [core.Store] in memory. It is safe for concurrent use.
+// Clock tells the time; core.Clock is one.
+type Clock interface{ Now() time.Time }
+
+// machine is the clock of the machine.
+type machine struct{}
+
+// Now is time.Now.
+func (machine) Now() time.Time { return time.Now() } //nolint:forbidigo // the one place of this package that reads it
+
+// Store is a [store.Store] in memory. It is safe for concurrent use.
 type Store struct {
 	config Config
 
 	mu        sync.Mutex
 	parts     []*partition
-	watchers  map[chan core.Wakeup]struct{}
+	watchers  map[chan store.Wakeup]struct{}
 	processes map[string]said
 }
 
 var (
-	_ core.Store = (*Store)(nil)
-	_ core.Waker = (*Store)(nil)
+	_ store.Store = (*Store)(nil)
+	_ store.Waker = (*Store)(nil)
 )
 
 // New makes an empty store. It panics if config.Partitions is no power of two, as that is a mistake in the program.
@@ -71,9 +80,9 @@ func New(config Config) *Store {
 		config.MaxBytes = DefaultMaxBytes
 	}
 	if config.Clock == nil {
-		config.Clock = core.SystemClock{}
+		config.Clock = machine{}
 	}
-	s := &Store{config: config, parts: make([]*partition, config.Partitions), watchers: map[chan core.Wakeup]struct{}{}, processes: map[string]said{}}
+	s := &Store{config: config, parts: make([]*partition, config.Partitions), watchers: map[chan store.Wakeup]struct{}{}, processes: map[string]said{}}
 	for i := range s.parts {
 		s.parts[i] = newPartition(s, i)
 	}
@@ -83,8 +92,8 @@ func New(config Config) *Store {
 // Partitions is the number of partitions.
 func (s *Store) Partitions() int { return len(s.parts) }
 
-func (s *Store) now() core.Millis { return core.Millis(s.config.Clock.Now().UnixMilli()) }
+func (s *Store) now() store.Millis { return store.Millis(s.config.Clock.Now().UnixMilli()) }
 
 func (s *Store) partitionOf(agent string) *partition {
-	return s.parts[core.PartitionOf(agent, len(s.parts))]
+	return s.parts[store.PartitionOf(agent, len(s.parts))]
 }

@@ -9,13 +9,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Submit stores new tasks; see [core.Store].
-func (s *Store) Submit(ctx context.Context, tasks []core.Submission) ([]core.Placed, error) {
+// Submit stores new tasks; see [store.Store].
+func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &core.StoreError{Verb: "submit", Err: err}
+		return nil, &store.StoreError{Verb: "submit", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -23,7 +23,7 @@ func (s *Store) Submit(ctx context.Context, tasks []core.Submission) ([]core.Pla
 		return nil, err
 	}
 	now := s.now()
-	out := make([]core.Placed, len(tasks))
+	out := make([]store.Placed, len(tasks))
 	byPartition := map[*partition][]int{}
 	for i := range tasks {
 		p := s.partitionOf(tasks[i].Agent)
@@ -42,14 +42,14 @@ func (s *Store) Submit(ctx context.Context, tasks []core.Submission) ([]core.Pla
 }
 
 // submitAll stores those of the tasks that lie in the partition. Only touches can be refused here.
-func (p *partition) submitAll(tasks []core.Submission, members []int, out []core.Placed, now core.Millis) error {
+func (p *partition) submitAll(tasks []store.Submission, members []int, out []store.Placed, now store.Millis) error {
 	first := p.ticks(len(members), now)
 	seq := make(map[int]int64, len(members))
 	for k, i := range members {
 		seq[i] = first + int64(k)
 	}
 	var refused error
-	var earliest core.Millis
+	var earliest store.Millis
 	for _, i := range inTurn(tasks, members) {
 		if tasks[i].Pulse == nil {
 			out[i] = p.submit(tasks[i], seq[i], now)
@@ -69,10 +69,10 @@ func (p *partition) submitAll(tasks []core.Submission, members []int, out []core
 }
 
 // inTurn are some of the tasks in the order in which they are stored: what is replaced comes first.
-func inTurn(tasks []core.Submission, some []int) []int {
+func inTurn(tasks []store.Submission, some []int) []int {
 	var first, rest []int
 	for _, i := range some {
-		if tasks[i].Conflict == core.ConflictReplace {
+		if tasks[i].Conflict == store.ConflictReplace {
 			first = append(first, i)
 		} else {
 			rest = append(rest, i)
@@ -90,7 +90,7 @@ func everyOne(n int) []int {
 }
 
 // refuses finds a task that its conflict rule does not allow, or that is one too many for its agent.
-func (s *Store) refuses(tasks []core.Submission) error {
+func (s *Store) refuses(tasks []store.Submission) error {
 	also := map[string]*gain{}
 	errs := make([]error, len(tasks))
 	for _, i := range inTurn(tasks, everyOne(len(tasks))) {
@@ -115,9 +115,9 @@ func (s *Store) refuses(tasks []core.Submission) error {
 type gain struct{ tasks, kib int }
 
 // refuses finds out why a task is not stored, if it is not, and adds it to what its agent is to get if it is.
-func (p *partition) refuses(t *core.Submission, also *gain, now core.Millis) error {
+func (p *partition) refuses(t *store.Submission, also *gain, now store.Millis) error {
 	known, err := p.conflict(t, now)
-	if err != nil || known && t.Conflict != core.ConflictReplace {
+	if err != nil || known && t.Conflict != store.ConflictReplace {
 		return err
 	}
 	live := 0
@@ -125,7 +125,7 @@ func (p *partition) refuses(t *core.Submission, also *gain, now core.Millis) err
 		live = len(a.tasks)
 	}
 	if limit := p.store.config.MaxTasks; !known && live+also.tasks >= limit {
-		return &core.LimitError{Agent: t.Agent, Limit: limit}
+		return &store.LimitError{Agent: t.Agent, Limit: limit}
 	}
 	kib := p.heavier(t)
 	if err := p.tooHeavy(t.Agent, kib, also.kib); err != nil {
@@ -139,7 +139,7 @@ func (p *partition) refuses(t *core.Submission, also *gain, now core.Millis) err
 }
 
 // heavier is how many KiB more an agent would have with a task, whose old definition goes.
-func (p *partition) heavier(sub *core.Submission) int {
+func (p *partition) heavier(sub *store.Submission) int {
 	kib := weight(len(sub.Body))
 	if t := p.task(sub.Agent, sub.ID); t != nil {
 		kib -= weight(len(t.Body))
@@ -160,33 +160,33 @@ func (p *partition) tooHeavy(agent string, kib, also int) error {
 		}
 	}
 	if limit := p.store.config.MaxBytes; have+kib > limit>>10 {
-		return &core.LimitError{Agent: agent, Limit: limit, Bytes: true}
+		return &store.LimitError{Agent: agent, Limit: limit, Bytes: true}
 	}
 	return nil
 }
 
 // conflict reports whether a submission's task is there already, so that it is not created, or why the call is refused.
-func (p *partition) conflict(sub *core.Submission, now core.Millis) (bool, error) {
+func (p *partition) conflict(sub *store.Submission, now store.Millis) (bool, error) {
 	live := p.task(sub.Agent, sub.ID)
 	_, _, finished := p.remembered(sub.Agent, sub.ID, now)
 	switch {
-	case sub.Conflict == core.ConflictFail && (live != nil || finished):
-		return true, &core.ConflictError{Agent: sub.Agent, ID: sub.ID, Reason: "is there already"}
-	case sub.Conflict != core.ConflictReplace:
+	case sub.Conflict == store.ConflictFail && (live != nil || finished):
+		return true, &store.ConflictError{Agent: sub.Agent, ID: sub.ID, Reason: "is there already"}
+	case sub.Conflict != store.ConflictReplace:
 		return live != nil || finished, nil
 	case live == nil && sub.Version != "" || live != nil && live.version() != sub.Version:
-		return true, core.ErrChanged
+		return true, store.ErrChanged
 	case live != nil && live.claim != nil && live.ending():
-		return true, &core.ConflictError{Agent: sub.Agent, ID: sub.ID, Reason: core.ConflictEnding}
+		return true, &store.ConflictError{Agent: sub.Agent, ID: sub.ID, Reason: store.ConflictEnding}
 	default:
 		return live != nil, nil
 	}
 }
 
-func (p *partition) submit(sub core.Submission, seq int64, now core.Millis) core.Placed {
+func (p *partition) submit(sub store.Submission, seq int64, now store.Millis) store.Placed {
 	known, _ := p.conflict(&sub, now) // it refuses nothing: that was looked at first
-	if known && sub.Conflict != core.ConflictReplace {
-		return core.Placed{}
+	if known && sub.Conflict != store.ConflictReplace {
+		return store.Placed{}
 	}
 	due := max(sub.Due.At, now) // nobody gets ahead of others by a time long past
 	if sub.Due.At == 0 {
@@ -198,11 +198,11 @@ func (p *partition) submit(sub core.Submission, seq int64, now core.Millis) core
 	p.create(sub, seq, due)
 	p.counts.Submitted++
 	p.join(sub, now)
-	return core.Placed{Created: true, Due: due}
+	return store.Placed{Created: true, Due: due}
 }
 
 // replace gives a live task a new definition, at once or when its run ends.
-func (p *partition) replace(sub core.Submission, due, now core.Millis) core.Placed {
+func (p *partition) replace(sub store.Submission, due, now store.Millis) store.Placed {
 	t := p.task(sub.Agent, sub.ID)
 	if sub.Group != t.Group {
 		p.leave(sub.Agent, t.Group, now)
@@ -228,11 +228,11 @@ func (p *partition) replace(sub core.Submission, due, now core.Millis) core.Plac
 	if !running {
 		p.place(t, due)
 	}
-	return core.Placed{Replaced: true, Due: due}
+	return store.Placed{Replaced: true, Due: due}
 }
 
 // join adds a live task to its group; nil if it has none.
-func (p *partition) join(sub core.Submission, now core.Millis) *group {
+func (p *partition) join(sub store.Submission, now store.Millis) *group {
 	g := p.group(sub.Agent, sub.Group, now)
 	if g != nil {
 		g.Live++
@@ -242,7 +242,7 @@ func (p *partition) join(sub core.Submission, now core.Millis) *group {
 }
 
 // create adds a live task that waits.
-func (p *partition) create(sub core.Submission, seq int64, due core.Millis) *task {
+func (p *partition) create(sub store.Submission, seq int64, due store.Millis) *task {
 	a := p.agent(sub.Agent)
 	p.unrecord(sub.Agent, sub.ID) // it begins anew
 	t := &task{Submission: sub, agent: a, seq: seq, state: slices.Clone(sub.State), at: -1}

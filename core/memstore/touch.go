@@ -1,21 +1,21 @@
 package memstore
 
-import "github.com/seed-6f6f2c11/duly/core"
+import "github.com/seed-6f6f2c11/duly/core/store"
 
 // pulse is what is known of an activity task between its runs.
 type pulse struct {
-	floor  core.Millis // its next run is not due before this
-	reason core.Reason // why
-	first  core.Millis // the first touch that the booked run is for; zero while it rests
+	floor  store.Millis // its next run is not due before this
+	reason store.Reason // why
+	first  store.Millis // the first touch that the booked run is for; zero while it rests
 	// The first and the last touch while a run is under way; zero if there was none.
-	from, to core.Millis
+	from, to store.Millis
 }
 
 // dozing reports whether a task waits for activity.
 func (t *task) dozing() bool { return t.pulse != nil && t.pulse.first == 0 }
 
 // rouse notes which touch the next run of a task is for; zero if there was none, so that it rests.
-func (p *partition) rouse(t *task, first core.Millis) {
+func (p *partition) rouse(t *task, first store.Millis) {
 	before := t.dozing()
 	t.pulse.first = first
 	switch {
@@ -27,13 +27,13 @@ func (p *partition) rouse(t *task, first core.Millis) {
 }
 
 // touch books a run of an activity task.
-func (p *partition) touch(sub core.Submission, seq int64, now core.Millis) (core.Placed, error) {
+func (p *partition) touch(sub store.Submission, seq int64, now store.Millis) (store.Placed, error) {
 	t := p.task(sub.Agent, sub.ID)
 	switch {
 	case t == nil && len(p.agent(sub.Agent).tasks) >= p.store.config.MaxTasks:
-		return core.Placed{}, &core.LimitError{Agent: sub.Agent, Limit: p.store.config.MaxTasks}
+		return store.Placed{}, &store.LimitError{Agent: sub.Agent, Limit: p.store.config.MaxTasks}
 	case t == nil && p.tooHeavy(sub.Agent, p.heavier(&sub), 0) != nil:
-		return core.Placed{}, p.tooHeavy(sub.Agent, p.heavier(&sub), 0)
+		return store.Placed{}, p.tooHeavy(sub.Agent, p.heavier(&sub), 0)
 	case t == nil:
 		due := now.Add(sub.Pulse.Delay)
 		sub.State = nil
@@ -41,9 +41,9 @@ func (p *partition) touch(sub core.Submission, seq int64, now core.Millis) (core
 		t.pulse = &pulse{first: now}
 		p.join(sub, now)
 		p.counts.Submitted++
-		return core.Placed{Created: true, Due: due, Reason: core.ReasonActivity}, nil
+		return store.Placed{Created: true, Due: due, Reason: store.ReasonActivity}, nil
 	case t.pulse == nil: // it was submitted as something else: it is left as it is
-		out := core.Placed{Reason: core.ReasonWaiting}
+		out := store.Placed{Reason: store.ReasonWaiting}
 		if t.claim == nil {
 			out.Due = t.due
 		}
@@ -54,7 +54,7 @@ func (p *partition) touch(sub core.Submission, seq int64, now core.Millis) (core
 			t.pulse.from = now
 		}
 		t.pulse.to = now
-		return core.Placed{Created: booked, Reason: core.ReasonRunning}, nil
+		return store.Placed{Created: booked, Reason: store.ReasonRunning}, nil
 	case t.pulse.first == 0:
 		return p.awake(t, sub, now), nil
 	default:
@@ -63,9 +63,9 @@ func (p *partition) touch(sub core.Submission, seq int64, now core.Millis) (core
 }
 
 // awake books a run of a task that rests.
-func (p *partition) awake(t *task, sub core.Submission, now core.Millis) core.Placed {
+func (p *partition) awake(t *task, sub store.Submission, now store.Millis) store.Placed {
 	due := max(now.Add(sub.Pulse.Delay), t.pulse.floor)
-	reason := core.ReasonActivity
+	reason := store.ReasonActivity
 	if t.pulse.floor > now.Add(sub.Pulse.Delay) {
 		reason = t.pulse.reason
 	}
@@ -76,36 +76,36 @@ func (p *partition) awake(t *task, sub core.Submission, now core.Millis) core.Pl
 	t.Body = sub.Body
 	t.agent.many = t.agent.many || weight(len(sub.Body)) > 0
 	p.move(t, due)
-	return core.Placed{Created: true, Due: due, Reason: p.unlessHeld(t, reason, now)}
+	return store.Placed{Created: true, Due: due, Reason: p.unlessHeld(t, reason, now)}
 }
 
 // extendQuiet puts a booked run off, as long as the rule allows.
-func (p *partition) extendQuiet(t *task, rule *core.Pulse, now core.Millis) core.Placed {
+func (p *partition) extendQuiet(t *task, rule *store.Pulse, now store.Millis) store.Placed {
 	if rule.Debounce {
 		if due := min(now.Add(rule.Delay), t.pulse.first.Add(rule.MaxWait)); due > t.due {
 			p.move(t, due)
 		}
 	}
-	reason := core.ReasonWaiting
+	reason := store.ReasonWaiting
 	if t.pulse.floor > now && t.due <= t.pulse.floor {
 		reason = t.pulse.reason
 	}
-	return core.Placed{Due: t.due, Reason: p.unlessHeld(t, reason, now)}
+	return store.Placed{Due: t.due, Reason: p.unlessHeld(t, reason, now)}
 }
 
-func (p *partition) unlessHeld(t *task, reason core.Reason, now core.Millis) core.Reason {
+func (p *partition) unlessHeld(t *task, reason store.Reason, now store.Millis) store.Reason {
 	if _, held := p.holdOf(t, 0, now); held {
-		return core.ReasonPaused
+		return store.ReasonPaused
 	}
 	return reason
 }
 
 // pulsed is when an activity task is due after a run.
-func (p *partition) pulsed(t *task, r *core.Settlement, due, now core.Millis) core.Millis {
+func (p *partition) pulsed(t *task, r *store.Settlement, due, now store.Millis) store.Millis {
 	u := t.pulse
 	from, to := u.from, u.to
 	u.floor, u.reason, u.from, u.to = r.Floor.At, r.Floor.Reason, 0, 0
-	if r.Verb != core.VerbRest {
+	if r.Verb != store.VerbRest {
 		if from == 0 {
 			from = now
 		}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // agents are the agents to look at, those that have waited longest first, and whether there are more of them.
@@ -128,7 +128,7 @@ func (c *claiming) callOn(a *agent) (turn, several bool) {
 		return !c.r.Urgent || urgent, !c.r.Urgent || urgent
 	}
 	t := a.only()
-	if c.r.Urgent && t.Level != core.LevelHigh || !c.consider(t) {
+	if c.r.Urgent && t.Level != store.LevelHigh || !c.consider(t) {
 		return false, false
 	}
 	a.levels[t.Level-1].remove(t)
@@ -148,11 +148,11 @@ func (c *claiming) perAgent() int {
 // visited is an agent with several tasks that a claim takes some of.
 type visited struct {
 	*agent
-	got   int         // tasks so far
-	want  int         // in this round
-	since core.Millis // its place in the agenda, before this claim
-	seen  load        // what was looked at of it
-	full  bool        // its next task is too large for this claim: nothing behind it may overtake it
+	got   int          // tasks so far
+	want  int          // in this round
+	since store.Millis // its place in the agenda, before this claim
+	seen  load         // what was looked at of it
+	full  bool         // its next task is too large for this claim: nothing behind it may overtake it
 }
 
 func (a *agent) only() *task {
@@ -253,7 +253,7 @@ func (c *claiming) serve(v *visited, tasks []*task) bool {
 }
 
 // first are the first due tasks of an agent, at least as many as it is to give, in the order in which they run: by level,
-// then due time, then submit. A task that is overdue by core.RaiseAfter counts as level 1.
+// then due time, then submit. A task that is overdue by store.RaiseAfter counts as level 1.
 func (c *claiming) first(v *visited) []*task {
 	if v.want == 0 {
 		return nil
@@ -262,10 +262,10 @@ func (c *claiming) first(v *visited) []*task {
 	if c.picky {
 		most = max(most, deep)
 	}
-	raised := c.now.Add(-core.RaiseAfter)
-	level := func(t *task) core.Level {
+	raised := c.now.Add(-store.RaiseAfter)
+	level := func(t *task) store.Level {
 		if t.due <= raised {
-			return core.LevelHigh
+			return store.LevelHigh
 		}
 		return t.Level
 	}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // The places that a walk through an agent's tasks visits, in this order.
@@ -23,18 +23,18 @@ var places = string([]byte{placeWaiting, placeRunning, placeParked, placeFinishe
 // spot is where a task is in a walk: waiting ones by due time and then in the order of their submit, all others by id.
 type spot struct {
 	place byte
-	due   core.Millis
+	due   store.Millis
 	seq   int64
 	id    string
 }
 
 // walk adds the next page of all tasks of an agent.
-func (p *partition) walk(q core.Query, page *core.Page) error {
+func (p *partition) walk(q store.Query, page *store.Page) error {
 	after, ok := parseSpot(q.After)
 	if !ok {
-		return &core.InvalidError{Field: "cursor", Reason: "is not one that a page ended with"}
+		return &store.InvalidError{Field: "cursor", Reason: "is not one that a page ended with"}
 	}
-	room := core.PageBytes
+	room := store.PageBytes
 	for _, at := range p.spots(q.Agent, page.Now) {
 		t := p.stored(q.Agent, at.id, page.Now)
 		if q.After != "" && at.compare(after) <= 0 || q.Statuses != nil && !slices.Contains(q.Statuses, t.Status) {
@@ -55,15 +55,15 @@ func (p *partition) walk(q core.Query, page *core.Page) error {
 	return nil
 }
 
-func shownAs(t core.Stored, brief bool) core.Stored {
+func shownAs(t store.Stored, brief bool) store.Stored {
 	if brief {
-		return core.Stored{Agent: t.Agent, ID: t.ID, Status: t.Status, Cursor: t.Cursor}
+		return store.Stored{Agent: t.Agent, ID: t.ID, Status: t.Status, Cursor: t.Cursor}
 	}
 	return t
 }
 
 // spots are where the tasks of an agent are, in the order of a walk.
-func (p *partition) spots(name string, now core.Millis) []spot {
+func (p *partition) spots(name string, now store.Millis) []spot {
 	var all []spot
 	a := p.agents[name]
 	if a != nil {
@@ -109,5 +109,5 @@ func parseSpot(cursor string) (spot, bool) {
 	}
 	due, err1 := strconv.ParseInt(parts[0], 10, 64)
 	seq, err2 := strconv.ParseInt(parts[1], 10, 64)
-	return spot{place: cursor[0], due: core.Millis(due), seq: seq, id: parts[2]}, err1 == nil && err2 == nil
+	return spot{place: cursor[0], due: store.Millis(due), seq: seq, id: parts[2]}, err1 == nil && err2 == nil
 }

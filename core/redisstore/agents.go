@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // agents is a page of the agents with live tasks.
-func (s *Store) agents(ctx context.Context, q core.Query) (core.Page, error) {
-	var page core.Page
+func (s *Store) agents(ctx context.Context, q store.Query) (store.Page, error) {
+	var page store.Page
 	err := s.pages(ctx, &s.scripts.agents, q, &page, func(_ int, fields []any) error {
 		agent, err := parseAgent(fields)
 		page.Agents = append(page.Agents, agent)
@@ -22,8 +22,8 @@ func (s *Store) agents(ctx context.Context, q core.Query) (core.Page, error) {
 }
 
 // pauses is a page of the holds in force. Those that are about agents of all partitions stand in each: the first one's count.
-func (s *Store) pauses(ctx context.Context, q core.Query) (core.Page, error) {
-	var page core.Page
+func (s *Store) pauses(ctx context.Context, q store.Query) (store.Page, error) {
+	var page store.Page
 	err := s.pages(ctx, &s.scripts.pauses, q, &page, func(partition int, fields []any) error {
 		held, err := parseHeld(fields)
 		if held.Scope.Agent != "" || partition == 0 {
@@ -36,7 +36,7 @@ func (s *Store) pauses(ctx context.Context, q core.Query) (core.Page, error) {
 
 // pages asks a script for what it has, partition by partition, until there is enough for a page. add is given the fields of
 // each thing, and adds it to the page.
-func (s *Store) pages(ctx context.Context, script *script, q core.Query, page *core.Page, add func(partition int, fields []any) error) error {
+func (s *Store) pages(ctx context.Context, script *script, q store.Query, page *store.Page, add func(partition int, fields []any) error) error {
 	at, cursor, ok := parseCursor(q.After, len(s.parts))
 	if !ok {
 		return errCursor
@@ -62,7 +62,7 @@ func (s *Store) pages(ctx context.Context, script *script, q core.Query, page *c
 }
 
 // page is one step of pages: the fields of each thing, and where to go on.
-func (s *Store) page(ctx context.Context, c call, page *core.Page, cursor *string) ([][]any, error) {
+func (s *Store) page(ctx context.Context, c call, page *store.Page, cursor *string) ([][]any, error) {
 	replies, err := s.eval(ctx, "read", []call{c})
 	if err != nil {
 		return nil, err
@@ -71,20 +71,20 @@ func (s *Store) page(ctx context.Context, c call, page *core.Page, cursor *strin
 	if len(reply) < 2 || (len(reply)-2)%fields != 0 {
 		return nil, wrap("read", errMalformed)
 	}
-	page.Now, *cursor = core.Millis(number(reply[0])), text(reply[1])
+	page.Now, *cursor = store.Millis(number(reply[0])), text(reply[1])
 	return slices.Collect(slices.Chunk(reply[2:], fields)), nil
 }
 
 // pageFields is how many fields the scripts that answer with pages have for each thing.
 var pageFields = map[string]int{"agents": 4, "pauses": 2}
 
-func parseAgent(fields []any) (core.AgentStats, error) {
+func parseAgent(fields []any) (store.AgentStats, error) {
 	name, err := decode(text(fields[0]))
 	if err != nil {
-		return core.AgentStats{}, err
+		return store.AgentStats{}, err
 	}
 	due, err := millis(fields[2])
-	return core.AgentStats{Agent: name, Live: number(fields[1]), Due: due, Held: number(fields[3]) == 1}, err
+	return store.AgentStats{Agent: name, Live: number(fields[1]), Due: due, Held: number(fields[3]) == 1}, err
 }
 
 // parseCursor reads where a page of agents ended: a partition, and a cursor in it.

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -35,8 +35,8 @@ func TestADamagedPartitionFailsItsOwnSubmits(t *testing.T) {
 		p := i % redisstore.DefaultPartitions
 		all.Go(func() {
 			for k := range 20 {
-				task := core.Submission{Agent: agentOf(p), ID: fmt.Sprint(i, " ", k), Kind: "k", Level: core.LevelLow}
-				_, err := st.Submit(t.Context(), []core.Submission{task})
+				task := store.Submission{Agent: agentOf(p), ID: fmt.Sprint(i, " ", k), Kind: "k", Level: store.LevelLow}
+				_, err := st.Submit(t.Context(), []store.Submission{task})
 				if p == damaged {
 					assert.ErrorContains(t, err, "WRONGTYPE")
 				} else {
@@ -58,10 +58,10 @@ type submits struct {
 
 func (s *submits) send(ctx context.Context, st *redisstore.Store, partition int) {
 	for i := 0; ctx.Err() == nil; i++ {
-		task := core.Submission{Agent: agentOf(partition), ID: fmt.Sprint(i), Kind: "k", Level: core.LevelLow}
+		task := store.Submission{Agent: agentOf(partition), ID: fmt.Sprint(i), Kind: "k", Level: store.LevelLow}
 		for ctx.Err() == nil {
 			within, cancel := context.WithTimeout(ctx, 5*time.Second)
-			_, err := st.Submit(within, []core.Submission{task})
+			_, err := st.Submit(within, []store.Submission{task})
 			cancel()
 			if err == nil {
 				break
@@ -166,13 +166,13 @@ func TestAnAnswerThatIsCutInHalf(t *testing.T) {
 		return &cutter{Conn: conn, after: &after}, err
 	}
 	st := open(t, redisstore.Config{Options: &redis.UniversalOptions{Addrs: []string{srv.Addr}, Dialer: dial}})
-	_, err := st.Submit(t.Context(), []core.Submission{sub("a", "1")})
+	_, err := st.Submit(t.Context(), []store.Submission{sub("a", "1")})
 	require.NoError(t, err)
 	for most := int64(1); most <= 40; most++ {
 		after.Store(most)
-		page, err := st.Read(t.Context(), core.Query{Agent: "a", IDs: []string{"1"}})
+		page, err := st.Read(t.Context(), store.Query{Agent: "a", IDs: []string{"1"}})
 		require.NoError(t, err, "cut after %d bytes", most)
-		require.Equal(t, core.StatusWaiting, page.Tasks[0].Status)
+		require.Equal(t, store.StatusWaiting, page.Tasks[0].Status)
 		require.Zero(t, after.Load(), "it was cut")
 	}
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
 // audited are all faults of a store of one partition.
-func audited(t *testing.T, st core.Store, repair bool) (faults []core.Fault, tasks int) {
+func audited(t *testing.T, st store.Store, repair bool) (faults []store.Fault, tasks int) {
 	t.Helper()
-	seen := map[core.Fault]bool{}
+	seen := map[store.Fault]bool{}
 	for cursor := ""; ; {
-		effects, err := st.Control(t.Context(), []core.Command{{Op: core.OpAudit, Audit: core.Audit{Cursor: cursor, Repair: repair}}})
+		effects, err := st.Control(t.Context(), []store.Command{{Op: store.OpAudit, Audit: store.Audit{Cursor: cursor, Repair: repair}}})
 		require.NoError(t, err)
 		for _, f := range effects[0].Audited.Faults {
 			if !seen[f] {
@@ -35,9 +35,9 @@ func audited(t *testing.T, st core.Store, repair bool) (faults []core.Fault, tas
 	}
 }
 
-func hold(t *testing.T, st core.Store, scope core.Scoped, until core.When) {
+func hold(t *testing.T, st store.Store, scope store.Scoped, until store.When) {
 	t.Helper()
-	_, err := st.Control(t.Context(), []core.Command{{Op: core.OpHold, Scope: scope, Until: until}})
+	_, err := st.Control(t.Context(), []store.Command{{Op: store.OpHold, Scope: scope, Until: until}})
 	require.NoError(t, err)
 }
 
@@ -46,100 +46,100 @@ func TestAuditRepairsWhatIsDamaged(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	single, one, two := sub("a", "1"), sub("b", "1"), sub("b", "2")
-	one.Level = core.LevelHigh
-	lost := func(agent, id string) core.Fault { return core.Fault{Agent: agent, ID: id, Code: core.FaultLost} }
+	one.Level = store.LevelHigh
+	lost := func(agent, id string) store.Fault { return store.Fault{Agent: agent, ID: id, Code: store.FaultLost} }
 	cases := []struct {
 		name   string
-		damage func(t *testing.T, st core.Store, do func(args ...any))
-		faults []core.Fault
+		damage func(t *testing.T, st store.Store, do func(args ...any))
+		faults []store.Fault
 		runs   int // how many of the three tasks run once it is repaired
 	}{
-		{"nothing", func(*testing.T, core.Store, func(...any)) {}, nil, 3},
-		{"an agent's only task left the agenda", func(_ *testing.T, _ core.Store, do func(...any)) {
+		{"nothing", func(*testing.T, store.Store, func(...any)) {}, nil, 3},
+		{"an agent's only task left the agenda", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("ZREM", "agenda", "a")
-		}, []core.Fault{lost("a", "1")}, 3},
-		{"an agent with tasks left the agenda", func(_ *testing.T, _ core.Store, do func(...any)) {
+		}, []store.Fault{lost("a", "1")}, 3},
+		{"an agent with tasks left the agenda", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("ZREM", "agenda", "b")
-		}, []core.Fault{{Agent: "b", Code: core.FaultAsleep}}, 3},
-		{"an agent is looked at too late", func(_ *testing.T, _ core.Store, do func(...any)) {
+		}, []store.Fault{{Agent: "b", Code: store.FaultAsleep}}, 3},
+		{"an agent is looked at too late", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("ZADD", "agenda", 9e12, "b")
-		}, []core.Fault{{Agent: "b", Code: core.FaultAsleep}}, 3},
-		{"an agent forgot a level", func(_ *testing.T, _ core.Store, do func(...any)) {
+		}, []store.Fault{{Agent: "b", Code: store.FaultAsleep}}, 3},
+		{"an agent forgot a level", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("HSET", "agents", "b", "M42")
-		}, []core.Fault{{Agent: "b", Code: core.FaultAsleep}}, 3},
-		{"a task left its queue", func(_ *testing.T, _ core.Store, do func(...any)) {
+		}, []store.Fault{{Agent: "b", Code: store.FaultAsleep}}, 3},
+		{"a task left its queue", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("DEL", "queue:1:b")
-		}, []core.Fault{lost("b", "1")}, 3},
-		{"all queues and the agenda are gone", func(_ *testing.T, _ core.Store, do func(...any)) {
+		}, []store.Fault{lost("b", "1")}, 3},
+		{"all queues and the agenda are gone", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("DEL", "queue:1:b", "queue:3:b", "agenda")
-		}, []core.Fault{lost("a", "1"), lost("b", "1"), lost("b", "2")}, 3},
-		{"a lease is gone", func(t *testing.T, st core.Store, do func(...any)) {
+		}, []store.Fault{lost("a", "1"), lost("b", "1"), lost("b", "2")}, 3},
+		{"a lease is gone", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
 			require.Len(t, claim(t, st, "dead", 3).Tasks, 3)
 			do("DEL", "leases")
-		}, []core.Fault{lost("a", "1"), lost("b", "1"), lost("b", "2")}, 3},
-		{"the claims are gone", func(t *testing.T, st core.Store, do func(...any)) {
+		}, []store.Fault{lost("a", "1"), lost("b", "1"), lost("b", "2")}, 3},
+		{"the claims are gone", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
 			require.Len(t, claim(t, st, "dead", 3).Tasks, 3)
 			do("DEL", "claims")
-		}, []core.Fault{lost("a", "1"), lost("b", "1"), lost("b", "2")}, 3},
-		{"a hold is gone", func(t *testing.T, st core.Store, do func(...any)) {
+		}, []store.Fault{lost("a", "1"), lost("b", "1"), lost("b", "2")}, 3},
+		{"a hold is gone", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
-			hold(t, st, core.Scoped{Agent: "a"}, core.When{})
+			hold(t, st, store.Scoped{Agent: "a"}, store.When{})
 			require.Len(t, claim(t, st, "first", 3).Tasks, 2)
 			do("DEL", "holds")
-		}, []core.Fault{{Agent: "a", ID: "1", Code: core.FaultStranded}}, 1},
-		{"a hold of a task is gone", func(t *testing.T, st core.Store, do func(...any)) {
+		}, []store.Fault{{Agent: "a", ID: "1", Code: store.FaultStranded}}, 1},
+		{"a hold of a task is gone", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
-			hold(t, st, core.Scoped{Agent: "b", ID: "2"}, core.When{})
+			hold(t, st, store.Scoped{Agent: "b", ID: "2"}, store.When{})
 			require.Len(t, claim(t, st, "first", 3).Tasks, 2)
 			do("DEL", "holds")
-		}, []core.Fault{{Agent: "b", ID: "2", Code: core.FaultStranded}}, 1},
-		{"the end of a hold is gone", func(t *testing.T, st core.Store, do func(...any)) {
+		}, []store.Fault{{Agent: "b", ID: "2", Code: store.FaultStranded}}, 1},
+		{"the end of a hold is gone", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
-			hold(t, st, core.Scoped{Agent: "a"}, core.When{After: time.Nanosecond})
-			hold(t, st, core.Scoped{Agent: "a"}, core.When{After: 50 * time.Millisecond})
+			hold(t, st, store.Scoped{Agent: "a"}, store.When{After: time.Nanosecond})
+			hold(t, st, store.Scoped{Agent: "a"}, store.When{After: 50 * time.Millisecond})
 			require.Len(t, claim(t, st, "first", 3).Tasks, 2)
 			do("ZREM", "leases", "@a:a")
 			do("HSET", "holds", "a:a", "0000000000001"+"0000000000001")
-		}, []core.Fault{{Agent: "a", ID: "1", Code: core.FaultStranded}}, 1},
-		{"nobody knows of a parked kind", func(t *testing.T, st core.Store, do func(...any)) {
+		}, []store.Fault{{Agent: "a", ID: "1", Code: store.FaultStranded}}, 1},
+		{"nobody knows of a parked kind", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
-			_, err := st.Claim(t.Context(), []core.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "other"), Kinds: []string{"x"}, Limit: 5, Lease: time.Minute}})
+			_, err := st.Claim(t.Context(), []store.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "other"), Kinds: []string{"x"}, Limit: 5, Lease: time.Minute}})
 			require.NoError(t, err)
 			do("HDEL", "parked", "k")
 			do("HSET", "parked", "other", 1)
-		}, []core.Fault{
-			{Agent: "a", ID: "1", Code: core.FaultStranded}, {Agent: "b", ID: "1", Code: core.FaultStranded}, {Agent: "b", ID: "2", Code: core.FaultStranded}, {Code: core.FaultMiscounted}, {Code: core.FaultAsleep},
+		}, []store.Fault{
+			{Agent: "a", ID: "1", Code: store.FaultStranded}, {Agent: "b", ID: "1", Code: store.FaultStranded}, {Agent: "b", ID: "2", Code: store.FaultStranded}, {Code: store.FaultMiscounted}, {Code: store.FaultAsleep},
 		}, 3},
-		{"nobody knows of anything parked", func(t *testing.T, st core.Store, do func(...any)) {
+		{"nobody knows of anything parked", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
-			_, err := st.Claim(t.Context(), []core.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "other"), Kinds: []string{"x"}, Limit: 5, Lease: time.Minute}})
+			_, err := st.Claim(t.Context(), []store.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "other"), Kinds: []string{"x"}, Limit: 5, Lease: time.Minute}})
 			require.NoError(t, err)
 			do("DEL", "parked")
-		}, []core.Fault{lost("a", "1"), lost("b", "1"), lost("b", "2")}, 3},
-		{"the hint is gone", func(_ *testing.T, _ core.Store, do func(...any)) {
+		}, []store.Fault{lost("a", "1"), lost("b", "1"), lost("b", "2")}, 3},
+		{"the hint is gone", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("DEL", "due")
-		}, []core.Fault{{Code: core.FaultAsleep}}, 3},
-		{"the hint is late", func(_ *testing.T, _ core.Store, do func(...any)) {
+		}, []store.Fault{{Code: store.FaultAsleep}}, 3},
+		{"the hint is late", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("SET", "due", "9000000000000")
-		}, []core.Fault{{Code: core.FaultAsleep}}, 3},
-		{"an agent is gone", func(_ *testing.T, _ core.Store, do func(...any)) {
+		}, []store.Fault{{Code: store.FaultAsleep}}, 3},
+		{"an agent is gone", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("HDEL", "agents", "b")
-		}, []core.Fault{lost("b", "1"), lost("b", "2"), {Agent: "b", Code: core.FaultGone}}, 3},
-		{"an agent is another", func(_ *testing.T, st core.Store, do func(...any)) {
+		}, []store.Fault{lost("b", "1"), lost("b", "2"), {Agent: "b", Code: store.FaultGone}}, 3},
+		{"an agent is another", func(_ *testing.T, st store.Store, do func(...any)) {
 			do("EVAL", "redis.call('HSET', KEYS[1], 'b', (string.gsub(redis.call('HGET', KEYS[1], 'a'), '1', '9', 1))) return 1", 1, "agents")
-		}, []core.Fault{lost("b", "1"), lost("b", "2")}, 4},
-		{"a record is none", func(_ *testing.T, _ core.Store, do func(...any)) {
+		}, []store.Fault{lost("b", "1"), lost("b", "2")}, 4},
+		{"a record is none", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("HSET", "agents", "z", "?")
 			do("HSET", "tasks", "b:3", "?")
-		}, []core.Fault{{Agent: "z", Code: core.FaultUnreadable}, {Agent: "b", ID: "3", Code: core.FaultUnreadable}}, 3},
+		}, []store.Fault{{Agent: "z", Code: store.FaultUnreadable}, {Agent: "b", ID: "3", Code: store.FaultUnreadable}}, 3},
 	}
 	for i, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1, Prefix: fmt.Sprintf("audit%d:", i)})
-			_, err := st.Submit(t.Context(), []core.Submission{single, one, two})
+			_, err := st.Submit(t.Context(), []store.Submission{single, one, two})
 			require.NoError(t, err)
 			options, err := redis.ParseURL(srv.URL)
 			require.NoError(t, err)
@@ -171,16 +171,16 @@ func TestAuditRepairsWhatIsDamaged(t *testing.T) {
 			assert.Equal(t, len(c.faults) == 0, len(faults) == 0)
 			left, _ := audited(t, st, false)
 			for _, f := range left {
-				assert.Equal(t, core.FaultUnreadable, f.Code, "repaired")
+				assert.Equal(t, store.FaultUnreadable, f.Code, "repaired")
 			}
-			looked, err := st.Claim(t.Context(), []core.ClaimRequest{{Kinds: []string{"k"}}})
+			looked, err := st.Claim(t.Context(), []store.ClaimRequest{{Kinds: []string{"k"}}})
 			require.NoError(t, err)
 			assert.NotZero(t, looked[0].NextDue, "a look finds work")
 			assert.LessOrEqual(t, looked[0].NextDue, looked[0].Now)
 			ran := 0
 			for k := range 4 {
 				tasks := claim(t, st, fmt.Sprint("repaired", k), 3).Tasks
-				settle(t, st, core.VerbComplete, tasks...)
+				settle(t, st, store.VerbComplete, tasks...)
 				ran += len(tasks)
 			}
 			assert.Equal(t, c.runs, ran)

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Claim leases due tasks, or only looks; see [core.Store].
-func (s *Store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+// Claim leases due tasks, or only looks; see [store.Store].
+func (s *Store) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	look := true
 	for i := range requests {
 		look = look && requests[i].Limit == 0
@@ -24,7 +24,7 @@ func (s *Store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core
 	calls = s.sweep(calls, requests)
 	replies, errs := s.evalAll(ctx, verbClaim, calls)
 	s.sweptTo(calls[len(requests):], replies[len(requests):])
-	out := make([]core.Claim, len(requests))
+	out := make([]store.Claim, len(requests))
 	failed := 0
 	for i := range requests {
 		if out[i] = answered(requests[i].Partition, replies[i], errs[i]); out[i].Err != nil {
@@ -38,12 +38,12 @@ func (s *Store) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core
 }
 
 // allMillis are the times of a list; nil for an empty one.
-func allMillis(v any) ([]core.Millis, error) {
+func allMillis(v any) ([]store.Millis, error) {
 	list, _ := v.([]any)
 	if len(list) == 0 {
 		return nil, nil
 	}
-	out := make([]core.Millis, len(list))
+	out := make([]store.Millis, len(list))
 	for i := range list {
 		var err error
 		if out[i], err = millis(list[i]); err != nil {
@@ -54,18 +54,18 @@ func allMillis(v any) ([]core.Millis, error) {
 }
 
 // answered is the claim in a reply, or one that failed if there is none.
-func answered(partition int, reply []any, err error) core.Claim {
+func answered(partition int, reply []any, err error) store.Claim {
 	if reply == nil {
-		return core.Claim{Partition: partition, Err: err}
+		return store.Claim{Partition: partition, Err: err}
 	}
 	c, err := parseClaim(partition, reply)
 	if err != nil {
-		return core.Claim{Partition: partition, Err: wrap(verbClaim, err)}
+		return store.Claim{Partition: partition, Err: wrap(verbClaim, err)}
 	}
 	return c
 }
 
-func claimArgs(r *core.ClaimRequest) []any {
+func claimArgs(r *store.ClaimRequest) []any {
 	args := make([]any, 0, 8+len(r.Kinds)+len(r.Leave)+len(r.Agents))
 	letters := ""
 	if r.Urgent {
@@ -75,11 +75,11 @@ func claimArgs(r *core.ClaimRequest) []any {
 		letters += "s"
 	}
 	letters += strconv.FormatInt(int64(r.Fence), 10)
-	args = append(args, r.Nonce, r.Limit, r.PerAgent, r.Lease.Milliseconds(), core.RaiseAfter.Milliseconds(), letters, int64(r.After),
+	args = append(args, r.Nonce, r.Limit, r.PerAgent, r.Lease.Milliseconds(), store.RaiseAfter.Milliseconds(), letters, int64(r.After),
 		len(r.Kinds)+len(r.Leave))
 	for _, kind := range r.Kinds {
 		if most, bounded := r.Most[kind]; bounded {
-			args = append(args, fmt.Sprintf("~%05d%s", min(max(most, 0), core.MaxClaim), kind))
+			args = append(args, fmt.Sprintf("~%05d%s", min(max(most, 0), store.MaxClaim), kind))
 		} else {
 			args = append(args, "+"+kind)
 		}
@@ -99,8 +99,8 @@ const (
 	claimFields = 4
 )
 
-func parseClaim(partition int, reply []any) (core.Claim, error) {
-	c := core.Claim{Partition: partition}
+func parseClaim(partition int, reply []any) (store.Claim, error) {
+	c := store.Claim{Partition: partition}
 	if len(reply) < claimHead || (len(reply)-claimHead)%claimFields != 0 {
 		return c, errMalformed
 	}
@@ -130,8 +130,8 @@ func parseClaim(partition int, reply []any) (core.Claim, error) {
 }
 
 // parseClaimHead reads what a claim says of its partition.
-func parseClaimHead(c *core.Claim, reply []any) error {
-	c.Now = core.Millis(number(reply[0]))
+func parseClaimHead(c *store.Claim, reply []any) error {
+	c.Now = store.Millis(number(reply[0]))
 	c.Recovered, c.Parked, c.Left = int(number(reply[4])), int(number(reply[5])), int(number(reply[7]))
 	var errs [5]error
 	c.NextDue, errs[0] = millis(reply[1])
@@ -141,7 +141,7 @@ func parseClaimHead(c *core.Claim, reply []any) error {
 	if fence := text(reply[3]); fence != "" {
 		var n int64
 		n, errs[4] = strconv.ParseInt(fence, 10, 64)
-		c.Fence = core.Fence(n)
+		c.Fence = store.Fence(n)
 	}
 	for _, err := range errs {
 		if err != nil {
@@ -151,8 +151,8 @@ func parseClaimHead(c *core.Claim, reply []any) error {
 	return nil
 }
 
-func parseClaimed(fields []any) (core.Claimed, error) {
-	var t core.Claimed
+func parseClaimed(fields []any) (store.Claimed, error) {
+	var t store.Claimed
 	agent, err := decode(text(fields[0]))
 	if err != nil {
 		return t, err

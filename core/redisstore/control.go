@@ -4,11 +4,11 @@ import (
 	"context"
 	"strings"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Control carries out an operator's commands; see [core.Store].
-func (s *Store) Control(ctx context.Context, commands []core.Command) ([]core.Effect, error) {
+// Control carries out an operator's commands; see [store.Store].
+func (s *Store) Control(ctx context.Context, commands []store.Command) ([]store.Effect, error) {
 	var calls []call
 	var of []int // the command of each call
 	for i := range commands {
@@ -20,13 +20,13 @@ func (s *Store) Control(ctx context.Context, commands []core.Command) ([]core.Ef
 	if err != nil {
 		return nil, err
 	}
-	out := make([]core.Effect, len(commands))
+	out := make([]store.Effect, len(commands))
 	for k, reply := range replies {
 		effect, err := parseEffect(&commands[of[k]], reply)
 		if err != nil {
 			return nil, wrap("control", err)
 		}
-		if effect.Code != core.EffectNone || effect.Audited != nil {
+		if effect.Code != store.EffectNone || effect.Audited != nil {
 			out[of[k]] = effect
 		}
 	}
@@ -34,10 +34,10 @@ func (s *Store) Control(ctx context.Context, commands []core.Command) ([]core.Ef
 }
 
 // control are the calls that carry out a command: one, but for holds that are about agents of all partitions.
-func (s *Store) control(c *core.Command) []call {
+func (s *Store) control(c *store.Command) []call {
 	p := s.partitionOf(c.Agent)
 	switch c.Op {
-	case core.OpReplay:
+	case store.OpReplay:
 		activity := ""
 		if c.Pulse != nil {
 			activity = "1"
@@ -45,7 +45,7 @@ func (s *Store) control(c *core.Command) []call {
 		return []call{{script: &s.scripts.replay, partition: p, args: []any{
 			s.config.Retention.Milliseconds(), encode(c.Agent), c.ID, record(&c.Submission), groupKey(c.Agent, c.Group), storedState(c.State), activity,
 		}}}
-	case core.OpHold, core.OpProlong, core.OpUnhold:
+	case store.OpHold, store.OpProlong, store.OpUnhold:
 		args := []any{string(c.Op), scopeArg(c.Scope), dueArg(c.Until), c.Hold}
 		if c.Scope.Agent != "" {
 			return []call{{script: &s.scripts.hold, partition: s.partitionOf(c.Scope.Agent), args: args}}
@@ -55,7 +55,7 @@ func (s *Store) control(c *core.Command) []call {
 			calls[i] = call{script: &s.scripts.hold, partition: i, args: args}
 		}
 		return calls
-	case core.OpAudit:
+	case store.OpAudit:
 		return []call{s.auditPage(c.Audit)}
 	default:
 		queue := c.Version
@@ -70,29 +70,29 @@ func (s *Store) control(c *core.Command) []call {
 }
 
 // effects are what order.lua answers.
-var effects = []core.EffectCode{core.EffectNone, core.EffectDone, core.EffectOrdered, core.EffectRunning, core.EffectChanged, core.EffectEnding}
+var effects = []store.EffectCode{store.EffectNone, store.EffectDone, store.EffectOrdered, store.EffectRunning, store.EffectChanged, store.EffectEnding}
 
-func parseEffect(c *core.Command, reply []any) (core.Effect, error) {
+func parseEffect(c *store.Command, reply []any) (store.Effect, error) {
 	if len(reply) < 2 {
-		return core.Effect{}, errMalformed
+		return store.Effect{}, errMalformed
 	}
 	code := number(reply[1])
 	switch {
-	case c.Op == core.OpAudit:
+	case c.Op == store.OpAudit:
 		return parseAudited(reply)
-	case c.Op == core.OpReplay && code > 0:
-		return core.Effect{Code: core.EffectDone, Due: core.Millis(code)}, nil
+	case c.Op == store.OpReplay && code > 0:
+		return store.Effect{Code: store.EffectDone, Due: store.Millis(code)}, nil
 	case code < 0 || code >= int64(len(effects)):
-		return core.Effect{}, errMalformed
-	case c.Op == core.OpRun && len(reply) > 2:
-		return core.Effect{Code: effects[code], Due: core.Millis(number(reply[2]))}, nil
+		return store.Effect{}, errMalformed
+	case c.Op == store.OpRun && len(reply) > 2:
+		return store.Effect{Code: effects[code], Due: store.Millis(number(reply[2]))}, nil
 	default:
-		return core.Effect{Code: effects[code]}, nil
+		return store.Effect{Code: effects[code]}, nil
 	}
 }
 
 // scopeArg names a scope as the scripts do.
-func scopeArg(s core.Scoped) string {
+func scopeArg(s store.Scoped) string {
 	switch {
 	case s.ID != "":
 		return "t:" + encode(s.Agent) + ":" + s.ID
@@ -108,22 +108,22 @@ func scopeArg(s core.Scoped) string {
 }
 
 // parseScope is the inverse of scopeArg.
-func parseScope(name string) (core.Scoped, error) {
+func parseScope(name string) (store.Scoped, error) {
 	letter, rest, _ := strings.Cut(name, ":")
 	switch letter {
 	case "t":
 		agent, id, _ := strings.Cut(rest, ":")
 		agent, err := decode(agent)
-		return core.Scoped{Agent: agent, ID: id}, err
+		return store.Scoped{Agent: agent, ID: id}, err
 	case "a":
 		agent, err := decode(rest)
-		return core.Scoped{Agent: agent}, err
+		return store.Scoped{Agent: agent}, err
 	case "k":
-		return core.Scoped{Kind: rest}, nil
+		return store.Scoped{Kind: rest}, nil
 	case "s":
 		key, err := decode(rest)
-		return core.Scoped{Key: key}, err
+		return store.Scoped{Key: key}, err
 	default:
-		return core.Scoped{}, nil
+		return store.Scoped{}, nil
 	}
 }

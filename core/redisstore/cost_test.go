@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -39,17 +39,17 @@ func TestASettleCostsTheSameWithALongHistory(t *testing.T) {
 	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1})
 	kept := []int{10, redisstore.DefaultKept / 2, redisstore.DefaultKept}
 	for _, n := range kept[1:] {
-		finish(t, st, fmt.Sprint("agent", n), "before", n, core.VerbComplete)
+		finish(t, st, fmt.Sprint("agent", n), "before", n, store.VerbComplete)
 	}
 	var figure []string
-	for _, batch := range []int{1, core.MaxClaim} {
+	for _, batch := range []int{1, store.MaxClaim} {
 		best := map[int]float64{}
 		for round := range 12 {
 			for _, n := range kept {
 				agent := fmt.Sprint("agent", n)
 				if n == kept[0] { // it has to stay one with a few
 					agent = fmt.Sprint("short", batch, "-", round)
-					finish(t, st, agent, "before", n, core.VerbComplete)
+					finish(t, st, agent, "before", n, store.VerbComplete)
 				}
 				took := settleTime(t, st, c, agent, fmt.Sprint("x", batch, "-", round, "-"), batch)
 				if round == 0 || took < best[n] {
@@ -72,17 +72,17 @@ func TestASettleCostsTheSameWithALongHistory(t *testing.T) {
 // settleTime is what Redis takes to settle a task of an agent, when so many are settled at once.
 func settleTime(t *testing.T, st *redisstore.Store, c *redis.Client, agent, prefix string, batch int) float64 {
 	t.Helper()
-	var subs []core.Submission
-	for i := range core.MaxClaim {
+	var subs []store.Submission
+	for i := range store.MaxClaim {
 		subs = append(subs, sub(agent, fmt.Sprintf("%s%05d", prefix, i)))
 	}
 	_, err := st.Submit(t.Context(), subs)
 	require.NoError(t, err)
-	tasks := claim(t, st, agent+prefix, core.MaxClaim).Tasks
-	require.Len(t, tasks, core.MaxClaim)
+	tasks := claim(t, st, agent+prefix, store.MaxClaim).Tasks
+	require.Len(t, tasks, store.MaxClaim)
 	before := inScripts(t, c)
 	for i := 0; i < len(tasks); i += batch {
-		settle(t, st, core.VerbComplete, tasks[i:i+batch]...)
+		settle(t, st, store.VerbComplete, tasks[i:i+batch]...)
 	}
-	return (inScripts(t, c) - before) / core.MaxClaim
+	return (inScripts(t, c) - before) / store.MaxClaim
 }

@@ -1,4 +1,4 @@
-// Package redisstore is the [core.Store] on Redis: one Go method and one Lua script for each verb.
+// Package redisstore is the [store.Store] on Redis: one Go method and one Lua script for each verb.
 //
 // # Layout
 //

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // The line of layout.lua that asks Redis for the time, and what takes its place in tests that hold it still.
@@ -100,9 +100,9 @@ func Part(name string) string {
 func (s *Store) AddHook(h redis.Hook) { s.client.AddHook(h) }
 
 // SubmitEach stores tasks as if each were a call of its own, that was joined with the others; it returns how each went.
-func (s *Store) SubmitEach(ctx context.Context, tasks []core.Submission) ([]core.Placed, []error, error) {
+func (s *Store) SubmitEach(ctx context.Context, tasks []store.Submission) ([]store.Placed, []error, error) {
 	outcomes := s.submitEach(ctx, tasks)
-	placed, errs := make([]core.Placed, len(tasks)), make([]error, len(tasks))
+	placed, errs := make([]store.Placed, len(tasks)), make([]error, len(tasks))
 	for i, o := range outcomes {
 		if o.err != nil {
 			return nil, nil, o.err

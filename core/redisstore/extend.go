@@ -5,11 +5,11 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Extend moves the ends of leases; see [core.Store].
-func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]core.Extended, error) {
+// Extend moves the ends of leases; see [store.Store].
+func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
 	members := make([][]int, len(s.parts))
 	for i := range leases {
 		p := leases[i].Partition
@@ -24,7 +24,7 @@ func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]core.Ext
 		}
 	}
 	replies, errs := s.evalAll(ctx, verbExtend, calls)
-	out := make([]core.Extended, len(leases))
+	out := make([]store.Extended, len(leases))
 	failed := 0
 	for c, reply := range replies {
 		why := errs[c]
@@ -36,7 +36,7 @@ func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]core.Ext
 		}
 		failed++
 		for _, i := range order[c] {
-			out[i] = core.Extended{Err: why}
+			out[i] = store.Extended{Err: why}
 		}
 	}
 	if failed > 0 && failed == len(calls) {
@@ -46,7 +46,7 @@ func (s *Store) Extend(ctx context.Context, leases []core.Extension) ([]core.Ext
 }
 
 // parseExtended puts the answers of one call into out, at the places of its leases. It reports whether they make sense.
-func parseExtended(out []core.Extended, reply []any, members []int) bool {
+func parseExtended(out []store.Extended, reply []any, members []int) bool {
 	n := len(members)
 	if len(reply) != n+2 {
 		return false
@@ -62,7 +62,7 @@ func parseExtended(out []core.Extended, reply []any, members []int) bool {
 		}
 		said, cancelled := strings.CutPrefix(text(ended[k+2]), "x")
 		e := &out[members[at]].Ended
-		*e = append(*e, core.Ended{Index: int(number(ended[k+1])), Deleted: !cancelled, Order: data(said)})
+		*e = append(*e, store.Ended{Index: int(number(ended[k+1])), Deleted: !cancelled, Order: data(said)})
 	}
 	for _, i := range members {
 		ended := out[i].Ended
@@ -72,7 +72,7 @@ func parseExtended(out []core.Extended, reply []any, members []int) bool {
 }
 
 // extendArgs are the arguments for those of the leases that lie in one partition.
-func extendArgs(leases []core.Extension, members []int) []any {
+func extendArgs(leases []store.Extension, members []int) []any {
 	args := []any{len(members)}
 	for _, i := range members {
 		args = append(args, formatFence(leases[i].Fence), leases[i].Lease.Milliseconds())

@@ -11,12 +11,13 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
 // promoted is a store whose master can be replaced by another.
-type promoted struct{ core.Store }
+type promoted struct{ store.Store }
 
 // A replica is promoted that lacks the last writes and whose clock is behind: a process still gets larger fences than it had.
 func TestFencesGrowAcrossAFailover(t *testing.T) {
@@ -34,13 +35,13 @@ func TestFencesGrowAcrossAFailover(t *testing.T) {
 		return st
 	}
 	before, after := open(time.Minute), open(0)
-	store := &promoted{before}
-	s, err := core.New(store, core.Config{})
+	st := &promoted{before}
+	s, err := core.New(st, core.Config{})
 	require.NoError(t, err)
 	var mu sync.Mutex
-	fences := map[int][]core.Fence{}
+	fences := map[int][]store.Fence{}
 	core.Handle(s, "k", func(_ context.Context, task *core.Task[any]) error {
-		p := core.PartitionOf(task.Agent, 2)
+		p := store.PartitionOf(task.Agent, 2)
 		mu.Lock()
 		defer mu.Unlock()
 		fences[p] = append(fences[p], task.Fence)
@@ -52,7 +53,7 @@ func TestFencesGrowAcrossAFailover(t *testing.T) {
 		require.Equal(t, 4, report.Completed)
 	}
 	run()
-	store.Store = after
+	st.Store = after
 	run()
 	require.Len(t, fences, 2)
 	for _, seen := range fences {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -26,22 +27,22 @@ func open(t *testing.T, c redisstore.Config) *redisstore.Store {
 	return st
 }
 
-func sub(agent, id string) core.Submission {
-	return core.Submission{Agent: agent, ID: id, Kind: "k", Level: core.LevelLow, Body: []byte("b")}
+func sub(agent, id string) store.Submission {
+	return store.Submission{Agent: agent, ID: id, Kind: "k", Level: store.LevelLow, Body: []byte("b")}
 }
 
-func claim(t *testing.T, st core.Store, nonce string, limit int) core.Claim {
+func claim(t *testing.T, st store.Store, nonce string, limit int) store.Claim {
 	t.Helper()
-	claims, err := st.Claim(t.Context(), []core.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", nonce), Kinds: []string{"k"}, Limit: limit, Lease: time.Minute}})
+	claims, err := st.Claim(t.Context(), []store.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", nonce), Kinds: []string{"k"}, Limit: limit, Lease: time.Minute}})
 	require.NoError(t, err)
 	return claims[0]
 }
 
-func settle(t *testing.T, st core.Store, verb core.Verb, tasks ...core.Claimed) {
+func settle(t *testing.T, st store.Store, verb store.Verb, tasks ...store.Claimed) {
 	t.Helper()
-	var runs []core.Settlement
+	var runs []store.Settlement
 	for _, task := range tasks {
-		runs = append(runs, core.Settlement{Run: task.Run, Kind: task.Kind, Verb: verb, Record: []byte("r")})
+		runs = append(runs, store.Settlement{Run: task.Run, Kind: task.Kind, Verb: verb, Record: []byte("r")})
 	}
 	out, err := st.Settle(t.Context(), runs)
 	require.NoError(t, err)
@@ -69,15 +70,15 @@ func TestLostAnswers(t *testing.T) {
 					left--
 					return true
 				}
-				_, err := st.Submit(t.Context(), []core.Submission{sub("a", "1"), sub("a", "2"), sub("b", "1")})
+				_, err := st.Submit(t.Context(), []store.Submission{sub("a", "1"), sub("a", "2"), sub("b", "1")})
 				require.NoError(t, err)
 				c := claim(t, st, "n", 10)
 				require.Len(t, c.Tasks, 3)
-				held, err := st.Extend(t.Context(), []core.Extension{{Fence: c.Fence, Lease: time.Minute}})
+				held, err := st.Extend(t.Context(), []store.Extension{{Fence: c.Fence, Lease: time.Minute}})
 				require.NoError(t, err)
-				assert.Equal(t, []core.Extended{{Held: true}}, held)
-				settle(t, st, core.VerbComplete, c.Tasks...)
-				page, err := st.Read(t.Context(), core.Query{Agent: "a", Limit: 10})
+				assert.Equal(t, []store.Extended{{Held: true}}, held)
+				settle(t, st, store.VerbComplete, c.Tasks...)
+				page, err := st.Read(t.Context(), store.Query{Agent: "a", Limit: 10})
 				require.NoError(t, err)
 				assert.Len(t, page.Tasks, 2)
 				stats, err := st.Stats(t.Context())
@@ -98,12 +99,12 @@ func TestLostAnswersForGood(t *testing.T) {
 	sees := newSpy()
 	st.AddHook(sees)
 	sees.lose = func(string) bool { return true }
-	_, err := st.Submit(t.Context(), []core.Submission{sub("a", "1")})
+	_, err := st.Submit(t.Context(), []store.Submission{sub("a", "1")})
 	require.Error(t, err)
 	assert.Equal(t, core.CodeUnavailable, core.CodeOf(err))
 	assert.ErrorContains(t, err, "submit: ")
 	sees.lose = nil
-	placed, err := st.Submit(t.Context(), []core.Submission{sub("a", "1")})
+	placed, err := st.Submit(t.Context(), []store.Submission{sub("a", "1")})
 	require.NoError(t, err)
 	assert.False(t, placed[0].Created, "it had been stored; submitting again is safe")
 }
@@ -116,14 +117,14 @@ func TestForgottenScripts(t *testing.T) {
 	c := srv.Client(t)
 	for i := range 50 {
 		require.NoError(t, c.ScriptFlush(t.Context()).Err())
-		var subs []core.Submission
+		var subs []store.Submission
 		for k := range 20 {
 			subs = append(subs, sub(fmt.Sprintf("agent%d", k), fmt.Sprint(i)))
 		}
 		placed, err := st.Submit(t.Context(), subs) // a pipeline over partitions
 		require.NoError(t, err)
 		require.Len(t, placed, 20)
-		_, err = st.Submit(t.Context(), []core.Submission{sub("one", fmt.Sprint(i))})
+		_, err = st.Submit(t.Context(), []store.Submission{sub("one", fmt.Sprint(i))})
 		require.NoError(t, err)
 	}
 	stats, err := st.Stats(t.Context())
@@ -141,25 +142,25 @@ func TestFullMemory(t *testing.T) {
 	big.Body = []byte(strings.Repeat("x", 10_000))
 	for i := range 100 {
 		big.Agent, big.ID = fmt.Sprintf("agent%d", i), fmt.Sprint(i)
-		_, err := st.Submit(t.Context(), []core.Submission{big})
+		_, err := st.Submit(t.Context(), []store.Submission{big})
 		require.NoError(t, err)
 	}
 	running := claim(t, st, "before", 50)
 	require.Len(t, running.Tasks, 50)
 	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
 
-	_, err := st.Submit(t.Context(), []core.Submission{sub("b", "1")})
-	require.ErrorIs(t, err, core.ErrStoreFull)
+	_, err := st.Submit(t.Context(), []store.Submission{sub("b", "1")})
+	require.ErrorIs(t, err, store.ErrStoreFull)
 	assert.Equal(t, core.CodeStoreFull, core.CodeOf(err))
-	_, err = st.Submit(t.Context(), []core.Submission{sub("b", "1"), sub("b", "2")})
-	require.ErrorIs(t, err, core.ErrStoreFull)
-	held, err := st.Extend(t.Context(), []core.Extension{{Fence: running.Fence, Lease: time.Minute}})
+	_, err = st.Submit(t.Context(), []store.Submission{sub("b", "1"), sub("b", "2")})
+	require.ErrorIs(t, err, store.ErrStoreFull)
+	held, err := st.Extend(t.Context(), []store.Extension{{Fence: running.Fence, Lease: time.Minute}})
 	require.NoError(t, err)
-	assert.Equal(t, []core.Extended{{Held: true}}, held)
-	settle(t, st, core.VerbComplete, running.Tasks[:40]...)
-	settle(t, st, core.VerbAgain, running.Tasks[40:]...)
+	assert.Equal(t, []store.Extended{{Held: true}}, held)
+	settle(t, st, store.VerbComplete, running.Tasks[:40]...)
+	settle(t, st, store.VerbAgain, running.Tasks[40:]...)
 	// Even the work of a process that has died is taken back.
-	claims, err := st.Claim(t.Context(), []core.ClaimRequest{{Nonce: "dies-0123456789a", Kinds: []string{"k"}, Limit: 7, Lease: time.Millisecond}})
+	claims, err := st.Claim(t.Context(), []store.ClaimRequest{{Nonce: "dies-0123456789a", Kinds: []string{"k"}, Limit: 7, Lease: time.Millisecond}})
 	require.NoError(t, err)
 	require.Len(t, claims[0].Tasks, 7)
 	require.Eventually(t, func() bool {
@@ -172,13 +173,13 @@ func TestFullMemory(t *testing.T) {
 			break
 		}
 		running.Tasks = append(running.Tasks, more.Tasks...)
-		settle(t, st, core.VerbComplete, more.Tasks...)
+		settle(t, st, store.VerbComplete, more.Tasks...)
 	}
 	stats, err := st.Stats(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, int64(100), stats.Completed, "it drains")
 	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "100mb").Err())
-	_, err = st.Submit(t.Context(), []core.Submission{sub("b", "1")})
+	_, err = st.Submit(t.Context(), []store.Submission{sub("b", "1")})
 	require.NoError(t, err)
 }
 
@@ -192,20 +193,20 @@ func TestRestart(t *testing.T) {
 	for i := range 5 {
 		for k := range 40 {
 			id := fmt.Sprintf("%d-%d", i, k)
-			if _, err := st.Submit(t.Context(), []core.Submission{sub(fmt.Sprintf("agent%d", k), id)}); err == nil {
+			if _, err := st.Submit(t.Context(), []store.Submission{sub(fmt.Sprintf("agent%d", k), id)}); err == nil {
 				acked[id] = true
 			}
 		}
 		srv.Kill()
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		_, err := st.Submit(ctx, []core.Submission{sub("down", fmt.Sprint(i))})
+		_, err := st.Submit(ctx, []store.Submission{sub("down", fmt.Sprint(i))})
 		cancel()
 		require.Error(t, err)
 		srv.Restart(t)
 	}
 	found := map[string]bool{}
 	for k := range 40 {
-		page, err := st.Read(t.Context(), core.Query{Agent: fmt.Sprintf("agent%d", k), Limit: 1000})
+		page, err := st.Read(t.Context(), store.Query{Agent: fmt.Sprintf("agent%d", k), Limit: 1000})
 		require.NoError(t, err)
 		for _, task := range page.Tasks {
 			found[task.ID] = true
@@ -226,7 +227,7 @@ func TestContextsEndCalls(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	begun := time.Now()
-	_, err := st.Claim(ctx, []core.ClaimRequest{{Nonce: "0123456789abcdef", Limit: 1, Lease: time.Minute}})
+	_, err := st.Claim(ctx, []store.ClaimRequest{{Nonce: "0123456789abcdef", Limit: 1, Lease: time.Minute}})
 	require.Error(t, err)
 	assert.Less(t, time.Since(begun), time.Second)
 }
@@ -242,7 +243,7 @@ func TestOneTaskSubmitsAreJoined(t *testing.T) {
 	for c := range callers {
 		wg.Go(func() {
 			for i := range each {
-				placed, err := st.Submit(t.Context(), []core.Submission{sub(fmt.Sprintf("agent%d", c), fmt.Sprint(i))})
+				placed, err := st.Submit(t.Context(), []store.Submission{sub(fmt.Sprintf("agent%d", c), fmt.Sprint(i))})
 				if assert.NoError(t, err) {
 					assert.True(t, placed[0].Created)
 				}
@@ -278,7 +279,7 @@ func TestJoinedSubmitsAreIndependent(t *testing.T) {
 				ctx, cancel = context.WithCancel(ctx)
 				cancel()
 			}
-			_, err := st.Submit(ctx, []core.Submission{sub("a", fmt.Sprint(i))})
+			_, err := st.Submit(ctx, []store.Submission{sub("a", fmt.Sprint(i))})
 			mu.Lock()
 			defer mu.Unlock()
 			codes[core.CodeOf(err)]++
@@ -299,13 +300,13 @@ func TestALookCostsTwoCommands(t *testing.T) {
 	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 64})
 	s := sub("a", "1")
 	s.Due.After = time.Hour
-	_, err := st.Submit(t.Context(), []core.Submission{s})
+	_, err := st.Submit(t.Context(), []store.Submission{s})
 	require.NoError(t, err)
 	sees := newSpy()
 	st.AddHook(sees)
-	requests := make([]core.ClaimRequest, 64)
+	requests := make([]store.ClaimRequest, 64)
 	for i := range requests {
-		requests[i] = core.ClaimRequest{Partition: i, Kinds: []string{"k"}}
+		requests[i] = store.ClaimRequest{Partition: i, Kinds: []string{"k"}}
 	}
 	_, err = st.Claim(t.Context(), requests)
 	require.NoError(t, err)
@@ -347,7 +348,7 @@ func TestOnePartitionFails(t *testing.T) {
 	core.Handle(s, "k", func(context.Context, *core.Task[any]) error { ran.Add(1); return nil })
 	agents := [2]string{}
 	for i := 0; agents[0] == "" || agents[1] == ""; i++ {
-		agents[core.PartitionOf(fmt.Sprint(i), 2)] = fmt.Sprint(i)
+		agents[store.PartitionOf(fmt.Sprint(i), 2)] = fmt.Sprint(i)
 	}
 	_, err = s.Submit(t.Context(), core.NewTask{Agent: agents[0], ID: "1", Kind: "k"}, core.NewTask{Agent: agents[1], ID: "1", Kind: "k"})
 	require.NoError(t, err)
@@ -379,7 +380,7 @@ func TestSweepMeetsDamage(t *testing.T) {
 	assert.Zero(t, c.HLen(t.Context(), "duly:{0}:finished").Val(), "what is not a record of ours goes")
 	require.NoError(t, c.Set(t.Context(), "duly:{0}:history:list", "x", 0).Err())
 	require.NoError(t, c.HSet(t.Context(), "duly:{0}:finished", "list", "*").Err())
-	_, err := st.Submit(t.Context(), []core.Submission{sub("a", "1")})
+	_, err := st.Submit(t.Context(), []store.Submission{sub("a", "1")})
 	require.NoError(t, err)
 	st.Sweep()
 	assert.Len(t, claim(t, st, "n", 1).Tasks, 1)
@@ -390,13 +391,13 @@ func TestDamagedRecords(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1})
-	var subs []core.Submission
+	var subs []store.Submission
 	for i := range 20 {
 		subs = append(subs, sub(fmt.Sprintf("one%02d", i), "1"), sub(fmt.Sprintf("two%02d", i), "1"), sub(fmt.Sprintf("two%02d", i), "2"))
 	}
 	_, err := st.Submit(t.Context(), subs)
 	require.NoError(t, err)
-	claims, err := st.Claim(t.Context(), []core.ClaimRequest{{Nonce: "dies-0123456789a", Kinds: []string{"k"}, Agents: []string{"one19"}, Limit: 1, Lease: time.Millisecond}})
+	claims, err := st.Claim(t.Context(), []store.ClaimRequest{{Nonce: "dies-0123456789a", Kinds: []string{"k"}, Agents: []string{"one19"}, Limit: 1, Lease: time.Millisecond}})
 	require.NoError(t, err)
 	require.Len(t, claims[0].Tasks, 1)
 	c := srv.Client(t)
@@ -409,14 +410,14 @@ func TestDamagedRecords(t *testing.T) {
 	done := 0
 	for i := range 20 {
 		got := claim(t, st, fmt.Sprint(i), 50)
-		settle(t, st, core.VerbComplete, got.Tasks...)
+		settle(t, st, store.VerbComplete, got.Tasks...)
 		done += len(got.Tasks)
 	}
 	assert.Equal(t, (20-5-1)+2*(20-2)-3, done, "all that is whole")
 	stats, err := st.Stats(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, int64(5+2+3+1), stats.Malformed, "and what is not is counted")
-	_, err = st.Submit(t.Context(), []core.Submission{sub("one00", "new"), sub("two00", "new"), sub("one03", "new")})
+	_, err = st.Submit(t.Context(), []store.Submission{sub("one00", "new"), sub("two00", "new"), sub("one03", "new")})
 	require.NoError(t, err)
 	assert.Len(t, claim(t, st, "new", 50).Tasks, 3, "their agents can go on")
 }
@@ -427,7 +428,7 @@ func TestDamagedCounters(t *testing.T) {
 	srv := redistest.Start(t)
 	for i, damage := range []string{"zzz", "\xc0", "", "\x93\x01\x02\x03", "\x9b\xa1a\xa1a\xa1a\xa1a\xa1a\xa1a\xa1a\xa1a\xa1a\xa1a\xa1a"} {
 		st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1, Prefix: fmt.Sprintf("counters%d:", i)})
-		_, err := st.Submit(t.Context(), []core.Submission{sub("a", "1")})
+		_, err := st.Submit(t.Context(), []store.Submission{sub("a", "1")})
 		require.NoError(t, err)
 		key := fmt.Sprintf("counters%d:{0}:kinds", i)
 		require.NoError(t, srv.Client(t).HSet(t.Context(), key, "sk", damage, "lother", "x", "?", "?").Err())
@@ -435,8 +436,8 @@ func TestDamagedCounters(t *testing.T) {
 		require.NoError(t, err)
 		c := claim(t, st, "n", 10)
 		require.Len(t, c.Tasks, 1)
-		out, err := st.Settle(t.Context(), []core.Settlement{{
-			Run: c.Tasks[0].Run, Kind: "k", Verb: core.VerbComplete, Record: []byte("r"), Tally: &core.RunStat{Kind: "k", Duration: time.Second},
+		out, err := st.Settle(t.Context(), []store.Settlement{{
+			Run: c.Tasks[0].Run, Kind: "k", Verb: store.VerbComplete, Record: []byte("r"), Tally: &store.RunStat{Kind: "k", Duration: time.Second},
 		}})
 		require.NoError(t, err)
 		require.NoError(t, out[0].Err)
@@ -452,9 +453,9 @@ func TestSweep(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1, Retention: time.Minute})
-	_, err := st.Submit(t.Context(), []core.Submission{sub("a", "1"), sub("b", "1"), sub("b", "2")})
+	_, err := st.Submit(t.Context(), []store.Submission{sub("a", "1"), sub("b", "1"), sub("b", "2")})
 	require.NoError(t, err)
-	settle(t, st, core.VerbComplete, claim(t, st, "1", 10).Tasks...)
+	settle(t, st, store.VerbComplete, claim(t, st, "1", 10).Tasks...)
 	c := srv.Client(t)
 	long := redisstore.Config{URL: srv.URL, Partitions: 1}
 	require.NoError(t, c.HSet(t.Context(), "duly:{0}:finished", "a", "\x00\x011c0000000000001old").Err())

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -21,17 +21,17 @@ import (
 const part = "duly:{0}:"
 
 // finish takes tasks of an agent from submit to their end, fifty at a time.
-func finish(t *testing.T, st *redisstore.Store, agent, prefix string, n int, verb core.Verb) {
+func finish(t *testing.T, st *redisstore.Store, agent, prefix string, n int, verb store.Verb) {
 	t.Helper()
-	for from := 0; from < n; from += core.MaxClaim {
-		var subs []core.Submission
-		for i := from; i < min(n, from+core.MaxClaim); i++ {
+	for from := 0; from < n; from += store.MaxClaim {
+		var subs []store.Submission
+		for i := from; i < min(n, from+store.MaxClaim); i++ {
 			subs = append(subs, sub(agent, fmt.Sprintf("%s%05d", prefix, i)))
 		}
 		placed, err := st.Submit(t.Context(), subs)
 		require.NoError(t, err)
 		require.True(t, placed[0].Created)
-		c := claim(t, st, fmt.Sprint(agent, prefix, from), core.MaxClaim)
+		c := claim(t, st, fmt.Sprint(agent, prefix, from), store.MaxClaim)
 		require.Len(t, c.Tasks, len(subs))
 		settle(t, st, verb, c.Tasks...)
 	}
@@ -39,7 +39,7 @@ func finish(t *testing.T, st *redisstore.Store, agent, prefix string, n int, ver
 
 func recordsOf(t *testing.T, st *redisstore.Store, agent string) []string {
 	t.Helper()
-	page, err := st.Read(t.Context(), core.Query{Agent: agent, Limit: 100_000})
+	page, err := st.Read(t.Context(), store.Query{Agent: agent, Limit: 100_000})
 	require.NoError(t, err)
 	var ids []string
 	for _, s := range page.Tasks {
@@ -67,7 +67,7 @@ func TestHistoriesWithoutAnIndex(t *testing.T) {
 		}
 	}
 	leave("a", 400, now-3_600_000) // as many as that version had at most: 360 and 40
-	finish(t, st, "a", "new", 1, core.VerbComplete)
+	finish(t, st, "a", "new", 1, store.VerbComplete)
 	kept := recordsOf(t, st, "a")
 	assert.Len(t, kept, 300+40, "the oldest of those that are too many are gone, those that failed counted apart")
 	assert.Contains(t, kept, "old00000", "it failed")
@@ -78,7 +78,7 @@ func TestHistoriesWithoutAnIndex(t *testing.T) {
 	assert.Equal(t, int64(61), stats.Trimmed)
 
 	leave("long", 1500, 1) // longer than is listed in one step, and long past its time
-	finish(t, st, "long", "new", 1, core.VerbComplete)
+	finish(t, st, "long", "new", 1, store.VerbComplete)
 	assert.Equal(t, []string{"new00000"}, recordsOf(t, st, "long"))
 	for i := range 30 {
 		st.Sweep()
@@ -94,7 +94,7 @@ func TestTheVersionBeforeSharesHistories(t *testing.T) {
 	srv := redistest.Start(t)
 	c := srv.Client(t)
 	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1, Kept: 400})
-	finish(t, st, "a", "1-", 400, core.VerbComplete)
+	finish(t, st, "a", "1-", 400, store.VerbComplete)
 	require.Equal(t, int64(400), c.LLen(t.Context(), part+"ends:a").Val())
 	var trimmed []string
 	for i := range 200 {
@@ -105,12 +105,12 @@ func TestTheVersionBeforeSharesHistories(t *testing.T) {
 		record := fmt.Sprintf("c%013d", time.Now().UnixMilli())
 		require.NoError(t, c.HSet(t.Context(), part+"history:a", fmt.Sprint("other", i), record).Err())
 	}
-	finish(t, st, "a", "2-", 200, core.VerbComplete)
+	finish(t, st, "a", "2-", 200, store.VerbComplete)
 	kept := recordsOf(t, st, "a")
 	assert.Contains(t, kept, "other0")
 	assert.Contains(t, kept, "1-00399")
 	assert.Len(t, kept, 200+50+200, "what is not in the index waits for its time")
-	finish(t, st, "a", "3-", 400, core.VerbComplete)
+	finish(t, st, "a", "3-", 400, store.VerbComplete)
 	assert.Len(t, recordsOf(t, st, "a"), 400+50)
 	assert.Equal(t, int64(400), c.LLen(t.Context(), part+"ends:a").Val())
 }
@@ -121,15 +121,15 @@ func TestDeletedRecordsLeaveLittle(t *testing.T) {
 	srv := redistest.Start(t)
 	c := srv.Client(t)
 	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1, Kept: 2})
-	finish(t, st, "a", "keep", 2, core.VerbComplete)
+	finish(t, st, "a", "keep", 2, store.VerbComplete)
 	for i := range 3 {
-		finish(t, st, "a", fmt.Sprint("x", i), 40, core.VerbFail)
+		finish(t, st, "a", fmt.Sprint("x", i), 40, store.VerbFail)
 	}
 	for i := range 600 { // each leaves an entry without a record
-		var commands []core.Command
-		finish(t, st, "a", fmt.Sprint("y", i), 2, core.VerbComplete)
+		var commands []store.Command
+		finish(t, st, "a", fmt.Sprint("y", i), 2, store.VerbComplete)
 		for k := range 2 {
-			commands = append(commands, core.Command{Op: core.OpDelete, Submission: sub("a", fmt.Sprintf("y%d%05d", i, k))})
+			commands = append(commands, store.Command{Op: store.OpDelete, Submission: sub("a", fmt.Sprintf("y%d%05d", i, k))})
 		}
 		_, err := st.Control(t.Context(), commands)
 		require.NoError(t, err)
@@ -150,12 +150,12 @@ func TestWhatIsOldGoesAsTasksEnd(t *testing.T) {
 	clock := storetest.NewClock()
 	st := still(t, redisstore.Config{URL: srv.URL}, clock, false, storetest.Options{Partitions: 1, Retention: time.Hour, Kept: 300})
 	base := st.Prefix() + "{0}:"
-	finish(t, st, "a", "1-", 400, core.VerbComplete)
+	finish(t, st, "a", "1-", 400, store.VerbComplete)
 	clock.Advance(time.Minute)
-	finish(t, st, "a", "2-", 1, core.VerbComplete)
+	finish(t, st, "a", "2-", 1, store.VerbComplete)
 	require.Equal(t, int64(100), c.ZCard(t.Context(), base+"gone").Val())
 	clock.Advance(time.Hour)
-	finish(t, st, "a", "3-", 500, core.VerbComplete)
+	finish(t, st, "a", "3-", 500, store.VerbComplete)
 	assert.Equal(t, int64(300), c.HLen(t.Context(), base+"history:a").Val())
 	assert.Equal(t, int64(200), c.ZCard(t.Context(), base+"gone").Val(), "the first hundred are forgotten")
 	stats, err := st.Stats(t.Context())
@@ -187,9 +187,9 @@ func TestShortHistoriesHaveNoIndex(t *testing.T) {
 		clock := storetest.NewClock()
 		st := still(t, redisstore.Config{URL: srv.URL}, clock, false, storetest.Options{Partitions: 1, Retention: time.Hour})
 		base := st.Prefix() + "{0}:"
-		finish(t, st, "a", "1-", 150, core.VerbComplete)
+		finish(t, st, "a", "1-", 150, store.VerbComplete)
 		clock.Advance(30 * time.Minute)
-		finish(t, st, "a", "2-", 5, core.VerbComplete)
+		finish(t, st, "a", "2-", 5, store.VerbComplete)
 		require.Equal(t, int64(155), c.LLen(t.Context(), base+"ends:a").Val())
 		clock.Advance(30 * time.Minute)
 		want := int64(5)
@@ -198,7 +198,7 @@ func TestShortHistoriesHaveNoIndex(t *testing.T) {
 			claim(t, st, "sweep", 1)
 		} else {
 			want = 85
-			finish(t, st, "a", "3-", 80, core.VerbComplete) // takes the old ones along
+			finish(t, st, "a", "3-", 80, store.VerbComplete) // takes the old ones along
 		}
 		assert.Equal(t, want, c.HLen(t.Context(), base+"history:a").Val())
 		assert.Empty(t, keysLike(t, c, base, "ends:", "stale"))
@@ -214,19 +214,19 @@ func TestDroppedIDsAreKnownForADay(t *testing.T) {
 	clock := storetest.NewClock()
 	st := still(t, redisstore.Config{URL: srv.URL}, clock, false, storetest.Options{Partitions: 1, Kept: 1})
 	base := st.Prefix() + "{0}:"
-	finish(t, st, "a", "1-", 10, core.VerbComplete)
+	finish(t, st, "a", "1-", 10, store.VerbComplete)
 	require.Equal(t, int64(9), c.ZCard(t.Context(), base+"gone").Val())
-	_, err := st.Control(t.Context(), []core.Command{{Op: core.OpDelete, Submission: sub("a", "1-00009")}})
+	_, err := st.Control(t.Context(), []store.Command{{Op: store.OpDelete, Submission: sub("a", "1-00009")}})
 	require.NoError(t, err)
-	clock.Advance(core.KnownFor - time.Millisecond)
+	clock.Advance(store.KnownFor - time.Millisecond)
 	st.Sweep()
 	claim(t, st, "sweep", 1)
 	require.Empty(t, keysLike(t, c, base, "finished", "history:"))
-	placed, err := st.Submit(t.Context(), []core.Submission{sub("a", "1-00000")})
+	placed, err := st.Submit(t.Context(), []store.Submission{sub("a", "1-00000")})
 	require.NoError(t, err)
 	assert.False(t, placed[0].Created)
 	clock.Advance(time.Millisecond)
-	finish(t, st, "b", "2-", 6, core.VerbComplete)
+	finish(t, st, "b", "2-", 6, store.VerbComplete)
 	assert.Equal(t, int64(5), c.ZCard(t.Context(), base+"gone").Val(), "those of a are forgotten")
 }
 
@@ -237,7 +237,7 @@ func TestASweepMakesRoomInFullMemory(t *testing.T) {
 	c := srv.Client(t)
 	clock := storetest.NewClock()
 	st := still(t, redisstore.Config{URL: srv.URL}, clock, false, storetest.Options{Partitions: 1, Retention: time.Hour})
-	finish(t, st, "a", "1-", 200, core.VerbComplete)
+	finish(t, st, "a", "1-", 200, store.VerbComplete)
 	clock.Advance(time.Hour)
 	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	st.Sweep()

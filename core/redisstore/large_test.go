@@ -13,11 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // largeTasks are tasks of the agents that are named with the largest payloads.
-func largeTasks(n int, agent func(i int) string) []core.Submission {
-	subs := make([]core.Submission, n)
+func largeTasks(n int, agent func(i int) string) []store.Submission {
+	subs := make([]store.Submission, n)
 	for i := range subs {
 		subs[i] = sub(agent(i), fmt.Sprint("large", i))
 		subs[i].Body = make([]byte, largePayload)
@@ -26,7 +27,7 @@ func largeTasks(n int, agent func(i int) string) []core.Submission {
 }
 
 // eachAlone submits tasks one by one, from as many goroutines, so that they are joined.
-func (w *worst) eachAlone(subs []core.Submission) {
+func (w *worst) eachAlone(subs []store.Submission) {
 	w.Helper()
 	var wait sync.WaitGroup
 	for i := range subs {
@@ -39,11 +40,11 @@ func (w *worst) eachAlone(subs []core.Submission) {
 }
 
 // takeAll claims until so many tasks are taken.
-func (w *worst) takeAll(nonce string, n int) []core.Claimed {
+func (w *worst) takeAll(nonce string, n int) []store.Claimed {
 	w.Helper()
-	var all []core.Claimed
+	var all []store.Claimed
 	for i := 0; len(all) < n; i++ {
-		c := claim(w.T, w.st, fmt.Sprint(nonce, i), core.MaxClaim)
+		c := claim(w.T, w.st, fmt.Sprint(nonce, i), store.MaxClaim)
 		require.NotEmpty(w, c.Tasks)
 		all = append(all, c.Tasks...)
 	}
@@ -51,11 +52,11 @@ func (w *worst) takeAll(nonce string, n int) []core.Claimed {
 }
 
 // end settles the runs of large tasks at once.
-func (w *worst) end(verb core.Verb, record []byte, held []core.Claimed) {
+func (w *worst) end(verb store.Verb, record []byte, held []store.Claimed) {
 	w.Helper()
-	runs := make([]core.Settlement, len(held))
+	runs := make([]store.Settlement, len(held))
 	for i := range runs {
-		runs[i] = core.Settlement{Run: held[i].Run, Kind: held[i].Kind, Verb: verb, Record: record, BodyLen: len(held[i].Body)}
+		runs[i] = store.Settlement{Run: held[i].Run, Kind: held[i].Kind, Verb: verb, Record: record, BodyLen: len(held[i].Body)}
 	}
 	out, err := w.st.Settle(w.Context(), runs)
 	require.NoError(w, err)
@@ -92,16 +93,16 @@ func TestCallsAreSplitByBytes(t *testing.T) {
 		for i := range subs {
 			subs[i].ID, subs[i].Body = c.name+subs[i].ID, make([]byte, c.body)
 		}
-		var held []core.Claimed
+		var held []store.Claimed
 		assert.Equal(t, c.submits, count("submit", func() { _, _, _ = w.st.SubmitEach(t.Context(), subs) }), c.name)
 		held = w.takeAll(c.name, len(subs))
-		assert.Equal(t, c.releases, count("settle", func() { w.end(core.VerbAgain, nil, held) }), c.name)
+		assert.Equal(t, c.releases, count("settle", func() { w.end(store.VerbAgain, nil, held) }), c.name)
 		held = w.takeAll(c.name+"again", len(subs))
-		assert.Equal(t, c.settles, count("settle", func() { w.end(core.VerbFail, make([]byte, c.record), held) }), c.name)
+		assert.Equal(t, c.settles, count("settle", func() { w.end(store.VerbFail, make([]byte, c.record), held) }), c.name)
 	}
 	touches := largeTasks(8, agent)
 	for i := range touches {
-		touches[i].Pulse = &core.Pulse{Delay: time.Hour}
+		touches[i].Pulse = &store.Pulse{Delay: time.Hour}
 	}
 	assert.Equal(t, 8, count("touch", func() { _, _ = w.st.Submit(t.Context(), touches) }), "touches")
 }
@@ -140,7 +141,7 @@ func TestLargePayloadsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // 
 		"of many agents": func(round, i int) string { return fmt.Sprint("many", round, "-", i) },
 	} {
 		w.boundedEach("large tasks "+name, func(round int) {
-			subs := largeTasks(core.MaxClaim, func(i int) string { return agent(round, i) })
+			subs := largeTasks(store.MaxClaim, func(i int) string { return agent(round, i) })
 			w.eachAlone(subs)
 			w.eachAlone(subs) // they exist
 			small := slices.Clone(subs)
@@ -149,8 +150,8 @@ func TestLargePayloadsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // 
 			}
 			_, _, err := w.st.SubmitEach(t.Context(), small)
 			require.NoError(t, err)
-			w.end(core.VerbAgain, nil, w.takeAll(fmt.Sprint(name, round), len(subs)))
-			w.end(core.VerbFail, record, w.takeAll(fmt.Sprint(name, "again", round), len(subs)))
+			w.end(store.VerbAgain, nil, w.takeAll(fmt.Sprint(name, round), len(subs)))
+			w.end(store.VerbFail, record, w.takeAll(fmt.Sprint(name, "again", round), len(subs)))
 		})
 	}
 }
@@ -187,7 +188,7 @@ func TestAuditsOfManyKinds(t *testing.T) {
 	t.Parallel()
 	w := newWorst(t)
 	const kinds = 300
-	var subs []core.Submission
+	var subs []store.Submission
 	for i := range kinds {
 		s := sub("a", fmt.Sprint(i))
 		s.Kind = fmt.Sprintf("kind%03d", i)
@@ -196,7 +197,7 @@ func TestAuditsOfManyKinds(t *testing.T) {
 	_, err := w.st.Submit(t.Context(), subs)
 	require.NoError(t, err)
 	for i := range 10 {
-		claim(t, w.st, fmt.Sprint("park", i), core.MaxClaim)
+		claim(t, w.st, fmt.Sprint("park", i), store.MaxClaim)
 	}
 	for i := range kinds {
 		w.do("HINCRBY", part+"parked", fmt.Sprintf("kind%03d", i), 3)

@@ -10,14 +10,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // look says when partitions are due next, without taking anything. Where any agent counts it costs two commands, however
 // many partitions, agents and tasks there are: the time, and one read of all partitions. Where agents are named it costs
 // one script for each partition.
-func (s *Store) look(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
-	out := make([]core.Claim, len(requests))
+func (s *Store) look(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
+	out := make([]store.Claim, len(requests))
 	var hinted, named []int
 	for i := range requests {
 		out[i].Partition = requests[i].Partition
@@ -41,7 +41,7 @@ func (s *Store) look(ctx context.Context, requests []core.ClaimRequest) ([]core.
 }
 
 // nexts asks when the agents of some requests are due.
-func (s *Store) nexts(ctx context.Context, requests []core.ClaimRequest, which []int, out []core.Claim) {
+func (s *Store) nexts(ctx context.Context, requests []store.ClaimRequest, which []int, out []store.Claim) {
 	if len(which) == 0 {
 		return
 	}
@@ -64,8 +64,8 @@ func (s *Store) nexts(ctx context.Context, requests []core.ClaimRequest, which [
 	}
 }
 
-func nextOf(partition int, reply []any, err error) core.Claim {
-	c := core.Claim{Partition: partition, Err: err}
+func nextOf(partition int, reply []any, err error) store.Claim {
+	c := store.Claim{Partition: partition, Err: err}
 	if reply == nil {
 		return c
 	}
@@ -74,7 +74,7 @@ func nextOf(partition int, reply []any, err error) core.Claim {
 		return c
 	}
 	var err1, err2, err3 error
-	c.Now = core.Millis(number(reply[0]))
+	c.Now = store.Millis(number(reply[0]))
 	c.NextDue, err1 = millis(reply[1])
 	c.NextLease, err2 = millis(reply[2])
 	c.AgentsDue, err3 = allMillis(reply[3])
@@ -85,7 +85,7 @@ func nextOf(partition int, reply []any, err error) core.Claim {
 }
 
 // hints reads the `due` keys of some requests' partitions, and again those that failed in a way that may pass.
-func (s *Store) hints(ctx context.Context, requests []core.ClaimRequest, which []int, out []core.Claim) {
+func (s *Store) hints(ctx context.Context, requests []store.ClaimRequest, which []int, out []store.Claim) {
 	groups := s.byNode(ctx, len(which), func(k int) int { return requests[which[k]].Partition })
 	atOnce(len(groups), func(g int) {
 		mine := make([]int, len(groups[g].members))
@@ -97,7 +97,7 @@ func (s *Store) hints(ctx context.Context, requests []core.ClaimRequest, which [
 }
 
 // hintsOf is hints for partitions of one node.
-func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, requests []core.ClaimRequest, which []int, out []core.Claim) {
+func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, requests []store.ClaimRequest, which []int, out []store.Claim) {
 	ctx, cancel := s.patience(ctx, verbLook)
 	defer cancel()
 	for attempt := 1; len(which) > 0; attempt++ {
@@ -128,7 +128,7 @@ func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, request
 // readDue reads keys and the time, which is the last one known if only the keys could be read: whatever it is used for,
 // claims decide. In a cluster it asks one node for both, so that no other one matters, and whoever has the keys by now if that
 // one has not.
-func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []string) (core.Millis, []any, []error) {
+func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []string) (store.Millis, []any, []error) {
 	pipe := node.Pipeline()
 	now := pipe.Time(ctx)
 	if s.cluster == nil {
@@ -162,7 +162,7 @@ const manyKinds = "|*"
 // askForKinds looks, where more kinds are parked than a hint names, whether those of the request are among them, and puts them
 // into the hint.
 func (s *Store) askForKinds(
-	ctx context.Context, node redis.UniversalClient, requests []core.ClaimRequest, which []int, hints []any, errs []error,
+	ctx context.Context, node redis.UniversalClient, requests []store.ClaimRequest, which []int, hints []any, errs []error,
 ) {
 	pipe := node.Pipeline()
 	asked := map[int]*redis.Cmd{}
@@ -200,23 +200,23 @@ func named(hint string, kinds []string, counts []any) string {
 
 // timeOf is the server's time. In a cluster the node that was asked for it may be away while others are not: then it is
 // worked out from the last answer.
-func (s *Store) timeOf(now *redis.TimeCmd) core.Millis {
+func (s *Store) timeOf(now *redis.TimeCmd) store.Millis {
 	local := time.Now() //nolint:forbidigo // the distance between two clocks
 	if now.Err() != nil {
-		return core.Millis(local.UnixMilli() + s.ahead.Load())
+		return store.Millis(local.UnixMilli() + s.ahead.Load())
 	}
 	at := now.Val().UnixMilli()
 	s.ahead.Store(at - local.UnixMilli())
-	return core.Millis(at)
+	return store.Millis(at)
 }
 
 // hint turns the `due` key of a partition into a claim that took nothing: the time, then the parked kinds. A parked
 // task of a kind that is asked for is due now.
-func hint(r core.ClaimRequest, now core.Millis, value string) core.Claim {
-	c := core.Claim{Partition: r.Partition, Now: now}
+func hint(r store.ClaimRequest, now store.Millis, value string) store.Claim {
+	c := store.Claim{Partition: r.Partition, Now: now}
 	ms, kinds, _ := strings.Cut(value, "|")
 	if n, err := strconv.ParseInt(ms, 10, 64); err == nil {
-		c.NextDue = core.Millis(n)
+		c.NextDue = store.Millis(n)
 	}
 	if kinds == "" {
 		return c

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -41,43 +42,43 @@ func (l *losing) loses(script string, times int, meanwhile func()) {
 	}
 }
 
-func (l *losing) submit(st *redisstore.Store, s core.Submission) core.Placed {
+func (l *losing) submit(st *redisstore.Store, s store.Submission) store.Placed {
 	l.Helper()
-	placed, err := st.Submit(l.Context(), []core.Submission{s})
+	placed, err := st.Submit(l.Context(), []store.Submission{s})
 	require.NoError(l, err)
 	return placed[0]
 }
 
-func (l *losing) control(st *redisstore.Store, c core.Command) core.Effect {
+func (l *losing) control(st *redisstore.Store, c store.Command) store.Effect {
 	l.Helper()
-	effects, err := st.Control(l.Context(), []core.Command{c})
+	effects, err := st.Control(l.Context(), []store.Command{c})
 	require.NoError(l, err)
 	return effects[0]
 }
 
 // task is a/1 as it is.
-func (l *losing) task() core.Stored {
+func (l *losing) task() store.Stored {
 	l.Helper()
-	page, err := l.other.Read(l.Context(), core.Query{Agent: "a", IDs: []string{"1"}})
+	page, err := l.other.Read(l.Context(), store.Query{Agent: "a", IDs: []string{"1"}})
 	require.NoError(l, err)
 	return page.Tasks[0]
 }
 
-func (l *losing) claim(st *redisstore.Store, nonce string) core.Claim {
+func (l *losing) claim(st *redisstore.Store, nonce string) store.Claim {
 	l.Helper()
 	return claim(l.T, st, nonce, 10)
 }
 
-func (l *losing) ends(st *redisstore.Store, verb core.Verb, c core.Claim) {
+func (l *losing) ends(st *redisstore.Store, verb store.Verb, c store.Claim) {
 	l.Helper()
 	settle(l.T, st, verb, c.Tasks...)
 }
 
 // cancels is a command to cancel a task as it is.
-func (l *losing) cancels() core.Command {
+func (l *losing) cancels() store.Command {
 	s := sub("a", "1")
 	s.Version = l.task().Version
-	return core.Command{Op: core.OpCancel, Submission: s, Record: []byte("r"), Order: []byte("o")}
+	return store.Command{Op: store.OpCancel, Submission: s, Record: []byte("r"), Order: []byte("o")}
 }
 
 // lostAnswers are calls of every script that writes, with what the caller must be told although the answer was lost.
@@ -90,22 +91,22 @@ var lostAnswers = []struct {
 		assert.True(l, l.submit(l.st, sub("a", "1")).Created)
 	}},
 	{"submit", "a new task that ends meanwhile", func(l *losing, times int) {
-		l.loses("submit", times, func() { l.ends(l.other, core.VerbComplete, l.claim(l.other, "other")) })
+		l.loses("submit", times, func() { l.ends(l.other, store.VerbComplete, l.claim(l.other, "other")) })
 		assert.True(l, l.submit(l.st, sub("a", "1")).Created)
 	}},
 	{"submit", "fail on conflict", func(l *losing, times int) {
 		s := sub("a", "1")
-		s.Conflict = core.ConflictFail
+		s.Conflict = store.ConflictFail
 		l.loses("submit", times, nil)
 		assert.True(l, l.submit(l.st, s).Created)
-		_, err := l.st.Submit(l.Context(), []core.Submission{s})
+		_, err := l.st.Submit(l.Context(), []store.Submission{s})
 		assert.Equal(l, core.CodeConflict, core.CodeOf(err), "another call conflicts")
 	}},
 	{"submit", "several of several partitions", func(l *losing, times int) {
-		var subs []core.Submission
+		var subs []store.Submission
 		for i := range 10 {
 			subs = append(subs, sub(fmt.Sprint("agent", i), "1"))
-			subs[i].Conflict = core.ConflictFail
+			subs[i].Conflict = store.ConflictFail
 		}
 		calls := 0
 		l.sees.lose = func(name string) bool { // of the calls that write, which come behind those that check
@@ -125,7 +126,7 @@ var lostAnswers = []struct {
 	{"submit", "replace", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		s := sub("a", "1")
-		s.Conflict, s.Version, s.Body, s.Due.After = core.ConflictReplace, l.task().Version, []byte("new"), time.Hour
+		s.Conflict, s.Version, s.Body, s.Due.After = store.ConflictReplace, l.task().Version, []byte("new"), time.Hour
 		l.loses("submit", times, nil)
 		placed := l.submit(l.st, s)
 		assert.True(l, placed.Replaced)
@@ -133,97 +134,97 @@ var lostAnswers = []struct {
 	}},
 	{"touch", "a new run", func(l *losing, times int) {
 		s := sub("a", "1")
-		s.Pulse = &core.Pulse{Delay: time.Hour}
+		s.Pulse = &store.Pulse{Delay: time.Hour}
 		l.loses("touch", times, nil)
 		placed := l.submit(l.st, s)
 		assert.True(l, placed.Created)
-		assert.Equal(l, core.ReasonActivity, placed.Reason)
-		assert.Equal(l, core.ReasonWaiting, l.submit(l.st, s).Reason, "another touch")
+		assert.Equal(l, store.ReasonActivity, placed.Reason)
+		assert.Equal(l, store.ReasonWaiting, l.submit(l.st, s).Reason, "another touch")
 	}},
 	{"claim", "what is due", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		l.loses("claim", times, nil)
 		c := l.claim(l.st, "n")
 		require.Len(l, c.Tasks, 1)
-		l.ends(l.st, core.VerbComplete, c)
-		assert.Equal(l, core.StatusCompleted, l.task().Status)
+		l.ends(l.st, store.VerbComplete, c)
+		assert.Equal(l, store.StatusCompleted, l.task().Status)
 	}},
 	{"claim", "what is replaced meanwhile", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		l.loses("claim", times, func() {
 			s := sub("a", "1")
-			s.Conflict, s.Version, s.Body = core.ConflictReplace, l.task().Version, []byte("new")
+			s.Conflict, s.Version, s.Body = store.ConflictReplace, l.task().Version, []byte("new")
 			assert.True(l, l.submit(l.other, s).Replaced)
 		})
 		assert.Empty(l, l.claim(l.st, "n").Tasks, "the old one never ran, and the new one is not this claim's")
 		c := l.claim(l.st, "m")
 		require.Len(l, c.Tasks, 1)
 		assert.Equal(l, "new", string(c.Tasks[0].Body))
-		l.ends(l.st, core.VerbComplete, c)
+		l.ends(l.st, store.VerbComplete, c)
 		assert.Empty(l, l.claim(l.st, "o").Tasks, "the new one runs once")
 	}},
 	{"settle", "a completed run", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		c := l.claim(l.st, "n")
 		l.loses("settle", times, nil)
-		l.ends(l.st, core.VerbComplete, c)
-		assert.Equal(l, core.StatusCompleted, l.task().Status)
+		l.ends(l.st, store.VerbComplete, c)
+		assert.Equal(l, store.StatusCompleted, l.task().Status)
 	}},
 	{"extend", "a lease", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		c := l.claim(l.st, "n")
 		l.loses("extend", times, nil)
-		held, err := l.st.Extend(l.Context(), []core.Extension{{Fence: c.Fence, Lease: time.Minute}})
+		held, err := l.st.Extend(l.Context(), []store.Extension{{Fence: c.Fence, Lease: time.Minute}})
 		require.NoError(l, err)
 		assert.True(l, held[0].Held)
 	}},
 	{"replay", "a dead task", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
-		l.ends(l.st, core.VerbFail, l.claim(l.st, "n"))
+		l.ends(l.st, store.VerbFail, l.claim(l.st, "n"))
 		l.loses("replay", times, nil)
-		e := l.control(l.st, core.Command{Op: core.OpReplay, Submission: sub("a", "1")})
-		assert.Equal(l, core.EffectDone, e.Code)
+		e := l.control(l.st, store.Command{Op: store.OpReplay, Submission: sub("a", "1")})
+		assert.Equal(l, store.EffectDone, e.Code)
 		assert.Equal(l, l.task().Due, e.Due)
-		assert.Equal(l, core.EffectNone, l.control(l.st, core.Command{Op: core.OpReplay, Submission: sub("a", "1")}).Code, "another one")
+		assert.Equal(l, store.EffectNone, l.control(l.st, store.Command{Op: store.OpReplay, Submission: sub("a", "1")}).Code, "another one")
 	}},
 	{"order", "cancel", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		l.loses("order", times, nil)
-		assert.Equal(l, core.EffectDone, l.control(l.st, l.cancels()).Code)
-		assert.Equal(l, core.StatusCancelled, l.task().Status)
+		assert.Equal(l, store.EffectDone, l.control(l.st, l.cancels()).Code)
+		assert.Equal(l, store.StatusCancelled, l.task().Status)
 	}},
 	{"order", "cancel of a run that ends meanwhile", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		c := l.claim(l.other, "other")
-		l.loses("order", times, func() { l.ends(l.other, core.VerbCancel, c) })
-		assert.Equal(l, core.EffectOrdered, l.control(l.st, l.cancels()).Code)
+		l.loses("order", times, func() { l.ends(l.other, store.VerbCancel, c) })
+		assert.Equal(l, store.EffectOrdered, l.control(l.st, l.cancels()).Code)
 	}},
 	{"order", "delete, and a new task of the id", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		l.loses("order", times, func() { assert.True(l, l.submit(l.other, sub("a", "1")).Created) })
-		assert.Equal(l, core.EffectDone, l.control(l.st, core.Command{Op: core.OpDelete, Submission: sub("a", "1")}).Code)
-		assert.Equal(l, core.StatusWaiting, l.task().Status, "the new task is another client's")
+		assert.Equal(l, store.EffectDone, l.control(l.st, store.Command{Op: store.OpDelete, Submission: sub("a", "1")}).Code)
+		assert.Equal(l, store.StatusWaiting, l.task().Status, "the new task is another client's")
 	}},
 	{"order", "run a task, which ends meanwhile", func(l *losing, times int) {
 		s := sub("a", "1")
 		s.Due.After = time.Hour
 		l.submit(l.st, s)
-		l.loses("order", times, func() { l.ends(l.other, core.VerbComplete, l.claim(l.other, "other")) })
-		e := l.control(l.st, core.Command{Op: core.OpRun, Submission: s})
-		assert.Equal(l, core.EffectDone, e.Code)
+		l.loses("order", times, func() { l.ends(l.other, store.VerbComplete, l.claim(l.other, "other")) })
+		e := l.control(l.st, store.Command{Op: store.OpRun, Submission: s})
+		assert.Equal(l, store.EffectDone, e.Code)
 		assert.NotZero(l, e.Due)
 	}},
 	{"hold", "all three", func(l *losing, times int) {
-		scope := core.Scoped{Agent: "a"}
-		for _, c := range []core.Command{
-			{Op: core.OpHold, Scope: scope, Until: core.When{After: time.Minute}},
-			{Op: core.OpProlong, Scope: scope, Until: core.When{After: time.Hour}},
-			{Op: core.OpUnhold, Scope: scope},
+		scope := store.Scoped{Agent: "a"}
+		for _, c := range []store.Command{
+			{Op: store.OpHold, Scope: scope, Until: store.When{After: time.Minute}},
+			{Op: store.OpProlong, Scope: scope, Until: store.When{After: time.Hour}},
+			{Op: store.OpUnhold, Scope: scope},
 		} {
 			l.loses("hold", times, nil)
-			assert.Equal(l, core.EffectDone, l.control(l.st, c).Code, c.Op)
+			assert.Equal(l, store.EffectDone, l.control(l.st, c).Code, c.Op)
 		}
-		assert.Equal(l, core.EffectNone, l.control(l.st, core.Command{Op: core.OpUnhold, Scope: scope}).Code, "another one")
+		assert.Equal(l, store.EffectNone, l.control(l.st, store.Command{Op: store.OpUnhold, Scope: scope}).Code, "another one")
 	}},
 	{"audit", "a repair", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
@@ -231,7 +232,7 @@ var lostAnswers = []struct {
 		l.loses("audit", times, nil)
 		faults := 0
 		for cursor := ""; ; {
-			e := l.control(l.st, core.Command{Op: core.OpAudit, Audit: core.Audit{Cursor: cursor, Repair: true}})
+			e := l.control(l.st, store.Command{Op: store.OpAudit, Audit: store.Audit{Cursor: cursor, Repair: true}})
 			faults += len(e.Audited.Faults)
 			if cursor = e.Audited.Next; cursor == "" {
 				break
@@ -303,12 +304,12 @@ func TestAnswersAreFew(t *testing.T) {
 	clock := storetest.NewClock()
 	st := still(t, redisstore.Config{URL: srv.URL}, clock, false, storetest.Options{Partitions: 1})
 	for i := range 500 {
-		_, err := st.Submit(t.Context(), []core.Submission{sub(fmt.Sprint("a", i), "1")})
+		_, err := st.Submit(t.Context(), []store.Submission{sub(fmt.Sprint("a", i), "1")})
 		require.NoError(t, err)
 	}
-	var commands []core.Command
+	var commands []store.Command
 	for i := range 10 {
-		commands = append(commands, core.Command{Op: core.OpDelete, Submission: sub(fmt.Sprint("a", i), "1")})
+		commands = append(commands, store.Command{Op: store.OpDelete, Submission: sub(fmt.Sprint("a", i), "1")})
 	}
 	for range 3 {
 		_, err := st.Control(t.Context(), commands)
@@ -322,7 +323,7 @@ func TestAnswersAreFew(t *testing.T) {
 	claim(t, st, "early", 1)
 	assert.EqualValues(t, len(commands), c.HLen(t.Context(), key).Val(), "somebody may wait for them")
 	clock.Advance(2 * time.Minute)
-	_, err := st.Submit(t.Context(), []core.Submission{sub("new", "1")})
+	_, err := st.Submit(t.Context(), []store.Submission{sub("new", "1")})
 	require.NoError(t, err)
 	st.Sweep()
 	claim(t, st, "late", 1)

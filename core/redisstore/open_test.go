@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -227,11 +227,11 @@ func TestClusterOptions(t *testing.T) {
 	t.Parallel()
 	srv := redistest.StartCluster(t)
 	st := open(t, redisstore.Config{Options: &redis.UniversalOptions{Addrs: []string{srv.Addr}, IsClusterMode: true}})
-	_, err := st.Submit(t.Context(), []core.Submission{sub("a", "1"), sub("b", "2"), sub("c", "3")})
+	_, err := st.Submit(t.Context(), []store.Submission{sub("a", "1"), sub("b", "2"), sub("c", "3")})
 	require.NoError(t, err)
-	requests := make([]core.ClaimRequest, st.Partitions())
+	requests := make([]store.ClaimRequest, st.Partitions())
 	for i := range requests {
-		requests[i] = core.ClaimRequest{Partition: i, Kinds: []string{"k"}}
+		requests[i] = store.ClaimRequest{Partition: i, Kinds: []string{"k"}}
 	}
 	claims, err := st.Claim(t.Context(), requests)
 	require.NoError(t, err)

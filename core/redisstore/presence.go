@@ -4,18 +4,18 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-var _ core.Presence = (*Store)(nil)
+var _ store.Presence = (*Store)(nil)
 
-// Announce keeps what a process says of itself; see [core.Presence].
+// Announce keeps what a process says of itself; see [store.Presence].
 func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) error {
 	_, err := s.present(ctx, tag, info, ttl)
 	return err
 }
 
-// Processes returns what processes have said of themselves; see [core.Presence].
+// Processes returns what processes have said of themselves; see [store.Presence].
 func (s *Store) Processes(ctx context.Context) (map[string][]byte, error) {
 	reply, err := s.present(ctx, "", nil, 0)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Store) Processes(ctx context.Context) (map[string][]byte, error) {
 }
 
 func (s *Store) present(ctx context.Context, tag string, info []byte, ttl time.Duration) ([]any, error) {
-	args := []any{tag, info, ttl.Milliseconds(), core.MaxProcesses}
+	args := []any{tag, info, ttl.Milliseconds(), store.MaxProcesses}
 	replies, err := s.eval(ctx, "presence", []call{{script: &s.scripts.presence, args: args}})
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // The probe is a test run of the scripts, so that a user who lacks a command is refused when the store is opened and not
@@ -124,12 +124,12 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 	p := *s
 	p.config.MaxTasks = DefaultMaxTasks // it makes more tasks than a user may allow an agent
 	p.parts = []partition{s.probePartition(nonce)}
-	task := func(id string) core.Submission {
-		return core.Submission{Agent: "a", ID: id, Kind: "probe", Group: "g", Level: core.LevelLow}
+	task := func(id string) store.Submission {
+		return store.Submission{Agent: "a", ID: id, Kind: "probe", Group: "g", Level: store.LevelLow}
 	}
 	alone := task("3") // the group ends with the other two
 	alone.Group = ""
-	if _, err := p.submitAll(ctx, []core.Submission{task("1"), task("2"), alone}, modeAll); err != nil {
+	if _, err := p.submitAll(ctx, []store.Submission{task("1"), task("2"), alone}, modeAll); err != nil {
 		return err
 	}
 	if _, _, err := p.take(ctx, nil); err != nil { // parks
@@ -139,26 +139,26 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 	if err != nil || len(tasks) == 0 {
 		return errors.Join(err, errors.New("nothing was claimed"))
 	}
-	progress := []core.Progress{{Index: 0, Agent: "a", ID: tasks[0].ID, State: []byte("s")}}
-	if _, err := p.Extend(ctx, []core.Extension{{Fence: fence, Lease: sweepEvery, Progress: progress}}); err != nil {
+	progress := []store.Progress{{Index: 0, Agent: "a", ID: tasks[0].ID, State: []byte("s")}}
+	if _, err := p.Extend(ctx, []store.Extension{{Fence: fence, Lease: sweepEvery, Progress: progress}}); err != nil {
 		return err
 	}
-	verbs := []core.Verb{core.VerbFail, core.VerbComplete, core.VerbAgain}
-	var runs []core.Settlement
+	verbs := []store.Verb{store.VerbFail, store.VerbComplete, store.VerbAgain}
+	var runs []store.Settlement
 	for i, t := range tasks {
-		runs = append(runs, core.Settlement{
+		runs = append(runs, store.Settlement{
 			Run: t.Run, Verb: verbs[i%len(verbs)], Group: "g", State: []byte("s"), Kind: "probe",
-			Tally: &core.RunStat{Kind: "probe", Failed: true},
+			Tally: &store.RunStat{Kind: "probe", Failed: true},
 		})
 	}
 	runs[len(runs)-1].Group = ""
 	if _, err := p.Settle(ctx, runs); err != nil {
 		return err
 	}
-	if _, err := p.Read(ctx, core.Query{Agent: "a", Group: "g", Limit: 1}); err != nil {
+	if _, err := p.Read(ctx, store.Query{Agent: "a", Group: "g", Limit: 1}); err != nil {
 		return err
 	}
-	if _, err := p.Control(ctx, []core.Command{{Op: core.OpReplay, Submission: task(tasks[0].ID)}}); err != nil {
+	if _, err := p.Control(ctx, []store.Command{{Op: store.OpReplay, Submission: task(tasks[0].ID)}}); err != nil {
 		return err
 	}
 	if err := p.operate(ctx); err != nil {
@@ -170,40 +170,40 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 
 // operate goes through what an operator can do, looks, and says what a process runs, on a store that life made.
 func (s *Store) operate(ctx context.Context) error {
-	touched := core.Submission{Agent: "a", ID: "4", Kind: "probe", Level: core.LevelLow, Pulse: &core.Pulse{}}
-	if o := s.touch(ctx, []core.Submission{touched}); o[0].err != nil {
+	touched := store.Submission{Agent: "a", ID: "4", Kind: "probe", Level: store.LevelLow, Pulse: &store.Pulse{}}
+	if o := s.touch(ctx, []store.Submission{touched}); o[0].err != nil {
 		return o[0].err
 	}
-	if _, err := s.Claim(ctx, []core.ClaimRequest{{Agents: []string{"a"}}}); err != nil { // looks
+	if _, err := s.Claim(ctx, []store.ClaimRequest{{Agents: []string{"a"}}}); err != nil { // looks
 		return err
 	}
 	if err := s.Announce(ctx, "probe", nil, sweepEvery); err != nil {
 		return err
 	}
-	one := core.Scoped{Agent: "a", ID: "4"}
-	if _, err := s.Control(ctx, []core.Command{
-		{Op: core.OpHold, Scope: one, Until: core.When{After: sweepEvery}},
-		{Op: core.OpRun, Submission: touched},
-		{Op: core.OpUnhold, Scope: one},
-		{Op: core.OpAudit, Audit: core.Audit{Cursor: "t00", Repair: true}}, // not t0, which begins a round that counts
-		{Op: core.OpAudit, Audit: core.Audit{Cursor: "a0", Repair: true}},
-		{Op: core.OpAudit, Audit: core.Audit{Cursor: "g0", Repair: true}},
-		{Op: core.OpDelete, Submission: touched},
+	one := store.Scoped{Agent: "a", ID: "4"}
+	if _, err := s.Control(ctx, []store.Command{
+		{Op: store.OpHold, Scope: one, Until: store.When{After: sweepEvery}},
+		{Op: store.OpRun, Submission: touched},
+		{Op: store.OpUnhold, Scope: one},
+		{Op: store.OpAudit, Audit: store.Audit{Cursor: "t00", Repair: true}}, // not t0, which begins a round that counts
+		{Op: store.OpAudit, Audit: store.Audit{Cursor: "a0", Repair: true}},
+		{Op: store.OpAudit, Audit: store.Audit{Cursor: "g0", Repair: true}},
+		{Op: store.OpDelete, Submission: touched},
 	}); err != nil {
 		return err
 	}
-	if _, err := s.Read(ctx, core.Query{Agent: "a", IDs: []string{"1", "2", "3"}, Explain: true}); err != nil {
+	if _, err := s.Read(ctx, store.Query{Agent: "a", IDs: []string{"1", "2", "3"}, Explain: true}); err != nil {
 		return err
 	}
-	if _, err := s.Read(ctx, core.Query{Limit: 1}); err != nil {
+	if _, err := s.Read(ctx, store.Query{Limit: 1}); err != nil {
 		return err
 	}
 	_, err := s.Stats(ctx)
 	return err
 }
 
-func (s *Store) take(ctx context.Context, kinds []string) (core.Fence, []core.Claimed, error) {
-	r := core.ClaimRequest{Nonce: newNonce(), Agents: []string{"a"}, Kinds: kinds, Limit: core.MaxClaim, Lease: sweepEvery}
+func (s *Store) take(ctx context.Context, kinds []string) (store.Fence, []store.Claimed, error) {
+	r := store.ClaimRequest{Nonce: newNonce(), Agents: []string{"a"}, Kinds: kinds, Limit: store.MaxClaim, Lease: sweepEvery}
 	replies, err := s.eval(ctx, "claim", []call{{script: &s.scripts.claim, args: claimArgs(&r)}})
 	if err != nil {
 		return 0, nil, err

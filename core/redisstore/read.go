@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Read returns tasks of one agent; see [core.Store].
-func (s *Store) Read(ctx context.Context, q core.Query) (core.Page, error) {
+// Read returns tasks of one agent; see [store.Store].
+func (s *Store) Read(ctx context.Context, q store.Query) (store.Page, error) {
 	switch {
 	case q.Pauses:
 		return s.pauses(ctx, q)
@@ -25,17 +25,17 @@ func (s *Store) Read(ctx context.Context, q core.Query) (core.Page, error) {
 }
 
 // named are the tasks that a query asks for by id, read so many at a time that no step is long.
-func (s *Store) named(ctx context.Context, q core.Query) (core.Page, error) {
-	var page core.Page
+func (s *Store) named(ctx context.Context, q store.Query) (store.Page, error) {
+	var page store.Page
 	most := mostRead
 	if q.Explain {
 		most = mostExplained
 	}
 	for {
 		left := q.IDs[len(page.Tasks):]
-		now, tasks, _, err := s.read(ctx, q.Agent, left[:min(len(left), most)], reading{explain: q.Explain, room: core.PageBytes, first: true})
+		now, tasks, _, err := s.read(ctx, q.Agent, left[:min(len(left), most)], reading{explain: q.Explain, room: store.PageBytes, first: true})
 		if err != nil {
-			return core.Page{}, err
+			return store.Page{}, err
 		}
 		page.Now, page.Tasks = now, append(page.Tasks, tasks...)
 		if len(page.Tasks) == len(q.IDs) {
@@ -45,18 +45,18 @@ func (s *Store) named(ctx context.Context, q core.Query) (core.Page, error) {
 }
 
 // statusOf is the status for a place in the replies of list.lua and read.lua, or a verb of a finished record.
-func statusOf(place string) core.Status {
+func statusOf(place string) store.Status {
 	switch place {
 	case "w", "p":
-		return core.StatusWaiting
+		return store.StatusWaiting
 	case "r":
-		return core.StatusInProgress
+		return store.StatusInProgress
 	case "c":
-		return core.StatusCompleted
+		return store.StatusCompleted
 	case "f":
-		return core.StatusFailed
+		return store.StatusFailed
 	case "x":
-		return core.StatusCancelled
+		return store.StatusCancelled
 	default:
 		return ""
 	}
@@ -76,7 +76,7 @@ type reading struct {
 }
 
 // read returns the first of the tasks with some ids, at least one if it fits, and how many bytes they take.
-func (s *Store) read(ctx context.Context, agent string, ids []string, how reading) (core.Millis, []core.Stored, int, error) {
+func (s *Store) read(ctx context.Context, agent string, ids []string, how reading) (store.Millis, []store.Stored, int, error) {
 	const fields = 11
 	room := strconv.Itoa(how.room)
 	if how.first {
@@ -95,18 +95,18 @@ func (s *Store) read(ctx context.Context, agent string, ids []string, how readin
 	if len(reply) != 1+fields*n || n > len(ids) || how.first && n == 0 && len(ids) > 0 {
 		return 0, nil, 0, wrap("read", errMalformed)
 	}
-	tasks, size := make([]core.Stored, n), 0
+	tasks, size := make([]store.Stored, n), 0
 	for i := range tasks {
 		if tasks[i], err = parseStored(agent, ids[i], reply[1+fields*i:]); err != nil {
 			return 0, nil, 0, wrap("read", err)
 		}
 		size += len(tasks[i].Body) + len(tasks[i].State) + len(tasks[i].Record) + len(tasks[i].Order)
 	}
-	return core.Millis(number(reply[0])), tasks, size, nil
+	return store.Millis(number(reply[0])), tasks, size, nil
 }
 
-func parseStored(agent, id string, fields []any) (core.Stored, error) {
-	t := core.Stored{Agent: agent, ID: id}
+func parseStored(agent, id string, fields []any) (store.Stored, error) {
+	t := store.Stored{Agent: agent, ID: id}
 	switch place := text(fields[0]); place {
 	case "":
 		return t, nil
@@ -128,7 +128,7 @@ func parseStored(agent, id string, fields []any) (core.Stored, error) {
 		}
 		t.Resting, t.Ahead = number(fields[6]) == 1, number(fields[10])
 		fence, _ := strconv.ParseInt(text(fields[8]), 10, 64) // empty unless it was asked for
-		t.Fence, t.Holder = core.Fence(fence), text(fields[9])
+		t.Fence, t.Holder = store.Fence(fence), text(fields[9])
 		if t.Holds, err = parseHolds(fields[4]); err != nil {
 			return t, err
 		}
@@ -141,9 +141,9 @@ func parseStored(agent, id string, fields []any) (core.Stored, error) {
 }
 
 // parseHolds reads pairs of a scope and a hold.
-func parseHolds(v any) ([]core.Held, error) {
+func parseHolds(v any) ([]store.Held, error) {
 	pairs, _ := v.([]any)
-	var out []core.Held
+	var out []store.Held
 	for pair := range slices.Chunk(pairs, 2) {
 		held, err := parseHeld(pair)
 		if err != nil {
@@ -155,17 +155,17 @@ func parseHolds(v any) ([]core.Held, error) {
 }
 
 // parseHeld reads a scope and its hold.
-func parseHeld(pair []any) (core.Held, error) {
+func parseHeld(pair []any) (store.Held, error) {
 	const head = 26 // until and since
 	if len(pair) != 2 || len(text(pair[1])) < head {
-		return core.Held{}, errMalformed
+		return store.Held{}, errMalformed
 	}
 	value := text(pair[1])
 	until, err1 := strconv.ParseInt(value[:13], 10, 64)
 	since, err2 := strconv.ParseInt(value[13:head], 10, 64)
 	scope, err3 := parseScope(text(pair[0]))
 	if errors.Join(err1, err2, err3) != nil {
-		return core.Held{}, errMalformed
+		return store.Held{}, errMalformed
 	}
-	return core.Held{Scope: scope, Since: core.Millis(since), Until: core.Millis(until), Hold: data(value[head:])}, nil
+	return store.Held{Scope: scope, Since: store.Millis(since), Until: store.Millis(until), Hold: data(value[head:])}, nil
 }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // seqLen is the length of the sequence number that submit.lua puts in front of a record.
@@ -19,7 +19,7 @@ const seqLen = 7
 const clockUnit = 1024
 
 // record is a task as submit.lua stores it: level, id, kind, key, body (layout.lua, live).
-func record(t *core.Submission) []byte {
+func record(t *store.Submission) []byte {
 	key := encode(t.Key)
 	b := make([]byte, 0, 6+len(t.ID)+len(t.Kind)+len(key)+len(t.Body))
 	b = append(b, '0'+byte(t.Level))                        //nolint:gosec // 1 to 3
@@ -51,8 +51,8 @@ func lengthened(b []byte, texts ...string) []byte {
 
 // live is a record with its sequence number, taken apart.
 type live struct {
-	submitted core.Millis
-	level     core.Level
+	submitted store.Millis
+	level     store.Level
 	id, kind  string
 	key       string
 	body      []byte
@@ -86,8 +86,8 @@ func parseLive(s string) (live, error) {
 		return live{}, errMalformed
 	}
 	return live{
-		submitted: core.Millis(seq / clockUnit),
-		level:     core.Level(s[seqLen] - '0'),
+		submitted: store.Millis(seq / clockUnit),
+		level:     store.Level(s[seqLen] - '0'),
 		id:        s[head:idEnd],
 		kind:      s[idEnd+1 : kindEnd],
 		key:       key,
@@ -121,7 +121,7 @@ func version(live, state string) string {
 }
 
 // parseFinished takes a finished record apart: verb, time of the end, what core keeps.
-func parseFinished(s string) (core.Verb, core.Millis, []byte, error) {
+func parseFinished(s string) (store.Verb, store.Millis, []byte, error) {
 	const head = 14
 	if len(s) < head {
 		return 0, 0, nil, errMalformed
@@ -130,7 +130,7 @@ func parseFinished(s string) (core.Verb, core.Millis, []byte, error) {
 	if err != nil {
 		return 0, 0, nil, errMalformed
 	}
-	return core.Verb(s[0]), core.Millis(at), data(s[head:]), nil
+	return store.Verb(s[0]), store.Millis(at), data(s[head:]), nil
 }
 
 // data is opaque bytes of a reply; nil for none.
@@ -142,7 +142,7 @@ func data(s string) []byte {
 }
 
 // dueArg is a time as the scripts take it: ms, or minus a delay in ms.
-func dueArg(w core.When) string {
+func dueArg(w store.When) string {
 	if w.At != 0 {
 		return strconv.FormatInt(int64(w.At), 10)
 	}
@@ -150,10 +150,10 @@ func dueArg(w core.When) string {
 }
 
 // millis reads a time from a reply: an integer, a decimal string, or an empty string for none.
-func millis(v any) (core.Millis, error) {
+func millis(v any) (store.Millis, error) {
 	switch v := v.(type) {
 	case int64:
-		return core.Millis(v), nil
+		return store.Millis(v), nil
 	case string:
 		if v == "" {
 			return 0, nil
@@ -162,7 +162,7 @@ func millis(v any) (core.Millis, error) {
 		if err != nil {
 			return 0, errMalformed
 		}
-		return core.Millis(f), nil
+		return store.Millis(f), nil
 	default:
 		return 0, errMalformed
 	}

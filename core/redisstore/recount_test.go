@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // crowded is a store with tasks of agents with one and with several, of several kinds and groups, waiting, running, parked and
@@ -17,16 +18,16 @@ func crowded(t *testing.T) *damaged {
 	t.Helper()
 	r := newDamaged(t)
 	resting := sub("agent1", "rests")
-	resting.Group, resting.Pulse = "g", &core.Pulse{}
-	_, err := r.st.Submit(t.Context(), []core.Submission{resting})
+	resting.Group, resting.Pulse = "g", &store.Pulse{}
+	_, err := r.st.Submit(t.Context(), []store.Submission{resting})
 	require.NoError(t, err)
 	c := claim(t, r.st, "rests", 5)
 	require.Len(t, c.Tasks, 1)
-	_, err = r.st.Settle(t.Context(), []core.Settlement{{
-		Run: c.Tasks[0].Run, Kind: "k", Verb: core.VerbRest, Due: core.When{After: time.Hour}, Floor: &core.Floor{},
+	_, err = r.st.Settle(t.Context(), []store.Settlement{{
+		Run: c.Tasks[0].Run, Kind: "k", Verb: store.VerbRest, Due: store.When{After: time.Hour}, Floor: &store.Floor{},
 	}})
 	require.NoError(t, err)
-	var subs []core.Submission
+	var subs []store.Submission
 	for i := range 900 {
 		s := sub(fmt.Sprint("one", i), "1")
 		if i%2 == 0 {
@@ -38,7 +39,7 @@ func crowded(t *testing.T) *damaged {
 	}
 	_, err = r.st.Submit(t.Context(), subs)
 	require.NoError(t, err)
-	_, err = r.st.Claim(t.Context(), []core.ClaimRequest{{
+	_, err = r.st.Claim(t.Context(), []store.ClaimRequest{{
 		Nonce: fmt.Sprintf("%-16s", "run"), Kinds: []string{"k1", "k2"}, Leave: []string{"k3", "k"}, Limit: 20, Lease: time.Hour,
 	}})
 	require.NoError(t, err)
@@ -101,7 +102,7 @@ func TestAuditMendsCounters(t *testing.T) {
 			require.Empty(t, faults)
 			require.Equal(t, 901, n)
 			damage(r)
-			require.NotEmpty(t, func() []core.Fault { f, _ := audited(t, r.st, false); return f }())
+			require.NotEmpty(t, func() []store.Fault { f, _ := audited(t, r.st, false); return f }())
 			wrong := r.counters()
 			faults, n = audited(t, r.st, true)
 			assert.NotEmpty(t, faults)
@@ -127,29 +128,29 @@ func TestAuditBesideWork(t *testing.T) {
 		"submit": func(i int) {
 			s := sub(fmt.Sprint("new", i), "1")
 			s.Group = "g"
-			_, err := r.st.Submit(t.Context(), []core.Submission{s})
+			_, err := r.st.Submit(t.Context(), []store.Submission{s})
 			require.NoError(t, err)
 		},
 		"delete": func(i int) {
 			s := sub(fmt.Sprint("one", 1+2*i), "1")
-			_, err := r.st.Control(t.Context(), []core.Command{{Op: core.OpDelete, Submission: s}})
+			_, err := r.st.Control(t.Context(), []store.Command{{Op: store.OpDelete, Submission: s}})
 			require.NoError(t, err)
 		},
 		"touch": func(int) {
 			s := sub("agent1", "rests")
-			s.Pulse = &core.Pulse{Delay: time.Hour}
-			_, err := r.st.Submit(t.Context(), []core.Submission{s})
+			s.Pulse = &store.Pulse{Delay: time.Hour}
+			_, err := r.st.Submit(t.Context(), []store.Submission{s})
 			require.NoError(t, err)
 		},
 		"claim and settle": func(i int) {
-			settle(t, r.st, core.VerbComplete, claim(t, r.st, fmt.Sprint("busy", i), 1).Tasks...)
+			settle(t, r.st, store.VerbComplete, claim(t, r.st, fmt.Sprint("busy", i), 1).Tasks...)
 		},
 		"another audit": func(int) { _, _ = audited(t, r.st, true) },
 	} {
 		for at := range 4 {
 			page := 0
 			for cursor := ""; ; page++ {
-				effects, err := r.st.Control(t.Context(), []core.Command{{Op: core.OpAudit, Audit: core.Audit{Cursor: cursor, Repair: true}}})
+				effects, err := r.st.Control(t.Context(), []store.Command{{Op: store.OpAudit, Audit: store.Audit{Cursor: cursor, Repair: true}}})
 				require.NoError(t, err)
 				require.Empty(t, effects[0].Audited.Faults, "%s at page %d", name, page)
 				if page == at {
@@ -196,8 +197,8 @@ func TestAuditKnowsOldGroups(t *testing.T) {
 	assert.Empty(t, faults)
 	r.do("HSET", "group:c:g%20h", "live", 5)
 	faults, _ = audited(t, r.st, true)
-	assert.Equal(t, []core.Fault{{Agent: "c", Code: core.FaultMiscounted}}, faults)
+	assert.Equal(t, []store.Fault{{Agent: "c", Code: store.FaultMiscounted}}, faults)
 	counts, err := s.Group(t.Context(), "c", "g h")
 	require.NoError(t, err)
-	assert.Equal(t, core.GroupCounts{Live: 2}, counts)
+	assert.Equal(t, store.GroupCounts{Live: 2}, counts)
 }

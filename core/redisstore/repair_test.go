@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -24,7 +25,7 @@ type damaged struct {
 	base  string
 }
 
-func newDamaged(t *testing.T, tasks ...core.Submission) *damaged {
+func newDamaged(t *testing.T, tasks ...store.Submission) *damaged {
 	t.Helper()
 	srv := redistest.Start(t)
 	clock := storetest.NewClock()
@@ -46,20 +47,20 @@ func (r *damaged) do(args ...any) any {
 
 func (r *damaged) replace(agent, id string, after time.Duration) {
 	r.t.Helper()
-	page, err := r.st.Read(r.t.Context(), core.Query{Agent: agent, IDs: []string{id}})
+	page, err := r.st.Read(r.t.Context(), store.Query{Agent: agent, IDs: []string{id}})
 	require.NoError(r.t, err)
 	again := sub(agent, id)
 	again.Body = []byte("new")
-	again.Conflict, again.Version, again.Due.After = core.ConflictReplace, page.Tasks[0].Version, after
-	placed, err := r.st.Submit(r.t.Context(), []core.Submission{again})
+	again.Conflict, again.Version, again.Due.After = store.ConflictReplace, page.Tasks[0].Version, after
+	placed, err := r.st.Submit(r.t.Context(), []store.Submission{again})
 	require.NoError(r.t, err)
 	require.True(r.t, placed[0].Replaced)
 }
 
-func done(r *damaged, tasks ...core.Claimed) {
+func done(r *damaged, tasks ...store.Claimed) {
 	r.t.Helper()
 	for _, task := range tasks {
-		_, err := r.st.Settle(r.t.Context(), []core.Settlement{{Run: task.Run, Kind: task.Kind, Verb: core.VerbComplete, Record: []byte("r")}})
+		_, err := r.st.Settle(r.t.Context(), []store.Settlement{{Run: task.Run, Kind: task.Kind, Verb: store.VerbComplete, Record: []byte("r")}})
 		require.NoError(r.t, err)
 	}
 }
@@ -101,13 +102,13 @@ func TestRepairEndsTheRunOfALostLease(t *testing.T) {
 	_, _ = audited(t, r.st, true)
 	second := claim(t, r.st, "two", 5).Tasks
 	require.Len(t, second, 1)
-	out, err := r.st.Settle(t.Context(), []core.Settlement{{Run: old[0].Run, Verb: core.VerbAgain, Kind: "k"}})
+	out, err := r.st.Settle(t.Context(), []store.Settlement{{Run: old[0].Run, Verb: store.VerbAgain, Kind: "k"}})
 	require.NoError(t, err)
-	assert.ErrorIs(t, out[0].Err, core.ErrLeaseLost, "a stale run changes nothing")
+	assert.ErrorIs(t, out[0].Err, store.ErrLeaseLost, "a stale run changes nothing")
 	assert.Empty(t, claim(t, r.st, "three", 5).Tasks, "a third run, while the second is under way")
 	left, _ := audited(t, r.st, false)
 	assert.Empty(t, left)
-	settle(t, r.st, core.VerbComplete, second...)
+	settle(t, r.st, store.VerbComplete, second...)
 	stats, err := r.st.Stats(t.Context())
 	require.NoError(t, err)
 	assert.Zero(t, stats.InProgress, "running")
@@ -134,7 +135,7 @@ func TestRepairLeavesNothingParkedAsWell(t *testing.T) {
 	t.Parallel()
 	r := newDamaged(t, sub("a", "1"))
 	foreign := func(nonce string) {
-		_, err := r.st.Claim(t.Context(), []core.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", nonce), Kinds: []string{"x"}, Limit: 5, Lease: time.Minute}})
+		_, err := r.st.Claim(t.Context(), []store.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", nonce), Kinds: []string{"x"}, Limit: 5, Lease: time.Minute}})
 		require.NoError(t, err)
 	}
 	foreign("parks")
@@ -145,7 +146,7 @@ func TestRepairLeavesNothingParkedAsWell(t *testing.T) {
 	require.Empty(t, left)
 	runs := claim(t, r.st, "one", 5).Tasks
 	require.Len(t, runs, 1, "it runs")
-	_, err := r.st.Submit(t.Context(), []core.Submission{sub("z", "9")})
+	_, err := r.st.Submit(t.Context(), []store.Submission{sub("z", "9")})
 	require.NoError(t, err)
 	foreign("again") // parks z/9
 	for _, task := range claim(t, r.st, "two", 5).Tasks {
@@ -157,7 +158,7 @@ func TestRepairLeavesNothingParkedAsWell(t *testing.T) {
 func TestCallsGoOnWithoutTheClaims(t *testing.T) {
 	t.Parallel()
 	r := newDamaged(t)
-	var many []core.Submission
+	var many []store.Submission
 	for i := range 1005 {
 		many = append(many, sub(fmt.Sprintf("a%d", i), "1"))
 	}
@@ -168,9 +169,9 @@ func TestCallsGoOnWithoutTheClaims(t *testing.T) {
 		many = many[n:]
 	}
 	for i := range 1005 {
-		settle(t, r.st, core.VerbComplete, claim(t, r.st, fmt.Sprint("n", i), 1).Tasks...)
+		settle(t, r.st, store.VerbComplete, claim(t, r.st, fmt.Sprint("n", i), 1).Tasks...)
 	}
-	_, err := r.st.Submit(t.Context(), []core.Submission{sub("b", "1")})
+	_, err := r.st.Submit(t.Context(), []store.Submission{sub("b", "1")})
 	require.NoError(t, err)
 	require.Len(t, claim(t, r.st, "dead", 5).Tasks, 1)
 	r.do("DEL", "claims")
@@ -178,16 +179,16 @@ func TestCallsGoOnWithoutTheClaims(t *testing.T) {
 	require.Len(t, faults, 1)
 	tasks := claim(t, r.st, "again", 5).Tasks
 	require.Len(t, tasks, 1)
-	out, err := r.st.Settle(t.Context(), []core.Settlement{{Run: tasks[0].Run, Kind: "k", Verb: core.VerbComplete, Record: []byte("r")}})
+	out, err := r.st.Settle(t.Context(), []store.Settlement{{Run: tasks[0].Run, Kind: "k", Verb: store.VerbComplete, Record: []byte("r")}})
 	if assert.NoError(t, err) {
 		assert.NoError(t, out[0].Err)
 	}
-	_, err = r.st.Submit(t.Context(), []core.Submission{sub("c", "1")})
+	_, err = r.st.Submit(t.Context(), []store.Submission{sub("c", "1")})
 	require.NoError(t, err)
-	_, err = r.st.Claim(t.Context(), []core.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "brief"), Kinds: []string{"k"}, Limit: 5, Lease: time.Millisecond}})
+	_, err = r.st.Claim(t.Context(), []store.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "brief"), Kinds: []string{"k"}, Limit: 5, Lease: time.Millisecond}})
 	require.NoError(t, err)
 	r.clock.Advance(10 * time.Millisecond)
-	_, err = r.st.Claim(t.Context(), []core.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "last"), Kinds: []string{"k"}, Limit: 5, Lease: time.Minute}})
+	_, err = r.st.Claim(t.Context(), []store.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "last"), Kinds: []string{"k"}, Limit: 5, Lease: time.Minute}})
 	assert.NoError(t, err)
 	left, _ := audited(t, r.st, false)
 	assert.Empty(t, left, "what the claim took back is lost")
@@ -197,8 +198,8 @@ func TestCallsGoOnWithoutTheClaims(t *testing.T) {
 func TestRepairKeepsAnOrderToRun(t *testing.T) {
 	t.Parallel()
 	r := newDamaged(t, sub("a", "1"))
-	hold(t, r.st, core.Scoped{Agent: "a"}, core.When{})
-	_, err := r.st.Control(t.Context(), []core.Command{{Op: core.OpRun, Submission: core.Submission{Agent: "a", ID: "1"}}})
+	hold(t, r.st, store.Scoped{Agent: "a"}, store.When{})
+	_, err := r.st.Control(t.Context(), []store.Command{{Op: store.OpRun, Submission: store.Submission{Agent: "a", ID: "1"}}})
 	require.NoError(t, err)
 	require.Len(t, claim(t, r.st, "one", 5).Tasks, 1)
 	r.do("DEL", "leases")
@@ -213,7 +214,7 @@ func TestAnAgentThatIsCountedWrongly(t *testing.T) {
 	r.do("HSET", "agents", "b", "M41")
 	faults, _ := audited(t, r.st, true)
 	assert.NotEmpty(t, faults, "three tasks, and it says one")
-	settle(t, r.st, core.VerbComplete, claim(t, r.st, "one", 1).Tasks...)
+	settle(t, r.st, store.VerbComplete, claim(t, r.st, "one", 1).Tasks...)
 	left, _ := audited(t, r.st, false)
 	assert.Empty(t, left, "two tasks have become lost")
 }
@@ -254,12 +255,12 @@ func TestRepairCountsATaskOnce(t *testing.T) {
 	t.Parallel()
 	r := newDamaged(t, sub("b", "1"))
 	before := r.do("HGET", "agents", "b")
-	_, err := r.st.Submit(t.Context(), []core.Submission{sub("b", "2")})
+	_, err := r.st.Submit(t.Context(), []store.Submission{sub("b", "2")})
 	require.NoError(t, err)
 	r.do("HSET", "agents", "b", before) // an older copy of one hash was restored
 	_, _ = audited(t, r.st, true)
 	assert.Equal(t, "M42", r.do("HGET", "agents", "b"))
-	settle(t, r.st, core.VerbComplete, claim(t, r.st, "one", 5).Tasks...)
+	settle(t, r.st, store.VerbComplete, claim(t, r.st, "one", 5).Tasks...)
 	assert.Nil(t, func() any {
 		v, _ := r.srv.Client(t).HGet(t.Context(), r.base+"agents", "b").Result()
 		if v == "" {
@@ -273,17 +274,17 @@ func TestRepairCountsATaskOnce(t *testing.T) {
 func TestACountOfNothingParked(t *testing.T) {
 	t.Parallel()
 	r := newDamaged(t, sub("a", "1"))
-	_, err := r.st.Claim(t.Context(), []core.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "x"), Kinds: []string{"x"}, Limit: 5, Lease: time.Minute}})
+	_, err := r.st.Claim(t.Context(), []store.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "x"), Kinds: []string{"x"}, Limit: 5, Lease: time.Minute}})
 	require.NoError(t, err)
 	r.do("DEL", "parked:k")
 	_, _ = audited(t, r.st, true)
-	settle(t, r.st, core.VerbComplete, claim(t, r.st, "one", 5).Tasks...)
+	settle(t, r.st, store.VerbComplete, claim(t, r.st, "one", 5).Tasks...)
 	left, _ := audited(t, r.st, true)
 	t.Log(left)
 	for i := range 3 {
-		claims, err := r.st.Claim(t.Context(), []core.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", fmt.Sprint("y", i)), Kinds: []string{"k"}, Limit: 5, Lease: time.Minute}})
+		claims, err := r.st.Claim(t.Context(), []store.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", fmt.Sprint("y", i)), Kinds: []string{"k"}, Limit: 5, Lease: time.Minute}})
 		require.NoError(t, err)
-		looked, err := r.st.Claim(t.Context(), []core.ClaimRequest{{Kinds: []string{"k"}}})
+		looked, err := r.st.Claim(t.Context(), []store.ClaimRequest{{Kinds: []string{"k"}}})
 		require.NoError(t, err)
 		assert.Zero(t, looked[0].NextDue, "nothing is due: a daemon would claim for ever (claim says %d)", claims[0].NextDue)
 	}
@@ -296,7 +297,7 @@ func TestRepairHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	r := newDamaged(t)
 	const agents, each = 5000, 3
-	var some []core.Submission
+	var some []store.Submission
 	for i := range agents {
 		for k := range each {
 			some = append(some, sub(fmt.Sprintf("agent-%d", i), fmt.Sprint(k)))
@@ -323,9 +324,9 @@ func TestRepairHoldsNobodyUp(t *testing.T) {
 // A hold that ends by itself does, though its end was lost.
 func TestRepairKeepsTheEndOfAHold(t *testing.T) {
 	t.Parallel()
-	for _, scope := range []core.Scoped{{Agent: "a"}, {Agent: "a", ID: "1"}} {
+	for _, scope := range []store.Scoped{{Agent: "a"}, {Agent: "a", ID: "1"}} {
 		r := newDamaged(t, sub("a", "1"))
-		hold(t, r.st, scope, core.When{After: 400 * time.Millisecond})
+		hold(t, r.st, scope, store.When{After: 400 * time.Millisecond})
 		require.Empty(t, claim(t, r.st, "parks", 5).Tasks)
 		r.do("DEL", "leases")
 		faults, _ := audited(t, r.st, true)
@@ -359,13 +360,13 @@ func TestRepairCountsCrashes(t *testing.T) {
 func TestClaimsGoOnWithoutTheParked(t *testing.T) {
 	t.Parallel()
 	r := newDamaged(t, sub("a", "1"), sub("b", "1"))
-	_, err := r.st.Claim(t.Context(), []core.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "x"), Kinds: []string{"x"}, Limit: 5, Lease: time.Minute}})
+	_, err := r.st.Claim(t.Context(), []store.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "x"), Kinds: []string{"x"}, Limit: 5, Lease: time.Minute}})
 	require.NoError(t, err)
 	r.do("DEL", "parked:k")
 	_, _ = audited(t, r.st, true)
 	left, _ := audited(t, r.st, false)
 	t.Log("the audit after the repair finds:", left)
-	_, err = r.st.Claim(t.Context(), []core.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "y"), Kinds: []string{"k"}, Limit: 5, Lease: time.Minute}})
+	_, err = r.st.Claim(t.Context(), []store.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "y"), Kinds: []string{"k"}, Limit: 5, Lease: time.Minute}})
 	assert.NoError(t, err)
 	s, err := core.New(r.st, core.Config{})
 	require.NoError(t, err)
@@ -384,7 +385,7 @@ func TestRepairCountsAnAgentDown(t *testing.T) {
 	left, err := r.srv.Client(t).HExists(t.Context(), r.base+"agents", "nobody").Result()
 	require.NoError(t, err)
 	assert.False(t, left)
-	settle(t, r.st, core.VerbComplete, claim(t, r.st, "all", 5).Tasks...)
+	settle(t, r.st, store.VerbComplete, claim(t, r.st, "all", 5).Tasks...)
 	left, err = r.srv.Client(t).HExists(t.Context(), r.base+"agents", "b").Result()
 	require.NoError(t, err)
 	assert.False(t, left, "it has no tasks any more")
@@ -400,7 +401,7 @@ func TestRepairIsNotEarlierThanTheAgenda(t *testing.T) {
 	faults, _ := audited(t, r.st, true)
 	require.Len(t, faults, 2)
 	assert.Empty(t, claim(t, r.st, "early", 5).Tasks)
-	page, err := r.st.Read(t.Context(), core.Query{Agent: "b", IDs: []string{"1", "2"}})
+	page, err := r.st.Read(t.Context(), store.Query{Agent: "b", IDs: []string{"1", "2"}})
 	require.NoError(t, err)
 	for _, task := range page.Tasks {
 		assert.Greater(t, task.Due, page.Now.Add(59*time.Minute))
@@ -411,11 +412,11 @@ func TestRepairIsNotEarlierThanTheAgenda(t *testing.T) {
 func TestAClaimMendsACountOfNothingParked(t *testing.T) {
 	t.Parallel()
 	r := newDamaged(t, sub("a", "1"))
-	_, err := r.st.Claim(t.Context(), []core.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "x"), Kinds: []string{"x"}, Limit: 5, Lease: time.Minute}})
+	_, err := r.st.Claim(t.Context(), []store.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "x"), Kinds: []string{"x"}, Limit: 5, Lease: time.Minute}})
 	require.NoError(t, err)
 	r.do("DEL", "parked:k")
 	assert.Empty(t, claim(t, r.st, "n", 5).Tasks)
-	looked, err := r.st.Claim(t.Context(), []core.ClaimRequest{{Kinds: []string{"k"}}})
+	looked, err := r.st.Claim(t.Context(), []store.ClaimRequest{{Kinds: []string{"k"}}})
 	require.NoError(t, err)
 	assert.Zero(t, looked[0].NextDue)
 }
@@ -426,7 +427,7 @@ func TestARepairIsRepeated(t *testing.T) {
 	srv := redistest.Start(t)
 	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1, Prefix: "p:"}) // the spy knows scripts by their real text
 	r := &damaged{t: t, st: st, srv: srv, base: "p:{0}:"}
-	_, err := st.Submit(t.Context(), []core.Submission{sub("a", "1"), sub("b", "1"), sub("b", "2")})
+	_, err := st.Submit(t.Context(), []store.Submission{sub("a", "1"), sub("b", "1"), sub("b", "2")})
 	require.NoError(t, err)
 	r.do("DEL", "agenda")
 	r.do("DEL", "queue:3:b")
@@ -446,7 +447,7 @@ func TestARepairIsRepeated(t *testing.T) {
 	tasks := claim(t, r.st, "one", 10).Tasks
 	assert.Len(t, tasks, 3)
 	assert.Empty(t, claim(t, r.st, "two", 10).Tasks, "each runs once")
-	settle(t, r.st, core.VerbComplete, tasks...)
+	settle(t, r.st, store.VerbComplete, tasks...)
 	left, n := audited(t, r.st, false)
 	assert.Empty(t, left)
 	assert.Zero(t, n)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -73,7 +74,7 @@ func (r *reshard) submit(s *core.Scheduler, from, n, batch int) error {
 			if err == nil {
 				break
 			}
-			if _, away := errors.AsType[*core.StoreError](err); !away || time.Since(begun) > time.Minute {
+			if _, away := errors.AsType[*store.StoreError](err); !away || time.Since(begun) > time.Minute {
 				return err
 			}
 		}
@@ -164,7 +165,7 @@ func TestASlotThatIsBeingMoved(t *testing.T) {
 	step := 0
 	moved := r.cluster.MoveSlot(t, slot, from, to, func() {
 		step++
-		failed, ok := errors.AsType[*core.StoreError](submit(3, fmt.Sprint("moved ", step)))
+		failed, ok := errors.AsType[*store.StoreError](submit(3, fmt.Sprint("moved ", step)))
 		require.True(t, ok)
 		assert.ErrorContains(t, failed, "the cluster is moving the slot of these agents")
 		assert.NoError(t, submit(4, fmt.Sprint("other ", step)))
@@ -219,7 +220,7 @@ func (r *reshard) check(t *testing.T, tasks int) {
 // agentOf is an agent whose tasks lie in a partition, of as many as there are by default.
 func agentOf(partition int) string {
 	for i := 0; ; i++ {
-		if name := fmt.Sprintf("p%d-%d", partition, i); core.PartitionOf(name, redisstore.DefaultPartitions) == partition {
+		if name := fmt.Sprintf("p%d-%d", partition, i); store.PartitionOf(name, redisstore.DefaultPartitions) == partition {
 			return name
 		}
 	}

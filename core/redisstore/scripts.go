@@ -21,7 +21,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // packed are the files of scripts/ without their comments, as JSON of text by name, compressed: `make scripts` writes it, and a
@@ -170,7 +170,7 @@ func (s *Store) eval(ctx context.Context, verb string, calls []call) ([][]any, e
 }
 
 // evalAll runs calls in one round trip to each node and returns their replies in order, and an error for each that failed, a
-// *core.StoreError. It repeats those that failed in a way that may pass. What fails in one partition stops no other.
+// *store.StoreError. It repeats those that failed in a way that may pass. What fails in one partition stops no other.
 func (s *Store) evalAll(ctx context.Context, verb string, calls []call) ([][]any, []error) {
 	leave := s.callers.enter(calls)
 	defer leave()
@@ -286,10 +286,10 @@ func passing(err error) bool {
 
 func wrap(verb string, err error) error {
 	if redis.HasErrorPrefix(err, "OOM") || strings.Contains(err.Error(), "OOM command not allowed") {
-		err = core.ErrStoreFull
+		err = store.ErrStoreFull
 	}
 	if redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "ASK") {
 		err = fmt.Errorf("the cluster is moving the slot of these agents to another node: the same request can be sent again (%w)", err)
 	}
-	return &core.StoreError{Verb: verb, Err: err}
+	return &store.StoreError{Verb: verb, Err: err}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -292,21 +292,21 @@ func TestCallsMatchScriptHeaders(t *testing.T) {
 func wholeLife(t *testing.T, st *redisstore.Store) {
 	t.Helper()
 	ctx := t.Context()
-	sub := func(agent, id string) core.Submission {
-		return core.Submission{Agent: agent, ID: id, Kind: "k", Group: "g", Level: core.LevelLow, Body: []byte("b")}
+	sub := func(agent, id string) store.Submission {
+		return store.Submission{Agent: agent, ID: id, Kind: "k", Group: "g", Level: store.LevelLow, Body: []byte("b")}
 	}
-	_, err := st.Submit(ctx, []core.Submission{sub("a", "1"), sub("b", "1"), sub("b", "2"), sub("c", "1")})
+	_, err := st.Submit(ctx, []store.Submission{sub("a", "1"), sub("b", "1"), sub("b", "2"), sub("c", "1")})
 	require.NoError(t, err)
-	_, err = st.Submit(ctx, []core.Submission{sub("d", "1")})
+	_, err = st.Submit(ctx, []store.Submission{sub("d", "1")})
 	require.NoError(t, err)
 	st.Sweep()
-	looks, err := st.Claim(ctx, []core.ClaimRequest{{Partition: 1, Kinds: []string{"k"}, Agents: []string{"a", "b"}}})
+	looks, err := st.Claim(ctx, []store.ClaimRequest{{Partition: 1, Kinds: []string{"k"}, Agents: []string{"a", "b"}}})
 	require.NoError(t, err)
 	require.Len(t, looks[0].AgentsDue, 2)
 	require.NoError(t, st.Announce(ctx, "tag", []byte("info"), time.Minute))
-	var claimed []core.Claimed
+	var claimed []store.Claimed
 	for p := range 2 {
-		claims, err := st.Claim(ctx, []core.ClaimRequest{{
+		claims, err := st.Claim(ctx, []store.ClaimRequest{{
 			Partition: p, Nonce: fmt.Sprintf("life%012d", p), Kinds: []string{"k"}, Leave: []string{"l"}, Limit: 50,
 			Lease: time.Minute, Agents: []string{"a", "b", "c", "d"},
 		}})
@@ -314,18 +314,18 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 		claimed = append(claimed, claims[0].Tasks...)
 	}
 	require.Len(t, claimed, 5)
-	var runs []core.Settlement
+	var runs []store.Settlement
 	for i, c := range claimed {
-		held, err := st.Extend(ctx, []core.Extension{{
+		held, err := st.Extend(ctx, []store.Extension{{
 			Partition: c.Partition, Fence: c.Fence, Lease: time.Minute,
-			Progress: []core.Progress{{Index: c.Index, Agent: c.Agent, ID: c.ID, State: []byte("s")}},
+			Progress: []store.Progress{{Index: c.Index, Agent: c.Agent, ID: c.ID, State: []byte("s")}},
 		}})
 		require.NoError(t, err)
-		require.Equal(t, []core.Extended{{Held: true}}, held)
-		verbs := []core.Verb{core.VerbComplete, core.VerbFail, core.VerbAgain}
-		runs = append(runs, core.Settlement{
+		require.Equal(t, []store.Extended{{Held: true}}, held)
+		verbs := []store.Verb{store.VerbComplete, store.VerbFail, store.VerbAgain}
+		runs = append(runs, store.Settlement{
 			Run: c.Run, Verb: verbs[i%3], Record: []byte("r"), State: []byte("s"), Group: "g", Kind: "k",
-			Tally: &core.RunStat{Kind: "k", Failed: i == 1},
+			Tally: &store.RunStat{Kind: "k", Failed: i == 1},
 		})
 	}
 	settled, err := st.Settle(ctx, runs)
@@ -333,13 +333,13 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	for _, s := range settled {
 		require.NoError(t, s.Err)
 	}
-	effects, err := st.Control(ctx, []core.Command{{Op: core.OpReplay, Submission: sub(claimed[1].Agent, claimed[1].ID)}})
+	effects, err := st.Control(ctx, []store.Command{{Op: store.OpReplay, Submission: sub(claimed[1].Agent, claimed[1].ID)}})
 	require.NoError(t, err)
-	require.Equal(t, core.EffectDone, effects[0].Code)
-	page, err := st.Read(ctx, core.Query{Agent: "b", Group: "g", Limit: 10})
+	require.Equal(t, store.EffectDone, effects[0].Code)
+	page, err := st.Read(ctx, store.Query{Agent: "b", Group: "g", Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, page.Tasks, 2)
-	_, err = st.Read(ctx, core.Query{Pauses: true, Limit: 10})
+	_, err = st.Read(ctx, store.Query{Pauses: true, Limit: 10})
 	require.NoError(t, err)
 	_, tasks := audited(t, st, true)
 	assert.NotZero(t, tasks)
@@ -351,26 +351,26 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 // operatedOn goes through what an operator can do.
 func operatedOn(t *testing.T, st *redisstore.Store) {
 	t.Helper()
-	touched := core.Submission{Agent: "a", ID: "touched", Kind: "k", Level: core.LevelLow, Pulse: &core.Pulse{}}
-	_, err := st.Submit(t.Context(), []core.Submission{touched})
+	touched := store.Submission{Agent: "a", ID: "touched", Kind: "k", Level: store.LevelLow, Pulse: &store.Pulse{}}
+	_, err := st.Submit(t.Context(), []store.Submission{touched})
 	require.NoError(t, err)
-	scope := core.Scoped{Agent: "a", ID: "touched"}
-	effects, err := st.Control(t.Context(), []core.Command{
-		{Op: core.OpHold, Scope: scope, Until: core.When{After: time.Minute}},
-		{Op: core.OpHold, Scope: core.Scoped{Kind: "other"}, Until: core.When{After: time.Minute}},
-		{Op: core.OpProlong, Scope: core.Scoped{Kind: "other"}},
-		{Op: core.OpRun, Submission: touched},
-		{Op: core.OpUnhold, Scope: scope},
-		{Op: core.OpUnhold, Scope: core.Scoped{Kind: "other"}},
-		{Op: core.OpDelete, Submission: touched},
+	scope := store.Scoped{Agent: "a", ID: "touched"}
+	effects, err := st.Control(t.Context(), []store.Command{
+		{Op: store.OpHold, Scope: scope, Until: store.When{After: time.Minute}},
+		{Op: store.OpHold, Scope: store.Scoped{Kind: "other"}, Until: store.When{After: time.Minute}},
+		{Op: store.OpProlong, Scope: store.Scoped{Kind: "other"}},
+		{Op: store.OpRun, Submission: touched},
+		{Op: store.OpUnhold, Scope: scope},
+		{Op: store.OpUnhold, Scope: store.Scoped{Kind: "other"}},
+		{Op: store.OpDelete, Submission: touched},
 	})
 	require.NoError(t, err)
 	for _, e := range effects {
-		require.Equal(t, core.EffectDone, e.Code)
+		require.Equal(t, store.EffectDone, e.Code)
 	}
-	_, err = st.Read(t.Context(), core.Query{Agent: "b", IDs: []string{"1", "2"}, Explain: true})
+	_, err = st.Read(t.Context(), store.Query{Agent: "b", IDs: []string{"1", "2"}, Explain: true})
 	require.NoError(t, err)
-	page, err := st.Read(t.Context(), core.Query{Limit: 10})
+	page, err := st.Read(t.Context(), store.Query{Limit: 10})
 	require.NoError(t, err)
 	require.NotEmpty(t, page.Agents)
 }

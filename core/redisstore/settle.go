@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // largestSettle is the most runs that one script call settles.
@@ -19,8 +19,8 @@ const largestSettle = 100
 // copies each of them several times, which takes a few milliseconds for so many.
 const mostPayload = 256 << 10
 
-// Settle ends runs; see [core.Store].
-func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Settled, error) {
+// Settle ends runs; see [store.Store].
+func (s *Store) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
 	var calls []call
 	var members [][]int
 	open := make(map[int]int, len(s.parts)) // partition -> its call that has room
@@ -45,7 +45,7 @@ func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Sett
 		members[c] = append(members[c], i)
 	}
 	replies, errs := s.evalAll(ctx, verbSettle, calls)
-	out := make([]core.Settled, len(runs))
+	out := make([]store.Settled, len(runs))
 	failed := 0
 	for c, reply := range replies {
 		if !parseSettled(out, reply, members[c], errs[c]) {
@@ -59,7 +59,7 @@ func (s *Store) Settle(ctx context.Context, runs []core.Settlement) ([]core.Sett
 }
 
 // settleSize is how many bytes settling a run stores, and reads of its task.
-func settleSize(r *core.Settlement) int {
+func settleSize(r *store.Settlement) int {
 	n := r.BodyLen + len(r.Record) + len(r.State) + len(r.Hold)
 	if r.Tally != nil {
 		n += len(r.Tally.Failure)
@@ -69,7 +69,7 @@ func settleSize(r *core.Settlement) int {
 
 // parseSettled puts the outcomes of one call into out, at the places of its runs. Without a reply, which it reports, they
 // have failed with err.
-func parseSettled(out []core.Settled, reply []any, members []int, err error) bool {
+func parseSettled(out []store.Settled, reply []any, members []int, err error) bool {
 	if len(reply) != len(members)+1 {
 		if err == nil {
 			err = wrap(verbSettle, errMalformed)
@@ -85,29 +85,29 @@ func parseSettled(out []core.Settled, reply []any, members []int, err error) boo
 	return true
 }
 
-func settled(v any) core.Settled {
+func settled(v any) store.Settled {
 	if order, ok := strings.CutPrefix(text(v), "x"); ok {
-		return core.Settled{Err: &core.CancelledError{Order: data(order)}}
+		return store.Settled{Err: &store.CancelledError{Order: data(order)}}
 	}
 	switch due := number(v); due {
 	case -1:
-		return core.Settled{Err: core.ErrReplaced}
+		return store.Settled{Err: store.ErrReplaced}
 	case 0:
-		return core.Settled{Err: core.ErrLeaseLost}
+		return store.Settled{Err: store.ErrLeaseLost}
 	case 1:
-		return core.Settled{}
+		return store.Settled{}
 	default:
-		return core.Settled{Due: core.Millis(due)}
+		return store.Settled{Due: store.Millis(due)}
 	}
 }
 
 // statArg is what a run adds to the statistics of its kind: the first letter of its schedule, t for a touch, then whether
 // it failed, its duration and its lag.
-func statArg(r *core.RunStat) []byte {
+func statArg(r *store.RunStat) []byte {
 	if r == nil {
 		return nil
 	}
-	letter := map[core.ScheduleType]byte{core.ScheduleEvery: 'e', core.ScheduleCron: 'c', core.ScheduleActivity: 't'}[r.Schedule]
+	letter := map[store.ScheduleType]byte{store.ScheduleEvery: 'e', store.ScheduleCron: 'c', store.ScheduleActivity: 't'}[r.Schedule]
 	failed := byte('0')
 	if letter == 0 {
 		letter = 'a'
@@ -126,7 +126,7 @@ func sixBytes(d time.Duration) []byte {
 }
 
 // extraArg is what few settlements have.
-func extraArg(r *core.Settlement) []byte {
+func extraArg(r *store.Settlement) []byte {
 	failed := r.Tally != nil && r.Tally.Failed
 	if !r.Renewed && r.Hold == nil && r.Floor == nil && !failed {
 		return nil

@@ -10,16 +10,16 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Stats reads the counters of all partitions. Those of kinds come in pages, those of all partitions together.
-func (s *Store) Stats(ctx context.Context) (core.Stats, error) {
+func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	pipe := s.client.Pipeline()
 	now := pipe.Time(ctx)
 	kinds, err := s.kinds(ctx)
 	if err != nil {
-		return core.Stats{}, err
+		return store.Stats{}, err
 	}
 	type part struct {
 		counters *redis.MapStringStringCmd
@@ -37,9 +37,9 @@ func (s *Store) Stats(ctx context.Context) (core.Stats, error) {
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return core.Stats{}, wrap("stats", err)
+		return store.Stats{}, wrap("stats", err)
 	}
-	st := core.Stats{Now: core.Millis(now.Val().UnixMilli()), Partitions: len(s.parts)}
+	st := store.Stats{Counters: store.Counters{Partitions: len(s.parts)}, Now: store.Millis(now.Val().UnixMilli())}
 	for _, p := range parts {
 		add(&st, p.counters.Val())
 		st.Agents += p.agents.Val()
@@ -49,8 +49,8 @@ func (s *Store) Stats(ctx context.Context) (core.Stats, error) {
 				st.Held += toInt(n)
 			}
 		}
-		if z := p.next.Val(); len(z) > 0 && (st.NextDue == 0 || core.Millis(z[0].Score) < st.NextDue) {
-			st.NextDue = core.Millis(z[0].Score)
+		if z := p.next.Val(); len(z) > 0 && (st.NextDue == 0 || store.Millis(z[0].Score) < st.NextDue) {
+			st.NextDue = store.Millis(z[0].Score)
 		}
 	}
 	st.Kinds = kinds
@@ -65,7 +65,7 @@ type kindCounter struct {
 }
 
 // kinds adds up the counters of kinds in all partitions, a page of each at a time. A counter that a page repeats is the same one.
-func (s *Store) kinds(ctx context.Context) ([]core.KindStats, error) {
+func (s *Store) kinds(ctx context.Context) ([]store.KindStats, error) {
 	found := map[kindCounter][]any{}
 	calls := make([]call, len(s.parts))
 	for i := range calls {
@@ -88,7 +88,7 @@ func (s *Store) kinds(ctx context.Context) ([]core.KindStats, error) {
 		}
 		calls = more
 	}
-	var all core.KindTable
+	var all store.KindTable
 	counters := slices.Collect(maps.Keys(found))
 	sort.Slice(counters, func(i, k int) bool { return counters[i].partition < counters[k].partition }) // it is smaller than a sort of its own
 	for _, c := range counters {                                                                       // in order, as failures of the same time stay in it
@@ -109,8 +109,8 @@ func takeCounters(found map[kindCounter][]any, partition int, reply []any) (stri
 	return text(reply[1]), nil
 }
 
-func parseKind(counter kindCounter, fields []any) *core.KindStats {
-	k := &core.KindStats{Kind: counter.kind}
+func parseKind(counter kindCounter, fields []any) *store.KindStats {
+	k := &store.KindStats{KindCounters: store.KindCounters{Kind: counter.kind}}
 	switch counter.what {
 	case "l":
 		k.Live = number(fields[0])
@@ -125,7 +125,7 @@ func parseKind(counter kindCounter, fields []any) *core.KindStats {
 }
 
 // parseRuns reads what is known of the runs of a kind, and of the last that failed.
-func parseRuns(k *core.KindStats, fields []any) {
+func parseRuns(k *store.KindStats, fields []any) {
 	if s, ok := fields[0].([]any); ok && len(s) == 11 {
 		n := func(i int) int64 { return toInt(text(s[i])) }
 		ms := func(i int) time.Duration { return time.Duration(n(i)) * time.Millisecond }
@@ -137,13 +137,13 @@ func parseRuns(k *core.KindStats, fields []any) {
 	for _, f := range failed {
 		const head = 13
 		if v := text(f); len(v) >= head {
-			k.Failed = append(k.Failed, core.Failure{At: core.Millis(toInt(v[:head])), Note: data(v[head:])})
+			k.Failed = append(k.Failed, store.Failure{At: store.Millis(toInt(v[:head])), Note: data(v[head:])})
 		}
 	}
 }
 
 // add adds the counters of one partition, whose names are those that the scripts give them.
-func add(st *core.Stats, c map[string]string) {
+func add(st *store.Stats, c map[string]string) {
 	live, running := toInt(c["live"]), toInt(c["running"])
 	st.Waiting += live - running
 	st.InProgress += running
@@ -157,7 +157,7 @@ func add(st *core.Stats, c map[string]string) {
 	st.Replayed += toInt(c["replayed"])
 	st.Deleted += toInt(c["deleted"])
 	st.Trimmed += toInt(c["trimmed"])
-	st.LastTrimmed = max(st.LastTrimmed, core.Millis(toInt(c["trimmed_at"])))
+	st.LastTrimmed = max(st.LastTrimmed, store.Millis(toInt(c["trimmed_at"])))
 	st.Malformed += toInt(c["malformed"])
 }
 

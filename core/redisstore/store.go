@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Defaults of Config.
@@ -59,7 +59,7 @@ type Config struct {
 	Retention time.Duration
 	// Kept is the most finished tasks of an agent that are remembered, those that failed counted apart from the others:
 	// DefaultKept if zero. The oldest go first. A history may be longer by a hundredth, and by 64 at most. How a task has
-	// ended that went before its time stays known for [core.KnownFor].
+	// ended that went before its time stays known for [store.KnownFor].
 	Kept int
 	// KeptBytes bounds the records of finished tasks of an agent, which have the payloads of those that failed and the results
 	// of those that completed, both counted apart as with Kept: DefaultKeptBytes if zero. Only records of
@@ -168,10 +168,10 @@ func (c Config) target() (target, error) {
 const submitLanes = 2
 
 // lanes join the submits of single tasks; the i-th partition has the lane i modulo their number.
-type lanes []*coalescer[core.Submission, submitted]
+type lanes []*coalescer[store.Submission, submitted]
 
 // lanes makes them. In a cluster each partition has its own, as one whose node is away must not hold up the others.
-func (s *Store) lanes(run func(context.Context, []core.Submission) []outcome[submitted]) lanes {
+func (s *Store) lanes(run func(context.Context, []store.Submission) []outcome[submitted]) lanes {
 	n := min(submitLanes, len(s.parts))
 	if s.cluster != nil {
 		n = len(s.parts)
@@ -183,7 +183,7 @@ func (s *Store) lanes(run func(context.Context, []core.Submission) []outcome[sub
 	return all
 }
 
-// Store is a [core.Store] on Redis. It is safe for concurrent use. Close it when done.
+// Store is a [store.Store] on Redis. It is safe for concurrent use. Close it when done.
 type Store struct {
 	config  Config
 	client  redis.UniversalClient
@@ -203,8 +203,8 @@ type Store struct {
 }
 
 var (
-	_ core.Store = (*Store)(nil)
-	_ core.Waker = (*Store)(nil)
+	_ store.Store = (*Store)(nil)
+	_ store.Waker = (*Store)(nil)
 )
 
 // Open connects to Redis and checks that it can be relied on: that it is new enough, runs the scripts under the given
@@ -247,4 +247,4 @@ func (s *Store) Name() string { return s.name }
 // Partitions is the number of partitions under the prefix.
 func (s *Store) Partitions() int { return len(s.parts) }
 
-func (s *Store) partitionOf(agent string) int { return core.PartitionOf(agent, len(s.parts)) }
+func (s *Store) partitionOf(agent string) int { return store.PartitionOf(agent, len(s.parts)) }

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -37,7 +37,7 @@ func still(t *testing.T, c redisstore.Config, clock *storetest.Clock, strict boo
 func TestContract(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	storetest.Run(t, func(t *testing.T, clock *storetest.Clock, o storetest.Options) core.Store {
+	storetest.Run(t, func(t *testing.T, clock *storetest.Clock, o storetest.Options) store.Store {
 		t.Helper()
 		return still(t, redisstore.Config{URL: srv.URL}, clock, false, o)
 	})
@@ -47,7 +47,7 @@ func TestContract(t *testing.T) {
 func TestContractOnCluster(t *testing.T) {
 	t.Parallel()
 	srv := redistest.StartCluster(t)
-	storetest.Run(t, func(t *testing.T, clock *storetest.Clock, o storetest.Options) core.Store {
+	storetest.Run(t, func(t *testing.T, clock *storetest.Clock, o storetest.Options) store.Store {
 		t.Helper()
 		c := redisstore.Config{Options: &redis.UniversalOptions{Addrs: []string{srv.Addr}, IsClusterMode: true}}
 		return still(t, c, clock, true, o)

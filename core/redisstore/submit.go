@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Modes of submit.lua.
@@ -27,8 +27,8 @@ const (
 	submitEnding  = -5
 )
 
-// Submit stores new tasks; see [core.Store]. A single task joins those of other goroutines in one script call.
-func (s *Store) Submit(ctx context.Context, tasks []core.Submission) ([]core.Placed, error) {
+// Submit stores new tasks; see [store.Store]. A single task joins those of other goroutines in one script call.
+func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
 	switch {
 	case len(tasks) == 0:
 		return nil, nil
@@ -41,7 +41,7 @@ func (s *Store) Submit(ctx context.Context, tasks []core.Submission) ([]core.Pla
 		if err != nil {
 			return nil, submitError(err)
 		}
-		return []core.Placed{a.Placed}, s.refused(&tasks[0], a.code)
+		return []store.Placed{a.Placed}, s.refused(&tasks[0], a.code)
 	case tasks[0].Pulse != nil:
 		return s.all(tasks, func() []outcome[submitted] { return s.touch(ctx, tasks) })
 	}
@@ -55,23 +55,23 @@ func (s *Store) Submit(ctx context.Context, tasks []core.Submission) ([]core.Pla
 
 // submitted is the answer for one task; code is negative if it was refused.
 type submitted struct {
-	core.Placed
+	store.Placed
 	code int64
 }
 
 // refused is the error for an answer; nil for one that stored the task or found it.
-func (s *Store) refused(t *core.Submission, code int64) error {
+func (s *Store) refused(t *store.Submission, code int64) error {
 	switch code {
 	case submitLimited:
-		return &core.LimitError{Agent: t.Agent, Limit: s.config.MaxTasks}
+		return &store.LimitError{Agent: t.Agent, Limit: s.config.MaxTasks}
 	case submitHeavy:
-		return &core.LimitError{Agent: t.Agent, Limit: s.config.MaxBytes, Bytes: true}
+		return &store.LimitError{Agent: t.Agent, Limit: s.config.MaxBytes, Bytes: true}
 	case submitRefused:
-		return &core.ConflictError{Agent: t.Agent, ID: t.ID, Reason: "is there already"}
+		return &store.ConflictError{Agent: t.Agent, ID: t.ID, Reason: "is there already"}
 	case submitChanged:
-		return core.ErrChanged
+		return store.ErrChanged
 	case submitEnding:
-		return &core.ConflictError{Agent: t.Agent, ID: t.ID, Reason: core.ConflictEnding}
+		return &store.ConflictError{Agent: t.Agent, ID: t.ID, Reason: store.ConflictEnding}
 	default:
 		return nil
 	}
@@ -79,14 +79,14 @@ func (s *Store) refused(t *core.Submission, code int64) error {
 
 // submitError is the error of a joined submit: the store's, or that of the caller's own context.
 func submitError(err error) error {
-	if _, ok := errors.AsType[*core.StoreError](err); ok {
+	if _, ok := errors.AsType[*store.StoreError](err); ok {
 		return err
 	}
-	return &core.StoreError{Verb: verbSubmit, Err: err}
+	return &store.StoreError{Verb: verbSubmit, Err: err}
 }
 
 // spans reports whether tasks lie in more than one partition.
-func (s *Store) spans(tasks []core.Submission) bool {
+func (s *Store) spans(tasks []store.Submission) bool {
 	first := s.partitionOf(tasks[0].Agent)
 	for i := range tasks {
 		if s.partitionOf(tasks[i].Agent) != first {
@@ -96,13 +96,13 @@ func (s *Store) spans(tasks []core.Submission) bool {
 	return false
 }
 
-func (s *Store) submitAll(ctx context.Context, tasks []core.Submission, mode string) ([]core.Placed, error) {
+func (s *Store) submitAll(ctx context.Context, tasks []store.Submission, mode string) ([]store.Placed, error) {
 	return s.all(tasks, func() []outcome[submitted] { return s.submit(ctx, tasks, mode) })
 }
 
 // all are the answers for tasks of which none was refused.
-func (s *Store) all(tasks []core.Submission, ask func() []outcome[submitted]) ([]core.Placed, error) {
-	placed := make([]core.Placed, len(tasks))
+func (s *Store) all(tasks []store.Submission, ask func() []outcome[submitted]) ([]store.Placed, error) {
+	placed := make([]store.Placed, len(tasks))
 	var refused error
 	for i, o := range ask() {
 		if o.err != nil {
@@ -120,14 +120,14 @@ func (s *Store) all(tasks []core.Submission, ask func() []outcome[submitted]) ([
 }
 
 // submitEach stores tasks that have nothing to do with one another.
-func (s *Store) submitEach(ctx context.Context, tasks []core.Submission) []outcome[submitted] {
+func (s *Store) submitEach(ctx context.Context, tasks []store.Submission) []outcome[submitted] {
 	return s.submit(ctx, tasks, modeEach)
 }
 
-func (s *Store) submit(ctx context.Context, tasks []core.Submission, mode string) []outcome[submitted] {
+func (s *Store) submit(ctx context.Context, tasks []store.Submission, mode string) []outcome[submitted] {
 	script := &s.scripts.submit
 	for i := range tasks {
-		if tasks[i].Conflict == core.ConflictReplace {
+		if tasks[i].Conflict == store.ConflictReplace {
 			script = &s.scripts.replace
 		}
 	}
@@ -179,26 +179,26 @@ func (s *Store) place(
 func parseSubmitted(v any) (submitted, error) {
 	if due, ok := strings.CutPrefix(text(v), "="); ok {
 		at, err := millis(due)
-		return submitted{Placed: core.Placed{Replaced: true, Due: at}}, err
+		return submitted{Placed: store.Placed{Replaced: true, Due: at}}, err
 	}
 	due := number(v)
 	if due <= submitExists {
 		return submitted{code: due}, nil
 	}
-	return submitted{Placed: core.Placed{Created: true, Due: core.Millis(due)}}, nil
+	return submitted{Placed: store.Placed{Created: true, Due: store.Millis(due)}}, nil
 }
 
 // ruleArg is what a submission says about a task that is there already; empty for leaving it, and no first state.
-func ruleArg(t *core.Submission) []byte {
-	if t.Conflict == core.ConflictKeep && t.State == nil {
+func ruleArg(t *store.Submission) []byte {
+	if t.Conflict == store.ConflictKeep && t.State == nil {
 		return nil
 	}
-	name := map[core.Conflict]byte{core.ConflictKeep: 'k', core.ConflictFail: 'f', core.ConflictReplace: 'r'}[t.Conflict]
+	name := map[store.Conflict]byte{store.ConflictKeep: 'k', store.ConflictFail: 'f', store.ConflictReplace: 'r'}[t.Conflict]
 	return lengthened([]byte{name}, string(storedState(t.State)), t.Version, groupKey(t.Agent, t.OldGroup))
 }
 
-// touch books runs of activity tasks; see [core.Store].
-func (s *Store) touch(ctx context.Context, tasks []core.Submission) []outcome[submitted] {
+// touch books runs of activity tasks; see [store.Store].
+func (s *Store) touch(ctx context.Context, tasks []store.Submission) []outcome[submitted] {
 	const fields = 3
 	calls, members := s.byPartition(&s.scripts.touch, tasks, mostPayload,
 		[]any{s.config.live()},
@@ -212,8 +212,8 @@ func (s *Store) touch(ctx context.Context, tasks []core.Submission) []outcome[su
 		})
 	return s.place(ctx, calls, members, fields, func(answer []any) (submitted, error) {
 		booked := number(answer[0])
-		return submitted{code: min(booked, 0), Placed: core.Placed{
-			Created: booked == 1, Due: core.Millis(number(answer[1])), Reason: core.Reason(text(answer[2])),
+		return submitted{code: min(booked, 0), Placed: store.Placed{
+			Created: booked == 1, Due: store.Millis(number(answer[1])), Reason: store.Reason(text(answer[2])),
 		}}, nil
 	})
 }
@@ -221,7 +221,7 @@ func (s *Store) touch(ctx context.Context, tasks []core.Submission) []outcome[su
 // byPartition makes calls of a script for the partitions that tasks lie in, one for each if it has room for as many bytes: the
 // head arguments, then those that add appends for each task. It also returns which tasks each call has, in order.
 func (s *Store) byPartition(
-	script *script, tasks []core.Submission, room int, head []any, add func(args []any, i int) []any,
+	script *script, tasks []store.Submission, room int, head []any, add func(args []any, i int) []any,
 ) ([]call, [][]int) {
 	var calls []call
 	var members [][]int
@@ -244,6 +244,6 @@ func (s *Store) byPartition(
 }
 
 // submitSize is how many bytes submitting a task stores, and reads of the one that it replaces.
-func submitSize(t *core.Submission) int { return len(t.Body) + len(t.State) + t.OldLen }
+func submitSize(t *store.Submission) int { return len(t.Body) + len(t.State) + t.OldLen }
 
-func formatFence(f core.Fence) string { return strconv.FormatInt(int64(f), 10) }
+func formatFence(f store.Fence) string { return strconv.FormatInt(int64(f), 10) }

@@ -3,7 +3,7 @@ package redisstore
 import (
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // sweepEvery is how often a process sweeps a partition at most. A sweep looks at about a hundred agents, or drops about a quarter
@@ -24,7 +24,7 @@ type sweep struct {
 
 // sweep adds to claims that are sent anyway a step through the finished records of the first partition whose turn it
 // is, so that what is too old goes without a goroutine or a call of its own.
-func (s *Store) sweep(calls []call, requests []core.ClaimRequest) []call {
+func (s *Store) sweep(calls []call, requests []store.ClaimRequest) []call {
 	now := time.Now() //nolint:forbidigo // only paces this process; what is too old is decided by the script
 	for i := range requests {
 		p := requests[i].Partition

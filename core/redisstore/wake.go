@@ -8,15 +8,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // checkEvery is how often a silent subscription is checked: losing a wake-up costs latency only, and an idle process
 // should cost Redis next to nothing.
 const checkEvery = 15 * time.Second
 
-// Wakeups subscribes to what the scripts announce; see [core.Waker].
-func (s *Store) Wakeups(ctx context.Context) (<-chan core.Wakeup, error) {
+// Wakeups subscribes to what the scripts announce; see [store.Waker].
+func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 	sub := s.client.Subscribe(ctx, s.config.Prefix+"wake")
 	if _, err := sub.Receive(ctx); err != nil {
 		_ = sub.Close() // the first error is the one to report
@@ -26,7 +26,7 @@ func (s *Store) Wakeups(ctx context.Context) (<-chan core.Wakeup, error) {
 	for i, p := range s.parts {
 		byBase[p.base] = i
 	}
-	out := make(chan core.Wakeup)
+	out := make(chan store.Wakeup)
 	go func() {
 		defer close(out)
 		defer func() { _ = sub.Close() }() // nothing is left to be done
@@ -49,14 +49,14 @@ func (s *Store) Wakeups(ctx context.Context) (<-chan core.Wakeup, error) {
 }
 
 // parseWakeup reads what layout.lua publishes: the base of a partition's keys and a due time.
-func parseWakeup(payload string, byBase map[string]int) (core.Wakeup, bool) {
+func parseWakeup(payload string, byBase map[string]int) (store.Wakeup, bool) {
 	base, ms, _ := strings.Cut(payload, " ")
 	due, err := strconv.ParseInt(ms, 10, 64)
 	p, known := byBase[base]
-	return core.Wakeup{Partition: p, Due: core.Millis(due)}, err == nil && known
+	return store.Wakeup{Partition: p, Due: store.Millis(due)}, err == nil && known
 }
 
-func pass(ctx context.Context, out chan<- core.Wakeup, w core.Wakeup) {
+func pass(ctx context.Context, out chan<- store.Wakeup, w store.Wakeup) {
 	select {
 	case out <- w:
 	case <-ctx.Done():

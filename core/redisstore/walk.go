@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // mostListed is how many tasks one step of a walk lists at most.
@@ -34,18 +34,18 @@ func isMark(cursor string) bool {
 
 // walk is the next page of all tasks of an agent. The steps of the list say which tasks come next, others read them; each step
 // is bounded, and the page ends where it is full.
-func (s *Store) walk(ctx context.Context, q core.Query) (core.Page, error) {
+func (s *Store) walk(ctx context.Context, q store.Query) (store.Page, error) {
 	if !isMark(q.After) {
-		return core.Page{}, errCursor
+		return store.Page{}, errCursor
 	}
-	w := walking{s: s, q: q, room: core.PageBytes, at: q.After}
+	w := walking{s: s, q: q, room: store.PageBytes, at: q.After}
 	for {
 		listed, err := w.list(ctx)
 		if err == nil {
 			err = w.take(ctx, listed)
 		}
 		if err != nil {
-			return core.Page{}, err
+			return store.Page{}, err
 		}
 		if w.full || w.at == "" || len(w.page.Tasks) >= q.Limit {
 			w.page.Next = w.at
@@ -54,13 +54,13 @@ func (s *Store) walk(ctx context.Context, q core.Query) (core.Page, error) {
 	}
 }
 
-var errCursor = &core.InvalidError{Field: "cursor", Reason: "is not one that a page ended with"}
+var errCursor = &store.InvalidError{Field: "cursor", Reason: "is not one that a page ended with"}
 
 // walking is a page that is being made.
 type walking struct {
 	s    *Store
-	q    core.Query
-	page core.Page
+	q    store.Query
+	page store.Page
 	at   string // the mark to go on behind; empty at the end
 	room int    // bytes that the page has room for
 	full bool
@@ -85,9 +85,9 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 	if len(reply) < head || len(reply)%fields != head%fields {
 		return nil, wrap("read", errMalformed)
 	}
-	w.page.Now = core.Millis(number(reply[0]))
+	w.page.Now = store.Millis(number(reply[0]))
 	if counts, ok := reply[1].([]any); ok && len(counts) == 4 && w.q.Group != "" {
-		w.page.Group = core.GroupCounts{
+		w.page.Group = store.GroupCounts{
 			Live: number(counts[0]), Completed: number(counts[1]), Failed: number(counts[2]), Cancelled: number(counts[3]),
 		}
 		w.q.Group = "" // once is enough
@@ -101,7 +101,7 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 }
 
 // wanted are the letters of the statuses that list.lua is to look for.
-func wanted(statuses []core.Status) string {
+func wanted(statuses []store.Status) string {
 	var letters strings.Builder
 	for _, place := range []string{"w", "r", "c", "f", "x"} {
 		if statuses == nil || slices.Contains(statuses, statusOf(place)) {
@@ -115,7 +115,7 @@ func wanted(statuses []core.Status) string {
 func (w *walking) take(ctx context.Context, all []listed) error {
 	if w.q.Brief {
 		for _, l := range all {
-			w.page.Tasks = append(w.page.Tasks, core.Stored{Agent: w.q.Agent, ID: l.id, Status: statusOf(l.place), Cursor: l.mark})
+			w.page.Tasks = append(w.page.Tasks, store.Stored{Agent: w.q.Agent, ID: l.id, Status: statusOf(l.place), Cursor: l.mark})
 		}
 		return nil
 	}
@@ -154,7 +154,7 @@ func (w *walking) end(all []listed, done int) {
 
 // add puts a task on the page. It may have changed since it was listed: what has gone is left out, as is what has finished and
 // will be listed among those that have.
-func (w *walking) add(t *core.Stored, l listed) {
+func (w *walking) add(t *store.Stored, l listed) {
 	was := statusOf(l.place)
 	if t.Status == "" || t.Dropped || w.q.Statuses != nil && !slices.Contains(w.q.Statuses, t.Status) || t.Status.Finished() && !was.Finished() {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -190,7 +190,7 @@ func (w *worst) report(name string, took []time.Duration, names []string) {
 }
 
 // walk reads all pages, and returns how many tasks they have.
-func (w *worst) walk(q core.Query) int {
+func (w *worst) walk(q store.Query) int {
 	w.Helper()
 	seen := map[string]int{}
 	for {
@@ -238,11 +238,11 @@ func TestTrimsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measu
 		w.boundedInAll("a task ends, "+agent, func(round int) {
 			for i := range 20 {
 				s := sub(agent, fmt.Sprint("new", round, "-", i))
-				_, err := w.st.Submit(t.Context(), []core.Submission{s})
+				_, err := w.st.Submit(t.Context(), []store.Submission{s})
 				require.NoError(t, err)
 				c := claim(t, w.st, fmt.Sprint(agent, round, "-", i), 1)
 				require.Len(t, c.Tasks, 1)
-				settle(t, w.st, core.VerbFail, c.Tasks...)
+				settle(t, w.st, store.VerbFail, c.Tasks...)
 			}
 		})
 	}
@@ -285,7 +285,7 @@ func TestReadsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measu
 
 	for limit, all := range map[int]string{100: "pages of 100", 1000: "pages of 1000"} {
 		w.bounded("waiting, "+all, func() {
-			q := core.Query{Agent: w.agent, Limit: limit}
+			q := store.Query{Agent: w.agent, Limit: limit}
 			for range 3 {
 				page, err := w.st.Read(t.Context(), q)
 				require.NoError(t, err)
@@ -295,37 +295,37 @@ func TestReadsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measu
 		})
 	}
 	w.bounded("finished, the first page", func() {
-		for _, statuses := range [][]core.Status{{core.StatusFailed}, {core.StatusCompleted}, {core.StatusCancelled}} {
-			_, err := w.st.Read(t.Context(), core.Query{Agent: w.agent, Limit: 1000, Statuses: statuses})
+		for _, statuses := range [][]store.Status{{store.StatusFailed}, {store.StatusCompleted}, {store.StatusCancelled}} {
+			_, err := w.st.Read(t.Context(), store.Query{Agent: w.agent, Limit: 1000, Statuses: statuses})
 			require.NoError(t, err)
 		}
 	})
 	w.bounded("running", func() {
-		_, err := w.st.Read(t.Context(), core.Query{Agent: w.agent, Limit: 1000, Statuses: []core.Status{core.StatusInProgress}})
+		_, err := w.st.Read(t.Context(), store.Query{Agent: w.agent, Limit: 1000, Statuses: []store.Status{store.StatusInProgress}})
 		require.NoError(t, err)
 	})
 	w.bounded("a group", func() {
-		page, err := w.st.Read(t.Context(), core.Query{Agent: w.agent, Group: id("g", 1), Statuses: []core.Status{}})
+		page, err := w.st.Read(t.Context(), store.Query{Agent: w.agent, Group: id("g", 1), Statuses: []store.Status{}})
 		require.NoError(t, err)
 		require.Equal(t, int64(1), page.Group.Live)
 	})
-	w.bounded("parked", func() { assert.Equal(t, worstKinds, w.walk(core.Query{Agent: "parked", Limit: 1000, Brief: true})) })
-	w.bounded("parked, whole", func() { assert.Equal(t, worstKinds, w.walk(core.Query{Agent: "parked", Limit: 1000})) })
-	w.bounded("large", func() { assert.Equal(t, 2*worstLarge, w.walk(core.Query{Agent: "large", Limit: 1000})) })
+	w.bounded("parked", func() { assert.Equal(t, worstKinds, w.walk(store.Query{Agent: "parked", Limit: 1000, Brief: true})) })
+	w.bounded("parked, whole", func() { assert.Equal(t, worstKinds, w.walk(store.Query{Agent: "parked", Limit: 1000})) })
+	w.bounded("large", func() { assert.Equal(t, 2*worstLarge, w.walk(store.Query{Agent: "large", Limit: 1000})) })
 	w.bounded("large, by id", func() {
 		ids := make([]string, 100)
 		for i := range ids {
 			ids[i] = id("w", i)
 		}
-		_, err := w.st.Read(t.Context(), core.Query{Agent: "large", IDs: ids})
+		_, err := w.st.Read(t.Context(), store.Query{Agent: "large", IDs: ids})
 		require.NoError(t, err)
 	})
 	w.bounded("a large one, explained", func() {
-		_, err := w.st.Read(t.Context(), core.Query{Agent: "large", IDs: []string{id("w", 1)}, Explain: true})
+		_, err := w.st.Read(t.Context(), store.Query{Agent: "large", IDs: []string{id("w", 1)}, Explain: true})
 		require.NoError(t, err)
 	})
 	w.bounded("agents", func() {
-		for q := (core.Query{Limit: 1000}); ; {
+		for q := (store.Query{Limit: 1000}); ; {
 			page, err := w.st.Read(t.Context(), q)
 			require.NoError(t, err)
 			if q.After = page.Next; q.After == "" {
@@ -334,7 +334,7 @@ func TestReadsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measu
 		}
 	})
 	w.bounded("pauses", func() {
-		for q := (core.Query{Limit: 1000, Pauses: true}); ; {
+		for q := (store.Query{Limit: 1000, Pauses: true}); ; {
 			page, err := w.st.Read(t.Context(), q)
 			require.NoError(t, err)
 			if q.After = page.Next; q.After == "" {
@@ -347,5 +347,5 @@ func TestReadsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measu
 		require.NoError(t, err)
 		assert.Len(t, stats.Kinds, worstKinds)
 	})
-	assert.Equal(t, worstTasks+2*worstKept, w.walk(core.Query{Agent: w.agent, Limit: 1000, Brief: true}), "a walk finds every task once")
+	assert.Equal(t, worstTasks+2*worstKept, w.walk(store.Query{Agent: w.agent, Limit: 1000, Brief: true}), "a walk finds every task once")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -40,7 +41,7 @@ func newTenant(t *testing.T) *tenant {
 		store: open(t, redisstore.Config{URL: srv.URL, Partitions: 1, MaxTasks: 10 * tenantTasks}),
 	}
 	for i := 0; i < tenantTasks; i += 1000 {
-		subs := make([]core.Submission, 1000)
+		subs := make([]store.Submission, 1000)
 		for k := range subs {
 			subs[k] = w.task(w.agent, i+k)
 		}
@@ -48,13 +49,13 @@ func newTenant(t *testing.T) *tenant {
 		require.NoError(t, err)
 	}
 	for i := range tenantHolds {
-		_, err := w.store.Control(t.Context(), []core.Command{{
-			Op: core.OpHold, Scope: core.Scoped{Agent: w.agent, ID: w.id(i)}, Until: core.When{After: time.Hour}, Hold: []byte("{}"),
+		_, err := w.store.Control(t.Context(), []store.Command{{
+			Op: store.OpHold, Scope: store.Scoped{Agent: w.agent, ID: w.id(i)}, Until: store.When{After: time.Hour}, Hold: []byte("{}"),
 		}})
 		require.NoError(t, err)
 	}
 	for parked := 0; parked < tenantTasks; {
-		c := claim(t, w.store, w.nonce(), core.MaxClaim)
+		c := claim(t, w.store, w.nonce(), store.MaxClaim)
 		require.Positive(t, c.Parked)
 		parked += c.Parked
 	}
@@ -69,9 +70,9 @@ func (*tenant) kind(i int) string {
 	return fmt.Sprintf("%s%05d", strings.Repeat("k", core.MaxKindLen-5), i%tenantKinds)
 }
 
-func (w *tenant) task(agent string, i int) core.Submission {
-	return core.Submission{
-		Agent: agent, ID: w.id(i), Kind: w.kind(i), Level: core.LevelLow, Body: []byte("b"), Group: fmt.Sprintf("%0200d", i%tenantGroups),
+func (w *tenant) task(agent string, i int) store.Submission {
+	return store.Submission{
+		Agent: agent, ID: w.id(i), Kind: w.kind(i), Level: store.LevelLow, Body: []byte("b"), Group: fmt.Sprintf("%0200d", i%tenantGroups),
 	}
 }
 
@@ -115,61 +116,61 @@ type tenantStep struct {
 
 func (w *tenant) steps() []tenantStep {
 	ctx, t, st := w.t.Context(), w.t, w.store
-	control := func(commands ...core.Command) {
+	control := func(commands ...store.Command) {
 		_, err := st.Control(ctx, commands)
 		require.NoError(t, err)
 	}
-	var held core.Claim
+	var held store.Claim
 	own := make([]string, 100) // the kinds of a process that has handlers for some of the tenant's
 	for i := range own {
 		own[i] = w.kind(i)
 	}
 	return []tenantStep{
 		{"submit by a stranger", func() {
-			_, err := st.Submit(ctx, []core.Submission{sub("stranger", w.nonce())})
+			_, err := st.Submit(ctx, []store.Submission{sub("stranger", w.nonce())})
 			require.NoError(t, err)
 		}},
 		{"claim", func() { held = claim(t, st, w.nonce(), 1) }},
 		{"extend", func() {
-			_, err := st.Extend(ctx, []core.Extension{{Fence: held.Fence, Lease: time.Minute}})
+			_, err := st.Extend(ctx, []store.Extension{{Fence: held.Fence, Lease: time.Minute}})
 			require.NoError(t, err)
 		}},
 		{"claim and settle", func() {
-			_, err := st.Submit(ctx, []core.Submission{sub("stranger", w.nonce())})
+			_, err := st.Submit(ctx, []store.Submission{sub("stranger", w.nonce())})
 			require.NoError(t, err)
-			settle(t, st, core.VerbComplete, claim(t, st, w.nonce(), 50).Tasks...)
+			settle(t, st, store.VerbComplete, claim(t, st, w.nonce(), 50).Tasks...)
 		}},
 		{"look for one agent", func() {
-			_, err := st.Claim(ctx, []core.ClaimRequest{{Agents: []string{w.agent}, Kinds: own}})
+			_, err := st.Claim(ctx, []store.ClaimRequest{{Agents: []string{w.agent}, Kinds: own}})
 			require.NoError(t, err)
 		}},
 		{"submit by the tenant", func() {
-			_, err := st.Submit(ctx, []core.Submission{w.task(w.agent, tenantTasks+w.n)})
+			_, err := st.Submit(ctx, []store.Submission{w.task(w.agent, tenantTasks+w.n)})
 			require.NoError(t, err)
 			w.n++
 		}},
 		{"hold and unhold of a task", func() {
-			one := core.Scoped{Agent: w.agent, ID: w.id(tenantHolds + 1)}
-			control(core.Command{Op: core.OpHold, Scope: one, Until: core.When{After: time.Hour}, Hold: []byte("{}")})
-			control(core.Command{Op: core.OpUnhold, Scope: one})
+			one := store.Scoped{Agent: w.agent, ID: w.id(tenantHolds + 1)}
+			control(store.Command{Op: store.OpHold, Scope: one, Until: store.When{After: time.Hour}, Hold: []byte("{}")})
+			control(store.Command{Op: store.OpUnhold, Scope: one})
 		}},
 		{"hold and unhold of the tenant", func() {
-			all := core.Scoped{Agent: w.agent}
-			control(core.Command{Op: core.OpHold, Scope: all, Until: core.When{After: time.Hour}, Hold: []byte("{}")})
-			control(core.Command{Op: core.OpUnhold, Scope: all})
+			all := store.Scoped{Agent: w.agent}
+			control(store.Command{Op: store.OpHold, Scope: all, Until: store.When{After: time.Hour}, Hold: []byte("{}")})
+			control(store.Command{Op: store.OpUnhold, Scope: all})
 		}},
-		{"run now", func() { control(core.Command{Op: core.OpRun, Submission: w.task(w.agent, tenantHolds+2)}) }},
+		{"run now", func() { control(store.Command{Op: store.OpRun, Submission: w.task(w.agent, tenantHolds+2)}) }},
 		{"delete", func() {
-			control(core.Command{Op: core.OpDelete, Submission: w.task(w.agent, tenantHolds+10+w.n)})
+			control(store.Command{Op: store.OpDelete, Submission: w.task(w.agent, tenantHolds+10+w.n)})
 			w.n++
 		}},
-		{"audit, a page of tasks", func() { control(core.Command{Op: core.OpAudit, Audit: core.Audit{Cursor: "t0", Repair: true}}) }},
-		{"audit, a page of the agenda", func() { control(core.Command{Op: core.OpAudit, Audit: core.Audit{Cursor: "g0", Repair: true}}) }},
-		{"audit, a page of what is parked", func() { control(core.Command{Op: core.OpAudit, Audit: core.Audit{Cursor: "p0", Repair: true}}) }},
-		{"audit, the last page", func() { control(core.Command{Op: core.OpAudit, Audit: core.Audit{Cursor: "q0", Repair: true}}) }},
+		{"audit, a page of tasks", func() { control(store.Command{Op: store.OpAudit, Audit: store.Audit{Cursor: "t0", Repair: true}}) }},
+		{"audit, a page of the agenda", func() { control(store.Command{Op: store.OpAudit, Audit: store.Audit{Cursor: "g0", Repair: true}}) }},
+		{"audit, a page of what is parked", func() { control(store.Command{Op: store.OpAudit, Audit: store.Audit{Cursor: "p0", Repair: true}}) }},
+		{"audit, the last page", func() { control(store.Command{Op: store.OpAudit, Audit: store.Audit{Cursor: "q0", Repair: true}}) }},
 		{"claim of the tenant's kinds", func() {
-			r := core.ClaimRequest{Nonce: fmt.Sprintf("%-16s", w.nonce()), Kinds: own, Limit: core.MaxClaim, Lease: time.Minute}
-			_, err := st.Claim(ctx, []core.ClaimRequest{r})
+			r := store.ClaimRequest{Nonce: fmt.Sprintf("%-16s", w.nonce()), Kinds: own, Limit: store.MaxClaim, Lease: time.Minute}
+			_, err := st.Claim(ctx, []store.ClaimRequest{r})
 			require.NoError(t, err)
 		}},
 	}

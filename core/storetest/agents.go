@@ -10,18 +10,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // agents are all agents, read a page at a time, by name.
-func (b *bench) agents(limit int) []core.AgentStats {
+func (b *bench) agents(limit int) []store.AgentStats {
 	b.Helper()
-	var out []core.AgentStats
-	everyPage(b.T, b.store, core.Query{Limit: limit}, func(page core.Page) {
+	var out []store.AgentStats
+	everyPage(b.T, b.store, store.Query{Limit: limit}, func(page store.Page) {
 		assert.Equal(b, b.now(), page.Now)
 		out = append(out, page.Agents...)
 	})
-	slices.SortFunc(out, func(a, b core.AgentStats) int { return strings.Compare(a.Agent, b.Agent) })
+	slices.SortFunc(out, func(a, b store.AgentStats) int { return strings.Compare(a.Agent, b.Agent) })
 	return slices.Compact(out)
 }
 
@@ -32,7 +32,7 @@ func testAgentPages(t *testing.T, b *bench) {
 	for i := range 700 {
 		want = append(want, fmt.Sprintf("agent%03d", i))
 	}
-	var subs []core.Submission
+	var subs []store.Submission
 	for _, agent := range want {
 		subs = append(subs, task(agent, "1"))
 	}
@@ -42,7 +42,7 @@ func testAgentPages(t *testing.T, b *bench) {
 		var got []string
 		for _, a := range b.agents(limit) {
 			got = append(got, a.Agent)
-			assert.Equal(t, core.AgentStats{Agent: a.Agent, Live: 1, Due: b.now()}, a)
+			assert.Equal(t, store.AgentStats{Agent: a.Agent, Live: 1, Due: b.now()}, a)
 		}
 		assert.Equal(t, want, got, limit)
 	}
@@ -57,9 +57,9 @@ func testAgentStats(t *testing.T, b *bench) {
 			b.ended(complete(task))
 		}
 	}
-	b.hold(core.Scoped{Agent: "held"}, core.When{After: time.Second})
-	b.hold(core.Scoped{Agent: "later", ID: "1"}, core.When{}) // not the agent
-	want := []core.AgentStats{
+	b.hold(store.Scoped{Agent: "held"}, store.When{After: time.Second})
+	b.hold(store.Scoped{Agent: "later", ID: "1"}, store.When{}) // not the agent
+	want := []store.AgentStats{
 		{Agent: "held", Live: 1, Due: b.now().Add(time.Hour), Held: true},
 		{Agent: "later", Live: 1, Due: b.now().Add(time.Hour)},
 		{Agent: "runs", Live: 1},
@@ -80,7 +80,7 @@ func testExplain(t *testing.T, b *bench) {
 		b.clock.Advance(time.Second)
 	}
 	b.submit(within(task("d", "1"), time.Hour))
-	b.hold(core.Scoped{Kind: "other"}, core.When{})
+	b.hold(store.Scoped{Kind: "other"}, store.When{})
 	ahead := func() (out []int64) {
 		for _, agent := range []string{"a", "b", "c", "d"} {
 			out = append(out, b.one(agent, "1").Ahead)
@@ -92,12 +92,12 @@ func testExplain(t *testing.T, b *bench) {
 	require.Equal(t, []string{"a/1", "b/1"}, append(names(first), names(second)...))
 	b.clock.Advance(time.Second)
 	b.extend(second.Fence)
-	for agent, want := range map[string]core.Stored{
+	for agent, want := range map[string]store.Stored{
 		"a": {Lease: first.Now.Add(lease), Fence: first.Fence}, "b": {Lease: b.now().Add(lease), Fence: second.Fence},
 		"c": {}, "nobody": {},
 	} {
 		got := b.one(agent, "1")
-		assert.Equal(t, want, core.Stored{Lease: got.Lease, Fence: got.Fence, Ahead: got.Ahead}, agent)
+		assert.Equal(t, want, store.Stored{Lease: got.Lease, Fence: got.Fence, Ahead: got.Ahead}, agent)
 	}
 	plain := b.read("a", "1")[0]
 	assert.Equal(t, [2]int64{0, 0}, [2]int64{int64(plain.Lease), int64(plain.Fence)}, "only when it is asked for")
@@ -122,7 +122,7 @@ func testVersions(t *testing.T, b *bench) {
 	differs("submitted")
 	assert.NotEqual(t, b.one("a", "1").Version, b.one("a", "2").Version)
 	c := b.claim(2)
-	b.extend(c.Fence, core.Progress{Index: 0, Agent: "a", ID: "1", State: []byte("half")})
+	b.extend(c.Fence, store.Progress{Index: 0, Agent: "a", ID: "1", State: []byte("half")})
 	differs("progress")
 	s := again(c.Tasks[0], 0)
 	s.State = []byte("whole")

@@ -7,17 +7,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // audit looks at all tasks of a store and returns how many there are. None may be where nothing finds it again.
-func audit(t *testing.T, s core.Store) int {
+func audit(t *testing.T, s store.Store) int {
 	t.Helper()
 	tasks := 0
 	for p := range s.Partitions() {
 		for cursor, pages := "", 0; ; pages++ {
 			require.Less(t, pages, 1000, "an audit that never ends")
-			effects, err := s.Control(t.Context(), []core.Command{{Op: core.OpAudit, Audit: core.Audit{Partition: p, Cursor: cursor}}})
+			effects, err := s.Control(t.Context(), []store.Command{{Op: store.OpAudit, Audit: store.Audit{Partition: p, Cursor: cursor}}})
 			require.NoError(t, err)
 			found := effects[0].Audited
 			require.NotNil(t, found)
@@ -41,19 +41,19 @@ func testAudit(t *testing.T, b *bench) {
 	foreign, own := task("p", "1"), task("p", "2")
 	foreign.Kind, own.Kind = "foreign", "foreign"
 	b.submit(foreign, own, within(task("a", "2"), time.Hour), within(task("e", "1"), time.Hour))
-	b.hold(core.Scoped{Agent: "c"}, core.When{})
-	b.hold(core.Scoped{Agent: "d", ID: "1"}, core.When{After: time.Minute})
-	b.hold(core.Scoped{Agent: "b"}, core.When{})
+	b.hold(store.Scoped{Agent: "c"}, store.When{})
+	b.hold(store.Scoped{Agent: "d", ID: "1"}, store.When{After: time.Minute})
+	b.hold(store.Scoped{Agent: "b"}, store.When{})
 	r := b.request(10)
 	assert.Equal(t, []string{"a/1"}, names(b.claimWith(r)))
 	require.EqualValues(t, [2]int64{5, 3}, [2]int64{b.stats().Parked, b.stats().Held})
 	assert.Equal(t, 8, audit(t, b.store), "they run, wait, and are parked for two reasons")
 
-	b.unhold(core.Scoped{Agent: "b"})
-	b.hold(core.Scoped{}, core.When{})
+	b.unhold(store.Scoped{Agent: "b"})
+	b.hold(store.Scoped{}, store.When{})
 	b.clock.Advance(2 * time.Minute)
 	assert.Equal(t, 8, audit(t, b.store), "a lease and a hold have run out")
-	b.unhold(core.Scoped{})
+	b.unhold(store.Scoped{})
 	b.take("b/1", "d/1", "a/1")
 	assert.Equal(t, 8, audit(t, b.store))
 }

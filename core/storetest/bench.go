@@ -6,53 +6,53 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // within is a task that is due after some time.
-func within(s core.Submission, d time.Duration) core.Submission {
-	s.Due = core.When{After: d}
+func within(s store.Submission, d time.Duration) store.Submission {
+	s.Due = store.When{After: d}
 	return s
 }
 
 // about names a task.
-func about(agent, id string) core.Submission { return core.Submission{Agent: agent, ID: id} }
+func about(agent, id string) store.Submission { return store.Submission{Agent: agent, ID: id} }
 
-func (b *bench) control(c core.Command) core.Effect {
+func (b *bench) control(c store.Command) store.Effect {
 	b.Helper()
-	effects, err := b.store.Control(b.Context(), []core.Command{c})
+	effects, err := b.store.Control(b.Context(), []store.Command{c})
 	require.NoError(b, err)
 	require.Len(b, effects, 1)
 	return effects[0]
 }
 
-func (b *bench) hold(scope core.Scoped, until core.When) {
+func (b *bench) hold(scope store.Scoped, until store.When) {
 	b.Helper()
-	c := core.Command{Op: core.OpHold, Scope: scope, Hold: []byte("why"), Until: until}
-	require.Equal(b, core.Effect{Code: core.EffectDone}, b.control(c))
+	c := store.Command{Op: store.OpHold, Scope: scope, Hold: []byte("why"), Until: until}
+	require.Equal(b, store.Effect{Code: store.EffectDone}, b.control(c))
 }
 
-func (b *bench) unhold(scope core.Scoped) core.EffectCode {
+func (b *bench) unhold(scope store.Scoped) store.EffectCode {
 	b.Helper()
-	return b.control(core.Command{Op: core.OpUnhold, Scope: scope}).Code
+	return b.control(store.Command{Op: store.OpUnhold, Scope: scope}).Code
 }
 
-func (b *bench) extend(f core.Fence, p ...core.Progress) core.Extended {
+func (b *bench) extend(f store.Fence, p ...store.Progress) store.Extended {
 	b.Helper()
-	out, err := b.store.Extend(b.Context(), []core.Extension{{Fence: f, Lease: lease, Progress: p}})
+	out, err := b.store.Extend(b.Context(), []store.Extension{{Fence: f, Lease: lease, Progress: p}})
 	require.NoError(b, err)
 	require.Len(b, out, 1)
 	return out[0]
 }
 
 // look is when there is work for kind k; zero for never.
-func (b *bench) look() core.Millis {
+func (b *bench) look() store.Millis {
 	b.Helper()
-	return b.claimWith(core.ClaimRequest{Kinds: []string{"k"}}).NextDue
+	return b.claimWith(store.ClaimRequest{Kinds: []string{"k"}}).NextDue
 }
 
 // quiet demands that claims neither find anything nor say that anything is due before a time; zero for never.
-func (b *bench) quiet(until core.Millis, why string) {
+func (b *bench) quiet(until store.Millis, why string) {
 	b.Helper()
 	for range 3 { // the first may still have to park what is held
 		c := b.claim(10)
@@ -70,7 +70,7 @@ func (b *bench) quiet(until core.Millis, why string) {
 }
 
 // take claims what is due, which must be the tasks of these names, and returns the claim.
-func (b *bench) take(want ...string) core.Claim {
+func (b *bench) take(want ...string) store.Claim {
 	b.Helper()
 	c := b.claim(10)
 	require.Equal(b, want, names(c))
@@ -78,35 +78,35 @@ func (b *bench) take(want ...string) core.Claim {
 }
 
 // one is a task, explained.
-func (b *bench) one(agent, id string) core.Stored {
+func (b *bench) one(agent, id string) store.Stored {
 	b.Helper()
-	page, err := b.store.Read(b.Context(), core.Query{Agent: agent, IDs: []string{id}, Explain: true})
+	page, err := b.store.Read(b.Context(), store.Query{Agent: agent, IDs: []string{id}, Explain: true})
 	require.NoError(b, err)
 	require.Len(b, page.Tasks, 1)
 	return page.Tasks[0]
 }
 
 // group are the counts of a group of agent a.
-func (b *bench) group(name string) core.GroupCounts {
+func (b *bench) group(name string) store.GroupCounts {
 	b.Helper()
-	page, err := b.store.Read(b.Context(), core.Query{Agent: "a", Group: name, Limit: 1})
+	page, err := b.store.Read(b.Context(), store.Query{Agent: "a", Group: name, Limit: 1})
 	require.NoError(b, err)
 	return page.Group
 }
 
 // kind are the counters of a kind; empty if there are none.
-func (b *bench) kind(name string) core.KindStats {
+func (b *bench) kind(name string) store.KindStats {
 	b.Helper()
 	for _, k := range b.stats().Kinds {
 		if k.Kind == name {
 			return k
 		}
 	}
-	return core.KindStats{}
+	return store.KindStats{}
 }
 
 // ended settles a run as it says, and returns when the task is due again.
-func (b *bench) ended(s core.Settlement) core.Millis {
+func (b *bench) ended(s store.Settlement) store.Millis {
 	b.Helper()
 	out := b.settle(s)[0]
 	require.NoError(b, out.Err)
@@ -114,8 +114,8 @@ func (b *bench) ended(s core.Settlement) core.Millis {
 }
 
 // again ends a run with the task due again after some time.
-func again(t core.Claimed, d time.Duration) core.Settlement {
-	return core.Settlement{Run: t.Run, Kind: t.Kind, Verb: core.VerbAgain, Due: core.When{After: d}}
+func again(t store.Claimed, d time.Duration) store.Settlement {
+	return store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbAgain, Due: store.When{After: d}}
 }
 
 // place is a way for a task not to run.
@@ -135,15 +135,15 @@ func places() []place {
 		r.Kinds = []string{"none"}
 		require.Positive(b, b.claimWith(r).Parked)
 	}
-	held := func(scope func(agent, id string) core.Scoped) func(b *bench, agent, id string) {
+	held := func(scope func(agent, id string) store.Scoped) func(b *bench, agent, id string) {
 		return func(b *bench, agent, id string) {
 			b.Helper()
-			b.hold(scope(agent, id), core.When{After: 24 * time.Hour})
+			b.hold(scope(agent, id), store.When{After: 24 * time.Hour})
 			require.Positive(b, b.claim(10).Parked)
 		}
 	}
-	task := held(func(agent, id string) core.Scoped { return core.Scoped{Agent: agent, ID: id} })
-	key := held(func(string, string) core.Scoped { return core.Scoped{Key: "key"} })
+	task := held(func(agent, id string) store.Scoped { return store.Scoped{Agent: agent, ID: id} })
+	key := held(func(string, string) store.Scoped { return store.Scoped{Key: "key"} })
 	var out []place
 	for _, several := range []bool{false, true} {
 		out = append(out, place{"waiting", several, nothing, false}, place{"parked", several, left, true},

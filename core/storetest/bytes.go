@@ -7,23 +7,23 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // heavy is a task with a body of some KiB.
-func heavy(agent, id string, kib int) core.Submission {
+func heavy(agent, id string, kib int) store.Submission {
 	s := task(agent, id)
 	s.Body = make([]byte, kib<<10)
 	return s
 }
 
 // tooHeavy demands that a submit is refused, as an agent would have too many bytes.
-func (b *bench) tooHeavy(tasks ...core.Submission) {
+func (b *bench) tooHeavy(tasks ...store.Submission) {
 	b.Helper()
 	_, err := b.store.Submit(b.Context(), tasks)
-	var limit *core.LimitError
+	var limit *store.LimitError
 	require.ErrorAs(b, err, &limit)
-	assert.Equal(b, core.LimitError{Agent: "a", Limit: 100 << 10, Bytes: true}, *limit)
+	assert.Equal(b, store.LimitError{Agent: "a", Limit: 100 << 10, Bytes: true}, *limit)
 }
 
 func testMaxBytes(t *testing.T, b *bench) {
@@ -42,15 +42,15 @@ func testMaxBytes(t *testing.T, b *bench) {
 	}
 	b.tooHeavy(heavy("a", "3", 4))
 	s := heavy("a", "4", 50)
-	s.Pulse = &core.Pulse{}
+	s.Pulse = &store.Pulse{}
 	b.tooHeavy(s)
 }
 
 func testMaxBytesGo(t *testing.T, b *bench) {
 	b.with(Options{MaxBytes: 100 << 10})
-	replace := func(id string, kib int) core.Submission {
+	replace := func(id string, kib int) store.Submission {
 		s := heavy("a", id, kib)
-		s.Conflict, s.Version = core.ConflictReplace, b.read("a", id)[0].Version
+		s.Conflict, s.Version = store.ConflictReplace, b.read("a", id)[0].Version
 		return s
 	}
 	b.submit(heavy("a", "stays", 30), task("a", "small"))
@@ -67,25 +67,25 @@ func testMaxBytesGo(t *testing.T, b *bench) {
 		b.submit(replace("small", 1), heavy("a", "more", 66))
 		switch i % 3 {
 		case 0, 1:
-			verb := []core.Verb{core.VerbComplete, core.VerbFail}[i%2]
+			verb := []store.Verb{store.VerbComplete, store.VerbFail}[i%2]
 			c := b.claim(50)
 			for _, claimed := range c.Tasks {
-				s := core.Settlement{Run: claimed.Run, Verb: core.VerbAgain}
+				s := store.Settlement{Run: claimed.Run, Verb: store.VerbAgain}
 				if claimed.ID == "more" || claimed.ID == id {
 					s.Verb = verb
 				}
 				require.NoError(t, b.settle(s)[0].Err)
 			}
-			require.Equal(t, core.EffectDone, b.delete("more"))
+			require.Equal(t, store.EffectDone, b.delete("more"))
 		default:
-			require.Equal(t, core.EffectDone, b.delete("more"))
-			require.Equal(t, core.EffectDone, b.delete(id))
+			require.Equal(t, store.EffectDone, b.delete("more"))
+			require.Equal(t, store.EffectDone, b.delete(id))
 		}
 		b.submit(heavy("a", "fits", 70))
 		b.tooHeavy(heavy("a", "over", 5))
-		require.Equal(t, core.EffectDone, b.delete("fits"))
+		require.Equal(t, store.EffectDone, b.delete("fits"))
 	}
-	require.Equal(t, core.EffectDone, b.delete("stays"))
-	require.Equal(t, core.EffectDone, b.delete("small"))
+	require.Equal(t, store.EffectDone, b.delete("stays"))
+	require.Equal(t, store.EffectDone, b.delete("small"))
 	b.submit(heavy("a", "all", 100))
 }

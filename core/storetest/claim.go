@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func testTurns(t *testing.T, b *bench) {
 	b.with(Options{})
-	var flood []core.Submission
+	var flood []store.Submission
 	for i := range 100 {
 		flood = append(flood, task("flood", fmt.Sprintf("%03d", i)))
 	}
@@ -37,7 +37,7 @@ func testTurns(t *testing.T, b *bench) {
 
 func testShare(t *testing.T, b *bench) {
 	b.with(Options{})
-	var subs []core.Submission
+	var subs []store.Submission
 	for _, agent := range []string{"a", "b"} {
 		for i := range 40 {
 			subs = append(subs, task(agent, fmt.Sprintf("%02d", i)))
@@ -45,7 +45,7 @@ func testShare(t *testing.T, b *bench) {
 	}
 	subs = append(subs, task("c", "1"))
 	b.submit(subs...)
-	count := func(c core.Claim) map[string]int {
+	count := func(c store.Claim) map[string]int {
 		n := map[string]int{}
 		for _, task := range c.Tasks {
 			n[task.Agent]++
@@ -57,7 +57,7 @@ func testShare(t *testing.T, b *bench) {
 	assert.Equal(t, map[string]int{"a": 5, "b": 5}, count(b.claim(50)))
 	b.submit(subs[0]) // there already
 	assert.Empty(t, b.claim(50).Tasks)
-	var one []core.Submission
+	var one []store.Submission
 	for i := range 60 {
 		one = append(one, task("alone", fmt.Sprintf("%02d", i)))
 	}
@@ -130,7 +130,7 @@ func testNonce(t *testing.T, b *bench) {
 	assert.Equal(t, first.Tasks, b.claimWith(r).Tasks, "the answer was lost: the same tasks again")
 	assert.NoError(t, b.settle(complete(first.Tasks[1]))[0].Err)
 	again := b.claimWith(r)
-	assert.Equal(t, []core.Claimed{first.Tasks[0], first.Tasks[2]}, again.Tasks, "without those that are settled, in their places")
+	assert.Equal(t, []store.Claimed{first.Tasks[0], first.Tasks[2]}, again.Tasks, "without those that are settled, in their places")
 	assert.Equal(t, first.Fence, again.Fence)
 	b.complete(again)
 	assert.Empty(t, b.claimWith(r).Tasks)
@@ -155,19 +155,19 @@ func testRecover(t *testing.T, b *bench) {
 		assert.Equal(t, 1, task.Crashes)
 		assert.Equal(t, c.Tasks[0].Due, task.Due, "recovered work keeps its place")
 		assert.Greater(t, task.Fence, c.Fence)
-		assert.ErrorIs(t, b.settle(complete(c.Tasks[i+1]))[0].Err, core.ErrLeaseLost, "the late result is refused")
-		assert.Equal(t, core.StatusInProgress, b.status(task.Agent, task.ID))
+		assert.ErrorIs(t, b.settle(complete(c.Tasks[i+1]))[0].Err, store.ErrLeaseLost, "the late result is refused")
+		assert.Equal(t, store.StatusInProgress, b.status(task.Agent, task.ID))
 	}
 	assert.NoError(t, b.settle(complete(c.Tasks[0]))[0].Err, "what was settled in time stays settled")
-	held, err := b.store.Extend(b.Context(), []core.Extension{{Fence: c.Fence, Lease: lease}, {Fence: again.Fence, Lease: lease}})
+	held, err := b.store.Extend(b.Context(), []store.Extension{{Fence: c.Fence, Lease: lease}, {Fence: again.Fence, Lease: lease}})
 	require.NoError(t, err)
-	assert.Equal(t, []core.Extended{{}, {Held: true}}, held)
+	assert.Equal(t, []store.Extended{{}, {Held: true}}, held)
 
 	b.clock.Advance(lease)
 	third := b.claim(50)
 	require.Len(t, third.Tasks, 2)
 	assert.Equal(t, 1, third.Tasks[0].Crashes, "only what ran alone counts on")
-	s := core.Settlement{Run: third.Tasks[0].Run, Verb: core.VerbAgain, State: []byte("new")}
+	s := store.Settlement{Run: third.Tasks[0].Run, Verb: store.VerbAgain, State: []byte("new")}
 	require.NoError(t, b.settle(s)[0].Err)
 	fourth := b.claim(50)
 	require.Len(t, fourth.Tasks, 1)
@@ -178,13 +178,13 @@ func testRecover(t *testing.T, b *bench) {
 func testFences(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
-	last := core.Fence(0)
+	last := store.Fence(0)
 	for range 2000 { // within one millisecond too
 		c := b.claim(1)
 		require.Len(t, c.Tasks, 1)
 		require.Greater(t, c.Fence, last)
 		last = c.Fence
-		require.NoError(t, b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: core.VerbRelease, Due: core.When{At: c.Tasks[0].Due}})[0].Err)
+		require.NoError(t, b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbRelease, Due: store.When{At: c.Tasks[0].Due}})[0].Err)
 	}
 }
 
@@ -192,12 +192,12 @@ func testFences(t *testing.T, b *bench) {
 func testFencesSeen(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
-	next := func(seen core.Fence) core.Fence {
+	next := func(seen store.Fence) store.Fence {
 		r := b.request(1)
 		r.Fence = seen
 		c := b.claimWith(r)
 		require.Len(t, c.Tasks, 1)
-		require.NoError(t, b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: core.VerbRelease, Due: core.When{At: c.Tasks[0].Due}})[0].Err)
+		require.NoError(t, b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbRelease, Due: store.When{At: c.Tasks[0].Due}})[0].Err)
 		return c.Fence
 	}
 	first := next(0)
@@ -210,14 +210,14 @@ func testFencesSeen(t *testing.T, b *bench) {
 
 func testLook(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4})
-	look := make([]core.ClaimRequest, 4)
+	look := make([]store.ClaimRequest, 4)
 	for i := range look {
-		look[i] = core.ClaimRequest{Partition: i, Kinds: []string{"k"}}
+		look[i] = store.ClaimRequest{Partition: i, Kinds: []string{"k"}}
 	}
-	next := func() core.Millis {
+	next := func() store.Millis {
 		claims, err := b.store.Claim(b.Context(), look)
 		require.NoError(t, err)
-		var next core.Millis
+		var next store.Millis
 		for i, c := range claims {
 			require.Equal(t, i, c.Partition)
 			require.NotZero(t, c.Now)
@@ -239,7 +239,7 @@ func testLook(t *testing.T, b *bench) {
 	assert.Equal(t, b.now().Add(time.Second), next())
 	b.clock.Advance(time.Second)
 	r := b.request(1)
-	r.Partition = core.PartitionOf("b", 4)
+	r.Partition = store.PartitionOf("b", 4)
 	c := b.claimWith(r)
 	require.Len(t, c.Tasks, 1)
 	assert.Equal(t, b.now().Add(lease), next(), "the end of a lease is work too")
@@ -249,14 +249,14 @@ func testLook(t *testing.T, b *bench) {
 
 func testWakeups(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4})
-	waker, ok := b.store.(core.Waker)
+	waker, ok := b.store.(store.Waker)
 	require.True(t, ok)
 	wakeups, err := waker.Wakeups(b.Context())
 	require.NoError(t, err)
 	s := task("a", "1")
 	s.Due.After = time.Minute
 	b.submit(s)
-	want := core.Wakeup{Partition: core.PartitionOf("a", 4), Due: b.now().Add(time.Minute)}
+	want := store.Wakeup{Partition: store.PartitionOf("a", 4), Due: b.now().Add(time.Minute)}
 	assert.Equal(t, want, receive(t, wakeups))
 	s = task("a", "2")
 	s.Due.After = time.Hour
@@ -266,21 +266,21 @@ func testWakeups(t *testing.T, b *bench) {
 	assert.Equal(t, want, receive(t, wakeups))
 }
 
-func receive(t *testing.T, wakeups <-chan core.Wakeup) core.Wakeup {
+func receive(t *testing.T, wakeups <-chan store.Wakeup) store.Wakeup {
 	t.Helper()
 	select {
 	case w := <-wakeups:
 		return w
 	case <-time.After(10 * time.Second):
 		t.Fatal("no wake-up")
-		return core.Wakeup{}
+		return store.Wakeup{}
 	}
 }
 
 func testRace(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 2})
 	const n, workers = 400, 8
-	var subs []core.Submission
+	var subs []store.Submission
 	for i := range n {
 		subs = append(subs, task(fmt.Sprintf("agent%d", i%37), fmt.Sprint(i)))
 	}
@@ -291,10 +291,10 @@ func testRace(t *testing.T, b *bench) {
 	for w := range workers {
 		wg.Go(func() {
 			for i := 0; ; i++ {
-				var requests []core.ClaimRequest
+				var requests []store.ClaimRequest
 				for p := range 2 {
-					requests = append(requests, core.ClaimRequest{
-						Partition: p, Nonce: fmt.Sprintf("w%dp%di%012d", w, p, i)[:core.NonceLen-6] + fmt.Sprintf("%06d", i),
+					requests = append(requests, store.ClaimRequest{
+						Partition: p, Nonce: fmt.Sprintf("w%dp%di%012d", w, p, i)[:store.NonceLen-6] + fmt.Sprintf("%06d", i),
 						Kinds: []string{"k"}, Limit: 7, Lease: lease,
 					})
 				}
@@ -302,7 +302,7 @@ func testRace(t *testing.T, b *bench) {
 				if !assert.NoError(t, err) {
 					return
 				}
-				var settle []core.Settlement
+				var settle []store.Settlement
 				for _, c := range claims {
 					for _, task := range c.Tasks {
 						mu.Lock()

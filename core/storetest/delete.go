@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // fresh demands that task a/1 is not known, and that one of its id is new.
 func (b *bench) fresh() {
 	b.Helper()
-	assert.Equal(b, core.Stored{Agent: "a", ID: "1"}, b.one("a", "1"))
-	assert.Equal(b, core.EffectNone, b.remove("1", "g"))
+	assert.Equal(b, store.Stored{Agent: "a", ID: "1"}, b.one("a", "1"))
+	assert.Equal(b, store.EffectNone, b.remove("1", "g"))
 	assert.True(b, b.submit(task("a", "1"))[0].Created)
 	c := b.claim(10)
 	require.Contains(b, names(c), "a/1")
@@ -29,14 +29,14 @@ func testDeleteWaiting(t *testing.T, b *bench) {
 	for _, p := range places() {
 		b.stand(p)
 		before := b.stats()
-		assert.Equal(t, core.EffectDone, b.remove("1", "g"), p.name)
+		assert.Equal(t, store.EffectDone, b.remove("1", "g"), p.name)
 		st := b.stats()
 		assert.Equal(t, before.Waiting-1, st.Waiting, p.name)
 		assert.Equal(t, [3]int64{0, 0, 1}, [3]int64{st.Parked, st.Held, st.Deleted}, p.name)
 		assert.Equal(t, st.Waiting, b.kind("k").Live, p.name)
 		assert.Equal(t, st.Waiting, st.Agents, p.name)
 		assert.Zero(t, st.Cancelled, p.name)
-		assert.Equal(t, core.GroupCounts{}, b.group("g"), p.name)
+		assert.Equal(t, store.GroupCounts{}, b.group("g"), p.name)
 		assert.Empty(t, b.claim(10).Tasks, p.name)
 		b.fresh()
 	}
@@ -55,19 +55,19 @@ func testDeleteRunning(t *testing.T, b *bench) {
 			at = i
 		}
 	}
-	b.control(core.Command{Op: core.OpCancel, Submission: about("a", "1")})
-	b.extend(c.Fence, core.Progress{Index: at, Agent: "a", ID: "1", State: []byte("old")})
-	assert.Equal(t, core.EffectDone, b.remove("1", "g"))
-	assert.Equal(t, core.GroupCounts{}, b.group("g"))
+	b.control(store.Command{Op: store.OpCancel, Submission: about("a", "1")})
+	b.extend(c.Fence, store.Progress{Index: at, Agent: "a", ID: "1", State: []byte("old")})
+	assert.Equal(t, store.EffectDone, b.remove("1", "g"))
+	assert.Equal(t, store.GroupCounts{}, b.group("g"))
 	st := b.stats()
 	assert.Equal(t, [3]int64{2, 1, 0}, [3]int64{st.InProgress, st.Deleted, st.Waiting})
 	assert.Equal(t, [2]int64{2, 2}, [2]int64{b.kind("k").Live, b.kind("k").Running})
-	want := core.Extended{Held: true, Ended: []core.Ended{{Index: at, Deleted: true}}}
-	assert.Equal(t, want, b.extend(c.Fence, core.Progress{Index: at, Agent: "a", ID: "1", State: []byte("late")}))
-	assert.ErrorIs(t, b.settle(complete(c.Tasks[at]))[0].Err, core.ErrLeaseLost)
+	want := store.Extended{Held: true, Ended: []store.Ended{{Index: at, Deleted: true}}}
+	assert.Equal(t, want, b.extend(c.Fence, store.Progress{Index: at, Agent: "a", ID: "1", State: []byte("late")}))
+	assert.ErrorIs(t, b.settle(complete(c.Tasks[at]))[0].Err, store.ErrLeaseLost)
 	b.fresh()
-	assert.ErrorIs(t, b.settle(complete(c.Tasks[at]))[0].Err, core.ErrLeaseLost, "nor does the old run end the new task")
-	assert.Equal(t, core.StatusInProgress, b.status("a", "1"))
+	assert.ErrorIs(t, b.settle(complete(c.Tasks[at]))[0].Err, store.ErrLeaseLost, "nor does the old run end the new task")
+	assert.Equal(t, store.StatusInProgress, b.status("a", "1"))
 	b.ended(complete(c.Tasks[(at+1)%3]))
 	b.ended(complete(c.Tasks[(at+2)%3]))
 	assert.Zero(t, b.extend(c.Fence), "none is left to hold")
@@ -79,10 +79,10 @@ func testDeleteLastOfClaim(t *testing.T, b *bench) {
 	r := b.request(1)
 	c := b.claimWith(r)
 	require.Len(t, c.Tasks, 1)
-	assert.Equal(t, core.EffectDone, b.remove("1", ""))
+	assert.Equal(t, store.EffectDone, b.remove("1", ""))
 	assert.Zero(t, b.extend(c.Fence))
 	assert.Empty(t, b.claimWith(r).Tasks, "a repeated claim does not bring it back")
-	assert.ErrorIs(t, b.settle(complete(c.Tasks[0]))[0].Err, core.ErrLeaseLost)
+	assert.ErrorIs(t, b.settle(complete(c.Tasks[0]))[0].Err, store.ErrLeaseLost)
 	assert.Zero(t, b.look(), "no lease is left")
 	assert.Zero(t, b.stats().Agents+b.stats().InProgress)
 	b.clock.Advance(lease)
@@ -105,16 +105,16 @@ func testDeleteFinished(t *testing.T, b *bench) {
 			end.Group = map[string]string{"1": "g"}[task.ID]
 			b.ended(end)
 		}
-		assert.Equal(t, core.EffectNone, b.remove("3", ""), "another one of the agent")
-		assert.Equal(t, core.StatusCompleted, b.status("a", "1"))
-		assert.Equal(t, core.EffectDone, b.remove("1", "g"))
-		assert.Equal(t, core.GroupCounts{Completed: 1}, b.group("g"), "what was done stays done")
+		assert.Equal(t, store.EffectNone, b.remove("3", ""), "another one of the agent")
+		assert.Equal(t, store.StatusCompleted, b.status("a", "1"))
+		assert.Equal(t, store.EffectDone, b.remove("1", "g"))
+		assert.Equal(t, store.GroupCounts{Completed: 1}, b.group("g"), "what was done stays done")
 		assert.Zero(t, b.stats().Deleted)
 		b.fresh()
 		if several {
-			assert.Equal(t, core.StatusCompleted, b.status("a", "2"))
+			assert.Equal(t, store.StatusCompleted, b.status("a", "2"))
 			b.clock.Advance(time.Hour)
-			assert.Equal(t, core.EffectNone, b.remove("2", ""), "it was forgotten before")
+			assert.Equal(t, store.EffectNone, b.remove("2", ""), "it was forgotten before")
 		}
 	}
 }
@@ -124,9 +124,9 @@ func testDeleteBoth(t *testing.T, b *bench) {
 	b.submit(task("a", "1"))
 	b.complete(b.take("a/1"))
 	anew := task("a", "1")
-	anew.Conflict = core.ConflictReplace
+	anew.Conflict = store.ConflictReplace
 	b.submit(anew)
-	assert.Equal(t, core.EffectDone, b.remove("1", ""))
+	assert.Equal(t, store.EffectDone, b.remove("1", ""))
 	b.fresh()
 }
 
@@ -136,7 +136,7 @@ func testDeleteAll(t *testing.T, b *bench) {
 	b.take("a/3")
 	for _, id := range []string{"2", "3", "1"} {
 		assert.Equal(t, int64(1), b.stats().Agents)
-		assert.Equal(t, core.EffectDone, b.remove(id, ""))
+		assert.Equal(t, store.EffectDone, b.remove(id, ""))
 	}
 	st := b.stats()
 	assert.Zero(t, st.Agents+st.Waiting+st.InProgress+b.kind("k").Live+b.kind("k").Running)

@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // renamed is a new definition of task a/1, told apart by its body, that was seen as it is now.
-func (b *bench) renamed(body string, due time.Duration) core.Submission {
+func (b *bench) renamed(body string, due time.Duration) store.Submission {
 	b.Helper()
 	s := within(task("a", "1"), due)
-	s.Body, s.Conflict, s.Version = []byte(body), core.ConflictReplace, b.one("a", "1").Version
+	s.Body, s.Conflict, s.Version = []byte(body), store.ConflictReplace, b.one("a", "1").Version
 	return s
 }
 
@@ -23,10 +23,10 @@ func testEnding(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4})
 	b.submit(task("a", "1"))
 	r := b.request(10)
-	r.Partition = core.PartitionOf("a", 4)
+	r.Partition = store.PartitionOf("a", 4)
 	c := b.claimWith(r)
 	require.Len(t, c.Tasks, 1)
-	require.Equal(t, core.EffectOrdered, b.control(b.cancel()).Code)
+	require.Equal(t, store.EffectOrdered, b.control(b.cancel()).Code)
 	before := b.one("a", "1")
 	anew := b.renamed("new", time.Hour)
 	b.refused("1", anew) // alone, with others of its partition, and of other partitions
@@ -34,15 +34,15 @@ func testEnding(t *testing.T, b *bench) {
 	b.refused("1", task("b", "1"), task("c", "1"), task("d", "1"), task("e", "1"), anew)
 	stale := anew
 	stale.Version = "x"
-	_, err := b.store.Submit(t.Context(), []core.Submission{stale})
-	require.ErrorIs(t, err, core.ErrChanged)
+	_, err := b.store.Submit(t.Context(), []store.Submission{stale})
+	require.ErrorIs(t, err, store.ErrChanged)
 	for _, queue := range []bool{false, true} {
-		assert.Equal(t, core.Effect{Code: core.EffectEnding}, b.run("a", "1", queue))
+		assert.Equal(t, store.Effect{Code: store.EffectEnding}, b.run("a", "1", queue))
 	}
 	assert.Equal(t, before, b.one("a", "1"), "nothing has changed")
 	assert.Equal(t, int64(1), b.stats().Submitted)
 	b.settleCancelled(c.Tasks[0])
-	b.ended(core.Settlement{Run: c.Tasks[0].Run, Kind: "k", Verb: core.VerbCancel, Record: []byte("r")})
+	b.ended(store.Settlement{Run: c.Tasks[0].Run, Kind: "k", Verb: store.VerbCancel, Record: []byte("r")})
 	assert.True(t, b.submit(b.renamed("new", 0))[0].Created, "it has ended")
 }
 
@@ -51,8 +51,8 @@ func testOrders(t *testing.T, b *bench) {
 	replace := func(body string, due time.Duration) func() {
 		return func() { require.True(t, b.submit(b.renamed(body, due))[0].Replaced) }
 	}
-	run := func() { require.Equal(t, core.EffectOrdered, b.run("a", "1", true).Code) }
-	cancel := func() { require.Equal(t, core.EffectOrdered, b.control(b.cancel()).Code) }
+	run := func() { require.Equal(t, store.EffectOrdered, b.run("a", "1", true).Code) }
+	cancel := func() { require.Equal(t, store.EffectOrdered, b.control(b.cancel()).Code) }
 	for name, c := range map[string]struct {
 		orders []func()
 		body   string // of the task afterwards; empty if it is cancelled
@@ -82,7 +82,7 @@ func testOrders(t *testing.T, b *bench) {
 }
 
 // afterOrders ends the run of a task that has got orders, and checks what becomes of it.
-func (b *bench) afterOrders(name string, taken core.Claimed, crash bool, body string, due time.Duration) {
+func (b *bench) afterOrders(name string, taken store.Claimed, crash bool, body string, due time.Duration) {
 	b.Helper()
 	due2 := b.now().Add(due)
 	if crash {
@@ -95,10 +95,10 @@ func (b *bench) afterOrders(name string, taken core.Claimed, crash bool, body st
 	switch {
 	case body == "":
 		b.settleCancelled(taken)
-		b.ended(core.Settlement{Run: taken.Run, Kind: "k", Verb: core.VerbCancel, Record: []byte("r")})
-		assert.Equal(b, core.StatusCancelled, b.status("a", "1"), name)
+		b.ended(store.Settlement{Run: taken.Run, Kind: "k", Verb: store.VerbCancel, Record: []byte("r")})
+		assert.Equal(b, store.StatusCancelled, b.status("a", "1"), name)
 	case !crash:
-		require.ErrorIs(b, b.settle(complete(taken))[0].Err, core.ErrReplaced, name)
+		require.ErrorIs(b, b.settle(complete(taken))[0].Err, store.ErrReplaced, name)
 		s := again(taken, 0)
 		s.Renewed = true
 		require.Equal(b, due2, b.ended(s), name)
@@ -125,20 +125,20 @@ func testCancelCrashHeld(t *testing.T, b *bench) {
 				b.submit(within(task("a", "2"), time.Hour))
 			}
 			require.Len(t, b.claim(10).Tasks, 1)
-			require.Equal(t, core.EffectOrdered, b.control(b.cancel()).Code)
-			b.hold(scope, core.When{})
+			require.Equal(t, store.EffectOrdered, b.control(b.cancel()).Code)
+			b.hold(scope, store.When{})
 			b.clock.Advance(lease)
 			r := b.request(10) // takes back what has died, and nothing else
 			r.Kinds, r.Leave = []string{"other"}, []string{"k"}
 			require.Equal(t, 1, b.claimWith(r).Recovered)
 			got := b.one("a", "1")
-			require.Equal(t, core.StatusWaiting, got.Status)
+			require.Equal(t, store.StatusWaiting, got.Status)
 			assert.Equal(t, []byte("told"), got.Order, "it is still told to end")
-			assert.Equal(t, core.Effect{Code: core.EffectEnding}, b.run("a", "1", true))
+			assert.Equal(t, store.Effect{Code: store.EffectEnding}, b.run("a", "1", true))
 			c := b.take("a/1")
 			assert.True(t, c.Tasks[0].Cancelled)
-			b.ended(core.Settlement{Run: c.Tasks[0].Run, Kind: "k", Verb: core.VerbCancel, Record: []byte("r")})
-			assert.Equal(t, core.StatusCancelled, b.status("a", "1"))
+			b.ended(store.Settlement{Run: c.Tasks[0].Run, Kind: "k", Verb: store.VerbCancel, Record: []byte("r")})
+			assert.Equal(t, store.StatusCancelled, b.status("a", "1"))
 		}
 	}
 }
@@ -150,26 +150,26 @@ func testRunHeldOnce(t *testing.T, b *bench) {
 			b.with(Options{})
 			b.submit(keyed())
 			hold := func() {
-				b.hold(scope, core.When{})
+				b.hold(scope, store.When{})
 				if parked {
 					b.claim(10)
 				}
 			}
 			hold()
-			require.Equal(t, core.EffectDone, b.run("a", "1", false).Code)
+			require.Equal(t, store.EffectDone, b.run("a", "1", false).Code)
 			b.clock.Advance(time.Second)
-			require.Equal(t, core.EffectDone, b.unhold(scope))
+			require.Equal(t, store.EffectDone, b.unhold(scope))
 			hold()
 			assert.Empty(t, b.claim(10).Tasks, "%v: the hold is a new one", scope)
-			require.Equal(t, core.EffectDone, b.run("a", "1", false).Code)
+			require.Equal(t, store.EffectDone, b.run("a", "1", false).Code)
 			b.clock.Advance(time.Second)
-			b.hold(scope, core.When{}) // it goes on, with another note
-			other := core.Scoped{Kind: "other"}
-			b.hold(other, core.When{})
+			b.hold(scope, store.When{}) // it goes on, with another note
+			other := store.Scoped{Kind: "other"}
+			b.hold(other, store.When{})
 			c := b.take("a/1")
-			b.hold(core.Scoped{Agent: "a", ID: "1"}, core.When{})
+			b.hold(store.Scoped{Agent: "a", ID: "1"}, store.When{})
 			s := again(c.Tasks[0], 0)
-			s.Verb, s.Due.At = core.VerbRelease, c.Tasks[0].Due
+			s.Verb, s.Due.At = store.VerbRelease, c.Tasks[0].Due
 			b.ended(s)
 			if scope.ID == "" {
 				assert.Empty(t, b.claim(10).Tasks, "%v: it was paused after it was asked to run, and given back", scope)

@@ -9,21 +9,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // touch is about ids of its own, so that most of the tasks it meets are activity tasks.
 func (d *driver) touch() {
-	var subs []core.Submission
+	var subs []store.Submission
 	for range 1 + d.pick(3) {
 		s := d.submission()
 		id := d.pick(43)
 		if id > 2 {
 			id = 40 + id%3
 		}
-		s.ID, s.Kind, s.State, s.Key, s.Due = fmt.Sprintf("t%02d", id), "k0", nil, "", core.When{}
-		s.Level, s.Group = core.LevelLow, groupOf(s.ID)
-		s.Pulse = &core.Pulse{
+		s.ID, s.Kind, s.State, s.Key, s.Due = fmt.Sprintf("t%02d", id), "k0", nil, "", store.When{}
+		s.Level, s.Group = store.LevelLow, groupOf(s.ID)
+		s.Pulse = &store.Pulse{
 			Delay: time.Duration(d.pick(100)) * 50 * time.Millisecond, MaxWait: time.Duration(d.pick(100)) * 100 * time.Millisecond,
 			Debounce: d.pick(2) == 0,
 		}
@@ -40,34 +40,34 @@ func (d *driver) touch() {
 // order is an operator's command for one task.
 func (d *driver) order() {
 	id := d.pick(43)
-	s := core.Submission{Agent: d.agent(), ID: fmt.Sprintf("t%02d", id)}
+	s := store.Submission{Agent: d.agent(), ID: fmt.Sprintf("t%02d", id)}
 	if len(d.runs) > 0 && d.pick(2) == 0 {
 		last := &d.runs[max(len(d.runs)-1-d.pick(10), 0)]
 		s.Agent, s.ID = last.Agent, last.ID
 	}
 	s.Group = groupOf(s.ID)
-	c := core.Command{Op: core.OpRun, Submission: s}
+	c := store.Command{Op: store.OpRun, Submission: s}
 	switch d.pick(4) {
 	case 0:
-		c.Op, c.Record, c.Order = core.OpCancel, []byte("cancelled"), []byte("said")
+		c.Op, c.Record, c.Order = store.OpCancel, []byte("cancelled"), []byte("said")
 	case 1:
-		c.Op = core.OpDelete
+		c.Op = store.OpDelete
 	default:
 		c.Queue = d.pick(2) == 0
 	}
 	d.clock.Advance(time.Millisecond) // as in settle
 	ca, cb := c, c
-	if c.Op == core.OpCancel && d.pick(8) > 0 {
+	if c.Op == store.OpCancel && d.pick(8) > 0 {
 		ca.Version, cb.Version = d.version(d.a, s.Agent, s.ID), d.version(d.b, s.Agent, s.ID)
 	}
-	ra, ea := d.a.Control(d.Context(), []core.Command{ca})
-	rb, eb := d.b.Control(d.Context(), []core.Command{cb})
+	ra, ea := d.a.Control(d.Context(), []store.Command{ca})
+	rb, eb := d.b.Control(d.Context(), []store.Command{cb})
 	d.same("control "+string(c.Op), ea, eb, ra, rb)
 }
 
 // hold begins or ends a hold, mostly of something narrow, and mostly for a while.
 func (d *driver) hold() {
-	c := core.Command{Op: core.OpUnhold}
+	c := store.Command{Op: store.OpUnhold}
 	switch d.pick(8) {
 	case 0:
 	case 1:
@@ -84,16 +84,16 @@ func (d *driver) hold() {
 		}
 	}
 	if d.pick(2) == 0 {
-		c.Op, c.Hold = core.OpHold, []byte("why")
+		c.Op, c.Hold = store.OpHold, []byte("why")
 		if d.pick(3) == 0 {
-			c.Op, c.Hold = core.OpProlong, []byte("still")
+			c.Op, c.Hold = store.OpProlong, []byte("still")
 		}
-		if d.pick(4) > 0 || c.Scope == (core.Scoped{}) {
+		if d.pick(4) > 0 || c.Scope == (store.Scoped{}) {
 			c.Until.After = time.Duration(1+d.pick(100)) * 50 * time.Millisecond
 		}
 	}
-	ra, ea := d.a.Control(d.Context(), []core.Command{c})
-	rb, eb := d.b.Control(d.Context(), []core.Command{c})
+	ra, ea := d.a.Control(d.Context(), []store.Command{c})
+	rb, eb := d.b.Control(d.Context(), []store.Command{c})
 	d.same("control "+string(c.Op), ea, eb, ra, rb)
 }
 
@@ -104,11 +104,11 @@ func (d *driver) audit() {
 
 // agents compares all agents, whatever the pages.
 func (d *driver) agents() {
-	all := func(s core.Store) []core.AgentStats {
-		var out []core.AgentStats
-		everyPage(d.T, s, core.Query{Limit: 2}, func(p core.Page) { out = append(out, p.Agents...) })
-		slices.SortFunc(out, func(a, b core.AgentStats) int { return strings.Compare(a.Agent, b.Agent) })
-		return slices.CompactFunc(out, func(a, b core.AgentStats) bool { return a.Agent == b.Agent })
+	all := func(s store.Store) []store.AgentStats {
+		var out []store.AgentStats
+		everyPage(d.T, s, store.Query{Limit: 2}, func(p store.Page) { out = append(out, p.Agents...) })
+		slices.SortFunc(out, func(a, b store.AgentStats) int { return strings.Compare(a.Agent, b.Agent) })
+		return slices.CompactFunc(out, func(a, b store.AgentStats) bool { return a.Agent == b.Agent })
 	}
 	require.Equal(d, all(d.a), all(d.b), "agents")
 }
@@ -119,7 +119,7 @@ func (d *driver) pauses() {
 }
 
 // everyPage reads pages until the last one.
-func everyPage(t *testing.T, s core.Store, q core.Query, add func(core.Page)) {
+func everyPage(t *testing.T, s store.Store, q store.Query, add func(store.Page)) {
 	t.Helper()
 	for range 10_000 {
 		page, err := s.Read(t.Context(), q)
@@ -132,11 +132,11 @@ func everyPage(t *testing.T, s core.Store, q core.Query, add func(core.Page)) {
 	require.Fail(t, "the pages have no end")
 }
 
-func allPauses(t *testing.T, s core.Store, limit int) []core.Held {
+func allPauses(t *testing.T, s store.Store, limit int) []store.Held {
 	t.Helper()
-	var out []core.Held
-	everyPage(t, s, core.Query{Pauses: true, Limit: limit}, func(p core.Page) { out = append(out, p.Holds...) })
-	order := func(a, b core.Held) int { return strings.Compare(fmt.Sprint(a.Scope), fmt.Sprint(b.Scope)) }
+	var out []store.Held
+	everyPage(t, s, store.Query{Pauses: true, Limit: limit}, func(p store.Page) { out = append(out, p.Holds...) })
+	order := func(a, b store.Held) int { return strings.Compare(fmt.Sprint(a.Scope), fmt.Sprint(b.Scope)) }
 	slices.SortFunc(out, order)
-	return slices.CompactFunc(out, func(a, b core.Held) bool { return a.Scope == b.Scope })
+	return slices.CompactFunc(out, func(a, b store.Held) bool { return a.Scope == b.Scope })
 }

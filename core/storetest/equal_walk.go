@@ -8,12 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // page compares tasks read by id, or a walk through all of an agent's: the pages, and the order of most places, are the
 // store's business.
-func (d *driver) page(q core.Query) {
+func (d *driver) page(q store.Query) {
 	if q.IDs == nil {
 		q.Brief = d.pick(4) == 0
 		if d.pick(3) == 0 {
@@ -36,7 +36,7 @@ func (d *driver) page(q core.Query) {
 }
 
 // shorten puts hashes in place of a large record or body, so that people can read where answers differ.
-func shorten(t *core.Stored) {
+func shorten(t *store.Stored) {
 	for _, data := range []*[]byte{&t.Record, &t.Body} {
 		if len(*data) > 100 {
 			*data = fmt.Appendf(nil, "%d bytes, %x", len(*data), sha256.Sum256(*data))
@@ -44,28 +44,28 @@ func shorten(t *core.Stored) {
 	}
 }
 
-var equalStatuses = []core.Status{
-	core.StatusCompleted, core.StatusWaiting, core.StatusFailed, core.StatusInProgress, core.StatusCancelled,
+var equalStatuses = []store.Status{
+	store.StatusCompleted, store.StatusWaiting, store.StatusFailed, store.StatusInProgress, store.StatusCancelled,
 }
 
 // walk reads all pages, makes sure that they come in the order that is promised, and returns what they have by id.
-func (d *driver) walk(s core.Store, q core.Query) core.Page {
+func (d *driver) walk(s store.Store, q store.Query) store.Page {
 	d.Helper()
-	var all core.Page
-	everyPage(d.T, s, q, func(page core.Page) {
+	var all store.Page
+	everyPage(d.T, s, q, func(page store.Page) {
 		require.LessOrEqual(d, len(page.Tasks), q.Limit)
 		require.True(d, len(page.Tasks) > 0 || page.Next == "", "only the last page may be empty")
 		all.Now, all.Group, all.Tasks = page.Now, page.Group, append(all.Tasks, page.Tasks...)
 	})
-	over := slices.IndexFunc(all.Tasks, func(t core.Stored) bool { return t.Status.Finished() })
+	over := slices.IndexFunc(all.Tasks, func(t store.Stored) bool { return t.Status.Finished() })
 	if over >= 0 {
 		rest := all.Tasks[over:]
-		require.False(d, slices.ContainsFunc(rest, func(t core.Stored) bool { return !t.Status.Finished() }), "what has finished comes last")
+		require.False(d, slices.ContainsFunc(rest, func(t store.Stored) bool { return !t.Status.Finished() }), "what has finished comes last")
 	}
 	for i := range all.Tasks {
 		shorten(&all.Tasks[i])
 		all.Tasks[i].Version, all.Tasks[i].Cursor = "", ""
 	}
-	slices.SortFunc(all.Tasks, func(a, b core.Stored) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(all.Tasks, func(a, b store.Stored) int { return strings.Compare(a.ID, b.ID) })
 	return all
 }

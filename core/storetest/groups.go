@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // grouped is a task of agent a whose body names its group, as core's do.
-func grouped(id, group string) core.Submission {
+func grouped(id, group string) store.Submission {
 	s := task("a", id)
 	s.Group, s.Body = group, []byte(group)
 	return s
@@ -25,8 +25,8 @@ type groupRounds struct {
 	*bench
 
 	rand *rand.Rand
-	runs []core.Claimed
-	seen map[string]core.Stored // of some tasks, as they were some time ago
+	runs []store.Claimed
+	seen map[string]store.Stored // of some tasks, as they were some time ago
 }
 
 var someGroups = []string{"", "g", "h", "i"}
@@ -35,7 +35,7 @@ func (r *groupRounds) id() string    { return fmt.Sprint(r.rand.IntN(4)) }
 func (r *groupRounds) group() string { return someGroups[r.rand.IntN(len(someGroups))] }
 
 // read is a task as it is, or as it was when it was read last.
-func (r *groupRounds) read(id string) core.Stored {
+func (r *groupRounds) read(id string) store.Stored {
 	if old, ok := r.seen[id]; ok && r.rand.IntN(3) == 0 {
 		return old
 	}
@@ -51,19 +51,19 @@ func (r *groupRounds) step() {
 	case 1, 2:
 		t := r.read(id)
 		s := grouped(id, r.group())
-		s.Conflict, s.Version, s.OldGroup = core.ConflictReplace, t.Version, string(t.Body)
-		_, _ = r.store.Submit(r.Context(), []core.Submission{s}) // it may be refused
+		s.Conflict, s.Version, s.OldGroup = store.ConflictReplace, t.Version, string(t.Body)
+		_, _ = r.store.Submit(r.Context(), []store.Submission{s}) // it may be refused
 	case 3:
 		r.runs = append(r.runs, r.claim(2).Tasks...)
 	case 4:
 		t := r.read(id)
 		s := about("a", id)
 		s.Version, s.Group = t.Version, string(t.Body)
-		r.control(core.Command{Op: core.OpCancel, Submission: s, Order: t.Body})
+		r.control(store.Command{Op: store.OpCancel, Submission: s, Order: t.Body})
 	case 5:
 		s := about("a", id)
 		s.Group = string(r.read(id).Body)
-		r.control(core.Command{Op: core.OpDelete, Submission: s})
+		r.control(store.Command{Op: store.OpDelete, Submission: s})
 	case 6:
 		r.clock.Advance(time.Second)
 	default:
@@ -78,11 +78,11 @@ func (r *groupRounds) settleOne() {
 	}
 	at := r.rand.IntN(len(r.runs))
 	run := r.runs[at]
-	verbs := []core.Verb{core.VerbComplete, core.VerbFail, core.VerbCancel, core.VerbAgain}
-	s := core.Settlement{Run: run.Run, Kind: "k", Verb: verbs[r.rand.IntN(4)], Group: string(run.Body), Renewed: r.rand.IntN(2) == 0}
+	verbs := []store.Verb{store.VerbComplete, store.VerbFail, store.VerbCancel, store.VerbAgain}
+	s := store.Settlement{Run: run.Run, Kind: "k", Verb: verbs[r.rand.IntN(4)], Group: string(run.Body), Renewed: r.rand.IntN(2) == 0}
 	err := r.settle(s)[0].Err
-	if _, told := err.(*core.CancelledError); told { //nolint:errorlint // a store returns it as it is
-		s.Verb = core.VerbCancel
+	if _, told := err.(*store.CancelledError); told { //nolint:errorlint // a store returns it as it is
+		s.Verb = store.VerbCancel
 		err = r.settle(s)[0].Err
 	}
 	if err == nil || r.rand.IntN(2) == 0 {
@@ -94,7 +94,7 @@ func (r *groupRounds) settleOne() {
 func (r *groupRounds) check(round int) {
 	live := map[string]int64{}
 	for id := range 4 {
-		if t := r.one("a", fmt.Sprint(id)); t.Status == core.StatusWaiting || t.Status == core.StatusInProgress {
+		if t := r.one("a", fmt.Sprint(id)); t.Status == store.StatusWaiting || t.Status == store.StatusInProgress {
 			live[string(t.Body)]++
 		}
 	}
@@ -108,7 +108,7 @@ func testGroupsRandom(_ *testing.T, b *bench) {
 	b.with(Options{})
 	const rounds = 300
 	for round := range rounds {
-		r := &groupRounds{bench: b, rand: rand.New(rand.NewPCG(uint64(round), 7)), seen: map[string]core.Stored{}}
+		r := &groupRounds{bench: b, rand: rand.New(rand.NewPCG(uint64(round), 7)), seen: map[string]store.Stored{}}
 		for range 30 {
 			r.step()
 		}
@@ -119,7 +119,7 @@ func testGroupsRandom(_ *testing.T, b *bench) {
 		for id := range 4 { // and once all is over
 			s := about("a", fmt.Sprint(id))
 			s.Group = r.group()
-			b.control(core.Command{Op: core.OpDelete, Submission: s})
+			b.control(store.Command{Op: store.OpDelete, Submission: s})
 		}
 		r.check(round)
 		audit(b.T, b.store)
@@ -136,16 +136,16 @@ func testGroupMoved(t *testing.T, b *bench) {
 			b.submit(grouped("1", "g"))
 			run := b.take("a/1").Tasks[0]
 			s := grouped("1", to)
-			s.Conflict, s.Version, s.OldGroup = core.ConflictReplace, b.one("a", "1").Version, "g"
+			s.Conflict, s.Version, s.OldGroup = store.ConflictReplace, b.one("a", "1").Version, "g"
 			b.submit(s)
-			cancelled := core.GroupCounts{}
+			cancelled := store.GroupCounts{}
 			switch end {
 			case "cancel":
-				require.Equal(t, core.EffectOrdered, b.control(b.cancel()).Code)
-				b.ended(core.Settlement{Run: run.Run, Kind: "k", Verb: core.VerbCancel, Group: "g"})
+				require.Equal(t, store.EffectOrdered, b.control(b.cancel()).Code)
+				b.ended(store.Settlement{Run: run.Run, Kind: "k", Verb: store.VerbCancel, Group: "g"})
 				cancelled.Cancelled = 1
 			case "delete":
-				require.Equal(t, core.EffectDone, b.remove("1", "g"))
+				require.Equal(t, store.EffectDone, b.remove("1", "g"))
 			case "again":
 				renewed := again(run, 0)
 				renewed.Renewed, renewed.Group = true, "g"
@@ -162,12 +162,12 @@ func testGroupMoved(t *testing.T, b *bench) {
 				cancelled.Completed = 1
 			}
 			if to == "" {
-				cancelled = core.GroupCounts{}
+				cancelled = store.GroupCounts{}
 			} else {
 				assert.Equal(t, cancelled, b.group(to), end)
 			}
-			assert.Equal(t, core.GroupCounts{}, b.group("g"), "%s to %q", end, to)
-			assert.Equal(t, core.GroupCounts{}, b.group("i"), end)
+			assert.Equal(t, store.GroupCounts{}, b.group("g"), "%s to %q", end, to)
+			assert.Equal(t, store.GroupCounts{}, b.group("i"), end)
 			audit(t, b.store)
 		}
 	}

@@ -8,23 +8,23 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // finish takes a task of agent a from its submit to its end. Each ends in a millisecond of its own.
-func (b *bench) finish(id string, verb core.Verb) {
+func (b *bench) finish(id string, verb store.Verb) {
 	b.Helper()
 	require.True(b, b.submit(task("a", id))[0].Created)
 	c := b.claim(1)
 	require.Len(b, c.Tasks, 1)
-	require.NoError(b, b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: verb, Record: []byte("record of " + id)})[0].Err)
+	require.NoError(b, b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: verb, Record: []byte("record of " + id)})[0].Err)
 	b.clock.Advance(time.Millisecond)
 }
 
 // kept are the ids of agent a's tasks that a listing shows.
 func (b *bench) kept() []string {
 	b.Helper()
-	page, err := b.store.Read(b.Context(), core.Query{Agent: "a", Limit: 1000})
+	page, err := b.store.Read(b.Context(), store.Query{Agent: "a", Limit: 1000})
 	require.NoError(b, err)
 	ids := []string{}
 	for _, s := range page.Tasks {
@@ -33,47 +33,47 @@ func (b *bench) kept() []string {
 	return ids
 }
 
-func (b *bench) delete(id string) core.EffectCode {
+func (b *bench) delete(id string) store.EffectCode {
 	b.Helper()
-	effects, err := b.store.Control(b.Context(), []core.Command{{Op: core.OpDelete, Submission: task("a", id)}})
+	effects, err := b.store.Control(b.Context(), []store.Command{{Op: store.OpDelete, Submission: task("a", id)}})
 	require.NoError(b, err)
 	return effects[0].Code
 }
 
 func testKept(t *testing.T, b *bench) {
 	b.with(Options{Kept: 3})
-	b.finish("dead", core.VerbFail)
+	b.finish("dead", store.VerbFail)
 	for i := range 6 {
-		b.finish(fmt.Sprint(i), core.VerbComplete)
-		assert.Zero(t, b.stats().LastTrimmed*core.Millis(max(3-i, 0)), "nothing is dropped while there is room")
+		b.finish(fmt.Sprint(i), store.VerbComplete)
+		assert.Zero(t, b.stats().LastTrimmed*store.Millis(max(3-i, 0)), "nothing is dropped while there is room")
 	}
 	assert.Equal(t, []string{"3", "4", "5", "dead"}, b.kept(), "a dead letter is not pushed out by what went well")
 	st := b.stats()
 	assert.Equal(t, int64(3), st.Trimmed, "what is dropped is counted")
 	assert.Equal(t, b.now()-1, st.LastTrimmed)
 	for i := range 3 {
-		b.finish(fmt.Sprint("dead", i), core.VerbFail)
+		b.finish(fmt.Sprint("dead", i), store.VerbFail)
 	}
 	assert.Equal(t, []string{"3", "4", "5", "dead0", "dead1", "dead2"}, b.kept(), "nor the other way round")
 	assert.Equal(t, int64(4), b.stats().Trimmed)
 }
 
 // finishLarge is finish with a record of some KiB.
-func (b *bench) finishLarge(id string, verb core.Verb, kib int) {
+func (b *bench) finishLarge(id string, verb store.Verb, kib int) {
 	b.Helper()
 	b.submit(task("a", id))
 	c := b.claim(1)
 	require.Len(b, c.Tasks, 1)
-	require.NoError(b, b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: verb, Record: make([]byte, kib<<10)})[0].Err)
+	require.NoError(b, b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: verb, Record: make([]byte, kib<<10)})[0].Err)
 	b.clock.Advance(time.Millisecond)
 }
 
 func testKeptBytes(t *testing.T, b *bench) {
 	b.with(Options{KeptBytes: 100 << 10})
-	b.finish("small", core.VerbFail)
+	b.finish("small", store.VerbFail)
 	for i := range 10 {
-		b.finishLarge(fmt.Sprint("dead", i), core.VerbFail, 30)
-		b.finishLarge(fmt.Sprint("done", i), core.VerbComplete, 3)
+		b.finishLarge(fmt.Sprint("dead", i), store.VerbFail, 30)
+		b.finishLarge(fmt.Sprint("done", i), store.VerbComplete, 3)
 	}
 	want := []string{"dead7", "dead8", "dead9"}
 	for i := range 10 {
@@ -82,28 +82,28 @@ func testKeptBytes(t *testing.T, b *bench) {
 	assert.ElementsMatch(t, want, b.kept(), "the oldest went first, also the small one; what is small weighs nothing")
 	assert.Equal(t, int64(8), b.stats().Trimmed)
 	assert.True(t, b.read("a", "dead0")[0].Dropped, "how it ended stays known")
-	b.finishLarge("huge", core.VerbFail, 200)
+	b.finishLarge("huge", store.VerbFail, 200)
 	assert.Contains(t, b.kept(), "huge", "the newest stays however large it is")
 	assert.NotContains(t, b.kept(), "dead9")
-	b.finishLarge("next", core.VerbFail, 5)
+	b.finishLarge("next", store.VerbFail, 5)
 	assert.NotContains(t, b.kept(), "huge")
 	assert.Contains(t, b.kept(), "next")
 }
 
 func testKeptBytesDeleted(t *testing.T, b *bench) {
 	b.with(Options{KeptBytes: 100 << 10, Retention: time.Hour})
-	b.finish("small", core.VerbFail)
+	b.finish("small", store.VerbFail)
 	for i := range 20 {
 		id := fmt.Sprint(i)
-		b.finishLarge(id, core.VerbFail, 60)
+		b.finishLarge(id, store.VerbFail, 60)
 		assert.ElementsMatch(t, []string{id, "small"}, b.kept())
-		require.Equal(t, core.EffectDone, b.delete(id))
+		require.Equal(t, store.EffectDone, b.delete(id))
 	}
-	b.finishLarge("again", core.VerbFail, 60)
-	_, err := b.store.Control(t.Context(), []core.Command{{Op: core.OpReplay, Submission: task("a", "again")}})
+	b.finishLarge("again", store.VerbFail, 60)
+	_, err := b.store.Control(t.Context(), []store.Command{{Op: store.OpReplay, Submission: task("a", "again")}})
 	require.NoError(t, err)
-	require.NoError(t, b.settle(core.Settlement{Run: b.claim(1).Tasks[0].Run, Verb: core.VerbFail})[0].Err)
-	b.finishLarge("last", core.VerbFail, 60)
+	require.NoError(t, b.settle(store.Settlement{Run: b.claim(1).Tasks[0].Run, Verb: store.VerbFail})[0].Err)
+	b.finishLarge("last", store.VerbFail, 60)
 	assert.ElementsMatch(t, []string{"again", "last", "small"}, b.kept())
 	assert.Zero(t, b.stats().Trimmed)
 }
@@ -123,7 +123,7 @@ func testKeptWhole(t *testing.T, b *bench) {
 	assert.Equal(t, want, b.kept())
 	assert.Zero(t, b.stats().Trimmed)
 	for i := range 60 {
-		b.finish(fmt.Sprintf("x%02d", i), core.VerbComplete)
+		b.finish(fmt.Sprintf("x%02d", i), store.VerbComplete)
 	}
 	st := b.stats()
 	assert.InDelta(t, 60, st.Trimmed, 2, "a hundredth more may be kept")
@@ -134,40 +134,40 @@ func testKeptWhole(t *testing.T, b *bench) {
 
 func testDroppedIsKnown(t *testing.T, b *bench) {
 	b.with(Options{Kept: 1})
-	ends := map[string]core.Millis{}
-	for id, verb := range map[string]core.Verb{"done": core.VerbComplete, "dead": core.VerbFail, "off": core.VerbCancel} {
+	ends := map[string]store.Millis{}
+	for id, verb := range map[string]store.Verb{"done": store.VerbComplete, "dead": store.VerbFail, "off": store.VerbCancel} {
 		ends[id] = b.now()
 		b.finish(id, verb)
 		b.finish("after "+id, verb)
 	}
-	b.finish("last", core.VerbComplete)
+	b.finish("last", store.VerbComplete)
 	b.clock.Advance(23 * time.Hour)
-	for id, status := range map[string]core.Status{
-		"done": core.StatusCompleted, "dead": core.StatusFailed, "off": core.StatusCancelled,
+	for id, status := range map[string]store.Status{
+		"done": store.StatusCompleted, "dead": store.StatusFailed, "off": store.StatusCancelled,
 	} {
-		want := core.Stored{Agent: "a", ID: id, Status: status, Finished: ends[id], Dropped: true}
+		want := store.Stored{Agent: "a", ID: id, Status: status, Finished: ends[id], Dropped: true}
 		assert.Equal(t, want, b.read("a", id)[0], "its end is all that is known")
-		assert.Equal(t, core.Placed{}, b.submit(task("a", id))[0], "the same submit changes nothing")
+		assert.Equal(t, store.Placed{}, b.submit(task("a", id))[0], "the same submit changes nothing")
 		again := task("a", id)
-		again.Conflict = core.ConflictFail
-		_, err := b.store.Submit(b.Context(), []core.Submission{again})
-		assert.Equal(t, core.CodeConflict, core.CodeOf(err))
+		again.Conflict = store.ConflictFail
+		_, err := b.store.Submit(b.Context(), []store.Submission{again})
+		require.ErrorAs(t, err, new(*store.ConflictError))
 		assert.NotContains(t, b.kept(), id, "a listing has records only")
 		assert.Empty(t, b.read("b", id)[0].Status, "another agent's is another task")
 	}
-	effects, err := b.store.Control(b.Context(), []core.Command{{Op: core.OpReplay, Submission: task("a", "dead")}})
+	effects, err := b.store.Control(b.Context(), []store.Command{{Op: store.OpReplay, Submission: task("a", "dead")}})
 	require.NoError(t, err)
 	assert.Zero(t, effects[0].Code, "there is nothing left to replay")
-	assert.Equal(t, core.StatusFailed, b.status("a", "dead"))
+	assert.Equal(t, store.StatusFailed, b.status("a", "dead"))
 }
 
 func testDroppedIsForgotten(t *testing.T, b *bench) {
-	for _, c := range []struct{ retention, known time.Duration }{{0, core.KnownFor}, {time.Hour, time.Hour}} {
+	for _, c := range []struct{ retention, known time.Duration }{{0, store.KnownFor}, {time.Hour, time.Hour}} {
 		b.with(Options{Kept: 1, Retention: c.retention})
-		b.finish("first", core.VerbComplete)
-		b.finish("second", core.VerbComplete)
+		b.finish("first", store.VerbComplete)
+		b.finish("second", store.VerbComplete)
 		b.clock.Advance(c.known - 3*time.Millisecond)
-		assert.Equal(t, core.StatusCompleted, b.status("a", "first"))
+		assert.Equal(t, store.StatusCompleted, b.status("a", "first"))
 		b.clock.Advance(time.Millisecond)
 		assert.Empty(t, b.status("a", "first"), "after %s", c.known)
 		assert.True(t, b.submit(task("a", "first"))[0].Created, "its id is free again")
@@ -176,22 +176,22 @@ func testDroppedIsForgotten(t *testing.T, b *bench) {
 
 func testDroppedBeginsAgain(t *testing.T, b *bench) {
 	b.with(Options{Kept: 1})
-	b.finish("first", core.VerbComplete)
-	b.finish("second", core.VerbComplete)
-	assert.Equal(t, core.EffectDone, b.delete("first"))
+	b.finish("first", store.VerbComplete)
+	b.finish("second", store.VerbComplete)
+	assert.Equal(t, store.EffectDone, b.delete("first"))
 	assert.Empty(t, b.status("a", "first"))
-	assert.Equal(t, core.EffectNone, b.delete("first"))
+	assert.Equal(t, store.EffectNone, b.delete("first"))
 
-	b.finish("third", core.VerbComplete)
+	b.finish("third", store.VerbComplete)
 	require.True(t, b.read("a", "second")[0].Dropped)
 	again := task("a", "second")
-	again.Conflict = core.ConflictReplace
+	again.Conflict = store.ConflictReplace
 	assert.True(t, b.submit(again)[0].Created)
-	assert.Equal(t, core.StatusWaiting, b.status("a", "second"))
-	assert.Equal(t, core.EffectDone, b.delete("second"))
+	assert.Equal(t, store.StatusWaiting, b.status("a", "second"))
+	assert.Equal(t, store.EffectDone, b.delete("second"))
 	assert.Empty(t, b.status("a", "second"), "a deleted task is not known by its end before")
-	b.finish("second", core.VerbFail)
-	assert.Equal(t, core.StatusFailed, b.status("a", "second"))
+	b.finish("second", store.VerbFail)
+	assert.Equal(t, store.StatusFailed, b.status("a", "second"))
 	assert.Equal(t, []byte("record of second"), b.read("a", "second")[0].Record)
 }
 
@@ -199,38 +199,38 @@ func testDroppedBeginsAgain(t *testing.T, b *bench) {
 func testDeletedMakesRoom(t *testing.T, b *bench) {
 	b.with(Options{Kept: 4})
 	for i := range 4 {
-		b.finish(fmt.Sprint(i), core.VerbComplete)
+		b.finish(fmt.Sprint(i), store.VerbComplete)
 	}
-	require.Equal(t, core.EffectDone, b.delete("1"))
+	require.Equal(t, store.EffectDone, b.delete("1"))
 	again := task("a", "2")
-	again.Conflict = core.ConflictReplace
+	again.Conflict = store.ConflictReplace
 	require.True(t, b.submit(again)[0].Created)
 	b.complete(b.claim(1))
 	b.clock.Advance(time.Millisecond)
-	b.finish("4", core.VerbComplete)
+	b.finish("4", store.VerbComplete)
 	assert.Equal(t, []string{"0", "2", "3", "4"}, b.kept())
 	assert.Zero(t, b.stats().Trimmed, "there was room")
-	b.finish("5", core.VerbComplete)
-	b.finish("6", core.VerbComplete)
+	b.finish("5", store.VerbComplete)
+	b.finish("6", store.VerbComplete)
 	assert.Equal(t, []string{"2", "4", "5", "6"}, b.kept(), "the later end of 2 counts")
 	for i := range 3 { // fewer than are indexed, then more
-		require.Equal(t, core.EffectDone, b.delete(fmt.Sprint(4+i)))
+		require.Equal(t, store.EffectDone, b.delete(fmt.Sprint(4+i)))
 	}
 	for i := range 5 {
-		b.finish(fmt.Sprint("new", i), core.VerbComplete)
+		b.finish(fmt.Sprint("new", i), store.VerbComplete)
 	}
 	assert.Equal(t, []string{"new1", "new2", "new3", "new4"}, b.kept())
 	assert.Equal(t, int64(4), b.stats().Trimmed)
 
-	replay := core.Command{Op: core.OpReplay, Submission: task("a", "dead0")}
+	replay := store.Command{Op: store.OpReplay, Submission: task("a", "dead0")}
 	for i := range 4 {
-		b.finish(fmt.Sprint("dead", i), core.VerbFail)
+		b.finish(fmt.Sprint("dead", i), store.VerbFail)
 	}
-	effects, err := b.store.Control(b.Context(), []core.Command{replay})
+	effects, err := b.store.Control(b.Context(), []store.Command{replay})
 	require.NoError(t, err)
-	require.Equal(t, core.EffectDone, effects[0].Code)
+	require.Equal(t, store.EffectDone, effects[0].Code)
 	b.complete(b.claim(1))
 	b.clock.Advance(time.Millisecond)
-	b.finish("dead4", core.VerbFail)
+	b.finish("dead4", store.VerbFail)
 	assert.Equal(t, []string{"dead0", "dead1", "dead2", "dead3", "dead4", "new2", "new3", "new4"}, b.kept())
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // holdable are holds of every kind of scope that task a/1 with the key is in.
-var holdable = []core.Scoped{{Agent: "a", ID: "1"}, {Agent: "a"}, {Kind: "k"}, {Key: "key"}, {}}
+var holdable = []store.Scoped{{Agent: "a", ID: "1"}, {Agent: "a"}, {Kind: "k"}, {Key: "key"}, {}}
 
 // keyed is task a/1, with a key.
-func keyed() core.Submission {
+func keyed() store.Submission {
 	s := task("a", "1")
 	s.Key = "key"
 	return s
@@ -28,15 +28,15 @@ func testHoldScopes(t *testing.T, b *bench) {
 			name := fmt.Sprintf("%+v, several: %t", scope, several)
 			b.with(Options{})
 			b.submit(keyed())
-			next := core.Millis(0)
+			next := store.Millis(0)
 			if several {
 				b.submit(within(task("a", "2"), time.Hour))
 				next = b.now().Add(time.Hour)
 			}
 			since := b.now()
-			b.hold(scope, core.When{})
+			b.hold(scope, store.When{})
 			b.clock.Advance(time.Second)
-			if all := scope == (core.Scoped{}); !all {
+			if all := scope == (store.Scoped{}); !all {
 				other := task("b", "1")
 				other.Kind = "other"
 				b.submit(other)
@@ -49,17 +49,17 @@ func testHoldScopes(t *testing.T, b *bench) {
 				b.quiet(0, name)
 			}
 			s := b.one("a", "1")
-			assert.Equal(t, core.StatusWaiting, s.Status, name)
-			assert.Equal(t, []core.Held{{Scope: scope, Since: since, Hold: []byte("why")}}, s.Holds, name)
+			assert.Equal(t, store.StatusWaiting, s.Status, name)
+			assert.Equal(t, []store.Held{{Scope: scope, Since: since, Hold: []byte("why")}}, s.Holds, name)
 
-			assert.Equal(t, core.EffectDone, b.unhold(scope), name)
+			assert.Equal(t, store.EffectDone, b.unhold(scope), name)
 			assert.LessOrEqual(t, b.look(), b.now(), name)
 			assert.NotZero(t, b.look(), name)
 			c := b.take("a/1")
 			assert.Equal(t, since, c.Tasks[0].Due, "%s: it keeps its due time", name)
 			assert.Equal(t, next, c.NextDue, name)
 			assert.Zero(t, b.stats().Held+b.stats().Parked, name)
-			assert.Equal(t, core.EffectNone, b.unhold(scope), name)
+			assert.Equal(t, store.EffectNone, b.unhold(scope), name)
 		}
 	}
 }
@@ -70,9 +70,9 @@ func testHoldEnds(t *testing.T, b *bench) {
 			name := fmt.Sprintf("%+v, parked: %t", scope, seen)
 			b.with(Options{})
 			b.submit(keyed())
-			until := core.When{After: time.Minute}
+			until := store.When{After: time.Minute}
 			if seen {
-				until = core.When{At: b.now().Add(time.Minute)}
+				until = store.When{At: b.now().Add(time.Minute)}
 			}
 			b.hold(scope, until)
 			if seen {
@@ -88,15 +88,15 @@ func testHoldEnds(t *testing.T, b *bench) {
 			c := b.take("a/1")
 			assert.Zero(t, c.NextDue, name)
 			assert.Equal(t, b.now().Add(lease), c.NextLease, name)
-			assert.Equal(t, core.EffectNone, b.unhold(scope), name)
+			assert.Equal(t, store.EffectNone, b.unhold(scope), name)
 		}
 	}
 }
 
 func testHoldAll(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 2})
-	at := core.PartitionOf("a", 2)
-	claim := func(agents ...string) core.Claim {
+	at := store.PartitionOf("a", 2)
+	claim := func(agents ...string) store.Claim {
 		r := b.request(10)
 		r.Partition, r.Agents = at, agents
 		return b.claimWith(r)
@@ -104,15 +104,15 @@ func testHoldAll(t *testing.T, b *bench) {
 	b.submit(task("a", "1"), task("a", "2"))
 	c := claim()
 	require.Len(t, c.Tasks, 2)
-	b.hold(core.Scoped{}, core.When{After: time.Hour})
+	b.hold(store.Scoped{}, store.When{After: time.Hour})
 	b.submit(task("a", "3"), within(task("a", "4"), time.Second))
-	for _, held := range []core.Claim{claim(), claim("a"), claim("a", "b")} {
+	for _, held := range []store.Claim{claim(), claim("a"), claim("a", "b")} {
 		assert.Empty(t, held.Tasks)
 		assert.Zero(t, held.NextDue, "nothing is due while all is held")
 		assert.Equal(t, c.NextLease, held.NextLease)
 		assert.Zero(t, held.Parked)
 	}
-	extended, err := b.store.Extend(b.Context(), []core.Extension{{Partition: at, Fence: c.Fence, Lease: lease}})
+	extended, err := b.store.Extend(b.Context(), []store.Extension{{Partition: at, Fence: c.Fence, Lease: lease}})
 	require.NoError(t, err)
 	assert.True(t, extended[0].Held, "what runs goes on")
 	assert.NoError(t, b.settle(complete(c.Tasks[0]))[0].Err)
@@ -120,16 +120,16 @@ func testHoldAll(t *testing.T, b *bench) {
 	assert.Empty(t, claim().Tasks)
 	assert.Equal(t, b.now().Add(time.Hour), claim().NextLease, "the end of the hold")
 
-	assert.Equal(t, core.EffectDone, b.unhold(core.Scoped{}))
+	assert.Equal(t, store.EffectDone, b.unhold(store.Scoped{}))
 	c = claim()
 	assert.ElementsMatch(t, []string{"a/2", "a/3"}, names(c))
 	assert.Equal(t, b.now().Add(time.Second), c.NextDue)
-	b.hold(core.Scoped{}, core.When{})
+	b.hold(store.Scoped{}, store.When{})
 	b.clock.Advance(lease)
 	dead := claim()
 	assert.Equal(t, 2, dead.Recovered, "leases run out as ever")
 	assert.Empty(t, dead.Tasks)
-	assert.Equal(t, core.EffectDone, b.unhold(core.Scoped{}))
+	assert.Equal(t, store.EffectDone, b.unhold(store.Scoped{}))
 	assert.Len(t, claim().Tasks, 3)
 }
 
@@ -137,30 +137,30 @@ func testHoldTwice(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
 	for _, scope := range holdable[:3] {
-		b.hold(scope, core.When{After: time.Minute})
+		b.hold(scope, store.When{After: time.Minute})
 		since := b.now()
 		b.clock.Advance(time.Second)
-		b.hold(scope, core.When{After: time.Hour})
-		want := core.Held{Scope: scope, Since: since, Until: b.now().Add(time.Hour), Hold: []byte("why")}
-		assert.Equal(t, []core.Held{want}, b.one("a", "1").Holds)
+		b.hold(scope, store.When{After: time.Hour})
+		want := store.Held{Scope: scope, Since: since, Until: b.now().Add(time.Hour), Hold: []byte("why")}
+		assert.Equal(t, []store.Held{want}, b.one("a", "1").Holds)
 		b.quiet(b.now().Add(time.Hour), "another end")
-		b.hold(scope, core.When{})
+		b.hold(scope, store.When{})
 		want.Until = 0
-		assert.Equal(t, []core.Held{want}, b.one("a", "1").Holds)
+		assert.Equal(t, []store.Held{want}, b.one("a", "1").Holds)
 		b.quiet(0, "no end")
-		b.hold(scope, core.When{After: time.Second})
+		b.hold(scope, store.When{After: time.Second})
 		b.clock.Advance(time.Second)
-		b.hold(scope, core.When{})
+		b.hold(scope, store.When{})
 		assert.Equal(t, b.now(), b.one("a", "1").Holds[0].Since, "one that is over is not there any more")
 		b.quiet(0, "held anew")
-		assert.Equal(t, core.EffectDone, b.unhold(scope))
-		assert.Equal(t, core.EffectNone, b.unhold(scope))
+		assert.Equal(t, store.EffectDone, b.unhold(scope))
+		assert.Equal(t, store.EffectNone, b.unhold(scope))
 	}
 	b.take("a/1")
 
-	unknown := core.Command{Op: core.OpHold, Scope: core.Scoped{Agent: "a", ID: "2"}}
+	unknown := store.Command{Op: store.OpHold, Scope: store.Scoped{Agent: "a", ID: "2"}}
 	assert.Zero(t, b.control(unknown))
-	assert.Equal(t, core.EffectNone, b.unhold(unknown.Scope))
+	assert.Equal(t, store.EffectNone, b.unhold(unknown.Scope))
 	b.submit(task("a", "2"))
 	b.take("a/2")
 }
@@ -171,41 +171,41 @@ func testHoldProlonged(t *testing.T, b *bench) {
 		name := fmt.Sprintf("%+v", scope)
 		b.with(Options{})
 		b.submit(keyed())
-		prolong := func(until core.When) core.EffectCode {
-			return b.control(core.Command{Op: core.OpProlong, Scope: scope, Hold: []byte("busy"), Until: until}).Code
+		prolong := func(until store.When) store.EffectCode {
+			return b.control(store.Command{Op: store.OpProlong, Scope: scope, Hold: []byte("busy"), Until: until}).Code
 		}
-		held := func() core.Held {
+		held := func() store.Held {
 			holds := b.one("a", "1").Holds
 			require.Len(t, holds, 1, name)
 			return holds[0]
 		}
 		since := b.now()
-		minutes := func(n int) core.When { return core.When{After: time.Duration(n) * time.Minute} }
-		assert.Equal(t, core.EffectDone, prolong(minutes(2)), name)
-		assert.Equal(t, core.Held{Scope: scope, Since: since, Until: since.Add(2 * time.Minute), Hold: []byte("busy")}, held(), name)
-		assert.Equal(t, core.EffectNone, prolong(minutes(1)), name)
-		assert.Equal(t, core.EffectNone, prolong(core.When{At: since.Add(2 * time.Minute)}), name)
+		minutes := func(n int) store.When { return store.When{After: time.Duration(n) * time.Minute} }
+		assert.Equal(t, store.EffectDone, prolong(minutes(2)), name)
+		assert.Equal(t, store.Held{Scope: scope, Since: since, Until: since.Add(2 * time.Minute), Hold: []byte("busy")}, held(), name)
+		assert.Equal(t, store.EffectNone, prolong(minutes(1)), name)
+		assert.Equal(t, store.EffectNone, prolong(store.When{At: since.Add(2 * time.Minute)}), name)
 		b.hold(scope, minutes(5))
-		assert.Equal(t, core.EffectNone, prolong(minutes(4)), name)
+		assert.Equal(t, store.EffectNone, prolong(minutes(4)), name)
 		assert.Equal(t, []byte("why"), held().Hold, name)
 		b.clock.Advance(time.Minute)
-		assert.Equal(t, core.EffectDone, prolong(minutes(5)), name)
-		assert.Equal(t, core.Held{Scope: scope, Since: since, Until: since.Add(6 * time.Minute), Hold: []byte("busy")}, held(), name)
+		assert.Equal(t, store.EffectDone, prolong(minutes(5)), name)
+		assert.Equal(t, store.Held{Scope: scope, Since: since, Until: since.Add(6 * time.Minute), Hold: []byte("busy")}, held(), name)
 		b.clock.Advance(5 * time.Minute)
 		assert.Empty(t, b.one("a", "1").Holds, name)
-		assert.Equal(t, core.EffectDone, prolong(minutes(1)), "%s: one that is over is no hold", name)
+		assert.Equal(t, store.EffectDone, prolong(minutes(1)), "%s: one that is over is no hold", name)
 		assert.Equal(t, b.now(), held().Since, name)
-		b.hold(scope, core.When{})
-		assert.Equal(t, core.EffectNone, prolong(minutes(9)), "%s: one without an end outlasts each", name)
+		b.hold(scope, store.When{})
+		assert.Equal(t, store.EffectNone, prolong(minutes(9)), "%s: one without an end outlasts each", name)
 		assert.Zero(t, held().Until, name)
 		b.unhold(scope)
 		b.hold(scope, minutes(1))
-		assert.Equal(t, core.EffectDone, prolong(core.When{}), name)
+		assert.Equal(t, store.EffectDone, prolong(store.When{}), name)
 		assert.Zero(t, held().Until, name)
-		assert.Equal(t, core.EffectDone, b.unhold(scope), name)
+		assert.Equal(t, store.EffectDone, b.unhold(scope), name)
 		b.take("a/1")
 	}
-	nobody := core.Command{Op: core.OpProlong, Scope: core.Scoped{Agent: "a", ID: "2"}, Until: core.When{After: time.Minute}}
+	nobody := store.Command{Op: store.OpProlong, Scope: store.Scoped{Agent: "a", ID: "2"}, Until: store.When{After: time.Minute}}
 	assert.Zero(t, b.control(nobody))
 }
 
@@ -219,16 +219,16 @@ func testHoldUnderTwo(t *testing.T, b *bench) {
 			if narrowFirst {
 				first, second = second, first
 			}
-			b.hold(second, core.When{})
+			b.hold(second, store.When{})
 			b.quiet(0, name)
-			b.hold(first, core.When{})
+			b.hold(first, store.When{})
 			b.quiet(0, name)
-			assert.ElementsMatch(t, []core.Scoped{first, second},
-				[]core.Scoped{b.one("a", "1").Holds[0].Scope, b.one("a", "1").Holds[1].Scope}, name)
-			assert.Equal(t, core.EffectDone, b.unhold(first), name)
+			assert.ElementsMatch(t, []store.Scoped{first, second},
+				[]store.Scoped{b.one("a", "1").Holds[0].Scope, b.one("a", "1").Holds[1].Scope}, name)
+			assert.Equal(t, store.EffectDone, b.unhold(first), name)
 			b.quiet(0, name)
 			assert.Len(t, b.one("a", "1").Holds, 1, name)
-			assert.Equal(t, core.EffectDone, b.unhold(second), name)
+			assert.Equal(t, store.EffectDone, b.unhold(second), name)
 			b.take("a/1")
 			assert.Zero(t, b.stats().Parked, name)
 		}
@@ -240,61 +240,61 @@ func testHoldRunning(t *testing.T, b *bench) {
 		b.with(Options{})
 		b.submit(keyed())
 		c := b.take("a/1")
-		b.hold(scope, core.When{})
-		assert.Equal(t, core.StatusInProgress, b.status("a", "1"))
+		b.hold(scope, store.When{})
+		assert.Equal(t, store.StatusInProgress, b.status("a", "1"))
 		assert.Len(t, b.one("a", "1").Holds, 1)
-		assert.Equal(t, core.Extended{Held: true}, b.extend(c.Fence), "the run goes on")
+		assert.Equal(t, store.Extended{Held: true}, b.extend(c.Fence), "the run goes on")
 		b.ended(again(c.Tasks[0], time.Second))
 		b.clock.Advance(time.Second)
 		b.quiet(0, "the next one does not begin")
-		assert.Equal(t, core.EffectDone, b.unhold(scope))
+		assert.Equal(t, store.EffectDone, b.unhold(scope))
 		b.take("a/1")
 	}
 }
 
 func testHoldEndsWithTask(t *testing.T, b *bench) {
-	ends := map[string]func(c core.Claimed){
-		"complete": func(c core.Claimed) { b.ended(complete(c)) },
-		"delete":   func(core.Claimed) { b.control(core.Command{Op: core.OpDelete, Submission: about("a", "1")}) },
-		"cancel": func(c core.Claimed) {
+	ends := map[string]func(c store.Claimed){
+		"complete": func(c store.Claimed) { b.ended(complete(c)) },
+		"delete":   func(store.Claimed) { b.control(store.Command{Op: store.OpDelete, Submission: about("a", "1")}) },
+		"cancel": func(c store.Claimed) {
 			b.ended(again(c, 0))
 			s := about("a", "1")
 			s.Version = b.one("a", "1").Version
-			assert.Equal(t, core.EffectDone, b.control(core.Command{Op: core.OpCancel, Submission: s}).Code)
+			assert.Equal(t, store.EffectDone, b.control(store.Command{Op: store.OpCancel, Submission: s}).Code)
 		},
 	}
 	for name, end := range ends {
 		b.with(Options{})
 		b.submit(task("a", "1"))
 		c := b.take("a/1")
-		b.hold(holdable[0], core.When{After: time.Hour})
+		b.hold(holdable[0], store.When{After: time.Hour})
 		end(c.Tasks[0])
 		anew := task("a", "1")
-		anew.Conflict = core.ConflictReplace
+		anew.Conflict = store.ConflictReplace
 		assert.True(t, b.submit(anew)[0].Created, name)
 		assert.Empty(t, b.one("a", "1").Holds, name)
 		next := b.take("a/1")
 		assert.Equal(t, b.now().Add(lease), next.NextLease, "%s: nor does anything end any more", name)
 		b.ended(complete(next.Tasks[0]))
 		assert.Zero(t, b.look(), name)
-		assert.Equal(t, core.EffectNone, b.unhold(holdable[0]), name)
+		assert.Equal(t, store.EffectNone, b.unhold(holdable[0]), name)
 	}
 }
 
 // flood submits 300 tasks of 30 agents, i being due at i ms, that are held.
-func (b *bench) flood(scope core.Scoped) {
+func (b *bench) flood(scope store.Scoped) {
 	b.Helper()
-	var all []core.Submission
+	var all []store.Submission
 	for i := range 300 {
 		s := task(fmt.Sprint("agent", i%30), fmt.Sprintf("%03d", i))
-		s.Due.At = b.now() + core.Millis(i)
+		s.Due.At = b.now() + store.Millis(i)
 		all = append(all, s)
 	}
 	b.submit(all...)
 	b.clock.Advance(time.Second)
-	b.hold(scope, core.When{})
+	b.hold(scope, store.When{})
 	for range 20 {
-		require.Empty(b, b.claim(core.MaxClaim).Tasks)
+		require.Empty(b, b.claim(store.MaxClaim).Tasks)
 	}
 	require.Equal(b, int64(300), b.stats().Held)
 	b.quiet(0, "all are parked")
@@ -302,20 +302,20 @@ func (b *bench) flood(scope core.Scoped) {
 
 func testHoldMany(t *testing.T, b *bench) {
 	b.with(Options{})
-	b.flood(core.Scoped{Kind: "k"})
-	assert.Equal(t, core.EffectDone, b.unhold(core.Scoped{Kind: "k"}))
-	for from := 0; from < 300; from += core.MaxClaim {
+	b.flood(store.Scoped{Kind: "k"})
+	assert.Equal(t, store.EffectDone, b.unhold(store.Scoped{Kind: "k"}))
+	for from := 0; from < 300; from += store.MaxClaim {
 		assert.Equal(t, b.now(), b.look(), "while some are still out of the queue")
 		var want, got []string
-		c := b.claim(core.MaxClaim)
-		for i := range core.MaxClaim {
+		c := b.claim(store.MaxClaim)
+		for i := range store.MaxClaim {
 			want = append(want, fmt.Sprintf("%03d", from+i))
 		}
 		for _, task := range c.Tasks {
 			got = append(got, task.ID)
 		}
 		require.ElementsMatch(t, want, got, "those that are due first come first")
-		if from+core.MaxClaim < 300 {
+		if from+store.MaxClaim < 300 {
 			assert.Equal(t, b.now(), c.NextDue)
 		}
 	}
@@ -325,34 +325,34 @@ func testHoldMany(t *testing.T, b *bench) {
 
 func testHoldAgain(t *testing.T, b *bench) {
 	b.with(Options{})
-	all := core.Scoped{Kind: "k"}
+	all := store.Scoped{Kind: "k"}
 	b.flood(all)
-	assert.Equal(t, core.EffectDone, b.unhold(all))
-	assert.Len(t, b.claim(core.MaxClaim).Tasks, core.MaxClaim)
-	b.hold(all, core.When{})
+	assert.Equal(t, store.EffectDone, b.unhold(all))
+	assert.Len(t, b.claim(store.MaxClaim).Tasks, store.MaxClaim)
+	b.hold(all, store.When{})
 	b.quiet(b.claim(10).NextLease, "held again before all were put back, nothing is due")
 	assert.Equal(t, int64(250), b.stats().Held)
-	assert.Equal(t, core.EffectDone, b.unhold(all))
+	assert.Equal(t, store.EffectDone, b.unhold(all))
 	for range 5 {
-		assert.Len(t, b.claim(core.MaxClaim).Tasks, core.MaxClaim)
+		assert.Len(t, b.claim(store.MaxClaim).Tasks, store.MaxClaim)
 	}
 }
 
 func testHoldWakes(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4})
-	waker, ok := b.store.(core.Waker)
+	waker, ok := b.store.(store.Waker)
 	require.True(t, ok)
 	wakeups, err := waker.Wakeups(b.Context())
 	require.NoError(t, err)
 	b.submit(task("a", "1"))
-	for _, scope := range []core.Scoped{{Agent: "a", ID: "1"}, {Agent: "a"}, {}} {
-		b.hold(scope, core.When{})
+	for _, scope := range []store.Scoped{{Agent: "a", ID: "1"}, {Agent: "a"}, {}} {
+		b.hold(scope, store.When{})
 		r := b.request(1)
-		r.Partition = core.PartitionOf("a", 4)
+		r.Partition = store.PartitionOf("a", 4)
 		require.Empty(t, b.claimWith(r).Tasks)
 		b.clock.Advance(time.Second)
-		require.Equal(t, core.EffectDone, b.unhold(scope))
-		want := core.Wakeup{Partition: core.PartitionOf("a", 4), Due: b.now()}
+		require.Equal(t, store.EffectDone, b.unhold(scope))
+		want := store.Wakeup{Partition: store.PartitionOf("a", 4), Due: b.now()}
 		for receive(t, wakeups) != want { // an earlier one, or one of another partition
 			continue
 		}
@@ -360,28 +360,28 @@ func testHoldWakes(t *testing.T, b *bench) {
 }
 
 func testHoldBySettlement(t *testing.T, b *bench) {
-	for _, verb := range []core.Verb{core.VerbAgain, core.VerbRest} {
+	for _, verb := range []store.Verb{store.VerbAgain, store.VerbRest} {
 		b.with(Options{})
 		b.submit(task("a", "1"))
 		c := b.take("a/1")
-		b.hold(holdable[0], core.When{After: time.Hour})
+		b.hold(holdable[0], store.When{After: time.Hour})
 		since := b.now()
 		b.clock.Advance(time.Second)
 		s := again(c.Tasks[0], time.Second)
 		s.Verb, s.Hold = verb, []byte("failed too often")
 		assert.Equal(t, b.now().Add(time.Second), b.ended(s))
-		want := core.Held{Scope: holdable[0], Since: since, Hold: s.Hold}
-		assert.Equal(t, []core.Held{want}, b.one("a", "1").Holds, "without the end that it had")
+		want := store.Held{Scope: holdable[0], Since: since, Hold: s.Hold}
+		assert.Equal(t, []store.Held{want}, b.one("a", "1").Holds, "without the end that it had")
 		b.clock.Advance(time.Second)
 		b.quiet(0, "it is paused")
 		assert.Equal(t, int64(1), b.stats().Held)
-		assert.Equal(t, core.EffectDone, b.unhold(holdable[0]))
+		assert.Equal(t, store.EffectDone, b.unhold(holdable[0]))
 
 		c = b.take("a/1")
 		s = again(c.Tasks[0], 0)
 		s.Verb, s.Hold = verb, []byte("again")
 		b.ended(s)
-		assert.Equal(t, []core.Held{{Scope: holdable[0], Since: b.now(), Hold: s.Hold}}, b.one("a", "1").Holds)
+		assert.Equal(t, []store.Held{{Scope: holdable[0], Since: b.now(), Hold: s.Hold}}, b.one("a", "1").Holds)
 		b.quiet(0, "it is paused at once")
 	}
 }
@@ -392,16 +392,16 @@ func testPauses(t *testing.T, b *bench) {
 	assert.Empty(t, allPauses(t, b.store, 10))
 	b.submit(keyed())
 	since := b.now()
-	want := []core.Held{}
+	want := []store.Held{}
 	for _, scope := range holdable {
-		b.hold(scope, core.When{})
-		want = append(want, core.Held{Scope: scope, Since: since, Hold: []byte("why")})
+		b.hold(scope, store.When{})
+		want = append(want, store.Held{Scope: scope, Since: since, Hold: []byte("why")})
 	}
 	soon := since.Add(time.Minute)
 	for i := range 300 {
-		agent := core.Scoped{Agent: fmt.Sprintf("agent%03d", i)}
-		until := core.When{}
-		h := core.Held{Scope: agent, Since: since, Hold: []byte("why")}
+		agent := store.Scoped{Agent: fmt.Sprintf("agent%03d", i)}
+		until := store.When{}
+		h := store.Held{Scope: agent, Since: since, Hold: []byte("why")}
 		if i%2 == 0 {
 			until.At, h.Until = soon, soon
 		}
@@ -412,7 +412,7 @@ func testPauses(t *testing.T, b *bench) {
 		assert.ElementsMatch(t, want, allPauses(t, b.store, limit), limit)
 	}
 	b.clock.Advance(time.Minute)
-	b.unhold(core.Scoped{Kind: "k"})
-	left := slices.DeleteFunc(want, func(h core.Held) bool { return h.Until != 0 || h.Scope.Kind != "" })
+	b.unhold(store.Scoped{Kind: "k"})
+	left := slices.DeleteFunc(want, func(h store.Held) bool { return h.Until != 0 || h.Scope.Kind != "" })
 	assert.ElementsMatch(t, left, allPauses(t, b.store, 50), "those that have ended are not in force, seen by a claim or not")
 }

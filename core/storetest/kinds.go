@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // counts demands how many tasks of kind k are live, and how many of them run.
@@ -29,7 +29,7 @@ func testKindsLive(t *testing.T, b *bench) {
 	c := b.claimWith(r)
 	b.claimWith(r)
 	b.counts(3, 3, "claim, also when it is repeated")
-	for i, verb := range []core.Verb{core.VerbAgain, core.VerbRelease, core.VerbRest} {
+	for i, verb := range []store.Verb{store.VerbAgain, store.VerbRelease, store.VerbRest} {
 		s := again(c.Tasks[i], 0)
 		s.Verb = verb
 		b.ended(s)
@@ -37,14 +37,14 @@ func testKindsLive(t *testing.T, b *bench) {
 		b.counts(3, int64(2-i), "goes on: "+string(verb))
 	}
 	c = b.claim(10)
-	for i, verb := range []core.Verb{core.VerbComplete, core.VerbCancel, core.VerbFail} {
-		s := core.Settlement{Run: c.Tasks[i].Run, Kind: "k", Verb: verb}
+	for i, verb := range []store.Verb{store.VerbComplete, store.VerbCancel, store.VerbFail} {
+		s := store.Settlement{Run: c.Tasks[i].Run, Kind: "k", Verb: verb}
 		b.ended(s)
 		b.ended(s)
 		b.counts(int64(2-i), int64(2-i), "ends: "+string(verb))
 	}
 	failed := c.Tasks[2]
-	replay := core.Command{Op: core.OpReplay, Submission: task(failed.Agent, failed.ID)}
+	replay := store.Command{Op: store.OpReplay, Submission: task(failed.Agent, failed.ID)}
 	b.control(replay)
 	b.counts(1, 0, "replay")
 	b.control(replay)
@@ -53,7 +53,7 @@ func testKindsLive(t *testing.T, b *bench) {
 	b.clock.Advance(lease)
 	require.Equal(t, 1, b.claim(1).Recovered)
 	b.counts(1, 1, "recovered and claimed")
-	b.hold(core.Scoped{Kind: "k"}, core.When{})
+	b.hold(store.Scoped{Kind: "k"}, store.When{})
 	b.clock.Advance(lease)
 	require.Equal(t, 1, b.claim(1).Recovered)
 	b.counts(1, 0, "recovered and parked")
@@ -62,7 +62,7 @@ func testKindsLive(t *testing.T, b *bench) {
 
 func testKindsOf(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4})
-	var subs []core.Submission
+	var subs []store.Submission
 	for i := range 20 {
 		s := task(fmt.Sprint("agent", i), "1")
 		s.Kind = []string{"z", "a", "b:c", "l"}[i%4]
@@ -78,7 +78,7 @@ func testKindsOf(t *testing.T, b *bench) {
 }
 
 // tallied runs a task once and settles it with a tally.
-func (b *bench) tallied(tally core.RunStat) {
+func (b *bench) tallied(tally store.RunStat) {
 	b.Helper()
 	c := b.claim(1)
 	require.Len(b, c.Tasks, 1)
@@ -91,17 +91,19 @@ func (b *bench) tallied(tally core.RunStat) {
 func testKindsRuns(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
-	b.tallied(core.RunStat{Schedule: core.ScheduleEvery, Duration: 3 * time.Second, Lag: 5 * time.Millisecond})
+	b.tallied(store.RunStat{Schedule: store.ScheduleEvery, Duration: 3 * time.Second, Lag: 5 * time.Millisecond})
 	k := b.kind("k")
 	assert.Equal(t, [2]time.Duration{3 * time.Second, 3 * time.Second}, [2]time.Duration{k.Shortest, k.Longest})
-	b.tallied(core.RunStat{Schedule: core.ScheduleCron, Duration: time.Second, Lag: 7 * time.Millisecond})
-	b.tallied(core.RunStat{Schedule: core.ScheduleActivity, Duration: 2 * time.Second, Failed: true, Failure: []byte("no")})
-	b.tallied(core.RunStat{Schedule: core.ScheduleAt, Duration: 2 * time.Second})
-	b.tallied(core.RunStat{Duration: 1500*time.Millisecond + 700*time.Microsecond, Lag: time.Hour})
-	want := core.KindStats{
-		Kind: "k", Live: 1, Runs: 5, Failures: 1, Duration: 9500 * time.Millisecond, Shortest: time.Second, Longest: 3 * time.Second,
-		Lag: time.Hour + 12*time.Millisecond, LongestLag: time.Hour, At: 2, Every: 1, Cron: 1, Activity: 1,
-		Failed: []core.Failure{{At: b.now(), Note: []byte("no")}},
+	b.tallied(store.RunStat{Schedule: store.ScheduleCron, Duration: time.Second, Lag: 7 * time.Millisecond})
+	b.tallied(store.RunStat{Schedule: store.ScheduleActivity, Duration: 2 * time.Second, Failed: true, Failure: []byte("no")})
+	b.tallied(store.RunStat{Schedule: store.ScheduleAt, Duration: 2 * time.Second})
+	b.tallied(store.RunStat{Duration: 1500*time.Millisecond + 700*time.Microsecond, Lag: time.Hour})
+	want := store.KindStats{
+		KindCounters: store.KindCounters{
+			Kind: "k", Live: 1, Runs: 5, Failures: 1, Duration: 9500 * time.Millisecond, Shortest: time.Second, Longest: 3 * time.Second,
+			Lag: time.Hour + 12*time.Millisecond, LongestLag: time.Hour, At: 2, Every: 1, Cron: 1, Activity: 1,
+		},
+		Failed: []store.Failure{{At: b.now(), Note: []byte("no")}},
 	}
 	k = b.kind("k")
 	assert.Equal(t, want, k, "a settle that is sent twice counts once")
@@ -111,8 +113,8 @@ func testKindsRuns(t *testing.T, b *bench) {
 	b.clock.Advance(lease)
 	b.claim(1)
 	late := again(c.Tasks[0], 0)
-	late.Tally = &core.RunStat{Kind: "k", Failed: true}
-	assert.ErrorIs(t, b.settle(late)[0].Err, core.ErrLeaseLost)
+	late.Tally = &store.RunStat{Kind: "k", Failed: true}
+	assert.ErrorIs(t, b.settle(late)[0].Err, store.ErrLeaseLost)
 	want.Running = 1
 	assert.Equal(t, want, b.kind("k"), "a run that lost its lease counts for nothing")
 }
@@ -120,16 +122,16 @@ func testKindsRuns(t *testing.T, b *bench) {
 func testKindsFailures(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
-	for i := range core.KeptFailures + 5 {
+	for i := range store.KeptFailures + 5 {
 		b.clock.Advance(time.Second)
-		b.tallied(core.RunStat{Failed: true, Failure: fmt.Append(nil, i)})
-		b.tallied(core.RunStat{Duration: time.Second})
+		b.tallied(store.RunStat{Failed: true, Failure: fmt.Append(nil, i)})
+		b.tallied(store.RunStat{Duration: time.Second})
 	}
 	k := b.kind("k")
 	assert.Equal(t, [2]int64{50, 25}, [2]int64{k.Runs, k.Failures})
-	require.Len(t, k.Failed, core.KeptFailures)
+	require.Len(t, k.Failed, store.KeptFailures)
 	for i, f := range k.Failed {
-		assert.Equal(t, core.Failure{At: b.now().Add(-time.Duration(i) * time.Second), Note: fmt.Append(nil, core.KeptFailures+4-i)}, f, "newest first")
+		assert.Equal(t, store.Failure{At: b.now().Add(-time.Duration(i) * time.Second), Note: fmt.Append(nil, store.KeptFailures+4-i)}, f, "newest first")
 	}
 }
 
@@ -138,7 +140,7 @@ func testKindsTogether(t *testing.T, b *bench) {
 	agents := map[int]string{}
 	for i := 0; len(agents) < 2; i++ {
 		agent := fmt.Sprint("agent", i)
-		agents[core.PartitionOf(agent, 2)] = agent
+		agents[store.PartitionOf(agent, 2)] = agent
 	}
 	b.submit(task(agents[0], "1"), task(agents[1], "1"))
 	for i := range 2 {
@@ -146,7 +148,7 @@ func testKindsTogether(t *testing.T, b *bench) {
 		r := b.request(1)
 		r.Partition = i
 		s := again(b.claimWith(r).Tasks[0], 0)
-		s.Tally = &core.RunStat{Kind: "k", Failed: true, Duration: time.Duration(3-i) * time.Second, Failure: fmt.Append(nil, i)}
+		s.Tally = &store.RunStat{Kind: "k", Failed: true, Duration: time.Duration(3-i) * time.Second, Failure: fmt.Append(nil, i)}
 		b.ended(s)
 	}
 	k := b.kind("k")

@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // quarter is a task with a quarter of a mebibyte: a claim looks at two of them.
-func quarter(agent, id, kind string) core.Submission {
+func quarter(agent, id, kind string) store.Submission {
 	s := heavy(agent, id, 256)
 	s.Kind = kind
 	return s
@@ -88,12 +88,12 @@ func testLargeParked(t *testing.T, b *bench) {
 	}
 	assert.Equal(t, []string{"a/0", "a/1", "a/2", "a/3", "a/4", "b/1"}, got)
 
-	held := core.Scoped{Agent: "a"}
+	held := store.Scoped{Agent: "a"}
 	b.with(Options{})
 	for i := range 5 {
 		b.submit(quarter("a", fmt.Sprint(i), "k"))
 	}
-	b.hold(held, core.When{After: time.Hour})
+	b.hold(held, store.When{After: time.Hour})
 	for range 3 {
 		require.Empty(t, b.claim(50).Tasks)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // A claim is only repeated when its answer was lost, so none of its runs has begun: what was replaced meanwhile is not run by
@@ -32,13 +32,13 @@ func testNonceReplaced(t *testing.T, b *bench) {
 				assert.Equal(t, c.Fence, again.Fence)
 			}
 			got := b.one("a", "1")
-			assert.Equal(t, core.StatusWaiting, got.Status)
+			assert.Equal(t, store.StatusWaiting, got.Status)
 			assert.Equal(t, b.now().Add(2*time.Hour), got.Due)
 			assert.Zero(t, got.Crashes)
 			assert.Equal(t, [2]int64{1, 1}, [2]int64{b.stats().InProgress, b.kind("k").Running})
 			for _, run := range c.Tasks {
 				if run.Agent == "a" {
-					assert.ErrorIs(t, b.settle(complete(run))[0].Err, core.ErrLeaseLost)
+					assert.ErrorIs(t, b.settle(complete(run))[0].Err, store.ErrLeaseLost)
 				} else {
 					b.ended(complete(run))
 				}

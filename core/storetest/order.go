@@ -7,55 +7,55 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-func (b *bench) run(agent, id string, queue bool) core.Effect {
+func (b *bench) run(agent, id string, queue bool) store.Effect {
 	b.Helper()
-	return b.control(core.Command{Op: core.OpRun, Submission: about(agent, id), Queue: queue})
+	return b.control(store.Command{Op: store.OpRun, Submission: about(agent, id), Queue: queue})
 }
 
 // cancel is a command to end task a/1 of group g, at the version that it has now.
-func (b *bench) cancel() core.Command {
+func (b *bench) cancel() store.Command {
 	b.Helper()
 	s := about("a", "1")
 	s.Group, s.Version = "g", b.one("a", "1").Version
-	return core.Command{Op: core.OpCancel, Submission: s, Record: []byte("record"), Order: []byte("told")}
+	return store.Command{Op: store.OpCancel, Submission: s, Record: []byte("record"), Order: []byte("told")}
 }
 
 // remove deletes a task of agent a.
-func (b *bench) remove(id, group string) core.EffectCode {
+func (b *bench) remove(id, group string) store.EffectCode {
 	b.Helper()
 	s := about("a", id)
 	s.Group = group
-	return b.control(core.Command{Op: core.OpDelete, Submission: s}).Code
+	return b.control(store.Command{Op: store.OpDelete, Submission: s}).Code
 }
 
 func testRun(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		b.with(Options{})
 		b.submit(within(task("a", "1"), time.Hour))
-		next := core.Millis(0)
+		next := store.Millis(0)
 		if several {
 			b.submit(within(task("a", "2"), 2*time.Hour))
 			next = b.now().Add(2 * time.Hour)
 		}
-		assert.Equal(t, core.Effect{Code: core.EffectDone, Due: b.now()}, b.run("a", "1", false))
+		assert.Equal(t, store.Effect{Code: store.EffectDone, Due: b.now()}, b.run("a", "1", false))
 		assert.Equal(t, b.now(), b.look())
 		due := b.now()
 		b.clock.Advance(time.Second)
-		assert.Equal(t, core.Effect{Code: core.EffectDone, Due: due}, b.run("a", "1", false), "due already: it keeps its place")
+		assert.Equal(t, store.Effect{Code: store.EffectDone, Due: due}, b.run("a", "1", false), "due already: it keeps its place")
 		c := b.take("a/1")
 		assert.Equal(t, due, c.Tasks[0].Due)
 		assert.Equal(t, next, c.NextDue)
 
-		assert.Equal(t, core.Effect{Code: core.EffectRunning}, b.run("a", "1", false))
+		assert.Equal(t, store.Effect{Code: store.EffectRunning}, b.run("a", "1", false))
 		assert.Equal(t, b.now().Add(time.Hour), b.ended(again(c.Tasks[0], time.Hour)), "nothing was changed")
 		b.run("a", "1", false)
 		r := b.request(1)
 		c = b.claimWith(r)
 		for range 2 {
-			assert.Equal(t, core.Effect{Code: core.EffectOrdered}, b.run("a", "1", true))
+			assert.Equal(t, store.Effect{Code: store.EffectOrdered}, b.run("a", "1", true))
 			assert.Equal(t, c.Tasks, b.claimWith(r).Tasks, "a repeated claim does not carry it out")
 		}
 		assert.Equal(t, b.now(), b.ended(again(c.Tasks[0], time.Hour)), "once more when its run ends")
@@ -74,11 +74,11 @@ func testRunHeld(t *testing.T, b *bench) {
 		for _, parked := range []bool{true, false} {
 			if !parked {
 				p.put, p.parked = func(b *bench, agent, id string) {
-					b.hold(core.Scoped{Agent: agent, ID: id}, core.When{After: 24 * time.Hour})
+					b.hold(store.Scoped{Agent: agent, ID: id}, store.When{After: 24 * time.Hour})
 				}, false
 			}
 			b.stand(p)
-			assert.Equal(t, core.Effect{Code: core.EffectDone, Due: b.now()}, b.run("a", "1", false), p.name)
+			assert.Equal(t, store.Effect{Code: store.EffectDone, Due: b.now()}, b.run("a", "1", false), p.name)
 			assert.Len(t, b.one("a", "1").Holds, 1, p.name)
 			assert.Equal(t, b.now(), b.look(), p.name)
 			c := b.take("a/1")
@@ -94,10 +94,10 @@ func testRunHeld(t *testing.T, b *bench) {
 func testRunParked(t *testing.T, b *bench) {
 	b.stand(places()[1])
 	b.clock.Advance(time.Second)
-	assert.Equal(t, core.Effect{Code: core.EffectDone, Due: b.now()}, b.run("a", "1", false), "what is out of the queue is due now")
+	assert.Equal(t, store.Effect{Code: store.EffectDone, Due: b.now()}, b.run("a", "1", false), "what is out of the queue is due now")
 	assert.False(t, b.one("a", "1").Parked)
 	c := b.take("a/1")
-	b.hold(holdable[0], core.When{})
+	b.hold(holdable[0], store.When{})
 	b.run("a", "1", true)
 	assert.Equal(t, b.now(), b.ended(again(c.Tasks[0], time.Hour)))
 	b.quiet(0, "due, but held")
@@ -105,7 +105,7 @@ func testRunParked(t *testing.T, b *bench) {
 	c = b.take("a/1")
 	b.run("a", "1", true)
 	b.ended(complete(c.Tasks[0]))
-	assert.Equal(t, core.StatusCompleted, b.status("a", "1"), "an end is an end")
+	assert.Equal(t, store.StatusCompleted, b.status("a", "1"), "an end is an end")
 	assert.Zero(t, b.run("a", "1", true), "it is finished")
 }
 
@@ -116,19 +116,19 @@ func testCancelWaiting(t *testing.T, b *bench) {
 		stale := c
 		stale.Version += "x"
 		before := b.one("a", "1")
-		assert.Equal(t, core.Effect{Code: core.EffectChanged}, b.control(stale), p.name)
+		assert.Equal(t, store.Effect{Code: store.EffectChanged}, b.control(stale), p.name)
 		stale.Version = ""
-		assert.Equal(t, core.Effect{Code: core.EffectChanged}, b.control(stale), p.name)
+		assert.Equal(t, store.Effect{Code: store.EffectChanged}, b.control(stale), p.name)
 		assert.Equal(t, before, b.one("a", "1"), p.name)
-		assert.Equal(t, core.GroupCounts{Live: 1}, b.group("g"), p.name)
+		assert.Equal(t, store.GroupCounts{Live: 1}, b.group("g"), p.name)
 		assert.Zero(t, b.stats().Cancelled, p.name)
 
 		b.clock.Advance(time.Second)
-		assert.Equal(t, core.Effect{Code: core.EffectDone}, b.control(c), p.name)
+		assert.Equal(t, store.Effect{Code: store.EffectDone}, b.control(c), p.name)
 		s := b.one("a", "1")
-		want := core.Stored{Agent: "a", ID: "1", Status: core.StatusCancelled, Finished: b.now(), Record: []byte("record")}
+		want := store.Stored{Agent: "a", ID: "1", Status: store.StatusCancelled, Finished: b.now(), Record: []byte("record")}
 		assert.Equal(t, want, s, p.name)
-		assert.Equal(t, core.GroupCounts{Cancelled: 1}, b.group("g"), p.name)
+		assert.Equal(t, store.GroupCounts{Cancelled: 1}, b.group("g"), p.name)
 		st := b.stats()
 		left := int64(0)
 		if p.several {
@@ -151,11 +151,11 @@ func testCancelChanged(t *testing.T, b *bench) {
 	s := again(claimed.Tasks[0], 0)
 	s.State = []byte("more")
 	b.ended(s)
-	assert.Equal(t, core.EffectChanged, b.control(c).Code, "its state is another")
+	assert.Equal(t, store.EffectChanged, b.control(c).Code, "its state is another")
 	c = b.cancel()
 	claimed = b.take("a/1")
 	b.ended(again(claimed.Tasks[0], time.Second))
-	assert.Equal(t, core.EffectDone, b.control(c).Code, "a run that left the state alone changed nothing")
+	assert.Equal(t, store.EffectDone, b.control(c).Code, "a run that left the state alone changed nothing")
 }
 
 func testCancelRunning(t *testing.T, b *bench) {
@@ -174,30 +174,30 @@ func testCancelRunning(t *testing.T, b *bench) {
 		}
 		told := b.cancel()
 		told.Version = "any"
-		assert.Equal(t, core.Effect{Code: core.EffectOrdered}, b.control(told))
+		assert.Equal(t, store.Effect{Code: store.EffectOrdered}, b.control(told))
 		second := told
 		second.Order = []byte("later")
-		assert.Equal(t, core.Effect{Code: core.EffectOrdered}, b.control(second), "twice")
+		assert.Equal(t, store.Effect{Code: store.EffectOrdered}, b.control(second), "twice")
 		for range 2 {
-			want := core.Extended{Held: true, Ended: []core.Ended{{Index: at, Order: []byte("told")}}}
+			want := store.Extended{Held: true, Ended: []store.Ended{{Index: at, Order: []byte("told")}}}
 			assert.Equal(t, want, b.extend(c.Fence), "only this run is to end")
 		}
 		assert.Equal(t, []byte("told"), b.one("a", "1").Order)
 		b.settleCancelled(c.Tasks[at])
-		assert.Equal(t, core.StatusInProgress, b.status("a", "1"), "the run cannot go on, but it has not ended")
-		assert.Equal(t, core.Extended{Held: true, Ended: []core.Ended{{Index: at, Order: []byte("told")}}}, b.extend(c.Fence))
+		assert.Equal(t, store.StatusInProgress, b.status("a", "1"), "the run cannot go on, but it has not ended")
+		assert.Equal(t, store.Extended{Held: true, Ended: []store.Ended{{Index: at, Order: []byte("told")}}}, b.extend(c.Fence))
 	}
 }
 
 // settleCancelled demands that a cancelled task can only be settled as cancelled, whatever its run has returned.
-func (b *bench) settleCancelled(c core.Claimed) {
+func (b *bench) settleCancelled(c store.Claimed) {
 	b.Helper()
 	before := b.stats()
-	for _, verb := range []core.Verb{core.VerbAgain, core.VerbRelease, core.VerbRest, core.VerbComplete, core.VerbFail} {
+	for _, verb := range []store.Verb{store.VerbAgain, store.VerbRelease, store.VerbRest, store.VerbComplete, store.VerbFail} {
 		s := again(c, 0)
 		s.Verb, s.State, s.Renewed = verb, []byte("changed"), true
-		s.Tally = &core.RunStat{Kind: "k"}
-		var cancelled *core.CancelledError
+		s.Tally = &store.RunStat{Kind: "k"}
+		var cancelled *store.CancelledError
 		require.ErrorAs(b, b.settle(s)[0].Err, &cancelled)
 		assert.Equal(b, []byte("told"), cancelled.Order)
 	}
@@ -209,27 +209,27 @@ func testCancelSettle(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
 	c := b.take("a/1")
-	require.Equal(t, core.EffectOrdered, b.control(b.cancel()).Code)
+	require.Equal(t, store.EffectOrdered, b.control(b.cancel()).Code)
 	b.settleCancelled(c.Tasks[0])
-	b.ended(core.Settlement{Run: c.Tasks[0].Run, Kind: "k", Verb: core.VerbCancel})
-	assert.Equal(t, core.StatusCancelled, b.status("a", "1"))
+	b.ended(store.Settlement{Run: c.Tasks[0].Run, Kind: "k", Verb: store.VerbCancel})
+	assert.Equal(t, store.StatusCancelled, b.status("a", "1"))
 	assert.Equal(t, [3]int64{0, 0, 1}, [3]int64{b.stats().Completed, b.stats().Failed, b.stats().Cancelled})
 	anew := task("a", "1")
-	anew.Conflict = core.ConflictReplace
+	anew.Conflict = store.ConflictReplace
 	b.submit(anew)
 	c = b.take("a/1")
 	assert.False(t, c.Tasks[0].Cancelled, "what was said is over with the task")
 
 	b.ended(complete(c.Tasks[0]))
-	assert.Zero(t, b.control(core.Command{Op: core.OpCancel, Submission: about("a", "1")}), "it completed first")
-	assert.Equal(t, core.StatusCompleted, b.status("a", "1"))
+	assert.Zero(t, b.control(store.Command{Op: store.OpCancel, Submission: about("a", "1")}), "it completed first")
+	assert.Equal(t, store.StatusCompleted, b.status("a", "1"))
 }
 
 func testCancelCrash(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"), task("b", "1"), task("b", "2"))
 	b.claim(10)
-	require.Equal(t, core.EffectOrdered, b.control(b.cancel()).Code)
+	require.Equal(t, store.EffectOrdered, b.control(b.cancel()).Code)
 	for range 2 {
 		b.clock.Advance(lease)
 		r := b.request(10)

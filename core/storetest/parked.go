@@ -7,12 +7,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func testParked(t *testing.T, b *bench) {
 	b.with(Options{})
-	other := func(agent, id string) core.Submission {
+	other := func(agent, id string) store.Submission {
 		s := task(agent, id)
 		s.Kind = "other"
 		return s
@@ -26,7 +26,7 @@ func testParked(t *testing.T, b *bench) {
 	assert.Equal(t, int64(3), b.stats().Waiting)
 	s := b.read("b", "3", "1")
 	assert.True(t, s[0].Parked)
-	assert.Equal(t, core.StatusWaiting, s[0].Status)
+	assert.Equal(t, store.StatusWaiting, s[0].Status)
 	assert.Equal(t, b.now(), s[1].Due)
 	b.submit(task("a", "2"), task("a", "3")) // an agent whose only task is parked gets more
 	assert.Equal(t, []string{"a/2", "a/3"}, names(b.claim(50)))
@@ -44,7 +44,7 @@ func testParked(t *testing.T, b *bench) {
 	assert.Equal(t, []string{"b/3"}, names(b.claimWith(r)))
 	assert.Zero(t, b.stats().Parked)
 
-	var many []core.Submission
+	var many []store.Submission
 	for i := range 500 {
 		many = append(many, other("many", fmt.Sprint(i)))
 	}
@@ -94,7 +94,7 @@ func testManyParkedKinds(t *testing.T, b *bench) {
 	assert.ElementsMatch(t, []string{"a/0", "a/1", "a/2", "a/3"}, names(first))
 	r = b.request(kinds)
 	r.Kinds = all[2:]
-	r.Limit = core.MaxClaim
+	r.Limit = store.MaxClaim
 	got := 0
 	for range 2 * kinds {
 		got += len(b.claimWith(r).Tasks)

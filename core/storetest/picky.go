@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // ofKind is a task of a kind that is due at once.
-func ofKind(agent, id, kind string) core.Submission {
+func ofKind(agent, id, kind string) store.Submission {
 	s := task(agent, id)
 	s.Kind = kind
 	return s
@@ -94,17 +94,17 @@ func testPassed(_ *testing.T, b *bench) {
 // A claim for urgent tasks finds those of level 1 behind any number of others, and takes nothing else.
 func testUrgent(_ *testing.T, b *bench) {
 	b.with(Options{})
-	at := func(agent, id string, level core.Level) core.Submission {
+	at := func(agent, id string, level store.Level) store.Submission {
 		s := task(agent, id)
 		s.Level = level
 		return s
 	}
 	for i := range 30 {
-		b.submit(at(fmt.Sprint("single", i), "1", core.LevelLow), at("several", fmt.Sprint("low", i), core.LevelMedium))
+		b.submit(at(fmt.Sprint("single", i), "1", store.LevelLow), at("several", fmt.Sprint("low", i), store.LevelMedium))
 	}
-	b.clock.Advance(2 * core.RaiseAfter) // what has waited for long is not urgent
-	b.submit(at("several", "urgent", core.LevelHigh), at("idle", "urgent", core.LevelHigh))
-	later := at("several", "later", core.LevelHigh)
+	b.clock.Advance(2 * store.RaiseAfter) // what has waited for long is not urgent
+	b.submit(at("several", "urgent", store.LevelHigh), at("idle", "urgent", store.LevelHigh))
+	later := at("several", "later", store.LevelHigh)
 	later.Due.After = time.Hour
 	b.submit(later)
 	r := b.request(10)
@@ -125,7 +125,7 @@ func testUrgent(_ *testing.T, b *bench) {
 func testUrgentTurns(_ *testing.T, b *bench) {
 	b.with(Options{})
 	urgent := task("first", "urgent")
-	urgent.Level = core.LevelHigh
+	urgent.Level = store.LevelHigh
 	b.submit(urgent, task("first", "1"))
 	b.clock.Advance(time.Millisecond)
 	b.submit(task("second", "1"), task("second", "2"))
@@ -142,11 +142,11 @@ func testLookAgents(_ *testing.T, b *bench) {
 	later := task("later", "1")
 	later.Due.After = time.Minute
 	b.submit(task("now", "1"), later, ofKind("parked", "1", "unknown"))
-	look := func(kinds []string, agents ...string) core.Claim {
-		return b.claimWith(core.ClaimRequest{Kinds: kinds, Agents: agents})
+	look := func(kinds []string, agents ...string) store.Claim {
+		return b.claimWith(store.ClaimRequest{Kinds: kinds, Agents: agents})
 	}
 	c := look([]string{"k"}, "nobody", "later", "now")
-	assert.Equal(b, []core.Millis{0, b.now().Add(time.Minute), b.now()}, c.AgentsDue)
+	assert.Equal(b, []store.Millis{0, b.now().Add(time.Minute), b.now()}, c.AgentsDue)
 	assert.Equal(b, b.now(), c.NextDue)
 	assert.Empty(b, c.Tasks)
 	c = look([]string{"k"}, "later")
@@ -157,7 +157,7 @@ func testLookAgents(_ *testing.T, b *bench) {
 	assert.Equal(b, b.now(), look([]string{"unknown"}, "parked").NextDue, "what is parked may be its")
 	r := b.request(5)
 	r.Agents = []string{"now", "later"}
-	assert.Equal(b, []core.Millis{0, b.now().Add(time.Minute)}, b.claimWith(r).AgentsDue, "a claim says so too")
+	assert.Equal(b, []store.Millis{0, b.now().Add(time.Minute)}, b.claimWith(r).AgentsDue, "a claim says so too")
 }
 
 // A run that is given back may leave a state behind; it clears no crashes, as it has shown nothing.
@@ -168,7 +168,7 @@ func testReleaseState(_ *testing.T, b *bench) {
 	b.clock.Advance(lease + time.Millisecond)
 	c := b.claim(1)
 	require.Equal(b, 1, c.Tasks[0].Crashes)
-	s := core.Settlement{Run: c.Tasks[0].Run, Kind: "k", Verb: core.VerbRelease, Due: core.When{At: c.Tasks[0].Due}, State: []byte("cut off")}
+	s := store.Settlement{Run: c.Tasks[0].Run, Kind: "k", Verb: store.VerbRelease, Due: store.When{At: c.Tasks[0].Due}, State: []byte("cut off")}
 	require.NoError(b, b.settle(s)[0].Err)
 	c = b.claim(1)
 	require.Len(b, c.Tasks, 1)
@@ -177,7 +177,7 @@ func testReleaseState(_ *testing.T, b *bench) {
 }
 
 // serial is a request that takes one task of an agent, and none while another of its runs.
-func (b *bench) serial(limit int) core.ClaimRequest {
+func (b *bench) serial(limit int) store.ClaimRequest {
 	r := b.request(limit)
 	r.Serial = true
 	return r
@@ -186,26 +186,26 @@ func (b *bench) serial(limit int) core.ClaimRequest {
 // A claim that wants one run of an agent at a time waits for its end, whatever it is.
 func testSerial(_ *testing.T, b *bench) {
 	b.with(Options{})
-	ends := map[string]func(t core.Claimed){
-		"completed": func(t core.Claimed) { require.NoError(b, b.settle(complete(t))[0].Err) },
-		"again": func(t core.Claimed) {
-			s := core.Settlement{Run: t.Run, Kind: t.Kind, Verb: core.VerbAgain, Due: core.When{After: time.Hour}}
+	ends := map[string]func(t store.Claimed){
+		"completed": func(t store.Claimed) { require.NoError(b, b.settle(complete(t))[0].Err) },
+		"again": func(t store.Claimed) {
+			s := store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbAgain, Due: store.When{After: time.Hour}}
 			require.NoError(b, b.settle(s)[0].Err)
 		},
-		"released": func(t core.Claimed) {
-			s := core.Settlement{Run: t.Run, Kind: t.Kind, Verb: core.VerbRelease, Due: core.When{At: t.Due.Add(time.Minute)}}
+		"released": func(t store.Claimed) {
+			s := store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbRelease, Due: store.When{At: t.Due.Add(time.Minute)}}
 			require.NoError(b, b.settle(s)[0].Err)
 		},
-		"deleted": func(t core.Claimed) {
-			effects, err := b.store.Control(b.Context(), []core.Command{{Op: core.OpDelete, Submission: core.Submission{Agent: t.Agent, ID: t.ID}}})
+		"deleted": func(t store.Claimed) {
+			effects, err := b.store.Control(b.Context(), []store.Command{{Op: store.OpDelete, Submission: store.Submission{Agent: t.Agent, ID: t.ID}}})
 			require.NoError(b, err)
-			require.Equal(b, core.EffectDone, effects[0].Code)
+			require.Equal(b, store.EffectDone, effects[0].Code)
 		},
 	}
 	for name := range ends {
 		b.submit(task(name, "1"), task(name, "2"), task(name, "3"))
 	}
-	taken := map[string]core.Claimed{}
+	taken := map[string]store.Claimed{}
 	for _, t := range b.claimWith(b.serial(50)).Tasks {
 		require.NotContains(b, taken, t.Agent, "one task of an agent")
 		taken[t.Agent] = t
@@ -229,7 +229,7 @@ func testSerial(_ *testing.T, b *bench) {
 // audited checks that an audit finds nothing.
 func (b *bench) audited() {
 	b.Helper()
-	effects, err := b.store.Control(b.Context(), []core.Command{{Op: core.OpAudit}})
+	effects, err := b.store.Control(b.Context(), []store.Command{{Op: store.OpAudit}})
 	require.NoError(b, err)
 	assert.Empty(b, effects[0].Audited.Faults)
 }
@@ -267,24 +267,24 @@ func testSerialTurns(_ *testing.T, b *bench) {
 // What processes say of themselves is known until its time has passed, or they say more.
 func testPresence(_ *testing.T, b *bench) {
 	b.with(Options{})
-	store, ok := b.store.(core.Presence)
+	st, ok := b.store.(store.Presence)
 	require.True(b, ok)
 	said := func() map[string][]byte {
-		all, err := store.Processes(b.Context())
+		all, err := st.Processes(b.Context())
 		require.NoError(b, err)
 		return all
 	}
 	assert.Empty(b, said())
-	require.NoError(b, store.Announce(b.Context(), "a", []byte("first\x00"), time.Minute))
-	require.NoError(b, store.Announce(b.Context(), "b", []byte("second"), time.Hour))
+	require.NoError(b, st.Announce(b.Context(), "a", []byte("first\x00"), time.Minute))
+	require.NoError(b, st.Announce(b.Context(), "b", []byte("second"), time.Hour))
 	assert.Equal(b, map[string][]byte{"a": []byte("first\x00"), "b": []byte("second")}, said())
 	b.clock.Advance(time.Minute)
 	assert.Equal(b, map[string][]byte{"b": []byte("second")}, said())
-	require.NoError(b, store.Announce(b.Context(), "b", []byte("more"), time.Second))
+	require.NoError(b, st.Announce(b.Context(), "b", []byte("more"), time.Second))
 	assert.Equal(b, map[string][]byte{"b": []byte("more")}, said())
 	b.clock.Advance(time.Second)
-	for i := range core.MaxProcesses + 10 {
-		require.NoError(b, store.Announce(b.Context(), fmt.Sprint(i), nil, time.Hour))
+	for i := range store.MaxProcesses + 10 {
+		require.NoError(b, st.Announce(b.Context(), fmt.Sprint(i), nil, time.Hour))
 	}
-	assert.Len(b, said(), core.MaxProcesses)
+	assert.Len(b, said(), store.MaxProcesses)
 }

@@ -7,35 +7,35 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // refused demands that a call is refused because a task of agent a is there already.
-func (b *bench) refused(id string, tasks ...core.Submission) {
+func (b *bench) refused(id string, tasks ...store.Submission) {
 	b.Helper()
 	_, err := b.store.Submit(b.Context(), tasks)
-	var conflict *core.ConflictError
+	var conflict *store.ConflictError
 	require.ErrorAs(b, err, &conflict)
 	assert.Equal(b, [2]string{"a", id}, [2]string{conflict.Agent, conflict.ID})
 }
 
-func failing(agent, id string) core.Submission {
+func failing(agent, id string) store.Submission {
 	s := task(agent, id)
-	s.Conflict = core.ConflictFail
+	s.Conflict = store.ConflictFail
 	return s
 }
 
 // replacing is a new definition of task a/1, in all respects, that was seen as it is now.
-func (b *bench) replacing() core.Submission {
+func (b *bench) replacing() store.Submission {
 	b.Helper()
-	return core.Submission{
-		Agent: "a", ID: "1", Kind: "new", Group: "h", OldGroup: "g", Key: "other", Level: core.LevelHigh, Body: []byte("new body"),
-		State: []byte("new state"), Conflict: core.ConflictReplace, Version: b.one("a", "1").Version,
+	return store.Submission{
+		Agent: "a", ID: "1", Kind: "new", Group: "h", OldGroup: "g", Key: "other", Level: store.LevelHigh, Body: []byte("new body"),
+		State: []byte("new state"), Conflict: store.ConflictReplace, Version: b.one("a", "1").Version,
 	}
 }
 
 // claimAny claims tasks of the old and the new kind.
-func (b *bench) claimAny() core.Claim {
+func (b *bench) claimAny() store.Claim {
 	b.Helper()
 	r := b.request(10)
 	r.Kinds = []string{"k", "new"}
@@ -44,14 +44,14 @@ func (b *bench) claimAny() core.Claim {
 
 func testFirstState(t *testing.T, b *bench) {
 	b.with(Options{})
-	with := func(id string, c core.Conflict) core.Submission {
+	with := func(id string, c store.Conflict) store.Submission {
 		s := task("a", id)
 		s.State, s.Conflict = []byte("state of "+id), c
 		return s
 	}
-	b.submit(with("1", core.ConflictKeep))
-	b.submit(with("2", core.ConflictFail), with("3", core.ConflictReplace), task("a", "4"))
-	kept := with("1", core.ConflictKeep)
+	b.submit(with("1", store.ConflictKeep))
+	b.submit(with("2", store.ConflictFail), with("3", store.ConflictReplace), task("a", "4"))
+	kept := with("1", store.ConflictKeep)
 	kept.State = []byte("another")
 	b.submit(kept)
 	for i, task := range b.take("a/1", "a/2", "a/3", "a/4").Tasks {
@@ -75,7 +75,7 @@ func testConflictFail(t *testing.T, b *bench) {
 	}
 	assert.Equal(t, int64(2), b.stats().Submitted, "all or nothing")
 	r := b.request(1)
-	r.Partition = core.PartitionOf("a", 4)
+	r.Partition = store.PartitionOf("a", 4)
 	c := b.claimWith(r)
 	b.refused("1", failing("a", "1"))
 	b.complete(c)
@@ -93,12 +93,12 @@ func testReplaceWaiting(t *testing.T, b *bench) {
 			submitted := b.now()
 			b.clock.Advance(time.Second)
 			s := within(b.replacing(), due)
-			assert.Equal(t, []core.Placed{{Replaced: true, Due: b.now().Add(due)}}, b.submit(s), p.name)
+			assert.Equal(t, []store.Placed{{Replaced: true, Due: b.now().Add(due)}}, b.submit(s), p.name)
 			got := b.one("a", "1")
 			assert.NotEqual(t, s.Version, got.Version, p.name)
 			got.Version, got.Ahead = "", 0
-			want := core.Stored{
-				Agent: "a", ID: "1", Status: core.StatusWaiting, Kind: "new", Key: "other", Level: core.LevelHigh,
+			want := store.Stored{
+				Agent: "a", ID: "1", Status: store.StatusWaiting, Kind: "new", Key: "other", Level: store.LevelHigh,
 				Due: b.now().Add(due), Submitted: submitted, Body: s.Body, State: s.State, Holds: got.Holds,
 			}
 			assert.Equal(t, want, got, p.name)
@@ -129,15 +129,15 @@ func (b *bench) replaced(p place) {
 	}
 	assert.Equal(b, [5]int64{1 + others, 0, 0, 1 + others, 1}, [5]int64{st.Waiting, st.Parked, st.Held, st.Submitted, st.Agents}, p.name)
 	assert.Equal(b, [2]int64{others, 1}, [2]int64{b.kind("k").Live, b.kind("new").Live}, p.name)
-	assert.Equal(b, core.GroupCounts{}, b.group("g"), p.name)
-	assert.Equal(b, core.GroupCounts{Live: 1}, b.group("h"), p.name)
+	assert.Equal(b, store.GroupCounts{}, b.group("g"), p.name)
+	assert.Equal(b, store.GroupCounts{Live: 1}, b.group("h"), p.name)
 }
 
 // What was known of a task, or ordered for it, is not for the one that replaces it.
 func testReplaceForgets(t *testing.T, b *bench) {
 	replace := func() {
 		s := task("a", "1")
-		s.Conflict, s.Version = core.ConflictReplace, b.one("a", "1").Version
+		s.Conflict, s.Version = store.ConflictReplace, b.one("a", "1").Version
 		assert.True(t, b.submit(s)[0].Replaced)
 	}
 	b.with(Options{})
@@ -145,18 +145,18 @@ func testReplaceForgets(t *testing.T, b *bench) {
 	first.State = []byte("old")
 	b.submit(first)
 	b.take("a/1")
-	require.Equal(t, core.EffectOrdered, b.control(b.cancel()).Code)
-	b.hold(core.Scoped{}, core.When{})
+	require.Equal(t, store.EffectOrdered, b.control(b.cancel()).Code)
+	b.hold(store.Scoped{}, store.When{})
 	b.clock.Advance(lease)
 	b.quiet(0, "crashed, told to end, and everything is held")
 	assert.Equal(t, 1, b.one("a", "1").Crashes)
 	replace()
-	b.unhold(core.Scoped{})
+	b.unhold(store.Scoped{})
 	c := b.take("a/1")
 	assert.Equal(t, [3]any{0, []byte(nil), false}, [3]any{c.Tasks[0].Crashes, c.Tasks[0].State, c.Tasks[0].Cancelled})
 
 	b.ended(again(c.Tasks[0], time.Hour))
-	b.hold(holdable[0], core.When{})
+	b.hold(holdable[0], store.When{})
 	b.run("a", "1", false)
 	replace()
 	b.quiet(0, "the order to run it was for the old one")
@@ -171,7 +171,7 @@ func testReplaceDue(t *testing.T, b *bench) {
 		}
 		replace := func(due time.Duration) {
 			s := within(task("a", "1"), due)
-			s.Conflict, s.Version = core.ConflictReplace, b.one("a", "1").Version
+			s.Conflict, s.Version = store.ConflictReplace, b.one("a", "1").Version
 			b.submit(s)
 		}
 		replace(time.Second)
@@ -188,15 +188,15 @@ func testReplaceDue(t *testing.T, b *bench) {
 
 func testReplaceOrder(t *testing.T, b *bench) {
 	b.with(Options{})
-	at := func(id string, level core.Level) core.Submission {
+	at := func(id string, level store.Level) store.Submission {
 		s := task("a", id)
 		s.Level = level
 		return s
 	}
 	b.submit(at("1", 3), at("2", 2), at("3", 3), at("4", 2))
-	for id, level := range map[string]core.Level{"3": 1, "2": 3} {
+	for id, level := range map[string]store.Level{"3": 1, "2": 3} {
 		s := at(id, level)
-		s.Conflict, s.Version = core.ConflictReplace, b.one("a", id).Version
+		s.Conflict, s.Version = store.ConflictReplace, b.one("a", id).Version
 		b.submit(s)
 	}
 	b.take("a/3", "a/4", "a/1", "a/2")
@@ -205,12 +205,12 @@ func testReplaceOrder(t *testing.T, b *bench) {
 func testReplaceChanged(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4})
 	b.submit(keyed(), within(task("a", "2"), time.Hour))
-	changed := func(s core.Submission, why string) {
+	changed := func(s store.Submission, why string) {
 		t.Helper()
 		before := b.one(s.Agent, s.ID)
-		for _, call := range [][]core.Submission{{s}, {task("a", "new"), s}, {s, task("b", "new"), task("c", "new")}} {
+		for _, call := range [][]store.Submission{{s}, {task("a", "new"), s}, {s, task("b", "new"), task("c", "new")}} {
 			_, err := b.store.Submit(b.Context(), call)
-			require.ErrorIs(t, err, core.ErrChanged, why)
+			require.ErrorIs(t, err, store.ErrChanged, why)
 		}
 		assert.Equal(t, before, b.one(s.Agent, s.ID), why)
 		assert.Equal(t, int64(2), b.stats().Submitted, why)
@@ -224,13 +224,13 @@ func testReplaceChanged(t *testing.T, b *bench) {
 	stale = seen
 	stale.ID = "3"
 	changed(stale, "it is gone")
-	for _, differ := range []func(s *core.Submission){
-		func(s *core.Submission) { s.Kind = "other" }, func(s *core.Submission) { s.Key = "other" },
-		func(s *core.Submission) { s.Level = core.LevelHigh }, func(s *core.Submission) { s.Body = []byte("other") },
-		func(s *core.Submission) { s.State = []byte("other") },
+	for _, differ := range []func(s *store.Submission){
+		func(s *store.Submission) { s.Kind = "other" }, func(s *store.Submission) { s.Key = "other" },
+		func(s *store.Submission) { s.Level = store.LevelHigh }, func(s *store.Submission) { s.Body = []byte("other") },
+		func(s *store.Submission) { s.State = []byte("other") },
 	} {
 		s := keyed()
-		s.Conflict, s.Version = core.ConflictReplace, b.one("a", "1").Version
+		s.Conflict, s.Version = store.ConflictReplace, b.one("a", "1").Version
 		differ(&s)
 		b.submit(s)
 		stale.ID, stale.Version = "1", s.Version
@@ -241,10 +241,10 @@ func testReplaceChanged(t *testing.T, b *bench) {
 func testReplaceTogether(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4})
 	b.submit(task("a", "1"), task("b", "1"))
-	var call []core.Submission
+	var call []store.Submission
 	for _, agent := range []string{"a", "b"} {
 		s := task(agent, "1")
-		s.Body, s.Conflict, s.Version = []byte("new"), core.ConflictReplace, b.one(agent, "1").Version
+		s.Body, s.Conflict, s.Version = []byte("new"), store.ConflictReplace, b.one(agent, "1").Version
 		call = append(call, task(agent, "2"), s, failing(agent, "3"))
 	}
 	for i, p := range b.submit(call...) {
@@ -252,7 +252,7 @@ func testReplaceTogether(t *testing.T, b *bench) {
 	}
 	for _, agent := range []string{"a", "b"} {
 		r := b.request(10)
-		r.Partition = core.PartitionOf(agent, 4)
+		r.Partition = store.PartitionOf(agent, 4)
 		r.Agents = []string{agent}
 		c := b.claimWith(r)
 		assert.Equal(t, []string{agent + "/1", agent + "/2", agent + "/3"}, names(c))
@@ -261,7 +261,7 @@ func testReplaceTogether(t *testing.T, b *bench) {
 }
 
 // runReplaced replaces a/1 of group g while it runs.
-func (b *bench) runReplaced(several bool) core.Claim {
+func (b *bench) runReplaced(several bool) store.Claim {
 	b.Helper()
 	b.with(Options{})
 	s := task("a", "1")
@@ -272,32 +272,32 @@ func (b *bench) runReplaced(several bool) core.Claim {
 	}
 	c := b.take("a/1")
 	s = within(b.replacing(), time.Hour)
-	assert.Equal(b, []core.Placed{{Replaced: true, Due: b.now().Add(time.Hour)}}, b.submit(s))
+	assert.Equal(b, []store.Placed{{Replaced: true, Due: b.now().Add(time.Hour)}}, b.submit(s))
 	assert.Equal(b, [2]int64{1, 1}, [2]int64{b.kind("new").Live, b.kind("new").Running})
 	assert.Zero(b, b.kind("k").Running)
-	assert.Equal(b, core.GroupCounts{Live: 1}, b.group("h"))
+	assert.Equal(b, store.GroupCounts{Live: 1}, b.group("h"))
 	return c
 }
 
 func testReplaceRunning(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		c := b.runReplaced(several)
-		assert.Equal(t, core.Extended{Held: true}, b.extend(c.Fence), "the run is not disturbed")
+		assert.Equal(t, store.Extended{Held: true}, b.extend(c.Fence), "the run is not disturbed")
 		before := b.stats()
-		for _, verb := range []core.Verb{core.VerbComplete, core.VerbFail, core.VerbCancel, core.VerbAgain, core.VerbRelease, core.VerbRest} {
+		for _, verb := range []store.Verb{store.VerbComplete, store.VerbFail, store.VerbCancel, store.VerbAgain, store.VerbRelease, store.VerbRest} {
 			s := again(c.Tasks[0], 0)
-			s.Verb, s.State, s.Group, s.Tally = verb, []byte("changed"), "h", &core.RunStat{Kind: "k"}
-			assert.ErrorIs(t, b.settle(s)[0].Err, core.ErrReplaced)
+			s.Verb, s.State, s.Group, s.Tally = verb, []byte("changed"), "h", &store.RunStat{Kind: "k"}
+			assert.ErrorIs(t, b.settle(s)[0].Err, store.ErrReplaced)
 		}
 		assert.Equal(t, before, b.stats())
 		got := b.one("a", "1")
-		assert.Equal(t, core.StatusInProgress, got.Status)
+		assert.Equal(t, store.StatusInProgress, got.Status)
 		assert.Nil(t, got.State, "a refused settlement changes nothing")
 		assert.Nil(t, got.Order, "nobody told it to end")
 		due := b.now().Add(time.Hour)
 		b.clock.Advance(time.Second)
 		s := again(c.Tasks[0], 0)
-		s.State, s.Renewed, s.Tally = []byte("both"), true, &core.RunStat{Kind: "k"}
+		s.State, s.Renewed, s.Tally = []byte("both"), true, &store.RunStat{Kind: "k"}
 		assert.Equal(t, due, b.ended(s), "when the replacement said")
 		assert.Equal(t, [2]int64{1, 0}, [2]int64{b.kind("new").Live, b.kind("new").Running})
 		b.clock.Advance(time.Hour)
@@ -316,7 +316,7 @@ func testReplaceCrash(t *testing.T, b *bench) {
 		dead := b.claimAny()
 		assert.Empty(t, dead.Tasks)
 		assert.Equal(t, 1, dead.Recovered)
-		assert.ErrorIs(t, b.settle(complete(c.Tasks[0]))[0].Err, core.ErrLeaseLost)
+		assert.ErrorIs(t, b.settle(complete(c.Tasks[0]))[0].Err, store.ErrLeaseLost)
 		b.clock.Advance(time.Hour - lease)
 		c = b.claimAny()
 		require.Equal(t, []string{"a/1"}, names(c))
@@ -329,13 +329,13 @@ func testReplaceCrash(t *testing.T, b *bench) {
 
 func testReplaceCancelled(t *testing.T, b *bench) {
 	c := b.runReplaced(false)
-	require.Equal(t, core.EffectOrdered, b.control(b.cancel()).Code)
+	require.Equal(t, store.EffectOrdered, b.control(b.cancel()).Code)
 	b.settleCancelled(c.Tasks[0])
-	b.ended(core.Settlement{Run: c.Tasks[0].Run, Kind: c.Tasks[0].Kind, Verb: core.VerbCancel, Group: "h"})
+	b.ended(store.Settlement{Run: c.Tasks[0].Run, Kind: c.Tasks[0].Kind, Verb: store.VerbCancel, Group: "h"})
 	for _, kind := range []string{"k", "new"} {
 		assert.Zero(t, b.kind(kind).Live+b.kind(kind).Running, kind)
 	}
-	assert.Equal(t, core.GroupCounts{Cancelled: 1}, b.group("h"))
+	assert.Equal(t, store.GroupCounts{Cancelled: 1}, b.group("h"))
 }
 
 func testReplaceFinished(t *testing.T, b *bench) {
@@ -349,17 +349,17 @@ func testReplaceFinished(t *testing.T, b *bench) {
 	b.clock.Advance(time.Second)
 	anew := b.replacing()
 	assert.Empty(t, anew.Version)
-	assert.Equal(t, []core.Placed{{Created: true, Due: b.now()}}, b.submit(anew))
+	assert.Equal(t, []store.Placed{{Created: true, Due: b.now()}}, b.submit(anew))
 	got := b.one("a", "1")
-	assert.Equal(t, [2]core.Millis{b.now(), b.now()}, [2]core.Millis{got.Due, got.Submitted})
-	assert.Equal(t, core.GroupCounts{Completed: 1}, b.group("g"))
-	assert.Equal(t, core.GroupCounts{Live: 1}, b.group("h"))
+	assert.Equal(t, [2]store.Millis{b.now(), b.now()}, [2]store.Millis{got.Due, got.Submitted})
+	assert.Equal(t, store.GroupCounts{Completed: 1}, b.group("g"))
+	assert.Equal(t, store.GroupCounts{Live: 1}, b.group("h"))
 	c := b.claimAny()
 	assert.Equal(t, []byte("new state"), c.Tasks[0].State)
-	page, err := b.store.Read(b.Context(), core.Query{Agent: "a", Limit: 10})
+	page, err := b.store.Read(b.Context(), store.Query{Agent: "a", Limit: 10})
 	require.NoError(t, err)
 	assert.Len(t, page.Tasks, 1, "it is listed once, as what it is now")
-	assert.Equal(t, core.StatusInProgress, page.Tasks[0].Status)
+	assert.Equal(t, store.StatusInProgress, page.Tasks[0].Status)
 }
 
 // testReplaceFirst has an agent's only task replaced, with another level, by the call that also makes a task that replaces
@@ -368,11 +368,11 @@ func testReplaceFirst(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
 	other, same := task("a", "2"), task("a", "1")
-	other.Conflict = core.ConflictReplace
-	same.Conflict, same.Version, same.Level = core.ConflictReplace, b.one("a", "1").Version, core.LevelHigh
+	other.Conflict = store.ConflictReplace
+	same.Conflict, same.Version, same.Level = store.ConflictReplace, b.one("a", "1").Version, store.LevelHigh
 	placed := b.submit(other, same)
 	assert.Equal(t, [2]bool{true, true}, [2]bool{placed[0].Created, placed[1].Replaced})
-	page, err := b.store.Read(t.Context(), core.Query{Agent: "a", Limit: 10})
+	page, err := b.store.Read(t.Context(), store.Query{Agent: "a", Limit: 10})
 	require.NoError(t, err)
 	assert.Len(t, page.Tasks, 2)
 	b.take("a/1", "a/2")

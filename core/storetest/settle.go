@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func testExtend(t *testing.T, b *bench) {
@@ -19,23 +19,23 @@ func testExtend(t *testing.T, b *bench) {
 	c := b.claim(1)
 	for range 5 {
 		b.clock.Advance(lease - time.Second)
-		held, err := b.store.Extend(b.Context(), []core.Extension{{Fence: c.Fence, Lease: lease}, {Fence: c.Fence + 1, Lease: lease}})
+		held, err := b.store.Extend(b.Context(), []store.Extension{{Fence: c.Fence, Lease: lease}, {Fence: c.Fence + 1, Lease: lease}})
 		require.NoError(t, err)
-		require.Equal(t, []core.Extended{{Held: true}, {}}, held)
+		require.Equal(t, []store.Extended{{Held: true}, {}}, held)
 		assert.Empty(t, b.claim(1).Tasks)
 	}
 	assert.Equal(t, b.now().Add(lease), b.claim(1).NextLease)
 	b.complete(c)
-	held, err := b.store.Extend(b.Context(), []core.Extension{{Fence: c.Fence, Lease: lease}})
+	held, err := b.store.Extend(b.Context(), []store.Extension{{Fence: c.Fence, Lease: lease}})
 	require.NoError(t, err)
-	assert.Equal(t, []core.Extended{{}}, held, "there is nothing left to hold")
+	assert.Equal(t, []store.Extended{{}}, held, "there is nothing left to hold")
 
 	b.submit(task("a", "2"))
 	c = b.claim(1)
-	held, err = b.store.Extend(b.Context(), []core.Extension{{Fence: c.Fence, Lease: time.Second}})
+	held, err = b.store.Extend(b.Context(), []store.Extension{{Fence: c.Fence, Lease: time.Second}})
 	require.NoError(t, err)
-	require.Equal(t, []core.Extended{{Held: true}}, held)
-	assert.Equal(t, b.now().Add(time.Second), b.claimWith(core.ClaimRequest{Kinds: []string{"k"}}).NextDue, "a shorter lease is seen by a look")
+	require.Equal(t, []store.Extended{{Held: true}}, held)
+	assert.Equal(t, b.now().Add(time.Second), b.claimWith(store.ClaimRequest{Kinds: []string{"k"}}).NextDue, "a shorter lease is seen by a look")
 }
 
 func testProgress(t *testing.T, b *bench) {
@@ -43,39 +43,39 @@ func testProgress(t *testing.T, b *bench) {
 	b.submit(task("a", "1"), task("b", "1"))
 	c := b.claim(2)
 	require.NoError(t, b.settle(complete(c.Tasks[1]))[0].Err)
-	_, err := b.store.Extend(b.Context(), []core.Extension{{Fence: c.Fence, Lease: lease, Progress: []core.Progress{
+	_, err := b.store.Extend(b.Context(), []store.Extension{{Fence: c.Fence, Lease: lease, Progress: []store.Progress{
 		{Index: 0, Agent: "a", ID: "1", State: []byte("half")}, {Index: 1, Agent: "b", ID: "1", State: []byte("late")},
 	}}})
 	require.NoError(t, err)
 	s := b.read("a", "1")[0]
 	assert.Equal(t, []byte("half"), s.State)
-	assert.Equal(t, core.StatusInProgress, s.Status)
+	assert.Equal(t, store.StatusInProgress, s.Status)
 	assert.Nil(t, b.read("b", "1")[0].State, "an ended run has no progress")
 	b.clock.Advance(lease)
 	again := b.claim(2)
 	require.Len(t, again.Tasks, 1)
 	assert.Equal(t, []byte("half"), again.Tasks[0].State, "progress outlives a crash")
 	assert.Equal(t, 1, again.Tasks[0].Crashes)
-	_, err = b.store.Extend(b.Context(), []core.Extension{{Fence: again.Fence, Lease: lease, Progress: []core.Progress{
+	_, err = b.store.Extend(b.Context(), []store.Extension{{Fence: again.Fence, Lease: lease, Progress: []store.Progress{
 		{Index: 0, Agent: "a", ID: "1", State: []byte("more")},
 	}}})
 	require.NoError(t, err)
 	b.clock.Advance(lease)
 	third := b.claim(2)
 	assert.Equal(t, 1, third.Tasks[0].Crashes, "progress does not hide that its process has died")
-	extend := func(p core.Progress) {
+	extend := func(p store.Progress) {
 		p.Agent, p.ID = "a", "1"
-		_, err := b.store.Extend(b.Context(), []core.Extension{{Fence: third.Fence, Lease: lease, Progress: []core.Progress{p}}})
+		_, err := b.store.Extend(b.Context(), []store.Extension{{Fence: third.Fence, Lease: lease, Progress: []store.Progress{p}}})
 		require.NoError(t, err)
 	}
-	extend(core.Progress{State: []byte("alone"), Crashes: 2})
-	extend(core.Progress{State: []byte("more")})
+	extend(store.Progress{State: []byte("alone"), Crashes: 2})
+	extend(store.Progress{State: []byte("more")})
 	b.clock.Advance(lease)
 	third = b.claim(2)
 	assert.Equal(t, 2, third.Tasks[0].Crashes, "what was counted before it died")
 	assert.Equal(t, []byte("more"), third.Tasks[0].State)
-	extend(core.Progress{State: []byte("alone"), Crashes: 3})
-	given := core.Settlement{Run: third.Tasks[0].Run, Verb: core.VerbRelease, Due: core.When{At: third.Tasks[0].Due}, State: []byte("back"), Crashes: 2}
+	extend(store.Progress{State: []byte("alone"), Crashes: 3})
+	given := store.Settlement{Run: third.Tasks[0].Run, Verb: store.VerbRelease, Due: store.When{At: third.Tasks[0].Due}, State: []byte("back"), Crashes: 2}
 	require.NoError(t, b.settle(given)[0].Err)
 	third = b.claim(2)
 	assert.Equal(t, 2, third.Tasks[0].Crashes, "what was counted in advance did not come")
@@ -89,7 +89,7 @@ func testSettleTwice(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"), task("b", "1"))
 	c := b.claim(2)
-	runs := []core.Settlement{complete(c.Tasks[0]), complete(c.Tasks[1]), complete(c.Tasks[0])}
+	runs := []store.Settlement{complete(c.Tasks[0]), complete(c.Tasks[1]), complete(c.Tasks[0])}
 	for range 3 {
 		for _, s := range b.settle(runs...) {
 			assert.NoError(t, s.Err)
@@ -97,10 +97,10 @@ func testSettleTwice(t *testing.T, b *bench) {
 	}
 	unknown := complete(c.Tasks[0])
 	unknown.Fence--
-	assert.ErrorIs(t, b.settle(unknown)[0].Err, core.ErrLeaseLost)
+	assert.ErrorIs(t, b.settle(unknown)[0].Err, store.ErrLeaseLost)
 	unknown = complete(c.Tasks[0])
 	unknown.Index = 7
-	assert.ErrorIs(t, b.settle(unknown)[0].Err, core.ErrLeaseLost)
+	assert.ErrorIs(t, b.settle(unknown)[0].Err, store.ErrLeaseLost)
 	st := b.stats()
 	assert.Equal(t, int64(2), st.Completed)
 	assert.Zero(t, st.InProgress)
@@ -117,10 +117,10 @@ func testAgain(t *testing.T, b *bench) {
 			b.submit(other)
 		}
 		c := b.claim(1)
-		got := b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: core.VerbAgain, Due: core.When{After: time.Minute}, State: []byte("s1")})
-		assert.Equal(t, []core.Settled{{Due: b.now().Add(time.Minute)}}, got)
+		got := b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbAgain, Due: store.When{After: time.Minute}, State: []byte("s1")})
+		assert.Equal(t, []store.Settled{{Due: b.now().Add(time.Minute)}}, got)
 		s := b.read(agent, "1")[0]
-		assert.Equal(t, core.StatusWaiting, s.Status)
+		assert.Equal(t, store.StatusWaiting, s.Status)
 		assert.Equal(t, b.now().Add(time.Minute), s.Due)
 		assert.Equal(t, []byte("s1"), s.State)
 		assert.Empty(t, b.claim(1).Tasks)
@@ -130,15 +130,15 @@ func testAgain(t *testing.T, b *bench) {
 		require.Len(t, c.Tasks, 1)
 		assert.Equal(t, []byte("s1"), c.Tasks[0].State)
 		due := c.Tasks[0].Due
-		got = b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: core.VerbRelease, Due: core.When{At: due}})
-		assert.Equal(t, []core.Settled{{Due: due}}, got)
+		got = b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbRelease, Due: store.When{At: due}})
+		assert.Equal(t, []store.Settled{{Due: due}}, got)
 		c = b.claim(1)
 		require.Len(t, c.Tasks, 1, "given back work is due as before")
 		assert.Equal(t, due, c.Tasks[0].Due)
 		assert.Equal(t, []byte("s1"), c.Tasks[0].State)
 		at := b.now().Add(time.Hour)
-		got = b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: core.VerbAgain, Due: core.When{At: at}})
-		assert.Equal(t, []core.Settled{{Due: at}}, got)
+		got = b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbAgain, Due: store.When{At: at}})
+		assert.Equal(t, []store.Settled{{Due: at}}, got)
 		assert.Equal(t, []byte("s1"), b.read(agent, "1")[0].State, "no state leaves the old one")
 	}
 	st := b.stats()
@@ -152,13 +152,13 @@ func testRetention(t *testing.T, b *bench) {
 	b.submit(task("a", "1"))
 	b.complete(b.claim(1))
 	b.clock.Advance(time.Hour - time.Millisecond)
-	assert.Equal(t, core.StatusCompleted, b.status("a", "1"))
+	assert.Equal(t, store.StatusCompleted, b.status("a", "1"))
 	b.submit(task("a", "2"))
 	b.complete(b.claim(1))
 	b.clock.Advance(time.Millisecond)
 	assert.Empty(t, b.status("a", "1"), "forgotten")
-	assert.Equal(t, core.StatusCompleted, b.status("a", "2"))
-	page, err := b.store.Read(b.Context(), core.Query{Agent: "a", Limit: 10})
+	assert.Equal(t, store.StatusCompleted, b.status("a", "2"))
+	page, err := b.store.Read(b.Context(), store.Query{Agent: "a", Limit: 10})
 	require.NoError(t, err)
 	assert.Len(t, page.Tasks, 1)
 	assert.True(t, b.submit(task("a", "1"))[0].Created, "its id is free again")
@@ -166,54 +166,54 @@ func testRetention(t *testing.T, b *bench) {
 
 func testGroups(t *testing.T, b *bench) {
 	b.with(Options{Retention: time.Hour})
-	in := func(id string) core.Submission {
+	in := func(id string) store.Submission {
 		s := task("a", id)
 		s.Group = "g:1"
 		return s
 	}
-	group := func() core.GroupCounts {
-		page, err := b.store.Read(b.Context(), core.Query{Agent: "a", Group: "g:1", Statuses: []core.Status{}})
+	group := func() store.GroupCounts {
+		page, err := b.store.Read(b.Context(), store.Query{Agent: "a", Group: "g:1", Statuses: []store.Status{}})
 		require.NoError(t, err)
 		return page.Group
 	}
-	assert.Equal(t, core.GroupCounts{}, group())
+	assert.Equal(t, store.GroupCounts{}, group())
 	b.submit(in("1"), in("2"), in("3"), task("a", "4"))
 	b.submit(in("1"))
-	assert.Equal(t, core.GroupCounts{Live: 3}, group())
+	assert.Equal(t, store.GroupCounts{Live: 3}, group())
 	c := b.claim(10)
 	require.Len(t, c.Tasks, 4)
-	end := func(i int, verb core.Verb) {
-		s := core.Settlement{Run: c.Tasks[i].Run, Verb: verb, Group: "g:1"}
+	end := func(i int, verb store.Verb) {
+		s := store.Settlement{Run: c.Tasks[i].Run, Verb: verb, Group: "g:1"}
 		require.NoError(t, b.settle(s, s)[0].Err)
 	}
-	end(0, core.VerbComplete)
-	assert.Equal(t, core.GroupCounts{Live: 2, Completed: 1}, group())
-	end(1, core.VerbFail)
-	end(2, core.VerbCancel)
-	assert.Equal(t, core.GroupCounts{Completed: 1, Failed: 1, Cancelled: 1}, group())
-	assert.Equal(t, core.StatusFailed, group().Status())
+	end(0, store.VerbComplete)
+	assert.Equal(t, store.GroupCounts{Live: 2, Completed: 1}, group())
+	end(1, store.VerbFail)
+	end(2, store.VerbCancel)
+	assert.Equal(t, store.GroupCounts{Completed: 1, Failed: 1, Cancelled: 1}, group())
+	assert.Equal(t, store.StatusFailed, group().Status())
 	b.clock.Advance(time.Hour - time.Millisecond)
 	b.submit(in("5"))
-	assert.Equal(t, core.GroupCounts{Live: 1, Completed: 1, Failed: 1, Cancelled: 1}, group())
+	assert.Equal(t, store.GroupCounts{Live: 1, Completed: 1, Failed: 1, Cancelled: 1}, group())
 	b.clock.Advance(time.Hour)
 	assert.Equal(t, int64(1), group().Live, "a group with live tasks is not forgotten")
 	c = b.claim(10)
 	require.Equal(t, []string{"a/4", "a/5"}, names(c))
-	end(0, core.VerbComplete)
+	end(0, store.VerbComplete)
 	assert.Equal(t, int64(1), group().Live, "it is of no group, whatever is said")
-	end(1, core.VerbComplete)
+	end(1, store.VerbComplete)
 	b.clock.Advance(time.Hour)
-	assert.Equal(t, core.GroupCounts{}, group())
+	assert.Equal(t, store.GroupCounts{}, group())
 	b.submit(in("6"))
-	assert.Equal(t, core.GroupCounts{Live: 1}, group())
+	assert.Equal(t, store.GroupCounts{Live: 1}, group())
 }
 
 func testReplay(t *testing.T, b *bench) {
 	b.with(Options{})
-	replay := func(id string) core.Effect {
+	replay := func(id string) store.Effect {
 		s := task("a", id)
 		s.Group = "g"
-		effects, err := b.store.Control(b.Context(), []core.Command{{Op: core.OpReplay, Submission: s}})
+		effects, err := b.store.Control(b.Context(), []store.Command{{Op: store.OpReplay, Submission: s}})
 		require.NoError(t, err)
 		return effects[0]
 	}
@@ -223,41 +223,41 @@ func testReplay(t *testing.T, b *bench) {
 		b.submit(s)
 		c := b.claim(1)
 		require.Len(t, c.Tasks, 1)
-		require.NoError(t, b.settle(core.Settlement{Run: c.Tasks[0].Run, Verb: core.VerbFail, Record: []byte("r"), Group: "g"})[0].Err)
+		require.NoError(t, b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbFail, Record: []byte("r"), Group: "g"})[0].Err)
 	}
 	assert.Zero(t, replay("1").Code, "unknown")
 	fail("1")
 	fail("2")
 	b.clock.Advance(time.Second)
-	assert.Equal(t, core.Effect{Code: core.EffectDone, Due: b.now()}, replay("1"))
+	assert.Equal(t, store.Effect{Code: store.EffectDone, Due: b.now()}, replay("1"))
 	assert.Zero(t, replay("1").Code, "it is live again")
-	assert.Equal(t, core.StatusWaiting, b.status("a", "1"))
+	assert.Equal(t, store.StatusWaiting, b.status("a", "1"))
 	assert.NotZero(t, replay("2").Code)
 	c := b.claim(10)
 	assert.Equal(t, []string{"a/1", "a/2"}, names(c))
 	assert.Equal(t, []byte("body of 1"), c.Tasks[0].Body)
 	assert.Nil(t, c.Tasks[0].State)
-	page, err := b.store.Read(b.Context(), core.Query{Agent: "a", Group: "g", Limit: 10})
+	page, err := b.store.Read(b.Context(), store.Query{Agent: "a", Group: "g", Limit: 10})
 	require.NoError(t, err)
-	assert.Equal(t, core.GroupCounts{Live: 2}, page.Group)
+	assert.Equal(t, store.GroupCounts{Live: 2}, page.Group)
 	b.complete(c)
 	assert.Zero(t, replay("1").Code, "completed tasks are not replayed")
 	assert.Equal(t, int64(2), b.stats().Replayed)
 
 	fail("3")
 	active := task("a", "3")
-	active.Group, active.Pulse = "g", &core.Pulse{Delay: time.Minute}
-	_, err = b.store.Control(b.Context(), []core.Command{{Op: core.OpReplay, Submission: active}})
+	active.Group, active.Pulse = "g", &store.Pulse{Delay: time.Minute}
+	_, err = b.store.Control(b.Context(), []store.Command{{Op: store.OpReplay, Submission: active}})
 	require.NoError(t, err)
-	touch := func() core.Placed {
-		placed, err := b.store.Submit(b.Context(), []core.Submission{active})
+	touch := func() store.Placed {
+		placed, err := b.store.Submit(b.Context(), []store.Submission{active})
 		require.NoError(t, err)
 		return placed[0]
 	}
-	assert.Equal(t, core.Placed{Due: b.now(), Reason: core.ReasonWaiting}, touch())
+	assert.Equal(t, store.Placed{Due: b.now(), Reason: store.ReasonWaiting}, touch())
 	c = b.claim(10)
 	require.Equal(t, []string{"a/3"}, names(c))
-	assert.Equal(t, core.Placed{Created: true, Reason: core.ReasonRunning}, touch(), "it answers to activity again")
+	assert.Equal(t, store.Placed{Created: true, Reason: store.ReasonRunning}, touch(), "it answers to activity again")
 }
 
 func testPages(t *testing.T, b *bench) {
@@ -274,10 +274,10 @@ func testPages(t *testing.T, b *bench) {
 	r.Agents = []string{"a"}
 	c := b.claimWith(r) // 0 to 5 run
 	require.NoError(t, b.settle(complete(c.Tasks[0]))[0].Err)
-	require.NoError(t, b.settle(core.Settlement{Run: c.Tasks[1].Run, Verb: core.VerbFail})[0].Err)
-	require.NoError(t, b.settle(core.Settlement{Run: c.Tasks[2].Run, Verb: core.VerbCancel})[0].Err)
-	list := func(q core.Query) (ids []string) {
-		everyPage(b.T, b.store, q, func(page core.Page) {
+	require.NoError(t, b.settle(store.Settlement{Run: c.Tasks[1].Run, Verb: store.VerbFail})[0].Err)
+	require.NoError(t, b.settle(store.Settlement{Run: c.Tasks[2].Run, Verb: store.VerbCancel})[0].Err)
+	list := func(q store.Query) (ids []string) {
+		everyPage(b.T, b.store, q, func(page store.Page) {
 			require.LessOrEqual(t, len(page.Tasks), q.Limit)
 			require.True(t, len(page.Tasks) > 0 || page.Next == "", "only the last page may be empty")
 			for _, s := range page.Tasks {
@@ -287,27 +287,27 @@ func testPages(t *testing.T, b *bench) {
 		return ids
 	}
 	for _, limit := range []int{1, 2, 9, 100} {
-		ids := list(core.Query{Agent: "a", Limit: limit})
+		ids := list(store.Query{Agent: "a", Limit: limit})
 		require.Len(t, ids, 9)
 		assert.Equal(t, []string{"6", "7", "8", "3", "4", "5"}, ids[:6], "what waits comes first, then what runs")
 		assert.ElementsMatch(t, []string{"0", "1", "2"}, ids[6:])
-		assert.Equal(t, ids, list(core.Query{Agent: "a", Limit: limit, Brief: true}))
+		assert.Equal(t, ids, list(store.Query{Agent: "a", Limit: limit, Brief: true}))
 	}
-	only := func(s ...core.Status) []string {
-		return slices.Sorted(slices.Values(list(core.Query{Agent: "a", Limit: 2, Statuses: s})))
+	only := func(s ...store.Status) []string {
+		return slices.Sorted(slices.Values(list(store.Query{Agent: "a", Limit: 2, Statuses: s})))
 	}
-	assert.Equal(t, []string{"0"}, only(core.StatusCompleted))
-	assert.Equal(t, []string{"1", "2"}, only(core.StatusFailed, core.StatusCancelled))
-	assert.Equal(t, []string{"3", "4", "5"}, only(core.StatusInProgress))
-	assert.Equal(t, []string{"6", "7", "8"}, only(core.StatusWaiting))
-	assert.Equal(t, []string{"only"}, list(core.Query{Agent: "b", Limit: 2}))
-	assert.Empty(t, list(core.Query{Agent: "nobody", Limit: 2}))
+	assert.Equal(t, []string{"0"}, only(store.StatusCompleted))
+	assert.Equal(t, []string{"1", "2"}, only(store.StatusFailed, store.StatusCancelled))
+	assert.Equal(t, []string{"3", "4", "5"}, only(store.StatusInProgress))
+	assert.Equal(t, []string{"6", "7", "8"}, only(store.StatusWaiting))
+	assert.Equal(t, []string{"only"}, list(store.Query{Agent: "b", Limit: 2}))
+	assert.Empty(t, list(store.Query{Agent: "nobody", Limit: 2}))
 }
 
 // A page ends before the task that would make it too large, and has one task however large that is.
 func testPageBytes(t *testing.T, b *bench) {
 	b.with(Options{})
-	large := func(id string, size int) core.Submission {
+	large := func(id string, size int) store.Submission {
 		s := task("a", id)
 		s.Body = bytes.Repeat([]byte("x"), size)
 		return s
@@ -315,34 +315,34 @@ func testPageBytes(t *testing.T, b *bench) {
 	for i := range 9 {
 		b.submit(large(fmt.Sprint("live", i), 250<<10))
 	}
-	b.submit(large("huge", core.PageBytes+1), task("a", "small"))
+	b.submit(large("huge", store.PageBytes+1), task("a", "small"))
 	taken := append(b.claim(2).Tasks, b.claim(2).Tasks...) // more are too large for one claim
 	require.Len(t, taken, 4)
 	for _, task := range taken {
-		s := core.Settlement{Run: task.Run, Verb: core.VerbFail, Record: bytes.Repeat([]byte("r"), 300<<10)}
+		s := store.Settlement{Run: task.Run, Verb: store.VerbFail, Record: bytes.Repeat([]byte("r"), 300<<10)}
 		require.NoError(t, b.settle(s)[0].Err)
 	}
 	var ids []string
 	var sizes []int
-	everyPage(t, b.store, core.Query{Agent: "a", Limit: 1000}, func(page core.Page) {
+	everyPage(t, b.store, store.Query{Agent: "a", Limit: 1000}, func(page store.Page) {
 		size := 0
 		for _, s := range page.Tasks {
 			ids = append(ids, s.ID)
 			size += len(s.Body) + len(s.Record)
 		}
-		require.True(t, size <= core.PageBytes || len(page.Tasks) == 1, "%d bytes of %d tasks", size, len(page.Tasks))
+		require.True(t, size <= store.PageBytes || len(page.Tasks) == 1, "%d bytes of %d tasks", size, len(page.Tasks))
 		sizes = append(sizes, size)
 	})
 	assert.Len(t, ids, 11)
-	assert.Equal(t, []int{4 * 250 << 10, 250 << 10, core.PageBytes + 1, 900<<10 + len("body of small")}, sizes[:4])
-	all, err := b.store.Read(t.Context(), core.Query{Agent: "a", IDs: ids})
+	assert.Equal(t, []int{4 * 250 << 10, 250 << 10, store.PageBytes + 1, 900<<10 + len("body of small")}, sizes[:4])
+	all, err := b.store.Read(t.Context(), store.Query{Agent: "a", IDs: ids})
 	require.NoError(t, err)
 	assert.Len(t, all.Tasks, 11, "what is asked for by id is read whole")
 	n := 0
-	everyPage(t, b.store, core.Query{Agent: "a", Limit: 6, Brief: true}, func(page core.Page) {
+	everyPage(t, b.store, store.Query{Agent: "a", Limit: 6, Brief: true}, func(page store.Page) {
 		for _, s := range page.Tasks {
 			n++
-			assert.Equal(t, core.Stored{Agent: "a", ID: s.ID, Status: s.Status, Cursor: s.Cursor}, s)
+			assert.Equal(t, store.Stored{Agent: "a", ID: s.ID, Status: s.Status, Cursor: s.Cursor}, s)
 		}
 	})
 	assert.Equal(t, 11, n)
@@ -366,8 +366,8 @@ func testStats(t *testing.T, b *bench) {
 		c := b.claimWith(r)
 		n += len(c.Tasks)
 		for i, task := range c.Tasks {
-			verb := []core.Verb{core.VerbComplete, core.VerbFail, core.VerbCancel}[i%3]
-			require.NoError(t, b.settle(core.Settlement{Run: task.Run, Verb: verb})[0].Err)
+			verb := []store.Verb{store.VerbComplete, store.VerbFail, store.VerbCancel}[i%3]
+			require.NoError(t, b.settle(store.Settlement{Run: task.Run, Verb: verb})[0].Err)
 		}
 	}
 	assert.Equal(t, 10, n)

@@ -1,4 +1,4 @@
-// Package storetest is the contract of [core.Store] as tests. Every store runs all of them, under a clock that the tests
+// Package storetest is the contract of [store.Store] as tests. Every store runs all of them, under a clock that the tests
 // move; [Equal] drives two stores with the same calls and demands the same answers.
 package storetest
 
@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Options are the settings of a store that the tests vary. Zero means the store's default.
@@ -25,7 +25,7 @@ type Options struct {
 }
 
 // Factory makes an empty store whose clock is the given one, and that lives as long as the test.
-type Factory func(t *testing.T, clock *Clock, o Options) core.Store
+type Factory func(t *testing.T, clock *Clock, o Options) store.Store
 
 // Clock is a store's clock that stands still until it is moved.
 type Clock struct {
@@ -206,7 +206,7 @@ func Run(t *testing.T, factory Factory) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			clock := NewClock()
-			c.test(t, &bench{T: t, clock: clock, open: func(o Options) core.Store { return factory(t, clock, o) }})
+			c.test(t, &bench{T: t, clock: clock, open: func(o Options) store.Store { return factory(t, clock, o) }})
 		})
 	}
 }
@@ -216,8 +216,8 @@ type bench struct {
 	*testing.T
 
 	clock  *Clock
-	open   func(o Options) core.Store
-	store  core.Store
+	open   func(o Options) store.Store
+	store  store.Store
 	nonces int
 }
 
@@ -233,11 +233,11 @@ func (b *bench) with(o Options) {
 const lease = 30 * time.Second
 
 // task is a submission that is due at once.
-func task(agent, id string) core.Submission {
-	return core.Submission{Agent: agent, ID: id, Kind: "k", Level: core.LevelLow, Body: []byte("body of " + id)}
+func task(agent, id string) store.Submission {
+	return store.Submission{Agent: agent, ID: id, Kind: "k", Level: store.LevelLow, Body: []byte("body of " + id)}
 }
 
-func (b *bench) submit(tasks ...core.Submission) []core.Placed {
+func (b *bench) submit(tasks ...store.Submission) []store.Placed {
 	b.Helper()
 	placed, err := b.store.Submit(b.Context(), tasks)
 	require.NoError(b, err)
@@ -246,25 +246,25 @@ func (b *bench) submit(tasks ...core.Submission) []core.Placed {
 }
 
 // request is a claim of any agent's tasks of kind k.
-func (b *bench) request(limit int) core.ClaimRequest {
+func (b *bench) request(limit int) store.ClaimRequest {
 	b.nonces++
-	return core.ClaimRequest{Nonce: fmt.Sprintf("nonce%011d", b.nonces), Kinds: []string{"k"}, Limit: limit, Lease: lease}
+	return store.ClaimRequest{Nonce: fmt.Sprintf("nonce%011d", b.nonces), Kinds: []string{"k"}, Limit: limit, Lease: lease}
 }
 
-func (b *bench) claimWith(r core.ClaimRequest) core.Claim {
+func (b *bench) claimWith(r store.ClaimRequest) store.Claim {
 	b.Helper()
-	claims, err := b.store.Claim(b.Context(), []core.ClaimRequest{r})
+	claims, err := b.store.Claim(b.Context(), []store.ClaimRequest{r})
 	require.NoError(b, err)
 	require.Len(b, claims, 1)
 	return claims[0]
 }
 
-func (b *bench) claim(limit int) core.Claim {
+func (b *bench) claim(limit int) store.Claim {
 	b.Helper()
 	return b.claimWith(b.request(limit))
 }
 
-func (b *bench) settle(runs ...core.Settlement) []core.Settled {
+func (b *bench) settle(runs ...store.Settlement) []store.Settled {
 	b.Helper()
 	out, err := b.store.Settle(b.Context(), runs)
 	require.NoError(b, err)
@@ -273,31 +273,31 @@ func (b *bench) settle(runs ...core.Settlement) []core.Settled {
 }
 
 // complete settles all tasks of a claim.
-func (b *bench) complete(c core.Claim) {
+func (b *bench) complete(c store.Claim) {
 	b.Helper()
 	for _, t := range c.Tasks {
 		require.NoError(b, b.settle(complete(t))[0].Err)
 	}
 }
 
-func complete(t core.Claimed) core.Settlement {
-	return core.Settlement{Run: t.Run, Kind: t.Kind, Verb: core.VerbComplete, Record: []byte("record of " + t.ID)}
+func complete(t store.Claimed) store.Settlement {
+	return store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbComplete, Record: []byte("record of " + t.ID)}
 }
 
-func (b *bench) read(agent string, ids ...string) []core.Stored {
+func (b *bench) read(agent string, ids ...string) []store.Stored {
 	b.Helper()
-	page, err := b.store.Read(b.Context(), core.Query{Agent: agent, IDs: ids})
+	page, err := b.store.Read(b.Context(), store.Query{Agent: agent, IDs: ids})
 	require.NoError(b, err)
 	require.Len(b, page.Tasks, len(ids))
 	return page.Tasks
 }
 
-func (b *bench) status(agent, id string) core.Status {
+func (b *bench) status(agent, id string) store.Status {
 	b.Helper()
 	return b.read(agent, id)[0].Status
 }
 
-func (b *bench) stats() core.Stats {
+func (b *bench) stats() store.Stats {
 	b.Helper()
 	st, err := b.store.Stats(b.Context())
 	require.NoError(b, err)
@@ -306,10 +306,10 @@ func (b *bench) stats() core.Stats {
 	return st
 }
 
-func (b *bench) now() core.Millis { return core.Millis(b.clock.Now().UnixMilli()) }
+func (b *bench) now() store.Millis { return store.Millis(b.clock.Now().UnixMilli()) }
 
 // names are agent/id of claimed tasks, in order.
-func names(c core.Claim) []string {
+func names(c store.Claim) []string {
 	out := make([]string, len(c.Tasks))
 	for i, t := range c.Tasks {
 		out[i] = t.Agent + "/" + t.ID

@@ -9,15 +9,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func testLife(t *testing.T, b *bench) {
 	b.with(Options{})
 	placed := b.submit(task("a", "1"))
-	assert.Equal(t, []core.Placed{{Created: true, Due: b.now()}}, placed)
+	assert.Equal(t, []store.Placed{{Created: true, Due: b.now()}}, placed)
 	s := b.read("a", "1")[0]
-	assert.Equal(t, core.StatusWaiting, s.Status)
+	assert.Equal(t, store.StatusWaiting, s.Status)
 	assert.Equal(t, b.now(), s.Due)
 	assert.Equal(t, b.now(), s.Submitted)
 	assert.Equal(t, []byte("body of 1"), s.Body)
@@ -29,20 +29,20 @@ func testLife(t *testing.T, b *bench) {
 	assert.Zero(t, c.NextDue)
 	assert.Equal(t, b.now().Add(lease), c.NextLease)
 	got := c.Tasks[0]
-	assert.Equal(t, core.Claimed{
-		Run: core.Run{Fence: c.Fence, Agent: "a", ID: "1"}, Kind: "k", Level: core.LevelLow,
+	assert.Equal(t, store.Claimed{
+		Run: store.Run{Fence: c.Fence, Agent: "a", ID: "1"}, Kind: "k", Level: store.LevelLow,
 		Due: b.now().Add(-time.Second), Submitted: b.now().Add(-time.Second), Body: []byte("body of 1"),
 	}, got)
-	assert.Equal(t, core.StatusInProgress, b.status("a", "1"))
+	assert.Equal(t, store.StatusInProgress, b.status("a", "1"))
 	assert.Empty(t, b.claim(10).Tasks, "a task under lease is nobody else's")
 
 	b.clock.Advance(time.Second)
 	b.complete(c)
 	s = b.read("a", "1")[0]
-	assert.Equal(t, core.StatusCompleted, s.Status)
+	assert.Equal(t, store.StatusCompleted, s.Status)
 	assert.Equal(t, b.now(), s.Finished)
 	assert.Equal(t, []byte("record of 1"), s.Record)
-	assert.Equal(t, core.Status(""), b.status("a", "2"))
+	assert.Equal(t, store.Status(""), b.status("a", "2"))
 	c = b.claim(10)
 	assert.Empty(t, c.Tasks)
 	assert.Zero(t, c.NextDue)
@@ -56,37 +56,37 @@ func testSubmitKeeps(t *testing.T, b *bench) {
 	b.submit(later)
 	again := task("a", "1")
 	again.Body = []byte("another")
-	assert.Equal(t, []core.Placed{{}}, b.submit(again), "waiting")
+	assert.Equal(t, []store.Placed{{}}, b.submit(again), "waiting")
 	b.submit(task("a", "2"))
-	assert.Equal(t, []core.Placed{{}, {}}, b.submit(again, task("a", "2")), "waiting, of an agent with several")
+	assert.Equal(t, []store.Placed{{}, {}}, b.submit(again, task("a", "2")), "waiting, of an agent with several")
 	assert.Equal(t, []byte("body of 1"), b.read("a", "1")[0].Body)
 
 	c := b.claim(10)
 	require.Equal(t, []string{"a/2"}, names(c))
-	assert.Equal(t, []core.Placed{{}}, b.submit(task("a", "2")), "in progress")
+	assert.Equal(t, []store.Placed{{}}, b.submit(task("a", "2")), "in progress")
 	b.complete(c)
-	assert.Equal(t, []core.Placed{{}}, b.submit(task("a", "2")), "finished")
+	assert.Equal(t, []store.Placed{{}}, b.submit(task("a", "2")), "finished")
 	placed := b.submit(task("a", "2"), task("a", "3"), task("b", "2"))
 	assert.False(t, placed[0].Created)
 	assert.True(t, placed[1].Created)
 	assert.True(t, placed[2].Created, "ids are unique for their agent only")
 	b.complete(b.claim(10))
-	assert.Equal(t, []core.Placed{{}, {}, {}}, b.submit(task("a", "2"), task("a", "3"), task("b", "2")), "all finished")
+	assert.Equal(t, []store.Placed{{}, {}, {}}, b.submit(task("a", "2"), task("a", "3"), task("b", "2")), "all finished")
 }
 
 func testSubmitLimit(t *testing.T, b *bench) {
 	b.with(Options{MaxTasks: 3, Partitions: 4})
 	b.submit(task("a", "1"), task("a", "2"))
-	_, err := b.store.Submit(b.Context(), []core.Submission{task("b", "1"), task("c", "1"), task("a", "3"), task("a", "4"), task("d", "1")})
-	var limit *core.LimitError
+	_, err := b.store.Submit(b.Context(), []store.Submission{task("b", "1"), task("c", "1"), task("a", "3"), task("a", "4"), task("d", "1")})
+	var limit *store.LimitError
 	require.ErrorAs(t, err, &limit)
-	assert.Equal(t, core.LimitError{Agent: "a", Limit: 3}, *limit)
+	assert.Equal(t, store.LimitError{Agent: "a", Limit: 3}, *limit)
 	for _, agent := range []string{"b", "c", "d"} {
 		assert.Empty(t, b.status(agent, "1"), "nothing of a refused call is stored")
 	}
 	assert.Empty(t, b.status("a", "3"))
 	b.submit(task("a", "1"), task("a", "3"), task("a", "2")) // two of them are there already
-	_, err = b.store.Submit(b.Context(), []core.Submission{task("a", "4")})
+	_, err = b.store.Submit(b.Context(), []store.Submission{task("a", "4")})
 	require.True(t, errors.As(err, &limit))
 }
 
@@ -99,7 +99,7 @@ func testDue(t *testing.T, b *bench) {
 	past := task("c", "past")
 	past.Due.At = b.now() - 1000
 	placed := b.submit(at, delay, past)
-	assert.Equal(t, []core.Millis{b.now() + 5000, b.now() + 7000, b.now()}, []core.Millis{placed[0].Due, placed[1].Due, placed[2].Due})
+	assert.Equal(t, []store.Millis{b.now() + 5000, b.now() + 7000, b.now()}, []store.Millis{placed[0].Due, placed[1].Due, placed[2].Due})
 	c := b.claim(10)
 	assert.Equal(t, []string{"c/past"}, names(c))
 	assert.Equal(t, b.now()+5000, c.NextDue)
@@ -117,7 +117,7 @@ func testDue(t *testing.T, b *bench) {
 
 func testOrder(t *testing.T, b *bench) {
 	b.with(Options{})
-	at := func(id string, level core.Level, ms core.Millis) core.Submission {
+	at := func(id string, level store.Level, ms store.Millis) store.Submission {
 		s := task("a", id)
 		s.Level, s.Due.At = level, b.now()+ms
 		return s
@@ -143,7 +143,7 @@ func testHostileIDs(t *testing.T, b *bench) {
 		"a", "a:b", "a%3Ab", "%", "%%", "{", "}", "{}", "}{", "a}:agenda", "*", "?", "[a]", `\`, "'", `"`, " ", "é", "日本",
 		"__proto__", "queue:3:a", "!", "|", "-", "0", "..", strings.Repeat("x", 256), strings.Repeat("%", 256),
 	}
-	var subs []core.Submission
+	var subs []store.Submission
 	for _, agent := range hostile {
 		for _, id := range hostile {
 			s := task(agent, id)
@@ -158,7 +158,7 @@ func testHostileIDs(t *testing.T, b *bench) {
 	for {
 		var n int
 		for p := range b.store.Partitions() {
-			r := b.request(core.MaxClaim)
+			r := b.request(store.MaxClaim)
 			r.Partition = p
 			c := b.claimWith(r)
 			n += len(c.Tasks)
@@ -177,9 +177,9 @@ func testHostileIDs(t *testing.T, b *bench) {
 	}
 	require.Len(t, seen, len(hostile)*len(hostile))
 	for _, agent := range hostile {
-		page, err := b.store.Read(b.Context(), core.Query{Agent: agent, Limit: 1000, Group: "{}"})
+		page, err := b.store.Read(b.Context(), store.Query{Agent: agent, Limit: 1000, Group: "{}"})
 		require.NoError(t, err)
 		require.Len(t, page.Tasks, len(hostile))
-		require.Equal(t, core.GroupCounts{Completed: 1}, page.Group)
+		require.Equal(t, store.GroupCounts{Completed: 1}, page.Group)
 	}
 }

@@ -8,40 +8,40 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // pulse is a touch that is quiet for a minute.
-func pulse(agent, id string) core.Submission {
+func pulse(agent, id string) store.Submission {
 	s := task(agent, id)
-	s.Pulse = &core.Pulse{Delay: time.Minute}
+	s.Pulse = &store.Pulse{Delay: time.Minute}
 	return s
 }
 
-func debounced(agent string) core.Submission {
+func debounced(agent string) store.Submission {
 	s := pulse(agent, "1")
 	s.Pulse.MaxWait, s.Pulse.Debounce = 150*time.Second, true
 	return s
 }
 
-func (b *bench) touch(s core.Submission) core.Placed {
+func (b *bench) touch(s store.Submission) store.Placed {
 	b.Helper()
 	return b.submit(s)[0]
 }
 
 // rested ends the run of an activity task: it rests for a day, and may not run again before the floor.
-func rested(t core.Claimed, floor core.Millis, p core.Pulse) core.Settlement {
+func rested(t store.Claimed, floor store.Millis, p store.Pulse) store.Settlement {
 	s := again(t, 24*time.Hour)
-	s.Verb, s.Floor = core.VerbRest, &core.Floor{At: floor, Reason: core.ReasonInterval, Pulse: p}
+	s.Verb, s.Floor = store.VerbRest, &store.Floor{At: floor, Reason: store.ReasonInterval, Pulse: p}
 	return s
 }
 
-func booked(due core.Millis, reason core.Reason) core.Placed {
-	return core.Placed{Created: true, Due: due, Reason: reason}
+func booked(due store.Millis, reason store.Reason) store.Placed {
+	return store.Placed{Created: true, Due: due, Reason: reason}
 }
 
 // active opens a store in which activity task a/1 runs for the first time; with another task of its agent, or not.
-func (b *bench) active(several bool) core.Claim {
+func (b *bench) active(several bool) store.Claim {
 	b.Helper()
 	b.with(Options{})
 	if several {
@@ -61,14 +61,14 @@ func testTouchThrottle(t *testing.T, b *bench) {
 		s := pulse("a", "1")
 		s.Group, s.State, s.Due.After = "g", []byte("not used"), time.Hour
 		due := b.now().Add(time.Minute)
-		assert.Equal(t, booked(due, core.ReasonActivity), b.touch(s))
-		assert.Equal(t, core.GroupCounts{Live: 1}, b.group("g"))
+		assert.Equal(t, booked(due, store.ReasonActivity), b.touch(s))
+		assert.Equal(t, store.GroupCounts{Live: 1}, b.group("g"))
 		assert.Equal(t, due, b.look())
 		for range 2 {
 			b.clock.Advance(29 * time.Second)
-			assert.Equal(t, core.Placed{Due: due, Reason: core.ReasonWaiting}, b.touch(s), "it is due after the first")
+			assert.Equal(t, store.Placed{Due: due, Reason: store.ReasonWaiting}, b.touch(s), "it is due after the first")
 		}
-		assert.Equal(t, core.GroupCounts{Live: 1}, b.group("g"))
+		assert.Equal(t, store.GroupCounts{Live: 1}, b.group("g"))
 		got := b.one("a", "1")
 		assert.False(t, got.Resting)
 		assert.Nil(t, got.State)
@@ -92,10 +92,10 @@ func testTouchDebounce(t *testing.T, b *bench) {
 		}
 		s := debounced("a")
 		first := b.now()
-		assert.Equal(t, booked(first.Add(time.Minute), core.ReasonActivity), b.touch(s))
+		assert.Equal(t, booked(first.Add(time.Minute), store.ReasonActivity), b.touch(s))
 		for range 2 {
 			b.clock.Advance(40 * time.Second)
-			assert.Equal(t, core.Placed{Due: b.now().Add(time.Minute), Reason: core.ReasonWaiting}, b.touch(s), "after the last")
+			assert.Equal(t, store.Placed{Due: b.now().Add(time.Minute), Reason: store.ReasonWaiting}, b.touch(s), "after the last")
 		}
 		sooner := debounced("a")
 		sooner.Pulse.Delay = time.Second
@@ -112,19 +112,19 @@ func testTouchDebounce(t *testing.T, b *bench) {
 
 func testTouchRunning(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
-		for _, s := range []core.Submission{pulse("a", "1"), debounced("a")} {
+		for _, s := range []store.Submission{pulse("a", "1"), debounced("a")} {
 			c := b.active(several)
 			first := b.now()
-			assert.Equal(t, core.Placed{Created: true, Reason: core.ReasonRunning}, b.touch(s))
+			assert.Equal(t, store.Placed{Created: true, Reason: store.ReasonRunning}, b.touch(s))
 			b.clock.Advance(10 * time.Second)
-			assert.Equal(t, core.Placed{Reason: core.ReasonRunning}, b.touch(s), "one run follows, not two")
+			assert.Equal(t, store.Placed{Reason: store.ReasonRunning}, b.touch(s), "one run follows, not two")
 			due := first.Add(time.Minute)
 			if s.Pulse.Debounce {
 				due = b.now().Add(time.Minute)
 			}
 			assert.Equal(t, due, b.ended(rested(c.Tasks[0], b.now(), *s.Pulse)))
 			assert.False(t, b.one("a", "1").Resting)
-			assert.Equal(t, core.ReasonWaiting, b.touch(pulse("a", "1")).Reason)
+			assert.Equal(t, store.ReasonWaiting, b.touch(pulse("a", "1")).Reason)
 			b.clock.Advance(due.Sub(b.now()))
 			c = b.take("a/1")
 			b.ended(rested(c.Tasks[0], b.now(), *s.Pulse))
@@ -148,8 +148,8 @@ func testTouchRunningBounds(t *testing.T, b *bench) {
 	c = b.active(false)
 	b.touch(pulse("a", "1"))
 	floor := b.now().Add(time.Hour)
-	assert.Equal(t, floor, b.ended(rested(c.Tasks[0], floor, core.Pulse{Delay: time.Minute})), "never before the floor")
-	assert.Equal(t, core.Placed{Due: floor, Reason: core.ReasonInterval}, b.touch(pulse("a", "1")))
+	assert.Equal(t, floor, b.ended(rested(c.Tasks[0], floor, store.Pulse{Delay: time.Minute})), "never before the floor")
+	assert.Equal(t, store.Placed{Due: floor, Reason: store.ReasonInterval}, b.touch(pulse("a", "1")))
 
 	c = b.active(false)
 	b.touch(pulse("a", "1"))
@@ -157,7 +157,7 @@ func testTouchRunningBounds(t *testing.T, b *bench) {
 		b.clock.Advance(25 * time.Second)
 		b.extend(c.Fence)
 	}
-	assert.Equal(t, b.now(), b.ended(rested(c.Tasks[0], 1, core.Pulse{Delay: time.Minute})), "nor in the past")
+	assert.Equal(t, b.now(), b.ended(rested(c.Tasks[0], 1, store.Pulse{Delay: time.Minute})), "nor in the past")
 	b.take("a/1")
 }
 
@@ -165,7 +165,7 @@ func testTouchResting(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		c := b.active(several)
 		rest := b.now().Add(24 * time.Hour)
-		assert.Equal(t, rest, b.ended(rested(c.Tasks[0], b.now().Add(time.Hour), core.Pulse{Delay: time.Minute})))
+		assert.Equal(t, rest, b.ended(rested(c.Tasks[0], b.now().Add(time.Hour), store.Pulse{Delay: time.Minute})))
 		got := b.one("a", "1")
 		assert.Equal(t, [2]any{true, rest}, [2]any{got.Resting, got.Due})
 		st := b.stats()
@@ -173,22 +173,22 @@ func testTouchResting(t *testing.T, b *bench) {
 		s := pulse("a", "1")
 		s.Body = []byte("another body")
 		floor := b.now().Add(time.Hour)
-		assert.Equal(t, booked(floor, core.ReasonInterval), b.touch(s), "not before the floor")
+		assert.Equal(t, booked(floor, store.ReasonInterval), b.touch(s), "not before the floor")
 		got = b.one("a", "1")
 		assert.Equal(t, [3]any{false, floor, "another body"}, [3]any{got.Resting, got.Due, string(got.Body)})
 		assert.Zero(t, b.stats().Resting+b.kind("k").Resting)
-		assert.Equal(t, core.Placed{Due: floor, Reason: core.ReasonInterval}, b.touch(s))
+		assert.Equal(t, store.Placed{Due: floor, Reason: store.ReasonInterval}, b.touch(s))
 		assert.Equal(t, floor, b.look())
 		b.clock.Advance(time.Hour)
 		c = b.take("a/1")
 		assert.Equal(t, "another body", string(c.Tasks[0].Body))
 
-		b.ended(rested(c.Tasks[0], b.now().Add(time.Second), core.Pulse{Delay: time.Minute}))
+		b.ended(rested(c.Tasks[0], b.now().Add(time.Second), store.Pulse{Delay: time.Minute}))
 		b.clock.Advance(time.Minute)
-		assert.Equal(t, booked(b.now().Add(time.Minute), core.ReasonActivity), b.touch(pulse("a", "1")))
+		assert.Equal(t, booked(b.now().Add(time.Minute), store.ReasonActivity), b.touch(pulse("a", "1")))
 		b.clock.Advance(time.Minute)
 		c = b.take("a/1")
-		b.ended(rested(c.Tasks[0], b.now(), core.Pulse{Delay: time.Minute}))
+		b.ended(rested(c.Tasks[0], b.now(), store.Pulse{Delay: time.Minute}))
 		b.clock.Advance(24*time.Hour - time.Millisecond)
 		assert.Empty(t, b.claim(10).Tasks)
 		b.clock.Advance(time.Millisecond)
@@ -199,9 +199,9 @@ func testTouchResting(t *testing.T, b *bench) {
 func testTouchAtRestsEnd(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		c := b.active(several)
-		rest := b.ended(rested(c.Tasks[0], b.now(), core.Pulse{Delay: time.Minute}))
+		rest := b.ended(rested(c.Tasks[0], b.now(), store.Pulse{Delay: time.Minute}))
 		b.clock.Advance(rest.Sub(b.now()) - time.Minute)
-		assert.Equal(t, booked(rest+1, core.ReasonActivity), b.touch(pulse("a", "1")), "so that a claim can tell it from the end of the rest")
+		assert.Equal(t, booked(rest+1, store.ReasonActivity), b.touch(pulse("a", "1")), "so that a claim can tell it from the end of the rest")
 		b.clock.Advance(time.Minute + time.Millisecond)
 		assert.Equal(t, rest+1, b.take("a/1").Tasks[0].Due)
 	}
@@ -210,18 +210,18 @@ func testTouchAtRestsEnd(t *testing.T, b *bench) {
 func testTouchKeepsKind(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		c := b.active(several)
-		b.ended(rested(c.Tasks[0], b.now(), core.Pulse{}))
-		b.hold(core.Scoped{Kind: "k"}, core.When{})
+		b.ended(rested(c.Tasks[0], b.now(), store.Pulse{}))
+		b.hold(store.Scoped{Kind: "k"}, store.When{})
 		b.run("a", "1", false)
-		b.ended(rested(b.take("a/1").Tasks[0], b.now(), core.Pulse{}))
+		b.ended(rested(b.take("a/1").Tasks[0], b.now(), store.Pulse{}))
 		before := b.one("a", "1")
 		s := pulse("a", "1")
-		s.Kind, s.Key, s.Level, s.Body = "other", "key", core.LevelHigh, []byte("new body")
+		s.Kind, s.Key, s.Level, s.Body = "other", "key", store.LevelHigh, []byte("new body")
 		b.touch(s)
 		got := b.one("a", "1")
 		assert.Equal(t, [3]any{before.Kind, before.Key, before.Level}, [3]any{got.Kind, got.Key, got.Level}, "only the body is new")
 		assert.Equal(t, s.Body, got.Body)
-		b.unhold(core.Scoped{Kind: "k"})
+		b.unhold(store.Scoped{Kind: "k"})
 		b.clock.Advance(time.Minute)
 		b.complete(b.take("a/1"))
 		assert.Zero(t, b.kind("k").Running+b.kind("other").Live)
@@ -232,31 +232,31 @@ func testTouchCooling(t *testing.T, b *bench) {
 	c := b.active(false)
 	until := b.now().Add(time.Hour)
 	s := again(c.Tasks[0], time.Hour)
-	s.Floor = &core.Floor{At: until, Reason: core.ReasonCooling, Pulse: core.Pulse{Delay: time.Minute}}
+	s.Floor = &store.Floor{At: until, Reason: store.ReasonCooling, Pulse: store.Pulse{Delay: time.Minute}}
 	b.touch(pulse("a", "1"))
 	assert.Equal(t, until, b.ended(s), "a retry is due when it says, touched or not")
 	assert.False(t, b.one("a", "1").Resting)
-	assert.Equal(t, core.Placed{Due: until, Reason: core.ReasonCooling}, b.touch(pulse("a", "1")))
+	assert.Equal(t, store.Placed{Due: until, Reason: store.ReasonCooling}, b.touch(pulse("a", "1")))
 	b.clock.Advance(time.Hour)
-	assert.Equal(t, core.Placed{Due: until, Reason: core.ReasonWaiting}, b.touch(pulse("a", "1")), "the time is over")
+	assert.Equal(t, store.Placed{Due: until, Reason: store.ReasonWaiting}, b.touch(pulse("a", "1")), "the time is over")
 	c = b.take("a/1")
 	s.Run, s.Due.After, s.Floor.At = c.Tasks[0].Run, time.Second, b.now()
 	b.ended(s)
 	assert.False(t, b.one("a", "1").Resting, "it is due for the same touch")
 	b.clock.Advance(time.Second)
-	b.ended(rested(b.take("a/1").Tasks[0], b.now(), core.Pulse{}))
+	b.ended(rested(b.take("a/1").Tasks[0], b.now(), store.Pulse{}))
 	assert.True(t, b.one("a", "1").Resting)
 }
 
 func testTouchHeld(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		c := b.active(several)
-		b.hold(holdable[0], core.When{})
-		b.ended(rested(c.Tasks[0], b.now(), core.Pulse{}))
+		b.hold(holdable[0], store.When{})
+		b.ended(rested(c.Tasks[0], b.now(), store.Pulse{}))
 		due := b.now().Add(time.Minute)
-		assert.Equal(t, booked(due, core.ReasonPaused), b.touch(pulse("a", "1")))
+		assert.Equal(t, booked(due, store.ReasonPaused), b.touch(pulse("a", "1")))
 		b.clock.Advance(30 * time.Second)
-		assert.Equal(t, core.Placed{Due: due, Reason: core.ReasonPaused}, b.touch(pulse("a", "1")))
+		assert.Equal(t, store.Placed{Due: due, Reason: store.ReasonPaused}, b.touch(pulse("a", "1")))
 		b.clock.Advance(30 * time.Second)
 		require.Equal(t, 1, b.claim(10).Parked)
 		s := debounced("a")
@@ -272,21 +272,21 @@ func testTouchHeld(t *testing.T, b *bench) {
 func testTouchRun(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		c := b.active(several)
-		b.ended(rested(c.Tasks[0], b.now().Add(time.Hour), core.Pulse{}))
-		assert.Equal(t, core.Effect{Code: core.EffectDone, Due: b.now()}, b.run("a", "1", false))
+		b.ended(rested(c.Tasks[0], b.now().Add(time.Hour), store.Pulse{}))
+		assert.Equal(t, store.Effect{Code: store.EffectDone, Due: b.now()}, b.run("a", "1", false))
 		assert.False(t, b.one("a", "1").Resting, "an order is as good as a touch")
 		c = b.take("a/1")
 		b.run("a", "1", true)
-		assert.Equal(t, b.now(), b.ended(rested(c.Tasks[0], b.now().Add(time.Hour), core.Pulse{})))
+		assert.Equal(t, b.now(), b.ended(rested(c.Tasks[0], b.now().Add(time.Hour), store.Pulse{})))
 		assert.False(t, b.one("a", "1").Resting)
 
 		c = b.take("a/1")
-		b.ended(rested(c.Tasks[0], b.now(), core.Pulse{}))
+		b.ended(rested(c.Tasks[0], b.now(), store.Pulse{}))
 		b.clock.Advance(24 * time.Hour)
 		c = b.take("a/1")
 		b.run("a", "1", true)
 		s := again(c.Tasks[0], 0)
-		s.Verb, s.Due = core.VerbRelease, core.When{At: c.Tasks[0].Due}
+		s.Verb, s.Due = store.VerbRelease, store.When{At: c.Tasks[0].Due}
 		assert.Equal(t, c.Tasks[0].Due, b.ended(s))
 		assert.True(t, b.one("a", "1").Resting, "what is given back goes back as it was")
 	}
@@ -296,67 +296,67 @@ func testTouchOthers(t *testing.T, b *bench) {
 	b.with(Options{MaxTasks: 2})
 	b.submit(within(task("a", "1"), time.Hour))
 	before := b.one("a", "1")
-	assert.Equal(t, core.Placed{Due: b.now().Add(time.Hour), Reason: core.ReasonWaiting}, b.touch(pulse("a", "1")), "no activity task")
+	assert.Equal(t, store.Placed{Due: b.now().Add(time.Hour), Reason: store.ReasonWaiting}, b.touch(pulse("a", "1")), "no activity task")
 	assert.Equal(t, before, b.one("a", "1"))
 	b.clock.Advance(time.Hour)
 	c := b.take("a/1")
-	assert.Equal(t, core.Placed{Reason: core.ReasonWaiting}, b.touch(pulse("a", "1")))
-	assert.Equal(t, b.now().Add(24*time.Hour), b.ended(rested(c.Tasks[0], 0, core.Pulse{})))
+	assert.Equal(t, store.Placed{Reason: store.ReasonWaiting}, b.touch(pulse("a", "1")))
+	assert.Equal(t, b.now().Add(24*time.Hour), b.ended(rested(c.Tasks[0], 0, store.Pulse{})))
 }
 
 func testTouchReplaced(t *testing.T, b *bench) {
 	for _, runs := range []bool{false, true} {
 		c := b.active(false)
 		if !runs {
-			b.ended(rested(c.Tasks[0], b.now(), core.Pulse{}))
+			b.ended(rested(c.Tasks[0], b.now(), store.Pulse{}))
 			require.True(t, b.one("a", "1").Resting)
 		}
 		due := b.submit(within(b.replacing(), time.Second))[0].Due
 		if runs {
-			s := rested(c.Tasks[0], b.now().Add(time.Hour), core.Pulse{})
+			s := rested(c.Tasks[0], b.now().Add(time.Hour), store.Pulse{})
 			s.Renewed = true
 			assert.Equal(t, due, b.ended(s))
 		}
 		assert.False(t, b.one("a", "1").Resting, "it is no activity task any more")
-		assert.Equal(t, core.Placed{Due: due, Reason: core.ReasonWaiting}, b.touch(pulse("a", "1")))
+		assert.Equal(t, store.Placed{Due: due, Reason: store.ReasonWaiting}, b.touch(pulse("a", "1")))
 	}
 }
 
 func testTouchEnds(t *testing.T, b *bench) {
-	for _, end := range []func(c core.Claimed){
-		func(c core.Claimed) { b.ended(complete(c)) },
-		func(core.Claimed) { b.remove("1", "") },
+	for _, end := range []func(c store.Claimed){
+		func(c store.Claimed) { b.ended(complete(c)) },
+		func(store.Claimed) { b.remove("1", "") },
 	} {
 		end(b.active(false).Tasks[0])
 		s := within(task("a", "1"), time.Hour)
-		s.Conflict = core.ConflictReplace
+		s.Conflict = store.ConflictReplace
 		require.True(t, b.submit(s)[0].Created)
 		b.clock.Advance(time.Hour)
 		c := b.take("a/1")
-		assert.Equal(t, core.Placed{Reason: core.ReasonWaiting}, b.touch(pulse("a", "1")), "a new task, and no activity task")
-		b.ended(rested(c.Tasks[0], 0, core.Pulse{}))
+		assert.Equal(t, store.Placed{Reason: store.ReasonWaiting}, b.touch(pulse("a", "1")), "a new task, and no activity task")
+		b.ended(rested(c.Tasks[0], 0, store.Pulse{}))
 		assert.False(t, b.one("a", "1").Resting)
 	}
 }
 
 func testTouchMany(t *testing.T, b *bench) {
 	b.with(Options{MaxTasks: 2, Partitions: 4})
-	calls := []core.Submission{pulse("a", "1"), pulse("b", "1"), pulse("a", "1"), pulse("a", "2"), debounced("b")}
+	calls := []store.Submission{pulse("a", "1"), pulse("b", "1"), pulse("a", "1"), pulse("a", "2"), debounced("b")}
 	placed := b.submit(calls...)
 	for i, created := range []bool{true, true, false, true, false} {
 		assert.Equal(t, created, placed[i].Created, i)
 		assert.Equal(t, b.now().Add(time.Minute), placed[i].Due, i)
 	}
-	var limit *core.LimitError
-	_, err := b.store.Submit(b.Context(), []core.Submission{pulse("a", "3")})
+	var limit *store.LimitError
+	_, err := b.store.Submit(b.Context(), []store.Submission{pulse("a", "3")})
 	require.ErrorAs(t, err, &limit)
-	assert.Equal(t, core.LimitError{Agent: "a", Limit: 2}, *limit)
-	_, err = b.store.Submit(b.Context(), []core.Submission{pulse("a", "3"), pulse("b", "2"), pulse("c", "1")})
+	assert.Equal(t, store.LimitError{Agent: "a", Limit: 2}, *limit)
+	_, err = b.store.Submit(b.Context(), []store.Submission{pulse("a", "3"), pulse("b", "2"), pulse("c", "1")})
 	require.ErrorAs(t, err, &limit)
-	assert.Equal(t, [3]core.Status{core.StatusWaiting, core.StatusWaiting, ""},
-		[3]core.Status{b.status("b", "2"), b.status("c", "1"), b.status("a", "3")}, "each touch stands for itself")
+	assert.Equal(t, [3]store.Status{store.StatusWaiting, store.StatusWaiting, ""},
+		[3]store.Status{b.status("b", "2"), b.status("c", "1"), b.status("a", "3")}, "each touch stands for itself")
 
-	var many []core.Submission
+	var many []store.Submission
 	for i := range 100 {
 		many = append(many, pulse(fmt.Sprint("agent", i%40), fmt.Sprint(i%2)))
 	}

@@ -73,10 +73,10 @@ func (w *world) starts(level string) []string {
 // scheduler is one of a process of its own, that works for the memory.
 func (w *world) scheduler() *core.Scheduler {
 	w.Helper()
-	store, err := redisstore.Open(w.Context(), redisstore.Config{URL: w.url})
+	st, err := redisstore.Open(w.Context(), redisstore.Config{URL: w.url})
 	require.NoError(w, err)
-	w.Cleanup(func() { _ = store.Close() })
-	s, err := core.New(store, core.Config{})
+	w.Cleanup(func() { _ = st.Close() })
+	s, err := core.New(st, core.Config{})
 	require.NoError(w, err)
 	Register(s, w.Memory)
 	return s

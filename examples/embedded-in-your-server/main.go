@@ -21,6 +21,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Reminder is what a task of the kind "remind" holds.
@@ -43,19 +44,19 @@ func main() {
 
 // run serves until ctx is done, then lets running tasks and requests end.
 func run(ctx context.Context, listener net.Listener, redisURL string) error {
-	store, closeStore, err := open(ctx, redisURL)
+	st, closeStore, err := open(ctx, redisURL)
 	if err != nil {
 		return err
 	}
 	defer closeStore()
-	s, err := core.New(store, core.Config{})
+	s, err := core.New(st, core.Config{})
 	if err != nil {
 		return err
 	}
 	core.Handle(s, "remind", func(_ context.Context, t *core.Task[Reminder]) error {
 		return t.SetResult(t.Agent + ": " + t.Payload.Text)
 	})
-	waker, _ := store.(core.Waker) // both stores are one
+	waker, _ := st.(store.Waker) // both stores are one
 	d, err := daemon.New(s, daemon.Config{Waker: waker})
 	if err != nil {
 		return err
@@ -94,9 +95,9 @@ func open(ctx context.Context, url string) (core.Store, func(), error) {
 	if url == "" {
 		return memstore.New(memstore.Config{}), func() {}, nil
 	}
-	store, err := redisstore.Open(ctx, redisstore.Config{URL: url})
+	st, err := redisstore.Open(ctx, redisstore.Config{URL: url})
 	if err != nil {
 		return nil, nil, err
 	}
-	return store, func() { _ = store.Close() }, nil
+	return st, func() { _ = st.Close() }, nil
 }

@@ -55,10 +55,10 @@ func newWorld(t *testing.T) *world {
 	}
 	service.Start()
 	t.Cleanup(service.Close)
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: w.redis.URL})
+	st, err := redisstore.Open(t.Context(), redisstore.Config{URL: w.redis.URL})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = store.Close() })
-	w.scheduler, err = core.New(store, core.Config{})
+	t.Cleanup(func() { _ = st.Close() })
+	w.scheduler, err = core.New(st, core.Config{})
 	require.NoError(t, err)
 	w.function = start(t, "DULY_REDIS_URL="+w.redis.URL, "DIGEST_URL="+service.URL)
 	return w

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/metrics"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -83,10 +84,10 @@ func (w *world) serve(m *metrics.Metrics) {
 func redis(t *testing.T) (core.Store, *redistest.Server) {
 	t.Helper()
 	server := redistest.Start(t)
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: server.URL})
+	st, err := redisstore.Open(t.Context(), redisstore.Config{URL: server.URL})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = store.Close() })
-	return store, server
+	t.Cleanup(func() { _ = st.Close() })
+	return st, server
 }
 
 func (w *world) submit(tasks ...core.NewTask) {
@@ -193,10 +194,10 @@ type faulty struct {
 	core.Store
 
 	calls atomic.Int64
-	stats func(ctx context.Context) (core.Stats, error) // in place of the store's, if set
+	stats func(ctx context.Context) (store.Stats, error) // in place of the store's, if set
 }
 
-func (f *faulty) Stats(ctx context.Context) (core.Stats, error) {
+func (f *faulty) Stats(ctx context.Context) (store.Stats, error) {
 	f.calls.Add(1)
 	if f.stats != nil {
 		return f.stats(ctx)

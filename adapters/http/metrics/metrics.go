@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Defaults of Config.
@@ -117,7 +118,7 @@ func (m *Metrics) register() {
 		build.Set(1)
 		m.registry.MustRegister(build)
 	}
-	for _, fault := range core.Faults() {
+	for _, fault := range store.Faults() {
 		m.faults.WithLabelValues(string(fault))
 	}
 	for _, verb := range verbs {

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/metrics"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
@@ -38,8 +39,8 @@ func TestInventedKindsAreOneSeries(t *testing.T) {
 	w.submit(tasks...)
 	_, err := w.s.RunDue(t.Context(), core.Scope{})
 	require.NoError(t, err)
-	claims, err := raw.Claim(t.Context(), []core.ClaimRequest{{
-		Partition: core.PartitionOf(agent, raw.Partitions()), Nonce: rand.Text()[:core.NonceLen], Kinds: kinds, Limit: core.MaxClaim, Lease: time.Minute,
+	claims, err := raw.Claim(t.Context(), []store.ClaimRequest{{
+		Partition: store.PartitionOf(agent, raw.Partitions()), Nonce: rand.Text()[:store.NonceLen], Kinds: kinds, Limit: store.MaxClaim, Lease: time.Minute,
 	}})
 	require.NoError(t, err)
 	require.Len(t, claims[0].Tasks, invented)
@@ -77,7 +78,7 @@ func TestManyScrapesAskTheStoreOnce(t *testing.T) {
 		}
 		scrapes.Wait()
 	}
-	w.store.stats = func(ctx context.Context) (core.Stats, error) { // it answers when all are there
+	w.store.stats = func(ctx context.Context) (store.Stats, error) { // it answers when all are there
 		assert.Eventually(t, func() bool { return w.requests.Load() == many }, 10*time.Second, time.Millisecond)
 		return w.store.Store.Stats(ctx)
 	}
@@ -96,9 +97,9 @@ func TestManyScrapesAskTheStoreOnce(t *testing.T) {
 // is asked once, too.
 func TestAScrapeWithoutTheStore(t *testing.T) {
 	t.Parallel()
-	for name, stats := range map[string]func(context.Context) (core.Stats, error){
-		"fails": func(context.Context) (core.Stats, error) { return core.Stats{}, errors.New("away") },
-		"hangs": func(ctx context.Context) (core.Stats, error) { <-ctx.Done(); return core.Stats{}, ctx.Err() },
+	for name, stats := range map[string]func(context.Context) (store.Stats, error){
+		"fails": func(context.Context) (store.Stats, error) { return store.Stats{}, errors.New("away") },
+		"hangs": func(ctx context.Context) (store.Stats, error) { <-ctx.Done(); return store.Stats{}, ctx.Err() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,11 +147,11 @@ func TestAScraperThatGoesAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, memstore.New(memstore.Config{}), metrics.Config{Timeout: time.Minute}, core.Config{}, nil)
 	asked, ended := make(chan struct{}), make(chan struct{})
-	w.store.stats = func(ctx context.Context) (core.Stats, error) {
+	w.store.stats = func(ctx context.Context) (store.Stats, error) {
 		close(asked)
 		<-ctx.Done()
 		defer close(ended)
-		return core.Stats{}, ctx.Err()
+		return store.Stats{}, ctx.Err()
 	}
 	ctx, leave := context.WithCancel(t.Context())
 	go func() { <-asked; leave() }()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // The values of the label verb: a store's methods that are calls.
@@ -21,11 +22,11 @@ const (
 var verbs = []string{verbSubmit, verbClaim, verbSettle, verbExtend, verbControl, verbRead, verbStats}
 
 // Store is a store that does what s does, and counts: each call with its time, and what claims have recovered. If s is a
-// core.Waker or core.Presence it is one too.
+// store.Waker or store.Presence it is one too.
 func (m *Metrics) Store(s core.Store) core.Store {
 	counted := &countedStore{next: s, m: m}
-	waker, wakes := s.(core.Waker)
-	presence, knows := s.(core.Presence)
+	waker, wakes := s.(store.Waker)
+	presence, knows := s.(store.Presence)
 	switch {
 	case wakes && knows:
 		return &wholeStore{countedStore: counted, Waker: waker, Presence: presence}
@@ -46,28 +47,28 @@ type countedStore struct {
 
 type wakingStore struct {
 	*countedStore
-	core.Waker
+	store.Waker
 }
 
 type knowingStore struct {
 	*countedStore
-	core.Presence
+	store.Presence
 }
 
 type wholeStore struct {
 	*countedStore
-	core.Waker
-	core.Presence
+	store.Waker
+	store.Presence
 }
 
 var (
-	_ core.Store = (*countedStore)(nil)
-	_ core.Store = (*wakingStore)(nil)
-	_ core.Waker = (*wakingStore)(nil)
-	_ core.Waker = (*wholeStore)(nil)
+	_ core.Store  = (*countedStore)(nil)
+	_ core.Store  = (*wakingStore)(nil)
+	_ store.Waker = (*wakingStore)(nil)
+	_ store.Waker = (*wholeStore)(nil)
 
-	_ core.Presence = (*knowingStore)(nil)
-	_ core.Presence = (*wholeStore)(nil)
+	_ store.Presence = (*knowingStore)(nil)
+	_ store.Presence = (*wholeStore)(nil)
 )
 
 func (s *countedStore) now() time.Time { return s.m.config.Clock.Now() }
@@ -80,12 +81,12 @@ func (s *countedStore) count(verb string, begun time.Time) {
 
 func (s *countedStore) Partitions() int { return s.next.Partitions() } // known without a call
 
-func (s *countedStore) Submit(ctx context.Context, tasks []core.Submission) ([]core.Placed, error) {
+func (s *countedStore) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
 	defer s.count(verbSubmit, s.now())
 	return s.next.Submit(ctx, tasks)
 }
 
-func (s *countedStore) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+func (s *countedStore) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	defer s.count(verbClaim, s.now())
 	claims, err := s.next.Claim(ctx, requests)
 	for i := range claims {
@@ -94,27 +95,27 @@ func (s *countedStore) Claim(ctx context.Context, requests []core.ClaimRequest) 
 	return claims, err
 }
 
-func (s *countedStore) Settle(ctx context.Context, runs []core.Settlement) ([]core.Settled, error) {
+func (s *countedStore) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
 	defer s.count(verbSettle, s.now())
 	return s.next.Settle(ctx, runs)
 }
 
-func (s *countedStore) Extend(ctx context.Context, leases []core.Extension) ([]core.Extended, error) {
+func (s *countedStore) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
 	defer s.count(verbExtend, s.now())
 	return s.next.Extend(ctx, leases)
 }
 
-func (s *countedStore) Control(ctx context.Context, commands []core.Command) ([]core.Effect, error) {
+func (s *countedStore) Control(ctx context.Context, commands []store.Command) ([]store.Effect, error) {
 	defer s.count(verbControl, s.now())
 	return s.next.Control(ctx, commands)
 }
 
-func (s *countedStore) Read(ctx context.Context, query core.Query) (core.Page, error) {
+func (s *countedStore) Read(ctx context.Context, query store.Query) (store.Page, error) {
 	defer s.count(verbRead, s.now())
 	return s.next.Read(ctx, query)
 }
 
-func (s *countedStore) Stats(ctx context.Context) (core.Stats, error) {
+func (s *countedStore) Stats(ctx context.Context) (store.Stats, error) {
 	defer s.count(verbStats, s.now())
 	return s.next.Stats(ctx)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/metrics"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
@@ -28,7 +29,7 @@ func TestAMeasuredStoreKeepsTheContract(t *testing.T) {
 func TestAMeasuredStoreWakesIfItsStoreDoes(t *testing.T) {
 	t.Parallel()
 	m, raw := metrics.New(metrics.Config{}), memstore.New(memstore.Config{})
-	waker, ok := m.Store(raw).(core.Waker)
+	waker, ok := m.Store(raw).(store.Waker)
 	require.True(t, ok)
 	ctx, cancel := context.WithCancel(t.Context())
 	wakeups, err := waker.Wakeups(ctx)
@@ -41,7 +42,7 @@ func TestAMeasuredStoreWakesIfItsStoreDoes(t *testing.T) {
 	cancel()
 	for range wakeups { // until it is closed
 	}
-	_, ok = m.Store(struct{ core.Store }{raw}).(core.Waker)
+	_, ok = m.Store(struct{ core.Store }{raw}).(store.Waker)
 	assert.False(t, ok)
 }
 
@@ -62,7 +63,7 @@ func TestEachVerbIsCounted(t *testing.T) {
 		{"settle", func(ctx context.Context) error { _, err := measured.Settle(ctx, nil); return err }},
 		{"extend", func(ctx context.Context) error { _, err := measured.Extend(ctx, nil); return err }},
 		{"control", func(ctx context.Context) error { _, err := measured.Control(ctx, nil); return err }},
-		{"read", func(ctx context.Context) error { _, err := measured.Read(ctx, core.Query{}); return err }},
+		{"read", func(ctx context.Context) error { _, err := measured.Read(ctx, store.Query{}); return err }},
 		{"stats", func(ctx context.Context) error { _, err := measured.Stats(ctx); return err }},
 	} {
 		slow.takes = time.Duration(i+1) * time.Second
@@ -91,37 +92,37 @@ type slowStore struct {
 
 func (s *slowStore) wait() { s.clock.Advance(s.takes) }
 
-func (s *slowStore) Submit(ctx context.Context, tasks []core.Submission) ([]core.Placed, error) {
+func (s *slowStore) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
 	s.wait()
 	return s.Store.Submit(ctx, tasks)
 }
 
-func (s *slowStore) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+func (s *slowStore) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	s.wait()
 	return s.Store.Claim(ctx, requests)
 }
 
-func (s *slowStore) Settle(ctx context.Context, runs []core.Settlement) ([]core.Settled, error) {
+func (s *slowStore) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
 	s.wait()
 	return s.Store.Settle(ctx, runs)
 }
 
-func (s *slowStore) Extend(ctx context.Context, leases []core.Extension) ([]core.Extended, error) {
+func (s *slowStore) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
 	s.wait()
 	return s.Store.Extend(ctx, leases)
 }
 
-func (s *slowStore) Control(ctx context.Context, commands []core.Command) ([]core.Effect, error) {
+func (s *slowStore) Control(ctx context.Context, commands []store.Command) ([]store.Effect, error) {
 	s.wait()
 	return s.Store.Control(ctx, commands)
 }
 
-func (s *slowStore) Read(ctx context.Context, query core.Query) (core.Page, error) {
+func (s *slowStore) Read(ctx context.Context, query store.Query) (store.Page, error) {
 	s.wait()
 	return s.Store.Read(ctx, query)
 }
 
-func (s *slowStore) Stats(ctx context.Context) (core.Stats, error) {
+func (s *slowStore) Stats(ctx context.Context) (store.Stats, error) {
 	s.wait()
 	return s.Store.Stats(ctx)
 }

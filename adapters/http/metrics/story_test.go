@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/metrics"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // What must not be seen in metrics.
@@ -58,8 +59,8 @@ func handlers(raw core.Store) func(w *world) {
 
 // takeOver does what happens to a frozen process: its lease runs out, and another claims the task.
 func (w *world) takeOver(ctx context.Context, raw core.Store, task *core.RunInfo) {
-	partition := core.PartitionOf(task.Agent, raw.Partitions())
-	held, err := raw.Extend(ctx, []core.Extension{{Partition: partition, Fence: task.Fence, Lease: time.Millisecond}})
+	partition := store.PartitionOf(task.Agent, raw.Partitions())
+	held, err := raw.Extend(ctx, []store.Extension{{Partition: partition, Fence: task.Fence, Lease: time.Millisecond}})
 	if assert.NoError(w, err) && assert.True(w, held[0].Held) {
 		w.crash(raw, task.Kind)
 	}
@@ -69,8 +70,8 @@ func (w *world) takeOver(ctx context.Context, raw core.Store, task *core.RunInfo
 func (w *world) crash(raw core.Store, kind string) {
 	others := slices.DeleteFunc(w.s.Kinds(), func(other string) bool { return other == kind })
 	assert.Eventually(w, func() bool {
-		claims, err := raw.Claim(w.Context(), []core.ClaimRequest{{
-			Partition: core.PartitionOf(agent, raw.Partitions()), Nonce: rand.Text()[:core.NonceLen], Kinds: []string{kind},
+		claims, err := raw.Claim(w.Context(), []store.ClaimRequest{{
+			Partition: store.PartitionOf(agent, raw.Partitions()), Nonce: rand.Text()[:store.NonceLen], Kinds: []string{kind},
 			Leave: others, Limit: 1, Lease: time.Millisecond,
 		}})
 		if err != nil || len(claims[0].Tasks) != 1 {
@@ -78,7 +79,7 @@ func (w *world) crash(raw core.Store, kind string) {
 		}
 		c := claims[0].Tasks[0]
 		if c.Crashes > 0 {
-			_, err = raw.Extend(w.Context(), []core.Extension{{Partition: c.Partition, Fence: c.Fence, Lease: time.Millisecond, Progress: []core.Progress{
+			_, err = raw.Extend(w.Context(), []store.Extension{{Partition: c.Partition, Fence: c.Fence, Lease: time.Millisecond, Progress: []store.Progress{
 				{Index: c.Index, Agent: c.Agent, ID: c.ID, State: c.State, Crashes: c.Crashes + 1},
 			}}})
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // ReadTasks reads the tasks that a message brings, one at least, as POST /v1/tasks takes them. Those with neither an
@@ -34,7 +35,7 @@ func Final(err error) bool {
 	case core.CodeInvalid:
 		return true
 	case core.CodeConflict:
-		return !errors.Is(err, core.ErrChanged)
+		return !errors.Is(err, store.ErrChanged)
 	default:
 		return false
 	}

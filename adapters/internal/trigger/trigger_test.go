@@ -20,6 +20,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -103,7 +104,7 @@ type failing struct {
 	err atomic.Pointer[error]
 }
 
-func (s *failing) Claim(ctx context.Context, requests []core.ClaimRequest) ([]core.Claim, error) {
+func (s *failing) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	if err := s.err.Load(); err != nil {
 		return nil, *err
 	}
@@ -112,15 +113,15 @@ func (s *failing) Claim(ctx context.Context, requests []core.ClaimRequest) ([]co
 
 func newRunner(t *testing.T) (*trigger.Runner, *failing, *bytes.Buffer) {
 	t.Helper()
-	store := &failing{Store: memstore.New(memstore.Config{})}
-	s, err := core.New(store, core.Config{})
+	st := &failing{Store: memstore.New(memstore.Config{})}
+	s, err := core.New(st, core.Config{})
 	require.NoError(t, err)
 	core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
 	core.Handle(s, "failing", func(context.Context, *core.Task[any]) error {
 		return errors.New("the model is away: " + strings.Repeat("é", 2000))
 	})
 	logs := &bytes.Buffer{}
-	return &trigger.Runner{Scheduler: s, Logger: slog.New(slog.NewTextHandler(logs, nil))}, store, logs
+	return &trigger.Runner{Scheduler: s, Logger: slog.New(slog.NewTextHandler(logs, nil))}, st, logs
 }
 
 func submit(t *testing.T, r *trigger.Runner, tasks ...core.NewTask) []core.Submitted {
@@ -132,16 +133,16 @@ func submit(t *testing.T, r *trigger.Runner, tasks ...core.NewTask) []core.Submi
 
 func TestARepeatIsToldApartOnceAllIsDone(t *testing.T) {
 	t.Parallel()
-	r, store, _ := newRunner(t)
+	r, st, _ := newRunner(t)
 	key := trigger.Occasion{Of: "job", At: "1"}
 	submit(t, r, core.NewTask{Agent: "ada", ID: "1", Kind: "ok"}, core.NewTask{Agent: "ada", ID: "2", Kind: "ok"})
 
 	away := errors.Join(errors.New("away"))
-	store.err.Store(&away)
+	st.err.Store(&away)
 	_, repeated, err := r.Run(t.Context(), core.Scope{}, key)
 	require.ErrorIs(t, err, away)
 	assert.False(t, repeated)
-	store.err.Store(nil)
+	st.err.Store(nil)
 
 	for range 2 { // the first leaves one of them due
 		answer, repeated, err := r.Run(t.Context(), core.Scope{MaxTasks: 1}, key)
@@ -184,7 +185,7 @@ func TestTheMemoryOfOccasionsIsBounded(t *testing.T) {
 
 func TestFailuresAreToldAndLogged(t *testing.T) {
 	t.Parallel()
-	r, store, logs := newRunner(t)
+	r, st, logs := newRunner(t)
 	submitted := submit(t, r, core.NewTask{Agent: "zoe", ID: "2", Kind: "failing"}, core.NewTask{Agent: "ada", ID: "1", Kind: "ok"},
 		core.NewTask{Agent: "zoe", ID: "3", Kind: "ok"})
 	answer, _, err := r.Run(t.Context(), core.Scope{Agents: []string{"zoe"}, MaxTasks: 1}, trigger.Occasion{})
@@ -209,7 +210,7 @@ func TestFailuresAreToldAndLogged(t *testing.T) {
 	r.RunSubmitted(t.Context(), submitted)
 	assert.Contains(t, logs.String(), "msg=tick agents=2 ran=2 completed=2")
 	away := errors.Join(errors.New("away"))
-	store.err.Store(&away)
+	st.err.Store(&away)
 	r.RunSubmitted(t.Context(), submitted)
 	assert.Contains(t, logs.String(), "could not be run now")
 }
@@ -238,7 +239,7 @@ func TestWhatNoRepeatCanMend(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]bool{
 		&core.InvalidError{}: true, &core.DisabledError{}: false, &core.ConflictError{}: true,
-		core.ErrChanged: false, &core.LimitError{}: false, &core.StoreError{Err: errors.New("away")}: false, nil: false,
+		store.ErrChanged: false, &core.LimitError{}: false, &core.StoreError{Err: errors.New("away")}: false, nil: false,
 	} {
 		assert.Equal(t, want, trigger.Final(err), "%v", err)
 	}

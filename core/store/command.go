@@ -1,4 +1,4 @@
-package core
+package store
 
 // Command is an operator's order. OpHold, OpProlong and OpUnhold are about a scope; the others about the task (Agent, ID).
 type Command struct {
@@ -61,8 +61,9 @@ type Audited struct {
 
 // Fault is something that would have stopped silently. Agent and ID are empty if it is not about one.
 type Fault struct {
-	Agent, ID string
-	Code      FaultCode
+	Agent string    `json:"agent_id,omitempty"`
+	ID    string    `json:"id,omitempty"`
+	Code  FaultCode `json:"code"`
 }
 
 // FaultCode tells faults apart.
@@ -86,6 +87,9 @@ const (
 func Faults() []FaultCode {
 	return []FaultCode{FaultLost, FaultStranded, FaultDoubled, FaultMiscounted, FaultAsleep, FaultUnreadable, FaultGone}
 }
+
+// Repairable reports whether a repair mends such a fault.
+func (c FaultCode) Repairable() bool { return c != FaultUnreadable && c != FaultGone }
 
 // EffectCode tells the effects of commands apart.
 type EffectCode byte

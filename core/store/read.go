@@ -1,4 +1,4 @@
-package core
+package store
 
 // Query asks for tasks of one agent.
 type Query struct {
@@ -95,40 +95,4 @@ func (g GroupCounts) Status() Status {
 	default:
 		return ""
 	}
-}
-
-// Stats are counters of a store. Waiting, Resting, InProgress and Parked are of now, Parked being a part of Waiting; the
-// others have only grown since the store was first used.
-type Stats struct {
-	Now        Millis `json:"-"`
-	Partitions int    `json:"partitions"`
-	Agents     int64  `json:"agents"` // with at least one live task
-	Waiting    int64  `json:"waiting"`
-	Resting    int64  `json:"resting"` // activity tasks that wait for activity: no part of Waiting
-	InProgress int64  `json:"in_progress"`
-	Parked     int64  `json:"parked"`
-	Held       int64  `json:"held"` // of those parked: due, but paused
-	Completed  int64  `json:"completed"`
-	Failed     int64  `json:"failed"`
-	Cancelled  int64  `json:"cancelled"`
-	Submitted  int64  `json:"submitted"`
-	Again      int64  `json:"again"`     // runs that ended with the task waiting: retries, snoozes, recurring tasks
-	Released   int64  `json:"released"`  // given back unstarted or unfinished, uncharged
-	Recovered  int64  `json:"recovered"` // leases that expired
-	Replayed   int64  `json:"replayed"`
-	Deleted    int64  `json:"deleted"`
-	Trimmed    int64  `json:"trimmed"`   // finished records dropped for want of room before their time
-	Malformed  int64  `json:"malformed"` // records passed over, as they are not what the store wrote
-	// LastTrimmed is when the last of those counted by Trimmed was dropped; zero for never.
-	LastTrimmed Millis      `json:"-"`
-	NextDue     Millis      `json:"-"`
-	Kinds       []KindStats `json:"-"` // by name
-}
-
-// CountResting is for stores: it takes what rests, by the counters of kinds, out of what waits.
-func (s *Stats) CountResting() {
-	for i := range s.Kinds {
-		s.Resting += s.Kinds[i].Resting
-	}
-	s.Waiting = max(s.Waiting-s.Resting, 0)
 }

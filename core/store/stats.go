@@ -1,4 +1,4 @@
-package core
+package store
 
 import (
 	"slices"
@@ -6,9 +6,50 @@ import (
 	"time"
 )
 
-// KindStats are the counters of one kind of task. Live, Running and Resting are of now; the others have grown since the
+// Counters count the tasks of a store. Waiting, Resting, InProgress and Parked are of now, Parked being a part of Waiting; the
+// others have only grown since the store was first used.
+type Counters struct {
+	Partitions int   `json:"partitions"`
+	Agents     int64 `json:"agents"` // with at least one live task
+	Waiting    int64 `json:"waiting"`
+	Resting    int64 `json:"resting"` // activity tasks that wait for activity: no part of Waiting
+	InProgress int64 `json:"in_progress"`
+	Parked     int64 `json:"parked"`
+	Held       int64 `json:"held"` // of those parked: due, but paused
+	Completed  int64 `json:"completed"`
+	Failed     int64 `json:"failed"`
+	Cancelled  int64 `json:"cancelled"`
+	Submitted  int64 `json:"submitted"`
+	Again      int64 `json:"again"`     // runs that ended with the task waiting: retries, snoozes, recurring tasks
+	Released   int64 `json:"released"`  // given back unstarted or unfinished, uncharged
+	Recovered  int64 `json:"recovered"` // leases that expired
+	Replayed   int64 `json:"replayed"`
+	Deleted    int64 `json:"deleted"`
+	Trimmed    int64 `json:"trimmed"`   // finished records dropped for want of room before their time
+	Malformed  int64 `json:"malformed"` // records passed over, as they are not what the store wrote
+}
+
+// Stats are the counters of a store, and of the kinds of its tasks.
+type Stats struct {
+	Counters
+
+	Now         Millis
+	NextDue     Millis      // when the first waiting task is due; zero for never
+	LastTrimmed Millis      // when the last of the records counted by Trimmed was dropped; zero for never
+	Kinds       []KindStats // by name
+}
+
+// CountResting is for stores: it takes what rests, by the counters of kinds, out of what waits.
+func (s *Stats) CountResting() {
+	for i := range s.Kinds {
+		s.Resting += s.Kinds[i].Resting
+	}
+	s.Waiting = max(s.Waiting-s.Resting, 0)
+}
+
+// KindCounters are the counters of one kind of task. Live, Running and Resting are of now; the others have grown since the
 // store was first used.
-type KindStats struct {
+type KindCounters struct {
 	Kind                        string
 	Live, Running               int64
 	Resting                     int64 // of those live: activity tasks that wait for activity
@@ -16,7 +57,13 @@ type KindStats struct {
 	Duration, Shortest, Longest time.Duration // of all runs together, and of single ones
 	Lag, LongestLag             time.Duration // from due to claimed
 	At, Every, Cron, Activity   int64         // runs by the type of their schedule
-	Failed                      []Failure     // the last failed runs, newest first
+}
+
+// KindStats are the counters of one kind of task, and its last failures.
+type KindStats struct {
+	KindCounters
+
+	Failed []Failure // the last failed runs, newest first
 }
 
 // Failure is a failed run as the statistics of its kind keep it.
@@ -29,10 +76,10 @@ type Failure struct {
 const KeptFailures = 20
 
 // Depth is how many tasks wait for their time, a process or the end of a pause. What rests has nothing to wait for.
-func (k *KindStats) Depth() int64 { return max(k.Live-k.Running-k.Resting, 0) }
+func (k *KindCounters) Depth() int64 { return max(k.Live-k.Running-k.Resting, 0) }
 
 // Average is the mean duration of the runs; zero if there were none.
-func (k *KindStats) Average() time.Duration {
+func (k *KindCounters) Average() time.Duration {
 	if k.Runs == 0 {
 		return 0
 	}
@@ -40,7 +87,7 @@ func (k *KindStats) Average() time.Duration {
 }
 
 // AverageLag is the mean time from due to claimed; zero if there were no runs.
-func (k *KindStats) AverageLag() time.Duration {
+func (k *KindCounters) AverageLag() time.Duration {
 	if k.Runs == 0 {
 		return 0
 	}
@@ -74,7 +121,7 @@ func (t *KindTable) Add(k *KindStats) {
 		t.kinds = map[string]*KindStats{}
 	}
 	if t.kinds[k.Kind] == nil {
-		t.kinds[k.Kind] = &KindStats{Kind: k.Kind}
+		t.kinds[k.Kind] = &KindStats{KindCounters: KindCounters{Kind: k.Kind}}
 	}
 	t.kinds[k.Kind].Add(k)
 }

@@ -1,0 +1,60 @@
+package core
+
+import (
+	"context"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Stats are the counters of a whole store, and of each kind of its tasks.
+type Stats struct {
+	store.Counters
+
+	Now         store.Millis // by the store's clock
+	NextDue     store.Millis // when the first waiting task is due; zero for never
+	LastTrimmed store.Millis // when a finished record was last dropped for want of room before its time; zero for never
+	Kinds       []KindStats  // by name
+}
+
+// KindStats are the counters of one kind of task.
+type KindStats struct {
+	store.KindCounters
+
+	Failed []RecentFailure // the last failed runs, newest first
+}
+
+// RecentFailure is a failed run as the statistics of its kind keep it.
+type RecentFailure struct {
+	At               store.Millis
+	Agent, ID, Error string
+}
+
+// AgentStats are the live tasks of an agent.
+type AgentStats struct {
+	Agent  string
+	Live   int64
+	Due    store.Millis // when its next waiting task is due, as far as is known; zero for none
+	Paused bool         // the agent itself is paused
+}
+
+// GroupCounts are the tasks of a group by where they are.
+type GroupCounts store.GroupCounts
+
+// Status of the group: any failed -> failed; else any live -> in_progress; else completed, or cancelled if all are. It is
+// empty for a group without tasks.
+func (g GroupCounts) Status() Status { return store.GroupCounts(g).Status() }
+
+// Stats returns the counters of the store. Reading them costs the same however many tasks there are.
+func (s *Scheduler) Stats(ctx context.Context) (Stats, error) {
+	st, err := s.store.Stats(ctx)
+	out := Stats{Counters: st.Counters, Now: st.Now, NextDue: st.NextDue, LastTrimmed: st.LastTrimmed}
+	for _, k := range st.Kinds {
+		kind := KindStats{KindCounters: k.KindCounters}
+		for _, f := range k.Failed {
+			note := decodeFailure(f.Note)
+			kind.Failed = append(kind.Failed, RecentFailure{At: f.At, Agent: note.Agent, ID: note.ID, Error: note.Error})
+		}
+		out.Kinds = append(out.Kinds, kind)
+	}
+	return out, err
+}
