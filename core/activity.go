@@ -123,12 +123,12 @@ func (s *Scheduler) Notice(ctx context.Context, kind string, subject Subject) (N
 	if err != nil {
 		return Noticed{}, err
 	}
-	placed, err := s.store.Submit(ctx, []store.Submission{sub})
+	touched, err := s.store.Touch(ctx, []store.Touch{sub})
 	if err != nil {
 		return Noticed{}, err
 	}
-	p := placed[0]
-	return Noticed{Scheduled: p.Created, Reason: p.Reason, Due: p.Due, Agent: sub.Agent, ID: sub.ID}, nil
+	t := touched[0]
+	return Noticed{Scheduled: t.Booked, Reason: t.Reason, Due: t.Due, Agent: sub.Agent, ID: sub.ID}, nil
 }
 
 // NoticeAbout returns the user that a subject names, and its agent unless that is left out. One of them owns the task, and its
@@ -144,31 +144,31 @@ func (s *Scheduler) NoticeAbout(kind string, subject Subject) ([]string, error) 
 	return []string{subject.User, subject.Agent}, nil
 }
 
-func (s *Scheduler) activityTask(kind string, subject Subject) (store.Submission, error) {
+func (s *Scheduler) activityTask(kind string, subject Subject) (store.Touch, error) {
 	if err := validKind("kind", kind); err != nil {
-		return store.Submission{}, err
+		return store.Touch{}, err
 	}
 	if err := validID("user_id", subject.User); err != nil {
-		return store.Submission{}, err
+		return store.Touch{}, err
 	}
 	if err := validText("device_id", subject.Device, MaxIDLen); err != nil {
-		return store.Submission{}, err
+		return store.Touch{}, err
 	}
 	if err := validText("agent_id", subject.Agent, MaxIDLen); err != nil {
-		return store.Submission{}, err
+		return store.Touch{}, err
 	}
 	config := s.kind(kind)
 	switch {
 	case config.Disabled:
-		return store.Submission{}, &DisabledError{Kind: kind}
+		return store.Touch{}, &DisabledError{Kind: kind}
 	case config.Activity == nil:
-		return store.Submission{}, invalid("kind", "%q has no activity schedule here", kind)
+		return store.Touch{}, invalid("kind", "%q has no activity schedule here", kind)
 	}
 	a := config.Activity
 	owner, id := a.subject(kind, subject)
 	payload, err := json.Marshal(map[string]string{"user_id": subject.User, "device_id": subject.Device, "agent_id": subject.Agent})
 	if err != nil {
-		return store.Submission{}, err
+		return store.Touch{}, err
 	}
 	rule := a.rule()
 	b := body{Payload: payload, Activity: &rule, MinInterval: a.MinInterval, UserID: subject.User}
@@ -176,7 +176,7 @@ func (s *Scheduler) activityTask(kind string, subject Subject) (store.Submission
 	if level == 0 {
 		level = LevelLow
 	}
-	return store.Submission{Agent: owner, ID: id, Kind: kind, Level: level, Body: b.encode(), Pulse: &rule.Pulse}, nil
+	return store.Touch{Agent: owner, ID: id, Kind: kind, Level: level, Body: b.encode(), Pulse: rule.Pulse}, nil
 }
 
 // subject is the owner and the id of the task of a subject. Two subjects never share one: each part is escaped, so that

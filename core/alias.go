@@ -16,6 +16,9 @@ type (
 	ScheduleType = store.ScheduleType
 	// Claimed is a task under lease, for [Scheduler.RunTick].
 	Claimed = store.Claimed
+	// Target names tasks: one (Agent and ID), those of an agent (Agent), of a kind (Kind), those that share a snooze key (Key),
+	// or, with nothing set, all.
+	Target = store.Target
 	// Fault is something that would have stopped silently; see [Scheduler.Audit].
 	Fault = store.Fault
 	// InvalidError says which field of the input is wrong, and why.

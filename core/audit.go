@@ -35,11 +35,11 @@ func (s *Scheduler) Audit(ctx context.Context, o AuditOptions) (AuditReport, err
 	var r AuditReport
 	for p := range s.store.Partitions() {
 		for cursor := ""; ; {
-			effects, err := s.store.Control(ctx, []store.Command{{Op: store.OpAudit, Audit: store.Audit{Partition: p, Cursor: cursor, Repair: o.Repair}}})
+			pages, err := s.store.Audit(ctx, []store.AuditPage{{Partition: p, Cursor: cursor, Repair: o.Repair}})
 			if err != nil {
 				return r, err
 			}
-			page := effects[0].Audited
+			page := &pages[0]
 			r.add(page)
 			if o.Progress != nil {
 				o.Progress(r)

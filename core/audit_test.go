@@ -18,12 +18,12 @@ import (
 type pagesStore struct {
 	core.Store
 
-	asked []store.Audit
+	asked []store.AuditPage
 	fail  error
 }
 
-func (s *pagesStore) Control(_ context.Context, commands []store.Command) ([]store.Effect, error) {
-	a := commands[0].Audit
+func (s *pagesStore) Audit(_ context.Context, pages []store.AuditPage) ([]store.Audited, error) {
+	a := pages[0]
 	s.asked = append(s.asked, a)
 	if s.fail != nil && len(s.asked) == 3 {
 		return nil, s.fail
@@ -32,9 +32,9 @@ func (s *pagesStore) Control(_ context.Context, commands []store.Command) ([]sto
 	if a.Cursor == "" {
 		next = "second"
 	}
-	return []store.Effect{{Audited: &store.Audited{Next: next, Tasks: 100, Faults: []core.Fault{
+	return []store.Audited{{Next: next, Tasks: 100, Faults: []core.Fault{
 		{Agent: fmt.Sprint(a.Partition), ID: a.Cursor, Code: store.FaultLost}, {Agent: "z", Code: store.FaultUnreadable},
-	}}}}, nil
+	}}}, nil
 }
 
 func TestAuditGoesThroughAllPages(t *testing.T) {
@@ -47,7 +47,7 @@ func TestAuditGoesThroughAllPages(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 128, told)
 	assert.Equal(t, []int{12_800, 256, 128, core.MaxFaults}, []int{report.Tasks, report.Found, report.Repairable, len(report.Faults)})
-	assert.Equal(t, []store.Audit{{Repair: true}, {Cursor: "second", Repair: true}, {Partition: 1, Repair: true}}, st.asked[:3])
+	assert.Equal(t, []store.AuditPage{{Repair: true}, {Cursor: "second", Repair: true}, {Partition: 1, Repair: true}}, st.asked[:3])
 	data, err := report.MarshalJSON()
 	require.NoError(t, err)
 	assert.Contains(t, string(data), `{"tasks":12800,"found":256,"repairable":128,"faults":[{"agent_id":"0","code":"lost"},`)

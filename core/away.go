@@ -231,9 +231,9 @@ func (p *pull) catchUp() error {
 
 // lookAt looks at one partition.
 func (s *Scheduler) lookAt(ctx context.Context, partition int) error {
-	claims, err := s.store.Claim(ctx, []store.ClaimRequest{{Partition: partition, Kinds: s.handled()}})
+	looks, err := s.store.Look(ctx, []store.LookRequest{{Partition: partition, Kinds: s.handled()}})
 	if err == nil {
-		err = claims[0].Err
+		err = looks[0].Err
 	}
 	return err
 }

@@ -112,9 +112,8 @@ func (s *Scheduler) asRead(ctx context.Context, agent, id string, try func(t *st
 	return store.ErrChanged
 }
 
-// order gives a store one command for a task that was read. ErrChanged says that the task is not as it was.
-func (s *Scheduler) order(ctx context.Context, c store.Command) (store.Effect, error) {
-	effects, err := s.store.Control(ctx, []store.Command{c})
+// effect is what one request for a task that was read did. ErrChanged says that the task is not as it was.
+func effect(t *store.Stored, effects []store.Effect, err error) (store.Effect, error) {
 	if err != nil {
 		return store.Effect{}, err
 	}
@@ -122,9 +121,9 @@ func (s *Scheduler) order(ctx context.Context, c store.Command) (store.Effect, e
 	case store.EffectNone, store.EffectChanged:
 		return store.Effect{}, store.ErrChanged
 	case store.EffectRunning:
-		return store.Effect{}, &ConflictError{Agent: c.Agent, ID: c.ID, Reason: "is running"}
+		return store.Effect{}, &ConflictError{Agent: t.Agent, ID: t.ID, Reason: "is running"}
 	case store.EffectEnding:
-		return store.Effect{}, &ConflictError{Agent: c.Agent, ID: c.ID, Reason: store.ConflictEnding}
+		return store.Effect{}, &ConflictError{Agent: t.Agent, ID: t.ID, Reason: store.ConflictEnding}
 	default:
 		return effects[0], nil
 	}
@@ -150,9 +149,8 @@ func (s *Scheduler) runNow(ctx context.Context, t *store.Stored) (store.Millis, 
 	if err != nil {
 		return 0, err
 	}
-	e, err := s.order(ctx, store.Command{
-		Op: store.OpRun, Submission: store.Submission{Agent: t.Agent, ID: t.ID, Group: b.Group}, Queue: b.Overlap == OverlapQueueOne,
-	})
+	effects, err := s.store.RunNow(ctx, []store.RunNow{{Agent: t.Agent, ID: t.ID, Group: b.Group, Queue: b.Overlap == OverlapQueueOne}})
+	e, err := effect(t, effects, err)
 	return e.Due, err
 }
 
@@ -194,10 +192,10 @@ func (s *Scheduler) tryCancel(ctx context.Context, t *store.Stored, by Hold) (St
 	rec := record{
 		Kind: t.Kind, Level: t.Level, Submitted: t.Submitted, Due: t.Due, Reason: cancelReason(by), Group: b.Group, State: t.State,
 	}
-	e, err := s.order(ctx, store.Command{
-		Op: store.OpCancel, Submission: store.Submission{Agent: t.Agent, ID: t.ID, Group: b.Group, Version: t.Version},
-		Record: rec.encode(), Order: by.encode(),
-	})
+	effects, err := s.store.Cancel(ctx, []store.Cancellation{{
+		Agent: t.Agent, ID: t.ID, Group: b.Group, Version: t.Version, Record: rec.encode(), Order: by.encode(),
+	}})
+	e, err := effect(t, effects, err)
 	switch {
 	case err != nil:
 		return "", err
@@ -226,9 +224,11 @@ func cancelReason(by Hold) string {
 func (s *Scheduler) Delete(ctx context.Context, agent, id string) error {
 	return s.asRead(ctx, agent, id, func(t *store.Stored) error {
 		b, err := decodeBody(t.Body)
-		if err == nil {
-			_, err = s.order(ctx, store.Command{Op: store.OpDelete, Submission: store.Submission{Agent: agent, ID: id, Group: b.Group}})
+		if err != nil {
+			return err
 		}
+		effects, err := s.store.Delete(ctx, []store.Deletion{{Agent: agent, ID: id, Group: b.Group}})
+		_, err = effect(t, effects, err)
 		return err
 	})
 }
@@ -265,13 +265,11 @@ func (s *Scheduler) replay(ctx context.Context, t *store.Stored) (store.Millis, 
 		return 0, err
 	}
 	kept := old.carry()
-	sub := store.Submission{
+	effects, err := s.store.Replay(ctx, []store.Replay{{
 		Agent: t.Agent, ID: t.ID, Kind: rec.Kind, Group: rec.Group, Key: b.SnoozeKey, Level: rec.Level, Body: rec.Body, State: kept.first(),
-	}
-	if b.Activity != nil {
-		sub.Pulse = &b.Activity.Pulse // it answers to activity again
-	}
-	e, err := s.order(ctx, store.Command{Op: store.OpReplay, Submission: sub})
+		Activity: b.Activity != nil,
+	}})
+	e, err := effect(t, effects, err)
 	return e.Due, err
 }
 

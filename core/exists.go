@@ -47,7 +47,7 @@ func (s *Scheduler) mustExist(ctx context.Context, t Target) error {
 }
 
 func (s *Scheduler) hasTasks(ctx context.Context, agent string) (bool, error) {
-	page, err := s.store.Read(ctx, store.Query{Agent: agent, Limit: 1, Brief: true})
+	page, err := s.store.List(ctx, store.List{Agent: agent, Limit: 1, Brief: true})
 	return len(page.Tasks) > 0, err
 }
 
@@ -62,10 +62,10 @@ func (s *Scheduler) knowsKind(ctx context.Context, kind string) (bool, error) {
 // paused reports whether a target is under a pause of its own. It reads all pauses, which only a target pays for that
 // nothing else is known of.
 func (s *Scheduler) paused(ctx context.Context, t Target) (bool, error) {
-	q := store.Query{Pauses: true, Limit: MaxPage}
+	q := store.PageOf{Limit: MaxPage}
 	for {
-		page, err := s.store.Read(ctx, q)
-		if err != nil || slices.ContainsFunc(page.Holds, func(h store.Held) bool { return h.Scope == t.scope() }) {
+		page, err := s.store.Holds(ctx, q)
+		if err != nil || slices.ContainsFunc(page.Holds, func(h store.Held) bool { return h.Target == t }) {
 			return err == nil, err
 		}
 		if q.After = page.Next; q.After == "" {

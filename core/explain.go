@@ -59,7 +59,7 @@ func (s *Scheduler) Explain(ctx context.Context, agent, id string) (Explanation,
 	if err := validID("id", id); err != nil {
 		return Explanation{}, err
 	}
-	page, err := s.store.Read(ctx, store.Query{Agent: agent, IDs: []string{id}, Explain: true})
+	page, err := s.store.Get(ctx, store.Get{Agent: agent, IDs: []string{id}, Explain: true})
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -253,7 +253,7 @@ func inARow(n int) string {
 // paused adds the pauses that the task is under.
 func (e *Explanation) paused(when string) {
 	for _, p := range e.Task.Pauses {
-		text := p.Target.String() + " paused since " + clockTime(p.Since)
+		text := subject(p.Target) + " paused since " + clockTime(p.Since)
 		if p.By != "" {
 			text += " by " + p.By
 		}
@@ -268,8 +268,8 @@ func (e *Explanation) paused(when string) {
 	}
 }
 
-// String names the target with its verb, as in "the agent is".
-func (t Target) String() string {
+// subject names the target of a pause of a task with its verb, as in "its agent is".
+func subject(t Target) string {
 	switch {
 	case t.ID != "":
 		return "the task is"

@@ -268,14 +268,17 @@ func (s *frozen) hang(ctx context.Context, verb string) error {
 }
 
 func (s *frozen) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
-	verb := "look"
-	if requests[0].Limit > 0 {
-		verb = "claim"
-	}
-	if err := s.hang(ctx, verb); err != nil {
+	if err := s.hang(ctx, "claim"); err != nil {
 		return nil, err
 	}
 	return s.Store.Claim(ctx, requests)
+}
+
+func (s *frozen) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
+	if err := s.hang(ctx, "look"); err != nil {
+		return nil, err
+	}
+	return s.Store.Look(ctx, requests)
 }
 
 func (s *frozen) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
@@ -341,12 +344,33 @@ func (s *partly) is(partition int) bool {
 	return s.down[partition]
 }
 
+func (s *partly) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
+	out := make([]store.Look, len(requests))
+	failed := 0
+	for i := range requests {
+		if s.is(requests[i].Partition) {
+			out[i] = store.Look{Partition: requests[i].Partition, Err: errShard}
+			failed++
+			continue
+		}
+		l, err := s.Store.Look(ctx, requests[i:i+1])
+		if err != nil {
+			return nil, err
+		}
+		out[i] = l[0]
+	}
+	if failed == len(requests) && failed > 0 {
+		return nil, errShard
+	}
+	return out, nil
+}
+
 func (s *partly) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	out := make([]store.Claim, len(requests))
 	failed := 0
 	for i := range requests {
 		if s.is(requests[i].Partition) {
-			out[i] = store.Claim{Partition: requests[i].Partition, Err: errShard}
+			out[i] = store.Claim{Look: store.Look{Partition: requests[i].Partition, Err: errShard}}
 			failed++
 			continue
 		}

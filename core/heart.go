@@ -63,7 +63,7 @@ func (h *heart) holdAll(tasks []Claimed) {
 	for i := range tasks {
 		key := claimKey{tasks[i].Partition, tasks[i].Fence}
 		if byClaim[key] == nil {
-			byClaim[key] = &store.Claim{Partition: key.partition, Fence: key.fence}
+			byClaim[key] = &store.Claim{Look: store.Look{Partition: key.partition}, Fence: key.fence}
 		}
 		byClaim[key].Tasks = append(byClaim[key].Tasks, tasks[i])
 	}

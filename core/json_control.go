@@ -7,17 +7,6 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// MarshalJSON writes the target with the fields that it has; all tasks are "all": true.
-func (t Target) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Agent string `json:"agent_id,omitempty"`
-		ID    string `json:"id,omitempty"`
-		Kind  string `json:"kind,omitempty"`
-		Key   string `json:"snooze_key,omitempty"`
-		All   bool   `json:"all,omitempty"`
-	}{t.Agent, t.ID, t.Kind, t.Key, t == Target{}})
-}
-
 // MarshalJSON writes a pause.
 func (p PauseInfo) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {

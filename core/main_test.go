@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,7 +40,7 @@ func virtual(t *testing.T, config core.Config, test func(w *world)) {
 
 func newWorld(t *testing.T, config core.Config) *world {
 	t.Helper()
-	w := &world{T: t, begun: time.Now(), store: &watched{Store: memstore.New(memstore.Config{})}}
+	w := &world{T: t, begun: time.Now(), store: watch(memstore.New(memstore.Config{}))}
 	config.OnEvent = func(e core.Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -113,9 +114,9 @@ func (w *world) seen(t core.EventType) []core.Event {
 	return out
 }
 
-// watched counts the calls of a store and can make them fail.
+// watched counts the calls of a store and can make them fail. Verbs that are much alike count as one.
 type watched struct {
-	core.Store
+	storetest.Spy
 
 	mu    sync.Mutex
 	calls map[string]int
@@ -128,6 +129,28 @@ type watched struct {
 	lease []time.Duration                // of the first claim in each of them
 }
 
+// alike are the names that the verbs of a store count under.
+var alike = map[string]string{
+	"Submit": "submit", "Touch": "submit", "Look": "claim", "Claim": "claim", "Settle": "settle", "Extend": "extend",
+	"Get": "read", "List": "read", "Group": "read", "Agents": "read", "Holds": "read", "Stats": "stats",
+	"Replay": "control", "RunNow": "control", "Cancel": "control", "Delete": "control", "Hold": "control", "Unhold": "control",
+	"Audit": "control",
+}
+
+func watch(st core.Store) *watched {
+	w := &watched{Spy: storetest.Spy{Store: st}}
+	w.Before = func(_ context.Context, verb string) error { return w.called(alike[verb]) }
+	w.After = func(verb string, answer any) {
+		if name := alike[verb]; w.after != nil && (name == "claim" || name == "read") {
+			w.after(name)
+		}
+		if claims, ok := answer.([]store.Claim); ok && w.alter != nil {
+			w.alter(claims)
+		}
+	}
+	return w
+}
+
 func (s *watched) called(verb string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,10 +158,14 @@ func (s *watched) called(verb string) error {
 		s.calls = map[string]int{}
 	}
 	s.calls[verb]++
-	if s.fail == nil {
+	switch {
+	case s.fail != nil:
+		return s.fail(verb, s.calls[verb])
+	case s.deaf && verb == "control":
+		return store.ErrChanged
+	default:
 		return nil
 	}
-	return s.fail(verb, s.calls[verb])
 }
 
 func (s *watched) count(verb string) int {
@@ -163,38 +190,7 @@ func (s *watched) failing(fail func(verb string, n int) error) {
 	s.fail, s.calls = fail, nil
 }
 
-func (s *watched) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
-	if err := s.called("submit"); err != nil {
-		return nil, err
-	}
-	return s.Store.Submit(ctx, tasks)
-}
-
-func (s *watched) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
-	if err := s.called("claim"); err != nil {
-		return nil, err
-	}
-	claims, err := s.Store.Claim(ctx, requests)
-	if s.after != nil {
-		s.after("claim")
-	}
-	if s.alter != nil {
-		s.alter(claims)
-	}
-	return claims, err
-}
-
-func (s *watched) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
-	if err := s.called("settle"); err != nil {
-		return nil, err
-	}
-	return s.Store.Settle(ctx, runs)
-}
-
 func (s *watched) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
-	if err := s.called("extend"); err != nil {
-		return nil, err
-	}
 	s.mu.Lock()
 	s.sizes = append(s.sizes, len(leases))
 	s.lease = append(s.lease, leases[0].Lease)
@@ -203,35 +199,7 @@ func (s *watched) Extend(ctx context.Context, leases []store.Extension) ([]store
 		<-ctx.Done()
 		return nil, &core.StoreError{Verb: "extend", Err: ctx.Err()}
 	}
-	return s.Store.Extend(ctx, leases)
-}
-
-func (s *watched) Read(ctx context.Context, q store.Query) (store.Page, error) {
-	if err := s.called("read"); err != nil {
-		return store.Page{}, err
-	}
-	page, err := s.Store.Read(ctx, q)
-	if s.after != nil {
-		s.after("read")
-	}
-	return page, err
-}
-
-func (s *watched) Control(ctx context.Context, commands []store.Command) ([]store.Effect, error) {
-	if err := s.called("control"); err != nil {
-		return nil, err
-	}
-	if s.deaf {
-		return make([]store.Effect, len(commands)), nil
-	}
-	return s.Store.Control(ctx, commands)
-}
-
-func (s *watched) Stats(ctx context.Context) (store.Stats, error) {
-	if err := s.called("stats"); err != nil {
-		return store.Stats{}, err
-	}
-	return s.Store.Stats(ctx)
+	return s.Spy.Extend(ctx, leases)
 }
 
 // note is a payload.

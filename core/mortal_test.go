@@ -34,6 +34,13 @@ func (m *mortal) Claim(ctx context.Context, r []store.ClaimRequest) ([]store.Cla
 	return m.Store.Claim(ctx, r)
 }
 
+func (m *mortal) Look(ctx context.Context, r []store.LookRequest) ([]store.Look, error) {
+	if m.dead.Load() {
+		return nil, errDead
+	}
+	return m.Store.Look(ctx, r)
+}
+
 func (m *mortal) Settle(ctx context.Context, r []store.Settlement) ([]store.Settled, error) {
 	if m.dead.Load() {
 		return nil, errDead

@@ -38,12 +38,12 @@ func (s *Scheduler) Patrol(ctx context.Context, partitions []int) error {
 	if partitions != nil {
 		at = partitions[at]
 	}
-	effects, err := s.store.Control(ctx, []store.Command{{Op: store.OpAudit, Audit: store.Audit{Partition: at, Cursor: p.cursor, Repair: true}}})
+	pages, err := s.store.Audit(ctx, []store.AuditPage{{Partition: at, Cursor: p.cursor, Repair: true}})
 	if err != nil {
 		p.at, p.cursor = (p.at+1)%n, "" // it may be away
 		return err
 	}
-	page := effects[0].Audited
+	page := pages[0]
 	for _, f := range page.Faults {
 		s.tellFault(ctx, f)
 	}

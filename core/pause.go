@@ -7,10 +7,6 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Target names the tasks that are paused or resumed: one task (Agent and ID), those of an agent (Agent), of a kind
-// (Kind), those that share a snooze key (Key), or, with nothing set, all.
-type Target struct{ Agent, ID, Kind, Key string }
-
 // Pause says why tasks are paused, and how long.
 type Pause struct {
 	Reason string    // for people; at most 1 KiB
@@ -21,7 +17,7 @@ type Pause struct {
 	Ahead bool
 }
 
-func (t Target) check() error {
+func checkTarget(t Target) error {
 	switch {
 	case t.Kind != "" && (t.Agent != "" || t.Key != ""), t.Key != "" && t.Agent != "":
 		return invalid("target", "must be a task, an agent, a kind or a snooze key, not several of them")
@@ -40,14 +36,12 @@ func (t Target) check() error {
 	return validText("id", t.ID, MaxIDLen)
 }
 
-func (t Target) scope() store.Scoped { return store.Scoped(t) }
-
 // Pause keeps tasks from being started until they are resumed, or until the time that p names. Runs under way go on. It is
 // stored, so that it holds for all processes, and pausing what is paused gives it the new reason and end. It fails with
 // ErrNotFound for a task that is not live and, unless p says that it is ahead of them, with an *[UnknownTargetError] for an
 // agent or a kind that does not exist.
 func (s *Scheduler) Pause(ctx context.Context, t Target, p Pause) error {
-	if err := t.check(); err != nil {
+	if err := checkTarget(t); err != nil {
 		return err
 	}
 	if err := validText("reason", p.Reason, maxErrorLen); err != nil {
@@ -68,7 +62,7 @@ func (s *Scheduler) Pause(ctx context.Context, t Target, p Pause) error {
 			return err
 		}
 	}
-	effects, err := s.store.Control(ctx, []store.Command{{Op: store.OpHold, Scope: t.scope(), Hold: Hold{By: p.By, Reason: p.Reason}.encode(), Until: until}})
+	effects, err := s.store.Hold(ctx, []store.Hold{{Target: t, Note: Hold{By: p.By, Reason: p.Reason}.encode(), Until: until}})
 	if err == nil && effects[0].Code == store.EffectNone {
 		err = ErrNotFound
 	}
@@ -95,10 +89,10 @@ func (s *Scheduler) pauseEnd(ctx context.Context, p Pause) (store.When, error) {
 // Resume ends a pause. What fell due meanwhile is due now. Resuming what is not paused changes nothing, but it fails with
 // ErrNotFound for a task that does not exist, and with an *[UnknownTargetError] for an agent or a kind that does not.
 func (s *Scheduler) Resume(ctx context.Context, t Target) error {
-	if err := t.check(); err != nil {
+	if err := checkTarget(t); err != nil {
 		return err
 	}
-	effects, err := s.store.Control(ctx, []store.Command{{Op: store.OpUnhold, Scope: t.scope()}})
+	effects, err := s.store.Unhold(ctx, []Target{t})
 	switch {
 	case err != nil || effects[0].Code != store.EffectNone:
 		return err

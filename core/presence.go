@@ -1,13 +1,13 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"maps"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -141,7 +141,9 @@ func (s *Scheduler) Processes(ctx context.Context) ([]Process, error) {
 		return nil, err
 	}
 	all := slices.Collect(maps.Values(s.decoded(said)))
-	slices.SortFunc(all, func(a, b Process) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.At, b.At)) })
+	sort.Slice(all, func(i, k int) bool { // slices.SortFunc would be 7 kB of code of its own
+		return all[i].Name < all[k].Name || all[i].Name == all[k].Name && all[i].At < all[k].At
+	})
 	return all, nil
 }
 

@@ -585,6 +585,11 @@ func (hanging) Claim(ctx context.Context, _ []store.ClaimRequest) ([]store.Claim
 	return nil, &core.StoreError{Verb: "claim", Err: ctx.Err()}
 }
 
+func (hanging) Look(ctx context.Context, _ []store.LookRequest) ([]store.Look, error) {
+	<-ctx.Done()
+	return nil, &core.StoreError{Verb: "claim", Err: ctx.Err()}
+}
+
 // hangingLater is one whose claims answer so often and then no more.
 type hangingLater struct {
 	core.Store
@@ -597,6 +602,13 @@ func (s *hangingLater) Claim(ctx context.Context, requests []store.ClaimRequest)
 		return hanging{}.Claim(ctx, requests)
 	}
 	return s.Store.Claim(ctx, requests)
+}
+
+func (s *hangingLater) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
+	if s.left--; s.left < 0 {
+		return hanging{}.Look(ctx, requests)
+	}
+	return s.Store.Look(ctx, requests)
 }
 
 // A pull that its caller has cut off did not look what is left: it may be due.

@@ -26,7 +26,7 @@ func (r *run) retryLater(v *verdict, later *retryAfterError, err error) {
 	pause := max(asked, kind.Backoff) + kind.backoff(min(r.state.RetryAfters, keptRuns))
 	if key := r.body.SnoozeKey; key != "" && asked > 0 {
 		note := Hold{By: byDuly, Reason: clip(err.Error())}
-		v.busy = &store.Command{Op: store.OpProlong, Scope: store.Scoped{Key: key}, Hold: note.encode(), Until: store.When{After: asked}}
+		v.busy = &store.Hold{Target: store.Target{Key: key}, Note: note.encode(), Until: store.When{After: asked}, Prolong: true}
 	}
 	if r.state.RetryAfters > kind.MaxRetryAfters {
 		v.pause = pause
@@ -85,23 +85,23 @@ func (r *run) leastWait(now store.Millis) time.Duration {
 // holdBusy holds the snooze keys of runs that were told to come back later, for all agents: of each key once, until the
 // latest time that was asked for. It is tried once. Without it the other tasks of the key are told the same one by one.
 func (t *settler) holdBusy(ctx context.Context, batch []settling) {
-	var commands []store.Command
+	var holds []store.Hold
 	for i := range batch {
 		c := batch[i].verdict.busy
 		if c == nil {
 			continue
 		}
-		same := func(other store.Command) bool { return other.Scope == c.Scope }
-		if at := slices.IndexFunc(commands, same); at < 0 {
-			commands = append(commands, *c)
-		} else if c.Until.After > commands[at].Until.After {
-			commands[at] = *c
+		same := func(other store.Hold) bool { return other.Target == c.Target }
+		if at := slices.IndexFunc(holds, same); at < 0 {
+			holds = append(holds, *c)
+		} else if c.Until.After > holds[at].Until.After {
+			holds[at] = *c
 		}
 	}
-	if len(commands) == 0 {
+	if len(holds) == 0 {
 		return
 	}
-	if _, err := t.pull.s.store.Control(ctx, commands); err != nil {
+	if _, err := t.pull.s.store.Hold(ctx, holds); err != nil {
 		t.pull.s.config.Logger.WarnContext(ctx, "the tasks of a snooze key could not be held; each asks by itself", slog.Any("err", err))
 	}
 }

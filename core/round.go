@@ -235,7 +235,7 @@ func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time
 	p.isBack(t)
 	p.s.observe(c.Now)
 	p.s.fences.seen(t.partition, c.Fence)
-	t.answered(sent, r.Agents, c)
+	t.answered(sent, r.Agents, &c.Look)
 	t.left = max(t.left, c.Left)
 	t.barren = time.Time{}
 	if due := t.due(); due != 0 && due <= c.Now && len(c.Tasks)+c.Parked+c.Recovered == 0 {

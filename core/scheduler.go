@@ -258,21 +258,21 @@ func (s *Scheduler) RunTick(ctx context.Context, agent string, claimed []Claimed
 // NextDue is when work of any agent is due next, by a cheap look; the zero time if nothing is scheduled. A time that has
 // passed means that something is due.
 func (s *Scheduler) NextDue(ctx context.Context) (time.Time, error) {
-	requests := make([]store.ClaimRequest, s.store.Partitions())
+	requests := make([]store.LookRequest, s.store.Partitions())
 	for i := range requests {
-		requests[i] = store.ClaimRequest{Partition: i, Kinds: s.handled()}
+		requests[i] = store.LookRequest{Partition: i, Kinds: s.handled()}
 	}
-	claims, err := s.store.Claim(ctx, requests)
+	looks, err := s.store.Look(ctx, requests)
 	if err != nil {
 		return time.Time{}, err
 	}
 	var next store.Millis
-	for i := range claims {
-		if claims[i].Err != nil {
+	for i := range looks {
+		if looks[i].Err != nil {
 			continue // pulls ask it, and say so
 		}
-		s.observe(claims[i].Now)
-		next = earlier(next, earlier(claims[i].NextDue, claims[i].NextLease))
+		s.observe(looks[i].Now)
+		next = earlier(next, earlier(looks[i].NextDue, looks[i].NextLease))
 	}
 	return next.Time(), nil
 }

@@ -67,7 +67,7 @@ func (r *run) gather(ctx context.Context) error {
 	if len(r.state.Children) == 0 {
 		return nil
 	}
-	page, err := r.pull.s.store.Read(ctx, store.Query{Agent: r.claimed.Agent, IDs: r.state.Children})
+	page, err := r.pull.s.store.Get(ctx, store.Get{Agent: r.claimed.Agent, IDs: r.state.Children})
 	if err != nil {
 		return err
 	}

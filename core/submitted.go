@@ -49,7 +49,7 @@ func (s *Scheduler) describeExisting(ctx context.Context, out []Submitted, subs 
 		}
 	}
 	for agent, want := range ids {
-		page, err := s.store.Read(ctx, store.Query{Agent: agent, IDs: want})
+		page, err := s.store.Get(ctx, store.Get{Agent: agent, IDs: want})
 		if err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func (s *Scheduler) place(ctx context.Context, subs []store.Submission) ([]store
 
 // takeOver gives a submission what the task that it replaces has been through.
 func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned []byte) error {
-	page, err := s.store.Read(ctx, store.Query{Agent: sub.Agent, IDs: []string{sub.ID}})
+	page, err := s.store.Get(ctx, store.Get{Agent: sub.Agent, IDs: []string{sub.ID}})
 	if err != nil {
 		return err
 	}

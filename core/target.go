@@ -268,7 +268,7 @@ func (o *outlook) asking(targets []*target) {
 }
 
 // answered learns from a look or a claim that asked for some agents of the target, or all.
-func (t *target) answered(asked time.Time, agents []string, c *store.Claim) {
+func (t *target) answered(asked time.Time, agents []string, c *store.Look) {
 	t.asked, t.away, t.next = asked, nil, c.NextDue
 	for i := range c.AgentsDue {
 		t.dues[agents[i]] = c.AgentsDue[i]
@@ -344,10 +344,10 @@ const longestLook = 2 * time.Second
 
 // look asks targets when they are due, without taking anything.
 func (p *pull) look(targets []*target, now time.Time) error {
-	requests := make([]store.ClaimRequest, len(targets))
+	requests := make([]store.LookRequest, len(targets))
 	kinds := p.s.handled()
 	for i, t := range targets {
-		requests[i] = store.ClaimRequest{Partition: t.partition, Kinds: kinds, Agents: t.agents}
+		requests[i] = store.LookRequest{Partition: t.partition, Kinds: kinds, Agents: t.agents}
 	}
 	p.outlook.asking(targets)
 	claiming := p.claiming.Err() == nil
@@ -356,7 +356,7 @@ func (p *pull) look(targets []*target, now time.Time) error {
 		stop := context.AfterFunc(p.claiming, cancel)
 		defer stop()
 	}
-	claims, err := p.s.store.Claim(ctx, requests)
+	looks, err := p.s.store.Look(ctx, requests)
 	cancel()
 	if err != nil && claiming && p.claiming.Err() != nil {
 		return err
@@ -367,12 +367,12 @@ func (p *pull) look(targets []*target, now time.Time) error {
 	p.outlook.mu.Lock()
 	defer p.outlook.mu.Unlock()
 	for i, t := range targets {
-		if claims[i].Err != nil {
-			p.isAway(t, claims[i].Err)
+		if looks[i].Err != nil {
+			p.isAway(t, looks[i].Err)
 			continue
 		}
-		p.s.observe(claims[i].Now)
-		t.answered(now, requests[i].Agents, &claims[i])
+		p.s.observe(looks[i].Now)
+		t.answered(now, requests[i].Agents, &looks[i])
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func (s *Scheduler) Tasks(ctx context.Context, l List) ([]TaskInfo, string, erro
 		return nil, "", err
 	}
 	var out []TaskInfo
-	q := store.Query{Agent: l.Agent, Statuses: l.Status, After: l.Cursor, Limit: l.Limit, Brief: l.Brief}
+	q := store.List{Agent: l.Agent, Statuses: l.Status, After: l.Cursor, Limit: l.Limit, Brief: l.Brief}
 	if l.Jobs {
 		q.Statuses = l.live()
 	}
@@ -123,7 +123,7 @@ func (s *Scheduler) Tasks(ctx context.Context, l List) ([]TaskInfo, string, erro
 		q.Limit = max(l.Limit, DefaultPage) // few of them may match
 	}
 	for room, pages := store.PageBytes, 1; ; pages++ {
-		page, err := s.store.Read(ctx, q)
+		page, err := s.store.List(ctx, q)
 		if err != nil {
 			return nil, "", err
 		}
@@ -220,14 +220,14 @@ func (s *Scheduler) Group(ctx context.Context, agent, group string) (GroupCounts
 	if err := validID("group", group); err != nil {
 		return GroupCounts{}, err
 	}
-	page, err := s.store.Read(ctx, store.Query{Agent: agent, Group: group, Statuses: []Status{}})
+	counts, err := s.store.Group(ctx, agent, group)
 	if err != nil {
 		return GroupCounts{}, err
 	}
-	if page.Group.Status() == "" {
+	if counts.Status() == "" {
 		return GroupCounts{}, ErrNotFound
 	}
-	return GroupCounts(page.Group), nil
+	return GroupCounts(counts), nil
 }
 
 // Agents returns a page of the agents with live tasks, in no order, and the cursor of the next page: empty on the last one.
@@ -237,7 +237,7 @@ func (s *Scheduler) Agents(ctx context.Context, limit int, cursor string) ([]Age
 	if err != nil {
 		return nil, "", err
 	}
-	page, err := s.store.Read(ctx, q)
+	page, err := s.store.Agents(ctx, q)
 	var agents []AgentStats
 	for _, a := range page.Agents {
 		agents = append(agents, AgentStats{Agent: a.Agent, Live: a.Live, Due: a.Due, Paused: a.Held})
@@ -252,8 +252,7 @@ func (s *Scheduler) Pauses(ctx context.Context, limit int, cursor string) ([]Pau
 	if err != nil {
 		return nil, "", err
 	}
-	q.Pauses = true
-	page, err := s.store.Read(ctx, q)
+	page, err := s.store.Holds(ctx, q)
 	pauses := make([]PauseInfo, len(page.Holds))
 	for i := range page.Holds {
 		pauses[i] = informPause(&page.Holds[i])
@@ -261,18 +260,18 @@ func (s *Scheduler) Pauses(ctx context.Context, limit int, cursor string) ([]Pau
 	return pauses, page.Next, err
 }
 
-func pageOf(limit int, cursor string) (store.Query, error) {
+func pageOf(limit int, cursor string) (store.PageOf, error) {
 	if limit == 0 {
 		limit = DefaultPage
 	}
 	if limit < 1 || limit > MaxPage {
-		return store.Query{}, invalid("limit", "must be between 1 and %d, not %d", MaxPage, limit)
+		return store.PageOf{}, invalid("limit", "must be between 1 and %d, not %d", MaxPage, limit)
 	}
-	return store.Query{Limit: limit, After: cursor}, validText("cursor", cursor, maxCursorLen)
+	return store.PageOf{Limit: limit, After: cursor}, validText("cursor", cursor, maxCursorLen)
 }
 
 func informPause(h *store.Held) PauseInfo {
-	return PauseInfo{Target: Target(h.Scope), Hold: decodeHold(h.Hold), Since: h.Since, Until: h.Until}
+	return PauseInfo{Target: h.Target, Hold: decodeHold(h.Note), Since: h.Since, Until: h.Until}
 }
 
 func (s *Scheduler) stored(ctx context.Context, agent, id string) (store.Stored, error) {
@@ -282,7 +281,7 @@ func (s *Scheduler) stored(ctx context.Context, agent, id string) (store.Stored,
 	if err := validID("id", id); err != nil {
 		return store.Stored{}, err
 	}
-	page, err := s.store.Read(ctx, store.Query{Agent: agent, IDs: []string{id}})
+	page, err := s.store.Get(ctx, store.Get{Agent: agent, IDs: []string{id}})
 	if err != nil {
 		return store.Stored{}, err
 	}

@@ -18,12 +18,12 @@ type verdict struct {
 	err        error // what counts as a failure
 	retried    bool
 	released   bool
-	tooLong    bool           // it was paused, as it takes longer than a pull has time for
-	why        error          // what put it off
-	pause      time.Duration  // it is not due again sooner than this from now
-	busy       *store.Command // holds the tasks of its snooze key, which would meet the same limit
-	because    BecauseCode    // why it waits, if that is neither its time nor another attempt
-	quiet      bool           // it counts nowhere: nothing of the user's has run, nor should have
+	tooLong    bool          // it was paused, as it takes longer than a pull has time for
+	why        error         // what put it off
+	pause      time.Duration // it is not due again sooner than this from now
+	busy       *store.Hold   // holds the tasks of its snooze key, which would meet the same limit
+	because    BecauseCode   // why it waits, if that is neither its time nor another attempt
+	quiet      bool          // it counts nowhere: nothing of the user's has run, nor should have
 }
 
 func release(c *Claimed) store.Settlement {

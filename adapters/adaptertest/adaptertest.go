@@ -111,10 +111,10 @@ func NewWorld(tb testing.TB, name string, on core.Store, starts *Starts) *World 
 	return w
 }
 
-// OnClaim tells hear what each claim brings from now on.
+// OnClaim tells hear what each look and each claim brings from now on.
 func (w *World) OnClaim(hear func(store.Claim)) { w.store.hear.Store(&hear) }
 
-// countedStore counts the calls that claim or write, and tells of claims.
+// watchedStore counts the calls that look, claim or write, and tells of claims.
 type watchedStore struct {
 	core.Store
 
@@ -132,6 +132,18 @@ func (s *watchedStore) Claim(ctx context.Context, requests []store.ClaimRequest)
 		}
 	}
 	return claims, err
+}
+
+// Look is the store's.
+func (s *watchedStore) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
+	s.calls.Add(1)
+	looks, err := s.Store.Look(ctx, requests)
+	if hear := s.hear.Load(); hear != nil && err == nil {
+		for i := range looks {
+			(*hear)(store.Claim{Look: looks[i]})
+		}
+	}
+	return looks, err
 }
 
 // Submit is the store's.

@@ -42,7 +42,7 @@ func (s *Partly) Claim(ctx context.Context, requests []store.ClaimRequest) ([]st
 	failed := 0
 	for i := range requests {
 		if s.away[requests[i].Partition] {
-			claims[i] = store.Claim{Partition: requests[i].Partition, Err: errAway}
+			claims[i] = store.Claim{Look: store.Look{Partition: requests[i].Partition, Err: errAway}}
 			failed++
 			continue
 		}
@@ -56,6 +56,30 @@ func (s *Partly) Claim(ctx context.Context, requests []store.ClaimRequest) ([]st
 		return nil, errAway
 	}
 	return claims, nil
+}
+
+// Look looks at the others.
+func (s *Partly) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	looks := make([]store.Look, len(requests))
+	failed := 0
+	for i := range requests {
+		if s.away[requests[i].Partition] {
+			looks[i] = store.Look{Partition: requests[i].Partition, Err: errAway}
+			failed++
+			continue
+		}
+		one, err := s.Store.Look(ctx, requests[i:i+1])
+		if err != nil {
+			return nil, err
+		}
+		looks[i] = one[0]
+	}
+	if failed == len(requests) {
+		return nil, errAway
+	}
+	return looks, nil
 }
 
 // AgentOf is an agent of a partition.

@@ -103,6 +103,14 @@ func (s *faultyStore) Claim(ctx context.Context, requests []store.ClaimRequest) 
 	return s.Store.Claim(ctx, requests)
 }
 
+func (s *faultyStore) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
+	s.claims.Add(1)
+	if s.down.Load() {
+		return nil, errDown
+	}
+	return s.Store.Look(ctx, requests)
+}
+
 func (s *faultyStore) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 	s.subscribed.Add(1)
 	if s.down.Load() {
@@ -399,6 +407,14 @@ func (s *stuckStore) Claim(ctx context.Context, requests []store.ClaimRequest) (
 		claims[i].NextDue = claims[i].Now
 	}
 	return claims, err
+}
+
+func (s *stuckStore) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
+	looks, err := s.faultyStore.Look(ctx, requests)
+	for i := range looks {
+		looks[i].NextDue = looks[i].Now
+	}
+	return looks, err
 }
 
 func TestStopsGracefully(t *testing.T) {

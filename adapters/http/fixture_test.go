@@ -22,68 +22,30 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // countingStore counts the calls of a store, and fails them with err if that is set.
 type countingStore struct {
-	core.Store
+	storetest.Spy
 
 	calls atomic.Int64
 	err   error
 	panic any
 }
 
-func (s *countingStore) count() error {
-	s.calls.Add(1)
-	if s.panic != nil {
-		panic(s.panic)
+func counting(st core.Store) *countingStore {
+	s := &countingStore{Spy: storetest.Spy{Store: st}}
+	s.Before = func(context.Context, string) error {
+		s.calls.Add(1)
+		if s.panic != nil {
+			panic(s.panic)
+		}
+		return s.err
 	}
-	return s.err
-}
-
-func (s *countingStore) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
-	if err := s.count(); err != nil {
-		return nil, err
-	}
-	return s.Store.Submit(ctx, tasks)
-}
-
-func (s *countingStore) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
-	if err := s.count(); err != nil {
-		return nil, err
-	}
-	return s.Store.Claim(ctx, requests)
-}
-
-func (s *countingStore) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
-	if err := s.count(); err != nil {
-		return nil, err
-	}
-	return s.Store.Settle(ctx, runs)
-}
-
-func (s *countingStore) Control(ctx context.Context, commands []store.Command) ([]store.Effect, error) {
-	if err := s.count(); err != nil {
-		return nil, err
-	}
-	return s.Store.Control(ctx, commands)
-}
-
-func (s *countingStore) Read(ctx context.Context, q store.Query) (store.Page, error) {
-	if err := s.count(); err != nil {
-		return store.Page{}, err
-	}
-	return s.Store.Read(ctx, q)
-}
-
-func (s *countingStore) Stats(ctx context.Context) (store.Stats, error) {
-	if err := s.count(); err != nil {
-		return store.Stats{}, err
-	}
-	return s.Store.Stats(ctx)
+	return s
 }
 
 // fixture is a handler on a store in memory, with the kinds ok and bad.
@@ -96,7 +58,7 @@ type fixture struct {
 
 func setup(t *testing.T, config httpadapter.Config) *fixture {
 	t.Helper()
-	f := &fixture{store: &countingStore{Store: memstore.New(memstore.Config{MaxTasks: 5})}, logs: new(bytes.Buffer)}
+	f := &fixture{store: counting(memstore.New(memstore.Config{MaxTasks: 5})), logs: new(bytes.Buffer)}
 	var err error
 	f.scheduler, err = core.New(f.store, core.Config{Kinds: map[string]core.KindConfig{
 		"seen": {Activity: &core.Activity{Delay: time.Hour}}, "seen_by_user": {Activity: &core.Activity{Delay: time.Hour, Dimensions: 1}},

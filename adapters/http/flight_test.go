@@ -38,6 +38,17 @@ func (s *gatedStore) Claim(ctx context.Context, requests []store.ClaimRequest) (
 	return s.Store.Claim(ctx, requests)
 }
 
+func (s *gatedStore) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
+	if s.claims.Add(1) == 1 {
+		select {
+		case <-s.gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return s.Store.Look(ctx, requests)
+}
+
 // Requests for the same pull wait while one claims, and share the next.
 func TestRunDueIsSharedByThoseWhoAskForTheSame(t *testing.T) {
 	t.Parallel()

@@ -17,27 +17,32 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
 // slowStore takes its time for every read.
 type slowStore struct {
-	core.Store
+	storetest.Spy
 
 	reads atomic.Int64
-	took  time.Duration
 }
 
-func (s *slowStore) Read(ctx context.Context, q store.Query) (store.Page, error) {
-	s.reads.Add(1)
-	time.Sleep(s.took)
-	return s.Store.Read(ctx, q)
+func slow(st core.Store, took time.Duration) *slowStore {
+	s := &slowStore{Spy: storetest.Spy{Store: st}}
+	s.Before = func(_ context.Context, verb string) error {
+		if verb == "Get" || verb == "List" || verb == "Group" {
+			s.reads.Add(1)
+			time.Sleep(took)
+		}
+		return nil
+	}
+	return s
 }
 
 // slowFixture is a handler whose store is slow to read; its user u is not idle for an hour.
 func slowFixture(t *testing.T, took time.Duration, config httpadapter.Config) (*slowStore, http.Handler, *core.Scheduler) {
 	t.Helper()
-	st := &slowStore{Store: memstore.New(memstore.Config{}), took: took}
+	st := slow(memstore.New(memstore.Config{}), took)
 	s, err := core.New(st, core.Config{})
 	require.NoError(t, err)
 	core.Handle(s, "ok", func(context.Context, *core.Task[json.RawMessage]) error { return nil })

@@ -50,6 +50,14 @@ func (s *countingStore) Claim(ctx context.Context, requests []store.ClaimRequest
 	return s.Store.Claim(ctx, requests)
 }
 
+func (s *countingStore) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
+	s.claims.Add(1)
+	if err := s.failure(); err != nil {
+		return nil, err
+	}
+	return s.Store.Look(ctx, requests)
+}
+
 func (s *countingStore) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
 	s.submits.Add(1)
 	if err := s.failure(); err != nil {

@@ -8,8 +8,8 @@ import (
 
 // audit looks at all tasks of a partition: here a page has no end. What it finds would be a mistake in this package, so
 // there is nothing to repair.
-func (p *partition) audit(now store.Millis) store.Effect {
-	found := &store.Audited{}
+func (p *partition) audit(now store.Millis) store.Audited {
+	found := store.Audited{}
 	for _, a := range p.agents {
 		for _, t := range a.tasks {
 			found.Tasks++
@@ -21,7 +21,7 @@ func (p *partition) audit(now store.Millis) store.Effect {
 	if len(found.Faults) == 0 { // else what is wrong with the tasks comes first
 		found.Faults = p.miscounted(now)
 	}
-	return store.Effect{Audited: found}
+	return found
 }
 
 // counted is what there is of what a partition keeps counters of.

@@ -28,9 +28,9 @@ func TestAuditFinds(t *testing.T) {
 		_, err := s.Submit(t.Context(), []store.Submission{{Agent: "a", ID: "1", Kind: "k", Level: store.LevelLow, Due: store.When{After: time.Hour}}})
 		require.NoError(t, err)
 		p := s.parts[0]
-		assert.Empty(t, p.audit(s.now()).Audited.Faults)
+		assert.Empty(t, p.audit(s.now()).Faults)
 		c.damage(p, p.agents["a"].tasks["1"])
-		assert.Equal(t, []store.Fault{{Agent: "a", ID: "1", Code: c.want}}, p.audit(s.now()).Audited.Faults, name)
+		assert.Equal(t, []store.Fault{{Agent: "a", ID: "1", Code: c.want}}, p.audit(s.now()).Faults, name)
 	}
 }
 
@@ -48,9 +48,9 @@ func TestAuditCounts(t *testing.T) {
 		_, err := s.Submit(t.Context(), []store.Submission{{Agent: "a", ID: "1", Kind: "k", Group: "g", Level: store.LevelLow}})
 		require.NoError(t, err)
 		p := s.parts[0]
-		assert.Empty(t, p.audit(s.now()).Audited.Faults)
+		assert.Empty(t, p.audit(s.now()).Faults)
 		damage(p)
-		faults := p.audit(s.now()).Audited.Faults
+		faults := p.audit(s.now()).Faults
 		require.Len(t, faults, 1, name)
 		assert.Equal(t, store.FaultMiscounted, faults[0].Code, name)
 	}

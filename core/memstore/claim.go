@@ -18,34 +18,39 @@ const (
 	deep          = 16
 )
 
-// Claim leases due tasks; see [store.Store].
+// Claim leases due tasks; see [store.Queue].
 func (s *Store) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &store.StoreError{Verb: "claim", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	look := true
-	for i := range requests {
-		look = look && requests[i].Limit == 0
-	}
 	out := make([]store.Claim, len(requests))
 	for i := range requests {
-		p := s.parts[requests[i].Partition]
-		if look {
-			out[i] = p.look(&requests[i], s.now())
-		} else {
-			out[i] = p.claim(&requests[i], s.now())
-		}
+		out[i] = s.parts[requests[i].Partition].claim(&requests[i], s.now())
+	}
+	return out, nil
+}
+
+// Look says when partitions are due; see [store.Queue].
+func (s *Store) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &store.StoreError{Verb: "claim", Err: err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]store.Look, len(requests))
+	for i := range requests {
+		out[i] = s.parts[requests[i].Partition].look(&requests[i], s.now())
 	}
 	return out, nil
 }
 
 // look says when the partition is due next; a parked task of a kind that is asked for is due now.
-func (p *partition) look(r *store.ClaimRequest, now store.Millis) store.Claim {
+func (p *partition) look(r *store.LookRequest, now store.Millis) store.Look {
+	out := store.Look{Partition: p.index, Now: now}
 	if r.Agents != nil {
-		out := store.Claim{Partition: p.index, Now: now}
-		out.NextDue, out.NextLease, out.AgentsDue = p.nexts(r, now)
+		out.NextDue, out.NextLease, out.AgentsDue = p.nexts(r.Agents, r.Kinds, now)
 		return out
 	}
 	due, lease := p.next()
@@ -60,7 +65,8 @@ func (p *partition) look(r *store.ClaimRequest, now store.Millis) store.Claim {
 	if due == 0 || lease != 0 && lease < due {
 		due = lease
 	}
-	return store.Claim{Partition: p.index, Now: now, NextDue: due}
+	out.NextDue = due
+	return out
 }
 
 // claiming is one claim in the making.
@@ -108,7 +114,7 @@ func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 	for i, t := range c.taken {
 		out.Tasks = append(out.Tasks, p.claimed(t, held.fence, i, held.runs[i].due))
 	}
-	out.NextDue, out.NextLease, out.AgentsDue = p.nexts(r, now)
+	out.NextDue, out.NextLease, out.AgentsDue = p.nexts(r.Agents, r.Kinds, now)
 	return out
 }
 
@@ -121,22 +127,22 @@ func bounds(r *store.ClaimRequest) map[string]int {
 
 // nexts are the next due time of the agents that were asked for, the next end of a lease, and when each of these agents
 // is due.
-func (p *partition) nexts(r *store.ClaimRequest, now store.Millis) (due, lease store.Millis, dues []store.Millis) {
+func (p *partition) nexts(agents, kinds []string, now store.Millis) (due, lease store.Millis, dues []store.Millis) {
 	due, lease = p.next()
-	if len(r.Agents) > 0 {
-		dues = make([]store.Millis, len(r.Agents))
+	if len(agents) > 0 {
+		dues = make([]store.Millis, len(agents))
 	}
 	if p.held(scope{kind: '*'}, now) {
 		return 0, lease, dues
 	}
-	if r.Agents == nil {
+	if agents == nil {
 		if len(p.open) > 0 && (due == 0 || due > now) {
 			due = now
 		}
 		return due, lease, nil
 	}
-	due = p.first(r.Agents, dues)
-	if (p.isParked(r.Kinds) || len(p.open) > 0) && (due == 0 || due > now) { // what is still parked may be theirs
+	due = p.first(agents, dues)
+	if (p.isParked(kinds) || len(p.open) > 0) && (due == 0 || due > now) { // what is still parked may be theirs
 		due = now
 	}
 	return due, lease, dues
@@ -159,11 +165,11 @@ func (p *partition) first(agents []string, dues []store.Millis) store.Millis {
 }
 
 func (c *claiming) answer(recovered int) store.Claim {
-	out := store.Claim{Partition: c.p.index, Now: c.now, Parked: c.parked, Recovered: recovered, Left: c.left}
+	out := store.Claim{Look: store.Look{Partition: c.p.index, Now: c.now}, Parked: c.parked, Recovered: recovered, Left: c.left}
 	if len(c.taken) == 0 && c.parked == 0 {
 		out.Passed = c.passed
 	}
-	out.NextDue, out.NextLease, out.AgentsDue = c.p.nexts(c.r, c.now)
+	out.NextDue, out.NextLease, out.AgentsDue = c.p.nexts(c.r.Agents, c.r.Kinds, c.now)
 	if c.parked > 0 {
 		c.p.store.wake(c.p, c.now)
 	}
@@ -190,8 +196,8 @@ func (p *partition) repeat(c *claim, r *store.ClaimRequest, now store.Millis) st
 			p.giveBack(c, i, now)
 		}
 	}
-	out := store.Claim{Partition: p.index, Now: now, Fence: c.fence}
-	out.NextDue, out.NextLease, out.AgentsDue = p.nexts(r, now)
+	out := store.Claim{Look: store.Look{Partition: p.index, Now: now}, Fence: c.fence}
+	out.NextDue, out.NextLease, out.AgentsDue = p.nexts(r.Agents, r.Kinds, now)
 	for i := range c.runs {
 		if c.runs[i].task != nil {
 			out.Tasks = append(out.Tasks, p.claimed(c.runs[i].task, c.fence, i, c.runs[i].due))

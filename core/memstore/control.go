@@ -7,75 +7,103 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Control carries out an operator's commands; see [store.Store].
-func (s *Store) Control(ctx context.Context, commands []store.Command) ([]store.Effect, error) {
+// Replay makes dead tasks live again; see [store.Operator].
+func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effect, error) {
+	return operate(ctx, s, tasks, func(r *store.Replay, now store.Millis) store.Effect {
+		p := s.partitionOf(r.Agent)
+		if !p.replay(r, now) {
+			return store.Effect{}
+		}
+		s.announce(p, now)
+		return store.Effect{Code: store.EffectDone, Due: now}
+	})
+}
+
+// RunNow makes waiting tasks due now; see [store.Operator].
+func (s *Store) RunNow(ctx context.Context, tasks []store.RunNow) ([]store.Effect, error) {
+	return operate(ctx, s, tasks, func(r *store.RunNow, now store.Millis) store.Effect { return s.partitionOf(r.Agent).run(r, now) })
+}
+
+// Cancel ends tasks as cancelled; see [store.Operator].
+func (s *Store) Cancel(ctx context.Context, tasks []store.Cancellation) ([]store.Effect, error) {
+	return operate(ctx, s, tasks, func(c *store.Cancellation, now store.Millis) store.Effect {
+		return s.partitionOf(c.Agent).cancel(c, now)
+	})
+}
+
+// Delete forgets tasks; see [store.Operator].
+func (s *Store) Delete(ctx context.Context, tasks []store.Deletion) ([]store.Effect, error) {
+	return operate(ctx, s, tasks, func(t *store.Deletion, now store.Millis) store.Effect { return s.partitionOf(t.Agent).erase(t, now) })
+}
+
+// Hold lets no task of some targets be claimed; see [store.Operator].
+func (s *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, error) {
+	return operate(ctx, s, holds, func(h *store.Hold, now store.Millis) store.Effect {
+		sc := scopeOf(h.Target)
+		return s.inScope(&h.Target, func(p *partition) bool {
+			if sc.kind == 't' && p.task(sc.name, sc.id) == nil {
+				return false
+			}
+			begun := newHold(sc, h, now)
+			if old := p.holds[sc]; h.Prolong && p.held(sc, now) && old.outlasts(&begun) {
+				return false
+			}
+			p.hold(sc, begun, now)
+			return true
+		})
+	})
+}
+
+// Unhold ends holds; see [store.Operator].
+func (s *Store) Unhold(ctx context.Context, targets []store.Target) ([]store.Effect, error) {
+	return operate(ctx, s, targets, func(t *store.Target, now store.Millis) store.Effect {
+		return s.inScope(t, func(p *partition) bool {
+			if !p.unhold(scopeOf(*t), now) {
+				return false
+			}
+			s.wake(p, now)
+			return true
+		})
+	})
+}
+
+// Audit looks at live tasks; see [store.Operator].
+func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
+	return operate(ctx, s, pages, func(a *store.AuditPage, now store.Millis) store.Audited { return s.parts[a.Partition].audit(now) })
+}
+
+// operate carries out requests, one after the other, in one step.
+func operate[R, A any](ctx context.Context, s *Store, requests []R, do func(r *R, now store.Millis) A) ([]A, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &store.StoreError{Verb: "control", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	out := make([]store.Effect, len(commands))
-	for i := range commands {
-		out[i] = s.obey(&commands[i], now)
+	out := make([]A, len(requests))
+	for i := range requests {
+		out[i] = do(&requests[i], now)
 	}
 	return out, nil
 }
 
-func (s *Store) obey(c *store.Command, now store.Millis) store.Effect {
-	p := s.partitionOf(c.Agent)
-	switch c.Op {
-	case store.OpReplay:
-		if !p.replay(c.Submission, now) {
-			return store.Effect{}
-		}
-		s.announce(p, now)
-		return store.Effect{Code: store.EffectDone, Due: now}
-	case store.OpRun:
-		return p.run(c, now)
-	case store.OpCancel:
-		return p.cancel(c, now)
-	case store.OpDelete:
-		return p.erase(c, now)
-	case store.OpAudit:
-		return s.parts[c.Audit.Partition].audit(now)
-	default:
-		return s.holdOrNot(c, now)
-	}
-}
-
-// holdOrNot begins or ends a hold, in each partition that its scope is about.
-func (s *Store) holdOrNot(c *store.Command, now store.Millis) store.Effect {
+// inScope changes each partition that a target is about, and says whether any was changed.
+func (s *Store) inScope(t *store.Target, change func(p *partition) bool) store.Effect {
 	parts := s.parts
-	if c.Scope.Agent != "" {
-		parts = []*partition{s.partitionOf(c.Scope.Agent)}
+	if t.Agent != "" {
+		parts = []*partition{s.partitionOf(t.Agent)}
 	}
-	sc := scopeOf(c.Scope)
-	var done bool
+	out := store.Effect{}
 	for _, p := range parts {
-		switch {
-		case c.Op == store.OpUnhold:
-			if p.unhold(sc, now) {
-				done = true
-				s.wake(p, now)
-			}
-		case sc.kind != 't' || p.task(sc.name, sc.id) != nil:
-			h := newHold(sc, c, now)
-			if old := p.holds[sc]; c.Op == store.OpProlong && p.held(sc, now) && old.outlasts(&h) {
-				continue
-			}
-			done = true
-			p.hold(sc, h, now)
+		if change(p) {
+			out.Code = store.EffectDone
 		}
 	}
-	if !done {
-		return store.Effect{}
-	}
-	return store.Effect{Code: store.EffectDone}
+	return out
 }
 
-func newHold(sc scope, c *store.Command, now store.Millis) hold {
-	h := hold{note: slices.Clone(c.Hold)}
+func newHold(sc scope, c *store.Hold, now store.Millis) hold {
+	h := hold{note: slices.Clone(c.Note)}
 	end := c.Until.At
 	if end == 0 && c.Until.After > 0 {
 		end = now.Add(c.Until.After)
@@ -86,13 +114,16 @@ func newHold(sc scope, c *store.Command, now store.Millis) hold {
 	return h
 }
 
-func (p *partition) replay(sub store.Submission, now store.Millis) bool {
+func (p *partition) replay(r *store.Replay, now store.Millis) bool {
+	sub := store.Submission{
+		Agent: r.Agent, ID: r.ID, Kind: r.Kind, Group: r.Group, Key: r.Key, Level: r.Level, Body: r.Body, State: r.State,
+	}
 	f, dropped, ok := p.remembered(sub.Agent, sub.ID, now)
 	if !ok || dropped || f.verb != store.VerbFail || p.task(sub.Agent, sub.ID) != nil {
 		return false
 	}
 	t := p.create(sub, p.ticks(1, now), now)
-	if sub.Pulse != nil {
+	if r.Activity {
 		t.pulse = &pulse{first: now}
 	}
 	p.counts.Replayed++

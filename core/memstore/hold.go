@@ -33,7 +33,7 @@ func (s scope) parking() string {
 	return "@" + s.String()
 }
 
-func scopeOf(s store.Scoped) scope {
+func scopeOf(s store.Target) scope {
 	switch {
 	case s.ID != "":
 		return scope{kind: 't', name: s.Agent, id: s.ID}
@@ -174,7 +174,7 @@ func (p *partition) holdsOf(t *task, now store.Millis) []store.Held {
 			continue
 		}
 		h := p.holds[s]
-		out = append(out, store.Held{Scope: s.scoped(), Since: h.since, Until: h.until(), Hold: h.note})
+		out = append(out, store.Held{Target: s.target(), Since: h.since, Until: h.until(), Note: h.note})
 	}
 	return out
 }
@@ -191,17 +191,17 @@ func (h *hold) until() store.Millis {
 	return h.term.end
 }
 
-func (s scope) scoped() store.Scoped {
+func (s scope) target() store.Target {
 	switch s.kind {
 	case 't':
-		return store.Scoped{Agent: s.name, ID: s.id}
+		return store.Target{Agent: s.name, ID: s.id}
 	case 'a':
-		return store.Scoped{Agent: s.name}
+		return store.Target{Agent: s.name}
 	case 'k':
-		return store.Scoped{Kind: s.name}
+		return store.Target{Kind: s.name}
 	case 's':
-		return store.Scoped{Key: s.name}
+		return store.Target{Key: s.name}
 	default:
-		return store.Scoped{}
+		return store.Target{}
 	}
 }

@@ -68,7 +68,7 @@ func (p *partition) ordered(t *task, verb store.Verb, due, now store.Millis) sto
 }
 
 // run makes a waiting task due now.
-func (p *partition) run(c *store.Command, now store.Millis) store.Effect {
+func (p *partition) run(c *store.RunNow, now store.Millis) store.Effect {
 	t := p.task(c.Agent, c.ID)
 	switch {
 	case t == nil:
@@ -106,7 +106,7 @@ func (t *task) queue(now store.Millis) {
 }
 
 // cancel ends a waiting task, or notes that its run is to.
-func (p *partition) cancel(c *store.Command, now store.Millis) store.Effect {
+func (p *partition) cancel(c *store.Cancellation, now store.Millis) store.Effect {
 	t := p.task(c.Agent, c.ID)
 	switch {
 	case t == nil:
@@ -126,7 +126,7 @@ func (p *partition) cancel(c *store.Command, now store.Millis) store.Effect {
 }
 
 // erase forgets a task, live or finished. A run of it loses its lease.
-func (p *partition) erase(c *store.Command, now store.Millis) store.Effect {
+func (p *partition) erase(c *store.Deletion, now store.Millis) store.Effect {
 	done := p.erased(c.Agent, c.ID, now)
 	if t := p.task(c.Agent, c.ID); t != nil {
 		held := t.claim

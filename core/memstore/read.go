@@ -10,45 +10,62 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Read returns tasks of one agent; see [store.Store].
-func (s *Store) Read(ctx context.Context, q store.Query) (store.Page, error) {
+// Get returns tasks of one agent by their ids; see [store.Reader].
+func (s *Store) Get(ctx context.Context, q store.Get) (store.Found, error) {
+	return read(ctx, s, func(now store.Millis) (store.Found, error) {
+		p := s.partitionOf(q.Agent)
+		out := store.Found{Now: now}
+		for _, id := range q.IDs {
+			t := p.stored(q.Agent, id, now)
+			if q.Explain {
+				p.explain(&t)
+			}
+			out.Tasks = append(out.Tasks, t)
+		}
+		return out, nil
+	})
+}
+
+// List returns a page of an agent's tasks; see [store.Reader].
+func (s *Store) List(ctx context.Context, q store.List) (store.Page, error) {
+	return read(ctx, s, func(now store.Millis) (store.Page, error) {
+		page := store.Page{Now: now}
+		if err := s.partitionOf(q.Agent).walk(q, &page); err != nil {
+			return store.Page{}, err
+		}
+		return page, nil
+	})
+}
+
+// Group returns the counts of a group; see [store.Reader].
+func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCounts, error) {
+	return read(ctx, s, func(now store.Millis) (store.GroupCounts, error) {
+		if g := s.partitionOf(agent).groups[[2]string{agent, group}]; g != nil && (g.over == 0 || g.over > now) {
+			return g.GroupCounts, nil
+		}
+		return store.GroupCounts{}, nil
+	})
+}
+
+// Agents returns a page of agents, by name; see [store.Reader].
+func (s *Store) Agents(ctx context.Context, q store.PageOf) (store.AgentPage, error) {
+	return read(ctx, s, func(now store.Millis) (store.AgentPage, error) { return s.agents(q, now), nil })
+}
+
+// Holds returns a page of the holds in force; see [store.Reader].
+func (s *Store) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, error) {
+	return read(ctx, s, func(now store.Millis) (store.HoldPage, error) { return s.holds(q, now), nil })
+}
+
+// read looks at the store in one step.
+func read[A any](ctx context.Context, s *Store, look func(now store.Millis) (A, error)) (A, error) {
 	if err := ctx.Err(); err != nil {
-		return store.Page{}, &store.StoreError{Verb: "read", Err: err}
+		var none A
+		return none, &store.StoreError{Verb: "read", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case q.Pauses:
-		return s.pauses(q), nil
-	case q.Agent == "":
-		return s.agents(q), nil
-	}
-	p := s.partitionOf(q.Agent)
-	page := store.Page{Now: s.now()}
-	if g := p.groups[[2]string{q.Agent, q.Group}]; g != nil && (g.over == 0 || g.over > page.Now) {
-		page.Group = g.GroupCounts
-	}
-	if q.IDs != nil {
-		page.Tasks = p.named(q, page.Now)
-		return page, nil
-	}
-	if err := p.walk(q, &page); err != nil {
-		return store.Page{}, err
-	}
-	return page, nil
-}
-
-// named are the tasks that a query asks for by id.
-func (p *partition) named(q store.Query, now store.Millis) []store.Stored {
-	var out []store.Stored
-	for _, id := range q.IDs {
-		t := p.stored(q.Agent, id, now)
-		if q.Explain {
-			p.explain(&t)
-		}
-		out = append(out, t)
-	}
-	return out
+	return look(s.now())
 }
 
 func (p *partition) stored(agent, id string, now store.Millis) store.Stored {
@@ -111,15 +128,14 @@ func (p *partition) explain(out *store.Stored) {
 	}
 }
 
-// agents is a page of agents, by name.
-func (s *Store) agents(q store.Query) store.Page {
-	page := store.Page{Now: s.now()}
+func (s *Store) agents(q store.PageOf, now store.Millis) store.AgentPage {
+	var page store.AgentPage
 	for _, p := range s.parts {
 		for name, a := range p.agents {
 			if name <= q.After {
 				continue
 			}
-			st := store.AgentStats{Agent: name, Live: int64(len(a.tasks)), Held: p.held(scope{kind: 'a', name: name}, page.Now)}
+			st := store.AgentStats{Agent: name, Live: int64(len(a.tasks)), Held: p.held(scope{kind: 'a', name: name}, now)}
 			if a.at >= 0 {
 				st.Due = a.visit
 			}
@@ -134,16 +150,16 @@ func (s *Store) agents(q store.Query) store.Page {
 	return page
 }
 
-// pauses is a page of the holds in force, by the names of their scopes. Those that are about agents of all partitions stand
-// in each: the first one's count.
-func (s *Store) pauses(q store.Query) store.Page {
-	page := store.Page{Now: s.now()}
+// holds is a page of the holds in force, by the names of their targets. Those that are about agents of all partitions are in each
+// of them: the first one's count.
+func (s *Store) holds(q store.PageOf, now store.Millis) store.HoldPage {
+	var page store.HoldPage
 	all := map[string]store.Held{}
 	for i, p := range s.parts {
 		for sc, h := range p.holds {
 			own := sc.kind == 'a' || sc.kind == 't'
-			if name := sc.String(); (own || i == 0) && p.held(sc, page.Now) && name > q.After {
-				all[name] = store.Held{Scope: sc.scoped(), Since: h.since, Until: h.until(), Hold: slices.Clone(h.note)}
+			if name := sc.String(); (own || i == 0) && p.held(sc, now) && name > q.After {
+				all[name] = store.Held{Target: sc.target(), Since: h.since, Until: h.until(), Note: slices.Clone(h.note)}
 			}
 		}
 	}

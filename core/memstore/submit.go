@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,35 +28,24 @@ func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.P
 		p := s.partitionOf(tasks[i].Agent)
 		byPartition[p] = append(byPartition[p], i)
 	}
-	var refused error
 	for _, p := range s.parts {
 		if members := byPartition[p]; len(members) > 0 {
-			refused = errors.Join(refused, p.submitAll(tasks, members, out, now))
+			p.submitAll(tasks, members, out, now)
 		}
-	}
-	if refused != nil {
-		return nil, refused
 	}
 	return out, nil
 }
 
-// submitAll stores those of the tasks that lie in the partition. Only touches can be refused here.
-func (p *partition) submitAll(tasks []store.Submission, members []int, out []store.Placed, now store.Millis) error {
+// submitAll stores those of the tasks that lie in the partition.
+func (p *partition) submitAll(tasks []store.Submission, members []int, out []store.Placed, now store.Millis) {
 	first := p.ticks(len(members), now)
 	seq := make(map[int]int64, len(members))
 	for k, i := range members {
 		seq[i] = first + int64(k)
 	}
-	var refused error
 	var earliest store.Millis
 	for _, i := range inTurn(tasks, members) {
-		if tasks[i].Pulse == nil {
-			out[i] = p.submit(tasks[i], seq[i], now)
-		} else {
-			var err error
-			out[i], err = p.touch(tasks[i], seq[i], now)
-			refused = errors.Join(refused, err)
-		}
+		out[i] = p.submit(tasks[i], seq[i], now)
 		if due := out[i].Due; due != 0 && (earliest == 0 || due < earliest) {
 			earliest = due
 		}
@@ -65,7 +53,6 @@ func (p *partition) submitAll(tasks []store.Submission, members []int, out []sto
 	if earliest != 0 {
 		p.store.announce(p, earliest)
 	}
-	return refused
 }
 
 // inTurn are some of the tasks in the order in which they are stored: what is replaced comes first.
@@ -95,9 +82,6 @@ func (s *Store) refuses(tasks []store.Submission) error {
 	errs := make([]error, len(tasks))
 	for _, i := range inTurn(tasks, everyOne(len(tasks))) {
 		t := &tasks[i]
-		if t.Pulse != nil {
-			continue // each touch stands for itself
-		}
 		if also[t.Agent] == nil {
 			also[t.Agent] = &gain{}
 		}

@@ -1,6 +1,11 @@
 package memstore
 
-import "github.com/seed-6f6f2c11/duly/core/store"
+import (
+	"context"
+	"errors"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
 
 // pulse is what is known of an activity task between its runs.
 type pulse struct {
@@ -26,24 +31,50 @@ func (p *partition) rouse(t *task, first store.Millis) {
 	}
 }
 
+// Touch notes that something happened for the subjects of activity tasks; see [store.Queue].
+func (s *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touched, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &store.StoreError{Verb: "submit", Err: err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	out := make([]store.Touched, len(touches))
+	var refused error
+	for i := range touches {
+		p := s.partitionOf(touches[i].Agent)
+		var err error
+		if out[i], err = p.touch(&touches[i], p.ticks(1, now), now); err != nil {
+			refused = errors.Join(refused, err)
+		}
+		if out[i].Due != 0 {
+			s.announce(p, out[i].Due)
+		}
+	}
+	if refused != nil {
+		return nil, refused
+	}
+	return out, nil
+}
+
 // touch books a run of an activity task.
-func (p *partition) touch(sub store.Submission, seq int64, now store.Millis) (store.Placed, error) {
+func (p *partition) touch(sub *store.Touch, seq int64, now store.Millis) (store.Touched, error) {
 	t := p.task(sub.Agent, sub.ID)
+	made := store.Submission{Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, Level: sub.Level, Body: sub.Body}
 	switch {
 	case t == nil && len(p.agent(sub.Agent).tasks) >= p.store.config.MaxTasks:
-		return store.Placed{}, &store.LimitError{Agent: sub.Agent, Limit: p.store.config.MaxTasks}
-	case t == nil && p.tooHeavy(sub.Agent, p.heavier(&sub), 0) != nil:
-		return store.Placed{}, p.tooHeavy(sub.Agent, p.heavier(&sub), 0)
+		return store.Touched{}, &store.LimitError{Agent: sub.Agent, Limit: p.store.config.MaxTasks}
+	case t == nil && p.tooHeavy(sub.Agent, p.heavier(&made), 0) != nil:
+		return store.Touched{}, p.tooHeavy(sub.Agent, p.heavier(&made), 0)
 	case t == nil:
 		due := now.Add(sub.Pulse.Delay)
-		sub.State = nil
-		t = p.create(sub, seq, due)
+		t = p.create(made, seq, due)
 		t.pulse = &pulse{first: now}
-		p.join(sub, now)
+		p.join(made, now)
 		p.counts.Submitted++
-		return store.Placed{Created: true, Due: due, Reason: store.ReasonActivity}, nil
+		return store.Touched{Booked: true, Due: due, Reason: store.ReasonActivity}, nil
 	case t.pulse == nil: // it was submitted as something else: it is left as it is
-		out := store.Placed{Reason: store.ReasonWaiting}
+		out := store.Touched{Reason: store.ReasonWaiting}
 		if t.claim == nil {
 			out.Due = t.due
 		}
@@ -54,16 +85,16 @@ func (p *partition) touch(sub store.Submission, seq int64, now store.Millis) (st
 			t.pulse.from = now
 		}
 		t.pulse.to = now
-		return store.Placed{Created: booked, Reason: store.ReasonRunning}, nil
+		return store.Touched{Booked: booked, Reason: store.ReasonRunning}, nil
 	case t.pulse.first == 0:
 		return p.awake(t, sub, now), nil
 	default:
-		return p.extendQuiet(t, sub.Pulse, now), nil
+		return p.extendQuiet(t, &sub.Pulse, now), nil
 	}
 }
 
 // awake books a run of a task that rests.
-func (p *partition) awake(t *task, sub store.Submission, now store.Millis) store.Placed {
+func (p *partition) awake(t *task, sub *store.Touch, now store.Millis) store.Touched {
 	due := max(now.Add(sub.Pulse.Delay), t.pulse.floor)
 	reason := store.ReasonActivity
 	if t.pulse.floor > now.Add(sub.Pulse.Delay) {
@@ -76,11 +107,11 @@ func (p *partition) awake(t *task, sub store.Submission, now store.Millis) store
 	t.Body = sub.Body
 	t.agent.many = t.agent.many || weight(len(sub.Body)) > 0
 	p.move(t, due)
-	return store.Placed{Created: true, Due: due, Reason: p.unlessHeld(t, reason, now)}
+	return store.Touched{Booked: true, Due: due, Reason: p.unlessHeld(t, reason, now)}
 }
 
 // extendQuiet puts a booked run off, as long as the rule allows.
-func (p *partition) extendQuiet(t *task, rule *store.Pulse, now store.Millis) store.Placed {
+func (p *partition) extendQuiet(t *task, rule *store.Pulse, now store.Millis) store.Touched {
 	if rule.Debounce {
 		if due := min(now.Add(rule.Delay), t.pulse.first.Add(rule.MaxWait)); due > t.due {
 			p.move(t, due)
@@ -90,7 +121,7 @@ func (p *partition) extendQuiet(t *task, rule *store.Pulse, now store.Millis) st
 	if t.pulse.floor > now && t.due <= t.pulse.floor {
 		reason = t.pulse.reason
 	}
-	return store.Placed{Due: t.due, Reason: p.unlessHeld(t, reason, now)}
+	return store.Touched{Due: t.due, Reason: p.unlessHeld(t, reason, now)}
 }
 
 func (p *partition) unlessHeld(t *task, reason store.Reason, now store.Millis) store.Reason {

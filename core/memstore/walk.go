@@ -29,7 +29,7 @@ type spot struct {
 }
 
 // walk adds the next page of all tasks of an agent.
-func (p *partition) walk(q store.Query, page *store.Page) error {
+func (p *partition) walk(q store.List, page *store.Page) error {
 	after, ok := parseSpot(q.After)
 	if !ok {
 		return &store.InvalidError{Field: "cursor", Reason: "is not one that a page ended with"}

@@ -10,69 +10,64 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// agents is a page of the agents with live tasks.
-func (s *Store) agents(ctx context.Context, q store.Query) (store.Page, error) {
-	var page store.Page
-	err := s.pages(ctx, &s.scripts.agents, q, &page, func(_ int, fields []any) error {
+// Agents returns a page of the agents with live tasks; see [store.Reader].
+func (s *Store) Agents(ctx context.Context, q store.PageOf) (store.AgentPage, error) {
+	var page store.AgentPage
+	var err error
+	page.Next, err = s.pages(ctx, &s.scripts.agents, q, func(_ int, fields []any) (int, error) {
 		agent, err := parseAgent(fields)
 		page.Agents = append(page.Agents, agent)
-		return err
+		return len(page.Agents), err
 	})
 	return page, err
 }
 
-// pauses is a page of the holds in force. Those that are about agents of all partitions stand in each: the first one's count.
-func (s *Store) pauses(ctx context.Context, q store.Query) (store.Page, error) {
-	var page store.Page
-	err := s.pages(ctx, &s.scripts.pauses, q, &page, func(partition int, fields []any) error {
+// Holds returns a page of the holds in force; see [store.Reader]. Those that are about agents of all partitions are in each of
+// them: the first one's count.
+func (s *Store) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, error) {
+	var page store.HoldPage
+	var err error
+	page.Next, err = s.pages(ctx, &s.scripts.pauses, q, func(partition int, fields []any) (int, error) {
 		held, err := parseHeld(fields)
-		if held.Scope.Agent != "" || partition == 0 {
+		if held.Target.Agent != "" || partition == 0 {
 			page.Holds = append(page.Holds, held)
 		}
-		return err
+		return len(page.Holds), err
 	})
 	return page, err
 }
 
-// pages asks a script for what it has, partition by partition, until there is enough for a page. add is given the fields of
-// each thing, and adds it to the page.
-func (s *Store) pages(ctx context.Context, script *script, q store.Query, page *store.Page, add func(partition int, fields []any) error) error {
+// pages asks a script for what it has, partition by partition, until there is enough for a page, and returns where the next one
+// begins. add is given the fields of each thing, and says how many the page has then.
+func (s *Store) pages(
+	ctx context.Context, script *script, q store.PageOf, add func(partition int, fields []any) (int, error),
+) (string, error) {
 	at, cursor, ok := parseCursor(q.After, len(s.parts))
 	if !ok {
-		return errCursor
+		return "", errCursor
 	}
-	for at < len(s.parts) && len(page.Agents)+len(page.Holds) < max(q.Limit, 1) {
-		things, err := s.page(ctx, call{script: script, partition: at, args: []any{cursor, max(q.Limit, 1)}}, page, &cursor)
+	for n := 0; at < len(s.parts) && n < max(q.Limit, 1); {
+		replies, err := s.eval(ctx, "read", []call{{script: script, partition: at, args: []any{cursor, max(q.Limit, 1)}}})
 		if err != nil {
-			return err
+			return "", err
 		}
-		for _, fields := range things {
-			if err := add(at, fields); err != nil {
-				return wrap("read", err)
+		reply, fields := replies[0], pageFields[script.name]
+		if len(reply) < 2 || (len(reply)-2)%fields != 0 {
+			return "", wrap("read", errMalformed)
+		}
+		for thing := range slices.Chunk(reply[2:], fields) {
+			if n, err = add(at, thing); err != nil {
+				return "", wrap("read", err)
 			}
 		}
-		if cursor == "0" {
+		if cursor = text(reply[1]); cursor == "0" {
 			at++
 		}
 	}
-	if at < len(s.parts) {
-		page.Next = fmt.Sprintf("%d.%s", at, cursor)
+	if at == len(s.parts) {
+		return "", nil
 	}
-	return nil
-}
-
-// page is one step of pages: the fields of each thing, and where to go on.
-func (s *Store) page(ctx context.Context, c call, page *store.Page, cursor *string) ([][]any, error) {
-	replies, err := s.eval(ctx, "read", []call{c})
-	if err != nil {
-		return nil, err
-	}
-	reply, fields := replies[0], pageFields[c.script.name]
-	if len(reply) < 2 || (len(reply)-2)%fields != 0 {
-		return nil, wrap("read", errMalformed)
-	}
-	page.Now, *cursor = store.Millis(number(reply[0])), text(reply[1])
-	return slices.Collect(slices.Chunk(reply[2:], fields)), nil
+	return fmt.Sprintf("%d.%s", at, cursor), nil
 }
 
 // pageFields is how many fields the scripts that answer with pages have for each thing.

@@ -170,7 +170,7 @@ func TestAnAnswerThatIsCutInHalf(t *testing.T) {
 	require.NoError(t, err)
 	for most := int64(1); most <= 40; most++ {
 		after.Store(most)
-		page, err := st.Read(t.Context(), store.Query{Agent: "a", IDs: []string{"1"}})
+		page, err := st.Get(t.Context(), store.Get{Agent: "a", IDs: []string{"1"}})
 		require.NoError(t, err, "cut after %d bytes", most)
 		require.Equal(t, store.StatusWaiting, page.Tasks[0].Status)
 		require.Zero(t, after.Load(), "it was cut")

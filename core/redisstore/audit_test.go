@@ -20,24 +20,24 @@ func audited(t *testing.T, st store.Store, repair bool) (faults []store.Fault, t
 	t.Helper()
 	seen := map[store.Fault]bool{}
 	for cursor := ""; ; {
-		effects, err := st.Control(t.Context(), []store.Command{{Op: store.OpAudit, Audit: store.Audit{Cursor: cursor, Repair: repair}}})
+		pages, err := st.Audit(t.Context(), []store.AuditPage{{Cursor: cursor, Repair: repair}})
 		require.NoError(t, err)
-		for _, f := range effects[0].Audited.Faults {
+		for _, f := range pages[0].Faults {
 			if !seen[f] {
 				seen[f] = true
 				faults = append(faults, f)
 			}
 		}
-		tasks += effects[0].Audited.Tasks
-		if cursor = effects[0].Audited.Next; cursor == "" {
+		tasks += pages[0].Tasks
+		if cursor = pages[0].Next; cursor == "" {
 			return faults, tasks
 		}
 	}
 }
 
-func hold(t *testing.T, st store.Store, scope store.Scoped, until store.When) {
+func hold(t *testing.T, st store.Store, scope store.Target, until store.When) {
 	t.Helper()
-	_, err := st.Control(t.Context(), []store.Command{{Op: store.OpHold, Scope: scope, Until: until}})
+	_, err := st.Hold(t.Context(), []store.Hold{{Target: scope, Until: until}})
 	require.NoError(t, err)
 }
 
@@ -85,20 +85,20 @@ func TestAuditRepairsWhatIsDamaged(t *testing.T) {
 		}, []store.Fault{lost("a", "1"), lost("b", "1"), lost("b", "2")}, 3},
 		{"a hold is gone", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
-			hold(t, st, store.Scoped{Agent: "a"}, store.When{})
+			hold(t, st, store.Target{Agent: "a"}, store.When{})
 			require.Len(t, claim(t, st, "first", 3).Tasks, 2)
 			do("DEL", "holds")
 		}, []store.Fault{{Agent: "a", ID: "1", Code: store.FaultStranded}}, 1},
 		{"a hold of a task is gone", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
-			hold(t, st, store.Scoped{Agent: "b", ID: "2"}, store.When{})
+			hold(t, st, store.Target{Agent: "b", ID: "2"}, store.When{})
 			require.Len(t, claim(t, st, "first", 3).Tasks, 2)
 			do("DEL", "holds")
 		}, []store.Fault{{Agent: "b", ID: "2", Code: store.FaultStranded}}, 1},
 		{"the end of a hold is gone", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
-			hold(t, st, store.Scoped{Agent: "a"}, store.When{After: time.Nanosecond})
-			hold(t, st, store.Scoped{Agent: "a"}, store.When{After: 50 * time.Millisecond})
+			hold(t, st, store.Target{Agent: "a"}, store.When{After: time.Nanosecond})
+			hold(t, st, store.Target{Agent: "a"}, store.When{After: 50 * time.Millisecond})
 			require.Len(t, claim(t, st, "first", 3).Tasks, 2)
 			do("ZREM", "leases", "@a:a")
 			do("HSET", "holds", "a:a", "0000000000001"+"0000000000001")
@@ -173,7 +173,7 @@ func TestAuditRepairsWhatIsDamaged(t *testing.T) {
 			for _, f := range left {
 				assert.Equal(t, store.FaultUnreadable, f.Code, "repaired")
 			}
-			looked, err := st.Claim(t.Context(), []store.ClaimRequest{{Kinds: []string{"k"}}})
+			looked, err := st.Look(t.Context(), []store.LookRequest{{Kinds: []string{"k"}}})
 			require.NoError(t, err)
 			assert.NotZero(t, looked[0].NextDue, "a look finds work")
 			assert.LessOrEqual(t, looked[0].NextDue, looked[0].Now)

@@ -8,15 +8,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Claim leases due tasks, or only looks; see [store.Store].
+// Claim leases due tasks; see [store.Queue].
 func (s *Store) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
-	look := true
-	for i := range requests {
-		look = look && requests[i].Limit == 0
-	}
-	if look {
-		return s.look(ctx, requests)
-	}
 	calls := make([]call, len(requests), len(requests)+1)
 	for i := range requests {
 		calls[i] = call{script: &s.scripts.claim, partition: requests[i].Partition, args: claimArgs(&requests[i])}
@@ -56,11 +49,11 @@ func allMillis(v any) ([]store.Millis, error) {
 // answered is the claim in a reply, or one that failed if there is none.
 func answered(partition int, reply []any, err error) store.Claim {
 	if reply == nil {
-		return store.Claim{Partition: partition, Err: err}
+		return store.Claim{Look: store.Look{Partition: partition, Err: err}}
 	}
 	c, err := parseClaim(partition, reply)
 	if err != nil {
-		return store.Claim{Partition: partition, Err: wrap(verbClaim, err)}
+		return store.Claim{Look: store.Look{Partition: partition, Err: wrap(verbClaim, err)}}
 	}
 	return c
 }
@@ -100,7 +93,7 @@ const (
 )
 
 func parseClaim(partition int, reply []any) (store.Claim, error) {
-	c := store.Claim{Partition: partition}
+	c := store.Claim{Look: store.Look{Partition: partition}}
 	if len(reply) < claimHead || (len(reply)-claimHead)%claimFields != 0 {
 		return c, errMalformed
 	}

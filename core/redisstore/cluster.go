@@ -122,9 +122,10 @@ func (s *Store) patience(ctx context.Context, verb string) (context.Context, con
 
 // The verbs of a pull and of a submit, as errors name them.
 const (
-	verbSubmit = "submit"
-	verbLook   = "look"
-	verbClaim  = "claim"
-	verbSettle = "settle"
-	verbExtend = "extend"
+	verbSubmit  = "submit"
+	verbLook    = "look"
+	verbControl = "control"
+	verbClaim   = "claim"
+	verbSettle  = "settle"
+	verbExtend  = "extend"
 )

@@ -107,7 +107,7 @@ func (s *Store) SubmitEach(ctx context.Context, tasks []store.Submission) ([]sto
 		if o.err != nil {
 			return nil, nil, o.err
 		}
-		placed[i], errs[i] = o.answer.Placed, s.refused(&tasks[i], o.answer.code)
+		placed[i], errs[i] = o.answer.Placed, s.refused(tasks[i].Agent, tasks[i].ID, o.answer.code)
 	}
 	return placed, errs, nil
 }

@@ -31,6 +31,19 @@ func sub(agent, id string) store.Submission {
 	return store.Submission{Agent: agent, ID: id, Kind: "k", Level: store.LevelLow, Body: []byte("b")}
 }
 
+// deletion, replay and touching are requests about a task as it was submitted.
+func deletion(s store.Submission) store.Deletion {
+	return store.Deletion{Agent: s.Agent, ID: s.ID, Group: s.Group}
+}
+
+func replay(s store.Submission) store.Replay {
+	return store.Replay{Agent: s.Agent, ID: s.ID, Kind: s.Kind, Group: s.Group, Key: s.Key, Level: s.Level, Body: s.Body, State: s.State}
+}
+
+func touching(s store.Submission) store.Touch {
+	return store.Touch{Agent: s.Agent, ID: s.ID, Kind: s.Kind, Level: s.Level, Body: s.Body, Pulse: store.Pulse{Delay: time.Hour}}
+}
+
 func claim(t *testing.T, st store.Store, nonce string, limit int) store.Claim {
 	t.Helper()
 	claims, err := st.Claim(t.Context(), []store.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", nonce), Kinds: []string{"k"}, Limit: limit, Lease: time.Minute}})
@@ -78,7 +91,7 @@ func TestLostAnswers(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, []store.Extended{{Held: true}}, held)
 				settle(t, st, store.VerbComplete, c.Tasks...)
-				page, err := st.Read(t.Context(), store.Query{Agent: "a", Limit: 10})
+				page, err := st.List(t.Context(), store.List{Agent: "a", Limit: 10})
 				require.NoError(t, err)
 				assert.Len(t, page.Tasks, 2)
 				stats, err := st.Stats(t.Context())
@@ -206,7 +219,7 @@ func TestRestart(t *testing.T) {
 	}
 	found := map[string]bool{}
 	for k := range 40 {
-		page, err := st.Read(t.Context(), store.Query{Agent: fmt.Sprintf("agent%d", k), Limit: 1000})
+		page, err := st.List(t.Context(), store.List{Agent: fmt.Sprintf("agent%d", k), Limit: 1000})
 		require.NoError(t, err)
 		for _, task := range page.Tasks {
 			found[task.ID] = true
@@ -304,11 +317,11 @@ func TestALookCostsTwoCommands(t *testing.T) {
 	require.NoError(t, err)
 	sees := newSpy()
 	st.AddHook(sees)
-	requests := make([]store.ClaimRequest, 64)
+	requests := make([]store.LookRequest, 64)
 	for i := range requests {
-		requests[i] = store.ClaimRequest{Partition: i, Kinds: []string{"k"}}
+		requests[i] = store.LookRequest{Partition: i, Kinds: []string{"k"}}
 	}
-	_, err = st.Claim(t.Context(), requests)
+	_, err = st.Look(t.Context(), requests)
 	require.NoError(t, err)
 	assert.Len(t, sees.cmds, 2)
 }

@@ -39,7 +39,7 @@ func finish(t *testing.T, st *redisstore.Store, agent, prefix string, n int, ver
 
 func recordsOf(t *testing.T, st *redisstore.Store, agent string) []string {
 	t.Helper()
-	page, err := st.Read(t.Context(), store.Query{Agent: agent, Limit: 100_000})
+	page, err := st.List(t.Context(), store.List{Agent: agent, Limit: 100_000})
 	require.NoError(t, err)
 	var ids []string
 	for _, s := range page.Tasks {
@@ -126,12 +126,12 @@ func TestDeletedRecordsLeaveLittle(t *testing.T) {
 		finish(t, st, "a", fmt.Sprint("x", i), 40, store.VerbFail)
 	}
 	for i := range 600 { // each leaves an entry without a record
-		var commands []store.Command
+		var deletions []store.Deletion
 		finish(t, st, "a", fmt.Sprint("y", i), 2, store.VerbComplete)
 		for k := range 2 {
-			commands = append(commands, store.Command{Op: store.OpDelete, Submission: sub("a", fmt.Sprintf("y%d%05d", i, k))})
+			deletions = append(deletions, deletion(sub("a", fmt.Sprintf("y%d%05d", i, k))))
 		}
-		_, err := st.Control(t.Context(), commands)
+		_, err := st.Delete(t.Context(), deletions)
 		require.NoError(t, err)
 	}
 	assert.LessOrEqual(t, c.LLen(t.Context(), part+"dead:a").Val(), int64(2))
@@ -216,7 +216,7 @@ func TestDroppedIDsAreKnownForADay(t *testing.T) {
 	base := st.Prefix() + "{0}:"
 	finish(t, st, "a", "1-", 10, store.VerbComplete)
 	require.Equal(t, int64(9), c.ZCard(t.Context(), base+"gone").Val())
-	_, err := st.Control(t.Context(), []store.Command{{Op: store.OpDelete, Submission: sub("a", "1-00009")}})
+	_, err := st.Delete(t.Context(), []store.Deletion{deletion(sub("a", "1-00009"))})
 	require.NoError(t, err)
 	clock.Advance(store.KnownFor - time.Millisecond)
 	st.Sweep()

@@ -100,11 +100,11 @@ func TestCallsAreSplitByBytes(t *testing.T) {
 		held = w.takeAll(c.name+"again", len(subs))
 		assert.Equal(t, c.settles, count("settle", func() { w.end(store.VerbFail, make([]byte, c.record), held) }), c.name)
 	}
-	touches := largeTasks(8, agent)
-	for i := range touches {
-		touches[i].Pulse = &store.Pulse{Delay: time.Hour}
+	var touches []store.Touch
+	for _, s := range largeTasks(8, agent) {
+		touches = append(touches, touching(s))
 	}
-	assert.Equal(t, 8, count("touch", func() { _, _ = w.st.Submit(t.Context(), touches) }), "touches")
+	assert.Equal(t, 8, count("touch", func() { _, _ = w.st.Touch(t.Context(), touches) }), "touches")
 }
 
 // boundedEach demands of each script of some calls that it is not slow: for each the best of several rounds counts.

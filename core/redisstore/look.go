@@ -13,11 +13,11 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// look says when partitions are due next, without taking anything. Where any agent counts it costs two commands, however
+// Look says when partitions are due; see [store.Queue]. Where any agent counts it costs two commands, however
 // many partitions, agents and tasks there are: the time, and one read of all partitions. Where agents are named it costs
 // one script for each partition.
-func (s *Store) look(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
-	out := make([]store.Claim, len(requests))
+func (s *Store) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
+	out := make([]store.Look, len(requests))
 	var hinted, named []int
 	for i := range requests {
 		out[i].Partition = requests[i].Partition
@@ -41,7 +41,7 @@ func (s *Store) look(ctx context.Context, requests []store.ClaimRequest) ([]stor
 }
 
 // nexts asks when the agents of some requests are due.
-func (s *Store) nexts(ctx context.Context, requests []store.ClaimRequest, which []int, out []store.Claim) {
+func (s *Store) nexts(ctx context.Context, requests []store.LookRequest, which []int, out []store.Look) {
 	if len(which) == 0 {
 		return
 	}
@@ -64,8 +64,8 @@ func (s *Store) nexts(ctx context.Context, requests []store.ClaimRequest, which 
 	}
 }
 
-func nextOf(partition int, reply []any, err error) store.Claim {
-	c := store.Claim{Partition: partition, Err: err}
+func nextOf(partition int, reply []any, err error) store.Look {
+	c := store.Look{Partition: partition, Err: err}
 	if reply == nil {
 		return c
 	}
@@ -85,7 +85,7 @@ func nextOf(partition int, reply []any, err error) store.Claim {
 }
 
 // hints reads the `due` keys of some requests' partitions, and again those that failed in a way that may pass.
-func (s *Store) hints(ctx context.Context, requests []store.ClaimRequest, which []int, out []store.Claim) {
+func (s *Store) hints(ctx context.Context, requests []store.LookRequest, which []int, out []store.Look) {
 	groups := s.byNode(ctx, len(which), func(k int) int { return requests[which[k]].Partition })
 	atOnce(len(groups), func(g int) {
 		mine := make([]int, len(groups[g].members))
@@ -97,7 +97,7 @@ func (s *Store) hints(ctx context.Context, requests []store.ClaimRequest, which 
 }
 
 // hintsOf is hints for partitions of one node.
-func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, requests []store.ClaimRequest, which []int, out []store.Claim) {
+func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, requests []store.LookRequest, which []int, out []store.Look) {
 	ctx, cancel := s.patience(ctx, verbLook)
 	defer cancel()
 	for attempt := 1; len(which) > 0; attempt++ {
@@ -162,7 +162,7 @@ const manyKinds = "|*"
 // askForKinds looks, where more kinds are parked than a hint names, whether those of the request are among them, and puts them
 // into the hint.
 func (s *Store) askForKinds(
-	ctx context.Context, node redis.UniversalClient, requests []store.ClaimRequest, which []int, hints []any, errs []error,
+	ctx context.Context, node redis.UniversalClient, requests []store.LookRequest, which []int, hints []any, errs []error,
 ) {
 	pipe := node.Pipeline()
 	asked := map[int]*redis.Cmd{}
@@ -210,10 +210,10 @@ func (s *Store) timeOf(now *redis.TimeCmd) store.Millis {
 	return store.Millis(at)
 }
 
-// hint turns the `due` key of a partition into a claim that took nothing: the time, then the parked kinds. A parked
+// hint turns the `due` key of a partition into a look: the time, then the parked kinds. A parked
 // task of a kind that is asked for is due now.
-func hint(r store.ClaimRequest, now store.Millis, value string) store.Claim {
-	c := store.Claim{Partition: r.Partition, Now: now}
+func hint(r store.LookRequest, now store.Millis, value string) store.Look {
+	c := store.Look{Partition: r.Partition, Now: now}
 	ms, kinds, _ := strings.Cut(value, "|")
 	if n, err := strconv.ParseInt(ms, 10, 64); err == nil {
 		c.NextDue = store.Millis(n)

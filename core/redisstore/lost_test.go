@@ -49,17 +49,24 @@ func (l *losing) submit(st *redisstore.Store, s store.Submission) store.Placed {
 	return placed[0]
 }
 
-func (l *losing) control(st *redisstore.Store, c store.Command) store.Effect {
+// effect is what the one request of a call did.
+func (l *losing) effect(effects []store.Effect, err error) store.Effect {
 	l.Helper()
-	effects, err := st.Control(l.Context(), []store.Command{c})
 	require.NoError(l, err)
 	return effects[0]
+}
+
+func (l *losing) touch(t store.Touch) store.Touched {
+	l.Helper()
+	touched, err := l.st.Touch(l.Context(), []store.Touch{t})
+	require.NoError(l, err)
+	return touched[0]
 }
 
 // task is a/1 as it is.
 func (l *losing) task() store.Stored {
 	l.Helper()
-	page, err := l.other.Read(l.Context(), store.Query{Agent: "a", IDs: []string{"1"}})
+	page, err := l.other.Get(l.Context(), store.Get{Agent: "a", IDs: []string{"1"}})
 	require.NoError(l, err)
 	return page.Tasks[0]
 }
@@ -74,11 +81,11 @@ func (l *losing) ends(st *redisstore.Store, verb store.Verb, c store.Claim) {
 	settle(l.T, st, verb, c.Tasks...)
 }
 
-// cancels is a command to cancel a task as it is.
-func (l *losing) cancels() store.Command {
-	s := sub("a", "1")
-	s.Version = l.task().Version
-	return store.Command{Op: store.OpCancel, Submission: s, Record: []byte("r"), Order: []byte("o")}
+// cancel cancels the task as it is.
+func (l *losing) cancel() store.EffectCode {
+	l.Helper()
+	c := store.Cancellation{Agent: "a", ID: "1", Version: l.task().Version, Record: []byte("r"), Order: []byte("o")}
+	return l.effect(l.st.Cancel(l.Context(), []store.Cancellation{c})).Code
 }
 
 // lostAnswers are calls of every script that writes, with what the caller must be told although the answer was lost.
@@ -133,13 +140,11 @@ var lostAnswers = []struct {
 		assert.Equal(l, l.task().Due, placed.Due)
 	}},
 	{"touch", "a new run", func(l *losing, times int) {
-		s := sub("a", "1")
-		s.Pulse = &store.Pulse{Delay: time.Hour}
 		l.loses("touch", times, nil)
-		placed := l.submit(l.st, s)
-		assert.True(l, placed.Created)
-		assert.Equal(l, store.ReasonActivity, placed.Reason)
-		assert.Equal(l, store.ReasonWaiting, l.submit(l.st, s).Reason, "another touch")
+		touched := l.touch(touching(sub("a", "1")))
+		assert.True(l, touched.Booked)
+		assert.Equal(l, store.ReasonActivity, touched.Reason)
+		assert.Equal(l, store.ReasonWaiting, l.touch(touching(sub("a", "1"))).Reason, "another touch")
 	}},
 	{"claim", "what is due", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
@@ -182,27 +187,27 @@ var lostAnswers = []struct {
 		l.submit(l.st, sub("a", "1"))
 		l.ends(l.st, store.VerbFail, l.claim(l.st, "n"))
 		l.loses("replay", times, nil)
-		e := l.control(l.st, store.Command{Op: store.OpReplay, Submission: sub("a", "1")})
+		e := l.effect(l.st.Replay(l.Context(), []store.Replay{replay(sub("a", "1"))}))
 		assert.Equal(l, store.EffectDone, e.Code)
 		assert.Equal(l, l.task().Due, e.Due)
-		assert.Equal(l, store.EffectNone, l.control(l.st, store.Command{Op: store.OpReplay, Submission: sub("a", "1")}).Code, "another one")
+		assert.Equal(l, store.EffectNone, l.effect(l.st.Replay(l.Context(), []store.Replay{replay(sub("a", "1"))})).Code, "another one")
 	}},
 	{"order", "cancel", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		l.loses("order", times, nil)
-		assert.Equal(l, store.EffectDone, l.control(l.st, l.cancels()).Code)
+		assert.Equal(l, store.EffectDone, l.cancel())
 		assert.Equal(l, store.StatusCancelled, l.task().Status)
 	}},
 	{"order", "cancel of a run that ends meanwhile", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		c := l.claim(l.other, "other")
 		l.loses("order", times, func() { l.ends(l.other, store.VerbCancel, c) })
-		assert.Equal(l, store.EffectOrdered, l.control(l.st, l.cancels()).Code)
+		assert.Equal(l, store.EffectOrdered, l.cancel())
 	}},
 	{"order", "delete, and a new task of the id", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		l.loses("order", times, func() { assert.True(l, l.submit(l.other, sub("a", "1")).Created) })
-		assert.Equal(l, store.EffectDone, l.control(l.st, store.Command{Op: store.OpDelete, Submission: sub("a", "1")}).Code)
+		assert.Equal(l, store.EffectDone, l.effect(l.st.Delete(l.Context(), []store.Deletion{deletion(sub("a", "1"))})).Code)
 		assert.Equal(l, store.StatusWaiting, l.task().Status, "the new task is another client's")
 	}},
 	{"order", "run a task, which ends meanwhile", func(l *losing, times int) {
@@ -210,21 +215,21 @@ var lostAnswers = []struct {
 		s.Due.After = time.Hour
 		l.submit(l.st, s)
 		l.loses("order", times, func() { l.ends(l.other, store.VerbComplete, l.claim(l.other, "other")) })
-		e := l.control(l.st, store.Command{Op: store.OpRun, Submission: s})
+		e := l.effect(l.st.RunNow(l.Context(), []store.RunNow{{Agent: s.Agent, ID: s.ID}}))
 		assert.Equal(l, store.EffectDone, e.Code)
 		assert.NotZero(l, e.Due)
 	}},
 	{"hold", "all three", func(l *losing, times int) {
-		scope := store.Scoped{Agent: "a"}
-		for _, c := range []store.Command{
-			{Op: store.OpHold, Scope: scope, Until: store.When{After: time.Minute}},
-			{Op: store.OpProlong, Scope: scope, Until: store.When{After: time.Hour}},
-			{Op: store.OpUnhold, Scope: scope},
+		scope := store.Target{Agent: "a"}
+		for _, h := range []store.Hold{
+			{Target: scope, Until: store.When{After: time.Minute}}, {Target: scope, Until: store.When{After: time.Hour}, Prolong: true},
 		} {
 			l.loses("hold", times, nil)
-			assert.Equal(l, store.EffectDone, l.control(l.st, c).Code, c.Op)
+			assert.Equal(l, store.EffectDone, l.effect(l.st.Hold(l.Context(), []store.Hold{h})).Code, h.Prolong)
 		}
-		assert.Equal(l, store.EffectNone, l.control(l.st, store.Command{Op: store.OpUnhold, Scope: scope}).Code, "another one")
+		l.loses("hold", times, nil)
+		assert.Equal(l, store.EffectDone, l.effect(l.st.Unhold(l.Context(), []store.Target{scope})).Code)
+		assert.Equal(l, store.EffectNone, l.effect(l.st.Unhold(l.Context(), []store.Target{scope})).Code, "another one")
 	}},
 	{"audit", "a repair", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
@@ -232,9 +237,10 @@ var lostAnswers = []struct {
 		l.loses("audit", times, nil)
 		faults := 0
 		for cursor := ""; ; {
-			e := l.control(l.st, store.Command{Op: store.OpAudit, Audit: store.Audit{Cursor: cursor, Repair: true}})
-			faults += len(e.Audited.Faults)
-			if cursor = e.Audited.Next; cursor == "" {
+			pages, err := l.st.Audit(l.Context(), []store.AuditPage{{Cursor: cursor, Repair: true}})
+			require.NoError(l, err)
+			faults += len(pages[0].Faults)
+			if cursor = pages[0].Next; cursor == "" {
 				break
 			}
 			if faults == 0 {
@@ -307,21 +313,21 @@ func TestAnswersAreFew(t *testing.T) {
 		_, err := st.Submit(t.Context(), []store.Submission{sub(fmt.Sprint("a", i), "1")})
 		require.NoError(t, err)
 	}
-	var commands []store.Command
+	var deletions []store.Deletion
 	for i := range 10 {
-		commands = append(commands, store.Command{Op: store.OpDelete, Submission: sub(fmt.Sprint("a", i), "1")})
+		deletions = append(deletions, deletion(sub(fmt.Sprint("a", i), "1")))
 	}
 	for range 3 {
-		_, err := st.Control(t.Context(), commands)
+		_, err := st.Delete(t.Context(), deletions)
 		require.NoError(t, err)
 	}
 	c := srv.Client(t)
 	key := st.Prefix() + "{0}:answers"
-	assert.EqualValues(t, len(commands), c.HLen(t.Context(), key).Val())
+	assert.EqualValues(t, len(deletions), c.HLen(t.Context(), key).Val())
 	clock.Advance(9 * time.Minute)
 	st.Sweep()
 	claim(t, st, "early", 1)
-	assert.EqualValues(t, len(commands), c.HLen(t.Context(), key).Val(), "somebody may wait for them")
+	assert.EqualValues(t, len(deletions), c.HLen(t.Context(), key).Val(), "somebody may wait for them")
 	clock.Advance(2 * time.Minute)
 	_, err := st.Submit(t.Context(), []store.Submission{sub("new", "1")})
 	require.NoError(t, err)

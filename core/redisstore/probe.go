@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -155,10 +156,14 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 	if _, err := p.Settle(ctx, runs); err != nil {
 		return err
 	}
-	if _, err := p.Read(ctx, store.Query{Agent: "a", Group: "g", Limit: 1}); err != nil {
+	if _, err := p.List(ctx, store.List{Agent: "a", Limit: 1}); err != nil {
 		return err
 	}
-	if _, err := p.Control(ctx, []store.Command{{Op: store.OpReplay, Submission: task(tasks[0].ID)}}); err != nil {
+	if _, err := p.Group(ctx, "a", "g"); err != nil {
+		return err
+	}
+	dead := store.Replay{Agent: "a", ID: tasks[0].ID, Kind: "probe", Group: "g", Level: store.LevelLow}
+	if _, err := p.Replay(ctx, []store.Replay{dead}); err != nil {
 		return err
 	}
 	if err := p.operate(ctx); err != nil {
@@ -170,32 +175,27 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 
 // operate goes through what an operator can do, looks, and says what a process runs, on a store that life made.
 func (s *Store) operate(ctx context.Context) error {
-	touched := store.Submission{Agent: "a", ID: "4", Kind: "probe", Level: store.LevelLow, Pulse: &store.Pulse{}}
-	if o := s.touch(ctx, []store.Submission{touched}); o[0].err != nil {
+	touched := store.Touch{Agent: "a", ID: "4", Kind: "probe", Level: store.LevelLow}
+	if o := s.touch(ctx, []store.Touch{touched}); o[0].err != nil {
 		return o[0].err
 	}
-	if _, err := s.Claim(ctx, []store.ClaimRequest{{Agents: []string{"a"}}}); err != nil { // looks
+	if _, err := s.Look(ctx, []store.LookRequest{{Agents: []string{"a"}}}); err != nil {
 		return err
 	}
 	if err := s.Announce(ctx, "probe", nil, sweepEvery); err != nil {
 		return err
 	}
-	one := store.Scoped{Agent: "a", ID: "4"}
-	if _, err := s.Control(ctx, []store.Command{
-		{Op: store.OpHold, Scope: one, Until: store.When{After: sweepEvery}},
-		{Op: store.OpRun, Submission: touched},
-		{Op: store.OpUnhold, Scope: one},
-		{Op: store.OpAudit, Audit: store.Audit{Cursor: "t00", Repair: true}}, // not t0, which begins a round that counts
-		{Op: store.OpAudit, Audit: store.Audit{Cursor: "a0", Repair: true}},
-		{Op: store.OpAudit, Audit: store.Audit{Cursor: "g0", Repair: true}},
-		{Op: store.OpDelete, Submission: touched},
-	}); err != nil {
-		return err
-	}
-	if _, err := s.Read(ctx, store.Query{Agent: "a", IDs: []string{"1", "2", "3"}, Explain: true}); err != nil {
-		return err
-	}
-	if _, err := s.Read(ctx, store.Query{Limit: 1}); err != nil {
+	one := store.Target{Agent: "a", ID: "4"}
+	_, err1 := s.Hold(ctx, []store.Hold{{Target: one, Until: store.When{After: sweepEvery}}})
+	_, err2 := s.RunNow(ctx, []store.RunNow{{Agent: "a", ID: "4"}})
+	_, err3 := s.Unhold(ctx, []store.Target{one})
+	_, err4 := s.Audit(ctx, []store.AuditPage{ // not t0, which begins a round that counts
+		{Cursor: "t00", Repair: true}, {Cursor: "a0", Repair: true}, {Cursor: "g0", Repair: true},
+	})
+	_, err5 := s.Delete(ctx, []store.Deletion{{Agent: "a", ID: "4"}})
+	_, err6 := s.Get(ctx, store.Get{Agent: "a", IDs: []string{"1", "2", "3"}, Explain: true})
+	_, err7 := s.Agents(ctx, store.PageOf{Limit: 1})
+	if err := cmp.Or(err1, err2, err3, err4, err5, err6, err7); err != nil {
 		return err
 	}
 	_, err := s.Stats(ctx)

@@ -10,36 +10,22 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Read returns tasks of one agent; see [store.Store].
-func (s *Store) Read(ctx context.Context, q store.Query) (store.Page, error) {
-	switch {
-	case q.Pauses:
-		return s.pauses(ctx, q)
-	case q.Agent == "":
-		return s.agents(ctx, q)
-	case q.IDs != nil:
-		return s.named(ctx, q)
-	default:
-		return s.walk(ctx, q)
-	}
-}
-
-// named are the tasks that a query asks for by id, read so many at a time that no step is long.
-func (s *Store) named(ctx context.Context, q store.Query) (store.Page, error) {
-	var page store.Page
+// Get returns tasks of one agent by their ids; see [store.Reader]. They are read so many at a time that no step is long.
+func (s *Store) Get(ctx context.Context, q store.Get) (store.Found, error) {
+	var found store.Found
 	most := mostRead
 	if q.Explain {
 		most = mostExplained
 	}
 	for {
-		left := q.IDs[len(page.Tasks):]
+		left := q.IDs[len(found.Tasks):]
 		now, tasks, _, err := s.read(ctx, q.Agent, left[:min(len(left), most)], reading{explain: q.Explain, room: store.PageBytes, first: true})
 		if err != nil {
-			return store.Page{}, err
+			return store.Found{}, err
 		}
-		page.Now, page.Tasks = now, append(page.Tasks, tasks...)
-		if len(page.Tasks) == len(q.IDs) {
-			return page, nil
+		found.Now, found.Tasks = now, append(found.Tasks, tasks...)
+		if len(found.Tasks) == len(q.IDs) {
+			return found, nil
 		}
 	}
 }
@@ -167,5 +153,5 @@ func parseHeld(pair []any) (store.Held, error) {
 	if errors.Join(err1, err2, err3) != nil {
 		return store.Held{}, errMalformed
 	}
-	return store.Held{Scope: scope, Since: store.Millis(since), Until: store.Millis(until), Hold: data(value[head:])}, nil
+	return store.Held{Target: scope, Since: store.Millis(since), Until: store.Millis(until), Note: data(value[head:])}, nil
 }

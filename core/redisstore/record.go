@@ -19,17 +19,17 @@ const seqLen = 7
 const clockUnit = 1024
 
 // record is a task as submit.lua stores it: level, id, kind, key, body (layout.lua, live).
-func record(t *store.Submission) []byte {
-	key := encode(t.Key)
-	b := make([]byte, 0, 6+len(t.ID)+len(t.Kind)+len(key)+len(t.Body))
-	b = append(b, '0'+byte(t.Level))                        //nolint:gosec // 1 to 3
-	b = binary.BigEndian.AppendUint16(b, uint16(len(t.ID))) //nolint:gosec // ids are bounded by core
-	b = append(b, t.ID...)
-	b = append(b, byte(len(t.Kind))) //nolint:gosec // kinds are bounded by core
-	b = append(b, t.Kind...)
+func record(level store.Level, id, kind, key string, body []byte) []byte {
+	key = encode(key)
+	b := make([]byte, 0, 6+len(id)+len(kind)+len(key)+len(body))
+	b = append(b, '0'+byte(level))                        //nolint:gosec // 1 to 3
+	b = binary.BigEndian.AppendUint16(b, uint16(len(id))) //nolint:gosec // ids are bounded by core
+	b = append(b, id...)
+	b = append(b, byte(len(kind))) //nolint:gosec // kinds are bounded by core
+	b = append(b, kind...)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(key))) //nolint:gosec // keys are bounded by core
 	b = append(b, key...)
-	return append(b, t.Body...)
+	return append(b, body...)
 }
 
 // weight is what so many bytes weigh, in KiB, as layout.lua has it: what is small weighs nothing.

@@ -17,9 +17,9 @@ import (
 func crowded(t *testing.T) *damaged {
 	t.Helper()
 	r := newDamaged(t)
-	resting := sub("agent1", "rests")
-	resting.Group, resting.Pulse = "g", &store.Pulse{}
-	_, err := r.st.Submit(t.Context(), []store.Submission{resting})
+	resting := touching(sub("agent1", "rests"))
+	resting.Pulse = store.Pulse{}
+	_, err := r.st.Touch(t.Context(), []store.Touch{resting})
 	require.NoError(t, err)
 	c := claim(t, r.st, "rests", 5)
 	require.Len(t, c.Tasks, 1)
@@ -133,13 +133,11 @@ func TestAuditBesideWork(t *testing.T) {
 		},
 		"delete": func(i int) {
 			s := sub(fmt.Sprint("one", 1+2*i), "1")
-			_, err := r.st.Control(t.Context(), []store.Command{{Op: store.OpDelete, Submission: s}})
+			_, err := r.st.Delete(t.Context(), []store.Deletion{deletion(s)})
 			require.NoError(t, err)
 		},
 		"touch": func(int) {
-			s := sub("agent1", "rests")
-			s.Pulse = &store.Pulse{Delay: time.Hour}
-			_, err := r.st.Submit(t.Context(), []store.Submission{s})
+			_, err := r.st.Touch(t.Context(), []store.Touch{touching(sub("agent1", "rests"))})
 			require.NoError(t, err)
 		},
 		"claim and settle": func(i int) {
@@ -150,13 +148,13 @@ func TestAuditBesideWork(t *testing.T) {
 		for at := range 4 {
 			page := 0
 			for cursor := ""; ; page++ {
-				effects, err := r.st.Control(t.Context(), []store.Command{{Op: store.OpAudit, Audit: store.Audit{Cursor: cursor, Repair: true}}})
+				pages, err := r.st.Audit(t.Context(), []store.AuditPage{{Cursor: cursor, Repair: true}})
 				require.NoError(t, err)
-				require.Empty(t, effects[0].Audited.Faults, "%s at page %d", name, page)
+				require.Empty(t, pages[0].Faults, "%s at page %d", name, page)
 				if page == at {
 					work(page)
 				}
-				if cursor = effects[0].Audited.Next; cursor == "" {
+				if cursor = pages[0].Next; cursor == "" {
 					break
 				}
 			}
@@ -200,5 +198,5 @@ func TestAuditKnowsOldGroups(t *testing.T) {
 	assert.Equal(t, []store.Fault{{Agent: "c", Code: store.FaultMiscounted}}, faults)
 	counts, err := s.Group(t.Context(), "c", "g h")
 	require.NoError(t, err)
-	assert.Equal(t, store.GroupCounts{Live: 2}, counts)
+	assert.Equal(t, core.GroupCounts{Live: 2}, counts)
 }

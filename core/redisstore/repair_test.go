@@ -47,7 +47,7 @@ func (r *damaged) do(args ...any) any {
 
 func (r *damaged) replace(agent, id string, after time.Duration) {
 	r.t.Helper()
-	page, err := r.st.Read(r.t.Context(), store.Query{Agent: agent, IDs: []string{id}})
+	page, err := r.st.Get(r.t.Context(), store.Get{Agent: agent, IDs: []string{id}})
 	require.NoError(r.t, err)
 	again := sub(agent, id)
 	again.Body = []byte("new")
@@ -198,8 +198,8 @@ func TestCallsGoOnWithoutTheClaims(t *testing.T) {
 func TestRepairKeepsAnOrderToRun(t *testing.T) {
 	t.Parallel()
 	r := newDamaged(t, sub("a", "1"))
-	hold(t, r.st, store.Scoped{Agent: "a"}, store.When{})
-	_, err := r.st.Control(t.Context(), []store.Command{{Op: store.OpRun, Submission: store.Submission{Agent: "a", ID: "1"}}})
+	hold(t, r.st, store.Target{Agent: "a"}, store.When{})
+	_, err := r.st.RunNow(t.Context(), []store.RunNow{{Agent: "a", ID: "1"}})
 	require.NoError(t, err)
 	require.Len(t, claim(t, r.st, "one", 5).Tasks, 1)
 	r.do("DEL", "leases")
@@ -284,7 +284,7 @@ func TestACountOfNothingParked(t *testing.T) {
 	for i := range 3 {
 		claims, err := r.st.Claim(t.Context(), []store.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", fmt.Sprint("y", i)), Kinds: []string{"k"}, Limit: 5, Lease: time.Minute}})
 		require.NoError(t, err)
-		looked, err := r.st.Claim(t.Context(), []store.ClaimRequest{{Kinds: []string{"k"}}})
+		looked, err := r.st.Look(t.Context(), []store.LookRequest{{Kinds: []string{"k"}}})
 		require.NoError(t, err)
 		assert.Zero(t, looked[0].NextDue, "nothing is due: a daemon would claim for ever (claim says %d)", claims[0].NextDue)
 	}
@@ -324,7 +324,7 @@ func TestRepairHoldsNobodyUp(t *testing.T) {
 // A hold that ends by itself does, though its end was lost.
 func TestRepairKeepsTheEndOfAHold(t *testing.T) {
 	t.Parallel()
-	for _, scope := range []store.Scoped{{Agent: "a"}, {Agent: "a", ID: "1"}} {
+	for _, scope := range []store.Target{{Agent: "a"}, {Agent: "a", ID: "1"}} {
 		r := newDamaged(t, sub("a", "1"))
 		hold(t, r.st, scope, store.When{After: 400 * time.Millisecond})
 		require.Empty(t, claim(t, r.st, "parks", 5).Tasks)
@@ -401,7 +401,7 @@ func TestRepairIsNotEarlierThanTheAgenda(t *testing.T) {
 	faults, _ := audited(t, r.st, true)
 	require.Len(t, faults, 2)
 	assert.Empty(t, claim(t, r.st, "early", 5).Tasks)
-	page, err := r.st.Read(t.Context(), store.Query{Agent: "b", IDs: []string{"1", "2"}})
+	page, err := r.st.Get(t.Context(), store.Get{Agent: "b", IDs: []string{"1", "2"}})
 	require.NoError(t, err)
 	for _, task := range page.Tasks {
 		assert.Greater(t, task.Due, page.Now.Add(59*time.Minute))
@@ -416,7 +416,7 @@ func TestAClaimMendsACountOfNothingParked(t *testing.T) {
 	require.NoError(t, err)
 	r.do("DEL", "parked:k")
 	assert.Empty(t, claim(t, r.st, "n", 5).Tasks)
-	looked, err := r.st.Claim(t.Context(), []store.ClaimRequest{{Kinds: []string{"k"}}})
+	looked, err := r.st.Look(t.Context(), []store.LookRequest{{Kinds: []string{"k"}}})
 	require.NoError(t, err)
 	assert.Zero(t, looked[0].NextDue)
 }

@@ -300,7 +300,7 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	_, err = st.Submit(ctx, []store.Submission{sub("d", "1")})
 	require.NoError(t, err)
 	st.Sweep()
-	looks, err := st.Claim(ctx, []store.ClaimRequest{{Partition: 1, Kinds: []string{"k"}, Agents: []string{"a", "b"}}})
+	looks, err := st.Look(ctx, []store.LookRequest{{Partition: 1, Kinds: []string{"k"}, Agents: []string{"a", "b"}}})
 	require.NoError(t, err)
 	require.Len(t, looks[0].AgentsDue, 2)
 	require.NoError(t, st.Announce(ctx, "tag", []byte("info"), time.Minute))
@@ -333,13 +333,13 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	for _, s := range settled {
 		require.NoError(t, s.Err)
 	}
-	effects, err := st.Control(ctx, []store.Command{{Op: store.OpReplay, Submission: sub(claimed[1].Agent, claimed[1].ID)}})
+	effects, err := st.Replay(ctx, []store.Replay{replay(sub(claimed[1].Agent, claimed[1].ID))})
 	require.NoError(t, err)
 	require.Equal(t, store.EffectDone, effects[0].Code)
-	page, err := st.Read(ctx, store.Query{Agent: "b", Group: "g", Limit: 10})
+	page, err := st.List(ctx, store.List{Agent: "b", Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, page.Tasks, 2)
-	_, err = st.Read(ctx, store.Query{Pauses: true, Limit: 10})
+	_, err = st.Holds(ctx, store.PageOf{Limit: 10})
 	require.NoError(t, err)
 	_, tasks := audited(t, st, true)
 	assert.NotZero(t, tasks)
@@ -351,26 +351,25 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 // operatedOn goes through what an operator can do.
 func operatedOn(t *testing.T, st *redisstore.Store) {
 	t.Helper()
-	touched := store.Submission{Agent: "a", ID: "touched", Kind: "k", Level: store.LevelLow, Pulse: &store.Pulse{}}
-	_, err := st.Submit(t.Context(), []store.Submission{touched})
+	_, err := st.Touch(t.Context(), []store.Touch{{Agent: "a", ID: "touched", Kind: "k", Level: store.LevelLow}})
 	require.NoError(t, err)
-	scope := store.Scoped{Agent: "a", ID: "touched"}
-	effects, err := st.Control(t.Context(), []store.Command{
-		{Op: store.OpHold, Scope: scope, Until: store.When{After: time.Minute}},
-		{Op: store.OpHold, Scope: store.Scoped{Kind: "other"}, Until: store.When{After: time.Minute}},
-		{Op: store.OpProlong, Scope: store.Scoped{Kind: "other"}},
-		{Op: store.OpRun, Submission: touched},
-		{Op: store.OpUnhold, Scope: scope},
-		{Op: store.OpUnhold, Scope: store.Scoped{Kind: "other"}},
-		{Op: store.OpDelete, Submission: touched},
-	})
-	require.NoError(t, err)
-	for _, e := range effects {
-		require.Equal(t, store.EffectDone, e.Code)
+	one, others := store.Target{Agent: "a", ID: "touched"}, store.Target{Kind: "other"}
+	done := func(effects []store.Effect, err error) {
+		require.NoError(t, err)
+		for _, e := range effects {
+			require.Equal(t, store.EffectDone, e.Code)
+		}
 	}
-	_, err = st.Read(t.Context(), store.Query{Agent: "b", IDs: []string{"1", "2"}, Explain: true})
+	done(st.Hold(t.Context(), []store.Hold{
+		{Target: one, Until: store.When{After: time.Minute}}, {Target: others, Until: store.When{After: time.Minute}},
+	}))
+	done(st.Hold(t.Context(), []store.Hold{{Target: others, Prolong: true}}))
+	done(st.RunNow(t.Context(), []store.RunNow{{Agent: "a", ID: "touched"}}))
+	done(st.Unhold(t.Context(), []store.Target{one, others}))
+	done(st.Delete(t.Context(), []store.Deletion{{Agent: "a", ID: "touched"}}))
+	_, err = st.Get(t.Context(), store.Get{Agent: "b", IDs: []string{"1", "2"}, Explain: true})
 	require.NoError(t, err)
-	page, err := st.Read(t.Context(), store.Query{Limit: 10})
+	page, err := st.Agents(t.Context(), store.PageOf{Limit: 10})
 	require.NoError(t, err)
 	require.NotEmpty(t, page.Agents)
 }

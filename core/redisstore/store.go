@@ -167,18 +167,24 @@ func (c Config) target() (target, error) {
 // more than two only make smaller batches.
 const submitLanes = 2
 
-// lanes join the submits of single tasks; the i-th partition has the lane i modulo their number.
-type lanes []*coalescer[store.Submission, submitted]
+// lanes join the submits of single tasks, or single touches; the i-th partition has the lane i modulo their number.
+type lanes[Q any] []*coalescer[*Q, submitted]
 
-// lanes makes them. In a cluster each partition has its own, as one whose node is away must not hold up the others.
-func (s *Store) lanes(run func(context.Context, []store.Submission) []outcome[submitted]) lanes {
+// lanesOf makes them. In a cluster each partition has its own, as one whose node is away must not hold up the others.
+func lanesOf[Q any](s *Store, run func(context.Context, []Q) []outcome[submitted]) lanes[Q] {
 	n := min(submitLanes, len(s.parts))
 	if s.cluster != nil {
 		n = len(s.parts)
 	}
-	all := make(lanes, n)
+	all := make(lanes[Q], n)
 	for i := range all {
-		all[i] = newCoalescer(run)
+		all[i] = newCoalescer(func(ctx context.Context, batch []*Q) []outcome[submitted] {
+			questions := make([]Q, len(batch))
+			for k, q := range batch {
+				questions[k] = *q
+			}
+			return run(ctx, questions)
+		})
 	}
 	return all
 }
@@ -196,8 +202,8 @@ type Store struct {
 	user    string // of the ACL; empty for the default one
 	server  string // which run of a server it is; empty for a cluster, and if it does not say
 
-	submits lanes
-	touches lanes
+	submits lanes[store.Submission]
+	touches lanes[store.Touch]
 	swept   []atomic.Pointer[sweep]
 	ahead   *atomic.Int64 // the server's clock minus ours, ms, as of its last answer
 }
@@ -234,7 +240,7 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 		return nil, err
 	}
 	s.swept = make([]atomic.Pointer[sweep], len(s.parts))
-	s.submits, s.touches = s.lanes(s.submitEach), s.lanes(s.touch)
+	s.submits, s.touches = lanesOf(s, s.submitEach), lanesOf(s, s.touch)
 	return s, nil
 }
 

@@ -27,23 +27,17 @@ const (
 	submitEnding  = -5
 )
 
-// Submit stores new tasks; see [store.Store]. A single task joins those of other goroutines in one script call.
+// Submit stores new tasks; see [store.Queue]. A single task joins those of other goroutines in one script call.
 func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
-	switch {
-	case len(tasks) == 0:
+	switch len(tasks) {
+	case 0:
 		return nil, nil
-	case len(tasks) == 1:
-		lanes := s.submits
-		if tasks[0].Pulse != nil {
-			lanes = s.touches
-		}
-		a, err := lanes[s.partitionOf(tasks[0].Agent)%len(lanes)].do(ctx, tasks[0])
+	case 1:
+		a, err := s.submits[s.partitionOf(tasks[0].Agent)%len(s.submits)].do(ctx, &tasks[0])
 		if err != nil {
 			return nil, submitError(err)
 		}
-		return []store.Placed{a.Placed}, s.refused(&tasks[0], a.code)
-	case tasks[0].Pulse != nil:
-		return s.all(tasks, func() []outcome[submitted] { return s.touch(ctx, tasks) })
+		return []store.Placed{a.Placed}, s.refused(tasks[0].Agent, tasks[0].ID, a.code)
 	}
 	if s.spans(tasks) {
 		if _, err := s.submitAll(ctx, tasks, modeCheck); err != nil {
@@ -56,22 +50,23 @@ func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.P
 // submitted is the answer for one task; code is negative if it was refused.
 type submitted struct {
 	store.Placed
-	code int64
+	reason store.Reason // of a touch
+	code   int64
 }
 
 // refused is the error for an answer; nil for one that stored the task or found it.
-func (s *Store) refused(t *store.Submission, code int64) error {
+func (s *Store) refused(agent, id string, code int64) error {
 	switch code {
 	case submitLimited:
-		return &store.LimitError{Agent: t.Agent, Limit: s.config.MaxTasks}
+		return &store.LimitError{Agent: agent, Limit: s.config.MaxTasks}
 	case submitHeavy:
-		return &store.LimitError{Agent: t.Agent, Limit: s.config.MaxBytes, Bytes: true}
+		return &store.LimitError{Agent: agent, Limit: s.config.MaxBytes, Bytes: true}
 	case submitRefused:
-		return &store.ConflictError{Agent: t.Agent, ID: t.ID, Reason: "is there already"}
+		return &store.ConflictError{Agent: agent, ID: id, Reason: "is there already"}
 	case submitChanged:
 		return store.ErrChanged
 	case submitEnding:
-		return &store.ConflictError{Agent: t.Agent, ID: t.ID, Reason: store.ConflictEnding}
+		return &store.ConflictError{Agent: agent, ID: id, Reason: store.ConflictEnding}
 	default:
 		return nil
 	}
@@ -96,19 +91,15 @@ func (s *Store) spans(tasks []store.Submission) bool {
 	return false
 }
 
+// submitAll stores tasks of which none may be refused.
 func (s *Store) submitAll(ctx context.Context, tasks []store.Submission, mode string) ([]store.Placed, error) {
-	return s.all(tasks, func() []outcome[submitted] { return s.submit(ctx, tasks, mode) })
-}
-
-// all are the answers for tasks of which none was refused.
-func (s *Store) all(tasks []store.Submission, ask func() []outcome[submitted]) ([]store.Placed, error) {
 	placed := make([]store.Placed, len(tasks))
 	var refused error
-	for i, o := range ask() {
+	for i, o := range s.submit(ctx, tasks, mode) {
 		if o.err != nil {
 			return nil, o.err
 		}
-		if err := s.refused(&tasks[i], o.answer.code); err != nil && refused == nil {
+		if err := s.refused(tasks[i].Agent, tasks[i].ID, o.answer.code); err != nil && refused == nil {
 			refused = err
 		}
 		placed[i] = o.answer.Placed
@@ -135,13 +126,14 @@ func (s *Store) submit(ctx context.Context, tasks []store.Submission, mode strin
 	if mode != modeEach { // what belongs together is one step in each partition: core bounds it
 		room = math.MaxInt
 	}
-	calls, members := s.byPartition(script, tasks, room,
+	calls, members := s.byPartition(script, len(tasks), room,
+		func(i int) (string, int) { return tasks[i].Agent, submitSize(&tasks[i]) },
 		[]any{mode, s.config.live(), s.config.Retention.Milliseconds()},
 		func(args []any, i int) []any {
 			t := &tasks[i]
 			rec := strconv.AppendInt(nil, int64(weight(len(t.Body))), 10)
 			if mode != modeCheck { // payloads are sent once
-				rec = record(t)
+				rec = record(t.Level, t.ID, t.Kind, t.Key, t.Body)
 			}
 			return append(args, encode(t.Agent), dueArg(t.Due), rec, groupKey(t.Agent, t.Group), t.ID, t.Kind, ruleArg(t))
 		})
@@ -197,40 +189,21 @@ func ruleArg(t *store.Submission) []byte {
 	return lengthened([]byte{name}, string(storedState(t.State)), t.Version, groupKey(t.Agent, t.OldGroup))
 }
 
-// touch books runs of activity tasks; see [store.Store].
-func (s *Store) touch(ctx context.Context, tasks []store.Submission) []outcome[submitted] {
-	const fields = 3
-	calls, members := s.byPartition(&s.scripts.touch, tasks, mostPayload,
-		[]any{s.config.live()},
-		func(args []any, i int) []any {
-			t := &tasks[i]
-			longest := ""
-			if t.Pulse.Debounce {
-				longest = strconv.FormatInt(t.Pulse.MaxWait.Milliseconds(), 10)
-			}
-			return append(args, encode(t.Agent), t.ID, record(t), groupKey(t.Agent, t.Group), t.Pulse.Delay.Milliseconds(), longest)
-		})
-	return s.place(ctx, calls, members, fields, func(answer []any) (submitted, error) {
-		booked := number(answer[0])
-		return submitted{code: min(booked, 0), Placed: store.Placed{
-			Created: booked == 1, Due: store.Millis(number(answer[1])), Reason: store.Reason(text(answer[2])),
-		}}, nil
-	})
-}
-
-// byPartition makes calls of a script for the partitions that tasks lie in, one for each if it has room for as many bytes: the
-// head arguments, then those that add appends for each task. It also returns which tasks each call has, in order.
+// byPartition makes calls of a script for the partitions that n tasks lie in, one for each if it has room for as many bytes: the
+// head arguments, then those that add appends for each task. task says which agent has a task, and its size. It also returns
+// which tasks each call has, in order.
 func (s *Store) byPartition(
-	script *script, tasks []store.Submission, room int, head []any, add func(args []any, i int) []any,
+	script *script, n, room int, task func(i int) (agent string, size int), head []any, add func(args []any, i int) []any,
 ) ([]call, [][]int) {
 	var calls []call
 	var members [][]int
 	var sizes []int
 	at := make([]int, len(s.parts))
-	for i := range tasks {
-		p, size := s.partitionOf(tasks[i].Agent), submitSize(&tasks[i])
+	for i := range n {
+		agent, size := task(i)
+		p := s.partitionOf(agent)
 		if at[p] == 0 || sizes[at[p]-1]+size > room {
-			args := make([]any, 0, len(head)+8*len(tasks)/len(s.parts)+8)
+			args := make([]any, 0, len(head)+8*n/len(s.parts)+8)
 			calls = append(calls, call{script: script, partition: p, args: append(args, head...)})
 			members, sizes = append(members, nil), append(sizes, 0)
 			at[p] = len(calls)

@@ -23,7 +23,7 @@ func TestJoinedReplace(t *testing.T) {
 	require.NoError(t, err)
 	_, err = st.Claim(t.Context(), []store.ClaimRequest{{Nonce: "parks-0123456789", Kinds: []string{"none"}, Limit: 7, Lease: time.Minute}})
 	require.NoError(t, err)
-	page, err := st.Read(t.Context(), store.Query{Agent: "a", IDs: []string{"1"}})
+	page, err := st.Get(t.Context(), store.Get{Agent: "a", IDs: []string{"1"}})
 	require.NoError(t, err)
 	require.True(t, page.Tasks[0].Parked)
 
@@ -48,10 +48,10 @@ func TestCursorOfAgents(t *testing.T) {
 	srv := redistest.Start(t)
 	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 2})
 	for _, cursor := range []string{"x", "0", ".", "0.", ".0", "2.0", "-1.0", "0.-1", "0.x", "0.1.2", "99999999999999999999.0"} {
-		_, err := st.Read(t.Context(), store.Query{After: cursor, Limit: 1})
+		_, err := st.Agents(t.Context(), store.PageOf{After: cursor, Limit: 1})
 		assert.Equal(t, core.CodeInvalid, core.CodeOf(err), cursor)
 	}
-	_, err := st.Read(t.Context(), store.Query{After: "1.0", Limit: 1})
+	_, err := st.Agents(t.Context(), store.PageOf{After: "1.0", Limit: 1})
 	assert.NoError(t, err)
 }
 
@@ -68,14 +68,14 @@ func TestCursorOfTasks(t *testing.T) {
 		"x", "1", "w", "w1", "w1|", "w-1|1", "w1|2|3", "r", "p", "p0|0||0||0|", "p5|0||0||0|", "p2|0||0|0|", "p2|99999999999999999999||0||0|",
 		"p2|0||99999999999999999999||0|", "f", "f0|", "f99999999999999999999||", "f0|99999999999999999999|", "f-1||",
 	} {
-		_, err := st.Read(t.Context(), store.Query{Agent: "a", After: cursor, Limit: 1})
+		_, err := st.List(t.Context(), store.List{Agent: "a", After: cursor, Limit: 1})
 		assert.Equal(t, core.CodeInvalid, core.CodeOf(err), cursor)
 	}
 	for _, cursor := range []string{
 		"w0|0", "w999999999999999|9999999999999999", "rx", "p1|0||0||0|", "p2|0||0||4|kind", "p2|7|9|18446744073709551615|3|9999|kind", "p4|1||0||1|k",
 		"f0||", "f18446744073709551615|3|", "f1|1|id", "f0|7|x",
 	} {
-		page, err := st.Read(t.Context(), store.Query{Agent: "a", After: cursor, Limit: 10})
+		page, err := st.List(t.Context(), store.List{Agent: "a", After: cursor, Limit: 10})
 		require.NoError(t, err, cursor)
 		for _, s := range page.Tasks {
 			assert.Contains(t, []string{"1", "2"}, s.ID, cursor)

@@ -32,9 +32,9 @@ func isMark(cursor string) bool {
 	})
 }
 
-// walk is the next page of all tasks of an agent. The steps of the list say which tasks come next, others read them; each step
+// List returns a page of an agent's tasks; see [store.Reader]. The steps of the list say which tasks come next, others read them; each step
 // is bounded, and the page ends where it is full.
-func (s *Store) walk(ctx context.Context, q store.Query) (store.Page, error) {
+func (s *Store) List(ctx context.Context, q store.List) (store.Page, error) {
 	if !isMark(q.After) {
 		return store.Page{}, errCursor
 	}
@@ -59,7 +59,7 @@ var errCursor = &store.InvalidError{Field: "cursor", Reason: "is not one that a 
 // walking is a page that is being made.
 type walking struct {
 	s    *Store
-	q    store.Query
+	q    store.List
 	page store.Page
 	at   string // the mark to go on behind; empty at the end
 	room int    // bytes that the page has room for
@@ -76,7 +76,7 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 	const head, fields = 3, 3
 	most := max(min(w.q.Limit-len(w.page.Tasks), mostListed), 0)
 	replies, err := w.s.eval(ctx, "read", []call{{script: &w.s.scripts.list, partition: w.s.partitionOf(w.q.Agent), args: []any{
-		encode(w.q.Agent), w.s.config.Retention.Milliseconds(), groupKey(w.q.Agent, w.q.Group), most, wanted(w.q.Statuses), w.at,
+		encode(w.q.Agent), w.s.config.Retention.Milliseconds(), "", most, wanted(w.q.Statuses), w.at,
 	}}})
 	if err != nil {
 		return nil, err
@@ -86,18 +86,32 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 		return nil, wrap("read", errMalformed)
 	}
 	w.page.Now = store.Millis(number(reply[0]))
-	if counts, ok := reply[1].([]any); ok && len(counts) == 4 && w.q.Group != "" {
-		w.page.Group = store.GroupCounts{
-			Live: number(counts[0]), Completed: number(counts[1]), Failed: number(counts[2]), Cancelled: number(counts[3]),
-		}
-		w.q.Group = "" // once is enough
-	}
 	w.at = text(reply[2])
 	var out []listed
 	for f := range slices.Chunk(reply[head:], fields) {
 		out = append(out, listed{id: text(f[0]), place: text(f[1]), mark: text(f[2])})
 	}
 	return out, nil
+}
+
+// Group returns how many tasks of a group there are; see [store.Reader].
+func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCounts, error) {
+	replies, err := s.eval(ctx, "read", []call{{script: &s.scripts.list, partition: s.partitionOf(agent), args: []any{
+		encode(agent), s.config.Retention.Milliseconds(), groupKey(agent, group), 0, "", "",
+	}}})
+	if err != nil {
+		return store.GroupCounts{}, err
+	}
+	if len(replies[0]) < 2 {
+		return store.GroupCounts{}, wrap("read", errMalformed)
+	}
+	counts, ok := replies[0][1].([]any)
+	if !ok || len(counts) != 4 {
+		return store.GroupCounts{}, nil
+	}
+	return store.GroupCounts{
+		Live: number(counts[0]), Completed: number(counts[1]), Failed: number(counts[2]), Cancelled: number(counts[3]),
+	}, nil
 }
 
 // wanted are the letters of the statuses that list.lua is to look for.

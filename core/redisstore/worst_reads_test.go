@@ -190,11 +190,11 @@ func (w *worst) report(name string, took []time.Duration, names []string) {
 }
 
 // walk reads all pages, and returns how many tasks they have.
-func (w *worst) walk(q store.Query) int {
+func (w *worst) walk(q store.List) int {
 	w.Helper()
 	seen := map[string]int{}
 	for {
-		page, err := w.st.Read(w.Context(), q)
+		page, err := w.st.List(w.Context(), q)
 		require.NoError(w, err)
 		for _, s := range page.Tasks {
 			seen[s.ID]++
@@ -285,9 +285,9 @@ func TestReadsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measu
 
 	for limit, all := range map[int]string{100: "pages of 100", 1000: "pages of 1000"} {
 		w.bounded("waiting, "+all, func() {
-			q := store.Query{Agent: w.agent, Limit: limit}
+			q := store.List{Agent: w.agent, Limit: limit}
 			for range 3 {
-				page, err := w.st.Read(t.Context(), q)
+				page, err := w.st.List(t.Context(), q)
 				require.NoError(t, err)
 				require.Len(t, page.Tasks, limit)
 				q.After = page.Next
@@ -296,37 +296,37 @@ func TestReadsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measu
 	}
 	w.bounded("finished, the first page", func() {
 		for _, statuses := range [][]store.Status{{store.StatusFailed}, {store.StatusCompleted}, {store.StatusCancelled}} {
-			_, err := w.st.Read(t.Context(), store.Query{Agent: w.agent, Limit: 1000, Statuses: statuses})
+			_, err := w.st.List(t.Context(), store.List{Agent: w.agent, Limit: 1000, Statuses: statuses})
 			require.NoError(t, err)
 		}
 	})
 	w.bounded("running", func() {
-		_, err := w.st.Read(t.Context(), store.Query{Agent: w.agent, Limit: 1000, Statuses: []store.Status{store.StatusInProgress}})
+		_, err := w.st.List(t.Context(), store.List{Agent: w.agent, Limit: 1000, Statuses: []store.Status{store.StatusInProgress}})
 		require.NoError(t, err)
 	})
 	w.bounded("a group", func() {
-		page, err := w.st.Read(t.Context(), store.Query{Agent: w.agent, Group: id("g", 1), Statuses: []store.Status{}})
+		counts, err := w.st.Group(t.Context(), w.agent, id("g", 1))
 		require.NoError(t, err)
-		require.Equal(t, int64(1), page.Group.Live)
+		require.Equal(t, int64(1), counts.Live)
 	})
-	w.bounded("parked", func() { assert.Equal(t, worstKinds, w.walk(store.Query{Agent: "parked", Limit: 1000, Brief: true})) })
-	w.bounded("parked, whole", func() { assert.Equal(t, worstKinds, w.walk(store.Query{Agent: "parked", Limit: 1000})) })
-	w.bounded("large", func() { assert.Equal(t, 2*worstLarge, w.walk(store.Query{Agent: "large", Limit: 1000})) })
+	w.bounded("parked", func() { assert.Equal(t, worstKinds, w.walk(store.List{Agent: "parked", Limit: 1000, Brief: true})) })
+	w.bounded("parked, whole", func() { assert.Equal(t, worstKinds, w.walk(store.List{Agent: "parked", Limit: 1000})) })
+	w.bounded("large", func() { assert.Equal(t, 2*worstLarge, w.walk(store.List{Agent: "large", Limit: 1000})) })
 	w.bounded("large, by id", func() {
 		ids := make([]string, 100)
 		for i := range ids {
 			ids[i] = id("w", i)
 		}
-		_, err := w.st.Read(t.Context(), store.Query{Agent: "large", IDs: ids})
+		_, err := w.st.Get(t.Context(), store.Get{Agent: "large", IDs: ids})
 		require.NoError(t, err)
 	})
 	w.bounded("a large one, explained", func() {
-		_, err := w.st.Read(t.Context(), store.Query{Agent: "large", IDs: []string{id("w", 1)}, Explain: true})
+		_, err := w.st.Get(t.Context(), store.Get{Agent: "large", IDs: []string{id("w", 1)}, Explain: true})
 		require.NoError(t, err)
 	})
 	w.bounded("agents", func() {
-		for q := (store.Query{Limit: 1000}); ; {
-			page, err := w.st.Read(t.Context(), q)
+		for q := (store.PageOf{Limit: 1000}); ; {
+			page, err := w.st.Agents(t.Context(), q)
 			require.NoError(t, err)
 			if q.After = page.Next; q.After == "" {
 				break
@@ -334,8 +334,8 @@ func TestReadsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measu
 		}
 	})
 	w.bounded("pauses", func() {
-		for q := (store.Query{Limit: 1000, Pauses: true}); ; {
-			page, err := w.st.Read(t.Context(), q)
+		for q := (store.PageOf{Limit: 1000}); ; {
+			page, err := w.st.Holds(t.Context(), q)
 			require.NoError(t, err)
 			if q.After = page.Next; q.After == "" {
 				break
@@ -347,5 +347,5 @@ func TestReadsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measu
 		require.NoError(t, err)
 		assert.Len(t, stats.Kinds, worstKinds)
 	})
-	assert.Equal(t, worstTasks+2*worstKept, w.walk(store.Query{Agent: w.agent, Limit: 1000, Brief: true}), "a walk finds every task once")
+	assert.Equal(t, worstTasks+2*worstKept, w.walk(store.List{Agent: w.agent, Limit: 1000, Brief: true}), "a walk finds every task once")
 }

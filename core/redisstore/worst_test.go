@@ -49,8 +49,8 @@ func newTenant(t *testing.T) *tenant {
 		require.NoError(t, err)
 	}
 	for i := range tenantHolds {
-		_, err := w.store.Control(t.Context(), []store.Command{{
-			Op: store.OpHold, Scope: store.Scoped{Agent: w.agent, ID: w.id(i)}, Until: store.When{After: time.Hour}, Hold: []byte("{}"),
+		_, err := w.store.Hold(t.Context(), []store.Hold{{
+			Target: store.Target{Agent: w.agent, ID: w.id(i)}, Until: store.When{After: time.Hour}, Note: []byte("{}"),
 		}})
 		require.NoError(t, err)
 	}
@@ -116,9 +116,17 @@ type tenantStep struct {
 
 func (w *tenant) steps() []tenantStep {
 	ctx, t, st := w.t.Context(), w.t, w.store
-	control := func(commands ...store.Command) {
-		_, err := st.Control(ctx, commands)
+	heldFor := func(target store.Target) {
+		_, err := st.Hold(ctx, []store.Hold{{Target: target, Until: store.When{After: time.Hour}, Note: []byte("{}")}})
 		require.NoError(t, err)
+		_, err = st.Unhold(ctx, []store.Target{target})
+		require.NoError(t, err)
+	}
+	audit := func(cursor string) func() {
+		return func() {
+			_, err := st.Audit(ctx, []store.AuditPage{{Cursor: cursor, Repair: true}})
+			require.NoError(t, err)
+		}
 	}
 	var held store.Claim
 	own := make([]string, 100) // the kinds of a process that has handlers for some of the tenant's
@@ -141,7 +149,7 @@ func (w *tenant) steps() []tenantStep {
 			settle(t, st, store.VerbComplete, claim(t, st, w.nonce(), 50).Tasks...)
 		}},
 		{"look for one agent", func() {
-			_, err := st.Claim(ctx, []store.ClaimRequest{{Agents: []string{w.agent}, Kinds: own}})
+			_, err := st.Look(ctx, []store.LookRequest{{Agents: []string{w.agent}, Kinds: own}})
 			require.NoError(t, err)
 		}},
 		{"submit by the tenant", func() {
@@ -149,25 +157,21 @@ func (w *tenant) steps() []tenantStep {
 			require.NoError(t, err)
 			w.n++
 		}},
-		{"hold and unhold of a task", func() {
-			one := store.Scoped{Agent: w.agent, ID: w.id(tenantHolds + 1)}
-			control(store.Command{Op: store.OpHold, Scope: one, Until: store.When{After: time.Hour}, Hold: []byte("{}")})
-			control(store.Command{Op: store.OpUnhold, Scope: one})
+		{"hold and unhold of a task", func() { heldFor(store.Target{Agent: w.agent, ID: w.id(tenantHolds + 1)}) }},
+		{"hold and unhold of the tenant", func() { heldFor(store.Target{Agent: w.agent}) }},
+		{"run now", func() {
+			_, err := st.RunNow(ctx, []store.RunNow{{Agent: w.agent, ID: w.id(tenantHolds + 2)}})
+			require.NoError(t, err)
 		}},
-		{"hold and unhold of the tenant", func() {
-			all := store.Scoped{Agent: w.agent}
-			control(store.Command{Op: store.OpHold, Scope: all, Until: store.When{After: time.Hour}, Hold: []byte("{}")})
-			control(store.Command{Op: store.OpUnhold, Scope: all})
-		}},
-		{"run now", func() { control(store.Command{Op: store.OpRun, Submission: w.task(w.agent, tenantHolds+2)}) }},
 		{"delete", func() {
-			control(store.Command{Op: store.OpDelete, Submission: w.task(w.agent, tenantHolds+10+w.n)})
+			_, err := st.Delete(ctx, []store.Deletion{deletion(w.task(w.agent, tenantHolds+10+w.n))})
+			require.NoError(t, err)
 			w.n++
 		}},
-		{"audit, a page of tasks", func() { control(store.Command{Op: store.OpAudit, Audit: store.Audit{Cursor: "t0", Repair: true}}) }},
-		{"audit, a page of the agenda", func() { control(store.Command{Op: store.OpAudit, Audit: store.Audit{Cursor: "g0", Repair: true}}) }},
-		{"audit, a page of what is parked", func() { control(store.Command{Op: store.OpAudit, Audit: store.Audit{Cursor: "p0", Repair: true}}) }},
-		{"audit, the last page", func() { control(store.Command{Op: store.OpAudit, Audit: store.Audit{Cursor: "q0", Repair: true}}) }},
+		{"audit, a page of tasks", audit("t0")},
+		{"audit, a page of the agenda", audit("g0")},
+		{"audit, a page of what is parked", audit("p0")},
+		{"audit, the last page", audit("q0")},
 		{"claim of the tenant's kinds", func() {
 			r := store.ClaimRequest{Nonce: fmt.Sprintf("%-16s", w.nonce()), Kinds: own, Limit: store.MaxClaim, Lease: time.Minute}
 			_, err := st.Claim(ctx, []store.ClaimRequest{r})

@@ -1,27 +1,50 @@
 package store
 
-// Query asks for tasks of one agent.
-type Query struct {
-	Agent    string
-	IDs      []string // the tasks to read; if nil, a page of all
-	Statuses []Status // keep only these; nil keeps all
-	Group    string   // also return this group's counts
-	After    string   // where a page begins: Page.Next of the one before, or Stored.Cursor of the task before
-	Limit    int      // most tasks of a page
-	Brief    bool     // without IDs: only Agent, ID, Status and Cursor of each task
-	Explain  bool     // with IDs: also find out who holds a task, and how many agents stand before it
-	Pauses   bool     // without an agent: the holds in force in place of the agents
+// Get asks for tasks of one agent by their ids.
+type Get struct {
+	Agent   string
+	IDs     []string
+	Explain bool // also find out who holds each task, and how many agents stand before it
 }
 
-// Page is the answer to a query.
+// Found are the tasks that were asked for.
+type Found struct {
+	Now   Millis
+	Tasks []Stored
+}
+
+// List asks for a page of an agent's tasks.
+type List struct {
+	Agent    string
+	Statuses []Status // keep only these; nil keeps all
+	After    string   // where the page begins: Page.Next of the one before, or Stored.Cursor of the task before
+	Limit    int      // most tasks of the page
+	Brief    bool     // only Agent, ID, Status and Cursor of each task
+}
+
+// Page is a page of an agent's tasks.
 type Page struct {
 	Now   Millis
-	Tasks []Stored // for IDs: one for each, with an empty Status where there is none
-	Group GroupCounts
+	Tasks []Stored
+	Next  string // where the next page begins; empty on the last one
+}
 
-	Agents []AgentStats // without an agent: about Limit of them, in no order
-	Holds  []Held       // Pauses: about Limit of them, in no order
-	Next   string       // where the next page begins, unless it is of IDs; empty on the last one
+// PageOf asks for a page of a listing of the whole store.
+type PageOf struct {
+	After string // where the page begins: Next of the one before
+	Limit int    // about how many entries it has
+}
+
+// AgentPage is a page of agents.
+type AgentPage struct {
+	Agents []AgentStats
+	Next   string // where the next page begins; empty on the last one
+}
+
+// HoldPage is a page of holds.
+type HoldPage struct {
+	Holds []Held
+	Next  string // where the next page begins; empty on the last one
 }
 
 // PageBytes is how many bytes of bodies, states and records a page of tasks has at most, unless its first task has more. A
@@ -55,9 +78,9 @@ type Stored struct {
 	Dropped   bool   // finished: its record was dropped before its time; Status and Finished are all that is known
 	Resting   bool   // an activity task that nothing has happened for
 	Order     []byte // what was said when it was told to end, until it has
-	// Version changes whenever a live task does. It is read with IDs.
+	// Version changes whenever a live task does. Get returns it, List does not.
 	Version string
-	Cursor  string // without IDs: where a page begins that goes on behind this task
+	Cursor  string // in a list: where a page begins that goes on behind this task
 
 	// Explain: of the claim that holds it; of a waiting task, of the run of its agent that it has to wait for, if any (see
 	// ClaimRequest.Serial).
@@ -69,10 +92,10 @@ type Stored struct {
 
 // Held is a hold that keeps a task from being claimed.
 type Held struct {
-	Scope Scoped
-	Since Millis
-	Until Millis // zero: until it is ended
-	Hold  []byte // as given with OpHold
+	Target Target
+	Since  Millis
+	Until  Millis // zero: until it is ended
+	Note   []byte // as given with Hold
 }
 
 // GroupCounts are the tasks of a group by where they are.

@@ -29,7 +29,7 @@ type Settlement struct {
 	BodyLen int    // bytes of the task's body, as it was claimed: a store bounds what it reads in one step by it
 	// Renewed says that the state takes into account that the task was replaced: see ErrReplaced.
 	Renewed bool
-	Hold    []byte   // VerbAgain, VerbRest: also pause the task, as OpHold does
+	Hold    []byte   // VerbAgain, VerbRest: also pause the task, as Hold does
 	Floor   *Floor   // VerbAgain, VerbRest of an activity task
 	Tally   *RunStat // what the run adds to the statistics of its kind; nil for nothing
 }

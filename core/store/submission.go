@@ -12,11 +12,10 @@ type Submission struct {
 	State                  []byte // its first state, opaque too; nil for none
 	Conflict               Conflict
 	// Version and OldGroup are those of the live task that ConflictReplace is to replace, as it was read; empty for none.
-	// A store counts a task in the group that it has itself; what others take for its group, here, in a Command or in a
+	// A store counts a task in the group that it has itself; what others take for its group, here, in a request of an operator or in a
 	// Settlement, only matters for a task that a version without that knowledge has stored.
 	Version, OldGroup string
-	OldLen            int    // bytes of the body that ConflictReplace is to replace: a store bounds what it reads in one step by it
-	Pulse             *Pulse // of an activity task: the submission is a touch
+	OldLen            int // bytes of the body that ConflictReplace is to replace: a store bounds what it reads in one step by it
 }
 
 // Conflict says what becomes of a submission whose task is there already.
@@ -35,10 +34,25 @@ const (
 
 // Placed is where a submission left a task.
 type Placed struct {
-	Created  bool // of a touch: it booked a run
+	Created  bool
 	Replaced bool
-	Due      Millis // when it is due; zero if nothing was changed, or, of a touch, while a run is under way
-	Reason   Reason // of a touch
+	Due      Millis // when it is due; zero if nothing was changed
+}
+
+// Touch says that something happened for the subject of an activity task. If there is no such task it is made, of what else the
+// touch has.
+type Touch struct {
+	Agent, ID, Kind string
+	Level           Level
+	Body            []byte
+	Pulse           Pulse
+}
+
+// Touched is what a touch did.
+type Touched struct {
+	Booked bool   // it booked a run
+	Due    Millis // when that run is due; zero while a run is under way
+	Reason Reason
 }
 
 // Pulse says how an activity task answers to touches: its run is due Delay after the first of them, or, with Debounce,

@@ -16,11 +16,7 @@ import (
 // agents are all agents, read a page at a time, by name.
 func (b *bench) agents(limit int) []store.AgentStats {
 	b.Helper()
-	var out []store.AgentStats
-	everyPage(b.T, b.store, store.Query{Limit: limit}, func(page store.Page) {
-		assert.Equal(b, b.now(), page.Now)
-		out = append(out, page.Agents...)
-	})
+	out := allAgents(b.T, b.store, limit)
 	slices.SortFunc(out, func(a, b store.AgentStats) int { return strings.Compare(a.Agent, b.Agent) })
 	return slices.Compact(out)
 }
@@ -57,8 +53,8 @@ func testAgentStats(t *testing.T, b *bench) {
 			b.ended(complete(task))
 		}
 	}
-	b.hold(store.Scoped{Agent: "held"}, store.When{After: time.Second})
-	b.hold(store.Scoped{Agent: "later", ID: "1"}, store.When{}) // not the agent
+	b.hold(store.Target{Agent: "held"}, store.When{After: time.Second})
+	b.hold(store.Target{Agent: "later", ID: "1"}, store.When{}) // not the agent
 	want := []store.AgentStats{
 		{Agent: "held", Live: 1, Due: b.now().Add(time.Hour), Held: true},
 		{Agent: "later", Live: 1, Due: b.now().Add(time.Hour)},
@@ -80,7 +76,7 @@ func testExplain(t *testing.T, b *bench) {
 		b.clock.Advance(time.Second)
 	}
 	b.submit(within(task("d", "1"), time.Hour))
-	b.hold(store.Scoped{Kind: "other"}, store.When{})
+	b.hold(store.Target{Kind: "other"}, store.When{})
 	ahead := func() (out []int64) {
 		for _, agent := range []string{"a", "b", "c", "d"} {
 			out = append(out, b.one(agent, "1").Ahead)

@@ -15,12 +15,11 @@ func audit(t *testing.T, s store.Store) int {
 	t.Helper()
 	tasks := 0
 	for p := range s.Partitions() {
-		for cursor, pages := "", 0; ; pages++ {
-			require.Less(t, pages, 1000, "an audit that never ends")
-			effects, err := s.Control(t.Context(), []store.Command{{Op: store.OpAudit, Audit: store.Audit{Partition: p, Cursor: cursor}}})
+		for cursor, n := "", 0; ; n++ {
+			require.Less(t, n, 1000, "an audit that never ends")
+			pages, err := s.Audit(t.Context(), []store.AuditPage{{Partition: p, Cursor: cursor}})
 			require.NoError(t, err)
-			found := effects[0].Audited
-			require.NotNil(t, found)
+			found := pages[0]
 			require.Empty(t, found.Faults)
 			tasks += found.Tasks
 			if cursor = found.Next; cursor == "" {
@@ -41,19 +40,19 @@ func testAudit(t *testing.T, b *bench) {
 	foreign, own := task("p", "1"), task("p", "2")
 	foreign.Kind, own.Kind = "foreign", "foreign"
 	b.submit(foreign, own, within(task("a", "2"), time.Hour), within(task("e", "1"), time.Hour))
-	b.hold(store.Scoped{Agent: "c"}, store.When{})
-	b.hold(store.Scoped{Agent: "d", ID: "1"}, store.When{After: time.Minute})
-	b.hold(store.Scoped{Agent: "b"}, store.When{})
+	b.hold(store.Target{Agent: "c"}, store.When{})
+	b.hold(store.Target{Agent: "d", ID: "1"}, store.When{After: time.Minute})
+	b.hold(store.Target{Agent: "b"}, store.When{})
 	r := b.request(10)
 	assert.Equal(t, []string{"a/1"}, names(b.claimWith(r)))
 	require.EqualValues(t, [2]int64{5, 3}, [2]int64{b.stats().Parked, b.stats().Held})
 	assert.Equal(t, 8, audit(t, b.store), "they run, wait, and are parked for two reasons")
 
-	b.unhold(store.Scoped{Agent: "b"})
-	b.hold(store.Scoped{}, store.When{})
+	b.unhold(store.Target{Agent: "b"})
+	b.hold(store.Target{}, store.When{})
 	b.clock.Advance(2 * time.Minute)
 	assert.Equal(t, 8, audit(t, b.store), "a lease and a hold have run out")
-	b.unhold(store.Scoped{})
+	b.unhold(store.Target{})
 	b.take("b/1", "d/1", "a/1")
 	assert.Equal(t, 8, audit(t, b.store))
 }

@@ -18,23 +18,52 @@ func within(s store.Submission, d time.Duration) store.Submission {
 // about names a task.
 func about(agent, id string) store.Submission { return store.Submission{Agent: agent, ID: id} }
 
-func (b *bench) control(c store.Command) store.Effect {
+// effect is what the one request of a call did.
+func (b *bench) effect(effects []store.Effect, err error) store.Effect {
 	b.Helper()
-	effects, err := b.store.Control(b.Context(), []store.Command{c})
 	require.NoError(b, err)
 	require.Len(b, effects, 1)
 	return effects[0]
 }
 
-func (b *bench) hold(scope store.Scoped, until store.When) {
-	b.Helper()
-	c := store.Command{Op: store.OpHold, Scope: scope, Hold: []byte("why"), Until: until}
-	require.Equal(b, store.Effect{Code: store.EffectDone}, b.control(c))
+// deletion forgets a task as it was submitted, and replay puts it back.
+func deletion(s store.Submission) store.Deletion {
+	return store.Deletion{Agent: s.Agent, ID: s.ID, Group: s.Group}
 }
 
-func (b *bench) unhold(scope store.Scoped) store.EffectCode {
+func replay(s store.Submission) store.Replay {
+	return store.Replay{Agent: s.Agent, ID: s.ID, Kind: s.Kind, Group: s.Group, Key: s.Key, Level: s.Level, Body: s.Body, State: s.State}
+}
+
+// touching notes that something happened for a task as it would be submitted.
+func touching(s store.Submission, p store.Pulse) store.Touch {
+	return store.Touch{Agent: s.Agent, ID: s.ID, Kind: s.Kind, Level: s.Level, Body: s.Body, Pulse: p}
+}
+
+func (b *bench) delete(s store.Submission) store.Effect {
 	b.Helper()
-	return b.control(store.Command{Op: store.OpUnhold, Scope: scope}).Code
+	return b.effect(b.store.Delete(b.Context(), []store.Deletion{deletion(s)}))
+}
+
+func (b *bench) cancelled(c store.Cancellation) store.Effect {
+	b.Helper()
+	return b.effect(b.store.Cancel(b.Context(), []store.Cancellation{c}))
+}
+
+func (b *bench) held(h store.Hold) store.Effect {
+	b.Helper()
+	return b.effect(b.store.Hold(b.Context(), []store.Hold{h}))
+}
+
+func (b *bench) hold(target store.Target, until store.When) {
+	b.Helper()
+	h := store.Hold{Target: target, Note: []byte("why"), Until: until}
+	require.Equal(b, store.Effect{Code: store.EffectDone}, b.held(h))
+}
+
+func (b *bench) unhold(target store.Target) store.EffectCode {
+	b.Helper()
+	return b.effect(b.store.Unhold(b.Context(), []store.Target{target})).Code
 }
 
 func (b *bench) extend(f store.Fence, p ...store.Progress) store.Extended {
@@ -48,7 +77,15 @@ func (b *bench) extend(f store.Fence, p ...store.Progress) store.Extended {
 // look is when there is work for kind k; zero for never.
 func (b *bench) look() store.Millis {
 	b.Helper()
-	return b.claimWith(store.ClaimRequest{Kinds: []string{"k"}}).NextDue
+	return b.lookWith(store.LookRequest{Kinds: []string{"k"}}).NextDue
+}
+
+func (b *bench) lookWith(r store.LookRequest) store.Look {
+	b.Helper()
+	looks, err := b.store.Look(b.Context(), []store.LookRequest{r})
+	require.NoError(b, err)
+	require.Len(b, looks, 1)
+	return looks[0]
 }
 
 // quiet demands that claims neither find anything nor say that anything is due before a time; zero for never.
@@ -80,7 +117,7 @@ func (b *bench) take(want ...string) store.Claim {
 // one is a task, explained.
 func (b *bench) one(agent, id string) store.Stored {
 	b.Helper()
-	page, err := b.store.Read(b.Context(), store.Query{Agent: agent, IDs: []string{id}, Explain: true})
+	page, err := b.store.Get(b.Context(), store.Get{Agent: agent, IDs: []string{id}, Explain: true})
 	require.NoError(b, err)
 	require.Len(b, page.Tasks, 1)
 	return page.Tasks[0]
@@ -89,9 +126,9 @@ func (b *bench) one(agent, id string) store.Stored {
 // group are the counts of a group of agent a.
 func (b *bench) group(name string) store.GroupCounts {
 	b.Helper()
-	page, err := b.store.Read(b.Context(), store.Query{Agent: "a", Group: name, Limit: 1})
+	counts, err := b.store.Group(b.Context(), "a", name)
 	require.NoError(b, err)
-	return page.Group
+	return counts
 }
 
 // kind are the counters of a kind; empty if there are none.
@@ -135,15 +172,15 @@ func places() []place {
 		r.Kinds = []string{"none"}
 		require.Positive(b, b.claimWith(r).Parked)
 	}
-	held := func(scope func(agent, id string) store.Scoped) func(b *bench, agent, id string) {
+	held := func(scope func(agent, id string) store.Target) func(b *bench, agent, id string) {
 		return func(b *bench, agent, id string) {
 			b.Helper()
 			b.hold(scope(agent, id), store.When{After: 24 * time.Hour})
 			require.Positive(b, b.claim(10).Parked)
 		}
 	}
-	task := held(func(agent, id string) store.Scoped { return store.Scoped{Agent: agent, ID: id} })
-	key := held(func(string, string) store.Scoped { return store.Scoped{Key: "key"} })
+	task := held(func(agent, id string) store.Target { return store.Target{Agent: agent, ID: id} })
+	key := held(func(string, string) store.Target { return store.Target{Key: "key"} })
 	var out []place
 	for _, several := range []bool{false, true} {
 		out = append(out, place{"waiting", several, nothing, false}, place{"parked", several, left, true},

@@ -21,6 +21,11 @@ func heavy(agent, id string, kib int) store.Submission {
 func (b *bench) tooHeavy(tasks ...store.Submission) {
 	b.Helper()
 	_, err := b.store.Submit(b.Context(), tasks)
+	b.isTooHeavy(err)
+}
+
+func (b *bench) isTooHeavy(err error) {
+	b.Helper()
 	var limit *store.LimitError
 	require.ErrorAs(b, err, &limit)
 	assert.Equal(b, store.LimitError{Agent: "a", Limit: 100 << 10, Bytes: true}, *limit)
@@ -41,9 +46,8 @@ func testMaxBytes(t *testing.T, b *bench) {
 		b.submit(heavy("a", fmt.Sprint("small", i), 3))
 	}
 	b.tooHeavy(heavy("a", "3", 4))
-	s := heavy("a", "4", 50)
-	s.Pulse = &store.Pulse{}
-	b.tooHeavy(s)
+	_, err := b.store.Touch(b.Context(), []store.Touch{touching(heavy("a", "4", 50), store.Pulse{})})
+	b.isTooHeavy(err)
 }
 
 func testMaxBytesGo(t *testing.T, b *bench) {
@@ -76,16 +80,16 @@ func testMaxBytesGo(t *testing.T, b *bench) {
 				}
 				require.NoError(t, b.settle(s)[0].Err)
 			}
-			require.Equal(t, store.EffectDone, b.delete("more"))
+			require.Equal(t, store.EffectDone, b.drop("more"))
 		default:
-			require.Equal(t, store.EffectDone, b.delete("more"))
-			require.Equal(t, store.EffectDone, b.delete(id))
+			require.Equal(t, store.EffectDone, b.drop("more"))
+			require.Equal(t, store.EffectDone, b.drop(id))
 		}
 		b.submit(heavy("a", "fits", 70))
 		b.tooHeavy(heavy("a", "over", 5))
-		require.Equal(t, store.EffectDone, b.delete("fits"))
+		require.Equal(t, store.EffectDone, b.drop("fits"))
 	}
-	require.Equal(t, store.EffectDone, b.delete("stays"))
-	require.Equal(t, store.EffectDone, b.delete("small"))
+	require.Equal(t, store.EffectDone, b.drop("stays"))
+	require.Equal(t, store.EffectDone, b.drop("small"))
 	b.submit(heavy("a", "all", 100))
 }

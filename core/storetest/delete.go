@@ -55,7 +55,7 @@ func testDeleteRunning(t *testing.T, b *bench) {
 			at = i
 		}
 	}
-	b.control(store.Command{Op: store.OpCancel, Submission: about("a", "1")})
+	b.cancelled(store.Cancellation{Agent: "a", ID: "1"})
 	b.extend(c.Fence, store.Progress{Index: at, Agent: "a", ID: "1", State: []byte("old")})
 	assert.Equal(t, store.EffectDone, b.remove("1", "g"))
 	assert.Equal(t, store.GroupCounts{}, b.group("g"))

@@ -26,7 +26,7 @@ func testEnding(t *testing.T, b *bench) {
 	r.Partition = store.PartitionOf("a", 4)
 	c := b.claimWith(r)
 	require.Len(t, c.Tasks, 1)
-	require.Equal(t, store.EffectOrdered, b.control(b.cancel()).Code)
+	require.Equal(t, store.EffectOrdered, b.cancelled(b.cancel()).Code)
 	before := b.one("a", "1")
 	anew := b.renamed("new", time.Hour)
 	b.refused("1", anew) // alone, with others of its partition, and of other partitions
@@ -52,7 +52,7 @@ func testOrders(t *testing.T, b *bench) {
 		return func() { require.True(t, b.submit(b.renamed(body, due))[0].Replaced) }
 	}
 	run := func() { require.Equal(t, store.EffectOrdered, b.run("a", "1", true).Code) }
-	cancel := func() { require.Equal(t, store.EffectOrdered, b.control(b.cancel()).Code) }
+	cancel := func() { require.Equal(t, store.EffectOrdered, b.cancelled(b.cancel()).Code) }
 	for name, c := range map[string]struct {
 		orders []func()
 		body   string // of the task afterwards; empty if it is cancelled
@@ -125,7 +125,7 @@ func testCancelCrashHeld(t *testing.T, b *bench) {
 				b.submit(within(task("a", "2"), time.Hour))
 			}
 			require.Len(t, b.claim(10).Tasks, 1)
-			require.Equal(t, store.EffectOrdered, b.control(b.cancel()).Code)
+			require.Equal(t, store.EffectOrdered, b.cancelled(b.cancel()).Code)
 			b.hold(scope, store.When{})
 			b.clock.Advance(lease)
 			r := b.request(10) // takes back what has died, and nothing else
@@ -164,10 +164,10 @@ func testRunHeldOnce(t *testing.T, b *bench) {
 			require.Equal(t, store.EffectDone, b.run("a", "1", false).Code)
 			b.clock.Advance(time.Second)
 			b.hold(scope, store.When{}) // it goes on, with another note
-			other := store.Scoped{Kind: "other"}
+			other := store.Target{Kind: "other"}
 			b.hold(other, store.When{})
 			c := b.take("a/1")
-			b.hold(store.Scoped{Agent: "a", ID: "1"}, store.When{})
+			b.hold(store.Target{Agent: "a", ID: "1"}, store.When{})
 			s := again(c.Tasks[0], 0)
 			s.Verb, s.Due.At = store.VerbRelease, c.Tasks[0].Due
 			b.ended(s)

@@ -177,7 +177,7 @@ func (d *driver) versioned(s store.Store, subs []store.Submission) []store.Submi
 }
 
 func (d *driver) version(s store.Store, agent, id string) string {
-	page, err := s.Read(d.Context(), store.Query{Agent: agent, IDs: []string{id}})
+	page, err := s.Get(d.Context(), store.Get{Agent: agent, IDs: []string{id}})
 	require.NoError(d, err)
 	return page.Tasks[0].Version
 }
@@ -255,9 +255,9 @@ func (d *driver) claimOne(r store.ClaimRequest) {
 
 // look checks that a cheap look never says later than a claim would.
 func (d *driver) look(r store.ClaimRequest) {
-	r.Limit = 0
-	ra, ea := d.a.Claim(d.Context(), []store.ClaimRequest{r})
-	rb, eb := d.b.Claim(d.Context(), []store.ClaimRequest{r})
+	asked := []store.LookRequest{{Partition: r.Partition, Agents: r.Agents, Kinds: r.Kinds}}
+	ra, ea := d.a.Look(d.Context(), asked)
+	rb, eb := d.b.Look(d.Context(), asked)
 	require.NoError(d, ea)
 	require.NoError(d, eb)
 	if due := ra[0].NextDue; due != 0 {
@@ -371,19 +371,21 @@ func (d *driver) replay() {
 	if len(d.dead) == 0 {
 		return
 	}
-	commands := []store.Command{{Op: store.OpReplay, Submission: d.dead[d.pick(len(d.dead))]}}
-	ra, ea := d.a.Control(d.Context(), commands)
-	rb, eb := d.b.Control(d.Context(), commands)
+	tasks := []store.Replay{replay(d.dead[d.pick(len(d.dead))])}
+	ra, ea := d.a.Replay(d.Context(), tasks)
+	rb, eb := d.b.Replay(d.Context(), tasks)
 	d.same("replay", ea, eb, ra, rb)
 }
 
 func (d *driver) read() {
-	q := store.Query{Agent: d.agent(), Group: "g", Limit: 1 + d.pick(50)}
 	if d.pick(2) == 0 {
-		q.IDs = []string{fmt.Sprintf("t%02d", d.pick(43)), fmt.Sprintf("t%02d", d.pick(43))}
-		q.Group, q.Explain = "", d.pick(2) == 0
+		ids := []string{fmt.Sprintf("t%02d", d.pick(43)), fmt.Sprintf("t%02d", d.pick(43))}
+		d.get(store.Get{Agent: d.agent(), IDs: ids, Explain: d.pick(2) == 0})
+		return
 	}
-	d.page(q)
+	agent := d.agent()
+	d.group(agent, "g")
+	d.list(store.List{Agent: agent, Limit: 1 + d.pick(50)})
 }
 
 func (d *driver) advance() {
@@ -400,8 +402,9 @@ func (d *driver) advance() {
 // finish compares everything that is left.
 func (d *driver) finish() {
 	for _, agent := range equalAgents {
+		d.list(store.List{Agent: agent, Limit: 1000})
 		for _, group := range equalGroups[2:] {
-			d.page(store.Query{Agent: agent, Group: group, Limit: 1000})
+			d.group(agent, group)
 		}
 	}
 	d.agents()

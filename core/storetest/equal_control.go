@@ -14,26 +14,24 @@ import (
 
 // touch is about ids of its own, so that most of the tasks it meets are activity tasks.
 func (d *driver) touch() {
-	var subs []store.Submission
+	var touches []store.Touch
 	for range 1 + d.pick(3) {
 		s := d.submission()
 		id := d.pick(43)
 		if id > 2 {
 			id = 40 + id%3
 		}
-		s.ID, s.Kind, s.State, s.Key, s.Due = fmt.Sprintf("t%02d", id), "k0", nil, "", store.When{}
-		s.Level, s.Group = store.LevelLow, groupOf(s.ID)
-		s.Pulse = &store.Pulse{
+		s.ID, s.Kind, s.Level = fmt.Sprintf("t%02d", id), "k0", store.LevelLow
+		touches = append(touches, touching(s, store.Pulse{
 			Delay: time.Duration(d.pick(100)) * 50 * time.Millisecond, MaxWait: time.Duration(d.pick(100)) * 100 * time.Millisecond,
 			Debounce: d.pick(2) == 0,
-		}
-		subs = append(subs, s)
+		}))
 		if d.pick(4) == 0 {
 			break
 		}
 	}
-	ra, ea := d.a.Submit(d.Context(), subs)
-	rb, eb := d.b.Submit(d.Context(), subs)
+	ra, ea := d.a.Touch(d.Context(), touches)
+	rb, eb := d.b.Touch(d.Context(), touches)
 	d.same("touch", ea, eb, ra, rb)
 }
 
@@ -46,55 +44,62 @@ func (d *driver) order() {
 		s.Agent, s.ID = last.Agent, last.ID
 	}
 	s.Group = groupOf(s.ID)
-	c := store.Command{Op: store.OpRun, Submission: s}
+	d.clock.Advance(time.Millisecond) // as in settle
 	switch d.pick(4) {
 	case 0:
-		c.Op, c.Record, c.Order = store.OpCancel, []byte("cancelled"), []byte("said")
+		c := store.Cancellation{Agent: s.Agent, ID: s.ID, Group: s.Group, Record: []byte("cancelled"), Order: []byte("said")}
+		ca, cb := c, c
+		if d.pick(8) > 0 {
+			ca.Version, cb.Version = d.version(d.a, s.Agent, s.ID), d.version(d.b, s.Agent, s.ID)
+		}
+		ra, ea := d.a.Cancel(d.Context(), []store.Cancellation{ca})
+		rb, eb := d.b.Cancel(d.Context(), []store.Cancellation{cb})
+		d.same("cancel", ea, eb, ra, rb)
 	case 1:
-		c.Op = store.OpDelete
+		ra, ea := d.a.Delete(d.Context(), []store.Deletion{deletion(s)})
+		rb, eb := d.b.Delete(d.Context(), []store.Deletion{deletion(s)})
+		d.same("delete", ea, eb, ra, rb)
 	default:
-		c.Queue = d.pick(2) == 0
+		runs := []store.RunNow{{Agent: s.Agent, ID: s.ID, Group: s.Group, Queue: d.pick(2) == 0}}
+		ra, ea := d.a.RunNow(d.Context(), runs)
+		rb, eb := d.b.RunNow(d.Context(), runs)
+		d.same("run now", ea, eb, ra, rb)
 	}
-	d.clock.Advance(time.Millisecond) // as in settle
-	ca, cb := c, c
-	if c.Op == store.OpCancel && d.pick(8) > 0 {
-		ca.Version, cb.Version = d.version(d.a, s.Agent, s.ID), d.version(d.b, s.Agent, s.ID)
-	}
-	ra, ea := d.a.Control(d.Context(), []store.Command{ca})
-	rb, eb := d.b.Control(d.Context(), []store.Command{cb})
-	d.same("control "+string(c.Op), ea, eb, ra, rb)
 }
 
 // hold begins or ends a hold, mostly of something narrow, and mostly for a while.
 func (d *driver) hold() {
-	c := store.Command{Op: store.OpUnhold}
+	h := store.Hold{Note: []byte("why")}
 	switch d.pick(8) {
 	case 0:
 	case 1:
-		c.Scope.Kind = equalKinds[d.pick(len(equalKinds))]
+		h.Target.Kind = equalKinds[d.pick(len(equalKinds))]
 	case 2:
-		c.Scope.Key = equalKeys[2+d.pick(2)]
+		h.Target.Key = equalKeys[2+d.pick(2)]
 	case 3, 4:
-		c.Scope.Agent = d.agent()
+		h.Target.Agent = d.agent()
 	default:
-		c.Scope.Agent, c.Scope.ID = d.agent(), fmt.Sprintf("t%02d", d.pick(43))
+		h.Target.Agent, h.Target.ID = d.agent(), fmt.Sprintf("t%02d", d.pick(43))
 		if len(d.runs) > 0 && d.pick(2) == 0 {
 			last := &d.runs[max(len(d.runs)-1-d.pick(10), 0)]
-			c.Scope.Agent, c.Scope.ID = last.Agent, last.ID
+			h.Target.Agent, h.Target.ID = last.Agent, last.ID
 		}
 	}
 	if d.pick(2) == 0 {
-		c.Op, c.Hold = store.OpHold, []byte("why")
-		if d.pick(3) == 0 {
-			c.Op, c.Hold = store.OpProlong, []byte("still")
-		}
-		if d.pick(4) > 0 || c.Scope == (store.Scoped{}) {
-			c.Until.After = time.Duration(1+d.pick(100)) * 50 * time.Millisecond
-		}
+		ra, ea := d.a.Unhold(d.Context(), []store.Target{h.Target})
+		rb, eb := d.b.Unhold(d.Context(), []store.Target{h.Target})
+		d.same("unhold", ea, eb, ra, rb)
+		return
 	}
-	ra, ea := d.a.Control(d.Context(), []store.Command{c})
-	rb, eb := d.b.Control(d.Context(), []store.Command{c})
-	d.same("control "+string(c.Op), ea, eb, ra, rb)
+	if d.pick(3) == 0 {
+		h.Prolong, h.Note = true, []byte("still")
+	}
+	if d.pick(4) > 0 || h.Target == (store.Target{}) {
+		h.Until.After = time.Duration(1+d.pick(100)) * 50 * time.Millisecond
+	}
+	ra, ea := d.a.Hold(d.Context(), []store.Hold{h})
+	rb, eb := d.b.Hold(d.Context(), []store.Hold{h})
+	d.same("hold", ea, eb, ra, rb)
 }
 
 // audit demands that both stores would find every task again, and have the same number.
@@ -105,8 +110,7 @@ func (d *driver) audit() {
 // agents compares all agents, whatever the pages.
 func (d *driver) agents() {
 	all := func(s store.Store) []store.AgentStats {
-		var out []store.AgentStats
-		everyPage(d.T, s, store.Query{Limit: 2}, func(p store.Page) { out = append(out, p.Agents...) })
+		out := allAgents(d.T, s, 2)
 		slices.SortFunc(out, func(a, b store.AgentStats) int { return strings.Compare(a.Agent, b.Agent) })
 		return slices.CompactFunc(out, func(a, b store.AgentStats) bool { return a.Agent == b.Agent })
 	}
@@ -118,25 +122,53 @@ func (d *driver) pauses() {
 	require.Equal(d, allPauses(d.T, d.a, 2), allPauses(d.T, d.b, 2), "pauses")
 }
 
-// everyPage reads pages until the last one.
-func everyPage(t *testing.T, s store.Store, q store.Query, add func(store.Page)) {
+// everyPage reads pages until the last one: read is given where one begins, and returns where the next one does.
+func everyPage(t *testing.T, read func(after string) (next string, err error)) {
 	t.Helper()
+	after := ""
 	for range 10_000 {
-		page, err := s.Read(t.Context(), q)
+		next, err := read(after)
 		require.NoError(t, err)
-		add(page)
-		if q.After = page.Next; q.After == "" {
+		if after = next; after == "" {
 			return
 		}
 	}
 	require.Fail(t, "the pages have no end")
 }
 
+// everyTask reads all pages of a list.
+func everyTask(t *testing.T, s store.Store, q store.List, add func(store.Page)) {
+	t.Helper()
+	everyPage(t, func(after string) (string, error) {
+		q.After = after
+		page, err := s.List(t.Context(), q)
+		add(page)
+		return page.Next, err
+	})
+}
+
+func allAgents(t *testing.T, s store.Store, limit int) []store.AgentStats {
+	t.Helper()
+	var out []store.AgentStats
+	everyPage(t, func(after string) (string, error) {
+		page, err := s.Agents(t.Context(), store.PageOf{After: after, Limit: limit})
+		out = append(out, page.Agents...)
+		return page.Next, err
+	})
+	return out
+}
+
 func allPauses(t *testing.T, s store.Store, limit int) []store.Held {
 	t.Helper()
 	var out []store.Held
-	everyPage(t, s, store.Query{Pauses: true, Limit: limit}, func(p store.Page) { out = append(out, p.Holds...) })
-	order := func(a, b store.Held) int { return strings.Compare(fmt.Sprint(a.Scope), fmt.Sprint(b.Scope)) }
+	everyPage(t, func(after string) (string, error) {
+		page, err := s.Holds(t.Context(), store.PageOf{After: after, Limit: limit})
+		out = append(out, page.Holds...)
+		return page.Next, err
+	})
+	order := func(a, b store.Held) int {
+		return strings.Compare(fmt.Sprintf("%+v", a.Target), fmt.Sprintf("%+v", b.Target))
+	}
 	slices.SortFunc(out, order)
-	return slices.CompactFunc(out, func(a, b store.Held) bool { return a.Scope == b.Scope })
+	return slices.CompactFunc(out, func(a, b store.Held) bool { return a.Target == b.Target })
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// page compares tasks read by id, or a walk through all of an agent's: the pages, and the order of most places, are the
-// store's business.
-func (d *driver) page(q store.Query) {
-	if q.IDs == nil {
-		q.Brief = d.pick(4) == 0
-		if d.pick(3) == 0 {
-			q.Statuses = equalStatuses[d.pick(len(equalStatuses)):]
-		}
-		require.Equal(d, d.walk(d.a, q), d.walk(d.b, q), "walk")
-		return
+// list compares walks through all of an agent's tasks: the pages, and the order of most places, are the store's business.
+func (d *driver) list(q store.List) {
+	q.Brief = d.pick(4) == 0
+	if d.pick(3) == 0 {
+		q.Statuses = equalStatuses[d.pick(len(equalStatuses)):]
 	}
-	ra, ea := d.a.Read(d.Context(), q)
-	rb, eb := d.b.Read(d.Context(), q)
+	require.Equal(d, d.walk(d.a, q), d.walk(d.b, q), "walk")
+}
+
+// get compares tasks read by id.
+func (d *driver) get(q store.Get) {
+	ra, ea := d.a.Get(d.Context(), q)
+	rb, eb := d.b.Get(d.Context(), q)
 	for i := range ra.Tasks { // how they are worked out is the store's business
 		shorten(&ra.Tasks[i])
 		ra.Tasks[i].Version, ra.Tasks[i].Fence = "", min(ra.Tasks[i].Fence, 1)
@@ -32,7 +32,14 @@ func (d *driver) page(q store.Query) {
 		shorten(&rb.Tasks[i])
 		rb.Tasks[i].Version, rb.Tasks[i].Fence = "", min(rb.Tasks[i].Fence, 1)
 	}
-	d.same("read", ea, eb, ra, rb)
+	d.same("get", ea, eb, ra, rb)
+}
+
+// group compares the counts of a group.
+func (d *driver) group(agent, group string) {
+	ra, ea := d.a.Group(d.Context(), agent, group)
+	rb, eb := d.b.Group(d.Context(), agent, group)
+	d.same("group", ea, eb, ra, rb)
 }
 
 // shorten puts hashes in place of a large record or body, so that people can read where answers differ.
@@ -49,13 +56,13 @@ var equalStatuses = []store.Status{
 }
 
 // walk reads all pages, makes sure that they come in the order that is promised, and returns what they have by id.
-func (d *driver) walk(s store.Store, q store.Query) store.Page {
+func (d *driver) walk(s store.Store, q store.List) store.Page {
 	d.Helper()
 	var all store.Page
-	everyPage(d.T, s, q, func(page store.Page) {
+	everyTask(d.T, s, q, func(page store.Page) {
 		require.LessOrEqual(d, len(page.Tasks), q.Limit)
 		require.True(d, len(page.Tasks) > 0 || page.Next == "", "only the last page may be empty")
-		all.Now, all.Group, all.Tasks = page.Now, page.Group, append(all.Tasks, page.Tasks...)
+		all.Now, all.Tasks = page.Now, append(all.Tasks, page.Tasks...)
 	})
 	over := slices.IndexFunc(all.Tasks, func(t store.Stored) bool { return t.Status.Finished() })
 	if over >= 0 {

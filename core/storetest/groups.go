@@ -59,11 +59,11 @@ func (r *groupRounds) step() {
 		t := r.read(id)
 		s := about("a", id)
 		s.Version, s.Group = t.Version, string(t.Body)
-		r.control(store.Command{Op: store.OpCancel, Submission: s, Order: t.Body})
+		r.cancelled(store.Cancellation{Agent: s.Agent, ID: s.ID, Group: s.Group, Version: s.Version, Order: t.Body})
 	case 5:
 		s := about("a", id)
 		s.Group = string(r.read(id).Body)
-		r.control(store.Command{Op: store.OpDelete, Submission: s})
+		r.delete(s)
 	case 6:
 		r.clock.Advance(time.Second)
 	default:
@@ -119,7 +119,7 @@ func testGroupsRandom(_ *testing.T, b *bench) {
 		for id := range 4 { // and once all is over
 			s := about("a", fmt.Sprint(id))
 			s.Group = r.group()
-			b.control(store.Command{Op: store.OpDelete, Submission: s})
+			b.delete(s)
 		}
 		r.check(round)
 		audit(b.T, b.store)
@@ -141,7 +141,7 @@ func testGroupMoved(t *testing.T, b *bench) {
 			cancelled := store.GroupCounts{}
 			switch end {
 			case "cancel":
-				require.Equal(t, store.EffectOrdered, b.control(b.cancel()).Code)
+				require.Equal(t, store.EffectOrdered, b.cancelled(b.cancel()).Code)
 				b.ended(store.Settlement{Run: run.Run, Kind: "k", Verb: store.VerbCancel, Group: "g"})
 				cancelled.Cancelled = 1
 			case "delete":

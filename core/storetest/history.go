@@ -24,7 +24,7 @@ func (b *bench) finish(id string, verb store.Verb) {
 // kept are the ids of agent a's tasks that a listing shows.
 func (b *bench) kept() []string {
 	b.Helper()
-	page, err := b.store.Read(b.Context(), store.Query{Agent: "a", Limit: 1000})
+	page, err := b.store.List(b.Context(), store.List{Agent: "a", Limit: 1000})
 	require.NoError(b, err)
 	ids := []string{}
 	for _, s := range page.Tasks {
@@ -33,11 +33,10 @@ func (b *bench) kept() []string {
 	return ids
 }
 
-func (b *bench) delete(id string) store.EffectCode {
+// drop deletes a task of agent a.
+func (b *bench) drop(id string) store.EffectCode {
 	b.Helper()
-	effects, err := b.store.Control(b.Context(), []store.Command{{Op: store.OpDelete, Submission: task("a", id)}})
-	require.NoError(b, err)
-	return effects[0].Code
+	return b.delete(task("a", id)).Code
 }
 
 func testKept(t *testing.T, b *bench) {
@@ -97,10 +96,10 @@ func testKeptBytesDeleted(t *testing.T, b *bench) {
 		id := fmt.Sprint(i)
 		b.finishLarge(id, store.VerbFail, 60)
 		assert.ElementsMatch(t, []string{id, "small"}, b.kept())
-		require.Equal(t, store.EffectDone, b.delete(id))
+		require.Equal(t, store.EffectDone, b.drop(id))
 	}
 	b.finishLarge("again", store.VerbFail, 60)
-	_, err := b.store.Control(t.Context(), []store.Command{{Op: store.OpReplay, Submission: task("a", "again")}})
+	_, err := b.store.Replay(t.Context(), []store.Replay{replay(task("a", "again"))})
 	require.NoError(t, err)
 	require.NoError(t, b.settle(store.Settlement{Run: b.claim(1).Tasks[0].Run, Verb: store.VerbFail})[0].Err)
 	b.finishLarge("last", store.VerbFail, 60)
@@ -155,7 +154,7 @@ func testDroppedIsKnown(t *testing.T, b *bench) {
 		assert.NotContains(t, b.kept(), id, "a listing has records only")
 		assert.Empty(t, b.read("b", id)[0].Status, "another agent's is another task")
 	}
-	effects, err := b.store.Control(b.Context(), []store.Command{{Op: store.OpReplay, Submission: task("a", "dead")}})
+	effects, err := b.store.Replay(b.Context(), []store.Replay{replay(task("a", "dead"))})
 	require.NoError(t, err)
 	assert.Zero(t, effects[0].Code, "there is nothing left to replay")
 	assert.Equal(t, store.StatusFailed, b.status("a", "dead"))
@@ -178,9 +177,9 @@ func testDroppedBeginsAgain(t *testing.T, b *bench) {
 	b.with(Options{Kept: 1})
 	b.finish("first", store.VerbComplete)
 	b.finish("second", store.VerbComplete)
-	assert.Equal(t, store.EffectDone, b.delete("first"))
+	assert.Equal(t, store.EffectDone, b.drop("first"))
 	assert.Empty(t, b.status("a", "first"))
-	assert.Equal(t, store.EffectNone, b.delete("first"))
+	assert.Equal(t, store.EffectNone, b.drop("first"))
 
 	b.finish("third", store.VerbComplete)
 	require.True(t, b.read("a", "second")[0].Dropped)
@@ -188,7 +187,7 @@ func testDroppedBeginsAgain(t *testing.T, b *bench) {
 	again.Conflict = store.ConflictReplace
 	assert.True(t, b.submit(again)[0].Created)
 	assert.Equal(t, store.StatusWaiting, b.status("a", "second"))
-	assert.Equal(t, store.EffectDone, b.delete("second"))
+	assert.Equal(t, store.EffectDone, b.drop("second"))
 	assert.Empty(t, b.status("a", "second"), "a deleted task is not known by its end before")
 	b.finish("second", store.VerbFail)
 	assert.Equal(t, store.StatusFailed, b.status("a", "second"))
@@ -201,7 +200,7 @@ func testDeletedMakesRoom(t *testing.T, b *bench) {
 	for i := range 4 {
 		b.finish(fmt.Sprint(i), store.VerbComplete)
 	}
-	require.Equal(t, store.EffectDone, b.delete("1"))
+	require.Equal(t, store.EffectDone, b.drop("1"))
 	again := task("a", "2")
 	again.Conflict = store.ConflictReplace
 	require.True(t, b.submit(again)[0].Created)
@@ -214,7 +213,7 @@ func testDeletedMakesRoom(t *testing.T, b *bench) {
 	b.finish("6", store.VerbComplete)
 	assert.Equal(t, []string{"2", "4", "5", "6"}, b.kept(), "the later end of 2 counts")
 	for i := range 3 { // fewer than are indexed, then more
-		require.Equal(t, store.EffectDone, b.delete(fmt.Sprint(4+i)))
+		require.Equal(t, store.EffectDone, b.drop(fmt.Sprint(4+i)))
 	}
 	for i := range 5 {
 		b.finish(fmt.Sprint("new", i), store.VerbComplete)
@@ -222,11 +221,10 @@ func testDeletedMakesRoom(t *testing.T, b *bench) {
 	assert.Equal(t, []string{"new1", "new2", "new3", "new4"}, b.kept())
 	assert.Equal(t, int64(4), b.stats().Trimmed)
 
-	replay := store.Command{Op: store.OpReplay, Submission: task("a", "dead0")}
 	for i := range 4 {
 		b.finish(fmt.Sprint("dead", i), store.VerbFail)
 	}
-	effects, err := b.store.Control(b.Context(), []store.Command{replay})
+	effects, err := b.store.Replay(b.Context(), []store.Replay{replay(task("a", "dead0"))})
 	require.NoError(t, err)
 	require.Equal(t, store.EffectDone, effects[0].Code)
 	b.complete(b.claim(1))

@@ -13,7 +13,7 @@ import (
 )
 
 // holdable are holds of every kind of scope that task a/1 with the key is in.
-var holdable = []store.Scoped{{Agent: "a", ID: "1"}, {Agent: "a"}, {Kind: "k"}, {Key: "key"}, {}}
+var holdable = []store.Target{{Agent: "a", ID: "1"}, {Agent: "a"}, {Kind: "k"}, {Key: "key"}, {}}
 
 // keyed is task a/1, with a key.
 func keyed() store.Submission {
@@ -36,7 +36,7 @@ func testHoldScopes(t *testing.T, b *bench) {
 			since := b.now()
 			b.hold(scope, store.When{})
 			b.clock.Advance(time.Second)
-			if all := scope == (store.Scoped{}); !all {
+			if all := scope == (store.Target{}); !all {
 				other := task("b", "1")
 				other.Kind = "other"
 				b.submit(other)
@@ -50,7 +50,7 @@ func testHoldScopes(t *testing.T, b *bench) {
 			}
 			s := b.one("a", "1")
 			assert.Equal(t, store.StatusWaiting, s.Status, name)
-			assert.Equal(t, []store.Held{{Scope: scope, Since: since, Hold: []byte("why")}}, s.Holds, name)
+			assert.Equal(t, []store.Held{{Target: scope, Since: since, Note: []byte("why")}}, s.Holds, name)
 
 			assert.Equal(t, store.EffectDone, b.unhold(scope), name)
 			assert.LessOrEqual(t, b.look(), b.now(), name)
@@ -104,7 +104,7 @@ func testHoldAll(t *testing.T, b *bench) {
 	b.submit(task("a", "1"), task("a", "2"))
 	c := claim()
 	require.Len(t, c.Tasks, 2)
-	b.hold(store.Scoped{}, store.When{After: time.Hour})
+	b.hold(store.Target{}, store.When{After: time.Hour})
 	b.submit(task("a", "3"), within(task("a", "4"), time.Second))
 	for _, held := range []store.Claim{claim(), claim("a"), claim("a", "b")} {
 		assert.Empty(t, held.Tasks)
@@ -120,16 +120,16 @@ func testHoldAll(t *testing.T, b *bench) {
 	assert.Empty(t, claim().Tasks)
 	assert.Equal(t, b.now().Add(time.Hour), claim().NextLease, "the end of the hold")
 
-	assert.Equal(t, store.EffectDone, b.unhold(store.Scoped{}))
+	assert.Equal(t, store.EffectDone, b.unhold(store.Target{}))
 	c = claim()
 	assert.ElementsMatch(t, []string{"a/2", "a/3"}, names(c))
 	assert.Equal(t, b.now().Add(time.Second), c.NextDue)
-	b.hold(store.Scoped{}, store.When{})
+	b.hold(store.Target{}, store.When{})
 	b.clock.Advance(lease)
 	dead := claim()
 	assert.Equal(t, 2, dead.Recovered, "leases run out as ever")
 	assert.Empty(t, dead.Tasks)
-	assert.Equal(t, store.EffectDone, b.unhold(store.Scoped{}))
+	assert.Equal(t, store.EffectDone, b.unhold(store.Target{}))
 	assert.Len(t, claim().Tasks, 3)
 }
 
@@ -141,7 +141,7 @@ func testHoldTwice(t *testing.T, b *bench) {
 		since := b.now()
 		b.clock.Advance(time.Second)
 		b.hold(scope, store.When{After: time.Hour})
-		want := store.Held{Scope: scope, Since: since, Until: b.now().Add(time.Hour), Hold: []byte("why")}
+		want := store.Held{Target: scope, Since: since, Until: b.now().Add(time.Hour), Note: []byte("why")}
 		assert.Equal(t, []store.Held{want}, b.one("a", "1").Holds)
 		b.quiet(b.now().Add(time.Hour), "another end")
 		b.hold(scope, store.When{})
@@ -158,9 +158,9 @@ func testHoldTwice(t *testing.T, b *bench) {
 	}
 	b.take("a/1")
 
-	unknown := store.Command{Op: store.OpHold, Scope: store.Scoped{Agent: "a", ID: "2"}}
-	assert.Zero(t, b.control(unknown))
-	assert.Equal(t, store.EffectNone, b.unhold(unknown.Scope))
+	unknown := store.Hold{Target: store.Target{Agent: "a", ID: "2"}}
+	assert.Zero(t, b.held(unknown))
+	assert.Equal(t, store.EffectNone, b.unhold(unknown.Target))
 	b.submit(task("a", "2"))
 	b.take("a/2")
 }
@@ -172,7 +172,7 @@ func testHoldProlonged(t *testing.T, b *bench) {
 		b.with(Options{})
 		b.submit(keyed())
 		prolong := func(until store.When) store.EffectCode {
-			return b.control(store.Command{Op: store.OpProlong, Scope: scope, Hold: []byte("busy"), Until: until}).Code
+			return b.held(store.Hold{Target: scope, Note: []byte("busy"), Until: until, Prolong: true}).Code
 		}
 		held := func() store.Held {
 			holds := b.one("a", "1").Holds
@@ -182,15 +182,15 @@ func testHoldProlonged(t *testing.T, b *bench) {
 		since := b.now()
 		minutes := func(n int) store.When { return store.When{After: time.Duration(n) * time.Minute} }
 		assert.Equal(t, store.EffectDone, prolong(minutes(2)), name)
-		assert.Equal(t, store.Held{Scope: scope, Since: since, Until: since.Add(2 * time.Minute), Hold: []byte("busy")}, held(), name)
+		assert.Equal(t, store.Held{Target: scope, Since: since, Until: since.Add(2 * time.Minute), Note: []byte("busy")}, held(), name)
 		assert.Equal(t, store.EffectNone, prolong(minutes(1)), name)
 		assert.Equal(t, store.EffectNone, prolong(store.When{At: since.Add(2 * time.Minute)}), name)
 		b.hold(scope, minutes(5))
 		assert.Equal(t, store.EffectNone, prolong(minutes(4)), name)
-		assert.Equal(t, []byte("why"), held().Hold, name)
+		assert.Equal(t, []byte("why"), held().Note, name)
 		b.clock.Advance(time.Minute)
 		assert.Equal(t, store.EffectDone, prolong(minutes(5)), name)
-		assert.Equal(t, store.Held{Scope: scope, Since: since, Until: since.Add(6 * time.Minute), Hold: []byte("busy")}, held(), name)
+		assert.Equal(t, store.Held{Target: scope, Since: since, Until: since.Add(6 * time.Minute), Note: []byte("busy")}, held(), name)
 		b.clock.Advance(5 * time.Minute)
 		assert.Empty(t, b.one("a", "1").Holds, name)
 		assert.Equal(t, store.EffectDone, prolong(minutes(1)), "%s: one that is over is no hold", name)
@@ -205,8 +205,8 @@ func testHoldProlonged(t *testing.T, b *bench) {
 		assert.Equal(t, store.EffectDone, b.unhold(scope), name)
 		b.take("a/1")
 	}
-	nobody := store.Command{Op: store.OpProlong, Scope: store.Scoped{Agent: "a", ID: "2"}, Until: store.When{After: time.Minute}}
-	assert.Zero(t, b.control(nobody))
+	nobody := store.Hold{Target: store.Target{Agent: "a", ID: "2"}, Until: store.When{After: time.Minute}, Prolong: true}
+	assert.Zero(t, b.held(nobody))
 }
 
 func testHoldUnderTwo(t *testing.T, b *bench) {
@@ -223,8 +223,8 @@ func testHoldUnderTwo(t *testing.T, b *bench) {
 			b.quiet(0, name)
 			b.hold(first, store.When{})
 			b.quiet(0, name)
-			assert.ElementsMatch(t, []store.Scoped{first, second},
-				[]store.Scoped{b.one("a", "1").Holds[0].Scope, b.one("a", "1").Holds[1].Scope}, name)
+			assert.ElementsMatch(t, []store.Target{first, second},
+				[]store.Target{b.one("a", "1").Holds[0].Target, b.one("a", "1").Holds[1].Target}, name)
 			assert.Equal(t, store.EffectDone, b.unhold(first), name)
 			b.quiet(0, name)
 			assert.Len(t, b.one("a", "1").Holds, 1, name)
@@ -255,12 +255,12 @@ func testHoldRunning(t *testing.T, b *bench) {
 func testHoldEndsWithTask(t *testing.T, b *bench) {
 	ends := map[string]func(c store.Claimed){
 		"complete": func(c store.Claimed) { b.ended(complete(c)) },
-		"delete":   func(store.Claimed) { b.control(store.Command{Op: store.OpDelete, Submission: about("a", "1")}) },
+		"delete":   func(store.Claimed) { b.delete(about("a", "1")) },
 		"cancel": func(c store.Claimed) {
 			b.ended(again(c, 0))
 			s := about("a", "1")
 			s.Version = b.one("a", "1").Version
-			assert.Equal(t, store.EffectDone, b.control(store.Command{Op: store.OpCancel, Submission: s}).Code)
+			assert.Equal(t, store.EffectDone, b.cancelled(store.Cancellation{Agent: s.Agent, ID: s.ID, Group: s.Group, Version: s.Version}).Code)
 		},
 	}
 	for name, end := range ends {
@@ -282,7 +282,7 @@ func testHoldEndsWithTask(t *testing.T, b *bench) {
 }
 
 // flood submits 300 tasks of 30 agents, i being due at i ms, that are held.
-func (b *bench) flood(scope store.Scoped) {
+func (b *bench) flood(scope store.Target) {
 	b.Helper()
 	var all []store.Submission
 	for i := range 300 {
@@ -302,8 +302,8 @@ func (b *bench) flood(scope store.Scoped) {
 
 func testHoldMany(t *testing.T, b *bench) {
 	b.with(Options{})
-	b.flood(store.Scoped{Kind: "k"})
-	assert.Equal(t, store.EffectDone, b.unhold(store.Scoped{Kind: "k"}))
+	b.flood(store.Target{Kind: "k"})
+	assert.Equal(t, store.EffectDone, b.unhold(store.Target{Kind: "k"}))
 	for from := 0; from < 300; from += store.MaxClaim {
 		assert.Equal(t, b.now(), b.look(), "while some are still out of the queue")
 		var want, got []string
@@ -325,7 +325,7 @@ func testHoldMany(t *testing.T, b *bench) {
 
 func testHoldAgain(t *testing.T, b *bench) {
 	b.with(Options{})
-	all := store.Scoped{Kind: "k"}
+	all := store.Target{Kind: "k"}
 	b.flood(all)
 	assert.Equal(t, store.EffectDone, b.unhold(all))
 	assert.Len(t, b.claim(store.MaxClaim).Tasks, store.MaxClaim)
@@ -345,7 +345,7 @@ func testHoldWakes(t *testing.T, b *bench) {
 	wakeups, err := waker.Wakeups(b.Context())
 	require.NoError(t, err)
 	b.submit(task("a", "1"))
-	for _, scope := range []store.Scoped{{Agent: "a", ID: "1"}, {Agent: "a"}, {}} {
+	for _, scope := range []store.Target{{Agent: "a", ID: "1"}, {Agent: "a"}, {}} {
 		b.hold(scope, store.When{})
 		r := b.request(1)
 		r.Partition = store.PartitionOf("a", 4)
@@ -370,7 +370,7 @@ func testHoldBySettlement(t *testing.T, b *bench) {
 		s := again(c.Tasks[0], time.Second)
 		s.Verb, s.Hold = verb, []byte("failed too often")
 		assert.Equal(t, b.now().Add(time.Second), b.ended(s))
-		want := store.Held{Scope: holdable[0], Since: since, Hold: s.Hold}
+		want := store.Held{Target: holdable[0], Since: since, Note: s.Hold}
 		assert.Equal(t, []store.Held{want}, b.one("a", "1").Holds, "without the end that it had")
 		b.clock.Advance(time.Second)
 		b.quiet(0, "it is paused")
@@ -381,7 +381,7 @@ func testHoldBySettlement(t *testing.T, b *bench) {
 		s = again(c.Tasks[0], 0)
 		s.Verb, s.Hold = verb, []byte("again")
 		b.ended(s)
-		assert.Equal(t, []store.Held{{Scope: holdable[0], Since: b.now(), Hold: s.Hold}}, b.one("a", "1").Holds)
+		assert.Equal(t, []store.Held{{Target: holdable[0], Since: b.now(), Note: s.Hold}}, b.one("a", "1").Holds)
 		b.quiet(0, "it is paused at once")
 	}
 }
@@ -395,13 +395,13 @@ func testPauses(t *testing.T, b *bench) {
 	want := []store.Held{}
 	for _, scope := range holdable {
 		b.hold(scope, store.When{})
-		want = append(want, store.Held{Scope: scope, Since: since, Hold: []byte("why")})
+		want = append(want, store.Held{Target: scope, Since: since, Note: []byte("why")})
 	}
 	soon := since.Add(time.Minute)
 	for i := range 300 {
-		agent := store.Scoped{Agent: fmt.Sprintf("agent%03d", i)}
+		agent := store.Target{Agent: fmt.Sprintf("agent%03d", i)}
 		until := store.When{}
-		h := store.Held{Scope: agent, Since: since, Hold: []byte("why")}
+		h := store.Held{Target: agent, Since: since, Note: []byte("why")}
 		if i%2 == 0 {
 			until.At, h.Until = soon, soon
 		}
@@ -412,7 +412,7 @@ func testPauses(t *testing.T, b *bench) {
 		assert.ElementsMatch(t, want, allPauses(t, b.store, limit), limit)
 	}
 	b.clock.Advance(time.Minute)
-	b.unhold(store.Scoped{Kind: "k"})
-	left := slices.DeleteFunc(want, func(h store.Held) bool { return h.Until != 0 || h.Scope.Kind != "" })
+	b.unhold(store.Target{Kind: "k"})
+	left := slices.DeleteFunc(want, func(h store.Held) bool { return h.Until != 0 || h.Target.Kind != "" })
 	assert.ElementsMatch(t, left, allPauses(t, b.store, 50), "those that have ended are not in force, seen by a claim or not")
 }

@@ -44,16 +44,16 @@ func testKindsLive(t *testing.T, b *bench) {
 		b.counts(int64(2-i), int64(2-i), "ends: "+string(verb))
 	}
 	failed := c.Tasks[2]
-	replay := store.Command{Op: store.OpReplay, Submission: task(failed.Agent, failed.ID)}
-	b.control(replay)
+	again := []store.Replay{replay(task(failed.Agent, failed.ID))}
+	b.effect(b.store.Replay(b.Context(), again))
 	b.counts(1, 0, "replay")
-	b.control(replay)
+	b.effect(b.store.Replay(b.Context(), again))
 	b.counts(1, 0, "it is live already")
 	b.claim(10)
 	b.clock.Advance(lease)
 	require.Equal(t, 1, b.claim(1).Recovered)
 	b.counts(1, 1, "recovered and claimed")
-	b.hold(store.Scoped{Kind: "k"}, store.When{})
+	b.hold(store.Target{Kind: "k"}, store.When{})
 	b.clock.Advance(lease)
 	require.Equal(t, 1, b.claim(1).Recovered)
 	b.counts(1, 0, "recovered and parked")
@@ -69,7 +69,7 @@ func testKindsOf(t *testing.T, b *bench) {
 		subs = append(subs, s)
 	}
 	b.submit(subs...)
-	b.submit(pulse("agent0", "2"))
+	b.touch(pulse("agent0", "2"))
 	var got []string
 	for _, k := range b.stats().Kinds {
 		got = append(got, fmt.Sprint(k.Kind, " ", k.Live))

@@ -88,7 +88,7 @@ func testLargeParked(t *testing.T, b *bench) {
 	}
 	assert.Equal(t, []string{"a/0", "a/1", "a/2", "a/3", "a/4", "b/1"}, got)
 
-	held := store.Scoped{Agent: "a"}
+	held := store.Target{Agent: "a"}
 	b.with(Options{})
 	for i := range 5 {
 		b.submit(quarter("a", fmt.Sprint(i), "k"))

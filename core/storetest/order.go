@@ -12,15 +12,15 @@ import (
 
 func (b *bench) run(agent, id string, queue bool) store.Effect {
 	b.Helper()
-	return b.control(store.Command{Op: store.OpRun, Submission: about(agent, id), Queue: queue})
+	return b.effect(b.store.RunNow(b.Context(), []store.RunNow{{Agent: agent, ID: id, Queue: queue}}))
 }
 
 // cancel is a command to end task a/1 of group g, at the version that it has now.
-func (b *bench) cancel() store.Command {
+func (b *bench) cancel() store.Cancellation {
 	b.Helper()
-	s := about("a", "1")
-	s.Group, s.Version = "g", b.one("a", "1").Version
-	return store.Command{Op: store.OpCancel, Submission: s, Record: []byte("record"), Order: []byte("told")}
+	return store.Cancellation{
+		Agent: "a", ID: "1", Group: "g", Version: b.one("a", "1").Version, Record: []byte("record"), Order: []byte("told"),
+	}
 }
 
 // remove deletes a task of agent a.
@@ -28,7 +28,7 @@ func (b *bench) remove(id, group string) store.EffectCode {
 	b.Helper()
 	s := about("a", id)
 	s.Group = group
-	return b.control(store.Command{Op: store.OpDelete, Submission: s}).Code
+	return b.delete(s).Code
 }
 
 func testRun(t *testing.T, b *bench) {
@@ -74,7 +74,7 @@ func testRunHeld(t *testing.T, b *bench) {
 		for _, parked := range []bool{true, false} {
 			if !parked {
 				p.put, p.parked = func(b *bench, agent, id string) {
-					b.hold(store.Scoped{Agent: agent, ID: id}, store.When{After: 24 * time.Hour})
+					b.hold(store.Target{Agent: agent, ID: id}, store.When{After: 24 * time.Hour})
 				}, false
 			}
 			b.stand(p)
@@ -116,15 +116,15 @@ func testCancelWaiting(t *testing.T, b *bench) {
 		stale := c
 		stale.Version += "x"
 		before := b.one("a", "1")
-		assert.Equal(t, store.Effect{Code: store.EffectChanged}, b.control(stale), p.name)
+		assert.Equal(t, store.Effect{Code: store.EffectChanged}, b.cancelled(stale), p.name)
 		stale.Version = ""
-		assert.Equal(t, store.Effect{Code: store.EffectChanged}, b.control(stale), p.name)
+		assert.Equal(t, store.Effect{Code: store.EffectChanged}, b.cancelled(stale), p.name)
 		assert.Equal(t, before, b.one("a", "1"), p.name)
 		assert.Equal(t, store.GroupCounts{Live: 1}, b.group("g"), p.name)
 		assert.Zero(t, b.stats().Cancelled, p.name)
 
 		b.clock.Advance(time.Second)
-		assert.Equal(t, store.Effect{Code: store.EffectDone}, b.control(c), p.name)
+		assert.Equal(t, store.Effect{Code: store.EffectDone}, b.cancelled(c), p.name)
 		s := b.one("a", "1")
 		want := store.Stored{Agent: "a", ID: "1", Status: store.StatusCancelled, Finished: b.now(), Record: []byte("record")}
 		assert.Equal(t, want, s, p.name)
@@ -136,7 +136,7 @@ func testCancelWaiting(t *testing.T, b *bench) {
 		}
 		assert.Equal(t, [6]int64{left, left, 0, 0, 1, 0}, [6]int64{st.Waiting, st.Agents, st.Parked, st.Held, st.Cancelled, st.Deleted}, p.name)
 		assert.Equal(t, left, b.kind("k").Live, p.name)
-		assert.Zero(t, b.control(c), "%s: it is over", p.name)
+		assert.Zero(t, b.cancelled(c), "%s: it is over", p.name)
 		assert.Empty(t, b.claim(10).Tasks, p.name)
 		b.clock.Advance(2 * time.Hour)
 		assert.Len(t, b.claim(10).Tasks, int(left), p.name)
@@ -151,11 +151,11 @@ func testCancelChanged(t *testing.T, b *bench) {
 	s := again(claimed.Tasks[0], 0)
 	s.State = []byte("more")
 	b.ended(s)
-	assert.Equal(t, store.EffectChanged, b.control(c).Code, "its state is another")
+	assert.Equal(t, store.EffectChanged, b.cancelled(c).Code, "its state is another")
 	c = b.cancel()
 	claimed = b.take("a/1")
 	b.ended(again(claimed.Tasks[0], time.Second))
-	assert.Equal(t, store.EffectDone, b.control(c).Code, "a run that left the state alone changed nothing")
+	assert.Equal(t, store.EffectDone, b.cancelled(c).Code, "a run that left the state alone changed nothing")
 }
 
 func testCancelRunning(t *testing.T, b *bench) {
@@ -174,10 +174,10 @@ func testCancelRunning(t *testing.T, b *bench) {
 		}
 		told := b.cancel()
 		told.Version = "any"
-		assert.Equal(t, store.Effect{Code: store.EffectOrdered}, b.control(told))
+		assert.Equal(t, store.Effect{Code: store.EffectOrdered}, b.cancelled(told))
 		second := told
 		second.Order = []byte("later")
-		assert.Equal(t, store.Effect{Code: store.EffectOrdered}, b.control(second), "twice")
+		assert.Equal(t, store.Effect{Code: store.EffectOrdered}, b.cancelled(second), "twice")
 		for range 2 {
 			want := store.Extended{Held: true, Ended: []store.Ended{{Index: at, Order: []byte("told")}}}
 			assert.Equal(t, want, b.extend(c.Fence), "only this run is to end")
@@ -209,7 +209,7 @@ func testCancelSettle(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
 	c := b.take("a/1")
-	require.Equal(t, store.EffectOrdered, b.control(b.cancel()).Code)
+	require.Equal(t, store.EffectOrdered, b.cancelled(b.cancel()).Code)
 	b.settleCancelled(c.Tasks[0])
 	b.ended(store.Settlement{Run: c.Tasks[0].Run, Kind: "k", Verb: store.VerbCancel})
 	assert.Equal(t, store.StatusCancelled, b.status("a", "1"))
@@ -221,7 +221,7 @@ func testCancelSettle(t *testing.T, b *bench) {
 	assert.False(t, c.Tasks[0].Cancelled, "what was said is over with the task")
 
 	b.ended(complete(c.Tasks[0]))
-	assert.Zero(t, b.control(store.Command{Op: store.OpCancel, Submission: about("a", "1")}), "it completed first")
+	assert.Zero(t, b.cancelled(store.Cancellation{Agent: "a", ID: "1"}), "it completed first")
 	assert.Equal(t, store.StatusCompleted, b.status("a", "1"))
 }
 
@@ -229,7 +229,7 @@ func testCancelCrash(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"), task("b", "1"), task("b", "2"))
 	b.claim(10)
-	require.Equal(t, store.EffectOrdered, b.control(b.cancel()).Code)
+	require.Equal(t, store.EffectOrdered, b.cancelled(b.cancel()).Code)
 	for range 2 {
 		b.clock.Advance(lease)
 		r := b.request(10)

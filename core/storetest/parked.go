@@ -81,10 +81,8 @@ func testManyParkedKinds(t *testing.T, b *bench) {
 	for b.stats().Parked < 2*kinds {
 		require.Positive(t, b.claim(50).Parked)
 	}
-	look := b.request(0)
-	assert.Zero(t, b.claimWith(look).NextDue, "of none of these kinds")
-	look.Kinds = []string{"k", all[kinds-1]}
-	seen := b.claimWith(look)
+	assert.Zero(t, b.look(), "of none of these kinds")
+	seen := b.lookWith(store.LookRequest{Kinds: []string{"k", all[kinds-1]}})
 	assert.NotZero(t, seen.NextDue)
 	assert.LessOrEqual(t, seen.NextDue, seen.Now)
 

@@ -142,13 +142,12 @@ func testLookAgents(_ *testing.T, b *bench) {
 	later := task("later", "1")
 	later.Due.After = time.Minute
 	b.submit(task("now", "1"), later, ofKind("parked", "1", "unknown"))
-	look := func(kinds []string, agents ...string) store.Claim {
-		return b.claimWith(store.ClaimRequest{Kinds: kinds, Agents: agents})
+	look := func(kinds []string, agents ...string) store.Look {
+		return b.lookWith(store.LookRequest{Kinds: kinds, Agents: agents})
 	}
 	c := look([]string{"k"}, "nobody", "later", "now")
 	assert.Equal(b, []store.Millis{0, b.now().Add(time.Minute), b.now()}, c.AgentsDue)
 	assert.Equal(b, b.now(), c.NextDue)
-	assert.Empty(b, c.Tasks)
 	c = look([]string{"k"}, "later")
 	assert.Equal(b, b.now().Add(time.Minute), c.NextDue, "of these agents")
 	require.Equal(b, []string{"now/1"}, names(b.claim(5)))
@@ -197,7 +196,7 @@ func testSerial(_ *testing.T, b *bench) {
 			require.NoError(b, b.settle(s)[0].Err)
 		},
 		"deleted": func(t store.Claimed) {
-			effects, err := b.store.Control(b.Context(), []store.Command{{Op: store.OpDelete, Submission: store.Submission{Agent: t.Agent, ID: t.ID}}})
+			effects, err := b.store.Delete(b.Context(), []store.Deletion{deletion(store.Submission{Agent: t.Agent, ID: t.ID})})
 			require.NoError(b, err)
 			require.Equal(b, store.EffectDone, effects[0].Code)
 		},
@@ -229,9 +228,9 @@ func testSerial(_ *testing.T, b *bench) {
 // audited checks that an audit finds nothing.
 func (b *bench) audited() {
 	b.Helper()
-	effects, err := b.store.Control(b.Context(), []store.Command{{Op: store.OpAudit}})
+	effects, err := b.store.Audit(b.Context(), []store.AuditPage{{}})
 	require.NoError(b, err)
-	assert.Empty(b, effects[0].Audited.Faults)
+	assert.Empty(b, effects[0].Faults)
 }
 
 // An agent whose only run has died can go on.

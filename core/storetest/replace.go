@@ -145,13 +145,13 @@ func testReplaceForgets(t *testing.T, b *bench) {
 	first.State = []byte("old")
 	b.submit(first)
 	b.take("a/1")
-	require.Equal(t, store.EffectOrdered, b.control(b.cancel()).Code)
-	b.hold(store.Scoped{}, store.When{})
+	require.Equal(t, store.EffectOrdered, b.cancelled(b.cancel()).Code)
+	b.hold(store.Target{}, store.When{})
 	b.clock.Advance(lease)
 	b.quiet(0, "crashed, told to end, and everything is held")
 	assert.Equal(t, 1, b.one("a", "1").Crashes)
 	replace()
-	b.unhold(store.Scoped{})
+	b.unhold(store.Target{})
 	c := b.take("a/1")
 	assert.Equal(t, [3]any{0, []byte(nil), false}, [3]any{c.Tasks[0].Crashes, c.Tasks[0].State, c.Tasks[0].Cancelled})
 
@@ -329,7 +329,7 @@ func testReplaceCrash(t *testing.T, b *bench) {
 
 func testReplaceCancelled(t *testing.T, b *bench) {
 	c := b.runReplaced(false)
-	require.Equal(t, store.EffectOrdered, b.control(b.cancel()).Code)
+	require.Equal(t, store.EffectOrdered, b.cancelled(b.cancel()).Code)
 	b.settleCancelled(c.Tasks[0])
 	b.ended(store.Settlement{Run: c.Tasks[0].Run, Kind: c.Tasks[0].Kind, Verb: store.VerbCancel, Group: "h"})
 	for _, kind := range []string{"k", "new"} {
@@ -356,7 +356,7 @@ func testReplaceFinished(t *testing.T, b *bench) {
 	assert.Equal(t, store.GroupCounts{Live: 1}, b.group("h"))
 	c := b.claimAny()
 	assert.Equal(t, []byte("new state"), c.Tasks[0].State)
-	page, err := b.store.Read(b.Context(), store.Query{Agent: "a", Limit: 10})
+	page, err := b.store.List(b.Context(), store.List{Agent: "a", Limit: 10})
 	require.NoError(t, err)
 	assert.Len(t, page.Tasks, 1, "it is listed once, as what it is now")
 	assert.Equal(t, store.StatusInProgress, page.Tasks[0].Status)
@@ -372,7 +372,7 @@ func testReplaceFirst(t *testing.T, b *bench) {
 	same.Conflict, same.Version, same.Level = store.ConflictReplace, b.one("a", "1").Version, store.LevelHigh
 	placed := b.submit(other, same)
 	assert.Equal(t, [2]bool{true, true}, [2]bool{placed[0].Created, placed[1].Replaced})
-	page, err := b.store.Read(t.Context(), store.Query{Agent: "a", Limit: 10})
+	page, err := b.store.List(t.Context(), store.List{Agent: "a", Limit: 10})
 	require.NoError(t, err)
 	assert.Len(t, page.Tasks, 2)
 	b.take("a/1", "a/2")

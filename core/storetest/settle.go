@@ -35,7 +35,7 @@ func testExtend(t *testing.T, b *bench) {
 	held, err = b.store.Extend(b.Context(), []store.Extension{{Fence: c.Fence, Lease: time.Second}})
 	require.NoError(t, err)
 	require.Equal(t, []store.Extended{{Held: true}}, held)
-	assert.Equal(t, b.now().Add(time.Second), b.claimWith(store.ClaimRequest{Kinds: []string{"k"}}).NextDue, "a shorter lease is seen by a look")
+	assert.Equal(t, b.now().Add(time.Second), b.lookWith(store.LookRequest{Kinds: []string{"k"}}).NextDue, "a shorter lease is seen by a look")
 }
 
 func testProgress(t *testing.T, b *bench) {
@@ -158,7 +158,7 @@ func testRetention(t *testing.T, b *bench) {
 	b.clock.Advance(time.Millisecond)
 	assert.Empty(t, b.status("a", "1"), "forgotten")
 	assert.Equal(t, store.StatusCompleted, b.status("a", "2"))
-	page, err := b.store.Read(b.Context(), store.Query{Agent: "a", Limit: 10})
+	page, err := b.store.List(b.Context(), store.List{Agent: "a", Limit: 10})
 	require.NoError(t, err)
 	assert.Len(t, page.Tasks, 1)
 	assert.True(t, b.submit(task("a", "1"))[0].Created, "its id is free again")
@@ -172,9 +172,7 @@ func testGroups(t *testing.T, b *bench) {
 		return s
 	}
 	group := func() store.GroupCounts {
-		page, err := b.store.Read(b.Context(), store.Query{Agent: "a", Group: "g:1", Statuses: []store.Status{}})
-		require.NoError(t, err)
-		return page.Group
+		return b.group("g:1")
 	}
 	assert.Equal(t, store.GroupCounts{}, group())
 	b.submit(in("1"), in("2"), in("3"), task("a", "4"))
@@ -210,12 +208,10 @@ func testGroups(t *testing.T, b *bench) {
 
 func testReplay(t *testing.T, b *bench) {
 	b.with(Options{})
-	replay := func(id string) store.Effect {
+	again := func(id string) store.Effect {
 		s := task("a", id)
 		s.Group = "g"
-		effects, err := b.store.Control(b.Context(), []store.Command{{Op: store.OpReplay, Submission: s}})
-		require.NoError(t, err)
-		return effects[0]
+		return b.effect(b.store.Replay(b.Context(), []store.Replay{replay(s)}))
 	}
 	fail := func(id string) {
 		s := task("a", id)
@@ -225,39 +221,31 @@ func testReplay(t *testing.T, b *bench) {
 		require.Len(t, c.Tasks, 1)
 		require.NoError(t, b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbFail, Record: []byte("r"), Group: "g"})[0].Err)
 	}
-	assert.Zero(t, replay("1").Code, "unknown")
+	assert.Zero(t, again("1").Code, "unknown")
 	fail("1")
 	fail("2")
 	b.clock.Advance(time.Second)
-	assert.Equal(t, store.Effect{Code: store.EffectDone, Due: b.now()}, replay("1"))
-	assert.Zero(t, replay("1").Code, "it is live again")
+	assert.Equal(t, store.Effect{Code: store.EffectDone, Due: b.now()}, again("1"))
+	assert.Zero(t, again("1").Code, "it is live again")
 	assert.Equal(t, store.StatusWaiting, b.status("a", "1"))
-	assert.NotZero(t, replay("2").Code)
+	assert.NotZero(t, again("2").Code)
 	c := b.claim(10)
 	assert.Equal(t, []string{"a/1", "a/2"}, names(c))
 	assert.Equal(t, []byte("body of 1"), c.Tasks[0].Body)
 	assert.Nil(t, c.Tasks[0].State)
-	page, err := b.store.Read(b.Context(), store.Query{Agent: "a", Group: "g", Limit: 10})
-	require.NoError(t, err)
-	assert.Equal(t, store.GroupCounts{Live: 2}, page.Group)
+	assert.Equal(t, store.GroupCounts{Live: 2}, b.group("g"))
 	b.complete(c)
-	assert.Zero(t, replay("1").Code, "completed tasks are not replayed")
+	assert.Zero(t, again("1").Code, "completed tasks are not replayed")
 	assert.Equal(t, int64(2), b.stats().Replayed)
 
 	fail("3")
-	active := task("a", "3")
-	active.Group, active.Pulse = "g", &store.Pulse{Delay: time.Minute}
-	_, err = b.store.Control(b.Context(), []store.Command{{Op: store.OpReplay, Submission: active}})
-	require.NoError(t, err)
-	touch := func() store.Placed {
-		placed, err := b.store.Submit(b.Context(), []store.Submission{active})
-		require.NoError(t, err)
-		return placed[0]
-	}
-	assert.Equal(t, store.Placed{Due: b.now(), Reason: store.ReasonWaiting}, touch())
+	active := replay(task("a", "3"))
+	active.Group, active.Activity = "g", true
+	b.effect(b.store.Replay(b.Context(), []store.Replay{active}))
+	assert.Equal(t, store.Touched{Due: b.now(), Reason: store.ReasonWaiting}, b.touch(pulse("a", "3")))
 	c = b.claim(10)
 	require.Equal(t, []string{"a/3"}, names(c))
-	assert.Equal(t, store.Placed{Created: true, Reason: store.ReasonRunning}, touch(), "it answers to activity again")
+	assert.Equal(t, store.Touched{Booked: true, Reason: store.ReasonRunning}, b.touch(pulse("a", "3")), "it answers to activity again")
 }
 
 func testPages(t *testing.T, b *bench) {
@@ -276,8 +264,8 @@ func testPages(t *testing.T, b *bench) {
 	require.NoError(t, b.settle(complete(c.Tasks[0]))[0].Err)
 	require.NoError(t, b.settle(store.Settlement{Run: c.Tasks[1].Run, Verb: store.VerbFail})[0].Err)
 	require.NoError(t, b.settle(store.Settlement{Run: c.Tasks[2].Run, Verb: store.VerbCancel})[0].Err)
-	list := func(q store.Query) (ids []string) {
-		everyPage(b.T, b.store, q, func(page store.Page) {
+	list := func(q store.List) (ids []string) {
+		everyTask(b.T, b.store, q, func(page store.Page) {
 			require.LessOrEqual(t, len(page.Tasks), q.Limit)
 			require.True(t, len(page.Tasks) > 0 || page.Next == "", "only the last page may be empty")
 			for _, s := range page.Tasks {
@@ -287,21 +275,21 @@ func testPages(t *testing.T, b *bench) {
 		return ids
 	}
 	for _, limit := range []int{1, 2, 9, 100} {
-		ids := list(store.Query{Agent: "a", Limit: limit})
+		ids := list(store.List{Agent: "a", Limit: limit})
 		require.Len(t, ids, 9)
 		assert.Equal(t, []string{"6", "7", "8", "3", "4", "5"}, ids[:6], "what waits comes first, then what runs")
 		assert.ElementsMatch(t, []string{"0", "1", "2"}, ids[6:])
-		assert.Equal(t, ids, list(store.Query{Agent: "a", Limit: limit, Brief: true}))
+		assert.Equal(t, ids, list(store.List{Agent: "a", Limit: limit, Brief: true}))
 	}
 	only := func(s ...store.Status) []string {
-		return slices.Sorted(slices.Values(list(store.Query{Agent: "a", Limit: 2, Statuses: s})))
+		return slices.Sorted(slices.Values(list(store.List{Agent: "a", Limit: 2, Statuses: s})))
 	}
 	assert.Equal(t, []string{"0"}, only(store.StatusCompleted))
 	assert.Equal(t, []string{"1", "2"}, only(store.StatusFailed, store.StatusCancelled))
 	assert.Equal(t, []string{"3", "4", "5"}, only(store.StatusInProgress))
 	assert.Equal(t, []string{"6", "7", "8"}, only(store.StatusWaiting))
-	assert.Equal(t, []string{"only"}, list(store.Query{Agent: "b", Limit: 2}))
-	assert.Empty(t, list(store.Query{Agent: "nobody", Limit: 2}))
+	assert.Equal(t, []string{"only"}, list(store.List{Agent: "b", Limit: 2}))
+	assert.Empty(t, list(store.List{Agent: "nobody", Limit: 2}))
 }
 
 // A page ends before the task that would make it too large, and has one task however large that is.
@@ -324,7 +312,7 @@ func testPageBytes(t *testing.T, b *bench) {
 	}
 	var ids []string
 	var sizes []int
-	everyPage(t, b.store, store.Query{Agent: "a", Limit: 1000}, func(page store.Page) {
+	everyTask(t, b.store, store.List{Agent: "a", Limit: 1000}, func(page store.Page) {
 		size := 0
 		for _, s := range page.Tasks {
 			ids = append(ids, s.ID)
@@ -335,11 +323,11 @@ func testPageBytes(t *testing.T, b *bench) {
 	})
 	assert.Len(t, ids, 11)
 	assert.Equal(t, []int{4 * 250 << 10, 250 << 10, store.PageBytes + 1, 900<<10 + len("body of small")}, sizes[:4])
-	all, err := b.store.Read(t.Context(), store.Query{Agent: "a", IDs: ids})
+	all, err := b.store.Get(t.Context(), store.Get{Agent: "a", IDs: ids})
 	require.NoError(t, err)
 	assert.Len(t, all.Tasks, 11, "what is asked for by id is read whole")
 	n := 0
-	everyPage(t, b.store, store.Query{Agent: "a", Limit: 6, Brief: true}, func(page store.Page) {
+	everyTask(t, b.store, store.List{Agent: "a", Limit: 6, Brief: true}, func(page store.Page) {
 		for _, s := range page.Tasks {
 			n++
 			assert.Equal(t, store.Stored{Agent: "a", ID: s.ID, Status: s.Status, Cursor: s.Cursor}, s)

@@ -286,7 +286,7 @@ func complete(t store.Claimed) store.Settlement {
 
 func (b *bench) read(agent string, ids ...string) []store.Stored {
 	b.Helper()
-	page, err := b.store.Read(b.Context(), store.Query{Agent: agent, IDs: ids})
+	page, err := b.store.Get(b.Context(), store.Get{Agent: agent, IDs: ids})
 	require.NoError(b, err)
 	require.Len(b, page.Tasks, len(ids))
 	return page.Tasks

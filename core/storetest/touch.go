@@ -12,21 +12,22 @@ import (
 )
 
 // pulse is a touch that is quiet for a minute.
-func pulse(agent, id string) store.Submission {
-	s := task(agent, id)
-	s.Pulse = &store.Pulse{Delay: time.Minute}
-	return s
+func pulse(agent, id string) store.Touch {
+	return touching(task(agent, id), store.Pulse{Delay: time.Minute})
 }
 
-func debounced(agent string) store.Submission {
+func debounced(agent string) store.Touch {
 	s := pulse(agent, "1")
 	s.Pulse.MaxWait, s.Pulse.Debounce = 150*time.Second, true
 	return s
 }
 
-func (b *bench) touch(s store.Submission) store.Placed {
+func (b *bench) touch(t store.Touch) store.Touched {
 	b.Helper()
-	return b.submit(s)[0]
+	out, err := b.store.Touch(b.Context(), []store.Touch{t})
+	require.NoError(b, err)
+	require.Len(b, out, 1)
+	return out[0]
 }
 
 // rested ends the run of an activity task: it rests for a day, and may not run again before the floor.
@@ -36,8 +37,8 @@ func rested(t store.Claimed, floor store.Millis, p store.Pulse) store.Settlement
 	return s
 }
 
-func booked(due store.Millis, reason store.Reason) store.Placed {
-	return store.Placed{Created: true, Due: due, Reason: reason}
+func booked(due store.Millis, reason store.Reason) store.Touched {
+	return store.Touched{Booked: true, Due: due, Reason: reason}
 }
 
 // active opens a store in which activity task a/1 runs for the first time; with another task of its agent, or not.
@@ -59,16 +60,13 @@ func testTouchThrottle(t *testing.T, b *bench) {
 			b.submit(within(task("a", "2"), time.Hour))
 		}
 		s := pulse("a", "1")
-		s.Group, s.State, s.Due.After = "g", []byte("not used"), time.Hour
 		due := b.now().Add(time.Minute)
 		assert.Equal(t, booked(due, store.ReasonActivity), b.touch(s))
-		assert.Equal(t, store.GroupCounts{Live: 1}, b.group("g"))
 		assert.Equal(t, due, b.look())
 		for range 2 {
 			b.clock.Advance(29 * time.Second)
-			assert.Equal(t, store.Placed{Due: due, Reason: store.ReasonWaiting}, b.touch(s), "it is due after the first")
+			assert.Equal(t, store.Touched{Due: due, Reason: store.ReasonWaiting}, b.touch(s), "it is due after the first")
 		}
-		assert.Equal(t, store.GroupCounts{Live: 1}, b.group("g"))
 		got := b.one("a", "1")
 		assert.False(t, got.Resting)
 		assert.Nil(t, got.State)
@@ -80,7 +78,7 @@ func testTouchThrottle(t *testing.T, b *bench) {
 		assert.Equal(t, s.Body, c.Tasks[0].Body)
 		b.ended(complete(c.Tasks[0]))
 		b.clock.Advance(time.Second)
-		assert.True(t, b.touch(s).Created, "one that has ended begins anew")
+		assert.True(t, b.touch(s).Booked, "one that has ended begins anew")
 	}
 }
 
@@ -95,7 +93,7 @@ func testTouchDebounce(t *testing.T, b *bench) {
 		assert.Equal(t, booked(first.Add(time.Minute), store.ReasonActivity), b.touch(s))
 		for range 2 {
 			b.clock.Advance(40 * time.Second)
-			assert.Equal(t, store.Placed{Due: b.now().Add(time.Minute), Reason: store.ReasonWaiting}, b.touch(s), "after the last")
+			assert.Equal(t, store.Touched{Due: b.now().Add(time.Minute), Reason: store.ReasonWaiting}, b.touch(s), "after the last")
 		}
 		sooner := debounced("a")
 		sooner.Pulse.Delay = time.Second
@@ -112,22 +110,22 @@ func testTouchDebounce(t *testing.T, b *bench) {
 
 func testTouchRunning(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
-		for _, s := range []store.Submission{pulse("a", "1"), debounced("a")} {
+		for _, s := range []store.Touch{pulse("a", "1"), debounced("a")} {
 			c := b.active(several)
 			first := b.now()
-			assert.Equal(t, store.Placed{Created: true, Reason: store.ReasonRunning}, b.touch(s))
+			assert.Equal(t, store.Touched{Booked: true, Reason: store.ReasonRunning}, b.touch(s))
 			b.clock.Advance(10 * time.Second)
-			assert.Equal(t, store.Placed{Reason: store.ReasonRunning}, b.touch(s), "one run follows, not two")
+			assert.Equal(t, store.Touched{Reason: store.ReasonRunning}, b.touch(s), "one run follows, not two")
 			due := first.Add(time.Minute)
 			if s.Pulse.Debounce {
 				due = b.now().Add(time.Minute)
 			}
-			assert.Equal(t, due, b.ended(rested(c.Tasks[0], b.now(), *s.Pulse)))
+			assert.Equal(t, due, b.ended(rested(c.Tasks[0], b.now(), s.Pulse)))
 			assert.False(t, b.one("a", "1").Resting)
 			assert.Equal(t, store.ReasonWaiting, b.touch(pulse("a", "1")).Reason)
 			b.clock.Advance(due.Sub(b.now()))
 			c = b.take("a/1")
-			b.ended(rested(c.Tasks[0], b.now(), *s.Pulse))
+			b.ended(rested(c.Tasks[0], b.now(), s.Pulse))
 			assert.True(t, b.one("a", "1").Resting, "that was all")
 		}
 	}
@@ -143,13 +141,13 @@ func testTouchRunningBounds(t *testing.T, b *bench) {
 		b.extend(c.Fence)
 		b.touch(s)
 	}
-	assert.Equal(t, first.Add(150*time.Second), b.ended(rested(c.Tasks[0], first, *s.Pulse)), "MaxWait after the first")
+	assert.Equal(t, first.Add(150*time.Second), b.ended(rested(c.Tasks[0], first, s.Pulse)), "MaxWait after the first")
 
 	c = b.active(false)
 	b.touch(pulse("a", "1"))
 	floor := b.now().Add(time.Hour)
 	assert.Equal(t, floor, b.ended(rested(c.Tasks[0], floor, store.Pulse{Delay: time.Minute})), "never before the floor")
-	assert.Equal(t, store.Placed{Due: floor, Reason: store.ReasonInterval}, b.touch(pulse("a", "1")))
+	assert.Equal(t, store.Touched{Due: floor, Reason: store.ReasonInterval}, b.touch(pulse("a", "1")))
 
 	c = b.active(false)
 	b.touch(pulse("a", "1"))
@@ -177,7 +175,7 @@ func testTouchResting(t *testing.T, b *bench) {
 		got = b.one("a", "1")
 		assert.Equal(t, [3]any{false, floor, "another body"}, [3]any{got.Resting, got.Due, string(got.Body)})
 		assert.Zero(t, b.stats().Resting+b.kind("k").Resting)
-		assert.Equal(t, store.Placed{Due: floor, Reason: store.ReasonInterval}, b.touch(s))
+		assert.Equal(t, store.Touched{Due: floor, Reason: store.ReasonInterval}, b.touch(s))
 		assert.Equal(t, floor, b.look())
 		b.clock.Advance(time.Hour)
 		c = b.take("a/1")
@@ -211,17 +209,17 @@ func testTouchKeepsKind(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		c := b.active(several)
 		b.ended(rested(c.Tasks[0], b.now(), store.Pulse{}))
-		b.hold(store.Scoped{Kind: "k"}, store.When{})
+		b.hold(store.Target{Kind: "k"}, store.When{})
 		b.run("a", "1", false)
 		b.ended(rested(b.take("a/1").Tasks[0], b.now(), store.Pulse{}))
 		before := b.one("a", "1")
 		s := pulse("a", "1")
-		s.Kind, s.Key, s.Level, s.Body = "other", "key", store.LevelHigh, []byte("new body")
+		s.Kind, s.Level, s.Body = "other", store.LevelHigh, []byte("new body")
 		b.touch(s)
 		got := b.one("a", "1")
 		assert.Equal(t, [3]any{before.Kind, before.Key, before.Level}, [3]any{got.Kind, got.Key, got.Level}, "only the body is new")
 		assert.Equal(t, s.Body, got.Body)
-		b.unhold(store.Scoped{Kind: "k"})
+		b.unhold(store.Target{Kind: "k"})
 		b.clock.Advance(time.Minute)
 		b.complete(b.take("a/1"))
 		assert.Zero(t, b.kind("k").Running+b.kind("other").Live)
@@ -236,9 +234,9 @@ func testTouchCooling(t *testing.T, b *bench) {
 	b.touch(pulse("a", "1"))
 	assert.Equal(t, until, b.ended(s), "a retry is due when it says, touched or not")
 	assert.False(t, b.one("a", "1").Resting)
-	assert.Equal(t, store.Placed{Due: until, Reason: store.ReasonCooling}, b.touch(pulse("a", "1")))
+	assert.Equal(t, store.Touched{Due: until, Reason: store.ReasonCooling}, b.touch(pulse("a", "1")))
 	b.clock.Advance(time.Hour)
-	assert.Equal(t, store.Placed{Due: until, Reason: store.ReasonWaiting}, b.touch(pulse("a", "1")), "the time is over")
+	assert.Equal(t, store.Touched{Due: until, Reason: store.ReasonWaiting}, b.touch(pulse("a", "1")), "the time is over")
 	c = b.take("a/1")
 	s.Run, s.Due.After, s.Floor.At = c.Tasks[0].Run, time.Second, b.now()
 	b.ended(s)
@@ -256,7 +254,7 @@ func testTouchHeld(t *testing.T, b *bench) {
 		due := b.now().Add(time.Minute)
 		assert.Equal(t, booked(due, store.ReasonPaused), b.touch(pulse("a", "1")))
 		b.clock.Advance(30 * time.Second)
-		assert.Equal(t, store.Placed{Due: due, Reason: store.ReasonPaused}, b.touch(pulse("a", "1")))
+		assert.Equal(t, store.Touched{Due: due, Reason: store.ReasonPaused}, b.touch(pulse("a", "1")))
 		b.clock.Advance(30 * time.Second)
 		require.Equal(t, 1, b.claim(10).Parked)
 		s := debounced("a")
@@ -296,11 +294,11 @@ func testTouchOthers(t *testing.T, b *bench) {
 	b.with(Options{MaxTasks: 2})
 	b.submit(within(task("a", "1"), time.Hour))
 	before := b.one("a", "1")
-	assert.Equal(t, store.Placed{Due: b.now().Add(time.Hour), Reason: store.ReasonWaiting}, b.touch(pulse("a", "1")), "no activity task")
+	assert.Equal(t, store.Touched{Due: b.now().Add(time.Hour), Reason: store.ReasonWaiting}, b.touch(pulse("a", "1")), "no activity task")
 	assert.Equal(t, before, b.one("a", "1"))
 	b.clock.Advance(time.Hour)
 	c := b.take("a/1")
-	assert.Equal(t, store.Placed{Reason: store.ReasonWaiting}, b.touch(pulse("a", "1")))
+	assert.Equal(t, store.Touched{Reason: store.ReasonWaiting}, b.touch(pulse("a", "1")))
 	assert.Equal(t, b.now().Add(24*time.Hour), b.ended(rested(c.Tasks[0], 0, store.Pulse{})))
 }
 
@@ -318,7 +316,7 @@ func testTouchReplaced(t *testing.T, b *bench) {
 			assert.Equal(t, due, b.ended(s))
 		}
 		assert.False(t, b.one("a", "1").Resting, "it is no activity task any more")
-		assert.Equal(t, store.Placed{Due: due, Reason: store.ReasonWaiting}, b.touch(pulse("a", "1")))
+		assert.Equal(t, store.Touched{Due: due, Reason: store.ReasonWaiting}, b.touch(pulse("a", "1")))
 	}
 }
 
@@ -333,7 +331,7 @@ func testTouchEnds(t *testing.T, b *bench) {
 		require.True(t, b.submit(s)[0].Created)
 		b.clock.Advance(time.Hour)
 		c := b.take("a/1")
-		assert.Equal(t, store.Placed{Reason: store.ReasonWaiting}, b.touch(pulse("a", "1")), "a new task, and no activity task")
+		assert.Equal(t, store.Touched{Reason: store.ReasonWaiting}, b.touch(pulse("a", "1")), "a new task, and no activity task")
 		b.ended(rested(c.Tasks[0], 0, store.Pulse{}))
 		assert.False(t, b.one("a", "1").Resting)
 	}
@@ -341,25 +339,27 @@ func testTouchEnds(t *testing.T, b *bench) {
 
 func testTouchMany(t *testing.T, b *bench) {
 	b.with(Options{MaxTasks: 2, Partitions: 4})
-	calls := []store.Submission{pulse("a", "1"), pulse("b", "1"), pulse("a", "1"), pulse("a", "2"), debounced("b")}
-	placed := b.submit(calls...)
+	calls := []store.Touch{pulse("a", "1"), pulse("b", "1"), pulse("a", "1"), pulse("a", "2"), debounced("b")}
+	touched, err := b.store.Touch(b.Context(), calls)
+	require.NoError(t, err)
 	for i, created := range []bool{true, true, false, true, false} {
-		assert.Equal(t, created, placed[i].Created, i)
-		assert.Equal(t, b.now().Add(time.Minute), placed[i].Due, i)
+		assert.Equal(t, created, touched[i].Booked, i)
+		assert.Equal(t, b.now().Add(time.Minute), touched[i].Due, i)
 	}
 	var limit *store.LimitError
-	_, err := b.store.Submit(b.Context(), []store.Submission{pulse("a", "3")})
+	_, err = b.store.Touch(b.Context(), []store.Touch{pulse("a", "3")})
 	require.ErrorAs(t, err, &limit)
 	assert.Equal(t, store.LimitError{Agent: "a", Limit: 2}, *limit)
-	_, err = b.store.Submit(b.Context(), []store.Submission{pulse("a", "3"), pulse("b", "2"), pulse("c", "1")})
+	_, err = b.store.Touch(b.Context(), []store.Touch{pulse("a", "3"), pulse("b", "2"), pulse("c", "1")})
 	require.ErrorAs(t, err, &limit)
 	assert.Equal(t, [3]store.Status{store.StatusWaiting, store.StatusWaiting, ""},
 		[3]store.Status{b.status("b", "2"), b.status("c", "1"), b.status("a", "3")}, "each touch stands for itself")
 
-	var many []store.Submission
+	var many []store.Touch
 	for i := range 100 {
 		many = append(many, pulse(fmt.Sprint("agent", i%40), fmt.Sprint(i%2)))
 	}
-	b.submit(many...)
+	_, err = b.store.Touch(b.Context(), many)
+	require.NoError(t, err)
 	assert.Equal(t, int64(45), b.stats().Submitted)
 }

@@ -95,6 +95,16 @@ func (s *countedStore) Claim(ctx context.Context, requests []store.ClaimRequest)
 	return claims, err
 }
 
+func (s *countedStore) Touch(ctx context.Context, touches []store.Touch) ([]store.Touched, error) {
+	defer s.count(verbSubmit, s.now())
+	return s.next.Touch(ctx, touches)
+}
+
+func (s *countedStore) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
+	defer s.count(verbClaim, s.now())
+	return s.next.Look(ctx, requests)
+}
+
 func (s *countedStore) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
 	defer s.count(verbSettle, s.now())
 	return s.next.Settle(ctx, runs)
@@ -105,14 +115,64 @@ func (s *countedStore) Extend(ctx context.Context, leases []store.Extension) ([]
 	return s.next.Extend(ctx, leases)
 }
 
-func (s *countedStore) Control(ctx context.Context, commands []store.Command) ([]store.Effect, error) {
+func (s *countedStore) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effect, error) {
 	defer s.count(verbControl, s.now())
-	return s.next.Control(ctx, commands)
+	return s.next.Replay(ctx, tasks)
 }
 
-func (s *countedStore) Read(ctx context.Context, query store.Query) (store.Page, error) {
+func (s *countedStore) RunNow(ctx context.Context, tasks []store.RunNow) ([]store.Effect, error) {
+	defer s.count(verbControl, s.now())
+	return s.next.RunNow(ctx, tasks)
+}
+
+func (s *countedStore) Cancel(ctx context.Context, tasks []store.Cancellation) ([]store.Effect, error) {
+	defer s.count(verbControl, s.now())
+	return s.next.Cancel(ctx, tasks)
+}
+
+func (s *countedStore) Delete(ctx context.Context, tasks []store.Deletion) ([]store.Effect, error) {
+	defer s.count(verbControl, s.now())
+	return s.next.Delete(ctx, tasks)
+}
+
+func (s *countedStore) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, error) {
+	defer s.count(verbControl, s.now())
+	return s.next.Hold(ctx, holds)
+}
+
+func (s *countedStore) Unhold(ctx context.Context, targets []store.Target) ([]store.Effect, error) {
+	defer s.count(verbControl, s.now())
+	return s.next.Unhold(ctx, targets)
+}
+
+func (s *countedStore) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
+	defer s.count(verbControl, s.now())
+	return s.next.Audit(ctx, pages)
+}
+
+func (s *countedStore) Get(ctx context.Context, query store.Get) (store.Found, error) {
 	defer s.count(verbRead, s.now())
-	return s.next.Read(ctx, query)
+	return s.next.Get(ctx, query)
+}
+
+func (s *countedStore) List(ctx context.Context, query store.List) (store.Page, error) {
+	defer s.count(verbRead, s.now())
+	return s.next.List(ctx, query)
+}
+
+func (s *countedStore) Group(ctx context.Context, agent, group string) (store.GroupCounts, error) {
+	defer s.count(verbRead, s.now())
+	return s.next.Group(ctx, agent, group)
+}
+
+func (s *countedStore) Agents(ctx context.Context, page store.PageOf) (store.AgentPage, error) {
+	defer s.count(verbRead, s.now())
+	return s.next.Agents(ctx, page)
+}
+
+func (s *countedStore) Holds(ctx context.Context, page store.PageOf) (store.HoldPage, error) {
+	defer s.count(verbRead, s.now())
+	return s.next.Holds(ctx, page)
 }
 
 func (s *countedStore) Stats(ctx context.Context) (store.Stats, error) {

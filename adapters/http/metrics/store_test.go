@@ -50,7 +50,10 @@ func TestAMeasuredStoreWakesIfItsStoreDoes(t *testing.T) {
 func TestEachVerbIsCounted(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()
-	slow := &slowStore{Store: memstore.New(memstore.Config{}), clock: clock}
+	takes := time.Duration(0)
+	slow := &storetest.Spy{
+		Store: memstore.New(memstore.Config{}), Before: func(context.Context, string) error { clock.Advance(takes); return nil },
+	}
 	m := metrics.New(metrics.Config{Clock: clock})
 	measured := m.Store(slow)
 	w := newWorldOf(t, m, measured)
@@ -62,16 +65,16 @@ func TestEachVerbIsCounted(t *testing.T) {
 		{"claim", func(ctx context.Context) error { _, err := measured.Claim(ctx, nil); return err }},
 		{"settle", func(ctx context.Context) error { _, err := measured.Settle(ctx, nil); return err }},
 		{"extend", func(ctx context.Context) error { _, err := measured.Extend(ctx, nil); return err }},
-		{"control", func(ctx context.Context) error { _, err := measured.Control(ctx, nil); return err }},
-		{"read", func(ctx context.Context) error { _, err := measured.Read(ctx, store.Query{}); return err }},
+		{"control", func(ctx context.Context) error { _, err := measured.Hold(ctx, nil); return err }},
+		{"read", func(ctx context.Context) error { _, err := measured.Agents(ctx, store.PageOf{}); return err }},
 		{"stats", func(ctx context.Context) error { _, err := measured.Stats(ctx); return err }},
 	} {
-		slow.takes = time.Duration(i+1) * time.Second
+		takes = time.Duration(i+1) * time.Second
 		for range i + 1 {
 			require.NoError(t, call.do(t.Context()), call.verb)
 		}
 	}
-	slow.takes = 0
+	takes = 0
 	p := w.scrape()
 	for i, verb := range []string{"submit", "claim", "settle", "extend", "control", "read"} {
 		assert.EqualValues(t, i+1, p.value("duly_store_calls_total", "verb", verb), verb)
@@ -82,47 +85,38 @@ func TestEachVerbIsCounted(t *testing.T) {
 	assert.Equal(t, 49.0, p.series("duly_store_seconds", "verb", "stats")[0].GetHistogram().GetSampleSum())
 }
 
-// slowStore takes its time, by a clock of the test.
-type slowStore struct {
-	core.Store
-
-	clock *storetest.Clock
-	takes time.Duration
-}
-
-func (s *slowStore) wait() { s.clock.Advance(s.takes) }
-
-func (s *slowStore) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
-	s.wait()
-	return s.Store.Submit(ctx, tasks)
-}
-
-func (s *slowStore) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
-	s.wait()
-	return s.Store.Claim(ctx, requests)
-}
-
-func (s *slowStore) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
-	s.wait()
-	return s.Store.Settle(ctx, runs)
-}
-
-func (s *slowStore) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
-	s.wait()
-	return s.Store.Extend(ctx, leases)
-}
-
-func (s *slowStore) Control(ctx context.Context, commands []store.Command) ([]store.Effect, error) {
-	s.wait()
-	return s.Store.Control(ctx, commands)
-}
-
-func (s *slowStore) Read(ctx context.Context, query store.Query) (store.Page, error) {
-	s.wait()
-	return s.Store.Read(ctx, query)
-}
-
-func (s *slowStore) Stats(ctx context.Context) (store.Stats, error) {
-	s.wait()
-	return s.Store.Stats(ctx)
+// Verbs that are much alike count as one.
+func TestVerbsThatAreAlikeCountAsOne(t *testing.T) {
+	t.Parallel()
+	m := metrics.New(metrics.Config{})
+	measured := m.Store(memstore.New(memstore.Config{}))
+	w := newWorldOf(t, m, measured)
+	ctx := t.Context()
+	calls := map[string][]func() error{
+		"submit": {func() error { _, err := measured.Touch(ctx, nil); return err }},
+		"claim":  {func() error { _, err := measured.Look(ctx, nil); return err }},
+		"control": {
+			func() error { _, err := measured.Replay(ctx, nil); return err },
+			func() error { _, err := measured.RunNow(ctx, nil); return err },
+			func() error { _, err := measured.Cancel(ctx, nil); return err },
+			func() error { _, err := measured.Delete(ctx, nil); return err },
+			func() error { _, err := measured.Unhold(ctx, nil); return err },
+			func() error { _, err := measured.Audit(ctx, nil); return err },
+		},
+		"read": {
+			func() error { _, err := measured.Get(ctx, store.Get{Agent: "a"}); return err },
+			func() error { _, err := measured.List(ctx, store.List{Agent: "a"}); return err },
+			func() error { _, err := measured.Group(ctx, "a", "g"); return err },
+			func() error { _, err := measured.Holds(ctx, store.PageOf{}); return err },
+		},
+	}
+	for verb, all := range calls {
+		for _, call := range all {
+			require.NoError(t, call(), verb)
+		}
+	}
+	p := w.scrape()
+	for verb, all := range calls {
+		assert.EqualValues(t, len(all), p.value("duly_store_calls_total", "verb", verb), verb)
+	}
 }

@@ -111,6 +111,13 @@ func (s *failing) Claim(ctx context.Context, requests []store.ClaimRequest) ([]s
 	return s.Store.Claim(ctx, requests)
 }
 
+func (s *failing) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
+	if err := s.err.Load(); err != nil {
+		return nil, *err
+	}
+	return s.Store.Look(ctx, requests)
+}
+
 func newRunner(t *testing.T) (*trigger.Runner, *failing, *bytes.Buffer) {
 	t.Helper()
 	st := &failing{Store: memstore.New(memstore.Config{})}

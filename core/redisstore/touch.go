@@ -1,0 +1,61 @@
+package redisstore
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Touch notes that something happened for the subjects of activity tasks; see [store.Queue]. A single touch joins those of other
+// goroutines in one script call.
+func (s *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touched, error) {
+	var outcomes []outcome[submitted]
+	if len(touches) == 1 {
+		a, err := s.touches[s.partitionOf(touches[0].Agent)%len(s.touches)].do(ctx, &touches[0])
+		if err != nil {
+			return nil, submitError(err)
+		}
+		outcomes = []outcome[submitted]{{answer: a}}
+	} else {
+		outcomes = s.touch(ctx, touches)
+	}
+	out := make([]store.Touched, len(touches))
+	var refused error
+	for i, o := range outcomes {
+		if o.err != nil {
+			return nil, o.err
+		}
+		if err := s.refused(touches[i].Agent, touches[i].ID, o.answer.code); err != nil && refused == nil {
+			refused = err
+		}
+		out[i] = store.Touched{Booked: o.answer.Created, Due: o.answer.Due, Reason: o.answer.reason}
+	}
+	if refused != nil {
+		return nil, refused
+	}
+	return out, nil
+}
+
+// touch books runs of activity tasks.
+func (s *Store) touch(ctx context.Context, touches []store.Touch) []outcome[submitted] {
+	const fields = 3
+	calls, members := s.byPartition(&s.scripts.touch, len(touches), mostPayload,
+		func(i int) (string, int) { return touches[i].Agent, len(touches[i].Body) },
+		[]any{s.config.live()},
+		func(args []any, i int) []any {
+			t := &touches[i]
+			longest := ""
+			if t.Pulse.Debounce {
+				longest = strconv.FormatInt(t.Pulse.MaxWait.Milliseconds(), 10)
+			}
+			return append(args, encode(t.Agent), t.ID, record(t.Level, t.ID, t.Kind, "", t.Body), groupKey(t.Agent, ""), t.Pulse.Delay.Milliseconds(), longest)
+		})
+	return s.place(ctx, calls, members, fields, func(answer []any) (submitted, error) {
+		booked := number(answer[0])
+		return submitted{
+			code: min(booked, 0), reason: store.Reason(text(answer[2])),
+			Placed: store.Placed{Created: booked == 1, Due: store.Millis(number(answer[1]))},
+		}, nil
+	})
+}

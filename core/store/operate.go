@@ -1,0 +1,100 @@
+package store
+
+// Replay is a dead task that is to be put back.
+type Replay struct {
+	Agent, ID, Kind, Group, Key string
+	Level                       Level
+	Body, State                 []byte
+	Activity                    bool // it answers to touches again
+}
+
+// RunNow is a task that is to be due now.
+type RunNow struct {
+	Agent, ID, Group string
+	Queue            bool // if it runs, it is due once more when its run ends
+}
+
+// Cancellation is a task that is to end as cancelled.
+type Cancellation struct {
+	Agent, ID, Group string
+	Version          string // as it was read
+	Record           []byte // what the tracker keeps of the task if it waits with this Version
+	Order            []byte // who and why, opaque, for the run under way
+}
+
+// Deletion is a task that is to be forgotten.
+type Deletion struct{ Agent, ID, Group string }
+
+// Hold keeps the tasks of a target from being claimed.
+type Hold struct {
+	Target Target
+	Note   []byte // who and why, opaque
+	Until  When   // when it ends by itself; zero for never
+	// Prolong leaves a hold alone that lasts as long or longer.
+	Prolong bool
+}
+
+// AuditPage is a page of a partition's live tasks that is to be looked at.
+type AuditPage struct {
+	Partition int
+	Cursor    string // where the page begins: that of the page before; empty for the first
+	Repair    bool   // to put back what is found
+}
+
+// Effect is what a request of an operator did.
+type Effect struct {
+	Code EffectCode
+	Due  Millis // of Replay and RunNow: when the task is due
+}
+
+// Audited is what an audit of a page found.
+type Audited struct {
+	Next   string // where the next page begins; empty if this was the last
+	Tasks  int    // how many were looked at; a task that is stored anew meanwhile may be counted twice
+	Faults []Fault
+}
+
+// Fault is something that would have stopped silently. Agent and ID are empty if it is not about one.
+type Fault struct {
+	Agent string    `json:"agent_id,omitempty"`
+	ID    string    `json:"id,omitempty"`
+	Code  FaultCode `json:"code"`
+}
+
+// FaultCode tells faults apart.
+type FaultCode string
+
+// The faults. All but the last two can be repaired.
+const (
+	FaultLost     FaultCode = "lost"     // a task that neither waits nor runs nor is parked
+	FaultStranded FaultCode = "stranded" // a task that is parked where nothing puts it back
+	FaultDoubled  FaultCode = "doubled"  // a task that runs and waits, or is parked, as well: it would run twice at once
+	// FaultMiscounted is a count that is not of what exists: of what is parked, of an agent's tasks, of the tasks of a group,
+	// with its agent, of those of a kind, or of all. Counts of groups, kinds and all are compared if nothing has changed while
+	// the audit counted, and nothing else was wrong.
+	FaultMiscounted FaultCode = "miscounted"
+	FaultAsleep     FaultCode = "asleep"     // an agent or a partition that would be looked at too late
+	FaultUnreadable FaultCode = "unreadable" // a record that is not what was written
+	FaultGone       FaultCode = "gone"       // an entry whose task is no more: it was lost with all that it was
+)
+
+// Faults are all codes.
+func Faults() []FaultCode {
+	return []FaultCode{FaultLost, FaultStranded, FaultDoubled, FaultMiscounted, FaultAsleep, FaultUnreadable, FaultGone}
+}
+
+// Repairable reports whether a repair mends such a fault.
+func (c FaultCode) Repairable() bool { return c != FaultUnreadable && c != FaultGone }
+
+// EffectCode tells the effects apart.
+type EffectCode byte
+
+// The effects.
+const (
+	EffectNone    EffectCode = iota // there was nothing to change
+	EffectDone                      // it is changed
+	EffectOrdered                   // the task runs: the change comes when the run ends
+	EffectRunning                   // the task runs: nothing is changed
+	EffectChanged                   // of Cancel: the task is not at its Version: read it again
+	EffectEnding                    // of RunNow: the task was cancelled while it ran and ends: nothing is changed
+)

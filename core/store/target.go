@@ -1,0 +1,37 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Target names the tasks that a hold is about: one task (Agent and ID), those of an agent, of a kind, those that share a
+// key, or, with nothing set, all.
+type Target struct{ Agent, ID, Kind, Key string }
+
+// MarshalJSON writes the target with the fields that it has; all tasks are "all": true.
+func (t Target) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Agent string `json:"agent_id,omitempty"`
+		ID    string `json:"id,omitempty"`
+		Kind  string `json:"kind,omitempty"`
+		Key   string `json:"snooze_key,omitempty"`
+		All   bool   `json:"all,omitempty"`
+	}{t.Agent, t.ID, t.Kind, t.Key, t == Target{}})
+}
+
+// String names the target: task "x" of agent "a", agent "a", kind "k", snooze key "s", or everything.
+func (t Target) String() string {
+	switch {
+	case t.ID != "":
+		return fmt.Sprintf("task %q of agent %q", t.ID, t.Agent)
+	case t.Agent != "":
+		return fmt.Sprintf("agent %q", t.Agent)
+	case t.Kind != "":
+		return fmt.Sprintf("kind %q", t.Kind)
+	case t.Key != "":
+		return fmt.Sprintf("snooze key %q", t.Key)
+	default:
+		return "everything"
+	}
+}
