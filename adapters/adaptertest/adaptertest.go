@@ -42,6 +42,15 @@ type Result struct {
 	Known                            bool
 	Ran, Completed, Failed, Released int
 	More                             bool
+	Failures                         []Failure
+}
+
+// Failure is a run that failed, as a report names it.
+type Failure struct {
+	Agent string `json:"agent_id"`
+	ID    string `json:"id"`
+	Kind  string `json:"kind"`
+	Error string `json:"error"`
 }
 
 // Decode reads a report.
@@ -252,6 +261,11 @@ func (s *story) failure() {
 	s.submit("ada", "bad", "fail", "")
 	s.submit("ada", "good", "count", "")
 	if r := s.trigger(Pull{}); r.Known {
+		require.Len(s, r.Failures, 1, "every host names what failed")
+		failed := r.Failures[0]
+		assert.Equal(s, Failure{"ada", "bad", "fail", failed.Error}, failed)
+		assert.NotEmpty(s, failed.Error)
+		r.Failures = nil
 		assert.Equal(s, Result{Known: true, Ran: 2, Completed: 1, Failed: 1}, r)
 	}
 	assert.Equal(s, core.StatusFailed, s.task("ada", "bad").Status)

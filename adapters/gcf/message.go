@@ -105,9 +105,9 @@ func (f *Function) obey(ctx context.Context, m message) (any, error) {
 
 // run runs what is due, unless this occasion of a job has been served before.
 func (f *Function) run(ctx context.Context, scope core.Scope, job string, key trigger.Occasion) (any, error) {
-	answer, repeated, err := f.runner.Run(ctx, scope, key)
+	report, repeated, err := f.runner.Run(ctx, scope, key)
 	if away, ok := errors.AsType[*core.AwayError](err); ok {
-		return nil, &partly{answer: answer, away: away}
+		return nil, &partly{report: report, away: away}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tick: %w", err)
@@ -115,7 +115,7 @@ func (f *Function) run(ctx context.Context, scope core.Scope, job string, key tr
 	if repeated {
 		return duplicate{true, job, key.At}, nil
 	}
-	return answer, nil
+	return report, nil
 }
 
 // duplicate is the answer to a repeat.

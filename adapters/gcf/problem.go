@@ -30,7 +30,7 @@ var (
 
 // partly is a tick that was done except for partitions of the store that are away.
 type partly struct {
-	answer trigger.Answer
+	report core.Report
 	away   *core.AwayError
 }
 
@@ -73,7 +73,7 @@ func writeProblem(w http.ResponseWriter, err error) {
 		code = p.code
 	} else if p, ok := errors.AsType[*partly](err); ok {
 		code, detail = string(core.CodeUnavailable), fmt.Sprintf("partitions %v of the store do not answer; the others were served", p.away.Partitions)
-		body["report"] = p.answer
+		body["report"] = p.report
 	} else if at == http.StatusServiceUnavailable && code != string(core.CodeAbandoned) {
 		detail = "the store cannot be used now: try again"
 	}
