@@ -73,7 +73,6 @@ type api struct {
 	config    Config
 	verifiers []Verifier
 	cron      tokens
-	flights   flights
 	waits     waits
 	idle      looks[int]       // how many tasks of a user are active
 	queues    looks[queueLook] // what of a user waits and runs
