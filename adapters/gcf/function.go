@@ -118,7 +118,7 @@ func New(s *core.Scheduler, config Config) (*Function, error) {
 
 // noHTTP answers requests to a function that serves none.
 var noHTTP = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-	writeProblem(w, errNoRoute)
+	_ = errNoRoute.Write(w)
 })
 
 // begin starts to answer a request: its context ends with the time that it may take, or with a drain.

@@ -107,7 +107,7 @@ func (f *Function) obey(ctx context.Context, m message) (any, error) {
 func (f *Function) run(ctx context.Context, scope core.Scope, job string, key trigger.Occasion) (any, error) {
 	report, repeated, err := f.runner.Run(ctx, scope, key)
 	if away, ok := errors.AsType[*core.AwayError](err); ok {
-		return nil, &partly{report: report, away: away}
+		return nil, partly(report, away)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tick: %w", err)

@@ -11,6 +11,7 @@ import (
 
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 )
@@ -59,7 +60,7 @@ func sniff(r *http.Request) sender {
 func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, end, err := f.begin(r.Context())
 	if err != nil {
-		writeProblem(w, err)
+		_ = problem.Of(err).Write(w)
 		return
 	}
 	defer end()
@@ -86,7 +87,7 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := f.config.Verify(r); err != nil {
 		f.config.Logger.LogAttrs(ctx, slog.LevelInfo, "a request was refused", slog.String("path", r.URL.Path), slog.Any("err", err))
-		writeProblem(w, errUnauthorized)
+		_ = errUnauthorized.Write(w)
 		return
 	}
 	f.serve(w, r, from)
@@ -123,13 +124,13 @@ func (f *Function) fail(w http.ResponseWriter, r *http.Request, from sender, err
 	text := trigger.Clip(err.Error(), trigger.MaxError)
 	if !final(err) || from == fromScheduler || from == others {
 		f.config.Logger.LogAttrs(r.Context(), slog.LevelWarn, "a request failed", slog.String("err", text))
-		writeProblem(w, err)
+		_ = problem.Of(err).Write(w)
 		return
 	}
 	f.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a message makes no sense", slog.String("err", text))
 	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, mostPushed)) // a sender that cannot send on might not see the answer
 	if f.config.DeadLetter {
-		writeProblem(w, err)
+		_ = problem.Of(err).Write(w)
 		return
 	}
 	writeJSON(w, http.StatusOK, map[string]string{"refused": text})

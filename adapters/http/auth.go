@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -148,7 +149,7 @@ func allow(r *http.Request, agents ...string) error {
 	}
 	for _, agent := range agents {
 		if !slices.Contains(g.Agents, agent) {
-			return newProblem(codeForbidden, fmt.Sprintf("the credential does not cover the agent %q", agent))
+			return problem.New(problem.CodeForbidden, fmt.Sprintf("the credential does not cover the agent %q", agent))
 		}
 	}
 	return nil
@@ -168,7 +169,7 @@ func allowTasks(r *http.Request, tasks ...core.NewTask) error {
 // allowAll refuses a request about more than single agents to a caller that may touch some only.
 func allowAll(r *http.Request) error {
 	if grantOf(r).Agents != nil {
-		return newProblem(codeForbidden, "the credential covers single agents only")
+		return problem.New(problem.CodeForbidden, "the credential covers single agents only")
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -50,7 +51,7 @@ func (a *api) pause(r *http.Request) (int, any, error) {
 // toCome says how to pause what does not exist yet.
 func toCome(err error) error {
 	if _, unknown := errors.AsType[*core.UnknownTargetError](err); unknown {
-		return newProblem(core.CodeNotFound, err.Error()+`; "ahead": true says that it is to come`)
+		return problem.New(core.CodeNotFound, err.Error()+`; "ahead": true says that it is to come`)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -94,7 +95,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 		l.agents = []string{agent}
 	}
 	if !a.config.Events.listen(l) {
-		a.refuse(w, r, newProblem(core.CodeUnavailable, fmt.Sprintf("%d others listen already", mostListeners)))
+		a.refuse(w, r, problem.New(core.CodeUnavailable, fmt.Sprintf("%d others listen already", mostListeners)))
 		return
 	}
 	defer a.config.Events.leave(l)

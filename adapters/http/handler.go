@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -167,11 +168,11 @@ func (a *api) admit(r *http.Request) (*route, *Grant, error) {
 	case a.origins.Check(r) != nil:
 		return nil, nil, errCrossOrigin
 	case rt == nil && allowed != nil:
-		return nil, nil, methodError(allowed)
+		return nil, nil, problem.Method(allowed)
 	case rt == nil:
 		return nil, nil, errNoRoute
 	case !rt.open && !grant.may(rt.scope()):
-		return nil, nil, newProblem(codeForbidden, fmt.Sprintf("the credential does not cover the scope %q", rt.scope()))
+		return nil, nil, problem.New(problem.CodeForbidden, fmt.Sprintf("the credential does not cover the scope %q", rt.scope()))
 	default:
 		return rt, grant, nil
 	}
@@ -207,7 +208,7 @@ func (a *api) write(w http.ResponseWriter, r *http.Request, status int, contentT
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
 	if _, err := w.Write(append(data, '\n')); err != nil {
-		a.config.Logger.LogAttrs(r.Context(), slog.LevelDebug, "an answer could not be sent", slog.Any("err", err))
+		a.unsent(r, err)
 	}
 }
 
@@ -222,5 +223,5 @@ func (a *api) caught(w http.ResponseWriter, r *http.Request) {
 	}
 	a.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a request panicked",
 		slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
-	a.refuse(w, r, errPanicked)
+	a.refuse(w, r, problem.Internal)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -48,7 +49,7 @@ func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
 	known, err := a.scheduler.Existing(r.Context(), made...)
 	for i := range known {
 		if known[i].Differs {
-			return newProblem(core.CodeConflict, "the "+idempotencyHeader+" was used for another request: use a new one for each")
+			return problem.New(core.CodeConflict, "the "+idempotencyHeader+" was used for another request: use a new one for each")
 		}
 	}
 	if core.CodeOf(err) == core.CodeInvalid { // Submit says which of all tasks it is
@@ -64,6 +65,6 @@ func withoutIDs(err error, tasks []core.NewTask, how string) error {
 	if core.CodeOf(err) != core.CodeUnavailable || !nameless {
 		return err
 	}
-	return errors.Join(newProblem(core.CodeUnavailable, "Redis is unavailable; the request may have been stored, and a retry may create "+
+	return errors.Join(problem.New(core.CodeUnavailable, "Redis is unavailable; the request may have been stored, and a retry may create "+
 		"what has no id a second time: "+how), err)
 }

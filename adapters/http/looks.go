@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -112,7 +113,7 @@ func (l *looks[T]) see(ctx context.Context, agent string, s seeing[T]) (seen T, 
 // lead looks for all who wait.
 func (l *looks[T]) lead(one *look[T], now time.Time, s seeing[T]) error {
 	var seen T
-	var err error = errPanicked // unless it returns
+	var err error = problem.Internal // unless it returns
 	defer func() {
 		end := s.clock.Now()
 		l.mu.Lock()
@@ -167,8 +168,4 @@ func (w *waits) enter(r *http.Request, most int) (leave func(), err error) {
 // retryWait is when a request that was refused because too many wait may try again.
 const retryWait = 5 * time.Second
 
-func tooMany(detail string) error {
-	p := newProblem(codeTooMany, detail)
-	p.retryAfter = retryWait
-	return p
-}
+func tooMany(detail string) error { return problem.TooMany(detail, retryWait) }

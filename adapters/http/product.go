@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -67,7 +68,7 @@ func (a *api) orSay(code int, message string, answer func(r *http.Request) (int,
 
 // inWords is a failure as MemOS tells it. What the store said is for the log; what is wrong with the request is told as it is.
 func (a *api) inWords(r *http.Request, err error, code int, message string) error {
-	_, known := errors.AsType[*problem](err)
+	_, known := errors.AsType[*problem.Problem](err)
 	_, worded := errors.AsType[*refusal](err)
 	if known || worded {
 		return err

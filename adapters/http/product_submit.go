@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -19,7 +20,7 @@ func (a *api) enveloped(answer func(r *http.Request) (int, any, error)) func(r *
 	return func(r *http.Request) (int, any, error) {
 		status, body, err := answer(r)
 		if _, worded := errors.AsType[*refusal](err); err != nil && !worded {
-			p := problemOf(err)
+			p := problem.Of(err)
 			if p.Status >= http.StatusInternalServerError {
 				a.failed(r, err)
 			}

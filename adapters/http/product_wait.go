@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -217,7 +218,7 @@ func (a *api) productWaitStream(out http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			a.failed(r, err)
 			_ = a.frame(out, map[string]string{ // the answer has begun
-				"status": "error", "detail": "stream_failed", "exception": problemOf(err).Detail, "user_name": w.agent,
+				"status": "error", "detail": "stream_failed", "exception": problem.Of(err).Detail, "user_name": w.agent,
 			})
 			return
 		}

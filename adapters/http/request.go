@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -32,7 +33,7 @@ func body(r *http.Request) ([]byte, error) {
 // bodyError is why a body cannot be read.
 func bodyError(err error) error {
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return newProblem(codeTooLarge, fmt.Sprintf("the body is longer than %d bytes", tooLarge.Limit))
+		return problem.New(problem.CodeTooLarge, fmt.Sprintf("the body is longer than %d bytes", tooLarge.Limit))
 	}
 	return &core.InvalidError{Field: "body", Reason: "cannot be read: it ends early or is badly framed"}
 }

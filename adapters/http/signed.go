@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -45,7 +46,7 @@ type signatures struct {
 }
 
 // errFull says that no more signed requests can be told from those that were sent before.
-var errFull = newProblem(core.CodeUnavailable, "too many signed requests in the last minutes: send it again later, with a new timestamp")
+var errFull = problem.New(core.CodeUnavailable, "too many signed requests in the last minutes: send it again later, with a new timestamp")
 
 func newSignatures(s *Signed, clock core.Clock, most int64) *signatures {
 	v := &signatures{grant: &s.Grant, clock: clock, most: most, seen: map[int64]map[string]struct{}{}}

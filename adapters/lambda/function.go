@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -64,7 +65,7 @@ func New(s *core.Scheduler, config Config) (*Function, error) {
 
 // noHTTP answers requests to a function that serves none.
 var noHTTP = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-	writeProblem(w, http.StatusNotFound, "no_route", "this function serves no HTTP requests")
+	_ = problem.New(problem.CodeNoRoute, "this function serves no HTTP requests").Write(w)
 })
 
 // Invoke answers one event, given as JSON. What it claims it runs and settles, or gives back, before the deadline of ctx

@@ -15,8 +15,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
+	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // serve answers the HTTP request in an event.
@@ -25,7 +27,7 @@ func (f *Function) serve(ctx context.Context, from source, o strictjson.Object) 
 	defer cancel()
 	w := &answer{header: http.Header{}}
 	if r, err := readRequest(ctx, from, o); err != nil {
-		writeProblem(w, http.StatusBadRequest, "invalid", "the request cannot be read")
+		_ = problem.New(core.CodeInvalid, "the request cannot be read").Write(w) // into memory
 	} else {
 		f.handle(w, r)
 	}
@@ -37,8 +39,7 @@ func (f *Function) serve(ctx context.Context, from source, o strictjson.Object) 
 	}
 	f.config.Logger.LogAttrs(ctx, slog.LevelError, "an answer was too large", slog.Int("limit", MaxAnswer))
 	w.reset()
-	writeProblem(w, http.StatusInternalServerError, "too_large",
-		fmt.Sprintf("the answer is larger than the %d bytes that Lambda takes: ask for less at a time", MaxAnswer))
+	_ = problem.AnswerTooLarge(fmt.Sprintf("the answer is larger than the %d bytes that Lambda takes: ask for less at a time", MaxAnswer)).Write(w)
 	return encodeAnswer(from, o, w)
 }
 
@@ -57,7 +58,7 @@ func (f *Function) caught(w *answer, r *http.Request) {
 	f.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a request panicked",
 		slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
 	w.reset()
-	writeProblem(w, http.StatusInternalServerError, "internal", "something went wrong here")
+	_ = problem.Internal.Write(w)
 }
 
 // answer is the http.ResponseWriter of a request: it keeps what is written, up to the limit.
@@ -94,16 +95,6 @@ func (w *answer) Write(data []byte) (int, error) {
 }
 
 func (w *answer) reset() { *w = answer{header: http.Header{}} }
-
-// writeProblem answers with the problem details of RFC 9457, as adapters/http does.
-func writeProblem(w http.ResponseWriter, status int, code, detail string) {
-	data, _ := json.Marshal(map[string]any{ // texts and a number
-		"type": "about:blank", "title": http.StatusText(status), "status": status, "detail": detail, "code": code,
-	})
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // into memory
-}
 
 // answerJSON is an HTTP answer in the forms of all senders; what one does not know is left out for it.
 type answerJSON struct {
