@@ -17,8 +17,6 @@ import (
 var (
 	errUnauthorized = problem.Unauthorized("the request does not come from a caller that is allowed")
 	errNoRoute      = problem.New(problem.CodeNoRoute, "this function serves no other HTTP requests")
-	errTooLarge     = problem.New(problem.CodeTooLarge, "the body is too large")
-	errBroken       = problem.New(core.CodeInvalid, "the body cannot be read: it ends early or is badly framed")
 	errDraining     = problem.New(problem.CodeDraining, "this instance is about to end: try again")
 )
 
@@ -31,7 +29,7 @@ func partly(report core.Report, away *core.AwayError) error {
 }
 
 // final reports whether an error is one of a message, which no repeat can mend.
-func final(err error) bool { return errors.Is(err, errTooLarge) || trigger.Final(err) }
+func final(err error) bool { return problem.Of(err).Code == problem.CodeTooLarge || trigger.Final(err) }
 
 // statusOf is the status of an answer to a sender that repeats whatever is not acknowledged.
 func (f *Function) statusOf(err error) int {

@@ -2,7 +2,6 @@ package gcf
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"log/slog"
 	"mime"
@@ -12,6 +11,7 @@ import (
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 )
@@ -140,14 +140,7 @@ func (f *Function) fail(w http.ResponseWriter, r *http.Request, from sender, err
 const mostPushed = 16 << 20
 
 func (f *Function) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, f.config.MaxBody))
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, errTooLarge
-	}
-	if err != nil {
-		return nil, errBroken
-	}
-	return body, nil
+	return requestbody.All(http.MaxBytesReader(w, r.Body, f.config.MaxBody))
 }
 
 // schedule is a tick of Cloud Scheduler: of all agents, or as the body says.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -139,7 +140,7 @@ func (a *api) explain(r *http.Request) (int, any, error) {
 
 // activity notes that a subject was active.
 func (a *api) activity(r *http.Request) (int, any, error) {
-	data, err := body(r)
+	data, err := requestbody.JSON(r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -169,7 +170,7 @@ func optionalBody(r *http.Request) ([]byte, error) {
 	if r.ContentLength == 0 {
 		return []byte("{}"), nil
 	}
-	return body(r)
+	return requestbody.JSON(r)
 }
 
 // noBody refuses what is sent to a call that takes nothing, but for an empty object.

@@ -16,7 +16,6 @@ var (
 	errForeignHost  = problem.New(problem.CodeForbidden, "the Host is neither localhost nor an IP address")
 	errCrossOrigin  = problem.New(problem.CodeForbidden, "the request comes from a page of another origin")
 	errNoRoute      = problem.New(problem.CodeNoRoute, "no such path")
-	errMediaType    = problem.New(problem.CodeMediaType, "the body must be application/json")
 	errCutOff       = problem.New(core.CodeUnavailable, "the request was cut off before it ran anything: retry it")
 	errNotReady     = problem.New(core.CodeUnavailable, "not ready")
 )

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
@@ -231,7 +233,7 @@ func (a *api) productQueue(r *http.Request) (int, any, error) {
 	if grantOf(r).Agents != nil { // how many others there are is not for it
 		st.Agents = 1
 	}
-	keys := sortedKeys(remaining)
+	keys := slices.Sorted(maps.Keys(remaining))
 	detail := func(counts map[string]int) (sum int, lines []string) {
 		for _, key := range keys {
 			sum += counts[key]

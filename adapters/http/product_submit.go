@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -32,7 +33,7 @@ func (a *api) enveloped(answer func(r *http.Request) (int, any, error)) func(r *
 
 // productSubmit takes one message or a list of them: all or none.
 func (a *api) productSubmit(r *http.Request) (int, any, error) {
-	data, err := body(r)
+	data, err := requestbody.JSON(r)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -42,7 +43,7 @@ func (a *api) newWait(r *http.Request) (*waiting, error) {
 		return nil, err
 	}
 	if _, err := io.Copy(io.Discard, r.Body); err != nil {
-		return nil, bodyError(err)
+		return nil, requestbody.Problem(err)
 	}
 	w := &waiting{a: a, agent: agent, begun: a.config.Clock.Now()}
 	if w.timeout, err = seconds(r.URL.Query(), "timeout_seconds", defaultWait, 0); err != nil {

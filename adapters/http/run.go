@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 	"github.com/seed-6f6f2c11/duly/core"
@@ -70,7 +71,7 @@ func (a *api) untilStopping(ctx context.Context) (context.Context, context.Cance
 
 // scope reads whose tasks to run, and how much of them.
 func (a *api) scope(r *http.Request) (core.Scope, error) {
-	data, err := body(r)
+	data, err := requestbody.JSON(r)
 	if err != nil {
 		return core.Scope{}, err
 	}

@@ -6,12 +6,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // submit stores tasks, all or none of them. The status is 201 if at least one of them is new.
 func (a *api) submit(r *http.Request) (int, any, error) {
-	data, err := body(r)
+	data, err := requestbody.JSON(r)
 	if err != nil {
 		return 0, nil, err
 	}
