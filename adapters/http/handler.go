@@ -74,9 +74,6 @@ type api struct {
 	config    Config
 	verifiers []Verifier
 	cron      tokens
-	waits     waits
-	idle      looks[int]       // how many tasks of a user are active
-	queues    looks[queueLook] // what of a user waits and runs
 	origins   *http.CrossOriginProtection
 	table     []route
 }
@@ -150,7 +147,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	a.write(w, r, status, "application/json", body)
+	a.write(w, r, status, body)
 }
 
 // admit is the route of a request, and what its caller may do, if it may go there. No store is called for that, and
@@ -199,13 +196,13 @@ func (a *api) identify(rt *route, r *http.Request) (*Grant, error) {
 }
 
 // write sends the answer in one piece, so that a failure to make it can still be told.
-func (a *api) write(w http.ResponseWriter, r *http.Request, status int, contentType string, body any) {
+func (a *api) write(w http.ResponseWriter, r *http.Request, status int, body any) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		a.refuse(w, r, fmt.Errorf("encode answer: %w", err))
 		return
 	}
-	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	if _, err := w.Write(append(data, '\n')); err != nil {
 		a.unsent(r, err)

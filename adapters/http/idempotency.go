@@ -3,10 +3,8 @@ package http
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
@@ -56,15 +54,4 @@ func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
 		return nil
 	}
 	return err
-}
-
-// withoutIDs says what a retry of a submit may do whose outcome is not known, if that is the error and some of its tasks have
-// no ids, and how they get some: with ids it changes nothing more.
-func withoutIDs(err error, tasks []core.NewTask, how string) error {
-	nameless := slices.ContainsFunc(tasks, func(t core.NewTask) bool { return t.ID == "" && t.UniqueKey == "" })
-	if core.CodeOf(err) != core.CodeUnavailable || !nameless {
-		return err
-	}
-	return errors.Join(problem.New(core.CodeUnavailable, "Redis is unavailable; the request may have been stored, and a retry may create "+
-		"what has no id a second time: "+how), err)
 }

@@ -16,14 +16,20 @@ var (
 	errForeignHost  = problem.New(problem.CodeForbidden, "the Host is neither localhost nor an IP address")
 	errCrossOrigin  = problem.New(problem.CodeForbidden, "the request comes from a page of another origin")
 	errNoRoute      = problem.New(problem.CodeNoRoute, "no such path")
-	errCutOff       = problem.New(core.CodeUnavailable, "the request was cut off before it ran anything: retry it")
 	errNotReady     = problem.New(core.CodeUnavailable, "not ready")
 )
 
+// answerer is an error that says itself how it is answered: one of an API whose errors are not problem details.
+type answerer interface {
+	error
+	Answer() (status int, body any)
+}
+
 // refuse answers with an error, and logs it if it is one of this side.
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if e, ok := errors.AsType[*refusal](err); ok {
-		a.write(w, r, e.Code, "application/json", e.envelope)
+	if own, ok := errors.AsType[answerer](err); ok {
+		status, body := own.Answer()
+		a.write(w, r, status, body)
 		return
 	}
 	p := problem.Of(err)

@@ -63,7 +63,7 @@ func (a *api) routes() []route {
 		{method: http.MethodGet, path: "/readyz", open: true, answer: a.ready},
 		{method: http.MethodGet, path: "/openapi.json", open: true, answer: a.document},
 	}
-	table = append(table, a.product()...)
+	table = append(table, a.memos()...)
 	if a.cron != nil {
 		table = append(table, route{method: http.MethodGet, path: "/v1/cron", noHead: true, needs: ScopeTrigger, verify: a.cron.Verify, answer: a.runCron})
 	}

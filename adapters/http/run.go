@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
@@ -46,7 +47,7 @@ func (a *api) run(ctx context.Context, scope core.Scope) (int, any, error) {
 		return 0, nil, err
 	}
 	if ctx.Err() != nil && report.Ran == 0 && report.More { // it did nothing, and knows nothing
-		return 0, nil, errCutOff
+		return 0, nil, problem.CutOff
 	}
 	return http.StatusOK, report, nil
 }

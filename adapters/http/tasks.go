@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -28,7 +29,7 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 	}
 	submitted, err := a.scheduler.Submit(r.Context(), tasks...)
 	if err != nil {
-		return 0, nil, withoutIDs(err, tasks, "give the tasks ids, or send the header "+idempotencyHeader)
+		return 0, nil, problem.OfSubmit(err, tasks, "give the tasks ids, or send the header "+idempotencyHeader)
 	}
 	status := http.StatusOK
 	for i := range submitted {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -118,6 +119,20 @@ var (
 	Internal    = New(core.CodeInternal, "internal error")
 	Unavailable = New(core.CodeUnavailable, "Redis is unavailable; the request may have been stored. Retry it with the same id.")
 )
+
+// CutOff is the problem of a request that ended before anything was done for it. It must not read as if nothing were due.
+var CutOff = New(core.CodeUnavailable, "the request was cut off before it ran anything: retry it")
+
+// OfSubmit adds to the error of a submit, if its outcome is not known and some of the tasks have no ids, what a retry may do then,
+// and how they get ids: with them a retry changes nothing more. Any other error it returns as it is.
+func OfSubmit(err error, tasks []core.NewTask, how string) error {
+	nameless := slices.ContainsFunc(tasks, func(t core.NewTask) bool { return t.ID == "" && t.UniqueKey == "" })
+	if core.CodeOf(err) != core.CodeUnavailable || !nameless {
+		return err
+	}
+	return errors.Join(New(core.CodeUnavailable, "Redis is unavailable; the request may have been stored, and a retry may create "+
+		"what has no id a second time: "+how), err)
+}
 
 // Of is how a host answers an error. A problem stays what it is, an error of the caller's input says what to change, and what
 // went wrong inside is never sent to the client.

@@ -1,4 +1,4 @@
-package http
+package memos
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ func (a *api) enveloped(answer func(r *http.Request) (int, any, error)) func(r *
 		if _, worded := errors.AsType[*refusal](err); err != nil && !worded {
 			p := problem.Of(err)
 			if p.Status >= http.StatusInternalServerError {
-				a.failed(r, err)
+				a.host.Failed(r, err)
 			}
 			err = errors.Join(refuse(p.Status, "%s", p.Detail), err)
 		}
@@ -31,8 +31,8 @@ func (a *api) enveloped(answer func(r *http.Request) (int, any, error)) func(r *
 	}
 }
 
-// productSubmit takes one message or a list of them: all or none.
-func (a *api) productSubmit(r *http.Request) (int, any, error) {
+// submit takes one message or a list of them: all or none.
+func (a *api) submit(r *http.Request) (int, any, error) {
 	data, err := requestbody.JSON(r)
 	if err != nil {
 		return 0, nil, err
@@ -50,13 +50,13 @@ func (a *api) productSubmit(r *http.Request) (int, any, error) {
 		if tasks[i], err = messageTask(raw[i]); err != nil {
 			return 0, nil, asMessage(err, tasks, i, list)
 		}
-		if err := allowTasks(r, tasks[i]); err != nil {
+		if err := a.host.AllowTasks(r, tasks[i]); err != nil {
 			return 0, nil, err
 		}
 	}
 	submitted, err := a.scheduler.Submit(r.Context(), tasks...)
 	if err != nil {
-		return 0, nil, asMessage(withoutIDs(err, tasks, "give each message an item_id"), tasks, 0, list)
+		return 0, nil, asMessage(problem.OfSubmit(err, tasks, "give each message an item_id"), tasks, 0, list)
 	}
 	out, known := []itemStatus{}, 0
 	for i := range submitted {
@@ -79,7 +79,7 @@ func messageTask(raw json.RawMessage) (core.NewTask, error) {
 		return t, err
 	}
 	text := func(name string, into *string, zero bool) strictjson.Field {
-		return strictjson.Field{Name: name, Into: into, Must: mustBeString, Zero: zero}
+		return strictjson.Field{Name: name, Into: into, Must: "must be a string", Zero: zero}
 	}
 	var agent, kept string
 	fields := []strictjson.Field{

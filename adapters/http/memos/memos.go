@@ -1,4 +1,4 @@
-package http
+package memos
 
 import (
 	"cmp"
@@ -14,8 +14,53 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// The API of MemOS' scheduler, so that what talks to that can talk to duly: the same paths, shapes, messages and codes. A
-// user there is an agent here, a business task a group, and a label a kind.
+// The routes, what they have in common, and the questions about the state of tasks.
+
+// Host is the server that mounts the API: it knows who asks, and how it answers and logs.
+type Host interface {
+	// Allow refuses a request about agents that its caller may not touch, AllowTasks one that submits tasks of such agents or
+	// users, and AllowAll one about more than single agents to a caller that may touch some only.
+	Allow(r *http.Request, agents ...string) error
+	AllowTasks(r *http.Request, tasks ...core.NewTask) error
+	AllowAll(r *http.Request) error
+	// Answer sends a body as JSON, and Refuse an error: one that has the method Answer() (status int, body any) as that says.
+	Answer(w http.ResponseWriter, r *http.Request, status int, body any)
+	Refuse(w http.ResponseWriter, r *http.Request, err error)
+	// Failed logs why a request failed on this side.
+	Failed(r *http.Request, err error)
+}
+
+// Config says how the API works. All fields are required but Stopping.
+type Config struct {
+	Clock core.Clock
+	// MaxWaits is how many requests of one credential may wait at once; all together may be eight times as many.
+	MaxWaits int
+	// Stopping is closed when the server is about to shut down: it ends the waits.
+	Stopping <-chan struct{}
+}
+
+// Route is one call of the API, which has either Respond or Stream.
+type Route struct {
+	Method, Path string
+	// Reads says that the caller needs no more than to read, although the method is POST.
+	Reads bool
+	// Endless says that a GET does not end by itself, so that there is no HEAD for it.
+	Endless bool
+	// Respond returns what is sent as JSON, or an error for [Host].Refuse.
+	Respond func(r *http.Request) (status int, body any, err error)
+	// Stream sends the answer itself.
+	Stream func(w http.ResponseWriter, r *http.Request)
+}
+
+// api answers the requests.
+type api struct {
+	scheduler *core.Scheduler
+	host      Host
+	config    Config
+	waits     waits
+	idle      looks[int]       // how many tasks of a user are active
+	queues    looks[queueLook] // what of a user waits and runs
+}
 
 // envelope is what every answer is wrapped in.
 type envelope struct {
@@ -24,10 +69,12 @@ type envelope struct {
 	Data    any    `json:"data"`
 }
 
-// refusal is an error in an envelope.
+// refusal is an error in an envelope. The host sends it as Answer says, as MemOS has no problem details.
 type refusal struct{ envelope }
 
 func (e *refusal) Error() string { return e.Message }
+
+func (e *refusal) Answer() (status int, body any) { return e.Code, e.envelope }
 
 func refuse(code int, format string, args ...any) error {
 	return &refusal{envelope{Code: code, Message: fmt.Sprintf(format, args...)}}
@@ -45,15 +92,18 @@ type itemStatus struct {
 	Differs bool        `json:"differs,omitempty"`
 }
 
-func (a *api) product() []route {
+// Routes are the calls of the API, for a scheduler and the host that mounts them. They share what they see of a user, so a host
+// makes them once.
+func Routes(s *core.Scheduler, host Host, config Config) []Route {
 	const base = "/product/scheduler"
-	return []route{
-		{method: http.MethodPost, path: base + "/submit", answer: a.enveloped(a.productSubmit)},
-		{method: http.MethodGet, path: base + "/status", answer: a.orSay(http.StatusInternalServerError, "Failed to get scheduler status", a.productStatus)},
-		{method: http.MethodGet, path: base + "/allstatus", answer: a.orSay(http.StatusInternalServerError, "Failed to get full scheduler status", a.productAllStatus)},
-		{method: http.MethodGet, path: base + "/task_queue_status", answer: a.orSay(http.StatusServiceUnavailable, "Scheduler queue is not available", a.productQueue)},
-		{method: http.MethodPost, path: base + "/wait", needs: ScopeRead, stream: a.productWait},
-		{method: http.MethodGet, path: base + "/wait/stream", noHead: true, stream: a.productWaitStream},
+	a := &api{scheduler: s, host: host, config: config}
+	return []Route{
+		{Method: http.MethodPost, Path: base + "/submit", Respond: a.enveloped(a.submit)},
+		{Method: http.MethodGet, Path: base + "/status", Respond: a.orSay(http.StatusInternalServerError, "Failed to get scheduler status", a.status)},
+		{Method: http.MethodGet, Path: base + "/allstatus", Respond: a.orSay(http.StatusInternalServerError, "Failed to get full scheduler status", a.allStatus)},
+		{Method: http.MethodGet, Path: base + "/task_queue_status", Respond: a.orSay(http.StatusServiceUnavailable, "Scheduler queue is not available", a.queue)},
+		{Method: http.MethodPost, Path: base + "/wait", Reads: true, Stream: a.wait},
+		{Method: http.MethodGet, Path: base + "/wait/stream", Endless: true, Stream: a.waitStream},
 	}
 }
 
@@ -75,7 +125,7 @@ func (a *api) inWords(r *http.Request, err error, code int, message string) erro
 	if known || worded {
 		return err
 	}
-	a.failed(r, err)
+	a.host.Failed(r, err)
 	return refuse(code, "%s", message)
 }
 
@@ -85,18 +135,18 @@ func nowhere(err error) bool {
 }
 
 // user is a required parameter of a request, which its caller has to be allowed.
-func user(r *http.Request, name string) (string, error) {
+func (a *api) user(r *http.Request, name string) (string, error) {
 	value := r.URL.Query().Get(name)
 	if value == "" {
 		return "", refuse(http.StatusUnprocessableEntity, "%s: Field required", name)
 	}
-	return value, allow(r, value)
+	return value, a.host.Allow(r, value)
 }
 
-// productStatus answers with the status of a business task, of a task, or of all tasks of a user.
-func (a *api) productStatus(r *http.Request) (int, any, error) {
+// status answers with the status of a business task, of a task, or of all tasks of a user.
+func (a *api) status(r *http.Request) (int, any, error) {
 	const done = "Memory get status successfully"
-	agent, err := user(r, "user_id")
+	agent, err := a.user(r, "user_id")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -147,8 +197,8 @@ func (a *api) each(r *http.Request, l core.List, see func(t *core.TaskInfo)) err
 	}
 }
 
-// productSummary counts tasks by status; pending mirrors waiting and is no part of the total.
-type productSummary struct {
+// summary counts tasks by status; pending mirrors waiting and is no part of the total.
+type summary struct {
 	Waiting    int64 `json:"waiting"`
 	InProgress int64 `json:"in_progress"`
 	Pending    int64 `json:"pending"`
@@ -158,19 +208,19 @@ type productSummary struct {
 	Total      int64 `json:"total"`
 }
 
-func (a *api) productAllStatus(r *http.Request) (int, any, error) {
-	if err := allowAll(r); err != nil {
+func (a *api) allStatus(r *http.Request) (int, any, error) {
+	if err := a.host.AllowAll(r); err != nil {
 		return 0, nil, err
 	}
 	st, err := a.scheduler.Stats(r.Context())
 	if err != nil {
 		return 0, nil, err
 	}
-	s := productSummary{
+	s := summary{
 		Waiting: st.Waiting, InProgress: st.InProgress, Pending: st.Waiting, Completed: st.Completed, Failed: st.Failed,
 		Cancelled: st.Cancelled, Total: st.Waiting + st.InProgress + st.Completed + st.Failed + st.Cancelled,
 	}
-	return answered("Scheduler status summary retrieved successfully", map[string]productSummary{
+	return answered("Scheduler status summary retrieved successfully", map[string]summary{
 		"scheduler_summary": s, "all_tasks_summary": s,
 	})
 }
@@ -194,7 +244,7 @@ func (a *api) queueOf(r *http.Request, agent string) (queueLook, error) {
 		look:  func() (queueLook, error) { return a.lookAtQueue(r, agent) },
 	})
 	if err == nil && !ok {
-		err = errCutOff
+		err = problem.CutOff
 	}
 	return seen, err
 }
@@ -212,9 +262,9 @@ func (a *api) lookAtQueue(r *http.Request, agent string) (queueLook, error) {
 	return q, err
 }
 
-// productQueue answers with what waits and runs for a user, by stream: one for each memory cube and label.
-func (a *api) productQueue(r *http.Request) (int, any, error) {
-	agent, err := user(r, "user_id")
+// queue answers with what waits and runs for a user, by stream: one for each memory cube and label.
+func (a *api) queue(r *http.Request) (int, any, error) {
+	agent, err := a.user(r, "user_id")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -230,7 +280,7 @@ func (a *api) productQueue(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if grantOf(r).Agents != nil { // how many others there are is not for it
+	if a.host.AllowAll(r) != nil { // how many others there are is not for it
 		st.Agents = 1
 	}
 	keys := slices.Sorted(maps.Keys(remaining))

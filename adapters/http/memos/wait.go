@@ -1,4 +1,4 @@
-package http
+package memos
 
 import (
 	"context"
@@ -23,6 +23,8 @@ const (
 	defaultPoll  = 500 * time.Millisecond
 	shortestPoll = 50 * time.Millisecond
 	longestWait  = time.Hour
+
+	sendTimeout = 10 * time.Second // for one event, or for the answer after a wait
 )
 
 // waiting is a wait for the tasks of a user to end.
@@ -38,7 +40,7 @@ type waiting struct {
 // newWait reads what a request waits for. It reads and forgets its body, which may be anything: only then is it noticed that
 // the client has gone away.
 func (a *api) newWait(r *http.Request) (*waiting, error) {
-	agent, err := user(r, "user_name")
+	agent, err := a.user(r, "user_name")
 	if err != nil {
 		return nil, err
 	}
@@ -149,22 +151,22 @@ func (w *waiting) sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// productWait answers when a user has nothing left to run, or at the timeout, which may be later than the server's
+// wait answers when a user has nothing left to run, or at the timeout, which may be later than the server's
 // WriteTimeout.
-func (a *api) productWait(out http.ResponseWriter, r *http.Request) {
+func (a *api) wait(out http.ResponseWriter, r *http.Request) {
 	w, err := a.newWait(r)
 	if err != nil {
-		a.refuse(out, r, err)
+		a.host.Refuse(out, r, err)
 		return
 	}
 	defer w.leave()
-	_ = http.NewResponseController(out).SetWriteDeadline(w.begun.Add(w.timeout + writeTimeout)) // not every writer has one
+	_ = http.NewResponseController(out).SetWriteDeadline(w.begun.Add(w.timeout + sendTimeout)) // not every writer has one
 	body, err := w.untilIdle(r)
 	if err != nil {
-		a.refuse(out, r, a.inWords(r, err, http.StatusInternalServerError, "Failed while waiting for scheduler"))
+		a.host.Refuse(out, r, a.inWords(r, err, http.StatusInternalServerError, "Failed while waiting for scheduler"))
 		return
 	}
-	a.write(out, r, http.StatusOK, "application/json", body)
+	a.host.Answer(out, r, http.StatusOK, body)
 }
 
 // untilIdle waits, and is what is answered then.
@@ -204,11 +206,11 @@ type frame struct {
 	TimedOut bool    `json:"timed_out,omitempty"`
 }
 
-// productWaitStream tells how many tasks a user has left, again and again, until there are none or at the timeout.
-func (a *api) productWaitStream(out http.ResponseWriter, r *http.Request) {
+// waitStream tells how many tasks a user has left, again and again, until there are none or at the timeout.
+func (a *api) waitStream(out http.ResponseWriter, r *http.Request) {
 	w, err := a.newWait(r)
 	if err != nil {
-		a.refuse(out, r, err)
+		a.host.Refuse(out, r, err)
 		return
 	}
 	defer w.leave()
@@ -217,7 +219,7 @@ func (a *api) productWaitStream(out http.ResponseWriter, r *http.Request) {
 	for {
 		n, over, err := w.active(r.Context())
 		if err != nil {
-			a.failed(r, err)
+			a.host.Failed(r, err)
 			_ = a.frame(out, map[string]string{ // the answer has begun
 				"status": "error", "detail": "stream_failed", "exception": problem.Of(err).Detail, "user_name": w.agent,
 			})
@@ -245,7 +247,7 @@ func (a *api) frame(out http.ResponseWriter, v any) error {
 		return err
 	}
 	control := http.NewResponseController(out)
-	_ = control.SetWriteDeadline(a.config.Clock.Now().Add(writeTimeout)) // not every writer has one
+	_ = control.SetWriteDeadline(a.config.Clock.Now().Add(sendTimeout)) // not every writer has one
 	if _, err := fmt.Fprintf(out, "data: %s\n\n", data); err != nil {
 		return err
 	}
