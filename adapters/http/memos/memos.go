@@ -58,8 +58,9 @@ type api struct {
 	host      Host
 	config    Config
 	waits     waits
-	idle      looks[int]       // how many tasks of a user are active
-	queues    looks[queueLook] // what of a user waits and runs
+	// Both hold pointers, so that the compiler makes the code of looks once.
+	idle   looks[*idleLook]  // how many tasks of a user are active
+	queues looks[*queueLook] // what of a user waits and runs
 }
 
 // envelope is what every answer is wrapped in.
@@ -229,19 +230,19 @@ func (a *api) allStatus(r *http.Request) (int, any, error) {
 type queueLook struct{ remaining, pending map[string]int }
 
 // queueOf looks at what of a user waits or runs. Requests that come at the same time share a look.
-func (a *api) queueOf(r *http.Request, agent string) (queueLook, error) {
+func (a *api) queueOf(r *http.Request, agent string) (*queueLook, error) {
 	leave, err := a.waits.enter(r, a.config.MaxWaits)
 	if err != nil {
-		return queueLook{}, err
+		return nil, err
 	}
 	defer leave()
 	forget := a.queues.use(agent, a.config.Clock)
 	defer forget()
 	w := &waiting{a: a, begun: a.config.Clock.Now(), timeout: longestWait}
-	seen, _, ok, err := a.queues.see(r.Context(), agent, seeing[queueLook]{
+	seen, _, ok, err := a.queues.see(r.Context(), agent, seeing[*queueLook]{
 		clock: a.config.Clock, since: w.begun,
 		pause: func(d time.Duration) bool { return w.sleep(r.Context(), d) },
-		look:  func() (queueLook, error) { return a.lookAtQueue(r, agent) },
+		look:  func() (*queueLook, error) { return a.lookAtQueue(r, agent) },
 	})
 	if err == nil && !ok {
 		err = problem.CutOff
@@ -249,8 +250,8 @@ func (a *api) queueOf(r *http.Request, agent string) (queueLook, error) {
 	return seen, err
 }
 
-func (a *api) lookAtQueue(r *http.Request, agent string) (queueLook, error) {
-	q := queueLook{map[string]int{}, map[string]int{}}
+func (a *api) lookAtQueue(r *http.Request, agent string) (*queueLook, error) {
+	q := &queueLook{map[string]int{}, map[string]int{}}
 	l := core.List{Agent: agent, Status: []core.Status{core.StatusWaiting, core.StatusInProgress}}
 	err := a.each(r, l, func(t *core.TaskInfo) {
 		key := fmt.Sprintf("%s:%s:%s:%s", streamPrefix(), agent, t.MemCubeID, t.Kind)

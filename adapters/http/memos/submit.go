@@ -71,6 +71,9 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 	return answered("Messages submitted successfully", out)
 }
 
+// keptStrings are the strings of a message that mean nothing to duly: they are part of the payload, for the handler.
+var keptStrings = [...]string{"content", "timestamp", "cube_id", "cube", "api_path", "stream_key", "redis_message_id"}
+
 // messageTask is the task that a message makes. All of the message is its payload.
 func messageTask(raw json.RawMessage) (core.NewTask, error) {
 	t := core.NewTask{Payload: raw}
@@ -81,13 +84,14 @@ func messageTask(raw json.RawMessage) (core.NewTask, error) {
 	text := func(name string, into *string, zero bool) strictjson.Field {
 		return strictjson.Field{Name: name, Into: into, Must: "must be a string", Zero: zero}
 	}
-	var agent, kept string
+	var agent string
 	fields := []strictjson.Field{
 		text("item_id", &t.ID, false), text("user_id", &t.UserID, false), text("agent_id", &agent, false), text("label", &t.Kind, false),
 		text("mem_cube_id", &t.MemCubeID, true), text("task_id", &t.Group, true), text("trace_id", &t.TraceID, true),
-		text("session_id", &t.SessionID, true), text("user_name", &t.UserName, true), text("content", &kept, true), text("timestamp", &kept, true),
-		text("cube_id", &kept, true), text("cube", &kept, true), text("api_path", &kept, true), text("stream_key", &kept, true),
-		text("redis_message_id", &kept, true),
+		text("session_id", &t.SessionID, true), text("user_name", &t.UserName, true),
+	}
+	for _, name := range keptStrings {
+		fields = append(fields, text(name, new(string), true))
 	}
 	for _, name := range []string{"info", "chat_history", "user_context"} { // any JSON
 		fields = append(fields, strictjson.Field{Name: name, Into: new(any), Zero: true})

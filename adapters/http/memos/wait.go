@@ -105,6 +105,9 @@ func (w *waiting) count(ctx context.Context) (int, error) {
 	}
 }
 
+// idleLook is how many tasks of a user had not ended. It is shared, and changed by nobody.
+type idleLook struct{ active int }
+
 // active is how many tasks of the user have not ended, as of a look that some request has taken since this one came, and that is
 // not much older than its poll interval. over says that the wait is, and that what it tells may be older.
 func (w *waiting) active(ctx context.Context) (n int, over bool, err error) {
@@ -115,12 +118,18 @@ func (w *waiting) active(ctx context.Context) (n int, over bool, err error) {
 			since = recent
 		}
 	}
-	n, begun, ok, err := w.a.idle.see(ctx, w.agent, seeing[int]{
+	seen, begun, ok, err := w.a.idle.see(ctx, w.agent, seeing[*idleLook]{
 		clock: w.a.config.Clock, since: since,
 		pause: func(d time.Duration) bool { return w.sleep(ctx, d) },
-		look:  func() (int, error) { return w.count(ctx) },
+		look: func() (*idleLook, error) {
+			n, err := w.count(ctx)
+			return &idleLook{n}, err
+		},
 	})
 	w.seen = begun
+	if seen != nil { // nothing was seen yet if the wait was over before
+		n = seen.active
+	}
 	return n, !ok, err
 }
 

@@ -28,33 +28,39 @@ const (
 
 // statuses is the one table of codes and statuses. A client that knows statuses only has to do the right thing: 4xx but 429 says
 // that the same request fails again, 429 and 5xx that it may succeed later.
-var statuses = map[core.Code]int{
-	core.CodeInvalid:     http.StatusBadRequest,
-	core.CodeNotFound:    http.StatusNotFound,
-	core.CodeLimit:       http.StatusTooManyRequests, // it ends by itself, as the tasks of the agent finish
-	core.CodeConflict:    http.StatusConflict,
-	core.CodeDisabled:    http.StatusConflict,
-	core.CodeLeaseLost:   http.StatusConflict,
-	core.CodeUnavailable: http.StatusServiceUnavailable,
-	core.CodeStoreFull:   http.StatusServiceUnavailable,
-	core.CodeAbandoned:   http.StatusServiceUnavailable,
-	core.CodeInternal:    http.StatusInternalServerError,
-	core.CodeRunsFailed:  http.StatusInternalServerError, // a report names the runs; as an error it is a fault of the host
+// It is an array, which costs a function's cold start nothing; a map would be filled by code.
+var statuses = [...]struct {
+	code   core.Code
+	status int
+}{
+	{core.CodeInvalid, http.StatusBadRequest},
+	{core.CodeNotFound, http.StatusNotFound},
+	{core.CodeLimit, http.StatusTooManyRequests}, // it ends by itself, as the tasks of the agent finish
+	{core.CodeConflict, http.StatusConflict},
+	{core.CodeDisabled, http.StatusConflict},
+	{core.CodeLeaseLost, http.StatusConflict},
+	{core.CodeUnavailable, http.StatusServiceUnavailable},
+	{core.CodeStoreFull, http.StatusServiceUnavailable},
+	{core.CodeAbandoned, http.StatusServiceUnavailable},
+	{core.CodeInternal, http.StatusInternalServerError},
+	{core.CodeRunsFailed, http.StatusInternalServerError}, // a report names the runs; as an error it is a fault of the host
 
-	CodeUnauthorized: http.StatusUnauthorized,
-	CodeForbidden:    http.StatusForbidden,
-	CodeNoRoute:      http.StatusNotFound,
-	CodeMethod:       http.StatusMethodNotAllowed,
-	CodeTooLarge:     http.StatusRequestEntityTooLarge,
-	CodeMediaType:    http.StatusUnsupportedMediaType,
-	CodeTooMany:      http.StatusTooManyRequests,
-	CodeDraining:     http.StatusServiceUnavailable,
+	{CodeUnauthorized, http.StatusUnauthorized},
+	{CodeForbidden, http.StatusForbidden},
+	{CodeNoRoute, http.StatusNotFound},
+	{CodeMethod, http.StatusMethodNotAllowed},
+	{CodeTooLarge, http.StatusRequestEntityTooLarge},
+	{CodeMediaType, http.StatusUnsupportedMediaType},
+	{CodeTooMany, http.StatusTooManyRequests},
+	{CodeDraining, http.StatusServiceUnavailable},
 }
 
 // Status is the HTTP status of a code: 500 for one that the table does not have.
 func Status(code core.Code) int {
-	if status, ok := statuses[code]; ok {
-		return status
+	for _, s := range statuses {
+		if s.code == code {
+			return s.status
+		}
 	}
 	return http.StatusInternalServerError
 }
