@@ -6,6 +6,7 @@ import (
 	"github.com/cloudevents/sdk-go/v2/event"
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 )
 
@@ -62,7 +63,11 @@ func readEvent(e *event.Event) (message, error) {
 		return message{}, unknown("event", "is not valid: "+err.Error())
 	}
 	if e.Type() == published {
-		return readWrapped(e.Data())
+		o, err := strictjson.Parse("event", e.Data())
+		if err != nil {
+			return message{}, &UnknownEventError{Why: err}
+		}
+		return readWrapped(o)
 	}
 	if media := e.DataMediaType(); media != "application/json" && media != "text/json" {
 		return message{}, unknown("datacontenttype", "must be application/json in an event of the type "+trigger.Clip(e.Type(), trigger.MaxName))

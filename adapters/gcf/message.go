@@ -40,32 +40,43 @@ func unknown(field, reason string) error {
 	return &UnknownEventError{Why: &core.InvalidError{Field: field, Reason: reason}}
 }
 
-// readPush reads the body of a push that wraps a message; ok says whether it is one at all.
-func readPush(body []byte) (m message, ok bool, err error) {
-	o, err := strictjson.Parse("body", body)
-	if err != nil || !o.Has("message") || !o.Has("subscription") {
-		return m, false, nil //nolint:nilerr // what is no push is for others
-	}
-	m, err = readWrapped(body)
-	return m, true, err
+// pushed is the body of a push that wraps a message, read once: who may push is checked after it is known to be one, and only
+// then is anything said about what is wrong with it.
+type pushed struct {
+	message message
+	err     error // what is wrong with the message
 }
 
-// readWrapped reads a Pub/Sub message with its envelope, as a push and an event have it.
-func readWrapped(body []byte) (message, error) {
-	var wrapped struct {
-		Message struct {
-			Data []byte `json:"data"` // in base64
-			ID   string `json:"messageId"`
-		} `json:"message"`
-		Subscription string `json:"subscription"`
+// readPush reads the body of a push that wraps a message; nil if it is no push at all, but a request for somebody else.
+func readPush(body []byte) *pushed {
+	o, err := strictjson.Parse("body", body)
+	if err != nil || !o.Has("message") || !o.Has("subscription") {
+		return nil
 	}
-	if err := json.Unmarshal(body, &wrapped); err != nil {
+	m, err := readWrapped(o)
+	return &pushed{m, err}
+}
+
+// readWrapped reads a Pub/Sub message from its envelope, as a push and an event have it.
+func readWrapped(o strictjson.Object) (message, error) {
+	var wrapped struct {
+		Data []byte `json:"data"` // in base64
+		ID   string `json:"messageId"`
+	}
+	subscription := o.Text("subscription")
+	switch {
+	case o.Has("subscription") && subscription == "": // two of them must not become one sender
+		return message{}, unknown("subscription", "must be a string")
+	case !o.Has("message"):
+		return message{}, unknown("message", "is required")
+	}
+	if err := json.Unmarshal(o["message"], &wrapped); err != nil {
 		return message{}, unknown("message", "is not one of Pub/Sub: "+err.Error())
 	}
-	if wrapped.Message.ID == "" {
+	if wrapped.ID == "" {
 		return message{}, unknown("messageId", "is required")
 	}
-	return newMessage(wrapped.Subscription, wrapped.Message.ID, wrapped.Message.Data), nil
+	return newMessage(subscription, wrapped.ID, wrapped.Data), nil
 }
 
 // newMessage is a message of Pub/Sub.

@@ -70,6 +70,7 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.forward(w, r)
 		return
 	}
+	var push *pushed
 	if from == fromRoot { // it is for nobody yet, so that whoever answers it verifies it
 		body, err := f.body(w, r)
 		if err != nil {
@@ -79,8 +80,8 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			f.fail(w, r, from, err)
 			return
 		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		if _, ok, _ := readPush(body); !ok {
+		if push = readPush(body); push == nil {
+			r.Body = io.NopCloser(bytes.NewReader(body))
 			f.forward(w, r)
 			return
 		}
@@ -90,7 +91,7 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = errUnauthorized.Write(w)
 		return
 	}
-	f.serve(w, r, from)
+	f.serve(w, r, from, push)
 }
 
 // forward leaves a request to Config.HTTP.
@@ -102,15 +103,25 @@ func (f *Function) forward(w http.ResponseWriter, r *http.Request) {
 
 // serve answers a request that was verified. Cloud Scheduler is told of a body that makes no sense; the others would only
 // send it again.
-func (f *Function) serve(w http.ResponseWriter, r *http.Request, from sender) {
-	body, err := f.body(w, r)
+func (f *Function) serve(w http.ResponseWriter, r *http.Request, from sender, push *pushed) {
+	var body []byte
 	var answer any
+	var err error
+	if push == nil { // else its body was read to know that it is one
+		body, err = f.body(w, r)
+	}
 	switch {
 	case err != nil:
 	case from == fromScheduler:
 		answer, err = f.schedule(r, body)
+	case from == fromPubSub:
+		answer, err = f.receive(r.Context(), newMessage(r.Header.Get(subscriptionHeader), r.Header.Get(messageHeader), body))
+	case from == fromEventarc:
+		answer, err = f.deliver(r, body)
+	case push.err != nil:
+		err = push.err
 	default:
-		answer, err = f.deliver(r, from, body)
+		answer, err = f.receive(r.Context(), push.message)
 	}
 	if err != nil {
 		f.fail(w, r, from, err)
@@ -164,23 +175,12 @@ func (f *Function) schedule(r *http.Request, body []byte) (any, error) {
 	return f.run(r.Context(), scope, job, key)
 }
 
-// deliver does what the message in a request says.
-func (f *Function) deliver(r *http.Request, from sender, body []byte) (any, error) {
-	switch from {
-	case fromPubSub:
-		return f.receive(r.Context(), newMessage(r.Header.Get(subscriptionHeader), r.Header.Get(messageHeader), body))
-	case fromEventarc:
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		e, err := cehttp.NewEventFromHTTPRequest(r)
-		if err != nil {
-			return nil, unknown("event", "is not valid: "+err.Error())
-		}
-		return f.event(r.Context(), e)
-	default:
-		m, _, err := readPush(body)
-		if err != nil {
-			return nil, err
-		}
-		return f.receive(r.Context(), m)
+// deliver does what the CloudEvent in a request says.
+func (f *Function) deliver(r *http.Request, body []byte) (any, error) {
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	e, err := cehttp.NewEventFromHTTPRequest(r)
+	if err != nil {
+		return nil, unknown("event", "is not valid: "+err.Error())
 	}
+	return f.event(r.Context(), e)
 }
