@@ -7,8 +7,12 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,6 +74,42 @@ func TestEachCodeHasItsStatus(t *testing.T) {
 		assert.Equal(t, want[code], problem.New(code, "x").Status, code)
 	}
 	assert.Equal(t, 500, problem.Status("unheard of"))
+}
+
+// The description of the API lists the codes that it answers with.
+func TestTheCodesAreDescribed(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../../http/openapi.json")
+	require.NoError(t, err)
+	var doc struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]struct{ Enum []core.Code }
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(data, &doc))
+	described := doc.Components.Schemas["Problem"].Properties["code"].Enum
+	for _, code := range append(codes(t, "../../../core/errors.go"), codes(t, "problem.go")...) {
+		if code != core.CodeRunsFailed && code != problem.CodeDraining { // one is part of a report, one is a function's own
+			assert.Contains(t, described, code)
+		}
+	}
+}
+
+// There is one writer: a second one would drift from it again.
+func TestNobodyElseWritesProblems(t *testing.T) {
+	t.Parallel()
+	for _, root := range []string{"../..", "../../../sam"} {
+		require.NoError(t, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "internal/problem/problem.go") {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			assert.NotContains(t, string(data), "application/problem+json", path)
+			return err
+		}))
+	}
 }
 
 // What is wrong with the input is said; what went wrong inside is not, however it is wrapped.
