@@ -144,8 +144,12 @@ func TestASharedPullRefusesHooksAndNonsense(t *testing.T) {
 	t.Parallel()
 	s, store := gated(t)
 	for _, scope := range []core.Scope{
-		{Idle: func(time.Time) bool { return false }}, {Join: func() (in, out []string) { return nil, nil }},
-		{OnDue: func(string, time.Time) {}}, {OnTick: func(core.Tick) {}}, {MaxTasks: -1}, {Agents: []string{""}},
+		{Idle: func(time.Time) bool { return false }},
+		{Join: func() (in, out []string) { return nil, nil }},
+		{OnDue: func(string, time.Time) {}},
+		{OnTick: func(core.Tick) {}},
+		{MaxTasks: -1},
+		{Agents: []string{""}},
 	} {
 		_, err := s.RunShared(t.Context(), scope)
 		var invalid *core.InvalidError

@@ -69,13 +69,13 @@ func (c Config) withDefaults() Config {
 func (c Config) validate() error {
 	switch {
 	case c.Tick < 0:
-		return fmt.Errorf("daemon: Tick must not be negative, not %s", c.Tick)
+		return fmt.Errorf("daemon: Tick must not be negative, got %s", c.Tick)
 	case c.Safety < c.Tick:
-		return fmt.Errorf("daemon: Safety must be at least Tick (%s), not %s", c.Tick, c.Safety)
+		return fmt.Errorf("daemon: Safety must be at least Tick (%s), got %s", c.Tick, c.Safety)
 	case c.Grace < 0:
-		return fmt.Errorf("daemon: Grace must not be negative, not %s", c.Grace)
+		return fmt.Errorf("daemon: Grace must not be negative, got %s", c.Grace)
 	case c.Agents != nil && c.Partitions != nil:
-		return errors.New("daemon: Agents excludes Partitions")
+		return errors.New("daemon: set Agents or Partitions, not both")
 	}
 	return nil
 }
@@ -159,9 +159,9 @@ func (d *Daemon) poke() {
 
 // The errors of a call at the wrong time, or to a daemon of another kind.
 var (
-	ErrAllAgents  = errors.New("daemon: runs all agents: set Config.Agents to register them")
-	ErrRunning    = errors.New("daemon: is running already")
-	ErrNotRunning = errors.New("daemon: is not running")
+	ErrAllAgents  = errors.New("daemon: this daemon runs all agents; set Config.Agents to register single ones")
+	ErrRunning    = errors.New("daemon: already running")
+	ErrNotRunning = errors.New("daemon: not running")
 )
 
 // Run runs due tasks until ctx is done or Stop is called. Then it claims nothing more, gives running handlers their

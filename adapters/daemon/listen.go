@@ -20,7 +20,7 @@ func (l *loop) listen(ctx context.Context) {
 			}
 			l.deaf.Store(true)
 		} else if failures == 0 && ctx.Err() == nil {
-			l.config.Logger.LogAttrs(ctx, slog.LevelWarn, "no wake-ups: looking for due work every tick instead", slog.Any("err", err))
+			l.config.Logger.LogAttrs(ctx, slog.LevelWarn, "cannot listen for wake-ups; looking for due work every tick instead", slog.Any("err", err))
 		}
 		failures++
 		l.sleep(ctx, pause(failures))

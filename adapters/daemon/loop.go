@@ -275,14 +275,14 @@ func (l *loop) failed(ctx context.Context, s step) {
 	}
 	if core.CodeOf(s.err) == core.CodeAbandoned {
 		l.over = func() {
-			l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "handlers have returned, claiming again")
+			l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "abandoned handlers have returned; claiming again")
 		}
-		l.config.Logger.LogAttrs(ctx, slog.LevelError, "nothing is claimed", slog.Any("err", s.err))
+		l.config.Logger.LogAttrs(ctx, slog.LevelError, "claiming has stopped", slog.Any("err", s.err))
 		return
 	}
-	l.over = func() { l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "the store is back") }
+	l.over = func() { l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "the store is available again") }
 	l.setAway(s.err)
-	l.config.Logger.LogAttrs(ctx, slog.LevelWarn, "the store is away, trying again", slog.Any("err", s.err))
+	l.config.Logger.LogAttrs(ctx, slog.LevelWarn, "the store is unavailable; retrying", slog.Any("err", s.err))
 }
 
 func (l *loop) succeeded(pull int) {

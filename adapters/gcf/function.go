@@ -81,13 +81,13 @@ const timeoutVariable = "CLOUD_RUN_TIMEOUT_SECONDS"
 func (c Config) validate() error {
 	switch {
 	case c.Verify == nil:
-		return errors.New("gcf: Verify is required: check an OIDC token, or say gcf.Private if Google refuses unknown callers")
+		return errors.New("gcf: Verify is required: check an OIDC token, or set gcf.Private if Google refuses unknown callers")
 	case c.Timeout < 0:
-		return fmt.Errorf("gcf: Timeout must not be negative, not %s", c.Timeout)
+		return fmt.Errorf("gcf: Timeout must not be negative, got %s", c.Timeout)
 	case c.Margin < 0:
-		return fmt.Errorf("gcf: Margin must not be negative, not %s", c.Margin)
+		return fmt.Errorf("gcf: Margin must not be negative, got %s", c.Margin)
 	case c.MaxBody < 0:
-		return fmt.Errorf("gcf: MaxBody must not be negative, not %d", c.MaxBody)
+		return fmt.Errorf("gcf: MaxBody must not be negative, got %d", c.MaxBody)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func readWrapped(o strictjson.Object) (message, error) {
 		return message{}, unknown("message", "is required")
 	}
 	if err := json.Unmarshal(o["message"], &wrapped); err != nil {
-		return message{}, unknown("message", "is not one of Pub/Sub: "+err.Error())
+		return message{}, unknown("message", "is not a Pub/Sub message: "+err.Error())
 	}
 	if wrapped.ID == "" {
 		return message{}, unknown("messageId", "is required")

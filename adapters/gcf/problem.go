@@ -15,9 +15,9 @@ import (
 // How the errors of a function are answered.
 
 var (
-	errUnauthorized = problem.Unauthorized("the request does not come from a caller that is allowed")
+	errUnauthorized = problem.Unauthorized("the caller is not allowed")
 	errNoRoute      = problem.New(problem.CodeNoRoute, "this function serves no other HTTP requests")
-	errDraining     = problem.New(problem.CodeDraining, "this instance is about to end: try again")
+	errDraining     = problem.New(problem.CodeDraining, "this instance is shutting down; retry")
 )
 
 // partly is the problem of a tick that was done except for partitions of the store that do not answer: its status makes alarms
@@ -42,7 +42,7 @@ func (f *Function) statusOf(err error) int {
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	data, err := json.Marshal(body)
 	if err != nil { // of values that are ours
-		_ = problem.Internal.Write(w)
+		_ = problem.ErrInternal.Write(w)
 		return
 	}
 	data = append(data, '\n')

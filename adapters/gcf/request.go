@@ -138,7 +138,7 @@ func (f *Function) fail(w http.ResponseWriter, r *http.Request, from sender, err
 		_ = problem.Of(err).Write(w)
 		return
 	}
-	f.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a message makes no sense", slog.String("err", text))
+	f.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a message was refused", slog.String("err", text))
 	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, mostPushed)) // a sender that cannot send on might not see the answer
 	if f.config.DeadLetter {
 		_ = problem.Of(err).Write(w)

@@ -60,7 +60,7 @@ func (g *Grant) may(s Scope) bool { return g.Scopes == nil || slices.Contains(g.
 func (g *Grant) check(name string) error {
 	for _, s := range g.Scopes {
 		if s != ScopeRead && s != ScopeTrigger && s != ScopeWrite {
-			return fmt.Errorf("httpadapter: %s has the scope %q: there are read, trigger and write", name, s)
+			return fmt.Errorf("httpadapter: %s has the unknown scope %q; expected read, trigger or write", name, s)
 		}
 	}
 	return nil

@@ -52,7 +52,7 @@ func (a *api) pause(r *http.Request) (int, any, error) {
 // toCome says how to pause what does not exist yet.
 func toCome(err error) error {
 	if _, unknown := errors.AsType[*core.UnknownTargetError](err); unknown {
-		return problem.New(core.CodeNotFound, err.Error()+`; "ahead": true says that it is to come`)
+		return problem.New(core.CodeNotFound, err.Error()+`; send "ahead": true if it is still to be created`)
 	}
 	return err
 }

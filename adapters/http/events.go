@@ -95,7 +95,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 		l.agents = []string{agent}
 	}
 	if !a.config.Events.listen(l) {
-		a.refuse(w, r, problem.New(core.CodeUnavailable, fmt.Sprintf("%d others listen already", mostListeners)))
+		a.refuse(w, r, problem.New(core.CodeUnavailable, fmt.Sprintf("%d clients are already listening; retry later", mostListeners)))
 		return
 	}
 	defer a.config.Events.leave(l)

@@ -220,5 +220,5 @@ func (a *api) caught(w http.ResponseWriter, r *http.Request) {
 	}
 	a.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a request panicked",
 		slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
-	a.refuse(w, r, problem.Internal)
+	a.refuse(w, r, problem.ErrInternal)
 }

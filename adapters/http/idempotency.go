@@ -47,7 +47,7 @@ func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
 	known, err := a.scheduler.Existing(r.Context(), made...)
 	for i := range known {
 		if known[i].Differs {
-			return problem.New(core.CodeConflict, "the "+idempotencyHeader+" was used for another request: use a new one for each")
+			return problem.New(core.CodeConflict, "the "+idempotencyHeader+" was already used for another request; use a new one for each request")
 		}
 	}
 	if core.CodeOf(err) == core.CodeInvalid { // Submit says which of all tasks it is

@@ -323,7 +323,7 @@ func TestAKnownItemWithAnotherContent(t *testing.T) {
 	for _, c := range [][2]string{
 		{message, `{"code":200,"message":"Messages submitted successfully","data":[{"task_id":"i","status":"waiting"}]}`},
 		{message, `{"code":200,"message":"Messages submitted successfully","data":[{"task_id":"i","status":"waiting"}]}`},
-		{strings.Replace(message, "one", "two", 1), `{"code":200,"message":"Messages submitted; 1 had the item_id of another message, which was left as it is",
+		{strings.Replace(message, "one", "two", 1), `{"code":200,"message":"Messages submitted; 1 had the item_id of an existing message, which stays unchanged",
 			"data":[{"task_id":"i","status":"waiting","differs":true}]}`},
 	} {
 		_, text := f.call(t, "POST", "/product/scheduler/submit", c[0])

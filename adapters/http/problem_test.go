@@ -45,7 +45,7 @@ func TestErrorsOfTheStore(t *testing.T) {
 		if c.status == http.StatusServiceUnavailable && c.code == "unavailable" { // what a retry does depends on the ids
 			res, body := f.call(t, "POST", "/v1/tasks", `{"tasks":[{"agent_id":"a","kind":"ok","id":"i"},{"agent_id":"a","kind":"ok"}]}`)
 			_, _, detail := problem(t, res, body)
-			assert.Contains(t, detail, "a retry may create what has no id a second time: give the tasks ids, or send the header Idempotency-Key")
+			assert.Contains(t, detail, "a retry may create tasks without an id a second time: give the tasks ids, or send the header Idempotency-Key")
 		}
 		assert.Equal(t, c.status >= 500, f.logs.Len() > 0, "faults of this side are logged")
 	}

@@ -24,7 +24,7 @@ func decode(data []byte, fields ...strictjson.Field) error {
 func query(r *http.Request, names ...string) (url.Values, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, &core.InvalidError{Field: "query", Reason: "is badly escaped"}
+		return nil, &core.InvalidError{Field: "query", Reason: "has an invalid escape"}
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		switch {

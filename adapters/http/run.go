@@ -47,7 +47,7 @@ func (a *api) run(ctx context.Context, scope core.Scope) (int, any, error) {
 		return 0, nil, err
 	}
 	if ctx.Err() != nil && report.Ran == 0 && report.More { // it did nothing, and knows nothing
-		return 0, nil, problem.CutOff
+		return 0, nil, problem.ErrCutOff
 	}
 	return http.StatusOK, report, nil
 }

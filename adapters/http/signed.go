@@ -46,7 +46,7 @@ type signatures struct {
 }
 
 // errFull says that no more signed requests can be told from those that were sent before.
-var errFull = problem.New(core.CodeUnavailable, "too many signed requests in the last minutes: send it again later, with a new timestamp")
+var errFull = problem.New(core.CodeUnavailable, "too many signed requests in the last minutes; retry later with a new timestamp")
 
 func newSignatures(s *Signed, clock core.Clock, most int64) *signatures {
 	v := &signatures{grant: &s.Grant, clock: clock, most: most, seen: map[int64]map[string]struct{}{}}
@@ -84,7 +84,7 @@ func (v *signatures) Verify(r *http.Request) (*Grant, error) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if !v.matches(id+"."+stamp+".", body, given) {
-		return nil, errors.New("the signature is not good")
+		return nil, errors.New("the signature does not match")
 	}
 	return v.grant, v.once(id+"."+stamp, unix)
 }
@@ -122,7 +122,7 @@ func (v *signatures) once(signed string, unix int64) error {
 	}
 	all := v.seen[unix/60]
 	if _, ok := all[signed]; ok {
-		return errors.New("the signed request was sent before")
+		return errors.New("the signed request was already sent")
 	}
 	if v.kept >= mostKept {
 		return errFull

@@ -26,13 +26,13 @@ func form(event []byte) string {
 	event = bytes.TrimSpace(event)
 	switch {
 	case len(event) == 0:
-		return "nothing"
+		return "an empty event"
 	case !utf8.Valid(event) || !json.Valid(event):
-		return "what is not valid JSON"
+		return "invalid JSON"
 	case event[0] == '[':
-		return "a list"
+		return "an array"
 	default:
-		return "no object"
+		return "a value that is not an object"
 	}
 }
 

@@ -51,7 +51,7 @@ func New(s *core.Scheduler, config Config) (*Function, error) {
 		return nil, errors.New("lambda: a scheduler is required")
 	}
 	if config.Margin < 0 {
-		return nil, fmt.Errorf("lambda: Margin must not be negative, not %s", config.Margin)
+		return nil, fmt.Errorf("lambda: Margin must not be negative, got %s", config.Margin)
 	}
 	config.Margin = cmp.Or(config.Margin, DefaultMargin)
 	if config.HTTP == nil {

@@ -58,7 +58,7 @@ func (f *Function) caught(w *answer, r *http.Request) {
 	f.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a request panicked",
 		slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
 	w.reset()
-	_ = problem.Internal.Write(w)
+	_ = problem.ErrInternal.Write(w)
 }
 
 // answer is the http.ResponseWriter of a request: it keeps what is written, up to the limit.

@@ -121,7 +121,7 @@ func (b *batch) fail(ctx context.Context, r record, err error) {
 	}
 }
 
-var errEnded = errors.New("not submitted, as an earlier record failed")
+var errEnded = errors.New("not submitted, because an earlier record failed")
 
 // ofInput reports whether an error is about what was submitted, so that other records may well succeed.
 func ofInput(err error) bool {

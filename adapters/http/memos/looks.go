@@ -113,7 +113,7 @@ func (l *looks[T]) see(ctx context.Context, agent string, s seeing[T]) (seen T, 
 // lead looks for all who wait.
 func (l *looks[T]) lead(one *look[T], now time.Time, s seeing[T]) error {
 	var seen T
-	var err error = problem.Internal // unless it returns
+	var err error = problem.ErrInternal // unless it returns
 	defer func() {
 		end := s.clock.Now()
 		l.mu.Lock()
@@ -149,9 +149,9 @@ func (w *waits) enter(r *http.Request, most int) (leave func(), err error) {
 	}
 	switch {
 	case w.each[who] >= most:
-		return nil, tooMany(fmt.Sprintf("%d requests of this credential are waiting already: wait for fewer users at once, or retry later", most))
+		return nil, tooMany(fmt.Sprintf("%d requests of this credential are already waiting; wait for fewer users at once, or retry later", most))
 	case w.all >= allWaits*most:
-		return nil, tooMany(fmt.Sprintf("%d requests are waiting already: retry later", allWaits*most))
+		return nil, tooMany(fmt.Sprintf("%d requests are already waiting; retry later", allWaits*most))
 	}
 	w.all++
 	w.each[who]++

@@ -121,7 +121,7 @@ func (a *api) orSay(code int, message string, answer func(r *http.Request) (int,
 
 // inWords is a failure as MemOS tells it. What the store said is for the log; what is wrong with the request is told as it is.
 func (a *api) inWords(r *http.Request, err error, code int, message string) error {
-	_, known := errors.AsType[*problem.Problem](err)
+	_, known := errors.AsType[*problem.Error](err)
 	_, worded := errors.AsType[*refusal](err)
 	if known || worded {
 		return err
@@ -245,7 +245,7 @@ func (a *api) queueOf(r *http.Request, agent string) (*queueLook, error) {
 		look:  func() (*queueLook, error) { return a.lookAtQueue(r, agent) },
 	})
 	if err == nil && !ok {
-		err = problem.CutOff
+		err = problem.ErrCutOff
 	}
 	return seen, err
 }

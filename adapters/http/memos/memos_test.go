@@ -65,11 +65,10 @@ func (*host) Answer(w http.ResponseWriter, _ *http.Request, status int, body any
 }
 
 func (h *host) Refuse(w http.ResponseWriter, r *http.Request, err error) {
-	var own interface {
+	if own, ok := errors.AsType[interface {
 		error
 		Answer() (status int, body any)
-	}
-	if errors.As(err, &own) {
+	}](err); ok {
 		status, body := own.Answer()
 		h.Answer(w, r, status, body)
 		return
@@ -149,8 +148,11 @@ func TestTheHostSaysWhoMayDoWhat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, false)
 	for _, c := range [][3]string{
-		{"GET", "/status?user_id=other", ""}, {"GET", "/allstatus", ""}, {"GET", "/task_queue_status?user_id=other", ""},
-		{"POST", "/wait?user_name=other", ""}, {"GET", "/wait/stream?user_name=other", ""},
+		{"GET", "/status?user_id=other", ""},
+		{"GET", "/allstatus", ""},
+		{"GET", "/task_queue_status?user_id=other", ""},
+		{"POST", "/wait?user_name=other", ""},
+		{"GET", "/wait/stream?user_name=other", ""},
 		{"POST", "/submit", `{"item_id":"1","user_id":"other","label":"add"}`},
 		{"POST", "/submit", `{"item_id":"1","user_id":"other","agent_id":"u","label":"add"}`},
 	} {

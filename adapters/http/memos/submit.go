@@ -66,7 +66,7 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 		}
 	}
 	if known > 0 {
-		return answered(fmt.Sprintf("Messages submitted; %d had the item_id of another message, which was left as it is", known), out)
+		return answered(fmt.Sprintf("Messages submitted; %d had the item_id of an existing message, which stays unchanged", known), out)
 	}
 	return answered("Messages submitted successfully", out)
 }

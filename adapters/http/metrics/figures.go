@@ -49,11 +49,11 @@ func (f *figures) read(ctx context.Context) (core.Stats, error) {
 }
 
 var (
-	upDesc      = prometheus.NewDesc("duly_store_up", "Whether the store has answered this scrape.", nil, nil)
+	upDesc      = prometheus.NewDesc("duly_store_up", "Whether the store answered this scrape.", nil, nil)
 	tasksDesc   = prometheus.NewDesc("duly_tasks", "Tasks in the store: waiting and in progress now, the others since it was first used.", []string{"status"}, nil)
-	parkedDesc  = prometheus.NewDesc("duly_parked_tasks", "Waiting tasks that nothing can run for now.", []string{"reason"}, nil)
-	droppedDesc = prometheus.NewDesc("duly_dropped_records", "Finished records dropped before their time, as their agents had more than are kept.", nil, nil)
-	overdueDesc = prometheus.NewDesc("duly_overdue_seconds", "How long the agent that stands first has had something due that nobody has claimed.", nil, nil)
+	parkedDesc  = prometheus.NewDesc("duly_parked_tasks", "Waiting tasks that no process can run now.", []string{"reason"}, nil)
+	droppedDesc = prometheus.NewDesc("duly_dropped_records", "Finished records dropped before their retention ended, because their agents had more than are kept.", nil, nil)
+	overdueDesc = prometheus.NewDesc("duly_overdue_seconds", "How long the first agent in line has had due work that no process has claimed, in seconds.", nil, nil)
 )
 
 // storeCollector makes metrics of the store's figures.

@@ -72,25 +72,25 @@ func New(config Config) *Metrics {
 	m := &Metrics{
 		config:    config,
 		registry:  prometheus.NewRegistry(),
-		submitted: counter("duly_submitted_total", "Tasks that were stored anew by this process."),
+		submitted: counter("duly_submitted_total", "Tasks created by this process."),
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "duly_runs_total", Help: "Runs that have ended in this process, by how.",
+			Name: "duly_runs_total", Help: "Runs that ended in this process, by outcome.",
 		}, []string{"kind", "outcome"}),
-		runSeconds: histograms("duly_run_seconds", "How long runs took.", workBuckets, "kind"),
-		lagSeconds: histograms("duly_lag_seconds", "How long after their due time runs were started.", workBuckets, "kind"),
-		ticks:      counter("duly_ticks_total", "Ticks of agents that have ended in this process."),
+		runSeconds: histograms("duly_run_seconds", "Duration of runs, in seconds.", workBuckets, "kind"),
+		lagSeconds: histograms("duly_lag_seconds", "Time from the due time of runs to their start, in seconds.", workBuckets, "kind"),
+		ticks:      counter("duly_ticks_total", "Ticks of agents that ended in this process."),
 		tickTook: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "duly_tick_seconds", Help: "How long ticks took.", Buckets: workBuckets,
+			Name: "duly_tick_seconds", Help: "Duration of ticks, in seconds.", Buckets: workBuckets,
 		}),
 		lost:      counter("duly_leases_lost_total", "Runs of this process that lost their lease."),
-		recovered: counter("duly_recovered_total", "Tasks of dead processes that this process has put back."),
+		recovered: counter("duly_recovered_total", "Tasks of dead processes that this process requeued."),
 		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "duly_audit_faults_total", Help: "What would have stopped silently, as audits by this process have found, and repaired if that can be done.",
+			Name: "duly_audit_faults_total", Help: "Faults found by the audits of this process, repaired where possible.",
 		}, []string{"fault"}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "duly_store_calls_total", Help: "Calls of the store by this process.",
+			Name: "duly_store_calls_total", Help: "Store calls by this process.",
 		}, []string{"verb"}),
-		callTook: histograms("duly_store_seconds", "How long calls of the store took.", callBuckets, "verb"),
+		callTook: histograms("duly_store_seconds", "Duration of store calls, in seconds.", callBuckets, "verb"),
 	}
 	m.register()
 	return m
@@ -111,7 +111,7 @@ func (m *Metrics) register() {
 	)
 	if m.config.Version != "" {
 		build := prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "duly_build_info", Help: "The version that runs, as a label; always 1.",
+			Name: "duly_build_info", Help: "The version, as a label; always 1.",
 			ConstLabels: prometheus.Labels{"version": m.config.Version},
 		})
 		build.Set(1)

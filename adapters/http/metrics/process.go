@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	slotsDesc     = prometheus.NewDesc("duly_slots", "Slots for runs of this process, by whether a run has them.", []string{"state"}, nil)
+	slotsDesc     = prometheus.NewDesc("duly_slots", "Slots of this process, by state.", []string{"state"}, nil)
 	abandonedDesc = prometheus.NewDesc("duly_abandoned_handlers", "Handlers of this process that ignore their cancelled context.", nil, nil)
 	awayDesc      = prometheus.NewDesc("duly_partitions_away", "Partitions of the store that do not answer this process, while others do.", nil, nil)
 )

@@ -24,7 +24,7 @@ func (m *Metrics) Handler(s *core.Scheduler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		stats, err := f.read(r.Context())
 		if err != nil && r.Context().Err() == nil {
-			m.config.Logger.WarnContext(r.Context(), "a scrape goes without the store's figures", slog.Any("err", err))
+			m.config.Logger.WarnContext(r.Context(), "the store's figures are missing from a scrape", slog.Any("err", err))
 		}
 		now := prometheus.NewRegistry()
 		now.MustRegister(storeCollector{stats: stats, up: err == nil}, processCollector{s})
@@ -39,5 +39,5 @@ type errorLog struct{ *slog.Logger }
 
 // Println logs.
 func (l errorLog) Println(v ...any) {
-	l.Warn("a scrape is not whole", slog.String("err", fmt.Sprint(v...)))
+	l.Warn("a scrape is incomplete", slog.String("err", fmt.Sprint(v...)))
 }

@@ -5,6 +5,7 @@ package problem
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -65,9 +66,9 @@ func Status(code core.Code) int {
 	return http.StatusInternalServerError
 }
 
-// Problem is an error as a host answers it. It is an error itself, so that the layers of a host can return it. It must not be
+// Error is an error as a host answers it. It is an error itself, so that the layers of a host can return it. It must not be
 // changed once it is shared.
-type Problem struct {
+type Error struct {
 	Type   string    `json:"type"`
 	Title  string    `json:"title"`
 	Status int       `json:"status"`
@@ -81,23 +82,23 @@ type Problem struct {
 }
 
 // New is a problem with the status of its code.
-func New(code core.Code, detail string) *Problem {
+func New(code core.Code, detail string) *Error {
 	return withStatus(Status(code), code, detail)
 }
 
-func withStatus(status int, code core.Code, detail string) *Problem {
-	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Code: code}
+func withStatus(status int, code core.Code, detail string) *Error {
+	return &Error{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Code: code}
 }
 
 // Unauthorized is a problem that asks for a bearer token.
-func Unauthorized(detail string) *Problem {
+func Unauthorized(detail string) *Error {
 	p := New(CodeUnauthorized, detail)
 	p.Header = http.Header{"Www-Authenticate": {"Bearer"}}
 	return p
 }
 
 // Method is a problem of a path that has other methods only.
-func Method(allowed []string) *Problem {
+func Method(allowed []string) *Error {
 	list := strings.Join(allowed, ", ")
 	p := New(CodeMethod, "method not allowed; allowed: "+list)
 	p.Header = http.Header{"Allow": {list}}
@@ -105,7 +106,7 @@ func Method(allowed []string) *Problem {
 }
 
 // TooMany is a problem of a request that may be sent again after a time.
-func TooMany(detail string, after time.Duration) *Problem {
+func TooMany(detail string, after time.Duration) *Error {
 	p := New(CodeTooMany, detail)
 	p.Header = http.Header{"Retry-After": {strconv.Itoa(int(after.Seconds()))}}
 	return p
@@ -113,21 +114,21 @@ func TooMany(detail string, after time.Duration) *Problem {
 
 // AnswerTooLarge is a problem of an answer, not of a request: its code is that of a large body, and its status says that the
 // fault is on this side.
-func AnswerTooLarge(detail string) *Problem {
+func AnswerTooLarge(detail string) *Error {
 	return withStatus(http.StatusInternalServerError, CodeTooLarge, detail)
 }
 
 // Error is the detail.
-func (p *Problem) Error() string { return p.Detail }
+func (p *Error) Error() string { return p.Detail }
 
 // The problems whose details hide what happened: that is for the log.
 var (
-	Internal    = New(core.CodeInternal, "internal error")
-	Unavailable = New(core.CodeUnavailable, "Redis is unavailable; the request may have been stored. Retry it with the same id.")
+	ErrInternal    = New(core.CodeInternal, "internal error")
+	ErrUnavailable = New(core.CodeUnavailable, "Redis is unavailable; the request may have been stored. Retry it with the same id.")
 )
 
-// CutOff is the problem of a request that ended before anything was done for it. It must not read as if nothing were due.
-var CutOff = New(core.CodeUnavailable, "the request was cut off before it ran anything: retry it")
+// ErrCutOff is the problem of a request that ended before anything was done for it. It must not read as if nothing were due.
+var ErrCutOff = New(core.CodeUnavailable, "the request was cut off before it ran anything; retry it")
 
 // OfSubmit adds to the error of a submit, if its outcome is not known and some of the tasks have no ids, what a retry may do then,
 // and how they get ids: with them a retry changes nothing more. Any other error it returns as it is.
@@ -137,20 +138,20 @@ func OfSubmit(err error, tasks []core.NewTask, how string) error {
 		return err
 	}
 	return errors.Join(New(core.CodeUnavailable, "Redis is unavailable; the request may have been stored, and a retry may create "+
-		"what has no id a second time: "+how), err)
+		"tasks without an id a second time: "+how), err)
 }
 
 // Of is how a host answers an error. A problem stays what it is, an error of the caller's input says what to change, and what
 // went wrong inside is never sent to the client.
-func Of(err error) *Problem {
-	if p, ok := errors.AsType[*Problem](err); ok {
+func Of(err error) *Error {
+	if p, ok := errors.AsType[*Error](err); ok {
 		return p
 	}
 	switch code := core.CodeOf(err); code {
 	case core.CodeUnavailable:
-		return Unavailable
+		return ErrUnavailable
 	case core.CodeInternal, core.CodeRunsFailed, "":
-		return Internal
+		return ErrInternal
 	default:
 		p := New(code, err.Error())
 		if inv, ok := errors.AsType[*core.InvalidError](err); ok {
@@ -161,14 +162,12 @@ func Of(err error) *Problem {
 }
 
 // Write answers with the problem. The error is one of sending it.
-func (p *Problem) Write(w http.ResponseWriter) error {
+func (p *Error) Write(w http.ResponseWriter) error {
 	data, err := json.Marshal(p)
 	if err != nil { // a report that cannot be encoded: strings and numbers can
 		return err
 	}
-	for name, values := range p.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), p.Header)
 	data = append(data, '\n')
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))

@@ -146,7 +146,7 @@ func TestAnErrorBecomesAProblem(t *testing.T) {
 
 func TestAProblemIsWritten(t *testing.T) {
 	t.Parallel()
-	write := func(p *problem.Problem) *httptest.ResponseRecorder {
+	write := func(p *problem.Error) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		require.NoError(t, p.Write(w))
 		assert.Equal(t, p.Status, w.Code)

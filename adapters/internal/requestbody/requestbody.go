@@ -40,7 +40,7 @@ func All(body io.Reader) ([]byte, error) {
 
 // Problem is how to answer when a body cannot be read. A body that ends early is the request's fault, but not one of what the
 // sender means: the same message may arrive whole the next time, so it is not a *[core.InvalidError].
-func Problem(err error) *problem.Problem {
+func Problem(err error) *problem.Error {
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return problem.New(problem.CodeTooLarge, fmt.Sprintf("the body is too large: the limit is %d bytes", tooLarge.Limit))
 	}

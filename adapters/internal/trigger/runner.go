@@ -57,7 +57,7 @@ func (r *Runner) RunSubmitted(ctx context.Context, submitted []core.Submitted) {
 	slices.Sort(agents)
 	for some := range slices.Chunk(slices.Compact(agents), core.MaxAgents) {
 		if _, err := r.run(ctx, core.Scope{Agents: some}); err != nil {
-			r.Logger.LogAttrs(ctx, slog.LevelWarn, "what was submitted could not be run now", slog.Any("err", err))
+			r.Logger.LogAttrs(ctx, slog.LevelWarn, "submitted tasks could not be run now", slog.Any("err", err))
 			return
 		}
 	}
