@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The room of pulls that several callers share: who leads one, who waits for it, and what waiting costs them.
+// Pulls that several callers share: who leads one, who waits for it, and what waiting costs them.
 
 // shortestPull is the least time that a pull gets whose caller has waited for others. With less it could start nothing, and the
 // wait would have been for nothing too.

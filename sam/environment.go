@@ -16,6 +16,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 )
 
+// The function's settings, and of what is made from them once for the life of the environment.
+
 // reachIn is how long Redis has to answer at the start.
 const reachIn = 5 * time.Second
 

@@ -12,6 +12,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// What a daemon is: its settings, its start and its end.
+
 // Defaults of Config.
 const (
 	DefaultTick   = time.Second

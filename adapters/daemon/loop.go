@@ -11,6 +11,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// The loop: when to pull, for whom, and how long to sleep. One pull runs at a time, so that no agent has two ticks at
+// once; what is registered or marked while one runs joins it instead of waiting for its end.
+
 // busyFor is how long after its last run the daemon counts as having work.
 const busyFor = 10 * time.Second
 

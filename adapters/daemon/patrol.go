@@ -2,6 +2,8 @@ package daemon
 
 import "context"
 
+// The patrol, the audit that runs beside the loop.
+
 // idlePatrol is how many times as long an idle daemon waits before it audits another page: it is to cost next to nothing.
 const idlePatrol = 12
 

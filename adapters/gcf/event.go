@@ -10,6 +10,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 )
 
+// CloudEvents, as the events SDK hands them over and as Eventarc posts them.
+
 // published is the type of the events that carry messages of Pub/Sub.
 const published = "google.cloud.pubsub.topic.v1.messagePublished"
 

@@ -15,6 +15,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// What a function is: its settings, and what a request has before it is looked at.
+
 // Defaults of Config.
 const (
 	DefaultTimeout = time.Minute

@@ -14,6 +14,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// Messages: what a sender delivers at least once, in whatever envelope, and what is done for it.
+
 // message is what a sender delivers, at least once: tasks or a tick, as JSON.
 type message struct {
 	sender string // a subscription, or the source of an event

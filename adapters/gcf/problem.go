@@ -12,7 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// How the errors of a function are answered.
+// How the errors of a function are answered. Codes and statuses are in internal/problem.
 
 var (
 	errUnauthorized = problem.Unauthorized("the caller is not allowed")

@@ -16,6 +16,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 )
 
+// HTTP requests: who sent one, and which part of the function answers it.
+
 // sender is who sent a request.
 type sender int
 

@@ -17,6 +17,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// Credentials: what a request may do, found out before any store is asked.
+
 // Scope is a part of what the API does.
 type Scope string
 

@@ -10,6 +10,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// An operator's calls. Each answers with what it changed as it is then, so that a client needs no second request.
+
 // mustBeString is what is wrong with a member that is anything else.
 const mustBeString = "must be a string"
 

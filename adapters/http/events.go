@@ -12,6 +12,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// The event stream. A client that reads slowly must not hold up the tasks that it hears of: what it misses is
+// counted, and the number is sent to it.
+
 // Events hands the events of a scheduler to those who listen at GET /v1/events. The zero value is ready.
 type Events struct {
 	mu        sync.Mutex

@@ -15,6 +15,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// The handler: its settings, and the way of each request from its admission to its answer.
+
 // Defaults of Config.
 const (
 	DefaultMaxBody    = 1 << 20

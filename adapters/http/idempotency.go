@@ -10,6 +10,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// Idempotency-Key. A client whose answer was lost cannot know what was stored; by the key the same request makes
+// the same ids, and a repeat changes nothing.
+
 // idempotencyHeader makes a submit safe to repeat although its tasks have no ids.
 const idempotencyHeader = "Idempotency-Key"
 

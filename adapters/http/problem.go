@@ -9,7 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// The errors of this adapter, and how errors are answered and logged.
+// Errors: those of this adapter, and how any is answered and logged. Codes and statuses are in internal/problem.
 
 var (
 	errUnauthorized = problem.Unauthorized("a bearer token is required: Authorization: Bearer <token>")

@@ -10,6 +10,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// What a request says: parameters and bodies, read so strictly that a misspelt limit is never no limit.
+
 // decode reads a JSON object strictly: a member that is no field is refused, as is a name in another case.
 func decode(data []byte, fields ...strictjson.Field) error {
 	o, err := strictjson.Parse("body", data)

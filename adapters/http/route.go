@@ -7,6 +7,8 @@ import (
 	"strings"
 )
 
+// Routes: one table of all calls, with what a caller needs for each.
+
 // route is one call. Its answer is a status and what is written as JSON, or an error.
 type route struct {
 	method string

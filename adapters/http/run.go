@@ -13,6 +13,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// POST /v1/run-due. Who shares a pull is decided in core; here a request becomes a scope, and a report an answer.
+
 // runDue runs what is due. Handlers that fail and partitions that are away are part of the report, not an error of the call.
 func (a *api) runDue(r *http.Request) (int, any, error) {
 	scope, err := a.scope(r)

@@ -18,6 +18,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// Signed requests: Standard Webhooks, received. A signature proves who sent a request, and its id that it is not
+// played back: both are needed, as anybody on the way can record one.
+
 // Signed accepts requests that are signed as Standard Webhooks are: webhook-id, webhook-timestamp and webhook-signature
 // over both and the body. A signature is good for five minutes, and once in this process; the same id with a new timestamp
 // and signature is the same message sent again, and taken. Ids have no dots, as these part what is signed.

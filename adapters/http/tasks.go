@@ -11,6 +11,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// Tasks: submitting, listing and showing them.
+
 // submit stores tasks, all or none of them. The status is 201 if at least one of them is new.
 func (a *api) submit(r *http.Request) (int, any, error) {
 	data, err := requestbody.JSON(r)

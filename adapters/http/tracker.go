@@ -8,6 +8,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// What is asked about more than one task, and about the process itself.
+
 // group answers with the counts of a group of an agent's tasks.
 func (a *api) group(r *http.Request) (int, any, error) {
 	counts, err := a.scheduler.Group(r.Context(), r.PathValue("agent"), r.PathValue("group"))

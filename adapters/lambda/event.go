@@ -12,6 +12,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 )
 
+// Events: what sent one. Lambda hands over bare JSON, and the same function may be given any.
+
 // parse reads an event, which has to be a JSON object.
 func parse(event []byte) (strictjson.Object, error) {
 	o, err := strictjson.Parse("event", event)

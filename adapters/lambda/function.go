@@ -15,6 +15,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// What a function is: its settings, and the way of an event through it.
+
 // DefaultMargin is the default of Config.Margin.
 const DefaultMargin = 250 * time.Millisecond
 

@@ -21,6 +21,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// HTTP answers. Lambda takes one piece of JSON of a bounded size, so an answer is kept in memory until it is whole:
+// what is too large becomes an error that the client can read, where Lambda itself would end the process.
+
 // serve answers the HTTP request in an event.
 func (f *Function) serve(ctx context.Context, from source, o strictjson.Object) (json.RawMessage, error) {
 	ctx, cancel := trigger.Soon(ctx, f.config.Margin)

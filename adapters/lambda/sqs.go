@@ -12,6 +12,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// SQS events. A batch is not all or nothing: one record that is wrong must not bring the others again.
+
 // record is one message of an SQS event.
 type record struct {
 	id    string

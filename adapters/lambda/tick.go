@@ -12,6 +12,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// Ticks, and of how a repeated delivery is recognised: AWS delivers at least once, so a schedule may fire twice.
+
 // The members of a tick that EventBridge Scheduler fills in.
 const (
 	scheduleARN   = "schedule-arn"

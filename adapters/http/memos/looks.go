@@ -12,6 +12,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// Waiting together: many requests that wait for one user share what is seen, and may not become too many.
+
 // looks lets the requests that wait for the same agent share what is seen of it: however many they are, one of them looks at a
 // time, and for a small part of the time only.
 type looks[T any] struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// The routes, what they have in common, and the questions about the state of tasks.
+// The routes of the API, what they have in common, and the questions about the state of tasks.
 
 // Host is the server that mounts the API: it knows who asks, and how it answers and logs.
 type Host interface {

@@ -16,6 +16,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// Messages: what MemOS's senders submit, and what is wrong with it in their words.
+
 // enveloped is an answer whose errors all have MemOS's shape.
 func (a *api) enveloped(answer func(r *http.Request) (int, any, error)) func(r *http.Request) (int, any, error) {
 	return func(r *http.Request) (int, any, error) {

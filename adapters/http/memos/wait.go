@@ -17,6 +17,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// Waits for a user to be idle, answered at the end or streamed. MemOS's clients hold them open for minutes: each
+// costs a share of a look, and ends with its client or its server.
+
 // Bounds of a wait for a user to be idle.
 const (
 	defaultWait  = 120 * time.Second

@@ -4,6 +4,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// What is counted as it happens, in this process.
+
 // The values of the label outcome that are no core.Outcome: such a run has not come to an end of its own, or comes again.
 const (
 	outcomeRetried  = "retried"

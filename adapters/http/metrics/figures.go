@@ -9,6 +9,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// The store's figures: what each means, for the /metrics page. They are of all processes together.
+
 // figures are what the store last said. One scrape at a time asks it; those that waited meanwhile have its answer, good or
 // bad.
 type figures struct {

@@ -11,6 +11,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// The counters of this process, and of how they are registered.
+
 // Defaults of Config.
 const (
 	DefaultTimeout = 2 * time.Second

@@ -8,6 +8,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// The process's own state: its slots, and what it cannot reach.
+
 var (
 	slotsDesc     = prometheus.NewDesc("duly_slots", "Slots of this process, by state.", []string{"state"}, nil)
 	abandonedDesc = prometheus.NewDesc("duly_abandoned_handlers", "Handlers of this process that ignore their cancelled context.", nil, nil)

@@ -1,4 +1,4 @@
-// Package problem is the room of errors as HTTP answers: the one table of codes and statuses, and the one writer of problem
+// Package problem turns errors into HTTP answers: it has the one table of codes and statuses, and the one writer of problem
 // details (RFC 9457) for all hosts that answer HTTP, so that a client meets the same error whichever of them it talks to.
 package problem
 

@@ -1,5 +1,5 @@
-// Package requestbody is the room where the body of an HTTP request is taken in: what must be JSON, how much of it, and what to
-// answer when it cannot be read.
+// Package requestbody reads the bodies of HTTP requests: what must be JSON, how much of it, and what to answer when one cannot be
+// read.
 package requestbody
 
 import (

@@ -10,6 +10,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// A triggered pull: what is logged about it, and what a host answers.
+
 // Runner runs what is due when a trigger says so. It is safe for concurrent use.
 type Runner struct {
 	Scheduler *core.Scheduler

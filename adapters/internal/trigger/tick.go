@@ -8,6 +8,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// What a tick may say.
+
 // IsTick reports whether an object means a tick. A task of the kind "tick" belongs to an agent.
 func IsTick(o strictjson.Object) bool { return o.Text("kind") == "tick" && !o.Has("agent_id") }
 
