@@ -20,7 +20,7 @@ import (
 
 // Adapter is what the story needs of an adapter, driven as its host would.
 type Adapter interface {
-	// Submit brings tasks in, as JSON. Its error is what the host is told.
+	// Submit brings tasks in, as JSON. Its error is what the host answers.
 	Submit(ctx context.Context, tasks string) error
 	// Trigger runs what is due, and returns when that has ended. The end of ctx is the end of the host's patience.
 	Trigger(ctx context.Context, pull Pull) (Result, error)
@@ -37,7 +37,7 @@ type Pull struct {
 	Max    int      // zero for no limit
 }
 
-// Result is what the host is told. Known is false where it is told nothing.
+// Result is what the host answers. Known is false where it answers nothing.
 type Result struct {
 	Known                            bool
 	Ran, Completed, Failed, Released int
@@ -119,10 +119,10 @@ func NewWorld(tb testing.TB, name string, on core.Store, starts *Starts) *World 
 	return w
 }
 
-// OnClaim tells hear what each claim brings from now on.
+// OnClaim passes what each claim returns from now on to hear.
 func (w *World) OnClaim(hear func(core.Claim)) { w.store.hear.Store(&hear) }
 
-// store counts the calls that claim or write, and tells of claims.
+// store counts the calls that claim or write, and reports claims.
 type store struct {
 	core.Store
 

@@ -29,20 +29,20 @@ type Config struct {
 	Tick time.Duration
 	// Safety is how long it sleeps at most when nothing is going on, in case a wake-up is lost: DefaultSafety if zero.
 	Safety time.Duration
-	// Grace is how long handlers may go on after the daemon was told to stop. Then their contexts are cancelled and
+	// Grace is how long handlers may continue after Stop was called. Then their contexts are cancelled and
 	// their tasks released, uncharged: DefaultGrace if zero.
 	Grace time.Duration
 	// Patrol is how often the daemon audits a page of the store, and repairs what would have stopped silently: DefaultPatrol
 	// if zero; never if negative. While it runs nothing it does so twelve times less often.
 	Patrol time.Duration
-	// Waker tells when work falls due earlier than expected: usually the store. Without one the daemon looks every Tick.
+	// Waker announces when work falls due earlier than expected: usually the store. Without one the daemon looks every Tick.
 	Waker core.Waker
 	// Partitions are the partitions to run tasks of; nil for all.
 	Partitions []int
 	// Agents, if not nil, makes the daemon run these agents only, and those that are registered later; it excludes
 	// Partitions. With one agent that is all there is to running an agent of one's own.
 	Agents []string
-	// OnError is told the error of each pull that had one: a *core.RunsError if handlers failed. It must return soon, and
+	// OnError is called with the error of each pull that had one: a *core.RunsError if handlers failed. It must not block, and
 	// is never called twice at a time.
 	OnError func(error)
 	// Logger gets a line when the store is away and one when it is back. Nothing is logged if nil.
@@ -134,7 +134,7 @@ func checkAgents(agents []string) error {
 	return nil
 }
 
-// UnregisterAgent takes agents out of those that the daemon runs. A tick that is under way goes on to its end.
+// UnregisterAgent takes agents out of those that the daemon runs. A tick that is under way continues to its end.
 func (d *Daemon) UnregisterAgent(agents ...string) error {
 	return d.registered((*registry).remove, agents)
 }
@@ -151,7 +151,7 @@ func (d *Daemon) registered(change func(*registry, []string), agents []string) e
 	return nil
 }
 
-// poke wakes the loop, if there is one; it has been woken already if it cannot be told.
+// poke wakes the loop, if one runs; a full channel means that a wake-up is already pending.
 func (d *Daemon) poke() {
 	select {
 	case d.pokes <- struct{}{}:
@@ -177,18 +177,18 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return d.serve(ctx)
 }
 
-// Start is Run in the background, ended by Stop, or by an error that Config.OnError is told.
+// Start is Run in the background, ended by Stop, or by an error that is passed to Config.OnError.
 func (d *Daemon) Start() error {
 	ctx, err := d.begin(context.Background()) //nolint:forbidigo // it outlives whoever starts it: Stop ends it
 	if err != nil {
 		return err
 	}
-	go func() { _ = d.serve(ctx) }() // OnError has been told
+	go func() { _ = d.serve(ctx) }() // OnError has it
 	return nil
 }
 
 // Stop ends the daemon as the end of Run's context does, and waits for it. If ctx is done first it returns its error,
-// while the daemon goes on to its end. It fails with [ErrNotRunning] when the daemon does not run or was stopped before.
+// while the daemon still stops. It fails with [ErrNotRunning] when the daemon does not run or was stopped before.
 func (d *Daemon) Stop(ctx context.Context) error {
 	d.mu.Lock()
 	stop, ended := d.stop, d.ended

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// Wake-ups: the subscription that tells of work that fell due early. It may fail at any time: the ticker is the net
+// Wake-ups: the subscription that announces work which fell due early. It may fail at any time: the ticker is the net
 // under it, so a wake-up that is lost costs latency and never work.
 
 // listen hands wake-ups to the loop until ctx is done. It subscribes again, at growing pauses, whenever it has to.

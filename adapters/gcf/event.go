@@ -12,7 +12,7 @@ import (
 
 // CloudEvents, as the events SDK hands them over and as Eventarc posts them.
 
-// published is the type of the events that carry messages of Pub/Sub.
+// published is the type of the events that contain messages of Pub/Sub.
 const published = "google.cloud.pubsub.topic.v1.messagePublished"
 
 // Event does what an event says: the CloudEvent function. What it claims it runs and settles, or gives back, before its

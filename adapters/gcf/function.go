@@ -26,7 +26,7 @@ const (
 
 // Config says how a [Function] works. Every zero but that of Verify is a good default.
 type Config struct {
-	// Verify refuses a request by an error, which is logged and not told. It is required, as anybody can send the headers of
+	// Verify refuses a request by an error, which is logged and never sent to the client. It is required, as anybody can send the headers of
 	// Cloud Scheduler: the check of an OIDC token (the audience and the account), or [Private] if Google lets known callers
 	// in only. Requests for HTTP are not verified: it has tokens of its own. Nor is [Function.Event], which gets no request.
 	Verify func(*http.Request) error

@@ -86,7 +86,7 @@ func newMessage(subscription, id string, data []byte) message {
 	return message{sender: subscription, id: id, prefix: "pubsub-" + digest(subscription, id), data: data}
 }
 
-// digest stands for texts that name something together only, and that may be longer than the id of a task.
+// digest is a short name for strings that name something together only, and that may be longer than the id of a task.
 func digest(texts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	return hex.EncodeToString(sum[:16])

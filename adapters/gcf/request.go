@@ -103,7 +103,7 @@ func (f *Function) forward(w http.ResponseWriter, r *http.Request) {
 	f.config.HTTP.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// serve answers a request that was verified. Cloud Scheduler is told of a body that makes no sense; the others would only
+// serve answers a request that was verified. Cloud Scheduler gets an error for an invalid body; the others would only
 // send it again.
 func (f *Function) serve(w http.ResponseWriter, r *http.Request, from sender, push *pushed) {
 	var body []byte

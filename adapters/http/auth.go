@@ -46,7 +46,7 @@ type Token struct {
 // Verifier finds out what a request may do, without asking a store. It is used by many goroutines at once.
 type Verifier interface {
 	// Verify returns what the request's credential grants, ErrNoCredential if it carries none that is for this verifier,
-	// and any other error if it carries one that is not good: the reason is logged, and not told.
+	// and any other error if it carries one that is not good: the reason is logged and never sent to the client.
 	Verify(r *http.Request) (*Grant, error)
 }
 

@@ -175,7 +175,7 @@ func optionalBody(r *http.Request) ([]byte, error) {
 	return requestbody.JSON(r)
 }
 
-// noBody refuses what is sent to a call that takes nothing, but for an empty object.
+// noBody rejects any body other than an empty object.
 func noBody(r *http.Request) error {
 	data, err := optionalBody(r)
 	if err != nil {

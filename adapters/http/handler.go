@@ -177,7 +177,7 @@ func (a *api) admit(r *http.Request) (*route, *Grant, error) {
 	}
 }
 
-// identify finds out what the caller of a route may do. Why it is refused is for the log, unless it is told to come back.
+// identify finds out what the caller of a route may do. Why it is refused is for the log, unless it may succeed later.
 func (a *api) identify(rt *route, r *http.Request) (*Grant, error) {
 	verify := a.authenticate
 	switch {
@@ -197,7 +197,7 @@ func (a *api) identify(rt *route, r *http.Request) (*Grant, error) {
 	return nil, errUnauthorized
 }
 
-// write sends the answer in one piece, so that a failure to make it can still be told.
+// write sends the answer in one piece, so that a failure to encode it can still be answered.
 func (a *api) write(w http.ResponseWriter, r *http.Request, status int, body any) {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -211,7 +211,7 @@ func (a *api) write(w http.ResponseWriter, r *http.Request, status int, body any
 	}
 }
 
-// caught is deferred: it turns a panic into an answer that does not tell what happened.
+// caught is deferred: it turns a panic into an answer that hides what happened.
 func (a *api) caught(w http.ResponseWriter, r *http.Request) {
 	v := recover() //nolint:revive // it is called by the deferred function itself
 	if v == nil {

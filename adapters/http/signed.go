@@ -48,7 +48,7 @@ type signatures struct {
 	kept int                           // in all minutes
 }
 
-// errFull says that no more signed requests can be told from those that were sent before.
+// errFull says that the memory of signed requests is full: a replayed one could not be recognised any more.
 var errFull = problem.New(core.CodeUnavailable, "too many signed requests in the last minutes; retry later with a new timestamp")
 
 func newSignatures(s *Signed, clock core.Clock, most int64) *signatures {

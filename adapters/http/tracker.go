@@ -45,7 +45,7 @@ func (a *api) pauses(r *http.Request) (int, any, error) {
 	}{pauses, next}, err
 }
 
-// pageOfAll reads which page of what is of all agents is wanted.
+// pageOfAll reads limit and cursor of a listing over all agents, which a caller for some agents may not see.
 func pageOfAll(r *http.Request) (limit int, cursor string, err error) {
 	q, err := query(r, "limit", "cursor")
 	if err == nil {

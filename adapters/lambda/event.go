@@ -126,7 +126,7 @@ func (e *UnknownEventError) Error() string {
 		`load balancer, or {"kind":"tick"}; got ` + e.Got
 }
 
-// mostNames is how many members of an event an error tells of.
+// mostNames is how many members of an event an error names. Their values it never shows: they may be secrets.
 const mostNames = 12
 
 func unknown(o strictjson.Object) error {

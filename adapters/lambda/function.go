@@ -26,7 +26,7 @@ const MaxAnswer = 6_000_000
 // Config says how a [Function] works. Every zero is a good default.
 type Config struct {
 	// HTTP serves the requests of Function URLs, API Gateway and load balancers, usually httpadapter.New. Without it they are
-	// answered with 404. [Caller] tells it who signed a request.
+	// answered with 404. [Caller] returns who signed a request.
 	HTTP http.Handler
 	// RunSubmitted runs, after the tasks of an SQS event were submitted, what is due for their agents. Without it they
 	// run with the next tick.

@@ -52,7 +52,8 @@ func (f *Function) handle(w *answer, r *http.Request) {
 	f.config.HTTP.ServeHTTP(w, r)
 }
 
-// caught is deferred: it turns a panic into an answer that does not tell what happened.
+// caught is deferred: it turns a panic into an answer that hides what happened.
+// One request must not end the process, and with it whatever else the environment has under way.
 func (f *Function) caught(w *answer, r *http.Request) {
 	v := recover() //nolint:revive // it is called by the deferred function itself
 	if v == nil {
@@ -115,7 +116,7 @@ func encodeAnswer(from source, o strictjson.Object, w *answer) (json.RawMessage,
 	w.WriteHeader(http.StatusOK)
 	h := w.sent
 	for _, name := range []string{"Connection", "Transfer-Encoding", "Content-Length"} {
-		h.Del(name) // the affair of those who send it on
+		h.Del(name) // they are set by the service that forwards the answer
 	}
 	a := answerJSON{Status: w.status, Body: w.body.String()}
 	if !utf8.ValidString(a.Body) || h.Get("Content-Encoding") != "" {

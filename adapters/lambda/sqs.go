@@ -33,7 +33,7 @@ type batch struct {
 	f      *Function
 	tasks  []core.Submitted
 	failed []string // ids of messages
-	ended  error    // why no more is submitted; nil while it makes sense
+	ended  error    // why nothing more is submitted; nil until then
 }
 
 // receive submits the tasks of each record. A record that fails is named in the answer, so that SQS delivers it again and

@@ -108,7 +108,7 @@ func Routes(s *core.Scheduler, host Host, config Config) []Route {
 	}
 }
 
-// orSay is an answer whose failures are told as MemOS tells them.
+// orSay wraps an endpoint so that its errors have MemOS's shape and words.
 func (a *api) orSay(code int, message string, answer func(r *http.Request) (int, any, error)) func(r *http.Request) (int, any, error) {
 	return func(r *http.Request) (int, any, error) {
 		status, body, err := answer(r)
@@ -119,7 +119,8 @@ func (a *api) orSay(code int, message string, answer func(r *http.Request) (int,
 	}
 }
 
-// inWords is a failure as MemOS tells it. What the store said is for the log; what is wrong with the request is told as it is.
+// inWords is a failure in MemOS's words. What the store said is logged and never sent to the client; an error that says what is
+// wrong with the request stays as it is.
 func (a *api) inWords(r *http.Request, err error, code int, message string) error {
 	_, known := errors.AsType[*problem.Error](err)
 	_, worded := errors.AsType[*refusal](err)

@@ -18,7 +18,8 @@ import (
 
 // Messages: what MemOS's senders submit, and what is wrong with it in their words.
 
-// enveloped is an answer whose errors all have MemOS's shape.
+// enveloped wraps an endpoint so that all its errors have MemOS's shape, those about the request included: whoever submits reads
+// envelopes only.
 func (a *api) enveloped(answer func(r *http.Request) (int, any, error)) func(r *http.Request) (int, any, error) {
 	return func(r *http.Request) (int, any, error) {
 		status, body, err := answer(r)

@@ -112,7 +112,7 @@ func (w *waiting) count(ctx context.Context) (int, error) {
 type idleLook struct{ active int }
 
 // active is how many tasks of the user have not ended, as of a look that some request has taken since this one came, and that is
-// not much older than its poll interval. over says that the wait is, and that what it tells may be older.
+// not much older than its poll interval. over says that the wait has ended, and that n may be older.
 func (w *waiting) active(ctx context.Context) (n int, over bool, err error) {
 	since := w.begun
 	if !w.seen.IsZero() {
@@ -218,7 +218,7 @@ type frame struct {
 	TimedOut bool    `json:"timed_out,omitempty"`
 }
 
-// waitStream tells how many tasks a user has left, again and again, until there are none or at the timeout.
+// waitStream streams how many active tasks a user has, until none is left or until the timeout.
 func (a *api) waitStream(out http.ResponseWriter, r *http.Request) {
 	w, err := a.newWait(r)
 	if err != nil {

@@ -13,7 +13,7 @@ const (
 	outcomeReleased = "released"
 )
 
-// outcomes are all values of the label outcome. The series of a kind are there, as zeros, before anything has happened: a
+// outcomes are all values of the label outcome. The series of a kind exist, as zeros, before anything has happened: a
 // counter that begins with 1 hides its first step from rate and increase.
 var outcomes = []string{
 	string(core.OutcomeSuccess), string(core.OutcomeFailed), outcomeRetried, string(core.OutcomeCancelled),

@@ -64,7 +64,7 @@ type storeCollector struct {
 	up    bool
 }
 
-// Describe tells which metrics there can be.
+// Describe lists the metrics that a scrape may have.
 func (storeCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{upDesc, tasksDesc, parkedDesc, droppedDesc, overdueDesc} {
 		descs <- d

@@ -21,7 +21,7 @@ const (
 
 // Config says how a scheduler is measured. Every zero is a good default.
 type Config struct {
-	// Version is told by duly_build_info, which there is none of without it.
+	// Version labels duly_build_info; the metric is omitted if it is empty.
 	Version string
 	// Timeout is how long the store has to answer a scrape: DefaultTimeout if zero. After that the scrape is answered
 	// without the store's figures.
@@ -60,7 +60,7 @@ var (
 	callBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
 )
 
-// New makes metrics that are all zero. They count what they are told: wrap the store with Store, give Event and Tick to
+// New makes metrics that are all zero. They count what they are given: wrap the store with Store, give Event and Tick to
 // core.Config, and serve Handler.
 func New(config Config) *Metrics {
 	config.Timeout = cmp.Or(config.Timeout, DefaultTimeout)

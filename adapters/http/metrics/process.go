@@ -19,7 +19,7 @@ var (
 // processCollector makes metrics of what a scheduler says of its process. It calls no store.
 type processCollector struct{ scheduler *core.Scheduler }
 
-// Describe tells which metrics there are.
+// Describe lists the metrics.
 func (processCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{slotsDesc, abandonedDesc, awayDesc} {
 		descs <- d

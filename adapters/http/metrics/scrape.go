@@ -11,7 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// A scrape: it answers with what it has, as a page without the store's figures still tells that the process lives.
+// A scrape: it answers with what it has, as a page without the store's figures still shows that the process lives.
 
 // Handler answers scrapes: what was counted, and the store's figures as they are now. If the store does not answer in time
 // the scrape does all the same, with duly_store_up at 0 and without the store's figures. It asks for no credential: give it to

@@ -64,7 +64,7 @@ func New(c Config) (*Verifier, error) {
 		c.Now = time.Now //nolint:forbidigo // it is the issuer's time too; no task depends on it
 	}
 	client := &http.Client{Timeout: cmp.Or(c.Timeout, DefaultTimeout), Transport: &paced{now: c.Now}}
-	bag := oidc.ClientContext(context.Background(), client) //nolint:forbidigo // it only carries the client
+	bag := oidc.ClientContext(context.Background(), client) //nolint:forbidigo // it only contains the client
 	keys := oidc.NewRemoteKeySet(bag, cmp.Or(c.Keys, GoogleKeys))
 	checks := oidc.Config{ClientID: c.Audience, Now: c.Now}
 	v := &Verifier{config: c, signed: oidc.NewVerifier(cmp.Or(c.Issuer, GoogleIssuer), keys, &checks)}

@@ -24,7 +24,7 @@ func Parse(what string, data []byte) (Object, error) {
 	return values, err
 }
 
-// Has reports whether a member is there; one that is null counts as left out.
+// Has reports whether a member exists; one that is null counts as left out.
 func (o Object) Has(name string) bool {
 	value, ok := o[name]
 	return ok && !bytes.Equal(value, []byte("null"))
@@ -105,7 +105,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// mostName is how much of an unknown name is told, in bytes.
+// mostName is how much of an unknown name an error shows, in bytes.
 const mostName = 40
 
 func clip(name string) string { return strings.ToValidUTF8(name[:min(len(name), mostName)], "") }

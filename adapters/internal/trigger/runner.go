@@ -49,7 +49,7 @@ func (r *Runner) run(ctx context.Context, scope core.Scope) (core.Report, error)
 	return report, nil
 }
 
-// RunSubmitted runs what is due for the agents whose tasks a message brought. An error is none of the sender's affair: the
+// RunSubmitted runs what is due for the agents whose tasks a message brought. An error does not concern the sender: the
 // tasks are safe, and the next tick runs them.
 func (r *Runner) RunSubmitted(ctx context.Context, submitted []core.Submitted) {
 	agents := make([]string, len(submitted))
@@ -76,7 +76,7 @@ func (r *Runner) log(ctx context.Context, report *core.Report) {
 		slog.Bool("more", report.More), slog.Duration("took", report.Duration))
 }
 
-// Bounds of what is told and logged of others' texts, in bytes.
+// Bounds of the texts of others in answers and logs, in bytes.
 const (
 	MaxName  = 40
 	MaxError = 1024
