@@ -54,7 +54,8 @@ func (a *api) run(ctx context.Context, scope core.Scope) (int, any, error) {
 	return http.StatusOK, report, nil
 }
 
-// untilStopping is a context that is done as well when the server is about to shut down.
+// untilStopping is a context that is done as well when the server is about to shut down. The request's own context would not be:
+// a server that shuts down waits for its requests, and would wait for a pull that claims more and more.
 func (a *api) untilStopping(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancel(ctx)
 	select {

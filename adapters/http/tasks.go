@@ -13,7 +13,8 @@ import (
 
 // Tasks: submitting, listing and showing them.
 
-// submit stores tasks, all or none of them. The status is 201 if at least one of them is new.
+// submit stores tasks, all or none of them. The status is 201 if at least one of them is new. Everything that can be refused
+// without the store is refused before it is asked: what is wrong with the body, and whose tasks the caller may not touch.
 func (a *api) submit(r *http.Request) (int, any, error) {
 	data, err := requestbody.JSON(r)
 	if err != nil {

@@ -30,7 +30,8 @@ type look[T any] struct {
 	seen  T
 }
 
-// restFactor is how many times as long as a look took nobody looks at the agent again.
+// restFactor is how many times as long as a look took nobody looks at the agent again. It bounds what a user with many tasks costs
+// to a tenth of one connection, however many clients wait and however short their poll interval is.
 const restFactor = 10
 
 // use is to be called before see; the returned function when the request is done.
@@ -112,7 +113,7 @@ func (l *looks[T]) see(ctx context.Context, agent string, s seeing[T]) (seen T, 
 	}
 }
 
-// lead looks for all who wait.
+// lead looks for all who wait. Whatever the store does, a panic included, those who wait are woken, and one of them tries again.
 func (l *looks[T]) lead(one *look[T], now time.Time, s seeing[T]) error {
 	var seen T
 	var err error = problem.ErrInternal // unless it returns
@@ -131,7 +132,9 @@ func (l *looks[T]) lead(one *look[T], now time.Time, s seeing[T]) error {
 	return err
 }
 
-// waits bounds how many requests wait at once, of each credential and of all together.
+// waits bounds how many requests wait at once, of each credential and of all together. A wait holds a connection for up to an hour:
+// without a bound one client could take all that the server has. Credentials are kept by their hashes, as secrets have no place
+// in a map that a dump would show.
 type waits struct {
 	mu   sync.Mutex
 	all  int

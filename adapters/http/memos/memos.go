@@ -163,6 +163,7 @@ func (a *api) status(r *http.Request) (int, any, error) {
 		}
 		return answered(done, all)
 	}
+	// A business task is a group, and may have the name of a task. MemOS looks for the business task first, and so do we.
 	counts, err := a.scheduler.Group(r.Context(), agent, asked)
 	if err == nil {
 		return answered(done, []itemStatus{{TaskID: asked, Status: counts.Status()}})
@@ -179,7 +180,8 @@ func (a *api) status(r *http.Request) (int, any, error) {
 	return 0, nil, err
 }
 
-// each calls see for all of an agent's tasks that a list asks for. An agent that cannot exist has none.
+// each calls see for all of an agent's tasks that a list asks for. An agent that cannot exist has none: MemOS has no rules for
+// the names of users, so a name that duly would refuse is an unknown one.
 func (a *api) each(r *http.Request, l core.List, see func(t *core.TaskInfo)) error {
 	l.Limit = core.MaxPage
 	for {
@@ -230,7 +232,8 @@ func (a *api) allStatus(r *http.Request) (int, any, error) {
 // queueLook is what of a user waits or runs, and what runs, by stream. It is shared, and changed by nobody.
 type queueLook struct{ remaining, pending map[string]int }
 
-// queueOf looks at what of a user waits or runs. Requests that come at the same time share a look.
+// queueOf looks at what of a user waits or runs. Requests that come at the same time share a look: it reads all live tasks of the
+// user, and clients poll it.
 func (a *api) queueOf(r *http.Request, agent string) (*queueLook, error) {
 	leave, err := a.waits.enter(r, a.config.MaxWaits)
 	if err != nil {
@@ -308,7 +311,8 @@ func (a *api) queue(r *http.Request) (int, any, error) {
 	}{agent, nil, nil, keys, st.Agents, pendingSum, remainingSum, pendingLines, remainingLines})
 }
 
-// streamPrefix begins the names of streams.
+// streamPrefix begins the names of streams. duly has none, but clients of MemOS compare the names with those that they make from
+// the same variables.
 func streamPrefix() string {
 	return cmp.Or(os.Getenv("MEMSCHEDULER_REDIS_STREAM_KEY_PREFIX"), os.Getenv("MEMSCHEDULER_STREAM_KEY_PREFIX"), "scheduler:messages:stream:v2.0")
 }

@@ -49,6 +49,8 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 		raw = []json.RawMessage{bytes.TrimSpace(data)}
 	}
 	tasks := make([]core.NewTask, len(raw))
+	// All messages are read and allowed before the first is stored: a refused batch must leave nothing behind that its sender, who
+	// sends it again as a whole, would have twice.
 	for i := range raw {
 		if tasks[i], err = messageTask(raw[i]); err != nil {
 			return 0, nil, asMessage(err, tasks, i, list)
@@ -77,7 +79,8 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 // keptStrings are the strings of a message that mean nothing to duly: they are part of the payload, for the handler.
 var keptStrings = [...]string{"content", "timestamp", "cube_id", "cube", "api_path", "stream_key", "redis_message_id"}
 
-// messageTask is the task that a message makes. All of the message is its payload.
+// messageTask is the task that a message makes. All of the message is its payload, as MemOS's handlers read it; what duly knows
+// too, such as who and which group, is repeated in the fields of the task.
 func messageTask(raw json.RawMessage) (core.NewTask, error) {
 	t := core.NewTask{Payload: raw}
 	o, err := strictjson.Parse("message", raw)
@@ -102,6 +105,7 @@ func messageTask(raw json.RawMessage) (core.NewTask, error) {
 	if err := o.Read("a message", fields...); err != nil {
 		return t, err
 	}
+	// MemOS has no agents. The user is the one whose tasks are isolated from those of others, unless the sender knows better.
 	if t.Agent = cmp.Or(agent, t.UserID); t.Agent == "" {
 		return t, &core.InvalidError{Field: "user_id", Reason: "is required"}
 	}
@@ -111,13 +115,16 @@ func messageTask(raw json.RawMessage) (core.NewTask, error) {
 	if o.Has("info") {
 		t.Info = o["info"]
 	}
+	// A label that duly knows brings its level, so that a query overtakes the reorganisation of memories; its schedule it does not
+	// bring, as a message is due now.
 	if i := slices.IndexFunc(core.Presets(), func(p core.Preset) bool { return p.Name == t.Kind && p.Cron == "" }); i >= 0 {
 		t.Preset = t.Kind // its level
 	}
 	return t, nil
 }
 
-// sendersFields are the fields of a message by those of the task that it makes.
+// sendersFields are the fields of a message by those of the task that it makes: core names its own in errors, which the sender
+// has never written.
 var sendersFields = map[string]string{"id": "item_id", "kind": "label", "group": "task_id", "payload": "content", "agent_id": "user_id"}
 
 // asMessage says what is wrong with a message in the words of its sender: i is which, if the error does not say.

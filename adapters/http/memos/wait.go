@@ -20,7 +20,8 @@ import (
 // Waits for a user to be idle, answered at the end or streamed. MemOS's clients hold them open for minutes: each
 // costs a share of a look, and ends with its client or its server.
 
-// Bounds of a wait for a user to be idle.
+// Bounds of a wait for a user to be idle. The defaults are those of MemOS; the shortest poll and the longest wait are ours, as the
+// client chooses both and each look costs the store something.
 const (
 	defaultWait  = 120 * time.Second
 	defaultPoll  = 500 * time.Millisecond
@@ -81,7 +82,8 @@ func seconds(q url.Values, name string, otherwise, least time.Duration) (time.Du
 	return max(time.Duration(min(n, longestWait.Seconds())*float64(time.Second)), least), nil
 }
 
-// longestCount is how many pages of tasks are counted at most once one is active.
+// longestCount is how many pages of tasks are counted at most once one is active: the question is whether the user is idle, and
+// that is answered by then.
 const longestCount = 8
 
 // count is how many tasks of the user have not ended. One that recurs counts while it runs, as it never ends. Of a user with very
@@ -136,6 +138,7 @@ func (w *waiting) active(ctx context.Context) (n int, over bool, err error) {
 	return n, !ok, err
 }
 
+// elapsed is how long the request has waited, in seconds, to the millisecond.
 func (w *waiting) elapsed() float64 {
 	return math.Round(w.a.config.Clock.Now().Sub(w.begun).Seconds()*1000) / 1000
 }
