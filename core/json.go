@@ -172,7 +172,7 @@ func wellFormed(data json.RawMessage) json.RawMessage {
 	return bytes.ToValidUTF8(data, []byte("\ufffd"))
 }
 
-// MarshalJSON writes the report; next_due_at is null if nothing is scheduled.
+// MarshalJSON writes the report, as every host answers with it; next_due_at is null if nothing is scheduled.
 func (r Report) MarshalJSON() ([]byte, error) {
 	var next *stamp
 	if !r.NextDueAt.IsZero() {
@@ -197,10 +197,28 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Next      *stamp `json:"next_due_at"`
 		More      bool   `json:"more"`
 		Duration  int64  `json:"duration_ms"`
+
+		Failures []RunFailure `json:"failures,omitempty"`
 	}{
 		r.Agents, r.Ran, r.Completed, r.Failed, r.Retried, r.Released, r.Skipped, r.Parked, r.Lost, r.Cancelled, r.Snoozed,
 		r.Recovered, r.Left, r.Away, next, r.More, r.Duration.Milliseconds(),
+		r.Failures,
 	})
+}
+
+// MarshalJSON writes a failed run. The text of its error is bounded as it is where it is stored: it comes from a handler, and
+// may be of any length.
+func (f RunFailure) MarshalJSON() ([]byte, error) {
+	text := ""
+	if f.Err != nil {
+		text = clip(f.Err.Error())
+	}
+	return json.Marshal(struct {
+		Agent string `json:"agent_id"`
+		ID    string `json:"id"`
+		Kind  string `json:"kind"`
+		Error string `json:"error"`
+	}{f.Agent, f.ID, f.Kind, text})
 }
 
 // MarshalJSON writes what became of a submitted task.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -22,6 +23,40 @@ func CheckJSON(field string, data []byte) error {
 		return invalid(field, "has the escape %s, which is half of a surrogate pair and no character", half)
 	}
 	return nil
+}
+
+// maxToldName is how much of the name of a member an error shows, in bytes: it is the sender's, and may be of any length.
+const maxToldName = 40
+
+// JSONObject reads one JSON object, as [CheckJSON] wants it: the names of its members in the order they are written, and their
+// values. Every object that comes from outside is read by it, in core and in the adapters. Unlike encoding/json it tells apart
+// names that differ in case only, and refuses a name that is given twice: of two values one would be lost silently. The error is
+// an *[InvalidError] about field, which names the object, or about the member.
+func JSONObject(field string, data []byte) (names []string, values map[string]json.RawMessage, err error) {
+	if err := CheckJSON(field, data); err != nil {
+		return nil, nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
+		return nil, nil, invalid(field, "must be a JSON object")
+	}
+	values = map[string]json.RawMessage{}
+	for decoder.More() {
+		token, err := decoder.Token()
+		var value json.RawMessage
+		if err == nil {
+			err = decoder.Decode(&value)
+		}
+		if err != nil { // it is valid JSON, so this is about the reader
+			return nil, nil, invalid(field, "cannot be read: %v", err)
+		}
+		name, _ := token.(string)
+		if _, twice := values[name]; twice {
+			return nil, nil, invalid(strings.ToValidUTF8(name[:min(len(name), maxToldName)], ""), "is given twice")
+		}
+		names, values[name] = append(names, name), value
+	}
+	return names, values, nil
 }
 
 // halfSurrogate is the first escape in valid JSON that is half of a surrogate pair without the other; empty if none is.

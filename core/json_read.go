@@ -14,21 +14,21 @@ import (
 // UnmarshalJSON reads a task strictly: a field that is unknown, given twice or of the wrong type is an *[InvalidError]
 // that names it. What the fields hold is checked when the task is submitted. A field that is null counts as left out.
 func (t *NewTask) UnmarshalJSON(data []byte) error {
-	fields, err := jsonObject(data)
+	names, values, err := JSONObject("task", data)
 	if err != nil {
 		return err
 	}
 	read := NewTask{}
-	for _, f := range fields {
-		set := newTaskFields[f.name]
+	for _, name := range names {
+		set := newTaskFields[name]
 		if set == nil {
-			return invalid(clip(f.name), "is not a field of a task")
+			return invalid(clip(name), "is not a field of a task")
 		}
-		if string(f.value) == "null" {
+		if string(values[name]) == "null" {
 			continue
 		}
-		if err := set(&read, f.value); err != nil {
-			return &InvalidError{Field: f.name, Reason: err.Error()}
+		if err := set(&read, values[name]); err != nil {
+			return &InvalidError{Field: name, Reason: err.Error()}
 		}
 	}
 	*t = read
@@ -162,56 +162,19 @@ func durationField(zero time.Duration, field func(t *NewTask) *time.Duration) fu
 	}
 }
 
-// jsonMember is one field of a JSON object.
-type jsonMember struct {
-	name  string
-	value json.RawMessage
-}
-
-// jsonObject splits a JSON object into its fields, in order. Unlike encoding/json it tells apart what differs in case only,
-// and refuses what is not UTF-8 or stands twice.
-func jsonObject(data []byte) ([]jsonMember, error) {
-	if err := CheckJSON("task", data); err != nil {
-		return nil, err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
-		return nil, invalid("task", "must be a JSON object")
-	}
-	var fields []jsonMember
-	seen := map[string]bool{}
-	for decoder.More() {
-		name, err := decoder.Token()
-		var f jsonMember
-		if err == nil {
-			f.name, _ = name.(string)
-			err = decoder.Decode(&f.value)
-		}
-		if err != nil {
-			return nil, invalid("task", "is not valid JSON: %v", err)
-		}
-		if seen[f.name] {
-			return nil, invalid(clip(f.name), "is given twice")
-		}
-		seen[f.name] = true
-		fields = append(fields, f)
-	}
-	return fields, nil
-}
-
 // ParseTasks reads what is submitted as JSON: one task, or several as {"tasks": [...]}. The error is an *[InvalidError]
 // that names the field, as in "tasks[3].every".
 func ParseTasks(data []byte) ([]NewTask, error) {
-	fields, err := jsonObject(data)
+	names, values, err := JSONObject("task", data)
 	if err != nil {
 		return nil, err
 	}
-	if len(fields) != 1 || fields[0].name != "tasks" {
+	if len(names) != 1 || names[0] != "tasks" {
 		tasks := make([]NewTask, 1)
 		return tasks, tasks[0].UnmarshalJSON(data)
 	}
 	var list []json.RawMessage
-	if err := json.Unmarshal(fields[0].value, &list); err != nil || list == nil {
+	if err := json.Unmarshal(values["tasks"], &list); err != nil || list == nil {
 		return nil, invalid("tasks", "must be an array")
 	}
 	if len(list) > MaxSubmit {

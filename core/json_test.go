@@ -169,6 +169,26 @@ func TestReportJSON(t *testing.T) {
 	data, err = json.Marshal(core.Report{})
 	require.NoError(t, err)
 	assert.Contains(t, string(data), `"next_due_at":null`)
+	assert.NotContains(t, string(data), "failures")
+}
+
+// Every host answers with the same failures: they are a part of the report, each bounded.
+func TestReportJSONNamesTheFailures(t *testing.T) {
+	t.Parallel()
+	data, err := json.Marshal(core.Report{Failures: []core.RunFailure{
+		{Agent: "a", ID: "i", Kind: "k", Err: errors.New("boom " + strings.Repeat("é", 2000))}, {Agent: "b", ID: "j", Kind: "k"},
+	}})
+	require.NoError(t, err)
+	var told struct {
+		Failures []map[string]string `json:"failures"`
+	}
+	require.NoError(t, json.Unmarshal(data, &told))
+	require.Len(t, told.Failures, 2)
+	assert.LessOrEqual(t, len(told.Failures[0]["error"]), 1024)
+	assert.Contains(t, told.Failures[0]["error"], "boom é")
+	delete(told.Failures[0], "error")
+	assert.Equal(t, map[string]string{"agent_id": "a", "id": "i", "kind": "k"}, told.Failures[0])
+	assert.Empty(t, told.Failures[1]["error"])
 }
 
 func TestTheSmallShapes(t *testing.T) {

@@ -215,5 +215,7 @@ func (p *pull) finish(err error) (Report, error) {
 	if p.tally.failed.Count > 0 && (err == nil || err == away) { //nolint:errorlint // it is the one made here
 		err = errors.Join(err, &p.tally.failed)
 	}
+	// They are told also where another error, or the end of the caller's context, hides the RunsError.
+	r.Failures = p.tally.failed.Failures
 	return r, err
 }

@@ -31,6 +31,9 @@ type Report struct {
 	// More says that due work is left, or may be: the budget was spent first.
 	More     bool
 	Duration time.Duration
+	// Failures are the first few runs that failed, the same as in the [RunsError] of the pull: a host answers with the report
+	// alone, and whoever reads it wants to know which tasks to look at.
+	Failures []RunFailure
 }
 
 // RunsError says that handlers failed. All healthy work was done.

@@ -34,6 +34,7 @@ type Scheduler struct {
 	absences absences
 	fences   fences
 	presence presence
+	shared   sharedPulls
 }
 
 // New makes a scheduler on a store. It fails if a field of config makes no sense, naming it.

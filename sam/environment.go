@@ -16,6 +16,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 )
 
+// The function's settings, and of what is made from them once for the life of the environment.
+
 // reachIn is how long Redis has to answer at the start.
 const reachIn = 5 * time.Second
 
@@ -64,29 +66,21 @@ func (e environment) openStore(ctx context.Context, logger *slog.Logger) (*redis
 	return redisstore.Open(ctx, c)
 }
 
-// api is the HTTP API. A request that AWS found to be signed may do everything, as may one with a token, if there are
-// any; another may do nothing, whatever the URL's AuthType is.
+// api is the HTTP API. A request that AWS found to be signed may do everything, as may one with a token, if there are any;
+// another may do nothing, whatever the URL's AuthType is.
 func api(s *core.Scheduler, tokens []string, logger *slog.Logger) http.Handler {
-	signed := httpadapter.New(s, httpadapter.Config{Logger: logger, Version: version})
-	if len(tokens) == 0 {
-		tokens = nil
-	}
-	withToken := http.Handler(http.HandlerFunc(refuse))
-	if tokens != nil {
-		withToken = httpadapter.New(s, httpadapter.Config{Logger: logger, Version: version, Tokens: tokens})
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if lambdaadapter.Caller(r.Context()) != "" {
-			signed.ServeHTTP(w, r)
-			return
-		}
-		withToken.ServeHTTP(w, r)
+	return httpadapter.New(s, httpadapter.Config{
+		Logger: logger, Version: version, Tokens: tokens, Verifiers: []httpadapter.Verifier{&signedForAWS{}},
 	})
 }
 
-func refuse(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(http.StatusUnauthorized)
-	_, _ = w.Write([]byte(`{"type":"about:blank","title":"Unauthorized","status":401,"code":"unauthorized",` +
-		`"detail":"sign the request for AWS (AuthType AWS_IAM), or set DULY_TOKEN and send it as a bearer token"}` + "\n"))
+// signedForAWS accepts the requests whose signature AWS has checked (AuthType AWS_IAM). Who may sign is decided there, by a policy.
+type signedForAWS struct{}
+
+// Verify asks the event that brought the request: nothing that the client sends can claim it.
+func (*signedForAWS) Verify(r *http.Request) (*httpadapter.Grant, error) {
+	if lambdaadapter.Caller(r.Context()) == "" {
+		return nil, httpadapter.ErrNoCredential
+	}
+	return &httpadapter.Grant{}, nil
 }

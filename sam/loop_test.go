@@ -34,7 +34,9 @@ func TestTheFunction(t *testing.T) {
 	answer := w.answer(e, get("/v1/agents/ada/tasks/1", true))
 	assert.EqualValues(t, 200, answer["statusCode"])
 	assert.Contains(t, answer["body"], `"status":"completed"`)
-	assert.EqualValues(t, 401, w.answer(e, get("/v1/agents/ada/tasks/1", false))["statusCode"], "nobody signed it, and there are no tokens")
+	for _, path := range []string{"/v1/agents/ada/tasks/1", "/v1/stats", "/product/scheduler/allstatus", "/nowhere"} {
+		assert.EqualValues(t, 401, w.answer(e, get(path, false))["statusCode"], "nobody signed it, and there are no tokens")
+	}
 	assert.Equal(t, 1, e.Extensions(), "it asks for SIGTERM")
 }
 

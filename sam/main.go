@@ -63,14 +63,14 @@ type invoke func(ctx context.Context, event json.RawMessage) (json.RawMessage, e
 func (i invoke) Invoke(ctx context.Context, event []byte) ([]byte, error) { return i(ctx, event) }
 
 // serve runs Lambda's loop. When the environment is shut down, half a second before it is killed, what is under way is
-// told to end, so that its tasks are given back and need not wait for their leases to run out.
+// cancelled, so that its tasks are released and need not wait for their leases to run out.
 func serve(i invoke) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	lambda.StartWithOptions(i, lambda.WithContext(ctx), lambda.WithEnableSIGTERM(stop))
 }
 
-// reportInit tells Lambda why the function cannot start, so that whoever invokes it is told and not only the log.
+// reportInit tells Lambda why the function cannot start, so that whoever invokes it sees the reason too, and not only the log.
 func reportInit(err error) {
 	slog.New(slog.NewJSONHandler(os.Stderr, nil)).LogAttrs(context.Background(), slog.LevelError, "the function cannot start", slog.Any("err", err))
 	body, _ := json.Marshal(map[string]string{"errorMessage": err.Error(), "errorType": "Duly.InitError"}) // two texts

@@ -9,6 +9,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/handlers/webhook"
 )
 
+// Webhooks: kinds that are run by an HTTP call, so that a deployment needs no Go.
+
 // webhooks registers a webhook for each kind of DULY_WEBHOOKS, as in {"digest": "https://agents.example/digest"}. This
 // machine is no exception to what is not public: Lambda itself listens there.
 func webhooks(s *core.Scheduler, get func(string) string) error {

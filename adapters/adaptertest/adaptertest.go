@@ -21,7 +21,7 @@ import (
 
 // Adapter is what the story needs of an adapter, driven as its host would.
 type Adapter interface {
-	// Submit brings tasks in, as JSON. Its error is what the host is told.
+	// Submit brings tasks in, as JSON. Its error is what the host answers.
 	Submit(ctx context.Context, tasks string) error
 	// Trigger runs what is due, and returns when that has ended. The end of ctx is the end of the host's patience.
 	Trigger(ctx context.Context, pull Pull) (Result, error)
@@ -38,11 +38,20 @@ type Pull struct {
 	Max    int      // zero for no limit
 }
 
-// Result is what the host is told. Known is false where it is told nothing.
+// Result is what the host answers. Known is false where it answers nothing.
 type Result struct {
 	Known                            bool
 	Ran, Completed, Failed, Released int
 	More                             bool
+	Failures                         []Failure
+}
+
+// Failure is a run that failed, as a report names it.
+type Failure struct {
+	Agent string `json:"agent_id"`
+	ID    string `json:"id"`
+	Kind  string `json:"kind"`
+	Error string `json:"error"`
 }
 
 // Decode reads a report.
@@ -265,6 +274,11 @@ func (s *story) failure() {
 	s.submit("ada", "bad", "fail", "")
 	s.submit("ada", "good", "count", "")
 	if r := s.trigger(Pull{}); r.Known {
+		require.Len(s, r.Failures, 1, "every host names what failed")
+		failed := r.Failures[0]
+		assert.Equal(s, Failure{"ada", "bad", "fail", failed.Error}, failed)
+		assert.NotEmpty(s, failed.Error)
+		r.Failures = nil
 		assert.Equal(s, Result{Known: true, Ran: 2, Completed: 1, Failed: 1}, r)
 	}
 	assert.Equal(s, core.StatusFailed, s.task("ada", "bad").Status)

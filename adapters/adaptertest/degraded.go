@@ -14,6 +14,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// Stores and schedulers that are not whole, for the tests of every adapter.
+
 // Partly is a store of which some partitions do not answer.
 type Partly struct {
 	core.Store

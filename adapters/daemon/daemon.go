@@ -13,6 +13,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// What a daemon is: its settings, its start and its end.
+
 // Defaults of Config.
 const (
 	DefaultTick   = time.Second
@@ -28,20 +30,20 @@ type Config struct {
 	Tick time.Duration
 	// Safety is how long it sleeps at most when nothing is going on, in case a wake-up is lost: DefaultSafety if zero.
 	Safety time.Duration
-	// Grace is how long handlers may go on after the daemon was told to stop. Then their contexts are cancelled and
+	// Grace is how long handlers may continue after Stop was called. Then their contexts are cancelled and
 	// their tasks released, uncharged: DefaultGrace if zero.
 	Grace time.Duration
 	// Patrol is how often the daemon audits a page of the store, and repairs what would have stopped silently: DefaultPatrol
 	// if zero; never if negative. While it runs nothing it does so twelve times less often.
 	Patrol time.Duration
-	// Waker tells when work falls due earlier than expected: usually the store. Without one the daemon looks every Tick.
+	// Waker announces when work falls due earlier than expected: usually the store. Without one the daemon looks every Tick.
 	Waker store.Waker
 	// Partitions are the partitions to run tasks of; nil for all.
 	Partitions []int
 	// Agents, if not nil, makes the daemon run these agents only, and those that are registered later; it excludes
 	// Partitions. With one agent that is all there is to running an agent of one's own.
 	Agents []string
-	// OnError is told the error of each pull that had one: a *core.RunsError if handlers failed. It must return soon, and
+	// OnError is called with the error of each pull that had one: a *core.RunsError if handlers failed. It must not block, and
 	// is never called twice at a time.
 	OnError func(error)
 	// Logger gets a line when the store is away and one when it is back. Nothing is logged if nil.
@@ -70,13 +72,13 @@ func (c Config) withDefaults() Config {
 func (c Config) validate() error {
 	switch {
 	case c.Tick < 0:
-		return fmt.Errorf("daemon: Tick must not be negative, not %s", c.Tick)
+		return fmt.Errorf("daemon: Tick must not be negative, got %s", c.Tick)
 	case c.Safety < c.Tick:
-		return fmt.Errorf("daemon: Safety must be at least Tick (%s), not %s", c.Tick, c.Safety)
+		return fmt.Errorf("daemon: Safety must be at least Tick (%s), got %s", c.Tick, c.Safety)
 	case c.Grace < 0:
-		return fmt.Errorf("daemon: Grace must not be negative, not %s", c.Grace)
+		return fmt.Errorf("daemon: Grace must not be negative, got %s", c.Grace)
 	case c.Agents != nil && c.Partitions != nil:
-		return errors.New("daemon: Agents excludes Partitions")
+		return errors.New("daemon: set Agents or Partitions, not both")
 	}
 	return nil
 }
@@ -133,7 +135,7 @@ func checkAgents(agents []string) error {
 	return nil
 }
 
-// UnregisterAgent takes agents out of those that the daemon runs. A tick that is under way goes on to its end.
+// UnregisterAgent takes agents out of those that the daemon runs. A tick that is under way continues to its end.
 func (d *Daemon) UnregisterAgent(agents ...string) error {
 	return d.registered((*registry).remove, agents)
 }
@@ -150,7 +152,7 @@ func (d *Daemon) registered(change func(*registry, []string), agents []string) e
 	return nil
 }
 
-// poke wakes the loop, if there is one; it has been woken already if it cannot be told.
+// poke wakes the loop, if one runs; a full channel means that a wake-up is already pending.
 func (d *Daemon) poke() {
 	select {
 	case d.pokes <- struct{}{}:
@@ -160,9 +162,9 @@ func (d *Daemon) poke() {
 
 // The errors of a call at the wrong time, or to a daemon of another kind.
 var (
-	ErrAllAgents  = errors.New("daemon: runs all agents: set Config.Agents to register them")
-	ErrRunning    = errors.New("daemon: is running already")
-	ErrNotRunning = errors.New("daemon: is not running")
+	ErrAllAgents  = errors.New("daemon: this daemon runs all agents; set Config.Agents to register single ones")
+	ErrRunning    = errors.New("daemon: already running")
+	ErrNotRunning = errors.New("daemon: not running")
 )
 
 // Run runs due tasks until ctx is done or Stop is called. Then it claims nothing more, gives running handlers their
@@ -176,18 +178,18 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return d.serve(ctx)
 }
 
-// Start is Run in the background, ended by Stop, or by an error that Config.OnError is told.
+// Start is Run in the background, ended by Stop, or by an error that is passed to Config.OnError.
 func (d *Daemon) Start() error {
 	ctx, err := d.begin(context.Background()) //nolint:forbidigo // it outlives whoever starts it: Stop ends it
 	if err != nil {
 		return err
 	}
-	go func() { _ = d.serve(ctx) }() // OnError has been told
+	go func() { _ = d.serve(ctx) }() // OnError has it
 	return nil
 }
 
 // Stop ends the daemon as the end of Run's context does, and waits for it. If ctx is done first it returns its error,
-// while the daemon goes on to its end. It fails with [ErrNotRunning] when the daemon does not run or was stopped before.
+// while the daemon still stops. It fails with [ErrNotRunning] when the daemon does not run or was stopped before.
 func (d *Daemon) Stop(ctx context.Context) error {
 	d.mu.Lock()
 	stop, ended := d.stop, d.ended

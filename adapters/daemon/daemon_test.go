@@ -308,7 +308,7 @@ func TestSurvivesAStoreThatIsAway(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, f.daemon.Ready())
 		assert.Equal(t, 2, strings.Count(f.logs.String(), "\n"), f.logs.String())
-		assert.Contains(t, f.logs.String(), "the store is back")
+		assert.Contains(t, f.logs.String(), "the store is available again")
 		assert.Len(t, failures, int(tries))
 		time.Sleep(30 * time.Minute)
 	})
@@ -365,7 +365,7 @@ func TestSubscribingAgainIsBounded(t *testing.T) {
 		f.start(t)
 		time.Sleep(10 * time.Minute)
 		assert.Less(t, w.tried.Load(), int64(10*time.Minute/(2*time.Second)))
-		assert.Equal(t, 1, strings.Count(f.logs.String(), "no wake-ups"))
+		assert.Equal(t, 1, strings.Count(f.logs.String(), "cannot listen for wake-ups"))
 	})
 }
 
@@ -537,9 +537,9 @@ func TestConfigIsChecked(t *testing.T) {
 	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
 	require.NoError(t, err)
 	for want, c := range map[string]daemon.Config{
-		"daemon: Tick must not be negative, not -1s":         {Tick: -time.Second},
-		"daemon: Safety must be at least Tick (10s), not 5s": {Tick: 10 * time.Second},
-		"daemon: Grace must not be negative, not -1s":        {Grace: -time.Second},
+		"daemon: Tick must not be negative, got -1s":         {Tick: -time.Second},
+		"daemon: Safety must be at least Tick (10s), got 5s": {Tick: 10 * time.Second},
+		"daemon: Grace must not be negative, got -1s":        {Grace: -time.Second},
 	} {
 		_, err := daemon.New(s, c)
 		assert.EqualError(t, err, want)

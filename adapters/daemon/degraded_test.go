@@ -64,7 +64,7 @@ func TestADaemonWithStuckHandlersIsNotReady(t *testing.T) {
 		require.ErrorAs(t, f.daemon.Ready(), &stuck)
 		assert.Zero(t, ran("a"))
 		assert.Equal(t, 1, strings.Count(f.logs.String(), "\n"), f.logs.String())
-		assert.Contains(t, f.logs.String(), "nothing is claimed")
+		assert.Contains(t, f.logs.String(), "claiming has stopped")
 		assert.Contains(t, f.logs.String(), "restart it")
 		letGo()
 		time.Sleep(10 * time.Second)

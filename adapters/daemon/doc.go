@@ -7,5 +7,5 @@
 // due sooner, and at the latest after Config.Safety, or after Config.Tick while there is work. Each pull has a goroutine
 // of its own, as a slow handler keeps its pull open; but only one pull at a time claims.
 //
-// While the store is away the daemon tries again, at growing pauses of at most five seconds, and goes on by itself.
+// While the store is unavailable the daemon retries, at growing pauses of at most five seconds, and resumes by itself.
 package daemon

@@ -9,6 +9,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// Wake-ups: the subscription that announces work which fell due early. It may fail at any time: the ticker is the net
+// under it, so a wake-up that is lost costs latency and never work.
+
 // listen hands wake-ups to the loop until ctx is done. It subscribes again, at growing pauses, whenever it has to.
 func (l *loop) listen(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
@@ -20,7 +23,7 @@ func (l *loop) listen(ctx context.Context) {
 			}
 			l.deaf.Store(true)
 		} else if failures == 0 && ctx.Err() == nil {
-			l.config.Logger.LogAttrs(ctx, slog.LevelWarn, "no wake-ups: looking for due work every tick instead", slog.Any("err", err))
+			l.config.Logger.LogAttrs(ctx, slog.LevelWarn, "cannot listen for wake-ups; looking for due work every tick instead", slog.Any("err", err))
 		}
 		failures++
 		l.sleep(ctx, pause(failures))

@@ -12,10 +12,13 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// The loop: when to pull, for whom, and how long to sleep. One pull runs at a time, so that no agent has two ticks at
+// once; what is registered or marked while one runs joins it instead of waiting for its end.
+
 // busyFor is how long after its last run the daemon counts as having work.
 const busyFor = 10 * time.Second
 
-// loop is the state of one Run. Only the goroutine of run touches it, but for the channels and deaf.
+// loop is the state of one Run. Only the goroutine of run touches it, except the channels and deaf.
 type loop struct {
 	*Daemon
 
@@ -83,7 +86,7 @@ func (l *loop) run(ctx context.Context) error {
 	return err
 }
 
-// turn is the loop itself: whatever happens, it decides anew when to pull.
+// turn is the loop itself: after whatever happens it decides again when to pull.
 func (l *loop) turn(ctx context.Context) error {
 	l.pull(ctx)
 	for {
@@ -108,7 +111,7 @@ func (l *loop) turn(ctx context.Context) error {
 	}
 }
 
-// pull runs what is due, in a goroutine of its own that tells the loop when it claims no more and when it has returned.
+// pull runs what is due, in a goroutine of its own that signals the loop when it has stopped claiming and when it has returned.
 func (l *loop) pull(ctx context.Context) {
 	l.pulls++
 	l.open++
@@ -222,7 +225,7 @@ func (l *loop) arm(ctx context.Context) {
 	l.disarm = l.config.Clock.AfterFunc(wait, func() {
 		select {
 		case l.timer <- struct{}{}:
-		default: // the loop has been told and has not looked yet
+		default: // a signal is already pending
 		}
 	})
 }
@@ -264,7 +267,7 @@ func (l *loop) longest(now time.Time) time.Duration {
 }
 
 // failed notes that the store failed a pull and puts the next one off. A pull whose store failed while it still had
-// handlers to wait for tells old news, which later pulls may have overtaken.
+// handlers to wait for reports what may be out of date, as later pulls have run meanwhile.
 func (l *loop) failed(ctx context.Context, s step) {
 	if s.pull < l.good || ctx.Err() != nil {
 		return
@@ -276,14 +279,14 @@ func (l *loop) failed(ctx context.Context, s step) {
 	}
 	if core.CodeOf(s.err) == core.CodeAbandoned {
 		l.over = func() {
-			l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "handlers have returned, claiming again")
+			l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "abandoned handlers have returned; claiming again")
 		}
-		l.config.Logger.LogAttrs(ctx, slog.LevelError, "nothing is claimed", slog.Any("err", s.err))
+		l.config.Logger.LogAttrs(ctx, slog.LevelError, "claiming has stopped", slog.Any("err", s.err))
 		return
 	}
-	l.over = func() { l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "the store is back") }
+	l.over = func() { l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "the store is available again") }
 	l.setAway(s.err)
-	l.config.Logger.LogAttrs(ctx, slog.LevelWarn, "the store is away, trying again", slog.Any("err", s.err))
+	l.config.Logger.LogAttrs(ctx, slog.LevelWarn, "the store is unavailable; retrying", slog.Any("err", s.err))
 }
 
 func (l *loop) succeeded(pull int) {

@@ -2,10 +2,12 @@ package daemon
 
 import "context"
 
+// The patrol, the audit that runs beside the loop.
+
 // idlePatrol is how many times as long an idle daemon waits before it audits another page: it is to cost next to nothing.
 const idlePatrol = 12
 
-// patrol audits a page of the store every now and then until ctx is done. That the store is away is told by pulls.
+// patrol audits a page of the store every now and then until ctx is done. Pulls report that the store is unavailable.
 func (l *loop) patrol(ctx context.Context) {
 	for waited := 0; ; {
 		if l.sleep(ctx, l.config.Patrol); ctx.Err() != nil {

@@ -10,10 +10,13 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// The agents of a daemon: who is registered, who is marked dirty, and when each is due next. Hosts call
+// it from many goroutines, and none of them may wait for a pull.
+
 // registry are the agents that a daemon runs, and what it knows of each. Agents that are dirty, or whose time has come,
 // are asked for by the pull that claims, or by the next one.
 type registry struct {
-	changed func() // told when an agent may have to be asked for sooner
+	changed func() // called when an agent may have to be asked for sooner
 
 	mu      sync.Mutex
 	members map[string]*member

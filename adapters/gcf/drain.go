@@ -5,6 +5,8 @@ import (
 	"sync"
 )
 
+// The end: which requests are under way, and how they are cut off before Google kills the instance.
+
 // Drain ends the function: it takes no more requests and waits for those under way. When ctx is done, these are cancelled, so
 // that their tasks are given back uncharged, and have Config.Margin more to return. The error is nil if all have ended by
 // themselves.

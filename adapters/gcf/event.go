@@ -6,10 +6,13 @@ import (
 	"github.com/cloudevents/sdk-go/v2/event"
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 )
 
-// published is the type of the events that carry messages of Pub/Sub.
+// CloudEvents, as the events SDK hands them over and as Eventarc posts them.
+
+// published is the type of the events that contain messages of Pub/Sub.
 const published = "google.cloud.pubsub.topic.v1.messagePublished"
 
 // Event does what an event says: the CloudEvent function. What it claims it runs and settles, or gives back, before its
@@ -62,7 +65,11 @@ func readEvent(e *event.Event) (message, error) {
 		return message{}, unknown("event", "is not valid: "+err.Error())
 	}
 	if e.Type() == published {
-		return readWrapped(e.Data())
+		o, err := strictjson.Parse("event", e.Data())
+		if err != nil {
+			return message{}, &UnknownEventError{Why: err}
+		}
+		return readWrapped(o)
 	}
 	if media := e.DataMediaType(); media != "application/json" && media != "text/json" {
 		return message{}, unknown("datacontenttype", "must be application/json in an event of the type "+trigger.Clip(e.Type(), trigger.MaxName))

@@ -15,6 +15,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// What a function is: its settings, and what a request has before it is looked at.
+
 // Defaults of Config.
 const (
 	DefaultTimeout = time.Minute
@@ -24,7 +26,7 @@ const (
 
 // Config says how a [Function] works. Every zero but that of Verify is a good default.
 type Config struct {
-	// Verify refuses a request by an error, which is logged and not told. It is required, as anybody can send the headers of
+	// Verify refuses a request by an error, which is logged and never sent to the client. It is required, as anybody can send the headers of
 	// Cloud Scheduler: the check of an OIDC token (the audience and the account), or [Private] if Google lets known callers
 	// in only. Requests for HTTP are not verified: it has tokens of its own. Nor is [Function.Event], which gets no request.
 	Verify func(*http.Request) error
@@ -81,13 +83,13 @@ const timeoutVariable = "CLOUD_RUN_TIMEOUT_SECONDS"
 func (c Config) validate() error {
 	switch {
 	case c.Verify == nil:
-		return errors.New("gcf: Verify is required: check an OIDC token, or say gcf.Private if Google refuses unknown callers")
+		return errors.New("gcf: Verify is required: check an OIDC token, or set gcf.Private if Google refuses unknown callers")
 	case c.Timeout < 0:
-		return fmt.Errorf("gcf: Timeout must not be negative, not %s", c.Timeout)
+		return fmt.Errorf("gcf: Timeout must not be negative, got %s", c.Timeout)
 	case c.Margin < 0:
-		return fmt.Errorf("gcf: Margin must not be negative, not %s", c.Margin)
+		return fmt.Errorf("gcf: Margin must not be negative, got %s", c.Margin)
 	case c.MaxBody < 0:
-		return fmt.Errorf("gcf: MaxBody must not be negative, not %d", c.MaxBody)
+		return fmt.Errorf("gcf: MaxBody must not be negative, got %d", c.MaxBody)
 	}
 	return nil
 }
@@ -118,7 +120,7 @@ func New(s *core.Scheduler, config Config) (*Function, error) {
 
 // noHTTP answers requests to a function that serves none.
 var noHTTP = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-	writeProblem(w, errNoRoute)
+	_ = errNoRoute.Write(w)
 })
 
 // begin starts to answer a request: its context ends with the time that it may take, or with a drain.

@@ -14,6 +14,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// Messages: what a sender delivers at least once, in whatever envelope, and what is done for it.
+
 // message is what a sender delivers, at least once: tasks or a tick, as JSON.
 type message struct {
 	sender string // a subscription, or the source of an event
@@ -40,32 +42,43 @@ func unknown(field, reason string) error {
 	return &UnknownEventError{Why: &core.InvalidError{Field: field, Reason: reason}}
 }
 
-// readPush reads the body of a push that wraps a message; ok says whether it is one at all.
-func readPush(body []byte) (m message, ok bool, err error) {
-	o, err := strictjson.Parse("body", body)
-	if err != nil || !o.Has("message") || !o.Has("subscription") {
-		return m, false, nil //nolint:nilerr // what is no push is for others
-	}
-	m, err = readWrapped(body)
-	return m, true, err
+// pushed is the body of a push that wraps a message, read once: who may push is checked after it is known to be one, and only
+// then is anything said about what is wrong with it.
+type pushed struct {
+	message message
+	err     error // what is wrong with the message
 }
 
-// readWrapped reads a Pub/Sub message with its envelope, as a push and an event have it.
-func readWrapped(body []byte) (message, error) {
+// readPush reads the body of a push that wraps a message; nil if it is no push at all, but a request for somebody else.
+func readPush(body []byte) *pushed {
+	o, err := strictjson.Parse("body", body)
+	if err != nil || !o.Has("message") || !o.Has("subscription") {
+		return nil
+	}
+	m, err := readWrapped(o)
+	return &pushed{m, err}
+}
+
+// readWrapped reads a Pub/Sub message from its envelope, as a push and an event have it.
+func readWrapped(o strictjson.Object) (message, error) {
 	var wrapped struct {
-		Message struct {
-			Data []byte `json:"data"` // in base64
-			ID   string `json:"messageId"`
-		} `json:"message"`
-		Subscription string `json:"subscription"`
+		Data []byte `json:"data"` // in base64
+		ID   string `json:"messageId"`
 	}
-	if err := json.Unmarshal(body, &wrapped); err != nil {
-		return message{}, unknown("message", "is not one of Pub/Sub: "+err.Error())
+	subscription := o.Text("subscription")
+	switch {
+	case o.Has("subscription") && subscription == "": // two of them must not become one sender
+		return message{}, unknown("subscription", "must be a string")
+	case !o.Has("message"):
+		return message{}, unknown("message", "is required")
 	}
-	if wrapped.Message.ID == "" {
+	if err := json.Unmarshal(o["message"], &wrapped); err != nil {
+		return message{}, unknown("message", "is not a Pub/Sub message: "+err.Error())
+	}
+	if wrapped.ID == "" {
 		return message{}, unknown("messageId", "is required")
 	}
-	return newMessage(wrapped.Subscription, wrapped.Message.ID, wrapped.Message.Data), nil
+	return newMessage(subscription, wrapped.ID, wrapped.Data), nil
 }
 
 // newMessage is a message of Pub/Sub.
@@ -73,7 +86,7 @@ func newMessage(subscription, id string, data []byte) message {
 	return message{sender: subscription, id: id, prefix: "pubsub-" + digest(subscription, id), data: data}
 }
 
-// digest stands for texts that name something together only, and that may be longer than the id of a task.
+// digest is a short name for strings that name something together only, and that may be longer than the id of a task.
 func digest(texts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	return hex.EncodeToString(sum[:16])
@@ -105,9 +118,9 @@ func (f *Function) obey(ctx context.Context, m message) (any, error) {
 
 // run runs what is due, unless this occasion of a job has been served before.
 func (f *Function) run(ctx context.Context, scope core.Scope, job string, key trigger.Occasion) (any, error) {
-	answer, repeated, err := f.runner.Run(ctx, scope, key)
+	report, repeated, err := f.runner.Run(ctx, scope, key)
 	if away, ok := errors.AsType[*core.AwayError](err); ok {
-		return nil, &partly{answer: answer, away: away}
+		return nil, partly(report, away)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tick: %w", err)
@@ -115,7 +128,7 @@ func (f *Function) run(ctx context.Context, scope core.Scope, job string, key tr
 	if repeated {
 		return duplicate{true, job, key.At}, nil
 	}
-	return answer, nil
+	return report, nil
 }
 
 // duplicate is the answer to a repeat.

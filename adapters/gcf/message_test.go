@@ -236,7 +236,8 @@ func TestEnvelopes(t *testing.T) {
 	t.Parallel()
 	f := setup(t, gcf.Config{DeadLetter: true})
 	for _, body := range []string{
-		`{"message":{"data":"e30="},"subscription":"s"}`, `{"message":{"data":"?","messageId":"1"},"subscription":"s"}`,
+		`{"message":{"data":"e30="},"subscription":"s"}`, `{"message":{"data":"e30=","messageId":"1"},"subscription":7}`,
+		`{"message":{"data":"?","messageId":"1"},"subscription":"s"}`,
 		`{"message":"x","subscription":"s"}`,
 	} {
 		status, answer := f.call(t, request(t, "/", body, "Content-Type", "application/json"))

@@ -2,7 +2,6 @@ package gcf
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"log/slog"
 	"mime"
@@ -11,9 +10,13 @@ import (
 
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 )
+
+// HTTP requests: who sent one, and which part of the function answers it.
 
 // sender is who sent a request.
 type sender int
@@ -59,7 +62,7 @@ func sniff(r *http.Request) sender {
 func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, end, err := f.begin(r.Context())
 	if err != nil {
-		writeProblem(w, err)
+		_ = problem.Of(err).Write(w)
 		return
 	}
 	defer end()
@@ -69,6 +72,7 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.forward(w, r)
 		return
 	}
+	var push *pushed
 	if from == fromRoot { // it is for nobody yet, so that whoever answers it verifies it
 		body, err := f.body(w, r)
 		if err != nil {
@@ -78,18 +82,18 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			f.fail(w, r, from, err)
 			return
 		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		if _, ok, _ := readPush(body); !ok {
+		if push = readPush(body); push == nil {
+			r.Body = io.NopCloser(bytes.NewReader(body))
 			f.forward(w, r)
 			return
 		}
 	}
 	if err := f.config.Verify(r); err != nil {
 		f.config.Logger.LogAttrs(ctx, slog.LevelInfo, "a request was refused", slog.String("path", r.URL.Path), slog.Any("err", err))
-		writeProblem(w, errUnauthorized)
+		_ = errUnauthorized.Write(w)
 		return
 	}
-	f.serve(w, r, from)
+	f.serve(w, r, from, push)
 }
 
 // forward leaves a request to Config.HTTP.
@@ -99,17 +103,27 @@ func (f *Function) forward(w http.ResponseWriter, r *http.Request) {
 	f.config.HTTP.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// serve answers a request that was verified. Cloud Scheduler is told of a body that makes no sense; the others would only
+// serve answers a request that was verified. Cloud Scheduler gets an error for an invalid body; the others would only
 // send it again.
-func (f *Function) serve(w http.ResponseWriter, r *http.Request, from sender) {
-	body, err := f.body(w, r)
+func (f *Function) serve(w http.ResponseWriter, r *http.Request, from sender, push *pushed) {
+	var body []byte
 	var answer any
+	var err error
+	if push == nil { // else its body was read to know that it is one
+		body, err = f.body(w, r)
+	}
 	switch {
 	case err != nil:
 	case from == fromScheduler:
 		answer, err = f.schedule(r, body)
+	case from == fromPubSub:
+		answer, err = f.receive(r.Context(), newMessage(r.Header.Get(subscriptionHeader), r.Header.Get(messageHeader), body))
+	case from == fromEventarc:
+		answer, err = f.deliver(r, body)
+	case push.err != nil:
+		err = push.err
 	default:
-		answer, err = f.deliver(r, from, body)
+		answer, err = f.receive(r.Context(), push.message)
 	}
 	if err != nil {
 		f.fail(w, r, from, err)
@@ -123,13 +137,13 @@ func (f *Function) fail(w http.ResponseWriter, r *http.Request, from sender, err
 	text := trigger.Clip(err.Error(), trigger.MaxError)
 	if !final(err) || from == fromScheduler || from == others {
 		f.config.Logger.LogAttrs(r.Context(), slog.LevelWarn, "a request failed", slog.String("err", text))
-		writeProblem(w, err)
+		_ = problem.Of(err).Write(w)
 		return
 	}
-	f.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a message makes no sense", slog.String("err", text))
+	f.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a message was refused", slog.String("err", text))
 	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, mostPushed)) // a sender that cannot send on might not see the answer
 	if f.config.DeadLetter {
-		writeProblem(w, err)
+		_ = problem.Of(err).Write(w)
 		return
 	}
 	writeJSON(w, http.StatusOK, map[string]string{"refused": text})
@@ -139,14 +153,7 @@ func (f *Function) fail(w http.ResponseWriter, r *http.Request, from sender, err
 const mostPushed = 16 << 20
 
 func (f *Function) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, f.config.MaxBody))
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, errTooLarge
-	}
-	if err != nil {
-		return nil, errBroken
-	}
-	return body, nil
+	return requestbody.All(http.MaxBytesReader(w, r.Body, f.config.MaxBody))
 }
 
 // schedule is a tick of Cloud Scheduler: of all agents, or as the body says.
@@ -170,23 +177,12 @@ func (f *Function) schedule(r *http.Request, body []byte) (any, error) {
 	return f.run(r.Context(), scope, job, key)
 }
 
-// deliver does what the message in a request says.
-func (f *Function) deliver(r *http.Request, from sender, body []byte) (any, error) {
-	switch from {
-	case fromPubSub:
-		return f.receive(r.Context(), newMessage(r.Header.Get(subscriptionHeader), r.Header.Get(messageHeader), body))
-	case fromEventarc:
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		e, err := cehttp.NewEventFromHTTPRequest(r)
-		if err != nil {
-			return nil, unknown("event", "is not valid: "+err.Error())
-		}
-		return f.event(r.Context(), e)
-	default:
-		m, _, err := readPush(body)
-		if err != nil {
-			return nil, err
-		}
-		return f.receive(r.Context(), m)
+// deliver does what the CloudEvent in a request says.
+func (f *Function) deliver(r *http.Request, body []byte) (any, error) {
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	e, err := cehttp.NewEventFromHTTPRequest(r)
+	if err != nil {
+		return nil, unknown("event", "is not valid: "+err.Error())
 	}
+	return f.event(r.Context(), e)
 }

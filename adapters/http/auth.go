@@ -13,8 +13,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
+
+// Credentials: what a request may do, found out before any store is asked.
 
 // Scope is a part of what the API does.
 type Scope string
@@ -43,7 +46,7 @@ type Token struct {
 // Verifier finds out what a request may do, without asking a store. It is used by many goroutines at once.
 type Verifier interface {
 	// Verify returns what the request's credential grants, ErrNoCredential if it carries none that is for this verifier,
-	// and any other error if it carries one that is not good: the reason is logged, and not told.
+	// and any other error if it carries one that is not good: the reason is logged and never sent to the client.
 	Verify(r *http.Request) (*Grant, error)
 }
 
@@ -59,7 +62,7 @@ func (g *Grant) may(s Scope) bool { return g.Scopes == nil || slices.Contains(g.
 func (g *Grant) check(name string) error {
 	for _, s := range g.Scopes {
 		if s != ScopeRead && s != ScopeTrigger && s != ScopeWrite {
-			return fmt.Errorf("httpadapter: %s has the scope %q: there are read, trigger and write", name, s)
+			return fmt.Errorf("httpadapter: %s has the unknown scope %q; expected read, trigger or write", name, s)
 		}
 	}
 	return nil
@@ -148,7 +151,7 @@ func allow(r *http.Request, agents ...string) error {
 	}
 	for _, agent := range agents {
 		if !slices.Contains(g.Agents, agent) {
-			return newProblem(codeForbidden, fmt.Sprintf("the credential does not cover the agent %q", agent))
+			return problem.New(problem.CodeForbidden, fmt.Sprintf("the credential does not cover the agent %q", agent))
 		}
 	}
 	return nil
@@ -168,7 +171,7 @@ func allowTasks(r *http.Request, tasks ...core.NewTask) error {
 // allowAll refuses a request about more than single agents to a caller that may touch some only.
 func allowAll(r *http.Request) error {
 	if grantOf(r).Agents != nil {
-		return newProblem(codeForbidden, "the credential covers single agents only")
+		return problem.New(problem.CodeForbidden, "the credential covers single agents only")
 	}
 	return nil
 }

@@ -4,9 +4,13 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
 )
+
+// An operator's calls. Each answers with what it changed as it is then, so that a client needs no second request.
 
 // mustBeString is what is wrong with a member that is anything else.
 const mustBeString = "must be a string"
@@ -50,7 +54,7 @@ func (a *api) pause(r *http.Request) (int, any, error) {
 // toCome says how to pause what does not exist yet.
 func toCome(err error) error {
 	if _, unknown := errors.AsType[*core.UnknownTargetError](err); unknown {
-		return newProblem(core.CodeNotFound, err.Error()+`; "ahead": true says that it is to come`)
+		return problem.New(core.CodeNotFound, err.Error()+`; send "ahead": true if it is still to be created`)
 	}
 	return err
 }
@@ -138,7 +142,7 @@ func (a *api) explain(r *http.Request) (int, any, error) {
 
 // activity notes that a subject was active.
 func (a *api) activity(r *http.Request) (int, any, error) {
-	data, err := body(r)
+	data, err := requestbody.JSON(r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -168,10 +172,10 @@ func optionalBody(r *http.Request) ([]byte, error) {
 	if r.ContentLength == 0 {
 		return []byte("{}"), nil
 	}
-	return body(r)
+	return requestbody.JSON(r)
 }
 
-// noBody refuses what is sent to a call that takes nothing, but for an empty object.
+// noBody rejects any body other than an empty object.
 func noBody(r *http.Request) error {
 	data, err := optionalBody(r)
 	if err != nil {

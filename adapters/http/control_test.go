@@ -257,7 +257,7 @@ func TestPausingWhatDoesNotExist(t *testing.T) {
 		for _, verb := range []string{"/resume", "/pause"} {
 			res, body := f.call(t, "POST", path+verb, "{}")
 			assert.Equal(t, http.StatusNotFound, res.StatusCode, body)
-			assert.Contains(t, body, `\"ahead\": true says that it is to come`)
+			assert.Contains(t, body, `\"ahead\": true if it is still to be created`)
 			res, body = f.call(t, "POST", path+verb, `{"ahead":true}`)
 			assert.Equal(t, http.StatusOK, res.StatusCode, body)
 			if verb == "/pause" {

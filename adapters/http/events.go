@@ -8,8 +8,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
+
+// The event stream. A client that reads slowly must not hold up the tasks that it hears of: what it misses is
+// counted, and the number is sent to it.
 
 // Events hands the events of a scheduler to those who listen at GET /v1/events. The zero value is ready.
 type Events struct {
@@ -94,7 +98,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 		l.agents = []string{agent}
 	}
 	if !a.config.Events.listen(l) {
-		a.refuse(w, r, newProblem(core.CodeUnavailable, fmt.Sprintf("%d others listen already", mostListeners)))
+		a.refuse(w, r, problem.New(core.CodeUnavailable, fmt.Sprintf("%d clients are already listening; retry later", mostListeners)))
 		return
 	}
 	defer a.config.Events.leave(l)

@@ -11,8 +11,11 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
+
+// The handler: its settings, and the way of each request from its admission to its answer.
 
 // Defaults of Config.
 const (
@@ -73,10 +76,6 @@ type api struct {
 	config    Config
 	verifiers []Verifier
 	cron      tokens
-	flights   flights
-	waits     waits
-	idle      looks[int]       // how many tasks of a user are active
-	queues    looks[queueLook] // what of a user waits and runs
 	origins   *http.CrossOriginProtection
 	table     []route
 }
@@ -150,7 +149,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	a.write(w, r, status, "application/json", body)
+	a.write(w, r, status, body)
 }
 
 // admit is the route of a request, and what its caller may do, if it may go there. No store is called for that, and
@@ -168,17 +167,17 @@ func (a *api) admit(r *http.Request) (*route, *Grant, error) {
 	case a.origins.Check(r) != nil:
 		return nil, nil, errCrossOrigin
 	case rt == nil && allowed != nil:
-		return nil, nil, methodError(allowed)
+		return nil, nil, problem.Method(allowed)
 	case rt == nil:
 		return nil, nil, errNoRoute
 	case !rt.open && !grant.may(rt.scope()):
-		return nil, nil, newProblem(codeForbidden, fmt.Sprintf("the credential does not cover the scope %q", rt.scope()))
+		return nil, nil, problem.New(problem.CodeForbidden, fmt.Sprintf("the credential does not cover the scope %q", rt.scope()))
 	default:
 		return rt, grant, nil
 	}
 }
 
-// identify finds out what the caller of a route may do. Why it is refused is for the log, unless it is told to come back.
+// identify finds out what the caller of a route may do. Why it is refused is for the log, unless it may succeed later.
 func (a *api) identify(rt *route, r *http.Request) (*Grant, error) {
 	verify := a.authenticate
 	switch {
@@ -198,21 +197,21 @@ func (a *api) identify(rt *route, r *http.Request) (*Grant, error) {
 	return nil, errUnauthorized
 }
 
-// write sends the answer in one piece, so that a failure to make it can still be told.
-func (a *api) write(w http.ResponseWriter, r *http.Request, status int, contentType string, body any) {
+// write sends the answer in one piece, so that a failure to encode it can still be answered.
+func (a *api) write(w http.ResponseWriter, r *http.Request, status int, body any) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		a.refuse(w, r, fmt.Errorf("encode answer: %w", err))
 		return
 	}
-	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	if _, err := w.Write(append(data, '\n')); err != nil {
-		a.config.Logger.LogAttrs(r.Context(), slog.LevelDebug, "an answer could not be sent", slog.Any("err", err))
+		a.unsent(r, err)
 	}
 }
 
-// caught is deferred: it turns a panic into an answer that does not tell what happened.
+// caught is deferred: it turns a panic into an answer that hides what happened.
 func (a *api) caught(w http.ResponseWriter, r *http.Request) {
 	v := recover() //nolint:revive // it is called by the deferred function itself
 	if v == nil {
@@ -223,5 +222,5 @@ func (a *api) caught(w http.ResponseWriter, r *http.Request) {
 	}
 	a.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a request panicked",
 		slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
-	a.refuse(w, r, errPanicked)
+	a.refuse(w, r, problem.ErrInternal)
 }

@@ -3,13 +3,15 @@ package http
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
+
+// Idempotency-Key. A client whose answer was lost cannot know what was stored; by the key the same request makes
+// the same ids, and a repeat changes nothing.
 
 // idempotencyHeader makes a submit safe to repeat although its tasks have no ids.
 const idempotencyHeader = "Idempotency-Key"
@@ -48,22 +50,11 @@ func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
 	known, err := a.scheduler.Existing(r.Context(), made...)
 	for i := range known {
 		if known[i].Differs {
-			return newProblem(core.CodeConflict, "the "+idempotencyHeader+" was used for another request: use a new one for each")
+			return problem.New(core.CodeConflict, "the "+idempotencyHeader+" was already used for another request; use a new one for each request")
 		}
 	}
 	if core.CodeOf(err) == core.CodeInvalid { // Submit says which of all tasks it is
 		return nil
 	}
 	return err
-}
-
-// withoutIDs says what a retry of a submit may do whose outcome is not known, if that is the error and some of its tasks have
-// no ids, and how they get some: with ids it changes nothing more.
-func withoutIDs(err error, tasks []core.NewTask, how string) error {
-	nameless := slices.ContainsFunc(tasks, func(t core.NewTask) bool { return t.ID == "" && t.UniqueKey == "" })
-	if core.CodeOf(err) != core.CodeUnavailable || !nameless {
-		return err
-	}
-	return errors.Join(newProblem(core.CodeUnavailable, "Redis is unavailable; the request may have been stored, and a retry may create "+
-		"what has no id a second time: "+how), err)
 }

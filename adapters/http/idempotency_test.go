@@ -51,7 +51,7 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 	status, text = f.keyed(t, strings.Replace(two, `"payload":1`, `"payload":2`, 1), "k1")
 	require.Equal(t, http.StatusConflict, status, text)
-	assert.Contains(t, text, "was used for another request")
+	assert.Contains(t, text, "was already used for another request")
 	status, text = f.keyed(t, `{"tasks":[{"agent_id":"a","kind":"other","delay":"1h"},{"agent_id":"a","kind":"ok"},{"agent_id":"c","kind":"ok"}]}`, "k1")
 	require.Equal(t, http.StatusConflict, status, text)
 	_, text = f.call(t, "GET", "/v1/tasks?agent_id=c", "")

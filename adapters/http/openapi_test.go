@@ -78,10 +78,10 @@ func TestEachRouteIsDescribed(t *testing.T) {
 	require.NoError(t, json.Unmarshal(data, &doc))
 	source, err := os.ReadFile("route.go")
 	require.NoError(t, err)
-	more, err := os.ReadFile("product.go")
+	more, err := os.ReadFile("memos/memos.go")
 	require.NoError(t, err)
 	var routes, paths []string
-	for _, m := range regexp.MustCompile(`method: http\.Method(\w+), path: (base \+ )?"([^"]+)"`).FindAllStringSubmatch(string(source)+string(more), -1) {
+	for _, m := range regexp.MustCompile(`[mM]ethod: http\.Method(\w+), [pP]ath: (base \+ )?"([^"]+)"`).FindAllStringSubmatch(string(source)+string(more), -1) {
 		path := m[3]
 		if m[2] != "" {
 			path = "/product/scheduler" + path

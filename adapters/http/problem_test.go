@@ -23,7 +23,7 @@ func TestErrorsOfTheStore(t *testing.T) {
 		{&core.StoreError{Verb: "read", Err: secret}, 503, "unavailable", "Retry it with the same id."},
 		{&core.StoreError{Verb: "read", Err: core.ErrStoreFull}, 503, "store_full", "out of memory"},
 		{core.ErrLeaseLost, 409, "lease_lost", "lease lost"},
-		{&core.LimitError{Agent: "a", Limit: 5}, 409, "limit", `agent "a" has 5 live tasks`},
+		{&core.LimitError{Agent: "a", Limit: 5}, 429, "limit", `agent "a" has 5 live tasks`},
 		{core.ErrNotFound, 404, "not_found", "not found"},
 		{secret, 500, "internal", "internal error"},
 	} {
@@ -45,7 +45,7 @@ func TestErrorsOfTheStore(t *testing.T) {
 		if c.status == http.StatusServiceUnavailable && c.code == "unavailable" { // what a retry does depends on the ids
 			res, body := f.call(t, "POST", "/v1/tasks", `{"tasks":[{"agent_id":"a","kind":"ok","id":"i"},{"agent_id":"a","kind":"ok"}]}`)
 			_, _, detail := problem(t, res, body)
-			assert.Contains(t, detail, "a retry may create what has no id a second time: give the tasks ids, or send the header Idempotency-Key")
+			assert.Contains(t, detail, "a retry may create tasks without an id a second time: give the tasks ids, or send the header Idempotency-Key")
 		}
 		assert.Equal(t, c.status >= 500, f.logs.Len() > 0, "faults of this side are logged")
 	}
@@ -71,7 +71,7 @@ func TestErrorsOfTheTracker(t *testing.T) {
 	}
 	res, body = f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","kind":"ok"}`)
 	code, _, _ = problem(t, res, body)
-	assert.Equal(t, http.StatusConflict, res.StatusCode)
+	assert.Equal(t, http.StatusTooManyRequests, res.StatusCode)
 	assert.Equal(t, "limit", code)
 }
 

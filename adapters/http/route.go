@@ -7,6 +7,8 @@ import (
 	"strings"
 )
 
+// Routes: one table of all calls, with what a caller needs for each.
+
 // route is one call. Its answer is a status and what is written as JSON, or an error.
 type route struct {
 	method string
@@ -63,7 +65,7 @@ func (a *api) routes() []route {
 		{method: http.MethodGet, path: "/readyz", open: true, answer: a.ready},
 		{method: http.MethodGet, path: "/openapi.json", open: true, answer: a.document},
 	}
-	table = append(table, a.product()...)
+	table = append(table, a.memos()...)
 	if a.cron != nil {
 		table = append(table, route{method: http.MethodGet, path: "/v1/cron", noHead: true, needs: ScopeTrigger, verify: a.cron.Verify, answer: a.runCron})
 	}

@@ -5,15 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// shortestPull is what a request has left of its time at least when it has waited for others.
-const shortestPull = time.Second
+// POST /v1/run-due. Who shares a pull is decided in core; here a request becomes a scope, and a report an answer.
 
 // runDue runs what is due. Handlers that fail and partitions that are away are part of the report, not an error of the call.
 func (a *api) runDue(r *http.Request) (int, any, error) {
@@ -37,33 +37,25 @@ func (a *api) runCron(r *http.Request) (int, any, error) {
 	return a.run(r.Context(), core.Scope{MaxDuration: a.config.MaxTimeout})
 }
 
-// run runs what is due. While the same is being claimed, all requests for it wait and share one pull after that: it takes
-// what has fallen due meanwhile, and most often finds nothing. Handlers that still run hold nobody up. What a request has
-// waited is taken from its time. When the server is about to shut down nothing more is claimed, and what runs has its grace.
+// run runs what is due and translates the end of a pull: what a host cut off before anything ran must not read as "nothing is
+// due". When the server is about to shut down nothing more is claimed, and what runs has its grace.
 func (a *api) run(ctx context.Context, scope core.Scope) (int, any, error) {
 	ctx, end := a.untilStopping(ctx)
 	defer end()
 	scope.Grace = a.config.Grace
-	key, begun := flightKey(scope), a.config.Clock.Now()
-	report, err := a.flights.do(ctx, key, func(claimed func()) (core.Report, error) {
-		scope.Idle = func(time.Time) bool { claimed(); return false }
-		defer context.AfterFunc(ctx, claimed)() // what still runs then has its grace, and is waited for by nobody else
-		if waited := a.config.Clock.Now().Sub(begun); waited > 0 && scope.MaxDuration > 0 {
-			scope.MaxDuration = max(scope.MaxDuration-waited, min(scope.MaxDuration, shortestPull))
-		}
-		return a.scheduler.RunDue(ctx, scope)
-	})
+	report, err := a.scheduler.RunShared(ctx, scope)
 	_, partly := errors.AsType[*core.AwayError](err) // the report says so, and what was done all the same
 	if err != nil && !partly && core.CodeOf(err) != core.CodeRunsFailed {
 		return 0, nil, err
 	}
 	if ctx.Err() != nil && report.Ran == 0 && report.More { // it did nothing, and knows nothing
-		return 0, nil, errCutOff
+		return 0, nil, problem.ErrCutOff
 	}
 	return http.StatusOK, report, nil
 }
 
-// untilStopping is a context that is done as well when the server is about to shut down.
+// untilStopping is a context that is done as well when the server is about to shut down. The request's own context would not be:
+// a server that shuts down waits for its requests, and would wait for a pull that claims more and more.
 func (a *api) untilStopping(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancel(ctx)
 	select {
@@ -83,7 +75,7 @@ func (a *api) untilStopping(ctx context.Context) (context.Context, context.Cance
 
 // scope reads whose tasks to run, and how much of them.
 func (a *api) scope(r *http.Request) (core.Scope, error) {
-	data, err := body(r)
+	data, err := requestbody.JSON(r)
 	if err != nil {
 		return core.Scope{}, err
 	}

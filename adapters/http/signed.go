@@ -14,8 +14,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
+
+// Signed requests: Standard Webhooks, received. A signature proves who sent a request, and its id that it is not
+// played back: both are needed, as anybody on the way can record one.
 
 // Signed accepts requests that are signed as Standard Webhooks are: webhook-id, webhook-timestamp and webhook-signature
 // over both and the body. A signature is good for five minutes, and once in this process; the same id with a new timestamp
@@ -44,8 +48,8 @@ type signatures struct {
 	kept int                           // in all minutes
 }
 
-// errFull says that no more signed requests can be told from those that were sent before.
-var errFull = newProblem(core.CodeUnavailable, "too many signed requests in the last minutes: send it again later, with a new timestamp")
+// errFull says that the memory of signed requests is full: a replayed one could not be recognised any more.
+var errFull = problem.New(core.CodeUnavailable, "too many signed requests in the last minutes; retry later with a new timestamp")
 
 func newSignatures(s *Signed, clock core.Clock, most int64) *signatures {
 	v := &signatures{grant: &s.Grant, clock: clock, most: most, seen: map[int64]map[string]struct{}{}}
@@ -83,7 +87,7 @@ func (v *signatures) Verify(r *http.Request) (*Grant, error) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if !v.matches(id+"."+stamp+".", body, given) {
-		return nil, errors.New("the signature is not good")
+		return nil, errors.New("the signature does not match")
 	}
 	return v.grant, v.once(id+"."+stamp, unix)
 }
@@ -121,7 +125,7 @@ func (v *signatures) once(signed string, unix int64) error {
 	}
 	all := v.seen[unix/60]
 	if _, ok := all[signed]; ok {
-		return errors.New("the signed request was sent before")
+		return errors.New("the signed request was already sent")
 	}
 	if v.kept >= mostKept {
 		return errFull

@@ -64,5 +64,5 @@ func TestTooManySignedRequestsAreUnavailable(t *testing.T) {
 	w := httptest.NewRecorder()
 	a.ServeHTTP(w, r)
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code, w.Body.String())
-	assert.Contains(t, w.Body.String(), "send it again later")
+	assert.Contains(t, w.Body.String(), "retry later with a new timestamp")
 }

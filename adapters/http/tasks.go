@@ -6,12 +6,17 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// submit stores tasks, all or none of them. The status is 201 if at least one of them is new.
+// Tasks: submitting, listing and showing them.
+
+// submit stores tasks, all or none of them. The status is 201 if at least one of them is new. Everything that can be refused
+// without the store is refused before it is asked: what is wrong with the body, and whose tasks the caller may not touch.
 func (a *api) submit(r *http.Request) (int, any, error) {
-	data, err := body(r)
+	data, err := requestbody.JSON(r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -27,7 +32,7 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 	}
 	submitted, err := a.scheduler.Submit(r.Context(), tasks...)
 	if err != nil {
-		return 0, nil, withoutIDs(err, tasks, "give the tasks ids, or send the header "+idempotencyHeader)
+		return 0, nil, problem.OfSubmit(err, tasks, "give the tasks ids, or send the header "+idempotencyHeader)
 	}
 	status := http.StatusOK
 	for i := range submitted {

@@ -8,6 +8,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// What is asked about more than one task, and about the process itself.
+
 // group answers with the counts of a group of an agent's tasks.
 func (a *api) group(r *http.Request) (int, any, error) {
 	counts, err := a.scheduler.Group(r.Context(), r.PathValue("agent"), r.PathValue("group"))
@@ -43,7 +45,7 @@ func (a *api) pauses(r *http.Request) (int, any, error) {
 	}{pauses, next}, err
 }
 
-// pageOfAll reads which page of what is of all agents is wanted.
+// pageOfAll reads limit and cursor of a listing over all agents, which a caller for some agents may not see.
 func pageOfAll(r *http.Request) (limit int, cursor string, err error) {
 	q, err := query(r, "limit", "cursor")
 	if err == nil {

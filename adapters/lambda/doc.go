@@ -9,7 +9,7 @@
 // Any other event is an *[UnknownEventError]; it never counts as a tick.
 //
 // A tick may have the fields of POST /v1/run-due (agent_ids or all, max, timeout_ms) and, so that a repeated delivery is
-// told apart, what EventBridge Scheduler puts in its place:
+// recognised, what EventBridge Scheduler puts in its place:
 //
 //	{"kind": "tick", "schedule-arn": "<aws.scheduler.schedule-arn>", "scheduled-time": "<aws.scheduler.scheduled-time>"}
 //

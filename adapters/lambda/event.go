@@ -12,6 +12,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 )
 
+// Events: what sent one. Lambda hands over bare JSON, and the same function may be given any.
+
 // parse reads an event, which has to be a JSON object.
 func parse(event []byte) (strictjson.Object, error) {
 	o, err := strictjson.Parse("event", event)
@@ -26,13 +28,13 @@ func form(event []byte) string {
 	event = bytes.TrimSpace(event)
 	switch {
 	case len(event) == 0:
-		return "nothing"
+		return "an empty event"
 	case !utf8.Valid(event) || !json.Valid(event):
-		return "what is not valid JSON"
+		return "invalid JSON"
 	case event[0] == '[':
-		return "a list"
+		return "an array"
 	default:
-		return "no object"
+		return "a value that is not an object"
 	}
 }
 
@@ -124,7 +126,7 @@ func (e *UnknownEventError) Error() string {
 		`load balancer, or {"kind":"tick"}; got ` + e.Got
 }
 
-// mostNames is how many members of an event an error tells of.
+// mostNames is how many members of an event an error names. Their values it never shows: they may be secrets.
 const mostNames = 12
 
 func unknown(o strictjson.Object) error {

@@ -69,12 +69,12 @@ func TestARefusalTellsNamesAndNoValues(t *testing.T) {
 	f := setup(t, lambdaadapter.Config{})
 	for event, want := range map[string]string{
 		`{"job":"secret","n":1}`:     `an object with "job", "n"`,
-		``:                           "got nothing",
-		`[1]`:                        "got a list",
+		``:                           "got an empty event",
+		`[1]`:                        "got an array",
 		`{}`:                         "got an empty object",
-		`{"a`:                        "not valid JSON",
-		"{\"\xff\":1}":               "not valid JSON",
-		`null`:                       "got no object",
+		`{"a`:                        "got invalid JSON",
+		"{\"\xff\":1}":               "got invalid JSON",
+		`null`:                       "got a value that is not an object",
 		`{"` + long + `":1,"b":"s"}`: `"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"`,
 	} {
 		_, err := f.function.Invoke(t.Context(), json.RawMessage(event))
@@ -93,7 +93,7 @@ func TestConfigIsChecked(t *testing.T) {
 	require.EqualError(t, err, "lambda: a scheduler is required")
 	f := setup(t, lambdaadapter.Config{})
 	_, err = lambdaadapter.New(f.scheduler, lambdaadapter.Config{Margin: -1})
-	assert.EqualError(t, err, "lambda: Margin must not be negative, not -1ns")
+	assert.EqualError(t, err, "lambda: Margin must not be negative, got -1ns")
 }
 
 // Whatever comes in, it is answered or refused with a reason, and only what asks for a tick claims anything.

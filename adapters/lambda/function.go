@@ -10,9 +10,12 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 	"github.com/seed-6f6f2c11/duly/core"
 )
+
+// What a function is: its settings, and the way of an event through it.
 
 // DefaultMargin is the default of Config.Margin.
 const DefaultMargin = 250 * time.Millisecond
@@ -23,7 +26,7 @@ const MaxAnswer = 6_000_000
 // Config says how a [Function] works. Every zero is a good default.
 type Config struct {
 	// HTTP serves the requests of Function URLs, API Gateway and load balancers, usually httpadapter.New. Without it they are
-	// answered with 404. [Caller] tells it who signed a request.
+	// answered with 404. [Caller] returns who signed a request.
 	HTTP http.Handler
 	// RunSubmitted runs, after the tasks of an SQS event were submitted, what is due for their agents. Without it they
 	// run with the next tick.
@@ -50,7 +53,7 @@ func New(s *core.Scheduler, config Config) (*Function, error) {
 		return nil, errors.New("lambda: a scheduler is required")
 	}
 	if config.Margin < 0 {
-		return nil, fmt.Errorf("lambda: Margin must not be negative, not %s", config.Margin)
+		return nil, fmt.Errorf("lambda: Margin must not be negative, got %s", config.Margin)
 	}
 	config.Margin = cmp.Or(config.Margin, DefaultMargin)
 	if config.HTTP == nil {
@@ -64,7 +67,7 @@ func New(s *core.Scheduler, config Config) (*Function, error) {
 
 // noHTTP answers requests to a function that serves none.
 var noHTTP = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-	writeProblem(w, http.StatusNotFound, "no_route", "this function serves no HTTP requests")
+	_ = problem.New(problem.CodeNoRoute, "this function serves no HTTP requests").Write(w)
 })
 
 // Invoke answers one event, given as JSON. What it claims it runs and settles, or gives back, before the deadline of ctx

@@ -14,6 +14,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 )
 
+// HTTP requests, as four services of AWS write them into events. Each of them has its own names, and its own habits
+// of escaping: they end here.
+
 // callerKey is the key of a request's caller in its context.
 type callerKey struct{}
 

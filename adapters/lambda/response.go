@@ -15,9 +15,14 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
+	"github.com/seed-6f6f2c11/duly/core"
 )
+
+// HTTP answers. Lambda takes one piece of JSON of a bounded size, so an answer is kept in memory until it is whole:
+// what is too large becomes an error that the client can read, where Lambda itself would end the process.
 
 // serve answers the HTTP request in an event.
 func (f *Function) serve(ctx context.Context, from source, o strictjson.Object) (json.RawMessage, error) {
@@ -25,7 +30,7 @@ func (f *Function) serve(ctx context.Context, from source, o strictjson.Object) 
 	defer cancel()
 	w := &answer{header: http.Header{}}
 	if r, err := readRequest(ctx, from, o); err != nil {
-		writeProblem(w, http.StatusBadRequest, "invalid", "the request cannot be read")
+		_ = problem.New(core.CodeInvalid, "the request cannot be read").Write(w) // into memory
 	} else {
 		f.handle(w, r)
 	}
@@ -37,8 +42,7 @@ func (f *Function) serve(ctx context.Context, from source, o strictjson.Object) 
 	}
 	f.config.Logger.LogAttrs(ctx, slog.LevelError, "an answer was too large", slog.Int("limit", MaxAnswer))
 	w.reset()
-	writeProblem(w, http.StatusInternalServerError, "too_large",
-		fmt.Sprintf("the answer is larger than the %d bytes that Lambda takes: ask for less at a time", MaxAnswer))
+	_ = problem.AnswerTooLarge(fmt.Sprintf("the answer is larger than the %d bytes that Lambda takes: ask for less at a time", MaxAnswer)).Write(w)
 	return encodeAnswer(from, o, w)
 }
 
@@ -48,7 +52,8 @@ func (f *Function) handle(w *answer, r *http.Request) {
 	f.config.HTTP.ServeHTTP(w, r)
 }
 
-// caught is deferred: it turns a panic into an answer that does not tell what happened.
+// caught is deferred: it turns a panic into an answer that hides what happened.
+// One request must not end the process, and with it whatever else the environment has under way.
 func (f *Function) caught(w *answer, r *http.Request) {
 	v := recover() //nolint:revive // it is called by the deferred function itself
 	if v == nil {
@@ -57,7 +62,7 @@ func (f *Function) caught(w *answer, r *http.Request) {
 	f.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a request panicked",
 		slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
 	w.reset()
-	writeProblem(w, http.StatusInternalServerError, "internal", "something went wrong here")
+	_ = problem.ErrInternal.Write(w)
 }
 
 // answer is the http.ResponseWriter of a request: it keeps what is written, up to the limit.
@@ -95,16 +100,6 @@ func (w *answer) Write(data []byte) (int, error) {
 
 func (w *answer) reset() { *w = answer{header: http.Header{}} }
 
-// writeProblem answers with the problem details of RFC 9457, as adapters/http does.
-func writeProblem(w http.ResponseWriter, status int, code, detail string) {
-	data, _ := json.Marshal(map[string]any{ // texts and a number
-		"type": "about:blank", "title": http.StatusText(status), "status": status, "detail": detail, "code": code,
-	})
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // into memory
-}
-
 // answerJSON is an HTTP answer in the forms of all senders; what one does not know is left out for it.
 type answerJSON struct {
 	Status      int                 `json:"statusCode"`
@@ -121,7 +116,7 @@ func encodeAnswer(from source, o strictjson.Object, w *answer) (json.RawMessage,
 	w.WriteHeader(http.StatusOK)
 	h := w.sent
 	for _, name := range []string{"Connection", "Transfer-Encoding", "Content-Length"} {
-		h.Del(name) // the affair of those who send it on
+		h.Del(name) // they are set by the service that forwards the answer
 	}
 	a := answerJSON{Status: w.status, Body: w.body.String()}
 	if !utf8.ValidString(a.Body) || h.Get("Content-Encoding") != "" {

@@ -12,6 +12,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// SQS events. A batch is not all or nothing: one record that is wrong must not bring the others again.
+
 // record is one message of an SQS event.
 type record struct {
 	id    string
@@ -31,7 +33,7 @@ type batch struct {
 	f      *Function
 	tasks  []core.Submitted
 	failed []string // ids of messages
-	ended  error    // why no more is submitted; nil while it makes sense
+	ended  error    // why nothing more is submitted; nil until then
 }
 
 // receive submits the tasks of each record. A record that fails is named in the answer, so that SQS delivers it again and
@@ -121,7 +123,7 @@ func (b *batch) fail(ctx context.Context, r record, err error) {
 	}
 }
 
-var errEnded = errors.New("not submitted, as an earlier record failed")
+var errEnded = errors.New("not submitted, because an earlier record failed")
 
 // ofInput reports whether an error is about what was submitted, so that other records may well succeed.
 func ofInput(err error) bool {

@@ -12,6 +12,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// Ticks, and of how a repeated delivery is recognised: AWS delivers at least once, so a schedule may fire twice.
+
 // The members of a tick that EventBridge Scheduler fills in.
 const (
 	scheduleARN   = "schedule-arn"
@@ -62,7 +64,7 @@ func newOccasion(arn, at string) (trigger.Occasion, error) {
 
 // run runs what is due, unless this occasion has been served before.
 func (f *Function) run(ctx context.Context, scope core.Scope, key trigger.Occasion) (json.RawMessage, error) {
-	answer, repeated, err := f.runner.Run(ctx, scope, key)
+	report, repeated, err := f.runner.Run(ctx, scope, key)
 	if err != nil {
 		return nil, fmt.Errorf("lambda: tick: %w", err)
 	}
@@ -73,5 +75,5 @@ func (f *Function) run(ctx context.Context, scope core.Scope, key trigger.Occasi
 			Time      string `json:"scheduled-time"`
 		}{true, key.Of, key.At})
 	}
-	return json.Marshal(answer)
+	return json.Marshal(report)
 }

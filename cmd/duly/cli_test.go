@@ -292,6 +292,7 @@ tasks:
 	assert.EqualValues(t, 1, report["completed"], "the tasks of the file that are there stay as they are")
 	assert.EqualValues(t, 1, report["failed"])
 	assert.EqualValues(t, 1, report["parked"])
+	assert.Equal(t, []any{map[string]any{"agent_id": "eve", "id": "b", "kind": "bad", "error": "exit status 3: broken"}}, report["failures"])
 	assert.Contains(t, r.stderr, "duly: run-due: 1 run(s) failed: b of agent \"eve\" (bad): exit status 3: broken")
 
 	oneLine(t, w.duly(t, "replay", "ada", "n1"), 1, "only failed tasks")

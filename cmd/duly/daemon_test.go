@@ -287,12 +287,12 @@ func TestRedisRestarts(t *testing.T) {
 	d := w.start(t, "daemon", "-c", file(t, handlersFile))
 	d.line(t, "duly is running")
 	w.redis.Kill()
-	d.line(t, "WARN the store is away, trying again")
+	d.line(t, "WARN the store is unavailable; retrying")
 	w.redis.Restart(t)
-	d.line(t, "the store is back")
+	d.line(t, "the store is available again")
 	w.ok(t, "submit", "--agent", "a", "--id", "i", "--kind", "note")
 	d.line(t, "run kind=note agent=a task=i")
-	for _, once := range []string{"the store is away", "the store is back"} {
+	for _, once := range []string{"the store is unavailable", "the store is available again"} {
 		assert.Equal(t, 1, strings.Count(d.log(), once), d.log())
 	}
 	assert.LessOrEqual(t, strings.Count(d.log(), "\n"), 6, d.log())

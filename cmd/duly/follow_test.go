@@ -45,10 +45,10 @@ func TestEventsAreFollowed(t *testing.T) {
 func TestEventsSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	w := noRedis()
-	for status, want := range map[int]string{401: "set $DULY_TOKEN to one of its tokens", 404: "is it duly daemon --http or duly serve?", 503: "100 others listen"} {
+	for status, want := range map[int]string{401: "set $DULY_TOKEN to one of its tokens", 404: "is it duly daemon --http or duly serve?", 503: "100 clients are already listening"} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(status)
-			_, _ = fmt.Fprint(w, `{"code":"x","detail":"100 others listen already"}`)
+			_, _ = fmt.Fprint(w, `{"code":"x","detail":"100 clients are already listening; retry later"}`)
 		}))
 		oneLine(t, w.duly(t, "events", "--server", server.URL), 1, want)
 		server.Close()

@@ -4,6 +4,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// What is counted as it happens, in this process.
+
 // The values of the label outcome that are no core.Outcome: such a run has not come to an end of its own, or comes again.
 const (
 	outcomeRetried  = "retried"
@@ -11,7 +13,7 @@ const (
 	outcomeReleased = "released"
 )
 
-// outcomes are all values of the label outcome. The series of a kind are there, as zeros, before anything has happened: a
+// outcomes are all values of the label outcome. The series of a kind exist, as zeros, before anything has happened: a
 // counter that begins with 1 hides its first step from rate and increase.
 var outcomes = []string{
 	string(core.OutcomeSuccess), string(core.OutcomeFailed), outcomeRetried, string(core.OutcomeCancelled),

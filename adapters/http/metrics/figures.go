@@ -9,6 +9,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// The store's figures: what each means, for the /metrics page. They are of all processes together.
+
 // figures are what the store last said. One scrape at a time asks it; those that waited meanwhile have its answer, good or
 // bad.
 type figures struct {
@@ -49,11 +51,11 @@ func (f *figures) read(ctx context.Context) (core.Stats, error) {
 }
 
 var (
-	upDesc      = prometheus.NewDesc("duly_store_up", "Whether the store has answered this scrape.", nil, nil)
+	upDesc      = prometheus.NewDesc("duly_store_up", "Whether the store answered this scrape.", nil, nil)
 	tasksDesc   = prometheus.NewDesc("duly_tasks", "Tasks in the store: waiting and in progress now, the others since it was first used.", []string{"status"}, nil)
-	parkedDesc  = prometheus.NewDesc("duly_parked_tasks", "Waiting tasks that nothing can run for now.", []string{"reason"}, nil)
-	droppedDesc = prometheus.NewDesc("duly_dropped_records", "Finished records dropped before their time, as their agents had more than are kept.", nil, nil)
-	overdueDesc = prometheus.NewDesc("duly_overdue_seconds", "How long the agent that stands first has had something due that nobody has claimed.", nil, nil)
+	parkedDesc  = prometheus.NewDesc("duly_parked_tasks", "Waiting tasks that no process can run now.", []string{"reason"}, nil)
+	droppedDesc = prometheus.NewDesc("duly_dropped_records", "Finished records dropped before their retention ended, because their agents had more than are kept.", nil, nil)
+	overdueDesc = prometheus.NewDesc("duly_overdue_seconds", "How long the first agent in line has had due work that no process has claimed, in seconds.", nil, nil)
 )
 
 // storeCollector makes metrics of the store's figures.
@@ -62,7 +64,7 @@ type storeCollector struct {
 	up    bool
 }
 
-// Describe tells which metrics there can be.
+// Describe lists the metrics that a scrape may have.
 func (storeCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{upDesc, tasksDesc, parkedDesc, droppedDesc, overdueDesc} {
 		descs <- d

@@ -7,6 +7,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// Kinds as labels. A label for each kind that somebody submits would grow without bound: those
+// that have a handler are few.
+
 // otherKind stands for all kinds that have no handler here.
 const otherKind = "other"
 

@@ -12,6 +12,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// The counters of this process, and of how they are registered.
+
 // Defaults of Config.
 const (
 	DefaultTimeout = 2 * time.Second
@@ -20,7 +22,7 @@ const (
 
 // Config says how a scheduler is measured. Every zero is a good default.
 type Config struct {
-	// Version is told by duly_build_info, which there is none of without it.
+	// Version labels duly_build_info; the metric is omitted if it is empty.
 	Version string
 	// Timeout is how long the store has to answer a scrape: DefaultTimeout if zero. After that the scrape is answered
 	// without the store's figures.
@@ -59,7 +61,7 @@ var (
 	callBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
 )
 
-// New makes metrics that are all zero. They count what they are told: wrap the store with Store, give Event and Tick to
+// New makes metrics that are all zero. They count what they are given: wrap the store with Store, give Event and Tick to
 // core.Config, and serve Handler.
 func New(config Config) *Metrics {
 	config.Timeout = cmp.Or(config.Timeout, DefaultTimeout)
@@ -73,25 +75,25 @@ func New(config Config) *Metrics {
 	m := &Metrics{
 		config:    config,
 		registry:  prometheus.NewRegistry(),
-		submitted: counter("duly_submitted_total", "Tasks that were stored anew by this process."),
+		submitted: counter("duly_submitted_total", "Tasks created by this process."),
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "duly_runs_total", Help: "Runs that have ended in this process, by how.",
+			Name: "duly_runs_total", Help: "Runs that ended in this process, by outcome.",
 		}, []string{"kind", "outcome"}),
-		runSeconds: histograms("duly_run_seconds", "How long runs took.", workBuckets, "kind"),
-		lagSeconds: histograms("duly_lag_seconds", "How long after their due time runs were started.", workBuckets, "kind"),
-		ticks:      counter("duly_ticks_total", "Ticks of agents that have ended in this process."),
+		runSeconds: histograms("duly_run_seconds", "Duration of runs, in seconds.", workBuckets, "kind"),
+		lagSeconds: histograms("duly_lag_seconds", "Time from the due time of runs to their start, in seconds.", workBuckets, "kind"),
+		ticks:      counter("duly_ticks_total", "Ticks of agents that ended in this process."),
 		tickTook: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "duly_tick_seconds", Help: "How long ticks took.", Buckets: workBuckets,
+			Name: "duly_tick_seconds", Help: "Duration of ticks, in seconds.", Buckets: workBuckets,
 		}),
 		lost:      counter("duly_leases_lost_total", "Runs of this process that lost their lease."),
-		recovered: counter("duly_recovered_total", "Tasks of dead processes that this process has put back."),
+		recovered: counter("duly_recovered_total", "Tasks of dead processes that this process requeued."),
 		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "duly_audit_faults_total", Help: "What would have stopped silently, as audits by this process have found, and repaired if that can be done.",
+			Name: "duly_audit_faults_total", Help: "Faults found by the audits of this process, repaired where possible.",
 		}, []string{"fault"}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "duly_store_calls_total", Help: "Calls of the store by this process.",
+			Name: "duly_store_calls_total", Help: "Store calls by this process.",
 		}, []string{"verb"}),
-		callTook: histograms("duly_store_seconds", "How long calls of the store took.", callBuckets, "verb"),
+		callTook: histograms("duly_store_seconds", "Duration of store calls, in seconds.", callBuckets, "verb"),
 	}
 	m.register()
 	return m
@@ -112,7 +114,7 @@ func (m *Metrics) register() {
 	)
 	if m.config.Version != "" {
 		build := prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "duly_build_info", Help: "The version that runs, as a label; always 1.",
+			Name: "duly_build_info", Help: "The version, as a label; always 1.",
 			ConstLabels: prometheus.Labels{"version": m.config.Version},
 		})
 		build.Set(1)

@@ -8,8 +8,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// The process's own state: its slots, and what it cannot reach.
+
 var (
-	slotsDesc     = prometheus.NewDesc("duly_slots", "Slots for runs of this process, by whether a run has them.", []string{"state"}, nil)
+	slotsDesc     = prometheus.NewDesc("duly_slots", "Slots of this process, by state.", []string{"state"}, nil)
 	abandonedDesc = prometheus.NewDesc("duly_abandoned_handlers", "Handlers of this process that ignore their cancelled context.", nil, nil)
 	awayDesc      = prometheus.NewDesc("duly_partitions_away", "Partitions of the store that do not answer this process, while others do.", nil, nil)
 )
@@ -17,7 +19,7 @@ var (
 // processCollector makes metrics of what a scheduler says of its process. It calls no store.
 type processCollector struct{ scheduler *core.Scheduler }
 
-// Describe tells which metrics there are.
+// Describe lists the metrics.
 func (processCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{slotsDesc, abandonedDesc, awayDesc} {
 		descs <- d

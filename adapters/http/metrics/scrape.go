@@ -11,6 +11,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// A scrape: it answers with what it has, as a page without the store's figures still shows that the process lives.
+
 // Handler answers scrapes: what was counted, and the store's figures as they are now. If the store does not answer in time
 // the scrape does all the same, with duly_store_up at 0 and without the store's figures. It asks for no credential: give it to
 // httpadapter.Config, which does, or guard it.
@@ -24,7 +26,7 @@ func (m *Metrics) Handler(s *core.Scheduler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		stats, err := f.read(r.Context())
 		if err != nil && r.Context().Err() == nil {
-			m.config.Logger.WarnContext(r.Context(), "a scrape goes without the store's figures", slog.Any("err", err))
+			m.config.Logger.WarnContext(r.Context(), "the store's figures are missing from a scrape", slog.Any("err", err))
 		}
 		now := prometheus.NewRegistry()
 		now.MustRegister(storeCollector{stats: stats, up: err == nil}, processCollector{s})
@@ -39,5 +41,5 @@ type errorLog struct{ *slog.Logger }
 
 // Println logs.
 func (l errorLog) Println(v ...any) {
-	l.Warn("a scrape is not whole", slog.String("err", fmt.Sprint(v...)))
+	l.Warn("a scrape is incomplete", slog.String("err", fmt.Sprint(v...)))
 }

@@ -122,7 +122,7 @@ func TestAScrapeWithoutTheStore(t *testing.T) {
 				assert.Positive(t, p.value("go_goroutines"))
 			}
 			assert.EqualValues(t, 1, w.store.calls.Load())
-			assert.Contains(t, w.logs.String(), "a scrape goes without the store's figures")
+			assert.Contains(t, w.logs.String(), "the store's figures are missing from a scrape")
 			w.store.stats = nil
 			clock.Advance(metrics.DefaultFresh)
 			assert.Equal(t, 1.0, w.scrape().value("duly_tasks", "status", "completed"))

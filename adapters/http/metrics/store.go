@@ -8,6 +8,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// Store calls: how many, how long, and how they ended.
+
 // The values of the label verb: a store's methods that are calls.
 const (
 	verbSubmit  = "submit"

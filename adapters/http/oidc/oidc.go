@@ -64,7 +64,7 @@ func New(c Config) (*Verifier, error) {
 		c.Now = time.Now //nolint:forbidigo // it is the issuer's time too; no task depends on it
 	}
 	client := &http.Client{Timeout: cmp.Or(c.Timeout, DefaultTimeout), Transport: &paced{now: c.Now}}
-	bag := oidc.ClientContext(context.Background(), client) //nolint:forbidigo // it only carries the client
+	bag := oidc.ClientContext(context.Background(), client) //nolint:forbidigo // it only contains the client
 	keys := oidc.NewRemoteKeySet(bag, cmp.Or(c.Keys, GoogleKeys))
 	checks := oidc.Config{ClientID: c.Audience, Now: c.Now}
 	v := &Verifier{config: c, signed: oidc.NewVerifier(cmp.Or(c.Issuer, GoogleIssuer), keys, &checks)}
@@ -85,7 +85,7 @@ type paced struct {
 // RoundTrip fetches, or fails at once.
 func (p *paced) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Response == nil && !p.again() { // it follows no redirect
-		return nil, errors.New("they were asked for a moment ago")
+		return nil, errors.New("the issuer was asked for its keys a moment ago")
 	}
 	return http.DefaultTransport.RoundTrip(r)
 }
@@ -131,7 +131,7 @@ func (v *Verifier) check(ctx context.Context, by *oidc.IDTokenVerifier, token st
 		return fmt.Errorf("oidc: %w", err)
 	}
 	if !claims.Verified || !slices.Contains(v.config.Emails, claims.Email) {
-		return errors.New("oidc: the account is not one that is allowed")
+		return errors.New("oidc: the account is not allowed")
 	}
 	return nil
 }

@@ -17,36 +17,14 @@ import (
 // differ in case only.
 type Object map[string]json.RawMessage
 
-// Parse reads one JSON object as [core.CheckJSON] wants it, and nothing behind it. The error is a *[core.InvalidError] about what, the whole, or
+// Parse reads one JSON object, by the same reader as core's tasks. The error is a *[core.InvalidError] about what, the whole, or
 // about a member that is given twice.
 func Parse(what string, data []byte) (Object, error) {
-	if err := core.CheckJSON(what, data); err != nil {
-		return nil, err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
-		return nil, &core.InvalidError{Field: what, Reason: "must be one JSON object"}
-	}
-	o := Object{}
-	for decoder.More() {
-		token, err := decoder.Token()
-		var value json.RawMessage
-		if err == nil {
-			err = decoder.Decode(&value)
-		}
-		if err != nil { // it is valid JSON, so this is about the reader
-			return nil, &core.InvalidError{Field: what, Reason: "cannot be read: " + err.Error()}
-		}
-		name, _ := token.(string)
-		if _, twice := o[name]; twice {
-			return nil, &core.InvalidError{Field: clip(name), Reason: "is given twice"}
-		}
-		o[name] = value
-	}
-	return o, nil
+	_, values, err := core.JSONObject(what, data)
+	return values, err
 }
 
-// Has reports whether a member is there; one that is null counts as left out.
+// Has reports whether a member exists; one that is null counts as left out.
 func (o Object) Has(name string) bool {
 	value, ok := o[name]
 	return ok && !bytes.Equal(value, []byte("null"))
@@ -127,7 +105,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// mostName is how much of an unknown name is told, in bytes.
+// mostName is how much of an unknown name an error shows, in bytes.
 const mostName = 40
 
 func clip(name string) string { return strings.ToValidUTF8(name[:min(len(name), mostName)], "") }

@@ -10,6 +10,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// Messages that submit tasks, and of what to do when that fails.
+
 // ReadTasks reads the tasks that a message brings, one at least, as POST /v1/tasks takes them. Those with neither an
 // id nor a unique key, which makes one, get an id that starts with the message's, so that the same message delivered twice
 // makes no second task.

@@ -5,6 +5,8 @@ import (
 	"time"
 )
 
+// Repeated deliveries. Every sender delivers at least once; without this a repeat would cost a pull.
+
 // Occasion is what is delivered once or, in a repeat, again: one time of a schedule, or one message of a sender. The zero
 // value is never a repeat.
 type Occasion struct{ Of, At string }

@@ -2,7 +2,6 @@ package trigger
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
+
+// A triggered pull: what is logged about it, and what a host answers.
 
 // Runner runs what is due when a trigger says so. It is safe for concurrent use.
 type Runner struct {
@@ -20,38 +21,35 @@ type Runner struct {
 }
 
 // Run runs what is due within a scope, unless this occasion has been served before. One that failed, or left due work
-// behind, is not remembered: its repeat has work to do. Handlers that fail are part of the answer, not an error. With a
-// *core.AwayError the answer is what was done for the partitions that are not away.
-func (r *Runner) Run(ctx context.Context, scope core.Scope, key Occasion) (answer Answer, repeated bool, err error) {
+// behind, is not remembered: its repeat has work to do. Handlers that fail are part of the report, not an error. With a
+// *core.AwayError the report is what was done for the partitions that are not away.
+func (r *Runner) Run(ctx context.Context, scope core.Scope, key Occasion) (report core.Report, repeated bool, err error) {
 	if r.seen.has(key) {
-		return Answer{}, true, nil
+		return core.Report{}, true, nil
 	}
-	answer, err = r.run(ctx, scope)
-	if err == nil && !answer.Report.More {
+	report, err = r.run(ctx, scope)
+	if err == nil && !report.More {
 		r.seen.add(key)
 	}
-	return answer, false, err
+	return report, false, err
 }
 
-func (r *Runner) run(ctx context.Context, scope core.Scope) (Answer, error) {
+// run pulls once. Of the errors that a pull has beside a whole report only that of absent partitions is left: the handlers that
+// failed are named in the report.
+func (r *Runner) run(ctx context.Context, scope core.Scope) (core.Report, error) {
 	report, err := r.Scheduler.RunDue(ctx, scope)
-	answer := Answer{Report: report}
-	runs, failed := errors.AsType[*core.RunsError](err)
 	away, partly := errors.AsType[*core.AwayError](err)
-	if failed {
-		answer.Failures, err = runs.Failures, nil
+	if err != nil && !partly && core.CodeOf(err) != core.CodeRunsFailed {
+		return core.Report{}, err
 	}
-	if err != nil && !partly {
-		return Answer{}, err
-	}
-	r.log(ctx, answer)
+	r.log(ctx, &report)
 	if partly {
-		return answer, away
+		return report, away
 	}
-	return answer, nil
+	return report, nil
 }
 
-// RunSubmitted runs what is due for the agents whose tasks a message brought. An error is none of the sender's affair: the
+// RunSubmitted runs what is due for the agents whose tasks a message brought. An error does not concern the sender: the
 // tasks are safe, and the next tick runs them.
 func (r *Runner) RunSubmitted(ctx context.Context, submitted []core.Submitted) {
 	agents := make([]string, len(submitted))
@@ -61,54 +59,24 @@ func (r *Runner) RunSubmitted(ctx context.Context, submitted []core.Submitted) {
 	slices.Sort(agents)
 	for some := range slices.Chunk(slices.Compact(agents), core.MaxAgents) {
 		if _, err := r.run(ctx, core.Scope{Agents: some}); err != nil {
-			r.Logger.LogAttrs(ctx, slog.LevelWarn, "what was submitted could not be run now", slog.Any("err", err))
+			r.Logger.LogAttrs(ctx, slog.LevelWarn, "submitted tasks could not be run now", slog.Any("err", err))
 			return
 		}
 	}
 }
 
-func (r *Runner) log(ctx context.Context, a Answer) {
-	for _, run := range a.Failures {
+func (r *Runner) log(ctx context.Context, report *core.Report) {
+	for _, run := range report.Failures {
 		r.Logger.LogAttrs(ctx, slog.LevelWarn, "a run failed", slog.String("agent", run.Agent),
 			slog.String("task", run.ID), slog.String("kind", run.Kind), slog.String("err", Clip(run.Err.Error(), MaxError)))
 	}
-	r.Logger.LogAttrs(ctx, slog.LevelInfo, "tick", slog.Int("agents", a.Report.Agents), slog.Int("ran", a.Report.Ran),
-		slog.Int("completed", a.Report.Completed), slog.Int("failed", a.Report.Failed), slog.Int("retried", a.Report.Retried),
-		slog.Int("released", a.Report.Released), slog.Int("left", a.Report.Left), slog.Any("away", a.Report.Away),
-		slog.Bool("more", a.Report.More), slog.Duration("took", a.Report.Duration))
+	r.Logger.LogAttrs(ctx, slog.LevelInfo, "tick", slog.Int("agents", report.Agents), slog.Int("ran", report.Ran),
+		slog.Int("completed", report.Completed), slog.Int("failed", report.Failed), slog.Int("retried", report.Retried),
+		slog.Int("released", report.Released), slog.Int("left", report.Left), slog.Any("away", report.Away),
+		slog.Bool("more", report.More), slog.Duration("took", report.Duration))
 }
 
-// Answer is what a pull did.
-type Answer struct {
-	Report   core.Report
-	Failures []core.RunFailure // the first runs that failed
-}
-
-// MarshalJSON writes the report as everywhere, and adds the failures as a member of that name.
-func (a Answer) MarshalJSON() ([]byte, error) {
-	data, err := json.Marshal(a.Report)
-	if err != nil || len(a.Failures) == 0 {
-		return data, err
-	}
-	type failure struct {
-		Agent string `json:"agent_id"`
-		ID    string `json:"id"`
-		Kind  string `json:"kind"`
-		Error string `json:"error"`
-	}
-	list := make([]failure, len(a.Failures))
-	for i, run := range a.Failures {
-		list[i] = failure{run.Agent, run.ID, run.Kind, Clip(run.Err.Error(), MaxError)}
-	}
-	failures, err := json.Marshal(list)
-	if err != nil {
-		return nil, err
-	}
-	data = append(data[:len(data)-1], `,"failures":`...)
-	return append(append(data, failures...), '}'), nil
-}
-
-// Bounds of what is told and logged of others' texts, in bytes.
+// Bounds of the texts of others in answers and logs, in bytes.
 const (
 	MaxName  = 40
 	MaxError = 1024

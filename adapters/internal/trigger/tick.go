@@ -8,10 +8,12 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// What a tick may say.
+
 // IsTick reports whether an object means a tick. A task of the kind "tick" belongs to an agent.
 func IsTick(o strictjson.Object) bool { return o.Text("kind") == "tick" && !o.Has("agent_id") }
 
-// ReadTick reads a tick: the fields of POST /v1/run-due, a kind that is "tick" if it is there, and what the host adds. It is
+// ReadTick reads a tick: the fields of POST /v1/run-due, a kind, which must be "tick" if it is given, and what the host adds. It is
 // for all agents unless it names some.
 func ReadTick(o strictjson.Object, also ...strictjson.Field) (core.Scope, error) {
 	kind := "tick"

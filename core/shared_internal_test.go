@@ -1,4 +1,4 @@
-package http
+package core
 
 import (
 	"context"
@@ -8,25 +8,24 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // A key is forgotten once nobody runs or waits for its pull: keys are made of what callers send.
-func TestFlightsAreForgotten(t *testing.T) {
+func TestSharedPullsAreForgotten(t *testing.T) {
 	t.Parallel()
-	var f flights
-	nothing := func(func()) (core.Report, error) { return core.Report{}, nil }
+	var f sharedPulls
+	nothing := func(func()) (Report, error) { return Report{}, nil }
 	_, err := f.do(t.Context(), "a", nothing)
 	require.NoError(t, err)
 	assert.Empty(t, f.open)
 
 	gone, goAway := context.WithCancel(t.Context())
 	goAway()
-	_, err = f.do(t.Context(), "a", func(claimed func()) (core.Report, error) {
+	_, err = f.do(t.Context(), "a", func(claimed func()) (Report, error) {
 		for range 2 { // they come while it claims, and go away
-			_, err := f.do(gone, "a", nothing)
-			require.ErrorIs(t, err, errCutOff)
+			report, err := f.do(gone, "a", nothing)
+			require.NoError(t, err)
+			assert.Equal(t, Report{More: true}, report, "nothing is known")
 		}
 		assert.Nil(t, f.open["a"].next)
 		waits := f.join("a")
@@ -34,7 +33,7 @@ func TestFlightsAreForgotten(t *testing.T) {
 		assert.Same(t, waits, f.open["a"], "it is next")
 		f.leave("a", waits)
 		assert.Empty(t, f.open)
-		return core.Report{}, nil
+		return Report{}, nil
 	})
 	require.NoError(t, err)
 	assert.Empty(t, f.open)
@@ -44,10 +43,10 @@ func TestFlightsAreForgotten(t *testing.T) {
 func TestAPullThatWasCutOffIsDoneAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var f flights
+		var f sharedPulls
 		first := make(chan struct{})
 		go func() {
-			_, _ = f.do(t.Context(), "a", func(func()) (core.Report, error) { <-first; return core.Report{}, nil })
+			_, _ = f.do(t.Context(), "a", func(func()) (Report, error) { <-first; return Report{}, nil })
 		}()
 		synctest.Wait()
 		leads := make(chan context.CancelFunc, 2)
@@ -56,13 +55,13 @@ func TestAPullThatWasCutOffIsDoneAnew(t *testing.T) {
 		for range 2 {
 			ctx, goAway := context.WithCancel(t.Context())
 			go func() {
-				report, _ := f.do(ctx, "a", func(func()) (core.Report, error) {
+				report, _ := f.do(ctx, "a", func(func()) (Report, error) {
 					if led.Add(1) == 1 {
 						leads <- goAway
 						<-ctx.Done()
-						return core.Report{}, nil
+						return Report{}, nil
 					}
-					return core.Report{Ran: 7}, nil
+					return Report{Ran: 7}, nil
 				})
 				reports <- report.Ran
 			}()

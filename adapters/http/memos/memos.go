@@ -1,18 +1,67 @@
-package http
+package memos
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// The API of MemOS' scheduler, so that what talks to that can talk to duly: the same paths, shapes, messages and codes. A
-// user there is an agent here, a business task a group, and a label a kind.
+// The routes of the API, what they have in common, and the questions about the state of tasks.
+
+// Host is the server that mounts the API: it knows who asks, and how it answers and logs.
+type Host interface {
+	// Allow refuses a request about agents that its caller may not touch, AllowTasks one that submits tasks of such agents or
+	// users, and AllowAll one about more than single agents to a caller that may touch some only.
+	Allow(r *http.Request, agents ...string) error
+	AllowTasks(r *http.Request, tasks ...core.NewTask) error
+	AllowAll(r *http.Request) error
+	// Answer sends a body as JSON, and Refuse an error: one that has the method Answer() (status int, body any) as that says.
+	Answer(w http.ResponseWriter, r *http.Request, status int, body any)
+	Refuse(w http.ResponseWriter, r *http.Request, err error)
+	// Failed logs why a request failed on this side.
+	Failed(r *http.Request, err error)
+}
+
+// Config says how the API works. All fields are required but Stopping.
+type Config struct {
+	Clock core.Clock
+	// MaxWaits is how many requests of one credential may wait at once; all together may be eight times as many.
+	MaxWaits int
+	// Stopping is closed when the server is about to shut down: it ends the waits.
+	Stopping <-chan struct{}
+}
+
+// Route is one call of the API, which has either Respond or Stream.
+type Route struct {
+	Method, Path string
+	// Reads says that the caller needs no more than to read, although the method is POST.
+	Reads bool
+	// Endless says that a GET does not end by itself, so that there is no HEAD for it.
+	Endless bool
+	// Respond returns what is sent as JSON, or an error for [Host].Refuse.
+	Respond func(r *http.Request) (status int, body any, err error)
+	// Stream sends the answer itself.
+	Stream func(w http.ResponseWriter, r *http.Request)
+}
+
+// api answers the requests.
+type api struct {
+	scheduler *core.Scheduler
+	host      Host
+	config    Config
+	waits     waits
+	// Both hold pointers, so that the compiler makes the code of looks once.
+	idle   looks[*idleLook]  // how many tasks of a user are active
+	queues looks[*queueLook] // what of a user waits and runs
+}
 
 // envelope is what every answer is wrapped in.
 type envelope struct {
@@ -21,10 +70,12 @@ type envelope struct {
 	Data    any    `json:"data"`
 }
 
-// refusal is an error in an envelope.
+// refusal is an error in an envelope. The host sends it as Answer says, as MemOS has no problem details.
 type refusal struct{ envelope }
 
 func (e *refusal) Error() string { return e.Message }
+
+func (e *refusal) Answer() (status int, body any) { return e.Code, e.envelope }
 
 func refuse(code int, format string, args ...any) error {
 	return &refusal{envelope{Code: code, Message: fmt.Sprintf(format, args...)}}
@@ -42,19 +93,22 @@ type itemStatus struct {
 	Differs bool        `json:"differs,omitempty"`
 }
 
-func (a *api) product() []route {
+// Routes are the calls of the API, for a scheduler and the host that mounts them. They share what they see of a user, so a host
+// makes them once.
+func Routes(s *core.Scheduler, host Host, config Config) []Route {
 	const base = "/product/scheduler"
-	return []route{
-		{method: http.MethodPost, path: base + "/submit", answer: a.enveloped(a.productSubmit)},
-		{method: http.MethodGet, path: base + "/status", answer: a.orSay(http.StatusInternalServerError, "Failed to get scheduler status", a.productStatus)},
-		{method: http.MethodGet, path: base + "/allstatus", answer: a.orSay(http.StatusInternalServerError, "Failed to get full scheduler status", a.productAllStatus)},
-		{method: http.MethodGet, path: base + "/task_queue_status", answer: a.orSay(http.StatusServiceUnavailable, "Scheduler queue is not available", a.productQueue)},
-		{method: http.MethodPost, path: base + "/wait", needs: ScopeRead, stream: a.productWait},
-		{method: http.MethodGet, path: base + "/wait/stream", noHead: true, stream: a.productWaitStream},
+	a := &api{scheduler: s, host: host, config: config}
+	return []Route{
+		{Method: http.MethodPost, Path: base + "/submit", Respond: a.enveloped(a.submit)},
+		{Method: http.MethodGet, Path: base + "/status", Respond: a.orSay(http.StatusInternalServerError, "Failed to get scheduler status", a.status)},
+		{Method: http.MethodGet, Path: base + "/allstatus", Respond: a.orSay(http.StatusInternalServerError, "Failed to get full scheduler status", a.allStatus)},
+		{Method: http.MethodGet, Path: base + "/task_queue_status", Respond: a.orSay(http.StatusServiceUnavailable, "Scheduler queue is not available", a.queue)},
+		{Method: http.MethodPost, Path: base + "/wait", Reads: true, Stream: a.wait},
+		{Method: http.MethodGet, Path: base + "/wait/stream", Endless: true, Stream: a.waitStream},
 	}
 }
 
-// orSay is an answer whose failures are told as MemOS tells them.
+// orSay wraps an endpoint so that its errors have MemOS's shape and words.
 func (a *api) orSay(code int, message string, answer func(r *http.Request) (int, any, error)) func(r *http.Request) (int, any, error) {
 	return func(r *http.Request) (int, any, error) {
 		status, body, err := answer(r)
@@ -65,14 +119,15 @@ func (a *api) orSay(code int, message string, answer func(r *http.Request) (int,
 	}
 }
 
-// inWords is a failure as MemOS tells it. What the store said is for the log; what is wrong with the request is told as it is.
+// inWords is a failure in MemOS's words. What the store said is logged and never sent to the client; an error that says what is
+// wrong with the request stays as it is.
 func (a *api) inWords(r *http.Request, err error, code int, message string) error {
-	_, known := errors.AsType[*problem](err)
+	_, known := errors.AsType[*problem.Error](err)
 	_, worded := errors.AsType[*refusal](err)
 	if known || worded {
 		return err
 	}
-	a.failed(r, err)
+	a.host.Failed(r, err)
 	return refuse(code, "%s", message)
 }
 
@@ -82,18 +137,18 @@ func nowhere(err error) bool {
 }
 
 // user is a required parameter of a request, which its caller has to be allowed.
-func user(r *http.Request, name string) (string, error) {
+func (a *api) user(r *http.Request, name string) (string, error) {
 	value := r.URL.Query().Get(name)
 	if value == "" {
 		return "", refuse(http.StatusUnprocessableEntity, "%s: Field required", name)
 	}
-	return value, allow(r, value)
+	return value, a.host.Allow(r, value)
 }
 
-// productStatus answers with the status of a business task, of a task, or of all tasks of a user.
-func (a *api) productStatus(r *http.Request) (int, any, error) {
+// status answers with the status of a business task, of a task, or of all tasks of a user.
+func (a *api) status(r *http.Request) (int, any, error) {
 	const done = "Memory get status successfully"
-	agent, err := user(r, "user_id")
+	agent, err := a.user(r, "user_id")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -108,6 +163,7 @@ func (a *api) productStatus(r *http.Request) (int, any, error) {
 		}
 		return answered(done, all)
 	}
+	// A business task is a group, and may have the name of a task. MemOS looks for the business task first, and so do we.
 	counts, err := a.scheduler.Group(r.Context(), agent, asked)
 	if err == nil {
 		return answered(done, []itemStatus{{TaskID: asked, Status: counts.Status()}})
@@ -124,7 +180,8 @@ func (a *api) productStatus(r *http.Request) (int, any, error) {
 	return 0, nil, err
 }
 
-// each calls see for all of an agent's tasks that a list asks for. An agent that cannot exist has none.
+// each calls see for all of an agent's tasks that a list asks for. An agent that cannot exist has none: MemOS has no rules for
+// the names of users, so a name that duly would refuse is an unknown one.
 func (a *api) each(r *http.Request, l core.List, see func(t *core.TaskInfo)) error {
 	l.Limit = core.MaxPage
 	for {
@@ -144,8 +201,8 @@ func (a *api) each(r *http.Request, l core.List, see func(t *core.TaskInfo)) err
 	}
 }
 
-// productSummary counts tasks by status; pending mirrors waiting and is no part of the total.
-type productSummary struct {
+// summary counts tasks by status; pending mirrors waiting and is no part of the total.
+type summary struct {
 	Waiting    int64 `json:"waiting"`
 	InProgress int64 `json:"in_progress"`
 	Pending    int64 `json:"pending"`
@@ -155,19 +212,19 @@ type productSummary struct {
 	Total      int64 `json:"total"`
 }
 
-func (a *api) productAllStatus(r *http.Request) (int, any, error) {
-	if err := allowAll(r); err != nil {
+func (a *api) allStatus(r *http.Request) (int, any, error) {
+	if err := a.host.AllowAll(r); err != nil {
 		return 0, nil, err
 	}
 	st, err := a.scheduler.Stats(r.Context())
 	if err != nil {
 		return 0, nil, err
 	}
-	s := productSummary{
+	s := summary{
 		Waiting: st.Waiting, InProgress: st.InProgress, Pending: st.Waiting, Completed: st.Completed, Failed: st.Failed,
 		Cancelled: st.Cancelled, Total: st.Waiting + st.InProgress + st.Completed + st.Failed + st.Cancelled,
 	}
-	return answered("Scheduler status summary retrieved successfully", map[string]productSummary{
+	return answered("Scheduler status summary retrieved successfully", map[string]summary{
 		"scheduler_summary": s, "all_tasks_summary": s,
 	})
 }
@@ -175,29 +232,30 @@ func (a *api) productAllStatus(r *http.Request) (int, any, error) {
 // queueLook is what of a user waits or runs, and what runs, by stream. It is shared, and changed by nobody.
 type queueLook struct{ remaining, pending map[string]int }
 
-// queueOf looks at what of a user waits or runs. Requests that come at the same time share a look.
-func (a *api) queueOf(r *http.Request, agent string) (queueLook, error) {
+// queueOf looks at what of a user waits or runs. Requests that come at the same time share a look: it reads all live tasks of the
+// user, and clients poll it.
+func (a *api) queueOf(r *http.Request, agent string) (*queueLook, error) {
 	leave, err := a.waits.enter(r, a.config.MaxWaits)
 	if err != nil {
-		return queueLook{}, err
+		return nil, err
 	}
 	defer leave()
 	forget := a.queues.use(agent, a.config.Clock)
 	defer forget()
 	w := &waiting{a: a, begun: a.config.Clock.Now(), timeout: longestWait}
-	seen, _, ok, err := a.queues.see(r.Context(), agent, seeing[queueLook]{
+	seen, _, ok, err := a.queues.see(r.Context(), agent, seeing[*queueLook]{
 		clock: a.config.Clock, since: w.begun,
 		pause: func(d time.Duration) bool { return w.sleep(r.Context(), d) },
-		look:  func() (queueLook, error) { return a.lookAtQueue(r, agent) },
+		look:  func() (*queueLook, error) { return a.lookAtQueue(r, agent) },
 	})
 	if err == nil && !ok {
-		err = errCutOff
+		err = problem.ErrCutOff
 	}
 	return seen, err
 }
 
-func (a *api) lookAtQueue(r *http.Request, agent string) (queueLook, error) {
-	q := queueLook{map[string]int{}, map[string]int{}}
+func (a *api) lookAtQueue(r *http.Request, agent string) (*queueLook, error) {
+	q := &queueLook{map[string]int{}, map[string]int{}}
 	l := core.List{Agent: agent, Status: []core.Status{core.StatusWaiting, core.StatusInProgress}}
 	err := a.each(r, l, func(t *core.TaskInfo) {
 		key := fmt.Sprintf("%s:%s:%s:%s", streamPrefix(), agent, t.MemCubeID, t.Kind)
@@ -209,9 +267,9 @@ func (a *api) lookAtQueue(r *http.Request, agent string) (queueLook, error) {
 	return q, err
 }
 
-// productQueue answers with what waits and runs for a user, by stream: one for each memory cube and label.
-func (a *api) productQueue(r *http.Request) (int, any, error) {
-	agent, err := user(r, "user_id")
+// queue answers with what waits and runs for a user, by stream: one for each memory cube and label.
+func (a *api) queue(r *http.Request) (int, any, error) {
+	agent, err := a.user(r, "user_id")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -227,10 +285,10 @@ func (a *api) productQueue(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if grantOf(r).Agents != nil { // how many others there are is not for it
+	if a.host.AllowAll(r) != nil { // how many others there are is not for it
 		st.Agents = 1
 	}
-	keys := sortedKeys(remaining)
+	keys := slices.Sorted(maps.Keys(remaining))
 	detail := func(counts map[string]int) (sum int, lines []string) {
 		for _, key := range keys {
 			sum += counts[key]
@@ -253,7 +311,8 @@ func (a *api) productQueue(r *http.Request) (int, any, error) {
 	}{agent, nil, nil, keys, st.Agents, pendingSum, remainingSum, pendingLines, remainingLines})
 }
 
-// streamPrefix begins the names of streams.
+// streamPrefix begins the names of streams. duly has none, but clients of MemOS compare the names with those that they make from
+// the same variables.
 func streamPrefix() string {
 	return cmp.Or(os.Getenv("MEMSCHEDULER_REDIS_STREAM_KEY_PREFIX"), os.Getenv("MEMSCHEDULER_STREAM_KEY_PREFIX"), "scheduler:messages:stream:v2.0")
 }

@@ -140,7 +140,7 @@ func TestWaitsAreBounded(t *testing.T) {
 		assert.Equal(t, http.StatusTooManyRequests, w.Code)
 		assert.Equal(t, "5", w.Header().Get("Retry-After"))
 		assert.Contains(t, w.Body.String(), `"code":"too_many_requests"`)
-		assert.Contains(t, w.Body.String(), "2 requests of this credential are waiting already")
+		assert.Contains(t, w.Body.String(), "2 requests of this credential are already waiting")
 		r := httptest.NewRequest(http.MethodGet, "/product/scheduler/wait/stream?user_name=u", nil)
 		r.Header.Set("Authorization", "Bearer one")
 		w = httptest.NewRecorder()
@@ -165,7 +165,7 @@ func TestAllWaitsAreBounded(t *testing.T) {
 		synctest.Wait()
 		w := waitFor(h, "user_name=u&timeout_seconds=1", tokens[8])
 		assert.Equal(t, http.StatusTooManyRequests, w.Code)
-		assert.Contains(t, w.Body.String(), "8 requests are waiting already")
+		assert.Contains(t, w.Body.String(), "8 requests are already waiting")
 		wg.Wait()
 	})
 }

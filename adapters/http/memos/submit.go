@@ -1,4 +1,4 @@
-package http
+package memos
 
 import (
 	"bytes"
@@ -10,18 +10,23 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// enveloped is an answer whose errors all have MemOS's shape.
+// Messages: what MemOS's senders submit, and what is wrong with it in their words.
+
+// enveloped wraps an endpoint so that all its errors have MemOS's shape, those about the request included: whoever submits reads
+// envelopes only.
 func (a *api) enveloped(answer func(r *http.Request) (int, any, error)) func(r *http.Request) (int, any, error) {
 	return func(r *http.Request) (int, any, error) {
 		status, body, err := answer(r)
 		if _, worded := errors.AsType[*refusal](err); err != nil && !worded {
-			p := problemOf(err)
+			p := problem.Of(err)
 			if p.Status >= http.StatusInternalServerError {
-				a.failed(r, err)
+				a.host.Failed(r, err)
 			}
 			err = errors.Join(refuse(p.Status, "%s", p.Detail), err)
 		}
@@ -29,9 +34,9 @@ func (a *api) enveloped(answer func(r *http.Request) (int, any, error)) func(r *
 	}
 }
 
-// productSubmit takes one message or a list of them: all or none.
-func (a *api) productSubmit(r *http.Request) (int, any, error) {
-	data, err := body(r)
+// submit takes one message or a list of them: all or none.
+func (a *api) submit(r *http.Request) (int, any, error) {
+	data, err := requestbody.JSON(r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -44,17 +49,19 @@ func (a *api) productSubmit(r *http.Request) (int, any, error) {
 		raw = []json.RawMessage{bytes.TrimSpace(data)}
 	}
 	tasks := make([]core.NewTask, len(raw))
+	// All messages are read and allowed before the first is stored: a refused batch must leave nothing behind that its sender, who
+	// sends it again as a whole, would have twice.
 	for i := range raw {
 		if tasks[i], err = messageTask(raw[i]); err != nil {
 			return 0, nil, asMessage(err, tasks, i, list)
 		}
-		if err := allowTasks(r, tasks[i]); err != nil {
+		if err := a.host.AllowTasks(r, tasks[i]); err != nil {
 			return 0, nil, err
 		}
 	}
 	submitted, err := a.scheduler.Submit(r.Context(), tasks...)
 	if err != nil {
-		return 0, nil, asMessage(withoutIDs(err, tasks, "give each message an item_id"), tasks, 0, list)
+		return 0, nil, asMessage(problem.OfSubmit(err, tasks, "give each message an item_id"), tasks, 0, list)
 	}
 	out, known := []itemStatus{}, 0
 	for i := range submitted {
@@ -64,12 +71,16 @@ func (a *api) productSubmit(r *http.Request) (int, any, error) {
 		}
 	}
 	if known > 0 {
-		return answered(fmt.Sprintf("Messages submitted; %d had the item_id of another message, which was left as it is", known), out)
+		return answered(fmt.Sprintf("Messages submitted; %d had the item_id of an existing message, which stays unchanged", known), out)
 	}
 	return answered("Messages submitted successfully", out)
 }
 
-// messageTask is the task that a message makes. All of the message is its payload.
+// keptStrings are the strings of a message that mean nothing to duly: they are part of the payload, for the handler.
+var keptStrings = [...]string{"content", "timestamp", "cube_id", "cube", "api_path", "stream_key", "redis_message_id"}
+
+// messageTask is the task that a message makes. All of the message is its payload, as MemOS's handlers read it; what duly knows
+// too, such as who and which group, is repeated in the fields of the task.
 func messageTask(raw json.RawMessage) (core.NewTask, error) {
 	t := core.NewTask{Payload: raw}
 	o, err := strictjson.Parse("message", raw)
@@ -77,15 +88,16 @@ func messageTask(raw json.RawMessage) (core.NewTask, error) {
 		return t, err
 	}
 	text := func(name string, into *string, zero bool) strictjson.Field {
-		return strictjson.Field{Name: name, Into: into, Must: mustBeString, Zero: zero}
+		return strictjson.Field{Name: name, Into: into, Must: "must be a string", Zero: zero}
 	}
-	var agent, kept string
+	var agent string
 	fields := []strictjson.Field{
 		text("item_id", &t.ID, false), text("user_id", &t.UserID, false), text("agent_id", &agent, false), text("label", &t.Kind, false),
 		text("mem_cube_id", &t.MemCubeID, true), text("task_id", &t.Group, true), text("trace_id", &t.TraceID, true),
-		text("session_id", &t.SessionID, true), text("user_name", &t.UserName, true), text("content", &kept, true), text("timestamp", &kept, true),
-		text("cube_id", &kept, true), text("cube", &kept, true), text("api_path", &kept, true), text("stream_key", &kept, true),
-		text("redis_message_id", &kept, true),
+		text("session_id", &t.SessionID, true), text("user_name", &t.UserName, true),
+	}
+	for _, name := range keptStrings {
+		fields = append(fields, text(name, new(string), true))
 	}
 	for _, name := range []string{"info", "chat_history", "user_context"} { // any JSON
 		fields = append(fields, strictjson.Field{Name: name, Into: new(any), Zero: true})
@@ -93,6 +105,7 @@ func messageTask(raw json.RawMessage) (core.NewTask, error) {
 	if err := o.Read("a message", fields...); err != nil {
 		return t, err
 	}
+	// MemOS has no agents. The user is the one whose tasks are isolated from those of others, unless the sender knows better.
 	if t.Agent = cmp.Or(agent, t.UserID); t.Agent == "" {
 		return t, &core.InvalidError{Field: "user_id", Reason: "is required"}
 	}
@@ -102,13 +115,16 @@ func messageTask(raw json.RawMessage) (core.NewTask, error) {
 	if o.Has("info") {
 		t.Info = o["info"]
 	}
+	// A label that duly knows brings its level, so that a query overtakes the reorganisation of memories; its schedule it does not
+	// bring, as a message is due now.
 	if i := slices.IndexFunc(core.Presets(), func(p core.Preset) bool { return p.Name == t.Kind && p.Cron == "" }); i >= 0 {
 		t.Preset = t.Kind // its level
 	}
 	return t, nil
 }
 
-// sendersFields are the fields of a message by those of the task that it makes.
+// sendersFields are the fields of a message by those of the task that it makes: core names its own in errors, which the sender
+// has never written.
 var sendersFields = map[string]string{"id": "item_id", "kind": "label", "group": "task_id", "payload": "content", "agent_id": "user_id"}
 
 // asMessage says what is wrong with a message in the words of its sender: i is which, if the error does not say.

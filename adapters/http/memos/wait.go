@@ -1,4 +1,4 @@
-package http
+package memos
 
 import (
 	"context"
@@ -12,15 +12,23 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// Bounds of a wait for a user to be idle.
+// Waits for a user to be idle, answered at the end or streamed. MemOS's clients hold them open for minutes: each
+// costs a share of a look, and ends with its client or its server.
+
+// Bounds of a wait for a user to be idle. The defaults are those of MemOS; the shortest poll and the longest wait are ours, as the
+// client chooses both and each look costs the store something.
 const (
 	defaultWait  = 120 * time.Second
 	defaultPoll  = 500 * time.Millisecond
 	shortestPoll = 50 * time.Millisecond
 	longestWait  = time.Hour
+
+	sendTimeout = 10 * time.Second // for one event, or for the answer after a wait
 )
 
 // waiting is a wait for the tasks of a user to end.
@@ -36,12 +44,12 @@ type waiting struct {
 // newWait reads what a request waits for. It reads and forgets its body, which may be anything: only then is it noticed that
 // the client has gone away.
 func (a *api) newWait(r *http.Request) (*waiting, error) {
-	agent, err := user(r, "user_name")
+	agent, err := a.user(r, "user_name")
 	if err != nil {
 		return nil, err
 	}
 	if _, err := io.Copy(io.Discard, r.Body); err != nil {
-		return nil, bodyError(err)
+		return nil, requestbody.Problem(err)
 	}
 	w := &waiting{a: a, agent: agent, begun: a.config.Clock.Now()}
 	if w.timeout, err = seconds(r.URL.Query(), "timeout_seconds", defaultWait, 0); err != nil {
@@ -74,7 +82,8 @@ func seconds(q url.Values, name string, otherwise, least time.Duration) (time.Du
 	return max(time.Duration(min(n, longestWait.Seconds())*float64(time.Second)), least), nil
 }
 
-// longestCount is how many pages of tasks are counted at most once one is active.
+// longestCount is how many pages of tasks are counted at most once one is active: the question is whether the user is idle, and
+// that is answered by then.
 const longestCount = 8
 
 // count is how many tasks of the user have not ended. One that recurs counts while it runs, as it never ends. Of a user with very
@@ -101,8 +110,11 @@ func (w *waiting) count(ctx context.Context) (int, error) {
 	}
 }
 
+// idleLook is how many tasks of a user had not ended. It is shared, and changed by nobody.
+type idleLook struct{ active int }
+
 // active is how many tasks of the user have not ended, as of a look that some request has taken since this one came, and that is
-// not much older than its poll interval. over says that the wait is, and that what it tells may be older.
+// not much older than its poll interval. over says that the wait has ended, and that n may be older.
 func (w *waiting) active(ctx context.Context) (n int, over bool, err error) {
 	since := w.begun
 	if !w.seen.IsZero() {
@@ -111,15 +123,22 @@ func (w *waiting) active(ctx context.Context) (n int, over bool, err error) {
 			since = recent
 		}
 	}
-	n, begun, ok, err := w.a.idle.see(ctx, w.agent, seeing[int]{
+	seen, begun, ok, err := w.a.idle.see(ctx, w.agent, seeing[*idleLook]{
 		clock: w.a.config.Clock, since: since,
 		pause: func(d time.Duration) bool { return w.sleep(ctx, d) },
-		look:  func() (int, error) { return w.count(ctx) },
+		look: func() (*idleLook, error) {
+			n, err := w.count(ctx)
+			return &idleLook{n}, err
+		},
 	})
 	w.seen = begun
+	if seen != nil { // nothing was seen yet if the wait was over before
+		n = seen.active
+	}
 	return n, !ok, err
 }
 
+// elapsed is how long the request has waited, in seconds, to the millisecond.
 func (w *waiting) elapsed() float64 {
 	return math.Round(w.a.config.Clock.Now().Sub(w.begun).Seconds()*1000) / 1000
 }
@@ -147,22 +166,22 @@ func (w *waiting) sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// productWait answers when a user has nothing left to run, or at the timeout, which may be later than the server's
+// wait answers when a user has nothing left to run, or at the timeout, which may be later than the server's
 // WriteTimeout.
-func (a *api) productWait(out http.ResponseWriter, r *http.Request) {
+func (a *api) wait(out http.ResponseWriter, r *http.Request) {
 	w, err := a.newWait(r)
 	if err != nil {
-		a.refuse(out, r, err)
+		a.host.Refuse(out, r, err)
 		return
 	}
 	defer w.leave()
-	_ = http.NewResponseController(out).SetWriteDeadline(w.begun.Add(w.timeout + writeTimeout)) // not every writer has one
+	_ = http.NewResponseController(out).SetWriteDeadline(w.begun.Add(w.timeout + sendTimeout)) // not every writer has one
 	body, err := w.untilIdle(r)
 	if err != nil {
-		a.refuse(out, r, a.inWords(r, err, http.StatusInternalServerError, "Failed while waiting for scheduler"))
+		a.host.Refuse(out, r, a.inWords(r, err, http.StatusInternalServerError, "Failed while waiting for scheduler"))
 		return
 	}
-	a.write(out, r, http.StatusOK, "application/json", body)
+	a.host.Answer(out, r, http.StatusOK, body)
 }
 
 // untilIdle waits, and is what is answered then.
@@ -202,11 +221,11 @@ type frame struct {
 	TimedOut bool    `json:"timed_out,omitempty"`
 }
 
-// productWaitStream tells how many tasks a user has left, again and again, until there are none or at the timeout.
-func (a *api) productWaitStream(out http.ResponseWriter, r *http.Request) {
+// waitStream streams how many active tasks a user has, until none is left or until the timeout.
+func (a *api) waitStream(out http.ResponseWriter, r *http.Request) {
 	w, err := a.newWait(r)
 	if err != nil {
-		a.refuse(out, r, err)
+		a.host.Refuse(out, r, err)
 		return
 	}
 	defer w.leave()
@@ -215,9 +234,9 @@ func (a *api) productWaitStream(out http.ResponseWriter, r *http.Request) {
 	for {
 		n, over, err := w.active(r.Context())
 		if err != nil {
-			a.failed(r, err)
+			a.host.Failed(r, err)
 			_ = a.frame(out, map[string]string{ // the answer has begun
-				"status": "error", "detail": "stream_failed", "exception": problemOf(err).Detail, "user_name": w.agent,
+				"status": "error", "detail": "stream_failed", "exception": problem.Of(err).Detail, "user_name": w.agent,
 			})
 			return
 		}
@@ -243,7 +262,7 @@ func (a *api) frame(out http.ResponseWriter, v any) error {
 		return err
 	}
 	control := http.NewResponseController(out)
-	_ = control.SetWriteDeadline(a.config.Clock.Now().Add(writeTimeout)) // not every writer has one
+	_ = control.SetWriteDeadline(a.config.Clock.Now().Add(sendTimeout)) // not every writer has one
 	if _, err := fmt.Fprintf(out, "data: %s\n\n", data); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package http
+package memos
 
 import (
 	"context"
@@ -8,8 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
+
+// Waiting together: many requests that wait for one user share what is seen, and may not become too many.
 
 // looks lets the requests that wait for the same agent share what is seen of it: however many they are, one of them looks at a
 // time, and for a small part of the time only.
@@ -27,7 +30,8 @@ type look[T any] struct {
 	seen  T
 }
 
-// restFactor is how many times as long as a look took nobody looks at the agent again.
+// restFactor is how many times as long as a look took nobody looks at the agent again. It bounds what a user with many tasks costs
+// to a tenth of one connection, however many clients wait and however short their poll interval is.
 const restFactor = 10
 
 // use is to be called before see; the returned function when the request is done.
@@ -109,10 +113,10 @@ func (l *looks[T]) see(ctx context.Context, agent string, s seeing[T]) (seen T, 
 	}
 }
 
-// lead looks for all who wait.
+// lead looks for all who wait. Whatever the store does, a panic included, those who wait are woken, and one of them tries again.
 func (l *looks[T]) lead(one *look[T], now time.Time, s seeing[T]) error {
 	var seen T
-	var err error = errPanicked // unless it returns
+	var err error = problem.ErrInternal // unless it returns
 	defer func() {
 		end := s.clock.Now()
 		l.mu.Lock()
@@ -128,7 +132,9 @@ func (l *looks[T]) lead(one *look[T], now time.Time, s seeing[T]) error {
 	return err
 }
 
-// waits bounds how many requests wait at once, of each credential and of all together.
+// waits bounds how many requests wait at once, of each credential and of all together. A wait holds a connection for up to an hour:
+// without a bound one client could take all that the server has. Credentials are kept by their hashes, as secrets have no place
+// in a map that a dump would show.
 type waits struct {
 	mu   sync.Mutex
 	all  int
@@ -148,9 +154,9 @@ func (w *waits) enter(r *http.Request, most int) (leave func(), err error) {
 	}
 	switch {
 	case w.each[who] >= most:
-		return nil, tooMany(fmt.Sprintf("%d requests of this credential are waiting already: wait for fewer users at once, or retry later", most))
+		return nil, tooMany(fmt.Sprintf("%d requests of this credential are already waiting; wait for fewer users at once, or retry later", most))
 	case w.all >= allWaits*most:
-		return nil, tooMany(fmt.Sprintf("%d requests are waiting already: retry later", allWaits*most))
+		return nil, tooMany(fmt.Sprintf("%d requests are already waiting; retry later", allWaits*most))
 	}
 	w.all++
 	w.each[who]++
@@ -167,8 +173,4 @@ func (w *waits) enter(r *http.Request, most int) (leave func(), err error) {
 // retryWait is when a request that was refused because too many wait may try again.
 const retryWait = 5 * time.Second
 
-func tooMany(detail string) error {
-	p := newProblem(codeTooMany, detail)
-	p.retryAfter = retryWait
-	return p
-}
+func tooMany(detail string) error { return problem.TooMany(detail, retryWait) }

@@ -89,11 +89,11 @@ func TestProductRefuses(t *testing.T) {
 		{"POST", "wait", "", 422, "user_name: Field required"},
 		{"POST", "wait?user_name=u&timeout_seconds=x", "", 422, "timeout_seconds"},
 		{"GET", "wait/stream?user_name=u&poll_interval=-1", "", 422, "poll_interval"},
-		{"POST", "submit", `["x"]`, 422, "[0].message: must be one JSON object"},
+		{"POST", "submit", `["x"]`, 422, "[0].message: must be a JSON object"},
 		{"POST", "submit", `{"label":7}`, 422, "label: must be a string"},
-		{"POST", "submit", "null", 422, "message: must be one JSON object"},
-		{"POST", "submit", " null", 422, "message: must be one JSON object"},
-		{"POST", "submit", "[null]", 422, "[0].message: must be one JSON object"},
+		{"POST", "submit", "null", 422, "message: must be a JSON object"},
+		{"POST", "submit", " null", 422, "message: must be a JSON object"},
+		{"POST", "submit", "[null]", 422, "[0].message: must be a JSON object"},
 		{"POST", "submit", " ", 422, "body is not valid JSON"},
 		{"POST", "submit", "{\"user_id\":\"\xff\",\"label\":\"add\"}", 422, "body is not valid UTF-8"},
 		{"POST", "submit", "{\"user_id\":\"u\",\"label\":\"add\",\"content\":\"\xff\"}", 422, "body is not valid UTF-8"},
@@ -323,7 +323,7 @@ func TestAKnownItemWithAnotherContent(t *testing.T) {
 	for _, c := range [][2]string{
 		{message, `{"code":200,"message":"Messages submitted successfully","data":[{"task_id":"i","status":"waiting"}]}`},
 		{message, `{"code":200,"message":"Messages submitted successfully","data":[{"task_id":"i","status":"waiting"}]}`},
-		{strings.Replace(message, "one", "two", 1), `{"code":200,"message":"Messages submitted; 1 had the item_id of another message, which was left as it is",
+		{strings.Replace(message, "one", "two", 1), `{"code":200,"message":"Messages submitted; 1 had the item_id of an existing message, which stays unchanged",
 			"data":[{"task_id":"i","status":"waiting","differs":true}]}`},
 	} {
 		_, text := f.call(t, "POST", "/product/scheduler/submit", c[0])

@@ -1,0 +1,51 @@
+package http
+
+import (
+	"net/http"
+
+	"github.com/seed-6f6f2c11/duly/adapters/http/memos"
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// The mount of MemOS' API: its routes in our table, and what they ask of their host.
+
+// memos are the routes of MemOS' API.
+func (a *api) memos() []route {
+	var table []route
+	for _, m := range memos.Routes(a.scheduler, &host{a: a}, memos.Config{
+		Clock: a.config.Clock, MaxWaits: a.config.MaxWaits, Stopping: a.config.Stopping,
+	}) {
+		rt := route{method: m.Method, path: m.Path, noHead: m.Endless, answer: m.Respond, stream: m.Stream}
+		if m.Reads {
+			rt.needs = ScopeRead
+		}
+		table = append(table, rt)
+	}
+	return table
+}
+
+// host is the API as the one that it mounts sees it. It does not embed it: all methods would be the host's too, and a function's
+// cold start loads each.
+type host struct{ a *api }
+
+var _ memos.Host = (*host)(nil)
+
+// Allow refuses agents that the grant of a request does not cover.
+func (*host) Allow(r *http.Request, agents ...string) error { return allow(r, agents...) }
+
+// AllowTasks refuses tasks of such agents and users.
+func (*host) AllowTasks(r *http.Request, tasks ...core.NewTask) error { return allowTasks(r, tasks...) }
+
+// AllowAll refuses what is about all agents to a grant for some.
+func (*host) AllowAll(r *http.Request) error { return allowAll(r) }
+
+// Answer sends JSON.
+func (h *host) Answer(w http.ResponseWriter, r *http.Request, status int, body any) {
+	h.a.write(w, r, status, body)
+}
+
+// Refuse sends an error.
+func (h *host) Refuse(w http.ResponseWriter, r *http.Request, err error) { h.a.refuse(w, r, err) }
+
+// Failed logs an error of this side.
+func (h *host) Failed(r *http.Request, err error) { h.a.failed(r, err) }

@@ -1,0 +1,178 @@
+// Package problem turns errors into HTTP answers: it has the one table of codes and statuses, and the one writer of problem
+// details (RFC 9457) for all hosts that answer HTTP, so that a client meets the same error whichever of them it talks to.
+package problem
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// The codes of errors that only a host has; those of core are [core.Code]'s.
+const (
+	CodeUnauthorized core.Code = "unauthorized"
+	CodeForbidden    core.Code = "forbidden"
+	CodeNoRoute      core.Code = "no_route"
+	CodeMethod       core.Code = "method_not_allowed"
+	CodeTooLarge     core.Code = "too_large"
+	CodeMediaType    core.Code = "unsupported_media_type"
+	CodeTooMany      core.Code = "too_many_requests"
+	CodeDraining     core.Code = "draining"
+)
+
+// statuses is the one table of codes and statuses. A client that knows statuses only has to do the right thing: 4xx but 429 says
+// that the same request fails again, 429 and 5xx that it may succeed later.
+// It is an array, which costs a function's cold start nothing; a map would be filled by code.
+var statuses = [...]struct {
+	code   core.Code
+	status int
+}{
+	{core.CodeInvalid, http.StatusBadRequest},
+	{core.CodeNotFound, http.StatusNotFound},
+	{core.CodeLimit, http.StatusTooManyRequests}, // it ends by itself, as the tasks of the agent finish
+	{core.CodeConflict, http.StatusConflict},
+	{core.CodeDisabled, http.StatusConflict},
+	{core.CodeLeaseLost, http.StatusConflict},
+	{core.CodeUnavailable, http.StatusServiceUnavailable},
+	{core.CodeStoreFull, http.StatusServiceUnavailable},
+	{core.CodeAbandoned, http.StatusServiceUnavailable},
+	{core.CodeInternal, http.StatusInternalServerError},
+	{core.CodeRunsFailed, http.StatusInternalServerError}, // a report names the runs; as an error it is a fault of the host
+
+	{CodeUnauthorized, http.StatusUnauthorized},
+	{CodeForbidden, http.StatusForbidden},
+	{CodeNoRoute, http.StatusNotFound},
+	{CodeMethod, http.StatusMethodNotAllowed},
+	{CodeTooLarge, http.StatusRequestEntityTooLarge},
+	{CodeMediaType, http.StatusUnsupportedMediaType},
+	{CodeTooMany, http.StatusTooManyRequests},
+	{CodeDraining, http.StatusServiceUnavailable},
+}
+
+// Status is the HTTP status of a code: 500 for one that the table does not have.
+func Status(code core.Code) int {
+	for _, s := range statuses {
+		if s.code == code {
+			return s.status
+		}
+	}
+	return http.StatusInternalServerError
+}
+
+// Error is an error as a host answers it. It is an error itself, so that the layers of a host can return it. It must not be
+// changed once it is shared.
+type Error struct {
+	Type   string    `json:"type"`
+	Title  string    `json:"title"`
+	Status int       `json:"status"`
+	Detail string    `json:"detail"`
+	Code   core.Code `json:"code"`            // what programs act on
+	Field  string    `json:"field,omitempty"` // which field of an invalid request is wrong
+	// Report is what a pull has done all the same.
+	Report *core.Report `json:"report,omitempty"`
+	// Header is sent with the answer.
+	Header http.Header `json:"-"`
+}
+
+// New is a problem with the status of its code.
+func New(code core.Code, detail string) *Error {
+	return withStatus(Status(code), code, detail)
+}
+
+func withStatus(status int, code core.Code, detail string) *Error {
+	return &Error{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Code: code}
+}
+
+// Unauthorized is a problem that asks for a bearer token.
+func Unauthorized(detail string) *Error {
+	p := New(CodeUnauthorized, detail)
+	p.Header = http.Header{"Www-Authenticate": {"Bearer"}}
+	return p
+}
+
+// Method is a problem of a path that has other methods only.
+func Method(allowed []string) *Error {
+	list := strings.Join(allowed, ", ")
+	p := New(CodeMethod, "method not allowed; allowed: "+list)
+	p.Header = http.Header{"Allow": {list}}
+	return p
+}
+
+// TooMany is a problem of a request that may be sent again after a time.
+func TooMany(detail string, after time.Duration) *Error {
+	p := New(CodeTooMany, detail)
+	p.Header = http.Header{"Retry-After": {strconv.Itoa(int(after.Seconds()))}}
+	return p
+}
+
+// AnswerTooLarge is a problem of an answer, not of a request: its code is that of a large body, and its status says that the
+// fault is on this side.
+func AnswerTooLarge(detail string) *Error {
+	return withStatus(http.StatusInternalServerError, CodeTooLarge, detail)
+}
+
+// Error is the detail.
+func (p *Error) Error() string { return p.Detail }
+
+// The problems whose details hide what happened: that is for the log.
+var (
+	ErrInternal    = New(core.CodeInternal, "internal error")
+	ErrUnavailable = New(core.CodeUnavailable, "Redis is unavailable; the request may have been stored. Retry it with the same id.")
+)
+
+// ErrCutOff is the problem of a request that ended before anything was done for it. It must not read as if nothing were due.
+var ErrCutOff = New(core.CodeUnavailable, "the request was cut off before it ran anything; retry it")
+
+// OfSubmit adds to the error of a submit, if its outcome is not known and some of the tasks have no ids, what a retry may do then,
+// and how they get ids: with them a retry changes nothing more. Any other error it returns as it is.
+func OfSubmit(err error, tasks []core.NewTask, how string) error {
+	nameless := slices.ContainsFunc(tasks, func(t core.NewTask) bool { return t.ID == "" && t.UniqueKey == "" })
+	if core.CodeOf(err) != core.CodeUnavailable || !nameless {
+		return err
+	}
+	return errors.Join(New(core.CodeUnavailable, "Redis is unavailable; the request may have been stored, and a retry may create "+
+		"tasks without an id a second time: "+how), err)
+}
+
+// Of is how a host answers an error. A problem stays what it is, an error of the caller's input says what to change, and what
+// went wrong inside is never sent to the client.
+func Of(err error) *Error {
+	if p, ok := errors.AsType[*Error](err); ok {
+		return p
+	}
+	switch code := core.CodeOf(err); code {
+	case core.CodeUnavailable:
+		return ErrUnavailable
+	case core.CodeInternal, core.CodeRunsFailed, "":
+		return ErrInternal
+	default:
+		p := New(code, err.Error())
+		if inv, ok := errors.AsType[*core.InvalidError](err); ok {
+			p.Field = inv.Field
+		}
+		return p
+	}
+}
+
+// Write answers with the problem. The error is one of sending it.
+func (p *Error) Write(w http.ResponseWriter) error {
+	data, err := json.Marshal(p)
+	if err != nil { // a report that cannot be encoded: strings and numbers can
+		return err
+	}
+	maps.Copy(w.Header(), p.Header)
+	data = append(data, '\n')
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(p.Status)
+	_, err = w.Write(data)
+	return err
+}

@@ -1,0 +1,50 @@
+// Package requestbody reads the bodies of HTTP requests: what must be JSON, how much of it, and what to answer when one cannot be
+// read.
+package requestbody
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+var errMediaType = problem.New(problem.CodeMediaType, "the body must be application/json")
+
+// JSON reads the whole body of a request, which has to be application/json and not empty. Whether it is JSON indeed is for
+// whoever knows what it means.
+func JSON(r *http.Request) ([]byte, error) {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != "application/json" {
+		return nil, errMediaType
+	}
+	data, err := All(r.Body)
+	if err == nil && len(data) == 0 {
+		err = &core.InvalidError{Field: "body", Reason: "is required"}
+	}
+	return data, err
+}
+
+// All reads a body to its end. A limit is set by [http.MaxBytesReader].
+func All(body io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return nil, Problem(err)
+	}
+	return data, nil
+}
+
+// Problem is how to answer when a body cannot be read. A body that ends early is the request's fault, but not one of what the
+// sender means: the same message may arrive whole the next time, so it is not a *[core.InvalidError].
+func Problem(err error) *problem.Error {
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return problem.New(problem.CodeTooLarge, fmt.Sprintf("the body is too large: the limit is %d bytes", tooLarge.Limit))
+	}
+	p := problem.New(core.CodeInvalid, "body cannot be read: it ends early or is badly framed")
+	p.Field = "body"
+	return p
+}
