@@ -101,7 +101,7 @@ var rules = []rule{
 	{
 		name:  "only mains join adapters and stores",
 		why:   "which store serves which adapter is the choice of a program, not of a library",
-		about: func(path string) bool { return !under("cmd", "sam", "examples")(path) && !testSupport(path) },
+		about: func(path string) bool { return !under("cmd", "internal/cli", "sam", "examples")(path) && !testSupport(path) },
 		forbids: func(importer, imported string) bool {
 			shared := under("adapters/internal")(imported) && under("adapters")(importer)
 			return (under("adapters")(imported) || store(imported)) && !shared && !within(importer, imported) && !within(imported, importer)

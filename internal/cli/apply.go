@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func (p *process) applyCommand(o *options) *cobra.Command {
+	cmd := command("apply", "Make the tasks of the store those of a file; what is the same stays as it is",
+		"  duly apply -f duly.yaml",
+		func(cmd *cobra.Command, _ []string) error {
+			if o.file == "" {
+				return usage("name one with -f", "needs a file with tasks")
+			}
+			c, err := loadConfig(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			s, store, err := c.scheduler(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer store.end()
+			done, err := c.submitTasks(cmd.Context(), s)
+			if err != nil {
+				return err
+			}
+			answer := struct {
+				Created   int `json:"created"`
+				Changed   int `json:"changed"`
+				Unchanged int `json:"unchanged"`
+			}{done.created, done.changed, len(c.tasks) - done.created - done.changed}
+			return o.print(p.stdout, answer, func(w *page) {
+				w.line("%d task(s) created, %d changed, %d as they were", answer.Created, answer.Changed, answer.Unchanged)
+			})
+		})
+	cmd.Flags().StringVarP(&o.file, "file", "f", "", "the file, as -c names it for other commands")
+	return o.withJSON(cmd)
+}

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/adapters/daemon"
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// daemonOptions are the flags of duly daemon.
+type daemonOptions struct {
+	*options
+
+	http        string
+	concurrency int
+	grace       time.Duration
+	log         string
+	onRequest   bool // tasks run when a request asks for it, and not by themselves
+}
+
+func (p *process) daemonCommand(o *options) *cobra.Command {
+	d := &daemonOptions{options: o}
+	return p.serving(d, "daemon", "Run due tasks until stopped, with an HTTP API if wanted",
+		"  duly daemon -c duly.yaml\n  duly daemon -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080")
+}
+
+// defaultAddress is where duly serve listens unless it is told otherwise.
+const defaultAddress = "127.0.0.1:8080"
+
+func (p *process) serveCommand(o *options) *cobra.Command {
+	d := &daemonOptions{options: o, onRequest: true}
+	return p.serving(d, "serve", "Serve the HTTP API; due tasks run when POST /v1/run-due or GET /v1/cron asks for it",
+		"  duly serve -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080")
+}
+
+// serving is a command that runs until it is stopped.
+func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.Command {
+	o := d.options
+	cmd := command(name, short, example,
+		func(cmd *cobra.Command, _ []string) error {
+			c, err := loadConfig(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("http") {
+				c.http = d.http
+			}
+			if cmd.Flags().Changed("concurrency") {
+				c.concurrency = d.concurrency
+			}
+			if d.onRequest && c.http == "" {
+				c.http = defaultAddress
+			}
+			logger, err := newLogger(p.stderr, d.log)
+			if err != nil {
+				return err
+			}
+			return p.serve(cmd.Context(), c, d, logger)
+		})
+	flags := cmd.Flags()
+	flags.StringVar(&d.http, "http", "", "address of the HTTP API, such as 127.0.0.1:8080")
+	flags.IntVar(&d.concurrency, "concurrency", core.DefaultConcurrency, "most runs in flight")
+	flags.DurationVar(&d.grace, "grace", daemon.DefaultGrace, "how long handlers may go on after a signal to stop, 0s for not at all")
+	flags.StringVar(&d.log, "log", "text", "format of the log: text or json")
+	zeroMeans(cmd, "grace")
+	if !d.onRequest {
+		zeroMeans(cmd, "http") // no API, in spite of the file
+	}
+	return o.withName(cmd)
+}
+
+// serve runs the daemon, unless tasks run on request, and the API until ctx is done.
+func (p *process) serve(ctx context.Context, c *config, o *daemonOptions, logger *slog.Logger) error {
+	if err := c.trySettings(); err != nil {
+		return err
+	}
+	api, err := c.listen(ctx, versionOr(p.version), logger)
+	if err != nil {
+		return err
+	}
+	defer api.close()
+	store, err := c.openStore(ctx, logger)
+	if err != nil {
+		return err
+	}
+	defer store.end()
+	s, err := api.scheduler(store, store.with(c.settings(logger, c.events(ctx, logger))))
+	if err != nil {
+		return err
+	}
+	if err := p.register(s, c, logger); err != nil {
+		return err
+	}
+	// Zero would be the daemon's default: no grace is one that is over at once.
+	d, err := daemon.New(s, daemon.Config{Grace: cmp.Or(o.grace, time.Nanosecond), Waker: store, Logger: logger})
+	if err != nil {
+		return usage("see duly daemon --help", "%w", err)
+	}
+	done, err := c.submitTasks(ctx, s)
+	if err != nil {
+		return err
+	}
+	if c.redis.URL == "" {
+		p.say("no Redis configured: tasks live in memory and end with this process; use --redis redis://127.0.0.1:6379/0 to keep them")
+	}
+	logger.LogAttrs(ctx, slog.LevelInfo, "duly is running", slog.String("store", store.name), slog.String("handlers", c.kinds()),
+		slog.Int("tasks", len(c.tasks)), slog.Int("new", done.created), slog.Int("changed", done.changed))
+	api.announce(ctx, c, logger)
+	defer p.children.Wait()
+	services := []func(context.Context) error{d.Run}
+	ready := func(context.Context) error { return d.Ready() }
+	if o.onRequest {
+		services, ready = nil, newReadiness(func(ctx context.Context) error { _, err := s.NextDue(ctx); return err }).ask
+	}
+	server := api.server(s, ready, o.grace, logger) // before anything runs: it makes the handlers' kinds known to the metrics
+	services = append(services, func(ctx context.Context) error { return api.serve(ctx, server, o.grace) })
+	return together(ctx, services...)
+}
+
+// together runs services until ctx is done or one of them fails, then waits for all.
+func together(ctx context.Context, services ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(services))
+	var running sync.WaitGroup
+	for i, service := range services {
+		running.Go(func() {
+			if errs[i] = service(ctx); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}

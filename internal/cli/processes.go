@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+func (p *process) processesCommand(o *options) *cobra.Command {
+	cmd := command("processes", "List the processes that run tasks: their slots, kinds and handlers that hang", "  duly processes",
+		func(cmd *cobra.Command, _ []string) error {
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				processes, err := s.Processes(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if processes == nil {
+					processes = []core.Process{}
+				}
+				answer := struct {
+					Processes []core.Process `json:"processes"`
+				}{processes}
+				return o.print(p.stdout, answer, func(w *page) { printProcesses(w, processes) })
+			})
+		})
+	return o.withJSON(cmd)
+}
+
+func printProcesses(w *page, processes []core.Process) {
+	if len(processes) == 0 {
+		w.line("no process has reported in the last minute that it runs tasks")
+		return
+	}
+	t := newTable(w, "PROCESS", "IN USE", "KINDS", "FULL", "ABANDONED", "SAID AT")
+	for i := range processes {
+		p := &processes[i]
+		t.row(firstOf(p.Name), fmt.Sprintf("%d of %d", p.InUse, p.Slots), firstOf(strings.Join(p.Kinds, " ")), firstOf(strings.Join(p.Full, " ")),
+			strconv.Itoa(p.Abandoned), clock(p.At))
+	}
+	t.end()
+}
+
+// checkProcesses looks for handlers that ignore that their context is cancelled.
+func checkProcesses(processes []core.Process) finding {
+	abandoned, worst := 0, ""
+	for i := range processes {
+		if processes[i].Abandoned > 0 {
+			abandoned, worst = abandoned+processes[i].Abandoned, processes[i].Name
+		}
+	}
+	switch {
+	case abandoned > 0:
+		return finding{
+			"processes", checkWarning, fmt.Sprintf("%d handler(s) ignore that their context is cancelled, in %s among others", abandoned, worst),
+			"restart these processes (see duly processes), and let their handlers heed ctx.Done()",
+		}
+	case len(processes) == 0:
+		return finding{"processes", checkOK, "no process has reported in the last minute that it runs tasks", ""}
+	default:
+		return finding{"processes", checkOK, fmt.Sprintf("%d process(es) run tasks", len(processes)), ""}
+	}
+}

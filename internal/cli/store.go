@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+)
+
+// reachIn is how long Redis has to answer at the start.
+const reachIn = 4 * time.Second
+
+// override puts flags, then the environment, over what the file says.
+func (c *config) override(o *options) {
+	c.redis = c.redis.With(os.Getenv)
+	c.name = cmp.Or(o.name, strings.TrimSpace(os.Getenv(envName)), c.name)
+	for _, f := range []struct{ flag, field *string }{
+		{&o.redis.URL, &c.redis.URL},
+		{&o.redis.Prefix, &c.redis.Prefix},
+		{&o.redis.CAFile, &c.redis.CAFile},
+		{&o.redis.CertFile, &c.redis.CertFile},
+		{&o.redis.KeyFile, &c.redis.KeyFile},
+	} {
+		*f.field = cmp.Or(*f.flag, *f.field)
+	}
+}
+
+// storage is a store that is open.
+type storage struct {
+	core.Store
+	core.Waker
+	core.Presence
+
+	name  string // for people, without a password
+	close func() error
+}
+
+// end closes the store: what was written has been written.
+func (s *storage) end() { _ = s.close() }
+
+// with makes the settings of a scheduler on the store those of a process that others can ask about.
+func (s *storage) with(c core.Config) core.Config {
+	c.Presence = s.Presence
+	return c
+}
+
+// openStore opens the Redis that is configured, or a store in memory if there is none.
+func (c *config) openStore(ctx context.Context, logger *slog.Logger) (*storage, error) {
+	if c.redis.URL == "" {
+		s := memstore.New(memstore.Config{
+			Partitions: c.redis.Partitions, Retention: c.redis.Retention, Kept: c.redis.Kept, KeptBytes: c.redis.KeptBytes,
+			MaxTasks: c.redis.MaxTasks, MaxBytes: c.redis.MaxBytes,
+		})
+		return &storage{Store: s, Waker: s, Presence: s, name: "memory", close: func() error { return nil }}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachIn)
+	defer cancel()
+	settings := c.redis
+	settings.Logger = logger
+	s, err := redisstore.Open(ctx, settings)
+	if err != nil {
+		f := &failure{why: err, code: exitFailed}
+		switch why := err.Error(); {
+		case strings.HasPrefix(why, "redisstore: "): // a setting, not the server
+			f.code, f.why, f.todo = exitUsage, errors.New(asSetting(why)), "see duly --help"
+		case strings.HasPrefix(why, "cannot reach"):
+			f.todo = "start it, or name another with --redis"
+		}
+		return nil, f
+	}
+	return &storage{Store: s, Waker: s, Presence: s, name: s.Name(), close: s.Close}, nil
+}
+
+// asSetting names what a user sets, in an error that begins with the field of a redisstore.Config.
+func asSetting(why string) string {
+	return strings.NewReplacer("redisstore: ", "", "URL ", "the URL of Redis ", "URL: ", "the URL of Redis: ", "CAFile", "--redis-ca",
+		"CertFile", "--redis-cert", "KeyFile", "--redis-key").Replace(why)
+}
+
+// needRedis fails for a command that makes no sense on a store that ends with it.
+func (c *config) needRedis() error {
+	if c.redis.URL != "" {
+		return nil
+	}
+	return usage("pass --redis URL, set $"+redisstore.EnvURL+", or use the HTTP API of a running duly daemon",
+		"no Redis is configured, and tasks in memory would end with this command")
+}
+
+// onStore loads the configuration and opens the store for a command that runs nothing.
+func (o *options) onStore(ctx context.Context, do func(s *core.Scheduler) error) error {
+	c, err := loadConfig(ctx, o)
+	if err != nil {
+		return err
+	}
+	s, store, err := c.scheduler(ctx)
+	if err != nil {
+		return err
+	}
+	defer store.end()
+	return do(s)
+}
+
+// scheduler opens the store and makes a scheduler for commands that run nothing.
+func (c *config) scheduler(ctx context.Context) (*core.Scheduler, *storage, error) {
+	if err := c.needRedis(); err != nil {
+		return nil, nil, err
+	}
+	c.redis.Remember = true // a command is short: it need not try every script first
+	store, err := c.openStore(ctx, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := core.New(store, store.with(c.settings(nil, nil)))
+	if err != nil {
+		return nil, nil, errors.Join(err, store.close())
+	}
+	return s, store, nil
+}
