@@ -16,11 +16,11 @@ func (p *process) activityCommand(o *options) *cobra.Command {
 			if len(args) != 1 {
 				return usage("name it as KIND", "it takes a kind")
 			}
-			c, err := loadConfig(cmd.Context(), o)
+			c, err := loadFile(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
-			if !c.activity(args[0]) {
+			if !hasActivity(c, args[0]) {
 				return usage("name a file by -c that gives its handler one, as activity: { quiet: 30m } (30 minutes after the last activity; delay: after the first)", "the kind %q has no activity schedule here", args[0])
 			}
 			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
@@ -39,10 +39,10 @@ func (p *process) activityCommand(o *options) *cobra.Command {
 	return o.withJSON(cmd)
 }
 
-// activity reports whether the file has an activity schedule for a kind.
-func (c *config) activity(kind string) bool {
-	for _, h := range c.handlers {
-		if h.kind == kind && h.settings.Activity != nil {
+// hasActivity reports whether the file has an activity schedule for a kind.
+func hasActivity(c *File, kind string) bool {
+	for _, h := range c.Handlers {
+		if h.Kind == kind && h.Settings.Activity != nil {
 			return true
 		}
 	}

@@ -62,8 +62,8 @@ func (a *api) scheduler(store core.Store, settings core.Config) (*core.Scheduler
 }
 
 // tokens are the tokens that the environment holds.
-func (c *config) tokens() ([]string, error) {
-	name := c.tokenVariable()
+func tokens(c *File) ([]string, error) {
+	name := tokenVariable(c)
 	value, set := os.LookupEnv(name)
 	var tokens []string
 	for token := range strings.SplitSeq(value, ",") {
@@ -71,7 +71,7 @@ func (c *config) tokens() ([]string, error) {
 			tokens = append(tokens, token)
 		}
 	}
-	if len(tokens) == 0 && (set || c.tokenEnv != "") {
+	if len(tokens) == 0 && (set || c.TokenEnv != "") {
 		return nil, usage("set it, or unset it to serve on 127.0.0.1 without a token", "the environment variable %s holds no token", name)
 	}
 	return tokens, nil
@@ -88,14 +88,14 @@ func cronSecret() (string, error) {
 }
 
 // tokenVariable is the environment variable that holds the tokens.
-func (c *config) tokenVariable() string { return cmp.Or(c.tokenEnv, tokenEnv) }
+func tokenVariable(c *File) string { return cmp.Or(c.TokenEnv, tokenEnv) }
 
 // listen opens the API's port, if one is wanted. Without a token that is allowed on this machine's own addresses only.
-func (c *config) listen(ctx context.Context, version string, logger *slog.Logger) (*api, error) {
-	if c.http == "" {
+func listen(ctx context.Context, c *File, version string, logger *slog.Logger) (*api, error) {
+	if c.HTTP == "" {
 		return nil, nil //nolint:nilnil // no API is wanted
 	}
-	tokens, err := c.tokens()
+	tokens, err := tokens(c)
 	if err != nil {
 		return nil, err
 	}
@@ -103,13 +103,13 @@ func (c *config) listen(ctx context.Context, version string, logger *slog.Logger
 	if err != nil {
 		return nil, err
 	}
-	addr, err := net.ResolveTCPAddr("tcp", c.http)
+	addr, err := net.ResolveTCPAddr("tcp", c.HTTP)
 	if err != nil {
-		return nil, usage("use one such as 127.0.0.1:8080", "cannot listen on %q: %w", c.http, err)
+		return nil, usage("use one such as 127.0.0.1:8080", "cannot listen on %q: %w", c.HTTP, err)
 	}
 	if len(tokens) == 0 && !addr.IP.IsLoopback() {
-		return nil, usage(fmt.Sprintf("set $%s, or listen on 127.0.0.1:%d", c.tokenVariable(), addr.Port),
-			"%s can be reached from other machines and there is no token", c.http)
+		return nil, usage(fmt.Sprintf("set $%s, or listen on 127.0.0.1:%d", tokenVariable(c), addr.Port),
+			"%s can be reached from other machines and there is no token", c.HTTP)
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr.String())
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -182,22 +182,22 @@ func (a *api) close() {
 }
 
 // announce says where the API is and what to try with it.
-func (a *api) announce(ctx context.Context, c *config, logger *slog.Logger) {
+func (a *api) announce(ctx context.Context, c *File, logger *slog.Logger) {
 	if a == nil {
 		return
 	}
 	url := "http://" + a.listener.Addr().String()
 	logger.LogAttrs(ctx, slog.LevelInfo, "listening", slog.String("url", url), slog.Bool("token", len(a.tokens) > 0))
-	if len(c.handlers) == 0 {
+	if len(c.Handlers) == 0 {
 		return
 	}
-	task, err := json.Marshal(core.NewTask{Agent: "me", Kind: c.handlers[0].kind, Payload: map[string]string{"text": "hello"}})
+	task, err := json.Marshal(core.NewTask{Agent: "me", Kind: c.Handlers[0].Kind, Payload: map[string]string{"text": "hello"}})
 	if err != nil {
 		return
 	}
 	header := "-H 'Content-Type: application/json'"
 	if len(a.tokens) > 0 {
-		header += ` -H "Authorization: Bearer $` + c.tokenVariable() + `"`
+		header += ` -H "Authorization: Bearer $` + tokenVariable(c) + `"`
 	}
 	logger.LogAttrs(ctx, slog.LevelInfo, "try", slog.String("command", fmt.Sprintf("curl %s -d '%s' %s/v1/tasks", header, task, url)))
 }

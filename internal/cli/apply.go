@@ -11,16 +11,16 @@ func (p *process) applyCommand(o *options) *cobra.Command {
 			if o.file == "" {
 				return usage("name one with -f", "needs a file with tasks")
 			}
-			c, err := loadConfig(cmd.Context(), o)
+			c, err := loadFile(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
-			s, store, err := c.scheduler(cmd.Context())
+			s, store, err := openScheduler(cmd.Context(), c)
 			if err != nil {
 				return err
 			}
 			defer store.end()
-			done, err := c.submitTasks(cmd.Context(), s)
+			done, err := c.Apply(cmd.Context(), s)
 			if err != nil {
 				return err
 			}
@@ -28,7 +28,7 @@ func (p *process) applyCommand(o *options) *cobra.Command {
 				Created   int `json:"created"`
 				Changed   int `json:"changed"`
 				Unchanged int `json:"unchanged"`
-			}{done.created, done.changed, len(c.tasks) - done.created - done.changed}
+			}{done.Created, done.Changed, len(c.Tasks) - done.Created - done.Changed}
 			return o.print(p.stdout, answer, func(w *page) {
 				w.line("%d task(s) created, %d changed, %d as they were", answer.Created, answer.Changed, answer.Unchanged)
 			})

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"os"
 	"strings"
 	"time"
 
@@ -11,91 +10,84 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 )
 
-// config is what the file says.
-type config struct {
-	redis        redisstore.Config
-	name         string // of the process, in the history of tasks
-	concurrency  int
-	urgent       int // slots; none if negative
-	maxAbandoned int
-	serial       core.Serial
-	maxCrashes   int
-	lease        time.Duration
-	http         string
-	tokenEnv     string
-	handlers     []handlerConfig
-	tasks        []fileTask
+// File is what the file says. What it leaves out is zero.
+type File struct {
+	Redis        redisstore.Config
+	Name         string // of the process, in the history of tasks
+	Concurrency  int
+	Urgent       int // slots; none if negative
+	MaxAbandoned int
+	Serial       core.Serial
+	MaxCrashes   int
+	Lease        time.Duration
+	HTTP         string // address of the API
+	TokenEnv     string // the variable that holds the tokens of the API
+	Handlers     []Handler
+	Tasks        []Task
 }
 
 // mostPartitions is what a store takes.
 const mostPartitions = 1024
 
-// loadConfig reads the file that is named by the options, if any, and puts the options over it. It checks all there is
-// to check without a store.
-func loadConfig(ctx context.Context, o *options) (*config, error) {
-	c := &config{}
-	if o.file != "" {
-		data, err := os.ReadFile(o.file)
-		if err != nil {
-			return nil, usage("name a file that can be read", "%w", err)
-		}
-		root, err := parseYAML(o.file, data)
-		if err != nil {
-			return nil, err
-		}
-		if err := c.read(root); err != nil {
-			return nil, err
-		}
+// Parse reads a file, of which name is the name in errors, and checks everything that can be checked without a store. Its error is an
+// *[Error].
+func Parse(ctx context.Context, name string, data []byte) (*File, error) {
+	root, err := parseYAML(name, data)
+	if err != nil {
+		return nil, err
 	}
-	c.override(o)
-	return c, c.tryTasks(ctx)
+	f := &File{}
+	if err := f.read(root); err != nil {
+		return nil, err
+	}
+	return f, f.tryTasks(ctx)
 }
 
-func (c *config) read(root place) error {
+func (f *File) read(root place) error {
 	var handlers, tasks place
 	keep := func(into *place) reader { return func(p place) error { *into = p; return nil } }
 	if err := root.read(map[string]reader{
-		"redis": text(&c.redis.URL), "prefix": text(&c.redis.Prefix), "partitions": integer(&c.redis.Partitions),
-		"redis_ca": text(&c.redis.CAFile), "redis_cert": text(&c.redis.CertFile), "redis_key": text(&c.redis.KeyFile),
-		"retention": duration(&c.redis.Retention), "kept": integer(&c.redis.Kept), "kept_bytes": integer(&c.redis.KeptBytes),
-		"max_tasks": integer(&c.redis.MaxTasks), "max_bytes": integer(&c.redis.MaxBytes),
-		"name": text(&c.name), "concurrency": integer(&c.concurrency), "serial": text((*string)(&c.serial)),
-		"urgent_slots": orNone(&c.urgent), "max_abandoned": atLeastOne(&c.maxAbandoned),
-		"max_crashes": integer(&c.maxCrashes), "lease": duration(&c.lease), "http": text(&c.http),
-		"token_env": text(&c.tokenEnv), "handlers": keep(&handlers), "tasks": keep(&tasks),
+		"redis": text(&f.Redis.URL), "prefix": text(&f.Redis.Prefix), "partitions": integer(&f.Redis.Partitions),
+		"redis_ca": text(&f.Redis.CAFile), "redis_cert": text(&f.Redis.CertFile), "redis_key": text(&f.Redis.KeyFile),
+		"retention": duration(&f.Redis.Retention), "kept": integer(&f.Redis.Kept), "kept_bytes": integer(&f.Redis.KeptBytes),
+		"max_tasks": integer(&f.Redis.MaxTasks), "max_bytes": integer(&f.Redis.MaxBytes),
+		"name": text(&f.Name), "concurrency": integer(&f.Concurrency), "serial": text((*string)(&f.Serial)),
+		"urgent_slots": orNone(&f.Urgent), "max_abandoned": atLeastOne(&f.MaxAbandoned),
+		"max_crashes": integer(&f.MaxCrashes), "lease": duration(&f.Lease), "http": text(&f.HTTP),
+		"token_env": text(&f.TokenEnv), "handlers": keep(&handlers), "tasks": keep(&tasks),
 	}); err != nil {
 		return err
 	}
-	if n := c.redis.Partitions; n < 0 || n > mostPartitions || n&(n-1) != 0 {
+	if n := f.Redis.Partitions; n < 0 || n > mostPartitions || n&(n-1) != 0 {
 		return root.of("partitions").fail("must be a power of two up to %d, not %d", mostPartitions, n)
 	}
-	if err := c.checkLimits(root); err != nil {
+	if err := f.checkLimits(root); err != nil {
 		return err
 	}
-	if c.redis.Retention != 0 && c.redis.Retention < redisstore.ShortestRetention {
-		return root.of("retention").fail("must be at least %s, not %s", redisstore.ShortestRetention, c.redis.Retention)
+	if f.Redis.Retention != 0 && f.Redis.Retention < redisstore.ShortestRetention {
+		return root.of("retention").fail("must be at least %s, not %s", redisstore.ShortestRetention, f.Redis.Retention)
 	}
 	if err := check(root, core.Config{
-		Concurrency: c.concurrency, Urgent: c.urgent, Serial: c.serial, MaxCrashes: c.maxCrashes, Default: core.KindConfig{Lease: c.lease},
+		Concurrency: f.Concurrency, Urgent: f.Urgent, Serial: f.Serial, MaxCrashes: f.MaxCrashes, Default: core.KindConfig{Lease: f.Lease},
 	}); err != nil {
 		return err
 	}
-	if err := c.readHandlers(handlers); err != nil {
+	if err := f.readHandlers(handlers); err != nil {
 		return err
 	}
-	return c.readTasks(tasks)
+	return f.readTasks(tasks)
 }
 
 // checkLimits refuses bounds of what is stored that no store takes; zero is the default.
-func (c *config) checkLimits(root place) error {
+func (f *File) checkLimits(root place) error {
 	for _, limit := range []struct {
 		key         string
 		least, have int
 	}{
-		{"kept", 1, c.redis.Kept},
-		{"kept_bytes", redisstore.LeastBytes, c.redis.KeptBytes},
-		{"max_tasks", 1, c.redis.MaxTasks},
-		{"max_bytes", redisstore.LeastBytes, c.redis.MaxBytes},
+		{"kept", 1, f.Redis.Kept},
+		{"kept_bytes", redisstore.LeastBytes, f.Redis.KeptBytes},
+		{"max_tasks", 1, f.Redis.MaxTasks},
+		{"max_bytes", redisstore.LeastBytes, f.Redis.MaxBytes},
 	} {
 		if limit.have != 0 && limit.have < limit.least {
 			return root.of(limit.key).fail("must be at least %d, not %d", limit.least, limit.have)

@@ -17,7 +17,7 @@ import (
 // Every setting of a handler reaches core; none, never and at once are what they say.
 func TestSettingsOfAHandler(t *testing.T) {
 	t.Parallel()
-	root, err := parseYAML("duly.yaml", []byte(`
+	c, err := Parse(t.Context(), "duly.yaml", []byte(`
 handlers:
   a: { log: {}, slots: 2, timeout: 1s, lease: 2s, max_attempts: 3, backoff: 4s, max_backoff: 5s, pause_after_failures: 6, grace: 7s, spread: 8s,
        catch_up: 9, disabled: true,
@@ -26,8 +26,6 @@ handlers:
   c: { log: {}, pause_after_failures: , spread: , catch_up: , disabled: , grace: , activity: {} }
 `))
 	require.NoError(t, err)
-	c := &config{}
-	require.NoError(t, c.read(root))
 	assert.Equal(t, map[string]core.KindConfig{
 		"a": {
 			Slots: 2, Timeout: time.Second, Lease: 2 * time.Second, MaxAttempts: 3, Backoff: 4 * time.Second, MaxBackoff: 5 * time.Second,
@@ -42,7 +40,7 @@ handlers:
 			Activity: &core.Activity{MaxFailures: never},
 		},
 		"c": {Activity: &core.Activity{}},
-	}, c.settings(nil, nil).Kinds)
+	}, c.Settings().Kinds)
 }
 
 // Whatever a file holds, it is read or refused as the user's mistake, in one line that names the file.
@@ -58,23 +56,14 @@ func FuzzConfig(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c := &config{}
-		root, err := parseYAML("duly.yaml", data)
-		if err == nil {
-			err = c.read(root)
-		}
-		if err == nil {
-			err = c.tryTasks(t.Context())
-		}
+		_, err := Parse(t.Context(), "duly.yaml", data)
 		if err == nil {
 			return
 		}
-		known, ok := errors.AsType[*failure](err)
+		known, ok := errors.AsType[*Error](err)
 		require.True(t, ok, "%v", err)
-		assert.Equal(t, exitUsage, known.code)
-		line := plain(known.Error())
-		assert.True(t, strings.HasPrefix(line, ": duly.yaml:"), line)
-		assert.NotContains(t, line, "\n")
+		assert.True(t, strings.HasPrefix(known.Error(), "duly.yaml:"), known.Error())
+		assert.NotContains(t, known.Error(), "\n")
 	})
 }
 
@@ -86,11 +75,9 @@ func TestSettingsOfTheProcess(t *testing.T) {
 		"urgent_slots: 0": {Urgent: none},
 		"urgent_slots:":   {},
 	} {
-		root, err := parseYAML("duly.yaml", []byte(text))
-		require.NoError(t, err)
-		c := &config{}
-		require.NoError(t, c.read(root), text)
+		c, err := Parse(t.Context(), "duly.yaml", []byte(text))
+		require.NoError(t, err, text)
 		want.Kinds = map[string]core.KindConfig{}
-		assert.Equal(t, want, c.settings(nil, nil), text)
+		assert.Equal(t, want, c.Settings(), text)
 	}
 }

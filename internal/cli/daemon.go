@@ -45,18 +45,18 @@ func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.
 	o := d.options
 	cmd := command(name, short, example,
 		func(cmd *cobra.Command, _ []string) error {
-			c, err := loadConfig(cmd.Context(), o)
+			c, err := loadFile(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("http") {
-				c.http = d.http
+				c.HTTP = d.http
 			}
 			if cmd.Flags().Changed("concurrency") {
-				c.concurrency = d.concurrency
+				c.Concurrency = d.concurrency
 			}
-			if d.onRequest && c.http == "" {
-				c.http = defaultAddress
+			if d.onRequest && c.HTTP == "" {
+				c.HTTP = defaultAddress
 			}
 			logger, err := newLogger(p.stderr, d.log)
 			if err != nil {
@@ -77,25 +77,25 @@ func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.
 }
 
 // serve runs the daemon, unless tasks run on request, and the API until ctx is done.
-func (p *process) serve(ctx context.Context, c *config, o *daemonOptions, logger *slog.Logger) error {
-	if err := c.trySettings(); err != nil {
-		return err
+func (p *process) serve(ctx context.Context, c *File, o *daemonOptions, logger *slog.Logger) error {
+	if err := c.Check(); err != nil {
+		return usage("see duly daemon --help", "%w", err)
 	}
-	api, err := c.listen(ctx, versionOr(p.version), logger)
+	api, err := listen(ctx, c, versionOr(p.version), logger)
 	if err != nil {
 		return err
 	}
 	defer api.close()
-	store, err := c.openStore(ctx, logger)
+	store, err := openStore(ctx, c, logger)
 	if err != nil {
 		return err
 	}
 	defer store.end()
-	s, err := api.scheduler(store, store.with(c.settings(logger, c.events(ctx, logger))))
+	s, err := api.scheduler(store, store.with(logged(ctx, c, logger)))
 	if err != nil {
 		return err
 	}
-	if err := p.register(s, c, logger); err != nil {
+	if err := c.Register(s, logger, &p.children, secretVariables(c)...); err != nil {
 		return err
 	}
 	// Zero would be the daemon's default: no grace is one that is over at once.
@@ -103,15 +103,15 @@ func (p *process) serve(ctx context.Context, c *config, o *daemonOptions, logger
 	if err != nil {
 		return usage("see duly daemon --help", "%w", err)
 	}
-	done, err := c.submitTasks(ctx, s)
+	done, err := c.Apply(ctx, s)
 	if err != nil {
 		return err
 	}
-	if c.redis.URL == "" {
+	if c.Redis.URL == "" {
 		p.say("no Redis configured: tasks live in memory and end with this process; use --redis redis://127.0.0.1:6379/0 to keep them")
 	}
-	logger.LogAttrs(ctx, slog.LevelInfo, "duly is running", slog.String("store", store.name), slog.String("handlers", c.kinds()),
-		slog.Int("tasks", len(c.tasks)), slog.Int("new", done.created), slog.Int("changed", done.changed))
+	logger.LogAttrs(ctx, slog.LevelInfo, "duly is running", slog.String("store", store.name), slog.String("handlers", c.KindNames()),
+		slog.Int("tasks", len(c.Tasks)), slog.Int("new", done.Created), slog.Int("changed", done.Changed))
 	api.announce(ctx, c, logger)
 	defer p.children.Wait()
 	services := []func(context.Context) error{d.Run}

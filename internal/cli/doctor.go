@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -69,20 +68,20 @@ func printChecks(w *page, checks []finding) {
 // diagnose makes all checks. A store that cannot be opened fails the first, and there are no others; one that fails in part
 // fails the check that asked it, and the others are made.
 func (p *process) diagnose(ctx context.Context, o *options) ([]finding, error) {
-	c, err := loadConfig(ctx, o)
+	c, err := loadFile(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.needRedis(); err != nil {
+	if err := needRedis(c); err != nil {
 		return nil, err
 	}
 	warnings := &warnings{all: new([]warning)}
-	store, err := c.openStore(ctx, slog.New(warnings))
+	store, err := openStore(ctx, c, slog.New(warnings))
 	if err != nil {
 		return nil, err
 	}
 	defer store.end()
-	s, err := core.New(store, store.with(c.settings(nil, nil)))
+	s, err := core.New(store, store.with(c.Settings()))
 	if err != nil {
 		return nil, err
 	}
@@ -189,9 +188,9 @@ func checkWork(st *core.Stats) finding {
 }
 
 // checkHandlers compares the kinds of live tasks with the handlers of the file, if there is one.
-func checkHandlers(st *core.Stats, c *config) finding {
+func checkHandlers(st *core.Stats, c *File) finding {
 	parked := st.Parked - st.Held
-	if len(c.handlers) == 0 {
+	if len(c.Handlers) == 0 {
 		if parked == 0 {
 			return finding{"handlers", checkOK, "no task waits for a handler", ""}
 		}
@@ -203,7 +202,7 @@ func checkHandlers(st *core.Stats, c *config) finding {
 	var missing []string
 	for i := range st.Kinds {
 		k := &st.Kinds[i]
-		if k.Live > 0 && !slices.ContainsFunc(c.handlers, func(h handlerConfig) bool { return h.kind == k.Kind }) {
+		if k.Live > 0 && !c.Handles(k.Kind) {
 			missing = append(missing, fmt.Sprintf("%s (%d)", k.Kind, k.Live))
 		}
 	}

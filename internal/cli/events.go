@@ -7,12 +7,19 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// events logs what becomes of runs: each end, but for the good ends of handlers that log their runs themselves, and
+// logged are the settings of the file for a scheduler whose process logs.
+func logged(ctx context.Context, c *File, logger *slog.Logger) core.Config {
+	settings := c.Settings()
+	settings.Logger, settings.OnEvent = logger, logEvents(ctx, c, logger)
+	return settings
+}
+
+// logEvents logs what becomes of runs: each end, but for the good ends of handlers that log their runs themselves, and
 // every failure as a warning.
-func (c *config) events(ctx context.Context, logger *slog.Logger) func(core.Event) {
+func logEvents(ctx context.Context, c *File, logger *slog.Logger) func(core.Event) {
 	quiet := map[string]bool{}
-	for _, h := range c.handlers {
-		quiet[h.kind] = h.log
+	for _, h := range c.Handlers {
+		quiet[h.Kind] = h.Log
 	}
 	return func(e core.Event) {
 		switch {

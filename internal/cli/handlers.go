@@ -11,44 +11,44 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
-	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
 	"github.com/seed-6f6f2c11/duly/handlers/webhook"
 )
 
-// handlerConfig is a handler of the file: its kind, the settings of that kind, and one of log, exec and webhook.
-type handlerConfig struct {
-	kind     string
-	settings core.KindConfig
-	log      bool
-	exec     []string
-	webhook  webhook.Config
-	secret   string // the variable that webhook.Secret is from
+// Handler is a handler of the file: its kind, the settings of that kind, and one of log, exec and webhook.
+type Handler struct {
+	Kind     string
+	Settings core.KindConfig
+	Log      bool // it writes one line for each run
+
+	exec    []string
+	webhook webhook.Config
+	secret  string // the variable that webhook.Secret is from
 }
 
 // webhookTimeout is how long a webhook may take if the file does not say.
 const webhookTimeout = 30 * time.Second
 
-func (c *config) readHandlers(p place) error {
+func (f *File) readHandlers(p place) error {
 	entries, err := p.entries()
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		h := handlerConfig{kind: e.key}
+		h := Handler{Kind: e.key}
 		if err := h.read(e.value); err != nil {
 			return err
 		}
-		kinds := map[string]core.KindConfig{h.kind: h.settings}
-		if err := check(e.value, core.Config{Default: core.KindConfig{Lease: c.lease}, Kinds: kinds}); err != nil {
+		kinds := map[string]core.KindConfig{h.Kind: h.Settings}
+		if err := check(e.value, core.Config{Default: core.KindConfig{Lease: f.Lease}, Kinds: kinds}); err != nil {
 			return err
 		}
-		c.handlers = append(c.handlers, h)
+		f.Handlers = append(f.Handlers, h)
 	}
 	return nil
 }
 
-func (h *handlerConfig) read(p place) error {
+func (h *Handler) read(p place) error {
 	var argv, hook place
 	var types []string
 	some := func(name string, into *place) reader {
@@ -58,12 +58,12 @@ func (h *handlerConfig) read(p place) error {
 	if err := p.read(map[string]reader{
 		"log": some("log", &logged), "exec": some("exec", &argv), "webhook": some("webhook", &hook),
 		"secret_env": text(&h.secret), "insecure": boolean(&h.webhook.Insecure),
-		"allow_private": boolean(&h.webhook.AllowPrivate), "timeout": durationOrNone(&h.settings.Timeout),
-		"slots": integer(&h.settings.Slots), "lease": duration(&h.settings.Lease), "max_attempts": integer(&h.settings.MaxAttempts),
-		"backoff": durationOrNone(&h.settings.Backoff), "max_backoff": duration(&h.settings.MaxBackoff),
-		"max_retry_afters": orNever(&h.settings.MaxRetryAfters), "pause_after_failures": orNever(&h.settings.PauseAfter),
-		"grace": durationOrNone(&h.settings.Grace), "spread": durationOrNone(&h.settings.Spread), "catch_up": orNone(&h.settings.CatchUp),
-		"disabled": boolean(&h.settings.Disabled), "activity": h.readActivity,
+		"allow_private": boolean(&h.webhook.AllowPrivate), "timeout": durationOrNone(&h.Settings.Timeout),
+		"slots": integer(&h.Settings.Slots), "lease": duration(&h.Settings.Lease), "max_attempts": integer(&h.Settings.MaxAttempts),
+		"backoff": durationOrNone(&h.Settings.Backoff), "max_backoff": duration(&h.Settings.MaxBackoff),
+		"max_retry_afters": orNever(&h.Settings.MaxRetryAfters), "pause_after_failures": orNever(&h.Settings.PauseAfter),
+		"grace": durationOrNone(&h.Settings.Grace), "spread": durationOrNone(&h.Settings.Spread), "catch_up": orNone(&h.Settings.CatchUp),
+		"disabled": boolean(&h.Settings.Disabled), "activity": h.readActivity,
 	}); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (h *handlerConfig) read(p place) error {
 	}
 	switch types[0] {
 	case "log":
-		h.log = true
+		h.Log = true
 		return logged.read(nil)
 	case "exec":
 		return h.readExec(argv)
@@ -85,12 +85,12 @@ func (h *handlerConfig) read(p place) error {
 }
 
 // readActivity reads when tasks of the kind are due after some activity.
-func (h *handlerConfig) readActivity(p place) error {
+func (h *Handler) readActivity(p place) error {
 	if p.empty() {
 		return p.fail("must have keys: values, such as quiet: 30m")
 	}
 	a := &core.Activity{}
-	h.settings.Activity = a
+	h.Settings.Activity = a
 	return p.read(map[string]reader{
 		"quiet": span(&a.Quiet), "delay": span(&a.Delay), "mode": text((*string)(&a.Mode)), "max_wait": duration(&a.MaxWait),
 		"min_interval": span(&a.MinInterval), "max_failures": orNever(&a.MaxFailures), "dimensions": integer(&a.Dimensions),
@@ -98,7 +98,7 @@ func (h *handlerConfig) readActivity(p place) error {
 	})
 }
 
-func (h *handlerConfig) readExec(p place) error {
+func (h *Handler) readExec(p place) error {
 	if err := texts(&h.exec)(p); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (h *handlerConfig) readExec(p place) error {
 	return nil
 }
 
-func (h *handlerConfig) readWebhook(p place) error {
+func (h *Handler) readWebhook(p place) error {
 	w := &h.webhook
 	if err := text(&w.URL)(p); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (h *handlerConfig) readWebhook(p place) error {
 		}
 	}
 	w.AllowLoopback = true
-	h.settings.Timeout = cmp.Or(h.settings.Timeout, webhookTimeout)
+	h.Settings.Timeout = cmp.Or(h.Settings.Timeout, webhookTimeout)
 	_, err := webhook.New(*w)
 	wrong, ok := errors.AsType[*webhook.ConfigError](err)
 	switch {
@@ -134,76 +134,70 @@ func (h *handlerConfig) readWebhook(p place) error {
 	}
 }
 
-// trySettings finds out whether the settings make sense, before anything is opened or written.
-func (c *config) trySettings() error {
-	if _, err := core.New(memstore.New(memstore.Config{}), c.settings(nil, nil)); err != nil {
+// Check finds out whether the settings make sense together, also those that flags have changed since the file was read. Its error
+// is an *[Error].
+func (f *File) Check() error {
+	if _, err := core.New(memstore.New(memstore.Config{}), f.Settings()); err != nil {
 		why := strings.Replace(strings.TrimPrefix(err.Error(), "duly: "), "Urgent must be less than Concurrency", "urgent_slots must be less than concurrency", 1)
-		return usage("see duly daemon --help", "%s", why)
+		return &Error{Err: errors.New(why)}
 	}
 	return nil
 }
 
-// settings are what the scheduler has to know of the handlers.
-func (c *config) settings(logger *slog.Logger, onEvent func(core.Event)) core.Config {
+// Settings are what a scheduler has to know of the file. It logs nothing.
+func (f *File) Settings() core.Config {
 	kinds := map[string]core.KindConfig{}
-	for _, h := range c.handlers {
-		kinds[h.kind] = h.settings
+	for _, h := range f.Handlers {
+		kinds[h.Kind] = h.Settings
 	}
 	return core.Config{
-		Name: c.name, Concurrency: c.concurrency, Urgent: c.urgent, Serial: c.serial, MaxAbandoned: c.maxAbandoned, MaxCrashes: c.maxCrashes,
-		Default: core.KindConfig{Lease: c.lease}, Kinds: kinds,
-		Logger: logger, OnEvent: onEvent,
+		Name: f.Name, Concurrency: f.Concurrency, Urgent: f.Urgent, Serial: f.Serial, MaxAbandoned: f.MaxAbandoned, MaxCrashes: f.MaxCrashes,
+		Default: core.KindConfig{Lease: f.Lease}, Kinds: kinds,
 	}
 }
 
-// register makes the handlers of the file those of a scheduler.
-func (p *process) register(s *core.Scheduler, c *config, logger *slog.Logger) error {
-	secrets := c.secretVariables()
-	for _, h := range c.handlers {
+// Register makes the handlers of the file those of a scheduler. The programs that they start are among the children, and get neither
+// the variables that the file names as secrets nor those that the caller does.
+func (f *File) Register(s *core.Scheduler, logger *slog.Logger, children *exec.Children, secrets ...string) error {
+	for _, h := range f.Handlers {
+		if h.secret != "" {
+			secrets = append(secrets, h.secret)
+		}
+	}
+	for _, h := range f.Handlers {
 		switch {
-		case h.log:
-			core.Handle(s, h.kind, logRun(logger))
+		case h.Log:
+			core.Handle(s, h.Kind, logRun(logger))
 		case h.exec != nil:
-			e, err := exec.New(exec.Config{Argv: h.exec, SnoozeFor: h.settings.Backoff, WithoutEnv: secrets, Children: &p.children})
+			e, err := exec.New(exec.Config{Argv: h.exec, SnoozeFor: h.Settings.Backoff, WithoutEnv: secrets, Children: children})
 			if err != nil {
 				return err
 			}
-			core.Handle(s, h.kind, e.Run)
+			core.Handle(s, h.Kind, e.Run)
 		default:
 			w, err := webhook.New(h.webhook)
 			if err != nil {
 				return err
 			}
-			core.Handle(s, h.kind, w.Run)
+			core.Handle(s, h.Kind, w.Run)
 		}
 	}
 	return nil
 }
 
-// secretVariables are the variables of the environment that hold a secret of this process: what opens its store and its API,
-// and what its webhooks are signed with.
-func (c *config) secretVariables() []string {
-	names := []string{redisstore.EnvURL, tokenEnv, c.tokenVariable(), cronSecretEnv}
-	for _, h := range c.handlers {
-		if h.secret != "" {
-			names = append(names, h.secret)
-		}
-	}
-	return names
-}
-
-// kinds are the kinds that have a handler in the file, for people.
-func (c *config) kinds() string {
-	if len(c.handlers) == 0 {
+// KindNames are the kinds that have a handler in the file, for people.
+func (f *File) KindNames() string {
+	if len(f.Handlers) == 0 {
 		return "none"
 	}
 	var names []string
-	for _, h := range c.handlers {
-		names = append(names, h.kind)
+	for _, h := range f.Handlers {
+		names = append(names, h.Kind)
 	}
 	return strings.Join(names, ", ")
 }
 
-func (c *config) handles(kind string) bool {
-	return slices.ContainsFunc(c.handlers, func(h handlerConfig) bool { return h.kind == kind })
+// Handles reports whether the file has a handler for a kind.
+func (f *File) Handles(kind string) bool {
+	return slices.ContainsFunc(f.Handlers, func(h Handler) bool { return h.Kind == kind })
 }

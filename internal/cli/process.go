@@ -63,6 +63,8 @@ func explain(cmd *cobra.Command, err error) error {
 	f := &failure{why: err, code: exitFailed}
 	if known, ok := errors.AsType[*failure](err); ok {
 		f = known
+	} else if _, ok := errors.AsType[*Error](err); ok { // it says where in the file
+		f.code = exitUsage
 	} else {
 		switch core.CodeOf(err) {
 		case core.CodeInvalid:

@@ -29,12 +29,12 @@ func (p *process) runDueCommand(o *options) *cobra.Command {
 				return usage("see duly run-due --help", "--max and --timeout must not be negative")
 			}
 			scope.Agents = agents
-			c, err := loadConfig(cmd.Context(), o)
+			c, err := loadFile(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
 			if o.file == "" {
-				if err := c.needRedis(); err != nil {
+				if err := needRedis(c); err != nil {
 					return err
 				}
 			}
@@ -54,7 +54,7 @@ func (p *process) runDueCommand(o *options) *cobra.Command {
 }
 
 // runDue is one pull with the handlers of the file, whose tasks are submitted first.
-func (p *process) runDue(ctx context.Context, c *config, scope core.Scope) (core.Report, error) {
+func (p *process) runDue(ctx context.Context, c *File, scope core.Scope) (core.Report, error) {
 	logger, err := newLogger(p.stderr, "text")
 	if err != nil {
 		return core.Report{}, err
@@ -65,25 +65,25 @@ func (p *process) runDue(ctx context.Context, c *config, scope core.Scope) (core
 		opening, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
-	c.redis.Remember = true // it may be called every minute
-	store, err := c.openStore(opening, nil)
+	c.Redis.Remember = true // it may be called every minute
+	store, err := openStore(opening, c, nil)
 	if err != nil {
 		return core.Report{}, err
 	}
 	defer store.end()
 	defer p.children.Wait()
-	s, err := core.New(store, store.with(c.settings(logger, c.events(ctx, logger))))
+	s, err := core.New(store, store.with(logged(ctx, c, logger)))
 	if err != nil {
 		return core.Report{}, err
 	}
-	if err := p.register(s, c, logger); err != nil {
+	if err := c.Register(s, logger, &p.children, secretVariables(c)...); err != nil {
 		return core.Report{}, err
 	}
-	if _, err := c.submitTasks(ctx, s); err != nil {
+	if _, err := c.Apply(ctx, s); err != nil {
 		return core.Report{}, err
 	}
 	report, err := s.RunDue(ctx, scope)
-	if len(c.handlers) == 0 && err == nil {
+	if len(c.Handlers) == 0 && err == nil {
 		p.say("no handlers: nothing can run here, what is due is parked; name a file with handlers by -c")
 	}
 	return report, err

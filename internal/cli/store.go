@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
@@ -16,21 +14,6 @@ import (
 
 // reachIn is how long Redis has to answer at the start.
 const reachIn = 4 * time.Second
-
-// override puts flags, then the environment, over what the file says.
-func (c *config) override(o *options) {
-	c.redis = c.redis.With(os.Getenv)
-	c.name = cmp.Or(o.name, strings.TrimSpace(os.Getenv(envName)), c.name)
-	for _, f := range []struct{ flag, field *string }{
-		{&o.redis.URL, &c.redis.URL},
-		{&o.redis.Prefix, &c.redis.Prefix},
-		{&o.redis.CAFile, &c.redis.CAFile},
-		{&o.redis.CertFile, &c.redis.CertFile},
-		{&o.redis.KeyFile, &c.redis.KeyFile},
-	} {
-		*f.field = cmp.Or(*f.flag, *f.field)
-	}
-}
 
 // storage is a store that is open.
 type storage struct {
@@ -52,17 +35,17 @@ func (s *storage) with(c core.Config) core.Config {
 }
 
 // openStore opens the Redis that is configured, or a store in memory if there is none.
-func (c *config) openStore(ctx context.Context, logger *slog.Logger) (*storage, error) {
-	if c.redis.URL == "" {
+func openStore(ctx context.Context, c *File, logger *slog.Logger) (*storage, error) {
+	if c.Redis.URL == "" {
 		s := memstore.New(memstore.Config{
-			Partitions: c.redis.Partitions, Retention: c.redis.Retention, Kept: c.redis.Kept, KeptBytes: c.redis.KeptBytes,
-			MaxTasks: c.redis.MaxTasks, MaxBytes: c.redis.MaxBytes,
+			Partitions: c.Redis.Partitions, Retention: c.Redis.Retention, Kept: c.Redis.Kept, KeptBytes: c.Redis.KeptBytes,
+			MaxTasks: c.Redis.MaxTasks, MaxBytes: c.Redis.MaxBytes,
 		})
 		return &storage{Store: s, Waker: s, Presence: s, name: "memory", close: func() error { return nil }}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachIn)
 	defer cancel()
-	settings := c.redis
+	settings := c.Redis
 	settings.Logger = logger
 	s, err := redisstore.Open(ctx, settings)
 	if err != nil {
@@ -85,8 +68,8 @@ func asSetting(why string) string {
 }
 
 // needRedis fails for a command that makes no sense on a store that ends with it.
-func (c *config) needRedis() error {
-	if c.redis.URL != "" {
+func needRedis(c *File) error {
+	if c.Redis.URL != "" {
 		return nil
 	}
 	return usage("pass --redis URL, set $"+redisstore.EnvURL+", or use the HTTP API of a running duly daemon",
@@ -95,11 +78,11 @@ func (c *config) needRedis() error {
 
 // onStore loads the configuration and opens the store for a command that runs nothing.
 func (o *options) onStore(ctx context.Context, do func(s *core.Scheduler) error) error {
-	c, err := loadConfig(ctx, o)
+	c, err := loadFile(ctx, o)
 	if err != nil {
 		return err
 	}
-	s, store, err := c.scheduler(ctx)
+	s, store, err := openScheduler(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -108,16 +91,16 @@ func (o *options) onStore(ctx context.Context, do func(s *core.Scheduler) error)
 }
 
 // scheduler opens the store and makes a scheduler for commands that run nothing.
-func (c *config) scheduler(ctx context.Context) (*core.Scheduler, *storage, error) {
-	if err := c.needRedis(); err != nil {
+func openScheduler(ctx context.Context, c *File) (*core.Scheduler, *storage, error) {
+	if err := needRedis(c); err != nil {
 		return nil, nil, err
 	}
-	c.redis.Remember = true // a command is short: it need not try every script first
-	store, err := c.openStore(ctx, nil)
+	c.Redis.Remember = true // a command is short: it need not try every script first
+	store, err := openStore(ctx, c, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := core.New(store, store.with(c.settings(nil, nil)))
+	s, err := core.New(store, store.with(c.Settings()))
 	if err != nil {
 		return nil, nil, errors.Join(err, store.close())
 	}

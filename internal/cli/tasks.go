@@ -11,15 +11,15 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 )
 
-// fileTask is a task of the file.
-type fileTask struct {
+// Task is a task of the file.
+type Task struct {
 	at    place
 	task  core.NewTask
 	tried core.TaskInfo // what it is like when it is new
 }
 
 // readTasks reads the tasks.
-func (c *config) readTasks(p place) error {
+func (f *File) readTasks(p place) error {
 	if p.empty() {
 		return nil
 	}
@@ -28,30 +28,30 @@ func (c *config) readTasks(p place) error {
 		return err
 	}
 	for _, e := range elements {
-		t := fileTask{at: e}
+		t := Task{at: e}
 		if err := t.read(); err != nil {
 			return err
 		}
 		switch {
 		case t.task.ID == "" && t.task.UniqueKey == "":
 			return e.fail("id is required: without one each start would add another task")
-		case t.task.Preset == "" && !c.handles(t.task.Kind):
-			return e.of("kind").fail("%q has no handler here: there are %s", t.task.Kind, c.kinds())
+		case t.task.Preset == "" && !f.Handles(t.task.Kind):
+			return e.of("kind").fail("%q has no handler here: there are %s", t.task.Kind, f.KindNames())
 		}
-		c.tasks = append(c.tasks, t)
+		f.Tasks = append(f.Tasks, t)
 	}
 	return nil
 }
 
 // tryTasks submits the tasks to a store that is thrown away: whatever is wrong with one is found, with its line, before
 // anything is written.
-func (c *config) tryTasks(ctx context.Context) error {
-	trial, err := core.New(memstore.New(memstore.Config{}), core.Config{Kinds: c.settings(nil, nil).Kinds})
+func (f *File) tryTasks(ctx context.Context) error {
+	trial, err := core.New(memstore.New(memstore.Config{}), core.Config{Kinds: f.Settings().Kinds})
 	if err != nil {
 		return err
 	}
-	for i := range c.tasks {
-		t := &c.tasks[i]
+	for i := range f.Tasks {
+		t := &f.Tasks[i]
 		placed, err := trial.Submit(ctx, t.task)
 		if err != nil {
 			return t.refused(err)
@@ -62,15 +62,15 @@ func (c *config) tryTasks(ctx context.Context) error {
 		if t.tried, err = trial.Task(ctx, placed[0].Agent, placed[0].ID); err != nil {
 			return err
 		}
-		if !c.handles(t.tried.Kind) { // the kind is that of its preset
-			return t.at.of("preset").fail("%q has no handler here: there are %s", t.tried.Kind, c.kinds())
+		if !f.Handles(t.tried.Kind) { // the kind is that of its preset
+			return t.at.of("preset").fail("%q has no handler here: there are %s", t.tried.Kind, f.KindNames())
 		}
 	}
 	return nil
 }
 
 // read turns the YAML of a task into the JSON that is submitted elsewhere, and reads that.
-func (t *fileTask) read() error {
+func (t *Task) read() error {
 	entries, err := t.at.entries()
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func taskField(name string, value place) ([]byte, error) {
 }
 
 // refused puts the place of a field in front of what is wrong with it.
-func (t *fileTask) refused(err error) error {
+func (t *Task) refused(err error) error {
 	inv, ok := errors.AsType[*core.InvalidError](err)
 	if core.CodeOf(err) == core.CodeDisabled {
 		return t.at.of("kind").fail("%q is disabled above", t.task.Kind)

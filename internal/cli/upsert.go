@@ -9,16 +9,16 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// applied is what became of the tasks of the file.
-type applied struct{ created, changed int }
+// Applied is how many of the tasks of the file were created, and changed.
+type Applied struct{ Created, Changed int }
 
-// submitTasks makes the tasks of the store those of the file. One that is there and live gets the definition of the file,
+// Apply makes the tasks of the store those of the file. One that is there and live gets the definition of the file,
 // if it has another, and keeps its history; one that is finished stays finished, so that a start does not run it again. A
 // task that says itself what to do on a conflict is submitted as it says.
-func (c *config) submitTasks(ctx context.Context, s *core.Scheduler) (applied, error) {
-	var done applied
-	for first := 0; first < len(c.tasks); first += core.MaxSubmit {
-		tasks := c.tasks[first:min(first+core.MaxSubmit, len(c.tasks))]
+func (f *File) Apply(ctx context.Context, s *core.Scheduler) (Applied, error) {
+	var done Applied
+	for first := 0; first < len(f.Tasks); first += core.MaxSubmit {
+		tasks := f.Tasks[first:min(first+core.MaxSubmit, len(f.Tasks))]
 		there, err := done.submit(ctx, s, tasks)
 		if err != nil {
 			return done, err
@@ -36,7 +36,7 @@ func (c *config) submitTasks(ctx context.Context, s *core.Scheduler) (applied, e
 
 // submit submits tasks and returns those that are there and live, to be compared. Tasks that are too large to be stored together
 // are submitted by halves.
-func (a *applied) submit(ctx context.Context, s *core.Scheduler, tasks []fileTask) ([]fileTask, error) {
+func (a *Applied) submit(ctx context.Context, s *core.Scheduler, tasks []Task) ([]Task, error) {
 	batch := make([]core.NewTask, len(tasks))
 	for i := range tasks {
 		batch[i] = tasks[i].task
@@ -51,13 +51,13 @@ func (a *applied) submit(ctx context.Context, s *core.Scheduler, tasks []fileTas
 		rest, err2 := a.submit(ctx, s, tasks[half:])
 		return append(first, rest...), err2
 	}
-	var there []fileTask
+	var there []Task
 	for i := range placed {
 		switch {
 		case placed[i].Created:
-			a.created++
+			a.Created++
 		case placed[i].Replaced:
-			a.changed++
+			a.Changed++
 		case tasks[i].task.OnConflict == "" && !placed[i].Status.Finished():
 			there = append(there, tasks[i])
 		}
@@ -66,8 +66,8 @@ func (a *applied) submit(ctx context.Context, s *core.Scheduler, tasks []fileTas
 }
 
 // differing are those of some tasks that are there otherwise than the file has them, as tasks that replace them.
-func differing(ctx context.Context, s *core.Scheduler, tasks []fileTask) ([]fileTask, error) {
-	var changed []fileTask
+func differing(ctx context.Context, s *core.Scheduler, tasks []Task) ([]Task, error) {
+	var changed []Task
 	for i := range tasks {
 		t := tasks[i]
 		there, err := s.Task(ctx, t.tried.Agent, t.tried.ID)
@@ -91,7 +91,7 @@ func differing(ctx context.Context, s *core.Scheduler, tasks []fileTask) ([]file
 
 // defines reports whether a task is as the file has it. A delay counts from when the task was submitted first: it is not
 // compared, else each start would put the task off.
-func (t *fileTask) defines(there *core.TaskInfo) (bool, error) {
+func (t *Task) defines(there *core.TaskInfo) (bool, error) {
 	// Until it has run its time is the one that it was submitted with; one that had passed then was put to that moment.
 	fresh := there.Status == core.StatusWaiting && there.Crashes == 0 && there.RunCount == 0
 	passed := t.tried.Due > core.MillisOf(t.task.At) && there.Due <= t.tried.Due && there.Due >= core.MillisOf(t.task.At)

@@ -46,25 +46,25 @@ func TestTheTasksOfAFileMayBeLarge(t *testing.T) {
 	t.Parallel()
 	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
 	require.NoError(t, err)
-	file := func(letter string) *config {
+	file := func(letter string) *File {
 		trial, err := core.New(memstore.New(memstore.Config{}), core.Config{})
 		require.NoError(t, err)
-		var c config
+		var c File
 		for i := range 24 {
 			task := core.NewTask{Agent: "a", ID: fmt.Sprint(i), Kind: "k", Delay: time.Hour, Payload: strings.Repeat(letter, 200<<10)}
 			_, err := trial.Submit(t.Context(), task)
 			require.NoError(t, err)
 			tried, err := trial.Task(t.Context(), "a", task.ID)
 			require.NoError(t, err)
-			c.tasks = append(c.tasks, fileTask{task: task, tried: tried})
+			c.Tasks = append(c.Tasks, Task{task: task, tried: tried})
 		}
 		return &c
 	}
 	for _, step := range []struct {
 		letter string
-		want   applied
-	}{{"a", applied{created: 24}}, {"a", applied{}}, {"b", applied{changed: 24}}} {
-		done, err := file(step.letter).submitTasks(t.Context(), s)
+		want   Applied
+	}{{"a", Applied{Created: 24}}, {"a", Applied{}}, {"b", Applied{Changed: 24}}} {
+		done, err := file(step.letter).Apply(t.Context(), s)
 		require.NoError(t, err)
 		assert.Equal(t, step.want, done)
 	}
@@ -81,22 +81,22 @@ func TestAStartKeepsTheAttemptsOfATask(t *testing.T) {
 			require.NoError(t, err)
 			core.Handle(s, "k", func(context.Context, *core.Task[any]) error { return errors.New("boom") })
 			task := core.NewTask{Agent: "a", ID: "1", Kind: "k", At: due}
-			start := func() applied {
+			start := func() Applied {
 				trial, err := core.New(memstore.New(memstore.Config{}), core.Config{})
 				require.NoError(t, err)
 				_, err = trial.Submit(t.Context(), task)
 				require.NoError(t, err)
 				tried, err := trial.Task(t.Context(), "a", "1")
 				require.NoError(t, err)
-				done, err := (&config{tasks: []fileTask{{task: task, tried: tried}}}).submitTasks(t.Context(), s)
+				done, err := (&File{Tasks: []Task{{task: task, tried: tried}}}).Apply(t.Context(), s)
 				require.NoError(t, err)
 				return done
 			}
-			assert.Equal(t, applied{created: 1}, start())
+			assert.Equal(t, Applied{Created: 1}, start())
 			time.Sleep(2 * time.Millisecond)
-			assert.Equal(t, applied{}, start(), "a time that has passed is the same one")
+			assert.Equal(t, Applied{}, start(), "a time that has passed is the same one")
 			_, _ = s.RunDue(t.Context(), core.Scope{})
-			assert.Equal(t, applied{}, start())
+			assert.Equal(t, Applied{}, start())
 			info, err := s.Task(t.Context(), "a", "1")
 			require.NoError(t, err)
 			assert.Equal(t, 1, info.Attempt)

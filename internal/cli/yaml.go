@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ func parseYAML(name string, data []byte) (place, error) {
 		return place{}, syntax(name, err)
 	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return place{}, usage("", "%s: has more than one document", name)
+		return place{}, &Error{File: name, Err: errors.New("has more than one document")}
 	}
 	if len(doc.Content) == 0 { // an empty file
 		doc.Content = []*yaml.Node{{Kind: yaml.MappingNode, Line: 1}}
@@ -42,18 +43,15 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 // syntax is the error of a file that is no YAML.
 func syntax(name string, err error) error {
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-		return usage("", "%s:%s: is not YAML: %s", name, cmp.Or(m[1], "1"), m[2]) // it does not count the first line
+		line, _ := strconv.Atoi(cmp.Or(m[1], "1")) // it does not count the first line
+		return &Error{File: name, Line: line, Err: fmt.Errorf("is not YAML: %s", m[2])}
 	}
-	return usage("", "%s: %w", name, err)
+	return &Error{File: name, Err: err}
 }
 
 // fail is the error of a value.
 func (p place) fail(format string, args ...any) error {
-	where := fmt.Sprintf("%s:%d: ", p.file, p.node.Line)
-	if p.path != "" {
-		where += p.path + ": "
-	}
-	return usage("", "%s%w", where, fmt.Errorf(format, args...))
+	return &Error{File: p.file, Line: p.node.Line, Path: p.path, Err: fmt.Errorf(format, args...)}
 }
 
 // value is what an alias stands for, or the node itself.
