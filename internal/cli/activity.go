@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
 func (p *process) activityCommand(o *options) *cobra.Command {
@@ -40,7 +41,7 @@ func (p *process) activityCommand(o *options) *cobra.Command {
 }
 
 // hasActivity reports whether the file has an activity schedule for a kind.
-func hasActivity(c *File, kind string) bool {
+func hasActivity(c *dulyfile.File, kind string) bool {
 	for _, h := range c.Handlers {
 		if h.Kind == kind && h.Settings.Activity != nil {
 			return true

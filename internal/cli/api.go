@@ -17,6 +17,7 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/adapters/http/metrics"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
 // tokenEnv holds the tokens of the API, separated by commas, unless the file names another variable.
@@ -62,7 +63,7 @@ func (a *api) scheduler(store core.Store, settings core.Config) (*core.Scheduler
 }
 
 // tokens are the tokens that the environment holds.
-func tokens(c *File) ([]string, error) {
+func tokens(c *dulyfile.File) ([]string, error) {
 	name := tokenVariable(c)
 	value, set := os.LookupEnv(name)
 	var tokens []string
@@ -88,10 +89,10 @@ func cronSecret() (string, error) {
 }
 
 // tokenVariable is the environment variable that holds the tokens.
-func tokenVariable(c *File) string { return cmp.Or(c.TokenEnv, tokenEnv) }
+func tokenVariable(c *dulyfile.File) string { return cmp.Or(c.TokenEnv, tokenEnv) }
 
 // listen opens the API's port, if one is wanted. Without a token that is allowed on this machine's own addresses only.
-func listen(ctx context.Context, c *File, version string, logger *slog.Logger) (*api, error) {
+func listen(ctx context.Context, c *dulyfile.File, version string, logger *slog.Logger) (*api, error) {
 	if c.HTTP == "" {
 		return nil, nil //nolint:nilnil // no API is wanted
 	}
@@ -182,7 +183,7 @@ func (a *api) close() {
 }
 
 // announce says where the API is and what to try with it.
-func (a *api) announce(ctx context.Context, c *File, logger *slog.Logger) {
+func (a *api) announce(ctx context.Context, c *dulyfile.File, logger *slog.Logger) {
 	if a == nil {
 		return
 	}

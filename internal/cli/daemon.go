@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/daemon"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
 // daemonOptions are the flags of duly daemon.
@@ -77,7 +78,7 @@ func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.
 }
 
 // serve runs the daemon, unless tasks run on request, and the API until ctx is done.
-func (p *process) serve(ctx context.Context, c *File, o *daemonOptions, logger *slog.Logger) error {
+func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions, logger *slog.Logger) error {
 	if err := c.Check(); err != nil {
 		return usage("see duly daemon --help", "%w", err)
 	}

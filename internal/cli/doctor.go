@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
 // What a check of doctor comes to.
@@ -188,7 +189,7 @@ func checkWork(st *core.Stats) finding {
 }
 
 // checkHandlers compares the kinds of live tasks with the handlers of the file, if there is one.
-func checkHandlers(st *core.Stats, c *File) finding {
+func checkHandlers(st *core.Stats, c *dulyfile.File) finding {
 	parked := st.Parked - st.Held
 	if len(c.Handlers) == 0 {
 		if parked == 0 {

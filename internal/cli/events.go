@@ -5,10 +5,11 @@ import (
 	"log/slog"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
 // logged are the settings of the file for a scheduler whose process logs.
-func logged(ctx context.Context, c *File, logger *slog.Logger) core.Config {
+func logged(ctx context.Context, c *dulyfile.File, logger *slog.Logger) core.Config {
 	settings := c.Settings()
 	settings.Logger, settings.OnEvent = logger, logEvents(ctx, c, logger)
 	return settings
@@ -16,7 +17,7 @@ func logged(ctx context.Context, c *File, logger *slog.Logger) core.Config {
 
 // logEvents logs what becomes of runs: each end, but for the good ends of handlers that log their runs themselves, and
 // every failure as a warning.
-func logEvents(ctx context.Context, c *File, logger *slog.Logger) func(core.Event) {
+func logEvents(ctx context.Context, c *dulyfile.File, logger *slog.Logger) func(core.Event) {
 	quiet := map[string]bool{}
 	for _, h := range c.Handlers {
 		quiet[h.Kind] = h.Log

@@ -7,17 +7,18 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
 // loadFile reads the file that the options name, if any, and puts the environment and the flags over it.
-func loadFile(ctx context.Context, o *options) (*File, error) {
-	c := &File{}
+func loadFile(ctx context.Context, o *options) (*dulyfile.File, error) {
+	c := &dulyfile.File{}
 	if o.file != "" {
 		data, err := os.ReadFile(o.file)
 		if err != nil {
 			return nil, usage("name a file that can be read", "%w", err)
 		}
-		if c, err = Parse(ctx, o.file, data); err != nil {
+		if c, err = dulyfile.Parse(ctx, o.file, data); err != nil {
 			return nil, err
 		}
 	}
@@ -26,7 +27,7 @@ func loadFile(ctx context.Context, o *options) (*File, error) {
 }
 
 // override puts flags, then the environment, over what the file says.
-func (o *options) override(c *File) {
+func (o *options) override(c *dulyfile.File) {
 	c.Redis = c.Redis.With(os.Getenv)
 	c.Name = cmp.Or(o.name, strings.TrimSpace(os.Getenv(envName)), c.Name)
 	for _, f := range []struct{ flag, field *string }{
@@ -42,6 +43,6 @@ func (o *options) override(c *File) {
 
 // secretVariables are the variables of the environment that hold a secret of this process, those that the file names aside: what
 // opens its store and its API.
-func secretVariables(c *File) []string {
+func secretVariables(c *dulyfile.File) []string {
 	return []string{redisstore.EnvURL, tokenEnv, tokenVariable(c), cronSecretEnv}
 }

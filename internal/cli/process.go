@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
 // process is one run of the program: what it reads and writes, and the children it has started.
@@ -63,7 +64,7 @@ func explain(cmd *cobra.Command, err error) error {
 	f := &failure{why: err, code: exitFailed}
 	if known, ok := errors.AsType[*failure](err); ok {
 		f = known
-	} else if _, ok := errors.AsType[*Error](err); ok { // it says where in the file
+	} else if _, ok := errors.AsType[*dulyfile.Error](err); ok { // it says where in the file
 		f.code = exitUsage
 	} else {
 		switch core.CodeOf(err) {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
 // runDueGrace is how long handlers may go on after a signal to stop.
@@ -54,7 +55,7 @@ func (p *process) runDueCommand(o *options) *cobra.Command {
 }
 
 // runDue is one pull with the handlers of the file, whose tasks are submitted first.
-func (p *process) runDue(ctx context.Context, c *File, scope core.Scope) (core.Report, error) {
+func (p *process) runDue(ctx context.Context, c *dulyfile.File, scope core.Scope) (core.Report, error) {
 	logger, err := newLogger(p.stderr, "text")
 	if err != nil {
 		return core.Report{}, err

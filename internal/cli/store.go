@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
 // reachIn is how long Redis has to answer at the start.
@@ -35,7 +36,7 @@ func (s *storage) with(c core.Config) core.Config {
 }
 
 // openStore opens the Redis that is configured, or a store in memory if there is none.
-func openStore(ctx context.Context, c *File, logger *slog.Logger) (*storage, error) {
+func openStore(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*storage, error) {
 	if c.Redis.URL == "" {
 		s := memstore.New(memstore.Config{
 			Partitions: c.Redis.Partitions, Retention: c.Redis.Retention, Kept: c.Redis.Kept, KeptBytes: c.Redis.KeptBytes,
@@ -68,7 +69,7 @@ func asSetting(why string) string {
 }
 
 // needRedis fails for a command that makes no sense on a store that ends with it.
-func needRedis(c *File) error {
+func needRedis(c *dulyfile.File) error {
 	if c.Redis.URL != "" {
 		return nil
 	}
@@ -91,7 +92,7 @@ func (o *options) onStore(ctx context.Context, do func(s *core.Scheduler) error)
 }
 
 // scheduler opens the store and makes a scheduler for commands that run nothing.
-func openScheduler(ctx context.Context, c *File) (*core.Scheduler, *storage, error) {
+func openScheduler(ctx context.Context, c *dulyfile.File) (*core.Scheduler, *storage, error) {
 	if err := needRedis(c); err != nil {
 		return nil, nil, err
 	}

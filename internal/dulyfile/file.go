@@ -1,4 +1,6 @@
-package cli
+// Package dulyfile reads duly.yaml: its keys, their bounds and defaults, and what it makes of them: the settings of a scheduler, its
+// handlers and its tasks.
+package dulyfile
 
 import (
 	"context"
