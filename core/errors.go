@@ -60,6 +60,25 @@ func invalid(field, format string, args ...any) error {
 	return &InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
+// ConfigError says which field of a configuration makes no sense, and why: of a [Config] here, and of those of stores and handlers.
+type ConfigError struct {
+	Field  string // path of the field in Go, such as Concurrency or Kinds["digest"].Activity.Quiet
+	Value  any    // what the field has; nil for what is secret or missing
+	Reason string // goes with the field in front of it, and names other settings by ordinary words: "must be at least the backoff (1s), not 0s"
+}
+
+// Error is the field and the reason.
+func (e *ConfigError) Error() string { return e.Field + " " + e.Reason }
+
+func misconfigured(field string, value any, format string, args ...any) *ConfigError {
+	return &ConfigError{Field: field, Value: value, Reason: fmt.Sprintf(format, args...)}
+}
+
+// in is the error of a field of a part of a configuration, as one of the whole.
+func (e *ConfigError) in(part string) *ConfigError {
+	return &ConfigError{Field: part + "." + e.Field, Value: e.Value, Reason: e.Reason}
+}
+
 // LimitError says that an agent has as many live tasks as the store allows, or would have more bytes of them.
 type LimitError struct {
 	Agent string
@@ -112,7 +131,7 @@ func CodeOf(err error) Code {
 	switch {
 	case err == nil:
 		return ""
-	case errors.As(err, &inv):
+	case errors.As(err, &inv), errors.As(err, new(*ConfigError)):
 		return CodeInvalid
 	case errors.As(err, &limit):
 		return CodeLimit

@@ -187,7 +187,7 @@ func TestBadInputWritesNothing(t *testing.T) {
 		{"run-due --all --timeout -1s", "must not be negative"},
 		{"run-due --all -c nowhere.yaml", "nowhere.yaml"},
 		{"daemon -c nowhere.yaml", "nowhere.yaml"},
-		{"daemon --concurrency -1", "Concurrency must be between"},
+		{"daemon --concurrency -1", "concurrency: must be between"},
 		{"daemon --log xml", `--log "xml" is unknown`},
 		{"daemon --http nonsense", `cannot listen on "nonsense"`},
 		{"lst", `unknown command "lst"`},

@@ -31,8 +31,11 @@ func (p *process) nextCommand(o *options) *cobra.Command {
 				}
 			}
 			c, err := schedule.ParseCron(args[0], zone, schedule.DayMatch(match), schedule.Gap(gap))
+			if wrong, ok := errors.AsType[*schedule.ParseError](err); ok {
+				return &core.InvalidError{Field: wrong.Field, Reason: wrong.Reason}
+			}
 			if err != nil {
-				return &failure{why: err, code: exitUsage, todo: "see duly next --help"}
+				return err
 			}
 			times, err := nextTimes(c, at, n)
 			if err != nil {

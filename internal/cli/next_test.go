@@ -43,10 +43,10 @@ func TestNext(t *testing.T) {
 	}{
 		{[]string{"next", "61 * * * *"}, `duly: next: cron "61 * * * *": the minute field "61": "61" must be from 0 to 59; see duly next --help`},
 		{[]string{"next", "0 0 30 2 *"}, "can never fire"},
-		{[]string{"next", "* * * * *", "--zone", "Mars/Base"}, `zone "Mars/Base" is not known`},
+		{[]string{"next", "* * * * *", "--zone", "Mars/Base"}, `--zone "Mars/Base" is not known`},
 		{[]string{"next", "* * * * *", "--from", "tomorrow"}, "--from must be a time"},
 		{[]string{"next", "* * * * *", "-n", "0"}, "-n must be from 1"},
-		{[]string{"next", "* * * * *", "--gap", "jump"}, "gap must be"},
+		{[]string{"next", "* * * * *", "--gap", "jump"}, "--gap must be"},
 		{[]string{"next", "* * * * *", "--from", "9999-12-31T23:59:59Z"}, "does not fire after 9999-12-31T23:59:59Z: never"},
 		{[]string{"next", "CRON_TZ=Europe/Berlin 0 9 * * *"}, `write "0 9 * * *" as cron and "Europe/Berlin" as zone`},
 		{[]string{"next", "0 0 LW * *"}, "write L for the last day of the month"},

@@ -4,11 +4,9 @@ package dulyfile
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 )
 
@@ -69,7 +67,7 @@ func (f *File) read(root place) error {
 	if f.Redis.Retention != 0 && f.Redis.Retention < redisstore.ShortestRetention {
 		return root.of("retention").fail("must be at least %s, not %s", redisstore.ShortestRetention, f.Redis.Retention)
 	}
-	if err := check(root, core.Config{
+	if err := check(root, "", core.Config{
 		Concurrency: f.Concurrency, Urgent: f.Urgent, Serial: f.Serial, MaxCrashes: f.MaxCrashes, Default: core.KindConfig{Lease: f.Lease},
 	}); err != nil {
 		return err
@@ -96,34 +94,4 @@ func (f *File) checkLimits(root place) error {
 		}
 	}
 	return nil
-}
-
-// keys are the keys of the file for the fields of core.Config and core.KindConfig. A kind is a key itself.
-var keys = map[string]string{
-	"Concurrency": "concurrency", "Serial": "serial", "Urgent": "urgent_slots", "Slots": "slots", "Timeout": "timeout", "Lease": "lease", "MaxAttempts": "max_attempts",
-	"Backoff": "backoff", "MaxBackoff": "max_backoff", "MaxCrashes": "max_crashes", "Grace": "grace", "CatchUp": "catch_up",
-	"Quiet": "quiet", "Delay": "delay", "Mode": "mode", "MaxWait": "max_wait", "MinInterval": "min_interval", "Dimensions": "dimensions", "Level": "level",
-}
-
-// check asks core whether settings make sense, so that their bounds stand in one place. The error begins with the name
-// of a field: it is moved to the key that set it.
-func check(p place, settings core.Config) error {
-	_, err := core.New(memstore.New(memstore.Config{}), settings)
-	if err == nil {
-		return nil
-	}
-	why := strings.TrimPrefix(err.Error(), "duly: ")
-	field, rest, _ := strings.Cut(why, " ")
-	last := strings.LastIndexByte(field, '.') + 1
-	name := keys[field[last:]]
-	if strings.HasSuffix(field[:last], "].Activity.") {
-		p = p.of("activity")
-	}
-	for _, other := range []string{"Backoff", "Concurrency", "Delay", "Quiet"} {
-		rest = strings.ReplaceAll(rest, other, keys[other])
-	}
-	if at := p.of(name); at != p {
-		return at.fail("%s", rest)
-	}
-	return p.fail("%s", strings.TrimSpace(name+" "+rest))
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
 	"github.com/seed-6f6f2c11/duly/handlers/webhook"
 )
@@ -40,7 +39,7 @@ func (f *File) readHandlers(p place) error {
 			return err
 		}
 		kinds := map[string]core.KindConfig{h.Kind: h.Settings}
-		if err := check(e.value, core.Config{Default: core.KindConfig{Lease: f.Lease}, Kinds: kinds}); err != nil {
+		if err := check(e.value, h.Kind, core.Config{Default: core.KindConfig{Lease: f.Lease}, Kinds: kinds}); err != nil {
 			return err
 		}
 		f.Handlers = append(f.Handlers, h)
@@ -132,16 +131,6 @@ func (h *Handler) readWebhook(p place) error {
 	default:
 		return p.fail("%s", wrong.Reason)
 	}
-}
-
-// Check finds out whether the settings make sense together, also those that flags have changed since the file was read. Its error
-// is an *[Error].
-func (f *File) Check() error {
-	if _, err := core.New(memstore.New(memstore.Config{}), f.Settings()); err != nil {
-		why := strings.Replace(strings.TrimPrefix(err.Error(), "duly: "), "Urgent must be less than Concurrency", "urgent_slots must be less than concurrency", 1)
-		return &Error{Err: errors.New(why)}
-	}
-	return nil
 }
 
 // Settings are what a scheduler has to know of the file. It logs nothing.
