@@ -101,10 +101,11 @@ func (h *Handler) readExec(p place) error {
 	if err := texts(&h.exec)(p); err != nil {
 		return err
 	}
-	if _, err := exec.New(exec.Config{Argv: h.exec}); err != nil {
-		return p.fail("%s", strings.TrimPrefix(strings.TrimPrefix(err.Error(), "Argv"), ": "))
+	_, err := exec.New(exec.Config{Argv: h.exec})
+	if wrong, ok := errors.AsType[*core.ConfigError](err); ok {
+		return p.fail("%s", wrong.Reason)
 	}
-	return nil
+	return err
 }
 
 func (h *Handler) readWebhook(p place) error {
@@ -120,7 +121,7 @@ func (h *Handler) readWebhook(p place) error {
 	w.AllowLoopback = true
 	h.Settings.Timeout = cmp.Or(h.Settings.Timeout, webhookTimeout)
 	_, err := webhook.New(*w)
-	wrong, ok := errors.AsType[*webhook.ConfigError](err)
+	wrong, ok := errors.AsType[*core.ConfigError](err)
 	switch {
 	case !ok:
 		return err

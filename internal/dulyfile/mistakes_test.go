@@ -89,7 +89,7 @@ func TestMistakesInTheFile(t *testing.T) {
 		"handlers:\n  note: { fax: 123 }":                                                             "duly.yaml:2: handlers.note.fax: is not a key here",
 		"handlers:\n  x: { exec: sh }":                                                                "duly.yaml:2: handlers.x.exec: must be an array of strings",
 		"handlers:\n  x: { exec: [] }":                                                                "duly.yaml:2: handlers.x.exec: needs a program",
-		"handlers:\n  x: { exec: [no-such-program] }":                                                 "duly.yaml:2: handlers.x.exec: no-such-program: no such program",
+		"handlers:\n  x: { exec: [no-such-program] }":                                                 "duly.yaml:2: handlers.x.exec: names the program \"no-such-program\", which was not found",
 		"handlers:\n  x: { exec: [sh, [a]] }":                                                         "duly.yaml:2: handlers.x.exec[1]: must be a string",
 		"handlers:\n  x: { log: {}, secret_env: A }":                                                  "duly.yaml:2: handlers.x: has secret_env, insecure or allow_private",
 		"handlers:\n  x: { webhook: nowhere }":                                                        "duly.yaml:2: handlers.x.webhook: must be an http or https URL",
