@@ -192,7 +192,7 @@ func TestBadInputWritesNothing(t *testing.T) {
 		{"daemon --http nonsense", `cannot listen on "nonsense"`},
 		{"lst", `unknown command "lst"`},
 		{"stats --redis http://x", "must begin with redis://"},
-		{"stats --prefix {}", "Prefix"},
+		{"stats --prefix {}", `--prefix must not contain braces or white space, as "{}" does`},
 	} {
 		r := w.duly(t, strings.Split(c.args, " ")...)
 		oneLine(t, r, 2, c.want)

@@ -1,10 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -51,10 +51,11 @@ func openStore(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*sto
 	s, err := redisstore.Open(ctx, settings)
 	if err != nil {
 		f := &failure{why: err, code: exitFailed}
-		switch why := err.Error(); {
-		case strings.HasPrefix(why, "redisstore: "): // a setting, not the server
-			f.code, f.why, f.todo = exitUsage, errors.New(asSetting(why)), "see duly --help"
-		case strings.HasPrefix(why, "cannot reach"):
+		if wrong, ok := errors.AsType[*core.ConfigError](err); ok { // a setting, not the server
+			setting := cmp.Or(redisSettings[wrong.Field], wrong.Field)
+			f.code, f.why, f.todo = exitUsage, &core.ConfigError{Field: setting, Reason: wrong.Reason}, "see duly --help"
+		}
+		if _, ok := errors.AsType[*redisstore.UnreachableError](err); ok {
 			f.todo = "start it, or name another with --redis"
 		}
 		return nil, f
@@ -62,10 +63,9 @@ func openStore(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*sto
 	return &storage{Store: s, Waker: s, Presence: s, name: s.Name(), close: s.Close}, nil
 }
 
-// asSetting names what a user sets, in an error that begins with the field of a redisstore.Config.
-func asSetting(why string) string {
-	return strings.NewReplacer("redisstore: ", "", "URL ", "the URL of Redis ", "URL: ", "the URL of Redis: ", "CAFile", "--redis-ca",
-		"CertFile", "--redis-cert", "KeyFile", "--redis-key").Replace(why)
+// redisSettings are what a user sets, by the field of a redisstore.Config.
+var redisSettings = map[string]string{
+	"URL": "the URL of Redis", "Prefix": "--prefix", "CAFile": "--redis-ca", "CertFile": "--redis-cert", "KeyFile": "--redis-key",
 }
 
 // needRedis fails for a command that makes no sense on a store that ends with it.

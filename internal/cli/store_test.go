@@ -30,8 +30,8 @@ func TestRedisByItsURL(t *testing.T) {
 	w.ok(t, "status", "ada", "i")
 	oneLine(t, noRedis().duly(t, "stats", "--redis", secure.URL), 1, "with CAFile (--redis-ca)")
 	oneLine(t, noRedis().duly(t, "stats", "--redis", secure.URL, "--redis-ca", files.CA), 1, "it wants a certificate of the client")
-	oneLine(t, noRedis().duly(t, "stats", "--redis", secure.URL, "--redis-cert", files.CA), 2, "--redis-cert and --redis-key belong together")
-	oneLine(t, noRedis().duly(t, "stats", "--redis", "redis://h", "--redis-ca", files.CA), 2, "are for TLS: use rediss://")
+	oneLine(t, noRedis().duly(t, "stats", "--redis", secure.URL, "--redis-cert", files.CA), 2, "--redis-key is required beside a certificate")
+	oneLine(t, noRedis().duly(t, "stats", "--redis", "redis://h", "--redis-ca", files.CA), 2, "--redis-ca is for TLS: use rediss://")
 }
 
 func TestAWrongURLOfRedis(t *testing.T) {
