@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -29,7 +30,7 @@ func (p *process) activityCommand(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return o.print(p.stdout, noticed, func(w *page) { printNoticed(w, &noticed) })
+				return o.print(p.stdout, noticed, func(w *table.Page) { printNoticed(w, &noticed) })
 			})
 		})
 	cmd.Args = cobra.ArbitraryArgs
@@ -50,18 +51,18 @@ func hasActivity(c *dulyfile.File, kind string) bool {
 	return false
 }
 
-func printNoticed(w *page, n *core.Noticed) {
-	t := newTable(w)
+func printNoticed(w *table.Page, n *core.Noticed) {
+	t := table.New(w)
 	scheduled := "no, one was booked before"
 	if n.Scheduled {
 		scheduled = "yes"
 	}
-	t.row("booked a run", scheduled)
-	t.row("reason", string(n.Reason))
-	t.row("due", clock(n.Due))
-	t.row("agent", n.Agent)
-	t.row("id", n.ID)
-	t.end()
+	t.Row("booked a run", scheduled)
+	t.Row("reason", string(n.Reason))
+	t.Row("due", clock(n.Due))
+	t.Row("agent", n.Agent)
+	t.Row("id", n.ID)
+	t.End()
 }
 
 // presetJSON is a preset as programs get it.
@@ -88,12 +89,12 @@ func (p *process) presetsCommand(o *options) *cobra.Command {
 				}
 				presets = append(presets, j)
 			}
-			return o.print(p.stdout, map[string][]presetJSON{"presets": presets}, func(w *page) { printPresets(w, presets) })
+			return o.print(p.stdout, map[string][]presetJSON{"presets": presets}, func(w *table.Page) { printPresets(w, presets) })
 		}))
 }
 
-func printPresets(w *page, presets []presetJSON) {
-	t := newTable(w, "NAME", "KIND", "CRON", "JITTER", "LEVEL", "MIN AGE")
+func printPresets(w *table.Page, presets []presetJSON) {
+	t := table.New(w, "NAME", "KIND", "CRON", "JITTER", "LEVEL", "MIN AGE")
 	orDash := func(s string) string {
 		if s == "" || s == "0" {
 			return "-"
@@ -101,7 +102,7 @@ func printPresets(w *page, presets []presetJSON) {
 		return s
 	}
 	for _, p := range presets {
-		t.row(p.Name, p.Kind, orDash(p.Cron), orDash(p.Jitter), orDash(strconv.Itoa(int(p.Level))), orDash(p.MinAge))
+		t.Row(p.Name, p.Kind, orDash(p.Cron), orDash(p.Jitter), orDash(strconv.Itoa(int(p.Level))), orDash(p.MinAge))
 	}
-	t.end()
+	t.End()
 }

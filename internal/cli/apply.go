@@ -2,6 +2,8 @@ package cli
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 func (p *process) applyCommand(o *options) *cobra.Command {
@@ -29,8 +31,8 @@ func (p *process) applyCommand(o *options) *cobra.Command {
 				Changed   int `json:"changed"`
 				Unchanged int `json:"unchanged"`
 			}{done.Created, done.Changed, len(c.Tasks) - done.Created - done.Changed}
-			return o.print(p.stdout, answer, func(w *page) {
-				w.line("%d task(s) created, %d changed, %d as they were", answer.Created, answer.Changed, answer.Unchanged)
+			return o.print(p.stdout, answer, func(w *table.Page) {
+				w.Line("%d task(s) created, %d changed, %d as they were", answer.Created, answer.Changed, answer.Unchanged)
 			})
 		})
 	cmd.Flags().StringVarP(&o.file, "file", "f", "", "the file, as -c names it for other commands")

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 func (p *process) auditCommand(o *options) *cobra.Command {
@@ -21,7 +22,7 @@ func (p *process) auditCommand(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return errors.Join(o.print(p.stdout, report, func(w *page) { printAudit(w, &report, repair) }), auditFailure(&report, repair))
+				return errors.Join(o.print(p.stdout, report, func(w *table.Page) { printAudit(w, &report, repair) }), auditFailure(&report, repair))
 			})
 		})
 	cmd.Flags().BoolVar(&repair, "repair", false, "put back what is found; what has lost its due time is due now; safe while daemons run")
@@ -30,7 +31,7 @@ func (p *process) auditCommand(o *options) *cobra.Command {
 
 // auditProgress shows on a terminal how far the audit is.
 func (p *process) auditProgress() func(core.AuditReport) {
-	if !terminal(p.stderr) {
+	if !table.Terminal(p.stderr) {
 		return nil
 	}
 	return func(r core.AuditReport) { _, _ = fmt.Fprintf(p.stderr, "\r%d tasks, %d faults", r.Tasks, r.Found) }
@@ -38,7 +39,7 @@ func (p *process) auditProgress() func(core.AuditReport) {
 
 // endProgress takes the line of a progress away.
 func (p *process) endProgress() {
-	if terminal(p.stderr) {
+	if table.Terminal(p.stderr) {
 		_, _ = fmt.Fprint(p.stderr, "\r"+strings.Repeat(" ", 40)+"\r")
 	}
 }
@@ -57,13 +58,13 @@ var faults = map[core.FaultCode]string{
 // unreadableTodo is what to do about records that cannot be read, which duly leaves alone.
 const unreadableTodo = "restore them from a backup; nothing else knows what they were"
 
-func printAudit(w *page, r *core.AuditReport, repair bool) {
-	w.line("%d task(s) looked at, %d fault(s)", r.Tasks, r.Found)
+func printAudit(w *table.Page, r *core.AuditReport, repair bool) {
+	w.Line("%d task(s) looked at, %d fault(s)", r.Tasks, r.Found)
 	if r.Found == 0 {
 		return
 	}
-	w.line("")
-	t := newTable(w, "FAULT", "AGENT", "ID", "WHAT IT MEANS")
+	w.Line("")
+	t := table.New(w, "FAULT", "AGENT", "ID", "WHAT IT MEANS")
 	for _, f := range r.Faults {
 		agent, id := f.Agent, f.ID
 		switch {
@@ -72,15 +73,15 @@ func printAudit(w *page, r *core.AuditReport, repair bool) {
 		case id == "":
 			id = "(the agent)"
 		}
-		t.row(string(f.Code), agent, id, faults[f.Code])
+		t.Row(string(f.Code), agent, id, faults[f.Code])
 	}
-	t.end()
+	t.End()
 	if more := r.Found - len(r.Faults); more > 0 {
-		w.line("and %d more", more)
+		w.Line("and %d more", more)
 	}
 	if repair && r.Repairable > 0 {
-		w.line("")
-		w.line("%d repaired: what was lost is due now", r.Repairable)
+		w.Line("")
+		w.Line("%d repaired: what was lost is due now", r.Repairable)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 func (p *process) runCommand(o *options) *cobra.Command {
@@ -62,7 +63,7 @@ func (p *process) printChanged(
 	if err != nil {
 		return missing(err, agent, id)
 	}
-	return o.print(p.stdout, task, func(w *page) { w.line("%s %s", targetName(core.Target{Agent: agent, ID: id}), what(&task)) })
+	return o.print(p.stdout, task, func(w *table.Page) { w.Line("%s %s", targetName(core.Target{Agent: agent, ID: id}), what(&task)) })
 }
 
 func (p *process) deleteCommand(o *options) *cobra.Command {
@@ -83,7 +84,7 @@ func (p *process) deleteCommand(o *options) *cobra.Command {
 						ID      string `json:"id"`
 						Deleted bool   `json:"deleted"`
 					}{agent, id, true}
-					return o.print(p.stdout, answer, func(w *page) { w.line("deleted: %s", targetName(core.Target{Agent: agent, ID: id})) })
+					return o.print(p.stdout, answer, func(w *table.Page) { w.Line("deleted: %s", targetName(core.Target{Agent: agent, ID: id})) })
 				})
 			})
 		})
@@ -136,7 +137,7 @@ func (p *process) replayAll(ctx context.Context, o *options, s *core.Scheduler, 
 			return err
 		}
 		if len(tasks) == 0 && !found && !o.json {
-			p.say("agent " + shellWord(agent) + " has no failed tasks")
+			p.say("agent " + table.ShellWord(agent) + " has no failed tasks")
 		}
 		for i := range tasks {
 			err := replay(tasks[i].ID)

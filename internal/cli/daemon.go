@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/daemon"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -123,6 +125,18 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	server := api.server(s, ready, o.grace, logger) // before anything runs: it makes the handlers' kinds known to the metrics
 	services = append(services, func(ctx context.Context) error { return api.serve(ctx, server, o.grace) })
 	return together(ctx, services...)
+}
+
+// newLogger logs for people ("text") or for programs ("json").
+func newLogger(w io.Writer, format string) (*slog.Logger, error) {
+	switch format {
+	case "text":
+		return slog.New(linelog.New(w)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, nil)), nil
+	default:
+		return nil, usage("use text or json", "--log %q is unknown", format)
+	}
 }
 
 // together runs services until ctx is done or one of them fails, then waits for all.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -39,7 +40,7 @@ func (p *process) doctorCommand(o *options) *cobra.Command {
 			answer := struct {
 				Checks []finding `json:"checks"`
 			}{checks}
-			if err := o.print(p.stdout, answer, func(w *page) { printChecks(w, checks) }); err != nil {
+			if err := o.print(p.stdout, answer, func(w *table.Page) { printChecks(w, checks) }); err != nil {
 				return err
 			}
 			failed := 0
@@ -55,15 +56,15 @@ func (p *process) doctorCommand(o *options) *cobra.Command {
 		}))
 }
 
-func printChecks(w *page, checks []finding) {
-	t := newTable(w)
+func printChecks(w *table.Page, checks []finding) {
+	t := table.New(w)
 	for _, c := range checks {
-		t.row(c.Status, c.Name, c.Text)
+		t.Row(c.Status, c.Name, c.Text)
 		if c.Todo != "" {
-			t.row("", "", "-> "+c.Todo)
+			t.Row("", "", "-> "+c.Todo)
 		}
 	}
-	t.end()
+	t.End()
 }
 
 // diagnose makes all checks. A store that cannot be opened fails the first, and there are no others; one that fails in part

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 func (p *process) explainCommand(o *options) *cobra.Command {
@@ -18,34 +19,34 @@ func (p *process) explainCommand(o *options) *cobra.Command {
 				if err != nil {
 					return missing(err, agent, id)
 				}
-				return o.print(p.stdout, e, func(w *page) { printExplanation(w, &e) })
+				return o.print(p.stdout, e, func(w *table.Page) { printExplanation(w, &e) })
 			})
 		})
 	return o.withJSON(named(cmd, &agent))
 }
 
 // printExplanation writes the reasons first, then what can be done, then what the task is like.
-func printExplanation(w *page, e *core.Explanation) {
+func printExplanation(w *table.Page, e *core.Explanation) {
 	for _, because := range e.Reasons {
-		w.line("%s", because.Text)
+		w.Line("%s", because.Text)
 	}
 	info := &e.Task
 	for _, todo := range wayOut(e) {
-		w.line("  %s", todo)
+		w.Line("  %s", todo)
 	}
-	w.line("")
-	t := newTable(w)
-	t.row("status", statusOf(info))
-	t.row("due", clock(info.NextRun))
+	w.Line("")
+	t := table.New(w)
+	t.Row("status", statusOf(info))
+	t.Row("due", clock(info.NextRun))
 	for i := range info.Pauses {
-		t.row("paused", pauseText(&info.Pauses[i]))
+		t.Row("paused", pauseText(&info.Pauses[i]))
 	}
 	if info.LastRun != 0 {
-		t.row("last run", strings.TrimSuffix(clock(info.LastRun)+", "+string(info.LastOutcome)+": "+firstOf(info.LastError), ": "))
+		t.Row("last run", strings.TrimSuffix(clock(info.LastRun)+", "+string(info.LastOutcome)+": "+table.First(info.LastError), ": "))
 	} else {
-		t.row("last run", cmp.Or(string(info.LastOutcome), "none"))
+		t.Row("last run", cmp.Or(string(info.LastOutcome), "none"))
 	}
-	t.end()
+	t.End()
 }
 
 // wayOut are the commands that change what keeps a task from running.

@@ -19,6 +19,8 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // defaultServer is where duly daemon --http and duly serve listen unless they are told otherwise.
@@ -223,14 +225,14 @@ func (f *follower) printEvent(name, data string) error {
 	if f.o.json {
 		return f.printJSON(data)
 	}
-	line := fmt.Sprintf("%s %-7s %s %s %s", e.Time.Local().Format(time.TimeOnly), e.Event, e.Kind, shellWord(e.Agent), shellWord(e.ID))
+	line := fmt.Sprintf("%s %-7s %s %s %s", e.Time.Local().Format(time.TimeOnly), e.Event, e.Kind, table.ShellWord(e.Agent), table.ShellWord(e.ID))
 	if e.Outcome != "" {
 		line += fmt.Sprintf(" %s after %d ms", e.Outcome, e.Duration)
 	}
 	if e.Error != "" {
-		line += ": " + firstOf(e.Error)
+		line += ": " + table.First(e.Error)
 	}
-	return f.answer(plain(line))
+	return f.answer(table.Plain(line))
 }
 
 // answer writes a line of the answer.

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // What a recurring task is doing.
@@ -39,7 +40,7 @@ func (p *process) jobsCommand(o *options) *cobra.Command {
 					Jobs []core.TaskInfo `json:"jobs"`
 					Next string          `json:"next_cursor"`
 				}{jobs, next}
-				return o.print(p.stdout, answer, func(w *page) { printJobs(w, jobs, next) })
+				return o.print(p.stdout, answer, func(w *table.Page) { printJobs(w, jobs, next) })
 			})
 		})
 	named(cmd, &l.Agent)
@@ -50,18 +51,18 @@ func (p *process) jobsCommand(o *options) *cobra.Command {
 	return o.withJSON(cmd)
 }
 
-func printJobs(w *page, jobs []core.TaskInfo, next string) {
+func printJobs(w *table.Page, jobs []core.TaskInfo, next string) {
 	if len(jobs) == 0 {
-		w.line("no recurring tasks")
+		w.Line("no recurring tasks")
 		return
 	}
-	t := newTable(w, "ID", "KIND", "SCHEDULE", "STATUS", "LAST RUN", "RESULT", "NEXT RUN", "RUNS", "ERRORS", "SKIPS")
+	t := table.New(w, "ID", "KIND", "SCHEDULE", "STATUS", "LAST RUN", "RESULT", "NEXT RUN", "RUNS", "ERRORS", "SKIPS")
 	for i := range jobs {
 		j := &jobs[i]
-		t.row(j.ID, j.Kind, scheduleOf(j), jobStatus(j), clock(j.LastRun), cmp.Or(string(j.LastOutcome), "-"), clock(j.NextRun),
+		t.Row(j.ID, j.Kind, scheduleOf(j), jobStatus(j), clock(j.LastRun), cmp.Or(string(j.LastOutcome), "-"), clock(j.NextRun),
 			strconv.FormatInt(j.RunCount, 10), strconv.FormatInt(j.ErrorCount, 10), strconv.FormatInt(j.SkipCount, 10))
 	}
-	t.end()
+	t.End()
 	printNext(w, next)
 }
 
@@ -106,26 +107,26 @@ func (p *process) agentsCommand(o *options) *cobra.Command {
 					Agents []core.AgentStats `json:"agents"`
 					Next   string            `json:"next_cursor"`
 				}{agents, next}
-				return o.print(p.stdout, answer, func(w *page) { printAgents(w, agents, next) })
+				return o.print(p.stdout, answer, func(w *table.Page) { printAgents(w, agents, next) })
 			})
 		})
 	pageFlags(cmd, &limit, &cursor)
 	return o.withJSON(cmd)
 }
 
-func printAgents(w *page, agents []core.AgentStats, next string) {
+func printAgents(w *table.Page, agents []core.AgentStats, next string) {
 	if len(agents) == 0 && next == "" {
-		w.line("no agents")
+		w.Line("no agents")
 		return
 	}
-	t := newTable(w, "AGENT", "LIVE", "NEXT DUE", "PAUSED")
+	t := table.New(w, "AGENT", "LIVE", "NEXT DUE", "PAUSED")
 	for _, a := range agents {
 		paused := "no"
 		if a.Held {
 			paused = "yes"
 		}
-		t.row(a.Agent, strconv.FormatInt(a.Live, 10), clock(a.Due), paused)
+		t.Row(a.Agent, strconv.FormatInt(a.Live, 10), clock(a.Due), paused)
 	}
-	t.end()
+	t.End()
 	printNext(w, next)
 }

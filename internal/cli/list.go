@@ -2,11 +2,11 @@ package cli
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 func (p *process) listCommand(o *options) *cobra.Command {
@@ -30,7 +30,7 @@ func (p *process) listCommand(o *options) *cobra.Command {
 					Tasks []core.TaskInfo `json:"tasks"`
 					Next  string          `json:"next_cursor"`
 				}{tasks, next}
-				return o.print(p.stdout, answer, func(w *page) { printTasks(w, tasks, next) })
+				return o.print(p.stdout, answer, func(w *table.Page) { printTasks(w, tasks, next) })
 			})
 		})
 	flags := cmd.Flags()
@@ -43,29 +43,29 @@ func (p *process) listCommand(o *options) *cobra.Command {
 	return o.withJSON(cmd)
 }
 
-func printTasks(w *page, tasks []core.TaskInfo, next string) {
+func printTasks(w *table.Page, tasks []core.TaskInfo, next string) {
 	if len(tasks) == 0 {
 		_, _ = w.WriteString("no tasks\n")
 		return
 	}
-	t := newTable(w, "ID", "KIND", "STATUS", "DUE", "RUNS", "ERRORS", "LAST ERROR")
+	t := table.New(w, "ID", "KIND", "STATUS", "DUE", "RUNS", "ERRORS", "LAST ERROR")
 	for i := range tasks {
 		info := &tasks[i]
 		due := info.NextRun
 		if due == 0 {
 			due = info.Due
 		}
-		t.row(info.ID, info.Kind, statusOf(info), clock(due), strconv.FormatInt(info.RunCount, 10),
-			strconv.FormatInt(info.ErrorCount, 10), firstOf(info.LastError))
+		t.Row(info.ID, info.Kind, statusOf(info), clock(due), strconv.FormatInt(info.RunCount, 10),
+			strconv.FormatInt(info.ErrorCount, 10), table.First(info.LastError))
 	}
-	t.end()
+	t.End()
 	printNext(w, next)
 }
 
 // printNext says how to get the page after this one, if there is one.
-func printNext(w *page, next string) {
+func printNext(w *table.Page, next string) {
 	if next != "" {
-		_, _ = w.WriteString("more: --cursor " + shellWord(next) + "\n")
+		_, _ = w.WriteString("more: --cursor " + table.ShellWord(next) + "\n")
 	}
 }
 
@@ -96,19 +96,4 @@ func statusOf(t *core.TaskInfo) string {
 	default:
 		return string(t.Status)
 	}
-}
-
-// mostCell is how much of a text fits into a table.
-const mostCell = 60
-
-// firstOf is the beginning of a text's first line.
-func firstOf(text string) string {
-	line, _, more := strings.Cut(text, "\n")
-	if len(line) > mostCell {
-		line, more = strings.ToValidUTF8(line[:mostCell], ""), true
-	}
-	if more {
-		line += "..."
-	}
-	return line
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/seed-6f6f2c11/duly/internal/cli/private"
 )
 
 // Main runs one command line with the standard input and output of this process, and returns its exit code. The version is that
@@ -14,7 +16,7 @@ import (
 func Main(ctx context.Context, version string, args []string) int {
 	logging.Disable() // what goes wrong with Redis is in our own errors
 	p := &process{stdout: os.Stdout, stderr: os.Stderr, stdin: os.Stdin, version: version}
-	if err := hide(); err != nil { // before anything is started that could look
+	if err := private.Hide(); err != nil { // before anything is started that could look
 		p.say("duly: warning: programs of handlers can read this process's environment, as the kernel refuses to hide it: " + err.Error())
 	}
 	ctx, stop := p.interruptible(ctx)

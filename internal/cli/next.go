@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // mostTimes is how many times `duly next` prints at most.
@@ -41,7 +42,7 @@ func (p *process) nextCommand(o *options) *cobra.Command {
 			if err != nil {
 				return &failure{why: fmt.Errorf("cron %q does not fire after %s: %w", args[0], at.Format(time.RFC3339), err), code: exitUsage}
 			}
-			return o.print(p.stdout, map[string][]string{"times": times}, func(w *page) {
+			return o.print(p.stdout, map[string][]string{"times": times}, func(w *table.Page) {
 				for _, t := range times {
 					fmt.Fprintln(&w.Buffer, t)
 				}

@@ -3,12 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 func (p *process) pauseCommand(o *options) *cobra.Command {
@@ -106,26 +106,21 @@ func (p *process) printHeld(ctx context.Context, o *options, s *core.Scheduler, 
 			Target core.Target `json:"target"`
 			Paused bool        `json:"is_paused"`
 		}{t, paused}
-		return o.print(p.stdout, answer, func(w *page) { w.line("%s: %s", what, targetName(t)) })
+		return o.print(p.stdout, answer, func(w *table.Page) { w.Line("%s: %s", what, targetName(t)) })
 	}
 	task, err := s.Task(ctx, t.Agent, t.ID)
 	if err != nil {
 		return missing(err, t.Agent, t.ID)
 	}
-	return o.print(p.stdout, task, func(w *page) {
-		w.line("%s: %s", what, targetName(t))
+	return o.print(p.stdout, task, func(w *table.Page) {
+		w.Line("%s: %s", what, targetName(t))
 		if paused && task.Status == core.StatusInProgress {
-			w.line("its run under way goes on")
+			w.Line("its run under way goes on")
 		}
 		for i := range task.Pauses {
 			if !paused {
-				w.line("still paused: %s; duly resume %s", pauseText(&task.Pauses[i]), targetArgs(task.Pauses[i].Target))
+				w.Line("still paused: %s; duly resume %s", pauseText(&task.Pauses[i]), targetArgs(task.Pauses[i].Target))
 			}
 		}
 	})
-}
-
-// line writes a line; what a terminal could take for more than a text is escaped.
-func (w *page) line(format string, args ...any) {
-	_, _ = w.WriteString(plain(fmt.Sprintf(format, args...)) + "\n")
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 func (p *process) pausesCommand(o *options) *cobra.Command {
@@ -20,7 +21,7 @@ func (p *process) pausesCommand(o *options) *cobra.Command {
 					Pauses []core.PauseInfo `json:"pauses"`
 					Next   string           `json:"next_cursor"`
 				}{pauses, next}
-				return o.print(p.stdout, answer, func(w *page) { printPauses(w, pauses, next) })
+				return o.print(p.stdout, answer, func(w *table.Page) { printPauses(w, pauses, next) })
 			})
 		})
 	pageFlags(cmd, &limit, &cursor)
@@ -34,19 +35,19 @@ func pageFlags(cmd *cobra.Command, limit *int, cursor *string) {
 	flags.StringVar(cursor, "cursor", "", "go on behind the page before")
 }
 
-func printPauses(w *page, pauses []core.PauseInfo, next string) {
+func printPauses(w *table.Page, pauses []core.PauseInfo, next string) {
 	if len(pauses) == 0 {
-		w.line("nothing is paused")
+		w.Line("nothing is paused")
 		return
 	}
-	t := newTable(w, "PAUSED", "SINCE", "UNTIL", "BY", "REASON", "TO RESUME")
+	t := table.New(w, "PAUSED", "SINCE", "UNTIL", "BY", "REASON", "TO RESUME")
 	for i := range pauses {
 		p := &pauses[i]
-		t.row(targetName(p.Target), clock(p.Since), clock(p.Until), p.By, firstOf(p.Reason), "duly resume "+targetArgs(p.Target))
+		t.Row(targetName(p.Target), clock(p.Since), clock(p.Until), p.By, table.First(p.Reason), "duly resume "+targetArgs(p.Target))
 	}
-	t.end()
+	t.End()
 	if next != "" {
-		w.line("")
-		w.line("more: duly pauses --cursor %s", next)
+		w.Line("")
+		w.Line("more: duly pauses --cursor %s", next)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -76,7 +77,7 @@ func explain(cmd *cobra.Command, err error) error {
 			f.code = exitRunsFailed
 		case core.CodeConflict:
 			if c, ok := errors.AsType[*core.ConflictError](err); ok {
-				f.todo = "see duly status " + shellWord(c.Agent) + " " + shellWord(c.ID)
+				f.todo = "see duly status " + table.ShellWord(c.Agent) + " " + table.ShellWord(c.ID)
 			}
 		case core.CodeDisabled:
 			f.todo = "take disabled out of the file, or use another kind"
@@ -125,7 +126,7 @@ func (p *process) run(ctx context.Context, args []string) int {
 		why, _, _ := strings.Cut(err.Error(), "\n")
 		f = &failure{what: cmd.Name(), why: errors.New(why), todo: "see " + cmd.CommandPath() + " --help", code: exitUsage}
 	}
-	p.say("duly: " + plain(strings.TrimPrefix(f.Error(), "duly: ")))
+	p.say("duly: " + table.Plain(strings.TrimPrefix(f.Error(), "duly: ")))
 	return f.code
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 func (p *process) processesCommand(o *options) *cobra.Command {
@@ -24,24 +25,24 @@ func (p *process) processesCommand(o *options) *cobra.Command {
 				answer := struct {
 					Processes []core.Process `json:"processes"`
 				}{processes}
-				return o.print(p.stdout, answer, func(w *page) { printProcesses(w, processes) })
+				return o.print(p.stdout, answer, func(w *table.Page) { printProcesses(w, processes) })
 			})
 		})
 	return o.withJSON(cmd)
 }
 
-func printProcesses(w *page, processes []core.Process) {
+func printProcesses(w *table.Page, processes []core.Process) {
 	if len(processes) == 0 {
-		w.line("no process has reported in the last minute that it runs tasks")
+		w.Line("no process has reported in the last minute that it runs tasks")
 		return
 	}
-	t := newTable(w, "PROCESS", "IN USE", "KINDS", "FULL", "ABANDONED", "SAID AT")
+	t := table.New(w, "PROCESS", "IN USE", "KINDS", "FULL", "ABANDONED", "SAID AT")
 	for i := range processes {
 		p := &processes[i]
-		t.row(firstOf(p.Name), fmt.Sprintf("%d of %d", p.InUse, p.Slots), firstOf(strings.Join(p.Kinds, " ")), firstOf(strings.Join(p.Full, " ")),
+		t.Row(table.First(p.Name), fmt.Sprintf("%d of %d", p.InUse, p.Slots), table.First(strings.Join(p.Kinds, " ")), table.First(strings.Join(p.Full, " ")),
 			strconv.Itoa(p.Abandoned), clock(p.At))
 	}
-	t.end()
+	t.End()
 }
 
 // checkProcesses looks for handlers that ignore that their context is cancelled.

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 func (p *process) queueCommand(o *options) *cobra.Command {
@@ -28,7 +29,7 @@ func (p *process) queueCommand(o *options) *cobra.Command {
 				answer := struct {
 					Kinds []core.KindStats `json:"kinds"`
 				}{stats.Kinds}
-				return o.print(p.stdout, answer, func(w *page) { printKinds(w, stats.Kinds) })
+				return o.print(p.stdout, answer, func(w *table.Page) { printKinds(w, stats.Kinds) })
 			})
 		})
 	cmd.Args = cobra.MaximumNArgs(1)
@@ -42,27 +43,27 @@ func (p *process) printKind(o *options, kinds []core.KindStats, kind string) err
 		f.code = exitNotFound
 		return f
 	}
-	return o.print(p.stdout, kinds[i], func(w *page) {
+	return o.print(p.stdout, kinds[i], func(w *table.Page) {
 		printKinds(w, kinds[i:i+1])
 		if len(kinds[i].Failed) == 0 {
 			return
 		}
-		w.line("")
-		t := newTable(w, "FAILED", "AGENT", "ID", "ERROR")
+		w.Line("")
+		t := table.New(w, "FAILED", "AGENT", "ID", "ERROR")
 		for _, f := range kinds[i].Failed {
 			agent, id, text := f.Told()
-			t.row(clock(f.At), agent, id, firstOf(text))
+			t.Row(clock(f.At), agent, id, table.First(text))
 		}
-		t.end()
+		t.End()
 	})
 }
 
-func printKinds(w *page, kinds []core.KindStats) {
+func printKinds(w *table.Page, kinds []core.KindStats) {
 	if len(kinds) == 0 {
-		w.line("no tasks")
+		w.Line("no tasks")
 		return
 	}
-	t := newTable(w, "KIND", "DEPTH", "RESTING", "RUNNING", "RUNS", "FAILURES", "MIN", "AVG", "MAX", "LAG", "MAX LAG")
+	t := table.New(w, "KIND", "DEPTH", "RESTING", "RUNNING", "RUNS", "FAILURES", "MIN", "AVG", "MAX", "LAG", "MAX LAG")
 	for i := range kinds {
 		k := &kinds[i]
 		n := func(n int64) string { return strconv.FormatInt(n, 10) }
@@ -72,8 +73,8 @@ func printKinds(w *page, kinds []core.KindStats) {
 			}
 			return d.Round(time.Millisecond).String()
 		}
-		t.row(k.Kind, n(k.Depth()), n(k.Resting), n(k.Running), n(k.Runs), n(k.Failures),
+		t.Row(k.Kind, n(k.Depth()), n(k.Resting), n(k.Running), n(k.Runs), n(k.Failures),
 			took(k.Shortest), took(k.Average()), took(k.Longest), took(k.AverageLag()), took(k.LongestLag))
 	}
-	t.end()
+	t.End()
 }

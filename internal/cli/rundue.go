@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -44,7 +45,7 @@ func (p *process) runDueCommand(o *options) *cobra.Command {
 			if err != nil && !partly && core.CodeOf(err) != core.CodeRunsFailed {
 				return err
 			}
-			return errors.Join(o.print(p.stdout, report, func(w *page) { printReport(w, report) }), err)
+			return errors.Join(o.print(p.stdout, report, func(w *table.Page) { printReport(w, report) }), err)
 		})
 	flags := cmd.Flags()
 	flags.StringSliceVar(&agents, "agents", nil, "the agents whose tasks to run, separated by commas")
@@ -91,7 +92,7 @@ func (p *process) runDue(ctx context.Context, c *dulyfile.File, scope core.Scope
 }
 
 // printReport writes what a pull did: what happened at all, in words.
-func printReport(w *page, r core.Report) {
+func printReport(w *table.Page, r core.Report) {
 	var parts []string
 	for _, c := range []struct {
 		n    int

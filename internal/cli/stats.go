@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 func (p *process) statsCommand(o *options) *cobra.Command {
@@ -19,13 +20,13 @@ func (p *process) statsCommand(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return o.print(p.stdout, stats, func(w *page) { printStats(w, &stats) })
+				return o.print(p.stdout, stats, func(w *table.Page) { printStats(w, &stats) })
 			})
 		}))
 }
 
-func printStats(w *page, st *core.Stats) {
-	t := newTable(w)
+func printStats(w *table.Page, st *core.Stats) {
+	t := table.New(w)
 	for _, c := range []struct {
 		name string
 		n    int64
@@ -49,10 +50,10 @@ func printStats(w *page, st *core.Stats) {
 		{"records damaged", st.Malformed},
 		{"partitions", int64(st.Partitions)},
 	} {
-		t.row(c.name, strconv.FormatInt(c.n, 10))
+		t.Row(c.name, strconv.FormatInt(c.n, 10))
 	}
-	t.row("next due", clock(st.NextDue))
-	t.end()
+	t.Row("next due", clock(st.NextDue))
+	t.End()
 }
 
 func (p *process) versionCommand(o *options) *cobra.Command {
@@ -62,7 +63,7 @@ func (p *process) versionCommand(o *options) *cobra.Command {
 			Go       string `json:"go"`
 			Platform string `json:"platform"`
 		}{versionOr(p.version), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-		return o.print(p.stdout, v, func(w *page) { fmt.Fprintf(&w.Buffer, "duly %s (%s, %s)\n", v.Version, v.Go, v.Platform) })
+		return o.print(p.stdout, v, func(w *table.Page) { fmt.Fprintf(&w.Buffer, "duly %s (%s, %s)\n", v.Version, v.Go, v.Platform) })
 	}))
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // named gives a command the arguments AGENT ID, of which --agent can name the first.
@@ -39,7 +40,7 @@ func (p *process) statusCommand(o *options) *cobra.Command {
 				if err != nil {
 					return missing(err, agent, id)
 				}
-				return o.print(p.stdout, task, func(w *page) { printTask(w, &task) })
+				return o.print(p.stdout, task, func(w *table.Page) { printTask(w, &task) })
 			})
 		})
 	return o.withJSON(named(cmd, &agent))
@@ -60,7 +61,7 @@ func (p *process) runsCommand(o *options) *cobra.Command {
 				answer := struct {
 					Runs []core.TaskRun `json:"runs"`
 				}{task.Runs}
-				return o.print(p.stdout, answer, func(w *page) { printRuns(w, task.Runs) })
+				return o.print(p.stdout, answer, func(w *table.Page) { printRuns(w, task.Runs) })
 			})
 		})
 	return o.withJSON(named(cmd, &agent))
@@ -93,16 +94,16 @@ func missing(err error, agent, id string) error {
 	if core.CodeOf(err) != core.CodeNotFound {
 		return err
 	}
-	f := usage("see duly list --agent "+shellWord(agent), "the agent %q has no task %q", agent, id)
+	f := usage("see duly list --agent "+table.ShellWord(agent), "the agent %q has no task %q", agent, id)
 	f.code = exitNotFound
 	return f
 }
 
-func printTask(w *page, info *core.TaskInfo) {
-	t := newTable(w)
+func printTask(w *table.Page, info *core.TaskInfo) {
+	t := table.New(w)
 	line := func(name, value string) {
 		if value != "" && value != "0" {
-			t.row(name, value)
+			t.Row(name, value)
 		}
 	}
 	line("agent", info.Agent)
@@ -138,7 +139,7 @@ func printTask(w *page, info *core.TaskInfo) {
 	line("progress", string(info.Progress))
 	line("result", string(info.Result))
 	line("tags", strings.Join(info.Tags, ", "))
-	t.end()
+	t.End()
 	if len(info.Runs) > 0 {
 		_, _ = w.WriteString("\n")
 		printRuns(w, info.Runs)
@@ -159,15 +160,15 @@ func printPolicies(line func(name, value string), info *core.TaskInfo) {
 	line("one run of", info.Parent)
 }
 
-func printRuns(w *page, runs []core.TaskRun) {
+func printRuns(w *table.Page, runs []core.TaskRun) {
 	if len(runs) == 0 {
 		_, _ = w.WriteString("no runs yet\n")
 		return
 	}
-	t := newTable(w, "STARTED", "TOOK", "ATTEMPT", "OUTCOME", "PROCESS", "ERROR")
+	t := table.New(w, "STARTED", "TOOK", "ATTEMPT", "OUTCOME", "PROCESS", "ERROR")
 	for i := range runs {
 		r := &runs[i]
-		t.row(clock(r.Started), r.Duration.Round(time.Millisecond).String(), strconv.Itoa(r.Attempt), string(r.Outcome), firstOf(r.Process), firstOf(r.Error))
+		t.Row(clock(r.Started), r.Duration.Round(time.Millisecond).String(), strconv.Itoa(r.Attempt), string(r.Outcome), table.First(r.Process), table.First(r.Error))
 	}
-	t.end()
+	t.End()
 }

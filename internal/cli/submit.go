@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // submitOptions are the flags of duly submit: the fields of a task, or the name of a file with tasks. A field is read by
@@ -44,7 +45,7 @@ func (p *process) submitCommand(o *options) *cobra.Command {
 				answer := struct {
 					Tasks []core.Submitted `json:"tasks"`
 				}{placed}
-				return o.print(p.stdout, answer, func(w *page) { printSubmitted(w, placed) })
+				return o.print(p.stdout, answer, func(w *table.Page) { printSubmitted(w, placed) })
 			})
 		})
 	s.flags(cmd)
@@ -233,8 +234,8 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-func printSubmitted(w *page, placed []core.Submitted) {
-	t := newTable(w, "AGENT", "ID", "KIND", "DUE", "STATUS", "NEW")
+func printSubmitted(w *table.Page, placed []core.Submitted) {
+	t := table.New(w, "AGENT", "ID", "KIND", "DUE", "STATUS", "NEW")
 	for i := range placed {
 		s := &placed[i]
 		isNew := "no"
@@ -244,7 +245,7 @@ func printSubmitted(w *page, placed []core.Submitted) {
 		case s.Replaced:
 			isNew = "replaced"
 		}
-		t.row(s.Agent, s.ID, s.Kind, clock(s.Due), string(s.Status), isNew)
+		t.Row(s.Agent, s.ID, s.Kind, clock(s.Due), string(s.Status), isNew)
 	}
-	t.end()
+	t.End()
 }

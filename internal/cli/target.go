@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // targetFlags name what is paused or resumed.
@@ -56,13 +57,13 @@ func (f *targetFlags) target(cmd *cobra.Command, args []string) (core.Target, er
 func targetName(t core.Target) string {
 	switch {
 	case t.ID != "":
-		return "task " + shellWord(t.ID) + " of agent " + shellWord(t.Agent)
+		return "task " + table.ShellWord(t.ID) + " of agent " + table.ShellWord(t.Agent)
 	case t.Agent != "":
-		return "agent " + shellWord(t.Agent)
+		return "agent " + table.ShellWord(t.Agent)
 	case t.Kind != "":
-		return "kind " + shellWord(t.Kind)
+		return "kind " + table.ShellWord(t.Kind)
 	case t.Key != "":
-		return "snooze key " + shellWord(t.Key)
+		return "snooze key " + table.ShellWord(t.Key)
 	default:
 		return "everything"
 	}
@@ -74,17 +75,17 @@ func targetArgs(t core.Target) string {
 	case t.ID != "":
 		return taskArgs(t.Agent, t.ID)
 	case t.Agent != "":
-		return shellWord(t.Agent)
+		return table.ShellWord(t.Agent)
 	case t.Kind != "":
-		return "--kind " + shellWord(t.Kind)
+		return "--kind " + table.ShellWord(t.Kind)
 	case t.Key != "":
-		return "--key " + shellWord(t.Key)
+		return "--key " + table.ShellWord(t.Key)
 	default:
 		return "--all"
 	}
 }
 
-func taskArgs(agent, id string) string { return shellWord(agent) + " " + shellWord(id) }
+func taskArgs(agent, id string) string { return table.ShellWord(agent) + " " + table.ShellWord(id) }
 
 // userName is the name of who runs the program, as far as the environment says.
 func userName() string {

@@ -1,4 +1,4 @@
-package cli
+package table_test
 
 import (
 	"regexp"
@@ -6,18 +6,23 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // Colours change nothing about the columns, and are not there but on a terminal.
 func TestColoursKeepTheColumns(t *testing.T) {
 	t.Parallel()
 	write := func(colours bool) string {
-		w := &page{colours: colours}
-		table := newTable(w, "ID", "STATUS", "RUNS")
-		table.row("a", "completed", "1")
-		table.row("bb", "failed", "2")
-		table.row("\xff\x1b[0m", "waiting", "3")
-		table.end()
+		w := &table.Page{}
+		if colours {
+			w.Colours = map[string]string{"completed": "32", "failed": "31"}
+		}
+		tab := table.New(w, "ID", "STATUS", "RUNS")
+		tab.Row("a", "completed", "1")
+		tab.Row("bb", "failed", "2")
+		tab.Row("\xff\x1b[0m", "waiting", "3")
+		tab.End()
 		return w.String()
 	}
 	bare, painted := write(false), write(true)
