@@ -16,14 +16,14 @@ func (p *process) activityCommand(o *options) *cobra.Command {
 		"  duly activity summary -c duly.yaml --user ann\n  duly activity summary -c duly.yaml --user ann --device phone --agent ada --json",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage("name it as KIND", "it takes a kind")
+				return usage("name it as KIND", "expected a kind")
 			}
 			c, err := loadFile(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
 			if !hasActivity(c, args[0]) {
-				return usage("name a file by -c that gives its handler one, as activity: { quiet: 30m } (30 minutes after the last activity; delay: after the first)", "the kind %q has no activity schedule here", args[0])
+				return usage("with -c, name a file that gives its handler one, as activity: { quiet: 30m } (30 minutes after the last activity; delay: after the first)", "kind %q has no activity schedule", args[0])
 			}
 			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
 				noticed, err := s.Notice(cmd.Context(), args[0], subject)
@@ -53,11 +53,11 @@ func hasActivity(c *dulyfile.File, kind string) bool {
 
 func printNoticed(w *table.Page, n *core.Noticed) {
 	t := table.New(w)
-	scheduled := "no, one was booked before"
+	scheduled := "no, a run was already scheduled"
 	if n.Scheduled {
 		scheduled = "yes"
 	}
-	t.Row("booked a run", scheduled)
+	t.Row("scheduled a run", scheduled)
 	t.Row("reason", string(n.Reason))
 	t.Row("due", clock(n.Due))
 	t.Row("agent", n.Agent)
@@ -76,7 +76,7 @@ type presetJSON struct {
 }
 
 func (p *process) presetsCommand(o *options) *cobra.Command {
-	return o.withJSON(command("presets", "List the tasks that --preset of duly submit fills in", "  duly presets\n  duly submit --agent ada --id rollup --preset memory.rollup_day",
+	return o.withJSON(command("presets", "List the presets for duly submit --preset", "  duly presets\n  duly submit --agent ada --id rollup --preset memory.rollup_day",
 		func(*cobra.Command, []string) error {
 			var presets []presetJSON
 			for _, preset := range core.Presets() {

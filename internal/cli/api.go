@@ -73,7 +73,7 @@ func tokens(c *dulyfile.File) ([]string, error) {
 		}
 	}
 	if len(tokens) == 0 && (set || c.TokenEnv != "") {
-		return nil, usage("set it, or unset it to serve on 127.0.0.1 without a token", "the environment variable %s holds no token", name)
+		return nil, usage("set it, or unset it to serve on 127.0.0.1 without a token", "the environment variable %s contains no token", name)
 	}
 	return tokens, nil
 }
@@ -83,7 +83,7 @@ func cronSecret() (string, error) {
 	value, set := os.LookupEnv(cronSecretEnv)
 	secret := strings.TrimSpace(value)
 	if set && secret == "" {
-		return "", usage("set it, or unset it to have no GET /v1/cron", "the environment variable %s holds no secret", cronSecretEnv)
+		return "", usage("set it, or unset it to disable GET /v1/cron", "the environment variable %s contains no secret", cronSecretEnv)
 	}
 	return secret, nil
 }
@@ -110,13 +110,13 @@ func listen(ctx context.Context, c *dulyfile.File, version string, logger *slog.
 	}
 	if len(tokens) == 0 && !addr.IP.IsLoopback() {
 		return nil, usage(fmt.Sprintf("set $%s, or listen on 127.0.0.1:%d", tokenVariable(c), addr.Port),
-			"%s can be reached from other machines and there is no token", c.HTTP)
+			"%s can be reached from other machines, and no token is set", c.HTTP)
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr.String())
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, &failure{
-			why: fmt.Errorf("the address %s is taken by another program", addr), code: exitFailed,
-			todo: "stop that, or choose another with --http " + portAfter(addr),
+			why: fmt.Errorf("another program already listens on %s", addr), code: exitFailed,
+			todo: "stop it, or choose another address with --http " + portAfter(addr),
 		}
 	}
 	if err != nil {

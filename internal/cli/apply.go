@@ -7,7 +7,7 @@ import (
 )
 
 func (p *process) applyCommand(o *options) *cobra.Command {
-	cmd := command("apply", "Make the tasks of the store those of a file; what is the same stays as it is",
+	cmd := command("apply", "Create or update the tasks in a file; leave unchanged ones alone",
 		"  duly apply -f duly.yaml",
 		func(cmd *cobra.Command, _ []string) error {
 			if o.file == "" {
@@ -32,9 +32,9 @@ func (p *process) applyCommand(o *options) *cobra.Command {
 				Unchanged int `json:"unchanged"`
 			}{done.Created, done.Changed, len(c.Tasks) - done.Created - done.Changed}
 			return o.print(p.stdout, answer, func(w *table.Page) {
-				w.Line("%d task(s) created, %d changed, %d as they were", answer.Created, answer.Changed, answer.Unchanged)
+				w.Line("%s created, %d updated, %d unchanged", table.Count(answer.Created, "task"), answer.Changed, answer.Unchanged)
 			})
 		})
-	cmd.Flags().StringVarP(&o.file, "file", "f", "", "the file, as -c names it for other commands")
+	cmd.Flags().StringVarP(&o.file, "file", "f", "", "the file, as with -c of other commands")
 	return o.withJSON(cmd)
 }

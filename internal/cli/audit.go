@@ -13,7 +13,7 @@ import (
 
 func (p *process) auditCommand(o *options) *cobra.Command {
 	var repair bool
-	cmd := command("audit", "Look at every task: would something run it? With --repair, put back what nothing would find",
+	cmd := command("audit", "Check that every live task can be reached; --repair requeues lost ones",
 		"  duly audit\n  duly audit --repair",
 		func(cmd *cobra.Command, _ []string) error {
 			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
@@ -25,7 +25,7 @@ func (p *process) auditCommand(o *options) *cobra.Command {
 				return errors.Join(o.print(p.stdout, report, func(w *table.Page) { printAudit(w, &report, repair) }), auditFailure(&report, repair))
 			})
 		})
-	cmd.Flags().BoolVar(&repair, "repair", false, "put back what is found; what has lost its due time is due now; safe while daemons run")
+	cmd.Flags().BoolVar(&repair, "repair", false, "requeue lost tasks; one that lost its due time is due now; safe while daemons run")
 	return o.withJSON(cmd)
 }
 
@@ -46,20 +46,20 @@ func (p *process) endProgress() {
 
 // faults say what each fault means.
 var faults = map[core.FaultCode]string{
-	core.FaultLost:       "neither waits nor runs nor is parked",
-	core.FaultStranded:   "is parked, and nothing would put it back",
-	core.FaultDoubled:    "runs and waits as well: it would run twice at once",
-	core.FaultMiscounted: "a count is wrong: of the tasks of an agent, a group or a kind, or of what is parked",
-	core.FaultAsleep:     "would be looked at too late",
-	core.FaultUnreadable: "its record is not what was written",
-	core.FaultGone:       "its task is no more: something names it still",
+	core.FaultLost:       "the task is in no queue: it neither waits nor runs nor is parked",
+	core.FaultStranded:   "the task is parked, and nothing would requeue it",
+	core.FaultDoubled:    "the task both runs and waits: it would run twice at once",
+	core.FaultMiscounted: "a counter is wrong: of an agent, a group, a kind, or parked tasks",
+	core.FaultAsleep:     "the agent would be visited too late",
+	core.FaultUnreadable: "the record cannot be read",
+	core.FaultGone:       "an index entry whose task no longer exists",
 }
 
 // unreadableTodo is what to do about records that cannot be read, which duly leaves alone.
-const unreadableTodo = "restore them from a backup; nothing else knows what they were"
+const unreadableTodo = "restore them from a backup; duly has no other copy"
 
 func printAudit(w *table.Page, r *core.AuditReport, repair bool) {
-	w.Line("%d task(s) looked at, %d fault(s)", r.Tasks, r.Found)
+	w.Line("%s checked, %s found", table.Count(r.Tasks, "task"), table.Count(r.Found, "fault"))
 	if r.Found == 0 {
 		return
 	}
@@ -81,7 +81,7 @@ func printAudit(w *table.Page, r *core.AuditReport, repair bool) {
 	}
 	if repair && r.Repairable > 0 {
 		w.Line("")
-		w.Line("%d repaired: what was lost is due now", r.Repairable)
+		w.Line("%d repaired: lost tasks are due now", r.Repairable)
 	}
 }
 
@@ -92,11 +92,11 @@ func auditFailure(r *core.AuditReport, repaired bool) error {
 		return nil
 	case r.Repairable > 0 && !repaired:
 		return &failure{
-			why: fmt.Errorf("%d fault(s) found: what they are about would not run", r.Found), todo: "put it back with duly audit --repair", code: exitFailed,
+			why: fmt.Errorf("%s found: these tasks would not run", table.Count(r.Found, "fault")), todo: "requeue them with duly audit --repair", code: exitFailed,
 		}
 	default:
 		return &failure{
-			why:  fmt.Errorf("%d record(s) cannot be read, and cannot be repaired", r.Found-r.Repairable),
+			why:  fmt.Errorf("%s unreadable and beyond repair", table.Count(r.Found-r.Repairable, "record")),
 			todo: unreadableTodo, code: exitFailed,
 		}
 	}

@@ -136,30 +136,30 @@ func TestBadInputWritesNothing(t *testing.T) {
 		{"list --agent a --status done", "--status must be"},
 		{"list --agent a --limit 1001", "--limit must be"},
 		{"list --agent a --cursor \x01", "--cursor has the control character"},
-		{"status", "takes an agent and the id"},
-		{"status a b c", "takes an agent and the id"},
+		{"status", "expected an agent and the id"},
+		{"status a b c", "expected an agent and the id"},
 		{"status a " + long, "id is 257 bytes"},
-		{"replay --agent a", "takes an agent and the id"},
-		{"replay a i --all", "with --all it takes an agent"},
-		{"replay --all", "with --all it takes an agent"},
-		{"delete a", "takes an agent and the id of a task, or several"},
+		{"replay --agent a", "expected an agent and one or more task ids"},
+		{"replay a i --all", "--all takes an agent and no ids"},
+		{"replay --all", "--all takes an agent and no ids"},
+		{"delete a", "expected an agent and one or more task ids"},
 		{"delete a " + long, "id is 257"},
-		{"run a", "takes an agent and the id"},
-		{"cancel a", "takes an agent and the id"},
+		{"run a", "expected an agent and the id"},
+		{"cancel a", "expected an agent and the id"},
 		{"cancel a i --reason \x01", "--reason has the control character"},
-		{"explain", "takes an agent and the id"},
-		{"runs a b c", "takes an agent and the id"},
-		{"jobs", "takes an agent"},
-		{"jobs a --agent b", "takes an agent"},
+		{"explain", "expected an agent and the id"},
+		{"runs a b c", "expected an agent and the id"},
+		{"jobs", "expected an agent"},
+		{"jobs a --agent b", "expected an agent"},
 		{"agents --limit 1001", "--limit must be"},
 		{"queue a b", "accepts at most 1"},
-		{"activity", "takes a kind"},
-		{"activity k --user u", "has no activity schedule here"},
+		{"activity", "expected a kind"},
+		{"activity k --user u", "has no activity schedule"},
 		{"presets x", "unknown command"},
-		{"pause", "takes exactly one target"},
-		{"pause a b c", "takes exactly one target"},
-		{"pause a --all", "takes exactly one target"},
-		{"pause --kind k --key x", "takes exactly one target"},
+		{"pause", "expected exactly one target"},
+		{"pause a b c", "expected exactly one target"},
+		{"pause a --all", "expected exactly one target"},
+		{"pause --kind k --key x", "expected exactly one target"},
 		{"pause --kind=", "--kind must not be empty"},
 		{"pause --key=", "--key must not be empty"},
 		{"pause --kind k!", "the character '!'"},
@@ -168,8 +168,8 @@ func TestBadInputWritesNothing(t *testing.T) {
 		{"pause a --until 2030-01-01T00:00:00Z --for 1h", "--until excludes for"},
 		{"pause a --for -1h", "--for must be between"},
 		{"pause a --by " + strings.Repeat("x", 2000), "--by is 2000 bytes long"},
-		{"resume", "takes exactly one target"},
-		{"resume --all a", "takes exactly one target"},
+		{"resume", "expected exactly one target"},
+		{"resume --all a", "expected exactly one target"},
 		{"submit --agent a --kind k --every 1h --overlap skip", "--overlap needs cron"},
 		{"submit --agent a --kind k --every 1h --misfire never", "--misfire must be"},
 		{"submit --agent a --kind k --jitter 1s", "--jitter needs every or cron"},
@@ -204,13 +204,13 @@ func TestBadInputWritesNothing(t *testing.T) {
 func TestNotFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	oneLine(t, w.duly(t, "status", "ada", "nothing"), 3, `the agent "ada" has no task "nothing"`, "duly list")
+	oneLine(t, w.duly(t, "status", "ada", "nothing"), 3, `agent "ada" has no task "nothing"`, "duly list")
 	for _, verb := range []string{"replay", "resume", "run", "cancel", "delete", "explain", "runs"} {
-		oneLine(t, w.duly(t, verb, "ada", "nothing"), 3, `duly: `+verb+`: the agent "ada" has no task "nothing"; see duly list --agent ada`)
+		oneLine(t, w.duly(t, verb, "ada", "nothing"), 3, `duly: `+verb+`: agent "ada" has no task "nothing"; see duly list --agent ada`)
 	}
-	oneLine(t, w.duly(t, "pause", "ada", "nothing"), 3, `the agent "ada" has no task "nothing" that could be paused`)
+	oneLine(t, w.duly(t, "pause", "ada", "nothing"), 3, `agent "ada" has no live task "nothing"`)
 	oneLine(t, w.duly(t, "status", "it's", "x"), 3, `see duly list --agent 'it'\''s'`)
-	oneLine(t, w.duly(t, "queue", "nothing"), 3, `there was no task of the kind "nothing"; see duly queue`)
+	oneLine(t, w.duly(t, "queue", "nothing"), 3, `no task of kind "nothing" exists; see duly queue`)
 }
 
 func TestCommandsThatNeedRedisSaySo(t *testing.T) {
@@ -298,7 +298,7 @@ tasks:
 	assert.Equal(t, "waiting", parse[taskJSON](t, w.ok(t, "replay", "eve", "b", "--json")).Status)
 	r = w.duly(t, "run-due", "-c", config, "--agents", "eve,ada", "--max", "1")
 	assert.Equal(t, 4, r.code)
-	assert.Contains(t, r.stdout, "ran 1 task(s) of 1 agent(s)")
+	assert.Contains(t, r.stdout, "ran 1 task of 1 agent")
 	assert.Contains(t, r.stdout, "1 failed")
 
 	r = w.duly(t, "run-due", "--all")

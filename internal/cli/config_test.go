@@ -20,11 +20,11 @@ func TestMistakesInTheFile(t *testing.T) {
 	const note = "handlers:\n  note: { log: {} }\ntasks:\n"
 	for text, want := range map[string]string{
 		"handlers: {a: [}":      "duly.yaml:1: is not YAML: did not find expected node content",
-		"redis: a\nhandler: {}": "duly.yaml:2: handler: is not a key here",
+		"redis: a\nhandler: {}": "duly.yaml:2: handler: unknown key; expected one of",
 		"lease: 1ms":            "duly.yaml:1: lease: must be between 100ms and 1h0m0s, not 1ms",
-		"handlers:\n  note: { log: {}, timout: 5s }":                                      "duly.yaml:2: handlers.note.timout: is not a key here",
+		"handlers:\n  note: { log: {}, timout: 5s }":                                      "duly.yaml:2: handlers.note.timout: unknown key; expected one of",
 		note + "  - { agent: a, id: i, kind: note, evry: 5s }":                            "duly.yaml:4: tasks[0].evry: is not a field of a task",
-		note + "  - { agent: a, id: i, kind: note }\n  - { agent: a, id: i, kind: note }": "duly.yaml:5: tasks[1].id: the agent has another task with this id above",
+		note + "  - { agent: a, id: i, kind: note }\n  - { agent: a, id: i, kind: note }": "duly.yaml:5: tasks[1].id: another task of this agent above has the same id",
 	} {
 		config := file(t, text)
 		for _, command := range [][]string{{"daemon"}, {"run-due", "--all"}} {

@@ -13,7 +13,7 @@ import (
 
 func (p *process) runCommand(o *options) *cobra.Command {
 	var agent string
-	cmd := command("run [AGENT] ID", "Make a waiting task due now, also when it is paused", "  duly run ada nightly",
+	cmd := command("run [AGENT] ID", "Make a waiting task due now, even if it is paused", "  duly run ada nightly",
 		func(cmd *cobra.Command, args []string) error {
 			return withTask(cmd.Context(), o, agent, args, func(s *core.Scheduler, agent, id string) error {
 				if _, err := s.RunNow(cmd.Context(), agent, id); err != nil {
@@ -21,7 +21,7 @@ func (p *process) runCommand(o *options) *cobra.Command {
 				}
 				return p.printChanged(cmd.Context(), o, s, agent, id, func(task *core.TaskInfo) string {
 					if task.Status == core.StatusInProgress {
-						return "runs once more when its run has ended"
+						return "is running, and will run again when this run has ended"
 					}
 					return "is due now"
 				})
@@ -33,7 +33,7 @@ func (p *process) runCommand(o *options) *cobra.Command {
 func (p *process) cancelCommand(o *options) *cobra.Command {
 	var agent string
 	var by core.Hold
-	cmd := command("cancel [AGENT] ID", "End a task for good; if it runs, its run is told to end",
+	cmd := command("cancel [AGENT] ID", "Cancel a task for good; a run in progress is asked to stop",
 		"  duly cancel ada nightly --reason \"not needed any more\"",
 		func(cmd *cobra.Command, args []string) error {
 			return withTask(cmd.Context(), o, agent, args, func(s *core.Scheduler, agent, id string) error {
@@ -42,7 +42,7 @@ func (p *process) cancelCommand(o *options) *cobra.Command {
 				}
 				return p.printChanged(cmd.Context(), o, s, agent, id, func(task *core.TaskInfo) string {
 					if task.Status == core.StatusInProgress {
-						return "runs: it is told to end, and is cancelled then"
+						return "is running: it was asked to stop, and is cancelled then"
 					}
 					return "is " + string(task.Status)
 				})
@@ -68,7 +68,7 @@ func (p *process) printChanged(
 
 func (p *process) deleteCommand(o *options) *cobra.Command {
 	var agent string
-	cmd := command("delete [AGENT] ID...", "Forget tasks, live or finished, without asking", "  duly delete ada nightly\n  duly delete ada one two three",
+	cmd := command("delete [AGENT] ID...", "Delete tasks and their history (no confirmation)", "  duly delete ada nightly\n  duly delete ada one two three",
 		func(cmd *cobra.Command, args []string) error {
 			agent, ids, err := tasksNamed(agent, args)
 			if err != nil {
@@ -94,7 +94,7 @@ func (p *process) deleteCommand(o *options) *cobra.Command {
 func (p *process) replayCommand(o *options) *cobra.Command {
 	var agent string
 	var all bool
-	cmd := command("replay [AGENT] ID...", "Make failed tasks live again, due now", "  duly replay ada nightly\n  duly replay ada --all",
+	cmd := command("replay [AGENT] ID...", "Retry failed tasks now", "  duly replay ada nightly\n  duly replay ada --all",
 		func(cmd *cobra.Command, args []string) error {
 			var ids []string
 			var err error
@@ -104,7 +104,7 @@ func (p *process) replayCommand(o *options) *cobra.Command {
 			case agent == "" && len(args) == 1:
 				agent = args[0]
 			case agent == "" || len(args) > 0:
-				err = usage("name it as AGENT --all", "with --all it takes an agent and no ids")
+				err = usage("name it as AGENT --all", "--all takes an agent and no ids")
 			}
 			if err != nil {
 				return err
@@ -125,7 +125,7 @@ func (p *process) replay(ctx context.Context, o *options, s *core.Scheduler, age
 	if _, err := s.Replay(ctx, agent, id); err != nil {
 		return err
 	}
-	return p.printChanged(ctx, o, s, agent, id, func(*core.TaskInfo) string { return "is due again, now" })
+	return p.printChanged(ctx, o, s, agent, id, func(*core.TaskInfo) string { return "will be retried now" })
 }
 
 // replayAll replays the failed tasks of an agent. One that was deleted or replayed meanwhile is none any more.

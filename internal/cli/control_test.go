@@ -54,7 +54,7 @@ func TestTheStoryOfAFailingJob(t *testing.T) {
 	assert.Equal(t, "cancelled by ann: hopeless", again["reason"])
 	assert.Contains(t, w.ok(t, "explain", "ada", "job"), "it was cancelled at ")
 	oneLine(t, w.duly(t, "run", "ada", "job"), 1, "is cancelled", "see duly status ada job")
-	oneLine(t, w.duly(t, "pause", "ada", "job"), 3, "that could be paused; see duly status ada job")
+	oneLine(t, w.duly(t, "pause", "ada", "job"), 3, `agent "ada" has no live task "job"; see duly status ada job`)
 	assert.Equal(t, "deleted: task job of agent ada\n", w.ok(t, "delete", "ada", "job"))
 	oneLine(t, w.duly(t, "status", "ada", "job"), 3, "has no task")
 }
@@ -98,9 +98,9 @@ func TestPauses(t *testing.T) {
 	assert.Contains(t, w.ok(t, "resume", "ada", "n"), "still paused: agent ada, since ")
 	assert.Contains(t, w.ok(t, "agents"), "  yes\n")
 	assert.Equal(t, true, w.objects(t, "agents", "agents")[0]["is_paused"])
-	assert.Contains(t, w.ok(t, "run-due", "-c", config, "--all"), "ran 0 task(s)")
+	assert.Contains(t, w.ok(t, "run-due", "-c", config, "--all"), "ran 0 tasks")
 	assert.Equal(t, "waiting", w.object(t, "run", "ada", "n")["status"])
-	assert.Contains(t, w.ok(t, "run-due", "-c", config, "--all"), "ran 1 task(s)", "run goes before a pause")
+	assert.Contains(t, w.ok(t, "run-due", "-c", config, "--all"), "ran 1 task", "run goes before a pause")
 }
 
 func TestDeleteAndReplaySeveral(t *testing.T) {
@@ -115,7 +115,7 @@ func TestDeleteAndReplaySeveral(t *testing.T) {
 	assert.Contains(t, w.ok(t, "explain", "eve", "1"), "to run it again: duly replay eve 1")
 	r := w.duly(t, "replay", "eve", "1", "ok", "nothing")
 	assert.Equal(t, 1, r.code, "the first one that was refused is a conflict")
-	assert.Equal(t, "task 1 of agent eve is due again, now\n", r.stdout)
+	assert.Equal(t, "task 1 of agent eve will be retried now\n", r.stdout)
 	assert.Equal(t, 1, strings.Count(r.stderr, "\n"), r.stderr)
 	assert.Contains(t, r.stderr, "only failed tasks can be replayed, and 1 more were refused; see duly status eve ok")
 
@@ -133,7 +133,7 @@ func TestDeleteAndReplaySeveral(t *testing.T) {
 	r = w.duly(t, "delete", "--agent", "eve", "1", "2", "3", "4")
 	assert.Equal(t, 3, r.code)
 	assert.Equal(t, "deleted: task 2 of agent eve\ndeleted: task 3 of agent eve\n", r.stdout)
-	assert.Contains(t, r.stderr, `the agent "eve" has no task "1", and 1 more were refused; see duly list --agent eve`)
+	assert.Contains(t, r.stderr, `agent "eve" has no task "1", and 1 more were refused; see duly list --agent eve`)
 }
 
 func TestQueueJobsAndAgents(t *testing.T) {
@@ -186,7 +186,7 @@ handlers:
   off: { log: {}, disabled: true, activity: { delay: 1s } }
 `)
 	out := w.ok(t, "activity", "summary", "-c", config, "--user", "ann", "--device", "phone", "--agent", "ada")
-	assert.Regexp(t, `booked a run +yes\nreason +activity\ndue +20.*\nagent +ann\nid +activity/summary/ann:phone\n`, out)
+	assert.Regexp(t, `scheduled a run +yes\nreason +activity\ndue +20.*\nagent +ann\nid +activity/summary/ann:phone\n`, out)
 	again := w.object(t, "activity", "summary", "-c", config, "--user", "ann", "--device", "phone")
 	assert.Equal(t, false, again["scheduled"])
 	assert.Equal(t, "waiting", again["reason"])
@@ -196,7 +196,7 @@ handlers:
 	assert.Equal(t, "1h0m0s", task["min_interval"])
 	oneLine(t, w.duly(t, "activity", "summary", "-c", config), 2, "--user is required")
 	oneLine(t, w.duly(t, "activity", "summary", "-c", config, "--user", "ann", "--device", "\x01"), 2, "--device has the control character")
-	oneLine(t, w.duly(t, "activity", "off", "-c", config, "--user", "ann"), 1, `the kind "off" is disabled here`, "take disabled out of the file")
+	oneLine(t, w.duly(t, "activity", "off", "-c", config, "--user", "ann"), 1, `the kind "off" is disabled here`, "remove disabled: true from the file")
 	oneLine(t, w.duly(t, "submit", "-c", config, "--agent", "a", "--kind", "off"), 1, `the kind "off" is disabled here`)
 
 	presets := noRedis().objects(t, "presets", "presets")
@@ -242,10 +242,10 @@ func TestWhatATaskWaitsFor(t *testing.T) {
 	d, s, pid := sleeping(t, w, "300", "--grace", "100ms")
 	assert.Contains(t, w.ok(t, "explain", "a", "i"), "its lease (fence ")
 	oneLine(t, w.duly(t, "run", "a", "i"), 1, `task "i" of agent "a" is running; see duly status a i`)
-	assert.Equal(t, "paused: task i of agent a\nits run under way goes on\n", w.ok(t, "pause", "a", "i"))
+	assert.Equal(t, "paused: task i of agent a\nthe run in progress continues\n", w.ok(t, "pause", "a", "i"))
 	w.ok(t, "submit", "--agent", "b", "--id", "lost", "--kind", "nobody")
 	d.line(t, "duly is running")
-	assert.Equal(t, "task i of agent a runs: it is told to end, and is cancelled then\n", w.ok(t, "cancel", "a", "i"))
+	assert.Equal(t, "task i of agent a is running: it was asked to stop, and is cancelled then\n", w.ok(t, "cancel", "a", "i"))
 	settled(t, s, "a", "i", "cancelled")
 	gone(t, pid)
 	assert.Contains(t, w.ok(t, "list", "--agent", "b"), "  parked  ")
@@ -257,7 +257,7 @@ func TestPausingWhatDoesNotExist(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, target := range [][]string{{"toc_rollup_day"}, {"--kind", "nothing"}} {
-		oneLine(t, w.duly(t, append([]string{"pause"}, target...)...), 3, "does not exist", "pass --ahead if it is to come")
+		oneLine(t, w.duly(t, append([]string{"pause"}, target...)...), 3, "does not exist", "pass --ahead if it will exist later")
 		oneLine(t, w.duly(t, append([]string{"resume"}, target...)...), 3, "does not exist", "pass --ahead")
 		w.ok(t, append([]string{"resume", "--ahead"}, target...)...)
 		w.ok(t, append([]string{"pause", "--ahead"}, target...)...)

@@ -30,7 +30,7 @@ type daemonOptions struct {
 
 func (p *process) daemonCommand(o *options) *cobra.Command {
 	d := &daemonOptions{options: o}
-	return p.serving(d, "daemon", "Run due tasks until stopped, with an HTTP API if wanted",
+	return p.serving(d, "daemon", "Run due tasks until stopped, optionally with an HTTP API",
 		"  duly daemon -c duly.yaml\n  duly daemon -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080")
 }
 
@@ -39,7 +39,7 @@ const defaultAddress = "127.0.0.1:8080"
 
 func (p *process) serveCommand(o *options) *cobra.Command {
 	d := &daemonOptions{options: o, onRequest: true}
-	return p.serving(d, "serve", "Serve the HTTP API; due tasks run when POST /v1/run-due or GET /v1/cron asks for it",
+	return p.serving(d, "serve", "Serve the HTTP API; tasks run only on POST /v1/run-due or GET /v1/cron",
 		"  duly serve -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080")
 }
 
@@ -69,8 +69,8 @@ func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&d.http, "http", "", "address of the HTTP API, such as 127.0.0.1:8080")
-	flags.IntVar(&d.concurrency, "concurrency", core.DefaultConcurrency, "most runs in flight")
-	flags.DurationVar(&d.grace, "grace", daemon.DefaultGrace, "how long handlers may go on after a signal to stop, 0s for not at all")
+	flags.IntVar(&d.concurrency, "concurrency", core.DefaultConcurrency, "maximum number of runs at once")
+	flags.DurationVar(&d.grace, "grace", daemon.DefaultGrace, "how long handlers may keep running after a signal to stop; 0s stops them at once")
 	flags.StringVar(&d.log, "log", "text", "format of the log: text or json")
 	zeroMeans(cmd, "grace")
 	if !d.onRequest {
@@ -111,7 +111,7 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 		return err
 	}
 	if c.Redis.URL == "" {
-		p.say("no Redis configured: tasks live in memory and end with this process; use --redis redis://127.0.0.1:6379/0 to keep them")
+		p.say("no Redis configured: tasks are kept in memory and are lost when this process ends; use --redis redis://127.0.0.1:6379/0 to keep them")
 	}
 	logger.LogAttrs(ctx, slog.LevelInfo, "duly is running", slog.String("store", store.name), slog.String("handlers", c.KindNames()),
 		slog.Int("tasks", len(c.Tasks)), slog.Int("new", done.Created), slog.Int("changed", done.Changed))

@@ -24,11 +24,11 @@ func TestTheQuickstart(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()
 	d := noRedis().start(t, "daemon", "-c", "../../examples/quickstart/duly.yaml", "--http", "127.0.0.1:0")
-	d.line(t, "no Redis configured: tasks live in memory and end with this process")
+	d.line(t, "no Redis configured: tasks are kept in memory and are lost when this process ends")
 	d.line(t, "duly is running", "store=memory", "tasks=4", "new=4")
 	d.line(t, "run kind=note agent=ada task=heartbeat")
 	d.line(t, "done kind=digest agent=bob")
-	d.line(t, "failed, comes again kind=sync agent=cleo", "the other side is busy")
+	d.line(t, "failed, will retry kind=sync agent=cleo", "the other side is busy")
 	d.line(t, "run kind=note agent=ada task=reminder")
 	d.line(t, "done kind=sync agent=cleo", "attempt=2")
 	assert.Less(t, time.Since(begun), 5*time.Second)
@@ -99,16 +99,16 @@ func TestWhoMayListenWhere(t *testing.T) {
 	t.Parallel()
 	w := noRedis()
 	for _, addr := range []string{"0.0.0.0:8080", ":8080", "[::]:8080"} {
-		oneLine(t, w.duly(t, "daemon", "--http", addr), 2, "can be reached from other machines and there is no token; set $DULY_TOKEN, or listen on 127.0.0.1:8080")
+		oneLine(t, w.duly(t, "daemon", "--http", addr), 2, "can be reached from other machines, and no token is set; set $DULY_TOKEN, or listen on 127.0.0.1:8080")
 	}
 	w.env = append(w.env, "DULY_TOKEN=, ,")
-	oneLine(t, w.duly(t, "daemon", "--http", "127.0.0.1:0"), 2, "the environment variable DULY_TOKEN holds no token")
+	oneLine(t, w.duly(t, "daemon", "--http", "127.0.0.1:0"), 2, "the environment variable DULY_TOKEN contains no token")
 	for _, blank := range []string{"", " \n"} {
 		w := noRedis()
 		w.env = append(w.env, "CRON_SECRET="+blank)
-		oneLine(t, w.duly(t, "serve", "--http", "127.0.0.1:0"), 2, "the environment variable CRON_SECRET holds no secret; set it, or unset it")
+		oneLine(t, w.duly(t, "serve", "--http", "127.0.0.1:0"), 2, "the environment variable CRON_SECRET contains no secret; set it, or unset it")
 	}
-	oneLine(t, noRedis().duly(t, "daemon", "-c", file(t, "token_env: MINE\nhttp: 127.0.0.1:0\n")), 2, "the environment variable MINE holds no token")
+	oneLine(t, noRedis().duly(t, "daemon", "-c", file(t, "token_env: MINE\nhttp: 127.0.0.1:0\n")), 2, "the environment variable MINE contains no token")
 }
 
 func TestATakenPort(t *testing.T) {
@@ -122,7 +122,7 @@ func TestATakenPort(t *testing.T) {
 	config := file(t, handlersFile+"tasks:\n  - { agent: a, id: i, kind: note }\n")
 	port := taken.Addr().(*net.TCPAddr).Port
 	oneLine(t, w.duly(t, "daemon", "-c", config, "--http", taken.Addr().String()), 1,
-		fmt.Sprintf("the address 127.0.0.1:%d is taken by another program", port), fmt.Sprintf("--http 127.0.0.1:%d", port%65535+1))
+		fmt.Sprintf("another program already listens on 127.0.0.1:%d", port), fmt.Sprintf("--http 127.0.0.1:%d", port%65535+1))
 	assert.Equal(t, before, w.dbsize(t))
 }
 
@@ -253,7 +253,7 @@ func TestTheGraceEnds(t *testing.T) {
 	code, took := d.stop(t, syscall.SIGTERM)
 	assert.Equal(t, 0, code)
 	assert.Less(t, took, 5*time.Second)
-	d.line(t, "given back kind=sleep agent=a task=i")
+	d.line(t, "released at shutdown kind=sleep agent=a task=i")
 	task, err := s.Task(t.Context(), "a", "i")
 	require.NoError(t, err)
 	assert.Equal(t, core.StatusWaiting, task.Status)

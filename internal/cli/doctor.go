@@ -30,7 +30,7 @@ type finding struct {
 }
 
 func (p *process) doctorCommand(o *options) *cobra.Command {
-	return o.withJSON(command("doctor", "Check Redis, and whether everything that is due will run",
+	return o.withJSON(command("doctor", "Check Redis, and that everything due will run",
 		"  duly doctor -c duly.yaml",
 		func(cmd *cobra.Command, _ []string) error {
 			checks, err := p.diagnose(cmd.Context(), o)
@@ -50,7 +50,7 @@ func (p *process) doctorCommand(o *options) *cobra.Command {
 				}
 			}
 			if failed > 0 {
-				return &failure{why: fmt.Errorf("%d check(s) failed", failed), todo: "do what stands beside them", code: exitFailed}
+				return &failure{why: fmt.Errorf("%s failed", table.Count(failed, "check")), todo: "see the hints above", code: exitFailed}
 			}
 			return nil
 		}))
@@ -92,7 +92,7 @@ func (p *process) diagnose(ctx context.Context, o *options) ([]finding, error) {
 		checks = append(checks, checkClock(stats.Now.Time(), core.SystemClock{}.Now()), checkWork(&stats), checkHandlers(&stats, c),
 			checkPauses(&stats), checkFailures(&stats), checkHistory(&stats))
 	} else {
-		checks = append(checks, finding{"stats", checkFailed, "cannot be read: " + err.Error(), "see that Redis is well, and that nobody else writes duly's keys"})
+		checks = append(checks, finding{"stats", checkFailed, "cannot be read: " + err.Error(), "check Redis, and that no other program writes duly's keys"})
 	}
 	if processes, err := s.Processes(ctx); err == nil {
 		checks = append(checks, checkProcesses(processes))
@@ -103,7 +103,7 @@ func (p *process) diagnose(ctx context.Context, o *options) ([]finding, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		return append(checks, finding{"audit", checkFailed, "came to no end: " + err.Error(), "see that Redis is well, then try again"}), nil
+		return append(checks, finding{"audit", checkFailed, "did not finish: " + err.Error(), "check Redis, then try again"}), nil
 	default:
 		return append(checks, checkAudit(&report)), nil
 	}
@@ -122,7 +122,7 @@ func (*warnings) Enabled(_ context.Context, level slog.Level) bool { return leve
 
 // Handle keeps a warning.
 func (w *warnings) Handle(_ context.Context, r slog.Record) error {
-	it := warning{text: r.Message + w.at, todo: "see docs/guarantees.md for what Redis has to be"}
+	it := warning{text: r.Message + w.at, todo: "see docs/guarantees.md for the requirements on Redis"}
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "todo" {
 			it.todo = a.Value.String()
@@ -149,7 +149,7 @@ func (w *warnings) WithGroup(string) slog.Handler { return w }
 
 func (w *warnings) checks(name string) []finding {
 	if len(*w.all) == 0 {
-		return []finding{{"redis", checkOK, name + " answers, writes what it is given to its append-only file, and lets duly do what it needs", ""}}
+		return []finding{{"redis", checkOK, name + " answers, uses an append-only file, and grants every permission that duly needs", ""}}
 	}
 	var all []finding
 	for _, it := range *w.all {
@@ -167,7 +167,7 @@ func checkClock(redis, here time.Time) finding {
 		return finding{"clock", checkOK, "this machine and Redis agree on the time", ""}
 	}
 	return finding{
-		"clock", checkWarning, fmt.Sprintf("this machine is %s off Redis: tasks go by Redis, times that you give go by yours", skew),
+		"clock", checkWarning, fmt.Sprintf("the clocks of this machine and Redis differ by %s: tasks follow the clock of Redis, --at and --until are read as given", skew),
 		"synchronise the clocks",
 	}
 }
@@ -178,13 +178,13 @@ const late = time.Minute
 func checkWork(st *core.Stats) finding {
 	switch behind := st.Now.Sub(st.NextDue).Round(time.Second); {
 	case st.NextDue == 0 && st.InProgress == 0:
-		return finding{"work", checkOK, "nothing is due, now or later", ""}
+		return finding{"work", checkOK, "no task is scheduled", ""}
 	case st.NextDue == 0 || behind < late:
-		return finding{"work", checkOK, fmt.Sprintf("%d running, %d waiting, none overdue by a minute", st.InProgress, st.Waiting), ""}
+		return finding{"work", checkOK, fmt.Sprintf("%d running, %d waiting, none overdue by more than a minute", st.InProgress, st.Waiting), ""}
 	default:
 		return finding{
-			"work", checkFailed, fmt.Sprintf("work has been due for %s and nobody takes it, or it is paused as a whole", behind),
-			"start duly daemon, or a trigger for duly run-due; see duly explain for one task",
+			"work", checkFailed, fmt.Sprintf("work has been due for %s and no process has claimed it, or everything is paused", behind),
+			"start duly daemon, or schedule duly run-due; duly explain tells why one task has not run",
 		}
 	}
 }
@@ -197,8 +197,8 @@ func checkHandlers(st *core.Stats, c *dulyfile.File) finding {
 			return finding{"handlers", checkOK, "no task waits for a handler", ""}
 		}
 		return finding{
-			"handlers", checkWarning, fmt.Sprintf("%d task(s) wait for a process with their handler", parked),
-			"name the file with -c to see which kinds it lacks",
+			"handlers", checkWarning, table.Count(parked, "task") + " waiting for a process with the handler",
+			"pass the file with -c to see which kinds it lacks",
 		}
 	}
 	var missing []string
@@ -212,8 +212,8 @@ func checkHandlers(st *core.Stats, c *dulyfile.File) finding {
 		return finding{"handlers", checkOK, "the file has a handler for every task", ""}
 	}
 	return finding{
-		"handlers", checkWarning, "the file has no handler for tasks of the kind " + strings.Join(missing, ", "),
-		"they run where another process has one; else add it",
+		"handlers", checkWarning, "the file has no handler for these kinds of live tasks: " + strings.Join(missing, ", "),
+		"another process must have the handler; otherwise add it to the file",
 	}
 }
 
@@ -222,7 +222,7 @@ func checkPauses(st *core.Stats) finding {
 		return finding{"pauses", checkOK, "no due task is paused", ""}
 	}
 	return finding{
-		"pauses", checkWarning, fmt.Sprintf("%d due task(s) are paused", st.Held), "duly pauses says which, and by whom; duly resume goes on",
+		"pauses", checkWarning, table.Count(st.Held, "due task") + " paused", "duly pauses lists them; duly resume resumes them",
 	}
 }
 
@@ -230,12 +230,12 @@ func checkFailures(st *core.Stats) finding {
 	switch {
 	case st.Malformed > 0:
 		return finding{
-			"failures", checkWarning, fmt.Sprintf("%d damaged record(s) were passed over, %d task(s) have failed for good", st.Malformed, st.Failed),
+			"failures", checkWarning, fmt.Sprintf("%s skipped, %s failed for good", table.Count(st.Malformed, "damaged record"), table.Count(st.Failed, "task")),
 			"see duly audit, and duly queue",
 		}
 	case st.Failed > 0:
 		return finding{
-			"failures", checkWarning, fmt.Sprintf("%d task(s) have failed for good", st.Failed),
+			"failures", checkWarning, table.Count(st.Failed, "task") + " failed for good",
 			"see duly queue KIND, or duly list --agent AGENT --status failed; duly replay runs one again",
 		}
 	default:
@@ -249,26 +249,26 @@ const recent = 7 * 24 * time.Hour
 // checkHistory looks whether agents have more finished tasks than the store keeps.
 func checkHistory(st *core.Stats) finding {
 	if st.LastTrimmed == 0 || st.Now.Sub(st.LastTrimmed) > recent {
-		return finding{"history", checkOK, "every finished task has been kept for as long as it should", ""}
+		return finding{"history", checkOK, "finished tasks are kept for the whole retention time", ""}
 	}
 	return finding{
-		"history", checkWarning, fmt.Sprintf("%d finished record(s) were dropped before their time, the last at %s, as their agents have finished more tasks than are kept",
-			st.Trimmed, clock(st.LastTrimmed)),
-		"raise kept in the file of every process, or lower retention; the ids stay known for a day",
+		"history", checkWarning, fmt.Sprintf("%s dropped before the retention time ended, the last at %s: their agents finished more tasks than kept allows",
+			table.Count(st.Trimmed, "finished task"), clock(st.LastTrimmed)),
+		"raise kept in the file of every process, or lower retention; the ids are remembered for a day",
 	}
 }
 
 func checkAudit(r *core.AuditReport) finding {
 	if r.Found == 0 {
-		return finding{"audit", checkOK, fmt.Sprintf("each of %d live task(s) waits, runs or is parked", r.Tasks), ""}
+		return finding{"audit", checkOK, fmt.Sprintf("every live task (%d) waits, runs or is parked", r.Tasks), ""}
 	}
-	found := finding{"audit", checkFailed, fmt.Sprintf("%d fault(s): something would never run", r.Found), "duly audit --repair"}
+	found := finding{"audit", checkFailed, table.Count(r.Found, "fault") + ": some tasks would never run", "duly audit --repair"}
 	switch unreadable := r.Found - r.Repairable; {
 	case unreadable == r.Found:
-		found.Text = fmt.Sprintf("%d record(s) cannot be read, and cannot be repaired", unreadable)
+		found.Text = table.Count(unreadable, "record") + " unreadable and beyond repair"
 		found.Todo = "duly audit names them; " + unreadableTodo
 	case unreadable > 0:
-		found.Todo += "; of what it cannot repair, duly audit says what it is"
+		found.Todo += "; duly audit lists the faults that it cannot repair"
 	}
 	return found
 }

@@ -31,7 +31,7 @@ func TestAuditPutsBackWhatWasLost(t *testing.T) {
 	config := file(t, handlersFile)
 	w.ok(t, "submit", "--agent", "ada", "--id", "1", "--kind", "note", "--delay", "1h")
 	w.ok(t, "submit", "--agent", "bob", "--id", "1", "--kind", "note", "--delay", "1h")
-	assert.Equal(t, "2 task(s) looked at, 0 fault(s)\n", w.ok(t, "audit"))
+	assert.Equal(t, "2 tasks checked, 0 faults found\n", w.ok(t, "audit"))
 	assert.Equal(t, "nothing is paused\n", w.ok(t, "pauses"))
 	assert.Equal(t, map[string]any{"pauses": []any{}, "next_cursor": ""}, w.object(t, "pauses"))
 	found := w.checks(t, "-c", config)
@@ -51,14 +51,14 @@ func TestAuditPutsBackWhatWasLost(t *testing.T) {
 
 	r := w.duly(t, "audit")
 	assert.Equal(t, 1, r.code)
-	assert.Equal(t, "duly: audit: 2 fault(s) found: what they are about would not run; put it back with duly audit --repair\n", r.stderr)
-	assert.Regexp(t, `(?m)^lost +ada +1 +neither waits nor runs nor is parked$`, r.stdout)
-	assert.Equal(t, "failed: 2 fault(s): something would never run", w.checks(t)["audit"])
+	assert.Equal(t, "duly: audit: 2 faults found: these tasks would not run; requeue them with duly audit --repair\n", r.stderr)
+	assert.Regexp(t, `(?m)^lost +ada +1 +the task is in no queue: it neither waits nor runs nor is parked$`, r.stdout)
+	assert.Equal(t, "failed: 2 faults: some tasks would never run", w.checks(t)["audit"])
 
 	out := w.ok(t, "audit", "--repair")
-	assert.Contains(t, out, "2 repaired: what was lost is due now")
+	assert.Contains(t, out, "2 repaired: lost tasks are due now")
 	assert.EqualValues(t, 0, w.object(t, "audit")["found"])
-	assert.Contains(t, w.ok(t, "run-due", "-c", config, "--all"), "ran 2 task(s)")
+	assert.Contains(t, w.ok(t, "run-due", "-c", config, "--all"), "ran 2 tasks")
 }
 
 // damage changes a key of the first partition in the Redis of the world by hand.
@@ -82,19 +82,19 @@ func TestAuditTellsWhatItCannotRepair(t *testing.T) {
 	for _, args := range [][]string{{"audit"}, {"audit", "--repair"}} {
 		r := w.duly(t, args...)
 		assert.Equal(t, 1, r.code)
-		assert.Equal(t, "duly: audit: 2 record(s) cannot be read, and cannot be repaired; restore them from a backup; nothing else knows what they were\n", r.stderr)
-		assert.Regexp(t, `(?m)^unreadable +zoe +\(the agent\) +its record is not what was written$`, r.stdout)
-		assert.Regexp(t, `(?m)^unreadable +bob +3 +its record is not what was written$`, r.stdout)
+		assert.Equal(t, "duly: audit: 2 records unreadable and beyond repair; restore them from a backup; duly has no other copy\n", r.stderr)
+		assert.Regexp(t, `(?m)^unreadable +zoe +\(the agent\) +the record cannot be read$`, r.stdout)
+		assert.Regexp(t, `(?m)^unreadable +bob +3 +the record cannot be read$`, r.stdout)
 	}
 	out := w.duly(t, "doctor").stdout
-	assert.Regexp(t, `(?m)^failed +audit +2 record\(s\) cannot be read, and cannot be repaired$`, out)
+	assert.Regexp(t, `(?m)^failed +audit +2 records unreadable and beyond repair$`, out)
 	assert.Contains(t, out, "-> duly audit names them; restore them from a backup")
 	assert.NotContains(t, out, "--repair")
 
 	w.damage(t, "DEL", "agenda")
 	out = w.duly(t, "doctor").stdout
-	assert.Regexp(t, `(?m)^failed +audit +3 fault\(s\): something would never run$`, out)
-	assert.Contains(t, out, "-> duly audit --repair; of what it cannot repair, duly audit says what it is")
+	assert.Regexp(t, `(?m)^failed +audit +3 faults: some tasks would never run$`, out)
+	assert.Contains(t, out, "-> duly audit --repair; duly audit lists the faults that it cannot repair")
 }
 
 // A store that fails in part fails the check that asked it, and the others are made.
@@ -106,7 +106,7 @@ func TestDoctorGoesOnWithoutFigures(t *testing.T) {
 	w.damage(t, "SET", "counters", "x")
 	found := w.checks(t)
 	assert.Regexp(t, `^failed: cannot be read: stats: WRONGTYPE`, found["stats"])
-	assert.Equal(t, "ok: each of 1 live task(s) waits, runs or is parked", found["audit"])
+	assert.Equal(t, "ok: every live task (1) waits, runs or is parked", found["audit"])
 	assert.NotContains(t, found, "work")
 }
 
@@ -125,13 +125,13 @@ func TestDoctorTellsWhatIsWrong(t *testing.T) {
 
 	assert.Regexp(t, `(?m)^task 1 of agent ada +\d{4}-.* - +quota +duly resume ada 1$`, w.ok(t, "pauses"))
 	found := w.checks(t, "-c", config)
-	assert.Equal(t, "warning: the file has no handler for tasks of the kind foreign (1)", found["handlers"])
-	assert.Equal(t, "warning: 1 due task(s) are paused", found["pauses"])
-	assert.Equal(t, "warning: 1 task(s) have failed for good", found["failures"])
-	assert.Regexp(t, `^warning: 2 task\(s\) wait for a process with their handler$`, w.checks(t)["handlers"])
+	assert.Equal(t, "warning: the file has no handler for these kinds of live tasks: foreign (1)", found["handlers"])
+	assert.Equal(t, "warning: 1 due task paused", found["pauses"])
+	assert.Equal(t, "warning: 1 task failed for good", found["failures"])
+	assert.Regexp(t, `^warning: 2 tasks waiting for a process with the handler$`, w.checks(t)["handlers"])
 	out := w.duly(t, "doctor", "-c", config).stdout
-	assert.Regexp(t, `(?m)^warning +pauses +1 due task\(s\) are paused$`, out)
-	assert.Contains(t, out, "-> duly pauses says which, and by whom; duly resume goes on")
+	assert.Regexp(t, `(?m)^warning +pauses +1 due task paused$`, out)
+	assert.Contains(t, out, "-> duly pauses lists them; duly resume resumes them")
 
 	oneLine(t, noRedis().duly(t, "doctor"), 2, "no Redis is configured")
 	lost := noRedis()
@@ -148,7 +148,7 @@ func TestRecordsThatAreDroppedAreTold(t *testing.T) {
 		w.ok(t, "submit", "--agent", "ada", "--id", id, "--kind", "note")
 		w.ok(t, "run-due", "--all", "-c", config)
 	}
-	assert.Regexp(t, `^warning: 2 finished record\(s\) were dropped before their time, the last at 20`, w.checks(t, "-c", config)["history"])
+	assert.Regexp(t, `^warning: 2 finished tasks dropped before the retention time ended, the last at 20`, w.checks(t, "-c", config)["history"])
 	assert.EqualValues(t, 2, w.object(t, "stats")["trimmed"])
 	again := parse[tasksJSON](t, w.ok(t, "submit", "--agent", "ada", "--id", "1", "--kind", "note", "--json")).Tasks[0]
 	assert.False(t, again.Created)

@@ -25,28 +25,28 @@ func logEvents(ctx context.Context, c *dulyfile.File, logger *slog.Logger) func(
 	return func(e core.Event) {
 		switch {
 		case e.Type == core.EventRelease:
-			logger.LogAttrs(ctx, slog.LevelInfo, "given back", attributes(e)...)
+			logger.LogAttrs(ctx, slog.LevelInfo, "released at shutdown", attributes(e)...)
 		case e.Type == core.EventLost:
-			logger.LogAttrs(ctx, slog.LevelWarn, "lost its lease, another run may have the task", attributes(e)...)
+			logger.LogAttrs(ctx, slog.LevelWarn, "lost its lease, another process may run the task", attributes(e)...)
 		case e.Type == core.EventPause:
 			logger.LogAttrs(ctx, slog.LevelWarn, "paused", slog.String("kind", e.Kind), slog.String("agent", e.Agent),
 				slog.String("task", e.ID), slog.String("reason", e.Error))
 		case e.Type == core.EventFault: // the scheduler has logged it
 		case e.Type == core.EventStuck:
-			logger.LogAttrs(ctx, slog.LevelWarn, "ignores its end, given up", attributes(e)...)
+			logger.LogAttrs(ctx, slog.LevelWarn, "ignores its cancelled context, abandoned", attributes(e)...)
 		case e.Type != core.EventFinish, e.Outcome == core.OutcomeSuccess && quiet[e.Kind]:
 		case e.Outcome == core.OutcomeSuccess:
 			logger.LogAttrs(ctx, slog.LevelInfo, "done", attributes(e)...)
 		case e.Outcome == core.OutcomeCancelled:
 			logger.LogAttrs(ctx, slog.LevelWarn, "cancelled", attributes(e)...)
 		case e.Error == "":
-			logger.LogAttrs(ctx, slog.LevelInfo, "put off", attributes(e)...)
+			logger.LogAttrs(ctx, slog.LevelInfo, "postponed", attributes(e)...)
 		case e.Because == core.BecauseResting:
 			logger.LogAttrs(ctx, slog.LevelWarn, "failed, waits for activity", attributes(e)...)
 		case e.Because == core.BecauseCooling:
-			logger.LogAttrs(ctx, slog.LevelWarn, "failed too often, cools down", attributes(e)...)
+			logger.LogAttrs(ctx, slog.LevelWarn, "failed too often, cooling down", attributes(e)...)
 		case e.Status == core.StatusWaiting:
-			logger.LogAttrs(ctx, slog.LevelWarn, "failed, comes again", attributes(e)...)
+			logger.LogAttrs(ctx, slog.LevelWarn, "failed, will retry", attributes(e)...)
 		default:
 			logger.LogAttrs(ctx, slog.LevelError, "failed for good", attributes(e)...)
 		}

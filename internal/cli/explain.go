@@ -12,7 +12,7 @@ import (
 
 func (p *process) explainCommand(o *options) *cobra.Command {
 	var agent string
-	cmd := command("explain [AGENT] ID", "Say why a task has not run, or what it is doing", "  duly explain ada nightly\n  duly explain ada nightly --json",
+	cmd := command("explain [AGENT] ID", "Explain why a task has not run, or what it is doing", "  duly explain ada nightly\n  duly explain ada nightly --json",
 		func(cmd *cobra.Command, args []string) error {
 			return withTask(cmd.Context(), o, agent, args, func(s *core.Scheduler, agent, id string) error {
 				e, err := s.Explain(cmd.Context(), agent, id)

@@ -28,7 +28,7 @@ const defaultServer = "http://" + defaultAddress
 
 func (p *process) eventsCommand(o *options) *cobra.Command {
 	f := &follower{p: p, o: o}
-	cmd := command("events", "Follow what happens to tasks, as a running duly daemon --http or duly serve tells it",
+	cmd := command("events", "Stream task events from a running duly daemon --http or duly serve",
 		"  duly events\n  duly events --server https://duly.example --agent ada --json     # with its token in $DULY_TOKEN",
 		func(cmd *cobra.Command, _ []string) error { return f.follow(cmd.Context()) })
 	flags := cmd.Flags()
@@ -48,7 +48,7 @@ const (
 const mostLine = 1 << 20
 
 // errSilent is why a stream is given up that brings nothing more.
-var errSilent = errors.New("nothing has come from the server for " + silentFor.String() + ", not even a sign of life")
+var errSilent = errors.New("the server has sent nothing for " + silentFor.String() + ", not even a heartbeat")
 
 // follower reads the stream of events of a server.
 type follower struct {
@@ -76,7 +76,7 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 	if err != nil {
 		return &failure{
-			why: fmt.Errorf("cannot reach %s, or it does not answer", r.URL.Host), code: exitFailed,
+			why: fmt.Errorf("%s does not answer", r.URL.Host), code: exitFailed,
 			todo: "start duly daemon --http there, or name another with --server",
 		}
 	}
@@ -99,7 +99,7 @@ func isStream(res *http.Response) error {
 	}
 	if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != "text/event-stream" {
 		return &failure{
-			why:  fmt.Errorf("what answers at %s sends no events, but %q", res.Request.URL.Host, media),
+			why:  fmt.Errorf("%s does not send events, but %q", res.Request.URL.Host, media),
 			todo: "name a duly daemon --http or a duly serve with --server", code: exitFailed,
 		}
 	}
@@ -121,11 +121,11 @@ func (f *follower) read(stream io.Reader, giveUp func()) error {
 	case isFailure:
 		return known
 	case silent.Load():
-		return &failure{why: errSilent, todo: "see whether it is well, and call again", code: exitFailed}
+		return &failure{why: errSilent, todo: "check the server, then try again", code: exitFailed}
 	case errors.Is(err, bufio.ErrTooLong):
-		return &failure{why: errors.New("the server sends a line that is longer than any event"), todo: "is it a duly, of the same version?", code: exitFailed}
+		return &failure{why: errors.New("the server sent a line that is longer than any event"), todo: "check that it is duly, of the same version", code: exitFailed}
 	default:
-		return &failure{why: errors.New("the server ended the stream"), todo: "call again once it is back", code: exitFailed}
+		return &failure{why: errors.New("the server ended the stream"), todo: "try again once it is back", code: exitFailed}
 	}
 }
 
@@ -177,7 +177,7 @@ func refusal(res *http.Response) error {
 	case res.StatusCode == http.StatusUnauthorized:
 		f.todo = "set $" + tokenEnv + " to one of its tokens"
 	case problem.Code == "no_route" || res.StatusCode == http.StatusNotFound:
-		f.todo = "it has no events: is it duly daemon --http or duly serve?"
+		f.todo = "it has no event stream: name a duly daemon --http or duly serve with --server"
 	}
 	return f
 }
@@ -202,7 +202,7 @@ func (f *follower) print(stream io.Reader) error {
 }
 
 // errNoEvent is the failure of a server that sends what is no event.
-var errNoEvent = &failure{why: errors.New("what the server sends is no event"), todo: "is it a duly, of the same version?", code: exitFailed}
+var errNoEvent = &failure{why: errors.New("the server sent something that is not an event"), todo: "check that it is duly, of the same version", code: exitFailed}
 
 func (f *follower) printEvent(name, data string) error {
 	if name == "missed" { // how many events did not come through
@@ -210,7 +210,7 @@ func (f *follower) printEvent(name, data string) error {
 		if json.Unmarshal([]byte(data), &missed) != nil {
 			return errNoEvent
 		}
-		f.p.say(fmt.Sprintf("%d events were missed: they came faster than they could be sent", missed.Count))
+		f.p.say(fmt.Sprintf("%d events were missed: they came faster than this connection could carry", missed.Count))
 		return nil
 	}
 	var e struct {

@@ -26,7 +26,7 @@ func TestASilentStreamIsGivenUp(t *testing.T) {
 			}
 		}()
 		err := f.read(body, func() { _ = body.Close() })
-		require.ErrorContains(t, err, "nothing has come from the server for 45s")
+		require.ErrorContains(t, err, "the server has sent nothing for 45s")
 		assert.Equal(t, 19*15*time.Second+silentFor, time.Since(begun))
 	})
 }

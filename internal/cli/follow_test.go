@@ -39,20 +39,20 @@ func TestEventsAreFollowed(t *testing.T) {
 	assert.Equal(t, 0, code)
 	<-all.ended
 	assert.Equal(t, 1, all.cmd.ProcessState.ExitCode())
-	assert.Contains(t, all.log(), "duly: events: the server ended the stream; call again once it is back")
+	assert.Contains(t, all.log(), "duly: events: the server ended the stream; try again once it is back")
 }
 
 func TestEventsSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	w := noRedis()
-	for status, want := range map[int]string{401: "set $DULY_TOKEN to one of its tokens", 404: "is it duly daemon --http or duly serve?", 503: "100 others listen"} {
+	for status, want := range map[int]string{401: "set $DULY_TOKEN to one of its tokens", 404: "it has no event stream: name a duly daemon --http or duly serve with --server", 503: "100 others listen"} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(status)
 			_, _ = fmt.Fprint(w, `{"code":"x","detail":"100 others listen already"}`)
 		}))
 		oneLine(t, w.duly(t, "events", "--server", server.URL), 1, want)
 		server.Close()
-		oneLine(t, w.duly(t, "events", "--server", server.URL), 1, "cannot reach", "start duly daemon --http there")
+		oneLine(t, w.duly(t, "events", "--server", server.URL), 1, " does not answer", "start duly daemon --http there")
 	}
 	oneLine(t, w.duly(t, "events", "--server", "127.0.0.1:8080"), 2, "--server must be a URL")
 }
@@ -77,7 +77,7 @@ func TestEventsAreOnlyEvents(t *testing.T) {
 	url := stream(t, "text/event-stream; charset=utf-8", events)
 	for _, format := range []string{"--json=false", "--json"} {
 		r := w.duly(t, "events", "--server", url, format)
-		assert.Contains(t, r.stderr, "7 events were missed: they came faster than they could be sent\n")
+		assert.Contains(t, r.stderr, "7 events were missed: they came faster than this connection could carry\n")
 		assert.Contains(t, r.stderr, "the server ended the stream")
 		assert.Equal(t, 1, r.code)
 		assert.Equal(t, 1, strings.Count(r.stdout, "\n"), r.stdout)
@@ -90,13 +90,13 @@ func TestEventsAreOnlyEvents(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"data: {\"event\":\"finish\"\n\n":                        "what the server sends is no event",
-		"data: [1]\n\n":                                          "what the server sends is no event",
-		"data: null\n\n":                                         "what the server sends is no event",
-		"event: missed\ndata: many\n\n":                          "what the server sends is no event",
-		"data: \x1b[31m\n\n":                                     "what the server sends is no event",
+		"data: {\"event\":\"finish\"\n\n":                        "the server sent something that is not an event",
+		"data: [1]\n\n":                                          "the server sent something that is not an event",
+		"data: null\n\n":                                         "the server sent something that is not an event",
+		"event: missed\ndata: many\n\n":                          "the server sent something that is not an event",
+		"data: \x1b[31m\n\n":                                     "the server sent something that is not an event",
 		"data: " + strings.Repeat("x", 2<<20) + "\n\n":           "a line that is longer than any event",
-		"data: {\"event\":\"start\",\"time\":\"yesterday\"}\n\n": "what the server sends is no event",
+		"data: {\"event\":\"start\",\"time\":\"yesterday\"}\n\n": "the server sent something that is not an event",
 	} {
 		url := stream(t, "text/event-stream", text)
 		for _, format := range []string{"--json=false", "--json"} {
@@ -111,7 +111,7 @@ func TestEventsAreOnlyEvents(t *testing.T) {
 		}
 	}
 	for _, mediaType := range []string{"text/html; charset=utf-8", "application/json", ""} {
-		oneLine(t, w.duly(t, "events", "--server", stream(t, mediaType, events)), 1, "sends no events", "name a duly daemon --http or a duly serve with --server")
+		oneLine(t, w.duly(t, "events", "--server", stream(t, mediaType, events)), 1, "does not send events, but ", "name a duly daemon --http or a duly serve with --server")
 	}
 }
 
@@ -121,7 +121,7 @@ func TestApplyMakesTheTasksThoseOfTheFile(t *testing.T) {
 	w := newWorld(t)
 	text := "handlers: { note: { log: {} } }\ntasks:\n  - { agent: ada, id: a, kind: note, every: %s }\n  - { agent: bob, id: b, kind: note, every: 1h }\n"
 	hourly := file(t, fmt.Sprintf(text, "1h"))
-	assert.Equal(t, "2 task(s) created, 0 changed, 0 as they were\n", w.ok(t, "apply", "-f", hourly))
+	assert.Equal(t, "2 tasks created, 0 updated, 0 unchanged\n", w.ok(t, "apply", "-f", hourly))
 	daily := file(t, fmt.Sprintf(text, "24h"))
 	assert.Equal(t, map[string]any{"created": 0.0, "changed": 1.0, "unchanged": 1.0}, w.object(t, "apply", "-f", daily))
 	assert.Equal(t, "24h0m0s", w.object(t, "status", "ada", "a")["every"])

@@ -26,7 +26,7 @@ func (p *process) jobsCommand(o *options) *cobra.Command {
 				l.Agent, args = args[0], nil
 			}
 			if l.Agent == "" || len(args) > 0 {
-				return usage("name it as AGENT, or as --agent AGENT", "it takes an agent")
+				return usage("name it as AGENT, or as --agent AGENT", "expected an agent")
 			}
 			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
 				jobs, next, err := s.Tasks(cmd.Context(), l)
@@ -46,8 +46,8 @@ func (p *process) jobsCommand(o *options) *cobra.Command {
 	named(cmd, &l.Agent)
 	flags := cmd.Flags()
 	flags.StringVar(&l.Kind, "kind", "", "only this kind")
-	flags.IntVar(&l.Limit, "limit", 0, "most tasks, up to 1000 (default 100)")
-	flags.StringVar(&l.Cursor, "cursor", "", "go on behind the page before")
+	flags.IntVar(&l.Limit, "limit", 0, "maximum number of tasks, up to 1000 (default 100)")
+	flags.StringVar(&l.Cursor, "cursor", "", "continue after the previous page (its cursor)")
 	return o.withJSON(cmd)
 }
 

@@ -38,8 +38,8 @@ func (p *process) listCommand(o *options) *cobra.Command {
 	flags.StringSliceVar(&statuses, "status", nil, "only these: waiting, in_progress, completed, failed, cancelled")
 	flags.StringVar(&l.Kind, "kind", "", "only this kind")
 	flags.StringVar(&l.Group, "group", "", "only this group")
-	flags.IntVar(&l.Limit, "limit", 0, "most tasks, up to 1000 (default 100)")
-	flags.StringVar(&l.Cursor, "cursor", "", "go on behind the page before")
+	flags.IntVar(&l.Limit, "limit", 0, "maximum number of tasks, up to 1000 (default 100)")
+	flags.StringVar(&l.Cursor, "cursor", "", "continue after the previous page (its cursor)")
 	return o.withJSON(cmd)
 }
 

@@ -17,7 +17,7 @@ func Main(ctx context.Context, version string, args []string) int {
 	logging.Disable() // what goes wrong with Redis is in our own errors
 	p := &process{stdout: os.Stdout, stderr: os.Stderr, stdin: os.Stdin, version: version}
 	if err := private.Hide(); err != nil { // before anything is started that could look
-		p.say("duly: warning: programs of handlers can read this process's environment, as the kernel refuses to hide it: " + err.Error())
+		p.say("duly: warning: programs started by handlers can read this process's environment, as the kernel refuses to hide it: " + err.Error())
 	}
 	ctx, stop := p.interruptible(ctx)
 	defer stop()

@@ -31,10 +31,7 @@ func (p *process) nextCommand(o *options) *cobra.Command {
 					return &core.InvalidError{Field: "--from", Reason: "must be a time such as 2026-01-02T15:04:05Z"}
 				}
 			}
-			c, err := schedule.ParseCron(args[0], zone, schedule.DayMatch(match), schedule.Gap(gap))
-			if wrong, ok := errors.AsType[*schedule.ParseError](err); ok {
-				return &core.InvalidError{Field: wrong.Field, Reason: wrong.Reason}
-			}
+			c, err := parseCron(args[0], zone, match, gap)
 			if err != nil {
 				return err
 			}
@@ -53,10 +50,19 @@ func (p *process) nextCommand(o *options) *cobra.Command {
 	flags.StringVar(&zone, "zone", "", "IANA zone, such as America/New_York (default UTC)")
 	flags.StringVar(&from, "from", "", "show times after this one, such as 2026-01-02T15:04:05Z (default now)")
 	flags.IntVarP(&n, "count", "n", 5, "how many times")
-	flags.StringVar(&gap, "gap", "", "a local time that does not exist: run at the end of the gap (default) or skip")
-	flags.StringVar(&match, "day-match", "", "both day fields restricted: any of them (default) or all must match")
+	flags.StringVar(&gap, "gap", "", "a local time that a clock change skips: run at the end of the gap (default) or skip")
+	flags.StringVar(&match, "day-match", "", "if both day fields are restricted: any (default) or all must match")
 	zeroMeans(cmd, "count") // has bounds of its own
 	return cmd
+}
+
+// parseCron parses an expression. What is wrong with a parameter is named by its flag, as with the field of a task.
+func parseCron(expr, zone, match, gap string) (*schedule.Cron, error) {
+	c, err := schedule.ParseCron(expr, zone, schedule.DayMatch(match), schedule.Gap(gap))
+	if wrong, ok := errors.AsType[*schedule.ParseError](err); ok {
+		return nil, &core.InvalidError{Field: wrong.Field, Reason: wrong.Reason}
+	}
+	return c, err
 }
 
 // nextTimes are the next times after a time, as RFC 3339 with the offset of the zone.

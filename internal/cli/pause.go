@@ -15,7 +15,7 @@ func (p *process) pauseCommand(o *options) *cobra.Command {
 	var on targetFlags
 	var pause core.Pause
 	var until string
-	cmd := command("pause [AGENT [ID]]", "Keep tasks from being started: a task, an agent, a kind, a snooze key or all",
+	cmd := command("pause [AGENT [ID]]", "Pause a task, an agent, a kind, a snooze key or everything: no new runs start",
 		`  duly pause ada nightly --reason "quota used up" --for 1h
   duly pause ada
   duly pause --kind digest --until 2030-01-02T15:04:05Z
@@ -41,8 +41,8 @@ func (p *process) pauseCommand(o *options) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&pause.Reason, "reason", "", "why, for people")
 	flags.StringVar(&pause.By, "by", userName(), "who")
-	flags.StringVar(&until, "until", "", "resume by itself at this time, such as 2026-01-02T15:04:05Z")
-	flags.DurationVar(&pause.For, "for", 0, "resume by itself after this long")
+	flags.StringVar(&until, "until", "", "resume automatically at this time, such as 2026-01-02T15:04:05Z")
+	flags.DurationVar(&pause.For, "for", 0, "resume automatically after this long")
 	flags.BoolVar(&pause.Ahead, "ahead", false, "pause an agent or a kind before it exists")
 	zeroMeans(cmd, "reason", "by")
 	return o.withJSON(cmd)
@@ -51,7 +51,7 @@ func (p *process) pauseCommand(o *options) *cobra.Command {
 func (p *process) resumeCommand(o *options) *cobra.Command {
 	var on targetFlags
 	var ahead bool
-	cmd := command("resume [AGENT [ID]]", "End a pause: what fell due meanwhile is due now",
+	cmd := command("resume [AGENT [ID]]", "Resume what is paused; tasks that became due meanwhile are due now",
 		"  duly resume ada nightly\n  duly resume ada\n  duly resume --kind digest\n  duly resume --all",
 		func(cmd *cobra.Command, args []string) error {
 			t, err := on.target(cmd, args)
@@ -73,7 +73,7 @@ func (p *process) resumeCommand(o *options) *cobra.Command {
 			})
 		})
 	on.add(cmd)
-	cmd.Flags().BoolVar(&ahead, "ahead", false, "it may be an agent or a kind that does not exist yet")
+	cmd.Flags().BoolVar(&ahead, "ahead", false, "accept an agent or a kind that does not exist yet")
 	return o.withJSON(cmd)
 }
 
@@ -82,7 +82,7 @@ func notKnown(err error) error {
 	if _, unknown := errors.AsType[*core.UnknownTargetError](err); !unknown {
 		return err
 	}
-	return &failure{why: err, code: exitNotFound, todo: "check the name (--kind names a kind), or pass --ahead if it is to come"}
+	return &failure{why: err, code: exitNotFound, todo: "check the name (--kind names a kind), or pass --ahead if it will exist later"}
 }
 
 // notLive says which task cannot be paused, as it is not there or finished.
@@ -90,7 +90,7 @@ func notLive(err error, t core.Target) error {
 	if core.CodeOf(err) != core.CodeNotFound || t.ID == "" {
 		return notKnown(err)
 	}
-	f := usage("see duly status "+targetArgs(t), "the agent %q has no task %q that could be paused", t.Agent, t.ID)
+	f := usage("see duly status "+targetArgs(t), "agent %q has no live task %q", t.Agent, t.ID)
 	f.code = exitNotFound
 	return f
 }
@@ -115,7 +115,7 @@ func (p *process) printHeld(ctx context.Context, o *options, s *core.Scheduler, 
 	return o.print(p.stdout, task, func(w *table.Page) {
 		w.Line("%s: %s", what, targetName(t))
 		if paused && task.Status == core.StatusInProgress {
-			w.Line("its run under way goes on")
+			w.Line("the run in progress continues")
 		}
 		for i := range task.Pauses {
 			if !paused {

@@ -10,7 +10,7 @@ import (
 func (p *process) pausesCommand(o *options) *cobra.Command {
 	var limit int
 	var cursor string
-	cmd := command("pauses", "List all that is paused: tasks, agents, kinds, keys or everything; by whom and why", "  duly pauses",
+	cmd := command("pauses", "List pauses: of tasks, agents, kinds, keys or everything; by whom and why", "  duly pauses",
 		func(cmd *cobra.Command, _ []string) error {
 			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
 				pauses, next, err := s.Pauses(cmd.Context(), limit, cursor)
@@ -32,7 +32,7 @@ func (p *process) pausesCommand(o *options) *cobra.Command {
 func pageFlags(cmd *cobra.Command, limit *int, cursor *string) {
 	flags := cmd.Flags()
 	flags.IntVar(limit, "limit", 0, "about how many, up to 1000 (default 100)")
-	flags.StringVar(cursor, "cursor", "", "go on behind the page before")
+	flags.StringVar(cursor, "cursor", "", "continue after the previous page (its cursor)")
 }
 
 func printPauses(w *table.Page, pauses []core.PauseInfo, next string) {

@@ -80,9 +80,9 @@ func explain(cmd *cobra.Command, err error) error {
 				f.todo = "see duly status " + table.ShellWord(c.Agent) + " " + table.ShellWord(c.ID)
 			}
 		case core.CodeDisabled:
-			f.todo = "take disabled out of the file, or use another kind"
+			f.todo = "remove disabled: true from the file, or use another kind"
 		case core.CodeUnavailable:
-			f.todo = "check that Redis runs and answers, then try again"
+			f.todo = "check that Redis is running and reachable, then try again"
 		default:
 		}
 	}

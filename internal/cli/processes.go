@@ -12,7 +12,7 @@ import (
 )
 
 func (p *process) processesCommand(o *options) *cobra.Command {
-	cmd := command("processes", "List the processes that run tasks: their slots, kinds and handlers that hang", "  duly processes",
+	cmd := command("processes", "List the processes that run tasks: slots, kinds and hanging handlers", "  duly processes",
 		func(cmd *cobra.Command, _ []string) error {
 			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
 				processes, err := s.Processes(cmd.Context())
@@ -33,7 +33,7 @@ func (p *process) processesCommand(o *options) *cobra.Command {
 
 func printProcesses(w *table.Page, processes []core.Process) {
 	if len(processes) == 0 {
-		w.Line("no process has reported in the last minute that it runs tasks")
+		w.Line("no process has reported in the last minute")
 		return
 	}
 	t := table.New(w, "PROCESS", "IN USE", "KINDS", "FULL", "ABANDONED", "SAID AT")
@@ -56,12 +56,12 @@ func checkProcesses(processes []core.Process) finding {
 	switch {
 	case abandoned > 0:
 		return finding{
-			"processes", checkWarning, fmt.Sprintf("%d handler(s) ignore that their context is cancelled, in %s among others", abandoned, worst),
-			"restart these processes (see duly processes), and let their handlers heed ctx.Done()",
+			"processes", checkWarning, fmt.Sprintf("%s ignoring a cancelled context, for example in process %s", table.Count(abandoned, "handler"), worst),
+			"restart these processes (see duly processes), and make their handlers return when ctx.Done() is closed",
 		}
 	case len(processes) == 0:
-		return finding{"processes", checkOK, "no process has reported in the last minute that it runs tasks", ""}
+		return finding{"processes", checkOK, "no process has reported in the last minute", ""}
 	default:
-		return finding{"processes", checkOK, fmt.Sprintf("%d process(es) run tasks", len(processes)), ""}
+		return finding{"processes", checkOK, fmt.Sprintf("processes that run tasks: %d", len(processes)), ""}
 	}
 }

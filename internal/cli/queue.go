@@ -12,7 +12,7 @@ import (
 )
 
 func (p *process) queueCommand(o *options) *cobra.Command {
-	cmd := command("queue [KIND]", "Show what each kind of task does; with a kind, also its last failures",
+	cmd := command("queue [KIND]", "Show counters for each kind of task; with a kind, also its last failures",
 		"  duly queue\n  duly queue digest --json",
 		func(cmd *cobra.Command, args []string) error {
 			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
@@ -39,7 +39,7 @@ func (p *process) queueCommand(o *options) *cobra.Command {
 func (p *process) printKind(o *options, kinds []core.KindStats, kind string) error {
 	i := slices.IndexFunc(kinds, func(k core.KindStats) bool { return k.Kind == kind })
 	if i < 0 {
-		f := usage("see duly queue", "there was no task of the kind %q", kind)
+		f := usage("see duly queue", "no task of kind %q exists", kind)
 		f.code = exitNotFound
 		return f
 	}

@@ -34,9 +34,9 @@ Exit codes: 0 ok, 1 failed, 2 usage or invalid input, 3 not found, 4 some runs f
 	flags := root.PersistentFlags()
 	flags.StringVarP(&o.file, "config", "c", "", "the file with handlers, tasks and settings")
 	flags.StringVar(&o.redis.URL, "redis", "", "URL of the Redis, such as redis://127.0.0.1:6379/0, redis+cluster://host1,host2 or\nredis+sentinel://host1,host2/mymaster/0; rediss for TLS")
-	flags.StringVar(&o.redis.CAFile, "redis-ca", "", "PEM file of who signs the certificate of a rediss:// Redis (default whom the system trusts)")
-	flags.StringVar(&o.redis.CertFile, "redis-cert", "", "PEM file of the certificate that it asks for")
-	flags.StringVar(&o.redis.KeyFile, "redis-key", "", "PEM file of the key of that certificate")
+	flags.StringVar(&o.redis.CAFile, "redis-ca", "", "PEM file of the CA that signed the certificate of a rediss:// Redis (default: the system's CAs)")
+	flags.StringVar(&o.redis.CertFile, "redis-cert", "", "PEM file of the client certificate, if Redis asks for one")
+	flags.StringVar(&o.redis.KeyFile, "redis-key", "", "PEM file of the client certificate's key")
 	flags.StringVar(&o.redis.Prefix, "prefix", "", `prefix of every key in Redis (default "duly:")`)
 	p.addGroups(root, o)
 	return root
@@ -120,7 +120,7 @@ const envName = "DULY_NAME"
 
 // withName gives a command that runs tasks the flag --name.
 func (o *options) withName(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&o.name, "name", "", "name of this process in the history of tasks (default host and process id)")
+	cmd.Flags().StringVar(&o.name, "name", "", "name of this process in the run history (default host and process id)")
 	return cmd
 }
 

@@ -50,8 +50,8 @@ func (p *process) runDueCommand(o *options) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&agents, "agents", nil, "the agents whose tasks to run, separated by commas")
 	flags.BoolVar(&all, "all", false, "run the tasks of all agents")
-	flags.IntVar(&scope.MaxTasks, "max", 0, "most tasks to run (default no limit)")
-	flags.DurationVar(&scope.MaxDuration, "timeout", 0, "end after this long: what has not ended is given back (default no limit)")
+	flags.IntVar(&scope.MaxTasks, "max", 0, "maximum number of tasks to run (default no limit)")
+	flags.DurationVar(&scope.MaxDuration, "timeout", 0, "stop after this long; unfinished tasks are released (default no limit)")
 	return o.withName(o.withJSON(cmd))
 }
 
@@ -86,7 +86,7 @@ func (p *process) runDue(ctx context.Context, c *dulyfile.File, scope core.Scope
 	}
 	report, err := s.RunDue(ctx, scope)
 	if len(c.Handlers) == 0 && err == nil {
-		p.say("no handlers: nothing can run here, what is due is parked; name a file with handlers by -c")
+		p.say("no handlers: nothing can run here, and due tasks are parked; pass a file with handlers with -c")
 	}
 	return report, err
 }
@@ -102,8 +102,8 @@ func printReport(w *table.Page, r core.Report) {
 		{r.Failed, "failed"},
 		{r.Retried, "to be retried"},
 		{r.Cancelled, "cancelled"},
-		{r.Snoozed, "put off"},
-		{r.Released, "given back"},
+		{r.Snoozed, "postponed"},
+		{r.Released, "released"},
 		{r.Lost, "lost"},
 		{r.Skipped, "skipped"},
 		{r.Parked, "parked"},
@@ -114,12 +114,12 @@ func printReport(w *table.Page, r core.Report) {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
 		}
 	}
-	fmt.Fprintf(&w.Buffer, "ran %d task(s) of %d agent(s) in %s", r.Ran, r.Agents, r.Duration.Round(time.Millisecond))
+	fmt.Fprintf(&w.Buffer, "ran %s of %s in %s", table.Count(r.Ran, "task"), table.Count(r.Agents, "agent"), r.Duration.Round(time.Millisecond))
 	if len(parts) > 0 {
 		fmt.Fprint(&w.Buffer, ": ", strings.Join(parts, ", "))
 	}
 	if len(r.Away) > 0 {
-		fmt.Fprintf(&w.Buffer, "; partitions %v of the store do not answer", r.Away)
+		fmt.Fprintf(&w.Buffer, "; partitions %v of the store did not answer", r.Away)
 	}
 	switch {
 	case r.More:

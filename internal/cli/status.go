@@ -27,7 +27,7 @@ func taskNamed(agent string, args []string) (string, string, error) {
 	case agent != "" && len(args) == 1:
 		return agent, args[0], nil
 	default:
-		return "", "", usage("name it as AGENT ID, or as --agent AGENT ID", "it takes an agent and the id of a task")
+		return "", "", usage("name it as AGENT ID, or as --agent AGENT ID", "expected an agent and the id of a task")
 	}
 }
 
@@ -73,7 +73,7 @@ func tasksNamed(agent string, args []string) (string, []string, error) {
 		agent, args = args[0], args[1:]
 	}
 	if agent == "" || len(args) == 0 {
-		return "", nil, usage("name them as AGENT ID..., or as --agent AGENT ID...", "it takes an agent and the id of a task, or several")
+		return "", nil, usage("name them as AGENT ID..., or as --agent AGENT ID...", "expected an agent and one or more task ids")
 	}
 	return agent, args, nil
 }
@@ -94,7 +94,7 @@ func missing(err error, agent, id string) error {
 	if core.CodeOf(err) != core.CodeNotFound {
 		return err
 	}
-	f := usage("see duly list --agent "+table.ShellWord(agent), "the agent %q has no task %q", agent, id)
+	f := usage("see duly list --agent "+table.ShellWord(agent), "agent %q has no task %q", agent, id)
 	f.code = exitNotFound
 	return f
 }

@@ -74,7 +74,7 @@ func needRedis(c *dulyfile.File) error {
 		return nil
 	}
 	return usage("pass --redis URL, set $"+redisstore.EnvURL+", or use the HTTP API of a running duly daemon",
-		"no Redis is configured, and tasks in memory would end with this command")
+		"no Redis is configured, and tasks in memory would be lost when this command ends")
 }
 
 // onStore loads the configuration and opens the store for a command that runs nothing.

@@ -58,28 +58,28 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 	s.texts(cmd, [][2]string{
 		{"agent", "owner of the task"},
 		{"kind", "names the handler"},
-		{"id", "unique for the agent; submitting it again changes nothing (default made up)"},
+		{"id", "unique for the agent; submitting it again changes nothing (default generated)"},
 		{"payload", "JSON for the handler; - for standard input"},
 		{"at", "due at this time, such as 2026-01-02T15:04:05Z"},
 		{"from", "count the interval from completion (default) or start"},
 		{"cron", "recurs at these times, such as \"0 9 * * MON-FRI\"; see duly next"},
 		{"zone", "IANA zone of --cron, such as Europe/Berlin (default UTC)"},
-		{"gap", "a time of --cron that does not exist: run at the end of the gap (default) or skip"},
-		{"day-match", "both day fields of --cron restricted: any (default) or all must match"},
+		{"gap", "a local time that a clock change skips: run at the end of the gap (default) or skip"},
+		{"day-match", "if both day fields of --cron are restricted: any (default) or all must match"},
 		{"group", "ties several tasks together for one status"},
-		{"trace-id", "shown in events and to the handler"},
+		{"trace-id", "shown in events and passed to the handler"},
 		{"traceparent", "W3C trace context for the handler"},
-		{"session-id", "shown to the handler"},
-		{"user-id", "shown to the handler"},
-		{"mem-cube-id", "shown to the handler"},
-		{"user-name", "shown to the handler"},
-		{"info", "any JSON of yours, shown to the handler"},
-		{"overlap", "what falls due while it runs: skip (default), queue_one, allow or cancel_running"},
-		{"misfire", "what nobody was there to run: once (default), skip or all"},
+		{"session-id", "passed to the handler"},
+		{"user-id", "passed to the handler"},
+		{"mem-cube-id", "passed to the handler"},
+		{"user-name", "passed to the handler"},
+		{"info", "any JSON of your own, passed to the handler"},
+		{"overlap", "when it becomes due while it runs: skip (default), queue_one, allow or cancel_running"},
+		{"misfire", "occurrences missed while no process ran: run once (default), skip or all"},
 		{"snooze-key", "tasks that share a key can be paused together"},
 		{"unique-key", "make the id from this, so that submitting twice makes one task"},
-		{"on-conflict", "if the id exists: keep the task (default), replace it or fail"},
-		{"preset", "take what is left out from a preset; see duly presets"},
+		{"on-conflict", "what to do when the id already exists: keep the task (default), replace it or fail"},
+		{"preset", "fill in missing fields from a preset; see duly presets"},
 	})
 	s.durations(cmd, [][2]string{
 		{"delay", "due after this long"},
@@ -87,12 +87,12 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 		{"backoff", "base of the pauses between attempts, 0s for none (default the handler's)"},
 		{"timeout", "of one run, 0s for none (default the handler's)"},
 		{"lease", "how long a run may go without a sign of life (default the handler's)"},
-		{"jitter", "put each run off by a stable time below this, 0s for none in spite of a preset"},
-		{"min-interval", "no run starts sooner than this after the last one"},
+		{"jitter", "delay each run by a stable time below this; 0s overrides a preset"},
+		{"min-interval", "no run starts sooner than this after the start of the previous one"},
 	})
 	s.numbers(cmd, [][2]string{
 		{"level", "priority, 1 (first) to 3 (default 3)"},
-		{"max-attempts", "attempts before the task is dead (default the handler's)"},
+		{"max-attempts", "attempts before the task fails for good (default the handler's)"},
 		{"pause-after-failures", "pause after so many failed runs in a row; 0 for never (default the handler's)"},
 	})
 	cmd.Flags().StringArray("tag", nil, "a tag; can be given several times")
@@ -163,7 +163,7 @@ func (s *submitOptions) tasks(cmd *cobra.Command, stdin io.Reader) ([]core.NewTa
 	case err != nil:
 		return nil, err
 	case s.file != "" && len(described) > 0:
-		return nil, usage("use the one or the other", "-f excludes the flags that describe a task")
+		return nil, usage("use one or the other", "-f excludes the flags that describe a task")
 	case s.file != "":
 		data, err := readInput(s.file, stdin)
 		if err != nil {

@@ -46,12 +46,12 @@ tasks:
 	w.ok(t, "run-due", "-c", first, "--all") // whatever the daemon has left
 	before := w.ok(t, "list", "--agent", "ada", "--json")
 
-	assert.Contains(t, w.ok(t, "run-due", "-c", first, "--all"), "ran 0 task(s)")
+	assert.Contains(t, w.ok(t, "run-due", "-c", first, "--all"), "ran 0 tasks")
 	daemon(first, "new=0 changed=0")
 	assert.Equal(t, before, w.ok(t, "list", "--agent", "ada", "--json"), "nothing has moved")
 
 	second := text("2h", "second")
-	assert.Contains(t, w.ok(t, "run-due", "-c", second, "--all"), "ran 2 task(s)", "those whose interval begins anew")
+	assert.Contains(t, w.ok(t, "run-due", "-c", second, "--all"), "ran 2 tasks", "those whose interval begins anew")
 	job, late, once := w.object(t, "status", "ada", "job"), w.object(t, "status", "ada", "late"), w.object(t, "status", "ada", "once")
 	assert.Equal(t, "2h0m0s", job["every"])
 	assert.Equal(t, map[string]any{"text": "second"}, job["payload"])
@@ -64,7 +64,7 @@ tasks:
 	assert.Equal(t, "1h0m0s", w.object(t, "status", "ada", "mine")["every"], "it says itself that it is to be kept")
 
 	third := strings.NewReplacer("2090-01-02", "2091-01-02").Replace(read(t, second))
-	assert.Contains(t, w.ok(t, "run-due", "-c", file(t, third), "--all"), "ran 0 task(s)")
+	assert.Contains(t, w.ok(t, "run-due", "-c", file(t, third), "--all"), "ran 0 tasks")
 	assert.Equal(t, "2091-01-02T03:04:05.000Z", w.object(t, "status", "ada", "at")["due_at"])
 }
 

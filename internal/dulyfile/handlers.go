@@ -67,10 +67,10 @@ func (h *Handler) read(p place) error {
 		return err
 	}
 	if len(types) != 1 {
-		return p.fail("must have one of log, exec and webhook, not %d", len(types))
+		return p.fail("must have exactly one of log, exec and webhook, not %d", len(types))
 	}
 	if (h.webhook != webhook.Config{} || h.secret != "") && types[0] != "webhook" {
-		return p.fail("has secret_env, insecure or allow_private, which only a webhook has")
+		return p.fail("has secret_env, insecure or allow_private, which are for webhooks only")
 	}
 	switch types[0] {
 	case "log":
@@ -86,7 +86,7 @@ func (h *Handler) read(p place) error {
 // readActivity reads when tasks of the kind are due after some activity.
 func (h *Handler) readActivity(p place) error {
 	if p.empty() {
-		return p.fail("must have keys: values, such as quiet: 30m")
+		return p.fail("must be an object, such as { quiet: 30m }")
 	}
 	a := &core.Activity{}
 	h.Settings.Activity = a
@@ -128,7 +128,7 @@ func (h *Handler) readWebhook(p place) error {
 	case wrong.Field == "Secret":
 		return p.fail("the environment variable %s, named by secret_env, %s", h.secret, wrong.Reason)
 	case wrong.Field == "Insecure":
-		return p.fail("must be https, as what is sent over http can be read on the way; insecure: true allows http")
+		return p.fail("must be https, as others can read requests sent over http; insecure: true allows http")
 	default:
 		return p.fail("%s", wrong.Reason)
 	}

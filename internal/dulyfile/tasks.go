@@ -34,9 +34,11 @@ func (f *File) readTasks(p place) error {
 		}
 		switch {
 		case t.task.ID == "" && t.task.UniqueKey == "":
-			return e.fail("id is required: without one each start would add another task")
+			return e.fail("id is required: without it every start would add another task")
+		case t.task.Preset == "" && t.task.Kind == "":
+			return e.fail("kind is required, or a preset")
 		case t.task.Preset == "" && !f.Handles(t.task.Kind):
-			return e.of("kind").fail("%q has no handler here: there are %s", t.task.Kind, f.KindNames())
+			return e.of("kind").fail("kind %q has no handler in this file; handlers: %s", t.task.Kind, f.KindNames())
 		}
 		f.Tasks = append(f.Tasks, t)
 	}
@@ -57,13 +59,13 @@ func (f *File) tryTasks(ctx context.Context) error {
 			return t.refused(err)
 		}
 		if !placed[0].Created {
-			return t.at.of("id").fail("the agent has another task with this id above")
+			return t.at.of("id").fail("another task of this agent above has the same id")
 		}
 		if t.tried, err = trial.Task(ctx, placed[0].Agent, placed[0].ID); err != nil {
 			return err
 		}
 		if !f.Handles(t.tried.Kind) { // the kind is that of its preset
-			return t.at.of("preset").fail("%q has no handler here: there are %s", t.tried.Kind, f.KindNames())
+			return t.at.of("preset").fail("kind %q has no handler in this file; handlers: %s", t.tried.Kind, f.KindNames())
 		}
 	}
 	return nil
@@ -85,12 +87,12 @@ func (t *Task) read() error {
 			return e.at.fail("is given twice")
 		}
 		if fields[name], err = taskField(name, e.value); err != nil {
-			return e.value.fail("cannot be turned into JSON: %w", err)
+			return e.value.fail("cannot be converted to JSON: %w", err)
 		}
 	}
 	data, err := json.Marshal(fields)
 	if err != nil {
-		return t.at.fail("cannot be turned into JSON: %w", err)
+		return t.at.fail("cannot be converted to JSON: %w", err)
 	}
 	if err := json.Unmarshal(data, &t.task); err != nil {
 		return t.refused(err)
@@ -118,7 +120,7 @@ func taskField(name string, value place) ([]byte, error) {
 func (t *Task) refused(err error) error {
 	inv, ok := errors.AsType[*core.InvalidError](err)
 	if core.CodeOf(err) == core.CodeDisabled {
-		return t.at.of("kind").fail("%q is disabled above", t.task.Kind)
+		return t.at.of("kind").fail("kind %q is disabled in this file", t.task.Kind)
 	}
 	if !ok {
 		return t.at.fail("%w", err)

@@ -29,7 +29,7 @@ func parseYAML(name string, data []byte) (place, error) {
 		return place{}, syntax(name, err)
 	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return place{}, &Error{File: name, Err: errors.New("has more than one document")}
+		return place{}, &Error{File: name, Err: errors.New("contains more than one YAML document")}
 	}
 	if len(doc.Content) == 0 { // an empty file
 		doc.Content = []*yaml.Node{{Kind: yaml.MappingNode, Line: 1}}
@@ -90,7 +90,7 @@ func (p place) entries() ([]entry, error) {
 	}
 	n := p.value()
 	if n.Kind != yaml.MappingNode {
-		return nil, p.fail("must have keys: values")
+		return nil, p.fail("must be an object (key: value)")
 	}
 	var all []entry
 	for i := 0; i < len(n.Content); i += 2 {
@@ -121,7 +121,7 @@ func (p place) read(readers map[string]reader) error {
 				known = append(known, name)
 			}
 			slices.Sort(known)
-			return e.at.fail("is not a key here: there are %s", strings.Join(known, ", "))
+			return e.at.fail("unknown key; expected one of %s", strings.Join(known, ", "))
 		}
 		if err := read(e.value); err != nil {
 			return err

@@ -49,3 +49,11 @@ func First(text string) string {
 	}
 	return line
 }
+
+// Count is a number of things: "1 task", "2 tasks".
+func Count[N int | int64](n N, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.FormatInt(int64(n), 10) + " " + one + "s"
+}
