@@ -1,5 +1,7 @@
 package redisstore
 
+// The errors of Open.
+
 import (
 	"fmt"
 

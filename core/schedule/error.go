@@ -1,5 +1,7 @@
 package schedule
 
+// The error of a cron expression.
+
 import (
 	"errors"
 	"fmt"

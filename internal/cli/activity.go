@@ -1,5 +1,7 @@
 package cli
 
+// The commands activity and presets.
+
 import (
 	"strconv"
 

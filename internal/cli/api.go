@@ -1,5 +1,7 @@
 package cli
 
+// The HTTP API of a process: its port, its tokens, its server.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,7 @@
 package cli
 
+// The command apply.
+
 import (
 	"github.com/spf13/cobra"
 

@@ -1,5 +1,7 @@
 package cli
 
+// The command audit.
+
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,7 @@
 package cli
 
+// The commands run, cancel, delete and replay.
+
 import (
 	"context"
 	"errors"

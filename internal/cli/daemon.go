@@ -1,5 +1,7 @@
 package cli
 
+// The commands daemon and serve.
+
 import (
 	"cmp"
 	"context"

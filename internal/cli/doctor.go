@@ -1,5 +1,7 @@
 package cli
 
+// The command doctor, and its checks.
+
 import (
 	"context"
 	"fmt"

@@ -1,5 +1,7 @@
 package cli
 
+// What a process logs of its runs.
+
 import (
 	"context"
 	"log/slog"

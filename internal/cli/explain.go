@@ -1,5 +1,7 @@
 package cli
 
+// The command explain.
+
 import (
 	"cmp"
 	"strings"

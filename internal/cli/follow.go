@@ -1,5 +1,7 @@
 package cli
 
+// The command events, which follows a server.
+
 import (
 	"bufio"
 	"bytes"

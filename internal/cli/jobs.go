@@ -1,5 +1,7 @@
 package cli
 
+// The commands jobs and agents.
+
 import (
 	"cmp"
 	"strconv"

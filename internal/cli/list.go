@@ -1,5 +1,7 @@
 package cli
 
+// The command list, and the status of a task for people.
+
 import (
 	"strconv"
 

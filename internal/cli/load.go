@@ -1,5 +1,7 @@
 package cli
 
+// The settings of a process: the file, then the environment, then flags.
+
 import (
 	"cmp"
 	"context"

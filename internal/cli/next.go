@@ -1,5 +1,7 @@
 package cli
 
+// The command next.
+
 import (
 	"errors"
 	"fmt"

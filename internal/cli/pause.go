@@ -1,5 +1,7 @@
 package cli
 
+// The commands pause and resume.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package cli
 
+// The command pauses.
+
 import (
 	"github.com/spf13/cobra"
 

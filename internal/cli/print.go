@@ -1,5 +1,7 @@
 package cli
 
+// Answers: JSON for programs, pages for people.
+
 import (
 	"encoding/json"
 	"fmt"

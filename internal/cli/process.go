@@ -1,5 +1,7 @@
 package cli
 
+// The process: its exit codes, failures and signals.
+
 import (
 	"context"
 	"errors"

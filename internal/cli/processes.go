@@ -1,5 +1,7 @@
 package cli
 
+// The command processes, and its check of doctor.
+
 import (
 	"fmt"
 	"strconv"

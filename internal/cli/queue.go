@@ -1,5 +1,7 @@
 package cli
 
+// The command queue.
+
 import (
 	"slices"
 	"strconv"

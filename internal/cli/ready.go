@@ -1,5 +1,7 @@
 package cli
 
+// Readiness of duly serve.
+
 import (
 	"context"
 	"time"

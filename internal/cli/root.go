@@ -1,5 +1,7 @@
 package cli
 
+// The command line: groups, flags that all have, and what they refuse.
+
 import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"

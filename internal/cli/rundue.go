@@ -1,5 +1,7 @@
 package cli
 
+// The command run-due.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package cli
 
+// The commands stats and version.
+
 import (
 	"fmt"
 	"runtime"

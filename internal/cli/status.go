@@ -1,5 +1,7 @@
 package cli
 
+// The commands status and runs, and how a task is named.
+
 import (
 	"context"
 	"strconv"

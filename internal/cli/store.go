@@ -1,5 +1,7 @@
 package cli
 
+// The store that commands work on.
+
 import (
 	"cmp"
 	"context"

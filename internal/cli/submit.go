@@ -1,5 +1,7 @@
 package cli
 
+// The command submit.
+
 import (
 	"encoding/json"
 	"errors"

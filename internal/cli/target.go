@@ -1,5 +1,7 @@
 package cli
 
+// What a pause or a resume is about.
+
 import (
 	"cmp"
 	"os"

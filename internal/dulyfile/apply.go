@@ -1,5 +1,7 @@
 package dulyfile
 
+// Apply: how the tasks of the file get into a store.
+
 import (
 	"bytes"
 	"context"

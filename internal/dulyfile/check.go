@@ -1,5 +1,7 @@
 package dulyfile
 
+// Bounds that core knows, as errors at the keys of the file.
+
 import (
 	"cmp"
 	"errors"

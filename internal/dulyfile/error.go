@@ -1,5 +1,7 @@
 package dulyfile
 
+// The error of a file: where, and why.
+
 import (
 	"strconv"
 	"strings"

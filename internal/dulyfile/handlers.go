@@ -1,5 +1,7 @@
 package dulyfile
 
+// The handlers of the file: their keys, and how they are registered.
+
 import (
 	"cmp"
 	"errors"

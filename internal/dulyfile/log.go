@@ -1,5 +1,7 @@
 package dulyfile
 
+// The handler "log".
+
 import (
 	"context"
 	"encoding/json"

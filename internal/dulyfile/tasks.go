@@ -1,5 +1,7 @@
 package dulyfile
 
+// The tasks of the file.
+
 import (
 	"context"
 	"encoding/json"

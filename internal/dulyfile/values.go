@@ -1,5 +1,7 @@
 package dulyfile
 
+// Readers of single values: texts, numbers, durations.
+
 import (
 	"time"
 

@@ -1,5 +1,7 @@
 package dulyfile
 
+// YAML with places: each value knows its line and its path.
+
 import (
 	"bytes"
 	"cmp"

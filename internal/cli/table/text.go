@@ -1,5 +1,7 @@
 package table
 
+// Texts as people and shells take them.
+
 import (
 	"strconv"
 	"strings"
