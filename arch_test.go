@@ -110,12 +110,36 @@ var rules = []rule{
 		forbids:    func(_, imported string) bool { return is("os/exec", "handlers/exec")(imported) },
 	},
 	{
-		name:  "only mains join adapters and stores",
-		why:   "which store serves which adapter is the choice of a program, not of a library",
-		about: func(path string) bool { return !under("cmd", "sam", "examples")(path) && !testSupport(path) },
+		name: "only mains join adapters and stores",
+		why:  "which store serves which adapter is the choice of a program, not of a library",
+		about: func(path string) bool {
+			return !under("cmd", "internal/cli", "internal/dulyfile", "sam", "examples")(path) && !testSupport(path)
+		},
 		forbids: func(importer, imported string) bool {
 			shared := under("adapters/internal")(imported) && under("adapters")(importer)
 			return (under("adapters")(imported) || store(imported)) && !shared && !within(importer, imported) && !within(imported, importer)
+		},
+	},
+	{
+		name:    "a command is the commands of the program",
+		why:     "a main is too short to be tested: what it runs is in internal/cli",
+		about:   under("cmd"),
+		forbids: func(_, imported string) bool { return ours(imported) && !under("internal/cli")(imported) },
+	},
+	{
+		name:  "the file knows neither the command line nor a host",
+		why:   "what duly.yaml says is the same whichever command reads it, and is tested without one",
+		about: under("internal/dulyfile"),
+		forbids: func(_, imported string) bool {
+			return under("adapters", "internal/cli", "github.com/spf13")(imported)
+		},
+	},
+	{
+		name:  "the program is no library",
+		why:   "flags, tables and the file are for people at a terminal: libraries, functions and examples take a core.Config",
+		about: func(path string) bool { return !under("cmd", "internal/cli", "internal/dulyfile")(path) },
+		forbids: func(_, imported string) bool {
+			return under("internal/cli", "internal/dulyfile", "github.com/spf13")(imported)
 		},
 	},
 	{
@@ -241,7 +265,22 @@ func TestRulesFindABreach(t *testing.T) {
 			keeps:  []string{module + "/core"},
 		},
 		{
-			rule: "suites are for tests", importer: "cmd/duly",
+			rule: "a command is the commands of the program", importer: "cmd/duly",
+			breaks: []string{module + "/core", module + "/internal/dulyfile", module + "/adapters/daemon"},
+			keeps:  []string{module + "/internal/cli", "os"},
+		},
+		{
+			rule: "the file knows neither the command line nor a host", importer: "internal/dulyfile",
+			breaks: []string{module + "/internal/cli", module + "/adapters/http", "github.com/spf13/cobra"},
+			keeps:  []string{module + "/core/memstore", module + "/handlers/exec", "go.yaml.in/yaml/v3"},
+		},
+		{
+			rule: "the program is no library", importer: "adapters/daemon",
+			breaks: []string{module + "/internal/cli", module + "/internal/dulyfile", "github.com/spf13/pflag"},
+			keeps:  []string{module + "/core"},
+		},
+		{
+			rule: "suites are for tests", importer: "internal/cli",
 			breaks: []string{module + "/core/storetest", module + "/adapters/adaptertest", module + "/internal/runtimeapi", "testing"},
 			keeps:  []string{module + "/core/memstore", module + "/adapters/daemon"},
 		},

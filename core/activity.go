@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -52,28 +51,29 @@ const (
 	defaultSubject = "default" // the device or agent of activity that names none
 )
 
-func (a *Activity) validate() error {
+// validate refuses what makes no sense. The field is one of Activity.
+func (a *Activity) validate() *ConfigError {
 	switch {
 	case a == nil:
 		return nil
 	case a.Delay < 0 || a.Delay > maxDelay:
-		return fmt.Errorf("Activity.Delay must be between 0 and %s, not %s", maxDelay, a.Delay)
+		return misconfigured("Delay", a.Delay, "must be between 0 and %s, not %s", maxDelay, a.Delay)
 	case a.Quiet < 0 || a.Quiet > maxDelay:
-		return fmt.Errorf("Activity.Quiet must be between 0 and %s, not %s", maxDelay, a.Quiet)
+		return misconfigured("Quiet", a.Quiet, "must be between 0 and %s, not %s", maxDelay, a.Quiet)
 	case a.Quiet != 0 && a.Delay != 0:
-		return fmt.Errorf("Activity.Quiet excludes Delay: the one counts from the last activity, the other from the first")
+		return misconfigured("Quiet", a.Quiet, "excludes a delay: the quiet time counts from the last activity, a delay from the first")
 	case a.Quiet != 0 && a.Mode == ActivityThrottle:
-		return fmt.Errorf("Activity.Mode must not be %q with Quiet: use Delay", ActivityThrottle)
+		return misconfigured("Mode", a.Mode, "must not be %q with a quiet time: set a delay instead", ActivityThrottle)
 	case a.Mode != "" && a.Mode != ActivityThrottle && a.Mode != ActivityDebounce:
-		return fmt.Errorf("Activity.Mode must be %q or %q, not %q", ActivityThrottle, ActivityDebounce, a.Mode)
+		return misconfigured("Mode", a.Mode, "must be %q or %q, not %q", ActivityThrottle, ActivityDebounce, a.Mode)
 	case a.MaxWait != 0 && (!a.debounces() || a.MaxWait < a.time() || a.MaxWait > maxDelay):
-		return fmt.Errorf("Activity.MaxWait needs Quiet and must be between that and %s, not %s", maxDelay, a.MaxWait)
+		return misconfigured("MaxWait", a.MaxWait, "needs a quiet time and must be between that and %s, not %s", maxDelay, a.MaxWait)
 	case a.MinInterval < 0 || a.MinInterval > maxDelay:
-		return fmt.Errorf("Activity.MinInterval must be between 0 and %s, not %s", maxDelay, a.MinInterval)
+		return misconfigured("MinInterval", a.MinInterval, "must be between 0 and %s, not %s", maxDelay, a.MinInterval)
 	case a.Dimensions < 0 || a.Dimensions > 3:
-		return fmt.Errorf("Activity.Dimensions must be 1, 2 or 3, not %d", a.Dimensions)
+		return misconfigured("Dimensions", a.Dimensions, "must be 1, 2 or 3, not %d", a.Dimensions)
 	case a.Level < 0 || a.Level > LevelLow:
-		return fmt.Errorf("Activity.Level must be 1, 2 or 3, not %d", a.Level)
+		return misconfigured("Level", a.Level, "must be 1, 2 or 3, not %d", a.Level)
 	}
 	return nil
 }

@@ -347,11 +347,11 @@ func TestQuietDebouncesAndDelayThrottles(t *testing.T) {
 		})
 	}
 	for want, a := range map[string]core.Activity{
-		"Activity.Quiet excludes Delay":       {Quiet: 1, Delay: 1},
-		"Activity.Quiet must be between":      {Quiet: -1},
-		"Activity.Mode must not be":           {Quiet: 1, Mode: core.ActivityThrottle},
-		"Activity.MaxWait needs Quiet and mu": {Delay: time.Minute, MaxWait: time.Hour},
-		"Activity.MaxWait needs Quiet":        {Quiet: time.Hour, MaxWait: time.Minute},
+		"Activity.Quiet excludes a delay":            {Quiet: 1, Delay: 1},
+		"Activity.Quiet must be between":             {Quiet: -1},
+		"Activity.Mode must not be":                  {Quiet: 1, Mode: core.ActivityThrottle},
+		"Activity.MaxWait needs a quiet time and mu": {Delay: time.Minute, MaxWait: time.Hour},
+		"Activity.MaxWait needs a quiet time":        {Quiet: time.Hour, MaxWait: time.Minute},
 	} {
 		_, err := core.New(newWorld(t, core.Config{}).store, activity(a))
 		assert.ErrorContains(t, err, want)

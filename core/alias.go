@@ -23,6 +23,8 @@ type (
 	Fault = store.Fault
 	// InvalidError says which field of the input is wrong, and why.
 	InvalidError = store.InvalidError
+	// ConfigError says which field of a configuration makes no sense, and why.
+	ConfigError = store.ConfigError
 	// LimitError says that an agent has as many tasks, or bytes of them, as the store allows.
 	LimitError = store.LimitError
 	// ConflictError says that a task exists, or does not allow what was asked.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -149,32 +150,36 @@ func processName(given string) string {
 	return strings.ToValidUTF8(given[:min(len(given), mostName)], "")
 }
 
+// mostBytes is the most that MaxPayload and MaxResult may be.
+const mostBytes = 16 << 20
+
+// validate refuses what makes no sense, with a *[ConfigError].
 func (c Config) validate() error {
 	switch {
 	case c.Concurrency < 1 || c.Concurrency > 100_000:
-		return fmt.Errorf("Concurrency must be between 1 and 100000, not %d", c.Concurrency)
+		return misconfigured("Concurrency", c.Concurrency, "must be between 1 and 100000, not %d", c.Concurrency)
 	case c.Serial != SerialTask && c.Serial != SerialAgent:
-		return fmt.Errorf("Serial must be %s or %s, not %q", SerialTask, SerialAgent, c.Serial)
+		return misconfigured("Serial", c.Serial, "must be %s or %s, not %q", SerialTask, SerialAgent, c.Serial)
 	case c.Urgent >= c.Concurrency:
-		return fmt.Errorf("Urgent must be less than Concurrency (%d), not %d", c.Concurrency, c.Urgent)
+		return misconfigured("Urgent", c.Urgent, "must be less than the concurrency (%d), not %d", c.Concurrency, c.Urgent)
 	case c.Margin < 0:
-		return fmt.Errorf("Margin must not be negative, not %s", c.Margin)
+		return misconfigured("Margin", c.Margin, "must not be negative, not %s", c.Margin)
 	case c.MaxCrashes < 1:
-		return fmt.Errorf("MaxCrashes must be at least 1, not %d", c.MaxCrashes)
-	case c.MaxPayload < 1 || c.MaxPayload > 16<<20:
-		return fmt.Errorf("MaxPayload must be between 1 and %d bytes, not %d", 16<<20, c.MaxPayload)
-	case c.MaxResult < 1 || c.MaxResult > 16<<20:
-		return fmt.Errorf("MaxResult must be between 1 and %d bytes, not %d", 16<<20, c.MaxResult)
+		return misconfigured("MaxCrashes", c.MaxCrashes, "must be at least 1, not %d", c.MaxCrashes)
+	case c.MaxPayload < 1 || c.MaxPayload > mostBytes:
+		return misconfigured("MaxPayload", c.MaxPayload, "must be between 1 and %d bytes, not %d", mostBytes, c.MaxPayload)
+	case c.MaxResult < 1 || c.MaxResult > mostBytes:
+		return misconfigured("MaxResult", c.MaxResult, "must be between 1 and %d bytes, not %d", mostBytes, c.MaxResult)
 	}
 	if err := c.Default.validate(); err != nil {
-		return fmt.Errorf("Default.%w", err)
+		return ofPart("Default", err)
 	}
 	for kind, k := range c.Kinds {
-		if err := validKind("Kinds", kind); err != nil {
-			return err
+		if invalid, ok := errors.AsType[*InvalidError](validKind("Kinds", kind)); ok {
+			return &ConfigError{Field: invalid.Field, Value: kind, Reason: invalid.Reason}
 		}
 		if err := k.or(c.Default).validate(); err != nil {
-			return fmt.Errorf("Kinds[%q].%w", kind, err)
+			return ofPart(fmt.Sprintf("Kinds[%q]", kind), err)
 		}
 	}
 	return nil
@@ -201,18 +206,22 @@ func (k KindConfig) plain() KindConfig {
 	return k
 }
 
-func (k KindConfig) validate() error {
+// validate refuses what makes no sense. The field is one of KindConfig.
+func (k KindConfig) validate() *ConfigError {
 	switch {
 	case k.Slots < 0:
-		return fmt.Errorf("Slots must not be negative, not %d", k.Slots)
+		return misconfigured("Slots", k.Slots, "must not be negative, not %d", k.Slots)
 	case k.Lease < minLease || k.Lease > maxLease:
-		return fmt.Errorf("Lease must be between %s and %s, not %s", minLease, maxLease, k.Lease)
+		return misconfigured("Lease", k.Lease, "must be between %s and %s, not %s", minLease, maxLease, k.Lease)
 	case k.MaxAttempts < 1 || k.MaxAttempts > maxAttempts:
-		return fmt.Errorf("MaxAttempts must be between 1 and %d, not %d", maxAttempts, k.MaxAttempts)
+		return misconfigured("MaxAttempts", k.MaxAttempts, "must be between 1 and %d, not %d", maxAttempts, k.MaxAttempts)
 	case k.MaxBackoff < 0 || k.MaxBackoff < k.Backoff:
-		return fmt.Errorf("MaxBackoff must be at least Backoff, not %s", k.MaxBackoff)
+		return misconfigured("MaxBackoff", k.MaxBackoff, "must be at least the backoff (%s), not %s", max(k.Backoff, 0), k.MaxBackoff)
 	}
-	return k.Activity.validate()
+	if err := k.Activity.validate(); err != nil {
+		return ofPart("Activity", err)
+	}
+	return nil
 }
 
 // backoff is the pause after a failed attempt, the first being 1: full jitter, so that tasks that failed together do

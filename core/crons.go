@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
@@ -41,8 +40,10 @@ func (c *crons) next(spec cronSpec, after store.Millis) (store.Millis, error) {
 	if k == nil {
 		cron, err := schedule.ParseCron(spec.expr, spec.zone, spec.match, spec.gap)
 		if err != nil {
-			field, reason, _ := strings.Cut(err.Error(), " ")
-			return 0, &InvalidError{Field: field, Reason: reason}
+			if wrong, ok := errors.AsType[*schedule.ParseError](err); ok {
+				err = &InvalidError{Field: wrong.Field, Reason: wrong.Reason}
+			}
+			return 0, err
 		}
 		if len(c.kept) >= mostCrons || c.kept == nil {
 			c.kept = map[cronSpec]*keptCron{}

@@ -44,6 +44,15 @@ func invalid(field, format string, args ...any) error {
 	return &InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
+func misconfigured(field string, value any, format string, args ...any) *ConfigError {
+	return &ConfigError{Field: field, Value: value, Reason: fmt.Sprintf(format, args...)}
+}
+
+// ofPart is the error of a field of a part of a configuration, as one of the whole.
+func ofPart(part string, e *ConfigError) *ConfigError {
+	return &ConfigError{Field: part + "." + e.Field, Value: e.Value, Reason: e.Reason}
+}
+
 // DisabledError says that tasks of a kind are refused.
 type DisabledError struct{ Kind string }
 
@@ -58,7 +67,7 @@ func CodeOf(err error) Code {
 	switch {
 	case err == nil:
 		return ""
-	case errors.As(err, &inv):
+	case errors.As(err, &inv), errors.As(err, new(*ConfigError)):
 		return CodeInvalid
 	case errors.As(err, &limit):
 		return CodeLimit

@@ -289,7 +289,7 @@ func TestAStartThatFails(t *testing.T) {
 		{"DULY_REDIS_URL=redis://user:hunter2@127.0.0.1:1/0", "cannot reach"},
 		{"DULY_REDIS_URL=http://user:hunter2@127.0.0.1", "URL"},
 		{"DULY_RUN_SUBMITTED=perhaps", "DULY_RUN_SUBMITTED must be true or false"},
-		{"DULY_REDIS_CA=/nowhere/ca.pem", "CAFile, CertFile and KeyFile are for TLS"},
+		{"DULY_REDIS_CA=/nowhere/ca.pem", "CAFile is for TLS"},
 		{"DULY_WEBHOOKS=[]", "DULY_WEBHOOKS must be JSON"},
 		{"DULY_WEBHOOKS={\"x\":\"http://agents.example\"}", "must begin with https://"},
 	} {

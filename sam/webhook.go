@@ -49,7 +49,7 @@ func register(s *core.Scheduler, kind string, h *webhook.Handler) (err error) {
 
 // named names the variable in place of the field. Neither shows what it holds.
 func named(kind string, err error) error {
-	wrong, ok := errors.AsType[*webhook.ConfigError](err)
+	wrong, ok := errors.AsType[*core.ConfigError](err)
 	switch {
 	case !ok:
 		return err

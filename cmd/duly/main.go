@@ -6,20 +6,12 @@ import (
 	"context"
 	"os"
 
-	"github.com/redis/go-redis/v9/logging"
+	"github.com/seed-6f6f2c11/duly/internal/cli"
 )
 
 // version is set by the linker; see the Makefile.
 var version string
 
 func main() {
-	logging.Disable() // what goes wrong with Redis is in our own errors
-	p := &process{stdout: os.Stdout, stderr: os.Stderr, stdin: os.Stdin}
-	if err := hide(); err != nil { // before anything is started that could look
-		p.say("duly: warning: programs of handlers can read this process's environment, as the kernel refuses to hide it: " + err.Error())
-	}
-	ctx, stop := p.interruptible(context.Background())
-	code := p.run(ctx, os.Args[1:])
-	stop()
-	os.Exit(code)
+	os.Exit(cli.Main(context.Background(), version, os.Args[1:]))
 }

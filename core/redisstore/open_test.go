@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,23 +25,50 @@ func TestOpenRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		config redisstore.Config
+		field  string
+		value  any
 		want   string
 	}{
-		{"no URL", redisstore.Config{}, "URL is required"},
-		{"not a URL", redisstore.Config{URL: "127.0.0.1"}, "URL must begin with redis://"},
-		{"prefix", redisstore.Config{URL: srv.URL, Prefix: "a{b"}, "Prefix"},
-		{"partitions", redisstore.Config{URL: srv.URL, Partitions: 3}, "Partitions must be a power of two"},
-		{"retention", redisstore.Config{URL: srv.URL, Retention: time.Second}, "Retention must be at least 1m0s"},
-		{"kept", redisstore.Config{URL: srv.URL, Kept: -1}, "Kept"},
-		{"tasks", redisstore.Config{URL: srv.URL, MaxTasks: -1}, "MaxTasks"},
-		{"nobody there", redisstore.Config{URL: "redis://127.0.0.1:1"}, "cannot reach Redis at redis://127.0.0.1:1/0"},
+		{"no URL", redisstore.Config{}, "URL", nil, "URL is required"},
+		{"not a URL", redisstore.Config{URL: "127.0.0.1"}, "URL", nil, "URL must begin with redis://"},
+		{"no host", redisstore.Config{URL: "redis+cluster://a,,b"}, "URL", nil, "URL has an empty host"},
+		{"no database", redisstore.Config{URL: "redis://h/x"}, "URL", nil, "URL cannot be used: invalid database number"},
+		{"no master", redisstore.Config{URL: "redis+sentinel://h"}, "URL", nil, "URL must name the master"},
+		{"prefix", redisstore.Config{URL: srv.URL, Prefix: "a{b"}, "Prefix", "a{b", "Prefix must not contain braces"},
+		{"partitions", redisstore.Config{URL: srv.URL, Partitions: 3}, "Partitions", 3, "Partitions must be a power of two"},
+		{"retention", redisstore.Config{URL: srv.URL, Retention: time.Second}, "Retention", time.Second, "Retention must be at least 1m0s"},
+		{"kept", redisstore.Config{URL: srv.URL, Kept: -1}, "Kept", -1, "Kept"},
+		{"kept bytes", redisstore.Config{URL: srv.URL, KeptBytes: 1}, "KeptBytes", 1, "KeptBytes must be at least 1024"},
+		{"tasks", redisstore.Config{URL: srv.URL, MaxTasks: -1}, "MaxTasks", -1, "MaxTasks"},
+		{"bytes", redisstore.Config{URL: srv.URL, MaxBytes: 1}, "MaxBytes", 1, "MaxBytes must be at least 1024"},
+		{"no TLS", redisstore.Config{URL: "redis://h", CAFile: "x"}, "CAFile", "x", "CAFile is for TLS: use rediss:// in the URL"},
+		{"no such file", redisstore.Config{URL: "rediss://h", CAFile: "no-file"}, "CAFile", "no-file", "CAFile cannot be read: open no-file"},
+		{"no key", redisstore.Config{URL: "rediss://h", CertFile: "x"}, "KeyFile", nil, "KeyFile is required beside a certificate"},
+		{"no certificate", redisstore.Config{URL: "rediss://h", KeyFile: "x"}, "CertFile", nil, "CertFile is required beside a key"},
+		{"neither", redisstore.Config{URL: "rediss://h", CertFile: "no-file", KeyFile: "x"}, "CertFile", "no-file", "CertFile no-file cannot be used with the key x"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := redisstore.Open(t.Context(), c.config)
 			require.ErrorContains(t, err, c.want)
+			var wrong *store.ConfigError
+			require.ErrorAs(t, err, &wrong)
+			assert.Equal(t, c.field, wrong.Field)
+			assert.Equal(t, c.value, wrong.Value)
+			require.EqualError(t, err, "redisstore: "+wrong.Error())
 		})
 	}
+}
+
+// A Redis that cannot be reached is told from a setting that makes no sense.
+func TestOpenOfARedisThatIsAway(t *testing.T) {
+	t.Parallel()
+	_, err := redisstore.Open(t.Context(), redisstore.Config{URL: "redis://127.0.0.1:1"})
+	var away *redisstore.UnreachableError
+	require.ErrorAs(t, err, &away)
+	assert.Equal(t, "redis://127.0.0.1:1/0", away.Name)
+	require.ErrorContains(t, err, "cannot reach Redis at redis://127.0.0.1:1/0: ")
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
 func TestOpenHidesPasswords(t *testing.T) {

@@ -73,11 +73,11 @@ func TestCertificatesThatMakeNoSense(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.pem")
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
 	for want, c := range map[string]redisstore.Config{
-		"CAFile, CertFile and KeyFile are for TLS: use rediss://": {URL: "redis://h:1", CAFile: empty},
-		"CertFile and KeyFile belong together":                    {URL: "rediss://h:1", CertFile: empty},
-		"CAFile: open /nowhere/ca.pem":                            {URL: "rediss://h:1", CAFile: "/nowhere/ca.pem"},
-		"has no certificate in PEM":                               {URL: "rediss://h:1", CAFile: empty},
-		"CertFile " + empty + " and KeyFile " + empty:             {URL: "rediss://h:1", CertFile: empty, KeyFile: empty},
+		"CAFile is for TLS: use rediss://":                            {URL: "redis://h:1", CAFile: empty},
+		"KeyFile is required beside a certificate":                    {URL: "rediss://h:1", CertFile: empty},
+		"CAFile cannot be read: open /nowhere/ca.pem":                 {URL: "rediss://h:1", CAFile: "/nowhere/ca.pem"},
+		"contains no certificate in PEM":                              {URL: "rediss://h:1", CAFile: empty},
+		"CertFile " + empty + " cannot be used with the key " + empty: {URL: "rediss://h:1", CertFile: empty, KeyFile: empty},
 	} {
 		_, err := redisstore.Open(t.Context(), c)
 		assert.ErrorContains(t, err, want)
@@ -101,7 +101,7 @@ func TestAWrongWayToRedisIsTold(t *testing.T) {
 		{"redis+sentinel://" + open.Addr + "/mymaster", "no sentinel answered with the address of that master"},
 		{"redis+cluster://h:1/3", "URL names the database 3, and a cluster has only 0"},
 		{"redis+sentinel://h:1", "URL must name the master behind its sentinels"},
-		{"redis+sentinel://h:1/m/x", "URL: invalid database number"},
+		{"redis+sentinel://h:1/m/x", "URL cannot be used: invalid database number"},
 		{"redis://h:1,i:2", "URL names 2 servers: use redis+cluster://"},
 		{"redis+cluster://h:1,", "URL has an empty host"},
 		{"http://h:1", "URL must begin with redis://, rediss:// (TLS) or unix://"},

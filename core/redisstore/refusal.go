@@ -63,5 +63,5 @@ func (s *Store) reaching(err error) error {
 	if todo := remedy(err, s.secure); todo != "" {
 		return fmt.Errorf("cannot use Redis at %s: %s (%w)", s.name, todo, err)
 	}
-	return fmt.Errorf("cannot reach Redis at %s: %w", s.name, err)
+	return &UnreachableError{Name: s.name, Err: err}
 }

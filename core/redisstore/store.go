@@ -3,7 +3,6 @@ package redisstore
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -105,24 +104,25 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// validate refuses what makes no sense, with a *[store.ConfigError].
 func (c Config) validate() error {
 	switch {
 	case c.URL == "" && c.Options == nil:
-		return errors.New("URL is required: for instance redis://127.0.0.1:6379/0")
+		return wrongURL("is required: for instance redis://127.0.0.1:6379/0")
 	case strings.ContainsAny(c.Prefix, "{} \t\r\n"):
-		return fmt.Errorf("Prefix %q must have no braces or white space", c.Prefix)
+		return misconfigured("Prefix", c.Prefix, "must not contain braces or white space, as %q does", c.Prefix)
 	case c.Partitions < 0 || c.Partitions > maxPartitions || c.Partitions&(c.Partitions-1) != 0:
-		return fmt.Errorf("Partitions must be a power of two up to %d, not %d", maxPartitions, c.Partitions)
+		return misconfigured("Partitions", c.Partitions, "must be a power of two up to %d, not %d", maxPartitions, c.Partitions)
 	case c.Retention < ShortestRetention:
-		return fmt.Errorf("Retention must be at least %s, not %s", ShortestRetention, c.Retention)
+		return misconfigured("Retention", c.Retention, "must be at least %s, not %s", ShortestRetention, c.Retention)
 	case c.Kept < 1:
-		return fmt.Errorf("Kept must be at least 1, not %d", c.Kept)
+		return misconfigured("Kept", c.Kept, "must be at least 1, not %d", c.Kept)
 	case c.KeptBytes < LeastBytes:
-		return fmt.Errorf("KeptBytes must be at least %d, not %d", LeastBytes, c.KeptBytes)
+		return misconfigured("KeptBytes", c.KeptBytes, "must be at least %d, not %d", LeastBytes, c.KeptBytes)
 	case c.MaxTasks < 1:
-		return fmt.Errorf("MaxTasks must be at least 1, not %d", c.MaxTasks)
+		return misconfigured("MaxTasks", c.MaxTasks, "must be at least 1, not %d", c.MaxTasks)
 	case c.MaxBytes < LeastBytes:
-		return fmt.Errorf("MaxBytes must be at least %d, not %d", LeastBytes, c.MaxBytes)
+		return misconfigured("MaxBytes", c.MaxBytes, "must be at least %d, not %d", LeastBytes, c.MaxBytes)
 	}
 	return nil
 }

@@ -3,8 +3,6 @@ package redisstore
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
-	"fmt"
 	"os"
 )
 
@@ -14,27 +12,40 @@ func (c Config) secure(t *target) error {
 		return nil
 	}
 	if !t.tls {
-		return errors.New("CAFile, CertFile and KeyFile are for TLS: use rediss:// in the URL")
+		return c.withoutTLS()
 	}
-	if (c.CertFile == "") != (c.KeyFile == "") {
-		return errors.New("CertFile and KeyFile belong together: name both")
+	switch {
+	case c.CertFile != "" && c.KeyFile == "":
+		return misconfigured("KeyFile", nil, "is required beside a certificate: name both")
+	case c.CertFile == "" && c.KeyFile != "":
+		return misconfigured("CertFile", nil, "is required beside a key: name both")
 	}
 	if c.CAFile != "" {
 		pem, err := os.ReadFile(c.CAFile)
 		if err != nil {
-			return fmt.Errorf("CAFile: %w", err)
+			return misconfigured("CAFile", c.CAFile, "cannot be read: %v", err)
 		}
 		t.options.TLSConfig.RootCAs = x509.NewCertPool()
 		if !t.options.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("CAFile %s has no certificate in PEM", c.CAFile)
+			return misconfigured("CAFile", c.CAFile, "%s contains no certificate in PEM", c.CAFile)
 		}
 	}
 	if c.CertFile != "" {
 		pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
 		if err != nil {
-			return fmt.Errorf("CertFile %s and KeyFile %s: %w", c.CertFile, c.KeyFile, err)
+			return misconfigured("CertFile", c.CertFile, "%s cannot be used with the key %s: %v", c.CertFile, c.KeyFile, err)
 		}
 		t.options.TLSConfig.Certificates = []tls.Certificate{pair}
+	}
+	return nil
+}
+
+// withoutTLS is the error of the first of the files that are named although nothing is encrypted.
+func (c Config) withoutTLS() error {
+	for _, f := range [][2]string{{"CAFile", c.CAFile}, {"CertFile", c.CertFile}, {"KeyFile", c.KeyFile}} {
+		if f[1] != "" {
+			return misconfigured(f[0], f[1], "is for TLS: use rediss:// in the URL")
+		}
 	}
 	return nil
 }

@@ -17,9 +17,9 @@ const (
 	sentinels = "+sentinel"
 )
 
-// errScheme lists the schemes.
-var errScheme = errors.New("URL must begin with redis://, rediss:// (TLS) or unix://, " +
-	"or for a cluster with redis+cluster:// or rediss+cluster://, behind Sentinel with redis+sentinel:// or rediss+sentinel://")
+// wrongScheme lists the schemes.
+const wrongScheme = "must begin with redis://, rediss:// (TLS) or unix://, " +
+	"or for a cluster with redis+cluster:// or rediss+cluster://, behind Sentinel with redis+sentinel:// or rediss+sentinel://"
 
 // target is what a URL says.
 type target struct {
@@ -41,7 +41,7 @@ func parseURL(text string) (target, error) {
 	case found && scheme == "unix":
 		return parseOne(text)
 	case !found, !known, kind != oneServer && kind != aCluster && kind != sentinels:
-		return target{}, errScheme
+		return target{}, wrongURL(wrongScheme)
 	}
 	// net/url takes one host only, so that what is behind each comma is read by itself.
 	end := strings.IndexAny(rest, "/?#")
@@ -53,7 +53,7 @@ func parseURL(text string) (target, error) {
 	hosts := strings.Split(authority[at:], ",")
 	switch {
 	case kind == oneServer && len(hosts) > 1:
-		return target{}, fmt.Errorf("URL names %d servers: use redis+cluster:// for the nodes of a cluster, redis+sentinel:// for sentinels", len(hosts))
+		return target{}, wrongURL("names %d servers: use redis+cluster:// for the nodes of a cluster, redis+sentinel:// for sentinels", len(hosts))
 	case kind == sentinels:
 		return parseSentinels(secure, authority[:at], hosts, path)
 	}
@@ -64,7 +64,7 @@ func parseURL(text string) (target, error) {
 	case err != nil:
 		return target{}, err
 	case kind == aCluster && t.options.DB != 0:
-		return target{}, fmt.Errorf("URL names the database %d, and a cluster has only 0: leave it out", t.options.DB)
+		return target{}, wrongURL("names the database %d, and a cluster has only 0: leave it out", t.options.DB)
 	case kind == oneServer:
 		t.name += "/" + strconv.Itoa(t.options.DB)
 	}
@@ -77,11 +77,11 @@ func parseSentinels(secure bool, user string, hosts []string, path string) (targ
 	path, query, _ := strings.Cut(path, "?")
 	master, db, _ := strings.Cut(strings.Trim(path, "/"), "/")
 	if master == "" {
-		return target{}, errors.New("URL must name the master behind its sentinels, as in redis+sentinel://host1:26379,host2:26379/mymaster/0")
+		return target{}, wrongURL("must name the master behind its sentinels, as in redis+sentinel://host1:26379,host2:26379/mymaster/0")
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return target{}, errors.New("URL has badly escaped parameters")
+		return target{}, wrongURL("has badly escaped parameters")
 	}
 	sentinelUser, sentinelPassword := values.Get("sentinel_username"), values.Get("sentinel_password")
 	values.Del("sentinel_username")
@@ -113,7 +113,7 @@ func parseHosts(secure bool, user string, hosts []string, path string) (target, 
 	var all target
 	for i, host := range hosts {
 		if host == "" {
-			return target{}, errors.New("URL has an empty host: write host:port, separated by commas")
+			return target{}, wrongURL("has an empty host: write host:port, separated by commas")
 		}
 		text := schemeOf(secure) + "://" + user + host + path
 		t, err := parseOne(text)
@@ -136,11 +136,10 @@ func parseHosts(secure bool, user string, hosts []string, path string) (target, 
 func parseOne(text string) (target, error) {
 	o, err := redis.ParseURL(text)
 	if err != nil {
-		why := strings.TrimPrefix(redact(err.Error(), text), "redis: ")
 		if _, ok := errors.AsType[*url.Error](err); ok {
-			why = "cannot be read: is there a character in the password that has to be escaped, such as @, / or #?"
+			return target{}, wrongURL("cannot be read: does the password have a character that has to be escaped, such as @, / or #?")
 		}
-		return target{}, fmt.Errorf("URL: %s", why)
+		return target{}, wrongURL("cannot be used: %s", strings.TrimPrefix(redact(err.Error(), text), "redis: "))
 	}
 	return target{name: o.Network + "://" + o.Addr, tls: o.TLSConfig != nil, options: redis.UniversalOptions{
 		Addrs: []string{o.Addr}, DB: o.DB, Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig,

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"errors"
-	"fmt"
 	"math/bits"
 	"strings"
 	"sync"
@@ -60,7 +59,7 @@ type monthDays struct {
 
 // ParseCron parses an expression of 5 or 6 fields (seconds first) or a nickname such as @daily, for an IANA zone; the
 // empty zone is UTC. It refuses what is malformed, a zone that it does not know, and what can never fire. Empty
-// DayMatch and Gap are DayMatchAny and GapRun.
+// DayMatch and Gap are DayMatchAny and GapRun. The error is a *[ParseError].
 func ParseCron(expr, zone string, match DayMatch, gap Gap) (*Cron, error) {
 	c := &Cron{expr: expr, gap: gap}
 	switch match {
@@ -68,14 +67,14 @@ func ParseCron(expr, zone string, match DayMatch, gap Gap) (*Cron, error) {
 	case DayMatchAll:
 		c.all = true
 	default:
-		return nil, fmt.Errorf("day_match must be %q or %q, not %q", DayMatchAny, DayMatchAll, match)
+		return nil, refused("day_match", "must be %q or %q, not %q", DayMatchAny, DayMatchAll, match)
 	}
 	switch gap {
 	case "":
 		c.gap = GapRun
 	case GapRun, GapSkip:
 	default:
-		return nil, fmt.Errorf("gap must be %q or %q, not %q", GapRun, GapSkip, gap)
+		return nil, refused("gap", "must be %q or %q, not %q", GapRun, GapSkip, gap)
 	}
 	var err error
 	if c.location, err = loadZone(zone); err != nil {
@@ -89,7 +88,7 @@ func ParseCron(expr, zone string, match DayMatch, gap Gap) (*Cron, error) {
 		return nil, err
 	}
 	if !c.possible() {
-		return nil, fmt.Errorf("cron %q can never fire: there is no such day (%w)", expr, ErrNever)
+		return nil, refused("cron", "%q can never fire: there is no such day (%w)", expr, ErrNever)
 	}
 	return c, nil
 }
@@ -104,7 +103,7 @@ func (c *Cron) fill(fields []string) error {
 			checker.SetRef(at(v))
 			due, err := checker.CheckDue(fields[pos], pos)
 			if err != nil {
-				return 0, fmt.Errorf("cron %q: the %s field %q: %w", c.expr, fieldNames[pos], fields[pos], err)
+				return 0, refused("cron", "%q: the %s field %q: %w", c.expr, fieldNames[pos], fields[pos], err)
 			}
 			if due {
 				set |= 1 << v

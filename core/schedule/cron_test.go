@@ -127,13 +127,31 @@ func TestParseCronRefuses(t *testing.T) {
 			continue
 		}
 		require.ErrorContains(t, err, c.want, "%q", c.expr)
+		field := "cron"
+		if c.zone != "" {
+			field = "zone"
+		}
+		assert.Equal(t, field, fieldOf(t, err), "%q", c.expr)
 	}
 	_, err := schedule.ParseCron("* * * * *", "", "most", "")
-	require.ErrorContains(t, err, "day_match")
+	assert.Equal(t, "day_match", fieldOf(t, err))
+	require.EqualError(t, err, `day_match must be "any" or "all", not "most"`)
 	_, err = schedule.ParseCron("* * * * *", "", "", "jump")
-	require.ErrorContains(t, err, "gap")
+	assert.Equal(t, "gap", fieldOf(t, err))
+	require.EqualError(t, err, `gap must be "run" or "skip", not "jump"`)
 	_, err = schedule.ParseCron("0 0 31 2 1", "", schedule.DayMatchAll, "")
+	assert.Equal(t, "cron", fieldOf(t, err))
 	require.ErrorContains(t, err, "can never fire")
+	require.ErrorIs(t, err, schedule.ErrNever)
+}
+
+// fieldOf is the parameter that an error is about. Its text is that and the reason.
+func fieldOf(t *testing.T, err error) string {
+	t.Helper()
+	var wrong *schedule.ParseError
+	require.ErrorAs(t, err, &wrong)
+	assert.Equal(t, wrong.Field+" "+wrong.Reason, err.Error())
+	return wrong.Field
 }
 
 // The search ends with the year 9999, beyond which no time can be written: never is an error, and no time.

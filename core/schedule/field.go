@@ -27,19 +27,19 @@ var weekdayNames = []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"}
 // wrong, and why.
 func split(expr string) ([]string, error) {
 	if len(expr) > MaxCronLen {
-		return nil, fmt.Errorf("cron is %d bytes long: the limit is %d", len(expr), MaxCronLen)
+		return nil, refused("cron", "is %d bytes long: the limit is %d", len(expr), MaxCronLen)
 	}
 	text := strings.TrimSpace(expr)
 	if strings.HasPrefix(text, "@") {
 		full, ok := nicknames[strings.ToLower(text)]
 		if !ok {
-			return nil, fmt.Errorf("cron %q is no nickname: there are @yearly, @monthly, @weekly, @daily and @hourly", expr)
+			return nil, refused("cron", "%q is no nickname: there are @yearly, @monthly, @weekly, @daily and @hourly", expr)
 		}
 		text = full
 	}
 	if name, zone, _ := strings.Cut(text, "="); name == "TZ" || name == "CRON_TZ" {
 		zone, rest, _ := strings.Cut(zone, " ")
-		return nil, fmt.Errorf("cron %q names its zone: write %q as cron and %q as zone", expr, strings.TrimSpace(rest), zone)
+		return nil, refused("cron", "%q names its zone: write %q as cron and %q as zone", expr, strings.TrimSpace(rest), zone)
 	}
 	fields := strings.Fields(text)
 	switch len(fields) {
@@ -47,13 +47,13 @@ func split(expr string) ([]string, error) {
 		fields = append([]string{"0"}, fields...)
 	case 6:
 	default:
-		return nil, fmt.Errorf("cron %q has %d fields: there must be 5 (minute hour day month weekday), or 6 with the second first",
+		return nil, refused("cron", "%q has %d fields: there must be 5 (minute hour day month weekday), or 6 with the second first",
 			expr, len(fields))
 	}
 	for pos, field := range fields {
 		clean, err := cleanField(strings.ToUpper(field), pos)
 		if err != nil {
-			return nil, fmt.Errorf("cron %q: the %s field %q: %w", expr, fieldNames[pos], field, err)
+			return nil, refused("cron", "%q: the %s field %q: %w", expr, fieldNames[pos], field, err)
 		}
 		fields[pos] = clean
 	}

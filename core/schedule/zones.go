@@ -91,14 +91,14 @@ func timed(rules string, gaps []byte) (string, []byte, error) {
 // loadZone is the zone with an IANA name: as the machine knows it, else as this package does.
 func loadZone(name string) (*time.Location, error) {
 	if name == "Local" {
-		return nil, fmt.Errorf("zone %q is another one on each machine: name an IANA zone, such as Europe/Berlin", name)
+		return nil, refused("zone", "%q is another one on each machine: name an IANA zone, such as Europe/Berlin", name)
 	}
 	location, err := time.LoadLocation(name)
 	if err == nil {
 		return location, nil
 	}
 	if location, err = packedZone(name); err != nil {
-		return nil, fmt.Errorf("zone %q is not known: it must be an IANA name, such as Europe/Berlin", name)
+		return nil, refused("zone", "%q is not known: it must be an IANA name, such as Europe/Berlin", name)
 	}
 	return location, nil
 }

@@ -27,6 +27,16 @@ type InvalidError struct {
 // Error is the field and the reason.
 func (e *InvalidError) Error() string { return e.Field + " " + e.Reason }
 
+// ConfigError says which field of a configuration makes no sense, and why: of a scheduler, a store or a handler.
+type ConfigError struct {
+	Field  string // path of the field in Go, such as Concurrency or Kinds["digest"].Activity.Quiet
+	Value  any    // what the field has; nil for what is secret or missing
+	Reason string // goes with the field in front of it, and names other settings by ordinary words: "must be at least the backoff (1s), not 0s"
+}
+
+// Error is the field and the reason.
+func (e *ConfigError) Error() string { return e.Field + " " + e.Reason }
+
 // LimitError says that an agent has as many live tasks as the store allows, or would have more bytes of them.
 type LimitError struct {
 	Agent string

@@ -48,16 +48,20 @@ type Config struct {
 // Handler runs a program for each task. Its Run is a handler for [core.Handle].
 type Handler struct{ config Config }
 
-// New checks the configuration, starting nothing.
+// New checks the configuration, starting nothing. Its error is a *[core.ConfigError].
 func New(c Config) (*Handler, error) {
 	switch {
 	case len(c.Argv) == 0 || c.Argv[0] == "":
-		return nil, errors.New("Argv needs a program")
+		return nil, &core.ConfigError{Field: "Argv", Reason: "needs a program"}
 	case c.SnoozeFor < 0:
-		return nil, fmt.Errorf("SnoozeFor must not be negative, not %s", c.SnoozeFor)
+		return nil, &core.ConfigError{
+			Field: "SnoozeFor", Value: c.SnoozeFor, Reason: fmt.Sprintf("must not be negative, not %s", c.SnoozeFor),
+		}
 	}
 	if _, err := exec.LookPath(c.Argv[0]); err != nil {
-		return nil, fmt.Errorf("Argv: %s: no such program", c.Argv[0])
+		return nil, &core.ConfigError{
+			Field: "Argv", Value: c.Argv[0], Reason: fmt.Sprintf("names the program %q, which was not found: name one in the PATH, or its path", c.Argv[0]),
+		}
 	}
 	c.SnoozeFor = cmp.Or(c.SnoozeFor, core.DefaultBackoff)
 	if c.Children == nil {

@@ -268,10 +268,11 @@ func TestConfigsAreChecked(t *testing.T) {
 	}{
 		{exec.Config{}, "Argv needs a program"},
 		{exec.Config{Argv: []string{""}}, "Argv needs a program"},
-		{exec.Config{Argv: []string{"no-such-thing"}}, "Argv: no-such-thing: no such program"},
+		{exec.Config{Argv: []string{"no-such-thing"}}, `Argv names the program "no-such-thing", which was not found: name one in the PATH, or its path`},
 		{exec.Config{Argv: []string{"sh"}, SnoozeFor: -1}, "SnoozeFor must not be negative, not -1ns"},
 	} {
 		_, err := exec.New(c.config)
-		assert.EqualError(t, err, c.want)
+		require.EqualError(t, err, c.want)
+		assert.ErrorAs(t, err, new(*core.ConfigError))
 	}
 }

@@ -32,7 +32,7 @@ func signingKey(secret string) ([]byte, error) {
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
 	if err != nil || len(key) < leastKey || len(key) > mostKey {
-		return nil, &ConfigError{Field: "Secret", Reason: fmt.Sprintf(
+		return nil, &core.ConfigError{Field: "Secret", Reason: fmt.Sprintf(
 			"must be %s and the base64 of %d to %d random bytes: `echo %[1]s$(openssl rand -base64 32)` makes one", secretPrefix, leastKey, mostKey)}
 	}
 	return key, nil

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // The example of the libraries of Standard Webhooks: what they verify is what is signed here.
@@ -38,7 +40,7 @@ func TestSecretsAreChecked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := New(Config{URL: "https://agents.example/", Secret: secret})
-			var wrong *ConfigError
+			var wrong *core.ConfigError
 			require.ErrorAs(t, err, &wrong)
 			assert.Equal(t, "Secret", wrong.Field)
 			assert.Contains(t, wrong.Reason, "echo whsec_$(openssl rand -base64 32)")

@@ -32,12 +32,6 @@ type Config struct {
 	Clock core.Clock
 }
 
-// ConfigError says which field of a Config makes no sense, and why. It shows neither the URL nor the secret.
-type ConfigError struct{ Field, Reason string }
-
-// Error is the field and the reason.
-func (e *ConfigError) Error() string { return e.Field + " " + e.Reason }
-
 // Handler posts tasks to a URL. Its Run is a handler for [core.Handle].
 type Handler struct {
 	url    string
@@ -46,15 +40,15 @@ type Handler struct {
 	client *http.Client
 }
 
-// New checks the configuration, calling nobody. Its error is a *[ConfigError].
+// New checks the configuration, calling nobody. Its error is a *[core.ConfigError], which shows neither the URL nor the secret.
 func New(c Config) (*Handler, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, &ConfigError{Field: "URL", Reason: "must be an http or https URL"}
+		return nil, &core.ConfigError{Field: "URL", Reason: "must be an http or https URL"}
 	}
 	here := c.AllowLoopback && loopback(u.Hostname())
 	if u.Scheme == "http" && !c.Insecure && !here {
-		return nil, &ConfigError{Field: "Insecure", Reason: fmt.Sprintf(
+		return nil, &core.ConfigError{Field: "Insecure", Reason: fmt.Sprintf(
 			"must be set for http: what is sent to %s could be read on the way", u.Hostname())}
 	}
 	key, err := signingKey(c.Secret)

@@ -362,7 +362,7 @@ func TestConfigsAreChecked(t *testing.T) {
 	} {
 		_, err := webhook.New(webhook.Config{URL: url})
 		require.EqualError(t, err, want)
-		assert.ErrorAs(t, err, new(*webhook.ConfigError))
+		assert.ErrorAs(t, err, new(*core.ConfigError))
 	}
 }
 

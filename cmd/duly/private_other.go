@@ -1,6 +1,0 @@
-//go:build !linux
-
-package main
-
-// hide does nothing where the kernel has no such means: see docs/handlers.md.
-func hide() error { return nil }

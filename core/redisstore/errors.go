@@ -1,0 +1,31 @@
+package redisstore
+
+// The errors of Open.
+
+import (
+	"fmt"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// misconfigured is the error of a field of Config.
+func misconfigured(field string, value any, format string, args ...any) error {
+	return &store.ConfigError{Field: field, Value: value, Reason: fmt.Sprintf(format, args...)}
+}
+
+// wrongURL is the error of Config.URL, whose value is never shown as it may hold a password.
+func wrongURL(format string, args ...any) error { return misconfigured("URL", nil, format, args...) }
+
+// UnreachableError says that no Redis answers at the address that is configured.
+type UnreachableError struct {
+	Name string // the URL without users, passwords and parameters
+	Err  error
+}
+
+// Error names the Redis and the reason.
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("cannot reach Redis at %s: %v", e.Name, e.Err)
+}
+
+// Unwrap is the reason.
+func (e *UnreachableError) Unwrap() error { return e.Err }

@@ -1,0 +1,110 @@
+package cli
+
+// The commands activity and presets.
+
+import (
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
+)
+
+func (p *process) activityCommand(o *options) *cobra.Command {
+	var subject core.Subject
+	cmd := command("activity KIND", "Record user activity; schedules a run of a kind that has activity: { quiet: ... }",
+		"  duly activity summary -c duly.yaml --user ann\n  duly activity summary -c duly.yaml --user ann --device phone --agent ada --json",
+		func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("name it as KIND", "expected a kind")
+			}
+			c, err := loadFile(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			if !hasActivity(c, args[0]) {
+				return usage("with -c, name a file that gives its handler one, as activity: { quiet: 30m } (30 minutes after the last activity; delay: after the first)", "kind %q has no activity schedule", args[0])
+			}
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				noticed, err := s.Notice(cmd.Context(), args[0], subject)
+				if err != nil {
+					return err
+				}
+				return o.print(p.stdout, noticed, func(w *table.Page) { printNoticed(w, &noticed) })
+			})
+		})
+	cmd.Args = cobra.ArbitraryArgs
+	flags := cmd.Flags()
+	flags.StringVar(&subject.User, "user", "", "who was active (required)")
+	flags.StringVar(&subject.Device, "device", "", "on which device")
+	flags.StringVar(&subject.Agent, "agent", "", "with which agent, which then owns the task")
+	return o.withJSON(cmd)
+}
+
+// hasActivity reports whether the file has an activity schedule for a kind.
+func hasActivity(c *dulyfile.File, kind string) bool {
+	for _, h := range c.Handlers {
+		if h.Kind == kind && h.Settings.Activity != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func printNoticed(w *table.Page, n *core.Noticed) {
+	t := table.New(w)
+	scheduled := "no, a run was already scheduled"
+	if n.Scheduled {
+		scheduled = "yes"
+	}
+	t.Row("scheduled a run", scheduled)
+	t.Row("reason", string(n.Reason))
+	t.Row("due", clock(n.Due))
+	t.Row("agent", n.Agent)
+	t.Row("id", n.ID)
+	t.End()
+}
+
+// presetJSON is a preset as programs get it.
+type presetJSON struct {
+	Name   string     `json:"name"`
+	Kind   string     `json:"kind"`
+	Cron   string     `json:"cron,omitempty"`
+	Jitter string     `json:"jitter,omitempty"`
+	Level  core.Level `json:"level,omitempty"`
+	MinAge string     `json:"min_age,omitempty"`
+}
+
+func (p *process) presetsCommand(o *options) *cobra.Command {
+	return o.withJSON(command("presets", "List the presets for duly submit --preset", "  duly presets\n  duly submit --agent ada --id rollup --preset memory.rollup_day",
+		func(*cobra.Command, []string) error {
+			var presets []presetJSON
+			for _, preset := range core.Presets() {
+				j := presetJSON{Name: preset.Name, Kind: preset.Kind, Cron: preset.Cron, Level: preset.Level}
+				if preset.Jitter > 0 {
+					j.Jitter = preset.Jitter.String()
+				}
+				if preset.MinAge > 0 {
+					j.MinAge = preset.MinAge.String()
+				}
+				presets = append(presets, j)
+			}
+			return o.print(p.stdout, map[string][]presetJSON{"presets": presets}, func(w *table.Page) { printPresets(w, presets) })
+		}))
+}
+
+func printPresets(w *table.Page, presets []presetJSON) {
+	t := table.New(w, "NAME", "KIND", "CRON", "JITTER", "LEVEL", "MIN AGE")
+	orDash := func(s string) string {
+		if s == "" || s == "0" {
+			return "-"
+		}
+		return s
+	}
+	for _, p := range presets {
+		t.Row(p.Name, p.Kind, orDash(p.Cron), orDash(p.Jitter), orDash(strconv.Itoa(int(p.Level))), orDash(p.MinAge))
+	}
+	t.End()
+}

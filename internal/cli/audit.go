@@ -1,0 +1,106 @@
+package cli
+
+// The command audit.
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+func (p *process) auditCommand(o *options) *cobra.Command {
+	var repair bool
+	cmd := command("audit", "Check that every live task can be reached; --repair requeues lost ones",
+		"  duly audit\n  duly audit --repair",
+		func(cmd *cobra.Command, _ []string) error {
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				report, err := s.Audit(cmd.Context(), core.AuditOptions{Repair: repair, Progress: p.auditProgress()})
+				p.endProgress()
+				if err != nil {
+					return err
+				}
+				return errors.Join(o.print(p.stdout, report, func(w *table.Page) { printAudit(w, &report, repair) }), auditFailure(&report, repair))
+			})
+		})
+	cmd.Flags().BoolVar(&repair, "repair", false, "requeue lost tasks; one that lost its due time is due now; safe while daemons run")
+	return o.withJSON(cmd)
+}
+
+// auditProgress shows on a terminal how far the audit is.
+func (p *process) auditProgress() func(core.AuditReport) {
+	if !table.Terminal(p.stderr) {
+		return nil
+	}
+	return func(r core.AuditReport) { _, _ = fmt.Fprintf(p.stderr, "\r%d tasks, %d faults", r.Tasks, r.Found) }
+}
+
+// endProgress takes the line of a progress away.
+func (p *process) endProgress() {
+	if table.Terminal(p.stderr) {
+		_, _ = fmt.Fprint(p.stderr, "\r"+strings.Repeat(" ", 40)+"\r")
+	}
+}
+
+// faults say what each fault means.
+var faults = map[store.FaultCode]string{
+	store.FaultLost:       "the task is in no queue: it neither waits nor runs nor is parked",
+	store.FaultStranded:   "the task is parked, and nothing would requeue it",
+	store.FaultDoubled:    "the task both runs and waits: it would run twice at once",
+	store.FaultMiscounted: "a counter is wrong: of an agent, a group, a kind, or parked tasks",
+	store.FaultAsleep:     "the agent would be visited too late",
+	store.FaultUnreadable: "the record cannot be read",
+	store.FaultGone:       "an index entry whose task no longer exists",
+}
+
+// unreadableTodo is what to do about records that cannot be read, which duly leaves alone.
+const unreadableTodo = "restore them from a backup; duly has no other copy"
+
+func printAudit(w *table.Page, r *core.AuditReport, repair bool) {
+	w.Line("%s checked, %s found", table.Count(r.Tasks, "task"), table.Count(r.Found, "fault"))
+	if r.Found == 0 {
+		return
+	}
+	w.Line("")
+	t := table.New(w, "FAULT", "AGENT", "ID", "WHAT IT MEANS")
+	for _, f := range r.Faults {
+		agent, id := f.Agent, f.ID
+		switch {
+		case agent == "" && id == "":
+			agent = "(a partition)"
+		case id == "":
+			id = "(the agent)"
+		}
+		t.Row(string(f.Code), agent, id, faults[f.Code])
+	}
+	t.End()
+	if more := r.Found - len(r.Faults); more > 0 {
+		w.Line("and %d more", more)
+	}
+	if repair && r.Repairable > 0 {
+		w.Line("")
+		w.Line("%d repaired: lost tasks are due now", r.Repairable)
+	}
+}
+
+// auditFailure is the failure of an audit that leaves faults behind.
+func auditFailure(r *core.AuditReport, repaired bool) error {
+	switch {
+	case r.Found == 0 || repaired && r.Found == r.Repairable:
+		return nil
+	case r.Repairable > 0 && !repaired:
+		return &failure{
+			why: fmt.Errorf("%s found: these tasks would not run", table.Count(r.Found, "fault")), todo: "requeue them with duly audit --repair", code: exitFailed,
+		}
+	default:
+		return &failure{
+			why:  fmt.Errorf("%s unreadable and beyond repair", table.Count(r.Found-r.Repairable, "record")),
+			todo: unreadableTodo, code: exitFailed,
+		}
+	}
+}

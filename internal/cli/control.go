@@ -1,0 +1,180 @@
+package cli
+
+// The commands run, cancel, delete and replay.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+func (p *process) runCommand(o *options) *cobra.Command {
+	var agent string
+	cmd := command("run [AGENT] ID", "Make a waiting task due now, even if it is paused", "  duly run ada nightly",
+		func(cmd *cobra.Command, args []string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s *core.Scheduler, agent, id string) error {
+				if _, err := s.RunNow(cmd.Context(), agent, id); err != nil {
+					return missing(err, agent, id)
+				}
+				return p.printChanged(cmd.Context(), o, s, agent, id, func(task *core.TaskInfo) string {
+					if task.Status == core.StatusInProgress {
+						return "is running, and will run again when this run has ended"
+					}
+					return "is due now"
+				})
+			})
+		})
+	return o.withJSON(named(cmd, &agent))
+}
+
+func (p *process) cancelCommand(o *options) *cobra.Command {
+	var agent string
+	var by core.Hold
+	cmd := command("cancel [AGENT] ID", "Cancel a task for good; a run in progress is asked to stop",
+		"  duly cancel ada nightly --reason \"not needed any more\"",
+		func(cmd *cobra.Command, args []string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s *core.Scheduler, agent, id string) error {
+				if _, err := s.Cancel(cmd.Context(), agent, id, by); err != nil {
+					return missing(err, agent, id)
+				}
+				return p.printChanged(cmd.Context(), o, s, agent, id, func(task *core.TaskInfo) string {
+					if task.Status == core.StatusInProgress {
+						return "is running: it was asked to stop, and is cancelled then"
+					}
+					return "is " + string(task.Status)
+				})
+			})
+		})
+	flags := cmd.Flags()
+	flags.StringVar(&by.Reason, "reason", "", "why, for people")
+	flags.StringVar(&by.By, "by", userName(), "who")
+	zeroMeans(cmd, "reason", "by")
+	return o.withJSON(named(cmd, &agent))
+}
+
+// printChanged writes a task as it is after a change.
+func (p *process) printChanged(
+	ctx context.Context, o *options, s *core.Scheduler, agent, id string, what func(task *core.TaskInfo) string,
+) error {
+	task, err := s.Task(ctx, agent, id)
+	if err != nil {
+		return missing(err, agent, id)
+	}
+	return o.print(p.stdout, task, func(w *table.Page) { w.Line("%s %s", targetName(core.Target{Agent: agent, ID: id}), what(&task)) })
+}
+
+func (p *process) deleteCommand(o *options) *cobra.Command {
+	var agent string
+	cmd := command("delete [AGENT] ID...", "Delete tasks and their history (no confirmation)", "  duly delete ada nightly\n  duly delete ada one two three",
+		func(cmd *cobra.Command, args []string) error {
+			agent, ids, err := tasksNamed(agent, args)
+			if err != nil {
+				return err
+			}
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				return each(agent, ids, func(id string) error {
+					if err := s.Delete(cmd.Context(), agent, id); err != nil {
+						return err
+					}
+					answer := struct {
+						Agent   string `json:"agent_id"`
+						ID      string `json:"id"`
+						Deleted bool   `json:"deleted"`
+					}{agent, id, true}
+					return o.print(p.stdout, answer, func(w *table.Page) { w.Line("deleted: %s", targetName(core.Target{Agent: agent, ID: id})) })
+				})
+			})
+		})
+	return o.withJSON(named(cmd, &agent))
+}
+
+func (p *process) replayCommand(o *options) *cobra.Command {
+	var agent string
+	var all bool
+	cmd := command("replay [AGENT] ID...", "Retry failed tasks now", "  duly replay ada nightly\n  duly replay ada --all",
+		func(cmd *cobra.Command, args []string) error {
+			var ids []string
+			var err error
+			switch {
+			case !all:
+				agent, ids, err = tasksNamed(agent, args)
+			case agent == "" && len(args) == 1:
+				agent = args[0]
+			case agent == "" || len(args) > 0:
+				err = usage("name it as AGENT --all", "--all takes an agent and no ids")
+			}
+			if err != nil {
+				return err
+			}
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				replay := func(id string) error { return p.replay(cmd.Context(), o, s, agent, id) }
+				if !all {
+					return each(agent, ids, replay)
+				}
+				return p.replayAll(cmd.Context(), o, s, agent, replay)
+			})
+		})
+	cmd.Flags().BoolVar(&all, "all", false, "all failed tasks of the agent")
+	return o.withJSON(named(cmd, &agent))
+}
+
+func (p *process) replay(ctx context.Context, o *options, s *core.Scheduler, agent, id string) error {
+	if _, err := s.Replay(ctx, agent, id); err != nil {
+		return err
+	}
+	return p.printChanged(ctx, o, s, agent, id, func(*core.TaskInfo) string { return "will be retried now" })
+}
+
+// replayAll replays the failed tasks of an agent. One that was deleted or replayed meanwhile is none any more.
+func (p *process) replayAll(ctx context.Context, o *options, s *core.Scheduler, agent string, replay func(id string) error) error {
+	failed := core.List{Agent: agent, Status: []core.Status{core.StatusFailed}, Limit: core.MaxPage}
+	for found := false; ; found = true {
+		tasks, next, err := s.Tasks(ctx, failed)
+		if err != nil {
+			return err
+		}
+		if len(tasks) == 0 && !found && !o.json {
+			p.say("agent " + table.ShellWord(agent) + " has no failed tasks")
+		}
+		for i := range tasks {
+			err := replay(tasks[i].ID)
+			if code := core.CodeOf(err); err != nil && code != core.CodeNotFound && code != core.CodeConflict {
+				return err
+			}
+		}
+		if failed.Cursor = next; next == "" {
+			return nil
+		}
+	}
+}
+
+// each does something with each of an agent's tasks that are named. One that refuses does not keep the others from it.
+func each(agent string, ids []string, do func(id string) error) error {
+	var first error
+	refused := 0
+	for _, id := range ids {
+		err := do(id)
+		switch core.CodeOf(err) {
+		case "":
+		case core.CodeNotFound, core.CodeConflict:
+			if refused++; first == nil {
+				first = missing(err, agent, id)
+			}
+		default:
+			return err
+		}
+	}
+	if refused < 2 {
+		return first
+	}
+	if f, ok := errors.AsType[*failure](first); ok {
+		f.why = fmt.Errorf("%w, and %d more were refused", f.why, refused-1)
+		return f
+	}
+	return fmt.Errorf("%w, and %d more were refused", first, refused-1)
+}

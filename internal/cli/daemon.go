@@ -1,0 +1,159 @@
+package cli
+
+// The commands daemon and serve.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/adapters/daemon"
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
+)
+
+// daemonOptions are the flags of duly daemon.
+type daemonOptions struct {
+	*options
+
+	http        string
+	concurrency int
+	grace       time.Duration
+	log         string
+	onRequest   bool // tasks run when a request asks for it, and not by themselves
+}
+
+func (p *process) daemonCommand(o *options) *cobra.Command {
+	d := &daemonOptions{options: o}
+	return p.serving(d, "daemon", "Run due tasks until stopped, optionally with an HTTP API",
+		"  duly daemon -c duly.yaml\n  duly daemon -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080")
+}
+
+// defaultAddress is where duly serve listens unless it is told otherwise.
+const defaultAddress = "127.0.0.1:8080"
+
+func (p *process) serveCommand(o *options) *cobra.Command {
+	d := &daemonOptions{options: o, onRequest: true}
+	return p.serving(d, "serve", "Serve the HTTP API; tasks run only on POST /v1/run-due or GET /v1/cron",
+		"  duly serve -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080")
+}
+
+// serving is a command that runs until it is stopped.
+func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.Command {
+	o := d.options
+	cmd := command(name, short, example,
+		func(cmd *cobra.Command, _ []string) error {
+			c, err := loadFile(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("http") {
+				c.HTTP = d.http
+			}
+			if cmd.Flags().Changed("concurrency") {
+				c.Concurrency = d.concurrency
+			}
+			if d.onRequest && c.HTTP == "" {
+				c.HTTP = defaultAddress
+			}
+			logger, err := newLogger(p.stderr, d.log)
+			if err != nil {
+				return err
+			}
+			return p.serve(cmd.Context(), c, d, logger)
+		})
+	flags := cmd.Flags()
+	flags.StringVar(&d.http, "http", "", "address of the HTTP API, such as 127.0.0.1:8080")
+	flags.IntVar(&d.concurrency, "concurrency", core.DefaultConcurrency, "maximum number of runs at once")
+	flags.DurationVar(&d.grace, "grace", daemon.DefaultGrace, "how long handlers may keep running after a signal to stop; 0s stops them at once")
+	flags.StringVar(&d.log, "log", "text", "format of the log: text or json")
+	zeroMeans(cmd, "grace")
+	if !d.onRequest {
+		zeroMeans(cmd, "http") // no API, in spite of the file
+	}
+	return o.withName(cmd)
+}
+
+// serve runs the daemon, unless tasks run on request, and the API until ctx is done.
+func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions, logger *slog.Logger) error {
+	if err := c.Check(); err != nil {
+		return usage("see duly daemon --help", "%w", err)
+	}
+	api, err := listen(ctx, c, versionOr(p.version), logger)
+	if err != nil {
+		return err
+	}
+	defer api.close()
+	store, err := openStore(ctx, c, logger)
+	if err != nil {
+		return err
+	}
+	defer store.end()
+	s, err := api.scheduler(store, store.with(logged(ctx, c, logger)))
+	if err != nil {
+		return err
+	}
+	if err := c.Register(s, logger, &p.children, secretVariables(c)...); err != nil {
+		return err
+	}
+	// Zero would be the daemon's default: no grace is one that is over at once.
+	d, err := daemon.New(s, daemon.Config{Grace: cmp.Or(o.grace, time.Nanosecond), Waker: store, Logger: logger})
+	if err != nil {
+		return usage("see duly daemon --help", "%w", err)
+	}
+	done, err := c.Apply(ctx, s)
+	if err != nil {
+		return err
+	}
+	if c.Redis.URL == "" {
+		p.say("no Redis configured: tasks are kept in memory and are lost when this process ends; use --redis redis://127.0.0.1:6379/0 to keep them")
+	}
+	logger.LogAttrs(ctx, slog.LevelInfo, "duly is running", slog.String("store", store.name), slog.String("handlers", c.KindNames()),
+		slog.Int("tasks", len(c.Tasks)), slog.Int("new", done.Created), slog.Int("changed", done.Changed))
+	api.announce(ctx, c, logger)
+	defer p.children.Wait()
+	services := []func(context.Context) error{d.Run}
+	ready := func(context.Context) error { return d.Ready() }
+	if o.onRequest {
+		services, ready = nil, newReadiness(func(ctx context.Context) error { _, err := s.NextDue(ctx); return err }).ask
+	}
+	server := api.server(s, ready, o.grace, logger) // before anything runs: it makes the handlers' kinds known to the metrics
+	services = append(services, func(ctx context.Context) error { return api.serve(ctx, server, o.grace) })
+	return together(ctx, services...)
+}
+
+// newLogger logs for people ("text") or for programs ("json").
+func newLogger(w io.Writer, format string) (*slog.Logger, error) {
+	switch format {
+	case "text":
+		return slog.New(linelog.New(w)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, nil)), nil
+	default:
+		return nil, usage("use text or json", "--log %q is unknown", format)
+	}
+}
+
+// together runs services until ctx is done or one of them fails, then waits for all.
+func together(ctx context.Context, services ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(services))
+	var running sync.WaitGroup
+	for i, service := range services {
+		running.Go(func() {
+			if errs[i] = service(ctx); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,73 @@
+package cli
+
+// What a process logs of its runs.
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
+)
+
+// logged are the settings of the file for a scheduler whose process logs.
+func logged(ctx context.Context, c *dulyfile.File, logger *slog.Logger) core.Config {
+	settings := c.Settings()
+	settings.Logger, settings.OnEvent = logger, logEvents(ctx, c, logger)
+	return settings
+}
+
+// logEvents logs what becomes of runs: each end, but for the good ends of handlers that log their runs themselves, and
+// every failure as a warning.
+func logEvents(ctx context.Context, c *dulyfile.File, logger *slog.Logger) func(core.Event) {
+	quiet := map[string]bool{}
+	for _, h := range c.Handlers {
+		quiet[h.Kind] = h.Log
+	}
+	return func(e core.Event) {
+		switch {
+		case e.Type == core.EventRelease:
+			logger.LogAttrs(ctx, slog.LevelInfo, "released at shutdown", attributes(e)...)
+		case e.Type == core.EventLost:
+			logger.LogAttrs(ctx, slog.LevelWarn, "lost its lease, another process may run the task", attributes(e)...)
+		case e.Type == core.EventPause:
+			logger.LogAttrs(ctx, slog.LevelWarn, "paused", slog.String("kind", e.Kind), slog.String("agent", e.Agent),
+				slog.String("task", e.ID), slog.String("reason", e.Error))
+		case e.Type == core.EventFault: // the scheduler has logged it
+		case e.Type == core.EventStuck:
+			logger.LogAttrs(ctx, slog.LevelWarn, "ignores its cancelled context, abandoned", attributes(e)...)
+		case e.Type != core.EventFinish, e.Outcome == core.OutcomeSuccess && quiet[e.Kind]:
+		case e.Outcome == core.OutcomeSuccess:
+			logger.LogAttrs(ctx, slog.LevelInfo, "done", attributes(e)...)
+		case e.Outcome == core.OutcomeCancelled:
+			logger.LogAttrs(ctx, slog.LevelWarn, "cancelled", attributes(e)...)
+		case e.Error == "":
+			logger.LogAttrs(ctx, slog.LevelInfo, "postponed", attributes(e)...)
+		case e.Because == core.BecauseResting:
+			logger.LogAttrs(ctx, slog.LevelWarn, "failed, waits for activity", attributes(e)...)
+		case e.Because == core.BecauseCooling:
+			logger.LogAttrs(ctx, slog.LevelWarn, "failed too often, cooling down", attributes(e)...)
+		case e.Status == core.StatusWaiting:
+			logger.LogAttrs(ctx, slog.LevelWarn, "failed, will retry", attributes(e)...)
+		default:
+			logger.LogAttrs(ctx, slog.LevelError, "failed for good", attributes(e)...)
+		}
+	}
+}
+
+func attributes(e core.Event) []slog.Attr {
+	attrs := []slog.Attr{slog.String("kind", e.Kind), slog.String("agent", e.Agent), slog.String("task", e.ID)}
+	if e.Attempt > 1 {
+		attrs = append(attrs, slog.Int("attempt", e.Attempt))
+	}
+	if e.Type == core.EventFinish {
+		attrs = append(attrs, slog.Int64("ms", e.Duration.Milliseconds()))
+	}
+	if e.Next != 0 && e.Outcome != core.OutcomeSuccess {
+		attrs = append(attrs, slog.String("in", e.Next.Sub(e.Time).String()))
+	}
+	if e.Error != "" {
+		attrs = append(attrs, slog.String("err", e.Error))
+	}
+	return attrs
+}

@@ -1,0 +1,69 @@
+package cli
+
+// The command explain.
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+func (p *process) explainCommand(o *options) *cobra.Command {
+	var agent string
+	cmd := command("explain [AGENT] ID", "Explain why a task has not run, or what it is doing", "  duly explain ada nightly\n  duly explain ada nightly --json",
+		func(cmd *cobra.Command, args []string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s *core.Scheduler, agent, id string) error {
+				e, err := s.Explain(cmd.Context(), agent, id)
+				if err != nil {
+					return missing(err, agent, id)
+				}
+				return o.print(p.stdout, e, func(w *table.Page) { printExplanation(w, &e) })
+			})
+		})
+	return o.withJSON(named(cmd, &agent))
+}
+
+// printExplanation writes the reasons first, then what can be done, then what the task is like.
+func printExplanation(w *table.Page, e *core.Explanation) {
+	for _, because := range e.Reasons {
+		w.Line("%s", because.Text)
+	}
+	info := &e.Task
+	for _, todo := range wayOut(e) {
+		w.Line("  %s", todo)
+	}
+	w.Line("")
+	t := table.New(w)
+	t.Row("status", statusOf(info))
+	t.Row("due", clock(info.NextRun))
+	for i := range info.Pauses {
+		t.Row("paused", pauseText(&info.Pauses[i]))
+	}
+	if info.LastRun != 0 {
+		t.Row("last run", strings.TrimSuffix(clock(info.LastRun)+", "+string(info.LastOutcome)+": "+table.First(info.LastError), ": "))
+	} else {
+		t.Row("last run", cmp.Or(string(info.LastOutcome), "none"))
+	}
+	t.End()
+}
+
+// wayOut are the commands that change what keeps a task from running.
+func wayOut(e *core.Explanation) []string {
+	var commands []string
+	info := &e.Task
+	for i := range info.Pauses {
+		commands = append(commands, "to resume: duly resume "+targetArgs(info.Pauses[i].Target))
+	}
+	switch {
+	case info.Status == core.StatusFailed:
+		commands = append(commands, "to run it again: duly replay "+taskArgs(info.Agent, info.ID))
+	case len(info.Pauses) > 0 && info.Status == core.StatusWaiting, e.Reasons[0].Code == core.BecauseCooling,
+		e.Reasons[0].Code == core.BecauseNotDue, e.Reasons[0].Code == core.BecauseRetry, e.Reasons[0].Code == core.BecauseFailing:
+		commands = append(commands, "to run it now: duly run "+taskArgs(info.Agent, info.ID))
+	}
+	return commands
+}

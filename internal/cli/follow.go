@@ -1,0 +1,264 @@
+package cli
+
+// The command events, which follows a server.
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+// defaultServer is where duly daemon --http and duly serve listen unless they are told otherwise.
+const defaultServer = "http://" + defaultAddress
+
+func (p *process) eventsCommand(o *options) *cobra.Command {
+	f := &follower{p: p, o: o}
+	cmd := command("events", "Stream task events from a running duly daemon --http or duly serve",
+		"  duly events\n  duly events --server https://duly.example --agent ada --json     # with its token in $DULY_TOKEN",
+		func(cmd *cobra.Command, _ []string) error { return f.follow(cmd.Context()) })
+	flags := cmd.Flags()
+	flags.StringVar(&f.server, "server", defaultServer, "URL of the HTTP API")
+	flags.StringVar(&f.agent, "agent", "", "only events of this agent")
+	flags.StringVar(&f.kind, "kind", "", "only events of this kind")
+	return o.withJSON(cmd)
+}
+
+// How long a server may take to begin its answer, and may be silent after that: it sends something every 15 s.
+const (
+	answerWithin = 10 * time.Second
+	silentFor    = 45 * time.Second
+)
+
+// mostLine is how long a line of the stream may be: more than any event.
+const mostLine = 1 << 20
+
+// errSilent is why a stream is given up that brings nothing more.
+var errSilent = errors.New("the server has sent nothing for " + silentFor.String() + ", not even a heartbeat")
+
+// follower reads the stream of events of a server.
+type follower struct {
+	p                   *process
+	o                   *options
+	server, agent, kind string
+}
+
+// follow prints events until ctx is done; the end of the stream is a failure.
+func (f *follower) follow(ctx context.Context) error {
+	r, err := f.request(ctx)
+	if err != nil {
+		return err
+	}
+	reading, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: answerWithin}).DialContext, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: answerWithin, ResponseHeaderTimeout: answerWithin,
+	}
+	defer transport.CloseIdleConnections()
+	res, err := (&http.Client{Transport: transport}).Do(r.WithContext(reading))
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return &failure{
+			why: fmt.Errorf("%s does not answer", r.URL.Host), code: exitFailed,
+			todo: "start duly daemon --http there, or name another with --server",
+		}
+	}
+	defer func() { _ = res.Body.Close() }()
+	if err := isStream(res); err != nil {
+		return err
+	}
+	f.p.say("following " + r.URL.Host)
+	err = f.read(res.Body, giveUp)
+	if ctx.Err() != nil { // the user has asked for the end
+		return nil
+	}
+	return err
+}
+
+// isStream refuses an answer that is no stream of events.
+func isStream(res *http.Response) error {
+	if res.StatusCode != http.StatusOK {
+		return refusal(res)
+	}
+	if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != "text/event-stream" {
+		return &failure{
+			why:  fmt.Errorf("%s does not send events, but %q", res.Request.URL.Host, media),
+			todo: "name a duly daemon --http or a duly serve with --server", code: exitFailed,
+		}
+	}
+	return nil
+}
+
+// read prints events until the stream ends, which giveUp makes it do when it has been silent for too long. It says why it
+// ended.
+func (f *follower) read(stream io.Reader, giveUp func()) error {
+	var silent atomic.Bool
+	watch := time.AfterFunc(silentFor, func() {
+		silent.Store(true)
+		giveUp()
+	})
+	defer watch.Stop()
+	err := f.print(&heard{from: stream, heard: func() { watch.Reset(silentFor) }})
+	known, isFailure := errors.AsType[*failure](err)
+	switch {
+	case isFailure:
+		return known
+	case silent.Load():
+		return &failure{why: errSilent, todo: "check the server, then try again", code: exitFailed}
+	case errors.Is(err, bufio.ErrTooLong):
+		return &failure{why: errors.New("the server sent a line that is longer than any event"), todo: "check that it is duly, of the same version", code: exitFailed}
+	default:
+		return &failure{why: errors.New("the server ended the stream"), todo: "try again once it is back", code: exitFailed}
+	}
+}
+
+// heard reads, and tells of each time that something has come.
+type heard struct {
+	from  io.Reader
+	heard func()
+}
+
+// Read reads.
+func (h *heard) Read(data []byte) (int, error) {
+	n, err := h.from.Read(data)
+	if n > 0 {
+		h.heard()
+	}
+	return n, err
+}
+
+func (f *follower) request(ctx context.Context) (*http.Request, error) {
+	u, err := url.Parse(f.server)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, usage("use one such as "+defaultServer, "--server must be a URL with http:// or https://")
+	}
+	u = u.JoinPath("v1", "events")
+	query := url.Values{}
+	for name, value := range map[string]string{"agent_id": f.agent, "kind": f.kind} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	u.RawQuery = query.Encode()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if token, _, _ := strings.Cut(os.Getenv(tokenEnv), ","); token != "" {
+		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(token))
+	}
+	return r, nil
+}
+
+// refusal is the failure of a request that was not answered with a stream.
+func refusal(res *http.Response) error {
+	const most = 4096
+	var problem struct{ Code, Detail string }
+	_ = json.NewDecoder(io.LimitReader(res.Body, most)).Decode(&problem) // if it is none, the status says enough
+	f := &failure{why: fmt.Errorf("the server says %s %s", res.Status, problem.Detail), code: exitFailed}
+	switch {
+	case res.StatusCode == http.StatusUnauthorized:
+		f.todo = "set $" + tokenEnv + " to one of its tokens"
+	case problem.Code == "no_route" || res.StatusCode == http.StatusNotFound:
+		f.todo = "it has no event stream: name a duly daemon --http or duly serve with --server"
+	}
+	return f
+}
+
+// print writes each event as it comes.
+func (f *follower) print(stream io.Reader) error {
+	name := ""
+	lines := bufio.NewScanner(stream)
+	lines.Buffer(nil, mostLine)
+	for lines.Scan() {
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field {
+		case "event":
+			name = value
+		case "data":
+			if err := f.printEvent(name, value); err != nil {
+				return err
+			}
+		}
+	}
+	return lines.Err()
+}
+
+// errNoEvent is the failure of a server that sends what is no event.
+var errNoEvent = &failure{why: errors.New("the server sent something that is not an event"), todo: "check that it is duly, of the same version", code: exitFailed}
+
+func (f *follower) printEvent(name, data string) error {
+	if name == "missed" { // how many events did not come through
+		var missed struct{ Count int }
+		if json.Unmarshal([]byte(data), &missed) != nil {
+			return errNoEvent
+		}
+		f.p.say(fmt.Sprintf("%d events were missed: they came faster than this connection could carry", missed.Count))
+		return nil
+	}
+	var e struct {
+		Event, Kind, ID, Outcome, Error string
+		Time                            time.Time
+		Agent                           string `json:"agent_id"`
+		Duration                        int64  `json:"exec_duration_ms"`
+	}
+	if json.Unmarshal([]byte(data), &e) != nil || e.Event == "" {
+		return errNoEvent
+	}
+	if f.o.json {
+		return f.printJSON(data)
+	}
+	line := fmt.Sprintf("%s %-7s %s %s %s", e.Time.Local().Format(time.TimeOnly), e.Event, e.Kind, table.ShellWord(e.Agent), table.ShellWord(e.ID))
+	if e.Outcome != "" {
+		line += fmt.Sprintf(" %s after %d ms", e.Outcome, e.Duration)
+	}
+	if e.Error != "" {
+		line += ": " + table.First(e.Error)
+	}
+	return f.answer(table.Plain(line))
+}
+
+// answer writes a line of the answer.
+func (f *follower) answer(line string) error {
+	if _, err := fmt.Fprintln(f.p.stdout, line); err != nil {
+		return &failure{why: fmt.Errorf("cannot write: %w", err), code: exitFailed}
+	}
+	return nil
+}
+
+// printJSON writes an event as one line of JSON. JSON has no control characters but for white space, which is taken out, and
+// some of the wider ones, such as those that terminals know as C1: these are escaped.
+func (f *follower) printJSON(data string) error {
+	var line bytes.Buffer
+	if err := json.Compact(&line, []byte(strings.ToValidUTF8(data, "\uFFFD"))); err != nil {
+		return errNoEvent
+	}
+	var b strings.Builder
+	for _, r := range line.String() {
+		if r <= unicode.MaxLatin1 && unicode.IsControl(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return f.answer(b.String())
+}

@@ -1,0 +1,134 @@
+package cli
+
+// The commands jobs and agents.
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+// What a recurring task is doing.
+const (
+	jobPaused  = "PAUSED"
+	jobRunning = "RUNNING"
+	jobIdle    = "IDLE"
+)
+
+func (p *process) jobsCommand(o *options) *cobra.Command {
+	l := core.List{Jobs: true}
+	cmd := command("jobs [AGENT]", "List the recurring tasks of an agent", "  duly jobs ada\n  duly jobs ada --kind digest --json",
+		func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && l.Agent == "" {
+				l.Agent, args = args[0], nil
+			}
+			if l.Agent == "" || len(args) > 0 {
+				return usage("name it as AGENT, or as --agent AGENT", "expected an agent")
+			}
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				jobs, next, err := s.Tasks(cmd.Context(), l)
+				if err != nil {
+					return err
+				}
+				if jobs == nil {
+					jobs = []core.TaskInfo{}
+				}
+				answer := struct {
+					Jobs []core.TaskInfo `json:"jobs"`
+					Next string          `json:"next_cursor"`
+				}{jobs, next}
+				return o.print(p.stdout, answer, func(w *table.Page) { printJobs(w, jobs, next) })
+			})
+		})
+	named(cmd, &l.Agent)
+	flags := cmd.Flags()
+	flags.StringVar(&l.Kind, "kind", "", "only this kind")
+	flags.IntVar(&l.Limit, "limit", 0, "maximum number of tasks, up to 1000 (default 100)")
+	flags.StringVar(&l.Cursor, "cursor", "", "continue after the previous page (its cursor)")
+	return o.withJSON(cmd)
+}
+
+func printJobs(w *table.Page, jobs []core.TaskInfo, next string) {
+	if len(jobs) == 0 {
+		w.Line("no recurring tasks")
+		return
+	}
+	t := table.New(w, "ID", "KIND", "SCHEDULE", "STATUS", "LAST RUN", "RESULT", "NEXT RUN", "RUNS", "ERRORS", "SKIPS")
+	for i := range jobs {
+		j := &jobs[i]
+		t.Row(j.ID, j.Kind, scheduleOf(j), jobStatus(j), clock(j.LastRun), cmp.Or(string(j.LastOutcome), "-"), clock(j.NextRun),
+			strconv.FormatInt(j.RunCount, 10), strconv.FormatInt(j.ErrorCount, 10), strconv.FormatInt(j.SkipCount, 10))
+	}
+	t.End()
+	printNext(w, next)
+}
+
+// jobStatus is what a recurring task is doing; that it is paused goes before all.
+func jobStatus(j *core.TaskInfo) string {
+	switch {
+	case len(j.Pauses) > 0:
+		return jobPaused
+	case j.Status == core.StatusInProgress:
+		return jobRunning
+	default:
+		return jobIdle
+	}
+}
+
+// scheduleOf is the schedule of a task for people.
+func scheduleOf(j *core.TaskInfo) string {
+	switch {
+	case j.Cron != "":
+		return strings.TrimSpace(j.Cron + " " + j.Zone)
+	case j.Every != 0:
+		return "every " + j.Every.String()
+	default:
+		return string(j.Schedule)
+	}
+}
+
+func (p *process) agentsCommand(o *options) *cobra.Command {
+	var limit int
+	var cursor string
+	cmd := command("agents", "List the agents that have live tasks, in no order", "  duly agents\n  duly agents --limit 1000 --json",
+		func(cmd *cobra.Command, _ []string) error {
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				agents, next, err := s.Agents(cmd.Context(), limit, cursor)
+				if err != nil {
+					return err
+				}
+				if agents == nil {
+					agents = []core.AgentStats{}
+				}
+				answer := struct {
+					Agents []core.AgentStats `json:"agents"`
+					Next   string            `json:"next_cursor"`
+				}{agents, next}
+				return o.print(p.stdout, answer, func(w *table.Page) { printAgents(w, agents, next) })
+			})
+		})
+	pageFlags(cmd, &limit, &cursor)
+	return o.withJSON(cmd)
+}
+
+func printAgents(w *table.Page, agents []core.AgentStats, next string) {
+	if len(agents) == 0 && next == "" {
+		w.Line("no agents")
+		return
+	}
+	t := table.New(w, "AGENT", "LIVE", "NEXT DUE", "PAUSED")
+	for _, a := range agents {
+		paused := "no"
+		if a.Paused {
+			paused = "yes"
+		}
+		t.Row(a.Agent, strconv.FormatInt(a.Live, 10), clock(a.Due), paused)
+	}
+	t.End()
+	printNext(w, next)
+}

@@ -1,0 +1,50 @@
+package cli
+
+// The settings of a process: the file, then the environment, then flags.
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
+)
+
+// loadFile reads the file that the options name, if any, and puts the environment and the flags over it.
+func loadFile(ctx context.Context, o *options) (*dulyfile.File, error) {
+	c := &dulyfile.File{}
+	if o.file != "" {
+		data, err := os.ReadFile(o.file)
+		if err != nil {
+			return nil, usage("name a file that can be read", "%w", err)
+		}
+		if c, err = dulyfile.Parse(ctx, o.file, data); err != nil {
+			return nil, err
+		}
+	}
+	o.override(c)
+	return c, nil
+}
+
+// override puts flags, then the environment, over what the file says.
+func (o *options) override(c *dulyfile.File) {
+	c.Redis = c.Redis.With(os.Getenv)
+	c.Name = cmp.Or(o.name, strings.TrimSpace(os.Getenv(envName)), c.Name)
+	for _, f := range []struct{ flag, field *string }{
+		{&o.redis.URL, &c.Redis.URL},
+		{&o.redis.Prefix, &c.Redis.Prefix},
+		{&o.redis.CAFile, &c.Redis.CAFile},
+		{&o.redis.CertFile, &c.Redis.CertFile},
+		{&o.redis.KeyFile, &c.Redis.KeyFile},
+	} {
+		*f.field = cmp.Or(*f.flag, *f.field)
+	}
+}
+
+// secretVariables are the variables of the environment that hold a secret of this process, those that the file names aside: what
+// opens its store and its API.
+func secretVariables(c *dulyfile.File) []string {
+	return []string{redisstore.EnvURL, tokenEnv, tokenVariable(c), cronSecretEnv}
+}

@@ -1,0 +1,57 @@
+package cli_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSubmitCron(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ok(t, "submit", "--agent", "ada", "--kind", "note", "--id", "n", "--cron", "30 2 * * 1-5", "--zone", "Europe/Berlin")
+	info := parse[map[string]any](t, w.ok(t, "status", "ada", "n", "--json"))
+	assert.Equal(t, "30 2 * * 1-5", info["cron"])
+	assert.Equal(t, "Europe/Berlin", info["zone"])
+	due, ok := info["due_at"].(string)
+	require.True(t, ok)
+	expected := parse[map[string][]string](t, w.ok(t, "next", "30 2 * * 1-5", "--zone", "Europe/Berlin", "-n", "1", "--json"))
+	at, err := time.Parse(time.RFC3339, expected["times"][0])
+	require.NoError(t, err)
+	assert.Equal(t, at.UTC().Format("2006-01-02T15:04:05.000Z"), due)
+	assert.Contains(t, w.ok(t, "status", "ada", "n"), "30 2 * * 1-5 Europe/Berlin")
+	oneLine(t, w.duly(t, "submit", "--agent", "ada", "--kind", "note", "--cron", "30 25 * * *"), 2, `the hour field "25"`)
+}
+
+func TestNext(t *testing.T) {
+	t.Parallel()
+	w := noRedis()
+	out := w.ok(t, "next", "30 2 * * *", "--zone", "America/New_York", "--from", "2026-03-07T12:00:00Z", "-n", "2")
+	assert.Equal(t, "2026-03-08T03:00:00-04:00\n2026-03-09T02:30:00-04:00\n", out)
+	skipped := parse[map[string][]string](t, w.ok(t, "next", "30 2 * * *", "--zone", "America/New_York",
+		"--from", "2026-03-07T12:00:00Z", "-n", "1", "--gap", "skip", "--json"))
+	assert.Equal(t, map[string][]string{"times": {"2026-03-09T02:30:00-04:00"}}, skipped)
+	all := w.ok(t, "next", "0 0 13 * 5", "--from", "2026-01-31T00:00:00Z", "-n", "1", "--day-match", "all")
+	assert.Equal(t, "2026-02-13T00:00:00Z\n", all)
+	assert.NotEmpty(t, w.ok(t, "next", "@daily"))
+	assert.Equal(t, "9999-12-31T00:00:00Z\n", w.ok(t, "next", "@daily", "--from", "9999-12-30T00:00:00Z"), "the end of time")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"next", "61 * * * *"}, `duly: next: cron "61 * * * *": the minute field "61": "61" must be from 0 to 59; see duly next --help`},
+		{[]string{"next", "0 0 30 2 *"}, "can never fire"},
+		{[]string{"next", "* * * * *", "--zone", "Mars/Base"}, `--zone "Mars/Base" is not known`},
+		{[]string{"next", "* * * * *", "--from", "tomorrow"}, "--from must be a time"},
+		{[]string{"next", "* * * * *", "-n", "0"}, "-n must be from 1"},
+		{[]string{"next", "* * * * *", "--gap", "jump"}, "--gap must be"},
+		{[]string{"next", "* * * * *", "--from", "9999-12-31T23:59:59Z"}, "does not fire after 9999-12-31T23:59:59Z: never"},
+		{[]string{"next", "CRON_TZ=Europe/Berlin 0 9 * * *"}, `write "0 9 * * *" as cron and "Europe/Berlin" as zone`},
+		{[]string{"next", "0 0 LW * *"}, "write L for the last day of the month"},
+		{[]string{"next"}, "next"},
+	} {
+		oneLine(t, w.duly(t, c.args...), 2, c.want)
+	}
+}

@@ -1,0 +1,128 @@
+package cli
+
+// The commands pause and resume.
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+func (p *process) pauseCommand(o *options) *cobra.Command {
+	var on targetFlags
+	var pause core.Pause
+	var until string
+	cmd := command("pause [AGENT [ID]]", "Pause a task, an agent, a kind, a snooze key or everything: no new runs start",
+		`  duly pause ada nightly --reason "quota used up" --for 1h
+  duly pause ada
+  duly pause --kind digest --until 2030-01-02T15:04:05Z
+  duly pause --all --reason "maintenance" --by ops`,
+		func(cmd *cobra.Command, args []string) error {
+			t, err := on.target(cmd, args)
+			if err != nil {
+				return err
+			}
+			if until != "" {
+				if pause.Until, err = time.Parse(time.RFC3339, until); err != nil {
+					return usage("use one such as 2026-01-02T15:04:05Z", "--until %q is not a time", until)
+				}
+			}
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				if err := s.Pause(cmd.Context(), t, pause); err != nil {
+					return notLive(err, t)
+				}
+				return p.printHeld(cmd.Context(), o, s, t, true)
+			})
+		})
+	on.add(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&pause.Reason, "reason", "", "why, for people")
+	flags.StringVar(&pause.By, "by", userName(), "who")
+	flags.StringVar(&until, "until", "", "resume automatically at this time, such as 2026-01-02T15:04:05Z")
+	flags.DurationVar(&pause.For, "for", 0, "resume automatically after this long")
+	flags.BoolVar(&pause.Ahead, "ahead", false, "pause an agent or a kind before it exists")
+	zeroMeans(cmd, "reason", "by")
+	return o.withJSON(cmd)
+}
+
+func (p *process) resumeCommand(o *options) *cobra.Command {
+	var on targetFlags
+	var ahead bool
+	cmd := command("resume [AGENT [ID]]", "Resume what is paused; tasks that became due meanwhile are due now",
+		"  duly resume ada nightly\n  duly resume ada\n  duly resume --kind digest\n  duly resume --all",
+		func(cmd *cobra.Command, args []string) error {
+			t, err := on.target(cmd, args)
+			if err != nil {
+				return err
+			}
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				err := s.Resume(cmd.Context(), t)
+				if _, unknown := errors.AsType[*core.UnknownTargetError](err); unknown && ahead {
+					err = nil // it was not paused ahead either
+				}
+				if t.ID != "" {
+					err = missing(err, t.Agent, t.ID)
+				}
+				if err != nil {
+					return notKnown(err)
+				}
+				return p.printHeld(cmd.Context(), o, s, t, false)
+			})
+		})
+	on.add(cmd)
+	cmd.Flags().BoolVar(&ahead, "ahead", false, "accept an agent or a kind that does not exist yet")
+	return o.withJSON(cmd)
+}
+
+// notKnown says what to do about an agent or a kind that does not exist.
+func notKnown(err error) error {
+	if _, unknown := errors.AsType[*core.UnknownTargetError](err); !unknown {
+		return err
+	}
+	return &failure{why: err, code: exitNotFound, todo: "check the name (--kind names a kind), or pass --ahead if it will exist later"}
+}
+
+// notLive says which task cannot be paused, as it is not there or finished.
+func notLive(err error, t core.Target) error {
+	if core.CodeOf(err) != core.CodeNotFound || t.ID == "" {
+		return notKnown(err)
+	}
+	f := usage("see duly status "+targetArgs(t), "agent %q has no live task %q", t.Agent, t.ID)
+	f.code = exitNotFound
+	return f
+}
+
+// printHeld writes what a target is like now: a task as it is, anything wider by its name.
+func (p *process) printHeld(ctx context.Context, o *options, s *core.Scheduler, t core.Target, paused bool) error {
+	what := "resumed"
+	if paused {
+		what = "paused"
+	}
+	if t.ID == "" {
+		answer := struct {
+			Target core.Target `json:"target"`
+			Paused bool        `json:"is_paused"`
+		}{t, paused}
+		return o.print(p.stdout, answer, func(w *table.Page) { w.Line("%s: %s", what, targetName(t)) })
+	}
+	task, err := s.Task(ctx, t.Agent, t.ID)
+	if err != nil {
+		return missing(err, t.Agent, t.ID)
+	}
+	return o.print(p.stdout, task, func(w *table.Page) {
+		w.Line("%s: %s", what, targetName(t))
+		if paused && task.Status == core.StatusInProgress {
+			w.Line("the run in progress continues")
+		}
+		for i := range task.Pauses {
+			if !paused {
+				w.Line("still paused: %s; duly resume %s", pauseText(&task.Pauses[i]), targetArgs(task.Pauses[i].Target))
+			}
+		}
+	})
+}

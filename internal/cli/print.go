@@ -1,0 +1,50 @@
+package cli
+
+// Answers: JSON for programs, pages for people.
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+// print writes an answer: as JSON if that is wanted, otherwise for people.
+func (o *options) print(w io.Writer, answer any, people func(w *table.Page)) error {
+	b := table.Page{}
+	if table.Terminal(w) {
+		b.Colours = colours
+	}
+	if o.json {
+		if err := json.NewEncoder(&b.Buffer).Encode(answer); err != nil {
+			return fmt.Errorf("encode answer: %w", err)
+		}
+	} else {
+		people(&b)
+	}
+	if _, err := w.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("write answer: %w", err)
+	}
+	return nil
+}
+
+// colours of what a task or run has come to; their codes are all as long as that of the default.
+var colours = map[string]string{
+	string(core.StatusCompleted): "32", string(core.OutcomeSuccess): "32", string(core.StatusInProgress): "36",
+	string(core.StatusFailed): "31", string(core.OutcomeCrashed): "31", string(core.StatusCancelled): "33",
+	statusPaused: "33", statusParked: "33", statusCooling: "33", statusEnding: "33", jobPaused: "33", jobRunning: "36",
+}
+
+// instant is a time as JSON, the log and core's own sentences have it: RFC 3339 in UTC, with milliseconds.
+const instant = "2006-01-02T15:04:05.000Z07:00"
+
+// clock is a time of the store; a dash for none.
+func clock(m store.Millis) string {
+	if m == 0 {
+		return "-"
+	}
+	return m.Time().Format(instant)
+}

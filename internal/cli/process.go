@@ -1,0 +1,152 @@
+package cli
+
+// The process: its exit codes, failures and signals.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/handlers/exec"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
+)
+
+// process is one run of the program: what it reads and writes, and the children it has started.
+type process struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	version        string // of the build
+	children       exec.Children
+}
+
+// The exit codes.
+const (
+	exitOK         = 0
+	exitFailed     = 1
+	exitUsage      = 2 // the command line, the file or a task makes no sense; nothing was written
+	exitNotFound   = 3
+	exitRunsFailed = 4 // the pull worked, but some handlers failed
+)
+
+// failure is an error as somebody at a terminal needs it: what failed, why, and what to do.
+type failure struct {
+	what string
+	why  error
+	todo string
+	code int
+}
+
+// Error is one line.
+func (f *failure) Error() string {
+	line := f.what + ": " + f.why.Error()
+	if f.todo != "" {
+		line += "; " + f.todo
+	}
+	return strings.Join(strings.Fields(line), " ")
+}
+
+// Unwrap is the reason.
+func (f *failure) Unwrap() error { return f.why }
+
+// usage is the failure of input that makes no sense.
+func usage(todo, format string, args ...any) *failure {
+	return &failure{why: fmt.Errorf(format, args...), todo: todo, code: exitUsage}
+}
+
+// explain turns the error of a command into a failure.
+func explain(cmd *cobra.Command, err error) error {
+	f := &failure{why: err, code: exitFailed}
+	if known, ok := errors.AsType[*failure](err); ok {
+		f = known
+	} else if _, ok := errors.AsType[*dulyfile.Error](err); ok { // it says where in the file
+		f.code = exitUsage
+	} else {
+		switch core.CodeOf(err) {
+		case core.CodeInvalid:
+			f.why, f.code, f.todo = asFlag(cmd, err), exitUsage, "see "+cmd.CommandPath()+" --help"
+		case core.CodeNotFound:
+			f.code = exitNotFound
+		case core.CodeRunsFailed:
+			f.code = exitRunsFailed
+		case core.CodeConflict:
+			if c, ok := errors.AsType[*core.ConflictError](err); ok {
+				f.todo = "see duly status " + table.ShellWord(c.Agent) + " " + table.ShellWord(c.ID)
+			}
+		case core.CodeDisabled:
+			f.todo = "remove disabled: true from the file, or use another kind"
+		case core.CodeUnavailable:
+			f.todo = "check that Redis is running and reachable, then try again"
+		default:
+		}
+	}
+	if f.what == "" {
+		f.what = cmd.Name()
+	}
+	return f
+}
+
+// asFlag names the flag in place of the field, if the command has one for it.
+func asFlag(cmd *cobra.Command, err error) error {
+	inv, ok := errors.AsType[*core.InvalidError](err)
+	if !ok {
+		return err
+	}
+	name, _, _ := strings.Cut(strings.NewReplacer("agent_id", "agent", "_", "-").Replace(inv.Field), "[")
+	if f := cmd.Flags().Lookup("file"); f != nil && f.Changed {
+		return err
+	}
+	for _, name := range []string{name, strings.TrimSuffix(name, "-id"), strings.TrimPrefix(name, "snooze-")} {
+		if cmd.Flags().Lookup(name) != nil {
+			return &core.InvalidError{Field: "--" + name, Reason: inv.Reason}
+		}
+	}
+	return err
+}
+
+// run executes a command line and returns its exit code.
+func (p *process) run(ctx context.Context, args []string) int {
+	root := p.root() //nolint:contextcheck // commands get theirs from ExecuteContextC
+	root.SetArgs(args)
+	root.SetIn(p.stdin)
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	f, ok := errors.AsType[*failure](err)
+	if !ok { // cobra's own: it could not make sense of the command line
+		why, _, _ := strings.Cut(err.Error(), "\n")
+		f = &failure{what: cmd.Name(), why: errors.New(why), todo: "see " + cmd.CommandPath() + " --help", code: exitUsage}
+	}
+	p.say("duly: " + table.Plain(strings.TrimPrefix(f.Error(), "duly: ")))
+	return f.code
+}
+
+// say tells people something that is no answer.
+func (p *process) say(line string) { _, _ = fmt.Fprintln(p.stderr, line) }
+
+// interruptible is a context that is done at the first signal to stop. The second one ends the process at once, with its
+// children.
+func (p *process) interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		p.children.Kill()
+		os.Exit(exitFailed)
+	}()
+	return ctx, cancel
+}

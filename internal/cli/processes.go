@@ -1,0 +1,69 @@
+package cli
+
+// The command processes, and its check of doctor.
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+func (p *process) processesCommand(o *options) *cobra.Command {
+	cmd := command("processes", "List the processes that run tasks: slots, kinds and hanging handlers", "  duly processes",
+		func(cmd *cobra.Command, _ []string) error {
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				processes, err := s.Processes(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if processes == nil {
+					processes = []core.Process{}
+				}
+				answer := struct {
+					Processes []core.Process `json:"processes"`
+				}{processes}
+				return o.print(p.stdout, answer, func(w *table.Page) { printProcesses(w, processes) })
+			})
+		})
+	return o.withJSON(cmd)
+}
+
+func printProcesses(w *table.Page, processes []core.Process) {
+	if len(processes) == 0 {
+		w.Line("no process has reported in the last minute")
+		return
+	}
+	t := table.New(w, "PROCESS", "IN USE", "KINDS", "FULL", "ABANDONED", "SAID AT")
+	for i := range processes {
+		p := &processes[i]
+		t.Row(table.First(p.Name), fmt.Sprintf("%d of %d", p.InUse, p.Slots), table.First(strings.Join(p.Kinds, " ")), table.First(strings.Join(p.Full, " ")),
+			strconv.Itoa(p.Abandoned), clock(p.At))
+	}
+	t.End()
+}
+
+// checkProcesses looks for handlers that ignore that their context is cancelled.
+func checkProcesses(processes []core.Process) finding {
+	abandoned, worst := 0, ""
+	for i := range processes {
+		if processes[i].Abandoned > 0 {
+			abandoned, worst = abandoned+processes[i].Abandoned, processes[i].Name
+		}
+	}
+	switch {
+	case abandoned > 0:
+		return finding{
+			"processes", checkWarning, fmt.Sprintf("%s ignoring a cancelled context, for example in process %s", table.Count(abandoned, "handler"), worst),
+			"restart these processes (see duly processes), and make their handlers return when ctx.Done() is closed",
+		}
+	case len(processes) == 0:
+		return finding{"processes", checkOK, "no process has reported in the last minute", ""}
+	default:
+		return finding{"processes", checkOK, fmt.Sprintf("processes that run tasks: %d", len(processes)), ""}
+	}
+}

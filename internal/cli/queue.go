@@ -1,0 +1,81 @@
+package cli
+
+// The command queue.
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+func (p *process) queueCommand(o *options) *cobra.Command {
+	cmd := command("queue [KIND]", "Show counters for each kind of task; with a kind, also its last failures",
+		"  duly queue\n  duly queue digest --json",
+		func(cmd *cobra.Command, args []string) error {
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				stats, err := s.Stats(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if len(args) == 1 {
+					return p.printKind(o, stats.Kinds, args[0])
+				}
+				if stats.Kinds == nil {
+					stats.Kinds = []core.KindStats{}
+				}
+				answer := struct {
+					Kinds []core.KindStats `json:"kinds"`
+				}{stats.Kinds}
+				return o.print(p.stdout, answer, func(w *table.Page) { printKinds(w, stats.Kinds) })
+			})
+		})
+	cmd.Args = cobra.MaximumNArgs(1)
+	return o.withJSON(cmd)
+}
+
+func (p *process) printKind(o *options, kinds []core.KindStats, kind string) error {
+	i := slices.IndexFunc(kinds, func(k core.KindStats) bool { return k.Kind == kind })
+	if i < 0 {
+		f := usage("see duly queue", "no task of kind %q exists", kind)
+		f.code = exitNotFound
+		return f
+	}
+	return o.print(p.stdout, kinds[i], func(w *table.Page) {
+		printKinds(w, kinds[i:i+1])
+		if len(kinds[i].Failed) == 0 {
+			return
+		}
+		w.Line("")
+		t := table.New(w, "FAILED", "AGENT", "ID", "ERROR")
+		for _, f := range kinds[i].Failed {
+			t.Row(clock(f.At), f.Agent, f.ID, table.First(f.Error))
+		}
+		t.End()
+	})
+}
+
+func printKinds(w *table.Page, kinds []core.KindStats) {
+	if len(kinds) == 0 {
+		w.Line("no tasks")
+		return
+	}
+	t := table.New(w, "KIND", "DEPTH", "RESTING", "RUNNING", "RUNS", "FAILURES", "MIN", "AVG", "MAX", "LAG", "MAX LAG")
+	for i := range kinds {
+		k := &kinds[i]
+		n := func(n int64) string { return strconv.FormatInt(n, 10) }
+		took := func(d time.Duration) string {
+			if k.Runs == 0 {
+				return "-"
+			}
+			return d.Round(time.Millisecond).String()
+		}
+		t.Row(k.Kind, n(k.Depth()), n(k.Resting), n(k.Running), n(k.Runs), n(k.Failures),
+			took(k.Shortest), took(k.Average()), took(k.Longest), took(k.AverageLag()), took(k.LongestLag))
+	}
+	t.End()
+}

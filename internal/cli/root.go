@@ -1,0 +1,133 @@
+package cli
+
+// The command line: groups, flags that all have, and what they refuse.
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+)
+
+// options are the flags that several commands have.
+type options struct {
+	file  string
+	redis redisstore.Config
+	json  bool
+	name  string // of a process that runs tasks
+}
+
+func (p *process) root() *cobra.Command {
+	o := &options{}
+	root := &cobra.Command{
+		Use:   "duly",
+		Short: "Run due tasks for AI agents",
+		Long: `duly runs due tasks for AI agents: a thousand or a million agents, each with tasks
+that fall due, kept in one Redis.
+
+Redis is named by --redis, by $DULY_REDIS_URL or by "redis:" in the file, in that
+order; so are its certificates (--redis-ca, $DULY_REDIS_CA, "redis_ca:" ...). Without
+a Redis, duly daemon keeps its tasks in memory.
+
+Exit codes: 0 ok, 1 failed, 2 usage or invalid input, 3 not found, 4 some runs failed.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVarP(&o.file, "config", "c", "", "the file with handlers, tasks and settings")
+	flags.StringVar(&o.redis.URL, "redis", "", "URL of the Redis, such as redis://127.0.0.1:6379/0, redis+cluster://host1,host2 or\nredis+sentinel://host1,host2/mymaster/0; rediss for TLS")
+	flags.StringVar(&o.redis.CAFile, "redis-ca", "", "PEM file of the CA that signed the certificate of a rediss:// Redis (default: the system's CAs)")
+	flags.StringVar(&o.redis.CertFile, "redis-cert", "", "PEM file of the client certificate, if Redis asks for one")
+	flags.StringVar(&o.redis.KeyFile, "redis-key", "", "PEM file of the client certificate's key")
+	flags.StringVar(&o.redis.Prefix, "prefix", "", `prefix of every key in Redis (default "duly:")`)
+	p.addGroups(root, o)
+	return root
+}
+
+// addGroups adds the commands, in groups for the help.
+func (p *process) addGroups(root *cobra.Command, o *options) {
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Run what is due:", []*cobra.Command{p.daemonCommand(o), p.serveCommand(o), p.runDueCommand(o)}},
+		{"Submit:", []*cobra.Command{p.submitCommand(o), p.applyCommand(o), p.activityCommand(o), p.presetsCommand(o), p.nextCommand(o)}},
+		{"Look:", []*cobra.Command{
+			p.listCommand(o), p.statusCommand(o), p.explainCommand(o), p.runsCommand(o), p.jobsCommand(o), p.agentsCommand(o), p.pausesCommand(o), p.processesCommand(o),
+			p.queueCommand(o), p.statsCommand(o), p.eventsCommand(o), p.doctorCommand(o), p.auditCommand(o),
+		}},
+		{"Control:", []*cobra.Command{
+			p.pauseCommand(o), p.resumeCommand(o), p.runCommand(o), p.cancelCommand(o), p.deleteCommand(o), p.replayCommand(o),
+		}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.title
+			root.AddCommand(cmd)
+		}
+	}
+	root.AddCommand(p.versionCommand(o))
+}
+
+// command makes a command whose errors are explained.
+func command(use, short, example string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Example: example, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := saysSomething(cmd.Flags())
+			if err == nil {
+				err = run(cmd, args)
+			}
+			if err != nil {
+				return explain(cmd, err)
+			}
+			return nil
+		},
+	}
+}
+
+// maySayNothing marks a flag of which the empty string or zero means what it says.
+const maySayNothing = "duly_zero"
+
+// zeroMeans lets flags of a command be empty or zero.
+func zeroMeans(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		if err := cmd.Flags().SetAnnotation(name, maySayNothing, []string{}); err != nil {
+			panic(err) // there is no such flag
+		}
+	}
+}
+
+// saysSomething refuses flags that are given as an empty string or zero: that is what they have when they are left out,
+// and a shell makes it of a variable that is not set.
+func saysSomething(flags *pflag.FlagSet) error {
+	var err error
+	flags.Visit(func(f *pflag.Flag) {
+		_, may := f.Annotations[maySayNothing]
+		if err != nil || may {
+			return
+		}
+		switch given := f.Value.String(); given {
+		case "", "[]":
+			err = usage("leave it out if it has no value", "--%s must not be empty", f.Name)
+		case "0", "0s":
+			err = usage("leave it out for the default", "--%s must not be %s", f.Name, given)
+		}
+	})
+	return err
+}
+
+// envName is the variable of --name.
+const envName = "DULY_NAME"
+
+// withName gives a command that runs tasks the flag --name.
+func (o *options) withName(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&o.name, "name", "", "name of this process in the run history (default host and process id)")
+	return cmd
+}
+
+// withJSON gives a command the flag --json.
+func (o *options) withJSON(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&o.json, "json", false, "write JSON, for programs")
+	return cmd
+}

@@ -1,0 +1,135 @@
+package cli
+
+// The command run-due.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
+)
+
+// runDueGrace is how long handlers may go on after a signal to stop.
+const runDueGrace = 10 * time.Second
+
+func (p *process) runDueCommand(o *options) *cobra.Command {
+	var agents []string
+	var all bool
+	scope := core.Scope{Grace: runDueGrace}
+	cmd := command("run-due", "Run what is due now, once: for cron, Kubernetes CronJobs and CI",
+		"  duly run-due -c duly.yaml --all --timeout 50s\n  duly run-due -c duly.yaml --agents ada,bob --max 100 --json",
+		func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case all == (agents != nil):
+				return usage("see duly run-due --help", "needs either --agents or --all")
+			case scope.MaxTasks < 0 || scope.MaxDuration < 0:
+				return usage("see duly run-due --help", "--max and --timeout must not be negative")
+			}
+			scope.Agents = agents
+			c, err := loadFile(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			if o.file == "" {
+				if err := needRedis(c); err != nil {
+					return err
+				}
+			}
+			report, err := p.runDue(cmd.Context(), c, scope)
+			_, partly := errors.AsType[*core.AwayError](err)
+			if err != nil && !partly && core.CodeOf(err) != core.CodeRunsFailed {
+				return err
+			}
+			return errors.Join(o.print(p.stdout, report, func(w *table.Page) { printReport(w, report) }), err)
+		})
+	flags := cmd.Flags()
+	flags.StringSliceVar(&agents, "agents", nil, "the agents whose tasks to run, separated by commas")
+	flags.BoolVar(&all, "all", false, "run the tasks of all agents")
+	flags.IntVar(&scope.MaxTasks, "max", 0, "maximum number of tasks to run (default no limit)")
+	flags.DurationVar(&scope.MaxDuration, "timeout", 0, "stop after this long; unfinished tasks are released (default no limit)")
+	return o.withName(o.withJSON(cmd))
+}
+
+// runDue is one pull with the handlers of the file, whose tasks are submitted first.
+func (p *process) runDue(ctx context.Context, c *dulyfile.File, scope core.Scope) (core.Report, error) {
+	logger, err := newLogger(p.stderr, "text")
+	if err != nil {
+		return core.Report{}, err
+	}
+	opening := ctx
+	if d := scope.MaxDuration; d > 0 {
+		var cancel context.CancelFunc
+		opening, cancel = context.WithTimeout(ctx, d)
+		defer cancel()
+	}
+	c.Redis.Remember = true // it may be called every minute
+	store, err := openStore(opening, c, nil)
+	if err != nil {
+		return core.Report{}, err
+	}
+	defer store.end()
+	defer p.children.Wait()
+	s, err := core.New(store, store.with(logged(ctx, c, logger)))
+	if err != nil {
+		return core.Report{}, err
+	}
+	if err := c.Register(s, logger, &p.children, secretVariables(c)...); err != nil {
+		return core.Report{}, err
+	}
+	if _, err := c.Apply(ctx, s); err != nil {
+		return core.Report{}, err
+	}
+	report, err := s.RunDue(ctx, scope)
+	if len(c.Handlers) == 0 && err == nil {
+		p.say("no handlers: nothing can run here, and due tasks are parked; pass a file with handlers with -c")
+	}
+	return report, err
+}
+
+// printReport writes what a pull did: what happened at all, in words.
+func printReport(w *table.Page, r core.Report) {
+	var parts []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{
+		{r.Completed, "completed"},
+		{r.Failed, "failed"},
+		{r.Retried, "to be retried"},
+		{r.Cancelled, "cancelled"},
+		{r.Snoozed, "postponed"},
+		{r.Released, "released"},
+		{r.Lost, "lost"},
+		{r.Skipped, "skipped"},
+		{r.Parked, "parked"},
+		{r.Recovered, "recovered from dead processes"},
+		{r.Left, "left for lack of time"},
+	} {
+		if c.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	fmt.Fprintf(&w.Buffer, "ran %s of %s in %s", table.Count(r.Ran, "task"), table.Count(r.Agents, "agent"), r.Duration.Round(time.Millisecond))
+	if len(parts) > 0 {
+		fmt.Fprint(&w.Buffer, ": ", strings.Join(parts, ", "))
+	}
+	if len(r.Away) > 0 {
+		fmt.Fprintf(&w.Buffer, "; partitions %v of the store did not answer", r.Away)
+	}
+	switch {
+	case r.More:
+		fmt.Fprint(&w.Buffer, "; more is due")
+	case r.NextDueAt.IsZero():
+		fmt.Fprint(&w.Buffer, "; nothing is scheduled")
+	default:
+		fmt.Fprint(&w.Buffer, "; next due ", r.NextDueAt.UTC().Format(instant))
+	}
+	fmt.Fprintln(&w.Buffer)
+}

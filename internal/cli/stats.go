@@ -1,0 +1,81 @@
+package cli
+
+// The commands stats and version.
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+func (p *process) statsCommand(o *options) *cobra.Command {
+	return o.withJSON(command("stats", "Show the counters of the whole store", "  duly stats --json",
+		func(cmd *cobra.Command, _ []string) error {
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				stats, err := s.Stats(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return o.print(p.stdout, stats, func(w *table.Page) { printStats(w, &stats) })
+			})
+		}))
+}
+
+func printStats(w *table.Page, st *core.Stats) {
+	t := table.New(w)
+	for _, c := range []struct {
+		name string
+		n    int64
+	}{
+		{"agents", st.Agents},
+		{"waiting", st.Waiting},
+		{"waiting, parked", st.Parked},
+		{"parked, paused", st.Held},
+		{"resting", st.Resting},
+		{"in progress", st.InProgress},
+		{"completed", st.Completed},
+		{"failed", st.Failed},
+		{"cancelled", st.Cancelled},
+		{"submitted", st.Submitted},
+		{"runs rescheduled", st.Again},
+		{"released at shutdown", st.Released},
+		{"recovered", st.Recovered},
+		{"replayed", st.Replayed},
+		{"deleted", st.Deleted},
+		{"records dropped", st.Trimmed},
+		{"records damaged", st.Malformed},
+		{"partitions", int64(st.Partitions)},
+	} {
+		t.Row(c.name, strconv.FormatInt(c.n, 10))
+	}
+	t.Row("next due", clock(st.NextDue))
+	t.End()
+}
+
+func (p *process) versionCommand(o *options) *cobra.Command {
+	return o.withJSON(command("version", "Show the version", "", func(*cobra.Command, []string) error {
+		v := struct {
+			Version  string `json:"version"`
+			Go       string `json:"go"`
+			Platform string `json:"platform"`
+		}{versionOr(p.version), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+		return o.print(p.stdout, v, func(w *table.Page) { fmt.Fprintf(&w.Buffer, "duly %s (%s, %s)\n", v.Version, v.Go, v.Platform) })
+	}))
+}
+
+// versionOr is the version of the build, else that of the module, as go install knows it.
+func versionOr(version string) string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}

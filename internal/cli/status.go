@@ -1,0 +1,176 @@
+package cli
+
+// The commands status and runs, and how a task is named.
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+// named gives a command the arguments AGENT ID, of which --agent can name the first.
+func named(cmd *cobra.Command, agent *string) *cobra.Command {
+	cmd.Args = cobra.ArbitraryArgs // taskNamed says it better
+	cmd.Flags().StringVar(agent, "agent", "", "the agent, instead of the argument")
+	return cmd
+}
+
+// taskNamed finds out which task is meant.
+func taskNamed(agent string, args []string) (string, string, error) {
+	switch {
+	case agent == "" && len(args) == 2:
+		return args[0], args[1], nil
+	case agent != "" && len(args) == 1:
+		return agent, args[0], nil
+	default:
+		return "", "", usage("name it as AGENT ID, or as --agent AGENT ID", "expected an agent and the id of a task")
+	}
+}
+
+func (p *process) statusCommand(o *options) *cobra.Command {
+	var agent string
+	cmd := command("status [AGENT] ID", "Show one task", "  duly status ada nightly\n  duly status --agent ada nightly --json",
+		func(cmd *cobra.Command, args []string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s *core.Scheduler, agent, id string) error {
+				task, err := s.Task(cmd.Context(), agent, id)
+				if err != nil {
+					return missing(err, agent, id)
+				}
+				return o.print(p.stdout, task, func(w *table.Page) { printTask(w, &task) })
+			})
+		})
+	return o.withJSON(named(cmd, &agent))
+}
+
+func (p *process) runsCommand(o *options) *cobra.Command {
+	var agent string
+	cmd := command("runs [AGENT] ID", "Show the last runs of a task, oldest first", "  duly runs ada nightly\n  duly runs ada nightly --json",
+		func(cmd *cobra.Command, args []string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s *core.Scheduler, agent, id string) error {
+				task, err := s.Task(cmd.Context(), agent, id)
+				if err != nil {
+					return missing(err, agent, id)
+				}
+				if task.Runs == nil {
+					task.Runs = []core.TaskRun{}
+				}
+				answer := struct {
+					Runs []core.TaskRun `json:"runs"`
+				}{task.Runs}
+				return o.print(p.stdout, answer, func(w *table.Page) { printRuns(w, task.Runs) })
+			})
+		})
+	return o.withJSON(named(cmd, &agent))
+}
+
+// tasksNamed finds out which tasks of an agent are meant.
+func tasksNamed(agent string, args []string) (string, []string, error) {
+	if agent == "" && len(args) > 1 {
+		agent, args = args[0], args[1:]
+	}
+	if agent == "" || len(args) == 0 {
+		return "", nil, usage("name them as AGENT ID..., or as --agent AGENT ID...", "expected an agent and one or more task ids")
+	}
+	return agent, args, nil
+}
+
+// withTask opens the store for something that is about one task.
+func withTask(
+	ctx context.Context, o *options, agent string, args []string, do func(s *core.Scheduler, agent, id string) error,
+) error {
+	agent, id, err := taskNamed(agent, args)
+	if err != nil {
+		return err
+	}
+	return o.onStore(ctx, func(s *core.Scheduler) error { return do(s, agent, id) })
+}
+
+// missing says which task was not found, and where to look.
+func missing(err error, agent, id string) error {
+	if core.CodeOf(err) != core.CodeNotFound {
+		return err
+	}
+	f := usage("see duly list --agent "+table.ShellWord(agent), "agent %q has no task %q", agent, id)
+	f.code = exitNotFound
+	return f
+}
+
+func printTask(w *table.Page, info *core.TaskInfo) {
+	t := table.New(w)
+	line := func(name, value string) {
+		if value != "" && value != "0" {
+			t.Row(name, value)
+		}
+	}
+	line("agent", info.Agent)
+	line("id", info.ID)
+	line("kind", info.Kind)
+	line("status", statusOf(info))
+	line("reason", info.Reason)
+	for i := range info.Pauses {
+		line("paused", pauseText(&info.Pauses[i]))
+	}
+	if statusOf(info) == statusCooling {
+		line("cooling until", clock(info.CoolingUntil))
+	}
+	line("group", info.Group)
+	line("level", strconv.Itoa(int(info.Level)))
+	if info.Every > 0 {
+		line("every", info.Every.String())
+	}
+	line("cron", strings.TrimSpace(info.Cron+" "+info.Zone))
+	printPolicies(line, info)
+	line("payload", string(info.Payload))
+	line("submitted", clock(info.Submitted))
+	line("due", clock(info.Due))
+	line("next run", clock(info.NextRun))
+	line("started", clock(info.Started))
+	line("finished", clock(info.Finished))
+	line("runs", strconv.FormatInt(info.RunCount, 10))
+	line("errors", strconv.FormatInt(info.ErrorCount, 10))
+	line("skips", strconv.FormatInt(info.SkipCount, 10))
+	line("failed in a row", strconv.Itoa(info.ConsecutiveFailures))
+	line("crashes", strconv.Itoa(info.Crashes))
+	line("last error", info.LastError)
+	line("progress", string(info.Progress))
+	line("result", string(info.Result))
+	line("tags", strings.Join(info.Tags, ", "))
+	t.End()
+	if len(info.Runs) > 0 {
+		_, _ = w.WriteString("\n")
+		printRuns(w, info.Runs)
+	}
+}
+
+// printPolicies writes how the occurrences of a task follow one another, as far as it was said.
+func printPolicies(line func(name, value string), info *core.TaskInfo) {
+	if info.Jitter > 0 {
+		line("jitter", info.Jitter.String())
+	}
+	line("overlap", string(info.Overlap))
+	line("misfire", string(info.Misfire))
+	if info.MinInterval > 0 {
+		line("min interval", info.MinInterval.String())
+	}
+	line("snooze key", info.SnoozeKey)
+	line("one run of", info.Parent)
+}
+
+func printRuns(w *table.Page, runs []core.TaskRun) {
+	if len(runs) == 0 {
+		_, _ = w.WriteString("no runs yet\n")
+		return
+	}
+	t := table.New(w, "STARTED", "TOOK", "ATTEMPT", "OUTCOME", "PROCESS", "ERROR")
+	for i := range runs {
+		r := &runs[i]
+		t.Row(clock(r.Started), r.Duration.Round(time.Millisecond).String(), strconv.Itoa(r.Attempt), string(r.Outcome), table.First(r.Process), table.First(r.Error))
+	}
+	t.End()
+}

@@ -1,0 +1,253 @@
+package cli
+
+// The command submit.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+// submitOptions are the flags of duly submit: the fields of a task, or the name of a file with tasks. A field is read by
+// whoever reads tasks as JSON, so that a flag means what the field does, and one that is given is never taken for one that
+// is left out.
+type submitOptions struct {
+	fields map[string]string // the JSON field of each flag that is one
+	file   string
+}
+
+func (p *process) submitCommand(o *options) *cobra.Command {
+	s := &submitOptions{}
+	cmd := command("submit", "Submit a task, or the tasks of a JSON file",
+		`  duly submit --agent ada --kind note --payload '{"text":"hi"}' --delay 10m
+  duly submit --agent ada --kind digest --id poll --every 10m
+  duly submit --agent ada --kind digest --id nightly --cron "0 1 * * *" --zone Europe/Berlin
+  duly submit --agent ada --preset memory.rollup_day --unique-key rollup
+  duly submit -f tasks.json     # one task, or {"tasks": [...]}; - for standard input`,
+		func(cmd *cobra.Command, _ []string) error {
+			tasks, err := s.tasks(cmd, p.stdin)
+			if err != nil {
+				return err
+			}
+			return o.onStore(cmd.Context(), func(scheduler *core.Scheduler) error {
+				placed, err := scheduler.Submit(cmd.Context(), tasks...)
+				if err != nil {
+					return err
+				}
+				answer := struct {
+					Tasks []core.Submitted `json:"tasks"`
+				}{placed}
+				return o.print(p.stdout, answer, func(w *table.Page) { printSubmitted(w, placed) })
+			})
+		})
+	s.flags(cmd)
+	return o.withJSON(cmd)
+}
+
+func (s *submitOptions) flags(cmd *cobra.Command) {
+	s.fields = map[string]string{}
+	cmd.Flags().StringVarP(&s.file, "file", "f", "", "read tasks from this JSON file; - for standard input")
+	s.texts(cmd, [][2]string{
+		{"agent", "owner of the task"},
+		{"kind", "names the handler"},
+		{"id", "unique for the agent; submitting it again changes nothing (default generated)"},
+		{"payload", "JSON for the handler; - for standard input"},
+		{"at", "due at this time, such as 2026-01-02T15:04:05Z"},
+		{"from", "count the interval from completion (default) or start"},
+		{"cron", "recurs at these times, such as \"0 9 * * MON-FRI\"; see duly next"},
+		{"zone", "IANA zone of --cron, such as Europe/Berlin (default UTC)"},
+		{"gap", "a local time that a clock change skips: run at the end of the gap (default) or skip"},
+		{"day-match", "if both day fields of --cron are restricted: any (default) or all must match"},
+		{"group", "ties several tasks together for one status"},
+		{"trace-id", "shown in events and passed to the handler"},
+		{"traceparent", "W3C trace context for the handler"},
+		{"session-id", "passed to the handler"},
+		{"user-id", "passed to the handler"},
+		{"mem-cube-id", "passed to the handler"},
+		{"user-name", "passed to the handler"},
+		{"info", "any JSON of your own, passed to the handler"},
+		{"overlap", "when it becomes due while it runs: skip (default), queue_one, allow or cancel_running"},
+		{"misfire", "occurrences missed while no process ran: run once (default), skip or all"},
+		{"snooze-key", "tasks that share a key can be paused together"},
+		{"unique-key", "make the id from this, so that submitting twice makes one task"},
+		{"on-conflict", "what to do when the id already exists: keep the task (default), replace it or fail"},
+		{"preset", "fill in missing fields from a preset; see duly presets"},
+	})
+	s.durations(cmd, [][2]string{
+		{"delay", "due after this long"},
+		{"every", "recurs with this interval"},
+		{"backoff", "base of the pauses between attempts, 0s for none (default the handler's)"},
+		{"timeout", "of one run, 0s for none (default the handler's)"},
+		{"lease", "how long a run may go without a sign of life (default the handler's)"},
+		{"jitter", "delay each run by a stable time below this; 0s overrides a preset"},
+		{"min-interval", "no run starts sooner than this after the start of the previous one"},
+	})
+	s.numbers(cmd, [][2]string{
+		{"level", "priority, 1 (first) to 3 (default 3)"},
+		{"max-attempts", "attempts before the task fails for good (default the handler's)"},
+		{"pause-after-failures", "pause after so many failed runs in a row; 0 for never (default the handler's)"},
+	})
+	cmd.Flags().StringArray("tag", nil, "a tag; can be given several times")
+	s.fields["tag"] = "tags"
+	s.complete(cmd)
+}
+
+func (s *submitOptions) texts(cmd *cobra.Command, flags [][2]string) {
+	for _, f := range flags {
+		cmd.Flags().String(f[0], "", f[1])
+		s.field(f[0])
+	}
+}
+
+func (s *submitOptions) durations(cmd *cobra.Command, flags [][2]string) {
+	for _, f := range flags {
+		cmd.Flags().Duration(f[0], 0, f[1])
+		s.field(f[0])
+		zeroMeans(cmd, f[0]) // or is refused by whoever reads the field
+	}
+}
+
+func (s *submitOptions) numbers(cmd *cobra.Command, flags [][2]string) {
+	for _, f := range flags {
+		cmd.Flags().Int(f[0], 0, f[1])
+		s.field(f[0])
+		zeroMeans(cmd, f[0])
+	}
+}
+
+func (s *submitOptions) field(flag string) {
+	s.fields[flag] = strings.ReplaceAll(flag, "-", "_")
+	if flag == "agent" {
+		s.fields[flag] = "agent_id"
+	}
+}
+
+// complete completes the flags that take one of some words.
+func (*submitOptions) complete(cmd *cobra.Command) {
+	choices(cmd, "from", string(core.FromCompletion), string(core.FromStart))
+	choices(cmd, "overlap", string(core.OverlapSkip), string(core.OverlapQueueOne), string(core.OverlapAllow), string(core.OverlapCancelRunning))
+	choices(cmd, "misfire", string(core.MisfireOnce), string(core.MisfireSkip), string(core.MisfireAll))
+	choices(cmd, "on-conflict", string(core.OnConflictKeep), string(core.OnConflictReplace), string(core.OnConflictFail))
+	var presets []string
+	for _, preset := range core.Presets() {
+		presets = append(presets, preset.Name)
+	}
+	choices(cmd, "preset", presets...)
+}
+
+// choices completes a flag that takes one of some words.
+func choices(cmd *cobra.Command, flag string, words ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag, or it has words already
+	}
+}
+
+// tasks are the task of the flags or those of the file.
+func (s *submitOptions) tasks(cmd *cobra.Command, stdin io.Reader) ([]core.NewTask, error) {
+	described := map[string]json.RawMessage{}
+	var err error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if name, ok := s.fields[f.Name]; ok && err == nil {
+			described[name], err = flagJSON(f, stdin)
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case s.file != "" && len(described) > 0:
+		return nil, usage("use one or the other", "-f excludes the flags that describe a task")
+	case s.file != "":
+		data, err := readInput(s.file, stdin)
+		if err != nil {
+			return nil, err
+		}
+		return core.ParseTasks(data)
+	}
+	data, err := json.Marshal(described)
+	if err != nil {
+		return nil, err
+	}
+	return core.ParseTasks(data)
+}
+
+// flagJSON is what a flag says, as the field of a task.
+func flagJSON(f *pflag.Flag, stdin io.Reader) (json.RawMessage, error) {
+	text := f.Value.String()
+	switch {
+	case f.Name == "payload" || f.Name == "info":
+		return rawJSON(f.Name, text, stdin)
+	case f.Value.Type() == "int":
+		return json.RawMessage(text), nil
+	case !utf8.ValidString(text): // which JSON cannot say
+		return nil, usage("give it in UTF-8", "--%s is not valid UTF-8", f.Name)
+	}
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		return json.Marshal(list.GetSlice())
+	}
+	return json.Marshal(text)
+}
+
+// rawJSON is a flag that is JSON itself.
+func rawJSON(name, text string, stdin io.Reader) (json.RawMessage, error) {
+	data := []byte(text)
+	if name == "payload" && text == "-" {
+		var err error
+		if data, err = readInput("-", stdin); err != nil {
+			return nil, err
+		}
+	}
+	if !json.Valid(data) {
+		return nil, usage(fmt.Sprintf(`quote it for the shell: --%s '{"text":"hi"}', or '"hi"' for a string`, name), "--%s is not JSON", name)
+	}
+	return data, nil
+}
+
+// mostInput is the most that is read of a file or of standard input.
+const mostInput = 64 << 20
+
+// readInput reads a file, or standard input if the name is "-".
+func readInput(name string, stdin io.Reader) ([]byte, error) {
+	from := stdin
+	if name != "-" {
+		f, err := os.Open(name) //nolint:gosec // the user names the file
+		if err != nil {
+			return nil, usage("name a file that can be read", "%w", err)
+		}
+		defer func() { _ = f.Close() }()
+		from = f
+	}
+	data, err := io.ReadAll(io.LimitReader(from, mostInput+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if len(data) > mostInput {
+		return nil, &failure{why: errors.New("the input is longer than 64 MiB"), code: exitUsage}
+	}
+	return data, nil
+}
+
+func printSubmitted(w *table.Page, placed []core.Submitted) {
+	t := table.New(w, "AGENT", "ID", "KIND", "DUE", "STATUS", "NEW")
+	for i := range placed {
+		s := &placed[i]
+		isNew := "no"
+		switch {
+		case s.Created:
+			isNew = "yes"
+		case s.Replaced:
+			isNew = "replaced"
+		}
+		t.Row(s.Agent, s.ID, s.Kind, clock(s.Due), string(s.Status), isNew)
+	}
+	t.End()
+}

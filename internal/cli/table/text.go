@@ -1,0 +1,61 @@
+package table
+
+// Texts as people and shells take them.
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// ShellWord is a text as a shell takes it for one word.
+func ShellWord(text string) string {
+	simple := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@+,%", r)
+	}
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !simple(r) }) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// Plain escapes what a terminal could take for more than a text.
+func Plain(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}
+
+// mostCell is how much of a text fits into a table.
+const mostCell = 60
+
+// First is the beginning of a text's first line.
+func First(text string) string {
+	line, _, more := strings.Cut(text, "\n")
+	if len(line) > mostCell {
+		line, more = strings.ToValidUTF8(line[:mostCell], ""), true
+	}
+	if more {
+		line += "..."
+	}
+	return line
+}
+
+// Count is a number of things: "1 task", "2 tasks".
+func Count[N int | int64](n N, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.FormatInt(int64(n), 10) + " " + one + "s"
+}

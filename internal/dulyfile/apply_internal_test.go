@@ -1,0 +1,105 @@
+package dulyfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+)
+
+// A field that a task gets one day is compared as well.
+func TestADefinitionIsAllThatATaskIsSubmittedWith(t *testing.T) {
+	t.Parallel()
+	var info core.TaskInfo
+	v := reflect.ValueOf(&info).Elem()
+	for _, f := range v.Fields() {
+		switch f.Kind() {
+		case reflect.String:
+			f.SetString("x")
+		case reflect.Slice:
+			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
+		case reflect.Bool:
+			f.SetBool(true)
+		default:
+			f.SetInt(1)
+		}
+	}
+	d := reflect.ValueOf(definition(&info))
+	for field, value := range d.Fields() {
+		elsewhere := slices.Contains([]string{"At", "Delay", "UniqueKey", "OnConflict", "Preset"}, field.Name)
+		assert.Equal(t, !elsewhere, !value.IsZero(), field.Name)
+	}
+}
+
+// A file may have more bytes of tasks than one call takes, also when they replace others.
+func TestTheTasksOfAFileMayBeLarge(t *testing.T) {
+	t.Parallel()
+	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+	require.NoError(t, err)
+	file := func(letter string) *File {
+		trial, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+		require.NoError(t, err)
+		var c File
+		for i := range 24 {
+			task := core.NewTask{Agent: "a", ID: fmt.Sprint(i), Kind: "k", Delay: time.Hour, Payload: strings.Repeat(letter, 200<<10)}
+			_, err := trial.Submit(t.Context(), task)
+			require.NoError(t, err)
+			tried, err := trial.Task(t.Context(), "a", task.ID)
+			require.NoError(t, err)
+			c.Tasks = append(c.Tasks, Task{task: task, tried: tried})
+		}
+		return &c
+	}
+	for _, step := range []struct {
+		letter string
+		want   Applied
+	}{{"a", Applied{Created: 24}}, {"a", Applied{}}, {"b", Applied{Changed: 24}}} {
+		done, err := file(step.letter).Apply(t.Context(), s)
+		require.NoError(t, err)
+		assert.Equal(t, step.want, done)
+	}
+}
+
+// A start in between its attempts does not give a task all of them again: a host that keeps restarting would never be
+// done with one that fails.
+func TestAStartKeepsTheAttemptsOfATask(t *testing.T) {
+	t.Parallel()
+	for name, due := range map[string]time.Time{"past": time.Now().Add(-time.Hour), "now": time.Now()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := core.New(memstore.New(memstore.Config{}), core.Config{Default: core.KindConfig{Backoff: 5 * time.Minute}})
+			require.NoError(t, err)
+			core.Handle(s, "k", func(context.Context, *core.Task[any]) error { return errors.New("boom") })
+			task := core.NewTask{Agent: "a", ID: "1", Kind: "k", At: due}
+			start := func() Applied {
+				trial, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+				require.NoError(t, err)
+				_, err = trial.Submit(t.Context(), task)
+				require.NoError(t, err)
+				tried, err := trial.Task(t.Context(), "a", "1")
+				require.NoError(t, err)
+				done, err := (&File{Tasks: []Task{{task: task, tried: tried}}}).Apply(t.Context(), s)
+				require.NoError(t, err)
+				return done
+			}
+			assert.Equal(t, Applied{Created: 1}, start())
+			time.Sleep(2 * time.Millisecond)
+			assert.Equal(t, Applied{}, start(), "a time that has passed is the same one")
+			_, _ = s.RunDue(t.Context(), core.Scope{})
+			assert.Equal(t, Applied{}, start())
+			info, err := s.Task(t.Context(), "a", "1")
+			require.NoError(t, err)
+			assert.Equal(t, 1, info.Attempt)
+		})
+	}
+}

@@ -1,0 +1,195 @@
+package dulyfile
+
+// The handlers of the file: their keys, and how they are registered.
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/handlers/exec"
+	"github.com/seed-6f6f2c11/duly/handlers/webhook"
+)
+
+// Handler is a handler of the file: its kind, the settings of that kind, and one of log, exec and webhook.
+type Handler struct {
+	Kind     string
+	Settings core.KindConfig
+	Log      bool // it writes one line for each run
+
+	exec    []string
+	webhook webhook.Config
+	secret  string // the variable that webhook.Secret is from
+}
+
+// webhookTimeout is how long a webhook may take if the file does not say.
+const webhookTimeout = 30 * time.Second
+
+func (f *File) readHandlers(p place) error {
+	entries, err := p.entries()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		h := Handler{Kind: e.key}
+		if err := h.read(e.value); err != nil {
+			return err
+		}
+		kinds := map[string]core.KindConfig{h.Kind: h.Settings}
+		if err := check(e.value, h.Kind, core.Config{Default: core.KindConfig{Lease: f.Lease}, Kinds: kinds}); err != nil {
+			return err
+		}
+		f.Handlers = append(f.Handlers, h)
+	}
+	return nil
+}
+
+func (h *Handler) read(p place) error {
+	var argv, hook place
+	var types []string
+	some := func(name string, into *place) reader {
+		return func(p place) error { types, *into = append(types, name), p; return nil }
+	}
+	var logged place
+	if err := p.read(map[string]reader{
+		"log": some("log", &logged), "exec": some("exec", &argv), "webhook": some("webhook", &hook),
+		"secret_env": text(&h.secret), "insecure": boolean(&h.webhook.Insecure),
+		"allow_private": boolean(&h.webhook.AllowPrivate), "timeout": durationOrNone(&h.Settings.Timeout),
+		"slots": integer(&h.Settings.Slots), "lease": duration(&h.Settings.Lease), "max_attempts": integer(&h.Settings.MaxAttempts),
+		"backoff": durationOrNone(&h.Settings.Backoff), "max_backoff": duration(&h.Settings.MaxBackoff),
+		"max_retry_afters": orNever(&h.Settings.MaxRetryAfters), "pause_after_failures": orNever(&h.Settings.PauseAfter),
+		"grace": durationOrNone(&h.Settings.Grace), "spread": durationOrNone(&h.Settings.Spread), "catch_up": orNone(&h.Settings.CatchUp),
+		"disabled": boolean(&h.Settings.Disabled), "activity": h.readActivity,
+	}); err != nil {
+		return err
+	}
+	if len(types) != 1 {
+		return p.fail("must have exactly one of log, exec and webhook, not %d", len(types))
+	}
+	if (h.webhook != webhook.Config{} || h.secret != "") && types[0] != "webhook" {
+		return p.fail("has secret_env, insecure or allow_private, which are for webhooks only")
+	}
+	switch types[0] {
+	case "log":
+		h.Log = true
+		return logged.read(nil)
+	case "exec":
+		return h.readExec(argv)
+	default:
+		return h.readWebhook(hook)
+	}
+}
+
+// readActivity reads when tasks of the kind are due after some activity.
+func (h *Handler) readActivity(p place) error {
+	if p.empty() {
+		return p.fail("must be an object, such as { quiet: 30m }")
+	}
+	a := &core.Activity{}
+	h.Settings.Activity = a
+	return p.read(map[string]reader{
+		"quiet": span(&a.Quiet), "delay": span(&a.Delay), "mode": text((*string)(&a.Mode)), "max_wait": duration(&a.MaxWait),
+		"min_interval": span(&a.MinInterval), "max_failures": orNever(&a.MaxFailures), "dimensions": integer(&a.Dimensions),
+		"level": integer((*int)(&a.Level)),
+	})
+}
+
+func (h *Handler) readExec(p place) error {
+	if err := texts(&h.exec)(p); err != nil {
+		return err
+	}
+	_, err := exec.New(exec.Config{Argv: h.exec})
+	if wrong, ok := errors.AsType[*core.ConfigError](err); ok {
+		return p.fail("%s", wrong.Reason)
+	}
+	return err
+}
+
+func (h *Handler) readWebhook(p place) error {
+	w := &h.webhook
+	if err := text(&w.URL)(p); err != nil {
+		return err
+	}
+	if h.secret != "" {
+		if w.Secret = os.Getenv(h.secret); w.Secret == "" {
+			return p.fail("the environment variable %s, named by secret_env, is not set", h.secret)
+		}
+	}
+	w.AllowLoopback = true
+	h.Settings.Timeout = cmp.Or(h.Settings.Timeout, webhookTimeout)
+	_, err := webhook.New(*w)
+	wrong, ok := errors.AsType[*core.ConfigError](err)
+	switch {
+	case !ok:
+		return err
+	case wrong.Field == "Secret":
+		return p.fail("the environment variable %s, named by secret_env, %s", h.secret, wrong.Reason)
+	case wrong.Field == "Insecure":
+		return p.fail("must be https, as others can read requests sent over http; insecure: true allows http")
+	default:
+		return p.fail("%s", wrong.Reason)
+	}
+}
+
+// Settings are what a scheduler has to know of the file. It logs nothing.
+func (f *File) Settings() core.Config {
+	kinds := map[string]core.KindConfig{}
+	for _, h := range f.Handlers {
+		kinds[h.Kind] = h.Settings
+	}
+	return core.Config{
+		Name: f.Name, Concurrency: f.Concurrency, Urgent: f.Urgent, Serial: f.Serial, MaxAbandoned: f.MaxAbandoned, MaxCrashes: f.MaxCrashes,
+		Default: core.KindConfig{Lease: f.Lease}, Kinds: kinds,
+	}
+}
+
+// Register makes the handlers of the file those of a scheduler. The programs that they start are among the children, and get neither
+// the variables that the file names as secrets nor those that the caller does.
+func (f *File) Register(s *core.Scheduler, logger *slog.Logger, children *exec.Children, secrets ...string) error {
+	for _, h := range f.Handlers {
+		if h.secret != "" {
+			secrets = append(secrets, h.secret)
+		}
+	}
+	for _, h := range f.Handlers {
+		switch {
+		case h.Log:
+			core.Handle(s, h.Kind, logRun(logger))
+		case h.exec != nil:
+			e, err := exec.New(exec.Config{Argv: h.exec, SnoozeFor: h.Settings.Backoff, WithoutEnv: secrets, Children: children})
+			if err != nil {
+				return err
+			}
+			core.Handle(s, h.Kind, e.Run)
+		default:
+			w, err := webhook.New(h.webhook)
+			if err != nil {
+				return err
+			}
+			core.Handle(s, h.Kind, w.Run)
+		}
+	}
+	return nil
+}
+
+// KindNames are the kinds that have a handler in the file, for people.
+func (f *File) KindNames() string {
+	if len(f.Handlers) == 0 {
+		return "none"
+	}
+	var names []string
+	for _, h := range f.Handlers {
+		names = append(names, h.Kind)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Handles reports whether the file has a handler for a kind.
+func (f *File) Handles(kind string) bool {
+	return slices.ContainsFunc(f.Handlers, func(h Handler) bool { return h.Kind == kind })
+}

@@ -1,0 +1,140 @@
+package dulyfile
+
+// The tasks of the file.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+)
+
+// Task is a task of the file.
+type Task struct {
+	at    place
+	task  core.NewTask
+	tried core.TaskInfo // what it is like when it is new
+}
+
+// readTasks reads the tasks.
+func (f *File) readTasks(p place) error {
+	if p.empty() {
+		return nil
+	}
+	elements, err := p.list()
+	if err != nil {
+		return err
+	}
+	for _, e := range elements {
+		t := Task{at: e}
+		if err := t.read(); err != nil {
+			return err
+		}
+		switch {
+		case t.task.ID == "" && t.task.UniqueKey == "":
+			return e.fail("id is required: without it every start would add another task")
+		case t.task.Preset == "" && t.task.Kind == "":
+			return e.fail("kind is required, or a preset")
+		case t.task.Preset == "" && !f.Handles(t.task.Kind):
+			return e.of("kind").fail("kind %q has no handler in this file; handlers: %s", t.task.Kind, f.KindNames())
+		}
+		f.Tasks = append(f.Tasks, t)
+	}
+	return nil
+}
+
+// tryTasks submits the tasks to a store that is thrown away: whatever is wrong with one is found, with its line, before
+// anything is written.
+func (f *File) tryTasks(ctx context.Context) error {
+	trial, err := core.New(memstore.New(memstore.Config{}), core.Config{Kinds: f.Settings().Kinds})
+	if err != nil {
+		return err
+	}
+	for i := range f.Tasks {
+		t := &f.Tasks[i]
+		placed, err := trial.Submit(ctx, t.task)
+		if err != nil {
+			return t.refused(err)
+		}
+		if !placed[0].Created {
+			return t.at.of("id").fail("another task of this agent above has the same id")
+		}
+		if t.tried, err = trial.Task(ctx, placed[0].Agent, placed[0].ID); err != nil {
+			return err
+		}
+		if !f.Handles(t.tried.Kind) { // the kind is that of its preset
+			return t.at.of("preset").fail("kind %q has no handler in this file; handlers: %s", t.tried.Kind, f.KindNames())
+		}
+	}
+	return nil
+}
+
+// read turns the YAML of a task into the JSON that is submitted elsewhere, and reads that.
+func (t *Task) read() error {
+	entries, err := t.at.entries()
+	if err != nil {
+		return err
+	}
+	fields := map[string]json.RawMessage{}
+	for _, e := range entries {
+		name := e.key
+		if name == "agent" {
+			name = "agent_id"
+		}
+		if _, twice := fields[name]; twice {
+			return e.at.fail("is given twice")
+		}
+		if fields[name], err = taskField(name, e.value); err != nil {
+			return e.value.fail("cannot be converted to JSON: %w", err)
+		}
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return t.at.fail("cannot be converted to JSON: %w", err)
+	}
+	if err := json.Unmarshal(data, &t.task); err != nil {
+		return t.refused(err)
+	}
+	return nil
+}
+
+// taskField is the JSON of one field. Texts, times and durations are taken as they stand, so that they need no quotes.
+func taskField(name string, value place) ([]byte, error) {
+	n := value.value()
+	var v any = n.Value
+	switch name {
+	case "payload", "info", "tags", "level", "max_attempts", "pause_after_failures":
+		v = nil
+	}
+	if v == nil || n.Kind != yaml.ScalarNode || value.empty() {
+		if err := n.Decode(&v); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(v)
+}
+
+// refused puts the place of a field in front of what is wrong with it.
+func (t *Task) refused(err error) error {
+	inv, ok := errors.AsType[*core.InvalidError](err)
+	if core.CodeOf(err) == core.CodeDisabled {
+		return t.at.of("kind").fail("kind %q is disabled in this file", t.task.Kind)
+	}
+	if !ok {
+		return t.at.fail("%w", err)
+	}
+	field := inv.Field
+	at := t.at.of(field)
+	if at == t.at && field == "agent_id" {
+		field = "agent"
+		at = t.at.of(field)
+	}
+	if at == t.at {
+		return at.fail("%s %s", field, inv.Reason)
+	}
+	return at.fail("%s", inv.Reason)
+}

@@ -1,0 +1,166 @@
+package dulyfile
+
+// Readers of single values: texts, numbers, durations.
+
+import (
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// text reads any single value as it stands, so that an id such as 007 need not be quoted. The empty one is refused: it would
+// be taken for what was left out.
+func text(into *string) reader {
+	return func(p place) error {
+		switch {
+		case p.empty():
+		case p.value().Kind != yaml.ScalarNode:
+			return p.fail("must be a string")
+		case p.value().Value == "":
+			return p.fail("must not be empty: leave it out if it has no value")
+		default:
+			*into = p.value().Value
+		}
+		return nil
+	}
+}
+
+func texts(into *[]string) reader {
+	return func(p place) error {
+		elements, err := p.list()
+		if err != nil {
+			return p.fail("must be an array of strings")
+		}
+		for _, e := range elements {
+			if n := e.value(); n.Kind != yaml.ScalarNode {
+				return e.fail("must be a string")
+			}
+			*into = append(*into, e.value().Value)
+		}
+		return nil
+	}
+}
+
+// integer reads a whole number from 1 on.
+func integer(into *int) reader {
+	return func(p place) error {
+		if err := whole(into)(p); err != nil || p.empty() {
+			return err
+		}
+		if *into == 0 {
+			return p.fail("must be at least 1, not 0")
+		}
+		return nil
+	}
+}
+
+// atLeastOne reads a whole number of something that core takes for any number if it is negative.
+func atLeastOne(into *int) reader {
+	return func(p place) error {
+		if err := whole(into)(p); err != nil || p.empty() {
+			return err
+		}
+		if *into < 1 {
+			return p.fail("must be at least 1, not %d", *into)
+		}
+		return nil
+	}
+}
+
+// whole reads any whole number.
+func whole(into *int) reader {
+	return func(p place) error {
+		if !p.empty() && p.value().Decode(into) != nil {
+			return p.fail("must be a whole number")
+		}
+		return nil
+	}
+}
+
+// never is a number of failures after which nothing happens, and none what core takes for a setting that is switched off,
+// as its zero means the default.
+const (
+	never = -1
+	none  = -1
+)
+
+// orNever reads a number of failures after which something happens; zero and less are never.
+func orNever(into *int) reader {
+	return func(p place) error {
+		if err := whole(into)(p); err != nil || p.empty() {
+			return err
+		}
+		if *into <= 0 {
+			*into = never
+		}
+		return nil
+	}
+}
+
+// orNone reads how many there may be; zero is none, not the default.
+func orNone(into *int) reader {
+	return func(p place) error {
+		err := whole(into)(p)
+		switch {
+		case err != nil || p.empty():
+		case *into < 0:
+			err = p.fail("must not be negative, not %d", *into)
+		case *into == 0:
+			*into = none
+		}
+		return err
+	}
+}
+
+func boolean(into *bool) reader {
+	return func(p place) error {
+		if !p.empty() && p.value().Decode(into) != nil {
+			return p.fail("must be true or false")
+		}
+		return nil
+	}
+}
+
+// duration reads a duration that is longer than nothing.
+func duration(into *time.Duration) reader {
+	return func(p place) error {
+		if err := span(into)(p); err != nil || p.empty() {
+			return err
+		}
+		if *into == 0 {
+			return p.fail("must be longer than 0s: leave it out for the default")
+		}
+		return nil
+	}
+}
+
+// durationOrNone reads a duration; zero is none, not the default.
+func durationOrNone(into *time.Duration) reader {
+	return func(p place) error {
+		if err := span(into)(p); err != nil || p.empty() {
+			return err
+		}
+		if *into == 0 {
+			*into = none
+		}
+		return nil
+	}
+}
+
+// span reads a duration, also of zero.
+func span(into *time.Duration) reader {
+	return func(p place) error {
+		if p.empty() {
+			return nil
+		}
+		d, err := time.ParseDuration(p.value().Value)
+		if err != nil {
+			return p.fail("must be a duration such as 90s or 1h30m")
+		}
+		if d < 0 {
+			return p.fail("must not be negative, not %s", d)
+		}
+		*into = d
+		return nil
+	}
+}
