@@ -130,24 +130,30 @@ func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, request
 // one has not.
 func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []string) (store.Millis, []any, []error) {
 	pipe := node.Pipeline()
-	now := pipe.Time(ctx)
+	now := pipe.Do(ctx, "TIME")
 	if s.cluster == nil {
-		all := pipe.MGet(ctx, keys...)
+		args := make([]any, 0, 1+len(keys))
+		args = append(args, "MGET")
+		for _, key := range keys {
+			args = append(args, key)
+		}
+		all := pipe.Do(ctx, args...)
 		_, _ = pipe.Exec(ctx) // each command holds its own error
 		if err := all.Err(); err != nil {
 			return s.timeOf(now), make([]any, len(keys)), slices.Repeat([]error{err}, len(keys))
 		}
-		return s.timeOf(now), all.Val(), make([]error, len(keys))
+		hints, _ := all.Slice() // it has no error
+		return s.timeOf(now), hints, make([]error, len(keys))
 	}
-	single := make([]*redis.StringCmd, len(keys))
+	single := make([]*redis.Cmd, len(keys))
 	for i, key := range keys {
-		single[i] = pipe.Get(ctx, key)
+		single[i] = pipe.Do(ctx, "GET", key)
 	}
 	_, _ = pipe.Exec(ctx) // as above
 	hints, errs := make([]any, len(keys)), make([]error, len(keys))
 	for i, get := range single {
 		if redis.HasErrorPrefix(get.Err(), "MOVED") || redis.HasErrorPrefix(get.Err(), "ASK") {
-			get = s.client.Get(ctx, keys[i])
+			get = s.client.Do(ctx, "GET", keys[i])
 		}
 		if get.Err() != redis.Nil { //nolint:errorlint // go-redis returns it unwrapped
 			hints[i], errs[i] = get.Val(), get.Err()
@@ -198,14 +204,28 @@ func named(hint string, kinds []string, counts []any) string {
 	return strings.Join(parts, "|")
 }
 
+// parseTime is the answer to TIME, seconds and microseconds; zero if it is none.
+func parseTime(answer *redis.Cmd) store.Millis {
+	parts, err := answer.StringSlice()
+	if err != nil || len(parts) != 2 {
+		return 0
+	}
+	seconds, err1 := strconv.ParseInt(parts[0], 10, 64)
+	micros, err2 := strconv.ParseInt(parts[1], 10, 64)
+	if err1 != nil || err2 != nil {
+		return 0
+	}
+	return store.Millis(seconds*1000 + micros/1000)
+}
+
 // timeOf is the server's time. In a cluster the node that was asked for it may be away while others are not: then it is
 // worked out from the last answer.
-func (s *Store) timeOf(now *redis.TimeCmd) store.Millis {
+func (s *Store) timeOf(now *redis.Cmd) store.Millis {
 	local := time.Now() //nolint:forbidigo // the distance between two clocks
 	if now.Err() != nil {
 		return store.Millis(local.UnixMilli() + s.ahead.Load())
 	}
-	at := now.Val().UnixMilli()
+	at := int64(parseTime(now))
 	s.ahead.Store(at - local.UnixMilli())
 	return store.Millis(at)
 }

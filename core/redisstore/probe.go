@@ -65,7 +65,7 @@ func (s *Store) lookForProbes(ctx context.Context) (probes, error) {
 	pipe := s.client.Pipeline()
 	mark := pipe.Do(ctx, "EXISTS", s.probeMark())
 	list := pipe.ZRangeWithScores(ctx, s.probeList(), 0, mostRemoved-1)
-	clock := pipe.Time(ctx)
+	clock := pipe.Do(ctx, "TIME")
 	if _, err := pipe.Exec(ctx); err != nil {
 		return probes{}, err
 	}
@@ -73,7 +73,7 @@ func (s *Store) lookForProbes(ctx context.Context) (probes, error) {
 	if err != nil {
 		return probes{}, err
 	}
-	found := probes{passed: known == 1, now: clock.Val().UnixMilli()}
+	found := probes{passed: known == 1, now: int64(parseTime(clock))}
 	for _, z := range list.Val() {
 		if nonce, ok := z.Member.(string); ok && int64(z.Score) < found.now-probeAlive.Milliseconds() {
 			found.dead = append(found.dead, nonce)

@@ -218,18 +218,31 @@ func (e *evaluation) run(ctx context.Context, todo []int, attempt int) {
 	})
 }
 
+// command is the i-th call as a command, with the whole script or its hash.
+func (e *evaluation) command(i int, whole bool) []any {
+	script, keys, argv := e.calls[i].script, e.store.keysOf(&e.calls[i]), e.calls[i].argv()
+	args := make([]any, 0, 3+len(keys)+len(argv))
+	if whole {
+		args = append(args, "eval", script.text, len(keys))
+	} else {
+		args = append(args, "evalsha", script.sha, len(keys))
+	}
+	for _, key := range keys {
+		args = append(args, key)
+	}
+	return append(args, argv...)
+}
+
 // send sends calls to a node, whole or by their hash, once: a client of a whole cluster would repeat all of them for one that
 // failed. It returns those that failed, and whether one did because the server does not know its script.
 func (e *evaluation) send(ctx context.Context, node redis.UniversalClient, todo []int, whole bool) ([]int, bool) {
 	cmds := make([]*redis.Cmd, len(todo))
-	send := func(c redis.Cmdable) {
+	// Each method of go-redis that is called by its name brings its code for every sort of client: Do is one for all commands.
+	send := func(c interface {
+		Do(ctx context.Context, args ...any) *redis.Cmd
+	}) {
 		for k, i := range todo {
-			script, keys := e.calls[i].script, e.store.keysOf(&e.calls[i])
-			if whole {
-				cmds[k] = c.Eval(ctx, script.text, keys, e.calls[i].argv()...)
-			} else {
-				cmds[k] = c.EvalSha(ctx, script.sha, keys, e.calls[i].argv()...)
-			}
+			cmds[k] = c.Do(ctx, e.command(i, whole)...)
 		}
 	}
 	if len(todo) == 1 {

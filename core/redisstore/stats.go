@@ -16,14 +16,14 @@ import (
 // Stats reads the counters of all partitions. Those of kinds come in pages, those of all partitions together.
 func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	pipe := s.client.Pipeline()
-	now := pipe.Time(ctx)
+	now := pipe.Do(ctx, "TIME")
 	kinds, err := s.kinds(ctx)
 	if err != nil {
 		return store.Stats{}, err
 	}
 	type part struct {
 		counters *redis.MapStringStringCmd
-		agents   *redis.IntCmd
+		agents   *redis.Cmd
 		parked   *redis.MapStringStringCmd
 		next     *redis.ZSliceCmd
 	}
@@ -31,7 +31,7 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	for i, p := range s.parts {
 		parts[i] = part{
 			counters: pipe.HGetAll(ctx, p.key("counters")),
-			agents:   pipe.HLen(ctx, p.key("agents")),
+			agents:   pipe.Do(ctx, "HLEN", p.key("agents")),
 			parked:   pipe.HGetAll(ctx, p.key("parked")),
 			next:     pipe.ZRangeWithScores(ctx, p.key("agenda"), 0, 0),
 		}
@@ -39,10 +39,11 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	if _, err := pipe.Exec(ctx); err != nil {
 		return store.Stats{}, wrap("stats", err)
 	}
-	st := store.Stats{Counters: store.Counters{Partitions: len(s.parts)}, Now: store.Millis(now.Val().UnixMilli())}
+	st := store.Stats{Counters: store.Counters{Partitions: len(s.parts)}, Now: parseTime(now)}
 	for _, p := range parts {
 		add(&st, p.counters.Val())
-		st.Agents += p.agents.Val()
+		agents, _ := p.agents.Int64() // the pipeline has no error
+		st.Agents += agents
 		for name, n := range p.parked.Val() {
 			st.Parked += toInt(n)
 			if name == "@" {
