@@ -205,7 +205,7 @@ func TestGuaranteesNameTests(t *testing.T) {
 	text, err := os.ReadFile("docs/guarantees.md")
 	require.NoError(t, err)
 	var tests strings.Builder
-	for _, pattern := range []string{"core/*_test.go", "core/*/*.go", "adapters/*/*_test.go", "handlers/*/*_test.go", "internal/*/*_test.go"} {
+	for _, pattern := range []string{"core/*_test.go", "core/*/*.go", "core/*/*/*_test.go", "adapters/*/*_test.go", "handlers/*/*_test.go", "internal/*/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, file := range files {

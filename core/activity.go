@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -83,8 +84,8 @@ func (a *Activity) time() time.Duration { return max(a.Quiet, a.Delay) }
 func (a *Activity) debounces() bool     { return a.Quiet != 0 || a.Mode == ActivityDebounce }
 
 // rule is what is kept with each task.
-func (a *Activity) rule() activityRule {
-	r := activityRule{Pulse: store.Pulse{Delay: a.time()}, MaxFailures: a.MaxFailures}
+func (a *Activity) rule() record.Activity {
+	r := record.Activity{Pulse: store.Pulse{Delay: a.time()}, MaxFailures: a.MaxFailures}
 	if a.debounces() {
 		r.Debounce, r.MaxWait = true, a.MaxWait
 		if a.MaxWait == 0 {
@@ -95,12 +96,6 @@ func (a *Activity) rule() activityRule {
 		r.MaxFailures = DefaultMaxFailures
 	}
 	return r
-}
-
-type activityRule struct {
-	store.Pulse
-
-	MaxFailures int
 }
 
 // Subject is who did something: the user is required, and what is left out is "default".
@@ -171,12 +166,12 @@ func (s *Scheduler) activityTask(kind string, subject Subject) (store.Touch, err
 		return store.Touch{}, err
 	}
 	rule := a.rule()
-	b := body{Payload: payload, Activity: &rule, MinInterval: a.MinInterval, UserID: subject.User}
+	b := record.Body{Payload: payload, Activity: &rule, MinInterval: a.MinInterval, UserID: subject.User}
 	level := a.Level
 	if level == 0 {
 		level = LevelLow
 	}
-	return store.Touch{Agent: owner, ID: id, Kind: kind, Level: level, Body: b.encode(), Pulse: rule.Pulse}, nil
+	return store.Touch{Agent: owner, ID: id, Kind: kind, Level: level, Body: b.Encode(), Pulse: rule.Pulse}, nil
 }
 
 // subject is the owner and the id of the task of a subject. Two subjects never share one: each part is escaped, so that
@@ -219,7 +214,7 @@ func (r *run) rest(v *verdict) {
 	v.status, v.because = StatusWaiting, BecauseResting
 	until := max(floor.At, r.pull.s.storeNow()).Add(restFor)
 	r.state.Retire = until
-	v.settlement.Verb, v.settlement.Due, v.settlement.State = store.VerbRest, store.When{At: until}, r.state.encode()
+	v.settlement.Verb, v.settlement.Due, v.settlement.State = store.VerbRest, store.When{At: until}, r.state.Encode()
 	v.settlement.Floor = floor
 }
 
@@ -247,6 +242,6 @@ func (r *run) coolOrRest(v *verdict) {
 	floor.At = r.pull.s.storeNow().Add(min(max(wait, v.pause), maxDelay))
 	r.state.Cooling, r.state.Retire = floor.At, 0
 	v.status, v.because = StatusWaiting, BecauseCooling
-	v.settlement.Verb, v.settlement.Due, v.settlement.State = store.VerbAgain, store.When{At: floor.At}, r.state.encode()
+	v.settlement.Verb, v.settlement.Due, v.settlement.State = store.VerbAgain, store.When{At: floor.At}, r.state.Encode()
 	v.settlement.Floor = floor
 }

@@ -5,92 +5,21 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Hold is who paused or cancelled something, and why.
-type Hold struct {
-	By, Reason string
-
-	// Of a cancelled task, as it was when it was told to end: it may have been replaced since its run began.
-	group, kind string
-	level       Level
-}
+type Hold struct{ By, Reason string }
 
 // byDuly is who pauses what keeps failing.
 const byDuly = "duly"
 
-const (
-	holdBy = iota + 1
-	holdReason
-	holdGroup
-	holdKind
-	holdLevel
-)
-
-func (h Hold) encode() []byte {
-	w := make(wire, 0, 8+len(h.By)+len(h.Reason))
-	w.str(holdBy, h.By)
-	w.str(holdReason, h.Reason)
-	w.str(holdGroup, h.group)
-	w.str(holdKind, h.kind)
-	w.int(holdLevel, int64(h.level))
-	return w
-}
+func (h Hold) encode() []byte { return (&record.Hold{By: h.By, Reason: h.Reason}).Encode() }
 
 func decodeHold(data []byte) Hold {
-	var h Hold
-	if err := readWire(data, func(field uint64, v int64, b []byte) {
-		switch field {
-		case holdBy:
-			h.By = string(b)
-		case holdReason:
-			h.Reason = string(b)
-		case holdGroup:
-			h.group = string(b)
-		case holdKind:
-			h.kind = string(b)
-		case holdLevel:
-			h.level = Level(v)
-		}
-	}); err != nil {
-		h.Reason = err.Error()
-	}
-	return h
-}
-
-// failureNote is a failed run as the statistics of its kind show it.
-type failureNote struct{ Agent, ID, Error string }
-
-const (
-	failureAgent = iota + 1
-	failureID
-	failureError
-)
-
-func (f failureNote) encode() []byte {
-	w := make(wire, 0, 8+len(f.Agent)+len(f.ID)+len(f.Error))
-	w.str(failureAgent, f.Agent)
-	w.str(failureID, f.ID)
-	w.str(failureError, f.Error)
-	return w
-}
-
-func decodeFailure(data []byte) failureNote {
-	var f failureNote
-	if err := readWire(data, func(field uint64, _ int64, b []byte) {
-		switch field {
-		case failureAgent:
-			f.Agent = string(b)
-		case failureID:
-			f.ID = string(b)
-		case failureError:
-			f.Error = string(b)
-		}
-	}); err != nil {
-		f.Error = err.Error()
-	}
-	return f
+	h := record.DecodeHold(data)
+	return Hold{By: h.By, Reason: h.Reason}
 }
 
 // mostTries is how often a command that is about a task as it was read is tried again when the task has changed.
@@ -149,7 +78,7 @@ func (s *Scheduler) runNow(ctx context.Context, t *store.Stored) (store.Millis, 
 	if err != nil {
 		return 0, err
 	}
-	effects, err := s.store.RunNow(ctx, []store.RunNow{{Agent: t.Agent, ID: t.ID, Group: b.Group, Queue: b.Overlap == OverlapQueueOne}})
+	effects, err := s.store.RunNow(ctx, []store.RunNow{{Agent: t.Agent, ID: t.ID, Group: b.Group, Queue: b.overlap() == OverlapQueueOne}})
 	e, err := effect(t, effects, err)
 	return e.Due, err
 }
@@ -188,12 +117,12 @@ func (s *Scheduler) tryCancel(ctx context.Context, t *store.Stored, by Hold) (St
 	if err != nil {
 		return "", err
 	}
-	by.group, by.kind, by.level = b.Group, t.Kind, t.Level
-	rec := record{
+	order := record.Hold{By: by.By, Reason: by.Reason, Group: b.Group, Kind: t.Kind, Level: t.Level}
+	rec := record.Finished{
 		Kind: t.Kind, Level: t.Level, Submitted: t.Submitted, Due: t.Due, Reason: cancelReason(by), Group: b.Group, State: t.State,
 	}
 	effects, err := s.store.Cancel(ctx, []store.Cancellation{{
-		Agent: t.Agent, ID: t.ID, Group: b.Group, Version: t.Version, Record: rec.encode(), Order: by.encode(),
+		Agent: t.Agent, ID: t.ID, Group: b.Group, Version: t.Version, Record: rec.Encode(), Order: order.Encode(),
 	}})
 	e, err := effect(t, effects, err)
 	switch {
@@ -252,7 +181,7 @@ func (s *Scheduler) replay(ctx context.Context, t *store.Stored) (store.Millis, 
 			Agent: t.Agent, ID: t.ID, Reason: "cannot be replayed: " + droppedReason + "; submit it again with on_conflict replace",
 		}
 	}
-	rec, err := decodeRecord(t.Record)
+	rec, err := record.DecodeFinished(t.Record)
 	if err != nil {
 		return 0, err
 	}
@@ -260,13 +189,13 @@ func (s *Scheduler) replay(ctx context.Context, t *store.Stored) (store.Millis, 
 	if err != nil {
 		return 0, err
 	}
-	old, err := decodeState(rec.State)
+	old, err := record.DecodeState(rec.State)
 	if err != nil {
 		return 0, err
 	}
-	kept := old.carry()
+	kept := old.Carry()
 	effects, err := s.store.Replay(ctx, []store.Replay{{
-		Agent: t.Agent, ID: t.ID, Kind: rec.Kind, Group: rec.Group, Key: b.SnoozeKey, Level: rec.Level, Body: rec.Body, State: kept.first(),
+		Agent: t.Agent, ID: t.ID, Kind: rec.Kind, Group: rec.Group, Key: b.SnoozeKey, Level: rec.Level, Body: rec.Body, State: kept.First(),
 		Activity: b.Activity != nil,
 	}})
 	e, err := effect(t, effects, err)
@@ -296,12 +225,12 @@ func (r *run) endCancelled(v *verdict, err error, order []byte, ran bool) {
 
 // endAsTold settles a task as cancelled, as what it was when it was told to end. What its run has returned is kept.
 func (r *run) endAsTold(v *verdict, order []byte) {
-	by := decodeHold(order)
+	by := record.DecodeHold(order)
 	v.outcome = OutcomeCancelled
-	r.body.Group, v.settlement.Group = by.group, by.group
-	rec := r.record(cancelReason(by))
-	if by.kind != "" { // else a version that does not say has cancelled it
-		rec.Kind, rec.Level = by.kind, by.level
+	r.body.Group, v.settlement.Group = by.Group, by.Group
+	rec := r.record(cancelReason(Hold{By: by.By, Reason: by.Reason}))
+	if by.Kind != "" { // else a version that does not say has cancelled it
+		rec.Kind, rec.Level = by.Kind, by.Level
 	}
 	r.endWith(v, store.VerbCancel, StatusCancelled, &rec)
 }
@@ -319,9 +248,9 @@ func (r *run) decideAnew(v *verdict, err error) bool {
 		r.endAsTold(v, cancelled.Order)
 	case errors.Is(err, store.ErrReplaced):
 		v.status = StatusWaiting
-		kept := r.state.carry() // what belongs to the old definition is not left in place
+		kept := r.state.Carry() // what belongs to the old definition is not left in place
 		v.settlement = store.Settlement{
-			Run: r.claimed.Run, Group: r.body.Group, Kind: r.claimed.Kind, Tally: tally, Verb: store.VerbAgain, Renewed: true, State: kept.encode(),
+			Run: r.claimed.Run, Group: r.body.Group, Kind: r.claimed.Kind, Tally: tally, Verb: store.VerbAgain, Renewed: true, State: kept.Encode(),
 		}
 	default:
 		return false

@@ -82,7 +82,7 @@ func (s *Scheduler) plan(ctx context.Context, tasks []NewTask, subs []store.Subm
 			return err
 		}
 		// What it is due for is kept beside when it is due: jitter puts that off, and a run by hand moves it.
-		subs[i].State = (&state{Nominal: due}).first()
+		subs[i].State = (&state{Nominal: due}).First()
 		subs[i].Due = store.When{At: due.Add(jitter(t.Jitter, subs[i].Agent, subs[i].ID, due))}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -224,8 +225,8 @@ func failingSince(runs []TaskRun, failures int) (since store.Millis, all bool) {
 // stretched are the interval of a task and what its failures in a row stretch it to.
 func stretched(t *store.Stored) (from, to time.Duration) {
 	b, err := decodeBody(t.Body)
-	s, bad := decodeState(t.State)
-	if err != nil || bad != nil || b.Every == 0 || b.Overlap.spawns() {
+	s, bad := record.DecodeState(t.State)
+	if err != nil || bad != nil || b.Every == 0 || b.overlap().spawns() {
 		return 0, 0
 	}
 	from = cmp.Or(s.Interval, b.Every)

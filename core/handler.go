@@ -31,9 +31,10 @@ type RunInfo struct {
 	Fence Fence
 
 	TraceID, Traceparent, SessionID string
-	UserID, MemCubeID, UserName     string
+	UserID                          string
 	Info                            json.RawMessage
 	Tags                            []string
+	Labels                          map[string]string
 	Crashes                         int // runs of this occurrence whose process died
 
 	run *run

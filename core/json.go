@@ -61,6 +61,8 @@ type taskJSON struct {
 	UserName    string          `json:"user_name,omitempty"`
 	Info        json.RawMessage `json:"info,omitempty"`
 	Tags        []string        `json:"tags,omitempty"`
+
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // MarshalJSON writes the task as UnmarshalJSON reads it.
@@ -90,7 +92,8 @@ func (t NewTask) MarshalJSON() ([]byte, error) {
 			PauseAfter: t.PauseAfter, MinInterval: span(t.MinInterval), SnoozeKey: t.SnoozeKey, Level: t.Level,
 			Group: t.Group, MaxAttempts: t.MaxAttempts, Backoff: span(t.Backoff), Timeout: span(t.Timeout),
 			Lease: span(t.Lease), TraceID: t.TraceID, Traceparent: t.Traceparent, SessionID: t.SessionID,
-			UserID: t.UserID, MemCubeID: t.MemCubeID, UserName: t.UserName, Info: t.Info, Tags: t.Tags,
+			UserID: t.UserID, MemCubeID: t.Labels[labelMemCube], UserName: t.Labels[labelUserName], Info: t.Info, Tags: t.Tags,
+			Labels: otherLabels(t.Labels),
 		},
 		Agent: t.Agent, Kind: t.Kind, At: at, Delay: span(t.Delay), UniqueKey: t.UniqueKey, OnConflict: t.OnConflict, Preset: t.Preset,
 	})
@@ -114,8 +117,8 @@ func (info TaskInfo) MarshalJSON() ([]byte, error) {
 			SnoozeKey: info.SnoozeKey,
 			From:      info.From, Level: info.Level, Group: info.Group, MaxAttempts: info.MaxAttempts,
 			Backoff: span(info.Backoff), Timeout: span(info.Timeout), Lease: span(info.Lease), TraceID: info.TraceID,
-			Traceparent: info.Traceparent, SessionID: info.SessionID, UserID: info.UserID, MemCubeID: info.MemCubeID,
-			UserName: info.UserName, Info: wellFormed(info.Info), Tags: info.Tags,
+			Traceparent: info.Traceparent, SessionID: info.SessionID, UserID: info.UserID, MemCubeID: info.Labels[labelMemCube],
+			UserName: info.Labels[labelUserName], Info: wellFormed(info.Info), Tags: info.Tags, Labels: otherLabels(info.Labels),
 		},
 		trackedJSON{
 			Status: info.Status, Parked: info.Parked, Running: info.Status == StatusInProgress, Paused: len(info.Pauses) > 0,

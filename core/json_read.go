@@ -57,8 +57,6 @@ var newTaskFields = map[string]func(t *NewTask, data []byte) error{
 	"traceparent":  labelField(func(t *NewTask) *string { return &t.Traceparent }),
 	"session_id":   labelField(func(t *NewTask) *string { return &t.SessionID }),
 	"user_id":      labelField(func(t *NewTask) *string { return &t.UserID }),
-	"mem_cube_id":  labelField(func(t *NewTask) *string { return &t.MemCubeID }),
-	"user_name":    labelField(func(t *NewTask) *string { return &t.UserName }),
 	"tags":         jsonField("must be an array of strings", func(t *NewTask) *[]string { return &t.Tags }),
 	"level":        someField("must be 1, 2 or 3", func(t *NewTask) *Level { return &t.Level }),
 	"max_attempts": someField("must be a whole number from 1 on", func(t *NewTask) *int { return &t.MaxAttempts }),
@@ -76,6 +74,18 @@ var newTaskFields = map[string]func(t *NewTask, data []byte) error{
 		}
 		if t.PauseAfter <= 0 { // said, it means never; left out, it means the default
 			t.PauseAfter = -1
+		}
+		return nil
+	},
+	labelMemCube:  oneLabel(labelMemCube),
+	labelUserName: oneLabel(labelUserName),
+	"labels": func(t *NewTask, data []byte) error {
+		labels := map[string]string{}
+		if json.Unmarshal(data, &labels) != nil {
+			return errors.New("must be an object of strings")
+		}
+		for name, value := range labels {
+			t.setLabel(name, value)
 		}
 		return nil
 	},
@@ -112,6 +122,20 @@ func nameField[S ~string](field func(t *NewTask) *S) func(t *NewTask, data []byt
 // labelField reads a string that is only carried along: the empty one is none.
 func labelField[S ~string](field func(t *NewTask) *S) func(t *NewTask, data []byte) error {
 	return jsonField("must be a string", field)
+}
+
+// oneLabel reads a label that has a field of its own: the empty one is none.
+func oneLabel(name string) func(t *NewTask, data []byte) error {
+	return func(t *NewTask, data []byte) error {
+		var value string
+		if json.Unmarshal(data, &value) != nil {
+			return errors.New("must be a string")
+		}
+		if value != "" {
+			t.setLabel(name, value)
+		}
+		return nil
+	}
 }
 
 // jsonField reads what encoding/json can read; must is the error otherwise.

@@ -46,7 +46,7 @@ func TestNewTaskReadsEachField(t *testing.T) {
 		Agent: "a", ID: "i", Kind: "k", Payload: json.RawMessage(`{"n":[1,2]}`), Delay: 5 * time.Second,
 		Every: 90 * time.Second, From: core.FromStart, Level: core.LevelMedium, Group: "g", MaxAttempts: 7,
 		Backoff: 2 * time.Second, Timeout: time.Hour, Lease: 45 * time.Second, TraceID: "t", Traceparent: "p",
-		SessionID: "s", UserID: "u", MemCubeID: "m", UserName: "n", Info: json.RawMessage(`{"x":1}`), Tags: []string{"b", "c"},
+		SessionID: "s", UserID: "u", Labels: map[string]string{"mem_cube_id": "m", "user_name": "n"}, Info: json.RawMessage(`{"x":1}`), Tags: []string{"b", "c"},
 	}, task)
 	require.NoError(t, json.Unmarshal([]byte(atField), &task))
 	assert.True(t, time.Date(2026, 1, 2, 1, 4, 5, 678e6, time.UTC).Equal(task.At))

@@ -5,40 +5,13 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // An occurrence is one due time of a task. What comes after one is worked out here, from its nominal time: the time on
 // the clock or the grid of slots, without jitter and however late it ran.
-
-// recurs reports whether the task has another occurrence after this one.
-func (b *body) recurs() bool { return b.Every != 0 || b.Cron != "" }
-
-// fixed reports whether its times stand whenever its runs end.
-func (b *body) fixed() bool { return b.Cron != "" || b.Every != 0 && b.From == FromStart }
-
-// zone is the zone that its cron expression is read in; empty without one. The task of one occurrence keeps that of its
-// parent.
-func (b *body) zone() string {
-	if b.Cron != "" && b.Zone == "" {
-		return "UTC"
-	}
-	return b.Zone
-}
-
-func (b *body) schedule() ScheduleType {
-	switch {
-	case b.Activity != nil:
-		return ScheduleActivity
-	case b.Cron != "":
-		return ScheduleCron
-	case b.Every != 0:
-		return ScheduleEvery
-	default:
-		return ScheduleAt
-	}
-}
 
 // skippedError is the outcome of an occurrence that is not run.
 type skippedError struct{ reason string }
@@ -76,7 +49,7 @@ func (r *run) nextDue(v *verdict, interval time.Duration) {
 	}
 	late := next <= now && interval == r.interval() // a stretched interval misses nothing: it waits
 	switch {
-	case late && next <= claimed && r.body.Misfire == MisfireAll && r.state.CaughtUp < r.pull.s.kind(r.claimed.Kind).CatchUp:
+	case late && next <= claimed && r.body.misfire() == MisfireAll && r.state.CaughtUp < r.pull.s.kind(r.claimed.Kind).CatchUp:
 		r.state.CaughtUp++
 		r.book(v, next, true)
 		return
@@ -103,7 +76,7 @@ func (r *run) passOver(first, claimed, now store.Millis) store.Millis {
 			last = at
 		}
 	}
-	queue := r.body.Overlap == OverlapQueueOne && overlapped > 0
+	queue := r.body.overlap() == OverlapQueueOne && overlapped > 0
 	if queue {
 		overlapped--
 	}
@@ -129,8 +102,7 @@ func (r *run) after(at store.Millis, interval time.Duration) store.Millis {
 			return store.Millis(schedule.Slot(int64(grid), int64(at), r.interval()))
 		}
 	}
-	spec := cronSpec{expr: r.body.Cron, zone: r.body.Zone, match: r.body.DayMatch, gap: r.body.Gap}
-	next, err := r.pull.s.crons.next(spec, at)
+	next, err := r.pull.s.crons.next(r.body.spec(), at)
 	if err != nil {
 		return 0
 	}
@@ -171,12 +143,12 @@ func (r *run) skipped(n int64, reason string) {
 	}
 	r.state.SkipCount += n
 	r.state.RunCount += n
-	entry := TaskRun{Started: r.pull.s.storeNow(), Outcome: OutcomeSkipped, Error: reason}
+	entry := record.Run{Started: r.pull.s.storeNow(), Outcome: string(OutcomeSkipped), Error: reason}
 	if n > 1 {
 		entry.Error = fmt.Sprintf("%s (%d occurrences)", reason, n)
 	}
 	last := len(r.state.Runs) - 1
-	if last < 0 || r.state.Runs[last].Outcome == OutcomeSkipped {
+	if last < 0 || r.state.Runs[last].Outcome == string(OutcomeSkipped) {
 		r.add(entry)
 		return
 	}
@@ -184,7 +156,7 @@ func (r *run) skipped(n int64, reason string) {
 	r.state.Runs = r.state.Runs[:last]
 	entry.Started = run.Started
 	r.add(entry)
-	r.state.add(run)
+	r.state.Add(run)
 }
 
 // failedInARow says that so many have failed.
@@ -201,7 +173,7 @@ func (r *run) skipOccurrence(v *verdict, reason string) {
 	r.crashes(nil)
 	r.state.SkipCount++
 	r.state.RunCount++
-	r.add(TaskRun{Started: r.pull.s.storeNow(), Outcome: OutcomeSkipped, Error: reason})
+	r.add(record.Run{Started: r.pull.s.storeNow(), Outcome: string(OutcomeSkipped), Error: reason})
 	interval := r.interval()
 	if reason == skipGate {
 		r.state.Idle++
@@ -251,7 +223,7 @@ func (r *run) misfired(v *verdict) bool {
 	if !r.body.recurs() || begun || r.state.Spread || late <= kind.Grace {
 		return false
 	}
-	if r.body.Misfire == MisfireSkip || r.body.Misfire == MisfireAll && kind.CatchUp == 0 {
+	if r.body.misfire() == MisfireSkip || r.body.misfire() == MisfireAll && kind.CatchUp == 0 {
 		r.skipOccurrence(v, skipMisfire)
 		return true
 	}
@@ -268,7 +240,7 @@ func (r *run) misfired(v *verdict) bool {
 	v.outcome, v.status = OutcomeSnoozed, StatusWaiting
 	r.sameOccurrence()
 	r.state.Spread = true
-	v.settlement.Verb, v.settlement.State = store.VerbAgain, r.state.encode()
+	v.settlement.Verb, v.settlement.State = store.VerbAgain, r.state.Encode()
 	v.settlement.Due = store.When{At: r.info.Claimed.Add(time.Duration(wait) * time.Millisecond)}
 	return true
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -19,7 +20,7 @@ const mostCutOffs = 3
 func (r *run) giveBack(v *verdict, ran bool) {
 	v.released = true
 	v.settlement = release(r.claimed)
-	if !ran || r.body.Overlap.spawns() {
+	if !ran || r.body.overlap().spawns() {
 		return
 	}
 	if r.alone { // the crash that was counted in advance did not come
@@ -27,7 +28,7 @@ func (r *run) giveBack(v *verdict, ran bool) {
 	}
 	p := r.pull
 	begun := p.s.config.Clock.Now().Add(-v.took)
-	ended := TaskRun{Started: p.s.storeNow().Add(-v.took), Duration: v.took, Attempt: r.info.Attempt, Outcome: OutcomeReleased, Error: "its process stopped"}
+	ended := record.Run{Started: p.s.storeNow().Add(-v.took), Duration: v.took, Attempt: r.info.Attempt, Outcome: string(OutcomeReleased), Error: "its process stopped"}
 	if p.spent.Load() {
 		ended.Error = fmt.Sprintf("the time of its pull was up: %s of %s were left for it",
 			p.end.Sub(begun).Round(time.Millisecond), p.end.Sub(p.begun).Round(time.Millisecond))
@@ -40,7 +41,7 @@ func (r *run) giveBack(v *verdict, ran bool) {
 		r.tooLong(v)
 		return
 	}
-	v.settlement.State = r.state.encode()
+	v.settlement.State = r.state.Encode()
 }
 
 // tooLong pauses a task that no pull of this host has time for.
@@ -49,7 +50,7 @@ func (r *run) tooLong(v *verdict) {
 	r.state.CutOffs = 0 // once it is resumed it has as many tries again
 	v.tooLong, v.status = true, StatusWaiting
 	v.settlement = store.Settlement{
-		Run: r.claimed.Run, Group: r.body.Group, Kind: r.claimed.Kind, Verb: store.VerbAgain, Due: store.When{At: r.claimed.Due}, State: r.state.encode(),
+		Run: r.claimed.Run, Group: r.body.Group, Kind: r.claimed.Kind, Verb: store.VerbAgain, Due: store.When{At: r.claimed.Due}, State: r.state.Encode(),
 		Hold: Hold{By: byDuly, Reason: fmt.Sprintf("too_long: it was cut off %d times in a row after nearly all of %s: give its kind a shorter timeout, "+
 			"let its handler yield, or run it where there is more time; then resume it", mostCutOffs, p.end.Sub(p.begun).Round(time.Second))}.encode(),
 	}
@@ -58,9 +59,9 @@ func (r *run) tooLong(v *verdict) {
 }
 
 // add adds a run of this process to the task's history.
-func (r *run) add(run TaskRun) {
+func (r *run) add(run record.Run) {
 	if run.Process == "" {
 		run.Process = r.pull.s.config.Name
 	}
-	r.state.add(run)
+	r.state.Add(run)
 }

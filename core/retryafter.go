@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -23,7 +24,7 @@ func (r *run) retryLater(v *verdict, later *retryAfterError, err error) {
 	if kind.Backoff <= 0 { // none is meant for attempts, which are counted
 		kind.Backoff, kind.MaxBackoff = DefaultBackoff, max(kind.MaxBackoff, DefaultBackoff)
 	}
-	pause := max(asked, kind.Backoff) + kind.backoff(min(r.state.RetryAfters, keptRuns))
+	pause := max(asked, kind.Backoff) + kind.backoff(min(r.state.RetryAfters, record.KeptRuns))
 	if key := r.body.SnoozeKey; key != "" && asked > 0 {
 		note := Hold{By: byDuly, Reason: clip(err.Error())}
 		v.busy = &store.Hold{Target: store.Target{Key: key}, Note: note.encode(), Until: store.When{After: asked}, Prolong: true}
@@ -52,7 +53,7 @@ func (r *run) pauses() KindConfig {
 }
 
 // countRetryAfters ends a row of RetryAfters with any other outcome.
-func (s *state) countRetryAfters(err error) {
+func countRetryAfters(s *state, err error) {
 	if _, later := errors.AsType[*retryAfterError](err); !later {
 		s.RetryAfters = 0
 	}

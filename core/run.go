@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
 )
 
 // run is one attempt at a claimed task.
@@ -41,7 +43,7 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	var err, fault error
 	if r.body, err = decodeBody(c.Body); err != nil {
 		fault = &fatalError{reason: "malformed", err: fmt.Errorf("decode task: %w", err)}
-	} else if r.state, err = decodeState(c.State); err != nil {
+	} else if r.state, err = record.DecodeState(c.State); err != nil {
 		fault = &fatalError{reason: "malformed", err: fmt.Errorf("decode state: %w", err)}
 	} else if c.Crashes > p.s.config.MaxCrashes {
 		fault = &fatalError{reason: "crashed", err: ErrCrashed}
@@ -54,7 +56,7 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	case p.settledEarly(r):
 	case h == nil || p.claiming.Err() != nil:
 		p.settler.add(r, release(c), verdict{released: true})
-	case r.body.Overlap.spawns():
+	case r.body.overlap().spawns():
 		return r, spawner
 	case c.Crashes > 0:
 		p.aside(h, r)
@@ -81,8 +83,7 @@ func (r *run) describe() {
 	r.info = RunInfo{
 		Agent: c.Agent, ID: c.ID, Kind: c.Kind, Group: b.Group, Level: c.Level, Attempt: r.state.Attempt + 1,
 		Due: c.Due, Occurrence: r.nominal(), Parent: b.Parent, Submitted: c.Submitted, Claimed: r.pull.s.storeNow(), Fence: c.Fence, TraceID: b.TraceID,
-		Traceparent: b.Traceparent, SessionID: b.SessionID, UserID: b.UserID, MemCubeID: b.MemCubeID,
-		UserName: b.UserName, Info: b.Info, Tags: b.Tags, Crashes: c.Crashes, Zone: b.zone(), run: r,
+		Traceparent: b.Traceparent, SessionID: b.SessionID, UserID: b.UserID, Labels: b.labels(), Info: b.Info, Tags: b.Tags, Crashes: c.Crashes, Zone: b.zone(), run: r,
 	}
 }
 
@@ -270,5 +271,5 @@ func (r *run) progress() []byte {
 		return nil
 	}
 	r.dirty = false
-	return r.state.encode()
+	return r.state.Encode()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -31,7 +32,7 @@ func (r *run) spawn(ctx context.Context) error {
 	}
 	occurrence := r.nominal()
 	child := r.body
-	child.Every, child.From, child.Cron, child.Zone, child.DayMatch, child.Gap = 0, "", "", r.body.zone(), "", ""
+	child.Every, child.FromStart, child.Cron, child.Zone, child.MatchAll, child.GapSkip = 0, false, "", r.body.zone(), false, false
 	child.Jitter, child.Overlap, child.Misfire, child.PauseAfter, child.MinInterval = 0, "", "", 0, 0
 	child.Parent, child.Occurrence = r.claimed.ID, occurrence
 	if child.MaxAttempts == 0 {
@@ -40,7 +41,7 @@ func (r *run) spawn(ctx context.Context) error {
 	id := childID(r.claimed.ID, occurrence)
 	sub := store.Submission{
 		Agent: r.claimed.Agent, ID: id, Kind: r.claimed.Kind, Group: child.Group, Key: child.SnoozeKey, Level: r.claimed.Level,
-		Body: child.encode(),
+		Body: child.Encode(),
 	}
 	placed, err := s.store.Submit(ctx, []store.Submission{sub})
 	if err != nil {
@@ -48,7 +49,7 @@ func (r *run) spawn(ctx context.Context) error {
 	}
 	r.pull.outlook.settle(r.claimed.Partition, placed[0].Due)
 	r.pull.spawned.Store(true)
-	if r.body.Overlap == OverlapCancelRunning {
+	if r.body.overlap() == OverlapCancelRunning {
 		for _, other := range r.state.Children {
 			if _, err := s.cancel(ctx, r.claimed.Agent, other, Hold{By: byDuly, Reason: "overlap: the next occurrence is due"}); err != nil && CodeOf(err) == CodeUnavailable {
 				return err
@@ -56,7 +57,7 @@ func (r *run) spawn(ctx context.Context) error {
 		}
 	}
 	r.state.Children = append(r.state.Children, id)
-	if n := len(r.state.Children) - keptRuns; n > 0 {
+	if n := len(r.state.Children) - record.KeptRuns; n > 0 {
 		r.state.Children = r.state.Children[n:]
 	}
 	return nil
@@ -88,17 +89,17 @@ func (r *run) gather(ctx context.Context) error {
 // inherit adds a child that has ended.
 func (r *run) inherit(child TaskInfo) {
 	r.state.RunCount++
-	run := TaskRun{Started: child.LastRun, Duration: child.LastDuration, Attempt: max(child.Attempt, 1), Outcome: OutcomeSuccess, Error: child.LastError}
+	run := record.Run{Started: child.LastRun, Duration: child.LastDuration, Attempt: max(child.Attempt, 1), Outcome: string(OutcomeSuccess), Error: child.LastError}
 	switch child.Status {
 	case StatusFailed:
-		run.Outcome = OutcomeFailed
+		run.Outcome = string(OutcomeFailed)
 		r.state.ErrorCount++
 		r.state.Failures++
 		r.inherited, r.failure = r.inherited+1, child.LastError
 	case StatusCancelled:
-		run.Outcome = OutcomeCancelled
+		run.Outcome = string(OutcomeCancelled)
 	default:
 		r.state.Failures = 0
 	}
-	r.state.add(run)
+	r.state.Add(run)
 }

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -51,7 +52,7 @@ func (s *Scheduler) Stats(ctx context.Context) (Stats, error) {
 	for _, k := range st.Kinds {
 		kind := KindStats{KindCounters: k.KindCounters}
 		for _, f := range k.Failed {
-			note := decodeFailure(f.Note)
+			note := record.DecodeFailure(f.Note)
 			kind.Failed = append(kind.Failed, RecentFailure{At: f.At, Agent: note.Agent, ID: note.ID, Error: note.Error})
 		}
 		out.Kinds = append(out.Kinds, kind)

@@ -159,7 +159,7 @@ func TestSubmitTakesAnything(t *testing.T) {
 		Agent: "agent: 日本 {}*", ID: strings.Repeat("x", 256), Kind: "memory.rollup_day:v1/x-y", Payload: []byte(`{"a":[]}`),
 		Every: time.Minute, Delay: time.Hour, From: core.FromStart, Level: core.LevelHigh, Group: "group", MaxAttempts: 3,
 		Backoff: time.Second, Timeout: time.Minute, Lease: time.Minute, TraceID: "t", Traceparent: "00-1", SessionID: "s",
-		UserID: "u", MemCubeID: "m", UserName: "n", Info: json.RawMessage(`{"k":1}`), Tags: []string{"x", "y"},
+		UserID: "u", Labels: map[string]string{"mem_cube_id": "m", "user_name": "n"}, Info: json.RawMessage(`{"k":1}`), Tags: []string{"x", "y"},
 	}
 	out, err := s.Submit(t.Context(), full)
 	require.NoError(t, err)
@@ -170,8 +170,8 @@ func TestSubmitTakesAnything(t *testing.T) {
 		Agent: full.Agent, ID: full.ID, Kind: full.Kind, Group: "group", Status: core.StatusWaiting, Level: core.LevelHigh,
 		Payload: json.RawMessage(`{"a":[]}`), Every: time.Minute, From: core.FromStart, Schedule: core.ScheduleEvery, MaxAttempts: 3, Backoff: time.Second,
 		Timeout: time.Minute, Lease: time.Minute, Submitted: info.Submitted, Due: info.Due,
-		NextRun: info.Due, TraceID: "t", Traceparent: "00-1", SessionID: "s", UserID: "u", MemCubeID: "m",
-		UserName: "n", Info: json.RawMessage(`{"k":1}`), Tags: []string{"x", "y"},
+		NextRun: info.Due, TraceID: "t", Traceparent: "00-1", SessionID: "s", UserID: "u",
+		Labels: map[string]string{"mem_cube_id": "m", "user_name": "n"}, Info: json.RawMessage(`{"k":1}`), Tags: []string{"x", "y"},
 	}, info)
 	assert.InDelta(t, int64(info.Submitted.Add(time.Hour)), int64(info.Due), 1000, "its slots begin with the moment of Submit, which is a little before")
 	out, err = s.Submit(t.Context(), core.NewTask{Agent: "a", Kind: "k"}, core.NewTask{Agent: "a", Kind: "k"})

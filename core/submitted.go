@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -84,7 +85,7 @@ func differs(sub *store.Submission, t *store.Stored) bool {
 	}
 	kind, level, data := t.Kind, t.Level, t.Body
 	if t.Status.Finished() {
-		rec, err := decodeRecord(t.Record)
+		rec, err := record.DecodeFinished(t.Record)
 		if err != nil {
 			return false
 		}
@@ -137,25 +138,25 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned
 	t := &page.Tasks[0]
 	stored := t.State
 	if t.Status.Finished() {
-		rec, err := decodeRecord(t.Record)
+		rec, err := record.DecodeFinished(t.Record)
 		if err != nil {
 			return err
 		}
 		stored = rec.State
 	}
 	b, err1 := decodeBody(t.Body)
-	old, err2 := decodeState(stored)
-	plan, err3 := decodeState(planned)
+	old, err2 := record.DecodeState(stored)
+	plan, err3 := record.DecodeState(planned)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
-	kept := old.carry()
+	kept := old.Carry()
 	kept.Nominal = plan.Nominal
 	sub.Conflict = store.ConflictReplace
 	if same(sub, t, &b) {
 		sub.Conflict, sub.State, sub.OldLen = store.ConflictKeep, nil, 0
 		return nil
 	}
-	sub.Version, sub.OldGroup, sub.OldLen, sub.State = t.Version, b.Group, len(t.Body), kept.first()
+	sub.Version, sub.OldGroup, sub.OldLen, sub.State = t.Version, b.Group, len(t.Body), kept.First()
 	return nil
 }

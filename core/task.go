@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -61,9 +62,10 @@ type NewTask struct {
 	Lease       time.Duration // how long a run may go without a sign of life; if zero, the kind's
 
 	TraceID, Traceparent, SessionID string
-	UserID, MemCubeID, UserName     string
+	UserID                          string
 	Info                            json.RawMessage // any JSON object of the submitter's
 	Tags                            []string
+	Labels                          map[string]string // the submitter's own, at most 32
 }
 
 // Bounds of a task, besides those of ids.
@@ -137,14 +139,16 @@ func (t *NewTask) prepare(maxPayload int) (store.Submission, error) {
 	} else {
 		sub.Due.At = max(store.MillisOf(t.At), 1)
 	}
-	b := body{
-		Payload: payload, Every: t.Every, From: t.From, Cron: t.Cron, Zone: t.Zone, DayMatch: t.DayMatch, Gap: t.Gap,
-		Jitter: t.Jitter, Overlap: t.Overlap, Misfire: t.Misfire, PauseAfter: t.PauseAfter, MinInterval: t.MinInterval,
+	b := record.Body{
+		Payload: payload, Every: t.Every, FromStart: t.From == FromStart, Cron: t.Cron, Zone: t.Zone,
+		MatchAll: t.DayMatch == schedule.DayMatchAll, GapSkip: t.Gap == schedule.GapSkip,
+		Jitter: t.Jitter, Overlap: string(t.Overlap), Misfire: string(t.Misfire), PauseAfter: t.PauseAfter, MinInterval: t.MinInterval,
 		SnoozeKey: t.SnoozeKey, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff,
 		Timeout: t.Timeout, Lease: t.Lease, Group: t.Group, TraceID: t.TraceID, Traceparent: t.Traceparent,
-		SessionID: t.SessionID, UserID: t.UserID, MemCubeID: t.MemCubeID, UserName: t.UserName, Info: t.Info, Tags: t.Tags,
+		SessionID: t.SessionID, UserID: t.UserID, Info: t.Info, Tags: t.Tags,
 	}
-	sub.Body = b.encode()
+	storeLabels(&b, t.Labels)
+	sub.Body = b.Encode()
 	return sub, nil
 }
 
@@ -288,12 +292,13 @@ func (t *NewTask) checkTexts() error {
 		{"traceparent", t.Traceparent},
 		{"session_id", t.SessionID},
 		{"user_id", t.UserID},
-		{"mem_cube_id", t.MemCubeID},
-		{"user_name", t.UserName},
 	} {
 		if err := validText(f.name, f.value, MaxTextLen); err != nil {
 			return err
 		}
+	}
+	if err := checkLabels(t.Labels); err != nil {
+		return err
 	}
 	if len(t.Tags) > maxTags {
 		return invalid("tags", "are %d: the limit is %d", len(t.Tags), maxTags)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -55,9 +56,10 @@ type TaskInfo struct {
 	Dropped                           bool      // its record was dropped before its time: all else but Status and Finished is unknown
 
 	TraceID, Traceparent, SessionID string
-	UserID, MemCubeID, UserName     string
+	UserID                          string
 	Info                            json.RawMessage
 	Tags                            []string
+	Labels                          map[string]string
 }
 
 // PauseInfo is a pause that a task is under.
@@ -310,7 +312,7 @@ func inform(t *store.Stored) TaskInfo {
 	}
 	data, stored := t.Body, t.State
 	if t.Status.Finished() {
-		rec, err := decodeRecord(t.Record)
+		rec, err := record.DecodeFinished(t.Record)
 		if err != nil {
 			info.LastError = err.Error()
 		}
@@ -330,33 +332,33 @@ func (info *TaskInfo) take(data, stored []byte) {
 	if err != nil {
 		info.LastError = err.Error()
 	}
-	info.Payload, info.Every, info.From, info.MaxAttempts = b.Payload, b.Every, b.From, b.MaxAttempts
-	info.Cron, info.Zone, info.DayMatch, info.Gap = b.Cron, b.Zone, b.DayMatch, b.Gap
-	info.Jitter, info.Overlap, info.Misfire, info.PauseAfter = b.Jitter, b.Overlap, b.Misfire, b.PauseAfter
+	info.Payload, info.Every, info.From, info.MaxAttempts = b.Payload, b.Every, from(b.FromStart), b.MaxAttempts
+	info.Cron, info.Zone, info.DayMatch, info.Gap = b.Cron, b.Zone, dayMatch(b.MatchAll), gap(b.GapSkip)
+	info.Jitter, info.Overlap, info.Misfire, info.PauseAfter = b.Jitter, b.overlap(), b.misfire(), b.PauseAfter
 	info.MinInterval, info.SnoozeKey, info.Parent = b.MinInterval, b.SnoozeKey, b.Parent
 	if len(data) > 0 {
 		info.Schedule = b.schedule()
 	}
 	info.Backoff, info.Timeout, info.Lease = b.Backoff, b.Timeout, b.Lease
 	info.TraceID, info.Traceparent, info.SessionID = b.TraceID, b.Traceparent, b.SessionID
-	info.UserID, info.MemCubeID, info.UserName = b.UserID, b.MemCubeID, b.UserName
+	info.UserID, info.Labels = b.UserID, b.labels()
 	info.Info, info.Tags = b.Info, b.Tags
 	if b.Group != "" {
 		info.Group = b.Group
 	}
-	st, err := decodeState(stored)
+	st, err := record.DecodeState(stored)
 	if err != nil {
 		info.LastError = err.Error()
 	}
 	info.Attempt, info.RunCount, info.SkipCount, info.ErrorCount = st.Attempt, st.RunCount, st.SkipCount, st.ErrorCount
 	info.CoolingUntil, info.RetryAfters = st.Cooling, st.RetryAfters
-	info.ConsecutiveFailures, info.Result, info.Progress, info.Runs = st.Failures, st.Result, st.Progress, st.Runs
+	info.ConsecutiveFailures, info.Result, info.Progress, info.Runs = st.Failures, st.Result, st.Progress, informRuns(st.Runs)
 	if st.Nominal != 0 {
 		info.Due = st.Nominal
 	}
 	if n := len(st.Runs); n > 0 {
 		last := st.Runs[n-1]
-		info.LastRun, info.LastDuration, info.LastOutcome, info.LastError = last.Started, last.Duration, last.Outcome, last.Error
+		info.LastRun, info.LastDuration, info.LastOutcome, info.LastError = last.Started, last.Duration, Outcome(last.Outcome), last.Error
 		info.Started = last.Started
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -50,7 +51,7 @@ func (r *run) decide(err error, took time.Duration, ran bool) verdict {
 	case errors.As(err, &skip):
 		r.skipOccurrence(&v, skip.reason)
 		r.pauseIfHopeless(&v, r.inherited, r.failure)
-	case err == nil && r.body.Overlap.spawns():
+	case err == nil && r.body.overlap().spawns():
 		v.quiet = true
 		r.nextDue(&v, r.interval())
 		r.pauseIfHopeless(&v, r.inherited, r.failure)
@@ -186,7 +187,7 @@ func (r *run) putOff(v *verdict, o Outcome, d time.Duration) {
 // again lets the task wait until it is due, but not before it may start again.
 func (r *run) again(v *verdict, due store.When) {
 	v.status = StatusWaiting
-	v.settlement.Verb, v.settlement.Due, v.settlement.State = store.VerbAgain, r.delay(v, due), r.state.encode()
+	v.settlement.Verb, v.settlement.Due, v.settlement.State = store.VerbAgain, r.delay(v, due), r.state.Encode()
 }
 
 func (r *run) end(v *verdict, verb store.Verb, status Status, reason string) {
@@ -198,16 +199,16 @@ func (r *run) end(v *verdict, verb store.Verb, status Status, reason string) {
 }
 
 // record is what is kept of the task if it ends now.
-func (r *run) record(reason string) record {
-	return record{
+func (r *run) record(reason string) record.Finished {
+	return record.Finished{
 		Kind: r.claimed.Kind, Level: r.claimed.Level, Submitted: r.claimed.Submitted, Due: r.nominal(),
-		Reason: reason, Group: r.body.Group, State: r.state.encode(),
+		Reason: reason, Group: r.body.Group, State: r.state.Encode(),
 	}
 }
 
-func (*run) endWith(v *verdict, verb store.Verb, status Status, rec *record) {
+func (*run) endWith(v *verdict, verb store.Verb, status Status, rec *record.Finished) {
 	v.status = status
-	v.settlement.Verb, v.settlement.Record = verb, rec.encode()
+	v.settlement.Verb, v.settlement.Record = verb, rec.Encode()
 }
 
 // note adds the run to the task's history, and to the statistics of its kind.
@@ -216,8 +217,8 @@ func (r *run) note(v *verdict, o Outcome, err error) {
 	r.crashes(nil)
 	r.state.RunCount++
 	r.state.Idle, r.state.CutOffs = 0, 0 // its gate was open, and its time was enough
-	r.state.countRetryAfters(err)
-	run := TaskRun{Started: r.pull.s.storeNow().Add(-v.took), Duration: v.took, Attempt: r.info.Attempt, Outcome: o}
+	countRetryAfters(&r.state, err)
+	run := record.Run{Started: r.pull.s.storeNow().Add(-v.took), Duration: v.took, Attempt: r.info.Attempt, Outcome: string(o)}
 	if err != nil {
 		run.Error = clip(err.Error())
 	}
@@ -227,14 +228,14 @@ func (r *run) note(v *verdict, o Outcome, err error) {
 	}
 	if o == OutcomeFailed {
 		v.settlement.Tally.Failed = true
-		v.settlement.Tally.Failure = failureNote{Agent: r.claimed.Agent, ID: r.claimed.ID, Error: run.Error}.encode()
+		v.settlement.Tally.Failure = (&record.Failure{Agent: r.claimed.Agent, ID: r.claimed.ID, Error: run.Error}).Encode()
 	}
 }
 
 // crashes adds the runs that ended without a result since the state was last written.
 func (r *run) crashes(err error) {
 	for range r.claimed.Crashes {
-		run := TaskRun{Attempt: r.info.Attempt, Outcome: OutcomeCrashed, Error: "its lease ran out, and its task was taken over"}
+		run := record.Run{Attempt: r.info.Attempt, Outcome: string(OutcomeCrashed), Error: "its lease ran out, and its task was taken over"}
 		if err != nil {
 			run.Error = clip(err.Error())
 		}

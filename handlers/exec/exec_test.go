@@ -127,7 +127,7 @@ func TestAProgramGetsItsTask(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.s.Submit(t.Context(), core.NewTask{
 		Agent: "a", ID: "i", Kind: "x", Payload: map[string]string{"k": "v"}, Level: core.LevelHigh, SessionID: "s",
-		UserID: "u", MemCubeID: "m", UserName: "n", Cron: "* * * * *", Zone: "Asia/Tokyo",
+		UserID: "u", Labels: map[string]string{"mem_cube_id": "m", "user_name": "n"}, Cron: "* * * * *", Zone: "Asia/Tokyo",
 	})
 	require.NoError(t, err)
 	_, err = w.s.RunNow(t.Context(), "a", "i")

@@ -153,7 +153,7 @@ func TestMessages(t *testing.T) {
 	w := newWorld(t, webhook.Config{URL: rec.URL, AllowLoopback: true})
 	info := w.once(core.NewTask{
 		Payload: map[string]string{"text": "hi"}, Group: "g", Level: core.LevelHigh, TraceID: "t", Traceparent: "p", SessionID: "s",
-		UserID: "u", MemCubeID: "m", UserName: "n", Info: []byte(`{"k":1}`), Tags: []string{"x"},
+		UserID: "u", Labels: map[string]string{"mem_cube_id": "m", "user_name": "n"}, Info: []byte(`{"k":1}`), Tags: []string{"x"},
 	})
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(rec.messages()[0].body, &got))

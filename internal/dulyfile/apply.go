@@ -117,7 +117,7 @@ func definition(info *core.TaskInfo) core.NewTask {
 		PauseAfter: info.PauseAfter, MinInterval: info.MinInterval, SnoozeKey: info.SnoozeKey, Level: info.Level,
 		Group: info.Group, MaxAttempts: info.MaxAttempts, Backoff: info.Backoff, Timeout: info.Timeout, Lease: info.Lease,
 		TraceID: info.TraceID, Traceparent: info.Traceparent, SessionID: info.SessionID, UserID: info.UserID,
-		MemCubeID: info.MemCubeID, UserName: info.UserName, Info: info.Info, Tags: info.Tags,
+		Labels: info.Labels, Info: info.Info, Tags: info.Tags,
 	}
 	if info.Payload != nil {
 		t.Payload = info.Payload

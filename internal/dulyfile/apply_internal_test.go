@@ -28,6 +28,11 @@ func TestADefinitionIsAllThatATaskIsSubmittedWith(t *testing.T) {
 			f.SetString("x")
 		case reflect.Slice:
 			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
+		case reflect.Map:
+			f.Set(reflect.MakeMap(f.Type()))
+			f.SetMapIndex(reflect.ValueOf("x"), reflect.ValueOf("x"))
+		case reflect.Struct: // a time
+			f.Set(reflect.ValueOf(time.Unix(1, 0)))
 		case reflect.Bool:
 			f.SetBool(true)
 		default:

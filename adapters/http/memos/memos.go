@@ -258,7 +258,7 @@ func (a *api) lookAtQueue(r *http.Request, agent string) (*queueLook, error) {
 	q := &queueLook{map[string]int{}, map[string]int{}}
 	l := core.List{Agent: agent, Status: []core.Status{core.StatusWaiting, core.StatusInProgress}}
 	err := a.each(r, l, func(t *core.TaskInfo) {
-		key := fmt.Sprintf("%s:%s:%s:%s", streamPrefix(), agent, t.MemCubeID, t.Kind)
+		key := fmt.Sprintf("%s:%s:%s:%s", streamPrefix(), agent, t.Labels["mem_cube_id"], t.Kind)
 		q.remaining[key]++ // what is being worked on is part of it
 		if t.Status == core.StatusInProgress {
 			q.pending[key]++

@@ -90,11 +90,11 @@ func messageTask(raw json.RawMessage) (core.NewTask, error) {
 	text := func(name string, into *string, zero bool) strictjson.Field {
 		return strictjson.Field{Name: name, Into: into, Must: "must be a string", Zero: zero}
 	}
-	var agent string
+	var agent, cube, userName string
 	fields := []strictjson.Field{
 		text("item_id", &t.ID, false), text("user_id", &t.UserID, false), text("agent_id", &agent, false), text("label", &t.Kind, false),
-		text("mem_cube_id", &t.MemCubeID, true), text("task_id", &t.Group, true), text("trace_id", &t.TraceID, true),
-		text("session_id", &t.SessionID, true), text("user_name", &t.UserName, true),
+		text("mem_cube_id", &cube, true), text("task_id", &t.Group, true), text("trace_id", &t.TraceID, true),
+		text("session_id", &t.SessionID, true), text("user_name", &userName, true),
 	}
 	for _, name := range keptStrings {
 		fields = append(fields, text(name, new(string), true))
@@ -104,6 +104,15 @@ func messageTask(raw json.RawMessage) (core.NewTask, error) {
 	}
 	if err := o.Read("a message", fields...); err != nil {
 		return t, err
+	}
+	for name, value := range map[string]string{"mem_cube_id": cube, "user_name": userName} {
+		if value == "" {
+			continue
+		}
+		if t.Labels == nil {
+			t.Labels = map[string]string{}
+		}
+		t.Labels[name] = value
 	}
 	// MemOS has no agents. The user is the one whose tasks are isolated from those of others, unless the sender knows better.
 	if t.Agent = cmp.Or(agent, t.UserID); t.Agent == "" {

@@ -4,6 +4,7 @@ package contract
 
 import (
 	"encoding/json"
+	"maps"
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -34,6 +35,21 @@ type input struct {
 	UserName    string          `json:"user_name,omitempty"`
 	Info        json.RawMessage `json:"info,omitempty"`
 	Tags        []string        `json:"tags,omitempty"`
+
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// The labels that have fields of their own, as they have in all of duly's JSON.
+const (
+	labelMemCube  = "mem_cube_id"
+	labelUserName = "user_name"
+)
+
+func others(labels map[string]string) map[string]string {
+	rest := maps.Clone(labels)
+	delete(rest, labelMemCube)
+	delete(rest, labelUserName)
+	return rest
 }
 
 // Encode is the JSON of a run, with the checkpoint that an earlier one of its occurrence left.
@@ -42,7 +58,8 @@ func Encode(t *core.Task[json.RawMessage]) ([]byte, error) {
 		ID: t.ID, Agent: t.Agent, Kind: t.Kind, Payload: t.Payload, Group: t.Group, Level: t.Level, Attempt: t.Attempt,
 		Crashes: t.Crashes, Fence: t.Fence, Due: Instant(t.Due), Occurrence: Instant(t.Occurrence), Zone: t.Zone,
 		Parent: t.Parent, Submitted: Instant(t.Submitted), TraceID: t.TraceID, Traceparent: t.Traceparent,
-		SessionID: t.SessionID, UserID: t.UserID, MemCubeID: t.MemCubeID, UserName: t.UserName, Info: t.Info, Tags: t.Tags,
+		SessionID: t.SessionID, UserID: t.UserID, MemCubeID: t.Labels[labelMemCube], UserName: t.Labels[labelUserName],
+		Info: t.Info, Tags: t.Tags, Labels: others(t.Labels),
 	}
 	if _, err := t.Checkpoint(&in.Checkpoint); err != nil {
 		return nil, err

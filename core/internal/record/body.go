@@ -1,0 +1,116 @@
+package record
+
+import (
+	"time"
+	"unsafe"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Body is the part of a task that its runs never change.
+type Body struct {
+	Payload     []byte
+	Every       time.Duration
+	FromStart   bool // Every counts from the nominal time of a run, not from its end
+	Cron, Zone  string
+	MatchAll    bool // both days of a cron expression have to match
+	GapSkip     bool // a local time that does not exist is passed over
+	Jitter      time.Duration
+	Overlap     string
+	Misfire     string
+	PauseAfter  int
+	MinInterval time.Duration
+	SnoozeKey   string
+	Parent      string       // the id of the recurring task of which this is one occurrence
+	Occurrence  store.Millis // of that
+	Activity    *Activity
+	MaxAttempts int
+	Backoff     time.Duration
+	Timeout     time.Duration
+	Lease       time.Duration
+	Group       string
+
+	TraceID, Traceparent, SessionID, UserID string
+	MemCubeID, UserName                     string // the two labels that had fields before there were labels
+	Info                                    []byte
+	Tags                                    []string
+	Labels                                  []string // each as its name, a zero byte and its value
+}
+
+// Activity is how an activity task answers to touches.
+type Activity struct {
+	store.Pulse
+
+	MaxFailures int
+}
+
+var bodies = tableOf(rows{
+	{number: 1, form: formRaw, at: unsafe.Offsetof(Body{}.Payload)},
+	{number: 2, form: formSpan, at: unsafe.Offsetof(Body{}.Every)},
+	{number: 3, form: formFlag, at: unsafe.Offsetof(Body{}.FromStart)},
+	{number: 17, form: formText, at: unsafe.Offsetof(Body{}.Cron)},
+	{number: 18, form: formText, at: unsafe.Offsetof(Body{}.Zone)},
+	{number: 19, form: formFlag, at: unsafe.Offsetof(Body{}.MatchAll)},
+	{number: 20, form: formFlag, at: unsafe.Offsetof(Body{}.GapSkip)},
+	{number: 21, form: formSpan, at: unsafe.Offsetof(Body{}.Jitter)},
+	{number: 22, form: formText, at: unsafe.Offsetof(Body{}.Overlap)},
+	{number: 23, form: formText, at: unsafe.Offsetof(Body{}.Misfire)},
+	{number: 24, form: formInt, at: unsafe.Offsetof(Body{}.PauseAfter)},
+	{number: 25, form: formSpan, at: unsafe.Offsetof(Body{}.MinInterval)},
+	{number: 26, form: formText, at: unsafe.Offsetof(Body{}.SnoozeKey)},
+	{number: 27, form: formText, at: unsafe.Offsetof(Body{}.Parent)},
+	{number: 28, form: formCount, at: unsafe.Offsetof(Body{}.Occurrence)},
+	// Delay and MaxWait are stored plus one: zero is not written, and the first of them says that there is an activity.
+	activity(29, func(w *wire, n uint64, a *Activity) { w.int(n, a.Delay.Milliseconds()+1) },
+		func(a *Activity, v int64) { a.Delay = time.Duration(v-1) * time.Millisecond }),
+	activity(31, func(w *wire, n uint64, a *Activity) { w.int(n, int64(a.MaxFailures)) },
+		func(a *Activity, v int64) { a.MaxFailures = int(v) }),
+	activity(30, func(w *wire, n uint64, a *Activity) {
+		if a.Debounce {
+			w.int(n, a.MaxWait.Milliseconds()+1)
+		}
+	}, func(a *Activity, v int64) { a.Debounce, a.MaxWait = true, time.Duration(v-1)*time.Millisecond }),
+	{number: 4, form: formInt, at: unsafe.Offsetof(Body{}.MaxAttempts)},
+	{number: 5, form: formSpan, at: unsafe.Offsetof(Body{}.Backoff)},
+	{number: 6, form: formSpan, at: unsafe.Offsetof(Body{}.Timeout)},
+	{number: 7, form: formSpan, at: unsafe.Offsetof(Body{}.Lease)},
+	{number: 8, form: formText, at: unsafe.Offsetof(Body{}.Group)},
+	{number: 9, form: formText, at: unsafe.Offsetof(Body{}.TraceID)},
+	{number: 10, form: formText, at: unsafe.Offsetof(Body{}.Traceparent)},
+	{number: 11, form: formText, at: unsafe.Offsetof(Body{}.SessionID)},
+	{number: 12, form: formText, at: unsafe.Offsetof(Body{}.UserID)},
+	{number: 13, form: formText, at: unsafe.Offsetof(Body{}.MemCubeID)},
+	{number: 14, form: formText, at: unsafe.Offsetof(Body{}.UserName)},
+	{number: 15, form: formRaw, at: unsafe.Offsetof(Body{}.Info)},
+	{number: 16, form: formTexts, at: unsafe.Offsetof(Body{}.Tags)},
+	{number: 32, form: formTexts, at: unsafe.Offsetof(Body{}.Labels)},
+})
+
+// activity is a row of the activity, which is there once one of its fields is.
+func activity(n uint64, write func(w *wire, n uint64, a *Activity), read func(a *Activity, v int64)) field {
+	return field{
+		number: n, form: formOwn, at: unsafe.Offsetof(Body{}.Activity),
+		write: func(w *wire, n uint64, at unsafe.Pointer) {
+			if a := *(**Activity)(at); a != nil {
+				write(w, n, a)
+			}
+		},
+		read: func(at unsafe.Pointer, v int64, _ []byte) {
+			a := (**Activity)(at)
+			if *a == nil {
+				*a = &Activity{}
+			}
+			read(*a, v)
+		},
+	}
+}
+
+// Encode is the body as it is stored.
+func (b *Body) Encode() []byte { return bodies.encode(unsafe.Pointer(b), 32+len(b.Payload)) }
+
+// DecodeBody reads a body, which aliases data. With an error it has what was read before.
+func DecodeBody(data []byte) (Body, error) {
+	var b Body
+	err := bodies.decode(data, unsafe.Pointer(&b))
+	return b, err
+}

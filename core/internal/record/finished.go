@@ -1,0 +1,55 @@
+package record
+
+import (
+	"unsafe"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Finished is what is kept of a task that has ended.
+type Finished struct {
+	Kind      string
+	Level     store.Level
+	Submitted store.Millis
+	Due       store.Millis
+	Reason    string // why it failed or was cancelled, if not by its handler's error
+	Group     string
+	Body      []byte // kept when it failed, so that it can be replayed
+	State     []byte
+}
+
+var finished = tableOf(rows{
+	{number: 1, form: formText, at: unsafe.Offsetof(Finished{}.Kind)},
+	{
+		number: 2, form: formOwn, at: unsafe.Offsetof(Finished{}.Level),
+		write: func(w *wire, n uint64, at unsafe.Pointer) {
+			if level := *(*store.Level)(at); level != store.LevelLow { // the usual one, which a reader takes for granted
+				w.int(n, int64(level))
+			}
+		},
+		read: func(at unsafe.Pointer, v int64, _ []byte) { *(*store.Level)(at) = store.Level(v) },
+	},
+	{number: 3, form: formCount, at: unsafe.Offsetof(Finished{}.Submitted)},
+	{ // it is stored from the submit on, which is short; while it is read it is that too
+		number: 4, form: formOwn,
+		write: func(w *wire, n uint64, at unsafe.Pointer) { f := (*Finished)(at); w.int(n, int64(f.Due-f.Submitted)) },
+		read:  func(at unsafe.Pointer, v int64, _ []byte) { (*Finished)(at).Due = store.Millis(v) },
+	},
+	{number: 5, form: formText, at: unsafe.Offsetof(Finished{}.Reason)},
+	{number: 6, form: formText, at: unsafe.Offsetof(Finished{}.Group)},
+	{number: 7, form: formRaw, at: unsafe.Offsetof(Finished{}.Body)},
+	{number: 8, form: formRaw, at: unsafe.Offsetof(Finished{}.State)},
+})
+
+// Encode is the record as it is stored.
+func (f *Finished) Encode() []byte {
+	return finished.encode(unsafe.Pointer(f), 64+len(f.Body)+len(f.State))
+}
+
+// DecodeFinished reads a record, which aliases data. With an error it has what was read before.
+func DecodeFinished(data []byte) (Finished, error) {
+	f := Finished{Level: store.LevelLow}
+	err := finished.decode(data, unsafe.Pointer(&f))
+	f.Due += f.Submitted
+	return f, err
+}

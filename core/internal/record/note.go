@@ -1,0 +1,59 @@
+package record
+
+import (
+	"unsafe"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Hold is who paused or cancelled something, and why.
+type Hold struct {
+	By, Reason string
+
+	// Of a cancelled task, as it was when it was told to end: it may have been replaced since its run began.
+	Group, Kind string
+	Level       store.Level
+}
+
+var holds = tableOf(rows{
+	{number: 1, form: formText, at: unsafe.Offsetof(Hold{}.By)},
+	{number: 2, form: formText, at: unsafe.Offsetof(Hold{}.Reason)},
+	{number: 3, form: formText, at: unsafe.Offsetof(Hold{}.Group)},
+	{number: 4, form: formText, at: unsafe.Offsetof(Hold{}.Kind)},
+	{number: 5, form: formInt, at: unsafe.Offsetof(Hold{}.Level)},
+})
+
+// Encode is the hold as it is stored.
+func (h *Hold) Encode() []byte { return holds.encode(unsafe.Pointer(h), 8+len(h.By)+len(h.Reason)) }
+
+// DecodeHold reads a hold. If it cannot be read, its Reason says so: whoever asks has to see that something is held.
+func DecodeHold(data []byte) Hold {
+	var h Hold
+	if err := holds.decode(data, unsafe.Pointer(&h)); err != nil {
+		h.Reason = err.Error()
+	}
+	return h
+}
+
+// Failure is a failed run as the statistics of its kind show it.
+type Failure struct{ Agent, ID, Error string }
+
+var failures = tableOf(rows{
+	{number: 1, form: formText, at: unsafe.Offsetof(Failure{}.Agent)},
+	{number: 2, form: formText, at: unsafe.Offsetof(Failure{}.ID)},
+	{number: 3, form: formText, at: unsafe.Offsetof(Failure{}.Error)},
+})
+
+// Encode is the failure as it is stored.
+func (f *Failure) Encode() []byte {
+	return failures.encode(unsafe.Pointer(f), 8+len(f.Agent)+len(f.ID)+len(f.Error))
+}
+
+// DecodeFailure reads a failure. If it cannot be read, its Error says so.
+func DecodeFailure(data []byte) Failure {
+	var f Failure
+	if err := failures.decode(data, unsafe.Pointer(&f)); err != nil {
+		f.Error = err.Error()
+	}
+	return f
+}

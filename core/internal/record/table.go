@@ -1,0 +1,181 @@
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+	"unsafe" // only for the places of fields: see field
+)
+
+// How fields are written and read, whatever they belong to.
+
+// wire is a record in the making.
+type wire []byte
+
+func (w *wire) int(number uint64, v int64) {
+	if v != 0 {
+		*w = binary.AppendUvarint(*w, number<<1)
+		*w = binary.AppendVarint(*w, v)
+	}
+}
+
+func (w *wire) str(number uint64, s string) {
+	if s != "" {
+		*w = binary.AppendUvarint(*w, number<<1|1)
+		*w = binary.AppendUvarint(*w, uint64(len(s)))
+		*w = append(*w, s...)
+	}
+}
+
+func (w *wire) bytes(number uint64, b []byte) {
+	if len(b) > 0 {
+		*w = binary.AppendUvarint(*w, number<<1|1)
+		*w = binary.AppendUvarint(*w, uint64(len(b)))
+		*w = append(*w, b...)
+	}
+}
+
+var errWire = errors.New("malformed record")
+
+// readWire calls visit for each field: v for a number, b for bytes, which alias data.
+func readWire(data []byte, visit func(number uint64, v int64, b []byte)) error {
+	for len(data) > 0 {
+		tag, n := binary.Uvarint(data)
+		if n <= 0 {
+			return errWire
+		}
+		data = data[n:]
+		if tag&1 == 0 {
+			v, n := binary.Varint(data)
+			if n <= 0 {
+				return errWire
+			}
+			visit(tag>>1, v, nil)
+			data = data[n:]
+			continue
+		}
+		size, n := binary.Uvarint(data)
+		if n <= 0 || size > uint64(len(data)-n) { //nolint:gosec // n is at most len(data)
+			return errWire
+		}
+		data = data[n:]
+		visit(tag>>1, 0, data[:size:size])
+		data = data[size:]
+	}
+	return nil
+}
+
+// form is how a field is kept in Go, which says how it is stored.
+type form byte
+
+const (
+	formInt   form = iota // int, or a type that is one
+	formCount             // int64, or a type that is one
+	formSpan              // time.Duration, stored in milliseconds
+	formFlag              // bool: what is false is not written
+	formText              // string
+	formRaw               // []byte, which is read without a copy
+	formTexts             // []string: one entry for each
+	formOwn               // anything else: the row says how
+)
+
+// field is one row of a table: the number of a field, its form, and where it is in the record. Rows are data, as code for each of
+// them would be a third of core in a function's binary; a test compares them with the fields that they are about.
+type field struct {
+	number uint64
+	form   form
+	at     uintptr
+
+	write func(w *wire, number uint64, at unsafe.Pointer) // formOwn
+	read  func(at unsafe.Pointer, v int64, b []byte)      // formOwn
+}
+
+type rows []field
+
+// table is the fields of a record, in the order in which they are written.
+type table struct {
+	rows rows
+	by   []*field // number
+}
+
+// tableOf panics on a number that is used twice, which would read one field into another.
+func tableOf(all rows) *table {
+	t := &table{rows: all}
+	for i := range all {
+		for uint64(len(t.by)) <= all[i].number {
+			t.by = append(t.by, nil)
+		}
+		if t.by[all[i].number] != nil {
+			panic(fmt.Sprintf("record: the number %d is used twice", all[i].number))
+		}
+		t.by[all[i].number] = &all[i]
+	}
+	return t
+}
+
+// encode writes the record at a place.
+func (t *table) encode(from unsafe.Pointer, room int) []byte {
+	w := make(wire, 0, room)
+	for i := range t.rows {
+		t.rows[i].put(&w, unsafe.Add(from, t.rows[i].at))
+	}
+	return w
+}
+
+func (f *field) put(w *wire, at unsafe.Pointer) {
+	switch f.form {
+	case formInt:
+		w.int(f.number, int64(*(*int)(at)))
+	case formCount:
+		w.int(f.number, *(*int64)(at))
+	case formSpan:
+		w.int(f.number, (*(*time.Duration)(at)).Milliseconds())
+	case formFlag:
+		if *(*bool)(at) {
+			w.int(f.number, 1)
+		}
+	case formText:
+		w.str(f.number, *(*string)(at))
+	case formRaw:
+		w.bytes(f.number, *(*[]byte)(at))
+	case formTexts:
+		for _, s := range *(*[]string)(at) {
+			w.str(f.number, s)
+		}
+	default:
+		f.write(w, f.number, at)
+	}
+}
+
+// decode reads what it knows into the record at a place. What it read before it met an error stays.
+func (t *table) decode(data []byte, into unsafe.Pointer) error {
+	return readWire(data, func(number uint64, v int64, b []byte) {
+		if number < uint64(len(t.by)) && t.by[number] != nil {
+			f := t.by[number]
+			f.take(unsafe.Add(into, f.at), v, b)
+		}
+	})
+}
+
+func (f *field) take(at unsafe.Pointer, v int64, b []byte) {
+	switch f.form {
+	case formInt:
+		*(*int)(at) = int(v)
+	case formCount:
+		*(*int64)(at) = v
+	case formSpan:
+		*(*time.Duration)(at) = time.Duration(v) * time.Millisecond
+	case formFlag:
+		*(*bool)(at) = true
+	case formText:
+		*(*string)(at) = string(b)
+	case formRaw:
+		*(*[]byte)(at) = b
+	case formTexts:
+		all := (*[]string)(at)
+		*all = append(*all, string(b))
+	default:
+		f.read(at, v, b)
+	}
+}
