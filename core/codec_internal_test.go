@@ -45,7 +45,7 @@ func TestBackoffIsBounded(t *testing.T) {
 			most = time.Second << (attempt - 1)
 		}
 		for range 20 {
-			got := k.backoff(attempt)
+			got := randomPause(k.backoff(attempt))
 			require.Positive(t, got)
 			require.LessOrEqual(t, got, most+time.Millisecond)
 		}

@@ -224,8 +224,7 @@ func (k KindConfig) validate() *ConfigError {
 	return nil
 }
 
-// backoff is the pause after a failed attempt, the first being 1: full jitter, so that tasks that failed together do
-// not come back together.
+// backoff is the longest pause after a failed attempt, the first being 1.
 func (k KindConfig) backoff(attempt int) time.Duration {
 	most := k.Backoff
 	for range attempt - 1 {
@@ -235,7 +234,11 @@ func (k KindConfig) backoff(attempt int) time.Duration {
 		}
 		most *= 2
 	}
-	most = min(most, k.MaxBackoff)
+	return min(most, k.MaxBackoff)
+}
+
+// randomPause is a pause of at most so long: full jitter, so that tasks that failed together do not come back together.
+func randomPause(most time.Duration) time.Duration {
 	if most < time.Millisecond {
 		return most
 	}

@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
@@ -31,43 +30,42 @@ const mostCounted = 1000
 
 // nextDue books the next occurrence of a recurring task. Those that have fallen due meanwhile are caught up, queued or
 // skipped as the task says; what is skipped is recorded.
-func (r *run) nextDue(v *verdict, interval time.Duration) {
-	if !r.body.fixed() {
-		nominal := r.nominal()
-		r.nextOccurrence()
-		r.again(v, store.When{After: interval + jitter(r.body.Jitter, r.claimed.Agent, r.claimed.ID, nominal)})
+func (d *decision) nextDue(v *verdict, interval time.Duration) {
+	if !d.body.fixed() {
+		nominal := d.nominal()
+		d.nextOccurrence()
+		d.again(v, store.When{After: interval + jitter(d.body.Jitter, d.claimed.Agent, d.claimed.ID, nominal)})
 		return
 	}
-	now, claimed := r.pull.s.storeNow(), r.info.Claimed
-	next := r.after(r.nominal(), interval)
+	now, claimed := d.now, d.claimedAt
+	next := d.after(d.nominal(), interval)
 	if next == 0 { // accepted by another version, or at its end: come back to it, visibly
-		r.pull.s.config.Logger.ErrorContext(r.pull.ctx, "a cron expression cannot be computed; the task is tried again in an hour",
-			slog.String("agent", r.claimed.Agent), slog.String("task", r.claimed.ID))
-		r.nextOccurrence()
-		r.again(v, store.When{After: time.Hour})
+		v.warning = "the next time of a cron expression cannot be computed; the task is tried again in an hour"
+		d.nextOccurrence()
+		d.again(v, store.When{After: time.Hour})
 		return
 	}
-	late := next <= now && interval == r.interval() // a stretched interval misses nothing: it waits
+	late := next <= now && interval == d.interval() // a stretched interval misses nothing: it waits
 	switch {
-	case late && next <= claimed && r.body.misfire() == MisfireAll && r.state.CaughtUp < r.pull.s.kind(r.claimed.Kind).CatchUp:
-		r.state.CaughtUp++
-		r.book(v, next, true)
+	case late && next <= claimed && d.body.misfire() == MisfireAll && d.state.CaughtUp < d.kind.CatchUp:
+		d.state.CaughtUp++
+		d.book(v, next, true)
 		return
 	case late:
-		next = r.passOver(next, claimed, now)
+		next = d.passOver(next, claimed, now)
 	case next <= now:
-		next = r.after(now, interval)
+		next = d.after(now, interval)
 	}
-	r.state.CaughtUp = 0
-	r.book(v, next, false)
+	d.state.CaughtUp = 0
+	d.book(v, next, false)
 }
 
 // passOver skips the occurrences from one on that were due before the claim, as missed, and those that fell due during the
 // run, as overlapped. It returns the one that is next: the last of the latter if the task queues one.
-func (r *run) passOver(first, claimed, now store.Millis) store.Millis {
+func (d *decision) passOver(first, claimed, now store.Millis) store.Millis {
 	var missed, overlapped int64
 	var last store.Millis
-	for at := first; at != 0 && at <= now && missed+overlapped < mostCounted; at = r.after(at, r.interval()) {
+	for at := first; at != 0 && at <= now && missed+overlapped < mostCounted; at = d.after(at, d.interval()) {
 		switch {
 		case at <= claimed:
 			missed++
@@ -76,33 +74,33 @@ func (r *run) passOver(first, claimed, now store.Millis) store.Millis {
 			last = at
 		}
 	}
-	queue := r.body.overlap() == OverlapQueueOne && overlapped > 0
+	queue := d.body.overlap() == OverlapQueueOne && overlapped > 0
 	if queue {
 		overlapped--
 	}
-	r.skipped(missed, skipMisfire)
-	r.skipped(overlapped, skipOverlap)
+	d.skipped(missed, skipMisfire)
+	d.skipped(overlapped, skipOverlap)
 	if queue {
 		return last // those before it are accounted for: its own run does not meet them again
 	}
-	return r.after(now, r.interval())
+	return d.after(now, d.interval())
 }
 
 // after is the first occurrence after a time; zero if there is none.
-func (r *run) after(at store.Millis, interval time.Duration) store.Millis {
-	if r.body.Cron == "" {
+func (d *decision) after(at store.Millis, interval time.Duration) store.Millis {
+	if d.body.Cron == "" {
 		// The grid goes on from the occurrence that is planned, whatever the interval is stretched to.
-		grid := r.grid()
+		grid := d.grid()
 		switch {
-		case interval > r.interval():
-			return store.Millis(schedule.Slot(int64(grid), int64(max(at.Add(interval)-1, r.pull.s.storeNow())), r.interval()))
+		case interval > d.interval():
+			return store.Millis(schedule.Slot(int64(grid), int64(max(at.Add(interval)-1, d.now)), d.interval()))
 		case at < grid:
 			return grid
 		default:
-			return store.Millis(schedule.Slot(int64(grid), int64(at), r.interval()))
+			return store.Millis(schedule.Slot(int64(grid), int64(at), d.interval()))
 		}
 	}
-	next, err := r.pull.s.crons.next(r.body.spec(), at)
+	next, err := d.next(d.body.spec(), at)
 	if err != nil {
 		return 0
 	}
@@ -110,53 +108,53 @@ func (r *run) after(at store.Millis, interval time.Duration) store.Millis {
 }
 
 // grid is a time that the slots of a task counted from its start go through.
-func (r *run) grid() store.Millis {
-	if r.state.Nominal != 0 {
-		return r.state.Nominal
+func (d *decision) grid() store.Millis {
+	if d.state.Nominal != 0 {
+		return d.state.Nominal
 	}
-	return r.claimed.Due
+	return d.claimed.Due
 }
 
 // book makes the task wait for an occurrence.
-func (r *run) book(v *verdict, nominal store.Millis, catchingUp bool) {
-	r.nextOccurrence()
-	now := r.pull.s.storeNow()
-	r.state.Spread = catchingUp || nominal <= now // it is late on purpose
-	due := nominal.Add(jitter(r.body.Jitter, r.claimed.Agent, r.claimed.ID, nominal))
+func (d *decision) book(v *verdict, nominal store.Millis, catchingUp bool) {
+	d.nextOccurrence()
+	now := d.now
+	d.state.Spread = catchingUp || nominal <= now // it is late on purpose
+	due := nominal.Add(jitter(d.body.Jitter, d.claimed.Agent, d.claimed.ID, nominal))
 	if !catchingUp {
 		due = max(due, now)
 	}
-	r.state.Nominal = nominal
-	r.again(v, store.When{At: due})
+	d.state.Nominal = nominal
+	d.again(v, store.When{At: due})
 }
 
 // nextOccurrence forgets what belongs to the occurrence that has ended.
-func (r *run) nextOccurrence() {
-	r.state.Attempt, r.state.Nominal, r.state.Checkpoint, r.state.Spread = 0, 0, nil, false
+func (d *decision) nextOccurrence() {
+	d.state.Attempt, d.state.Nominal, d.state.Checkpoint, d.state.Spread = 0, 0, nil, false
 }
 
 // skipped records occurrences that are not run. They stand before a run that has just ended: it was the last thing to
 // happen.
-func (r *run) skipped(n int64, reason string) {
+func (d *decision) skipped(n int64, reason string) {
 	if n == 0 {
 		return
 	}
-	r.state.SkipCount += n
-	r.state.RunCount += n
-	entry := record.Run{Started: r.pull.s.storeNow(), Outcome: string(OutcomeSkipped), Error: reason}
+	d.state.SkipCount += n
+	d.state.RunCount += n
+	entry := record.Run{Started: d.now, Outcome: string(OutcomeSkipped), Error: reason}
 	if n > 1 {
 		entry.Error = fmt.Sprintf("%s (%d occurrences)", reason, n)
 	}
-	last := len(r.state.Runs) - 1
-	if last < 0 || r.state.Runs[last].Outcome == string(OutcomeSkipped) {
-		r.add(entry)
+	last := len(d.state.Runs) - 1
+	if last < 0 || d.state.Runs[last].Outcome == string(OutcomeSkipped) {
+		d.add(entry)
 		return
 	}
-	run := r.state.Runs[last]
-	r.state.Runs = r.state.Runs[:last]
+	run := d.state.Runs[last]
+	d.state.Runs = d.state.Runs[:last]
 	entry.Started = run.Started
-	r.add(entry)
-	r.state.Add(run)
+	d.add(entry)
+	d.state.Add(run)
 }
 
 // failedInARow says that so many have failed.
@@ -168,79 +166,63 @@ func failedInARow(n int) string {
 }
 
 // skipOccurrence settles an occurrence that is not run.
-func (r *run) skipOccurrence(v *verdict, reason string) {
+func (d *decision) skipOccurrence(v *verdict, reason string) {
 	v.outcome = OutcomeSkipped
-	r.crashes(nil)
-	r.state.SkipCount++
-	r.state.RunCount++
-	r.add(record.Run{Started: r.pull.s.storeNow(), Outcome: string(OutcomeSkipped), Error: reason})
-	interval := r.interval()
+	d.crashes(nil)
+	d.state.SkipCount++
+	d.state.RunCount++
+	d.add(record.Run{Started: d.now, Outcome: string(OutcomeSkipped), Error: reason})
+	interval := d.interval()
 	if reason == skipGate {
-		r.state.Idle++
-		interval = schedule.Stretch(max(interval, r.pull.s.kind(r.claimed.Kind).Backoff), r.state.Idle)
+		d.state.Idle++
+		interval = schedule.Stretch(max(interval, d.kind.Backoff), d.state.Idle)
 	}
 	switch {
-	case r.body.Activity != nil:
-		r.rest(v)
-	case !r.body.recurs(): // there is no next occurrence: this one is asked for again
-		r.sameOccurrence()
-		r.again(v, store.When{After: interval})
-	case r.body.Cron != "":
-		r.nextDue(v, r.interval())
+	case d.body.Activity != nil:
+		d.rest(v)
+	case !d.body.recurs(): // there is no next occurrence: this one is asked for again
+		d.sameOccurrence()
+		d.again(v, store.When{After: interval})
+	case d.body.Cron != "":
+		d.nextDue(v, d.interval())
 	default:
-		r.nextDue(v, interval)
+		d.nextDue(v, interval)
 	}
-}
-
-// early settles what is not to be run at all; false if it is to be run.
-func (r *run) early() (verdict, bool) {
-	v := verdict{settlement: store.Settlement{Run: r.claimed.Run, Group: r.body.Group, Kind: r.claimed.Kind}}
-	switch {
-	case r.claimed.Cancelled:
-		r.order.Store(&r.claimed.Order)
-		r.endCancelled(&v, nil, r.claimed.Order, false)
-	case r.body.Activity != nil && r.state.Retire != 0 && r.claimed.Due == r.state.Retire:
-		v.quiet = true
-		r.end(&v, store.VerbComplete, StatusCompleted, "rested")
-	default:
-		return v, r.misfired(&v)
-	}
-	return v, true
 }
 
 // putOffBefore reports whether the occurrence is due later than it was planned: its handler has put it off.
-func (r *run) putOffBefore() bool {
-	n := r.state.Nominal
-	return n != 0 && r.claimed.Due > n.Add(jitter(r.body.Jitter, r.claimed.Agent, r.claimed.ID, n))
+func (d *decision) putOffBefore() bool {
+	n := d.state.Nominal
+	return n != 0 && d.claimed.Due > n.Add(jitter(d.body.Jitter, d.claimed.Agent, d.claimed.ID, n))
 }
 
 // misfired settles an occurrence that comes so late that nobody was there at its time: it is skipped, or put off once, so
 // that not all that was missed runs at the same moment.
-func (r *run) misfired(v *verdict) bool {
-	kind := r.pull.s.kind(r.claimed.Kind)
-	late := r.info.Claimed.Sub(r.claimed.Due)
-	begun := r.state.Attempt > 0 || r.state.Checkpoint != nil || r.claimed.Crashes > 0 || r.putOffBefore() || r.byHand() // somebody was there
-	if !r.body.recurs() || begun || r.state.Spread || late <= kind.Grace {
+func (d *decision) misfired(v *verdict) bool {
+	kind := d.kind
+	late := d.claimedAt.Sub(d.claimed.Due)
+	begun := d.state.Attempt > 0 || d.state.Checkpoint != nil || d.claimed.Crashes > 0 || d.putOffBefore() || d.byHand() // somebody was there
+	if !d.body.recurs() || begun || d.state.Spread || late <= kind.Grace {
 		return false
 	}
-	if r.body.misfire() == MisfireSkip || r.body.misfire() == MisfireAll && kind.CatchUp == 0 {
-		r.skipOccurrence(v, skipMisfire)
+	if d.body.misfire() == MisfireSkip || d.body.misfire() == MisfireAll && kind.CatchUp == 0 {
+		d.skipOccurrence(v, skipMisfire)
 		return true
 	}
 	window := kind.Spread // but not past the next occurrence
-	if !r.body.fixed() {
-		window = min(window, r.interval())
-	} else if next := r.after(r.info.Claimed, r.interval()); next != 0 {
-		window = min(window, next.Sub(r.info.Claimed))
+	if !d.body.fixed() {
+		window = min(window, d.interval())
+	} else if next := d.after(d.claimedAt, d.interval()); next != 0 {
+		window = min(window, next.Sub(d.claimedAt))
 	}
-	wait := stable(window.Milliseconds(), r.claimed.Agent, r.claimed.ID, r.nominal())
+	wait := stable(window.Milliseconds(), d.claimed.Agent, d.claimed.ID, d.nominal())
 	if wait == 0 {
 		return false
 	}
 	v.outcome, v.status = OutcomeSnoozed, StatusWaiting
-	r.sameOccurrence()
-	r.state.Spread = true
-	v.settlement.Verb, v.settlement.State = store.VerbAgain, r.state.Encode()
-	v.settlement.Due = store.When{At: r.info.Claimed.Add(time.Duration(wait) * time.Millisecond)}
+	d.sameOccurrence()
+	d.state.Spread = true
+	v.settlement.Verb, v.settlement.State = store.VerbAgain, d.state.Encode()
+	v.settlement.Due = store.When{At: d.claimedAt.Add(time.Duration(wait) * time.Millisecond)}
 	return true
 }

@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
@@ -17,51 +16,46 @@ import (
 const mostCutOffs = 3
 
 // giveBack settles a run that was ended by the end of its pull. If it was started, that is recorded.
-func (r *run) giveBack(v *verdict, ran bool) {
+func (d *decision) giveBack(v *verdict) {
 	v.released = true
-	v.settlement = release(r.claimed)
-	if !ran || r.body.overlap().spawns() {
+	v.settlement = release(d.claimed)
+	if !d.ran || d.body.overlap().spawns() {
 		return
 	}
-	if r.alone { // the crash that was counted in advance did not come
-		v.settlement.Crashes = r.claimed.Crashes
+	if d.alone { // the crash that was counted in advance did not come
+		v.settlement.Crashes = d.claimed.Crashes
 	}
-	p := r.pull
-	begun := p.s.config.Clock.Now().Add(-v.took)
-	ended := record.Run{Started: p.s.storeNow().Add(-v.took), Duration: v.took, Attempt: r.info.Attempt, Outcome: string(OutcomeReleased), Error: "its process stopped"}
-	if p.spent.Load() {
-		ended.Error = fmt.Sprintf("the time of its pull was up: %s of %s were left for it",
-			p.end.Sub(begun).Round(time.Millisecond), p.end.Sub(p.begun).Round(time.Millisecond))
-		if p.fresh(begun) {
-			r.state.CutOffs++
+	ended := record.Run{Started: d.now.Add(-v.took), Duration: v.took, Attempt: d.attempt, Outcome: string(OutcomeReleased), Error: "its process stopped"}
+	if b := d.budget; b.spent {
+		ended.Error = fmt.Sprintf("the time of its pull was up: %s of %s were left for it", b.left.Round(time.Millisecond), b.whole.Round(time.Millisecond))
+		if b.nearlyAll {
+			d.state.CutOffs++
 		}
 	}
-	r.add(ended)
-	if r.state.CutOffs >= mostCutOffs {
-		r.tooLong(v)
+	d.add(ended)
+	if d.state.CutOffs >= mostCutOffs {
+		d.tooLong(v)
 		return
 	}
-	v.settlement.State = r.state.Encode()
+	v.settlement.State = d.state.Encode()
 }
 
 // tooLong pauses a task that no pull of this host has time for.
-func (r *run) tooLong(v *verdict) {
-	p := r.pull
-	r.state.CutOffs = 0 // once it is resumed it has as many tries again
+func (d *decision) tooLong(v *verdict) {
+	d.state.CutOffs = 0 // once it is resumed it has as many tries again
 	v.tooLong, v.status = true, StatusWaiting
 	v.settlement = store.Settlement{
-		Run: r.claimed.Run, Group: r.body.Group, Kind: r.claimed.Kind, Verb: store.VerbAgain, Due: store.When{At: r.claimed.Due}, State: r.state.Encode(),
+		Run: d.claimed.Run, Group: d.group, Kind: d.claimed.Kind, Verb: store.VerbAgain, Due: store.When{At: d.claimed.Due}, State: d.state.Encode(),
 		Hold: Hold{By: byDuly, Reason: fmt.Sprintf("too_long: it was cut off %d times in a row after nearly all of %s: give its kind a shorter timeout, "+
-			"let its handler yield, or run it where there is more time; then resume it", mostCutOffs, p.end.Sub(p.begun).Round(time.Second))}.encode(),
+			"let its handler yield, or run it where there is more time; then resume it", mostCutOffs, d.budget.whole.Round(time.Second))}.encode(),
 	}
-	p.s.config.Logger.WarnContext(p.ctx, "a task takes longer than a pull has time for, and is paused",
-		slog.String("agent", r.info.Agent), slog.String("task", r.info.ID), slog.String("kind", r.info.Kind))
+	v.warning = "a task takes longer than a pull has time for, and is paused"
 }
 
 // add adds a run of this process to the task's history.
-func (r *run) add(run record.Run) {
+func (d *decision) add(run record.Run) {
 	if run.Process == "" {
-		run.Process = r.pull.s.config.Name
+		run.Process = d.process
 	}
-	r.state.Add(run)
+	d.state.Add(run)
 }

@@ -16,34 +16,34 @@ const DefaultMaxRetryAfters = 100
 
 // retryLater repeats the occurrence at the time that its handler asked for, uncharged: somebody else's limit is no fault of
 // the task. Once there were too many in a row it is a failed attempt, which is repeated no sooner either.
-func (r *run) retryLater(v *verdict, later *retryAfterError, err error) {
-	kind := r.pauses()
-	r.state.RetryAfters++
-	asked := min(max(later.at.Sub(r.pull.s.config.Clock.Now()), 0), maxDelay)
+func (d *decision) retryLater(v *verdict, later *retryAfterError, err error) {
+	kind := d.pauses()
+	d.state.RetryAfters++
+	asked := min(max(later.at.Sub(d.clock), 0), maxDelay)
 	// A server that says "now" is not asked in a loop, and tasks that were told the same time do not come back together.
 	if kind.Backoff <= 0 { // none is meant for attempts, which are counted
 		kind.Backoff, kind.MaxBackoff = DefaultBackoff, max(kind.MaxBackoff, DefaultBackoff)
 	}
-	pause := max(asked, kind.Backoff) + kind.backoff(min(r.state.RetryAfters, record.KeptRuns))
-	if key := r.body.SnoozeKey; key != "" && asked > 0 {
+	pause := max(asked, kind.Backoff) + d.pauseOf(kind, min(d.state.RetryAfters, record.KeptRuns))
+	if key := d.body.SnoozeKey; key != "" && asked > 0 {
 		note := Hold{By: byDuly, Reason: clip(err.Error())}
 		v.busy = &store.Hold{Target: store.Target{Key: key}, Note: note.encode(), Until: store.When{After: asked}, Prolong: true}
 	}
-	if r.state.RetryAfters > kind.MaxRetryAfters {
+	if d.state.RetryAfters > kind.MaxRetryAfters {
 		v.pause = pause
-		r.fail(v, err)
+		d.fail(v, err)
 		return
 	}
 	v.why = err
-	r.note(v, OutcomeSnoozed, err)
-	r.sameOccurrence()
-	r.again(v, store.When{After: pause})
+	d.note(v, OutcomeSnoozed, err)
+	d.sameOccurrence()
+	d.again(v, store.When{After: pause})
 }
 
 // pauses are the settings of the task's kind, with the pauses between attempts that the task itself names.
-func (r *run) pauses() KindConfig {
-	kind := r.pull.s.kind(r.claimed.Kind)
-	switch own := r.body.Backoff; {
+func (d *decision) pauses() KindConfig {
+	kind := d.kind
+	switch own := d.body.Backoff; {
 	case own > 0:
 		kind.Backoff, kind.MaxBackoff = own, max(kind.MaxBackoff, own)
 	case own < 0:
@@ -61,12 +61,12 @@ func countRetryAfters(s *state, err error) {
 
 // delay puts a due time off by what the run was told to wait, and to the end of the interval that the task demands between
 // two starts.
-func (r *run) delay(v *verdict, due store.When) store.When {
-	if v.pause == 0 && r.body.MinInterval == 0 {
+func (d *decision) delay(v *verdict, due store.When) store.When {
+	if v.pause == 0 && d.body.MinInterval == 0 {
 		return due
 	}
-	now := r.pull.s.storeNow()
-	wait := max(v.pause, r.leastWait(now))
+	now := d.now
+	wait := max(v.pause, d.leastWait(now))
 	if due.At != 0 {
 		due.At = max(due.At, now.Add(wait))
 	} else {
@@ -76,11 +76,11 @@ func (r *run) delay(v *verdict, due store.When) store.When {
 }
 
 // leastWait is how long it takes until the task may start again.
-func (r *run) leastWait(now store.Millis) time.Duration {
-	if r.body.MinInterval == 0 {
+func (d *decision) leastWait(now store.Millis) time.Duration {
+	if d.body.MinInterval == 0 {
 		return 0
 	}
-	return max(r.info.Claimed.Add(r.body.MinInterval).Sub(now), 0)
+	return max(d.claimedAt.Add(d.body.MinInterval).Sub(now), 0)
 }
 
 // holdBusy holds the snooze keys of runs that were told to come back later, for all agents: of each key once, until the

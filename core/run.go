@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -70,8 +71,12 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 
 // settledEarly settles a run that is not to be started at all; false if it is to be started.
 func (p *pull) settledEarly(r *run) bool {
-	v, early := r.early()
+	v, early := decideEarly(r.facts())
 	if early {
+		if r.claimed.Cancelled {
+			r.order.Store(&r.claimed.Order)
+		}
+		p.warn(r, &v)
 		r.ended = true
 		p.settler.add(r, v.settlement, v)
 	}
@@ -82,7 +87,7 @@ func (r *run) describe() {
 	c, b := r.claimed, &r.body
 	r.info = RunInfo{
 		Agent: c.Agent, ID: c.ID, Kind: c.Kind, Group: b.Group, Level: c.Level, Attempt: r.state.Attempt + 1,
-		Due: c.Due, Occurrence: r.nominal(), Parent: b.Parent, Submitted: c.Submitted, Claimed: r.pull.s.storeNow(), Fence: c.Fence, TraceID: b.TraceID,
+		Due: c.Due, Occurrence: nominal(c, &r.state), Parent: b.Parent, Submitted: c.Submitted, Claimed: r.pull.s.storeNow(), Fence: c.Fence, TraceID: b.TraceID,
 		Traceparent: b.Traceparent, SessionID: b.SessionID, UserID: b.UserID, Labels: b.labels(), Info: b.Info, Tags: b.Tags, Crashes: c.Crashes, Zone: b.zone(), run: r,
 	}
 }
@@ -230,9 +235,39 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 		p.leave(r.claimed.Agent)
 		return true
 	}
-	v := r.decide(err, took, ran)
+	f := r.facts()
+	f.ran, f.took, f.budget = ran, took, p.budget(took)
+	v := decide(f, err)
+	p.warn(r, &v)
 	p.settler.add(r, v.settlement, v)
 	return true
+}
+
+// facts are what is known of the run now.
+func (r *run) facts() facts {
+	s, c := r.pull.s, r.claimed
+	return facts{
+		now: s.storeNow(), clock: s.config.Clock.Now(), claimed: c, claimedAt: r.info.Claimed, attempt: r.info.Attempt,
+		body: &r.body, state: r.state, kind: s.kind(c.Kind), ownAttempts: s.config.Kinds[c.Kind].MaxAttempts, process: s.config.Name,
+		next: s.crons.next, random: randomPause, alone: r.alone, order: r.order.Load(), inherited: r.inherited, failure: r.failure,
+	}
+}
+
+// budget is the time that a run had which has just ended after so long.
+func (p *pull) budget(took time.Duration) budget {
+	if p.end.IsZero() {
+		return budget{}
+	}
+	begun := p.s.config.Clock.Now().Add(-took)
+	return budget{spent: p.spent.Load(), left: p.end.Sub(begun), whole: p.end.Sub(p.begun), nearlyAll: p.fresh(begun)}
+}
+
+// warn logs what a verdict wants people to know.
+func (p *pull) warn(r *run, v *verdict) {
+	if v.warning != "" {
+		p.s.config.Logger.WarnContext(p.ctx, v.warning, //nolint:sloglint // one of a few constants
+			slog.String("agent", r.info.Agent), slog.String("task", r.info.ID), slog.String("kind", r.info.Kind))
+	}
 }
 
 func (r *run) json(what string, v any) ([]byte, error) {

@@ -129,7 +129,7 @@ func (t *settler) sort(batch []settling, runs []store.Settlement, results []stor
 			again, left, err = append(again, batch[i]), append(left, runs[i]), failed
 			continue
 		}
-		if batch[i].run.decideAnew(&batch[i].verdict, results[i].Err) {
+		if batch[i].verdict.revise(results[i].Err) {
 			again, left = append(again, batch[i]), append(left, batch[i].verdict.settlement)
 			continue
 		}

@@ -27,10 +27,10 @@ func (r *run) spawn(ctx context.Context) error {
 	if err := r.gather(ctx); err != nil {
 		return err
 	}
-	if r.hopeless(r.inherited) {
+	if d, _ := newDecision(r.facts()); d.hopeless(r.inherited) {
 		return &skippedError{reason: skipPaused}
 	}
-	occurrence := r.nominal()
+	occurrence := nominal(r.claimed, &r.state)
 	child := r.body
 	child.Every, child.FromStart, child.Cron, child.Zone, child.MatchAll, child.GapSkip = 0, false, "", r.body.zone(), false, false
 	child.Jitter, child.Overlap, child.Misfire, child.PauseAfter, child.MinInterval = 0, "", "", 0, 0
