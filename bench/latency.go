@@ -87,7 +87,7 @@ func (b *bench) delay(i int) time.Duration {
 func (b *bench) dulyLatency(ctx context.Context) (_ []sample, err error) {
 	s := newStarts(b.latencyTasks)
 	d, err := openDuly(ctx, b.redis, b.concurrency, func(t *core.Task[payload]) {
-		s.note(t.Payload.N, time.Since(t.Due.Time()))
+		s.note(t.Payload.N, time.Since(t.Due))
 	})
 	if err != nil {
 		return nil, err

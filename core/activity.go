@@ -107,7 +107,7 @@ type Subject struct {
 type Noticed struct {
 	Scheduled bool         // it booked a run; if not, one was booked before
 	Reason    store.Reason // why
-	Due       store.Millis // when that run is due; zero while one is under way: the next follows it
+	Due       time.Time    // when that run is due; zero while one is under way: the next follows it
 	Agent, ID string       // the task
 }
 
@@ -123,7 +123,7 @@ func (s *Scheduler) Notice(ctx context.Context, kind string, subject Subject) (N
 		return Noticed{}, err
 	}
 	t := touched[0]
-	return Noticed{Scheduled: t.Booked, Reason: t.Reason, Due: t.Due, Agent: sub.Agent, ID: sub.ID}, nil
+	return Noticed{Scheduled: t.Booked, Reason: t.Reason, Due: t.Due.Time(), Agent: sub.Agent, ID: sub.ID}, nil
 }
 
 // NoticeAbout returns the user that a subject names, and its agent unless that is left out. One of them owns the task, and its

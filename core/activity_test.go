@@ -47,7 +47,7 @@ func TestThrottle(t *testing.T) {
 		n := w.notice(ann)
 		assert.True(t, n.Scheduled)
 		assert.Equal(t, store.ReasonActivity, n.Reason)
-		assert.Equal(t, time.Now().Add(30*time.Minute).UnixMilli(), int64(n.Due))
+		assert.Equal(t, time.Now().Add(30*time.Minute).UnixMilli(), n.Due.UnixMilli())
 		assert.Equal(t, "helper", n.Agent)
 		for range 29 {
 			w.runUntil(time.Minute)
@@ -108,7 +108,7 @@ func TestActivityWhileItRunsMakesOneRunMore(t *testing.T) {
 		n := w.notice(ann)
 		w.runUntil(90 * time.Second)
 		w.runUntil(time.Second)
-		assert.Equal(t, begun.Add(2*time.Minute).UnixMilli(), int64(w.task(n.Agent, n.ID).NextRun), "a minute after the first of them")
+		assert.Equal(t, begun.Add(2*time.Minute).UnixMilli(), w.task(n.Agent, n.ID).NextRun.UnixMilli(), "a minute after the first of them")
 		w.runUntil(time.Hour)
 		assert.Equal(t, 2, ran)
 		assert.True(t, w.task(n.Agent, n.ID).Resting)
@@ -146,7 +146,7 @@ func TestActivityCoolsDown(t *testing.T) {
 		w.runUntil(11 * time.Hour)
 		require.Len(t, *got, 2)
 		info := w.task(n.Agent, n.ID)
-		assert.Equal(t, (*got)[1]+40*time.Hour, info.CoolingUntil.Time().Sub(w.begun), "2 failures * 10 hours * 2")
+		assert.Equal(t, (*got)[1]+40*time.Hour, info.CoolingUntil.Sub(w.begun), "2 failures * 10 hours * 2")
 		n = w.notice(ann)
 		assert.False(t, n.Scheduled)
 		assert.Equal(t, store.ReasonCooling, n.Reason)
@@ -170,7 +170,7 @@ func TestCoolDownLastsADayAtLeast(t *testing.T) {
 		w.digests(func(int) error { return errBoom })
 		n := w.notice(ann)
 		w.runUntil(2 * time.Minute)
-		assert.Equal(t, w.begun.Add(24*time.Hour+time.Minute).UnixMilli(), int64(w.task(n.Agent, n.ID).CoolingUntil))
+		assert.Equal(t, w.begun.Add(24*time.Hour+time.Minute).UnixMilli(), w.task(n.Agent, n.ID).CoolingUntil.UnixMilli())
 	})
 }
 

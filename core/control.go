@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -62,7 +63,7 @@ func effect(t *store.Stored, effects []store.Effect, err error) (store.Effect, e
 // stays planned. A pause that begins later holds the task all the same. A task that runs is due once more if its overlap
 // policy is OverlapQueueOne; else, and if it was cancelled, it fails with a *ConflictError. It fails with ErrNotFound if
 // there is no live task of that id.
-func (s *Scheduler) RunNow(ctx context.Context, agent, id string) (due store.Millis, err error) {
+func (s *Scheduler) RunNow(ctx context.Context, agent, id string) (due time.Time, err error) {
 	err = s.asRead(ctx, agent, id, func(t *store.Stored) error {
 		due, err = s.runNow(ctx, t)
 		return err
@@ -70,17 +71,17 @@ func (s *Scheduler) RunNow(ctx context.Context, agent, id string) (due store.Mil
 	return due, err
 }
 
-func (s *Scheduler) runNow(ctx context.Context, t *store.Stored) (store.Millis, error) {
+func (s *Scheduler) runNow(ctx context.Context, t *store.Stored) (time.Time, error) {
 	if t.Status.Finished() {
-		return 0, &ConflictError{Agent: t.Agent, ID: t.ID, Reason: fmt.Sprintf("is %s: replay it if it failed, or submit it again", t.Status)}
+		return time.Time{}, &ConflictError{Agent: t.Agent, ID: t.ID, Reason: fmt.Sprintf("is %s: replay it if it failed, or submit it again", t.Status)}
 	}
 	b, err := decodeBody(t.Body)
 	if err != nil {
-		return 0, err
+		return time.Time{}, err
 	}
 	effects, err := s.store.RunNow(ctx, []store.RunNow{{Agent: t.Agent, ID: t.ID, Group: b.Group, Queue: b.overlap() == OverlapQueueOne}})
 	e, err := effect(t, effects, err)
-	return e.Due, err
+	return e.Due.Time(), err
 }
 
 // Cancel ends a task for good: at once if it waits; if it runs, its context is cancelled with the next heartbeat, unless
@@ -164,7 +165,7 @@ func (s *Scheduler) Delete(ctx context.Context, agent, id string) error {
 
 // Replay makes a dead task live again: due now, with all its attempts and its history. It fails with ErrNotFound if there
 // is no such task, and with a *ConflictError if it has not failed.
-func (s *Scheduler) Replay(ctx context.Context, agent, id string) (due store.Millis, err error) {
+func (s *Scheduler) Replay(ctx context.Context, agent, id string) (due time.Time, err error) {
 	err = s.asRead(ctx, agent, id, func(t *store.Stored) error {
 		due, err = s.replay(ctx, t)
 		return err
@@ -172,26 +173,26 @@ func (s *Scheduler) Replay(ctx context.Context, agent, id string) (due store.Mil
 	return due, err
 }
 
-func (s *Scheduler) replay(ctx context.Context, t *store.Stored) (store.Millis, error) {
+func (s *Scheduler) replay(ctx context.Context, t *store.Stored) (time.Time, error) {
 	switch {
 	case t.Status != StatusFailed:
-		return 0, &ConflictError{Agent: t.Agent, ID: t.ID, Reason: fmt.Sprintf("is %s: only failed tasks can be replayed", t.Status)}
+		return time.Time{}, &ConflictError{Agent: t.Agent, ID: t.ID, Reason: fmt.Sprintf("is %s: only failed tasks can be replayed", t.Status)}
 	case t.Dropped:
-		return 0, &ConflictError{
+		return time.Time{}, &ConflictError{
 			Agent: t.Agent, ID: t.ID, Reason: "cannot be replayed: " + droppedReason + "; submit it again with on_conflict replace",
 		}
 	}
 	rec, err := record.DecodeFinished(t.Record)
 	if err != nil {
-		return 0, err
+		return time.Time{}, err
 	}
 	b, err := decodeBody(rec.Body)
 	if err != nil {
-		return 0, err
+		return time.Time{}, err
 	}
 	old, err := record.DecodeState(rec.State)
 	if err != nil {
-		return 0, err
+		return time.Time{}, err
 	}
 	kept := old.Carry()
 	effects, err := s.store.Replay(ctx, []store.Replay{{
@@ -199,5 +200,5 @@ func (s *Scheduler) replay(ctx context.Context, t *store.Stored) (store.Millis, 
 		Activity: b.Activity != nil,
 	}})
 	e, err := effect(t, effects, err)
-	return e.Due, err
+	return e.Due.Time(), err
 }

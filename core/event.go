@@ -25,7 +25,7 @@ const (
 // Event is one step in the life of a run. Durations are measured in this process, times by the store's clock.
 type Event struct {
 	Type     EventType
-	Time     store.Millis
+	Time     time.Time
 	Agent    string
 	ID       string
 	Kind     string
@@ -33,13 +33,13 @@ type Event struct {
 	TraceID  string
 	Attempt  int
 	Fence    Fence // of the claim; zero for enqueue
-	Due      store.Millis
+	Due      time.Time
 	Wait     time.Duration   // from due to claimed: start and finish
 	Duration time.Duration   // of the run: finish
 	Outcome  Outcome         // finish; crashed: the task is given up, as the leases of its runs ran out again and again
 	Retried  bool            // the attempt has failed and is repeated: finish
 	Status   Status          // of the task afterwards: finish
-	Next     store.Millis    // when it is due again: finish of a task that is waiting again
+	Next     time.Time       // when it is due again: finish of a task that is waiting again
 	Because  BecauseCode     // finish of an activity task: it rests until there is activity, and has no Next; or it cools down until Next
 	Fault    store.FaultCode // fault
 	Error    string          // at most 1 KiB, never the payload

@@ -17,7 +17,7 @@ import (
 // Explanation says why a task has not run, or what it is doing.
 type Explanation struct {
 	Task    TaskInfo
-	Now     store.Millis
+	Now     time.Time
 	Reasons []Because // the ones that matter most first; never empty
 
 	processes map[string]Process // that have said something of themselves, by tag
@@ -26,8 +26,8 @@ type Explanation struct {
 // Because is one reason.
 type Because struct {
 	Code  BecauseCode
-	Text  string       // for people
-	Until store.Millis // when it passes by itself; zero if it does not, or that is not known
+	Text  string    // for people
+	Until time.Time // when it passes by itself; zero if it does not, or that is not known
 }
 
 // BecauseCode tells reasons apart.
@@ -68,13 +68,13 @@ func (s *Scheduler) Explain(ctx context.Context, agent, id string) (Explanation,
 	if t.Status == "" {
 		return Explanation{}, ErrNotFound
 	}
-	e := Explanation{Task: inform(t), Now: page.Now}
+	e := Explanation{Task: inform(t), Now: page.Now.Time()}
 	if !t.Status.Finished() {
 		e.processes = s.processes(ctx)
 	}
 	switch {
 	case t.Status.Finished():
-		e.because(BecauseFinished, 0, "it %s at %s%s", howEnded(t.Status), clockTime(t.Finished), inBrackets(e.Task.Reason))
+		e.because(BecauseFinished, 0, "it %s at %s%s", howEnded(t.Status), clockTime(t.Finished.Time()), inBrackets(e.Task.Reason))
 	case t.Status == StatusInProgress:
 		e.running(t)
 	default:
@@ -84,7 +84,7 @@ func (s *Scheduler) Explain(ctx context.Context, agent, id string) (Explanation,
 }
 
 func (e *Explanation) because(code BecauseCode, until store.Millis, format string, args ...any) {
-	e.Reasons = append(e.Reasons, Because{Code: code, Text: fmt.Sprintf(format, args...), Until: until})
+	e.Reasons = append(e.Reasons, Because{Code: code, Text: fmt.Sprintf(format, args...), Until: until.Time()})
 }
 
 func (e *Explanation) running(t *store.Stored) {
@@ -93,7 +93,7 @@ func (e *Explanation) running(t *store.Stored) {
 	}
 	left := ""
 	if t.Lease != 0 {
-		left = fmt.Sprintf("; its lease (fence %d) ends at %s unless it is extended", t.Fence, clockTime(t.Lease))
+		left = fmt.Sprintf("; its lease (fence %d) ends at %s unless it is extended", t.Fence, clockTime(t.Lease.Time()))
 	}
 	e.because(BecauseRunning, t.Lease, "it runs%s%s", e.at(t.Holder), left)
 	e.suspect(t)
@@ -122,22 +122,22 @@ func (e *Explanation) waiting(t *store.Stored) {
 	switch {
 	case task.Resting:
 		e.because(BecauseResting, 0, "nothing has happened for its subject since its last run: it waits for activity")
-	case t.Due <= e.Now && !held:
+	case t.Due <= e.now() && !held:
 		e.overdue(t)
 		e.suspect(t)
-	case t.Due <= e.Now:
-	case task.CoolingUntil != 0 && task.CoolingUntil > e.Now:
-		e.because(BecauseCooling, task.CoolingUntil, "%s, so it cools down until %s: %s",
+	case t.Due <= e.now():
+	case task.CoolingUntil.After(e.Now):
+		e.because(BecauseCooling, store.MillisOf(task.CoolingUntil), "%s, so it cools down until %s: %s",
 			failedInARow(task.ConsecutiveFailures), clockTime(task.CoolingUntil), task.LastError)
 	case task.Attempt > 0:
-		e.because(BecauseRetry, t.Due, "attempt %d failed; the next is due at %s (in %s): %s", task.Attempt, clockTime(t.Due), e.wait(t), task.LastError)
+		e.because(BecauseRetry, t.Due, "attempt %d failed; the next is due at %s (in %s): %s", task.Attempt, clockTime(t.Due.Time()), e.wait(t), task.LastError)
 	case task.RetryAfters > 0:
 		e.because(BecauseRetry, t.Due, "its handler asked to be called again later, %s, which is not charged; it is due at %s (in %s): %s",
-			inARow(task.RetryAfters), clockTime(t.Due), e.wait(t), task.LastError)
+			inARow(task.RetryAfters), clockTime(t.Due.Time()), e.wait(t), task.LastError)
 	case task.ConsecutiveFailures > 0 && task.Schedule != ScheduleActivity:
 		e.failing(t)
 	default:
-		e.because(BecauseNotDue, t.Due, "it is not due until %s (in %s)", clockTime(t.Due), e.wait(t))
+		e.because(BecauseNotDue, t.Due, "it is not due until %s (in %s)", clockTime(t.Due.Time()), e.wait(t))
 	}
 }
 
@@ -151,7 +151,7 @@ func (e *Explanation) at(tag string) string {
 
 // overdue says why a task that is due has not been claimed, as far as the processes have said.
 func (e *Explanation) overdue(t *store.Stored) {
-	since := fmt.Sprintf("it has been due since %s (%s)", clockTime(t.Due), e.Now.Sub(t.Due).Round(time.Millisecond))
+	since := fmt.Sprintf("it has been due since %s (%s)", clockTime(t.Due.Time()), e.now().Sub(t.Due).Round(time.Millisecond))
 	if t.Fence != 0 {
 		e.because(BecauseSerial, t.Lease, "%s, and waits for another run of its agent%s: runs of an agent come one after the other", since, e.at(t.Holder))
 		return
@@ -160,7 +160,7 @@ func (e *Explanation) overdue(t *store.Stored) {
 	handled := 0
 	for _, tag := range slices.Sorted(maps.Keys(e.processes)) {
 		p := e.processes[tag]
-		if left, is := p.Left[t.Kind]; is && left.At > t.Due {
+		if left, is := p.Left[t.Kind]; is && left.At.After(t.Due.Time()) {
 			e.because(BecauseNoTime, 0, "%s, and process %s left it at %s for lack of time: runs of the kind %q usually take %s and its pull had %s; "+
 				"give pulls more time, or let its handler yield", since, p.Name, clockTime(left.At), t.Kind, short(left.Usual), short(left.Had))
 			return
@@ -185,8 +185,13 @@ func (e *Explanation) overdue(t *store.Stored) {
 // mostNamed is how many processes an explanation names.
 const mostNamed = 5
 
+// now is when the store was asked.
+func (e *Explanation) now() store.Millis { return store.MillisOf(e.Now) }
+
 // wait is how long it is until a task is due.
-func (e *Explanation) wait(t *store.Stored) time.Duration { return t.Due.Sub(e.Now).Round(time.Second) }
+func (e *Explanation) wait(t *store.Stored) time.Duration {
+	return t.Due.Sub(e.now()).Round(time.Second)
+}
 
 // failing says since when a recurring task has failed, and what that did to its interval.
 func (e *Explanation) failing(t *store.Stored) {
@@ -202,17 +207,17 @@ func (e *Explanation) failing(t *store.Stored) {
 	if from, to := stretched(t); to > from {
 		text += fmt.Sprintf(", so its interval is stretched from %s to %s", short(from), short(to))
 	}
-	e.because(BecauseFailing, t.Due, "%s; it is due at %s (in %s): %s", text, clockTime(t.Due), e.wait(t), e.Task.LastError)
+	e.because(BecauseFailing, t.Due, "%s; it is due at %s (in %s): %s", text, clockTime(t.Due.Time()), e.wait(t), e.Task.LastError)
 }
 
 // failingSince is when the first of the occurrences that failed in a row ran, or of those of them that are remembered.
-func failingSince(runs []TaskRun, failures int) (since store.Millis, all bool) {
+func failingSince(runs []TaskRun, failures int) (since time.Time, all bool) {
 	for _, run := range runs {
 		switch run.Outcome {
 		case OutcomeSuccess:
-			since, failures = 0, 0
+			since, failures = time.Time{}, 0
 		case OutcomeFailed:
-			if since == 0 {
+			if since.IsZero() {
 				since = run.Started
 			}
 			failures--
@@ -258,14 +263,14 @@ func (e *Explanation) paused(when string) {
 		if p.By != "" {
 			text += " by " + p.By
 		}
-		if p.Until != 0 {
+		if !p.Until.IsZero() {
 			text += " until " + clockTime(p.Until)
 		}
 		text += when
 		if p.Reason != "" {
 			text += ": " + p.Reason
 		}
-		e.because(BecausePaused, p.Until, "%s", text)
+		e.because(BecausePaused, store.MillisOf(p.Until), "%s", text)
 	}
 }
 
@@ -286,7 +291,7 @@ func subject(t Target) string {
 }
 
 // clockTime is a time as JSON, the log and the command line have it.
-func clockTime(m store.Millis) string { return m.Time().Format("2006-01-02T15:04:05.000Z07:00") }
+func clockTime(t time.Time) string { return t.Format("2006-01-02T15:04:05.000Z07:00") }
 
 func howEnded(s Status) string {
 	if s == StatusCancelled {

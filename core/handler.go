@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"time"
 )
 
 // Task is what a handler gets: one run of a task, with its payload decoded.
@@ -19,13 +18,13 @@ type Task[P any] struct {
 type RunInfo struct {
 	Agent, ID, Kind, Group string
 	Level                  Level
-	Attempt                int          // 1 at first; attempts that were not charged do not count
-	Due                    store.Millis // when this run was due
-	Occurrence             store.Millis // when this occurrence was first due: the same for all its attempts
-	Zone                   string       // the zone of the task's cron expression, UTC if it names none; empty without one
-	Parent                 string       // the recurring task that this is one occurrence of, if its overlap policy makes it a task of its own
-	Submitted              store.Millis
-	Claimed                store.Millis // when it was claimed, by the store's clock
+	Attempt                int       // 1 at first; attempts that were not charged do not count
+	Due                    time.Time // when this run was due
+	Occurrence             time.Time // when this occurrence was first due: the same for all its attempts
+	Zone                   string    // the zone of the task's cron expression, UTC if it names none; empty without one
+	Parent                 string    // the recurring task that this is one occurrence of, if its overlap policy makes it a task of its own
+	Submitted              time.Time
+	Claimed                time.Time // when it was claimed, by the store's clock
 	// Fence grows with every claim of this task. A handler that writes to a store of its own can hand it on, so that
 	// the write of a frozen run that comes back too late is refused there too.
 	Fence Fence

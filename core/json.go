@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
-	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // The JSON of tasks and reports is one for HTTP, the command line and files. Names are snake_case, times RFC 3339 in UTC
@@ -14,10 +13,14 @@ import (
 // there.
 
 // stamp is a time in JSON.
-type stamp store.Millis
+type stamp time.Time
 
+// IsZero makes a time that there is none of be left out.
+func (s stamp) IsZero() bool { return time.Time(s).IsZero() }
+
+// MarshalText writes it as the store keeps it: to the millisecond.
 func (s stamp) MarshalText() ([]byte, error) {
-	return store.Millis(s).Time().AppendFormat(nil, "2006-01-02T15:04:05.000Z07:00"), nil
+	return time.Time(s).UTC().AppendFormat(nil, "2006-01-02T15:04:05.000Z07:00"), nil
 }
 
 // span is a duration in JSON.
@@ -102,7 +105,7 @@ func (t NewTask) MarshalJSON() ([]byte, error) {
 // MarshalJSON writes the task flat: the fields it was submitted with and what the tracker knows, without its last runs.
 func (info TaskInfo) MarshalJSON() ([]byte, error) {
 	var took *int64
-	if info.LastRun != 0 {
+	if !info.LastRun.IsZero() {
 		ms := info.LastDuration.Milliseconds()
 		took = &ms
 	}
@@ -179,7 +182,7 @@ func wellFormed(data json.RawMessage) json.RawMessage {
 func (r Report) MarshalJSON() ([]byte, error) {
 	var next *stamp
 	if !r.NextDueAt.IsZero() {
-		at := stamp(store.MillisOf(r.NextDueAt))
+		at := stamp(r.NextDueAt)
 		next = &at
 	}
 	return json.Marshal(struct {

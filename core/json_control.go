@@ -58,11 +58,11 @@ func (n Noticed) MarshalJSON() ([]byte, error) {
 }
 
 // maybe is a time that is null if there is none.
-func maybe(m store.Millis) *stamp {
-	if m == 0 {
+func maybe(t time.Time) *stamp {
+	if t.IsZero() {
 		return nil
 	}
-	s := stamp(m)
+	s := stamp(t)
 	return &s
 }
 

@@ -134,9 +134,9 @@ func TestTaskInfoIsFlat(t *testing.T) {
 	t.Parallel()
 	data, err := json.Marshal(core.TaskInfo{
 		Agent: "a", ID: "i", Kind: "k", Group: "g", Status: core.StatusInProgress, Level: core.LevelLow,
-		Payload: json.RawMessage(`{"n":1}`), Every: time.Minute, From: core.FromStart, Submitted: moment, Due: moment + 1,
-		Started: moment + 2, Attempt: 1, Crashes: 2, RunCount: 3, SkipCount: 4, ErrorCount: 5, ConsecutiveFailures: 6, RetryAfters: 7,
-		LastRun: moment + 3, LastOutcome: core.OutcomeFailed, LastError: "e", Result: json.RawMessage(`[1]`),
+		Payload: json.RawMessage(`{"n":1}`), Every: time.Minute, From: core.FromStart, Submitted: moment.Time(), Due: (moment + 1).Time(),
+		Started: (moment + 2).Time(), Attempt: 1, Crashes: 2, RunCount: 3, SkipCount: 4, ErrorCount: 5, ConsecutiveFailures: 6, RetryAfters: 7,
+		LastRun: (moment + 3).Time(), LastOutcome: core.OutcomeFailed, LastError: "e", Result: json.RawMessage(`[1]`),
 		Progress: json.RawMessage(`0.5`), Runs: []core.TaskRun{{Attempt: 1}}, Tags: []string{"t"},
 	})
 	require.NoError(t, err)
@@ -195,20 +195,20 @@ func TestTheSmallShapes(t *testing.T) {
 	t.Parallel()
 	for want, v := range map[string]any{
 		`{"id":"i","agent_id":"a","kind":"k","status":"waiting","due_at":"2026-01-02T03:04:05.678Z","created":true}`: core.Submitted{
-			Agent: "a", ID: "i", Kind: "k", Status: core.StatusWaiting, Due: moment, Created: true,
+			Agent: "a", ID: "i", Kind: "k", Status: core.StatusWaiting, Due: moment.Time(), Created: true,
 		},
 		`{"id":"i","agent_id":"a","kind":"k","status":"completed","created":false}`: core.Submitted{
 			Agent: "a", ID: "i", Kind: "k", Status: core.StatusCompleted,
 		},
 		`{"started_at":"2026-01-02T03:04:05.678Z","duration_ms":5,"attempt":1,"outcome":"failed","error":"e"}`: core.TaskRun{
-			Started: moment, Duration: 5 * time.Millisecond, Attempt: 1, Outcome: core.OutcomeFailed, Error: "e",
+			Started: moment.Time(), Duration: 5 * time.Millisecond, Attempt: 1, Outcome: core.OutcomeFailed, Error: "e",
 		},
 		`{"duration_ms":0,"attempt":2,"outcome":"crashed"}`:                        core.TaskRun{Attempt: 2, Outcome: core.OutcomeCrashed},
 		`{"status":"failed","live":1,"completed":2,"failed":3,"cancelled":4}`:      core.GroupCounts{Live: 1, Completed: 2, Failed: 3, Cancelled: 4},
 		`{"status":"in_progress","live":1,"completed":0,"failed":0,"cancelled":0}`: &core.GroupCounts{Live: 1},
 		`{"now":"2026-01-02T03:04:05.678Z","next_due":"2026-01-02T03:04:05.679Z","partitions":8,"agents":1,"waiting":2,
 			"resting":0,"in_progress":0,"held":0,"deleted":0,"parked":0,"completed":0,"failed":0,"cancelled":0,"submitted":0,"again":0,"released":0,
-			"recovered":0,"replayed":0,"trimmed":0,"malformed":0}`: core.Stats{Counters: store.Counters{Partitions: 8, Agents: 1, Waiting: 2}, Now: moment, NextDue: moment + 1},
+			"recovered":0,"replayed":0,"trimmed":0,"malformed":0}`: core.Stats{Counters: store.Counters{Partitions: 8, Agents: 1, Waiting: 2}, Now: moment.Time(), NextDue: (moment + 1).Time()},
 	} {
 		data, err := json.Marshal(v)
 		require.NoError(t, err)

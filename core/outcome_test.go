@@ -41,10 +41,10 @@ func TestSuccess(t *testing.T) {
 		info := w.task("a", "1")
 		assert.Equal(t, core.StatusCompleted, info.Status)
 		assert.JSONEq(t, `{"n":7}`, string(info.Result))
-		assert.Equal(t, submitted.UnixMilli(), int64(info.Submitted))
-		assert.Equal(t, submitted.Add(time.Second).UnixMilli(), int64(info.Due))
-		assert.Equal(t, submitted.Add(time.Second).UnixMilli(), int64(info.Started))
-		assert.Equal(t, submitted.Add(2500*time.Millisecond).UnixMilli(), int64(info.Finished))
+		assert.Equal(t, submitted.UnixMilli(), info.Submitted.UnixMilli())
+		assert.Equal(t, submitted.Add(time.Second).UnixMilli(), info.Due.UnixMilli())
+		assert.Equal(t, submitted.Add(time.Second).UnixMilli(), info.Started.UnixMilli())
+		assert.Equal(t, submitted.Add(2500*time.Millisecond).UnixMilli(), info.Finished.UnixMilli())
 		assert.Equal(t, 1500*time.Millisecond, info.LastDuration)
 		assert.Equal(t, int64(1), info.RunCount)
 		assert.Equal(t, core.OutcomeSuccess, info.LastOutcome)
@@ -86,7 +86,7 @@ func TestRetryThenDead(t *testing.T) {
 
 		due, err := w.s.Replay(w.Context(), "a", "1")
 		require.NoError(t, err)
-		assert.Equal(t, time.Now().UnixMilli(), int64(due))
+		assert.Equal(t, time.Now().UnixMilli(), due.UnixMilli())
 		starts = nil
 		assert.Equal(t, 1, w.runFailing().Retried, "a replayed task has all its attempts again")
 		_, err = w.s.Replay(w.Context(), "a", "1")
@@ -128,7 +128,7 @@ func TestSteering(t *testing.T) {
 				assert.Equal(t, c.attempt, info.Attempt)
 				assert.Equal(t, c.last, info.LastOutcome)
 				if c.next != 0 {
-					assert.Equal(t, c.next, info.NextRun.Sub(store.MillisOf(time.Now())))
+					assert.Equal(t, c.next, info.NextRun.Sub(time.Now()))
 				}
 			})
 		})
@@ -358,7 +358,7 @@ func TestADroppedTaskIsKnown(t *testing.T) {
 			assert.Empty(t, info.LastError)
 			assert.Contains(t, info.Reason, "its record was dropped")
 		}
-		assert.Equal(t, ended, w.task("a", "1").Finished)
+		assert.Equal(t, ended.Time(), w.task("a", "1").Finished)
 		explained, err := w.s.Explain(w.Context(), "a", "5")
 		require.NoError(t, err)
 		assert.Contains(t, explained.Reasons[0].Text, "its record was dropped")

@@ -237,8 +237,8 @@ func TestJitterOnlyDelays(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		put := map[string][]time.Duration{}
 		core.Handle(w.s, "k", func(_ context.Context, t *core.Task[note]) error {
-			put[t.Agent] = append(put[t.Agent], time.Since(t.Occurrence.Time()))
-			assert.Equal(w, t.Occurrence.Time().Truncate(time.Hour), t.Occurrence.Time(), "the nominal time is without it")
+			put[t.Agent] = append(put[t.Agent], time.Since(t.Occurrence))
+			assert.Equal(w, t.Occurrence.Truncate(time.Hour), t.Occurrence, "the nominal time is without it")
 			return nil
 		})
 		for _, agent := range []string{"a", "b", "c"} {

@@ -35,14 +35,58 @@ type Process struct {
 	Abandoned int                 `json:"abandoned"` // handlers that ignore their cancelled context
 	Full      []string            `json:"full"`      // kinds whose own slots were all in use
 	Left      map[string]LeftKind `json:"left"`      // kinds that its last pulls had no time for
-	At        store.Millis        `json:"at"`        // when it said so
+	At        time.Time           `json:"-"`         // when it said so
 }
 
 // LeftKind is a kind that a pull left, as its runs usually take longer than there was time for.
 type LeftKind struct {
 	Usual time.Duration `json:"usual"` // what nine in ten of its last runs did not exceed
 	Had   time.Duration `json:"had"`   // all the time that the pull had
-	At    store.Millis  `json:"at"`
+	At    time.Time     `json:"-"`
+}
+
+// The times of these are milliseconds in JSON, as processes of earlier versions write and read them.
+
+type (
+	plainProcess  Process
+	plainLeftKind LeftKind
+
+	processJSON struct {
+		*plainProcess
+
+		At store.Millis `json:"at"`
+	}
+	leftKindJSON struct {
+		*plainLeftKind
+
+		At store.Millis `json:"at"`
+	}
+)
+
+// MarshalJSON writes what a process says of itself.
+func (p Process) MarshalJSON() ([]byte, error) {
+	return json.Marshal(processJSON{(*plainProcess)(&p), store.MillisOf(p.At)})
+}
+
+// UnmarshalJSON reads it.
+func (p *Process) UnmarshalJSON(data []byte) error {
+	in := processJSON{plainProcess: (*plainProcess)(p)}
+	err := json.Unmarshal(data, &in)
+	p.At = in.At.Time()
+	return err
+}
+
+// MarshalJSON writes a kind that was left.
+func (l LeftKind) MarshalJSON() ([]byte, error) {
+	return json.Marshal(leftKindJSON{(*plainLeftKind)(&l), store.MillisOf(l.At)})
+}
+
+// UnmarshalJSON reads it.
+func (l *LeftKind) UnmarshalJSON(data []byte) error {
+	in := leftKindJSON{plainLeftKind: (*plainLeftKind)(l)}
+	err := json.Unmarshal(data, &in)
+	l.At = in.At.Time()
+	return err
 }
 
 // handles reports whether the process runs tasks of a kind.
@@ -65,7 +109,7 @@ func (s *Scheduler) self() Process {
 	st := s.slots.stats()
 	p := Process{
 		Name: s.config.Name, Kinds: s.handled(), Slots: st.Total, InUse: st.InUse, Urgent: st.Urgent, Usual: st.Usual,
-		Abandoned: st.Abandoned, At: s.storeNow(),
+		Abandoned: st.Abandoned, At: s.storeNow().Time(),
 	}
 	for kind, k := range st.Kinds {
 		if k.InUse >= k.Total {
@@ -113,7 +157,7 @@ func (p *pull) tellLeft() {
 	}
 	for _, kind := range p.s.handled() {
 		if !p.fits(kind, now) {
-			p.s.presence.left[kind] = LeftKind{Usual: p.s.usually(kind), Had: p.end.Sub(p.begun), At: p.s.storeNow()}
+			p.s.presence.left[kind] = LeftKind{Usual: p.s.usually(kind), Had: p.end.Sub(p.begun), At: p.s.storeNow().Time()}
 		}
 	}
 	p.s.presence.mu.Unlock()
@@ -142,7 +186,7 @@ func (s *Scheduler) Processes(ctx context.Context) ([]Process, error) {
 	}
 	all := slices.Collect(maps.Values(s.decoded(said)))
 	sort.Slice(all, func(i, k int) bool { // slices.SortFunc would be 7 kB of code of its own
-		return all[i].Name < all[k].Name || all[i].Name == all[k].Name && all[i].At < all[k].At
+		return all[i].Name < all[k].Name || all[i].Name == all[k].Name && all[i].At.Before(all[k].At)
 	})
 	return all, nil
 }

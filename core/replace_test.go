@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func (w *world) submitOne(task core.NewTask) core.Submitted {
@@ -46,7 +45,7 @@ func TestConflicts(t *testing.T) {
 		got := w.submitOne(second)
 		assert.True(t, got.Replaced)
 		assert.False(t, got.Created)
-		assert.Equal(t, time.Now().Add(10*time.Minute).UnixMilli(), int64(got.Due))
+		assert.Equal(t, time.Now().Add(10*time.Minute).UnixMilli(), got.Due.UnixMilli())
 		w.runUntil(15 * time.Minute)
 		assert.Equal(t, []string{"first", "second"}, texts)
 		assert.Equal(t, int64(2), w.task("a", "1").RunCount, "history is kept")
@@ -99,7 +98,7 @@ func TestReplaceDoesNotDisturbARun(t *testing.T) {
 				_, _ = w.s.RunDue(w.Context(), core.Scope{})
 				info := w.task("a", "1")
 				assert.Equal(t, core.StatusWaiting, info.Status)
-				assert.Equal(t, w.begun.Add(time.Hour).UnixMilli(), int64(info.NextRun), "when the new definition said")
+				assert.Equal(t, w.begun.Add(time.Hour).UnixMilli(), info.NextRun.UnixMilli(), "when the new definition said")
 				assert.Equal(t, int64(1), info.RunCount)
 				assert.Zero(t, info.Attempt)
 				w.runUntil(2 * time.Hour)
@@ -310,7 +309,7 @@ func TestAgentsAndJobs(t *testing.T) {
 		agents, next, err := w.s.Agents(w.Context(), 0, "")
 		require.NoError(t, err)
 		assert.Empty(t, next)
-		now := store.Millis(time.Now().UnixMilli())
+		now := time.Now().Truncate(time.Millisecond).UTC()
 		assert.ElementsMatch(t, []core.AgentStats{
 			{Agent: "a", Live: 2, Due: now}, {Agent: "b", Live: 1, Due: now.Add(24 * time.Hour), Paused: true},
 		}, agents)

@@ -250,7 +250,7 @@ func TestRetryAfterOfManyHoldsOnce(t *testing.T) {
 					assert.Empty(t, pauses)
 				} else {
 					require.Len(t, pauses, 1)
-					assert.Equal(t, time.Now().Add(hours(5)).UnixMilli(), int64(pauses[0].Until))
+					assert.Equal(t, time.Now().Add(hours(5)).UnixMilli(), pauses[0].Until.UnixMilli())
 				}
 			})
 		})

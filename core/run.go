@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // run is one attempt at a claimed task.
@@ -87,7 +88,7 @@ func (r *run) describe() {
 	c, b := r.claimed, &r.body
 	r.info = RunInfo{
 		Agent: c.Agent, ID: c.ID, Kind: c.Kind, Group: b.Group, Level: c.Level, Attempt: r.state.Attempt + 1,
-		Due: c.Due, Occurrence: nominal(c, &r.state), Parent: b.Parent, Submitted: c.Submitted, Claimed: r.pull.s.storeNow(), Fence: c.Fence, TraceID: b.TraceID,
+		Due: c.Due.Time(), Occurrence: nominal(c, &r.state).Time(), Parent: b.Parent, Submitted: c.Submitted.Time(), Claimed: r.pull.s.storeNow().Time(), Fence: c.Fence, TraceID: b.TraceID,
 		Traceparent: b.Traceparent, SessionID: b.SessionID, UserID: b.UserID, Labels: b.labels(), Info: b.Info, Tags: b.Tags, Crashes: c.Crashes, Zone: b.zone(), run: r,
 	}
 }
@@ -247,7 +248,7 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 func (r *run) facts() facts {
 	s, c := r.pull.s, r.claimed
 	return facts{
-		now: s.storeNow(), clock: s.config.Clock.Now(), claimed: c, claimedAt: r.info.Claimed, attempt: r.info.Attempt,
+		now: s.storeNow(), clock: s.config.Clock.Now(), claimed: c, claimedAt: store.MillisOf(r.info.Claimed), attempt: r.info.Attempt,
 		body: &r.body, state: r.state, kind: s.kind(c.Kind), ownAttempts: s.config.Kinds[c.Kind].MaxAttempts, process: s.config.Name,
 		next: s.crons.next, random: randomPause, alone: r.alone, order: r.order.Load(), inherited: r.inherited, failure: r.failure,
 	}

@@ -90,13 +90,13 @@ func (s *Scheduler) Submit(ctx context.Context, tasks ...NewTask) ([]Submitted, 
 	out := make([]Submitted, len(subs))
 	for i, p := range placed {
 		out[i] = Submitted{
-			Agent: subs[i].Agent, ID: subs[i].ID, Kind: subs[i].Kind, Status: StatusWaiting, Due: p.Due, Created: p.Created,
+			Agent: subs[i].Agent, ID: subs[i].ID, Kind: subs[i].Kind, Status: StatusWaiting, Due: p.Due.Time(), Created: p.Created,
 			Replaced: p.Replaced,
 		}
 		if p.Created {
 			s.emit(Event{
 				Type: EventEnqueue, Agent: subs[i].Agent, ID: subs[i].ID, Kind: subs[i].Kind,
-				Group: subs[i].Group, TraceID: tasks[i].TraceID, Due: p.Due,
+				Group: subs[i].Group, TraceID: tasks[i].TraceID, Due: p.Due.Time(),
 			})
 		}
 	}
@@ -340,7 +340,7 @@ func (s *Scheduler) askedNow(ctx context.Context) (store.Millis, error) {
 
 func (s *Scheduler) emit(e Event) {
 	if s.config.OnEvent != nil {
-		e.Time = s.storeNow()
+		e.Time = s.storeNow().Time()
 		s.config.OnEvent(e)
 	}
 }

@@ -154,11 +154,11 @@ func (t *settler) stored(b *settling, result store.Settled) {
 	defer p.leave(b.run.claimed.Agent)
 	p.heart.release(b.run.claimed)
 	e := b.run.event(EventFinish)
-	e.Duration, e.Outcome, e.Retried, e.Status, e.Next = v.took, v.outcome, v.retried, v.status, result.Due
+	e.Duration, e.Outcome, e.Retried, e.Status, e.Next = v.took, v.outcome, v.retried, v.status, result.Due.Time()
 	e.Because = v.because
 	if v.because == BecauseResting {
 		if result.Due == v.settlement.Due.At {
-			e.Next = 0 // its due time is when it has rested for long enough
+			e.Next = time.Time{} // its due time is when it has rested for long enough
 		} else {
 			e.Because = "" // there was activity while it ran
 		}

@@ -89,7 +89,7 @@ func (r *run) gather(ctx context.Context) error {
 // inherit adds a child that has ended.
 func (r *run) inherit(child TaskInfo) {
 	r.state.RunCount++
-	run := record.Run{Started: child.LastRun, Duration: child.LastDuration, Attempt: max(child.Attempt, 1), Outcome: string(OutcomeSuccess), Error: child.LastError}
+	run := record.Run{Started: store.MillisOf(child.LastRun), Duration: child.LastDuration, Attempt: max(child.Attempt, 1), Outcome: string(OutcomeSuccess), Error: child.LastError}
 	switch child.Status {
 	case StatusFailed:
 		run.Outcome = string(OutcomeFailed)

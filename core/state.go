@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
-	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Outcome is how a run ended.
@@ -26,7 +25,7 @@ const (
 
 // TaskRun is one ended run of a task.
 type TaskRun struct {
-	Started  store.Millis
+	Started  time.Time
 	Duration time.Duration
 	Attempt  int
 	Outcome  Outcome
@@ -42,7 +41,7 @@ func informRuns(runs []record.Run) []TaskRun {
 	var out []TaskRun
 	for _, r := range runs {
 		out = append(out, TaskRun{
-			Started: r.Started, Duration: r.Duration, Attempt: r.Attempt, Outcome: Outcome(r.Outcome), Error: r.Error, Process: r.Process,
+			Started: r.Started.Time(), Duration: r.Duration, Attempt: r.Attempt, Outcome: Outcome(r.Outcome), Error: r.Error, Process: r.Process,
 		})
 	}
 	return out

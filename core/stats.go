@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -11,10 +12,10 @@ import (
 type Stats struct {
 	store.Counters
 
-	Now         store.Millis // by the store's clock
-	NextDue     store.Millis // when the first waiting task is due; zero for never
-	LastTrimmed store.Millis // when a finished record was last dropped for want of room before its time; zero for never
-	Kinds       []KindStats  // by name
+	Now         time.Time   // by the store's clock
+	NextDue     time.Time   // when the first waiting task is due; zero for never
+	LastTrimmed time.Time   // when a finished record was last dropped for want of room before its time; zero for never
+	Kinds       []KindStats // by name
 }
 
 // KindStats are the counters of one kind of task.
@@ -26,7 +27,7 @@ type KindStats struct {
 
 // RecentFailure is a failed run as the statistics of its kind keep it.
 type RecentFailure struct {
-	At               store.Millis
+	At               time.Time
 	Agent, ID, Error string
 }
 
@@ -34,8 +35,8 @@ type RecentFailure struct {
 type AgentStats struct {
 	Agent  string
 	Live   int64
-	Due    store.Millis // when its next waiting task is due, as far as is known; zero for none
-	Paused bool         // the agent itself is paused
+	Due    time.Time // when its next waiting task is due, as far as is known; zero for none
+	Paused bool      // the agent itself is paused
 }
 
 // GroupCounts are the tasks of a group by where they are.
@@ -48,12 +49,12 @@ func (g GroupCounts) Status() Status { return store.GroupCounts(g).Status() }
 // Stats returns the counters of the store. Reading them costs the same however many tasks there are.
 func (s *Scheduler) Stats(ctx context.Context) (Stats, error) {
 	st, err := s.store.Stats(ctx)
-	out := Stats{Counters: st.Counters, Now: st.Now, NextDue: st.NextDue, LastTrimmed: st.LastTrimmed}
+	out := Stats{Counters: st.Counters, Now: st.Now.Time(), NextDue: st.NextDue.Time(), LastTrimmed: st.LastTrimmed.Time()}
 	for _, k := range st.Kinds {
 		kind := KindStats{KindCounters: k.KindCounters}
 		for _, f := range k.Failed {
 			note := record.DecodeFailure(f.Note)
-			kind.Failed = append(kind.Failed, RecentFailure{At: f.At, Agent: note.Agent, ID: note.ID, Error: note.Error})
+			kind.Failed = append(kind.Failed, RecentFailure{At: f.At.Time(), Agent: note.Agent, ID: note.ID, Error: note.Error})
 		}
 		out.Kinds = append(out.Kinds, kind)
 	}

@@ -173,7 +173,7 @@ func TestSubmitTakesAnything(t *testing.T) {
 		NextRun: info.Due, TraceID: "t", Traceparent: "00-1", SessionID: "s", UserID: "u",
 		Labels: map[string]string{"mem_cube_id": "m", "user_name": "n"}, Info: json.RawMessage(`{"k":1}`), Tags: []string{"x", "y"},
 	}, info)
-	assert.InDelta(t, int64(info.Submitted.Add(time.Hour)), int64(info.Due), 1000, "its slots begin with the moment of Submit, which is a little before")
+	assert.InDelta(t, info.Submitted.Add(time.Hour).UnixMilli(), info.Due.UnixMilli(), 1000, "its slots begin with the moment of Submit, which is a little before")
 	out, err = s.Submit(t.Context(), core.NewTask{Agent: "a", Kind: "k"}, core.NewTask{Agent: "a", Kind: "k"})
 	require.NoError(t, err)
 	assert.NotEqual(t, out[0].ID, out[1].ID, "ids are made up")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -13,7 +14,7 @@ import (
 type Submitted struct {
 	Agent, ID, Kind string
 	Status          Status
-	Due             store.Millis
+	Due             time.Time
 	Created         bool // false: the task was there before
 	Replaced        bool // it was there before and has its new definition; if not created either, it was left as it is
 	// Differs says that it was left as it is, and that is not what was submitted: another kind, payload, schedule or setting.
@@ -74,7 +75,7 @@ func (s *Submitted) describe(t *store.Stored, sub *store.Submission) {
 	}
 	s.Status = t.Status
 	if !s.Replaced {
-		s.Due, s.Differs = t.Due, differs(sub, t)
+		s.Due, s.Differs = t.Due.Time(), differs(sub, t)
 	}
 }
 

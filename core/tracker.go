@@ -35,22 +35,22 @@ type TaskInfo struct {
 	Backoff                time.Duration
 	Timeout, Lease         time.Duration
 
-	Submitted, Due, Started, Finished store.Millis
-	NextRun                           store.Millis // when a waiting task is due
-	Attempt                           int          // attempts charged to this occurrence
+	Submitted, Due, Started, Finished time.Time
+	NextRun                           time.Time // when a waiting task is due
+	Attempt                           int       // attempts charged to this occurrence
 	Crashes                           int
 	RunCount, SkipCount, ErrorCount   int64
 	ConsecutiveFailures               int
 	RetryAfters                       int // how often in a row its handler returned RetryAfter
-	LastRun                           store.Millis
+	LastRun                           time.Time
 	LastDuration                      time.Duration
 	LastOutcome                       Outcome
 	LastError                         string
 	Reason                            string // why it failed or was cancelled
 	Pauses                            []PauseInfo
-	Resting                           bool         // an activity task that waits for activity
-	CoolingUntil                      store.Millis // an activity task that failed too often tries again then
-	Ending                            bool         // it was told to end and does when its run ends
+	Resting                           bool      // an activity task that waits for activity
+	CoolingUntil                      time.Time // an activity task that failed too often tries again then
+	Ending                            bool      // it was told to end and does when its run ends
 	Result, Progress                  json.RawMessage
 	Runs                              []TaskRun // the last ones, oldest first
 	Dropped                           bool      // its record was dropped before its time: all else but Status and Finished is unknown
@@ -66,7 +66,7 @@ type TaskInfo struct {
 type PauseInfo struct {
 	Target Target // what was paused
 	Hold
-	Since, Until store.Millis // Until is zero for a pause without an end
+	Since, Until time.Time // Until is zero for a pause without an end
 }
 
 // Recurring reports whether the task has a schedule, and so stands in the registry.
@@ -242,7 +242,7 @@ func (s *Scheduler) Agents(ctx context.Context, limit int, cursor string) ([]Age
 	page, err := s.store.Agents(ctx, q)
 	var agents []AgentStats
 	for _, a := range page.Agents {
-		agents = append(agents, AgentStats{Agent: a.Agent, Live: a.Live, Due: a.Due, Paused: a.Held})
+		agents = append(agents, AgentStats{Agent: a.Agent, Live: a.Live, Due: a.Due.Time(), Paused: a.Held})
 	}
 	return agents, page.Next, err
 }
@@ -273,7 +273,7 @@ func pageOf(limit int, cursor string) (store.PageOf, error) {
 }
 
 func informPause(h *store.Held) PauseInfo {
-	return PauseInfo{Target: h.Target, Hold: decodeHold(h.Note), Since: h.Since, Until: h.Until}
+	return PauseInfo{Target: h.Target, Hold: decodeHold(h.Note), Since: h.Since.Time(), Until: h.Until.Time()}
 }
 
 func (s *Scheduler) stored(ctx context.Context, agent, id string) (store.Stored, error) {
@@ -300,7 +300,7 @@ const droppedReason = "its record was dropped, as its agent has more finished ta
 func inform(t *store.Stored) TaskInfo {
 	info := TaskInfo{
 		Agent: t.Agent, ID: t.ID, Kind: t.Kind, Status: t.Status, Parked: t.Parked, Level: t.Level,
-		Submitted: t.Submitted, Due: t.Due, NextRun: t.Due, Finished: t.Finished, Crashes: t.Crashes,
+		Submitted: t.Submitted.Time(), Due: t.Due.Time(), NextRun: t.Due.Time(), Finished: t.Finished.Time(), Crashes: t.Crashes,
 		Resting: t.Resting, Ending: t.Order != nil,
 	}
 	for i := range t.Holds {
@@ -316,13 +316,13 @@ func inform(t *store.Stored) TaskInfo {
 		if err != nil {
 			info.LastError = err.Error()
 		}
-		info.Kind, info.Level, info.Submitted, info.Due = rec.Kind, rec.Level, rec.Submitted, rec.Due
-		info.NextRun, info.Reason, info.Group = 0, rec.Reason, rec.Group
+		info.Kind, info.Level, info.Submitted, info.Due = rec.Kind, rec.Level, rec.Submitted.Time(), rec.Due.Time()
+		info.NextRun, info.Reason, info.Group = time.Time{}, rec.Reason, rec.Group
 		data, stored = rec.Body, rec.State
 	}
 	info.take(data, stored)
 	if info.Resting { // its due time is when it has rested for long enough
-		info.Due, info.NextRun = 0, 0
+		info.Due, info.NextRun = time.Time{}, time.Time{}
 	}
 	return info
 }
@@ -351,14 +351,14 @@ func (info *TaskInfo) take(data, stored []byte) {
 		info.LastError = err.Error()
 	}
 	info.Attempt, info.RunCount, info.SkipCount, info.ErrorCount = st.Attempt, st.RunCount, st.SkipCount, st.ErrorCount
-	info.CoolingUntil, info.RetryAfters = st.Cooling, st.RetryAfters
+	info.CoolingUntil, info.RetryAfters = st.Cooling.Time(), st.RetryAfters
 	info.ConsecutiveFailures, info.Result, info.Progress, info.Runs = st.Failures, st.Result, st.Progress, informRuns(st.Runs)
 	if st.Nominal != 0 {
-		info.Due = st.Nominal
+		info.Due = st.Nominal.Time()
 	}
 	if n := len(st.Runs); n > 0 {
 		last := st.Runs[n-1]
-		info.LastRun, info.LastDuration, info.LastOutcome, info.LastError = last.Started, last.Duration, Outcome(last.Outcome), last.Error
-		info.Started = last.Started
+		info.LastRun, info.LastDuration, info.LastOutcome, info.LastError = last.Started.Time(), last.Duration, Outcome(last.Outcome), last.Error
+		info.Started = last.Started.Time()
 	}
 }

@@ -211,7 +211,7 @@ func (s *story) runsOnceWhenDue() {
 	s.Helper()
 	s.submit("ada", "one", "count", `,"delay":"300ms"`)
 	s.submit("bob", "other", "count", "")
-	due := s.task("ada", "one").Due.Time()
+	due := s.task("ada", "one").Due
 	if s.trigger(Pull{Agents: []string{"ada"}}); s.Scheduler.Until(due) > 0 {
 		assert.Equal(s, core.StatusWaiting, s.task("ada", "one").Status, "not before it is due")
 	}

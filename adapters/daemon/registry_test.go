@@ -181,7 +181,7 @@ func TestTwoDaemonsShareTheWork(t *testing.T) {
 			core.Handle(s, "note", func(_ context.Context, t *core.Task[any]) error {
 				mu.Lock()
 				defer mu.Unlock()
-				ran[fmt.Sprintf("%s %d", t.Agent, t.Due)]++
+				ran[fmt.Sprintf("%s %d", t.Agent, t.Due.UnixMilli())]++
 				return nil
 			})
 		}

@@ -35,7 +35,7 @@ func TestRacingSchedulersRunEachOccurrenceOnce(t *testing.T) {
 		core.Handle(s, "tick", func(_ context.Context, t *core.Task[struct{}]) error {
 			mu.Lock()
 			defer mu.Unlock()
-			ran[fmt.Sprintf("%s %d", t.Agent, t.Occurrence)]++
+			ran[fmt.Sprintf("%s %d", t.Agent, t.Occurrence.UnixMilli())]++
 			return nil
 		})
 		racers = append(racers, s)

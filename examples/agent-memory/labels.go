@@ -25,7 +25,7 @@ func (p payload) minAge() time.Duration {
 // entry is what a task says, when it was said.
 func entry(t *core.Task[payload]) Entry {
 	if t.Payload.At.IsZero() {
-		return Entry{At: t.Submitted.Time(), Text: t.Payload.Content}
+		return Entry{At: t.Submitted, Text: t.Payload.Content}
 	}
 	return Entry{At: t.Payload.At, Text: t.Payload.Content}
 }

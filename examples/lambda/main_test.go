@@ -171,7 +171,7 @@ func TestTheFunctionsErrors(t *testing.T) {
 	busy := w.task("busy")
 	assert.Equal(t, core.StatusWaiting, busy.Status)
 	assert.Zero(t, busy.Attempt)
-	assert.Greater(t, busy.NextRun.Time().Sub(busy.Submitted.Time()), 50*time.Second)
+	assert.Greater(t, busy.NextRun.Sub(busy.Submitted), 50*time.Second)
 }
 
 // SIGTERM gives back what is under way, uncharged.

@@ -110,7 +110,7 @@ func TestExitCodes(t *testing.T) {
 			assert.Equal(t, c.reason, task.Reason)
 			assert.Equal(t, c.err, task.LastError)
 			if name == "later" {
-				assert.WithinDuration(t, time.Now().Add(time.Hour), task.NextRun.Time(), 30*time.Second)
+				assert.WithinDuration(t, time.Now().Add(time.Hour), task.NextRun, 30*time.Second)
 				assert.Zero(t, task.Attempt)
 			}
 		})
@@ -217,7 +217,7 @@ func TestSteering(t *testing.T) {
 			assert.Equal(t, c.last, task.LastOutcome)
 			assert.Contains(t, task.LastError, c.err)
 			if c.wait > 0 {
-				assert.WithinDuration(t, time.Now().Add(c.wait), task.NextRun.Time(), 30*time.Second)
+				assert.WithinDuration(t, time.Now().Add(c.wait), task.NextRun, 30*time.Second)
 			}
 		})
 	}

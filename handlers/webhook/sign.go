@@ -40,7 +40,7 @@ func signingKey(secret string) ([]byte, error) {
 
 // messageID names an occurrence of a task: the receiver can tell by it that a message is repeated.
 func messageID(t *core.RunInfo) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%d:%s%d", len(t.Agent), t.Agent, len(t.ID), t.ID, t.Occurrence))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%d:%s%d", len(t.Agent), t.Agent, len(t.ID), t.ID, t.Occurrence.UnixMilli()))
 	return "msg_" + hex.EncodeToString(sum[:16])
 }
 

@@ -160,7 +160,7 @@ func TestMessages(t *testing.T) {
 	fence, ok := got["fence"].(float64)
 	assert.True(t, ok && fence > 0)
 	delete(got, "fence")
-	due := info.Due.Time().Format("2006-01-02T15:04:05.000Z")
+	due := info.Due.Format("2006-01-02T15:04:05.000Z")
 	assert.Equal(t, map[string]any{
 		"agent_id": "a", "id": "i", "kind": "x", "group": "g", "level": 1.0, "attempt": 1.0, "crashes": 0.0, "trace_id": "t",
 		"traceparent": "p", "session_id": "s", "user_id": "u", "mem_cube_id": "m", "user_name": "n",
@@ -225,7 +225,7 @@ func TestStatusCodes(t *testing.T) {
 				assert.Empty(t, task.Result)
 			}
 			if c.wait > 0 {
-				assert.WithinDuration(t, time.Now().Add(c.wait), task.NextRun.Time(), 30*time.Second)
+				assert.WithinDuration(t, time.Now().Add(c.wait), task.NextRun, 30*time.Second)
 			}
 			assert.Len(t, rec.messages(), 1)
 			assert.Empty(t, elsewhere.messages(), "redirects are not followed")
@@ -298,7 +298,7 @@ func TestSteering(t *testing.T) {
 			assert.Equal(t, c.last, task.LastOutcome)
 			assert.Contains(t, task.LastError, c.err)
 			if c.wait > 0 {
-				assert.WithinDuration(t, time.Now().Add(c.wait), task.NextRun.Time(), 30*time.Second)
+				assert.WithinDuration(t, time.Now().Add(c.wait), task.NextRun, 30*time.Second)
 			}
 			if name == "progress" {
 				assert.JSONEq(t, `{"done":3}`, string(task.Progress))

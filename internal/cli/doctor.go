@@ -91,7 +91,7 @@ func (p *process) diagnose(ctx context.Context, o *options) ([]finding, error) {
 	}
 	checks := warnings.checks(st.name)
 	if stats, err := s.Stats(ctx); err == nil {
-		checks = append(checks, checkClock(stats.Now.Time(), core.SystemClock{}.Now()), checkWork(&stats), checkHandlers(&stats, c),
+		checks = append(checks, checkClock(stats.Now, core.SystemClock{}.Now()), checkWork(&stats), checkHandlers(&stats, c),
 			checkPauses(&stats), checkFailures(&stats), checkHistory(&stats))
 	} else {
 		checks = append(checks, finding{"stats", checkFailed, "cannot be read: " + err.Error(), "check Redis, and that no other program writes duly's keys"})
@@ -179,9 +179,9 @@ const late = time.Minute
 
 func checkWork(st *core.Stats) finding {
 	switch behind := st.Now.Sub(st.NextDue).Round(time.Second); {
-	case st.NextDue == 0 && st.InProgress == 0:
+	case st.NextDue.IsZero() && st.InProgress == 0:
 		return finding{"work", checkOK, "no task is scheduled", ""}
-	case st.NextDue == 0 || behind < late:
+	case st.NextDue.IsZero() || behind < late:
 		return finding{"work", checkOK, fmt.Sprintf("%d running, %d waiting, none overdue by more than a minute", st.InProgress, st.Waiting), ""}
 	default:
 		return finding{
@@ -250,7 +250,7 @@ const recent = 7 * 24 * time.Hour
 
 // checkHistory looks whether agents have more finished tasks than the store keeps.
 func checkHistory(st *core.Stats) finding {
-	if st.LastTrimmed == 0 || st.Now.Sub(st.LastTrimmed) > recent {
+	if st.LastTrimmed.IsZero() || st.Now.Sub(st.LastTrimmed) > recent {
 		return finding{"history", checkOK, "finished tasks are kept for the whole retention time", ""}
 	}
 	return finding{

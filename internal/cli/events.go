@@ -63,7 +63,7 @@ func attributes(e core.Event) []slog.Attr {
 	if e.Type == core.EventFinish {
 		attrs = append(attrs, slog.Int64("ms", e.Duration.Milliseconds()))
 	}
-	if e.Next != 0 && e.Outcome != core.OutcomeSuccess {
+	if !e.Next.IsZero() && e.Outcome != core.OutcomeSuccess {
 		attrs = append(attrs, slog.String("in", e.Next.Sub(e.Time).String()))
 	}
 	if e.Error != "" {

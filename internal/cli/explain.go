@@ -43,7 +43,7 @@ func printExplanation(w *table.Page, e *core.Explanation) {
 	for i := range info.Pauses {
 		t.Row("paused", pauseText(&info.Pauses[i]))
 	}
-	if info.LastRun != 0 {
+	if !info.LastRun.IsZero() {
 		t.Row("last run", strings.TrimSuffix(clock(info.LastRun)+", "+string(info.LastOutcome)+": "+table.First(info.LastError), ": "))
 	} else {
 		t.Row("last run", cmp.Or(string(info.LastOutcome), "none"))

@@ -54,7 +54,7 @@ func printTasks(w *table.Page, tasks []core.TaskInfo, next string) {
 	for i := range tasks {
 		info := &tasks[i]
 		due := info.NextRun
-		if due == 0 {
+		if due.IsZero() {
 			due = info.Due
 		}
 		t.Row(info.ID, info.Kind, statusOf(info), clock(due), strconv.FormatInt(info.RunCount, 10),
@@ -93,7 +93,7 @@ func statusOf(t *core.TaskInfo) string {
 		return statusParked
 	case t.Resting:
 		return statusResting
-	case t.CoolingUntil != 0 && t.CoolingUntil >= t.NextRun:
+	case !t.CoolingUntil.IsZero() && !t.CoolingUntil.Before(t.NextRun):
 		return statusCooling
 	default:
 		return string(t.Status)

@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -42,9 +42,9 @@ var colours = map[string]string{
 const instant = "2006-01-02T15:04:05.000Z07:00"
 
 // clock is a time of the store; a dash for none.
-func clock(m store.Millis) string {
-	if m == 0 {
+func clock(t time.Time) string {
+	if t.IsZero() {
 		return "-"
 	}
-	return m.Time().Format(instant)
+	return t.UTC().Format(instant)
 }

@@ -97,7 +97,7 @@ func userName() string {
 // pauseText is a pause for people.
 func pauseText(p *core.PauseInfo) string {
 	text := targetName(p.Target) + ", since " + clock(p.Since)
-	if p.Until != 0 {
+	if !p.Until.IsZero() {
 		text += " until " + clock(p.Until)
 	}
 	if p.By != "" {

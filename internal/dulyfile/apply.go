@@ -97,8 +97,9 @@ func differing(ctx context.Context, s *core.Scheduler, tasks []Task) ([]Task, er
 func (t *Task) defines(there *core.TaskInfo) (bool, error) {
 	// Until it has run its time is the one that it was submitted with; one that had passed then was put to that moment.
 	fresh := there.Status == core.StatusWaiting && there.Crashes == 0 && there.RunCount == 0
-	passed := t.tried.Due > store.MillisOf(t.task.At) && there.Due <= t.tried.Due && there.Due >= store.MillisOf(t.task.At)
-	if !t.task.At.IsZero() && fresh && t.tried.Due != there.Due && !passed {
+	at := store.MillisOf(t.task.At).Time() // as the store keeps it
+	passed := t.tried.Due.After(at) && !there.Due.After(t.tried.Due) && !there.Due.Before(at)
+	if !t.task.At.IsZero() && fresh && !t.tried.Due.Equal(there.Due) && !passed {
 		return false, nil
 	}
 	want, err := json.Marshal(definition(&t.tried))

@@ -90,7 +90,7 @@ func (c storeCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(out, parkedDesc, float64(max(st.Parked-st.Held, 0)), "no_handler")
 	gauge(out, droppedDesc, float64(st.Trimmed))
 	var overdue time.Duration
-	if st.NextDue != 0 {
+	if !st.NextDue.IsZero() {
 		overdue = max(st.Now.Sub(st.NextDue), 0)
 	}
 	gauge(out, overdueDesc, overdue.Seconds())

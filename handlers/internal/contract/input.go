@@ -5,9 +5,9 @@ package contract
 import (
 	"encoding/json"
 	"maps"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // input is a run as programs and servers get it. Names and forms are those of tasks elsewhere in duly.
@@ -68,4 +68,4 @@ func Encode(t *core.Task[json.RawMessage]) ([]byte, error) {
 }
 
 // Instant is a time of the store as texts have it: RFC 3339 in UTC, with milliseconds.
-func Instant(m store.Millis) string { return m.Time().Format("2006-01-02T15:04:05.000Z07:00") }
+func Instant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
