@@ -107,7 +107,7 @@ func (s *Scheduler) Submit(ctx context.Context, tasks ...NewTask) ([]Submitted, 
 func (s *Scheduler) prepare(tasks []NewTask) ([]store.Submission, error) {
 	subs := make([]store.Submission, len(tasks))
 	for i := range tasks {
-		sub, err := tasks[i].prepare(s.config.MaxPayload)
+		sub, err := tasks[i].prepare(s.storeNow(), s.config.MaxPayload)
 		if err == nil && s.kind(sub.Kind).Disabled {
 			err = &DisabledError{Kind: sub.Kind}
 		}

@@ -113,13 +113,13 @@ func orNone(d time.Duration) time.Duration {
 }
 
 // prepare checks a task and turns it into what a store gets. The checks need no store.
-func (t *NewTask) prepare(maxPayload int) (store.Submission, error) {
+func (t *NewTask) prepare(now store.Millis, maxPayload int) (store.Submission, error) {
 	sub := store.Submission{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Group: t.Group, Level: t.Level, Key: t.SnoozeKey, Conflict: t.OnConflict.rule()}
 	if t.UniqueKey != "" {
 		sub.ID = uniqueID(t.UniqueKey)
 	}
 	if sub.ID == "" {
-		sub.ID = newID()
+		sub.ID = newID(now)
 	}
 	if sub.Level == 0 {
 		sub.Level = LevelLow

@@ -92,7 +92,8 @@ func checkPersistence(ctx context.Context, log *slog.Logger, server redis.Univer
 	if aof == "1" {
 		return
 	}
-	save, err := server.ConfigGet(ctx, "save").Result()
+	asked := server.Do(ctx, "CONFIG", "GET", "save")
+	save, err := fieldsOf(asked), asked.Err()
 	switch {
 	case aof == "":
 		log.InfoContext(ctx, "Redis does not say whether it keeps tasks across a restart")
@@ -144,21 +145,22 @@ func (s *Store) checkLayout(ctx context.Context) error {
 	pipe := s.client.Pipeline()
 	pipe.Do(ctx, "HSETNX", key, "version", layoutVersion)
 	pipe.Do(ctx, "HSETNX", key, "partitions", want)
-	stored := pipe.HGetAll(ctx, key)
+	all := pipe.Do(ctx, "HGETALL", key)
 	if _, err := pipe.Exec(ctx); err != nil {
 		if remedy(err, s.secure) != "" {
 			return s.reaching(err)
 		}
 		return wrap("open", err)
 	}
-	found, err := strconv.Atoi(stored.Val()["version"])
+	stored := fieldsOf(all)
+	found, err := strconv.Atoi(stored["version"])
 	if err != nil || found != layoutVersion {
 		return fmt.Errorf("the prefix %q has layout version %q, this binary knows %d: use a binary of that version, or another prefix",
-			s.config.Prefix, stored.Val()["version"], layoutVersion)
+			s.config.Prefix, stored["version"], layoutVersion)
 	}
-	n, err := strconv.Atoi(stored.Val()["partitions"])
+	n, err := strconv.Atoi(stored["partitions"])
 	if err != nil || n < 1 || n > maxPartitions || n&(n-1) != 0 {
-		return fmt.Errorf("the key %q is damaged: its partitions are %q", key, stored.Val()["partitions"])
+		return fmt.Errorf("the key %q is damaged: its partitions are %q", key, stored["partitions"])
 	}
 	if s.config.Partitions != 0 && s.config.Partitions != n {
 		return fmt.Errorf("the prefix %q was created with %d partitions, not %d: leave Partitions unset, or use another prefix",

@@ -64,7 +64,7 @@ func (s *Store) probe(ctx context.Context) error {
 func (s *Store) lookForProbes(ctx context.Context) (probes, error) {
 	pipe := s.client.Pipeline()
 	mark := pipe.Do(ctx, "EXISTS", s.probeMark())
-	list := pipe.ZRangeWithScores(ctx, s.probeList(), 0, mostRemoved-1)
+	list := pipe.Do(ctx, "ZRANGE", s.probeList(), 0, mostRemoved-1, "WITHSCORES")
 	clock := pipe.Do(ctx, "TIME")
 	if _, err := pipe.Exec(ctx); err != nil {
 		return probes{}, err
@@ -74,9 +74,9 @@ func (s *Store) lookForProbes(ctx context.Context) (probes, error) {
 		return probes{}, err
 	}
 	found := probes{passed: known == 1, now: int64(parseTime(clock))}
-	for _, z := range list.Val() {
-		if nonce, ok := z.Member.(string); ok && int64(z.Score) < found.now-probeAlive.Milliseconds() {
-			found.dead = append(found.dead, nonce)
+	for _, z := range scoresOf(list) {
+		if int64(z.score) < found.now-probeAlive.Milliseconds() {
+			found.dead = append(found.dead, z.member)
 		}
 	}
 	return found, nil

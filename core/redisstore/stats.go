@@ -22,18 +22,18 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 		return store.Stats{}, err
 	}
 	type part struct {
-		counters *redis.MapStringStringCmd
+		counters *redis.Cmd
 		agents   *redis.Cmd
-		parked   *redis.MapStringStringCmd
-		next     *redis.ZSliceCmd
+		parked   *redis.Cmd
+		next     *redis.Cmd
 	}
 	parts := make([]part, len(s.parts))
 	for i, p := range s.parts {
 		parts[i] = part{
-			counters: pipe.HGetAll(ctx, p.key("counters")),
+			counters: pipe.Do(ctx, "HGETALL", p.key("counters")),
 			agents:   pipe.Do(ctx, "HLEN", p.key("agents")),
-			parked:   pipe.HGetAll(ctx, p.key("parked")),
-			next:     pipe.ZRangeWithScores(ctx, p.key("agenda"), 0, 0),
+			parked:   pipe.Do(ctx, "HGETALL", p.key("parked")),
+			next:     pipe.Do(ctx, "ZRANGE", p.key("agenda"), 0, 0, "WITHSCORES"),
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -41,17 +41,17 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	}
 	st := store.Stats{Counters: store.Counters{Partitions: len(s.parts)}, Now: parseTime(now)}
 	for _, p := range parts {
-		add(&st, p.counters.Val())
+		add(&st, fieldsOf(p.counters))
 		agents, _ := p.agents.Int64() // the pipeline has no error
 		st.Agents += agents
-		for name, n := range p.parked.Val() {
+		for name, n := range fieldsOf(p.parked) {
 			st.Parked += toInt(n)
 			if name == "@" {
 				st.Held += toInt(n)
 			}
 		}
-		if z := p.next.Val(); len(z) > 0 && (st.NextDue == 0 || store.Millis(z[0].Score) < st.NextDue) {
-			st.NextDue = store.Millis(z[0].Score)
+		if z := scoresOf(p.next); len(z) > 0 && (st.NextDue == 0 || z[0].score < st.NextDue) {
+			st.NextDue = z[0].score
 		}
 	}
 	st.Kinds = kinds
