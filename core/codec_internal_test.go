@@ -72,13 +72,14 @@ func TestMalformedFieldsAreErrors(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
+	f.Add([]byte{bodyPayload<<1 | 1, 0}) // written by nobody of ours: the field, and nothing in it
 	f.Add((&body{Payload: []byte("{}"), Every: time.Minute, Tags: []string{"a"}}).encode())
 	f.Add((&state{Attempt: 1, Runs: []TaskRun{{Started: 1, Outcome: OutcomeFailed, Error: "x"}}}).encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if b, err := decodeBody(data); err == nil {
 			again, err := decodeBody(b.encode())
 			require.NoError(t, err)
-			require.Equal(t, b.Payload, again.Payload)
+			require.Equal(t, string(b.Payload), string(again.Payload)) // an empty field is none
 		}
 		_, _ = decodeState(data)
 		_, _ = decodeRecord(data)
