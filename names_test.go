@@ -191,16 +191,22 @@ func (k *known) checkSpan(document, span string) []string {
 			none("file")
 		}
 	case regexp.MustCompile(`^[A-Z]\w*(\.[A-Z]\w*)?$`).MatchString(span) && regexp.MustCompile(`[a-z]`).MatchString(span):
-		if typ, member, _ := strings.Cut(span, "."); !k.anywhere[span] && !k.words[span] && !(k.anywhere[typ+".*"] && k.anywhere[member]) {
+		if !k.anywhere[span] && !k.words[span] && !k.promotes(k.anywhere, span) {
 			none("identifier")
 		}
 	}
 	return problems
 }
 
+// promotes says whether Type.Member may be a member of something that Type embeds, or stands for.
+func (k *known) promotes(names map[string]bool, name string) bool {
+	typ, member, _ := strings.Cut(name, ".")
+	return names[typ+".*"] && k.anywhere[member]
+}
+
 func (k *known) checkMake(code string) []string {
 	var problems []string
-	for _, m := range regexp.MustCompile("(?m)(?:^|[;&(#] ?)make (?:-C (\\S+) )?([a-z][a-z-]*)((?: [A-Z]+=)?)").FindAllStringSubmatch(code, -1) {
+	for _, m := range regexp.MustCompile(`(?m)(?:^|[;&(#] ?)make (?:-C (\S+) )?([a-z][a-z-]*)((?: [A-Z]+=)?)`).FindAllStringSubmatch(code, -1) {
 		folder := m[1]
 		if folder == "" {
 			folder = "."
@@ -264,7 +270,7 @@ func (k *known) checkPackages(code string) []string {
 	var problems []string
 	for _, m := range regexp.MustCompile(`\b([a-z]+)\.([A-Z]\w*(?:\.[A-Z]\w*)?)`).FindAllStringSubmatch(code, -1) {
 		exports, own := k.exports[m[1]], regexp.MustCompile(`\b`+m[1]+`(, \w+)? := `).MatchString(code)
-		if typ, member, _ := strings.Cut(m[2], "."); exports != nil && !own && !exports[m[2]] && !(exports[typ+".*"] && k.anywhere[member]) {
+		if exports != nil && !own && !exports[m[2]] && !k.promotes(exports, m[2]) {
 			problems = append(problems, "there is no "+m[1]+"."+m[2])
 		}
 	}

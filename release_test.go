@@ -62,28 +62,31 @@ func checkChangelog(text string) []string {
 	last, lastDate := "", ""
 	for i, part := range strings.Split(text, "\n## ")[1:] {
 		heading, body, _ := strings.Cut(part, "\n")
+		problems = append(problems, checkSections(heading, body)...)
 		if i == 0 {
 			if heading != "[Unreleased]" {
-				wrong("it begins with %s; it begins with [Unreleased]", heading)
+				wrong("its first section is %s; it begins with [Unreleased]", heading)
 			}
-		} else if m := regexp.MustCompile(`^\[(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)\] - (\d{4}-\d\d-\d\d)$`).FindStringSubmatch(heading); m == nil {
-			wrong("%s must be [X.Y.Z] - YYYY-MM-DD", heading)
-		} else {
-			if last != "" && !older(m[1], last) {
-				wrong("%s is not older than %s", m[1], last)
-			}
-			if lastDate != "" && m[2] > lastDate {
-				wrong("%s is later than %s", m[2], lastDate)
-			}
-			if !strings.Contains(text, "\n["+m[1]+"]: https://") {
-				wrong("%s has no link at the end", m[1])
-			}
-			if !strings.Contains(body, "\n- ") {
-				wrong("%s says nothing", m[1])
-			}
-			last, lastDate = m[1], m[2]
+			continue
 		}
-		problems = append(problems, checkSections(heading, body)...)
+		m := regexp.MustCompile(`^\[(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)\] - (\d{4}-\d\d-\d\d)$`).FindStringSubmatch(heading)
+		if m == nil {
+			wrong("%s must be [X.Y.Z] - YYYY-MM-DD", heading)
+			continue
+		}
+		if last != "" && !older(m[1], last) {
+			wrong("%s is not older than %s", m[1], last)
+		}
+		if lastDate != "" && m[2] > lastDate {
+			wrong("%s is later than %s", m[2], lastDate)
+		}
+		if !strings.Contains(text, "\n["+m[1]+"]: https://") {
+			wrong("%s has no link at the end", m[1])
+		}
+		if !strings.Contains(body, "\n- ") {
+			wrong("%s says nothing", m[1])
+		}
+		last, lastDate = m[1], m[2]
 	}
 	return problems
 }
