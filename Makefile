@@ -12,6 +12,13 @@ LINT_PKG     := github.com/golangci/golangci-lint/v2
 LINT_VERSION := $(shell awk '$$1 == "$(LINT_PKG)" { print $$2 }' tools/go.mod)
 LINT         := $(CACHE)/bin/golangci-lint-$(LINT_VERSION)
 
+# Both are built from the Go module proxy when they are first asked for: as parts of tools/go.mod they would bring hundreds of
+# modules of their own to everybody who lints.
+GORELEASER  := github.com/goreleaser/goreleaser/v2@v2.14.0
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
+# What a release has to run on.
+PLATFORMS   := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+
 # The race detector needs a C compiler; without one the tests run all the same.
 RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 # Put before a command that starts a Redis of its own.
@@ -39,6 +46,22 @@ gcf-stage: ## put a Cloud Run function, as source to deploy, into STAGE=bin/gcf
 
 .PHONY: check
 check: fmt-check lint tidy-check deps-check test ## all that a change has to pass, tests last
+
+.PHONY: release-check
+release-check: ## what a tag has to pass; RELEASE=1.2.3 also looks for its section in CHANGELOG.md
+	@go test -count=1 -run '^Test(Changelog|ReleaseConfiguration|ContinuousIntegration|DocumentsNameWhatExist)' .
+	@[ -z "$(RELEASE)" ] || grep -q '^## \[$(RELEASE:v%=%)\] - ' CHANGELOG.md || \
+		{ echo 'CHANGELOG.md has no section "## [$(RELEASE:v%=%)] - YYYY-MM-DD"' >&2; exit 1; }
+	@for platform in $(PLATFORMS); do \
+		echo "building duly for $$platform" >&2; \
+		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -trimpath -o /dev/null ./cmd/duly || exit 1; \
+	done
+	@go run $(GORELEASER) check || \
+		{ echo 'goreleaser did not pass, or could not be built: it needs the Go module proxy, and minutes the first time' >&2; exit 1; }
+
+.PHONY: vuln
+vuln: ## look for known vulnerabilities in what duly calls, if govulncheck and its database can be reached
+	@scripts/vuln.sh "$(GOVULNCHECK)" "$(CACHE)/bin"
 
 .PHONY: test
 test: ## run all tests, with the race detector where there is a C compiler

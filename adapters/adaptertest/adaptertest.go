@@ -253,7 +253,7 @@ func (s *story) budgetOfTime() {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = s.adapter.Trigger(ctx, Pull{}) // who has gone away is told nothing
+		_, _ = s.adapter.Trigger(ctx, Pull{}) // a caller that disconnected gets no answer
 	}()
 	select {
 	case <-s.begun:

@@ -8,7 +8,7 @@ import (
 // The end: which requests are under way, and how they are cut off before Google kills the instance.
 
 // Drain ends the function: it takes no more requests and waits for those under way. When ctx is done, these are cancelled, so
-// that their tasks are given back uncharged, and have Config.Margin more to return. The error is nil if all have ended by
+// that their tasks are released uncharged, and have Config.Margin more to return. The error is nil if all have ended by
 // themselves.
 //
 // Google sends SIGTERM ten seconds before it kills an instance, and the functions framework ends at once: whoever starts

@@ -61,7 +61,7 @@ type Config struct {
 	// would hold it up, and no request claims tasks any more.
 	Stopping <-chan struct{}
 	// Grace is how long the handlers that a request runs may go on once Stopping is closed or the request's context is done.
-	// Then their contexts are cancelled and their tasks given back, uncharged; at once if zero. The server has to wait longer.
+	// Then their contexts are cancelled and their tasks released, uncharged; at once if zero. The server has to wait longer.
 	Grace time.Duration
 	// Metrics, if set, answers GET /metrics, as the handler of package metrics does. Where a credential is asked for it needs
 	// one to read, for all agents.

@@ -75,7 +75,7 @@ const (
 	FaultMiscounted FaultCode = "miscounted"
 	FaultAsleep     FaultCode = "asleep"     // an agent or a partition that would be looked at too late
 	FaultUnreadable FaultCode = "unreadable" // a record that is not what was written
-	FaultGone       FaultCode = "gone"       // an entry whose task is no more: it was lost with all that it was
+	FaultGone       FaultCode = "gone"       // an index entry whose task no longer exists
 )
 
 // Faults are all codes.

@@ -112,7 +112,7 @@ func drainAtEnd(f *gcf.Function, logger *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
 	defer cancel()
 	if err := f.Drain(ctx); err != nil {
-		logger.Warn("what was under way was given back", slog.Any("err", err))
+		logger.Warn("running tasks were released at shutdown", slog.Any("err", err))
 	}
 	time.Sleep(100 * time.Millisecond) // the server, which is not ours, sends the last answer after its call has returned
 	os.Exit(0)

@@ -32,7 +32,7 @@ func main() {
 }
 
 // run serves until SIGTERM. Then what is under way has some time to end, and less if there is another SIGTERM; what has not
-// ended is given back, uncharged.
+// ended is released, uncharged.
 func run(logger *slog.Logger) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
@@ -76,7 +76,7 @@ func drain(ctx context.Context, f *gcf.Function, grace time.Duration, logger *sl
 	defer stop()
 	logger.InfoContext(ctx, "draining")
 	if err := f.Drain(last); err != nil {
-		logger.WarnContext(ctx, "what was under way was given back", slog.Any("err", err))
+		logger.WarnContext(ctx, "running tasks were released at shutdown", slog.Any("err", err))
 	}
 }
 

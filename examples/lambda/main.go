@@ -34,7 +34,7 @@ func main() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	// At SIGTERM, half a second before the process is killed, the context of what runs ends: its tasks are given back.
+	// At SIGTERM, half a second before the process is killed, the context of what runs ends: its tasks are released.
 	lambda.StartWithOptions(f.Invoke, lambda.WithContext(ctx), lambda.WithEnableSIGTERM(stop))
 }
 

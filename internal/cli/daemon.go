@@ -36,7 +36,7 @@ func (p *process) daemonCommand(o *options) *cobra.Command {
 		"  duly daemon -c duly.yaml\n  duly daemon -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080")
 }
 
-// defaultAddress is where duly serve listens unless it is told otherwise.
+// defaultAddress is where duly serve listens by default.
 const defaultAddress = "127.0.0.1:8080"
 
 func (p *process) serveCommand(o *options) *cobra.Command {
