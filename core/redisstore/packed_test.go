@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,28 +39,55 @@ func bare(text string) string {
 	return b.String()
 }
 
+// needsLine is one in the header of a file, which names the parts that it is loaded behind.
+var needsLine = regexp.MustCompile(`(?m)^-- needs( to replace)?: (.+)$`)
+
+// fileOf is a file of scripts/ as it is to be packed.
+func fileOf(text string) redisstore.Source {
+	s := redisstore.Source{Text: bare(text)}
+	for line := range strings.SplitSeq(text, "\n") {
+		if m := keyLine.FindStringSubmatch(line); m != nil {
+			s.Keys = append(s.Keys, m[2])
+		}
+	}
+	for _, m := range needsLine.FindAllStringSubmatch(text, -1) {
+		parts := strings.Fields(m[2])
+		if m[2] == "layout alone" {
+			parts = nil
+		}
+		if m[1] == "" {
+			s.Needs = parts
+		} else {
+			s.Replace = parts
+		}
+	}
+	return s
+}
+
 // The scripts that run are those of the folder.
 func TestTheScriptsArePacked(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("scripts/*.lua")
+	names, err := filepath.Glob("scripts/*.lua")
 	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	texts := map[string]string{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
+	require.NotEmpty(t, names)
+	files := map[string]redisstore.Source{}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
 		require.NoError(t, err)
-		texts[strings.TrimSuffix(filepath.Base(file), ".lua")] = bare(string(text))
+		files[strings.TrimSuffix(filepath.Base(name), ".lua")] = fileOf(string(text))
 	}
 	if *update {
 		var out bytes.Buffer
 		w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 		require.NoError(t, err)
-		require.NoError(t, errors.Join(json.NewEncoder(w).Encode(texts), w.Close()))
+		require.NoError(t, errors.Join(json.NewEncoder(w).Encode(files), w.Close()))
 		require.NoError(t, os.WriteFile("scripts.json.gz", out.Bytes(), 0o600))
 		return
 	}
-	assert.Len(t, redisstore.Packed(), len(texts), "a script came or went: run make scripts")
-	for name, text := range texts {
-		assert.True(t, redisstore.Packed()[name] == text, "%s.lua has changed: run make scripts", name)
+	assert.Len(t, redisstore.Packed(), len(files), "a script came or went: run make scripts")
+	for name, want := range files {
+		got := redisstore.Packed()[name]
+		assert.True(t, got.Text == want.Text && slices.Equal(got.Keys, want.Keys) && slices.Equal(got.Needs, want.Needs) &&
+			slices.Equal(got.Replace, want.Replace), "%s.lua has changed: run make scripts", name)
 	}
 }

@@ -1,4 +1,5 @@
 -- agents: a page of the agents with live tasks.
+-- needs: look
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- ARGV[1] cursor

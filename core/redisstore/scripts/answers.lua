@@ -1,6 +1,7 @@
--- answers: what each caller was answered last, so that a call whose answer was lost is not carried out again. Put behind
--- layout.lua. The last argument of a call says who calls; it is taken off ARGV: 1 if the call may have been carried out before,
--- else 0, the nonce(8) of the call, and the caller, who waits for one answer at a time.
+-- answers: what each caller was answered last, so that a call whose answer was lost is not carried out again. The last
+-- argument of a call says who calls; it is taken off ARGV: 1 if the call may have been carried out before, else 0, the nonce(8)
+-- of the call, and the caller, who waits for one answer at a time.
+-- needs: layout alone
 local CALL = ARGV[#ARGV]
 ARGV[#ARGV] = nil
 

@@ -1,5 +1,6 @@
 -- audit: look whether each live task of a page waits in the agenda, runs or is parked, and put back one that does not; in the
 --        end whether the counters say what is there.
+-- needs: look holds grouped answers recount
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks

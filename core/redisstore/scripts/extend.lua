@@ -1,4 +1,5 @@
 -- extend: move the ends of leases that are still held, and keep the progress of their runs.
+-- needs: layout alone
 -- KEYS[1] agenda
 -- KEYS[2] state
 -- KEYS[3] claims

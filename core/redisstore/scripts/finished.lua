@@ -1,4 +1,6 @@
--- finished: what is kept of tasks that have ended. Put behind layout.lua.
+-- finished: what is kept of tasks that have ended.
+-- needs: layout alone
+
 -- leave takes n live tasks out of a group, which is over when none is left.
 local function leave(group, n, retention)
   local key = base .. 'group:' .. group

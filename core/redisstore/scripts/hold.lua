@@ -1,4 +1,5 @@
 -- hold: begin or end a hold: none of the tasks of its scope is claimed while it lasts.
+-- needs: look holds answers
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] leases

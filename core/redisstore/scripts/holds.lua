@@ -1,4 +1,6 @@
--- holds: tasks that are out of the queue, and why. Put behind look.lua.
+-- holds: tasks that are out of the queue, and why.
+-- needs: look
+
 local function key_of(live)
   local high, low = byte(live, 9, 10)
   local at = 11 + high * 256 + low

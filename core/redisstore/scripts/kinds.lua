@@ -1,4 +1,5 @@
 -- kinds: a page of the counters of kinds of the partition.
+-- needs: layout alone
 -- KEYS[1] agenda
 -- KEYS[2] kinds
 -- ARGV[1] cursor

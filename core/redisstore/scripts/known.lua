@@ -1,4 +1,6 @@
--- known: what is known of tasks that have ended, beside the inline records. Put behind layout.lua.
+-- known: what is known of tasks that have ended, beside the inline records.
+-- needs: layout alone
+
 -- end_of is a record without what core keeps, for a task whose record was dropped before its time: from its score in gone.
 -- It is nil once nothing is known of the task.
 local function end_of(score, retention)

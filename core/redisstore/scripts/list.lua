@@ -1,4 +1,5 @@
 -- list: where the next of an agent's tasks are, a bounded number of them found in bounded work, and the counts of a group.
+-- needs: look holds
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] claims

@@ -1,4 +1,6 @@
--- look: when the partition is due next, and what ends. Put behind layout.lua.
+-- look: when the partition is due next, and what ends.
+-- needs: layout alone
+
 -- lasting says whether a hold is one still.
 local function lasting(value)
   local till = value and tonumber(sub(value, 1, 13))

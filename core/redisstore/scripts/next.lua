@@ -1,4 +1,5 @@
 -- next: when some agents are due next, without taking anything.
+-- needs: look asked
 -- KEYS[1] agenda
 -- KEYS[2] leases
 -- KEYS[3] parked

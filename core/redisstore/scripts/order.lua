@@ -1,4 +1,5 @@
 -- order: an operator's command for one task.
+-- needs: look holds finished known grouped answers
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] claims

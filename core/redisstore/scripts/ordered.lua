@@ -1,4 +1,6 @@
--- ordered: what orders mean to a claim. Put behind holds.lua.
+-- ordered: what orders mean to a claim.
+-- needs: look holds
+
 -- kept_by is the widest scope because of which a task is not to be claimed now; nil if it is. A task that is to run by an
 -- order is kept by later holds only, and one that is to end by none, as nothing of it runs any more.
 local function kept_by(agent, id, live, ordered)

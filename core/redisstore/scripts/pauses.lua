@@ -1,4 +1,5 @@
 -- pauses: a page of the holds in force.
+-- needs: look
 -- KEYS[1] agenda
 -- KEYS[2] holds
 -- ARGV[1] cursor

@@ -1,4 +1,5 @@
 -- presence: keep what a process says of itself, or return what all have said whose time is not over.
+-- needs: layout alone
 -- KEYS[1] agenda
 -- KEYS[2] processes
 -- ARGV[1] tag of the process; '' to ask

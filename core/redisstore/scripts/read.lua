@@ -1,4 +1,5 @@
 -- read: tasks of one agent, by id, as far as they fit.
+-- needs: look holds known
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] state

@@ -1,6 +1,7 @@
--- recount: what an audit counts over a whole round of pages, to compare the counters with. Put behind grouped.lua, for audit.
+-- recount: what an audit counts over a whole round of pages, to compare the counters with.
 -- A round is exact only while nothing changes: `counters`, which every change of what is counted changes, must be as they were
 -- when it began, every task and agent must have been seen once, and nothing else may be wrong. Else it ends without a comparison.
+-- needs: grouped
 local shadow = base .. 'recount:'
 local found = {}
 

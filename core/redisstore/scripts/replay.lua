@@ -1,4 +1,5 @@
 -- replay: put dead tasks back in the queue, as new.
+-- needs: known answers
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] finished

@@ -1,4 +1,6 @@
 -- submit: store new tasks; what becomes of one whose id is live, or finished within the retention, it says itself.
+-- needs: known answers
+-- needs to replace: look holds finished known grouped answers
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks

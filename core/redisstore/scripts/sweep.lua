@@ -1,5 +1,6 @@
 -- sweep: drop finished records that are too old, of a bounded number of agents and a bounded number of them at a time, and
 --        answers that nobody waits for any more.
+-- needs: finished
 -- KEYS[1] agenda
 -- KEYS[2] finished
 -- KEYS[3] stale

@@ -1,4 +1,5 @@
 -- touch: note that something happened for the subjects of activity tasks, and book their runs.
+-- needs: look holds known answers
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks
