@@ -15,6 +15,13 @@
 -- ARGV[4] retention of finished records, ms
 -- returns {now, the next cursor or '', tasks seen, for each fault: agent or '', id or '', what}
 --          what: lost, stranded, doubled, miscounted, asleep, unreadable or gone
+
+-- What a page is of, as the cursor says it; the counters' are k, m and s.
+local TASKS = 't'
+local AGENTS = 'a'
+local AGENDA = 'g'
+local PLACES = 'p'
+local KINDS = 'q'
 local phase, cursor, round = string.match(ARGV[1], '^(.)(%d*)@?(.*)$')
 local repair = ARGV[3] == '1'
 local mended, SECOND, BEGINS = round == '!', string.find(round, '^[+-]'), ARGV[1] == 't0' or round == '+'
@@ -42,11 +49,11 @@ end
 -- so that its runs lose them, their crashes count and their orders are kept.
 local leased, leased_of = {}, {}
 local function runs(fence, told)
-  local found = redis.call('HMGET', KEYS[4], fence, fence .. 'r')
+  local found = redis.call('HMGET', KEYS[4], fence, fence .. CLAIM_REFS)
   local whole, refs = pcall(cmsgpack.unpack, found[2] or '')
   if not whole or not found[1] then return end
   for i = 1, #refs / 3 do
-    if byte(found[1], i) == RUNNING then
+    if byte(found[1], i) == byte(RUNNING) then
       local agent, id = refs[3 * i - 2], refs[3 * i - 1]
       leased[agent .. ':' .. id] = true
       leased_of[agent] = (leased_of[agent] or 0) + 1
@@ -67,13 +74,13 @@ end
 -- comes_back says whether something will put back what is parked at a place. The end of a hold that nobody would see is
 -- kept again.
 local function comes_back(name, ref)
-  if byte(name) ~= 64 then return redis.call('HEXISTS', KEYS[6], name) == 1 end
-  local scope = name == '@t' and 't:' .. ref or sub(name, 2)
+  if byte(name) ~= byte(HELD) then return redis.call('HEXISTS', KEYS[6], name) == 1 end
+  local scope = name == HELD_TASKS and SCOPE_TASK .. ref or sub(name, 2)
   if redis.call('ZSCORE', base .. 'open', scope) then return true end
   local held = redis.call('HGET', base .. 'holds', scope)
   local till = held and tonumber(sub(held, 1, 13))
-  if till and till > 0 and not redis.call('ZSCORE', KEYS[5], '@' .. scope) then
-    if repair then redis.call('ZADD', KEYS[5], till, '@' .. scope) end
+  if till and till > 0 and not redis.call('ZSCORE', KEYS[5], HELD .. scope) then
+    if repair then redis.call('ZADD', KEYS[5], till, HELD .. scope) end
     return false
   end
   return till
@@ -103,12 +110,12 @@ local function check(agent, id, live, single)
   local place_, due, name = where(agent, id, live, single)
   seen = seen + 1
   if counts then tally(agent, id, live, place_) end
-  if place_ == 'r' then
+  if place_ == IS_RUNNING then
     if not leased[ref] then lost(agent, id, live, single) end
   elseif leased[ref] then
     fault(agent, id, 'doubled')
     if repair then lift(agent, id, live, single, place_, name) end
-  elseif place_ == 'p' and not comes_back(name, ref) then
+  elseif place_ == IS_PARKED and not comes_back(name, ref) then
     fault(agent, id, 'stranded')
     if repair then -- a claim parks it again if it is held still
       lift(agent, id, live, single, place_, name)
@@ -155,7 +162,7 @@ end
 -- 4. A task whose agent is not known, or holds another one inline: the agent becomes one with queues.
 local function adopt(agent, value, live)
   local new = 'M01'
-  if value and byte(value) == 83 and parse(sub(value, 2)) then new = spread(agent, sub(value, 2)) end
+  if value and byte(value) == byte(INLINE) and parse(sub(value, 2)) then new = spread(agent, sub(value, 2)) end
   redis.call('HSET', KEYS[2], agent, grown(new, tonumber(sub(live, 8, 8)), 1))
 end
 
@@ -170,9 +177,9 @@ local function hinted()
     if due and (ms == '' or tonumber(ms) > due) then return false end
   end
   local many = redis.call('HLEN', KEYS[6]) > NAMED
-  if many and not still and kinds ~= '|*' then return false end
+  if many and not still and kinds ~= HINT_MANY then return false end
   for _, kind in ipairs((still or many) and {} or redis.call('HKEYS', KEYS[6])) do
-    if kind ~= '@' and not string.find(kinds .. '|', '|' .. kind .. '|', 1, true) then return false end
+    if kind ~= HELD and not string.find(kinds .. HINT_KIND, HINT_KIND .. kind .. HINT_KIND, 1, true) then return false end
   end
   return true
 end
@@ -216,7 +223,7 @@ local function tasks_from(from)
 end
 
 local page
-if phase == 't' then
+if phase == TASKS then
   page = tasks_from(cursor)
   if #page[2] > 0 then found[':tasks'] = #page[2] / 2 end
   for i = 1, #page[2], 2 do
@@ -225,7 +232,7 @@ if phase == 't' then
     local value = agent and redis.call('HGET', KEYS[2], agent)
     if not agent or parse(live) ~= id then
       fault(agent or '', id or page[2][i], 'unreadable')
-    elseif value and byte(value) == 77 then
+    elseif value and byte(value) == byte(QUEUED) then
       check(agent, id, live, false)
     else
       local before = #reply
@@ -234,42 +241,42 @@ if phase == 't' then
       if #reply == before then fault(agent, id, 'lost') end
     end
   end
-  reply[2] = page[1] == '0' and 'a0' or 't' .. page[1]
-elseif phase == 'a' then
+  reply[2] = page[1] == '0' and AGENTS .. '0' or TASKS .. page[1]
+elseif phase == AGENTS then
   page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', ARGV[2])
   if #page[2] > 0 then found[':agents'] = #page[2] / 2 end
   for i = 1, #page[2], 2 do
     local agent, value = page[2][i], page[2][i + 1]
-    local live = byte(value) == 83 and sub(value, 2)
+    local live = byte(value) == byte(INLINE) and sub(value, 2)
     if live and parse(live) then
       check(agent, parse(live), live, true)
-    elseif byte(value) == 77 and tonumber(sub(value, 2)) then
+    elseif byte(value) == byte(QUEUED) and tonumber(sub(value, 2)) then
       wakes(agent, value)
     else
       fault(agent, '', 'unreadable')
     end
   end
-  reply[2] = page[1] == '0' and 'g0' or 'a' .. page[1]
-elseif phase == 'g' then
+  reply[2] = page[1] == '0' and AGENDA .. '0' or AGENTS .. page[1]
+elseif phase == AGENDA then
   page = redis.call('ZSCAN', KEYS[1], cursor, 'COUNT', ARGV[2])
   for i = 1, #page[2], 2 do
     if redis.call('HEXISTS', KEYS[2], page[2][i]) == 0 then fault(page[2][i], '', 'gone') end
   end
-  reply[2] = page[1] == '0' and 'p0' or 'g' .. page[1]
-elseif phase == 'p' then
+  reply[2] = page[1] == '0' and PLACES .. '0' or AGENDA .. page[1]
+elseif phase == PLACES then
   page = redis.call('HSCAN', KEYS[6], cursor, 'COUNT', ARGV[2])
   for i = 1, #page[2], 2 do
-    if page[2][i] ~= '@' then recount(page[2][i], page[2][i + 1]) end
+    if page[2][i] ~= HELD then recount(page[2][i], page[2][i + 1]) end
   end
-  reply[2] = page[1] ~= '0' and 'p' .. page[1] or repair and not counts and 'q0' or ''
+  reply[2] = page[1] ~= '0' and PLACES .. page[1] or repair and not counts and KINDS .. '0' or ''
 else -- without a round that counts: it would count these too
   local kinds = running_kinds()
   page = redis.call('HSCAN', base .. 'kinds', cursor, 'COUNT', ARGV[2])
   for i = 1, #page[2], 2 do
     local field = page[2][i]
-    if byte(field) == 114 then redis.call('HSET', base .. 'kinds', field, kinds[sub(field, 2)] or 0) end
+    if byte(field) == byte(COUNT_RUNNING) then redis.call('HSET', base .. 'kinds', field, kinds[sub(field, 2)] or 0) end
   end
-  if page[1] ~= '0' then reply[2] = 'q' .. page[1] end
+  if page[1] ~= '0' then reply[2] = KINDS .. page[1] end
 end
 placed()
 local last = reply[2] == ''

@@ -22,9 +22,14 @@
 --          {place, opaque of each task that is to be cancelled}, left, passed or '', {when each agent to visit is due or ''},
 --          for each task: agent, live, due, state or ''}; a repeated claim has '' as the live of a task that has ended or
 --          that it gives back
+
+local ASKS_URGENT = 'u'
+local ASKS_SERIAL = 's'
+local TAKES = '+'
+local TAKES_MOST = '~'
 local limit, per_agent, lease = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local raised = now - tonumber(ARGV[5])
-local URGENT, SERIAL = string.find(ARGV[6], 'u', 1, true), string.find(ARGV[6], 's', 1, true)
+local URGENT, SERIAL = string.find(ARGV[6], ASKS_URGENT, 1, true), string.find(ARGV[6], ASKS_SERIAL, 1, true)
 local after, nkinds = ARGV[7], tonumber(ARGV[8])
 if SERIAL then per_agent = 1 end
 local asked = #ARGV > 8 + nkinds and { unpack(ARGV, 9 + nkinds) }
@@ -37,10 +42,10 @@ local LEVELS = { { 1 }, { 2 }, { 1, 2 }, { 3 }, { 1, 3 }, { 2, 3 }, { 1, 2, 3 } 
 local kinds, taken_kinds, PICKY, WIDE, DEEP = {}, {}, URGENT or SERIAL, 50, 16
 for i = 9, 8 + nkinds do
   local how, kind = byte(ARGV[i]), sub(ARGV[i], 2)
-  if how == 126 then kind = sub(ARGV[i], 7) end
-  kinds[kind] = how == 43 or how == 126 and tonumber(sub(ARGV[i], 2, 6))
+  if how == byte(TAKES_MOST) then kind = sub(ARGV[i], 7) end
+  kinds[kind] = how == byte(TAKES) or how == byte(TAKES_MOST) and tonumber(sub(ARGV[i], 2, 6))
   if kinds[kind] then taken_kinds[#taken_kinds + 1] = kind end
-  PICKY = PICKY or how ~= 43
+  PICKY = PICKY or how ~= byte(TAKES)
 end
 redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
 
@@ -67,11 +72,11 @@ local function told_to_end(refs, anew)
   local ended = {}
   if not ORDERS or #refs == 0 then return ended end
   for i, order in ipairs(redis.call('HMGET', base .. 'orders', unpack(refs))) do
-    if order and byte(order) == 120 then
+    if order and byte(order) == byte(ORDER_CANCEL) then
       ended[#ended + 1] = i
       ended[#ended + 1] = sub(order, 2)
-    elseif anew and order and byte(order) == 110 then
-      redis.call('HSET', base .. 'orders', refs[i], 'h')
+    elseif anew and order and byte(order) == byte(ORDER_RUN) then
+      redis.call('HSET', base .. 'orders', refs[i], ORDER_TAKEN)
     end
   end
   return ended
@@ -88,14 +93,14 @@ local function answer(fence, recovered, parked, tasks, ended)
   return reply
 end
 
-local before = redis.call('HGET', KEYS[5], 'n' .. ARGV[1])
+local before = redis.call('HGET', KEYS[5], CLAIM_NONCE .. ARGV[1])
 if before then
-  local found = redis.call('HMGET', KEYS[5], before, before .. 'r')
+  local found = redis.call('HMGET', KEYS[5], before, before .. CLAIM_REFS)
   local refs, tasks, names = found[2] and cmsgpack.unpack(found[2]) or {}, {}, {}
   local marks = give_back_replaced(before, found[1], refs)
   for i = 1, #refs / 3 do
     local agent, id = refs[3 * i - 2], refs[3 * i - 1]
-    local live = byte(marks, i) == RUNNING and find(agent, redis.call('HGET', KEYS[2], agent), id)
+    local live = byte(marks, i) == byte(RUNNING) and find(agent, redis.call('HGET', KEYS[2], agent), id)
     names[i] = agent .. ':' .. id
     tasks[#tasks + 1] = agent
     tasks[#tasks + 1] = live or ''
@@ -115,7 +120,7 @@ local function crashed(agent, live, id, single, due)
 end
 
 local function recover(fence)
-  local found = redis.call('HMGET', KEYS[5], fence, fence .. 'r')
+  local found = redis.call('HMGET', KEYS[5], fence, fence .. CLAIM_REFS)
   local whole, refs = pcall(cmsgpack.unpack, found[2] or '')
   local marks, after = found[1] or string.rep(' ', 16), {}
   if not whole or not found[1] then
@@ -123,7 +128,7 @@ local function recover(fence)
     count('malformed', 1)
   end
   for i = 1, #marks - 16 do
-    local mark = byte(marks, i)
+    local mark = sub(marks, i, i)
     if mark == RUNNING then
       mark = LOST
       local agent, id = refs[3 * i - 2], refs[3 * i - 1]
@@ -131,13 +136,13 @@ local function recover(fence)
       if live then crashed(agent, live, id, single, refs[3 * i]) end
       ended_serial[#ended_serial + 1] = { agent, fence }
     end
-    after[i] = string.char(mark)
+    after[i] = mark
   end
   close(fence, table.concat(after) .. sub(marks, -16))
 end
 
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', now, 'LIMIT', 0, 2)) do
-  if byte(member) == 64 then unhold(sub(member, 2)) else recover(member) end
+  if byte(member) == byte(HELD) then unhold(sub(member, 2)) else recover(member) end
 end
 count('running', -recovered)
 count('recovered', recovered)
@@ -158,7 +163,7 @@ local function put_back(name, most)
       values[agent] = value
     end
     local live, single
-    if LARGE and value and byte(value) == 77 then
+    if LARGE and value and byte(value) == byte(QUEUED) then
       live, full = to_put_back(entries[i])
       if full then break end
     else
@@ -264,10 +269,10 @@ local function call_on(agent, score, value, busy)
     gone_agents[#gone_agents + 1] = agent
     return
   end
-  local live = value and byte(value) == 83 and sub(value, 2)
-  local levels = value and byte(value) == 77 and LEVELS[tonumber(sub(value, 2, 2)) or 0]
+  local live = value and byte(value) == byte(INLINE) and sub(value, 2)
+  local levels = value and byte(value) == byte(QUEUED) and LEVELS[tonumber(sub(value, 2, 2)) or 0]
   local id, kind = parse(live or '')
-  if URGENT and (levels and not urgent(agent) or id and byte(live, 8) ~= 49) then return end
+  if URGENT and (levels and not urgent(agent) or id and byte(live, 8) ~= byte('1')) then return end
   local take = id and (not HOLDS and not PICKY and kinds[kind] or leaves(agent, id, kind, live))
   turns = turns + 1
   if levels then
@@ -437,7 +442,7 @@ if redis.call('EXISTS', KEYS[4]) == 1 then
   for i, s in ipairs(redis.call('HMGET', KEYS[4], unpack(state_refs))) do tasks[4 * i] = s or '' end
 end
 local fence = string.format('%.0f', ticks(1, tonumber(string.match(ARGV[6], '%d+'))))
-redis.call('HSET', KEYS[5], fence, string.rep('0', #state_refs) .. ARGV[1], fence .. 'r', cmsgpack.pack(refs), 'n' .. ARGV[1], fence)
+redis.call('HSET', KEYS[5], fence, string.rep(RUNNING, #state_refs) .. ARGV[1], fence .. CLAIM_REFS, cmsgpack.pack(refs), CLAIM_NONCE .. ARGV[1], fence)
 redis.call('ZADD', KEYS[6], now + lease, fence)
 if SERIAL then
   local taken = {}

@@ -9,6 +9,7 @@
 -- ARGV[3] when it ends: ms, or minus a delay in ms; 0 for never
 -- ARGV[4] who and why
 -- returns {now, 1, or 0 when there was nothing to change}
+
 local scope, till = ARGV[2], tonumber(ARGV[3])
 if till < 0 then till = now - till end
 
@@ -23,7 +24,7 @@ if ARGV[1] == 'unhold' then
   return { now, 0 }
 end
 
-if byte(scope) == 116 then
+if byte(scope) == byte(SCOPE_TASK) then
   local agent, id = string.match(scope, '^t:([^:]*):(.*)$')
   if not find(agent, redis.call('HGET', KEYS[2], agent), id) then return { now, 0 } end
 end
@@ -35,6 +36,6 @@ end
 local since = lasting(old) and sub(old, 14, 26) or string.format('%013.0f', now)
 redis.call('ZREM', base .. 'open', scope) -- what was not put back yet stays where it is
 redis.call('HSET', KEYS[4], scope, string.format('%013.0f', till) .. since .. ARGV[4])
-if till > 0 then redis.call('ZADD', KEYS[3], till, '@' .. scope) else redis.call('ZREM', KEYS[3], '@' .. scope) end
+if till > 0 then redis.call('ZADD', KEYS[3], till, HELD .. scope) else redis.call('ZREM', KEYS[3], HELD .. scope) end
 look()
 return kept_answer({ now, 1 })

@@ -13,7 +13,7 @@ end
 
 -- recorded is the record of a task; kept is the agent's value in finished.
 local function recorded(agent, kept, id)
-  if kept == '*' then return redis.call('HGET', base .. 'history:' .. agent, id) end
+  if kept == HISTORY then return redis.call('HGET', base .. 'history:' .. agent, id) end
   if kept then
     local other, record = outline(kept)
     return other == id and record
@@ -22,7 +22,7 @@ end
 
 -- unrecord takes a record away. In a history that has several its place in the index is passed over when its turn comes.
 local function unrecord(agent, kept, id, record)
-  if kept ~= '*' then return redis.call('HDEL', base .. 'finished', agent) end
+  if kept ~= HISTORY then return redis.call('HDEL', base .. 'finished', agent) end
   redis.call('HDEL', base .. 'history:' .. agent, id)
   local line = class_of(record) .. agent
   weigh(line, -weight(#record - 14))

@@ -7,6 +7,7 @@
 -- ARGV[3] for how long, ms
 -- ARGV[4] most processes that are remembered
 -- returns {now}, or when asked {now, for each process: tag, what it said}
+
 local all = redis.call('HGETALL', KEYS[2])
 local reply, over, kept = { now }, {}, 0
 for i = 1, #all, 2 do

@@ -6,6 +6,7 @@
 -- ARGV[1] retention of finished records, ms
 -- ARGV[2..] 6 for each task: agent, id, record, group key or '', state or '', 1 if it is an activity task or ''
 -- returns {now, for each task: its due time, or 0 when no dead task has that id}
+
 local reply, replayed = { now }, 0
 local oldest = now - tonumber(ARGV[1])
 for i = 2, #ARGV, 6 do
@@ -13,14 +14,14 @@ for i = 2, #ARGV, 6 do
   local kept = redis.call('HGET', KEYS[3], agent)
   local record = recorded(agent, kept, id)
   local value = redis.call('HGET', KEYS[2], agent)
-  if record and byte(record) == 102 and ended_at(record) > oldest and not find(agent, value, id) then
+  if record and byte(record) == byte(FAILED) and ended_at(record) > oldest and not find(agent, value, id) then
     local live = struct.pack('>I7', ticks(1)) .. ARGV[i + 2]
     if not value and heft(live, 7) == 0 then
-      value = 'S' .. live
+      value = INLINE .. live
       place(agent, true, live, id, now)
     else
       value = value or NEW
-      if byte(value) == 83 then value = spread(agent, sub(value, 2)) end
+      if byte(value) == byte(INLINE) then value = spread(agent, sub(value, 2)) end
       value = grown(value, tonumber(sub(live, 8, 8)), 1)
       hold(agent, live, id)
       place(agent, false, live, id, now)

@@ -17,6 +17,7 @@
 --           that the task was replaced, hold or '', floor|reason|delay|longest or '', failure
 -- returns {now, for each run: 0 when its lease is lost, -1 when its task was replaced, 'x' and what was said when it is
 --          to be cancelled, else 1 or the new due time}
+
 local retention, most = tonumber(ARGV[1]), ARGV[2]
 local n = (#ARGV - 2) / 12
 redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
@@ -30,7 +31,7 @@ for i, m in ipairs(redis.call('HMGET', KEYS[5], unpack(fences))) do marks[fences
 local lives, refs = {}, {}
 for i, v in ipairs(redis.call('HMGET', KEYS[2], unpack(names))) do
   values[names[i]] = v
-  if v and byte(v) == 77 then refs[#refs + 1] = names[i] .. ':' .. ARGV[12 * i - 6] end
+  if v and byte(v) == byte(QUEUED) then refs[#refs + 1] = names[i] .. ':' .. ARGV[12 * i - 6] end
 end
 if #refs > 0 then
   for i, live in ipairs(redis.call('HMGET', KEYS[3], unpack(refs))) do lives[refs[i]] = live end
@@ -56,7 +57,7 @@ local function finish(i, verb, agent, id, live, single, kind)
     task_dels[#task_dels + 1] = ref
     local left = (tonumber(sub(values[agent], 3)) or 1) - 1
     values[agent] = left > 0 and sub(values[agent], 1, 2) .. left
-    if #(lives[ref] or '') >= 4096 then weigh(agent, -heft(lives[ref], 7)) end
+    if #(lives[ref] or '') >= LARGE_BODY then weigh(agent, -heft(lives[ref], 7)) end
     if left <= 0 and redis.call('EXISTS', base .. 'bytes') == 1 then redis.call('HDEL', base .. 'bytes', agent) end
   end
   changed[agent] = true
@@ -83,11 +84,11 @@ local function pulsed(ref, kind, verb, floor, due)
   local at, reason, delay, longest = string.match(floor, '^(%d*)|([^|]*)|(%d*)|(%d*)$')
   from, to, at = tonumber(from), tonumber(to), tonumber(at)
   local first = from
-  if verb == 'z' and from > 0 then
+  if verb == REST and from > 0 then
     due = from + tonumber(delay)
     if longest ~= '' then due = math.min(to + tonumber(delay), from + tonumber(longest)) end
     due = math.max(due, at, now)
-  elseif verb ~= 'z' and from == 0 then
+  elseif verb ~= REST and from == 0 then
     first = now
   end
   if first == 0 then rested(kind, 1) end
@@ -100,7 +101,7 @@ local function again(i, verb, agent, id, live, single, order)
   local due, state = tonumber(ARGV[12 * i - 4]), ARGV[12 * i - 3]
   if due <= 0 then due = now - due end
   if state ~= '' then
-    if verb == 'b' and byte(state) == 0 then -- a run that was given back has shown nothing: its crashes stay counted
+    if verb == RELEASE and byte(state) == 0 then -- a run that was given back has shown nothing: its crashes stay counted
       state = sub(redis.call('HGET', KEYS[4], ref) or '\0', 1, 1) .. sub(state, 2)
     end
     state_sets[#state_sets + 1] = ref
@@ -109,26 +110,26 @@ local function again(i, verb, agent, id, live, single, order)
   if ARGV[12 * i + 2] ~= '' then
     local _, held, floor = struct.unpack('>I4c0I4c0I4c0', ARGV[12 * i + 2])
     if held ~= '' then
-      local scope = 't:' .. ref
+      local scope = SCOPE_TASK .. ref
       local old = redis.call('HGET', base .. 'holds', scope)
       local since = lasting(old) and sub(old, 14, 26) or string.format('%013.0f', now)
       if not lasting(old) or sub(old, 1, 13) ~= '0000000000000' then -- else somebody's own stands
         redis.call('HSET', base .. 'holds', scope, '0000000000000' .. since .. sub(held, 2))
-        redis.call('ZREM', KEYS[6], '@' .. scope)
+        redis.call('ZREM', KEYS[6], HELD .. scope)
       end
     end
     if floor ~= '' then due = pulsed(ref, select(2, parse(live)), verb, floor, due) end
   end
   local op = order and byte(order)
-  if op == 114 then
+  if op == byte(ORDER_REPLACE) then
     due = tonumber(sub(order, 2, 14))
-  elseif op == 113 and verb ~= 'b' then
+  elseif op == byte(ORDER_REPEAT) and verb ~= RELEASE then
     due = math.min(due, now)
     rouse(ref, live)
   end
-  if op == 104 and verb == 'b' then
-    redis.call('HSET', base .. 'orders', ref, 'n')
-  elseif op and not (op == 113 and verb == 'b') then
+  if op == byte(ORDER_TAKEN) and verb == RELEASE then
+    redis.call('HSET', base .. 'orders', ref, ORDER_RUN)
+  elseif op and not (op == byte(ORDER_REPEAT) and verb == RELEASE) then
     order_dels[#order_dels + 1] = ref
   end
   place(agent, single, live, id, due)
@@ -157,8 +158,8 @@ end
 
 -- stands says whether a settlement takes an order for its task into account; else it returns what to answer.
 local function stands(i, verb, order)
-  if byte(order) == 120 and verb ~= 'x' then return false, order end
-  if byte(order) == 114 and sub(ARGV[12 * i + 2], 1, 5) ~= '\0\0\0\1\49' then return false, -1 end
+  if byte(order) == byte(ORDER_CANCEL) and verb ~= CANCELLED then return false, order end
+  if byte(order) == byte(ORDER_REPLACE) and sub(ARGV[12 * i + 2], 1, 5) ~= '\0\0\0\1\49' then return false, -1 end
   return true
 end
 
@@ -166,8 +167,8 @@ local reply = { now }
 for i = 1, n do
   local fence, index, agent, id = fences[i], tonumber(ARGV[12 * i - 8]) + 1, names[i], ARGV[12 * i - 6]
   local verb, mark = ARGV[12 * i - 5], marks[fence] and index <= #marks[fence] - 16 and byte(marks[fence], index)
-  reply[i + 1] = mark == SETTLED and 1 or 0
-  if mark == RUNNING then
+  reply[i + 1] = mark == byte(SETTLED) and 1 or 0
+  if mark == byte(RUNNING) then
     local ref = agent .. ':' .. id
     local live, single = lives[ref], false
     if not live then live, single = find(agent, values[agent], id) end
@@ -179,7 +180,7 @@ for i = 1, n do
       if live then
         local kind = ARGV[12 * i]
         if order then kind = select(2, parse(live)) end -- it may have been replaced, and then told to end
-        if verb == 'r' or verb == 'b' or verb == 'z' then
+        if verb == AGAIN or verb == RELEASE or verb == REST then
           reply[i + 1] = again(i, verb, agent, id, live, single, order)
         else
           reply[i + 1] = finish(i, verb, agent, id, live, single, kind)
@@ -189,7 +190,7 @@ for i = 1, n do
         if ARGV[12 * i + 1] ~= '' then counted_run(i) end
       end
       orders[ref] = nil
-      marks[fence] = sub(marks[fence], 1, index - 1) .. string.char(SETTLED) .. sub(marks[fence], index + 1)
+      marks[fence] = sub(marks[fence], 1, index - 1) .. SETTLED .. sub(marks[fence], index + 1)
       touched[fence], freed[i] = true, true
       ended = ended + 1
     end
@@ -226,10 +227,10 @@ for group, c in pairs(groups) do
   end
 end
 for kind, s in pairs(stats) do
-  local old = redis.call('HGET', base .. 'kinds', 's' .. kind)
+  local old = redis.call('HGET', base .. 'kinds', COUNT_RUNS .. kind)
   local o, right = tally_of(old)
   if old and not right then count('malformed', 1) end
-  redis.call('HSET', base .. 'kinds', 's' .. kind, cmsgpack.pack({
+  redis.call('HSET', base .. 'kinds', COUNT_RUNS .. kind, cmsgpack.pack({
     o[1] + s.runs, o[2] + s.failures, o[3] + s.took, math.min(o[4], s.least), math.max(o[5], s.longest),
     o[6] + s.lag, math.max(o[7], s.most_lag), o[8] + s.a, o[9] + s.e, o[10] + s.c, o[11] + s.t,
   }))
@@ -237,7 +238,7 @@ end
 local closed = false
 for fence in pairs(touched) do
   local value = marks[fence]
-  if string.find(sub(value, 1, -17), '0', 1, true) then
+  if string.find(sub(value, 1, -17), RUNNING, 1, true) then
     redis.call('HSET', KEYS[5], fence, value)
   else
     close(fence, value)

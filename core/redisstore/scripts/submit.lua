@@ -13,10 +13,23 @@
 --           the version that is to be replaced, and its group key as the caller takes it: see group_of
 -- returns {now, for each task: its due time, '=' and its due time if it was replaced, 0 (exists, or would be stored),
 --          -1 (over the limit), -4 (of bytes), -2 (refused), -3 (changed) or -5 (it runs, and was cancelled)}
+
 local mode, retention = ARGV[1], tonumber(ARGV[3])
 local most, heaviest = string.match(ARGV[2], '^(%d+)|(%d+)$')
 most, heaviest = tonumber(most), tonumber(heaviest)
-local EXISTS, OVER, REFUSED, CHANGED, HEAVY, ENDING = 0, -1, -2, -3, -4, -5
+-- The answers.
+local EXISTS = 0
+local OVER = -1
+local REFUSED = -2
+local CHANGED = -3
+local HEAVY = -4
+local ENDING = -5
+-- The letters of rules, and the modes.
+local RULE_KEEP = 'k'
+local RULE_REFUSE = 'f'
+local RULE_REPLACE = 'r'
+local ALL_OR_NOTHING = 'all'
+local CHECK = 'check'
 local n = (#ARGV - 3) / 7
 local names, refs = {}, {}
 for i = 1, n do names[i] = ARGV[7 * i - 3] end
@@ -26,7 +39,7 @@ local current, stored, ends = {}, {}, {}
 for i = 1, n do
   local value = values[i]
   current[names[i]] = value
-  if value and byte(value) == 77 then
+  if value and byte(value) == byte(QUEUED) then
     refs[#refs + 1] = names[i] .. ':' .. ARGV[7 * i + 1]
   end
 end
@@ -35,8 +48,8 @@ if #refs > 0 and redis.call('EXISTS', base .. 'bytes') == 0 then
 elseif #refs > 0 then -- what may be large is read only if it is to be replaced; of others it matters that they exist
   for i = 1, n do
     local ref, rule = names[i] .. ':' .. ARGV[7 * i + 1], ARGV[7 * i + 3]
-    local several = values[i] and byte(values[i]) == 77
-    if several and byte(rule) == 114 then
+    local several = values[i] and byte(values[i]) == byte(QUEUED)
+    if several and byte(rule) == byte(RULE_REPLACE) then
       stored[ref] = redis.call('HGET', KEYS[3], ref)
     elseif several and stored[ref] == nil then
       stored[ref] = redis.call('HEXISTS', KEYS[3], ref) == 1 and 'exists'
@@ -70,18 +83,18 @@ end
 local taken = {} -- what this call replaces: another call that was joined to it has to look again
 -- verdict says what stands against storing a task: nil for nothing, or a live one that is to be replaced.
 local function verdict(i, rule, live)
-  if rule.name == 'r' then
+  if rule.name == RULE_REPLACE then
     local ref = names[i] .. ':' .. ARGV[7 * i + 1]
     if taken[ref] or version(ref, live) ~= rule.version then return CHANGED end
     local order = live and redis.call('HGET', base .. 'orders', ref)
-    local ends = order and byte(order) == 120
-    return ends and where(names[i], ARGV[7 * i + 1], live, byte(values[i]) == 83) == 'r' and ENDING or nil
+    local ends = order and byte(order) == byte(ORDER_CANCEL)
+    return ends and where(names[i], ARGV[7 * i + 1], live, byte(values[i]) == byte(INLINE)) == IS_RUNNING and ENDING or nil
   end
   local exists = live or (finished[i] or ends[i]) and known_finished(i)
-  if exists then return rule.name == 'f' and REFUSED or EXISTS end
+  if exists then return rule.name == RULE_REFUSE and REFUSED or EXISTS end
 end
 
-local KEEP = { name = 'k', state = '' }
+local KEEP = { name = RULE_KEEP, state = '' }
 local function rule_of(text)
   local name, state, seen, group = struct.unpack('>c1I4c0I4c0I4c0', text)
   return { name = name, state = state, version = seen, group = group }
@@ -93,7 +106,7 @@ local function replace(i, rule, live, single, due)
   local agent, id = names[i], ARGV[7 * i + 1]
   local place_, _, name = where(agent, id, live, single)
   local renewed_live = sub(live, 1, 7) .. ARGV[7 * i - 1]
-  local field = place_ == 'r' and 'r' or nil
+  local runs = place_ == IS_RUNNING
   local _, kind = parse(live)
   local new_kind = ARGV[7 * i + 2]
   taken[agent .. ':' .. id] = true
@@ -109,10 +122,10 @@ local function replace(i, rule, live, single, due)
       if new_group ~= '' then join(new_group, 1) end
       enroll(agent, live, id, new_group)
     end
-    if field then
+    if runs then
       more(more_running, kind, -1)
       more(more_running, new_kind, 1)
-      redis.call('HSET', base .. 'orders', ref, 'r' .. string.format('%013.0f', due) .. rule.state)
+      redis.call('HSET', base .. 'orders', ref, ORDER_REPLACE .. string.format('%013.0f', due) .. rule.state)
       return
     end
     lift(agent, id, live, single, place_, name)
@@ -123,25 +136,25 @@ local function replace(i, rule, live, single, due)
       redis.call('HDEL', base .. 'state', ref)
     end
   end
-  return renewed_live, place_ ~= 'r'
+  return renewed_live, place_ ~= IS_RUNNING
 end
 
 local dirty, dues, state_sets, again = {}, {}, {}, {}
 local reply, created, groups, earliest, refused = { now }, 0, {}, nil, false
 for i = 1, n do reply[i + 1] = EXISTS end
-local clock = mode == 'check' and 0 or ticks(n)
+local clock = mode == CHECK and 0 or ticks(n)
 
 -- heavier says whether an agent would have too many bytes with a task, whose old definition goes if it is replaced; else it
 -- has them. What is small costs nothing here.
 local hefts = {} -- KiB of agents
 local function heavier(i, live)
   local record = ARGV[7 * i - 1]
-  local kib = mode == 'check' and tonumber(record) or heft(record, 0)
+  local kib = mode == CHECK and tonumber(record) or heft(record, 0)
   local was = live and heft(live, 7) or 0
   if kib == 0 and was == 0 then return false end
   local agent, value = names[i], values[i]
   local have = hefts[agent]
-  if not have then have = value and (byte(value) == 83 and heft(value, 8) or tonumber(redis.call('HGET', base .. 'bytes', agent) or 0)) or 0 end
+  if not have then have = value and (byte(value) == byte(INLINE) and heft(value, 8) or tonumber(redis.call('HGET', base .. 'bytes', agent) or 0)) or 0 end
   hefts[agent] = have
   if kib > was and have + kib - was > heaviest then return true end
   hefts[agent] = have + kib - was
@@ -153,10 +166,10 @@ local function store(i, rule)
   local agent, id = names[i], ARGV[7 * i + 1]
   local value, live = current[agent], nil
   local shape = value and byte(value)
-  if not (shape == 83 and parse(sub(value, 2)) or shape == 77 and tonumber(sub(value, 2))) then shape = nil end
-  local live_count = checked[agent] or not shape and 0 or shape == 83 and 1 or tonumber(sub(value, 3))
-  if shape == 77 then live = stored[agent .. ':' .. id] end
-  if shape == 83 and parse(sub(value, 2)) == id then live = sub(value, 2) end
+  if not (shape == byte(INLINE) and parse(sub(value, 2)) or shape == byte(QUEUED) and tonumber(sub(value, 2))) then shape = nil end
+  local live_count = checked[agent] or not shape and 0 or shape == byte(INLINE) and 1 or tonumber(sub(value, 3))
+  if shape == byte(QUEUED) then live = stored[agent .. ':' .. id] end
+  if shape == byte(INLINE) and parse(sub(value, 2)) == id then live = sub(value, 2) end
   local against
   if value or GONE or finished[i] or rule ~= KEEP then against = verdict(i, rule, live) end
   if not against and not live and live_count >= most then against = OVER end
@@ -166,13 +179,13 @@ local function store(i, rule)
   if against then
     reply[i + 1] = against
     refused = refused or against < EXISTS
-  elseif mode == 'check' then
+  elseif mode == CHECK then
     if not live then checked[agent] = live_count + 1 end
   elseif live then
-    local renewed_live, waits = replace(i, rule, live, values[i] and byte(values[i]) == 83, due)
-    if shape == 83 and heft(renewed_live, 7) == 0 then
-      current[agent] = 'S' .. renewed_live
-    elseif shape == 83 then -- it is held inline no more
+    local renewed_live, waits = replace(i, rule, live, values[i] and byte(values[i]) == byte(INLINE), due)
+    if shape == byte(INLINE) and heft(renewed_live, 7) == 0 then
+      current[agent] = INLINE .. renewed_live
+    elseif shape == byte(INLINE) then -- it is held inline no more
       shape, current[agent] = 77, grown(NEW, tonumber(sub(renewed_live, 8, 8)), 1)
       stored[agent .. ':' .. id] = renewed_live
       hold(agent, renewed_live, id)
@@ -180,12 +193,12 @@ local function store(i, rule)
       current[agent] = grown(value, tonumber(sub(renewed_live, 8, 8)), 0)
       stored[agent .. ':' .. id] = renewed_live
       hold(agent, renewed_live, id)
-      if #live >= 4096 then heft_adds[agent] = (heft_adds[agent] or 0) - heft(live, 7) end
+      if #live >= LARGE_BODY then heft_adds[agent] = (heft_adds[agent] or 0) - heft(live, 7) end
     end
     dirty[agent] = true
     if waits then
-      place(agent, shape == 83, renewed_live, id, due)
-      if shape == 83 then dues[agent] = due end
+      place(agent, shape == byte(INLINE), renewed_live, id, due)
+      if shape == byte(INLINE) then dues[agent] = due end
       if not earliest or due < earliest then earliest = due end
     end
     reply[i + 1] = string.format('=%.0f', due)
@@ -193,12 +206,12 @@ local function store(i, rule)
     live = struct.pack('>I7', clock + i - 1) .. ARGV[7 * i - 1]
     if finished[i] then again[#again + 1] = i end
     if not shape and heft(live, 7) == 0 then
-      current[agent] = 'S' .. live
+      current[agent] = INLINE .. live
       place(agent, true, live, id, due)
       dues[agent] = due
     else
       if not shape then value = NEW end
-      if shape == 83 then
+      if shape == byte(INLINE) then
         stored[agent .. ':' .. parse(sub(value, 2))] = sub(value, 2)
         value = spread(agent, sub(value, 2), dues[agent])
       end
@@ -227,13 +240,13 @@ end
 -- makes its agent one with queues.
 local function there(i)
   local value, id = values[i], ARGV[7 * i + 1]
-  if value and byte(value) == 83 then return parse(sub(value, 2)) == id end
+  if value and byte(value) == byte(INLINE) then return parse(sub(value, 2)) == id end
   return stored[names[i] .. ':' .. id]
 end
 local later = {}
 for i = 1, n do
   local rule = ARGV[7 * i + 3]
-  if rule ~= '' and byte(rule) == 114 then
+  if rule ~= '' and byte(rule) == byte(RULE_REPLACE) then
     if there(i) then store(i, rule_of(rule)) else later[#later + 1] = i end
   end
 end
@@ -242,11 +255,11 @@ for i = 1, n do
   local rule = ARGV[7 * i + 3]
   if rule == '' then
     store(i, KEEP)
-  elseif byte(rule) ~= 114 then
+  elseif byte(rule) ~= byte(RULE_REPLACE) then
     store(i, rule_of(rule))
   end
 end
-if (mode == 'all' and refused) or (created == 0 and #replaced == 0) then return reply end
+if (mode == ALL_OR_NOTHING and refused) or (created == 0 and #replaced == 0) then return reply end
 
 for _, apply in ipairs(replaced) do apply() end
 for _, i in ipairs(again) do -- the record of a task that begins anew goes
