@@ -23,8 +23,9 @@ local AGENDA = 'g'
 local PLACES = 'p'
 local KINDS = 'q'
 local phase, cursor, round = string.match(ARGV[1], '^(.)(%d*)@?(.*)$')
-local repair = ARGV[3] == '1'
-local mended, SECOND, BEGINS = round == '!', string.find(round, '^[+-]'), ARGV[1] == 't0' or round == '+'
+local n, repair, retention = ARGV[2], ARGV[3] == '1', tonumber(ARGV[4])
+local STARTS = ARGV[1] == 't0'
+local mended, SECOND, BEGINS = round == '!', string.find(round, '^[+-]'), STARTS or round == '+'
 if BEGINS then -- a caller, and one of its calls
   round = round .. sub(CALL, 10) .. string.gsub(sub(CALL, 2, 9), '.', function(c) return string.format('%02x', byte(c)) end)
 end
@@ -39,7 +40,7 @@ end
 if string.find(phase, '[kms]') then
   local next_ = ''
   if counts then
-    next_ = comparing[phase](round, cursor, ARGV[2], tonumber(ARGV[4]), function(agent) fault(agent, '', 'miscounted') end, repair)
+    next_ = comparing[phase](round, cursor, n, retention, function(agent) fault(agent, '', 'miscounted') end, repair)
   end
   reply[2] = next_ == '' and '' or next_ .. '@' .. round
   return repaired and kept_answer(reply) or reply
@@ -65,7 +66,7 @@ for _, field in ipairs(redis.call('HKEYS', KEYS[4])) do -- not by the leases: th
   local fence = string.match(field, '^(%d+)r$')
   if fence then
     local unleased = not redis.call('ZSCORE', KEYS[5], fence)
-    runs(fence, unleased and (ARGV[1] == 't0' or repair))
+    runs(fence, unleased and (STARTS or repair))
     if unleased and repair then redis.call('ZADD', KEYS[5], now, fence) end
   end
 end
@@ -212,13 +213,13 @@ local function tasks_from(from)
   local few = redis.call('EXISTS', base .. 'bytes') == 1
   local page, kib = { from, {} }, 0
   repeat
-    local some = redis.call('HSCAN', KEYS[3], page[1], 'COUNT', few and 2 or ARGV[2])
+    local some = redis.call('HSCAN', KEYS[3], page[1], 'COUNT', few and 2 or n)
     page[1] = some[1]
     for _, v in ipairs(some[2]) do
       page[2][#page[2] + 1] = v
       kib = kib + math.floor(#v / 1024)
     end
-  until not few or page[1] == '0' or kib >= 512 or #page[2] >= 2 * tonumber(ARGV[2])
+  until not few or page[1] == '0' or kib >= 512 or #page[2] >= 2 * tonumber(n)
   return page
 end
 
@@ -243,7 +244,7 @@ if phase == TASKS then
   end
   reply[2] = page[1] == '0' and AGENTS .. '0' or TASKS .. page[1]
 elseif phase == AGENTS then
-  page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', ARGV[2])
+  page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', n)
   if #page[2] > 0 then found[':agents'] = #page[2] / 2 end
   for i = 1, #page[2], 2 do
     local agent, value = page[2][i], page[2][i + 1]
@@ -258,20 +259,20 @@ elseif phase == AGENTS then
   end
   reply[2] = page[1] == '0' and AGENDA .. '0' or AGENTS .. page[1]
 elseif phase == AGENDA then
-  page = redis.call('ZSCAN', KEYS[1], cursor, 'COUNT', ARGV[2])
+  page = redis.call('ZSCAN', KEYS[1], cursor, 'COUNT', n)
   for i = 1, #page[2], 2 do
     if redis.call('HEXISTS', KEYS[2], page[2][i]) == 0 then fault(page[2][i], '', 'gone') end
   end
   reply[2] = page[1] == '0' and PLACES .. '0' or AGENDA .. page[1]
 elseif phase == PLACES then
-  page = redis.call('HSCAN', KEYS[6], cursor, 'COUNT', ARGV[2])
+  page = redis.call('HSCAN', KEYS[6], cursor, 'COUNT', n)
   for i = 1, #page[2], 2 do
     if page[2][i] ~= HELD then recount(page[2][i], page[2][i + 1]) end
   end
   reply[2] = page[1] ~= '0' and PLACES .. page[1] or repair and not counts and KINDS .. '0' or ''
 else -- without a round that counts: it would count these too
   local kinds = running_kinds()
-  page = redis.call('HSCAN', base .. 'kinds', cursor, 'COUNT', ARGV[2])
+  page = redis.call('HSCAN', base .. 'kinds', cursor, 'COUNT', n)
   for i = 1, #page[2], 2 do
     local field = page[2][i]
     if byte(field) == byte(COUNT_RUNNING) then redis.call('HSET', base .. 'kinds', field, kinds[sub(field, 2)] or 0) end

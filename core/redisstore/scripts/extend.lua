@@ -15,12 +15,12 @@ local n = tonumber(ARGV[1])
 local reply, adds, fences, soonest = { now }, {}, {}, nil
 redis.call('ZREM', KEYS[4], '') -- the first write must be one that is allowed when memory is full
 for i = 1, n do
-  local fence = ARGV[2 * i]
+  local fence, lease = ARGV[2 * i], tonumber(ARGV[2 * i + 1])
   fences[i] = fence
   local held = redis.call('ZSCORE', KEYS[4], fence)
   reply[i + 1] = held and 1 or 0
   if held then
-    local till = now + tonumber(ARGV[2 * i + 1])
+    local till = now + lease
     if not soonest or till < soonest then soonest = till end
     adds[#adds + 1] = till
     adds[#adds + 1] = fence
@@ -29,14 +29,13 @@ end
 for i = 1, #adds, 1000 do redis.call('ZADD', KEYS[4], 'XX', unpack(adds, i, math.min(i + 999, #adds))) end
 if soonest then announce(soonest) end -- a lease may have become shorter
 for i = 2 * n + 2, #ARGV, 4 do
-  local marks = redis.call('HGET', KEYS[3], ARGV[i])
-  local index = tonumber(ARGV[i + 1]) + 1
+  local fence, index, ref, state = ARGV[i], tonumber(ARGV[i + 1]) + 1, ARGV[i + 2], ARGV[i + 3]
+  local marks = redis.call('HGET', KEYS[3], fence)
   if marks and index <= #marks - 16 and byte(marks, index) == byte(RUNNING) then
-    local state = ARGV[i + 3]
     if byte(state) == 0 then -- its crashes stay counted until the run ends
-      state = sub(redis.call('HGET', KEYS[2], ARGV[i + 2]) or '\0', 1, 1) .. sub(state, 2)
+      state = sub(redis.call('HGET', KEYS[2], ref) or '\0', 1, 1) .. sub(state, 2)
     end
-    redis.call('HSET', KEYS[2], ARGV[i + 2], state)
+    redis.call('HSET', KEYS[2], ref, state)
   end
 end
 

@@ -18,7 +18,10 @@
 --          cancelled and ends, due}
 
 local command, agent, id, group = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local retention, most, ref = tonumber(ARGV[5]), ARGV[6], ARGV[2] .. ':' .. ARGV[3]
+local retention, most = tonumber(ARGV[5]), ARGV[6]
+local repeats, version = ARGV[7] == '1', ARGV[7] -- of run and of cancel
+local record_, said = ARGV[8], ARGV[9]
+local ref = agent .. ':' .. id
 -- The answers.
 local NONE = 0
 local DONE = 1
@@ -39,7 +42,7 @@ local function run()
   local order = redis.call('HGET', base .. 'orders', ref)
   if order and byte(order) == byte(ORDER_CANCEL) then return ENDING, 0 end
   if place_ == IS_RUNNING then
-    if ARGV[7] ~= '1' then return RUNS, 0 end
+    if not repeats then return RUNS, 0 end
     if not order or order == ORDER_TAKEN then redis.call('HSET', base .. 'orders', ref, ORDER_REPEAT) end
     if order and byte(order) == byte(ORDER_REPLACE) then
       local at = math.min(tonumber(sub(order, 2, 14)), now)
@@ -86,15 +89,15 @@ local function cancel()
   if not live then return NONE, 0 end
   if place_ == IS_RUNNING then
     local order = redis.call('HGET', base .. 'orders', ref)
-    if not order or byte(order) ~= byte(ORDER_CANCEL) then redis.call('HSET', base .. 'orders', ref, ORDER_CANCEL .. ARGV[9]) end
+    if not order or byte(order) ~= byte(ORDER_CANCEL) then redis.call('HSET', base .. 'orders', ref, ORDER_CANCEL .. said) end
     return AT_THE_END, 0
   end
   local state = redis.call('HGET', base .. 'state', ref) or ''
-  if redis.sha1hex(sub(live, 8) .. '\0' .. sub(state, 2)) ~= ARGV[7] then return CHANGED, 0 end
+  if redis.sha1hex(sub(live, 8) .. '\0' .. sub(state, 2)) ~= version then return CHANGED, 0 end
   lift(agent, id, live, single, place_, name)
   drop()
   recall({ agent })
-  remember(agent, id, CANCELLED .. string.format('%013.0f', now) .. ARGV[8], retention)
+  remember(agent, id, CANCELLED .. string.format('%013.0f', now) .. record_, retention)
   remembered(most, retention)
   if group ~= '' then redis.call('HINCRBY', base .. 'group:' .. group, 'cancelled', 1) end
   count('cancelled', 1)

@@ -16,7 +16,9 @@
 --          which it waits for, agents before it}
 --          place: w waiting, r running, p parked, d finished, g finished and its record dropped, '' unknown
 
+local FIRST = '+' -- in front of the bytes that there is room for
 local agent, retention, explain = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1'
+local room, however_large = tonumber(ARGV[4]), byte(ARGV[4]) == byte(FIRST)
 local value = redis.call('HGET', KEYS[2], agent)
 local kept = redis.call('HGET', KEYS[6], agent)
 local HOLDS, ORDERS = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'orders') == 1
@@ -61,8 +63,7 @@ local function beside()
 end
 
 local STEP = 262144 -- bytes
-local FIRST = '+' -- in front of the bytes that there is room for
-local reply, room, size = { now }, tonumber(ARGV[4]), 0
+local reply, size = { now }, 0
 for i = 5, #ARGV do
   local id = ARGV[i]
   local live, single = find(agent, value, id)
@@ -96,7 +97,7 @@ for i = 5, #ARGV do
     end
   end
   size = size + #what + #state + #order
-  if size > room and (i > 5 or byte(ARGV[4]) ~= byte(FIRST)) then break end
+  if size > room and (i > 5 or not however_large) then break end
   for _, field in ipairs({ place_, what, due, state, held, order, resting, lease, fence, who, ahead }) do
     reply[#reply + 1] = field
   end

@@ -10,12 +10,12 @@
 local reply, replayed = { now }, 0
 local oldest = now - tonumber(ARGV[1])
 for i = 2, #ARGV, 6 do
-  local agent, id, group, state = ARGV[i], ARGV[i + 1], ARGV[i + 3], ARGV[i + 4]
+  local agent, id, record, group, state, activity = unpack(ARGV, i, i + 5)
   local kept = redis.call('HGET', KEYS[3], agent)
-  local record = recorded(agent, kept, id)
+  local ended = recorded(agent, kept, id)
   local value = redis.call('HGET', KEYS[2], agent)
-  if record and byte(record) == byte(FAILED) and ended_at(record) > oldest and not find(agent, value, id) then
-    local live = struct.pack('>I7', ticks(1)) .. ARGV[i + 2]
+  if ended and byte(ended) == byte(FAILED) and ended_at(ended) > oldest and not find(agent, value, id) then
+    local live = struct.pack('>I7', ticks(1)) .. record
     if not value and heft(live, 7) == 0 then
       value = INLINE .. live
       place(agent, true, live, id, now)
@@ -28,13 +28,13 @@ for i = 2, #ARGV, 6 do
     end
     redis.call('HSET', KEYS[2], agent, value)
     if state ~= '' then redis.call('HSET', base .. 'state', agent .. ':' .. id, state) end
-    if ARGV[i + 5] ~= '' then
+    if activity ~= '' then
       redis.call('HSET', base .. 'pulse', agent .. ':' .. id, string.format('0||%.0f|0|0', now))
     end
     more(more_live, select(2, parse(live)), 1)
     if group ~= '' then enroll(agent, live, id, group) end
     placed()
-    unrecord(agent, kept, id, record)
+    unrecord(agent, kept, id, ended)
     if group ~= '' then
       join(group, 1)
       redis.call('HINCRBY', base .. 'group:' .. group, 'failed', -1)

@@ -83,8 +83,8 @@ local function move(agent, id, live, single, place_, name, due)
 end
 
 for i = 2, #ARGV, 6 do
-  local agent, id, record, group = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
-  local delay, longest, ref = tonumber(ARGV[i + 4]), tonumber(ARGV[i + 5]), agent .. ':' .. id
+  local agent, id, record, group, quiet, most_quiet = unpack(ARGV, i, i + 5)
+  local delay, longest, ref = tonumber(quiet), tonumber(most_quiet), agent .. ':' .. id
   local value = redis.call('HGET', KEYS[2], agent)
   local live, single = find(agent, value, id)
   local pulse = live and redis.call('HGET', KEYS[4], ref)
