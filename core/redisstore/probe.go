@@ -115,7 +115,7 @@ func probeError(err error) error {
 		return nil
 	}
 	if why := err.Error(); strings.Contains(why, "NOPERM") || strings.Contains(why, "can't run this command") {
-		return fmt.Errorf("the Redis user may not do what duly needs: %w; see docs/guarantees.md for the ACL", err)
+		return fmt.Errorf("the Redis user lacks a permission that duly needs: %w; see docs/guarantees.md for the ACL", err)
 	}
 	return fmt.Errorf("a test run of the scripts failed: %w", err)
 }

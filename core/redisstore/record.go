@@ -58,7 +58,7 @@ type live struct {
 	body      []byte
 }
 
-var errMalformed = errors.New("a record in Redis is malformed: was it written by something else?")
+var errMalformed = errors.New("a record in Redis is malformed: another program may have written it")
 
 func parseLive(s string) (live, error) {
 	const head = seqLen + 3

@@ -269,7 +269,7 @@ func wrap(verb string, err error) error {
 		err = store.ErrStoreFull
 	}
 	if redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "ASK") {
-		err = fmt.Errorf("the cluster is moving the slot of these agents to another node: the same request can be sent again (%w)", err)
+		err = fmt.Errorf("the cluster is moving the slot of these agents to another node: retry the same request (%w)", err)
 	}
 	return &store.StoreError{Verb: verb, Err: err}
 }

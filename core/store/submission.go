@@ -18,7 +18,7 @@ type Submission struct {
 	OldLen            int // bytes of the body that ConflictReplace is to replace: a store bounds what it reads in one step by it
 }
 
-// Conflict says what becomes of a submission whose task is there already.
+// Conflict says what Submit does with a task that already exists.
 type Conflict byte
 
 // The conflict rules of a store.
