@@ -1,5 +1,7 @@
 package memstore
 
+// Submit: what is refused, created or replaced. A call stores all of its tasks or none.
+
 import (
 	"context"
 	"crypto/sha256"

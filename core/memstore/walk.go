@@ -1,5 +1,7 @@
 package memstore
 
+// A walk through the tasks of an agent, a page at a time.
+
 import (
 	"cmp"
 	"fmt"

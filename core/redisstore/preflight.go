@@ -1,5 +1,7 @@
 package redisstore
 
+// What a server must be before it is given tasks: its version, its eviction policy, the layout of the prefix.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package redisstore
 
+// The test run of the scripts when a store is opened, so that a missing permission shows at the start.
+
 import (
 	"cmp"
 	"context"

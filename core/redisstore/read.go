@@ -1,5 +1,7 @@
 package redisstore
 
+// Get, Group and Holds: what the reading scripts answer.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package redisstore
 
+// The bytes of records and arguments, as the scripts pack and unpack them.
+
 import (
 	"crypto/sha1" //nolint:gosec // what Redis scripts have to compare texts by; nothing is secured by it
 	"encoding/binary"

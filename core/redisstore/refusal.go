@@ -1,5 +1,7 @@
 package redisstore
 
+// What to do about a Redis that refuses a connection, by what it answers.
+
 import (
 	"context"
 	"crypto/tls"

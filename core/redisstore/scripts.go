@@ -1,5 +1,7 @@
 package redisstore
 
+// How scripts are loaded, called by their hash, and called again after a failure that may pass.
+
 import (
 	"bytes"
 	"cmp"

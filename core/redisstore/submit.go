@@ -1,5 +1,7 @@
 package redisstore
 
+// Submit: its arguments, one call for each partition, and what its reply says of each task.
+
 import (
 	"context"
 	"errors"

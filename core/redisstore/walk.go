@@ -1,5 +1,7 @@
 package redisstore
 
+// List: a walk through the tasks of an agent, a page at a time, with a cursor that outlives changes.
+
 import (
 	"cmp"
 	"context"

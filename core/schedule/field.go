@@ -1,5 +1,7 @@
 package schedule
 
+// The fields of a cron expression: what is accepted, and what each element becomes for gronx.
+
 import (
 	"fmt"
 	"strconv"

@@ -1,5 +1,7 @@
 package store
 
+// The errors of stores, and of what they are given.
+
 import (
 	"errors"
 	"fmt"

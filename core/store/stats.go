@@ -1,5 +1,7 @@
 package store
 
+// Counters: of tasks, of kinds, of groups.
+
 import (
 	"slices"
 	"sort"

@@ -1,5 +1,7 @@
 package store
 
+// Submit and Touch: a task as a store gets it.
+
 import "time"
 
 // Submission is a task as a store gets it. Body is the part of the task that its runs never change, opaque to the store.

@@ -1,5 +1,7 @@
 package storetest
 
+// The limit on the bytes of an agent.
+
 import (
 	"fmt"
 	"testing"

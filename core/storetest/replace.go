@@ -1,5 +1,7 @@
 package storetest
 
+// Replacing a live task.
+
 import (
 	"testing"
 	"time"
