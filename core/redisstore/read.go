@@ -1,6 +1,6 @@
 package redisstore
 
-// Get, Group and Holds: what the reading scripts answer.
+// Get: tasks by their ids, as many in a step as fit into its bounds.
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 package redisstore
 
-// List: a walk through the tasks of an agent, a page at a time, with a cursor that outlives changes.
+// List and Group: a walk through the tasks of an agent, a page at a time, with a cursor that outlives changes.
 
 import (
 	"cmp"

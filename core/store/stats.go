@@ -1,6 +1,6 @@
 package store
 
-// Counters: of tasks, of kinds, of groups.
+// Counters: of tasks, and of the runs of each kind.
 
 import (
 	"slices"
