@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
 // lates notes how long after its due time each task of a kind starts.
@@ -248,54 +249,29 @@ func TestAHandlerThatTimedOutDoesNotOutlastThePull(t *testing.T) {
 	})
 }
 
-// frozen is a store that does not answer, and heeds the deadlines of contexts only.
-type frozen struct {
-	core.Store
-
-	verbs map[string]bool
-}
-
-func (s *frozen) hang(ctx context.Context, verb string) error {
-	if !s.verbs[verb] {
-		return nil
-	}
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		select {} // for ever
-	}
-	time.Sleep(time.Until(deadline))
-	return &core.StoreError{Verb: verb, Err: context.DeadlineExceeded}
-}
-
-func (s *frozen) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
-	if err := s.hang(ctx, "claim"); err != nil {
-		return nil, err
-	}
-	return s.Store.Claim(ctx, requests)
-}
-
-func (s *frozen) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
-	if err := s.hang(ctx, "look"); err != nil {
-		return nil, err
-	}
-	return s.Store.Look(ctx, requests)
-}
-
-func (s *frozen) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
-	if err := s.hang(ctx, "settle"); err != nil {
-		return nil, err
-	}
-	return s.Store.Settle(ctx, runs)
+// frozen is a store that does not answer calls of a verb, and heeds the deadlines of contexts only.
+func frozen(st core.Store, verb string) *storetest.Spy {
+	return &storetest.Spy{Store: st, Before: func(ctx context.Context, called string) error {
+		if called != verb {
+			return nil
+		}
+		deadline, ok := ctx.Deadline()
+		if !ok {
+			select {} // for ever
+		}
+		time.Sleep(time.Until(deadline))
+		return &core.StoreError{Verb: verb, Err: context.DeadlineExceeded}
+	}}
 }
 
 // A store that hangs keeps no pull beyond its time.
 func TestAStoreThatHangsEndsInTime(t *testing.T) {
 	for _, budget := range []time.Duration{3 * time.Second, 10 * time.Second, time.Minute} {
-		for _, verb := range []string{"look", "claim", "settle"} {
+		for _, verb := range []string{"Look", "Claim", "Settle"} {
 			t.Run(fmt.Sprint(budget, verb), func(t *testing.T) {
 				virtual(t, core.Config{}, func(w *world) {
 					w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
-					s, err := core.New(&frozen{Store: w.store, verbs: map[string]bool{verb: true}}, core.Config{})
+					s, err := core.New(frozen(w.store, verb), core.Config{})
 					require.NoError(t, err)
 					core.Handle(s, "k", nothing)
 					ctx, cancel := context.WithTimeout(w.Context(), budget)
@@ -303,7 +279,7 @@ func TestAStoreThatHangsEndsInTime(t *testing.T) {
 					begun := time.Now()
 					report, err := s.RunDue(ctx, core.Scope{})
 					assert.Less(t, time.Since(begun), budget)
-					if verb == "settle" {
+					if verb == "Settle" {
 						assert.Equal(t, 1, report.Lost)
 						return
 					}

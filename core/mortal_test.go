@@ -16,43 +16,27 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
 // mortal is the way of one process to a store: once the process is dead, nothing of it gets there.
 type mortal struct {
-	core.Store
+	storetest.Spy
+
 	dead atomic.Bool
 }
 
 var errDead = &core.StoreError{Verb: "call", Err: errors.New("the process is dead")}
 
-func (m *mortal) Claim(ctx context.Context, r []store.ClaimRequest) ([]store.Claim, error) {
-	if m.dead.Load() {
-		return nil, errDead
+func newMortal(st core.Store) *mortal {
+	m := &mortal{Spy: storetest.Spy{Store: st}}
+	m.Before = func(context.Context, string) error {
+		if m.dead.Load() {
+			return errDead
+		}
+		return nil
 	}
-	return m.Store.Claim(ctx, r)
-}
-
-func (m *mortal) Look(ctx context.Context, r []store.LookRequest) ([]store.Look, error) {
-	if m.dead.Load() {
-		return nil, errDead
-	}
-	return m.Store.Look(ctx, r)
-}
-
-func (m *mortal) Settle(ctx context.Context, r []store.Settlement) ([]store.Settled, error) {
-	if m.dead.Load() {
-		return nil, errDead
-	}
-	return m.Store.Settle(ctx, r)
-}
-
-func (m *mortal) Extend(ctx context.Context, l []store.Extension) ([]store.Extended, error) {
-	if m.dead.Load() {
-		return nil, errDead
-	}
-	return m.Store.Extend(ctx, l)
+	return m
 }
 
 // mortals are processes on one store that come one after the other, as each dies.
@@ -69,7 +53,7 @@ type mortals struct {
 
 // lives runs what is due until the process dies, or nothing is left. It reports whether it died.
 func (m *mortals) lives(killed <-chan struct{}) bool {
-	st := &mortal{Store: m.store}
+	st := newMortal(m.store)
 	s, err := core.New(st, core.Config{Concurrency: m.concurrency, Default: core.KindConfig{Lease: m.lease}})
 	require.NoError(m.t, err)
 	ctx, cancel := context.WithCancel(m.t.Context())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
 func hours(n int) time.Duration { return time.Duration(n) * time.Hour }
@@ -495,17 +496,23 @@ func TestASnoozedOccurrenceThatComesLateIsNotMissed(t *testing.T) {
 func TestWhoRunsOccurrencesOfTheirOwn(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		ran := 0
-		st := &late{Store: w.store}
+		var until chan struct{} // tasks come to the store only when something else has happened
+		st := &storetest.Spy{Store: w.store, Before: func(_ context.Context, verb string) error {
+			if verb == "Submit" {
+				<-until
+			}
+			return nil
+		}}
 		s, err := core.New(st, core.Config{})
 		require.NoError(t, err)
 		core.Handle(s, "k", func(context.Context, *core.Task[note]) error { ran++; return nil })
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour, From: core.FromStart, Overlap: core.OverlapAllow})
 		for i, follows := range []bool{false, true} {
 			idle := 0
-			st.until = make(chan struct{})
+			until = make(chan struct{})
 			_, err := s.RunDue(w.Context(), core.Scope{Idle: func(time.Time) bool {
 				idle++
-				close(st.until) // an occurrence that is made before is claimed with the rest
+				close(until) // an occurrence that is made before is claimed with the rest
 				return follows
 			}})
 			require.NoError(t, err)
@@ -519,16 +526,4 @@ func TestWhoRunsOccurrencesOfTheirOwn(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 2, ran)
 	})
-}
-
-// late is a store to which tasks come only when something else has happened.
-type late struct {
-	core.Store
-
-	until chan struct{}
-}
-
-func (s *late) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
-	<-s.until
-	return s.Store.Submit(ctx, tasks)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
 func nothing(context.Context, *core.Task[note]) error { return nil }
@@ -540,7 +541,8 @@ func TestAStoreThatHangsIsAFailure(t *testing.T) {
 	for name, agents := range map[string][]string{"all": nil, "some": {"a"}} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, core.Config{}, func(w *world) {
-				s, err := core.New(hanging{w.store}, core.Config{})
+				st, _ := hanging(w.store, 0)
+				s, err := core.New(st, core.Config{})
 				require.NoError(t, err)
 				core.Handle(s, "k", func(context.Context, *core.Task[note]) error { return nil })
 				begun := time.Now()
@@ -561,7 +563,7 @@ func TestAStoreThatHangsIsAFailure(t *testing.T) {
 // The look for what is left does not outlast the time of a pull that had to end: more may be due then.
 func TestTheLastLookIsBounded(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
-		st := &hangingLater{Store: w.store, left: 2}
+		st, left := hanging(w.store, 2)
 		s, err := core.New(st, core.Config{})
 		require.NoError(t, err)
 		core.Handle(s, "k", func(ctx context.Context, _ *core.Task[note]) error { <-ctx.Done(); return context.Cause(ctx) })
@@ -573,42 +575,22 @@ func TestTheLastLookIsBounded(t *testing.T) {
 		require.NoError(t, ctx.Err(), "before the deadline")
 		assert.Equal(t, 1, report.Released)
 		assert.True(t, report.More)
-		assert.Negative(t, st.left, "the last look was made")
+		assert.Negative(t, left.Load(), "the last look was made")
 	})
 }
 
-// hanging is a store whose claims never answer.
-type hanging struct{ core.Store }
-
-func (hanging) Claim(ctx context.Context, _ []store.ClaimRequest) ([]store.Claim, error) {
-	<-ctx.Done()
-	return nil, &core.StoreError{Verb: "claim", Err: ctx.Err()}
-}
-
-func (hanging) Look(ctx context.Context, _ []store.LookRequest) ([]store.Look, error) {
-	<-ctx.Done()
-	return nil, &core.StoreError{Verb: "claim", Err: ctx.Err()}
-}
-
-// hangingLater is one whose claims answer so often and then no more.
-type hangingLater struct {
-	core.Store
-
-	left int
-}
-
-func (s *hangingLater) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
-	if s.left--; s.left < 0 {
-		return hanging{}.Claim(ctx, requests)
-	}
-	return s.Store.Claim(ctx, requests)
-}
-
-func (s *hangingLater) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
-	if s.left--; s.left < 0 {
-		return hanging{}.Look(ctx, requests)
-	}
-	return s.Store.Look(ctx, requests)
+// hanging is a store whose looks and claims answer so often and then no more. It also returns how many more it answers, which is
+// below zero once one was not.
+func hanging(st core.Store, answers int64) (*storetest.Spy, *atomic.Int64) {
+	var left atomic.Int64
+	left.Store(answers)
+	return &storetest.Spy{Store: st, Before: func(ctx context.Context, verb string) error {
+		if verb != "Look" && verb != "Claim" || left.Add(-1) >= 0 {
+			return nil
+		}
+		<-ctx.Done()
+		return &core.StoreError{Verb: "claim", Err: ctx.Err()}
+	}}, &left
 }
 
 // A pull that its caller has cut off did not look what is left: it may be due.

@@ -35,7 +35,7 @@ func TestConflicts(t *testing.T) {
 		second.OnConflict = core.OnConflictFail
 		_, err := w.s.Submit(w.Context(), core.NewTask{Agent: "b", Kind: "k"}, second)
 		assert.Equal(t, core.CodeConflict, core.CodeOf(err))
-		assert.ErrorContains(t, err, `task "1" of agent "a" is there already`)
+		assert.ErrorContains(t, err, `task "1" of agent "a" already exists`)
 		tasks, _, err := w.s.Tasks(w.Context(), core.List{Agent: "b"})
 		require.NoError(t, err)
 		assert.Empty(t, tasks, "all or nothing")

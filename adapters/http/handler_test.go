@@ -159,7 +159,7 @@ func TestListFiltersAndPages(t *testing.T) {
 	assert.Equal(t, "3", rest, "a page of a filter goes on behind its last task")
 	res, body := f.call(t, "GET", "/v1/tasks?agent_id=a&cursor=4", "")
 	assert.Equal(t, http.StatusBadRequest, res.StatusCode, body)
-	assert.Contains(t, body, "cursor is not one that a page ended with")
+	assert.Contains(t, body, "cursor is invalid: use the one that the previous page ended with, or none")
 }
 
 // Over a real connection: HEAD has no body, the headers of each answer are there, and a body without end is refused.

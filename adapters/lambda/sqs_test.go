@@ -177,7 +177,7 @@ func TestARefusedRecordFailsByItself(t *testing.T) {
 	}
 	assert.Equal(t, []string{"01", "02"}, failedRecords(t, f.invoke(t, records(t, "q", bodies...))), "one that says the same twice is no failure")
 	assert.Equal(t, core.StatusWaiting, f.status(t, "a", "3"))
-	assert.Contains(t, f.logs.String(), "is there already")
+	assert.Contains(t, f.logs.String(), "already exists")
 
 	other := setup(t, lambdaadapter.Config{})
 	other.submit(t, core.NewTask{Agent: "a", ID: "there", Kind: "ok", Delay: time.Hour})

@@ -1,5 +1,7 @@
 package memstore
 
+// Audit: whether each task can be found again, and whether the counters are right.
+
 import (
 	"slices"
 

@@ -1,5 +1,7 @@
 package memstore
 
+// Claim: what is taken back, put back and leased in one step, and when the partition is due next.
+
 import (
 	"context"
 	"maps"

@@ -1,5 +1,7 @@
 package memstore
 
+// The commands of operators.
+
 import (
 	"context"
 	"slices"

@@ -1,5 +1,7 @@
 package memstore
 
+// Extend: the ends of leases, and the progress of runs.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,7 @@
 package memstore
 
+// The queue that agendas, due tasks and leases are kept in: a heap whose items know their places.
+
 import "container/heap"
 
 // indexed is an item of a queue that knows where it is, so that it can be moved or taken out.

@@ -1,5 +1,7 @@
 package memstore
 
+// Finished tasks: how many are kept, for how long, and what is known of one that had to go.
+
 import (
 	"sort"
 

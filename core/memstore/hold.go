@@ -1,5 +1,7 @@
 package memstore
 
+// Holds: what they keep from being claimed, and how their tasks come back.
+
 import (
 	"slices"
 

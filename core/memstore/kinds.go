@@ -1,5 +1,7 @@
 package memstore
 
+// The counters of kinds, and their last failures.
+
 import (
 	"slices"
 	"time"

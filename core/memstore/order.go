@@ -1,5 +1,7 @@
 package memstore
 
+// Orders: what a command says to a task that runs, or to one that is held.
+
 import (
 	"slices"
 

@@ -1,5 +1,7 @@
 package memstore
 
+// A partition, its agents and its tasks: where each task is at any time.
+
 import (
 	"slices"
 	"strconv"

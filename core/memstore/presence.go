@@ -1,5 +1,7 @@
 package memstore
 
+// What processes say of themselves.
+
 import (
 	"context"
 	"maps"

@@ -1,5 +1,7 @@
 package memstore
 
+// Get, List, Group, Agents, Holds and Stats.
+
 import (
 	"context"
 	"maps"

@@ -1,5 +1,7 @@
 package memstore
 
+// Settle: what becomes of a task whose run has ended.
+
 import (
 	"context"
 	"slices"

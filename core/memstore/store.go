@@ -1,5 +1,7 @@
 package memstore
 
+// The store: its configuration, its clock and its lock, which makes each verb one step.
+
 import (
 	"fmt"
 	"sync"

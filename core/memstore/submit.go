@@ -1,5 +1,7 @@
 package memstore
 
+// Submit: what is refused, created or replaced. A call stores all of its tasks or none.
+
 import (
 	"context"
 	"crypto/sha256"
@@ -149,13 +151,13 @@ func (p *partition) tooHeavy(agent string, kib, also int) error {
 	return nil
 }
 
-// conflict reports whether a submission's task is there already, so that it is not created, or why the call is refused.
+// conflict reports whether a submission's task already exists, so that it is not created, or why the call is refused.
 func (p *partition) conflict(sub *store.Submission, now store.Millis) (bool, error) {
 	live := p.task(sub.Agent, sub.ID)
 	_, _, finished := p.remembered(sub.Agent, sub.ID, now)
 	switch {
 	case sub.Conflict == store.ConflictFail && (live != nil || finished):
-		return true, &store.ConflictError{Agent: sub.Agent, ID: sub.ID, Reason: "is there already"}
+		return true, &store.ConflictError{Agent: sub.Agent, ID: sub.ID, Reason: "already exists"}
 	case sub.Conflict != store.ConflictReplace:
 		return live != nil || finished, nil
 	case live == nil && sub.Version != "" || live != nil && live.version() != sub.Version:

@@ -1,5 +1,7 @@
 package memstore
 
+// Touch: when activity makes a task due, and what is noted while it runs.
+
 import (
 	"context"
 	"errors"

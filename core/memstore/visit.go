@@ -1,5 +1,7 @@
 package memstore
 
+// Which due tasks a claim takes: the share of each agent, round by round. Also the reference for claim.lua.
+
 import (
 	"slices"
 	"sort"

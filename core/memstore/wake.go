@@ -1,5 +1,7 @@
 package memstore
 
+// Wake-ups: who sleeps is told when something is due earlier.
+
 import (
 	"context"
 

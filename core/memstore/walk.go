@@ -1,5 +1,7 @@
 package memstore
 
+// A walk through the tasks of an agent, a page at a time.
+
 import (
 	"cmp"
 	"fmt"
@@ -32,7 +34,7 @@ type spot struct {
 func (p *partition) walk(q store.List, page *store.Page) error {
 	after, ok := parseSpot(q.After)
 	if !ok {
-		return &store.InvalidError{Field: "cursor", Reason: "is not one that a page ended with"}
+		return &store.InvalidError{Field: "cursor", Reason: "is invalid: use the one that the previous page ended with, or none"}
 	}
 	room := store.PageBytes
 	for _, at := range p.spots(q.Agent, page.Now) {

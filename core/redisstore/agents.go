@@ -1,5 +1,7 @@
 package redisstore
 
+// A page of the agents of all partitions: the pages of many partitions are joined into one.
+
 import (
 	"context"
 	"fmt"

@@ -1,5 +1,7 @@
 package redisstore
 
+// Audit: each page is one script call, and the script bounds how much it reads.
+
 import (
 	"cmp"
 	"context"

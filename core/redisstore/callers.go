@@ -1,5 +1,7 @@
 package redisstore
 
+// The names under which the scripts keep their answers, so that a call whose answer was lost is not carried out twice.
+
 import (
 	"crypto/rand"
 	"encoding/binary"

@@ -1,5 +1,7 @@
 package redisstore
 
+// Claim: its arguments, and what its reply says.
+
 import (
 	"context"
 	"fmt"

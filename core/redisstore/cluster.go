@@ -1,5 +1,7 @@
 package redisstore
 
+// Nodes of a Redis Cluster: which has which partition, and calls to several of them at the same time.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package redisstore
 
+// Submits of many goroutines share a script call.
+
 import (
 	"context"
 	"runtime"

@@ -1,5 +1,7 @@
 package redisstore
 
+// The commands of operators: one script call for each task or scope, as each is atomic by itself.
+
 import (
 	"context"
 	"strings"

@@ -1,5 +1,7 @@
 package redisstore
 
+// The environment variables that name a Redis.
+
 import (
 	"cmp"
 	"strings"

@@ -62,30 +62,31 @@ type ScriptFile struct {
 	Name string
 	Keys []string
 	Text string // as in its file, without the parts in front of it
+	Sent string // as Redis gets it
 	SHA  string
-	Told bool // it is told who calls, by one more argument than its header names
+	// Replaces is set for submit's second form, which can replace tasks.
+	Replaces bool
+	Told     bool // it is told who calls, by one more argument than its header names
 }
 
 // ScriptFiles are all scripts.
 func ScriptFiles() []ScriptFile {
 	all := load(nil)
 	var out []ScriptFile
-	for _, s := range []script{
+	for i, s := range []script{
 		all.submit, all.replace, all.touch, all.claim, all.next, all.settle, all.extend, all.replay, all.order, all.hold, all.read, all.list,
 		all.agents, all.pauses, all.kinds, all.audit, all.sweep, all.presence,
 	} {
-		out = append(out, ScriptFile{Name: s.name, Keys: s.keys, Text: Part(s.name), SHA: s.sha, Told: s.answers})
+		out = append(out, ScriptFile{Name: s.name, Keys: s.keys, Text: Part(s.name), Sent: s.text, SHA: s.sha, Replaces: i == 1, Told: s.answers})
 	}
 	return out
 }
 
-// Parts are what stands in front of scripts.
-func Parts() []string {
-	return []string{partLayout, partLook, partHolds, partAsked, partFinished, partKnown, partGrouped, partAnswers, partRecount, partOrdered}
-}
+// Source is a file of scripts/ as it is packed.
+type Source = source
 
-// Packed are the texts of all scripts and parts, by name.
-func Packed() map[string]string { return sources() }
+// Packed are all scripts and parts, by name.
+func Packed() map[string]Source { return sources() }
 
 // Part is the file of a script, or of a part of scripts, with its comments.
 func Part(name string) string {

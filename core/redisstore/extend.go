@@ -1,5 +1,7 @@
 package redisstore
 
+// Extend: heartbeats of many claims in one script call for each partition.
+
 import (
 	"context"
 	"sort"

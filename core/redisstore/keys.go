@@ -1,5 +1,7 @@
 package redisstore
 
+// Names of keys: prefix, hash tag, and the encoding of ids, which may have any characters.
+
 import (
 	"fmt"
 	"strconv"

@@ -1,5 +1,7 @@
 package redisstore
 
+// Look: when partitions are due, with two plain commands for all of them where no script is needed.
+
 import (
 	"cmp"
 	"context"

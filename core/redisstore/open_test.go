@@ -120,7 +120,7 @@ func TestOpenTellsWhatARestartLoses(t *testing.T) {
 		"append-only file": {args: []string{"--appendonly", "yes"}},
 		"snapshots":        {args: []string{"--save", "3600 1"}, says: "Redis saves snapshots only"},
 		"nothing":          {says: "Redis has no persistence"},
-		"CONFIG refused":   {args: []string{"--save", "3600 1"}, acl: "-config", says: "does not say whether it saves snapshots"},
+		"CONFIG refused":   {args: []string{"--save", "3600 1"}, acl: "-config", says: "does not report whether it saves snapshots"},
 		"INFO refused":     {acl: "-info", says: "INFO is not allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestPartitionsAreSetOnce(t *testing.T) {
 	assert.Equal(t, 8, open(t, redisstore.Config{URL: srv.URL, Prefix: "other:"}).Partitions())
 	require.NoError(t, srv.Client(t).HSet(t.Context(), "duly:layout", "version", 2).Err())
 	_, err = redisstore.Open(t.Context(), redisstore.Config{URL: srv.URL})
-	require.ErrorContains(t, err, `layout version "2", this binary knows 1`)
+	require.ErrorContains(t, err, `layout version "2", but this binary reads version 1`)
 	require.NoError(t, srv.Client(t).HSet(t.Context(), "duly:layout", "version", 1, "partitions", "x").Err())
 	_, err = redisstore.Open(t.Context(), redisstore.Config{URL: srv.URL})
 	require.ErrorContains(t, err, "damaged")
@@ -222,7 +222,7 @@ func TestLeastPrivilege(t *testing.T) {
 			require.NoError(t, err, "without INFO it warns only")
 			continue
 		}
-		require.ErrorContains(t, err, "the Redis user may not do what duly needs", needed)
+		require.ErrorContains(t, err, "the Redis user lacks a permission that duly needs", needed)
 	}
 	setUser(leastPrivilege + " resetkeys ~other:*")
 	_, err = redisstore.Open(t.Context(), config)

@@ -2,13 +2,17 @@ package redisstore_test
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,50 +20,157 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 var update = flag.Bool("update", false, "write scripts.json.gz instead of comparing it")
 
-// comment is one at the end of a line; in front of a quote it may be no comment.
-var comment = regexp.MustCompile(`(^|\s+)-- ?[^'"]*$`)
+var (
+	// comment is a line with one that is in no text; the code in front of it is its group.
+	comment = regexp.MustCompile(`^((?:'(?:\\.|[^'\\])*'|[^'])*?)\s*--.*$`)
+	// constant is the definition of one: at the beginning of a line, alone, its name in capitals.
+	constant = regexp.MustCompile(`(?m)^local ([A-Z][A-Z_]+) = ('[^'\\]*'|-?\d+)(?: --.*)?\n`)
+	// token is a text in quotes, whose names are none, or a name.
+	token = regexp.MustCompile(`'(?:\\.|[^'\\])*'|\b[A-Z][A-Z_]+\b`)
+	// number is the number of the first character of a text.
+	number = regexp.MustCompile(`\bbyte\('([^'\\])[^']*'\)`)
+	// joined are two texts that are put together.
+	joined = regexp.MustCompile(`'([^'\\]*)' \.\. '([^'\\]*)'`)
+)
 
-// bare is a script without comments and indentation: neither the program nor Redis needs them.
-func bare(text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		code := strings.TrimSpace(line)
-		if strings.HasPrefix(code, "--") {
-			continue
-		}
-		if code = comment.ReplaceAllString(code, ""); code != "" {
-			b.WriteString(code + "\n")
+// constants are those that a file defines, by name.
+func constants(text string) map[string]string {
+	values := map[string]string{}
+	for _, m := range constant.FindAllStringSubmatch(text, -1) {
+		values[m[1]] = m[2]
+	}
+	return values
+}
+
+// sharedConstants are those of the parts.
+func sharedConstants(texts map[string]string) map[string]string {
+	shared := map[string]string{}
+	for _, text := range texts {
+		if !keyLine.MatchString(text) {
+			maps.Copy(shared, constants(text))
 		}
 	}
+	return shared
+}
+
+// bare is a script without comments and indentation, which neither the program nor Redis needs, and with the values of constants
+// in the places of their names: Redis runs the whole of a script at each call, its definitions too.
+func bare(text string, shared map[string]string) string {
+	values := maps.Clone(shared)
+	maps.Copy(values, constants(text))
+	var b strings.Builder
+	for line := range strings.Lines(constant.ReplaceAllString(text, "")) {
+		code := strings.TrimSpace(comment.ReplaceAllString(strings.TrimSpace(line), "$1"))
+		if code == "" {
+			continue
+		}
+		code = token.ReplaceAllStringFunc(code, func(name string) string { return cmp.Or(values[name], name) })
+		code = number.ReplaceAllStringFunc(code, func(call string) string {
+			return strconv.Itoa(int(number.FindStringSubmatch(call)[1][0]))
+		})
+		b.WriteString(joined.ReplaceAllString(code, "'$1$2'") + "\n")
+	}
 	return b.String()
+}
+
+// needsLine is one in the header of a file, which names the parts that it is loaded behind.
+var needsLine = regexp.MustCompile(`(?m)^-- needs( to replace)?: (.+)$`)
+
+// fileOf is a file of scripts/ as it is to be packed.
+func fileOf(text string, shared map[string]string) redisstore.Source {
+	s := redisstore.Source{Text: bare(text, shared)}
+	for line := range strings.SplitSeq(text, "\n") {
+		if m := keyLine.FindStringSubmatch(line); m != nil {
+			s.Keys = append(s.Keys, m[2])
+		}
+	}
+	for _, m := range needsLine.FindAllStringSubmatch(text, -1) {
+		parts := strings.Fields(m[2])
+		if m[2] == "layout alone" {
+			parts = nil
+		}
+		if m[1] == "" {
+			s.Needs = parts
+		} else {
+			s.Replace = parts
+		}
+	}
+	return s
 }
 
 // The scripts that run are those of the folder.
 func TestTheScriptsArePacked(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("scripts/*.lua")
+	names, err := filepath.Glob("scripts/*.lua")
 	require.NoError(t, err)
-	require.NotEmpty(t, files)
+	require.NotEmpty(t, names)
 	texts := map[string]string{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
+	for _, name := range names {
+		text, err := os.ReadFile(name)
 		require.NoError(t, err)
-		texts[strings.TrimSuffix(filepath.Base(file), ".lua")] = bare(string(text))
+		texts[strings.TrimSuffix(filepath.Base(name), ".lua")] = string(text)
+	}
+	files, shared := map[string]redisstore.Source{}, sharedConstants(texts)
+	for name, text := range texts {
+		files[name] = fileOf(text, shared)
 	}
 	if *update {
 		var out bytes.Buffer
 		w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 		require.NoError(t, err)
-		require.NoError(t, errors.Join(json.NewEncoder(w).Encode(texts), w.Close()))
+		require.NoError(t, errors.Join(json.NewEncoder(w).Encode(files), w.Close()))
 		require.NoError(t, os.WriteFile("scripts.json.gz", out.Bytes(), 0o600))
 		return
 	}
-	assert.Len(t, redisstore.Packed(), len(texts), "a script came or went: run make scripts")
-	for name, text := range texts {
-		assert.True(t, redisstore.Packed()[name] == text, "%s.lua has changed: run make scripts", name)
+	assert.Len(t, redisstore.Packed(), len(files), "a script came or went: run make scripts")
+	for name, want := range files {
+		got := redisstore.Packed()[name]
+		assert.True(t, got.Text == want.Text && slices.Equal(got.Keys, want.Keys) && slices.Equal(got.Needs, want.Needs) &&
+			slices.Equal(got.Replace, want.Replace), "%s.lua has changed: run make scripts", name)
 	}
 }
+
+// A constant has one value wherever its name is written: no part defines that of another, no script that of a part, and nothing
+// else is called so.
+func TestConstantsHaveOneValue(t *testing.T) {
+	t.Parallel()
+	owner := map[string]string{}
+	for name, file := range redisstore.Packed() {
+		if len(file.Keys) > 0 {
+			continue
+		}
+		for c := range constants(redisstore.Part(name)) {
+			assert.Empty(t, owner[c], "%s and %s define %s", owner[c], name, c)
+			owner[c] = name
+		}
+	}
+	for name, file := range redisstore.Packed() {
+		for c := range constants(redisstore.Part(name)) {
+			assert.Contains(t, []string{"", name}, owner[c], "%s defines %s of a part", name, c)
+		}
+		own := ownNames(constant.ReplaceAllString(redisstore.Part(name), ""))
+		for c := range owner {
+			assert.False(t, own[c], "%s binds %s, which is a constant of %s", name, c, owner[c])
+		}
+		assert.NotRegexp(t, `(?m)^local [A-Z][A-Z_]+ = ('|-?\d)`, file.Text, "%s: a constant was not put in its places", name)
+	}
+}
+
+// What the scripts and Go both know is the same in both.
+func TestConstantsAreThoseOfTheContract(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"COMPLETED": letter(store.VerbComplete), "FAILED": letter(store.VerbFail), "CANCELLED": letter(store.VerbCancel),
+		"AGAIN": letter(store.VerbAgain), "REST": letter(store.VerbRest), "RELEASE": letter(store.VerbRelease),
+		"KNOWN": strconv.FormatInt(store.KnownFor.Milliseconds(), 10),
+	} {
+		assert.Equal(t, want, constants(redisstore.Part("layout"))[name], name)
+	}
+}
+
+func letter(v store.Verb) string { return "'" + string(v) + "'" }

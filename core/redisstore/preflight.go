@@ -1,5 +1,7 @@
 package redisstore
 
+// What a server must be before it is given tasks: its version, its eviction policy, the layout of the prefix.
+
 import (
 	"context"
 	"errors"
@@ -96,9 +98,9 @@ func checkPersistence(ctx context.Context, log *slog.Logger, server redis.Univer
 	save, err := fieldsOf(asked), asked.Err()
 	switch {
 	case aof == "":
-		log.InfoContext(ctx, "Redis does not say whether it keeps tasks across a restart")
+		log.InfoContext(ctx, "Redis does not report whether tasks survive a restart")
 	case err != nil || len(save) == 0:
-		log.InfoContext(ctx, "Redis has no append-only file, and does not say whether it saves snapshots: a restart of Redis may lose tasks")
+		log.InfoContext(ctx, "Redis has no append-only file and does not report whether it saves snapshots: a restart of Redis may lose tasks")
 	case save["save"] == "":
 		log.WarnContext(ctx, "Redis has no persistence: a restart of Redis loses all tasks")
 	default:
@@ -155,7 +157,7 @@ func (s *Store) checkLayout(ctx context.Context) error {
 	stored := fieldsOf(all)
 	found, err := strconv.Atoi(stored["version"])
 	if err != nil || found != layoutVersion {
-		return fmt.Errorf("the prefix %q has layout version %q, this binary knows %d: use a binary of that version, or another prefix",
+		return fmt.Errorf("the prefix %q has layout version %q, but this binary reads version %d: use a binary of that version, or another prefix",
 			s.config.Prefix, stored["version"], layoutVersion)
 	}
 	n, err := strconv.Atoi(stored["partitions"])

@@ -1,5 +1,7 @@
 package redisstore
 
+// What processes say of themselves: kept for a while, and nothing depends on it.
+
 import (
 	"context"
 	"time"

@@ -1,5 +1,7 @@
 package redisstore
 
+// The test run of the scripts when a store is opened, so that a missing permission shows at the start.
+
 import (
 	"cmp"
 	"context"
@@ -115,7 +117,7 @@ func probeError(err error) error {
 		return nil
 	}
 	if why := err.Error(); strings.Contains(why, "NOPERM") || strings.Contains(why, "can't run this command") {
-		return fmt.Errorf("the Redis user may not do what duly needs: %w; see docs/guarantees.md for the ACL", err)
+		return fmt.Errorf("the Redis user lacks a permission that duly needs: %w; see docs/guarantees.md for the ACL", err)
 	}
 	return fmt.Errorf("a test run of the scripts failed: %w", err)
 }

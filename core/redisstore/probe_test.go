@@ -140,7 +140,7 @@ func TestAFailedProbeIsNotRemembered(t *testing.T) {
 	require.NoError(t, c.Do(t.Context(), "ACL", "SETUSER", "default", "-hscan").Err())
 	for range 2 {
 		_, err := redisstore.Open(t.Context(), redisstore.Config{URL: srv.URL, Remember: true})
-		require.ErrorContains(t, err, "the Redis user may not do what duly needs")
+		require.ErrorContains(t, err, "the Redis user lacks a permission that duly needs")
 	}
 	require.NoError(t, c.Do(t.Context(), "ACL", "SETUSER", "default", "+hscan").Err())
 	open(t, redisstore.Config{URL: srv.URL, Remember: true})

@@ -51,11 +51,11 @@ func TestTLSByItsURL(t *testing.T) {
 	stranger := config
 	stranger.CertFile, stranger.KeyFile = "", ""
 	_, err := redisstore.Open(t.Context(), stranger)
-	require.ErrorContains(t, err, "it wants a certificate of the client: name one with CertFile and KeyFile (--redis-cert, --redis-key)")
+	require.ErrorContains(t, err, "it requires a client certificate: set CertFile and KeyFile (--redis-cert, --redis-key)")
 	unknown := config
 	unknown.CAFile = ""
 	_, err = redisstore.Open(t.Context(), unknown)
-	require.ErrorContains(t, err, "name the authority's with CAFile (--redis-ca)")
+	require.ErrorContains(t, err, "set CAFile (--redis-ca) to the authority's certificate")
 	_, err = redisstore.Open(t.Context(), redisstore.Config{URL: strings.Replace(srv.URL, "rediss", "redis", 1)})
 	require.ErrorContains(t, err, "if it speaks TLS, use rediss://")
 	plain := redistest.StartTCP(t)
@@ -91,13 +91,13 @@ func TestAWrongWayToRedisIsTold(t *testing.T) {
 	locked := redistest.StartTCP(t, "--requirepass", "secret")
 	node := redistest.StartCluster(t)
 	for _, c := range []struct{ url, want string }{
-		{"redis://:hunter2@" + locked.Addr, "it refuses the user or the password: check both in the URL"},
-		{"redis://" + locked.Addr, "it wants a password: add it to the URL"},
-		{"redis://u:hunter2@" + open.Addr, "it refuses the user or the password: check both in the URL"},
-		{"redis://" + open.Addr + "/99", "it does not have that database: name a lower number"},
+		{"redis://:hunter2@" + locked.Addr, "it rejects the user or the password: check both in the URL"},
+		{"redis://" + locked.Addr, "it requires a password: add it to the URL"},
+		{"redis://u:hunter2@" + open.Addr, "it rejects the user or the password: check both in the URL"},
+		{"redis://" + open.Addr + "/99", "the database does not exist: use a lower number"},
 		{"redis://" + node.Addr, "it is a node of a cluster: use redis+cluster://"},
 		{"redis://" + node.Addr + "/3", "it is a node of a cluster, which has no numbered databases"},
-		{"redis+cluster://" + open.Addr, "it is no cluster: use redis:// or rediss://"},
+		{"redis+cluster://" + open.Addr, "it is not a cluster: use redis:// or rediss://"},
 		{"redis+sentinel://" + open.Addr + "/mymaster", "no sentinel answered with the address of that master"},
 		{"redis+cluster://h:1/3", "URL names the database 3, and a cluster has only 0"},
 		{"redis+sentinel://h:1", "URL must name the master behind its sentinels"},

@@ -1,5 +1,7 @@
 package redisstore
 
+// Get: tasks by their ids, as many in a step as fit into its bounds.
+
 import (
 	"context"
 	"errors"

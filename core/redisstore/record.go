@@ -1,5 +1,7 @@
 package redisstore
 
+// The bytes of records and arguments, as the scripts pack and unpack them.
+
 import (
 	"crypto/sha1" //nolint:gosec // what Redis scripts have to compare texts by; nothing is secured by it
 	"encoding/binary"
@@ -58,7 +60,7 @@ type live struct {
 	body      []byte
 }
 
-var errMalformed = errors.New("a record in Redis is malformed: was it written by something else?")
+var errMalformed = errors.New("a record in Redis is malformed: another program may have written it")
 
 func parseLive(s string) (live, error) {
 	const head = seqLen + 3

@@ -1,5 +1,7 @@
 package redisstore
 
+// What to do about a Redis that refuses a connection, by what it answers.
+
 import (
 	"context"
 	"crypto/tls"
@@ -15,16 +17,16 @@ import (
 // remedies are what to do about what a Redis answers when it is reached in the wrong way, by what the answer contains. The
 // first that fits is told.
 var remedies = []struct{ answer, remedy string }{
-	{"WRONGPASS", "it refuses the user or the password: check both in the URL, as in redis://USER:PASSWORD@host:6379/0"},
-	{"NOAUTH", "it wants a password: add it to the URL, as in redis://:PASSWORD@host:6379/0"},
-	{"DB index is out of range", "it does not have that database: name a lower number at the end of the URL, such as /0"},
+	{"WRONGPASS", "it rejects the user or the password: check both in the URL, as in redis://USER:PASSWORD@host:6379/0"},
+	{"NOAUTH", "it requires a password: add it to the URL, as in redis://:PASSWORD@host:6379/0"},
+	{"DB index is out of range", "the database does not exist: use a lower number at the end of the URL, such as /0"},
 	{"SELECT is not allowed in cluster mode", "it is a node of a cluster, which has no numbered databases: use redis+cluster:// without a number"},
 	{"MOVED ", nodeOfACluster},
 	{"CROSSSLOT", nodeOfACluster},
-	{"cluster support disabled", "it is no cluster: use redis:// or rediss://"},
+	{"cluster support disabled", "it is not a cluster: use redis:// or rediss://"},
 	{"all sentinels specified", "no sentinel answered with the address of that master: check the addresses, the name of the master and sentinel_password"},
-	{"certificate required", "it wants a certificate of the client: name one with CertFile and KeyFile (--redis-cert, --redis-key)"},
-	{"bad certificate", "it refuses the client's certificate: name another with CertFile and KeyFile (--redis-cert, --redis-key)"},
+	{"certificate required", "it requires a client certificate: set CertFile and KeyFile (--redis-cert, --redis-key)"},
+	{"bad certificate", "it rejects the client certificate: set CertFile and KeyFile to another one (--redis-cert, --redis-key)"},
 }
 
 // nodeOfACluster is what to do about a cluster that is taken for one server.
@@ -37,7 +39,7 @@ func remedy(err error, secure bool) string {
 	var verification *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &unknown):
-		return "nobody that this machine trusts has signed its certificate: name the authority's with CAFile (--redis-ca)"
+		return "its certificate is signed by an unknown authority: set CAFile (--redis-ca) to the authority's certificate"
 	case errors.As(err, &other):
 		return "its certificate is for another host: use that name in the URL"
 	case errors.As(err, &verification):
@@ -53,7 +55,7 @@ func remedy(err error, secure bool) string {
 		return "it does not answer: is it reachable from here, and does it speak TLS at this port? If not, use redis://" // it waits for a line to end
 	}
 	if !secure && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) {
-		return "it closes the connection at once: if it speaks TLS, use rediss://"
+		return "it closed the connection at once: if it speaks TLS, use rediss://"
 	}
 	return ""
 }

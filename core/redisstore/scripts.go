@@ -1,5 +1,7 @@
 package redisstore
 
+// How scripts are loaded, called by their hash, and called again after a failure that may pass.
+
 import (
 	"bytes"
 	"cmp"
@@ -24,110 +26,90 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// packed are the files of scripts/ without their comments, as JSON of text by name, compressed: `make scripts` writes it, and a
-// test tells when that was forgotten.
+// packed are the files of scripts/, each as a source, as JSON by name, compressed: `make scripts` writes it, and a test fails when
+// that was forgotten.
 //
 //go:embed scripts.json.gz
 var packed []byte
 
-var sources = sync.OnceValue(func() map[string]string {
-	var texts map[string]string
+// source is one file of scripts/ as it is packed. What Go has to know of it is read from its header, so that it is written once.
+type source struct {
+	Text string   `json:"text"`           // without comments, and with the values of its constants in their places
+	Keys []string `json:"keys,omitempty"` // of a script: the names of its KEYS, in order
+	// Needs are the parts that it is loaded behind, in order; layout, which is in front of every script, is not named.
+	Needs []string `json:"needs,omitempty"`
+	// Replace are the parts of a script that has a second form, with what it takes to replace tasks.
+	Replace []string `json:"replace,omitempty"`
+}
+
+var sources = sync.OnceValue(func() map[string]source {
+	var files map[string]source
 	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err == nil {
-		err = json.NewDecoder(r).Decode(&texts)
+		err = json.NewDecoder(r).Decode(&files)
 	}
 	if err != nil {
 		panic("redisstore: scripts.json.gz is damaged: " + err.Error())
 	}
-	return texts
+	return files
 })
 
-// The files that are put in front of scripts. The first is in front of every one.
 const (
-	partLayout   = "layout"
-	partLook     = "look"
-	partHolds    = "holds"
-	partAsked    = "asked"
-	partFinished = "finished"
-	partKnown    = "known"
-	partGrouped  = "grouped"
-	partAnswers  = "answers"
-	partRecount  = "recount"
-	partOrdered  = "ordered"
+	partLayout  = "layout"  // describes a partition, and is in front of every script
+	partAnswers = "answers" // keeps the answers of a script: its calls say who calls
 )
 
-// script is one file of scripts/: its text, and the keys that it is given, as its header names them.
+// script is a file of scripts/ with its parts in front of it, as Redis gets it.
 type script struct {
 	name string
 	keys []string
 	text string
 	sha  string
-	// answers says that the script keeps what it answers, and takes who calls as one more argument.
+	// answers says that the script keeps its answers, and takes the caller as an additional last argument.
 	answers bool
 }
 
-// The scripts, one for each verb; replace is submit with what it takes to replace tasks.
+// The scripts, one for each verb; replace is submit with what it takes to replace tasks. Two texts for one file, as each call pays
+// for all that is loaded, and submits that replace nothing are by far the most frequent.
 type scripts struct {
 	submit, replace, touch, claim, next, settle, extend, replay, order, hold, read, list, agents, pauses, kinds, audit, sweep, presence script
 }
 
 // load reads the scripts; change, if not nil, is applied to each text, which tests use to hold time still.
 func load(change func(text string) string) scripts {
-	get := func(name string, parts []string, keys ...string) script {
-		var b strings.Builder
-		for _, part := range append([]string{partLayout}, parts...) {
-			b.WriteString(source(part) + "\n")
-		}
-		b.WriteString(source(name))
-		text := b.String()
-		if change != nil {
-			text = change(text)
-		}
-		sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
-		return script{name: name, keys: keys, text: text, sha: hex.EncodeToString(sum[:]), answers: slices.Contains(parts, partAnswers)}
-	}
-	var (
-		none    []string
-		look    = []string{partLook}
-		held    = []string{partLook, partHolds}
-		asked   = []string{partLook, partHolds, partAsked}
-		claims  = []string{partLook, partHolds, partAsked, partOrdered}
-		settles = []string{partLook, partFinished, partGrouped}
-		known   = []string{partKnown, partAnswers}
-		knows   = []string{partLook, partHolds, partKnown}
-		touches = []string{partLook, partHolds, partKnown, partAnswers}
-		holds   = []string{partLook, partHolds, partAnswers}
-		audits  = []string{partLook, partHolds, partGrouped, partAnswers, partRecount}
-		all     = []string{partLook, partHolds, partFinished, partKnown, partGrouped, partAnswers}
-	)
+	get := func(name string) script { return assemble(name, file(name).Needs, change) }
 	return scripts{
-		submit:   get("submit", known, "agenda", "agents", "tasks", "finished"),
-		replace:  get("submit", all, "agenda", "agents", "tasks", "finished"),
-		touch:    get("touch", touches, "agenda", "agents", "tasks", "pulse"),
-		claim:    get("claim", claims, "agenda", "agents", "tasks", "state", "claims", "leases", "parked"),
-		next:     get("next", asked, "agenda", "leases", "parked"),
-		settle:   get("settle", settles, "agenda", "agents", "tasks", "state", "claims", "leases", "finished"),
-		extend:   get("extend", none, "agenda", "state", "claims", "leases"),
-		replay:   get("replay", known, "agenda", "agents", "finished"),
-		order:    get("order", all, "agenda", "agents", "claims", "leases", "finished"),
-		hold:     get("hold", holds, "agenda", "agents", "leases", "holds"),
-		read:     get("read", knows, "agenda", "agents", "state", "claims", "leases", "finished"),
-		list:     get("list", held, "agenda", "agents", "claims", "leases", "finished", "parked"),
-		agents:   get("agents", look, "agenda", "agents"),
-		pauses:   get("pauses", look, "agenda", "holds"),
-		kinds:    get("kinds", none, "agenda", "kinds"),
-		audit:    get("audit", audits, "agenda", "agents", "tasks", "claims", "leases", "parked"),
-		presence: get("presence", none, "agenda", "processes"),
-		sweep:    get("sweep", []string{partFinished}, "agenda", "finished", "stale"),
+		submit: get("submit"), replace: assemble("submit", file("submit").Replace, change),
+		touch: get("touch"), claim: get("claim"), next: get("next"), settle: get("settle"), extend: get("extend"),
+		replay: get("replay"), order: get("order"), hold: get("hold"),
+		read: get("read"), list: get("list"), agents: get("agents"), pauses: get("pauses"), kinds: get("kinds"),
+		audit: get("audit"), sweep: get("sweep"), presence: get("presence"),
 	}
 }
 
-func source(name string) string {
-	text, ok := sources()[name]
+// assemble makes a script of a file and the parts in front of it.
+func assemble(name string, parts []string, change func(text string) string) script {
+	var b strings.Builder
+	for _, part := range append([]string{partLayout}, parts...) {
+		b.WriteString(file(part).Text + "\n")
+	}
+	b.WriteString(file(name).Text)
+	text := b.String()
+	if change != nil {
+		text = change(text)
+	}
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
+	return script{
+		name: name, keys: file(name).Keys, text: text, sha: hex.EncodeToString(sum[:]), answers: slices.Contains(parts, partAnswers),
+	}
+}
+
+func file(name string) source {
+	s, ok := sources()[name]
 	if !ok {
 		panic("redisstore: " + name + ".lua is not packed: run make scripts")
 	}
-	return text
+	return s
 }
 
 // call is one run of a script in a partition.
@@ -302,7 +284,7 @@ func wrap(verb string, err error) error {
 		err = store.ErrStoreFull
 	}
 	if redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "ASK") {
-		err = fmt.Errorf("the cluster is moving the slot of these agents to another node: the same request can be sent again (%w)", err)
+		err = fmt.Errorf("the cluster is moving the slot of these agents to another node: retry the same request (%w)", err)
 	}
 	return &store.StoreError{Verb: verb, Err: err}
 }

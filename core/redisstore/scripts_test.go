@@ -25,6 +25,7 @@ import (
 // header is what the comment at the top of a script promises.
 type header struct {
 	purpose string
+	needs   bool // it says which parts the script is loaded with
 	keys    []string
 	fixed   int            // arguments before the lists
 	lists   []listArgument // what comes after them
@@ -55,6 +56,8 @@ func parseHeader(t *testing.T, text string) (header, string) {
 			return h, strings.Join(lines[i:], "\n")
 		case i == 0:
 			h.purpose = line
+		case needsLine.MatchString(line):
+			h.needs = true
 		case keyLine.MatchString(line):
 			m := keyLine.FindStringSubmatch(line)
 			require.Equal(t, strconv.Itoa(len(h.keys)+1), m[1], line)
@@ -91,8 +94,10 @@ func highest(re *regexp.Regexp, text string) (most int, used map[int]bool) {
 // parts are the texts that stand in front of scripts.
 func parts() string {
 	var b strings.Builder
-	for _, name := range redisstore.Parts() {
-		b.WriteString(redisstore.Part(name))
+	for name, file := range redisstore.Packed() {
+		if len(file.Keys) == 0 {
+			b.WriteString(redisstore.Part(name))
+		}
 	}
 	return b.String()
 }
@@ -104,7 +109,8 @@ func TestScriptHeadersMatchTheirBodies(t *testing.T) {
 			t.Parallel()
 			h, body := parseHeader(t, s.Text)
 			assert.True(t, strings.HasPrefix(h.purpose, "-- "+s.Name+": "), "the first line says what the script is for")
-			assert.Equal(t, s.Keys, h.keys, "the keys of the Go call")
+			assert.Equal(t, s.Keys, h.keys, "the keys that the Go call gives it: run make scripts")
+			assert.True(t, h.needs, "a line says which parts it is loaded with")
 			assert.NotEmpty(t, h.returns)
 			assert.Equal(t, "agenda", h.keys[0], "layout.lua derives all keys from the first")
 			most, used := highest(keyUse, body)

@@ -1,5 +1,7 @@
 package redisstore
 
+// Settle: its arguments, and what its reply says of each run.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,7 @@
 package redisstore
 
+// Stats: the counters of all partitions and kinds, added up.
+
 import (
 	"context"
 	"maps"

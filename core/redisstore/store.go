@@ -1,5 +1,7 @@
 package redisstore
 
+// The store: its configuration, how it is opened and closed.
+
 import (
 	"cmp"
 	"context"

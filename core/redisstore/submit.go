@@ -1,5 +1,7 @@
 package redisstore
 
+// Submit: its arguments, one call for each partition, and what its reply says of each task.
+
 import (
 	"context"
 	"errors"
@@ -62,7 +64,7 @@ func (s *Store) refused(agent, id string, code int64) error {
 	case submitHeavy:
 		return &store.LimitError{Agent: agent, Limit: s.config.MaxBytes, Bytes: true}
 	case submitRefused:
-		return &store.ConflictError{Agent: agent, ID: id, Reason: "is there already"}
+		return &store.ConflictError{Agent: agent, ID: id, Reason: "already exists"}
 	case submitChanged:
 		return store.ErrChanged
 	case submitEnding:
@@ -180,7 +182,7 @@ func parseSubmitted(v any) (submitted, error) {
 	return submitted{Placed: store.Placed{Created: true, Due: store.Millis(due)}}, nil
 }
 
-// ruleArg is what a submission says about a task that is there already; empty for leaving it, and no first state.
+// ruleArg is what a submission says about a task that already exists; empty for leaving it, and no first state.
 func ruleArg(t *store.Submission) []byte {
 	if t.Conflict == store.ConflictKeep && t.State == nil {
 		return nil

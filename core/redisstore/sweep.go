@@ -1,5 +1,7 @@
 package redisstore
 
+// Sweeps: finished records that are too old go a few at a time, beside claims.
+
 import (
 	"time"
 

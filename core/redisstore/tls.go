@@ -1,5 +1,7 @@
 package redisstore
 
+// The certificates of a connection with TLS.
+
 import (
 	"crypto/tls"
 	"crypto/x509"

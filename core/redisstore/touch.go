@@ -1,5 +1,7 @@
 package redisstore
 
+// Touch: activity of users, joined into script calls as submits are.
+
 import (
 	"context"
 	"strconv"

@@ -1,5 +1,7 @@
 package redisstore
 
+// The URL of a Redis: one server, a cluster, or sentinels.
+
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,7 @@
 package redisstore
 
+// Wake-ups over Pub/Sub: losing one costs latency, never work.
+
 import (
 	"context"
 	"strconv"

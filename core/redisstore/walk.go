@@ -1,5 +1,7 @@
 package redisstore
 
+// List and Group: a walk through the tasks of an agent, a page at a time, with a cursor that outlives changes.
+
 import (
 	"cmp"
 	"context"
@@ -54,7 +56,7 @@ func (s *Store) List(ctx context.Context, q store.List) (store.Page, error) {
 	}
 }
 
-var errCursor = &store.InvalidError{Field: "cursor", Reason: "is not one that a page ended with"}
+var errCursor = &store.InvalidError{Field: "cursor", Reason: "is invalid: use the one that the previous page ended with, or none"}
 
 // walking is a page that is being made.
 type walking struct {

@@ -1,5 +1,7 @@
 package schedule
 
+// Cron expressions: reading them, and the next time that one matches, in bounded time for any input.
+
 import (
 	"errors"
 	"math/bits"

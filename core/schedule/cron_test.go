@@ -117,8 +117,8 @@ func TestParseCronRefuses(t *testing.T) {
 		{"TZ=UTC * * * *", "", `cron "TZ=UTC * * * *" names its zone: write "* * * *" as cron and "UTC" as zone`},
 		{"CRON_TZ=Asia/Tokyo 0 9 * * *", "", `write "0 9 * * *" as cron and "Asia/Tokyo" as zone`},
 		{"CRON_TZ=UTC", "", `as zone`},
-		{"0 0 LW * *", "", `the day of month field "LW": "LW" is not known: write L for the last day of the month, or L behind a weekday`},
-		{"0 0 L-3 * *", "", `"L-3" is not known`},
+		{"0 0 LW * *", "", `the day of month field "LW": "LW" is unknown: write L for the last day of the month, or L behind a weekday`},
+		{"0 0 L-3 * *", "", `"L-3" is unknown`},
 		{"\xff * * * *", "", "the minute field"},
 	} {
 		_, err := schedule.ParseCron(c.expr, c.zone, "", "")

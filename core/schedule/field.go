@@ -1,5 +1,7 @@
 package schedule
 
+// The fields of a cron expression: what is accepted, and what each element becomes for gronx.
+
 import (
 	"fmt"
 	"strconv"
@@ -124,7 +126,7 @@ func special(e string, pos int) (clean string, ok bool, err error) {
 	case pos == 3 && e == "L":
 		return e, true, nil
 	case pos == 3 && (e == "LW" || e == "WL" || strings.HasPrefix(e, "L-")):
-		return "", false, fmt.Errorf("%q is not known: write L for the last day of the month, or L behind a weekday "+
+		return "", false, fmt.Errorf("%q is unknown: write L for the last day of the month, or L behind a weekday "+
 			"in the day of week field for its last one, as in 5L for the last Friday", e)
 	case pos == 3 && strings.HasSuffix(e, "W"):
 		n, err := value(strings.TrimSuffix(e, "W"), pos)
@@ -172,7 +174,7 @@ func value(s string, pos int) (int, error) {
 // number reads digits only: no sign, and not many.
 func number(s string) (int, error) {
 	if len(s) == 0 || len(s) > 4 || strings.Trim(s, "0123456789") != "" {
-		return 0, fmt.Errorf("%q is no number", s)
+		return 0, fmt.Errorf("%q is not a number", s)
 	}
 	return strconv.Atoi(s)
 }

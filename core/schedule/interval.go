@@ -1,5 +1,7 @@
 package schedule
 
+// Intervals: their bounds, and how far failures stretch them.
+
 import "time"
 
 // Bounds of an interval.

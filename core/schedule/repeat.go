@@ -1,5 +1,7 @@
 package schedule
 
+// Hours that are repeated when clocks are set back: wildcard hours run in both.
+
 import "time"
 
 // nextRepeated is the first match in the second pass of hours that are repeated, if it comes before the next match of all

@@ -1,5 +1,7 @@
 package schedule
 
+// Time zones: their rules are part of the program, as not every host has them.
+
 import (
 	"bytes"
 	"compress/gzip"

@@ -1,5 +1,7 @@
 package store
 
+// Look and Claim: when work is due, and taking it.
+
 import "time"
 
 // ClaimRequest asks one partition for due tasks.

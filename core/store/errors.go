@@ -1,5 +1,7 @@
 package store
 
+// The errors of stores, and of what they are given.
+
 import (
 	"errors"
 	"fmt"
@@ -12,9 +14,9 @@ var (
 	ErrLeaseLost = errors.New("lease lost: another run may hold the task")
 	// ErrStoreFull says that the store is out of memory. Tasks that run can be settled all the same.
 	ErrStoreFull = errors.New("the store is out of memory: let it drain, or give Redis a larger maxmemory")
-	// ErrReplaced says that a run cannot be settled as if nothing had happened: its task was replaced meanwhile.
+	// ErrReplaced says that a settlement ignores that its task was replaced during the run: see Settlement.Renewed.
 	ErrReplaced = errors.New("the task was replaced while it ran")
-	// ErrChanged says that a task is not any more as it was when it was read: read it again.
+	// ErrChanged says that a task has changed since the caller read it: read it again.
 	ErrChanged = errors.New("the task has changed since it was read: try again")
 )
 
@@ -53,7 +55,7 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("agent %q has %d live tasks, which is the limit: wait until some have finished, or raise it", e.Agent, e.Limit)
 }
 
-// ConflictError says that a task is there already, or does not allow what was asked.
+// ConflictError says that a task already exists, or does not allow what was asked.
 type ConflictError struct {
 	Agent, ID string
 	Reason    string
@@ -67,7 +69,7 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("task %q of agent %q %s", e.ID, e.Agent, e.Reason)
 }
 
-// CancelledError says that a task was told to end while it ran.
+// CancelledError says that a task was cancelled while it ran.
 type CancelledError struct {
 	Order []byte // what the command said, opaque
 }

@@ -1,5 +1,7 @@
 package store
 
+// What people change by hand: replay, run now, cancel, delete, hold, audit.
+
 // Replay is a dead task that is to be put back.
 type Replay struct {
 	Agent, ID, Kind, Group, Key string

@@ -1,5 +1,7 @@
 package store
 
+// The partition of an agent: a stable hash of its id.
+
 // PartitionOf is the partition of an agent in a store with that many, a power of two.
 func PartitionOf(agent string, partitions int) int {
 	// FNV-1a, folded: written out because it runs for each task and must never change.

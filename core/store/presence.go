@@ -1,5 +1,7 @@
 package store
 
+// What processes say of themselves.
+
 import (
 	"context"
 	"time"

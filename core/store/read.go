@@ -1,5 +1,7 @@
 package store
 
+// What a store answers about tasks, agents and holds.
+
 // Get asks for tasks of one agent by their ids.
 type Get struct {
 	Agent   string

@@ -1,5 +1,7 @@
 package store
 
+// Settle and Extend: how a run ends, and how it keeps its lease.
+
 import "time"
 
 // Verb is what becomes of a task when its run ends.

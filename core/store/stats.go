@@ -1,5 +1,7 @@
 package store
 
+// Counters: of tasks, and of the runs of each kind.
+
 import (
 	"slices"
 	"sort"

@@ -1,5 +1,7 @@
 package store
 
+// Status and level of a task, and how long things are known.
+
 import "time"
 
 // Status is where a task is in its life.

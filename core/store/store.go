@@ -1,5 +1,7 @@
 package store
 
+// The interfaces of a store, and what each verb promises.
+
 import "context"
 
 // Store remembers tasks; the scheduler of package core decides what happens to them. It has the verbs of a [Queue], of an

@@ -1,5 +1,7 @@
 package store
 
+// Submit and Touch: a task as a store gets it.
+
 import "time"
 
 // Submission is a task as a store gets it. Body is the part of the task that its runs never change, opaque to the store.
@@ -18,7 +20,7 @@ type Submission struct {
 	OldLen            int // bytes of the body that ConflictReplace is to replace: a store bounds what it reads in one step by it
 }
 
-// Conflict says what becomes of a submission whose task is there already.
+// Conflict says what Submit does with a task that already exists.
 type Conflict byte
 
 // The conflict rules of a store.

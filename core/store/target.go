@@ -1,5 +1,7 @@
 package store
 
+// What a hold is about.
+
 import (
 	"encoding/json"
 	"fmt"

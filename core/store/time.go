@@ -1,5 +1,7 @@
 package store
 
+// Times as stores have them.
+
 import "time"
 
 // Millis is a time in milliseconds since the Unix epoch, by the store's clock. Zero is no time.

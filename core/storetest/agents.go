@@ -1,5 +1,7 @@
 package storetest
 
+// Pages of agents.
+
 import (
 	"fmt"
 	"slices"

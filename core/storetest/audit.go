@@ -1,5 +1,7 @@
 package storetest
 
+// Audits of a store in which nothing is wrong.
+
 import (
 	"testing"
 	"time"

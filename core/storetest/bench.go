@@ -1,5 +1,7 @@
 package storetest
 
+// The bench that a test drives a store with: a clock to set, and calls that must succeed.
+
 import (
 	"time"
 

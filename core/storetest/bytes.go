@@ -1,5 +1,7 @@
 package storetest
 
+// The limit on the bytes of an agent.
+
 import (
 	"fmt"
 	"testing"
@@ -41,7 +43,7 @@ func testMaxBytes(t *testing.T, b *bench) {
 	assert.Empty(t, b.status("a", "2"), "all or nothing")
 	assert.Empty(t, b.status("b", "1"))
 	b.submit(heavy("a", "2", 40), heavy("b", "1", 100))
-	b.submit(heavy("a", "1", 60)) // it is there already
+	b.submit(heavy("a", "1", 60)) // it already exists
 	for i := range 20 {
 		b.submit(heavy("a", fmt.Sprint("small", i), 3))
 	}

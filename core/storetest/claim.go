@@ -1,5 +1,7 @@
 package storetest
 
+// Claims: order, shares, leases, and what is taken back.
+
 import (
 	"fmt"
 	"sync"

@@ -1,5 +1,7 @@
 package storetest
 
+// Deleted tasks leave nothing behind.
+
 import (
 	"testing"
 	"time"

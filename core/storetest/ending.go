@@ -1,5 +1,7 @@
 package storetest
 
+// A task that was cancelled while it runs: nothing but its end is accepted.
+
 import (
 	"testing"
 	"time"

@@ -1,5 +1,7 @@
 package storetest
 
+// Two stores, the same random calls, the same answers.
+
 import (
 	"bytes"
 	"errors"

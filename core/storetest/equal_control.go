@@ -1,5 +1,7 @@
 package storetest
 
+// Equal: the commands of operators.
+
 import (
 	"fmt"
 	"slices"

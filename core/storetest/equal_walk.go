@@ -1,5 +1,7 @@
 package storetest
 
+// Equal: walks through tasks and agents.
+
 import (
 	"crypto/sha256"
 	"fmt"

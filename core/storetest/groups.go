@@ -1,5 +1,7 @@
 package storetest
 
+// Groups and their counts.
+
 import (
 	"fmt"
 	"math/rand/v2"

@@ -1,5 +1,7 @@
 package storetest
 
+// Finished tasks: how many are kept, and for how long.
+
 import (
 	"fmt"
 	"testing"

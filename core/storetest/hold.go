@@ -1,5 +1,7 @@
 package storetest
 
+// Holds of every scope.
+
 import (
 	"fmt"
 	"slices"

@@ -1,5 +1,7 @@
 package storetest
 
+// The counters of kinds.
+
 import (
 	"fmt"
 	"testing"

@@ -1,5 +1,7 @@
 package storetest
 
+// Large tasks: what a step reads is bounded.
+
 import (
 	"fmt"
 	"testing"

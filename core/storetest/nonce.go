@@ -1,5 +1,7 @@
 package storetest
 
+// A claim whose answer was lost is asked for again.
+
 import (
 	"testing"
 	"time"

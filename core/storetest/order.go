@@ -1,5 +1,7 @@
 package storetest
 
+// Commands to tasks that run.
+
 import (
 	"testing"
 	"time"

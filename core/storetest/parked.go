@@ -1,5 +1,7 @@
 package storetest
 
+// Tasks of kinds that nobody has a handler for.
+
 import (
 	"fmt"
 	"testing"

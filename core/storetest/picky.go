@@ -1,5 +1,7 @@
 package storetest
 
+// Claims that pass over much of what is due.
+
 import (
 	"fmt"
 	"testing"

@@ -1,5 +1,7 @@
 package storetest
 
+// Replacing a live task.
+
 import (
 	"testing"
 	"time"
@@ -10,7 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// refused demands that a call is refused because a task of agent a is there already.
+// refused demands that a call is refused because a task of agent a already exists.
 func (b *bench) refused(id string, tasks ...store.Submission) {
 	b.Helper()
 	_, err := b.store.Submit(b.Context(), tasks)

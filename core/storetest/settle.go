@@ -1,5 +1,7 @@
 package storetest
 
+// Settlements, and what a run whose lease is lost can do.
+
 import (
 	"bytes"
 	"fmt"

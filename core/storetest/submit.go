@@ -1,5 +1,7 @@
 package storetest
 
+// Submits: limits, conflicts, all or none.
+
 import (
 	"errors"
 	"strings"

@@ -1,5 +1,7 @@
 package storetest
 
+// Activity tasks.
+
 import (
 	"fmt"
 	"testing"

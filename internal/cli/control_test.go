@@ -210,7 +210,7 @@ handlers:
 	assert.Equal(t, first.ID, second.ID)
 	assert.False(t, second.Created)
 	assert.Contains(t, w.ok(t, "submit", "--agent", "ada", "--kind", "note", "--unique-key", "u", "--on-conflict", "replace"), "  replaced\n")
-	oneLine(t, w.duly(t, "submit", "--agent", "ada", "--kind", "note", "--unique-key", "u", "--on-conflict", "fail"), 1, "is there already", "see duly status ada unique-")
+	oneLine(t, w.duly(t, "submit", "--agent", "ada", "--kind", "note", "--unique-key", "u", "--on-conflict", "fail"), 1, "already exists", "see duly status ada unique-")
 }
 
 // An activity task that waits for activity, and one that failed too often.

@@ -1,9 +1,11 @@
 -- agents: a page of the agents with live tasks.
+-- needs: look
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- ARGV[1] cursor
 -- ARGV[2] about how many
 -- returns {now, the next cursor, for each agent: its name, live tasks, next due or '', 1 if it is paused}
+
 local BYTES = 262144
 local reply, cursor, n, bytes, most = { now, '0' }, ARGV[1], 0, 0, tonumber(ARGV[2])
 local HOLDS = redis.call('EXISTS', base .. 'holds') == 1
@@ -15,9 +17,9 @@ repeat
     local at = #reply
     n, bytes = n + 1, bytes + #value
     reply[at + 1] = agent
-    reply[at + 2] = byte(value) == 77 and tonumber(sub(value, 3)) or 1
+    reply[at + 2] = byte(value) == byte(QUEUED) and tonumber(sub(value, 3)) or 1
     reply[at + 3] = redis.call('ZSCORE', KEYS[1], agent) or ''
-    reply[at + 4] = HOLDS and lasting(redis.call('HGET', base .. 'holds', 'a:' .. agent)) and 1 or 0
+    reply[at + 4] = HOLDS and lasting(redis.call('HGET', base .. 'holds', SCOPE_AGENT .. agent)) and 1 or 0
   end
 until cursor == '0' or n >= most or bytes >= BYTES
 reply[2] = cursor

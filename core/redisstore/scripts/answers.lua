@@ -1,10 +1,13 @@
--- answers: what each caller was answered last, so that a call whose answer was lost is not carried out again. Put behind
--- layout.lua. The last argument of a call says who calls; it is taken off ARGV: 1 if the call may have been carried out before,
--- else 0, the nonce(8) of the call, and the caller, who waits for one answer at a time.
+-- answers: what each caller was answered last, so that a call whose answer was lost is not carried out again. The last
+-- argument of a call says who calls; it is taken off ARGV: 1 if the call may have been carried out before, else 0, the nonce(8)
+-- of the call, and the caller, who waits for one answer at a time.
+-- needs: layout alone
+
 local CALL = ARGV[#ARGV]
 ARGV[#ARGV] = nil
 
-if byte(CALL) == 49 then -- it ends here if it was carried out before; one that changed nothing is as new
+local REPEATED = '1'
+if byte(CALL) == byte(REPEATED) then -- it ends here if it was carried out before; one that changed nothing is as new
   local kept = redis.call('HGET', base .. 'answers', sub(CALL, 10))
   if kept and sub(kept, 1, 8) == sub(CALL, 2, 9) then
     local whole, reply = pcall(cmsgpack.unpack, sub(kept, 9))

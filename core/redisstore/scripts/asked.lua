@@ -1,4 +1,6 @@
--- asked: when some agents are due. Put behind holds.lua.
+-- asked: when some agents are due.
+-- needs: look
+
 -- due_of returns when the first of some agents is due, and a list of when each is, '' for never. What is parked under a
 -- kind that the caller takes, or is being put back after a hold, may be theirs: then the first is due now.
 local function due_of(agents, kinds)

@@ -1,5 +1,6 @@
 -- audit: look whether each live task of a page waits in the agenda, runs or is parked, and put back one that does not; in the
 --        end whether the counters say what is there.
+-- needs: look holds grouped answers recount
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks
@@ -14,9 +15,17 @@
 -- ARGV[4] retention of finished records, ms
 -- returns {now, the next cursor or '', tasks seen, for each fault: agent or '', id or '', what}
 --          what: lost, stranded, doubled, miscounted, asleep, unreadable or gone
+
+-- What a page is of, as the cursor says it; the counters' are k, m and s.
+local TASKS = 't'
+local AGENTS = 'a'
+local AGENDA = 'g'
+local PLACES = 'p'
+local KINDS = 'q'
 local phase, cursor, round = string.match(ARGV[1], '^(.)(%d*)@?(.*)$')
-local repair = ARGV[3] == '1'
-local mended, SECOND, BEGINS = round == '!', string.find(round, '^[+-]'), ARGV[1] == 't0' or round == '+'
+local n, repair, retention = ARGV[2], ARGV[3] == '1', tonumber(ARGV[4])
+local STARTS = ARGV[1] == 't0'
+local mended, SECOND, BEGINS = round == '!', string.find(round, '^[+-]'), STARTS or round == '+'
 if BEGINS then -- a caller, and one of its calls
   round = round .. sub(CALL, 10) .. string.gsub(sub(CALL, 2, 9), '.', function(c) return string.format('%02x', byte(c)) end)
 end
@@ -31,7 +40,7 @@ end
 if string.find(phase, '[kms]') then
   local next_ = ''
   if counts then
-    next_ = comparing[phase](round, cursor, ARGV[2], tonumber(ARGV[4]), function(agent) fault(agent, '', 'miscounted') end, repair)
+    next_ = comparing[phase](round, cursor, n, retention, function(agent) fault(agent, '', 'miscounted') end, repair)
   end
   reply[2] = next_ == '' and '' or next_ .. '@' .. round
   return repaired and kept_answer(reply) or reply
@@ -41,11 +50,11 @@ end
 -- so that its runs lose them, their crashes count and their orders are kept.
 local leased, leased_of = {}, {}
 local function runs(fence, told)
-  local found = redis.call('HMGET', KEYS[4], fence, fence .. 'r')
+  local found = redis.call('HMGET', KEYS[4], fence, fence .. CLAIM_REFS)
   local whole, refs = pcall(cmsgpack.unpack, found[2] or '')
   if not whole or not found[1] then return end
   for i = 1, #refs / 3 do
-    if byte(found[1], i) == RUNNING then
+    if byte(found[1], i) == byte(RUNNING) then
       local agent, id = refs[3 * i - 2], refs[3 * i - 1]
       leased[agent .. ':' .. id] = true
       leased_of[agent] = (leased_of[agent] or 0) + 1
@@ -57,7 +66,7 @@ for _, field in ipairs(redis.call('HKEYS', KEYS[4])) do -- not by the leases: th
   local fence = string.match(field, '^(%d+)r$')
   if fence then
     local unleased = not redis.call('ZSCORE', KEYS[5], fence)
-    runs(fence, unleased and (ARGV[1] == 't0' or repair))
+    runs(fence, unleased and (STARTS or repair))
     if unleased and repair then redis.call('ZADD', KEYS[5], now, fence) end
   end
 end
@@ -66,13 +75,13 @@ end
 -- comes_back says whether something will put back what is parked at a place. The end of a hold that nobody would see is
 -- kept again.
 local function comes_back(name, ref)
-  if byte(name) ~= 64 then return redis.call('HEXISTS', KEYS[6], name) == 1 end
-  local scope = name == '@t' and 't:' .. ref or sub(name, 2)
+  if byte(name) ~= byte(HELD) then return redis.call('HEXISTS', KEYS[6], name) == 1 end
+  local scope = name == HELD_TASKS and SCOPE_TASK .. ref or sub(name, 2)
   if redis.call('ZSCORE', base .. 'open', scope) then return true end
   local held = redis.call('HGET', base .. 'holds', scope)
   local till = held and tonumber(sub(held, 1, 13))
-  if till and till > 0 and not redis.call('ZSCORE', KEYS[5], '@' .. scope) then
-    if repair then redis.call('ZADD', KEYS[5], till, '@' .. scope) end
+  if till and till > 0 and not redis.call('ZSCORE', KEYS[5], HELD .. scope) then
+    if repair then redis.call('ZADD', KEYS[5], till, HELD .. scope) end
     return false
   end
   return till
@@ -102,12 +111,12 @@ local function check(agent, id, live, single)
   local place_, due, name = where(agent, id, live, single)
   seen = seen + 1
   if counts then tally(agent, id, live, place_) end
-  if place_ == 'r' then
+  if place_ == IS_RUNNING then
     if not leased[ref] then lost(agent, id, live, single) end
   elseif leased[ref] then
     fault(agent, id, 'doubled')
     if repair then lift(agent, id, live, single, place_, name) end
-  elseif place_ == 'p' and not comes_back(name, ref) then
+  elseif place_ == IS_PARKED and not comes_back(name, ref) then
     fault(agent, id, 'stranded')
     if repair then -- a claim parks it again if it is held still
       lift(agent, id, live, single, place_, name)
@@ -154,7 +163,7 @@ end
 -- 4. A task whose agent is not known, or holds another one inline: the agent becomes one with queues.
 local function adopt(agent, value, live)
   local new = 'M01'
-  if value and byte(value) == 83 and parse(sub(value, 2)) then new = spread(agent, sub(value, 2)) end
+  if value and byte(value) == byte(INLINE) and parse(sub(value, 2)) then new = spread(agent, sub(value, 2)) end
   redis.call('HSET', KEYS[2], agent, grown(new, tonumber(sub(live, 8, 8)), 1))
 end
 
@@ -169,9 +178,9 @@ local function hinted()
     if due and (ms == '' or tonumber(ms) > due) then return false end
   end
   local many = redis.call('HLEN', KEYS[6]) > NAMED
-  if many and not still and kinds ~= '|*' then return false end
+  if many and not still and kinds ~= HINT_MANY then return false end
   for _, kind in ipairs((still or many) and {} or redis.call('HKEYS', KEYS[6])) do
-    if kind ~= '@' and not string.find(kinds .. '|', '|' .. kind .. '|', 1, true) then return false end
+    if kind ~= HELD and not string.find(kinds .. HINT_KIND, HINT_KIND .. kind .. HINT_KIND, 1, true) then return false end
   end
   return true
 end
@@ -204,18 +213,18 @@ local function tasks_from(from)
   local few = redis.call('EXISTS', base .. 'bytes') == 1
   local page, kib = { from, {} }, 0
   repeat
-    local some = redis.call('HSCAN', KEYS[3], page[1], 'COUNT', few and 2 or ARGV[2])
+    local some = redis.call('HSCAN', KEYS[3], page[1], 'COUNT', few and 2 or n)
     page[1] = some[1]
     for _, v in ipairs(some[2]) do
       page[2][#page[2] + 1] = v
       kib = kib + math.floor(#v / 1024)
     end
-  until not few or page[1] == '0' or kib >= 512 or #page[2] >= 2 * tonumber(ARGV[2])
+  until not few or page[1] == '0' or kib >= 512 or #page[2] >= 2 * tonumber(n)
   return page
 end
 
 local page
-if phase == 't' then
+if phase == TASKS then
   page = tasks_from(cursor)
   if #page[2] > 0 then found[':tasks'] = #page[2] / 2 end
   for i = 1, #page[2], 2 do
@@ -224,7 +233,7 @@ if phase == 't' then
     local value = agent and redis.call('HGET', KEYS[2], agent)
     if not agent or parse(live) ~= id then
       fault(agent or '', id or page[2][i], 'unreadable')
-    elseif value and byte(value) == 77 then
+    elseif value and byte(value) == byte(QUEUED) then
       check(agent, id, live, false)
     else
       local before = #reply
@@ -233,42 +242,42 @@ if phase == 't' then
       if #reply == before then fault(agent, id, 'lost') end
     end
   end
-  reply[2] = page[1] == '0' and 'a0' or 't' .. page[1]
-elseif phase == 'a' then
-  page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', ARGV[2])
+  reply[2] = page[1] == '0' and AGENTS .. '0' or TASKS .. page[1]
+elseif phase == AGENTS then
+  page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', n)
   if #page[2] > 0 then found[':agents'] = #page[2] / 2 end
   for i = 1, #page[2], 2 do
     local agent, value = page[2][i], page[2][i + 1]
-    local live = byte(value) == 83 and sub(value, 2)
+    local live = byte(value) == byte(INLINE) and sub(value, 2)
     if live and parse(live) then
       check(agent, parse(live), live, true)
-    elseif byte(value) == 77 and tonumber(sub(value, 2)) then
+    elseif byte(value) == byte(QUEUED) and tonumber(sub(value, 2)) then
       wakes(agent, value)
     else
       fault(agent, '', 'unreadable')
     end
   end
-  reply[2] = page[1] == '0' and 'g0' or 'a' .. page[1]
-elseif phase == 'g' then
-  page = redis.call('ZSCAN', KEYS[1], cursor, 'COUNT', ARGV[2])
+  reply[2] = page[1] == '0' and AGENDA .. '0' or AGENTS .. page[1]
+elseif phase == AGENDA then
+  page = redis.call('ZSCAN', KEYS[1], cursor, 'COUNT', n)
   for i = 1, #page[2], 2 do
     if redis.call('HEXISTS', KEYS[2], page[2][i]) == 0 then fault(page[2][i], '', 'gone') end
   end
-  reply[2] = page[1] == '0' and 'p0' or 'g' .. page[1]
-elseif phase == 'p' then
-  page = redis.call('HSCAN', KEYS[6], cursor, 'COUNT', ARGV[2])
+  reply[2] = page[1] == '0' and PLACES .. '0' or AGENDA .. page[1]
+elseif phase == PLACES then
+  page = redis.call('HSCAN', KEYS[6], cursor, 'COUNT', n)
   for i = 1, #page[2], 2 do
-    if page[2][i] ~= '@' then recount(page[2][i], page[2][i + 1]) end
+    if page[2][i] ~= HELD then recount(page[2][i], page[2][i + 1]) end
   end
-  reply[2] = page[1] ~= '0' and 'p' .. page[1] or repair and not counts and 'q0' or ''
+  reply[2] = page[1] ~= '0' and PLACES .. page[1] or repair and not counts and KINDS .. '0' or ''
 else -- without a round that counts: it would count these too
   local kinds = running_kinds()
-  page = redis.call('HSCAN', base .. 'kinds', cursor, 'COUNT', ARGV[2])
+  page = redis.call('HSCAN', base .. 'kinds', cursor, 'COUNT', n)
   for i = 1, #page[2], 2 do
     local field = page[2][i]
-    if byte(field) == 114 then redis.call('HSET', base .. 'kinds', field, kinds[sub(field, 2)] or 0) end
+    if byte(field) == byte(COUNT_RUNNING) then redis.call('HSET', base .. 'kinds', field, kinds[sub(field, 2)] or 0) end
   end
-  if page[1] ~= '0' then reply[2] = 'q' .. page[1] end
+  if page[1] ~= '0' then reply[2] = KINDS .. page[1] end
 end
 placed()
 local last = reply[2] == ''

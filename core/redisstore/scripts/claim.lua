@@ -1,4 +1,5 @@
 -- claim: take back expired leases and end holds, then lease due tasks, one share for each agent in the agenda's order.
+-- needs: look holds asked ordered
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks
@@ -21,28 +22,38 @@
 --          {place, opaque of each task that is to be cancelled}, left, passed or '', {when each agent to visit is due or ''},
 --          for each task: agent, live, due, state or ''}; a repeated claim has '' as the live of a task that has ended or
 --          that it gives back
-local limit, per_agent, lease = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local raised = now - tonumber(ARGV[5])
-local URGENT, SERIAL = string.find(ARGV[6], 'u', 1, true), string.find(ARGV[6], 's', 1, true)
-local after, nkinds = ARGV[7], tonumber(ARGV[8])
-if SERIAL then per_agent = 1 end
-local asked = #ARGV > 8 + nkinds and { unpack(ARGV, 9 + nkinds) }
+
+local FIRST = 8 -- arguments in front of the kinds
+local ASKS_URGENT = 'u'
+local ASKS_SERIAL = 's'
+local TAKES = '+'
+local TAKES_MOST = '~'
 local MOST = 512 -- KiB of large tasks that are looked at, about: the next one is looked at while there were less
 local PAGES = 4 -- how many times as much as may be taken is looked at, or parked, at most
-local LEVELS = { { 1 }, { 2 }, { 1, 2 }, { 3 }, { 1, 3 }, { 2, 3 }, { 1, 2, 3 } }
+local WIDE = 50 -- agents of a page that a picky claim looks at, at least
+local DEEP = 16 -- tasks of an agent that a picky claim looks at, at least
+local EXPIRED = 2 -- leases and holds that one claim ends, at most: a claim has to stay short when many processes died at once
+local LEVELS = { { 1 }, { 2 }, { 1, 2 }, { 3 }, { 1, 3 }, { 2, 3 }, { 1, 2, 3 } } -- those in use, by the mask of an agent
 
--- kinds says of each kind whether it is taken: true, how many at most, or false. A picky claim may pass over much that is
--- due, so it looks further than others: at WIDE agents a page, and at DEEP tasks of an agent.
-local kinds, taken_kinds, PICKY, WIDE, DEEP = {}, {}, URGENT or SERIAL, 50, 16
-for i = 9, 8 + nkinds do
-  local how, kind = byte(ARGV[i]), sub(ARGV[i], 2)
-  if how == 126 then kind = sub(ARGV[i], 7) end
-  kinds[kind] = how == 43 or how == 126 and tonumber(sub(ARGV[i], 2, 6))
+-- 1. What is asked for. kinds says of each kind whether it is taken: true, how many at most, or false. A picky claim may pass over
+-- much that is due, so it looks further than others.
+local nonce, limit, per_agent, lease = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local raised, letters, after, nkinds = now - tonumber(ARGV[5]), ARGV[6], ARGV[7], tonumber(ARGV[8])
+local URGENT, SERIAL = string.find(letters, ASKS_URGENT, 1, true), string.find(letters, ASKS_SERIAL, 1, true)
+if SERIAL then per_agent = 1 end
+local asked = #ARGV > FIRST + nkinds and { unpack(ARGV, FIRST + 1 + nkinds) }
+local kinds, taken_kinds, PICKY = {}, {}, URGENT or SERIAL
+for i = FIRST + 1, FIRST + nkinds do
+  local arg = ARGV[i]
+  local how, kind = byte(arg), sub(arg, 2)
+  if how == byte(TAKES_MOST) then kind = sub(arg, 7) end
+  kinds[kind] = how == byte(TAKES) or how == byte(TAKES_MOST) and tonumber(sub(arg, 2, 6))
   if kinds[kind] then taken_kinds[#taken_kinds + 1] = kind end
-  PICKY = PICKY or how ~= 43
+  PICKY = PICKY or how ~= byte(TAKES)
 end
-redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
 
+-- 2. What every way through a claim needs: which of the rare things exist at all, and the answer.
+redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
 local HOLDS, ORDERS = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'orders') == 1
 local LARGE = redis.call('EXISTS', base .. 'bytes') == 1 -- else nobody has large tasks, and nothing is weighed
 
@@ -66,11 +77,11 @@ local function told_to_end(refs, anew)
   local ended = {}
   if not ORDERS or #refs == 0 then return ended end
   for i, order in ipairs(redis.call('HMGET', base .. 'orders', unpack(refs))) do
-    if order and byte(order) == 120 then
+    if order and byte(order) == byte(ORDER_CANCEL) then
       ended[#ended + 1] = i
       ended[#ended + 1] = sub(order, 2)
-    elseif anew and order and byte(order) == 110 then
-      redis.call('HSET', base .. 'orders', refs[i], 'h')
+    elseif anew and order and byte(order) == byte(ORDER_RUN) then
+      redis.call('HSET', base .. 'orders', refs[i], ORDER_TAKEN)
     end
   end
   return ended
@@ -87,14 +98,15 @@ local function answer(fence, recovered, parked, tasks, ended)
   return reply
 end
 
-local before = redis.call('HGET', KEYS[5], 'n' .. ARGV[1])
+-- 3. A claim that is sent again, as its answer was lost, gets the tasks that it took and still holds.
+local before = redis.call('HGET', KEYS[5], CLAIM_NONCE .. nonce)
 if before then
-  local found = redis.call('HMGET', KEYS[5], before, before .. 'r')
+  local found = redis.call('HMGET', KEYS[5], before, before .. CLAIM_REFS)
   local refs, tasks, names = found[2] and cmsgpack.unpack(found[2]) or {}, {}, {}
   local marks = give_back_replaced(before, found[1], refs)
   for i = 1, #refs / 3 do
     local agent, id = refs[3 * i - 2], refs[3 * i - 1]
-    local live = byte(marks, i) == RUNNING and find(agent, redis.call('HGET', KEYS[2], agent), id)
+    local live = byte(marks, i) == byte(RUNNING) and find(agent, redis.call('HGET', KEYS[2], agent), id)
     names[i] = agent .. ':' .. id
     tasks[#tasks + 1] = agent
     tasks[#tasks + 1] = live or ''
@@ -104,7 +116,7 @@ if before then
   return answer(before, 0, 0, tasks, told_to_end(names, false))
 end
 
--- 1. Work of the dead goes back to its place in the queue, with one more crash, or as what it was replaced by; holds end.
+-- 4. Work of the dead goes back to its place in the queue, with one more crash, or as what it was replaced by; holds end.
 local recovered, ended_serial = 0, {}
 local function crashed(agent, live, id, single, due)
   local _, kind = parse(live)
@@ -114,7 +126,7 @@ local function crashed(agent, live, id, single, due)
 end
 
 local function recover(fence)
-  local found = redis.call('HMGET', KEYS[5], fence, fence .. 'r')
+  local found = redis.call('HMGET', KEYS[5], fence, fence .. CLAIM_REFS)
   local whole, refs = pcall(cmsgpack.unpack, found[2] or '')
   local marks, after = found[1] or string.rep(' ', 16), {}
   if not whole or not found[1] then
@@ -122,7 +134,7 @@ local function recover(fence)
     count('malformed', 1)
   end
   for i = 1, #marks - 16 do
-    local mark = byte(marks, i)
+    local mark = sub(marks, i, i)
     if mark == RUNNING then
       mark = LOST
       local agent, id = refs[3 * i - 2], refs[3 * i - 1]
@@ -130,20 +142,20 @@ local function recover(fence)
       if live then crashed(agent, live, id, single, refs[3 * i]) end
       ended_serial[#ended_serial + 1] = { agent, fence }
     end
-    after[i] = string.char(mark)
+    after[i] = mark
   end
   close(fence, table.concat(after) .. sub(marks, -16))
 end
 
-for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', now, 'LIMIT', 0, 2)) do
-  if byte(member) == 64 then unhold(sub(member, 2)) else recover(member) end
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', now, 'LIMIT', 0, EXPIRED)) do
+  if byte(member) == byte(HELD) then unhold(sub(member, 2)) else recover(member) end
 end
 count('running', -recovered)
 count('recovered', recovered)
 
 local still = HOLDS and stopped()
 
--- 2. Parked tasks go back too whose kind has a handler here, about as many in all as may be taken and some of each kind, and
+-- 5. Parked tasks go back too whose kind has a handler here, about as many in all as may be taken and some of each kind, and
 -- those that a hold kept which has ended.
 local to_put_back = weigher()
 local function put_back(name, most)
@@ -157,7 +169,7 @@ local function put_back(name, most)
       values[agent] = value
     end
     local live, single
-    if LARGE and value and byte(value) == 77 then
+    if LARGE and value and byte(value) == byte(QUEUED) then
       live, full = to_put_back(entries[i])
       if full then break end
     else
@@ -197,7 +209,7 @@ if limit == 0 or still then
   return answer('', recovered, 0, {})
 end
 
--- 3. The agents that are due, those that have waited longest first, a page at a time.
+-- 6. The agents that are due, those that have waited longest first, a page at a time.
 local named = nil
 if asked then
   named = {}
@@ -221,6 +233,7 @@ local function page_of(from)
   return agents, scores
 end
 
+-- 7. What becomes of a due task: it is taken, parked, or left where it is.
 local tasks, refs, state_refs, gone_agents, parked = {}, {}, {}, {}, 0
 local function took(agent, live, id, due, kind)
   more(more_running, kind, 1)
@@ -254,7 +267,7 @@ local function step_aside(agent, name, id, due)
   parked = parked + 1
 end
 
--- 4. An agent with one task gives it; those with more are visited round by round while there is room. An agent whose only
+-- 8. An agent with one task gives it; those with more are visited round by round while there is room. An agent whose only
 -- task is to be left where it is takes nobody's turn, nor does one without an urgent task if these are wanted; but the
 -- search is bounded.
 local many, room, turns = {}, limit, 0
@@ -263,10 +276,10 @@ local function call_on(agent, score, value, busy)
     gone_agents[#gone_agents + 1] = agent
     return
   end
-  local live = value and byte(value) == 83 and sub(value, 2)
-  local levels = value and byte(value) == 77 and LEVELS[tonumber(sub(value, 2, 2)) or 0]
+  local live = value and byte(value) == byte(INLINE) and sub(value, 2)
+  local levels = value and byte(value) == byte(QUEUED) and LEVELS[tonumber(sub(value, 2, 2)) or 0]
   local id, kind = parse(live or '')
-  if URGENT and (levels and not urgent(agent) or id and byte(live, 8) ~= 49) then return end
+  if URGENT and (levels and not urgent(agent) or id and byte(live, 8) ~= byte('1')) then return end
   local take = id and (not HOLDS and not PICKY and kinds[kind] or leaves(agent, id, kind, live))
   turns = turns + 1
   if levels then
@@ -305,6 +318,7 @@ for page = 0, PAGES - 1 do
   end
 end
 
+-- 9. Agents with several tasks: the entries of each that come first are chosen.
 -- due_entries are the first due entries of an agent, at least as many as are wanted, in the order in which they are to run.
 local function due_entries(agent, want)
   local found, deep = {}, PICKY and math.max(want, DEEP) or want
@@ -332,6 +346,7 @@ local function due_entries(agent, want)
   return found
 end
 
+-- 10. The chosen entries are read.
 -- look_at reads a chosen task. One that is too large for this claim ends the turn of its agent, which keeps its place: what is
 -- behind it must not overtake it.
 local to_take, read, unread = weigher(), 0, nil -- KiB so far; since when the first agent waits that others have left no room
@@ -383,6 +398,7 @@ local function visit(chosen, chosen_refs)
   for key, members in pairs(gone) do redis.call('ZREM', key, unpack(members)) end
 end
 
+-- 11. Rounds of visits: each agent gives an equal share of the room that is left, and those that have more give again.
 local visiting = many
 while room > 0 and #visiting > 0 and parked < PAGES * limit do
   local share = math.max(1, math.floor(room / #visiting))
@@ -406,6 +422,8 @@ while room > 0 and #visiting > 0 and parked < PAGES * limit do
   end
   visiting = again
 end
+
+-- 12. An agent that was visited is due next when its first task is, behind those that wait already if that is due now.
 for _, agent in ipairs(many) do
   local first = agent.first
   for _, level in ipairs(agent.known and {} or agent.all) do
@@ -420,7 +438,7 @@ for _, agent in ipairs(many) do
   end
 end
 
--- 5. The agenda and the lease.
+-- 13. The agenda and the lease.
 if #gone_agents > 0 then redis.call('ZREM', KEYS[1], unpack(gone_agents)) end
 if #agenda_adds > 0 then redis.call('ZADD', KEYS[1], unpack(agenda_adds)) end
 counted()
@@ -435,8 +453,8 @@ end
 if redis.call('EXISTS', KEYS[4]) == 1 then
   for i, s in ipairs(redis.call('HMGET', KEYS[4], unpack(state_refs))) do tasks[4 * i] = s or '' end
 end
-local fence = string.format('%.0f', ticks(1, tonumber(string.match(ARGV[6], '%d+'))))
-redis.call('HSET', KEYS[5], fence, string.rep('0', #state_refs) .. ARGV[1], fence .. 'r', cmsgpack.pack(refs), 'n' .. ARGV[1], fence)
+local fence = string.format('%.0f', ticks(1, tonumber(string.match(letters, '%d+'))))
+redis.call('HSET', KEYS[5], fence, string.rep(RUNNING, #state_refs) .. nonce, fence .. CLAIM_REFS, cmsgpack.pack(refs), CLAIM_NONCE .. nonce, fence)
 redis.call('ZADD', KEYS[6], now + lease, fence)
 if SERIAL then
   local taken = {}

@@ -1,4 +1,5 @@
 -- extend: move the ends of leases that are still held, and keep the progress of their runs.
+-- needs: layout alone
 -- KEYS[1] agenda
 -- KEYS[2] state
 -- KEYS[3] claims
@@ -9,16 +10,17 @@
 --          as it had
 -- returns {now, for each fence: 1 or 0 (lost), {for each run that is to end: place of its fence, index, '' (deleted) or 'x'
 --          and what was said}}
+
 local n = tonumber(ARGV[1])
 local reply, adds, fences, soonest = { now }, {}, {}, nil
 redis.call('ZREM', KEYS[4], '') -- the first write must be one that is allowed when memory is full
 for i = 1, n do
-  local fence = ARGV[2 * i]
+  local fence, lease = ARGV[2 * i], tonumber(ARGV[2 * i + 1])
   fences[i] = fence
   local held = redis.call('ZSCORE', KEYS[4], fence)
   reply[i + 1] = held and 1 or 0
   if held then
-    local till = now + tonumber(ARGV[2 * i + 1])
+    local till = now + lease
     if not soonest or till < soonest then soonest = till end
     adds[#adds + 1] = till
     adds[#adds + 1] = fence
@@ -27,14 +29,13 @@ end
 for i = 1, #adds, 1000 do redis.call('ZADD', KEYS[4], 'XX', unpack(adds, i, math.min(i + 999, #adds))) end
 if soonest then announce(soonest) end -- a lease may have become shorter
 for i = 2 * n + 2, #ARGV, 4 do
-  local marks = redis.call('HGET', KEYS[3], ARGV[i])
-  local index = tonumber(ARGV[i + 1]) + 1
-  if marks and index <= #marks - 16 and byte(marks, index) == RUNNING then
-    local state = ARGV[i + 3]
+  local fence, index, ref, state = ARGV[i], tonumber(ARGV[i + 1]) + 1, ARGV[i + 2], ARGV[i + 3]
+  local marks = redis.call('HGET', KEYS[3], fence)
+  if marks and index <= #marks - 16 and byte(marks, index) == byte(RUNNING) then
     if byte(state) == 0 then -- its crashes stay counted until the run ends
-      state = sub(redis.call('HGET', KEYS[2], ARGV[i + 2]) or '\0', 1, 1) .. sub(state, 2)
+      state = sub(redis.call('HGET', KEYS[2], ref) or '\0', 1, 1) .. sub(state, 2)
     end
-    redis.call('HSET', KEYS[2], ARGV[i + 2], state)
+    redis.call('HSET', KEYS[2], ref, state)
   end
 end
 
@@ -47,19 +48,19 @@ end
 
 -- ordered finds the runs of a claim whose tasks are to be cancelled.
 local function ordered(i, marks)
-  local refs = cmsgpack.unpack(redis.call('HGET', KEYS[3], fences[i] .. 'r'))
+  local refs = cmsgpack.unpack(redis.call('HGET', KEYS[3], fences[i] .. CLAIM_REFS))
   for k = 1, #refs / 3 do
-    local order = byte(marks, k) == RUNNING and redis.call('HGET', base .. 'orders', refs[3 * k - 2] .. ':' .. refs[3 * k - 1])
-    if order and byte(order) == 120 then ends(i, k, order) end
+    local order = byte(marks, k) == byte(RUNNING) and redis.call('HGET', base .. 'orders', refs[3 * k - 2] .. ':' .. refs[3 * k - 1])
+    if order and byte(order) == byte(ORDER_CANCEL) then ends(i, k, order) end
   end
 end
 
 local orders = redis.call('EXISTS', base .. 'orders') == 1
 for i, marks in ipairs(redis.call('HMGET', KEYS[3], unpack(fences))) do
   if reply[i + 1] == 1 and marks then
-    if string.find(sub(marks, 1, -17), '2', 1, true) then
+    if string.find(sub(marks, 1, -17), LOST, 1, true) then
       for k = 1, #marks - 16 do
-        if byte(marks, k) == LOST then ends(i, k, '') end
+        if byte(marks, k) == byte(LOST) then ends(i, k, '') end
       end
     end
     if orders then ordered(i, marks) end

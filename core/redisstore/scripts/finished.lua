@@ -1,11 +1,13 @@
--- finished: what is kept of tasks that have ended. Put behind layout.lua.
+-- finished: what is kept of tasks that have ended.
+-- needs: layout alone
+
 -- leave takes n live tasks out of a group, which is over when none is left.
 local function leave(group, n, retention)
   local key = base .. 'group:' .. group
   if redis.call('HINCRBY', key, 'live', -n) <= 0 then
     redis.call('HSET', key, 'over', now + retention)
     redis.call('PEXPIRE', key, retention)
-    redis.call('HDEL', base .. 'groups', '@' .. group)
+    redis.call('HDEL', base .. 'groups', GROUP_LIVE .. group)
   end
 end
 
@@ -15,7 +17,7 @@ local function forget(refs, kinds)
   if redis.call('EXISTS', base .. 'groups') == 1 then redis.call('HDEL', base .. 'groups', unpack(refs)) end
   if redis.call('EXISTS', base .. 'orders') == 1 then
     local stamps = {}
-    for i, ref in ipairs(refs) do stamps[i] = '@' .. ref end
+    for i, ref in ipairs(refs) do stamps[i] = ORDERED .. ref end
     redis.call('HDEL', base .. 'orders', unpack(refs))
     redis.call('HDEL', base .. 'orders', unpack(stamps))
   end
@@ -27,8 +29,8 @@ local function forget(refs, kinds)
   end
   if redis.call('EXISTS', base .. 'holds') == 1 then
     for i = 1, #refs do
-      if redis.call('HDEL', base .. 'holds', 't:' .. refs[i]) == 1 then
-        redis.call('ZREM', base .. 'leases', '@t:' .. refs[i])
+      if redis.call('HDEL', base .. 'holds', SCOPE_TASK .. refs[i]) == 1 then
+        redis.call('ZREM', base .. 'leases', HELD .. SCOPE_TASK .. refs[i])
       end
     end
   end
@@ -37,7 +39,10 @@ end
 -- The index of a history. A history of up to `unlisted` records has none, unless one of them is large: looking at all of them
 -- costs no more. One that a version without an index has left is listed as a whole when the next task of its agent ends, if
 -- it is not too long; what is not listed goes by its age only, when a sweep comes by.
-local UNLISTED, LISTABLE, SLACK, STALE = 128, 1000, 64, 1000
+local UNLISTED = 128
+local LISTABLE = 1000
+local SLACK = 64
+local STALE = 1000
 local function slack(most) return math.min(SLACK, math.floor(most / 100)) end
 local function unlisted(most) return math.min(UNLISTED, math.floor(most / 2)) end
 
@@ -154,12 +159,12 @@ end
 
 local function remember(agent, id, record, retention)
   local value = done[agent]
-  if value ~= '*' then renewed[agent] = true end
-  if value and value ~= '*' then
+  if value ~= HISTORY then renewed[agent] = true end
+  if value and value ~= HISTORY then
     local other, old = outline(value)
     if other ~= id and ended_at(old) > now - retention then
       history[agent] = { other, old }
-      value = '*'
+      value = HISTORY
     else
       value = false
     end
@@ -168,7 +173,7 @@ local function remember(agent, id, record, retention)
     done[agent] = inline(id, record)
     return
   end
-  done[agent] = '*'
+  done[agent] = HISTORY
   local h = history[agent]
   if not h then
     h = {}

@@ -1,4 +1,6 @@
--- grouped: which group a live task is counted in. Put behind layout.lua.
+-- grouped: which group a live task is counted in.
+-- needs: layout alone
+
 -- named_in is the group that the body of a task names, as core encodes it: fields of a tag, the number times two plus one for
 -- text, and a varint or a length and text. It is only looked at for tasks that a version without `groups` has stored.
 local GROUP_FIELD = 8

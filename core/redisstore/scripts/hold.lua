@@ -1,4 +1,5 @@
 -- hold: begin or end a hold: none of the tasks of its scope is claimed while it lasts.
+-- needs: look holds answers
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] leases
@@ -8,10 +9,11 @@
 -- ARGV[3] when it ends: ms, or minus a delay in ms; 0 for never
 -- ARGV[4] who and why
 -- returns {now, 1, or 0 when there was nothing to change}
-local scope, till = ARGV[2], tonumber(ARGV[3])
+
+local command, scope, till, said = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 if till < 0 then till = now - till end
 
-if ARGV[1] == 'unhold' then
+if command == 'unhold' then
   local ended = unhold(scope)
   placed()
   if ended then
@@ -22,18 +24,18 @@ if ARGV[1] == 'unhold' then
   return { now, 0 }
 end
 
-if byte(scope) == 116 then
+if byte(scope) == byte(SCOPE_TASK) then
   local agent, id = string.match(scope, '^t:([^:]*):(.*)$')
   if not find(agent, redis.call('HGET', KEYS[2], agent), id) then return { now, 0 } end
 end
 local old = redis.call('HGET', KEYS[4], scope)
-if ARGV[1] == 'prolong' and lasting(old) then
+if command == 'prolong' and lasting(old) then
   local last = tonumber(sub(old, 1, 13))
   if last == 0 or till > 0 and last >= till then return { now, 0 } end
 end
 local since = lasting(old) and sub(old, 14, 26) or string.format('%013.0f', now)
 redis.call('ZREM', base .. 'open', scope) -- what was not put back yet stays where it is
-redis.call('HSET', KEYS[4], scope, string.format('%013.0f', till) .. since .. ARGV[4])
-if till > 0 then redis.call('ZADD', KEYS[3], till, '@' .. scope) else redis.call('ZREM', KEYS[3], '@' .. scope) end
+redis.call('HSET', KEYS[4], scope, string.format('%013.0f', till) .. since .. said)
+if till > 0 then redis.call('ZADD', KEYS[3], till, HELD .. scope) else redis.call('ZREM', KEYS[3], HELD .. scope) end
 look()
 return kept_answer({ now, 1 })

@@ -1,4 +1,6 @@
--- holds: tasks that are out of the queue, and why. Put behind look.lua.
+-- holds: tasks that are out of the queue, and why.
+-- needs: look
+
 local function key_of(live)
   local high, low = byte(live, 9, 10)
   local at = 11 + high * 256 + low
@@ -10,7 +12,7 @@ end
 local function scopes(agent, id, live)
   local _, kind = parse(live)
   local key = key_of(live)
-  return { '*', 'k:' .. kind, 'a:' .. agent, 't:' .. agent .. ':' .. id, key ~= '' and 's:' .. key or nil }
+  return { SCOPE_ALL, SCOPE_KIND .. kind, SCOPE_AGENT .. agent, SCOPE_TASK .. agent .. ':' .. id, key ~= '' and SCOPE_KEY .. key or nil }
 end
 
 -- hold_of is the widest scope that holds a task now, by a hold that began after a time, or whenever; nil for none.
@@ -22,15 +24,15 @@ local function hold_of(agent, id, live, after)
 end
 
 -- bay is where tasks under a hold are parked.
-local function bay(scope) return byte(scope) == 116 and '@t' or '@' .. scope end
+local function bay(scope) return byte(scope) == byte(SCOPE_TASK) and HELD_TASKS or HELD .. scope end
 
 local function park(agent, name, id, due)
   redis.call('ZADD', base .. 'parked:' .. name, due, agent .. ':' .. id)
-  redis.call('HINCRBY', base .. 'parked', byte(name) == 64 and '@' or name, 1)
+  redis.call('HINCRBY', base .. 'parked', byte(name) == byte(HELD) and HELD or name, 1)
 end
 
 local function unparked(name, n)
-  local field = byte(name) == 64 and '@' or name
+  local field = byte(name) == byte(HELD) and HELD or name
   if redis.call('HINCRBY', base .. 'parked', field, -n) <= 0 then redis.call('HDEL', base .. 'parked', field) end
 end
 
@@ -42,27 +44,27 @@ local function where(agent, id, live, single)
   else
     due = redis.call('ZSCORE', base .. 'queue:' .. sub(live, 8, 8) .. ':' .. agent, sub(live, 1, 7) .. id)
   end
-  if due then return 'w', tonumber(due) end
+  if due then return IS_WAITING, tonumber(due) end
   if redis.call('EXISTS', base .. 'parked') == 1 then
     local _, kind = parse(live)
     local names = { kind }
     for i, scope in ipairs(scopes(agent, id, live)) do names[i + 1] = bay(scope) end
     for _, name in ipairs(names) do
       due = redis.call('ZSCORE', base .. 'parked:' .. name, agent .. ':' .. id)
-      if due then return 'p', tonumber(due), name end
+      if due then return IS_PARKED, tonumber(due), name end
     end
   end
-  return 'r', 0
+  return IS_RUNNING, 0
 end
 
 -- lift takes a task out of where it is.
 local function lift(agent, id, live, single, place, name)
-  if place == 'p' then
+  if place == IS_PARKED then
     redis.call('ZREM', base .. 'parked:' .. name, agent .. ':' .. id)
     unparked(name, 1)
-  elseif place == 'w' and single then
+  elseif place == IS_WAITING and single then
     redis.call('ZREM', base .. 'agenda', agent)
-  elseif place == 'w' then
+  elseif place == IS_WAITING then
     redis.call('ZREM', base .. 'queue:' .. sub(live, 8, 8) .. ':' .. agent, sub(live, 1, 7) .. id)
     for level = 1, 3 do
       if redis.call('EXISTS', base .. 'queue:' .. level .. ':' .. agent) == 1 then return end
@@ -76,8 +78,8 @@ end
 local function take_back(agent, live, id, single, due, crash)
   local ref = agent .. ':' .. id
   local order = redis.call('HGET', base .. 'orders', ref) or ''
-  if order == 'h' then redis.call('HSET', base .. 'orders', ref, 'n') end
-  if byte(order) == 114 then
+  if order == ORDER_TAKEN then redis.call('HSET', base .. 'orders', ref, ORDER_RUN) end
+  if byte(order) == byte(ORDER_REPLACE) then
     redis.call('HDEL', base .. 'orders', ref)
     due = tonumber(sub(order, 2, 14))
     if #order > 14 then redis.call('HSET', base .. 'state', ref, sub(order, 15)) else redis.call('HDEL', base .. 'state', ref) end
@@ -90,18 +92,18 @@ end
 
 -- unhold ends a hold; claims put back what is parked under it. What it places is written by placed.
 local function unhold(scope)
-  redis.call('ZREM', base .. 'leases', '@' .. scope)
+  redis.call('ZREM', base .. 'leases', HELD .. scope)
   if redis.call('HDEL', base .. 'holds', scope) == 0 then return false end
-  if byte(scope) == 116 then
+  if byte(scope) == byte(SCOPE_TASK) then
     local ref = sub(scope, 3)
     local agent, id = string.match(ref, '^([^:]*):(.*)$')
     local live, single = find(agent, redis.call('HGET', base .. 'agents', agent), id)
-    local due = live and redis.call('ZSCORE', base .. 'parked:@t', ref)
+    local due = live and redis.call('ZSCORE', base .. 'parked:' .. HELD_TASKS, ref)
     if due then
-      lift(agent, id, live, single, 'p', '@t')
+      lift(agent, id, live, single, IS_PARKED, HELD_TASKS)
       place(agent, single, live, id, due)
     end
-  elseif redis.call('EXISTS', base .. 'parked:@' .. scope) == 1 then
+  elseif redis.call('EXISTS', base .. 'parked:' .. HELD .. scope) == 1 then
     redis.call('ZADD', base .. 'open', 'NX', now, scope)
   end
   return true

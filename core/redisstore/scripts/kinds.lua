@@ -1,10 +1,14 @@
 -- kinds: a page of the counters of kinds of the partition.
+-- needs: layout alone
 -- KEYS[1] agenda
 -- KEYS[2] kinds
 -- ARGV[1] cursor
 -- returns {now, the next cursor, for each counter: l live, r running, z resting or s of runs; its kind; how many, or {runs, failures,
 --          duration, shortest, longest, lag, longest lag, at, every, cron, activity} or {}; the last failures with s, else {}}
-local FIELDS, BYTES, STEP = 250, 65536, 10 -- counters and bytes of a page, and how many are looked at together
+
+local FIELDS = 250 -- counters of a page
+local BYTES = 65536 -- of a page
+local STEP = 10 -- how many are looked at together
 local reply, cursor, n, bytes = { now, '0' }, ARGV[1], 0, 0
 repeat
   local page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', STEP)
@@ -13,12 +17,12 @@ repeat
     local what, name = sub(page[2][i], 1, 1), sub(page[2][i], 2)
     local value, failures = nil, {}
     n = n + 1
-    if what == 's' then
+    if what == COUNT_RUNS then
       local s, right = tally_of(page[2][i + 1])
       value, failures = {}, redis.call('LRANGE', base .. 'failures:' .. name, 0, -1)
       for k = 1, right and #s or 0 do value[k] = string.format('%.0f', s[k]) end
       for _, failure in ipairs(failures) do bytes = bytes + #failure end
-    elseif what == 'l' or what == 'r' or what == 'z' then
+    elseif what == COUNT_LIVE or what == COUNT_RUNNING or what == COUNT_RESTING then
       value = tonumber(page[2][i + 1]) or 0
     end
     if value then -- else it is not what we wrote

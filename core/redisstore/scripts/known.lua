@@ -1,4 +1,6 @@
--- known: what is known of tasks that have ended, beside the inline records. Put behind layout.lua.
+-- known: what is known of tasks that have ended, beside the inline records.
+-- needs: layout alone
+
 -- end_of is a record without what core keeps, for a task whose record was dropped before its time: from its score in gone.
 -- It is nil once nothing is known of the task.
 local function end_of(score, retention)
@@ -11,7 +13,7 @@ end
 
 -- recorded is the record of a task; kept is the agent's value in finished.
 local function recorded(agent, kept, id)
-  if kept == '*' then return redis.call('HGET', base .. 'history:' .. agent, id) end
+  if kept == HISTORY then return redis.call('HGET', base .. 'history:' .. agent, id) end
   if kept then
     local other, record = outline(kept)
     return other == id and record
@@ -20,7 +22,7 @@ end
 
 -- unrecord takes a record away. In a history that has several its place in the index is passed over when its turn comes.
 local function unrecord(agent, kept, id, record)
-  if kept ~= '*' then return redis.call('HDEL', base .. 'finished', agent) end
+  if kept ~= HISTORY then return redis.call('HDEL', base .. 'finished', agent) end
   redis.call('HDEL', base .. 'history:' .. agent, id)
   local line = class_of(record) .. agent
   weigh(line, -weight(#record - 14))

@@ -44,13 +44,68 @@
 --   answers   HASH caller -> nonce(8) answer (msgpack), of the last call of each that changed something: see answers.lua
 --   processes HASH tag -> until(13) opaque; of the first partition only: what processes say of themselves
 --   due       STRING ms of the earliest entry of agenda and leases, then '|' kind for each parked kind, or '|*' for many: a cheap look
+
 local base = string.sub(KEYS[1], 1, -7)
 local now = redis.call('TIME')
 now = now[1] * 1000 + math.floor(now[2] / 1000)
 local sub, byte = string.sub, string.byte
-local RUNNING, SETTLED, LOST = 48, 49, 50
-local ENDED_KEPT = 1000
-local KNOWN = 86400000
+
+-- Letters and marks of what is stored, each named once. Constants cost nothing: packing puts the value of a name in its place, and
+-- the number of a character in that of byte(NAME).
+--
+-- How the value of an agent begins, and what stands for the records of one that has a history.
+local INLINE = 'S'
+local QUEUED = 'M'
+local HISTORY = '*'
+-- The mark of a task in its claim.
+local RUNNING = '0'
+local SETTLED = '1'
+local LOST = '2'
+-- The fields of a claim: behind its fence, and in front of its nonce.
+local CLAIM_REFS = 'r'
+local CLAIM_NONCE = 'n'
+-- Where a task is.
+local IS_WAITING = 'w'
+local IS_RUNNING = 'r'
+local IS_PARKED = 'p'
+local IS_FINISHED = 'd'
+local IS_DROPPED = 'g' -- finished, and its record had to make room
+-- What a settlement does, as store.Verb has it; the first three are also the status of a finished record.
+local COMPLETED = 'c'
+local FAILED = 'f'
+local CANCELLED = 'x'
+local AGAIN = 'r'
+local REST = 'z'
+local RELEASE = 'b'
+-- What an order says; ORDERED is in front of a task whose order to run has a time.
+local ORDER_CANCEL = 'x'
+local ORDER_REPLACE = 'r'
+local ORDER_REPEAT = 'q'
+local ORDER_RUN = 'n'
+local ORDER_TAKEN = 'h'
+local ORDERED = '@'
+-- Scopes of holds; HELD is in front of one in leases and in the names of places where tasks are parked.
+local SCOPE_ALL = '*'
+local SCOPE_KIND = 'k:'
+local SCOPE_AGENT = 'a:'
+local SCOPE_KEY = 's:'
+local SCOPE_TASK = 't:'
+local HELD = '@'
+local HELD_TASKS = '@t' -- one place for the tasks of all holds of single tasks
+-- The kinds in the hint `due`: in front of each that is parked, or in place of many.
+local HINT_KIND = '|'
+local HINT_MANY = '|*'
+-- In front of a kind in `kinds`: how many are live, run or rest, and the counters of its runs.
+local COUNT_LIVE = 'l'
+local COUNT_RUNNING = 'r'
+local COUNT_RESTING = 'z'
+local COUNT_RUNS = 's'
+-- In front of a group in `groups` while it has live tasks.
+local GROUP_LIVE = '@'
+
+local ENDED_KEPT = 1000 -- ended claims whose marks still answer a settle that is sent twice
+local KNOWN = 86400000 -- ms for which the id of a task is known whose record was dropped early: store.KnownFor
+local LARGE_BODY = 4096 -- bytes from which on a body weighs something
 
 -- ticks takes n numbers of the partition's hybrid clock: they only grow, and n // 1024 is the time in ms. They are larger
 -- than one that a caller has seen, which this server may have lost in a failover.
@@ -88,18 +143,18 @@ end
 
 -- class_of is the list of ends that a record is in, without its agent.
 local function class_of(record)
-  return byte(record) == 102 and 'dead:' or 'ends:'
+  return byte(record) == byte(FAILED) and 'dead:' or 'ends:'
 end
 
 -- What has 4 KiB or more weighs, in whole KiB; weigh adds to what stands under a name.
-local function weight(n) return n >= 4096 and math.floor(n / 1024) or 0 end
+local function weight(n) return n >= LARGE_BODY and math.floor(n / 1024) or 0 end
 local function weigh(name, kib)
   if kib ~= 0 and redis.call('HINCRBY', base .. 'bytes', name, kib) <= 0 then redis.call('HDEL', base .. 'bytes', name) end
 end
 
 -- heft is what the body of a record weighs that has `at` bytes before its level.
 local function heft(record, at)
-  if #record < 4096 then return 0 end
+  if #record < LARGE_BODY then return 0 end
   local high, low = byte(record, at + 2, at + 3)
   local n = high * 256 + low
   local k = byte(record, at + 4 + n) or 0
@@ -110,7 +165,7 @@ end
 -- find returns the live task, and whether its agent holds it inline; agent is the agent's value in agents.
 local function find(agent, value, id)
   if not value then return nil end
-  if byte(value) == 83 then
+  if byte(value) == byte(INLINE) then
     local live = sub(value, 2)
     if parse(live) == id then return live, true end
     return nil
@@ -151,7 +206,7 @@ end
 local function hold(agent, live, id)
   task_adds[#task_adds + 1] = agent .. ':' .. id
   task_adds[#task_adds + 1] = live
-  if #live >= 4096 then heft_adds[agent] = (heft_adds[agent] or 0) + heft(live, 7) end
+  if #live >= LARGE_BODY then heft_adds[agent] = (heft_adds[agent] or 0) + heft(live, 7) end
 end
 
 -- enroll keeps which group a task is counted in; '' for none any more.
@@ -166,7 +221,7 @@ local function spread(agent, live, due)
   hold(agent, live, id)
   due = due or redis.call('ZSCORE', base .. 'agenda', agent)
   if due then queue(agent, live, id, due) end
-  return 'M' .. 2 ^ (tonumber(sub(live, 8, 8)) - 1) .. 1
+  return QUEUED .. 2 ^ (tonumber(sub(live, 8, 8)) - 1) .. 1
 end
 
 -- NEW is the value of an agent that is to have queues and has no task yet.
@@ -176,7 +231,7 @@ local NEW = 'M00'
 local function grown(value, level, n)
   local mask, bit = tonumber(sub(value, 2, 2)), 2 ^ (level - 1)
   if math.floor(mask / bit) % 2 == 0 then mask = mask + bit end
-  return 'M' .. mask .. (tonumber(sub(value, 3)) + n)
+  return QUEUED .. mask .. (tonumber(sub(value, 3)) + n)
 end
 
 -- wake tells whoever sleeps that the partition has work at a time.
@@ -204,16 +259,16 @@ local function more(of, kind, n) of[kind] = (of[kind] or 0) + n end
 
 local function counted()
   for kind, n in pairs(more_live) do
-    if n ~= 0 then redis.call('HINCRBY', base .. 'kinds', 'l' .. kind, n) end
+    if n ~= 0 then redis.call('HINCRBY', base .. 'kinds', COUNT_LIVE .. kind, n) end
   end
   for kind, n in pairs(more_running) do
-    if n ~= 0 then redis.call('HINCRBY', base .. 'kinds', 'r' .. kind, n) end
+    if n ~= 0 then redis.call('HINCRBY', base .. 'kinds', COUNT_RUNNING .. kind, n) end
   end
 end
 
 -- rested counts tasks of a kind that rest; it is rare enough to be written at once.
 local function rested(kind, n)
-  redis.call('HINCRBY', base .. 'kinds', 'z' .. kind, n)
+  redis.call('HINCRBY', base .. 'kinds', COUNT_RESTING .. kind, n)
   count('rests', 1) -- for an audit, which has to see that something has changed
 end
 
@@ -234,7 +289,7 @@ local function join(group, n)
   local over = redis.call('HGET', key, 'over')
   if over and tonumber(over) <= now then redis.call('DEL', key) end
   redis.call('HINCRBY', key, 'live', n)
-  redis.call('HSET', base .. 'groups', '@' .. group, 1)
+  redis.call('HSET', base .. 'groups', GROUP_LIVE .. group, 1)
   if over then
     redis.call('HDEL', key, 'over')
     redis.call('PERSIST', key)

@@ -1,4 +1,5 @@
 -- list: where the next of an agent's tasks are, a bounded number of them found in bounded work, and the counts of a group.
+-- needs: look holds
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] claims
@@ -22,7 +23,9 @@
 --   f start | next | id                               behind this id of a page of an HSCAN of the history
 -- What a walk goes on behind in the middle of a page of a scan is found again as the part of the scan from start to next.
 local agent, oldest, limit, wanted, mark = ARGV[1], now - tonumber(ARGV[2]), tonumber(ARGV[4]), ARGV[5], ARGV[6]
-local BYTES, WORK, STEP = 262144, 1500, 100 -- of records that are looked at; entries of other agents; entries of a step
+local BYTES = 262144 -- of records that are looked at
+local WORK = 1500 -- entries of other agents
+local STEP = 100 -- entries of a step
 local reply, n, work = { now, { 0, 0, 0, 0 }, '' }, 0, 0
 local function wants(place) return string.find(wanted, place, 1, true) end
 local function add(id, place, at)
@@ -67,7 +70,7 @@ local function waiting(due, seq)
   end
   for i = 1, math.min(#entries, limit) do
     local e = entries[i]
-    add(e[3], 'w', string.format('w%.0f|%.0f', e[1], e[2]))
+    add(e[3], IS_WAITING, string.format('w%.0f|%.0f', e[1], e[2]))
   end
   return #entries > limit and reply[#reply] or nil
 end
@@ -76,9 +79,9 @@ end
 local function running()
   local ids, fences = {}, {}
   for _, fence in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do
-    if byte(fence) ~= 64 then
+    if byte(fence) ~= byte(HELD) then
       fences[#fences + 1] = fence
-      fences[#fences + 1] = fence .. 'r'
+      fences[#fences + 1] = fence .. CLAIM_REFS
     end
   end
   for from = 1, #fences, STEP do
@@ -88,7 +91,7 @@ local function running()
       local whole, refs = false, nil
       if marks and packed and string.find(packed, agent, 1, true) then whole, refs = pcall(cmsgpack.unpack, packed) end
       for i = 1, whole and #refs / 3 or 0 do -- what we did not write a claim takes away
-        if refs[3 * i - 2] == agent and byte(marks, i) == RUNNING then ids[#ids + 1] = refs[3 * i - 1] end
+        if refs[3 * i - 2] == agent and byte(marks, i) == byte(RUNNING) then ids[#ids + 1] = refs[3 * i - 1] end
       end
     end
   end
@@ -131,7 +134,7 @@ local function give(ids, places, last, at)
   for _, id in ipairs(ids) do
     if not last or id > last then
       if n == limit then return false end
-      add(id, places[id] or 'p', at .. id)
+      add(id, places[id] or IS_PARKED, at .. id)
     end
   end
   return true
@@ -158,7 +161,7 @@ end
 
 -- names are a page of the names under which tasks are parked at a stage, sorted, and where the next page begins.
 local function names_at(stage, outer, outer_next)
-  if stage == 1 then return { '@*', '@a:' .. agent, '@t' }, '0' end
+  if stage == 1 then return { HELD .. SCOPE_ALL, HELD .. SCOPE_AGENT .. agent, HELD_TASKS }, '0' end
   local found, after = part(function(cursor, count_)
     if stage == 4 then return redis.call('ZSCAN', base .. 'open', cursor, 'COUNT', count_) end
     return redis.call('HSCAN', stage == 2 and KEYS[6] or base .. 'holds', cursor, 'COUNT', count_)
@@ -166,8 +169,8 @@ local function names_at(stage, outer, outer_next)
   local names = {}
   for i = 1, #found, 2 do
     local name = found[i]
-    local wide = byte(name) == 107 or byte(name) == 115
-    if stage == 2 and name ~= '@' then names[#names + 1] = name end
+    local wide = byte(name) == byte(SCOPE_KIND) or byte(name) == byte(SCOPE_KEY)
+    if stage == 2 and name ~= HELD then names[#names + 1] = name end
     if stage == 3 and wide or stage == 4 and wide and redis.call('HEXISTS', base .. 'holds', name) == 0 then
       names[#names + 1] = bay(name)
     end
@@ -178,7 +181,7 @@ end
 
 -- parked goes on with the tasks that are parked. It returns where to go on if it had to stop.
 local function parked(stage, outer, outer_next, start, next_, name, last)
-  local held = tonumber(redis.call('HGET', KEYS[6], '@') or 0) > 0
+  local held = tonumber(redis.call('HGET', KEYS[6], HELD) or 0) > 0
   for at = stage, 4 do
     while (held or at == 2) and outer do
       if n == limit or work > WORK then
@@ -204,14 +207,14 @@ end
 -- finished goes on with the records of an agent. It returns where to go on if it had to stop.
 local function finished(start, next_, last)
   local kept = redis.call('HGET', KEYS[5], agent)
-  if kept and kept ~= '*' then
+  if kept and kept ~= HISTORY then
     local id, record = outline(kept)
     if start == '0' and last == '' and wants(sub(record, 1, 1)) and ended_at(record) > oldest then
       if n == limit then return 'f0||' end
       add(id, sub(record, 1, 1), 'f0|0|' .. id)
     end
   end
-  if kept ~= '*' then return nil end
+  if kept ~= HISTORY then return nil end
   local function scan(cursor, count_) return redis.call('HSCAN', base .. 'history:' .. agent, cursor, 'COUNT', count_) end
   local bytes, looked = 0, 0
   while true do
@@ -238,13 +241,13 @@ end
 local function alive(value)
   local phase, stopped = sub(mark, 1, 1), nil
   if phase == 'f' or not value then return nil end
-  if byte(value) == 83 then
+  if byte(value) == byte(INLINE) then
     local id = parse(sub(value, 2))
     local place_ = id and mark == '' and where(agent, id, sub(value, 2), true)
-    if place_ and wants(place_ == 'r' and 'r' or 'w') then add(id, place_, 'f0||') end
+    if place_ and wants(place_ == IS_RUNNING and IS_RUNNING or IS_WAITING) then add(id, place_, 'f0||') end
     return nil
   end
-  local waits, runs = wants('w'), wants('r')
+  local waits, runs = wants(IS_WAITING), wants(IS_RUNNING)
   if phase ~= 'p' then
     if waits and phase ~= 'r' then
       local due, seq = string.match(mark, '^w(%d+)|(%d+)$')
@@ -260,7 +263,7 @@ local function alive(value)
       for _, id in ipairs(ids) do
         if id > after then
           if n == limit then return reply[#reply] end
-          add(id, 'r', 'r' .. id)
+          add(id, IS_RUNNING, 'r' .. id)
         end
       end
     end
@@ -273,7 +276,7 @@ local function alive(value)
 end
 
 local stopped = alive(redis.call('HGET', KEYS[2], agent))
-if not stopped and (wants('c') or wants('f') or wants('x')) then
+if not stopped and (wants(COMPLETED) or wants(FAILED) or wants(CANCELLED)) then
   local start, next_, last = string.match(mark, '^f(%d+)|(%d*)|(.*)$')
   stopped = finished(start or '0', next_ or '', last or '')
 end

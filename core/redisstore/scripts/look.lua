@@ -1,4 +1,6 @@
--- look: when the partition is due next, and what ends. Put behind layout.lua.
+-- look: when the partition is due next, and what ends.
+-- needs: layout alone
+
 -- lasting says whether a hold is one still.
 local function lasting(value)
   local till = value and tonumber(sub(value, 1, 13))
@@ -6,7 +8,7 @@ local function lasting(value)
 end
 
 -- stopped says whether everything is held.
-local function stopped() return lasting(redis.call('HGET', base .. 'holds', '*')) end
+local function stopped() return lasting(redis.call('HGET', base .. 'holds', SCOPE_ALL)) end
 
 -- parked_kinds is how `due` names the kinds that are parked: '|' kind for each, or '|*' if they are more than NAMED, as
 -- whoever submits chooses how many there are. Who reads that asks for those that it has a handler for.
@@ -14,10 +16,10 @@ local NAMED = 32
 local function parked_kinds()
   local n = redis.call('HLEN', base .. 'parked')
   if n == 0 then return '' end
-  if n > NAMED then return '|*' end
+  if n > NAMED then return HINT_MANY end
   local names = {}
   for _, kind in ipairs(redis.call('HKEYS', base .. 'parked')) do
-    if kind ~= '@' then names[#names + 1] = '|' .. kind end
+    if kind ~= HELD then names[#names + 1] = HINT_KIND .. kind end
   end
   return table.concat(names)
 end
@@ -53,7 +55,7 @@ local function busy_of(agents)
   if redis.call('EXISTS', base .. 'serial') == 0 then return {} end
   local busy = redis.call('HMGET', base .. 'serial', unpack(agents))
   for i, fence in ipairs(busy) do
-    if fence and redis.call('HEXISTS', base .. 'claims', fence .. 'r') == 0 then
+    if fence and redis.call('HEXISTS', base .. 'claims', fence .. CLAIM_REFS) == 0 then
       redis.call('HDEL', base .. 'serial', agents[i])
       busy[i] = false
     end
@@ -79,11 +81,11 @@ end
 -- close ends a claim of which nothing runs any more.
 local function close(fence, marks)
   redis.call('HSET', base .. 'claims', fence, marks)
-  redis.call('HDEL', base .. 'claims', fence .. 'r')
+  redis.call('HDEL', base .. 'claims', fence .. CLAIM_REFS)
   redis.call('ZREM', base .. 'leases', fence)
   if redis.call('LPUSH', base .. 'ended', fence) > ENDED_KEPT then
     local old = redis.call('RPOP', base .. 'ended')
     local marks_ = redis.call('HGET', base .. 'claims', old)
-    if marks_ then redis.call('HDEL', base .. 'claims', old, 'n' .. sub(marks_, -16)) end
+    if marks_ then redis.call('HDEL', base .. 'claims', old, CLAIM_NONCE .. sub(marks_, -16)) end
   end
 end

@@ -1,4 +1,5 @@
 -- order: an operator's command for one task.
+-- needs: look holds finished known grouped answers
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] claims
@@ -15,12 +16,22 @@
 -- ARGV[9] cancel: what is said to a run under way
 -- returns {now, 0 nothing to change, 1 done, 2 the change comes when its run ends, 3 it runs, 4 it has changed or 5 it was
 --          cancelled and ends, due}
+
 local command, agent, id, group = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local retention, most, ref = tonumber(ARGV[5]), ARGV[6], ARGV[2] .. ':' .. ARGV[3]
-local NONE, DONE, ORDERED, RUNS, CHANGED, ENDING = 0, 1, 2, 3, 4, 5
+local retention, most = tonumber(ARGV[5]), ARGV[6]
+local repeats, version = ARGV[7] == '1', ARGV[7] -- of run and of cancel
+local record_, said = ARGV[8], ARGV[9]
+local ref = agent .. ':' .. id
+-- The answers.
+local NONE = 0
+local DONE = 1
+local AT_THE_END = 2
+local RUNS = 3
+local CHANGED = 4
+local ENDING = 5
 local value = redis.call('HGET', KEYS[2], agent)
 local live, single = find(agent, value, id)
-local place_, due, name = 'r', 0, nil
+local place_, due, name = IS_RUNNING, 0, nil
 if live then
   place_, due, name = where(agent, id, live, single)
   group = group_of(agent, id, live, group)
@@ -29,18 +40,18 @@ end
 local function run()
   if not live then return NONE, 0 end
   local order = redis.call('HGET', base .. 'orders', ref)
-  if order and byte(order) == 120 then return ENDING, 0 end
-  if place_ == 'r' then
-    if ARGV[7] ~= '1' then return RUNS, 0 end
-    if not order or order == 'h' then redis.call('HSET', base .. 'orders', ref, 'q') end
-    if order and byte(order) == 114 then
+  if order and byte(order) == byte(ORDER_CANCEL) then return ENDING, 0 end
+  if place_ == IS_RUNNING then
+    if not repeats then return RUNS, 0 end
+    if not order or order == ORDER_TAKEN then redis.call('HSET', base .. 'orders', ref, ORDER_REPEAT) end
+    if order and byte(order) == byte(ORDER_REPLACE) then
       local at = math.min(tonumber(sub(order, 2, 14)), now)
-      redis.call('HSET', base .. 'orders', ref, 'r' .. string.format('%013.0f', at) .. sub(order, 15))
+      redis.call('HSET', base .. 'orders', ref, ORDER_REPLACE .. string.format('%013.0f', at) .. sub(order, 15))
     end
-    return ORDERED, 0
+    return AT_THE_END, 0
   end
-  if hold_of(agent, id, live) then redis.call('HSET', base .. 'orders', ref, 'n', '@' .. ref, now) end
-  if place_ == 'p' or due > now then
+  if hold_of(agent, id, live) then redis.call('HSET', base .. 'orders', ref, ORDER_RUN, ORDERED .. ref, now) end
+  if place_ == IS_PARKED or due > now then
     due = now
     lift(agent, id, live, single, place_, name)
     place(agent, single, live, id, due)
@@ -76,17 +87,17 @@ end
 
 local function cancel()
   if not live then return NONE, 0 end
-  if place_ == 'r' then
+  if place_ == IS_RUNNING then
     local order = redis.call('HGET', base .. 'orders', ref)
-    if not order or byte(order) ~= 120 then redis.call('HSET', base .. 'orders', ref, 'x' .. ARGV[9]) end
-    return ORDERED, 0
+    if not order or byte(order) ~= byte(ORDER_CANCEL) then redis.call('HSET', base .. 'orders', ref, ORDER_CANCEL .. said) end
+    return AT_THE_END, 0
   end
   local state = redis.call('HGET', base .. 'state', ref) or ''
-  if redis.sha1hex(sub(live, 8) .. '\0' .. sub(state, 2)) ~= ARGV[7] then return CHANGED, 0 end
+  if redis.sha1hex(sub(live, 8) .. '\0' .. sub(state, 2)) ~= version then return CHANGED, 0 end
   lift(agent, id, live, single, place_, name)
   drop()
   recall({ agent })
-  remember(agent, id, 'x' .. string.format('%013.0f', now) .. ARGV[8], retention)
+  remember(agent, id, CANCELLED .. string.format('%013.0f', now) .. record_, retention)
   remembered(most, retention)
   if group ~= '' then redis.call('HINCRBY', base .. 'group:' .. group, 'cancelled', 1) end
   count('cancelled', 1)
@@ -96,16 +107,16 @@ end
 -- stop takes a task from the claim that holds it.
 local function stop()
   for _, fence in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do
-    local found = redis.call('HMGET', KEYS[3], fence, fence .. 'r')
+    local found = redis.call('HMGET', KEYS[3], fence, fence .. CLAIM_REFS)
     local whole, refs = pcall(cmsgpack.unpack, found[2] or '')
     if not whole or not found[1] then refs = {} end -- not what we wrote: a claim takes it away
     for i = 1, #refs / 3 do
-      if refs[3 * i - 2] == agent and refs[3 * i - 1] == id and byte(found[1], i) == RUNNING then
-        local marks = sub(found[1], 1, i - 1) .. string.char(LOST) .. sub(found[1], i + 1)
+      if refs[3 * i - 2] == agent and refs[3 * i - 1] == id and byte(found[1], i) == byte(RUNNING) then
+        local marks = sub(found[1], 1, i - 1) .. LOST .. sub(found[1], i + 1)
         local _, kind = parse(live)
         more(more_running, kind, -1)
         count('running', -1)
-        if string.find(sub(marks, 1, -17), '0', 1, true) then
+        if string.find(sub(marks, 1, -17), RUNNING, 1, true) then
           redis.call('HSET', KEYS[3], fence, marks)
         else
           close(fence, marks)
@@ -131,7 +142,7 @@ local function delete()
   end
   if not live then return effect, 0 end
   local held = nil
-  if place_ == 'r' then held = stop() else lift(agent, id, live, single, place_, name) end
+  if place_ == IS_RUNNING then held = stop() else lift(agent, id, live, single, place_, name) end
   drop()
   if held then free(agent, held) end
   count('deleted', 1)
@@ -141,4 +152,4 @@ end
 local effect, at = ({ run = run, cancel = cancel, delete = delete })[command]()
 if effect == DONE then look() end
 local reply = { now, effect, at }
-return (effect == DONE or effect == ORDERED) and kept_answer(reply) or reply
+return (effect == DONE or effect == AT_THE_END) and kept_answer(reply) or reply

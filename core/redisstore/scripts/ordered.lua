@@ -1,13 +1,15 @@
--- ordered: what orders mean to a claim. Put behind holds.lua.
+-- ordered: what orders mean to a claim.
+-- needs: look holds
+
 -- kept_by is the widest scope because of which a task is not to be claimed now; nil if it is. A task that is to run by an
 -- order is kept by later holds only, and one that is to end by none, as nothing of it runs any more.
 local function kept_by(agent, id, live, ordered)
   local scope = hold_of(agent, id, live)
   if not scope or not ordered then return scope end
-  local found = redis.call('HMGET', base .. 'orders', agent .. ':' .. id, '@' .. agent .. ':' .. id)
+  local found = redis.call('HMGET', base .. 'orders', agent .. ':' .. id, ORDERED .. agent .. ':' .. id)
   local order = byte(found[1] or '')
-  if order == 120 or order == 110 and not found[2] then return nil end
-  if order == 110 then return hold_of(agent, id, live, tonumber(found[2])) end
+  if order == byte(ORDER_CANCEL) or order == byte(ORDER_RUN) and not found[2] then return nil end
+  if order == byte(ORDER_RUN) then return hold_of(agent, id, live, tonumber(found[2])) end
   return scope
 end
 
@@ -18,13 +20,13 @@ local function give_back_replaced(fence, marks, refs)
   local given = {}
   for i = 1, #refs / 3 do
     local agent, id = refs[3 * i - 2], refs[3 * i - 1]
-    local order = byte(marks, i) == RUNNING and redis.call('HGET', base .. 'orders', agent .. ':' .. id)
-    if order and byte(order) == 114 then
+    local order = byte(marks, i) == byte(RUNNING) and redis.call('HGET', base .. 'orders', agent .. ':' .. id)
+    if order and byte(order) == byte(ORDER_REPLACE) then
       local live, single = find(agent, redis.call('HGET', base .. 'agents', agent), id)
       if live then
         take_back(agent, live, id, single, refs[3 * i])
         more(more_running, select(2, parse(live)), -1)
-        marks = sub(marks, 1, i - 1) .. string.char(LOST) .. sub(marks, i + 1)
+        marks = sub(marks, 1, i - 1) .. LOST .. sub(marks, i + 1)
         given[#given + 1] = agent
       end
     end
@@ -33,7 +35,7 @@ local function give_back_replaced(fence, marks, refs)
   placed()
   counted()
   count('running', -#given)
-  if string.find(sub(marks, 1, -17), '0', 1, true) then
+  if string.find(sub(marks, 1, -17), RUNNING, 1, true) then
     redis.call('HSET', base .. 'claims', fence, marks)
   else
     close(fence, marks)

@@ -1,10 +1,13 @@
 -- pauses: a page of the holds in force.
+-- needs: look
 -- KEYS[1] agenda
 -- KEYS[2] holds
 -- ARGV[1] cursor
 -- ARGV[2] about how many
 -- returns {now, the next cursor, for each hold: scope, hold}
-local BYTES, STEP = 262144, 50
+
+local BYTES = 262144 -- of holds that are looked at
+local STEP = 50 -- how many are looked at together
 local reply, cursor, n, bytes, most = { now, '0' }, ARGV[1], 0, 0, tonumber(ARGV[2])
 repeat
   local page = redis.call('HSCAN', KEYS[2], cursor, 'COUNT', math.min(STEP, most))

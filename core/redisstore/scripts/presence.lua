@@ -1,4 +1,5 @@
 -- presence: keep what a process says of itself, or return what all have said whose time is not over.
+-- needs: layout alone
 -- KEYS[1] agenda
 -- KEYS[2] processes
 -- ARGV[1] tag of the process; '' to ask
@@ -6,21 +7,23 @@
 -- ARGV[3] for how long, ms
 -- ARGV[4] most processes that are remembered
 -- returns {now}, or when asked {now, for each process: tag, what it said}
+
+local tag, info, lasts, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local all = redis.call('HGETALL', KEYS[2])
 local reply, over, kept = { now }, {}, 0
 for i = 1, #all, 2 do
   if (tonumber(sub(all[i + 1], 1, 13)) or 0) <= now then
     over[#over + 1] = all[i]
-  elseif ARGV[1] == '' then
+  elseif tag == '' then
     reply[#reply + 1] = all[i]
     reply[#reply + 1] = sub(all[i + 1], 14)
-  elseif all[i] ~= ARGV[1] then
+  elseif all[i] ~= tag then
     kept = kept + 1
   end
 end
-if ARGV[1] == '' then return reply end
+if tag == '' then return reply end
 if #over > 0 then redis.call('HDEL', KEYS[2], unpack(over)) end
-if kept < tonumber(ARGV[4]) then
-  redis.call('HSET', KEYS[2], ARGV[1], string.format('%013.0f', now + tonumber(ARGV[3])) .. ARGV[2])
+if kept < most then
+  redis.call('HSET', KEYS[2], tag, string.format('%013.0f', now + lasts) .. info)
 end
 return reply

@@ -1,4 +1,5 @@
 -- read: tasks of one agent, by id, as far as they fit.
+-- needs: look holds known
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] state
@@ -14,7 +15,10 @@
 --          resting, end of the lease or '', fence or '' and what its nonce begins with, of its claim or of that of the run
 --          which it waits for, agents before it}
 --          place: w waiting, r running, p parked, d finished, g finished and its record dropped, '' unknown
+
+local FIRST = '+' -- in front of the bytes that there is room for
 local agent, retention, explain = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1'
+local room, however_large = tonumber(ARGV[4]), byte(ARGV[4]) == byte(FIRST)
 local value = redis.call('HGET', KEYS[2], agent)
 local kept = redis.call('HGET', KEYS[6], agent)
 local HOLDS, ORDERS = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'orders') == 1
@@ -37,12 +41,12 @@ end
 local function holder(id)
   local entries = redis.call('ZRANGE', KEYS[5], 0, -1, 'WITHSCORES')
   for k = 1, #entries, 2 do
-    local found = byte(entries[k]) ~= 64 and redis.call('HMGET', KEYS[4], entries[k], entries[k] .. 'r') or {}
+    local found = byte(entries[k]) ~= byte(HELD) and redis.call('HMGET', KEYS[4], entries[k], entries[k] .. CLAIM_REFS) or {}
     local whole, refs = false, nil
     if found[1] and found[2] and string.find(found[2], agent, 1, true) then whole, refs = pcall(cmsgpack.unpack, found[2]) end
     if not whole then refs = {} end -- not of the agent, or not what we wrote: a claim takes it away
     for i = 1, #refs / 3 do
-      if refs[3 * i - 2] == agent and refs[3 * i - 1] == id and byte(found[1], i) == RUNNING then
+      if refs[3 * i - 2] == agent and refs[3 * i - 1] == id and byte(found[1], i) == byte(RUNNING) then
         return entries[k + 1], entries[k], sub(found[1], -16, -9)
       end
     end
@@ -59,7 +63,7 @@ local function beside()
 end
 
 local STEP = 262144 -- bytes
-local reply, room, size = { now }, tonumber(ARGV[4]), 0
+local reply, size = { now }, 0
 for i = 5, #ARGV do
   local id = ARGV[i]
   local live, single = find(agent, value, id)
@@ -71,9 +75,9 @@ for i = 5, #ARGV do
     what = live
     state = redis.call('HGET', KEYS[3], ref) or ''
     held = holds_of(id, live)
-    if name and byte(name) == 64 and #held == 0 then place_ = 'w' end -- it is about to be put back
+    if name and byte(name) == byte(HELD) and #held == 0 then place_ = IS_WAITING end -- it is about to be put back
     order = ORDERS and redis.call('HGET', base .. 'orders', ref) or ''
-    if place_ == 'r' then
+    if place_ == IS_RUNNING then
       if explain then lease, fence, who = holder(id) end
     else
       local pulse = PULSE and redis.call('HGET', base .. 'pulse', ref)
@@ -86,14 +90,14 @@ for i = 5, #ARGV do
   else
     local r = recorded(agent, kept, id)
     if r and ended_at(r) > now - retention then
-      place_, what = 'd', r
+      place_, what = IS_FINISHED, r
     elseif GONE then
       r = end_of(redis.call('ZSCORE', base .. 'gone', agent .. ':' .. id), retention)
-      if r then place_, what = 'g', r end
+      if r then place_, what = IS_DROPPED, r end
     end
   end
   size = size + #what + #state + #order
-  if size > room and (i > 5 or byte(ARGV[4]) ~= 43) then break end
+  if size > room and (i > 5 or not however_large) then break end
   for _, field in ipairs({ place_, what, due, state, held, order, resting, lease, fence, who, ahead }) do
     reply[#reply + 1] = field
   end

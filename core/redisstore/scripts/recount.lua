@@ -1,8 +1,12 @@
--- recount: what an audit counts over a whole round of pages, to compare the counters with. Put behind grouped.lua, for audit.
+-- recount: what an audit counts over a whole round of pages, to compare the counters with.
 -- A round is exact only while nothing changes: `counters`, which every change of what is counted changes, must be as they were
 -- when it began, every task and agent must have been seen once, and nothing else may be wrong. Else it ends without a comparison.
+-- needs: grouped
+
 local shadow = base .. 'recount:'
 local found = {}
+local IN_GROUP = 'G' -- in front of a group in what was counted
+local TOTAL = ':' -- in front of what is counted of all tasks
 
 -- state_of changes whenever one of the counts may have.
 local function state_of()
@@ -36,15 +40,15 @@ local function tick_off(field) found[field] = (found[field] or 0) + 1 end
 -- tally counts a live task.
 local function tally(agent, id, live, place_)
   local _, kind = parse(live)
-  tick_off('l' .. kind)
+  tick_off(COUNT_LIVE .. kind)
   tick_off(':live')
-  if place_ == 'r' then
-    tick_off('r' .. kind)
+  if place_ == IS_RUNNING then
+    tick_off(COUNT_RUNNING .. kind)
     tick_off(':running')
   end
-  if dozing(redis.call('HGET', base .. 'pulse', agent .. ':' .. id)) then tick_off('z' .. kind) end
+  if dozing(redis.call('HGET', base .. 'pulse', agent .. ':' .. id)) then tick_off(COUNT_RESTING .. kind) end
   local group = group_of(agent, id, live, '?')
-  if group ~= '' then tick_off('G' .. group) end
+  if group ~= '' then tick_off(IN_GROUP .. group) end
 end
 
 local function tallied(round)
@@ -64,11 +68,11 @@ local function regroup(group, n, retention)
   local key = base .. 'group:' .. group
   redis.call('HSET', key, 'live', n)
   if n > 0 then
-    redis.call('HSET', base .. 'groups', '@' .. group, 1)
+    redis.call('HSET', base .. 'groups', GROUP_LIVE .. group, 1)
     redis.call('HDEL', key, 'over')
     redis.call('PERSIST', key)
   else
-    redis.call('HDEL', base .. 'groups', '@' .. group)
+    redis.call('HDEL', base .. 'groups', GROUP_LIVE .. group)
     redis.call('HSET', key, 'over', now + retention)
     redis.call('PEXPIRE', key, retention)
   end
@@ -85,7 +89,7 @@ local function compare(round, field, key, name, told, repair)
 end
 
 local function compare_group(round, group, retention, told, repair)
-  local n = tonumber(redis.call('HGET', shadow .. round, 'G' .. group) or 0)
+  local n = tonumber(redis.call('HGET', shadow .. round, IN_GROUP .. group) or 0)
   if tonumber(redis.call('HGET', base .. 'group:' .. group, 'live') or 0) == n then return end
   told(string.match(group, '^[^:]*'))
   if repair then regroup(group, n, retention) end
@@ -105,7 +109,7 @@ function comparing.m(round, cursor, n, retention, told, repair)
   local page = redis.call('HSCAN', base .. 'groups', cursor, 'COUNT', n)
   for i = 1, #page[2], 2 do
     local field, value = page[2][i], page[2][i + 1]
-    if byte(field) == 64 then
+    if byte(field) == byte(GROUP_LIVE) then
       compare_group(round, sub(field, 2), retention, told, repair)
     elseif repair then
       local agent, id = string.match(field, '^([^:]*):(.*)$')
@@ -120,9 +124,9 @@ function comparing.s(round, cursor, n, retention, told, repair)
   local page = redis.call('HSCAN', shadow .. round, cursor, 'COUNT', n)
   for i = 1, #page[2], 2 do
     local field = page[2][i]
-    if byte(field) == 71 then
+    if byte(field) == byte(IN_GROUP) then
       compare_group(round, sub(field, 2), retention, told, repair)
-    elseif byte(field) ~= 58 then
+    elseif byte(field) ~= byte(TOTAL) then
       compare(round, field, base .. 'kinds', field, told, repair)
     end
   end

@@ -1,38 +1,40 @@
 -- replay: put dead tasks back in the queue, as new.
+-- needs: known answers
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] finished
 -- ARGV[1] retention of finished records, ms
 -- ARGV[2..] 6 for each task: agent, id, record, group key or '', state or '', 1 if it is an activity task or ''
 -- returns {now, for each task: its due time, or 0 when no dead task has that id}
+
 local reply, replayed = { now }, 0
 local oldest = now - tonumber(ARGV[1])
 for i = 2, #ARGV, 6 do
-  local agent, id, group, state = ARGV[i], ARGV[i + 1], ARGV[i + 3], ARGV[i + 4]
+  local agent, id, record, group, state, activity = unpack(ARGV, i, i + 5)
   local kept = redis.call('HGET', KEYS[3], agent)
-  local record = recorded(agent, kept, id)
+  local ended = recorded(agent, kept, id)
   local value = redis.call('HGET', KEYS[2], agent)
-  if record and byte(record) == 102 and ended_at(record) > oldest and not find(agent, value, id) then
-    local live = struct.pack('>I7', ticks(1)) .. ARGV[i + 2]
+  if ended and byte(ended) == byte(FAILED) and ended_at(ended) > oldest and not find(agent, value, id) then
+    local live = struct.pack('>I7', ticks(1)) .. record
     if not value and heft(live, 7) == 0 then
-      value = 'S' .. live
+      value = INLINE .. live
       place(agent, true, live, id, now)
     else
       value = value or NEW
-      if byte(value) == 83 then value = spread(agent, sub(value, 2)) end
+      if byte(value) == byte(INLINE) then value = spread(agent, sub(value, 2)) end
       value = grown(value, tonumber(sub(live, 8, 8)), 1)
       hold(agent, live, id)
       place(agent, false, live, id, now)
     end
     redis.call('HSET', KEYS[2], agent, value)
     if state ~= '' then redis.call('HSET', base .. 'state', agent .. ':' .. id, state) end
-    if ARGV[i + 5] ~= '' then
+    if activity ~= '' then
       redis.call('HSET', base .. 'pulse', agent .. ':' .. id, string.format('0||%.0f|0|0', now))
     end
     more(more_live, select(2, parse(live)), 1)
     if group ~= '' then enroll(agent, live, id, group) end
     placed()
-    unrecord(agent, kept, id, record)
+    unrecord(agent, kept, id, ended)
     if group ~= '' then
       join(group, 1)
       redis.call('HINCRBY', base .. 'group:' .. group, 'failed', -1)

@@ -1,4 +1,5 @@
 -- settle: end runs. A run that no longer holds its task changes nothing; one that is settled already is settled.
+-- needs: look finished grouped
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks
@@ -16,63 +17,73 @@
 --           that the task was replaced, hold or '', floor|reason|delay|longest or '', failure
 -- returns {now, for each run: 0 when its lease is lost, -1 when its task was replaced, 'x' and what was said when it is
 --          to be cancelled, else 1 or the new due time}
+
+local FIELDS = 12 -- of each run
+local FIRST = 2 -- arguments in front of the runs
+local NEVER = '0000000000000' -- the end of a hold that lasts
+local REPLACED = -1 -- the answer for a run whose task was replaced
+local FAILURES_KEPT = 20 -- of a kind
+
+-- 1. What is known of the runs: the marks of their claims, the values of their agents, the tasks of agents with queues, the
+-- records of those that ended before, and the orders for their tasks. Each key is read once for all runs.
 local retention, most = tonumber(ARGV[1]), ARGV[2]
-local n = (#ARGV - 2) / 12
+local n = (#ARGV - FIRST) / FIELDS
 redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
 
-local fences, names, marks, values = {}, {}, {}, {}
+local fences, names, refs = {}, {}, {}
 for i = 1, n do
-  fences[i] = ARGV[12 * i - 9]
-  names[i] = ARGV[12 * i - 7]
+  local at = FIELDS * (i - 1) + FIRST
+  fences[i], names[i] = ARGV[at + 1], ARGV[at + 3]
+  refs[i] = names[i] .. ':' .. ARGV[at + 4]
 end
+local marks, values, lives, queued = {}, {}, {}, {}
 for i, m in ipairs(redis.call('HMGET', KEYS[5], unpack(fences))) do marks[fences[i]] = m end
-local lives, refs = {}, {}
 for i, v in ipairs(redis.call('HMGET', KEYS[2], unpack(names))) do
   values[names[i]] = v
-  if v and byte(v) == 77 then refs[#refs + 1] = names[i] .. ':' .. ARGV[12 * i - 6] end
+  if v and byte(v) == byte(QUEUED) then queued[#queued + 1] = refs[i] end
 end
-if #refs > 0 then
-  for i, live in ipairs(redis.call('HMGET', KEYS[3], unpack(refs))) do lives[refs[i]] = live end
+if #queued > 0 then
+  for i, live in ipairs(redis.call('HMGET', KEYS[3], unpack(queued))) do lives[queued[i]] = live end
 end
 recall(names)
 local orders = {}
 if redis.call('EXISTS', base .. 'orders') == 1 then
-  for i = 1, n do refs[i] = names[i] .. ':' .. ARGV[12 * i - 6] end
-  for i, order in ipairs(redis.call('HMGET', base .. 'orders', unpack(refs, 1, n))) do orders[refs[i]] = order or nil end
+  for i, order in ipairs(redis.call('HMGET', base .. 'orders', unpack(refs))) do orders[refs[i]] = order or nil end
 end
+local GROUPS = redis.call('EXISTS', base .. 'groups') == 1 -- else no task has a group that its caller does not name
 
+-- What is to be written is gathered by key.
 local task_dels, gone, gone_kinds, state_sets, order_dels = {}, {}, {}, {}, {}
 local changed, stats, freed = {}, {}, {}
-local counts = { c = 0, f = 0, x = 0, r = 0, b = 0, z = 0 }
+local counts = { [COMPLETED] = 0, [FAILED] = 0, [CANCELLED] = 0, [AGAIN] = 0, [RELEASE] = 0, [REST] = 0 }
 local groups, earliest, touched, ended = {}, nil, {}, 0
 
-local GROUPS = redis.call('EXISTS', base .. 'groups') == 1
-local function finish(i, verb, agent, id, live, single, kind)
-  local ref = agent .. ':' .. id
+-- 2. A task that has ended leaves its agent and becomes a record.
+local function finish(verb, agent, id, ref, live, single, kind, record, group)
   if single then
     values[agent] = false
   else
     task_dels[#task_dels + 1] = ref
     local left = (tonumber(sub(values[agent], 3)) or 1) - 1
     values[agent] = left > 0 and sub(values[agent], 1, 2) .. left
-    if #(lives[ref] or '') >= 4096 then weigh(agent, -heft(lives[ref], 7)) end
+    if #(lives[ref] or '') >= LARGE_BODY then weigh(agent, -heft(lives[ref], 7)) end
     if left <= 0 and redis.call('EXISTS', base .. 'bytes') == 1 then redis.call('HDEL', base .. 'bytes', agent) end
   end
   changed[agent] = true
   gone[#gone + 1] = ref
   gone_kinds[#gone_kinds + 1] = kind
   more(more_live, kind, -1)
-  remember(agent, id, verb .. string.format('%013.0f', now) .. ARGV[12 * i - 2], retention)
-  local group = ARGV[12 * i - 1]
+  remember(agent, id, verb .. string.format('%013.0f', now) .. record, retention)
   if GROUPS or group ~= '' then group = group_of(agent, id, live, group) end
   if group ~= '' then
-    groups[group] = groups[group] or { live = 0, c = 0, f = 0, x = 0 }
+    groups[group] = groups[group] or { live = 0, [COMPLETED] = 0, [FAILED] = 0, [CANCELLED] = 0 }
     groups[group].live = groups[group].live + 1
     groups[group][verb] = groups[group][verb] + 1
   end
   return 1
 end
 
+-- 3. What some settlements of a task that has not ended bring with them: when activity makes it due, and a hold.
 -- pulsed is when an activity task is due after a run, and keeps what is known until then.
 local function pulsed(ref, kind, verb, floor, due)
   local pulse = redis.call('HGET', base .. 'pulse', ref)
@@ -82,11 +93,11 @@ local function pulsed(ref, kind, verb, floor, due)
   local at, reason, delay, longest = string.match(floor, '^(%d*)|([^|]*)|(%d*)|(%d*)$')
   from, to, at = tonumber(from), tonumber(to), tonumber(at)
   local first = from
-  if verb == 'z' and from > 0 then
+  if verb == REST and from > 0 then
     due = from + tonumber(delay)
     if longest ~= '' then due = math.min(to + tonumber(delay), from + tonumber(longest)) end
     due = math.max(due, at, now)
-  elseif verb ~= 'z' and from == 0 then
+  elseif verb ~= REST and from == 0 then
     first = now
   end
   if first == 0 then rested(kind, 1) end
@@ -94,40 +105,44 @@ local function pulsed(ref, kind, verb, floor, due)
   return due
 end
 
-local function again(i, verb, agent, id, live, single, order)
-  local ref = agent .. ':' .. id
-  local due, state = tonumber(ARGV[12 * i - 4]), ARGV[12 * i - 3]
+-- held_now pauses a task, as Hold does. A hold for ever that it has already stays: it may be an operator's.
+local function held_now(ref, hold)
+  local scope = SCOPE_TASK .. ref
+  local old = redis.call('HGET', base .. 'holds', scope)
+  local since = lasting(old) and sub(old, 14, 26) or string.format('%013.0f', now)
+  if not lasting(old) or sub(old, 1, 13) ~= NEVER then
+    redis.call('HSET', base .. 'holds', scope, NEVER .. since .. sub(hold, 2))
+    redis.call('ZREM', KEYS[6], HELD .. scope)
+  end
+end
+
+-- 4. A task that has not ended is due again, as its settlement says, or as an order says that came meanwhile.
+local function again(verb, agent, id, ref, live, single, order, due, state, extra)
+  due = tonumber(due)
   if due <= 0 then due = now - due end
   if state ~= '' then
-    if verb == 'b' and byte(state) == 0 then -- a run that was given back has shown nothing: its crashes stay counted
+    if verb == RELEASE and byte(state) == 0 then -- a run that was given back has shown nothing: its crashes stay counted
       state = sub(redis.call('HGET', KEYS[4], ref) or '\0', 1, 1) .. sub(state, 2)
     end
     state_sets[#state_sets + 1] = ref
     state_sets[#state_sets + 1] = state
   end
-  if ARGV[12 * i + 2] ~= '' then
-    local _, held, floor = struct.unpack('>I4c0I4c0I4c0', ARGV[12 * i + 2])
-    if held ~= '' then
-      local scope = 't:' .. ref
-      local old = redis.call('HGET', base .. 'holds', scope)
-      local since = lasting(old) and sub(old, 14, 26) or string.format('%013.0f', now)
-      if not lasting(old) or sub(old, 1, 13) ~= '0000000000000' then -- else somebody's own stands
-        redis.call('HSET', base .. 'holds', scope, '0000000000000' .. since .. sub(held, 2))
-        redis.call('ZREM', KEYS[6], '@' .. scope)
-      end
-    end
+  if extra ~= '' then
+    local _, hold, floor = struct.unpack('>I4c0I4c0I4c0', extra)
+    if hold ~= '' then held_now(ref, hold) end
     if floor ~= '' then due = pulsed(ref, select(2, parse(live)), verb, floor, due) end
   end
   local op = order and byte(order)
-  if op == 114 then
+  if op == byte(ORDER_REPLACE) then
     due = tonumber(sub(order, 2, 14))
-  elseif op == 113 and verb ~= 'b' then
+  elseif op == byte(ORDER_REPEAT) and verb ~= RELEASE then
     due = math.min(due, now)
     rouse(ref, live)
   end
-  if op == 104 and verb == 'b' then
-    redis.call('HSET', base .. 'orders', ref, 'n')
-  elseif op and not (op == 113 and verb == 'b') then
+  -- An order to run, or to run once more, outlives a run that has not begun.
+  if op == byte(ORDER_TAKEN) and verb == RELEASE then
+    redis.call('HSET', base .. 'orders', ref, ORDER_RUN)
+  elseif op and not (op == byte(ORDER_REPEAT) and verb == RELEASE) then
     order_dels[#order_dels + 1] = ref
   end
   place(agent, single, live, id, due)
@@ -135,60 +150,61 @@ local function again(i, verb, agent, id, live, single, order)
   return due
 end
 
--- counted_run adds a run to the statistics of its kind.
-local function counted_run(i)
-  local kind = ARGV[12 * i]
+-- 5. The statistics of its kind get what the run adds.
+local function counted_run(kind, tally, extra)
   local s = stats[kind]
   if not s then
     s = { runs = 0, failures = 0, took = 0, least = math.huge, longest = 0, lag = 0, most_lag = 0, a = 0, e = 0, c = 0, t = 0 }
     stats[kind] = s
   end
-  local type, failed, took, lag = struct.unpack('>c1c1I6I6', ARGV[12 * i + 1])
+  local type, failed, took, lag = struct.unpack('>c1c1I6I6', tally)
   s.runs, s.took, s.lag, s[type] = s.runs + 1, s.took + took, s.lag + lag, s[type] + 1
   s.least, s.longest, s.most_lag = math.min(s.least, took), math.max(s.longest, took), math.max(s.most_lag, lag)
   if failed == '1' then
     s.failures = s.failures + 1
-    local _, _, _, failure = struct.unpack('>I4c0I4c0I4c0I4c0', ARGV[12 * i + 2])
+    local _, _, _, failure = struct.unpack('>I4c0I4c0I4c0I4c0', extra)
     redis.call('LPUSH', base .. 'failures:' .. kind, string.format('%013.0f', now) .. failure)
-    redis.call('LTRIM', base .. 'failures:' .. kind, 0, 19)
+    redis.call('LTRIM', base .. 'failures:' .. kind, 0, FAILURES_KEPT - 1)
   end
 end
 
+-- 6. Each run in turn, if it holds its task still.
 -- stands says whether a settlement takes an order for its task into account; else it returns what to answer.
-local function stands(i, verb, order)
-  if byte(order) == 120 and verb ~= 'x' then return false, order end
-  if byte(order) == 114 and sub(ARGV[12 * i + 2], 1, 5) ~= '\0\0\0\1\49' then return false, -1 end
+local function stands(verb, order, extra)
+  if byte(order) == byte(ORDER_CANCEL) and verb ~= CANCELLED then return false, order end
+  if byte(order) == byte(ORDER_REPLACE) and sub(extra, 1, 5) ~= '\0\0\0\1\49' then return false, REPLACED end
   return true
 end
 
 local reply = { now }
 for i = 1, n do
-  local fence, index, agent, id = fences[i], tonumber(ARGV[12 * i - 8]) + 1, names[i], ARGV[12 * i - 6]
-  local verb, mark = ARGV[12 * i - 5], marks[fence] and index <= #marks[fence] - 16 and byte(marks[fence], index)
-  reply[i + 1] = mark == SETTLED and 1 or 0
-  if mark == RUNNING then
-    local ref = agent .. ':' .. id
+  local at = FIELDS * (i - 1) + FIRST
+  local fence, index, agent, id, verb, due, state, record, group, kind_ran, tally, extra = unpack(ARGV, at + 1, at + FIELDS)
+  index = tonumber(index) + 1
+  local mark = marks[fence] and index <= #marks[fence] - 16 and byte(marks[fence], index)
+  reply[i + 1] = mark == byte(SETTLED) and 1 or 0
+  if mark == byte(RUNNING) then
+    local ref = refs[i]
     local live, single = lives[ref], false
     if not live then live, single = find(agent, values[agent], id) end
     local order, fits, instead = orders[ref], true, nil
-    if order then fits, instead = stands(i, verb, order) end
+    if order then fits, instead = stands(verb, order, extra) end
     if not fits then
       reply[i + 1] = instead
     else
       if live then
-        local kind = ARGV[12 * i]
-        if order then kind = select(2, parse(live)) end -- it may have been replaced, and then told to end
-        if verb == 'r' or verb == 'b' or verb == 'z' then
-          reply[i + 1] = again(i, verb, agent, id, live, single, order)
+        local kind = order and select(2, parse(live)) or kind_ran -- it may have been replaced, and then told to end
+        if verb == AGAIN or verb == RELEASE or verb == REST then
+          reply[i + 1] = again(verb, agent, id, ref, live, single, order, due, state, extra)
         else
-          reply[i + 1] = finish(i, verb, agent, id, live, single, kind)
+          reply[i + 1] = finish(verb, agent, id, ref, live, single, kind, record, group)
         end
         counts[verb] = counts[verb] + 1
         more(more_running, kind, -1)
-        if ARGV[12 * i + 1] ~= '' then counted_run(i) end
+        if tally ~= '' then counted_run(kind_ran, tally, extra) end
       end
       orders[ref] = nil
-      marks[fence] = sub(marks[fence], 1, index - 1) .. string.char(SETTLED) .. sub(marks[fence], index + 1)
+      marks[fence] = sub(marks[fence], 1, index - 1) .. SETTLED .. sub(marks[fence], index + 1)
       touched[fence], freed[i] = true, true
       ended = ended + 1
     end
@@ -196,6 +212,7 @@ for i = 1, n do
 end
 if ended == 0 then return reply end
 
+-- 7. What was gathered is written, each key once.
 local agent_sets, agent_dels = {}, {}
 for agent in pairs(changed) do
   if values[agent] then
@@ -218,38 +235,44 @@ if redis.call('EXISTS', base .. 'serial') == 1 then
   end
 end
 remembered(most, retention)
+
+-- 8. Groups and kinds count what has ended.
 for group, c in pairs(groups) do
   leave(group, c.live, retention)
-  for verb, field in pairs({ c = 'completed', f = 'failed', x = 'cancelled' }) do
+  for verb, field in pairs({ [COMPLETED] = 'completed', [FAILED] = 'failed', [CANCELLED] = 'cancelled' }) do
     if c[verb] > 0 then redis.call('HINCRBY', base .. 'group:' .. group, field, c[verb]) end
   end
 end
 for kind, s in pairs(stats) do
-  local old = redis.call('HGET', base .. 'kinds', 's' .. kind)
+  local old = redis.call('HGET', base .. 'kinds', COUNT_RUNS .. kind)
   local o, right = tally_of(old)
   if old and not right then count('malformed', 1) end
-  redis.call('HSET', base .. 'kinds', 's' .. kind, cmsgpack.pack({
+  redis.call('HSET', base .. 'kinds', COUNT_RUNS .. kind, cmsgpack.pack({
     o[1] + s.runs, o[2] + s.failures, o[3] + s.took, math.min(o[4], s.least), math.max(o[5], s.longest),
     o[6] + s.lag, math.max(o[7], s.most_lag), o[8] + s.a, o[9] + s.e, o[10] + s.c, o[11] + s.t,
   }))
 end
+
+-- 9. A claim of which nothing runs any more ends, and with it its lease.
 local closed = false
 for fence in pairs(touched) do
   local value = marks[fence]
-  if string.find(sub(value, 1, -17), '0', 1, true) then
+  if string.find(sub(value, 1, -17), RUNNING, 1, true) then
     redis.call('HSET', KEYS[5], fence, value)
   else
     close(fence, value)
     closed = true
   end
 end
+
+-- 10. The counters, and whoever sleeps is told when the next is due.
 count('running', -ended)
-count('live', -(counts.c + counts.f + counts.x))
-count('completed', counts.c)
-count('failed', counts.f)
-count('cancelled', counts.x)
-count('again', counts.r + counts.z)
-count('released', counts.b)
+count('live', -(counts[COMPLETED] + counts[FAILED] + counts[CANCELLED]))
+count('completed', counts[COMPLETED])
+count('failed', counts[FAILED])
+count('cancelled', counts[CANCELLED])
+count('again', counts[AGAIN] + counts[REST])
+count('released', counts[RELEASE])
 counted()
 if earliest then announce(earliest) end
 if closed then look() end

@@ -1,5 +1,6 @@
 -- sweep: drop finished records that are too old, of a bounded number of agents and a bounded number of them at a time, and
 --        answers that nobody waits for any more.
+-- needs: finished
 -- KEYS[1] agenda
 -- KEYS[2] finished
 -- KEYS[3] stale
@@ -7,8 +8,11 @@
 -- ARGV[2] retention of finished records, ms
 -- ARGV[3] most finished records of an agent, and KiB of large ones, with a | between them
 -- returns {the next cursors, 1 if it had to stop as there is much to drop}
+
 local oldest, most, heaviest = now - tonumber(ARGV[2]), limits_of(ARGV[3])
-local BUDGET, PAGE, AGENTS = 1000, 200, 100 -- entries of indexes that one sweep takes; records of a history, agents that it looks at
+local budget = 1000 -- entries of indexes that one sweep takes
+local PAGE = 200 -- records of a history that it looks at
+local AGENTS = 100 -- agents that it looks at
 
 redis.call('ZREM', base .. 'leases', '') -- the first write must be one that is allowed when memory is full
 
@@ -38,7 +42,7 @@ local function scan(agent, key)
     for i = 1, #old, 1000 do redis.call('HDEL', key, unpack(old, i, math.min(i + 999, #old))) end
     cursor = found[1]
   until cursor == '0' or n >= PAGE or spare <= 0
-  BUDGET = BUDGET - math.floor(n / 4)
+  budget = budget - math.floor(n / 4)
   if cursor ~= '0' then
     redis.call('HSET', KEYS[3], 'scan:' .. agent, cursor)
   elseif from ~= '0' then
@@ -54,8 +58,8 @@ local function tidy(agent)
     for _, class in ipairs({ 'ends:', 'dead:' }) do
       local all = length(base .. class .. agent)
       in_index = in_index + all - tonumber(redis.call('HGET', KEYS[3], class .. agent) or 0)
-      local _, taken = cut(agent, class, all, most, heaviest, now - oldest, BUDGET)
-      BUDGET = BUDGET - taken
+      local _, taken = cut(agent, class, all, most, heaviest, now - oldest, budget)
+      budget = budget - taken
     end
     if n > in_index then scan(agent, key) end
   else
@@ -82,9 +86,9 @@ repeat
     local agent, value = some[i], some[i + 1]
     n = n + 1
     spare = spare - #value
-    if BUDGET <= 0 or spare <= 0 and value == '*' then
+    if budget <= 0 or spare <= 0 and value == HISTORY then
       stopped = true
-    elseif value == '*' then
+    elseif value == HISTORY then
       tidy(agent)
     else
       local _, record = outline(value)
@@ -92,7 +96,7 @@ repeat
     end
   end
   if not stopped then cursor = page[1] end
-until cursor == '0' or stopped or n >= AGENTS or spare <= 0 or BUDGET <= 0
+until cursor == '0' or stopped or n >= AGENTS or spare <= 0 or budget <= 0
 dropped(now - oldest, 1000)
 
 local ANSWERS_KEPT = 600000 -- ms; a call is repeated for a few seconds
@@ -103,4 +107,4 @@ for i = 1, #answers[2], 2 do
   if at <= now - ANSWERS_KEPT then over[#over + 1] = answers[2][i] end
 end
 for i = 1, #over, 1000 do redis.call('HDEL', base .. 'answers', unpack(over, i, math.min(i + 999, #over))) end
-return { cursor .. '|' .. answers[1], (stopped or spare <= 0 or BUDGET <= 0) and 1 or 0 }
+return { cursor .. '|' .. answers[1], (stopped or spare <= 0 or budget <= 0) and 1 or 0 }

@@ -1,4 +1,5 @@
 -- touch: note that something happened for the subjects of activity tasks, and book their runs.
+-- needs: look holds known answers
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks
@@ -6,6 +7,10 @@
 -- ARGV[1] most live tasks an agent may have, and KiB of large ones, with a | between
 -- ARGV[2..] 6 for each touch: agent, id, record, group key or '', quiet time in ms, longest in ms to debounce or ''
 -- returns {now, for each touch: 1 a run was booked, 0 one was already, -1 over the limit, -4 of bytes; its due time or 0; reason}
+
+-- The answers.
+local OVER = -1
+local HEAVY = -4
 local most, heaviest = string.match(ARGV[1], '^(%d+)|(%d+)$')
 most, heaviest = tonumber(most), tonumber(heaviest)
 local reply, created, earliest, changed = { now }, 0, nil, false
@@ -21,7 +26,7 @@ end
 local function heavier(agent, value, record)
   local kib = heft(record, 0)
   if kib == 0 then return false end
-  local have = value and (byte(value) == 83 and heft(value, 8) or tonumber(redis.call('HGET', base .. 'bytes', agent) or 0)) or 0
+  local have = value and (byte(value) == byte(INLINE) and heft(value, 8) or tonumber(redis.call('HGET', base .. 'bytes', agent) or 0)) or 0
   return have + kib > heaviest
 end
 
@@ -35,11 +40,11 @@ local function create(agent, value, id, record, group, due)
   local old = recorded(agent, kept, id)
   if old then unrecord(agent, kept, id, old) end
   if not value and heft(live, 7) == 0 then
-    value = 'S' .. live
+    value = INLINE .. live
     place(agent, true, live, id, due)
   else
     value = value or NEW
-    if byte(value) == 83 then value = spread(agent, sub(value, 2)) end
+    if byte(value) == byte(INLINE) then value = spread(agent, sub(value, 2)) end
     value = grown(value, tonumber(sub(live, 8, 8)), 1)
     hold(agent, live, id)
     place(agent, false, live, id, due)
@@ -67,7 +72,7 @@ end
 
 -- move gives a task another due time where it is.
 local function move(agent, id, live, single, place_, name, due)
-  if place_ == 'p' then
+  if place_ == IS_PARKED then
     redis.call('ZADD', base .. 'parked:' .. name, due, agent .. ':' .. id)
   elseif single then
     redis.call('ZADD', KEYS[1], due, agent)
@@ -78,16 +83,16 @@ local function move(agent, id, live, single, place_, name, due)
 end
 
 for i = 2, #ARGV, 6 do
-  local agent, id, record, group = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
-  local delay, longest, ref = tonumber(ARGV[i + 4]), tonumber(ARGV[i + 5]), agent .. ':' .. id
+  local agent, id, record, group, quiet, most_quiet = unpack(ARGV, i, i + 5)
+  local delay, longest, ref = tonumber(quiet), tonumber(most_quiet), agent .. ':' .. id
   local value = redis.call('HGET', KEYS[2], agent)
   local live, single = find(agent, value, id)
   local pulse = live and redis.call('HGET', KEYS[4], ref)
-  local have = not value and 0 or byte(value) == 83 and 1 or tonumber(sub(value, 3)) or 0
+  local have = not value and 0 or byte(value) == byte(INLINE) and 1 or tonumber(sub(value, 3)) or 0
   if not live and have >= most then
-    answer(-1, 0, '')
+    answer(OVER, 0, '')
   elseif not live and heavier(agent, value, record) then
-    answer(-4, 0, '')
+    answer(HEAVY, 0, '')
   elseif not live then
     create(agent, value, id, record, group, now + delay)
   elseif not pulse then -- it was submitted as something else: it is left as it is
@@ -98,7 +103,7 @@ for i = 2, #ARGV, 6 do
     floor, first, from = tonumber(floor), tonumber(first), tonumber(from)
     local place_, due, name = where(agent, id, live, single)
     local reason, booked = 'waiting', 0
-    if place_ == 'r' then
+    if place_ == IS_RUNNING then
       keep(ref, floor, why, first, from > 0 and from or now, now, dozing(pulse) and '%02.0f')
       answer(from > 0 and 0 or 1, 0, 'running')
     else
@@ -116,7 +121,7 @@ for i = 2, #ARGV, 6 do
           redis.call('HSET', KEYS[2], agent, grown(NEW, tonumber(sub(live, 8, 8)), 1))
         end
         if not single then weigh(agent, heft(live, 7)) end
-        if single then redis.call('HSET', KEYS[2], agent, 'S' .. live) else redis.call('HSET', KEYS[3], ref, live) end
+        if single then redis.call('HSET', KEYS[2], agent, INLINE .. live) else redis.call('HSET', KEYS[3], ref, live) end
         move(agent, id, live, single, place_, name, due)
         keep(ref, floor, why, now, 0, 0)
       else
