@@ -30,7 +30,7 @@ type (
 	// ConflictError says that a task exists, or does not allow what was asked.
 	ConflictError = store.ConflictError
 	// StoreError is what a store could not do: the outcome is unknown, and repeating it is safe.
-	StoreError = store.StoreError
+	StoreError = store.Error
 )
 
 // The life of a task: waiting -> in_progress -> completed, failed or cancelled.
@@ -63,5 +63,5 @@ var (
 	// by another run.
 	ErrLeaseLost = store.ErrLeaseLost
 	// ErrStoreFull says that the store is out of memory. Tasks that run can be settled all the same.
-	ErrStoreFull = store.ErrStoreFull
+	ErrStoreFull = store.ErrFull
 )

@@ -35,7 +35,7 @@ func (c *call) make(ctx context.Context) {
 		c.ended(ctx, outcomes)
 	}()
 	if c.gate == nil {
-		outcomes = c.handler.call(ctx, c.runs)
+		outcomes = c.pull.s.wrapped(ctx, c.handler, c.runs)
 	} else {
 		outcomes = c.pull.gated(ctx, c.gate, c.handler, c.runs)
 	}

@@ -28,7 +28,7 @@ func TestACancelIsFinal(t *testing.T) {
 			virtual(t, core.Config{}, func(w *world) {
 				core.Handle(w.s, "k", func(ctx context.Context, t *core.Task[note]) error {
 					require.NoError(w, t.SetResult("half"))
-					status, err := w.s.Cancel(ctx, t.Agent, t.ID, core.Hold{})
+					status, err := w.s.Cancel(ctx, t.Agent, t.ID, core.Order{})
 					require.NoError(w, err)
 					assert.Equal(w, core.StatusInProgress, status)
 					assert.True(w, w.task("a", "1").Ending)
@@ -54,7 +54,7 @@ func TestACancelIsAboutTheDefinitionOfItsTime(t *testing.T) {
 		core.Handle(w.s, "k", func(ctx context.Context, _ *core.Task[note]) error {
 			_, err := w.s.Submit(ctx, core.NewTask{Agent: "a", ID: "1", Kind: "new", Level: core.LevelHigh, OnConflict: core.OnConflictReplace})
 			require.NoError(w, err)
-			_, err = w.s.Cancel(ctx, "a", "1", core.Hold{By: "ann"})
+			_, err = w.s.Cancel(ctx, "a", "1", core.Order{By: "ann"})
 			require.NoError(w, err)
 			for _, kind := range []string{"k", "new"} { // the same again, and another: it is to end
 				_, err = w.s.Submit(ctx, core.NewTask{Agent: "a", ID: "1", Kind: kind, Every: time.Hour, OnConflict: core.OnConflictReplace})
@@ -83,7 +83,7 @@ func TestTheSameDefinitionDoesNotHideACancel(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		task := core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour, OnConflict: core.OnConflictReplace}
 		core.Handle(w.s, "k", func(ctx context.Context, _ *core.Task[note]) error {
-			_, err := w.s.Cancel(ctx, "a", "1", core.Hold{})
+			_, err := w.s.Cancel(ctx, "a", "1", core.Order{})
 			require.NoError(w, err)
 			_, err = w.s.Submit(ctx, task)
 			assert.ErrorContains(w, err, store.ConflictEnding)

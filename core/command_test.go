@@ -26,7 +26,7 @@ func (w *world) between(happens func()) {
 
 // operate are the commands that are decided by how task a/1 is.
 var operate = map[string]func(w *world) error{
-	"cancel": func(w *world) error { _, err := w.s.Cancel(w.Context(), "a", "1", core.Hold{}); return err },
+	"cancel": func(w *world) error { _, err := w.s.Cancel(w.Context(), "a", "1", core.Order{}); return err },
 	"run":    func(w *world) error { _, err := w.s.RunNow(w.Context(), "a", "1"); return err },
 	"replay": func(w *world) error { _, err := w.s.Replay(w.Context(), "a", "1"); return err },
 	"delete": func(w *world) error { return w.s.Delete(w.Context(), "a", "1") },

@@ -10,17 +10,17 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Hold is who paused or cancelled something, and why.
-type Hold struct{ By, Reason string }
+// Order is who paused or cancelled something, and why.
+type Order struct{ By, Reason string }
 
 // byDuly is who pauses what keeps failing.
 const byDuly = "duly"
 
-func (h Hold) encode() []byte { return (&record.Hold{By: h.By, Reason: h.Reason}).Encode() }
+func (h Order) encode() []byte { return (&record.Hold{By: h.By, Reason: h.Reason}).Encode() }
 
-func decodeHold(data []byte) Hold {
+func decodeHold(data []byte) Order {
 	h := record.DecodeHold(data)
-	return Hold{By: h.By, Reason: h.Reason}
+	return Order{By: h.By, Reason: h.Reason}
 }
 
 // mostTries is how often a command that is about a task as it was read is tried again when the task has changed.
@@ -88,7 +88,7 @@ func (s *Scheduler) runNow(ctx context.Context, t *store.Stored) (time.Time, err
 // it shares a call of its handler with other tasks, and it is cancelled when its run ends, whatever the run returns. It
 // returns the task's status then: StatusCancelled, or StatusInProgress. Until the run has ended the task cannot be replaced.
 // Cancelling a cancelled task changes nothing; one that has completed or failed is a *ConflictError.
-func (s *Scheduler) Cancel(ctx context.Context, agent, id string, by Hold) (Status, error) {
+func (s *Scheduler) Cancel(ctx context.Context, agent, id string, by Order) (Status, error) {
 	if err := validText("reason", by.Reason, maxErrorLen); err != nil {
 		return "", err
 	}
@@ -98,7 +98,7 @@ func (s *Scheduler) Cancel(ctx context.Context, agent, id string, by Hold) (Stat
 	return s.cancel(ctx, agent, id, by)
 }
 
-func (s *Scheduler) cancel(ctx context.Context, agent, id string, by Hold) (status Status, err error) {
+func (s *Scheduler) cancel(ctx context.Context, agent, id string, by Order) (status Status, err error) {
 	err = s.asRead(ctx, agent, id, func(t *store.Stored) error {
 		status, err = s.tryCancel(ctx, t, by)
 		return err
@@ -106,7 +106,7 @@ func (s *Scheduler) cancel(ctx context.Context, agent, id string, by Hold) (stat
 	return status, err
 }
 
-func (s *Scheduler) tryCancel(ctx context.Context, t *store.Stored, by Hold) (Status, error) {
+func (s *Scheduler) tryCancel(ctx context.Context, t *store.Stored, by Order) (Status, error) {
 	switch t.Status {
 	case StatusCancelled:
 		return t.Status, nil
@@ -136,7 +136,7 @@ func (s *Scheduler) tryCancel(ctx context.Context, t *store.Stored, by Hold) (St
 	}
 }
 
-func cancelReason(by Hold) string {
+func cancelReason(by Order) string {
 	switch {
 	case by.By == "" && by.Reason == "":
 		return "cancelled"

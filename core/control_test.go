@@ -31,7 +31,7 @@ func TestPauseAndResume(t *testing.T) {
 				info := w.task("a", "1")
 				require.Len(t, info.Pauses, 1)
 				assert.Equal(t, target, info.Pauses[0].Target)
-				assert.Equal(t, core.Hold{By: "ann", Reason: "rate limit"}, info.Pauses[0].Hold)
+				assert.Equal(t, core.Order{By: "ann", Reason: "rate limit"}, info.Pauses[0].Order)
 				e, err := w.s.Explain(w.Context(), "a", "1")
 				require.NoError(t, err)
 				assert.Equal(t, core.BecausePaused, e.Reasons[0].Code)
@@ -247,7 +247,7 @@ func TestCancelWaiting(t *testing.T) {
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour, Group: "g"})
 		w.runUntil(90 * time.Minute)
 		for range 2 {
-			status, err := w.s.Cancel(w.Context(), "a", "1", core.Hold{By: "ann", Reason: "wrong"})
+			status, err := w.s.Cancel(w.Context(), "a", "1", core.Order{By: "ann", Reason: "wrong"})
 			require.NoError(t, err)
 			assert.Equal(t, core.StatusCancelled, status)
 		}
@@ -259,7 +259,7 @@ func TestCancelWaiting(t *testing.T) {
 		g, err := w.s.Group(w.Context(), "a", "g")
 		require.NoError(t, err)
 		assert.Equal(t, core.GroupCounts{Cancelled: 1}, g)
-		_, err = w.s.Cancel(w.Context(), "a", "2", core.Hold{})
+		_, err = w.s.Cancel(w.Context(), "a", "2", core.Order{})
 		assert.ErrorIs(t, err, core.ErrNotFound)
 	})
 }
@@ -287,7 +287,7 @@ func TestCancelRunning(t *testing.T) {
 				time.Sleep(10*time.Second + 300*time.Millisecond) // between two heartbeats
 				begun := time.Now()
 				for range 2 {
-					status, err := w.s.Cancel(w.Context(), "a", "1", core.Hold{Reason: "stop"})
+					status, err := w.s.Cancel(w.Context(), "a", "1", core.Order{Reason: "stop"})
 					require.NoError(t, err)
 					assert.Equal(t, core.StatusInProgress, status)
 				}
@@ -315,7 +315,7 @@ func TestCancelJustBeforeARunEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, core.Config{}, func(w *world) {
 				core.Handle(w.s, "k", func(ctx context.Context, t *core.Task[note]) error {
-					_, err := w.s.Cancel(ctx, t.Agent, t.ID, core.Hold{})
+					_, err := w.s.Cancel(ctx, t.Agent, t.ID, core.Order{})
 					require.NoError(w, err)
 					return outcome
 				})
@@ -348,7 +348,7 @@ func TestCancelOneOfABatch(t *testing.T) {
 		done := make(chan struct{})
 		go func() { w.run(); close(done) }()
 		time.Sleep(time.Second)
-		_, err := w.s.Cancel(w.Context(), "a", "2", core.Hold{})
+		_, err := w.s.Cancel(w.Context(), "a", "2", core.Order{})
 		require.NoError(t, err)
 		<-done
 		assert.Equal(t, core.StatusCompleted, w.task("a", "1").Status)
@@ -362,7 +362,7 @@ func TestCancelOfAReplacedTaskCountsInItsNewGroup(t *testing.T) {
 		core.Handle(w.s, "k", func(ctx context.Context, _ *core.Task[note]) error {
 			_, err := w.s.Submit(ctx, core.NewTask{Agent: "a", ID: "1", Kind: "k", Group: "new", OnConflict: core.OnConflictReplace})
 			assert.NoError(w, err)
-			_, err = w.s.Cancel(ctx, "a", "1", core.Hold{})
+			_, err = w.s.Cancel(ctx, "a", "1", core.Order{})
 			assert.NoError(w, err)
 			return errBoom
 		})
@@ -386,7 +386,7 @@ func TestCancelOfACrashedRun(t *testing.T) {
 			Partition: p, Nonce: "dead-0123456789a", Kinds: []string{"k"}, Limit: 1, Lease: time.Minute,
 		}})
 		require.NoError(t, err)
-		_, err = w.s.Cancel(w.Context(), "a", "1", core.Hold{By: "ann"})
+		_, err = w.s.Cancel(w.Context(), "a", "1", core.Order{By: "ann"})
 		require.NoError(t, err)
 		require.NoError(t, w.s.Pause(w.Context(), core.Target{Agent: "a"}, core.Pause{}))
 		time.Sleep(time.Minute)

@@ -106,7 +106,7 @@ func TestDecide(t *testing.T) {
 			body: every, err: boom, given: func(f *facts) { f.state.Failures = 1 }, verb: store.VerbAgain, due: after(time.Hour), outcome: OutcomeFailed,
 			check: func(t *testing.T, v *verdict) {
 				t.Helper()
-				assert.Equal(t, Hold{By: byDuly, Reason: "2 occurrences in a row failed: boom"}, decodeHold(v.settlement.Hold))
+				assert.Equal(t, Order{By: byDuly, Reason: "2 occurrences in a row failed: boom"}, decodeHold(v.settlement.Hold))
 			},
 		},
 		"activity that fails too often cools down": {
@@ -226,7 +226,7 @@ func TestRevise(t *testing.T) {
 	assert.Equal(t, string(store.VerbAgain), string(v.settlement.Verb))
 	assert.True(t, v.settlement.Renewed)
 	assert.Same(t, tally, v.settlement.Tally)
-	require.True(t, v.revise(&store.CancelledError{Order: (&record.Hold{By: "ann"}).Encode()}))
+	require.True(t, v.revise(&store.EndingError{Order: (&record.Hold{By: "ann"}).Encode()}))
 	assert.Equal(t, string(store.VerbCancel), string(v.settlement.Verb))
 	rec, err := record.DecodeFinished(v.settlement.Record)
 	require.NoError(t, err)

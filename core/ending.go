@@ -27,7 +27,7 @@ func (d *decision) endAsTold(v *verdict, order []byte) {
 	by := record.DecodeHold(order)
 	v.outcome = OutcomeCancelled
 	d.group, v.settlement.Group = by.Group, by.Group
-	rec := d.record(cancelReason(Hold{By: by.By, Reason: by.Reason}))
+	rec := d.record(cancelReason(Order{By: by.By, Reason: by.Reason}))
 	if by.Kind != "" { // else a version that does not say has cancelled it
 		rec.Kind, rec.Level = by.Kind, by.Level
 	}
@@ -38,7 +38,7 @@ func (d *decision) endAsTold(v *verdict, order []byte) {
 // has been noted of the run stays. It is false for any other error.
 func (v *verdict) revise(err error) bool {
 	d, tally := v.by, v.settlement.Tally
-	cancelled, told := errors.AsType[*store.CancelledError](err)
+	cancelled, told := errors.AsType[*store.EndingError](err)
 	switch {
 	case told:
 		v.released, v.retried, v.err = false, false, nil

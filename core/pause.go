@@ -62,7 +62,7 @@ func (s *Scheduler) Pause(ctx context.Context, t Target, p Pause) error {
 			return err
 		}
 	}
-	effects, err := s.store.Hold(ctx, []store.Hold{{Target: t, Note: Hold{By: p.By, Reason: p.Reason}.encode(), Until: until}})
+	effects, err := s.store.Hold(ctx, []store.Hold{{Target: t, Note: Order{By: p.By, Reason: p.Reason}.encode(), Until: until}})
 	if err == nil && effects[0].Code == store.EffectNone {
 		err = ErrNotFound
 	}

@@ -43,6 +43,9 @@ func Presets() []Preset { return slices.Clone(presets) }
 // fill takes what a task leaves out from its preset. A cron expression of the task's own keeps the rest of the preset; any
 // other schedule is another task, which jitter does not fit.
 func (t *NewTask) fill() error {
+	if k, ok := t.Payload.(Kinder); ok && t.Kind == "" && t.Preset == "" {
+		t.Kind = k.Kind()
+	}
 	if t.Preset == "" {
 		return nil
 	}

@@ -46,7 +46,7 @@ func (d *decision) tooLong(v *verdict) {
 	v.tooLong, v.status = true, StatusWaiting
 	v.settlement = store.Settlement{
 		Run: d.claimed.Run, Group: d.group, Kind: d.claimed.Kind, Verb: store.VerbAgain, Due: store.When{At: d.claimed.Due}, State: d.state.Encode(),
-		Hold: Hold{By: byDuly, Reason: fmt.Sprintf("too_long: it was cut off %d times in a row after nearly all of %s: give its kind a shorter timeout, "+
+		Hold: Order{By: byDuly, Reason: fmt.Sprintf("too_long: it was cut off %d times in a row after nearly all of %s: give its kind a shorter timeout, "+
 			"let its handler yield, or run it where there is more time; then resume it", mostCutOffs, d.budget.whole.Round(time.Second))}.encode(),
 	}
 	v.warning = "a task takes longer than a pull has time for, and is paused"

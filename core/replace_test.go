@@ -203,7 +203,7 @@ func TestExplain(t *testing.T) {
 			assert.Equal(t, want.code, got.Code, agent)
 			assert.Contains(t, got.Text, want.text)
 		}
-		_, err := w.s.Cancel(w.Context(), "running", "1", core.Hold{By: "ann"})
+		_, err := w.s.Cancel(w.Context(), "running", "1", core.Order{By: "ann"})
 		require.NoError(t, err)
 		assert.Equal(t, core.BecauseEnding, because("running").Code)
 		close(release)
@@ -320,7 +320,7 @@ func TestAgentsAndJobs(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, next)
 		assert.ElementsMatch(t, []core.PauseInfo{
-			{Target: core.Target{Agent: "b"}, Since: now}, {Hold: core.Hold{By: "ann", Reason: "moving"}, Since: now, Until: now.Add(time.Minute)},
+			{Target: core.Target{Agent: "b"}, Since: now}, {Order: core.Order{By: "ann", Reason: "moving"}, Since: now, Until: now.Add(time.Minute)},
 		}, pauses)
 		_, _, err = w.s.Pauses(w.Context(), 1001, "")
 		assert.Equal(t, core.CodeInvalid, core.CodeOf(err))

@@ -26,7 +26,7 @@ func (d *decision) retryLater(v *verdict, later *retryAfterError, err error) {
 	}
 	pause := max(asked, kind.Backoff) + d.pauseOf(kind, min(d.state.RetryAfters, record.KeptRuns))
 	if key := d.body.SnoozeKey; key != "" && asked > 0 {
-		note := Hold{By: byDuly, Reason: clip(err.Error())}
+		note := Order{By: byDuly, Reason: clip(err.Error())}
 		v.busy = &store.Hold{Target: store.Target{Key: key}, Note: note.encode(), Until: store.When{After: asked}, Prolong: true}
 	}
 	if d.state.RetryAfters > kind.MaxRetryAfters {

@@ -171,7 +171,7 @@ func (p *pull) gated(ctx context.Context, gate gate, h *handler, runs []*run) []
 		return outcomes
 	}
 	p.started(h, through)
-	for k, err := range h.call(ctx, through) {
+	for k, err := range p.s.wrapped(ctx, h, through) {
 		outcomes[at[k]] = err
 	}
 	return outcomes

@@ -28,8 +28,10 @@ type Scheduler struct {
 	mu       sync.RWMutex
 	handlers map[string]*handler
 	gates    map[string]gate
-	kinds    []string // sorted, and never changed in place
-	usual    map[string]*usual
+
+	middleware []func(next Handler) Handler
+	kinds      []string // sorted, and never changed in place
+	usual      map[string]*usual
 
 	absences absences
 	fences   fences

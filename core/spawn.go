@@ -51,7 +51,7 @@ func (r *run) spawn(ctx context.Context) error {
 	r.pull.spawned.Store(true)
 	if r.body.overlap() == OverlapCancelRunning {
 		for _, other := range r.state.Children {
-			if _, err := s.cancel(ctx, r.claimed.Agent, other, Hold{By: byDuly, Reason: "overlap: the next occurrence is due"}); err != nil && CodeOf(err) == CodeUnavailable {
+			if _, err := s.cancel(ctx, r.claimed.Agent, other, Order{By: byDuly, Reason: "overlap: the next occurrence is due"}); err != nil && CodeOf(err) == CodeUnavailable {
 				return err
 			}
 		}

@@ -25,7 +25,7 @@ const (
 type NewTask struct {
 	Agent string // owner; any valid UTF-8 of 1 to 256 bytes without control characters
 	ID    string // unique for its agent; made up if empty
-	Kind  string // names the handler
+	Kind  string // names the handler; that of the payload if empty and the payload is a [Kinder]
 	// Payload is what the handler gets, as JSON. A json.RawMessage or []byte is JSON already.
 	Payload any
 
@@ -89,7 +89,7 @@ func filled(tasks []NewTask) ([]NewTask, error) {
 	own := false
 	for i := range tasks {
 		t := &tasks[i]
-		if t.Preset == "" && t.Jitter >= 0 && t.Backoff >= 0 && t.Timeout >= 0 {
+		if t.Kind != "" && t.Preset == "" && t.Jitter >= 0 && t.Backoff >= 0 && t.Timeout >= 0 {
 			continue
 		}
 		if !own {

@@ -65,7 +65,7 @@ type TaskInfo struct {
 // PauseInfo is a pause that a task is under.
 type PauseInfo struct {
 	Target Target // what was paused
-	Hold
+	Order
 	Since, Until time.Time // Until is zero for a pause without an end
 }
 
@@ -273,7 +273,7 @@ func pageOf(limit int, cursor string) (store.PageOf, error) {
 }
 
 func informPause(h *store.Held) PauseInfo {
-	return PauseInfo{Target: h.Target, Hold: decodeHold(h.Note), Since: h.Since.Time(), Until: h.Until.Time()}
+	return PauseInfo{Target: h.Target, Order: decodeHold(h.Note), Since: h.Since.Time(), Until: h.Until.Time()}
 }
 
 func (s *Scheduler) stored(ctx context.Context, agent, id string) (store.Stored, error) {

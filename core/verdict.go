@@ -99,7 +99,7 @@ func deathReason(err error) string {
 func (d *decision) pauseIfHopeless(v *verdict, justNow int, why string) {
 	if d.hopeless(justNow) {
 		reason := clip(fmt.Sprintf("%s: %s", failedInARow(d.state.Failures), why))
-		v.settlement.Hold = Hold{By: byDuly, Reason: reason}.encode()
+		v.settlement.Hold = Order{By: byDuly, Reason: reason}.encode()
 	}
 }
 

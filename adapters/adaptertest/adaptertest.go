@@ -265,7 +265,7 @@ func (s *story) budgetOfTime() {
 	task := s.task("ada", "slow")
 	assert.Equal(s, core.StatusWaiting, task.Status, "given back")
 	assert.Zero(s, task.ErrorCount, "uncharged")
-	_, err := s.Scheduler.Cancel(s.Context(), "ada", "slow", core.Hold{})
+	_, err := s.Scheduler.Cancel(s.Context(), "ada", "slow", core.Order{})
 	require.NoError(s, err)
 }
 

@@ -108,7 +108,7 @@ func (a *api) cancel(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	var by core.Hold
+	var by core.Order
 	if err := decode(data,
 		strictjson.Field{Name: "reason", Into: &by.Reason, Must: mustBeString, Zero: true},
 		strictjson.Field{Name: "by", Into: &by.By, Must: mustBeString, Zero: true},

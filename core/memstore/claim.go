@@ -23,7 +23,7 @@ const (
 // Claim leases due tasks; see [store.Queue].
 func (s *Store) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &store.StoreError{Verb: "claim", Err: err}
+		return nil, &store.Error{Verb: "claim", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +37,7 @@ func (s *Store) Claim(ctx context.Context, requests []store.ClaimRequest) ([]sto
 // Look says when partitions are due; see [store.Queue].
 func (s *Store) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &store.StoreError{Verb: "claim", Err: err}
+		return nil, &store.Error{Verb: "claim", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -77,7 +77,7 @@ func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Aud
 // operate carries out requests, one after the other, in one step.
 func operate[R, A any](ctx context.Context, s *Store, requests []R, do func(r *R, now store.Millis) A) ([]A, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &store.StoreError{Verb: "control", Err: err}
+		return nil, &store.Error{Verb: "control", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 // Extend moves the ends of leases; see [store.Store].
 func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &store.StoreError{Verb: "extend", Err: err}
+		return nil, &store.Error{Verb: "extend", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,7 +35,7 @@ func (t *task) refuses(r *store.Settlement) error {
 	}
 	switch {
 	case t.order.op == orderCancel && r.Verb != store.VerbCancel:
-		return &store.CancelledError{Order: slices.Clone(t.order.note)}
+		return &store.EndingError{Order: slices.Clone(t.order.note)}
 	case t.order.op == orderReplace && !r.Renewed:
 		return store.ErrReplaced
 	default:

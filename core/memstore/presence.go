@@ -22,7 +22,7 @@ type said struct {
 // Announce keeps what a process says of itself; see [store.Presence].
 func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) error {
 	if err := ctx.Err(); err != nil {
-		return &store.StoreError{Verb: "presence", Err: err}
+		return &store.Error{Verb: "presence", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +37,7 @@ func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.
 // Processes returns what processes have said of themselves; see [store.Presence].
 func (s *Store) Processes(ctx context.Context) (map[string][]byte, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &store.StoreError{Verb: "presence", Err: err}
+		return nil, &store.Error{Verb: "presence", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

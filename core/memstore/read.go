@@ -63,7 +63,7 @@ func (s *Store) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, erro
 func read[A any](ctx context.Context, s *Store, look func(now store.Millis) (A, error)) (A, error) {
 	if err := ctx.Err(); err != nil {
 		var none A
-		return none, &store.StoreError{Verb: "read", Err: err}
+		return none, &store.Error{Verb: "read", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +179,7 @@ func (s *Store) holds(q store.PageOf, now store.Millis) store.HoldPage {
 // Stats are the counters of all partitions.
 func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	if err := ctx.Err(); err != nil {
-		return store.Stats{}, &store.StoreError{Verb: "stats", Err: err}
+		return store.Stats{}, &store.Error{Verb: "stats", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

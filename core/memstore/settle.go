@@ -12,7 +12,7 @@ import (
 // Settle ends runs; see [store.Store].
 func (s *Store) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &store.StoreError{Verb: "settle", Err: err}
+		return nil, &store.Error{Verb: "settle", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

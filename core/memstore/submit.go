@@ -16,7 +16,7 @@ import (
 // Submit stores new tasks; see [store.Store].
 func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &store.StoreError{Verb: "submit", Err: err}
+		return nil, &store.Error{Verb: "submit", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

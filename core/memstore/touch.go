@@ -36,7 +36,7 @@ func (p *partition) rouse(t *task, first store.Millis) {
 // Touch notes that something happened for the subjects of activity tasks; see [store.Queue].
 func (s *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touched, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &store.StoreError{Verb: "submit", Err: err}
+		return nil, &store.Error{Verb: "submit", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -163,10 +163,10 @@ func TestFullMemory(t *testing.T) {
 	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
 
 	_, err := st.Submit(t.Context(), []store.Submission{sub("b", "1")})
-	require.ErrorIs(t, err, store.ErrStoreFull)
+	require.ErrorIs(t, err, store.ErrFull)
 	assert.Equal(t, core.CodeStoreFull, core.CodeOf(err))
 	_, err = st.Submit(t.Context(), []store.Submission{sub("b", "1"), sub("b", "2")})
-	require.ErrorIs(t, err, store.ErrStoreFull)
+	require.ErrorIs(t, err, store.ErrFull)
 	held, err := st.Extend(t.Context(), []store.Extension{{Fence: running.Fence, Lease: time.Minute}})
 	require.NoError(t, err)
 	assert.Equal(t, []store.Extended{{Held: true}}, held)

@@ -34,7 +34,7 @@ func TestGroupsOfAnOlderVersion(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, srv.Client(t).Del(t.Context(), "duly:{0}:groups").Err())
-	_, err = s.Cancel(t.Context(), "an agent", "cancelled", core.Hold{})
+	_, err = s.Cancel(t.Context(), "an agent", "cancelled", core.Order{})
 	require.NoError(t, err)
 	require.NoError(t, s.Delete(t.Context(), "an agent", "deleted"))
 	_, err = s.Submit(t.Context(), core.NewTask{

@@ -74,7 +74,7 @@ func (r *reshard) submit(s *core.Scheduler, from, n, batch int) error {
 			if err == nil {
 				break
 			}
-			if _, away := errors.AsType[*store.StoreError](err); !away || time.Since(begun) > time.Minute {
+			if _, away := errors.AsType[*store.Error](err); !away || time.Since(begun) > time.Minute {
 				return err
 			}
 		}
@@ -165,7 +165,7 @@ func TestASlotThatIsBeingMoved(t *testing.T) {
 	step := 0
 	moved := r.cluster.MoveSlot(t, slot, from, to, func() {
 		step++
-		failed, ok := errors.AsType[*store.StoreError](submit(3, fmt.Sprint("moved ", step)))
+		failed, ok := errors.AsType[*store.Error](submit(3, fmt.Sprint("moved ", step)))
 		require.True(t, ok)
 		assert.ErrorContains(t, failed, "the cluster is moving the slot of these agents")
 		assert.NoError(t, submit(4, fmt.Sprint("other ", step)))

@@ -152,7 +152,7 @@ func (s *Store) eval(ctx context.Context, verb string, calls []call) ([][]any, e
 }
 
 // evalAll runs calls in one round trip to each node and returns their replies in order, and an error for each that failed, a
-// *store.StoreError. It repeats those that failed in a way that may pass. What fails in one partition stops no other.
+// *store.Error. It repeats those that failed in a way that may pass. What fails in one partition stops no other.
 func (s *Store) evalAll(ctx context.Context, verb string, calls []call) ([][]any, []error) {
 	leave := s.callers.enter(calls)
 	defer leave()
@@ -281,10 +281,10 @@ func passing(err error) bool {
 
 func wrap(verb string, err error) error {
 	if redis.HasErrorPrefix(err, "OOM") || strings.Contains(err.Error(), "OOM command not allowed") {
-		err = store.ErrStoreFull
+		err = store.ErrFull
 	}
 	if redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "ASK") {
 		err = fmt.Errorf("the cluster is moving the slot of these agents to another node: retry the same request (%w)", err)
 	}
-	return &store.StoreError{Verb: verb, Err: err}
+	return &store.Error{Verb: verb, Err: err}
 }

@@ -89,7 +89,7 @@ func parseSettled(out []store.Settled, reply []any, members []int, err error) bo
 
 func settled(v any) store.Settled {
 	if order, ok := strings.CutPrefix(text(v), "x"); ok {
-		return store.Settled{Err: &store.CancelledError{Order: data(order)}}
+		return store.Settled{Err: &store.EndingError{Order: data(order)}}
 	}
 	switch due := number(v); due {
 	case -1:

@@ -109,8 +109,6 @@ func (c Config) withDefaults() Config {
 // validate refuses what makes no sense, with a *[store.ConfigError].
 func (c Config) validate() error {
 	switch {
-	case c.URL == "" && c.Options == nil:
-		return wrongURL("is required: for instance redis://127.0.0.1:6379/0")
 	case strings.ContainsAny(c.Prefix, "{} \t\r\n"):
 		return misconfigured("Prefix", c.Prefix, "must not contain braces or white space, as %q does", c.Prefix)
 	case c.Partitions < 0 || c.Partitions > maxPartitions || c.Partitions&(c.Partitions-1) != 0:
@@ -195,6 +193,7 @@ func lanesOf[Q any](s *Store, run func(context.Context, []Q) []outcome[submitted
 type Store struct {
 	config  Config
 	client  redis.UniversalClient
+	owned   bool // the client is the store's, which Open has made
 	scripts scripts
 	parts   []partition
 	cluster *cluster // nil if all partitions are on one server, so that one command can read keys of several
@@ -223,31 +222,50 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 
 func open(ctx context.Context, config Config, change func(string) string) (*Store, error) {
 	config = config.withDefaults()
-	if err := config.validate(); err != nil {
+	err := config.validate()
+	if err == nil && config.URL == "" && config.Options == nil {
+		err = wrongURL("is required: for instance redis://127.0.0.1:6379/0")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
 	to, err := config.target()
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
+	s, err := on(ctx, redis.NewUniversalClient(&to.options), &to, config, change)
+	if err != nil {
+		_ = s.client.Close() // the first error is the one to report
+		return nil, err
+	}
+	s.owned = true
+	return s, nil
+}
+
+// on makes a store on a client, and checks that it can be relied on. The store has its client also with an error.
+func on(ctx context.Context, client redis.UniversalClient, to *target, config Config, change func(string) string) (*Store, error) {
 	s := &Store{
-		config: config, client: redis.NewUniversalClient(&to.options), scripts: load(change), ahead: new(atomic.Int64),
+		config: config, client: client, scripts: load(change), ahead: new(atomic.Int64),
 		callers: newCallers(), name: to.name, secure: to.tls, user: to.options.Username,
 	}
 	if client, ok := s.client.(*redis.ClusterClient); ok {
 		s.cluster = &cluster{client: client}
 	}
 	if err := s.preflight(ctx); err != nil {
-		_ = s.client.Close() // the first error is the one to report
-		return nil, err
+		return s, err
 	}
 	s.swept = make([]atomic.Pointer[sweep], len(s.parts))
 	s.submits, s.touches = lanesOf(s, s.submitEach), lanesOf(s, s.touch)
 	return s, nil
 }
 
-// Close closes the connections. Calls under way fail.
-func (s *Store) Close() error { return s.client.Close() }
+// Close closes the connections, unless they are of the client that [New] was given. Calls under way fail.
+func (s *Store) Close() error {
+	if !s.owned {
+		return nil
+	}
+	return s.client.Close()
+}
 
 // Name is the URL of the Redis without users, passwords and parameters, for people.
 func (s *Store) Name() string { return s.name }

@@ -76,10 +76,10 @@ func (s *Store) refused(agent, id string, code int64) error {
 
 // submitError is the error of a joined submit: the store's, or that of the caller's own context.
 func submitError(err error) error {
-	if _, ok := errors.AsType[*store.StoreError](err); ok {
+	if _, ok := errors.AsType[*store.Error](err); ok {
 		return err
 	}
-	return &store.StoreError{Verb: verbSubmit, Err: err}
+	return &store.Error{Verb: verbSubmit, Err: err}
 }
 
 // spans reports whether tasks lie in more than one partition.

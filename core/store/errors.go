@@ -12,8 +12,8 @@ var (
 	// ErrLeaseLost is the cause of a handler's context, and the refusal of its result, when its lease ran out or
 	// was taken by somebody else.
 	ErrLeaseLost = errors.New("lease lost: another run may hold the task")
-	// ErrStoreFull says that the store is out of memory. Tasks that run can be settled all the same.
-	ErrStoreFull = errors.New("the store is out of memory: let it drain, or give Redis a larger maxmemory")
+	// ErrFull says that the store is out of memory. Tasks that run can be settled all the same.
+	ErrFull = errors.New("the store is out of memory: let it drain, or give Redis a larger maxmemory")
 	// ErrReplaced says that a settlement ignores that its task was replaced during the run: see Settlement.Renewed.
 	ErrReplaced = errors.New("the task was replaced while it ran")
 	// ErrChanged says that a task has changed since the caller read it: read it again.
@@ -69,23 +69,23 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("task %q of agent %q %s", e.ID, e.Agent, e.Reason)
 }
 
-// CancelledError says that a task was cancelled while it ran.
-type CancelledError struct {
+// EndingError says that a task was cancelled while it ran.
+type EndingError struct {
 	Order []byte // what the command said, opaque
 }
 
 // Error says so.
-func (*CancelledError) Error() string { return "the task was cancelled while it ran" }
+func (*EndingError) Error() string { return "the task was cancelled while it ran" }
 
-// StoreError is what a store could not do. Unless it says otherwise the outcome is unknown, and doing the same again is
+// Error is what a store could not do. Unless it says otherwise the outcome is unknown, and doing the same again is
 // safe.
-type StoreError struct {
+type Error struct {
 	Verb string // the Store's verb
 	Err  error
 }
 
 // Error is the verb and the store's own error.
-func (e *StoreError) Error() string { return e.Verb + ": " + e.Err.Error() }
+func (e *Error) Error() string { return e.Verb + ": " + e.Err.Error() }
 
 // Unwrap is the store's own error.
-func (e *StoreError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }

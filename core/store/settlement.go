@@ -67,8 +67,8 @@ const (
 // Settled is the outcome of a settlement.
 type Settled struct {
 	Due Millis // VerbAgain, VerbRelease, VerbRest: when the task is due again
-	// Err is nil, ErrLeaseLost, a *StoreError (unknown: settle it again), or, with nothing changed: ErrReplaced, a new
-	// definition waits for the run to end; *CancelledError, the task was told to end, and only VerbCancel ends its run.
+	// Err is nil, ErrLeaseLost, a *Error (unknown: settle it again), or, with nothing changed: ErrReplaced, a new
+	// definition waits for the run to end; *EndingError, the task was told to end, and only VerbCancel ends its run.
 	Err error
 }
 
@@ -84,7 +84,7 @@ type Extension struct {
 type Extended struct {
 	Held  bool
 	Ended []Ended // runs of the claim that are to end
-	Err   error   // a *StoreError: its partition could not answer, so whether it is held is unknown
+	Err   error   // a *Error: its partition could not answer, so whether it is held is unknown
 }
 
 // Ended is a run whose task an operator has cancelled or deleted.

@@ -13,7 +13,7 @@ import "context"
 // [Millis] of that clock.
 //
 // Bytes handed to a store belong to it, and bytes it returns belong to the caller. Errors mean that the outcome is unknown;
-// repeating the same call is always safe. [ErrStoreFull] means that nothing was written.
+// repeating the same call is always safe. [ErrFull] means that nothing was written.
 //
 // Package storetest is this contract as tests.
 type Store interface {

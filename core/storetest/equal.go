@@ -422,7 +422,7 @@ func (d *driver) finish() {
 func refusal(err error) string {
 	for sort, is := range map[string]bool{
 		"limit": errors.As(err, new(*store.LimitError)), "conflict": errors.As(err, new(*store.ConflictError)),
-		"invalid": errors.As(err, new(*store.InvalidError)), "changed": errors.Is(err, store.ErrChanged), "full": errors.Is(err, store.ErrStoreFull),
+		"invalid": errors.As(err, new(*store.InvalidError)), "changed": errors.Is(err, store.ErrChanged), "full": errors.Is(err, store.ErrFull),
 	} {
 		if is {
 			return sort

@@ -83,7 +83,7 @@ func (r *groupRounds) settleOne() {
 	verbs := []store.Verb{store.VerbComplete, store.VerbFail, store.VerbCancel, store.VerbAgain}
 	s := store.Settlement{Run: run.Run, Kind: "k", Verb: verbs[r.rand.IntN(4)], Group: string(run.Body), Renewed: r.rand.IntN(2) == 0}
 	err := r.settle(s)[0].Err
-	if _, told := err.(*store.CancelledError); told { //nolint:errorlint // a store returns it as it is
+	if _, told := err.(*store.EndingError); told { //nolint:errorlint // a store returns it as it is
 		s.Verb = store.VerbCancel
 		err = r.settle(s)[0].Err
 	}

@@ -199,7 +199,7 @@ func (b *bench) settleCancelled(c store.Claimed) {
 		s := again(c, 0)
 		s.Verb, s.State, s.Renewed = verb, []byte("changed"), true
 		s.Tally = &store.RunStat{Kind: "k"}
-		var cancelled *store.CancelledError
+		var cancelled *store.EndingError
 		require.ErrorAs(b, b.settle(s)[0].Err, &cancelled)
 		assert.Equal(b, []byte("told"), cancelled.Order)
 	}

@@ -34,7 +34,7 @@ func (p *process) runCommand(o *options) *cobra.Command {
 
 func (p *process) cancelCommand(o *options) *cobra.Command {
 	var agent string
-	var by core.Hold
+	var by core.Order
 	cmd := command("cancel [AGENT] ID", "Cancel a task for good; a run in progress is asked to stop",
 		"  duly cancel ada nightly --reason \"not needed any more\"",
 		func(cmd *cobra.Command, args []string) error {

@@ -1,0 +1,48 @@
+package core
+
+import (
+	"context"
+	"fmt"
+)
+
+// Handler is a registered handler as middleware sees it: it runs one task, or, if it was registered with [HandleBatch], all tasks
+// of a batch, and returns an outcome for each; nil for all of them to have succeeded.
+type Handler func(ctx context.Context, runs []*RunInfo) []error
+
+// Use wraps all handlers of the scheduler, whichever are registered before or afterwards: for tracing, logging or metrics of your
+// own, or values in their contexts. Of several the first that was given is the outermost. A middleware that returns outcomes
+// without calling next decides how the runs end; one that panics fails them. It is called once for each run, so that what it
+// makes in wrapping is short-lived.
+func (s *Scheduler) Use(middleware ...func(next Handler) Handler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.middleware = append(s.middleware[:len(s.middleware):len(s.middleware)], middleware...)
+}
+
+// wrapped calls a handler for some runs, within the middleware.
+func (s *Scheduler) wrapped(ctx context.Context, h *handler, runs []*run) []error {
+	s.mu.RLock()
+	around := s.middleware
+	s.mu.RUnlock()
+	if len(around) == 0 || h == spawner {
+		return h.call(ctx, runs)
+	}
+	infos := make([]*RunInfo, len(runs))
+	for i, r := range runs {
+		infos[i] = &r.info
+	}
+	next := Handler(func(ctx context.Context, _ []*RunInfo) []error { return h.call(ctx, runs) })
+	for i := len(around) - 1; i >= 0; i-- {
+		next = around[i](next)
+	}
+	outcomes := next(ctx, infos)
+	switch {
+	case outcomes == nil:
+		return make([]error, len(runs))
+	case len(outcomes) != len(runs):
+		err := fmt.Errorf("the middleware returned %d outcomes for %d runs", len(outcomes), len(runs))
+		outcomes = make([]error, len(runs))
+		fill(outcomes, err)
+	}
+	return outcomes
+}
