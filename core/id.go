@@ -1,12 +1,11 @@
 package core
 
 import (
-	"sync/atomic"
-	"unicode/utf8"
-
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
+	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )

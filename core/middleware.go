@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Handler is a registered handler as middleware sees it: it runs one task, or, if it was registered with [HandleBatch], all tasks
@@ -16,7 +17,7 @@ type Handler func(ctx context.Context, runs []*RunInfo) []error
 func (s *Scheduler) Use(middleware ...func(next Handler) Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.middleware = append(s.middleware[:len(s.middleware):len(s.middleware)], middleware...)
+	s.middleware = append(slices.Clip(s.middleware), middleware...)
 }
 
 // wrapped calls a handler for some runs, within the middleware.
@@ -32,8 +33,8 @@ func (s *Scheduler) wrapped(ctx context.Context, h *handler, runs []*run) []erro
 		infos[i] = &r.info
 	}
 	next := Handler(func(ctx context.Context, _ []*RunInfo) []error { return h.call(ctx, runs) })
-	for i := len(around) - 1; i >= 0; i-- {
-		next = around[i](next)
+	for _, wrap := range slices.Backward(around) {
+		next = wrap(next)
 	}
 	outcomes := next(ctx, infos)
 	switch {

@@ -128,7 +128,7 @@ func TestSteering(t *testing.T) {
 				assert.Equal(t, c.attempt, info.Attempt)
 				assert.Equal(t, c.last, info.LastOutcome)
 				if c.next != 0 {
-					assert.Equal(t, c.next, info.NextRun.Sub(time.Now()))
+					assert.Equal(t, c.next, time.Until(info.NextRun))
 				}
 			})
 		})

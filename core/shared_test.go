@@ -61,7 +61,7 @@ func gated(t *testing.T) (*core.Scheduler, *gatedStore) {
 func TestCallersShareAPull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, store := gated(t)
+		s, st := gated(t)
 		_, err := s.Submit(t.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "ok"})
 		require.NoError(t, err)
 		ran := make(chan int, 9)
@@ -76,18 +76,18 @@ func TestCallersShareAPull(t *testing.T) {
 			go ask("b", "a")
 		}
 		synctest.Wait()
-		require.EqualValues(t, 1, store.claims.Load(), "they wait")
+		require.EqualValues(t, 1, st.claims.Load(), "they wait")
 		other, err := s.RunShared(t.Context(), core.Scope{Agents: []string{"a b"}})
 		require.NoError(t, err, "whoever asks for something else waits for nobody")
 		assert.Zero(t, other.Ran)
-		claims := store.claims.Load()
-		close(store.gate)
+		claims := st.claims.Load()
+		close(st.gate)
 		sum := 0
 		for range 9 {
 			sum += <-ran
 		}
 		assert.Equal(t, 1, sum, "by the first")
-		assert.Equal(t, claims+1, store.claims.Load(), "the eight were answered by one claim")
+		assert.Equal(t, claims+1, st.claims.Load(), "the eight were answered by one claim")
 	})
 }
 

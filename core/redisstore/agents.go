@@ -49,20 +49,16 @@ func (s *Store) pages(
 		return "", errCursor
 	}
 	for n := 0; at < len(s.parts) && n < max(q.Limit, 1); {
-		replies, err := s.eval(ctx, "read", []call{{script: script, partition: at, args: []any{cursor, max(q.Limit, 1)}}})
+		things, next, err := s.pageOf(ctx, call{script: script, partition: at, args: []any{cursor, max(q.Limit, 1)}})
 		if err != nil {
 			return "", err
 		}
-		reply, fields := replies[0], pageFields[script.name]
-		if len(reply) < 2 || (len(reply)-2)%fields != 0 {
-			return "", wrap("read", errMalformed)
-		}
-		for thing := range slices.Chunk(reply[2:], fields) {
-			if n, err = add(at, thing); err != nil {
+		for _, fields := range things {
+			if n, err = add(at, fields); err != nil {
 				return "", wrap("read", err)
 			}
 		}
-		if cursor = text(reply[1]); cursor == "0" {
+		if cursor = next; cursor == "0" {
 			at++
 		}
 	}
@@ -70,6 +66,19 @@ func (s *Store) pages(
 		return "", nil
 	}
 	return fmt.Sprintf("%d.%s", at, cursor), nil
+}
+
+// pageOf is one step of pages: the fields of each thing, and where to go on.
+func (s *Store) pageOf(ctx context.Context, c call) ([][]any, string, error) {
+	replies, err := s.eval(ctx, "read", []call{c})
+	if err != nil {
+		return nil, "", err
+	}
+	reply, fields := replies[0], pageFields[c.script.name]
+	if len(reply) < 2 || (len(reply)-2)%fields != 0 {
+		return nil, "", wrap("read", errMalformed)
+	}
+	return slices.Collect(slices.Chunk(reply[2:], fields)), text(reply[1]), nil
 }
 
 // pageFields is how many fields the scripts that answer with pages have for each thing.

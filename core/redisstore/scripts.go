@@ -200,6 +200,11 @@ func (e *evaluation) run(ctx context.Context, todo []int, attempt int) {
 	})
 }
 
+// doer is a node, or a pipeline to one.
+type doer interface {
+	Do(ctx context.Context, args ...any) *redis.Cmd
+}
+
 // command is the i-th call as a command, with the whole script or its hash.
 func (e *evaluation) command(i int, whole bool) []any {
 	script, keys, argv := e.calls[i].script, e.store.keysOf(&e.calls[i]), e.calls[i].argv()
@@ -220,9 +225,7 @@ func (e *evaluation) command(i int, whole bool) []any {
 func (e *evaluation) send(ctx context.Context, node redis.UniversalClient, todo []int, whole bool) ([]int, bool) {
 	cmds := make([]*redis.Cmd, len(todo))
 	// Each method of go-redis that is called by its name brings its code for every sort of client: Do is one for all commands.
-	send := func(c interface {
-		Do(ctx context.Context, args ...any) *redis.Cmd
-	}) {
+	send := func(c doer) {
 		for k, i := range todo {
 			cmds[k] = c.Do(ctx, e.command(i, whole)...)
 		}

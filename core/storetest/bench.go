@@ -17,8 +17,8 @@ func within(s store.Submission, d time.Duration) store.Submission {
 	return s
 }
 
-// about names a task.
-func about(agent, id string) store.Submission { return store.Submission{Agent: agent, ID: id} }
+// about names a task of agent a.
+func about(id string) store.Submission { return store.Submission{Agent: "a", ID: id} }
 
 // effect is what the one request of a call did.
 func (b *bench) effect(effects []store.Effect, err error) store.Effect {

@@ -59,11 +59,11 @@ func (r *groupRounds) step() {
 		r.runs = append(r.runs, r.claim(2).Tasks...)
 	case 4:
 		t := r.read(id)
-		s := about("a", id)
+		s := about(id)
 		s.Version, s.Group = t.Version, string(t.Body)
 		r.cancelled(store.Cancellation{Agent: s.Agent, ID: s.ID, Group: s.Group, Version: s.Version, Order: t.Body})
 	case 5:
-		s := about("a", id)
+		s := about(id)
 		s.Group = string(r.read(id).Body)
 		r.delete(s)
 	case 6:
@@ -119,7 +119,7 @@ func testGroupsRandom(_ *testing.T, b *bench) {
 			return
 		}
 		for id := range 4 { // and once all is over
-			s := about("a", fmt.Sprint(id))
+			s := about(fmt.Sprint(id))
 			s.Group = r.group()
 			b.delete(s)
 		}

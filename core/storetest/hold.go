@@ -257,10 +257,10 @@ func testHoldRunning(t *testing.T, b *bench) {
 func testHoldEndsWithTask(t *testing.T, b *bench) {
 	ends := map[string]func(c store.Claimed){
 		"complete": func(c store.Claimed) { b.ended(complete(c)) },
-		"delete":   func(store.Claimed) { b.delete(about("a", "1")) },
+		"delete":   func(store.Claimed) { b.delete(about("1")) },
 		"cancel": func(c store.Claimed) {
 			b.ended(again(c, 0))
-			s := about("a", "1")
+			s := about("1")
 			s.Version = b.one("a", "1").Version
 			assert.Equal(t, store.EffectDone, b.cancelled(store.Cancellation{Agent: s.Agent, ID: s.ID, Group: s.Group, Version: s.Version}).Code)
 		},

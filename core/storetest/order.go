@@ -28,7 +28,7 @@ func (b *bench) cancel() store.Cancellation {
 // remove deletes a task of agent a.
 func (b *bench) remove(id, group string) store.EffectCode {
 	b.Helper()
-	s := about("a", id)
+	s := about(id)
 	s.Group = group
 	return b.delete(s).Code
 }

@@ -18,8 +18,8 @@ func TestRowsFitTheirFields(t *testing.T) {
 	}{{bodies, Body{}}, {states, State{}}, {runs, Run{}}, {finished, Finished{}}, {holds, Hold{}}, {failures, Failure{}}} {
 		fields := map[uintptr]reflect.StructField{}
 		typ := reflect.TypeOf(c.record)
-		for i := range typ.NumField() {
-			fields[typ.Field(i).Offset] = typ.Field(i)
+		for f := range typ.Fields() {
+			fields[f.Offset] = f
 		}
 		for _, row := range c.table.rows {
 			if row.form == formOwn {
