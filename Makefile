@@ -77,6 +77,15 @@ test-servers: ## run the store's tests on each of SERVERS="path1 path2"
 		DULY_TEST_REDIS_SERVER="$$redis" go test $(RACE) -count=1 -timeout 10m ./core/redisstore || exit 1; \
 	done
 
+BEFORE ?= HEAD~1
+
+.PHONY: test-upgrade
+test-upgrade: ## run this binary and that of BEFORE=<commit> on one Redis, in both orders
+	@dir=$$(mktemp -d) && trap 'git worktree remove --force "$$dir/tree"; rm -rf "$$dir"' EXIT && \
+		git worktree add --quiet --detach "$$dir/tree" "$(BEFORE)" && (cd "$$dir/tree" && go build -o "$$dir/duly" ./cmd/duly) && \
+		DULY_TEST_BEFORE="$$dir/duly" DULY_TEST_REDIS_SERVER=$$(scripts/redis-server.sh) \
+		go test -count=1 -timeout 5m -run TestVersionsShareARedis -v ./internal/cli
+
 .PHONY: guarantees
 guarantees: ## run the tests that docs/guarantees.md names, and print how each promise fares
 	@$(WITH_REDIS) go run ./internal/guarantees

@@ -310,3 +310,12 @@ func TestFlagsThatSayNothing(t *testing.T) {
 	assert.Equal(t, []any{"0s", "0s", -1.0}, []any{task["timeout"], task["backoff"], task["pause_after_failures"]})
 	w.ok(t, "pause", "a", "--reason", "", "--by", "")
 }
+
+// An agent, a task or a kind may be called 0: only numbers and durations mean nothing with it.
+func TestZeroIsAName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ok(t, "submit", "--agent", "0", "--id", "0", "--kind", "0")
+	assert.Contains(t, w.ok(t, "status", "0", "0"), "waiting")
+	oneLine(t, w.duly(t, "submit", "--agent", "0", "--id", "1", "--kind", "0", "--every", "0s"), 2, "--every must not be 0s")
+}

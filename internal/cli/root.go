@@ -107,10 +107,11 @@ func saysSomething(flags *pflag.FlagSet) error {
 		if err != nil || may {
 			return
 		}
-		switch given := f.Value.String(); given {
-		case "", "[]":
+		switch given := f.Value.String(); {
+		case given == "" || given == "[]":
 			err = usage("leave it out if it has no value", "--%s must not be empty", f.Name)
-		case "0", "0s":
+		case f.Value.Type() == "string": // an agent, an id or a key may be called 0
+		case given == "0" || given == "0s":
 			err = usage("leave it out for the default", "--%s must not be %s", f.Name, given)
 		}
 	})
