@@ -317,5 +317,5 @@ func TestZeroIsAName(t *testing.T) {
 	w := newWorld(t)
 	w.ok(t, "submit", "--agent", "0", "--id", "0", "--kind", "0")
 	assert.Contains(t, w.ok(t, "status", "0", "0"), "waiting")
-	oneLine(t, w.duly(t, "submit", "--agent", "0", "--id", "1", "--kind", "0", "--every", "0s"), 2, "--every must not be 0s")
+	oneLine(t, w.duly(t, "run-due", "--all", "--max", "0"), 2, "--max must not be 0")
 }
