@@ -4,7 +4,6 @@ package storetest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -416,19 +415,6 @@ func (d *driver) finish() {
 	rb, eb := d.b.Stats(d.Context())
 	ra.Now, rb.Now = 0, 0
 	d.same("stats", ea, eb, ra, rb)
-}
-
-// refusal is what sort of error a store refuses a call with, as its text may differ.
-func refusal(err error) string {
-	for sort, is := range map[string]bool{
-		"limit": errors.As(err, new(*store.LimitError)), "conflict": errors.As(err, new(*store.ConflictError)),
-		"invalid": errors.As(err, new(*store.InvalidError)), "changed": errors.Is(err, store.ErrChanged), "full": errors.Is(err, store.ErrFull),
-	} {
-		if is {
-			return sort
-		}
-	}
-	return "other"
 }
 
 func (d *driver) same(verb string, ea, eb error, ra, rb any) {

@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,4 +78,17 @@ func (d *driver) walk(s store.Store, q store.List) store.Page {
 	}
 	slices.SortFunc(all.Tasks, func(a, b store.Stored) int { return strings.Compare(a.ID, b.ID) })
 	return all
+}
+
+// refusal is what sort of error a store refuses a call with, as its text may differ.
+func refusal(err error) string {
+	for sort, is := range map[string]bool{
+		"limit": errors.As(err, new(*store.LimitError)), "conflict": errors.As(err, new(*store.ConflictError)),
+		"invalid": errors.As(err, new(*store.InvalidError)), "changed": errors.Is(err, store.ErrChanged), "full": errors.Is(err, store.ErrFull),
+	} {
+		if is {
+			return sort
+		}
+	}
+	return "other"
 }
