@@ -68,9 +68,9 @@ func (t *RunInfo) SetResult(v any) error {
 	return r.record("result", v, func(data []byte) { r.state.Result = data })
 }
 
-// Progress records v, as JSON, as how far the run has come. It is stored with the next heartbeat, and when the run ends. It
+// SetProgress records v, as JSON, as how far the run has come. It is stored with the next heartbeat, and when the run ends. It
 // fails as SetResult does.
-func (t *RunInfo) Progress(v any) error {
+func (t *RunInfo) SetProgress(v any) error {
 	r := t.recorder()
 	return r.record("progress", v, func(data []byte) { r.state.Progress, r.dirty = data, true })
 }

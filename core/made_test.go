@@ -24,13 +24,13 @@ func TestATaskMadeByHandKeepsWhatItsHandlerRecords(t *testing.T) {
 	assert.Equal(t, core.DefaultMaxResult, task.MaxResult())
 
 	require.NoError(t, task.SetResult(note{Text: "done"}))
-	require.NoError(t, task.Progress(0.5))
+	require.NoError(t, task.SetProgress(0.5))
 	result, progress := task.Recorded()
 	assert.JSONEq(t, `{"text": "done"}`, string(result))
 	assert.JSONEq(t, `0.5`, string(progress))
 
 	assert.Error(t, task.SetResult(strings.Repeat("x", core.DefaultMaxResult)), "too large")
-	assert.Error(t, task.Progress(make(chan int)), "not JSON")
+	assert.Error(t, task.SetProgress(make(chan int)), "not JSON")
 	result, _ = task.Recorded()
 	assert.JSONEq(t, `{"text": "done"}`, string(result), "what was refused changes nothing")
 }
@@ -54,7 +54,7 @@ func TestATaskWithoutRunInfoDoesNotPanic(t *testing.T) {
 	assert.False(t, found)
 	assert.Equal(t, core.DefaultMaxResult, task.MaxResult())
 	require.ErrorContains(t, task.SetResult(1), "dulytest.NewTask")
-	require.ErrorContains(t, task.Progress(1), "dulytest.NewTask")
+	require.ErrorContains(t, task.SetProgress(1), "dulytest.NewTask")
 	result, progress := task.Recorded()
 	assert.Empty(t, result)
 	assert.Empty(t, progress)
@@ -67,7 +67,7 @@ func TestATaskMadeByHandIsSafeForConcurrentUse(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			assert.NoError(t, task.Progress(i))
+			assert.NoError(t, task.SetProgress(i))
 			assert.NoError(t, task.SetResult(i))
 			_, _ = task.Recorded()
 		})

@@ -143,7 +143,7 @@ func TestEndedRunsTakeNothing(t *testing.T) {
 	r := &run{recorder: recorder{ended: true, most: 10}}
 	r.info.run = &r.recorder
 	assert.NoError(t, r.info.SetResult(1))
-	assert.NoError(t, r.info.Progress(2))
+	assert.NoError(t, r.info.SetProgress(2))
 	assert.Equal(t, state{}, r.state)
 	assert.False(t, r.dirty)
 }
