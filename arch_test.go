@@ -421,7 +421,7 @@ func store(path string) bool { return under("core/memstore", "core/redisstore")(
 
 // testSupport is code that is built for tests only, without being in _test files.
 func testSupport(path string) bool {
-	return is("core/storetest", "adapters/adaptertest", "internal/redistest", "internal/runtimeapi")(path)
+	return is("core/storetest", "core/storetest/spy", "adapters/adaptertest", "internal/redistest", "internal/runtimeapi")(path)
 }
 
 func is(paths ...string) func(string) bool {
