@@ -149,6 +149,22 @@ var rules = []rule{
 		forbids: func(_, imported string) bool { return testSupport(imported) || imported == "testing" },
 	},
 	{
+		name:    "dulytest is for users' tests",
+		why:     "it imports testing, whose flags and size no program wants, and duly's own tests have the contract suites",
+		about:   func(path string) bool { return !under("dulytest")(path) },
+		forbids: func(_, imported string) bool { return under("dulytest")(imported) },
+	},
+	{
+		name:       "dulytest brings core and the store in memory",
+		why:        "a user's test needs no Redis client, no host and no test framework for a task that it makes by hand",
+		about:      under("dulytest"),
+		transitive: true,
+		forbids: func(_, imported string) bool {
+			return is("core/storetest")(imported) || under("core/redisstore", "adapters", "handlers", "cmd", "sam", "examples",
+				"github.com/redis", "github.com/stretchr", "net/http")(imported)
+		},
+	},
+	{
 		name: "the Lambda runtime loop is for functions",
 		why: "it takes the process over and never returns: adapters/lambda is a function of an event, which any main or test " +
 			"can call, and only the programs that are Lambda functions, sam and the example of one, run the loop",
@@ -285,6 +301,19 @@ func TestRulesFindABreach(t *testing.T) {
 			keeps:  []string{module + "/core/memstore", module + "/adapters/daemon"},
 		},
 		{
+			rule: "dulytest is for users' tests", importer: "internal/cli",
+			breaks: []string{module + "/dulytest"},
+			keeps:  []string{module + "/core/memstore"},
+		},
+		{
+			rule: "dulytest brings core and the store in memory", importer: "dulytest",
+			breaks: []string{
+				module + "/core/storetest", module + "/core/redisstore", module + "/handlers/exec", module + "/adapters/http",
+				"github.com/stretchr/testify/assert", "net/http",
+			},
+			keeps: []string{module + "/core", module + "/core/store", module + "/core/memstore", module + "/core/storetest/spy", "testing"},
+		},
+		{
 			rule: "the Lambda runtime loop is for functions", importer: "adapters/lambda",
 			breaks: []string{"github.com/aws/aws-lambda-go/lambda"},
 			keeps:  []string{"github.com/aws/aws-lambda-go/lambdacontext"},
@@ -414,14 +443,14 @@ func short(path string) string { return strings.TrimPrefix(path, module+"/") }
 // ours says whether a short path is of this module: in no other do paths begin
 // with one of these.
 func ours(path string) bool {
-	return path == module || under("core", "adapters", "handlers", "cmd", "sam", "examples", "internal")(path)
+	return path == module || under("core", "adapters", "handlers", "cmd", "sam", "examples", "internal", "dulytest")(path)
 }
 
 func store(path string) bool { return under("core/memstore", "core/redisstore")(path) }
 
 // testSupport is code that is built for tests only, without being in _test files.
 func testSupport(path string) bool {
-	return is("core/storetest", "adapters/adaptertest", "internal/redistest", "internal/runtimeapi")(path)
+	return is("core/storetest", "core/storetest/spy", "dulytest", "adapters/adaptertest", "internal/redistest", "internal/runtimeapi")(path)
 }
 
 func is(paths ...string) func(string) bool {

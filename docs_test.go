@@ -297,7 +297,8 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	for _, file := range slices.Concat(files, more, decisions, hosts, []string{"sam/README.md"}) {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(string(text), -1) {
+		prose := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(string(text), "") // a call of a generic function looks like a link
+		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(prose, -1) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}

@@ -36,41 +36,43 @@ type RunInfo struct {
 	Labels                          map[string]string
 	Crashes                         int // runs of this occurrence whose process died
 
-	run *run
+	run  *recorder // nil if no scheduler made it
+	made *recorder // stands in for it then; see making
 }
 
 // Checkpoint decodes what an earlier run of this occurrence saved with [Yield] into v. It reports whether there was
 // something.
 func (t *RunInfo) Checkpoint(v any) (bool, error) {
-	if len(t.run.state.Checkpoint) == 0 {
+	r := t.recorder()
+	if r == nil || len(r.state.Checkpoint) == 0 {
 		return false, nil
 	}
-	if err := json.Unmarshal(t.run.state.Checkpoint, v); err != nil {
+	if err := json.Unmarshal(r.state.Checkpoint, v); err != nil {
 		return true, fmt.Errorf("decode checkpoint: %w", err)
 	}
 	return true, nil
 }
 
 // MaxResult is how large a result or progress may be, in bytes of JSON: see Config.MaxResult.
-func (t *RunInfo) MaxResult() int { return t.run.pull.s.config.MaxResult }
+func (t *RunInfo) MaxResult() int {
+	if r := t.recorder(); r != nil {
+		return r.most
+	}
+	return DefaultMaxResult
+}
 
 // SetResult keeps v, as JSON, as the result of the task. It is stored when the run ends. It fails when v cannot be JSON
 // or is larger than Config.MaxResult.
 func (t *RunInfo) SetResult(v any) error {
-	data, err := t.run.json("result", v)
-	if err == nil {
-		t.run.setResult(data)
-	}
-	return err
+	r := t.recorder()
+	return r.record("result", v, func(data []byte) { r.state.Result = data })
 }
 
-// Progress records v, as JSON, as how far the run has come. It is stored with the next heartbeat, and when the run ends.
-func (t *RunInfo) Progress(v any) error {
-	data, err := t.run.json("progress", v)
-	if err == nil {
-		t.run.setProgress(data)
-	}
-	return err
+// SetProgress records v, as JSON, as how far the run has come. It is stored with the next heartbeat, and when the run ends. It
+// fails as SetResult does.
+func (t *RunInfo) SetProgress(v any) error {
+	r := t.recorder()
+	return r.record("progress", v, func(data []byte) { r.state.Progress, r.dirty = data, true })
 }
 
 // Gate registers the gate of a kind: it is asked before each run whether there is anything to do. If not, the occurrence

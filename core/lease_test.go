@@ -20,7 +20,7 @@ func TestHeartbeatsKeepLeases(t *testing.T) {
 		core.Handle(w.s, "long", func(_ context.Context, task *core.Task[note]) error {
 			for i := range 10 {
 				time.Sleep(time.Minute)
-				assert.NoError(t, task.Progress(i))
+				assert.NoError(t, task.SetProgress(i))
 			}
 			return nil
 		})

@@ -1,14 +1,11 @@
 package core
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,15 +27,12 @@ type run struct {
 	inherited int // children that had failed, and why the last did
 	failure   string
 
-	mu    sync.Mutex
-	state state
-	dirty bool // progress that no heartbeat has sent yet
-	ended bool // its outcome is decided; whatever comes later is refused
+	recorder
 }
 
 // prepare decodes a task. If it cannot run at all it is settled here, its slot is given back, and the run is nil.
 func (p *pull) prepare(c *Claimed) (*run, *handler) {
-	r := &run{pull: p, claimed: c}
+	r := &run{pull: p, claimed: c, recorder: recorder{most: p.s.config.MaxResult}}
 	p.s.mu.RLock()
 	h := p.s.handlers[c.Kind]
 	p.s.mu.RUnlock()
@@ -89,7 +83,7 @@ func (r *run) describe() {
 	r.info = RunInfo{
 		Agent: c.Agent, ID: c.ID, Kind: c.Kind, Group: b.Group, Level: c.Level, Attempt: r.state.Attempt + 1,
 		Due: c.Due.Time(), Occurrence: nominal(c, &r.state).Time(), Parent: b.Parent, Submitted: c.Submitted.Time(), Claimed: r.pull.s.storeNow().Time(), Fence: c.Fence, TraceID: b.TraceID,
-		Traceparent: b.Traceparent, SessionID: b.SessionID, UserID: b.UserID, Labels: b.labels(), Info: b.Info, Tags: b.Tags, Crashes: c.Crashes, Zone: b.zone(), run: r,
+		Traceparent: b.Traceparent, SessionID: b.SessionID, UserID: b.UserID, Labels: b.labels(), Info: b.Info, Tags: b.Tags, Crashes: c.Crashes, Zone: b.zone(), run: &r.recorder,
 	}
 }
 
@@ -269,43 +263,4 @@ func (p *pull) warn(r *run, v *verdict) {
 		p.s.config.Logger.WarnContext(p.ctx, v.warning, //nolint:sloglint // one of a few constants
 			slog.String("agent", r.info.Agent), slog.String("task", r.info.ID), slog.String("kind", r.info.Kind))
 	}
-}
-
-func (r *run) json(what string, v any) ([]byte, error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	data = bytes.ToValidUTF8(data, []byte("\ufffd")) // a json.RawMessage is taken as it is
-	if most := r.pull.s.config.MaxResult; len(data) > most {
-		return nil, invalid(what, "is %d bytes long: the limit is %d", len(data), most)
-	}
-	return data, nil
-}
-
-func (r *run) setResult(data []byte) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.ended {
-		r.state.Result = data
-	}
-}
-
-func (r *run) setProgress(data []byte) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.ended {
-		r.state.Progress, r.dirty = data, true
-	}
-}
-
-// progress is the run's state with progress that has not been sent; nil if there is none.
-func (r *run) progress() []byte {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.dirty || r.ended {
-		return nil
-	}
-	r.dirty = false
-	return r.state.Encode()
 }

@@ -140,9 +140,10 @@ func TestSlotsOfAbandonedHandlers(t *testing.T) {
 // What a handler says after it was abandoned is refused.
 func TestEndedRunsTakeNothing(t *testing.T) {
 	t.Parallel()
-	r := &run{ended: true}
-	r.setResult([]byte("1"))
-	r.setProgress([]byte("2"))
+	r := &run{recorder: recorder{ended: true, most: 10}}
+	r.info.run = &r.recorder
+	assert.NoError(t, r.info.SetResult(1))
+	assert.NoError(t, r.info.SetProgress(2))
 	assert.Equal(t, state{}, r.state)
 	assert.False(t, r.dirty)
 }

@@ -49,7 +49,7 @@ func (s *Steering) Say(name, value string) error {
 		if !IsJSON([]byte(value)) {
 			return fmt.Errorf("%s%s must be JSON, not %.40q", Prefix, name, value)
 		}
-		return s.task.Progress(json.RawMessage(value))
+		return s.task.SetProgress(json.RawMessage(value))
 	case Snooze, Yield, NextIn:
 		return s.steer(name, value)
 	default:

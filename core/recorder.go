@@ -1,0 +1,94 @@
+package core
+
+// The recorder: what a handler records while it runs, of a run and of a task that a test made by hand.
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// recorder keeps the state of one run, which its handler and the heartbeat share.
+type recorder struct {
+	most int // bytes of a result
+
+	mu    sync.Mutex
+	state state
+	dirty bool // progress that no heartbeat has sent yet
+	ended bool // its outcome is decided; whatever comes later is refused
+}
+
+// NewTestRun returns a RunInfo that no scheduler made, with the checkpoint of an earlier run, as JSON; nil for none. It is for
+// tests, which call a handler by themselves: see package dulytest.
+func NewTestRun(checkpoint json.RawMessage) *RunInfo {
+	return &RunInfo{made: &recorder{most: DefaultMaxResult, state: state{Checkpoint: checkpoint}}}
+}
+
+// Recorded returns the result and the progress that the task has now, as JSON: those that its handler has set, or that earlier
+// runs of the task left; nil for none.
+func (t *RunInfo) Recorded() (result, progress json.RawMessage) {
+	r := t.recorder()
+	if r == nil {
+		return nil, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return bytes.Clone(r.state.Result), bytes.Clone(r.state.Progress)
+}
+
+// making guards RunInfo.made. It is one for all, as a mutex in RunInfo would forbid to copy one, and only tests take it.
+var making sync.Mutex
+
+// errNoRunInfo is what a task without a RunInfo answers, as it has nowhere to keep anything.
+var errNoRunInfo = errors.New("the task has no RunInfo: make tasks for tests with dulytest.NewTask")
+
+// recorder of the run; one of its own if no scheduler made it. Nil without a RunInfo.
+func (t *RunInfo) recorder() *recorder {
+	switch {
+	case t == nil:
+		return nil
+	case t.run != nil:
+		return t.run
+	}
+	making.Lock()
+	if t.made == nil {
+		t.made = &recorder{most: DefaultMaxResult}
+	}
+	made := t.made
+	making.Unlock()
+	return made
+}
+
+// record encodes v and keeps it, unless the run has ended.
+func (r *recorder) record(what string, v any, keep func(data []byte)) error {
+	if r == nil {
+		return errNoRunInfo
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	data = bytes.ToValidUTF8(data, []byte("\ufffd")) // a json.RawMessage is taken as it is
+	if len(data) > r.most {
+		return invalid(what, "is %d bytes long: the limit is %d", len(data), r.most)
+	}
+	r.mu.Lock()
+	if !r.ended {
+		keep(data)
+	}
+	r.mu.Unlock()
+	return nil
+}
+
+// progress is the run's state with progress that has not been sent; nil if there is none.
+func (r *recorder) progress() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.dirty || r.ended {
+		return nil
+	}
+	r.dirty = false
+	return r.state.Encode()
+}

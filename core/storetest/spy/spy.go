@@ -1,0 +1,156 @@
+// Package spy is a store for tests that need to count, delay or fail the calls of another one. It brings no test framework along, so
+// that packages for users may build on it.
+package spy
+
+import (
+	"context"
+	"sync"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Store is a store that counts the calls of another one, and can hold them up or fail them. It stands where tests would write a
+// store of their own. The zero value of its fields lets every call through.
+type Store struct {
+	store.Store
+
+	// Before is called before each call with its verb, the method's name. Its error is that of the call, which is not made.
+	Before func(ctx context.Context, verb string) error
+	// After is called after each call that was made. answer is what the verb returns: what it points to may be changed.
+	After func(verb string, answer any)
+
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+// Calls is how often some verbs were called; of all of them if none is named. Calls that Before has failed count too.
+func (s *Store) Calls(verbs ...string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, verb := range verbs {
+		n += s.calls[verb]
+	}
+	if len(verbs) == 0 {
+		for _, calls := range s.calls {
+			n += calls
+		}
+	}
+	return n
+}
+
+// through counts a call and makes it, unless Before fails it.
+func through[A any](ctx context.Context, s *Store, verb string, call func() (A, error)) (A, error) {
+	s.mu.Lock()
+	if s.calls == nil {
+		s.calls = map[string]int{}
+	}
+	s.calls[verb]++
+	s.mu.Unlock()
+	if s.Before != nil {
+		if err := s.Before(ctx, verb); err != nil {
+			var none A
+			return none, err
+		}
+	}
+	answer, err := call()
+	if s.After != nil {
+		s.After(verb, answer)
+	}
+	return answer, err
+}
+
+// Submit calls the store's, as all verbs here do.
+func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
+	return through(ctx, s, "Submit", func() ([]store.Placed, error) { return s.Store.Submit(ctx, tasks) })
+}
+
+// Touch calls the store's.
+func (s *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touched, error) {
+	return through(ctx, s, "Touch", func() ([]store.Touched, error) { return s.Store.Touch(ctx, touches) })
+}
+
+// Look calls the store's.
+func (s *Store) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
+	return through(ctx, s, "Look", func() ([]store.Look, error) { return s.Store.Look(ctx, requests) })
+}
+
+// Claim calls the store's.
+func (s *Store) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
+	return through(ctx, s, "Claim", func() ([]store.Claim, error) { return s.Store.Claim(ctx, requests) })
+}
+
+// Settle calls the store's.
+func (s *Store) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
+	return through(ctx, s, "Settle", func() ([]store.Settled, error) { return s.Store.Settle(ctx, runs) })
+}
+
+// Extend calls the store's.
+func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
+	return through(ctx, s, "Extend", func() ([]store.Extended, error) { return s.Store.Extend(ctx, leases) })
+}
+
+// Replay calls the store's.
+func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effect, error) {
+	return through(ctx, s, "Replay", func() ([]store.Effect, error) { return s.Store.Replay(ctx, tasks) })
+}
+
+// RunNow calls the store's.
+func (s *Store) RunNow(ctx context.Context, tasks []store.RunNow) ([]store.Effect, error) {
+	return through(ctx, s, "RunNow", func() ([]store.Effect, error) { return s.Store.RunNow(ctx, tasks) })
+}
+
+// Cancel calls the store's.
+func (s *Store) Cancel(ctx context.Context, tasks []store.Cancellation) ([]store.Effect, error) {
+	return through(ctx, s, "Cancel", func() ([]store.Effect, error) { return s.Store.Cancel(ctx, tasks) })
+}
+
+// Delete calls the store's.
+func (s *Store) Delete(ctx context.Context, tasks []store.Deletion) ([]store.Effect, error) {
+	return through(ctx, s, "Delete", func() ([]store.Effect, error) { return s.Store.Delete(ctx, tasks) })
+}
+
+// Hold calls the store's.
+func (s *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, error) {
+	return through(ctx, s, "Hold", func() ([]store.Effect, error) { return s.Store.Hold(ctx, holds) })
+}
+
+// Unhold calls the store's.
+func (s *Store) Unhold(ctx context.Context, targets []store.Target) ([]store.Effect, error) {
+	return through(ctx, s, "Unhold", func() ([]store.Effect, error) { return s.Store.Unhold(ctx, targets) })
+}
+
+// Audit calls the store's.
+func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
+	return through(ctx, s, "Audit", func() ([]store.Audited, error) { return s.Store.Audit(ctx, pages) })
+}
+
+// Get calls the store's.
+func (s *Store) Get(ctx context.Context, query store.Get) (store.Found, error) {
+	return through(ctx, s, "Get", func() (store.Found, error) { return s.Store.Get(ctx, query) })
+}
+
+// List calls the store's.
+func (s *Store) List(ctx context.Context, query store.List) (store.Page, error) {
+	return through(ctx, s, "List", func() (store.Page, error) { return s.Store.List(ctx, query) })
+}
+
+// Group calls the store's.
+func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCounts, error) {
+	return through(ctx, s, "Group", func() (store.GroupCounts, error) { return s.Store.Group(ctx, agent, group) })
+}
+
+// Agents calls the store's.
+func (s *Store) Agents(ctx context.Context, page store.PageOf) (store.AgentPage, error) {
+	return through(ctx, s, "Agents", func() (store.AgentPage, error) { return s.Store.Agents(ctx, page) })
+}
+
+// Holds calls the store's.
+func (s *Store) Holds(ctx context.Context, page store.PageOf) (store.HoldPage, error) {
+	return through(ctx, s, "Holds", func() (store.HoldPage, error) { return s.Store.Holds(ctx, page) })
+}
+
+// Stats calls the store's.
+func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
+	return through(ctx, s, "Stats", func() (store.Stats, error) { return s.Store.Stats(ctx) })
+}

@@ -1,0 +1,74 @@
+package dulytest
+
+// The store that fails as told.
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/spy"
+)
+
+// Store keeps tasks in memory, and can be told to fail. It is safe for concurrent use.
+type Store struct {
+	store.Store
+
+	tb testing.TB
+
+	mu    sync.Mutex
+	fails map[string]error // by verb
+}
+
+func newStore(tb testing.TB, clock *Clock) *Store {
+	tb.Helper()
+	s := &Store{tb: tb, fails: map[string]error{}}
+	s.Store = &spy.Store{
+		Store: memstore.New(memstore.Config{Clock: clock}),
+		Before: func(_ context.Context, verb string) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.fails[verb]
+		},
+	}
+	return s
+}
+
+// Fail makes every call of a verb fail with err from now on, and nothing is stored by it; a nil err lets the verb work again.
+// A verb is the name of a method of [store.Store], such as "Submit" or "Claim"; any other fails the test.
+//
+// An err for which [core.CodeOf] has a code of its own, such as [core.ErrStoreFull], is returned unchanged. Any other comes as the
+// Err of a [core.StoreError], as if the store could not be reached.
+//
+// The scheduler does not give up when "Settle" fails: it tries to store an outcome until the task's lease is over. A test of
+// that belongs in a bubble of testing/synctest, where the wait takes no time.
+func (s *Store) Fail(verb string, err error) {
+	s.tb.Helper()
+	if !slices.Contains(verbs(), verb) {
+		s.tb.Fatalf("dulytest: Fail: the store has no verb %q: use one of %s", verb, strings.Join(verbs(), ", "))
+		return
+	}
+	if err != nil && core.CodeOf(err) == core.CodeInternal {
+		err = &core.StoreError{Verb: strings.ToLower(verb), Err: err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fails[verb] = err
+}
+
+// verbs are the methods of a store that can fail.
+func verbs() []string {
+	var names []string
+	for m := range reflect.TypeFor[store.Store]().Methods() {
+		if m.Type.NumOut() == 2 { // Partitions alone cannot fail
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
