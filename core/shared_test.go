@@ -100,7 +100,7 @@ func TestWaitingForASharedPullIsPartOfItsTime(t *testing.T) {
 		{500 * time.Millisecond, 400 * time.Millisecond, 900 * time.Millisecond}, // nobody gets more than was asked for
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s, store := gated(t)
+			s, st := gated(t)
 			_, err := s.Submit(t.Context(), core.NewTask{Agent: "a", ID: "0", Kind: "ok"}) // all that the first takes
 			require.NoError(t, err)
 			scope := core.Scope{Agents: []string{"a"}, MaxTasks: 1, MaxDuration: c.most}
@@ -109,7 +109,7 @@ func TestWaitingForASharedPullIsPartOfItsTime(t *testing.T) {
 			synctest.Wait()
 			_, err = s.Submit(t.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "slow"})
 			require.NoError(t, err)
-			open := time.AfterFunc(c.gateAt, func() { close(store.gate) })
+			open := time.AfterFunc(c.gateAt, func() { close(st.gate) })
 			defer open.Stop()
 			begun := time.Now()
 			report, err := s.RunShared(t.Context(), scope)
@@ -125,7 +125,7 @@ func TestWaitingForASharedPullIsPartOfItsTime(t *testing.T) {
 func TestACallerOfASharedPullMayGoAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, store := gated(t)
+		s, st := gated(t)
 		leads, goAway := context.WithCancel(t.Context())
 		go func() { _, _ = s.RunShared(leads, core.Scope{}) }()
 		synctest.Wait()
@@ -145,14 +145,14 @@ func TestACallerOfASharedPullMayGoAway(t *testing.T) {
 		synctest.Wait()
 		goAway()
 		assert.Equal(t, 1, <-completed)
-		assert.Greater(t, store.claims.Load(), int64(1))
+		assert.Greater(t, st.claims.Load(), int64(1))
 	})
 }
 
-// Hooks would be told of what others asked for, and what is invalid waits for nobody and asks no store.
+// Hooks would be told of what others asked for, and what is invalid waits for nobody and asks no st.
 func TestASharedPullRefusesHooksAndNonsense(t *testing.T) {
 	t.Parallel()
-	s, store := gated(t)
+	s, st := gated(t)
 	for _, scope := range []core.Scope{
 		{Idle: func(time.Time) bool { return false }},
 		{Join: func() (in, out []string) { return nil, nil }},
@@ -168,5 +168,5 @@ func TestASharedPullRefusesHooksAndNonsense(t *testing.T) {
 	report, err := s.RunShared(t.Context(), core.Scope{Agents: []string{}})
 	require.NoError(t, err)
 	assert.Equal(t, core.Report{}, report)
-	assert.Zero(t, store.claims.Load())
+	assert.Zero(t, st.claims.Load())
 }

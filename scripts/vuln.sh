@@ -14,9 +14,9 @@ skip() {
   exit 0
 }
 
-# limited COMMAND...: at most five minutes, where the system can count them.
+# limited COMMAND...: at most 75 seconds, where the system can count them: this is one check of several.
 limited() {
-  if command -v timeout >/dev/null; then timeout 300 "$@"; else "$@"; fi
+  if command -v timeout >/dev/null; then timeout 75 "$@"; else "$@"; fi
 }
 
 if [ ! -x "$program" ]; then
