@@ -28,7 +28,7 @@ func TestRedisByItsURL(t *testing.T) {
 	w.ok(t, "status", "ada", "i", "-c", config)
 	w.env = append(w.env, "DULY_REDIS_URL="+secure.URL, "DULY_REDIS_CA="+files.CA, "DULY_REDIS_CERT="+files.ClientCert, "DULY_REDIS_KEY="+files.ClientKey)
 	w.ok(t, "status", "ada", "i")
-	oneLine(t, noRedis().duly(t, "stats", "--redis", secure.URL), 1, "with CAFile (--redis-ca)")
+	oneLine(t, noRedis().duly(t, "stats", "--redis", secure.URL), 1, "set CAFile (--redis-ca)")
 	oneLine(t, noRedis().duly(t, "stats", "--redis", secure.URL, "--redis-ca", files.CA), 1, "it requires a client certificate")
 	oneLine(t, noRedis().duly(t, "stats", "--redis", secure.URL, "--redis-cert", files.CA), 2, "--redis-key is required beside a certificate")
 	oneLine(t, noRedis().duly(t, "stats", "--redis", "redis://h", "--redis-ca", files.CA), 2, "--redis-ca is for TLS: use rediss://")
