@@ -104,8 +104,7 @@ fuzz: ## run each fuzz target for FUZZTIME=30s
 	@$(WITH_REDIS) \
 	grep -rn --include='*_test.go' '^func Fuzz' . | sed -E 's/^(.*)\/[^/]*:[0-9]+:func (Fuzz[A-Za-z0-9_]*).*/\1 \2/' | \
 	while read -r package target; do \
-		echo "== $$package $$target"; \
-		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x "$$package" </dev/null || exit 1; \
+		scripts/fuzz.sh "$$package" "$$target" "$(FUZZTIME)" </dev/null || exit 1; \
 	done
 
 .PHONY: bench

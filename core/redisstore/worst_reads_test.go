@@ -148,7 +148,7 @@ func (w *worst) scripts(call func()) (took []time.Duration, names []string) {
 }
 
 // mostRounds is how often a measurement that is too slow is repeated: other processes share the machine, for seconds at a time.
-const mostRounds = 100
+const mostRounds = 60
 
 // bounded demands that no script of some calls is slow. Calls that only read nearly always make the same scripts: the best of
 // several times counts for each of them, and of many more while that is too slow, as the machine is busy now and then.
