@@ -80,11 +80,18 @@ var newTaskFields = map[string]func(t *NewTask, data []byte) error{
 	labelMemCube:  oneLabel(labelMemCube),
 	labelUserName: oneLabel(labelUserName),
 	"labels": func(t *NewTask, data []byte) error {
-		labels := map[string]string{}
-		if json.Unmarshal(data, &labels) != nil {
-			return errors.New("must be an object of strings")
+		names, values, err := JSONObject("labels", data)
+		if err != nil {
+			return errors.New("must be an object of strings that names each label once")
 		}
-		for name, value := range labels {
+		for _, name := range names {
+			var value string
+			switch {
+			case name == labelMemCube || name == labelUserName: // or which of the two counts would be a guess
+				return fmt.Errorf("must not have %q, which is a field of the task itself", name)
+			case json.Unmarshal(values[name], &value) != nil || string(values[name]) == "null":
+				return errors.New("must be an object of strings that names each label once")
+			}
 			t.setLabel(name, value)
 		}
 		return nil

@@ -100,7 +100,7 @@ func TestPauses(t *testing.T) {
 	assert.Equal(t, true, w.objects(t, "agents", "agents")[0]["is_paused"])
 	assert.Contains(t, w.ok(t, "run-due", "-c", config, "--all"), "ran 0 tasks")
 	assert.Equal(t, "waiting", w.object(t, "run", "ada", "n")["status"])
-	assert.Contains(t, w.ok(t, "run-due", "-c", config, "--all"), "ran 1 task", "run goes before a pause")
+	assert.Contains(t, w.ok(t, "run-due", "-c", config, "--all"), "ran 1 task of 1 agent in ", "run goes before a pause")
 }
 
 func TestDeleteAndReplaySeveral(t *testing.T) {
