@@ -142,7 +142,7 @@ func (p *pull) suspect(r *run) (bool, error) {
 	defer cancel()
 	extended, err := p.s.store.Extend(ctx, []store.Extension{{
 		Partition: c.Partition, Fence: c.Fence, Lease: p.lease(r),
-		Progress: []store.Progress{{Index: c.Index, Agent: c.Agent, ID: c.ID, State: r.state.Encode(), Crashes: c.Crashes + 1}},
+		Progress: []store.Progress{{Run: c.Run, State: r.state.Encode(), Crashes: c.Crashes + 1}},
 	}})
 	if err != nil {
 		return false, err

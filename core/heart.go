@@ -180,12 +180,12 @@ func (h *heart) extensions() ([]store.Extension, []claimKey) {
 	var keys []claimKey
 	for key, held := range h.claims {
 		e := store.Extension{Partition: key.partition, Fence: key.fence, Lease: held.lease}
-		for index, r := range held.runs {
+		for _, r := range held.runs {
 			if r.run == nil {
 				continue
 			}
 			if state := r.run.progress(); state != nil {
-				e.Progress = append(e.Progress, store.Progress{Index: index, Agent: r.run.claimed.Agent, ID: r.run.claimed.ID, State: state})
+				e.Progress = append(e.Progress, store.Progress{Run: r.run.claimed.Run, State: state})
 			}
 		}
 		extensions, keys = append(extensions, e), append(keys, key)

@@ -238,7 +238,7 @@ func (w *world) dies(agent, kind string) int {
 	c := claims[0].Tasks[0]
 	if c.Crashes > 0 { // it runs alone, which is noted before it starts
 		held, err := w.store.Store.Extend(w.Context(), []store.Extension{{Partition: p, Fence: c.Fence, Lease: time.Second, Progress: []store.Progress{
-			{Index: c.Index, Agent: c.Agent, ID: c.ID, State: c.State, Crashes: c.Crashes + 1},
+			{Run: c.Run, State: c.State, Crashes: c.Crashes + 1},
 		}}})
 		require.NoError(w, err)
 		require.True(w, held[0].Held)

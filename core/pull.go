@@ -25,7 +25,6 @@ type pull struct {
 	spent    atomic.Bool // its time was up, rather than its caller's patience
 
 	outlook   outlook
-	asked     map[string]bool // the agents of the scope; nil for all
 	left      int             // tasks that the budget still allows
 	claimed   bool            // whether anything was claimed, so that what the first look said is old
 	full      bool            // the last slots were some that are kept for urgent tasks
@@ -48,12 +47,6 @@ func newPull(ctx context.Context, s *Scheduler, scope Scope) *pull {
 	p.tally.agents = map[string]struct{}{}
 	if scope.MaxTasks > 0 {
 		p.left = scope.MaxTasks
-	}
-	if scope.Agents != nil {
-		p.asked = make(map[string]bool, len(scope.Agents))
-		for _, agent := range scope.Agents {
-			p.asked[agent] = true
-		}
 	}
 	p.settler.pull, p.heart.pull = p, p
 	p.bound()

@@ -287,7 +287,7 @@ func (p *pull) took(c *store.Claim, deadline time.Time, lease time.Duration) {
 		}
 		agent := c.Tasks[start].Agent
 		p.enter(agent, end-start)
-		if p.asked == nil || p.asked[agent] {
+		if p.outlook.asksFor(agent, c.Partition) {
 			p.tick(agent, c.Tasks[start:end])
 		} else {
 			p.refuse(agent, c.Tasks[start:end])

@@ -108,6 +108,18 @@ func (o *outlook) add(agents []string, partitions int) {
 	}
 }
 
+// asksFor reports whether the pull takes tasks of an agent, which a claim of a partition has brought.
+func (o *outlook) asksFor(agent string, partition int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.byIndex[partition]
+	if t == nil || t.dues == nil {
+		return t != nil
+	}
+	_, named := t.dues[agent]
+	return named
+}
+
 // remove takes agents out.
 func (o *outlook) remove(agents []string, partitions int) {
 	for _, agent := range agents {
@@ -329,13 +341,7 @@ func (p *pull) join() {
 	}
 	in, out := p.scope.Join()
 	partitions := p.s.store.Partitions()
-	for _, agent := range out {
-		delete(p.asked, agent)
-	}
 	p.outlook.remove(out, partitions)
-	for _, agent := range in {
-		p.asked[agent] = true
-	}
 	p.outlook.add(in, partitions)
 }
 

@@ -148,8 +148,9 @@ func parseClaimHead(c *store.Claim, reply []any) error {
 
 func parseClaimed(fields []any) (store.Claimed, error) {
 	var t store.Claimed
-	agent, err := decode(text(fields[0]))
-	if err != nil {
+	var err error
+	t.Ref = text(fields[0])
+	if t.Agent, err = decode(t.Ref); err != nil {
 		return t, err
 	}
 	l, err := parseLive(text(fields[1]))
@@ -159,7 +160,7 @@ func parseClaimed(fields []any) (store.Claimed, error) {
 	if t.Due, err = millis(fields[2]); err != nil {
 		return t, err
 	}
-	t.Agent, t.ID, t.Kind, t.Level, t.Submitted, t.Body = agent, l.id, l.kind, l.level, l.submitted, l.body
+	t.ID, t.Kind, t.Level, t.Submitted, t.Body = l.id, l.kind, l.level, l.submitted, l.body
 	t.Crashes, t.State = parseState(text(fields[3]))
 	return t, nil
 }

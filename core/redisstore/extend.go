@@ -81,7 +81,7 @@ func extendArgs(leases []store.Extension, members []int) []any {
 	}
 	for _, i := range members {
 		for _, pr := range leases[i].Progress {
-			args = append(args, formatFence(leases[i].Fence), pr.Index, encode(pr.Agent)+":"+pr.ID, countedState(pr.State, pr.Crashes))
+			args = append(args, formatFence(leases[i].Fence), pr.Index, agentRef(&pr.Run)+":"+pr.ID, countedState(pr.State, pr.Crashes))
 		}
 	}
 	return args

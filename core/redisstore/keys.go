@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // DefaultPrefix begins every key unless Config.Prefix says otherwise.
@@ -72,7 +74,23 @@ func groupKey(agent, group string) string {
 	if group == "" {
 		return ""
 	}
-	return encode(agent) + ":" + encode(group)
+	return groupOf(encode(agent), group)
+}
+
+// groupOf is the member of a group whose agent is encoded already.
+func groupOf(agent, group string) string {
+	if group == "" {
+		return ""
+	}
+	return agent + ":" + encode(group)
+}
+
+// agentRef is the encoded agent of a run, as its claim gave it; a run that was made by hand has it encoded here.
+func agentRef(r *store.Run) string {
+	if r.Ref != "" {
+		return r.Ref
+	}
+	return encode(r.Agent)
 }
 
 // encode turns any string into one of letters, digits and "._-%" only, and never two strings into the same one: no

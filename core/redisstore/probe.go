@@ -142,7 +142,7 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 	if err != nil || len(tasks) == 0 {
 		return errors.Join(err, errors.New("nothing was claimed"))
 	}
-	progress := []store.Progress{{Index: 0, Agent: "a", ID: tasks[0].ID, State: []byte("s")}}
+	progress := []store.Progress{{Run: tasks[0].Run, State: []byte("s")}}
 	if _, err := p.Extend(ctx, []store.Extension{{Fence: fence, Lease: sweepEvery, Progress: progress}}); err != nil {
 		return err
 	}

@@ -324,7 +324,7 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	for i, c := range claimed {
 		held, err := st.Extend(ctx, []store.Extension{{
 			Partition: c.Partition, Fence: c.Fence, Lease: time.Minute,
-			Progress: []store.Progress{{Index: c.Index, Agent: c.Agent, ID: c.ID, State: []byte("s")}},
+			Progress: []store.Progress{{Run: c.Run, State: []byte("s")}},
 		}})
 		require.NoError(t, err)
 		require.Equal(t, []store.Extended{{Held: true}}, held)

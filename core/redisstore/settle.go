@@ -42,8 +42,9 @@ func (s *Store) Settle(ctx context.Context, runs []store.Settlement) ([]store.Se
 			members, sizes = append(members, nil), append(sizes, 0)
 		}
 		sizes[c] += size
-		calls[c].args = append(calls[c].args, formatFence(r.Fence), r.Index, encode(r.Agent), r.ID, string(r.Verb),
-			dueArg(r.Due), countedState(r.State, r.Crashes), r.Record, groupKey(r.Agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
+		agent := agentRef(&r.Run)
+		calls[c].args = append(calls[c].args, formatFence(r.Fence), r.Index, agent, r.ID, string(r.Verb),
+			dueArg(r.Due), countedState(r.State, r.Crashes), r.Record, groupOf(agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
 		members[c] = append(members[c], i)
 	}
 	replies, errs := s.evalAll(ctx, verbSettle, calls)

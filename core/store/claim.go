@@ -82,6 +82,9 @@ type Run struct {
 	Fence     Fence
 	Index     int // the task's place in its claim
 	Agent, ID string
+	// Ref is the store's own name of the agent, if it has one: it gives it with the claim, and is spared from making it again
+	// when the run is settled or reports. A Run without it means the same run.
+	Ref string
 }
 
 // Claimed is a task under lease.

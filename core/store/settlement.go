@@ -94,11 +94,10 @@ type Ended struct {
 	Order   []byte // what the command said, if the task was cancelled
 }
 
-// Progress is a new state of a task whose run goes on.
+// Progress is a new state of a task whose run goes on. Its partition and fence are those of the extension it comes with.
 type Progress struct {
-	Index     int
-	Agent, ID string
-	State     []byte
+	Run
+	State []byte
 	// Crashes is how many crashes of the task are counted from now on, as if its process died at once; zero leaves them.
 	Crashes int
 }

@@ -120,7 +120,7 @@ func testVersions(t *testing.T, b *bench) {
 	differs("submitted")
 	assert.NotEqual(t, b.one("a", "1").Version, b.one("a", "2").Version)
 	c := b.claim(2)
-	b.extend(c.Fence, store.Progress{Index: 0, Agent: "a", ID: "1", State: []byte("half")})
+	b.extend(c.Fence, store.Progress{Run: c.Tasks[0].Run, State: []byte("half")})
 	differs("progress")
 	s := again(c.Tasks[0], 0)
 	s.State = []byte("whole")

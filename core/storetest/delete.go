@@ -58,14 +58,14 @@ func testDeleteRunning(t *testing.T, b *bench) {
 		}
 	}
 	b.cancelled(store.Cancellation{Agent: "a", ID: "1"})
-	b.extend(c.Fence, store.Progress{Index: at, Agent: "a", ID: "1", State: []byte("old")})
+	b.extend(c.Fence, store.Progress{Run: c.Tasks[at].Run, State: []byte("old")})
 	assert.Equal(t, store.EffectDone, b.remove("1", "g"))
 	assert.Equal(t, store.GroupCounts{}, b.group("g"))
 	st := b.stats()
 	assert.Equal(t, [3]int64{2, 1, 0}, [3]int64{st.InProgress, st.Deleted, st.Waiting})
 	assert.Equal(t, [2]int64{2, 2}, [2]int64{b.kind("k").Live, b.kind("k").Running})
 	want := store.Extended{Held: true, Ended: []store.Ended{{Index: at, Deleted: true}}}
-	assert.Equal(t, want, b.extend(c.Fence, store.Progress{Index: at, Agent: "a", ID: "1", State: []byte("late")}))
+	assert.Equal(t, want, b.extend(c.Fence, store.Progress{Run: c.Tasks[at].Run, State: []byte("late")}))
 	assert.ErrorIs(t, b.settle(complete(c.Tasks[at]))[0].Err, store.ErrLeaseLost)
 	b.fresh()
 	assert.ErrorIs(t, b.settle(complete(c.Tasks[at]))[0].Err, store.ErrLeaseLost, "nor does the old run end the new task")

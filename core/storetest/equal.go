@@ -244,11 +244,15 @@ func (d *driver) claimOne(r store.ClaimRequest) {
 		d.fences[claimName{r.Partition, ca.Fence}] = cb.Fence
 	}
 	for i := range ca.Tasks {
-		d.runs = append(d.runs, ca.Tasks[i])
+		run := ca.Tasks[i]
+		if i%2 == 0 && i < len(cb.Tasks) { // every other run goes back with the name that the store has given
+			run.Ref = cb.Tasks[i].Ref
+		}
+		d.runs = append(d.runs, run)
 		ca.Tasks[i].Fence = 0
 	}
 	for i := range cb.Tasks {
-		cb.Tasks[i].Fence = 0
+		cb.Tasks[i].Fence, cb.Tasks[i].Ref = 0, ""
 	}
 	ca.Fence, cb.Fence = min(ca.Fence, 1), min(cb.Fence, 1)
 	require.Equal(d, ca, cb, "claim %+v", r)
@@ -360,7 +364,7 @@ func (d *driver) extend() {
 	run := d.runs[max(len(d.runs)-1-d.pick(10), 0)]
 	e := store.Extension{Partition: run.Partition, Fence: run.Fence, Lease: time.Duration(1+d.pick(4)) * time.Second}
 	if d.pick(2) == 0 {
-		e.Progress = []store.Progress{{Index: run.Index, Agent: run.Agent, ID: run.ID, State: []byte("progress")}}
+		e.Progress = []store.Progress{{Run: run.Run, State: []byte("progress")}}
 	}
 	ra, ea := d.a.Extend(d.Context(), []store.Extension{e})
 	e.Fence = d.fences[claimName{e.Partition, e.Fence}]

@@ -46,7 +46,7 @@ func testProgress(t *testing.T, b *bench) {
 	c := b.claim(2)
 	require.NoError(t, b.settle(complete(c.Tasks[1]))[0].Err)
 	_, err := b.store.Extend(b.Context(), []store.Extension{{Fence: c.Fence, Lease: lease, Progress: []store.Progress{
-		{Index: 0, Agent: "a", ID: "1", State: []byte("half")}, {Index: 1, Agent: "b", ID: "1", State: []byte("late")},
+		{Run: c.Tasks[0].Run, State: []byte("half")}, {Run: c.Tasks[1].Run, State: []byte("late")},
 	}}})
 	require.NoError(t, err)
 	s := b.read("a", "1")[0]
@@ -59,14 +59,14 @@ func testProgress(t *testing.T, b *bench) {
 	assert.Equal(t, []byte("half"), again.Tasks[0].State, "progress outlives a crash")
 	assert.Equal(t, 1, again.Tasks[0].Crashes)
 	_, err = b.store.Extend(b.Context(), []store.Extension{{Fence: again.Fence, Lease: lease, Progress: []store.Progress{
-		{Index: 0, Agent: "a", ID: "1", State: []byte("more")},
+		{Run: again.Tasks[0].Run, State: []byte("more")},
 	}}})
 	require.NoError(t, err)
 	b.clock.Advance(lease)
 	third := b.claim(2)
 	assert.Equal(t, 1, third.Tasks[0].Crashes, "progress does not hide that its process has died")
 	extend := func(p store.Progress) {
-		p.Agent, p.ID = "a", "1"
+		p.Run = third.Tasks[0].Run
 		_, err := b.store.Extend(b.Context(), []store.Extension{{Fence: third.Fence, Lease: lease, Progress: []store.Progress{p}}})
 		require.NoError(t, err)
 	}

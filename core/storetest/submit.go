@@ -32,7 +32,7 @@ func testLife(t *testing.T, b *bench) {
 	assert.Equal(t, b.now().Add(lease), c.NextLease)
 	got := c.Tasks[0]
 	assert.Equal(t, store.Claimed{
-		Run: store.Run{Fence: c.Fence, Agent: "a", ID: "1"}, Kind: "k", Level: store.LevelLow,
+		Run: store.Run{Fence: c.Fence, Agent: "a", ID: "1", Ref: got.Ref}, Kind: "k", Level: store.LevelLow,
 		Due: b.now().Add(-time.Second), Submitted: b.now().Add(-time.Second), Body: []byte("body of 1"),
 	}, got)
 	assert.Equal(t, store.StatusInProgress, b.status("a", "1"))

@@ -80,7 +80,7 @@ func (w *world) crash(raw core.Store, kind string) {
 		c := claims[0].Tasks[0]
 		if c.Crashes > 0 {
 			_, err = raw.Extend(w.Context(), []store.Extension{{Partition: c.Partition, Fence: c.Fence, Lease: time.Millisecond, Progress: []store.Progress{
-				{Index: c.Index, Agent: c.Agent, ID: c.ID, State: c.State, Crashes: c.Crashes + 1},
+				{Run: c.Run, State: c.State, Crashes: c.Crashes + 1},
 			}}})
 		}
 		return err == nil
