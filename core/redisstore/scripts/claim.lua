@@ -1,5 +1,5 @@
 -- claim: take back expired leases and end holds, then lease due tasks, one share for each agent in the agenda's order.
--- needs: look holds asked ordered
+-- needs: look holds asked ordered weigh expired unpark
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks
@@ -28,7 +28,6 @@ local ASKS_URGENT = 'u'
 local ASKS_SERIAL = 's'
 local TAKES = '+'
 local TAKES_MOST = '~'
-local MOST = 512 -- KiB of large tasks that are looked at, about: the next one is looked at while there were less
 local PAGES = 4 -- how many times as much as may be taken is looked at, or parked, at most
 local WIDE = 50 -- agents of a page that a picky claim looks at, at least
 local DEEP = 16 -- tasks of an agent that a picky claim looks at, at least
@@ -55,22 +54,6 @@ end
 -- 2. What every way through a claim needs: which of the rare things exist at all, and the answer.
 redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
 local HOLDS, ORDERS = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'orders') == 1
-local LARGE = redis.call('EXISTS', base .. 'bytes') == 1 -- else nobody has large tasks, and nothing is weighed
-
--- weigher returns a function that reads a task of an agent with several, unless it is large and enough of them were read: then
--- it returns nil and true. What is read only to be weighed is at most as large as a record whose body is not.
-local function weigher()
-  local read = 0
-  return function(ref)
-    local full = read >= MOST
-    if full and redis.call('HSTRLEN', KEYS[3], ref) > 8192 then return nil, true end
-    local live = redis.call('HGET', KEYS[3], ref)
-    local kib = live and heft(live, 7) or 0
-    if full and kib > 0 then return nil, true end
-    read = read + kib
-    return live, false, kib
-  end
-end
 
 -- told_to_end lists which of some tasks are to be cancelled; an order to run is under way once the task is taken anew.
 local function told_to_end(refs, anew)
@@ -117,36 +100,6 @@ if before then
 end
 
 -- 4. Work of the dead goes back to its place in the queue, with one more crash, or as what it was replaced by; holds end.
-local recovered, ended_serial = 0, {}
-local function crashed(agent, live, id, single, due)
-  local _, kind = parse(live)
-  take_back(agent, live, id, single, due, true)
-  more(more_running, kind, -1)
-  recovered = recovered + 1
-end
-
-local function recover(fence)
-  local found = redis.call('HMGET', KEYS[5], fence, fence .. CLAIM_REFS)
-  local whole, refs = pcall(cmsgpack.unpack, found[2] or '')
-  local marks, after = found[1] or string.rep(' ', 16), {}
-  if not whole or not found[1] then
-    refs, marks = {}, sub(marks, -16)
-    count('malformed', 1)
-  end
-  for i = 1, #marks - 16 do
-    local mark = sub(marks, i, i)
-    if mark == RUNNING then
-      mark = LOST
-      local agent, id = refs[3 * i - 2], refs[3 * i - 1]
-      local live, single = find(agent, redis.call('HGET', KEYS[2], agent), id)
-      if live then crashed(agent, live, id, single, refs[3 * i]) end
-      ended_serial[#ended_serial + 1] = { agent, fence }
-    end
-    after[i] = mark
-  end
-  close(fence, table.concat(after) .. sub(marks, -16))
-end
-
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', now, 'LIMIT', 0, EXPIRED)) do
   if byte(member) == byte(HELD) then unhold(sub(member, 2)) else recover(member) end
 end
@@ -157,34 +110,6 @@ local still = HOLDS and stopped()
 
 -- 5. Parked tasks go back too whose kind has a handler here, about as many in all as may be taken and some of each kind, and
 -- those that a hold kept which has ended.
-local to_put_back = weigher()
-local function put_back(name, most)
-  local full, key = false, base .. 'parked:' .. name
-  local entries, members, values = redis.call('ZRANGE', key, 0, most - 1, 'WITHSCORES'), {}, {}
-  for i = 1, #entries, 2 do
-    local agent, id = string.match(entries[i], '^([^:]*):(.*)$')
-    local value = values[agent]
-    if value == nil then
-      value = redis.call('HGET', KEYS[2], agent)
-      values[agent] = value
-    end
-    local live, single
-    if LARGE and value and byte(value) == byte(QUEUED) then
-      live, full = to_put_back(entries[i])
-      if full then break end
-    else
-      live, single = find(agent, value, id)
-    end
-    if live then place(agent, single, live, id, entries[i + 1]) end
-    members[#members + 1] = entries[i]
-  end
-  if #members > 0 then
-    redis.call('ZREM', key, unpack(members))
-    unparked(name, #members)
-  end
-  return #members, full
-end
-
 if not still and limit > 0 and #taken_kinds > 0 and redis.call('EXISTS', KEYS[7]) == 1 then
   local there = {}
   for k, n in ipairs(redis.call('HMGET', KEYS[7], unpack(taken_kinds))) do
