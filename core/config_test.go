@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
 
 // What New refuses is typed: programs learn the field and its value without reading a sentence.
@@ -81,6 +82,7 @@ func TestCodes(t *testing.T) {
 		{nil, ""},
 		{&core.InvalidError{Field: "x", Reason: "y"}, core.CodeInvalid},
 		{&core.ConfigError{Field: "x", Reason: "y"}, core.CodeInvalid},
+		{&schedule.ParseError{Field: "cron", Reason: "y"}, core.CodeInvalid},
 		{&core.LimitError{Agent: "a", Limit: 1}, core.CodeLimit},
 		{&core.RunsError{Count: 1}, core.CodeRunsFailed},
 		{fmt.Errorf("x: %w", core.ErrNotFound), core.CodeNotFound},

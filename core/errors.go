@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -67,7 +68,7 @@ func CodeOf(err error) Code {
 	switch {
 	case err == nil:
 		return ""
-	case errors.As(err, &inv), errors.As(err, new(*ConfigError)):
+	case errors.As(err, &inv), errors.As(err, new(*ConfigError)), errors.As(err, new(*schedule.ParseError)):
 		return CodeInvalid
 	case errors.As(err, &limit):
 		return CodeLimit

@@ -140,13 +140,14 @@ var alike = map[string]string{
 func watch(st core.Store) *watched {
 	w := &watched{Spy: storetest.Spy{Store: st}}
 	w.Before = func(_ context.Context, verb string) error { return w.called(alike[verb]) }
-	w.After = func(verb string, answer any) {
+	w.After = func(_ context.Context, verb string, answer any) error {
 		if name := alike[verb]; w.after != nil && (name == "claim" || name == "read") {
 			w.after(name)
 		}
 		if claims, ok := answer.([]store.Claim); ok && w.alter != nil {
 			w.alter(claims)
 		}
+		return nil
 	}
 	return w
 }

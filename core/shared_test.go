@@ -13,43 +13,33 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
 // Tests of pulls that several callers share.
 
-// gatedStore answers the first claim, which finds what it found when it came, once the gate is opened.
+// gatedStore answers the first claim or look, which finds what it found when it came, once the gate is opened.
 type gatedStore struct {
-	core.Store
+	storetest.Spy
 
 	claims atomic.Int64
 	gate   chan struct{}
 }
 
-func (s *gatedStore) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
-	claims, err := s.Store.Claim(ctx, requests)
-	return claims, errors.Join(err, s.wait(ctx))
-}
-
-func (s *gatedStore) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
-	looks, err := s.Store.Look(ctx, requests)
-	return looks, errors.Join(err, s.wait(ctx))
-}
-
-func (s *gatedStore) wait(ctx context.Context) error {
-	if s.claims.Add(1) == 1 {
+func gated(t *testing.T) (*core.Scheduler, *gatedStore) {
+	t.Helper()
+	st := &gatedStore{Spy: storetest.Spy{Store: memstore.New(memstore.Config{})}, gate: make(chan struct{})}
+	st.After = func(ctx context.Context, verb string, _ any) error {
+		if verb != "Claim" && verb != "Look" || st.claims.Add(1) > 1 {
+			return nil
+		}
 		select {
-		case <-s.gate:
+		case <-st.gate:
+			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	return nil
-}
-
-func gated(t *testing.T) (*core.Scheduler, *gatedStore) {
-	t.Helper()
-	st := &gatedStore{Store: memstore.New(memstore.Config{}), gate: make(chan struct{})}
 	s, err := core.New(st, core.Config{})
 	require.NoError(t, err)
 	core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })

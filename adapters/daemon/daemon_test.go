@@ -21,6 +21,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
 func TestMain(m *testing.M) {
@@ -41,7 +42,7 @@ type fixture struct {
 
 func setup(t *testing.T, config daemon.Config, waking bool) *fixture {
 	t.Helper()
-	f := &fixture{store: &faultyStore{Store: memstore.New(memstore.Config{})}, logs: new(bytes.Buffer)}
+	f := &fixture{store: faulty(), logs: new(bytes.Buffer)}
 	var err error
 	f.scheduler, err = core.New(f.store, core.Config{})
 	require.NoError(t, err)
@@ -82,34 +83,51 @@ func (f *fixture) stamps() chan time.Time {
 	return started
 }
 
-// faultyStore is a store whose claims and wake-ups can be made to fail, and are counted.
+// faultyStore is a store whose claims and wake-ups can be made to fail, and are counted; stuck makes it say that something is
+// due and never give it.
 type faultyStore struct {
-	*memstore.Store
+	storetest.Spy
 
-	claims     atomic.Int64
+	memory     *memstore.Store
 	down       atomic.Bool
+	stuck      bool
 	subscribed atomic.Int64
 	mu         sync.Mutex
 	cut        context.CancelFunc
 }
 
+func faulty() *faultyStore {
+	memory := memstore.New(memstore.Config{})
+	s := &faultyStore{Spy: storetest.Spy{Store: memory}, memory: memory}
+	s.Before = func(_ context.Context, verb string) error {
+		if s.down.Load() && (verb == "Claim" || verb == "Look") {
+			return errDown
+		}
+		return nil
+	}
+	s.After = func(_ context.Context, _ string, answer any) error {
+		if !s.stuck {
+			return nil
+		}
+		switch answer := answer.(type) {
+		case []store.Claim:
+			for i := range answer {
+				answer[i].NextDue = answer[i].Now
+			}
+		case []store.Look:
+			for i := range answer {
+				answer[i].NextDue = answer[i].Now
+			}
+		}
+		return nil
+	}
+	return s
+}
+
+// claims is how often the store was asked for work.
+func (s *faultyStore) claims() int { return s.Calls("Claim", "Look") }
+
 var errDown = &core.StoreError{Verb: "claim", Err: errors.New("connection refused")}
-
-func (s *faultyStore) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
-	s.claims.Add(1)
-	if s.down.Load() {
-		return nil, errDown
-	}
-	return s.Store.Claim(ctx, requests)
-}
-
-func (s *faultyStore) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
-	s.claims.Add(1)
-	if s.down.Load() {
-		return nil, errDown
-	}
-	return s.Store.Look(ctx, requests)
-}
 
 func (s *faultyStore) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 	s.subscribed.Add(1)
@@ -119,7 +137,7 @@ func (s *faultyStore) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ctx, s.cut = context.WithCancel(ctx)
-	return s.Store.Wakeups(ctx)
+	return s.memory.Wakeups(ctx)
 }
 
 // cutOff ends the subscription, as a store does that loses its connection for good.
@@ -248,7 +266,7 @@ func TestTakesOverTheWorkOfTheDead(t *testing.T) {
 		started := f.stamps()
 		f.submit(t, core.NewTask{Agent: "a", Kind: "note"})
 		const lease = 21500 * time.Millisecond
-		claims, err := f.store.Store.Claim(t.Context(), []store.ClaimRequest{{
+		claims, err := f.store.memory.Claim(t.Context(), []store.ClaimRequest{{
 			Partition: store.PartitionOf("a", f.store.Partitions()), Nonce: strings.Repeat("n", store.NonceLen),
 			Kinds: []string{"note"}, Limit: 1, Lease: lease,
 		}})
@@ -270,9 +288,9 @@ func TestAnIdleDaemonSleeps(t *testing.T) {
 		}
 		f.start(t)
 		time.Sleep(time.Minute)
-		before := f.store.claims.Load()
+		before := f.store.claims()
 		time.Sleep(time.Hour)
-		assert.InDelta(t, time.Hour/daemon.DefaultSafety, f.store.claims.Load()-before, 1)
+		assert.InDelta(t, time.Hour/daemon.DefaultSafety, f.store.claims()-before, 1)
 		assert.Empty(t, f.logs.String())
 	})
 }
@@ -292,13 +310,13 @@ func TestSurvivesAStoreThatIsAway(t *testing.T) {
 		require.NoError(t, f.daemon.Ready())
 
 		f.store.down.Store(true)
-		before := f.store.claims.Load()
+		before := f.store.claims()
 		f.submit(t, core.NewTask{Agent: "a", Kind: "note", Delay: 10 * time.Minute})
 		time.Sleep(10*time.Minute + time.Second)
 		assert.ErrorIs(t, f.daemon.Ready(), errDown)
-		tries := f.store.claims.Load() - before
-		assert.Greater(t, tries, int64(10*time.Minute/(5*time.Second)), "it goes on trying")
-		assert.Less(t, tries, int64(10*time.Minute/(2*time.Second)), "but not often")
+		tries := f.store.claims() - before
+		assert.Greater(t, tries, int(10*time.Minute/(5*time.Second)), "it goes on trying")
+		assert.Less(t, tries, int(10*time.Minute/(2*time.Second)), "but not often")
 		assert.Equal(t, 1, strings.Count(f.logs.String(), "\n"), f.logs.String())
 		assert.Contains(t, f.logs.String(), "connection refused")
 
@@ -386,35 +404,16 @@ func TestAnOverdueTaskThatNobodyTakesCostsLittle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := setup(t, daemon.Config{}, false)
-		st := &stuckStore{faultyStore: f.store}
-		s, err := core.New(st, core.Config{})
+		f.store.stuck = true
+		s, err := core.New(f.store, core.Config{})
 		require.NoError(t, err)
 		d, err := daemon.New(s, daemon.Config{Waker: f.store})
 		require.NoError(t, err)
 		require.NoError(t, d.Start())
 		time.Sleep(time.Minute)
 		require.NoError(t, d.Stop(t.Context()))
-		assert.Less(t, f.store.claims.Load(), int64(300))
+		assert.Less(t, f.store.claims(), 300)
 	})
-}
-
-// stuckStore says that something is due and never gives it.
-type stuckStore struct{ *faultyStore }
-
-func (s *stuckStore) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
-	claims, err := s.faultyStore.Claim(ctx, requests)
-	for i := range claims {
-		claims[i].NextDue = claims[i].Now
-	}
-	return claims, err
-}
-
-func (s *stuckStore) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
-	looks, err := s.faultyStore.Look(ctx, requests)
-	for i := range looks {
-		looks[i].NextDue = looks[i].Now
-	}
-	return looks, err
 }
 
 func TestStopsGracefully(t *testing.T) {

@@ -80,7 +80,7 @@ func TestTheWorkOfTheDeadIsFoundByABusyDaemon(t *testing.T) {
 		f.submit(t, core.NewTask{Agent: "z", ID: "not ours", Kind: "note"})
 		f.submit(t, core.NewTask{Agent: "b", ID: "poll", Kind: "note", Every: time.Second})
 		f.submit(t, core.NewTask{Agent: "a", ID: "once", Kind: "note"})
-		claims, err := f.store.Store.Claim(t.Context(), []store.ClaimRequest{{ // and that process dies
+		claims, err := f.store.memory.Claim(t.Context(), []store.ClaimRequest{{ // and that process dies
 			Partition: store.PartitionOf("a", f.store.Partitions()), Nonce: "0123456789abcdef"[:store.NonceLen], Agents: []string{"a"}, Kinds: []string{"note"}, Limit: 1, Lease: 20 * time.Second,
 		}})
 		require.NoError(t, err)

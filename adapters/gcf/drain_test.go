@@ -72,5 +72,5 @@ func TestADrainWithNothingUnderWay(t *testing.T) {
 	require.NoError(t, f.function.Drain(t.Context()))
 	status, _ := f.scheduled(t, "", "duly", at)
 	assert.Equal(t, 503, status)
-	assert.Zero(t, f.store.claims.Load())
+	assert.Zero(t, f.store.claims())
 }

@@ -112,7 +112,7 @@ func TestMessagesAreSubmittedOnce(t *testing.T) {
 		stats, err := f.scheduler.Stats(t.Context())
 		require.NoError(t, err)
 		assert.EqualValues(t, 2, stats.Submitted)
-		assert.Zero(t, f.store.claims.Load(), "nothing is run unless Config says so")
+		assert.Zero(t, f.store.claims(), "nothing is run unless Config says so")
 		status, answer := send(`{"kind":"tick"}`)
 		assert.Equal(t, 200, status, answer)
 		assert.Equal(t, core.StatusCompleted, f.status(t, "ada", "one"))
@@ -145,7 +145,7 @@ func TestATaskOfTheKindTickIsATask(t *testing.T) {
 		t, f, send := x.T, x.fixture, x.send
 		status, answer := send(`{"agent_id":"ada","id":"1","kind":"tick"}`)
 		assert.Equal(t, 200, status, answer)
-		assert.Zero(t, f.store.claims.Load())
+		assert.Zero(t, f.store.claims())
 		assert.Equal(t, core.StatusWaiting, f.status(t, "ada", "1"))
 	})
 }
@@ -173,15 +173,15 @@ func TestNonsenseIsRefusedAndAcknowledged(t *testing.T) {
 	each(t, gcf.Config{}, func(x trial) {
 		t, f, send := x.T, x.fixture, x.send
 		f.submit(t, core.NewTask{Agent: "ada", ID: "due", Kind: "ok"})
-		before := f.store.submits.Load()
+		before := f.store.submits()
 		for _, data := range nonsense {
 			status, answer := send(data)
 			assert.Equal(t, 200, status, data)
 			assert.NotEmpty(t, answer, data)
 			assert.Contains(t, answer, `want a task`, "it says what was expected: %s", data)
 		}
-		assert.Zero(t, f.store.claims.Load())
-		assert.Equal(t, before, f.store.submits.Load())
+		assert.Zero(t, f.store.claims())
+		assert.Equal(t, before, f.store.submits())
 	})
 }
 
@@ -204,7 +204,7 @@ func TestAMessageOfADisabledKindIsSentAgain(t *testing.T) {
 		status, answer := send(`{"agent_id":"ada","kind":"off"}`)
 		assert.Equal(t, 409, status)
 		assert.Contains(t, answer, `the kind`)
-		assert.Zero(t, f.store.submits.Load())
+		assert.Zero(t, f.store.submits())
 	})
 }
 

@@ -71,7 +71,7 @@ func TestWhoeverIsNotAllowedIsRefused(t *testing.T) {
 	status, _ := f.scheduled(t, "", "duly", at)
 	assert.Equal(t, 401, status)
 	assert.Contains(t, f.logs.String(), "a secret reason")
-	assert.Zero(t, f.store.claims.Load()+f.store.submits.Load())
+	assert.Zero(t, f.store.claims()+f.store.submits())
 	r := request(t, "/", "", "X-CloudScheduler", "true", "Authorization", "Bearer right")
 	status, _ = f.call(t, r)
 	assert.Equal(t, 200, status)
@@ -99,7 +99,7 @@ func TestLongMessagesAreRefusedAndAcknowledged(t *testing.T) {
 		closed := setup(t, gcf.Config{MaxBody: 400, Verify: func(*http.Request) error { return errors.New("no") }})
 		status, _ = send(t, closed, long)
 		assert.Equal(t, map[bool]int{true: 413, false: 401}[name == "wrapped push"], status, "%s: at / it might be for Config.HTTP", name)
-		assert.Zero(t, f.store.claims.Load()+dead.store.claims.Load()+closed.store.claims.Load())
+		assert.Zero(t, f.store.claims()+dead.store.claims()+closed.store.claims())
 	}
 }
 
@@ -128,7 +128,7 @@ func TestLongBodiesOfOthersAreRefused(t *testing.T) {
 	status, answer := f.scheduled(t, strings.Repeat(" ", 401), "duly", at)
 	assert.Equal(t, 413, status)
 	assert.Equal(t, "too_large", answer["code"])
-	assert.Zero(t, f.store.claims.Load())
+	assert.Zero(t, f.store.claims())
 	_, answer = f.call(t, request(t, "/v1/tasks", strings.Repeat(" ", 401), "Content-Type", "application/json"))
 	assert.EqualValues(t, 401, answer["read"], "Config.HTTP has a limit of its own")
 }

@@ -44,7 +44,7 @@ func TestCloudSchedulerIsKnownByItsHeaders(t *testing.T) {
 	f := setup(t, gcf.Config{})
 	status, _ := f.call(t, request(t, "/", "{}", "X-CloudScheduler", "false", "User-Agent", "Google-Cloud-Scheduler"))
 	assert.Equal(t, 404, status)
-	assert.Zero(t, f.store.claims.Load())
+	assert.Zero(t, f.store.claims())
 }
 
 func TestATickForSomeAgents(t *testing.T) {
@@ -58,10 +58,10 @@ func TestATickForSomeAgents(t *testing.T) {
 	_, answer = f.scheduled(t, `{"agent_ids":["ada"]}`, "", "")
 	assert.EqualValues(t, 1, answer["completed"])
 	assert.Equal(t, core.StatusWaiting, f.status(t, "zoe", "1"))
-	before := f.store.claims.Load()
+	before := f.store.claims()
 	_, answer = f.scheduled(t, `{"agent_ids":[]}`, "", "")
 	assert.EqualValues(t, 0, answer["ran"])
-	assert.Equal(t, before, f.store.claims.Load(), "no agents, no call of the store")
+	assert.Equal(t, before, f.store.claims(), "no agents, no call of the store")
 }
 
 // What a tick says is read strictly, wherever it comes from.
@@ -96,8 +96,8 @@ func TestATickIsReadStrictly(t *testing.T) {
 		assert.Equal(t, 400, status, body)
 		assert.Equal(t, "invalid", answer["code"])
 	}
-	assert.Zero(t, f.store.claims.Load())
-	assert.Zero(t, f.store.submits.Load())
+	assert.Zero(t, f.store.claims())
+	assert.Zero(t, f.store.submits())
 }
 
 func TestFailedRunsAreToldInTheAnswer(t *testing.T) {
@@ -124,13 +124,13 @@ func TestARepeatedScheduleIsAnsweredOnce(t *testing.T) {
 	f := setup(t, gcf.Config{})
 	f.scheduled(t, "", "duly", at)
 	f.submit(t, core.NewTask{Agent: "ada", ID: "1", Kind: "ok"})
-	claims := f.store.claims.Load()
+	claims := f.store.claims()
 	for _, same := range []string{at, "2026-11-02T08:17:00+01:00"} {
 		status, answer := f.scheduled(t, "", "duly", same)
 		assert.Equal(t, 200, status)
 		assert.Equal(t, map[string]any{"duplicate": true, "job": "duly", "time": at}, answer)
 	}
-	assert.Equal(t, claims, f.store.claims.Load(), "a repeat calls no store")
+	assert.Equal(t, claims, f.store.claims(), "a repeat calls no store")
 	for _, other := range [][2]string{{"duly", "2026-11-02T07:18:00Z"}, {"other", at}, {"", at}, {"", at}, {"duly", ""}, {"duly", "soon"}, {"duly", "soon"}} {
 		_, answer := f.scheduled(t, "", other[0], other[1])
 		assert.NotContains(t, answer, "duplicate", other)

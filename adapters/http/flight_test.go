@@ -16,44 +16,38 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
-// gatedStore lets the first claim wait until the gate is opened.
+// gatedStore lets the first claim or look wait until the gate is opened.
 type gatedStore struct {
-	core.Store
+	storetest.Spy
 
 	claims atomic.Int64
 	gate   chan struct{}
 }
 
-func (s *gatedStore) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
-	if s.claims.Add(1) == 1 {
+func gated(st core.Store) *gatedStore {
+	s := &gatedStore{Spy: storetest.Spy{Store: st}, gate: make(chan struct{})}
+	s.Before = func(ctx context.Context, verb string) error {
+		if verb != "Claim" && verb != "Look" || s.claims.Add(1) > 1 {
+			return nil
+		}
 		select {
 		case <-s.gate:
+			return nil
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
-	return s.Store.Claim(ctx, requests)
-}
-
-func (s *gatedStore) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
-	if s.claims.Add(1) == 1 {
-		select {
-		case <-s.gate:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	return s.Store.Look(ctx, requests)
+	return s
 }
 
 // Requests for the same pull wait while one claims, and share the next.
 func TestRunDueIsSharedByThoseWhoAskForTheSame(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		st := &gatedStore{Store: memstore.New(memstore.Config{}), gate: make(chan struct{})}
+		st := gated(memstore.New(memstore.Config{}))
 		s, err := core.New(st, core.Config{})
 		require.NoError(t, err)
 		core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
@@ -85,7 +79,7 @@ func TestRunDueIsSharedByThoseWhoAskForTheSame(t *testing.T) {
 func TestRunDueIsDoneAnewWhenItsCallerGoesAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, err := core.New(&gatedStore{Store: memstore.New(memstore.Config{}), gate: make(chan struct{})}, core.Config{})
+		s, err := core.New(gated(memstore.New(memstore.Config{})), core.Config{})
 		require.NoError(t, err)
 		core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
 		f := &fixture{handler: httpadapter.New(s, httpadapter.Config{})}
@@ -110,7 +104,7 @@ func TestRunDueIsDoneAnewWhenItsCallerGoesAway(t *testing.T) {
 func TestThoseWhoWaitMayGoAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		st := &gatedStore{Store: memstore.New(memstore.Config{}), gate: make(chan struct{})}
+		st := gated(memstore.New(memstore.Config{}))
 		s, err := core.New(st, core.Config{})
 		require.NoError(t, err)
 		core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })

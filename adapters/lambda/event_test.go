@@ -48,7 +48,7 @@ func TestForeignEvents(t *testing.T) {
 		t.Error("a foreign event was served as a request")
 	})})
 	f.submit(t, core.NewTask{Agent: "ada", ID: "due", Kind: "ok"})
-	submits := f.store.submits.Load()
+	submits := f.store.submits()
 	for _, file := range files {
 		event, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -59,8 +59,8 @@ func TestForeignEvents(t *testing.T) {
 			assert.Less(t, len(err.Error()), 1500)
 		}
 	}
-	assert.Zero(t, f.store.claims.Load())
-	assert.Equal(t, submits, f.store.submits.Load())
+	assert.Zero(t, f.store.claims())
+	assert.Equal(t, submits, f.store.submits())
 	assert.Equal(t, core.StatusWaiting, f.status(t, "ada", "due"))
 }
 
@@ -112,7 +112,7 @@ func FuzzInvoke(f *testing.F) {
 			_, _ = w.Write([]byte(r.Method + r.URL.String()))
 		})})
 		answer, err := x.function.Invoke(t.Context(), event)
-		if claimed := x.store.claims.Load() > 0; claimed {
+		if claimed := x.store.claims() > 0; claimed {
 			assert.True(t, asksForATick(event), "it ran tasks: %s", event)
 		}
 		if err != nil {

@@ -20,55 +20,40 @@ import (
 	lambdaadapter "github.com/seed-6f6f2c11/duly/adapters/lambda"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// countingStore counts the calls of a store, and fails them with err while that is set.
-type countingStore struct {
-	core.Store
+// failingStore fails the calls that a trigger makes with what failWith has set.
+type failingStore struct {
+	storetest.Spy
 
-	claims, submits atomic.Int64
-	err             atomic.Pointer[error]
+	err atomic.Pointer[error]
 }
 
-func (s *countingStore) failWith(err error) { s.err.Store(&err) }
-
-func (s *countingStore) failure() error {
-	if err := s.err.Load(); err != nil {
-		return *err
+func failing(st core.Store) *failingStore {
+	s := &failingStore{Spy: storetest.Spy{Store: st}}
+	s.Before = func(_ context.Context, verb string) error {
+		if err := s.err.Load(); err != nil && (verb == "Claim" || verb == "Look" || verb == "Submit") {
+			return *err
+		}
+		return nil
 	}
-	return nil
+	return s
 }
 
-func (s *countingStore) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
-	s.claims.Add(1)
-	if err := s.failure(); err != nil {
-		return nil, err
-	}
-	return s.Store.Claim(ctx, requests)
-}
+func (s *failingStore) failWith(err error) { s.err.Store(&err) }
 
-func (s *countingStore) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
-	s.claims.Add(1)
-	if err := s.failure(); err != nil {
-		return nil, err
-	}
-	return s.Store.Look(ctx, requests)
-}
+// claims is how often the store was asked for work.
+func (s *failingStore) claims() int { return s.Calls("Claim", "Look") }
 
-func (s *countingStore) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
-	s.submits.Add(1)
-	if err := s.failure(); err != nil {
-		return nil, err
-	}
-	return s.Store.Submit(ctx, tasks)
-}
+// submits is how often tasks were submitted.
+func (s *failingStore) submits() int { return s.Calls("Submit") }
 
 // fixture is a function on a store in memory, with the kinds ok, failing and panicking.
 type fixture struct {
-	store     *countingStore
+	store     *failingStore
 	scheduler *core.Scheduler
 	function  *lambdaadapter.Function
 	logs      *lockedBuffer
@@ -94,7 +79,7 @@ func (b *lockedBuffer) String() string {
 
 func setup(tb testing.TB, config lambdaadapter.Config) *fixture {
 	tb.Helper()
-	f := &fixture{store: &countingStore{Store: memstore.New(memstore.Config{MaxTasks: 50})}, logs: new(lockedBuffer)}
+	f := &fixture{store: failing(memstore.New(memstore.Config{MaxTasks: 50})), logs: new(lockedBuffer)}
 	var err error
 	f.scheduler, err = core.New(f.store, core.Config{Kinds: map[string]core.KindConfig{"off": {Disabled: true}}})
 	require.NoError(tb, err)

@@ -13,7 +13,7 @@ import (
 
 	lambdaadapter "github.com/seed-6f6f2c11/duly/adapters/lambda"
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
 // failedRecords are the numbers of the records, as the golden events have them, that an answer names.
@@ -38,7 +38,7 @@ func TestRecordsAreSubmittedEachByItself(t *testing.T) {
 	assert.Equal(t, core.StatusWaiting, f.status(t, "bob", "two"))
 	assert.Equal(t, core.StatusWaiting, f.status(t, "bob", "sqs-5d1c0000-0000-4000-8000-000000000002-1"))
 	assert.Equal(t, core.StatusWaiting, f.status(t, "cy", "sqs-5d1c0000-0000-4000-8000-000000000005-0"))
-	assert.Zero(t, f.store.claims.Load(), "nothing is run unless Config says so")
+	assert.Zero(t, f.store.claims(), "nothing is run unless Config says so")
 	assert.Contains(t, f.logs.String(), "a record failed")
 	assert.NotContains(t, f.logs.String(), "not a task at all", "what a message says is not logged")
 }
@@ -111,7 +111,7 @@ func TestAStoreThatIsAwayFailsTheBatch(t *testing.T) {
 	f := setup(t, lambdaadapter.Config{})
 	f.store.failWith(&core.StoreError{Verb: "submit", Err: errors.New("away")})
 	assert.Equal(t, []string{"01", "02", "03", "04", "05"}, failedRecords(t, f.invoke(t, known(t, "sqs"))))
-	assert.EqualValues(t, 1, f.store.submits.Load())
+	assert.EqualValues(t, 1, f.store.submits())
 }
 
 // An agent that is full fails its own records only.
@@ -149,15 +149,15 @@ func TestABatchIsSubmittedAtOnce(t *testing.T) {
 		bodies[i] = task(i)
 	}
 	assert.Empty(t, failedRecords(t, f.invoke(t, records(t, "q", bodies...))))
-	assert.EqualValues(t, 3, f.store.submits.Load())
+	assert.EqualValues(t, 3, f.store.submits())
 
-	f.store.submits.Store(0)
+	before := f.store.submits()
 	for i := range bodies {
 		bodies[i] = fmt.Sprintf(`{"agent_id":"b%d","id":"t%d","kind":"ok"}`, i%100, i)
 	}
 	bodies[777] = `{"agent_id":"b","kind":"ok","cron":"0 0 30 2 *"}`
 	assert.Equal(t, []string{"77"}, failedRecords(t, f.invoke(t, records(t, "q", bodies...))))
-	assert.LessOrEqual(t, f.store.submits.Load(), int64(25))
+	assert.LessOrEqual(t, f.store.submits()-before, 25)
 	stats, err := f.scheduler.Stats(t.Context())
 	require.NoError(t, err)
 	assert.EqualValues(t, 4999, stats.Submitted)
@@ -205,7 +205,13 @@ func TestRecordsThatMakeNoSense(t *testing.T) {
 func TestASubmitEndsBeforeTheDeadline(t *testing.T) {
 	t.Parallel()
 	f := setup(t, lambdaadapter.Config{Margin: time.Minute})
-	hang := &hangingStore{Store: f.store}
+	hang := &storetest.Spy{Store: f.store, Before: func(ctx context.Context, verb string) error {
+		if verb != "Submit" {
+			return nil
+		}
+		<-ctx.Done()
+		return &core.StoreError{Verb: "submit", Err: ctx.Err()}
+	}}
 	s, err := core.New(hang, core.Config{})
 	require.NoError(t, err)
 	function, err := lambdaadapter.New(s, lambdaadapter.Config{Margin: time.Minute})
@@ -216,11 +222,4 @@ func TestASubmitEndsBeforeTheDeadline(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, ctx.Err())
 	assert.Contains(t, string(data), "000000000011")
-}
-
-type hangingStore struct{ core.Store }
-
-func (*hangingStore) Submit(ctx context.Context, _ []store.Submission) ([]store.Placed, error) {
-	<-ctx.Done()
-	return nil, &core.StoreError{Verb: "submit", Err: ctx.Err()}
 }

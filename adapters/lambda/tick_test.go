@@ -40,9 +40,9 @@ func TestATickForSomeAgents(t *testing.T) {
 	assert.EqualValues(t, 1, f.invoke(t, `{"kind":"tick","agent_ids":["ada"],"max":1}`)["completed"])
 	assert.EqualValues(t, 1, f.invoke(t, known(t, "tick-agents"))["completed"])
 	assert.Equal(t, core.StatusWaiting, f.status(t, "zoe", "1"))
-	before := f.store.claims.Load()
+	before := f.store.claims()
 	assert.EqualValues(t, 0, f.invoke(t, `{"kind":"tick","agent_ids":[]}`)["ran"])
-	assert.Equal(t, before, f.store.claims.Load(), "no agents, no call of the store")
+	assert.Equal(t, before, f.store.claims(), "no agents, no call of the store")
 	assert.EqualValues(t, 1, f.invoke(t, `{"kind":"tick","all":true,"agent_ids":null}`)["completed"])
 }
 
@@ -75,7 +75,7 @@ func TestATickIsReadStrictly(t *testing.T) {
 			assert.Equal(t, field, invalid.Field, event)
 		}
 	}
-	assert.Zero(t, f.store.claims.Load())
+	assert.Zero(t, f.store.claims())
 }
 
 // Runs that fail are part of the answer, the first few with their errors; they are no error of the invocation, which Lambda
@@ -109,12 +109,12 @@ func TestARepeatedScheduleIsAnsweredOnce(t *testing.T) {
 		f := setup(t, lambdaadapter.Config{})
 		f.invoke(t, known(t, name))
 		f.submit(t, core.NewTask{Agent: "ada", ID: "1", Kind: "ok"})
-		claims := f.store.claims.Load()
+		claims := f.store.claims()
 		answer := f.invoke(t, known(t, name))
 		assert.Equal(t, true, answer["duplicate"], name)
 		assert.Contains(t, answer["schedule-arn"], "arn:aws:", name)
 		assert.Contains(t, answer["scheduled-time"], "2026-11-02T07:1", name)
-		assert.Equal(t, claims, f.store.claims.Load(), "a repeat calls no store")
+		assert.Equal(t, claims, f.store.claims(), "a repeat calls no store")
 
 		assert.EqualValues(t, 1, f.invoke(t, `{"kind":"tick"}`)["completed"], "a tick without a schedule is never a repeat")
 		assert.NotContains(t, f.invoke(t, `{"kind":"tick"}`), "duplicate")

@@ -29,3 +29,12 @@ func (e *UnreachableError) Error() string {
 
 // Unwrap is the reason.
 func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// As makes it a *[store.Error] too, so that whoever goes by codes takes it for a store that is unavailable.
+func (e *UnreachableError) As(target any) bool {
+	of, ok := target.(**store.Error)
+	if ok {
+		*of = &store.Error{Verb: "open", Err: e}
+	}
+	return ok
+}

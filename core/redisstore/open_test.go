@@ -69,6 +69,8 @@ func TestOpenOfARedisThatIsAway(t *testing.T) {
 	assert.Equal(t, "redis://127.0.0.1:1/0", away.Name)
 	require.ErrorContains(t, err, "cannot reach Redis at redis://127.0.0.1:1/0: ")
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	var unavailable *store.Error
+	require.ErrorAs(t, err, &unavailable, "by its code it is a store that is unavailable")
 }
 
 func TestOpenHidesPasswords(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -99,28 +100,25 @@ func TestAnOccasionHasAnInstant(t *testing.T) {
 
 // failing is a store whose claims fail while it is told to.
 type failing struct {
-	core.Store
+	storetest.Spy
 
 	err atomic.Pointer[error]
 }
 
-func (s *failing) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
-	if err := s.err.Load(); err != nil {
-		return nil, *err
+func newFailing(st core.Store) *failing {
+	s := &failing{Spy: storetest.Spy{Store: st}}
+	s.Before = func(_ context.Context, verb string) error {
+		if err := s.err.Load(); err != nil && (verb == "Claim" || verb == "Look") {
+			return *err
+		}
+		return nil
 	}
-	return s.Store.Claim(ctx, requests)
-}
-
-func (s *failing) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
-	if err := s.err.Load(); err != nil {
-		return nil, *err
-	}
-	return s.Store.Look(ctx, requests)
+	return s
 }
 
 func newRunner(t *testing.T) (*trigger.Runner, *failing, *bytes.Buffer) {
 	t.Helper()
-	st := &failing{Store: memstore.New(memstore.Config{})}
+	st := newFailing(memstore.New(memstore.Config{}))
 	s, err := core.New(st, core.Config{})
 	require.NoError(t, err)
 	core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })

@@ -16,8 +16,9 @@ type Store struct {
 
 	// Before is called before each call with its verb, the method's name. Its error is that of the call, which is not made.
 	Before func(ctx context.Context, verb string) error
-	// After is called after each call that was made. answer is what the verb returns: what it points to may be changed.
-	After func(verb string, answer any)
+	// After is called after each call that was made. answer is what the verb returns: what it points to may be changed. Its
+	// error is that of the call, as if the answer had been lost.
+	After func(ctx context.Context, verb string, answer any) error
 
 	mu    sync.Mutex
 	calls map[string]int
@@ -55,7 +56,10 @@ func through[A any](ctx context.Context, s *Store, verb string, call func() (A, 
 	}
 	answer, err := call()
 	if s.After != nil {
-		s.After(verb, answer)
+		if lost := s.After(ctx, verb, answer); lost != nil {
+			var none A
+			return none, lost
+		}
 	}
 	return answer, err
 }
