@@ -17,6 +17,13 @@
 //	                            |   release, lost lease                                         |
 //	                            +------------------------- replay (of a failed one) ------------+
 //
+// # One noun for each stage
+//
+// A program submits a [NewTask] and gets a [Submitted]. A claim leases it as a [Claimed]. A handler has it as a [Task], whose
+// [RunInfo] is the part that does not depend on its payload's type. Whoever asks later reads a [TaskInfo], whose Runs are
+// [TaskRun]s: one for each attempt. A store sees the same task as a store.Submission answered by a store.Submitted, the
+// same Claimed, a store.Settlement answered by a store.Settled, and hands it out as store.Stored.
+//
 // # What holds
 //
 // Once Submit has returned nil the task is not lost by a crash of any process. A claim puts tasks under a lease with a

@@ -103,7 +103,7 @@ func same(sub *store.Submission, t *store.Stored, b *body) bool {
 
 // place stores submissions. Those that replace a task take over its history; if one of these changes meanwhile, all are
 // tried again.
-func (s *Scheduler) place(ctx context.Context, subs []store.Submission) ([]store.Placed, error) {
+func (s *Scheduler) place(ctx context.Context, subs []store.Submission) ([]store.Submitted, error) {
 	var replacing []int
 	planned := make([][]byte, len(subs))
 	for i := range subs {

@@ -156,7 +156,7 @@ func (s *watchedStore) Look(ctx context.Context, requests []store.LookRequest) (
 }
 
 // Submit is the store's.
-func (s *watchedStore) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
+func (s *watchedStore) Submit(ctx context.Context, tasks []store.Submission) ([]store.Submitted, error) {
 	s.calls.Add(1)
 	return s.Store.Submit(ctx, tasks)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Submit stores new tasks; see [store.Store].
-func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
+func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.Submitted, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &store.Error{Verb: "submit", Err: err}
 	}
@@ -24,7 +24,7 @@ func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.P
 		return nil, err
 	}
 	now := s.now()
-	out := make([]store.Placed, len(tasks))
+	out := make([]store.Submitted, len(tasks))
 	byPartition := map[*partition][]int{}
 	for i := range tasks {
 		p := s.partitionOf(tasks[i].Agent)
@@ -39,7 +39,7 @@ func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.P
 }
 
 // submitAll stores those of the tasks that lie in the partition.
-func (p *partition) submitAll(tasks []store.Submission, members []int, out []store.Placed, now store.Millis) {
+func (p *partition) submitAll(tasks []store.Submission, members []int, out []store.Submitted, now store.Millis) {
 	first := p.ticks(len(members), now)
 	seq := make(map[int]int64, len(members))
 	for k, i := range members {
@@ -169,10 +169,10 @@ func (p *partition) conflict(sub *store.Submission, now store.Millis) (bool, err
 	}
 }
 
-func (p *partition) submit(sub store.Submission, seq int64, now store.Millis) store.Placed {
+func (p *partition) submit(sub store.Submission, seq int64, now store.Millis) store.Submitted {
 	known, _ := p.conflict(&sub, now) // it refuses nothing: that was looked at first
 	if known && sub.Conflict != store.ConflictReplace {
-		return store.Placed{}
+		return store.Submitted{}
 	}
 	due := max(sub.Due.At, now) // nobody gets ahead of others by a time long past
 	if sub.Due.At == 0 {
@@ -184,11 +184,11 @@ func (p *partition) submit(sub store.Submission, seq int64, now store.Millis) st
 	p.create(sub, seq, due)
 	p.counts.Submitted++
 	p.join(sub, now)
-	return store.Placed{Created: true, Due: due}
+	return store.Submitted{Created: true, Due: due}
 }
 
 // replace gives a live task a new definition, at once or when its run ends.
-func (p *partition) replace(sub store.Submission, due, now store.Millis) store.Placed {
+func (p *partition) replace(sub store.Submission, due, now store.Millis) store.Submitted {
 	t := p.task(sub.Agent, sub.ID)
 	if sub.Group != t.Group {
 		p.leave(sub.Agent, t.Group, now)
@@ -214,7 +214,7 @@ func (p *partition) replace(sub store.Submission, due, now store.Millis) store.P
 	if !running {
 		p.place(t, due)
 	}
-	return store.Placed{Replaced: true, Due: due}
+	return store.Submitted{Replaced: true, Due: due}
 }
 
 // join adds a live task to its group; nil if it has none.

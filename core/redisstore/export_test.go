@@ -101,14 +101,14 @@ func Part(name string) string {
 func (s *Store) AddHook(h redis.Hook) { s.client.AddHook(h) }
 
 // SubmitEach stores tasks as if each were a call of its own, that was joined with the others; it returns how each went.
-func (s *Store) SubmitEach(ctx context.Context, tasks []store.Submission) ([]store.Placed, []error, error) {
+func (s *Store) SubmitEach(ctx context.Context, tasks []store.Submission) ([]store.Submitted, []error, error) {
 	outcomes := s.submitEach(ctx, tasks)
-	placed, errs := make([]store.Placed, len(tasks)), make([]error, len(tasks))
+	placed, errs := make([]store.Submitted, len(tasks)), make([]error, len(tasks))
 	for i, o := range outcomes {
 		if o.err != nil {
 			return nil, nil, o.err
 		}
-		placed[i], errs[i] = o.answer.Placed, s.refused(tasks[i].Agent, tasks[i].ID, o.answer.code)
+		placed[i], errs[i] = o.answer.Submitted, s.refused(tasks[i].Agent, tasks[i].ID, o.answer.code)
 	}
 	return placed, errs, nil
 }

@@ -42,7 +42,7 @@ func (l *losing) loses(script string, times int, meanwhile func()) {
 	}
 }
 
-func (l *losing) submit(st *redisstore.Store, s store.Submission) store.Placed {
+func (l *losing) submit(st *redisstore.Store, s store.Submission) store.Submitted {
 	l.Helper()
 	placed, err := st.Submit(l.Context(), []store.Submission{s})
 	require.NoError(l, err)

@@ -30,7 +30,7 @@ const (
 )
 
 // Submit stores new tasks; see [store.Queue]. A single task joins those of other goroutines in one script call.
-func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
+func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.Submitted, error) {
 	switch len(tasks) {
 	case 0:
 		return nil, nil
@@ -39,7 +39,7 @@ func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.P
 		if err != nil {
 			return nil, submitError(err)
 		}
-		return []store.Placed{a.Placed}, s.refused(tasks[0].Agent, tasks[0].ID, a.code)
+		return []store.Submitted{a.Submitted}, s.refused(tasks[0].Agent, tasks[0].ID, a.code)
 	}
 	if s.spans(tasks) {
 		if _, err := s.submitAll(ctx, tasks, modeCheck); err != nil {
@@ -51,7 +51,7 @@ func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.P
 
 // submitted is the answer for one task; code is negative if it was refused.
 type submitted struct {
-	store.Placed
+	store.Submitted
 	reason store.Reason // of a touch
 	code   int64
 }
@@ -94,8 +94,8 @@ func (s *Store) spans(tasks []store.Submission) bool {
 }
 
 // submitAll stores tasks of which none may be refused.
-func (s *Store) submitAll(ctx context.Context, tasks []store.Submission, mode string) ([]store.Placed, error) {
-	placed := make([]store.Placed, len(tasks))
+func (s *Store) submitAll(ctx context.Context, tasks []store.Submission, mode string) ([]store.Submitted, error) {
+	placed := make([]store.Submitted, len(tasks))
 	var refused error
 	for i, o := range s.submit(ctx, tasks, mode) {
 		if o.err != nil {
@@ -104,7 +104,7 @@ func (s *Store) submitAll(ctx context.Context, tasks []store.Submission, mode st
 		if err := s.refused(tasks[i].Agent, tasks[i].ID, o.answer.code); err != nil && refused == nil {
 			refused = err
 		}
-		placed[i] = o.answer.Placed
+		placed[i] = o.answer.Submitted
 	}
 	if refused != nil {
 		return nil, refused
@@ -173,13 +173,13 @@ func (s *Store) place(
 func parseSubmitted(v any) (submitted, error) {
 	if due, ok := strings.CutPrefix(text(v), "="); ok {
 		at, err := millis(due)
-		return submitted{Placed: store.Placed{Replaced: true, Due: at}}, err
+		return submitted{Submitted: store.Submitted{Replaced: true, Due: at}}, err
 	}
 	due := number(v)
 	if due <= submitExists {
 		return submitted{code: due}, nil
 	}
-	return submitted{Placed: store.Placed{Created: true, Due: store.Millis(due)}}, nil
+	return submitted{Submitted: store.Submitted{Created: true, Due: store.Millis(due)}}, nil
 }
 
 // ruleArg is what a submission says about a task that already exists; empty for leaving it, and no first state.

@@ -57,7 +57,7 @@ func (s *Store) touch(ctx context.Context, touches []store.Touch) []outcome[subm
 		booked := number(answer[0])
 		return submitted{
 			code: min(booked, 0), reason: store.Reason(text(answer[2])),
-			Placed: store.Placed{Created: booked == 1, Due: store.Millis(number(answer[1]))},
+			Submitted: store.Submitted{Created: booked == 1, Due: store.Millis(number(answer[1]))},
 		}, nil
 	})
 }

@@ -32,7 +32,7 @@ type Queue interface {
 	// allows, with a *[ConflictError] where a Conflict demands it or a task to be replaced runs and was cancelled
 	// ([ConflictEnding]), and with [ErrChanged] if a task to be replaced is not as it was seen. With several partitions this is
 	// checked in all of them first; a failure after that may leave a part stored, and the same call again completes it.
-	Submit(ctx context.Context, tasks []Submission) ([]Placed, error)
+	Submit(ctx context.Context, tasks []Submission) ([]Submitted, error)
 
 	// Touch notes that something happened for the subjects of activity tasks. Each touch stands for itself: it books the
 	// task's next run, or makes the task if there is none, which may fail with a *[LimitError].

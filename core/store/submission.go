@@ -34,8 +34,8 @@ const (
 	ConflictReplace
 )
 
-// Placed is where a submission left a task.
-type Placed struct {
+// Submitted is where a submission left a task.
+type Submitted struct {
 	Created  bool
 	Replaced bool
 	Due      Millis // when it is due; zero if nothing was changed

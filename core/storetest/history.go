@@ -148,7 +148,7 @@ func testDroppedIsKnown(t *testing.T, b *bench) {
 	} {
 		want := store.Stored{Agent: "a", ID: id, Status: status, Finished: ends[id], Dropped: true}
 		assert.Equal(t, want, b.read("a", id)[0], "its end is all that is known")
-		assert.Equal(t, store.Placed{}, b.submit(task("a", id))[0], "the same submit changes nothing")
+		assert.Equal(t, store.Submitted{}, b.submit(task("a", id))[0], "the same submit changes nothing")
 		again := task("a", id)
 		again.Conflict = store.ConflictFail
 		_, err := b.store.Submit(b.Context(), []store.Submission{again})

@@ -95,7 +95,7 @@ func testReplaceWaiting(t *testing.T, b *bench) {
 			submitted := b.now()
 			b.clock.Advance(time.Second)
 			s := within(b.replacing(), due)
-			assert.Equal(t, []store.Placed{{Replaced: true, Due: b.now().Add(due)}}, b.submit(s), p.name)
+			assert.Equal(t, []store.Submitted{{Replaced: true, Due: b.now().Add(due)}}, b.submit(s), p.name)
 			got := b.one("a", "1")
 			assert.NotEqual(t, s.Version, got.Version, p.name)
 			got.Version, got.Ahead = "", 0
@@ -274,7 +274,7 @@ func (b *bench) runReplaced(several bool) store.Claim {
 	}
 	c := b.take("a/1")
 	s = within(b.replacing(), time.Hour)
-	assert.Equal(b, []store.Placed{{Replaced: true, Due: b.now().Add(time.Hour)}}, b.submit(s))
+	assert.Equal(b, []store.Submitted{{Replaced: true, Due: b.now().Add(time.Hour)}}, b.submit(s))
 	assert.Equal(b, [2]int64{1, 1}, [2]int64{b.kind("new").Live, b.kind("new").Running})
 	assert.Zero(b, b.kind("k").Running)
 	assert.Equal(b, store.GroupCounts{Live: 1}, b.group("h"))
@@ -351,7 +351,7 @@ func testReplaceFinished(t *testing.T, b *bench) {
 	b.clock.Advance(time.Second)
 	anew := b.replacing()
 	assert.Empty(t, anew.Version)
-	assert.Equal(t, []store.Placed{{Created: true, Due: b.now()}}, b.submit(anew))
+	assert.Equal(t, []store.Submitted{{Created: true, Due: b.now()}}, b.submit(anew))
 	got := b.one("a", "1")
 	assert.Equal(t, [2]store.Millis{b.now(), b.now()}, [2]store.Millis{got.Due, got.Submitted})
 	assert.Equal(t, store.GroupCounts{Completed: 1}, b.group("g"))

@@ -237,7 +237,7 @@ func task(agent, id string) store.Submission {
 	return store.Submission{Agent: agent, ID: id, Kind: "k", Level: store.LevelLow, Body: []byte("body of " + id)}
 }
 
-func (b *bench) submit(tasks ...store.Submission) []store.Placed {
+func (b *bench) submit(tasks ...store.Submission) []store.Submitted {
 	b.Helper()
 	placed, err := b.store.Submit(b.Context(), tasks)
 	require.NoError(b, err)

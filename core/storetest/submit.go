@@ -17,7 +17,7 @@ import (
 func testLife(t *testing.T, b *bench) {
 	b.with(Options{})
 	placed := b.submit(task("a", "1"))
-	assert.Equal(t, []store.Placed{{Created: true, Due: b.now()}}, placed)
+	assert.Equal(t, []store.Submitted{{Created: true, Due: b.now()}}, placed)
 	s := b.read("a", "1")[0]
 	assert.Equal(t, store.StatusWaiting, s.Status)
 	assert.Equal(t, b.now(), s.Due)
@@ -58,22 +58,22 @@ func testSubmitKeeps(t *testing.T, b *bench) {
 	b.submit(later)
 	again := task("a", "1")
 	again.Body = []byte("another")
-	assert.Equal(t, []store.Placed{{}}, b.submit(again), "waiting")
+	assert.Equal(t, []store.Submitted{{}}, b.submit(again), "waiting")
 	b.submit(task("a", "2"))
-	assert.Equal(t, []store.Placed{{}, {}}, b.submit(again, task("a", "2")), "waiting, of an agent with several")
+	assert.Equal(t, []store.Submitted{{}, {}}, b.submit(again, task("a", "2")), "waiting, of an agent with several")
 	assert.Equal(t, []byte("body of 1"), b.read("a", "1")[0].Body)
 
 	c := b.claim(10)
 	require.Equal(t, []string{"a/2"}, names(c))
-	assert.Equal(t, []store.Placed{{}}, b.submit(task("a", "2")), "in progress")
+	assert.Equal(t, []store.Submitted{{}}, b.submit(task("a", "2")), "in progress")
 	b.complete(c)
-	assert.Equal(t, []store.Placed{{}}, b.submit(task("a", "2")), "finished")
+	assert.Equal(t, []store.Submitted{{}}, b.submit(task("a", "2")), "finished")
 	placed := b.submit(task("a", "2"), task("a", "3"), task("b", "2"))
 	assert.False(t, placed[0].Created)
 	assert.True(t, placed[1].Created)
 	assert.True(t, placed[2].Created, "ids are unique for their agent only")
 	b.complete(b.claim(10))
-	assert.Equal(t, []store.Placed{{}, {}, {}}, b.submit(task("a", "2"), task("a", "3"), task("b", "2")), "all finished")
+	assert.Equal(t, []store.Submitted{{}, {}, {}}, b.submit(task("a", "2"), task("a", "3"), task("b", "2")), "all finished")
 }
 
 func testSubmitLimit(t *testing.T, b *bench) {

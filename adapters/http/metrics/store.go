@@ -83,7 +83,7 @@ func (s *countedStore) count(verb string, begun time.Time) {
 
 func (s *countedStore) Partitions() int { return s.next.Partitions() } // known without a call
 
-func (s *countedStore) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
+func (s *countedStore) Submit(ctx context.Context, tasks []store.Submission) ([]store.Submitted, error) {
 	defer s.count(verbSubmit, s.now())
 	return s.next.Submit(ctx, tasks)
 }

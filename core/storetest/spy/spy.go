@@ -65,8 +65,8 @@ func through[A any](ctx context.Context, s *Store, verb string, call func() (A, 
 }
 
 // Submit calls the store's, as all verbs here do.
-func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.Placed, error) {
-	return through(ctx, s, "Submit", func() ([]store.Placed, error) { return s.Store.Submit(ctx, tasks) })
+func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.Submitted, error) {
+	return through(ctx, s, "Submit", func() ([]store.Submitted, error) { return s.Store.Submit(ctx, tasks) })
 }
 
 // Touch calls the store's.
