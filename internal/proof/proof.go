@@ -1,0 +1,29 @@
+// Package proof tries what duly promises: its folders are the ways to try. `make test` runs a slice of each, `make proof` all of it,
+// and writes the figures into docs/proof.md.
+package proof
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// Env makes tests run whole when it is "whole", as `make proof` does.
+const Env = "DULY_PROOF"
+
+// Whole reports whether everything is to be run.
+func Whole() bool { return os.Getenv(Env) == "whole" }
+
+// Size is how much a test is to do: so much as a slice, so much as a whole.
+func Size(slice, whole int) int {
+	if Whole() {
+		return whole
+	}
+	return slice
+}
+
+// Figure logs what a test has measured, in a line that `make proof` finds.
+func Figure(tb testing.TB, format string, args ...any) {
+	tb.Helper()
+	tb.Logf("figure: %s", fmt.Sprintf(format, args...))
+}

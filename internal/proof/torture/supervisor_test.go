@@ -1,0 +1,109 @@
+package torture
+
+// The supervisor: it starts workers, kills and freezes them, and starts those that have died again.
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// supervisor keeps so many workers running.
+type supervisor struct {
+	t     *testing.T
+	env   []string
+	done  sync.WaitGroup
+	kills atomic.Int64 // workers that have died by a kill, whoever sent it
+
+	mu      sync.Mutex
+	workers []*exec.Cmd // nil where none runs
+	stopped bool
+	frozen  map[int]bool // by process id: has been frozen at least once
+}
+
+func supervise(t *testing.T, workers int, url, log string, fail int) *supervisor {
+	t.Helper()
+	s := &supervisor{
+		t: t, workers: make([]*exec.Cmd, workers), frozen: map[int]bool{},
+		env: append(os.Environ(), workerEnv+"="+url, logEnv+"="+log, failEnv+"="+strconv.Itoa(fail)),
+	}
+	for i := range s.workers {
+		s.done.Go(func() { s.keep(i) })
+	}
+	t.Cleanup(s.stop)
+	return s
+}
+
+// keep starts the i-th worker again and again, until the supervisor is stopped.
+func (s *supervisor) keep(i int) {
+	for {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = s.env
+		s.mu.Lock()
+		if s.stopped {
+			s.mu.Unlock()
+			return
+		}
+		err := cmd.Start()
+		s.workers[i] = cmd
+		s.mu.Unlock()
+		if !assert.NoError(s.t, err) {
+			return
+		}
+		err = cmd.Wait()
+		s.mu.Lock()
+		s.workers[i] = nil
+		s.mu.Unlock()
+		status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		if status.Signaled() && status.Signal() == syscall.SIGKILL {
+			s.kills.Add(1)
+			continue
+		}
+		assert.NoError(s.t, err, "a worker ends when it is told to, or is killed")
+		return
+	}
+}
+
+// signal sends a signal to the i-th worker, if it runs. It returns the worker's process id, or 0.
+func (s *supervisor) signal(i int, signals ...syscall.Signal) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cmd := s.workers[i]
+	if cmd == nil {
+		return 0
+	}
+	for _, sig := range signals {
+		if sig == syscall.SIGSTOP {
+			s.frozen[cmd.Process.Pid] = true
+		}
+		_ = cmd.Process.Signal(sig)
+	}
+	return cmd.Process.Pid
+}
+
+// wasFrozen reports whether a process has been frozen.
+func (s *supervisor) wasFrozen(pid int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.frozen[pid]
+}
+
+// stop ends all workers in peace.
+func (s *supervisor) stop() {
+	s.mu.Lock()
+	s.stopped = true
+	for _, cmd := range s.workers {
+		if cmd != nil {
+			require.NoError(s.t, cmd.Process.Signal(syscall.SIGTERM))
+		}
+	}
+	s.mu.Unlock()
+	s.done.Wait()
+}
