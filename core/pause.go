@@ -37,7 +37,8 @@ func checkTarget(t Target) error {
 }
 
 // Pause keeps tasks from being started until they are resumed, or until the time that p names. Runs under way go on. It is
-// stored, so that it holds for all processes, and pausing what is paused gives it the new reason and end. It fails with
+// stored, so that it holds for all processes. Pausing what is paused begins the pause again, with the new reason and end: it holds
+// what [Scheduler.RunNow] has ordered meanwhile too. It fails with
 // ErrNotFound for a task that is not live and, unless p says that it is ahead of them, with an *[UnknownTargetError] for an
 // agent or a kind that does not exist.
 func (s *Scheduler) Pause(ctx context.Context, t Target, p Pause) error {

@@ -50,7 +50,7 @@ func (s *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, e
 			if old := p.holds[sc]; h.Prolong && p.held(sc, now) && old.outlasts(&begun) {
 				return false
 			}
-			p.hold(sc, begun, now)
+			p.hold(sc, begun, now, h.Prolong)
 			return true
 		})
 	})

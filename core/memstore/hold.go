@@ -88,10 +88,11 @@ func (p *partition) holdOf(t *task, after, now store.Millis) (scope, bool) {
 	return scope{}, false
 }
 
-// hold begins a hold, or gives one another end and note.
-func (p *partition) hold(s scope, h hold, now store.Millis) {
+// hold begins a hold, or gives one another end and note. It begins again, and so holds what was told to run meanwhile too, unless it
+// is only prolonged.
+func (p *partition) hold(s scope, h hold, now store.Millis, prolonged bool) {
 	h.since = now
-	if p.held(s, now) {
+	if prolonged && p.held(s, now) {
 		h.since = p.holds[s].since
 	}
 	p.forget(s)

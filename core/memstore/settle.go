@@ -79,7 +79,7 @@ func (p *partition) again(t *task, r *store.Settlement, now store.Millis) store.
 		p.counts.Again++
 	}
 	if s := (scope{kind: 't', name: t.Agent, id: t.ID}); r.Hold != nil && (!p.held(s, now) || p.holds[s].term != nil) { // else somebody's own stands
-		p.hold(s, hold{note: slices.Clone(r.Hold)}, now)
+		p.hold(s, hold{note: slices.Clone(r.Hold)}, now, true)
 	}
 	if r.Floor != nil && t.pulse != nil {
 		due = p.pulsed(t, r, due, now)

@@ -27,7 +27,8 @@ type Cancellation struct {
 // Deletion is a task that is to be forgotten.
 type Deletion struct{ Agent, ID, Group string }
 
-// Hold keeps the tasks of a target from being claimed.
+// Hold keeps the tasks of a target from being claimed, those that were told to run in spite of an earlier hold too. One that lasts
+// already begins again with another note and end.
 type Hold struct {
 	Target Target
 	Note   []byte // who and why, opaque

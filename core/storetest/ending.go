@@ -165,7 +165,10 @@ func testRunHeldOnce(t *testing.T, b *bench) {
 			assert.Empty(t, b.claim(10).Tasks, "%v: the hold is a new one", scope)
 			require.Equal(t, store.EffectDone, b.run("a", "1", false).Code)
 			b.clock.Advance(time.Second)
-			b.hold(scope, store.When{}) // it goes on, with another note
+			hold() // again: what was told to run meanwhile is held too
+			assert.Empty(t, b.claim(10).Tasks, "%v: the last word counts", scope)
+			require.Equal(t, store.EffectDone, b.run("a", "1", false).Code)
+			b.clock.Advance(time.Second)
 			other := store.Target{Kind: "other"}
 			b.hold(other, store.When{})
 			c := b.take("a/1")

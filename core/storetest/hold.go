@@ -140,10 +140,9 @@ func testHoldTwice(t *testing.T, b *bench) {
 	b.submit(task("a", "1"))
 	for _, scope := range holdable[:3] {
 		b.hold(scope, store.When{After: time.Minute})
-		since := b.now()
 		b.clock.Advance(time.Second)
 		b.hold(scope, store.When{After: time.Hour})
-		want := store.Held{Target: scope, Since: since, Until: b.now().Add(time.Hour), Note: []byte("why")}
+		want := store.Held{Target: scope, Since: b.now(), Until: b.now().Add(time.Hour), Note: []byte("why")}
 		assert.Equal(t, []store.Held{want}, b.one("a", "1").Holds)
 		b.quiet(b.now().Add(time.Hour), "another end")
 		b.hold(scope, store.When{})

@@ -72,12 +72,14 @@ func newRack(t *testing.T, fsync string) *rack {
 }
 
 // torture deals at least so many deadly blows while work comes in, and then looks at what is left.
+// Workers live for a second or two: if they lived for as long as a run takes, three deaths in a row would be no sign of a poisonous
+// task.
 func (r *rack) torture(kills int) {
 	begun := time.Now()
 	for int(r.workers.kills.Load())+r.redisKills < kills {
 		r.submit(perRound, r.anyKind)
 		r.blow()
-		pause(time.Duration(r.random.IntN(100)) * time.Millisecond)
+		pause(time.Duration(r.random.IntN(500)) * time.Millisecond)
 	}
 	r.submit(10, func() string { return kindLong })
 	r.submit(5, func() string { return kindPoison })

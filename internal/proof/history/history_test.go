@@ -1,0 +1,225 @@
+package history
+
+// The tests: rounds of tasks that clients and workers fall upon, and whether what they were told makes sense.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed-6f6f2c11/duly/adapters/daemon"
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli"
+	"github.com/seed-6f6f2c11/duly/internal/proof"
+	"github.com/seed-6f6f2c11/duly/internal/redistest"
+)
+
+const (
+	kind       = "work"
+	lease      = 300 * time.Millisecond
+	commandEnv = "DULY_HISTORY_COMMAND"
+
+	clients  = 6  // of each task
+	commands = 14 // of each client
+	atOnce   = 12 // tasks
+)
+
+// TestMain is duly itself in the processes that the command line's client starts.
+func TestMain(m *testing.M) {
+	if os.Getenv(commandEnv) != "" {
+		os.Exit(cli.Main(context.Background(), "", os.Args[1:]))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// Whatever many clients and workers do to a task at once, and though Redis is killed now and then, what each was told is what one
+// after the other would have been told.
+func TestHistories(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	histories := proof.Size(400, 10_000)
+	operations, longest, checked := 0, 0, 0
+	for round := 0; checked < histories; round++ {
+		r := newRecorder("a" + strconv.Itoa(round) + "-")
+		b.r.Store(r)
+		if round%5 == 4 {
+			b.round(round, r, func() { b.redis.Kill(); b.redis.Restart(t) })
+		} else {
+			b.round(round, r, nil)
+		}
+		for agent, history := range r.of {
+			checked++
+			operations += len(history)
+			longest = max(longest, len(history))
+			check(t, agent, history)
+		}
+	}
+	proof.Figure(t, "%d histories of %d operations on average, %d at most: each can be put in an order", checked, operations/checked, longest)
+}
+
+// check looks for an order in which the model gives the same answers.
+func check(t *testing.T, agent string, history []porcupine.Operation) {
+	t.Helper()
+	result, info := porcupine.CheckOperationsVerbose(model(), history, time.Minute)
+	if result == porcupine.Ok {
+		return
+	}
+	if path := os.Getenv("DULY_HISTORY_FILE"); path != "" {
+		require.NoError(t, porcupine.VisualizePath(model(), info, path))
+	}
+	explained := map[string]bool{}
+	for _, some := range info.PartialLinearizationsOperations() {
+		for _, ops := range some {
+			if len(ops) > len(explained) {
+				clear(explained)
+				for _, op := range ops {
+					explained[fmt.Sprint(op)] = true
+				}
+			}
+		}
+	}
+	slices.SortFunc(history, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	for _, op := range history {
+		mark := "NOT "
+		if explained[fmt.Sprint(op)] {
+			mark = ""
+		}
+		t.Logf("%8d..%8d us, %s client %3d: %s", op.Call/1000, min(op.Return/1000, 99_999_999), mark+"explained,", op.ClientId, describe(op.Input, op.Output))
+	}
+	require.Equal(t, porcupine.Ok, result, "%s: no order explains what its clients were told", agent)
+}
+
+// bench is a Redis, two workers, and clients of each sort.
+type bench struct {
+	t       *testing.T
+	redis   *redistest.Server
+	r       atomic.Pointer[recorder]
+	clients []client
+	line    client
+	defs    atomic.Int64
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{t: t, redis: redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")}
+	b.r.Store(newRecorder("none"))
+	for i := range 2 {
+		b.work(100 + i)
+	}
+	s := b.scheduler(b.open())
+	server := httptest.NewServer(httpadapter.New(b.scheduler(b.open()), httpadapter.Config{}))
+	t.Cleanup(server.Close)
+	b.clients = []client{inGo{s}, inGo{s}, inGo{b.scheduler(b.open())}, overHTTP{server.URL}}
+	b.line = onCommandLine{b.redis.URL}
+	return b
+}
+
+func (b *bench) open() *redisstore.Store {
+	st, err := redisstore.Open(b.t.Context(), redisstore.Config{URL: b.redis.URL})
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { assert.NoError(b.t, st.Close()) })
+	return st
+}
+
+func (b *bench) scheduler(st store.Store) *core.Scheduler {
+	s, err := core.New(st, core.Config{
+		Concurrency: 20, Default: core.KindConfig{Lease: lease, Backoff: -1, MaxAttempts: 2}, MaxCrashes: 1000,
+	})
+	require.NoError(b.t, err)
+	return s
+}
+
+// work starts a worker whose runs end in any way.
+func (b *bench) work(client int) {
+	st := b.open()
+	s := b.scheduler(&worker{Store: st, r: &b.r, client: client, loses: 0.01})
+	core.Handle(s, kind, func(ctx context.Context, _ *core.Task[numbered]) error {
+		select {
+		case <-time.After(time.Duration(rand.IntN(8)) * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		switch n := rand.IntN(100); {
+		case n < 55:
+			return nil
+		case n < 85:
+			return errors.New("failed")
+		case n < 92:
+			return core.Cancel(errors.New("no more"))
+		default:
+			return core.Snooze(5 * time.Millisecond)
+		}
+	})
+	d, err := daemon.New(s, daemon.Config{Tick: 20 * time.Millisecond, Patrol: -1, Waker: st})
+	require.NoError(b.t, err)
+	require.NoError(b.t, d.Start())
+	b.t.Cleanup(func() {
+		ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+		defer stop()
+		assert.NoError(b.t, d.Stop(ctx))
+	})
+}
+
+// round lets clients fall upon new tasks, and something happen in the midst of it.
+func (b *bench) round(n int, r *recorder, meanwhile func()) {
+	var all sync.WaitGroup
+	for i := range atOnce {
+		agent := "a" + strconv.Itoa(n) + "-" + strconv.Itoa(i)
+		for c := range clients {
+			all.Go(func() { b.client(agent, c, r) })
+		}
+	}
+	if meanwhile != nil {
+		time.Sleep(100 * time.Millisecond)
+		meanwhile()
+	}
+	all.Wait()
+	// What still runs is not waited for, its history ends here; but what workers have done is recorded first.
+	b.r.Store(newRecorder("none"))
+	r.calls.Lock()
+	defer r.calls.Unlock()
+}
+
+// client gives commands about one task.
+func (b *bench) client(agent string, number int, r *recorder) {
+	for range commands {
+		c := b.clients[rand.IntN(len(b.clients))]
+		if rand.IntN(400) == 0 {
+			c = b.line
+		}
+		in := input{verb: anyVerb(), def: int(b.defs.Add(1))}
+		called := time.Now()
+		out := c.do(b.t.Context(), agent, in)
+		r.add(agent, number, called, in, out)
+	}
+}
+
+func anyVerb() string {
+	for _, v := range []struct {
+		verb  string
+		share int
+	}{{submitKeep, 18}, {submitReplace, 14}, {cancel, 8}, {pause, 7}, {resume, 9}, {remove, 7}, {runNow, 8}, {replay, 9}} {
+		if rand.IntN(100) < v.share {
+			return v.verb
+		}
+	}
+	return get
+}
