@@ -35,10 +35,8 @@ func newRecorder(agents string) *recorder {
 	return &recorder{begun: time.Now(), agents: agents, of: map[string][]porcupine.Operation{}, leased: map[int64][]string{}}
 }
 
-// forever is when an operation returns whose outcome nobody knows: it may take effect at any time.
-const forever = int64(1) << 60
-
-// add notes an operation that was called at some time and has just returned.
+// add notes an operation that was called at some time and has just returned. One whose outcome nobody knows has taken effect until
+// then, or not at all: Redis is killed, not frozen, and what a client had sent to it dies with it.
 func (r *recorder) add(agent string, client int, called time.Time, in input, out answer) {
 	if !strings.HasPrefix(agent, r.agents) {
 		return // a task of a round that is over
@@ -46,8 +44,8 @@ func (r *recorder) add(agent string, client int, called time.Time, in input, out
 	now := time.Now()
 	in.called, out.returned = millis(called), millis(now)
 	ret := now.Sub(r.begun).Nanoseconds()
-	if out.code == core.CodeUnavailable {
-		ret, out.returned = forever, forever
+	if out.code == core.CodeUnavailable && (in.verb == get || in.verb == extend) {
+		return // it tells nothing
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +82,7 @@ type numbered struct {
 }
 
 // slow is how long a claim takes at least that was sent again, as Redis was away: it took effect the first time, and was answered
-// with what had been ordered until the second time.
+// with what had been ordered until the second time. Was all that it had taken deleted until then, it took effect twice.
 const slow = 40 * time.Millisecond
 
 // Claim records whom it has given work.
@@ -93,7 +91,7 @@ func (w *worker) Claim(ctx context.Context, requests []store.ClaimRequest) ([]st
 	r.calls.RLock()
 	defer r.calls.RUnlock()
 	claims, err := w.Store.Claim(ctx, requests)
-	if err != nil {
+	if err != nil || time.Since(called) > slow {
 		r.unknown(w.client, called)
 	}
 	for i := range claims {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/goleak"
 )
 
@@ -12,5 +13,6 @@ func TestMain(m *testing.M) {
 	if os.Getenv(workerEnv) != "" {
 		os.Exit(work())
 	}
+	logging.Disable()
 	goleak.VerifyTestMain(m)
 }
