@@ -25,12 +25,12 @@ type pull struct {
 	spent    atomic.Bool // its time was up, rather than its caller's patience
 
 	outlook   outlook
-	left      int             // tasks that the budget still allows
-	claimed   bool            // whether anything was claimed, so that what the first look said is old
-	full      bool            // the last slots were some that are kept for urgent tasks
-	dry       bool            // the last round brought nothing
-	back      atomic.Int64    // partitions that have come back while it ran
-	turn      int             // of partitions, where there is not enough for all
+	left      int          // tasks that the budget still allows
+	claimed   bool         // whether anything was claimed, so that what the first look said is old
+	full      bool         // the last slots were some that are kept for urgent tasks
+	dry       bool         // the last round brought nothing
+	back      atomic.Int64 // partitions that have come back while it ran
+	turn      int          // of partitions, where there is not enough for all
 	lastClaim time.Time
 	tally     tally
 	open      sync.WaitGroup // runs that are not settled, released or abandoned

@@ -327,7 +327,7 @@ func TestSurvivesAStoreThatIsAway(t *testing.T) {
 		require.NoError(t, f.daemon.Ready())
 		assert.Equal(t, 2, strings.Count(f.logs.String(), "\n"), f.logs.String())
 		assert.Contains(t, f.logs.String(), "the store is available again")
-		assert.Len(t, failures, int(tries))
+		assert.Len(t, failures, tries)
 		time.Sleep(30 * time.Minute)
 	})
 }

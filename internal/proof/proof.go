@@ -5,7 +5,6 @@ package proof
 import (
 	"fmt"
 	"os"
-	"testing"
 )
 
 // Env makes tests run whole when it is "whole", as `make proof` does.
@@ -22,8 +21,14 @@ func Size(slice, whole int) int {
 	return slice
 }
 
+// Logger is a test.
+type Logger interface {
+	Helper()
+	Logf(format string, args ...any)
+}
+
 // Figure logs what a test has measured, in a line that `make proof` finds.
-func Figure(tb testing.TB, format string, args ...any) {
+func Figure(tb Logger, format string, args ...any) {
 	tb.Helper()
 	tb.Logf("figure: %s", fmt.Sprintf(format, args...))
 }

@@ -1,4 +1,4 @@
-package history
+package history_test
 
 // The clients: one set of commands, given through Go, HTTP or the command line.
 

@@ -1,4 +1,4 @@
-package history
+package history_test
 
 // The tests: rounds of tasks that clients and workers fall upon, and whether what they were told makes sense.
 
@@ -190,9 +190,11 @@ func (b *bench) round(n int, r *recorder, meanwhile func()) {
 		}
 	}
 	if meanwhile != nil {
-		time.Sleep(100 * time.Millisecond)
-		meanwhile()
+		pause := time.NewTimer(100 * time.Millisecond)
+		<-pause.C
+		r.outage(meanwhile)
 	}
+	close(r.back)
 	all.Wait()
 	// What still runs is not waited for, its history ends here; but what workers have done is recorded first.
 	b.r.Store(newRecorder("none"))
@@ -211,6 +213,9 @@ func (b *bench) client(agent string, number int, r *recorder) {
 		called := time.Now()
 		out := c.do(b.t.Context(), agent, in)
 		r.add(agent, number, called, in, out)
+		if out.code == core.CodeUnavailable {
+			<-r.back // what nobody knows the outcome of makes the search long
+		}
 	}
 }
 

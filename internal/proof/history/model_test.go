@@ -1,4 +1,4 @@
-package history
+package history_test
 
 // The model: one task, as docs/guarantees.md and the comments of package core promise it.
 

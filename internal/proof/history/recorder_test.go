@@ -1,4 +1,4 @@
-package history
+package history_test
 
 // The recorder: what clients and workers asked about each task, and what they were told.
 
@@ -26,13 +26,17 @@ type recorder struct {
 	agents string       // the prefix of those whose histories it keeps
 	calls  sync.RWMutex // held by workers while they call: nothing is read before what they have done is recorded
 
+	back chan struct{} // closed once Redis is there again, or if it never goes
+
 	mu     sync.Mutex
+	down   time.Time // when Redis was killed; zero: not yet
+	up     time.Time // when it was there again; zero: not yet
 	of     map[string][]porcupine.Operation
 	leased map[int64][]string // by fence: the agents of a claim
 }
 
 func newRecorder(agents string) *recorder {
-	return &recorder{begun: time.Now(), agents: agents, of: map[string][]porcupine.Operation{}, leased: map[int64][]string{}}
+	return &recorder{begun: time.Now(), agents: agents, back: make(chan struct{}), of: map[string][]porcupine.Operation{}, leased: map[int64][]string{}}
 }
 
 // add notes an operation that was called at some time and has just returned. One whose outcome nobody knows has taken effect until
@@ -81,9 +85,25 @@ type numbered struct {
 	N int `json:"n"`
 }
 
-// slow is how long a claim takes at least that was sent again, as Redis was away: it took effect the first time, and was answered
-// with what had been ordered until the second time. Was all that it had taken deleted until then, it took effect twice.
-const slow = 40 * time.Millisecond
+// outage does something to Redis that it comes back from.
+func (r *recorder) outage(hit func()) {
+	r.mu.Lock()
+	r.down = time.Now()
+	r.mu.Unlock()
+	hit()
+	r.mu.Lock()
+	r.up = time.Now()
+	r.mu.Unlock()
+}
+
+// sentAgain reports whether a claim that began at some time and has just ended may have been sent twice, as Redis was away
+// meanwhile: it took effect the first time, and was answered with what had been ordered until the second time. Was all that it had
+// taken deleted until then, it took effect twice.
+func (r *recorder) sentAgain(called time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.down.IsZero() && (r.up.IsZero() || called.Before(r.up.Add(time.Second))) && time.Since(called) > 5*time.Millisecond
+}
 
 // Claim records whom it has given work.
 func (w *worker) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
@@ -91,7 +111,8 @@ func (w *worker) Claim(ctx context.Context, requests []store.ClaimRequest) ([]st
 	r.calls.RLock()
 	defer r.calls.RUnlock()
 	claims, err := w.Store.Claim(ctx, requests)
-	if err != nil || time.Since(called) > slow {
+	again := r.sentAgain(called)
+	if err != nil || again {
 		r.unknown(w.client, called)
 	}
 	for i := range claims {
@@ -105,7 +126,7 @@ func (w *worker) Claim(ctx context.Context, requests []store.ClaimRequest) ([]st
 				r.leased[fence] = append(r.leased[fence], t.Agent)
 			}
 			r.mu.Unlock()
-			r.add(t.Agent, w.client, called, input{verb: claim, fence: fence, again: time.Since(called) > slow}, answer{def: definition(t.Body), cancelled: t.Cancelled})
+			r.add(t.Agent, w.client, called, input{verb: claim, fence: fence, again: again}, answer{def: definition(t.Body), cancelled: t.Cancelled})
 		}
 	}
 	if err == nil && rand.Float64() < w.loses {

@@ -1,4 +1,4 @@
-package torture
+package torture_test
 
 // The supervisor: it starts workers, kills and freezes them, and starts those that have died again.
 

@@ -1,4 +1,4 @@
-package torture
+package torture_test
 
 // The tests: what is done to the workers and to Redis, and what has to hold in the end.
 
@@ -31,6 +31,7 @@ const (
 // Whatever is killed or frozen, every acknowledged task ends as it has to: none is lost, none is stuck, none that does no harm is
 // dead, each second start has its reason, and what a stale run says is not taken.
 func TestTorture(t *testing.T) {
+	t.Parallel()
 	for _, fsync := range []string{"always", "everysec"} {
 		t.Run(fsync, func(t *testing.T) {
 			t.Parallel()

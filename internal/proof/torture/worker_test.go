@@ -1,4 +1,4 @@
-package torture
+package torture_test
 
 // A worker: one process that runs tasks, and dies as it is told.
 

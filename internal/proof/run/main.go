@@ -1,0 +1,133 @@
+// Command run tries everything that duly promises, whole, and writes what was measured into docs/proof.md. It ends with code 1
+// if a way of trying finds a fault.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/internal/proof"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stderr)
+	stop()
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "proof:", err)
+		os.Exit(1)
+	}
+}
+
+// run runs the ways that are named, or all, one after the other. The document is written only if all were run and found nothing.
+func run(ctx context.Context, names []string, progress io.Writer) error {
+	begun, figures, found := time.Now(), map[string][]string{}, 0
+	for _, w := range ways {
+		if !wanted(names, w.name) {
+			continue
+		}
+		_, _ = fmt.Fprintf(progress, "== %s\n", w.name)
+		at := time.Now()
+		got, err := try(ctx, &w)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			found++
+			_, _ = fmt.Fprintln(progress, err)
+		}
+		for _, f := range got {
+			_, _ = fmt.Fprintln(progress, "  ", f)
+		}
+		figures[w.name] = got
+		_, _ = fmt.Fprintf(progress, "   %s\n", time.Since(at).Round(time.Second))
+	}
+	if found > 0 {
+		return fmt.Errorf("%d of the ways above found a fault", found)
+	}
+	if len(names) > 0 {
+		return nil
+	}
+	return write("docs/proof.md", figures, time.Since(begun))
+}
+
+func wanted(names []string, name string) bool {
+	for _, n := range names {
+		if n == name {
+			return true
+		}
+	}
+	return len(names) == 0
+}
+
+// try runs one way and returns the figures that its tests have logged. Its error has what the tests that failed have printed.
+func try(ctx context.Context, w *way) ([]string, error) {
+	args := append([]string{"test", "-count=1", "-v", "-timeout", "30m", "-run", w.tests}, w.packages...)
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // names of tests and folders of this module
+	cmd.Env = append(os.Environ(), proof.Env+"=whole")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that tests stop the servers that they started
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	var figures []string
+	tests := 0
+	for lines := bufio.NewScanner(bytes.NewReader(out.Bytes())); lines.Scan(); {
+		if _, figure, ok := strings.Cut(lines.Text(), "figure: "); ok {
+			figures = append(figures, figure)
+		}
+		if strings.HasPrefix(lines.Text(), "--- PASS") {
+			tests++
+		}
+	}
+	switch {
+	case err != nil:
+		err = fmt.Errorf("%w\n%s", err, tail(out.String(), 200))
+	case tests == 0:
+		err = errors.New("no test was run")
+	}
+	return figures, err
+}
+
+// tail are the last lines of a text.
+func tail(text string, n int) string {
+	lines := strings.Split(text, "\n")
+	return strings.Join(lines[max(len(lines)-n, 0):], "\n")
+}
+
+// The part of the document that is written by the run.
+const (
+	begins = "<!-- the figures: written by make proof -->\n"
+	ends   = "<!-- the end of the figures -->\n"
+)
+
+// write puts the figures into the document, between two marks.
+func write(path string, figures map[string][]string, took time.Duration) error {
+	data, err := os.ReadFile(path) //nolint:gosec // of this module
+	if err != nil {
+		return err
+	}
+	before, rest, ok1 := strings.Cut(string(data), begins)
+	_, after, ok2 := strings.Cut(rest, ends)
+	if !ok1 || !ok2 {
+		return fmt.Errorf("%s has no place for figures", path)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s%s\nLast run: %s, %d processors, %s.\n\n| way | found |\n|---|---|\n", before, begins, time.Now().UTC().Format(time.DateOnly),
+		runtime.NumCPU(), took.Round(time.Minute))
+	for _, w := range ways {
+		fmt.Fprintf(&b, "| %s | %s |\n", w.name, strings.Join(figures[w.name], "<br>"))
+	}
+	b.WriteString("\n" + ends + after)
+	return os.WriteFile(path, []byte(b.String()), 0o644) //nolint:gosec // a document, for all to read
+}
