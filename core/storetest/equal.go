@@ -20,6 +20,8 @@ import (
 //
 // Only what a store may choose freely is not compared: the numbers of fences, and a look's answer, which may be too
 // early but never too late.
+// Every disagreement is a fault in one of the two stores, most often in the one that is not the
+// reference. A failure names the call, and the same data repeats it.
 func Equal(t *testing.T, clock *Clock, a, b store.Store, data []byte) int {
 	t.Helper()
 	d := &driver{T: t, clock: clock, a: a, b: b, data: data, fences: map[claimName]store.Fence{}}
@@ -48,6 +50,7 @@ type claimName struct {
 	fence     store.Fence
 }
 
+// driver has both stores, and what it remembers of them to make sensible calls.
 type driver struct {
 	*testing.T
 
@@ -72,6 +75,7 @@ func (d *driver) pick(n int) int {
 }
 
 // Ids sort the same whether encoded for keys or not, as ties in a store's order may go by either.
+// Few of each, so that calls meet the same tasks again and again.
 var (
 	equalAgents = []string{"a", "b", "c", "d", "e{}", "f:g"}
 	equalKinds  = []string{"k0", "k1", "k2"}
@@ -82,6 +86,7 @@ var (
 // groupOf is the group that all tasks with an id are submitted with; what replaces one may be of another.
 func groupOf(id string) string { return equalGroups[int(id[len(id)-1])%len(equalGroups)] }
 
+// step makes one call. The numbers are weights: most calls submit, claim and settle.
 func (d *driver) step() {
 	switch c := d.pick(24); {
 	case c < 5:
@@ -109,6 +114,7 @@ func (d *driver) step() {
 
 func (d *driver) agent() string { return equalAgents[d.pick(len(equalAgents))] }
 
+// submission is a random task that is new or exists.
 func (d *driver) submission() store.Submission {
 	id := d.pick(40)
 	s := store.Submission{
@@ -136,6 +142,7 @@ func (d *driver) submission() store.Submission {
 	return s
 }
 
+// submit submits a few tasks, some with a rule for those that exist.
 func (d *driver) submit() {
 	var subs []store.Submission
 	seen := map[string]bool{}
@@ -183,6 +190,7 @@ func (d *driver) version(s store.Store, agent, id string) string {
 	return page.Tasks[0].Version
 }
 
+// claim makes a claim, or repeats the last one.
 func (d *driver) claim() {
 	if len(d.claims) > 0 && d.pick(8) == 0 { // again, as if the answer had been lost
 		d.claimOne(d.claims[len(d.claims)-1])
@@ -303,6 +311,7 @@ func (d *driver) read() {
 	d.list(store.List{Agent: agent, Limit: 1 + d.pick(50)})
 }
 
+// advance moves both clocks, from nothing to half a day.
 func (d *driver) advance() {
 	steps := []time.Duration{0, time.Millisecond, 100 * time.Millisecond, time.Second, 3 * time.Second, 70 * time.Second, time.Hour, 11 * time.Hour}
 	d.clock.Advance(steps[d.pick(len(steps))])
@@ -331,6 +340,7 @@ func (d *driver) finish() {
 	d.same("stats", ea, eb, ra, rb)
 }
 
+// same demands the same answer, or an error of the same sort.
 func (d *driver) same(verb string, ea, eb error, ra, rb any) {
 	d.Helper()
 	if ea != nil || eb != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// settle ends some runs, mostly recent ones; old ones must be refused alike.
 func (d *driver) settle() {
 	if len(d.runs) == 0 {
 		return

@@ -24,6 +24,8 @@ func keyed() store.Submission {
 	return s
 }
 
+// testHoldScopes holds task a/1 by each scope: it is parked, others are not,
+// and it keeps its due time for the end.
 func testHoldScopes(t *testing.T, b *bench) {
 	for _, scope := range holdable {
 		for _, several := range []bool{false, true} {
@@ -66,6 +68,7 @@ func testHoldScopes(t *testing.T, b *bench) {
 	}
 }
 
+// testHoldEnds lets holds end by themselves, whether or not a claim has parked anything under them.
 func testHoldEnds(t *testing.T, b *bench) {
 	for _, scope := range holdable {
 		for _, seen := range []bool{true, false} {
@@ -95,6 +98,8 @@ func testHoldEnds(t *testing.T, b *bench) {
 	}
 }
 
+// testHoldAll holds everything: no claim takes or parks anything, while runs
+// under way, leases and settlements go on.
 func testHoldAll(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 2})
 	at := store.PartitionOf("a", 2)
@@ -135,6 +140,7 @@ func testHoldAll(t *testing.T, b *bench) {
 	assert.Len(t, claim().Tasks, 3)
 }
 
+// testHoldTwice holds what is held: the hold gets another end and note, and began when it began.
 func testHoldTwice(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
@@ -211,6 +217,7 @@ func testHoldProlonged(t *testing.T, b *bench) {
 	assert.Zero(t, b.held(nobody))
 }
 
+// testHoldUnderTwo has a task under two holds: it runs when both have ended, in either order.
 func testHoldUnderTwo(t *testing.T, b *bench) {
 	for _, wide := range holdable[1:] {
 		for _, narrowFirst := range []bool{true, false} {
@@ -237,6 +244,7 @@ func testHoldUnderTwo(t *testing.T, b *bench) {
 	}
 }
 
+// testHoldRunning holds a task that runs: only its next run is kept from starting.
 func testHoldRunning(t *testing.T, b *bench) {
 	for _, scope := range holdable {
 		b.with(Options{})
@@ -254,6 +262,7 @@ func testHoldRunning(t *testing.T, b *bench) {
 	}
 }
 
+// testHoldEndsWithTask ends a held task: a later task of its id is not held.
 func testHoldEndsWithTask(t *testing.T, b *bench) {
 	ends := map[string]func(c store.Claimed){
 		"complete": func(c store.Claimed) { b.ended(complete(c)) },
