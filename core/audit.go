@@ -1,5 +1,7 @@
 package core
 
+// Audits that somebody asked for: a whole walk through the store, and its report.
+
 import (
 	"context"
 
@@ -52,6 +54,7 @@ func (s *Scheduler) Audit(ctx context.Context, o AuditOptions) (AuditReport, err
 	return r, nil
 }
 
+// add counts a page in. Faults are listed up to a bound, and counted without one.
 func (r *AuditReport) add(page *store.Audited) {
 	r.Tasks += page.Tasks
 	r.Found += len(page.Faults)

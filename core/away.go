@@ -28,6 +28,8 @@ type absences struct {
 	away map[int]*absence
 }
 
+// absence is what is known of a partition that does not answer: why, since when, and when it is asked
+// again.
 type absence struct {
 	err     error
 	since   time.Time
@@ -199,6 +201,8 @@ func (p *pull) askAway() {
 	}
 }
 
+// askOne asks a partition that was away, beside the pull's other work. If it answers, the next round
+// claims from it.
 func (p *pull) askOne(t *target) {
 	ctx, cancel := p.call(longestLook / 2)
 	defer cancel()

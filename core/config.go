@@ -1,5 +1,7 @@
 package core
 
+// The settings of a scheduler and of a kind: defaults, bounds, and how a kind inherits.
+
 import (
 	"cmp"
 	"errors"
@@ -110,6 +112,8 @@ type KindConfig struct {
 	Disabled bool
 }
 
+// withDefaults fills in what is zero. It comes before the check, so that a bound is compared with what
+// will really be used.
 func (c Config) withDefaults() Config {
 	c.Name = processName(c.Name)
 	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
@@ -185,6 +189,7 @@ func (c Config) validate() error {
 	return nil
 }
 
+// or is these settings with others in place of those that are zero.
 func (k KindConfig) or(o KindConfig) KindConfig {
 	k.Slots = cmp.Or(k.Slots, o.Slots)
 	k.Timeout = cmp.Or(k.Timeout, o.Timeout)

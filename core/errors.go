@@ -1,5 +1,7 @@
 package core
 
+// Errors: the codes that programs act on, and the sentinels behind them.
+
 import (
 	"errors"
 	"fmt"
@@ -40,10 +42,12 @@ var (
 	ErrCrashed = errors.New("crashed: its runs ended without a result too many times")
 )
 
+// invalid is the error of a value that a caller has handed in.
 func invalid(field, format string, args ...any) error {
 	return &InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
+// misconfigured is the error of a setting.
 func misconfigured(field string, value any, format string, args ...any) *ConfigError {
 	return &ConfigError{Field: field, Value: value, Reason: fmt.Sprintf(format, args...)}
 }

@@ -1,5 +1,7 @@
 package core
 
+// Events: what a scheduler reports while it works.
+
 import (
 	"time"
 

@@ -1,5 +1,7 @@
 package core
 
+// Explain: why a task has not run, as reasons in the order in which they matter.
+
 import (
 	"cmp"
 	"context"
@@ -83,10 +85,12 @@ func (s *Scheduler) Explain(ctx context.Context, agent, id string) (Explanation,
 	return e, nil
 }
 
+// because adds a reason. They are added in the order in which they matter.
 func (e *Explanation) because(code BecauseCode, until store.Millis, format string, args ...any) {
 	e.Reasons = append(e.Reasons, Because{Code: code, Text: fmt.Sprintf(format, args...), Until: until.Time()})
 }
 
+// running gives the reasons of a task that runs: who has it, and what will happen at its end.
 func (e *Explanation) running(t *store.Stored) {
 	if e.Task.Ending {
 		e.because(BecauseEnding, t.Lease, "it was %s and ends with its run", cancelReason(decodeHold(t.Order)))
@@ -107,6 +111,8 @@ func (e *Explanation) suspect(t *store.Stored) {
 	}
 }
 
+// waiting gives the reasons of a task that waits. One that keeps it in any case, such as a missing
+// handler, hides those behind it.
 func (e *Explanation) waiting(t *store.Stored) {
 	if e.Task.Ending {
 		e.because(BecauseEnding, 0, "it was %s while it ran, and its run has died: the next process that claims it ends it", cancelReason(decodeHold(t.Order)))
@@ -249,6 +255,7 @@ func short(d time.Duration) string {
 	return text
 }
 
+// inARow is a number of times, in words.
 func inARow(n int) string {
 	if n == 1 {
 		return "once"
@@ -293,6 +300,7 @@ func subject(t Target) string {
 // clockTime is a time as JSON, the log and the command line have it.
 func clockTime(t time.Time) string { return t.Format("2006-01-02T15:04:05.000Z07:00") }
 
+// howEnded is how a task ended, in words.
 func howEnded(s Status) string {
 	if s == StatusCancelled {
 		return "was cancelled"
@@ -300,6 +308,7 @@ func howEnded(s Status) string {
 	return string(s)
 }
 
+// inBrackets is an addition to a sentence; nothing for an empty one.
 func inBrackets(s string) string {
 	if s == "" {
 		return ""

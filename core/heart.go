@@ -1,5 +1,7 @@
 package core
 
+// The heartbeat: how a pull keeps its leases, and learns what has been taken from it.
+
 import (
 	"context"
 	"log/slog"
@@ -23,11 +25,13 @@ type heart struct {
 	beats   sync.WaitGroup
 }
 
+// claimKey names a claim: fences are numbered by partition.
 type claimKey struct {
 	partition int
 	fence     Fence
 }
 
+// heldClaim is a claim whose lease the heart keeps.
 type heldClaim struct {
 	lease    time.Duration // the longest of its runs'; as claimed until they are known
 	known    bool
@@ -36,6 +40,7 @@ type heldClaim struct {
 	runs     map[int]*heldRun
 }
 
+// heldRun is one of its runs, and how to end it.
 type heldRun struct {
 	run    *run
 	cancel context.CancelCauseFunc
@@ -173,6 +178,8 @@ func (h *heart) beat() {
 	h.schedule(max(next, time.Millisecond))
 }
 
+// extensions are what one heartbeat sends: every claim, with the progress of its runs since the last
+// one.
 func (h *heart) extensions() ([]store.Extension, []claimKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -193,6 +200,8 @@ func (h *heart) extensions() ([]store.Extension, []claimKey) {
 	return extensions, keys
 }
 
+// extend sends a heartbeat, and takes note of each lease that is lost and each run that is to end. It
+// may take a part of the shortest lease only.
 func (h *heart) extend(extensions []store.Extension, keys []claimKey) {
 	p := h.pull
 	sent := p.s.config.Clock.Now()

@@ -1,5 +1,7 @@
 package core
 
+// Reading tasks from JSON: the one strict reader for HTTP, files and the command line.
+
 import (
 	"bytes"
 	"encoding/json"

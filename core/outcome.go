@@ -54,20 +54,24 @@ func Yield(checkpoint any, d time.Duration) error {
 	return &yieldError{checkpoint: data, after: d}
 }
 
+// cancelError is Cancel's.
 type cancelError struct{ err error }
 
 func (e *cancelError) Error() string { return e.err.Error() }
 func (e *cancelError) Unwrap() error { return e.err }
 
+// skipRetryError is SkipRetry's.
 type skipRetryError struct{ err error }
 
 func (e *skipRetryError) Error() string { return e.err.Error() }
 func (e *skipRetryError) Unwrap() error { return e.err }
 
+// snoozeError is Snooze's.
 type snoozeError struct{ after time.Duration }
 
 func (e *snoozeError) Error() string { return "snoozed for " + e.after.String() }
 
+// retryAfterError is RetryAfter's.
 type retryAfterError struct {
 	at  time.Time
 	err error
@@ -76,10 +80,12 @@ type retryAfterError struct {
 func (e *retryAfterError) Error() string { return e.err.Error() }
 func (e *retryAfterError) Unwrap() error { return e.err }
 
+// nextInError is NextIn's.
 type nextInError struct{ after time.Duration }
 
 func (e *nextInError) Error() string { return "next in " + e.after.String() }
 
+// yieldError is Yield's, with the checkpoint as JSON.
 type yieldError struct {
 	checkpoint []byte
 	after      time.Duration

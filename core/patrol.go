@@ -1,5 +1,7 @@
 package core
 
+// The patrol: the pages of an audit that daemons walk through beside their work.
+
 import (
 	"context"
 	"log/slog"

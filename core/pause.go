@@ -1,5 +1,7 @@
 package core
 
+// Pauses: how they begin and end.
+
 import (
 	"context"
 	"time"
@@ -17,6 +19,7 @@ type Pause struct {
 	Ahead bool
 }
 
+// checkTarget refuses a target that names things which do not go together.
 func checkTarget(t Target) error {
 	switch {
 	case t.Kind != "" && (t.Agent != "" || t.Key != ""), t.Key != "" && t.Agent != "":

@@ -1,5 +1,7 @@
 package core
 
+// The policies of recurring tasks for runs that overlap or were missed.
+
 import (
 	"crypto/sha256"
 	"encoding/hex"
@@ -54,6 +56,7 @@ const (
 
 var onConflicts = []OnConflict{OnConflictKeep, OnConflictReplace, OnConflictFail}
 
+// rule is the store's word for it.
 func (c OnConflict) rule() store.Conflict {
 	switch c {
 	case OnConflictReplace:

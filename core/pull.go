@@ -1,5 +1,7 @@
 package core
 
+// The pull: one call of RunDue from its first claim to its last settlement.
+
 import (
 	"context"
 	"errors"
@@ -43,6 +45,8 @@ type pull struct {
 	heart     heart
 }
 
+// newPull is a pull that has claimed nothing yet. Its context ends with the caller's, or when the pull
+// is stopped.
 func newPull(ctx context.Context, s *Scheduler, scope Scope) *pull {
 	p := &pull{s: s, scope: scope, ctx: ctx, begun: s.config.Clock.Now(), left: math.MaxInt}
 	p.tally.agents = map[string]struct{}{}
@@ -94,6 +98,7 @@ func (p *pull) bound() {
 	)
 }
 
+// close stops the timers of a pull and ends its context, for whatever still uses it.
 func (p *pull) close() {
 	for _, stop := range p.timers {
 		stop()
@@ -101,6 +106,8 @@ func (p *pull) close() {
 	p.cancel(ErrStopping)
 }
 
+// run is the pull from beginning to end: rounds, the wait for handlers, and the last settlements. It
+// returns when nothing of it is under lease any more.
 func (p *pull) run() (Report, error) {
 	err := p.rounds()
 	follows := p.idle()
@@ -144,6 +151,7 @@ func (p *pull) idle() bool {
 	return p.scope.Idle != nil && p.claiming.Err() == nil && p.scope.Idle(p.outlook.next().Time())
 }
 
+// runTick runs tasks that somebody else has claimed: it never asks the store for more.
 func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 	p.outlook = outlook{} // nothing is asked, so nothing is left to ask
 	p.heart.holdAll(claimed)

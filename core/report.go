@@ -1,5 +1,7 @@
 package core
 
+// The report of a pull: what it did, and what is still to be done.
+
 import (
 	"fmt"
 	"strings"
@@ -85,12 +87,14 @@ type tally struct {
 	failed RunsError
 }
 
+// add changes the report under its lock, as runs end at the same time.
 func (t *tally) add(change func(r *Report)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	change(&t.report)
 }
 
+// failure counts a failed run, and names it while there is room.
 func (t *tally) failure(f RunFailure) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,5 +1,7 @@
 package core
 
+// RetryAfter: handlers that were told when to come back, and how often that may happen.
+
 import (
 	"context"
 	"errors"

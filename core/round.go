@@ -1,5 +1,7 @@
 package core
 
+// The rounds of a pull: claim, start what was claimed, and decide whether there is more to have.
+
 import (
 	"crypto/rand"
 	"log/slog"
@@ -68,6 +70,7 @@ func (p *pull) round() (bool, error) {
 // over reports whether nothing more may be claimed.
 func (p *pull) over() bool { return p.claiming.Err() != nil }
 
+// ready are the partitions to claim from now, and when to look again.
 func (p *pull) ready(news uint64) (due []*target, again time.Time) {
 	return p.outlook.ready(p.s.config.Clock.Now(), p.s.storeNow(), news)
 }

@@ -1,5 +1,7 @@
 package core
 
+// The run of a claimed task, from its start to the verdict on it.
+
 import (
 	"context"
 	"errors"
@@ -78,6 +80,7 @@ func (p *pull) settledEarly(r *run) bool {
 	return early
 }
 
+// describe fills in what the handler and the events are told about the run.
 func (r *run) describe() {
 	c, b := r.claimed, &r.body
 	r.info = RunInfo{
@@ -87,6 +90,7 @@ func (r *run) describe() {
 	}
 }
 
+// event is an event about the run, of a type.
 func (r *run) event(t EventType) Event {
 	return Event{
 		Type: t, Agent: r.info.Agent, ID: r.info.ID, Kind: r.info.Kind, Group: r.info.Group, TraceID: r.info.TraceID,
@@ -171,6 +175,7 @@ func (p *pull) gated(ctx context.Context, gate gate, h *handler, runs []*run) []
 	return outcomes
 }
 
+// fill gives every run of a batch the same outcome.
 func fill(outcomes []error, err error) {
 	for i := range outcomes {
 		outcomes[i] = err
@@ -189,6 +194,8 @@ func because(err, cause error) error {
 	return errors.Join(cause, err)
 }
 
+// deliberate reports whether a handler chose an outcome of its own, in contrast to an error that it
+// met.
 func deliberate(err error) bool {
 	return errors.As(err, new(*cancelError)) || errors.As(err, new(*snoozeError)) || errors.As(err, new(*nextInError)) ||
 		errors.As(err, new(*yieldError)) || errors.As(err, new(*retryAfterError)) || errors.As(err, new(*skipRetryError)) || errors.As(err, new(*fatalError)) ||

@@ -1,5 +1,7 @@
 package core
 
+// The scheduler: what holds everything else together, and how tasks are submitted.
+
 import (
 	"context"
 	"crypto/rand"
@@ -217,6 +219,7 @@ func (s *Scheduler) RunDue(ctx context.Context, scope Scope) (Report, error) {
 // MaxAgents is the most agents that one scope names.
 const MaxAgents = 1000
 
+// check refuses a scope before any store call.
 func (s *Scheduler) check(scope Scope) error {
 	if len(scope.Agents) > MaxAgents {
 		return invalid("agent_ids", "are %d: the limit is %d a call", len(scope.Agents), MaxAgents)
@@ -340,6 +343,7 @@ func (s *Scheduler) askedNow(ctx context.Context) (store.Millis, error) {
 	return s.storeNow(), nil
 }
 
+// emit hands an event to the program, with the store's time.
 func (s *Scheduler) emit(e Event) {
 	if s.config.OnEvent != nil {
 		e.Time = s.storeNow().Time()
@@ -347,6 +351,7 @@ func (s *Scheduler) emit(e Event) {
 	}
 }
 
+// earlier is the earlier of two times, of which zero means never.
 func earlier(a, b store.Millis) store.Millis {
 	if a == 0 || b != 0 && b < a {
 		return b

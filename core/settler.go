@@ -1,5 +1,7 @@
 package core
 
+// The settler: how outcomes reach the store, in batches and until their leases are over.
+
 import (
 	"cmp"
 	"context"
@@ -21,6 +23,7 @@ type settler struct {
 	working bool
 }
 
+// settling is a run with the verdict on it, on its way to the store.
 type settling struct {
 	run        *run
 	settlement store.Settlement
@@ -41,6 +44,7 @@ func (t *settler) add(r *run, s store.Settlement, v verdict) {
 	}
 }
 
+// work stores what waits, batch after batch, until nothing waits: the next outcome starts it again.
 func (t *settler) work() {
 	for {
 		runtime.Gosched() // handlers that are about to end come along
@@ -138,6 +142,7 @@ func (t *settler) sort(batch []settling, runs []store.Settlement, results []stor
 	return again, left, err
 }
 
+// wait waits between attempts, or until ctx is done.
 func (t *settler) wait(ctx context.Context, d time.Duration) {
 	done := make(chan struct{})
 	stop := t.pull.s.config.Clock.AfterFunc(d, func() { close(done) })
@@ -210,6 +215,7 @@ func (p *pull) again(c *Claimed, due store.Millis) {
 	}
 }
 
+// count puts a verdict into the report, once it is stored.
 func (t *tally) count(v *verdict) {
 	t.add(func(r *Report) {
 		switch {

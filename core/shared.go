@@ -44,6 +44,7 @@ func (s *Scheduler) RunShared(ctx context.Context, scope Scope) (Report, error) 
 	})
 }
 
+// checkShared refuses a scope with functions in it: they would be called for one caller only.
 func (s *Scheduler) checkShared(scope Scope) error {
 	if scope.Idle != nil || scope.Join != nil || scope.OnDue != nil || scope.OnTick != nil {
 		return invalid("scope", "must have no Idle, Join, OnDue or OnTick: a shared pull works for several callers")
@@ -135,6 +136,7 @@ func (f *sharedPulls) join(key string) *sharedPull {
 	return one
 }
 
+// newSharedPull is a pull that begins after another one, if after is not nil.
 func newSharedPull(after <-chan struct{}) *sharedPull {
 	return &sharedPull{after: after, claimed: make(chan struct{}), done: make(chan struct{})}
 }

@@ -1,5 +1,7 @@
 package core
 
+// Slots: how much may run at once in a process, and who gets the next one.
+
 import (
 	"context"
 	"runtime"
@@ -45,6 +47,7 @@ type grant struct {
 	err    error          // why there will be none
 }
 
+// newSlots are the slots of a process, all of them free.
 func newSlots(c Config) *slots {
 	return &slots{clock: c.Clock, news: 1, total: c.Concurrency, kept: c.Urgent, most: c.MaxAbandoned, ofKind: map[string]int{}, kinds: map[string]int{}, lent: grant{room: map[string]int{}}}
 }
@@ -249,6 +252,7 @@ type SlotStats struct {
 // KindSlots say how the slots of a kind are used.
 type KindSlots struct{ Total, InUse int }
 
+// stats are the slots as users see them: those that are lent out but not used count as free.
 func (s *slots) stats() SlotStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()

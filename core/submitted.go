@@ -1,5 +1,7 @@
 package core
 
+// The answer to a submit: what became of each task, and what differs from one that existed.
+
 import (
 	"bytes"
 	"context"

@@ -141,6 +141,7 @@ func (o *outlook) drop(now store.Millis) {
 	}
 }
 
+// target is what the pull knows of a partition; nothing yet for one that it has not met.
 func (o *outlook) target(partition int) *target {
 	t := o.byIndex[partition]
 	if t == nil {
