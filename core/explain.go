@@ -99,7 +99,7 @@ func (e *Explanation) running(t *store.Stored) {
 	if t.Lease != 0 {
 		left = fmt.Sprintf("; its lease (fence %d) ends at %s unless it is extended", t.Fence, clockTime(t.Lease.Time()))
 	}
-	e.because(BecauseRunning, t.Lease, "it runs%s%s", e.at(t.Holder), left)
+	e.because(BecauseRunning, t.Lease, "it is running%s%s", e.at(t.Holder), left)
 	e.suspect(t)
 	e.paused(", from its next run on")
 }
@@ -107,7 +107,7 @@ func (e *Explanation) running(t *store.Stored) {
 // suspect says that a task runs alone, and so may wait for its process to have nothing else to do.
 func (e *Explanation) suspect(t *store.Stored) {
 	if t.Crashes > 0 {
-		e.because(BecauseSuspect, 0, "its last run lost its process, or its lease: until a run of it ends it runs alone, once nothing else runs in its process")
+		e.because(BecauseSuspect, 0, "its last run lost its process or its lease: until one of its runs ends it runs alone, once its process runs nothing else")
 	}
 }
 
@@ -121,13 +121,13 @@ func (e *Explanation) waiting(t *store.Stored) {
 	e.paused("")
 	held := len(e.Reasons) > 0
 	if t.Parked && !held {
-		e.because(BecauseNoHandler, 0, "no process that looks for work has a handler for the kind %q: start one that has, or delete the task", t.Kind)
+		e.because(BecauseNoHandler, 0, "no process that claims tasks has a handler for the kind %q: start one that has, or delete the task", t.Kind)
 		return
 	}
 	task := &e.Task
 	switch {
 	case task.Resting:
-		e.because(BecauseResting, 0, "nothing has happened for its subject since its last run: it waits for activity")
+		e.because(BecauseResting, 0, "its subject has not been active since its last run: it waits for activity")
 	case t.Due <= e.now() && !held:
 		e.overdue(t)
 		e.suspect(t)
@@ -159,7 +159,7 @@ func (e *Explanation) at(tag string) string {
 func (e *Explanation) overdue(t *store.Stored) {
 	since := fmt.Sprintf("it has been due since %s (%s)", clockTime(t.Due.Time()), e.now().Sub(t.Due).Round(time.Millisecond))
 	if t.Fence != 0 {
-		e.because(BecauseSerial, t.Lease, "%s, and waits for another run of its agent%s: runs of an agent come one after the other", since, e.at(t.Holder))
+		e.because(BecauseSerial, t.Lease, "%s, and waits for another run of its agent%s: an agent has one run at a time", since, e.at(t.Holder))
 		return
 	}
 	var busy []string
@@ -208,7 +208,7 @@ func (e *Explanation) failing(t *store.Stored) {
 	if since, all := failingSince(e.Task.Runs, e.Task.ConsecutiveFailures); all {
 		text += "it has been failing since " + clockTime(since)
 	} else {
-		text += "it was failing at " + clockTime(since) + " already"
+		text += "it was already failing at " + clockTime(since)
 	}
 	if from, to := stretched(t); to > from {
 		text += fmt.Sprintf(", so its interval is stretched from %s to %s", short(from), short(to))

@@ -90,7 +90,7 @@ func Gate(s *Scheduler, kind string, shouldRun func(ctx context.Context, t *RunI
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, taken := s.gates[kind]; taken {
-		panic(fmt.Sprintf("duly: Gate: the kind %q has a gate already", kind))
+		panic(fmt.Sprintf("duly: Gate: the kind %q already has a gate", kind))
 	}
 	s.gates[kind] = shouldRun
 }
@@ -193,7 +193,7 @@ func (s *Scheduler) register(h handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, taken := s.handlers[h.kind]; taken {
-		panic(fmt.Sprintf("duly: Handle: the kind %q has a handler already", h.kind))
+		panic(fmt.Sprintf("duly: Handle: the kind %q already has a handler", h.kind))
 	}
 	s.handlers[h.kind] = &h
 	s.slots.bound(h.kind, s.kind(h.kind).Slots)

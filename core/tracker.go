@@ -52,7 +52,7 @@ type TaskInfo struct {
 	Pauses                            []PauseInfo
 	Resting                           bool      // an activity task that waits for activity
 	CoolingUntil                      time.Time // an activity task that failed too often tries again then
-	Ending                            bool      // it was told to end and does when its run ends
+	Ending                            bool      // it was cancelled while it ran, and ends with its run
 	Result, Progress                  json.RawMessage
 	Runs                              []TaskRun // the last ones, oldest first
 	Dropped                           bool      // its record was dropped before its time: all else but Status and Finished is unknown
@@ -71,7 +71,7 @@ type PauseInfo struct {
 	Since, Until time.Time // Until is zero for a pause without an end
 }
 
-// Recurring reports whether the task has a schedule, and so stands in the registry.
+// Recurring reports whether the task has a schedule, and so belongs to the registry.
 func (info *TaskInfo) Recurring() bool {
 	return info.Schedule != "" && info.Schedule != ScheduleAt
 }
@@ -207,7 +207,7 @@ func (l *List) check() error {
 		return err
 	}
 	if l.Brief && (l.Kind != "" || l.Group != "" || l.Jobs) {
-		return invalid("brief", "cannot be combined with a kind, a group or jobs, which only a whole task tells")
+		return invalid("brief", "cannot be combined with a kind, a group or jobs, which need the whole task")
 	}
 	if l.Limit == 0 {
 		l.Limit = DefaultPage

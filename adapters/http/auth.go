@@ -48,13 +48,13 @@ type Token struct {
 // Verifier finds out what a request may do, without asking a store. It is used by many goroutines at once.
 // Those of a handler are asked in order, and the first one that accepts decides.
 type Verifier interface {
-	// Verify returns what the request's credential grants, ErrNoCredential if it carries none that is for this verifier,
-	// and any other error if it carries one that is not good: the reason is logged and never sent to the client.
+	// Verify returns what the request's credential grants, ErrNoCredential if it has none that is for this verifier,
+	// and any other error if it has one that is not good: the reason is logged and never sent to the client.
 	Verify(r *http.Request) (*Grant, error)
 }
 
-// ErrNoCredential says that a request carries nothing for a verifier to look at.
-var ErrNoCredential = errors.New("the request carries no such credential")
+// ErrNoCredential says that a request has nothing for a verifier to look at.
+var ErrNoCredential = errors.New("the request contains no such credential")
 
 // everything is what a caller may do where no credential is asked for.
 // The checks after it need no case of their own.

@@ -95,7 +95,7 @@ func ParseCron(expr, zone string, match DayMatch, gap Gap) (*Cron, error) {
 		return nil, err
 	}
 	if !c.possible() {
-		return nil, refused("cron", "%q can never fire: there is no such day (%w)", expr, ErrNever)
+		return nil, refused("cron", "%q can never fire: no such day exists (%w)", expr, ErrNever)
 	}
 	return c, nil
 }

@@ -38,7 +38,7 @@ func split(expr string) ([]string, error) {
 	if strings.HasPrefix(text, "@") {
 		full, ok := nicknames[strings.ToLower(text)]
 		if !ok {
-			return nil, refused("cron", "%q is no nickname: there are @yearly, @monthly, @weekly, @daily and @hourly", expr)
+			return nil, refused("cron", "%q is unknown: use @yearly, @monthly, @weekly, @daily or @hourly", expr)
 		}
 		text = full
 	}

@@ -14,7 +14,7 @@ const (
 )
 
 // Stretch is an interval after a number of failures in a row: interval*2^failures, at most the longer of interval and
-// MaxStretch. Zero failures leave it as it is.
+// MaxStretch. Zero failures leave it unchanged.
 // It lets a failing service rest without a separate setting; one success brings the interval back.
 func Stretch(interval time.Duration, failures int) time.Duration {
 	most := max(interval, MaxStretch)

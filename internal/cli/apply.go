@@ -40,6 +40,6 @@ func (p *process) applyCommand(o *options) *cobra.Command {
 				w.Line("%s created, %d updated, %d unchanged", table.Count(answer.Created, "task"), answer.Changed, answer.Unchanged)
 			})
 		})
-	cmd.Flags().StringVarP(&o.file, "file", "f", "", "the file, as with -c of other commands")
+	cmd.Flags().StringVarP(&o.file, "file", "f", "", "the file, the same as -c of other commands")
 	return o.withJSON(cmd)
 }

@@ -49,7 +49,7 @@ func (p *process) cancelCommand(o *options) *cobra.Command {
 				}
 				return p.printChanged(cmd.Context(), o, s, agent, id, func(task *core.TaskInfo) string {
 					if task.Status == core.StatusInProgress {
-						return "is running: it was asked to stop, and is cancelled then"
+						return "is running: it was asked to stop, and will then be cancelled"
 					}
 					return "is " + string(task.Status)
 				})

@@ -206,7 +206,7 @@ func checkWork(st *core.Stats) finding {
 	default:
 		return finding{
 			"work", checkFailed, fmt.Sprintf("work has been due for %s and no process has claimed it, or everything is paused", behind),
-			"start duly daemon, or schedule duly run-due; duly explain tells why one task has not run",
+			"start duly daemon, or schedule duly run-due; duly explain says why a task has not run",
 		}
 	}
 }

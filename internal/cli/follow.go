@@ -232,7 +232,7 @@ func (f *follower) printEvent(name, data string) error {
 		if json.Unmarshal([]byte(data), &missed) != nil {
 			return errNoEvent
 		}
-		f.p.say(fmt.Sprintf("%d events were missed: they came faster than this connection could carry", missed.Count))
+		f.p.say(fmt.Sprintf("%d events were missed: they came faster than this connection could send them", missed.Count))
 		return nil
 	}
 	var e struct {

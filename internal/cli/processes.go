@@ -41,7 +41,7 @@ func printProcesses(w *table.Page, processes []core.Process) {
 		w.Line("no process has reported in the last minute")
 		return
 	}
-	t := table.New(w, "PROCESS", "IN USE", "KINDS", "FULL", "ABANDONED", "SAID AT")
+	t := table.New(w, "PROCESS", "IN USE", "KINDS", "FULL", "ABANDONED", "REPORTED AT")
 	for i := range processes {
 		p := &processes[i]
 		t.Row(table.First(p.Name), fmt.Sprintf("%d of %d", p.InUse, p.Slots), table.First(strings.Join(p.Kinds, " ")), table.First(strings.Join(p.Full, " ")),
