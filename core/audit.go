@@ -13,7 +13,7 @@ type AuditOptions struct {
 	// Repair puts back what is found; a task whose due time was lost with its place is due now. It is safe while everything
 	// runs, and at any time.
 	Repair bool
-	// Progress is told after each page what was found so far.
+	// Progress is called after each page with what was found so far.
 	Progress func(soFar AuditReport)
 }
 

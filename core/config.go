@@ -46,7 +46,7 @@ type Config struct {
 	// one in five if zero, none if negative.
 	Urgent int
 	// MaxAbandoned is how many handlers may ignore their cancelled context before the process claims nothing more, as each
-	// of them goes on using memory and more: as many as Concurrency if zero, any number if negative.
+	// of them still uses memory and more: as many as Concurrency if zero, any number if negative.
 	MaxAbandoned int
 	// Margin is how long before its context's deadline a pull has to have ended: DefaultMargin if zero. A kind is left when
 	// less time than its runs usually take remains, unless nearly all of the pull's time does.
@@ -61,9 +61,9 @@ type Config struct {
 	MaxCrashes int
 	// MaxPayload and MaxResult bound payloads and results, in bytes: DefaultMaxPayload and DefaultMaxResult if zero.
 	MaxPayload, MaxResult int
-	// OnEvent is told what happens to tasks, from many goroutines at once. It must return soon.
+	// OnEvent is called for every task event, concurrently. It must not block.
 	OnEvent func(Event)
-	// OnTick, if set, is told when a pull begins the tick of an agent, and once more when it has ended: all of its runs have,
+	// OnTick, if set, is called when a pull begins the tick of an agent, and again when it has ended: all of its runs have,
 	// and are stored. It must return at once.
 	OnTick func(Tick)
 	// Logger gets what nobody is returned an error for. Nothing is logged if nil.
@@ -71,7 +71,7 @@ type Config struct {
 	// Serial says what runs of one agent may run at the same time: SerialTask if empty. Every process that runs tasks of a
 	// store has to have the same.
 	Serial Serial
-	// Presence, if set, is told now and then what this process runs, so that others can say why a task has not run: usually
+	// Presence, if set, stores now and then what this process runs, so that others can say why a task has not run: usually
 	// the store.
 	Presence store.Presence
 	// Clock is SystemClock if nil.
@@ -108,7 +108,7 @@ type KindConfig struct {
 	CatchUp       int
 	// Activity makes tasks of this kind activity tasks: they are made by Scheduler.Activity.
 	Activity *Activity
-	// Disabled refuses new tasks of this kind. Those that are there are run.
+	// Disabled refuses new tasks of this kind. Existing ones still run.
 	Disabled bool
 }
 

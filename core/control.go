@@ -64,7 +64,7 @@ func effect(t *store.Stored, effects []store.Effect, err error) (store.Effect, e
 }
 
 // RunNow makes a waiting task due now, also when it is paused, and returns when it is due. The occurrence that was planned
-// stays planned. A pause that begins later holds the task all the same. A task that runs is due once more if its overlap
+// stays planned. A pause that begins later holds the task all the same. A task that runs is due again if its overlap
 // policy is OverlapQueueOne; else, and if it was cancelled, it fails with a *ConflictError. It fails with ErrNotFound if
 // there is no live task of that id.
 func (s *Scheduler) RunNow(ctx context.Context, agent, id string) (due time.Time, err error) {

@@ -20,7 +20,7 @@ const (
 	CodeUnavailable Code = "unavailable"   // the store cannot be reached, or refuses; the outcome is unknown
 	CodeStoreFull   Code = "store_full"    // the store is out of memory; nothing was written
 	CodeDisabled    Code = "kind_disabled" // tasks of this kind are refused; nothing was written
-	CodeConflict    Code = "conflict"      // a task with that id is there already, or the command does not fit its state
+	CodeConflict    Code = "conflict"      // a task with that id already exists, or the command does not fit its state
 	CodeLeaseLost   Code = "lease_lost"    // the run no longer holds its task
 	CodeRunsFailed  Code = "runs_failed"   // the pull worked, but some handlers failed
 	CodeAbandoned   Code = "abandoned"     // too many handlers of this process ignore their context: it claims nothing

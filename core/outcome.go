@@ -18,7 +18,7 @@ func Cancel(err error) error {
 }
 
 // SkipRetry fails the attempt, as err, and spends the attempts that are left: repeating it would not help. The task is
-// dead and can be replayed; a recurring one goes on with its next occurrence.
+// dead and can be replayed; a recurring one continues with its next occurrence.
 func SkipRetry(err error) error {
 	if err == nil {
 		err = errors.New("failed for good")
@@ -44,7 +44,7 @@ func RetryAfter(t time.Time, err error) error {
 // it is success.
 func NextIn(d time.Duration) error { return &nextInError{after: d} }
 
-// Yield saves a checkpoint and goes on with the same occurrence after d, uncharged: long work in small steps. The next
+// Yield saves a checkpoint and continues the same occurrence after d, uncharged: long work in small steps. The next
 // run finds the checkpoint with [Task.Checkpoint]. The checkpoint is stored as JSON.
 func Yield(checkpoint any, d time.Duration) error {
 	data, err := json.Marshal(checkpoint)

@@ -39,7 +39,7 @@ func checkTarget(t Target) error {
 	return validText("id", t.ID, MaxIDLen)
 }
 
-// Pause keeps tasks from being started until they are resumed, or until the time that p names. Runs under way go on. It is
+// Pause keeps tasks from being started until they are resumed, or until the time that p names. Runs under way continue. It is
 // stored, so that it holds for all processes, and pausing what is paused gives it the new reason and end. It fails with
 // ErrNotFound for a task that is not live and, unless p says that it is ahead of them, with an *[UnknownTargetError] for an
 // agent or a kind that does not exist.

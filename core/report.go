@@ -16,7 +16,7 @@ type Report struct {
 	Completed int // runs that succeeded
 	Failed    int // tasks that are dead, or occurrences of recurring tasks that failed
 	Retried   int // runs that failed and are repeated
-	Released  int // given back, uncharged: not started, or ended by the budget
+	Released  int // released, uncharged: not started, or ended by the budget
 	Skipped   int // occurrences that were skipped
 	Parked    int // found due, without a handler here or paused
 	Lost      int // runs that lost their lease; somebody else runs the task

@@ -24,7 +24,7 @@ const shortestPull = time.Second
 // returns a report that says More and nothing else, as that of a pull that was cut off before it ran anything. If the call that
 // leads a pull is cut off, those who wait for it do not get its report: one of them starts over.
 //
-// A scope with Idle, Join, OnDue or OnTick is invalid: they would be told of the work of others.
+// A scope with Idle, Join, OnDue or OnTick is invalid: they would be called for the work of others.
 func (s *Scheduler) RunShared(ctx context.Context, scope Scope) (Report, error) {
 	if err := s.checkShared(scope); err != nil {
 		return Report{}, err

@@ -45,14 +45,14 @@ type NewTask struct {
 	// Of a recurring task:
 	Jitter     time.Duration // puts each due time off by a stable time below this, so that tasks do not come all at once; negative for none in spite of a preset
 	Overlap    Overlap       // what becomes of occurrences that fall due while the task runs; OverlapSkip if empty
-	Misfire    Misfire       // what becomes of occurrences that nobody was there to run; MisfireOnce if empty
+	Misfire    Misfire       // what to do about occurrences missed while no process ran; MisfireOnce if empty
 	PauseAfter int           // pause the task after this many failed occurrences in a row; negative for never; if zero, the kind's
 
 	MinInterval time.Duration // no run starts sooner than this after the last one started
 	SnoozeKey   string        // tasks that share a key can be paused together, and wait together when one returns RetryAfter
 
 	UniqueKey  string     // the id is made from this, so that submitting twice makes one task; excludes ID
-	OnConflict OnConflict // what becomes of it if its id is there already; ConflictRuleKeep if empty
+	OnConflict OnConflict // what to do when the id already exists; OnConflictKeep if empty
 	Preset     string     // fills in what is left out from a preset: see Presets
 
 	Level Level  // 1 (first) to 3; LevelLow if zero

@@ -125,7 +125,7 @@ func New(s *core.Scheduler, config Config) (*Daemon, error) {
 
 // RegisterAgent adds agents to those that the daemon runs, at once if it is running. It fails with [ErrAllAgents] unless
 // Config.Agents is set, and with a *[core.InvalidError], adding none, if one is no agent's id. Agents that are registered
-// already stay as they are.
+// already stay unchanged.
 func (d *Daemon) RegisterAgent(agents ...string) error {
 	if err := checkAgents(agents); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 // It is what Eventarc and Pub/Sub triggers of functions send.
 const published = "google.cloud.pubsub.topic.v1.messagePublished"
 
-// Event does what an event says: the CloudEvent function. What it claims it runs and settles, or gives back, before its
+// Event does what an event says: the CloudEvent function. What it claims it runs and settles, or releases, before its
 // deadline.
 //
 // Handlers of tasks that fail are no error: their tasks are tried again by themselves. An error means that the event makes no

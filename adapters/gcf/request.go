@@ -60,7 +60,7 @@ func sniff(r *http.Request) sender {
 	}
 }
 
-// ServeHTTP answers a request: the HTTP function. What it claims it runs and settles, or gives back, before its deadline.
+// ServeHTTP answers a request: the HTTP function. What it claims it runs and settles, or releases, before its deadline.
 func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, end, err := f.begin(r.Context())
 	if err != nil {

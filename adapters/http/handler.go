@@ -35,7 +35,7 @@ type Config struct {
 	Scoped    []Token
 	Signed    *Signed
 	Verifiers []Verifier
-	// CronSecret opens GET /v1/cron, which runs what is due for all agents, to requests that carry it as a bearer token, as
+	// CronSecret opens GET /v1/cron, which runs what is due for all agents, to requests that have it as their bearer token, as
 	// hosts' cron services send it. Without it there is no such path.
 	CronSecret string
 	// LocalOnly refuses requests for a host that is neither localhost nor an IP address. Set it when there are no tokens
@@ -61,7 +61,7 @@ type Config struct {
 	// Stopping, if set, is closed when the server is about to shut down: it ends the streams of events and the waits, which
 	// would hold it up, and no request claims tasks any more.
 	Stopping <-chan struct{}
-	// Grace is how long the handlers that a request runs may go on once Stopping is closed or the request's context is done.
+	// Grace is how long the handlers that a request runs may continue once Stopping is closed or the request's context is done.
 	// Then their contexts are cancelled and their tasks released, uncharged; at once if zero. The server has to wait longer.
 	Grace time.Duration
 	// Metrics, if set, answers GET /metrics, as the handler of package metrics does. Where a credential is asked for it needs

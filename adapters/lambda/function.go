@@ -73,7 +73,7 @@ var noHTTP = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 	_ = problem.New(problem.CodeNoRoute, "this function serves no HTTP requests").Write(w)
 })
 
-// Invoke answers one event, given as JSON. What it claims it runs and settles, or gives back, before the deadline of ctx
+// Invoke answers one event, given as JSON. What it claims it runs and settles, or releases, before the deadline of ctx
 // less core's Config.Margin; then nothing is left under lease.
 //
 // Handlers of tasks that fail are part of the answer, not an error: their tasks are tried again by themselves. An error

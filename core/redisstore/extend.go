@@ -12,7 +12,7 @@ import (
 
 // Extend moves the ends of leases; see [store.Store].
 // It returns an error only if every call failed. Otherwise the leases of a partition that does not
-// answer have an Err of their own, as the others' runs must go on.
+// answer have an Err of their own, as the others' runs continue.
 func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
 	// members are the places of the leases of each partition, so that answers find their way back.
 	members := make([][]int, len(s.parts))

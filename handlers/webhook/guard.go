@@ -18,7 +18,7 @@ type guard struct {
 }
 
 // The addresses that are not public, by IANA's registries of special-purpose addresses for IPv4 and IPv6 (RFC 6890), in
-// order. Of IPv6 nothing outside 2000::/3 is public: what carries an IPv4 address in another guise (::/96, 64:ff9b::/96),
+// order. Of IPv6 nothing outside 2000::/3 is public: what contains an IPv4 address in another guise (::/96, 64:ff9b::/96),
 // discard-only, segment routing, unique local, link-local, site-local and multicast addresses all are elsewhere.
 // A new entry in one of the registries is a new line here.
 var (

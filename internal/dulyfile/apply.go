@@ -16,7 +16,7 @@ import (
 // They are shown at a start, and by duly apply.
 type Applied struct{ Created, Changed int }
 
-// Apply makes the tasks of the store those of the file. One that is there and live gets the definition of the file,
+// Apply makes the tasks of the store those of the file. One that exists and is live gets the definition of the file,
 // if it has another, and keeps its history; one that is finished stays finished, so that a start does not run it again. A
 // task that says itself what to do on a conflict is submitted as it says.
 func (f *File) Apply(ctx context.Context, s *core.Scheduler) (Applied, error) {

@@ -1,4 +1,4 @@
-// Package oidc accepts requests to adapters/http that carry an OpenID Connect token, as those of Google's Cloud Scheduler
+// Package oidc accepts requests to adapters/http that contain an OpenID Connect token, as those of Google's Cloud Scheduler
 // and Pub/Sub do. It is a package of its own so that only programs that need it link what it takes.
 package oidc
 
@@ -34,7 +34,7 @@ type Config struct {
 	Audience string
 	Emails   []string
 	// Timeout is how long a fetch of the keys may take: DefaultTimeout if zero. Who waits for keys that nobody knows yet waits
-	// that long at most; the keys that are known go on being good.
+	// that long at most; the keys that are known stay good.
 	Timeout time.Duration
 	// Now is the time that tokens are checked by: the machine's if nil.
 	Now func() time.Time

@@ -138,7 +138,7 @@ var (
 var ErrCutOff = New(core.CodeUnavailable, "the request was cut off before it ran anything; retry it")
 
 // OfSubmit adds to the error of a submit, if its outcome is not known and some of the tasks have no ids, what a retry may do then,
-// and how they get ids: with them a retry changes nothing more. Any other error it returns as it is.
+// and how they get ids: with them a retry changes nothing more. It returns any other error unchanged.
 func OfSubmit(err error, tasks []core.NewTask, how string) error {
 	// A unique key makes an id, and is as good as one.
 	nameless := slices.ContainsFunc(tasks, func(t core.NewTask) bool { return t.ID == "" && t.UniqueKey == "" })

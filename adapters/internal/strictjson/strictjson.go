@@ -50,7 +50,7 @@ func Value[V any](o Object, name string) V {
 // It is read once, by Read.
 type Field struct {
 	Name string
-	Into any    // what encoding/json reads it into; as it is if the member is null or missing
+	Into any    // what encoding/json reads it into; unchanged if the member is null or missing
 	Must string // what to say if that fails, as in "must be a string"
 	// Zero says that an empty string or the number zero means what it says. Otherwise it is refused: who sends it means
 	// something, and it would be taken for what was left out.

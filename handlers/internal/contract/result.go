@@ -16,7 +16,7 @@ type Truncated struct {
 	Text      string `json:"text"`
 }
 
-// Keep keeps what a program or a server answered as the task's result: JSON as it is, any other text as a string, and of
+// Keep keeps what a program or a server answered as the task's result: JSON unchanged, any other text as a string, and of
 // what is too large the beginning, marked as such. The work is done, so an answer is no reason to do it again. answer has
 // at most one byte more than t.MaxResult.
 func Keep(t *core.RunInfo, answer []byte) error {
