@@ -81,7 +81,7 @@ func (a *Activity) validate() *ConfigError {
 	return nil
 }
 
-// time is what the run is put off by, and debounces reports whether that begins anew with each activity.
+// time is what the run is put off by, and debounces reports whether that begins again with each activity.
 func (a *Activity) time() time.Duration { return max(a.Quiet, a.Delay) }
 
 // debounces reports whether each touch moves the run, rather than the first one alone deciding.

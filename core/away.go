@@ -12,7 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// A partition that does not answer while others do is away, as when a cluster has lost one of its masters. Pulls go on
+// A partition that does not answer while others do is away, as when a cluster has lost one of its masters. Pulls continue
 // without it; beside their work they ask it now and then whether it is back.
 
 // Pauses between two questions to a partition that is away. The last one bounds how long a partition that is back waits.

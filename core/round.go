@@ -193,7 +193,7 @@ func (p *pull) share(g grant, i, n int) map[string]int {
 	return most
 }
 
-// passing names what claims pass over, so that one can go on where the last one like it stopped; empty if nothing.
+// passing names what claims pass over, so that one can continue where the last one like it stopped; empty if nothing.
 func (g *grant) passing(leave []string) string {
 	var b strings.Builder
 	for _, kind := range leave {
@@ -299,7 +299,7 @@ func (p *pull) took(c *store.Claim, deadline time.Time, lease time.Duration) {
 	}
 }
 
-// refuse gives back tasks of an agent that was not asked for: a tenant's tasks never run in another's name, whatever the
+// refuse releases tasks of an agent that was not asked for: a tenant's tasks never run in another's name, whatever the
 // store says.
 func (p *pull) refuse(agent string, tasks []Claimed) {
 	p.s.config.Logger.ErrorContext(p.ctx, "the store returned tasks of an agent that was not asked for", slog.String("agent", agent))

@@ -32,7 +32,7 @@ type run struct {
 	recorder
 }
 
-// prepare decodes a task. If it cannot run at all it is settled here, its slot is given back, and the run is nil.
+// prepare decodes a task. If it cannot run at all it is settled here, its slot is released, and the run is nil.
 func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	r := &run{pull: p, claimed: c, recorder: recorder{most: p.s.config.MaxResult}}
 	p.s.mu.RLock()

@@ -88,7 +88,7 @@ func (t *settler) store(batch []settling) {
 	}()
 }
 
-// try settles once, and again what was decided anew. It returns what the store did not answer for, and why.
+// try settles once, and then what had to be decided a second time. It returns what the store did not answer for, and why.
 func (t *settler) try(ctx context.Context, batch []settling, runs []store.Settlement) ([]settling, []store.Settlement, error) {
 	for len(batch) > 0 {
 		for i := range batch {

@@ -15,7 +15,7 @@ import (
 const lookEvery = 50 * time.Millisecond
 
 // searchPace is how long after its begin a search begins again at those who have waited longest, for each claim that it
-// takes: so the short ones begin anew each time, and the long ones cost little.
+// takes: so the short ones begin again each time, and the long ones cost little.
 const searchPace = 20 * time.Millisecond
 
 // target is a partition that the pull takes tasks from, and what is known of it.
@@ -38,7 +38,7 @@ type target struct {
 }
 
 // search is how far claims that pass over tasks have come. What falls due, or comes to an agent that has nothing else, is
-// behind whatever was searched before; what comes to an agent that was passed over is found when the search begins anew.
+// behind whatever was searched before; what comes to an agent that was passed over is found when the search begins again.
 type search struct {
 	of     string // what they pass over
 	after  store.Millis
@@ -47,7 +47,7 @@ type search struct {
 	whole  bool
 }
 
-// on is where a search for something goes on; the beginning if it is another one, or an old one.
+// on is where a search for something continues; the beginning if it is another one, or an old one.
 func (s *search) on(of string, now time.Time) store.Millis {
 	if s.of != of || now.Sub(s.begun) >= max(lookEvery, time.Duration(s.claims)*searchPace) && s.whole {
 		*s = search{of: of, begun: now}
@@ -126,7 +126,7 @@ func (o *outlook) remove(agents []string, partitions int) {
 // longAgo is when an agent is due that is to be asked for in any case.
 const longAgo store.Millis = 1
 
-// drop forgets agents that have nothing due, so that a pull that never ends and that others join can go on.
+// drop forgets agents that have nothing due, so that a pull that never ends and that others join can continue.
 func (o *outlook) drop(now store.Millis) {
 	for _, t := range o.targets {
 		t.agents = slices.DeleteFunc(t.agents, func(agent string) bool {

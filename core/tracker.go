@@ -139,7 +139,7 @@ func (s *Scheduler) Tasks(ctx context.Context, l List) ([]TaskInfo, string, erro
 	}
 }
 
-// take adds the tasks of a page that match, as long as the limit and the room in bytes allow. It sets where to go on: to
+// take adds the tasks of a page that match, as long as the limit and the room in bytes allow. It sets where to continue: to
 // nothing at the end. It reports whether there is no room left.
 func (l *List) take(out []TaskInfo, page *store.Page, after *string, room *int) ([]TaskInfo, bool) {
 	for i := range page.Tasks {

@@ -32,7 +32,7 @@ type Adapter interface {
 }
 
 // ErrUnsupported is what an Adapter answers to what its host cannot ask for.
-// The story goes on without that part, or does it by the scheduler.
+// The story continues without that part, or does it by the scheduler.
 var ErrUnsupported = errors.New("the host has no such thing")
 
 // Pull is what a trigger asks for.

@@ -24,7 +24,7 @@ const busyFor = 10 * time.Second
 type loop struct {
 	*Daemon
 
-	// steps is not buffered: a pull goes on when the loop has taken note.
+	// steps is not buffered: a pull continues when the loop has taken note.
 	steps   chan step
 	wakeups chan store.Wakeup
 	deaf    atomic.Bool // no wake-ups are to be expected

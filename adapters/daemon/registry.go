@@ -22,7 +22,7 @@ type registry struct {
 
 	mu      sync.Mutex
 	members map[string]*member
-	// removed are told to the pull that claims, so that it stops serving them.
+	// removed go to the pull that claims, so that it stops serving them.
 	removed []string // since the pull that claims was asked to serve no more agents
 }
 

@@ -55,7 +55,7 @@ func (f *Function) result(err error) error {
 }
 
 // event does what an event says.
-// It is shared by Event, which the SDK calls, and by requests that carry an event.
+// It is shared by Event, which the SDK calls, and by requests that contain an event.
 func (f *Function) event(ctx context.Context, e *event.Event) (any, error) {
 	m, err := readEvent(e)
 	if err != nil {

@@ -92,7 +92,7 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	// Before anything is done with the body, and before its mistakes are told to anybody.
+	// Before anything is done with the body, and before anybody learns of its mistakes.
 	if err := f.config.Verify(r); err != nil {
 		f.config.Logger.LogAttrs(ctx, slog.LevelInfo, "a request was refused", slog.String("path", r.URL.Path), slog.Any("err", err))
 		_ = errUnauthorized.Write(w)

@@ -22,7 +22,7 @@ import (
 var packed []byte
 
 // openapi unpacks the description when it is first asked for.
-// It is JSON within JSON's answer, so it must not be encoded once more.
+// It is JSON within JSON's answer, so it must not be encoded again.
 var openapi = sync.OnceValues(func() (json.RawMessage, error) {
 	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {

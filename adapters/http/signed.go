@@ -124,7 +124,7 @@ func (v *signatures) matches(head string, body []byte, given string) bool {
 }
 
 // once refuses what was accepted before. It is remembered for as long as its signature is good, a minute at a time: to
-// forget takes no look at each, and what is kept at most is forgotten as time goes on.
+// forget takes no look at each, and what is kept at most is forgotten as time passes.
 // The timestamp decides when it is forgotten, as it does how long the signature is good.
 func (v *signatures) once(signed string, unix int64) error {
 	v.mu.Lock()

@@ -72,7 +72,7 @@ func (f *Function) run(ctx context.Context, scope core.Scope, key trigger.Occasi
 	if err != nil {
 		return nil, fmt.Errorf("lambda: tick: %w", err)
 	}
-	// A repeat answers with success, so that it is not sent once more.
+	// A repeat answers with success, so that it is not sent again.
 	if repeated {
 		return json.Marshal(struct {
 			Duplicate bool   `json:"duplicate"`

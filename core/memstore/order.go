@@ -9,7 +9,7 @@ import (
 )
 
 // order is what is to become of a task when its run ends, or, for orderRun, that it is to be claimed though it is held: it
-// has orderHand while it runs, so that it has orderRun again if the run is given back or dies.
+// has orderHand while it runs, so that it has orderRun again if the run is released or dies.
 // At most one order is kept; a later one replaces it where that makes sense.
 type order struct {
 	op   byte
@@ -31,7 +31,7 @@ const (
 func (t *task) ending() bool { return t.order != nil && t.order.op == orderCancel }
 
 // refuses says why a settlement is refused although its lease is held: there is an order that it does
-// not take into account. The process then looks at the task again and settles once more.
+// not take into account. The process then looks at the task again and settles again.
 func (t *task) refuses(r *store.Settlement) error {
 	if t.order == nil {
 		return nil
@@ -108,7 +108,7 @@ func (p *partition) run(c *store.RunNow, now store.Millis) store.Effect {
 	return store.Effect{Code: store.EffectDone, Due: t.due}
 }
 
-// queue notes that a task that runs is due once more when its run ends.
+// queue notes that a task that runs is due again when its run ends.
 // A cancel that was ordered before stays: the task will not be due again.
 func (t *task) queue(now store.Millis) {
 	if t.order == nil || t.order.op == orderHand {

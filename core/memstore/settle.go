@@ -37,7 +37,7 @@ func (p *partition) settle(r *store.Settlement, now store.Millis) store.Settled 
 		return store.Settled{Err: store.ErrLeaseLost}
 	}
 	t := c.runs[r.Index].task
-	// The answer to the first settle was lost. The second is told that
+	// The answer to the first settle was lost. The second learns that
 	// all is well, and changes nothing.
 	if t == nil {
 		return store.Settled{} // settled before
@@ -90,7 +90,7 @@ func (p *partition) again(t *task, r *store.Settlement, now store.Millis) store.
 		p.counts.Again++
 	}
 	if s := (scope{kind: 't', name: t.Agent, id: t.ID}); r.Hold != nil && (!p.held(s, now) || p.holds[s].term != nil) {
-		// A pause without an end that somebody has made stays as it is.
+		// A pause without an end that somebody has made stays unchanged.
 		p.hold(s, hold{note: slices.Clone(r.Hold)}, now)
 	}
 	if r.Floor != nil && t.pulse != nil {

@@ -249,7 +249,7 @@ func (p *partition) join(sub store.Submission, now store.Millis) *group {
 // A finished record of the same id goes: the task starts again from the beginning.
 func (p *partition) create(sub store.Submission, seq int64, due store.Millis) *task {
 	a := p.agent(sub.Agent)
-	p.unrecord(sub.Agent, sub.ID) // it begins anew
+	p.unrecord(sub.Agent, sub.ID) // it begins again
 	t := &task{Submission: sub, agent: a, seq: seq, state: slices.Clone(sub.State), at: -1}
 	a.many = len(a.tasks) > 0 || a.many || weight(len(sub.Body)) > 0
 	a.tasks[sub.ID] = t

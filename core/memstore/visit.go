@@ -31,7 +31,7 @@ func (c *claiming) agents() (due []*agent, more bool) {
 	default:
 		due = c.heads(most)
 	}
-	// More may be due than were looked at: then the caller goes on from the last of them.
+	// More may be due than were looked at: then the caller continues from the last of them.
 	return due[:min(len(due), most)], len(due) >= most
 }
 

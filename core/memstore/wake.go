@@ -1,6 +1,6 @@
 package memstore
 
-// Wake-ups: who sleeps is told when something is due earlier.
+// Wake-ups: they reach whoever sleeps when something is due earlier.
 
 import (
 	"context"

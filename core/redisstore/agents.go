@@ -73,7 +73,7 @@ func (s *Store) pages(
 	return fmt.Sprintf("%d.%s", at, cursor), nil
 }
 
-// pageOf is one step of pages: the fields of each thing, and where to go on.
+// pageOf is one step of pages: the fields of each thing, and where to continue.
 func (s *Store) pageOf(ctx context.Context, c call) ([][]any, string, error) {
 	replies, err := s.eval(ctx, "read", []call{c})
 	if err != nil {

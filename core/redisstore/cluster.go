@@ -32,7 +32,7 @@ type cluster struct {
 
 // nothing is a key that no partition has. Given to a script along with the others it makes a node of a cluster that has a part
 // of a slot only, while the slot is moved, refuse the script with TRYAGAIN before it begins: on the one side of the move as on
-// the other. Without it a script would stop halfway at the first key that is not there any more, or write one anew whose old
+// the other. Without it a script would stop halfway at the first key that no longer exists, or write one whose old
 // value is still to come.
 const nothing = "nothing"
 

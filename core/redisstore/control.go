@@ -14,7 +14,7 @@ func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effec
 	calls := make([]call, len(tasks))
 	for i := range tasks {
 		t, activity := &tasks[i], ""
-		// An activity task has no due time of its own to come back to, so the script is told about it.
+		// An activity task has no due time of its own to come back to, so the script has to know.
 		if t.Activity {
 			activity = "1"
 		}

@@ -25,7 +25,7 @@ var marks = regexp.MustCompile(`^(?:w\d{1,15}\|\d{1,16}|r.+|` +
 	`p[1-4]\|(\d{1,20})\|(\d{0,20})\|(\d{1,20})\|(\d{0,20})\|\d{1,4}\|.*|` +
 	`f(\d{1,20})\|(\d{0,20})\|.*)$`)
 
-// isMark reports whether a walk can go on behind a cursor.
+// isMark reports whether a walk can continue behind a cursor.
 // The empty cursor is the first page.
 func isMark(cursor string) bool {
 	parts := marks.FindStringSubmatch(cursor)
@@ -71,7 +71,7 @@ type walking struct {
 	s    *Store
 	q    store.List
 	page store.Page
-	at   string // the mark to go on behind; empty at the end
+	at   string // the mark to continue behind; empty at the end
 	room int    // bytes that the page has room for
 	full bool
 }
@@ -81,7 +81,7 @@ type listed struct {
 	id, place, mark string
 }
 
-// list is the next step: some tasks. It sets where the walk goes on behind them.
+// list is the next step: some tasks. It sets where the walk continues behind them.
 // It lists no more than the page has room for, so that nothing is listed twice and thrown away.
 func (w *walking) list(ctx context.Context) ([]listed, error) {
 	const head, fields = 3, 3

@@ -62,7 +62,7 @@ func testShare(t *testing.T, b *bench) {
 	assert.Equal(t, map[string]int{"a": 10, "b": 10, "c": 1}, count(b.claim(21)))
 	assert.Equal(t, map[string]int{"a": 25, "b": 25}, count(b.claim(50)))
 	assert.Equal(t, map[string]int{"a": 5, "b": 5}, count(b.claim(50)))
-	b.submit(subs[0]) // there already
+	b.submit(subs[0]) // it already exists
 	assert.Empty(t, b.claim(50).Tasks)
 	// Fairness costs nothing when nobody else is waiting.
 	var one []store.Submission

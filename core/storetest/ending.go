@@ -21,7 +21,7 @@ func (b *bench) renamed(body string, due time.Duration) store.Submission {
 	return s
 }
 
-// A task that is told to end while it runs ends: it is neither replaced nor due once more until it has.
+// A task that is told to end while it runs ends: it is neither replaced nor due again until it has.
 // Each way to submit is tried, as a store may take different ways for one task,
 // for several and for several partitions.
 func testEnding(t *testing.T, b *bench) {
@@ -91,7 +91,7 @@ func testOrders(t *testing.T, b *bench) {
 }
 
 // afterOrders ends the run of a task that has got orders, and checks what becomes of it.
-// A cancelled run that died is claimed once more, only to be ended.
+// A cancelled run that died is claimed again, only to be ended.
 func (b *bench) afterOrders(name string, taken store.Claimed, crash bool, body string, due time.Duration) {
 	b.Helper()
 	due2 := b.now().Add(due)

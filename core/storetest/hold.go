@@ -99,7 +99,7 @@ func testHoldEnds(t *testing.T, b *bench) {
 }
 
 // testHoldAll holds everything: no claim takes or parks anything, while runs
-// under way, leases and settlements go on.
+// under way, leases and settlements continue.
 func testHoldAll(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 2})
 	at := store.PartitionOf("a", 2)

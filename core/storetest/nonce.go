@@ -29,7 +29,7 @@ func testNonceReplaced(t *testing.T, b *bench) {
 			require.ElementsMatch(t, []string{"a/1", "b/1"}, names(c))
 			b.submit(b.renamed("one", time.Hour))
 			b.submit(b.renamed("two", 2*time.Hour))
-			// Repeating it once more changes nothing.
+			// Repeating it again changes nothing.
 			for range 2 {
 				again := b.claimWith(r)
 				require.Equal(t, []string{"b/1"}, names(again))

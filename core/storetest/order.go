@@ -35,7 +35,7 @@ func (b *bench) remove(id, group string) store.EffectCode {
 }
 
 // testRun runs waiting and running tasks on demand; what runs already runs
-// once more only if that is asked for.
+// again only if that is asked for.
 func testRun(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		b.with(Options{})
@@ -60,7 +60,7 @@ func testRun(t *testing.T, b *bench) {
 		b.run("a", "1", false)
 		r := b.request(1)
 		c = b.claimWith(r)
-		// Ordered twice, it runs once more and not twice.
+		// Ordered twice, it has one further run and not two.
 		for range 2 {
 			assert.Equal(t, store.Effect{Code: store.EffectOrdered}, b.run("a", "1", true))
 			assert.Equal(t, c.Tasks, b.claimWith(r).Tasks, "a repeated claim does not carry it out")

@@ -65,7 +65,7 @@ func testLeaveHidesNothing(_ *testing.T, b *bench) {
 	assert.Zero(b, c.Passed)
 }
 
-// A search is bounded, and the next one goes on where it stopped.
+// A search is bounded, and the next one continues where it stopped.
 // Otherwise one claim could take as long as there are tasks to pass over.
 func testPassed(_ *testing.T, b *bench) {
 	b.with(Options{})
@@ -172,7 +172,7 @@ func testLookAgents(_ *testing.T, b *bench) {
 	assert.Equal(b, []store.Millis{0, b.now().Add(time.Minute)}, b.claimWith(r).AgentsDue, "a claim says so too")
 }
 
-// A run that is given back may leave a state behind; it clears no crashes, as it has shown nothing.
+// A run that is released may leave a state behind; it clears no crashes, as it has shown nothing.
 // Progress before a release is kept, so that the next run can continue from there.
 func testReleaseState(_ *testing.T, b *bench) {
 	b.with(Options{})
@@ -250,7 +250,7 @@ func (b *bench) audited() {
 	assert.Empty(b, effects[0].Faults)
 }
 
-// An agent whose only run has died can go on.
+// An agent whose only run has died can continue.
 // A lease that ran out is an end too.
 func testSerialCrash(_ *testing.T, b *bench) {
 	b.with(Options{})

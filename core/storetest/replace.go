@@ -296,7 +296,7 @@ func (b *bench) runReplaced(several bool) store.Claim {
 	return c
 }
 
-// testReplaceRunning replaces a task that runs: its run goes on, and its outcome
+// testReplaceRunning replaces a task that runs: its run continues, and its outcome
 // counts only if it knows the new definition.
 func testReplaceRunning(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {

@@ -23,7 +23,7 @@ import (
 // The exit codes that say more than done or failed, as sysexits.h has them.
 // Every other code but 0 is a failure that is retried.
 const (
-	exitNoRetry = 65 // EX_DATAERR: the task is dead; a recurring one goes on with its next occurrence
+	exitNoRetry = 65 // EX_DATAERR: the task is dead; a recurring one continues with its next occurrence
 	exitLater   = 75 // EX_TEMPFAIL: the task is put off, and no attempt is charged
 )
 

@@ -174,7 +174,7 @@ func (a *api) server(s *core.Scheduler, ready func(context.Context) error, grace
 }
 
 // serve answers requests until ctx is done, then finishes those under way. What they run has the same grace as what the
-// daemon runs; after it they give back their tasks, for which there is time.
+// daemon runs; after it they release their tasks, for which there is time.
 // After the grace, requests are cut off: their pulls release what they hold within lastAnswers.
 func (a *api) serve(ctx context.Context, server *http.Server, grace time.Duration) error {
 	if a == nil {

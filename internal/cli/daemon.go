@@ -160,7 +160,7 @@ func newLogger(w io.Writer, format string) (*slog.Logger, error) {
 }
 
 // together runs services until ctx is done or one of them fails, then waits for all.
-// The first failure stops all of them: a daemon whose API has died must not go on unseen.
+// The first failure stops all of them: a daemon whose API has died must not continue unseen.
 func together(ctx context.Context, services ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -18,7 +18,7 @@ type options struct {
 	name  string // of a process that runs tasks
 }
 
-// root is made anew for each command line, so that tests can run several in one process.
+// root makes a tree for each command line, so that tests can run several in one process.
 func (p *process) root() *cobra.Command {
 	o := &options{}
 	root := &cobra.Command{

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
-// runDueGrace is how long handlers may go on after a signal to stop.
+// runDueGrace is how long handlers may continue after a signal to stop.
 // It is shorter than a daemon's: whoever started this command, a cron job or a
 // Kubernetes Job, waits for it to end.
 const runDueGrace = 10 * time.Second

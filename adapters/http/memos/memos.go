@@ -126,7 +126,7 @@ func (a *api) orSay(code int, message string, answer func(r *http.Request) (int,
 }
 
 // inWords is a failure in MemOS's words. What the store said is logged and never sent to the client; an error that says what is
-// wrong with the request stays as it is.
+// wrong with the request stays unchanged.
 func (a *api) inWords(r *http.Request, err error, code int, message string) error {
 	_, known := errors.AsType[*problem.Error](err)
 	_, worded := errors.AsType[*refusal](err)
