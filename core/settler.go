@@ -75,6 +75,8 @@ func (t *settler) store(batch []settling) {
 	for i := range batch {
 		runs[i] = batch[i].settlement
 	}
+	// The caller's end is no reason to lose an outcome: only the end of the leases is, as others may
+	// run the tasks then.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.pull.ctx), t.pull.heart.untilOver(runs))
 	t.holdBusy(ctx, batch)
 	batch, runs, err := t.try(ctx, batch, runs)
@@ -129,10 +131,14 @@ func (t *settler) sort(batch []settling, runs []store.Settlement, results []stor
 	var left []store.Settlement
 	var err error
 	for i := range batch {
+		// The partition did not answer, so nobody knows whether the outcome is stored: it is sent
+		// again.
 		if failed, ok := errors.AsType[*StoreError](results[i].Err); ok {
 			again, left, err = append(again, batch[i]), append(left, runs[i]), failed
 			continue
 		}
+		// The store refused the outcome for a reason that the verdict can take into account, such as
+		// what happened to the task while it ran.
 		if batch[i].verdict.revise(results[i].Err) {
 			again, left = append(again, batch[i]), append(left, batch[i].verdict.settlement)
 			continue

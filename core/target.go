@@ -104,6 +104,7 @@ func (o *outlook) add(agents []string, partitions int) {
 			t.agents = append(t.agents, agent)
 			o.agents++
 		}
+		// Old answers of the partition were about other agents, so it counts as never asked.
 		t.dues[agent], t.asked = longAgo, time.Time{}
 	}
 }
@@ -170,6 +171,8 @@ func (o *outlook) ready(now time.Time, storeNow store.Millis, news uint64) (due 
 		switch {
 		case t.away != nil || at == 0 || at > storeNow:
 		case now.Before(t.barren) && (t.because == 0 || t.because == news):
+			// Only what waits for slots is worth another look in this pull; what is left for lack of
+			// time is not.
 			if t.because != 0 && (again.IsZero() || t.barren.Before(again)) {
 				again = t.barren
 			}
@@ -187,6 +190,7 @@ func (o *outlook) next() store.Millis {
 	defer o.mu.Unlock()
 	var next store.Millis
 	for _, t := range o.targets {
+		// A target that was never asked is due long ago for ready, but that is no time to report.
 		if !t.asked.IsZero() {
 			next = earlier(next, t.due())
 		}
@@ -230,6 +234,7 @@ func (o *outlook) missed() (left int, away []int, err error) {
 		}
 	}
 	slices.Sort(away)
+	// Where all are away the call has failed as a whole, with an error of its own.
 	if len(away) == 0 || len(away) == len(o.targets) {
 		return left, nil, nil
 	}
@@ -253,6 +258,8 @@ func (o *outlook) old(now time.Time, age time.Duration) []*target {
 func (o *outlook) settle(partition int, at store.Millis) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	// The earliest is kept, never replaced by a later one: the next answer corrects it, a task that is
+	// overlooked nobody would.
 	if t := o.byIndex[partition]; t != nil && at != 0 {
 		t.settled = earlier(t.settled, at)
 	}
