@@ -1,5 +1,7 @@
 package core
 
+// Activity: what users notice of it, its settings, and the tasks that it makes due.
+
 import (
 	"context"
 	"crypto/sha256"
@@ -79,9 +81,11 @@ func (a *Activity) validate() *ConfigError {
 	return nil
 }
 
-// time is what the run is put off by, and debounces reports whether that begins anew with each activity.
+// time is what the run is put off by, and debounces reports whether that begins again with each activity.
 func (a *Activity) time() time.Duration { return max(a.Quiet, a.Delay) }
-func (a *Activity) debounces() bool     { return a.Quiet != 0 || a.Mode == ActivityDebounce }
+
+// debounces reports whether each touch moves the run, rather than the first one alone deciding.
+func (a *Activity) debounces() bool { return a.Quiet != 0 || a.Mode == ActivityDebounce }
 
 // rule is what is kept with each task.
 func (a *Activity) rule() record.Activity {
@@ -139,6 +143,8 @@ func (s *Scheduler) NoticeAbout(kind string, subject Subject) ([]string, error) 
 	return []string{subject.User, subject.Agent}, nil
 }
 
+// activityTask is the touch that a notice becomes: the task of its subject, whether it exists or not.
+// Everything is checked before the store is called.
 func (s *Scheduler) activityTask(kind string, subject Subject) (store.Touch, error) {
 	if err := validKind("kind", kind); err != nil {
 		return store.Touch{}, err

@@ -1,5 +1,7 @@
 package core
 
+// Audits that somebody asked for: a whole walk through the store, and its report.
+
 import (
 	"context"
 
@@ -11,7 +13,7 @@ type AuditOptions struct {
 	// Repair puts back what is found; a task whose due time was lost with its place is due now. It is safe while everything
 	// runs, and at any time.
 	Repair bool
-	// Progress is told after each page what was found so far.
+	// Progress is called after each page with what was found so far.
 	Progress func(soFar AuditReport)
 }
 
@@ -52,6 +54,7 @@ func (s *Scheduler) Audit(ctx context.Context, o AuditOptions) (AuditReport, err
 	return r, nil
 }
 
+// add counts a page in. Faults are listed up to a bound, and counted without one.
 func (r *AuditReport) add(page *store.Audited) {
 	r.Tasks += page.Tasks
 	r.Found += len(page.Faults)

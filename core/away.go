@@ -12,7 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// A partition that does not answer while others do is away, as when a cluster has lost one of its masters. Pulls go on
+// A partition that does not answer while others do is away, as when a cluster has lost one of its masters. Pulls continue
 // without it; beside their work they ask it now and then whether it is back.
 
 // Pauses between two questions to a partition that is away. The last one bounds how long a partition that is back waits.
@@ -28,6 +28,8 @@ type absences struct {
 	away map[int]*absence
 }
 
+// absence is what is known of a partition that does not answer: why, since when, and when it is asked
+// again.
 type absence struct {
 	err     error
 	since   time.Time
@@ -199,6 +201,8 @@ func (p *pull) askAway() {
 	}
 }
 
+// askOne asks a partition that was away, beside the pull's other work. If it answers, the next round
+// claims from it.
 func (p *pull) askOne(t *target) {
 	ctx, cancel := p.call(longestLook / 2)
 	defer cancel()

@@ -1,5 +1,7 @@
 package core
 
+// The body of a task in core: what is fixed when it is submitted, and what follows from that.
+
 import (
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
@@ -8,6 +10,7 @@ import (
 // body is the part of a task that never changes, and what follows from it.
 type body struct{ record.Body }
 
+// decodeBody reads a body as it is stored. With an error it has what could be read.
 func decodeBody(data []byte) (body, error) {
 	b, err := record.DecodeBody(data)
 	return body{b}, err
@@ -35,6 +38,7 @@ func dayMatch(all bool) schedule.DayMatch {
 	return ""
 }
 
+// gap is what the stored flag means to the parser; empty for its default.
 func gap(skip bool) schedule.Gap {
 	if skip {
 		return schedule.GapSkip
@@ -42,6 +46,7 @@ func gap(skip bool) schedule.Gap {
 	return ""
 }
 
+// from is what an interval counts from; empty for its default.
 func from(start bool) From {
 	if start {
 		return FromStart
@@ -58,6 +63,7 @@ func (b *body) zone() string {
 	return b.Zone
 }
 
+// schedule is the sort of schedule, for counters and lists.
 func (b *body) schedule() ScheduleType {
 	switch {
 	case b.Activity != nil:

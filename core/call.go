@@ -1,5 +1,7 @@
 package core
 
+// The call of a handler: its context, its time limit, and what a panic or a Goexit becomes.
+
 import (
 	"context"
 	"errors"
@@ -99,6 +101,7 @@ func (c *call) abandon(ctx context.Context, cause error) {
 	}
 }
 
+// errIgnores is the error of a run whose handler was abandoned.
 var errIgnores = errors.New("the handler ignores its context")
 
 // AbandonedError says that a process claims nothing more, as too many of its handlers have ignored their cancelled

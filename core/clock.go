@@ -1,5 +1,7 @@
 package core
 
+// The clock: the only way in which core sees time.
+
 import "time"
 
 // Clock is the one door through which the Go side of duly sees time. It decides nothing about tasks: what is due and

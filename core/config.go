@@ -1,5 +1,7 @@
 package core
 
+// The settings of a scheduler and of a kind: defaults, bounds, and how a kind inherits.
+
 import (
 	"cmp"
 	"errors"
@@ -44,7 +46,7 @@ type Config struct {
 	// one in five if zero, none if negative.
 	Urgent int
 	// MaxAbandoned is how many handlers may ignore their cancelled context before the process claims nothing more, as each
-	// of them goes on using memory and more: as many as Concurrency if zero, any number if negative.
+	// of them still uses memory and more: as many as Concurrency if zero, any number if negative.
 	MaxAbandoned int
 	// Margin is how long before its context's deadline a pull has to have ended: DefaultMargin if zero. A kind is left when
 	// less time than its runs usually take remains, unless nearly all of the pull's time does.
@@ -59,9 +61,9 @@ type Config struct {
 	MaxCrashes int
 	// MaxPayload and MaxResult bound payloads and results, in bytes: DefaultMaxPayload and DefaultMaxResult if zero.
 	MaxPayload, MaxResult int
-	// OnEvent is told what happens to tasks, from many goroutines at once. It must return soon.
+	// OnEvent is called for every task event, concurrently. It must not block.
 	OnEvent func(Event)
-	// OnTick, if set, is told when a pull begins the tick of an agent, and once more when it has ended: all of its runs have,
+	// OnTick, if set, is called when a pull begins the tick of an agent, and again when it has ended: all of its runs have,
 	// and are stored. It must return at once.
 	OnTick func(Tick)
 	// Logger gets what nobody is returned an error for. Nothing is logged if nil.
@@ -69,7 +71,7 @@ type Config struct {
 	// Serial says what runs of one agent may run at the same time: SerialTask if empty. Every process that runs tasks of a
 	// store has to have the same.
 	Serial Serial
-	// Presence, if set, is told now and then what this process runs, so that others can say why a task has not run: usually
+	// Presence, if set, stores now and then what this process runs, so that others can say why a task has not run: usually
 	// the store.
 	Presence store.Presence
 	// Clock is SystemClock if nil.
@@ -106,10 +108,12 @@ type KindConfig struct {
 	CatchUp       int
 	// Activity makes tasks of this kind activity tasks: they are made by Scheduler.Activity.
 	Activity *Activity
-	// Disabled refuses new tasks of this kind. Those that are there are run.
+	// Disabled refuses new tasks of this kind. Existing ones still run.
 	Disabled bool
 }
 
+// withDefaults fills in what is zero. It comes before the check, so that a bound is compared with what
+// will really be used.
 func (c Config) withDefaults() Config {
 	c.Name = processName(c.Name)
 	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
@@ -185,6 +189,7 @@ func (c Config) validate() error {
 	return nil
 }
 
+// or is these settings with others in place of those that are zero.
 func (k KindConfig) or(o KindConfig) KindConfig {
 	k.Slots = cmp.Or(k.Slots, o.Slots)
 	k.Timeout = cmp.Or(k.Timeout, o.Timeout)

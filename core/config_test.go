@@ -61,7 +61,7 @@ func TestHandlePanics(t *testing.T) {
 	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
 	require.NoError(t, err)
 	core.Handle(s, "k", nothing)
-	assert.PanicsWithValue(t, `duly: Handle: the kind "k" has a handler already`, func() { core.Handle(s, "k", nothing) })
+	assert.PanicsWithValue(t, `duly: Handle: the kind "k" already has a handler`, func() { core.Handle(s, "k", nothing) })
 	assert.Panics(t, func() { core.Handle(s, "", nothing) })
 	assert.Panics(t, func() {
 		core.HandleBatch(s, "a b", func(context.Context, []*core.Task[note]) []error { return nil })

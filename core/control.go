@@ -1,5 +1,7 @@
 package core
 
+// What an operator orders for one task: run now, cancel, delete, replay.
+
 import (
 	"context"
 	"errors"
@@ -16,8 +18,10 @@ type Order struct{ By, Reason string }
 // byDuly is who pauses what keeps failing.
 const byDuly = "duly"
 
+// encode is the order as a store keeps it.
 func (h Order) encode() []byte { return (&record.Hold{By: h.By, Reason: h.Reason}).Encode() }
 
+// decodeHold reads one. It never fails: an order that cannot be read says so in its reason.
 func decodeHold(data []byte) Order {
 	h := record.DecodeHold(data)
 	return Order{By: h.By, Reason: h.Reason}
@@ -60,7 +64,7 @@ func effect(t *store.Stored, effects []store.Effect, err error) (store.Effect, e
 }
 
 // RunNow makes a waiting task due now, also when it is paused, and returns when it is due. The occurrence that was planned
-// stays planned. A pause that begins later holds the task all the same. A task that runs is due once more if its overlap
+// stays planned. A pause that begins later holds the task all the same. A task that runs is due again if its overlap
 // policy is OverlapQueueOne; else, and if it was cancelled, it fails with a *ConflictError. It fails with ErrNotFound if
 // there is no live task of that id.
 func (s *Scheduler) RunNow(ctx context.Context, agent, id string) (due time.Time, err error) {
@@ -71,6 +75,8 @@ func (s *Scheduler) RunNow(ctx context.Context, agent, id string) (due time.Time
 	return due, err
 }
 
+// runNow orders a run of a task as it was just read. Whether it waits or runs decides what the order
+// means.
 func (s *Scheduler) runNow(ctx context.Context, t *store.Stored) (time.Time, error) {
 	if t.Status.Finished() {
 		return time.Time{}, &ConflictError{Agent: t.Agent, ID: t.ID, Reason: fmt.Sprintf("is %s: replay it if it failed, or submit it again", t.Status)}
@@ -98,6 +104,8 @@ func (s *Scheduler) Cancel(ctx context.Context, agent, id string, by Order) (Sta
 	return s.cancel(ctx, agent, id, by)
 }
 
+// cancel reads the task, and cancels it at that version; if it has changed in between, both are done
+// again.
 func (s *Scheduler) cancel(ctx context.Context, agent, id string, by Order) (status Status, err error) {
 	err = s.asRead(ctx, agent, id, func(t *store.Stored) error {
 		status, err = s.tryCancel(ctx, t, by)
@@ -106,6 +114,8 @@ func (s *Scheduler) cancel(ctx context.Context, agent, id string, by Order) (sta
 	return status, err
 }
 
+// tryCancel cancels a task as it was read. A task that is cancelled already is no error: that is what
+// the caller wanted.
 func (s *Scheduler) tryCancel(ctx context.Context, t *store.Stored, by Order) (Status, error) {
 	switch t.Status {
 	case StatusCancelled:
@@ -136,6 +146,7 @@ func (s *Scheduler) tryCancel(ctx context.Context, t *store.Stored, by Order) (S
 	}
 }
 
+// cancelReason is the reason that a cancelled task is kept with: who and why, as far as they said so.
 func cancelReason(by Order) string {
 	switch {
 	case by.By == "" && by.Reason == "":
@@ -173,6 +184,7 @@ func (s *Scheduler) Replay(ctx context.Context, agent, id string) (due time.Time
 	return due, err
 }
 
+// replay makes a dead task live again, with its body and a fresh state.
 func (s *Scheduler) replay(ctx context.Context, t *store.Stored) (time.Time, error) {
 	switch {
 	case t.Status != StatusFailed:

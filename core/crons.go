@@ -1,5 +1,7 @@
 package core
 
+// Parsed cron schedules, kept between runs, as parsing costs far more than asking for the next time.
+
 import (
 	"context"
 	"errors"
@@ -23,6 +25,8 @@ type crons struct {
 	kept map[cronSpec]*keptCron
 }
 
+// keptCron is a parsed schedule with its last answer, which serves all tasks that ask for times in
+// between.
 type keptCron struct {
 	cron        *schedule.Cron
 	after, next store.Millis // Next of any time from after up to, but not, next is next
@@ -91,6 +95,7 @@ func (s *Scheduler) plan(ctx context.Context, tasks []NewTask, subs []store.Subm
 // planned reports whether the times of a task are fixed from its first one on, and that is not now.
 func (t *NewTask) planned() bool { return t.Cron != "" || t.From == FromStart && t.Delay > 0 }
 
+// firstDue is when a new task with fixed times is due first, by the clock of the store.
 func (s *Scheduler) firstDue(t *NewTask) (store.Millis, error) {
 	if t.Cron == "" {
 		return s.storeNow().Add(t.Delay), nil

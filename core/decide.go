@@ -50,6 +50,8 @@ type decision struct {
 	group string // what the task counts under when it is settled
 }
 
+// newDecision begins a decision with what every verdict has: the run, its kind and group, and how long
+// it took.
 func newDecision(f facts) (*decision, verdict) {
 	d := &decision{facts: f, group: f.body.Group}
 	return d, verdict{took: d.took, settlement: store.Settlement{Run: d.claimed.Run, Group: d.group, Kind: d.claimed.Kind}, by: d}

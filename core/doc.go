@@ -7,7 +7,7 @@
 // tasks with [Scheduler.Submit]: due at once, at a time, after a delay, or again and again. Whenever the host has a
 // moment - a timer, a scheduled function, an HTTP request - it calls [Scheduler.RunDueTasks] for some agents or
 // [Scheduler.RunDue] for all: one batched fetch of what is due, then one tick for each agent. The call returns when
-// everything that it claimed is recorded or given back, with a [Report] that says when to come back.
+// everything that it claimed is recorded or released, with a [Report] that says when to come back.
 //
 //	             submit                    claim                     complete, fail, cancel
 //	(none) ----------------> waiting ----------------> in_progress ------------------------> finished

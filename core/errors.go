@@ -1,5 +1,7 @@
 package core
 
+// Errors: the codes that programs act on, and the sentinels behind them.
+
 import (
 	"errors"
 	"fmt"
@@ -19,7 +21,7 @@ const (
 	CodeUnavailable Code = "unavailable"   // the store cannot be reached, or refuses; the outcome is unknown
 	CodeStoreFull   Code = "store_full"    // the store is out of memory; nothing was written
 	CodeDisabled    Code = "kind_disabled" // tasks of this kind are refused; nothing was written
-	CodeConflict    Code = "conflict"      // a task with that id is there already, or the command does not fit its state
+	CodeConflict    Code = "conflict"      // a task with that id already exists, or the command does not fit its state
 	CodeLeaseLost   Code = "lease_lost"    // the run no longer holds its task
 	CodeRunsFailed  Code = "runs_failed"   // the pull worked, but some handlers failed
 	CodeAbandoned   Code = "abandoned"     // too many handlers of this process ignore their context: it claims nothing
@@ -41,10 +43,12 @@ var (
 	ErrCrashed = errors.New("crashed: its runs ended without a result too many times")
 )
 
+// invalid is the error of a value that a caller has handed in.
 func invalid(field, format string, args ...any) error {
 	return &InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
+// misconfigured is the error of a setting.
 func misconfigured(field string, value any, format string, args ...any) *ConfigError {
 	return &ConfigError{Field: field, Value: value, Reason: fmt.Sprintf(format, args...)}
 }

@@ -1,5 +1,7 @@
 package core
 
+// Events: what a scheduler reports while it works.
+
 import (
 	"time"
 
@@ -15,7 +17,7 @@ const (
 	EventDequeue EventType = "dequeue" // claimed
 	EventStart   EventType = "start"   // handed to its handler
 	EventFinish  EventType = "finish"  // its outcome is recorded
-	EventRelease EventType = "release" // given back, uncharged
+	EventRelease EventType = "release" // released, uncharged
 	EventLost    EventType = "lost"    // its lease was lost; what its handler returned is refused
 	EventPause   EventType = "pause"   // paused, as its occurrences keep failing: Error says so
 	EventStuck   EventType = "stuck"   // its handler ignores its cancelled context and is given up

@@ -1,5 +1,7 @@
 package core
 
+// Whether what is to be paused or resumed exists, as far as that can be known.
+
 import (
 	"context"
 	"fmt"
@@ -46,11 +48,13 @@ func (s *Scheduler) mustExist(ctx context.Context, t Target) error {
 	return err
 }
 
+// hasTasks reports whether an agent has any task, live or finished.
 func (s *Scheduler) hasTasks(ctx context.Context, agent string) (bool, error) {
 	page, err := s.store.List(ctx, store.List{Agent: agent, Limit: 1, Brief: true})
 	return len(page.Tasks) > 0, err
 }
 
+// knowsKind reports whether a kind has settings or a handler here, or tasks in the store.
 func (s *Scheduler) knowsKind(ctx context.Context, kind string) (bool, error) {
 	if _, set := s.config.Kinds[kind]; set || slices.Contains(s.Kinds(), kind) {
 		return true, nil

@@ -1,5 +1,7 @@
 package core
 
+// Explain: why a task has not run, as reasons in the order in which they matter.
+
 import (
 	"cmp"
 	"context"
@@ -83,10 +85,12 @@ func (s *Scheduler) Explain(ctx context.Context, agent, id string) (Explanation,
 	return e, nil
 }
 
+// because adds a reason. They are added in the order in which they matter.
 func (e *Explanation) because(code BecauseCode, until store.Millis, format string, args ...any) {
 	e.Reasons = append(e.Reasons, Because{Code: code, Text: fmt.Sprintf(format, args...), Until: until.Time()})
 }
 
+// running gives the reasons of a task that runs: who has it, and what will happen at its end.
 func (e *Explanation) running(t *store.Stored) {
 	if e.Task.Ending {
 		e.because(BecauseEnding, t.Lease, "it was %s and ends with its run", cancelReason(decodeHold(t.Order)))
@@ -95,7 +99,7 @@ func (e *Explanation) running(t *store.Stored) {
 	if t.Lease != 0 {
 		left = fmt.Sprintf("; its lease (fence %d) ends at %s unless it is extended", t.Fence, clockTime(t.Lease.Time()))
 	}
-	e.because(BecauseRunning, t.Lease, "it runs%s%s", e.at(t.Holder), left)
+	e.because(BecauseRunning, t.Lease, "it is running%s%s", e.at(t.Holder), left)
 	e.suspect(t)
 	e.paused(", from its next run on")
 }
@@ -103,10 +107,12 @@ func (e *Explanation) running(t *store.Stored) {
 // suspect says that a task runs alone, and so may wait for its process to have nothing else to do.
 func (e *Explanation) suspect(t *store.Stored) {
 	if t.Crashes > 0 {
-		e.because(BecauseSuspect, 0, "its last run lost its process, or its lease: until a run of it ends it runs alone, once nothing else runs in its process")
+		e.because(BecauseSuspect, 0, "its last run lost its process or its lease: until one of its runs ends it runs alone, once its process runs nothing else")
 	}
 }
 
+// waiting gives the reasons of a task that waits. One that keeps it in any case, such as a missing
+// handler, hides those behind it.
 func (e *Explanation) waiting(t *store.Stored) {
 	if e.Task.Ending {
 		e.because(BecauseEnding, 0, "it was %s while it ran, and its run has died: the next process that claims it ends it", cancelReason(decodeHold(t.Order)))
@@ -115,13 +121,13 @@ func (e *Explanation) waiting(t *store.Stored) {
 	e.paused("")
 	held := len(e.Reasons) > 0
 	if t.Parked && !held {
-		e.because(BecauseNoHandler, 0, "no process that looks for work has a handler for the kind %q: start one that has, or delete the task", t.Kind)
+		e.because(BecauseNoHandler, 0, "no process that claims tasks has a handler for the kind %q: start one that has, or delete the task", t.Kind)
 		return
 	}
 	task := &e.Task
 	switch {
 	case task.Resting:
-		e.because(BecauseResting, 0, "nothing has happened for its subject since its last run: it waits for activity")
+		e.because(BecauseResting, 0, "its subject has not been active since its last run: it waits for activity")
 	case t.Due <= e.now() && !held:
 		e.overdue(t)
 		e.suspect(t)
@@ -153,7 +159,7 @@ func (e *Explanation) at(tag string) string {
 func (e *Explanation) overdue(t *store.Stored) {
 	since := fmt.Sprintf("it has been due since %s (%s)", clockTime(t.Due.Time()), e.now().Sub(t.Due).Round(time.Millisecond))
 	if t.Fence != 0 {
-		e.because(BecauseSerial, t.Lease, "%s, and waits for another run of its agent%s: runs of an agent come one after the other", since, e.at(t.Holder))
+		e.because(BecauseSerial, t.Lease, "%s, and waits for another run of its agent%s: an agent has one run at a time", since, e.at(t.Holder))
 		return
 	}
 	var busy []string
@@ -202,7 +208,7 @@ func (e *Explanation) failing(t *store.Stored) {
 	if since, all := failingSince(e.Task.Runs, e.Task.ConsecutiveFailures); all {
 		text += "it has been failing since " + clockTime(since)
 	} else {
-		text += "it was failing at " + clockTime(since) + " already"
+		text += "it was already failing at " + clockTime(since)
 	}
 	if from, to := stretched(t); to > from {
 		text += fmt.Sprintf(", so its interval is stretched from %s to %s", short(from), short(to))
@@ -249,6 +255,7 @@ func short(d time.Duration) string {
 	return text
 }
 
+// inARow is a number of times, in words.
 func inARow(n int) string {
 	if n == 1 {
 		return "once"
@@ -293,6 +300,7 @@ func subject(t Target) string {
 // clockTime is a time as JSON, the log and the command line have it.
 func clockTime(t time.Time) string { return t.Format("2006-01-02T15:04:05.000Z07:00") }
 
+// howEnded is how a task ended, in words.
 func howEnded(s Status) string {
 	if s == StatusCancelled {
 		return "was cancelled"
@@ -300,6 +308,7 @@ func howEnded(s Status) string {
 	return string(s)
 }
 
+// inBrackets is an addition to a sentence; nothing for an empty one.
 func inBrackets(s string) string {
 	if s == "" {
 		return ""

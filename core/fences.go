@@ -1,5 +1,7 @@
 package core
 
+// The fences that this process has seen, by which a store never hands out an older one.
+
 import (
 	"sync/atomic"
 )

@@ -1,5 +1,7 @@
 package core
 
+// Handlers: how they are registered, and what they get.
+
 import (
 	"context"
 	"encoding/json"
@@ -88,7 +90,7 @@ func Gate(s *Scheduler, kind string, shouldRun func(ctx context.Context, t *RunI
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, taken := s.gates[kind]; taken {
-		panic(fmt.Sprintf("duly: Gate: the kind %q has a gate already", kind))
+		panic(fmt.Sprintf("duly: Gate: the kind %q already has a gate", kind))
 	}
 	s.gates[kind] = shouldRun
 }
@@ -96,6 +98,7 @@ func Gate(s *Scheduler, kind string, shouldRun func(ctx context.Context, t *RunI
 // gate says whether a run is worth starting.
 type gate func(ctx context.Context, t *RunInfo) (bool, error)
 
+// gate is the gate of a kind; nil if it has none.
 func (s *Scheduler) gate(kind string) gate {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -164,6 +167,8 @@ func mustHave(kind string, missing bool) {
 	}
 }
 
+// decodeTask is the task that a handler gets. A payload of another form is the submitter's mistake,
+// and no retry mends it.
 func decodeTask[P any](r *run) (*Task[P], error) {
 	t := &Task[P]{RunInfo: &r.info}
 	if len(r.body.Payload) == 0 {
@@ -179,6 +184,8 @@ func decodeTask[P any](r *run) (*Task[P], error) {
 	return t, nil
 }
 
+// register adds a handler. It panics on a mistake in the program, such as two handlers for a kind:
+// tasks would run by whichever came first.
 func (s *Scheduler) register(h handler) {
 	if err := validKind("kind", h.kind); err != nil {
 		panic("duly: Handle: " + err.Error())
@@ -186,7 +193,7 @@ func (s *Scheduler) register(h handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, taken := s.handlers[h.kind]; taken {
-		panic(fmt.Sprintf("duly: Handle: the kind %q has a handler already", h.kind))
+		panic(fmt.Sprintf("duly: Handle: the kind %q already has a handler", h.kind))
 	}
 	s.handlers[h.kind] = &h
 	s.slots.bound(h.kind, s.kind(h.kind).Slots)

@@ -1,5 +1,7 @@
 package core
 
+// The heartbeat: how a pull keeps its leases, and learns what has been taken from it.
+
 import (
 	"context"
 	"log/slog"
@@ -23,11 +25,13 @@ type heart struct {
 	beats   sync.WaitGroup
 }
 
+// claimKey names a claim: fences are numbered by partition.
 type claimKey struct {
 	partition int
 	fence     Fence
 }
 
+// heldClaim is a claim whose lease the heart keeps.
 type heldClaim struct {
 	lease    time.Duration // the longest of its runs'; as claimed until they are known
 	known    bool
@@ -36,6 +40,7 @@ type heldClaim struct {
 	runs     map[int]*heldRun
 }
 
+// heldRun is one of its runs, and how to end it.
 type heldRun struct {
 	run    *run
 	cancel context.CancelCauseFunc
@@ -49,11 +54,14 @@ func (h *heart) hold(c *store.Claim, deadline time.Time, lease time.Duration) {
 	if h.claims == nil {
 		h.claims = map[claimKey]*heldClaim{}
 	}
+	// Entries for all its runs from the start: a claim without any is forgotten as soon as one of them is
+	// settled.
 	held := &heldClaim{lease: lease, deadline: deadline, runs: map[int]*heldRun{}}
 	for i := range c.Tasks {
 		held.runs[c.Tasks[i].Index] = &heldRun{}
 	}
 	h.claims[claimKey{c.Partition, c.Fence}] = held
+	// Three beats in a lease: two may fail before it is lost.
 	h.plan(lease / 3)
 }
 
@@ -97,6 +105,8 @@ func (h *heart) watch(r *run, cancel context.CancelCauseFunc, shared bool) {
 	c := r.claimed
 	if held := h.claims[claimKey{c.Partition, c.Fence}]; held != nil && held.runs[c.Index] != nil {
 		*held.runs[c.Index] = heldRun{run: r, cancel: cancel, shared: shared}
+		// A claim is extended as a whole, so the longest lease counts. The one it was claimed with is
+		// no measure: it was the shortest of all kinds.
 		if own := h.pull.lease(r); !held.known || own > held.lease {
 			held.lease, held.known = own, true
 		}
@@ -139,6 +149,8 @@ func (h *heart) schedule(d time.Duration) {
 	h.nextAt = h.pull.s.config.Clock.Now().Add(d)
 	h.stopAt = h.pull.s.config.Clock.AfterFunc(d, func() {
 		h.mu.Lock()
+		// A timer that has fired can no longer be stopped: it may come after the end, or beside another
+		// beat.
 		if h.halted || h.beating || h.stopAt == nil {
 			h.mu.Unlock()
 			return
@@ -173,6 +185,8 @@ func (h *heart) beat() {
 	h.schedule(max(next, time.Millisecond))
 }
 
+// extensions are what one heartbeat sends: every claim, with the progress of its runs since the last
+// one.
 func (h *heart) extensions() ([]store.Extension, []claimKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -181,6 +195,7 @@ func (h *heart) extensions() ([]store.Extension, []claimKey) {
 	for key, held := range h.claims {
 		e := store.Extension{Partition: key.partition, Fence: key.fence, Lease: held.lease}
 		for _, r := range held.runs {
+			// Not started yet, so it has no progress; its lease is extended with the claim.
 			if r.run == nil {
 				continue
 			}
@@ -193,9 +208,12 @@ func (h *heart) extensions() ([]store.Extension, []claimKey) {
 	return extensions, keys
 }
 
+// extend sends a heartbeat, and takes note of each lease that is lost and each run that is to end. It
+// may take a part of the shortest lease only.
 func (h *heart) extend(extensions []store.Extension, keys []claimKey) {
 	p := h.pull
 	sent := p.s.config.Clock.Now()
+	// The leases are needed until the last run is settled, also when the caller has gone.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), h.patience(keys))
 	alive, err := p.s.store.Extend(ctx, extensions)
 	cancel()
@@ -212,10 +230,14 @@ func (h *heart) extend(extensions []store.Extension, keys []claimKey) {
 			err = alive[i].Err
 		}
 		switch {
+		// All its runs were settled while the beat was under way.
 		case held == nil:
 		case err == nil && alive[i].Held:
+			// From when it was sent, as for the claim: the store's lease is never over before ours.
 			held.deadline = sent.Add(held.lease)
 			held.told(alive[i].Ended)
+		// No answer is taken for a lost lease only shortly before its end: handlers then have the rest
+		// of it to stop before others start.
 		case err == nil, !now.Before(held.deadline.Add(-held.lease / 10)):
 			held.given = true
 			for _, r := range held.runs {
@@ -274,6 +296,8 @@ func (h *heart) untilOver(runs []store.Settlement) time.Duration {
 			longest = max(longest, h.pull.s.config.Default.Lease)
 		}
 	}
+	// A host that stops the process at its limit leaves no time for more; a part of the margin is for
+	// the report.
 	if end := h.pull.end; !end.IsZero() {
 		longest = min(longest, max(end.Sub(now), 0)+h.pull.s.config.Margin*3/4)
 	}

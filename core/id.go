@@ -1,5 +1,7 @@
 package core
 
+// The bounds of names and texts that come from outside.
+
 import (
 	"crypto/rand"
 	"encoding/binary"
@@ -28,6 +30,8 @@ func validID(field, id string) error {
 	return validText(field, id, MaxIDLen)
 }
 
+// validText refuses what is too long, is not UTF-8, or has control characters: such a name would be
+// unreadable in logs, and two of them could look alike.
 func validText(field, s string, most int) error {
 	if len(s) > most {
 		return invalid(field, "is %d bytes long: the limit is %d", len(s), most)

@@ -1,5 +1,7 @@
 package core
 
+// What core takes for JSON, wherever it comes from.
+
 import (
 	"bytes"
 	"encoding/json"

@@ -1,5 +1,7 @@
 package core
 
+// The JSON of what operators see: pauses, explanations, agents, counters and events.
+
 import (
 	"encoding/json"
 	"time"

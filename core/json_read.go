@@ -1,5 +1,7 @@
 package core
 
+// Reading tasks from JSON: the one strict reader for HTTP, files and the command line.
+
 import (
 	"bytes"
 	"encoding/json"
@@ -126,7 +128,7 @@ func nameField[S ~string](field func(t *NewTask) *S) func(t *NewTask, data []byt
 	}
 }
 
-// labelField reads a string that is only carried along: the empty one is none.
+// labelField reads a string that is only kept: the empty one is none.
 func labelField[S ~string](field func(t *NewTask) *S) func(t *NewTask, data []byte) error {
 	return jsonField("must be a string", field)
 }

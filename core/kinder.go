@@ -1,5 +1,7 @@
 package core
 
+// Payloads that know the kind of their tasks.
+
 import "context"
 
 // Kinder is a payload that knows the kind of its tasks, so that the two cannot be mixed up: NewTask.Kind may be left out with such a

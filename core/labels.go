@@ -1,5 +1,7 @@
 package core
 
+// Labels: their bounds, and the two that had fields before.
+
 import (
 	"maps"
 	"slices"

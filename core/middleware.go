@@ -1,5 +1,7 @@
 package core
 
+// Middleware: handlers as what is wrapped around them sees them.
+
 import (
 	"context"
 	"fmt"

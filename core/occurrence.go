@@ -89,7 +89,7 @@ func (d *decision) passOver(first, claimed, now store.Millis) store.Millis {
 // after is the first occurrence after a time; zero if there is none.
 func (d *decision) after(at store.Millis, interval time.Duration) store.Millis {
 	if d.body.Cron == "" {
-		// The grid goes on from the occurrence that is planned, whatever the interval is stretched to.
+		// The grid continues from the occurrence that is planned, whatever the interval is stretched to.
 		grid := d.grid()
 		switch {
 		case interval > d.interval():

@@ -18,7 +18,7 @@ func Cancel(err error) error {
 }
 
 // SkipRetry fails the attempt, as err, and spends the attempts that are left: repeating it would not help. The task is
-// dead and can be replayed; a recurring one goes on with its next occurrence.
+// dead and can be replayed; a recurring one continues with its next occurrence.
 func SkipRetry(err error) error {
 	if err == nil {
 		err = errors.New("failed for good")
@@ -44,7 +44,7 @@ func RetryAfter(t time.Time, err error) error {
 // it is success.
 func NextIn(d time.Duration) error { return &nextInError{after: d} }
 
-// Yield saves a checkpoint and goes on with the same occurrence after d, uncharged: long work in small steps. The next
+// Yield saves a checkpoint and continues the same occurrence after d, uncharged: long work in small steps. The next
 // run finds the checkpoint with [Task.Checkpoint]. The checkpoint is stored as JSON.
 func Yield(checkpoint any, d time.Duration) error {
 	data, err := json.Marshal(checkpoint)
@@ -54,20 +54,24 @@ func Yield(checkpoint any, d time.Duration) error {
 	return &yieldError{checkpoint: data, after: d}
 }
 
+// cancelError is Cancel's.
 type cancelError struct{ err error }
 
 func (e *cancelError) Error() string { return e.err.Error() }
 func (e *cancelError) Unwrap() error { return e.err }
 
+// skipRetryError is SkipRetry's.
 type skipRetryError struct{ err error }
 
 func (e *skipRetryError) Error() string { return e.err.Error() }
 func (e *skipRetryError) Unwrap() error { return e.err }
 
+// snoozeError is Snooze's.
 type snoozeError struct{ after time.Duration }
 
 func (e *snoozeError) Error() string { return "snoozed for " + e.after.String() }
 
+// retryAfterError is RetryAfter's.
 type retryAfterError struct {
 	at  time.Time
 	err error
@@ -76,10 +80,12 @@ type retryAfterError struct {
 func (e *retryAfterError) Error() string { return e.err.Error() }
 func (e *retryAfterError) Unwrap() error { return e.err }
 
+// nextInError is NextIn's.
 type nextInError struct{ after time.Duration }
 
 func (e *nextInError) Error() string { return "next in " + e.after.String() }
 
+// yieldError is Yield's, with the checkpoint as JSON.
 type yieldError struct {
 	checkpoint []byte
 	after      time.Duration

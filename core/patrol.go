@@ -1,5 +1,7 @@
 package core
 
+// The patrol: the pages of an audit that daemons walk through beside their work.
+
 import (
 	"context"
 	"log/slog"
@@ -20,9 +22,9 @@ type patrol struct {
 }
 
 // Patrol audits the next page of the store, as [Scheduler.Audit] does, and repairs what it finds, so that what would have stopped
-// silently goes on without anybody asking. Called every few seconds it goes round all partitions, or those that are named. Each
+// silently runs on without anybody asking. Called every few seconds it goes round all partitions, or those that are named. Each
 // fault is an event, and an error in the log: once when it is repaired, and once if it cannot be. A partition that does not answer
-// is begun anew when the others have had their turn.
+// begins again when the others have had their turn.
 func (s *Scheduler) Patrol(ctx context.Context, partitions []int) error {
 	p := &s.patrol
 	p.mu.Lock()

@@ -1,5 +1,7 @@
 package core
 
+// Pauses: how they begin and end.
+
 import (
 	"context"
 	"time"
@@ -17,6 +19,7 @@ type Pause struct {
 	Ahead bool
 }
 
+// checkTarget refuses a target that names things which do not go together.
 func checkTarget(t Target) error {
 	switch {
 	case t.Kind != "" && (t.Agent != "" || t.Key != ""), t.Key != "" && t.Agent != "":
@@ -36,7 +39,7 @@ func checkTarget(t Target) error {
 	return validText("id", t.ID, MaxIDLen)
 }
 
-// Pause keeps tasks from being started until they are resumed, or until the time that p names. Runs under way go on. It is
+// Pause keeps tasks from being started until they are resumed, or until the time that p names. Runs under way continue. It is
 // stored, so that it holds for all processes. Pausing what is paused begins the pause again, with the new reason and end: it holds
 // what [Scheduler.RunNow] has ordered meanwhile too. It fails with
 // ErrNotFound for a task that is not live and, unless p says that it is ahead of them, with an *[UnknownTargetError] for an

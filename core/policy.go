@@ -1,5 +1,7 @@
 package core
 
+// The policies of recurring tasks for runs that overlap or were missed.
+
 import (
 	"crypto/sha256"
 	"encoding/hex"
@@ -39,21 +41,22 @@ const (
 
 var misfires = []Misfire{MisfireOnce, MisfireSkip, MisfireAll}
 
-// OnConflict says what becomes of a submitted task whose id is there already.
+// OnConflict says what to do when the id of a submitted task already exists.
 type OnConflict string
 
 // The conflict rules.
 const (
-	OnConflictKeep OnConflict = "keep" // it is left as it is
+	OnConflictKeep OnConflict = "keep" // leave it unchanged
 	// OnConflictReplace gives it the new definition and keeps its history. One that runs is not disturbed: the new
-	// definition holds when its run has ended. One that is finished begins anew. A recurring task that has this very
-	// definition already is left as it is.
+	// definition holds when its run has ended. One that is finished begins again. A recurring task that has this very
+	// definition already stays unchanged.
 	OnConflictReplace OnConflict = "replace"
 	OnConflictFail    OnConflict = "fail" // the call fails with a *ConflictError, and nothing is stored
 )
 
 var onConflicts = []OnConflict{OnConflictKeep, OnConflictReplace, OnConflictFail}
 
+// rule is the store's word for it.
 func (c OnConflict) rule() store.Conflict {
 	switch c {
 	case OnConflictReplace:

@@ -144,7 +144,7 @@ func (s *Scheduler) announce(ctx context.Context, every, keep time.Duration) {
 		err = s.config.Presence.Announce(ctx, s.nonce, info, keep)
 	}
 	if err != nil {
-		s.config.Logger.DebugContext(ctx, "the store was not told what this process runs", slog.Any("err", err))
+		s.config.Logger.DebugContext(ctx, "cannot announce this process in the store", slog.Any("err", err))
 	}
 }
 
@@ -197,7 +197,7 @@ func (s *Scheduler) processes(ctx context.Context) map[string]Process {
 	if s.config.Presence != nil {
 		var err error
 		if said, err = s.config.Presence.Processes(ctx); err != nil {
-			s.config.Logger.DebugContext(ctx, "the store did not say which processes there are", slog.Any("err", err))
+			s.config.Logger.DebugContext(ctx, "cannot read the processes from the store", slog.Any("err", err))
 		}
 	}
 	return s.decoded(said)

@@ -51,7 +51,7 @@ func TestExplainSaysThatSlotsAreBusy(t *testing.T) {
 		var done sync.WaitGroup
 		done.Go(func() { _, _ = worker.RunDue(t.Context(), core.Scope{}) })
 		time.Sleep(30 * time.Second)
-		assert.Contains(t, why(t, operator, "b", "0").Text, "it runs in process worker-1; its lease")
+		assert.Contains(t, why(t, operator, "b", "0").Text, "it is running in process worker-1; its lease")
 		busy := why(t, operator, "b", "1")
 		assert.Equal(t, core.BecauseBusy, busy.Code)
 		assert.Contains(t, busy.Text, "all slots that it may have are busy: worker-1 had 1 of 5 in use at 2000-01-01T00:00:")

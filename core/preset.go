@@ -1,5 +1,7 @@
 package core
 
+// Presets: tasks that agent platforms need, as data.
+
 import (
 	"cmp"
 	"encoding/json"

@@ -1,5 +1,7 @@
 package core
 
+// The pull: one call of RunDue from its first claim to its last settlement.
+
 import (
 	"context"
 	"errors"
@@ -42,6 +44,8 @@ type pull struct {
 	heart     heart
 }
 
+// newPull is a pull that has claimed nothing yet. Its context ends with the caller's, or when the pull
+// is stopped.
 func newPull(ctx context.Context, s *Scheduler, scope Scope) *pull {
 	p := &pull{s: s, scope: scope, ctx: ctx, begun: s.config.Clock.Now(), left: math.MaxInt}
 	p.tally.agents = map[string]struct{}{}
@@ -58,6 +62,9 @@ func newPull(ctx context.Context, s *Scheduler, scope Scope) *pull {
 // bound sets up when claiming stops and when handlers are cancelled.
 func (p *pull) bound() {
 	clock := p.s.config.Clock
+	// Two contexts, as a pull ends in two steps: first it claims no more, and later, when the grace
+	// period is over, what runs is cancelled. Handlers therefore get one that does not end with the
+	// caller's, only its values.
 	claiming, stop := context.WithCancel(p.ctx)
 	p.claiming = claiming
 	p.running, p.cancel = context.WithCancelCause(context.WithoutCancel(p.ctx))
@@ -70,6 +77,7 @@ func (p *pull) bound() {
 	}
 	if !p.end.IsZero() {
 		p.timers = append(p.timers, clock.AfterFunc(max(p.end.Sub(p.begun), 0), func() {
+			// Noted first: a run that the cancellation ends asks for it when its outcome is decided.
 			p.spent.Store(true)
 			stop()
 			p.cancel(ErrStopping)
@@ -87,6 +95,7 @@ func (p *pull) bound() {
 	)
 }
 
+// close stops the timers of a pull and ends its context, for whatever still uses it.
 func (p *pull) close() {
 	for _, stop := range p.timers {
 		stop()
@@ -94,6 +103,8 @@ func (p *pull) close() {
 	p.cancel(ErrStopping)
 }
 
+// run is the pull from beginning to end: rounds, the wait for handlers, and the last settlements. It
+// returns when nothing of it is under lease any more.
 func (p *pull) run() (Report, error) {
 	err := p.rounds()
 	follows := p.idle()
@@ -106,6 +117,8 @@ func (p *pull) run() (Report, error) {
 		err = p.rounds()
 		p.open.Wait()
 	}
+	// The heart stops only when nothing is under lease any more, so that no lease expires while a
+	// handler takes its time to end.
 	p.heart.stop()
 	p.asking.Wait()
 	if left, _, _ := p.outlook.missed(); left > 0 {
@@ -137,17 +150,22 @@ func (p *pull) idle() bool {
 	return p.scope.Idle != nil && p.claiming.Err() == nil && p.scope.Idle(p.outlook.next().Time())
 }
 
+// runTick runs tasks that somebody else has claimed: it never asks the store for more.
 func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 	p.outlook = outlook{} // nothing is asked, so nothing is left to ask
 	p.heart.holdAll(claimed)
 	p.enter(agent, len(claimed))
 	for len(claimed) > 0 {
 		most := len(claimed)
+		// Runs of an agent that come one after the other: the next starts when the handler has
+		// returned, not when the pull has given it up.
 		if p.serial() {
 			p.calls.Wait()
 			most = 1
 		}
 		g := p.s.slots.take(p.claiming, most, p.begun)
+		// They start in their order. Where the kind of one has no slot, those after it wait too, rather
+		// than overtake it.
 		n := g.fit(claimed)
 		p.s.slots.keep(g, claimed[:n])
 		switch {
@@ -205,6 +223,8 @@ func (p *pull) finish(err error) (Report, error) {
 	case err == nil && away != nil && p.ctx.Err() == nil:
 		err = away
 	}
+	// Failed runs are reported next to partitions that are away, but never hide the error that ended
+	// the pull.
 	if p.tally.failed.Count > 0 && (err == nil || err == away) { //nolint:errorlint // it is the one made here
 		err = errors.Join(err, &p.tally.failed)
 	}

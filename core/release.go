@@ -8,8 +8,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// A run whose process ends it before its handler has is given back: its task is due as it was, and nothing is charged. That
-// it happened is in the task's history, so that work that is given back again and again is seen.
+// A run whose process ends it before its handler has is released: its task is due as it was, and nothing is charged. That
+// it happened is in the task's history, so that work that is released again and again is seen.
 
 // mostCutOffs is how often in a row a run may be cut off though it had nearly all the time of its pull. It is not tried
 // for ever, at a whole invocation each time.

@@ -242,7 +242,7 @@ func TestExplainTellsWhatFails(t *testing.T) {
 		"for longer than is remembered": {
 			core.NewTask{Every: 10 * time.Minute, PauseAfter: -1},
 			30, func(int) error { return errBoom }, core.BecauseFailing,
-			[]string{"its last 30 occurrences failed, it was failing at 2000-01-01T01:40:00.000Z already; it is due at "},
+			[]string{"its last 30 occurrences failed, it was already failing at 2000-01-01T01:40:00.000Z; it is due at "},
 		},
 		"interval of its own": {
 			core.NewTask{Every: time.Hour}, 2, func(n int) error {

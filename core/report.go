@@ -1,5 +1,7 @@
 package core
 
+// The report of a pull: what it did, and what is still to be done.
+
 import (
 	"fmt"
 	"strings"
@@ -14,7 +16,7 @@ type Report struct {
 	Completed int // runs that succeeded
 	Failed    int // tasks that are dead, or occurrences of recurring tasks that failed
 	Retried   int // runs that failed and are repeated
-	Released  int // given back, uncharged: not started, or ended by the budget
+	Released  int // released, uncharged: not started, or ended by the budget
 	Skipped   int // occurrences that were skipped
 	Parked    int // found due, without a handler here or paused
 	Lost      int // runs that lost their lease; somebody else runs the task
@@ -85,12 +87,14 @@ type tally struct {
 	failed RunsError
 }
 
+// add changes the report under its lock, as runs end at the same time.
 func (t *tally) add(change func(r *Report)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	change(&t.report)
 }
 
+// failure counts a failed run, and names it while there is room.
 func (t *tally) failure(f RunFailure) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,5 +1,7 @@
 package core
 
+// RetryAfter: handlers that were told when to come back, and how often that may happen.
+
 import (
 	"context"
 	"errors"
@@ -103,6 +105,6 @@ func (t *settler) holdBusy(ctx context.Context, batch []settling) {
 		return
 	}
 	if _, err := t.pull.s.store.Hold(ctx, holds); err != nil {
-		t.pull.s.config.Logger.WarnContext(ctx, "the tasks of a snooze key could not be held; each asks by itself", slog.Any("err", err))
+		t.pull.s.config.Logger.WarnContext(ctx, "the tasks of a snooze key could not be paused together; each retries by itself", slog.Any("err", err))
 	}
 }

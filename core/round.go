@@ -1,5 +1,7 @@
 package core
 
+// The rounds of a pull: claim, start what was claimed, and decide whether there is more to have.
+
 import (
 	"crypto/rand"
 	"log/slog"
@@ -26,6 +28,7 @@ func (p *pull) rounds() error {
 // round fills free slots once. It reports whether there may be more to do. It waits for a slot first and asks who has
 // waited longest then: whatever fell due meanwhile, in whatever partition, is in it.
 func (p *pull) round() (bool, error) {
+	// The budget counts claims, not ends: what is claimed is going to run.
 	if p.left == 0 || p.over() {
 		return false, nil
 	}
@@ -51,6 +54,8 @@ func (p *pull) round() (bool, error) {
 		return false, g.err
 	}
 	p.full = g.urgent
+	// Looked up again with the slots in hand: the wait for them may have been long, and others may have
+	// taken what was due.
 	err := p.refresh(lookEvery)
 	if err == nil {
 		due, _ = p.ready(g.news)
@@ -58,6 +63,7 @@ func (p *pull) round() (bool, error) {
 			due = p.urgentDue(due)
 		}
 	}
+	// Nothing to fill them with: the slots go back at once, as another pull may be waiting for them.
 	if err != nil || len(due) == 0 {
 		p.s.slots.keep(g, nil)
 		return err == nil, err
@@ -68,6 +74,7 @@ func (p *pull) round() (bool, error) {
 // over reports whether nothing more may be claimed.
 func (p *pull) over() bool { return p.claiming.Err() != nil }
 
+// ready are the partitions to claim from now, and when to look again.
 func (p *pull) ready(news uint64) (due []*target, again time.Time) {
 	return p.outlook.ready(p.s.config.Clock.Now(), p.s.storeNow(), news)
 }
@@ -108,8 +115,12 @@ const longestCall = 5 * time.Second
 
 // claim asks targets for as many tasks as the grant has slots, and starts what it gets.
 func (p *pull) claim(due []*target, g grant) error {
+	// The leases count from before the call: the store starts them later, so this process takes them
+	// for over too early rather than too late.
 	requests, due := p.requests(due, g)
 	lease, sent := requests[0].Lease, p.s.config.Clock.Now()
+	// Before the call, not after it: what settlements say while it is under way the answer may not
+	// know.
 	p.outlook.asking(due)
 	ctx, cancel := p.call(longestCall)
 	claims, err := p.s.store.Claim(ctx, requests)
@@ -124,6 +135,8 @@ func (p *pull) claim(due []*target, g grant) error {
 		p.claimed = p.claimed || len(claims[i].Tasks)+claims[i].Recovered > 0
 	}
 	p.dry = len(tasks) == 0
+	// The slots are settled for the whole answer before any run starts, as a run that ends at once
+	// gives its slot back.
 	p.s.slots.keep(g, tasks)
 	for i := range claims {
 		p.learn(due[i], &requests[i], &claims[i], sent, g)
@@ -153,6 +166,8 @@ func (p *pull) requests(due []*target, g grant) ([]store.ClaimRequest, []*target
 	p.outlook.mu.Lock()
 	defer p.outlook.mu.Unlock()
 	for i, t := range due {
+		// What does not divide evenly goes to the later ones, so that every slot is offered to
+		// somebody.
 		share := min(n/(len(due)-i), store.MaxClaim)
 		n -= share
 		requests[i] = store.ClaimRequest{
@@ -161,6 +176,8 @@ func (p *pull) requests(due []*target, g grant) ([]store.ClaimRequest, []*target
 			Fence: p.s.fences.last(t.partition),
 		}
 		switch {
+		// Each kind of claim continues where the last of its kind stopped: what one passes over another
+		// may want.
 		case g.urgent:
 			requests[i].After = t.urgent.on(passing, now)
 		case passing != "":
@@ -183,6 +200,8 @@ func (p *pull) share(g grant, i, n int) map[string]int {
 	most := make(map[string]int, len(g.room))
 	for kind, room := range g.room {
 		most[kind] = room / n
+		// The remainder goes around: with one slot and three partitions each has it every third time,
+		// and none starves.
 		if (i+p.turn)%n < room%n {
 			most[kind]++
 		}
@@ -190,7 +209,7 @@ func (p *pull) share(g grant, i, n int) map[string]int {
 	return most
 }
 
-// passing names what claims pass over, so that one can go on where the last one like it stopped; empty if nothing.
+// passing names what claims pass over, so that one can continue where the last one like it stopped; empty if nothing.
 func (g *grant) passing(leave []string) string {
 	var b strings.Builder
 	for _, kind := range leave {
@@ -209,6 +228,8 @@ func (g *grant) passing(leave []string) string {
 func (p *pull) kinds() (take, leave []string, lease time.Duration) {
 	now := p.s.config.Clock.Now()
 	for _, kind := range p.s.handled() {
+		// The shortest, since a claim has one lease for all kinds: a longer one would delay the
+		// recovery of a task that wants it soon.
 		if own := p.s.kind(kind).Lease; lease == 0 || own < lease {
 			lease = own
 		}
@@ -232,10 +253,13 @@ func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time
 		p.isAway(t, c.Err)
 		return
 	}
+	// Any answer shows that the partition is there, also one that brings no task.
 	p.isBack(t)
 	p.s.observe(c.Now)
 	p.s.fences.seen(t.partition, c.Fence)
 	t.answered(sent, r.Agents, &c.Look)
+	// The most that was seen: a later claim looks at a part only, and what it does not see is still
+	// left.
 	t.left = max(t.left, c.Left)
 	t.barren = time.Time{}
 	if due := t.due(); due != 0 && due <= c.Now && len(c.Tasks)+c.Parked+c.Recovered == 0 {
@@ -279,8 +303,12 @@ func (p *pull) took(c *store.Claim, deadline time.Time, lease time.Duration) {
 		return
 	}
 	p.left -= len(c.Tasks)
+	// Under the heart before anything starts: a handler could outlast the lease before its first
+	// heartbeat.
 	p.heart.hold(c, deadline, lease)
 	for start := 0; start < len(c.Tasks); {
+		// Tasks of an agent are next to each other in a claim, and start together: so are they a batch
+		// where their kind takes batches.
 		end := start + 1
 		for end < len(c.Tasks) && c.Tasks[end].Agent == c.Tasks[start].Agent {
 			end++
@@ -296,7 +324,7 @@ func (p *pull) took(c *store.Claim, deadline time.Time, lease time.Duration) {
 	}
 }
 
-// refuse gives back tasks of an agent that was not asked for: a tenant's tasks never run in another's name, whatever the
+// refuse releases tasks of an agent that was not asked for: a tenant's tasks never run in another's name, whatever the
 // store says.
 func (p *pull) refuse(agent string, tasks []Claimed) {
 	p.s.config.Logger.ErrorContext(p.ctx, "the store returned tasks of an agent that was not asked for", slog.String("agent", agent))
@@ -328,6 +356,8 @@ func (p *pull) tick(agent string, tasks []Claimed) {
 		}
 		batches[h.kind] = append(batches[h.kind], r)
 	}
+	// Batches start last, when all that belongs to them is known, and in the order in which their first
+	// tasks came.
 	for _, h := range order {
 		p.start(h, batches[h.kind])
 	}

@@ -1,5 +1,7 @@
 package core
 
+// The run of a claimed task, from its start to the verdict on it.
+
 import (
 	"context"
 	"errors"
@@ -30,7 +32,7 @@ type run struct {
 	recorder
 }
 
-// prepare decodes a task. If it cannot run at all it is settled here, its slot is given back, and the run is nil.
+// prepare decodes a task. If it cannot run at all it is settled here, its slot is released, and the run is nil.
 func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	r := &run{pull: p, claimed: c, recorder: recorder{most: p.s.config.MaxResult}}
 	p.s.mu.RLock()
@@ -47,6 +49,8 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	r.describe()
 	p.s.emit(r.event(EventDequeue))
 	switch {
+	// A fault goes first, as nothing else can be read from such a task. Then what needs no handler is
+	// settled, so that it does not wait for a process that has one.
 	case fault != nil:
 		r.conclude(fault, 0, false)
 	case p.settledEarly(r):
@@ -54,6 +58,8 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 		p.settler.add(r, release(c), verdict{released: true})
 	case r.body.overlap().spawns():
 		return r, spawner
+	// It may have been what took its last process down: it runs while nothing else does, so that it
+	// takes no other with it, and so that it is known who did it.
 	case c.Crashes > 0:
 		p.aside(h, r)
 		return nil, nil
@@ -78,6 +84,7 @@ func (p *pull) settledEarly(r *run) bool {
 	return early
 }
 
+// describe fills in what the handler and the events are told about the run.
 func (r *run) describe() {
 	c, b := r.claimed, &r.body
 	r.info = RunInfo{
@@ -87,6 +94,7 @@ func (r *run) describe() {
 	}
 }
 
+// event is an event about the run, of a type.
 func (r *run) event(t EventType) Event {
 	return Event{
 		Type: t, Agent: r.info.Agent, ID: r.info.ID, Kind: r.info.Kind, Group: r.info.Group, TraceID: r.info.TraceID,
@@ -99,12 +107,15 @@ func (p *pull) start(h *handler, runs []*run) {
 	if runs = p.held(runs); len(runs) == 0 {
 		return
 	}
+	// One context for the whole batch: a handler that gets several tasks in one call cannot end some of
+	// them.
 	ctx, cancel := context.WithCancelCause(p.running)
 	for _, r := range runs {
 		p.heart.watch(r, cancel, len(runs) > 1)
 	}
 	c := &call{pull: p, handler: h, runs: runs, gate: p.s.gate(runs[0].claimed.Kind), begun: p.s.config.Clock.Now()}
 	p.calls.Add(1)
+	// With a gate the runs start when it has let them through: those that it turns away have never run.
 	if c.gate == nil {
 		p.started(h, runs)
 	}
@@ -153,6 +164,8 @@ func (p *pull) gated(ctx context.Context, gate gate, h *handler, runs []*run) []
 	for i, r := range runs {
 		open, err := gate(ctx, &r.info)
 		switch {
+		// A gate that cannot tell fails the run, which is tried again: neither running nor skipping it
+		// would be safe.
 		case err != nil:
 			outcomes[i] = fmt.Errorf("gate: %w", err)
 		case !open:
@@ -165,12 +178,14 @@ func (p *pull) gated(ctx context.Context, gate gate, h *handler, runs []*run) []
 		return outcomes
 	}
 	p.started(h, through)
+	// Outcomes are in the order of those that went through; at says where these were in the batch.
 	for k, err := range p.s.wrapped(ctx, h, through) {
 		outcomes[at[k]] = err
 	}
 	return outcomes
 }
 
+// fill gives every run of a batch the same outcome.
 func fill(outcomes []error, err error) {
 	for i := range outcomes {
 		outcomes[i] = err
@@ -189,6 +204,8 @@ func because(err, cause error) error {
 	return errors.Join(cause, err)
 }
 
+// deliberate reports whether a handler chose an outcome of its own, in contrast to an error that it
+// met.
 func deliberate(err error) bool {
 	return errors.As(err, new(*cancelError)) || errors.As(err, new(*snoozeError)) || errors.As(err, new(*nextInError)) ||
 		errors.As(err, new(*yieldError)) || errors.As(err, new(*retryAfterError)) || errors.As(err, new(*skipRetryError)) || errors.As(err, new(*fatalError)) ||
@@ -214,6 +231,7 @@ func (p *pull) timeout(runs []*run) time.Duration {
 // conclude decides what becomes of the run and hands it to be settled. Only the first outcome counts; false for a later
 // one.
 func (r *run) conclude(err error, took time.Duration, ran bool) bool {
+	// Two may come at once: the handler that returns, and the pull that has given it up.
 	r.mu.Lock()
 	if r.ended {
 		r.mu.Unlock()
@@ -223,6 +241,8 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 	r.mu.Unlock()
 	p := r.pull
 	if errors.Is(err, ErrLeaseLost) {
+		// Nothing is written: the task is another process's by now, or will be, and the fence would
+		// refuse it.
 		p.tally.add(func(rep *Report) { rep.Lost++ })
 		e := r.event(EventLost)
 		e.Duration = took

@@ -1,5 +1,7 @@
 package core
 
+// The scheduler: what holds everything else together, and how tasks are submitted.
+
 import (
 	"context"
 	"crypto/rand"
@@ -63,7 +65,7 @@ const (
 
 // Submit stores tasks, all or none of them, and returns what became of each, in order. Once it has returned nil no
 // crash of any process loses a task. After an error that is not about the input (see [CodeOf]) the outcome is unknown;
-// submitting again is safe if the tasks have ids, as a task whose id is known is left as it is (Created is false).
+// submitting again is safe if the tasks have ids, as a task whose id is known stays unchanged (Created is false).
 func (s *Scheduler) Submit(ctx context.Context, tasks ...NewTask) ([]Submitted, error) {
 	if len(tasks) == 0 {
 		return nil, nil
@@ -167,19 +169,19 @@ type Scope struct {
 	MaxTasks    int           // most tasks to run; zero for no limit
 	MaxDuration time.Duration // after which nothing more is claimed; zero for no limit
 	PerAgent    int           // most tasks of one agent in one claim; zero for no limit
-	Grace       time.Duration // how long running handlers may go on once the context is cancelled
+	Grace       time.Duration // how long running handlers may continue once the context is cancelled
 	// Idle, if set, is called once when the pull has nothing to claim for now, because nothing is due, MaxTasks is reached or
 	// the store failed, while handlers may still run: with the time when something is due next as far as is known, or the
 	// zero time. It is not called when the context or MaxDuration ended the claiming. It says whether the caller follows
 	// with another pull: if not, this one still takes the occurrences of its own runs that become tasks of their own, and
-	// looks once more in the end.
+	// looks again in the end.
 	Idle func(next time.Time) (follows bool)
 	// Join, if set, is asked whenever the pull is about to claim which agents it is to serve from then on, as if they had
 	// been among Agents, and which no more. It must return at once.
 	Join func() (in, out []string)
-	// OnDue, if set, is told when a task that the pull has run is due again. It must return at once.
+	// OnDue, if set, is called when a task that the pull has run is due again. It must not block.
 	OnDue func(agent string, due time.Time)
-	// OnTick, if set, is told of the ticks of this pull, as Config.OnTick is.
+	// OnTick, if set, is called for the ticks of this pull, as Config.OnTick is.
 	OnTick func(Tick)
 }
 
@@ -197,7 +199,7 @@ func (s *Scheduler) RunDueTasks(ctx context.Context, agents []string) (Report, e
 // under way. While handlers run, each slot that comes free goes to the agent that has waited longest, in any partition:
 // an agent that is never done keeps no other waiting.
 // When the context is done nothing more is claimed, handlers are cancelled after the scope's grace, and what has not
-// ended is given back uncharged. On return nothing is left under lease, unless the store cannot be reached.
+// ended is released uncharged. On return nothing is left under lease, unless the store cannot be reached.
 //
 // The error is a *[RunsError] when handlers failed, although all healthy work was done and the report is whole, and an
 // *[AwayError] when some partitions of the store did not answer, although the others were served; it may be both, joined. Any
@@ -217,6 +219,7 @@ func (s *Scheduler) RunDue(ctx context.Context, scope Scope) (Report, error) {
 // MaxAgents is the most agents that one scope names.
 const MaxAgents = 1000
 
+// check refuses a scope before any store call.
 func (s *Scheduler) check(scope Scope) error {
 	if len(scope.Agents) > MaxAgents {
 		return invalid("agent_ids", "are %d: the limit is %d a call", len(scope.Agents), MaxAgents)
@@ -340,6 +343,7 @@ func (s *Scheduler) askedNow(ctx context.Context) (store.Millis, error) {
 	return s.storeNow(), nil
 }
 
+// emit hands an event to the program, with the store's time.
 func (s *Scheduler) emit(e Event) {
 	if s.config.OnEvent != nil {
 		e.Time = s.storeNow().Time()
@@ -347,6 +351,7 @@ func (s *Scheduler) emit(e Event) {
 	}
 }
 
+// earlier is the earlier of two times, of which zero means never.
 func earlier(a, b store.Millis) store.Millis {
 	if a == 0 || b != 0 && b < a {
 		return b

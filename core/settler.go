@@ -1,5 +1,7 @@
 package core
 
+// The settler: how outcomes reach the store, in batches and until their leases are over.
+
 import (
 	"cmp"
 	"context"
@@ -21,6 +23,7 @@ type settler struct {
 	working bool
 }
 
+// settling is a run with the verdict on it, on its way to the store.
 type settling struct {
 	run        *run
 	settlement store.Settlement
@@ -41,6 +44,7 @@ func (t *settler) add(r *run, s store.Settlement, v verdict) {
 	}
 }
 
+// work stores what waits, batch after batch, until nothing waits: the next outcome starts it again.
 func (t *settler) work() {
 	for {
 		runtime.Gosched() // handlers that are about to end come along
@@ -71,6 +75,8 @@ func (t *settler) store(batch []settling) {
 	for i := range batch {
 		runs[i] = batch[i].settlement
 	}
+	// The caller's end is no reason to lose an outcome: only the end of the leases is, as others may
+	// run the tasks then.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.pull.ctx), t.pull.heart.untilOver(runs))
 	t.holdBusy(ctx, batch)
 	batch, runs, err := t.try(ctx, batch, runs)
@@ -84,7 +90,7 @@ func (t *settler) store(batch []settling) {
 	}()
 }
 
-// try settles once, and again what was decided anew. It returns what the store did not answer for, and why.
+// try settles once, and then what had to be decided a second time. It returns what the store did not answer for, and why.
 func (t *settler) try(ctx context.Context, batch []settling, runs []store.Settlement) ([]settling, []store.Settlement, error) {
 	for len(batch) > 0 {
 		for i := range batch {
@@ -125,10 +131,14 @@ func (t *settler) sort(batch []settling, runs []store.Settlement, results []stor
 	var left []store.Settlement
 	var err error
 	for i := range batch {
+		// The partition did not answer, so nobody knows whether the outcome is stored: it is sent
+		// again.
 		if failed, ok := errors.AsType[*StoreError](results[i].Err); ok {
 			again, left, err = append(again, batch[i]), append(left, runs[i]), failed
 			continue
 		}
+		// The store refused the outcome for a reason that the verdict can take into account, such as
+		// what happened to the task while it ran.
 		if batch[i].verdict.revise(results[i].Err) {
 			again, left = append(again, batch[i]), append(left, batch[i].verdict.settlement)
 			continue
@@ -138,6 +148,7 @@ func (t *settler) sort(batch []settling, runs []store.Settlement, results []stor
 	return again, left, err
 }
 
+// wait waits between attempts, or until ctx is done.
 func (t *settler) wait(ctx context.Context, d time.Duration) {
 	done := make(chan struct{})
 	stop := t.pull.s.config.Clock.AfterFunc(d, func() { close(done) })
@@ -210,6 +221,7 @@ func (p *pull) again(c *Claimed, due store.Millis) {
 	}
 }
 
+// count puts a verdict into the report, once it is stored.
 func (t *tally) count(v *verdict) {
 	t.add(func(r *Report) {
 		switch {

@@ -1,5 +1,7 @@
 package core
 
+// Slots: how much may run at once in a process, and who gets the next one.
+
 import (
 	"context"
 	"runtime"
@@ -45,6 +47,7 @@ type grant struct {
 	err    error          // why there will be none
 }
 
+// newSlots are the slots of a process, all of them free.
 func newSlots(c Config) *slots {
 	return &slots{clock: c.Clock, news: 1, total: c.Concurrency, kept: c.Urgent, most: c.MaxAbandoned, ofKind: map[string]int{}, kinds: map[string]int{}, lent: grant{room: map[string]int{}}}
 }
@@ -63,6 +66,8 @@ func (s *slots) bound(kind string, most int) {
 // also content with those that are kept for urgent tasks.
 func (s *slots) take(ctx context.Context, most int, urgentAt time.Time) grant {
 	s.mu.Lock()
+	// Everybody queues, also where slots are free: a pull that has just come must not pass one that
+	// waits.
 	w := &waiter{most: most, got: make(chan grant, 1)}
 	wait := urgentAt.Sub(s.clock.Now())
 	w.urgent = wait <= 0
@@ -75,6 +80,7 @@ func (s *slots) take(ctx context.Context, most int, urgentAt time.Time) grant {
 	default:
 	}
 	stop := func() bool { return true }
+	// Where no slots are kept for urgent tasks there is nothing else to be content with.
 	if !w.urgent && s.kept > 0 {
 		stop = s.clock.AfterFunc(wait, func() { s.accept(w) })
 	}
@@ -105,6 +111,8 @@ func (s *slots) leave(w *waiter) grant {
 			return grant{}
 		}
 	}
+	// It is no longer in the queue, so it has been granted something at the same moment as ctx was
+	// done.
 	g := <-w.got
 	s.back(g, nil)
 	return grant{err: g.err}
@@ -112,9 +120,13 @@ func (s *slots) leave(w *waiter) grant {
 
 // more adds slots to a grant that come free while nobody else waits: runs that are about to end come along.
 func (s *slots) more(g grant, most int) grant {
+	// A grant for urgent tasks alone is left as it is: keep gives back all the slots of a grant as one
+	// sort.
 	if g.err != nil || g.n == most || g.urgent {
 		return g
 	}
+	// Runs end in bursts. Letting the others go on for a moment makes one claim for several tasks out
+	// of several claims for one.
 	runtime.Gosched()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,6 +158,8 @@ func (s *slots) serve() {
 
 // grant takes slots for a waiter, if there are any. The mutex is held.
 func (s *slots) grant(w *waiter) grant {
+	// An error rather than a wait: handlers that ignore their context need not return ever, and whoever
+	// runs the process has to hear of it.
 	if s.abandoned >= s.most {
 		return grant{err: &AbandonedError{Handlers: s.abandoned, Limit: s.most}}
 	}
@@ -153,6 +167,8 @@ func (s *slots) grant(w *waiter) grant {
 		return grant{}
 	}
 	g := grant{n: min(w.most, s.free()), news: s.news}
+	// Slots that any task may have come first: those that are kept for urgent tasks stay free as long
+	// as possible.
 	if g.n <= 0 && w.urgent {
 		g.n, g.urgent = min(w.most, s.total-s.used), true
 	}
@@ -161,6 +177,8 @@ func (s *slots) grant(w *waiter) grant {
 	}
 	s.lend(g.n, g.urgent)
 	if len(s.ofKind) > 0 {
+		// The room of each kind is taken as a whole, for it is not known yet which kinds the claim will
+		// bring. What it does not fill goes back with keep.
 		g.room = make(map[string]int, len(s.ofKind))
 		for kind, most := range s.ofKind {
 			g.room[kind] = min(max(most-s.kinds[kind], 0), g.n)
@@ -193,6 +211,8 @@ func (s *slots) back(g grant, tasks []Claimed) {
 	if g.n == 0 {
 		return
 	}
+	// All that was lent goes back first, then what the tasks fill is counted: a task may fill another
+	// sort of slot than was lent for it.
 	s.lend(-g.n, g.urgent)
 	for kind, n := range g.room {
 		s.kinds[kind] -= n
@@ -249,6 +269,7 @@ type SlotStats struct {
 // KindSlots say how the slots of a kind are used.
 type KindSlots struct{ Total, InUse int }
 
+// stats are the slots as users see them: those that are lent out but not used count as free.
 func (s *slots) stats() SlotStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,6 +300,7 @@ func (s *slots) newest() uint64 {
 // await waits until slots have come free since a grant, ctx is done, or a time has come.
 func (s *slots) await(ctx context.Context, since uint64, until time.Time) {
 	s.mu.Lock()
+	// Slots that came free between the grant and this call would be missed otherwise.
 	if s.news != since {
 		s.mu.Unlock()
 		return

@@ -1,5 +1,7 @@
 package core
 
+// How runs end, and the state that they leave, as core and its users see it.
+
 import (
 	"time"
 

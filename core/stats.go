@@ -1,5 +1,7 @@
 package core
 
+// Counters of the store, as users of core see them.
+
 import (
 	"context"
 	"time"

@@ -1,5 +1,7 @@
 package core
 
+// The answer to a submit: what became of each task, and what differs from one that existed.
+
 import (
 	"bytes"
 	"context"
@@ -15,9 +17,9 @@ type Submitted struct {
 	Agent, ID, Kind string
 	Status          Status
 	Due             time.Time
-	Created         bool // false: the task was there before
-	Replaced        bool // it was there before and has its new definition; if not created either, it was left as it is
-	// Differs says that it was left as it is, and that is not what was submitted: another kind, payload, schedule or setting.
+	Created         bool // false: the task already existed
+	Replaced        bool // the task existed and now has the new definition; if not created either, it is unchanged
+	// Differs says that it is unchanged, and is not what was submitted: another kind, payload, schedule or setting.
 	// The payload of a task that has completed or was cancelled is not kept, nor is the delay or the time of any, nor
 	// anything of one whose record was dropped.
 	Differs bool

@@ -15,7 +15,7 @@ import (
 const lookEvery = 50 * time.Millisecond
 
 // searchPace is how long after its begin a search begins again at those who have waited longest, for each claim that it
-// takes: so the short ones begin anew each time, and the long ones cost little.
+// takes: so the short ones begin again each time, and the long ones cost little.
 const searchPace = 20 * time.Millisecond
 
 // target is a partition that the pull takes tasks from, and what is known of it.
@@ -38,7 +38,7 @@ type target struct {
 }
 
 // search is how far claims that pass over tasks have come. What falls due, or comes to an agent that has nothing else, is
-// behind whatever was searched before; what comes to an agent that was passed over is found when the search begins anew.
+// behind whatever was searched before; what comes to an agent that was passed over is found when the search begins again.
 type search struct {
 	of     string // what they pass over
 	after  store.Millis
@@ -47,7 +47,7 @@ type search struct {
 	whole  bool
 }
 
-// on is where a search for something goes on; the beginning if it is another one, or an old one.
+// on is where a search for something continues; the beginning if it is another one, or an old one.
 func (s *search) on(of string, now time.Time) store.Millis {
 	if s.of != of || now.Sub(s.begun) >= max(lookEvery, time.Duration(s.claims)*searchPace) && s.whole {
 		*s = search{of: of, begun: now}
@@ -104,6 +104,7 @@ func (o *outlook) add(agents []string, partitions int) {
 			t.agents = append(t.agents, agent)
 			o.agents++
 		}
+		// Old answers of the partition were about other agents, so it counts as never asked.
 		t.dues[agent], t.asked = longAgo, time.Time{}
 	}
 }
@@ -138,7 +139,7 @@ func (o *outlook) remove(agents []string, partitions int) {
 // longAgo is when an agent is due that is to be asked for in any case.
 const longAgo store.Millis = 1
 
-// drop forgets agents that have nothing due, so that a pull that never ends and that others join can go on.
+// drop forgets agents that have nothing due, so that a pull that never ends and that others join can continue.
 func (o *outlook) drop(now store.Millis) {
 	for _, t := range o.targets {
 		t.agents = slices.DeleteFunc(t.agents, func(agent string) bool {
@@ -153,6 +154,7 @@ func (o *outlook) drop(now store.Millis) {
 	}
 }
 
+// target is what the pull knows of a partition; nothing yet for one that it has not met.
 func (o *outlook) target(partition int) *target {
 	t := o.byIndex[partition]
 	if t == nil {
@@ -181,6 +183,8 @@ func (o *outlook) ready(now time.Time, storeNow store.Millis, news uint64) (due 
 		switch {
 		case t.away != nil || at == 0 || at > storeNow:
 		case now.Before(t.barren) && (t.because == 0 || t.because == news):
+			// Only what waits for slots is worth another look in this pull; what is left for lack of
+			// time is not.
 			if t.because != 0 && (again.IsZero() || t.barren.Before(again)) {
 				again = t.barren
 			}
@@ -198,6 +202,7 @@ func (o *outlook) next() store.Millis {
 	defer o.mu.Unlock()
 	var next store.Millis
 	for _, t := range o.targets {
+		// A target that was never asked is due long ago for ready, but that is no time to report.
 		if !t.asked.IsZero() {
 			next = earlier(next, t.due())
 		}
@@ -241,6 +246,7 @@ func (o *outlook) missed() (left int, away []int, err error) {
 		}
 	}
 	slices.Sort(away)
+	// Where all are away the call has failed as a whole, with an error of its own.
 	if len(away) == 0 || len(away) == len(o.targets) {
 		return left, nil, nil
 	}
@@ -264,6 +270,8 @@ func (o *outlook) old(now time.Time, age time.Duration) []*target {
 func (o *outlook) settle(partition int, at store.Millis) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	// The earliest is kept, never replaced by a later one: the next answer corrects it, a task that is
+	// overlooked nobody would.
 	if t := o.byIndex[partition]; t != nil && at != 0 {
 		t.settled = earlier(t.settled, at)
 	}

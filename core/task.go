@@ -1,5 +1,7 @@
 package core
 
+// The task that a user submits: its fields, its defaults, and what is refused.
+
 import (
 	"encoding/json"
 	"fmt"
@@ -43,14 +45,14 @@ type NewTask struct {
 	// Of a recurring task:
 	Jitter     time.Duration // puts each due time off by a stable time below this, so that tasks do not come all at once; negative for none in spite of a preset
 	Overlap    Overlap       // what becomes of occurrences that fall due while the task runs; OverlapSkip if empty
-	Misfire    Misfire       // what becomes of occurrences that nobody was there to run; MisfireOnce if empty
+	Misfire    Misfire       // what to do about occurrences missed while no process ran; MisfireOnce if empty
 	PauseAfter int           // pause the task after this many failed occurrences in a row; negative for never; if zero, the kind's
 
 	MinInterval time.Duration // no run starts sooner than this after the last one started
 	SnoozeKey   string        // tasks that share a key can be paused together, and wait together when one returns RetryAfter
 
 	UniqueKey  string     // the id is made from this, so that submitting twice makes one task; excludes ID
-	OnConflict OnConflict // what becomes of it if its id is there already; ConflictRuleKeep if empty
+	OnConflict OnConflict // what to do when the id already exists; OnConflictKeep if empty
 	Preset     string     // fills in what is left out from a preset: see Presets
 
 	Level Level  // 1 (first) to 3; LevelLow if zero
@@ -152,6 +154,7 @@ func (t *NewTask) prepare(now store.Millis, maxPayload int) (store.Submission, e
 	return sub, nil
 }
 
+// payload is the payload as JSON, at most so many bytes of it.
 func (t *NewTask) payload(most int) ([]byte, error) {
 	var data []byte
 	switch p := t.Payload.(type) {
@@ -173,6 +176,7 @@ func (t *NewTask) payload(most int) ([]byte, error) {
 	return data, CheckJSON("payload", data)
 }
 
+// check refuses a task that makes no sense, with the field that is wrong. It asks no store.
 func (t *NewTask) check(id string) error {
 	if err := validID("agent_id", t.Agent); err != nil {
 		return err
@@ -201,6 +205,7 @@ func (t *NewTask) check(id string) error {
 	return t.checkTexts()
 }
 
+// checkSchedule refuses fields that do not go together, or that mean nothing for the schedule.
 func (t *NewTask) checkSchedule() error {
 	switch {
 	case !t.At.IsZero() && (t.Delay != 0 || t.Every != 0 || t.Cron != ""):
@@ -272,6 +277,7 @@ func (t *NewTask) checkIdentity(id string) error {
 	return nil
 }
 
+// checkLimits refuses numbers and durations outside of their bounds.
 func (t *NewTask) checkLimits() error {
 	switch {
 	case t.MaxAttempts < 0 || t.MaxAttempts > maxAttempts:
@@ -286,6 +292,7 @@ func (t *NewTask) checkLimits() error {
 	return nil
 }
 
+// checkTexts refuses strings that are too long or unreadable.
 func (t *NewTask) checkTexts() error {
 	for _, f := range []struct{ name, value string }{
 		{"trace_id", t.TraceID},

@@ -1,5 +1,7 @@
 package core
 
+// The tick: one agent's tasks within a pull, in their order.
+
 import (
 	"sync"
 	"time"
@@ -20,6 +22,7 @@ type ticks struct {
 	open map[string]*openTick
 }
 
+// openTick is a tick whose runs have not all ended.
 type openTick struct {
 	begun time.Time
 	tasks int // claimed so far
@@ -61,8 +64,10 @@ func (p *pull) leave(agent string) {
 	}
 }
 
+// ticking reports whether anybody wants to hear of ticks.
 func (p *pull) ticking() bool { return p.scope.OnTick != nil || p.s.config.OnTick != nil }
 
+// tellTick reports a tick, to the caller of the pull and to the program.
 func (p *pull) tellTick(t Tick) {
 	if p.scope.OnTick != nil {
 		p.scope.OnTick(t)

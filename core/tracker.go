@@ -1,5 +1,7 @@
 package core
 
+// The tracker: what is known of a task, and how it is read.
+
 import (
 	"context"
 	"encoding/json"
@@ -50,7 +52,7 @@ type TaskInfo struct {
 	Pauses                            []PauseInfo
 	Resting                           bool      // an activity task that waits for activity
 	CoolingUntil                      time.Time // an activity task that failed too often tries again then
-	Ending                            bool      // it was told to end and does when its run ends
+	Ending                            bool      // it was cancelled while it ran, and ends with its run
 	Result, Progress                  json.RawMessage
 	Runs                              []TaskRun // the last ones, oldest first
 	Dropped                           bool      // its record was dropped before its time: all else but Status and Finished is unknown
@@ -69,7 +71,7 @@ type PauseInfo struct {
 	Since, Until time.Time // Until is zero for a pause without an end
 }
 
-// Recurring reports whether the task has a schedule, and so stands in the registry.
+// Recurring reports whether the task has a schedule, and so belongs to the registry.
 func (info *TaskInfo) Recurring() bool {
 	return info.Schedule != "" && info.Schedule != ScheduleAt
 }
@@ -137,7 +139,7 @@ func (s *Scheduler) Tasks(ctx context.Context, l List) ([]TaskInfo, string, erro
 	}
 }
 
-// take adds the tasks of a page that match, as long as the limit and the room in bytes allow. It sets where to go on: to
+// take adds the tasks of a page that match, as long as the limit and the room in bytes allow. It sets where to continue: to
 // nothing at the end. It reports whether there is no room left.
 func (l *List) take(out []TaskInfo, page *store.Page, after *string, room *int) ([]TaskInfo, bool) {
 	for i := range page.Tasks {
@@ -167,6 +169,7 @@ func (l *List) live() []Status {
 	return slices.DeleteFunc(all, func(s Status) bool { return !slices.Contains(l.Status, s) })
 }
 
+// inform is what a list shows of a task.
 func (l *List) inform(t *store.Stored) TaskInfo {
 	if l.Brief {
 		return TaskInfo{Agent: t.Agent, ID: t.ID, Status: t.Status}
@@ -174,11 +177,13 @@ func (l *List) inform(t *store.Stored) TaskInfo {
 	return inform(t)
 }
 
+// matches reports whether a task belongs on the list, beyond what the store has filtered.
 func (l *List) matches(t *TaskInfo) bool {
 	return (l.Kind == "" || t.Kind == l.Kind) && (l.Group == "" || t.Group == l.Group) &&
 		(!l.Jobs || t.Recurring() && !t.Status.Finished())
 }
 
+// check refuses a list that makes no sense, before the store is called.
 func (l *List) check() error {
 	if err := validID("agent_id", l.Agent); err != nil {
 		return err
@@ -202,7 +207,7 @@ func (l *List) check() error {
 		return err
 	}
 	if l.Brief && (l.Kind != "" || l.Group != "" || l.Jobs) {
-		return invalid("brief", "cannot be combined with a kind, a group or jobs, which only a whole task tells")
+		return invalid("brief", "cannot be combined with a kind, a group or jobs, which need the whole task")
 	}
 	if l.Limit == 0 {
 		l.Limit = DefaultPage
@@ -262,6 +267,7 @@ func (s *Scheduler) Pauses(ctx context.Context, limit int, cursor string) ([]Pau
 	return pauses, page.Next, err
 }
 
+// pageOf is a page in the store's words, with the default limit.
 func pageOf(limit int, cursor string) (store.PageOf, error) {
 	if limit == 0 {
 		limit = DefaultPage
@@ -272,10 +278,12 @@ func pageOf(limit int, cursor string) (store.PageOf, error) {
 	return store.PageOf{Limit: limit, After: cursor}, validText("cursor", cursor, maxCursorLen)
 }
 
+// informPause is a hold as users see it.
 func informPause(h *store.Held) PauseInfo {
 	return PauseInfo{Target: h.Target, Order: decodeHold(h.Note), Since: h.Since.Time(), Until: h.Until.Time()}
 }
 
+// stored reads one task. It fails with ErrNotFound if it does not exist.
 func (s *Scheduler) stored(ctx context.Context, agent, id string) (store.Stored, error) {
 	if err := validID("agent_id", agent); err != nil {
 		return store.Stored{}, err
@@ -327,6 +335,8 @@ func inform(t *store.Stored) TaskInfo {
 	return info
 }
 
+// take fills in what the body and the state say. Bytes that cannot be read show as the last error, and
+// hide nothing else.
 func (info *TaskInfo) take(data, stored []byte) {
 	b, err := decodeBody(data)
 	if err != nil {

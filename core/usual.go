@@ -1,5 +1,7 @@
 package core
 
+// How long runs of a kind usually take, so that none is started that will not fit.
+
 import (
 	"slices"
 	"sort"

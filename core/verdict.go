@@ -1,5 +1,7 @@
 package core
 
+// The verdict on a run, and the parts that a decision makes one of.
+
 import (
 	"errors"
 	"fmt"
@@ -29,6 +31,7 @@ type verdict struct {
 	by         *decision     // what it follows from
 }
 
+// release gives a run back as it was claimed: nothing is charged, and its place in the queue is kept.
 func release(c *Claimed) store.Settlement {
 	return store.Settlement{Run: c.Run, Verb: store.VerbRelease, Due: store.When{At: c.Due}, Kind: c.Kind, BodyLen: len(c.Body)}
 }
@@ -103,6 +106,7 @@ func (d *decision) pauseIfHopeless(v *verdict, justNow int, why string) {
 	}
 }
 
+// hopeless reports whether so many occurrences have failed in a row that the task is to be paused.
 func (d *decision) hopeless(justNow int) bool {
 	most := d.body.PauseAfter
 	if most == 0 {
@@ -139,6 +143,7 @@ func (d *decision) again(v *verdict, due store.When) {
 	v.settlement.Verb, v.settlement.Due, v.settlement.State = store.VerbAgain, d.delay(v, due), d.state.Encode()
 }
 
+// end ends the task with a record. A dead task keeps its body, so that it can be replayed.
 func (d *decision) end(v *verdict, verb store.Verb, status Status, reason string) {
 	rec := d.record(reason)
 	if verb == store.VerbFail {
@@ -155,6 +160,7 @@ func (d *decision) record(reason string) record.Finished {
 	}
 }
 
+// endWith ends the task with a record that was made already.
 func (*decision) endWith(v *verdict, verb store.Verb, status Status, rec *record.Finished) {
 	v.status = status
 	v.settlement.Verb, v.settlement.Record = verb, rec.Encode()
@@ -218,6 +224,7 @@ func (d *decision) sameOccurrence() {
 
 func (d *decision) byHand() bool { return byHand(d.claimed, &d.state) }
 
+// interval is that which NextIn has set, or the task's own.
 func (d *decision) interval() time.Duration {
 	if d.state.Interval != 0 {
 		return d.state.Interval

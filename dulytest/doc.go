@@ -14,7 +14,7 @@
 //
 // # Run what is due
 //
-// Retries, schedules and uniqueness belong to the scheduler. [New] makes one whose tasks are in memory and whose clock stands still
+// Retries, schedules and uniqueness belong to the scheduler. [New] makes one whose tasks are in memory and whose clock does not move
 // until the test turns it. Nothing runs by itself either: [Scheduler.RunDue] runs what is due by that clock, and returns once
 // all of it has ended.
 //

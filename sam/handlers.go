@@ -10,7 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// handlers says what runs a task, kind by kind. Edit it: a handler of yours is one more call of core.Handle. A task whose
+// handlers says what runs a task, kind by kind. Edit it: a handler of yours is another call of core.Handle. A task whose
 // kind has no handler waits.
 func handlers(s *core.Scheduler) error {
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))

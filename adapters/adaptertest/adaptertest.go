@@ -20,6 +20,8 @@ import (
 )
 
 // Adapter is what the story needs of an adapter, driven as its host would.
+// It is small, so that each host's test can drive the real entry of its
+// adapter, and not a shortcut behind it.
 type Adapter interface {
 	// Submit brings tasks in, as JSON. Its error is what the host answers.
 	Submit(ctx context.Context, tasks string) error
@@ -30,6 +32,7 @@ type Adapter interface {
 }
 
 // ErrUnsupported is what an Adapter answers to what its host cannot ask for.
+// The story continues without that part, or does it by the scheduler.
 var ErrUnsupported = errors.New("the host has no such thing")
 
 // Pull is what a trigger asks for.
@@ -47,6 +50,7 @@ type Result struct {
 }
 
 // Failure is a run that failed, as a report names it.
+// Its fields are those of the JSON of a report, read back as a client would.
 type Failure struct {
 	Agent string `json:"agent_id"`
 	ID    string `json:"id"`
@@ -55,6 +59,7 @@ type Failure struct {
 }
 
 // Decode reads a report.
+// It reads only what the story compares, so that a new field of the report needs no change here.
 func Decode(data []byte) (Result, error) {
 	var r Result
 	err := json.Unmarshal(data, &r)
@@ -63,21 +68,25 @@ func Decode(data []byte) (Result, error) {
 }
 
 // World is a scheduler on a store, with the handlers of the story. It counts what they and the store do.
+// Each adapter of one test may have a world of its own, on the same store.
 type World struct {
 	Scheduler *core.Scheduler
 
+	// store counts calls, so that "nothing is asked of the store" can be checked.
 	store  *watchedStore
 	starts *Starts
-	begun  chan struct{} // a slow task has begun
+	begun  chan struct{} // a slow task sends when it has begun
 }
 
 // Starts counts the starts of tasks, in as many worlds as share it.
 type Starts struct {
+	// A zero Starts is ready.
 	mu   sync.Mutex
 	of   map[string]int
 	runs map[string]int // by world
 }
 
+// add counts one start.
 func (s *Starts) add(world, agent, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,12 +97,14 @@ func (s *Starts) add(world, agent, id string) {
 	s.runs[world]++
 }
 
+// count is how often a task has started.
 func (s *Starts) count(agent, id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.of[agent+"/"+id]
 }
 
+// total is how many tasks have started at all.
 func (s *Starts) total() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,6 +112,8 @@ func (s *Starts) total() int {
 }
 
 // NewWorld makes a world on a store.
+// Its three kinds are all that the story needs: one that counts, one that fails for
+// good, and one that runs until it is stopped.
 func NewWorld(tb testing.TB, name string, on core.Store, starts *Starts) *World {
 	tb.Helper()
 	w := &World{store: &watchedStore{Store: on}, starts: starts, begun: make(chan struct{}, 10)}
@@ -123,7 +136,7 @@ func NewWorld(tb testing.TB, name string, on core.Store, starts *Starts) *World 
 // OnClaim tells hear what each look and each claim brings from now on.
 func (w *World) OnClaim(hear func(store.Claim)) { w.store.hear.Store(&hear) }
 
-// watchedStore counts the calls that look, claim or write, and tells of claims.
+// watchedStore counts the calls that look, claim or write, and reports what claims bring.
 type watchedStore struct {
 	core.Store
 
@@ -135,6 +148,7 @@ type watchedStore struct {
 func (s *watchedStore) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	s.calls.Add(1)
 	claims, err := s.Store.Claim(ctx, requests)
+	// A claim that failed brings nothing that somebody could wait for.
 	if hear := s.hear.Load(); hear != nil && err == nil {
 		for i := range claims {
 			(*hear)(claims[i])
@@ -162,6 +176,8 @@ func (s *watchedStore) Submit(ctx context.Context, tasks []store.Submission) ([]
 }
 
 // Run tells the story of an adapter.
+// Its parts follow one another on the same store, so that what one
+// leaves behind would disturb the next.
 func Run(t *testing.T, w *World, a Adapter) {
 	t.Helper()
 	s := &story{T: t, World: w, adapter: a}
@@ -172,6 +188,7 @@ func Run(t *testing.T, w *World, a Adapter) {
 	s.nonsense()
 }
 
+// story is one adapter's telling: the test, its world, and the adapter.
 type story struct {
 	*testing.T
 	*World
@@ -193,6 +210,7 @@ func (s *story) submit(agent, id, kind, more string) {
 	require.NoError(s, err)
 }
 
+// trigger runs what is due by the adapter, without an error.
 func (s *story) trigger(pull Pull) Result {
 	s.Helper()
 	r, err := s.adapter.Trigger(s.Context(), pull)
@@ -200,6 +218,7 @@ func (s *story) trigger(pull Pull) Result {
 	return r
 }
 
+// task is a task as the scheduler knows it, whatever the adapter answers.
 func (s *story) task(agent, id string) core.TaskInfo {
 	s.Helper()
 	task, err := s.Scheduler.Task(s.Context(), agent, id)
@@ -207,11 +226,13 @@ func (s *story) task(agent, id string) core.TaskInfo {
 	return task
 }
 
+// runsOnceWhenDue has a task wait for its time, and one of another agent that nobody asks for.
 func (s *story) runsOnceWhenDue() {
 	s.Helper()
 	s.submit("ada", "one", "count", `,"delay":"300ms"`)
 	s.submit("bob", "other", "count", "")
 	due := s.task("ada", "one").Due
+	// A slow machine may be past the due time already, and then there is nothing to check.
 	if s.trigger(Pull{Agents: []string{"ada"}}); s.Scheduler.Until(due) > 0 {
 		assert.Equal(s, core.StatusWaiting, s.task("ada", "one").Status, "not before it is due")
 	}
@@ -232,6 +253,7 @@ func (s *story) runsOnceWhenDue() {
 	assert.Equal(s, 1, s.starts.count("bob", "other"))
 }
 
+// budgetOfTasks allows one run of two: the other one is left for the next trigger, and More says so.
 func (s *story) budgetOfTasks() {
 	s.Helper()
 	s.submit("ada", "b1", "count", "")
@@ -246,6 +268,7 @@ func (s *story) budgetOfTasks() {
 	assert.Equal(s, 1, s.starts.count("ada", "b2"))
 }
 
+// budgetOfTime ends the host's patience while a task runs: it is released, and no attempt is charged.
 func (s *story) budgetOfTime() {
 	s.Helper()
 	s.submit("ada", "slow", "slow", "")
@@ -265,10 +288,13 @@ func (s *story) budgetOfTime() {
 	task := s.task("ada", "slow")
 	assert.Equal(s, core.StatusWaiting, task.Status, "given back")
 	assert.Zero(s, task.ErrorCount, "uncharged")
+	// Nothing of this part may run in the next one.
 	_, err := s.Scheduler.Cancel(s.Context(), "ada", "slow", core.Order{})
 	require.NoError(s, err)
 }
 
+// failure has one handler fail beside one that does not: the host's answer
+// names the one, and the other is done.
 func (s *story) failure() {
 	s.Helper()
 	s.submit("ada", "bad", "fail", "")
@@ -285,6 +311,7 @@ func (s *story) failure() {
 	assert.Equal(s, core.StatusCompleted, s.task("ada", "good").Status)
 }
 
+// nonsense sends what no adapter may take: the store is not asked for any of it.
 func (s *story) nonsense() {
 	s.Helper()
 	before := s.store.calls.Load()
@@ -301,6 +328,7 @@ func (s *story) nonsense() {
 
 // Together lets adapters, each with a world on the same store and the same starts, run many tasks at once, and demands that
 // each starts exactly once and that every adapter did some of the work.
+// It is for several hosts on one Redis, as an installation may have them during a move.
 func Together(t *testing.T, tasks int, starts *Starts, worlds map[string]*World, adapters map[string]Adapter) {
 	t.Helper()
 	var first *World
@@ -316,6 +344,7 @@ func Together(t *testing.T, tasks int, starts *Starts, worlds map[string]*World,
 	var group sync.WaitGroup
 	for name, a := range adapters {
 		group.Go(func() {
+			// Each adapter pulls until all tasks have started, whoever has started them.
 			for starts.total() < tasks {
 				pull := Pull{Max: 20}
 				_, err := a.Trigger(t.Context(), pull)

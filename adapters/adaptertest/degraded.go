@@ -17,6 +17,7 @@ import (
 // Stores and schedulers that are not whole, for the tests of every adapter.
 
 // Partly is a store of which some partitions do not answer.
+// It is what a cluster looks like while one of its masters is away.
 type Partly struct {
 	core.Store
 
@@ -24,6 +25,7 @@ type Partly struct {
 	away map[int]bool
 }
 
+// It has an address in it, so that a test can check that no client ever sees that.
 var errAway = &core.StoreError{Verb: "claim", Err: errors.New("dial tcp 10.1.2.3:6379: connection refused")}
 
 // SetAway makes these partitions, and no others, answer nothing.
@@ -37,6 +39,7 @@ func (s *Partly) SetAway(partitions ...int) {
 }
 
 // Claim claims from the others.
+// It fails as a whole only if no partition answers, as redisstore does.
 func (s *Partly) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,6 +88,7 @@ func (s *Partly) Look(ctx context.Context, requests []store.LookRequest) ([]stor
 }
 
 // AgentOf is an agent of a partition.
+// Names are tried in turn until one falls into the partition.
 func AgentOf(partition, partitions int) string {
 	for i := 0; ; i++ {
 		if name := fmt.Sprintf("p%d-%d", partition, i); store.PartitionOf(name, partitions) == partition {

@@ -16,6 +16,8 @@ import (
 // What a daemon is: its settings, its start and its end.
 
 // Defaults of Config.
+// Tick bounds how late the work of a dead process is found while others work. Safety bounds
+// what a lost wake-up costs an idle daemon.
 const (
 	DefaultTick   = time.Second
 	DefaultSafety = 5 * time.Second
@@ -52,6 +54,7 @@ type Config struct {
 	Clock core.Clock
 }
 
+// A negative Patrol stays negative: that is how it is turned off.
 func (c Config) withDefaults() Config {
 	c.Tick = cmp.Or(c.Tick, DefaultTick)
 	c.Safety = cmp.Or(c.Safety, DefaultSafety)
@@ -69,6 +72,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// Zeros have become defaults by then, so a Safety below Tick was chosen.
 func (c Config) validate() error {
 	switch {
 	case c.Tick < 0:
@@ -84,12 +88,14 @@ func (c Config) validate() error {
 }
 
 // Daemon runs the due tasks of all agents of a store. It is safe for concurrent use.
+// Run or Start begins it, and it can be started again after it has ended.
 type Daemon struct {
 	scheduler *core.Scheduler
 	config    Config
 	registry  *registry     // nil for all agents
 	pokes     chan struct{} // the registry has changed
 
+	// mu guards what follows; the loop has its own state, which only its goroutine touches.
 	mu    sync.Mutex
 	stop  context.CancelFunc // ends the run; nil unless running
 	ended chan struct{}      // closed when the run has ended; nil unless running or stopping
@@ -107,6 +113,7 @@ func New(s *core.Scheduler, config Config) (*Daemon, error) {
 	}
 	d := &Daemon{scheduler: s, config: config, pokes: make(chan struct{}, 1)}
 	if config.Agents != nil {
+		// Ids are checked here, as a pull would otherwise fail for all agents because of one.
 		if err := checkAgents(config.Agents); err != nil {
 			return nil, err
 		}
@@ -118,7 +125,7 @@ func New(s *core.Scheduler, config Config) (*Daemon, error) {
 
 // RegisterAgent adds agents to those that the daemon runs, at once if it is running. It fails with [ErrAllAgents] unless
 // Config.Agents is set, and with a *[core.InvalidError], adding none, if one is no agent's id. Agents that are registered
-// already stay as they are.
+// already stay unchanged.
 func (d *Daemon) RegisterAgent(agents ...string) error {
 	if err := checkAgents(agents); err != nil {
 		return err
@@ -126,6 +133,7 @@ func (d *Daemon) RegisterAgent(agents ...string) error {
 	return d.registered((*registry).add, agents)
 }
 
+// checkAgents names the first id that is none.
 func checkAgents(agents []string) error {
 	for _, a := range agents {
 		if err := core.CheckAgent(a); err != nil {
@@ -144,6 +152,7 @@ func (d *Daemon) UnregisterAgent(agents ...string) error {
 // sooner; a daemon finds due work without it.
 func (d *Daemon) MarkDirty(agents ...string) error { return d.registered((*registry).mark, agents) }
 
+// registered changes the registry, if there is one. The change wakes the loop by itself.
 func (d *Daemon) registered(change func(*registry, []string), agents []string) error {
 	if d.registry == nil {
 		return ErrAllAgents
@@ -161,6 +170,7 @@ func (d *Daemon) poke() {
 }
 
 // The errors of a call at the wrong time, or to a daemon of another kind.
+// They are compared with errors.Is.
 var (
 	ErrAllAgents  = errors.New("daemon: this daemon runs all agents; set Config.Agents to register single ones")
 	ErrRunning    = errors.New("daemon: already running")
@@ -170,6 +180,7 @@ var (
 // Run runs due tasks until ctx is done or Stop is called. Then it claims nothing more, gives running handlers their
 // grace, and returns nil once all have ended and their outcomes are stored. Any other error is one that no repetition
 // can mend, such as a partition that does not exist. It fails with [ErrRunning] when the daemon runs already.
+// One daemon can run once at a time; several of them may share a store, in one process or in many.
 func (d *Daemon) Run(ctx context.Context) error {
 	ctx, err := d.begin(ctx)
 	if err != nil {
@@ -184,14 +195,16 @@ func (d *Daemon) Start() error {
 	if err != nil {
 		return err
 	}
-	go func() { _ = d.serve(ctx) }() // OnError has it
+	go func() { _ = d.serve(ctx) }() // OnError has the error
 	return nil
 }
 
 // Stop ends the daemon as the end of Run's context does, and waits for it. If ctx is done first it returns its error,
 // while the daemon still stops. It fails with [ErrNotRunning] when the daemon does not run or was stopped before.
+// A second Stop finds no stop function, and fails at once instead of waiting again.
 func (d *Daemon) Stop(ctx context.Context) error {
 	d.mu.Lock()
+	// Readiness ends here, before the handlers have ended, so that a load balancer sends nothing more.
 	stop, ended := d.stop, d.ended
 	d.stop = nil
 	d.mu.Unlock()
@@ -211,6 +224,7 @@ func (d *Daemon) Stop(ctx context.Context) error {
 // the store is away, or while too many handlers ignore their cancelled contexts: then it is a *[core.AbandonedError], and only
 // a restart helps. Partitions that are away while others answer leave it ready, as no other process could serve them either:
 // the scheduler's Ready names them.
+// A load balancer may ask every second, from many places.
 func (d *Daemon) Ready() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -227,6 +241,7 @@ func (d *Daemon) Ready() error {
 func (d *Daemon) begin(ctx context.Context) (context.Context, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	// ended is set until the last handler has returned, so a daemon that still stops cannot be started.
 	if d.ended != nil {
 		return nil, ErrRunning
 	}
@@ -235,6 +250,7 @@ func (d *Daemon) begin(ctx context.Context) (context.Context, error) {
 	return ctx, nil
 }
 
+// serve runs the loop, and lets Stop return when it has ended.
 func (d *Daemon) serve(ctx context.Context) error {
 	err := newLoop(d).run(ctx)
 	d.mu.Lock()
@@ -244,6 +260,7 @@ func (d *Daemon) serve(ctx context.Context) error {
 	return err
 }
 
+// setAway remembers why the store cannot be used, for Ready; nil when it can.
 func (d *Daemon) setAway(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

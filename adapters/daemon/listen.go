@@ -13,11 +13,15 @@ import (
 // under it, so a wake-up that is lost costs latency and never work.
 
 // listen hands wake-ups to the loop until ctx is done. It subscribes again, at growing pauses, whenever it has to.
+// The subscription that fails is a warning once, and not at each attempt: deaf
+// makes the loop look every tick meanwhile.
 func (l *loop) listen(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
 		woken, err := l.config.Waker.Wakeups(ctx)
 		if err == nil {
 			l.deaf.Store(false)
+			// One wake-up at least came through, besides the made-up one: the
+			// subscription works, and its pauses start over.
 			if l.forward(ctx, woken) > 1 {
 				failures = 0
 			}
@@ -32,6 +36,7 @@ func (l *loop) listen(ctx context.Context) {
 
 // forward hands wake-ups on until there are no more, and counts them. The first is made up: what fell due before the
 // subscription was not announced to it.
+// With a due time of 1 it is long past, so that the loop looks at everything once.
 func (l *loop) forward(ctx context.Context, woken <-chan store.Wakeup) int {
 	w := store.Wakeup{Due: 1}
 	for n := 1; ; n++ {
@@ -48,6 +53,7 @@ func (l *loop) forward(ctx context.Context, woken <-chan store.Wakeup) int {
 	}
 }
 
+// sleep waits for a while, or until ctx is done.
 func (l *loop) sleep(ctx context.Context, d time.Duration) {
 	done := make(chan struct{})
 	stop := l.config.Clock.AfterFunc(d, func() { close(done) })
@@ -60,12 +66,15 @@ func (l *loop) sleep(ctx context.Context, d time.Duration) {
 
 // Pauses between attempts that fail.
 const (
+	// The first pause is short, as most failures are over at once; the last one is
+	// what a restart of Redis costs at most.
 	firstPause = 100 * time.Millisecond
 	lastPause  = 5 * time.Second
 )
 
 // pause is how long to wait after a number of failures in a row: longer each time, up to lastPause, and never in step
 // with other daemons.
+// Half of it is drawn, so that daemons that lost the same Redis do not all come back at once.
 func pause(failures int) time.Duration {
 	most := min(firstPause<<min(max(failures, 1)-1, 10), lastPause)
 	return most/2 + rand.N(most/2) //nolint:gosec // jitter, not a secret

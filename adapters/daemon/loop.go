@@ -16,19 +16,24 @@ import (
 // once; what is registered or marked while one runs joins it instead of waiting for its end.
 
 // busyFor is how long after its last run the daemon counts as having work.
+// For so long it sleeps a tick at most: others' work, and what its own runs submit, is found sooner.
 const busyFor = 10 * time.Second
 
 // loop is the state of one Run. Only the goroutine of run touches it, except the channels and deaf.
+// Whatever its goroutine has to know comes over a channel, so that it needs no lock.
 type loop struct {
 	*Daemon
 
+	// steps is not buffered: a pull continues when the loop has taken note.
 	steps   chan step
 	wakeups chan store.Wakeup
-	deaf    atomic.Bool   // no wake-ups are to be expected
-	works   atomic.Bool   // something has run since the last page of an audit
-	timer   chan struct{} // the time may have come to pull
-	disarm  func() bool
+	deaf    atomic.Bool // no wake-ups are to be expected
+	works   atomic.Bool // something has run since the last page of an audit
+	// timer and pokes have room for one signal: a second one would say nothing new.
+	timer  chan struct{} // the time may have come to pull
+	disarm func() bool
 
+	// What it knows about pulls:
 	pulls    int       // begun so far
 	open     int       // of them, those that have not returned
 	claiming bool      // one of them claims
@@ -37,6 +42,7 @@ type loop struct {
 	ranAt    time.Time // when one that ran something returned last
 	next     time.Time // when something is due by the store's clock, as far as was said since the last pull began
 
+	// What it knows about pulls that brought nothing:
 	fruitless int       // pulls in a row that did nothing although something was overdue
 	failures  int       // pulls in a row that the store failed, or that claimed nothing because of stuck handlers
 	over      func()    // says that what failed is over; nil while nothing has failed
@@ -45,6 +51,7 @@ type loop struct {
 }
 
 // step is news of a pull: it claims no more, or it has returned.
+// A pull sends one or two of them.
 type step struct {
 	pull     int
 	agents   []string  // that were asked for; nil for all
@@ -57,6 +64,7 @@ type step struct {
 	err      error
 }
 
+// newLoop is deaf until the subscription is there.
 func newLoop(d *Daemon) *loop {
 	l := &loop{
 		Daemon: d, steps: make(chan step), wakeups: make(chan store.Wakeup), timer: make(chan struct{}, 1),
@@ -76,9 +84,11 @@ func (l *loop) run(ctx context.Context) error {
 	if l.config.Patrol > 0 {
 		listening.Go(func() { l.patrol(ctx) })
 	}
+	// The order matters: no new pulls, then those under way, then what listens beside them.
 	err := l.turn(ctx)
 	cancel()
 	l.disarm()
+	// They return within their grace; what they settle is still taken note of.
 	for l.open > 0 {
 		l.take(ctx, <-l.steps)
 	}
@@ -88,6 +98,7 @@ func (l *loop) run(ctx context.Context) error {
 
 // turn is the loop itself: after whatever happens it decides again when to pull.
 func (l *loop) turn(ctx context.Context) error {
+	// At once, and not after the first tick: tasks may have waited for the daemon's start.
 	l.pull(ctx)
 	for {
 		select {
@@ -95,6 +106,7 @@ func (l *loop) turn(ctx context.Context) error {
 			return nil
 		case s := <-l.steps:
 			l.take(ctx, s)
+			// No repetition mends it, for instance a partition that does not exist.
 			if core.CodeOf(s.err) == core.CodeInvalid {
 				return s.err
 			}
@@ -102,11 +114,13 @@ func (l *loop) turn(ctx context.Context) error {
 			if l.registry == nil || w.Due == 1 { // made up: anything may be due
 				l.expect(w.Due.Time())
 			} else {
+				// Only the registered agents of that partition may be meant.
 				l.registry.expect(w, l.scheduler.Partitions())
 			}
 		case <-l.timer:
 		case <-l.pokes:
 		}
+		// Every piece of news may change when to pull next.
 		l.arm(ctx)
 	}
 }
@@ -117,11 +131,14 @@ func (l *loop) pull(ctx context.Context) {
 	l.open++
 	l.claiming = true
 	l.pulledAt = l.config.Clock.Now()
+	// It counts as claiming until it says otherwise.
 	s := step{pull: l.pulls, claims: true}
 	scope := core.Scope{Partitions: l.config.Partitions, Grace: l.config.Grace}
 	if l.registry != nil {
 		due := func(next time.Time) bool { return l.scheduler.Until(next) <= 0 }
 		s.agents = l.registry.takeAll(due)
+		// Agents that are added or taken out while it runs join or leave it, so
+		// that none has two ticks at once.
 		scope.Agents = s.agents
 		scope.OnDue = l.registry.again
 		scope.Join = func() (in, out []string) {
@@ -135,12 +152,15 @@ func (l *loop) pull(ctx context.Context) {
 	if s.look || l.registry == nil {
 		l.next, l.lookedAt = time.Time{}, l.pulledAt
 	}
+	// Called when the pull has nothing more to claim, and only waits for handlers:
+	// another pull may then claim beside it.
 	scope.Idle = func(next time.Time) bool {
 		s.claims = false
 		l.steps <- step{pull: s.pull, agents: s.agents, next: next}
 		return true
 	}
 	go func() {
+		// The look is part of the pull's goroutine, as it may take as long as the store does.
 		if s.look {
 			s.due, s.err = l.scheduler.NextDue(ctx)
 		}
@@ -154,6 +174,7 @@ func (l *loop) pull(ctx context.Context) {
 }
 
 // take learns from a pull.
+// It is called for both steps of a pull.
 func (l *loop) take(ctx context.Context, s step) {
 	l.learn(s)
 	if !s.returned {
@@ -162,6 +183,7 @@ func (l *loop) take(ctx context.Context, s step) {
 		return
 	}
 	l.open--
+	// It returned without having said that it claims no more.
 	if s.claims {
 		l.claiming = false
 	}
@@ -170,6 +192,8 @@ func (l *loop) take(ctx context.Context, s step) {
 		l.ranAt = l.config.Clock.Now()
 		l.works.Store(true)
 	}
+	// Something is due, and this process got nothing of it: others may
+	// be faster, or it may not take it.
 	if r.More && r.Ran+r.Parked+r.Recovered == 0 {
 		l.fruitless++
 	} else {
@@ -182,6 +206,7 @@ func (l *loop) take(ctx context.Context, s step) {
 	switch code := core.CodeOf(s.err); {
 	case partly || code == "" || code == core.CodeRunsFailed: // the other partitions were served, and are served on
 		l.succeeded(s.pull)
+	// turn ends because of it.
 	case code == core.CodeInvalid:
 	default:
 		l.failed(ctx, s)
@@ -194,9 +219,11 @@ func (l *loop) learn(s step) {
 		l.expect(s.next)
 		return
 	}
+	// Nothing was due for these agents before that time.
 	l.registry.learn(s.agents, s.next)
 	switch {
 	case !s.look || !s.returned:
+	// Somebody is due, and it is not known who: all are asked for.
 	case !s.due.IsZero() && l.scheduler.Until(s.due) <= 0:
 		l.registry.expectAll(s.due)
 	default:
@@ -205,6 +232,7 @@ func (l *loop) learn(s step) {
 }
 
 // expect learns that something is due at a time of the store's clock, if it is not zero.
+// The earliest one counts; a pull that begins clears it.
 func (l *loop) expect(due time.Time) {
 	if !due.IsZero() && (l.next.IsZero() || due.Before(l.next)) {
 		l.next = due
@@ -212,8 +240,10 @@ func (l *loop) expect(due time.Time) {
 }
 
 // arm pulls if the time has come, or sets the timer to when it will.
+// It is called after each piece of news, so there is one timer at a time.
 func (l *loop) arm(ctx context.Context) {
 	l.disarm()
+	// The pull that claims will say what it has learnt.
 	if l.claiming {
 		return
 	}
@@ -231,6 +261,7 @@ func (l *loop) arm(ctx context.Context) {
 }
 
 // wait is how long to sleep before the next pull.
+// Zero or less is at once.
 func (l *loop) wait(now time.Time) time.Duration {
 	if l.failures > 0 {
 		return l.retryAt.Sub(now)
@@ -244,6 +275,7 @@ func (l *loop) wait(now time.Time) time.Duration {
 			wait = min(wait, l.scheduler.Until(next)) // long past if an agent is dirty
 		}
 	}
+	// Otherwise it would pull without end while something is overdue that it cannot have.
 	if l.fruitless > 0 {
 		pause := min(fruitlessPause<<min(l.fruitless, 20), l.config.Tick)
 		wait = max(wait, l.pulledAt.Add(pause).Sub(now))
@@ -259,6 +291,7 @@ func (l *loop) lookIn(now time.Time) time.Duration { return l.lookedAt.Add(l.lon
 const fruitlessPause = time.Millisecond
 
 // longest is the longest sleep between two pulls.
+// An idle daemon sleeps longer, which is what makes it cost less than a command a second.
 func (l *loop) longest(now time.Time) time.Duration {
 	if l.deaf.Load() || l.open > 0 || now.Sub(l.ranAt) < busyFor {
 		return l.config.Tick
@@ -269,14 +302,18 @@ func (l *loop) longest(now time.Time) time.Duration {
 // failed notes that the store failed a pull and puts the next one off. A pull whose store failed while it still had
 // handlers to wait for reports what may be out of date, as later pulls have run meanwhile.
 func (l *loop) failed(ctx context.Context, s step) {
+	// A later pull has succeeded, so the store is back; or the daemon ends,
+	// and its calls fail for that reason.
 	if s.pull < l.good || ctx.Err() != nil {
 		return
 	}
 	l.failures++
 	l.retryAt = l.config.Clock.Now().Add(pause(l.failures))
+	// The log has a line when it begins and one when it ends, and nothing in between.
 	if l.over != nil {
 		return
 	}
+	// It is this process that has to be mended, not the store, and Ready says which.
 	if core.CodeOf(s.err) == core.CodeAbandoned {
 		l.over = func() {
 			l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "abandoned handlers have returned; claiming again")
@@ -289,6 +326,7 @@ func (l *loop) failed(ctx context.Context, s step) {
 	l.config.Logger.LogAttrs(ctx, slog.LevelWarn, "the store is unavailable; retrying", slog.Any("err", s.err))
 }
 
+// succeeded notes that the store served a pull, and logs that what failed before is over.
 func (l *loop) succeeded(pull int) {
 	l.good = max(l.good, pull)
 	l.setAway(nil)

@@ -15,19 +15,24 @@ import (
 
 // registry are the agents that a daemon runs, and what it knows of each. Agents that are dirty, or whose time has come,
 // are asked for by the pull that claims, or by the next one.
+// It is called under no lock, as it only signals.
 type registry struct {
+	// mu is held for the time of a map's change, and never while a store is asked.
 	changed func() // called when an agent may have to be asked for sooner
 
 	mu      sync.Mutex
 	members map[string]*member
+	// removed go to the pull that claims, so that it stops serving them.
 	removed []string // since the pull that claims was asked to serve no more agents
 }
 
+// member is what is known of one agent.
 type member struct {
 	dirty bool      // something may be due for it now
 	next  time.Time // when it is due next by the store's clock, as far as is known; zero for never
 }
 
+// add registers agents. New ones are dirty: what is due for them is not known.
 func (r *registry) add(agents []string) {
 	r.mu.Lock()
 	for _, a := range agents {
@@ -39,6 +44,7 @@ func (r *registry) add(agents []string) {
 	r.changed()
 }
 
+// remove takes agents out.
 func (r *registry) remove(agents []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,9 +60,11 @@ func (r *registry) out() []string {
 	defer r.mu.Unlock()
 	out := r.removed
 	r.removed = nil
+	// One that was added again meanwhile stays.
 	return slices.DeleteFunc(out, func(a string) bool { return r.members[a] != nil })
 }
 
+// mark makes agents dirty; one that is not registered is passed over.
 func (r *registry) mark(agents []string) {
 	r.mu.Lock()
 	for _, a := range agents {
@@ -83,6 +91,7 @@ func (r *registry) take(due func(next time.Time) bool) []string {
 			}
 		}
 	}
+	// In a fixed order, so that the same agents make the same call.
 	slices.Sort(batch)
 	return batch
 }
@@ -93,10 +102,12 @@ func (r *registry) takeAll(due func(next time.Time) bool) []string {
 	batch := r.take(due)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	// A pull that begins is given the members of now, so nothing has to leave it.
 	r.removed = nil
 	if len(batch) == 0 || len(r.members) > core.MaxAgents {
 		return batch
 	}
+	// What was known of them is out of date by the end of the pull.
 	for _, m := range r.members {
 		*m = member{}
 	}
@@ -119,6 +130,7 @@ func (r *registry) learn(agents []string, next time.Time) {
 }
 
 // again notes when an agent has something due again.
+// It comes from a pull under way, for a task that it has just settled.
 func (r *registry) again(agent string, at time.Time) {
 	r.learn([]string{agent}, at)
 	r.changed()
@@ -129,6 +141,7 @@ func (r *registry) expect(w store.Wakeup, partitions int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := w.Due.Time()
+	// Agents that share a partition are all woken: one look finds out whose work it is.
 	for a, m := range r.members {
 		if store.PartitionOf(a, partitions) == w.Partition && (m.next.IsZero() || at.Before(m.next)) {
 			m.next = at
@@ -148,6 +161,7 @@ func (r *registry) expectAll(at time.Time) {
 }
 
 // next is when an agent has to be asked for, as far as is known: long ago if one is dirty.
+// The zero time is long ago, so a dirty agent is asked for at once.
 func (r *registry) next() (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 // Google sends SIGTERM ten seconds before it kills an instance, and the functions framework ends at once: whoever starts
 // the function calls Drain on the signal, and then exits. The answer of the last request is written after its call has
 // returned, by the server: an http.Server knows when, by Shutdown; with the framework wait a moment.
+// It may be called several times, and from any goroutine.
 func (f *Function) Drain(ctx context.Context) error {
 	idle := f.flights.drain()
 	select {
@@ -21,6 +22,7 @@ func (f *Function) Drain(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
+	// It has Config.Margin left to settle and release.
 	f.flights.cancel()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.config.Margin)
 	defer cancel()
@@ -32,18 +34,21 @@ func (f *Function) Drain(ctx context.Context) error {
 }
 
 // flights are the requests under way.
+// They are counted by identity, as their contexts have to be cancelled one by one.
 type flights struct {
 	mu    sync.Mutex
 	under map[*flight]struct{}
 	idle  chan struct{} // closed when a drain has nothing left to wait for; nil until there is a drain
 }
 
+// flight is one request under way.
 type flight struct{ cancel context.CancelFunc }
 
 // begin adds a request until end is called, which calls cancel.
 func (f *flights) begin(cancel context.CancelFunc) (end func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	// An instance that shuts down answers 503, and the sender tries another one.
 	if f.idle != nil {
 		return nil, errDraining
 	}
@@ -58,6 +63,7 @@ func (f *flights) begin(cancel context.CancelFunc) (end func(), err error) {
 	}, nil
 }
 
+// end takes a request off, and tells a drain when it was the last.
 func (f *flights) end(this *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,6 +86,7 @@ func (f *flights) drain() <-chan struct{} {
 	return f.idle
 }
 
+// cancel cuts off all requests under way.
 func (f *flights) cancel() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,6 +18,7 @@ import (
 // What a function is: its settings, and what a request has before it is looked at.
 
 // Defaults of Config.
+// A margin that is too small loses the answer, one that is too large loses time to work.
 const (
 	DefaultTimeout = time.Minute
 	DefaultMargin  = 250 * time.Millisecond
@@ -66,6 +67,7 @@ func (c Config) withDefaults() (Config, error) {
 		}
 		c.Timeout = time.Duration(seconds) * time.Second
 	}
+	// Zero means the default here too: an environment without the variable is not Cloud Run.
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	c.Margin = cmp.Or(c.Margin, DefaultMargin)
 	c.MaxBody = cmp.Or(c.MaxBody, DefaultMaxBody)
@@ -78,8 +80,11 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
+// timeoutVariable is set by Cloud Run functions to the timeout of the function.
 const timeoutVariable = "CLOUD_RUN_TIMEOUT_SECONDS"
 
+// validate refuses what makes no sense. Verify has no default, as every
+// default would let somebody in by accident.
 func (c Config) validate() error {
 	switch {
 	case c.Verify == nil:
@@ -100,7 +105,8 @@ type Function struct {
 	scheduler *core.Scheduler
 	config    Config
 	runner    trigger.Runner
-	flights   flights
+	// flights is what Drain waits for.
+	flights flights
 }
 
 // New makes a function for a scheduler. It fails if a field of config makes no sense, naming it.
@@ -124,6 +130,7 @@ var noHTTP = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 })
 
 // begin starts to answer a request: its context ends with the time that it may take, or with a drain.
+// The end function has to be called in any case, or a drain would wait for ever.
 func (f *Function) begin(ctx context.Context) (context.Context, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, f.config.Timeout)
 	end, err := f.flights.begin(cancel)

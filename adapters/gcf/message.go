@@ -38,6 +38,7 @@ func (e *UnknownEventError) Error() string {
 // Unwrap is what is wrong with the event.
 func (e *UnknownEventError) Unwrap() error { return e.Why }
 
+// unknown is an error about one field of a message.
 func unknown(field, reason string) error {
 	return &UnknownEventError{Why: &core.InvalidError{Field: field, Reason: reason}}
 }
@@ -46,12 +47,13 @@ func unknown(field, reason string) error {
 // then is anything said about what is wrong with it.
 type pushed struct {
 	message message
-	err     error // what is wrong with the message
+	err     error // what is wrong with the message; nil if nothing is
 }
 
 // readPush reads the body of a push that wraps a message; nil if it is no push at all, but a request for somebody else.
 func readPush(body []byte) *pushed {
 	o, err := strictjson.Parse("body", body)
+	// A request for somebody else may well be JSON, so that is no error.
 	if err != nil || !o.Has("message") || !o.Has("subscription") {
 		return nil
 	}
@@ -65,6 +67,7 @@ func readWrapped(o strictjson.Object) (message, error) {
 		Data []byte `json:"data"` // in base64
 		ID   string `json:"messageId"`
 	}
+	// A subscription that is no string would make messages of different ones look alike.
 	subscription := o.Text("subscription")
 	switch {
 	case o.Has("subscription") && subscription == "": // two of them must not become one sender
@@ -82,11 +85,13 @@ func readWrapped(o strictjson.Object) (message, error) {
 }
 
 // newMessage is a message of Pub/Sub.
+// Ids of messages are unique for their topic, and a subscription has one topic.
 func newMessage(subscription, id string, data []byte) message {
 	return message{sender: subscription, id: id, prefix: "pubsub-" + digest(subscription, id), data: data}
 }
 
 // digest is a short name for strings that name something together only, and that may be longer than the id of a task.
+// 128 bits are far from colliding, and short enough for an id.
 func digest(texts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	return hex.EncodeToString(sum[:16])
@@ -95,12 +100,14 @@ func digest(texts ...string) string {
 // receive does what a message says.
 func (f *Function) receive(ctx context.Context, m message) (any, error) {
 	answer, err := f.obey(ctx, m)
+	// The sender's mistake becomes one type of error, whichever part of it was wrong.
 	if core.CodeOf(err) == core.CodeInvalid {
 		err = &UnknownEventError{Why: err}
 	}
 	return answer, err
 }
 
+// obey tells a tick from tasks, and does what it says.
 func (f *Function) obey(ctx context.Context, m message) (any, error) {
 	if o, err := strictjson.Parse("message", m.data); err == nil && trigger.IsTick(o) {
 		scope, err := trigger.ReadTick(o)
@@ -119,6 +126,7 @@ func (f *Function) obey(ctx context.Context, m message) (any, error) {
 // run runs what is due, unless this occasion of a job has been served before.
 func (f *Function) run(ctx context.Context, scope core.Scope, job string, key trigger.Occasion) (any, error) {
 	report, repeated, err := f.runner.Run(ctx, scope, key)
+	// The status has to be an error, so that an alarm rings, although most of the work was done.
 	if away, ok := errors.AsType[*core.AwayError](err); ok {
 		return nil, partly(report, away)
 	}
@@ -132,6 +140,7 @@ func (f *Function) run(ctx context.Context, scope core.Scope, job string, key tr
 }
 
 // duplicate is the answer to a repeat.
+// It is answered with success: there is nothing left to do for the sender.
 type duplicate struct {
 	Duplicate bool   `json:"duplicate"`
 	Job       string `json:"job"`
@@ -140,6 +149,7 @@ type duplicate struct {
 
 // submit submits tasks, and runs them if that is wanted.
 func (f *Function) submit(ctx context.Context, tasks []core.NewTask) (any, error) {
+	// The margin is for the answer: a submit that is cut off is stored or not, and the repeat tells.
 	soon, cancel := trigger.Soon(ctx, f.config.Margin)
 	defer cancel()
 	submitted, err := f.scheduler.Submit(soon, tasks...)

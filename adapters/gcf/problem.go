@@ -29,9 +29,12 @@ func partly(report core.Report, away *core.AwayError) error {
 }
 
 // final reports whether an error is one of a message, which no repeat can mend.
+// Everything else may succeed when it is sent again.
 func final(err error) bool { return problem.Of(err).Code == problem.CodeTooLarge || trigger.Final(err) }
 
 // statusOf is the status of an answer to a sender that repeats whatever is not acknowledged.
+// Pub/Sub and Eventarc repeat everything but a success, for a week: an answer of
+// 200 is how a message is thrown away.
 func (f *Function) statusOf(err error) int {
 	if final(err) && !f.config.DeadLetter {
 		return http.StatusOK
@@ -39,6 +42,8 @@ func (f *Function) statusOf(err error) int {
 	return problem.Of(err).Status
 }
 
+// writeJSON answers with a value. It has a length, so that a proxy can tell a
+// whole answer from one that was cut off.
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	data, err := json.Marshal(body)
 	if err != nil { // of values that are ours

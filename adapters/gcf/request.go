@@ -30,6 +30,7 @@ const (
 )
 
 // The headers that senders add.
+// Google sets them on the way in, but whoever reaches the service can send them too.
 const (
 	schedulerHeader    = "X-Cloudscheduler"
 	jobHeader          = "X-Cloudscheduler-Jobname"
@@ -45,6 +46,7 @@ func sniff(r *http.Request) sender {
 	switch {
 	case strings.EqualFold(r.Header.Get(schedulerHeader), "true"), r.Header.Get(jobHeader) != "":
 		return fromScheduler
+	// Every push and every event is a POST, so anything else is for the API.
 	case r.Method != http.MethodPost:
 		return others
 	case r.Header.Get(messageHeader) != "":
@@ -58,7 +60,7 @@ func sniff(r *http.Request) sender {
 	}
 }
 
-// ServeHTTP answers a request: the HTTP function. What it claims it runs and settles, or gives back, before its deadline.
+// ServeHTTP answers a request: the HTTP function. What it claims it runs and settles, or releases, before its deadline.
 func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, end, err := f.begin(r.Context())
 	if err != nil {
@@ -68,6 +70,7 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer end()
 	r = r.WithContext(ctx)
 	from := sniff(r)
+	// It has its own credentials, so it is not verified here.
 	if from == others {
 		f.forward(w, r)
 		return
@@ -82,12 +85,14 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			f.fail(w, r, from, err)
 			return
 		}
+		// JSON to "/" that is no push belongs to the API, which reads the body from its beginning.
 		if push = readPush(body); push == nil {
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			f.forward(w, r)
 			return
 		}
 	}
+	// Before anything is done with the body, and before anybody learns of its mistakes.
 	if err := f.config.Verify(r); err != nil {
 		f.config.Logger.LogAttrs(ctx, slog.LevelInfo, "a request was refused", slog.String("path", r.URL.Path), slog.Any("err", err))
 		_ = errUnauthorized.Write(w)
@@ -97,6 +102,7 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // forward leaves a request to Config.HTTP.
+// It gets the margin too, so that an API call can still be answered when time is up.
 func (f *Function) forward(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := trigger.Soon(r.Context(), f.config.Margin)
 	defer cancel()
@@ -105,6 +111,7 @@ func (f *Function) forward(w http.ResponseWriter, r *http.Request) {
 
 // serve answers a request that was verified. Cloud Scheduler gets an error for an invalid body; the others would only
 // send it again.
+// A scheduler's job shows the status to a person, who can mend it.
 func (f *Function) serve(w http.ResponseWriter, r *http.Request, from sender, push *pushed) {
 	var body []byte
 	var answer any
@@ -133,6 +140,8 @@ func (f *Function) serve(w http.ResponseWriter, r *http.Request, from sender, pu
 }
 
 // fail answers with an error. What can never be taken is acknowledged, unless somebody else looks after it.
+// Acknowledging is the only way to be rid of a message without a dead-letter
+// topic; the log has it at error level.
 func (f *Function) fail(w http.ResponseWriter, r *http.Request, from sender, err error) {
 	text := trigger.Clip(err.Error(), trigger.MaxError)
 	if !final(err) || from == fromScheduler || from == others {
@@ -152,6 +161,7 @@ func (f *Function) fail(w http.ResponseWriter, r *http.Request, from sender, err
 // mostPushed is more than any message of Pub/Sub, which are 10 MB at most, takes in base64.
 const mostPushed = 16 << 20
 
+// body reads a request's body, up to the limit of the configuration.
 func (f *Function) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return requestbody.All(http.MaxBytesReader(w, r.Body, f.config.MaxBody))
 }
@@ -165,6 +175,7 @@ func (f *Function) schedule(r *http.Request, body []byte) (any, error) {
 			return nil, err
 		}
 	}
+	// An empty body is an empty object: a tick of all agents.
 	scope, err := trigger.ReadTick(what)
 	if err != nil {
 		return nil, err
@@ -178,6 +189,7 @@ func (f *Function) schedule(r *http.Request, body []byte) (any, error) {
 }
 
 // deliver does what the CloudEvent in a request says.
+// The SDK reads both forms of a CloudEvent: in headers, and as a whole in the body.
 func (f *Function) deliver(r *http.Request, body []byte) (any, error) {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	e, err := cehttp.NewEventFromHTTPRequest(r)

@@ -20,6 +20,7 @@ import (
 // Credentials: what a request may do, found out before any store is asked.
 
 // Scope is a part of what the API does.
+// They are what tokens are granted, from the least to the most.
 type Scope string
 
 // The scopes.
@@ -30,6 +31,7 @@ const (
 )
 
 // Grant is what a caller may do.
+// A grant covers a request if it covers its scope and every agent and user in it.
 type Grant struct {
 	Scopes []Scope // nil for everything
 	// Agents are whose tasks it is about; nil for all agents, and for calls that are about more than one agent. Every agent_id
@@ -44,21 +46,24 @@ type Token struct {
 }
 
 // Verifier finds out what a request may do, without asking a store. It is used by many goroutines at once.
+// Those of a handler are asked in order, and the first one that accepts decides.
 type Verifier interface {
-	// Verify returns what the request's credential grants, ErrNoCredential if it carries none that is for this verifier,
-	// and any other error if it carries one that is not good: the reason is logged and never sent to the client.
+	// Verify returns what the request's credential grants, ErrNoCredential if it has none that is for this verifier,
+	// and any other error if it has one that is not good: the reason is logged and never sent to the client.
 	Verify(r *http.Request) (*Grant, error)
 }
 
-// ErrNoCredential says that a request carries nothing for a verifier to look at.
-var ErrNoCredential = errors.New("the request carries no such credential")
+// ErrNoCredential says that a request has nothing for a verifier to look at.
+var ErrNoCredential = errors.New("the request contains no such credential")
 
 // everything is what a caller may do where no credential is asked for.
+// The checks after it need no case of their own.
 var everything = &Grant{}
 
 // may reports whether a grant covers a scope.
 func (g *Grant) may(s Scope) bool { return g.Scopes == nil || slices.Contains(g.Scopes, s) }
 
+// check refuses scopes that are misspelt: a token would otherwise do less than its owner thinks.
 func (g *Grant) check(name string) error {
 	for _, s := range g.Scopes {
 		if s != ScopeRead && s != ScopeTrigger && s != ScopeWrite {
@@ -72,11 +77,13 @@ func (g *Grant) check(name string) error {
 // guess is right, and however long it is.
 type tokens []hashedToken
 
+// hashedToken is a token of which the secret itself is not kept.
 type hashedToken struct {
 	sum   [sha256.Size]byte
 	grant *Grant
 }
 
+// with adds a token. An empty one would be matched by a request with an empty token.
 func (t tokens) with(name, plain string, grant Grant) tokens {
 	if strings.TrimSpace(plain) == "" {
 		panic(fmt.Sprintf("httpadapter: %s is empty", name))
@@ -93,6 +100,7 @@ func Bearer(r *http.Request) (string, bool) {
 	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }
 
+// Verify looks for the token of a request among all of them, without ending at the first that fits.
 func (t tokens) Verify(r *http.Request) (*Grant, error) {
 	token, ok := Bearer(r)
 	if !ok {
@@ -116,6 +124,8 @@ func (a *api) authenticate(r *http.Request) (*Grant, error) {
 	if len(a.verifiers) == 0 {
 		return everything, nil
 	}
+	// The most telling reason goes to the log: that a credential was refused, rather
+	// than that another verifier saw none.
 	why := ErrNoCredential
 	for _, v := range a.verifiers {
 		grant, err := v.Verify(r)
@@ -129,12 +139,16 @@ func (a *api) authenticate(r *http.Request) (*Grant, error) {
 	return nil, why
 }
 
+// grantKey is the key of a request's grant in its context.
 type grantKey struct{}
 
+// withGrant puts a grant into a request, for the checks of whichever call it is.
 func withGrant(r *http.Request, g *Grant) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), grantKey{}, g))
 }
 
+// grantOf is the grant of a request; everything for one that was not
+// authenticated, which only open routes are.
 func grantOf(r *http.Request) *Grant {
 	if g, ok := r.Context().Value(grantKey{}).(*Grant); ok {
 		return g
@@ -161,6 +175,7 @@ func allow(r *http.Request, agents ...string) error {
 // of a task for the one to work for.
 func allowTasks(r *http.Request, tasks ...core.NewTask) error {
 	for i := range tasks {
+		// A task without a user works for its agent.
 		if err := allow(r, tasks[i].Agent, cmp.Or(tasks[i].UserID, tasks[i].Agent)); err != nil {
 			return err
 		}
@@ -177,6 +192,7 @@ func allowAll(r *http.Request) error {
 }
 
 // local reports whether a request's host is one that no name server outside can make point here.
+// A page in a browser can make any name point at this machine, but neither localhost nor an address.
 func local(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

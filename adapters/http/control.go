@@ -17,6 +17,7 @@ const mustBeString = "must be a string"
 
 // target is what a request to pause or resume is about: the names in its path, or all tasks. What is wider than an agent
 // is not for callers that may touch some agents only.
+// A task or an agent was checked with the path, before the call began.
 func target(r *http.Request) (core.Target, error) {
 	t := core.Target{Agent: r.PathValue("agent"), ID: r.PathValue("id"), Kind: r.PathValue("kind"), Key: r.PathValue("key")}
 	if t.Agent == "" {
@@ -31,6 +32,7 @@ func (a *api) pause(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	// Durations and times have no zero here: a pause until nothing would be an endless one.
 	var p core.Pause
 	if err := decode(data,
 		strictjson.Field{Name: "reason", Into: &p.Reason, Must: mustBeString, Zero: true},
@@ -60,6 +62,7 @@ func toCome(err error) error {
 }
 
 // resume ends a pause. What was to come, and has not, was not paused ahead either: that is no error.
+// It is the same rule as that of the command line's --ahead.
 func (a *api) resume(r *http.Request) (int, any, error) {
 	data, err := optionalBody(r)
 	if err != nil {
@@ -81,6 +84,7 @@ func (a *api) resume(r *http.Request) (int, any, error) {
 }
 
 // after is the answer to a change of a target.
+// For a task that is the task, for anything wider a short statement.
 func (a *api) after(r *http.Request, t core.Target, paused bool) (int, any, error) {
 	if t.ID != "" {
 		return a.task(r)
@@ -92,6 +96,7 @@ func (a *api) after(r *http.Request, t core.Target, paused bool) (int, any, erro
 }
 
 // runNow makes a task due now and answers with it.
+// A body would be a parameter that nobody reads, so it is refused.
 func (a *api) runNow(r *http.Request) (int, any, error) {
 	if err := noBody(r); err != nil {
 		return 0, nil, err
@@ -122,6 +127,7 @@ func (a *api) cancel(r *http.Request) (int, any, error) {
 }
 
 // remove forgets a task.
+// Nothing is left to answer with, so the answer repeats what was asked for.
 func (a *api) remove(r *http.Request) (int, any, error) {
 	agent, id := r.PathValue("agent"), r.PathValue("id")
 	if err := a.scheduler.Delete(r.Context(), agent, id); err != nil {
@@ -141,6 +147,7 @@ func (a *api) explain(r *http.Request) (int, any, error) {
 }
 
 // activity notes that a subject was active.
+// The status is 202: the run comes later, if at all.
 func (a *api) activity(r *http.Request) (int, any, error) {
 	data, err := requestbody.JSON(r)
 	if err != nil {
@@ -156,6 +163,7 @@ func (a *api) activity(r *http.Request) (int, any, error) {
 	); err != nil {
 		return 0, nil, err
 	}
+	// The agents that it is about follow from the subject, so the check of the grant comes after.
 	about, err := a.scheduler.NoticeAbout(kind, s)
 	if err == nil {
 		err = allow(r, about...)
@@ -168,6 +176,7 @@ func (a *api) activity(r *http.Request) (int, any, error) {
 }
 
 // optionalBody is the body of a request that may have none.
+// Length zero is none. An unknown length, in a chunked request, is read.
 func optionalBody(r *http.Request) ([]byte, error) {
 	if r.ContentLength == 0 {
 		return []byte("{}"), nil

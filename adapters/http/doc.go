@@ -2,5 +2,5 @@
 // became of them. Import it as httpadapter.
 //
 // Requests and answers are JSON. Errors are problem details (RFC 9457) with a code that programs act on. A request that
-// is refused, because it carries no token, cannot be read or makes no sense, costs no call of the store.
+// is refused, because it has no token, cannot be read or makes no sense, costs no call of the store.
 package http

@@ -18,6 +18,7 @@ import (
 // The handler: its settings, and the way of each request from its admission to its answer.
 
 // Defaults of Config.
+// MaxBody fits a thousand small tasks, or a few with payloads.
 const (
 	DefaultMaxBody    = 1 << 20
 	DefaultMaxTimeout = 5 * time.Minute
@@ -34,7 +35,7 @@ type Config struct {
 	Scoped    []Token
 	Signed    *Signed
 	Verifiers []Verifier
-	// CronSecret opens GET /v1/cron, which runs what is due for all agents, to requests that carry it as a bearer token, as
+	// CronSecret opens GET /v1/cron, which runs what is due for all agents, to requests that have it as their bearer token, as
 	// hosts' cron services send it. Without it there is no such path.
 	CronSecret string
 	// LocalOnly refuses requests for a host that is neither localhost nor an IP address. Set it when there are no tokens
@@ -60,7 +61,7 @@ type Config struct {
 	// Stopping, if set, is closed when the server is about to shut down: it ends the streams of events and the waits, which
 	// would hold it up, and no request claims tasks any more.
 	Stopping <-chan struct{}
-	// Grace is how long the handlers that a request runs may go on once Stopping is closed or the request's context is done.
+	// Grace is how long the handlers that a request runs may continue once Stopping is closed or the request's context is done.
 	// Then their contexts are cancelled and their tasks released, uncharged; at once if zero. The server has to wait longer.
 	Grace time.Duration
 	// Metrics, if set, answers GET /metrics, as the handler of package metrics does. Where a credential is asked for it needs
@@ -71,17 +72,20 @@ type Config struct {
 }
 
 // api answers requests. The answer to each is JSON.
+// It is immutable after New, and used by many goroutines.
 type api struct {
 	scheduler *core.Scheduler
 	config    Config
 	verifiers []Verifier
-	cron      tokens
-	origins   *http.CrossOriginProtection
-	table     []route
+	// cron is the only token of GET /v1/cron, nil without a secret.
+	cron    tokens
+	origins *http.CrossOriginProtection
+	table   []route
 }
 
 // New makes the handler that serves a scheduler. It panics if a token is empty, as that is a mistake in the program that
 // would let everybody in.
+// Nothing listens yet: the caller gives the handler to a server of its own.
 func New(s *core.Scheduler, config Config) http.Handler {
 	config.MaxBody = cmp.Or(config.MaxBody, DefaultMaxBody)
 	config.MaxTimeout = cmp.Or(config.MaxTimeout, DefaultMaxTimeout)
@@ -95,6 +99,8 @@ func New(s *core.Scheduler, config Config) http.Handler {
 	if config.Clock == nil {
 		config.Clock = core.SystemClock{}
 	}
+	// Requests from pages of other origins are refused, whatever their
+	// credentials: a browser adds these by itself.
 	a := &api{scheduler: s, config: config, verifiers: config.verifiers(), origins: http.NewCrossOriginProtection()}
 	if config.CronSecret != "" {
 		a.cron = a.cron.with("CronSecret", config.CronSecret, Grant{Scopes: []Scope{ScopeTrigger}})
@@ -104,6 +110,7 @@ func New(s *core.Scheduler, config Config) http.Handler {
 }
 
 // verifiers are what requests are accepted by.
+// Tokens are tried before signatures, as they cost less.
 func (c *Config) verifiers() []Verifier {
 	var known tokens
 	for i, plain := range c.Tokens {
@@ -123,9 +130,11 @@ func (c *Config) verifiers() []Verifier {
 }
 
 // ServeHTTP answers a request.
+// The order is: who may come in, which agent, and only then the call itself.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer a.caught(w, r)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	// Answers are about the state of now.
 	w.Header().Set("Cache-Control", "no-store")
 	rt, grant, err := a.admit(r)
 	if err != nil {
@@ -133,6 +142,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r = withGrant(r, grant)
+	// Set before anything reads the body; the call turns its error into a 413.
 	r.Body = http.MaxBytesReader(w, r.Body, a.config.MaxBody)
 	if agent := r.PathValue("agent"); agent != "" {
 		if err := allow(r, agent); err != nil {
@@ -140,6 +150,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	// A stream writes its own answer, and may not end for hours.
 	if rt.stream != nil {
 		rt.stream(w, r)
 		return
@@ -155,6 +166,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // admit is the route of a request, and what its caller may do, if it may go there. No store is called for that, and
 // nothing of the body is read unless it is signed.
 func (a *api) admit(r *http.Request) (*route, *Grant, error) {
+	// The route is looked up first, as it may be open, but whether it exists is
+	// only said to callers who were accepted.
 	rt, allowed := find(a.table, r)
 	if a.config.LocalOnly && !local(r.Host) {
 		return nil, nil, errForeignHost
@@ -164,6 +177,7 @@ func (a *api) admit(r *http.Request) (*route, *Grant, error) {
 		return nil, nil, err
 	}
 	switch {
+	// After the credential, so that only its owner learns why.
 	case a.origins.Check(r) != nil:
 		return nil, nil, errCrossOrigin
 	case rt == nil && allowed != nil:
@@ -178,6 +192,7 @@ func (a *api) admit(r *http.Request) (*route, *Grant, error) {
 }
 
 // identify finds out what the caller of a route may do. Why it is refused is for the log, unless it may succeed later.
+// An open route needs no grant: it shows nothing of any agent.
 func (a *api) identify(rt *route, r *http.Request) (*Grant, error) {
 	verify := a.authenticate
 	switch {
@@ -191,6 +206,7 @@ func (a *api) identify(rt *route, r *http.Request) (*Grant, error) {
 		return grant, nil
 	}
 	a.config.Logger.LogAttrs(r.Context(), slog.LevelInfo, "a request was refused", slog.String("path", r.URL.Path), slog.Any("err", err))
+	// It may succeed later, so 401 would be wrong.
 	if errors.Is(err, errFull) {
 		return nil, err
 	}
@@ -205,6 +221,7 @@ func (a *api) write(w http.ResponseWriter, r *http.Request, status int, body any
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
+	// From here on the status cannot be changed.
 	w.WriteHeader(status)
 	if _, err := w.Write(append(data, '\n')); err != nil {
 		a.unsent(r, err)
@@ -212,11 +229,14 @@ func (a *api) write(w http.ResponseWriter, r *http.Request, status int, body any
 }
 
 // caught is deferred: it turns a panic into an answer that hides what happened.
+// Go's server would close the connection, and the client would not
+// learn that the fault is on this side.
 func (a *api) caught(w http.ResponseWriter, r *http.Request) {
 	v := recover() //nolint:revive // it is called by the deferred function itself
 	if v == nil {
 		return
 	}
+	// It is how a handler ends a connection on purpose.
 	if v == http.ErrAbortHandler { //nolint:errorlint // a value that was thrown, not an error that was returned
 		panic(v)
 	}

@@ -17,6 +17,7 @@ import (
 const idempotencyHeader = "Idempotency-Key"
 
 // mostKey is how long its value may be, in bytes, as with those who introduced it.
+// A longer key is refused and not cut, as two keys could become one.
 const mostKey = 255
 
 // identifyTasks gives tasks that have neither an id nor a unique key ids made from the request's key and their place in it, which
@@ -24,6 +25,7 @@ const mostKey = 255
 // anything is written: a key stands for one request.
 func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
 	values := r.Header.Values(idempotencyHeader)
+	// Most requests have no key, and pay nothing for it.
 	if len(values) == 0 {
 		return nil
 	}
@@ -36,9 +38,11 @@ func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
 	case len(key) > mostKey:
 		return &core.InvalidError{Field: idempotencyHeader, Reason: fmt.Sprintf("is %d bytes long: the limit is %d", len(key), mostKey)}
 	}
+	// Tasks with ids of their own are safe to repeat already.
 	var made []core.NewTask
 	for i := range tasks {
 		if tasks[i].ID == "" && tasks[i].UniqueKey == "" {
+			// The place is part of it, so that equal tasks of one request stay different ones.
 			sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%s", i, key))
 			tasks[i].ID = "idempotency-" + hex.EncodeToString(sum[:16])
 			made = append(made, tasks[i])
@@ -53,7 +57,8 @@ func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
 			return problem.New(core.CodeConflict, "the "+idempotencyHeader+" was already used for another request; use a new one for each request")
 		}
 	}
-	if core.CodeOf(err) == core.CodeInvalid { // Submit says which of all tasks it is
+	if core.CodeOf(err) == core.CodeInvalid {
+		// Submit refuses it too, and says which of all tasks it is.
 		return nil
 	}
 	return err

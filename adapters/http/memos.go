@@ -10,6 +10,8 @@ import (
 // The mount of MemOS' API: its routes in our table, and what they ask of their host.
 
 // memos are the routes of MemOS' API.
+// They are mounted as routes of our own, so that admission, limits and
+// logging are the same for both APIs.
 func (a *api) memos() []route {
 	var table []route
 	for _, m := range memos.Routes(a.scheduler, &host{a: a}, memos.Config{
@@ -28,6 +30,7 @@ func (a *api) memos() []route {
 // cold start loads each.
 type host struct{ a *api }
 
+// A method that memos needs and the host lacks shows here.
 var _ memos.Host = (*host)(nil)
 
 // Allow refuses agents that the grant of a request does not cover.

@@ -16,10 +16,13 @@ import (
 // openapi.json describes the API. A test holds live requests and answers against it, and the routes against its paths. What
 // is in the program is openapi.json.gz, a ninth of it, as a function's cold start loads each byte: `make openapi` writes it.
 //
+// A description that is wrong would be worse than none.
+//
 //go:embed openapi.json.gz
 var packed []byte
 
 // openapi unpacks the description when it is first asked for.
+// It is JSON within JSON's answer, so it must not be encoded again.
 var openapi = sync.OnceValues(func() (json.RawMessage, error) {
 	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 // Errors: those of this adapter, and how any is answered and logged. Codes and statuses are in internal/problem.
 
+// Shared and never changed: an answer copies what it needs.
 var (
 	errUnauthorized = problem.Unauthorized("a bearer token is required: Authorization: Bearer <token>")
 	errForeignHost  = problem.New(problem.CodeForbidden, "the Host is neither localhost nor an IP address")
@@ -20,6 +21,7 @@ var (
 )
 
 // answerer is an error that says itself how it is answered: one of an API whose errors are not problem details.
+// They are MemOS's.
 type answerer interface {
 	error
 	Answer() (status int, body any)
@@ -37,6 +39,7 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if p.Status >= http.StatusInternalServerError {
 		a.failed(r, err)
 	}
+	// A refused request may still send a megabyte: closing costs less than reading.
 	if r.ContentLength != 0 && p.Status < http.StatusInternalServerError && p.Code != core.CodeInvalid {
 		w.Header().Set("Connection", "close") // the body is not worth reading
 	}
@@ -46,6 +49,7 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // failed logs why a request failed on this side.
+// A client that has gone away explains most of these, and is not worth a warning.
 func (a *api) failed(r *http.Request, err error) {
 	if r.Context().Err() == nil {
 		a.config.Logger.LogAttrs(r.Context(), slog.LevelWarn, "a request failed",

@@ -13,6 +13,7 @@ import (
 // What a request says: parameters and bodies, read so strictly that a misspelt limit is never no limit.
 
 // decode reads a JSON object strictly: a member that is no field is refused, as is a name in another case.
+// A misspelt "timeout_sm" would otherwise run for the longest time there is.
 func decode(data []byte, fields ...strictjson.Field) error {
 	o, err := strictjson.Parse("body", data)
 	if err != nil {
@@ -28,6 +29,7 @@ func query(r *http.Request, names ...string) (url.Values, error) {
 	if err != nil {
 		return nil, &core.InvalidError{Field: "query", Reason: "has an invalid escape"}
 	}
+	// Sorted, so that the same request has the same error.
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		switch {
 		case !slices.Contains(names, name):

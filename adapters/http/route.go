@@ -10,6 +10,7 @@ import (
 // Routes: one table of all calls, with what a caller needs for each.
 
 // route is one call. Its answer is a status and what is written as JSON, or an error.
+// The table is made once, in New.
 type route struct {
 	method string
 	path   string                                // whose segments in braces match anything
@@ -17,11 +18,13 @@ type route struct {
 	noHead bool                                  // a GET that does not end by itself, or that runs tasks
 	needs  Scope                                 // if it is not what the method says
 	verify func(r *http.Request) (*Grant, error) // takes the place of what others are accepted by
+	// Exactly one of answer and stream is set.
 	answer func(r *http.Request) (int, any, error)
 	stream func(w http.ResponseWriter, r *http.Request) // in place of answer
 }
 
 // scope is what a caller needs: what a route says, or to read or write as its method does.
+// A POST that only reads says so itself.
 func (rt *route) scope() Scope {
 	switch {
 	case rt.needs != "":
@@ -33,6 +36,7 @@ func (rt *route) scope() Scope {
 	}
 }
 
+// routes is the whole table: the calls of every handler, then those that its configuration adds.
 func (a *api) routes() []route {
 	table := []route{
 		{method: http.MethodPost, path: "/v1/run-due", needs: ScopeTrigger, answer: a.runDue},
@@ -66,6 +70,7 @@ func (a *api) routes() []route {
 		{method: http.MethodGet, path: "/openapi.json", open: true, answer: a.document},
 	}
 	table = append(table, a.memos()...)
+	// Without a secret the path does not exist, so that nobody can guess at it.
 	if a.cron != nil {
 		table = append(table, route{method: http.MethodGet, path: "/v1/cron", noHead: true, needs: ScopeTrigger, verify: a.cron.Verify, answer: a.runCron})
 	}
@@ -87,6 +92,7 @@ func find(routes []route, r *http.Request) (*route, []string) {
 	for _, name := range []string{"agent", "id", "kind", "key", "group"} {
 		r.SetPathValue(name, "") // an outer mux may have such wildcards
 	}
+	// The escaped path is split, so that %2F stays within its segment.
 	segments := strings.Split(r.URL.EscapedPath(), "/")
 	var allowed []string
 	for i := range routes {
@@ -94,6 +100,7 @@ func find(routes []route, r *http.Request) (*route, []string) {
 			continue
 		}
 		methods := []string{routes[i].method}
+		// Go's server drops the body of an answer to HEAD.
 		if routes[i].method == http.MethodGet && !routes[i].noHead {
 			methods = append(methods, http.MethodHead)
 		}
@@ -113,6 +120,7 @@ func matches(r *http.Request, path string, segments []string) bool {
 	if len(wanted) != len(segments) {
 		return false
 	}
+	// Segments are compared one by one; only a whole segment can be a wildcard.
 	for i, raw := range segments {
 		segment, err := url.PathUnescape(raw)
 		name, wild := strings.CutPrefix(wanted[i], "{")

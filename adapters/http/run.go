@@ -21,6 +21,7 @@ func (a *api) runDue(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	// Whose tasks it is about decides what the grant has to cover.
 	if scope.Agents == nil {
 		err = allowAll(r)
 	} else {
@@ -33,6 +34,7 @@ func (a *api) runDue(r *http.Request) (int, any, error) {
 }
 
 // runCron is runDue for all agents, for hosts whose cron service sends a GET.
+// A GET has no body to name agents in, so its credential is for all.
 func (a *api) runCron(r *http.Request) (int, any, error) {
 	return a.run(r.Context(), core.Scope{MaxDuration: a.config.MaxTimeout})
 }
@@ -43,6 +45,7 @@ func (a *api) run(ctx context.Context, scope core.Scope) (int, any, error) {
 	ctx, end := a.untilStopping(ctx)
 	defer end()
 	scope.Grace = a.config.Grace
+	// Requests that ask for the same share one pull, as several senders may fire at the same minute.
 	report, err := a.scheduler.RunShared(ctx, scope)
 	_, partly := errors.AsType[*core.AwayError](err) // the report says so, and what was done all the same
 	if err != nil && !partly && core.CodeOf(err) != core.CodeRunsFailed {
@@ -57,11 +60,13 @@ func (a *api) run(ctx context.Context, scope core.Scope) (int, any, error) {
 // untilStopping is a context that is done as well when the server is about to shut down. The request's own context would not be:
 // a server that shuts down waits for its requests, and would wait for a pull that claims more and more.
 func (a *api) untilStopping(ctx context.Context) (context.Context, context.CancelFunc) {
+	// It ends with the request in any case.
 	ctx, end := context.WithCancel(ctx)
 	select {
 	case <-a.config.Stopping:
 		end()
 	default:
+		// The goroutine ends with the context, which the caller ends when it has answered.
 		go func() {
 			select {
 			case <-a.config.Stopping:
@@ -87,6 +92,7 @@ func (a *api) scope(r *http.Request) (core.Scope, error) {
 	if err != nil {
 		return core.Scope{}, err
 	}
+	// A client cannot make the server work for longer than its own limit.
 	switch longest := a.config.MaxTimeout; {
 	case scope.MaxDuration > longest:
 		return core.Scope{}, &core.InvalidError{Field: "timeout_ms", Reason: fmt.Sprintf("must be at most %d", longest.Milliseconds())}

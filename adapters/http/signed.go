@@ -31,18 +31,23 @@ type Signed struct {
 }
 
 // Bounds of a signed request.
+// Five minutes is what Standard Webhooks proposes. The memory holds as many requests as arrive in twice
+// that time, at some hundred a second.
 const (
 	signedFor    = 5 * time.Minute
 	mostSignedID = 256
 	mostKept     = 100_000
 )
 
+// signatures is the Verifier of signed requests.
 type signatures struct {
 	secrets [][]byte
 	grant   *Grant
 	clock   core.Clock
 	most    int64 // bytes of a body
 
+	// mu guards what was seen, which is of this process only: several processes behind
+	// one address each take a request once.
 	mu   sync.Mutex
 	seen map[int64]map[string]struct{} // ids with their timestamps, by the minute of these
 	kept int                           // in all minutes
@@ -51,6 +56,8 @@ type signatures struct {
 // errFull says that the memory of signed requests is full: a replayed one could not be recognised any more.
 var errFull = problem.New(core.CodeUnavailable, "too many signed requests in the last minutes; retry later with a new timestamp")
 
+// newSignatures panics on secrets that would let somebody in: as with
+// tokens, that is a mistake in the program.
 func newSignatures(s *Signed, clock core.Clock, most int64) *signatures {
 	v := &signatures{grant: &s.Grant, clock: clock, most: most, seen: map[int64]map[string]struct{}{}}
 	for i, text := range s.Secrets {
@@ -69,6 +76,7 @@ func newSignatures(s *Signed, clock core.Clock, most int64) *signatures {
 	return v
 }
 
+// Verify checks the headers before the body, as those cost nothing.
 func (v *signatures) Verify(r *http.Request) (*Grant, error) {
 	id, stamp, given := r.Header.Get("Webhook-Id"), r.Header.Get("Webhook-Timestamp"), r.Header.Get("Webhook-Signature")
 	if id == "" || stamp == "" || given == "" {
@@ -78,6 +86,7 @@ func (v *signatures) Verify(r *http.Request) (*Grant, error) {
 	if err != nil || strings.Trim(stamp, "0123456789") != "" || len(id) > mostSignedID || strings.Contains(id, ".") {
 		return nil, errors.New("malformed signature headers")
 	}
+	// Both ways, as the sender's clock may be ahead of ours.
 	if age := v.clock.Now().Sub(time.Unix(unix, 0)); age > signedFor || age < -signedFor {
 		return nil, errors.New("the signature is too old, or from the future")
 	}
@@ -85,14 +94,17 @@ func (v *signatures) Verify(r *http.Request) (*Grant, error) {
 	if err != nil || int64(len(body)) > v.most {
 		return nil, errors.New("the signed body cannot be read, or is too long")
 	}
+	// The call reads the body again, from the start.
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if !v.matches(id+"."+stamp+".", body, given) {
 		return nil, errors.New("the signature does not match")
 	}
+	// Only now, as a request that is not genuine must not use up the id.
 	return v.grant, v.once(id+"."+stamp, unix)
 }
 
 // matches reports whether one of the given signatures is that of one of the secrets.
+// All secrets and all signatures are tried, whichever fits first: time tells nothing about them.
 func (v *signatures) matches(head string, body []byte, given string) bool {
 	good := false
 	for _, secret := range v.secrets {
@@ -112,7 +124,8 @@ func (v *signatures) matches(head string, body []byte, given string) bool {
 }
 
 // once refuses what was accepted before. It is remembered for as long as its signature is good, a minute at a time: to
-// forget takes no look at each, and what is kept at most is forgotten as time goes on.
+// forget takes no look at each, and what is kept at most is forgotten as time passes.
+// The timestamp decides when it is forgotten, as it does how long the signature is good.
 func (v *signatures) once(signed string, unix int64) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -32,14 +32,17 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 	}
 	submitted, err := a.scheduler.Submit(r.Context(), tasks...)
 	if err != nil {
+		// Without ids a client cannot know what a retry would do, so the error says how to get them.
 		return 0, nil, problem.OfSubmit(err, tasks, "give the tasks ids, or send the header "+idempotencyHeader)
 	}
+	// 200 says that everything existed already.
 	status := http.StatusOK
 	for i := range submitted {
 		if submitted[i].Created {
 			status = http.StatusCreated
 		}
 	}
+	// An empty array, not null.
 	if submitted == nil {
 		submitted = []core.Submitted{}
 	}
@@ -49,12 +52,14 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 }
 
 // list answers with a page of an agent's tasks.
+// The cursor is the store's, and opaque to the client.
 func (a *api) list(r *http.Request) (int, any, error) {
 	q, err := query(r, "agent_id", "status", "kind", "group", "limit", "cursor")
 	if err != nil {
 		return 0, nil, err
 	}
 	l := core.List{Agent: q.Get("agent_id"), Kind: q.Get("kind"), Group: q.Get("group"), Cursor: q.Get("cursor")}
+	// Several statuses are separated by commas; core refuses those that do not exist.
 	if status := q.Get("status"); status != "" {
 		for s := range strings.SplitSeq(status, ",") {
 			l.Status = append(l.Status, core.Status(s))
@@ -71,6 +76,7 @@ func (a *api) list(r *http.Request) (int, any, error) {
 }
 
 // jobs answers with a page of an agent's recurring tasks.
+// They are the tasks with every, cron or activity.
 func (a *api) jobs(r *http.Request) (int, any, error) {
 	q, err := query(r, "agent_id", "kind", "limit", "cursor")
 	if err != nil {
@@ -87,6 +93,7 @@ func (a *api) jobs(r *http.Request) (int, any, error) {
 	}{jobs, next}, err
 }
 
+// page is one page of a list, for an agent that the caller may see.
 func (a *api) page(r *http.Request, l core.List) ([]core.TaskInfo, string, error) {
 	if err := allow(r, l.Agent); err != nil {
 		return nil, "", err
@@ -99,6 +106,7 @@ func (a *api) page(r *http.Request, l core.List) ([]core.TaskInfo, string, error
 }
 
 // pageSize is the limit of a page; zero if none is given.
+// Its upper bound is core's, which says what it is.
 func pageSize(q url.Values) (int, error) {
 	limit := q.Get("limit")
 	if limit == "" {
@@ -118,6 +126,7 @@ func (a *api) task(r *http.Request) (int, any, error) {
 }
 
 // runs answers with the last runs of a task, oldest first.
+// A task that has never run has an empty array.
 func (a *api) runs(r *http.Request) (int, any, error) {
 	task, err := a.scheduler.Task(r.Context(), r.PathValue("agent"), r.PathValue("id"))
 	if task.Runs == nil {
@@ -129,6 +138,7 @@ func (a *api) runs(r *http.Request) (int, any, error) {
 }
 
 // replay makes a dead task live again and answers with it.
+// The answer is the task as it is after the replay.
 func (a *api) replay(r *http.Request) (int, any, error) {
 	if _, err := a.scheduler.Replay(r.Context(), r.PathValue("agent"), r.PathValue("id")); err != nil {
 		return 0, nil, err

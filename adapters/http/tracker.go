@@ -11,12 +11,14 @@ import (
 // What is asked about more than one task, and about the process itself.
 
 // group answers with the counts of a group of an agent's tasks.
+// The status of the group is part of the counts.
 func (a *api) group(r *http.Request) (int, any, error) {
 	counts, err := a.scheduler.Group(r.Context(), r.PathValue("agent"), r.PathValue("group"))
 	return http.StatusOK, counts, err
 }
 
 // agents answers with a page of the agents that have live tasks.
+// Only callers for all agents may see who exists.
 func (a *api) agents(r *http.Request) (int, any, error) {
 	limit, cursor, err := pageOfAll(r)
 	if err != nil {
@@ -46,6 +48,7 @@ func (a *api) pauses(r *http.Request) (int, any, error) {
 }
 
 // pageOfAll reads limit and cursor of a listing over all agents, which a caller for some agents may not see.
+// Checked in this order, so that a mistake in the request is named before the grant is looked at.
 func pageOfAll(r *http.Request) (limit int, cursor string, err error) {
 	q, err := query(r, "limit", "cursor")
 	if err == nil {
@@ -67,6 +70,7 @@ func (a *api) stats(r *http.Request) (int, any, error) {
 }
 
 // metrics answers a scrape: what it shows is of all agents together.
+// The grant for some agents is not enough, as no series is theirs alone.
 func (a *api) metrics(w http.ResponseWriter, r *http.Request) {
 	if err := allowAll(r); err != nil {
 		a.refuse(w, r, err)
@@ -76,6 +80,7 @@ func (a *api) metrics(w http.ResponseWriter, r *http.Request) {
 }
 
 // health says that the process answers, whatever its store does.
+// Restarting a process because its store is away would help nobody.
 func (a *api) health(*http.Request) (int, any, error) {
 	return http.StatusOK, struct {
 		Status  string `json:"status"`
@@ -84,6 +89,7 @@ func (a *api) health(*http.Request) (int, any, error) {
 }
 
 // readiness is what a process says of itself.
+// It has no name of an agent or a task, as it needs no credential.
 type readiness struct {
 	Status    string `json:"status"` // ready, or degraded while partitions of the store are away
 	Slots     slots  `json:"slots"`
@@ -91,6 +97,7 @@ type readiness struct {
 	Away      []int  `json:"away,omitempty"`
 }
 
+// slots are how many runs the process may have at once, and how many it has.
 type slots struct {
 	Total int `json:"total"`
 	InUse int `json:"in_use"`
@@ -99,6 +106,7 @@ type slots struct {
 // ready says whether the process can do its work. It can while some partitions are away: taking it out of service would stop
 // the others too. What the store said is for the log.
 func (a *api) ready(r *http.Request) (int, any, error) {
+	// The scheduler first, as it costs nothing to ask.
 	own := a.scheduler.Ready()
 	if stuck, ok := errors.AsType[*core.AbandonedError](own); ok {
 		return 0, nil, stuck

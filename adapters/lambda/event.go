@@ -41,6 +41,7 @@ func form(event []byte) string {
 // source is what sent an event.
 type source int
 
+// The values are only compared with one another.
 const (
 	fromUnknown source = iota
 	fromRule
@@ -55,6 +56,8 @@ const (
 
 // sniff finds out what sent an event. What no rule fits is unknown: an event that means something else must not run
 // tasks.
+// It looks at members that a sender always sets, and at as many of them as
+// are needed to exclude the others.
 func sniff(o strictjson.Object) source {
 	request := o.Object("requestContext")
 	switch {
@@ -71,6 +74,7 @@ func sniff(o strictjson.Object) source {
 	}
 }
 
+// sniffRecords accepts records of SQS only, and all of them: S3, SNS and streams have Records too.
 func sniffRecords(o strictjson.Object) source {
 	records := strictjson.Value[[]strictjson.Object](o, "Records")
 	if len(records) == 0 {
@@ -84,6 +88,8 @@ func sniffRecords(o strictjson.Object) source {
 	return fromSQS
 }
 
+// sniffEventBridge accepts scheduled events only: a rule may pass on
+// anything that happens in an account.
 func sniffEventBridge(o strictjson.Object) source {
 	if o.Text("detail-type") != "Scheduled Event" {
 		return fromUnknown
@@ -98,6 +104,7 @@ func sniffEventBridge(o strictjson.Object) source {
 	}
 }
 
+// sniffRequest tells apart the four services that send HTTP requests.
 func sniffRequest(o, request strictjson.Object) source {
 	switch {
 	case request.Has("elb"):
@@ -129,6 +136,7 @@ func (e *UnknownEventError) Error() string {
 // mostNames is how many members of an event an error names. Their values it never shows: they may be secrets.
 const mostNames = 12
 
+// unknown describes an event by the names of its members.
 func unknown(o strictjson.Object) error {
 	if len(o) == 0 {
 		return &UnknownEventError{Got: "an empty object"}

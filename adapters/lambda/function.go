@@ -18,6 +18,7 @@ import (
 // What a function is: its settings, and the way of an event through it.
 
 // DefaultMargin is the default of Config.Margin.
+// It covers encoding the answer and the way back through the runtime.
 const DefaultMargin = 250 * time.Millisecond
 
 // MaxAnswer is the largest answer of an invocation, in bytes. Lambda takes 6 MB; what is above it would end the process.
@@ -41,6 +42,7 @@ type Config struct {
 
 // Function answers the events of a Lambda function. It is safe for concurrent use, has no goroutines of its own, and leaves
 // none behind when Invoke returns, except for handlers that ignore their context.
+// An environment handles one event at a time, but a program may call it as it likes.
 type Function struct {
 	scheduler *core.Scheduler
 	config    Config
@@ -57,6 +59,7 @@ func New(s *core.Scheduler, config Config) (*Function, error) {
 	}
 	config.Margin = cmp.Or(config.Margin, DefaultMargin)
 	if config.HTTP == nil {
+		// Somebody else may still call the function's URL, and gets an answer.
 		config.HTTP = noHTTP
 	}
 	if config.Logger == nil {
@@ -70,7 +73,7 @@ var noHTTP = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 	_ = problem.New(problem.CodeNoRoute, "this function serves no HTTP requests").Write(w)
 })
 
-// Invoke answers one event, given as JSON. What it claims it runs and settles, or gives back, before the deadline of ctx
+// Invoke answers one event, given as JSON. What it claims it runs and settles, or releases, before the deadline of ctx
 // less core's Config.Margin; then nothing is left under lease.
 //
 // Handlers of tasks that fail are part of the answer, not an error: their tasks are tried again by themselves. An error
@@ -81,6 +84,7 @@ func (f *Function) Invoke(ctx context.Context, event json.RawMessage) (json.RawM
 	if err != nil {
 		return nil, err
 	}
+	// Each answers in the form that its sender reads.
 	switch source := sniff(o); source {
 	case fromRule, fromScheduler:
 		return f.scheduled(ctx, o)

@@ -18,6 +18,7 @@ import (
 // of escaping: they end here.
 
 // callerKey is the key of a request's caller in its context.
+// It is a type of its own, so that no other package can set or read it.
 type callerKey struct{}
 
 // Caller is the ARN of the user or role that AWS found to have signed a request (AuthType AWS_IAM), from the context of
@@ -41,6 +42,7 @@ func readRequest(ctx context.Context, from source, o strictjson.Object) (*http.R
 	if from == fromURL || from == fromGatewayV2 {
 		method = about.Object("http").Text("method")
 	}
+	// net/http takes an empty method for GET, and such a request would read something.
 	if method == "" { // which net/http takes for GET
 		return nil, errors.New("lambda: the request has no method")
 	}
@@ -59,10 +61,12 @@ func readRequest(ctx context.Context, from source, o strictjson.Object) (*http.R
 	for _, name := range []string{"Host", "Transfer-Encoding", "Content-Length"} {
 		r.Header.Del(name) // they are fields of the request, or about bytes that we never saw
 	}
+	// The port is not known. 0 keeps the form that programs expect.
 	r.RemoteAddr = net.JoinHostPort(address(from, about, r.Header), "0")
 	return r, nil
 }
 
+// readBody decodes the body of a request, where the event says that it is encoded.
 func readBody(o strictjson.Object) ([]byte, error) {
 	body := o.Text("body")
 	if strictjson.Value[bool](o, "isBase64Encoded") {
@@ -88,6 +92,7 @@ func path(from source, o strictjson.Object) string {
 }
 
 // setPath keeps the escapes of a path, which tell a slash within a segment from one between two.
+// A path that cannot be unescaped is taken literally.
 func setPath(u *url.URL, raw string) {
 	if !strings.HasPrefix(raw, "/") {
 		raw = "/" + raw
@@ -105,6 +110,7 @@ func query(from source, o strictjson.Object) string {
 	}
 	values := url.Values(multi(o, "multiValueQueryStringParameters", "queryStringParameters"))
 	if from == fromGatewayV1 {
+		// Encoding again gives a query with the same meaning, though not with the same bytes.
 		return values.Encode()
 	}
 	var pairs []string
@@ -113,6 +119,7 @@ func query(from source, o strictjson.Object) string {
 			pairs = append(pairs, name+"="+v)
 		}
 	}
+	// Values of one name keep their order; the order of names means nothing.
 	slices.SortStableFunc(pairs, func(a, b string) int {
 		a, _, _ = strings.Cut(a, "=")
 		b, _, _ = strings.Cut(b, "=")
@@ -133,6 +140,7 @@ func multi(o strictjson.Object, many, one string) map[string][]string {
 	return values
 }
 
+// header has all headers, with cookies joined as a browser would send them.
 func header(o strictjson.Object) http.Header {
 	h := http.Header{}
 	for name, values := range multi(o, "multiValueHeaders", "headers") {
@@ -153,6 +161,7 @@ func address(from source, about strictjson.Object, h http.Header) string {
 		return about.Object("http").Text("sourceIp")
 	case fromGatewayV1:
 		return about.Object("identity").Text("sourceIp")
+	// Whatever is in front of it may be the client's invention.
 	default: // a load balancer adds the address that it saw at the end
 		seen := strings.Join(h.Values("X-Forwarded-For"), ",")
 		return strings.TrimSpace(seen[strings.LastIndexByte(seen, ',')+1:])
@@ -160,6 +169,7 @@ func address(from source, about strictjson.Object, h http.Header) string {
 }
 
 // caller is who signed a request, in the two places where AWS says so.
+// An empty one is a request that nobody has signed.
 func caller(about strictjson.Object) string {
 	if arn := about.Object("authorizer").Object("iam").Text("userArn"); arn != "" {
 		return arn

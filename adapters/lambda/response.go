@@ -25,6 +25,7 @@ import (
 // what is too large becomes an error that the client can read, where Lambda itself would end the process.
 
 // serve answers the HTTP request in an event.
+// It always answers, so that AWS does not repeat the event.
 func (f *Function) serve(ctx context.Context, from source, o strictjson.Object) (json.RawMessage, error) {
 	ctx, cancel := trigger.Soon(ctx, f.config.Margin)
 	defer cancel()
@@ -34,6 +35,7 @@ func (f *Function) serve(ctx context.Context, from source, o strictjson.Object) 
 	} else {
 		f.handle(w, r)
 	}
+	// The body may fit, and its encoding not, so both are checked.
 	if !w.tooLarge {
 		data, err := encodeAnswer(from, o, w)
 		if err != nil || len(data) <= MaxAnswer {
@@ -41,6 +43,7 @@ func (f *Function) serve(ctx context.Context, from source, o strictjson.Object) 
 		}
 	}
 	f.config.Logger.LogAttrs(ctx, slog.LevelError, "an answer was too large", slog.Int("limit", MaxAnswer))
+	// The second answer is small, so it fits.
 	w.reset()
 	_ = problem.AnswerTooLarge(fmt.Sprintf("the answer is larger than the %d bytes that Lambda takes: ask for less at a time", MaxAnswer)).Write(w)
 	return encodeAnswer(from, o, w)
@@ -66,6 +69,7 @@ func (f *Function) caught(w *answer, r *http.Request) {
 }
 
 // answer is the http.ResponseWriter of a request: it keeps what is written, up to the limit.
+// It does not flush: the answer leaves in one piece.
 type answer struct {
 	header   http.Header
 	sent     http.Header // as it was when the status was written; nil before
@@ -84,6 +88,7 @@ func (w *answer) WriteHeader(status int) {
 	}
 }
 
+// A handler sees it as an error of writing, as with a client that went away.
 var errTooLarge = errors.New("lambda: the answer is too large")
 
 // Write fails when the answer cannot be sent any more, so that a handler can stop.
@@ -92,12 +97,14 @@ func (w *answer) Write(data []byte) (int, error) {
 	if w.tooLarge = w.tooLarge || w.body.Len()+len(data) > MaxAnswer; w.tooLarge {
 		return 0, errTooLarge
 	}
+	// As net/http does it.
 	if _, set := w.sent["Content-Type"]; !set && w.body.Len() == 0 {
 		w.sent.Set("Content-Type", http.DetectContentType(data))
 	}
 	return w.body.Write(data)
 }
 
+// reset forgets what was written, for another answer.
 func (w *answer) reset() { *w = answer{header: http.Header{}} }
 
 // answerJSON is an HTTP answer in the forms of all senders; what one does not know is left out for it.
@@ -118,6 +125,7 @@ func encodeAnswer(from source, o strictjson.Object, w *answer) (json.RawMessage,
 	for _, name := range []string{"Connection", "Transfer-Encoding", "Content-Length"} {
 		h.Del(name) // they are set by the service that forwards the answer
 	}
+	// Bytes that are no text have to be encoded, as the answer is JSON.
 	a := answerJSON{Status: w.status, Body: w.body.String()}
 	if !utf8.ValidString(a.Body) || h.Get("Content-Encoding") != "" {
 		a.Body, a.Base64 = base64.StdEncoding.EncodeToString(w.body.Bytes()), true
@@ -133,10 +141,12 @@ func encodeAnswer(from source, o strictjson.Object, w *answer) (json.RawMessage,
 	case fromGatewayV1:
 		a.Headers = h
 	default:
+		// The second version has a place for cookies of its own.
 		a.Cookies = slices.Clone(h.Values("Set-Cookie"))
 		h.Del("Set-Cookie")
 		a.Header = single(h)
 	}
+	// An encoder, and not Marshal, as only that can leave HTML alone.
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false) // the answer is JSON for a machine, and would only grow

@@ -15,6 +15,7 @@ import (
 // SQS events. A batch is not all or nothing: one record that is wrong must not bring the others again.
 
 // record is one message of an SQS event.
+// Its own mistake must not fail the others.
 type record struct {
 	id    string
 	fifo  bool
@@ -22,6 +23,7 @@ type record struct {
 	err   error // why it has no tasks
 }
 
+// newRecord reads one record; what is wrong with it is kept for later.
 func newRecord(o strictjson.Object) record {
 	r := record{id: o.Text("messageId"), fifo: strings.HasSuffix(o.Text("eventSourceARN"), ".fifo")}
 	r.tasks, r.err = trigger.ReadTasks([]byte(o.Text("body")), "sqs-"+r.id)
@@ -29,11 +31,13 @@ func newRecord(o strictjson.Object) record {
 }
 
 // batch is an SQS event under way.
+// It is used by one goroutine.
 type batch struct {
 	f      *Function
 	tasks  []core.Submitted
 	failed []string // ids of messages
 	ended  error    // why nothing more is submitted; nil until then
+	// What failed is final for this delivery only: SQS brings it again.
 }
 
 // receive submits the tasks of each record. A record that fails is named in the answer, so that SQS delivers it again and
@@ -42,6 +46,7 @@ func (f *Function) receive(ctx context.Context, o strictjson.Object) (json.RawMe
 	var records []record
 	for _, r := range strictjson.Value[[]strictjson.Object](o, "Records") {
 		records = append(records, newRecord(r))
+		// Without an id it could not be named in the answer, and would be lost.
 		if r.Text("messageId") == "" {
 			return nil, &core.InvalidError{Field: "Records", Reason: "has a record without a messageId"}
 		}
@@ -63,12 +68,14 @@ func (f *Function) receive(ctx context.Context, o strictjson.Object) (json.RawMe
 
 // submitAll submits the tasks of all records, as many at a time as one submit takes. In a FIFO queue none may overtake one
 // that failed.
+// One submit for many records costs one call of the store, and a refused one is tried in halves.
 func (b *batch) submitAll(ctx context.Context, records []record) {
 	ctx, cancel := trigger.Soon(ctx, b.f.config.Margin)
 	defer cancel()
 	var some []record
 	tasks := 0
 	for _, r := range records {
+		// A record with a mistake is a border in a FIFO queue: what came before it is submitted first.
 		if tasks+len(r.tasks) > core.MaxSubmit || r.err != nil {
 			b.submit(ctx, some)
 			some, tasks = nil, 0
@@ -97,6 +104,7 @@ func (b *batch) submit(ctx context.Context, records []record) {
 	if err == nil {
 		submitted, err = b.f.scheduler.Submit(ctx, tasks...)
 	}
+	// Halving finds one bad record of a batch of ten in fewer than ten submits.
 	if half := len(records) / 2; half > 0 && ofInput(err) {
 		b.submit(ctx, records[:half])
 		b.submit(ctx, records[half:])
@@ -111,6 +119,7 @@ func (b *batch) submit(ctx context.Context, records []record) {
 }
 
 // fail names a record in the answer, and ends the batch if nothing after it can or may be submitted.
+// In a FIFO queue later records would overtake this one.
 func (b *batch) fail(ctx context.Context, r record, err error) {
 	if b.ended != nil {
 		err = b.ended
@@ -123,9 +132,11 @@ func (b *batch) fail(ctx context.Context, r record, err error) {
 	}
 }
 
+// Those records are delivered again, in their order.
 var errEnded = errors.New("not submitted, because an earlier record failed")
 
 // ofInput reports whether an error is about what was submitted, so that other records may well succeed.
+// Anything else is the store's fault, and other records would fail alike.
 func ofInput(err error) bool {
 	code := core.CodeOf(err)
 	return trigger.Final(err) || code == core.CodeDisabled || code == core.CodeLimit

@@ -15,6 +15,7 @@ import (
 // Ticks, and of how a repeated delivery is recognised: AWS delivers at least once, so a schedule may fire twice.
 
 // The members of a tick that EventBridge Scheduler fills in.
+// The names are those that EventBridge Scheduler's own placeholders suggest.
 const (
 	scheduleARN   = "schedule-arn"
 	scheduledTime = "scheduled-time"
@@ -23,6 +24,7 @@ const (
 // scheduled is the tick of an EventBridge rule or of a schedule without an input of its own. Its detail says nothing.
 func (f *Function) scheduled(ctx context.Context, o strictjson.Object) (json.RawMessage, error) {
 	arn := ""
+	// The ARN of the rule or schedule names it across accounts and regions.
 	if resources := strictjson.Value[[]string](o, "resources"); len(resources) > 0 {
 		arn = resources[0]
 	}
@@ -42,6 +44,7 @@ func (f *Function) tick(ctx context.Context, o strictjson.Object) (json.RawMessa
 	if err != nil {
 		return nil, err
 	}
+	// Without either it is a tick that was sent by hand, and never a repeat.
 	var key trigger.Occasion
 	if arn != "" || at != "" {
 		if key, err = newOccasion(arn, at); err != nil {
@@ -52,6 +55,7 @@ func (f *Function) tick(ctx context.Context, o strictjson.Object) (json.RawMessa
 }
 
 // newOccasion checks what names an occasion: a placeholder that nobody filled in would make all ticks one.
+// Lambda shows the error in the log of the schedule.
 func newOccasion(arn, at string) (trigger.Occasion, error) {
 	if !strings.HasPrefix(arn, "arn:") {
 		return trigger.Occasion{}, &core.InvalidError{Field: scheduleARN, Reason: "must be the ARN of a schedule: <aws.scheduler.schedule-arn>"}
@@ -68,6 +72,7 @@ func (f *Function) run(ctx context.Context, scope core.Scope, key trigger.Occasi
 	if err != nil {
 		return nil, fmt.Errorf("lambda: tick: %w", err)
 	}
+	// A repeat answers with success, so that it is not sent again.
 	if repeated {
 		return json.Marshal(struct {
 			Duplicate bool   `json:"duplicate"`

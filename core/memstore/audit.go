@@ -8,8 +8,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// audit looks at all tasks of a partition: here a page has no end. What it finds would be a mistake in this package, so
-// there is nothing to repair.
+// audit looks at all tasks of a partition: a page has no end here, as nobody waits for a lock for long.
+// What it finds would be a mistake in this package, so that it repairs nothing; tests call it.
 func (p *partition) audit(now store.Millis) store.Audited {
 	found := store.Audited{}
 	for _, a := range p.agents {
@@ -20,13 +20,14 @@ func (p *partition) audit(now store.Millis) store.Audited {
 			}
 		}
 	}
-	if len(found.Faults) == 0 { // else what is wrong with the tasks comes first
+	if len(found.Faults) == 0 {
+		// A task that is lost also makes counters wrong. Only the cause is reported.
 		found.Faults = p.miscounted(now)
 	}
 	return found
 }
 
-// counted is what there is of what a partition keeps counters of.
+// counted is what a partition's counters should say, found by looking at every task.
 type counted struct {
 	live, running int64
 	kinds         map[string]store.KindStats
@@ -34,6 +35,7 @@ type counted struct {
 }
 
 // recount counts all live tasks.
+// It reads what is there and never a counter.
 func (p *partition) recount() counted {
 	c := counted{kinds: map[string]store.KindStats{}, groups: map[[2]string]int64{}}
 	for _, a := range p.agents {
@@ -46,6 +48,7 @@ func (p *partition) recount() counted {
 			if t.dozing() {
 				k.Resting++
 			}
+			// Tasks without a group are counted under the empty name, which no counter has.
 			c.kinds[t.Kind] = k
 			c.groups[[2]string{t.Agent, t.Group}]++
 		}
@@ -53,7 +56,7 @@ func (p *partition) recount() counted {
 	return c
 }
 
-// miscounted compares the counters with what is there.
+// miscounted compares the counters with a fresh count.
 func (p *partition) miscounted(now store.Millis) []store.Fault {
 	var faults []store.Fault
 	is := p.recount()
@@ -66,6 +69,7 @@ func (p *partition) miscounted(now store.Millis) []store.Fault {
 		}
 	}
 	for name, g := range p.groups {
+		// A group that is over may have any number: the next task of that name starts from zero.
 		if (g.over == 0 || g.over > now) && g.Live != is.groups[name] {
 			faults = append(faults, store.Fault{Agent: name[0], Code: store.FaultMiscounted})
 		}
@@ -73,16 +77,20 @@ func (p *partition) miscounted(now store.Millis) []store.Fault {
 	return faults
 }
 
+// fault is what is wrong with one live task; empty if it waits, runs or is parked as it should.
 func (p *partition) fault(t *task, now store.Millis) store.FaultCode {
 	switch {
+	// Running: its claim has a lease that will end, and knows the task.
 	case t.claim != nil:
 		if t.claim.term.at < 0 || !slices.ContainsFunc(t.claim.runs, func(h held) bool { return h.task == t }) {
 			return store.FaultLost
 		}
+	// Parked: something has to bring it back.
 	case t.parked != "":
 		if !p.comesBack(t) {
 			return store.FaultStranded
 		}
+	// Waiting: it has to be in a queue, and its agent in the agenda, in time.
 	case t.at < 0:
 		return store.FaultLost
 	case p.serial[t.Agent] != nil: // it is put back in time when the run ends
@@ -93,6 +101,7 @@ func (p *partition) fault(t *task, now store.Millis) store.FaultCode {
 }
 
 // comesBack reports whether something will put back what is parked where a task is.
+// A kind comes back when somebody claims with a handler for it; a hold when it ends.
 func (p *partition) comesBack(t *task) bool {
 	if t.parked == t.Kind {
 		return true

@@ -13,6 +13,8 @@ import (
 // mostRecovered is how many expired leases one step takes back; pages how many times as many agents as tasks may be
 // taken it looks at, and tasks it parks, at most. A picky claim looks further: at wide agents a page, and at deep tasks
 // of an agent and level.
+// They are the bounds of claim.lua, where they keep a script short. Here they only have to be the same,
+// so that both stores take the same tasks.
 const (
 	mostRecovered = 2
 	pages         = 4
@@ -21,6 +23,7 @@ const (
 )
 
 // Claim leases due tasks; see [store.Queue].
+// All requests are one step: the lock is held until the last of them.
 func (s *Store) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &store.Error{Verb: "claim", Err: err}
@@ -28,6 +31,7 @@ func (s *Store) Claim(ctx context.Context, requests []store.ClaimRequest) ([]sto
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make([]store.Claim, len(requests))
+	// Each reads the clock again, as each is a script of its own in Redis.
 	for i := range requests {
 		out[i] = s.parts[requests[i].Partition].claim(&requests[i], s.now())
 	}
@@ -37,6 +41,7 @@ func (s *Store) Claim(ctx context.Context, requests []store.ClaimRequest) ([]sto
 // Look says when partitions are due; see [store.Queue].
 func (s *Store) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
 	if err := ctx.Err(); err != nil {
+		// A look has the verb of a claim in errors, as callers treat both alike.
 		return nil, &store.Error{Verb: "claim", Err: err}
 	}
 	s.mu.Lock()
@@ -49,6 +54,7 @@ func (s *Store) Look(ctx context.Context, requests []store.LookRequest) ([]store
 }
 
 // look says when the partition is due next; a parked task of a kind that is asked for is due now.
+// With agents it says when each of these is due; without, only when anything is.
 func (p *partition) look(r *store.LookRequest, now store.Millis) store.Look {
 	out := store.Look{Partition: p.index, Now: now}
 	if r.Agents != nil {
@@ -57,6 +63,7 @@ func (p *partition) look(r *store.LookRequest, now store.Millis) store.Look {
 	}
 	due, lease := p.next()
 	switch {
+	// Everything is held: nothing becomes due but the end of a lease, or of the hold.
 	case p.held(scope{kind: '*'}, now):
 		due = 0
 	case p.isParked(r.Kinds) || len(p.open) > 0:
@@ -64,6 +71,7 @@ func (p *partition) look(r *store.LookRequest, now store.Millis) store.Look {
 			due = now
 		}
 	}
+	// An expired lease is work as well: its tasks are taken back by a claim.
 	if due == 0 || lease != 0 && lease < due {
 		due = lease
 	}
@@ -72,34 +80,46 @@ func (p *partition) look(r *store.LookRequest, now store.Millis) store.Look {
 }
 
 // claiming is one claim in the making.
+// It is used by one call of claim, under the lock of the store.
 type claiming struct {
-	p      *partition
-	r      *store.ClaimRequest
-	now    store.Millis
-	picky  bool // it may pass over much that is due
+	p     *partition
+	r     *store.ClaimRequest
+	now   store.Millis
+	picky bool // it may pass over much that is due
+	// room is how many tasks may still be taken.
 	room   int
 	most   map[string]int // of the kinds that are bounded: how many more are taken
 	back   load           // put back
 	seen   load           // looked at
 	unread store.Millis   // since when the first agent waits that others have left no room for its large tasks
+	// parked counts the tasks that this claim has parked, and left those of
+	// kinds that the caller had no time for.
 	parked int
 	left   int
+	// passed is the place in the agenda up to which a picky claim has looked in
+	// vain: the next one begins behind it.
 	passed store.Millis
 	taken  []*task
 }
 
+// claim is one claim of a partition: it takes back what dead processes held, puts back what is no
+// longer parked or held, visits agents, and leases what it has taken.
 func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
+	// The caller repeats a claim whose answer was lost, and gets the tasks that it has had all along.
 	if fence, ok := p.nonces[r.Nonce]; ok && r.Limit > 0 {
 		return p.repeat(p.claims[fence], r, now)
 	}
 	c := &claiming{p: p, r: r, now: now, room: r.Limit, most: bounds(r)}
 	c.picky = r.Urgent || r.Serial || len(r.Leave) > 0 || len(c.most) > 0
 	recovered, ended := p.recover(now)
+	// A limit of 0 only looks; so does a claim while everything is held.
 	still := r.Limit == 0 || p.held(scope{kind: '*'}, now)
 	if !still {
 		c.unpark()
 		c.putBack()
 	}
+	// After the tasks are back in their queues, so that an agent whose run has died
+	// takes its place by what is due now.
 	for _, e := range ended {
 		p.free(e.agent, e.claim, now)
 	}
@@ -121,6 +141,7 @@ func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 }
 
 // bounds are how many tasks of some kinds are taken at most.
+// A bound on a kind that is not asked for would only make the claim picky.
 func bounds(r *store.ClaimRequest) map[string]int {
 	most := maps.Clone(r.Most)
 	maps.DeleteFunc(most, func(kind string, _ int) bool { return !slices.Contains(r.Kinds, kind) })
@@ -129,6 +150,7 @@ func bounds(r *store.ClaimRequest) map[string]int {
 
 // nexts are the next due time of the agents that were asked for, the next end of a lease, and when each of these agents
 // is due.
+// Millis of zero mean never, for each of them.
 func (p *partition) nexts(agents, kinds []string, now store.Millis) (due, lease store.Millis, dues []store.Millis) {
 	due, lease = p.next()
 	if len(agents) > 0 {
@@ -143,6 +165,7 @@ func (p *partition) nexts(agents, kinds []string, now store.Millis) (due, lease 
 		}
 		return due, lease, nil
 	}
+	// Held agents are not told apart: a look is a hint, and the claim decides.
 	due = p.first(agents, dues)
 	if (p.isParked(kinds) || len(p.open) > 0) && (due == 0 || due > now) { // what is still parked may be theirs
 		due = now
@@ -151,6 +174,8 @@ func (p *partition) nexts(agents, kinds []string, now store.Millis) (due, lease 
 }
 
 // first fills in when each of some agents is due, and returns the earliest; zero for never.
+// Its results may be earlier than what a claim finds: visit is the place of an agent,
+// which may be the time of its last visit.
 func (p *partition) first(agents []string, dues []store.Millis) store.Millis {
 	var due store.Millis
 	for i, name := range agents {
@@ -166,24 +191,29 @@ func (p *partition) first(agents []string, dues []store.Millis) store.Millis {
 	return due
 }
 
+// answer is what a claim says besides its tasks.
 func (c *claiming) answer(recovered int) store.Claim {
 	out := store.Claim{Look: store.Look{Partition: c.p.index, Now: c.now}, Parked: c.parked, Recovered: recovered, Left: c.left}
+	// Only if nothing happened at all: the next claim would otherwise skip agents that it has not seen.
 	if len(c.taken) == 0 && c.parked == 0 {
 		out.Passed = c.passed
 	}
 	out.NextDue, out.NextLease, out.AgentsDue = c.p.nexts(c.r.Agents, c.r.Kinds, c.now)
+	// Parking changes what is due, which others who sleep should learn.
 	if c.parked > 0 {
 		c.p.store.wake(c.p, c.now)
 	}
 	return out
 }
 
+// claimed is a task as a caller gets it. Bytes are copied: callers may change theirs.
 func (p *partition) claimed(t *task, fence store.Fence, index int, due store.Millis) store.Claimed {
 	c := store.Claimed{
 		Run:  store.Run{Partition: p.index, Fence: fence, Index: index, Agent: t.Agent, ID: t.ID},
 		Kind: t.Kind, Level: t.Level, Due: due, Submitted: store.Millis(t.seq / clockUnit), Crashes: t.crashes,
 		Body: slices.Clone(t.Body), State: slices.Clone(t.state),
 	}
+	// The run was cancelled before it started: its handler is not called, and the settlement says so.
 	if t.ending() {
 		c.Cancelled, c.Order = true, slices.Clone(t.order.note)
 	}
@@ -192,6 +222,7 @@ func (p *partition) claimed(t *task, fence store.Fence, index int, due store.Mil
 
 // repeat answers a claim that was made before: with the tasks of it that still run. One that was replaced meanwhile is given
 // back, as its run has not begun.
+// The lease is that of the first answer; it is not extended.
 func (p *partition) repeat(c *claim, r *store.ClaimRequest, now store.Millis) store.Claim {
 	for i := range c.runs {
 		if t := c.runs[i].task; t != nil && t.order != nil && t.order.op == orderReplace {
@@ -209,6 +240,7 @@ func (p *partition) repeat(c *claim, r *store.ClaimRequest, now store.Millis) st
 }
 
 // giveBack takes a run out of its claim that has not begun.
+// It must not be lost: the task is due at once, for anybody.
 func (p *partition) giveBack(c *claim, i int, now store.Millis) {
 	t := c.runs[i].task
 	c.runs[i] = held{lost: true}
@@ -222,12 +254,14 @@ func (p *partition) giveBack(c *claim, i int, now store.Millis) {
 }
 
 // recover takes the tasks of expired leases back, and ends holds whose time has come.
+// It is part of every claim, so that no separate process has to watch over leases.
 func (p *partition) recover(now store.Millis) (recovered int, ended []endedRun) {
 	for range mostRecovered {
 		t, ok := p.leases.head()
 		if !ok || t.end > now {
 			break
 		}
+		// A term without a claim is the end of a hold.
 		if t.claim == nil {
 			p.unhold(t.scope, now)
 			continue
@@ -247,16 +281,18 @@ func (p *partition) recover(now store.Millis) (recovered int, ended []endedRun) 
 	return recovered, ended
 }
 
-// endedRun is a run that has died: of an agent, in a claim.
+// endedRun is a run that has died: the agent of its task, and the claim that had it.
 type endedRun struct {
 	agent string
 	claim *claim
 }
 
 // takeBack puts a task whose run has died back into its queue; if it was replaced meanwhile, as the new one.
+// The run may have been cancelled meanwhile: then that order stays, and the next claim ends the task.
 func (p *partition) takeBack(t *task) {
 	p.stats(t.Kind).Running--
-	t.crashes = max(t.crashes, 1) // those after the first are counted before it is started, as it runs alone
+	// A suspect runs alone from now on. Further crashes are counted before it is started, by Extend.
+	t.crashes = max(t.crashes, 1)
 	if o := t.order; o != nil && o.op == orderHand {
 		o.op = orderRun
 	} else if o != nil && o.op == orderReplace {
@@ -265,7 +301,9 @@ func (p *partition) takeBack(t *task) {
 	p.place(t, t.due)
 }
 
-// unpark puts parked tasks of the kinds that are asked for back: about as many in all as may be taken, and some of each kind.
+// unpark puts parked tasks of the kinds that are asked for back into their queues:
+// about as many in all as may be taken, and at least one of each kind, so that a kind
+// with many cannot keep another one parked.
 func (c *claiming) unpark() {
 	var there []*parking
 	for _, name := range c.r.Kinds {
@@ -279,6 +317,7 @@ func (c *claiming) unpark() {
 }
 
 // putBackOf puts some of what is parked at a place back, until there is a large task and this claim has put enough of them back.
+// What is left stays parked, and the next claim continues.
 func (c *claiming) putBackOf(k *parking, most int) {
 	for range most {
 		t, ok := k.tasks.head()
@@ -291,6 +330,7 @@ func (c *claiming) putBackOf(k *parking, most int) {
 }
 
 // load bounds the large tasks that a claim looks at: see store.ClaimBytes.
+// Small tasks weigh nothing: their number is bounded by the limit of the claim.
 type load struct{ kib int }
 
 // fits adds a task, unless it is large and enough of them were added.
@@ -304,6 +344,7 @@ func (l *load) fits(t *task) bool {
 }
 
 // lease puts tasks under a lease.
+// The fence is larger than every one that the caller has seen: see store.ClaimRequest.Fence.
 func (p *partition) lease(tasks []*task, r *store.ClaimRequest, now store.Millis) *claim {
 	p.clock = max(p.clock, int64(r.Fence))
 	c := &claim{fence: store.Fence(p.ticks(1, now)), nonce: r.Nonce, open: len(tasks)}
@@ -315,6 +356,7 @@ func (p *partition) lease(tasks []*task, r *store.ClaimRequest, now store.Millis
 	}
 	p.claims[c.fence], p.nonces[c.nonce] = c, c.fence
 	for _, t := range tasks {
+		// The agent has a run now, so its other tasks wait outside the agenda until free.
 		if r.Serial {
 			p.serial[t.Agent] = c
 		}

@@ -10,6 +10,7 @@ import (
 )
 
 // Replay makes dead tasks live again; see [store.Operator].
+// Replay is as a submit of the old task, with the counters of its history corrected.
 func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effect, error) {
 	return operate(ctx, s, tasks, func(r *store.Replay, now store.Millis) store.Effect {
 		p := s.partitionOf(r.Agent)
@@ -39,6 +40,7 @@ func (s *Store) Delete(ctx context.Context, tasks []store.Deletion) ([]store.Eff
 }
 
 // Hold lets no task of some targets be claimed; see [store.Operator].
+// A hold on a task that does not exist changes nothing; one on an agent or a kind may come before them.
 func (s *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, error) {
 	return operate(ctx, s, holds, func(h *store.Hold, now store.Millis) store.Effect {
 		sc := scopeOf(h.Target)
@@ -47,6 +49,7 @@ func (s *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, e
 				return false
 			}
 			begun := newHold(sc, h, now)
+			// Prolong is what a snooze wants: never to shorten a pause that somebody else has made.
 			if old := p.holds[sc]; h.Prolong && p.held(sc, now) && old.outlasts(&begun) {
 				return false
 			}
@@ -57,6 +60,7 @@ func (s *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, e
 }
 
 // Unhold ends holds; see [store.Operator].
+// What the holds kept is put back by claims, a limited number at a time.
 func (s *Store) Unhold(ctx context.Context, targets []store.Target) ([]store.Effect, error) {
 	return operate(ctx, s, targets, func(t *store.Target, now store.Millis) store.Effect {
 		return s.inScope(t, func(p *partition) bool {
@@ -75,6 +79,7 @@ func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Aud
 }
 
 // operate carries out requests, one after the other, in one step.
+// The context is only looked at before: once begun, a step is never left half done.
 func operate[R, A any](ctx context.Context, s *Store, requests []R, do func(r *R, now store.Millis) A) ([]A, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &store.Error{Verb: "control", Err: err}
@@ -90,6 +95,7 @@ func operate[R, A any](ctx context.Context, s *Store, requests []R, do func(r *R
 }
 
 // inScope changes each partition that a target is about, and says whether any was changed.
+// A hold on a kind, a key or everything is in every partition, as in Redis.
 func (s *Store) inScope(t *store.Target, change func(p *partition) bool) store.Effect {
 	parts := s.parts
 	if t.Agent != "" {
@@ -104,6 +110,7 @@ func (s *Store) inScope(t *store.Target, change func(p *partition) bool) store.E
 	return out
 }
 
+// newHold works out when a hold ends: at a time, after a while, or never.
 func newHold(sc scope, c *store.Hold, now store.Millis) hold {
 	h := hold{note: slices.Clone(c.Note)}
 	end := c.Until.At
@@ -116,19 +123,23 @@ func newHold(sc scope, c *store.Hold, now store.Millis) hold {
 	return h
 }
 
+// replay makes a dead task live again; false if no dead task has that id.
 func (p *partition) replay(r *store.Replay, now store.Millis) bool {
 	sub := store.Submission{
 		Agent: r.Agent, ID: r.ID, Kind: r.Kind, Group: r.Group, Key: r.Key, Level: r.Level, Body: r.Body, State: r.State,
 	}
 	f, dropped, ok := p.remembered(sub.Agent, sub.ID, now)
+	// A record that was dropped has no payload to run with.
 	if !ok || dropped || f.verb != store.VerbFail || p.task(sub.Agent, sub.ID) != nil {
 		return false
 	}
 	t := p.create(sub, p.ticks(1, now), now)
+	// The activity was the operator's: the run is booked for now.
 	if r.Activity {
 		t.pulse = &pulse{first: now}
 	}
 	p.counts.Replayed++
+	// It has ended as failed in its group, and is live there again.
 	if g := p.join(sub, now); g != nil {
 		g.Failed--
 	}

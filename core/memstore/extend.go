@@ -11,6 +11,8 @@ import (
 )
 
 // Extend moves the ends of leases; see [store.Store].
+// Leases of claims that are over, and runs that have ended, are passed over:
+// the caller learns from Held and Ended.
 func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &store.Error{Verb: "extend", Err: err}
@@ -22,6 +24,8 @@ func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.E
 	for i := range leases {
 		p := s.parts[leases[i].Partition]
 		c := p.claims[leases[i].Fence]
+		// A claim whose lease has run out but that nobody has taken back is still held:
+		// no other run of its tasks has begun.
 		if c == nil || c.term.at < 0 {
 			continue
 		}
@@ -42,6 +46,7 @@ func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.E
 }
 
 // ended are the runs of a claim whose tasks were cancelled or deleted.
+// They are reported with every heartbeat until the run has settled, as the answer to one may be lost.
 func (c *claim) ended() []store.Ended {
 	var out []store.Ended
 	for k, r := range c.runs {

@@ -9,13 +9,17 @@ import (
 )
 
 // history are the finished tasks of an agent.
+// It has the structure of the records in Redis, so that both drop the same ones.
 type history struct {
+	// A history that has had a single record is kept whole, in the entry of its agent.
 	many    bool // it has had more than one
 	records map[string]finished
 	failed  ends
 	others  ends // completed or cancelled
 }
 
+// finished is what is left of a task: how it ended, when, and what core wrote
+// about it. data is nil for one in gone.
 type finished struct {
 	verb store.Verb
 	at   store.Millis
@@ -27,14 +31,17 @@ type finished struct {
 type ends struct {
 	line []end
 	n    int // that still have their record
-	kib  int // what those weigh
+	// kib is what these records weigh: see weight.
+	kib int // what those weigh
 }
 
+// end is an entry in line, which outlives its record.
 type end struct {
 	at store.Millis
 	id string
 }
 
+// newHistory makes an empty history.
 func newHistory() *history { return &history{records: map[string]finished{}} }
 
 // of are the ends that a record counts among.
@@ -45,6 +52,7 @@ func (h *history) of(f finished) *ends {
 	return &h.others
 }
 
+// add puts a record in its place by its end. One of the same id goes, whatever it was.
 func (h *history) add(id string, f finished) {
 	h.remove(id)
 	h.records[id] = f
@@ -57,12 +65,15 @@ func (h *history) add(id string, f finished) {
 	e.line[at] = end{f.at, id}
 	e.n++
 	e.kib += weight(len(f.data))
-	if len(e.line) > 2*e.n+64 { // many were deleted: the line may not grow for ever
+	if len(e.line) > 2*e.n+64 {
+		// Many were deleted: the line must not grow for ever. Tidying at twice the number
+		// makes its cost small for each record.
 		h.tidy(e)
 	}
 }
 
 // remove drops a record, if there is one.
+// Its entry in line stays until it is first, or the line is tidied.
 func (h *history) remove(id string) {
 	if f, ok := h.records[id]; ok {
 		h.of(f).n--
@@ -71,11 +82,14 @@ func (h *history) remove(id string) {
 	}
 }
 
+// stands reports whether an entry still has its record: the id may have been
+// deleted, or have ended again since.
 func (h *history) stands(e *ends, i int) bool {
 	f, ok := h.records[e.line[i].id]
 	return ok && f.at == e.line[i].at && h.of(f) == e
 }
 
+// tidy takes the entries without a record out of a line.
 func (h *history) tidy(e *ends) {
 	var line []end
 	for i := range e.line {
@@ -86,9 +100,10 @@ func (h *history) tidy(e *ends) {
 	e.line = line
 }
 
-// trim drops what is too old, then the oldest of what is too much; the records of failed tasks are counted apart, so that
-// a busy agent does not push its dead letters out, and what is large is weighed as well. A history is cut when it has a hundredth more than is kept, as one cut
-// of many costs less than many.
+// trim drops what is too old, then the oldest of what is too much. The records of failed tasks
+// are counted apart, so that a busy agent does not push its dead letters out, and large
+// records are weighed as well. A history is cut when it has a hundredth more than is kept, as
+// one cut of many costs less than many cuts of one.
 func (p *partition) trim(agent string, now store.Millis) {
 	h := p.finished[agent]
 	if h == nil {
@@ -114,10 +129,13 @@ func (p *partition) trimFirst(agent string, h *history, e *ends, most int, now s
 		return true
 	}
 	first := e.line[0]
+	// Not too old: it stays, unless its number or its weight is too much. The
+	// newest of all stays however large it is.
 	if first.at > now.Add(-p.store.config.Retention) {
 		if e.n <= most && (e.kib <= p.store.config.KeptBytes>>10 || len(e.line) == 1) {
 			return false
 		}
+		// Only what goes before its time is remembered as gone: the end of retention is no loss.
 		p.dropped(agent, first.id, h.records[first.id], now)
 	}
 	h.remove(first.id)
@@ -125,6 +143,7 @@ func (p *partition) trimFirst(agent string, h *history, e *ends, most int, now s
 }
 
 // mostSlack is the most records by which a history may be longer than what is kept.
+// Without it an agent with 10,000 kept records would have 100 more.
 const mostSlack = 64
 
 // weight is what so many bytes weigh, in KiB: what is small weighs nothing, as it is bounded by its number.
@@ -143,6 +162,8 @@ func (p *partition) dropped(agent, id string, f finished, now store.Millis) {
 	p.gone[ref] = finished{verb: f.verb, at: f.at}
 	p.fading = append(p.fading, ref)
 	for len(p.fading) > 0 {
+		// Entries are in the order of their drops, which is nearly that of their ends:
+		// whatever is old enough in front goes.
 		if first, ok := p.gone[p.fading[0]]; ok && first.at > now-p.knownFor() {
 			return
 		}
@@ -151,6 +172,7 @@ func (p *partition) dropped(agent, id string, f finished, now store.Millis) {
 	}
 }
 
+// knownFor is how long an id stays known after its end: a day, or the retention if that is shorter.
 func (p *partition) knownFor() store.Millis {
 	return store.Millis(min(store.KnownFor, p.store.config.Retention).Milliseconds())
 }
@@ -162,6 +184,7 @@ func (p *partition) remember(agent, id string, f finished, now store.Millis) {
 		h = newHistory()
 		p.finished[agent] = h
 	}
+	// While there is one record only, what is too old or has the same id makes room at once.
 	if !h.many {
 		for other, old := range h.records {
 			if other == id || old.at <= now.Add(-p.store.config.Retention) {
@@ -174,6 +197,7 @@ func (p *partition) remember(agent, id string, f finished, now store.Millis) {
 }
 
 // remembered is what is kept of a finished task: its record, or how it ended if the record was dropped before its time.
+// What is older than the retention is gone for every caller, whether or not it was dropped already.
 func (p *partition) remembered(agent, id string, now store.Millis) (f finished, dropped, ok bool) {
 	if h := p.finished[agent]; h != nil {
 		if f, ok = h.records[id]; ok && f.at > now.Add(-p.store.config.Retention) {
@@ -186,6 +210,7 @@ func (p *partition) remembered(agent, id string, now store.Millis) (f finished, 
 }
 
 // erased forgets a finished task.
+// It reports whether anything was known of it.
 func (p *partition) erased(agent, id string, now store.Millis) bool {
 	_, _, ok := p.remembered(agent, id, now)
 	delete(p.gone, [2]string{agent, id})
@@ -194,6 +219,7 @@ func (p *partition) erased(agent, id string, now store.Millis) bool {
 }
 
 // unrecord takes a record away, if there is one.
+// A history that has had one record at most goes with it, as in Redis.
 func (p *partition) unrecord(agent, id string) {
 	h := p.finished[agent]
 	if h == nil {

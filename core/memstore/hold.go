@@ -10,6 +10,7 @@ import (
 
 // scope names the tasks that a hold is about: '*' all, 'k' those of a kind, 'a' those of an agent, 's' those that share a
 // key, 't' one task.
+// It is comparable, so that it can be the key of a map.
 type scope struct {
 	kind     byte
 	name, id string
@@ -28,6 +29,7 @@ func (s scope) String() string {
 }
 
 // parking is the name of where its tasks are parked. Those of single tasks share one.
+// A place for each hold of a single task would be one for each task.
 func (s scope) parking() string {
 	if s.kind == 't' {
 		return "@t"
@@ -35,6 +37,7 @@ func (s scope) parking() string {
 	return "@" + s.String()
 }
 
+// scopeOf is the scope of a target; the narrowest field that is set decides.
 func scopeOf(s store.Target) scope {
 	switch {
 	case s.ID != "":
@@ -51,6 +54,7 @@ func scopeOf(s store.Target) scope {
 }
 
 // hold keeps the tasks of a scope from being claimed.
+// note is what its operator said, for whoever asks.
 type hold struct {
 	since store.Millis
 	note  []byte
@@ -58,6 +62,7 @@ type hold struct {
 }
 
 // opened is a scope whose hold has ended.
+// Its tasks are put back in the order in which holds ended.
 type opened struct {
 	at    store.Millis
 	scope scope
@@ -70,6 +75,7 @@ func (p *partition) held(s scope, now store.Millis) bool {
 }
 
 // scopes are those that a task is in, the widest first.
+// In this order, as the widest hold is where a task is parked: the one that is most likely to last.
 func scopes(t *task) []scope {
 	all := []scope{{kind: '*'}, {kind: 'k', name: t.Kind}, {kind: 'a', name: t.Agent}, {kind: 't', name: t.Agent, id: t.ID}}
 	if t.Key != "" {
@@ -79,6 +85,7 @@ func scopes(t *task) []scope {
 }
 
 // holdOf is the widest scope that holds a task now, by a hold that began after a time.
+// An order to run overrules the holds of its time, but not those that came later.
 func (p *partition) holdOf(t *task, after, now store.Millis) (scope, bool) {
 	for _, s := range scopes(t) {
 		if p.held(s, now) && p.holds[s].since > after {
@@ -104,6 +111,7 @@ func (p *partition) hold(s scope, h hold, now store.Millis, prolonged bool) {
 }
 
 // forget ends a hold without putting anything back.
+// What is parked under it stays there, for unhold or the hold that follows.
 func (p *partition) forget(s scope) bool {
 	h, ok := p.holds[s]
 	if ok && h.term != nil {
@@ -118,6 +126,7 @@ func (p *partition) unhold(s scope, now store.Millis) bool {
 	if !p.forget(s) {
 		return false
 	}
+	// One task is put back at once: it costs less than remembering that it has to be.
 	if s.kind == 't' {
 		if a := p.agents[s.name]; a != nil && a.tasks[s.id] != nil && a.tasks[s.id].parked == "@t" {
 			t := a.tasks[s.id]
@@ -129,12 +138,15 @@ func (p *partition) unhold(s scope, now store.Millis) bool {
 	if k := p.parked[s.parking()]; k == nil || k.tasks.Len() == 0 {
 		return true
 	}
+	// It is open already, and in its place.
 	for i := range p.open {
 		if p.open[i].scope == s {
 			return true
 		}
 	}
 	p.open = append(p.open, opened{at: now, scope: s})
+	// Scopes that were opened in the same millisecond are ordered by name, as
+	// members of a sorted set in Redis are.
 	for i := len(p.open) - 1; i > 0 && p.open[i].at == p.open[i-1].at && p.open[i].scope.String() < p.open[i-1].scope.String(); i-- {
 		p.open[i], p.open[i-1] = p.open[i-1], p.open[i]
 	}
@@ -142,6 +154,7 @@ func (p *partition) unhold(s scope, now store.Millis) bool {
 }
 
 // putBack puts tasks of the scope that was opened first back into their queues, a limited number at a time.
+// One scope at a time, so that the number of tasks that a claim moves is bounded.
 func (c *claiming) putBack() {
 	p := c.p
 	if len(p.open) == 0 {
@@ -160,6 +173,7 @@ func (c *claiming) putBack() {
 // one, is.
 func (p *partition) keptBy(t *task, now store.Millis) (scope, bool) {
 	switch {
+	// Its run only has to be recorded as cancelled, which no pause should delay.
 	case t.ending():
 		return scope{}, false
 	case t.order != nil && t.order.op == orderRun:
@@ -183,10 +197,12 @@ func (p *partition) holdsOf(t *task, now store.Millis) []store.Held {
 }
 
 // outlasts reports whether a hold ends no sooner than another.
+// A hold without an end outlasts all others.
 func (h *hold) outlasts(other *hold) bool {
 	return h.term == nil || other.term != nil && h.term.end >= other.term.end
 }
 
+// until is when a hold ends by itself; zero for never.
 func (h *hold) until() store.Millis {
 	if h.term == nil {
 		return 0
@@ -194,6 +210,7 @@ func (h *hold) until() store.Millis {
 	return h.term.end
 }
 
+// target is the inverse of scopeOf.
 func (s scope) target() store.Target {
 	switch s.kind {
 	case 't':

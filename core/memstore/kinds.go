@@ -10,6 +10,7 @@ import (
 )
 
 // stats are the counters of a kind in this partition.
+// They exist from the first task of a kind on, and are never removed.
 func (p *partition) stats(kind string) *store.KindStats {
 	k := p.kinds[kind]
 	if k == nil {
@@ -21,6 +22,7 @@ func (p *partition) stats(kind string) *store.KindStats {
 
 // count adds a run to the statistics of its kind.
 func (p *partition) count(r *store.RunStat, now store.Millis) {
+	// Whole milliseconds, as Redis stores them: equal answers need equal rounding.
 	took, lag := r.Duration.Truncate(time.Millisecond), r.Lag.Truncate(time.Millisecond)
 	one := store.KindStats{KindCounters: store.KindCounters{Runs: 1, Duration: took, Shortest: took, Longest: took, Lag: lag, LongestLag: lag}}
 	if r.Failed {
@@ -35,12 +37,14 @@ func (p *partition) count(r *store.RunStat, now store.Millis) {
 	case store.ScheduleActivity:
 		one.Activity = 1
 	default:
+		// A task of which nothing is said runs once, at its time.
 		one.At = 1
 	}
 	p.stats(r.Kind).Add(&one)
 }
 
 // kindsOf are the counters of all kinds, by name.
+// Failures of several partitions are merged by time.
 func (s *Store) kindsOf() []store.KindStats {
 	var all store.KindTable
 	for _, p := range s.parts {

@@ -9,7 +9,8 @@ import (
 )
 
 // order is what is to become of a task when its run ends, or, for orderRun, that it is to be claimed though it is held: it
-// has orderHand while it runs, so that it has orderRun again if the run is given back or dies.
+// has orderHand while it runs, so that it has orderRun again if the run is released or dies.
+// At most one order is kept; a later one replaces it where that makes sense.
 type order struct {
 	op   byte
 	note []byte       // orderCancel: what the command said; orderReplace: the new state
@@ -17,6 +18,7 @@ type order struct {
 	at   store.Millis // orderRun, orderHand: when it was given; later holds hold the task
 }
 
+// The letters are those in Redis: see the layout of `orders` in layout.lua.
 const (
 	orderCancel  = 'x'
 	orderReplace = 'r'
@@ -25,17 +27,20 @@ const (
 	orderQueue   = 'q'
 )
 
-// ending reports whether a task was told to end while it ran, and has not ended yet.
+// ending reports whether a task was cancelled while it ran, and its run has not ended yet.
 func (t *task) ending() bool { return t.order != nil && t.order.op == orderCancel }
 
-// refuses says why a settlement cannot stand although the lease is held: an order that it does not take into account.
+// refuses says why a settlement is refused although its lease is held: there is an order that it does
+// not take into account. The process then looks at the task again and settles again.
 func (t *task) refuses(r *store.Settlement) error {
 	if t.order == nil {
 		return nil
 	}
 	switch {
+	// A cancel is final: no outcome of the handler outweighs it.
 	case t.order.op == orderCancel && r.Verb != store.VerbCancel:
 		return &store.EndingError{Order: slices.Clone(t.order.note)}
+	// The outcome was decided by the old definition. Renewed says that the new one has been looked at.
 	case t.order.op == orderReplace && !r.Renewed:
 		return store.ErrReplaced
 	default:
@@ -43,8 +48,8 @@ func (t *task) refuses(r *store.Settlement) error {
 	}
 }
 
-// ordered carries out what was ordered for a run that has ended, and returns when the task is due again. A run that is given
-// back leaves the order standing.
+// ordered carries out what was ordered for a run that has ended, and returns when the task is due
+// again. A run that was released has not ended: its order stays for the next run.
 func (p *partition) ordered(t *task, verb store.Verb, due, now store.Millis) store.Millis {
 	o := t.order
 	if o == nil {
@@ -57,6 +62,7 @@ func (p *partition) ordered(t *task, verb store.Verb, due, now store.Millis) sto
 	case o.op == orderQueue && released:
 		return due
 	case o.op == orderQueue:
+		// Now, unless the task is due even sooner by itself.
 		due = min(due, now)
 		if t.dozing() {
 			p.rouse(t, now)
@@ -70,6 +76,7 @@ func (p *partition) ordered(t *task, verb store.Verb, due, now store.Millis) sto
 }
 
 // run makes a waiting task due now.
+// It overrules the holds of now and leaves those alone that come later.
 func (p *partition) run(c *store.RunNow, now store.Millis) store.Effect {
 	t := p.task(c.Agent, c.ID)
 	switch {
@@ -77,12 +84,15 @@ func (p *partition) run(c *store.RunNow, now store.Millis) store.Effect {
 		return store.Effect{}
 	case t.ending():
 		return store.Effect{Code: store.EffectEnding}
+	// The caller has to say that a run after this one is wanted: by default an
+	// operator learns that it runs already.
 	case t.claim != nil && !c.Queue:
 		return store.Effect{Code: store.EffectRunning}
 	case t.claim != nil:
 		t.queue(now)
 		return store.Effect{Code: store.EffectOrdered}
 	}
+	// Only a task that is held needs an order; any other is simply due.
 	if _, ok := p.holdOf(t, 0, now); ok {
 		t.order = &order{op: orderRun, at: now}
 	}
@@ -91,13 +101,15 @@ func (p *partition) run(c *store.RunNow, now store.Millis) store.Effect {
 		p.place(t, now)
 		p.store.announce(p, now)
 	}
+	// A resting task is booked for now, as if there had been activity.
 	if t.dozing() {
 		p.rouse(t, now)
 	}
 	return store.Effect{Code: store.EffectDone, Due: t.due}
 }
 
-// queue notes that a task that runs is due once more when its run ends.
+// queue notes that a task that runs is due again when its run ends.
+// A cancel that was ordered before stays: the task will not be due again.
 func (t *task) queue(now store.Millis) {
 	if t.order == nil || t.order.op == orderHand {
 		t.order = &order{op: orderQueue}
@@ -107,17 +119,19 @@ func (t *task) queue(now store.Millis) {
 	}
 }
 
-// cancel ends a waiting task, or notes that its run is to.
+// cancel ends a waiting task, or orders the end of one that runs.
 func (p *partition) cancel(c *store.Cancellation, now store.Millis) store.Effect {
 	t := p.task(c.Agent, c.ID)
 	switch {
 	case t == nil:
 		return store.Effect{}
 	case t.claim != nil:
+		// The first cancel stays, with what its operator said.
 		if !t.ending() {
 			t.order = &order{op: orderCancel, note: slices.Clone(c.Order)}
 		}
 		return store.Effect{Code: store.EffectOrdered}
+	// The record that comes along was made of another definition: the caller reads the task again.
 	case t.version() != c.Version:
 		return store.Effect{Code: store.EffectChanged}
 	}
@@ -128,9 +142,11 @@ func (p *partition) cancel(c *store.Cancellation, now store.Millis) store.Effect
 }
 
 // erase forgets a task, live or finished. A run of it loses its lease.
+// The settlement of its run gets store.ErrLeaseLost, as the claim no longer has it.
 func (p *partition) erase(c *store.Deletion, now store.Millis) store.Effect {
 	done := p.erased(c.Agent, c.ID, now)
 	if t := p.task(c.Agent, c.ID); t != nil {
+		// Both may exist: a record of an earlier task of this id, and a live one.
 		held := t.claim
 		p.stop(t)
 		p.drop(t)
@@ -153,6 +169,7 @@ func (p *partition) stop(t *task) {
 	if c == nil {
 		p.lift(t)
 		return
+		// Its place stays in the claim, marked as lost, as later places must keep their index.
 	}
 	for i := range c.runs {
 		if c.runs[i].task == t {

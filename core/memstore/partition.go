@@ -11,30 +11,38 @@ import (
 )
 
 // partition is the slice of all agents that one step changes at once.
+// All of its methods run under the lock of the store.
 type partition struct {
-	store    *Store
-	index    int
-	agents   map[string]*agent
-	agenda   *queue[*agent]      // agents with waiting tasks
-	parked   map[string]*parking // by kind, or by the scope of a hold
-	holds    map[scope]hold
-	open     []opened // scopes whose holds have ended and whose tasks are being put back, oldest first
-	claims   map[store.Fence]*claim
-	nonces   map[string]store.Fence
-	leases   *queue[*term]
-	serial   map[string]*claim // agents of which no other task may run, by the claim that holds the one that does
-	ended    []store.Fence     // oldest first
+	store *Store
+	// agents have live tasks, finished the records of those that have ended.
+	index  int
+	agents map[string]*agent
+	agenda *queue[*agent]      // agents with waiting tasks
+	parked map[string]*parking // by kind, or by the scope of a hold
+	holds  map[scope]hold
+	open   []opened // scopes whose holds have ended and whose tasks are being put back, oldest first
+	// nonces find the claim that a repetition is about.
+	claims map[store.Fence]*claim
+	nonces map[string]store.Fence
+	// leases are the ends of leases and of holds, the first one in front.
+	leases *queue[*term]
+	serial map[string]*claim // agents of which no other task may run, by the claim that holds the one that does
+	ended  []store.Fence     // oldest first
+	// groups are counts by agent and name.
 	groups   map[[2]string]*group
 	finished map[string]*history
 	gone     map[[2]string]finished // agent and id of those whose record was dropped, without it
 	fading   [][2]string            // of gone, in the order of their drops
 	clock    int64                  // the hybrid clock that numbers tasks and claims
-	counts   store.Stats
-	live     int64
-	running  int64
-	kinds    map[string]*store.KindStats
+	// counts only grow; live and running are of now.
+	counts  store.Stats
+	live    int64
+	running int64
+	kinds   map[string]*store.KindStats
 }
 
+// newPartition makes an empty partition. Its orders are total, so that
+// every run gives the same answers.
 func newPartition(s *Store, index int) *partition {
 	return &partition{
 		store: s, index: index, agents: map[string]*agent{}, parked: map[string]*parking{}, holds: map[scope]hold{}, kinds: map[string]*store.KindStats{},
@@ -50,32 +58,40 @@ func newPartition(s *Store, index int) *partition {
 }
 
 // agent is an agent with live tasks.
+// It exists as long as it has a live task.
 type agent struct {
 	name  string
 	tasks map[string]*task
 	// many says that the agent has had more than one live task, or a large one, since it last had none. Its place in the agenda is
 	// then the time of its last visit, if that was later than its earliest due time: the agents take turns.
-	many   bool
+	many bool
+	// levels are its waiting tasks, by level from 1 on.
 	levels [3]*queue[*task]
 	visit  store.Millis // its place in the agenda
 	at     int
 }
 
+// at is its place in the agenda; -1 if it has no task that waits there.
 func (a *agent) position() *int { return &a.at }
 
 // task is a live task.
 type task struct {
 	store.Submission
-	agent   *agent
-	seq     int64
-	due     store.Millis
+	agent *agent
+	// seq orders tasks that are due at the same time, and holds when it was
+	// submitted, in units of the hybrid clock.
+	seq int64
+	// due is when it is due, or was when its run began.
+	due store.Millis
+	// state is what core keeps between runs, and crashes how many of its runs in a row have died.
 	state   []byte
 	crashes int
 	parked  string // the name of where it is parked; empty if it is not
 	claim   *claim // that holds it
 	order   *order // what is to become of it when its run ends
 	pulse   *pulse // of an activity task
-	at      int
+	// at is its place in a queue of its agent or in a parking place.
+	at int
 }
 
 func (t *task) position() *int { return &t.at }
@@ -86,6 +102,7 @@ type parking struct{ tasks *queue[*task] }
 
 // term is something that ends by itself: a lease, or a hold.
 type term struct {
+	// Either a claim, or the scope of a hold.
 	end   store.Millis
 	claim *claim
 	scope scope
@@ -103,15 +120,18 @@ func (t *term) name() string {
 }
 
 // claim is a set of tasks under one lease.
+// open counts the runs that have not ended: at zero the lease is over.
 type claim struct {
 	fence store.Fence
 	nonce string
 	term  *term
 	runs  []held
-	open  int
+	// runs keep their index for as long as the claim is known, which is how settlements name them.
+	open int
 }
 
 // held is the place of a task in a claim.
+// lost says that the run no longer holds its lease, in contrast to one that has settled.
 type held struct {
 	task *task // nil when the run has ended
 	due  store.Millis
@@ -119,6 +139,7 @@ type held struct {
 }
 
 // group counts the tasks of a group. It is forgotten some time after its last task has ended.
+// over is when; zero while it has live tasks.
 type group struct {
 	store.GroupCounts
 	over store.Millis
@@ -127,12 +148,15 @@ type group struct {
 // clockUnit is how many numbers the hybrid clock has for a millisecond.
 const clockUnit = 1024
 
+// ticks takes n numbers of the hybrid clock, and returns the first. They only grow,
+// also when the machine's clock goes back.
 func (p *partition) ticks(n int, now store.Millis) int64 {
 	first := max(p.clock+1, int64(now)*clockUnit)
 	p.clock = first + int64(n) - 1
 	return first
 }
 
+// agent is an agent by name, which is made if it does not exist.
 func (p *partition) agent(name string) *agent {
 	a := p.agents[name]
 	if a == nil {
@@ -146,11 +170,14 @@ func (p *partition) agent(name string) *agent {
 }
 
 // before is the order of the tasks of one level: by due time, then in the order of their submit.
+// The id decides only where even the sequence numbers are equal.
 func before(a, b *task) bool {
 	return a.due < b.due || a.due == b.due && (a.seq < b.seq || a.seq == b.seq && a.ID < b.ID)
 }
 
 // place puts a task among the waiting ones.
+// The agent takes its place by the task if that is earlier: an agent is in
+// the agenda once, whatever it has.
 func (p *partition) place(t *task, due store.Millis) {
 	a := t.agent
 	t.due, t.claim, t.parked = due, nil, ""
@@ -166,6 +193,7 @@ func (p *partition) place(t *task, due store.Millis) {
 }
 
 // earliest is when an agent's next waiting task is due.
+// Levels do not matter here: the agent is visited when anything of it is due.
 func (a *agent) earliest() (store.Millis, bool) {
 	var due store.Millis
 	found := false
@@ -178,6 +206,7 @@ func (a *agent) earliest() (store.Millis, bool) {
 }
 
 // free puts an agent back whose only run has ended, behind those that wait already.
+// An agent with a single task has none that could have waited.
 func (p *partition) free(agent string, c *claim, now store.Millis) {
 	if p.serial[agent] != c {
 		return
@@ -191,6 +220,7 @@ func (p *partition) free(agent string, c *claim, now store.Millis) {
 	if !ok {
 		return
 	}
+	// Not before now: it has just had a run, and others have waited.
 	at := max(first, now)
 	switch {
 	case a.at < 0:
@@ -204,6 +234,7 @@ func (p *partition) free(agent string, c *claim, now store.Millis) {
 }
 
 // lift takes a waiting task out of where it is.
+// An agent that has no other waiting task leaves the agenda.
 func (p *partition) lift(t *task) {
 	if t.parked != "" {
 		p.parked[t.parked].tasks.remove(t)
@@ -218,6 +249,7 @@ func (p *partition) lift(t *task) {
 }
 
 // move gives a waiting task another due time, where it is.
+// A debounced activity task is moved with each touch, so this has to be cheap.
 func (p *partition) move(t *task, due store.Millis) {
 	if t.parked != "" {
 		t.due = due
@@ -232,6 +264,7 @@ func (p *partition) move(t *task, due store.Millis) {
 		p.agenda.add(a)
 		return
 	}
+	// An agent with several tasks keeps its turn, unless the task is due sooner.
 	if !a.many || due < a.visit {
 		a.visit = due
 		p.agenda.fix(a)
@@ -239,6 +272,7 @@ func (p *partition) move(t *task, due store.Millis) {
 }
 
 // drop removes a task that is no longer live.
+// Whatever is about it alone goes with it: its hold and its place among its agent's tasks.
 func (p *partition) drop(t *task) {
 	p.forget(scope{kind: 't', name: t.Agent, id: t.ID})
 	p.live--
@@ -253,6 +287,7 @@ func (p *partition) drop(t *task) {
 }
 
 // next is the earliest entry of the agenda and of the leases; zero for none.
+// It is kept in the first place of two queues, so a look costs nothing.
 func (p *partition) next() (due, lease store.Millis) {
 	if a, ok := p.agenda.head(); ok {
 		due = a.visit
@@ -264,6 +299,7 @@ func (p *partition) next() (due, lease store.Millis) {
 }
 
 // close ends a claim of which nothing runs any more.
+// Its marks stay for a while: a settle that is sent again has to get the same answer.
 func (p *partition) close(c *claim) {
 	p.leases.remove(c.term)
 	p.ended = append(p.ended, c.fence)
@@ -276,6 +312,7 @@ func (p *partition) close(c *claim) {
 }
 
 // isParked reports whether a task of one of these kinds is parked.
+// Used by looks: a parked task of a kind with a handler is due now.
 func (p *partition) isParked(kinds []string) bool {
 	for _, name := range kinds {
 		if k := p.parked[name]; k != nil && k.tasks.Len() > 0 {
@@ -286,6 +323,7 @@ func (p *partition) isParked(kinds []string) bool {
 }
 
 // park takes a task out of the queue, to a place with a name.
+// Order in a parking place is by due time, then agent and id, as in Redis.
 func (p *partition) park(t *task, name string) {
 	k := p.parked[name]
 	if k == nil {
@@ -304,13 +342,14 @@ func (p *partition) park(t *task, name string) {
 	k.tasks.add(t)
 }
 
-// group of a task; nil if it has none.
+// group is the group of a task, which is made if it does not exist; nil for a task without one.
 func (p *partition) group(agent, name string, now store.Millis) *group {
 	if name == "" {
 		return nil
 	}
 	key := [2]string{agent, name}
 	g := p.groups[key]
+	// One that is over starts from zero: a name may be used again after the retention.
 	if g == nil || g.over != 0 && g.over <= now {
 		g = &group{}
 		p.groups[key] = g

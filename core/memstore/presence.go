@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// store.Presence is optional; this line has the compiler check it.
 var _ store.Presence = (*Store)(nil)
 
 // said is what a process says of itself, and until when.
@@ -27,7 +28,9 @@ func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
+	// Whoever announces cleans up, so that nothing has to wake for it.
 	maps.DeleteFunc(s.processes, func(_ string, p said) bool { return p.until <= now })
+	// A process that is not known does not push another out: those that run already matter more.
 	if _, known := s.processes[tag]; known || len(s.processes) < store.MaxProcesses {
 		s.processes[tag] = said{slices.Clone(info), now.Add(ttl)}
 	}

@@ -13,6 +13,7 @@ import (
 )
 
 // Get returns tasks of one agent by their ids; see [store.Reader].
+// Its bounds are those of the caller: nothing is read in steps here.
 func (s *Store) Get(ctx context.Context, q store.Get) (store.Found, error) {
 	return read(ctx, s, func(now store.Millis) (store.Found, error) {
 		p := s.partitionOf(q.Agent)
@@ -50,6 +51,7 @@ func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCoun
 }
 
 // Agents returns a page of agents, by name; see [store.Reader].
+// By name, unlike Redis, whose order is that of a hash: callers rely on no order.
 func (s *Store) Agents(ctx context.Context, q store.PageOf) (store.AgentPage, error) {
 	return read(ctx, s, func(now store.Millis) (store.AgentPage, error) { return s.agents(q, now), nil })
 }
@@ -60,6 +62,7 @@ func (s *Store) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, erro
 }
 
 // read looks at the store in one step.
+// The context is only looked at before: reading takes no time that could be saved.
 func read[A any](ctx context.Context, s *Store, look func(now store.Millis) (A, error)) (A, error) {
 	if err := ctx.Err(); err != nil {
 		var none A
@@ -70,6 +73,7 @@ func read[A any](ctx context.Context, s *Store, look func(now store.Millis) (A, 
 	return look(s.now())
 }
 
+// stored is one task as a reader sees it: live, finished, or neither.
 func (p *partition) stored(agent, id string, now store.Millis) store.Stored {
 	out := store.Stored{Agent: agent, ID: id}
 	if a := p.agents[agent]; a != nil && a.tasks[id] != nil {
@@ -81,6 +85,7 @@ func (p *partition) stored(agent, id string, now store.Millis) store.Stored {
 		if t.ending() {
 			out.Order = slices.Clone(t.order.note)
 		}
+		// A task that was held is shown as parked only while the hold lasts.
 		out.Parked = t.parked != "" && (t.parked[0] != '@' || len(out.Holds) > 0) // else it is about to be put back
 		if t.claim != nil {
 			out.Status = store.StatusInProgress
@@ -104,11 +109,12 @@ func (p *partition) stored(agent, id string, now store.Millis) store.Stored {
 	return out
 }
 
+// describe adds who holds a lease. The first half of a nonce names the process.
 func (c *claim) describe(out *store.Stored) {
 	out.Lease, out.Fence, out.Holder = c.term.end, c.fence, c.nonce[:min(len(c.nonce), store.NonceLen/2)]
 }
 
-// explain finds out who holds a task, or how many agents stand before it.
+// explain adds who holds a task, or how many agents come before its own in the agenda.
 func (p *partition) explain(out *store.Stored) {
 	t := p.task(out.Agent, out.ID)
 	switch {
@@ -116,6 +122,7 @@ func (p *partition) explain(out *store.Stored) {
 	case t.claim != nil:
 		t.claim.describe(out)
 	default:
+		// A task of a serial agent waits for the run of another one: that lease is what it waits for.
 		if c := p.serial[t.Agent]; c != nil && c.term.at >= 0 {
 			c.describe(out)
 		}
@@ -130,6 +137,7 @@ func (p *partition) explain(out *store.Stored) {
 	}
 }
 
+// agents is a page of agents, sorted: the cursor is the last name.
 func (s *Store) agents(q store.PageOf, now store.Millis) store.AgentPage {
 	var page store.AgentPage
 	for _, p := range s.parts {
@@ -152,8 +160,8 @@ func (s *Store) agents(q store.PageOf, now store.Millis) store.AgentPage {
 	return page
 }
 
-// holds is a page of the holds in force, by the names of their targets. Those that are about agents of all partitions are in each
-// of them: the first one's count.
+// holds is a page of the holds in force, by the names of their targets. A hold that is not about one
+// agent is in every partition: the copy in the first one is shown.
 func (s *Store) holds(q store.PageOf, now store.Millis) store.HoldPage {
 	var page store.HoldPage
 	all := map[string]store.Held{}
@@ -177,6 +185,7 @@ func (s *Store) holds(q store.PageOf, now store.Millis) store.HoldPage {
 }
 
 // Stats are the counters of all partitions.
+// One lock, so that all counters are of the same moment, which Redis does not promise.
 func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Stats{}, &store.Error{Verb: "stats", Err: err}

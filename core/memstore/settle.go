@@ -10,6 +10,7 @@ import (
 )
 
 // Settle ends runs; see [store.Store].
+// Each settlement is judged by itself: one that is stale does not stop the others.
 func (s *Store) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &store.Error{Verb: "settle", Err: err}
@@ -21,21 +22,28 @@ func (s *Store) Settle(ctx context.Context, runs []store.Settlement) ([]store.Se
 	for i := range runs {
 		out[i] = s.parts[runs[i].Partition].settle(&runs[i], now)
 	}
+	// Trimmed after all have been recorded, so that the newest of this call count as well.
 	for i := range runs {
 		s.parts[runs[i].Partition].trim(runs[i].Agent, now)
 	}
 	return out, nil
 }
 
+// settle ends one run, if its fence and its place say that it still holds the task.
 func (p *partition) settle(r *store.Settlement, now store.Millis) store.Settled {
 	c := p.claims[r.Fence]
+	// The claim is unknown, or has lost the task: another run may have begun.
 	if c == nil || r.Index < 0 || r.Index >= len(c.runs) || c.runs[r.Index].lost {
 		return store.Settled{Err: store.ErrLeaseLost}
 	}
 	t := c.runs[r.Index].task
+	// The answer to the first settle was lost. The second learns that
+	// all is well, and changes nothing.
 	if t == nil {
 		return store.Settled{} // settled before
 	}
+	// A reference that does not fit its claim comes from a caller's mistake,
+	// and must not settle another task.
 	if t.Agent != r.Agent || t.ID != r.ID {
 		return store.Settled{Err: store.ErrLeaseLost}
 	}
@@ -52,6 +60,7 @@ func (p *partition) settle(r *store.Settlement, now store.Millis) store.Settled 
 	if r.Tally != nil {
 		p.count(r.Tally, now)
 	}
+	// Last of all, as what becomes of the task decides when its agent is due.
 	defer p.free(t.Agent, c, now)
 	switch r.Verb {
 	case store.VerbAgain, store.VerbRelease, store.VerbRest:
@@ -62,6 +71,7 @@ func (p *partition) settle(r *store.Settlement, now store.Millis) store.Settled 
 	}
 }
 
+// again makes a task wait for its next run, and returns when that is.
 func (p *partition) again(t *task, r *store.Settlement, now store.Millis) store.Millis {
 	due := r.Due.At
 	if due == 0 {
@@ -69,7 +79,8 @@ func (p *partition) again(t *task, r *store.Settlement, now store.Millis) store.
 	}
 	if r.State != nil {
 		t.state = slices.Clone(r.State)
-		if r.Verb != store.VerbRelease || r.Crashes > 0 { // a run that was given back has shown nothing
+		if r.Verb != store.VerbRelease || r.Crashes > 0 {
+			// A run that was released has shown nothing about the task, so its crashes still count.
 			t.crashes = r.Crashes
 		}
 	}
@@ -78,18 +89,21 @@ func (p *partition) again(t *task, r *store.Settlement, now store.Millis) store.
 	} else {
 		p.counts.Again++
 	}
-	if s := (scope{kind: 't', name: t.Agent, id: t.ID}); r.Hold != nil && (!p.held(s, now) || p.holds[s].term != nil) { // else somebody's own stands
+	if s := (scope{kind: 't', name: t.Agent, id: t.ID}); r.Hold != nil && (!p.held(s, now) || p.holds[s].term != nil) {
+		// A pause without an end that somebody has made stays unchanged.
 		p.hold(s, hold{note: slices.Clone(r.Hold)}, now, true)
 	}
 	if r.Floor != nil && t.pulse != nil {
 		due = p.pulsed(t, r, due, now)
 	}
+	// After everything else: an order outweighs what the run wanted.
 	due = p.ordered(t, r.Verb, due, now)
 	p.place(t, due)
 	p.store.announce(p, due)
 	return due
 }
 
+// finish records the end of a live task and takes it out of everything that counts live tasks.
 func (p *partition) finish(t *task, r *store.Settlement, now store.Millis) {
 	t.claim = nil
 	p.drop(t)
@@ -110,6 +124,7 @@ func (p *partition) finish(t *task, r *store.Settlement, now store.Millis) {
 
 // leave takes a live task out of its group, which is over once nothing in it is live.
 func (p *partition) leave(agent, name string, now store.Millis) *group {
+	// A task without a group gets one that is thrown away, so that callers can count in any case.
 	g := p.group(agent, name, now)
 	if g == nil {
 		return &group{}

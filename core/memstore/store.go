@@ -11,6 +11,7 @@ import (
 )
 
 // Defaults of Config: those of redisstore.
+// They are written here again, as a store must not import another one.
 const (
 	DefaultPartitions = 8
 	DefaultRetention  = 7 * 24 * time.Hour
@@ -21,6 +22,7 @@ const (
 )
 
 // endedKept is how many ended claims of a partition are remembered, to answer a settle that is sent twice.
+// A settle is repeated within a second; a thousand claims last much longer than that.
 const endedKept = 1000
 
 // Config says how a store works. Every zero is a good default.
@@ -35,6 +37,7 @@ type Config struct {
 }
 
 // Clock tells the time; core.Clock is one.
+// It is an interface of its own, as this package imports core/store alone.
 type Clock interface{ Now() time.Time }
 
 // machine is the clock of the machine.
@@ -47,12 +50,16 @@ func (machine) Now() time.Time { return time.Now() } //nolint:forbidigo // the o
 type Store struct {
 	config Config
 
-	mu        sync.Mutex
-	parts     []*partition
+	// mu guards everything below. One lock for all partitions: an embedded store
+	// is not the bottleneck of its process.
+	mu    sync.Mutex
+	parts []*partition
+	// watchers are the channels of those who wait for wake-ups.
 	watchers  map[chan store.Wakeup]struct{}
 	processes map[string]said
 }
 
+// Both interfaces are checked here, as nothing in this package uses them.
 var (
 	_ store.Store = (*Store)(nil)
 	_ store.Waker = (*Store)(nil)
@@ -64,6 +71,7 @@ func New(config Config) *Store {
 		config.Partitions = DefaultPartitions
 	}
 	if config.Partitions < 1 || config.Partitions&(config.Partitions-1) != 0 {
+		// A power of two is what store.PartitionOf needs to spread agents.
 		panic(fmt.Sprintf("memstore: Partitions must be a power of two, not %d", config.Partitions))
 	}
 	if config.Retention == 0 {
@@ -94,8 +102,10 @@ func New(config Config) *Store {
 // Partitions is the number of partitions.
 func (s *Store) Partitions() int { return len(s.parts) }
 
+// now is the time by which everything here is decided, in whole milliseconds as in Redis.
 func (s *Store) now() store.Millis { return store.Millis(s.config.Clock.Now().UnixMilli()) }
 
+// partitionOf is the partition of an agent.
 func (s *Store) partitionOf(agent string) *partition {
 	return s.parts[store.PartitionOf(agent, len(s.parts))]
 }

@@ -10,8 +10,10 @@ import (
 )
 
 // pulse is what is known of an activity task between its runs.
+// It exists only for tasks that Touch or a replay has made.
 type pulse struct {
-	floor  store.Millis // its next run is not due before this
+	floor store.Millis // its next run is not due before this
+	// reason is why, in the words of the answer to a touch.
 	reason store.Reason // why
 	first  store.Millis // the first touch that the booked run is for; zero while it rests
 	// The first and the last touch while a run is under way; zero if there was none.
@@ -22,6 +24,7 @@ type pulse struct {
 func (t *task) dozing() bool { return t.pulse != nil && t.pulse.first == 0 }
 
 // rouse notes which touch the next run of a task is for; zero if there was none, so that it rests.
+// The counter of resting tasks follows.
 func (p *partition) rouse(t *task, first store.Millis) {
 	before := t.dozing()
 	t.pulse.first = first
@@ -34,6 +37,7 @@ func (p *partition) rouse(t *task, first store.Millis) {
 }
 
 // Touch notes that something happened for the subjects of activity tasks; see [store.Queue].
+// Every touch is noted, whatever becomes of the others.
 func (s *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touched, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &store.Error{Verb: "submit", Err: err}
@@ -60,6 +64,8 @@ func (s *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touch
 }
 
 // touch books a run of an activity task.
+// Which case it is depends on where the task is: unknown, another sort of task,
+// running, resting, or booked already.
 func (p *partition) touch(sub *store.Touch, seq int64, now store.Millis) (store.Touched, error) {
 	t := p.task(sub.Agent, sub.ID)
 	made := store.Submission{Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, Level: sub.Level, Body: sub.Body}
@@ -75,13 +81,14 @@ func (p *partition) touch(sub *store.Touch, seq int64, now store.Millis) (store.
 		p.join(made, now)
 		p.counts.Submitted++
 		return store.Touched{Booked: true, Due: due, Reason: store.ReasonActivity}, nil
-	case t.pulse == nil: // it was submitted as something else: it is left as it is
+	case t.pulse == nil: // submitted as an ordinary task: it stays one
 		out := store.Touched{Reason: store.ReasonWaiting}
 		if t.claim == nil {
 			out.Due = t.due
 		}
 		return out, nil
 	case t.claim != nil:
+		// The first touch while it runs books the run that follows; further ones only move it.
 		booked := t.pulse.from == 0
 		if booked {
 			t.pulse.from = now
@@ -96,6 +103,7 @@ func (p *partition) touch(sub *store.Touch, seq int64, now store.Millis) (store.
 }
 
 // awake books a run of a task that rests.
+// The floor is the earliest time that its last run allows: a minimum interval, or a time to cool down.
 func (p *partition) awake(t *task, sub *store.Touch, now store.Millis) store.Touched {
 	due := max(now.Add(sub.Pulse.Delay), t.pulse.floor)
 	reason := store.ReasonActivity
@@ -113,8 +121,11 @@ func (p *partition) awake(t *task, sub *store.Touch, now store.Millis) store.Tou
 }
 
 // extendQuiet puts a booked run off, as long as the rule allows.
+// Throttled tasks stay where they are: the first touch has decided.
 func (p *partition) extendQuiet(t *task, rule *store.Pulse, now store.Millis) store.Touched {
 	if rule.Debounce {
+		// Never beyond MaxWait after the first touch, or constant activity
+		// would keep it from ever running.
 		if due := min(now.Add(rule.Delay), t.pulse.first.Add(rule.MaxWait)); due > t.due {
 			p.move(t, due)
 		}
@@ -126,6 +137,7 @@ func (p *partition) extendQuiet(t *task, rule *store.Pulse, now store.Millis) st
 	return store.Touched{Due: t.due, Reason: p.unlessHeld(t, reason, now)}
 }
 
+// unlessHeld replaces the reason by the pause that keeps the run from starting.
 func (p *partition) unlessHeld(t *task, reason store.Reason, now store.Millis) store.Reason {
 	if _, held := p.holdOf(t, 0, now); held {
 		return store.ReasonPaused
@@ -138,6 +150,7 @@ func (p *partition) pulsed(t *task, r *store.Settlement, due, now store.Millis) 
 	u := t.pulse
 	from, to := u.from, u.to
 	u.floor, u.reason, u.from, u.to = r.Floor.At, r.Floor.Reason, 0, 0
+	// Not a rest: it is due again by itself, as after a failure that is retried.
 	if r.Verb != store.VerbRest {
 		if from == 0 {
 			from = now
@@ -145,6 +158,7 @@ func (p *partition) pulsed(t *task, r *store.Settlement, due, now store.Millis) 
 		p.rouse(t, from)
 		return due
 	}
+	// A touch while it ran books the next run; without one the task rests.
 	p.rouse(t, from)
 	if from == 0 {
 		return due
@@ -153,5 +167,6 @@ func (p *partition) pulsed(t *task, r *store.Settlement, due, now store.Millis) 
 	if r.Floor.Debounce {
 		next = min(to.Add(r.Floor.Delay), from.Add(r.Floor.MaxWait))
 	}
+	// Not before the floor, and not in the past.
 	return max(next, u.floor, now)
 }

@@ -10,9 +10,11 @@ import (
 )
 
 // agents are the agents to look at, those that have waited longest first, and whether there are more of them.
+// A claim looks at a bounded number of them, so that it takes a bounded time however many are due.
 func (c *claiming) agents() (due []*agent, more bool) {
 	most := pages * c.r.Limit
 	if c.picky {
+		// A picky claim passes over many, and looks further to find as many tasks.
 		most = pages * max(c.r.Limit, wide)
 	}
 	switch {
@@ -23,15 +25,18 @@ func (c *claiming) agents() (due []*agent, more bool) {
 			}
 		}
 		due = c.waiting(due)
+	// The caller has seen all up to After, and found nothing for itself there.
 	case c.r.After != 0: // most that wait are passed over
 		due = c.waiting(c.p.agenda.items)
 	default:
 		due = c.heads(most)
 	}
+	// More may be due than were looked at: then the caller continues from the last of them.
 	return due[:min(len(due), most)], len(due) >= most
 }
 
 // waiting are those of some agents that are due and not passed over, in the agenda's order.
+// The agents of a request may be named in any order; they are visited in that of the agenda.
 func (c *claiming) waiting(agents []*agent) []*agent {
 	var due []*agent
 	for _, a := range agents {
@@ -44,11 +49,14 @@ func (c *claiming) waiting(agents []*agent) []*agent {
 }
 
 // heads are the first agents of the agenda that are due.
+// They stay in the agenda: visiting decides their next place.
 func (c *claiming) heads(most int) []*agent {
 	return c.p.agenda.first(most, func(a *agent) bool { return a.visit <= c.now })
 }
 
 // visit takes one task from each agent with a single one, and shares from the others, round by round.
+// A single task goes first, as an agent with one needs no share; what is left
+// of the limit is shared by the others.
 func (c *claiming) visit() {
 	var many []*visited
 	turns := 0
@@ -61,7 +69,10 @@ func (c *claiming) visit() {
 		if turn {
 			turns++
 		}
+		// Either as many agents have had a turn as there is room for tasks, or
+		// this was the last one looked at.
 		if turns == c.r.Limit || more && i == len(agents)-1 {
+			// Only a picky claim may have passed over work: any other has taken whatever it saw.
 			if c.picky {
 				c.passed = a.visit
 			}
@@ -69,16 +80,20 @@ func (c *claiming) visit() {
 		}
 	}
 	visiting := many
+	// Each round takes an equal share, and those who have more come again while room is left.
 	for c.room > 0 && len(visiting) > 0 && c.parked < pages*c.r.Limit {
 		visiting = c.round(visiting)
 	}
 	for _, v := range many {
 		c.moveOn(v)
 	}
+	// At the end, as it needs to know whom this claim has left out.
 	c.turnBack(many)
 }
 
 // turnBack lets the next claim begin with the first agent that this one had no room for, but not with all of this one's again.
+// Otherwise large tasks of one agent could use up every claim, and another with
+// large tasks would never be reached.
 func (c *claiming) turnBack(many []*visited) {
 	if !c.picky || c.unread == 0 {
 		return
@@ -90,6 +105,7 @@ func (c *claiming) turnBack(many []*visited) {
 }
 
 // mayLook reports whether the next task of an agent may be looked at in this claim. If not, the turn of its agent ends.
+// The first task is always looked at, however large: it could never run otherwise.
 func (c *claiming) mayLook(v *visited, t *task) bool {
 	if v.full {
 		return false
@@ -99,6 +115,8 @@ func (c *claiming) mayLook(v *visited, t *task) bool {
 		return true
 	}
 	v.full = true
+	// It is the agent's own turn that others have used up, not its own large
+	// tasks: it has a claim to be first.
 	if v.seen.kib < c.seen.kib && (c.unread == 0 || v.since < c.unread) {
 		c.unread = v.since
 	}
@@ -106,9 +124,12 @@ func (c *claiming) mayLook(v *visited, t *task) bool {
 }
 
 // moveOn gives an agent that was visited its next place in the agenda.
+// One that got tasks goes behind those that wait; one that got nothing keeps
+// its place, if it was passed over only.
 func (c *claiming) moveOn(v *visited) {
 	first, ok := v.earliest()
 	switch {
+	// Nothing is left to wait for, or nothing more may run before its run ends.
 	case !ok, c.r.Serial && v.got > 0:
 		c.p.agenda.remove(v.agent)
 	case first > c.now || !c.r.Urgent && (v.got > 0 || !c.picky && !v.full): // else it keeps its turn
@@ -124,15 +145,18 @@ func (c *claiming) callOn(a *agent) (turn, several bool) {
 		c.p.agenda.remove(a)
 		return false, false
 	}
+	// Its first task of level 1 decides for an urgent claim, which takes no others.
 	if a.many {
 		t, ok := a.levels[0].head()
 		urgent := ok && t.due <= c.now
 		return !c.r.Urgent || urgent, !c.r.Urgent || urgent
 	}
+	// Its only task: read without a queue.
 	t := a.only()
 	if c.r.Urgent && t.Level != store.LevelHigh || !c.consider(t) {
 		return false, false
 	}
+	// It leaves the agenda also if it was parked, as the agent has nothing else.
 	a.levels[t.Level-1].remove(t)
 	c.settleIn(t)
 	c.p.agenda.remove(a)
@@ -140,6 +164,7 @@ func (c *claiming) callOn(a *agent) (turn, several bool) {
 }
 
 // perAgent is how many tasks of one agent are taken at most; zero for any number.
+// A serial agent has one run at a time, so no claim may take two.
 func (c *claiming) perAgent() int {
 	if c.r.Serial {
 		return 1
@@ -148,6 +173,7 @@ func (c *claiming) perAgent() int {
 }
 
 // visited is an agent with several tasks that a claim takes some of.
+// It lives as long as one claim.
 type visited struct {
 	*agent
 	got   int          // tasks so far
@@ -157,6 +183,7 @@ type visited struct {
 	full  bool         // its next task is too large for this claim: nothing behind it may overtake it
 }
 
+// only is the task of an agent with a single one.
 func (a *agent) only() *task {
 	for _, t := range a.tasks {
 		return t
@@ -164,7 +191,8 @@ func (a *agent) only() *task {
 	return nil
 }
 
-// consider reports whether a due task leaves the queue: it is taken, or parked because nobody asks for its kind.
+// consider reports whether a due task leaves the queue, to be taken or parked. It stays if the caller
+// has no time for its kind, or no slot.
 func (c *claiming) consider(t *task) bool {
 	if slices.Contains(c.r.Leave, t.Kind) {
 		c.left++
@@ -177,8 +205,10 @@ func (c *claiming) consider(t *task) bool {
 // settleIn takes a task, or parks it; it reports whether it was taken.
 func (c *claiming) settleIn(t *task) bool {
 	name := ""
+	// The pause is asked for first: a held task of an unknown kind is held.
 	if s, ok := c.p.keptBy(t, c.now); ok {
 		name = s.parking()
+		// Nobody here has a handler: the task would be in the way of others at every claim.
 	} else if !slices.Contains(c.r.Kinds, t.Kind) {
 		name = t.Kind
 	}
@@ -187,6 +217,7 @@ func (c *claiming) settleIn(t *task) bool {
 		c.parked++
 		return false
 	}
+	// The order is used up, but comes back if this run dies or is released.
 	if t.order != nil && t.order.op == orderRun {
 		t.order.op = orderHand
 	}
@@ -199,9 +230,11 @@ func (c *claiming) settleIn(t *task) bool {
 }
 
 // round takes an equal share from each agent and returns those that may have more.
+// Shares are equal and at least one: an agent with a thousand tasks gets no more than one with ten.
 func (c *claiming) round(visiting []*visited) []*visited {
 	share := max(1, c.room/len(visiting))
 	choices := make([][]*task, len(visiting))
+	// wanted is what agents before this one are to give: later ones share what is left.
 	wanted, chosen := 0, 0
 	more := make([]bool, len(visiting))
 	for i, v := range visiting {
@@ -211,7 +244,9 @@ func (c *claiming) round(visiting []*visited) []*visited {
 		}
 		v.want = max(v.want, 0)
 		tasks := c.first(v)
+		// It may have more if it had as many as it was to give.
 		more[i] = v.want > 0 && len(tasks) >= v.want
+		// A picky claim may have to leave some, and keeps others in reserve.
 		if !c.picky {
 			tasks = tasks[:min(len(tasks), v.want)]
 		}
@@ -219,6 +254,7 @@ func (c *claiming) round(visiting []*visited) []*visited {
 		chosen += len(tasks)
 		choices[i] = tasks
 	}
+	// Nothing could be taken: another round would find the same.
 	if chosen == 0 {
 		return nil
 	}
@@ -232,6 +268,8 @@ func (c *claiming) round(visiting []*visited) []*visited {
 }
 
 // serve takes or parks an agent's chosen tasks while it is to give more. It reports whether none had to be left.
+// A task that had to be left ends the visits of its agent, since the ones behind
+// it were chosen as a reserve already.
 func (c *claiming) serve(v *visited, tasks []*task) bool {
 	all := true
 	for _, t := range tasks {
@@ -254,8 +292,9 @@ func (c *claiming) serve(v *visited, tasks []*task) bool {
 	return all
 }
 
-// first are the first due tasks of an agent, at least as many as it is to give, in the order in which they run: by level,
-// then due time, then submit. A task that is overdue by store.RaiseAfter counts as level 1.
+// first are the first due tasks of an agent, at least as many as it is to give, in the order in which
+// they run: by level, then due time, then submit. A task that has been overdue for store.RaiseAfter
+// counts as level 1, so that a busy level 1 does not keep the others waiting for ever.
 func (c *claiming) first(v *visited) []*task {
 	if v.want == 0 {
 		return nil
@@ -271,6 +310,7 @@ func (c *claiming) first(v *visited) []*task {
 		}
 		return t.Level
 	}
+	// An urgent claim takes real level 1 only: a raised task can wait for an ordinary one.
 	levels := v.levels[:]
 	if c.r.Urgent {
 		levels = levels[:1]
@@ -279,6 +319,7 @@ func (c *claiming) first(v *visited) []*task {
 	for _, q := range levels {
 		due = append(due, q.first(most, func(t *task) bool { return t.due <= c.now })...)
 	}
+	// Stable, and before is a total order: the result does not depend on where the tasks were.
 	sort.SliceStable(due, func(i, j int) bool {
 		a, b := due[i], due[j]
 		if level(a) != level(b) {

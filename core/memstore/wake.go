@@ -1,6 +1,6 @@
 package memstore
 
-// Wake-ups: who sleeps is told when something is due earlier.
+// Wake-ups: they reach whoever sleeps when something is due earlier.
 
 import (
 	"context"
@@ -10,10 +10,13 @@ import (
 
 // Wakeups subscribes to what falls due earlier than before; see [store.Waker].
 func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
+	// Room for a burst: a watcher that is busy for a moment misses nothing.
 	out := make(chan store.Wakeup, 16)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watchers[out] = struct{}{}
+	// The channel is closed under the lock, under which wake sends:
+	// nothing is sent on a closed channel.
 	context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -24,13 +27,15 @@ func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 }
 
 // announce wakes whoever sleeps longer than until due.
+// A task behind the head of the agenda changes nothing for those who sleep until then.
 func (s *Store) announce(p *partition, due store.Millis) {
 	if head, ok := p.agenda.head(); !ok || due <= head.visit {
 		s.wake(p, due)
 	}
 }
 
-// wake tells all watchers; one whose channel is full has been woken already.
+// wake sends a wake-up to all watchers. It never blocks: a full channel means
+// that a wake-up is already pending.
 func (s *Store) wake(p *partition, due store.Millis) {
 	for w := range s.watchers {
 		select {

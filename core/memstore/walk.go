@@ -13,6 +13,7 @@ import (
 )
 
 // The places that a walk through an agent's tasks visits, in this order.
+// The letters come first in a cursor, in an order of their own: see places.
 const (
 	placeWaiting  = 'w'
 	placeRunning  = 'r'
@@ -20,9 +21,11 @@ const (
 	placeFinished = 's'
 )
 
+// places gives the order of the letters.
 var places = string([]byte{placeWaiting, placeRunning, placeParked, placeFinished})
 
 // spot is where a task is in a walk: waiting ones by due time and then in the order of their submit, all others by id.
+// It names a place and not a task, so that a walk can continue although the task has moved or gone.
 type spot struct {
 	place byte
 	due   store.Millis
@@ -31,6 +34,7 @@ type spot struct {
 }
 
 // walk adds the next page of all tasks of an agent.
+// Each page looks at all tasks of the agent: an embedded store has few, and the cursor stays simple.
 func (p *partition) walk(q store.List, page *store.Page) error {
 	after, ok := parseSpot(q.After)
 	if !ok {
@@ -39,16 +43,19 @@ func (p *partition) walk(q store.List, page *store.Page) error {
 	room := store.PageBytes
 	for _, at := range p.spots(q.Agent, page.Now) {
 		t := p.stored(q.Agent, at.id, page.Now)
+		// Everything up to the cursor has been shown, also what has moved there since.
 		if q.After != "" && at.compare(after) <= 0 || q.Statuses != nil && !slices.Contains(q.Statuses, t.Status) {
 			continue
 		}
 		t.Cursor = at.String()
 		t = shownAs(t, q.Brief)
 		room -= len(t.Body) + len(t.State) + len(t.Record) + len(t.Order)
+		// A page ends where it is full, by number or by bytes, but never without any task.
 		if n := len(page.Tasks); n > 0 && (n >= q.Limit || room < 0) {
 			page.Next = page.Tasks[n-1].Cursor
 			return nil
 		}
+		// A limit of zero adds nothing.
 		if q.Limit <= 0 {
 			return nil
 		}
@@ -57,6 +64,7 @@ func (p *partition) walk(q store.List, page *store.Page) error {
 	return nil
 }
 
+// shownAs leaves out of a task what a brief list does not show.
 func shownAs(t store.Stored, brief bool) store.Stored {
 	if brief {
 		return store.Stored{Agent: t.Agent, ID: t.ID, Status: t.Status, Cursor: t.Cursor}
@@ -65,6 +73,7 @@ func shownAs(t store.Stored, brief bool) store.Stored {
 }
 
 // spots are where the tasks of an agent are, in the order of a walk.
+// Finished tasks whose id is live again are left out: the live one is shown.
 func (p *partition) spots(name string, now store.Millis) []spot {
 	var all []spot
 	a := p.agents[name]
@@ -91,6 +100,7 @@ func (p *partition) spots(name string, now store.Millis) []spot {
 	return all
 }
 
+// compare orders spots as a walk visits them; zero for the same one.
 func (s spot) compare(o spot) int {
 	return cmp.Or(
 		cmp.Compare(strings.IndexByte(places, s.place), strings.IndexByte(places, o.place)),
@@ -98,9 +108,11 @@ func (s spot) compare(o spot) int {
 	)
 }
 
-// String is the cursor of a page that goes on behind the spot.
+// String is the cursor of a page that continues after the spot.
 func (s spot) String() string { return fmt.Sprintf("%c%d|%d|%s", s.place, s.due, s.seq, s.id) }
 
+// parseSpot reads a cursor, which comes from a client: false if it is
+// none. The empty one is the beginning.
 func parseSpot(cursor string) (spot, bool) {
 	if cursor == "" {
 		return spot{}, true

@@ -24,8 +24,9 @@ func (s *Store) Agents(ctx context.Context, q store.PageOf) (store.AgentPage, er
 	return page, err
 }
 
-// Holds returns a page of the holds in force; see [store.Reader]. Those that are about agents of all partitions are in each of
-// them: the first one's count.
+// Holds returns a page of the holds in force; see [store.Reader]. A hold on a kind, on a snooze key or
+// on everything is stored in every partition, as claims read their own partition alone: only the copy
+// in the first one is returned, so that nobody sees such a hold once for each partition.
 func (s *Store) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, error) {
 	var page store.HoldPage
 	var err error
@@ -41,6 +42,8 @@ func (s *Store) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, erro
 
 // pages asks a script for what it has, partition by partition, until there is enough for a page, and returns where the next one
 // begins. add is given the fields of each thing, and says how many the page has then.
+// A cursor is "PARTITION.SCAN": the partition that the page ended in and the cursor of Redis in there.
+// It outlives the process that gave it out, so that any process can serve the next page.
 func (s *Store) pages(
 	ctx context.Context, script *script, q store.PageOf, add func(partition int, fields []any) (int, error),
 ) (string, error) {
@@ -58,6 +61,8 @@ func (s *Store) pages(
 				return "", wrap("read", err)
 			}
 		}
+		// SCAN says "0" at its end: this partition has no more, and the next
+		// one starts at its own beginning.
 		if cursor = next; cursor == "0" {
 			at++
 		}
@@ -68,7 +73,7 @@ func (s *Store) pages(
 	return fmt.Sprintf("%d.%s", at, cursor), nil
 }
 
-// pageOf is one step of pages: the fields of each thing, and where to go on.
+// pageOf is one step of pages: the fields of each thing, and where to continue.
 func (s *Store) pageOf(ctx context.Context, c call) ([][]any, string, error) {
 	replies, err := s.eval(ctx, "read", []call{c})
 	if err != nil {
@@ -84,6 +89,8 @@ func (s *Store) pageOf(ctx context.Context, c call) ([][]any, string, error) {
 // pageFields is how many fields the scripts that answer with pages have for each thing.
 var pageFields = map[string]int{"agents": 4, "pauses": 2}
 
+// parseAgent reads one agent of a page: its encoded id, its number of live tasks, its
+// earliest due time, and whether a hold is on it.
 func parseAgent(fields []any) (store.AgentStats, error) {
 	name, err := decode(text(fields[0]))
 	if err != nil {
@@ -96,9 +103,12 @@ func parseAgent(fields []any) (store.AgentStats, error) {
 // parseCursor reads where a page of agents ended: a partition, and a cursor in it.
 func parseCursor(s string, partitions int) (int, string, bool) {
 	if s == "" {
+		// No cursor: the first page starts at the beginning of the first partition.
 		return 0, "0", true
 	}
 	part, cursor, _ := strings.Cut(s, ".")
+	// A cursor comes from a client, so each half is checked before Redis sees it: a number that Redis
+	// cannot parse would be an error of the server, which callers take for an outage.
 	at, err1 := strconv.Atoi(part)
 	_, err2 := strconv.ParseUint(cursor, 10, 64)
 	return at, cursor, err1 == nil && err2 == nil && at >= 0 && at < partitions

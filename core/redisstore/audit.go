@@ -18,11 +18,15 @@ const auditPageSize = 50
 func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
 	calls := make([]call, len(pages))
 	for i, p := range pages {
+		// Scripts have no booleans among their arguments: an empty string
+		// is false, anything else is true.
 		repair := ""
 		if p.Repair {
 			repair = "1"
 		}
 		calls[i] = call{script: &s.scripts.audit, partition: p.Partition, args: []any{
+			// t0 is the beginning of a round: the letter of the hash of tasks,
+			// and the first cursor of HSCAN.
 			cmp.Or(p.Cursor, "t0"), auditPageSize, repair, s.config.Retention.Milliseconds(),
 		}}
 	}
@@ -39,6 +43,8 @@ func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Aud
 	return out, nil
 }
 
+// parseAudited reads one page of an audit: where the next one begins, how many tasks were
+// looked at, and three fields for each fault.
 func parseAudited(reply []any) (store.Audited, error) {
 	const head, fields = 3, 3
 	if len(reply) < head || (len(reply)-head)%fields != 0 {
@@ -47,7 +53,9 @@ func parseAudited(reply []any) (store.Audited, error) {
 	a := store.Audited{Next: text(reply[1]), Tasks: int(number(reply[2]))}
 	for i := head; i < len(reply); i += fields {
 		agent, err := decode(text(reply[i]))
-		if err != nil { // it is not ours: told as it is
+		if err != nil {
+			// The audit exists for damage, so a name that decode refuses is no reason to
+			// fail the page: it is reported undecoded.
 			agent = text(reply[i])
 		}
 		a.Faults = append(a.Faults, store.Fault{Agent: agent, ID: text(reply[i+1]), Code: store.FaultCode(text(reply[i+2]))})

@@ -16,6 +16,8 @@ import (
 // of TLS in config are refused: they are the client's.
 func New(ctx context.Context, client redis.UniversalClient, config Config) (*Store, error) {
 	config = config.withDefaults()
+	// The client is checked first: a mistake there makes every later message
+	// about the configuration misleading.
 	to, err := targetOf(client)
 	if err == nil {
 		err = config.validate()
@@ -34,6 +36,9 @@ func New(ctx context.Context, client redis.UniversalClient, config Config) (*Sto
 }
 
 // targetOf is what a client is connected to. It refuses a client that a store cannot rely on.
+// A cluster client and a client of one server have the same fields under different
+// types, which is why each case copies them. Ring and other universal clients are
+// refused: a script's keys must lie on one node.
 func targetOf(client redis.UniversalClient) (target, error) {
 	var t target
 	var retries int
@@ -50,6 +55,8 @@ func targetOf(client redis.UniversalClient) (target, error) {
 	default:
 		return t, misconfigured("client", nil, "must be a *redis.Client or a *redis.ClusterClient, not %T", client)
 	}
+	// MaxRetries of 0 means go-redis' own default of three only before NewClient has
+	// replaced it: Options returns -1 as 0.
 	switch {
 	case !ends:
 		return t, misconfigured("client", nil, "must be made with ContextTimeoutEnabled: true, so that a call ends when its context does")

@@ -14,20 +14,25 @@ import (
 
 // longestNode is how long a pull waits for a node of a cluster while others may have answered. It is far more than a node
 // needs that lives. What a claim takes after that stays leased until the lease runs out.
+// It bounds a node's silence by less than a second, as docs/guarantees.md
+// promises for the agents of the other nodes.
 const longestNode = 800 * time.Millisecond
 
 // reloadPause is how often a process asks the cluster at most who has which slots.
+// Without the pause every call to a dead node would ask, and the nodes
+// that live would answer little else.
 const reloadPause = 500 * time.Millisecond
 
 // cluster is what a store on a Redis Cluster needs besides its client; nil on a single server.
 type cluster struct {
+	// client is the same client as Store.client, with the methods that only a cluster has.
 	client *redis.ClusterClient
 	loaded atomic.Int64 // when it was last asked for the slots of its nodes, Unix ms
 }
 
 // nothing is a key that no partition has. Given to a script along with the others it makes a node of a cluster that has a part
 // of a slot only, while the slot is moved, refuse the script with TRYAGAIN before it begins: on the one side of the move as on
-// the other. Without it a script would stop halfway at the first key that is not there any more, or write one anew whose old
+// the other. Without it a script would stop halfway at the first key that no longer exists, or write one whose old
 // value is still to come.
 const nothing = "nothing"
 
@@ -35,6 +40,7 @@ const nothing = "nothing"
 func (s *Store) keysOf(c *call) []string {
 	p := s.parts[c.partition]
 	keys := p.keys(c.script.keys)
+	// On a single server slots do not move, and a key fewer saves each call its argument.
 	if s.cluster != nil {
 		keys = append(keys, p.key(nothing))
 	}
@@ -44,6 +50,8 @@ func (s *Store) keysOf(c *call) []string {
 // learn asks who has which slots if an error may mean that another node has some now. By itself go-redis asks once a minute
 // and when a node says that it has not got a slot, but not when a node is dead. The answer comes later, unless a
 // node has said so itself: the call that failed is repeated anyway.
+// A nil cluster is a single server, which has nothing to learn: callers
+// do not have to ask which they have.
 func (c *cluster) learn(ctx context.Context, err error) {
 	if c == nil || err == nil || !passing(err) && !errors.Is(err, context.DeadlineExceeded) {
 		return
@@ -53,6 +61,7 @@ func (c *cluster) learn(ctx context.Context, err error) {
 		return
 	}
 	now := time.Now().UnixMilli() //nolint:forbidigo // between calls to this client; no task depends on it
+	// Of all calls that fail at the same time the one that wins the swap asks; the others rely on it.
 	if last := c.loaded.Load(); now-last >= reloadPause.Milliseconds() && c.loaded.CompareAndSwap(last, now) {
 		c.client.ReloadState(ctx)
 	}
@@ -60,7 +69,8 @@ func (c *cluster) learn(ctx context.Context, err error) {
 
 // group is what is sent to one node: the places of its parts among all of a call.
 type group struct {
-	node    redis.UniversalClient // the whole client where there is one server only
+	node redis.UniversalClient // the whole client where there is one server only
+	// members are indexes into the caller's own slice, so that replies can be put where they belong.
 	members []int
 }
 
@@ -72,9 +82,13 @@ func (s *Store) byNode(ctx context.Context, n int, partition func(i int) int) []
 		return []group{{node: s.client, members: upTo(n)}}
 	}
 	var groups []group
+	// Nodes are compared by their client: go-redis keeps one for each address,
+	// so equal pointers are equal nodes.
 	at := map[redis.UniversalClient]int{}
 	for i := range n {
 		node := s.client // which says so if nobody is known who could be asked
+		// Every key of a partition has the same hash tag, so any of them finds the node.
+		// agenda is one that every partition has.
 		if master, err := s.cluster.client.MasterForKey(ctx, s.parts[partition(i)].key("agenda")); err == nil {
 			node = master
 		}
@@ -101,6 +115,8 @@ func upTo(n int) []int {
 // atOnce calls f with 0 to n-1, side by side, and returns when all have returned.
 func atOnce(n int, f func(i int)) {
 	var others sync.WaitGroup
+	// The first part runs in the caller's own goroutine: a single server,
+	// which has one part only, starts none.
 	for i := 1; i < n; i++ {
 		others.Go(func() { f(i) })
 	}
@@ -115,6 +131,8 @@ func (s *Store) patience(ctx context.Context, verb string) (context.Context, con
 	if s.cluster == nil {
 		return ctx, func() {}
 	}
+	// Submits, reads and commands of operators are not bounded here: a person or a program waits for
+	// that very answer, and sets a deadline of its own.
 	switch verb {
 	case verbLook, verbClaim, verbSettle, verbExtend:
 		return context.WithTimeout(ctx, longestNode)

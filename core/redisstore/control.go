@@ -14,6 +14,7 @@ func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effec
 	calls := make([]call, len(tasks))
 	for i := range tasks {
 		t, activity := &tasks[i], ""
+		// An activity task has no due time of its own to come back to, so the script has to know.
 		if t.Activity {
 			activity = "1"
 		}
@@ -24,6 +25,8 @@ func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effec
 	}
 	return s.effects(ctx, calls, func(reply []any) (store.Effect, error) {
 		due := number(reply[1])
+		// 0 is the script's word for a task that is not dead, whatever it
+		// is instead: nothing has changed.
 		if due <= 0 {
 			return store.Effect{}, nil
 		}
@@ -33,8 +36,12 @@ func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effec
 
 // Orders of order.lua.
 const (
-	orderRun    = "run"
+	// orderRun makes a waiting task due now.
+	orderRun = "run"
+	// orderCancel ends a waiting task at once, and marks a running one, which its
+	// process notices at the next heartbeat.
 	orderCancel = "cancel"
+	// orderDelete removes a task, live or finished; a run under way learns it at its next heartbeat.
 	orderDelete = "delete"
 )
 
@@ -70,6 +77,8 @@ func (s *Store) Delete(ctx context.Context, tasks []store.Deletion) ([]store.Eff
 }
 
 // order is the call that gives an order for one task. how is the version to cancel, or says whether to queue a run.
+// All three have the same arguments, so that the script unpacks them once; those
+// that an order does not need are empty.
 func (s *Store) order(name, agent, id, group, how string, rec, note []byte) call {
 	return call{script: &s.scripts.order, partition: s.partitionOf(agent), args: []any{
 		name, encode(agent), id, groupKey(agent, group), s.config.Retention.Milliseconds(), s.config.kept(), how, rec, note,
@@ -77,6 +86,8 @@ func (s *Store) order(name, agent, id, group, how string, rec, note []byte) call
 }
 
 // effects carries out calls, and returns what each did. What is left of an answer behind the time is for parse.
+// One malformed reply fails the whole call, although Redis has carried out the commands: the caller
+// learns that the outcome is unknown, not that nothing happened.
 func (s *Store) effects(ctx context.Context, calls []call, parse func(reply []any) (store.Effect, error)) ([]store.Effect, error) {
 	replies, err := s.eval(ctx, verbControl, calls)
 	if err != nil {
@@ -95,11 +106,13 @@ func (s *Store) effects(ctx context.Context, calls []call, parse func(reply []an
 	return out, nil
 }
 
-// effects are what order.lua and hold.lua answer.
+// effects are the codes that order.lua and hold.lua answer with: a code is the index of its name. Its
+// order is the contract with the scripts: new ones go to the end.
 var effects = []store.EffectCode{
 	store.EffectNone, store.EffectDone, store.EffectOrdered, store.EffectRunning, store.EffectChanged, store.EffectEnding,
 }
 
+// parseEffect reads a code and, where the script knows it, when the task is due.
 func parseEffect(reply []any) (store.Effect, error) {
 	code := number(reply[1])
 	if code < 0 || code >= int64(len(effects)) {
@@ -114,9 +127,12 @@ func parseEffect(reply []any) (store.Effect, error) {
 
 // Operations of hold.lua.
 const (
-	holdBegin   = "hold"
+	// holdBegin sets a hold, in place of one that the target has.
+	holdBegin = "hold"
+	// holdProlong sets a hold only where it ends later than the one that exists.
 	holdProlong = "prolong"
-	holdEnd     = "unhold"
+	// holdEnd removes a hold, and puts what it kept back into its queue.
+	holdEnd = "unhold"
 )
 
 // Hold lets no task of some targets be claimed; see [store.Operator].
@@ -137,13 +153,16 @@ func (s *Store) Unhold(ctx context.Context, targets []store.Target) ([]store.Eff
 	})
 }
 
-// inScopes runs hold.lua for n targets: in the partition of its agent, or in all of them. What is changed in one of these is
-// changed.
+// inScopes runs hold.lua for n targets: in the partition of its agent, or in all of them for a target
+// that has agents everywhere. ask returns the target with that number and the arguments of its call.
+// The effect of a target is that of the last partition in which the hold changed something: a hold on a
+// kind has changed even if one partition alone had none of it before.
 func (s *Store) inScopes(ctx context.Context, n int, ask func(i int) (store.Target, []any)) ([]store.Effect, error) {
 	var calls []call
 	var of []int // the target of each call
 	for i := range n {
 		target, args := ask(i)
+		// All partitions, unless the target names its agent.
 		first, last := 0, len(s.parts)-1
 		if target.Agent != "" {
 			first = s.partitionOf(target.Agent)
@@ -159,6 +178,8 @@ func (s *Store) inScopes(ctx context.Context, n int, ask func(i int) (store.Targ
 	}
 	out := make([]store.Effect, n)
 	for k, effect := range done {
+		// A partition that found nothing to change must not hide another that
+		// did, so EffectNone never overwrites.
 		if effect.Code != store.EffectNone {
 			out[of[k]] = effect
 		}
@@ -167,6 +188,9 @@ func (s *Store) inScopes(ctx context.Context, n int, ask func(i int) (store.Targ
 }
 
 // scopeArg names a scope as the scripts do.
+// The letter says what the rest is: t a task, a an agent, k a kind, s a snooze key, *
+// everything. Ids and keys are encoded, as they may have a colon; a task's id is last and a kind
+// has no colon, so both are written unchanged.
 func scopeArg(s store.Target) string {
 	switch {
 	case s.ID != "":

@@ -2,10 +2,10 @@
 //
 // # Layout
 //
-// All agents are spread over a few partitions by a hash of their id. The keys of a partition carry one hash tag, so
+// All agents are spread over a few partitions by a hash of their id. The keys of a partition contain one hash tag, so
 // that one script changes a partition atomically, also on Redis Cluster. An agent with one live task costs one hash
 // field and one sorted-set entry; only from its second task on has it keys of its own. scripts/layout.lua, which is
-// put in front of every script, describes all keys; docs/decisions/0001-store-layout.md says why they are as they are.
+// put in front of every script, describes all keys; docs/decisions/0001-store-layout.md says why.
 //
 // # Promises
 //

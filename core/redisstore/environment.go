@@ -8,6 +8,8 @@ import (
 )
 
 // The variables of the environment that name a Redis. An empty one counts as one that is not set, as templates set them all.
+// These variables outrank what the configuration says: the environment
+// is where a platform keeps secrets.
 const (
 	EnvURL    = "DULY_REDIS_URL"
 	EnvPrefix = "DULY_PREFIX"
@@ -16,7 +18,8 @@ const (
 	EnvKey    = "DULY_REDIS_KEY"
 )
 
-// With is the configuration with what the environment says in its place; get is [os.Getenv] but in tests.
+// With returns the configuration with the variables of the environment in place of its own fields,
+// where they are set. get is [os.Getenv], except in tests.
 func (c Config) With(get func(string) string) Config {
 	for name, field := range map[string]*string{
 		EnvURL: &c.URL, EnvPrefix: &c.Prefix, EnvCA: &c.CAFile, EnvCert: &c.CertFile, EnvKey: &c.KeyFile,

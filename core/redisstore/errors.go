@@ -9,6 +9,8 @@ import (
 )
 
 // misconfigured is the error of a field of Config.
+// It has the type that programs which read a file or flags look for: they name
+// their own key in place of the field.
 func misconfigured(field string, value any, format string, args ...any) error {
 	return &store.ConfigError{Field: field, Value: value, Reason: fmt.Sprintf(format, args...)}
 }
@@ -16,7 +18,9 @@ func misconfigured(field string, value any, format string, args ...any) error {
 // wrongURL is the error of Config.URL, whose value is never shown as it may hold a password.
 func wrongURL(format string, args ...any) error { return misconfigured("URL", nil, format, args...) }
 
-// UnreachableError says that no Redis answers at the address that is configured.
+// UnreachableError says that no Redis answers at the configured address: nothing is
+// listening, the name is not known, or the network is down. A Redis that answers and refuses
+// is another error, with what to do about it.
 type UnreachableError struct {
 	Name string // the URL without users, passwords and parameters
 	Err  error

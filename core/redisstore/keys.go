@@ -14,14 +14,17 @@ import (
 const DefaultPrefix = "duly:"
 
 // slots is the number of hash slots of a Redis Cluster.
+// The number is part of Redis Cluster's protocol, and fixed.
 const slots = 16384
 
 // partition spells the fixed keys of one partition. All of them, and those that the scripts derive from them, carry
 // one hash tag, so that they live in one slot of a cluster.
 type partition struct {
+	// For example "duly:{3}:", to which "agenda" or "queue:3:ann" is appended.
 	base string // prefix, hash tag and colon: what every key of the partition begins with
 }
 
+// key is the full name of one key of the partition.
 func (p partition) key(name string) string { return p.base + name }
 
 // keys are the KEYS of a script, by the names in its header; agenda always comes first, for layout.lua.
@@ -44,7 +47,11 @@ func partitionsOf(prefix string, n int) []partition {
 }
 
 // tag is the first of "i", "i.0", "i.1", ... whose slot lies in the i-th of n equal parts.
+// A tag starts as the plain number, and most keep it: a search over a handful of
+// candidates, made once when a store is opened. The tags are part of the stored layout, so
+// this function must never give another answer.
 func tag(i, n int) string {
+	// n is a power of two, and so is the number of slots: all parts have the same size.
 	part := slots / n
 	name := strconv.Itoa(i)
 	for k := 0; int(crc16(name))%slots/part != i; k++ {
@@ -54,6 +61,7 @@ func tag(i, n int) string {
 }
 
 // crc16 is CRC-16/XMODEM, which Redis Cluster assigns slots by. It runs at start only.
+// A table of 256 entries would be faster, and is not worth its bytes for a few hundred short names.
 func crc16(s string) uint16 {
 	var crc uint16
 	for i := range len(s) {
@@ -70,9 +78,11 @@ func crc16(s string) uint16 {
 }
 
 // groupKey is what the scripts put behind "group:" for a group of an agent; empty for no group.
+// Agent and group are encoded apart, so that the colon between them is the only one.
 func groupKey(agent, group string) string {
 	if group == "" {
 		return ""
+		// The empty string is how scripts recognise a task without a group.
 	}
 	return groupOf(encode(agent), group)
 }
@@ -96,6 +106,7 @@ func agentRef(r *store.Run) string {
 // encode turns any string into one of letters, digits and "._-%" only, and never two strings into the same one: no
 // colon, brace or glob character of an id reaches a key.
 func encode(id string) string {
+	// Nearly all ids are plain, and need neither a copy nor an allocation.
 	for i := range len(id) {
 		if !plain(id[i]) {
 			return escape(id, i)
@@ -104,11 +115,14 @@ func encode(id string) string {
 	return id
 }
 
+// escape is encode for an id whose character at from is the first that is not plain.
 func escape(id string, from int) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
 	b.Grow(len(id) + 16)
 	b.WriteString(id[:from])
+	// Byte by byte and not by rune: invalid UTF-8 survives as well, and two ids
+	// that differ in it stay different.
 	for i := from; i < len(id); i++ {
 		if c := id[i]; plain(c) {
 			b.WriteByte(c)
@@ -121,11 +135,13 @@ func escape(id string, from int) string {
 	return b.String()
 }
 
+// plain reports whether a byte needs no escaping. The per cent sign does, as it begins an escape.
 func plain(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-'
 }
 
 // decode is the inverse of encode.
+// It accepts lower-case digits too, but Redis never has a name with them: only encode writes names.
 func decode(name string) (string, error) {
 	if strings.IndexByte(name, '%') < 0 {
 		return name, nil

@@ -19,6 +19,7 @@ import (
 // many partitions, agents and tasks there are: the time, and one read of all partitions. Where agents are named it costs
 // one script for each partition.
 func (s *Store) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
+	// Requests with and without agents need different calls, but share the slice of answers.
 	out := make([]store.Look, len(requests))
 	var hinted, named []int
 	for i := range requests {
@@ -31,6 +32,7 @@ func (s *Store) Look(ctx context.Context, requests []store.LookRequest) ([]store
 	}
 	s.hints(ctx, requests, hinted, out)
 	s.nexts(ctx, requests, named, out)
+	// One answer is enough to work with. Only if every partition failed is it an error of the whole.
 	for i := range out {
 		if out[i].Err == nil {
 			return out, nil
@@ -43,6 +45,8 @@ func (s *Store) Look(ctx context.Context, requests []store.LookRequest) ([]store
 }
 
 // nexts asks when the agents of some requests are due.
+// Each call takes time in proportion to the agents that it names, and none at
+// all for the others of the partition.
 func (s *Store) nexts(ctx context.Context, requests []store.LookRequest, which []int, out []store.Look) {
 	if len(which) == 0 {
 		return
@@ -66,11 +70,14 @@ func (s *Store) nexts(ctx context.Context, requests []store.LookRequest, which [
 	}
 }
 
+// nextOf reads the answer of one call of next.lua: the time, the earliest due time, the end of the
+// earliest lease, and a due time for each agent in the order in which they were named.
 func nextOf(partition int, reply []any, err error) store.Look {
 	c := store.Look{Partition: partition, Err: err}
 	if reply == nil {
 		return c
 	}
+	// It stays the answer unless everything below can be read.
 	c.Err = wrap(verbLook, errMalformed)
 	if len(reply) != 4 {
 		return c
@@ -86,7 +93,9 @@ func nextOf(partition int, reply []any, err error) store.Look {
 	return c
 }
 
-// hints reads the `due` keys of some requests' partitions, and again those that failed in a way that may pass.
+// hints reads the `due` keys of some requests' partitions, and reads those again that
+// failed in a way that may pass. Such a hint may be out of date by the time it is used: it
+// decides whether to claim, never what is due.
 func (s *Store) hints(ctx context.Context, requests []store.LookRequest, which []int, out []store.Look) {
 	groups := s.byNode(ctx, len(which), func(k int) int { return requests[which[k]].Partition })
 	atOnce(len(groups), func(g int) {
@@ -102,6 +111,8 @@ func (s *Store) hints(ctx context.Context, requests []store.LookRequest, which [
 func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, requests []store.LookRequest, which []int, out []store.Look) {
 	ctx, cancel := s.patience(ctx, verbLook)
 	defer cancel()
+	// The same attempts and pauses as those of scripts: a look is as
+	// important as the claim that follows.
 	for attempt := 1; len(which) > 0; attempt++ {
 		keys := make([]string, len(which))
 		for k, i := range which {
@@ -110,6 +121,8 @@ func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, request
 		now, hints, errs := s.readDue(ctx, node, keys)
 		s.askForKinds(ctx, node, requests, which, hints, errs)
 		var failed []int
+		// One error stands for all when it comes to waiting and asking the
+		// cluster again: they have the same node.
 		var first error
 		for k, i := range which {
 			if errs[k] != nil {
@@ -127,12 +140,14 @@ func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, request
 	}
 }
 
-// readDue reads keys and the time, which is the last one known if only the keys could be read: whatever it is used for,
-// claims decide. In a cluster it asks one node for both, so that no other one matters, and whoever has the keys by now if that
-// one has not.
+// readDue reads keys and the time. If only the keys could be read, the time is estimated from the
+// last answer: claims decide by the server's own clock, so an estimate costs an empty claim at
+// worst. In a cluster it asks one node for both, so that no other node matters; a key that has
+// moved away is read from wherever it is now.
 func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []string) (store.Millis, []any, []error) {
 	pipe := node.Pipeline()
 	now := pipe.Do(ctx, "TIME")
+	// One server has all keys, whatever slots they hash to, and one MGET reads them.
 	if s.cluster == nil {
 		args := make([]any, 0, 1+len(keys))
 		args = append(args, "MGET")
@@ -147,6 +162,8 @@ func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []
 		hints, _ := all.Slice() // it has no error
 		return s.timeOf(now), hints, make([]error, len(keys))
 	}
+	// The keys of different partitions have different slots, and a cluster refuses an
+	// MGET across slots, also on one node.
 	single := make([]*redis.Cmd, len(keys))
 	for i, key := range keys {
 		single[i] = pipe.Do(ctx, "GET", key)
@@ -157,6 +174,7 @@ func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []
 		if redis.HasErrorPrefix(get.Err(), "MOVED") || redis.HasErrorPrefix(get.Err(), "ASK") {
 			get = s.client.Do(ctx, "GET", keys[i])
 		}
+		// A missing key is no error: the partition has never had a task, and its hint is empty.
 		if get.Err() != redis.Nil { //nolint:errorlint // go-redis returns it unwrapped
 			hints[i], errs[i] = get.Val(), get.Err()
 		}
@@ -164,15 +182,18 @@ func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []
 	return s.timeOf(now), hints, errs
 }
 
-// manyKinds is what stands in a hint for the kinds that are parked if there are many.
+// manyKinds is what a hint contains in place of the names of parked kinds
+// when there are too many to list.
 const manyKinds = "|*"
 
 // askForKinds looks, where more kinds are parked than a hint names, whether those of the request are among them, and puts them
 // into the hint.
+// It costs a second round trip, but only in a partition where many kinds wait for a handler.
 func (s *Store) askForKinds(
 	ctx context.Context, node redis.UniversalClient, requests []store.LookRequest, which []int, hints []any, errs []error,
 ) {
 	pipe := node.Pipeline()
+	// By the place in which, as not every partition is asked.
 	asked := map[int]*redis.Cmd{}
 	for k, i := range which {
 		if errs[k] == nil && strings.HasSuffix(text(hints[k]), manyKinds) && len(requests[i].Kinds) > 0 {
@@ -190,6 +211,8 @@ func (s *Store) askForKinds(
 	for k, cmd := range asked {
 		var counts []any
 		if counts, errs[k] = cmd.Slice(); errs[k] == nil {
+			// The hint is now as it would be if it listed the kinds that matter to this
+			// process, and hint reads both alike.
 			hints[k] = named(text(hints[k]), requests[which[k]].Kinds, counts)
 		}
 	}
@@ -217,6 +240,7 @@ func parseTime(answer *redis.Cmd) store.Millis {
 	if err1 != nil || err2 != nil {
 		return 0
 	}
+	// Whole milliseconds, rounded down, as the scripts do it: a look must not be ahead of them.
 	return store.Millis(seconds*1000 + micros/1000)
 }
 
@@ -225,6 +249,8 @@ func parseTime(answer *redis.Cmd) store.Millis {
 func (s *Store) timeOf(now *redis.Cmd) store.Millis {
 	local := time.Now() //nolint:forbidigo // the distance between two clocks
 	if now.Err() != nil {
+		// The local clock may be wrong by any amount: it only measures how much
+		// time has passed since the last answer.
 		return store.Millis(local.UnixMilli() + s.ahead.Load())
 	}
 	at := int64(parseTime(now))
@@ -236,6 +262,7 @@ func (s *Store) timeOf(now *redis.Cmd) store.Millis {
 // task of a kind that is asked for is due now.
 func hint(r store.LookRequest, now store.Millis, value string) store.Look {
 	c := store.Look{Partition: r.Partition, Now: now}
+	// The value is "MS" or "MS|KIND|KIND": see `due` in layout.lua.
 	ms, kinds, _ := strings.Cut(value, "|")
 	if n, err := strconv.ParseInt(ms, 10, 64); err == nil {
 		c.NextDue = store.Millis(n)
@@ -245,6 +272,8 @@ func hint(r store.LookRequest, now store.Millis, value string) store.Look {
 	}
 	for parked := range strings.SplitSeq(kinds, "|") {
 		for _, kind := range r.Kinds {
+			// A process without a handler for the kind parked it. This one has a handler,
+			// so there is work for it right now.
 			if kind == parked && (c.NextDue == 0 || c.NextDue > now) {
 				c.NextDue = now
 			}

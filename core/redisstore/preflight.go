@@ -16,16 +16,20 @@ import (
 
 // layoutVersion is the version of the layout that this package reads and writes. It grows when an older binary could
 // not share a Redis with this one.
+// Fields and keys that older binaries pass over do not count: they leave the version as it was.
 const layoutVersion = 1
 
 // preflight checks that the Redis can be relied on, and learns or sets the number of partitions.
 func (s *Store) preflight(ctx context.Context) error {
+	// PING comes first, as its error tells an unreachable server from one that refuses.
 	if err := s.client.Do(ctx, "PING").Err(); err != nil {
 		return s.reaching(err)
 	}
 	if err := s.checkServers(ctx); err != nil {
 		return err
 	}
+	// The layout before the probe: the scripts of this binary must not run
+	// on a layout that they do not know.
 	if err := s.checkLayout(ctx); err != nil {
 		return err
 	}
@@ -39,11 +43,13 @@ func (s *Store) checkServers(ctx context.Context) error {
 	}
 	var mu sync.Mutex
 	var errs []error
+	// Also replicas: a failover makes one of them a master, with its own eviction policy.
 	_ = s.cluster.client.ForEachShard(ctx, func(ctx context.Context, node *redis.Client) error {
 		err := s.checkServer(ctx, node, node.Options().Addr)
 		mu.Lock()
 		defer mu.Unlock()
 		errs = append(errs, err)
+		// Nil stops no other shard: all servers are checked, and all mistakes reported at once.
 		return nil
 	})
 	return errors.Join(errs...)
@@ -61,20 +67,27 @@ func (s *Store) checkServer(ctx context.Context, server redis.UniversalClient, n
 		log.WarnContext(ctx, "cannot check a Redis server: it does not answer", slog.Any("err", err))
 		return nil
 	case err != nil:
+		// Managed Redis may refuse INFO. Everything that follows depends on
+		// it, so nothing else can be said.
 		log.WarnContext(ctx, "cannot check the Redis server: INFO is not allowed", slog.Any("err", err))
 		return nil
 	}
 	v := parseInfo(info)
 	if s.cluster == nil {
+		// run_id changes at each start of a server. The mark of a probe names it, so
+		// that a new server is probed again.
 		s.server = v["run_id"]
 	}
 	major, minor := serverVersion(v["redis_version"])
+	// 6.2 is the first with what the scripts use (ZMSCORE, for one).
 	if major < 6 || major == 6 && minor < 2 {
 		return fmt.Errorf("Redis %s at %s is too old: duly needs 6.2 or later", v["redis_version"], name)
 	}
 	if v["cluster_enabled"] == "1" && s.cluster == nil {
 		return fmt.Errorf("cannot use Redis at %s: %s", name, nodeOfACluster)
 	}
+	// An empty policy is that of a server which does not report one:
+	// there is nothing to hold against it.
 	switch policy := v["maxmemory_policy"]; {
 	case policy == "" || policy == "noeviction":
 	case strings.HasPrefix(policy, "volatile-"): // of ours only finished records have a time to live
@@ -91,12 +104,15 @@ func (s *Store) checkServer(ctx context.Context, server redis.UniversalClient, n
 
 // checkPersistence tells what a restart of a server loses, and no more than is known.
 func checkPersistence(ctx context.Context, log *slog.Logger, server redis.UniversalClient, aof string) {
+	// An append-only file survives a crash with at most the last seconds missing: nothing to report.
 	if aof == "1" {
 		return
 	}
 	asked := server.Do(ctx, "CONFIG", "GET", "save")
 	save, err := fieldsOf(asked), asked.Err()
 	switch {
+	// Managed services hide both settings; a warning that nobody can act on would
+	// only train people to ignore warnings.
 	case aof == "":
 		log.InfoContext(ctx, "Redis does not report whether tasks survive a restart")
 	case err != nil || len(save) == 0:
@@ -113,6 +129,7 @@ func checkPersistence(ctx context.Context, log *slog.Logger, server redis.Univer
 const noEviction = "set it to noeviction: CONFIG SET maxmemory-policy noeviction; on ElastiCache maxmemory-policy in a parameter group " +
 	"of your own; on Memorystore gcloud redis instances update NAME --update-redis-config maxmemory-policy=noeviction"
 
+// parseInfo reads INFO: a name and a value on each line, and headings, which have no colon.
 func parseInfo(info string) map[string]string {
 	v := map[string]string{}
 	for line := range strings.Lines(info) {
@@ -123,6 +140,8 @@ func parseInfo(info string) map[string]string {
 	return v
 }
 
+// serverVersion is 0.0 for a version that cannot be read, which counts as too old. Valkey reports the
+// version of Redis that it is compatible with under the same name.
 func serverVersion(s string) (major, minor int) {
 	parts := strings.SplitN(s, ".", 3)
 	if len(parts) < 2 {
@@ -139,12 +158,15 @@ func serverVersion(s string) (major, minor int) {
 // checkLayout stores the number of partitions under a new prefix, and refuses a prefix that has another number or a
 // newer layout.
 func (s *Store) checkLayout(ctx context.Context) error {
+	// The key has no hash tag: it belongs to no partition, and in a cluster may be on any node.
 	key := s.config.Prefix + "layout"
 	want := s.config.Partitions
 	if want == 0 {
 		want = DefaultPartitions
 	}
 	pipe := s.client.Pipeline()
+	// HSETNX: of two processes that start on a new prefix at the same time, one sets
+	// the numbers and both read them back.
 	pipe.Do(ctx, "HSETNX", key, "version", layoutVersion)
 	pipe.Do(ctx, "HSETNX", key, "partitions", want)
 	all := pipe.Do(ctx, "HGETALL", key)
@@ -159,6 +181,7 @@ func (s *Store) checkLayout(ctx context.Context) error {
 	if err != nil || found != layoutVersion {
 		return fmt.Errorf("the prefix %q has layout version %q, but this binary reads version %d: use a binary of that version, or another prefix",
 			s.config.Prefix, stored["version"], layoutVersion)
+		// Never guess here: a wrong number of partitions would look for agents in the wrong places.
 	}
 	n, err := strconv.Atoi(stored["partitions"])
 	if err != nil || n < 1 || n > maxPartitions || n&(n-1) != 0 {

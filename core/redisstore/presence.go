@@ -9,9 +9,11 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// store.Presence is optional for a store; this line makes the compiler check that redisstore has it.
 var _ store.Presence = (*Store)(nil)
 
 // Announce keeps what a process says of itself; see [store.Presence].
+// It has one script in common with Processes: a call that writes also drops what has run out.
 func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) error {
 	_, err := s.present(ctx, tag, info, ttl)
 	return err
@@ -30,6 +32,7 @@ func (s *Store) Processes(ctx context.Context) (map[string][]byte, error) {
 	return said, nil
 }
 
+// present runs presence.lua, in partition 0, which every layout has. An empty tag writes nothing.
 func (s *Store) present(ctx context.Context, tag string, info []byte, ttl time.Duration) ([]any, error) {
 	args := []any{tag, info, ttl.Milliseconds(), store.MaxProcesses}
 	replies, err := s.eval(ctx, "presence", []call{{script: &s.scripts.presence, args: args}})

@@ -27,6 +27,8 @@ const (
 )
 
 // probeKeys are all keys that the scripts make in the partition of a probe.
+// A test compares the list with what is left in Redis after a probe, so
+// that a new key is not forgotten.
 var probeKeys = []string{
 	"agenda", "agents", "tasks", "state", "claims", "leases", "ended", "finished", "counters", "due",
 	"queue:3:a", "history:a", "parked", "parked:probe", "group:a:g", "pulse", "orders", "holds", "open", "kinds", "serial", "processes",
@@ -43,6 +45,7 @@ type probes struct {
 // probe makes a test run of the scripts, unless Config.Remember lets it rely on one that has passed before.
 func (s *Store) probe(ctx context.Context) error {
 	known, err := s.lookForProbes(ctx)
+	// The order is: look, clean up after others, and only then decide whether to probe.
 	if err != nil {
 		return probeError(err)
 	}
@@ -52,7 +55,11 @@ func (s *Store) probe(ctx context.Context) error {
 	if known.passed && s.config.Remember {
 		return nil
 	}
+	// A nonce for the partition's name, so that two processes that open a
+	// store at the same time do not meet.
 	nonce := newNonce()
+	// On the list before its first key exists: a kill between the two leaves a name
+	// without keys, never keys without a name.
 	if err := s.client.Do(ctx, "ZADD", s.probeList(), known.now, nonce).Err(); err != nil {
 		return probeError(err)
 	}
@@ -63,6 +70,8 @@ func (s *Store) probe(ctx context.Context) error {
 	return probeError(s.client.Do(ctx, "SET", s.probeMark(), 1, "PX", probeKnown.Milliseconds()).Err())
 }
 
+// lookForProbes asks in one round trip. The list is short: only a process
+// that was killed leaves an entry.
 func (s *Store) lookForProbes(ctx context.Context) (probes, error) {
 	pipe := s.client.Pipeline()
 	mark := pipe.Do(ctx, "EXISTS", s.probeMark())
@@ -76,6 +85,7 @@ func (s *Store) lookForProbes(ctx context.Context) (probes, error) {
 		return probes{}, err
 	}
 	found := probes{passed: known == 1, now: int64(parseTime(clock))}
+	// By the clock of Redis alone, as the entries were written by other machines.
 	for _, z := range scoresOf(list) {
 		if int64(z.score) < found.now-probeAlive.Milliseconds() {
 			found.dead = append(found.dead, z.member)
@@ -88,11 +98,13 @@ func (s *Store) lookForProbes(ctx context.Context) (probes, error) {
 func (s *Store) endProbe(ctx context.Context, nonce string) error {
 	args := []any{"UNLINK"}
 	for _, key := range s.probePartition(nonce).keys(probeKeys) {
+		// All keys are in the slot of the probe's partition, so one UNLINK serves a cluster as well.
 		args = append(args, key)
 	}
 	if err := s.client.Do(ctx, args...).Err(); err != nil {
 		return err
 	}
+	// Only now: if the UNLINK fails, the entry stays and the next Open tries again.
 	return s.client.Do(ctx, "ZREM", s.probeList(), nonce).Err()
 }
 
@@ -100,6 +112,8 @@ func (s *Store) endProbe(ctx context.Context, nonce string) error {
 func (s *Store) probeList() string { return s.config.Prefix + "probes" }
 
 // probeMark is the key which says that a probe has passed: of these scripts, under this user, on this server.
+// A new version of the scripts, another user or a restarted server may each lack something
+// that this one has, and makes another key.
 func (s *Store) probeMark() string {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%q %q %q", s.scripts.submit.sha, s.user, s.server) // a hash takes everything
@@ -107,6 +121,8 @@ func (s *Store) probeMark() string {
 	return s.config.Prefix + "probed:" + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
+// probePartition has braces around a name of its own: its keys share a slot, which
+// is not that of a real partition's tag.
 func (s *Store) probePartition(nonce string) partition {
 	return partition{base: s.config.Prefix + "{probe." + nonce + "}:"}
 }
@@ -116,6 +132,7 @@ func probeError(err error) error {
 	if err == nil {
 		return nil
 	}
+	// The first is Redis' own refusal, the second how a script reports it in some versions.
 	if why := err.Error(); strings.Contains(why, "NOPERM") || strings.Contains(why, "can't run this command") {
 		return fmt.Errorf("the Redis user lacks a permission that duly needs: %w; see docs/guarantees.md for the ACL", err)
 	}
@@ -123,9 +140,12 @@ func probeError(err error) error {
 }
 
 // life is submit, claim, extend, settle, read, list, replay and sweep, then touch, hold and orders.
+// The copy shares the client and the scripts, and has other partitions.
+// No agent of a user is ever touched.
 func (s *Store) life(ctx context.Context, nonce string) error {
 	p := *s
 	p.config.MaxTasks = DefaultMaxTasks // it makes more tasks than a user may allow an agent
+	// One partition, so that every agent is in the probe's own.
 	p.parts = []partition{s.probePartition(nonce)}
 	task := func(id string) store.Submission {
 		return store.Submission{Agent: "a", ID: id, Kind: "probe", Group: "g", Level: store.LevelLow}
@@ -135,6 +155,8 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 	if _, err := p.submitAll(ctx, []store.Submission{task("1"), task("2"), alone}, modeAll); err != nil {
 		return err
 	}
+	// Claiming with no kinds makes the script park what it finds, so that the
+	// second claim has to bring it back.
 	if _, _, err := p.take(ctx, nil); err != nil { // parks
 		return err
 	}
@@ -146,6 +168,7 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 	if _, err := p.Extend(ctx, []store.Extension{{Fence: fence, Lease: sweepEvery, Progress: progress}}); err != nil {
 		return err
 	}
+	// One of each kind of ending: dead, for the replay below; completed; and due again.
 	verbs := []store.Verb{store.VerbFail, store.VerbComplete, store.VerbAgain}
 	var runs []store.Settlement
 	for i, t := range tasks {
@@ -154,6 +177,7 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 			Tally: &store.RunStat{Kind: "probe", Failed: true},
 		})
 	}
+	// The task that was submitted alone has no group.
 	runs[len(runs)-1].Group = ""
 	if _, err := p.Settle(ctx, runs); err != nil {
 		return err
@@ -171,6 +195,7 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 	if err := p.operate(ctx); err != nil {
 		return err
 	}
+	// Sweep with 1 ms of retention, so that it has something to drop.
 	_, err = p.eval(ctx, "sweep", []call{{script: &p.scripts.sweep, args: []any{"0", 1, "1|1"}}})
 	return err
 }
@@ -204,6 +229,7 @@ func (s *Store) operate(ctx context.Context) error {
 	return err
 }
 
+// take claims whatever is due of the probe's agent, for as long as a probe needs.
 func (s *Store) take(ctx context.Context, kinds []string) (store.Fence, []store.Claimed, error) {
 	r := store.ClaimRequest{Nonce: newNonce(), Agents: []string{"a"}, Kinds: kinds, Limit: store.MaxClaim, Lease: sweepEvery}
 	replies, err := s.eval(ctx, "claim", []call{{script: &s.scripts.claim, args: claimArgs(&r)}})

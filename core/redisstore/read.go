@@ -14,11 +14,15 @@ import (
 
 // Get returns tasks of one agent by their ids; see [store.Reader]. They are read so many at a time that no step is long.
 func (s *Store) Get(ctx context.Context, q store.Get) (store.Found, error) {
+	// Explaining reads holds and queues for each task as well, which makes
+	// a step cost several times more.
 	var found store.Found
 	most := mostRead
 	if q.Explain {
 		most = mostExplained
 	}
+	// Each step returns at least one task, so the loop ends after as many
+	// steps as there are ids, at most.
 	for {
 		left := q.IDs[len(found.Tasks):]
 		now, tasks, _, err := s.read(ctx, q.Agent, left[:min(len(left), most)], reading{explain: q.Explain, room: store.PageBytes, first: true})
@@ -33,6 +37,7 @@ func (s *Store) Get(ctx context.Context, q store.Get) (store.Found, error) {
 }
 
 // statusOf is the status for a place in the replies of list.lua and read.lua, or a verb of a finished record.
+// p is a waiting task that is parked; the verbs c, f and x are those of a settlement that ended a task.
 func statusOf(place string) store.Status {
 	switch place {
 	case "w", "p":
@@ -45,6 +50,7 @@ func statusOf(place string) store.Status {
 		return store.StatusFailed
 	case "x":
 		return store.StatusCancelled
+	// Neither live nor finished: the task does not exist.
 	default:
 		return ""
 	}
@@ -58,6 +64,7 @@ const (
 
 // reading says how tasks are read.
 type reading struct {
+	// explain asks as well for the holder of the lease, and for what the task waits for.
 	explain bool
 	room    int  // most bytes
 	first   bool // the first task is wanted however large it is
@@ -67,6 +74,7 @@ type reading struct {
 func (s *Store) read(ctx context.Context, agent string, ids []string, how reading) (store.Millis, []store.Stored, int, error) {
 	const fields = 11
 	room := strconv.Itoa(how.room)
+	// The plus is how read.lua recognises that the first task is wanted in any case.
 	if how.first {
 		room = "+" + room
 	}
@@ -80,6 +88,7 @@ func (s *Store) read(ctx context.Context, agent string, ids []string, how readin
 	}
 	reply := replies[0]
 	n := (len(reply) - 1) / fields
+	// Fewer than asked for is fine: the step was full. None at all would make Get ask for ever.
 	if len(reply) != 1+fields*n || n > len(ids) || how.first && n == 0 && len(ids) > 0 {
 		return 0, nil, 0, wrap("read", errMalformed)
 	}
@@ -88,16 +97,20 @@ func (s *Store) read(ctx context.Context, agent string, ids []string, how readin
 		if tasks[i], err = parseStored(agent, ids[i], reply[1+fields*i:]); err != nil {
 			return 0, nil, 0, wrap("read", err)
 		}
+		// The same sum as the script's, so that both agree on how much room a page has left.
 		size += len(tasks[i].Body) + len(tasks[i].State) + len(tasks[i].Record) + len(tasks[i].Order)
 	}
 	return store.Millis(number(reply[0])), tasks, size, nil
 }
 
+// parseStored reads the eleven fields of one task. Which of them have a value
+// depends on the first: where the task is.
 func parseStored(agent, id string, fields []any) (store.Stored, error) {
 	t := store.Stored{Agent: agent, ID: id}
 	switch place := text(fields[0]); place {
 	case "":
 		return t, nil
+	// g is a task whose record had to make room for newer ones: its status is known, its record is not.
 	case "d", "g":
 		verb, at, rec, err := parseFinished(text(fields[1]))
 		t.Status, t.Finished, t.Record, t.Dropped = statusOf(string(verb)), at, rec, place == "g"
@@ -111,6 +124,8 @@ func parseStored(agent, id string, fields []any) (store.Stored, error) {
 		t.Kind, t.Key, t.Level, t.Submitted, t.Body = l.kind, l.key, l.level, l.submitted, l.body
 		t.Crashes, t.State = parseState(text(fields[3]))
 		t.Version = version(text(fields[1]), text(fields[3]))
+		// Only an order to cancel has a note for whoever reads the task; the
+		// others are the scripts' own business.
 		if order, ok := strings.CutPrefix(text(fields[5]), "x"); ok {
 			t.Order = data(order)
 		}
@@ -144,6 +159,7 @@ func parseHolds(v any) ([]store.Held, error) {
 
 // parseHeld reads a scope and its hold.
 func parseHeld(pair []any) (store.Held, error) {
+	// Two times of 13 digits each: what follows is opaque to the store.
 	const head = 26 // until and since
 	if len(pair) != 2 || len(text(pair[1])) < head {
 		return store.Held{}, errMalformed

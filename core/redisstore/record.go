@@ -15,13 +15,18 @@ import (
 )
 
 // seqLen is the length of the sequence number that submit.lua puts in front of a record.
+// Seven bytes hold 56 bits: ticks of 1/1024 ms until about the year 4200.
 const seqLen = 7
 
 // clockUnit is how many numbers the partition's hybrid clock has for a millisecond (layout.lua, ticks).
 const clockUnit = 1024
 
 // record is a task as submit.lua stores it: level, id, kind, key, body (layout.lua, live).
+// Its parts are found by their lengths, which come first: the script reads
+// kind and id without unpacking the body.
 func record(level store.Level, id, kind, key string, body []byte) []byte {
+	// Only the key is encoded here: the scripts use it as a part of a
+	// scope, where it must not have a colon.
 	key = encode(key)
 	b := make([]byte, 0, 6+len(id)+len(kind)+len(key)+len(body))
 	b = append(b, '0'+byte(level))                        //nolint:gosec // 1 to 3
@@ -35,6 +40,8 @@ func record(level store.Level, id, kind, key string, body []byte) []byte {
 }
 
 // weight is what so many bytes weigh, in KiB, as layout.lua has it: what is small weighs nothing.
+// Whatever is small is bounded by the number of tasks. Counting it in bytes
+// too would cost each submit a write.
 func weight(n int) int {
 	if n < 4<<10 {
 		return 0
@@ -52,6 +59,7 @@ func lengthened(b []byte, texts ...string) []byte {
 }
 
 // live is a record with its sequence number, taken apart.
+// It is what a reader needs to show a task; a claim has a shorter way of its own.
 type live struct {
 	submitted store.Millis
 	level     store.Level
@@ -60,9 +68,13 @@ type live struct {
 	body      []byte
 }
 
+// errMalformed never names the record: it may hold whatever another
+// program wrote, and belongs in no log.
 var errMalformed = errors.New("a record in Redis is malformed: another program may have written it")
 
+// parseLive checks each length before it cuts, as the bytes may be those of another program.
 func parseLive(s string) (live, error) {
+	// The sequence number, one byte of level, and two of the id's length.
 	const head = seqLen + 3
 	if len(s) < head {
 		return live{}, errMalformed
@@ -98,6 +110,7 @@ func parseLive(s string) (live, error) {
 }
 
 // parseState takes the crash counter off a state.
+// The counter is a single byte, so it stops growing at 255. A task is dead long before that.
 func parseState(s string) (crashes int, state []byte) {
 	if s == "" {
 		return 0, nil
@@ -106,6 +119,8 @@ func parseState(s string) (crashes int, state []byte) {
 }
 
 // storedState is a state as Redis holds it: settling clears the crash counter.
+// It is nil for a state that is nil, which the scripts take as "delete it":
+// small tasks have no state at all.
 func storedState(state []byte) []byte { return countedState(state, 0) }
 
 // countedState is a state with a number of crashes.
@@ -117,6 +132,8 @@ func countedState(state []byte, crashes int) []byte {
 }
 
 // version of a live task as the scripts work it out: it changes whenever the task or its state does.
+// It leaves out the sequence number and the crash counter: neither is part of what an operator saw. It
+// only has to differ, so SHA-1, which Lua in Redis has built in, is good enough.
 func version(live, state string) string {
 	sum := sha1.Sum([]byte(live[seqLen:] + "\x00" + strings.TrimPrefix(state, state[:min(len(state), 1)]))) //nolint:gosec // not a secret
 	return hex.EncodeToString(sum[:])
@@ -124,6 +141,7 @@ func version(live, state string) string {
 
 // parseFinished takes a finished record apart: verb, time of the end, what core keeps.
 func parseFinished(s string) (store.Verb, store.Millis, []byte, error) {
+	// One byte of verb and 13 digits of ms.
 	const head = 14
 	if len(s) < head {
 		return 0, 0, nil, errMalformed
@@ -137,6 +155,8 @@ func parseFinished(s string) (store.Verb, store.Millis, []byte, error) {
 
 // data is opaque bytes of a reply; nil for none.
 func data(s string) []byte {
+	// Nil and empty are the same in Redis. They must be the same here, or
+	// memstore would give another answer.
 	if s == "" {
 		return nil
 	}
@@ -145,6 +165,8 @@ func data(s string) []byte {
 
 // dueArg is a time as the scripts take it: ms, or minus a delay in ms.
 func dueArg(w store.When) string {
+	// A time at 0 is no time at all: the delay counts then, also one of
+	// zero, which is "now" by Redis' clock.
 	if w.At != 0 {
 		return strconv.FormatInt(int64(w.At), 10)
 	}
@@ -160,6 +182,7 @@ func millis(v any) (store.Millis, error) {
 		if v == "" {
 			return 0, nil
 		}
+		// Scores of sorted sets come as decimal strings, with an exponent if they are large.
 		f, err := strconv.ParseFloat(v, 64)
 		if err != nil {
 			return 0, errMalformed
@@ -170,11 +193,13 @@ func millis(v any) (store.Millis, error) {
 	}
 }
 
+// text is a reply that is a string. Scripts return nothing else in such a place, or nil.
 func text(v any) string {
 	s, _ := v.(string) // a nil reply is an empty string
 	return s
 }
 
+// number is a reply that is an integer.
 func number(v any) int64 {
 	n, _ := v.(int64) // a nil reply is zero
 	return n

@@ -14,8 +14,8 @@ import (
 	"syscall"
 )
 
-// remedies are what to do about what a Redis answers when it is reached in the wrong way, by what the answer contains. The
-// first that fits is told.
+// remedies are what to do about a Redis that refuses, by what its answer contains. They are tried from
+// top to bottom, and the first that fits is used: the more specific ones come first.
 var remedies = []struct{ answer, remedy string }{
 	{"WRONGPASS", "it rejects the user or the password: check both in the URL, as in redis://USER:PASSWORD@host:6379/0"},
 	{"NOAUTH", "it requires a password: add it to the URL, as in redis://:PASSWORD@host:6379/0"},
@@ -30,6 +30,8 @@ var remedies = []struct{ answer, remedy string }{
 }
 
 // nodeOfACluster is what to do about a cluster that is taken for one server.
+// A cluster refuses a key of another node and a script across slots in different
+// words; both lead here, as does the preflight.
 const nodeOfACluster = "it is a node of a cluster: use redis+cluster:// or rediss+cluster://"
 
 // remedy is what to do about an error that a Redis could not be used with; empty if nothing better is known than the error.
@@ -37,6 +39,8 @@ func remedy(err error, secure bool) string {
 	var unknown x509.UnknownAuthorityError
 	var other x509.HostnameError
 	var verification *tls.CertificateVerificationError
+	// From the most specific error to the least: each of the first two is
+	// also a CertificateVerificationError.
 	switch {
 	case errors.As(err, &unknown):
 		return "its certificate is signed by an unknown authority: set CAFile (--redis-ca) to the authority's certificate"
@@ -50,10 +54,13 @@ func remedy(err error, secure bool) string {
 			return r.remedy
 		}
 	}
+	// A server without TLS waits for the end of a line, and a client with TLS for the
+	// server's hello: both wait until time is up.
 	var network net.Error
 	if secure && (errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()) {
 		return "it does not answer: is it reachable from here, and does it speak TLS at this port? If not, use redis://" // it waits for a line to end
 	}
+	// The other way round the server reads a command as a broken hello, and closes.
 	if !secure && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) {
 		return "it closed the connection at once: if it speaks TLS, use rediss://"
 	}

@@ -14,10 +14,12 @@ import (
 func fieldsOf(answer *redis.Cmd) map[string]string {
 	fields := map[string]string{}
 	switch v := answer.Val().(type) {
+	// RESP 3, which servers from 6.0 on speak: a map of its own.
 	case map[any]any:
 		for name, value := range v {
 			fields[text(name)] = text(value)
 		}
+	// RESP 2: names and values in turns.
 	case []any:
 		for i := 0; i+1 < len(v); i += 2 {
 			fields[text(v[i])] = text(v[i+1])
@@ -34,9 +36,11 @@ type scored struct {
 
 // scoresOf is the reply to ZRANGE WITHSCORES of a set whose scores are times; nil if it is none.
 func scoresOf(answer *redis.Cmd) []scored {
+	// The nil slice of another reply makes an empty result, not a panic.
 	list, _ := answer.Val().([]any)
 	var out []scored
 	for i := 0; i < len(list); i++ {
+		// Nested pairs are RESP 3's form; RESP 2 has member and score in turns.
 		pair, nested := list[i].([]any)
 		if !nested && i+1 < len(list) {
 			pair, i = list[i:i+2], i+1
@@ -48,6 +52,7 @@ func scoresOf(answer *redis.Cmd) []scored {
 	return out
 }
 
+// score reads a score: RESP 3 has numbers of floating point, RESP 2 decimal strings.
 func score(v any) store.Millis {
 	if f, ok := v.(float64); ok {
 		return store.Millis(f)

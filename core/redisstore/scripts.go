@@ -42,6 +42,9 @@ type source struct {
 	Replace []string `json:"replace,omitempty"`
 }
 
+// sources are all files of scripts/, unpacked once and only when a store is opened: a
+// program that links this package and never opens a store pays nothing. Damage here is
+// damage of the binary itself, so it panics.
 var sources = sync.OnceValue(func() map[string]source {
 	var files map[string]source
 	r, err := gzip.NewReader(bytes.NewReader(packed))
@@ -60,6 +63,7 @@ const (
 )
 
 // script is a file of scripts/ with its parts in front of it, as Redis gets it.
+// Its text is the same for every call, so that Redis finds it by its hash after the first.
 type script struct {
 	name string
 	keys []string
@@ -69,8 +73,9 @@ type script struct {
 	answers bool
 }
 
-// The scripts, one for each verb; replace is submit with what it takes to replace tasks. Two texts for one file, as each call pays
-// for all that is loaded, and submits that replace nothing are by far the most frequent.
+// The scripts, one for each verb; replace is submit with what it takes to replace tasks.
+// It is a text of its own, as each call pays for all that is loaded, and submits that
+// replace nothing are by far the most frequent.
 type scripts struct {
 	submit, replace, touch, claim, next, settle, extend, replay, order, hold, read, list, agents, pauses, kinds, audit, sweep, presence script
 }
@@ -88,6 +93,7 @@ func load(change func(text string) string) scripts {
 }
 
 // assemble makes a script of a file and the parts in front of it.
+// The order matters: Lua sees a local function only below the line that declares it.
 func assemble(name string, parts []string, change func(text string) string) script {
 	var b strings.Builder
 	for _, part := range append([]string{partLayout}, parts...) {
@@ -98,12 +104,15 @@ func assemble(name string, parts []string, change func(text string) string) scri
 	if change != nil {
 		text = change(text)
 	}
+	// The hash has to be SHA-1: Redis finds the script by it.
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
 	return script{
 		name: name, keys: file(name).Keys, text: text, sha: hex.EncodeToString(sum[:]), answers: slices.Contains(parts, partAnswers),
 	}
 }
 
+// file returns one packed file. A name without a file is a mistake of this
+// package, and shows in its first test.
 func file(name string) source {
 	s, ok := sources()[name]
 	if !ok {
@@ -113,6 +122,7 @@ func file(name string) source {
 }
 
 // call is one run of a script in a partition.
+// Its arguments are made once, and sent again unchanged if it is repeated.
 type call struct {
 	script    *script
 	partition int
@@ -123,14 +133,18 @@ type call struct {
 
 // argv are the arguments of the script.
 func (c *call) argv() []any {
+	// The caller is added for each attempt, as whether a call is a repetition changes between them.
 	if !c.script.answers {
 		return c.args
 	}
+	// Clipped, so that the append copies: another attempt starts from the arguments without a caller.
 	return append(slices.Clip(c.args), c.caller.arg(c.repeated))
 }
 
 // failed notes that a call failed. It reports whether it cannot have been carried out, as the server does not know its script.
 func (c *call) failed(err error) bool {
+	// NOSCRIPT comes before the script begins, so the call that follows is still
+	// the first that can be carried out.
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return true
 	}
@@ -138,14 +152,16 @@ func (c *call) failed(err error) bool {
 	return false
 }
 
-// Attempts at a call whose answer did not arrive, and the first pause between them. Every script can be repeated
-// safely: by task id, fence or nonce, or as it keeps what it has answered to each caller.
+// Attempts at a call whose answer did not arrive, and the first pause between them: about 20, 40 and 80
+// ms, which is short beside any lease. Every script can be repeated safely: by task id, fence or nonce,
+// or as it keeps what it has answered to each caller.
 const (
 	attempts = 4
 	pause    = 20 * time.Millisecond
 )
 
 // eval runs calls as evalAll does, and returns the first error.
+// It is for verbs whose callers can do nothing with half an answer.
 func (s *Store) eval(ctx context.Context, verb string, calls []call) ([][]any, error) {
 	replies, errs := s.evalAll(ctx, verb, calls)
 	return replies, cmp.Or(errs...)
@@ -154,6 +170,7 @@ func (s *Store) eval(ctx context.Context, verb string, calls []call) ([][]any, e
 // evalAll runs calls in one round trip to each node and returns their replies in order, and an error for each that failed, a
 // *store.Error. It repeats those that failed in a way that may pass. What fails in one partition stops no other.
 func (s *Store) evalAll(ctx context.Context, verb string, calls []call) ([][]any, []error) {
+	// Names are held until the last attempt is over: a repetition must present the name of the first.
 	leave := s.callers.enter(calls)
 	defer leave()
 	e := evaluation{store: s, verb: verb, calls: calls, replies: make([][]any, len(calls)), errs: make([]error, len(calls))}
@@ -167,6 +184,8 @@ func (s *Store) evalAll(ctx context.Context, verb string, calls []call) ([][]any
 }
 
 // evaluation is one run of some calls. Each has a place in replies or in errs, which are written side by side.
+// It lives for one evalAll, and is shared by the goroutines of all nodes: each
+// writes only the places of its own calls.
 type evaluation struct {
 	store   *Store
 	verb    string
@@ -176,6 +195,7 @@ type evaluation struct {
 }
 
 // run runs the calls in todo, by the nodes that have their partitions now, and repeats what may pass.
+// What is repeated is split by node again, as a partition may have moved to another node in between.
 func (e *evaluation) run(ctx context.Context, todo []int, attempt int) {
 	groups := e.store.byNode(ctx, len(todo), func(k int) int { return e.calls[todo[k]].partition })
 	atOnce(len(groups), func(g int) {
@@ -183,6 +203,7 @@ func (e *evaluation) run(ctx context.Context, todo []int, attempt int) {
 		for i, k := range groups[g].members {
 			mine[i] = todo[k]
 		}
+		// Each node has a time limit of its own: one that hangs spoils only its own calls.
 		ctx, cancel := e.store.patience(ctx, e.verb)
 		defer cancel()
 		failed, unknown := e.send(ctx, node, mine, false)
@@ -193,6 +214,7 @@ func (e *evaluation) run(ctx context.Context, todo []int, attempt int) {
 			return
 		}
 		e.store.cluster.learn(ctx, e.errs[failed[0]])
+		// What is final stays in errs; what may pass goes into the next attempt.
 		again := slices.DeleteFunc(failed, func(i int) bool { return !passing(e.errs[i]) })
 		if len(again) > 0 && attempt < attempts && wait(ctx, attempt) {
 			e.run(ctx, again, attempt+1)
@@ -201,11 +223,14 @@ func (e *evaluation) run(ctx context.Context, todo []int, attempt int) {
 }
 
 // doer is a node, or a pipeline to one.
+// go-redis has no common name for the two.
 type doer interface {
 	Do(ctx context.Context, args ...any) *redis.Cmd
 }
 
 // command is the i-th call as a command, with the whole script or its hash.
+// EVALSHA sends 40 characters in place of a script of several KiB; Redis knows the script from the
+// first EVAL on, until it restarts or somebody flushes its scripts.
 func (e *evaluation) command(i int, whole bool) []any {
 	script, keys, argv := e.calls[i].script, e.store.keysOf(&e.calls[i]), e.calls[i].argv()
 	args := make([]any, 0, 3+len(keys)+len(argv))
@@ -230,9 +255,11 @@ func (e *evaluation) send(ctx context.Context, node redis.UniversalClient, todo 
 			cmds[k] = c.Do(ctx, e.command(i, whole)...)
 		}
 	}
+	// A pipeline of one command costs allocations that a single command does not.
 	if len(todo) == 1 {
 		send(node)
 	} else {
+		// The node's own pipeline, not the cluster's: that one repeats scripts that have run.
 		pipe := node.Pipeline()
 		send(pipe)
 		_, _ = pipe.Exec(ctx) // each command holds its own error
@@ -252,6 +279,8 @@ func (e *evaluation) send(ctx context.Context, node redis.UniversalClient, todo 
 }
 
 // wait pauses before another attempt, longer each time and never in step with others; false if ctx ends first.
+// Half of the pause is fixed and half is drawn, so that processes that lost the
+// same server do not come back together.
 func wait(ctx context.Context, attempt int) bool {
 	d := pause << (attempt - 1)
 	d = d/2 + rand.N(d)       //nolint:gosec // jitter, not a secret
@@ -266,14 +295,20 @@ func wait(ctx context.Context, attempt int) bool {
 }
 
 // passing reports whether an error may be gone a moment later.
+// It decides only whether to try again: whether the call has been carried out
+// is unknown in most of these cases.
 func passing(err error) bool {
 	var network net.Error
+	// These are the caller's own decisions. They may look like network
+	// errors, so they are asked for first.
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redis.ErrClosed) {
 		return false
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) || errors.Is(err, net.ErrClosed) {
 		return true
 	}
+	// States of a server or a cluster that end by themselves: a failover, a start, a slot
+	// that moves, a script that runs too long.
 	for _, prefix := range []string{"MOVED", "ASK", "LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS", "UNKILLABLE"} {
 		if redis.HasErrorPrefix(err, prefix) {
 			return true
@@ -282,10 +317,15 @@ func passing(err error) bool {
 	return false
 }
 
+// wrap is the one place in which errors of Redis become those of core/store: callers see a *store.Error
+// or one of its sentinels, and never have to know go-redis.
 func wrap(verb string, err error) error {
+	// A script reports the refusal of one of its commands in words, without the prefix.
 	if redis.HasErrorPrefix(err, "OOM") || strings.Contains(err.Error(), "OOM command not allowed") {
 		err = store.ErrFull
 	}
+	// It passes, but not within the attempts of one call: moving a large slot
+	// takes seconds. The caller retries.
 	if redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "ASK") {
 		err = fmt.Errorf("the cluster is moving the slot of these agents to another node: retry the same request (%w)", err)
 	}

@@ -16,13 +16,17 @@ import (
 )
 
 // Stats reads the counters of all partitions. Those of kinds come in pages, those of all partitions together.
+// They are read side by side, not at one moment: between two counters a task may change its state.
 func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
+	// The pipeline is filled now and sent below: the pages of kinds take
+	// round trips of their own first.
 	pipe := s.client.Pipeline()
 	now := pipe.Do(ctx, "TIME")
 	kinds, err := s.kinds(ctx)
 	if err != nil {
 		return store.Stats{}, err
 	}
+	// part has the answers that one partition owes.
 	type part struct {
 		counters *redis.Cmd
 		agents   *redis.Cmd
@@ -43,11 +47,14 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	}
 	st := store.Stats{Counters: store.Counters{Partitions: len(s.parts)}, Now: parseTime(now)}
 	for _, p := range parts {
+		// Counters grow for as long as the prefix exists; the others say how things are now.
 		add(&st, fieldsOf(p.counters))
 		agents, _ := p.agents.Int64() // the pipeline has no error
 		st.Agents += agents
 		for name, n := range fieldsOf(p.parked) {
 			st.Parked += toInt(n)
+			// "@" is the entry for tasks that a hold keeps; every other name
+			// is a kind without a handler.
 			if name == "@" {
 				st.Held += toInt(n)
 			}
@@ -57,17 +64,21 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 		}
 	}
 	st.Kinds = kinds
+	// Resting activity tasks are live but have nothing to do, so they are taken out of what waits.
 	st.CountResting()
 	return st, nil
 }
 
 // kindCounter names a counter of a kind in a partition, as kinds.lua does.
+// It identifies a counter, so that one that two pages show is counted
+// once: HSCAN may return a field twice.
 type kindCounter struct {
 	partition  int
 	what, kind string
 }
 
 // kinds adds up the counters of kinds in all partitions, a page of each at a time. A counter that a page repeats is the same one.
+// The script returns a page to stay below its bound of 5 ms, however many kinds a tenant invents.
 func (s *Store) kinds(ctx context.Context) ([]store.KindStats, error) {
 	found := map[kindCounter][]any{}
 	calls := make([]call, len(s.parts))
@@ -79,6 +90,7 @@ func (s *Store) kinds(ctx context.Context) ([]store.KindStats, error) {
 		if err != nil {
 			return nil, err
 		}
+		// Only partitions that have more are asked again, all of them in one round trip.
 		var more []call
 		for i, reply := range replies {
 			cursor, err := takeCounters(found, calls[i].partition, reply)
@@ -101,6 +113,7 @@ func (s *Store) kinds(ctx context.Context) ([]store.KindStats, error) {
 }
 
 // takeCounters adds a page of counters to those found, and returns where the next one starts.
+// Each has four fields: what it counts, the kind, and two values whose meaning depends on the first.
 func takeCounters(found map[kindCounter][]any, partition int, reply []any) (string, error) {
 	const head, fields = 2, 4
 	if len(reply) < head || (len(reply)-head)%fields != 0 {
@@ -112,6 +125,8 @@ func takeCounters(found map[kindCounter][]any, partition int, reply []any) (stri
 	return text(reply[1]), nil
 }
 
+// parseKind reads one counter of a kind; the fields that it is not about stay
+// zero, so that KindTable can add them up.
 func parseKind(counter kindCounter, fields []any) *store.KindStats {
 	k := &store.KindStats{KindCounters: store.KindCounters{Kind: counter.kind}}
 	switch counter.what {
@@ -119,6 +134,7 @@ func parseKind(counter kindCounter, fields []any) *store.KindStats {
 		k.Live = number(fields[0])
 	case "r":
 		k.Running = number(fields[0])
+	// A count below zero would be a fault that an audit corrects; nobody is shown one.
 	case "z":
 		k.Resting = max(number(fields[0]), 0)
 	default:
@@ -128,6 +144,8 @@ func parseKind(counter kindCounter, fields []any) *store.KindStats {
 }
 
 // parseRuns reads what is known of the runs of a kind, and of the last that failed.
+// The eleven numbers are runs, failures, total, shortest and longest duration, total and longest lag,
+// and runs of each sort of schedule. Durations are in ms.
 func parseRuns(k *store.KindStats, fields []any) {
 	if s, ok := fields[0].([]any); ok && len(s) == 11 {
 		n := func(i int) int64 { return toInt(text(s[i])) }
@@ -138,6 +156,7 @@ func parseRuns(k *store.KindStats, fields []any) {
 	}
 	failed, _ := fields[1].([]any)
 	for _, f := range failed {
+		// The time, 13 digits of ms, then a note of core's.
 		const head = 13
 		if v := text(f); len(v) >= head {
 			k.Failed = append(k.Failed, store.Failure{At: store.Millis(toInt(v[:head])), Note: data(v[head:])})
@@ -146,7 +165,9 @@ func parseRuns(k *store.KindStats, fields []any) {
 }
 
 // add adds the counters of one partition, whose names are those that the scripts give them.
+// A counter that a newer binary has added is passed over.
 func add(st *store.Stats, c map[string]string) {
+	// The scripts count live and running, as those change in one place each; waiting is what is left.
 	live, running := toInt(c["live"]), toInt(c["running"])
 	st.Waiting += live - running
 	st.InProgress += running
@@ -160,10 +181,12 @@ func add(st *store.Stats, c map[string]string) {
 	st.Replayed += toInt(c["replayed"])
 	st.Deleted += toInt(c["deleted"])
 	st.Trimmed += toInt(c["trimmed"])
+	// The latest of all partitions.
 	st.LastTrimmed = max(st.LastTrimmed, store.Millis(toInt(c["trimmed_at"])))
 	st.Malformed += toInt(c["malformed"])
 }
 
+// toInt is a counter as Redis returns it: a decimal string.
 func toInt(s string) int64 {
 	n, _ := strconv.ParseInt(s, 10, 64) // a missing counter is zero
 	return n

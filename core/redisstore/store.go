@@ -17,13 +17,16 @@ import (
 )
 
 // Defaults of Config.
+// The limits of tasks, records and bytes keep one agent from filling a Redis, by accident or on
+// purpose; whoever needs more says so.
 const (
-	DefaultPartitions  = 8
-	DefaultRetention   = 7 * 24 * time.Hour
-	DefaultKept        = 10_000
-	DefaultKeptBytes   = 64 << 20
-	DefaultMaxTasks    = 10_000
-	DefaultMaxBytes    = 64 << 20
+	DefaultPartitions = 8
+	DefaultRetention  = 7 * 24 * time.Hour
+	DefaultKept       = 10_000
+	DefaultKeptBytes  = 64 << 20
+	DefaultMaxTasks   = 10_000
+	DefaultMaxBytes   = 64 << 20
+	// Each look reads a key of every partition, so their number is bounded.
 	maxPartitions      = 1024
 	defaultDialTimeout = 5 * time.Second
 )
@@ -81,6 +84,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// withDefaults comes before validate, so that zero means "not set" for each field.
 func (c Config) withDefaults() Config {
 	if c.Prefix == "" {
 		c.Prefix = DefaultPrefix
@@ -107,8 +111,11 @@ func (c Config) withDefaults() Config {
 }
 
 // validate refuses what makes no sense, with a *[store.ConfigError].
+// A Config is checked before anything is connected.
 func (c Config) validate() error {
 	switch {
+	// A brace in a prefix would end up as a hash tag of its own: all partitions in one
+	// slot, or a script's keys in several.
 	case strings.ContainsAny(c.Prefix, "{} \t\r\n"):
 		return misconfigured("Prefix", c.Prefix, "must not contain braces or white space, as %q does", c.Prefix)
 	case c.Partitions < 0 || c.Partitions > maxPartitions || c.Partitions&(c.Partitions-1) != 0:
@@ -128,6 +135,7 @@ func (c Config) validate() error {
 }
 
 // kept is how much is kept of an agent, as the scripts read it: records, and KiB of large ones.
+// The limit of bytes is one of KiB for the scripts, as weight counts them.
 func (c Config) kept() string { return fmt.Sprintf("%d|%d", c.Kept, c.KeptBytes>>10) }
 
 // live is how much an agent may have that is live, as the scripts read it: tasks, and KiB of large ones.
@@ -136,6 +144,7 @@ func (c Config) live() string { return fmt.Sprintf("%d|%d", c.MaxTasks, c.MaxByt
 // target is the Redis that is configured.
 func (c Config) target() (target, error) {
 	var t target
+	// Options win over URL, also over one from the environment.
 	if c.Options != nil {
 		t = target{options: *c.Options, name: strings.Join(c.Options.Addrs, ","), tls: c.Options.TLSConfig != nil}
 	} else {
@@ -151,14 +160,19 @@ func (c Config) target() (target, error) {
 	if o.DialTimeout == 0 {
 		o.DialTimeout = defaultDialTimeout
 	}
+	// Two addresses without a master's name are a cluster for go-redis too.
 	if o.IsClusterMode || len(o.Addrs) > 1 && o.MasterName == "" {
 		// What one node does not answer is repeated by go-redis, then by us, while the answers of the others wait.
 		o.DialerRetries = cmp.Or(o.DialerRetries, 1)
 		o.MinRetryBackoff = cmp.Or(o.MinRetryBackoff, time.Millisecond)
 		o.ReadTimeout = cmp.Or(o.ReadTimeout, 3*time.Second) // bounds asking a node that hangs who has which slots
 	}
-	o.MaxRetries = -1              // a script that ran and whose answer was lost must be repeated by us, with its nonce
+	// A script that ran and whose answer was lost must be repeated by the store, with its nonce:
+	// repeated by go-redis, "claim 5" left the client holding five tasks while Redis had leased ten.
+	o.MaxRetries = -1
 	o.ContextTimeoutEnabled = true // a call ends when its context does
+	// CLIENT SETINFO, which go-redis would send to introduce itself, does not exist before 7.2, and
+	// users with few permissions are denied it.
 	o.DisableIdentity = true
 	return t, nil
 }
@@ -168,11 +182,13 @@ func (c Config) target() (target, error) {
 const submitLanes = 2
 
 // lanes join the submits of single tasks, or single touches; the i-th partition has the lane i modulo their number.
+// Submits of one partition always take the same lane, so that they share scripts.
 type lanes[Q any] []*coalescer[*Q, submitted]
 
 // lanesOf makes them. In a cluster each partition has its own, as one whose node is away must not hold up the others.
 func lanesOf[Q any](s *Store, run func(context.Context, []Q) []outcome[submitted]) lanes[Q] {
 	n := min(submitLanes, len(s.parts))
+	// More lanes than partitions would have nothing to do.
 	if s.cluster != nil {
 		n = len(s.parts)
 	}
@@ -180,6 +196,7 @@ func lanesOf[Q any](s *Store, run func(context.Context, []Q) []outcome[submitted
 	for i := range all {
 		all[i] = newCoalescer(func(ctx context.Context, batch []*Q) []outcome[submitted] {
 			questions := make([]Q, len(batch))
+			// The questions are copied: their callers may be gone before the script is sent.
 			for k, q := range batch {
 				questions[k] = *q
 			}
@@ -189,26 +206,34 @@ func lanesOf[Q any](s *Store, run func(context.Context, []Q) []outcome[submitted
 	return all
 }
 
-// Store is a [store.Store] on Redis. It is safe for concurrent use. Close it when done.
+// Store is a [store.Store] on Redis. It is safe for concurrent use: after Open nothing in it
+// changes but what is atomic or behind a lock. It has no goroutine of its own except for
+// those of Wakeups, which end with their context.
 type Store struct {
-	config  Config
+	config Config
+	// client has a pool of connections, shared by all verbs.
 	client  redis.UniversalClient
 	owned   bool // the client is the store's, which Open has made
 	scripts scripts
 	parts   []partition
 	cluster *cluster // nil if all partitions are on one server, so that one command can read keys of several
+	// callers names the calls whose answers Redis keeps.
 	callers *callers
-	name    string
-	secure  bool
-	user    string // of the ACL; empty for the default one
-	server  string // which run of a server it is; empty for a cluster, and if it does not say
+	// name is shown to people, and secure says whether the connection is encrypted.
+	name   string
+	secure bool
+	user   string // of the ACL; empty for the default one
+	server string // which run of a server it is; empty for a cluster, and if it does not say
 
+	// submits and touches join the calls of single tasks.
 	submits lanes[store.Submission]
 	touches lanes[store.Touch]
-	swept   []atomic.Pointer[sweep]
-	ahead   *atomic.Int64 // the server's clock minus ours, ms, as of its last answer
+	// swept has, for each partition, how far this process has swept it; nil until the first time.
+	swept []atomic.Pointer[sweep]
+	ahead *atomic.Int64 // the server's clock minus ours, ms, as of its last answer
 }
 
+// Wakeups are optional for a store: whoever needs them asks whether the store is a Waker.
 var (
 	_ store.Store = (*Store)(nil)
 	_ store.Waker = (*Store)(nil)
@@ -220,6 +245,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	return open(ctx, config, nil)
 }
 
+// change is nil but in tests, which put a clock of their own into the scripts.
 func open(ctx context.Context, config Config, change func(string) string) (*Store, error) {
 	config = config.withDefaults()
 	err := config.validate()
@@ -235,6 +261,7 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 	}
 	s, err := on(ctx, redis.NewUniversalClient(&to.options), &to, config, change)
 	if err != nil {
+		// The store owns the client from here on, also when it cannot be used.
 		_ = s.client.Close() // the first error is the one to report
 		return nil, err
 	}
@@ -248,18 +275,21 @@ func on(ctx context.Context, client redis.UniversalClient, to *target, config Co
 		config: config, client: client, scripts: load(change), ahead: new(atomic.Int64),
 		callers: newCallers(), name: to.name, secure: to.tls, user: to.options.Username,
 	}
+	// Partitions are on several nodes only in a cluster; Sentinel and a single server have one master.
 	if client, ok := s.client.(*redis.ClusterClient); ok {
 		s.cluster = &cluster{client: client}
 	}
 	if err := s.preflight(ctx); err != nil {
 		return s, err
 	}
+	// After preflight, which learns how many partitions the prefix has.
 	s.swept = make([]atomic.Pointer[sweep], len(s.parts))
 	s.submits, s.touches = lanesOf(s, s.submitEach), lanesOf(s, s.touch)
 	return s, nil
 }
 
 // Close closes the connections, unless they are of the client that [New] was given. Calls under way fail.
+// It does not wait for calls under way. Callers stop their pulls first.
 func (s *Store) Close() error {
 	if !s.owned {
 		return nil
@@ -273,4 +303,5 @@ func (s *Store) Name() string { return s.name }
 // Partitions is the number of partitions under the prefix.
 func (s *Store) Partitions() int { return len(s.parts) }
 
+// partitionOf is where all tasks of an agent are. It never changes for a prefix.
 func (s *Store) partitionOf(agent string) int { return store.PartitionOf(agent, len(s.parts)) }

@@ -13,6 +13,8 @@ import (
 )
 
 // Modes of submit.lua.
+// How submit.lua treats several tasks: each by itself, all or none, or a check that stores nothing. A
+// batch over several partitions is checked in all of them before the first one stores.
 const (
 	modeEach  = "each"
 	modeAll   = "all"
@@ -20,6 +22,7 @@ const (
 )
 
 // What submit.lua and touch.lua answer for a task that they did not store.
+// Anything positive is when the task is due.
 const (
 	submitExists  = 0
 	submitLimited = -1
@@ -33,6 +36,8 @@ const (
 func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.Submitted, error) {
 	switch len(tasks) {
 	case 0:
+		// The common case of a server that gets one task a request: 64 goroutines share a
+		// script call this way about four at a time.
 		return nil, nil
 	case 1:
 		a, err := s.submits[s.partitionOf(tasks[0].Agent)%len(s.submits)].do(ctx, &tasks[0])
@@ -41,6 +46,9 @@ func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.S
 		}
 		return []store.Submitted{a.Submitted}, s.refused(tasks[0].Agent, tasks[0].ID, a.code)
 	}
+	// In one partition the script itself is all or nothing. In several, each is checked
+	// first; a task that another process submits in between can still make one partition
+	// refuse after others have stored theirs.
 	if s.spans(tasks) {
 		if _, err := s.submitAll(ctx, tasks, modeCheck); err != nil {
 			return nil, err
@@ -57,6 +65,7 @@ type submitted struct {
 }
 
 // refused is the error for an answer; nil for one that stored the task or found it.
+// The texts are core/store's; only which limit it was is known here.
 func (s *Store) refused(agent, id string, code int64) error {
 	switch code {
 	case submitLimited:
@@ -69,6 +78,7 @@ func (s *Store) refused(agent, id string, code int64) error {
 		return store.ErrChanged
 	case submitEnding:
 		return &store.ConflictError{Agent: agent, ID: id, Reason: store.ConflictEnding}
+	// The task was stored, or existed and is kept: both are what the caller wanted.
 	default:
 		return nil
 	}
@@ -76,6 +86,7 @@ func (s *Store) refused(agent, id string, code int64) error {
 
 // submitError is the error of a joined submit: the store's, or that of the caller's own context.
 func submitError(err error) error {
+	// An error of the store says which verb failed already.
 	if _, ok := errors.AsType[*store.Error](err); ok {
 		return err
 	}
@@ -83,6 +94,7 @@ func submitError(err error) error {
 }
 
 // spans reports whether tasks lie in more than one partition.
+// One partition is one script call, and needs no check in front.
 func (s *Store) spans(tasks []store.Submission) bool {
 	first := s.partitionOf(tasks[0].Agent)
 	for i := range tasks {
@@ -94,6 +106,7 @@ func (s *Store) spans(tasks []store.Submission) bool {
 }
 
 // submitAll stores tasks of which none may be refused.
+// The first refusal is the one to report: it belongs to the first task in the order of the caller.
 func (s *Store) submitAll(ctx context.Context, tasks []store.Submission, mode string) ([]store.Submitted, error) {
 	placed := make([]store.Submitted, len(tasks))
 	var refused error
@@ -117,8 +130,12 @@ func (s *Store) submitEach(ctx context.Context, tasks []store.Submission) []outc
 	return s.submit(ctx, tasks, modeEach)
 }
 
+// submit stores tasks in one script call for each partition, or in several if they are large. It
+// returns an outcome for each task, in order.
 func (s *Store) submit(ctx context.Context, tasks []store.Submission, mode string) []outcome[submitted] {
 	script := &s.scripts.submit
+	// One task that replaces is enough to need the longer script: the mode is the
+	// batch's, the rule each task's own.
 	for i := range tasks {
 		if tasks[i].Conflict == store.ConflictReplace {
 			script = &s.scripts.replace
@@ -133,10 +150,12 @@ func (s *Store) submit(ctx context.Context, tasks []store.Submission, mode strin
 		[]any{mode, s.config.live(), s.config.Retention.Milliseconds()},
 		func(args []any, i int) []any {
 			t := &tasks[i]
+			// A check needs the size of a task, not its bytes.
 			rec := strconv.AppendInt(nil, int64(weight(len(t.Body))), 10)
 			if mode != modeCheck { // payloads are sent once
 				rec = record(t.Level, t.ID, t.Kind, t.Key, t.Body)
 			}
+			// Seven arguments for each task, in the order of submit.lua's header.
 			return append(args, encode(t.Agent), dueArg(t.Due), rec, groupKey(t.Agent, t.Group), t.ID, t.Kind, ruleArg(t))
 		})
 	return s.place(ctx, calls, members, 1, func(answer []any) (submitted, error) { return parseSubmitted(answer[0]) })
@@ -157,6 +176,7 @@ func (s *Store) place(
 		if errs[c] == nil && len(reply) != 1+fields*len(members[c]) {
 			errs[c] = wrap(verbSubmit, errMalformed)
 		}
+		// The members of a call have the places that the caller counts by.
 		for k, i := range members[c] {
 			if out[i].err = errs[c]; errs[c] != nil {
 				continue
@@ -170,6 +190,8 @@ func (s *Store) place(
 	return out
 }
 
+// parseSubmitted reads the answer for one task: "=" and a time for one that was replaced, a positive
+// time for a new one, and otherwise one of the codes above.
 func parseSubmitted(v any) (submitted, error) {
 	if due, ok := strings.CutPrefix(text(v), "="); ok {
 		at, err := millis(due)
@@ -183,6 +205,7 @@ func parseSubmitted(v any) (submitted, error) {
 }
 
 // ruleArg is what a submission says about a task that already exists; empty for leaving it, and no first state.
+// Most tasks have no rule, and the empty argument costs the script one comparison.
 func ruleArg(t *store.Submission) []byte {
 	if t.Conflict == store.ConflictKeep && t.State == nil {
 		return nil
@@ -194,17 +217,22 @@ func ruleArg(t *store.Submission) []byte {
 // byPartition makes calls of a script for the partitions that n tasks lie in, one for each if it has room for as many bytes: the
 // head arguments, then those that add appends for each task. task says which agent has a task, and its size. It also returns
 // which tasks each call has, in order.
+// It keeps the caller's order within each partition, which is the order in which equal tasks run.
 func (s *Store) byPartition(
 	script *script, n, room int, task func(i int) (agent string, size int), head []any, add func(args []any, i int) []any,
 ) ([]call, [][]int) {
 	var calls []call
 	var members [][]int
 	var sizes []int
+	// at has, for each partition, its latest call counted from one: zero is "none yet".
 	at := make([]int, len(s.parts))
 	for i := range n {
 		agent, size := task(i)
 		p := s.partitionOf(agent)
+		// A task larger than room gets a call of its own: a limit on one task is core's to set.
 		if at[p] == 0 || sizes[at[p]-1]+size > room {
+			// Room for the head and for an even share of the arguments, so that
+			// most batches never grow their slice.
 			args := make([]any, 0, len(head)+8*n/len(s.parts)+8)
 			calls = append(calls, call{script: script, partition: p, args: append(args, head...)})
 			members, sizes = append(members, nil), append(sizes, 0)
@@ -219,6 +247,8 @@ func (s *Store) byPartition(
 }
 
 // submitSize is how many bytes submitting a task stores, and reads of the one that it replaces.
+// Both take Redis time in proportion to their length, which is what the room of a call bounds.
 func submitSize(t *store.Submission) int { return len(t.Body) + len(t.State) + t.OldLen }
 
+// formatFence writes all digits: Lua's own way of printing numbers would round a fence.
 func formatFence(f store.Fence) string { return strconv.FormatInt(int64(f), 10) }

@@ -9,10 +9,13 @@ import (
 )
 
 // secure adds the certificates of a configuration to what is spoken with TLS.
+// Files are read once, when a store is opened: a certificate that is renewed needs a restart.
 func (c Config) secure(t *target) error {
 	if c.CAFile == "" && c.CertFile == "" && c.KeyFile == "" {
 		return nil
 	}
+	// Naming a certificate and then connecting without TLS is a mistake
+	// that would otherwise go unnoticed.
 	if !t.tls {
 		return c.withoutTLS()
 	}
@@ -27,6 +30,8 @@ func (c Config) secure(t *target) error {
 		if err != nil {
 			return misconfigured("CAFile", c.CAFile, "cannot be read: %v", err)
 		}
+		// Only this authority, not the machine's as well: a private
+		// authority is meant to be the only one.
 		t.options.TLSConfig.RootCAs = x509.NewCertPool()
 		if !t.options.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
 			return misconfigured("CAFile", c.CAFile, "%s contains no certificate in PEM", c.CAFile)
@@ -43,6 +48,7 @@ func (c Config) secure(t *target) error {
 }
 
 // withoutTLS is the error of the first of the files that are named although nothing is encrypted.
+// The order is that of the fields, so that the same mistakes give the same error.
 func (c Config) withoutTLS() error {
 	for _, f := range [][2]string{{"CAFile", c.CAFile}, {"CertFile", c.CertFile}, {"KeyFile", c.KeyFile}} {
 		if f[1] != "" {

@@ -15,6 +15,7 @@ func (s *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touch
 	var outcomes []outcome[submitted]
 	if len(touches) == 1 {
 		a, err := s.touches[s.partitionOf(touches[0].Agent)%len(s.touches)].do(ctx, &touches[0])
+		// The same way as a single submit: see there.
 		if err != nil {
 			return nil, submitError(err)
 		}
@@ -22,6 +23,8 @@ func (s *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touch
 	} else {
 		outcomes = s.touch(ctx, touches)
 	}
+	// All touches that could be booked are: a refusal does not undo the
+	// others, and the first one is returned.
 	out := make([]store.Touched, len(touches))
 	var refused error
 	for i, o := range outcomes {
@@ -40,6 +43,7 @@ func (s *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touch
 }
 
 // touch books runs of activity tasks.
+// Longest is empty for an activity task that throttles, and the script tells the two apart by it.
 func (s *Store) touch(ctx context.Context, touches []store.Touch) []outcome[submitted] {
 	const fields = 3
 	calls, members := s.byPartition(&s.scripts.touch, len(touches), mostPayload,
@@ -47,6 +51,8 @@ func (s *Store) touch(ctx context.Context, touches []store.Touch) []outcome[subm
 		[]any{s.config.live()},
 		func(args []any, i int) []any {
 			t := &touches[i]
+			// Debounce moves the run with each touch, at most to this far behind the
+			// first; a throttle stays where it is.
 			longest := ""
 			if t.Pulse.Debounce {
 				longest = strconv.FormatInt(t.Pulse.MaxWait.Milliseconds(), 10)
@@ -54,6 +60,7 @@ func (s *Store) touch(ctx context.Context, touches []store.Touch) []outcome[subm
 			return append(args, encode(t.Agent), t.ID, record(t.Level, t.ID, t.Kind, "", t.Body), groupKey(t.Agent, ""), t.Pulse.Delay.Milliseconds(), longest)
 		})
 	return s.place(ctx, calls, members, fields, func(answer []any) (submitted, error) {
+		// Negative codes are submit's; 1 is a run that was booked by this very touch.
 		booked := number(answer[0])
 		return submitted{
 			code: min(booked, 0), reason: store.Reason(text(answer[2])),

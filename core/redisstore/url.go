@@ -24,16 +24,18 @@ const wrongScheme = "must begin with redis://, rediss:// (TLS) or unix://, " +
 	"or for a cluster with redis+cluster:// or rediss+cluster://, behind Sentinel with redis+sentinel:// or rediss+sentinel://"
 
 // target is what a URL says.
+// The options are go-redis' own, as its universal client takes them for all three sorts.
 type target struct {
 	options redis.UniversalOptions
 	name    string // the URL without what is secret
 	tls     bool
 }
 
-// parseURL reads the URL of a Redis: one server, the nodes of a cluster, or sentinels and the name of their master. Its
-// errors never show the password.
+// parseURL reads the URL of a Redis: one server, the nodes of a cluster, or sentinels and the name of
+// their master. Its errors contain neither the password nor the URL, as they end up in logs.
 func parseURL(text string) (target, error) {
 	scheme, rest, found := strings.Cut(text, "://")
+	// "rediss" is tried first, as "redis" is a prefix of it.
 	kind, secure := strings.CutPrefix(scheme, "rediss")
 	known := secure
 	if !secure {
@@ -51,6 +53,7 @@ func parseURL(text string) (target, error) {
 		end = len(rest)
 	}
 	authority, path := rest[:end], rest[end:]
+	// The last @: a password may have one that somebody forgot to escape, a host never has.
 	at := strings.LastIndexByte(authority, '@') + 1
 	hosts := strings.Split(authority[at:], ",")
 	switch {
@@ -59,6 +62,7 @@ func parseURL(text string) (target, error) {
 	case kind == sentinels:
 		return parseSentinels(secure, authority[:at], hosts, path)
 	}
+	// The name is made of what was understood, never of the text itself: that one has the password.
 	t, err := parseHosts(secure, authority[:at], hosts, path)
 	t.options.IsClusterMode = kind == aCluster
 	t.name = scheme + "://" + strings.Join(t.options.Addrs, ",")
@@ -76,6 +80,7 @@ func parseURL(text string) (target, error) {
 // parseSentinels reads what is behind redis+sentinel://: the sentinels, then /MASTER or /MASTER/DB. The user and the
 // password are those of the master; the sentinels' own, if they have some, are parameters.
 func parseSentinels(secure bool, user string, hosts []string, path string) (target, error) {
+	// Two parts: the master's name is a part of the path for duly, which go-redis does not know.
 	path, query, _ := strings.Cut(path, "?")
 	master, db, _ := strings.Cut(strings.Trim(path, "/"), "/")
 	if master == "" {
@@ -86,9 +91,11 @@ func parseSentinels(secure bool, user string, hosts []string, path string) (targ
 		return target{}, wrongURL("has badly escaped parameters")
 	}
 	sentinelUser, sentinelPassword := values.Get("sentinel_username"), values.Get("sentinel_password")
+	// What is left of the parameters is for go-redis, and it refuses the ones that it does not know.
 	values.Del("sentinel_username")
 	values.Del("sentinel_password")
 	for i, host := range hosts {
+		// Behind the last ] there is a port at most: an IPv6 address has colons of its own.
 		if !strings.Contains(host[strings.LastIndexByte(host, ']')+1:], ":") {
 			hosts[i] = host + ":26379" // theirs, not that of a server
 		}
@@ -103,6 +110,7 @@ func parseSentinels(secure bool, user string, hosts []string, path string) (targ
 	return t, err
 }
 
+// schemeOf is the scheme of a single server, which go-redis reads.
 func schemeOf(secure bool) string {
 	if secure {
 		return "rediss"
@@ -111,6 +119,7 @@ func schemeOf(secure bool) string {
 }
 
 // parseHosts reads each host as a URL of its own; user is empty or ends with an @.
+// All of them share user, password, database and parameters: a URL has one place for each.
 func parseHosts(secure bool, user string, hosts []string, path string) (target, error) {
 	var all target
 	for i, host := range hosts {
@@ -129,6 +138,7 @@ func parseHosts(secure bool, user string, hosts []string, path string) (target, 
 		all.options.Addrs = append(all.options.Addrs, t.options.Addrs...)
 	}
 	if len(hosts) > 1 && all.options.TLSConfig != nil {
+		// A name set for the first host would be wrong for the others.
 		all.options.TLSConfig.ServerName = "" // each has its own
 	}
 	return all, nil
@@ -138,11 +148,13 @@ func parseHosts(secure bool, user string, hosts []string, path string) (target, 
 func parseOne(text string) (target, error) {
 	o, err := redis.ParseURL(text)
 	if err != nil {
+		// A url.Error quotes the URL with the password, so its text is thrown away.
 		if _, ok := errors.AsType[*url.Error](err); ok {
 			return target{}, wrongURL("cannot be read: does the password have a character that has to be escaped, such as @, / or #?")
 		}
 		return target{}, wrongURL("cannot be used: %s", strings.TrimPrefix(redact(err.Error(), text), "redis: "))
 	}
+	// Only these of the fields that a URL can set are taken over.
 	return target{name: o.Network + "://" + o.Addr, tls: o.TLSConfig != nil, options: redis.UniversalOptions{
 		Addrs: []string{o.Addr}, DB: o.DB, Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig,
 		PoolSize: o.PoolSize, ClientName: o.ClientName,
@@ -151,6 +163,7 @@ func parseOne(text string) (target, error) {
 }
 
 // redact keeps a password that is part of a URL out of an error's text.
+// The password is replaced by itself as well, in case the error quotes only a part of the URL.
 func redact(text, address string) string {
 	text = strings.ReplaceAll(text, address, "the URL")
 	if at := strings.LastIndexByte(address, '@'); at >= 0 {

@@ -15,15 +15,22 @@ import (
 
 // checkEvery is how often a silent subscription is checked: losing a wake-up costs latency only, and an idle process
 // should cost Redis next to nothing.
+// go-redis sends a PING for it.
 const checkEvery = 15 * time.Second
 
 // Wakeups subscribes to what the scripts announce; see [store.Waker].
+// The channel is closed when ctx ends, or when the client is closed; whoever
+// reads it must not wait for anything else.
 func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
+	// One channel for the whole prefix: a process has handlers for agents of every partition.
 	sub := s.client.Subscribe(ctx, s.config.Prefix+"wake")
+	// Receive waits until the subscription is confirmed, so that no wake-up is
+	// missed from the moment this returns.
 	if _, err := sub.Receive(ctx); err != nil {
 		_ = sub.Close() // the first error is the one to report
 		return nil, wrap("wakeups", err)
 	}
+	// The scripts know a partition by the base of its keys.
 	byBase := make(map[string]int, len(s.parts))
 	for i, p := range s.parts {
 		byBase[p.base] = i
@@ -35,6 +42,8 @@ func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 		messages := sub.Channel(redis.WithChannelHealthCheckInterval(checkEvery))
 		for {
 			select {
+			// Pub/Sub has no memory: what was published while the connection was away is gone, and the
+			// periodic look of the daemon makes up for it.
 			case <-ctx.Done():
 				return
 			case m, ok := <-messages:
@@ -51,6 +60,7 @@ func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 }
 
 // parseWakeup reads what layout.lua publishes: the base of a partition's keys and a due time.
+// What another program publishes on the channel is passed over.
 func parseWakeup(payload string, byBase map[string]int) (store.Wakeup, bool) {
 	base, ms, _ := strings.Cut(payload, " ")
 	due, err := strconv.ParseInt(ms, 10, 64)
@@ -58,6 +68,7 @@ func parseWakeup(payload string, byBase map[string]int) (store.Wakeup, bool) {
 	return store.Wakeup{Partition: p, Due: store.Millis(due)}, err == nil && known
 }
 
+// pass waits until somebody takes the wake-up, or the subscription ends.
 func pass(ctx context.Context, out chan<- store.Wakeup, w store.Wakeup) {
 	select {
 	case out <- w:

@@ -14,20 +14,25 @@ import (
 )
 
 // mostListed is how many tasks one step of a walk lists at most.
+// A list looks only at ids and places; reading the bodies is another step, with bounds of its own.
 const mostListed = 250
 
-// marks are where a walk can go on, as list.lua writes them (see its header), with the cursors of scans, which Redis refuses if
-// they are too large.
+// marks are the places at which a walk can continue, as list.lua writes them (see its
+// header), with the cursors of scans, which Redis refuses if they are too large. A cursor
+// comes from a client and is checked in full: a script would fail on a malformed one with an
+// error that looks like a fault of the store.
 var marks = regexp.MustCompile(`^(?:w\d{1,15}\|\d{1,16}|r.+|` +
 	`p[1-4]\|(\d{1,20})\|(\d{0,20})\|(\d{1,20})\|(\d{0,20})\|\d{1,4}\|.*|` +
 	`f(\d{1,20})\|(\d{0,20})\|.*)$`)
 
-// isMark reports whether a walk can go on behind a cursor.
+// isMark reports whether a walk can continue behind a cursor.
+// The empty cursor is the first page.
 func isMark(cursor string) bool {
 	parts := marks.FindStringSubmatch(cursor)
 	if parts == nil {
 		return cursor == ""
 	}
+	// The pattern bounds the digits, and this the value: twenty digits may be more than 64 bits.
 	return !slices.ContainsFunc(parts[1:], func(scan string) bool {
 		_, err := strconv.ParseUint(cmp.Or(scan, "0"), 10, 64)
 		return err != nil
@@ -56,14 +61,17 @@ func (s *Store) List(ctx context.Context, q store.List) (store.Page, error) {
 	}
 }
 
+// errCursor is a mistake of the client, and reported as such: with
+// another cursor, or none, the list works.
 var errCursor = &store.InvalidError{Field: "cursor", Reason: "is invalid: use the one that the previous page ended with, or none"}
 
 // walking is a page that is being made.
+// It is filled by several steps until it is full, or until there is nothing more.
 type walking struct {
 	s    *Store
 	q    store.List
 	page store.Page
-	at   string // the mark to go on behind; empty at the end
+	at   string // the mark to continue behind; empty at the end
 	room int    // bytes that the page has room for
 	full bool
 }
@@ -73,9 +81,11 @@ type listed struct {
 	id, place, mark string
 }
 
-// list is the next step: some tasks. It sets where the walk goes on behind them.
+// list is the next step: some tasks. It sets where the walk continues behind them.
+// It lists no more than the page has room for, so that nothing is listed twice and thrown away.
 func (w *walking) list(ctx context.Context) ([]listed, error) {
 	const head, fields = 3, 3
+	// A step lists what the page still lacks, and no more than is good for Redis.
 	most := max(min(w.q.Limit-len(w.page.Tasks), mostListed), 0)
 	replies, err := w.s.eval(ctx, "read", []call{{script: &w.s.scripts.list, partition: w.s.partitionOf(w.q.Agent), args: []any{
 		encode(w.q.Agent), w.s.config.Retention.Milliseconds(), "", most, wanted(w.q.Statuses), w.at,
@@ -88,6 +98,7 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 		return nil, wrap("read", errMalformed)
 	}
 	w.page.Now = store.Millis(number(reply[0]))
+	// Set before the tasks are read: if they fit, this is where the next page begins.
 	w.at = text(reply[2])
 	var out []listed
 	for f := range slices.Chunk(reply[head:], fields) {
@@ -97,8 +108,11 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 }
 
 // Group returns how many tasks of a group there are; see [store.Reader].
+// The counts are kept up to date by the scripts, so this costs the same
+// for a group of one and of a million.
 func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCounts, error) {
 	replies, err := s.eval(ctx, "read", []call{{script: &s.scripts.list, partition: s.partitionOf(agent), args: []any{
+		// list.lua with a group and no limit counts and lists nothing.
 		encode(agent), s.config.Retention.Milliseconds(), groupKey(agent, group), 0, "", "",
 	}}})
 	if err != nil {
@@ -108,6 +122,7 @@ func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCoun
 		return store.GroupCounts{}, wrap("read", errMalformed)
 	}
 	counts, ok := replies[0][1].([]any)
+	// No such group: zero of everything, as for one whose tasks have been deleted.
 	if !ok || len(counts) != 4 {
 		return store.GroupCounts{}, nil
 	}
@@ -117,6 +132,7 @@ func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCoun
 }
 
 // wanted are the letters of the statuses that list.lua is to look for.
+// Nil means all of them.
 func wanted(statuses []store.Status) string {
 	var letters strings.Builder
 	for _, place := range []string{"w", "r", "c", "f", "x"} {
@@ -128,7 +144,9 @@ func wanted(statuses []store.Status) string {
 }
 
 // take adds what was listed to the page, as far as it fits.
+// It stops where the page has enough bytes, and remembers the task behind which the next page begins.
 func (w *walking) take(ctx context.Context, all []listed) error {
+	// A brief list needs no bodies, so the first step is enough.
 	if w.q.Brief {
 		for _, l := range all {
 			w.page.Tasks = append(w.page.Tasks, store.Stored{Agent: w.q.Agent, ID: l.id, Status: statusOf(l.place), Cursor: l.mark})
@@ -140,6 +158,7 @@ func (w *walking) take(ctx context.Context, all []listed) error {
 		ids[i] = all[i].id
 	}
 	for done := 0; done < len(all); {
+		// The first task of a page is taken however large it is, or a page could be empty for ever.
 		how := reading{room: w.room, first: len(w.page.Tasks) == 0}
 		_, tasks, size, err := w.s.read(ctx, w.q.Agent, ids[done:min(len(ids), done+mostRead)], how)
 		if err != nil {
@@ -148,6 +167,7 @@ func (w *walking) take(ctx context.Context, all []listed) error {
 		for i := range tasks {
 			w.add(&tasks[i], all[done+i])
 		}
+		// A step may return fewer tasks than asked for, when they fill what room there is.
 		done, w.room = done+len(tasks), w.room-size
 		if w.full = len(tasks) == 0 || w.room <= 0; w.full {
 			w.end(all, done)
@@ -158,6 +178,7 @@ func (w *walking) take(ctx context.Context, all []listed) error {
 }
 
 // end makes the page end behind some of what was listed.
+// Every task has a mark of its own, so a page can end behind any of them.
 func (w *walking) end(all []listed, done int) {
 	switch {
 	case done == len(all): // where the list says

@@ -37,6 +37,7 @@ const (
 // instants: a fixed local time that occurs twice fires once, at the first. An hour field with * or a step follows real
 // time, so it fires in both, and so does a minute field that begins with *: "*/20 2" is every 20 minutes of an hour that the
 // clocks make longer. A Cron is safe for concurrent use.
+// It is made once for a task's expression and zone, and keeps what it has worked out about months.
 type Cron struct {
 	expr     string
 	location *time.Location
@@ -45,15 +46,18 @@ type Cron struct {
 	elapsed  bool // the hour field has * or a step
 	repeats  bool // the minute field begins with *
 
+	// Bit v of each is set if the value v matches.
 	second, minute uint64
 	hour, month    uint64
 	day, weekday   string // of the expression, for gronx
 
+	// mu guards months, which Next fills in.
 	mu     sync.Mutex
 	months [32 * 7]monthDays // by length and weekday of the first
 }
 
 // monthDays are the matching days of a kind of month, as bits; known once they have been worked out.
+// There are 28 kinds of month: four lengths, and seven days to begin on.
 type monthDays struct {
 	days  uint32
 	known bool
@@ -86,17 +90,19 @@ func ParseCron(expr, zone string, match DayMatch, gap Gap) (*Cron, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The expression may be valid and still have no day, such as 30 February.
 	if err := c.fill(fields); err != nil {
 		return nil, err
 	}
 	if !c.possible() {
-		return nil, refused("cron", "%q can never fire: there is no such day (%w)", expr, ErrNever)
+		return nil, refused("cron", "%q can never fire: no such day exists (%w)", expr, ErrNever)
 	}
 	return c, nil
 }
 
 // fill works out which values of each field match. gronx decides what an element means; what it would accept although it
 // makes no sense was refused by split.
+// The date is any in a leap year: only the part that the field is about changes.
 func (c *Cron) fill(fields []string) error {
 	checker := &gronx.SegmentChecker{}
 	values := func(pos, from, to int, at func(v int) time.Time) (uint64, error) {
@@ -135,6 +141,7 @@ func (c *Cron) fill(fields []string) error {
 }
 
 // possible reports whether any month that the calendar can have holds a matching day.
+// A cron that never fires is refused when it is submitted, and not found out by its silence.
 func (c *Cron) possible() bool {
 	for month := 1; month <= 12; month++ {
 		if c.month>>month&1 == 0 {
@@ -152,6 +159,7 @@ func (c *Cron) possible() bool {
 	return false
 }
 
+// daysIn is how many days a month has: day 0 of the next month is the last of this one.
 func daysIn(year, month int) int {
 	return time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
 }
@@ -168,6 +176,7 @@ func (c *Cron) days(length int, first time.Weekday) uint32 {
 	return m.days
 }
 
+// match asks gronx for each day of a month of that kind.
 func (c *Cron) match(length int, first time.Weekday) uint32 {
 	start := representative(length, first)
 	checker := &gronx.SegmentChecker{}
@@ -181,6 +190,7 @@ func (c *Cron) match(length int, first time.Weekday) uint32 {
 			byWeekday |= 1 << d
 		}
 	}
+	// Crontab's rule: two restrictions are joined by "or", and a star is none.
 	if c.all || open(c.day) || open(c.weekday) {
 		return byDay & byWeekday
 	}
@@ -200,8 +210,10 @@ func representative(length int, first time.Weekday) time.Time {
 }
 
 // civil is a local time as seconds since 1970-01-01 00:00:00 of the local calendar.
+// It has no gaps and repeats nothing, so that it can be computed with.
 type civil int64
 
+// civilOf is what a clock on the wall shows at a time.
 func civilOf(t time.Time) civil {
 	_, offset := t.Zone()
 	return civil(t.Unix() + int64(offset))
@@ -213,6 +225,7 @@ func (c *Cron) nextCivil(from civil) (civil, bool) {
 	t := time.Unix(int64(from), 0).UTC()
 	year, month, day := t.Year(), int(t.Month()), t.Day()
 	clock := t.Hour()*3600 + t.Minute()*60 + t.Second()
+	// 400 years have the same days as the next 400.
 	for range 12*400 + 2 {
 		if found, ok := c.inMonth(year, month, day, clock); ok {
 			return found, true
@@ -232,6 +245,7 @@ func (c *Cron) inMonth(year, month, day, clock int) (civil, bool) {
 	}
 	first := time.Date(year, time.Month(month), 1, 0, 0, 0, 0, time.UTC)
 	days := c.days(daysIn(year, month), first.Weekday()) &^ (1<<day - 1)
+	// The lowest bit that is set is the next matching day.
 	for ; days != 0; days &= days - 1 {
 		d := bits.TrailingZeros32(days)
 		if d != day {
@@ -247,6 +261,7 @@ func (c *Cron) inMonth(year, month, day, clock int) (civil, bool) {
 // nextClock is the first matching second of a day at or after one.
 func (c *Cron) nextClock(from int) (int, bool) {
 	h, m, s := from/3600, from/60%60, from%60
+	// Clearing the bits below the start leaves the values that are still to come.
 	for hours := c.hour &^ (1<<h - 1); hours != 0; hours &= hours - 1 {
 		if hour := bits.TrailingZeros64(hours); hour != h {
 			h, m, s = hour, 0, 0
@@ -265,6 +280,7 @@ func (c *Cron) nextClock(from int) (int, bool) {
 
 // ErrNever says that an expression does not fire: never at all, or not again before the end of the year 9999, after which
 // times cannot be written as RFC 3339 has them.
+// It is the end of a recurring task: there is no next run to wait for.
 var ErrNever = errors.New("never")
 
 // lastYear is the last one that a time may have.
@@ -273,11 +289,13 @@ const lastYear = 9999
 // Next is the first time after a time at which the expression fires. It fails with ErrNever if there is none. Any input is
 // answered within milliseconds.
 func (c *Cron) Next(after time.Time) (time.Time, error) {
+	// A schedule has whole seconds, so the next one is strictly after.
 	after = after.In(c.location).Truncate(time.Second)
 	if after.Year() > lastYear {
 		return time.Time{}, ErrNever
 	}
 	next := time.Time{}
+	// An expression of fixed hours fires once for each local time, however the clocks are set.
 	switch {
 	case c.elapsed:
 		next = c.nextElapsed(after)
@@ -297,6 +315,7 @@ func (c *Cron) Next(after time.Time) (time.Time, error) {
 // time goes by as everywhere.
 func (c *Cron) nextElapsed(after time.Time) time.Time {
 	at := after.Add(time.Second)
+	// A zone has two changes a year at most, over the 400 years of the calendar.
 	for range mostChanges {
 		local := civilOf(at)
 		found, ok := c.nextCivil(local)
@@ -325,6 +344,7 @@ func (c *Cron) nextFixed(after time.Time) time.Time {
 			local = before
 		}
 	}
+	// Local times that do not exist, or that lie before, are passed over one by one.
 	for range mostChanges {
 		found, ok := c.nextCivil(local)
 		if !ok {
@@ -343,6 +363,7 @@ func (c *Cron) nextFixed(after time.Time) time.Time {
 }
 
 // resolve is when a local time is: the first time if it is repeated, the end of the gap if it does not exist.
+// Go chooses one of two answers where the zone changes, and promises neither: both are worked out here.
 func (c *Cron) resolve(local civil) (t time.Time, exists bool) {
 	u := time.Unix(int64(local), 0).UTC()
 	t = time.Date(u.Year(), u.Month(), u.Day(), u.Hour(), u.Minute(), u.Second(), 0, c.location)
@@ -353,6 +374,7 @@ func (c *Cron) resolve(local civil) (t time.Time, exists bool) {
 	case got < local:
 		return end, false
 	}
+	// A change of offset backwards makes local times behind it occur twice.
 	if !start.IsZero() {
 		_, offset := start.Add(-time.Second).Zone()
 		if first := time.Unix(int64(local)-int64(offset), 0).In(c.location); first.Before(start) {

@@ -8,6 +8,7 @@ import (
 )
 
 // ParseError says which parameter of [ParseCron] makes no sense, and why.
+// Core turns it into an error of the task's field of that name.
 type ParseError struct {
 	Field  string // cron, zone, day_match or gap, as they are called in JSON
 	Reason string // begins with what is wrong and goes with the field in front of it
@@ -22,6 +23,7 @@ func (e *ParseError) Error() string { return e.Field + " " + e.Reason }
 func (e *ParseError) Unwrap() error { return e.cause }
 
 // refused is a *ParseError about a parameter. What %w wraps can be told by errors.Is.
+// It keeps only the cause that callers may ask for.
 func refused(field, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	return &ParseError{Field: field, Reason: err.Error(), cause: errors.Unwrap(err)}

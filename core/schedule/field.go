@@ -9,6 +9,7 @@ import (
 )
 
 // MaxCronLen is the longest cron expression, in bytes.
+// A longer one would take longer to parse than any schedule needs.
 const MaxCronLen = 256
 
 // The fields of a cron expression, in gronx's positions.
@@ -16,6 +17,7 @@ var fieldNames = []string{"second", "minute", "hour", "day of month", "month", "
 
 var fieldBounds = [][2]int{{0, 59}, {0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 7}}
 
+// @reboot has no meaning here, as nothing boots.
 var nicknames = map[string]string{
 	"@yearly": "0 0 0 1 1 *", "@annually": "0 0 0 1 1 *", "@monthly": "0 0 0 1 * *", "@weekly": "0 0 0 * * 0",
 	"@daily": "0 0 0 * * *", "@midnight": "0 0 0 * * *", "@hourly": "0 0 * * * *",
@@ -27,6 +29,7 @@ var weekdayNames = []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"}
 
 // split checks an expression and returns its six fields with names turned into numbers. Its errors say which field is
 // wrong, and why.
+// gronx accepts more than makes sense; what it would misread is refused here, with the reason.
 func split(expr string) ([]string, error) {
 	if len(expr) > MaxCronLen {
 		return nil, refused("cron", "is %d bytes long: the limit is %d", len(expr), MaxCronLen)
@@ -35,10 +38,11 @@ func split(expr string) ([]string, error) {
 	if strings.HasPrefix(text, "@") {
 		full, ok := nicknames[strings.ToLower(text)]
 		if !ok {
-			return nil, refused("cron", "%q is no nickname: there are @yearly, @monthly, @weekly, @daily and @hourly", expr)
+			return nil, refused("cron", "%q is unknown: use @yearly, @monthly, @weekly, @daily or @hourly", expr)
 		}
 		text = full
 	}
+	// Other parsers take the zone from the expression, some of them with a panic on an empty one.
 	if name, zone, _ := strings.Cut(text, "="); name == "TZ" || name == "CRON_TZ" {
 		zone, rest, _ := strings.Cut(zone, " ")
 		return nil, refused("cron", "%q names its zone: write %q as cron and %q as zone", expr, strings.TrimSpace(rest), zone)
@@ -46,6 +50,7 @@ func split(expr string) ([]string, error) {
 	fields := strings.Fields(text)
 	switch len(fields) {
 	case 5:
+		// Five fields are crontab's, and begin at second zero.
 		fields = append([]string{"0"}, fields...)
 	case 6:
 	default:
@@ -75,6 +80,8 @@ func cleanField(field string, pos int) (string, error) {
 	return strings.Join(elements, ","), nil
 }
 
+// cleanElement checks one element of a list: a star, a value, a range, any
+// of them with a step, or a special.
 func cleanElement(e string, pos int) (string, error) {
 	if e == "" {
 		return "", fmt.Errorf("an element of the list is empty")
@@ -98,6 +105,7 @@ func cleanElement(e string, pos int) (string, error) {
 }
 
 // cleanSpan checks what stands before a step: a star, a value or a range.
+// A range that wraps, such as 22-4, means different things to different parsers, so it is refused.
 func cleanSpan(span string, pos int) (string, error) {
 	if span == "*" {
 		return span, nil
@@ -150,6 +158,7 @@ func special(e string, pos int) (clean string, ok bool, err error) {
 }
 
 // value reads a number or a name, and checks its bounds.
+// Names are the English ones, in capitals by now.
 func value(s string, pos int) (int, error) {
 	names, base := []string(nil), 0
 	switch pos {
@@ -172,6 +181,7 @@ func value(s string, pos int) (int, error) {
 }
 
 // number reads digits only: no sign, and not many.
+// A sign or a long number would be accepted by Atoi.
 func number(s string) (int, error) {
 	if len(s) == 0 || len(s) > 4 || strings.Trim(s, "0123456789") != "" {
 		return 0, fmt.Errorf("%q is not a number", s)

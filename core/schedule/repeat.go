@@ -6,6 +6,7 @@ import "time"
 
 // nextRepeated is the first match in the second pass of hours that are repeated, if it comes before the next match of all
 // others and the minutes follow real time; else the zero time.
+// With a star in the minutes somebody wants "every n minutes", also in the hour that comes again.
 func (c *Cron) nextRepeated(after, next time.Time) time.Time {
 	if !c.repeats || next.IsZero() {
 		return time.Time{}
@@ -40,6 +41,7 @@ func (c *Cron) secondPass(at, start time.Time) time.Time {
 
 // stretch is from when until when the offset of a zone holds. ZoneBounds ends that of the last day of a leap year at its
 // beginning, from 2038 on: a day later it is right again, and in between there is no change.
+// The machine's zone database is not touched: the fault is in how Go extends the last rule.
 func stretch(at time.Time) (start, end time.Time) {
 	start, end = at.ZoneBounds()
 	if !end.IsZero() && !end.After(at) {

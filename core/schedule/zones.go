@@ -26,6 +26,7 @@ import (
 var packedZones []byte
 
 // zones are the rules of the zones in zones.gz. They are unpacked when a zone is asked for that the machine does not know.
+// A machine with a zone database never needs them.
 var zones = sync.OnceValues(func() (map[string]string, error) {
 	r, err := gzip.NewReader(bytes.NewReader(packedZones))
 	if err != nil {
@@ -37,6 +38,7 @@ var zones = sync.OnceValues(func() (map[string]string, error) {
 	}
 	head, rest, _ := strings.Cut(string(all), "\n\n")
 	var bare, names []string
+	// Each set of rules has several names, as many zones share one.
 	for line := range strings.SplitSeq(head, "\n") {
 		these, length, _ := strings.Cut(line, " ")
 		n, err := strconv.Atoi(length)
@@ -60,6 +62,7 @@ var zones = sync.OnceValues(func() (map[string]string, error) {
 
 // transitions are where the times of the transitions begin in a TZif file (RFC 9636), and how long they are: those in the part
 // that has 64 bits for each, which lies behind the one that has 32. It looks at nothing behind where they begin.
+// Only version 2 and later files have that part, and all of those that Go brings do.
 func transitions(rules string) (at, length int) {
 	const head, counts = 44, 20
 	count := func(at int) (n [6]int) { // of UT indicators, standard indicators, leap seconds, transitions, types and letters
@@ -75,6 +78,7 @@ func transitions(rules string) (at, length int) {
 
 // timed puts the times of their transitions into rules. It takes the gaps between them from the first of some, and returns the
 // rest.
+// The gaps were written for all rules together, as equal ones pack well.
 func timed(rules string, gaps []byte) (string, []byte, error) {
 	at, length := transitions(rules)
 	whole, now := make([]byte, 0, len(rules)+length), int64(0)
@@ -91,7 +95,9 @@ func timed(rules string, gaps []byte) (string, []byte, error) {
 }
 
 // loadZone is the zone with an IANA name: as the machine knows it, else as this package does.
+// The machine's rules come first, as they may be newer than this program.
 func loadZone(name string) (*time.Location, error) {
+	// "Local" is the one name that Go knows and that is no zone.
 	if name == "Local" {
 		return nil, refused("zone", "%q is another one on each machine: name an IANA zone, such as Europe/Berlin", name)
 	}
@@ -105,6 +111,7 @@ func loadZone(name string) (*time.Location, error) {
 	return location, nil
 }
 
+// packedZone is the zone by the rules of this package; rules that are missing fail to load.
 func packedZone(name string) (*time.Location, error) {
 	rules, err := zones()
 	if err != nil {

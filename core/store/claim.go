@@ -19,7 +19,7 @@ type ClaimRequest struct {
 	// Serial takes one task of an agent, and none while a task of it runs that was taken so.
 	Serial bool
 	// After passes over agents that have waited since this time or before. With Most, Leave or Urgent a claim may look at
-	// many agents that have nothing for it: the next one like it goes on where Claim.Passed says.
+	// many agents that have nothing for it: the next one like it continues where Claim.Passed says.
 	After    Millis
 	Limit    int           // most tasks, 1 to MaxClaim
 	PerAgent int           // most tasks of one agent; 0 for as many as there is room for
@@ -99,7 +99,7 @@ type Claimed struct {
 	Crashes int
 	Body    []byte // as submitted
 	State   []byte // as last settled, nil at first
-	// Cancelled is set when the task was told to end while a run that has crashed held it: it is to be settled with
+	// Cancelled is set when the task was cancelled while a run that has crashed held it: it is to be settled with
 	// VerbCancel, and Order is what the command said.
 	Cancelled bool
 	Order     []byte

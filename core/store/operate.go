@@ -13,7 +13,7 @@ type Replay struct {
 // RunNow is a task that is to be due now.
 type RunNow struct {
 	Agent, ID, Group string
-	Queue            bool // if it runs, it is due once more when its run ends
+	Queue            bool // if it runs, it is due again when its run ends
 }
 
 // Cancellation is a task that is to end as cancelled.
@@ -53,7 +53,7 @@ type Effect struct {
 // Audited is what an audit of a page found.
 type Audited struct {
 	Next   string // where the next page begins; empty if this was the last
-	Tasks  int    // how many were looked at; a task that is stored anew meanwhile may be counted twice
+	Tasks  int    // how many were looked at; a task that is stored again meanwhile may be counted twice
 	Faults []Fault
 }
 

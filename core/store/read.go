@@ -6,7 +6,7 @@ package store
 type Get struct {
 	Agent   string
 	IDs     []string
-	Explain bool // also find out who holds each task, and how many agents stand before it
+	Explain bool // also find out who holds each task, and how many agents come before it
 }
 
 // Found are the tasks that were asked for.
@@ -79,17 +79,17 @@ type Stored struct {
 	Record    []byte // finished: as settled
 	Dropped   bool   // finished: its record was dropped before its time; Status and Finished are all that is known
 	Resting   bool   // an activity task that nothing has happened for
-	Order     []byte // what was said when it was told to end, until it has
+	Order     []byte // what was said when it was cancelled while it ran, until that run has ended
 	// Version changes whenever a live task does. Get returns it, List does not.
 	Version string
-	Cursor  string // in a list: where a page begins that goes on behind this task
+	Cursor  string // in a list: where a page begins that continues after this task
 
 	// Explain: of the claim that holds it; of a waiting task, of the run of its agent that it has to wait for, if any (see
 	// ClaimRequest.Serial).
 	Lease  Millis // when its lease ends
 	Fence  Fence
 	Holder string // what its nonce begins with, half of it: who made it
-	Ahead  int64  // Explain, waiting: how many agents of its partition stand before its own
+	Ahead  int64  // Explain, waiting: how many agents of its partition come before its own
 }
 
 // Held is a hold that keeps a task from being claimed.

@@ -13,7 +13,7 @@ const (
 	VerbFail     Verb = 'f' // the task is dead: kept, and can be replayed
 	VerbCancel   Verb = 'x' // the task is cancelled
 	VerbAgain    Verb = 'r' // the task is due again
-	VerbRelease  Verb = 'b' // the task goes back as it was, as if it had not been claimed
+	VerbRelease  Verb = 'b' // the task is requeued as if it had not been claimed
 	VerbRest     Verb = 'z' // an activity task waits to be touched, or is due again if it was touched meanwhile
 )
 
@@ -68,7 +68,7 @@ const (
 type Settled struct {
 	Due Millis // VerbAgain, VerbRelease, VerbRest: when the task is due again
 	// Err is nil, ErrLeaseLost, a *Error (unknown: settle it again), or, with nothing changed: ErrReplaced, a new
-	// definition waits for the run to end; *EndingError, the task was told to end, and only VerbCancel ends its run.
+	// definition waits for the run to end; *EndingError, the task was cancelled, and only VerbCancel ends its run.
 	Err error
 }
 
@@ -94,7 +94,7 @@ type Ended struct {
 	Order   []byte // what the command said, if the task was cancelled
 }
 
-// Progress is a new state of a task whose run goes on. Its partition and fence are those of the extension it comes with.
+// Progress is a new state of a task whose run continues. Its partition and fence are those of the extension it comes with.
 type Progress struct {
 	Run
 	State []byte

@@ -23,7 +23,7 @@ type Counters struct {
 	Cancelled  int64 `json:"cancelled"`
 	Submitted  int64 `json:"submitted"`
 	Again      int64 `json:"again"`     // runs that ended with the task waiting: retries, snoozes, recurring tasks
-	Released   int64 `json:"released"`  // given back unstarted or unfinished, uncharged
+	Released   int64 `json:"released"`  // released unstarted or unfinished, uncharged
 	Recovered  int64 `json:"recovered"` // leases that expired
 	Replayed   int64 `json:"replayed"`
 	Deleted    int64 `json:"deleted"`

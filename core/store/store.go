@@ -34,7 +34,7 @@ type Queue interface {
 	// checked in all of them first; a failure after that may leave a part stored, and the same call again completes it.
 	Submit(ctx context.Context, tasks []Submission) ([]Submitted, error)
 
-	// Touch notes that something happened for the subjects of activity tasks. Each touch stands for itself: it books the
+	// Touch notes that something happened for the subjects of activity tasks. Each touch counts by itself: it books the
 	// task's next run, or makes the task if there is none, which may fail with a *[LimitError].
 	Touch(ctx context.Context, touches []Touch) ([]Touched, error)
 
@@ -44,13 +44,13 @@ type Queue interface {
 	// Claim leases due tasks. Each request is one atomic step in its partition: it takes back the tasks of expired leases,
 	// visits the agents that have waited longest, takes an equal share from each, and leases what it took under one new
 	// fence. A request with a nonce that was seen before returns the tasks of that claim that still run, but for those that
-	// were replaced meanwhile: nobody has begun to run them, so they are given back as what they were replaced by. When some
+	// were replaced meanwhile: nobody has begun to run them, so they are requeued with their new definitions. When some
 	// fail and others do not, the error is in the Claim of their partition, so that no claimed task is dropped and no healthy
 	// partition waits.
 	Claim(ctx context.Context, requests []ClaimRequest) ([]Claim, error)
 
 	// Settle ends runs. A run that lost its lease changes nothing and gets [ErrLeaseLost] in its Settled; a run that
-	// is settled already is left as it is, without an error. It works when the store is full. Runs of one partition
+	// is settled already stays unchanged, without an error. It works when the store is full. Runs of one partition
 	// are settled in atomic steps of at most a hundred, and of fewer that are large. When some steps fail and others do not,
 	// the error is in their Settled.
 	Settle(ctx context.Context, runs []Settlement) ([]Settled, error)
@@ -65,17 +65,17 @@ type Queue interface {
 //
 // Orders for a task that runs are kept until its run ends, or dies:
 //   - A cancel is final: whatever the run returns, the task ends as cancelled, unless its end was settled before the
-//     cancel was stored. Until then the task is neither replaced nor made due once more: both are refused. Its process
+//     cancel was stored. Until then the task is neither replaced nor made due again: both are refused. Its process
 //     being dead, the next claim that may take its kind returns it as Cancelled, also if it is held.
 //   - Of several definitions that replace it the last one counts. It is not disturbed by how the run ends, and is due
 //     when it says. What was cancelled afterwards is that definition, and the task with it.
-//   - An order to run once more makes a definition that replaces the task later no earlier; one that comes after it
+//   - An order to run again makes a definition that replaces the task later no earlier; one that comes after it
 //     makes the definition due when the run ends.
 type Operator interface {
 	// Replay makes dead tasks live again, due now.
 	Replay(ctx context.Context, tasks []Replay) ([]Effect, error)
 
-	// RunNow makes waiting tasks due now; one that is due in its queue stays as it is. Such a task is claimed although it is
+	// RunNow makes waiting tasks due now; one that is due in its queue stays unchanged. Such a task is claimed although it is
 	// held, by holds that had begun by then: a later hold keeps it.
 	RunNow(ctx context.Context, tasks []RunNow) ([]Effect, error)
 

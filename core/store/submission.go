@@ -25,12 +25,12 @@ type Conflict byte
 
 // The conflict rules of a store.
 const (
-	// ConflictKeep leaves the task as it is.
+	// ConflictKeep leaves the task unchanged.
 	ConflictKeep Conflict = iota
 	// ConflictFail refuses the call.
 	ConflictFail
 	// ConflictReplace gives a live task a new kind, level, body, state and due time; one that runs gets them when its
-	// run ends, and is not disturbed. One that runs and was cancelled refuses it. A finished task begins anew.
+	// run ends, and is not disturbed. One that runs and was cancelled refuses it. A finished task begins again.
 	ConflictReplace
 )
 
@@ -71,7 +71,7 @@ type Reason string
 const (
 	ReasonActivity Reason = "activity"     // a run is due after the quiet time
 	ReasonWaiting  Reason = "waiting"      // a run was booked already
-	ReasonRunning  Reason = "running"      // one more run follows the one under way
+	ReasonRunning  Reason = "running"      // another run follows the one under way
 	ReasonInterval Reason = "min_interval" // the run has to wait until the interval is over
 	ReasonCooling  Reason = "cooling_down" // the run has to wait, as the last ones failed
 	ReasonPaused   Reason = "paused"       // a run is booked, but the task is held

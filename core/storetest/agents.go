@@ -16,6 +16,8 @@ import (
 )
 
 // agents are all agents, read a page at a time, by name.
+// A page may repeat an agent that an earlier one had, as the store may change
+// while it is read; none may be left out.
 func (b *bench) agents(limit int) []store.AgentStats {
 	b.Helper()
 	out := allAgents(b.T, b.store, limit)
@@ -23,15 +25,20 @@ func (b *bench) agents(limit int) []store.AgentStats {
 	return slices.Compact(out)
 }
 
+// testAgentPages reads hundreds of agents in pages of any size: each agent once,
+// with names that need escaping among them.
 func testAgentPages(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4})
 	assert.Empty(t, b.agents(10))
+	// Per cent, colon and braces mean something in the keys of redisstore.
 	want := []string{"%", "a:b", "{}", "é"}
 	for i := range 700 {
 		want = append(want, fmt.Sprintf("agent%03d", i))
 	}
 	var subs []store.Submission
 	for _, agent := range want {
+		// With one task each, as an agent with one and an agent with
+		// several are stored in different ways.
 		subs = append(subs, task(agent, "1"))
 	}
 	b.submit(subs...)
@@ -46,6 +53,7 @@ func testAgentPages(t *testing.T, b *bench) {
 	}
 }
 
+// testAgentStats has agents in every state: waiting, running, with several tasks, finished and held.
 func testAgentStats(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(within(task("later", "1"), time.Hour), task("runs", "1"), task("several", "1"), within(task("several", "2"), time.Minute),
@@ -57,6 +65,7 @@ func testAgentStats(t *testing.T, b *bench) {
 	}
 	b.hold(store.Target{Agent: "held"}, store.When{After: time.Second})
 	b.hold(store.Target{Agent: "later", ID: "1"}, store.When{}) // not the agent
+	// An agent whose only task has ended is not listed, and one whose only task runs is due never.
 	want := []store.AgentStats{
 		{Agent: "held", Live: 1, Due: b.now().Add(time.Hour), Held: true},
 		{Agent: "later", Live: 1, Due: b.now().Add(time.Hour)},
@@ -71,6 +80,8 @@ func testAgentStats(t *testing.T, b *bench) {
 	assert.Equal(t, want, b.agents(10), "a hold that is over is none")
 }
 
+// testExplain has agents in a queue: a waiting task says how many agents come before
+// its own, and a running one who has it.
 func testExplain(t *testing.T, b *bench) {
 	b.with(Options{})
 	for _, agent := range []string{"a", "b", "c"} {
@@ -85,11 +96,13 @@ func testExplain(t *testing.T, b *bench) {
 		}
 		return out
 	}
+	// The agents come in the order in which they have waited.
 	assert.Equal(t, []int64{0, 1, 2, 3}, ahead())
 	first, second := b.claim(1), b.claim(1)
 	require.Equal(t, []string{"a/1", "b/1"}, append(names(first), names(second)...))
 	b.clock.Advance(time.Second)
 	b.extend(second.Fence)
+	// The holder of a lease is read only with Explain, as reading it costs a store more.
 	for agent, want := range map[string]store.Stored{
 		"a": {Lease: first.Now.Add(lease), Fence: first.Fence}, "b": {Lease: b.now().Add(lease), Fence: second.Fence},
 		"c": {}, "nobody": {},
@@ -105,6 +118,8 @@ func testExplain(t *testing.T, b *bench) {
 	assert.Equal(t, [3]int64{}, [3]int64{int64(got.Lease), int64(got.Fence), got.Ahead}, "finished")
 }
 
+// testVersions has a task change in every way that an operator can see: its
+// version differs each time, and only then.
 func testVersions(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(keyed(), task("a", "2"))
@@ -115,6 +130,7 @@ func testVersions(t *testing.T, b *bench) {
 		require.NotEmpty(t, v)
 		require.Empty(t, seen[v], what)
 		seen[v] = what
+		// Reading it changes nothing.
 		assert.Equal(t, v, b.one("a", "1").Version)
 	}
 	differs("submitted")

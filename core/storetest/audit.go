@@ -13,6 +13,8 @@ import (
 )
 
 // audit looks at all tasks of a store and returns how many there are. None may be where nothing finds it again.
+// Each partition is audited to its end, with a bound on the pages: a cursor
+// that runs in a circle is a fault too.
 func audit(t *testing.T, s store.Store) int {
 	t.Helper()
 	tasks := 0
@@ -33,6 +35,7 @@ func audit(t *testing.T, s store.Store) int {
 }
 
 // testAudit has tasks in every place where they can be.
+// A task can wait, run, be parked for want of a handler, be held, or be lost by a process that died.
 func testAudit(t *testing.T, b *bench) {
 	b.with(Options{})
 	assert.Zero(t, audit(t, b.store))

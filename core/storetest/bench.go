@@ -12,15 +12,18 @@ import (
 )
 
 // within is a task that is due after some time.
+// b is the receiver and also the *testing.T, so that a failed check names the line of the test.
 func within(s store.Submission, d time.Duration) store.Submission {
 	s.Due = store.When{After: d}
 	return s
 }
 
 // about names a task of agent a.
+// Tests of a single task use agent a, and id 1 unless several are needed.
 func about(id string) store.Submission { return store.Submission{Agent: "a", ID: id} }
 
 // effect is what the one request of a call did.
+// Most calls of the contract are about one request. Those for several are tested apart.
 func (b *bench) effect(effects []store.Effect, err error) store.Effect {
 	b.Helper()
 	require.NoError(b, err)
@@ -29,6 +32,7 @@ func (b *bench) effect(effects []store.Effect, err error) store.Effect {
 }
 
 // deletion forgets a task as it was submitted, and replay puts it back.
+// A deletion and a replay name the task as its submission did.
 func deletion(s store.Submission) store.Deletion {
 	return store.Deletion{Agent: s.Agent, ID: s.ID, Group: s.Group}
 }
@@ -42,32 +46,38 @@ func touching(s store.Submission, p store.Pulse) store.Touch {
 	return store.Touch{Agent: s.Agent, ID: s.ID, Kind: s.Kind, Level: s.Level, Body: s.Body, Pulse: p}
 }
 
+// delete forgets one task.
 func (b *bench) delete(s store.Submission) store.Effect {
 	b.Helper()
 	return b.effect(b.store.Delete(b.Context(), []store.Deletion{deletion(s)}))
 }
 
+// cancelled sends one order to cancel.
 func (b *bench) cancelled(c store.Cancellation) store.Effect {
 	b.Helper()
 	return b.effect(b.store.Cancel(b.Context(), []store.Cancellation{c}))
 }
 
+// held sets one hold, which may be refused.
 func (b *bench) held(h store.Hold) store.Effect {
 	b.Helper()
 	return b.effect(b.store.Hold(b.Context(), []store.Hold{h}))
 }
 
+// hold sets a hold that must take effect.
 func (b *bench) hold(target store.Target, until store.When) {
 	b.Helper()
 	h := store.Hold{Target: target, Note: []byte("why"), Until: until}
 	require.Equal(b, store.Effect{Code: store.EffectDone}, b.held(h))
 }
 
+// unhold ends one hold, and says whether it existed.
 func (b *bench) unhold(target store.Target) store.EffectCode {
 	b.Helper()
 	return b.effect(b.store.Unhold(b.Context(), []store.Target{target})).Code
 }
 
+// extend sends one heartbeat for a claim, for the length of a whole lease.
 func (b *bench) extend(f store.Fence, p ...store.Progress) store.Extended {
 	b.Helper()
 	out, err := b.store.Extend(b.Context(), []store.Extension{{Fence: f, Lease: lease, Progress: p}})
@@ -77,11 +87,13 @@ func (b *bench) extend(f store.Fence, p ...store.Progress) store.Extended {
 }
 
 // look is when there is work for kind k; zero for never.
+// It is a look at the only partition that the bench has.
 func (b *bench) look() store.Millis {
 	b.Helper()
 	return b.lookWith(store.LookRequest{Kinds: []string{"k"}}).NextDue
 }
 
+// lookWith makes one look.
 func (b *bench) lookWith(r store.LookRequest) store.Look {
 	b.Helper()
 	looks, err := b.store.Look(b.Context(), []store.LookRequest{r})
@@ -93,7 +105,8 @@ func (b *bench) lookWith(r store.LookRequest) store.Look {
 // quiet demands that claims neither find anything nor say that anything is due before a time; zero for never.
 func (b *bench) quiet(until store.Millis, why string) {
 	b.Helper()
-	for range 3 { // the first may still have to park what is held
+	for range 3 {
+		// The first claim may still have to park what is held, and is then asked again.
 		c := b.claim(10)
 		require.Empty(b, names(c), why)
 		if c.Parked > 0 {
@@ -109,6 +122,7 @@ func (b *bench) quiet(until store.Millis, why string) {
 }
 
 // take claims what is due, which must be the tasks of these names, and returns the claim.
+// The order counts: it is that in which the tasks would run.
 func (b *bench) take(want ...string) store.Claim {
 	b.Helper()
 	c := b.claim(10)
@@ -134,6 +148,7 @@ func (b *bench) group(name string) store.GroupCounts {
 }
 
 // kind are the counters of a kind; empty if there are none.
+// Every counter is zero in it.
 func (b *bench) kind(name string) store.KindStats {
 	b.Helper()
 	for _, k := range b.stats().Kinds {
@@ -158,6 +173,7 @@ func again(t store.Claimed, d time.Duration) store.Settlement {
 }
 
 // place is a way for a task not to run.
+// What a command does may depend on where the task is, so each command is tested in every place.
 type place struct {
 	name    string
 	several bool                             // its agent has another task
@@ -167,8 +183,11 @@ type place struct {
 
 // places are the ways for a live task not to run: in the queue or out of it, alone or not.
 func places() []place {
+	// Each puts the task there by calls that a real process makes, never
+	// by changing a store from inside.
 	nothing := func(*bench, string, string) {}
 	left := func(b *bench, _, _ string) {
+		// A claim without a handler for the kind parks the task.
 		b.Helper()
 		r := b.request(10)
 		r.Kinds = []string{"none"}
@@ -176,6 +195,7 @@ func places() []place {
 	}
 	held := func(scope func(agent, id string) store.Target) func(b *bench, agent, id string) {
 		return func(b *bench, agent, id string) {
+			// The hold is set first, and then a claim parks what it finds held.
 			b.Helper()
 			b.hold(scope(agent, id), store.When{After: 24 * time.Hour})
 			require.Positive(b, b.claim(10).Parked)
@@ -184,6 +204,7 @@ func places() []place {
 	task := held(func(agent, id string) store.Target { return store.Target{Agent: agent, ID: id} })
 	key := held(func(string, string) store.Target { return store.Target{Key: "key"} })
 	var out []place
+	// Alone and beside another task of its agent, as a store may keep both cases in different ways.
 	for _, several := range []bool{false, true} {
 		out = append(out, place{"waiting", several, nothing, false}, place{"parked", several, left, true},
 			place{"held", several, task, true}, place{"held by its key", several, key, true})
@@ -193,6 +214,7 @@ func places() []place {
 
 // stand opens a store with one due task, a/1 of a group and a key, that does not run, and with another one of a if the
 // place says so.
+// What follows is the same for every place, which is the point of having them.
 func (b *bench) stand(p place) {
 	b.Helper()
 	b.with(Options{})

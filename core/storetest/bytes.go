@@ -13,6 +13,7 @@ import (
 )
 
 // heavy is a task with a body of some KiB.
+// What a body weighs is counted in whole KiB, from 4 on.
 func heavy(agent, id string, kib int) store.Submission {
 	s := task(agent, id)
 	s.Body = make([]byte, kib<<10)
@@ -26,6 +27,7 @@ func (b *bench) tooHeavy(tasks ...store.Submission) {
 	b.isTooHeavy(err)
 }
 
+// isTooHeavy demands that an error is about the bytes of agent a.
 func (b *bench) isTooHeavy(err error) {
 	b.Helper()
 	var limit *store.LimitError
@@ -33,6 +35,8 @@ func (b *bench) isTooHeavy(err error) {
 	assert.Equal(b, store.LimitError{Agent: "a", Limit: 100 << 10, Bytes: true}, *limit)
 }
 
+// testMaxBytes fills an agent up to its limit: a submit beyond it is refused as a
+// whole, and small tasks weigh nothing.
 func testMaxBytes(t *testing.T, b *bench) {
 	b.with(Options{MaxBytes: 100 << 10, Partitions: 4})
 	b.tooHeavy(heavy("a", "huge", 101))
@@ -44,14 +48,18 @@ func testMaxBytes(t *testing.T, b *bench) {
 	assert.Empty(t, b.status("b", "1"))
 	b.submit(heavy("a", "2", 40), heavy("b", "1", 100))
 	b.submit(heavy("a", "1", 60)) // it already exists
+	// Twenty tasks of 3 KiB would be 60 KiB, if they counted.
 	for i := range 20 {
 		b.submit(heavy("a", fmt.Sprint("small", i), 3))
 	}
 	b.tooHeavy(heavy("a", "3", 4))
+	// Touch has the same limit as Submit.
 	_, err := b.store.Touch(b.Context(), []store.Touch{touching(heavy("a", "4", 50), store.Pulse{})})
 	b.isTooHeavy(err)
 }
 
+// testMaxBytesGo takes bytes away in every way there is: replaced by less, completed,
+// failed and deleted. What goes makes room.
 func testMaxBytesGo(t *testing.T, b *bench) {
 	b.with(Options{MaxBytes: 100 << 10})
 	replace := func(id string, kib int) store.Submission {
@@ -60,6 +68,7 @@ func testMaxBytesGo(t *testing.T, b *bench) {
 		return s
 	}
 	b.submit(heavy("a", "stays", 30), task("a", "small"))
+	// Several rounds, so that a count that is off by a little in each becomes a refusal.
 	for i := range 5 {
 		id := fmt.Sprint(i)
 		b.submit(heavy("a", id, 60))
@@ -75,6 +84,7 @@ func testMaxBytesGo(t *testing.T, b *bench) {
 		case 0, 1:
 			verb := []store.Verb{store.VerbComplete, store.VerbFail}[i%2]
 			c := b.claim(50)
+			// All other tasks go back, so that only those of this round end.
 			for _, claimed := range c.Tasks {
 				s := store.Settlement{Run: claimed.Run, Verb: store.VerbAgain}
 				if claimed.ID == "more" || claimed.ID == id {
@@ -93,5 +103,6 @@ func testMaxBytesGo(t *testing.T, b *bench) {
 	}
 	require.Equal(t, store.EffectDone, b.drop("stays"))
 	require.Equal(t, store.EffectDone, b.drop("small"))
+	// Nothing is left: an agent may have its whole limit again.
 	b.submit(heavy("a", "all", 100))
 }

@@ -14,8 +14,11 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// testTurns has one agent flood the queue: the others are served between its tasks,
+// in the order in which they have waited.
 func testTurns(t *testing.T, b *bench) {
 	b.with(Options{})
+	// A hundred tasks of one agent are due before anything of the others.
 	var flood []store.Submission
 	for i := range 100 {
 		flood = append(flood, task("flood", fmt.Sprintf("%03d", i)))
@@ -37,6 +40,8 @@ func testTurns(t *testing.T, b *bench) {
 		"an agent that floods waits behind those that wait since its last turn")
 }
 
+// testShare has two agents with many tasks and one with few: a claim is divided evenly,
+// and what one cannot use goes to the others.
 func testShare(t *testing.T, b *bench) {
 	b.with(Options{})
 	var subs []store.Submission
@@ -57,8 +62,9 @@ func testShare(t *testing.T, b *bench) {
 	assert.Equal(t, map[string]int{"a": 10, "b": 10, "c": 1}, count(b.claim(21)))
 	assert.Equal(t, map[string]int{"a": 25, "b": 25}, count(b.claim(50)))
 	assert.Equal(t, map[string]int{"a": 5, "b": 5}, count(b.claim(50)))
-	b.submit(subs[0]) // there already
+	b.submit(subs[0]) // it already exists
 	assert.Empty(t, b.claim(50).Tasks)
+	// Fairness costs nothing when nobody else is waiting.
 	var one []store.Submission
 	for i := range 60 {
 		one = append(one, task("alone", fmt.Sprintf("%02d", i)))
@@ -68,6 +74,7 @@ func testShare(t *testing.T, b *bench) {
 	assert.Len(t, b.claim(50).Tasks, 10)
 }
 
+// testPerAgent bounds what one claim takes of an agent, whatever else is due.
 func testPerAgent(t *testing.T, b *bench) {
 	b.with(Options{})
 	for i := range 5 {
@@ -80,6 +87,8 @@ func testPerAgent(t *testing.T, b *bench) {
 	assert.Equal(t, b.now(), c.NextDue, "there is more")
 }
 
+// testAgents claims for some agents only: nobody else's task is taken, and
+// due times are those of the named ones.
 func testAgents(t *testing.T, b *bench) {
 	b.with(Options{})
 	later := task("c", "later")
@@ -95,6 +104,8 @@ func testAgents(t *testing.T, b *bench) {
 	assert.Equal(t, []string{"a/1"}, names(b.claim(50)))
 }
 
+// testLeave leaves a kind: its tasks stay in their queues, unparked, and are
+// there for a claim that wants them.
 func testLeave(t *testing.T, b *bench) {
 	b.with(Options{})
 	slow := task("a", "1")
@@ -106,12 +117,14 @@ func testLeave(t *testing.T, b *bench) {
 	r.Leave = []string{"slow"}
 	c := b.claimWith(r)
 	assert.Equal(t, []string{"b/2"}, names(c))
+	// Leaving is the caller's lack of time, not of a handler.
 	assert.Zero(t, c.Parked)
 	assert.Equal(t, b.now(), c.NextDue)
 	r = b.request(50)
 	r.Kinds = []string{"slow"}
 	assert.ElementsMatch(t, []string{"a/1", "b/1"}, names(b.claimWith(r)))
 
+	// Otherwise a kind that is left would use up the claims of everybody behind it.
 	for i := range 5 { // those that are left do not take the turns of those behind them
 		slow.Agent = fmt.Sprint("slow", i)
 		b.submit(slow)
@@ -123,6 +136,8 @@ func testLeave(t *testing.T, b *bench) {
 	assert.Equal(t, []string{"quick/1"}, names(b.claimWith(r)))
 }
 
+// testNonce repeats a claim whose answer was lost: it gets the tasks
+// that it already has, and no others.
 func testNonce(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"), task("b", "1"), task("b", "2"), task("c", "1"))
@@ -131,6 +146,7 @@ func testNonce(t *testing.T, b *bench) {
 	require.Len(t, first.Tasks, 3)
 	assert.Equal(t, first.Tasks, b.claimWith(r).Tasks, "the answer was lost: the same tasks again")
 	assert.NoError(t, b.settle(complete(first.Tasks[1]))[0].Err)
+	// Places are kept, as settlements refer to a run by its place in the claim.
 	again := b.claimWith(r)
 	assert.Equal(t, []store.Claimed{first.Tasks[0], first.Tasks[2]}, again.Tasks, "without those that are settled, in their places")
 	assert.Equal(t, first.Fence, again.Fence)
@@ -139,12 +155,15 @@ func testNonce(t *testing.T, b *bench) {
 	assert.Len(t, b.claim(3).Tasks, 1)
 }
 
+// testRecover lets leases run out: the next claim takes the tasks back, and whatever
+// the dead process still sends is refused.
 func testRecover(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"), task("b", "1"), task("b", "2"))
 	c := b.claim(50)
 	require.Len(t, c.Tasks, 3)
 	require.NoError(t, b.settle(complete(c.Tasks[0]))[0].Err)
+	// One millisecond before the end nothing happens.
 	b.clock.Advance(lease - time.Millisecond)
 	assert.Empty(t, b.claim(50).Tasks)
 	b.clock.Advance(time.Millisecond)
@@ -160,11 +179,14 @@ func testRecover(t *testing.T, b *bench) {
 		assert.ErrorIs(t, b.settle(complete(c.Tasks[i+1]))[0].Err, store.ErrLeaseLost, "the late result is refused")
 		assert.Equal(t, store.StatusInProgress, b.status(task.Agent, task.ID))
 	}
+	// A settlement that came in time was stored, and is confirmed as often as it is sent.
 	assert.NoError(t, b.settle(complete(c.Tasks[0]))[0].Err, "what was settled in time stays settled")
 	held, err := b.store.Extend(b.Context(), []store.Extension{{Fence: c.Fence, Lease: lease}, {Fence: again.Fence, Lease: lease}})
 	require.NoError(t, err)
 	assert.Equal(t, []store.Extended{{}, {Held: true}}, held)
 
+	// What dies a second time counts no further crash: whoever runs
+	// suspects alone counts them by Extend.
 	b.clock.Advance(lease)
 	third := b.claim(50)
 	require.Len(t, third.Tasks, 2)
@@ -177,6 +199,8 @@ func testRecover(t *testing.T, b *bench) {
 	assert.Equal(t, int64(4), b.stats().Recovered)
 }
 
+// testFences claims and releases as fast as it can: fences grow with every
+// claim, also within a millisecond.
 func testFences(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
@@ -191,6 +215,7 @@ func testFences(t *testing.T, b *bench) {
 }
 
 // After a failover the new master may lack the last fences, and its clock may be behind: a client tells it what it has seen.
+// The store promises only what it can: fences of one client still grow.
 func testFencesSeen(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
@@ -202,6 +227,7 @@ func testFencesSeen(t *testing.T, b *bench) {
 		require.NoError(t, b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbRelease, Due: store.When{At: c.Tasks[0].Due}})[0].Err)
 		return c.Fence
 	}
+	// About seventeen minutes ahead, in units of 1/1024 ms.
 	first := next(0)
 	second := next(first + 1<<30)
 	require.Greater(t, second, first+1<<30)
@@ -210,6 +236,7 @@ func testFencesSeen(t *testing.T, b *bench) {
 	require.Greater(t, next(0), third)
 }
 
+// testLook reads all partitions at once: the earliest due time of each, a lease that runs out included.
 func testLook(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4})
 	look := make([]store.LookRequest, 4)
@@ -229,6 +256,7 @@ func testLook(t *testing.T, b *bench) {
 		}
 		return next
 	}
+	// Nothing was ever submitted: nothing is due.
 	assert.Zero(t, next())
 	s := task("a", "1")
 	s.Due.After = time.Minute
@@ -248,6 +276,7 @@ func testLook(t *testing.T, b *bench) {
 	assert.Equal(t, b.now().Add(59*time.Second), next())
 }
 
+// testWakeups hears of a task that is due sooner than everything before, and of no other.
 func testWakeups(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4})
 	waker, ok := b.store.(store.Waker)
@@ -267,6 +296,7 @@ func testWakeups(t *testing.T, b *bench) {
 	assert.Equal(t, want, receive(t, wakeups))
 }
 
+// receive waits for a wake-up. The time limit only bounds a test that fails.
 func receive(t *testing.T, wakeups <-chan store.Wakeup) store.Wakeup {
 	t.Helper()
 	select {
@@ -278,6 +308,7 @@ func receive(t *testing.T, wakeups <-chan store.Wakeup) store.Wakeup {
 	}
 }
 
+// testRace has eight goroutines claim and settle at the same time: each task runs exactly once.
 func testRace(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 2})
 	const n, workers = 400, 8
@@ -294,6 +325,8 @@ func testRace(t *testing.T, b *bench) {
 			for i := 0; ; i++ {
 				var requests []store.ClaimRequest
 				for p := range 2 {
+					// Nonces have to differ between workers, partitions and rounds,
+					// and to be of the right length.
 					requests = append(requests, store.ClaimRequest{
 						Partition: p, Nonce: fmt.Sprintf("w%dp%di%012d", w, p, i)[:store.NonceLen-6] + fmt.Sprintf("%06d", i),
 						Kinds: []string{"k"}, Limit: 7, Lease: lease,
@@ -317,6 +350,7 @@ func testRace(t *testing.T, b *bench) {
 				}
 				settled, err := b.store.Settle(t.Context(), settle)
 				assert.NoError(t, err)
+				// No lease runs out here, so no settlement may be refused.
 				for _, s := range settled {
 					assert.NoError(t, s.Err)
 				}

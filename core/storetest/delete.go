@@ -13,6 +13,7 @@ import (
 )
 
 // fresh demands that task a/1 is not known, and that one of its id is new.
+// A deleted task must not live on in an order, a crash counter, a state or a group.
 func (b *bench) fresh() {
 	b.Helper()
 	assert.Equal(b, store.Stored{Agent: "a", ID: "1"}, b.one("a", "1"))
@@ -20,6 +21,7 @@ func (b *bench) fresh() {
 	assert.True(b, b.submit(task("a", "1"))[0].Created)
 	c := b.claim(10)
 	require.Contains(b, names(c), "a/1")
+	// The new task has none of what the old one had.
 	for _, got := range c.Tasks {
 		if got.ID == "1" {
 			assert.Equal(b, [3]any{0, []byte(nil), false}, [3]any{got.Crashes, got.State, got.Cancelled})
@@ -27,6 +29,8 @@ func (b *bench) fresh() {
 	}
 }
 
+// testDeleteWaiting deletes a task in each place where it does not run:
+// counters, group and agent follow.
 func testDeleteWaiting(t *testing.T, b *bench) {
 	for _, p := range places() {
 		b.stand(p)
@@ -44,6 +48,8 @@ func testDeleteWaiting(t *testing.T, b *bench) {
 	}
 }
 
+// testDeleteRunning deletes a task that runs: its run is lost, its heartbeat says so,
+// and what it still sends changes nothing.
 func testDeleteRunning(t *testing.T, b *bench) {
 	b.with(Options{})
 	first := task("a", "1")
@@ -57,6 +63,7 @@ func testDeleteRunning(t *testing.T, b *bench) {
 			at = i
 		}
 	}
+	// Cancelled as well, so that two orders meet.
 	b.cancelled(store.Cancellation{Agent: "a", ID: "1"})
 	b.extend(c.Fence, store.Progress{Run: c.Tasks[at].Run, State: []byte("old")})
 	assert.Equal(t, store.EffectDone, b.remove("1", "g"))
@@ -64,6 +71,7 @@ func testDeleteRunning(t *testing.T, b *bench) {
 	st := b.stats()
 	assert.Equal(t, [3]int64{2, 1, 0}, [3]int64{st.InProgress, st.Deleted, st.Waiting})
 	assert.Equal(t, [2]int64{2, 2}, [2]int64{b.kind("k").Live, b.kind("k").Running})
+	// Every heartbeat reports it, as the answer to one may be lost.
 	want := store.Extended{Held: true, Ended: []store.Ended{{Index: at, Deleted: true}}}
 	assert.Equal(t, want, b.extend(c.Fence, store.Progress{Run: c.Tasks[at].Run, State: []byte("late")}))
 	assert.ErrorIs(t, b.settle(complete(c.Tasks[at]))[0].Err, store.ErrLeaseLost)
@@ -75,6 +83,7 @@ func testDeleteRunning(t *testing.T, b *bench) {
 	assert.Zero(t, b.extend(c.Fence), "none is left to hold")
 }
 
+// testDeleteLastOfClaim deletes the only run of a claim: the lease ends with it.
 func testDeleteLastOfClaim(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
@@ -92,6 +101,7 @@ func testDeleteLastOfClaim(t *testing.T, b *bench) {
 	b.fresh()
 }
 
+// testDeleteFinished deletes records: the id is free at once, and the counts of the group stay.
 func testDeleteFinished(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		b.with(Options{Retention: time.Hour})
@@ -121,6 +131,7 @@ func testDeleteFinished(t *testing.T, b *bench) {
 	}
 }
 
+// testDeleteBoth deletes an id that has both a live task and an older record.
 func testDeleteBoth(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
@@ -132,6 +143,7 @@ func testDeleteBoth(t *testing.T, b *bench) {
 	b.fresh()
 }
 
+// testDeleteAll deletes all tasks of an agent in some order: the agent goes with the last.
 func testDeleteAll(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(within(task("a", "1"), time.Hour), within(task("a", "2"), time.Hour), task("a", "3"))

@@ -13,6 +13,7 @@ import (
 )
 
 // renamed is a new definition of task a/1, told apart by its body, that was seen as it is now.
+// Its version is read at that moment, as a caller would.
 func (b *bench) renamed(body string, due time.Duration) store.Submission {
 	b.Helper()
 	s := within(task("a", "1"), due)
@@ -20,7 +21,9 @@ func (b *bench) renamed(body string, due time.Duration) store.Submission {
 	return s
 }
 
-// A task that is told to end while it runs ends: it is neither replaced nor due once more until it has.
+// A task that is told to end while it runs ends: it is neither replaced nor due again until it has.
+// Each way to submit is tried, as a store may take different ways for one task,
+// for several and for several partitions.
 func testEnding(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4})
 	b.submit(task("a", "1"))
@@ -34,6 +37,7 @@ func testEnding(t *testing.T, b *bench) {
 	b.refused("1", anew) // alone, with others of its partition, and of other partitions
 	b.refused("1", task("a", "2"), anew)
 	b.refused("1", task("b", "1"), task("c", "1"), task("d", "1"), task("e", "1"), anew)
+	// A stale version is refused as such first: the caller has to read the task again in any case.
 	stale := anew
 	stale.Version = "x"
 	_, err := b.store.Submit(t.Context(), []store.Submission{stale})
@@ -43,18 +47,21 @@ func testEnding(t *testing.T, b *bench) {
 	}
 	assert.Equal(t, before, b.one("a", "1"), "nothing has changed")
 	assert.Equal(t, int64(1), b.stats().Submitted)
+	// In the end it settles as cancelled, and its id can be used again.
 	b.settleCancelled(c.Tasks[0])
 	b.ended(store.Settlement{Run: c.Tasks[0].Run, Kind: "k", Verb: store.VerbCancel, Record: []byte("r")})
 	assert.True(t, b.submit(b.renamed("new", 0))[0].Created, "it has ended")
 }
 
 // testOrders gives a task that runs one order after another: the last definition counts, and so does a cancel.
+// The run is ended twice: by a settlement, and by the death of its process.
 func testOrders(t *testing.T, b *bench) {
 	replace := func(body string, due time.Duration) func() {
 		return func() { require.True(t, b.submit(b.renamed(body, due))[0].Replaced) }
 	}
 	run := func() { require.Equal(t, store.EffectOrdered, b.run("a", "1", true).Code) }
 	cancel := func() { require.Equal(t, store.EffectOrdered, b.cancelled(b.cancel()).Code) }
+	// Maps have no order, so no case may depend on another.
 	for name, c := range map[string]struct {
 		orders []func()
 		body   string // of the task afterwards; empty if it is cancelled
@@ -84,6 +91,7 @@ func testOrders(t *testing.T, b *bench) {
 }
 
 // afterOrders ends the run of a task that has got orders, and checks what becomes of it.
+// A cancelled run that died is claimed again, only to be ended.
 func (b *bench) afterOrders(name string, taken store.Claimed, crash bool, body string, due time.Duration) {
 	b.Helper()
 	due2 := b.now().Add(due)
@@ -99,6 +107,8 @@ func (b *bench) afterOrders(name string, taken store.Claimed, crash bool, body s
 		b.settleCancelled(taken)
 		b.ended(store.Settlement{Run: taken.Run, Kind: "k", Verb: store.VerbCancel, Record: []byte("r")})
 		assert.Equal(b, store.StatusCancelled, b.status("a", "1"), name)
+	// The first settlement is refused, as it does not know the new
+	// definition; the second says that it does.
 	case !crash:
 		require.ErrorIs(b, b.settle(complete(taken))[0].Err, store.ErrReplaced, name)
 		s := again(taken, 0)
@@ -112,11 +122,13 @@ func (b *bench) afterOrders(name string, taken store.Claimed, crash bool, body s
 		assert.False(b, c.Tasks[0].Cancelled, name)
 		b.ended(complete(c.Tasks[0]))
 	}
+	// Nothing is left over that could become due a day later.
 	b.clock.Advance(24 * time.Hour)
 	assert.Empty(b, b.claim(10).Tasks, name)
 }
 
 // A task that was told to end and whose run has died ends although it is held, as nothing of it runs any more.
+// Nobody should have to end a pause before a cancel takes effect.
 func testCancelCrashHeld(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		for _, scope := range holdable[:4] {
@@ -130,6 +142,7 @@ func testCancelCrashHeld(t *testing.T, b *bench) {
 			require.Equal(t, store.EffectOrdered, b.cancelled(b.cancel()).Code)
 			b.hold(scope, store.When{})
 			b.clock.Advance(lease)
+			// A claim that may take nothing still takes back what has died.
 			r := b.request(10) // takes back what has died, and nothing else
 			r.Kinds, r.Leave = []string{"other"}, []string{"k"}
 			require.Equal(t, 1, b.claimWith(r).Recovered)
@@ -146,6 +159,7 @@ func testCancelCrashHeld(t *testing.T, b *bench) {
 }
 
 // An order to run a task that is held is about the holds of its time: it does not outlive a resume to meet the next hold.
+// Otherwise an order that was given during one pause would break the next one, days later.
 func testRunHeldOnce(t *testing.T, b *bench) {
 	for _, scope := range holdable[:4] {
 		for _, parked := range []bool{false, true} {
@@ -176,6 +190,7 @@ func testRunHeldOnce(t *testing.T, b *bench) {
 			s := again(c.Tasks[0], 0)
 			s.Verb, s.Due.At = store.VerbRelease, c.Tasks[0].Due
 			b.ended(s)
+			// A hold of the task itself would be the one that was set before the release.
 			if scope.ID == "" {
 				assert.Empty(t, b.claim(10).Tasks, "%v: it was paused after it was asked to run, and given back", scope)
 			}

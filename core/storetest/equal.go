@@ -20,6 +20,8 @@ import (
 //
 // Only what a store may choose freely is not compared: the numbers of fences, and a look's answer, which may be too
 // early but never too late.
+// Every disagreement is a fault in one of the two stores, most often in the one that is not the
+// reference. A failure names the call, and the same data repeats it.
 func Equal(t *testing.T, clock *Clock, a, b store.Store, data []byte) int {
 	t.Helper()
 	d := &driver{T: t, clock: clock, a: a, b: b, data: data, fences: map[claimName]store.Fence{}}
@@ -48,6 +50,7 @@ type claimName struct {
 	fence     store.Fence
 }
 
+// driver has both stores, and what it remembers of them to make sensible calls.
 type driver struct {
 	*testing.T
 
@@ -72,6 +75,7 @@ func (d *driver) pick(n int) int {
 }
 
 // Ids sort the same whether encoded for keys or not, as ties in a store's order may go by either.
+// Few of each, so that calls meet the same tasks again and again.
 var (
 	equalAgents = []string{"a", "b", "c", "d", "e{}", "f:g"}
 	equalKinds  = []string{"k0", "k1", "k2"}
@@ -82,6 +86,7 @@ var (
 // groupOf is the group that all tasks with an id are submitted with; what replaces one may be of another.
 func groupOf(id string) string { return equalGroups[int(id[len(id)-1])%len(equalGroups)] }
 
+// step makes one call. The numbers are weights: most calls submit, claim and settle.
 func (d *driver) step() {
 	switch c := d.pick(24); {
 	case c < 5:
@@ -109,6 +114,7 @@ func (d *driver) step() {
 
 func (d *driver) agent() string { return equalAgents[d.pick(len(equalAgents))] }
 
+// submission is a random task that is new or exists.
 func (d *driver) submission() store.Submission {
 	id := d.pick(40)
 	s := store.Submission{
@@ -136,6 +142,7 @@ func (d *driver) submission() store.Submission {
 	return s
 }
 
+// submit submits a few tasks, some with a rule for those that exist.
 func (d *driver) submit() {
 	var subs []store.Submission
 	seen := map[string]bool{}
@@ -183,6 +190,7 @@ func (d *driver) version(s store.Store, agent, id string) string {
 	return page.Tasks[0].Version
 }
 
+// claim makes a claim, or repeats the last one.
 func (d *driver) claim() {
 	if len(d.claims) > 0 && d.pick(8) == 0 { // again, as if the answer had been lost
 		d.claimOne(d.claims[len(d.claims)-1])
@@ -271,92 +279,6 @@ func (d *driver) look(r store.ClaimRequest) {
 	}
 }
 
-func (d *driver) settle() {
-	if len(d.runs) == 0 {
-		return
-	}
-	d.clock.Advance(time.Millisecond) // which of the tasks that ended in one millisecond is dropped first is not laid down
-	var sa, sb []store.Settlement
-	for range 1 + d.pick(8) {
-		at := d.pick(len(d.runs))
-		if d.pick(4) > 0 { // mostly one of the last
-			at = max(len(d.runs)-1-d.pick(10), 0)
-		}
-		s := store.Settlement{Run: d.runs[at].Run, Group: groupOf(d.runs[at].ID), Kind: d.runs[at].Kind, Renewed: d.pick(4) == 0}
-		d.extras(&s)
-		switch d.pick(8) {
-		case 0, 1:
-			s.Verb, s.Record = store.VerbComplete, d.record("record")
-		case 2:
-			s.Verb, s.Record = store.VerbFail, d.record("dead")
-			d.dead = append(d.dead, store.Submission{Agent: s.Agent, ID: s.ID, Kind: "k0", Level: 2, Group: s.Group, Body: []byte("again")})
-		case 3:
-			s.Verb = store.VerbCancel
-		case 4, 5, 6:
-			s.Verb, s.Due.After = store.VerbAgain, time.Duration(d.pick(100))*20*time.Millisecond
-			if d.pick(2) == 0 {
-				s.State = []byte("state")
-			}
-			d.rest(&s)
-		default:
-			s.Verb, s.Due.At = store.VerbRelease, store.Millis(d.clock.Now().UnixMilli())-store.Millis(d.pick(100))
-			if d.pick(2) == 0 {
-				s.State = []byte("cut off")
-			}
-		}
-		sa = append(sa, s)
-		s.Fence = d.fences[claimName{s.Partition, s.Fence}]
-		sb = append(sb, s)
-	}
-	ra, ea := d.a.Settle(d.Context(), sa)
-	rb, eb := d.b.Settle(d.Context(), sb)
-	d.same("settle", ea, eb, ra, rb)
-}
-
-// extras are the statistics and the hold of some settlements.
-func (d *driver) extras(s *store.Settlement) {
-	if d.pick(2) == 0 {
-		s.Tally = &store.RunStat{
-			Kind: s.Kind, Schedule: equalSchedules[d.pick(4)], Duration: time.Duration(d.pick(256)) * 333 * time.Millisecond,
-			Lag: time.Duration(d.pick(256)) * time.Millisecond,
-		}
-		if d.pick(3) == 0 {
-			s.Tally.Failed, s.Tally.Failure = true, []byte("failed "+s.ID)
-		}
-	}
-	if d.pick(16) == 0 {
-		s.Hold = []byte("too many failures")
-	}
-}
-
-// rest makes a settlement one of an activity task, which it may not be.
-func (d *driver) rest(s *store.Settlement) {
-	choice := d.pick(4)
-	if choice == 0 {
-		return
-	}
-	now := store.Millis(d.clock.Now().UnixMilli())
-	s.Floor = &store.Floor{At: now + store.Millis(d.pick(100)*20), Reason: store.ReasonInterval, Pulse: store.Pulse{
-		Delay: time.Duration(d.pick(100)) * 10 * time.Millisecond, MaxWait: time.Duration(d.pick(100)) * 20 * time.Millisecond,
-		Debounce: d.pick(2) == 0,
-	}}
-	if choice == 1 {
-		s.Floor.Reason = store.ReasonCooling
-		return
-	}
-	s.Verb, s.Due.After = store.VerbRest, time.Minute
-}
-
-// record is what is kept of a task; now and then it is so large that it is weighed.
-func (d *driver) record(text string) []byte {
-	if d.pick(6) > 0 {
-		return []byte(text)
-	}
-	return bytes.Repeat([]byte(text), 700+d.pick(3000))
-}
-
-var equalSchedules = []store.ScheduleType{store.ScheduleAt, store.ScheduleEvery, store.ScheduleCron, store.ScheduleActivity}
-
 func (d *driver) extend() {
 	if len(d.runs) == 0 {
 		return
@@ -393,6 +315,7 @@ func (d *driver) read() {
 	d.list(store.List{Agent: agent, Limit: 1 + d.pick(50)})
 }
 
+// advance moves both clocks, from nothing to half a day.
 func (d *driver) advance() {
 	steps := []time.Duration{0, time.Millisecond, 100 * time.Millisecond, time.Second, 3 * time.Second, 70 * time.Second, time.Hour, 11 * time.Hour}
 	d.clock.Advance(steps[d.pick(len(steps))])
@@ -421,6 +344,7 @@ func (d *driver) finish() {
 	d.same("stats", ea, eb, ra, rb)
 }
 
+// same demands the same answer, or an error of the same sort.
 func (d *driver) same(verb string, ea, eb error, ra, rb any) {
 	d.Helper()
 	if ea != nil || eb != nil {

@@ -15,6 +15,7 @@ import (
 )
 
 // touch is about ids of its own, so that most of the tasks it meets are activity tasks.
+// They are not among the ids that submit uses, except for three.
 func (d *driver) touch() {
 	var touches []store.Touch
 	for range 1 + d.pick(3) {
@@ -38,6 +39,7 @@ func (d *driver) touch() {
 }
 
 // order is an operator's command for one task.
+// Half of the orders are for a task that has run lately, as most would otherwise find nothing.
 func (d *driver) order() {
 	id := d.pick(43)
 	s := store.Submission{Agent: d.agent(), ID: fmt.Sprintf("t%02d", id)}
@@ -50,6 +52,7 @@ func (d *driver) order() {
 	switch d.pick(4) {
 	case 0:
 		c := store.Cancellation{Agent: s.Agent, ID: s.ID, Group: s.Group, Record: []byte("cancelled"), Order: []byte("said")}
+		// Versions are a store's own, so each store gets the one that it has given.
 		ca, cb := c, c
 		if d.pick(8) > 0 {
 			ca.Version, cb.Version = d.version(d.a, s.Agent, s.ID), d.version(d.b, s.Agent, s.ID)
@@ -70,6 +73,7 @@ func (d *driver) order() {
 }
 
 // hold begins or ends a hold, mostly of something narrow, and mostly for a while.
+// A hold of everything always ends by itself, or the rest of the run would compare nothing.
 func (d *driver) hold() {
 	h := store.Hold{Note: []byte("why")}
 	switch d.pick(8) {
@@ -105,11 +109,13 @@ func (d *driver) hold() {
 }
 
 // audit demands that both stores would find every task again, and have the same number.
+// audit fails the test by itself if either store finds a fault.
 func (d *driver) audit() {
 	require.Equal(d, audit(d.T, d.a), audit(d.T, d.b), "audit")
 }
 
 // agents compares all agents, whatever the pages.
+// The order of a page is the store's business.
 func (d *driver) agents() {
 	all := func(s store.Store) []store.AgentStats {
 		out := allAgents(d.T, s, 2)
@@ -125,6 +131,7 @@ func (d *driver) pauses() {
 }
 
 // everyPage reads pages until the last one: read is given where one begins, and returns where the next one does.
+// The bound is far beyond any test's number of pages.
 func everyPage(t *testing.T, read func(after string) (next string, err error)) {
 	t.Helper()
 	after := ""
@@ -149,6 +156,7 @@ func everyTask(t *testing.T, s store.Store, q store.List, add func(store.Page)) 
 	})
 }
 
+// allAgents are the agents of all pages, as they come.
 func allAgents(t *testing.T, s store.Store, limit int) []store.AgentStats {
 	t.Helper()
 	var out []store.AgentStats
@@ -160,6 +168,7 @@ func allAgents(t *testing.T, s store.Store, limit int) []store.AgentStats {
 	return out
 }
 
+// allPauses are the holds of all pages, sorted by target, each once.
 func allPauses(t *testing.T, s store.Store, limit int) []store.Held {
 	t.Helper()
 	var out []store.Held

@@ -15,6 +15,7 @@ import (
 )
 
 // list compares walks through all of an agent's tasks: the pages, and the order of most places, are the store's business.
+// What a walk returns is compared by id.
 func (d *driver) list(q store.List) {
 	q.Brief = d.pick(4) == 0
 	if d.pick(3) == 0 {
@@ -27,7 +28,8 @@ func (d *driver) list(q store.List) {
 func (d *driver) get(q store.Get) {
 	ra, ea := d.a.Get(d.Context(), q)
 	rb, eb := d.b.Get(d.Context(), q)
-	for i := range ra.Tasks { // how they are worked out is the store's business
+	for i := range ra.Tasks {
+		// How a store makes versions, and the numbers of its fences, are its own business.
 		shorten(&ra.Tasks[i])
 		ra.Tasks[i].Version, ra.Tasks[i].Fence = "", min(ra.Tasks[i].Fence, 1)
 	}
@@ -46,6 +48,7 @@ func (d *driver) group(agent, group string) {
 }
 
 // shorten puts hashes in place of a large record or body, so that people can read where answers differ.
+// A test that fails would otherwise print megabytes.
 func shorten(t *store.Stored) {
 	for _, data := range []*[]byte{&t.Record, &t.Body} {
 		if len(*data) > 100 {
@@ -54,6 +57,7 @@ func shorten(t *store.Stored) {
 	}
 }
 
+// A status filter is the list from one of these on, which makes every length of filter.
 var equalStatuses = []store.Status{
 	store.StatusCompleted, store.StatusWaiting, store.StatusFailed, store.StatusInProgress, store.StatusCancelled,
 }
@@ -67,6 +71,7 @@ func (d *driver) walk(s store.Store, q store.List) store.Page {
 		require.True(d, len(page.Tasks) > 0 || page.Next == "", "only the last page may be empty")
 		all.Now, all.Tasks = page.Now, append(all.Tasks, page.Tasks...)
 	})
+	// Live tasks come before finished ones: this much order is promised.
 	over := slices.IndexFunc(all.Tasks, func(t store.Stored) bool { return t.Status.Finished() })
 	if over >= 0 {
 		rest := all.Tasks[over:]
@@ -81,6 +86,7 @@ func (d *driver) walk(s store.Store, q store.List) store.Page {
 }
 
 // refusal is what sort of error a store refuses a call with, as its text may differ.
+// The empty case is an error that no caller tells apart from others.
 func refusal(err error) string {
 	for sort, is := range map[string]bool{
 		"limit": errors.As(err, new(*store.LimitError)), "conflict": errors.As(err, new(*store.ConflictError)),

@@ -15,6 +15,7 @@ import (
 )
 
 // grouped is a task of agent a whose body names its group, as core's do.
+// A reader of the body thus knows the group that the task had.
 func grouped(id, group string) store.Submission {
 	s := task("a", id)
 	s.Group, s.Body = group, []byte(group)
@@ -23,6 +24,7 @@ func grouped(id, group string) store.Submission {
 
 // groupRounds does things to a few tasks of a few groups, as random as a store allows it, the way that core does them: it
 // says of a task what it has read of it, which may have changed since.
+// A caller may be wrong about a group, and the counts have to be right all the same.
 type groupRounds struct {
 	*bench
 
@@ -31,6 +33,7 @@ type groupRounds struct {
 	seen map[string]store.Stored // of some tasks, as they were some time ago
 }
 
+// The empty one is no group, which has no counts.
 var someGroups = []string{"", "g", "h", "i"}
 
 func (r *groupRounds) id() string    { return fmt.Sprint(r.rand.IntN(4)) }
@@ -45,6 +48,7 @@ func (r *groupRounds) read(id string) store.Stored {
 	return r.seen[id]
 }
 
+// step does one random thing to one of four tasks.
 func (r *groupRounds) step() {
 	id := r.id()
 	switch r.rand.IntN(9) {
@@ -54,7 +58,9 @@ func (r *groupRounds) step() {
 		t := r.read(id)
 		s := grouped(id, r.group())
 		s.Conflict, s.Version, s.OldGroup = store.ConflictReplace, t.Version, string(t.Body)
-		_, _ = r.store.Submit(r.Context(), []store.Submission{s}) // it may be refused
+		_, _ = r.store.Submit(r.Context(), []store.Submission{s})
+	// Refused where the task has changed since it was read, which is what
+	// half of these rounds are about.
 	case 3:
 		r.runs = append(r.runs, r.claim(2).Tasks...)
 	case 4:
@@ -74,6 +80,7 @@ func (r *groupRounds) step() {
 }
 
 // settleOne ends a run in the group that its task had when it was claimed, or that it had when it was cancelled.
+// It may be out of date, and is then refused or asked to cancel.
 func (r *groupRounds) settleOne() {
 	if len(r.runs) == 0 {
 		return
@@ -93,6 +100,7 @@ func (r *groupRounds) settleOne() {
 }
 
 // check compares the counts of all groups with what is live.
+// The body of a live task says which group it is in.
 func (r *groupRounds) check(round int) {
 	live := map[string]int64{}
 	for id := range 4 {
@@ -106,6 +114,7 @@ func (r *groupRounds) check(round int) {
 }
 
 // testGroupsRandom demands that the counts of groups are right in the end, whatever was done to their tasks in any order.
+// Rounds are seeded by their number, so that a failure can be repeated.
 func testGroupsRandom(_ *testing.T, b *bench) {
 	b.with(Options{})
 	const rounds = 300
@@ -118,7 +127,8 @@ func testGroupsRandom(_ *testing.T, b *bench) {
 		if b.Failed() {
 			return
 		}
-		for id := range 4 { // and once all is over
+		for id := range 4 {
+			// And once all is over, every group is empty.
 			s := about(fmt.Sprint(id))
 			s.Group = r.group()
 			b.delete(s)
@@ -131,6 +141,7 @@ func testGroupsRandom(_ *testing.T, b *bench) {
 
 // A task that is moved to another group while it runs, and then cancelled or deleted, counts where it has been moved to,
 // whatever group the caller takes it for.
+// Only the store knows where the task is by now.
 func testGroupMoved(t *testing.T, b *bench) {
 	for _, to := range []string{"h", ""} {
 		for _, end := range []string{"cancel", "delete", "again", "crash"} {

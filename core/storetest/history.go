@@ -14,6 +14,7 @@ import (
 )
 
 // finish takes a task of agent a from its submit to its end. Each ends in a millisecond of its own.
+// The millisecond makes the order of ends certain.
 func (b *bench) finish(id string, verb store.Verb) {
 	b.Helper()
 	require.True(b, b.submit(task("a", id))[0].Created)
@@ -24,6 +25,7 @@ func (b *bench) finish(id string, verb store.Verb) {
 }
 
 // kept are the ids of agent a's tasks that a listing shows.
+// A listing has records only: what was dropped is known by its id alone.
 func (b *bench) kept() []string {
 	b.Helper()
 	page, err := b.store.List(b.Context(), store.List{Agent: "a", Limit: 1000})
@@ -41,6 +43,8 @@ func (b *bench) drop(id string) store.EffectCode {
 	return b.delete(task("a", id)).Code
 }
 
+// testKept finishes more tasks than are kept: the oldest go, dead letters are
+// counted apart, and each loss is counted.
 func testKept(t *testing.T, b *bench) {
 	b.with(Options{Kept: 3})
 	b.finish("dead", store.VerbFail)
@@ -48,6 +52,7 @@ func testKept(t *testing.T, b *bench) {
 		b.finish(fmt.Sprint(i), store.VerbComplete)
 		assert.Zero(t, b.stats().LastTrimmed*store.Millis(max(3-i, 0)), "nothing is dropped while there is room")
 	}
+	// Otherwise a busy agent would push out the failures that somebody has yet to look at.
 	assert.Equal(t, []string{"3", "4", "5", "dead"}, b.kept(), "a dead letter is not pushed out by what went well")
 	st := b.stats()
 	assert.Equal(t, int64(3), st.Trimmed, "what is dropped is counted")
@@ -60,6 +65,7 @@ func testKept(t *testing.T, b *bench) {
 }
 
 // finishLarge is finish with a record of some KiB.
+// Large records are those of 4 KiB and more.
 func (b *bench) finishLarge(id string, verb store.Verb, kib int) {
 	b.Helper()
 	b.submit(task("a", id))
@@ -69,6 +75,7 @@ func (b *bench) finishLarge(id string, verb store.Verb, kib int) {
 	b.clock.Advance(time.Millisecond)
 }
 
+// testKeptBytes has large records: they are bounded by their bytes, and the newest stays in any case.
 func testKeptBytes(t *testing.T, b *bench) {
 	b.with(Options{KeptBytes: 100 << 10})
 	b.finish("small", store.VerbFail)
@@ -83,6 +90,7 @@ func testKeptBytes(t *testing.T, b *bench) {
 	assert.ElementsMatch(t, want, b.kept(), "the oldest went first, also the small one; what is small weighs nothing")
 	assert.Equal(t, int64(8), b.stats().Trimmed)
 	assert.True(t, b.read("a", "dead0")[0].Dropped, "how it ended stays known")
+	// One record larger than the limit pushes out all others, and stays.
 	b.finishLarge("huge", store.VerbFail, 200)
 	assert.Contains(t, b.kept(), "huge", "the newest stays however large it is")
 	assert.NotContains(t, b.kept(), "dead9")
@@ -91,6 +99,8 @@ func testKeptBytes(t *testing.T, b *bench) {
 	assert.Contains(t, b.kept(), "next")
 }
 
+// testKeptBytesDeleted deletes large records: they make room again, so that
+// nothing is dropped for want of it.
 func testKeptBytesDeleted(t *testing.T, b *bench) {
 	b.with(Options{KeptBytes: 100 << 10, Retention: time.Hour})
 	b.finish("small", store.VerbFail)
@@ -110,6 +120,7 @@ func testKeptBytesDeleted(t *testing.T, b *bench) {
 }
 
 // Several times as many records as any store looks at in one step.
+// Stores look at a bounded number in each step; nothing may be dropped, or listed, because of that.
 func testKeptWhole(t *testing.T, b *bench) {
 	b.with(Options{Kept: 250})
 	var want []string
@@ -127,12 +138,15 @@ func testKeptWhole(t *testing.T, b *bench) {
 		b.finish(fmt.Sprintf("x%02d", i), store.VerbComplete)
 	}
 	st := b.stats()
+	// A store may cut many at a time, which costs less.
 	assert.InDelta(t, 60, st.Trimmed, 2, "a hundredth more may be kept")
 	kept := b.kept()
 	assert.Len(t, kept, 310-int(st.Trimmed))
 	assert.Equal(t, want[st.Trimmed], kept[0], "the oldest go first")
 }
 
+// testDroppedIsKnown asks for tasks whose records had to go: their end is known,
+// and the same submit changes nothing.
 func testDroppedIsKnown(t *testing.T, b *bench) {
 	b.with(Options{Kept: 1})
 	ends := map[string]store.Millis{}
@@ -156,12 +170,15 @@ func testDroppedIsKnown(t *testing.T, b *bench) {
 		assert.NotContains(t, b.kept(), id, "a listing has records only")
 		assert.Empty(t, b.read("b", id)[0].Status, "another agent's is another task")
 	}
+	// A dead letter without its record has no payload to run with.
 	effects, err := b.store.Replay(b.Context(), []store.Replay{replay(task("a", "dead"))})
 	require.NoError(t, err)
 	assert.Zero(t, effects[0].Code, "there is nothing left to replay")
 	assert.Equal(t, store.StatusFailed, b.status("a", "dead"))
 }
 
+// testDroppedIsForgotten waits until the id of a dropped task is forgotten: after a
+// day, or the retention if that is shorter.
 func testDroppedIsForgotten(t *testing.T, b *bench) {
 	for _, c := range []struct{ retention, known time.Duration }{{0, store.KnownFor}, {time.Hour, time.Hour}} {
 		b.with(Options{Kept: 1, Retention: c.retention})
@@ -175,6 +192,7 @@ func testDroppedIsForgotten(t *testing.T, b *bench) {
 	}
 }
 
+// testDroppedBeginsAgain deletes and replaces tasks whose records were dropped.
 func testDroppedBeginsAgain(t *testing.T, b *bench) {
 	b.with(Options{Kept: 1})
 	b.finish("first", store.VerbComplete)
@@ -197,6 +215,7 @@ func testDroppedBeginsAgain(t *testing.T, b *bench) {
 }
 
 // Records that go in another way than by their age or number leave the places of others alone.
+// A store may keep deleted records in its index for a while; they must not count.
 func testDeletedMakesRoom(t *testing.T, b *bench) {
 	b.with(Options{Kept: 4})
 	for i := range 4 {

@@ -24,6 +24,8 @@ func keyed() store.Submission {
 	return s
 }
 
+// testHoldScopes holds task a/1 by each scope: it is parked, others are not,
+// and it keeps its due time for the end.
 func testHoldScopes(t *testing.T, b *bench) {
 	for _, scope := range holdable {
 		for _, several := range []bool{false, true} {
@@ -66,6 +68,7 @@ func testHoldScopes(t *testing.T, b *bench) {
 	}
 }
 
+// testHoldEnds lets holds end by themselves, whether or not a claim has parked anything under them.
 func testHoldEnds(t *testing.T, b *bench) {
 	for _, scope := range holdable {
 		for _, seen := range []bool{true, false} {
@@ -95,6 +98,8 @@ func testHoldEnds(t *testing.T, b *bench) {
 	}
 }
 
+// testHoldAll holds everything: no claim takes or parks anything, while runs
+// under way, leases and settlements continue.
 func testHoldAll(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 2})
 	at := store.PartitionOf("a", 2)
@@ -135,6 +140,7 @@ func testHoldAll(t *testing.T, b *bench) {
 	assert.Len(t, claim().Tasks, 3)
 }
 
+// testHoldTwice holds what is held: the hold gets another end and note, and began when it began.
 func testHoldTwice(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
@@ -210,6 +216,7 @@ func testHoldProlonged(t *testing.T, b *bench) {
 	assert.Zero(t, b.held(nobody))
 }
 
+// testHoldUnderTwo has a task under two holds: it runs when both have ended, in either order.
 func testHoldUnderTwo(t *testing.T, b *bench) {
 	for _, wide := range holdable[1:] {
 		for _, narrowFirst := range []bool{true, false} {
@@ -236,6 +243,7 @@ func testHoldUnderTwo(t *testing.T, b *bench) {
 	}
 }
 
+// testHoldRunning holds a task that runs: only its next run is kept from starting.
 func testHoldRunning(t *testing.T, b *bench) {
 	for _, scope := range holdable {
 		b.with(Options{})
@@ -253,6 +261,7 @@ func testHoldRunning(t *testing.T, b *bench) {
 	}
 }
 
+// testHoldEndsWithTask ends a held task: a later task of its id is not held.
 func testHoldEndsWithTask(t *testing.T, b *bench) {
 	ends := map[string]func(c store.Claimed){
 		"complete": func(c store.Claimed) { b.ended(complete(c)) },
@@ -279,63 +288,6 @@ func testHoldEndsWithTask(t *testing.T, b *bench) {
 		b.ended(complete(next.Tasks[0]))
 		assert.Zero(t, b.look(), name)
 		assert.Equal(t, store.EffectNone, b.unhold(holdable[0]), name)
-	}
-}
-
-// flood submits 300 tasks of 30 agents, i being due at i ms, that are held.
-func (b *bench) flood(scope store.Target) {
-	b.Helper()
-	var all []store.Submission
-	for i := range 300 {
-		s := task(fmt.Sprint("agent", i%30), fmt.Sprintf("%03d", i))
-		s.Due.At = b.now() + store.Millis(i)
-		all = append(all, s)
-	}
-	b.submit(all...)
-	b.clock.Advance(time.Second)
-	b.hold(scope, store.When{})
-	for range 20 {
-		require.Empty(b, b.claim(store.MaxClaim).Tasks)
-	}
-	require.Equal(b, int64(300), b.stats().Held)
-	b.quiet(0, "all are parked")
-}
-
-func testHoldMany(t *testing.T, b *bench) {
-	b.with(Options{})
-	b.flood(store.Target{Kind: "k"})
-	assert.Equal(t, store.EffectDone, b.unhold(store.Target{Kind: "k"}))
-	for from := 0; from < 300; from += store.MaxClaim {
-		assert.Equal(t, b.now(), b.look(), "while some are still out of the queue")
-		var want, got []string
-		c := b.claim(store.MaxClaim)
-		for i := range store.MaxClaim {
-			want = append(want, fmt.Sprintf("%03d", from+i))
-		}
-		for _, task := range c.Tasks {
-			got = append(got, task.ID)
-		}
-		require.ElementsMatch(t, want, got, "those that are due first come first")
-		if from+store.MaxClaim < 300 {
-			assert.Equal(t, b.now(), c.NextDue)
-		}
-	}
-	assert.Zero(t, b.stats().Parked)
-	assert.Equal(t, int64(300), b.stats().InProgress)
-}
-
-func testHoldAgain(t *testing.T, b *bench) {
-	b.with(Options{})
-	all := store.Target{Kind: "k"}
-	b.flood(all)
-	assert.Equal(t, store.EffectDone, b.unhold(all))
-	assert.Len(t, b.claim(store.MaxClaim).Tasks, store.MaxClaim)
-	b.hold(all, store.When{})
-	b.quiet(b.claim(10).NextLease, "held again before all were put back, nothing is due")
-	assert.Equal(t, int64(250), b.stats().Held)
-	assert.Equal(t, store.EffectDone, b.unhold(all))
-	for range 5 {
-		assert.Len(t, b.claim(store.MaxClaim).Tasks, store.MaxClaim)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 )
 
 // counts demands how many tasks of kind k are live, and how many of them run.
+// Both counters of the kind and those of the store have to agree.
 func (b *bench) counts(live, running int64, why string) {
 	b.Helper()
 	k := b.kind("k")
@@ -22,6 +23,8 @@ func (b *bench) counts(live, running int64, why string) {
 	assert.Equal(b, [2]int64{live - running, running}, [2]int64{st.Waiting, st.InProgress}, why)
 }
 
+// testKindsLive takes tasks through every step of their lives: the counts of their
+// kind follow, also when a call is repeated.
 func testKindsLive(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"), task("a", "2"), task("b", "1"))
@@ -45,6 +48,7 @@ func testKindsLive(t *testing.T, b *bench) {
 		b.ended(s)
 		b.counts(int64(2-i), int64(2-i), "ends: "+string(verb))
 	}
+	// A replay counts once, however often it is asked for.
 	failed := c.Tasks[2]
 	again := []store.Replay{replay(task(failed.Agent, failed.ID))}
 	b.effect(b.store.Replay(b.Context(), again))
@@ -62,6 +66,8 @@ func testKindsLive(t *testing.T, b *bench) {
 	assert.Zero(t, b.kind("k").Runs, "no run was tallied")
 }
 
+// testKindsOf has kinds with names that could be mistaken for counters; they come
+// sorted, and added up over partitions.
 func testKindsOf(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4})
 	var subs []store.Submission
@@ -80,6 +86,7 @@ func testKindsOf(t *testing.T, b *bench) {
 }
 
 // tallied runs a task once and settles it with a tally.
+// It settles twice, as a repeated settlement must not count again.
 func (b *bench) tallied(tally store.RunStat) {
 	b.Helper()
 	c := b.claim(1)
@@ -90,6 +97,7 @@ func (b *bench) tallied(tally store.RunStat) {
 	b.ended(s)
 }
 
+// testKindsRuns tallies runs of all sorts: numbers, durations, lags and failures.
 func testKindsRuns(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
@@ -99,6 +107,7 @@ func testKindsRuns(t *testing.T, b *bench) {
 	b.tallied(store.RunStat{Schedule: store.ScheduleCron, Duration: time.Second, Lag: 7 * time.Millisecond})
 	b.tallied(store.RunStat{Schedule: store.ScheduleActivity, Duration: 2 * time.Second, Failed: true, Failure: []byte("no")})
 	b.tallied(store.RunStat{Schedule: store.ScheduleAt, Duration: 2 * time.Second})
+	// Parts of a millisecond are dropped, in both stores.
 	b.tallied(store.RunStat{Duration: 1500*time.Millisecond + 700*time.Microsecond, Lag: time.Hour})
 	want := store.KindStats{
 		KindCounters: store.KindCounters{
@@ -111,6 +120,7 @@ func testKindsRuns(t *testing.T, b *bench) {
 	assert.Equal(t, want, k, "a settle that is sent twice counts once")
 	assert.Equal(t, 1900*time.Millisecond, k.Average())
 
+	// A run that lost its lease was counted by whoever ran it next.
 	c := b.claim(1)
 	b.clock.Advance(lease)
 	b.claim(1)
@@ -121,6 +131,7 @@ func testKindsRuns(t *testing.T, b *bench) {
 	assert.Equal(t, want, b.kind("k"), "a run that lost its lease counts for nothing")
 }
 
+// testKindsFailures has more failures than are kept: the newest stay, in order.
 func testKindsFailures(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
@@ -137,6 +148,7 @@ func testKindsFailures(t *testing.T, b *bench) {
 	}
 }
 
+// testKindsTogether has failures in two partitions: they are merged by time.
 func testKindsTogether(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 2})
 	agents := map[int]string{}

@@ -14,6 +14,7 @@ import (
 )
 
 // quarter is a task with a quarter of a mebibyte: a claim looks at two of them.
+// It is large enough that nothing else in a claim matters.
 func quarter(agent, id, kind string) store.Submission {
 	s := heavy(agent, id, 256)
 	s.Kind = kind
@@ -25,6 +26,7 @@ func quarter(agent, id, kind string) store.Submission {
 func testLargeClaims(_ *testing.T, b *bench) {
 	b.with(Options{})
 	for i := range 5 {
+		// Each claim looks at half a mebibyte of large tasks, or at one task.
 		b.submit(quarter("a", fmt.Sprint(i), "k"))
 	}
 	b.submit(task("a", "small"))
@@ -32,6 +34,7 @@ func testLargeClaims(_ *testing.T, b *bench) {
 	b.submit(quarter("b", "large", "k"), task("c", "1"), task("c", "2"))
 	assert.Equal(b, []string{"a/0", "a/1", "c/1", "c/2"}, names(b.claim(50)))
 	assert.Equal(b, []string{"a/2", "a/3"}, names(b.claim(50)))
+	// A small task behind large ones waits for its turn: order within an agent is kept.
 	assert.Equal(b, []string{"a/4", "a/small", "b/large"}, names(b.claim(50)))
 	b.submit(heavy("huge", "1", 700), heavy("huge", "2", 700))
 	assert.Equal(b, []string{"huge/1"}, names(b.claim(50)))
@@ -39,6 +42,7 @@ func testLargeClaims(_ *testing.T, b *bench) {
 }
 
 // Large tasks that a picky claim leaves do not hide those of other agents from the next claims, however they are due.
+// Passed is how a store says how far it has looked.
 func testLargeLeft(t *testing.T, b *bench) {
 	for _, apart := range []time.Duration{0, time.Millisecond} {
 		b.with(Options{})
@@ -50,6 +54,7 @@ func testLargeLeft(t *testing.T, b *bench) {
 		b.submit(quarter("z", "1", "fast"))
 		r := b.request(10)
 		r.Kinds, r.Leave = []string{"fast"}, []string{"slow"}
+		// The bound on tries is what would fail if every claim began with the same tasks.
 		for tries := 1; ; tries++ {
 			require.LessOrEqual(t, tries, 8, "the search goes on")
 			c := b.claimWith(r)
@@ -66,6 +71,7 @@ func testLargeLeft(t *testing.T, b *bench) {
 }
 
 // What is parked is put back a few large tasks at a time, and all of it in the end.
+// Putting back is bounded too, as each task is read and written.
 func testLargeParked(t *testing.T, b *bench) {
 	b.with(Options{})
 	for i := range 5 {
@@ -90,6 +96,7 @@ func testLargeParked(t *testing.T, b *bench) {
 	}
 	assert.Equal(t, []string{"a/0", "a/1", "a/2", "a/3", "a/4", "b/1"}, got)
 
+	// The same for tasks under a hold.
 	held := store.Target{Agent: "a"}
 	b.with(Options{})
 	for i := range 5 {

@@ -14,6 +14,7 @@ import (
 
 // A claim is only repeated when its answer was lost, so none of its runs has begun: what was replaced meanwhile is not run by
 // it, and waits as what it was replaced by.
+// It is not a second chance: a claim that was replaced meanwhile has nothing to run.
 func testNonceReplaced(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		for _, serial := range []bool{false, true} {
@@ -28,6 +29,7 @@ func testNonceReplaced(t *testing.T, b *bench) {
 			require.ElementsMatch(t, []string{"a/1", "b/1"}, names(c))
 			b.submit(b.renamed("one", time.Hour))
 			b.submit(b.renamed("two", 2*time.Hour))
+			// Repeating it again changes nothing.
 			for range 2 {
 				again := b.claimWith(r)
 				require.Equal(t, []string{"b/1"}, names(again))
@@ -38,6 +40,7 @@ func testNonceReplaced(t *testing.T, b *bench) {
 			assert.Equal(t, b.now().Add(2*time.Hour), got.Due)
 			assert.Zero(t, got.Crashes)
 			assert.Equal(t, [2]int64{1, 1}, [2]int64{b.stats().InProgress, b.kind("k").Running})
+			// The run of the replaced task is lost, and the other one is not affected.
 			for _, run := range c.Tasks {
 				if run.Agent == "a" {
 					assert.ErrorIs(t, b.settle(complete(run))[0].Err, store.ErrLeaseLost)

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// run makes one task due now.
 func (b *bench) run(agent, id string, queue bool) store.Effect {
 	b.Helper()
 	return b.effect(b.store.RunNow(b.Context(), []store.RunNow{{Agent: agent, ID: id, Queue: queue}}))
@@ -33,6 +34,8 @@ func (b *bench) remove(id, group string) store.EffectCode {
 	return b.delete(s).Code
 }
 
+// testRun runs waiting and running tasks on demand; what runs already runs
+// again only if that is asked for.
 func testRun(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		b.with(Options{})
@@ -46,6 +49,7 @@ func testRun(t *testing.T, b *bench) {
 		assert.Equal(t, b.now(), b.look())
 		due := b.now()
 		b.clock.Advance(time.Second)
+		// Otherwise a task that is due could be moved behind others by an operator's impatience.
 		assert.Equal(t, store.Effect{Code: store.EffectDone, Due: due}, b.run("a", "1", false), "due already: it keeps its place")
 		c := b.take("a/1")
 		assert.Equal(t, due, c.Tasks[0].Due)
@@ -56,6 +60,7 @@ func testRun(t *testing.T, b *bench) {
 		b.run("a", "1", false)
 		r := b.request(1)
 		c = b.claimWith(r)
+		// Ordered twice, it has one further run and not two.
 		for range 2 {
 			assert.Equal(t, store.Effect{Code: store.EffectOrdered}, b.run("a", "1", true))
 			assert.Equal(t, c.Tasks, b.claimWith(r).Tasks, "a repeated claim does not carry it out")
@@ -68,6 +73,7 @@ func testRun(t *testing.T, b *bench) {
 	}
 }
 
+// testRunHeld runs a held task on demand: once, in spite of the hold, which stays.
 func testRunHeld(t *testing.T, b *bench) {
 	for _, p := range places() {
 		if p.name != "held" && p.name != "held by its key" {
@@ -93,6 +99,8 @@ func testRunHeld(t *testing.T, b *bench) {
 	}
 }
 
+// testRunParked runs a task that no process has a handler for: it goes back
+// to its queue, for whoever has one.
 func testRunParked(t *testing.T, b *bench) {
 	b.stand(places()[1])
 	b.clock.Advance(time.Second)
@@ -105,16 +113,20 @@ func testRunParked(t *testing.T, b *bench) {
 	b.quiet(0, "due, but held")
 	b.unhold(holdable[0])
 	c = b.take("a/1")
+	// An order to run again means nothing to a task that ends.
 	b.run("a", "1", true)
 	b.ended(complete(c.Tasks[0]))
 	assert.Equal(t, store.StatusCompleted, b.status("a", "1"), "an end is an end")
 	assert.Zero(t, b.run("a", "1", true), "it is finished")
 }
 
+// testCancelWaiting cancels a waiting task in each place: it ends with a record, if
+// its version is the one that was read.
 func testCancelWaiting(t *testing.T, b *bench) {
 	for _, p := range places() {
 		b.stand(p)
 		c := b.cancel()
+		// A wrong version and none at all are refused alike.
 		stale := c
 		stale.Version += "x"
 		before := b.one("a", "1")
@@ -145,6 +157,7 @@ func testCancelWaiting(t *testing.T, b *bench) {
 	}
 }
 
+// testCancelChanged cancels at a version: a run that changed the state in between makes it stale.
 func testCancelChanged(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(keyed())
@@ -160,6 +173,8 @@ func testCancelChanged(t *testing.T, b *bench) {
 	assert.Equal(t, store.EffectDone, b.cancelled(c).Code, "a run that left the state alone changed nothing")
 }
 
+// testCancelRunning cancels a task that runs: the order reaches its
+// heartbeats, and the first order counts.
 func testCancelRunning(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		b.with(Options{})
@@ -185,6 +200,7 @@ func testCancelRunning(t *testing.T, b *bench) {
 			assert.Equal(t, want, b.extend(c.Fence), "only this run is to end")
 		}
 		assert.Equal(t, []byte("told"), b.one("a", "1").Order)
+		// It is the run's own process that ends it.
 		b.settleCancelled(c.Tasks[at])
 		assert.Equal(t, store.StatusInProgress, b.status("a", "1"), "the run cannot go on, but it has not ended")
 		assert.Equal(t, store.Extended{Held: true, Ended: []store.Ended{{Index: at, Order: []byte("told")}}}, b.extend(c.Fence))
@@ -192,6 +208,7 @@ func testCancelRunning(t *testing.T, b *bench) {
 }
 
 // settleCancelled demands that a cancelled task can only be settled as cancelled, whatever its run has returned.
+// The lease is still held, so that ErrLeaseLost would be wrong.
 func (b *bench) settleCancelled(c store.Claimed) {
 	b.Helper()
 	before := b.stats()
@@ -207,6 +224,7 @@ func (b *bench) settleCancelled(c store.Claimed) {
 	assert.Nil(b, b.one(c.Agent, c.ID).State)
 }
 
+// testCancelSettle ends a cancelled run, and then uses the id for another task.
 func testCancelSettle(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
@@ -227,6 +245,8 @@ func testCancelSettle(t *testing.T, b *bench) {
 	assert.Equal(t, store.StatusCompleted, b.status("a", "1"))
 }
 
+// testCancelCrash kills the process of a cancelled run: whoever claims the task
+// next learns of the order, and ends it.
 func testCancelCrash(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"), task("b", "1"), task("b", "2"))

@@ -12,6 +12,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// testParked has tasks of a kind that nobody has a handler for: out of
+// everyone's way until somebody claims with one.
 func testParked(t *testing.T, b *bench) {
 	b.with(Options{})
 	other := func(agent, id string) store.Submission {
@@ -33,6 +35,7 @@ func testParked(t *testing.T, b *bench) {
 	b.submit(task("a", "2"), task("a", "3")) // an agent whose only task is parked gets more
 	assert.Equal(t, []string{"a/2", "a/3"}, names(b.claim(50)))
 
+	// The first claim with a handler brings them back, as many as it may take.
 	r := b.request(2)
 	r.Kinds = []string{"other"}
 	look := r
@@ -56,6 +59,7 @@ func testParked(t *testing.T, b *bench) {
 		b.claim(50)
 	}
 	assert.Equal(t, int64(500), b.stats().Parked)
+	// However many of others are parked, the task of a named agent is found in the end.
 	b.submit(other("mine", "1"))
 	b.claim(50)
 	r = b.request(2)
@@ -72,6 +76,7 @@ func testParked(t *testing.T, b *bench) {
 }
 
 // However many kinds are parked, a look finds those that it asks for, and a claim puts back some of each.
+// A look must not list a hundred kinds, and still has to answer for each.
 func testManyParkedKinds(t *testing.T, b *bench) {
 	b.with(Options{})
 	const kinds = 100

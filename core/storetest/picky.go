@@ -21,6 +21,7 @@ func ofKind(agent, id, kind string) store.Submission {
 }
 
 // A kind that is bounded gives no more than its bound, from agents with one task and from those with several alike.
+// The bound is that of free slots, so what is over is not left: it waits for the next claim.
 func testMost(_ *testing.T, b *bench) {
 	b.with(Options{})
 	for i := range 3 {
@@ -42,6 +43,7 @@ func testMost(_ *testing.T, b *bench) {
 }
 
 // What is left stands in the way neither of other agents nor of tasks behind it.
+// A kind may be left by thousands of tasks while the process has time for others.
 func testLeaveHidesNothing(_ *testing.T, b *bench) {
 	b.with(Options{})
 	for i := range 60 {
@@ -49,6 +51,8 @@ func testLeaveHidesNothing(_ *testing.T, b *bench) {
 	}
 	for i := range 10 {
 		b.submit(ofKind("both", fmt.Sprint(i), "slow"))
+		// One agent with both kinds: the first tasks of its queue are left,
+		// and the one behind them is taken.
 	}
 	b.submit(ofKind("both", "fast", "fast"))
 	b.clock.Advance(time.Millisecond)
@@ -61,7 +65,8 @@ func testLeaveHidesNothing(_ *testing.T, b *bench) {
 	assert.Zero(b, c.Passed)
 }
 
-// A search is bounded, and the next one goes on where it stopped.
+// A search is bounded, and the next one continues where it stopped.
+// Otherwise one claim could take as long as there are tasks to pass over.
 func testPassed(_ *testing.T, b *bench) {
 	b.with(Options{})
 	const agents = 450
@@ -87,6 +92,7 @@ func testPassed(_ *testing.T, b *bench) {
 		r = b.request(1)
 		r.Kinds, r.Leave, r.After = []string{"fast"}, []string{"slow"}, after
 	}
+	// Two hundred agents are looked at in each.
 	assert.Equal(b, 3, searches)
 	all := b.request(50)
 	all.Kinds = []string{"slow"}
@@ -94,6 +100,7 @@ func testPassed(_ *testing.T, b *bench) {
 }
 
 // A claim for urgent tasks finds those of level 1 behind any number of others, and takes nothing else.
+// An urgent claim is how slots that are reserved for level 1 are filled.
 func testUrgent(_ *testing.T, b *bench) {
 	b.with(Options{})
 	at := func(agent, id string, level store.Level) store.Submission {
@@ -104,6 +111,7 @@ func testUrgent(_ *testing.T, b *bench) {
 	for i := range 30 {
 		b.submit(at(fmt.Sprint("single", i), "1", store.LevelLow), at("several", fmt.Sprint("low", i), store.LevelMedium))
 	}
+	// A task that has waited for long counts as level 1 in order, but is not urgent.
 	b.clock.Advance(2 * store.RaiseAfter) // what has waited for long is not urgent
 	b.submit(at("several", "urgent", store.LevelHigh), at("idle", "urgent", store.LevelHigh))
 	later := at("several", "later", store.LevelHigh)
@@ -124,6 +132,7 @@ func testUrgent(_ *testing.T, b *bench) {
 }
 
 // An agent whose urgent task is taken keeps its turn among the others.
+// Urgent tasks are served beside the turns, not instead of them.
 func testUrgentTurns(_ *testing.T, b *bench) {
 	b.with(Options{})
 	urgent := task("first", "urgent")
@@ -139,6 +148,7 @@ func testUrgentTurns(_ *testing.T, b *bench) {
 }
 
 // A look for some agents says when each is due, and takes nothing.
+// It is what a pull for named agents asks before it claims.
 func testLookAgents(_ *testing.T, b *bench) {
 	b.with(Options{})
 	later := task("later", "1")
@@ -155,13 +165,15 @@ func testLookAgents(_ *testing.T, b *bench) {
 	require.Equal(b, []string{"now/1"}, names(b.claim(5)))
 	assert.NotZero(b, look([]string{"k"}, "now").NextLease, "which may have to be taken back")
 	assert.Zero(b, look([]string{"k"}, "parked").NextDue)
+	// A look cannot know whose the parked tasks are, and says that they may be.
 	assert.Equal(b, b.now(), look([]string{"unknown"}, "parked").NextDue, "what is parked may be its")
 	r := b.request(5)
 	r.Agents = []string{"now", "later"}
 	assert.Equal(b, []store.Millis{0, b.now().Add(time.Minute)}, b.claimWith(r).AgentsDue, "a claim says so too")
 }
 
-// A run that is given back may leave a state behind; it clears no crashes, as it has shown nothing.
+// A run that is released may leave a state behind; it clears no crashes, as it has shown nothing.
+// Progress before a release is kept, so that the next run can continue from there.
 func testReleaseState(_ *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
@@ -185,6 +197,7 @@ func (b *bench) serial(limit int) store.ClaimRequest {
 }
 
 // A claim that wants one run of an agent at a time waits for its end, whatever it is.
+// The end may be any: each of them lets the next task of the agent start.
 func testSerial(_ *testing.T, b *bench) {
 	b.with(Options{})
 	ends := map[string]func(t store.Claimed){
@@ -213,6 +226,7 @@ func testSerial(_ *testing.T, b *bench) {
 	}
 	require.Len(b, taken, len(ends))
 	assert.Empty(b, b.claimWith(b.serial(50)).Tasks)
+	// New tasks, however urgent, wait as well.
 	for name := range ends {
 		b.submit(task(name, "urgent"))
 	}
@@ -228,6 +242,7 @@ func testSerial(_ *testing.T, b *bench) {
 }
 
 // audited checks that an audit finds nothing.
+// An audit of the only partition.
 func (b *bench) audited() {
 	b.Helper()
 	effects, err := b.store.Audit(b.Context(), []store.AuditPage{{}})
@@ -235,7 +250,8 @@ func (b *bench) audited() {
 	assert.Empty(b, effects[0].Faults)
 }
 
-// An agent whose only run has died can go on.
+// An agent whose only run has died can continue.
+// A lease that ran out is an end too.
 func testSerialCrash(_ *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"), task("a", "2"))
@@ -250,6 +266,7 @@ func testSerialCrash(_ *testing.T, b *bench) {
 }
 
 // An agent that has much to do goes behind those that wait already when a run of its ends.
+// Otherwise an agent with a long queue would take the slot of its own last run each time.
 func testSerialTurns(_ *testing.T, b *bench) {
 	b.with(Options{})
 	for i := range 5 {
@@ -266,6 +283,7 @@ func testSerialTurns(_ *testing.T, b *bench) {
 }
 
 // What processes say of themselves is known until its time has passed, or they say more.
+// It is optional for a store, and both have it.
 func testPresence(_ *testing.T, b *bench) {
 	b.with(Options{})
 	st, ok := b.store.(store.Presence)
@@ -284,6 +302,7 @@ func testPresence(_ *testing.T, b *bench) {
 	require.NoError(b, st.Announce(b.Context(), "b", []byte("more"), time.Second))
 	assert.Equal(b, map[string][]byte{"b": []byte("more")}, said())
 	b.clock.Advance(time.Second)
+	// More processes than are remembered: the others are not listed, and nothing fails.
 	for i := range store.MaxProcesses + 10 {
 		require.NoError(b, st.Announce(b.Context(), fmt.Sprint(i), nil, time.Hour))
 	}

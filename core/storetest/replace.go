@@ -21,6 +21,7 @@ func (b *bench) refused(id string, tasks ...store.Submission) {
 	assert.Equal(b, [2]string{"a", id}, [2]string{conflict.Agent, conflict.ID})
 }
 
+// failing is a task whose submit fails if it exists.
 func failing(agent, id string) store.Submission {
 	s := task(agent, id)
 	s.Conflict = store.ConflictFail
@@ -28,6 +29,7 @@ func failing(agent, id string) store.Submission {
 }
 
 // replacing is a new definition of task a/1, in all respects, that was seen as it is now.
+// Every field differs, so that one that is not replaced shows.
 func (b *bench) replacing() store.Submission {
 	b.Helper()
 	return store.Submission{
@@ -44,6 +46,8 @@ func (b *bench) claimAny() store.Claim {
 	return b.claimWith(r)
 }
 
+// testFirstState submits tasks with a state: a new task begins with it,
+// and one that exists keeps its own.
 func testFirstState(t *testing.T, b *bench) {
 	b.with(Options{})
 	with := func(id string, c store.Conflict) store.Submission {
@@ -66,6 +70,8 @@ func testFirstState(t *testing.T, b *bench) {
 	}
 }
 
+// testConflictFail submits tasks that must not exist: waiting, running and
+// finished ones make the whole call fail.
 func testConflictFail(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4, Retention: time.Hour})
 	assert.True(t, b.submit(failing("a", "1"))[0].Created, "new")
@@ -88,6 +94,8 @@ func testConflictFail(t *testing.T, b *bench) {
 	assert.Equal(t, [3]bool{true, true, false}, [3]bool{placed[0].Created, placed[1].Created, placed[2].Created})
 }
 
+// testReplaceWaiting replaces a task in each place: everything is new but its
+// id, its time of submit and its holds.
 func testReplaceWaiting(t *testing.T, b *bench) {
 	for _, p := range places() {
 		for _, due := range []time.Duration{0, time.Minute, 2 * time.Hour} {
@@ -104,6 +112,7 @@ func testReplaceWaiting(t *testing.T, b *bench) {
 				Due: b.now().Add(due), Submitted: submitted, Body: s.Body, State: s.State, Holds: got.Holds,
 			}
 			assert.Equal(t, want, got, p.name)
+			// A pause is an operator's, and outlives a new definition.
 			assert.Equal(t, p.name == "held", len(got.Holds) == 1, "%s: a hold of the task stays", p.name)
 			b.replaced(p)
 
@@ -136,6 +145,7 @@ func (b *bench) replaced(p place) {
 }
 
 // What was known of a task, or ordered for it, is not for the one that replaces it.
+// A new definition that began as a suspect, or as cancelled, would not be new.
 func testReplaceForgets(t *testing.T, b *bench) {
 	replace := func() {
 		s := task("a", "1")
@@ -164,6 +174,7 @@ func testReplaceForgets(t *testing.T, b *bench) {
 	b.quiet(0, "the order to run it was for the old one")
 }
 
+// testReplaceDue replaces a due time by an earlier and by a later one.
 func testReplaceDue(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		b.with(Options{})
@@ -188,6 +199,7 @@ func testReplaceDue(t *testing.T, b *bench) {
 	}
 }
 
+// testReplaceOrder replaces levels: the tasks run in the order of the new ones.
 func testReplaceOrder(t *testing.T, b *bench) {
 	b.with(Options{})
 	at := func(id string, level store.Level) store.Submission {
@@ -204,6 +216,8 @@ func testReplaceOrder(t *testing.T, b *bench) {
 	b.take("a/3", "a/4", "a/1", "a/2")
 }
 
+// testReplaceChanged replaces what was read before it changed: refused, with
+// nothing stored, in each way to call.
 func testReplaceChanged(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4})
 	b.submit(keyed(), within(task("a", "2"), time.Hour))
@@ -240,6 +254,7 @@ func testReplaceChanged(t *testing.T, b *bench) {
 	}
 }
 
+// testReplaceTogether replaces tasks among new ones, in one call over several partitions.
 func testReplaceTogether(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4})
 	b.submit(task("a", "1"), task("b", "1"))
@@ -281,6 +296,8 @@ func (b *bench) runReplaced(several bool) store.Claim {
 	return c
 }
 
+// testReplaceRunning replaces a task that runs: its run continues, and its outcome
+// counts only if it knows the new definition.
 func testReplaceRunning(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		c := b.runReplaced(several)
@@ -311,6 +328,8 @@ func testReplaceRunning(t *testing.T, b *bench) {
 	}
 }
 
+// testReplaceCrash kills the process of a run that was replaced: the new
+// definition starts afresh, at its own time.
 func testReplaceCrash(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		c := b.runReplaced(several)
@@ -329,6 +348,7 @@ func testReplaceCrash(t *testing.T, b *bench) {
 	}
 }
 
+// testReplaceCancelled cancels a task that was replaced while it ran.
 func testReplaceCancelled(t *testing.T, b *bench) {
 	c := b.runReplaced(false)
 	require.Equal(t, store.EffectOrdered, b.cancelled(b.cancel()).Code)
@@ -340,6 +360,7 @@ func testReplaceCancelled(t *testing.T, b *bench) {
 	assert.Equal(t, store.GroupCounts{Cancelled: 1}, b.group("h"))
 }
 
+// testReplaceFinished replaces a task that has ended: a new task, listed once.
 func testReplaceFinished(t *testing.T, b *bench) {
 	b.with(Options{})
 	s := task("a", "1")
@@ -364,8 +385,8 @@ func testReplaceFinished(t *testing.T, b *bench) {
 	assert.Equal(t, store.StatusInProgress, page.Tasks[0].Status)
 }
 
-// testReplaceFirst has an agent's only task replaced, with another level, by the call that also makes a task that replaces
-// nothing: each is there once.
+// testReplaceFirst has an agent's only task replaced, with another level, by the call that also makes a
+// task that replaces nothing: each exists once.
 func testReplaceFirst(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))

@@ -15,6 +15,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// testExtend keeps a lease alive for longer than it lasts, and shortens one. A
+// lease whose runs have ended is not held.
 func testExtend(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
@@ -40,6 +42,8 @@ func testExtend(t *testing.T, b *bench) {
 	assert.Equal(t, b.now().Add(time.Second), b.lookWith(store.LookRequest{Kinds: []string{"k"}}).NextDue, "a shorter lease is seen by a look")
 }
 
+// testProgress stores states of runs that have not ended: they outlive a crash,
+// and do not hide that there was one.
 func testProgress(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"), task("b", "1"))
@@ -52,6 +56,7 @@ func testProgress(t *testing.T, b *bench) {
 	s := b.read("a", "1")[0]
 	assert.Equal(t, []byte("half"), s.State)
 	assert.Equal(t, store.StatusInProgress, s.Status)
+	// Its record is final.
 	assert.Nil(t, b.read("b", "1")[0].State, "an ended run has no progress")
 	b.clock.Advance(lease)
 	again := b.claim(2)
@@ -70,12 +75,15 @@ func testProgress(t *testing.T, b *bench) {
 		_, err := b.store.Extend(b.Context(), []store.Extension{{Fence: third.Fence, Lease: lease, Progress: []store.Progress{p}}})
 		require.NoError(t, err)
 	}
+	// A process that runs a suspect alone counts the crash beforehand, in
+	// case it does not live to say so.
 	extend(store.Progress{State: []byte("alone"), Crashes: 2})
 	extend(store.Progress{State: []byte("more")})
 	b.clock.Advance(lease)
 	third = b.claim(2)
 	assert.Equal(t, 2, third.Tasks[0].Crashes, "what was counted before it died")
 	assert.Equal(t, []byte("more"), third.Tasks[0].State)
+	// Released in good order, the crash that was counted beforehand did not happen.
 	extend(store.Progress{State: []byte("alone"), Crashes: 3})
 	given := store.Settlement{Run: third.Tasks[0].Run, Verb: store.VerbRelease, Due: store.When{At: third.Tasks[0].Due}, State: []byte("back"), Crashes: 2}
 	require.NoError(t, b.settle(given)[0].Err)
@@ -87,6 +95,8 @@ func testProgress(t *testing.T, b *bench) {
 	assert.Equal(t, 2, b.claim(2).Tasks[0].Crashes)
 }
 
+// testSettleTwice sends settlements again, in one call and in several: each has the
+// answer of the first, and counts once.
 func testSettleTwice(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"), task("b", "1"))
@@ -109,6 +119,7 @@ func testSettleTwice(t *testing.T, b *bench) {
 	assert.Zero(t, st.Waiting)
 }
 
+// testAgain makes tasks wait again, with and without a state, after a while or at a time.
 func testAgain(t *testing.T, b *bench) {
 	b.with(Options{})
 	for _, agent := range []string{"single", "several"} {
@@ -132,6 +143,7 @@ func testAgain(t *testing.T, b *bench) {
 		require.Len(t, c.Tasks, 1)
 		assert.Equal(t, []byte("s1"), c.Tasks[0].State)
 		due := c.Tasks[0].Due
+		// A release keeps the due time, and with it the place in the queue.
 		got = b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbRelease, Due: store.When{At: due}})
 		assert.Equal(t, []store.Settled{{Due: due}}, got)
 		c = b.claim(1)
@@ -149,6 +161,7 @@ func testAgain(t *testing.T, b *bench) {
 	assert.Equal(t, int64(3), st.Waiting)
 }
 
+// testRetention waits until finished tasks are forgotten, to the millisecond.
 func testRetention(t *testing.T, b *bench) {
 	b.with(Options{Retention: time.Hour})
 	b.submit(task("a", "1"))
@@ -166,6 +179,7 @@ func testRetention(t *testing.T, b *bench) {
 	assert.True(t, b.submit(task("a", "1"))[0].Created, "its id is free again")
 }
 
+// testGroups follows the counts of a group through its life, until it is forgotten.
 func testGroups(t *testing.T, b *bench) {
 	b.with(Options{Retention: time.Hour})
 	in := func(id string) store.Submission {
@@ -184,6 +198,7 @@ func testGroups(t *testing.T, b *bench) {
 	require.Len(t, c.Tasks, 4)
 	end := func(i int, verb store.Verb) {
 		s := store.Settlement{Run: c.Tasks[i].Run, Verb: verb, Group: "g:1"}
+		// Settled twice in one call, which counts once.
 		require.NoError(t, b.settle(s, s)[0].Err)
 	}
 	end(0, store.VerbComplete)
@@ -208,6 +223,7 @@ func testGroups(t *testing.T, b *bench) {
 	assert.Equal(t, store.GroupCounts{Live: 1}, group())
 }
 
+// testReplay makes dead tasks live again: with a fresh state, once, and only if they failed.
 func testReplay(t *testing.T, b *bench) {
 	b.with(Options{})
 	again := func(id string) store.Effect {
@@ -240,6 +256,7 @@ func testReplay(t *testing.T, b *bench) {
 	assert.Zero(t, again("1").Code, "completed tasks are not replayed")
 	assert.Equal(t, int64(2), b.stats().Replayed)
 
+	// A replayed activity task answers to activity again.
 	fail("3")
 	active := replay(task("a", "3"))
 	active.Group, active.Activity = "g", true
@@ -250,6 +267,7 @@ func testReplay(t *testing.T, b *bench) {
 	assert.Equal(t, store.Touched{Booked: true, Reason: store.ReasonRunning}, b.touch(pulse("a", "3")), "it answers to activity again")
 }
 
+// testPages walks through tasks in each status, in pages of any size.
 func testPages(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("b", "only"))
@@ -276,6 +294,7 @@ func testPages(t *testing.T, b *bench) {
 		})
 		return ids
 	}
+	// The walk has the same order for each size of page.
 	for _, limit := range []int{1, 2, 9, 100} {
 		ids := list(store.List{Agent: "a", Limit: limit})
 		require.Len(t, ids, 9)
@@ -295,6 +314,7 @@ func testPages(t *testing.T, b *bench) {
 }
 
 // A page ends before the task that would make it too large, and has one task however large that is.
+// Pages are bounded so that neither a client nor Redis has to hold more than a mebibyte for one.
 func testPageBytes(t *testing.T, b *bench) {
 	b.with(Options{})
 	large := func(id string, size int) store.Submission {
@@ -312,6 +332,7 @@ func testPageBytes(t *testing.T, b *bench) {
 		s := store.Settlement{Run: task.Run, Verb: store.VerbFail, Record: bytes.Repeat([]byte("r"), 300<<10)}
 		require.NoError(t, b.settle(s)[0].Err)
 	}
+	// Waiting tasks come first, then the finished ones.
 	var ids []string
 	var sizes []int
 	everyTask(t, b.store, store.List{Agent: "a", Limit: 1000}, func(page store.Page) {
@@ -338,6 +359,7 @@ func testPageBytes(t *testing.T, b *bench) {
 	assert.Equal(t, 11, n)
 }
 
+// testStats has tasks in several partitions: the counters are sums over all of them.
 func testStats(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4})
 	for i := range 10 {

@@ -15,6 +15,7 @@ import (
 )
 
 // Options are the settings of a store that the tests vary. Zero means the store's default.
+// Each test sets only what it is about.
 type Options struct {
 	Partitions int
 	Retention  time.Duration
@@ -25,16 +26,20 @@ type Options struct {
 }
 
 // Factory makes an empty store whose clock is the given one, and that lives as long as the test.
+// The store's own clock must follow the given one in every decision, also inside a script.
 type Factory func(t *testing.T, clock *Clock, o Options) store.Store
 
 // Clock is a store's clock that stands still until it is moved.
+// It never moves by itself, so that "a millisecond before" and "a millisecond after" can be tested.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
+	// set are the listeners of OnSet.
 	set []func(now time.Time)
 }
 
 // NewClock is a clock at some time in 2026.
+// Any fixed time would do; one that is not now shows a store that reads another clock.
 func NewClock() *Clock {
 	return &Clock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 }
@@ -54,6 +59,7 @@ func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
+	// Under the lock, so that no reader sees a time that a store has not got yet.
 	for _, set := range c.set {
 		set(c.now)
 	}
@@ -68,6 +74,8 @@ func (c *Clock) OnSet(set func(now time.Time)) {
 }
 
 // contract are the tests, by name.
+// They run in parallel, each on a store of its own. docs/guarantees.md names some of
+// them: a new name has to be changed there.
 var contract = []struct {
 	name string
 	test func(t *testing.T, b *bench)
@@ -200,6 +208,7 @@ var contract = []struct {
 }
 
 // Run runs the whole contract against the stores of a factory.
+// A failure names the rule of the contract that is broken.
 func Run(t *testing.T, factory Factory) {
 	t.Helper()
 	for _, c := range contract {
@@ -212,12 +221,14 @@ func Run(t *testing.T, factory Factory) {
 }
 
 // bench is what a test works with.
+// It is the *testing.T as well, so that its methods can fail the test.
 type bench struct {
 	*testing.T
 
-	clock  *Clock
-	open   func(o Options) store.Store
-	store  store.Store
+	clock *Clock
+	open  func(o Options) store.Store
+	store store.Store
+	// nonces counts the claims, each of which needs a nonce of its own.
 	nonces int
 }
 
@@ -230,6 +241,7 @@ func (b *bench) with(o Options) {
 	b.store = b.open(o)
 }
 
+// lease is the length of all leases here, unless a test is about it.
 const lease = 30 * time.Second
 
 // task is a submission that is due at once.
@@ -237,6 +249,7 @@ func task(agent, id string) store.Submission {
 	return store.Submission{Agent: agent, ID: id, Kind: "k", Level: store.LevelLow, Body: []byte("body of " + id)}
 }
 
+// submit stores tasks, which must not be refused.
 func (b *bench) submit(tasks ...store.Submission) []store.Submitted {
 	b.Helper()
 	placed, err := b.store.Submit(b.Context(), tasks)
@@ -251,6 +264,7 @@ func (b *bench) request(limit int) store.ClaimRequest {
 	return store.ClaimRequest{Nonce: fmt.Sprintf("nonce%011d", b.nonces), Kinds: []string{"k"}, Limit: limit, Lease: lease}
 }
 
+// claimWith makes one claim.
 func (b *bench) claimWith(r store.ClaimRequest) store.Claim {
 	b.Helper()
 	claims, err := b.store.Claim(b.Context(), []store.ClaimRequest{r})
@@ -259,11 +273,13 @@ func (b *bench) claimWith(r store.ClaimRequest) store.Claim {
 	return claims[0]
 }
 
+// claim claims up to a number of due tasks of kind k.
 func (b *bench) claim(limit int) store.Claim {
 	b.Helper()
 	return b.claimWith(b.request(limit))
 }
 
+// settle ends runs; what becomes of each is for the caller to check.
 func (b *bench) settle(runs ...store.Settlement) []store.Settled {
 	b.Helper()
 	out, err := b.store.Settle(b.Context(), runs)
@@ -280,10 +296,12 @@ func (b *bench) complete(c store.Claim) {
 	}
 }
 
+// complete is the settlement of a run that went well.
 func complete(t store.Claimed) store.Settlement {
 	return store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbComplete, Record: []byte("record of " + t.ID)}
 }
 
+// read is what the store says about tasks of one agent, all of which it is asked for by id.
 func (b *bench) read(agent string, ids ...string) []store.Stored {
 	b.Helper()
 	page, err := b.store.Get(b.Context(), store.Get{Agent: agent, IDs: ids})
@@ -292,11 +310,13 @@ func (b *bench) read(agent string, ids ...string) []store.Stored {
 	return page.Tasks
 }
 
+// status is the status of one task; empty if it does not exist.
 func (b *bench) status(agent, id string) store.Status {
 	b.Helper()
 	return b.read(agent, id)[0].Status
 }
 
+// stats are the counters without the time, which no test compares.
 func (b *bench) stats() store.Stats {
 	b.Helper()
 	st, err := b.store.Stats(b.Context())
@@ -306,6 +326,7 @@ func (b *bench) stats() store.Stats {
 	return st
 }
 
+// now is the time of the store.
 func (b *bench) now() store.Millis { return store.Millis(b.clock.Now().UnixMilli()) }
 
 // names are agent/id of claimed tasks, in order.

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// testLife takes a task from submit to completion, and looks at it at each step.
 func testLife(t *testing.T, b *bench) {
 	b.with(Options{})
 	placed := b.submit(task("a", "1"))
@@ -51,6 +52,7 @@ func testLife(t *testing.T, b *bench) {
 	assert.Zero(t, c.NextLease, "a claim whose tasks are all settled holds nothing")
 }
 
+// testSubmitKeeps submits what exists: waiting, running or finished, it is left alone.
 func testSubmitKeeps(t *testing.T, b *bench) {
 	b.with(Options{})
 	later := task("a", "1")
@@ -76,6 +78,7 @@ func testSubmitKeeps(t *testing.T, b *bench) {
 	assert.Equal(t, []store.Submitted{{}, {}, {}}, b.submit(task("a", "2"), task("a", "3"), task("b", "2")), "all finished")
 }
 
+// testSubmitLimit goes over the limit of an agent: nothing of the call is stored, in any partition.
 func testSubmitLimit(t *testing.T, b *bench) {
 	b.with(Options{MaxTasks: 3, Partitions: 4})
 	b.submit(task("a", "1"), task("a", "2"))
@@ -92,6 +95,7 @@ func testSubmitLimit(t *testing.T, b *bench) {
 	require.True(t, errors.As(err, &limit))
 }
 
+// testDue has tasks due at a time, after a delay and in the past: none starts a millisecond early.
 func testDue(t *testing.T, b *bench) {
 	b.with(Options{})
 	at := task("a", "at")
@@ -117,6 +121,8 @@ func testDue(t *testing.T, b *bench) {
 	assert.Zero(t, c.NextDue)
 }
 
+// testOrder has tasks of all levels and times: level, then due time, then submit,
+// and those that waited for long first.
 func testOrder(t *testing.T, b *bench) {
 	b.with(Options{})
 	at := func(id string, level store.Level, ms store.Millis) store.Submission {
@@ -139,6 +145,8 @@ func testOrder(t *testing.T, b *bench) {
 	assert.Equal(t, []string{"a/t", "a/s", "a/r"}, names(b.claim(5)), "a task that waited long counts as level 1")
 }
 
+// testHostileIDs uses ids that mean something to Redis, to keys, to patterns or to
+// shells: no two of them are ever mixed up.
 func testHostileIDs(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 8})
 	hostile := []string{
@@ -156,6 +164,7 @@ func testHostileIDs(t *testing.T, b *bench) {
 	for _, p := range b.submit(subs...) {
 		require.True(t, p.Created)
 	}
+	// Each task is claimed once, under its own name and with its own body.
 	seen := map[string]bool{}
 	for {
 		var n int

@@ -14,16 +14,20 @@ import (
 )
 
 // pulse is a touch that is quiet for a minute.
+// It throttles: later touches do not move the run.
 func pulse(agent, id string) store.Touch {
 	return touching(task(agent, id), store.Pulse{Delay: time.Minute})
 }
 
+// debounced is a touch whose run waits until a minute has passed without
+// another, for two and a half minutes at most.
 func debounced(agent string) store.Touch {
 	s := pulse(agent, "1")
 	s.Pulse.MaxWait, s.Pulse.Debounce = 150*time.Second, true
 	return s
 }
 
+// touch sends one touch, which must not be refused.
 func (b *bench) touch(t store.Touch) store.Touched {
 	b.Helper()
 	out, err := b.store.Touch(b.Context(), []store.Touch{t})
@@ -33,12 +37,14 @@ func (b *bench) touch(t store.Touch) store.Touched {
 }
 
 // rested ends the run of an activity task: it rests for a day, and may not run again before the floor.
+// A day is how long core lets activity tasks rest before it forgets them.
 func rested(t store.Claimed, floor store.Millis, p store.Pulse) store.Settlement {
 	s := again(t, 24*time.Hour)
 	s.Verb, s.Floor = store.VerbRest, &store.Floor{At: floor, Reason: store.ReasonInterval, Pulse: p}
 	return s
 }
 
+// booked is the answer to a touch that booked a run.
 func booked(due store.Millis, reason store.Reason) store.Touched {
 	return store.Touched{Booked: true, Due: due, Reason: reason}
 }
@@ -55,6 +61,7 @@ func (b *bench) active(several bool) store.Claim {
 	return b.take("a/1")
 }
 
+// testTouchThrottle touches again and again: the run stays where the first touch has put it.
 func testTouchThrottle(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		b.with(Options{})
@@ -84,6 +91,8 @@ func testTouchThrottle(t *testing.T, b *bench) {
 	}
 }
 
+// testTouchDebounce touches again and again: each touch moves the run, up to a
+// bound and never to an earlier time.
 func testTouchDebounce(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		b.with(Options{})
@@ -110,6 +119,7 @@ func testTouchDebounce(t *testing.T, b *bench) {
 	}
 }
 
+// testTouchRunning touches a task that runs: one run follows, whatever the number of touches.
 func testTouchRunning(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		for _, s := range []store.Touch{pulse("a", "1"), debounced("a")} {
@@ -133,6 +143,8 @@ func testTouchRunning(t *testing.T, b *bench) {
 	}
 }
 
+// testTouchRunningBounds looks at when the run that follows is due: not after MaxWait,
+// not before the floor, not in the past.
 func testTouchRunningBounds(t *testing.T, b *bench) {
 	c := b.active(false)
 	first := b.now()
@@ -161,6 +173,8 @@ func testTouchRunningBounds(t *testing.T, b *bench) {
 	b.take("a/1")
 }
 
+// testTouchResting lets a task rest: it has a count of its own, is woken by a touch,
+// and is due by itself after a long rest.
 func testTouchResting(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		c := b.active(several)
@@ -170,6 +184,7 @@ func testTouchResting(t *testing.T, b *bench) {
 		assert.Equal(t, [2]any{true, rest}, [2]any{got.Resting, got.Due})
 		st := b.stats()
 		assert.Equal(t, [3]int64{1, 1, b.kind("k").Live - b.kind("k").Running - 1}, [3]int64{st.Resting, b.kind("k").Resting, st.Waiting}, "it has a count of its own")
+		// The touch brings a new body, which its run gets.
 		s := pulse("a", "1")
 		s.Body = []byte("another body")
 		floor := b.now().Add(time.Hour)
@@ -188,6 +203,7 @@ func testTouchResting(t *testing.T, b *bench) {
 		assert.Equal(t, booked(b.now().Add(time.Minute), store.ReasonActivity), b.touch(pulse("a", "1")))
 		b.clock.Advance(time.Minute)
 		c = b.take("a/1")
+		// Without a touch it is claimed when the rest is over, so that core can forget it.
 		b.ended(rested(c.Tasks[0], b.now(), store.Pulse{Delay: time.Minute}))
 		b.clock.Advance(24*time.Hour - time.Millisecond)
 		assert.Empty(t, b.claim(10).Tasks)
@@ -196,6 +212,7 @@ func testTouchResting(t *testing.T, b *bench) {
 	}
 }
 
+// testTouchAtRestsEnd books a run for the very time at which the rest ends: both have to be told apart.
 func testTouchAtRestsEnd(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		c := b.active(several)
@@ -207,6 +224,7 @@ func testTouchAtRestsEnd(t *testing.T, b *bench) {
 	}
 }
 
+// testTouchKeepsKind touches with another kind and level: only the body is taken.
 func testTouchKeepsKind(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		c := b.active(several)
@@ -228,6 +246,8 @@ func testTouchKeepsKind(t *testing.T, b *bench) {
 	}
 }
 
+// testTouchCooling touches a task that failed: its retry is not moved,
+// and the answer says why it waits.
 func testTouchCooling(t *testing.T, b *bench) {
 	c := b.active(false)
 	until := b.now().Add(time.Hour)
@@ -248,6 +268,7 @@ func testTouchCooling(t *testing.T, b *bench) {
 	assert.True(t, b.one("a", "1").Resting)
 }
 
+// testTouchHeld touches a held task: the run is booked, and the answer says that it is paused.
 func testTouchHeld(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		c := b.active(several)
@@ -269,6 +290,7 @@ func testTouchHeld(t *testing.T, b *bench) {
 	}
 }
 
+// testTouchRun runs a resting task on demand, in every state of its rest.
 func testTouchRun(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		c := b.active(several)
@@ -292,6 +314,7 @@ func testTouchRun(t *testing.T, b *bench) {
 	}
 }
 
+// testTouchOthers touches tasks that are no activity tasks: nothing changes.
 func testTouchOthers(t *testing.T, b *bench) {
 	b.with(Options{MaxTasks: 2})
 	b.submit(within(task("a", "1"), time.Hour))
@@ -304,6 +327,7 @@ func testTouchOthers(t *testing.T, b *bench) {
 	assert.Equal(t, b.now().Add(24*time.Hour), b.ended(rested(c.Tasks[0], 0, store.Pulse{})))
 }
 
+// testTouchReplaced replaces an activity task by an ordinary one, which rests no more.
 func testTouchReplaced(t *testing.T, b *bench) {
 	for _, runs := range []bool{false, true} {
 		c := b.active(false)
@@ -322,6 +346,7 @@ func testTouchReplaced(t *testing.T, b *bench) {
 	}
 }
 
+// testTouchEnds ends an activity task: what was noted about it is gone for the next task of its id.
 func testTouchEnds(t *testing.T, b *bench) {
 	for _, end := range []func(c store.Claimed){
 		func(c store.Claimed) { b.ended(complete(c)) },
@@ -339,6 +364,8 @@ func testTouchEnds(t *testing.T, b *bench) {
 	}
 }
 
+// testTouchMany touches many subjects in one call: each touch counts by
+// itself, also beside one that is refused.
 func testTouchMany(t *testing.T, b *bench) {
 	b.with(Options{MaxTasks: 2, Partitions: 4})
 	calls := []store.Touch{pulse("a", "1"), pulse("b", "1"), pulse("a", "1"), pulse("a", "2"), debounced("b")}

@@ -8,12 +8,14 @@ import (
 )
 
 // payload is what tasks of a memory carry: the fields of a MemOS message, and of the presets.
+// They are one type, so that each handler can read what it needs.
 type payload struct {
 	Content string    `json:"content"`
 	At      time.Time `json:"timestamp"`
 	MinAge  string    `json:"min_age"`
 }
 
+// minAge is zero for a task that does not say.
 func (p payload) minAge() time.Duration {
 	d, err := time.ParseDuration(p.MinAge)
 	if err != nil {
@@ -23,6 +25,7 @@ func (p payload) minAge() time.Duration {
 }
 
 // entry is what a task says, when it was said.
+// A message may have been said long before it was submitted.
 func entry(t *core.Task[payload]) Entry {
 	if t.Payload.At.IsZero() {
 		return Entry{At: t.Submitted, Text: t.Payload.Content}
@@ -31,7 +34,9 @@ func entry(t *core.Task[payload]) Entry {
 }
 
 // Register makes a scheduler work for a memory: the labels of its messages, and the presets of its upkeep.
+// Labels and presets are kinds: each has a handler, and several share one.
 func Register(s *core.Scheduler, m *Memory) {
+	// A batch is written message by message: one that fails is repeated alone.
 	core.HandleBatch(s, "add", func(ctx context.Context, ts []*core.Task[payload]) []error {
 		outcomes := make([]error, len(ts))
 		for i, t := range ts {

@@ -35,6 +35,7 @@ func main() {
 	}
 }
 
+// run opens Redis twice: by the store for the tasks, and by a client of its own for the memory.
 func run(ctx context.Context, url string, serve bool, out io.Writer) error {
 	options, err := redis.ParseURL(url)
 	if err != nil {
@@ -53,6 +54,7 @@ func run(ctx context.Context, url string, serve bool, out io.Writer) error {
 	}
 	memory := &Memory{Redis: client, Sum: Extractive{}, Now: time.Now}
 	Register(s, memory)
+	// Once for each agent, for instance when it is created.
 	if err := Remember(ctx, s, "ada"); err != nil {
 		return err
 	}
@@ -73,6 +75,7 @@ var upkeep = []string{"memory.rollup_day", "memory.rollup_week", "memory.rollup_
 func Remember(ctx context.Context, s *core.Scheduler, agent string) error {
 	var tasks []core.NewTask
 	for _, name := range upkeep {
+		// Replaced at each start, so that a new version of this program brings its own times.
 		tasks = append(tasks, core.NewTask{Agent: agent, ID: name, Preset: name, OnConflict: core.OnConflictReplace})
 	}
 	_, err := s.Submit(ctx, tasks...)
@@ -97,6 +100,7 @@ func show(ctx context.Context, s *core.Scheduler, m *Memory, out io.Writer) erro
 	if _, err := s.RunDueTasks(ctx, []string{agent}); err != nil {
 		return err
 	}
+	// By hand, as a month of nights would take a month.
 	for _, id := range upkeep {
 		if _, err := s.RunNow(ctx, agent, id); err != nil {
 			return err

@@ -44,15 +44,18 @@ const (
 )
 
 // rollUp is the step from one level to the next, and how long the entries of the first are kept after it.
+// Each level is kept longer than the one below, as it is smaller.
 type rollUp struct {
 	from, to string
 	keep     time.Duration
 }
 
+// day is a day in UTC, where all have the same length.
 const day = 24 * time.Hour
 
 var rollUps = []rollUp{{segments, days, 30 * day}, {days, weeks, 180 * day}, {weeks, months, 5 * 365 * day}}
 
+// key is the sorted set of a level.
 func key(agent, level string) string { return "memory:" + level + ":" + agent }
 
 // Add remembers a text. The same message again, as after a crash, changes nothing.
@@ -132,6 +135,7 @@ func (m *Memory) Query(ctx context.Context, agent, question string, most int) ([
 	return found, nil
 }
 
+// mentions reports whether a text has one of the words.
 func mentions(text string, asked []string) bool {
 	text = strings.ToLower(text)
 	for _, w := range asked {
@@ -182,6 +186,7 @@ func (m *Memory) RollUp(ctx context.Context, agent string, step rollUp, minAge t
 }
 
 // nameOf tells texts from others, so that a summary knows what it was made of.
+// Sixteen hexadecimal digits are enough to tell a few texts apart.
 func nameOf(texts []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	return hex.EncodeToString(sum[:8])

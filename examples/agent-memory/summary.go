@@ -46,6 +46,7 @@ func (Extractive) Summarise(_ context.Context, texts []string, most int) (string
 }
 
 // sentences are those of a text, without what ends them.
+// Abbreviations end a sentence too: a summary may stop early, and nothing is lost.
 func sentences(text string) []string {
 	var out []string
 	for s := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '.' || r == '!' || r == '?' || r == '\n' }) {

@@ -27,6 +27,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 )
 
+// It runs once for each instance, before the first request.
 func init() { //nolint:gochecknoinits // functions are registered when the package is imported
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	f, err := build(os.Getenv, logger)
@@ -60,6 +61,7 @@ func handlers(s *core.Scheduler, logger *slog.Logger) {
 	})
 }
 
+// build makes the function from environment variables alone, as a deployment has nothing else.
 func build(get func(string) string, logger *slog.Logger) (*gcf.Function, error) {
 	verify, err := verifier(get)
 	if err != nil {

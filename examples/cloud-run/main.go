@@ -23,6 +23,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 )
 
+// main ends with code 1, so that Cloud Run shows a failed start as such.
 func main() {
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	if err := run(logger); err != nil {
@@ -63,6 +64,7 @@ func run(logger *slog.Logger) error {
 	case <-ctx.Done():
 	}
 	drain(ctx, f, grace, logger)
+	// The last answers are written after the drain, as their requests were under way until then.
 	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	return errors.Join(server.Shutdown(flush), store.Close())
@@ -81,6 +83,7 @@ func drain(ctx context.Context, f *gcf.Function, grace time.Duration, logger *sl
 }
 
 // probes answer Cloud Run, which asks whether an instance is ready.
+// A handler of its own, as the API of duly is not served here.
 func probes(s *core.Scheduler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {

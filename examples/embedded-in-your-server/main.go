@@ -91,6 +91,7 @@ func routes(s *core.Scheduler) http.Handler {
 	return mux
 }
 
+// open is the store: in memory without a URL, so that the example runs by itself.
 func open(ctx context.Context, url string) (core.Store, func(), error) {
 	if url == "" {
 		return memstore.New(memstore.Config{}), func() {}, nil

@@ -1,5 +1,7 @@
 package exec
 
+// The programs under way: how they are started, read, and ended with their host.
+
 import (
 	"errors"
 	"os"
@@ -10,10 +12,12 @@ import (
 )
 
 // Children are the programs that run. The zero value has none.
+// A host shares one among all handlers, so that it can end them together.
 type Children struct {
 	mu     sync.Mutex
 	groups map[*group]struct{}
-	ended  chan struct{} // closed when the next of them ends
+	// It is replaced each time, so that whoever waits hears of each end.
+	ended chan struct{} // closed when the next of them ends
 }
 
 // Wait waits until no program runs: after a host has given up their runs they have a last chance to end by themselves, which
@@ -31,6 +35,7 @@ func (c *Children) Wait() {
 }
 
 // Kill ends all programs at once, and what they have started.
+// The host calls it when it has no time left; Wait is for when it has.
 func (c *Children) Kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,6 +44,7 @@ func (c *Children) Kill() {
 	}
 }
 
+// add notes a program that has started.
 func (c *Children) add(g *group) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,6 +54,7 @@ func (c *Children) add(g *group) {
 	c.groups[g] = struct{}{}
 }
 
+// remove notes that one has ended, and wakes those who wait for that.
 func (c *Children) remove(g *group) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,6 +65,7 @@ func (c *Children) remove(g *group) {
 
 // run runs a program in a process group of its own and returns when it has ended. What else is left of the group is killed
 // then: nothing outlives the run of its task.
+// Output that is still on its way is read first, for a second at most.
 func (c *Children) run(cmd *exec.Cmd, said *output) error {
 	pipes, err := listen(said)
 	if err != nil {
@@ -68,8 +76,10 @@ func (c *Children) run(cmd *exec.Cmd, said *output) error {
 	g := newGroup()
 	g.take(cmd)
 	err = cmd.Start()
+	// These ends belong to the program now: kept open here, reading would never end.
 	closeAll(pipes.ends)
 	if err != nil {
+		// A program that cannot be started leaves a guard behind, which ends here.
 		g.end()
 		return err
 	}
@@ -84,6 +94,7 @@ func (c *Children) run(cmd *exec.Cmd, said *output) error {
 }
 
 // pipes are what a program's output comes through.
+// They are pipes of our own, as those of os/exec end only when every process that has them does.
 type pipes struct {
 	starts, ends []*os.File
 	reading      sync.WaitGroup
@@ -114,6 +125,7 @@ func (p *pipes) drain() {
 	closeAll(p.starts)
 }
 
+// closeAll closes files; a second close does no harm.
 func closeAll(files []*os.File) {
 	for _, f := range files {
 		_ = f.Close()

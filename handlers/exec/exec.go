@@ -1,5 +1,7 @@
 package exec
 
+// The handler: its configuration, one run of a program, and what its exit means.
+
 import (
 	"bytes"
 	"cmp"
@@ -19,12 +21,14 @@ import (
 )
 
 // The exit codes that say more than done or failed, as sysexits.h has them.
+// Every other code but 0 is a failure that is retried.
 const (
-	exitNoRetry = 65 // EX_DATAERR: the task is dead; a recurring one goes on with its next occurrence
+	exitNoRetry = 65 // EX_DATAERR: the task is dead; a recurring one continues with its next occurrence
 	exitLater   = 75 // EX_TEMPFAIL: the task is put off, and no attempt is charged
 )
 
 // Bounds of a program.
+// The end of an output says more about a failure than its beginning.
 const (
 	killAfter   = 4 * time.Second // from SIGTERM to SIGKILL
 	drainWithin = time.Second     // for its output, once it has ended
@@ -49,6 +53,7 @@ type Config struct {
 type Handler struct{ config Config }
 
 // New checks the configuration, starting nothing. Its error is a *[core.ConfigError].
+// A program that does not exist is found now, and not by the first task that needs it.
 func New(c Config) (*Handler, error) {
 	switch {
 	case len(c.Argv) == 0 || c.Argv[0] == "":
@@ -71,6 +76,7 @@ func New(c Config) (*Handler, error) {
 }
 
 // Run runs the program for one task and waits until it has ended. When ctx is done it asks the program to end.
+// It returns only when the program has gone, and what it had started with it.
 func (h *Handler) Run(ctx context.Context, t *core.Task[json.RawMessage]) error {
 	input, err := contract.Encode(t)
 	if err != nil {
@@ -80,6 +86,7 @@ func (h *Handler) Run(ctx context.Context, t *core.Task[json.RawMessage]) error 
 	cmd.Stdin = bytes.NewReader(input)
 	cmd.Env = h.environ(t.RunInfo)
 	cmd.WaitDelay = killAfter
+	// A byte more than the limit tells a result that is too long from one that fits.
 	said := &output{
 		stdout: head{most: t.MaxResult() + 1}, stdoutEnd: tail{most: mostStdout}, stderrEnd: tail{most: mostStderr},
 		steering: contract.NewSteering(t.RunInfo), longest: t.MaxResult() + 1024,
@@ -93,6 +100,7 @@ func (h *Handler) outcome(t *core.RunInfo, err error, said *output) error {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	later := ok && exit.ExitCode() == exitLater
 	switch {
+	// A failed program has no result, whatever it has printed.
 	case err != nil && !later:
 		err = said.explain(err)
 		if ok && exit.ExitCode() == exitNoRetry {
@@ -106,6 +114,8 @@ func (h *Handler) outcome(t *core.RunInfo, err error, said *output) error {
 	case later:
 		return said.steering.Outcome()
 	}
+	// The program has done its work: running it again because its output
+	// is too large would do it twice.
 	if err := contract.Keep(t, said.stdout.Bytes()); err != nil {
 		return core.SkipRetry(fmt.Errorf("the standard output cannot be kept: %w", err))
 	}
@@ -113,6 +123,7 @@ func (h *Handler) outcome(t *core.RunInfo, err error, said *output) error {
 }
 
 // environ is the environment of a program: this process's without what is not the program's business, and the task.
+// The variables of the task come last, so that none of this process can stand in for them.
 func (h *Handler) environ(t *core.RunInfo) []string {
 	var env []string
 	for _, kv := range os.Environ() {

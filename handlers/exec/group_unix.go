@@ -2,6 +2,9 @@
 
 package exec
 
+// Process groups: how a program and all that it starts end with the run, whatever happens to this
+// process.
+
 import (
 	"os"
 	"os/exec"
@@ -14,6 +17,7 @@ import (
 // group's number cannot have become that of another.
 //
 // Without a shell the program leads the group, and only an end of this process that is not sudden ends it.
+// id is that of the guard, or of the program if there is none; zero before either has started.
 type group struct {
 	id    int
 	guard *exec.Cmd
@@ -23,6 +27,8 @@ type group struct {
 // guardScript ignores what asks the group to end: that is for the program.
 const guardScript = `trap "" HUP INT TERM; read -r _; kill -s KILL 0`
 
+// newGroup starts the guard. If that fails the program runs without one, as a
+// missing shell is no reason not to work.
 func newGroup() *group {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -50,6 +56,7 @@ func (g *group) take(cmd *exec.Cmd) {
 }
 
 // begun is called when the program has started.
+// Without a guard the program leads its group.
 func (g *group) begun(cmd *exec.Cmd) {
 	if g.id == 0 {
 		g.id = cmd.Process.Pid

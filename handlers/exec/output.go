@@ -1,5 +1,7 @@
 package exec
 
+// What a program says: its result, the end of its errors, and the lines that steer its run.
+
 import (
 	"bufio"
 	"bytes"
@@ -11,6 +13,7 @@ import (
 )
 
 // output is what a program says: on its standard output, its standard error, and file descriptor 3.
+// It is filled by three goroutines, which have ended when the program's end is looked at.
 type output struct {
 	stdout               head // a result, and a byte more if it is longer
 	stdoutEnd, stderrEnd tail
@@ -33,6 +36,7 @@ func (o *output) readers() [3]func(io.Reader) {
 func (o *output) steer(r io.Reader) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, o.longest)
+	// After the first mistake nothing counts any more, but is still read.
 	for o.wrong == nil && lines.Scan() {
 		o.wrong = o.line(lines.Text())
 	}
@@ -42,6 +46,7 @@ func (o *output) steer(r io.Reader) {
 	_, _ = io.Copy(io.Discard, r)
 }
 
+// line reads one line; an empty one means nothing.
 func (o *output) line(line string) error {
 	name, value, ok := strings.Cut(strings.TrimSpace(line), ":")
 	if name == "" && !ok {
@@ -55,6 +60,7 @@ func (o *output) line(line string) error {
 }
 
 // explain adds what the program said last to the error that it ended with.
+// Both are bounded, and standard error comes first: most programs say there what went wrong.
 func (o *output) explain(err error) error {
 	stderr, stdout := o.stderrEnd.text(), o.stdoutEnd.text()
 	switch {
@@ -68,6 +74,7 @@ func (o *output) explain(err error) error {
 }
 
 // head keeps the beginning of what is written to it, and lets the rest go.
+// It never fails a write, so that a program is not stopped by the size of its output.
 type head struct {
 	bytes.Buffer
 
@@ -95,4 +102,5 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// text is what was kept, as valid UTF-8 without space around it.
 func (t *tail) text() string { return strings.TrimSpace(contract.Text(t.kept)) }

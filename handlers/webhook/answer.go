@@ -14,12 +14,14 @@ import (
 )
 
 // Bounds of an answer.
+// A receiver may ask for a pause, and not for a year of it.
 const (
 	mostRetryAfter  = 24 * time.Hour
 	mostErrorAnswer = 300 // bytes of an answer that go into the error
 )
 
 // outcome turns an answer into the outcome of the run.
+// 2xx is a success, and each other class has its own meaning: see the package comment.
 func outcome(t *core.RunInfo, res *http.Response, answer []byte, now time.Time) error {
 	status := res.StatusCode
 	if status >= 200 && status < 300 {
@@ -29,6 +31,7 @@ func outcome(t *core.RunInfo, res *http.Response, answer []byte, now time.Time) 
 	if said := strings.TrimSpace(contract.Text(answer[:min(len(answer), mostErrorAnswer)])); said != "" {
 		err = fmt.Errorf("%w: %s", err, said)
 	}
+	// The order is that of the table in the package comment.
 	switch {
 	case status < 400:
 		return core.SkipRetry(fmt.Errorf("%w: redirects are not followed; set the URL that it leads to", err))
@@ -45,6 +48,7 @@ func outcome(t *core.RunInfo, res *http.Response, answer []byte, now time.Time) 
 }
 
 // succeeded is the outcome of a run whose answer is a success: what its headers say, or its result.
+// Its mistakes are final: the receiver has done the work.
 func succeeded(t *core.RunInfo, header http.Header, answer []byte) error {
 	steering := contract.NewSteering(t)
 	yields := false
@@ -67,6 +71,7 @@ func succeeded(t *core.RunInfo, header http.Header, answer []byte) error {
 }
 
 // said are the names of the headers that are about the run, without their prefix.
+// Sorted, so that several of them give the same error each time.
 func said(header http.Header) []string {
 	var names []string
 	for name := range header {

@@ -11,14 +11,16 @@ import (
 
 // guard refuses connections to addresses that are not public. It looks at the address that is dialled, after the name was
 // resolved, so that a name that points inside does not help.
+// Without it a task could make duly read a cloud's credentials, or call a service inside the network.
 type guard struct {
 	private  bool // every address is allowed
 	loopback bool // this machine is allowed
 }
 
 // The addresses that are not public, by IANA's registries of special-purpose addresses for IPv4 and IPv6 (RFC 6890), in
-// order. Of IPv6 nothing outside 2000::/3 is public: what carries an IPv4 address in another guise (::/96, 64:ff9b::/96),
+// order. Of IPv6 nothing outside 2000::/3 is public: what contains an IPv4 address in another guise (::/96, 64:ff9b::/96),
 // discard-only, segment routing, unique local, link-local, site-local and multicast addresses all are elsewhere.
+// A new entry in one of the registries is a new line here.
 var (
 	reserved = prefixes(
 		"0.0.0.0/8",         // this network
@@ -49,6 +51,7 @@ var (
 	public6 = netip.MustParsePrefix("2000::/3")
 )
 
+// prefixes panics on a text that is none, at the start of the program.
 func prefixes(texts ...string) []netip.Prefix {
 	all := make([]netip.Prefix, len(texts))
 	for i, text := range texts {
@@ -58,6 +61,7 @@ func prefixes(texts ...string) []netip.Prefix {
 }
 
 // check is nil if the address may be dialled.
+// An address in the form of IPv6 counts as the one of IPv4 that it contains.
 func (g guard) check(addr netip.Addr) error {
 	addr = addr.Unmap().WithZone("")
 	if g.private || g.loopback && addr.IsLoopback() || public(addr) {
@@ -80,6 +84,7 @@ func public(addr netip.Addr) bool {
 }
 
 // control is asked before each connection is made.
+// The address is the one that is dialled, after every redirect of names.
 func (g guard) control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -89,6 +94,7 @@ func (g guard) control(_, address string, _ syscall.RawConn) error {
 }
 
 // transport is an HTTP transport that dials what the guard allows. It uses no proxy, which would dial for it.
+// Connections are reused, to the same receiver only.
 func (g guard) transport() *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: g.control}
 	return &http.Transport{

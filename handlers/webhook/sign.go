@@ -15,6 +15,7 @@ import (
 )
 
 // secretPrefix may begin a secret, as Standard Webhooks write them.
+// The prefix says that base64 follows.
 const secretPrefix = "whsec_"
 
 // The bounds of a signing key, in bytes, as Standard Webhooks have them.
@@ -25,6 +26,7 @@ const (
 
 // signingKey is the key that a secret is the base64 of; nil for no secret. Official verifiers decode every secret, so one
 // that is used as it is would sign what they refuse.
+// Sixteen bytes would be safe too, but receivers may refuse them.
 func signingKey(secret string) ([]byte, error) {
 	secret = strings.TrimSpace(secret)
 	if secret == "" {
@@ -39,12 +41,14 @@ func signingKey(secret string) ([]byte, error) {
 }
 
 // messageID names an occurrence of a task: the receiver can tell by it that a message is repeated.
+// Lengths stand before the ids, so that no two pairs give the same text.
 func messageID(t *core.RunInfo) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%d:%s%d", len(t.Agent), t.Agent, len(t.ID), t.ID, t.Occurrence.UnixMilli()))
 	return "msg_" + hex.EncodeToString(sum[:16])
 }
 
 // sign sets the headers of Standard Webhooks: the id, the time, and, if there is a key, the HMAC-SHA256 of both and the body.
+// A receiver without a secret still gets the id, and can tell repeats by it.
 func sign(header http.Header, key []byte, id string, now time.Time, body []byte) {
 	timestamp := strconv.FormatInt(now.Unix(), 10)
 	header.Set("Webhook-Id", id)

@@ -33,6 +33,7 @@ type Config struct {
 }
 
 // Handler posts tasks to a URL. Its Run is a handler for [core.Handle].
+// It is safe for concurrent use, and keeps connections between runs.
 type Handler struct {
 	url    string
 	key    []byte
@@ -66,6 +67,7 @@ func New(c Config) (*Handler, error) {
 }
 
 // loopback reports whether a host is this machine, by its name alone.
+// Other names are not looked up: the guard looks at the address when it is dialled.
 func loopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
@@ -86,6 +88,7 @@ func (h *Handler) Run(ctx context.Context, t *core.Task[json.RawMessage]) error 
 	if t.Traceparent != "" {
 		r.Header.Set("Traceparent", t.Traceparent)
 	}
+	// The time is that of each attempt, while the id stays.
 	sign(r.Header, h.key, messageID(t.RunInfo), h.clock.Now(), body)
 	res, err := h.client.Do(r)
 	if err != nil {
@@ -95,6 +98,7 @@ func (h *Handler) Run(ctx context.Context, t *core.Task[json.RawMessage]) error 
 		return fmt.Errorf("webhook: %w", err)
 	}
 	defer func() { _ = res.Body.Close() }()
+	// A byte more than a result may have, so that Keep can tell.
 	answer, err := io.ReadAll(io.LimitReader(res.Body, int64(t.MaxResult())+1))
 	if err != nil && res.StatusCode < http.StatusMultipleChoices {
 		return fmt.Errorf("webhook: read the answer: %w", err)

@@ -12,6 +12,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
+// activityCommand needs the file: only there does a kind say that it has an activity schedule, and
+// which. A daemon with the same file runs what this command books.
 func (p *process) activityCommand(o *options) *cobra.Command {
 	var subject core.Subject
 	cmd := command("activity KIND", "Record user activity; schedules a run of a kind that has activity: { quiet: ... }",
@@ -24,6 +26,7 @@ func (p *process) activityCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// Asked before the store, so that a wrong kind is a mistake in usage and no entry in Redis.
 			if !hasActivity(c, args[0]) {
 				return usage("with -c, name a file that gives its handler one, as activity: { quiet: 30m } (30 minutes after the last activity; delay: after the first)", "kind %q has no activity schedule", args[0])
 			}
@@ -35,6 +38,7 @@ func (p *process) activityCommand(o *options) *cobra.Command {
 				return o.print(p.stdout, noticed, func(w *table.Page) { printNoticed(w, &noticed) })
 			})
 		})
+	// command refuses arguments by default; the check above names what is missing.
 	cmd.Args = cobra.ArbitraryArgs
 	flags := cmd.Flags()
 	flags.StringVar(&subject.User, "user", "", "who was active (required)")
@@ -44,6 +48,7 @@ func (p *process) activityCommand(o *options) *cobra.Command {
 }
 
 // hasActivity reports whether the file has an activity schedule for a kind.
+// A kind can have one handler only, so the first one that matches is the one.
 func hasActivity(c *dulyfile.File, kind string) bool {
 	for _, h := range c.Handlers {
 		if h.Kind == kind && h.Settings.Activity != nil {
@@ -53,6 +58,8 @@ func hasActivity(c *dulyfile.File, kind string) bool {
 	return false
 }
 
+// printNoticed writes what became of the activity, and where to look for its
+// run: agent and id together name a task.
 func printNoticed(w *table.Page, n *core.Noticed) {
 	t := table.New(w)
 	scheduled := "no, a run was already scheduled"
@@ -68,6 +75,8 @@ func printNoticed(w *table.Page, n *core.Noticed) {
 }
 
 // presetJSON is a preset as programs get it.
+// Its names are those of a task's fields, so that a program can paste them into a
+// submit; what a preset leaves open is left out.
 type presetJSON struct {
 	Name   string     `json:"name"`
 	Kind   string     `json:"kind"`
@@ -77,12 +86,15 @@ type presetJSON struct {
 	MinAge string     `json:"min_age,omitempty"`
 }
 
+// presetsCommand needs no store: presets are part of the program.
 func (p *process) presetsCommand(o *options) *cobra.Command {
 	return o.withJSON(command("presets", "List the presets for duly submit --preset", "  duly presets\n  duly submit --agent ada --id rollup --preset memory.rollup_day",
 		func(*cobra.Command, []string) error {
 			var presets []presetJSON
 			for _, preset := range core.Presets() {
 				j := presetJSON{Name: preset.Name, Kind: preset.Kind, Cron: preset.Cron, Level: preset.Level}
+				// Durations are written as flags take them, and not as a number of nanoseconds, which
+				// is what JSON would make of them.
 				if preset.Jitter > 0 {
 					j.Jitter = preset.Jitter.String()
 				}
@@ -97,6 +109,7 @@ func (p *process) presetsCommand(o *options) *cobra.Command {
 
 func printPresets(w *table.Page, presets []presetJSON) {
 	t := table.New(w, "NAME", "KIND", "CRON", "JITTER", "LEVEL", "MIN AGE")
+	// A dash keeps the column visible where a preset has nothing to say.
 	orDash := func(s string) string {
 		if s == "" || s == "0" {
 			return "-"

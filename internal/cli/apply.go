@@ -8,10 +8,13 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
+// applyCommand does what a daemon does at its start, without running anything, so that a deployment can
+// apply a file before its daemons restart.
 func (p *process) applyCommand(o *options) *cobra.Command {
 	cmd := command("apply", "Create or update the tasks in a file; leave unchanged ones alone",
 		"  duly apply -f duly.yaml",
 		func(cmd *cobra.Command, _ []string) error {
+			// -f is the same option as -c: whoever applies a file has exactly one.
 			if o.file == "" {
 				return usage("name one with -f", "needs a file with tasks")
 			}
@@ -37,6 +40,6 @@ func (p *process) applyCommand(o *options) *cobra.Command {
 				w.Line("%s created, %d updated, %d unchanged", table.Count(answer.Created, "task"), answer.Changed, answer.Unchanged)
 			})
 		})
-	cmd.Flags().StringVarP(&o.file, "file", "f", "", "the file, as with -c of other commands")
+	cmd.Flags().StringVarP(&o.file, "file", "f", "", "the file, the same as -c of other commands")
 	return o.withJSON(cmd)
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
+// auditCommand walks through all live tasks, a page at a time, and can be
+// stopped at any point: each page is whole.
 func (p *process) auditCommand(o *options) *cobra.Command {
 	var repair bool
 	cmd := command("audit", "Check that every live task can be reached; --repair requeues lost ones",
@@ -25,6 +27,8 @@ func (p *process) auditCommand(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				// The report is written also when it contains faults; the failure only
+				// sets the exit code and the last line.
 				return errors.Join(o.print(p.stdout, report, func(w *table.Page) { printAudit(w, &report, repair) }), auditFailure(&report, repair))
 			})
 		})
@@ -33,6 +37,7 @@ func (p *process) auditCommand(o *options) *cobra.Command {
 }
 
 // auditProgress shows on a terminal how far the audit is.
+// It is nil elsewhere: a log has no use for a line that is rewritten.
 func (p *process) auditProgress() func(core.AuditReport) {
 	if !table.Terminal(p.stderr) {
 		return nil
@@ -41,6 +46,7 @@ func (p *process) auditProgress() func(core.AuditReport) {
 }
 
 // endProgress takes the line of a progress away.
+// Forty columns are more than any line of auditProgress has.
 func (p *process) endProgress() {
 	if table.Terminal(p.stderr) {
 		_, _ = fmt.Fprint(p.stderr, "\r"+strings.Repeat(" ", 40)+"\r")
@@ -48,6 +54,8 @@ func (p *process) endProgress() {
 }
 
 // faults say what each fault means.
+// Every code that a store can report has an entry; the text says what would
+// happen to the task if nobody did anything.
 var faults = map[store.FaultCode]string{
 	store.FaultLost:       "the task is in no queue: it neither waits nor runs nor is parked",
 	store.FaultStranded:   "the task is parked, and nothing would requeue it",
@@ -61,6 +69,8 @@ var faults = map[store.FaultCode]string{
 // unreadableTodo is what to do about records that cannot be read, which duly leaves alone.
 const unreadableTodo = "restore them from a backup; duly has no other copy"
 
+// printAudit shows the first faults only, as the report keeps no more;
+// their number is always that of all.
 func printAudit(w *table.Page, r *core.AuditReport, repair bool) {
 	w.Line("%s checked, %s found", table.Count(r.Tasks, "task"), table.Count(r.Found, "fault"))
 	if r.Found == 0 {
@@ -70,6 +80,7 @@ func printAudit(w *table.Page, r *core.AuditReport, repair bool) {
 	t := table.New(w, "FAULT", "AGENT", "ID", "WHAT IT MEANS")
 	for _, f := range r.Faults {
 		agent, id := f.Agent, f.ID
+		// A fault may be about one task, an agent, or a counter of a whole partition.
 		switch {
 		case agent == "" && id == "":
 			agent = "(a partition)"
@@ -89,8 +100,10 @@ func printAudit(w *table.Page, r *core.AuditReport, repair bool) {
 }
 
 // auditFailure is the failure of an audit that leaves faults behind.
+// Exit code 1 for faults lets a cron job or a monitor call duly audit and rely on its result alone.
 func auditFailure(r *core.AuditReport, repaired bool) error {
 	switch {
+	// All of them were repaired, or none were found.
 	case r.Found == 0 || repaired && r.Found == r.Repairable:
 		return nil
 	case r.Repairable > 0 && !repaired:

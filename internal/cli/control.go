@@ -13,6 +13,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
+// runCommand goes past a pause on purpose: the operator names this one task and
+// wants it now. Overlap rules still hold.
 func (p *process) runCommand(o *options) *cobra.Command {
 	var agent string
 	cmd := command("run [AGENT] ID", "Make a waiting task due now, even if it is paused", "  duly run ada nightly",
@@ -22,6 +24,7 @@ func (p *process) runCommand(o *options) *cobra.Command {
 					return missing(err, agent, id)
 				}
 				return p.printChanged(cmd.Context(), o, s, agent, id, func(task *core.TaskInfo) string {
+					// The run under way is not disturbed: what was ordered becomes due when it ends.
 					if task.Status == core.StatusInProgress {
 						return "is running, and will run again when this run has ended"
 					}
@@ -32,6 +35,8 @@ func (p *process) runCommand(o *options) *cobra.Command {
 	return o.withJSON(named(cmd, &agent))
 }
 
+// cancelCommand asks a run in progress to stop by cancelling its context; its
+// process hears of it with its next heartbeat.
 func (p *process) cancelCommand(o *options) *cobra.Command {
 	var agent string
 	var by core.Order
@@ -44,7 +49,7 @@ func (p *process) cancelCommand(o *options) *cobra.Command {
 				}
 				return p.printChanged(cmd.Context(), o, s, agent, id, func(task *core.TaskInfo) string {
 					if task.Status == core.StatusInProgress {
-						return "is running: it was asked to stop, and is cancelled then"
+						return "is running: it was asked to stop, and will then be cancelled"
 					}
 					return "is " + string(task.Status)
 				})
@@ -52,12 +57,15 @@ func (p *process) cancelCommand(o *options) *cobra.Command {
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&by.Reason, "reason", "", "why, for people")
+	// The name of the user is stored with the order, so that others see who gave it.
 	flags.StringVar(&by.By, "by", userName(), "who")
 	zeroMeans(cmd, "reason", "by")
 	return o.withJSON(named(cmd, &agent))
 }
 
 // printChanged writes a task as it is after a change.
+// what puts the task into words. It is read again after the change, so that
+// the answer shows what others now see.
 func (p *process) printChanged(
 	ctx context.Context, o *options, s *core.Scheduler, agent, id string, what func(task *core.TaskInfo) string,
 ) error {
@@ -68,6 +76,8 @@ func (p *process) printChanged(
 	return o.print(p.stdout, task, func(w *table.Page) { w.Line("%s %s", targetName(core.Target{Agent: agent, ID: id}), what(&task)) })
 }
 
+// deleteCommand takes several ids, each of which is deleted by itself: a
+// wrong one does not stop the others.
 func (p *process) deleteCommand(o *options) *cobra.Command {
 	var agent string
 	cmd := command("delete [AGENT] ID...", "Delete tasks and their history (no confirmation)", "  duly delete ada nightly\n  duly delete ada one two three",
@@ -93,6 +103,7 @@ func (p *process) deleteCommand(o *options) *cobra.Command {
 	return o.withJSON(named(cmd, &agent))
 }
 
+// replayCommand makes failed tasks waiting again, with all their attempts.
 func (p *process) replayCommand(o *options) *cobra.Command {
 	var agent string
 	var all bool
@@ -101,6 +112,8 @@ func (p *process) replayCommand(o *options) *cobra.Command {
 			var ids []string
 			var err error
 			switch {
+			// Either names tasks or the whole agent: an id next to --all is
+			// more likely a mistake than a wish.
 			case !all:
 				agent, ids, err = tasksNamed(agent, args)
 			case agent == "" && len(args) == 1:
@@ -123,6 +136,7 @@ func (p *process) replayCommand(o *options) *cobra.Command {
 	return o.withJSON(named(cmd, &agent))
 }
 
+// replay replays one task and prints it.
 func (p *process) replay(ctx context.Context, o *options, s *core.Scheduler, agent, id string) error {
 	if _, err := s.Replay(ctx, agent, id); err != nil {
 		return err
@@ -130,9 +144,11 @@ func (p *process) replay(ctx context.Context, o *options, s *core.Scheduler, age
 	return p.printChanged(ctx, o, s, agent, id, func(*core.TaskInfo) string { return "will be retried now" })
 }
 
-// replayAll replays the failed tasks of an agent. One that was deleted or replayed meanwhile is none any more.
+// replayAll replays the failed tasks of an agent, page by page. A task that was deleted or replayed in
+// the meantime is passed over, as nothing of it is left to do.
 func (p *process) replayAll(ctx context.Context, o *options, s *core.Scheduler, agent string, replay func(id string) error) error {
 	failed := core.List{Agent: agent, Status: []core.Status{core.StatusFailed}, Limit: core.MaxPage}
+	// A page is asked for behind the last one's cursor: replayed tasks leave the list while it is read.
 	for found := false; ; found = true {
 		tasks, next, err := s.Tasks(ctx, failed)
 		if err != nil {
@@ -153,7 +169,9 @@ func (p *process) replayAll(ctx context.Context, o *options, s *core.Scheduler, 
 	}
 }
 
-// each does something with each of an agent's tasks that are named. One that refuses does not keep the others from it.
+// each does something with each of the named tasks of an agent. One that does not exist or is in the
+// wrong state does not keep the others from it; an error of the store ends it, as the rest would fail
+// alike. The first refusal is reported, with the number of the others.
 func each(agent string, ids []string, do func(id string) error) error {
 	var first error
 	refused := 0
@@ -169,6 +187,7 @@ func each(agent string, ids []string, do func(id string) error) error {
 			return err
 		}
 	}
+	// One refusal is its own error; several share a line.
 	if refused < 2 {
 		return first
 	}

@@ -245,7 +245,7 @@ func TestWhatATaskWaitsFor(t *testing.T) {
 	assert.Equal(t, "paused: task i of agent a\nthe run in progress continues\n", w.ok(t, "pause", "a", "i"))
 	w.ok(t, "submit", "--agent", "b", "--id", "lost", "--kind", "nobody")
 	d.line(t, "duly is running")
-	assert.Equal(t, "task i of agent a is running: it was asked to stop, and is cancelled then\n", w.ok(t, "cancel", "a", "i"))
+	assert.Equal(t, "task i of agent a is running: it was asked to stop, and will then be cancelled\n", w.ok(t, "cancel", "a", "i"))
 	settled(t, s, "a", "i", "cancelled")
 	gone(t, pid)
 	assert.Contains(t, w.ok(t, "list", "--agent", "b"), "  parked  ")

@@ -20,6 +20,7 @@ import (
 )
 
 // daemonOptions are the flags of duly daemon.
+// http and concurrency count only if their flags were given, as the file may set both.
 type daemonOptions struct {
 	*options
 
@@ -30,6 +31,8 @@ type daemonOptions struct {
 	onRequest   bool // tasks run when a request asks for it, and not by themselves
 }
 
+// daemonCommand runs tasks until a signal arrives; see process.serving for
+// what both commands have in common.
 func (p *process) daemonCommand(o *options) *cobra.Command {
 	d := &daemonOptions{options: o}
 	return p.serving(d, "daemon", "Run due tasks until stopped, optionally with an HTTP API",
@@ -39,6 +42,8 @@ func (p *process) daemonCommand(o *options) *cobra.Command {
 // defaultAddress is where duly serve listens by default.
 const defaultAddress = "127.0.0.1:8080"
 
+// serveCommand is for hosts that scale to zero: nothing runs unless a request says
+// so, so that it may be frozen in between.
 func (p *process) serveCommand(o *options) *cobra.Command {
 	d := &daemonOptions{options: o, onRequest: true}
 	return p.serving(d, "serve", "Serve the HTTP API; tasks run only on POST /v1/run-due or GET /v1/cron",
@@ -46,6 +51,8 @@ func (p *process) serveCommand(o *options) *cobra.Command {
 }
 
 // serving is a command that runs until it is stopped.
+// A flag wins over the file only if it was given: each has a default that
+// would otherwise hide what the file says.
 func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.Command {
 	o := d.options
 	cmd := command(name, short, example,
@@ -54,6 +61,7 @@ func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.
 			if err != nil {
 				return err
 			}
+			// An empty --http is meant: it turns off an API that the file asks for.
 			if cmd.Flags().Changed("http") {
 				c.HTTP = d.http
 			}
@@ -82,6 +90,8 @@ func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.
 }
 
 // serve runs the daemon, unless tasks run on request, and the API until ctx is done.
+// The order matters: mistakes in the file come first, then the port, then Redis, and tasks are applied
+// before the first pull, so that nothing runs with a half-read configuration.
 func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions, logger *slog.Logger) error {
 	if err := c.Check(); err != nil {
 		return usage("see duly daemon --help", "%w", err)
@@ -90,6 +100,7 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	if err != nil {
 		return err
 	}
+	// In the opposite order at the end: the store closes after everything that uses it has ended.
 	defer api.close()
 	store, err := openStore(ctx, c, logger)
 	if err != nil {
@@ -100,6 +111,8 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	if err != nil {
 		return err
 	}
+	// The names of secret variables go along, so that programs which
+	// handlers start do not inherit them.
 	if err := c.Register(s, logger, &p.children, secretVariables(c)...); err != nil {
 		return err
 	}
@@ -112,16 +125,20 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	if err != nil {
 		return err
 	}
+	// Said once and plainly: a user who expects tasks to survive would lose
+	// them without having been warned.
 	if c.Redis.URL == "" {
 		p.say("no Redis configured: tasks are kept in memory and are lost when this process ends; use --redis redis://127.0.0.1:6379/0 to keep them")
 	}
 	logger.LogAttrs(ctx, slog.LevelInfo, "duly is running", slog.String("store", store.name), slog.String("handlers", c.KindNames()),
 		slog.Int("tasks", len(c.Tasks)), slog.Int("new", done.Created), slog.Int("changed", done.Changed))
 	api.announce(ctx, c, logger)
+	// Programs that handlers have started end with the process, never after it.
 	defer p.children.Wait()
 	services := []func(context.Context) error{d.Run}
 	ready := func(context.Context) error { return d.Ready() }
 	if o.onRequest {
+		// Without a daemon nothing asks the store regularly, so readiness asks by itself.
 		services, ready = nil, newReadiness(func(ctx context.Context) error { _, err := s.NextDue(ctx); return err }).ask
 	}
 	server := api.server(s, ready, o.grace, logger) // before anything runs: it makes the handlers' kinds known to the metrics
@@ -130,6 +147,7 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 }
 
 // newLogger logs for people ("text") or for programs ("json").
+// It goes to stderr, as stdout belongs to answers.
 func newLogger(w io.Writer, format string) (*slog.Logger, error) {
 	switch format {
 	case "text":
@@ -142,6 +160,7 @@ func newLogger(w io.Writer, format string) (*slog.Logger, error) {
 }
 
 // together runs services until ctx is done or one of them fails, then waits for all.
+// The first failure stops all of them: a daemon whose API has died must not continue unseen.
 func together(ctx context.Context, services ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

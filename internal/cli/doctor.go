@@ -17,6 +17,7 @@ import (
 )
 
 // What a check of doctor comes to.
+// The values are part of the JSON output, and as stable as it is.
 const (
 	checkOK      = "ok"
 	checkWarning = "warning" // worth knowing, and perhaps meant so
@@ -24,6 +25,7 @@ const (
 )
 
 // finding is one thing that doctor looked at.
+// Text is a sentence about what is so, Todo what to do about it: empty if nothing needs to be done.
 type finding struct {
 	Name   string `json:"name"`
 	Status string `json:"status"`
@@ -31,6 +33,8 @@ type finding struct {
 	Todo   string `json:"todo,omitempty"`
 }
 
+// doctorCommand exits with 1 if a check fails and with 0 for warnings, so
+// that a deployment can use it as a gate.
 func (p *process) doctorCommand(o *options) *cobra.Command {
 	return o.withJSON(command("doctor", "Check Redis, and that everything due will run",
 		"  duly doctor -c duly.yaml",
@@ -45,6 +49,7 @@ func (p *process) doctorCommand(o *options) *cobra.Command {
 			if err := o.print(p.stdout, answer, func(w *table.Page) { printChecks(w, checks) }); err != nil {
 				return err
 			}
+			// Printed first, then counted: the failure refers to the hints above it.
 			failed := 0
 			for _, c := range checks {
 				if c.Status == checkFailed {
@@ -58,6 +63,7 @@ func (p *process) doctorCommand(o *options) *cobra.Command {
 		}))
 }
 
+// printChecks puts each hint below its check, behind an arrow.
 func printChecks(w *table.Page, checks []finding) {
 	t := table.New(w)
 	for _, c := range checks {
@@ -69,8 +75,8 @@ func printChecks(w *table.Page, checks []finding) {
 	t.End()
 }
 
-// diagnose makes all checks. A store that cannot be opened fails the first, and there are no others; one that fails in part
-// fails the check that asked it, and the others are made.
+// diagnose makes all checks. A store that cannot be opened is an error, as there is nothing else to
+// check; a question that the store does not answer fails its own check, and the others are still made.
 func (p *process) diagnose(ctx context.Context, o *options) ([]finding, error) {
 	c, err := loadFile(ctx, o)
 	if err != nil {
@@ -79,6 +85,7 @@ func (p *process) diagnose(ctx context.Context, o *options) ([]finding, error) {
 	if err := needRedis(c); err != nil {
 		return nil, err
 	}
+	// Opening a store logs what it thinks of the server: caught here, that becomes findings.
 	warnings := &warnings{all: new([]warning)}
 	st, err := openStore(ctx, c, slog.New(warnings))
 	if err != nil {
@@ -90,17 +97,20 @@ func (p *process) diagnose(ctx context.Context, o *options) ([]finding, error) {
 		return nil, err
 	}
 	checks := warnings.checks(st.name)
+	// One read answers six checks.
 	if stats, err := s.Stats(ctx); err == nil {
 		checks = append(checks, checkClock(stats.Now, core.SystemClock{}.Now()), checkWork(&stats), checkHandlers(&stats, c),
 			checkPauses(&stats), checkFailures(&stats), checkHistory(&stats))
 	} else {
 		checks = append(checks, finding{"stats", checkFailed, "cannot be read: " + err.Error(), "check Redis, and that no other program writes duly's keys"})
 	}
+	// A failure here shows in the other checks as well.
 	if processes, err := s.Processes(ctx); err == nil {
 		checks = append(checks, checkProcesses(processes))
 	}
 	report, err := s.Audit(ctx, core.AuditOptions{Progress: p.auditProgress()})
 	p.endProgress()
+	// A signal stops doctor without a verdict.
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -111,12 +121,14 @@ func (p *process) diagnose(ctx context.Context, o *options) ([]finding, error) {
 	}
 }
 
-// warnings are what opening a store told about the Redis.
+// warnings is a slog.Handler that keeps what opening a store logs about its Redis.
 type warnings struct {
 	all *[]warning
-	at  string // the attributes of all of them
+	// at is added by WithAttrs: in a cluster the address of the node that a warning is about.
+	at string // the attributes of all of them
 }
 
+// warning is one record: its message with its attributes, and what to do.
 type warning struct{ text, todo string }
 
 // Enabled is true for what is worth knowing.
@@ -124,6 +136,7 @@ func (*warnings) Enabled(_ context.Context, level slog.Level) bool { return leve
 
 // Handle keeps a warning.
 func (w *warnings) Handle(_ context.Context, r slog.Record) error {
+	// The hint for a warning that has none of its own.
 	it := warning{text: r.Message + w.at, todo: "see docs/guarantees.md for the requirements on Redis"}
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "todo" {
@@ -149,6 +162,7 @@ func (w *warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup is the same handler: a store logs without groups.
 func (w *warnings) WithGroup(string) slog.Handler { return w }
 
+// checks turns what was logged into findings; silence means that everything is as it should be.
 func (w *warnings) checks(name string) []finding {
 	if len(*w.all) == 0 {
 		return []finding{{"redis", checkOK, name + " answers, uses an append-only file, and grants every permission that duly needs", ""}}
@@ -161,8 +175,11 @@ func (w *warnings) checks(name string) []finding {
 }
 
 // muchSkew is how far clocks may be apart before it is worth a word.
+// Network delay and the rounding to seconds stay below it.
 const muchSkew = 2 * time.Second
 
+// checkClock compares the clocks. duly needs no equal clocks: only times that a
+// person types are read by this machine's.
 func checkClock(redis, here time.Time) finding {
 	skew := here.Sub(redis).Round(time.Second)
 	if skew.Abs() < muchSkew {
@@ -175,8 +192,11 @@ func checkClock(redis, here time.Time) finding {
 }
 
 // late is how long work may be due before somebody should have taken it.
+// A minute is more than any healthy daemon needs, also right after a restart.
 const late = time.Minute
 
+// checkWork looks whether due work is left lying. Paused work counts too,
+// since from outside the two look alike.
 func checkWork(st *core.Stats) finding {
 	switch behind := st.Now.Sub(st.NextDue).Round(time.Second); {
 	case st.NextDue.IsZero() && st.InProgress == 0:
@@ -186,13 +206,14 @@ func checkWork(st *core.Stats) finding {
 	default:
 		return finding{
 			"work", checkFailed, fmt.Sprintf("work has been due for %s and no process has claimed it, or everything is paused", behind),
-			"start duly daemon, or schedule duly run-due; duly explain tells why one task has not run",
+			"start duly daemon, or schedule duly run-due; duly explain says why a task has not run",
 		}
 	}
 }
 
 // checkHandlers compares the kinds of live tasks with the handlers of the file, if there is one.
 func checkHandlers(st *core.Stats, c *dulyfile.File) finding {
+	// Held tasks have a handler and are paused; they belong to checkPauses.
 	parked := st.Parked - st.Held
 	if len(c.Handlers) == 0 {
 		if parked == 0 {
@@ -210,6 +231,8 @@ func checkHandlers(st *core.Stats, c *dulyfile.File) finding {
 			missing = append(missing, fmt.Sprintf("%s (%d)", k.Kind, k.Live))
 		}
 	}
+	// Warning and not failure: another process may have the handler, which
+	// doctor cannot see from the file.
 	if len(missing) == 0 {
 		return finding{"handlers", checkOK, "the file has a handler for every task", ""}
 	}
@@ -219,6 +242,7 @@ func checkHandlers(st *core.Stats, c *dulyfile.File) finding {
 	}
 }
 
+// checkPauses warns, as a pause that was forgotten looks like a scheduler that has stopped.
 func checkPauses(st *core.Stats) finding {
 	if st.Held == 0 {
 		return finding{"pauses", checkOK, "no due task is paused", ""}
@@ -228,8 +252,11 @@ func checkPauses(st *core.Stats) finding {
 	}
 }
 
+// checkFailures looks at tasks that have given up, which need a person, and
+// at records that could not be read.
 func checkFailures(st *core.Stats) finding {
 	switch {
+	// The rarer and graver of the two comes first, with the number of the other.
 	case st.Malformed > 0:
 		return finding{
 			"failures", checkWarning, fmt.Sprintf("%s skipped, %s failed for good", table.Count(st.Malformed, "damaged record"), table.Count(st.Failed, "task")),
@@ -246,6 +273,7 @@ func checkFailures(st *core.Stats) finding {
 }
 
 // recent is how long ago records may have been dropped for it to be worth a word.
+// It is as long as the default retention: an older loss would be over by now in any case.
 const recent = 7 * 24 * time.Hour
 
 // checkHistory looks whether agents have more finished tasks than the store keeps.
@@ -260,6 +288,8 @@ func checkHistory(st *core.Stats) finding {
 	}
 }
 
+// checkAudit is a failure for every fault: a task that nothing would run
+// is what duly promises not to have.
 func checkAudit(r *core.AuditReport) finding {
 	if r.Found == 0 {
 		return finding{"audit", checkOK, fmt.Sprintf("every live task (%d) waits, runs or is parked", r.Tasks), ""}

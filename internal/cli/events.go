@@ -11,6 +11,7 @@ import (
 )
 
 // logged are the settings of the file for a scheduler whose process logs.
+// Commands that print an answer and end do not use it: what happens is their answer.
 func logged(ctx context.Context, c *dulyfile.File, logger *slog.Logger) core.Config {
 	settings := c.Settings()
 	settings.Logger, settings.OnEvent = logger, logEvents(ctx, c, logger)
@@ -19,7 +20,10 @@ func logged(ctx context.Context, c *dulyfile.File, logger *slog.Logger) core.Con
 
 // logEvents logs what becomes of runs: each end, but for the good ends of handlers that log their runs themselves, and
 // every failure as a warning.
+// Each process logs its own runs; duly events shows those of the process whose API it follows.
 func logEvents(ctx context.Context, c *dulyfile.File, logger *slog.Logger) func(core.Event) {
+	// quiet are the kinds whose handler is a log: it has written the payload,
+	// and a second line would say less.
 	quiet := map[string]bool{}
 	for _, h := range c.Handlers {
 		quiet[h.Kind] = h.Log
@@ -33,14 +37,17 @@ func logEvents(ctx context.Context, c *dulyfile.File, logger *slog.Logger) func(
 		case e.Type == core.EventPause:
 			logger.LogAttrs(ctx, slog.LevelWarn, "paused", slog.String("kind", e.Kind), slog.String("agent", e.Agent),
 				slog.String("task", e.ID), slog.String("reason", e.Error))
+		// A fault is an error of the store or of a record, which core logs with more than an event has.
 		case e.Type == core.EventFault: // the scheduler has logged it
 		case e.Type == core.EventStuck:
 			logger.LogAttrs(ctx, slog.LevelWarn, "ignores its cancelled context, abandoned", attributes(e)...)
+		// Starts, submissions and the like are too many for a log; the stream of events has them.
 		case e.Type != core.EventFinish, e.Outcome == core.OutcomeSuccess && quiet[e.Kind]:
 		case e.Outcome == core.OutcomeSuccess:
 			logger.LogAttrs(ctx, slog.LevelInfo, "done", attributes(e)...)
 		case e.Outcome == core.OutcomeCancelled:
 			logger.LogAttrs(ctx, slog.LevelWarn, "cancelled", attributes(e)...)
+		// No error and no success: the handler asked to be called again later.
 		case e.Error == "":
 			logger.LogAttrs(ctx, slog.LevelInfo, "postponed", attributes(e)...)
 		case e.Because == core.BecauseResting:
@@ -55,14 +62,18 @@ func logEvents(ctx context.Context, c *dulyfile.File, logger *slog.Logger) func(
 	}
 }
 
+// attributes are those that every line about a run has, in this order, and
+// then what is worth knowing of this one.
 func attributes(e core.Event) []slog.Attr {
 	attrs := []slog.Attr{slog.String("kind", e.Kind), slog.String("agent", e.Agent), slog.String("task", e.ID)}
 	if e.Attempt > 1 {
 		attrs = append(attrs, slog.Int("attempt", e.Attempt))
 	}
+	// Only an end has a duration.
 	if e.Type == core.EventFinish {
 		attrs = append(attrs, slog.Int64("ms", e.Duration.Milliseconds()))
 	}
+	// When the next run is: after a success that follows from the schedule and is not news.
 	if !e.Next.IsZero() && e.Outcome != core.OutcomeSuccess {
 		attrs = append(attrs, slog.String("in", e.Next.Sub(e.Time).String()))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
+// explainCommand prints the sentences of core, which are the same in the HTTP API.
 func (p *process) explainCommand(o *options) *cobra.Command {
 	var agent string
 	cmd := command("explain [AGENT] ID", "Explain why a task has not run, or what it is doing", "  duly explain ada nightly\n  duly explain ada nightly --json",
@@ -28,6 +29,7 @@ func (p *process) explainCommand(o *options) *cobra.Command {
 }
 
 // printExplanation writes the reasons first, then what can be done, then what the task is like.
+// A person asks because something does not happen, so the answer comes before the details.
 func printExplanation(w *table.Page, e *core.Explanation) {
 	for _, because := range e.Reasons {
 		w.Line("%s", because.Text)
@@ -43,6 +45,7 @@ func printExplanation(w *table.Page, e *core.Explanation) {
 	for i := range info.Pauses {
 		t.Row("paused", pauseText(&info.Pauses[i]))
 	}
+	// An error behind the outcome, if there is one; the trailing colon is cut where there is none.
 	if !info.LastRun.IsZero() {
 		t.Row("last run", strings.TrimSuffix(clock(info.LastRun)+", "+string(info.LastOutcome)+": "+table.First(info.LastError), ": "))
 	} else {
@@ -52,15 +55,19 @@ func printExplanation(w *table.Page, e *core.Explanation) {
 }
 
 // wayOut are the commands that change what keeps a task from running.
+// Each is a whole command line with its arguments quoted, to be copied.
 func wayOut(e *core.Explanation) []string {
 	var commands []string
 	info := &e.Task
+	// Each pause has a target of its own, which may be wider than the task.
 	for i := range info.Pauses {
 		commands = append(commands, "to resume: duly resume "+targetArgs(info.Pauses[i].Target))
 	}
 	switch {
 	case info.Status == core.StatusFailed:
 		commands = append(commands, "to run it again: duly replay "+taskArgs(info.Agent, info.ID))
+	// Running it now is no way out for a task that lacks a handler or waits for its
+	// turn: it would not start any sooner.
 	case len(info.Pauses) > 0 && info.Status == core.StatusWaiting, e.Reasons[0].Code == core.BecauseCooling,
 		e.Reasons[0].Code == core.BecauseNotDue, e.Reasons[0].Code == core.BecauseRetry, e.Reasons[0].Code == core.BecauseFailing:
 		commands = append(commands, "to run it now: duly run "+taskArgs(info.Agent, info.ID))

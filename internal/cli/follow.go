@@ -26,8 +26,10 @@ import (
 )
 
 // defaultServer is where duly daemon --http and duly serve listen unless they are told otherwise.
+// An API on another machine or port needs --server.
 const defaultServer = "http://" + defaultAddress
 
+// eventsCommand follows what one API reports. Events are not stored: it shows those from now on.
 func (p *process) eventsCommand(o *options) *cobra.Command {
 	f := &follower{p: p, o: o}
 	cmd := command("events", "Stream task events from a running duly daemon --http or duly serve",
@@ -41,6 +43,7 @@ func (p *process) eventsCommand(o *options) *cobra.Command {
 }
 
 // How long a server may take to begin its answer, and may be silent after that: it sends something every 15 s.
+// Three heartbeats may be lost before the connection counts as dead.
 const (
 	answerWithin = 10 * time.Second
 	silentFor    = 45 * time.Second
@@ -53,6 +56,7 @@ const mostLine = 1 << 20
 var errSilent = errors.New("the server has sent nothing for " + silentFor.String() + ", not even a heartbeat")
 
 // follower reads the stream of events of a server.
+// It lives for one command, and is used by one goroutine but for the timer of read.
 type follower struct {
 	p                   *process
 	o                   *options
@@ -60,6 +64,7 @@ type follower struct {
 }
 
 // follow prints events until ctx is done; the end of the stream is a failure.
+// It fails when the stream ends by itself, so that a script which depends on it notices.
 func (f *follower) follow(ctx context.Context) error {
 	r, err := f.request(ctx)
 	if err != nil {
@@ -67,12 +72,14 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 	reading, giveUp := context.WithCancel(ctx)
 	defer giveUp()
+	// No timeout for the answer as a whole: a stream has no end. What may not take long is to begin it.
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: answerWithin}).DialContext, ForceAttemptHTTP2: true,
 		TLSHandshakeTimeout: answerWithin, ResponseHeaderTimeout: answerWithin,
 	}
 	defer transport.CloseIdleConnections()
 	res, err := (&http.Client{Transport: transport}).Do(r.WithContext(reading))
+	// A signal during the connection is how a user changes their mind, and no error.
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -95,6 +102,8 @@ func (f *follower) follow(ctx context.Context) error {
 }
 
 // isStream refuses an answer that is no stream of events.
+// A proxy or another program at that address answers too, and would
+// otherwise be read as an empty stream.
 func isStream(res *http.Response) error {
 	if res.StatusCode != http.StatusOK {
 		return refusal(res)
@@ -111,12 +120,15 @@ func isStream(res *http.Response) error {
 // read prints events until the stream ends, which giveUp makes it do when it has been silent for too long. It says why it
 // ended.
 func (f *follower) read(stream io.Reader, giveUp func()) error {
+	// giveUp closes the connection; silent remembers why, as the error of
+	// the reader is the same in any case.
 	var silent atomic.Bool
 	watch := time.AfterFunc(silentFor, func() {
 		silent.Store(true)
 		giveUp()
 	})
 	defer watch.Stop()
+	// Each piece of data, also a heartbeat, starts the silence from the beginning.
 	err := f.print(&heard{from: stream, heard: func() { watch.Reset(silentFor) }})
 	known, isFailure := errors.AsType[*failure](err)
 	switch {
@@ -137,7 +149,7 @@ type heard struct {
 	heard func()
 }
 
-// Read reads.
+// Read reads from the stream beneath, and reports each time that something came.
 func (h *heard) Read(data []byte) (int, error) {
 	n, err := h.from.Read(data)
 	if n > 0 {
@@ -146,11 +158,14 @@ func (h *heard) Read(data []byte) (int, error) {
 	return n, err
 }
 
+// request makes the request for the stream. The token comes from the same variable as that
+// of a server, of which the first is enough.
 func (f *follower) request(ctx context.Context) (*http.Request, error) {
 	u, err := url.Parse(f.server)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, usage("use one such as "+defaultServer, "--server must be a URL with http:// or https://")
 	}
+	// JoinPath keeps a path in --server, for an API that is mounted below one.
 	u = u.JoinPath("v1", "events")
 	query := url.Values{}
 	for name, value := range map[string]string{"agent_id": f.agent, "kind": f.kind} {
@@ -170,6 +185,7 @@ func (f *follower) request(ctx context.Context) (*http.Request, error) {
 }
 
 // refusal is the failure of a request that was not answered with a stream.
+// The body is read only in part: it may be a page of a proxy.
 func refusal(res *http.Response) error {
 	const most = 4096
 	var problem struct{ Code, Detail string }
@@ -188,8 +204,10 @@ func refusal(res *http.Response) error {
 func (f *follower) print(stream io.Reader) error {
 	name := ""
 	lines := bufio.NewScanner(stream)
+	// The default limit of a scanner is 64 KiB, and an event may have a longer error text.
 	lines.Buffer(nil, mostLine)
 	for lines.Scan() {
+		// Comments, which are heartbeats, begin with a colon and have an empty field name.
 		field, value, _ := strings.Cut(lines.Text(), ": ")
 		switch field {
 		case "event":
@@ -206,13 +224,15 @@ func (f *follower) print(stream io.Reader) error {
 // errNoEvent is the failure of a server that sends what is no event.
 var errNoEvent = &failure{why: errors.New("the server sent something that is not an event"), todo: "check that it is duly, of the same version", code: exitFailed}
 
+// printEvent prints one event. Fields that a newer server adds are passed
+// over here, and shown with --json.
 func (f *follower) printEvent(name, data string) error {
 	if name == "missed" { // how many events did not come through
 		var missed struct{ Count int }
 		if json.Unmarshal([]byte(data), &missed) != nil {
 			return errNoEvent
 		}
-		f.p.say(fmt.Sprintf("%d events were missed: they came faster than this connection could carry", missed.Count))
+		f.p.say(fmt.Sprintf("%d events were missed: they came faster than this connection could send them", missed.Count))
 		return nil
 	}
 	var e struct {
@@ -227,6 +247,7 @@ func (f *follower) printEvent(name, data string) error {
 	if f.o.json {
 		return f.printJSON(data)
 	}
+	// Times are local: the reader sits in front of this terminal, unlike those of a log.
 	line := fmt.Sprintf("%s %-7s %s %s %s", e.Time.Local().Format(time.TimeOnly), e.Event, e.Kind, table.ShellWord(e.Agent), table.ShellWord(e.ID))
 	if e.Outcome != "" {
 		line += fmt.Sprintf(" %s after %d ms", e.Outcome, e.Duration)
@@ -238,6 +259,7 @@ func (f *follower) printEvent(name, data string) error {
 }
 
 // answer writes a line of the answer.
+// A pipe whose reader has gone ends the command.
 func (f *follower) answer(line string) error {
 	if _, err := fmt.Fprintln(f.p.stdout, line); err != nil {
 		return &failure{why: fmt.Errorf("cannot write: %w", err), code: exitFailed}
@@ -253,6 +275,7 @@ func (f *follower) printJSON(data string) error {
 		return errNoEvent
 	}
 	var b strings.Builder
+	// C1 controls are valid in JSON text, but some terminals act on them.
 	for _, r := range line.String() {
 		if r <= unicode.MaxLatin1 && unicode.IsControl(r) {
 			fmt.Fprintf(&b, `\u%04x`, r)

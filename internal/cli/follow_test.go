@@ -77,7 +77,7 @@ func TestEventsAreOnlyEvents(t *testing.T) {
 	url := stream(t, "text/event-stream; charset=utf-8", events)
 	for _, format := range []string{"--json=false", "--json"} {
 		r := w.duly(t, "events", "--server", url, format)
-		assert.Contains(t, r.stderr, "7 events were missed: they came faster than this connection could carry\n")
+		assert.Contains(t, r.stderr, "7 events were missed: they came faster than this connection could send them\n")
 		assert.Contains(t, r.stderr, "the server ended the stream")
 		assert.Equal(t, 1, r.code)
 		assert.Equal(t, 1, strings.Count(r.stdout, "\n"), r.stdout)

@@ -14,12 +14,14 @@ import (
 )
 
 // What a recurring task is doing.
+// Capitals set them apart from statuses, which are in lower case.
 const (
 	jobPaused  = "PAUSED"
 	jobRunning = "RUNNING"
 	jobIdle    = "IDLE"
 )
 
+// jobsCommand is a list of the tasks that come again, with what happened last and what comes next.
 func (p *process) jobsCommand(o *options) *cobra.Command {
 	l := core.List{Jobs: true}
 	cmd := command("jobs [AGENT]", "List the recurring tasks of an agent", "  duly jobs ada\n  duly jobs ada --kind digest --json",
@@ -35,6 +37,7 @@ func (p *process) jobsCommand(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				// JSON has an empty array, not null, so that programs need no case for it.
 				if jobs == nil {
 					jobs = []core.TaskInfo{}
 				}
@@ -53,6 +56,7 @@ func (p *process) jobsCommand(o *options) *cobra.Command {
 	return o.withJSON(cmd)
 }
 
+// printJobs writes one line for each recurring task.
 func printJobs(w *table.Page, jobs []core.TaskInfo, next string) {
 	if len(jobs) == 0 {
 		w.Line("no recurring tasks")
@@ -71,6 +75,7 @@ func printJobs(w *table.Page, jobs []core.TaskInfo, next string) {
 // jobStatus is what a recurring task is doing; that it is paused goes before all.
 func jobStatus(j *core.TaskInfo) string {
 	switch {
+	// A paused task may still be running; that no further run starts is what a reader looks for.
 	case len(j.Pauses) > 0:
 		return jobPaused
 	case j.Status == core.StatusInProgress:
@@ -92,6 +97,8 @@ func scheduleOf(j *core.TaskInfo) string {
 	}
 }
 
+// agentsCommand lists agents in the order in which the store finds them: sorting a
+// million would take all of them at once.
 func (p *process) agentsCommand(o *options) *cobra.Command {
 	var limit int
 	var cursor string
@@ -116,6 +123,7 @@ func (p *process) agentsCommand(o *options) *cobra.Command {
 	return o.withJSON(cmd)
 }
 
+// printAgents writes a page. An empty one may have a successor, so "no agents" is only said at the end.
 func printAgents(w *table.Page, agents []core.AgentStats, next string) {
 	if len(agents) == 0 && next == "" {
 		w.Line("no agents")

@@ -11,12 +11,14 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
+// listCommand lists tasks of one agent: there is no index over all of them, which keeps agents apart.
 func (p *process) listCommand(o *options) *cobra.Command {
 	var l core.List
 	var statuses []string
 	cmd := command("list", "List the tasks of an agent",
 		"  duly list --agent ada\n  duly list --agent ada --status failed --json",
 		func(cmd *cobra.Command, _ []string) error {
+			// An unknown status is core's to refuse, with the ones that exist.
 			for _, s := range statuses {
 				l.Status = append(l.Status, core.Status(s))
 			}
@@ -45,6 +47,7 @@ func (p *process) listCommand(o *options) *cobra.Command {
 	return o.withJSON(cmd)
 }
 
+// printTasks writes a page of tasks; the first line of the last error is enough to know where to look.
 func printTasks(w *table.Page, tasks []core.TaskInfo, next string) {
 	if len(tasks) == 0 {
 		_, _ = w.WriteString("no tasks\n")
@@ -53,6 +56,7 @@ func printTasks(w *table.Page, tasks []core.TaskInfo, next string) {
 	t := table.New(w, "ID", "KIND", "STATUS", "DUE", "RUNS", "ERRORS", "LAST ERROR")
 	for i := range tasks {
 		info := &tasks[i]
+		// A task that has ended has no next run, and shows when it was due.
 		due := info.NextRun
 		if due.IsZero() {
 			due = info.Due
@@ -81,6 +85,7 @@ const (
 )
 
 // statusOf is the status of a task for people: of a waiting one, what it waits for, unless that is its time.
+// The order is from the strongest reason to the weakest: a task may be paused and parked at once.
 func statusOf(t *core.TaskInfo) string {
 	switch {
 	case t.Ending:
@@ -93,6 +98,7 @@ func statusOf(t *core.TaskInfo) string {
 		return statusParked
 	case t.Resting:
 		return statusResting
+	// Cooling matters only as long as it decides the next run.
 	case !t.CoolingUntil.IsZero() && !t.CoolingUntil.Before(t.NextRun):
 		return statusCooling
 	default:

@@ -13,6 +13,7 @@ import (
 )
 
 // loadFile reads the file that the options name, if any, and puts the environment and the flags over it.
+// Every command begins here, so that all of them find the same Redis.
 func loadFile(ctx context.Context, o *options) (*dulyfile.File, error) {
 	c := &dulyfile.File{}
 	if o.file != "" {
@@ -28,7 +29,7 @@ func loadFile(ctx context.Context, o *options) (*dulyfile.File, error) {
 	return c, nil
 }
 
-// override puts flags, then the environment, over what the file says.
+// override puts the environment over what the file says, and flags over both.
 func (o *options) override(c *dulyfile.File) {
 	c.Redis = c.Redis.With(os.Getenv)
 	c.Name = cmp.Or(o.name, strings.TrimSpace(os.Getenv(envName)), c.Name)
@@ -39,12 +40,14 @@ func (o *options) override(c *dulyfile.File) {
 		{&o.redis.CertFile, &c.Redis.CertFile},
 		{&o.redis.KeyFile, &c.Redis.KeyFile},
 	} {
+		// An empty flag is one that was not given: saysSomething refuses it otherwise.
 		*f.field = cmp.Or(*f.flag, *f.field)
 	}
 }
 
 // secretVariables are the variables of the environment that hold a secret of this process, those that the file names aside: what
 // opens its store and its API.
+// Programs that handlers start get none of them.
 func secretVariables(c *dulyfile.File) []string {
 	return []string{redisstore.EnvURL, tokenEnv, tokenVariable(c), cronSecretEnv}
 }

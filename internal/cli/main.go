@@ -14,6 +14,7 @@ import (
 // of the build; if it is empty, the one that the module was installed with. The first signal to stop ends the command in good order,
 // the second one ends the process at once.
 func Main(ctx context.Context, version string, args []string) int {
+	// go-redis would print its own lines between duly's.
 	logging.Disable() // what goes wrong with Redis is in our own errors
 	p := &process{stdout: os.Stdout, stderr: os.Stderr, stdin: os.Stdin, version: version}
 	if err := private.Hide(); err != nil { // before anything is started that could look

@@ -15,8 +15,11 @@ import (
 )
 
 // mostTimes is how many times `duly next` prints at most.
+// A bound on the time and the memory of a typing mistake.
 const mostTimes = 1000
 
+// nextCommand needs no store and no file: it shows what the parser of schedules makes of an
+// expression, by the same code that plans tasks.
 func (p *process) nextCommand(o *options) *cobra.Command {
 	var zone, from, gap, match string
 	var n int
@@ -26,6 +29,7 @@ func (p *process) nextCommand(o *options) *cobra.Command {
 			if n < 1 || n > mostTimes {
 				return &core.InvalidError{Field: "-n", Reason: fmt.Sprintf("must be from 1 to %d, not %d", mostTimes, n)}
 			}
+			// This machine's clock: it only chooses where to begin.
 			at := time.Now()
 			if from != "" {
 				var err error
@@ -59,6 +63,7 @@ func (p *process) nextCommand(o *options) *cobra.Command {
 }
 
 // parseCron parses an expression. What is wrong with a parameter is named by its flag, as with the field of a task.
+// The parser speaks of fields of a task, whose names asFlag turns into flags.
 func parseCron(expr, zone, match, gap string) (*schedule.Cron, error) {
 	c, err := schedule.ParseCron(expr, zone, schedule.DayMatch(match), schedule.Gap(gap))
 	if wrong, ok := errors.AsType[*schedule.ParseError](err); ok {
@@ -69,6 +74,7 @@ func parseCron(expr, zone, match, gap string) (*schedule.Cron, error) {
 
 // nextTimes are the next times after a time, as RFC 3339 with the offset of the zone.
 // There may be fewer, but not none.
+// An expression whose times come to an end gives those that it has.
 func nextTimes(c *schedule.Cron, after time.Time, n int) ([]string, error) {
 	times := []string{}
 	for range n {

@@ -13,6 +13,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
+// pauseCommand stops new runs and lets those under way end. The pause is stored, so it
+// holds for all processes and survives them.
 func (p *process) pauseCommand(o *options) *cobra.Command {
 	var on targetFlags
 	var pause core.Pause
@@ -27,6 +29,7 @@ func (p *process) pauseCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// RFC 3339 with a zone: a time without one would mean something else on another machine.
 			if until != "" {
 				if pause.Until, err = time.Parse(time.RFC3339, until); err != nil {
 					return usage("use one such as 2026-01-02T15:04:05Z", "--until %q is not a time", until)
@@ -50,6 +53,8 @@ func (p *process) pauseCommand(o *options) *cobra.Command {
 	return o.withJSON(cmd)
 }
 
+// resumeCommand ends a pause of exactly this target; a wider one that also
+// holds the task is named in the answer.
 func (p *process) resumeCommand(o *options) *cobra.Command {
 	var on targetFlags
 	var ahead bool
@@ -62,6 +67,7 @@ func (p *process) resumeCommand(o *options) *cobra.Command {
 			}
 			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
 				err := s.Resume(cmd.Context(), t)
+				// --ahead makes resuming something unknown harmless, as it does for pausing it.
 				if _, unknown := errors.AsType[*core.UnknownTargetError](err); unknown && ahead {
 					err = nil // it was not paused ahead either
 				}
@@ -80,6 +86,7 @@ func (p *process) resumeCommand(o *options) *cobra.Command {
 }
 
 // notKnown says what to do about an agent or a kind that does not exist.
+// It is most often a kind that was given as an agent, so the hint begins there.
 func notKnown(err error) error {
 	if _, unknown := errors.AsType[*core.UnknownTargetError](err); !unknown {
 		return err
@@ -87,7 +94,7 @@ func notKnown(err error) error {
 	return &failure{why: err, code: exitNotFound, todo: "check the name (--kind names a kind), or pass --ahead if it will exist later"}
 }
 
-// notLive says which task cannot be paused, as it is not there or finished.
+// notLive says which task cannot be paused, as it does not exist or has finished.
 func notLive(err error, t core.Target) error {
 	if core.CodeOf(err) != core.CodeNotFound || t.ID == "" {
 		return notKnown(err)
@@ -98,6 +105,7 @@ func notLive(err error, t core.Target) error {
 }
 
 // printHeld writes what a target is like now: a task as it is, anything wider by its name.
+// A task is read back: other pauses may still hold it, which a plain "resumed" would hide.
 func (p *process) printHeld(ctx context.Context, o *options, s *core.Scheduler, t core.Target, paused bool) error {
 	what := "resumed"
 	if paused {
@@ -114,6 +122,7 @@ func (p *process) printHeld(ctx context.Context, o *options, s *core.Scheduler, 
 	if err != nil {
 		return missing(err, t.Agent, t.ID)
 	}
+	// Pausing never interrupts, which surprises some: the line says so.
 	return o.print(p.stdout, task, func(w *table.Page) {
 		w.Line("%s: %s", what, targetName(t))
 		if paused && task.Status == core.StatusInProgress {

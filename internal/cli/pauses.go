@@ -9,6 +9,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
+// pausesCommand lists what is paused, so that a forgotten pause can be
+// found by whoever did not make it.
 func (p *process) pausesCommand(o *options) *cobra.Command {
 	var limit int
 	var cursor string
@@ -31,12 +33,14 @@ func (p *process) pausesCommand(o *options) *cobra.Command {
 }
 
 // pageFlags choose a page of what is listed in no order.
+// The number is not exact: a store adds what each of its steps finds.
 func pageFlags(cmd *cobra.Command, limit *int, cursor *string) {
 	flags := cmd.Flags()
 	flags.IntVar(limit, "limit", 0, "about how many, up to 1000 (default 100)")
 	flags.StringVar(cursor, "cursor", "", "continue after the previous page (its cursor)")
 }
 
+// printPauses ends each line with the command that ends the pause.
 func printPauses(w *table.Page, pauses []core.PauseInfo, next string) {
 	if len(pauses) == 0 {
 		w.Line("nothing is paused")

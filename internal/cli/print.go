@@ -13,8 +13,10 @@ import (
 )
 
 // print writes an answer: as JSON if that is wanted, otherwise for people.
+// An answer is made in memory and written at once: a failure halfway leaves no half an answer behind.
 func (o *options) print(w io.Writer, answer any, people func(w *table.Page)) error {
 	b := table.Page{}
+	// Colours only where a person looks: a pipe gets plain text.
 	if table.Terminal(w) {
 		b.Colours = colours
 	}
@@ -32,6 +34,7 @@ func (o *options) print(w io.Writer, answer any, people func(w *table.Page)) err
 }
 
 // colours of what a task or run has come to; their codes are all as long as that of the default.
+// Words that are missing here have the default colour.
 var colours = map[string]string{
 	string(core.StatusCompleted): "32", string(core.OutcomeSuccess): "32", string(core.StatusInProgress): "36",
 	string(core.StatusFailed): "31", string(core.OutcomeCrashed): "31", string(core.StatusCancelled): "33",
@@ -39,6 +42,7 @@ var colours = map[string]string{
 }
 
 // instant is a time as JSON, the log and core's own sentences have it: RFC 3339 in UTC, with milliseconds.
+// Milliseconds and UTC make times of several machines comparable by eye.
 const instant = "2006-01-02T15:04:05.000Z07:00"
 
 // clock is a time of the store; a dash for none.

@@ -21,14 +21,17 @@ import (
 )
 
 // process is one run of the program: what it reads and writes, and the children it has started.
+// There is one in a program, and one for each command line in a test.
 type process struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	version        string // of the build
-	children       exec.Children
+	// children are programs that handlers have started: none of them may outlive the process.
+	children exec.Children
 }
 
 // The exit codes.
+// They are part of the contract of the command line, and named in its help.
 const (
 	exitOK         = 0
 	exitFailed     = 1
@@ -38,6 +41,7 @@ const (
 )
 
 // failure is an error as somebody at a terminal needs it: what failed, why, and what to do.
+// what is the command's name unless somebody has set it; todo is empty if nothing can be done.
 type failure struct {
 	what string
 	why  error
@@ -46,6 +50,7 @@ type failure struct {
 }
 
 // Error is one line.
+// Line breaks of an inner error become spaces: one line is what a log, and a person, expects.
 func (f *failure) Error() string {
 	line := f.what + ": " + f.why.Error()
 	if f.todo != "" {
@@ -58,14 +63,18 @@ func (f *failure) Error() string {
 func (f *failure) Unwrap() error { return f.why }
 
 // usage is the failure of input that makes no sense.
+// Nothing has been written when it is returned: it comes before the store
+// is opened, or from a check of core.
 func usage(todo, format string, args ...any) *failure {
 	return &failure{why: fmt.Errorf(format, args...), todo: todo, code: exitUsage}
 }
 
 // explain turns the error of a command into a failure.
+// Errors of core have codes, and codes have exit codes: no text is ever looked at.
 func explain(cmd *cobra.Command, err error) error {
 	f := &failure{why: err, code: exitFailed}
 	if known, ok := errors.AsType[*failure](err); ok {
+		// A failure that a command made itself knows best.
 		f = known
 	} else if _, ok := errors.AsType[*dulyfile.Error](err); ok { // it says where in the file
 		f.code = exitUsage
@@ -95,15 +104,19 @@ func explain(cmd *cobra.Command, err error) error {
 }
 
 // asFlag names the flag in place of the field, if the command has one for it.
+// A user of the command line has never seen the field: "agent_id" is --agent to them.
 func asFlag(cmd *cobra.Command, err error) error {
 	inv, ok := errors.AsType[*core.InvalidError](err)
 	if !ok {
 		return err
 	}
+	// An index behind the name, as in tags[2], has no flag of its own.
 	name, _, _ := strings.Cut(strings.NewReplacer("agent_id", "agent", "_", "-").Replace(inv.Field), "[")
+	// With a file, its fields are what the user wrote.
 	if f := cmd.Flags().Lookup("file"); f != nil && f.Changed {
 		return err
 	}
+	// Names that differ by a suffix or a prefix alone: agent_id and --agent, snooze_key and --key.
 	for _, name := range []string{name, strings.TrimSuffix(name, "-id"), strings.TrimPrefix(name, "snooze-")} {
 		if cmd.Flags().Lookup(name) != nil {
 			return &core.InvalidError{Field: "--" + name, Reason: inv.Reason}
@@ -113,6 +126,7 @@ func asFlag(cmd *cobra.Command, err error) error {
 }
 
 // run executes a command line and returns its exit code.
+// It is what main and tests call; it never exits the process itself.
 func (p *process) run(ctx context.Context, args []string) int {
 	root := p.root() //nolint:contextcheck // commands get theirs from ExecuteContextC
 	root.SetArgs(args)
@@ -124,6 +138,7 @@ func (p *process) run(ctx context.Context, args []string) int {
 		return exitOK
 	}
 	f, ok := errors.AsType[*failure](err)
+	// cobra returns plain errors, with suggestions on further lines that do not fit into one.
 	if !ok { // cobra's own: it could not make sense of the command line
 		why, _, _ := strings.Cut(err.Error(), "\n")
 		f = &failure{what: cmd.Name(), why: errors.New(why), todo: "see " + cmd.CommandPath() + " --help", code: exitUsage}
@@ -133,12 +148,15 @@ func (p *process) run(ctx context.Context, args []string) int {
 }
 
 // say tells people something that is no answer.
+// Answers go to stdout, so that a program can read them undisturbed; everything else comes here.
 func (p *process) say(line string) { _, _ = fmt.Fprintln(p.stderr, line) }
 
 // interruptible is a context that is done at the first signal to stop. The second one ends the process at once, with its
 // children.
+// A user who presses Ctrl-C twice wants it to end now, also if a handler does not let go.
 func (p *process) interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
+	// Room for both signals, as Notify drops those that nobody is ready for.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {

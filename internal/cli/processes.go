@@ -13,6 +13,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
+// processesCommand shows what processes have said of themselves within the last minute: nothing depends
+// on it, and one that died is gone from it a minute later.
 func (p *process) processesCommand(o *options) *cobra.Command {
 	cmd := command("processes", "List the processes that run tasks: slots, kinds and hanging handlers", "  duly processes",
 		func(cmd *cobra.Command, _ []string) error {
@@ -33,12 +35,13 @@ func (p *process) processesCommand(o *options) *cobra.Command {
 	return o.withJSON(cmd)
 }
 
+// printProcesses writes one line for each process; kinds whose slots are all in use are in FULL.
 func printProcesses(w *table.Page, processes []core.Process) {
 	if len(processes) == 0 {
 		w.Line("no process has reported in the last minute")
 		return
 	}
-	t := table.New(w, "PROCESS", "IN USE", "KINDS", "FULL", "ABANDONED", "SAID AT")
+	t := table.New(w, "PROCESS", "IN USE", "KINDS", "FULL", "ABANDONED", "REPORTED AT")
 	for i := range processes {
 		p := &processes[i]
 		t.Row(table.First(p.Name), fmt.Sprintf("%d of %d", p.InUse, p.Slots), table.First(strings.Join(p.Kinds, " ")), table.First(strings.Join(p.Full, " ")),
@@ -48,6 +51,8 @@ func printProcesses(w *table.Page, processes []core.Process) {
 }
 
 // checkProcesses looks for handlers that ignore that their context is cancelled.
+// An abandoned handler holds memory and perhaps a connection until its
+// process ends: only a restart frees them.
 func checkProcesses(processes []core.Process) finding {
 	abandoned, worst := 0, ""
 	for i := range processes {

@@ -13,6 +13,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
+// queueCommand shows depth, durations and lag of each kind: the first
+// place to look when tasks are late.
 func (p *process) queueCommand(o *options) *cobra.Command {
 	cmd := command("queue [KIND]", "Show counters for each kind of task; with a kind, also its last failures",
 		"  duly queue\n  duly queue digest --json",
@@ -22,6 +24,7 @@ func (p *process) queueCommand(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				// A single kind needs no call of its own: the statistics of all kinds come together.
 				if len(args) == 1 {
 					return p.printKind(o, stats.Kinds, args[0])
 				}
@@ -38,6 +41,7 @@ func (p *process) queueCommand(o *options) *cobra.Command {
 	return o.withJSON(cmd)
 }
 
+// printKind shows one kind with its last failures, which the list of all kinds leaves out.
 func (p *process) printKind(o *options, kinds []core.KindStats, kind string) error {
 	i := slices.IndexFunc(kinds, func(k core.KindStats) bool { return k.Kind == kind })
 	if i < 0 {
@@ -59,6 +63,8 @@ func (p *process) printKind(o *options, kinds []core.KindStats, kind string) err
 	})
 }
 
+// printKinds writes one line for each kind. A kind that has never run has a dash for
+// each duration, as zero would look fast.
 func printKinds(w *table.Page, kinds []core.KindStats) {
 	if len(kinds) == 0 {
 		w.Line("no tasks")

@@ -8,6 +8,8 @@ import (
 )
 
 // How long an answer of a store is good for all who ask, and how long it may take.
+// A load balancer asks every few seconds from several places; an answer
+// of a second ago is as good to it.
 const (
 	readyFor    = time.Second
 	readyWithin = 5 * time.Second
@@ -15,14 +17,19 @@ const (
 
 // readiness asks a store whether it answers. Whoever reaches GET /readyz may ask, without a token: all of them together cost
 // the store one question a second.
+// It is the readiness of duly serve only: a daemon knows from its pulls whether the store answers.
 type readiness struct {
 	check func(ctx context.Context) error
-	turn  chan struct{} // has room for the one who asks
+	// It is a semaphore of one, and not a mutex, so that waiting for it
+	// can end with the request's context.
+	turn chan struct{} // has room for the one who asks
 
+	// at and err are the last answer. Whoever holds turn may read and write them.
 	at  time.Time
 	err error
 }
 
+// newReadiness makes one that has not asked yet: the first question reaches the store.
 func newReadiness(check func(ctx context.Context) error) *readiness {
 	return &readiness{check: check, turn: make(chan struct{}, 1)}
 }
@@ -36,7 +43,10 @@ func (r *readiness) ask(ctx context.Context) error {
 		return ctx.Err()
 	}
 	defer func() { <-r.turn }()
+	// Asked under turn: those who waited find a fresh answer and return it.
 	if r.at.IsZero() || time.Since(r.at) >= readyFor {
+		// The first request pays with its time; its client may go away without
+		// spoiling the answer for the others.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyWithin)
 		defer cancel()
 		r.err = r.check(ctx)

@@ -10,6 +10,7 @@ import (
 )
 
 // options are the flags that several commands have.
+// There is one for each command line. Commands add flags to it; root has those that all of them share.
 type options struct {
 	file  string
 	redis redisstore.Config
@@ -17,6 +18,7 @@ type options struct {
 	name  string // of a process that runs tasks
 }
 
+// root makes a tree for each command line, so that tests can run several in one process.
 func (p *process) root() *cobra.Command {
 	o := &options{}
 	root := &cobra.Command{
@@ -30,6 +32,8 @@ order; so are its certificates (--redis-ca, $DULY_REDIS_CA, "redis_ca:" ...). Wi
 a Redis, duly daemon keeps its tasks in memory.
 
 Exit codes: 0 ok, 1 failed, 2 usage or invalid input, 3 not found, 4 some runs failed.`,
+		// Errors are printed by process.run, in one line and without the help, which
+		// would push the error off the screen.
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -39,12 +43,15 @@ Exit codes: 0 ok, 1 failed, 2 usage or invalid input, 3 not found, 4 some runs f
 	flags.StringVar(&o.redis.CAFile, "redis-ca", "", "PEM file of the CA that signed the certificate of a rediss:// Redis (default: the system's CAs)")
 	flags.StringVar(&o.redis.CertFile, "redis-cert", "", "PEM file of the client certificate, if Redis asks for one")
 	flags.StringVar(&o.redis.KeyFile, "redis-key", "", "PEM file of the client certificate's key")
+	// Every flag has an empty default: the real one belongs to the file or to
+	// core, and a flag must not hide it.
 	flags.StringVar(&o.redis.Prefix, "prefix", "", `prefix of every key in Redis (default "duly:")`)
 	p.addGroups(root, o)
 	return root
 }
 
 // addGroups adds the commands, in groups for the help.
+// The order is that of the help: what is most often needed comes first.
 func (p *process) addGroups(root *cobra.Command, o *options) {
 	for _, g := range []struct {
 		title    string
@@ -70,10 +77,13 @@ func (p *process) addGroups(root *cobra.Command, o *options) {
 }
 
 // command makes a command whose errors are explained.
+// It has no arguments unless the caller sets Args, and completes no file
+// names, as none of the arguments is one.
 func command(use, short, example string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Example: example, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// Before the command runs, so that a mistake in the flags opens no store.
 			err := saysSomething(cmd.Flags())
 			if err == nil {
 				err = run(cmd, args)
@@ -87,12 +97,14 @@ func command(use, short, example string, run func(cmd *cobra.Command, args []str
 }
 
 // maySayNothing marks a flag of which the empty string or zero means what it says.
+// Flags with this annotation are passed over by saysSomething.
 const maySayNothing = "duly_zero"
 
 // zeroMeans lets flags of a command be empty or zero.
 func zeroMeans(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
 		if err := cmd.Flags().SetAnnotation(name, maySayNothing, []string{}); err != nil {
+			// A name that does not exist is a mistake of this package, and shows in its first test.
 			panic(err) // there is no such flag
 		}
 	}
@@ -107,6 +119,7 @@ func saysSomething(flags *pflag.FlagSet) error {
 		if err != nil || may {
 			return
 		}
+		// pflag has no way to ask for "given and empty" but the value itself.
 		switch given := f.Value.String(); {
 		case given == "" || given == "[]":
 			err = usage("leave it out if it has no value", "--%s must not be empty", f.Name)
@@ -119,15 +132,18 @@ func saysSomething(flags *pflag.FlagSet) error {
 }
 
 // envName is the variable of --name.
+// It sets the name for all commands of a machine at once, for instance to that of a Kubernetes pod.
 const envName = "DULY_NAME"
 
 // withName gives a command that runs tasks the flag --name.
+// The name appears in the history of a task, so that a person finds the process whose log has the run.
 func (o *options) withName(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVar(&o.name, "name", "", "name of this process in the run history (default host and process id)")
 	return cmd
 }
 
 // withJSON gives a command the flag --json.
+// With --json nothing but JSON goes to stdout, also when there is nothing to list.
 func (o *options) withJSON(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&o.json, "json", false, "write JSON, for programs")
 	return cmd

@@ -16,9 +16,13 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
-// runDueGrace is how long handlers may go on after a signal to stop.
+// runDueGrace is how long handlers may continue after a signal to stop.
+// It is shorter than a daemon's: whoever started this command, a cron job or a
+// Kubernetes Job, waits for it to end.
 const runDueGrace = 10 * time.Second
 
+// runDueCommand makes one pull and exits. Its exit code is 4 if runs failed, so
+// that a scheduler above it can alert.
 func (p *process) runDueCommand(o *options) *cobra.Command {
 	var agents []string
 	var all bool
@@ -27,6 +31,7 @@ func (p *process) runDueCommand(o *options) *cobra.Command {
 		"  duly run-due -c duly.yaml --all --timeout 50s\n  duly run-due -c duly.yaml --agents ada,bob --max 100 --json",
 		func(cmd *cobra.Command, _ []string) error {
 			switch {
+			// Neither is the default: running everything by accident would be worse than an error.
 			case all == (agents != nil):
 				return usage("see duly run-due --help", "needs either --agents or --all")
 			case scope.MaxTasks < 0 || scope.MaxDuration < 0:
@@ -37,6 +42,8 @@ func (p *process) runDueCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// Tasks of a file can run without a Redis; without a file
+			// nothing would be in memory to run.
 			if o.file == "" {
 				if err := needRedis(c); err != nil {
 					return err
@@ -44,6 +51,8 @@ func (p *process) runDueCommand(o *options) *cobra.Command {
 			}
 			report, err := p.runDue(cmd.Context(), c, scope)
 			_, partly := errors.AsType[*core.AwayError](err)
+			// A pull with failed runs or missing partitions has still done something: its
+			// report is printed before the error.
 			if err != nil && !partly && core.CodeOf(err) != core.CodeRunsFailed {
 				return err
 			}
@@ -63,6 +72,8 @@ func (p *process) runDue(ctx context.Context, c *dulyfile.File, scope core.Scope
 	if err != nil {
 		return core.Report{}, err
 	}
+	// The time for opening counts against --timeout as well: whoever sets it
+	// wants the whole command to end by then.
 	opening := ctx
 	if d := scope.MaxDuration; d > 0 {
 		var cancel context.CancelFunc
@@ -84,9 +95,12 @@ func (p *process) runDue(ctx context.Context, c *dulyfile.File, scope core.Scope
 		return core.Report{}, err
 	}
 	if _, err := c.Apply(ctx, s); err != nil {
+		// Tasks of the file are brought up to date first, so that the pull runs what the file says now.
 		return core.Report{}, err
 	}
 	report, err := s.RunDue(ctx, scope)
+	// Nothing failed, and yet nothing can ever run: worth saying, as the
+	// report alone looks like an empty queue.
 	if len(c.Handlers) == 0 && err == nil {
 		p.say("no handlers: nothing can run here, and due tasks are parked; pass a file with handlers with -c")
 	}
@@ -94,6 +108,7 @@ func (p *process) runDue(ctx context.Context, c *dulyfile.File, scope core.Scope
 }
 
 // printReport writes what a pull did: what happened at all, in words.
+// Counters at zero are left out, so that what is unusual stands out.
 func printReport(w *table.Page, r core.Report) {
 	var parts []string
 	for _, c := range []struct {
@@ -120,9 +135,11 @@ func printReport(w *table.Page, r core.Report) {
 	if len(parts) > 0 {
 		fmt.Fprint(&w.Buffer, ": ", strings.Join(parts, ", "))
 	}
+	// The pull has done what the other partitions had; the error behind the report has the reason.
 	if len(r.Away) > 0 {
 		fmt.Fprintf(&w.Buffer, "; partitions %v of the store did not answer", r.Away)
 	}
+	// What follows the pull, for whoever decides when to call again.
 	switch {
 	case r.More:
 		fmt.Fprint(&w.Buffer, "; more is due")

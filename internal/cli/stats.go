@@ -14,6 +14,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
+// statsCommand shows the counters of all partitions together. Some grow for as long as
+// the prefix exists, the others are of now.
 func (p *process) statsCommand(o *options) *cobra.Command {
 	return o.withJSON(command("stats", "Show the counters of the whole store", "  duly stats --json",
 		func(cmd *cobra.Command, _ []string) error {
@@ -27,6 +29,7 @@ func (p *process) statsCommand(o *options) *cobra.Command {
 		}))
 }
 
+// printStats writes all counters, zeros as well: a counter that stays at zero is an answer too.
 func printStats(w *table.Page, st *core.Stats) {
 	t := table.New(w)
 	for _, c := range []struct {
@@ -70,10 +73,12 @@ func (p *process) versionCommand(o *options) *cobra.Command {
 }
 
 // versionOr is the version of the build, else that of the module, as go install knows it.
+// An untagged build of a checkout has neither, and says "devel".
 func versionOr(version string) string {
 	if version != "" {
 		return version
 	}
+	// Go sets "(devel)" where it knows no version.
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return info.Main.Version
 	}

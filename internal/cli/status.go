@@ -15,6 +15,7 @@ import (
 )
 
 // named gives a command the arguments AGENT ID, of which --agent can name the first.
+// The flag exists for scripts, where an agent that begins with a dash must not be taken for a flag.
 func named(cmd *cobra.Command, agent *string) *cobra.Command {
 	cmd.Args = cobra.ArbitraryArgs // taskNamed says it better
 	cmd.Flags().StringVar(agent, "agent", "", "the agent, instead of the argument")
@@ -22,6 +23,7 @@ func named(cmd *cobra.Command, agent *string) *cobra.Command {
 }
 
 // taskNamed finds out which task is meant.
+// It does not guess: two names or one name and --agent, and anything else is refused with both forms.
 func taskNamed(agent string, args []string) (string, string, error) {
 	switch {
 	case agent == "" && len(args) == 2:
@@ -33,6 +35,7 @@ func taskNamed(agent string, args []string) (string, string, error) {
 	}
 }
 
+// statusCommand reads the task as it is now; explain gives reasons.
 func (p *process) statusCommand(o *options) *cobra.Command {
 	var agent string
 	cmd := command("status [AGENT] ID", "Show one task", "  duly status ada nightly\n  duly status --agent ada nightly --json",
@@ -48,6 +51,7 @@ func (p *process) statusCommand(o *options) *cobra.Command {
 	return o.withJSON(named(cmd, &agent))
 }
 
+// runsCommand shows the runs that the task keeps: the last twenty, unless the store was told otherwise.
 func (p *process) runsCommand(o *options) *cobra.Command {
 	var agent string
 	cmd := command("runs [AGENT] ID", "Show the last runs of a task, oldest first", "  duly runs ada nightly\n  duly runs ada nightly --json",
@@ -70,6 +74,7 @@ func (p *process) runsCommand(o *options) *cobra.Command {
 }
 
 // tasksNamed finds out which tasks of an agent are meant.
+// Several ids may be named, but only of one agent: with the agent first, any number of ids can follow.
 func tasksNamed(agent string, args []string) (string, []string, error) {
 	if agent == "" && len(args) > 1 {
 		agent, args = args[0], args[1:]
@@ -92,6 +97,7 @@ func withTask(
 }
 
 // missing says which task was not found, and where to look.
+// Any other error is returned unchanged, so that callers can wrap every call in it.
 func missing(err error, agent, id string) error {
 	if core.CodeOf(err) != core.CodeNotFound {
 		return err
@@ -101,8 +107,10 @@ func missing(err error, agent, id string) error {
 	return f
 }
 
+// printTask leaves out what has no value: most fields of most tasks are empty.
 func printTask(w *table.Page, info *core.TaskInfo) {
 	t := table.New(w)
+	// "0" is left out too, as counters are given as text.
 	line := func(name, value string) {
 		if value != "" && value != "0" {
 			t.Row(name, value)
@@ -116,6 +124,7 @@ func printTask(w *table.Page, info *core.TaskInfo) {
 	for i := range info.Pauses {
 		line("paused", pauseText(&info.Pauses[i]))
 	}
+	// Otherwise the time of cooling is over, or another reason decides.
 	if statusOf(info) == statusCooling {
 		line("cooling until", clock(info.CoolingUntil))
 	}
@@ -149,6 +158,7 @@ func printTask(w *table.Page, info *core.TaskInfo) {
 }
 
 // printPolicies writes how the occurrences of a task follow one another, as far as it was said.
+// A policy that is the default was not said, and is not shown.
 func printPolicies(line func(name, value string), info *core.TaskInfo) {
 	if info.Jitter > 0 {
 		line("jitter", info.Jitter.String())
@@ -159,9 +169,12 @@ func printPolicies(line func(name, value string), info *core.TaskInfo) {
 		line("min interval", info.MinInterval.String())
 	}
 	line("snooze key", info.SnoozeKey)
+	// An occurrence that runs as a task of its own, as overlap: allow makes one, names
+	// the recurring task that it belongs to.
 	line("one run of", info.Parent)
 }
 
+// printRuns writes the runs of a task, oldest first as the store has them.
 func printRuns(w *table.Page, runs []core.TaskRun) {
 	if len(runs) == 0 {
 		_, _ = w.WriteString("no runs yet\n")

@@ -17,9 +17,12 @@ import (
 )
 
 // reachIn is how long Redis has to answer at the start.
+// It covers connecting and the checks of redisstore.Open. A command
+// should fail while its user still looks.
 const reachIn = 4 * time.Second
 
 // storage is a store that is open.
+// Both stores have all three interfaces; a scheduler gets each where it needs it.
 type storage struct {
 	core.Store
 	store.Waker
@@ -29,16 +32,19 @@ type storage struct {
 	close func() error
 }
 
-// end closes the store: what was written has been written.
+// end closes the store. An error means nothing any more: each write was
+// acknowledged when its call returned.
 func (s *storage) end() { _ = s.close() }
 
 // with makes the settings of a scheduler on the store those of a process that others can ask about.
+// Each process announces itself through the store it works on.
 func (s *storage) with(c core.Config) core.Config {
 	c.Presence = s.Presence
 	return c
 }
 
 // openStore opens the Redis that is configured, or a store in memory if there is none.
+// The memory store gets the same limits as a Redis would, so that a file behaves alike on both.
 func openStore(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*storage, error) {
 	if c.Redis.URL == "" {
 		s := memstore.New(memstore.Config{
@@ -54,7 +60,9 @@ func openStore(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*sto
 	s, err := redisstore.Open(ctx, settings)
 	if err != nil {
 		f := &failure{why: err, code: exitFailed}
+		// A mistake in a setting is the user's to mend; one of the server is not a matter of usage.
 		if wrong, ok := errors.AsType[*core.ConfigError](err); ok { // a setting, not the server
+			// The user has set a flag, a variable or a key of the file, not a field of Go.
 			setting := cmp.Or(redisSettings[wrong.Field], wrong.Field)
 			f.code, f.why, f.todo = exitUsage, &core.ConfigError{Field: setting, Reason: wrong.Reason}, "see duly --help"
 		}
@@ -67,11 +75,13 @@ func openStore(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*sto
 }
 
 // redisSettings are what a user sets, by the field of a redisstore.Config.
+// What is missing is named as the field is.
 var redisSettings = map[string]string{
 	"URL": "the URL of Redis", "Prefix": "--prefix", "CAFile": "--redis-ca", "CertFile": "--redis-cert", "KeyFile": "--redis-key",
 }
 
 // needRedis fails for a command that makes no sense on a store that ends with it.
+// Such a command would succeed and leave nothing behind, which is worse than an error.
 func needRedis(c *dulyfile.File) error {
 	if c.Redis.URL != "" {
 		return nil
@@ -81,6 +91,7 @@ func needRedis(c *dulyfile.File) error {
 }
 
 // onStore loads the configuration and opens the store for a command that runs nothing.
+// Most commands are this: one question or one order, and then the end.
 func (o *options) onStore(ctx context.Context, do func(s *core.Scheduler) error) error {
 	c, err := loadFile(ctx, o)
 	if err != nil {
@@ -94,7 +105,8 @@ func (o *options) onStore(ctx context.Context, do func(s *core.Scheduler) error)
 	return do(s)
 }
 
-// scheduler opens the store and makes a scheduler for commands that run nothing.
+// openScheduler opens the store and makes a scheduler for commands that run nothing: it has no
+// handlers, so it can submit, read and control, and never claims.
 func openScheduler(ctx context.Context, c *dulyfile.File) (*core.Scheduler, *storage, error) {
 	if err := needRedis(c); err != nil {
 		return nil, nil, err
@@ -104,6 +116,7 @@ func openScheduler(ctx context.Context, c *dulyfile.File) (*core.Scheduler, *sto
 	if err != nil {
 		return nil, nil, err
 	}
+	// The settings of the file still matter: they say, for instance, what a kind's default level is.
 	s, err := core.New(st, st.with(c.Settings()))
 	if err != nil {
 		return nil, nil, errors.Join(err, st.close())

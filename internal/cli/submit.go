@@ -22,10 +22,13 @@ import (
 // whoever reads tasks as JSON, so that a flag means what the field does, and one that is given is never taken for one that
 // is left out.
 type submitOptions struct {
+	// It is filled as flags are declared, so that a flag and its field cannot drift apart.
 	fields map[string]string // the JSON field of each flag that is one
 	file   string
 }
 
+// submitCommand builds the JSON of a task from its flags and has core read it:
+// one reader for HTTP, files and flags.
 func (p *process) submitCommand(o *options) *cobra.Command {
 	s := &submitOptions{}
 	cmd := command("submit", "Submit a task, or the tasks of a JSON file",
@@ -54,9 +57,11 @@ func (p *process) submitCommand(o *options) *cobra.Command {
 	return o.withJSON(cmd)
 }
 
+// flags declares a flag for every field of a task that makes sense on a command line.
 func (s *submitOptions) flags(cmd *cobra.Command) {
 	s.fields = map[string]string{}
 	cmd.Flags().StringVarP(&s.file, "file", "f", "", "read tasks from this JSON file; - for standard input")
+	// The order is that of nothing in particular: pflag sorts them in the help.
 	s.texts(cmd, [][2]string{
 		{"agent", "owner of the task"},
 		{"kind", "names the handler"},
@@ -97,11 +102,13 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 		{"max-attempts", "attempts before the task fails for good (default the handler's)"},
 		{"pause-after-failures", "pause after so many failed runs in a row; 0 for never (default the handler's)"},
 	})
+	// Its name is in the singular, as each use adds one.
 	cmd.Flags().StringArray("tag", nil, "a tag; can be given several times")
 	s.fields["tag"] = "tags"
 	s.complete(cmd)
 }
 
+// texts declares flags whose values are strings in JSON.
 func (s *submitOptions) texts(cmd *cobra.Command, flags [][2]string) {
 	for _, f := range flags {
 		cmd.Flags().String(f[0], "", f[1])
@@ -109,6 +116,7 @@ func (s *submitOptions) texts(cmd *cobra.Command, flags [][2]string) {
 	}
 }
 
+// durations declares flags whose values are durations, written "90s" in JSON as well.
 func (s *submitOptions) durations(cmd *cobra.Command, flags [][2]string) {
 	for _, f := range flags {
 		cmd.Flags().Duration(f[0], 0, f[1])
@@ -117,6 +125,7 @@ func (s *submitOptions) durations(cmd *cobra.Command, flags [][2]string) {
 	}
 }
 
+// numbers declares flags whose values are integers.
 func (s *submitOptions) numbers(cmd *cobra.Command, flags [][2]string) {
 	for _, f := range flags {
 		cmd.Flags().Int(f[0], 0, f[1])
@@ -125,6 +134,7 @@ func (s *submitOptions) numbers(cmd *cobra.Command, flags [][2]string) {
 	}
 }
 
+// field notes which JSON field a flag stands for: the same name, but for the agent.
 func (s *submitOptions) field(flag string) {
 	s.fields[flag] = strings.ReplaceAll(flag, "-", "_")
 	if flag == "agent" {
@@ -133,6 +143,7 @@ func (s *submitOptions) field(flag string) {
 }
 
 // complete completes the flags that take one of some words.
+// The words are those of core, so that a new one is completed without a change here.
 func (*submitOptions) complete(cmd *cobra.Command) {
 	choices(cmd, "from", string(core.FromCompletion), string(core.FromStart))
 	choices(cmd, "overlap", string(core.OverlapSkip), string(core.OverlapQueueOne), string(core.OverlapAllow), string(core.OverlapCancelRunning))
@@ -146,6 +157,7 @@ func (*submitOptions) complete(cmd *cobra.Command) {
 }
 
 // choices completes a flag that takes one of some words.
+// File names would otherwise be offered where none makes sense.
 func choices(cmd *cobra.Command, flag string, words ...string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // there is no such flag, or it has words already
@@ -153,6 +165,8 @@ func choices(cmd *cobra.Command, flag string, words ...string) {
 }
 
 // tasks are the task of the flags or those of the file.
+// Only flags that were given become fields: a field that is left out has a
+// default, one that is zero means zero.
 func (s *submitOptions) tasks(cmd *cobra.Command, stdin io.Reader) ([]core.NewTask, error) {
 	described := map[string]json.RawMessage{}
 	var err error
@@ -164,6 +178,7 @@ func (s *submitOptions) tasks(cmd *cobra.Command, stdin io.Reader) ([]core.NewTa
 	switch {
 	case err != nil:
 		return nil, err
+	// Flags that change the tasks of a file would be ambiguous for several tasks.
 	case s.file != "" && len(described) > 0:
 		return nil, usage("use one or the other", "-f excludes the flags that describe a task")
 	case s.file != "":
@@ -171,6 +186,7 @@ func (s *submitOptions) tasks(cmd *cobra.Command, stdin io.Reader) ([]core.NewTa
 		if err != nil {
 			return nil, err
 		}
+		// The same reader as that of POST /v1/tasks, with the same errors.
 		return core.ParseTasks(data)
 	}
 	data, err := json.Marshal(described)
@@ -181,6 +197,7 @@ func (s *submitOptions) tasks(cmd *cobra.Command, stdin io.Reader) ([]core.NewTa
 }
 
 // flagJSON is what a flag says, as the field of a task.
+// A number becomes a number and everything else a string: only core knows what a string must look like.
 func flagJSON(f *pflag.Flag, stdin io.Reader) (json.RawMessage, error) {
 	text := f.Value.String()
 	switch {
@@ -191,6 +208,7 @@ func flagJSON(f *pflag.Flag, stdin io.Reader) (json.RawMessage, error) {
 	case !utf8.ValidString(text): // which JSON cannot say
 		return nil, usage("give it in UTF-8", "--%s is not valid UTF-8", f.Name)
 	}
+	// A flag that can be repeated is an array, also with a single value.
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		return json.Marshal(list.GetSlice())
 	}
@@ -198,6 +216,7 @@ func flagJSON(f *pflag.Flag, stdin io.Reader) (json.RawMessage, error) {
 }
 
 // rawJSON is a flag that is JSON itself.
+// Only the payload can come from standard input, as that can be read once.
 func rawJSON(name, text string, stdin io.Reader) (json.RawMessage, error) {
 	data := []byte(text)
 	if name == "payload" && text == "-" {
@@ -206,6 +225,7 @@ func rawJSON(name, text string, stdin io.Reader) (json.RawMessage, error) {
 			return nil, err
 		}
 	}
+	// A shell that eats the quotes is the usual reason, so the hint shows how to write them.
 	if !json.Valid(data) {
 		return nil, usage(fmt.Sprintf(`quote it for the shell: --%s '{"text":"hi"}', or '"hi"' for a string`, name), "--%s is not JSON", name)
 	}
@@ -213,6 +233,7 @@ func rawJSON(name, text string, stdin io.Reader) (json.RawMessage, error) {
 }
 
 // mostInput is the most that is read of a file or of standard input.
+// A thousand tasks with payloads of 64 KiB: more than one submit may have.
 const mostInput = 64 << 20
 
 // readInput reads a file, or standard input if the name is "-".
@@ -226,6 +247,7 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 		defer func() { _ = f.Close() }()
 		from = f
 	}
+	// One byte more than allowed tells an input that is too long from one that is exactly as long.
 	data, err := io.ReadAll(io.LimitReader(from, mostInput+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
@@ -236,6 +258,7 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 	return data, nil
 }
 
+// printSubmitted says of each task whether it is new, which tells a repeated submit from a first one.
 func printSubmitted(w *table.Page, placed []core.Submitted) {
 	t := table.New(w, "AGENT", "ID", "KIND", "DUE", "STATUS", "NEW")
 	for i := range placed {

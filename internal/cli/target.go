@@ -13,11 +13,13 @@ import (
 )
 
 // targetFlags name what is paused or resumed.
+// Exactly one of them may be given: see target.
 type targetFlags struct {
 	agent, kind, key string
 	all              bool
 }
 
+// add gives pause and resume the same flags, so that whatever was paused is resumed by the same words.
 func (f *targetFlags) add(cmd *cobra.Command) {
 	named(cmd, &f.agent)
 	flags := cmd.Flags()
@@ -27,7 +29,9 @@ func (f *targetFlags) add(cmd *cobra.Command) {
 }
 
 // target is the one that is named. Nothing named is never all.
+// A variable that is empty in a script must not pause everything, which only --all does.
 func (f *targetFlags) target(cmd *cobra.Command, args []string) (core.Target, error) {
+	// --agent is the first argument under another name.
 	if f.agent != "" {
 		args = append([]string{f.agent}, args...)
 	}
@@ -43,6 +47,7 @@ func (f *targetFlags) target(cmd *cobra.Command, args []string) (core.Target, er
 	}
 	t := core.Target{Kind: f.kind, Key: f.key}
 	switch len(args) {
+	// The longer form includes the shorter one: a task has an agent.
 	case 2:
 		t.ID = args[1]
 		fallthrough
@@ -56,6 +61,7 @@ func (f *targetFlags) target(cmd *cobra.Command, args []string) (core.Target, er
 }
 
 // targetName is a target for people.
+// It is used in sentences, so it begins with a noun.
 func targetName(t core.Target) string {
 	switch {
 	case t.ID != "":
@@ -72,6 +78,7 @@ func targetName(t core.Target) string {
 }
 
 // targetArgs are the arguments that name a target.
+// What it returns can follow "duly resume" or "duly pause" as it is written.
 func targetArgs(t core.Target) string {
 	switch {
 	case t.ID != "":
@@ -87,14 +94,17 @@ func targetArgs(t core.Target) string {
 	}
 }
 
+// taskArgs are the two arguments that name a task.
 func taskArgs(agent, id string) string { return table.ShellWord(agent) + " " + table.ShellWord(id) }
 
 // userName is the name of who runs the program, as far as the environment says.
+// It is a convenience and no proof: anybody can set these variables.
 func userName() string {
 	return cmp.Or(os.Getenv("USER"), os.Getenv("LOGNAME"), os.Getenv("USERNAME"))
 }
 
 // pauseText is a pause for people.
+// Only what was said is written: a pause may have neither an end nor a reason.
 func pauseText(p *core.PauseInfo) string {
 	text := targetName(p.Target) + ", since " + clock(p.Since)
 	if !p.Until.IsZero() {

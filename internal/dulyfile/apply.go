@@ -13,13 +13,16 @@ import (
 )
 
 // Applied is how many of the tasks of the file were created, and changed.
+// They are shown at a start, and by duly apply.
 type Applied struct{ Created, Changed int }
 
-// Apply makes the tasks of the store those of the file. One that is there and live gets the definition of the file,
+// Apply makes the tasks of the store those of the file. One that exists and is live gets the definition of the file,
 // if it has another, and keeps its history; one that is finished stays finished, so that a start does not run it again. A
 // task that says itself what to do on a conflict is submitted as it says.
 func (f *File) Apply(ctx context.Context, s *core.Scheduler) (Applied, error) {
 	var done Applied
+	// In batches, as one submit is bounded. What an earlier batch has
+	// changed stays if a later one fails.
 	for first := 0; first < len(f.Tasks); first += core.MaxSubmit {
 		tasks := f.Tasks[first:min(first+core.MaxSubmit, len(f.Tasks))]
 		there, err := done.submit(ctx, s, tasks)
@@ -37,14 +40,15 @@ func (f *File) Apply(ctx context.Context, s *core.Scheduler) (Applied, error) {
 	return done, nil
 }
 
-// submit submits tasks and returns those that are there and live, to be compared. Tasks that are too large to be stored together
-// are submitted by halves.
+// submit submits tasks and returns those that exist and are live, to be compared. Tasks that are too
+// large to be stored together are submitted by halves.
 func (a *Applied) submit(ctx context.Context, s *core.Scheduler, tasks []Task) ([]Task, error) {
 	batch := make([]core.NewTask, len(tasks))
 	for i := range tasks {
 		batch[i] = tasks[i].task
 	}
 	placed, err := s.Submit(ctx, batch...)
+	// The number of bytes is what a batch may fail for; a single task that is too large fails.
 	if invalid, ok := errors.AsType[*core.InvalidError](err); ok && invalid.Field == "tasks" && len(tasks) > 1 {
 		half := len(tasks) / 2
 		first, err1 := a.submit(ctx, s, tasks[:half])
@@ -68,12 +72,14 @@ func (a *Applied) submit(ctx context.Context, s *core.Scheduler, tasks []Task) (
 	return there, err
 }
 
-// differing are those of some tasks that are there otherwise than the file has them, as tasks that replace them.
+// differing returns those of some tasks that exist with another definition than that
+// of the file, as tasks that replace them.
 func differing(ctx context.Context, s *core.Scheduler, tasks []Task) ([]Task, error) {
 	var changed []Task
 	for i := range tasks {
 		t := tasks[i]
 		there, err := s.Task(ctx, t.tried.Agent, t.tried.ID)
+		// Deleted since a moment ago: the next start creates it.
 		if core.CodeOf(err) == core.CodeNotFound {
 			continue
 		}
@@ -94,6 +100,7 @@ func differing(ctx context.Context, s *core.Scheduler, tasks []Task) ([]Task, er
 
 // defines reports whether a task is as the file has it. A delay counts from when the task was submitted first: it is not
 // compared, else each start would put the task off.
+// The comparison is by JSON, so that a new field of a task is compared without a change here.
 func (t *Task) defines(there *core.TaskInfo) (bool, error) {
 	// Until it has run its time is the one that it was submitted with; one that had passed then was put to that moment.
 	fresh := there.Status == core.StatusWaiting && there.Crashes == 0 && there.RunCount == 0
@@ -111,6 +118,7 @@ func (t *Task) defines(there *core.TaskInfo) (bool, error) {
 }
 
 // definition is what a task was submitted with, but for its time.
+// Both sides are made by it, so that defaults are filled in alike.
 func definition(info *core.TaskInfo) core.NewTask {
 	t := core.NewTask{
 		Agent: info.Agent, ID: info.ID, Kind: info.Kind, Every: info.Every, From: info.From, Cron: info.Cron, Zone: info.Zone,

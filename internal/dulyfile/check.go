@@ -14,6 +14,7 @@ import (
 
 // keys are the keys of the file for fields of core.Config, and of the core.KindConfig of a handler: those in a mapping behind
 // its key and a dot.
+// A field that is missing here is reported under its Go name, and a test finds it.
 var keys = map[string]string{
 	"Concurrency": "concurrency", "Serial": "serial", "Urgent": "urgent_slots", "MaxCrashes": "max_crashes", "Default.Lease": "lease",
 
@@ -25,6 +26,7 @@ var keys = map[string]string{
 }
 
 // misconfigured is what core says about settings, so that their bounds are written in one place; nil if they make sense.
+// core's own check, on a store that is thrown away: no bound is written twice.
 func misconfigured(settings core.Config) (*core.ConfigError, error) {
 	_, err := core.New(memstore.New(memstore.Config{}), settings)
 	if wrong, ok := errors.AsType[*core.ConfigError](err); ok {
@@ -34,6 +36,7 @@ func misconfigured(settings core.Config) (*core.ConfigError, error) {
 }
 
 // check refuses settings that make no sense, at the key that set them. They are those of the whole file, or of one kind.
+// The key is looked for in the file, part by part, so that the error has its line.
 func check(p place, kind string, settings core.Config) error {
 	wrong, err := misconfigured(settings)
 	if wrong == nil {
@@ -53,6 +56,7 @@ func check(p place, kind string, settings core.Config) error {
 
 // Check finds out whether the settings make sense together, also those that flags have changed since the file was read. Its error
 // is an *[Error].
+// A flag may be what makes no sense, so that it has no line.
 func (f *File) Check() error {
 	wrong, err := misconfigured(f.Settings())
 	if wrong == nil {

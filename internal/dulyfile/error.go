@@ -9,6 +9,7 @@ import (
 
 // Error is what is wrong with a file, and where.
 type Error struct {
+	// File and Line are what an editor jumps to.
 	File string // its name; empty if the mistake is not one of the file alone
 	Line int    // zero if it is about no line
 	Path string // of the value, such as handlers.note.timeout; empty for the whole file

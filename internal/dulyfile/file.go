@@ -11,6 +11,7 @@ import (
 )
 
 // File is what the file says. What it leaves out is zero.
+// Its zero value is a file that says nothing, which makes sense: a daemon with defaults.
 type File struct {
 	Redis        redisstore.Config
 	Name         string // of the process, in the history of tasks
@@ -27,10 +28,12 @@ type File struct {
 }
 
 // mostPartitions is what a store takes.
+// redisstore has the same bound, and does not export it.
 const mostPartitions = 1024
 
 // Parse reads a file, of which name is the name in errors, and checks everything that can be checked without a store. Its error is an
 // *[Error].
+// A task is checked by submitting it to a store in memory, so that a file that parses can be applied.
 func Parse(ctx context.Context, name string, data []byte) (*File, error) {
 	root, err := parseYAML(name, data)
 	if err != nil {
@@ -43,6 +46,8 @@ func Parse(ctx context.Context, name string, data []byte) (*File, error) {
 	return f, f.tryTasks(ctx)
 }
 
+// read reads the keys of the whole file. Handlers come before tasks, whatever their
+// order in the file, as tasks need them.
 func (f *File) read(root place) error {
 	var handlers, tasks place
 	keep := func(into *place) reader { return func(p place) error { *into = p; return nil } }

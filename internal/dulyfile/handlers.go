@@ -28,8 +28,10 @@ type Handler struct {
 }
 
 // webhookTimeout is how long a webhook may take if the file does not say.
+// It is shorter than core's, as a server that is silent for so long has most likely lost the request.
 const webhookTimeout = 30 * time.Second
 
+// readHandlers reads the handlers, and checks each with the settings that it has.
 func (f *File) readHandlers(p place) error {
 	entries, err := p.entries()
 	if err != nil {
@@ -49,6 +51,8 @@ func (f *File) readHandlers(p place) error {
 	return nil
 }
 
+// read reads one handler. The keys of its type are checked after all have been
+// read, so that their order does not matter.
 func (h *Handler) read(p place) error {
 	var argv, hook place
 	var types []string
@@ -99,6 +103,7 @@ func (h *Handler) readActivity(p place) error {
 	})
 }
 
+// readExec reads the program and its arguments, and looks whether it exists.
 func (h *Handler) readExec(p place) error {
 	if err := texts(&h.exec)(p); err != nil {
 		return err
@@ -110,6 +115,7 @@ func (h *Handler) readExec(p place) error {
 	return err
 }
 
+// readWebhook reads the URL. Errors name the variable of a secret, and never what it contains.
 func (h *Handler) readWebhook(p place) error {
 	w := &h.webhook
 	if err := text(&w.URL)(p); err != nil {
@@ -120,6 +126,7 @@ func (h *Handler) readWebhook(p place) error {
 			return p.fail("the environment variable %s, named by secret_env, is not set", h.secret)
 		}
 	}
+	// The user of the file is that of the machine, so localhost is theirs to name.
 	w.AllowLoopback = true
 	h.Settings.Timeout = cmp.Or(h.Settings.Timeout, webhookTimeout)
 	_, err := webhook.New(*w)
@@ -137,6 +144,7 @@ func (h *Handler) readWebhook(p place) error {
 }
 
 // Settings are what a scheduler has to know of the file. It logs nothing.
+// Logger and events are added by whoever makes the scheduler.
 func (f *File) Settings() core.Config {
 	kinds := map[string]core.KindConfig{}
 	for _, h := range f.Handlers {
@@ -150,6 +158,7 @@ func (f *File) Settings() core.Config {
 
 // Register makes the handlers of the file those of a scheduler. The programs that they start are among the children, and get neither
 // the variables that the file names as secrets nor those that the caller does.
+// Secrets are gathered first, so that no handler's program gets the secret of another.
 func (f *File) Register(s *core.Scheduler, logger *slog.Logger, children *exec.Children, secrets ...string) error {
 	for _, h := range f.Handlers {
 		if h.secret != "" {

@@ -11,6 +11,7 @@ import (
 )
 
 // logRun is the handler that writes one line for each run.
+// It needs no configuration, so that a first file can be tried at once.
 func logRun(logger *slog.Logger) func(ctx context.Context, t *core.Task[json.RawMessage]) error {
 	return func(ctx context.Context, t *core.Task[json.RawMessage]) error {
 		attrs := []slog.Attr{slog.String("kind", t.Kind), slog.String("agent", t.Agent), slog.String("task", t.ID)}

@@ -14,6 +14,7 @@ import (
 )
 
 // Task is a task of the file.
+// at is where it is in the file, for errors that show later.
 type Task struct {
 	at    place
 	task  core.NewTask
@@ -34,6 +35,7 @@ func (f *File) readTasks(p place) error {
 		if err := t.read(); err != nil {
 			return err
 		}
+		// An id is what makes a second start find the task again.
 		switch {
 		case t.task.ID == "" && t.task.UniqueKey == "":
 			return e.fail("id is required: without it every start would add another task")
@@ -49,6 +51,7 @@ func (f *File) readTasks(p place) error {
 
 // tryTasks submits the tasks to a store that is thrown away: whatever is wrong with one is found, with its line, before
 // anything is written.
+// Levels, zones and bounds are core's rules, and need not be known here.
 func (f *File) tryTasks(ctx context.Context) error {
 	trial, err := core.New(memstore.New(memstore.Config{}), core.Config{Kinds: f.Settings().Kinds})
 	if err != nil {
@@ -74,6 +77,7 @@ func (f *File) tryTasks(ctx context.Context) error {
 }
 
 // read turns the YAML of a task into the JSON that is submitted elsewhere, and reads that.
+// JSON is what core reads strictly, so the file has the same names and errors as HTTP.
 func (t *Task) read() error {
 	entries, err := t.at.entries()
 	if err != nil {
@@ -102,11 +106,13 @@ func (t *Task) read() error {
 	return nil
 }
 
-// taskField is the JSON of one field. Texts, times and durations are taken as they stand, so that they need no quotes.
+// taskField is the JSON of one field. Strings, times and durations are taken
+// literally, so that they need no quotes.
 func taskField(name string, value place) ([]byte, error) {
 	n := value.value()
 	var v any = n.Value
 	switch name {
+	// Their JSON type matters: YAML decides whether they are numbers, strings or arrays.
 	case "payload", "info", "tags", "level", "max_attempts", "pause_after_failures":
 		v = nil
 	}
@@ -119,6 +125,7 @@ func taskField(name string, value place) ([]byte, error) {
 }
 
 // refused puts the place of a field in front of what is wrong with it.
+// The field is looked for under its name in the file, too.
 func (t *Task) refused(err error) error {
 	inv, ok := errors.AsType[*core.InvalidError](err)
 	if core.CodeOf(err) == core.CodeDisabled {

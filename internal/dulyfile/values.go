@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// text reads any single value as it stands, so that an id such as 007 need not be quoted. The empty one is refused: it would
-// be taken for what was left out.
+// text reads any single value literally, so that an id such as 007 need not be quoted. The empty one is
+// refused: it would be taken for what was left out.
 func text(into *string) reader {
 	return func(p place) error {
 		switch {
@@ -25,6 +25,7 @@ func text(into *string) reader {
 	}
 }
 
+// texts reads an array of strings, each of them literally.
 func texts(into *[]string) reader {
 	return func(p place) error {
 		elements, err := p.list()
@@ -42,6 +43,7 @@ func texts(into *[]string) reader {
 }
 
 // integer reads a whole number from 1 on.
+// Zero means "not set" to core, so a zero in the file would be ignored silently.
 func integer(into *int) reader {
 	return func(p place) error {
 		if err := whole(into)(p); err != nil || p.empty() {
@@ -79,6 +81,7 @@ func whole(into *int) reader {
 
 // never is a number of failures after which nothing happens, and none what core takes for a setting that is switched off,
 // as its zero means the default.
+// The file says 0 for "none", and the zero of a setting means the default.
 const (
 	never = -1
 	none  = -1
@@ -112,6 +115,7 @@ func orNone(into *int) reader {
 	}
 }
 
+// boolean reads true or false.
 func boolean(into *bool) reader {
 	return func(p place) error {
 		if !p.empty() && p.value().Decode(into) != nil {
@@ -148,6 +152,7 @@ func durationOrNone(into *time.Duration) reader {
 }
 
 // span reads a duration, also of zero.
+// YAML has no durations, so they are strings in Go's form.
 func span(into *time.Duration) reader {
 	return func(p place) error {
 		if p.empty() {

@@ -17,6 +17,7 @@ import (
 )
 
 // place is a value in the file, with what it takes to name it in an error: "duly.yaml:12: handlers.note.timeout".
+// It is copied freely: it has no state.
 type place struct {
 	file string
 	path string
@@ -24,6 +25,7 @@ type place struct {
 }
 
 // parseYAML reads one YAML document; name is that of its file.
+// More than one document is refused, as only the first would count.
 func parseYAML(name string, data []byte) (place, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
@@ -39,6 +41,7 @@ func parseYAML(name string, data []byte) (place, error) {
 	return place{file: name, node: doc.Content[0]}, nil
 }
 
+// yamlLine takes apart the errors of the library, which have the line in their text.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
 // syntax is the error of a file that is no YAML.
@@ -56,6 +59,7 @@ func (p place) fail(format string, args ...any) error {
 }
 
 // value is what an alias stands for, or the node itself.
+// An alias has the line of its anchor, which is where the mistake is.
 func (p place) value() *yaml.Node {
 	if p.node.Kind == yaml.AliasNode {
 		return p.node.Alias
@@ -86,6 +90,7 @@ type entry struct {
 }
 
 // entries are the keys of a mapping, in order.
+// A key that is given twice is refused, as YAML demands.
 func (p place) entries() ([]entry, error) {
 	if p.empty() {
 		return nil, nil
@@ -107,6 +112,7 @@ func (p place) entries() ([]entry, error) {
 }
 
 // reader reads the value of one key. Those of single values take null for left out.
+// The same reader serves for a value wherever it is, as the place knows its path.
 type reader func(p place) error
 
 // read hands each key of a mapping to its reader. A key that has none is an error.
@@ -115,6 +121,7 @@ func (p place) read(readers map[string]reader) error {
 	if err != nil {
 		return err
 	}
+	// In the order of the file, so that its first mistake is reported.
 	for _, e := range entries {
 		read := readers[e.key]
 		if read == nil {
@@ -144,6 +151,7 @@ func (p place) of(key string) place {
 }
 
 // list are the elements of a list.
+// It is called for values that have to be arrays; an empty one has no elements.
 func (p place) list() ([]place, error) {
 	n := p.value()
 	if n.Kind != yaml.SequenceNode {

@@ -32,6 +32,7 @@ func main() {
 }
 
 // runner runs the tests of a package that match a pattern, and returns what go test -json prints.
+// Tests of this program have one that runs nothing.
 type runner func(ctx context.Context, root, folder, pattern string) (io.Reader, error)
 
 // goTest is the runner that does. That tests fail is no error of its own: what it prints says so.
@@ -50,6 +51,7 @@ func goTest(ctx context.Context, root, folder, pattern string) (io.Reader, error
 
 // show runs the tests of the promises of the module at root, a package at a time, and prints a table to out and the output of
 // what has failed to problems. It reports whether all promises are shown.
+// A package is run once, however many promises its tests show.
 func show(ctx context.Context, root string, run runner, out, problems io.Writer) (bool, error) {
 	document, err := os.ReadFile(filepath.Join(root, "docs", "guarantees.md")) //nolint:gosec // of the module that the user is in
 	if err != nil {
@@ -80,6 +82,7 @@ func show(ctx context.Context, root string, run runner, out, problems io.Writer)
 }
 
 // printProblems prints what failed tests have printed, or the whole package if it is none of them.
+// Without the output a failure in CI could not be understood.
 func printProblems(w io.Writer, folder string, r *outcomes) {
 	told := false
 	for _, name := range slices.Sorted(maps.Keys(r.tests)) {
@@ -117,8 +120,10 @@ func printTable(out io.Writer, promises []promise, at map[string][]string, resul
 }
 
 // line is one of the table: a test in a package that has it.
+// Several lines may be about one test: the contract of stores is tested by each store.
 type line struct{ test, folder, result, figure string }
 
+// linesOf are the lines of one promise, in the order in which it names its tests.
 func linesOf(p *promise, at map[string][]string, results map[string]*outcomes) []line {
 	var lines []line
 	for _, test := range p.tests {

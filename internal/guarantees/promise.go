@@ -16,6 +16,7 @@ type promise struct {
 	tests  []string // names as they are written there: TestName, or TestName/name of a part of it
 }
 
+// Regular expressions are enough: the document is ours, and a test fails if a row is not found.
 var (
 	row      = regexp.MustCompile(`(?m)^\| (\d+) \| (.+) \| (.+) \|$`)
 	testName = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9]*(?:/[^`]+)?)`")
@@ -71,6 +72,7 @@ func locate(root fs.FS) (map[string][]string, error) {
 }
 
 // enter says whether a folder is looked into: nil, or fs.SkipDir.
+// Hidden folders, test data and modules of their own have no tests of this module.
 func enter(root fs.FS, name string) error {
 	if name == "." {
 		return nil
@@ -85,6 +87,7 @@ func enter(root fs.FS, name string) error {
 }
 
 // byPackage says which tests each package is to run, sorted.
+// A test that several packages have runs in each of them.
 func byPackage(promises []promise, at map[string][]string) map[string][]string {
 	tests := map[string][]string{}
 	for i := range promises {
@@ -103,6 +106,7 @@ func byPackage(promises []promise, at map[string][]string) map[string][]string {
 }
 
 // pattern is what go test -run takes to run these tests and no others.
+// Each element is quoted, as names of parts contain spaces and dots.
 func pattern(tests []string) string {
 	exact := make([]string, len(tests))
 	for i, test := range tests {

@@ -9,6 +9,7 @@ import (
 )
 
 // What became of a test.
+// They are printed as they are, in the column "result".
 const (
 	resultOK       = "ok"
 	resultFailed   = "FAIL"
@@ -31,6 +32,7 @@ type outcomes struct {
 }
 
 // event is a line of go test -json.
+// Only the fields that matter here are read.
 type event struct {
 	Action, Test, Output string
 }
@@ -60,6 +62,7 @@ func readOutcomes(r io.Reader) (*outcomes, error) {
 	}
 }
 
+// add notes one event: of a test, or of the package as a whole.
 func (all *outcomes) add(e *event) {
 	if e.Test == "" {
 		all.failed = all.failed || e.Action == "fail"
@@ -87,6 +90,7 @@ func (all *outcomes) add(e *event) {
 }
 
 // note keeps a figure for a test and for those that it is a part of.
+// A part's figure is shown for the whole test too, which is what the document names.
 func (all *outcomes) note(test, figure string) {
 	for name := test; ; {
 		if t := all.tests[name]; t != nil {
@@ -102,6 +106,7 @@ func (all *outcomes) note(test, figure string) {
 
 // of is what became of a test as the document names it. A test that began and has no end, or did not begin as its package
 // failed, has failed.
+// go test writes spaces in names as underscores.
 func (all *outcomes) of(test string) (result, figure string) {
 	t := all.tests[strings.ReplaceAll(test, " ", "_")]
 	switch {

@@ -23,6 +23,7 @@ const (
 )
 
 // StartCluster starts a cluster of one node that has all slots.
+// Everything that is about slots and redirections can be tried on one node.
 func StartCluster(tb testing.TB) *Server {
 	tb.Helper()
 	s := StartTCP(tb, clusterEnabled, "yes")
@@ -39,6 +40,7 @@ func StartTwoNodes(tb testing.TB) (a, b *Server) {
 }
 
 // Cluster is a cluster whose masters each have a replica that takes over if its master dies.
+// It is what a managed cluster looks like from outside, with times short enough for a test.
 type Cluster struct {
 	Masters, Replicas []*Server // the i-th replica is the one of the i-th master
 }
@@ -72,6 +74,8 @@ func StartThreeMasters(tb testing.TB) *Cluster {
 	for i, replica := range c.Replicas {
 		replica.follow(tb, c.Masters[i])
 	}
+	// A cluster agrees by gossip, which takes a moment: a test that begins
+	// earlier would see a half-made one.
 	for _, s := range append(c.Masters, c.Replicas...) {
 		client := s.Client(tb)
 		eventually(tb, "a node does not know all others", func() bool {
@@ -92,6 +96,7 @@ func (c *Cluster) Addrs() []string {
 }
 
 // Shard is the index of the master that the key belongs to at the start.
+// After a failover the replica has the key.
 func (c *Cluster) Shard(tb testing.TB, key string) int {
 	tb.Helper()
 	slot, err := c.Masters[0].Client(tb).ClusterKeySlot(tb.Context(), key).Result()
@@ -115,6 +120,7 @@ func (s *Server) follow(tb testing.TB, master *Server) {
 	})
 }
 
+// meet introduces a node to another one; the others hear of both.
 func meet(tb testing.TB, c *redis.Client, other *Server) {
 	tb.Helper()
 	host, port, err := net.SplitHostPort(other.Addr)
@@ -148,12 +154,14 @@ func FormCluster(tb testing.TB, servers ...*Server) {
 	}
 }
 
+// eventually waits until something is so. The limit only bounds a test that fails.
 func eventually(tb testing.TB, message string, is func() bool) {
 	tb.Helper()
 	require.Eventually(tb, is, 30*time.Second, 10*time.Millisecond, message)
 }
 
 // busAddrFree reports whether a node on an address could hear other nodes.
+// The port for other nodes is the one for clients plus a fixed distance, and must be free as well.
 func busAddrFree(tb testing.TB, addr string) bool {
 	tb.Helper()
 	host, port, err := net.SplitHostPort(addr)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// commandCalls finds the number of calls in a line of INFO commandstats.
 var commandCalls = regexp.MustCompile(`calls=(\d+)`)
 
 // Commands is how many commands a server has run, those of scripts included.

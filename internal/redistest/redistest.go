@@ -19,6 +19,7 @@ import (
 )
 
 // Server is a running redis-server.
+// It lives as long as its test.
 type Server struct {
 	// URL for clients: unix:// or redis://.
 	URL string
@@ -87,6 +88,7 @@ func freeAddr(tb testing.TB) string {
 	return l.Addr().String()
 }
 
+// launch starts the process and waits until it answers.
 func (s *Server) launch(tb testing.TB) {
 	tb.Helper()
 	s.cmd = exec.Command(s.binary, s.args...)
@@ -101,6 +103,7 @@ func (s *Server) launch(tb testing.TB) {
 }
 
 // Kill ends the server at once, as a crash would.
+// Nothing is written to disk, so that a restart begins empty unless the arguments say otherwise.
 func (s *Server) Kill() {
 	if s.cmd == nil {
 		return

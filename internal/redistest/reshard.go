@@ -20,6 +20,7 @@ func (c *Cluster) Slot(tb testing.TB, key string) int {
 
 // MoveSlot moves a slot from one master to another as operators do, but key by key, with a pause of their choice after each. It
 // returns how many keys were moved.
+// It is slower than a real move, so that a test sees every moment of it.
 func (c *Cluster) MoveSlot(tb testing.TB, slot int, from, to *Server, pause func()) int {
 	tb.Helper()
 	ctx, source, target := context.Background(), from.Client(tb), to.Client(tb)
@@ -66,6 +67,7 @@ type Shard struct {
 }
 
 // Shards are the ranges of slots as a node knows them.
+// CLUSTER SLOTS is older than CLUSTER SHARDS, and known to all versions that duly supports.
 func (s *Server) Shards(tb testing.TB) []Shard {
 	tb.Helper()
 	ranges, err := s.Client(tb).Do(context.Background(), "CLUSTER", "SLOTS").Slice() // also known to Redis before 7
@@ -85,6 +87,7 @@ func (s *Server) Shards(tb testing.TB) []Shard {
 	return all
 }
 
+// integer is a number of a reply.
 func integer(tb testing.TB, v any) int {
 	tb.Helper()
 	n, ok := v.(int64)

@@ -20,6 +20,7 @@ import (
 )
 
 // Certificates are files in PEM: an authority, and what it has signed for a server on loopback and for a client.
+// They are made for one test, and valid for an hour.
 type Certificates struct {
 	CA, ServerCert, ServerKey, ClientCert, ClientKey string
 
@@ -44,6 +45,7 @@ func StartTLS(tb testing.TB, args ...string) (*Server, *Certificates) {
 	return s, c
 }
 
+// newCertificates makes an authority, and signs a certificate for each side.
 func newCertificates(tb testing.TB) *Certificates {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -90,6 +92,7 @@ func sign(tb testing.TB, name string, by *x509.Certificate, byKey *ecdsa.Private
 }
 
 // StartSentinel starts a sentinel that watches a server under the name "mymaster", and returns once it knows it.
+// One sentinel is enough to name a master; a failover would need a majority.
 func StartSentinel(tb testing.TB, master *Server, lines ...string) *Server {
 	tb.Helper()
 	addr := freeAddr(tb)

@@ -16,6 +16,7 @@ import (
 
 // looks lets the requests that wait for the same agent share what is seen of it: however many they are, one of them looks at a
 // time, and for a small part of the time only.
+// It is generic over what is seen, and not over how: both kinds of look share all of its rules.
 type looks[T any] struct {
 	mu     sync.Mutex
 	agents map[string]*look[T]
@@ -35,6 +36,7 @@ type look[T any] struct {
 const restFactor = 10
 
 // use is to be called before see; the returned function when the request is done.
+// The agent's entry is kept from use to leave, and for a rest beyond that.
 func (l *looks[T]) use(agent string, clock core.Clock) (leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +55,9 @@ func (l *looks[T]) use(agent string, clock core.Clock) (leave func()) {
 		if one.users--; one.users > 0 {
 			return
 		}
-		if rest := one.free.Sub(clock.Now()); rest > 0 { // whoever asks one by one is to rest too
+		if rest := one.free.Sub(clock.Now()); rest > 0 {
+			// The rest is for everybody: a client that asks again and again, one
+			// request after the other, has it too.
 			clock.AfterFunc(rest, func() { l.drop(agent, one) })
 			return
 		}
@@ -65,6 +69,7 @@ func (l *looks[T]) use(agent string, clock core.Clock) (leave func()) {
 func (l *looks[T]) drop(agent string, one *look[T]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// A new entry may have taken its place.
 	if one.users == 0 && l.agents[agent] == one {
 		delete(l.agents, agent)
 	}
@@ -80,15 +85,18 @@ type seeing[T any] struct {
 
 // see returns what a look saw that was begun since a time, and when that was. If the request waits no longer, ok is false, and
 // it returns what was seen last, which may be nothing. A look of another request whose client goes away is done again.
+// It loops until there is a look that is recent enough: its own or that of another request.
 func (l *looks[T]) see(ctx context.Context, agent string, s seeing[T]) (seen T, begun time.Time, ok bool, err error) {
 	for {
 		l.mu.Lock()
 		one, now := l.agents[agent], s.clock.Now()
 		switch {
+		// Somebody has looked since: no call of the store at all.
 		case !one.begun.IsZero() && !one.begun.Before(s.since):
 			seen, begun = one.seen, one.begun
 			l.mu.Unlock()
 			return seen, begun, true, nil
+		// Somebody looks right now: its result may do, so this request waits for it.
 		case one.busy != nil:
 			busy := one.busy
 			l.mu.Unlock()
@@ -97,12 +105,14 @@ func (l *looks[T]) see(ctx context.Context, agent string, s seeing[T]) (seen T, 
 			case <-ctx.Done():
 				return seen, begun, false, nil
 			}
+		// The store rests from the last look.
 		case now.Before(one.free):
 			seen, begun = one.seen, one.begun
 			l.mu.Unlock()
 			if !s.pause(one.free.Sub(now)) {
 				return seen, begun, false, nil
 			}
+		// It is this request's turn.
 		default:
 			one.busy = make(chan struct{})
 			l.mu.Unlock()
@@ -117,6 +127,7 @@ func (l *looks[T]) see(ctx context.Context, agent string, s seeing[T]) (seen T, 
 func (l *looks[T]) lead(one *look[T], now time.Time, s seeing[T]) error {
 	var seen T
 	var err error = problem.ErrInternal // unless it returns
+	// Deferred, so that a panic wakes those who wait as well.
 	defer func() {
 		end := s.clock.Now()
 		l.mu.Lock()
@@ -124,6 +135,7 @@ func (l *looks[T]) lead(one *look[T], now time.Time, s seeing[T]) error {
 		if err == nil {
 			one.seen, one.begun = seen, now
 		}
+		// A slow look earns a long rest: the cost of looking stays a tenth of the time.
 		one.free = end.Add(restFactor * end.Sub(now))
 		close(one.busy)
 		one.busy = nil
@@ -135,6 +147,7 @@ func (l *looks[T]) lead(one *look[T], now time.Time, s seeing[T]) error {
 // waits bounds how many requests wait at once, of each credential and of all together. A wait holds a connection for up to an hour:
 // without a bound one client could take all that the server has. Credentials are kept by their hashes, as secrets have no place
 // in a map that a dump would show.
+// Both bounds are of this process.
 type waits struct {
 	mu   sync.Mutex
 	all  int
@@ -146,6 +159,7 @@ const allWaits = 8
 
 // enter lets a request wait until it calls leave, or refuses it.
 func (w *waits) enter(r *http.Request, most int) (leave func(), err error) {
+	// Requests without a credential share one bound.
 	who := sha256.Sum256([]byte(r.Header.Get("Authorization")))
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,4 +187,5 @@ func (w *waits) enter(r *http.Request, most int) (leave func(), err error) {
 // retryWait is when a request that was refused because too many wait may try again.
 const retryWait = 5 * time.Second
 
+// tooMany is the refusal of a wait, with a time to come back.
 func tooMany(detail string) error { return problem.TooMany(detail, retryWait) }

@@ -40,6 +40,7 @@ type Config struct {
 }
 
 // Route is one call of the API, which has either Respond or Stream.
+// The host adds its own admission in front of each.
 type Route struct {
 	Method, Path string
 	// Reads says that the caller needs no more than to read, although the method is POST.
@@ -59,6 +60,7 @@ type api struct {
 	config    Config
 	waits     waits
 	// Both hold pointers, so that the compiler makes the code of looks once.
+	// They live as long as the handler.
 	idle   looks[*idleLook]  // how many tasks of a user are active
 	queues looks[*queueLook] // what of a user waits and runs
 }
@@ -71,6 +73,7 @@ type envelope struct {
 }
 
 // refusal is an error in an envelope. The host sends it as Answer says, as MemOS has no problem details.
+// It never has a cause: what the store said would end up with the client.
 type refusal struct{ envelope }
 
 func (e *refusal) Error() string { return e.Message }
@@ -81,6 +84,7 @@ func refuse(code int, format string, args ...any) error {
 	return &refusal{envelope{Code: code, Message: fmt.Sprintf(format, args...)}}
 }
 
+// answered is a success in an envelope, with the status in both places where MemOS's clients look.
 func answered(message string, data any) (int, any, error) {
 	return http.StatusOK, envelope{Code: http.StatusOK, Message: message, Data: data}, nil
 }
@@ -98,6 +102,7 @@ type itemStatus struct {
 func Routes(s *core.Scheduler, host Host, config Config) []Route {
 	const base = "/product/scheduler"
 	a := &api{scheduler: s, host: host, config: config}
+	// The messages are MemOS's own, word by word, as clients compare them.
 	return []Route{
 		{Method: http.MethodPost, Path: base + "/submit", Respond: a.enveloped(a.submit)},
 		{Method: http.MethodGet, Path: base + "/status", Respond: a.orSay(http.StatusInternalServerError, "Failed to get scheduler status", a.status)},
@@ -113,6 +118,7 @@ func (a *api) orSay(code int, message string, answer func(r *http.Request) (int,
 	return func(r *http.Request) (int, any, error) {
 		status, body, err := answer(r)
 		if err != nil {
+			// Errors that are MemOS's already pass unchanged.
 			err = a.inWords(r, err, code, message)
 		}
 		return status, body, err
@@ -120,7 +126,7 @@ func (a *api) orSay(code int, message string, answer func(r *http.Request) (int,
 }
 
 // inWords is a failure in MemOS's words. What the store said is logged and never sent to the client; an error that says what is
-// wrong with the request stays as it is.
+// wrong with the request stays unchanged.
 func (a *api) inWords(r *http.Request, err error, code int, message string) error {
 	_, known := errors.AsType[*problem.Error](err)
 	_, worded := errors.AsType[*refusal](err)
@@ -137,6 +143,7 @@ func nowhere(err error) bool {
 }
 
 // user is a required parameter of a request, which its caller has to be allowed.
+// The check of the grant comes with reading it, so that no call can forget it.
 func (a *api) user(r *http.Request, name string) (string, error) {
 	value := r.URL.Query().Get(name)
 	if value == "" {
@@ -147,6 +154,7 @@ func (a *api) user(r *http.Request, name string) (string, error) {
 
 // status answers with the status of a business task, of a task, or of all tasks of a user.
 func (a *api) status(r *http.Request) (int, any, error) {
+	// done is what MemOS says, including its grammar.
 	const done = "Memory get status successfully"
 	agent, err := a.user(r, "user_id")
 	if err != nil {
@@ -183,6 +191,7 @@ func (a *api) status(r *http.Request) (int, any, error) {
 // each calls see for all of an agent's tasks that a list asks for. An agent that cannot exist has none: MemOS has no rules for
 // the names of users, so a name that duly would refuse is an unknown one.
 func (a *api) each(r *http.Request, l core.List, see func(t *core.TaskInfo)) error {
+	// Pages are as large as they may be, as every task has to be seen.
 	l.Limit = core.MaxPage
 	for {
 		tasks, next, err := a.scheduler.Tasks(r.Context(), l)
@@ -202,6 +211,7 @@ func (a *api) each(r *http.Request, l core.List, see func(t *core.TaskInfo)) err
 }
 
 // summary counts tasks by status; pending mirrors waiting and is no part of the total.
+// The names are MemOS's.
 type summary struct {
 	Waiting    int64 `json:"waiting"`
 	InProgress int64 `json:"in_progress"`
@@ -212,6 +222,7 @@ type summary struct {
 	Total      int64 `json:"total"`
 }
 
+// allStatus counts the tasks of all users, which only callers for all may see.
 func (a *api) allStatus(r *http.Request) (int, any, error) {
 	if err := a.host.AllowAll(r); err != nil {
 		return 0, nil, err
@@ -242,6 +253,7 @@ func (a *api) queueOf(r *http.Request, agent string) (*queueLook, error) {
 	defer leave()
 	forget := a.queues.use(agent, a.config.Clock)
 	defer forget()
+	// It waits at most as long as a wait does, and only for others' looks.
 	w := &waiting{a: a, begun: a.config.Clock.Now(), timeout: longestWait}
 	seen, _, ok, err := a.queues.see(r.Context(), agent, seeing[*queueLook]{
 		clock: a.config.Clock, since: w.begun,
@@ -254,6 +266,7 @@ func (a *api) queueOf(r *http.Request, agent string) (*queueLook, error) {
 	return seen, err
 }
 
+// lookAtQueue reads all live tasks of a user, and counts them by stream.
 func (a *api) lookAtQueue(r *http.Request, agent string) (*queueLook, error) {
 	q := &queueLook{map[string]int{}, map[string]int{}}
 	l := core.List{Agent: agent, Status: []core.Status{core.StatusWaiting, core.StatusInProgress}}
@@ -277,6 +290,7 @@ func (a *api) queue(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	// One answer has both, as of the same look.
 	pending, remaining := seen.pending, seen.remaining
 	if len(remaining) == 0 {
 		return 0, nil, refuse(http.StatusNotFound, "No scheduler streams found for user %s", agent)
@@ -285,6 +299,7 @@ func (a *api) queue(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	// A caller for some agents learns that there is one user: its own.
 	if a.host.AllowAll(r) != nil { // how many others there are is not for it
 		st.Agents = 1
 	}
@@ -313,6 +328,7 @@ func (a *api) queue(r *http.Request) (int, any, error) {
 
 // streamPrefix begins the names of streams. duly has none, but clients of MemOS compare the names with those that they make from
 // the same variables.
+// The variables are those that MemOS itself reads.
 func streamPrefix() string {
 	return cmp.Or(os.Getenv("MEMSCHEDULER_REDIS_STREAM_KEY_PREFIX"), os.Getenv("MEMSCHEDULER_STREAM_KEY_PREFIX"), "scheduler:messages:stream:v2.0")
 }

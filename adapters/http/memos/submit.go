@@ -20,6 +20,7 @@ import (
 
 // enveloped wraps an endpoint so that all its errors have MemOS's shape, those about the request included: whoever submits reads
 // envelopes only.
+// Only the text is MemOS's affair; statuses are those of our own table.
 func (a *api) enveloped(answer func(r *http.Request) (int, any, error)) func(r *http.Request) (int, any, error) {
 	return func(r *http.Request) (int, any, error) {
 		status, body, err := answer(r)
@@ -35,6 +36,7 @@ func (a *api) enveloped(answer func(r *http.Request) (int, any, error)) func(r *
 }
 
 // submit takes one message or a list of them: all or none.
+// A list that is empty is a list, and submits nothing.
 func (a *api) submit(r *http.Request) (int, any, error) {
 	data, err := requestbody.JSON(r)
 	if err != nil {
@@ -44,6 +46,7 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 		return 0, nil, refuse(http.StatusUnprocessableEntity, "%s", err)
 	}
 	var raw []json.RawMessage
+	// A null is no list: it is refused as a message below.
 	list := json.Unmarshal(data, &raw) == nil && raw != nil
 	if !list {
 		raw = []json.RawMessage{bytes.TrimSpace(data)}
@@ -59,10 +62,12 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 			return 0, nil, err
 		}
 	}
+	// Submit is all or none as well.
 	submitted, err := a.scheduler.Submit(r.Context(), tasks...)
 	if err != nil {
 		return 0, nil, asMessage(problem.OfSubmit(err, tasks, "give each message an item_id"), tasks, 0, list)
 	}
+	// A message that was sent twice is no error: the second changes nothing.
 	out, known := []itemStatus{}, 0
 	for i := range submitted {
 		out = append(out, itemStatus{TaskID: submitted[i].ID, Status: submitted[i].Status, Differs: submitted[i].Differs})
@@ -77,6 +82,7 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 }
 
 // keptStrings are the strings of a message that mean nothing to duly: they are part of the payload, for the handler.
+// They are checked to be strings, so that a handler in another language can rely on it.
 var keptStrings = [...]string{"content", "timestamp", "cube_id", "cube", "api_path", "stream_key", "redis_message_id"}
 
 // messageTask is the task that a message makes. All of the message is its payload, as MemOS's handlers read it; what duly knows
@@ -90,6 +96,7 @@ func messageTask(raw json.RawMessage) (core.NewTask, error) {
 	text := func(name string, into *string, zero bool) strictjson.Field {
 		return strictjson.Field{Name: name, Into: into, Must: "must be a string", Zero: zero}
 	}
+	// They become labels, which is where a handler finds them.
 	var agent, cube, userName string
 	fields := []strictjson.Field{
 		text("item_id", &t.ID, false), text("user_id", &t.UserID, false), text("agent_id", &agent, false), text("label", &t.Kind, false),
@@ -105,6 +112,7 @@ func messageTask(raw json.RawMessage) (core.NewTask, error) {
 	if err := o.Read("a message", fields...); err != nil {
 		return t, err
 	}
+	// Empty ones are left out, as MemOS sends all fields always.
 	for name, value := range map[string]string{"mem_cube_id": cube, "user_name": userName} {
 		if value == "" {
 			continue
@@ -137,6 +145,7 @@ func messageTask(raw json.RawMessage) (core.NewTask, error) {
 var sendersFields = map[string]string{"id": "item_id", "kind": "label", "group": "task_id", "payload": "content", "agent_id": "user_id"}
 
 // asMessage says what is wrong with a message in the words of its sender: i is which, if the error does not say.
+// Errors of core name tasks[3].kind; the sender reads [3].label.
 func asMessage(err error, tasks []core.NewTask, i int, list bool) error {
 	inv, ok := errors.AsType[*core.InvalidError](err)
 	if !ok {
@@ -146,6 +155,7 @@ func asMessage(err error, tasks []core.NewTask, i int, list bool) error {
 	if _, scanErr := fmt.Sscanf(field, "tasks[%d].", &i); scanErr == nil {
 		field = field[strings.IndexByte(field, '.')+1:]
 	}
+	// An agent that the message named itself keeps its name.
 	if name, known := sendersFields[field]; known && (field != "agent_id" || i >= len(tasks) || tasks[i].Agent == tasks[i].UserID) {
 		field = name
 	}

@@ -22,6 +22,7 @@ import (
 
 // Bounds of a wait for a user to be idle. The defaults are those of MemOS; the shortest poll and the longest wait are ours, as the
 // client chooses both and each look costs the store something.
+// A poll of 0 would be a loop over the store.
 const (
 	defaultWait  = 120 * time.Second
 	defaultPoll  = 500 * time.Millisecond
@@ -32,6 +33,7 @@ const (
 )
 
 // waiting is a wait for the tasks of a user to end.
+// It lives for one request.
 type waiting struct {
 	a             *api
 	agent         string
@@ -58,6 +60,7 @@ func (a *api) newWait(r *http.Request) (*waiting, error) {
 	if w.poll, err = seconds(r.URL.Query(), "poll_interval", defaultPoll, shortestPoll); err != nil {
 		return nil, err
 	}
+	// After everything that can be wrong with the request: a refused one takes no place.
 	leave, err := a.waits.enter(r, a.config.MaxWaits)
 	if err != nil {
 		return nil, err
@@ -70,6 +73,8 @@ func (a *api) newWait(r *http.Request) (*waiting, error) {
 	return w, nil
 }
 
+// seconds is a parameter in seconds, with fractions. What is too large becomes the
+// largest wait, as MemOS has no bound.
 func seconds(q url.Values, name string, otherwise, least time.Duration) (time.Duration, error) {
 	text := q.Get(name)
 	if text == "" {
@@ -84,6 +89,7 @@ func seconds(q url.Values, name string, otherwise, least time.Duration) (time.Du
 
 // longestCount is how many pages of tasks are counted at most once one is active: the question is whether the user is idle, and
 // that is answered by then.
+// A page has up to a thousand tasks, of which recurring ones do not count.
 const longestCount = 8
 
 // count is how many tasks of the user have not ended. One that recurs counts while it runs, as it never ends. Of a user with very
@@ -93,6 +99,7 @@ func (w *waiting) count(ctx context.Context) (int, error) {
 	l := core.List{Agent: w.agent, Status: []core.Status{core.StatusWaiting, core.StatusInProgress}, Limit: core.MaxPage}
 	for pages := 1; ; pages++ {
 		tasks, next, err := w.a.scheduler.Tasks(ctx, l)
+		// MemOS would answer that such a user is idle.
 		if nowhere(err) { // an agent that cannot exist has none
 			return 0, nil
 		}
@@ -115,7 +122,10 @@ type idleLook struct{ active int }
 
 // active is how many tasks of the user have not ended, as of a look that some request has taken since this one came, and that is
 // not much older than its poll interval. over says that the wait has ended, and that n may be older.
+// Two requests that poll the same user at the same pace see the same looks.
 func (w *waiting) active(ctx context.Context) (n int, over bool, err error) {
+	// The first look has to be new: what was seen before the request came
+	// says nothing of what it waits for.
 	since := w.begun
 	if !w.seen.IsZero() {
 		since = w.seen.Add(1)
@@ -131,6 +141,7 @@ func (w *waiting) active(ctx context.Context) (n int, over bool, err error) {
 			return &idleLook{n}, err
 		},
 	})
+	// begun is zero if nothing was seen.
 	w.seen = begun
 	if seen != nil { // nothing was seen yet if the wait was over before
 		n = seen.active
@@ -139,6 +150,7 @@ func (w *waiting) active(ctx context.Context) (n int, over bool, err error) {
 }
 
 // elapsed is how long the request has waited, in seconds, to the millisecond.
+// MemOS shows it as a number of seconds, with three decimals.
 func (w *waiting) elapsed() float64 {
 	return math.Round(w.a.config.Clock.Now().Sub(w.begun).Seconds()*1000) / 1000
 }
@@ -154,6 +166,7 @@ func (w *waiting) sleep(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 	done := make(chan struct{})
+	// Whichever comes first: the next look, or the timeout.
 	stop := w.a.config.Clock.AfterFunc(min(d, left), func() { close(done) })
 	defer stop()
 	select {
@@ -175,6 +188,7 @@ func (a *api) wait(out http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer w.leave()
+	// A server's own WriteTimeout would end the wait.
 	_ = http.NewResponseController(out).SetWriteDeadline(w.begun.Add(w.timeout + sendTimeout)) // not every writer has one
 	body, err := w.untilIdle(r)
 	if err != nil {
@@ -191,6 +205,7 @@ func (w *waiting) untilIdle(r *http.Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		// Active, and no time left: that is a timeout, as MemOS has it.
 		over = over || n > 0 && !w.next(r.Context())
 		if n > 0 && !over {
 			continue
@@ -212,6 +227,7 @@ func (w *waiting) untilIdle(r *http.Request) (any, error) {
 }
 
 // frame is one event of a streamed wait.
+// Its fields are MemOS's; timed_out is only in the last one.
 type frame struct {
 	UserName string  `json:"user_name"`
 	Active   int     `json:"active_tasks"`
@@ -233,6 +249,7 @@ func (a *api) waitStream(out http.ResponseWriter, r *http.Request) {
 	out.Header().Set("Content-Type", "text/event-stream")
 	for {
 		n, over, err := w.active(r.Context())
+		// The status is 200 by now, so the error is an event.
 		if err != nil {
 			a.host.Failed(r, err)
 			_ = a.frame(out, map[string]string{ // the answer has begun
@@ -244,6 +261,7 @@ func (a *api) waitStream(out http.ResponseWriter, r *http.Request) {
 		if n == 0 && !over {
 			f.Status = "idle"
 		}
+		// Idle ends the stream, as does a client that has gone.
 		if !over && (a.frame(out, f) != nil || n == 0) {
 			return
 		}
@@ -261,6 +279,7 @@ func (a *api) frame(out http.ResponseWriter, v any) error {
 	if err != nil {
 		return err
 	}
+	// Each event gets a deadline of its own, as the stream as a whole has none.
 	control := http.NewResponseController(out)
 	_ = control.SetWriteDeadline(a.config.Clock.Now().Add(sendTimeout)) // not every writer has one
 	if _, err := fmt.Fprintf(out, "data: %s\n\n", data); err != nil {

@@ -6,7 +6,8 @@ import (
 
 // What is counted as it happens, in this process.
 
-// The values of the label outcome that are no core.Outcome: such a run has not come to an end of its own, or comes again.
+// The values of the label outcome that are no core.Outcome: such a run has not come to an end of its own, or is retried.
+// They are part of the names that docs/metrics.md promises.
 const (
 	outcomeRetried  = "retried"
 	outcomeLost     = "lost"
@@ -22,14 +23,17 @@ var outcomes = []string{
 }
 
 // Event counts an event: give it to core.Config.OnEvent, or call it from there. It never waits for anything.
+// Series are bounded: kinds with a handler, and ten outcomes of each.
 func (m *Metrics) Event(e core.Event) {
 	switch e.Type {
 	case core.EventEnqueue:
 		m.submitted.Inc()
 	case core.EventStart:
+		// By the clock of the store's events, and never below zero: clocks of two machines may differ.
 		m.lagSeconds.WithLabelValues(m.label(e.Kind)).Observe(max(e.Time.Sub(e.Due), 0).Seconds())
 	case core.EventFinish:
 		outcome := string(e.Outcome)
+		// core counts a retry as a failure, but an alarm wants those that are final.
 		if e.Retried {
 			outcome = outcomeRetried
 		}
@@ -46,6 +50,7 @@ func (m *Metrics) Event(e core.Event) {
 }
 
 // ended counts a run, and how long it took if there was something to take time.
+// A skip takes no time, and would make runs look short.
 func (m *Metrics) ended(e *core.Event, outcome string) {
 	kind := m.label(e.Kind)
 	m.runs.WithLabelValues(kind, outcome).Inc()
@@ -55,6 +60,7 @@ func (m *Metrics) ended(e *core.Event, outcome string) {
 }
 
 // Tick counts a tick: give it to core.Config.OnTick, or call it from there.
+// An agent may get several batches in one tick; the tick counts when it ends.
 func (m *Metrics) Tick(t core.Tick) {
 	if t.Ended {
 		m.ticks.Inc()

@@ -13,23 +13,27 @@ import (
 
 // figures are what the store last said. One scrape at a time asks it; those that waited meanwhile have its answer, good or
 // bad.
+// Without it each of several scrapers would read all counters of the store at the same moment.
 type figures struct {
 	m         *Metrics
 	scheduler *core.Scheduler
 	turn      chan struct{} // holds one while nobody asks
 
+	// known says that the store was asked at all; the others are its last answer.
 	known bool
 	at    time.Time
 	stats core.Stats
 	err   error
 }
 
+// newFigures has the turn free.
 func newFigures(m *Metrics, s *core.Scheduler) *figures {
 	f := &figures{m: m, scheduler: s, turn: make(chan struct{}, 1)}
 	f.turn <- struct{}{}
 	return f
 }
 
+// read is the store's answer, at most Fresh old, or why there is none.
 func (f *figures) read(ctx context.Context) (core.Stats, error) {
 	select {
 	case <-f.turn:
@@ -41,6 +45,7 @@ func (f *figures) read(ctx context.Context) (core.Stats, error) {
 	if f.known && clock.Now().Sub(f.at) < f.m.config.Fresh {
 		return f.stats, f.err
 	}
+	// A scraper has a timeout of its own, and would otherwise lose the process's metrics as well.
 	limited, cancel := context.WithTimeout(ctx, f.m.config.Timeout)
 	defer cancel()
 	stats, err := f.scheduler.Stats(limited)
@@ -50,6 +55,7 @@ func (f *figures) read(ctx context.Context) (core.Stats, error) {
 	return stats, err
 }
 
+// Their help texts are what Prometheus shows; docs/metrics.md has the same.
 var (
 	upDesc      = prometheus.NewDesc("duly_store_up", "Whether the store answered this scrape.", nil, nil)
 	tasksDesc   = prometheus.NewDesc("duly_tasks", "Tasks in the store: waiting and in progress now, the others since it was first used.", []string{"status"}, nil)
@@ -59,6 +65,7 @@ var (
 )
 
 // storeCollector makes metrics of the store's figures.
+// It is made for one scrape, of figures that were read before: collecting calls no store.
 type storeCollector struct {
 	stats core.Stats
 	up    bool
@@ -72,6 +79,7 @@ func (storeCollector) Describe(descs chan<- *prometheus.Desc) {
 }
 
 // Collect makes them; of a store that is away only that it is.
+// A store that does not answer has unknown counts, and zeros would be read as facts.
 func (c storeCollector) Collect(out chan<- prometheus.Metric) {
 	if !c.up {
 		gauge(out, upDesc, 0)
@@ -86,6 +94,7 @@ func (c storeCollector) Collect(out chan<- prometheus.Metric) {
 	} {
 		gauge(out, tasksDesc, float64(n), string(status))
 	}
+	// Held tasks are parked too, so that the two reasons add up to all that are parked.
 	gauge(out, parkedDesc, float64(st.Held), "paused")
 	gauge(out, parkedDesc, float64(max(st.Parked-st.Held, 0)), "no_handler")
 	gauge(out, droppedDesc, float64(st.Trimmed))

@@ -15,6 +15,7 @@ const otherKind = "other"
 
 // kinds bound the label kind. Whoever may submit can invent kinds without end; those that have a handler are a program's
 // own, and few.
+// It has a lock of its own, as events come from many goroutines at once.
 type kinds struct {
 	mu        sync.RWMutex
 	scheduler *core.Scheduler
@@ -22,6 +23,7 @@ type kinds struct {
 }
 
 // label is the name of a kind in a label.
+// Nearly all calls find the kind known, under a read lock.
 func (m *Metrics) label(kind string) string {
 	m.kinds.mu.RLock()
 	known, s := m.kinds.known[kind], m.kinds.scheduler
@@ -38,6 +40,7 @@ func (m *Metrics) label(kind string) string {
 }
 
 // watch makes the kinds that a scheduler has handlers for known.
+// A handler that is registered later is found by label, when its first task comes.
 func (m *Metrics) watch(s *core.Scheduler) {
 	m.kinds.mu.Lock()
 	m.kinds.scheduler = s
@@ -48,6 +51,7 @@ func (m *Metrics) watch(s *core.Scheduler) {
 }
 
 // learn makes a kind known, with all its series.
+// Its series start at zero, so that rate sees their first step.
 func (m *Metrics) learn(kind string) {
 	for _, outcome := range outcomes {
 		m.runs.WithLabelValues(kind, outcome)

@@ -15,6 +15,7 @@ import (
 // The counters of this process, and of how they are registered.
 
 // Defaults of Config.
+// A scrape is every 15 s as a rule, so a second is fresh.
 const (
 	DefaultTimeout = 2 * time.Second
 	DefaultFresh   = time.Second
@@ -42,6 +43,7 @@ type Metrics struct {
 	registry *prometheus.Registry
 	kinds    kinds
 
+	// What this process counts, as it happens:
 	submitted  prometheus.Counter
 	runs       *prometheus.CounterVec
 	runSeconds *prometheus.HistogramVec
@@ -56,6 +58,7 @@ type Metrics struct {
 }
 
 // Upper ends of the buckets of histograms, in seconds: of what users wait for, and of calls to a store.
+// Runs take from a millisecond to an hour, calls of a store from a tenth of one.
 var (
 	workBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
 	callBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
@@ -72,6 +75,7 @@ func New(config Config) *Metrics {
 	if config.Clock == nil {
 		config.Clock = core.SystemClock{}
 	}
+	// Names, help and labels are part of what users build dashboards on.
 	m := &Metrics{
 		config:    config,
 		registry:  prometheus.NewRegistry(),
@@ -99,14 +103,18 @@ func New(config Config) *Metrics {
 	return m
 }
 
+// counter is a counter without labels.
 func counter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 }
 
+// histograms is a histogram with one label.
 func histograms(name, help string, buckets []float64, label string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{label})
 }
 
+// register puts everything into the registry. Series with labels that
+// are known beforehand begin at zero.
 func (m *Metrics) register() {
 	m.registry.MustRegister(
 		m.submitted, m.runs, m.runSeconds, m.lagSeconds, m.ticks, m.tickTook, m.lost, m.recovered, m.faults, m.calls, m.callTook,

@@ -10,6 +10,7 @@ import (
 
 // The process's own state: its slots, and what it cannot reach.
 
+// They are gauges: what is so at the moment of the scrape.
 var (
 	slotsDesc     = prometheus.NewDesc("duly_slots", "Slots of this process, by state.", []string{"state"}, nil)
 	abandonedDesc = prometheus.NewDesc("duly_abandoned_handlers", "Handlers of this process that ignore their cancelled context.", nil, nil)
@@ -17,6 +18,7 @@ var (
 )
 
 // processCollector makes metrics of what a scheduler says of its process. It calls no store.
+// Unlike the store's figures these are of this process alone, and are to be added up.
 type processCollector struct{ scheduler *core.Scheduler }
 
 // Describe lists the metrics.
@@ -38,6 +40,7 @@ func (c processCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(out, awayDesc, float64(away))
 }
 
+// gauge sends one value, made for this scrape only.
 func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {
 	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 }

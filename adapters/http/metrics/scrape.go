@@ -23,6 +23,7 @@ func (m *Metrics) Handler(s *core.Scheduler) http.Handler {
 	m.watch(s)
 	f := newFigures(m, s)
 	logger := errorLog{m.config.Logger}
+	// Each scrape has a registry for what is true now, beside the one that counts.
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		stats, err := f.read(r.Context())
 		if err != nil && r.Context().Err() == nil {
@@ -30,6 +31,7 @@ func (m *Metrics) Handler(s *core.Scheduler) http.Handler {
 		}
 		now := prometheus.NewRegistry()
 		now.MustRegister(storeCollector{stats: stats, up: err == nil}, processCollector{s})
+		// One collector that fails does not take the others with it.
 		promhttp.HandlerFor(prometheus.Gatherers{m.registry, now}, promhttp.HandlerOpts{
 			ErrorLog: logger, ErrorHandling: promhttp.ContinueOnError,
 		}).ServeHTTP(w, r)
@@ -37,6 +39,7 @@ func (m *Metrics) Handler(s *core.Scheduler) http.Handler {
 }
 
 // errorLog hands on what is wrong with a scrape.
+// promhttp takes a logger of this shape.
 type errorLog struct{ *slog.Logger }
 
 // Println logs.

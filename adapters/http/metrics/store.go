@@ -11,6 +11,7 @@ import (
 // Store calls: how many, how long, and how they ended.
 
 // The values of the label verb: a store's methods that are calls.
+// A store has more methods; those that do the same for a user share a value.
 const (
 	verbSubmit  = "submit"
 	verbClaim   = "claim"
@@ -25,6 +26,8 @@ var verbs = []string{verbSubmit, verbClaim, verbSettle, verbExtend, verbControl,
 
 // Store is a store that does what s does, and counts: each call with its time, and what claims have recovered. If s is a
 // store.Waker or store.Presence it is one too.
+// The types below differ in nothing but the optional interfaces: a wrapper that
+// had them all would promise too much.
 func (m *Metrics) Store(s core.Store) core.Store {
 	counted := &countedStore{next: s, m: m}
 	waker, wakes := s.(store.Waker)
@@ -47,16 +50,19 @@ type countedStore struct {
 	m    *Metrics
 }
 
+// wakingStore is a counted store that announces wake-ups, which are not counted: they are no calls.
 type wakingStore struct {
 	*countedStore
 	store.Waker
 }
 
+// knowingStore is a counted store that knows its processes.
 type knowingStore struct {
 	*countedStore
 	store.Presence
 }
 
+// wholeStore is one with both.
 type wholeStore struct {
 	*countedStore
 	store.Waker
@@ -73,6 +79,7 @@ var (
 	_ store.Presence = (*wholeStore)(nil)
 )
 
+// now is by the clock of the metrics, so that tests can set it.
 func (s *countedStore) now() time.Time { return s.m.config.Clock.Now() }
 
 // count counts a call that ends now.
@@ -81,6 +88,7 @@ func (s *countedStore) count(verb string, begun time.Time) {
 	s.m.callTook.WithLabelValues(verb).Observe(s.now().Sub(begun).Seconds())
 }
 
+// The methods below pass each call on, and count it when it ends, with or without an error.
 func (s *countedStore) Partitions() int { return s.next.Partitions() } // known without a call
 
 func (s *countedStore) Submit(ctx context.Context, tasks []store.Submission) ([]store.Submitted, error) {

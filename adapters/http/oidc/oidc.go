@@ -1,4 +1,4 @@
-// Package oidc accepts requests to adapters/http that carry an OpenID Connect token, as those of Google's Cloud Scheduler
+// Package oidc accepts requests to adapters/http that contain an OpenID Connect token, as those of Google's Cloud Scheduler
 // and Pub/Sub do. It is a package of its own so that only programs that need it link what it takes.
 package oidc
 
@@ -19,6 +19,7 @@ import (
 )
 
 // Google's issuer and keys, which sign the tokens of Cloud Scheduler and Pub/Sub push.
+// Both are fixed by Google, and in its discovery document.
 const (
 	GoogleIssuer = "https://accounts.google.com"
 	GoogleKeys   = "https://www.googleapis.com/oauth2/v3/certs"
@@ -26,13 +27,14 @@ const (
 
 // Config accepts bearer tokens that an issuer has signed for this service and one of some accounts: the audience, the
 // e-mail and that the issuer has verified it, all three. The right audience alone proves nothing, as anybody can ask for it.
+// A request is accepted if all of it fits; the grant is then the same for each account.
 type Config struct {
 	Issuer   string // GoogleIssuer if empty
 	Keys     string // where the issuer publishes its keys: GoogleKeys if empty
 	Audience string
 	Emails   []string
 	// Timeout is how long a fetch of the keys may take: DefaultTimeout if zero. Who waits for keys that nobody knows yet waits
-	// that long at most; the keys that are known go on being good.
+	// that long at most; the keys that are known stay good.
 	Timeout time.Duration
 	// Now is the time that tokens are checked by: the machine's if nil.
 	Now func() time.Time
@@ -47,6 +49,7 @@ const DefaultTimeout = 5 * time.Second
 const pause = 10 * time.Second
 
 // Verifier is an httpadapter.Verifier. It is safe for concurrent use.
+// It keeps the issuer's keys, so that most requests need no call.
 type Verifier struct {
 	config   Config
 	unsigned *oidc.IDTokenVerifier // looks at what a token claims, and not whether that is true
@@ -63,18 +66,21 @@ func New(c Config) (*Verifier, error) {
 	if c.Now == nil {
 		c.Now = time.Now //nolint:forbidigo // it is the issuer's time too; no task depends on it
 	}
+	// Everything that the library fetches goes through this client, and so through the pause.
 	client := &http.Client{Timeout: cmp.Or(c.Timeout, DefaultTimeout), Transport: &paced{now: c.Now}}
 	bag := oidc.ClientContext(context.Background(), client) //nolint:forbidigo // it only contains the client
 	keys := oidc.NewRemoteKeySet(bag, cmp.Or(c.Keys, GoogleKeys))
 	checks := oidc.Config{ClientID: c.Audience, Now: c.Now}
 	v := &Verifier{config: c, signed: oidc.NewVerifier(cmp.Or(c.Issuer, GoogleIssuer), keys, &checks)}
 	unsigned := checks
+	// The same checks but for the signature: who sends nonsense costs the issuer no fetch.
 	unsigned.InsecureSkipSignatureCheck = true
 	v.unsigned = oidc.NewVerifier(cmp.Or(c.Issuer, GoogleIssuer), nil, &unsigned)
 	return v, nil
 }
 
 // paced lets a fetch through after a pause only.
+// It counts all fetches of a Verifier together.
 type paced struct {
 	now func() time.Time
 
@@ -84,6 +90,7 @@ type paced struct {
 
 // RoundTrip fetches, or fails at once.
 func (p *paced) RoundTrip(r *http.Request) (*http.Response, error) {
+	// A redirect within a fetch is followed at once: it belongs to the same fetch.
 	if r.Response == nil && !p.again() { // it follows no redirect
 		return nil, errors.New("the issuer was asked for its keys a moment ago")
 	}
@@ -105,6 +112,7 @@ func (p *paced) again() bool {
 // Verify returns what the token of a request grants.
 func (v *Verifier) Verify(r *http.Request) (*httpadapter.Grant, error) {
 	token, ok := httpadapter.Bearer(r)
+	// A bearer token that is no JWT is for another verifier.
 	if !ok || strings.Count(token, ".") != 2 {
 		return nil, httpadapter.ErrNoCredential
 	}
@@ -123,6 +131,7 @@ func (v *Verifier) check(ctx context.Context, by *oidc.IDTokenVerifier, token st
 	if err != nil {
 		return fmt.Errorf("oidc: %w", err)
 	}
+	// Only these two claims are of interest beside those that the library checks.
 	var claims struct {
 		Email    string `json:"email"`
 		Verified bool   `json:"email_verified"`

@@ -27,9 +27,10 @@ const (
 	CodeDraining     core.Code = "draining"
 )
 
-// statuses is the one table of codes and statuses. A client that knows statuses only has to do the right thing: 4xx but 429 says
-// that the same request fails again, 429 and 5xx that it may succeed later.
-// It is an array, which costs a function's cold start nothing; a map would be filled by code.
+// statuses is the one table of codes and statuses. A client that knows nothing but statuses
+// does the right thing by it: a 4xx other than 429 says that the same request fails again,
+// 429 and 5xx that it may succeed later. It is an array, which costs a function's cold
+// start nothing; a map would be filled by code.
 var statuses = [...]struct {
 	code   core.Code
 	status int
@@ -57,6 +58,7 @@ var statuses = [...]struct {
 }
 
 // Status is the HTTP status of a code: 500 for one that the table does not have.
+// A code that is missing is a mistake of ours, and no client can mend it.
 func Status(code core.Code) int {
 	for _, s := range statuses {
 		if s.code == code {
@@ -68,6 +70,7 @@ func Status(code core.Code) int {
 
 // Error is an error as a host answers it. It is an error itself, so that the layers of a host can return it. It must not be
 // changed once it is shared.
+// Its fields are those of RFC 9457, and below them those of duly.
 type Error struct {
 	Type   string    `json:"type"`
 	Title  string    `json:"title"`
@@ -86,6 +89,7 @@ func New(code core.Code, detail string) *Error {
 	return withStatus(Status(code), code, detail)
 }
 
+// withStatus is New for the few problems whose status differs from that of their code.
 func withStatus(status int, code core.Code, detail string) *Error {
 	return &Error{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Code: code}
 }
@@ -98,6 +102,7 @@ func Unauthorized(detail string) *Error {
 }
 
 // Method is a problem of a path that has other methods only.
+// The header Allow is demanded by HTTP for this status.
 func Method(allowed []string) *Error {
 	list := strings.Join(allowed, ", ")
 	p := New(CodeMethod, "method not allowed; allowed: "+list)
@@ -106,6 +111,7 @@ func Method(allowed []string) *Error {
 }
 
 // TooMany is a problem of a request that may be sent again after a time.
+// Retry-After is in whole seconds.
 func TooMany(detail string, after time.Duration) *Error {
 	p := New(CodeTooMany, detail)
 	p.Header = http.Header{"Retry-After": {strconv.Itoa(int(after.Seconds()))}}
@@ -122,6 +128,7 @@ func AnswerTooLarge(detail string) *Error {
 func (p *Error) Error() string { return p.Detail }
 
 // The problems whose details hide what happened: that is for the log.
+// They are shared by all requests, and nobody may change them.
 var (
 	ErrInternal    = New(core.CodeInternal, "internal error")
 	ErrUnavailable = New(core.CodeUnavailable, "Redis is unavailable; the request may have been stored. Retry it with the same id.")
@@ -131,8 +138,9 @@ var (
 var ErrCutOff = New(core.CodeUnavailable, "the request was cut off before it ran anything; retry it")
 
 // OfSubmit adds to the error of a submit, if its outcome is not known and some of the tasks have no ids, what a retry may do then,
-// and how they get ids: with them a retry changes nothing more. Any other error it returns as it is.
+// and how they get ids: with them a retry changes nothing more. It returns any other error unchanged.
 func OfSubmit(err error, tasks []core.NewTask, how string) error {
+	// A unique key makes an id, and is as good as one.
 	nameless := slices.ContainsFunc(tasks, func(t core.NewTask) bool { return t.ID == "" && t.UniqueKey == "" })
 	if core.CodeOf(err) != core.CodeUnavailable || !nameless {
 		return err
@@ -143,6 +151,7 @@ func OfSubmit(err error, tasks []core.NewTask, how string) error {
 
 // Of is how a host answers an error. A problem stays what it is, an error of the caller's input says what to change, and what
 // went wrong inside is never sent to the client.
+// The code is what callers act on; the text is for people, and may change.
 func Of(err error) *Error {
 	if p, ok := errors.AsType[*Error](err); ok {
 		return p
@@ -167,6 +176,7 @@ func (p *Error) Write(w http.ResponseWriter) error {
 	if err != nil { // a report that cannot be encoded: strings and numbers can
 		return err
 	}
+	// The problem's own headers go first, so that they cannot replace those below.
 	maps.Copy(w.Header(), p.Header)
 	data = append(data, '\n')
 	w.Header().Set("Content-Type", "application/problem+json")

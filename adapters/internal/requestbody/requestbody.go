@@ -13,10 +13,13 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// Media types have no second meaning here: forms and text are refused, as
+// they need no preflight in a browser.
 var errMediaType = problem.New(problem.CodeMediaType, "the body must be application/json")
 
 // JSON reads the whole body of a request, which has to be application/json and not empty. Whether it is JSON indeed is for
 // whoever knows what it means.
+// The charset is not looked at: JSON is UTF-8.
 func JSON(r *http.Request) ([]byte, error) {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "application/json" {
@@ -30,6 +33,7 @@ func JSON(r *http.Request) ([]byte, error) {
 }
 
 // All reads a body to its end. A limit is set by [http.MaxBytesReader].
+// It is for those who have checked the type themselves, or take any.
 func All(body io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(body)
 	if err != nil {

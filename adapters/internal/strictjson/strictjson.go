@@ -37,6 +37,7 @@ func (o Object) Text(name string) string { return Value[string](o, name) }
 func (o Object) Object(name string) Object { return Value[Object](o, name) }
 
 // Value is a member of a type, or its zero value if it is of another.
+// It is for members whose absence and wrong type mean the same, as when an event is sniffed.
 func Value[V any](o Object, name string) V {
 	var v, zero V
 	if raw, ok := o[name]; !ok || json.Unmarshal(raw, &v) != nil {
@@ -46,9 +47,10 @@ func Value[V any](o Object, name string) V {
 }
 
 // Field is a member that an object may have.
+// It is read once, by Read.
 type Field struct {
 	Name string
-	Into any    // what encoding/json reads it into; as it is if the member is null or missing
+	Into any    // what encoding/json reads it into; unchanged if the member is null or missing
 	Must string // what to say if that fails, as in "must be a string"
 	// Zero says that an empty string or the number zero means what it says. Otherwise it is refused: who sends it means
 	// something, and it would be taken for what was left out.
@@ -65,6 +67,7 @@ func (o Object) Read(what string, fields ...Field) error {
 			return err
 		}
 	}
+	// Map order is random, so the smallest name is reported: the same request has the same error.
 	var others []string
 	for name := range o {
 		if !known[name] {
@@ -77,6 +80,8 @@ func (o Object) Read(what string, fields ...Field) error {
 	return &core.InvalidError{Field: clip(slices.Min(others)), Reason: "is not a field of " + what}
 }
 
+// read reads one member. Null and missing leave the field unchanged, so
+// that a default can be set before.
 func (o Object) read(f *Field) error {
 	if !o.Has(f.Name) {
 		return nil
@@ -84,6 +89,7 @@ func (o Object) read(f *Field) error {
 	if json.Unmarshal(o[f.Name], f.Into) != nil {
 		return &core.InvalidError{Field: f.Name, Reason: f.Must}
 	}
+	// Bool has no zero that could be a mistake: false is said.
 	v := reflect.ValueOf(f.Into).Elem()
 	switch {
 	case f.Zero || v.Kind() == reflect.Bool || !v.IsZero():
@@ -108,4 +114,5 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // mostName is how much of an unknown name an error shows, in bytes.
 const mostName = 40
 
+// clip bounds a name in an error.
 func clip(name string) string { return strings.ToValidUTF8(name[:min(len(name), mostName)], "") }

@@ -32,6 +32,7 @@ func ReadTasks(data []byte, message string) ([]core.NewTask, error) {
 }
 
 // Final reports whether an error is one of a message, which no repeat can mend. A kind that is disabled may be enabled.
+// Everything else is worth another delivery.
 func Final(err error) bool {
 	switch core.CodeOf(err) {
 	case core.CodeInvalid:
@@ -44,6 +45,7 @@ func Final(err error) bool {
 }
 
 // Soon is a context that ends a margin before ctx does, so that there is time left to answer.
+// Without a deadline it only adds a cancel.
 func Soon(ctx context.Context, margin time.Duration) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

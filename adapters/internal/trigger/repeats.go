@@ -23,6 +23,7 @@ func OccasionOf(schedule, at string) Occasion {
 
 // repeats knows the latest occasions that were served in this process. It only saves the work of a repeat: that no task
 // runs twice is what the lease in the store is for, as a repeat may meet another process.
+// An array is enough, and bounds the memory by itself.
 type repeats struct {
 	mu     sync.Mutex
 	latest [mostOccasions]Occasion
@@ -32,6 +33,7 @@ type repeats struct {
 // mostOccasions is far more than the repeats of one schedule: they come within a day, and one process lives for hours.
 const mostOccasions = 64
 
+// has reports whether an occasion was served.
 func (r *repeats) has(key Occasion) bool {
 	if key == (Occasion{}) {
 		return false
@@ -41,6 +43,7 @@ func (r *repeats) has(key Occasion) bool {
 	return r.hasLocked(key)
 }
 
+// hasLocked is has for callers that hold mu.
 func (r *repeats) hasLocked(key Occasion) bool {
 	for i := range r.latest {
 		if r.latest[i] == key {
@@ -50,6 +53,7 @@ func (r *repeats) hasLocked(key Occasion) bool {
 	return false
 }
 
+// add remembers an occasion, in place of the oldest.
 func (r *repeats) add(key Occasion) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -23,6 +23,8 @@ type Runner struct {
 // Run runs what is due within a scope, unless this occasion has been served before. One that failed, or left due work
 // behind, is not remembered: its repeat has work to do. Handlers that fail are part of the report, not an error. With a
 // *core.AwayError the report is what was done for the partitions that are not away.
+// The occasion is only looked up and stored around the pull: two deliveries at the same
+// time both pull, and leases keep them apart.
 func (r *Runner) Run(ctx context.Context, scope core.Scope, key Occasion) (report core.Report, repeated bool, err error) {
 	if r.seen.has(key) {
 		return core.Report{}, true, nil
@@ -43,6 +45,7 @@ func (r *Runner) run(ctx context.Context, scope core.Scope) (core.Report, error)
 		return core.Report{}, err
 	}
 	r.log(ctx, &report)
+	// The report is returned with the error, as most of the work was done.
 	if partly {
 		return report, away
 	}
@@ -56,6 +59,7 @@ func (r *Runner) RunSubmitted(ctx context.Context, submitted []core.Submitted) {
 	for i := range submitted {
 		agents[i] = submitted[i].Agent
 	}
+	// As many at a time as one pull may name.
 	slices.Sort(agents)
 	for some := range slices.Chunk(slices.Compact(agents), core.MaxAgents) {
 		if _, err := r.run(ctx, core.Scope{Agents: some}); err != nil {
@@ -65,6 +69,7 @@ func (r *Runner) RunSubmitted(ctx context.Context, submitted []core.Submitted) {
 	}
 }
 
+// log writes what a pull did, as nobody reads the answer of most triggers.
 func (r *Runner) log(ctx context.Context, report *core.Report) {
 	for _, run := range report.Failures {
 		r.Logger.LogAttrs(ctx, slog.LevelWarn, "a run failed", slog.String("agent", run.Agent),
@@ -83,4 +88,5 @@ const (
 )
 
 // Clip bounds a text, at a rune's edge.
+// An invalid end is cut off, so that a log stays valid UTF-8.
 func Clip(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }

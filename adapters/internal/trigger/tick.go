@@ -11,6 +11,7 @@ import (
 // What a tick may say.
 
 // IsTick reports whether an object means a tick. A task of the kind "tick" belongs to an agent.
+// A tick has no agent_id: the list of agents is called agent_ids.
 func IsTick(o strictjson.Object) bool { return o.Text("kind") == "tick" && !o.Has("agent_id") }
 
 // ReadTick reads a tick: the fields of POST /v1/run-due, a kind, which must be "tick" if it is given, and what the host adds. It is
@@ -26,8 +27,10 @@ func ReadTick(o strictjson.Object, also ...strictjson.Field) (core.Scope, error)
 }
 
 // ReadScope reads the body of POST /v1/run-due, which has to say whose tasks to run.
+// Unlike a tick, nothing said is an error: whoever calls the API must not run all agents by accident.
 func ReadScope(o strictjson.Object) (core.Scope, error) { return readScope(o, "this call", false, nil) }
 
+// readScope reads what both have in common. all is whether it is for all agents if it does not say.
 func readScope(o strictjson.Object, what string, all bool, also []strictjson.Field) (core.Scope, error) {
 	var agents []string
 	var limit int

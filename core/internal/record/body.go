@@ -1,5 +1,7 @@
 package record
 
+// The body: what a task is, written once when it is submitted or replaced.
+
 import (
 	"time"
 	"unsafe"
@@ -8,16 +10,19 @@ import (
 )
 
 // Body is the part of a task that its runs never change.
+// A store keeps it as opaque bytes, and hands it out with every claim.
 type Body struct {
-	Payload     []byte
-	Every       time.Duration
-	FromStart   bool // Every counts from the nominal time of a run, not from its end
-	Cron, Zone  string
-	MatchAll    bool // both days of a cron expression have to match
-	GapSkip     bool // a local time that does not exist is passed over
-	Jitter      time.Duration
-	Overlap     string
-	Misfire     string
+	Payload    []byte
+	Every      time.Duration
+	FromStart  bool // Every counts from the nominal time of a run, not from its end
+	Cron, Zone string
+	MatchAll   bool // both days of a cron expression have to match
+	GapSkip    bool // a local time that does not exist is passed over
+	Jitter     time.Duration
+	Overlap    string
+	Misfire    string
+	// PauseAfter has three meanings: zero is the kind's setting, a negative number
+	// never, any other a number of failures.
 	PauseAfter  int
 	MinInterval time.Duration
 	SnoozeKey   string
@@ -38,12 +43,15 @@ type Body struct {
 }
 
 // Activity is how an activity task answers to touches.
+// It is stored in rows of its own, which exist only for activity tasks.
 type Activity struct {
 	store.Pulse
 
 	MaxFailures int
 }
 
+// The order of the rows is the order of the bytes, and has grown with the fields: it is not that of the
+// struct. Tasks of two binaries are compared by their bytes.
 var bodies = tableOf(rows{
 	{number: 1, form: formRaw, at: unsafe.Offsetof(Body{}.Payload)},
 	{number: 2, form: formSpan, at: unsafe.Offsetof(Body{}.Every)},
@@ -106,6 +114,7 @@ func activity(n uint64, write func(w *wire, n uint64, a *Activity), read func(a 
 }
 
 // Encode is the body as it is stored.
+// The room is a guess: most bodies are their payload and a few fields.
 func (b *Body) Encode() []byte { return bodies.encode(unsafe.Pointer(b), 32+len(b.Payload)) }
 
 // DecodeBody reads a body, which aliases data. With an error it has what was read before.

@@ -1,5 +1,7 @@
 package record
 
+// The finished record: what is left of a task, for as long as its agent's history has room.
+
 import (
 	"unsafe"
 
@@ -7,6 +9,7 @@ import (
 )
 
 // Finished is what is kept of a task that has ended.
+// It is kept for the retention, so that its size counts: completed tasks keep no body.
 type Finished struct {
 	Kind      string
 	Level     store.Level
@@ -18,6 +21,7 @@ type Finished struct {
 	State     []byte
 }
 
+// Level and due time are rows of their own form, as the usual values are left out.
 var finished = tableOf(rows{
 	{number: 1, form: formText, at: unsafe.Offsetof(Finished{}.Kind)},
 	{
@@ -47,6 +51,7 @@ func (f *Finished) Encode() []byte {
 }
 
 // DecodeFinished reads a record, which aliases data. With an error it has what was read before.
+// A missing level is LevelLow, which is never written.
 func DecodeFinished(data []byte) (Finished, error) {
 	f := Finished{Level: store.LevelLow}
 	err := finished.decode(data, unsafe.Pointer(&f))

@@ -1,5 +1,7 @@
 package record
 
+// Notes: small records that a store keeps beside tasks, and never reads.
+
 import (
 	"unsafe"
 
@@ -7,6 +9,7 @@ import (
 )
 
 // Hold is who paused or cancelled something, and why.
+// A store keeps it with a hold or an order, and core alone reads it.
 type Hold struct {
 	By, Reason string
 
@@ -36,6 +39,7 @@ func DecodeHold(data []byte) Hold {
 }
 
 // Failure is a failed run as the statistics of its kind show it.
+// It is kept as long as it is among the last failures of its kind, also when its task is gone.
 type Failure struct{ Agent, ID, Error string }
 
 var failures = tableOf(rows{

@@ -1,5 +1,7 @@
 package record
 
+// The state: what a task knows of its runs, written after each of them.
+
 import (
 	"slices"
 	"time"
@@ -9,6 +11,8 @@ import (
 )
 
 // KeptRuns is how many of a task's last runs are kept; a task that has just one run keeps it too.
+// A history in each task bounds what a settle writes: about 500 bytes for
+// twenty runs of an ordinary task.
 const KeptRuns = 20
 
 // Run is one ended run of a task.
@@ -22,6 +26,7 @@ type Run struct {
 }
 
 // State is the part of a task that its runs change: written by settle under the run's fence, so no two writers meet.
+// It is read with the task by each claim, and written back whole by each settle.
 type State struct {
 	Attempt    int           // attempts at this occurrence that were charged
 	Nominal    store.Millis  // when this occurrence was first due, or would have been without jitter, if it is another time
@@ -45,6 +50,7 @@ type State struct {
 	RetryAfters int // how often in a row its handler returned RetryAfter
 	CutOffs     int // how often in a row its run was cut off though it had nearly all the time of a pull
 
+	// The error of one run does not hide the rest of the state.
 	bad error // of a run that could not be read
 }
 
@@ -71,6 +77,7 @@ var states = tableOf(rows{
 })
 
 // outcomes are stored by their place. Entries are only ever added.
+// An unknown number, from a newer binary, reads as the first one.
 var outcomes = []string{"success", "failed", "cancelled", "snoozed", "yielded", "crashed", "skipped", "released"}
 
 var runs = tableOf(rows{
@@ -93,8 +100,11 @@ var runs = tableOf(rows{
 })
 
 // nobody is stored for a run of an unknown process after one of a known process.
+// A process that repeats is not stored again: nearly all runs of a task have the same one.
 const nobody = "?"
 
+// writeRuns writes each run as a record of its own, with the process left out
+// where it is that of the run before.
 func writeRuns(w *wire, n uint64, at unsafe.Pointer) {
 	s := (*State)(at)
 	before := ""
@@ -111,6 +121,7 @@ func writeRuns(w *wire, n uint64, at unsafe.Pointer) {
 	}
 }
 
+// readRun reads them back in the same order, which is what fills in the process.
 func readRun(at unsafe.Pointer, _ int64, b []byte) {
 	s := (*State)(at)
 	r := Run{Outcome: outcomes[0]}
@@ -130,6 +141,7 @@ func readRun(at unsafe.Pointer, _ int64, b []byte) {
 func (s *State) Encode() []byte { return states.encode(unsafe.Pointer(s), 64) }
 
 // First is a state as a task is stored with it; nil if there is nothing in it.
+// Nil makes the store write no state at all.
 func (s *State) First() []byte {
 	if data := s.Encode(); len(data) > 0 {
 		return data
@@ -149,6 +161,7 @@ func DecodeState(data []byte) (State, error) {
 }
 
 // Carry is what a task keeps of its state when it begins again: its history.
+// Attempts, failures and cooling belong to what was, and start from zero.
 func (s *State) Carry() State {
 	return State{
 		RunCount: s.RunCount, SkipCount: s.SkipCount, ErrorCount: s.ErrorCount, Runs: s.Runs, Result: s.Result, Progress: s.Progress,

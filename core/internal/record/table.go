@@ -11,8 +11,10 @@ import (
 // How fields are written and read, whatever they belong to.
 
 // wire is a record in the making.
+// Its methods write nothing for a zero value, which is what keeps small tasks small.
 type wire []byte
 
+// int writes a number, as a varint in zigzag: small ones take one byte.
 func (w *wire) int(number uint64, v int64) {
 	if v != 0 {
 		*w = binary.AppendUvarint(*w, number<<1)
@@ -20,6 +22,7 @@ func (w *wire) int(number uint64, v int64) {
 	}
 }
 
+// str writes a string.
 func (w *wire) str(number uint64, s string) {
 	if s != "" {
 		*w = binary.AppendUvarint(*w, number<<1|1)
@@ -28,6 +31,7 @@ func (w *wire) str(number uint64, s string) {
 	}
 }
 
+// bytes writes bytes, as str does.
 func (w *wire) bytes(number uint64, b []byte) {
 	if len(b) > 0 {
 		*w = binary.AppendUvarint(*w, number<<1|1)
@@ -36,6 +40,7 @@ func (w *wire) bytes(number uint64, b []byte) {
 	}
 }
 
+// It never says more, as the bytes may be anybody's.
 var errWire = errors.New("malformed record")
 
 // readWire calls visit for each field: v for a number, b for bytes, which alias data.
@@ -56,6 +61,8 @@ func readWire(data []byte, visit func(number uint64, v int64, b []byte)) error {
 			continue
 		}
 		size, n := binary.Uvarint(data)
+		// Every length is checked against what is left, so that no input
+		// can make it read behind the end.
 		if n <= 0 || size > uint64(len(data)-n) { //nolint:gosec // n is at most len(data)
 			return errWire
 		}
@@ -69,6 +76,7 @@ func readWire(data []byte, visit func(number uint64, v int64, b []byte)) error {
 // form is how a field is kept in Go, which says how it is stored.
 type form byte
 
+// Each form has one case in put and one in take.
 const (
 	formInt   form = iota // int, or a type that is one
 	formCount             // int64, or a type that is one
@@ -91,6 +99,7 @@ type field struct {
 	read  func(at unsafe.Pointer, v int64, b []byte)      // formOwn
 }
 
+// rows are in the order in which fields are written.
 type rows []field
 
 // table is the fields of a record, in the order in which they are written.
@@ -100,6 +109,7 @@ type table struct {
 }
 
 // tableOf panics on a number that is used twice, which would read one field into another.
+// Tables are made once, when the package is loaded, so the panic shows in every test.
 func tableOf(all rows) *table {
 	t := &table{rows: all}
 	for i := range all {
@@ -123,6 +133,7 @@ func (t *table) encode(from unsafe.Pointer, room int) []byte {
 	return w
 }
 
+// put writes one field, if it is not zero.
 func (f *field) put(w *wire, at unsafe.Pointer) {
 	switch f.form {
 	case formInt:
@@ -149,6 +160,7 @@ func (f *field) put(w *wire, at unsafe.Pointer) {
 }
 
 // decode reads what it knows into the record at a place. What it read before it met an error stays.
+// A field that is unknown is passed over: it was written by a newer binary.
 func (t *table) decode(data []byte, into unsafe.Pointer) error {
 	return readWire(data, func(number uint64, v int64, b []byte) {
 		if number < uint64(len(t.by)) && t.by[number] != nil {
@@ -158,6 +170,8 @@ func (t *table) decode(data []byte, into unsafe.Pointer) error {
 	})
 }
 
+// take reads one field. The form decides, and not the tag: a number where
+// bytes are expected reads as empty.
 func (f *field) take(at unsafe.Pointer, v int64, b []byte) {
 	switch f.form {
 	case formInt:

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Store is a store that counts the calls of another one, and can hold them up or fail them. It stands where tests would write a
+// Store is a store that counts the calls of another one, and can hold them up or fail them. It is for tests that would otherwise write a
 // store of their own. The zero value of its fields lets every call through.
 type Store struct {
 	store.Store

@@ -11,6 +11,7 @@ import (
 )
 
 // input is a run as programs and servers get it. Names and forms are those of tasks elsewhere in duly.
+// The names are part of the contract with users' programs.
 type input struct {
 	ID          string          `json:"id"`
 	Agent       string          `json:"agent_id"`
@@ -40,11 +41,13 @@ type input struct {
 }
 
 // The labels that have fields of their own, as they have in all of duly's JSON.
+// A program that was written before there were labels finds them where they were.
 const (
 	labelMemCube  = "mem_cube_id"
 	labelUserName = "user_name"
 )
 
+// others are the labels that have no field of their own.
 func others(labels map[string]string) map[string]string {
 	rest := maps.Clone(labels)
 	delete(rest, labelMemCube)
@@ -53,6 +56,7 @@ func others(labels map[string]string) map[string]string {
 }
 
 // Encode is the JSON of a run, with the checkpoint that an earlier one of its occurrence left.
+// It fails only for a checkpoint that is not JSON, which no handler can have stored.
 func Encode(t *core.Task[json.RawMessage]) ([]byte, error) {
 	in := input{
 		ID: t.ID, Agent: t.Agent, Kind: t.Kind, Payload: t.Payload, Group: t.Group, Level: t.Level, Attempt: t.Attempt,
@@ -68,4 +72,5 @@ func Encode(t *core.Task[json.RawMessage]) ([]byte, error) {
 }
 
 // Instant is a time of the store as texts have it: RFC 3339 in UTC, with milliseconds.
+// It has the same length for all times, so that texts sort as times do.
 func Instant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

@@ -10,12 +10,13 @@ import (
 )
 
 // Truncated is the result of a run whose answer is larger than a result may be: the beginning of it, as text.
+// A reader recognises it by its first member.
 type Truncated struct {
 	Truncated bool   `json:"truncated"` // always true
 	Text      string `json:"text"`
 }
 
-// Keep keeps what a program or a server answered as the task's result: JSON as it is, any other text as a string, and of
+// Keep keeps what a program or a server answered as the task's result: JSON unchanged, any other text as a string, and of
 // what is too large the beginning, marked as such. The work is done, so an answer is no reason to do it again. answer has
 // at most one byte more than t.MaxResult.
 func Keep(t *core.RunInfo, answer []byte) error {
@@ -23,6 +24,7 @@ func Keep(t *core.RunInfo, answer []byte) error {
 	if len(answer) == 0 {
 		return nil
 	}
+	// Quoting and escaping can make a text longer than it was.
 	if len(answer) <= t.MaxResult() {
 		if IsJSON(answer) {
 			return t.SetResult(json.RawMessage(answer))
@@ -31,6 +33,7 @@ func Keep(t *core.RunInfo, answer []byte) error {
 			return nil // else it grew by what JSON escapes
 		}
 	}
+	// Half of the limit, and less if escapes make it longer.
 	var err error
 	for most := t.MaxResult() / 2; most > 0; most /= 2 {
 		if err = t.SetResult(Truncated{Truncated: true, Text: Text(answer[:min(most, len(answer))])}); err == nil {
@@ -41,6 +44,7 @@ func Keep(t *core.RunInfo, answer []byte) error {
 }
 
 // IsJSON reports whether data is JSON for every reader: json.Valid lets text pass that is not UTF-8.
+// encoding/json replaces bad bytes when it encodes, so that a result would not be what was said.
 func IsJSON(data []byte) bool { return utf8.Valid(data) && json.Valid(data) }
 
 // Text is data as text that can be stored.

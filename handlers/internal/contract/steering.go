@@ -22,9 +22,11 @@ const (
 )
 
 // longest is how far a run may be put off: ten years.
+// Beyond that it is a mistake rather than a schedule.
 const longest = 10 * 365 * 24 * time.Hour
 
 // Steering gathers what a program or a server says about its run.
+// It belongs to one run, and is used by one goroutine.
 type Steering struct {
 	task    *core.RunInfo
 	said    string // the name of what set outcome
@@ -42,6 +44,7 @@ func (s *Steering) Later() bool { return s.said == Snooze || s.said == Yield }
 
 // Say takes one thing, by its name behind the prefix. The value of Snooze and NextIn is a duration, that of Yield a duration
 // and, behind a space, the checkpoint as JSON, that of Progress is JSON.
+// A mistake is an error, which fails the run without a retry: the program would say it again.
 func (s *Steering) Say(name, value string) error {
 	value = strings.TrimSpace(value)
 	switch name {
@@ -59,6 +62,7 @@ func (s *Steering) Say(name, value string) error {
 }
 
 // steer sets the outcome of the run. Saying the same thing again replaces what was said.
+// Different things exclude each other, as only one of them could count.
 func (s *Steering) steer(name, value string) error {
 	text, rest, _ := strings.Cut(value, " ")
 	rest = strings.TrimSpace(rest)
@@ -81,6 +85,7 @@ func (s *Steering) steer(name, value string) error {
 	return nil
 }
 
+// yield keeps the checkpoint, which is bounded like a result.
 func (s *Steering) yield(checkpoint string, d time.Duration) error {
 	switch most := s.task.MaxResult(); {
 	case len(checkpoint) > most:

@@ -18,7 +18,8 @@ import (
 
 // Handler writes a record as a line: the time of day, the level if it is not info, the message, key=value. Make it with [New].
 type Handler struct {
-	out   io.Writer
+	out io.Writer
+	// mu is shared by the copies that WithAttrs makes: all of them write to the same place.
 	mu    *sync.Mutex
 	attrs []slog.Attr
 }
@@ -27,9 +28,11 @@ type Handler struct {
 func New(out io.Writer) *Handler { return &Handler{out: out, mu: new(sync.Mutex)} }
 
 // Enabled is true from info on.
+// Debug records are never written.
 func (*Handler) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
 // WithAttrs is a handler that adds attributes.
+// The slice is copied: two loggers made from one must not share the room behind its end.
 func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	more := *h
 	more.attrs = append(append([]slog.Attr(nil), h.attrs...), attrs...)
@@ -40,6 +43,7 @@ func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (h *Handler) WithGroup(string) slog.Handler { return h }
 
 // Handle writes one line.
+// The line is made in full before the lock, so that loggers wait for writing only.
 func (h *Handler) Handle(_ context.Context, r slog.Record) error {
 	var b bytes.Buffer
 	b.WriteString(r.Time.Format("15:04:05.000 "))
@@ -58,6 +62,7 @@ func (h *Handler) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
+// writeAttr writes one attribute, quoted if it would not be read back as one word.
 func writeAttr(b *bytes.Buffer, a slog.Attr) {
 	b.WriteString(" " + a.Key + "=")
 	v := a.Value.Resolve()
@@ -66,10 +71,11 @@ func writeAttr(b *bytes.Buffer, a slog.Attr) {
 		return
 	}
 	text := v.String()
-	if a.Key == "command" { // to be copied as it stands
+	if a.Key == "command" { // it is meant to be copied
 		b.WriteString(table.Plain(text))
 		return
 	}
+	// What looks like a separator, or could move a cursor, is quoted.
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r == ' ' || r == '"' || r == '=' || !unicode.IsPrint(r) }) {
 		text = strconv.Quote(text)
 	}
@@ -77,8 +83,10 @@ func writeAttr(b *bytes.Buffer, a slog.Attr) {
 }
 
 // mostPayload is how much of a payload a line shows.
+// A line of a log should fit into a terminal; the whole payload is in the store.
 const mostPayload = 300
 
+// shortJSON is a payload on one line, cut off behind mostPayload bytes with its whole length.
 func shortJSON(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {

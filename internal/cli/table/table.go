@@ -13,6 +13,7 @@ import (
 )
 
 // Page is an answer for people.
+// A zero Page has no colours.
 type Page struct {
 	bytes.Buffer
 
@@ -27,6 +28,7 @@ func (w *Page) Line(format string, args ...any) {
 }
 
 // Table writes rows in columns. Make it with [New].
+// The rows are kept until End, as the width of a column depends on all of them.
 type Table struct {
 	*tabwriter.Writer
 
@@ -43,6 +45,8 @@ func New(w *Page, header ...string) *Table {
 }
 
 // Row writes one row; what a terminal could take for more than a text is escaped.
+// Ids, errors and payloads come from tasks, and a task may try to drive
+// the terminal of whoever lists it.
 func (t *Table) Row(cells ...string) {
 	for i, cell := range cells {
 		cells[i] = t.paint(Plain(cell))
@@ -57,6 +61,7 @@ func (t *Table) End() { _ = t.Flush() }
 const defaultColour = "39"
 
 // paint colours a cell. The tabwriter takes the codes for text, so every cell gets some of the same length.
+// Codes of different lengths would shift the columns behind them.
 func (t *Table) paint(cell string) string {
 	if t.colours == nil {
 		return cell
@@ -65,6 +70,7 @@ func (t *Table) paint(cell string) string {
 }
 
 // Terminal reports whether w is one that shows colours.
+// NO_COLOR and TERM=dumb are the two customs by which a user turns colours off.
 func Terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {

@@ -9,6 +9,8 @@ import (
 )
 
 // ShellWord is a text as a shell takes it for one word.
+// It is used wherever duly prints a command to be copied, so that an id
+// from a task can do no harm in a shell.
 func ShellWord(text string) string {
 	simple := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@+,%", r)
@@ -20,6 +22,8 @@ func ShellWord(text string) string {
 }
 
 // Plain escapes what a terminal could take for more than a text.
+// Invalid UTF-8 becomes the replacement character; what cannot be printed
+// becomes an escape as Go writes it.
 func Plain(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -38,9 +42,11 @@ func Plain(text string) string {
 }
 
 // mostCell is how much of a text fits into a table.
+// In bytes: a column is for finding a line, and the whole text is in the JSON.
 const mostCell = 60
 
 // First is the beginning of a text's first line.
+// A character that the cut would split is left out.
 func First(text string) string {
 	line, _, more := strings.Cut(text, "\n")
 	if len(line) > mostCell {
@@ -53,6 +59,7 @@ func First(text string) string {
 }
 
 // Count is a number of things: "1 task", "2 tasks".
+// The plural is formed by an s, which fits every thing that duly counts.
 func Count[N int | int64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one

@@ -1,0 +1,97 @@
+package storetest
+
+// Equal: settlements, of all sorts.
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// settle ends some runs, mostly recent ones; old ones must be refused alike.
+func (d *driver) settle() {
+	if len(d.runs) == 0 {
+		return
+	}
+	d.clock.Advance(time.Millisecond) // which of the tasks that ended in one millisecond is dropped first is not laid down
+	var sa, sb []store.Settlement
+	for range 1 + d.pick(8) {
+		at := d.pick(len(d.runs))
+		if d.pick(4) > 0 { // mostly one of the last
+			at = max(len(d.runs)-1-d.pick(10), 0)
+		}
+		s := store.Settlement{Run: d.runs[at].Run, Group: groupOf(d.runs[at].ID), Kind: d.runs[at].Kind, Renewed: d.pick(4) == 0}
+		d.extras(&s)
+		switch d.pick(8) {
+		case 0, 1:
+			s.Verb, s.Record = store.VerbComplete, d.record("record")
+		case 2:
+			s.Verb, s.Record = store.VerbFail, d.record("dead")
+			d.dead = append(d.dead, store.Submission{Agent: s.Agent, ID: s.ID, Kind: "k0", Level: 2, Group: s.Group, Body: []byte("again")})
+		case 3:
+			s.Verb = store.VerbCancel
+		case 4, 5, 6:
+			s.Verb, s.Due.After = store.VerbAgain, time.Duration(d.pick(100))*20*time.Millisecond
+			if d.pick(2) == 0 {
+				s.State = []byte("state")
+			}
+			d.rest(&s)
+		default:
+			s.Verb, s.Due.At = store.VerbRelease, store.Millis(d.clock.Now().UnixMilli())-store.Millis(d.pick(100))
+			if d.pick(2) == 0 {
+				s.State = []byte("cut off")
+			}
+		}
+		sa = append(sa, s)
+		s.Fence = d.fences[claimName{s.Partition, s.Fence}]
+		sb = append(sb, s)
+	}
+	ra, ea := d.a.Settle(d.Context(), sa)
+	rb, eb := d.b.Settle(d.Context(), sb)
+	d.same("settle", ea, eb, ra, rb)
+}
+
+// extras are the statistics and the hold of some settlements.
+func (d *driver) extras(s *store.Settlement) {
+	if d.pick(2) == 0 {
+		s.Tally = &store.RunStat{
+			Kind: s.Kind, Schedule: equalSchedules[d.pick(4)], Duration: time.Duration(d.pick(256)) * 333 * time.Millisecond,
+			Lag: time.Duration(d.pick(256)) * time.Millisecond,
+		}
+		if d.pick(3) == 0 {
+			s.Tally.Failed, s.Tally.Failure = true, []byte("failed "+s.ID)
+		}
+	}
+	if d.pick(16) == 0 {
+		s.Hold = []byte("too many failures")
+	}
+}
+
+// rest makes a settlement one of an activity task, which it may not be.
+func (d *driver) rest(s *store.Settlement) {
+	choice := d.pick(4)
+	if choice == 0 {
+		return
+	}
+	now := store.Millis(d.clock.Now().UnixMilli())
+	s.Floor = &store.Floor{At: now + store.Millis(d.pick(100)*20), Reason: store.ReasonInterval, Pulse: store.Pulse{
+		Delay: time.Duration(d.pick(100)) * 10 * time.Millisecond, MaxWait: time.Duration(d.pick(100)) * 20 * time.Millisecond,
+		Debounce: d.pick(2) == 0,
+	}}
+	if choice == 1 {
+		s.Floor.Reason = store.ReasonCooling
+		return
+	}
+	s.Verb, s.Due.After = store.VerbRest, time.Minute
+}
+
+// record is what is kept of a task; now and then it is so large that it is weighed.
+func (d *driver) record(text string) []byte {
+	if d.pick(6) > 0 {
+		return []byte(text)
+	}
+	return bytes.Repeat([]byte(text), 700+d.pick(3000))
+}
+
+var equalSchedules = []store.ScheduleType{store.ScheduleAt, store.ScheduleEvery, store.ScheduleCron, store.ScheduleActivity}

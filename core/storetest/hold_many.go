@@ -1,0 +1,71 @@
+package storetest
+
+// Holds of more tasks than one step puts back.
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// flood submits 300 tasks of 30 agents, i being due at i ms, that are held.
+func (b *bench) flood(scope store.Target) {
+	b.Helper()
+	var all []store.Submission
+	for i := range 300 {
+		s := task(fmt.Sprint("agent", i%30), fmt.Sprintf("%03d", i))
+		s.Due.At = b.now() + store.Millis(i)
+		all = append(all, s)
+	}
+	b.submit(all...)
+	b.clock.Advance(time.Second)
+	b.hold(scope, store.When{})
+	for range 20 {
+		require.Empty(b, b.claim(store.MaxClaim).Tasks)
+	}
+	require.Equal(b, int64(300), b.stats().Held)
+	b.quiet(0, "all are parked")
+}
+
+func testHoldMany(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.flood(store.Target{Kind: "k"})
+	assert.Equal(t, store.EffectDone, b.unhold(store.Target{Kind: "k"}))
+	for from := 0; from < 300; from += store.MaxClaim {
+		assert.Equal(t, b.now(), b.look(), "while some are still out of the queue")
+		var want, got []string
+		c := b.claim(store.MaxClaim)
+		for i := range store.MaxClaim {
+			want = append(want, fmt.Sprintf("%03d", from+i))
+		}
+		for _, task := range c.Tasks {
+			got = append(got, task.ID)
+		}
+		require.ElementsMatch(t, want, got, "those that are due first come first")
+		if from+store.MaxClaim < 300 {
+			assert.Equal(t, b.now(), c.NextDue)
+		}
+	}
+	assert.Zero(t, b.stats().Parked)
+	assert.Equal(t, int64(300), b.stats().InProgress)
+}
+
+func testHoldAgain(t *testing.T, b *bench) {
+	b.with(Options{})
+	all := store.Target{Kind: "k"}
+	b.flood(all)
+	assert.Equal(t, store.EffectDone, b.unhold(all))
+	assert.Len(t, b.claim(store.MaxClaim).Tasks, store.MaxClaim)
+	b.hold(all, store.When{})
+	b.quiet(b.claim(10).NextLease, "held again before all were put back, nothing is due")
+	assert.Equal(t, int64(250), b.stats().Held)
+	assert.Equal(t, store.EffectDone, b.unhold(all))
+	for range 5 {
+		assert.Len(t, b.claim(store.MaxClaim).Tasks, store.MaxClaim)
+	}
+}
