@@ -39,8 +39,11 @@ func newRecorder(agents string) *recorder {
 	return &recorder{begun: time.Now(), agents: agents, back: make(chan struct{}), of: map[string][]porcupine.Operation{}, leased: map[int64][]string{}}
 }
 
-// add notes an operation that was called at some time and has just returned. One whose outcome nobody knows has taken effect until
-// then, or not at all: Redis is killed, not frozen, and what a client had sent to it dies with it.
+// late is how long after its call has returned an operation may take effect whose outcome nobody knows: it waits in a socket, if
+// its caller had no more time. Redis is killed, not frozen, so that nothing waits for long.
+const late = 2 * time.Second
+
+// add notes an operation that was called at some time and has just returned.
 func (r *recorder) add(agent string, client int, called time.Time, in input, out answer) {
 	if !strings.HasPrefix(agent, r.agents) {
 		return // a task of a round that is over
@@ -50,6 +53,10 @@ func (r *recorder) add(agent string, client int, called time.Time, in input, out
 	ret := now.Sub(r.begun).Nanoseconds()
 	if out.code == core.CodeUnavailable && (in.verb == get || in.verb == extend) {
 		return // it tells nothing
+	}
+	if out.code == core.CodeUnavailable {
+		ret += late.Nanoseconds()
+		out.returned += late.Milliseconds()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,9 +166,9 @@ func (w *worker) Settle(ctx context.Context, runs []store.Settlement) ([]store.S
 		out := answer{}
 		switch {
 		case err != nil:
-			out.code = core.CodeUnavailable
+			out.code, out.why = core.CodeUnavailable, err
 		case errors.As(settled[i].Err, new(*store.Error)):
-			out.code = core.CodeUnavailable
+			out.code, out.why = core.CodeUnavailable, settled[i].Err
 		default:
 			out.why = settled[i].Err
 		}
