@@ -51,6 +51,14 @@ func Binary(tb testing.TB) string {
 // Start starts a server on a unix socket, with extra arguments, and stops it when the test ends.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
+	s := Prepare(tb, args...)
+	s.launch(tb)
+	return s
+}
+
+// Prepare is Start for a server whose folder, that of its socket, is to be filled before [Server.Restart] starts it.
+func Prepare(tb testing.TB, args ...string) *Server {
+	tb.Helper()
 	// A socket's path must be short, so not tb.TempDir, which has the name of the test in it.
 	dir, err := os.MkdirTemp("", "duly") //nolint:usetesting // see above
 	require.NoError(tb, err)
@@ -58,7 +66,6 @@ func Start(tb testing.TB, args ...string) *Server {
 	socket := filepath.Join(dir, "redis.sock")
 	s := &Server{URL: "unix://" + socket, Addr: socket, binary: Binary(tb)}
 	s.args = append([]string{"--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir}, args...)
-	s.launch(tb)
 	tb.Cleanup(s.Kill)
 	return s
 }

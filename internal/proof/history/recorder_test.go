@@ -54,7 +54,7 @@ func (r *recorder) add(agent string, client int, called time.Time, in input, out
 	if out.code == core.CodeUnavailable && (in.verb == get || in.verb == extend) {
 		return // it tells nothing
 	}
-	if out.code == core.CodeUnavailable {
+	if out.code == core.CodeUnavailable && !in.again {
 		ret += late.Nanoseconds()
 		out.returned += late.Milliseconds()
 	}
@@ -65,13 +65,13 @@ func (r *recorder) add(agent string, client int, called time.Time, in input, out
 	})
 }
 
-// unknown notes a claim that was not answered: it may have leased any task.
-func (r *recorder) unknown(client int, called time.Time) {
+// unknown notes a claim that was not answered, or that was sent again: it may have leased any task.
+func (r *recorder) unknown(client int, called time.Time, again bool) {
 	r.mu.Lock()
 	agents := slices.Collect(maps.Keys(r.of))
 	r.mu.Unlock()
 	for _, agent := range agents {
-		r.add(agent, client, called, input{verb: claim}, answer{code: core.CodeUnavailable})
+		r.add(agent, client, called, input{verb: claim, again: again}, answer{code: core.CodeUnavailable})
 	}
 }
 
@@ -120,11 +120,11 @@ func (w *worker) Claim(ctx context.Context, requests []store.ClaimRequest) ([]st
 	claims, err := w.Store.Claim(ctx, requests)
 	again := r.sentAgain(called)
 	if err != nil || again {
-		r.unknown(w.client, called)
+		r.unknown(w.client, called, err == nil)
 	}
 	for i := range claims {
 		if claims[i].Err != nil {
-			r.unknown(w.client, called)
+			r.unknown(w.client, called, false)
 		}
 		for _, t := range claims[i].Tasks {
 			fence := int64(t.Fence)
