@@ -86,6 +86,10 @@ test-upgrade: ## run this binary and that of BEFORE=<commit> on one Redis, in bo
 		DULY_TEST_BEFORE="$$dir/duly" DULY_TEST_REDIS_SERVER=$$(scripts/redis-server.sh) \
 		go test -count=1 -timeout 5m -run TestVersionsShareARedis -v ./internal/cli
 
+.PHONY: proof
+proof: ## try all that docs/proof.md tells of, whole, and write its figures; about half an hour. WAYS="torture soak" for some
+	@$(WITH_REDIS) go run ./internal/proof/run $(WAYS)
+
 .PHONY: guarantees
 guarantees: ## run the tests that docs/guarantees.md names, and print how each promise fares
 	@$(WITH_REDIS) go run ./internal/guarantees

@@ -33,7 +33,7 @@ func open(t *testing.T, url string) (*core.Scheduler, func()) {
 	return s, func() { assert.NoError(t, st.Close()) }
 }
 
-// settle audits a store with repair until it finds nothing, and runs what is due until nothing is. It returns how many faults were
+// settle audits a store with repair until it finds nothing, ends all pauses, and runs what is due until nothing is. It returns how many faults were
 // repaired.
 func settle(t *testing.T, s *core.Scheduler) int {
 	t.Helper()
@@ -49,6 +49,11 @@ func settle(t *testing.T, s *core.Scheduler) int {
 		}
 		repaired += report.Found
 		require.Less(t, round, 5, "what is repaired stays so: %+v", report.Faults)
+	}
+	pauses, _, err := s.Pauses(t.Context(), 100, "")
+	require.NoError(t, err)
+	for _, p := range pauses { // nobody came to end them
+		require.NoError(t, s.Resume(t.Context(), p.Target))
 	}
 	require.Eventually(t, func() bool {
 		_, err := s.RunDue(t.Context(), core.Scope{})
