@@ -29,7 +29,7 @@ type crons struct {
 // between.
 type keptCron struct {
 	cron        *schedule.Cron
-	after, next store.Millis // Next of any time from after up to, but not, next is next
+	after, next store.Millis // for every t in [after, next), cron.Next(t) == next
 }
 
 // mostCrons bounds what is kept; when it is reached all of it is forgotten, and comes back as it is used.
