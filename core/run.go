@@ -244,7 +244,7 @@ func (r *run) facts() facts {
 	return facts{
 		now: s.storeNow(), clock: s.config.Clock.Now(), claimed: c, claimedAt: store.MillisOf(r.info.Claimed), attempt: r.info.Attempt,
 		body: &r.body, state: r.state, kind: s.kind(c.Kind), ownAttempts: s.config.Kinds[c.Kind].MaxAttempts, process: s.config.Name,
-		next: s.crons.next, random: randomPause, alone: r.alone, order: r.order.Load(), inherited: r.inherited, failure: r.failure,
+		next: s.crons.next, random: s.config.Random, alone: r.alone, order: r.order.Load(), inherited: r.inherited, failure: r.failure,
 	}
 }
 
