@@ -76,6 +76,9 @@ type Config struct {
 	Presence store.Presence
 	// Clock is SystemClock if nil.
 	Clock Clock
+	// Random, if set, draws the pauses between attempts, each of at most the given time: for tests that want the same ones
+	// again. Random times if nil.
+	Random func(most time.Duration) time.Duration
 }
 
 // Serial says what runs of one agent may run at the same time, over all processes.
@@ -135,6 +138,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Clock == nil {
 		c.Clock = SystemClock{}
+	}
+	if c.Random == nil {
+		c.Random = randomPause
 	}
 	return c
 }

@@ -55,7 +55,7 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 		r.conclude(fault, 0, false)
 	case p.settledEarly(r):
 	case h == nil || p.claiming.Err() != nil:
-		p.settler.add(r, release(c), verdict{released: true})
+		p.release(r)
 	case r.body.overlap().spawns():
 		return r, spawner
 	// It may have been what took its last process down: it runs while nothing else does, so that it
@@ -243,6 +243,7 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 	if errors.Is(err, ErrLeaseLost) {
 		// Nothing is written: the task is another process's by now, or will be, and the fence would
 		// refuse it.
+		p.heart.release(r.claimed) // else its lease would be extended while the pull lasts, and nobody would run it
 		p.tally.add(func(rep *Report) { rep.Lost++ })
 		e := r.event(EventLost)
 		e.Duration = took
@@ -264,7 +265,7 @@ func (r *run) facts() facts {
 	return facts{
 		now: s.storeNow(), clock: s.config.Clock.Now(), claimed: c, claimedAt: store.MillisOf(r.info.Claimed), attempt: r.info.Attempt,
 		body: &r.body, state: r.state, kind: s.kind(c.Kind), ownAttempts: s.config.Kinds[c.Kind].MaxAttempts, process: s.config.Name,
-		next: s.crons.next, random: randomPause, alone: r.alone, order: r.order.Load(), inherited: r.inherited, failure: r.failure,
+		next: s.crons.next, random: s.config.Random, alone: r.alone, order: r.order.Load(), inherited: r.inherited, failure: r.failure,
 	}
 }
 
