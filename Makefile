@@ -90,6 +90,10 @@ test-upgrade: ## run this binary and that of BEFORE=<commit> on one Redis, in bo
 proof: ## try all that docs/proof.md tells of, whole, and write its figures; about half an hour. WAYS="torture soak" for some
 	@$(WITH_REDIS) go run ./internal/proof/run $(WAYS)
 
+.PHONY: guards
+guards: ## take each guard of a promise out of a copy of duly, and see its test fail; writes the table of docs/proof.md
+	@$(WITH_REDIS) go run ./internal/guards -write
+
 .PHONY: guarantees
 guarantees: ## run the tests that docs/guarantees.md names, and print how each promise fares
 	@$(WITH_REDIS) go run ./internal/guarantees

@@ -16,5 +16,4 @@ var ways = []way{
 	{"cluster", "^(TestSlotsAreMovedUnderWork|TestASlotThatIsBeingMoved|TestAMasterOfAClusterIsLost|TestSubmitsWhileAMasterIsLost|TestContractOnCluster|TestFencesGrowAcrossAFailover)$", []string{"./core/redisstore", "./adapters/..."}},
 	{"crashes", "^(TestCrashes|TestRandomKillsKillNoTask|TestAPoisonousTaskDiesAlone)$", []string{"./core", "./internal/cli"}},
 	{"soak", ".", []string{"./internal/proof/soak"}},
-	{"attack", ".", []string{"./internal/attack"}},
 }
