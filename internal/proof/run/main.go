@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -30,36 +31,57 @@ func main() {
 	}
 }
 
-// run runs the ways that are named, or all, one after the other. The document is written only if all were run and found nothing.
+// atOnce is how many ways are tried at once: most of them wait for processes that they have killed.
+const atOnce = 2
+
+// run runs the ways that are named, or all. The document is written only if all were run and found nothing.
 func run(ctx context.Context, names []string, progress io.Writer) error {
 	begun, figures, found := time.Now(), map[string][]string{}, 0
-	for _, w := range ways {
-		if !wanted(names, w.name) {
-			continue
-		}
-		_, _ = fmt.Fprintf(progress, "== %s\n", w.name)
-		at := time.Now()
-		got, err := try(ctx, &w)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			found++
-			_, _ = fmt.Fprintln(progress, err)
-		}
-		for _, f := range got {
-			_, _ = fmt.Fprintln(progress, "  ", f)
-		}
-		figures[w.name] = got
-		_, _ = fmt.Fprintf(progress, "   %s\n", time.Since(at).Round(time.Second))
+	var mu sync.Mutex
+	var lanes sync.WaitGroup
+	next := make(chan *way)
+	for range atOnce {
+		lanes.Go(func() {
+			for w := range next {
+				at := time.Now()
+				got, err := try(ctx, w)
+				mu.Lock()
+				figures[w.name] = got
+				if err != nil && ctx.Err() == nil {
+					found++
+				}
+				tell(progress, w.name, time.Since(at), got, err)
+				mu.Unlock()
+			}
+		})
 	}
-	if found > 0 {
+	for i := range ways {
+		if wanted(names, ways[i].name) {
+			next <- &ways[i]
+		}
+	}
+	close(next)
+	lanes.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case found > 0:
 		return fmt.Errorf("%d of the ways above found a fault", found)
-	}
-	if len(names) > 0 {
+	case len(names) > 0:
 		return nil
 	}
 	return write("docs/proof.md", figures, time.Since(begun))
+}
+
+// tell says what a way has found.
+func tell(progress io.Writer, name string, took time.Duration, figures []string, err error) {
+	_, _ = fmt.Fprintf(progress, "== %s, %s\n", name, took.Round(time.Second))
+	for _, f := range figures {
+		_, _ = fmt.Fprintln(progress, "  ", f)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(progress, err)
+	}
 }
 
 func wanted(names []string, name string) bool {
