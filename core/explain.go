@@ -266,7 +266,7 @@ func inARow(n int) string {
 // paused adds the pauses that the task is under.
 func (e *Explanation) paused(when string) {
 	for _, p := range e.Task.Pauses {
-		text := subject(p.Target) + " paused since " + clockTime(p.Since)
+		text := subject(p.Target) + " been paused since " + clockTime(p.Since)
 		if p.By != "" {
 			text += " by " + p.By
 		}
@@ -281,19 +281,19 @@ func (e *Explanation) paused(when string) {
 	}
 }
 
-// subject names the target of a pause of a task with its verb, as in "its agent is".
+// subject names the target of a pause of a task with its verb, as in "its agent has".
 func subject(t Target) string {
 	switch {
 	case t.ID != "":
-		return "the task is"
+		return "the task has"
 	case t.Agent != "":
-		return "its agent is"
+		return "its agent has"
 	case t.Kind != "":
-		return "its kind " + t.Kind + " is"
+		return "its kind " + t.Kind + " has"
 	case t.Key != "":
-		return fmt.Sprintf("its snooze key %q is", t.Key)
+		return fmt.Sprintf("its snooze key %q has", t.Key)
 	default:
-		return "everything is"
+		return "everything has"
 	}
 }
 

@@ -191,7 +191,7 @@ func TestRetryAfterHoldsItsSnoozeKey(t *testing.T) {
 		explained, err := w.s.Explain(w.Context(), "d", "1")
 		require.NoError(t, err)
 		assert.Equal(t, core.BecausePaused, explained.Reasons[0].Code)
-		assert.Contains(t, explained.Reasons[0].Text, `its snooze key "provider" is paused`)
+		assert.Contains(t, explained.Reasons[0].Text, `its snooze key "provider" has been paused`)
 		assert.Contains(t, explained.Reasons[0].Text, "by duly")
 		assert.Contains(t, explained.Reasons[0].Text, "boom")
 		w.runUntil(hours(2))

@@ -29,7 +29,7 @@ func TestTheStoryOfAFailingJob(t *testing.T) {
 	assert.Contains(t, r.stderr, `WARN paused kind=bad agent=ada task=job reason="the last occurrence failed: exit status 3: broken"`)
 
 	why := w.ok(t, "explain", "ada", "job")
-	assert.True(t, strings.HasPrefix(why, "the task is paused since "), why)
+	assert.True(t, strings.HasPrefix(why, "the task has been paused since "), why)
 	for _, part := range []string{
 		"by duly: the last occurrence failed: exit status 3: broken\n", "\n  to resume: duly resume ada job\n", "\n  to run it now: duly run ada job\n",
 		"\nstatus    paused\n", "\ndue       ", "\npaused    task job of agent ada, since ", ", failed: exit status 3: broken\n",
