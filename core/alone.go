@@ -116,14 +116,14 @@ func (p *pull) aside(h *handler, r *run) {
 	p.s.slots.give(r.claimed)
 	p.calls.Go(func() {
 		if !p.s.slots.alone(p.claiming, r.claimed) {
-			p.settler.add(r, release(r.claimed), verdict{released: true})
+			p.release(r)
 			return
 		}
 		held, err := p.suspect(r)
 		switch {
 		case err != nil:
 			p.s.slots.give(r.claimed)
-			p.settler.add(r, release(r.claimed), verdict{released: true})
+			p.release(r)
 		case !held:
 			p.s.slots.give(r.claimed)
 			r.conclude(ErrLeaseLost, 0, false)

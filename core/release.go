@@ -15,6 +15,14 @@ import (
 // for ever, at a whole invocation each time.
 const mostCutOffs = 3
 
+// release gives a run back that has not begun. Its task may have been cancelled or replaced meanwhile, so the verdict knows what it
+// follows from.
+func (p *pull) release(r *run) {
+	_, v := newDecision(r.facts())
+	v.settlement, v.released = release(r.claimed), true
+	p.settler.add(r, v.settlement, v)
+}
+
 // giveBack settles a run that was ended by the end of its pull. If it was started, that is recorded.
 func (d *decision) giveBack(v *verdict) {
 	v.released = true

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -337,7 +338,10 @@ func (p *pull) tick(agent string, tasks []Claimed) {
 func (p *pull) releaseAll(tasks []Claimed) {
 	for i := range tasks {
 		r := &run{claimed: &tasks[i], pull: p}
+		// What cannot be read is given back as it is: whoever starts it says what is wrong with it.
+		r.body, _ = decodeBody(tasks[i].Body)
+		r.state, _ = record.DecodeState(tasks[i].State)
 		r.describe()
-		p.settler.add(r, release(&tasks[i]), verdict{released: true})
+		p.release(r)
 	}
 }

@@ -51,7 +51,7 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 		r.conclude(fault, 0, false)
 	case p.settledEarly(r):
 	case h == nil || p.claiming.Err() != nil:
-		p.settler.add(r, release(c), verdict{released: true})
+		p.release(r)
 	case r.body.overlap().spawns():
 		return r, spawner
 	case c.Crashes > 0:

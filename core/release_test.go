@@ -1,0 +1,87 @@
+package core_test
+
+// Runs that are given back before they have begun.
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// givenBack claims a task, has something done to it before it starts, and lets its process end.
+func givenBack(w *world, meanwhile func()) {
+	ctx, stop := context.WithCancel(w.Context())
+	defer stop()
+	w.store.alter = func(claims []store.Claim) {
+		if len(claims[0].Tasks) > 0 {
+			w.store.alter = nil
+			meanwhile()
+			stop()
+		}
+	}
+	report, err := w.s.RunDue(ctx, core.Scope{})
+	require.NoError(w, err)
+	assert.Zero(w, report.Ran)
+}
+
+// A task that was replaced after its claim, and that its process gives back unstarted, is the new one.
+func TestWhatIsGivenBackWasReplaced(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return nil })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Minute})
+		core.Handle(w.s, "other", func(context.Context, *core.Task[note]) error { return nil })
+		w.run()
+		time.Sleep(time.Minute)
+		givenBack(w, func() {
+			w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "other", Delay: time.Hour, OnConflict: core.OnConflictReplace})
+		})
+		info := w.task("a", "1")
+		assert.Equal(t, core.StatusWaiting, info.Status)
+		assert.Equal(t, "other", info.Kind)
+		assert.EqualValues(t, 1, info.RunCount, "its history is kept")
+	})
+}
+
+// The same of tasks that somebody else has claimed, and that are not even read.
+func TestWhatATickGivesBackWasReplaced(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return nil })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Minute})
+		w.run()
+		time.Sleep(time.Minute)
+		claims, err := w.store.Claim(w.Context(), []store.ClaimRequest{{
+			Partition: store.PartitionOf("a", w.store.Partitions()), Nonce: "nonce-of-16-byte", Kinds: []string{"k"}, Limit: 1, Lease: time.Minute,
+		}})
+		require.NoError(w, err)
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Delay: time.Hour, OnConflict: core.OnConflictReplace})
+		ctx, stop := context.WithCancel(w.Context())
+		stop()
+		report, err := w.s.RunTick(ctx, "a", claims[0].Tasks)
+		require.NoError(w, err)
+		assert.Equal(t, 1, report.Released)
+		info := w.task("a", "1")
+		assert.Equal(t, core.StatusWaiting, info.Status)
+		assert.EqualValues(t, 1, info.RunCount, "its history is kept")
+	})
+}
+
+// A task that was cancelled after its claim, and that its process gives back unstarted, is cancelled.
+func TestWhatIsGivenBackWasCancelled(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return nil })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Group: "g"})
+		givenBack(w, func() {
+			_, err := w.s.Cancel(w.Context(), "a", "1", core.Order{By: "ann"})
+			require.NoError(w, err)
+		})
+		info := w.task("a", "1")
+		assert.Equal(t, core.StatusCancelled, info.Status)
+		assert.Equal(t, "g", info.Group)
+	})
+}
