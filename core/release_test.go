@@ -4,6 +4,7 @@ package core_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
 // givenBack claims a task, has something done to it before it starts, and lets its process end.
@@ -83,5 +85,35 @@ func TestWhatIsGivenBackWasCancelled(t *testing.T) {
 		info := w.task("a", "1")
 		assert.Equal(t, core.StatusCancelled, info.Status)
 		assert.Equal(t, "g", info.Group)
+	})
+}
+
+// A claim that reaches the store late is over for its process when it is answered. The process starts none of it, and does not keep the
+// lease from ending while it runs something else.
+func TestWhatIsGivenUpIsNotKept(t *testing.T) {
+	const lease = time.Second
+	virtual(t, core.Config{}, func(w *world) {
+		slow := sync.OnceFunc(func() { time.Sleep(lease + time.Millisecond) })
+		s, err := core.New(&storetest.Spy{Store: w.store, Before: func(_ context.Context, verb string) error {
+			if verb == "Claim" {
+				slow()
+			}
+			return nil
+		}}, core.Config{Concurrency: 1, Default: core.KindConfig{Lease: lease}})
+		require.NoError(t, err)
+		quick := func(context.Context, *core.Task[note]) error { return nil }
+		core.Handle(s, "k", quick)
+		core.Handle(s, "slow", func(context.Context, *core.Task[note]) error { time.Sleep(time.Minute); return nil })
+		core.Handle(w.s, "k", quick)
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Level: core.LevelHigh}, core.NewTask{Agent: "a", ID: "2", Kind: "slow"})
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, err := s.RunDue(w.Context(), core.Scope{})
+			assert.NoError(w, err)
+		}()
+		time.Sleep(4 * lease)
+		assert.Equal(t, 1, w.run().Completed)
+		<-ended
 	})
 }

@@ -223,6 +223,7 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 	r.mu.Unlock()
 	p := r.pull
 	if errors.Is(err, ErrLeaseLost) {
+		p.heart.release(r.claimed) // else its lease would be extended for as long as the pull lasts, and nobody would run it
 		p.tally.add(func(rep *Report) { rep.Lost++ })
 		e := r.event(EventLost)
 		e.Duration = took
