@@ -90,6 +90,21 @@ test-upgrade: ## run this binary and that of BEFORE=<commit> on one Redis, in bo
 guarantees: ## run the tests that docs/guarantees.md names, and print how each promise fares
 	@$(WITH_REDIS) go run ./internal/guarantees
 
+FOR ?= 100s
+SEED ?= 1
+
+.PHONY: sim
+sim: ## play histories in virtual time for FOR=100s from SEED=1 on, and tell the first that breaks a promise
+	go run ./internal/sim -seed "$(SEED)" -n 100000000 -for "$(FOR)"
+
+.PHONY: mutants
+mutants: ## sow faults into copies of duly, and see that the simulation finds each; writes the table of docs/proof.md
+	@$(WITH_REDIS) go run ./internal/sim/mutants -write
+
+.PHONY: proof-docs
+proof-docs: ## write the table of invariants in docs/proof.md after a change of the register
+	@go test -count=1 -run '^TestTheDocumentHasTheRegister$$' ./internal/sim/world -update
+
 .PHONY: cron-nightly
 cron-nightly: ## compare a million cron times in all zones with a minute-by-minute search
 	DULY_CRON_CHECKS=1000000 go test -count=1 -run Oracle -v ./core/schedule

@@ -297,7 +297,7 @@ func TestRulesFindABreach(t *testing.T) {
 		},
 		{
 			rule: "suites are for tests", importer: "internal/cli",
-			breaks: []string{module + "/core/storetest", module + "/adapters/adaptertest", module + "/internal/runtimeapi", "testing"},
+			breaks: []string{module + "/core/storetest", module + "/adapters/adaptertest", module + "/internal/runtimeapi", module + "/internal/sim/world", "testing"},
 			keeps:  []string{module + "/core/memstore", module + "/adapters/daemon"},
 		},
 		{
@@ -450,7 +450,8 @@ func store(path string) bool { return under("core/memstore", "core/redisstore")(
 
 // testSupport is code that is built for tests only, without being in _test files.
 func testSupport(path string) bool {
-	return is("core/storetest", "core/storetest/spy", "dulytest", "adapters/adaptertest", "internal/redistest", "internal/runtimeapi")(path)
+	return is("core/storetest", "core/storetest/spy", "dulytest", "adapters/adaptertest", "internal/redistest", "internal/runtimeapi",
+		"internal/sim", "internal/sim/world")(path)
 }
 
 func is(paths ...string) func(string) bool {

@@ -1,0 +1,120 @@
+// Command mutants sows faults into a copy of duly, one after the other, and has the simulation look for each: a mutant that no
+// history finds shows that an invariant is missing. The tree itself stays as it is.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"regexp"
+	"strings"
+	"time"
+)
+
+func main() {
+	n := flag.Int("n", 1000, "how many seeds each mutant is tried with")
+	only := flag.String("only", "", "only the mutants with this in their names")
+	write := flag.Bool("write", false, "write the table of docs/proof.md")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	survived, err := hunt(ctx, *n, *only, *write)
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(2)
+	case survived > 0:
+		fmt.Fprintf(os.Stderr, "%d mutants survived: an invariant is missing for each\n", survived)
+		os.Exit(1)
+	}
+}
+
+// found is what became of a mutant.
+type found struct {
+	*mutant
+
+	seed, invariant string // empty if it survived
+}
+
+// hunt tries all mutants, and returns how many survived.
+func hunt(ctx context.Context, n int, only string, write bool) (int, error) {
+	dir, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	for i := range mutants { // all patches have to fit before the first is tried
+		if _, err := mutants[i].patched("."); err != nil {
+			return 0, err
+		}
+	}
+	survived := 0
+	var all []found
+	for i := range mutants {
+		m := &mutants[i]
+		if !strings.Contains(m.name, only) {
+			continue
+		}
+		began := time.Now()
+		f, err := try(ctx, m, dir, n)
+		if err != nil {
+			fmt.Printf("%-28s BROKEN: %v\n", m.name, err)
+			survived++
+			continue
+		}
+		if f.seed == "" {
+			survived++
+			fmt.Printf("%-28s SURVIVED %d seeds: %s\n", m.name, n, m.what)
+		} else {
+			fmt.Printf("%-28s seed %-5s %s (%s)\n", m.name, f.seed, f.invariant, time.Since(began).Round(time.Second))
+		}
+		all = append(all, f)
+	}
+	if write {
+		return survived, writeTable("docs/proof.md", all)
+	}
+	return survived, nil
+}
+
+// What the program prints when a history fails, and before each of them: a panic ends it before it can say more.
+var (
+	breach = regexp.MustCompile(`(?m)^seed (\d+): ([a-z-]+):`)
+	seed   = regexp.MustCompile(`(?m)^playing (\d+)$`)
+	panics = regexp.MustCompile(`(?m)^panic: `)
+)
+
+// try builds the simulation with a mutant, and plays seeds until one finds it.
+func try(ctx context.Context, m *mutant, dir string, n int) (found, error) {
+	overlay, err := m.overlay(".", dir)
+	if err != nil {
+		return found{}, err
+	}
+	program := dir + "/sim"
+	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", program, "./internal/sim")
+	if out, err := build.CombinedOutput(); err != nil {
+		return found{}, fmt.Errorf("it does not compile: %w\n%s", err, out)
+	}
+	args := []string{"-seed", "1", "-n", fmt.Sprint(n), "-shrink=false", "-say"}
+	if scriptOf(m.file) != "" {
+		args = append(args, "-store", "redis")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	if hit := breach.FindSubmatch(out); hit != nil {
+		return found{m, string(hit[1]), string(hit[2])}, nil
+	}
+	if played := seed.FindAllSubmatch(out, -1); len(played) > 0 && panics.Match(out) {
+		return found{m, string(played[len(played)-1][1]), "the-process-goes-on"}, nil
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		text := string(out)
+		return found{}, fmt.Errorf("it ended without a breach:\n%s", text[max(0, len(text)-2000):])
+	}
+	return found{mutant: m}, err
+}

@@ -1,0 +1,357 @@
+package world
+
+// What the auditor makes of looks, claims and heartbeats.
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// claimed is told of claims that reached the store.
+func (a *auditor) claimed(p *process, requests []store.ClaimRequest, claims []store.Claim) {
+	for i := range requests {
+		r, c := &requests[i], &claims[i]
+		if c.Err != nil {
+			continue
+		}
+		if old := a.model.nonces[r.Nonce]; old != nil {
+			a.repeated(old, c)
+			continue
+		}
+		for _, kind := range r.Leave {
+			a.must(leaveIsEarned, p.completed[kind] || p.late(), "%s leaves %s", p.name, kind)
+		}
+		a.leasesOver(r.Partition)
+		a.newClaim(p, r, c)
+	}
+}
+
+// leasesOver notes that the store has looked for leases that are over.
+func (a *auditor) leasesOver(partition int) {
+	now := a.now()
+	for _, t := range a.model.tasks {
+		if t.phase == claimed && t.lease.end <= now && a.model.partition(t.agent) == partition {
+			t.lease.over = true
+		}
+	}
+}
+
+// repeated is a claim with a nonce that was seen before.
+func (a *auditor) repeated(old *claimRecord, c *store.Claim) {
+	a.must(nonceRepeats, c.Fence == old.fence, "fence %s for a claim that got %s", a.w.fence(c.Fence), a.w.fence(old.fence))
+	got := map[ref]bool{}
+	for i := range c.Tasks {
+		r := ref{c.Tasks[i].Agent, c.Tasks[i].ID}
+		got[r] = true
+		a.must(nonceRepeats, slices.Contains(old.refs, r), "%s was no part of the claim", r)
+	}
+	for _, r := range old.refs {
+		t := a.model.live(r)
+		if t == nil || t.phase != claimed || t.lease.fence != old.fence || t.lease.over {
+			continue
+		}
+		if t.renewed != nil { // nobody has begun to run it
+			if !got[r] {
+				a.model.renew(t)
+			}
+			continue
+		}
+		a.must(nonceRepeats, got[r], "%s is missing", r)
+	}
+}
+
+func (a *auditor) newClaim(p *process, r *store.ClaimRequest, c *store.Claim) {
+	if len(c.Tasks) == 0 {
+		a.leftOver(p, r, c, nil)
+		return
+	}
+	m := a.model
+	a.must(noClaimStopped, !p.stopping || a.w.making.sent <= p.stopped, "%s was asked to end", p.name)
+	a.must(fencesGrow, c.Fence > m.fences[r.Partition], "%s after %s", a.w.fence(c.Fence), a.w.fence(m.fences[r.Partition]))
+	a.must(fenceUnused, m.claims[claimName{r.Partition, c.Fence}] == nil, "%s", a.w.fence(c.Fence))
+	m.fences[r.Partition] = max(m.fences[r.Partition], c.Fence)
+	record := &claimRecord{fence: c.Fence, holder: p, end: a.now().Add(r.Lease)}
+	m.claims[claimName{r.Partition, c.Fence}], m.nonces[r.Nonce] = record, record
+	a.must(claimLimit, len(c.Tasks) <= r.Limit, "%d tasks, and %d were asked for", len(c.Tasks), r.Limit)
+	ofAgent, ofKind := map[string]int{}, map[string]int{}
+	taken := map[ref]bool{}
+	for i := range c.Tasks {
+		t := &c.Tasks[i]
+		ofAgent[t.Agent]++
+		ofKind[t.Kind]++
+		name := ref{t.Agent, t.ID}
+		a.must(claimOnce, !taken[name], "%s", name)
+		taken[name] = true
+		a.fits(p, r, t)
+	}
+	for agent, n := range ofAgent {
+		a.must(claimPerAgent, r.PerAgent == 0 || n <= r.PerAgent, "%d tasks of %s", n, agent)
+		a.must(serialAgents, !r.Serial || n == 1, "%d tasks of %s", n, agent)
+	}
+	for kind, n := range ofKind {
+		most, bounded := r.Most[kind]
+		a.must(claimMost, !bounded || n <= most, "%d tasks of %s", n, kind)
+	}
+	a.inOrder(c)
+	a.overtaken(r, c, taken)
+	a.leftOver(p, r, c, taken)
+	for i := range c.Tasks {
+		record.refs = append(record.refs, ref{c.Tasks[i].Agent, c.Tasks[i].ID})
+		a.take(p, r, &c.Tasks[i])
+	}
+}
+
+// fits holds what a claimed task has to do with who claims it.
+func (a *auditor) fits(p *process, r *store.ClaimRequest, t *store.Claimed) {
+	name := ref{t.Agent, t.ID}
+	a.must(ownKinds, slices.Contains(r.Kinds, t.Kind) && slices.Contains(p.plan.Kinds, t.Kind), "%s of the kind %s", name, t.Kind)
+	a.must(ownAgents, r.Agents == nil || slices.Contains(r.Agents, t.Agent), "%s", name)
+	a.must(ownPartition, a.model.partition(t.Agent) == r.Partition, "%s in %d", name, r.Partition)
+	a.must(claimUrgent, !r.Urgent || t.Level == core.LevelHigh, "%s of level %d", name, t.Level)
+	if !r.Serial {
+		return
+	}
+	for _, o := range a.model.tasks {
+		if o.agent == t.Agent && o.phase == claimed && o.lease.serial && !o.lease.over {
+			a.must(serialAgents, false, "%s, and %s runs", name, o.ref)
+		}
+	}
+}
+
+// take claims a task in the model, and holds what is promised of that.
+func (a *auditor) take(p *process, r *store.ClaimRequest, c *store.Claimed) {
+	m, now := a.model, a.now()
+	name := ref{c.Agent, c.ID}
+	t := m.live(name)
+	if t == nil {
+		old := m.tasks[name]
+		switch {
+		case old != nil && old.status == core.StatusCancelled:
+			a.must(cancelIsFinal, false, "%s was cancelled at %s", name, ms(old.at))
+		case old != nil:
+			a.must(endsAreFinal, false, "%s was %s at %s", name, old.status, ms(old.at))
+		default:
+			a.must(claimExists, false, "%s", name)
+		}
+		return
+	}
+	a.must(claimExists, true, "")
+	a.must(endsAreFinal, true, "")
+	a.must(cancelIsFinal, true, "")
+	if t.phase == claimed {
+		if !a.must(oneLease, t.lease.end <= now, "%s is held under %s until %s", name, a.w.fence(t.lease.fence), ms(t.lease.end)) {
+			return
+		}
+		m.crash(t)
+	}
+	a.must(oneLease, true, "")
+	a.must(neverEarly, c.Due <= now && t.due <= now, "%s is due at %s, it was said at %s, and it is %s", name, ms(c.Due), ms(t.due), ms(now))
+	a.must(dueIsKept, c.Due == t.due, "%s is due at %s, not at %s", name, ms(c.Due), ms(t.due))
+	a.must(pausedIsKept, !m.keeps(t, now), "%s is under %v", name, m.held(t, now))
+	a.must(cancelledIsTold, c.Cancelled == t.ending, "%s: told %v, and it was %v", name, c.Cancelled, t.ending)
+	a.must(claimIsAsStored, bytes.Equal(c.Body, t.body) && c.Kind == t.kind && c.Level == t.level, "%s is number %d, not %d", name, numberOf(c.Body), t.number)
+	a.must(stateIsKept, bytes.Equal(c.State, t.state), "%s has the state %x, not %x", name, c.State, t.state)
+	a.must(crashIsCounted, c.Crashes == t.crashes, "%s has crashed %d times, not %d", name, c.Crashes, t.crashes)
+	a.must(submittedIsKept, c.Submitted == t.submitted, "%s was submitted at %s, not %s", name, ms(c.Submitted), ms(t.submitted))
+	a.inTime(t)
+	t.phase, t.parked = claimed, false
+	t.lease = lease{fence: c.Fence, index: c.Index, due: c.Due, from: now, end: now.Add(r.Lease), holder: p, serial: r.Serial, crashes: c.Crashes, ends: t.ending}
+	if t.byHand != 0 {
+		t.byHand, t.inHand = 0, t.byHand
+	}
+	if a.w.story != nil {
+		a.w.trace("%s  claims %s, due at %s, under %s until %s", p.name, name, ms(c.Due), a.w.fence(c.Fence), ms(t.lease.end))
+	}
+}
+
+// inTime holds that nobody waits in a kind world.
+func (a *auditor) inTime(t *task) {
+	if !a.w.kind || a.w.plan.Settings.Serial == core.SerialAgent { // then others of its agent come first
+		return
+	}
+	now, since := a.now(), max(t.due, t.waits, a.model.freed, store.Millis(begin.Add(a.w.kindAt).UnixMilli()).Add(3*a.w.plan.Settings.Lease))
+	for _, target := range t.targets() {
+		if h, ok := a.model.holds[target]; ok && !h.inForce(now) {
+			since = max(since, h.until)
+		}
+	}
+	a.must(nobodyWaits, now.Sub(since) <= soon, "%s was due at %s, and is claimed %s later", t.ref, ms(t.due), now.Sub(since))
+}
+
+// rank is the order of the tasks of an agent, but for the submits of one millisecond.
+func rank(level store.Level, due, submitted, now store.Millis) [3]int64 {
+	if due <= now.Add(-store.RaiseAfter) {
+		level = core.LevelHigh
+	}
+	return [3]int64{int64(level), int64(due), int64(submitted)}
+}
+
+// inOrder holds the order of what was claimed of each agent.
+func (a *auditor) inOrder(c *store.Claim) {
+	last := map[string][3]int64{}
+	for i := range c.Tasks {
+		t := &c.Tasks[i]
+		mine := rank(t.Level, t.Due, t.Submitted, c.Now)
+		before, ok := last[t.Agent]
+		a.must(inOrderOfAgent, !ok || slices.Compare(before[:], mine[:]) <= 0, "%s/%s comes behind one of %v", t.Agent, t.ID, before)
+		last[t.Agent] = mine
+	}
+}
+
+// mayTake reports whether a claim may take a task that waits, as far as the model knows.
+func (a *auditor) mayTake(r *store.ClaimRequest, t *task) bool {
+	_, bounded := r.Most[t.kind]
+	return t.phase == waiting && t.due <= a.now() && a.model.partition(t.agent) == r.Partition && !t.parked && !t.ending && !bounded &&
+		slices.Contains(r.Kinds, t.kind) && (r.Agents == nil || slices.Contains(r.Agents, t.agent)) && !a.model.keeps(t, a.now()) &&
+		(!r.Urgent || t.level == core.LevelHigh)
+}
+
+// overtaken looks for tasks that should have been claimed before others of their agent.
+func (a *auditor) overtaken(r *store.ClaimRequest, c *store.Claim, taken map[ref]bool) {
+	for _, t := range a.model.tasks {
+		if !a.mayTake(r, t) || taken[t.ref] {
+			continue
+		}
+		mine := rank(t.level, t.due, t.submitted, c.Now)
+		for i := range c.Tasks {
+			o := &c.Tasks[i]
+			if o.Agent == t.agent {
+				theirs := rank(o.Level, o.Due, o.Submitted, c.Now)
+				a.must(noOvertaking, slices.Compare(theirs[:], mine[:]) <= 0 || o.Cancelled, "%s is left, and %s is claimed", t.ref, o.ID)
+			}
+		}
+	}
+}
+
+// leftOver looks for tasks that a claim has left although it had room, and notes what it may have put aside.
+func (a *auditor) leftOver(_ *process, r *store.ClaimRequest, c *store.Claim, taken map[ref]bool) {
+	now := a.now()
+	picky := r.Urgent || r.Serial || len(r.Leave) > 0 || len(r.Most) > 0
+	// An agent whose due task has just gone may cost a turn of a claim that has few.
+	room := len(c.Tasks) < r.Limit && r.Limit > len(agents) && c.Parked == 0 && c.Recovered == 0 && !picky && r.PerAgent == 0 && c.Passed == 0
+	for _, t := range a.model.sorted() {
+		if t.phase != waiting || taken[t.ref] || a.model.partition(t.agent) != r.Partition {
+			continue
+		}
+		if room && a.mayTake(r, t) {
+			a.must(workConserving, false, "%s has been due since %s", t.ref, ms(t.due))
+		}
+		if t.due <= now && (len(a.model.held(t, now)) > 0 || !slices.Contains(r.Kinds, t.kind)) {
+			t.parked = true
+		}
+	}
+	if room {
+		a.must(workConserving, true, "")
+	}
+}
+
+// looked is told of looks that reached the store.
+func (a *auditor) looked(requests []store.LookRequest, looks []store.Look) {
+	now := a.now()
+	for i := range requests {
+		r, next := &requests[i], looks[i].NextDue
+		if looks[i].Err != nil || a.model.heldAll(now) {
+			continue
+		}
+		for _, t := range a.model.tasks {
+			if a.model.partition(t.agent) != r.Partition || r.Agents != nil && !slices.Contains(r.Agents, t.agent) {
+				continue
+			}
+			a.lookFor(r, t, next, now)
+		}
+	}
+}
+
+func (a *auditor) lookFor(r *store.LookRequest, t *task, next, now store.Millis) {
+	switch {
+	case t.phase == claimed && !t.lease.over:
+		if r.Agents == nil {
+			a.must(lookSeesLeases, next != 0 && next <= max(t.lease.end, now), "the lease of %s ends at %s, and the look says %s", t.ref, ms(t.lease.end), ms(next))
+		}
+	case t.phase == waiting && slices.Contains(r.Kinds, t.kind) && !a.model.keeps(t, now) && !a.serialWaits(t):
+		a.must(lookIsNotLate, next != 0 && next <= max(t.due, now), "%s is due at %s, and the look says %s", t.ref, ms(t.due), ms(next))
+	}
+}
+
+// serialWaits reports whether a task has to wait for another of its agent.
+func (a *auditor) serialWaits(t *task) bool {
+	if a.w.plan.Settings.Serial != core.SerialAgent {
+		return false
+	}
+	for _, o := range a.model.tasks {
+		if o.agent == t.agent && o.phase == claimed {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *model) heldAll(now store.Millis) bool {
+	h, ok := m.holds[store.Target{}]
+	return ok && h.inForce(now)
+}
+
+// extended is told of heartbeats that reached the store.
+func (a *auditor) extended(p *process, leases []store.Extension, answers []store.Extended) {
+	now := a.now()
+	for i := range leases {
+		e, held := &leases[i], answers[i].Held
+		if answers[i].Err != nil {
+			continue
+		}
+		record := a.model.claims[claimName{e.Partition, e.Fence}]
+		var mine []*task
+		for _, r := range record.refs {
+			if t := a.model.live(r); t != nil && t.phase == claimed && t.lease.fence == e.Fence {
+				mine = append(mine, t)
+			}
+		}
+		a.w.trace("%s  extends %s to %s: %v", p.name, a.w.fence(e.Fence), ms(now.Add(e.Lease)), held)
+		inForce := len(mine) > 0 && record.end > now
+		a.must(extendHolds, held || !inForce, "%s, which is in force until %s", a.w.fence(e.Fence), ms(record.end))
+		a.must(extendTellsLoss, !held || len(mine) > 0, "%s, of which nothing runs", a.w.fence(e.Fence))
+		if held {
+			a.kept(e, &answers[i], mine)
+			record.end = now.Add(e.Lease)
+		} else {
+			for _, t := range mine {
+				t.lease.told = true
+			}
+		}
+	}
+}
+
+// kept notes that a lease is extended.
+func (a *auditor) kept(e *store.Extension, answer *store.Extended, mine []*task) {
+	now := a.now()
+	for _, t := range mine {
+		t.lease.end, t.lease.over = now.Add(e.Lease), false
+		told := slices.ContainsFunc(answer.Ended, func(o store.Ended) bool { return o.Index == t.lease.index && !o.Deleted })
+		if told && t.lease.began != nil && t.kind != "batch" {
+			a.w.making.told = append(a.w.making.told, t.lease.began)
+		}
+		a.must(cancelTellsRun, told == t.ending, "%s: told %v, and it was %v", t.ref, told, t.ending)
+		for _, p := range e.Progress {
+			if p.Index != t.lease.index {
+				continue
+			}
+			t.state = p.State
+			if p.Crashes != 0 {
+				t.crashes = p.Crashes
+			}
+		}
+	}
+	for _, o := range answer.Ended {
+		if o.Deleted {
+			gone := !slices.ContainsFunc(mine, func(t *task) bool { return t.lease.index == o.Index })
+			a.must(deletedTellsRun, gone, "run %d of %s, which was not deleted", o.Index, a.w.fence(e.Fence))
+		}
+	}
+}
+
+// soon is how long a kind world may take for what is due.
+const soon = 5 * time.Second

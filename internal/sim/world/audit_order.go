@@ -1,0 +1,166 @@
+package world
+
+// What the auditor makes of what operators do.
+
+import (
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// settle what is unknown about a task before an order is looked at: the store may have taken it back.
+func (a *auditor) asIs(agent, id string) *task {
+	t := a.model.live(ref{agent, id})
+	if t != nil && t.phase == claimed && a.takenBack(t) {
+		a.model.crash(t)
+	}
+	return t
+}
+
+func (a *auditor) cancelled(r *store.Cancellation, e *store.Effect) {
+	t := a.asIs(r.Agent, r.ID)
+	switch e.Code {
+	case store.EffectDone:
+		if a.must(cancelKnows, t != nil && t.phase == waiting, "%s/%s was cancelled at once", r.Agent, r.ID) {
+			a.w.trace("%s is cancelled", t.ref)
+			a.model.end(t, core.StatusCancelled, a.now())
+			a.model.look(t)
+		}
+	case store.EffectOrdered:
+		if a.must(cancelKnows, t != nil && t.phase == claimed, "%s/%s is to end with its run", r.Agent, r.ID) {
+			a.w.trace("%s is to end as cancelled", t.ref)
+			if !t.ending && t.renewed != nil { // what it had become is cancelled
+				a.model.define(t, &t.renewed.sub)
+				t.renewed = nil
+			}
+			t.ending, t.queued, t.inHand = true, false, 0
+		}
+	case store.EffectNone:
+		a.must(cancelKnows, t == nil, "%s/%s was not found", r.Agent, r.ID)
+	}
+}
+
+func (a *auditor) deleted(r *store.Deletion, e *store.Effect) {
+	name := ref{r.Agent, r.ID}
+	t := a.asIs(r.Agent, r.ID)
+	must, may := a.known(name)
+	switch e.Code {
+	case store.EffectDone:
+		a.must(deleteKnows, may, "%s was forgotten, and was not known", name)
+		a.w.trace("%s is deleted", name)
+		if t != nil {
+			a.model.group(t.agent, t.group).Live--
+			a.model.totals.Deleted++
+			delete(a.model.holds, store.Target{Agent: t.agent, ID: t.id})
+		}
+		delete(a.model.tasks, name)
+	case store.EffectNone:
+		a.must(deleteKnows, !must, "%s was not found", name)
+	}
+}
+
+func (a *auditor) held(h *store.Hold, e *store.Effect) {
+	now := a.now()
+	if h.Target.ID != "" {
+		t := a.asIs(h.Target.Agent, h.Target.ID)
+		a.must(holdNeedsATask, (e.Code == store.EffectDone) == (t != nil), "%s: %d", h.Target, e.Code)
+	}
+	if e.Code != store.EffectDone {
+		return
+	}
+	begun := hold{since: now, until: h.Until.At}
+	if h.Until.At == 0 && h.Until.After > 0 {
+		begun.until = now.Add(h.Until.After)
+	}
+	if old, ok := a.model.holds[h.Target]; ok && old.inForce(now) {
+		begun.since = old.since
+	}
+	a.model.holds[h.Target] = begun
+	a.w.trace("%s is paused until %s", h.Target, ms(begun.until))
+}
+
+func (a *auditor) unheld(target *store.Target, e *store.Effect) {
+	h, ok := a.model.holds[*target]
+	if ok && h.inForce(a.now()) {
+		a.must(unholdIsReal, e.Code == store.EffectDone, "%s: %d", *target, e.Code)
+	}
+	if !ok {
+		a.must(unholdIsReal, e.Code == store.EffectNone, "%s: %d", *target, e.Code)
+	}
+	delete(a.model.holds, *target)
+	a.model.freed = a.now()
+	a.w.trace("%s is resumed", *target)
+}
+
+func (a *auditor) ranNow(r *store.RunNow, e *store.Effect) {
+	t := a.asIs(r.Agent, r.ID)
+	now := a.now()
+	switch e.Code {
+	case store.EffectDone:
+		if !a.must(runNowKnows, t != nil && t.phase == waiting && !t.ending, "%s/%s is due now", r.Agent, r.ID) {
+			return
+		}
+		a.must(runNowIsNow, e.Due <= now, "%s is due at %s", t.ref, ms(e.Due))
+		if len(a.model.held(t, now)) > 0 {
+			t.byHand = now
+		}
+		t.due, t.parked, t.history.moved, t.history.last = e.Due, false, true, 0
+		if t.activity != nil && t.activity.first == 0 {
+			t.activity.first = now
+		}
+		a.w.trace("%s is asked for by hand", t.ref)
+	case store.EffectOrdered:
+		if a.must(runNowKnows, t != nil && t.phase == claimed && !t.ending, "%s/%s is to run once more", r.Agent, r.ID) {
+			t.history.moved = true
+			if t.renewed != nil {
+				t.renewed.due = min(t.renewed.due, now)
+			} else {
+				t.queued, t.inHand = true, 0
+			}
+		}
+	case store.EffectRunning:
+		a.must(runNowKnows, t != nil && t.phase == claimed, "%s/%s runs", r.Agent, r.ID)
+	case store.EffectEnding:
+		a.must(runNowKnows, t != nil && t.ending, "%s/%s ends", r.Agent, r.ID)
+	case store.EffectNone:
+		a.must(runNowKnows, t == nil, "%s/%s was not found", r.Agent, r.ID)
+	}
+}
+
+func (a *auditor) replayed(r *store.Replay, e *store.Effect) {
+	name := ref{r.Agent, r.ID}
+	t, now := a.model.tasks[name], a.now()
+	if e.Code != store.EffectDone {
+		return
+	}
+	if !a.must(replayKnows, t != nil && t.phase == ended && t.status == core.StatusFailed && e.Due == now, "%s, due at %s", name, ms(e.Due)) {
+		return
+	}
+	g := a.model.group(t.agent, r.Group)
+	g.Failed--
+	g.Live++
+	a.model.totals.Replayed++
+	t.submitted, t.state = now, r.State
+	t.history.renew()
+	t.history.reason = "replayed"
+	t.wait(e.Due)
+	a.model.look(t)
+	a.w.trace("%s is replayed", name)
+}
+
+// audited is told of a page that somebody has audited.
+func (a *auditor) audited(_ *store.AuditPage, page *store.Audited) {
+	a.must(auditIsClean, len(page.Faults) == 0, "%v", page.Faults)
+}
+
+// sound is told of an audit of the whole store.
+func (a *auditor) sound(report *core.AuditReport) {
+	a.must(auditIsClean, report.Found == 0, "%v", report.Faults)
+}
+
+// wasCancelled is told what a client was answered.
+func (a *auditor) wasCancelled(agent, id string, status core.Status) {
+	if status == core.StatusCancelled {
+		t := a.model.tasks[ref{agent, id}]
+		a.must(cancelAnswer, t == nil || t.phase == ended || t.history.reason != "", "%s/%s", agent, id)
+	}
+}

@@ -1,0 +1,301 @@
+package world
+
+// What has to become of a task whose handler has ended, by what the handler said.
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// outcome is a settlement with what is known about it.
+type outcome struct {
+	t             *task
+	s             *store.Settlement
+	run           *run // nil if no handler was called
+	lease         lease
+	before, after core.TaskInfo
+	ending        bool
+	due           store.Millis
+}
+
+// decided holds what is promised of how a run's end is decided.
+func (a *auditor) decided(p *process, o *outcome) {
+	a.must(runsAtMost, len(o.after.Runs) <= 20, "%s has %d", o.t.ref, len(o.after.Runs))
+	a.must(skipsAreCounted, o.after.SkipCount >= o.before.SkipCount, "%s: %d after %d", o.t.ref, o.after.SkipCount, o.before.SkipCount)
+	a.must(dueIsShown, o.t.phase != waiting || o.t.resting() || o.after.NextRun.Equal(o.due.Time()), "%s: %s", o.t.ref, o.after.NextRun)
+	switch {
+	case o.s.Verb == store.VerbRelease:
+		a.released(p, o)
+		if o.run != nil {
+			o.t.history.cuts++
+		}
+	case o.t.kind == "batch" || o.ending || o.t.spawns():
+		return // what others in its call have done, and who has cancelled it, counts more
+	case o.run == nil:
+		a.unstarted(o)
+	case o.cutOff():
+		a.tooLong(o)
+	default:
+		o.t.history.cuts = 0
+		a.countedRun(o)
+		a.afterRun(o)
+	}
+}
+
+// cutOff reports whether a run was ended by the end of its pull, and its handler had nothing else to say.
+func (o *outcome) cutOff() bool { return o.said() == Fail && errors.Is(o.run.cause, core.ErrStopping) }
+
+// tooLong holds what becomes of a task whose run was cut off and that is not given back.
+func (a *auditor) tooLong(o *outcome) {
+	b, c := &o.before, &o.after
+	a.must(releaseUncharged, b.Attempt == c.Attempt && b.RunCount == c.RunCount && b.ErrorCount == c.ErrorCount, "%s was cut off, and charged", o.t.ref)
+	a.must(tooLongPauses, o.s.Hold != nil && o.t.history.cuts >= 2, "%s: %q after it was cut off %d times", o.t.ref, o.s.Verb, o.t.history.cuts)
+	o.t.history.cuts = 0
+}
+
+func (t *task) resting() bool { return t.activity != nil && t.activity.first == 0 }
+
+// released holds that a run that is given back costs nothing.
+func (a *auditor) released(p *process, o *outcome) {
+	b, c := &o.before, &o.after
+	a.must(releaseUncharged, b.Attempt == c.Attempt && b.RunCount == c.RunCount && b.ErrorCount == c.ErrorCount && b.ConsecutiveFailures == c.ConsecutiveFailures,
+		"%s: attempt %d, runs %d, errors %d; before: %d, %d, %d", o.t.ref, c.Attempt, c.RunCount, c.ErrorCount, b.Attempt, b.RunCount, b.ErrorCount)
+	stops := o.run == nil || o.run.ctx.Err() != nil || p.stopping
+	a.must(releaseHasACause, stops, "%s was given back while its process went on", o.t.ref)
+}
+
+// unstarted holds what may become of a task that no handler was called for.
+func (a *auditor) unstarted(o *outcome) {
+	switch o.s.Verb {
+	case store.VerbFail:
+		a.must(crashesAtMost, o.lease.crashes > a.w.plan.Settings.MaxCrashes, "%s is dead after %d crashes", o.t.ref, o.lease.crashes)
+	case store.VerbComplete:
+		a.must(successCompletes, o.t.activity != nil, "%s was completed, and never run", o.t.ref)
+	case store.VerbAgain, store.VerbRest:
+		a.must(failureRetries, o.t.recurs() || o.t.activity != nil, "%s is due again, and was not run", o.t.ref)
+	}
+}
+
+// said is what a handler has said, with what ended it.
+func (o *outcome) said() Outcome {
+	switch {
+	case o.run.stuck || o.run.outcome == Fail || o.run.outcome == Panic || o.run.outcome == Goexit:
+		return Fail
+	default:
+		return o.run.outcome
+	}
+}
+
+// failed reports whether the attempt has failed.
+func (a *auditor) failedAttempt(o *outcome) bool {
+	switch o.said() {
+	case Fail, SkipRetry:
+		return true
+	case RetryAfter:
+		return o.before.RetryAfters+1 > max(a.w.plan.Settings.MaxRetryAfters, 0)
+	default:
+		return false
+	}
+}
+
+// countedRun holds how a run is counted.
+func (a *auditor) countedRun(o *outcome) {
+	b, c, crashes := &o.before, &o.after, int64(o.lease.crashes)
+	runs := c.RunCount - b.RunCount - (c.SkipCount - b.SkipCount) - crashes
+	a.must(runsAreCounted, runs == 1, "%s: %d runs after %d, with %d skipped and %d crashes", o.t.ref, c.RunCount, b.RunCount, c.SkipCount-b.SkipCount, crashes)
+	wrong := c.ErrorCount - b.ErrorCount - crashes
+	want := int64(0)
+	if a.failedAttempt(o) {
+		want = 1
+	}
+	a.must(errorsAreCounted, wrong == want, "%s: %d errors after %d, with %d crashes: %s", o.t.ref, c.ErrorCount, b.ErrorCount, crashes, o.run.outcome)
+	if last, ok := lastRun(c); a.must(outcomeIsKept, ok, "%s has no run", o.t.ref) {
+		a.must(outcomeIsKept, matches(o.said(), a.failedAttempt(o), last.Outcome), "%s: %s after %s", o.t.ref, last.Outcome, o.run.outcome)
+	}
+	if o.run.script.Result && o.run.ended && !o.run.stuck {
+		a.must(resultIsKept, string(c.Result) == o.run.result, "%s: %s, not %s", o.t.ref, c.Result, o.run.result)
+	} else {
+		a.must(resultIsKept, string(c.Result) == string(b.Result), "%s: %s, not %s", o.t.ref, c.Result, b.Result)
+	}
+}
+
+// matches reports whether an outcome in the history is that of a run.
+func matches(said Outcome, failed bool, kept core.Outcome) bool {
+	switch {
+	case failed:
+		return kept == core.OutcomeFailed
+	case said == Succeed || said == NextIn:
+		return kept == core.OutcomeSuccess
+	case said == Cancel:
+		return kept == core.OutcomeCancelled
+	case said == Yield:
+		return kept == core.OutcomeYielded
+	default:
+		return kept == core.OutcomeSnoozed
+	}
+}
+
+// afterRun holds what becomes of a task after its run.
+func (a *auditor) afterRun(o *outcome) {
+	t, verb := o.t, o.s.Verb
+	switch said := o.said(); {
+	case a.failedAttempt(o):
+		a.afterFailure(o)
+	case said == Cancel:
+		a.must(handlerCancels, verb == store.VerbCancel, "%s: %q", t.ref, verb)
+	case said == Succeed || said == NextIn:
+		a.must(failuresInARow, o.after.ConsecutiveFailures == 0, "%s: %d after a success", t.ref, o.after.ConsecutiveFailures)
+		switch {
+		case t.activity != nil:
+			a.must(successCompletes, verb == store.VerbRest, "%s: %q", t.ref, verb)
+		case t.recurs():
+			a.must(successCompletes, verb == store.VerbAgain, "%s: %q", t.ref, verb)
+			a.nextOccurrence(o, 0)
+		default:
+			a.must(successCompletes, verb == store.VerbComplete, "%s: %q", t.ref, verb)
+		}
+	default:
+		a.putOff(o, said)
+	}
+}
+
+// putOff holds what becomes of a task whose handler wants to be called later.
+func (a *auditor) putOff(o *outcome, said Outcome) {
+	t := o.t
+	inv := snoozeUncharged
+	if said == RetryAfter {
+		inv = retryAfterWaits
+	}
+	a.must(inv, o.s.Verb == store.VerbAgain && o.after.Attempt == o.before.Attempt && o.after.ConsecutiveFailures == o.before.ConsecutiveFailures,
+		"%s: %q, attempt %d after %d", t.ref, o.s.Verb, o.after.Attempt, o.before.Attempt)
+	if t.activity == nil {
+		wait := o.s.Due.After
+		exact := said != RetryAfter && t.def.MinInterval == 0
+		a.must(inv, wait >= o.run.asked && (!exact || wait == o.run.asked), "%s: waits %s, and asked for %s", t.ref, wait, o.run.asked)
+	}
+	t.history.last = 0
+}
+
+// afterFailure holds what becomes of a task whose attempt has failed.
+func (a *auditor) afterFailure(o *outcome) {
+	t, verb := o.t, o.s.Verb
+	most := a.w.attempts(t)
+	again := o.said() != SkipRetry && o.before.Attempt+1 < most
+	if again {
+		a.must(failureRetries, verb == store.VerbAgain && o.after.Attempt == o.before.Attempt+1, "%s: %q, attempt %d after %d of %d", t.ref, verb, o.after.Attempt, o.before.Attempt, most)
+		a.afterBackoff(o)
+		return
+	}
+	inv := failureEnds
+	if o.said() == SkipRetry {
+		inv = skipRetryEnds
+	}
+	if !t.recurs() && t.activity == nil {
+		a.must(inv, verb == store.VerbFail, "%s: %q after attempt %d of %d", t.ref, verb, o.before.Attempt+1, most)
+		return
+	}
+	a.must(inv, verb == store.VerbAgain || t.activity != nil && verb == store.VerbRest, "%s: %q", t.ref, verb)
+	a.must(failuresInARow, o.after.ConsecutiveFailures == o.before.ConsecutiveFailures+1 && o.after.Attempt == 0, "%s: %d after %d", t.ref, o.after.ConsecutiveFailures, o.before.ConsecutiveFailures)
+	if t.recurs() {
+		a.pausedIfHopeless(o)
+		a.nextOccurrence(o, o.after.ConsecutiveFailures)
+	}
+}
+
+// afterBackoff holds the pause after a failed attempt.
+func (a *auditor) afterBackoff(o *outcome) {
+	t := o.t
+	least := a.leastWait(o)
+	if o.said() == RetryAfter {
+		a.must(retryAfterWaits, o.s.Due.After >= o.run.asked, "%s: waits %s, and asked for %s", t.ref, o.s.Due.After, o.run.asked)
+		return
+	}
+	if t.def != nil && t.def.Backoff < 0 {
+		a.must(backoffNone, o.s.Due.After <= max(least, 0), "%s waits %s", t.ref, o.s.Due.After)
+		return
+	}
+	most := max(a.w.backoff(t, o.after.Attempt)+time.Millisecond, least)
+	a.must(backoffBound, o.s.Due.After <= most, "%s waits %s after attempt %d: at most %s", t.ref, o.s.Due.After, o.after.Attempt, most)
+}
+
+// leastWait is how long a task has to wait at most because of its minimum interval.
+func (a *auditor) leastWait(o *outcome) time.Duration {
+	if o.t.def == nil {
+		return 0
+	}
+	return o.t.def.MinInterval
+}
+
+func (a *auditor) pausedIfHopeless(o *outcome) {
+	most := o.t.def.PauseAfter
+	if most == 0 {
+		most = a.w.plan.Settings.PauseAfter
+	}
+	n := o.after.ConsecutiveFailures
+	want := most > 0 && n/most > (n-1)/most
+	a.must(hopelessPauses, (o.s.Hold != nil) == want, "%s: %d in a row failed, it allows %d, and it was paused: %v", o.t.ref, n, most, o.s.Hold != nil)
+}
+
+// nextOccurrence holds when a recurring task is due next.
+func (a *auditor) nextOccurrence(o *outcome, failures int) {
+	t := o.t
+	h := &t.history
+	if o.said() == NextIn {
+		asked := max(o.run.asked, schedule.MinInterval)
+		a.must(nextInIsKept, o.s.Due.After == asked || t.def.MinInterval > 0 && o.s.Due.After >= asked, "%s: in %s, not %s", t.ref, o.s.Due.After, asked)
+		if h.moved = true; t.def.Cron == "" {
+			h.interval = asked
+		}
+		return
+	}
+	if t.fixed() {
+		a.nextFixed(o, failures)
+		return
+	}
+	inv := everyFromEnd
+	if failures > 0 {
+		inv = everyStretches
+	}
+	interval := schedule.Stretch(t.every(), failures)
+	later := o.said() == RetryAfter || o.s.Due.After <= max(interval+t.def.Jitter, t.def.MinInterval) // or as late as it was told
+	a.must(inv, o.s.Due.After >= interval && later, "%s: in %s, with an interval of %s", t.ref, o.s.Due.After, interval)
+}
+
+// nextFixed holds the next occurrence of a task with fixed times.
+func (a *auditor) nextFixed(o *outcome, failures int) {
+	t, nominal := o.t, store.MillisOf(o.after.Due)
+	h := &t.history
+	if h.moved || t.def.MinInterval > 0 || o.s.Due.At == 0 {
+		return
+	}
+	ran := store.MillisOf(o.run.info.Occurrence)
+	a.must(notInThePast, nominal > ran, "%s: the next occurrence is %s, and that of %s has run", t.ref, ms(nominal), ms(ran))
+	if t.def.Cron != "" {
+		a.must(cronOnTime, a.fires(t.def, nominal), "%s: %q does not fire at %s", t.ref, t.def.Cron, nominal.Time())
+		return
+	}
+	grid := h.grid
+	if grid == 0 {
+		grid = ran
+	}
+	step := store.Millis(t.def.Every.Milliseconds())
+	a.must(startGrid, (nominal-grid)%step == 0, "%s: %s is not on the grid of %s from %s", t.ref, ms(nominal), t.def.Every, ms(grid))
+	h.grid = grid
+	if failures == 0 {
+		a.must(startGrid, nominal <= max(ran, a.now())+step, "%s: %s leaves a slot out after %s", t.ref, ms(nominal), ms(ran))
+	}
+}
+
+// fires reports whether a cron expression fires at a time.
+func (a *auditor) fires(def *Definition, at store.Millis) bool {
+	cron, err := schedule.ParseCron(def.Cron, def.Zone, def.DayMatch, def.Gap)
+	if err != nil {
+		return false
+	}
+	next, err := cron.Next(at.Time().Add(-time.Millisecond))
+	return (err == nil || errors.Is(err, schedule.ErrNever)) && store.MillisOf(next) == at
+}

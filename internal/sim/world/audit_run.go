@@ -1,0 +1,152 @@
+package world
+
+// What the auditor makes of the calls of handlers, of events and of reports.
+
+import (
+	"context"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// began is told that a handler was called.
+func (a *auditor) began(r *run) {
+	a.starts++
+	now, i := a.now(), r.info
+	name := ref{i.Agent, i.ID}
+	record := a.model.claims[claimName{a.model.partition(i.Agent), i.Fence}]
+	if !a.must(startUnderLease, record != nil && record.end > now && record.holder == r.p, "%s under %s", name, a.w.fence(i.Fence)) {
+		return
+	}
+	a.beside(r)
+	t := a.model.live(name)
+	if t == nil || t.phase != claimed || t.lease.fence != i.Fence {
+		return // it was deleted since
+	}
+	r.task = t
+	a.must(startUnderLease, t.lease.end > now, "%s under %s, which was over at %s", name, a.w.fence(i.Fence), ms(t.lease.end))
+	a.must(startOnce, t.lease.began == nil, "%s under %s", name, a.w.fence(i.Fence))
+	t.lease.began = r
+	a.must(noStartCancelled, !t.lease.ends, "%s", name)
+	if t.renewed == nil && !t.ending {
+		a.must(startAsClaimed, r.number == t.number && i.Kind == t.kind, "%s is number %d of %s, and was claimed as %d of %s", name, r.number, i.Kind, t.number, t.kind)
+	}
+	if t.def != nil && t.renewed == nil && !t.history.moved {
+		a.must(neverEarly, !a.w.storeTime().Before(t.def.At), "%s starts at %s, and is due at %s", name, a.w.storeTime(), t.def.At)
+	}
+	h := &t.history
+	a.must(startHasAReason, !h.begun || h.reason != "", "%s", name)
+	h.begun, h.reason = true, ""
+	a.must(crashesAtMost, t.lease.crashes <= a.w.plan.Settings.MaxCrashes, "%s has crashed %d times", name, t.lease.crashes)
+	a.must(attemptIsCounted, i.Attempt == h.info.Attempt+1, "%s is told %d, and %d have failed", name, i.Attempt, h.info.Attempt)
+	if t.activity != nil || t.def != nil {
+		a.must(attemptsAtMost, i.Attempt <= a.w.attempts(t), "%s: %d of %d", name, i.Attempt, a.w.attempts(t))
+	}
+	if t.def != nil && t.def.MinInterval > 0 && h.last != 0 && t.parent == "" {
+		a.must(minIntervalKept, t.lease.from >= h.last.Add(t.def.MinInterval), "%s: claimed at %s, and before at %s", name, ms(t.lease.from), ms(h.last))
+	}
+	h.last = t.lease.from
+}
+
+// beside holds what may run at once in a process.
+func (a *auditor) beside(r *run) {
+	all, same, suspects := 0, 0, 0
+	for _, o := range a.w.runs {
+		if o.p != r.p || o.ctx.Err() != nil {
+			continue
+		}
+		all++
+		if o.info.Kind == r.info.Kind {
+			same++
+		}
+		if o.info.Crashes > 0 {
+			suspects++
+		}
+	}
+	a.must(slotsAtMost, all <= r.p.plan.Concurrency, "%s runs %d with %d slots", r.p.name, all, r.p.plan.Concurrency)
+	a.must(kindSlotsAtMost, r.info.Kind != "tight" || same <= 1, "%s runs %d of %s", r.p.name, same, r.info.Kind)
+	a.must(suspectAlone, suspects == 0 || all == 1, "%s runs %d, and %d of them are suspects", r.p.name, all, suspects)
+}
+
+// ended is told that a handler returns.
+func (a *auditor) ended(r *run) {
+	r.ended = true
+	if r.outcome != Fail && r.ctx.Err() == nil {
+		r.p.completed[r.info.Kind] = true
+	}
+	a.inItsTime(r)
+	if r.ctx.Err() != nil && !r.stuck {
+		r.cause = context.Cause(r.ctx)
+	}
+}
+
+// inItsTime holds that a handler was told when its time was up.
+func (a *auditor) inItsTime(r *run) {
+	late := a.w.elapsed() - r.begun - a.w.plan.Settings.Timeout
+	if r.info.Kind == "timed" && r.p.frozen < r.begun {
+		a.must(timeoutIsTold, late <= 0 || r.ctx.Err() != nil, "%s/%s goes on %s after its timeout", r.info.Agent, r.info.ID, late)
+	}
+}
+
+// reached holds that runs were told what their heartbeats have heard.
+func (a *auditor) reached(runs []*run) {
+	for _, r := range runs {
+		a.must(cancelReachesRun, r.ended || r.ctx.Err() != nil, "%s/%s on %s", r.info.Agent, r.info.ID, r.p.name)
+	}
+}
+
+func (*auditor) died(*process)    {}
+func (*auditor) stopped(*process) {}
+
+// saw is told of events, from many goroutines.
+func (w *World) saw(p *process, e *core.Event) {
+	switch e.Type {
+	case core.EventStuck:
+		w.stuck(p, e)
+	case core.EventStart, core.EventFinish, core.EventRelease, core.EventLost:
+		if w.over.Load() {
+			return
+		}
+		w.traceEvent(p, e)
+		record := w.audit.model.claims[claimName{w.audit.model.partition(e.Agent), e.Fence}]
+		w.audit.must(eventsAreEarned, record != nil && record.holder == p, "%s of %s/%s under %d", e.Type, e.Agent, e.ID, e.Fence)
+	}
+}
+
+// traceEvent tells of a run that a process has given up.
+func (w *World) traceEvent(p *process, e *core.Event) {
+	if w.story != nil && e.Type == core.EventLost {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.trace("%s  gives %s/%s up, under %s: %s", p.name, e.Agent, e.ID, w.fence(e.Fence), e.Error)
+	}
+}
+
+// stuck notes that the handler of a run was abandoned: whatever it returns counts no more.
+func (w *World) stuck(p *process, e *core.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.runs {
+		if r.p == p && r.info.Agent == e.Agent && r.info.ID == e.ID && r.info.Fence == e.Fence {
+			r.stuck, r.cause = true, context.Cause(r.ctx)
+		}
+	}
+}
+
+// reported is told of the report of a pull.
+func (w *World) reported(p *process, r *core.Report, err error) {
+	if w.over.Load() {
+		return
+	}
+	w.audit.must(reportAddsUp, r.Completed <= r.Ran, "%s: %d ran, %d completed (%v)", p.name, r.Ran, r.Completed, err)
+}
+
+// activityScript is what a run of an activity task does: every third one fails.
+func (w *World) activityScript(r *run) *Script {
+	w.begunRuns[0]++
+	s := &Script{Heed: true, Then: Succeed, Work: w.pauses.span(0, w.plan.Settings.Lease)}
+	if w.begunRuns[0]%3 == 0 {
+		s.Then = Fail
+	}
+	_ = r
+	return s
+}

@@ -1,0 +1,224 @@
+package world
+
+// What the auditor makes of submits, and of activity.
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// submitted is told of a submit that reached the store.
+func (a *auditor) submitted(tasks []store.Submission, placed []store.Placed, err error) {
+	if err != nil {
+		a.submitRefused(tasks, err)
+		return
+	}
+	for i := range tasks {
+		a.placed(&tasks[i], &placed[i])
+	}
+	if most := a.w.plan.Settings.MaxTasks; most > 0 {
+		n := a.model.liveOf(tasks[0].Agent)
+		a.must(limitIsKept, n <= most, "agent %s has %d live tasks", tasks[0].Agent, n)
+	}
+}
+
+// known reports whether an id is that of a task that exists or has ended lately, and whether it must be known and may be.
+func (a *auditor) known(r ref) (must, may bool) {
+	t := a.model.tasks[r]
+	switch {
+	case t == nil:
+		return false, false
+	case t.phase != ended:
+		return true, true
+	}
+	age := a.now() - t.at
+	return age < a.model.knownFor(), age < a.model.retention()
+}
+
+func (a *auditor) placed(sub *store.Submission, p *store.Placed) {
+	m, now := a.model, a.now()
+	r := ref{sub.Agent, sub.ID}
+	must, may := a.known(r)
+	live := m.live(r)
+	switch {
+	case p.Created:
+		a.must(acceptedOnce, live == nil && (!must || sub.Conflict == store.ConflictReplace), "%s was created, and is known", r)
+	case p.Replaced:
+		a.must(replacedWasLive, live != nil && sub.Conflict == store.ConflictReplace, "%s was replaced", r)
+	default:
+		a.must(keptIsKnown, may, "%s was left as it is, and is not known", r)
+		return
+	}
+	a.must(conflictIsTold, sub.Conflict != store.ConflictFail || !must, "%s was taken, and is known", r)
+	due := max(sub.Due.At, now)
+	if sub.Due.At == 0 {
+		due = now.Add(max(sub.Due.After, 0))
+	}
+	a.must(submittedAtDue, p.Due == due, "%s is due at %s, not at %s", r, ms(p.Due), ms(due))
+	if p.Created {
+		old := m.tasks[r]
+		t := &task{ref: r, submitted: now, state: sub.State}
+		m.define(t, sub)
+		a.spawned(t)
+		t.history.begin()
+		m.tasks[r] = t
+		t.wait(p.Due)
+		m.group(r.agent, t.group).Live++
+		m.totals.Submitted++
+		m.look(t)
+		// Whoever asked before the task ended, or after its record was dropped, knows nothing of its history.
+		if must && sub.Conflict == store.ConflictReplace && now.Sub(old.at) > patience && a.w.plan.Settings.Kept == 0 {
+			a.keptHistory(t, &old.history.info)
+		}
+		return
+	}
+	a.replaced(live, sub, p.Due)
+}
+
+// spawned holds that an occurrence is made once.
+func (a *auditor) spawned(t *task) {
+	parent := a.model.live(ref{t.agent, t.parent})
+	if parent == nil || parent.phase != claimed {
+		return
+	}
+	key := spawning{parent.ref, parent.number, parent.lease.due}
+	other := a.model.spawned[key]
+	a.must(occurrenceOnce, other == "" || other == t.id, "%s and %s for what was due at %s", t.id, other, ms(key.due))
+	a.model.spawned[key] = t.id
+}
+
+// replaced gives a task another definition, at once or when its run ends.
+func (a *auditor) replaced(t *task, sub *store.Submission, due store.Millis) {
+	m := a.model
+	m.stored[numberOf(sub.Body)] = true
+	if sub.Group != t.group {
+		m.group(t.agent, t.group).Live--
+		m.group(t.agent, sub.Group).Live++
+	}
+	if t.phase == claimed && !a.takenBack(t) {
+		t.group = sub.Group // it counts there from now on
+		t.renewed, t.queued, t.byHand, t.inHand = &renewal{*sub, due}, false, 0, 0
+		return
+	}
+	if t.phase == claimed {
+		m.crash(t)
+	}
+	m.define(t, sub)
+	t.state, t.crashes, t.ending, t.byHand, t.inHand, t.queued = sub.State, 0, false, 0, 0, false
+	t.history.renew()
+	t.wait(due)
+	before := t.history.info
+	m.look(t)
+	a.keptHistory(t, &before)
+}
+
+// keptHistory holds that a task which was replaced keeps what it has been through.
+func (a *auditor) keptHistory(t *task, before *core.TaskInfo) {
+	after := &t.history.info
+	same := after.RunCount == before.RunCount && after.ErrorCount == before.ErrorCount && len(after.Runs) == len(before.Runs) && bytes.Equal(after.Result, before.Result)
+	a.must(replaceKeeps, same || before.Dropped || t.activity != nil, "%s: %d runs, result %s; before: %d, %s", t.ref, after.RunCount, after.Result, before.RunCount, before.Result)
+}
+
+// takenBack reports whether the store has taken a task back whose lease is over: nobody is told, so it is looked up.
+func (a *auditor) takenBack(t *task) bool {
+	if !t.lease.over {
+		return false
+	}
+	found, err := a.w.store.Get(a.w.ctx, store.Get{Agent: t.agent, IDs: []string{t.id}})
+	return err == nil && found.Tasks[0].Status != store.StatusInProgress
+}
+
+func (a *auditor) submitRefused(tasks []store.Submission, err error) {
+	var limit *store.LimitError
+	var conflict *store.ConflictError
+	switch {
+	case errors.As(err, &limit):
+		fresh := 0
+		for i := range tasks {
+			if a.model.live(ref{tasks[i].Agent, tasks[i].ID}) == nil {
+				fresh++
+			}
+		}
+		n := a.model.liveOf(limit.Agent)
+		a.must(limitIsReal, n+fresh > a.w.plan.Settings.MaxTasks, "agent %s has %d live tasks and was to get %d more", limit.Agent, n, fresh)
+	case errors.As(err, &conflict):
+		_, may := a.known(ref{conflict.Agent, conflict.ID})
+		a.must(conflictIsReal, may, "%v", err)
+	}
+}
+
+// accepted is told what a client was answered.
+func (a *auditor) accepted(r *Request, out []core.Submitted) {
+	for i := range out {
+		of := r.Tasks[i]
+		a.must(answerIsTrue, out[i].Agent == of.Agent && out[i].ID == of.ID && out[i].Kind == of.Kind, "%s was answered with %+v", of, out[i])
+		a.must(nothingIsLost, a.model.stored[of.Number] || !out[i].Created && !out[i].Replaced, "%s was acknowledged, and never stored", of)
+	}
+}
+
+// refused is told that a client's submit was.
+func (*auditor) refused(*Request, error) {}
+
+// touched is told of activity that reached the store.
+func (a *auditor) touched(touches []store.Touch, out []store.Touched, err error) {
+	if err != nil {
+		return
+	}
+	m, now := a.model, a.now()
+	for i := range touches {
+		in := &touches[i]
+		r := ref{in.Agent, in.ID}
+		t := m.live(r)
+		if t == nil {
+			a.firstTouch(in, &out[i])
+			continue
+		}
+		if t.phase == claimed && a.takenBack(t) {
+			m.crash(t)
+		}
+		u := t.activity
+		switch {
+		case t.phase == claimed:
+			a.must(touchWhileRunning, out[i].Booked == (u.from == 0) && out[i].Due == 0, "%s: %+v", r, out[i])
+			if u.from == 0 {
+				u.from = now
+			}
+			u.to = now
+		case u.first == 0:
+			a.must(touchIsDue, out[i].Booked && out[i].Due >= now.Add(u.pulse.Delay), "%s: due at %s", r, ms(out[i].Due))
+			u.first, t.due, t.body = now, out[i].Due, in.Body
+		default:
+			a.againTouched(t, in, &out[i])
+		}
+	}
+}
+
+func (a *auditor) firstTouch(in *store.Touch, out *store.Touched) {
+	now := a.now()
+	a.must(touchIsDue, out.Booked && out.Due == now.Add(in.Pulse.Delay), "%s/%s: due at %s, not %s after %s", in.Agent, in.ID, ms(out.Due), in.Pulse.Delay, ms(now))
+	t := &task{ref: ref{in.Agent, in.ID}, submitted: now}
+	sub := store.Submission{Agent: in.Agent, ID: in.ID, Kind: in.Kind, Level: in.Level, Body: in.Body}
+	a.model.define(t, &sub)
+	t.activity = &activity{pulse: in.Pulse, first: now}
+	t.history.begin()
+	a.model.tasks[t.ref] = t
+	t.wait(out.Due)
+	a.model.totals.Submitted++
+}
+
+func (a *auditor) againTouched(t *task, in *store.Touch, out *store.Touched) {
+	now, u := a.now(), t.activity
+	if !in.Pulse.Debounce {
+		a.must(touchThrottles, out.Due == t.due && !out.Booked, "%s: due at %s, and before at %s", t.ref, ms(out.Due), ms(t.due))
+	} else {
+		want := max(t.due, min(now.Add(in.Pulse.Delay), u.first.Add(in.Pulse.MaxWait)))
+		a.must(touchDebounces, out.Due == want && !out.Booked, "%s: due at %s, not at %s", t.ref, ms(out.Due), ms(want))
+	}
+	t.due = out.Due
+}
+
+// noticed is told what a client was answered who has told of activity.
+func (*auditor) noticed(*core.Noticed) {}

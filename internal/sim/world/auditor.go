@@ -1,0 +1,63 @@
+package world
+
+// The auditor sees all that happens, and stops a history at the first promise that is not kept.
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+type auditor struct {
+	w      *World
+	model  *model
+	tried  []int
+	starts int
+
+	mu     sync.Mutex
+	breach *Breach
+}
+
+func newAuditor(w *World) *auditor {
+	return &auditor{w: w, model: newModel(w), tried: make([]int, len(register))}
+}
+
+// must holds an invariant. It reports whether it was kept, so that a check that makes no sense else can be left out.
+func (a *auditor) must(i *Invariant, kept bool, format string, args ...any) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tried[i.index]++
+	if kept || a.breach != nil {
+		return kept
+	}
+	a.breach = &Breach{Invariant: i, What: fmt.Sprintf(format, args...), At: fmt.Sprintf("after %.3fs", a.w.elapsed().Seconds())}
+	a.w.trace("BREACH of %s (%s): %s", i.Name, i.Sentence, a.breach.What)
+	return false
+}
+
+func (a *auditor) failed() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.breach != nil
+}
+
+// now is the store's clock as the store has it.
+func (a *auditor) now() store.Millis { return store.Millis(a.w.storeTime().UnixMilli()) }
+
+// heard is told of each answer to a client.
+func (a *auditor) heard(err error) {
+	code := core.CodeOf(err)
+	a.must(errorsAreKnown, code != core.CodeInternal && code != core.CodeInvalid, "a client was answered: %v (%s)", err, code)
+}
+
+// ms is a time of the store, for people: it is written only if somebody reads it.
+type ms store.Millis
+
+func (m ms) String() string {
+	if m == 0 {
+		return "never"
+	}
+	return fmt.Sprintf("%.3fs", float64(int64(m)-begin.UnixMilli())/1000)
+}

@@ -1,0 +1,123 @@
+package world
+
+// The bus stands between each process and the store: no call goes through before the driver lets it, and many never do.
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// errCut is what a caller sees of a call whose connection broke.
+var errCut = errors.New("the connection broke")
+
+// call is a call of the store that the driver has to decide about.
+type call struct {
+	p    *process
+	verb string
+	key  func() string // tells it from others of its verb
+	name string        // what key has returned
+	ctx  context.Context
+	do   func(st store.Store) (any, error) // makes it, and tells the auditor
+	// The first answer counts for what a store answers from what it remembers of a call, as the one on Redis does; that of a
+	// repeated call for the others.
+	firstCounts bool
+
+	told    []*run        // whose contexts are done once it is answered
+	sent    int           // after so many steps
+	at      time.Duration // not before
+	decided bool
+	fate    fate
+	done    bool // it was made
+	answer  any
+	err     error
+	given   bool // its caller has an answer
+	reply   chan struct{}
+}
+
+// bus is the store of one process.
+type bus struct {
+	p *process
+}
+
+var _ store.Store = (*bus)(nil)
+
+// Partitions is the number of partitions.
+func (b *bus) Partitions() int { return b.p.w.plan.Settings.Partitions }
+
+// through waits until the driver has decided about a call.
+func through[A any](ctx context.Context, b *bus, verb string, key func() string, do func(st store.Store) (A, error)) (A, error) {
+	w := b.p.w
+	c := &call{p: b.p, verb: verb, key: key, ctx: ctx, reply: make(chan struct{}), sent: w.steps}
+	c.do = func(st store.Store) (any, error) { return do(st) }
+	switch verb {
+	case "Submit", "Touch", "Replay", "RunNow", "Cancel", "Delete", "Hold", "Unhold":
+		c.firstCounts = true
+	}
+	w.mu.Lock()
+	w.calls = append(w.calls, c)
+	w.mu.Unlock()
+	<-c.reply
+	answer, _ := c.answer.(A) // nil with an error
+	return answer, c.err
+}
+
+// label is what a call is sorted by among those of its process.
+func (c *call) label() string {
+	if c.name == "" {
+		c.name = c.verb + " " + c.key()
+	}
+	return c.name
+}
+
+// make makes the call.
+func (c *call) make() {
+	c.p.w.making = c
+	answer, err := c.do(c.p.w.store)
+	if !c.done || !c.firstCounts {
+		c.answer, c.err = answer, err
+	}
+	c.done = true
+	if c.err == nil {
+		c.p.w.wakeUp(c.verb)
+	}
+}
+
+// wakeUp ends the sleep of processes when something may be due earlier. As with the store's own wake-ups, some are lost.
+func (w *World) wakeUp(verb string) {
+	switch verb {
+	case "Submit", "Touch", "Replay", "RunNow", "Unhold":
+	default:
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.processes {
+		for _, n := range p.naps {
+			if !p.deaf {
+				n.at = min(n.at, w.elapsed())
+			}
+		}
+	}
+}
+
+// give answers the caller.
+func (c *call) give() {
+	if !c.given {
+		c.given = true
+		if c.err == nil {
+			c.p.w.expected = append(c.p.w.expected, c.told...)
+		}
+		close(c.reply)
+	}
+}
+
+// fail answers the caller that nobody knows what became of the call.
+func (c *call) fail(err error) {
+	if !c.given {
+		c.answer, c.err = nil, &store.Error{Verb: c.verb, Err: err}
+		c.give()
+	}
+}

@@ -1,0 +1,107 @@
+package world
+
+// The end of a history: the world becomes kind, and everything has to come to an end.
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/schedule"
+)
+
+// calm ends all faults, starts a process that can do everything, and waits until all that can end has.
+func (w *World) calm() {
+	for _, t := range w.audit.model.sorted() {
+		w.audit.explained(t)
+	}
+	w.audit.balancePauses()
+	w.kind = true
+	now := w.elapsed()
+	w.kindAt, w.fullUntil = now, 0
+	for _, p := range w.processes {
+		p.frozen, p.cutUntil = min(p.frozen, now), 0
+	}
+	w.mu.Lock()
+	for _, c := range w.calls {
+		c.at = min(c.at, now)
+	}
+	w.mu.Unlock()
+	w.trace("the world is kind from now on")
+	plan := &ProcessPlan{Concurrency: 5, Kinds: append(append([]string{}, kinds...), kindAct, kindQuiet), Tick: 2 * time.Second, Pulls: []Pull{{}}}
+	p := w.newProcess(plan, fmt.Sprintf("p%d", len(w.processes)+1))
+	go p.loop()
+	w.settleDown(now + 40*time.Second)
+	w.audit.atRest("in a kind world")
+	if w.audit.failed() {
+		return
+	}
+	w.unpauseAll()
+	w.settleDown(w.elapsed() + 40*time.Second)
+	w.audit.atRest("with nothing paused")
+	if !w.audit.failed() {
+		w.audit.pullsEnd()
+		w.audit.balance()
+	}
+}
+
+// settleDown plays until nothing is to be done, or the time is up.
+func (w *World) settleDown(until time.Duration) {
+	settled := w.elapsed() + w.plan.Settings.Lease + soon
+	w.play(until, func() bool { return w.elapsed() > settled && w.audit.quiet() })
+}
+
+func (w *World) unpauseAll() {
+	p := w.processes[len(w.processes)-1]
+	for _, target := range w.audit.model.targetsInForce(w.audit.now()) {
+		w.ask(&Request{Kind: AskResume, Agent: target.Agent, ID: target.ID, Target: target, Process: p.index})
+	}
+}
+
+// quiet reports whether nothing is due or under way.
+func (a *auditor) quiet() bool {
+	now := a.now()
+	for _, t := range a.model.tasks {
+		if t.phase == claimed || t.phase == waiting && !t.resting() && len(a.model.held(t, now)) == 0 && (t.due <= now || !t.recurs() && t.due <= now.Add(30*time.Second)) {
+			return false
+		}
+	}
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
+	return len(a.w.calls) == 0 && a.w.clients == 0
+}
+
+// pullsEnd holds that no process is stuck in a pull.
+func (a *auditor) pullsEnd() {
+	now := a.w.elapsed()
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
+	for _, p := range a.w.processes {
+		if !p.dead && p.pulling {
+			a.must(pullEnds, now-p.since < time.Minute, "%s has been pulling since %s", p.name, p.since)
+		}
+	}
+	a.must(pullEnds, true, "")
+}
+
+// atRest holds that everything has come to an end that could.
+func (a *auditor) atRest(when string) {
+	now := a.now()
+	for _, t := range a.model.sorted() {
+		if t.phase == claimed && a.takenBack(t) {
+			a.model.crash(t)
+		}
+		switch t.phase {
+		case claimed:
+			dead := t.lease.holder.dead && t.lease.end.Add(soon) < now
+			a.must(recovered, !dead, "%s, %s is held by %s until %s", when, t.ref, t.lease.holder.name, ms(t.lease.end))
+		case waiting:
+			late := now.Sub(t.due)
+			held := len(a.model.held(t, now)) > 0
+			if t.recurs() && !held {
+				most := max(t.every(), schedule.MaxStretch, 15*time.Minute)
+				a.must(recursForEver, t.due.Sub(now) <= most, "%s, %s is due again at %s", when, t.ref, ms(t.due))
+			}
+			a.must(everyTaskEnds, held || t.resting() || late < soon, "%s, %s (number %d) has been due since %s, and it is %s", when, t.ref, t.number, ms(t.due), ms(now))
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package world
+
+// Clients: each request is made in a goroutine of its own, through the scheduler of some process, and gives up after a while.
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// patience is how long a client waits for an answer.
+const patience = 6 * time.Second
+
+// heard is what somebody was answered.
+type heard struct {
+	number int // of the request; zero for a handler
+	what   string
+	err    error
+	check  func() // what the auditor makes of it
+}
+
+// arrange notes what is going to be submitted, by number.
+func (w *World) arrange() {
+	for i := range w.plan.Requests {
+		for _, def := range w.plan.Requests[i].Tasks {
+			w.arrangeOne(def)
+		}
+	}
+}
+
+func (w *World) arrangeOne(def *Definition) {
+	w.defs[def.Number] = def
+	for i := range def.Scripts {
+		if child := def.Scripts[i].Submits; child != nil {
+			w.arrangeOne(child)
+		}
+	}
+}
+
+// ask makes a request.
+func (w *World) ask(r *Request) {
+	p := w.processes[r.Process%len(w.processes)]
+	if p.dead {
+		return
+	}
+	number := w.asked
+	what := r.String()
+	w.trace("%s  is asked to %s", p.name, what)
+	w.mu.Lock()
+	w.clients++
+	w.mu.Unlock()
+	go func() {
+		ctx, cancel := context.WithTimeout(w.ctx, patience)
+		defer cancel()
+		check, err := w.make(ctx, p, r)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.clients--
+		w.heard = append(w.heard, heard{number, what, err, check})
+	}()
+}
+
+// String says what is asked for.
+func (r *Request) String() string {
+	switch r.Kind {
+	case AskSubmit:
+		text := "submit"
+		for _, def := range r.Tasks {
+			text += " " + def.String()
+		}
+		return text
+	case AskPause, AskResume:
+		return fmt.Sprintf("%s %s for %s", r.Kind, r.Target, r.For)
+	default:
+		return fmt.Sprintf("%s %s/%s", r.Kind, r.Agent, r.ID)
+	}
+}
+
+// String names a definition, and what is special about it.
+func (d *Definition) String() string {
+	text := fmt.Sprintf("%s/%s (number %d, %s", d.Agent, d.ID, d.Number, d.Kind)
+	if !d.At.IsZero() {
+		text += ", at " + d.At.Sub(begin).String()
+	}
+	for _, of := range []struct {
+		name  string
+		value any
+	}{
+		{"delay", d.Delay}, {"every", d.Every}, {"from", d.From}, {"cron", d.Cron}, {"overlap", d.Overlap}, {"misfire", d.Misfire}, {"jitter", d.Jitter},
+		{"min interval", d.MinInterval}, {"level", d.Level}, {"group", d.Group}, {"key", d.SnoozeKey}, {"attempts", d.MaxAttempts}, {"on conflict", d.OnConflict},
+	} {
+		if value := fmt.Sprint(of.value); value != "" && value != "0" && value != "0s" {
+			text += ", " + of.name + " " + value
+		}
+	}
+	return text + ")"
+}
+
+// make makes a request, and returns what is to be checked of the answer.
+func (w *World) make(ctx context.Context, p *process, r *Request) (check func(), err error) {
+	check = func() {}
+	switch r.Kind {
+	case AskSubmit:
+		return w.submit(ctx, p, r)
+	case AskTouch:
+		var n core.Noticed
+		if n, err = p.s.Notice(ctx, r.ID, core.Subject{User: r.Agent}); err == nil {
+			check = func() { w.audit.noticed(&n) }
+		}
+	case AskCancel:
+		var status core.Status
+		if status, err = p.s.Cancel(ctx, r.Agent, r.ID, core.Order{By: "op"}); err == nil {
+			check = func() { w.audit.wasCancelled(r.Agent, r.ID, status) }
+		}
+	case AskDelete:
+		err = p.s.Delete(ctx, r.Agent, r.ID)
+	case AskPause:
+		err = p.s.Pause(ctx, r.Target, core.Pause{By: "op", For: r.For, Ahead: r.Target.ID == ""})
+	case AskResume:
+		err = p.s.Resume(ctx, r.Target)
+	case AskRunNow:
+		_, err = p.s.RunNow(ctx, r.Agent, r.ID)
+	case AskReplay:
+		_, err = p.s.Replay(ctx, r.Agent, r.ID)
+	case AskRead:
+		_, _, err = p.s.Tasks(ctx, core.List{Agent: r.Agent})
+		check = func() {
+			for _, t := range w.audit.model.sorted() {
+				w.audit.explained(t)
+			}
+			w.audit.balancePauses()
+		}
+	case AskAudit:
+		var report core.AuditReport
+		if report, err = p.s.Audit(ctx, core.AuditOptions{}); err == nil {
+			check = func() { w.audit.sound(&report) }
+		}
+	}
+	return check, err
+}
+
+func (w *World) submit(ctx context.Context, p *process, r *Request) (func(), error) {
+	tasks := make([]core.NewTask, len(r.Tasks))
+	for i, def := range r.Tasks {
+		tasks[i] = def.NewTask
+	}
+	out, err := p.s.Submit(ctx, tasks...)
+	if err != nil {
+		return func() { w.audit.refused(r, err) }, err
+	}
+	return func() { w.audit.accepted(r, out) }, nil
+}
+
+// told notes what a handler was answered.
+func (w *World) told(what string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.heard = append(w.heard, heard{what: what, err: err, check: func() {}})
+}
+
+// hearClients shows the auditor what clients were answered.
+func (w *World) hearClients() {
+	w.mu.Lock()
+	all := w.heard
+	w.heard = nil
+	w.mu.Unlock()
+	if len(all) == 0 {
+		return
+	}
+	slices.SortStableFunc(all, func(a, b heard) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.what, b.what)) })
+	for _, h := range all {
+		if h.err != nil {
+			w.trace("answered: %s: %v", h.what, h.err)
+		} else {
+			w.trace("answered: %s", h.what)
+		}
+		w.audit.heard(h.err)
+		h.check()
+	}
+}

@@ -1,0 +1,116 @@
+package world
+
+// Handlers: each does what the script of its run says, step by step, as the driver lets it.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+var errScript = errors.New("the script says so")
+
+// run is a run of a task, from the call of its handler.
+type run struct {
+	p      *process
+	ctx    context.Context //nolint:containedctx // its handler's
+	info   *core.RunInfo
+	number int // of the definition; zero for an activity task
+	script *Script
+	begun  time.Duration
+	at     time.Duration // when its next step is
+	step   int
+	next   chan step
+	ended  bool // it has been told to return, or has
+	// What the handler has returned, and why its context was done then, if it was.
+	outcome Outcome
+	asked   time.Duration // of the outcome
+	cause   error
+	result  string
+	task    *task
+	batch   bool
+	busy    bool // it does a step
+	stuck   bool // it was abandoned
+	fresh   bool // the auditor has not seen it yet
+}
+
+// step is what a handler does next.
+type step byte
+
+const (
+	stepProgress step = iota
+	stepSubmit
+	stepReturn
+)
+
+// handle registers the handler of a kind.
+func (p *process) handle(kind string) {
+	if kind == "batch" {
+		core.HandleBatch(p.s, kind, func(ctx context.Context, tasks []*core.Task[payload]) []error {
+			outcomes := make([]error, len(tasks))
+			for i, t := range tasks {
+				outcomes[i] = p.run(ctx, t, len(tasks) > 1)
+			}
+			return outcomes
+		})
+		return
+	}
+	core.Handle(p.s, kind, func(ctx context.Context, t *core.Task[payload]) error { return p.run(ctx, t, false) })
+}
+
+// run is a handler.
+func (p *process) run(ctx context.Context, t *core.Task[payload], batch bool) error {
+	w := p.w
+	r := &run{p: p, ctx: ctx, info: t.RunInfo, number: t.Payload.Number, next: make(chan step), fresh: true, batch: batch}
+	w.mu.Lock()
+	w.runs = append(w.runs, r)
+	w.mu.Unlock()
+	for do := range r.next {
+		switch do {
+		case stepProgress:
+			_ = t.SetProgress(r.begun.String()) // it is small
+		case stepSubmit:
+			_, err := p.s.Submit(ctx, r.script.Submits.NewTask)
+			w.told(fmt.Sprintf("a handler of %s submits %s", t.ID, r.script.Submits.ID), err)
+			w.mu.Lock()
+			r.busy = false
+			w.mu.Unlock()
+		case stepReturn:
+			return r.end(t)
+		}
+	}
+	return nil
+}
+
+// end returns as the script says.
+func (r *run) end(t *core.Task[payload]) error {
+	if r.script.Result {
+		_ = t.SetResult(json.RawMessage(r.result)) // it is small
+	}
+	switch r.outcome {
+	case Fail:
+		return errScript
+	case SkipRetry:
+		return core.SkipRetry(errScript)
+	case Cancel:
+		return core.Cancel(errScript)
+	case Snooze:
+		return core.Snooze(r.asked)
+	case RetryAfter:
+		return core.RetryAfter(clock{r.p}.Now().Add(r.asked), errScript)
+	case NextIn:
+		return core.NextIn(r.asked)
+	case Yield:
+		return core.Yield(r.number, r.asked)
+	case Panic:
+		panic("the script says so")
+	case Goexit:
+		runtime.Goexit()
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package world
+
+// What a task has been through, as its scheduler decides about it: attempts, failures in a row, intervals.
+
+import (
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// history is what is known of the runs of a task, besides what the tracker said last.
+type history struct {
+	info     core.TaskInfo // as it was read when something was last changed
+	begun    bool          // a handler was called since there was a reason for a start
+	reason   string        // why another start is right
+	interval time.Duration // as NextIn has set it
+	grid     store.Millis  // a time on the grid of a task that recurs from its start
+	moved    bool          // somebody has asked for a run by hand, or its handler for another time
+	last     store.Millis  // when the last run was claimed, if the next has to keep a distance from that
+	cuts     int           // how often in a row its run was cut off
+}
+
+func (h *history) begin() { *h = history{reason: "submitted"} }
+
+// renew begins again, with another definition.
+func (h *history) renew() {
+	h.reason, h.interval, h.grid, h.moved, h.last, h.cuts = "replaced", 0, 0, false, 0, 0
+}
+
+// attempts are how many an occurrence of a task has.
+func (w *World) attempts(t *task) int {
+	switch {
+	case t.activity != nil:
+		return 1
+	case t.def.MaxAttempts > 0:
+		return t.def.MaxAttempts
+	case t.recurs() || t.parent != "":
+		return 1
+	default:
+		return w.plan.Settings.MaxAttempts
+	}
+}
+
+// recurs reports whether a task has further occurrences. The task of one occurrence has not.
+func (t *task) recurs() bool {
+	return t.def != nil && t.parent == "" && (t.def.Every != 0 || t.def.Cron != "")
+}
+
+// fixed reports whether the occurrences of a task have fixed times.
+func (t *task) fixed() bool { return t.recurs() && (t.def.Cron != "" || t.def.From == core.FromStart) }
+
+// spawns reports whether each occurrence of a task is a task of its own.
+func (t *task) spawns() bool {
+	return t.recurs() && (t.def.Overlap == core.OverlapAllow || t.def.Overlap == core.OverlapCancelRunning)
+}
+
+// every is the interval of a task that recurs by one.
+func (t *task) every() time.Duration {
+	if t.history.interval != 0 {
+		return t.history.interval
+	}
+	return t.def.Every
+}
+
+// backoff is the longest pause after an attempt, the first being 1.
+func (w *World) backoff(t *task, attempt int) time.Duration {
+	first := w.plan.Settings.Backoff
+	most := 4 * first
+	if t.def != nil && t.def.Backoff > 0 {
+		first, most = t.def.Backoff, max(most, t.def.Backoff)
+	}
+	for range attempt - 1 {
+		first = min(2*first, most)
+	}
+	return first
+}

@@ -1,0 +1,316 @@
+package world
+
+// The model: what is known of each task from what the store was asked and has answered. It knows nothing of queues, agendas and
+// counters: only what is promised of a task.
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+type ref struct{ agent, id string }
+
+func (r ref) String() string { return r.agent + "/" + r.id }
+
+// phase is where a task is.
+type phase byte
+
+const (
+	waiting phase = iota
+	claimed       // under a lease, which may be over
+	ended
+)
+
+// task is what is known of a task that is live, or has ended.
+type task struct {
+	ref
+	phase  phase
+	status store.Status // of one that has ended
+	at     store.Millis // when it ended
+
+	kind, group, key string
+	level            store.Level
+	body, state      []byte
+	number           int
+	def              *Definition // nil for an activity task, and what one has become
+	due              store.Millis
+	submitted        store.Millis
+	parent           string // of an occurrence that is a task of its own
+	activity         *activity
+	large            bool
+
+	lease   lease
+	crashes int
+	// Of the run under way, or of the next claim:
+	ending  bool
+	renewed *renewal
+	byHand  store.Millis // an order to run in spite of holds that had begun by then
+	inHand  store.Millis // the same, used by the run under way
+	queued  bool         // it is due once more when its run ends
+	parked  bool         // it may be where a claim has put it aside
+
+	waits   store.Millis // since when it waits, after a run
+	history history
+}
+
+// lease is the claim that holds a task.
+type lease struct {
+	fence  store.Fence
+	index  int
+	due    store.Millis // as claimed
+	from   store.Millis
+	end    store.Millis
+	holder *process
+	over   bool // it has ended, and a claim has looked for such since: the store may have taken it back
+	began  *run // nil until a handler was called
+	serial bool
+	told   bool // its loss was told
+	// A definition that the claim has not: it was replaced since.
+	crashes int  // as claimed
+	ends    bool // it was claimed to be ended
+}
+
+// renewal is a definition that waits for a run to end.
+type renewal struct {
+	sub store.Submission
+	due store.Millis
+}
+
+// activity is what is known of an activity task.
+type activity struct {
+	pulse       store.Pulse
+	first       store.Millis // the first touch that the booked run is for; zero while it rests
+	from, to    store.Millis // touches while a run is under way
+	cools, rest store.Millis
+}
+
+// hold is a pause in force.
+type hold struct{ since, until store.Millis }
+
+func (h hold) inForce(now store.Millis) bool { return h.until == 0 || h.until > now }
+
+type model struct {
+	w       *World
+	tasks   map[ref]*task
+	holds   map[store.Target]hold
+	groups  map[[2]string]*store.GroupCounts
+	fences  []store.Fence // the last one of each partition
+	claims  map[claimName]*claimRecord
+	nonces  map[string]*claimRecord
+	settled map[settledRun]bool
+	totals  store.Counters
+	freed   store.Millis // when the last pause was ended
+	spawned map[spawning]string
+	stored  map[int]bool // numbers of definitions
+	regress bool         // counters of groups may have been forgotten
+}
+
+// claimName names a claim: each partition numbers its own.
+type claimName struct {
+	partition int
+	fence     store.Fence
+}
+
+// claimRecord is a claim that was made.
+type claimRecord struct {
+	fence  store.Fence
+	refs   []ref
+	holder *process
+	end    store.Millis
+}
+
+// spawning is an occurrence of a recurring task that runs as a task of its own, by when it was due.
+type spawning struct {
+	parent ref
+	number int
+	due    store.Millis
+}
+
+type settledRun struct {
+	ref
+	fence store.Fence
+}
+
+func newModel(w *World) *model {
+	return &model{
+		w: w, tasks: map[ref]*task{}, holds: map[store.Target]hold{}, groups: map[[2]string]*store.GroupCounts{},
+		fences: make([]store.Fence, w.plan.Settings.Partitions), claims: map[claimName]*claimRecord{}, nonces: map[string]*claimRecord{},
+		settled: map[settledRun]bool{}, stored: map[int]bool{}, spawned: map[spawning]string{},
+	}
+}
+
+// live is a task that is live; nil if it is not.
+func (m *model) live(r ref) *task {
+	if t := m.tasks[r]; t != nil && t.phase != ended {
+		return t
+	}
+	return nil
+}
+
+// sorted are all tasks that are known, in one order.
+func (m *model) sorted() []*task {
+	all := make([]*task, 0, len(m.tasks))
+	for _, t := range m.tasks {
+		all = append(all, t)
+	}
+	slices.SortFunc(all, func(a, b *task) int { return cmp.Or(cmp.Compare(a.agent, b.agent), cmp.Compare(a.id, b.id)) })
+	return all
+}
+
+func (m *model) partition(agent string) int {
+	return store.PartitionOf(agent, m.w.plan.Settings.Partitions)
+}
+
+// retention is how long finished tasks are kept, and knownFor how long their ids are known at least.
+func (m *model) retention() store.Millis {
+	return store.Millis(cmp.Or(m.w.plan.Settings.Retention, memstore.DefaultRetention).Milliseconds())
+}
+
+func (m *model) knownFor() store.Millis {
+	return min(store.Millis(store.KnownFor.Milliseconds()), m.retention())
+}
+
+// targets are those that a task is under.
+func (t *task) targets() []store.Target {
+	all := []store.Target{{}, {Kind: t.kind}, {Agent: t.agent}, {Agent: t.agent, ID: t.id}}
+	if t.key != "" {
+		all = append(all, store.Target{Key: t.key})
+	}
+	return all
+}
+
+// held are the pauses that a task is under.
+func (m *model) held(t *task, now store.Millis) []store.Target {
+	var all []store.Target
+	for _, target := range t.targets() {
+		if h, ok := m.holds[target]; ok && h.inForce(now) {
+			all = append(all, target)
+		}
+	}
+	return all
+}
+
+// keeps reports whether a pause keeps a task from being claimed.
+func (m *model) keeps(t *task, now store.Millis) bool {
+	if t.ending {
+		return false
+	}
+	for _, target := range m.held(t, now) {
+		if target == (store.Target{}) { // claims take nothing then, whatever was asked for: see docs/proof.md
+			return true
+		}
+		if t.byHand == 0 || m.holds[target].since > t.byHand {
+			return true
+		}
+	}
+	return false
+}
+
+// group are the counts of a group; those of none go nowhere.
+func (m *model) group(agent, name string) *store.GroupCounts {
+	if name == "" {
+		return &store.GroupCounts{}
+	}
+	g := m.groups[[2]string{agent, name}]
+	if g == nil {
+		g = &store.GroupCounts{}
+		m.groups[[2]string{agent, name}] = g
+	}
+	return g
+}
+
+// liveOf counts the live tasks of an agent.
+func (m *model) liveOf(agent string) int {
+	n := 0
+	for _, t := range m.tasks {
+		if t.agent == agent && t.phase != ended {
+			n++
+		}
+	}
+	return n
+}
+
+// define gives a task what a submission says that it is.
+func (m *model) define(t *task, sub *store.Submission) {
+	t.kind, t.group, t.key, t.level, t.body = sub.Kind, sub.Group, sub.Key, sub.Level, sub.Body
+	t.number = numberOf(sub.Body)
+	m.stored[t.number] = true
+	t.def, t.activity = m.w.defs[t.number], nil
+	if t.def != nil && t.def.ID != t.id {
+		t.parent = t.def.ID
+	}
+}
+
+var numberMark = []byte(`{"number":`)
+
+// numberOf is the number of the definition that a body was made of; zero for none.
+func numberOf(body []byte) int {
+	at := bytes.Index(body, numberMark)
+	if at < 0 {
+		return 0
+	}
+	rest := body[at+len(numberMark):]
+	n, _ := strconv.Atoi(string(rest[:max(bytes.IndexByte(rest, '}'), 0)])) // it was written by us
+	return n
+}
+
+// end ends a task.
+func (m *model) end(t *task, status store.Status, now store.Millis) {
+	g := m.group(t.agent, t.group)
+	g.Live--
+	switch status {
+	case core.StatusCompleted:
+		g.Completed++
+		m.totals.Completed++
+	case core.StatusFailed:
+		g.Failed++
+		m.totals.Failed++
+	default:
+		g.Cancelled++
+		m.totals.Cancelled++
+	}
+	t.phase, t.status, t.at, t.lease, t.ending, t.renewed, t.byHand, t.inHand, t.queued, t.crashes = ended, status, now, lease{}, false, nil, 0, 0, false, 0
+	delete(m.holds, store.Target{Agent: t.agent, ID: t.id})
+}
+
+// wait lets a task wait until it is due.
+func (t *task) wait(due store.Millis) {
+	t.phase, t.due, t.lease = waiting, due, lease{}
+}
+
+// renew gives a task the definition that waited for its run to end.
+func (m *model) renew(t *task) {
+	m.define(t, &t.renewed.sub)
+	t.state, t.crashes = t.renewed.sub.State, 0
+	t.history.renew()
+	t.wait(t.renewed.due)
+	t.renewed = nil
+	m.look(t)
+}
+
+// look reads what the tracker says of a task that has changed.
+func (m *model) look(t *task) {
+	t.history.info, _ = m.w.reader.Task(m.w.ctx, t.agent, t.id) // nothing is known of one that is gone
+}
+
+// crash puts a task back whose lease is over.
+func (m *model) crash(t *task) {
+	t.crashes = max(t.crashes, 1)
+	if t.inHand != 0 {
+		t.byHand, t.inHand = t.inHand, 0
+	}
+	due := t.lease.due
+	t.history.reason, t.history.last = "its lease was lost", 0
+	m.totals.Recovered++
+	if t.renewed != nil {
+		m.renew(t)
+		return
+	}
+	t.wait(due)
+}

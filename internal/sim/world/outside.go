@@ -1,0 +1,89 @@
+package world
+
+// The verbs of a store outside of the bubble.
+
+import (
+	"context"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+var _ store.Store = (*outside)(nil)
+
+func (o *outside) Partitions() int { return o.store.Partitions() }
+
+func (o *outside) Submit(_ context.Context, tasks []store.Submission) ([]store.Placed, error) {
+	return on(o, func() ([]store.Placed, error) { return o.store.Submit(o.ctx, tasks) })
+}
+
+func (o *outside) Touch(_ context.Context, touches []store.Touch) ([]store.Touched, error) {
+	return on(o, func() ([]store.Touched, error) { return o.store.Touch(o.ctx, touches) })
+}
+
+func (o *outside) Look(_ context.Context, requests []store.LookRequest) ([]store.Look, error) {
+	return on(o, func() ([]store.Look, error) { return o.store.Look(o.ctx, requests) })
+}
+
+func (o *outside) Claim(_ context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
+	return on(o, func() ([]store.Claim, error) { return o.store.Claim(o.ctx, requests) })
+}
+
+func (o *outside) Settle(_ context.Context, runs []store.Settlement) ([]store.Settled, error) {
+	return on(o, func() ([]store.Settled, error) { return o.store.Settle(o.ctx, runs) })
+}
+
+func (o *outside) Extend(_ context.Context, leases []store.Extension) ([]store.Extended, error) {
+	return on(o, func() ([]store.Extended, error) { return o.store.Extend(o.ctx, leases) })
+}
+
+func (o *outside) Replay(_ context.Context, tasks []store.Replay) ([]store.Effect, error) {
+	return on(o, func() ([]store.Effect, error) { return o.store.Replay(o.ctx, tasks) })
+}
+
+func (o *outside) RunNow(_ context.Context, tasks []store.RunNow) ([]store.Effect, error) {
+	return on(o, func() ([]store.Effect, error) { return o.store.RunNow(o.ctx, tasks) })
+}
+
+func (o *outside) Cancel(_ context.Context, tasks []store.Cancellation) ([]store.Effect, error) {
+	return on(o, func() ([]store.Effect, error) { return o.store.Cancel(o.ctx, tasks) })
+}
+
+func (o *outside) Delete(_ context.Context, tasks []store.Deletion) ([]store.Effect, error) {
+	return on(o, func() ([]store.Effect, error) { return o.store.Delete(o.ctx, tasks) })
+}
+
+func (o *outside) Hold(_ context.Context, holds []store.Hold) ([]store.Effect, error) {
+	return on(o, func() ([]store.Effect, error) { return o.store.Hold(o.ctx, holds) })
+}
+
+func (o *outside) Unhold(_ context.Context, targets []store.Target) ([]store.Effect, error) {
+	return on(o, func() ([]store.Effect, error) { return o.store.Unhold(o.ctx, targets) })
+}
+
+func (o *outside) Audit(_ context.Context, pages []store.AuditPage) ([]store.Audited, error) {
+	return on(o, func() ([]store.Audited, error) { return o.store.Audit(o.ctx, pages) })
+}
+
+func (o *outside) Get(_ context.Context, q store.Get) (store.Found, error) {
+	return on(o, func() (store.Found, error) { return o.store.Get(o.ctx, q) })
+}
+
+func (o *outside) List(_ context.Context, q store.List) (store.Page, error) {
+	return on(o, func() (store.Page, error) { return o.store.List(o.ctx, q) })
+}
+
+func (o *outside) Agents(_ context.Context, q store.PageOf) (store.AgentPage, error) {
+	return on(o, func() (store.AgentPage, error) { return o.store.Agents(o.ctx, q) })
+}
+
+func (o *outside) Holds(_ context.Context, q store.PageOf) (store.HoldPage, error) {
+	return on(o, func() (store.HoldPage, error) { return o.store.Holds(o.ctx, q) })
+}
+
+func (o *outside) Group(_ context.Context, agent, group string) (store.GroupCounts, error) {
+	return on(o, func() (store.GroupCounts, error) { return o.store.Group(o.ctx, agent, group) })
+}
+
+func (o *outside) Stats(context.Context) (store.Stats, error) {
+	return on(o, func() (store.Stats, error) { return o.store.Stats(o.ctx) })
+}

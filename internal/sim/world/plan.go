@@ -1,0 +1,199 @@
+package world
+
+// What is going to be tried in a history: everything in it is drawn from the seed, before it begins, so that a part of it can
+// be left out and the rest stays the same.
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Plan is a history that is to be played.
+type Plan struct {
+	Seed      uint64
+	Settings  Settings
+	Processes []ProcessPlan
+	Requests  []Request
+	Faults    []Fault
+	// CallFaults is the chance of each call of the store to go wrong, in percent, and MaxCallFaults how many may.
+	CallFaults, MaxCallFaults int
+	Horizon                   time.Duration // when the world becomes kind
+}
+
+// Settings are those of the store and of all processes.
+type Settings struct {
+	Partitions      int
+	Retention       time.Duration
+	Kept, MaxTasks  int
+	Lease, Timeout  time.Duration
+	Backoff         time.Duration
+	MaxAttempts     int
+	PauseAfter      int
+	Grace, Spread   time.Duration
+	CatchUp         int
+	MaxRetryAfters  int
+	MaxCrashes      int
+	Serial          core.Serial
+	Activity, Quiet core.Activity
+}
+
+// ProcessPlan is one process.
+type ProcessPlan struct {
+	Concurrency int
+	Kinds       []string
+	Skew        time.Duration // of its clock
+	Deaf        bool          // no wake-up reaches it
+	Tick        time.Duration // how long it sleeps at most between two pulls
+	Pulls       []Pull        // one after the other, and again
+}
+
+// Pull is the scope of a pull.
+type Pull struct {
+	Agents      []string // nil for all
+	MaxTasks    int
+	PerAgent    int
+	MaxDuration time.Duration
+	Grace       time.Duration
+	Shared      bool
+}
+
+// FaultKind tells faults apart.
+type FaultKind string
+
+// The faults that befall a process, or the store.
+const (
+	FaultKill    FaultKind = "kill"    // the process is dead, in the middle of whatever it does
+	FaultFreeze  FaultKind = "freeze"  // it does nothing for a while
+	FaultCut     FaultKind = "cut"     // it does not reach the store for a while
+	FaultStop    FaultKind = "stop"    // it is asked to end
+	FaultFull    FaultKind = "full"    // the store takes nothing new for a while
+	FaultStart   FaultKind = "start"   // another process starts
+	FaultRestore FaultKind = "restore" // the store has an older past
+)
+
+// Fault is something that befalls a process or the store.
+type Fault struct {
+	At      time.Duration
+	Kind    FaultKind
+	Process int           // of those planned, modulo how many there are
+	For     time.Duration // how long, or how far back
+	Plan    *ProcessPlan  // of FaultStart
+}
+
+// The names of a world.
+var (
+	agents = []string{"ann", "bob", "cy"}
+	kinds  = []string{"plain", "tight", "batch", "timed", "rare"}
+	groups = []string{"", "", "g", "h"}
+	keys   = []string{"", "", "", "key"}
+)
+
+const (
+	kindAct   = "act"   // activity, throttled
+	kindQuiet = "quiet" // activity, debounced
+)
+
+// dice are choices from a seed.
+type dice struct{ *rand.Rand }
+
+func diceOf(seed, stream uint64) dice {
+	return dice{rand.New(rand.NewPCG(seed, stream))}
+}
+
+// in is true in so many percent.
+func (d dice) in(percent int) bool { return d.IntN(100) < percent }
+
+// span is a duration between two, in steps of a millisecond.
+func (d dice) span(least, most time.Duration) time.Duration {
+	return least + time.Duration(d.Int64N(int64((most-least)/time.Millisecond)+1))*time.Millisecond
+}
+
+// one is one of several.
+func one[T any](d dice, of ...T) T { return of[d.IntN(len(of))] }
+
+// PlanOf is the history of a seed.
+func PlanOf(seed uint64) *Plan {
+	d := diceOf(seed, 1)
+	p := &Plan{Seed: seed, Settings: settings(d), Horizon: d.span(5*time.Second, 45*time.Second), MaxCallFaults: 1 << 30}
+	for range 1 + d.IntN(3) {
+		p.Processes = append(p.Processes, processPlan(d))
+	}
+	p.CallFaults = one(d, 0, 0, 3, 10, 25)
+	g := &generator{dice: d, plan: p}
+	for range 3 + d.IntN(22) {
+		p.Requests = append(p.Requests, g.request())
+	}
+	if d.in(70) {
+		for range 1 + d.IntN(4) {
+			p.Faults = append(p.Faults, faultPlan(d, p.Horizon))
+		}
+	}
+	return p
+}
+
+func settings(d dice) Settings {
+	s := Settings{
+		Partitions: one(d, 1, 1, 2, 4), Retention: one(d, 0, 0, time.Minute), Kept: one(d, 0, 0, 2), MaxTasks: one(d, 0, 0, 0, 6),
+		Lease: one(d, time.Second, 3*time.Second, 6*time.Second), Timeout: d.span(500*time.Millisecond, 4*time.Second),
+		Backoff: one(d, 200*time.Millisecond, time.Second), MaxAttempts: 1 + d.IntN(4), PauseAfter: one(d, -1, 2, 3),
+		Grace: one(d, time.Second, 10*time.Second), Spread: one(d, -1, 2*time.Second, 5*time.Second), CatchUp: one(d, -1, 3),
+		MaxRetryAfters: one(d, -1, 2), MaxCrashes: 1 + d.IntN(3), Serial: one(d, core.SerialTask, core.SerialTask, core.SerialAgent),
+		Activity: core.Activity{Delay: d.span(0, 3*time.Second), MinInterval: one(d, 0, 4*time.Second), MaxFailures: one(d, 0, 1, 2)},
+		Quiet:    core.Activity{Quiet: d.span(200*time.Millisecond, 2*time.Second), MinInterval: one(d, 0, 4*time.Second), Dimensions: 1},
+	}
+	return s
+}
+
+func processPlan(d dice) ProcessPlan {
+	p := ProcessPlan{Concurrency: 1 + d.IntN(4), Tick: one(d, time.Second, 4*time.Second, 8*time.Second)}
+	for _, kind := range kinds[:len(kinds)-1] {
+		if d.in(85) {
+			p.Kinds = append(p.Kinds, kind)
+		}
+	}
+	if d.in(30) {
+		p.Kinds = append(p.Kinds, "rare")
+	}
+	p.Kinds = append(p.Kinds, kindAct, kindQuiet)
+	if d.in(40) {
+		p.Skew = d.span(-72*time.Hour, 72*time.Hour)
+	}
+	p.Deaf = d.in(20)
+	for range 1 + d.IntN(3) {
+		p.Pulls = append(p.Pulls, pullPlan(d))
+	}
+	return p
+}
+
+func pullPlan(d dice) Pull {
+	var p Pull
+	if d.in(20) {
+		p.Agents = agents[:1+d.IntN(len(agents))]
+	}
+	if d.in(15) {
+		p.MaxTasks = 1 + d.IntN(4)
+	}
+	if d.in(15) {
+		p.PerAgent = 1 + d.IntN(2)
+	}
+	if d.in(30) {
+		p.MaxDuration = d.span(200*time.Millisecond, 5*time.Second)
+	}
+	if d.in(30) {
+		p.Grace = d.span(0, 2*time.Second)
+	}
+	p.Shared = d.in(10)
+	return p
+}
+
+func faultPlan(d dice, horizon time.Duration) Fault {
+	f := Fault{At: d.span(0, horizon), Process: d.IntN(4), For: d.span(50*time.Millisecond, 15*time.Second)}
+	f.Kind = one(d, FaultKill, FaultKill, FaultFreeze, FaultFreeze, FaultCut, FaultStop, FaultFull, FaultStart, FaultStart)
+	if f.Kind == FaultStart {
+		p := processPlan(d)
+		f.Plan = &p
+	}
+	return f
+}

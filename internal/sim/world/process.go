@@ -1,0 +1,197 @@
+package world
+
+// A process: a scheduler that pulls and sleeps, and that may die, freeze or be asked to end at any moment.
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+type process struct {
+	w      *World
+	name   string
+	index  int
+	plan   *ProcessPlan
+	s      *core.Scheduler
+	timers []*timer
+	naps   []*nap
+
+	ctx       context.Context //nolint:containedctx // of its pulls, until it is asked to end
+	stop      context.CancelFunc
+	stopping  bool
+	stopped   int // after so many steps
+	dead      bool
+	deaf      bool          // no wake-up reaches it
+	frozen    time.Duration // until when
+	cutUntil  time.Duration
+	ended     atomic.Bool // its loop has returned
+	pulls     int
+	completed map[string]bool // kinds that a run of has succeeded
+	pulling   bool
+	since     time.Duration // of the pull
+}
+
+// nap is a goroutine that waits for a time.
+type nap struct {
+	at   time.Duration
+	wake chan struct{}
+}
+
+// newProcess makes a process.
+func (w *World) newProcess(plan *ProcessPlan, name string) *process {
+	p := &process{w: w, name: name, index: len(w.processes), plan: plan, deaf: plan.Deaf, completed: map[string]bool{}}
+	p.ctx, p.stop = context.WithCancel(w.ctx)
+	s, err := core.New(&bus{p}, w.config(p))
+	if err != nil {
+		panic(err) // a mistake in the plan
+	}
+	p.s = s
+	for _, kind := range plan.Kinds {
+		p.handle(kind)
+	}
+	w.processes = append(w.processes, p)
+	return p
+}
+
+// config is how the schedulers of the world work.
+func (w *World) config(p *process) core.Config {
+	o := &w.plan.Settings
+	act, quiet := o.Activity, o.Quiet
+	return core.Config{
+		Name: p.name, Concurrency: p.plan.Concurrency, Serial: o.Serial, MaxCrashes: o.MaxCrashes, MaxAbandoned: -1,
+		Clock: clock{p}, Random: func(most time.Duration) time.Duration { return p.random(most) }, OnEvent: func(e core.Event) { w.saw(p, &e) },
+		Default: core.KindConfig{
+			Lease: o.Lease, Backoff: o.Backoff, MaxBackoff: 4 * o.Backoff, MaxAttempts: o.MaxAttempts, PauseAfter: o.PauseAfter,
+			Grace: o.Grace, Spread: o.Spread, CatchUp: o.CatchUp, MaxRetryAfters: o.MaxRetryAfters,
+		},
+		Kinds: map[string]core.KindConfig{
+			"tight": {Slots: 1}, "timed": {Timeout: o.Timeout}, kindAct: {Activity: &act}, kindQuiet: {Activity: &quiet},
+		},
+	}
+}
+
+// random is a pause that depends on nothing but how many were asked for.
+func (p *process) random(most time.Duration) time.Duration {
+	if most < time.Millisecond {
+		return most
+	}
+	return p.w.pauses.span(time.Millisecond, most)
+}
+
+// loop pulls and sleeps until the process has ended.
+func (p *process) loop() {
+	defer p.ended.Store(true)
+	for p.ctx.Err() == nil && !p.w.over.Load() {
+		scope, shared := p.scope()
+		pull := p.s.RunDue
+		if shared {
+			pull = p.s.RunShared
+		}
+		p.pullFrom(true)
+		report, err := pull(p.ctx, scope)
+		p.pullFrom(false)
+		p.w.reported(p, &report, err)
+		p.sleep(p.wait(&report))
+	}
+}
+
+// pullFrom notes that a pull begins, or ends.
+func (p *process) pullFrom(begins bool) {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	p.pulling, p.since = begins, p.w.elapsed()
+}
+
+// late reports whether the time of the pull is up, and the process has not noticed yet, as it was frozen.
+func (p *process) late() bool {
+	most := p.plan.Pulls[(p.pulls+len(p.plan.Pulls)-1)%len(p.plan.Pulls)].MaxDuration
+	return most > 0 && p.w.elapsed()-p.since >= most
+}
+
+// wait is how long a process sleeps after a pull: until something is due, and a while if what is due is not for it.
+func (p *process) wait(r *core.Report) time.Duration {
+	const later = 500 * time.Millisecond // what is due is for others
+	until := p.plan.Tick
+	if !r.NextDueAt.IsZero() {
+		until = p.s.Until(r.NextDueAt)
+	}
+	switch {
+	case until > 0 && !r.More:
+		return min(until, p.plan.Tick)
+	case r.Ran > 0:
+		return time.Millisecond
+	default:
+		return later
+	}
+}
+
+// scope is that of the next pull.
+func (p *process) scope() (core.Scope, bool) {
+	plan := p.plan.Pulls[p.pulls%len(p.plan.Pulls)]
+	p.pulls++
+	return core.Scope{
+		Agents: plan.Agents, MaxTasks: plan.MaxTasks, PerAgent: plan.PerAgent, MaxDuration: plan.MaxDuration, Grace: plan.Grace,
+	}, plan.Shared
+}
+
+// sleep waits, as long as the driver lets it.
+func (p *process) sleep(d time.Duration) {
+	n := &nap{wake: make(chan struct{})}
+	p.w.mu.Lock()
+	n.at = p.w.elapsed() + d
+	p.naps = append(p.naps, n)
+	p.w.mu.Unlock()
+	<-n.wake
+}
+
+// asleep reports whether nothing may happen in a process for now.
+func (p *process) asleep(now time.Duration) bool { return p.dead || p.frozen > now }
+
+// kill ends a process as kill -9 does: nothing of it reaches the store again, and nobody tells its handlers.
+func (w *World) kill(p *process, how string) {
+	if p.dead {
+		return
+	}
+	p.dead = true
+	w.trace("%s  is killed %s", p.name, how)
+	w.audit.died(p)
+}
+
+// befall lets a fault happen.
+func (w *World) befall(f *Fault) {
+	now := w.elapsed()
+	p := w.processes[f.Process%len(w.processes)]
+	switch f.Kind {
+	case FaultKill:
+		w.kill(p, "")
+	case FaultFreeze:
+		p.frozen = max(p.frozen, now+f.For)
+		w.trace("%s  is frozen for %s", p.name, f.For)
+	case FaultCut:
+		p.cutUntil = max(p.cutUntil, now+f.For)
+		w.trace("%s  does not reach the store for %s", p.name, f.For)
+	case FaultStop:
+		if !p.dead && !p.stopping {
+			p.stopping, p.stopped = true, w.steps
+			w.trace("%s  is asked to end", p.name)
+			w.audit.stopped(p)
+			p.stop()
+		}
+	case FaultFull:
+		w.fullUntil = max(w.fullUntil, now+f.For)
+		w.trace("the store is full for %s", f.For)
+	case FaultStart:
+		n := w.newProcess(f.Plan, fmt.Sprintf("p%d", len(w.processes)+1))
+		w.trace("%s  starts", n.name)
+		go n.loop()
+	case FaultRestore:
+		w.restore(f.For)
+	}
+}
+
+// restore gives the store an older past.
+func (*World) restore(time.Duration) {}

@@ -1,0 +1,173 @@
+package world
+
+// The real scripts in a Redis of their own, which are given the time of the history instead of that of the machine.
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // EVALSHA names scripts by SHA-1; nothing is secured by it
+	"encoding/hex"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/redistest"
+)
+
+// The lines of layout.lua that ask Redis for the time, and what stands in their place here.
+const (
+	realTime = "local now = redis.call('TIME')\nnow = now[1] * 1000 + math.floor(now[2] / 1000)\n"
+	heldTime = "local now = tonumber(redis.call('GET', 'history:time') or 1e12)\n"
+	timeKey  = "history:time"
+)
+
+// Redis opens a store on a Redis of its own for each history. Calls leave the bubble, as a bubble's time stands still while one of its
+// goroutines waits for a network: they are made by a goroutine outside, one at a time.
+func Redis(t *testing.T) Open {
+	t.Helper()
+	server := redistest.Start(t)
+	o, err := redis.ParseURL(server.URL)
+	require.NoError(t, err)
+	o.DisableIdentity, o.ContextTimeoutEnabled, o.MaxRetries = true, true, -1
+	hook := &timeHook{shas: map[string]string{}}
+	client := redis.NewClient(o)
+	client.AddHook(hook)
+	t.Cleanup(func() { _ = client.Close() })
+	jobs, done := make(chan func()), make(chan struct{})
+	go func() {
+		for job := range jobs {
+			job()
+			done <- struct{}{}
+		}
+	}()
+	t.Cleanup(func() { close(jobs) })
+	n, ctx := 0, t.Context()
+	return func(settings *Settings, clock Clock) (store.Store, error) {
+		n++
+		out := &outside{ctx: ctx, client: client, hook: hook, clock: clock, jobs: jobs, done: done}
+		var err error
+		out.do(func() {
+			err = client.FlushDB(ctx).Err()
+			if err != nil {
+				return
+			}
+			if err = client.Set(ctx, timeKey, hook.now, 0).Err(); err != nil {
+				return
+			}
+			out.store, err = redisstore.New(ctx, client, redisstore.Config{
+				Prefix: fmt.Sprintf("h%d:", n), Partitions: settings.Partitions, Retention: settings.Retention, Kept: settings.Kept, MaxTasks: settings.MaxTasks,
+			})
+		})
+		return out, err
+	}
+}
+
+// timeHook gives scripts, and who asks Redis itself, the time of the history.
+type timeHook struct {
+	now  int64             // in milliseconds
+	shas map[string]string // of scripts: of what they are sent as
+}
+
+// DialHook changes nothing.
+func (*timeHook) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+// ProcessHook changes one command.
+func (h *timeHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		asked := h.change(cmd)
+		err := next(ctx, cmd)
+		h.tell(asked)
+		return err
+	}
+}
+
+// ProcessPipelineHook changes the commands of a pipeline.
+func (h *timeHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		var asked []*redis.Cmd
+		for _, cmd := range cmds {
+			if c := h.change(cmd); c != nil {
+				asked = append(asked, c)
+			}
+		}
+		err := next(ctx, cmds)
+		for _, c := range asked {
+			h.tell(c)
+		}
+		return err
+	}
+}
+
+// change changes a command before it is sent. It returns it if it asks for the time.
+func (h *timeHook) change(cmd redis.Cmder) *redis.Cmd {
+	args := cmd.Args()
+	name, _ := args[0].(string)
+	switch strings.ToLower(name) {
+	case "time":
+		args[0] = "PING"
+		c, _ := cmd.(*redis.Cmd)
+		return c
+	case "eval":
+		text, _ := args[1].(string)
+		if !strings.Contains(text, realTime) {
+			panic("layout.lua asks for the time in another way")
+		}
+		changed := strings.Replace(text, realTime, heldTime, 1)
+		h.shas[sha(text)] = sha(changed)
+		args[1] = changed
+	case "evalsha":
+		old, _ := args[1].(string)
+		if changed, ok := h.shas[old]; ok {
+			args[1] = changed
+		}
+	}
+	return nil
+}
+
+func (h *timeHook) tell(c *redis.Cmd) {
+	if c != nil && c.Err() == nil {
+		c.SetVal([]any{fmt.Sprint(h.now / 1000), fmt.Sprint(h.now % 1000 * 1000)})
+	}
+}
+
+func sha(text string) string {
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
+	return hex.EncodeToString(sum[:])
+}
+
+// outside is a store whose calls are made outside of the bubble.
+type outside struct {
+	ctx    context.Context //nolint:containedctx // of the calls: those of the bubble have timers of the bubble
+	client *redis.Client
+	hook   *timeHook
+	clock  Clock
+	jobs   chan func()
+	done   chan struct{}
+	store  store.Store
+	set    int64
+}
+
+// do has a job done outside, at the time of the history.
+func (o *outside) do(job func()) {
+	now := o.clock.Now().UnixMilli()
+	o.jobs <- func() {
+		if o.hook.now = now; o.set != now && o.store != nil {
+			o.set = now
+			o.client.Set(o.ctx, timeKey, now, 0)
+		}
+		job()
+	}
+	<-o.done
+}
+
+func on[A any](o *outside, call func() (A, error)) (answer A, err error) {
+	o.do(func() { answer, err = call() })
+	return answer, err
+}

@@ -1,0 +1,169 @@
+package world
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// World is one history while it is played.
+type World struct {
+	plan    *Plan
+	ctx     context.Context //nolint:containedctx // of the whole history
+	began   time.Time       // by the clock of the bubble
+	open    Open
+	store   store.Store
+	clock   *storeClock
+	audit   *auditor
+	story   *bytes.Buffer
+	fences  map[core.Fence]int
+	reader  *core.Scheduler // asks the store without the bus
+	choices dice            // what happens next
+	fates   dice            // of calls
+	pauses  dice
+
+	processes []*process
+	line      []candidate
+	asked     int // of the planned requests
+	befallen  int // of the planned faults
+	faults    int // of calls
+	steps     int
+	expected  []*run // whose contexts have to be done
+	making    *call  // that the store carries out
+	kind      bool   // no more faults
+	kindAt    time.Duration
+	full      bool
+	fullUntil time.Duration
+	defs      map[int]*Definition
+	begunRuns map[int]int // of a definition
+	over      atomic.Bool
+
+	mu      sync.Mutex
+	seq     int
+	calls   []*call
+	runs    []*run
+	heard   []heard // what clients were answered, in no order
+	clients int     // that wait for an answer
+}
+
+// Open makes an empty store whose clock is the given one.
+type Open func(settings *Settings, clock Clock) (store.Store, error)
+
+// Clock tells a store its time.
+type Clock interface{ Now() time.Time }
+
+// Result is how a history went.
+type Result struct {
+	Plan     *Plan
+	Breach   *Breach // nil if every promise was kept
+	Story    string
+	Steps    int
+	Elapsed  time.Duration
+	Tried    []int // how often each invariant of the register was tried
+	Calls    int
+	Starts   int
+	Requests int
+}
+
+// Play plays a history.
+func Play(t *testing.T, plan *Plan, open Open, story bool) *Result {
+	t.Helper()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // what one thing sets off runs in one order
+	result := &Result{Plan: plan}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t.Context(), plan, open, story)
+		w.history()
+		w.end()
+		result.Breach, result.Steps, result.Elapsed, result.Tried = w.audit.breach, w.steps, w.elapsed(), w.audit.tried
+		result.Starts, result.Requests = w.audit.starts, w.asked
+		if w.story != nil {
+			result.Story = w.story.String()
+		}
+	})
+	return result
+}
+
+func newWorld(ctx context.Context, plan *Plan, open Open, story bool) *World {
+	w := &World{
+		plan: plan, ctx: context.WithoutCancel(ctx), began: time.Now(), open: open, fences: map[core.Fence]int{},
+		choices: diceOf(plan.Seed, 2), fates: diceOf(plan.Seed, 3), pauses: diceOf(plan.Seed, 4), defs: map[int]*Definition{},
+		begunRuns: map[int]int{},
+	}
+	if story {
+		w.story = &bytes.Buffer{}
+	}
+	w.clock = &storeClock{w: w}
+	st, err := open(&plan.Settings, w.clock)
+	if err != nil {
+		panic(err) // the test cannot go on
+	}
+	w.store = st
+	w.audit = newAuditor(w)
+	w.arrange()
+	s, err := core.New(st, core.Config{Name: "auditor", Clock: w.clock})
+	if err != nil {
+		panic(err)
+	}
+	w.reader = s
+	return w
+}
+
+// history plays what is planned, then lets the world become kind and wants everything to end.
+func (w *World) history() {
+	for i := range w.plan.Processes {
+		p := w.newProcess(&w.plan.Processes[i], "p"+string(rune('1'+i)))
+		go p.loop()
+	}
+	w.play(w.plan.Horizon, func() bool { return w.elapsed() >= w.plan.Horizon })
+	if !w.audit.failed() {
+		w.calm()
+	}
+}
+
+// end lets every goroutine of the history end.
+func (w *World) end() {
+	w.over.Store(true)
+	for _, p := range w.processes {
+		p.stop()
+	}
+	for {
+		synctest.Wait()
+		w.mu.Lock()
+		calls, runs := w.calls, w.runs
+		w.calls, w.runs = nil, nil
+		var timers []*timer
+		var naps []*nap
+		waits := false
+		for _, p := range w.processes {
+			timers, naps = append(timers, p.timers...), append(naps, p.naps...)
+			p.timers, p.naps = nil, nil
+			waits = waits || !p.ended.Load()
+		}
+		waits = waits || w.clients > 0
+		w.mu.Unlock()
+		for _, c := range calls {
+			c.fail(errCut)
+		}
+		for _, r := range runs {
+			close(r.next)
+		}
+		for _, n := range naps {
+			close(n.wake)
+		}
+		for _, t := range timers {
+			go t.call()
+		}
+		if len(calls)+len(runs)+len(naps)+len(timers) == 0 && !waits {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}

@@ -1,0 +1,100 @@
+package world_test
+
+// Histories: that they replay, that every promise is kept in them, and that a fault in a store is found and told.
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/sim/world"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Each seed is one history: played again it is the same, byte by byte.
+func TestSeedsReplayExactly(t *testing.T) { //nolint:paralleltest // it plays on one processor
+	for seed := range uint64(100) {
+		first := world.Play(t, world.PlanOf(seed), world.Memory, true)
+		again := world.Play(t, world.PlanOf(seed), world.Memory, true)
+		require.Equal(t, first.Story, again.Story, "seed %d", seed)
+		require.Equal(t, first.Steps, again.Steps, "seed %d", seed)
+	}
+}
+
+// enough are so many histories that each invariant is tried in some; budget is how long they may take, with the race detector too.
+const (
+	enough = 1500
+	budget = 20 * time.Second
+)
+
+// Every promise is kept, and every invariant is tried.
+func TestHistories(t *testing.T) { //nolint:paralleltest // as above
+	tried := make([]int, len(world.Register()))
+	began, seed, steps := time.Now(), uint64(0), 0
+	for ; seed < enough && time.Since(began) < budget; seed++ {
+		r := world.Play(t, world.PlanOf(seed), world.Memory, false)
+		require.Nil(t, r.Breach, "seed %d", seed)
+		steps += r.Steps
+		for i, n := range r.Tried {
+			tried[i] += n
+		}
+	}
+	t.Logf("figure: %d histories of %d steps, %d invariants", seed, steps, len(tried))
+	if seed < enough {
+		return
+	}
+	for i, invariant := range world.Register() {
+		assert.NotZero(t, tried[i], "%s was never tried", invariant.Name)
+	}
+}
+
+// The scripts keep them too.
+func TestHistoriesOnRedis(t *testing.T) { //nolint:paralleltest // as above
+	open := world.Redis(t)
+	for seed := range uint64(40) {
+		r := world.Play(t, world.PlanOf(seed), open, false)
+		require.Nil(t, r.Breach, "seed %d", seed)
+	}
+}
+
+// deaf is a store that answers heartbeats and does not keep the leases.
+type deaf struct{ store.Store }
+
+func (deaf) Extend(_ context.Context, leases []store.Extension) ([]store.Extended, error) {
+	out := make([]store.Extended, len(leases))
+	for i := range out {
+		out[i].Held = true
+	}
+	return out, nil
+}
+
+// A fault is found, and what is left of the history when nothing can be left out still shows it.
+func TestAFaultIsFoundAndShrunk(t *testing.T) { //nolint:paralleltest // as above
+	open := func(s *world.Settings, clock world.Clock) (store.Store, error) {
+		st, err := world.Memory(s, clock)
+		return deaf{st}, err
+	}
+	for seed := range uint64(100) {
+		whole := world.PlanOf(seed)
+		r := world.Play(t, whole, open, false)
+		if r.Breach == nil {
+			continue
+		}
+		small := world.Shrink(t, whole, open)
+		require.NotNil(t, small.Breach)
+		assert.Equal(t, r.Breach.Name, small.Breach.Name)
+		assert.Less(t, len(small.Plan.Requests), len(whole.Requests))
+		assert.Contains(t, small.Story, "BREACH of "+r.Breach.Name)
+		assert.Contains(t, small.Story, r.Breach.Sentence)
+		again := world.Play(t, small.Plan, open, true)
+		assert.Equal(t, small.Story, again.Story)
+		return
+	}
+	t.Fatal("no history has found it")
+}
