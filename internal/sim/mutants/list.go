@@ -48,7 +48,7 @@ var mutants = []mutant{
 		old: "	p.open = append(p.open, opened{at: now, scope: s})\n", new: "	return true\n",
 	},
 	{
-		name: "pause-end-without-requeue", what: "A pause that ends by itself leaves what was put aside where it is.", file: "core/memstore/claim.go",
+		name: "pause-end-without-requeue", what: "A pause that is over leaves what was put aside where it is.", file: "core/memstore/claim.go",
 		old: "			p.unhold(t.scope, now)\n", new: "			p.forget(t.scope)\n",
 	},
 	{

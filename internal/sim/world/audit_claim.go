@@ -257,6 +257,9 @@ func (a *auditor) looked(requests []store.LookRequest, looks []store.Look) {
 		if looks[i].Err != nil || a.model.heldAll(now) {
 			continue
 		}
+		if lease := looks[i].NextLease; lease != 0 && lease <= now { // whatever it ends may be theirs
+			next = lease
+		}
 		for _, t := range a.model.tasks {
 			if a.model.partition(t.agent) != r.Partition || r.Agents != nil && !slices.Contains(r.Agents, t.agent) {
 				continue
@@ -313,6 +316,7 @@ func (a *auditor) extended(p *process, leases []store.Extension, answers []store
 		a.w.trace("%s  extends %s to %s: %v", p.name, a.w.fence(e.Fence), ms(now.Add(e.Lease)), held)
 		inForce := len(mine) > 0 && record.end > now
 		a.must(extendHolds, held || !inForce, "%s, which is in force until %s", a.w.fence(e.Fence), ms(record.end))
+		a.must(leaseOfNobody, !record.nobodys(mine, a.w.making.sent), "%s extends %s, of which it has given all up", p.name, a.w.fence(e.Fence))
 		a.must(extendTellsLoss, !held || len(mine) > 0, "%s, of which nothing runs", a.w.fence(e.Fence))
 		if held {
 			a.kept(e, &answers[i], mine)

@@ -36,6 +36,7 @@ func (a *auditor) cancelled(r *store.Cancellation, e *store.Effect) {
 		}
 	case store.EffectNone:
 		a.must(cancelKnows, t == nil, "%s/%s was not found", r.Agent, r.ID)
+	default: // it is read again
 	}
 }
 
@@ -55,6 +56,7 @@ func (a *auditor) deleted(r *store.Deletion, e *store.Effect) {
 		delete(a.model.tasks, name)
 	case store.EffectNone:
 		a.must(deleteKnows, !must, "%s was not found", name)
+	default:
 	}
 }
 
@@ -123,6 +125,7 @@ func (a *auditor) ranNow(r *store.RunNow, e *store.Effect) {
 		a.must(runNowKnows, t != nil && t.ending, "%s/%s ends", r.Agent, r.ID)
 	case store.EffectNone:
 		a.must(runNowKnows, t == nil, "%s/%s was not found", r.Agent, r.ID)
+	default:
 	}
 }
 

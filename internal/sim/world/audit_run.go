@@ -109,6 +109,10 @@ func (w *World) saw(p *process, e *core.Event) {
 		w.traceEvent(p, e)
 		record := w.audit.model.claims[claimName{w.audit.model.partition(e.Agent), e.Fence}]
 		w.audit.must(eventsAreEarned, record != nil && record.holder == p, "%s of %s/%s under %d", e.Type, e.Agent, e.ID, e.Fence)
+		if e.Type == core.EventLost {
+			record.giveUp(ref{e.Agent, e.ID}, w)
+		}
+	default:
 	}
 }
 

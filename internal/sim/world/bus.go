@@ -17,9 +17,9 @@ var errCut = errors.New("the connection broke")
 type call struct {
 	p    *process
 	verb string
-	key  func() string // tells it from others of its verb
-	name string        // what key has returned
-	ctx  context.Context
+	key  func() string                     // tells it from others of its verb
+	name string                            // what key has returned
+	ctx  context.Context                   //nolint:containedctx // its caller's: when it ends, the driver tells the caller
 	do   func(st store.Store) (any, error) // makes it, and tells the auditor
 	// The first answer counts for what a store answers from what it remembers of a call, as the one on Redis does; that of a
 	// repeated call for the others.

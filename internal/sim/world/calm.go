@@ -102,6 +102,7 @@ func (a *auditor) atRest(when string) {
 				a.must(recursForEver, t.due.Sub(now) <= most, "%s, %s is due again at %s", when, t.ref, ms(t.due))
 			}
 			a.must(everyTaskEnds, held || t.resting() || late < soon, "%s, %s (number %d) has been due since %s, and it is %s", when, t.ref, t.number, ms(t.due), ms(now))
+		default:
 		}
 	}
 }

@@ -122,4 +122,4 @@ func (w *World) expire(c *call) {
 }
 
 // never is later than anything.
-func (w *World) never() time.Duration { return 1 << 62 }
+func (*World) never() time.Duration { return 1 << 62 }

@@ -111,6 +111,7 @@ func (r *run) end(t *core.Task[payload]) error {
 		panic("the script says so")
 	case Goexit:
 		runtime.Goexit()
+	default:
 	}
 	return nil
 }

@@ -43,7 +43,6 @@ type task struct {
 	submitted        store.Millis
 	parent           string // of an occurrence that is a task of its own
 	activity         *activity
-	large            bool
 
 	lease   lease
 	crashes int
@@ -84,10 +83,9 @@ type renewal struct {
 
 // activity is what is known of an activity task.
 type activity struct {
-	pulse       store.Pulse
-	first       store.Millis // the first touch that the booked run is for; zero while it rests
-	from, to    store.Millis // touches while a run is under way
-	cools, rest store.Millis
+	pulse    store.Pulse
+	first    store.Millis // the first touch that the booked run is for; zero while it rests
+	from, to store.Millis // touches while a run is under way
 }
 
 // hold is a pause in force.
@@ -108,7 +106,6 @@ type model struct {
 	freed   store.Millis // when the last pause was ended
 	spawned map[spawning]string
 	stored  map[int]bool // numbers of definitions
-	regress bool         // counters of groups may have been forgotten
 }
 
 // claimName names a claim: each partition numbers its own.
@@ -123,6 +120,30 @@ type claimRecord struct {
 	refs   []ref
 	holder *process
 	end    store.Millis
+	lost   map[ref]int // the tasks whose runs its process has given up, and after how many steps
+}
+
+// giveUp notes that a process has given a run up. It is told so while the driver waits.
+func (c *claimRecord) giveUp(r ref, w *World) {
+	if c == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c.lost == nil {
+		c.lost = map[ref]int{}
+	}
+	c.lost[r] = w.steps
+}
+
+// nobodys reports whether the runs of all of these tasks had been given up before a step.
+func (c *claimRecord) nobodys(tasks []*task, step int) bool {
+	for _, t := range tasks {
+		if at, ok := c.lost[t.ref]; !ok || at >= step {
+			return false
+		}
+	}
+	return len(tasks) > 0
 }
 
 // spawning is an occurrence of a recurring task that runs as a task of its own, by when it was due.
@@ -251,12 +272,9 @@ var numberMark = []byte(`{"number":`)
 
 // numberOf is the number of the definition that a body was made of; zero for none.
 func numberOf(body []byte) int {
-	at := bytes.Index(body, numberMark)
-	if at < 0 {
-		return 0
-	}
-	rest := body[at+len(numberMark):]
-	n, _ := strconv.Atoi(string(rest[:max(bytes.IndexByte(rest, '}'), 0)])) // it was written by us
+	_, rest, _ := bytes.Cut(body, numberMark)
+	number, _, _ := bytes.Cut(rest, []byte{'}'})
+	n, _ := strconv.Atoi(string(number)) // there is none, or it was written by us
 	return n
 }
 

@@ -16,6 +16,7 @@ var (
 	slotsAtMost      = invariant("slots-at-most", "7", "No process runs more at once than its slots.")
 	kindSlotsAtMost  = invariant("kind-slots-at-most", "7", "No process runs more of a bounded kind at once than its slots.")
 	suspectAlone     = invariant("suspect-alone", "26", "A task whose last run lost its process runs with nothing beside it.")
+	leaseOfNobody    = invariant("lease-of-nobody", "5", "A process extends no lease of which it has given all runs up.")
 	noClaimStopped   = invariant("no-claim-stopped", "8", "A process that was asked to end claims nothing more.")
 	eventsAreEarned  = invariant("events-are-earned", "design 7", "An event of a run names a task that was claimed under that fence.")
 	successCompletes = invariant("success-completes", "2", "A task that does not recur and whose run succeeds is completed.")
