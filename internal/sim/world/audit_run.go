@@ -14,6 +14,9 @@ func (a *auditor) began(r *run) {
 	now, i := a.now(), r.info
 	name := ref{i.Agent, i.ID}
 	record := a.model.claims[claimName{a.model.partition(i.Agent), i.Fence}]
+	if a.w.restored && (record == nil || record.holder != r.p) {
+		return // of a claim that the store has forgotten
+	}
 	if !a.must(startUnderLease, record != nil && record.end > now && record.holder == r.p, "%s under %s", name, a.w.fence(i.Fence)) {
 		return
 	}
@@ -31,7 +34,7 @@ func (a *auditor) began(r *run) {
 		a.must(startAsClaimed, r.number == t.number && i.Kind == t.kind, "%s is number %d of %s, and was claimed as %d of %s", name, r.number, i.Kind, t.number, t.kind)
 	}
 	if t.def != nil && t.renewed == nil && !t.history.moved {
-		a.must(neverEarly, !a.w.storeTime().Before(t.def.At), "%s starts at %s, and is due at %s", name, a.w.storeTime(), t.def.At)
+		a.must(neverEarly, !a.w.clock.Now().Before(t.def.At), "%s starts at %s, and is due at %s", name, a.w.storeTime(), t.def.At)
 	}
 	h := &t.history
 	a.must(startHasAReason, !h.begun || h.reason != "", "%s", name)
@@ -108,9 +111,9 @@ func (w *World) saw(p *process, e *core.Event) {
 		}
 		w.traceEvent(p, e)
 		record := w.audit.model.claims[claimName{w.audit.model.partition(e.Agent), e.Fence}]
-		w.audit.must(eventsAreEarned, record != nil && record.holder == p, "%s of %s/%s under %d", e.Type, e.Agent, e.ID, e.Fence)
+		w.audit.must(eventsAreEarned, w.restored || record != nil && record.holder == p, "%s of %s/%s under %d", e.Type, e.Agent, e.ID, e.Fence)
 		if e.Type == core.EventLost {
-			record.giveUp(ref{e.Agent, e.ID}, w)
+			record.ends(ref{e.Agent, e.ID}, w)
 		}
 	default:
 	}

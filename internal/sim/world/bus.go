@@ -74,8 +74,10 @@ func (c *call) label() string {
 
 // make makes the call.
 func (c *call) make() {
-	c.p.w.making = c
-	answer, err := c.do(c.p.w.store)
+	w := c.p.w
+	w.remember(func() { w.making = c; _, _ = c.do(w.store) })
+	w.making = c
+	answer, err := c.do(w.store)
 	if !c.done || !c.firstCounts {
 		c.answer, c.err = answer, err
 	}

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
@@ -120,30 +121,29 @@ type claimRecord struct {
 	refs   []ref
 	holder *process
 	end    store.Millis
-	lost   map[ref]int // the tasks whose runs its process has given up, and after how many steps
+	over   map[ref]time.Duration // the tasks whose runs have been settled or given up, and when
 }
 
-// giveUp notes that a process has given a run up. It is told so while the driver waits.
-func (c *claimRecord) giveUp(r ref, w *World) {
+// ends notes that a run is over for its process. It may be told so while the driver waits.
+func (c *claimRecord) ends(r ref, w *World) {
 	if c == nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c.lost == nil {
-		c.lost = map[ref]int{}
+	if _, known := c.over[r]; !known {
+		c.over[r] = w.elapsed()
 	}
-	c.lost[r] = w.steps
 }
 
-// nobodys reports whether the runs of all of these tasks had been given up before a step.
-func (c *claimRecord) nobodys(tasks []*task, step int) bool {
-	for _, t := range tasks {
-		if at, ok := c.lost[t.ref]; !ok || at >= step {
+// nobodys reports whether all runs of the claim have been over for so long that its process must know.
+func (c *claimRecord) nobodys(now, lease time.Duration) bool {
+	for _, r := range c.refs {
+		if at, ok := c.over[r]; !ok || now-at < lease+soon {
 			return false
 		}
 	}
-	return len(tasks) > 0
+	return true
 }
 
 // spawning is an occurrence of a recurring task that runs as a task of its own, by when it was due.

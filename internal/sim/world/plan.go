@@ -4,7 +4,9 @@ package world
 // be left out and the rest stays the same.
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -130,6 +132,11 @@ func PlanOf(seed uint64) *Plan {
 			p.Faults = append(p.Faults, faultPlan(d, p.Horizon))
 		}
 	}
+	if d.in(8) {
+		p.Faults = append(p.Faults, Fault{At: d.span(p.Horizon/4, p.Horizon), Kind: FaultRestore, For: d.span(time.Millisecond, 5*time.Second)})
+	}
+	slices.SortStableFunc(p.Requests, func(a, b Request) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	return p
 }
 
