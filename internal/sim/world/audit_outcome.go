@@ -35,6 +35,7 @@ func (a *auditor) decided(p *process, o *outcome) {
 		}
 	case o.t.kind == "batch" || o.ending || o.t.spawns():
 		return // what others in its call have done, and who has cancelled it, counts more
+	case o.run == nil && a.w.restored: // its handler was called after the past that the store has
 	case o.run == nil:
 		a.unstarted(o)
 	case o.cutOff():

@@ -3,7 +3,10 @@ package world
 // What the auditor makes of the calls of handlers, of events and of reports.
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -119,12 +122,35 @@ func (w *World) saw(p *process, e *core.Event) {
 	}
 }
 
-// traceEvent tells of a run that a process has given up.
+// traceEvent tells of a run that a process has given up. Events come from many goroutines in no order: they are told in one when
+// all of these wait.
 func (w *World) traceEvent(p *process, e *core.Event) {
 	if w.story != nil && e.Type == core.EventLost {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.trace("%s  gives %s/%s up, under %s: %s", p.name, e.Agent, e.ID, w.fence(e.Fence), e.Error)
+		w.news = append(w.news, news{fmt.Sprintf("%s  gives %s/%s up", p.name, e.Agent, e.ID), e.Fence, e.Error})
+	}
+}
+
+// news is something that an event has told.
+type news struct {
+	what  string
+	fence core.Fence
+	why   string
+}
+
+// tellNews adds what events have told to the story.
+func (w *World) tellNews() {
+	if w.story == nil {
+		return
+	}
+	w.mu.Lock()
+	all := w.news
+	w.news = nil
+	w.mu.Unlock()
+	slices.SortFunc(all, func(a, b news) int { return cmp.Or(cmp.Compare(a.what, b.what), cmp.Compare(a.fence, b.fence)) })
+	for _, n := range all {
+		w.trace("%s, under %s: %s", n.what, w.fence(n.fence), n.why)
 	}
 }
 

@@ -83,6 +83,14 @@ func (a *auditor) pullsEnd() {
 	a.must(pullEnds, true, "")
 }
 
+// holder names who holds a task.
+func (t *task) holder() string {
+	if t.lease.holder == nil {
+		return "nobody"
+	}
+	return t.lease.holder.name
+}
+
 // atRest holds that everything has come to an end that could.
 func (a *auditor) atRest(when string) {
 	now := a.now()
@@ -90,19 +98,19 @@ func (a *auditor) atRest(when string) {
 		if t.phase == claimed && a.takenBack(t) {
 			a.model.crash(t)
 		}
-		switch t.phase {
-		case claimed:
-			dead := t.lease.holder.dead && t.lease.end.Add(soon) < now
-			a.must(recovered, !dead, "%s, %s is held by %s until %s", when, t.ref, t.lease.holder.name, ms(t.lease.end))
-		case waiting:
-			late := now.Sub(t.due)
-			held := len(a.model.held(t, now)) > 0
-			if t.recurs() && !held {
-				most := max(t.every(), schedule.MaxStretch, 15*time.Minute)
-				a.must(recursForEver, t.due.Sub(now) <= most, "%s, %s is due again at %s", when, t.ref, ms(t.due))
-			}
-			a.must(everyTaskEnds, held || t.resting() || late < soon, "%s, %s (number %d) has been due since %s, and it is %s", when, t.ref, t.number, ms(t.due), ms(now))
-		default:
+		dead := t.phase == claimed && t.lease.holder.dead && t.lease.end.Add(soon) < now
+		a.must(recovered, !dead, "%s, %s is held until %s by a process that is dead", when, t.ref, ms(t.lease.end))
+		stuck := t.phase == claimed && !t.lease.over && now.Sub(t.lease.from) > 30*time.Second // no handler takes half of that
+		a.must(everyTaskEnds, !stuck, "%s, %s has been held by %s since %s", when, t.ref, t.holder(), ms(t.lease.from))
+		if t.phase != waiting {
+			continue
 		}
+		late := now.Sub(t.due)
+		held := len(a.model.held(t, now)) > 0
+		if t.recurs() && !held {
+			most := max(t.every(), schedule.MaxStretch, 15*time.Minute)
+			a.must(recursForEver, t.due.Sub(now) <= most, "%s, %s is due again at %s", when, t.ref, ms(t.due))
+		}
+		a.must(everyTaskEnds, held || t.resting() || late < soon, "%s, %s (number %d) has been due since %s, and it is %s", when, t.ref, t.number, ms(t.due), ms(now))
 	}
 }

@@ -33,6 +33,7 @@ const (
 func (w *World) play(until time.Duration, done func() bool) {
 	for !w.audit.failed() {
 		synctest.Wait()
+		w.tellNews()
 		w.meetRuns()
 		w.hearClients()
 		w.audit.reached(w.expected)

@@ -55,6 +55,7 @@ type World struct {
 	seq     int
 	calls   []*call
 	runs    []*run
+	news    []news  // what events have told, in no order
 	heard   []heard // what clients were answered, in no order
 	clients int     // that wait for an answer
 }
