@@ -75,6 +75,9 @@ func (r *Request) String() string {
 		}
 		return "submit " + strings.Join(names, " ")
 	case AskPause, AskResume:
+		if r.For == 0 {
+			return fmt.Sprintf("%s %s", r.Kind, r.Target)
+		}
 		return fmt.Sprintf("%s %s for %s", r.Kind, r.Target, r.For)
 	default:
 		return fmt.Sprintf("%s %s/%s", r.Kind, r.Agent, r.ID)
