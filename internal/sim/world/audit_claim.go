@@ -320,7 +320,7 @@ func (a *auditor) extended(p *process, leases []store.Extension, answers []store
 		a.w.trace("%s  extends %s to %s: %v", p.name, a.w.fence(e.Fence), ms(now.Add(e.Lease)), held)
 		inForce := len(mine) > 0 && record.end > now
 		a.must(extendHolds, held || !inForce, "%s, which is in force until %s", a.w.fence(e.Fence), ms(record.end))
-		a.must(leaseOfNobody, len(mine) == 0 || !record.nobodys(a.w.elapsed(), a.w.plan.Settings.Lease), "%s extends %s, of which it has given all up", p.name, a.w.fence(e.Fence))
+		a.must(leaseOfNobody, len(mine) == 0 || !record.nobodys(a.w.making.born), "%s extends %s, of which it has given all up", p.name, a.w.fence(e.Fence))
 		a.must(extendTellsLoss, !held || len(mine) > 0, "%s, of which nothing runs", a.w.fence(e.Fence))
 		if held {
 			a.kept(e, &answers[i], mine)

@@ -163,7 +163,6 @@ func (a *auditor) sound(report *core.AuditReport) {
 // wasCancelled is told what a client was answered.
 func (a *auditor) wasCancelled(agent, id string, status core.Status) {
 	if status == core.StatusCancelled {
-		t := a.model.tasks[ref{agent, id}]
-		a.must(cancelAnswer, t == nil || t.phase == ended || t.history.reason != "", "%s/%s", agent, id)
+		a.must(cancelAnswer, a.w.restored || a.model.cancelled[ref{agent, id}], "%s/%s", agent, id)
 	}
 }

@@ -116,7 +116,7 @@ func (w *World) saw(p *process, e *core.Event) {
 		record := w.audit.model.claims[claimName{w.audit.model.partition(e.Agent), e.Fence}]
 		w.audit.must(eventsAreEarned, w.restored || record != nil && record.holder == p, "%s of %s/%s under %d", e.Type, e.Agent, e.ID, e.Fence)
 		if e.Type == core.EventLost {
-			record.ends(ref{e.Agent, e.ID}, w)
+			record.ends(ref{e.Agent, e.ID}, w, 0)
 		}
 	default:
 	}

@@ -27,6 +27,7 @@ type call struct {
 
 	told    []*run        // whose contexts are done once it is answered
 	sent    int           // after so many steps
+	born    time.Duration // when that was
 	at      time.Duration // not before
 	decided bool
 	fate    fate
@@ -50,7 +51,7 @@ func (b *bus) Partitions() int { return b.p.w.plan.Settings.Partitions }
 // through waits until the driver has decided about a call.
 func through[A any](ctx context.Context, b *bus, verb string, key func() string, do func(st store.Store) (A, error)) (A, error) {
 	w := b.p.w
-	c := &call{p: b.p, verb: verb, key: key, ctx: ctx, reply: make(chan struct{}), sent: w.steps}
+	c := &call{p: b.p, verb: verb, key: key, ctx: ctx, reply: make(chan struct{}), sent: w.steps, born: w.elapsed()}
 	c.do = func(st store.Store) (any, error) { return do(st) }
 	switch verb {
 	case "Submit", "Touch", "Replay", "RunNow", "Cancel", "Delete", "Hold", "Unhold":

@@ -95,18 +95,19 @@ type hold struct{ since, until store.Millis }
 func (h hold) inForce(now store.Millis) bool { return h.until == 0 || h.until > now }
 
 type model struct {
-	w       *World
-	tasks   map[ref]*task
-	holds   map[store.Target]hold
-	groups  map[[2]string]*store.GroupCounts
-	fences  []store.Fence // the last one of each partition
-	claims  map[claimName]*claimRecord
-	nonces  map[string]*claimRecord
-	settled map[settledRun]bool
-	totals  store.Counters
-	freed   store.Millis // when the last pause was ended
-	spawned map[spawning]string
-	stored  map[int]bool // numbers of definitions
+	w         *World
+	tasks     map[ref]*task
+	holds     map[store.Target]hold
+	groups    map[[2]string]*store.GroupCounts
+	fences    []store.Fence // the last one of each partition
+	claims    map[claimName]*claimRecord
+	nonces    map[string]*claimRecord
+	settled   map[settledRun]bool
+	totals    store.Counters
+	freed     store.Millis // when the last pause was ended
+	spawned   map[spawning]string
+	cancelled map[ref]bool // at some time
+	stored    map[int]bool // numbers of definitions
 }
 
 // claimName names a claim: each partition numbers its own.
@@ -121,25 +122,25 @@ type claimRecord struct {
 	refs   []ref
 	holder *process
 	end    store.Millis
-	over   map[ref]time.Duration // the tasks whose runs have been settled or given up, and when
+	over   map[ref]time.Duration // the tasks whose runs are over, and since when the process must know
 }
 
-// ends notes that a run is over for its process. It may be told so while the driver waits.
-func (c *claimRecord) ends(r ref, w *World) {
+// ends notes that a run is over, and that its process knows after a while. It may be told so while the driver waits.
+func (c *claimRecord) ends(r ref, w *World, after time.Duration) {
 	if c == nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, known := c.over[r]; !known {
-		c.over[r] = w.elapsed()
+		c.over[r] = w.elapsed() + after
 	}
 }
 
-// nobodys reports whether all runs of the claim have been over for so long that its process must know.
-func (c *claimRecord) nobodys(now, lease time.Duration) bool {
+// nobodys reports whether the process knows at a time that all runs of the claim are over.
+func (c *claimRecord) nobodys(at time.Duration) bool {
 	for _, r := range c.refs {
-		if at, ok := c.over[r]; !ok || now-at < lease+soon {
+		if known, ok := c.over[r]; !ok || known >= at {
 			return false
 		}
 	}
@@ -162,7 +163,7 @@ func newModel(w *World) *model {
 	return &model{
 		w: w, tasks: map[ref]*task{}, holds: map[store.Target]hold{}, groups: map[[2]string]*store.GroupCounts{},
 		fences: make([]store.Fence, w.plan.Settings.Partitions), claims: map[claimName]*claimRecord{}, nonces: map[string]*claimRecord{},
-		settled: map[settledRun]bool{}, stored: map[int]bool{}, spawned: map[spawning]string{},
+		settled: map[settledRun]bool{}, stored: map[int]bool{}, spawned: map[spawning]string{}, cancelled: map[ref]bool{},
 	}
 }
 
@@ -290,6 +291,7 @@ func (m *model) end(t *task, status store.Status, now store.Millis) {
 		g.Failed++
 		m.totals.Failed++
 	default:
+		m.cancelled[t.ref] = true
 		g.Cancelled++
 		m.totals.Cancelled++
 	}

@@ -76,7 +76,7 @@ var (
 	recursForEver    = invariant("recurs-for-ever", "15", "In a kind world a recurring task that is not held goes on.")
 	nothingIsLost    = invariant("nothing-is-lost", "1", "Whatever was acknowledged is there until it has ended or was deleted.")
 	answerIsTrue     = invariant("answer-is-true", "1", "A submit is answered with what became of it.")
-	cancelAnswer     = invariant("cancel-answer", "12", "Who was told that a task is cancelled sees no further start of it.")
+	cancelAnswer     = invariant("cancel-answer", "12", "Whoever is answered that a task is cancelled has asked about one that was.")
 	errorsAreKnown   = invariant("errors-are-known", "23", "A refusal has a code: no client sees an internal error.")
 	reportAddsUp     = invariant("report-adds-up", "design 3", "A report counts no run as completed that it did not start.")
 	pullEnds         = invariant("pull-ends", "8", "In a kind world every pull ends.")
