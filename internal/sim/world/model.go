@@ -326,6 +326,7 @@ func (m *model) crash(t *task) {
 		t.byHand, t.inHand = t.inHand, 0
 	}
 	due := t.lease.due
+	t.parked = true // it may have been put aside since: nobody is told
 	t.history.reason, t.history.last = "its lease was lost", 0
 	m.totals.Recovered++
 	if t.renewed != nil {
