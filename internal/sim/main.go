@@ -24,7 +24,7 @@ func main() {
 	testing.Init()
 	flag.Parse()
 	s := &session{seed: *seed, n: *n, story: *story, shrink: *shrink, say: *say, limit: *limit, out: os.Stdout, began: time.Now()}
-	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "sim", F: func(t *testing.T) {
+	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "sim", F: func(t *testing.T) { //nolint:thelper // it is the test
 		s.run(t, *backend)
 		if s.failed {
 			t.Fail()
@@ -45,6 +45,7 @@ type session struct {
 }
 
 func (s *session) run(t *testing.T, backend string) {
+	t.Helper()
 	open := world.Memory
 	if backend == "redis" {
 		open = world.Redis(t)

@@ -48,12 +48,12 @@ var mutants = []mutant{
 		old: "	p.open = append(p.open, opened{at: now, scope: s})\n", new: "	return true\n",
 	},
 	{
-		name: "pause-end-without-requeue", what: "A pause that ends by itself leaves what was put aside where it is.", file: "core/memstore/claim.go",
+		name: "pause-end-without-requeue", what: "A pause that is over leaves what was put aside where it is.", file: "core/memstore/claim.go",
 		old: "			p.unhold(t.scope, now)\n", new: "			p.forget(t.scope)\n",
 	},
 	{
 		name: "crash-not-counted", what: "A lost lease leaves no crash.", file: "core/memstore/claim.go",
-		old: "	t.crashes = max(t.crashes, 1) ", new: "	//",
+		old: "	t.crashes = max(t.crashes, 1)\n", new: "",
 	},
 	{
 		name: "early", what: "An agent is visited half a second early.", file: "core/memstore/visit.go",
@@ -205,6 +205,6 @@ var mutants = []mutant{
 	},
 	{
 		name: "lua-progress-lost", what: "A script drops the progress that comes with a heartbeat.", file: "core/redisstore/scripts/extend.lua",
-		old: "redis.call('HSET', KEYS[2], ref, state)\nend\nend\n", new: "end\nend\n",
+		old: "redis.call('HSET', KEYS[2], ref, state)\n", new: "",
 	},
 }

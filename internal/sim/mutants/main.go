@@ -111,8 +111,7 @@ func try(ctx context.Context, m *mutant, dir string, n int) (found, error) {
 	if played := seed.FindAllSubmatch(out, -1); len(played) > 0 && panics.Match(out) {
 		return found{m, string(played[len(played)-1][1]), "the-process-goes-on"}, nil
 	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if _, failed := errors.AsType[*exec.ExitError](err); failed {
 		text := string(out)
 		return found{}, fmt.Errorf("it ended without a breach:\n%s", text[max(0, len(text)-2000):])
 	}

@@ -36,7 +36,7 @@ func (m *mutant) original(root string) (string, error) {
 	if name := scriptOf(m.file); name != "" {
 		return scriptText(root, name)
 	}
-	data, err := os.ReadFile(filepath.Join(root, m.file)) //nolint:gosec // of this module
+	data, err := os.ReadFile(filepath.Join(root, m.file))
 	return string(data), err
 }
 
@@ -77,7 +77,7 @@ const (
 
 // writeTable writes the table of the document.
 func writeTable(file string, all []found) error {
-	data, err := os.ReadFile(file) //nolint:gosec // of this module
+	data, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
@@ -95,5 +95,5 @@ func writeTable(file string, all []found) error {
 		}
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", f.what, f.file, seed, invariant)
 	}
-	return os.WriteFile(file, []byte(before+tableBegins+b.String()+tableEnds+after), 0o644) //nolint:gosec // a document
+	return os.WriteFile(file, []byte(before+tableBegins+b.String()+tableEnds+after), 0o644)
 }

@@ -72,9 +72,10 @@ func (a *auditor) newClaim(p *process, r *store.ClaimRequest, c *store.Claim) {
 	m := a.model
 	a.must(noClaimStopped, !p.stopping || a.w.making.sent <= p.stopped, "%s was asked to end", p.name)
 	a.must(fencesGrow, c.Fence > m.fences[r.Partition], "%s after %s", a.w.fence(c.Fence), a.w.fence(m.fences[r.Partition]))
+	a.must(fencesGrowForAll, c.Fence > r.Fence, "%s, and %s has seen %s", a.w.fence(c.Fence), p.name, a.w.fence(r.Fence))
 	a.must(fenceUnused, m.claims[claimName{r.Partition, c.Fence}] == nil, "%s", a.w.fence(c.Fence))
 	m.fences[r.Partition] = max(m.fences[r.Partition], c.Fence)
-	record := &claimRecord{fence: c.Fence, holder: p, end: a.now().Add(r.Lease)}
+	record := &claimRecord{fence: c.Fence, holder: p, end: a.now().Add(r.Lease), over: map[ref]time.Duration{}}
 	m.claims[claimName{r.Partition, c.Fence}], m.nonces[r.Nonce] = record, record
 	a.must(claimLimit, len(c.Tasks) <= r.Limit, "%d tasks, and %d were asked for", len(c.Tasks), r.Limit)
 	ofAgent, ofKind := map[string]int{}, map[string]int{}
@@ -257,6 +258,9 @@ func (a *auditor) looked(requests []store.LookRequest, looks []store.Look) {
 		if looks[i].Err != nil || a.model.heldAll(now) {
 			continue
 		}
+		if lease := looks[i].NextLease; lease != 0 && lease <= now { // whatever it ends may be theirs
+			next = lease
+		}
 		for _, t := range a.model.tasks {
 			if a.model.partition(t.agent) != r.Partition || r.Agents != nil && !slices.Contains(r.Agents, t.agent) {
 				continue
@@ -304,6 +308,9 @@ func (a *auditor) extended(p *process, leases []store.Extension, answers []store
 			continue
 		}
 		record := a.model.claims[claimName{e.Partition, e.Fence}]
+		if record == nil || a.w.restored && record.holder != p { // the store has forgotten it
+			continue
+		}
 		var mine []*task
 		for _, r := range record.refs {
 			if t := a.model.live(r); t != nil && t.phase == claimed && t.lease.fence == e.Fence {
@@ -313,6 +320,7 @@ func (a *auditor) extended(p *process, leases []store.Extension, answers []store
 		a.w.trace("%s  extends %s to %s: %v", p.name, a.w.fence(e.Fence), ms(now.Add(e.Lease)), held)
 		inForce := len(mine) > 0 && record.end > now
 		a.must(extendHolds, held || !inForce, "%s, which is in force until %s", a.w.fence(e.Fence), ms(record.end))
+		a.must(leaseOfNobody, len(mine) == 0 || !record.nobodys(a.w.making.born), "%s extends %s, of which it has given all up", p.name, a.w.fence(e.Fence))
 		a.must(extendTellsLoss, !held || len(mine) > 0, "%s, of which nothing runs", a.w.fence(e.Fence))
 		if held {
 			a.kept(e, &answers[i], mine)

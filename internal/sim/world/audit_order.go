@@ -36,6 +36,7 @@ func (a *auditor) cancelled(r *store.Cancellation, e *store.Effect) {
 		}
 	case store.EffectNone:
 		a.must(cancelKnows, t == nil, "%s/%s was not found", r.Agent, r.ID)
+	default: // it is read again
 	}
 }
 
@@ -55,6 +56,7 @@ func (a *auditor) deleted(r *store.Deletion, e *store.Effect) {
 		delete(a.model.tasks, name)
 	case store.EffectNone:
 		a.must(deleteKnows, !must, "%s was not found", name)
+	default:
 	}
 }
 
@@ -123,6 +125,7 @@ func (a *auditor) ranNow(r *store.RunNow, e *store.Effect) {
 		a.must(runNowKnows, t != nil && t.ending, "%s/%s ends", r.Agent, r.ID)
 	case store.EffectNone:
 		a.must(runNowKnows, t == nil, "%s/%s was not found", r.Agent, r.ID)
+	default:
 	}
 }
 
@@ -160,7 +163,6 @@ func (a *auditor) sound(report *core.AuditReport) {
 // wasCancelled is told what a client was answered.
 func (a *auditor) wasCancelled(agent, id string, status core.Status) {
 	if status == core.StatusCancelled {
-		t := a.model.tasks[ref{agent, id}]
-		a.must(cancelAnswer, t == nil || t.phase == ended || t.history.reason != "", "%s/%s", agent, id)
+		a.must(cancelAnswer, a.w.restored || a.model.cancelled[ref{agent, id}], "%s/%s", agent, id)
 	}
 }

@@ -35,6 +35,7 @@ func (a *auditor) decided(p *process, o *outcome) {
 		}
 	case o.t.kind == "batch" || o.ending || o.t.spawns():
 		return // what others in its call have done, and who has cancelled it, counts more
+	case o.run == nil && a.w.restored: // its handler was called after the past that the store has
 	case o.run == nil:
 		a.unstarted(o)
 	case o.cutOff():
@@ -77,6 +78,7 @@ func (a *auditor) unstarted(o *outcome) {
 		a.must(successCompletes, o.t.activity != nil, "%s was completed, and never run", o.t.ref)
 	case store.VerbAgain, store.VerbRest:
 		a.must(failureRetries, o.t.recurs() || o.t.activity != nil, "%s is due again, and was not run", o.t.ref)
+	default:
 	}
 }
 
@@ -223,7 +225,7 @@ func (a *auditor) afterBackoff(o *outcome) {
 }
 
 // leastWait is how long a task has to wait at most because of its minimum interval.
-func (a *auditor) leastWait(o *outcome) time.Duration {
+func (*auditor) leastWait(o *outcome) time.Duration {
 	if o.t.def == nil {
 		return 0
 	}
@@ -291,7 +293,7 @@ func (a *auditor) nextFixed(o *outcome, failures int) {
 }
 
 // fires reports whether a cron expression fires at a time.
-func (a *auditor) fires(def *Definition, at store.Millis) bool {
+func (*auditor) fires(def *Definition, at store.Millis) bool {
 	cron, err := schedule.ParseCron(def.Cron, def.Zone, def.DayMatch, def.Gap)
 	if err != nil {
 		return false

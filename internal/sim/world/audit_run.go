@@ -3,7 +3,10 @@ package world
 // What the auditor makes of the calls of handlers, of events and of reports.
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -14,6 +17,9 @@ func (a *auditor) began(r *run) {
 	now, i := a.now(), r.info
 	name := ref{i.Agent, i.ID}
 	record := a.model.claims[claimName{a.model.partition(i.Agent), i.Fence}]
+	if a.w.restored && (record == nil || record.holder != r.p) {
+		return // of a claim that the store has forgotten
+	}
 	if !a.must(startUnderLease, record != nil && record.end > now && record.holder == r.p, "%s under %s", name, a.w.fence(i.Fence)) {
 		return
 	}
@@ -31,7 +37,7 @@ func (a *auditor) began(r *run) {
 		a.must(startAsClaimed, r.number == t.number && i.Kind == t.kind, "%s is number %d of %s, and was claimed as %d of %s", name, r.number, i.Kind, t.number, t.kind)
 	}
 	if t.def != nil && t.renewed == nil && !t.history.moved {
-		a.must(neverEarly, !a.w.storeTime().Before(t.def.At), "%s starts at %s, and is due at %s", name, a.w.storeTime(), t.def.At)
+		a.must(neverEarly, !a.w.clock.Now().Before(t.def.At), "%s starts at %s, and is due at %s", name, a.w.storeTime(), t.def.At)
 	}
 	h := &t.history
 	a.must(startHasAReason, !h.begun || h.reason != "", "%s", name)
@@ -108,16 +114,43 @@ func (w *World) saw(p *process, e *core.Event) {
 		}
 		w.traceEvent(p, e)
 		record := w.audit.model.claims[claimName{w.audit.model.partition(e.Agent), e.Fence}]
-		w.audit.must(eventsAreEarned, record != nil && record.holder == p, "%s of %s/%s under %d", e.Type, e.Agent, e.ID, e.Fence)
+		w.audit.must(eventsAreEarned, w.restored || record != nil && record.holder == p, "%s of %s/%s under %d", e.Type, e.Agent, e.ID, e.Fence)
+		if e.Type == core.EventLost {
+			record.ends(ref{e.Agent, e.ID}, w, 0)
+		}
+	default:
 	}
 }
 
-// traceEvent tells of a run that a process has given up.
+// traceEvent tells of a run that a process has given up. Events come from many goroutines in no order: they are told in one when
+// all of these wait.
 func (w *World) traceEvent(p *process, e *core.Event) {
 	if w.story != nil && e.Type == core.EventLost {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.trace("%s  gives %s/%s up, under %s: %s", p.name, e.Agent, e.ID, w.fence(e.Fence), e.Error)
+		w.news = append(w.news, news{fmt.Sprintf("%s  gives %s/%s up", p.name, e.Agent, e.ID), e.Fence, e.Error})
+	}
+}
+
+// news is something that an event has told.
+type news struct {
+	what  string
+	fence core.Fence
+	why   string
+}
+
+// tellNews adds what events have told to the story.
+func (w *World) tellNews() {
+	if w.story == nil {
+		return
+	}
+	w.mu.Lock()
+	all := w.news
+	w.news = nil
+	w.mu.Unlock()
+	slices.SortFunc(all, func(a, b news) int { return cmp.Or(cmp.Compare(a.what, b.what), cmp.Compare(a.fence, b.fence)) })
+	for _, n := range all {
+		w.trace("%s, under %s: %s", n.what, w.fence(n.fence), n.why)
 	}
 }
 

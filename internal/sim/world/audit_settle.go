@@ -47,6 +47,7 @@ func (a *auditor) settledOne(p *process, s *store.Settlement, answer *store.Sett
 	a.must(cancelWins, !t.ending || s.Verb == store.VerbCancel, "%s ended with %q", r, s.Verb)
 	a.must(replaceIsTold, t.renewed == nil || s.Renewed, "%s ended with %q", r, s.Verb)
 	a.model.settled[key] = true
+	a.model.claims[claimName{s.Partition, s.Fence}].ends(r, a.w, soon)
 	a.w.trace("%s  stores %q of %s, under %s, due at %s", p.name, s.Verb, r, a.w.fence(s.Fence), ms(answer.Due))
 	a.apply(p, t, s, answer)
 }

@@ -17,9 +17,9 @@ var errCut = errors.New("the connection broke")
 type call struct {
 	p    *process
 	verb string
-	key  func() string // tells it from others of its verb
-	name string        // what key has returned
-	ctx  context.Context
+	key  func() string                     // tells it from others of its verb
+	name string                            // what key has returned
+	ctx  context.Context                   //nolint:containedctx // its caller's: when it ends, the driver tells the caller
 	do   func(st store.Store) (any, error) // makes it, and tells the auditor
 	// The first answer counts for what a store answers from what it remembers of a call, as the one on Redis does; that of a
 	// repeated call for the others.
@@ -27,6 +27,7 @@ type call struct {
 
 	told    []*run        // whose contexts are done once it is answered
 	sent    int           // after so many steps
+	born    time.Duration // when that was
 	at      time.Duration // not before
 	decided bool
 	fate    fate
@@ -50,7 +51,7 @@ func (b *bus) Partitions() int { return b.p.w.plan.Settings.Partitions }
 // through waits until the driver has decided about a call.
 func through[A any](ctx context.Context, b *bus, verb string, key func() string, do func(st store.Store) (A, error)) (A, error) {
 	w := b.p.w
-	c := &call{p: b.p, verb: verb, key: key, ctx: ctx, reply: make(chan struct{}), sent: w.steps}
+	c := &call{p: b.p, verb: verb, key: key, ctx: ctx, reply: make(chan struct{}), sent: w.steps, born: w.elapsed()}
 	c.do = func(st store.Store) (any, error) { return do(st) }
 	switch verb {
 	case "Submit", "Touch", "Replay", "RunNow", "Cancel", "Delete", "Hold", "Unhold":
@@ -74,8 +75,10 @@ func (c *call) label() string {
 
 // make makes the call.
 func (c *call) make() {
-	c.p.w.making = c
-	answer, err := c.do(c.p.w.store)
+	w := c.p.w
+	w.remember(func() { w.making = c; _, _ = c.do(w.store) })
+	w.making = c
+	answer, err := c.do(w.store)
 	if !c.done || !c.firstCounts {
 		c.answer, c.err = answer, err
 	}

@@ -83,6 +83,14 @@ func (a *auditor) pullsEnd() {
 	a.must(pullEnds, true, "")
 }
 
+// holder names who holds a task.
+func (t *task) holder() string {
+	if t.lease.holder == nil {
+		return "nobody"
+	}
+	return t.lease.holder.name
+}
+
 // atRest holds that everything has come to an end that could.
 func (a *auditor) atRest(when string) {
 	now := a.now()
@@ -91,7 +99,9 @@ func (a *auditor) atRest(when string) {
 			a.model.crash(t)
 		}
 		dead := t.phase == claimed && t.lease.holder.dead && t.lease.end.Add(soon) < now
-		a.must(recovered, !dead, "%s, %s is held by a dead process until %s", when, t.ref, ms(t.lease.end))
+		a.must(recovered, !dead, "%s, %s is held until %s by a process that is dead", when, t.ref, ms(t.lease.end))
+		stuck := t.phase == claimed && !t.lease.over && now.Sub(t.lease.from) > 30*time.Second // no handler takes half of that
+		a.must(everyTaskEnds, !stuck, "%s, %s has been held by %s since %s", when, t.ref, t.holder(), ms(t.lease.from))
 		if t.phase != waiting {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -68,12 +69,15 @@ func (w *World) ask(r *Request) {
 func (r *Request) String() string {
 	switch r.Kind {
 	case AskSubmit:
-		text := "submit"
-		for _, def := range r.Tasks {
-			text += " " + def.String()
+		names := make([]string, len(r.Tasks))
+		for i, def := range r.Tasks {
+			names[i] = def.String()
 		}
-		return text
+		return "submit " + strings.Join(names, " ")
 	case AskPause, AskResume:
+		if r.For == 0 {
+			return fmt.Sprintf("%s %s", r.Kind, r.Target)
+		}
 		return fmt.Sprintf("%s %s for %s", r.Kind, r.Target, r.For)
 	default:
 		return fmt.Sprintf("%s %s/%s", r.Kind, r.Agent, r.ID)
@@ -82,22 +86,29 @@ func (r *Request) String() string {
 
 // String names a definition, and what is special about it.
 func (d *Definition) String() string {
-	text := fmt.Sprintf("%s/%s (number %d, %s", d.Agent, d.ID, d.Number, d.Kind)
-	if !d.At.IsZero() {
-		text += ", at " + d.At.Sub(begin).String()
-	}
-	for _, of := range []struct {
-		name  string
-		value any
-	}{
-		{"delay", d.Delay}, {"every", d.Every}, {"from", d.From}, {"cron", d.Cron}, {"overlap", d.Overlap}, {"misfire", d.Misfire}, {"jitter", d.Jitter},
-		{"min interval", d.MinInterval}, {"level", d.Level}, {"group", d.Group}, {"key", d.SnoozeKey}, {"attempts", d.MaxAttempts}, {"on conflict", d.OnConflict},
-	} {
-		if value := fmt.Sprint(of.value); value != "" && value != "0" && value != "0s" {
-			text += ", " + of.name + " " + value
+	parts := []string{fmt.Sprintf("%s/%s (number %d", d.Agent, d.ID, d.Number), d.Kind}
+	add := func(name string, value any) {
+		if text := fmt.Sprint(value); text != "" && text != "0" && text != "0s" {
+			parts = append(parts, name+" "+text)
 		}
 	}
-	return text + ")"
+	if !d.At.IsZero() {
+		add("at", d.At.Sub(begin))
+	}
+	add("delay", d.Delay)
+	add("every", d.Every)
+	add("from", d.From)
+	add("cron", d.Cron)
+	add("overlap", d.Overlap)
+	add("misfire", d.Misfire)
+	add("jitter", d.Jitter)
+	add("min interval", d.MinInterval)
+	add("level", d.Level)
+	add("group", d.Group)
+	add("key", d.SnoozeKey)
+	add("attempts", d.MaxAttempts)
+	add("on conflict", d.OnConflict)
+	return strings.Join(parts, ", ") + ")"
 }
 
 // make makes a request, and returns what is to be checked of the answer.

@@ -33,6 +33,7 @@ const (
 func (w *World) play(until time.Duration, done func() bool) {
 	for !w.audit.failed() {
 		synctest.Wait()
+		w.tellNews()
 		w.meetRuns()
 		w.hearClients()
 		w.audit.reached(w.expected)
@@ -211,6 +212,7 @@ func (w *World) meetRuns() {
 func (w *World) start(r *run) {
 	r.begun = w.elapsed()
 	w.trace("%s  runs %s/%s, attempt %d, fence %s", r.p.name, r.info.Agent, r.info.ID, r.info.Attempt, w.fence(r.info.Fence))
+	w.remember(func() { w.audit.began(r) })
 	w.audit.began(r)
 	r.script = w.script(r)
 	r.at = r.begun + r.script.Work

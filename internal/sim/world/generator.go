@@ -117,6 +117,18 @@ func (g *generator) request() Request {
 	return r
 }
 
+// sequel is what somebody has in mind for a task that was just submitted: it is cancelled or replaced while it is claimed, or runs.
+func (g *generator) sequel(r *Request) Request {
+	of := one(g.dice, r.Tasks...)
+	next := Request{At: max(r.At, of.At.Sub(begin)) + of.Delay + g.span(0, time.Second), Kind: AskCancel, Process: g.IntN(4), Agent: of.Agent, ID: of.ID}
+	if g.in(60) {
+		next.Kind = AskSubmit
+		next.Tasks = []*Definition{g.definition(of.Agent, of.ID, false)}
+		next.Tasks[0].OnConflict = core.OnConflictReplace
+	}
+	return next
+}
+
 func (g *generator) agent() string { return one(g.dice, agents...) }
 
 // id is one of few, so that requests meet each other.
@@ -226,7 +238,7 @@ func (g *generator) script(submits bool) Script {
 	case 5, 6, 7:
 		s.Work = g.span(0, 3*time.Second)
 	default:
-		s.Work = g.span(0, 12*time.Second)
+		s.Work = g.span(3*time.Second, 13*time.Second)
 	}
 	if submits && g.in(10) {
 		s.Submits = g.definition(g.agent(), g.id(), false)

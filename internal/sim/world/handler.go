@@ -54,7 +54,9 @@ func (p *process) handle(kind string) {
 		core.HandleBatch(p.s, kind, func(ctx context.Context, tasks []*core.Task[payload]) []error {
 			outcomes := make([]error, len(tasks))
 			for i, t := range tasks {
-				outcomes[i] = p.run(ctx, t, len(tasks) > 1)
+				if outcomes[i] = ctx.Err(); i == 0 || outcomes[i] == nil {
+					outcomes[i] = p.run(ctx, t, len(tasks) > 1)
+				}
 			}
 			return outcomes
 		})
@@ -111,6 +113,7 @@ func (r *run) end(t *core.Task[payload]) error {
 		panic("the script says so")
 	case Goexit:
 		runtime.Goexit()
+	default:
 	}
 	return nil
 }

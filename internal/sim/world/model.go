@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
@@ -43,7 +44,6 @@ type task struct {
 	submitted        store.Millis
 	parent           string // of an occurrence that is a task of its own
 	activity         *activity
-	large            bool
 
 	lease   lease
 	crashes int
@@ -84,10 +84,9 @@ type renewal struct {
 
 // activity is what is known of an activity task.
 type activity struct {
-	pulse       store.Pulse
-	first       store.Millis // the first touch that the booked run is for; zero while it rests
-	from, to    store.Millis // touches while a run is under way
-	cools, rest store.Millis
+	pulse    store.Pulse
+	first    store.Millis // the first touch that the booked run is for; zero while it rests
+	from, to store.Millis // touches while a run is under way
 }
 
 // hold is a pause in force.
@@ -96,19 +95,19 @@ type hold struct{ since, until store.Millis }
 func (h hold) inForce(now store.Millis) bool { return h.until == 0 || h.until > now }
 
 type model struct {
-	w       *World
-	tasks   map[ref]*task
-	holds   map[store.Target]hold
-	groups  map[[2]string]*store.GroupCounts
-	fences  []store.Fence // the last one of each partition
-	claims  map[claimName]*claimRecord
-	nonces  map[string]*claimRecord
-	settled map[settledRun]bool
-	totals  store.Counters
-	freed   store.Millis // when the last pause was ended
-	spawned map[spawning]string
-	stored  map[int]bool // numbers of definitions
-	regress bool         // counters of groups may have been forgotten
+	w         *World
+	tasks     map[ref]*task
+	holds     map[store.Target]hold
+	groups    map[[2]string]*store.GroupCounts
+	fences    []store.Fence // the last one of each partition
+	claims    map[claimName]*claimRecord
+	nonces    map[string]*claimRecord
+	settled   map[settledRun]bool
+	totals    store.Counters
+	freed     store.Millis // when the last pause was ended
+	spawned   map[spawning]string
+	cancelled map[ref]bool // at some time
+	stored    map[int]bool // numbers of definitions
 }
 
 // claimName names a claim: each partition numbers its own.
@@ -123,6 +122,29 @@ type claimRecord struct {
 	refs   []ref
 	holder *process
 	end    store.Millis
+	over   map[ref]time.Duration // the tasks whose runs are over, and since when the process must know
+}
+
+// ends notes that a run is over, and that its process knows after a while. It may be told so while the driver waits.
+func (c *claimRecord) ends(r ref, w *World, after time.Duration) {
+	if c == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, known := c.over[r]; !known {
+		c.over[r] = w.elapsed() + after
+	}
+}
+
+// nobodys reports whether the process knows at a time that all runs of the claim are over.
+func (c *claimRecord) nobodys(at time.Duration) bool {
+	for _, r := range c.refs {
+		if known, ok := c.over[r]; !ok || known >= at {
+			return false
+		}
+	}
+	return true
 }
 
 // spawning is an occurrence of a recurring task that runs as a task of its own, by when it was due.
@@ -141,7 +163,7 @@ func newModel(w *World) *model {
 	return &model{
 		w: w, tasks: map[ref]*task{}, holds: map[store.Target]hold{}, groups: map[[2]string]*store.GroupCounts{},
 		fences: make([]store.Fence, w.plan.Settings.Partitions), claims: map[claimName]*claimRecord{}, nonces: map[string]*claimRecord{},
-		settled: map[settledRun]bool{}, stored: map[int]bool{}, spawned: map[spawning]string{},
+		settled: map[settledRun]bool{}, stored: map[int]bool{}, spawned: map[spawning]string{}, cancelled: map[ref]bool{},
 	}
 }
 
@@ -251,12 +273,9 @@ var numberMark = []byte(`{"number":`)
 
 // numberOf is the number of the definition that a body was made of; zero for none.
 func numberOf(body []byte) int {
-	at := bytes.Index(body, numberMark)
-	if at < 0 {
-		return 0
-	}
-	rest := body[at+len(numberMark):]
-	n, _ := strconv.Atoi(string(rest[:max(bytes.IndexByte(rest, '}'), 0)])) // it was written by us
+	_, rest, _ := bytes.Cut(body, numberMark)
+	number, _, _ := bytes.Cut(rest, []byte{'}'})
+	n, _ := strconv.Atoi(string(number)) // there is none, or it was written by us
 	return n
 }
 
@@ -272,6 +291,7 @@ func (m *model) end(t *task, status store.Status, now store.Millis) {
 		g.Failed++
 		m.totals.Failed++
 	default:
+		m.cancelled[t.ref] = true
 		g.Cancelled++
 		m.totals.Cancelled++
 	}
@@ -306,6 +326,7 @@ func (m *model) crash(t *task) {
 		t.byHand, t.inHand = t.inHand, 0
 	}
 	due := t.lease.due
+	t.parked = true // it may have been put aside since: nobody is told
 	t.history.reason, t.history.last = "its lease was lost", 0
 	m.totals.Recovered++
 	if t.renewed != nil {

@@ -4,7 +4,9 @@ package world
 // be left out and the rest stays the same.
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -120,23 +122,31 @@ func PlanOf(seed uint64) *Plan {
 	for range 1 + d.IntN(3) {
 		p.Processes = append(p.Processes, processPlan(d))
 	}
-	p.CallFaults = one(d, 0, 0, 3, 10, 25)
+	p.CallFaults = one(d, 0, 0, 3, 10, 25, 40)
 	g := &generator{dice: d, plan: p}
 	for range 3 + d.IntN(22) {
 		p.Requests = append(p.Requests, g.request())
+		if last := p.Requests[len(p.Requests)-1]; last.Kind == AskSubmit && d.in(25) {
+			p.Requests = append(p.Requests, g.sequel(&last))
+		}
 	}
 	if d.in(70) {
 		for range 1 + d.IntN(4) {
 			p.Faults = append(p.Faults, faultPlan(d, p.Horizon))
 		}
 	}
+	if d.in(8) {
+		p.Faults = append(p.Faults, Fault{At: d.span(p.Horizon/4, p.Horizon), Kind: FaultRestore, For: d.span(time.Millisecond, 5*time.Second)})
+	}
+	slices.SortStableFunc(p.Requests, func(a, b Request) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	return p
 }
 
 func settings(d dice) Settings {
 	s := Settings{
 		Partitions: one(d, 1, 1, 2, 4), Retention: one(d, 0, 0, time.Minute), Kept: one(d, 0, 0, 2), MaxTasks: one(d, 0, 0, 0, 6),
-		Lease: one(d, time.Second, 3*time.Second, 6*time.Second), Timeout: d.span(500*time.Millisecond, 4*time.Second),
+		Lease: one(d, time.Second, time.Second, 3*time.Second, 6*time.Second), Timeout: d.span(500*time.Millisecond, 4*time.Second),
 		Backoff: one(d, 200*time.Millisecond, time.Second), MaxAttempts: 1 + d.IntN(4), PauseAfter: one(d, -1, 2, 3),
 		Grace: one(d, time.Second, 10*time.Second), Spread: one(d, -1, 2*time.Second, 5*time.Second), CatchUp: one(d, -1, 3),
 		MaxRetryAfters: one(d, -1, 2), MaxCrashes: 1 + d.IntN(3), Serial: one(d, core.SerialTask, core.SerialTask, core.SerialAgent),
@@ -178,8 +188,8 @@ func pullPlan(d dice) Pull {
 	if d.in(15) {
 		p.PerAgent = 1 + d.IntN(2)
 	}
-	if d.in(30) {
-		p.MaxDuration = d.span(200*time.Millisecond, 5*time.Second)
+	if d.in(50) {
+		p.MaxDuration = d.span(100*time.Millisecond, 3*time.Second)
 	}
 	if d.in(30) {
 		p.Grace = d.span(0, 2*time.Second)

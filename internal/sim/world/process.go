@@ -192,6 +192,3 @@ func (w *World) befall(f *Fault) {
 		w.restore(f.For)
 	}
 }
-
-// restore gives the store an older past.
-func (*World) restore(time.Duration) {}

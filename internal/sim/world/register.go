@@ -32,7 +32,7 @@ type Breach struct {
 	At   string // when
 }
 
-// Error says which promise, and what was seen instead.
-func (b *Breach) Error() string {
+// String says which promise, and what was seen instead.
+func (b *Breach) String() string {
 	return fmt.Sprintf("%s: %s\n  %s, %s", b.Name, b.Sentence, b.At, b.What)
 }

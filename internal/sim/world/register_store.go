@@ -8,6 +8,7 @@ var (
 	submittedAtDue    = invariant("submitted-at-due", "6", "A task is due when its submit says: at its time or after its delay, and never in the past.")
 	oneLease          = invariant("one-lease", "4", "While a lease is in force no other claim gets its tasks.")
 	fencesGrow        = invariant("fences-grow", "4", "The fences of a partition only grow.")
+	fencesGrowForAll  = invariant("fences-grow-for-all", "4", "The fences that one process gets grow, also if the store has forgotten its last writes.")
 	fenceUnused       = invariant("fence-unused", "4", "No fence is given to two claims.")
 	staleChanges      = invariant("stale-changes-nothing", "4", "A run that lost its task to another settles nothing.")
 	leaseIsKept       = invariant("lease-is-kept", "4", "A run whose lease is in force is not told that it was lost.")

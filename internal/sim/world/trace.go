@@ -4,6 +4,8 @@ package world
 
 import (
 	"fmt"
+	"strings"
+	"unicode"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -14,7 +16,16 @@ func (w *World) trace(format string, args ...any) {
 		return
 	}
 	at := w.elapsed()
-	_, _ = fmt.Fprintf(w.story, "%9.3fs  %s\n", at.Seconds(), fmt.Sprintf(format, args...)) // to memory
+	line := strings.Map(printable, fmt.Sprintf(format, args...))    // bodies of tasks are bytes
+	_, _ = fmt.Fprintf(w.story, "%9.3fs  %s\n", at.Seconds(), line) // to memory
+}
+
+// printable drops what a terminal would not show.
+func printable(r rune) rune {
+	if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
+		return -1
+	}
+	return r
 }
 
 // fence numbers fences in the order in which they are seen: their own numbers say nothing to a reader.

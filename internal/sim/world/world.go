@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -45,11 +46,16 @@ type World struct {
 	defs      map[int]*Definition
 	begunRuns map[int]int // of a definition
 	over      atomic.Bool
+	deeds     []deed
+	restores  bool // the store is going to be restored
+	restored  bool // it was
+	silent    bool // what happened is shown to a new model
 
 	mu      sync.Mutex
 	seq     int
 	calls   []*call
 	runs    []*run
+	news    []news  // what events have told, in no order
 	heard   []heard // what clients were answered, in no order
 	clients int     // that wait for an answer
 }
@@ -108,11 +114,8 @@ func newWorld(ctx context.Context, plan *Plan, open Open, story bool) *World {
 	w.store = st
 	w.audit = newAuditor(w)
 	w.arrange()
-	s, err := core.New(st, core.Config{Name: "auditor", Clock: w.clock})
-	if err != nil {
-		panic(err)
-	}
-	w.reader = s
+	w.reader = w.newReader()
+	w.restores = slices.ContainsFunc(plan.Faults, func(f Fault) bool { return f.Kind == FaultRestore })
 	return w
 }
 

@@ -1,0 +1,65 @@
+package main
+
+// The patches: each fits the file that it is for, and is told from the others.
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// root is the folder of the module.
+const root = "../../.."
+
+// A patch that no longer fits would try nothing.
+func TestThePatchesFit(t *testing.T) {
+	t.Parallel()
+	assert.GreaterOrEqual(t, len(mutants), 20)
+	seen := map[string]bool{}
+	for i := range mutants {
+		m := &mutants[i]
+		_, err := m.patched(root)
+		require.NoError(t, err)
+		assert.False(t, seen[m.name], "%s is there twice", m.name)
+		seen[m.name] = true
+	}
+	_, err := (&mutant{name: "none", file: "go.mod", old: "no such text"}).patched(root)
+	assert.ErrorContains(t, err, "none: its patch fits go.mod 0 times, and has to fit once")
+}
+
+// What go build gets is the file with the fault in place of the other; the tree stays as it is.
+func TestAnOverlayNamesTheFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i := range mutants {
+		name, err := mutants[i].overlay(root, dir)
+		require.NoError(t, err)
+		data, err := os.ReadFile(name)
+		require.NoError(t, err)
+		var overlay struct{ Replace map[string]string }
+		require.NoError(t, json.Unmarshal(data, &overlay))
+		require.Len(t, overlay.Replace, 1)
+		for file, copied := range overlay.Replace {
+			assert.True(t, filepath.IsAbs(file))
+			assert.FileExists(t, file)
+			assert.FileExists(t, copied)
+		}
+	}
+}
+
+// The document gets a row for each mutant, between its marks.
+func TestTheTableIsWritten(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "proof.md")
+	require.NoError(t, os.WriteFile(file, []byte("before\n"+tableBegins+"old\n"+tableEnds+"after\n"), 0o600))
+	all := []found{{&mutant{what: "A fault.", file: "a.go"}, "7", "never-early"}, {mutant: &mutant{what: "Another.", file: "b.go"}}}
+	require.NoError(t, writeTable(file, all))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "| A fault. | `a.go` | 7 | `never-early` |\n| Another. | `b.go` | survived |  |\n"+tableEnds+"after\n")
+	assert.NotContains(t, string(text), "old")
+}

@@ -1,0 +1,54 @@
+package world
+
+// A store that is given an older past, as after a failover to a replica that lacked the last writes.
+
+import (
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// deed is something that the store and the model have seen, so that both can be made again.
+type deed struct {
+	at   time.Duration
+	full bool
+	do   func()
+}
+
+// remember keeps what happens now, for a plan that restores the store.
+func (w *World) remember(do func()) {
+	if w.restores {
+		w.deeds = append(w.deeds, deed{w.elapsed(), w.full, do})
+	}
+}
+
+// restore makes the store anew, and the model with it, and lets both see again what happened until so long ago. Processes and clients
+// remember the rest.
+func (w *World) restore(back time.Duration) {
+	until := w.elapsed() - back
+	w.trace("the store has its past of %s ago", back)
+	st, err := w.open(&w.plan.Settings, w.clock)
+	if err != nil {
+		panic(err) // the test cannot go on
+	}
+	story := w.story
+	w.store, w.story, w.silent = st, nil, true
+	w.audit.model, w.reader = newModel(w), w.newReader()
+	n := 0
+	for ; n < len(w.deeds) && w.deeds[n].at <= until; n++ {
+		then := begin.Add(w.deeds[n].at)
+		w.clock.then, w.full = &then, w.deeds[n].full
+		w.deeds[n].do()
+	}
+	w.deeds, w.clock.then = w.deeds[:n], nil
+	w.story, w.silent, w.restored = story, false, true
+}
+
+// newReader asks the store without the bus.
+func (w *World) newReader() *core.Scheduler {
+	s, err := core.New(w.store, core.Config{Name: "auditor", Clock: w.clock})
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
