@@ -78,7 +78,7 @@ func (l *loser) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 }
 
 // Whichever answer of whichever verb is lost, every task ends as it has to, is started again only for a reason, and nothing is left.
-func TestTheKthAnswerOfEachVerbIsLost(t *testing.T) {
+func TestTheKthAnswerOfEachVerbIsLost(t *testing.T) { //nolint:tparallel // its parts come one after the other
 	t.Parallel()
 	srv := redistest.Start(t)
 	all := &loser{seen: map[string]int{}}
@@ -104,7 +104,7 @@ func TestTheKthAnswerOfEachVerbIsLost(t *testing.T) {
 	rand.Shuffle(len(cases), func(i, j int) { cases[i], cases[j] = cases[j], cases[i] })
 	cases = cases[:min(len(cases), proof.Size(25, len(cases)))]
 	lost, again := 0, 0
-	for i, c := range cases {
+	for i, c := range cases { //nolint:paralleltest // as above
 		t.Run(fmt.Sprintf("%.6s/%d", verbs[c[0]], c[1]+1), func(t *testing.T) {
 			l := &loser{of: verbs[c[0]], after: c[1], seen: map[string]int{}}
 			p := platformOn(t, srv.Addr, fmt.Sprintf("p%d:", i), 1, l)

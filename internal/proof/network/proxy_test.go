@@ -3,7 +3,6 @@ package network_test
 // The proxy: a network between clients and Redis that can be made bad.
 
 import (
-	"io"
 	"math/rand/v2"
 	"net"
 	"path/filepath"
@@ -76,7 +75,7 @@ func (p *proxy) pass(l *link, from, to net.Conn) {
 		if n > 0 && p.weather(l) {
 			_, err = to.Write(buffer[:n])
 		}
-		if err != nil && err != io.EOF || n == 0 {
+		if err != nil || n == 0 {
 			break
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -85,12 +86,7 @@ func tell(progress io.Writer, name string, took time.Duration, figures []string,
 }
 
 func wanted(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return len(names) == 0
+	return len(names) == 0 || slices.Contains(names, name)
 }
 
 // try runs one way and returns the figures that its tests have logged. Its error has what the tests that failed have printed.

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
-// A sentinel promotes a replica while tasks are submitted and run: whoever runs goes on by itself, what is missing was acknowledged in the
+// A sentinel promotes a replica while tasks are submitted and run: whoever runs continues by itself, what is missing was acknowledged in the
 // last moments before the master died, and no process gets a fence twice.
 func TestASentinelPromotes(t *testing.T) {
 	t.Parallel()
@@ -33,7 +33,7 @@ func TestASentinelPromotes(t *testing.T) {
 	f.acknowledged(t, proof.Size(500, 5000))
 	died := time.Now()
 	f.master.Kill()
-	require.Eventually(t, func() bool { return f.ackedSince(died) > 100 }, 30*time.Second, 10*time.Millisecond, "it goes on on the replica")
+	require.Eventually(t, func() bool { return f.ackedSince(died) > 100 }, 30*time.Second, 10*time.Millisecond, "the replica serves it")
 	pause := f.pause(died)
 	stop()
 	all.Wait()

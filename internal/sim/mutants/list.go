@@ -196,8 +196,8 @@ var mutants = []mutant{
 		old: "groups[group][verb] = groups[group][verb] + 1", new: "groups[group][verb] = groups[group][verb] + 2",
 	},
 	{
-		name: "lua-pause-moves", what: "A pause that is given another end begins anew.", file: "core/redisstore/scripts/hold.lua",
-		old: "local since = lasting(old) and sub(old, 14, 26) or", new: "local since = lasting(old) and sub(old, 14, 26) == '' or",
+		name: "lua-pause-moves", what: "A pause that is given again does not begin again.", file: "core/redisstore/scripts/hold.lua",
+		old: "local since = command == 'prolong' and lasting(old)", new: "local since = lasting(old)",
 	},
 	{
 		name: "lua-crash-keeps-count", what: "A script does not count tasks that it takes back.", file: "core/redisstore/scripts/claim.lua",
