@@ -56,6 +56,8 @@ func effect(t *store.Stored, effects []store.Effect, err error) (store.Effect, e
 		return store.Effect{}, store.ErrChanged
 	case store.EffectRunning:
 		return store.Effect{}, &ConflictError{Agent: t.Agent, ID: t.ID, Reason: "is running"}
+	case store.EffectStopped:
+		return store.Effect{}, &ConflictError{Agent: t.Agent, ID: t.ID, Reason: "cannot run now, as everything is paused: resume that first, or pause agents or kinds instead"}
 	case store.EffectEnding:
 		return store.Effect{}, &ConflictError{Agent: t.Agent, ID: t.ID, Reason: store.ConflictEnding}
 	default:
@@ -63,7 +65,8 @@ func effect(t *store.Stored, effects []store.Effect, err error) (store.Effect, e
 	}
 }
 
-// RunNow makes a waiting task due now, also when it is paused, and returns when it is due. The occurrence that was planned
+// RunNow makes a waiting task due now, also when it, its agent or its kind is paused, and returns when it is due. While everything is
+// paused it fails with a *ConflictError. The occurrence that was planned
 // stays planned. A pause that begins later holds the task all the same. A task that runs is due again if its overlap
 // policy is OverlapQueueOne; else, and if it was cancelled, it fails with a *ConflictError. It fails with ErrNotFound if
 // there is no live task of that id.

@@ -121,6 +121,11 @@ func TestRunNow(t *testing.T) {
 		assert.ErrorContains(t, err, "is completed")
 		_, err = w.s.RunNow(w.Context(), "b", "2")
 		assert.ErrorIs(t, err, core.ErrNotFound)
+
+		require.NoError(t, w.s.Pause(w.Context(), core.Target{}, core.Pause{}))
+		_, err = w.s.RunNow(w.Context(), "a", "1")
+		assert.Equal(t, core.CodeConflict, core.CodeOf(err))
+		assert.ErrorContains(t, err, "as everything is paused: resume that first")
 	})
 }
 

@@ -4,6 +4,7 @@ package core_test
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -115,5 +116,32 @@ func TestWhatIsGivenUpIsNotKept(t *testing.T) {
 		time.Sleep(4 * lease)
 		assert.Equal(t, 1, w.run().Completed)
 		<-ended
+	})
+}
+
+// The place of an agent whose due task was cancelled is not in the way of others, however little a pull may take.
+func TestAPlaceThatIsEmptyKeepsNobodyWaiting(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return nil })
+		var agents []string // of one partition
+		for i := 0; len(agents) < 4; i++ {
+			if agent := strconv.Itoa(i); store.PartitionOf(agent, w.store.Partitions()) == 0 {
+				agents = append(agents, agent)
+			}
+		}
+		for _, agent := range agents[:3] { // each has another one later, so that it keeps a place
+			w.submit(core.NewTask{Agent: agent, ID: "1", Kind: "k"}, core.NewTask{Agent: agent, ID: "2", Kind: "k", Delay: time.Hour})
+			time.Sleep(time.Millisecond)
+		}
+		w.submit(core.NewTask{Agent: agents[3], ID: "1", Kind: "k"})
+		for _, agent := range agents[:3] {
+			_, err := w.s.Cancel(w.Context(), agent, "1", core.Order{})
+			require.NoError(t, err)
+		}
+		begun := time.Now()
+		report, err := w.s.RunDue(w.Context(), core.Scope{MaxTasks: 1})
+		require.NoError(t, err)
+		assert.Equal(t, 1, report.Completed)
+		assert.Less(t, time.Since(begun), 100*time.Millisecond)
 	})
 }

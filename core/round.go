@@ -265,8 +265,15 @@ func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time
 	t.barren = time.Time{}
 	if due := t.due(); due != 0 && due <= c.Now && len(c.Tasks)+c.Parked+c.Recovered == 0 {
 		t.foundNothing(r, c, sent, g)
+		return
 	}
+	t.empty = 0
 }
+
+// mostEmpty is how many claims in a row may find nothing until the target is left alone for a while. The place of an agent whose due
+// task was cancelled or replaced stays in the past until a claim has looked there and put it right, which may be all that a small
+// claim has a turn for: the next one sees others.
+const mostEmpty = 16
 
 // foundNothing notes how far a claim has searched that brought nothing, and when it is worth trying again. What waits for
 // a slot of its kind is worth it as soon as slots come free; what is left for lack of time is so for the whole pull.
@@ -287,6 +294,8 @@ func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.T
 	case c.Passed != 0 && !shared: // there is more to look at, at once
 	case g.urgent:
 		t.urgentAsked = sent
+	case !full && len(r.Leave) == 0 && t.empty < mostEmpty:
+		t.empty++
 	case full:
 		t.barren, t.because = sent.Add(lookEvery), g.news
 	default:

@@ -48,7 +48,7 @@ type NewTask struct {
 	Misfire    Misfire       // what to do about occurrences missed while no process ran; MisfireOnce if empty
 	PauseAfter int           // pause the task after this many failed occurrences in a row; negative for never; if zero, the kind's
 
-	MinInterval time.Duration // no run starts sooner than this after the last one started
+	MinInterval time.Duration // no occurrence starts sooner than this after the last one started; one whose process stopped or died is repeated at once
 	SnoozeKey   string        // tasks that share a key can be paused together, and wait together when one returns RetryAfter
 
 	UniqueKey  string     // the id is made from this, so that submitting twice makes one task; excludes ID

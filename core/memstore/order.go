@@ -91,6 +91,9 @@ func (p *partition) run(c *store.RunNow, now store.Millis) store.Effect {
 	case t.claim != nil:
 		t.queue(now)
 		return store.Effect{Code: store.EffectOrdered}
+	// Claims look at nothing while everything is held: the order would wait for the end of that.
+	case p.held(scope{kind: '*'}, now):
+		return store.Effect{Code: store.EffectStopped}
 	}
 	// Only a task that is held needs an order; any other is simply due.
 	if _, ok := p.holdOf(t, 0, now); ok {

@@ -109,7 +109,7 @@ func (s *Store) effects(ctx context.Context, calls []call, parse func(reply []an
 // effects are the codes that order.lua and hold.lua answer with: a code is the index of its name. Its
 // order is the contract with the scripts: new ones go to the end.
 var effects = []store.EffectCode{
-	store.EffectNone, store.EffectDone, store.EffectOrdered, store.EffectRunning, store.EffectChanged, store.EffectEnding,
+	store.EffectNone, store.EffectDone, store.EffectOrdered, store.EffectRunning, store.EffectChanged, store.EffectEnding, store.EffectStopped,
 }
 
 // parseEffect reads a code and, where the script knows it, when the task is due.

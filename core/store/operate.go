@@ -100,4 +100,5 @@ const (
 	EffectRunning                   // the task runs: nothing is changed
 	EffectChanged                   // of Cancel: the task is not at its Version: read it again
 	EffectEnding                    // of RunNow: the task was cancelled while it ran and ends: nothing is changed
+	EffectStopped                   // of RunNow: everything is held: nothing is changed
 )

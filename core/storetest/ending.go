@@ -160,6 +160,25 @@ func testCancelCrashHeld(t *testing.T, b *bench) {
 
 // An order to run a task that is held is about the holds of its time: it does not outlive a resume to meet the next hold.
 // Otherwise an order that was given during one pause would break the next one, days later.
+func testRunStopped(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"))
+	everything := store.Target{}
+	b.hold(everything, store.When{After: time.Minute})
+	assert.Equal(t, store.Effect{Code: store.EffectStopped}, b.run("a", "1", false), "claims take nothing while everything is held")
+	assert.Equal(t, store.Effect{}, b.run("a", "2", false))
+	assert.Equal(t, store.EffectDone, b.unhold(everything))
+	assert.Equal(t, store.EffectDone, b.run("a", "1", false).Code)
+	b.hold(everything, store.When{})
+	assert.Empty(t, b.claim(10).Tasks, "the last word counts")
+	assert.Equal(t, store.EffectDone, b.unhold(everything))
+	c := b.take("a/1")
+	b.hold(everything, store.When{})
+	assert.Equal(t, store.EffectRunning, b.run("a", "1", false).Code, "it runs already")
+	assert.Equal(t, store.EffectOrdered, b.run("a", "1", true).Code, "it is due again when it may be")
+	b.ended(complete(c.Tasks[0]))
+}
+
 func testRunHeldOnce(t *testing.T, b *bench) {
 	for _, scope := range holdable[:4] {
 		for _, parked := range []bool{false, true} {

@@ -161,6 +161,7 @@ var contract = []struct {
 	{"what is told to end stays so", testEnding},
 	{"orders one after another", testOrders},
 	{"run now ends with the pause", testRunHeldOnce},
+	{"run now while everything is held", testRunStopped},
 	{"delete what waits", testDeleteWaiting},
 	{"delete what runs", testDeleteRunning},
 	{"delete the last run of a claim", testDeleteLastOfClaim},

@@ -14,8 +14,8 @@
 -- ARGV[7] run: 1 if a task that runs is to be due once more; cancel: the version that the record is of
 -- ARGV[8] cancel: the record
 -- ARGV[9] cancel: what is said to a run under way
--- returns {now, 0 nothing to change, 1 done, 2 the change comes when its run ends, 3 it runs, 4 it has changed or 5 it was
---          cancelled and ends, due}
+-- returns {now, 0 nothing to change, 1 done, 2 the change comes when its run ends, 3 it runs, 4 it has changed, 5 it was
+--          cancelled and ends or 6 everything is held, due}
 
 local command, agent, id, group = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local retention, most = tonumber(ARGV[5]), ARGV[6]
@@ -29,6 +29,7 @@ local AT_THE_END = 2
 local RUNS = 3
 local CHANGED = 4
 local ENDING = 5
+local STOPPED = 6
 local value = redis.call('HGET', KEYS[2], agent)
 local live, single = find(agent, value, id)
 local place_, due, name = IS_RUNNING, 0, nil
@@ -50,6 +51,7 @@ local function run()
     end
     return AT_THE_END, 0
   end
+  if stopped() then return STOPPED, 0 end -- claims look at nothing then: the order would wait for the end of that
   if hold_of(agent, id, live) then redis.call('HSET', base .. 'orders', ref, ORDER_RUN, ORDERED .. ref, now) end
   if place_ == IS_PARKED or due > now then
     due = now

@@ -123,6 +123,9 @@ func (a *auditor) ranNow(r *store.RunNow, e *store.Effect) {
 		a.must(runNowKnows, t != nil && t.phase == claimed, "%s/%s runs", r.Agent, r.ID)
 	case store.EffectEnding:
 		a.must(runNowKnows, t != nil && t.ending, "%s/%s ends", r.Agent, r.ID)
+	case store.EffectStopped:
+		everything, ok := a.model.holds[store.Target{}]
+		a.must(runNowKnows, ok && everything.inForce(now), "%s/%s is not to run, as everything is paused", r.Agent, r.ID)
 	case store.EffectNone:
 		a.must(runNowKnows, t == nil, "%s/%s was not found", r.Agent, r.ID)
 	default:
