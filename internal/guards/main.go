@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/seed-6f6f2c11/duly/internal/proof"
 	"github.com/seed-6f6f2c11/duly/internal/sow"
 )
 
@@ -103,22 +104,7 @@ func (g *guard) isMissed(ctx context.Context, dir string) (bool, error) {
 	return true, nil
 }
 
-// The marks between which the document has the table.
-const (
-	tableBegins = "<!-- guards: written by make guards -->\n"
-	tableEnds   = "<!-- end of guards -->\n"
-)
-
 func writeTable(file string, rows []string) error {
-	data, err := os.ReadFile(file) //nolint:gosec // of this module
-	if err != nil {
-		return err
-	}
-	before, rest, ok1 := strings.Cut(string(data), tableBegins)
-	_, after, ok2 := strings.Cut(rest, tableEnds)
-	if !ok1 || !ok2 {
-		return fmt.Errorf("%s has no place for guards", file)
-	}
 	table := "| promise | without its guard | where | test | |\n|---|---|---|---|---|\n" + strings.Join(rows, "")
-	return os.WriteFile(file, []byte(before+tableBegins+table+tableEnds+after), 0o644) //nolint:gosec // a document
+	return proof.Write(file, "<!-- guards: written by make guards -->", "<!-- end of guards -->", table)
 }

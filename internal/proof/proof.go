@@ -5,6 +5,7 @@ package proof
 import (
 	"fmt"
 	"os"
+	"strings"
 )
 
 // Env makes tests run whole when it is "whole", as `make proof` does.
@@ -31,4 +32,18 @@ type Logger interface {
 func Figure(tb Logger, format string, args ...any) {
 	tb.Helper()
 	tb.Logf("figure: %s", fmt.Sprintf(format, args...))
+}
+
+// Write puts a text into a document, between a line that begins its part and one that ends it.
+func Write(file, begins, ends, text string) error {
+	data, err := os.ReadFile(file) //nolint:gosec // of this module
+	if err != nil {
+		return err
+	}
+	before, rest, ok1 := strings.Cut(string(data), begins+"\n")
+	_, after, ok2 := strings.Cut(rest, ends+"\n")
+	if !ok1 || !ok2 {
+		return fmt.Errorf("%s has no lines %q and %q", file, begins, ends)
+	}
+	return os.WriteFile(file, []byte(before+begins+"\n"+text+ends+"\n"+after), 0o644) //nolint:gosec // a document, for all to read
 }

@@ -123,29 +123,14 @@ func tail(text string, n int) string {
 	return strings.Join(lines[max(len(lines)-n, 0):], "\n")
 }
 
-// The part of the document that is written by the run.
-const (
-	begins = "<!-- the figures: written by make proof -->\n"
-	ends   = "<!-- the end of the figures -->\n"
-)
-
-// write puts the figures into the document, between two marks.
-func write(path string, figures map[string][]string, took time.Duration) error {
-	data, err := os.ReadFile(path) //nolint:gosec // of this module
-	if err != nil {
-		return err
-	}
-	before, rest, ok1 := strings.Cut(string(data), begins)
-	_, after, ok2 := strings.Cut(rest, ends)
-	if !ok1 || !ok2 {
-		return fmt.Errorf("%s has no place for figures", path)
-	}
+// write puts the figures into the document.
+func write(file string, figures map[string][]string, took time.Duration) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s%s\nLast run: %s, %d processors, %s.\n\n| way | found |\n|---|---|\n", before, begins, time.Now().UTC().Format(time.DateOnly),
+	fmt.Fprintf(&b, "\nLast run: %s, %d processors, %s.\n\n| way | found |\n|---|---|\n", time.Now().UTC().Format(time.DateOnly),
 		runtime.NumCPU(), took.Round(time.Minute))
 	for _, w := range ways {
 		fmt.Fprintf(&b, "| %s | %s |\n", w.name, strings.Join(figures[w.name], "<br>"))
 	}
-	b.WriteString("\n" + ends + after)
-	return os.WriteFile(path, []byte(b.String()), 0o644) //nolint:gosec // a document, for all to read
+	b.WriteString("\n")
+	return proof.Write(file, "<!-- the figures: written by make proof -->", "<!-- the end of the figures -->", b.String())
 }

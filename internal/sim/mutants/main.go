@@ -13,6 +13,9 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/internal/proof"
+	"github.com/seed-6f6f2c11/duly/internal/sow"
 )
 
 func main() {
@@ -35,7 +38,7 @@ func main() {
 
 // found is what became of a mutant.
 type found struct {
-	*mutant
+	*sow.Fault
 
 	seed, invariant string // empty if it survived
 }
@@ -48,7 +51,7 @@ func hunt(ctx context.Context, n int, only string, write bool) (int, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	for i := range mutants { // all patches have to fit before the first is tried
-		if _, err := mutants[i].patched("."); err != nil {
+		if _, err := mutants[i].Patched("."); err != nil {
 			return 0, err
 		}
 	}
@@ -56,21 +59,21 @@ func hunt(ctx context.Context, n int, only string, write bool) (int, error) {
 	var all []found
 	for i := range mutants {
 		m := &mutants[i]
-		if !strings.Contains(m.name, only) {
+		if !strings.Contains(m.Name, only) {
 			continue
 		}
 		began := time.Now()
 		f, err := try(ctx, m, dir, n)
 		if err != nil {
-			fmt.Printf("%-28s BROKEN: %v\n", m.name, err)
+			fmt.Printf("%-28s BROKEN: %v\n", m.Name, err)
 			survived++
 			continue
 		}
 		if f.seed == "" {
 			survived++
-			fmt.Printf("%-28s SURVIVED %d seeds: %s\n", m.name, n, m.what)
+			fmt.Printf("%-28s SURVIVED %d seeds: %s\n", m.Name, n, m.What)
 		} else {
-			fmt.Printf("%-28s seed %-5s %s (%s)\n", m.name, f.seed, f.invariant, time.Since(began).Round(time.Second))
+			fmt.Printf("%-28s seed %-5s %s (%s)\n", m.Name, f.seed, f.invariant, time.Since(began).Round(time.Second))
 		}
 		all = append(all, f)
 	}
@@ -88,8 +91,8 @@ var (
 )
 
 // try builds the simulation with a mutant, and plays seeds until one finds it.
-func try(ctx context.Context, m *mutant, dir string, n int) (found, error) {
-	overlay, err := m.overlay(".", dir)
+func try(ctx context.Context, m *sow.Fault, dir string, n int) (found, error) {
+	overlay, err := m.Overlay(".", dir)
 	if err != nil {
 		return found{}, err
 	}
@@ -99,7 +102,7 @@ func try(ctx context.Context, m *mutant, dir string, n int) (found, error) {
 		return found{}, fmt.Errorf("it does not compile: %w\n%s", err, out)
 	}
 	args := []string{"-seed", "1", "-n", fmt.Sprint(n), "-shrink=false", "-say"}
-	if scriptOf(m.file) != "" {
+	if m.IsScript() {
 		args = append(args, "-store", "redis")
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
@@ -115,5 +118,25 @@ func try(ctx context.Context, m *mutant, dir string, n int) (found, error) {
 		text := string(out)
 		return found{}, fmt.Errorf("it ended without a breach:\n%s", text[max(0, len(text)-2000):])
 	}
-	return found{mutant: m}, err
+	return found{Fault: m}, err
 }
+
+// writeTable writes the table of the document.
+func writeTable(file string, all []found) error {
+	var b strings.Builder
+	b.WriteString("| sown fault | where | found by seed | invariant |\n|---|---|---|---|\n")
+	for _, f := range all {
+		seed, invariant := f.seed, "`"+f.invariant+"`"
+		if seed == "" {
+			seed, invariant = "survived", ""
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", f.What, f.File, seed, invariant)
+	}
+	return proof.Write(file, tableBegins, tableEnds, b.String())
+}
+
+// The lines between which the document has the table.
+const (
+	tableBegins = "<!-- mutants: written by make mutants -->"
+	tableEnds   = "<!-- end of mutants -->"
+)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/internal/sow"
 )
 
 // root is the folder of the module.
@@ -22,12 +24,12 @@ func TestThePatchesFit(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range mutants {
 		m := &mutants[i]
-		_, err := m.patched(root)
+		_, err := m.Patched(root)
 		require.NoError(t, err)
-		assert.False(t, seen[m.name], "%s is there twice", m.name)
-		seen[m.name] = true
+		assert.False(t, seen[m.Name], "%s is there twice", m.Name)
+		seen[m.Name] = true
 	}
-	_, err := (&mutant{name: "none", file: "go.mod", old: "no such text"}).patched(root)
+	_, err := (&sow.Fault{Name: "none", File: "go.mod", Old: "no such text"}).Patched(root)
 	assert.ErrorContains(t, err, "none: its patch fits go.mod 0 times, and has to fit once")
 }
 
@@ -36,7 +38,7 @@ func TestAnOverlayNamesTheFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for i := range mutants {
-		name, err := mutants[i].overlay(root, dir)
+		name, err := mutants[i].Overlay(root, dir)
 		require.NoError(t, err)
 		data, err := os.ReadFile(name)
 		require.NoError(t, err)
@@ -55,11 +57,11 @@ func TestAnOverlayNamesTheFile(t *testing.T) {
 func TestTheTableIsWritten(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "proof.md")
-	require.NoError(t, os.WriteFile(file, []byte("before\n"+tableBegins+"old\n"+tableEnds+"after\n"), 0o600))
-	all := []found{{&mutant{what: "A fault.", file: "a.go"}, "7", "never-early"}, {mutant: &mutant{what: "Another.", file: "b.go"}}}
+	require.NoError(t, os.WriteFile(file, []byte("before\n"+tableBegins+"\nold\n"+tableEnds+"\nafter\n"), 0o600))
+	all := []found{{&sow.Fault{What: "A fault.", File: "a.go"}, "7", "never-early"}, {Fault: &sow.Fault{What: "Another.", File: "b.go"}}}
 	require.NoError(t, writeTable(file, all))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	assert.Contains(t, string(text), "| A fault. | `a.go` | 7 | `never-early` |\n| Another. | `b.go` | survived |  |\n"+tableEnds+"after\n")
+	assert.Contains(t, string(text), "| A fault. | `a.go` | 7 | `never-early` |\n| Another. | `b.go` | survived |  |\n"+tableEnds+"\nafter\n")
 	assert.NotContains(t, string(text), "old")
 }
