@@ -1,0 +1,88 @@
+package attack_test
+
+// Floods: one credential takes all streams and waits that it can get, and others still get theirs.
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+)
+
+// spellings are headers that all mean the token one.
+var spellings = []string{"Bearer one", "bearer one", "BEARER one", "bEARER one", "Bearer  one", "Bearer one ", "Bearer   one", "beareR one", "Bearer \tone"}
+
+// flooded is an API whose user u is never idle.
+func flooded(t *testing.T, config httpadapter.Config) http.Handler {
+	t.Helper()
+	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+	require.NoError(t, err)
+	_, err = s.Submit(t.Context(), core.NewTask{Agent: "u", ID: "1", Kind: "none", Delay: 24 * time.Hour})
+	require.NoError(t, err)
+	return httpadapter.New(s, config)
+}
+
+// asks makes a request under a header that says who asks, and returns its status and body when it ends.
+func asks(ctx context.Context, h http.Handler, method, path, authorization string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, method, path, nil)
+	r.Header.Set("Authorization", authorization)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// A credential is one however its header is spelt: by the case of the scheme or by spaces it gets no second share of the waits.
+func TestACredentialHasOneShareOfTheWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := flooded(t, httpadapter.Config{Tokens: []string{"one", "two"}, MaxWaits: 3})
+		var mu sync.Mutex
+		var flood sync.WaitGroup
+		answers := map[int]int{}
+		for i := range 40 {
+			flood.Go(func() {
+				w := asks(t.Context(), h, http.MethodPost, "/product/scheduler/wait?user_name=u&timeout_seconds=10", spellings[i%len(spellings)])
+				mu.Lock()
+				defer mu.Unlock()
+				answers[w.Code]++
+			})
+		}
+		synctest.Wait()
+		w := asks(t.Context(), h, http.MethodPost, "/product/scheduler/wait?user_name=u&timeout_seconds=1", "Bearer two")
+		assert.Equal(t, http.StatusOK, w.Code, "somebody else waits: %s", w.Body)
+		flood.Wait()
+		assert.Equal(t, map[int]int{http.StatusOK: 3, http.StatusTooManyRequests: 37}, answers)
+	})
+}
+
+// Where no credential is asked for, a header that nobody looks at makes nobody a caller of their own.
+func TestAHeaderThatNobodyAsksForIsNoCredential(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := flooded(t, httpadapter.Config{MaxWaits: 3})
+		var mu sync.Mutex
+		var flood sync.WaitGroup
+		answers := map[int]int{}
+		for i := range 40 {
+			flood.Go(func() {
+				w := asks(t.Context(), h, http.MethodPost, "/product/scheduler/wait?user_name=u&timeout_seconds=10", fmt.Sprint("Bearer ", i))
+				mu.Lock()
+				defer mu.Unlock()
+				answers[w.Code]++
+			})
+		}
+		flood.Wait()
+		assert.Equal(t, map[int]int{http.StatusOK: 3, http.StatusTooManyRequests: 37}, answers)
+	})
+}
