@@ -5,6 +5,7 @@ package attack_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -51,7 +52,7 @@ func looks(ctx context.Context, a *attacker) (any, error) {
 }
 
 func claims(ctx context.Context, a *attacker) (any, error) {
-	asked := []string{a.agent(), a.agent(), a.agent(), a.agent()}
+	asked := slices.Compact(slices.Sorted(slices.Values([]string{a.agent(), a.agent(), a.agent(), a.agent()}))) // each once, as core names them
 	got, err := a.store.Claim(ctx, []store.ClaimRequest{{
 		Nonce: fmt.Sprintf("%016x", a.random.Uint64()), Agents: asked, Kinds: a.kinds, Limit: 1 + a.random.IntN(20),
 		Lease: time.Duration(1+a.random.IntN(2000)) * time.Millisecond, Serial: a.random.IntN(4) == 0,
