@@ -86,3 +86,51 @@ func TestAHeaderThatNobodyAsksForIsNoCredential(t *testing.T) {
 		assert.Equal(t, map[int]int{http.StatusOK: 3, http.StatusTooManyRequests: 37}, answers)
 	})
 }
+
+// One credential that takes all streams of events that it can get leaves some to others, and has room again when one ends.
+func TestStreamsOfEventsAreBoundedForEachCredential(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tokens := []string{"one", "two", "three", "four", "five"}
+		h := flooded(t, httpadapter.Config{Tokens: tokens, Events: &httpadapter.Events{}})
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		refused := make(chan int, 1000)
+		var streams sync.WaitGroup
+		listen := func(ctx context.Context, authorization string) {
+			streams.Go(func() {
+				if w := asks(ctx, h, http.MethodGet, "/v1/events", authorization); w.Code != http.StatusOK {
+					refused <- w.Code
+				}
+			})
+		}
+		one, endOne := context.WithCancel(ctx)
+		listen(one, "Bearer one")
+		for i := range 149 {
+			listen(ctx, spellings[i%len(spellings)])
+		}
+		synctest.Wait()
+		require.Len(t, refused, 50, "a hundred for each credential")
+		listen(ctx, "Bearer two")
+		synctest.Wait()
+		assert.Len(t, refused, 50, "somebody else listens")
+		endOne()
+		synctest.Wait()
+		listen(ctx, "Bearer one")
+		synctest.Wait()
+		assert.Len(t, refused, 50, "it has room again")
+		for _, token := range tokens {
+			for range 120 {
+				listen(ctx, "Bearer "+token)
+			}
+		}
+		synctest.Wait()
+		assert.Len(t, refused, 50+600-(400-101), "four hundred in all")
+		end()
+		streams.Wait()
+		close(refused)
+		for code := range refused {
+			assert.Equal(t, http.StatusServiceUnavailable, code)
+		}
+	})
+}
