@@ -196,7 +196,9 @@ func allow(r *http.Request, agents ...string) error {
 	}
 	for _, agent := range agents {
 		if !slices.Contains(g.Agents, agent) {
-			return problem.New(problem.CodeForbidden, fmt.Sprintf("the credential does not cover the agent %q", agent))
+			// A name that is longer than any id is not sent back whole.
+			shown := strings.ToValidUTF8(agent[:min(len(agent), core.MaxIDLen)], "")
+			return problem.New(problem.CodeForbidden, fmt.Sprintf("the credential does not cover the agent %q", shown))
 		}
 	}
 	return nil
