@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -63,7 +64,7 @@ func (p *program) run(t *testing.T, args ...string) string {
 	cmd := exec.CommandContext(ctx, p.path, args...)
 	cmd.Env = p.env
 	out, _ := cmd.CombinedOutput()
-	require.NoError(t, ctx.Err(), "%q does not end", args)
+	assert.NoError(t, ctx.Err(), "%q does not end", args)
 	return string(out)
 }
 
