@@ -5,6 +5,7 @@ package attack_test
 import (
 	"bytes"
 	"context"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,15 +27,15 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	folder = dir
+	folder, net.DefaultResolver = dir, resolver()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	}))
 }
 
-// binary builds the program when a test first asks for it: most tests need none.
-var binary = sync.OnceValues(func() (string, error) {
+// built is the program, made when a test first asks for it: most tests need none.
+var built = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(folder, "duly")
 	out, err := exec.Command("go", "build", "-o", path, "github.com/seed-6f6f2c11/duly/cmd/duly").CombinedOutput()
 	if err != nil {
@@ -51,7 +52,7 @@ type program struct {
 
 func newProgram(t *testing.T, env ...string) *program {
 	t.Helper()
-	path, err := binary()
+	path, err := built()
 	require.NoError(t, err)
 	return &program{path: path, env: append([]string{"PATH=" + os.Getenv("PATH")}, env...)}
 }
