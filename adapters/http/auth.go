@@ -123,6 +123,7 @@ func (t tokens) Verify(r *http.Request) (*Grant, error) {
 type caller struct {
 	grant      *Grant
 	credential credential
+	message    string // the id of a signed message; empty for any other request
 }
 
 // credential tells credentials apart, so that each gets its own share of what is bounded, however the header is spelt that
@@ -158,7 +159,11 @@ func (a *api) authenticate(r *http.Request) (*caller, error) {
 	for _, v := range a.verifiers {
 		grant, err := v.Verify(r)
 		if err == nil {
-			return &caller{grant: grant, credential: shown(v, grant, r)}, nil
+			from := &caller{grant: grant, credential: shown(v, grant, r)}
+			if _, ok := v.(*signatures); ok {
+				from.message = r.Header.Get(webhookID)
+			}
+			return from, nil
 		}
 		if !errors.Is(err, ErrNoCredential) {
 			why = err
