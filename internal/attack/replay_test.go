@@ -222,3 +222,18 @@ func TestSecretsAreComparedInConstantTime(t *testing.T) {
 	}
 	assert.Equal(t, map[string]int{"subtle.ConstantTimeCompare": 1, "hmac.Equal": 1, "hmac.New": 1, "bytes.NewReader": 1}, calls)
 }
+
+// Whatever is in the headers of a signature, nobody is let in without the key, and no answer is a fault of this side.
+func FuzzSignatures(f *testing.F) {
+	f.Add("msg_1", "1800000000", "v1,AAAA", "{}")
+	f.Add("msg.1", "-1", "v1,", "")
+	f.Add("\xff", "1800000000.0", strings.Repeat("v1,AAAA ", 9), "\x00")
+	f.Add("m", "99999999999999999999", "v1 v1,=", `{"agent_id":"a","kind":"none"}`)
+	f.Fuzz(func(t *testing.T, id, stamp, given, body string) {
+		_, all := processes(t, &atRest{time.Unix(1_800_000_000, 0)})
+		assert.Equal(t, 401, send(all[0], signed("/v1/tasks", id, stamp, given, body)))
+		// With the key it is a request like any other, if its headers are those that a server hands over.
+		good := "v1," + base64.StdEncoding.EncodeToString(signature(sha256.New, keyOf, id, stamp, body))
+		assert.Less(t, send(all[0], signed("/v1/tasks", id, stamp, good, body)), 500)
+	})
+}
