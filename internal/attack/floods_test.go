@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,6 +64,38 @@ func TestACredentialHasOneShareOfTheWaits(t *testing.T) {
 		assert.Equal(t, http.StatusOK, w.Code, "somebody else waits: %s", w.Body)
 		flood.Wait()
 		assert.Equal(t, map[int]int{http.StatusOK: 3, http.StatusTooManyRequests: 37}, answers)
+	})
+}
+
+// fresh is somebody's own verifier: it takes any bearer token, and makes a grant for each request.
+type fresh struct{}
+
+func (fresh) Verify(r *http.Request) (*httpadapter.Grant, error) {
+	if _, ok := httpadapter.Bearer(r); !ok {
+		return nil, httpadapter.ErrNoCredential
+	}
+	return &httpadapter.Grant{}, nil
+}
+
+// So it is with the tokens of somebody else's verifier.
+func TestAForeignCredentialHasOneShareToo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := flooded(t, httpadapter.Config{Verifiers: []httpadapter.Verifier{fresh{}}, MaxWaits: 3})
+		var flood sync.WaitGroup
+		var waited atomic.Int64
+		for i := range 40 {
+			flood.Go(func() {
+				if asks(t.Context(), h, http.MethodPost, "/product/scheduler/wait?user_name=u&timeout_seconds=10", spellings[i%len(spellings)]).Code == http.StatusOK {
+					waited.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		w := asks(t.Context(), h, http.MethodPost, "/product/scheduler/wait?user_name=u&timeout_seconds=1", "Bearer two")
+		assert.Equal(t, http.StatusOK, w.Code, "somebody else waits: %s", w.Body)
+		flood.Wait()
+		assert.EqualValues(t, 3, waited.Load())
 	})
 }
 

@@ -60,8 +60,8 @@ func signature(with func() hash.Hash, key []byte, id, stamp, body string) []byte
 }
 
 // signed is a request to submit tasks, with headers as they are given.
-func signed(path, id, stamp, signature, body string) *http.Request {
-	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+func signed(id, stamp, signature, body string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/v1/tasks", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Webhook-Id", id)
 	r.Header.Set("Webhook-Timestamp", stamp)
@@ -86,7 +86,7 @@ func TestARecordedMessageSubmitsNothingMore(t *testing.T) {
 		s, all := processes(t, clock)
 		first := func(at time.Time) *http.Request {
 			stamp := fmt.Sprint(at.Unix())
-			return signed("/v1/tasks", "msg_1", stamp, "v1,"+base64.StdEncoding.EncodeToString(signature(sha256.New, keyOf, "msg_1", stamp, body)), body)
+			return signed("msg_1", stamp, "v1,"+base64.StdEncoding.EncodeToString(signature(sha256.New, keyOf, "msg_1", stamp, body)), body)
 		}
 		require.Equal(t, 201, send(all[0], first(clock.now)), name)
 		for range 3 {
@@ -111,7 +111,7 @@ func TestAMessageKeepsItsContent(t *testing.T) {
 	_, all := processes(t, clock)
 	at := func(i int, body, key string) int {
 		stamp := fmt.Sprint(clock.now.Unix() + int64(i))
-		r := signed("/v1/tasks", "msg_1", stamp, "v1,"+base64.StdEncoding.EncodeToString(signature(sha256.New, keyOf, "msg_1", stamp, body)), body)
+		r := signed("msg_1", stamp, "v1,"+base64.StdEncoding.EncodeToString(signature(sha256.New, keyOf, "msg_1", stamp, body)), body)
 		if key != "" {
 			r.Header.Set("Idempotency-Key", key)
 		}
@@ -134,7 +134,7 @@ func TestSignaturesThatNearlyFit(t *testing.T) {
 	try := func(offset time.Duration, change func(sum []byte, id, stamp string) string) int {
 		n++
 		id, stamp := fmt.Sprint("msg_", n), fmt.Sprint(clock.now.Add(offset).Unix())
-		return send(all[0], signed("/v1/tasks", id, stamp, change(signature(sha256.New, keyOf, id, stamp, body), id, stamp), body))
+		return send(all[0], signed(id, stamp, change(signature(sha256.New, keyOf, id, stamp, body), id, stamp), body))
 	}
 	text := base64.StdEncoding.EncodeToString
 	good := func(sum []byte, _, _ string) string { return "v1," + text(sum) }
@@ -231,9 +231,9 @@ func FuzzSignatures(f *testing.F) {
 	f.Add("m", "99999999999999999999", "v1 v1,=", `{"agent_id":"a","kind":"none"}`)
 	f.Fuzz(func(t *testing.T, id, stamp, given, body string) {
 		_, all := processes(t, &atRest{time.Unix(1_800_000_000, 0)})
-		assert.Equal(t, 401, send(all[0], signed("/v1/tasks", id, stamp, given, body)))
+		assert.Equal(t, 401, send(all[0], signed(id, stamp, given, body)))
 		// With the key it is a request like any other, if its headers are those that a server hands over.
 		good := "v1," + base64.StdEncoding.EncodeToString(signature(sha256.New, keyOf, id, stamp, body))
-		assert.Less(t, send(all[0], signed("/v1/tasks", id, stamp, good, body)), 500)
+		assert.Less(t, send(all[0], signed(id, stamp, good, body)), 500)
 	})
 }

@@ -98,7 +98,8 @@ var named = map[string]operation{
 	"post /v1/run-due": {trigger, []request{{body: `{"agent_ids":["AGENT"]}`}, {body: `{"all":true}`, wide: true}}},
 	"get /v1/cron":     {cron, []request{{}}},
 	"post /v1/tasks": {write, []request{
-		{body: `{"agent_id":"AGENT","kind":"ok"}`}, {body: `{"tasks":[{"agent_id":"AGENT","kind":"ok"}]}`},
+		{body: `{"agent_id":"AGENT","kind":"ok"}`},
+		{body: `{"tasks":[{"agent_id":"AGENT","kind":"ok"}]}`},
 		{body: `{"agent_id":"AGENT","user_id":"AGENT","kind":"ok"}`},
 	}},
 	"get /v1/tasks":                            {read, []request{{path: "/v1/tasks?agent_id=AGENT"}}},
@@ -172,7 +173,10 @@ func (c *credential) may(one operation, r request, agent string) bool {
 }
 
 var credentials = []credential{
-	{token: ""}, {token: "guessed"}, {token: "cron"}, {token: "root"},
+	{token: ""},
+	{token: "guessed"},
+	{token: "cron"},
+	{token: "root"},
 	{token: "nothing", scopes: []httpadapter.Scope{}},
 	{token: "reads", scopes: []httpadapter.Scope{read}},
 	{token: "triggers", scopes: []httpadapter.Scope{trigger}},

@@ -83,8 +83,20 @@ func TestSecretsAreNowhere(t *testing.T) {
 	require.Contains(t, task.LastError, "MARK")
 	shown := ""
 	for _, args := range [][]string{
-		{"doctor", "-c", config, "--json"}, {"doctor", "-c", config}, {"explain", "a", "looktext"}, {"explain", "a", "hooktext", "--json"}, {"status", "a", "usertext"}, {"runs", "a", "hooktext"},
-		{"stats"}, {"processes", "--json"}, {"audit"}, {"queue", "hook"}, {"list", "--agent", "a", "--json"}, {"apply", "-f", config}, {"run-due", "--all", "-c", config}, {"version", "--json"},
+		{"doctor", "-c", config, "--json"},
+		{"doctor", "-c", config},
+		{"explain", "a", "looktext"},
+		{"explain", "a", "hooktext", "--json"},
+		{"status", "a", "usertext"},
+		{"runs", "a", "hooktext"},
+		{"stats"},
+		{"processes", "--json"},
+		{"audit"},
+		{"queue", "hook"},
+		{"list", "--agent", "a", "--json"},
+		{"apply", "-f", config},
+		{"run-due", "--all", "-c", config},
+		{"version", "--json"},
 	} {
 		shown += p.run(t, args...)
 	}

@@ -91,9 +91,24 @@ func TestCommandsWritePlainText(t *testing.T) {
 		}
 	}
 	commands = append(commands, [][]string{
-		{"list", "--agent", agent}, {"jobs", agent}, {"agents"}, {"pauses"}, {"processes"}, {"queue"}, {"queue", "bad"}, {"stats"}, {"doctor"}, {"audit"},
-		{"pause", agent, id + "0"}, {"run", agent, id + "0"}, {"replay", agent, id + "0"}, {"resume", agent}, {"cancel", agent, id + "3", "--reason", "x"},
-		{"run-due", "--all", "-c", config}, {"run-due", "--agents", agent, "-c", config}, {"delete", agent, id + "1"},
+		{"list", "--agent", agent},
+		{"jobs", agent},
+		{"agents"},
+		{"pauses"},
+		{"processes"},
+		{"queue"},
+		{"queue", "bad"},
+		{"stats"},
+		{"doctor"},
+		{"audit"},
+		{"pause", agent, id + "0"},
+		{"run", agent, id + "0"},
+		{"replay", agent, id + "0"},
+		{"resume", agent},
+		{"cancel", agent, id + "3", "--reason", "x"},
+		{"run-due", "--all", "-c", config},
+		{"run-due", "--agents", agent, "-c", config},
+		{"delete", agent, id + "1"},
 	}...)
 	shown := strings.Builder{}
 	for _, args := range commands {
@@ -110,15 +125,46 @@ func TestCommandsWritePlainText(t *testing.T) {
 	assert.Contains(t, shown.String(), "boom", "the errors were shown")
 	bad := strings.ReplaceAll(ofTexts, "\x00", "") // no argument has one
 	for _, args := range [][]string{
-		{"status", bad, bad}, {"status", bad}, {"list", "--agent", bad}, {"list", "--agent", "a", "--status", bad}, {"list", "--agent", "a", "--cursor", bad},
-		{bad}, {"--" + bad}, {"status", "--" + bad}, {"next", bad}, {"next", "* * * * *", "--zone", bad}, {"next", "* * * * *", "--from", bad},
-		{"submit", "--agent", bad, "--kind", bad}, {"submit", "--agent", "a", "--kind", bad}, {"submit", "--agent", "a", "--kind", "k", "--payload", bad},
-		{"submit", "--agent", "a", "--kind", "k", "--every", bad}, {"submit", "-f", bad}, {"apply", "-f", bad}, {"daemon", "-c", bad}, {"daemon", "--http", bad},
-		{"daemon", "--log", bad}, {"stats", "--redis", bad}, {"stats", "--redis", "redis://" + bad}, {"stats", "--redis", "redis://127.0.0.1:1/" + bad},
-		{"stats", "--prefix", bad}, {"stats", "--redis-ca", bad, "--redis", "rediss://127.0.0.1:1"}, {"activity", bad, "--user", bad}, {"queue", bad}, {"pause", bad, "--reason", bad},
-		{"pause", "--for", bad}, {"events", "--server", bad}, {"events", "--server", "http://127.0.0.1:1/" + bad}, {"run-due", "--agents", bad}, {"completion", bad}, {"help", bad},
-		{"daemon", "-c", file(t, "handlers: { \""+`\e]0;x\a`+"\": { log: {} } }\n")}, {"daemon", "-c", file(t, bad)}, {"apply", "-f", file(t, bad)}, {"submit", "-f", file(t, bad)},
-		{"daemon", "-c", file(t, "\""+`\e[2J`+"\": 1\n")}, {"submit", "-f", file(t, `[{"agent_id":"\u001b[2J","kind":"\u009b","\u001b":1}]`)},
+		{"status", bad, bad},
+		{"status", bad},
+		{"list", "--agent", bad},
+		{"list", "--agent", "a", "--status", bad},
+		{"list", "--agent", "a", "--cursor", bad},
+		{bad},
+		{"--" + bad},
+		{"status", "--" + bad},
+		{"next", bad},
+		{"next", "* * * * *", "--zone", bad},
+		{"next", "* * * * *", "--from", bad},
+		{"submit", "--agent", bad, "--kind", bad},
+		{"submit", "--agent", "a", "--kind", bad},
+		{"submit", "--agent", "a", "--kind", "k", "--payload", bad},
+		{"submit", "--agent", "a", "--kind", "k", "--every", bad},
+		{"submit", "-f", bad},
+		{"apply", "-f", bad},
+		{"daemon", "-c", bad},
+		{"daemon", "--http", bad},
+		{"daemon", "--log", bad},
+		{"stats", "--redis", bad},
+		{"stats", "--redis", "redis://" + bad},
+		{"stats", "--redis", "redis://127.0.0.1:1/" + bad},
+		{"stats", "--prefix", bad},
+		{"stats", "--redis-ca", bad, "--redis", "rediss://127.0.0.1:1"},
+		{"activity", bad, "--user", bad},
+		{"queue", bad},
+		{"pause", bad, "--reason", bad},
+		{"pause", "--for", bad},
+		{"events", "--server", bad},
+		{"events", "--server", "http://127.0.0.1:1/" + bad},
+		{"run-due", "--agents", bad},
+		{"completion", bad},
+		{"help", bad},
+		{"daemon", "-c", file(t, "handlers: { \""+`\e]0;x\a`+"\": { log: {} } }\n")},
+		{"daemon", "-c", file(t, bad)},
+		{"apply", "-f", file(t, bad)},
+		{"submit", "-f", file(t, bad)},
+		{"daemon", "-c", file(t, "\""+`\e[2J`+"\": 1\n")},
+		{"submit", "-f", file(t, `[{"agent_id":"\u001b[2J","kind":"\u009b","\u001b":1}]`)},
 	} {
 		out := p.run(t, args...)
 		assert.Empty(t, raw(out), "duly %q", args)
@@ -192,7 +238,7 @@ func TestLogsArePlainText(t *testing.T) {
 			s.waitFor(t, "failed for good")
 			s.waitFor(t, "payload")
 			assert.Empty(t, raw(s.log()))
-			for _, line := range strings.Split(strings.TrimSpace(s.log()), "\n") {
+			for line := range strings.SplitSeq(strings.TrimSpace(s.log()), "\n") {
 				assert.False(t, strings.HasPrefix(line, "level="), "a line was forged: %q", line)
 			}
 		})

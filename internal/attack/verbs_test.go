@@ -20,9 +20,21 @@ type attack struct {
 // attacks are all verbs but those about all agents: their callers may see and change everything.
 func attacks() []attack {
 	return []attack{
-		{"Submit", submits}, {"Touch", touches}, {"Look", looks}, {"Claim", claims}, {"Settle", settles}, {"Extend", extends},
-		{"Replay", replays}, {"RunNow", runsNow}, {"Cancel", cancels}, {"Delete", deletes}, {"Hold", holds}, {"Unhold", unholds},
-		{"Get", gets}, {"List", lists}, {"Group", groups},
+		{"Submit", submits},
+		{"Touch", touches},
+		{"Look", looks},
+		{"Claim", claims},
+		{"Settle", settles},
+		{"Extend", extends},
+		{"Replay", replays},
+		{"RunNow", runsNow},
+		{"Cancel", cancels},
+		{"Delete", deletes},
+		{"Hold", holds},
+		{"Unhold", unholds},
+		{"Get", gets},
+		{"List", lists},
+		{"Group", groups},
 	}
 }
 
@@ -83,7 +95,7 @@ func settles(ctx context.Context, a *attacker) (any, error) {
 // Only the fences of its own claims are extended: whoever extends one holds it.
 func extends(ctx context.Context, a *attacker) (any, error) {
 	if len(a.held) == 0 {
-		return nil, nil
+		return claims(ctx, a) // it has none yet
 	}
 	run := a.held[a.random.IntN(len(a.held))]
 	fence := run.Fence

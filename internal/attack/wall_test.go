@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -146,12 +147,9 @@ func (a *attacker) run() store.Run {
 
 // looked keeps it if an answer is not about an agent that was asked for.
 func (a *attacker) looked(asked []string, agent string) {
-	for _, one := range asked {
-		if one == agent {
-			return
-		}
+	if !slices.Contains(asked, agent) {
+		a.foreign += fmt.Sprintf("asked for %q and got %q\n", asked, agent)
 	}
-	a.foreign += fmt.Sprintf("asked for %q and got %q\n", asked, agent)
 }
 
 // try makes one random call.

@@ -75,7 +75,7 @@ func TestNothingIsSmuggled(t *testing.T) {
 		"no host":                  "POST /v1/pause HTTP/1.1\r\nAuthorization: Bearer " + secret + "\r\nContent-Length: 0\r\n\r\n" + hidden("16"),
 		"a chunk that is too long": head + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff1\r\n" + hidden("17"),
 		"a chunk with a sign":      head + "Transfer-Encoding: chunked\r\n\r\n-1\r\n" + hidden("18"),
-		"a version of its own":     strings.Replace(head, "HTTP/1.1", "HTTP/1.1 HTTP/1.1", 1) + "\r\n" + hidden("19"),
+		"a version of its own":     strings.Replace(head, "HTTP/1.1", "HTTP/1.1 HTTP/1.0", 1) + "\r\n" + hidden("19"),
 		"a request to nowhere":     "\x16\x03\x01\x00\xa5\x01\x00\x00\r\n\r\n" + hidden("20"),
 		"the preface of HTTP/2":    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + hidden("21"),
 		"a path with a line break": "GET /v1/\r\nstats HTTP/1.1\r\nHost: x\r\n\r\n" + hidden("22"),
