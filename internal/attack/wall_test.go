@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -94,8 +95,8 @@ type attacker struct {
 	done    map[string]int // without an error
 }
 
-func newAttacker(st store.Store, cursors []string) *attacker {
-	random := rand.New(rand.NewPCG(12, 34))
+func newAttacker(st store.Store, seed uint64, cursors []string) *attacker {
+	random := rand.New(rand.NewPCG(12, seed))
 	a := &attacker{store: st, random: random, agents: names(random, 400), cursors: cursors, calls: map[string]int{}, done: map[string]int{}}
 	a.ids = append(names(random, 60), victims...)
 	a.ids = append(a.ids, "waiting", "later", "held", "finished", "failed", "running", "i", "touched")
@@ -166,6 +167,30 @@ func (a *attacker) try(ctx context.Context) {
 	}
 }
 
+// assault lets four attackers make so many calls together, and demands that none was answered what is somebody else's, and that each
+// verb did what it is for often enough to be a trial.
+func assault(t *testing.T, st store.Store, cursors []string, calls int) {
+	t.Helper()
+	attackers := make([]*attacker, 4)
+	var all sync.WaitGroup
+	for i := range attackers {
+		a := newAttacker(st, uint64(i), slices.Clone(cursors))
+		attackers[i] = a
+		all.Go(func() {
+			for range calls / len(attackers) {
+				a.try(t.Context())
+			}
+		})
+	}
+	all.Wait()
+	for _, a := range attackers {
+		require.Empty(t, a.foreign)
+		for verb, n := range a.calls {
+			assert.Greater(t, a.done[verb], n/10, "%s: nearly all were refused, so that nothing was tried", verb)
+		}
+	}
+}
+
 // Whatever an agent calls itself and its tasks, nothing of another agent changes in Redis, and none of it is answered.
 func TestATenantLeavesNoTraceInAnother(t *testing.T) {
 	t.Parallel()
@@ -173,15 +198,12 @@ func TestATenantLeavesNoTraceInAnother(t *testing.T) {
 	st, err := redisstore.Open(t.Context(), redisstore.Config{URL: redis.URL, Partitions: 1})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = st.Close() })
-	a := newAttacker(st, furnish(t, st))
+	cursors := furnish(t, st)
 	d := &dump{client: redis.Client(t)}
 	before := d.all(t)
 	require.Contains(t, fmt.Sprint(before), marker)
 	calls := proof.Size(20_000, 1_000_000)
-	for range calls {
-		a.try(t.Context())
-	}
-	require.Empty(t, a.foreign)
+	assault(t, st, cursors, calls)
 	after := d.all(t)
 	kept := 0
 	for place, value := range before {
@@ -199,9 +221,6 @@ func TestATenantLeavesNoTraceInAnother(t *testing.T) {
 		}
 	}
 	assert.Greater(t, kept, 10*len(victims))
-	for verb, n := range a.calls {
-		assert.Greater(t, a.done[verb], n/10, "%s: nearly all were refused, so that nothing was tried", verb)
-	}
 	proof.Figure(t, "%d calls of a hostile tenant left %d entries of %d others in Redis as they were (%d entries in all)", calls, kept, len(victims), len(after))
 }
 
@@ -209,7 +228,7 @@ func TestATenantLeavesNoTraceInAnother(t *testing.T) {
 func TestATenantLeavesNoTraceInAnotherInMemory(t *testing.T) {
 	t.Parallel()
 	st := memstore.New(memstore.Config{Partitions: 1})
-	a := newAttacker(st, furnish(t, st))
+	cursors := furnish(t, st)
 	view := func() map[string]string {
 		all := map[string]string{}
 		for _, agent := range victims {
@@ -228,9 +247,6 @@ func TestATenantLeavesNoTraceInAnotherInMemory(t *testing.T) {
 		return all
 	}
 	before := view()
-	for range proof.Size(20_000, 1_000_000) {
-		a.try(t.Context())
-	}
-	require.Empty(t, a.foreign)
+	assault(t, st, cursors, proof.Size(20_000, 1_000_000))
 	assert.Equal(t, before, view())
 }
