@@ -119,10 +119,39 @@ func (t tokens) Verify(r *http.Request) (*Grant, error) {
 	return found, nil
 }
 
-// authenticate finds out what a request may do. The reason why one is refused is for the log only.
-func (a *api) authenticate(r *http.Request) (*Grant, error) {
+// caller is whom a request comes from: what it may do, and the credential that it has shown.
+type caller struct {
+	grant      *Grant
+	credential credential
+	message    string // the id of a signed message; empty for any other request
+}
+
+// credential tells credentials apart, so that each gets its own share of what is bounded, however the header is spelt that
+// has it: by the grant of a token or secret of ours, which is no other's, else by the hash of the bearer token.
+type credential struct {
+	grant *Grant
+	token [sha256.Size]byte
+}
+
+// shown is the credential of a request that a verifier has accepted.
+func shown(v Verifier, grant *Grant, r *http.Request) credential {
+	switch v.(type) {
+	case tokens, *signatures:
+		return credential{grant: grant}
+	default:
+		// The grant of somebody else's verifier may be made for each request.
+		token, _ := Bearer(r)
+		return credential{token: sha256.Sum256([]byte(token))}
+	}
+}
+
+// anybody is the caller where no credential is asked for: a header that nobody looks at makes no difference.
+var anybody = &caller{grant: everything, credential: credential{grant: everything}}
+
+// authenticate finds out who sends a request. The reason why one is refused is for the log only.
+func (a *api) authenticate(r *http.Request) (*caller, error) {
 	if len(a.verifiers) == 0 {
-		return everything, nil
+		return anybody, nil
 	}
 	// The most telling reason goes to the log: that a credential was refused, rather
 	// than that another verifier saw none.
@@ -130,7 +159,11 @@ func (a *api) authenticate(r *http.Request) (*Grant, error) {
 	for _, v := range a.verifiers {
 		grant, err := v.Verify(r)
 		if err == nil {
-			return grant, nil
+			from := &caller{grant: grant, credential: shown(v, grant, r)}
+			if _, ok := v.(*signatures); ok {
+				from.message = r.Header.Get(webhookID)
+			}
+			return from, nil
 		}
 		if !errors.Is(err, ErrNoCredential) {
 			why = err
@@ -139,22 +172,25 @@ func (a *api) authenticate(r *http.Request) (*Grant, error) {
 	return nil, why
 }
 
-// grantKey is the key of a request's grant in its context.
-type grantKey struct{}
+// callerKey is the key of a request's caller in its context.
+type callerKey struct{}
 
-// withGrant puts a grant into a request, for the checks of whichever call it is.
-func withGrant(r *http.Request, g *Grant) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), grantKey{}, g))
+// withCaller puts the caller into a request, for the checks of whichever call it is.
+func withCaller(r *http.Request, c *caller) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
 }
 
-// grantOf is the grant of a request; everything for one that was not
+// callerOf is the caller of a request; anybody for one that was not
 // authenticated, which only open routes are.
-func grantOf(r *http.Request) *Grant {
-	if g, ok := r.Context().Value(grantKey{}).(*Grant); ok {
-		return g
+func callerOf(r *http.Request) *caller {
+	if c, ok := r.Context().Value(callerKey{}).(*caller); ok {
+		return c
 	}
-	return everything
+	return anybody
 }
+
+// grantOf is the grant of a request.
+func grantOf(r *http.Request) *Grant { return callerOf(r).grant }
 
 // allow refuses a request about agents that its caller may not touch: each agent by itself. Whether such an agent exists
 // is not told.
@@ -165,7 +201,9 @@ func allow(r *http.Request, agents ...string) error {
 	}
 	for _, agent := range agents {
 		if !slices.Contains(g.Agents, agent) {
-			return problem.New(problem.CodeForbidden, fmt.Sprintf("the credential does not cover the agent %q", agent))
+			// A name that is longer than any id is not sent back whole.
+			shown := strings.ToValidUTF8(agent[:min(len(agent), core.MaxIDLen)], "")
+			return problem.New(problem.CodeForbidden, fmt.Sprintf("the credential does not cover the agent %q", shown))
 		}
 	}
 	return nil

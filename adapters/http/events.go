@@ -19,6 +19,7 @@ import (
 type Events struct {
 	mu        sync.Mutex
 	listeners map[*listener]struct{}
+	each      map[credential]int // how many listen with a credential
 }
 
 // listener is one connection. What it does not take in time is dropped and counted.
@@ -27,12 +28,14 @@ type listener struct {
 	kind   string
 	queue  chan core.Event
 	lost   int
+	of     credential
 }
 
-// Bounds of a stream of events.
+// Bounds of a stream of events. Each credential may have mostListeners, so that one takes nobody else's; all together bound the memory.
 const (
 	eventsKept    = 256
 	mostListeners = 100
+	allListeners  = 4 * mostListeners
 	heartbeat     = 15 * time.Second
 	writeTimeout  = 10 * time.Second
 )
@@ -53,23 +56,31 @@ func (e *Events) Publish(event core.Event) {
 	}
 }
 
-func (e *Events) listen(l *listener) bool {
+// listen adds a listener, or says how many there are already: of its credential, or of all.
+func (e *Events) listen(l *listener) (already int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.listeners) >= mostListeners {
-		return false
+	switch {
+	case e.each[l.of] >= mostListeners:
+		return mostListeners
+	case len(e.listeners) >= allListeners:
+		return allListeners
 	}
 	if e.listeners == nil {
-		e.listeners = map[*listener]struct{}{}
+		e.listeners, e.each = map[*listener]struct{}{}, map[credential]int{}
 	}
 	e.listeners[l] = struct{}{}
-	return true
+	e.each[l.of]++
+	return 0
 }
 
 func (e *Events) leave(l *listener) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.listeners, l)
+	if e.each[l.of]--; e.each[l.of] == 0 {
+		delete(e.each, l.of)
+	}
 }
 
 // missed is how many events were dropped since it was last asked.
@@ -89,7 +100,8 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	l := &listener{agents: grantOf(r).Agents, kind: q.Get("kind"), queue: make(chan core.Event, eventsKept)}
+	from := callerOf(r)
+	l := &listener{agents: from.grant.Agents, kind: q.Get("kind"), queue: make(chan core.Event, eventsKept), of: from.credential}
 	if agent := q.Get("agent_id"); agent != "" {
 		if err := allow(r, agent); err != nil {
 			a.refuse(w, r, err)
@@ -97,8 +109,8 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 		}
 		l.agents = []string{agent}
 	}
-	if !a.config.Events.listen(l) {
-		a.refuse(w, r, problem.New(core.CodeUnavailable, fmt.Sprintf("%d clients are already listening; retry later", mostListeners)))
+	if already := a.config.Events.listen(l); already > 0 {
+		a.refuse(w, r, problem.New(core.CodeUnavailable, fmt.Sprintf("%d clients are already listening; retry later", already)))
 		return
 	}
 	defer a.config.Events.leave(l)

@@ -136,12 +136,12 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	// Answers are about the state of now.
 	w.Header().Set("Cache-Control", "no-store")
-	rt, grant, err := a.admit(r)
+	rt, from, err := a.admit(r)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
 	}
-	r = withGrant(r, grant)
+	r = withCaller(r, from)
 	// Set before anything reads the body; the call turns its error into a 413.
 	r.Body = http.MaxBytesReader(w, r.Body, a.config.MaxBody)
 	if agent := r.PathValue("agent"); agent != "" {
@@ -163,16 +163,16 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.write(w, r, status, body)
 }
 
-// admit is the route of a request, and what its caller may do, if it may go there. No store is called for that, and
+// admit is the route of a request and its caller, if it may go there. No store is called for that, and
 // nothing of the body is read unless it is signed.
-func (a *api) admit(r *http.Request) (*route, *Grant, error) {
+func (a *api) admit(r *http.Request) (*route, *caller, error) {
 	// The route is looked up first, as it may be open, but whether it exists is
 	// only said to callers who were accepted.
 	rt, allowed := find(a.table, r)
 	if a.config.LocalOnly && !local(r.Host) {
 		return nil, nil, errForeignHost
 	}
-	grant, err := a.identify(rt, r)
+	from, err := a.identify(rt, r)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -184,26 +184,26 @@ func (a *api) admit(r *http.Request) (*route, *Grant, error) {
 		return nil, nil, problem.Method(allowed)
 	case rt == nil:
 		return nil, nil, errNoRoute
-	case !rt.open && !grant.may(rt.scope()):
+	case !rt.open && !from.grant.may(rt.scope()):
 		return nil, nil, problem.New(problem.CodeForbidden, fmt.Sprintf("the credential does not cover the scope %q", rt.scope()))
 	default:
-		return rt, grant, nil
+		return rt, from, nil
 	}
 }
 
-// identify finds out what the caller of a route may do. Why it is refused is for the log, unless it may succeed later.
+// identify finds out who calls a route. Why it is refused is for the log, unless it may succeed later.
 // An open route needs no grant: it shows nothing of any agent.
-func (a *api) identify(rt *route, r *http.Request) (*Grant, error) {
+func (a *api) identify(rt *route, r *http.Request) (*caller, error) {
 	verify := a.authenticate
 	switch {
 	case rt != nil && rt.open:
-		return everything, nil
+		return anybody, nil
 	case rt != nil && rt.verify != nil:
-		verify = rt.verify
+		verify = rt.caller
 	}
-	grant, err := verify(r)
+	from, err := verify(r)
 	if err == nil {
-		return grant, nil
+		return from, nil
 	}
 	a.config.Logger.LogAttrs(r.Context(), slog.LevelInfo, "a request was refused", slog.String("path", r.URL.Path), slog.Any("err", err))
 	// It may succeed later, so 401 would be wrong.

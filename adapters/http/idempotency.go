@@ -11,7 +11,7 @@ import (
 )
 
 // Idempotency-Key. A client whose answer was lost cannot know what was stored; by the key the same request makes
-// the same ids, and a repeat changes nothing.
+// the same ids, and a repeat changes nothing. The id of a signed message takes its place.
 
 // idempotencyHeader makes a submit safe to repeat although its tasks have no ids.
 const idempotencyHeader = "Idempotency-Key"
@@ -24,6 +24,11 @@ const mostKey = 255
 // are the same when the request is repeated. What was stored under them before with another content is a conflict, before
 // anything is written: a key stands for one request.
 func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
+	// A signed message was recorded, perhaps, and is sent to each process once. The header is not signed: whoever sends it again could
+	// add another key. No key has a NUL, so this is that of no other request.
+	if message := callerOf(r).message; message != "" {
+		return a.identifyBy(r, webhookID, message+"\x00", tasks)
+	}
 	values := r.Header.Values(idempotencyHeader)
 	// Most requests have no key, and pay nothing for it.
 	if len(values) == 0 {
@@ -38,6 +43,11 @@ func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
 	case len(key) > mostKey:
 		return &core.InvalidError{Field: idempotencyHeader, Reason: fmt.Sprintf("is %d bytes long: the limit is %d", len(key), mostKey)}
 	}
+	return a.identifyBy(r, idempotencyHeader, key, tasks)
+}
+
+// identifyBy makes the ids from a key that came in the header of a name.
+func (a *api) identifyBy(r *http.Request, name, key string, tasks []core.NewTask) error {
 	// Tasks with ids of their own are safe to repeat already.
 	var made []core.NewTask
 	for i := range tasks {
@@ -54,7 +64,7 @@ func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
 	known, err := a.scheduler.Existing(r.Context(), made...)
 	for i := range known {
 		if known[i].Differs {
-			return problem.New(core.CodeConflict, "the "+idempotencyHeader+" was already used for another request; use a new one for each request")
+			return problem.New(core.CodeConflict, "the "+name+" was already used for another request; use a new one for each request")
 		}
 	}
 	if core.CodeOf(err) == core.CodeInvalid {

@@ -42,6 +42,9 @@ func (*host) AllowTasks(r *http.Request, tasks ...core.NewTask) error { return a
 // AllowAll refuses what is about all agents to a grant for some.
 func (*host) AllowAll(r *http.Request) error { return allowAll(r) }
 
+// Caller is the credential of a request.
+func (*host) Caller(r *http.Request) any { return callerOf(r).credential }
+
 // Answer sends JSON.
 func (h *host) Answer(w http.ResponseWriter, r *http.Request, status int, body any) {
 	h.a.write(w, r, status, body)

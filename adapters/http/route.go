@@ -36,6 +36,15 @@ func (rt *route) scope() Scope {
 	}
 }
 
+// caller is who calls a route that has a credential of its own.
+func (rt *route) caller(r *http.Request) (*caller, error) {
+	grant, err := rt.verify(r)
+	if err != nil {
+		return nil, err
+	}
+	return &caller{grant: grant, credential: credential{grant: grant}}, nil
+}
+
 // routes is the whole table: the calls of every handler, then those that its configuration adds.
 func (a *api) routes() []route {
 	table := []route{

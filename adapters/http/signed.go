@@ -23,12 +23,16 @@ import (
 
 // Signed accepts requests that are signed as Standard Webhooks are: webhook-id, webhook-timestamp and webhook-signature
 // over both and the body. A signature is good for five minutes, and once in this process; the same id with a new timestamp
-// and signature is the same message sent again, and taken. Ids have no dots, as these part what is signed.
+// and signature is the same message sent again, and taken. Whichever process takes it, its id is the idempotency key of the tasks that
+// it submits, so that none is submitted twice. Ids have no dots, as these part what is signed.
 type Signed struct {
 	// Secrets are "whsec_" and base64, or base64 alone; several, so that they can be rotated.
 	Secrets []string
 	Grant
 }
+
+// webhookID is the header with the id of a signed message.
+const webhookID = "Webhook-Id"
 
 // Bounds of a signed request.
 // Five minutes is what Standard Webhooks proposes. The memory holds as many requests as arrive in twice
@@ -78,7 +82,7 @@ func newSignatures(s *Signed, clock core.Clock, most int64) *signatures {
 
 // Verify checks the headers before the body, as those cost nothing.
 func (v *signatures) Verify(r *http.Request) (*Grant, error) {
-	id, stamp, given := r.Header.Get("Webhook-Id"), r.Header.Get("Webhook-Timestamp"), r.Header.Get("Webhook-Signature")
+	id, stamp, given := r.Header.Get(webhookID), r.Header.Get("Webhook-Timestamp"), r.Header.Get("Webhook-Signature")
 	if id == "" || stamp == "" || given == "" {
 		return nil, ErrNoCredential
 	}

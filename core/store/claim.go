@@ -8,7 +8,7 @@ import "time"
 type ClaimRequest struct {
 	Partition int
 	Nonce     string   // NonceLen bytes, new for each request and the same when the request is repeated
-	Agents    []string // whose tasks to take; nil for any agent
+	Agents    []string // whose tasks to take, each named once; nil for any agent
 	Kinds     []string // kinds to take; tasks of a kind in neither list are parked until somebody asks for it
 	// Most bounds how many tasks of some of Kinds are taken; with 0 they are left where they are. Kinds that are not in
 	// it have no bound but Limit.

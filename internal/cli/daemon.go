@@ -16,6 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/daemon"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -153,10 +154,21 @@ func newLogger(w io.Writer, format string) (*slog.Logger, error) {
 	case "text":
 		return slog.New(linelog.New(w)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, nil)), nil
+		return slog.New(slog.NewJSONHandler(plainJSON{w}, nil)), nil
 	default:
 		return nil, usage("use text or json", "--log %q is unknown", format)
 	}
+}
+
+// plainJSON writes JSON with escapes for what a terminal could take for more than text.
+type plainJSON struct{ out io.Writer }
+
+// Write writes a record, as slog hands it over: whole.
+func (w plainJSON) Write(record []byte) (int, error) {
+	if _, err := io.WriteString(w.out, table.JSON(string(record))); err != nil {
+		return 0, err
+	}
+	return len(record), nil
 }
 
 // together runs services until ctx is done or one of them fails, then waits for all.

@@ -18,7 +18,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -267,21 +266,11 @@ func (f *follower) answer(line string) error {
 	return nil
 }
 
-// printJSON writes an event as one line of JSON. JSON has no control characters but for white space, which is taken out, and
-// some of the wider ones, such as those that terminals know as C1: these are escaped.
+// printJSON writes an event as one line of JSON, without the white space that it may have between its parts.
 func (f *follower) printJSON(data string) error {
 	var line bytes.Buffer
 	if err := json.Compact(&line, []byte(strings.ToValidUTF8(data, "\uFFFD"))); err != nil {
 		return errNoEvent
 	}
-	var b strings.Builder
-	// C1 controls are valid in JSON text, but some terminals act on them.
-	for _, r := range line.String() {
-		if r <= unicode.MaxLatin1 && unicode.IsControl(r) {
-			fmt.Fprintf(&b, `\u%04x`, r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return f.answer(b.String())
+	return f.answer(table.JSON(line.String()))
 }

@@ -24,6 +24,9 @@ func (o *options) print(w io.Writer, answer any, people func(w *table.Page)) err
 		if err := json.NewEncoder(&b.Buffer).Encode(answer); err != nil {
 			return fmt.Errorf("encode answer: %w", err)
 		}
+		text := table.JSON(b.String())
+		b.Reset()
+		_, _ = b.WriteString(text)
 	} else {
 		people(&b)
 	}

@@ -2,9 +2,7 @@ package memos
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -145,26 +143,24 @@ func (l *looks[T]) lead(one *look[T], now time.Time, s seeing[T]) error {
 }
 
 // waits bounds how many requests wait at once, of each credential and of all together. A wait holds a connection for up to an hour:
-// without a bound one client could take all that the server has. Credentials are kept by their hashes, as secrets have no place
-// in a map that a dump would show.
+// without a bound one client could take all that the server has. The host says who a caller is: the header that shows a credential
+// can be spelt in many ways.
 // Both bounds are of this process.
 type waits struct {
 	mu   sync.Mutex
 	all  int
-	each map[[sha256.Size]byte]int
+	each map[any]int // by Host.Caller
 }
 
 // allWaits is how many times as many requests as those of one credential may wait at once.
 const allWaits = 8
 
-// enter lets a request wait until it calls leave, or refuses it.
-func (w *waits) enter(r *http.Request, most int) (leave func(), err error) {
-	// Requests without a credential share one bound.
-	who := sha256.Sum256([]byte(r.Header.Get("Authorization")))
+// enter lets a request of a caller wait until it calls leave, or refuses it. Requests without a credential share one bound.
+func (w *waits) enter(who any, most int) (leave func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.each == nil {
-		w.each = map[[sha256.Size]byte]int{}
+		w.each = map[any]int{}
 	}
 	switch {
 	case w.each[who] >= most:

@@ -23,6 +23,8 @@ type Host interface {
 	Allow(r *http.Request, agents ...string) error
 	AllowTasks(r *http.Request, tasks ...core.NewTask) error
 	AllowAll(r *http.Request) error
+	// Caller is the credential of a request, as a value to compare: requests of one credential share what is bounded.
+	Caller(r *http.Request) any
 	// Answer sends a body as JSON, and Refuse an error: one that has the method Answer() (status int, body any) as that says.
 	Answer(w http.ResponseWriter, r *http.Request, status int, body any)
 	Refuse(w http.ResponseWriter, r *http.Request, err error)
@@ -246,7 +248,7 @@ type queueLook struct{ remaining, pending map[string]int }
 // queueOf looks at what of a user waits or runs. Requests that come at the same time share a look: it reads all live tasks of the
 // user, and clients poll it.
 func (a *api) queueOf(r *http.Request, agent string) (*queueLook, error) {
-	leave, err := a.waits.enter(r, a.config.MaxWaits)
+	leave, err := a.waits.enter(a.host.Caller(r), a.config.MaxWaits)
 	if err != nil {
 		return nil, err
 	}

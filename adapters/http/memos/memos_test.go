@@ -53,6 +53,8 @@ func (h *host) AllowTasks(r *http.Request, tasks ...core.NewTask) error {
 	return nil
 }
 
+func (*host) Caller(*http.Request) any { return "somebody" }
+
 func (h *host) AllowAll(*http.Request) error {
 	if h.all {
 		return nil

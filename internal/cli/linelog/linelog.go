@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
@@ -75,8 +76,9 @@ func writeAttr(b *bytes.Buffer, a slog.Attr) {
 		b.WriteString(table.Plain(text))
 		return
 	}
-	// What looks like a separator, or could move a cursor, is quoted.
-	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r == ' ' || r == '"' || r == '=' || !unicode.IsPrint(r) }) {
+	// What looks like a separator, or could move a cursor, is quoted. A byte that is no UTF-8 is one too: some terminals take
+	// those from 0x80 on for controls.
+	if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r == ' ' || r == '"' || r == '=' || !unicode.IsPrint(r) }) {
 		text = strconv.Quote(text)
 	}
 	b.WriteString(text)

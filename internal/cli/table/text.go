@@ -3,9 +3,11 @@ package table
 // Texts as people and shells take them.
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 )
 
 // ShellWord is a text as a shell takes it for one word.
@@ -36,6 +38,27 @@ func Plain(text string) string {
 		} else {
 			quoted := strconv.QuoteRuneToASCII(r)
 			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}
+
+// JSON escapes in a JSON text what a terminal could take for more than a text. It means the same afterwards: such characters, but for
+// white space, are in strings only, and encoders escape those of ASCII by themselves, all but one.
+func JSON(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	odd := func(r rune) bool { return r >= unicode.MaxASCII && !unicode.IsPrint(r) }
+	if !strings.ContainsFunc(text, odd) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if !odd(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
 		}
 	}
 	return b.String()

@@ -1,0 +1,259 @@
+package attack_test
+
+// Routes, scopes and agents: every operation of openapi.json is called with every credential.
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
+)
+
+// target is the API under attack, with a store that counts its calls. The tasks of ann exist.
+type target struct {
+	spy     *storetest.Spy
+	handler http.Handler
+	events  *httpadapter.Events
+}
+
+// The scopes of the API, none for calls that are open, and the credential of GET /v1/cron.
+const (
+	open    = httpadapter.Scope("")
+	read    = httpadapter.ScopeRead
+	trigger = httpadapter.ScopeTrigger
+	write   = httpadapter.ScopeWrite
+	cron    = httpadapter.Scope("cron")
+)
+
+func newTarget(t *testing.T, config httpadapter.Config) *target {
+	t.Helper()
+	a := &target{spy: &storetest.Spy{Store: memstore.New(memstore.Config{})}, events: config.Events}
+	s, err := core.New(a.spy, core.Config{Kinds: map[string]core.KindConfig{"seen": {Activity: &core.Activity{Delay: time.Hour}}}})
+	require.NoError(t, err)
+	core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
+	for _, agent := range []string{"ann", "bob"} {
+		_, err = s.Submit(t.Context(), core.NewTask{Agent: agent, ID: "i", Kind: "ok", Group: "g", Payload: "payload of " + agent})
+		require.NoError(t, err)
+	}
+	a.handler = httpadapter.New(s, config)
+	return a
+}
+
+// call makes one request; a stream is cut off at once.
+func (a *target) call(t *testing.T, token, method, path, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if strings.HasPrefix(path, "/v1/events") {
+		cancel()
+	}
+	r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	w := httptest.NewRecorder()
+	a.handler.ServeHTTP(w, r)
+	return w
+}
+
+// request is how an operation is called about an agent. AGENT is replaced by its name.
+type request struct {
+	path, body string
+	wide       bool // it is about all agents: a credential for some may not
+}
+
+// operation is what the table knows of a call: what scope it needs, and how it is made.
+type operation struct {
+	scope    httpadapter.Scope
+	requests []request
+}
+
+// plain are the operations whose path says all: those with {agent} are about it, those of wide are about everybody.
+var (
+	wide = []string{
+		"post /v1/kinds/{kind}/pause", "post /v1/kinds/{kind}/resume", "post /v1/keys/{key}/pause", "post /v1/keys/{key}/resume",
+		"post /v1/pause", "post /v1/resume", "get /v1/agents", "get /v1/pauses", "get /v1/stats", "get /metrics", "get /product/scheduler/allstatus",
+	}
+	unguarded = []string{"get /healthz", "get /readyz", "get /openapi.json"}
+)
+
+// named are the operations that name an agent in a query or a body, or need another scope than their method says.
+var named = map[string]operation{
+	"post /v1/run-due": {trigger, []request{{body: `{"agent_ids":["AGENT"]}`}, {body: `{"all":true}`, wide: true}}},
+	"get /v1/cron":     {cron, []request{{}}},
+	"post /v1/tasks": {write, []request{
+		{body: `{"agent_id":"AGENT","kind":"ok"}`},
+		{body: `{"tasks":[{"agent_id":"AGENT","kind":"ok"}]}`},
+		{body: `{"agent_id":"AGENT","user_id":"AGENT","kind":"ok"}`},
+	}},
+	"get /v1/tasks":                            {read, []request{{path: "/v1/tasks?agent_id=AGENT"}}},
+	"get /v1/jobs":                             {read, []request{{path: "/v1/jobs?agent_id=AGENT"}}},
+	"get /v1/events":                           {read, []request{{path: "/v1/events?agent_id=AGENT"}}},
+	"post /v1/activity":                        {write, []request{{body: `{"kind":"seen","user_id":"AGENT","agent_id":"AGENT"}`}}},
+	"post /product/scheduler/submit":           {write, []request{{body: `{"user_id":"AGENT","label":"ok"}`}, {body: `[{"user_id":"AGENT","label":"ok"}]`}}},
+	"get /product/scheduler/status":            {read, []request{{path: "/product/scheduler/status?user_id=AGENT"}}},
+	"get /product/scheduler/task_queue_status": {read, []request{{path: "/product/scheduler/task_queue_status?user_id=AGENT"}}},
+	"post /product/scheduler/wait":             {read, []request{{path: "/product/scheduler/wait?user_name=AGENT&timeout_seconds=0"}}},
+	"get /product/scheduler/wait/stream":       {read, []request{{path: "/product/scheduler/wait/stream?user_name=AGENT&timeout_seconds=0"}}},
+}
+
+// operations are all calls of openapi.json. One that nobody has thought about fails the test.
+func operations(t *testing.T) map[string]operation {
+	t.Helper()
+	data, err := os.ReadFile("../../adapters/http/openapi.json")
+	require.NoError(t, err)
+	var doc struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	require.NoError(t, json.Unmarshal(data, &doc))
+	all := map[string]operation{}
+	for path, methods := range doc.Paths {
+		for method := range methods {
+			name := method + " " + path
+			one, known := named[name]
+			if !known {
+				one = operation{scope: write, requests: []request{{wide: slices.Contains(wide, name)}}}
+				switch {
+				case slices.Contains(unguarded, name):
+					one.scope = open
+				case method == "get":
+					one.scope = read
+				}
+				require.True(t, one.scope == open || one.requests[0].wide || strings.Contains(path, "{agent}"),
+					"%s is in no list of this test: who may make it?", name)
+			}
+			one.requests = slices.Clone(one.requests)
+			for i := range one.requests {
+				if one.requests[i].path == "" {
+					one.requests[i].path = strings.NewReplacer("{agent}", "AGENT", "{id}", "i", "{kind}", "ok", "{key}", "k", "{group}", "g").Replace(path)
+				}
+			}
+			all[name] = one
+		}
+	}
+	require.Greater(t, len(all), 30)
+	return all
+}
+
+// credential is a token, and what it is for.
+type credential struct {
+	token  string
+	scopes []httpadapter.Scope // nil for all three
+	agents []string            // nil for all
+}
+
+// may reports whether a credential covers a request about an agent.
+func (c *credential) may(one operation, r request, agent string) bool {
+	if one.scope == open {
+		return true
+	}
+	if one.scope == cron || c.token == "cron" {
+		return one.scope == cron && c.token == "cron"
+	}
+	if c.token == "" || c.token == "guessed" || c.scopes != nil && !slices.Contains(c.scopes, one.scope) {
+		return false
+	}
+	return c.agents == nil || !r.wide && slices.Contains(c.agents, agent)
+}
+
+var credentials = []credential{
+	{token: ""},
+	{token: "guessed"},
+	{token: "cron"},
+	{token: "root"},
+	{token: "nothing", scopes: []httpadapter.Scope{}},
+	{token: "reads", scopes: []httpadapter.Scope{read}},
+	{token: "triggers", scopes: []httpadapter.Scope{trigger}},
+	{token: "writes", scopes: []httpadapter.Scope{write}},
+	{token: "reads and writes", scopes: []httpadapter.Scope{read, write}},
+	{token: "ann", agents: []string{"ann"}},
+	{token: "ann reads", agents: []string{"ann"}, scopes: []httpadapter.Scope{read}},
+	{token: "ann writes", agents: []string{"ann"}, scopes: []httpadapter.Scope{write}},
+	{token: "both", agents: []string{"ann", "bob"}},
+	{token: "nobody", agents: []string{}},
+	{token: "star", agents: []string{"*"}}, // a name like any other: it is no wildcard
+	{token: "an", agents: []string{"an", "annn", "ANN", "ann ", "a"}},
+}
+
+// config is the API with all credentials.
+func config() httpadapter.Config {
+	c := httpadapter.Config{
+		Tokens: []string{"root"}, CronSecret: "cron", Events: &httpadapter.Events{}, MaxTimeout: time.Second,
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("figures")) }),
+	}
+	for _, one := range credentials[4:] {
+		c.Scoped = append(c.Scoped, httpadapter.Token{Token: one.token, Grant: httpadapter.Grant{Scopes: one.scopes, Agents: one.agents}})
+	}
+	return c
+}
+
+// Every operation with every credential, about an agent that exists and one that does not: what is not covered is 401 or 403, with no
+// store call and the same answer for both agents; what is covered is neither.
+func TestEveryRouteWithEveryCredential(t *testing.T) {
+	t.Parallel()
+	a, tried := newTarget(t, config()), 0
+	for name, one := range operations(t) {
+		method, _, _ := strings.Cut(name, " ")
+		for i := range credentials {
+			c := &credentials[i]
+			for _, r := range one.requests {
+				refusals := map[string]bool{}
+				for _, agent := range []string{"ann", "bob", "nix", "*"} {
+					path, body := strings.ReplaceAll(r.path, "AGENT", agent), strings.ReplaceAll(r.body, "AGENT", agent)
+					before := a.spy.Calls()
+					w := a.call(t, c.token, strings.ToUpper(method), path, body)
+					what := method + " " + path + " " + body + " as " + c.token + ": " + w.Body.String()
+					tried++
+					if c.may(one, r, agent) {
+						assert.NotContains(t, []int{401, 403}, w.Code, what)
+						assert.Less(t, w.Code, 500, what)
+						continue
+					}
+					want := 403
+					if c.token == "" || c.token == "guessed" || (c.token == "cron") != (one.scope == cron) {
+						want = 401
+					}
+					assert.Equal(t, want, w.Code, what)
+					assert.Equal(t, before, a.spy.Calls(), "refused before any store call: %s", what)
+					assert.NotContains(t, w.Body.String(), "payload of")
+					refusals[strings.ReplaceAll(w.Body.String(), `\"`+agent+`\"`, "AGENT")] = true
+				}
+				assert.LessOrEqual(t, len(refusals), 1, "the answer does not tell whether an agent exists: %s as %s", name, c.token)
+			}
+		}
+	}
+	assert.Greater(t, tried, 2000)
+}
+
+// A path that does not exist and a method that a path has not are told to nobody without a credential.
+func TestWhatExistsIsToldToNobody(t *testing.T) {
+	t.Parallel()
+	a := newTarget(t, config())
+	answers := map[string]bool{}
+	for _, path := range []string{"/v1/stats", "/v1/nothing", "/", "/v1/agents/ann/tasks/i", "/v1/agents/ann/tasks/none", "/metrics", "/v1/cron", "/v1/cron/x"} {
+		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "CONNECT", "get", "FOO"} {
+			before := a.spy.Calls()
+			w := a.call(t, "guessed", method, path, "")
+			assert.Equal(t, 401, w.Code, "%s %s", method, path)
+			assert.Equal(t, before, a.spy.Calls())
+			answers[w.Body.String()] = true
+		}
+	}
+	assert.Len(t, answers, 1, "all have the same answer")
+}

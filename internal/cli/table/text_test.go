@@ -1,0 +1,41 @@
+package table_test
+
+// What a terminal gets, of any text.
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+// Of any text only what can be printed reaches a terminal, and JSON means the same as before.
+func FuzzTexts(f *testing.F) {
+	for _, text := range []string{"plain", "\x1b[2J", "\xff", "\u009b31m", "\u202e", "\x7f\u2028\U000e0041", "a\u00a0\"\\\n\t", "\ufffd", "é"} {
+		f.Add(text)
+	}
+	printable := func(t *testing.T, text string) {
+		t.Helper()
+		assert.True(t, utf8.ValidString(text), "%q", text)
+		assert.False(t, strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }), "%q", text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		printable(t, table.Plain(text))
+		printable(t, table.Plain(table.ShellWord(text)))
+		printable(t, table.Plain(table.First(text)))
+		encoded, err := json.Marshal(map[string]string{text: text})
+		require.NoError(t, err)
+		plain := table.JSON(string(encoded))
+		printable(t, plain)
+		var before, after map[string]string
+		require.NoError(t, json.Unmarshal(encoded, &before))
+		require.NoError(t, json.Unmarshal([]byte(plain), &after))
+		assert.Equal(t, before, after)
+	})
+}
