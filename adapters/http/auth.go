@@ -119,49 +119,34 @@ func (t tokens) Verify(r *http.Request) (*Grant, error) {
 	return found, nil
 }
 
-// caller is whom a request comes from: what it may do, and the credential that it has shown.
+// caller is whom a request comes from: what it may do, and a hash that tells its credential apart from others, so that each gets its own
+// share of what is bounded, however the header is spelt that has it.
 type caller struct {
 	grant      *Grant
-	credential credential
+	credential [sha256.Size]byte
 	message    string // the id of a signed message; empty for any other request
 }
 
-// credential tells credentials apart, so that each gets its own share of what is bounded, however the header is spelt that
-// has it: by the grant of a token or secret of ours, which is no other's, else by the hash of the bearer token.
-type credential struct {
-	grant *Grant
-	token [sha256.Size]byte
-}
-
-// shown is the credential of a request that a verifier has accepted.
-func shown(v Verifier, grant *Grant, r *http.Request) credential {
-	switch v.(type) {
-	case tokens, *signatures:
-		return credential{grant: grant}
-	default:
-		// The grant of somebody else's verifier may be made for each request.
-		token, _ := Bearer(r)
-		return credential{token: sha256.Sum256([]byte(token))}
-	}
-}
-
 // anybody is the caller where no credential is asked for: a header that nobody looks at makes no difference.
-var anybody = &caller{grant: everything, credential: credential{grant: everything}}
+var anybody = &caller{grant: everything}
 
-// authenticate finds out who sends a request. The reason why one is refused is for the log only.
-func (a *api) authenticate(r *http.Request) (*caller, error) {
-	if len(a.verifiers) == 0 {
+// authenticate finds out who sends a request, by the first verifier that accepts it. The reason why one is refused is for the log only.
+func authenticate(r *http.Request, verifiers []Verifier) (*caller, error) {
+	if len(verifiers) == 0 {
 		return anybody, nil
 	}
 	// The most telling reason goes to the log: that a credential was refused, rather
 	// than that another verifier saw none.
 	why := ErrNoCredential
-	for _, v := range a.verifiers {
+	for _, v := range verifiers {
 		grant, err := v.Verify(r)
 		if err == nil {
-			from := &caller{grant: grant, credential: shown(v, grant, r)}
+			from := &caller{grant: grant}
 			if _, ok := v.(*signatures); ok {
-				from.message = r.Header.Get(webhookID)
+				from.message = r.Header.Get(webhookID) // all that is signed shares a credential
+			} else {
+				token, _ := Bearer(r)
+				from.credential = sha256.Sum256([]byte(token))
 			}
 			return from, nil
 		}

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -19,7 +20,7 @@ import (
 type Events struct {
 	mu        sync.Mutex
 	listeners map[*listener]struct{}
-	each      map[credential]int // how many listen with a credential
+	each      map[[sha256.Size]byte]int // how many listen with a credential
 }
 
 // listener is one connection. What it does not take in time is dropped and counted.
@@ -28,7 +29,7 @@ type listener struct {
 	kind   string
 	queue  chan core.Event
 	lost   int
-	of     credential
+	of     [sha256.Size]byte // its credential
 }
 
 // Bounds of a stream of events. Each credential may have mostListeners, so that one takes nobody else's; all together bound the memory.
@@ -67,7 +68,7 @@ func (e *Events) listen(l *listener) (already int) {
 		return allListeners
 	}
 	if e.listeners == nil {
-		e.listeners, e.each = map[*listener]struct{}{}, map[credential]int{}
+		e.listeners, e.each = map[*listener]struct{}{}, map[[sha256.Size]byte]int{}
 	}
 	e.listeners[l] = struct{}{}
 	e.each[l.of]++

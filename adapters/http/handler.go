@@ -194,14 +194,14 @@ func (a *api) admit(r *http.Request) (*route, *caller, error) {
 // identify finds out who calls a route. Why it is refused is for the log, unless it may succeed later.
 // An open route needs no grant: it shows nothing of any agent.
 func (a *api) identify(rt *route, r *http.Request) (*caller, error) {
-	verify := a.authenticate
+	verifiers := a.verifiers
 	switch {
 	case rt != nil && rt.open:
 		return anybody, nil
 	case rt != nil && rt.verify != nil:
-		verify = rt.caller
+		verifiers = []Verifier{rt.verify}
 	}
-	from, err := verify(r)
+	from, err := authenticate(r, verifiers)
 	if err == nil {
 		return from, nil
 	}

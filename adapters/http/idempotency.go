@@ -26,16 +26,17 @@ const mostKey = 255
 func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
 	// A signed message was recorded, perhaps, and is sent to each process once. The header is not signed: whoever sends it again could
 	// add another key. No key has a NUL, so this is that of no other request.
-	if message := callerOf(r).message; message != "" {
-		return a.identifyBy(r, webhookID, message+"\x00", tasks)
-	}
+	name, key := webhookID, callerOf(r).message+"\x00"
 	values := r.Header.Values(idempotencyHeader)
-	// Most requests have no key, and pay nothing for it.
-	if len(values) == 0 {
-		return nil
+	if len(key) == 1 {
+		// Most requests have no key, and pay nothing for it.
+		if len(values) == 0 {
+			return nil
+		}
+		name, key = idempotencyHeader, values[0]
 	}
-	key := values[0]
 	switch {
+	case name == webhookID: // it was checked with its signature
 	case len(values) > 1:
 		return &core.InvalidError{Field: idempotencyHeader, Reason: "is given twice"}
 	case key == "":
@@ -43,11 +44,6 @@ func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
 	case len(key) > mostKey:
 		return &core.InvalidError{Field: idempotencyHeader, Reason: fmt.Sprintf("is %d bytes long: the limit is %d", len(key), mostKey)}
 	}
-	return a.identifyBy(r, idempotencyHeader, key, tasks)
-}
-
-// identifyBy makes the ids from a key that came in the header of a name.
-func (a *api) identifyBy(r *http.Request, name, key string, tasks []core.NewTask) error {
 	// Tasks with ids of their own are safe to repeat already.
 	var made []core.NewTask
 	for i := range tasks {

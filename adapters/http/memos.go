@@ -1,6 +1,7 @@
 package http
 
 import (
+	"crypto/sha256"
 	"net/http"
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/memos"
@@ -43,7 +44,7 @@ func (*host) AllowTasks(r *http.Request, tasks ...core.NewTask) error { return a
 func (*host) AllowAll(r *http.Request) error { return allowAll(r) }
 
 // Caller is the credential of a request.
-func (*host) Caller(r *http.Request) any { return callerOf(r).credential }
+func (*host) Caller(r *http.Request) [sha256.Size]byte { return callerOf(r).credential }
 
 // Answer sends JSON.
 func (h *host) Answer(w http.ResponseWriter, r *http.Request, status int, body any) {

@@ -13,11 +13,11 @@ import (
 // The table is made once, in New.
 type route struct {
 	method string
-	path   string                                // whose segments in braces match anything
-	open   bool                                  // needs no credential
-	noHead bool                                  // a GET that does not end by itself, or that runs tasks
-	needs  Scope                                 // if it is not what the method says
-	verify func(r *http.Request) (*Grant, error) // takes the place of what others are accepted by
+	path   string   // whose segments in braces match anything
+	open   bool     // needs no credential
+	noHead bool     // a GET that does not end by itself, or that runs tasks
+	needs  Scope    // if it is not what the method says
+	verify Verifier // takes the place of what others are accepted by
 	// Exactly one of answer and stream is set.
 	answer func(r *http.Request) (int, any, error)
 	stream func(w http.ResponseWriter, r *http.Request) // in place of answer
@@ -34,15 +34,6 @@ func (rt *route) scope() Scope {
 	default:
 		return ScopeWrite
 	}
-}
-
-// caller is who calls a route that has a credential of its own.
-func (rt *route) caller(r *http.Request) (*caller, error) {
-	grant, err := rt.verify(r)
-	if err != nil {
-		return nil, err
-	}
-	return &caller{grant: grant, credential: credential{grant: grant}}, nil
 }
 
 // routes is the whole table: the calls of every handler, then those that its configuration adds.
@@ -81,7 +72,7 @@ func (a *api) routes() []route {
 	table = append(table, a.memos()...)
 	// Without a secret the path does not exist, so that nobody can guess at it.
 	if a.cron != nil {
-		table = append(table, route{method: http.MethodGet, path: "/v1/cron", noHead: true, needs: ScopeTrigger, verify: a.cron.Verify, answer: a.runCron})
+		table = append(table, route{method: http.MethodGet, path: "/v1/cron", noHead: true, needs: ScopeTrigger, verify: a.cron, answer: a.runCron})
 	}
 	if a.config.Events != nil {
 		table = append(table, route{method: http.MethodGet, path: "/v1/events", noHead: true, stream: a.events})

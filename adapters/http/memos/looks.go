@@ -2,6 +2,7 @@ package memos
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"sync"
 	"time"
@@ -149,18 +150,18 @@ func (l *looks[T]) lead(one *look[T], now time.Time, s seeing[T]) error {
 type waits struct {
 	mu   sync.Mutex
 	all  int
-	each map[any]int // by Host.Caller
+	each map[[sha256.Size]byte]int // by Host.Caller
 }
 
 // allWaits is how many times as many requests as those of one credential may wait at once.
 const allWaits = 8
 
 // enter lets a request of a caller wait until it calls leave, or refuses it. Requests without a credential share one bound.
-func (w *waits) enter(who any, most int) (leave func(), err error) {
+func (w *waits) enter(who [sha256.Size]byte, most int) (leave func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.each == nil {
-		w.each = map[any]int{}
+		w.each = map[[sha256.Size]byte]int{}
 	}
 	switch {
 	case w.each[who] >= most:

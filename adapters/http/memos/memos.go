@@ -2,6 +2,7 @@ package memos
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -23,8 +24,8 @@ type Host interface {
 	Allow(r *http.Request, agents ...string) error
 	AllowTasks(r *http.Request, tasks ...core.NewTask) error
 	AllowAll(r *http.Request) error
-	// Caller is the credential of a request, as a value to compare: requests of one credential share what is bounded.
-	Caller(r *http.Request) any
+	// Caller is a hash of the credential of a request: requests of one credential share what is bounded.
+	Caller(r *http.Request) [sha256.Size]byte
 	// Answer sends a body as JSON, and Refuse an error: one that has the method Answer() (status int, body any) as that says.
 	Answer(w http.ResponseWriter, r *http.Request, status int, body any)
 	Refuse(w http.ResponseWriter, r *http.Request, err error)

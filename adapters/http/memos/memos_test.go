@@ -2,6 +2,7 @@ package memos_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io"
@@ -53,7 +54,7 @@ func (h *host) AllowTasks(r *http.Request, tasks ...core.NewTask) error {
 	return nil
 }
 
-func (*host) Caller(*http.Request) any { return "somebody" }
+func (*host) Caller(*http.Request) [sha256.Size]byte { return [sha256.Size]byte{} }
 
 func (h *host) AllowAll(*http.Request) error {
 	if h.all {
