@@ -16,4 +16,6 @@ var ways = []way{
 	{"cluster", "^(TestSlotsAreMovedUnderWork|TestASlotThatIsBeingMoved|TestAMasterOfAClusterIsLost|TestSubmitsWhileAMasterIsLost|TestContractOnCluster|TestFencesGrowAcrossAFailover)$", []string{"./core/redisstore", "./adapters/..."}},
 	{"crashes", "^(TestCrashes|TestRandomKillsKillNoTask|TestAPoisonousTaskDiesAlone)$", []string{"./core", "./internal/cli"}},
 	{"soak", ".", []string{"./internal/proof/soak"}},
+	{"attack", ".", []string{"./internal/attack"}},
+	{"simulation", ".", []string{"./internal/sim/world"}},
 }
