@@ -84,7 +84,7 @@ test-upgrade: ## run this binary and that of BEFORE=<commit> on one Redis, in bo
 	@dir=$$(mktemp -d) && trap 'git worktree remove --force "$$dir/tree"; rm -rf "$$dir"' EXIT && \
 		git worktree add --quiet --detach "$$dir/tree" "$(BEFORE)" && (cd "$$dir/tree" && go build -o "$$dir/duly" ./cmd/duly) && \
 		DULY_TEST_BEFORE="$$dir/duly" DULY_TEST_REDIS_SERVER=$$(scripts/redis-server.sh) \
-		go test -count=1 -timeout 5m -run TestVersionsShareARedis -v ./internal/cli
+		go test -count=1 -timeout 5m -run TestVersions -v ./internal/cli
 
 .PHONY: proof
 proof: ## try all that docs/proof.md tells of, whole, and write its figures; about half an hour. WAYS="torture soak" for some

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"testing"
@@ -61,4 +62,55 @@ func TestVersionsShareARedis(t *testing.T) {
 			ok(first, "audit")
 		})
 	}
+}
+
+// Daemons of two versions work side by side while tasks come in and one after the other is killed: each task is completed, and both find
+// nothing to repair.
+func TestVersionsWorkSideBySide(t *testing.T) {
+	t.Parallel()
+	before := os.Getenv(beforeEnv)
+	if before == "" {
+		t.Skip("set " + beforeEnv + " to the binary of another version, or run make test-upgrade")
+	}
+	const kills, perKill = 20, 100
+	w := newWorld(t)
+	s := w.scheduler(t)
+	config := file(t, `
+lease: 1s
+max_crashes: 100
+handlers:
+  work: { exec: ["sh", "-c", "sleep 0.01"] }
+`)
+	programs := []string{before, binary}
+	var daemons [2]*exec.Cmd
+	start := func(i int) {
+		daemons[i] = exec.CommandContext(t.Context(), programs[i], "daemon", "-c", config)
+		daemons[i].Env = w.env
+		require.NoError(t, daemons[i].Start())
+	}
+	kill := func(i int) {
+		require.NoError(t, daemons[i].Process.Kill())
+		_ = daemons[i].Wait()
+	}
+	start(0)
+	start(1)
+	defer func() { kill(0); kill(1) }()
+	tasks := 0
+	for i := range kills {
+		tasks = submitWork(t, s, tasks, tasks+perKill)
+		pause(time.Duration(rand.IntN(600)) * time.Millisecond)
+		kill(i % 2)
+		start(i % 2)
+	}
+	require.Eventually(t, func() bool {
+		stats, err := s.Stats(t.Context())
+		return err == nil && stats.Completed == int64(tasks) && stats.InProgress == 0
+	}, 2*time.Minute, 50*time.Millisecond)
+	for _, program := range programs {
+		audit := exec.CommandContext(t.Context(), program, "audit")
+		audit.Env = w.env
+		out, err := audit.CombinedOutput()
+		assert.NoError(t, err, string(out))
+	}
+	t.Logf("figure: %d tasks completed by daemons of two versions, %d of which were killed", tasks, kills)
 }
