@@ -258,26 +258,22 @@ func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time
 	p.isBack(t)
 	p.s.observe(c.Now)
 	p.s.fences.seen(t.partition, c.Fence)
+	before := t.due()
 	t.answered(sent, r.Agents, &c.Look)
 	// The most that was seen: a later claim looks at a part only, and what it does not see is still
 	// left.
 	t.left = max(t.left, c.Left)
 	t.barren = time.Time{}
 	if due := t.due(); due != 0 && due <= c.Now && len(c.Tasks)+c.Parked+c.Recovered == 0 {
-		t.foundNothing(r, c, sent, g)
-		return
+		// The place of an agent whose due task was cancelled or replaced stays in the past until a claim has looked there and put it
+		// right, which may be all that a small claim has a turn for. Then something else comes first: the next claim sees others.
+		t.foundNothing(r, c, sent, g, due > before)
 	}
-	t.empty = 0
 }
-
-// mostEmpty is how many claims in a row may find nothing until the target is left alone for a while. The place of an agent whose due
-// task was cancelled or replaced stays in the past until a claim has looked there and put it right, which may be all that a small
-// claim has a turn for: the next one sees others.
-const mostEmpty = 16
 
 // foundNothing notes how far a claim has searched that brought nothing, and when it is worth trying again. What waits for
 // a slot of its kind is worth it as soon as slots come free; what is left for lack of time is so for the whole pull.
-func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.Time, g grant) {
+func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.Time, g grant, moved bool) {
 	full, shared := false, false // kinds without a slot; kinds whose slots another partition was offered
 	for kind, most := range r.Most {
 		full = full || most == 0
@@ -294,8 +290,7 @@ func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.T
 	case c.Passed != 0 && !shared: // there is more to look at, at once
 	case g.urgent:
 		t.urgentAsked = sent
-	case !full && len(r.Leave) == 0 && t.empty < mostEmpty:
-		t.empty++
+	case moved && !full && len(r.Leave) == 0:
 	case full:
 		t.barren, t.because = sent.Add(lookEvery), g.news
 	default:

@@ -33,7 +33,6 @@ type target struct {
 	rest        search    // of claims that leave some kinds
 	urgent      search    // of claims for urgent tasks
 	urgentAsked time.Time // when the last of these was made that found none
-	empty       int       // claims in a row that found nothing though something is due
 	barren      time.Time // until when nothing in it is for this pull, as far as the last claim says
 	because     uint64    // if not zero: unless slots have come free since, see slots.news
 }
