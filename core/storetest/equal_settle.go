@@ -44,6 +44,8 @@ func (d *driver) settle() {
 			}
 		}
 		sa = append(sa, s)
+		// The two stores number their claims differently: each is asked about its own fence of the
+		// same claim.
 		s.Fence = d.fences[claimName{s.Partition, s.Fence}]
 		sb = append(sb, s)
 	}

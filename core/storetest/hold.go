@@ -18,6 +18,7 @@ import (
 var holdable = []store.Target{{Agent: "a", ID: "1"}, {Agent: "a"}, {Kind: "k"}, {Key: "key"}, {}}
 
 // keyed is task a/1, with a key.
+// Each scope of holdable holds it by another of its properties.
 func keyed() store.Submission {
 	s := task("a", "1")
 	s.Key = "key"
@@ -69,6 +70,7 @@ func testHoldScopes(t *testing.T, b *bench) {
 }
 
 // testHoldEnds lets holds end by themselves, whether or not a claim has parked anything under them.
+// A hold that no claim has met still has to end on time: the end must not depend on who has looked.
 func testHoldEnds(t *testing.T, b *bench) {
 	for _, scope := range holdable {
 		for _, seen := range []bool{true, false} {

@@ -14,6 +14,8 @@ import (
 )
 
 // flood submits 300 tasks of 30 agents, i being due at i ms, that are held.
+// Three hundred are more than one claim parks, so that several have to be made before all are out of
+// the queue, and more than one claim puts back, which is what the tests are about.
 func (b *bench) flood(scope store.Target) {
 	b.Helper()
 	var all []store.Submission
@@ -32,6 +34,9 @@ func (b *bench) flood(scope store.Target) {
 	b.quiet(0, "all are parked")
 }
 
+// testHoldMany ends a hold of many tasks. They come back claim by claim, in the order of their due
+// times, and until the last is back every look says that something is due: nobody may fall asleep over
+// the rest.
 func testHoldMany(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.flood(store.Target{Kind: "k"})
@@ -55,6 +60,8 @@ func testHoldMany(t *testing.T, b *bench) {
 	assert.Equal(t, int64(300), b.stats().InProgress)
 }
 
+// testHoldAgain holds the same tasks while they are being put back. Those that are back already have
+// to be parked a second time, and none may be lost between the two.
 func testHoldAgain(t *testing.T, b *bench) {
 	b.with(Options{})
 	all := store.Target{Kind: "k"}

@@ -32,6 +32,7 @@ func StartCluster(tb testing.TB) *Server {
 }
 
 // StartTwoNodes starts a cluster of two nodes, each with half of the slots.
+// It is the smallest cluster in which a client has to follow a redirection to another server.
 func StartTwoNodes(tb testing.TB) (a, b *Server) {
 	tb.Helper()
 	a, b = StartTCP(tb, clusterEnabled, "yes"), StartTCP(tb, clusterEnabled, "yes")
@@ -162,6 +163,7 @@ func eventually(tb testing.TB, message string, is func() bool) {
 
 // busAddrFree reports whether a node on an address could hear other nodes.
 // The port for other nodes is the one for clients plus a fixed distance, and must be free as well.
+// As with any port, it may be taken between the question and the start.
 func busAddrFree(tb testing.TB, addr string) bool {
 	tb.Helper()
 	host, port, err := net.SplitHostPort(addr)

@@ -13,6 +13,8 @@ import (
 var commandCalls = regexp.MustCompile(`calls=(\d+)`)
 
 // Commands is how many commands a server has run, those of scripts included.
+// It is a sum since the server started; a test compares two of them, and its own INFO is among the
+// calls.
 func Commands(tb testing.TB, c *redis.Client) int {
 	tb.Helper()
 	info, err := c.Info(tb.Context(), "commandstats").Result()

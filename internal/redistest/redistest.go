@@ -20,6 +20,7 @@ import (
 
 // Server is a running redis-server.
 // It lives as long as its test.
+// Password may be set before a client is made; the rest stays the same over a restart.
 type Server struct {
 	// URL for clients: unix:// or redis://.
 	URL string
@@ -49,6 +50,8 @@ func Binary(tb testing.TB) string {
 }
 
 // Start starts a server on a unix socket, with extra arguments, and stops it when the test ends.
+// A socket cannot collide with those of other tests, so that this is what a test uses unless it needs
+// a port.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	s := Prepare(tb, args...)
@@ -71,6 +74,8 @@ func Prepare(tb testing.TB, args ...string) *Server {
 }
 
 // StartTCP is Start on a free port of the loopback interface, for what cannot use a socket.
+// A port that was free may be taken by somebody else before the server has it; the test then fails at
+// its start.
 func StartTCP(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	addr := freeAddr(tb)
@@ -96,6 +101,7 @@ func freeAddr(tb testing.TB) string {
 }
 
 // launch starts the process and waits until it answers.
+// Its output is dropped: a server that does not start is best run by hand with the same arguments.
 func (s *Server) launch(tb testing.TB) {
 	tb.Helper()
 	s.cmd = exec.Command(s.binary, s.args...)
@@ -111,6 +117,7 @@ func (s *Server) launch(tb testing.TB) {
 
 // Kill ends the server at once, as a crash would.
 // Nothing is written to disk, so that a restart begins empty unless the arguments say otherwise.
+// It waits until the process is gone, so that its socket or port is free again. Killing twice is fine.
 func (s *Server) Kill() {
 	if s.cmd == nil {
 		return
@@ -127,6 +134,8 @@ func (s *Server) Restart(tb testing.TB) {
 }
 
 // Client is a plain client, closed when the test ends.
+// It names no library to the server, and so sends nothing that a test of commands would have to allow
+// for.
 func (s *Server) Client(tb testing.TB) *redis.Client {
 	tb.Helper()
 	o, err := redis.ParseURL(s.URL)

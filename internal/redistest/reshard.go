@@ -21,6 +21,8 @@ func (c *Cluster) Slot(tb testing.TB, key string) int {
 // MoveSlot moves a slot from one master to another as operators do, but key by key, with a pause of their choice after each. It
 // returns how many keys were moved.
 // It is slower than a real move, so that a test sees every moment of it.
+// Both nodes keep the slot open meanwhile: a client is redirected key by key, with ASK, until the slot
+// has its new owner.
 func (c *Cluster) MoveSlot(tb testing.TB, slot int, from, to *Server, pause func()) int {
 	tb.Helper()
 	ctx, source, target := context.Background(), from.Client(tb), to.Client(tb)
@@ -43,6 +45,7 @@ func (c *Cluster) MoveSlot(tb testing.TB, slot int, from, to *Server, pause func
 		}
 		reply, err := source.Do(ctx, "MIGRATE", host, port, keys[0], 0, 10_000).Text()
 		require.NoError(tb, err, "the key %q", keys[0])
+		// A key may expire or be deleted between the two commands.
 		require.Contains(tb, []string{"OK", "NOKEY"}, reply)
 		moved++
 		pause()
@@ -96,6 +99,7 @@ func integer(tb testing.TB, v any) int {
 }
 
 // Owner is the master that has a slot.
+// It asks the first master, which has to be alive.
 func (c *Cluster) Owner(tb testing.TB, slot int) *Server {
 	tb.Helper()
 	for _, shard := range c.Masters[0].Shards(tb) {

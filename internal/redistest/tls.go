@@ -46,6 +46,7 @@ func StartTLS(tb testing.TB, args ...string) (*Server, *Certificates) {
 }
 
 // newCertificates makes an authority, and signs a certificate for each side.
+// The authority is new for each test, so that no other certificate of this machine is trusted.
 func newCertificates(tb testing.TB) *Certificates {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -65,6 +66,7 @@ func newCertificates(tb testing.TB) *Certificates {
 }
 
 // sign makes a certificate for loopback with a key of its own, signed by an authority, or by itself if there is none.
+// The certificate begins an hour ago, so that a clock that has just been set back does not refuse it.
 func sign(tb testing.TB, name string, by *x509.Certificate, byKey *ecdsa.PrivateKey, certFile, keyFile string) (*x509.Certificate, *ecdsa.PrivateKey) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -22,6 +22,8 @@ func (e *Environment) routes() http.Handler {
 func (e *Environment) next(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	if i := e.current; i != nil && i.answered {
+		// The invocation is complete only now, not with the answer: the program may still work after
+		// that.
 		close(i.done)
 		e.current = nil
 	}
@@ -43,6 +45,7 @@ func (e *Environment) next(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(i.event)
 }
 
+// One byte more than the limit is read, so that too much can be told from just enough.
 func (e *Environment) response(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, MaxResponse+1))
 	if err != nil {
@@ -79,6 +82,8 @@ func (e *Environment) answer(w http.ResponseWriter, r *http.Request, result Resu
 	w.WriteHeader(status)
 }
 
+// It is kept until an invocation ends without an answer, and forgotten with the next start of the
+// program.
 func (e *Environment) failedInit(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	e.mu.Lock()
@@ -87,6 +92,8 @@ func (e *Environment) failedInit(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
+// What it has registered for is not read: an environment has no events for extensions, and only counts
+// them.
 func (e *Environment) register(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Lambda-Extension-Name") == "" {
 		w.WriteHeader(http.StatusBadRequest)

@@ -36,6 +36,7 @@ var ErrBusy = errors.New("runtimeapi: the environment is busy")
 var ErrClosed = errors.New("runtimeapi: the environment is closed")
 
 // Result is how an invocation ended.
+// Took is the time from when the program got the event; it is zero if it never did.
 type Result struct {
 	Payload  []byte // the answer, or the error's JSON
 	Failed   bool   // the function answered with an error, or did not answer
@@ -46,6 +47,7 @@ type Result struct {
 }
 
 // Environment is one environment of a function.
+// A second Invoke is refused while one is under way, and does not wait for it: see working.
 type Environment struct {
 	timeout time.Duration
 	command func(address string) *exec.Cmd
@@ -99,6 +101,7 @@ func New(timeout time.Duration, command func(address string) *exec.Cmd) (*Enviro
 
 // Invoke hands the program one event, starting it if it does not run, and waits until the invocation is complete. The
 // error is one of the environment; what became of the event is in the result.
+// If the context ends first, the program keeps the event: close the environment then.
 func (e *Environment) Invoke(ctx context.Context, event []byte) (Result, error) {
 	if !e.working.TryLock() {
 		return Result{}, ErrBusy
@@ -113,6 +116,7 @@ func (e *Environment) Invoke(ctx context.Context, event []byte) (Result, error) 
 	e.current = i
 	e.mu.Unlock()
 	select {
+	// The deadline counts from here: what a program takes to start is not part of an invocation.
 	case e.queue <- i:
 	case <-p.exited:
 		return e.finish(i, p, time.Time{}), nil
@@ -154,8 +158,10 @@ func (e *Environment) finish(i *invocation, p *process, begun time.Time) Result 
 	default:
 	}
 	switch {
+	// An answer that came before the program was killed is kept, but the invocation has failed.
 	case r.TimedOut:
 		r.Failed = true
+	// Why the program could not start is all that can be said of it, if it said so.
 	case !i.answered:
 		r.Failed = true
 		r.Payload = e.initError
@@ -183,6 +189,7 @@ func (e *Environment) running() (*process, error) {
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("runtimeapi: start: %w", err)
 	}
+	// What another life of the program has said is none of this one's.
 	e.process, e.initError, e.extensions = p, nil, 0
 	go func() {
 		_ = p.cmd.Wait()

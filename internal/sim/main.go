@@ -12,6 +12,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/sim/world"
 )
 
+// The histories run inside of testing.Main, since a bubble of testing/synctest needs a test. It exits
+// with 1 if a history breaks a promise.
 func main() {
 	seed := flag.Uint64("seed", 1, "the first seed")
 	n := flag.Uint64("n", 1, "how many seeds, one after the other")
@@ -33,6 +35,7 @@ func main() {
 }
 
 // session is one run of the program.
+// It stops at the first history that fails: later seeds would most often show the same fault.
 type session struct {
 	seed, n            uint64
 	story, shrink, say bool
@@ -44,6 +47,8 @@ type session struct {
 	played             uint64
 }
 
+// A limit of time is looked at between histories, each of which takes milliseconds. What the mutants
+// program reads are the lines "playing" and "seed".
 func (s *session) run(t *testing.T, backend string) {
 	t.Helper()
 	open := world.Memory

@@ -4,6 +4,9 @@ import "github.com/seed-6f6f2c11/duly/internal/sow"
 
 // The sown faults: real ones of earlier versions, those that users of other schedulers report, and what a slip would make.
 
+// Each patch is a text that occurs once in its file, which a test holds; whoever changes that line
+// writes the patch again. The faults of the store in memory come first, then those of the scheduler,
+// then those of the scripts.
 var mutants = []sow.Fault{
 	{
 		Name: "no-fence-check", What: "A settlement of a run that lost its lease is taken.", File: "core/memstore/settle.go",
@@ -89,6 +92,7 @@ var mutants = []sow.Fault{
 		Name: "deleted-run-goes-on", What: "A delete leaves the run its lease.", File: "core/memstore/order.go",
 		Old: "			c.runs[i] = held{lost: true}\n", New: "			c.runs[i].lost = false\n",
 	},
+	// From here on the faults are those of the scheduler, which any store would show.
 	{
 		Name: "double-spawn", What: "A recurring task whose process dies while it books an occurrence books it twice.", File: "core/spawn.go",
 		Old: "childID(r.claimed.ID, occurrence)\n	sub :=", New: "childID(r.claimed.ID, s.storeNow())\n	sub :=",
@@ -153,10 +157,13 @@ var mutants = []sow.Fault{
 		Name: "failures-not-cleared", What: "A success does not clear the failures in a row.", File: "core/verdict.go",
 		Old: "	default:\n		d.state.Failures = 0\n		d.nextDue(v, d.interval())", New: "	default:\n		d.nextDue(v, d.interval())",
 	},
+	// A kind would then be left for lack of time by a process that has never completed a run of
+	// it.
 	{
 		Name: "learn-from-cut-offs", What: "Runs that were cut off are learned from.", File: "core/call.go",
 		Old: "if cause == nil && c.handler != spawner && slices.Contains(outcomes, nil) {", New: "if c.handler != spawner {\n\t\t_ = slices.Contains(outcomes, nil)",
 	},
+	// It panics, as an earlier version did: no invariant is named for that.
 	{
 		Name: "release-of-nothing", What: "A release that is refused, as its task was replaced, ends the process.", File: "core/release.go",
 		Old: "	_, v := newDecision(r.facts())\n	v.settlement, v.released", New: "	v := verdict{}\n	v.settlement, v.released",
@@ -177,6 +184,8 @@ var mutants = []sow.Fault{
 		Name: "cancel-not-told", What: "A run is not told that its task was cancelled.", File: "core/heart.go",
 		Old: "		if !r.shared {\n			r.cancel(cause)\n		}\n", New: "		_ = cause\n",
 	},
+	// From here on the faults are in scripts, and are tried with a Redis. Several have
+	// counterparts above, as both stores have to give the same answers.
 	{
 		Name: "lua-lease-not-extended", What: "A script answers a heartbeat, and the lease ends all the same.", File: "core/redisstore/scripts/extend.lua",
 		Old: "local till = now + lease\n", New: "local till = now\n",
@@ -197,6 +206,7 @@ var mutants = []sow.Fault{
 		Name: "lua-group-counted-twice", What: "A script counts the end of a task twice in its group.", File: "core/redisstore/scripts/settle.lua",
 		Old: "groups[group][verb] = groups[group][verb] + 1", New: "groups[group][verb] = groups[group][verb] + 2",
 	},
+	// Found by histories of real processes, and kept here since.
 	{
 		Name: "lua-pause-moves", What: "A pause that is given again does not begin again.", File: "core/redisstore/scripts/hold.lua",
 		Old: "local since = command == 'prolong' and lasting(old)", New: "local since = lasting(old)",

@@ -44,6 +44,7 @@ type found struct {
 }
 
 // hunt tries all mutants, and returns how many survived.
+// A mutant that does not compile counts as one that survived: it has tried nothing.
 func hunt(ctx context.Context, n int, only string, write bool) (int, error) {
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
@@ -91,6 +92,8 @@ var (
 )
 
 // try builds the simulation with a mutant, and plays seeds until one finds it.
+// Nothing is shrunk, and the seeds begin at 1, so that the same mutant is found by the same seed each
+// time. A fault in a script can show only in a store on Redis.
 func try(ctx context.Context, m *sow.Fault, dir string, n int) (found, error) {
 	overlay, err := m.Overlay(".", dir)
 	if err != nil {
@@ -105,12 +108,14 @@ func try(ctx context.Context, m *sow.Fault, dir string, n int) (found, error) {
 	if m.IsScript() {
 		args = append(args, "-store", "redis")
 	}
+	// A mutant may keep a history from ending.
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
 	if hit := breach.FindSubmatch(out); hit != nil {
 		return found{m, string(hit[1]), string(hit[2])}, nil
 	}
+	// A panic of duly is a breach without a name, of the history that was announced last.
 	if played := seed.FindAllSubmatch(out, -1); len(played) > 0 && panics.Match(out) {
 		return found{m, string(played[len(played)-1][1]), "the-process-goes-on"}, nil
 	}

@@ -31,6 +31,8 @@ func (a *auditor) claimed(p *process, requests []store.ClaimRequest, claims []st
 }
 
 // leasesOver notes that the store has looked for leases that are over.
+// Any claim, also one that takes nothing, may put back what it finds expired: from here on the store
+// may show such tasks as waiting.
 func (a *auditor) leasesOver(partition int) {
 	now := a.now()
 	for _, t := range a.model.tasks {
@@ -41,6 +43,9 @@ func (a *auditor) leasesOver(partition int) {
 }
 
 // repeated is a claim with a nonce that was seen before.
+// It may have fewer tasks than the first answer: those that were settled, deleted or taken back since
+// may be left out. It may never have others, as the process would then run what nobody has leased to
+// it.
 func (a *auditor) repeated(old *claimRecord, c *store.Claim) {
 	a.must(nonceRepeats, c.Fence == old.fence, "fence %s for a claim that got %s", a.w.fence(c.Fence), a.w.fence(old.fence))
 	got := map[ref]bool{}
@@ -64,12 +69,15 @@ func (a *auditor) repeated(old *claimRecord, c *store.Claim) {
 	}
 }
 
+// A claim that took nothing has no fence, and its nonce is not remembered: the same request may find
+// something later. What it left is compared all the same.
 func (a *auditor) newClaim(p *process, r *store.ClaimRequest, c *store.Claim) {
 	if len(c.Tasks) == 0 {
 		a.leftOver(p, r, c, nil)
 		return
 	}
 	m := a.model
+	// A claim that was sent before the process was asked to end may still arrive after that.
 	a.must(noClaimStopped, !p.stopping || a.w.making.sent <= p.stopped, "%s was asked to end", p.name)
 	a.must(fencesGrow, c.Fence > m.fences[r.Partition], "%s after %s", a.w.fence(c.Fence), a.w.fence(m.fences[r.Partition]))
 	a.must(fencesGrowForAll, c.Fence > r.Fence, "%s, and %s has seen %s", a.w.fence(c.Fence), p.name, a.w.fence(r.Fence))
@@ -97,6 +105,8 @@ func (a *auditor) newClaim(p *process, r *store.ClaimRequest, c *store.Claim) {
 		most, bounded := r.Most[kind]
 		a.must(claimMost, !bounded || n <= most, "%d tasks of %s", n, kind)
 	}
+	// These compare with the model as it was in front of the claim, so that they come before take
+	// changes it.
 	a.inOrder(c)
 	a.overtaken(r, c, taken)
 	a.leftOver(p, r, c, taken)
@@ -124,6 +134,8 @@ func (a *auditor) fits(p *process, r *store.ClaimRequest, t *store.Claimed) {
 }
 
 // take claims a task in the model, and holds what is promised of that.
+// The order of the checks is that of their causes: a task that does not exist cannot be early, and one
+// that is held by another has no due time to compare. The first one that fails names the breach.
 func (a *auditor) take(p *process, r *store.ClaimRequest, c *store.Claimed) {
 	m, now := a.model, a.now()
 	name := ref{c.Agent, c.ID}
@@ -161,6 +173,8 @@ func (a *auditor) take(p *process, r *store.ClaimRequest, c *store.Claimed) {
 	a.inTime(t)
 	t.phase, t.parked = claimed, false
 	t.lease = lease{fence: c.Fence, index: c.Index, due: c.Due, from: now, end: now.Add(r.Lease), holder: p, serial: r.Serial, crashes: c.Crashes, ends: t.ending}
+	// An order to run in spite of a pause is used up by one run, and comes back if that is given back
+	// or lost.
 	if t.byHand != 0 {
 		t.byHand, t.inHand = 0, t.byHand
 	}
@@ -170,6 +184,8 @@ func (a *auditor) take(p *process, r *store.ClaimRequest, c *store.Claimed) {
 }
 
 // inTime holds that nobody waits in a kind world.
+// The time counts from when the last obstacle went: the due time, the end of a run or of a pause, or
+// three leases after the world became kind, by when what the dead had claimed is free.
 func (a *auditor) inTime(t *task) {
 	if !a.w.kind || a.w.plan.Settings.Serial == core.SerialAgent { // then others of its agent come first
 		return
@@ -184,6 +200,8 @@ func (a *auditor) inTime(t *task) {
 }
 
 // rank is the order of the tasks of an agent, but for the submits of one millisecond.
+// What has been due for RaiseAfter counts as level 1, so that a busy agent cannot starve its own low
+// tasks.
 func rank(level store.Level, due, submitted, now store.Millis) [3]int64 {
 	if due <= now.Add(-store.RaiseAfter) {
 		level = core.LevelHigh
@@ -192,6 +210,8 @@ func rank(level store.Level, due, submitted, now store.Millis) [3]int64 {
 }
 
 // inOrder holds the order of what was claimed of each agent.
+// Only tasks of one agent are compared: the order among agents is that of turns, and no promise of
+// this kind.
 func (a *auditor) inOrder(c *store.Claim) {
 	last := map[string][3]int64{}
 	for i := range c.Tasks {
@@ -204,6 +224,8 @@ func (a *auditor) inOrder(c *store.Claim) {
 }
 
 // mayTake reports whether a claim may take a task that waits, as far as the model knows.
+// It is cautious. A task that may be parked, that is to be ended or whose kind is bounded is left out,
+// as the store may have a good reason to pass it over; what remains has none.
 func (a *auditor) mayTake(r *store.ClaimRequest, t *task) bool {
 	_, bounded := r.Most[t.kind]
 	return t.phase == waiting && t.due <= a.now() && a.model.partition(t.agent) == r.Partition && !t.parked && !t.ending && !bounded &&
@@ -231,6 +253,8 @@ func (a *auditor) overtaken(r *store.ClaimRequest, c *store.Claim, taken map[ref
 // leftOver looks for tasks that a claim has left although it had room, and notes what it may have put aside.
 func (a *auditor) leftOver(_ *process, r *store.ClaimRequest, c *store.Claim, taken map[ref]bool) {
 	now := a.now()
+	// A picky claim, one that is bounded per agent, and one that had to park or recover tasks may stop
+	// early: that it has room left proves nothing.
 	picky := r.Urgent || r.Serial || len(r.Leave) > 0 || len(r.Most) > 0
 	// An agent whose due task has just gone may cost a turn of a claim that has few.
 	room := len(c.Tasks) < r.Limit && r.Limit > len(agents) && c.Parked == 0 && c.Recovered == 0 && !picky && r.PerAgent == 0 && c.Passed == 0
@@ -241,6 +265,8 @@ func (a *auditor) leftOver(_ *process, r *store.ClaimRequest, c *store.Claim, ta
 		if room && a.mayTake(r, t) {
 			a.must(workConserving, false, "%s has been due since %s", t.ref, ms(t.due))
 		}
+		// Whether the claim came as far as this task is not known. From here on the model demands
+		// nothing of it that a parked task could not keep.
 		if t.due <= now && (len(a.model.held(t, now)) > 0 || !slices.Contains(r.Kinds, t.kind)) {
 			t.parked = true
 		}
@@ -251,6 +277,8 @@ func (a *auditor) leftOver(_ *process, r *store.ClaimRequest, c *store.Claim, ta
 }
 
 // looked is told of looks that reached the store.
+// An early answer costs a claim in vain and is allowed; a late one would let a task wait, and is not.
+// While everything is paused a look has nothing to say.
 func (a *auditor) looked(requests []store.LookRequest, looks []store.Look) {
 	now := a.now()
 	for i := range requests {
@@ -300,6 +328,8 @@ func (m *model) heldAll(now store.Millis) bool {
 }
 
 // extended is told of heartbeats that reached the store.
+// A heartbeat extends a claim as a whole, for as long as one of its tasks is still held under that
+// fence.
 func (a *auditor) extended(p *process, leases []store.Extension, answers []store.Extended) {
 	now := a.now()
 	for i := range leases {
@@ -320,6 +350,8 @@ func (a *auditor) extended(p *process, leases []store.Extension, answers []store
 		a.w.trace("%s  extends %s to %s: %v", p.name, a.w.fence(e.Fence), ms(now.Add(e.Lease)), held)
 		inForce := len(mine) > 0 && record.end > now
 		a.must(extendHolds, held || !inForce, "%s, which is in force until %s", a.w.fence(e.Fence), ms(record.end))
+		// It counts what the process knew when it sent the heartbeat, not what it knows when that
+		// arrives.
 		a.must(leaseOfNobody, len(mine) == 0 || !record.nobodys(a.w.making.born), "%s extends %s, of which it has given all up", p.name, a.w.fence(e.Fence))
 		a.must(extendTellsLoss, !held || len(mine) > 0, "%s, of which nothing runs", a.w.fence(e.Fence))
 		if held {
@@ -334,6 +366,8 @@ func (a *auditor) extended(p *process, leases []store.Extension, answers []store
 }
 
 // kept notes that a lease is extended.
+// The run is expected to be told only if a handler has begun: World.expected then wants its context
+// done after the answer. The tasks of a batch share one context, which is not ended for one of them.
 func (a *auditor) kept(e *store.Extension, answer *store.Extended, mine []*task) {
 	now := a.now()
 	for _, t := range mine {

@@ -11,6 +11,7 @@ import (
 )
 
 // targetsInForce are the pauses in force, in one order.
+// The model drops no pause when its time is over, as the store need not either: those are left out here.
 func (m *model) targetsInForce(now store.Millis) []store.Target {
 	var all []store.Target
 	for target, h := range m.holds {
@@ -23,6 +24,8 @@ func (m *model) targetsInForce(now store.Millis) []store.Target {
 }
 
 // balance compares all that the store says of itself with the model.
+// It reads everything through a scheduler of its own, past the bus, so that no fault can come in
+// between.
 func (a *auditor) balance() {
 	report, err := a.w.reader.Audit(a.w.ctx, core.AuditOptions{})
 	live := 0
@@ -45,6 +48,8 @@ func (a *auditor) balance() {
 	a.balanceAgents()
 }
 
+// Of the totals, that of recovered leases is not compared: the store counts them when it finds them,
+// which the model learns only afterwards.
 func (a *auditor) balanceStats(live int) {
 	st, err := a.w.reader.Stats(a.w.ctx)
 	if err != nil {
@@ -61,6 +66,8 @@ func (a *auditor) balanceStats(live int) {
 		}
 	}
 	a.must(statsAreTrue, int(st.Waiting+st.Resting+st.InProgress) == live, "%d waiting, %d resting, %d running; %d are live", st.Waiting, st.Resting, st.InProgress, live)
+	// A run whose lease is over is counted as in progress until a claim finds it, so that this is a
+	// bound.
 	a.must(statsAreTrue, int(st.InProgress) >= running, "%d running, not %d", st.InProgress, running)
 	seen := map[string]bool{}
 	for i := range st.Kinds {
@@ -113,6 +120,7 @@ func (a *auditor) balanceGroups() {
 }
 
 // balanceList compares the list of an agent's tasks.
+// Pages are small, so that a list takes several, and a task that falls between two pages is missing here.
 func (a *auditor) balanceList(agent string) {
 	seen := map[string]core.TaskInfo{}
 	for cursor := ""; ; {
@@ -146,6 +154,8 @@ func (a *auditor) balanceList(agent string) {
 			a.must(retentionApplies, !listed, "%s ended at %s, and is listed", t.ref, ms(t.at))
 			continue
 		}
+		// Failed tasks have a cap of their own: many that succeed must not push out what somebody has
+		// to look at.
 		dead := t.status == core.StatusFailed
 		known[dead]++
 		if listed && !info.Dropped {
@@ -169,12 +179,14 @@ func (a *auditor) balanceList(agent string) {
 }
 
 // deletions reports whether a history has requests that take records away in the middle.
+// In such a history fewer records than the cap allows may be left, and only the upper bound is held.
 func (a *auditor) deletions() bool {
 	return slices.ContainsFunc(a.w.plan.Requests, func(r Request) bool {
 		return r.Kind == AskDelete || r.Kind == AskReplay || r.Kind == AskSubmit && a.w.plan.Settings.Kept > 0
 	})
 }
 
+// Three agents fit into one page.
 func (a *auditor) balanceAgents() {
 	page, _, err := a.w.reader.Agents(a.w.ctx, 0, "")
 	got := map[string]int{}
@@ -210,6 +222,7 @@ func (a *auditor) balancePauses() {
 }
 
 // explained compares an explanation with what is known of its task.
+// It is called in the middle of histories too, so that explanations are compared while tasks run.
 func (a *auditor) explained(t *task) {
 	e, err := a.w.reader.Explain(a.w.ctx, t.agent, t.id)
 	if err != nil {
@@ -228,6 +241,7 @@ func (a *auditor) explained(t *task) {
 	a.must(explainFinished, has(core.BecauseFinished) == (t.phase == ended), "%s: %s", t.ref, first.Text)
 	a.must(explainRuns, has(core.BecauseRunning) == (t.phase == claimed), "%s: %s", t.ref, first.Text)
 	a.must(explainEnding, has(core.BecauseEnding) == t.ending, "%s: %s", t.ref, first.Text)
+	// A task that is about to end or to become another is under no pause that matters to a reader.
 	if t.phase == ended || t.ending || t.renewed != nil {
 		return
 	}
@@ -242,6 +256,7 @@ func (a *auditor) explained(t *task) {
 	if t.phase != waiting || len(held) > 0 || t.resting() {
 		return
 	}
+	// For a kind that no process has a handler for, that may be the first reason instead.
 	if t.due > now {
 		a.must(explainDue, first.Until.Equal(t.due.Time()) || has(core.BecauseNoHandler), "%s: %s, and it is due at %s", t.ref, first.Text, ms(t.due))
 	} else {

@@ -16,6 +16,8 @@ func (a *auditor) asIs(agent, id string) *task {
 	return t
 }
 
+// A waiting task ends at once. One that runs ends with its run, and its handler is told with the next
+// heartbeat; until then it still counts as live.
 func (a *auditor) cancelled(r *store.Cancellation, e *store.Effect) {
 	t := a.asIs(r.Agent, r.ID)
 	switch e.Code {
@@ -40,6 +42,8 @@ func (a *auditor) cancelled(r *store.Cancellation, e *store.Effect) {
 	}
 }
 
+// Nothing of the task remains in the model, not even its id: a submit of that id may create it again
+// at once. The claim that holds it keeps its record, so that its run is still recognised.
 func (a *auditor) deleted(r *store.Deletion, e *store.Effect) {
 	name := ref{r.Agent, r.ID}
 	t := a.asIs(r.Agent, r.ID)
@@ -60,6 +64,8 @@ func (a *auditor) deleted(r *store.Deletion, e *store.Effect) {
 	}
 }
 
+// A pause of everything, of an agent, a kind or a key may be given ahead of any task; one of a single
+// task needs the task, as it ends with that.
 func (a *auditor) held(h *store.Hold, e *store.Effect) {
 	now := a.now()
 	if h.Target.ID != "" {
@@ -69,6 +75,7 @@ func (a *auditor) held(h *store.Hold, e *store.Effect) {
 	if e.Code != store.EffectDone {
 		return
 	}
+	// Zero is a pause without end.
 	begun := hold{since: now, until: h.Until.At}
 	if h.Until.At == 0 && h.Until.After > 0 {
 		begun.until = now.Add(h.Until.After)
@@ -80,6 +87,7 @@ func (a *auditor) held(h *store.Hold, e *store.Effect) {
 	a.w.trace("%s is paused until %s", h.Target, ms(begun.until))
 }
 
+// A pause whose time is over may or may not have been tidied away: about it either answer is right.
 func (a *auditor) unheld(target *store.Target, e *store.Effect) {
 	h, ok := a.model.holds[*target]
 	if ok && h.inForce(a.now()) {
@@ -89,10 +97,13 @@ func (a *auditor) unheld(target *store.Target, e *store.Effect) {
 		a.must(unholdIsReal, e.Code == store.EffectNone, "%s: %d", *target, e.Code)
 	}
 	delete(a.model.holds, *target)
+	// What this pause held was put aside, and needs a turn to come back. inTime allows for it.
 	a.model.freed = a.now()
 	a.w.trace("%s is resumed", *target)
 }
 
+// A task that waits is due now, also under a pause, unless that is one of everything. One that runs is
+// due once more when its run ends.
 func (a *auditor) ranNow(r *store.RunNow, e *store.Effect) {
 	t := a.asIs(r.Agent, r.ID)
 	now := a.now()
@@ -132,6 +143,8 @@ func (a *auditor) ranNow(r *store.RunNow, e *store.Effect) {
 	}
 }
 
+// Only a dead task can be replayed. Refusals are not compared, as the record may have been dropped by
+// then.
 func (a *auditor) replayed(r *store.Replay, e *store.Effect) {
 	name := ref{r.Agent, r.ID}
 	t, now := a.model.tasks[name], a.now()
@@ -164,6 +177,8 @@ func (a *auditor) sound(report *core.AuditReport) {
 }
 
 // wasCancelled is told what a client was answered.
+// The answer may arrive long after the cancel. By then the task may have been submitted again, so that
+// the question is whether it was cancelled at any time.
 func (a *auditor) wasCancelled(agent, id string, status core.Status) {
 	if status == core.StatusCancelled {
 		a.must(cancelAnswer, a.w.restored || a.model.cancelled[ref{agent, id}], "%s/%s", agent, id)

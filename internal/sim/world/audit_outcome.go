@@ -12,6 +12,8 @@ import (
 )
 
 // outcome is a settlement with what is known about it.
+// It has both sides of the settlement: before and after are what the tracker said, s is what the
+// scheduler has decided, and run is what the handler has done.
 type outcome struct {
 	t             *task
 	s             *store.Settlement
@@ -23,6 +25,8 @@ type outcome struct {
 }
 
 // decided holds what is promised of how a run's end is decided.
+// A settlement that the store has taken is compared here with what its handler said; whether the store
+// could take it at all was held before.
 func (a *auditor) decided(p *process, o *outcome) {
 	a.must(runsAtMost, len(o.after.Runs) <= 20, "%s has %d", o.t.ref, len(o.after.Runs))
 	a.must(skipsAreCounted, o.after.SkipCount >= o.before.SkipCount, "%s: %d after %d", o.t.ref, o.after.SkipCount, o.before.SkipCount)
@@ -48,9 +52,12 @@ func (a *auditor) decided(p *process, o *outcome) {
 }
 
 // cutOff reports whether a run was ended by the end of its pull, and its handler had nothing else to say.
+// A handler that returns something else than an error has made its decision, also when it was cut off.
 func (o *outcome) cutOff() bool { return o.said() == Fail && errors.Is(o.run.cause, core.ErrStopping) }
 
 // tooLong holds what becomes of a task whose run was cut off and that is not given back.
+// A run that was cut off is normally given back, which released holds. It is settled in another way
+// only if it was the third in a row, and then with a pause, as it will never fit into its pulls.
 func (a *auditor) tooLong(o *outcome) {
 	b, c := &o.before, &o.after
 	a.must(releaseUncharged, b.Attempt == c.Attempt && b.RunCount == c.RunCount && b.ErrorCount == c.ErrorCount, "%s was cut off, and charged", o.t.ref)
@@ -58,9 +65,12 @@ func (a *auditor) tooLong(o *outcome) {
 	o.t.history.cuts = 0
 }
 
+// A resting task is live and waits, but for activity: it has no due time worth comparing.
 func (t *task) resting() bool { return t.activity != nil && t.activity.first == 0 }
 
 // released holds that a run that is given back costs nothing.
+// Without a handler there was nothing to charge. With one, its context must be done or its process
+// about to end: a run that goes well is never given back.
 func (a *auditor) released(p *process, o *outcome) {
 	b, c := &o.before, &o.after
 	a.must(releaseUncharged, b.Attempt == c.Attempt && b.RunCount == c.RunCount && b.ErrorCount == c.ErrorCount && b.ConsecutiveFailures == c.ConsecutiveFailures,
@@ -70,6 +80,8 @@ func (a *auditor) released(p *process, o *outcome) {
 }
 
 // unstarted holds what may become of a task that no handler was called for.
+// The scheduler settles without a call, for instance, when a task has crashed too often or when an
+// occurrence is passed over by its schedule.
 func (a *auditor) unstarted(o *outcome) {
 	switch o.s.Verb {
 	case store.VerbFail:
@@ -83,6 +95,8 @@ func (a *auditor) unstarted(o *outcome) {
 }
 
 // said is what a handler has said, with what ended it.
+// A panic, a Goexit and an abandoned handler are failures like any other. What an abandoned handler
+// returns later has no part in it.
 func (o *outcome) said() Outcome {
 	switch {
 	case o.run.stuck || o.run.outcome == Fail || o.run.outcome == Panic || o.run.outcome == Goexit:
@@ -93,6 +107,7 @@ func (o *outcome) said() Outcome {
 }
 
 // failed reports whether the attempt has failed.
+// RetryAfter is free until it has been said too often in a row; from then on each counts as a failure.
 func (a *auditor) failedAttempt(o *outcome) bool {
 	switch o.said() {
 	case Fail, SkipRetry:
@@ -105,6 +120,8 @@ func (a *auditor) failedAttempt(o *outcome) bool {
 }
 
 // countedRun holds how a run is counted.
+// A crash and a skipped occurrence each leave an entry in the history and count there as runs,
+// although no handler returned: they are taken off, so that exactly this run remains.
 func (a *auditor) countedRun(o *outcome) {
 	b, c, crashes := &o.before, &o.after, int64(o.lease.crashes)
 	runs := c.RunCount - b.RunCount - (c.SkipCount - b.SkipCount) - crashes
@@ -118,6 +135,8 @@ func (a *auditor) countedRun(o *outcome) {
 	if last, ok := lastRun(c); a.must(outcomeIsKept, ok, "%s has no run", o.t.ref) {
 		a.must(outcomeIsKept, matches(o.said(), a.failedAttempt(o), last.Outcome), "%s: %s after %s", o.t.ref, last.Outcome, o.run.outcome)
 	}
+	// A result counts only if the handler came to its end; a run without one leaves that of an earlier
+	// run.
 	if o.run.script.Result && o.run.ended && !o.run.stuck {
 		a.must(resultIsKept, string(c.Result) == o.run.result, "%s: %s, not %s", o.t.ref, c.Result, o.run.result)
 	} else {
@@ -126,6 +145,7 @@ func (a *auditor) countedRun(o *outcome) {
 }
 
 // matches reports whether an outcome in the history is that of a run.
+// A failed attempt is kept as failed whatever the handler said, as RetryAfter may be charged.
 func matches(said Outcome, failed bool, kept core.Outcome) bool {
 	switch {
 	case failed:
@@ -166,6 +186,8 @@ func (a *auditor) afterRun(o *outcome) {
 }
 
 // putOff holds what becomes of a task whose handler wants to be called later.
+// Snooze and Yield are kept to the millisecond, unless a minimum interval holds the task longer.
+// RetryAfter may wait for a backoff as well, and is held from below only.
 func (a *auditor) putOff(o *outcome, said Outcome) {
 	t := o.t
 	inv := snoozeUncharged
@@ -179,10 +201,14 @@ func (a *auditor) putOff(o *outcome, said Outcome) {
 		exact := said != RetryAfter && t.def.MinInterval == 0
 		a.must(inv, wait >= o.run.asked && (!exact || wait == o.run.asked), "%s: waits %s, and asked for %s", t.ref, wait, o.run.asked)
 	}
+	// The handler itself has asked for the next run, so that the minimum interval does not apply to
+	// it.
 	t.history.last = 0
 }
 
 // afterFailure holds what becomes of a task whose attempt has failed.
+// With attempts left the same occurrence is repeated. Without, a task ends if it does not recur, and
+// goes to its next occurrence if it does.
 func (a *auditor) afterFailure(o *outcome) {
 	t, verb := o.t, o.s.Verb
 	most := a.w.attempts(t)
@@ -209,6 +235,8 @@ func (a *auditor) afterFailure(o *outcome) {
 }
 
 // afterBackoff holds the pause after a failed attempt.
+// The pause is random, so that only its bound can be held. A millisecond is added for what is rounded
+// up.
 func (a *auditor) afterBackoff(o *outcome) {
 	t := o.t
 	least := a.leastWait(o)
@@ -225,6 +253,7 @@ func (a *auditor) afterBackoff(o *outcome) {
 }
 
 // leastWait is how long a task has to wait at most because of its minimum interval.
+// A backoff that is shorter than that is stretched to it, which no promise forbids.
 func (*auditor) leastWait(o *outcome) time.Duration {
 	if o.t.def == nil {
 		return 0
@@ -232,6 +261,8 @@ func (*auditor) leastWait(o *outcome) time.Duration {
 	return o.t.def.MinInterval
 }
 
+// A task is paused again at each multiple of what it allows: whoever resumes it gives it as many
+// failures again.
 func (a *auditor) pausedIfHopeless(o *outcome) {
 	most := o.t.def.PauseAfter
 	if most == 0 {
@@ -243,12 +274,16 @@ func (a *auditor) pausedIfHopeless(o *outcome) {
 }
 
 // nextOccurrence holds when a recurring task is due next.
+// The due time is given as a pause after the settlement, as a recurring task by default counts from
+// the end of its run; only fixed times come as times.
 func (a *auditor) nextOccurrence(o *outcome, failures int) {
 	t := o.t
 	h := &t.history
 	if o.said() == NextIn {
 		asked := max(o.run.asked, schedule.MinInterval)
 		a.must(nextInIsKept, o.s.Due.After == asked || t.def.MinInterval > 0 && o.s.Due.After >= asked, "%s: in %s, not %s", t.ref, o.s.Due.After, asked)
+		// A cron task returns to its expression after NextIn. An interval stays as the handler has set
+		// it.
 		if h.moved = true; t.def.Cron == "" {
 			h.interval = asked
 		}
@@ -268,6 +303,8 @@ func (a *auditor) nextOccurrence(o *outcome, failures int) {
 }
 
 // nextFixed holds the next occurrence of a task with fixed times.
+// It is off for a run that somebody has moved, which has left its grid, and for a minimum interval,
+// which may pass occurrences over.
 func (a *auditor) nextFixed(o *outcome, failures int) {
 	t, nominal := o.t, store.MillisOf(o.after.Due)
 	h := &t.history
@@ -280,6 +317,7 @@ func (a *auditor) nextFixed(o *outcome, failures int) {
 		a.must(cronOnTime, a.fires(t.def, nominal), "%s: %q does not fire at %s", t.ref, t.def.Cron, nominal.Time())
 		return
 	}
+	// The first occurrence that ran fixes the grid; every later one has to be on it.
 	grid := h.grid
 	if grid == 0 {
 		grid = ran
@@ -287,12 +325,15 @@ func (a *auditor) nextFixed(o *outcome, failures int) {
 	step := store.Millis(t.def.Every.Milliseconds())
 	a.must(startGrid, (nominal-grid)%step == 0, "%s: %s is not on the grid of %s from %s", t.ref, ms(nominal), t.def.Every, ms(grid))
 	h.grid = grid
+	// After failures slots may be left out, as they stretch the interval.
 	if failures == 0 {
 		a.must(startGrid, nominal <= max(ran, a.now())+step, "%s: %s leaves a slot out after %s", t.ref, ms(nominal), ms(ran))
 	}
 }
 
 // fires reports whether a cron expression fires at a time.
+// The search begins a millisecond earlier, as Next returns only what is later than the time that it is
+// given.
 func (*auditor) fires(def *Definition, at store.Millis) bool {
 	cron, err := schedule.ParseCron(def.Cron, def.Zone, def.DayMatch, def.Gap)
 	if err != nil {

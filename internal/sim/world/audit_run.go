@@ -12,6 +12,8 @@ import (
 )
 
 // began is told that a handler was called.
+// A claim may have many tasks, so that both are compared: the record of the claim for the process as a
+// whole, and the lease of the task, which others may have taken meanwhile.
 func (a *auditor) began(r *run) {
 	a.starts++
 	now, i := a.now(), r.info
@@ -33,13 +35,18 @@ func (a *auditor) began(r *run) {
 	a.must(startOnce, t.lease.began == nil, "%s under %s", name, a.w.fence(i.Fence))
 	t.lease.began = r
 	a.must(noStartCancelled, !t.lease.ends, "%s", name)
+	// After a replacement or a cancel the model already knows the next definition, and the run still
+	// has the one that was claimed.
 	if t.renewed == nil && !t.ending {
 		a.must(startAsClaimed, r.number == t.number && i.Kind == t.kind, "%s is number %d of %s, and was claimed as %d of %s", name, r.number, i.Kind, t.number, t.kind)
 	}
+	// This is the promise of the due time once more, seen from the handler and from the definition as
+	// the client wrote it, so that a rounding on the way to the store would show.
 	if t.def != nil && t.renewed == nil && !t.history.moved {
 		a.must(neverEarly, !a.w.clock.Now().Before(t.def.At), "%s starts at %s, and is due at %s", name, a.w.storeTime(), t.def.At)
 	}
 	h := &t.history
+	// Every way to another run leaves its reason in the history; a start uses it up.
 	a.must(startHasAReason, !h.begun || h.reason != "", "%s", name)
 	h.begun, h.reason = true, ""
 	a.must(crashesAtMost, t.lease.crashes <= a.w.plan.Settings.MaxCrashes, "%s has crashed %d times", name, t.lease.crashes)
@@ -47,6 +54,7 @@ func (a *auditor) began(r *run) {
 	if t.activity != nil || t.def != nil {
 		a.must(attemptsAtMost, i.Attempt <= a.w.attempts(t), "%s: %d of %d", name, i.Attempt, a.w.attempts(t))
 	}
+	// The interval is measured from claim to claim, of tasks that recur in place.
 	if t.def != nil && t.def.MinInterval > 0 && h.last != 0 && t.parent == "" {
 		a.must(minIntervalKept, t.lease.from >= h.last.Add(t.def.MinInterval), "%s: claimed at %s, and before at %s", name, ms(t.lease.from), ms(h.last))
 	}
@@ -54,6 +62,7 @@ func (a *auditor) began(r *run) {
 }
 
 // beside holds what may run at once in a process.
+// Runs whose context is done do not count: the scheduler may have given their slots to others already.
 func (a *auditor) beside(r *run) {
 	all, same, suspects := 0, 0, 0
 	for _, o := range a.w.runs {
@@ -74,6 +83,8 @@ func (a *auditor) beside(r *run) {
 }
 
 // ended is told that a handler returns.
+// It sees what the handler returns before the scheduler does. The cause is noted now because the
+// context of a run may be done later for reasons that had no part in it.
 func (a *auditor) ended(r *run) {
 	r.ended = true
 	if r.outcome != Fail && r.ctx.Err() == nil {
@@ -86,6 +97,7 @@ func (a *auditor) ended(r *run) {
 }
 
 // inItsTime holds that a handler was told when its time was up.
+// A process that was frozen during the run could not tell anybody the time, and is not blamed.
 func (a *auditor) inItsTime(r *run) {
 	late := a.w.elapsed() - r.begun - a.w.plan.Settings.Timeout
 	if r.info.Kind == "timed" && r.p.frozen < r.begun {
@@ -100,10 +112,12 @@ func (a *auditor) reached(runs []*run) {
 	}
 }
 
+// The model needs neither: what a dead process had claimed is known from its leases.
 func (*auditor) died(*process)    {}
 func (*auditor) stopped(*process) {}
 
 // saw is told of events, from many goroutines.
+// It runs in goroutines of the process, so that what it notes for the story is sorted later.
 func (w *World) saw(p *process, e *core.Event) {
 	switch e.Type {
 	case core.EventStuck:
@@ -155,6 +169,7 @@ func (w *World) tellNews() {
 }
 
 // stuck notes that the handler of a run was abandoned: whatever it returns counts no more.
+// The auditor takes such a run for a failed one, and for what ended its context: see outcome.said.
 func (w *World) stuck(p *process, e *core.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,6 +189,7 @@ func (w *World) reported(p *process, r *core.Report, err error) {
 }
 
 // activityScript is what a run of an activity task does: every third one fails.
+// Activity tasks have no definition of their own to hold a script.
 func (w *World) activityScript(r *run) *Script {
 	w.begunRuns[0]++
 	s := &Script{Heed: true, Then: Succeed, Work: w.pauses.span(0, w.plan.Settings.Lease)}

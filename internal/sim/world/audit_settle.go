@@ -17,6 +17,9 @@ func (a *auditor) settled(p *process, runs []store.Settlement, answers []store.S
 	}
 }
 
+// The refusals come first: each has to have its cause in the model. What was not refused must come
+// from the claim that holds the task now, or be the repetition of a settlement that has been carried
+// out.
 func (a *auditor) settledOne(p *process, s *store.Settlement, answer *store.Settled) {
 	r := ref{s.Agent, s.ID}
 	t := a.model.live(r)
@@ -25,6 +28,7 @@ func (a *auditor) settledOne(p *process, s *store.Settlement, answer *store.Sett
 	switch {
 	case errors.Is(answer.Err, store.ErrLeaseLost):
 		a.must(leaseIsKept, !holds || t.lease.end <= a.now(), "%s under %s, until %s", r, a.w.fence(s.Fence), ms(t.until()))
+		// A stale settlement that is refused is what the invariant asks for, and counts as tried.
 		a.must(staleChanges, true, "")
 		return
 	case errors.As(answer.Err, &order):
@@ -33,9 +37,12 @@ func (a *auditor) settledOne(p *process, s *store.Settlement, answer *store.Sett
 	case errors.Is(answer.Err, store.ErrReplaced):
 		a.must(replaceHasACause, holds && t.renewed != nil, "%s under %s", r, a.w.fence(s.Fence))
 		return
+	// Any other error promises nothing about the task.
 	case answer.Err != nil:
 		return
 	}
+	// A settlement whose answer was lost is sent again with the same fence. It must change nothing:
+	// the task may have been claimed by others meanwhile.
 	key := settledRun{r, s.Fence}
 	if a.model.settled[key] {
 		a.must(settleTwice, answer.Due == 0, "%s under %s is due at %s", r, a.w.fence(s.Fence), ms(answer.Due))
@@ -47,6 +54,8 @@ func (a *auditor) settledOne(p *process, s *store.Settlement, answer *store.Sett
 	a.must(cancelWins, !t.ending || s.Verb == store.VerbCancel, "%s ended with %q", r, s.Verb)
 	a.must(replaceIsTold, t.renewed == nil || s.Renewed, "%s ended with %q", r, s.Verb)
 	a.model.settled[key] = true
+	// The process learns of it with the answer, which may be lost or late: until then its heartbeats
+	// may still name the claim.
 	a.model.claims[claimName{s.Partition, s.Fence}].ends(r, a.w, soon)
 	a.w.trace("%s  stores %q of %s, under %s, due at %s", p.name, s.Verb, r, a.w.fence(s.Fence), ms(answer.Due))
 	a.apply(p, t, s, answer)
@@ -75,9 +84,13 @@ func (a *auditor) whoHolds(r ref) string {
 }
 
 // apply carries a settlement out in the model, and holds what it makes of its task.
+// The task is read back past the bus right after the settlement, while nothing else can happen: what
+// the tracker says now is what this settlement has made of it.
 func (a *auditor) apply(p *process, t *task, s *store.Settlement, answer *store.Settled) {
 	m, now, was := a.model, a.now(), t.lease
 	before, ending, renewed := t.history.info, t.ending, t.renewed != nil
+	// A pause for ever that is in force stays as it was; one that would end becomes one for ever, and
+	// keeps its beginning.
 	if s.Hold != nil {
 		target := store.Target{Agent: t.agent, ID: t.id}
 		if h, ok := m.holds[target]; !ok || !h.inForce(now) || h.until != 0 {
@@ -99,12 +112,14 @@ func (a *auditor) apply(p *process, t *task, s *store.Settlement, answer *store.
 		a.again(t, s, answer, was)
 	}
 	info, err := a.w.reader.Task(a.w.ctx, t.agent, t.id)
+	// A store that keeps few finished tasks may have dropped this one already.
 	if kept := a.w.plan.Settings.Kept; err != nil && (t.phase != ended || kept == 0) {
 		a.must(nothingIsLost, false, "%s cannot be read: %v", t.ref, err)
 		return
 	}
 	t.history.info = info
 	a.must(statusIsTrue, err != nil || info.Status == t.expected() || info.Dropped, "%s is %s, not %s", t.ref, info.Status, t.expected())
+	// What a replaced task becomes is decided by its replacement, not by how the run went.
 	if info.Dropped || err != nil || renewed {
 		return
 	}
@@ -125,6 +140,8 @@ func (t *task) expected() store.Status {
 }
 
 // again puts a task back that is to run again, and holds when it is due.
+// The due time has up to three sources: a replacement that waited for the run comes first, then an
+// order to run once more, then the settlement itself.
 func (a *auditor) again(t *task, s *store.Settlement, answer *store.Settled, was lease) {
 	now := a.now()
 	due := s.Due.At
@@ -139,6 +156,7 @@ func (a *auditor) again(t *task, s *store.Settlement, answer *store.Settled, was
 	} else {
 		a.model.totals.Again++
 	}
+	// A settlement without a state leaves the task the state that it has.
 	if s.State != nil {
 		t.state = s.State
 		if !release || s.Crashes > 0 {
@@ -160,6 +178,7 @@ func (a *auditor) again(t *task, s *store.Settlement, answer *store.Settled, was
 		if t.activity != nil && t.activity.first == 0 {
 			t.activity.first = now
 		}
+	// The order was not carried out, and so counts for the next claim.
 	case t.inHand != 0 && release:
 		t.byHand = t.inHand
 	}
@@ -170,6 +189,9 @@ func (a *auditor) again(t *task, s *store.Settlement, answer *store.Settled, was
 }
 
 // rested is when an activity task is due after a run.
+// A run that is repeated keeps its own due time and takes the activity during it along. A task that
+// rests is due again only if somebody was active meanwhile, and no earlier than the floor of the
+// settlement.
 func (a *auditor) rested(t *task, s *store.Settlement, due store.Millis) store.Millis {
 	now, u := a.now(), t.activity
 	from, to := u.from, u.to
@@ -193,6 +215,7 @@ func (a *auditor) rested(t *task, s *store.Settlement, due store.Millis) store.M
 }
 
 // lastRun is the last run in the history of a task; false if there is none.
+// Skipped occurrences are left out: no handler ran for them.
 func lastRun(info *core.TaskInfo) (core.TaskRun, bool) {
 	runs := slices.DeleteFunc(slices.Clone(info.Runs), func(r core.TaskRun) bool { return r.Outcome == core.OutcomeSkipped })
 	if len(runs) == 0 {

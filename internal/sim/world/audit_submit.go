@@ -11,6 +11,8 @@ import (
 )
 
 // submitted is told of a submit that reached the store.
+// A submit is all or nothing: either each task has an answer, or none was stored. A refusal changes
+// nothing in the model, whatever its reason.
 func (a *auditor) submitted(tasks []store.Submission, placed []store.Submitted, err error) {
 	if err != nil {
 		a.submitRefused(tasks, err)
@@ -26,6 +28,8 @@ func (a *auditor) submitted(tasks []store.Submission, placed []store.Submitted, 
 }
 
 // known reports whether an id is that of a task that exists or has ended lately, and whether it must be known and may be.
+// Between the two ages the answer is the store's: it may have dropped the record already, and with it
+// the id.
 func (a *auditor) known(r ref) (must, may bool) {
 	t := a.model.tasks[r]
 	switch {
@@ -38,6 +42,8 @@ func (a *auditor) known(r ref) (must, may bool) {
 	return age < a.model.knownFor(), age < a.model.retention()
 }
 
+// It goes by what the store answered, not by what the model expects, so that a first difference is
+// reported under the invariant that it breaks and does not spread.
 func (a *auditor) placed(sub *store.Submission, p *store.Submitted) {
 	m, now := a.model, a.now()
 	r := ref{sub.Agent, sub.ID}
@@ -52,8 +58,12 @@ func (a *auditor) placed(sub *store.Submission, p *store.Submitted) {
 		a.must(keptIsKnown, may, "%s was left as it is, and is not known", r)
 		return
 	}
+	// Here the task was created or replaced. A submit that wants a new task has to be refused if the
+	// id must be known; if it only may be, either answer is right.
 	a.must(conflictIsTold, sub.Conflict != store.ConflictFail || !must, "%s was taken, and is known", r)
 	due := max(sub.Due.At, now)
+	// A delay counts from the moment when the store takes the submit, by the store's clock: neither
+	// the client's clock nor the time on the way matters.
 	if sub.Due.At == 0 {
 		due = now.Add(max(sub.Due.After, 0))
 	}
@@ -79,6 +89,9 @@ func (a *auditor) placed(sub *store.Submission, p *store.Submitted) {
 }
 
 // spawned holds that an occurrence is made once.
+// An occurrence is booked while its parent is claimed, so that the parent, its definition and the time
+// for which it was due name the occurrence, whichever process books it and however often. Which task
+// is an occurrence of another one, define tells by the number in the body.
 func (a *auditor) spawned(t *task) {
 	parent := a.model.live(ref{t.agent, t.parent})
 	if parent == nil || parent.phase != claimed {
@@ -94,10 +107,14 @@ func (a *auditor) spawned(t *task) {
 func (a *auditor) replaced(t *task, sub *store.Submission, due store.Millis) {
 	m := a.model
 	m.stored[numberOf(sub.Body)] = true
+	// The group changes at once, also if the rest of the definition has to wait for a run to end: a
+	// submitter who asks for the counts of the new group right away finds the task in it.
 	if sub.Group != t.group {
 		m.group(t.agent, t.group).Live--
 		m.group(t.agent, sub.Group).Live++
 	}
+	// A run under way keeps the definition that it was claimed with. An order to run once more, or in
+	// spite of a pause, was meant for what the task was, and ends here.
 	if t.phase == claimed && !a.takenBack(t) {
 		t.group = sub.Group // it counts there from now on
 		t.renewed, t.queued, t.byHand, t.inHand = &renewal{*sub, due}, false, 0, 0
@@ -116,6 +133,8 @@ func (a *auditor) replaced(t *task, sub *store.Submission, due store.Millis) {
 }
 
 // keptHistory holds that a task which was replaced keeps what it has been through.
+// It is off after a restore, as the scheduler may have read the task before the store lost its last
+// writes, and for a record that was dropped, of which little is left to compare.
 func (a *auditor) keptHistory(t *task, before *core.TaskInfo) {
 	after := &t.history.info
 	same := after.RunCount == before.RunCount && after.ErrorCount == before.ErrorCount && len(after.Runs) == len(before.Runs) && bytes.Equal(after.Result, before.Result)
@@ -123,6 +142,9 @@ func (a *auditor) keptHistory(t *task, before *core.TaskInfo) {
 }
 
 // takenBack reports whether the store has taken a task back whose lease is over: nobody is told, so it is looked up.
+// A store takes leases back when a claim finds them, and a claim may stop before it has looked at all.
+// The model cannot know how far it came, so that it looks once lease.over says that it matters.
+// Reading the store here goes past the bus and changes nothing.
 func (a *auditor) takenBack(t *task) bool {
 	if !t.lease.over {
 		return false
@@ -131,11 +153,13 @@ func (a *auditor) takenBack(t *task) bool {
 	return err == nil && found.Tasks[0].Status != store.StatusInProgress
 }
 
+// Any other error is one of the connection or of a full store, and promises nothing.
 func (a *auditor) submitRefused(tasks []store.Submission, err error) {
 	var limit *store.LimitError
 	var conflict *store.ConflictError
 	switch {
 	case errors.As(err, &limit):
+		// A task that replaces a live one takes no further place, so that only the others count.
 		fresh := 0
 		for i := range tasks {
 			if a.model.live(ref{tasks[i].Agent, tasks[i].ID}) == nil {
@@ -151,6 +175,9 @@ func (a *auditor) submitRefused(tasks []store.Submission, err error) {
 }
 
 // accepted is told what a client was answered.
+// The client hears of it later than the store stored it: by then the task may have ended or been
+// replaced. What remains true is that its number was stored at some time, unless the store has lost
+// its last writes.
 func (a *auditor) accepted(r *Request, out []core.Submitted) {
 	for i := range out {
 		of := r.Tasks[i]
@@ -181,12 +208,16 @@ func (a *auditor) touched(touches []store.Touch, out []store.Touched, err error)
 		}
 		u := t.activity
 		switch {
+		// Activity during a run is kept for when it ends: nothing is due yet, and only the first such
+		// touch books anything.
 		case t.phase == claimed:
 			a.must(touchWhileRunning, out[i].Booked == (u.from == 0) && out[i].Due == 0, "%s: %+v", r, out[i])
 			if u.from == 0 {
 				u.from = now
 			}
 			u.to = now
+		// The task rests. It may be due later than its quiet time says, as the distance to its last
+		// run is kept.
 		case u.first == 0:
 			a.must(touchIsDue, out[i].Booked && out[i].Due >= now.Add(u.pulse.Delay), "%s: due at %s", r, ms(out[i].Due))
 			u.first, t.due, t.body = now, out[i].Due, in.Body
@@ -209,6 +240,8 @@ func (a *auditor) firstTouch(in *store.Touch, out *store.Touched) {
 	a.model.totals.Submitted++
 }
 
+// The first touch of a booked run bounds how far later ones may put it off, so that steady activity
+// cannot keep a subject waiting for ever.
 func (a *auditor) againTouched(t *task, in *store.Touch, out *store.Touched) {
 	now, u := a.now(), t.activity
 	if !in.Pulse.Debounce {

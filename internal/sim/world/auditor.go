@@ -10,6 +10,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// Its methods are called by the driver, but for what events and the reports of pulls hold: these come
+// from other goroutines, for which it has the mutex.
 type auditor struct {
 	w      *World
 	model  *model
@@ -25,6 +27,8 @@ func newAuditor(w *World) *auditor {
 }
 
 // must holds an invariant. It reports whether it was kept, so that a check that makes no sense else can be left out.
+// While deeds are repeated for a restored store it counts and reports nothing, as all of it was held
+// before.
 func (a *auditor) must(i *Invariant, kept bool, format string, args ...any) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,9 +51,12 @@ func (a *auditor) failed() bool {
 }
 
 // now is the store's clock as the store has it.
+// Due times are compared with it in whole milliseconds, as the store keeps them.
 func (a *auditor) now() store.Millis { return store.Millis(a.w.clock.Now().UnixMilli()) }
 
 // heard is told of each answer to a client.
+// A request may fail because of a fault or a conflict. It may not fail as invalid, since every planned
+// request is valid, nor with an error that has no code.
 func (a *auditor) heard(err error) {
 	code := core.CodeOf(err)
 	a.must(errorsAreKnown, code != core.CodeInternal && code != core.CodeInvalid, "a client was answered: %v (%s)", err, code)

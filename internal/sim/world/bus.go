@@ -39,6 +39,8 @@ type call struct {
 }
 
 // bus is the store of one process.
+// It implements every verb, as a scheduler calls it, and never touches the store itself: that is done
+// by the driver, with the call's do, in the driver's own goroutine.
 type bus struct {
 	p *process
 }
@@ -49,6 +51,8 @@ var _ store.Store = (*bus)(nil)
 func (b *bus) Partitions() int { return b.p.w.plan.Settings.Partitions }
 
 // through waits until the driver has decided about a call.
+// It runs in a goroutine of the process and blocks until the driver gives an answer. An error of the
+// store comes with the zero answer.
 func through[A any](ctx context.Context, b *bus, verb string, key func() string, do func(st store.Store) (A, error)) (A, error) {
 	w := b.p.w
 	c := &call{p: b.p, verb: verb, key: key, ctx: ctx, reply: make(chan struct{}), sent: w.steps, born: w.elapsed()}
@@ -66,6 +70,8 @@ func through[A any](ctx context.Context, b *bus, verb string, key func() string,
 }
 
 // label is what a call is sorted by among those of its process.
+// It is built when it is first needed, as a call that is alone in the line and goes well needs none.
+// It must not hold anything that differs between two plays, such as a nonce.
 func (c *call) label() string {
 	if c.name == "" {
 		c.name = c.verb + " " + c.key()
@@ -74,8 +80,12 @@ func (c *call) label() string {
 }
 
 // make makes the call.
+// It is called by the driver alone, so that one call at a time reaches the store. World.making is the
+// call under way: the auditor asks it when it was sent and by whom.
 func (c *call) make() {
 	w := c.p.w
+	// A store that is restored sees the call again, by way of the auditor, which then builds its new
+	// model from it. The answer of then is dropped: the caller has had its own.
 	w.remember(func() { w.making = c; _, _ = c.do(w.store) })
 	w.making = c
 	answer, err := c.do(w.store)
@@ -107,6 +117,7 @@ func (w *World) wakeUp(verb string) {
 }
 
 // give answers the caller.
+// A caller has one answer, whatever arrives later: an answer after an expiry is dropped.
 func (c *call) give() {
 	if !c.given {
 		c.given = true
@@ -118,6 +129,7 @@ func (c *call) give() {
 }
 
 // fail answers the caller that nobody knows what became of the call.
+// The error is wrapped as a store wraps its own: the outcome is unknown, and calling again is safe.
 func (c *call) fail(err error) {
 	if !c.given {
 		c.answer, c.err = nil, &store.Error{Verb: c.verb, Err: err}

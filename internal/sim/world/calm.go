@@ -10,6 +10,8 @@ import (
 )
 
 // calm ends all faults, starts a process that can do everything, and waits until all that can end has.
+// It does so twice: first under the pauses that operators have left, when only what is held may wait,
+// then with all of them resumed, when nothing may.
 func (w *World) calm() {
 	for _, t := range w.audit.model.sorted() {
 		w.audit.explained(t)
@@ -22,6 +24,7 @@ func (w *World) calm() {
 		p.frozen, p.cutUntil = min(p.frozen, now), 0
 	}
 	w.mu.Lock()
+	// Calls that are still under way arrive now instead of seconds later.
 	for _, c := range w.calls {
 		c.at = min(c.at, now)
 	}
@@ -30,6 +33,8 @@ func (w *World) calm() {
 	plan := &ProcessPlan{Concurrency: 5, Kinds: append(append([]string{}, kinds...), kindAct, kindQuiet), Tick: 2 * time.Second, Pulls: []Pull{{}}}
 	p := w.newProcess(plan, fmt.Sprintf("p%d", len(w.processes)+1))
 	go p.loop()
+	// Forty seconds of virtual time cost little, and are longer than any single wait that a plan draws
+	// for a task that does not recur.
 	w.settleDown(now + 40*time.Second)
 	w.audit.atRest("in a kind world")
 	if w.audit.failed() {
@@ -45,11 +50,14 @@ func (w *World) calm() {
 }
 
 // settleDown plays until nothing is to be done, or the time is up.
+// It waits for a lease at least, so that what dead processes had claimed is back before anything
+// counts as settled.
 func (w *World) settleDown(until time.Duration) {
 	settled := w.elapsed() + w.plan.Settings.Lease + soon
 	w.play(until, func() bool { return w.elapsed() > settled && w.audit.quiet() })
 }
 
+// It asks through the last process, which is the healthy one.
 func (w *World) unpauseAll() {
 	p := w.processes[len(w.processes)-1]
 	for _, target := range w.audit.model.targetsInForce(w.audit.now()) {
@@ -58,6 +66,8 @@ func (w *World) unpauseAll() {
 }
 
 // quiet reports whether nothing is due or under way.
+// A task that is due soon and does not recur is waited for; a recurring one never comes to an end, and
+// only has to be on time.
 func (a *auditor) quiet() bool {
 	now := a.now()
 	for _, t := range a.model.tasks {
@@ -92,6 +102,7 @@ func (t *task) holder() string {
 }
 
 // atRest holds that everything has come to an end that could.
+// A lease that is over may have been taken back by a claim: takenBack looks that up first.
 func (a *auditor) atRest(when string) {
 	now := a.now()
 	for _, t := range a.model.sorted() {

@@ -14,6 +14,7 @@ import (
 )
 
 // patience is how long a client waits for an answer.
+// It is longer than the longest delay of a call, so that a slow call may still be answered in time.
 const patience = 6 * time.Second
 
 // heard is what somebody was answered.
@@ -25,6 +26,8 @@ type heard struct {
 }
 
 // arrange notes what is going to be submitted, by number.
+// Tasks that handlers submit are among them, as the auditor meets their numbers without having seen a
+// request.
 func (w *World) arrange() {
 	for i := range w.plan.Requests {
 		for _, def := range w.plan.Requests[i].Tasks {
@@ -43,6 +46,8 @@ func (w *World) arrangeOne(def *Definition) {
 }
 
 // ask makes a request.
+// A request to a dead process is never made, as with a host that is down. A client of one that dies
+// later waits for ever; the end of the history lets it go.
 func (w *World) ask(r *Request) {
 	p := w.processes[r.Process%len(w.processes)]
 	if p.dead {
@@ -112,6 +117,7 @@ func (d *Definition) String() string {
 }
 
 // make makes a request, and returns what is to be checked of the answer.
+// It runs in the goroutine of the client, and the check in that of the driver, while all else waits.
 func (w *World) make(ctx context.Context, p *process, r *Request) (check func(), err error) {
 	check = func() {}
 	switch r.Kind {
@@ -137,6 +143,8 @@ func (w *World) make(ctx context.Context, p *process, r *Request) (check func(),
 		_, err = p.s.RunNow(ctx, r.Agent, r.ID)
 	case AskReplay:
 		_, err = p.s.Replay(ctx, r.Agent, r.ID)
+	// What the list says is compared at the end. Here reading is tried among faults, and the
+	// explanations are compared with the model of this moment.
 	case AskRead:
 		_, _, err = p.s.Tasks(ctx, core.List{Agent: r.Agent})
 		check = func() {
@@ -174,6 +182,8 @@ func (w *World) told(what string, err error) {
 }
 
 // hearClients shows the auditor what clients were answered.
+// Answers that came in the same step are sorted by request: the order of their goroutines is not that
+// of the seed.
 func (w *World) hearClients() {
 	w.mu.Lock()
 	all := w.heard

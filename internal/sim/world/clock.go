@@ -9,6 +9,8 @@ import (
 )
 
 // begin is when every history begins, by the store's clock.
+// It differs from when the bubble begins, so that a wall clock that is read by mistake shows as a time
+// that is decades off.
 var begin = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // elapsed is how much of the history has passed.
@@ -17,6 +19,7 @@ func (w *World) elapsed() time.Duration {
 }
 
 // storeTime is the store's clock.
+// No skew changes it.
 func (w *World) storeTime() time.Time { return begin.Add(w.elapsed()) }
 
 // storeClock is the store's clock, as a store in memory asks for it. A store that is given its past again sees the times of then.
@@ -44,9 +47,11 @@ type timer struct {
 }
 
 // Now is what the process thinks that the time is.
+// Only what it reads is wrong, by a fixed skew: spans are measured correctly by every process.
 func (c clock) Now() time.Time { return c.p.w.storeTime().Add(c.p.plan.Skew) }
 
 // AfterFunc has the driver call f when its time has come.
+// A timer of a process that is frozen fires late, and one of a dead process never.
 func (c clock) AfterFunc(d time.Duration, f func()) func() bool {
 	w, p := c.p.w, c.p
 	w.mu.Lock()

@@ -10,6 +10,8 @@ import (
 )
 
 // candidate is something that can happen now.
+// Its kind says which of the other fields is set. Requests and faults have none: they happen in the
+// order of the plan.
 type candidate struct {
 	kind  int
 	index int // of its process
@@ -30,17 +32,25 @@ const (
 )
 
 // play lets things happen until a time, or until done says so.
+// Each round first waits until no goroutine can go on, then shows the auditor what has come of the
+// step before, and only then chooses. So what the auditor is shown here is the whole of a step.
 func (w *World) play(until time.Duration, done func() bool) {
 	for !w.audit.failed() {
 		synctest.Wait()
+		// What goroutines have reported since the last step comes in no order: each of these sorts it
+		// first.
 		w.tellNews()
 		w.meetRuns()
 		w.hearClients()
+		// The runs whose heartbeat was answered in the last step have had their chance to hear of it
+		// by now.
 		w.audit.reached(w.expected)
 		w.expected = w.expected[:0]
 		if w.audit.failed() || done() {
 			return
 		}
+		// Time passes only when nothing can happen now. A history is thus as dense as its plan allows,
+		// and two things that could happen at once are tried in either order by different seeds.
 		next := w.candidates()
 		if len(w.line) > 0 {
 			w.steps++
@@ -64,10 +74,13 @@ func (w *World) candidates() time.Duration {
 	w.line = w.line[:0]
 	now := w.elapsed()
 	next := w.never()
+	// Whether the store is full is decided once for a step, so that a call that is made twice meets
+	// the same.
 	w.full = w.fullUntil > now
 	w.lineUpCalls(now, &next)
 	for _, p := range w.processes {
 		if p.asleep(now) {
+			// A frozen process can act again when it thaws: the clock must not jump past that.
 			if !p.dead {
 				next = min(next, p.frozen)
 			}
@@ -81,6 +94,8 @@ func (w *World) candidates() time.Duration {
 		}
 	}
 	w.lineUpRuns(now, &next)
+	// The kind world plays no planned request or fault. What was planned for later than the horizon
+	// never happens.
 	if !w.kind {
 		if w.asked < len(w.plan.Requests) {
 			w.lineUp(candidate{kind: aRequest}, w.plan.Requests[w.asked].At, now, &next)
@@ -90,9 +105,11 @@ func (w *World) candidates() time.Duration {
 		}
 		next = min(next, w.plan.Horizon)
 	}
+	// Time always advances, also if something is due at this very moment that could not be lined up.
 	return max(next, now+1)
 }
 
+// What is not yet due only brings the next moment nearer.
 func (w *World) lineUp(c candidate, at, now time.Duration, next *time.Duration) {
 	if at <= now {
 		w.line = append(w.line, c)
@@ -102,6 +119,9 @@ func (w *World) lineUp(c candidate, at, now time.Duration, next *time.Duration) 
 }
 
 // lineUpCalls adds the calls of the store that wait to be decided about, or for whom it is too late. The mutex is held.
+// A process that is dead or frozen neither sends nor hears: its calls stay where they are, also those
+// that were sent before. The sort makes the line depend on what is called, not on which goroutine was
+// first.
 func (w *World) lineUpCalls(now time.Duration, next *time.Duration) {
 	begin := len(w.line)
 	for _, c := range w.calls {
@@ -127,6 +147,8 @@ func (w *World) lineUpCalls(now time.Duration, next *time.Duration) {
 }
 
 // lineUpRuns adds the handlers whose next step has come. The mutex is held.
+// A handler that heeds its context may return as soon as that is done; one that does not returns only
+// when its work is over, as a handler that ignores its context does.
 func (w *World) lineUpRuns(now time.Duration, next *time.Duration) {
 	for _, r := range w.runs {
 		if r.p.asleep(now) || r.busy {
@@ -141,6 +163,8 @@ func (w *World) lineUpRuns(now time.Duration, next *time.Duration) {
 }
 
 // happen lets one thing happen.
+// Everything that it sets off has come to rest before the next thing happens, except for what waits
+// for the driver itself.
 func (w *World) happen(c *candidate) {
 	switch c.kind {
 	case aCall:
@@ -168,6 +192,7 @@ func (w *World) happen(c *candidate) {
 	}
 }
 
+// The callback has a goroutine of its own, as it may call the store, and thus wait for the driver.
 func (w *World) fire(p *process, t *timer) {
 	w.mu.Lock()
 	at := slices.Index(p.timers, t)
@@ -186,6 +211,8 @@ func (w *World) forget(c *call) {
 }
 
 // meetRuns shows the auditor the runs that have begun.
+// Several handlers may have been called in one step, by goroutines in any order. They are sorted by
+// task and fence, so that scripts, and the draws for them, fall to the same runs in each play.
 func (w *World) meetRuns() {
 	w.mu.Lock()
 	fresh := slices.ContainsFunc(w.runs, func(r *run) bool { return r.fresh })
@@ -212,16 +239,22 @@ func (w *World) meetRuns() {
 func (w *World) start(r *run) {
 	r.begun = w.elapsed()
 	w.trace("%s  runs %s/%s, attempt %d, fence %s", r.p.name, r.info.Agent, r.info.ID, r.info.Attempt, w.fence(r.info.Fence))
+	// A start is no call of the store, but the model knows of it: a restored model has to see it as
+	// well.
 	w.remember(func() { w.audit.began(r) })
 	w.audit.began(r)
 	r.script = w.script(r)
 	r.at = r.begun + r.script.Work
+	// The first step of a script that has one is half way through its work; what it does after that
+	// comes when the work is over.
 	if r.script.Submits != nil || r.script.Progress {
 		r.at = r.begun + r.script.Work/2
 	}
 }
 
 // script is what a run does: what its definition says, or, in a kind world, just success.
+// Scripts are used up by run, not by attempt: a run that loses its lease has used its own up too. A
+// run behind the last of them just succeeds, so that every definition can come to an end.
 func (w *World) script(r *run) *Script {
 	kindly := &Script{Heed: true, Then: Succeed, Work: 10 * time.Millisecond}
 	def := w.defs[r.number]
@@ -240,6 +273,8 @@ func (w *World) script(r *run) *Script {
 }
 
 // goOn lets a handler do its next step.
+// It sets the outcome before the handler returns, and tells the auditor first: the settlement that
+// follows is judged by it.
 func (w *World) goOn(r *run) {
 	do := stepReturn
 	early := r.ctx.Err() != nil && r.script.Heed
@@ -256,6 +291,7 @@ func (w *World) goOn(r *run) {
 		return
 	}
 	r.outcome, r.asked, r.result = r.script.Then, r.script.For, `"`+r.begun.String()+`"`
+	// A handler that heeds its context returns the error of that, whatever its script had in mind.
 	if early {
 		r.outcome = Fail
 	}

@@ -31,12 +31,16 @@ func (f fate) String() string {
 }
 
 // decide draws what becomes of a call.
+// The draw is made when the call is first met, not when it is sent, so that its order is that of the
+// driver's choices. A kind world draws nothing.
 func (w *World) decide(c *call) {
 	c.decided = true
 	p := w.plan
 	if w.kind || w.faults >= p.MaxCallFaults || !w.fates.in(p.CallFaults) {
 		return
 	}
+	// The count is the bound that a smaller history lowers: Shrink cuts the last faults of calls off
+	// by MaxCallFaults, and leaves the draws before them as they were.
 	w.faults++
 	if c.verb == "Claim" && w.fates.in(50) { // what is claimed late is the most of a nuisance
 		c.fate = one(w.fates, fateSlow, fateLate)
@@ -55,7 +59,11 @@ func (w *World) decide(c *call) {
 }
 
 // meet lets a call meet its fate.
+// A call is met as often as it comes up in the line. One that is slow or late is met twice: c.decided
+// and c.done say how far it has come.
 func (w *World) meet(c *call) {
+	// A process that is cut off gets an error at once, as from a refused connection. A call that the
+	// store has already carried out keeps its fate: its answer is under way.
 	if c.p.cutUntil > w.elapsed() && !c.done {
 		w.forget(c)
 		c.fail(errCut)
@@ -74,13 +82,18 @@ func (w *World) meet(c *call) {
 		c.fail(errCut)
 	case fateKillBefore:
 		w.kill(c.p, "in front of a call")
+	// The call stays in the line for its context alone: when that ends, expire answers the caller.
 	case fateLost:
 		c.at = w.never()
 	case fateLate:
 		w.late(c)
+	// As for a lost call, only the end of the context answers the caller. The store and the auditor
+	// have seen the call, though.
 	case fateDeaf:
 		c.make()
 		c.at = w.never()
+	// Both times are shown to the auditor. For the calls that the store remembers by a nonce or a
+	// fence the second answer has to be that of the first, which the invariants of repetition hold.
 	case fateTwice:
 		c.make()
 		c.make()
@@ -89,6 +102,7 @@ func (w *World) meet(c *call) {
 		c.make()
 		w.forget(c)
 		c.fail(errCut)
+	// Nobody is left to hear the answer. What the store did is what the next process finds.
 	case fateKillAfter:
 		c.make()
 		w.kill(c.p, "behind a call")
@@ -115,12 +129,15 @@ func (w *World) answer(c *call) {
 }
 
 // expire tells a caller whose context has ended. A call that is slow arrives all the same.
+// The caller cannot tell whether the store has carried the call out, as with a real timeout.
 func (w *World) expire(c *call) {
 	cause := c.ctx.Err()
 	if cause == nil {
 		cause = context.DeadlineExceeded
 	}
 	c.fail(cause)
+	// A slow call is the request of a caller that has given up and that reaches the store later all
+	// the same: the case for which claims have nonces and settlements fences.
 	if c.fate != fateSlow || c.done {
 		w.forget(c)
 	}

@@ -27,6 +27,7 @@ const (
 )
 
 // Request is something that somebody asks a process for.
+// Which of the fields count depends on the kind: an agent and an id are drawn for each.
 type Request struct {
 	At      time.Duration
 	Kind    RequestKind
@@ -39,6 +40,7 @@ type Request struct {
 }
 
 // Definition is a task as it is submitted. Its number is in its payload, so that whoever runs it can tell which one it was.
+// Whoever submits it again under the same id makes another definition, with a number of its own.
 type Definition struct {
 	Number int
 	core.NewTask
@@ -118,6 +120,8 @@ func (g *generator) request() Request {
 }
 
 // sequel is what somebody has in mind for a task that was just submitted: it is cancelled or replaced while it is claimed, or runs.
+// A task without a time has the zero time, which lies so far back that the time of the request is the
+// later one.
 func (g *generator) sequel(r *Request) Request {
 	of := one(g.dice, r.Tasks...)
 	next := Request{At: max(r.At, of.At.Sub(begin)) + of.Delay + g.span(0, time.Second), Kind: AskCancel, Process: g.IntN(4), Agent: of.Agent, ID: of.ID}
@@ -134,6 +138,7 @@ func (g *generator) agent() string { return one(g.dice, agents...) }
 // id is one of few, so that requests meet each other.
 func (g *generator) id() string { return fmt.Sprintf("t%d", g.IntN(6)) }
 
+// Single tasks are the most frequent, as a pause of everything leaves little to happen.
 func (g *generator) target(agent, id string) core.Target {
 	switch g.IntN(8) {
 	case 0:
@@ -163,6 +168,7 @@ func (g *generator) batch(agent string) []*Definition {
 	return tasks
 }
 
+// Its handlers submit only if it is not submitted by one itself, so that no chain of tasks is endless.
 func (g *generator) definition(agent, id string, submits bool) *Definition {
 	g.numbers++
 	t := &Definition{Number: g.numbers}
@@ -195,6 +201,7 @@ type payload struct {
 }
 
 // schedule draws when a task is due.
+// Times are drawn to the microsecond where a user gives one, as the store rounds them to milliseconds.
 func (g *generator) schedule(t *core.NewTask) {
 	switch g.IntN(10) {
 	case 0, 1, 2:
@@ -229,6 +236,8 @@ func (g *generator) schedule(t *core.NewTask) {
 	}
 }
 
+// The longest work is about twice the longest lease, so that runs need heartbeats, and lose their
+// leases without them.
 func (g *generator) script(submits bool) Script {
 	s := Script{Heed: g.in(75), Result: g.in(30), Progress: g.in(20), For: g.span(0, 6*time.Second)}
 	s.Then = one(g.dice, Succeed, Succeed, Fail, Fail, Fail, SkipRetry, Cancel, Snooze, RetryAfter, NextIn, Yield, Panic, Goexit)

@@ -49,6 +49,8 @@ const (
 )
 
 // handle registers the handler of a kind.
+// The tasks of a batch run one after the other in one call. If its context ends in between, those that
+// have not begun return its error without a run of their own.
 func (p *process) handle(kind string) {
 	if kind == "batch" {
 		core.HandleBatch(p.s, kind, func(ctx context.Context, tasks []*core.Task[payload]) []error {
@@ -66,6 +68,8 @@ func (p *process) handle(kind string) {
 }
 
 // run is a handler.
+// It does nothing by itself: each step comes from the driver, which knows from the script when it is
+// due. A closed channel means that the history is over.
 func (p *process) run(ctx context.Context, t *core.Task[payload], batch bool) error {
 	w := p.w
 	r := &run{p: p, ctx: ctx, info: t.RunInfo, number: t.Payload.Number, next: make(chan step), fresh: true, batch: batch}

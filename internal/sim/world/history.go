@@ -10,6 +10,8 @@ import (
 )
 
 // history is what is known of the runs of a task, besides what the tracker said last.
+// It is what has to be added to the tracker's own words to judge the next run: the invariants that
+// need it say what they compare.
 type history struct {
 	info     core.TaskInfo // as it was read when something was last changed
 	begun    bool          // a handler was called since there was a reason for a start
@@ -24,11 +26,14 @@ type history struct {
 func (h *history) begin() { *h = history{reason: "submitted"} }
 
 // renew begins again, with another definition.
+// What the tracker knows stays, as a replaced task keeps its counts and its runs.
 func (h *history) renew() {
 	h.reason, h.interval, h.grid, h.moved, h.last, h.cuts = "replaced", 0, 0, false, 0, 0
 }
 
 // attempts are how many an occurrence of a task has.
+// Unless the definition says how many, only a task that neither recurs nor belongs to a recurring one
+// is repeated: an occurrence that fails waits for the next one instead.
 func (w *World) attempts(t *task) int {
 	switch {
 	case t.activity != nil:
@@ -51,6 +56,7 @@ func (t *task) recurs() bool {
 func (t *task) fixed() bool { return t.recurs() && (t.def.Cron != "" || t.def.From == core.FromStart) }
 
 // spawns reports whether each occurrence of a task is a task of its own.
+// Its own runs only book these tasks.
 func (t *task) spawns() bool {
 	return t.recurs() && (t.def.Overlap == core.OverlapAllow || t.def.Overlap == core.OverlapCancelRunning)
 }
@@ -64,6 +70,7 @@ func (t *task) every() time.Duration {
 }
 
 // backoff is the longest pause after an attempt, the first being 1.
+// The actual pause is drawn below that, so that tasks that failed together do not return together.
 func (w *World) backoff(t *task, attempt int) time.Duration {
 	first := w.plan.Settings.Backoff
 	most := 4 * first

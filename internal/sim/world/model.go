@@ -20,6 +20,7 @@ type ref struct{ agent, id string }
 func (r ref) String() string { return r.agent + "/" + r.id }
 
 // phase is where a task is.
+// The model has fewer than the tracker: resting, paused and parked tasks all wait.
 type phase byte
 
 const (
@@ -29,6 +30,8 @@ const (
 )
 
 // task is what is known of a task that is live, or has ended.
+// One that was deleted is not kept at all. What ends with the claim that holds the task is in its
+// lease; what an order has asked for outlives the claim and is a field here.
 type task struct {
 	ref
 	phase  phase
@@ -60,6 +63,8 @@ type task struct {
 }
 
 // lease is the claim that holds a task.
+// The end is that of the claim, or of the last heartbeat that the store took. A lease whose end has passed
+// is still the task's own until a claim of its partition takes it back: see over, and [auditor.takenBack].
 type lease struct {
 	fence  store.Fence
 	index  int
@@ -77,6 +82,7 @@ type lease struct {
 }
 
 // renewal is a definition that waits for a run to end.
+// Only the last one counts: a second replacement takes the place of the first.
 type renewal struct {
 	sub store.Submission
 	due store.Millis
@@ -90,6 +96,8 @@ type activity struct {
 }
 
 // hold is a pause in force.
+// Since decides between it and an order to run now: the later of the two wins. Zero in until is no
+// end.
 type hold struct{ since, until store.Millis }
 
 func (h hold) inForce(now store.Millis) bool { return h.until == 0 || h.until > now }
@@ -117,6 +125,8 @@ type claimName struct {
 }
 
 // claimRecord is a claim that was made.
+// It outlives its tasks, as heartbeats, events and repeated claims may name a claim long after its
+// last task has been settled or taken by others.
 type claimRecord struct {
 	fence  store.Fence
 	refs   []ref
@@ -138,6 +148,7 @@ func (c *claimRecord) ends(r ref, w *World, after time.Duration) {
 }
 
 // nobodys reports whether the process knows at a time that all runs of the claim are over.
+// The moment itself does not count yet: a heartbeat that was sent in the same instant was right.
 func (c *claimRecord) nobodys(at time.Duration) bool {
 	for _, r := range c.refs {
 		if known, ok := c.over[r]; !ok || known >= at {
@@ -159,6 +170,7 @@ type settledRun struct {
 	fence store.Fence
 }
 
+// A world that is restored gets a second one, which sees the deeds of the first again.
 func newModel(w *World) *model {
 	return &model{
 		w: w, tasks: map[ref]*task{}, holds: map[store.Target]hold{}, groups: map[[2]string]*store.GroupCounts{},
@@ -168,6 +180,7 @@ func newModel(w *World) *model {
 }
 
 // live is a task that is live; nil if it is not.
+// A task whose lease is over is live like any other.
 func (m *model) live(r ref) *task {
 	if t := m.tasks[r]; t != nil && t.phase != ended {
 		return t
@@ -176,6 +189,8 @@ func (m *model) live(r ref) *task {
 }
 
 // sorted are all tasks that are known, in one order.
+// Whatever asks the store, or writes to the story, for each task has to go by it: the order of a map
+// differs from play to play.
 func (m *model) sorted() []*task {
 	all := make([]*task, 0, len(m.tasks))
 	for _, t := range m.tasks {
@@ -199,6 +214,7 @@ func (m *model) knownFor() store.Millis {
 }
 
 // targets are those that a task is under.
+// Any of them is enough to keep it, and each has to be resumed by itself.
 func (t *task) targets() []store.Target {
 	all := []store.Target{{}, {Kind: t.kind}, {Agent: t.agent}, {Agent: t.agent, ID: t.id}}
 	if t.key != "" {
@@ -208,6 +224,7 @@ func (t *task) targets() []store.Target {
 }
 
 // held are the pauses that a task is under.
+// They are read as of a time, since a pause that has ended may still be in the map.
 func (m *model) held(t *task, now store.Millis) []store.Target {
 	var all []store.Target
 	for _, target := range t.targets() {
@@ -219,6 +236,7 @@ func (m *model) held(t *task, now store.Millis) []store.Target {
 }
 
 // keeps reports whether a pause keeps a task from being claimed.
+// A task that is to be ended is claimed under any pause, as no handler is called for it.
 func (m *model) keeps(t *task, now store.Millis) bool {
 	if t.ending {
 		return false
@@ -259,6 +277,8 @@ func (m *model) liveOf(agent string) int {
 }
 
 // define gives a task what a submission says that it is.
+// The number in the body leads to the definition that was planned, so that the model never decodes
+// what the scheduler has encoded.
 func (m *model) define(t *task, sub *store.Submission) {
 	t.kind, t.group, t.key, t.level, t.body = sub.Kind, sub.Group, sub.Key, sub.Level, sub.Body
 	t.number = numberOf(sub.Body)
@@ -280,6 +300,8 @@ func numberOf(body []byte) int {
 }
 
 // end ends a task.
+// The counts of its group and the totals change with it, once; a pause of that single task goes with
+// the task.
 func (m *model) end(t *task, status store.Status, now store.Millis) {
 	g := m.group(t.agent, t.group)
 	g.Live--
@@ -300,11 +322,14 @@ func (m *model) end(t *task, status store.Status, now store.Millis) {
 }
 
 // wait lets a task wait until it is due.
+// The lease goes with it: whoever held the task has lost or settled it.
 func (t *task) wait(due store.Millis) {
 	t.phase, t.due, t.lease = waiting, due, lease{}
 }
 
 // renew gives a task the definition that waited for its run to end.
+// Its crashes are forgotten. Its state is that of the replacement, in which a settlement may have put what
+// its run has left behind.
 func (m *model) renew(t *task) {
 	m.define(t, &t.renewed.sub)
 	t.state, t.crashes = t.renewed.sub.State, 0
@@ -315,11 +340,14 @@ func (m *model) renew(t *task) {
 }
 
 // look reads what the tracker says of a task that has changed.
+// It is read past the bus, at the moment of the change, and compared when the next run is settled.
 func (m *model) look(t *task) {
 	t.history.info, _ = m.w.reader.Task(m.w.ctx, t.agent, t.id) // nothing is known of one that is gone
 }
 
 // crash puts a task back whose lease is over.
+// Nothing is charged to the task but the crash: it is due as it was before. One that was replaced
+// while it ran becomes what it was replaced by.
 func (m *model) crash(t *task) {
 	t.crashes = max(t.crashes, 1)
 	if t.inHand != 0 {

@@ -13,6 +13,7 @@ import (
 )
 
 // Plan is a history that is to be played.
+// Two plays of the same plan are the same history: the seed in it draws what the plan leaves open.
 type Plan struct {
 	Seed      uint64
 	Settings  Settings
@@ -25,6 +26,7 @@ type Plan struct {
 }
 
 // Settings are those of the store and of all processes.
+// Names and meanings are those of core.Config, core.KindConfig and the configuration of a store.
 type Settings struct {
 	Partitions      int
 	Retention       time.Duration
@@ -85,6 +87,7 @@ type Fault struct {
 }
 
 // The names of a world.
+// Few names are used, so that requests meet each other; few processes have a handler for "rare".
 var (
 	agents = []string{"ann", "bob", "cy"}
 	kinds  = []string{"plain", "tight", "batch", "timed", "rare"}
@@ -116,6 +119,8 @@ func (d dice) span(least, most time.Duration) time.Duration {
 func one[T any](d dice, of ...T) T { return of[d.IntN(len(of))] }
 
 // PlanOf is the history of a seed.
+// It draws in a fixed order: a draw that is added anywhere but at the end makes other histories of all
+// seeds.
 func PlanOf(seed uint64) *Plan {
 	d := diceOf(seed, 1)
 	p := &Plan{Seed: seed, Settings: settings(d), Horizon: d.span(5*time.Second, 45*time.Second), MaxCallFaults: 1 << 30}
@@ -143,6 +148,8 @@ func PlanOf(seed uint64) *Plan {
 	return p
 }
 
+// Values are chosen from both sides of many decisions, and small, as a history has less than a minute
+// before the world becomes kind.
 func settings(d dice) Settings {
 	s := Settings{
 		Partitions: one(d, 1, 1, 2, 4), Retention: one(d, 0, 0, time.Minute), Kept: one(d, 0, 0, 2), MaxTasks: one(d, 0, 0, 0, 6),

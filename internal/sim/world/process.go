@@ -11,6 +11,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// Fields that the driver alone uses need no lock, as it acts while all else waits; timers, naps and
+// pulling are shared with the goroutines of the process and guarded by World.mu.
 type process struct {
 	w      *World
 	name   string
@@ -42,6 +44,8 @@ type nap struct {
 }
 
 // newProcess makes a process.
+// Its index is its place among all processes of the history, dead ones included, and sorts what it
+// does.
 func (w *World) newProcess(plan *ProcessPlan, name string) *process {
 	p := &process{w: w, name: name, index: len(w.processes), plan: plan, deaf: plan.Deaf, completed: map[string]bool{}}
 	p.ctx, p.stop = context.WithCancel(w.ctx)
@@ -58,6 +62,8 @@ func (w *World) newProcess(plan *ProcessPlan, name string) *process {
 }
 
 // config is how the schedulers of the world work.
+// MaxAbandoned is unlimited: a process that claims nothing more because its handlers ignore their
+// contexts would end many histories before anything happens.
 func (w *World) config(p *process) core.Config {
 	o := &w.plan.Settings
 	act, quiet := o.Activity, o.Quiet
@@ -75,6 +81,8 @@ func (w *World) config(p *process) core.Config {
 }
 
 // random is a pause that depends on nothing but how many were asked for.
+// All processes share one stream of draws. As one goroutine runs at a time, a second play asks in the
+// same order.
 func (p *process) random(most time.Duration) time.Duration {
 	if most < time.Millisecond {
 		return most
@@ -83,6 +91,8 @@ func (p *process) random(most time.Duration) time.Duration {
 }
 
 // loop pulls and sleeps until the process has ended.
+// It takes the place of a daemon. An error of a pull ends nothing: the process sleeps and pulls again,
+// for as long as it lives.
 func (p *process) loop() {
 	defer p.ended.Store(true)
 	for p.ctx.Err() == nil && !p.w.over.Load() {
@@ -107,6 +117,8 @@ func (p *process) pullFrom(begins bool) {
 }
 
 // late reports whether the time of the pull is up, and the process has not noticed yet, as it was frozen.
+// The auditor asks it about a claim that leaves kinds out: a process that has no time left may leave
+// any.
 func (p *process) late() bool {
 	most := p.plan.Pulls[(p.pulls+len(p.plan.Pulls)-1)%len(p.plan.Pulls)].MaxDuration
 	return most > 0 && p.w.elapsed()-p.since >= most
@@ -130,6 +142,7 @@ func (p *process) wait(r *core.Report) time.Duration {
 }
 
 // scope is that of the next pull.
+// Pulls repeat their list, so that each process keeps its habits however long the history is.
 func (p *process) scope() (core.Scope, bool) {
 	plan := p.plan.Pulls[p.pulls%len(p.plan.Pulls)]
 	p.pulls++
@@ -139,6 +152,7 @@ func (p *process) scope() (core.Scope, bool) {
 }
 
 // sleep waits, as long as the driver lets it.
+// The driver ends the sleep when its time has come, or earlier when a wake-up reaches the process.
 func (p *process) sleep(d time.Duration) {
 	n := &nap{wake: make(chan struct{})}
 	p.w.mu.Lock()
@@ -149,6 +163,7 @@ func (p *process) sleep(d time.Duration) {
 }
 
 // asleep reports whether nothing may happen in a process for now.
+// Nothing of it comes up in the line then: neither calls nor timers, handlers or sleeps.
 func (p *process) asleep(now time.Duration) bool { return p.dead || p.frozen > now }
 
 // kill ends a process as kill -9 does: nothing of it reaches the store again, and nobody tells its handlers.
@@ -158,6 +173,9 @@ func (w *World) kill(p *process, how string) {
 	}
 	p.dead = true
 	w.trace("%s  is killed %s", p.name, how)
+	// Its goroutines are not unwound, as nothing is by a real kill -9: they block where they next need
+	// the driver, and stay so until the end of the history. What the process had claimed is found by
+	// others once its leases run out.
 	w.audit.died(p)
 }
 
@@ -174,6 +192,8 @@ func (w *World) befall(f *Fault) {
 	case FaultCut:
 		p.cutUntil = max(p.cutUntil, now+f.For)
 		w.trace("%s  does not reach the store for %s", p.name, f.For)
+	// Only the context of the pulls ends. What the scheduler makes of it, within its grace, is its own
+	// affair.
 	case FaultStop:
 		if !p.dead && !p.stopping {
 			p.stopping, p.stopped = true, w.steps
@@ -181,6 +201,7 @@ func (w *World) befall(f *Fault) {
 			w.audit.stopped(p)
 			p.stop()
 		}
+	// Only Submit and Touch are refused then: what ends or reads tasks has to work in a full store.
 	case FaultFull:
 		w.fullUntil = max(w.fullUntil, now+f.For)
 		w.trace("the store is full for %s", f.For)

@@ -33,11 +33,14 @@ func Redis(t *testing.T) Open {
 	server := redistest.Start(t)
 	o, err := redis.ParseURL(server.URL)
 	require.NoError(t, err)
+	// The client must not retry by itself: the bus alone repeats calls, and shows each to the auditor.
 	o.DisableIdentity, o.ContextTimeoutEnabled, o.MaxRetries = true, true, -1
 	hook := &timeHook{shas: map[string]string{}}
 	client := redis.NewClient(o)
 	client.AddHook(hook)
 	t.Cleanup(func() { _ = client.Close() })
+	// The channels are made outside of the bubble, so that a goroutine of the bubble that waits for
+	// them does not count as blocked for good, and the time of the bubble waits with it.
 	jobs, done := make(chan func()), make(chan struct{})
 	go func() {
 		for job := range jobs {
@@ -48,6 +51,8 @@ func Redis(t *testing.T) Open {
 	t.Cleanup(func() { close(jobs) })
 	n, ctx := 0, t.Context()
 	return func(settings *Settings, clock Clock) (store.Store, error) {
+		// A restore opens a second store in the middle of a history: the prefix keeps what the client
+		// may remember of the first apart.
 		n++
 		out := &outside{ctx: ctx, client: client, hook: hook, clock: clock, jobs: jobs, done: done}
 		var err error
@@ -68,6 +73,7 @@ func Redis(t *testing.T) Open {
 }
 
 // timeHook gives scripts, and who asks Redis itself, the time of the history.
+// It needs no lock, as jobs are done one after the other.
 type timeHook struct {
 	now  int64             // in milliseconds
 	shas map[string]string // of scripts: of what they are sent as
@@ -106,10 +112,14 @@ func (h *timeHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 }
 
 // change changes a command before it is sent. It returns it if it asks for the time.
+// A script is sent by its hash first. Only the changed text is ever loaded, so that the hash of the
+// real one is unknown to the server until the text has followed, and is mapped from then on.
 func (h *timeHook) change(cmd redis.Cmder) *redis.Cmd {
 	args := cmd.Args()
 	name, _ := args[0].(string)
 	switch strings.ToLower(name) {
+	// A PING is sent in its place, so that the client still waits for an answer; tell then writes the
+	// time into it.
 	case "time":
 		args[0] = "PING"
 		c, _ := cmd.(*redis.Cmd)
@@ -117,6 +127,7 @@ func (h *timeHook) change(cmd redis.Cmder) *redis.Cmd {
 	case "eval":
 		text, _ := args[1].(string)
 		if !strings.Contains(text, realTime) {
+			// With the real time the history would not be the same again, which nobody would notice.
 			panic("layout.lua asks for the time in another way")
 		}
 		changed := strings.Replace(text, realTime, heldTime, 1)
@@ -131,6 +142,7 @@ func (h *timeHook) change(cmd redis.Cmder) *redis.Cmd {
 	return nil
 }
 
+// The answer is that of TIME: seconds, and the microseconds of the current one.
 func (h *timeHook) tell(c *redis.Cmd) {
 	if c != nil && c.Err() == nil {
 		c.SetVal([]any{fmt.Sprint(h.now / 1000), fmt.Sprint(h.now % 1000 * 1000)})
@@ -155,6 +167,7 @@ type outside struct {
 }
 
 // do has a job done outside, at the time of the history.
+// The key with the time is written only when that has changed, as most calls of a step share one.
 func (o *outside) do(job func()) {
 	now := o.clock.Now().UnixMilli()
 	o.jobs <- func() {

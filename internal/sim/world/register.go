@@ -5,6 +5,7 @@ package world
 import "fmt"
 
 // Invariant is something that holds in every history.
+// The same assertion may be made in several places of the auditor; it counts as tried in each.
 type Invariant struct {
 	Name     string
 	Promise  string // where it is promised: a number of docs/guarantees.md, or a section of the design
@@ -13,11 +14,15 @@ type Invariant struct {
 	index int
 }
 
+// It is filled while the package is initialised, by the variables that name the invariants, and never
+// changes after that.
 var register []*Invariant
 
 // Register are all invariants, in the order of their promises.
+// The index of one is its place in Result.Tried.
 func Register() []*Invariant { return register }
 
+// A name is what the documents and the table of sown faults use, and does not change.
 func invariant(name, promise, sentence string) *Invariant {
 	i := &Invariant{Name: name, Promise: promise, Sentence: sentence, index: len(register)}
 	register = append(register, i)
@@ -25,6 +30,7 @@ func invariant(name, promise, sentence string) *Invariant {
 }
 
 // Breach is a promise that was not kept.
+// It is the first one of its history: whatever fails after it may only be its consequence.
 type Breach struct {
 	*Invariant
 

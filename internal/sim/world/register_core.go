@@ -2,6 +2,7 @@ package world
 
 // Invariants of what a scheduler decides: what a run is given, and what becomes of its task.
 
+// Most of these depend on what the store does as well: the sentence says what a user sees of both.
 var (
 	startUnderLease  = invariant("start-under-lease", "4", "A handler is called only while its run holds the lease.")
 	startAsClaimed   = invariant("start-as-claimed", "13", "A handler gets the definition that was claimed.")

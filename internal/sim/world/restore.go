@@ -9,6 +9,7 @@ import (
 )
 
 // deed is something that the store and the model have seen, so that both can be made again.
+// It keeps the time of then, at which the new store has to see it: due times and leases depend on it.
 type deed struct {
 	at   time.Duration
 	full bool
@@ -16,6 +17,7 @@ type deed struct {
 }
 
 // remember keeps what happens now, for a plan that restores the store.
+// Histories without a restore keep nothing, as that would only cost memory.
 func (w *World) remember(do func()) {
 	if w.restores {
 		w.deeds = append(w.deeds, deed{w.elapsed(), w.full, do})
@@ -24,6 +26,8 @@ func (w *World) remember(do func()) {
 
 // restore makes the store anew, and the model with it, and lets both see again what happened until so long ago. Processes and clients
 // remember the rest.
+// What was acknowledged in the seconds that are lost is gone by design: assertions about what processes
+// and clients remember ask World.restored first. All others hold as before.
 func (w *World) restore(back time.Duration) {
 	until := w.elapsed() - back
 	w.trace("the store has its past of %s ago", back)
@@ -40,6 +44,7 @@ func (w *World) restore(back time.Duration) {
 		w.clock.then, w.full = &then, w.deeds[n].full
 		w.deeds[n].do()
 	}
+	// What was forgotten must not come back with a second restore.
 	w.deeds, w.clock.then = w.deeds[:n], nil
 	w.story, w.silent, w.restored = story, false, true
 }

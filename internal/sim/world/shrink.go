@@ -9,6 +9,8 @@ import (
 
 // Shrink plays smaller and smaller parts of a history that fails, and returns the smallest that fails by the same invariant, with
 // its story.
+// It repeats its passes until none of them makes the plan smaller, as what one leaves out may allow
+// another to leave out more.
 func Shrink(t *testing.T, plan *Plan, open Open) *Result {
 	t.Helper()
 	s := &shrinking{t: t, open: open, best: Play(t, plan, open, true)}
@@ -36,6 +38,7 @@ type shrinking struct {
 }
 
 // mostTries bounds a search.
+// Each try plays a whole history.
 const mostTries = 600
 
 // size is what is to become less.
@@ -52,6 +55,7 @@ func (s *shrinking) size() int {
 }
 
 // try plays a smaller plan, and keeps it if it fails in the same way.
+// Another invariant that fails may be another fault, so that such a plan is not kept.
 func (s *shrinking) try(change func(p *Plan)) bool {
 	if s.tries++; s.tries > mostTries {
 		return false
@@ -94,6 +98,7 @@ func (s *shrinking) calls() {
 }
 
 // less leaves out parts of a list: first large ones, then single ones.
+// A plan may end up with no item at all only if least is zero: a history needs a process.
 func less[T any](s *shrinking, list func(p *Plan) *[]T, least int) {
 	for n := len(*list(s.best.Plan)) / 2; n > 0; n /= 2 {
 		for at := 0; at+n <= len(*list(s.best.Plan)); {

@@ -11,6 +11,7 @@ import (
 )
 
 // trace adds a line to the story, if somebody wants it.
+// The arguments are formatted only then: most histories are played without a story.
 func (w *World) trace(format string, args ...any) {
 	if w.story == nil {
 		return

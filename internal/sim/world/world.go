@@ -16,6 +16,8 @@ import (
 )
 
 // World is one history while it is played.
+// What is above the mutex belongs to the driver, which acts only while all other goroutines wait; of it
+// they change only pauses. What is below is written by goroutines of the processes and clients too.
 type World struct {
 	plan    *Plan
 	ctx     context.Context //nolint:containedctx // of the whole history
@@ -61,12 +63,14 @@ type World struct {
 }
 
 // Open makes an empty store whose clock is the given one.
+// It is called once for a history, and once more for each time that the store is restored.
 type Open func(settings *Settings, clock Clock) (store.Store, error)
 
 // Clock tells a store its time.
 type Clock interface{ Now() time.Time }
 
 // Result is how a history went.
+// The story is empty unless it was asked for. Elapsed is virtual time.
 type Result struct {
 	Plan     *Plan
 	Breach   *Breach // nil if every promise was kept
@@ -80,6 +84,8 @@ type Result struct {
 }
 
 // Play plays a history.
+// It needs a test, as the bubble of testing/synctest does. The plan is only read, and may be played
+// again.
 func Play(t *testing.T, plan *Plan, open Open, story bool) *Result {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // what one thing sets off runs in one order
@@ -97,6 +103,8 @@ func Play(t *testing.T, plan *Plan, open Open, story bool) *Result {
 	return result
 }
 
+// Each use of chance has a stream of its own, so that a change to one, such as fewer faults of calls,
+// does not shift the draws of the others.
 func newWorld(ctx context.Context, plan *Plan, open Open, story bool) *World {
 	w := &World{
 		plan: plan, ctx: context.WithoutCancel(ctx), began: time.Now(), open: open, fences: map[core.Fence]int{},
@@ -120,6 +128,7 @@ func newWorld(ctx context.Context, plan *Plan, open Open, story bool) *World {
 }
 
 // history plays what is planned, then lets the world become kind and wants everything to end.
+// A history that has broken a promise is not continued: the kind world would only fail again.
 func (w *World) history() {
 	for i := range w.plan.Processes {
 		p := w.newProcess(&w.plan.Processes[i], "p"+string(rune('1'+i)))
@@ -132,6 +141,8 @@ func (w *World) history() {
 }
 
 // end lets every goroutine of the history end.
+// A bubble ends only when all of its goroutines have. Whatever waits for the driver is let go with an
+// error, round by round, as each goroutine may come back with another call; nothing is held any more.
 func (w *World) end() {
 	w.over.Store(true)
 	for _, p := range w.processes {
