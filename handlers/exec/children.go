@@ -15,7 +15,7 @@ import (
 // A host shares one among all handlers, so that it can end them together.
 type Children struct {
 	mu     sync.Mutex
-	groups map[*group]struct{}
+	groups map[*group]bool // whether they were killed
 	// It is replaced each time, so that whoever waits hears of each end.
 	ended chan struct{} // closed when the next of them ends
 }
@@ -40,18 +40,29 @@ func (c *Children) Kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for g := range c.groups {
+		c.groups[g] = true
 		g.kill()
 	}
 }
 
-// add notes a program that has started.
+// add notes a program that is about to start: one that starts while all are killed is killed too.
 func (c *Children) add(g *group) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.groups == nil {
-		c.groups, c.ended = map[*group]struct{}{}, make(chan struct{})
+		c.groups, c.ended = map[*group]bool{}, make(chan struct{})
 	}
-	c.groups[g] = struct{}{}
+	c.groups[g] = false
+}
+
+// begun notes that a program has started. Without a guard its group has an id only now.
+func (c *Children) begun(g *group, cmd *exec.Cmd) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g.begun(cmd)
+	if c.groups[g] {
+		g.kill()
+	}
 }
 
 // remove notes that one has ended, and wakes those who wait for that.
@@ -75,18 +86,16 @@ func (c *Children) run(cmd *exec.Cmd, said *output) error {
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = pipes.ends[0], pipes.ends[1], pipes.ends[2:]
 	g := newGroup()
 	g.take(cmd)
+	c.add(g)
+	defer c.remove(g)
+	defer g.end() // also of a program that cannot be started: it leaves a guard behind
 	err = cmd.Start()
 	// These ends belong to the program now: kept open here, reading would never end.
 	closeAll(pipes.ends)
 	if err != nil {
-		// A program that cannot be started leaves a guard behind, which ends here.
-		g.end()
 		return err
 	}
-	g.begun(cmd)
-	c.add(g)
-	defer c.remove(g)
-	defer g.end()
+	c.begun(g, cmd)
 	if err = cmd.Wait(); errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // it succeeded, and left behind somebody who does not read its standard input
 	}
