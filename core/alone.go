@@ -27,14 +27,25 @@ type solo struct {
 	planned bool      // somebody looks again when that is over
 }
 
-// alone waits until nothing else runs in the process, and takes a slot beside which no other is granted. It is false if ctx is
-// done before.
-func (s *slots) alone(ctx context.Context, c *Claimed) bool {
+// stand puts a run among those that wait to be alone: behind those that have lost as many processes as it, or fewer. So the
+// innocent are cleared first, and one that was alone when its process was killed by somebody is not the next to be so.
+func (s *slots) stand(c *Claimed) *soloist {
 	w := &soloist{claimed: c, turn: make(chan struct{})}
 	s.mu.Lock()
-	s.solo.join(w)
+	o := &s.solo
+	o.waiting = append(o.waiting, w)
+	for i := len(o.waiting) - 1; i > 0 && o.waiting[i-1].claimed.Crashes > c.Crashes; i-- {
+		o.waiting[i], o.waiting[i-1] = o.waiting[i-1], w
+	}
 	s.serve()
 	s.mu.Unlock()
+	return w
+}
+
+// alone waits until nothing else runs in the process, and has taken a slot then beside which no other is granted. It is false if
+// ctx is done before.
+func (s *slots) alone(ctx context.Context, w *soloist) bool {
+	c := w.claimed
 	select {
 	case <-w.turn:
 		return true
@@ -50,15 +61,6 @@ func (s *slots) alone(ctx context.Context, c *Claimed) bool {
 	}
 	s.freed()
 	return false
-}
-
-// join puts a run among those that wait: behind those that have lost as many processes as it, or fewer. So the innocent are
-// cleared first, and one that was alone when its process was killed by somebody is not the next to be so.
-func (o *solo) join(w *soloist) {
-	o.waiting = append(o.waiting, w)
-	for i := len(o.waiting) - 1; i > 0 && o.waiting[i-1].claimed.Crashes > w.claimed.Crashes; i-- {
-		o.waiting[i], o.waiting[i-1] = o.waiting[i-1], w
-	}
 }
 
 // shut reports whether nothing may be granted, as a run is alone or is about to be, and lets the next one start once nothing
@@ -114,8 +116,9 @@ func (s *slots) left(c *Claimed) {
 // aside runs a suspect when nothing else runs in the process. It holds no slot until then; its lease is kept.
 func (p *pull) aside(h *handler, r *run) {
 	p.s.slots.give(r.claimed)
+	w := p.s.slots.stand(r.claimed) // here, so that they have their turns in the order in which they were claimed
 	p.calls.Go(func() {
-		if !p.s.slots.alone(p.claiming, r.claimed) {
+		if !p.s.slots.alone(p.claiming, w) {
 			p.release(r)
 			return
 		}
