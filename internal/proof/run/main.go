@@ -37,41 +37,49 @@ const atOnce = 2
 
 // run runs the ways that are named, or all. The document gets the figures of each that has found nothing.
 func run(ctx context.Context, names []string, progress io.Writer) error {
-	found := 0
-	var mu sync.Mutex
+	t := &trial{progress: progress}
 	var lanes sync.WaitGroup
 	next := make(chan *way)
 	for range atOnce {
 		lanes.Go(func() {
 			for w := range next {
-				at := time.Now()
-				got, err := try(ctx, w)
-				mu.Lock()
-				if err == nil {
-					err = write("docs/proof.md", w.name, time.Since(at), got)
-				}
-				if err != nil && ctx.Err() == nil {
-					found++
-				}
-				tell(progress, w.name, time.Since(at), got, err)
-				mu.Unlock()
+				t.run(ctx, w)
 			}
 		})
 	}
 	for i := range ways {
-		if wanted(names, ways[i].name) {
+		if len(names) == 0 || slices.Contains(names, ways[i].name) {
 			next <- &ways[i]
 		}
 	}
 	close(next)
 	lanes.Wait()
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case found > 0:
-		return fmt.Errorf("%d of the ways above found a fault", found)
+	if ctx.Err() == nil && t.found > 0 {
+		return fmt.Errorf("%d of the ways above found a fault", t.found)
 	}
-	return nil
+	return ctx.Err()
+}
+
+// trial is what the lanes share: one of them writes at a time.
+type trial struct {
+	progress io.Writer
+
+	mu    sync.Mutex
+	found int // ways that found a fault
+}
+
+func (t *trial) run(ctx context.Context, w *way) {
+	at := time.Now()
+	figures, err := try(ctx, w)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil {
+		err = write("docs/proof.md", w.name, time.Since(at), figures)
+	}
+	if err != nil && ctx.Err() == nil {
+		t.found++
+	}
+	tell(t.progress, w.name, time.Since(at), figures, err)
 }
 
 // tell says what a way has found.
@@ -83,10 +91,6 @@ func tell(progress io.Writer, name string, took time.Duration, figures []string,
 	if err != nil {
 		_, _ = fmt.Fprintln(progress, err)
 	}
-}
-
-func wanted(names []string, name string) bool {
-	return len(names) == 0 || slices.Contains(names, name)
 }
 
 // try runs one way and returns the figures that its tests have logged. Its error has what the tests that failed have printed.
