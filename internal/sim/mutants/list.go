@@ -208,6 +208,10 @@ var mutants = []sow.Fault{
 	},
 	// Found by histories of real processes, and kept here since.
 	{
+		Name: "run-now-while-stopped", What: "A task is told to run while everything is paused, and waits silently.", File: "core/memstore/order.go",
+		Old: "	case p.held(scope{kind: '*'}, now):\n		return store.Effect{Code: store.EffectStopped}\n", New: "",
+	},
+	{
 		Name: "lua-pause-moves", What: "A pause that is given again does not begin again.", File: "core/redisstore/scripts/hold.lua",
 		Old: "local since = command == 'prolong' and lasting(old)", New: "local since = lasting(old)",
 	},

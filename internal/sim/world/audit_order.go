@@ -107,8 +107,12 @@ func (a *auditor) unheld(target *store.Target, e *store.Effect) {
 func (a *auditor) ranNow(r *store.RunNow, e *store.Effect) {
 	t := a.asIs(r.Agent, r.ID)
 	now := a.now()
+	everything, ok := a.model.holds[store.Target{}]
+	stopped := ok && everything.inForce(now)
 	switch e.Code {
 	case store.EffectDone:
+		// Claims take nothing while everything is paused: the order would wait, and nobody would say so.
+		a.must(runNowKnows, !stopped, "%s/%s is to run though everything is paused", r.Agent, r.ID)
 		if !a.must(runNowKnows, t != nil && t.phase == waiting && !t.ending, "%s/%s is due now", r.Agent, r.ID) {
 			return
 		}
@@ -135,8 +139,7 @@ func (a *auditor) ranNow(r *store.RunNow, e *store.Effect) {
 	case store.EffectEnding:
 		a.must(runNowKnows, t != nil && t.ending, "%s/%s ends", r.Agent, r.ID)
 	case store.EffectStopped:
-		everything, ok := a.model.holds[store.Target{}]
-		a.must(runNowKnows, ok && everything.inForce(now), "%s/%s is not to run, as everything is paused", r.Agent, r.ID)
+		a.must(runNowKnows, stopped, "%s/%s is not to run, as everything is paused", r.Agent, r.ID)
 	case store.EffectNone:
 		a.must(runNowKnows, t == nil, "%s/%s was not found", r.Agent, r.ID)
 	default:
