@@ -125,7 +125,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{t: t, redis: redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")}
+	b := &bench{t: t, redis: redistest.Start(t, "--appendonly", "yes", "--appendfsync", "everysec")}
 	b.r.Store(newRecorder("none"))
 	for i := range 2 {
 		b.work(100 + i)
