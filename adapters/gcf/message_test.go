@@ -213,18 +213,18 @@ func TestTroubleWithTheStoreIsRepeated(t *testing.T) {
 	t.Parallel()
 	each(t, gcf.Config{}, func(x trial) {
 		t, f, send := x.T, x.fixture, x.send
-		f.store.failWith(&core.StoreError{Verb: "submit", Err: errors.New("away")})
+		f.store.FailWith(&core.StoreError{Verb: "submit", Err: errors.New("away")})
 		for _, data := range []string{`{"agent_id":"ada","id":"1","kind":"ok"}`, `{"kind":"tick"}`} {
 			status, _ := send(data)
 			assert.Equal(t, 503, status, data)
 		}
-		f.store.failWith(&core.LimitError{Agent: "ada", Limit: 1})
+		f.store.FailWith(&core.LimitError{Agent: "ada", Limit: 1})
 		status, _ := send(`{"agent_id":"ada","id":"1","kind":"ok"}`)
 		assert.Equal(t, 429, status)
-		f.store.failWith(store.ErrChanged)
+		f.store.FailWith(store.ErrChanged)
 		status, _ = send(`{"agent_id":"ada","id":"1","kind":"ok"}`)
 		assert.Equal(t, 409, status, "what changed meanwhile is tried again")
-		f.store.failWith(nil)
+		f.store.FailWith(nil)
 		send(`{"agent_id":"ada","id":"1","kind":"ok"}`)
 		send(`{"kind":"tick"}`)
 		assert.Equal(t, core.StatusCompleted, f.status(t, "ada", "1"))

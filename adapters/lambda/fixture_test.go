@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,25 +24,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// failingStore fails the calls that a trigger makes with what failWith has set.
-type failingStore struct {
-	storetest.Spy
-
-	err atomic.Pointer[error]
-}
+// failingStore fails the calls that a trigger makes when FailWith says so.
+type failingStore struct{ *storetest.Failing }
 
 func failing(st core.Store) *failingStore {
-	s := &failingStore{Spy: storetest.Spy{Store: st}}
-	s.Before = func(_ context.Context, verb string) error {
-		if err := s.err.Load(); err != nil && (verb == "Claim" || verb == "Look" || verb == "Submit") {
-			return *err
-		}
-		return nil
-	}
-	return s
+	return &failingStore{storetest.NewFailing(st, "Claim", "Look", "Submit")}
 }
-
-func (s *failingStore) failWith(err error) { s.err.Store(&err) }
 
 // claims is how often the store was asked for work.
 func (s *failingStore) claims() int { return s.Calls("Claim", "Look") }

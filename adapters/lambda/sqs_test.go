@@ -83,7 +83,7 @@ func TestAPullThatFailsIsNoFailureOfTheRecords(t *testing.T) {
 	f := setup(t, lambdaadapter.Config{RunSubmitted: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	core.Handle(f.scheduler, "ending", func(context.Context, *core.Task[any]) error {
-		f.store.failWith(&core.StoreError{Verb: "claim", Err: errors.New("away")})
+		f.store.FailWith(&core.StoreError{Verb: "claim", Err: errors.New("away")})
 		cancel()
 		return nil
 	})
@@ -109,7 +109,7 @@ func TestFIFOStopsAtTheFirstFailure(t *testing.T) {
 func TestAStoreThatIsAwayFailsTheBatch(t *testing.T) {
 	t.Parallel()
 	f := setup(t, lambdaadapter.Config{})
-	f.store.failWith(&core.StoreError{Verb: "submit", Err: errors.New("away")})
+	f.store.FailWith(&core.StoreError{Verb: "submit", Err: errors.New("away")})
 	assert.Equal(t, []string{"01", "02", "03", "04", "05"}, failedRecords(t, f.invoke(t, known(t, "sqs"))))
 	assert.EqualValues(t, 1, f.store.submits())
 }

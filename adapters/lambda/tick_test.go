@@ -132,10 +132,10 @@ func TestAFailedTickIsRepeated(t *testing.T) {
 	f := setup(t, lambdaadapter.Config{})
 	f.submit(t, core.NewTask{Agent: "ada", ID: "1", Kind: "ok"})
 	away := &core.StoreError{Verb: "claim", Err: errors.New("away")}
-	f.store.failWith(away)
+	f.store.FailWith(away)
 	_, err := f.function.Invoke(t.Context(), json.RawMessage(known(t, "scheduler")))
 	require.ErrorIs(t, err, away)
-	f.store.failWith(nil)
+	f.store.FailWith(nil)
 	assert.EqualValues(t, 1, f.invoke(t, known(t, "scheduler"))["completed"])
 	assert.Contains(t, f.invoke(t, known(t, "scheduler")), "duplicate")
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,27 +97,9 @@ func TestAnOccasionHasAnInstant(t *testing.T) {
 	assert.Zero(t, trigger.OccasionOf("job", "soon"))
 }
 
-// failing is a store whose claims fail while it is told to.
-type failing struct {
-	storetest.Spy
-
-	err atomic.Pointer[error]
-}
-
-func newFailing(st core.Store) *failing {
-	s := &failing{Spy: storetest.Spy{Store: st}}
-	s.Before = func(_ context.Context, verb string) error {
-		if err := s.err.Load(); err != nil && (verb == "Claim" || verb == "Look") {
-			return *err
-		}
-		return nil
-	}
-	return s
-}
-
-func newRunner(t *testing.T) (*trigger.Runner, *failing, *bytes.Buffer) {
+func newRunner(t *testing.T) (*trigger.Runner, *storetest.Failing, *bytes.Buffer) {
 	t.Helper()
-	st := newFailing(memstore.New(memstore.Config{}))
+	st := storetest.NewFailing(memstore.New(memstore.Config{}), "Claim", "Look")
 	s, err := core.New(st, core.Config{})
 	require.NoError(t, err)
 	core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
@@ -143,11 +124,11 @@ func TestARepeatIsToldApartOnceAllIsDone(t *testing.T) {
 	submit(t, r, core.NewTask{Agent: "ada", ID: "1", Kind: "ok"}, core.NewTask{Agent: "ada", ID: "2", Kind: "ok"})
 
 	away := errors.Join(errors.New("away"))
-	st.err.Store(&away)
+	st.FailWith(away)
 	_, repeated, err := r.Run(t.Context(), core.Scope{}, key)
 	require.ErrorIs(t, err, away)
 	assert.False(t, repeated)
-	st.err.Store(nil)
+	st.FailWith(nil)
 
 	for range 2 { // the first leaves one of them due
 		answer, repeated, err := r.Run(t.Context(), core.Scope{MaxTasks: 1}, key)
@@ -211,7 +192,7 @@ func TestFailuresAreToldAndLogged(t *testing.T) {
 	r.RunSubmitted(t.Context(), submitted)
 	assert.Contains(t, logs.String(), "msg=tick agents=2 ran=2 completed=2")
 	away := errors.Join(errors.New("away"))
-	st.err.Store(&away)
+	st.FailWith(away)
 	r.RunSubmitted(t.Context(), submitted)
 	assert.Contains(t, logs.String(), "could not be run now")
 }
