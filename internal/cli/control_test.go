@@ -319,3 +319,18 @@ func TestZeroIsAName(t *testing.T) {
 	assert.Contains(t, w.ok(t, "status", "0", "0"), "waiting")
 	oneLine(t, w.duly(t, "run-due", "--all", "--max", "0"), 2, "--max must not be 0")
 }
+
+// While everything is paused no task can be run by hand, and nobody is told to try.
+func TestNothingRunsByHandWhileEverythingIsPaused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ok(t, "submit", "--agent", "ann", "--id", "n", "--kind", "note", "--delay", "1h")
+	assert.Contains(t, w.ok(t, "explain", "ann", "n"), "duly run ann n")
+	w.ok(t, "pause", "--all")
+	why := w.ok(t, "explain", "ann", "n")
+	assert.Contains(t, why, "to resume: duly resume --all")
+	assert.NotContains(t, why, "duly run")
+	r := w.duly(t, "run", "ann", "n")
+	assert.Equal(t, 1, r.code)
+	assert.Contains(t, r.stderr, "as everything is paused: resume that first")
+}

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -63,9 +64,11 @@ func wayOut(e *core.Explanation) []string {
 	for i := range info.Pauses {
 		commands = append(commands, "to resume: duly resume "+targetArgs(info.Pauses[i].Target))
 	}
+	everything := slices.ContainsFunc(info.Pauses, func(p core.PauseInfo) bool { return p.Target == core.Target{} })
 	switch {
 	case info.Status == core.StatusFailed:
 		commands = append(commands, "to run it again: duly replay "+taskArgs(info.Agent, info.ID))
+	case everything: // then it cannot be run now
 	// Running it now is no way out for a task that lacks a handler or waits for its
 	// turn: it would not start any sooner.
 	case len(info.Pauses) > 0 && info.Status == core.StatusWaiting, e.Reasons[0].Code == core.BecauseCooling,
