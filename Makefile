@@ -4,6 +4,7 @@ MODULE   := github.com/seed-6f6f2c11/duly
 CACHE    := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/duly
 VERSION   = $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 FUZZTIME ?= 30s
+PART     ?= 1/1
 # The lowest coverage, in percent, of the packages that decide and store.
 COVERAGE ?= 85
 
@@ -40,9 +41,27 @@ run: ## run the quickstart: a daemon that keeps its tasks in memory
 build: ## build bin/duly
 	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/duly ./cmd/duly
 
+# What the image is for.
+IMAGE_PLATFORMS := linux/amd64 linux/arm64
+
+.PHONY: image
+image: ## write bin/duly.tar, an image for amd64 and arm64 (an OCI layout), without Docker
+	@mkdir -p bin/image
+	@for platform in $(IMAGE_PLATFORMS); do \
+		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' \
+			-o "bin/image/$${platform#*/}" ./cmd/duly || exit 1; \
+	done
+	@cd deploy && go run ./image -version "$(VERSION)" -zones "$$(go env GOROOT)/lib/time/zoneinfo.zip" -to ../bin/duly.tar \
+		$(foreach platform,$(IMAGE_PLATFORMS),$(platform)=../bin/image/$(notdir $(platform)))
+	@echo bin/duly.tar
+
+.PHONY: deploy-test
+deploy-test: ## test the image, the Helm chart and the manifests of Kubernetes
+	@cd deploy && go vet ./... && go test -timeout 5m ./...
+
 .PHONY: gcf-stage
-gcf-stage: ## put a Cloud Run function, as source to deploy, into STAGE=bin/gcf
-	@scripts/gcf-stage.sh "$(or $(STAGE),bin/gcf)"
+gcf-stage: ## put a Cloud Run function, FUNCTION=examples/cloud-function, as source to deploy, into STAGE=bin/gcf
+	@scripts/gcf-stage.sh "$(or $(STAGE),bin/gcf)" $(FUNCTION)
 
 .PHONY: check
 check: fmt-check lint tidy-check deps-check test ## all that a change has to pass, tests last
@@ -113,9 +132,16 @@ mutants: ## sow faults into copies of duly, and see that the simulation finds ea
 proof-docs: ## write the table of invariants in docs/proof.md after a change of the register
 	@go test -count=1 -run '^TestTheDocumentHasTheRegister$$' ./internal/sim/world -update
 
+.PHONY: kills
+kills: ## kill a move to other partitions at each of its commands, where `make test` tries some
+	@$(WITH_REDIS) DULY_TEST_KILLS=all go test -count=1 -timeout 20m -run 'TestRepartition(SurvivesKills|IsTakenOver)' -v ./core/redisstore
+
 .PHONY: cron-nightly
-cron-nightly: ## compare a million cron times in all zones with a minute-by-minute search
-	DULY_CRON_CHECKS=1000000 go test -count=1 -run Oracle -v ./core/schedule
+cron-nightly: ## compare a million cron times, and all quiet hours, with a minute-by-minute search, and ask providers with quotas for an hour, let alarms serve a week of 10,000 agents, and kill whoever waits or signals
+	DULY_CRON_CHECKS=1000000 go test -count=1 -timeout 60m -run Oracle -v ./core/schedule
+	DULY_CRON_CHECKS=1000000 go test -count=1 -timeout 60m -run TestNoStartInQuietHours -v ./core
+	DULY_QUOTA_MINUTES=60 go test -count=1 -timeout 60m -run TestAnAdaptiveLimitFindsAQuota -v ./adapters/daemon
+	DULY_ALARM_AGENTS=10000 DULY_ALARM_SEEDS=10000 DULY_SIGNAL_SEEDS=10000 go test -count=1 -timeout 60m -run 'TestAFleetThatIs|TestNoWakeUpIsLost|TestASignalIsHeardOnce' -v ./core
 
 .PHONY: cover
 cover: ## run core's tests, print coverage by package, fail below COVERAGE=85
@@ -123,9 +149,10 @@ cover: ## run core's tests, print coverage by package, fail below COVERAGE=85
 	@awk -v module=$(MODULE) -v lowest=$(COVERAGE) "$$COVER_TABLE" coverage.out
 
 .PHONY: fuzz
-fuzz: ## run each fuzz target for FUZZTIME=30s
+fuzz: ## run each fuzz target for FUZZTIME=30s; PART=2/8 runs the second of each eight
 	@$(WITH_REDIS) \
-	grep -rn --include='*_test.go' '^func Fuzz' . | sed -E 's/^(.*)\/[^/]*:[0-9]+:func (Fuzz[A-Za-z0-9_]*).*/\1 \2/' | \
+	grep -rn --include='*_test.go' '^func Fuzz' . | sed -E 's/^(.*)\/[^/]*:[0-9]+:func (Fuzz[A-Za-z0-9_]*).*/\1 \2/' | sort | \
+	awk -v part="$(PART)" 'BEGIN { split(part "/1", p, "/") } (NR - p[1]) % p[2] == 0' | \
 	while read -r package target; do \
 		scripts/fuzz.sh "$$package" "$$target" "$(FUZZTIME)" </dev/null || exit 1; \
 	done
@@ -138,9 +165,17 @@ bench: ## run the benchmarks beside the peers and print the table; BENCH="-only 
 bench-json: ## the same, as JSON
 	@$(WITH_REDIS) cd bench && go run . -json $(BENCH)
 
+.PHONY: bench-instructions
+bench-instructions: ## count redis-server's instructions for each task, and compare them with bench/instructions.txt; UPDATE=1 writes it
+	@$(WITH_REDIS) cd bench && go run . -instructions instructions.txt $(if $(UPDATE),-update)
+
+.PHONY: scale-docs
+scale-docs: ## write the tables of docs/scale.md from bench/scale.json and the prices in bench/cost.go
+	@cd bench && go test -count=1 -run '^TestTheDocumentFollowsFromTheFigures$$' . -update
+
 .PHONY: bench-test
 bench-test: ## see that the benchmarks work, with small sizes
-	@$(WITH_REDIS) cd bench && go test ./...
+	@$(WITH_REDIS) cd bench && go test -short ./...
 
 .PHONY: lint
 lint: $(LINT) ## run the linters
@@ -177,6 +212,15 @@ scripts: ## write core/redisstore/scripts.json.gz after a change of its scripts
 .PHONY: openapi
 openapi: ## write adapters/http/openapi.json.gz after a change of openapi.json
 	@go test -count=1 -run '^TestTheDocumentIsPacked$$' ./adapters/http -update
+
+.PHONY: proto
+proto: ## write adapters/http/rpc/schedulerpb after a change of scheduler.proto; needs protoc
+	@command -v protoc >/dev/null || { echo 'make proto needs protoc: install protobuf-compiler' >&2; exit 1; }
+	@plugins=$$(mktemp -d) && trap 'rm -rf "$$plugins"' EXIT && \
+		GOBIN="$$plugins" go install google.golang.org/protobuf/cmd/protoc-gen-go connectrpc.com/connect/cmd/protoc-gen-connect-go && \
+		cd adapters/http/rpc && PATH="$$plugins:$$PATH" protoc -I proto --go_out=. --connect-go_out=. \
+		--go_opt=module=$(MODULE)/adapters/http/rpc --connect-go_opt=module=$(MODULE)/adapters/http/rpc,package_suffix= \
+		duly/scheduler/v1/scheduler.proto
 
 .PHONY: zones
 zones: ## write core/schedule/zones.gz from the zones that Go brings, after an update of Go

@@ -90,7 +90,7 @@ var rules = []rule{
 		why:   "an adapter translates for one host: a user takes one without its neighbours and without a store",
 		about: func(path string) bool { return under("adapters")(path) && !testSupport(path) },
 		forbids: func(importer, imported string) bool { // but a part of an adapter knows the whole, and all share what none is
-			return ours(imported) && !is("core", contract)(imported) && !under("adapters/internal")(imported) &&
+			return ours(imported) && !is("core", contract)(imported) && !under("adapters/internal")(imported) && !signs(importer, imported) &&
 				!within(importer, imported) && !within(imported, importer)
 		},
 	},
@@ -98,8 +98,8 @@ var rules = []rule{
 		name:  "handlers import core alone",
 		why:   "a ready-made handler is the same on every host and every store: it knows none of them",
 		about: under("handlers"),
-		forbids: func(_, imported string) bool {
-			return ours(imported) && !is("core", contract)(imported) && !under("handlers/internal")(imported)
+		forbids: func(importer, imported string) bool {
+			return ours(imported) && !is("core", contract)(imported) && !under("handlers/internal")(imported) && !signs(importer, imported)
 		},
 	},
 	{
@@ -130,16 +130,18 @@ var rules = []rule{
 		name:  "the file knows neither the command line nor a host",
 		why:   "what duly.yaml says is the same whichever command reads it, and is tested without one",
 		about: under("internal/dulyfile"),
-		forbids: func(_, imported string) bool {
-			return under("adapters", "internal/cli", "github.com/spf13")(imported)
+		forbids: func(_, imported string) bool { // but clocks outside, which are no hosts
+			return under("adapters", "internal/cli", "github.com/spf13")(imported) && !under("adapters/alarm")(imported)
 		},
 	},
 	{
-		name:  "the program is no library",
-		why:   "flags, tables and the file are for people at a terminal: libraries, functions and examples take a core.Config",
+		name: "the program is no library",
+		why: "flags, tables and the file are for people at a terminal: libraries, functions and examples take a core.Config. On Google " +
+			"Cloud the file is embedded in what is deployed, so that no Go is needed there either",
 		about: func(path string) bool { return !under("cmd", "internal/cli", "internal/dulyfile")(path) },
-		forbids: func(_, imported string) bool {
-			return under("internal/cli", "internal/dulyfile", "github.com/spf13")(imported)
+		forbids: func(importer, imported string) bool {
+			embeds := is("examples/cloud-function", "examples/cloud-run")(importer) && is("internal/dulyfile")(imported)
+			return under("internal/cli", "internal/dulyfile", "github.com/spf13")(imported) && !embeds
 		},
 	},
 	{
@@ -179,6 +181,15 @@ var rules = []rule{
 		},
 		transitive: true,
 		forbids:    func(_, imported string) bool { return under("github.com/prometheus")(imported) },
+	},
+	{
+		name: "only programs that speak gRPC link it",
+		why:  "a function's cold start loads each byte of it, and its host speaks HTTP",
+		about: func(path string) bool {
+			return under("core", "adapters", "handlers", "sam", "examples")(path) && !under("adapters/http/rpc")(path)
+		},
+		transitive: true,
+		forbids:    func(_, imported string) bool { return under("connectrpc.com")(imported) },
 	},
 	{
 		name:  "the functions framework is the examples'",
@@ -266,6 +277,16 @@ func TestRulesFindABreach(t *testing.T) {
 			keeps:  []string{module + "/core", module + "/adapters/internal/trigger", "net/http", "github.com/aws/aws-lambda-go/events"},
 		},
 		{
+			rule: "adapters import core alone", importer: "adapters/alarm/webhook",
+			breaks: []string{module + "/adapters/alarm/qstash", module + "/internal/aws", module + "/handlers/webhook"},
+			keeps:  []string{module + "/adapters/internal/apicall", module + "/internal/standardwebhooks"},
+		},
+		{
+			rule: "adapters import core alone", importer: "adapters/alarm/sqs",
+			breaks: []string{module + "/adapters/lambda", module + "/internal/standardwebhooks"},
+			keeps:  []string{module + "/adapters/internal/apicall", module + "/internal/aws"},
+		},
+		{
 			rule: "handlers import core alone", importer: "handlers/webhook",
 			breaks: []string{module + "/core/memstore", module + "/adapters/http", module + "/handlers/exec", module + "/core/schedule"},
 			keeps:  []string{module + "/core", module + "/handlers/internal/contract", "net/http"},
@@ -288,7 +309,7 @@ func TestRulesFindABreach(t *testing.T) {
 		{
 			rule: "the file knows neither the command line nor a host", importer: "internal/dulyfile",
 			breaks: []string{module + "/internal/cli", module + "/adapters/http", "github.com/spf13/cobra"},
-			keeps:  []string{module + "/core/memstore", module + "/handlers/exec", "go.yaml.in/yaml/v3"},
+			keeps:  []string{module + "/core/memstore", module + "/handlers/exec", module + "/adapters/alarm/sqs", "go.yaml.in/yaml/v3"},
 		},
 		{
 			rule: "the program is no library", importer: "adapters/daemon",
@@ -321,6 +342,11 @@ func TestRulesFindABreach(t *testing.T) {
 		{
 			rule: "only programs that are scraped link the metrics", importer: "adapters/http",
 			breaks: []string{"github.com/prometheus/client_golang/prometheus"},
+			keeps:  []string{"net/http", module + "/core"},
+		},
+		{
+			rule: "only programs that speak gRPC link it", importer: "adapters/http",
+			breaks: []string{"connectrpc.com/connect"},
 			keeps:  []string{"net/http", module + "/core"},
 		},
 		{
@@ -444,6 +470,12 @@ func short(path string) string { return strings.TrimPrefix(path, module+"/") }
 // with one of these.
 func ours(path string) bool {
 	return path == module || under("core", "adapters", "handlers", "cmd", "sam", "examples", "internal", "dulytest")(path)
+}
+
+// signs reports whether a package takes a signature from where it is made for all: that is arithmetic, and knows no host.
+func signs(importer, imported string) bool {
+	return is("handlers/webhook", "adapters/alarm/webhook")(importer) && imported == "internal/standardwebhooks" ||
+		importer == "adapters/alarm/sqs" && imported == "internal/aws"
 }
 
 func store(path string) bool { return under("core/memstore", "core/redisstore")(path) }

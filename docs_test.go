@@ -268,7 +268,7 @@ func TestHandlersAreDescribed(t *testing.T) {
 
 	var names []string
 	for path, pattern := range map[string]string{
-		"handlers/exec/exec.go": `"(DULY_[A-Z_]+)="`, "handlers/internal/contract/input.go": `json:"([a-z_]+)`,
+		"handlers/exec/program.go": `"(DULY_[A-Z_]+)="`, "handlers/internal/contract/input.go": `json:"([a-z_]+)`,
 		"handlers/internal/contract/steering.go": `(?m)^\t[A-Z][A-Za-z]+ += "([a-z-]+)"`,
 	} {
 		source, err := os.ReadFile(path)

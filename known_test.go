@@ -76,18 +76,29 @@ func (k *known) lookAtCommands(t *testing.T) {
 		require.NoError(t, err, "%q: %s", args, out)
 		return string(out)
 	}
-	for _, m := range regexp.MustCompile(`(?m)^  ([a-z][a-z-]*)  +[A-Z]`).FindAllStringSubmatch(help(), -1) {
-		k.flags[m[1]] = map[string]bool{}
-		for _, flag := range regexp.MustCompile(`(?m)^ +(?:(-[a-z]), )?(--[a-z][a-z-]*)`).FindAllStringSubmatch(help(m[1]), -1) {
-			for _, name := range flag[1:] {
-				k.flags[m[1]][name], k.flags[""][name] = true, true
+	listed := regexp.MustCompile(`(?m)^  ([a-z][a-z-]*) +[A-Z]`)
+	add := func(name string) (text string) {
+		k.flags[name] = map[string]bool{}
+		text = help(strings.Fields(name)...)
+		for _, flag := range regexp.MustCompile(`(?m)^ +(?:(-[a-z]), )?(--[a-z][a-z-]*)`).FindAllStringSubmatch(text, -1) {
+			for _, one := range flag[1:] {
+				k.flags[name][one], k.flags[""][one] = true, true
+			}
+		}
+		return text
+	}
+	for _, m := range listed.FindAllStringSubmatch(help(), -1) {
+		text := add(m[1])
+		if _, within, some := strings.Cut(text, "\nAvailable Commands:\n"); some && m[1] != "completion" { // completion is cobra's
+			for _, sub := range listed.FindAllStringSubmatch(within, -1) {
+				add(m[1] + " " + sub[1])
 			}
 		}
 	}
 	require.Greater(t, len(k.flags), 25)
 }
 
-// lookAtRoutes reads the description of the API, which other tests compare with the server. What a task has is there, too.
+// lookAtRoutes reads the description of the API, which other tests compare with the server. What tasks and profiles have is there, too.
 func (k *known) lookAtRoutes(t *testing.T) {
 	t.Helper()
 	var document struct {
@@ -103,10 +114,12 @@ func (k *known) lookAtRoutes(t *testing.T) {
 			k.routes[path] = append(k.routes[path], strings.ToUpper(method))
 		}
 	}
-	for key := range document.Components.Schemas["NewTask"].Properties {
-		k.keys[key] = true
+	for _, schema := range []string{"NewTask", "Profile", "QuietHours"} { // the file has the same names
+		for key := range document.Components.Schemas[schema].Properties {
+			k.keys[key] = true
+		}
 	}
-	require.True(t, k.keys["min_interval"])
+	require.True(t, k.keys["min_interval"] && k.keys["days"])
 	k.addWords(text)
 }
 
@@ -273,7 +286,7 @@ func keysOf(n *yaml.Node) []string {
 		}
 		out = append(out, child.Value)
 		switch value := n.Content[i+1]; child.Value {
-		case "payload", "info":
+		case "payload", "info", "values":
 		case "handlers":
 			for j := 1; j < len(value.Content); j += 2 {
 				out = append(out, keysOf(value.Content[j])...)

@@ -75,6 +75,8 @@ var wrongNames = map[string]string{
 	"`duly submitt`":                     "`duly submit`",
 	"```\nduly list --agents ada\n```":   "```\nduly list --agent ada\n```",
 	"`duly run-due -x`":                  "`duly run-due -c duly.yaml`",
+	"`duly limit set --reason x`":        "`duly limit set --kind x`",
+	"`duly limit --kind x`":              "`duly limit unset --kind x`",
 	"`--redis-cafile`":                   "`--redis-ca`",
 	"`keep: 5`":                          "`kept: 5`",
 	"`activity: { quite: 30m }`":         "`activity: { quiet: 30m }`",
@@ -225,15 +227,21 @@ func (k *known) checkMake(code string) []string {
 func (k *known) checkCommands(code string) []string {
 	var problems []string
 	for _, m := range regexp.MustCompile(`(?m)(?:^|[;&|(#] ?|[A-Z]=\S* |/bin/)duly ([a-z][a-z-]*)([^\n|;#]*)`).FindAllStringSubmatch(code, -1) {
-		flags, ok := k.flags[m[1]]
+		name := m[1]
+		flags, ok := k.flags[name]
 		if !ok {
-			problems = append(problems, "duly has no command "+m[1])
+			problems = append(problems, "duly has no command "+name)
 			continue
+		}
+		// limit set is a command within a command.
+		if words := strings.Fields(m[2]); len(words) > 0 && k.flags[name+" "+words[0]] != nil {
+			name += " " + words[0]
+			flags = k.flags[name]
 		}
 		arguments := regexp.MustCompile(`'[^']*'|"[^"]*"`).ReplaceAllString(m[2], "")
 		for _, flag := range regexp.MustCompile(`(?:^| )(--?[a-z][a-z-]*)`).FindAllStringSubmatch(arguments, -1) {
 			if !flags[flag[1]] {
-				problems = append(problems, "duly "+m[1]+" has no flag "+flag[1])
+				problems = append(problems, "duly "+name+" has no flag "+flag[1])
 			}
 		}
 	}

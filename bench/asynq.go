@@ -1,5 +1,7 @@
 package main
 
+// The peer asynq.
+
 import (
 	"context"
 	"encoding/json"
@@ -20,11 +22,12 @@ const (
 // peer is asynq's client and how to start its server.
 type peer struct {
 	*asynq.Client
-	r *redisServer
+	r     *redisServer
+	extra int // bytes of each payload
 }
 
-func openPeer(r *redisServer) *peer {
-	return &peer{Client: asynq.NewClient(asynqOptions(r)), r: r}
+func openAsynq(r *redisServer, extra int) *peer {
+	return &peer{Client: asynq.NewClient(asynqOptions(r)), r: r, extra: extra}
 }
 
 func asynqOptions(r *redisServer) asynq.RedisClientOpt {
@@ -33,17 +36,12 @@ func asynqOptions(r *redisServer) asynq.RedisClientOpt {
 
 // enqueue stores one task. asynq has no call for several.
 func (p *peer) enqueue(ctx context.Context, n int, options ...asynq.Option) error {
-	data, err := json.Marshal(newPayload(n))
+	data, err := json.Marshal(newPayload(n, p.extra))
 	if err != nil {
 		return fmt.Errorf("encode payload: %w", err)
 	}
 	_, err = p.EnqueueContext(ctx, asynq.NewTask(kind, data), append(options, asynq.Retention(asynqRetention))...)
 	return err
-}
-
-// enqueueAll stores n tasks from several goroutines.
-func (p *peer) enqueueAll(ctx context.Context, n int) error {
-	return spread(ctx, producers, n, func(ctx context.Context, i int) error { return p.enqueue(ctx, i) })
 }
 
 // serve starts a server whose handler calls ran with each task; queues is nil for the default one.
@@ -65,15 +63,20 @@ func (p *peer) serve(queues map[string]int, check time.Duration, ran func(n int)
 	return s, nil
 }
 
-// drain waits until n tasks are recorded as completed.
-func (p *peer) drain(ctx context.Context, n int) error {
-	for {
-		done, err := p.r.client.ZCard(ctx, asynqCompleted).Result()
-		if err != nil || done == int64(n) {
-			return err
-		}
-		if !pause(ctx, 10*time.Millisecond) {
-			return ctx.Err()
-		}
+func (p *peer) add(ctx context.Context, i int) error { return p.enqueue(ctx, i) }
+
+func (p *peer) work(ran func(n int)) (func(), error) {
+	server, err := p.serve(nil, 0, ran)
+	if err != nil {
+		return nil, err
 	}
+	return server.Shutdown, nil
 }
+
+// done reports whether n tasks are recorded as completed.
+func (p *peer) done(ctx context.Context, n int) (bool, error) {
+	done, err := p.r.client.ZCard(ctx, asynqCompleted).Result()
+	return done == int64(n), err
+}
+
+func (p *peer) close() error { return p.Close() }

@@ -15,6 +15,10 @@ type options struct {
 	only                       []string
 	network                    string
 	quick, big                 bool
+	instructions               string // the file of kept counts; empty: measure
+	fleet                      int    // agents of the scale measurement
+	keep                       string // the file for its figures; empty: none
+	update                     bool
 }
 
 // sizes are how much each measurement does.
@@ -28,6 +32,18 @@ type sizes struct {
 	memoryTasks   int
 	dueAgents     int
 	catchUp       int
+	steadyTasks   int
+	steadyWarm    int // passes before any is measured: they fill the histories
+	steadyPasses  int
+	trickleRates  []int // runs a second
+	trickleSettle time.Duration
+	trickleFor    time.Duration
+	mixedAgents   int
+	limitTasks    int
+	crowdTasks    int
+	scaleHistory  int // runs that a recurring task keeps
+	scaleRest     time.Duration
+	scaleWindow   time.Duration
 }
 
 func (o *options) sizes() sizes {
@@ -35,6 +51,10 @@ func (o *options) sizes() sizes {
 		latencyTasks: 1000, latencySpread: 5 * time.Second,
 		idleAgents: 100_000, idleSettle: 2 * time.Second, idleFor: 15 * time.Second, idleQueues: 1000,
 		memoryTasks: 100_000, dueAgents: 100_000, catchUp: 100_000,
+		steadyTasks: 20_000, steadyWarm: 20, steadyPasses: 4,
+		trickleRates: []int{100, 1000}, trickleSettle: 3 * time.Second, trickleFor: 20 * time.Second,
+		mixedAgents: 20_000, limitTasks: 20_000, crowdTasks: 100_000,
+		scaleHistory: 20, scaleRest: 10 * time.Second, scaleWindow: time.Minute,
 	}
 	switch {
 	case o.quick:
@@ -42,9 +62,14 @@ func (o *options) sizes() sizes {
 			latencyTasks: 100, latencySpread: time.Second,
 			idleAgents: 1000, idleSettle: 500 * time.Millisecond, idleFor: time.Second, idleQueues: 20,
 			memoryTasks: 1000, dueAgents: 2000, catchUp: 2000,
+			steadyTasks: 200, steadyWarm: 0, steadyPasses: 1,
+			trickleRates: []int{50}, trickleSettle: 500 * time.Millisecond, trickleFor: 1500 * time.Millisecond,
+			mixedAgents: 100, limitTasks: 200, crowdTasks: 1000,
+			scaleHistory: 3, scaleRest: time.Second, scaleWindow: 5 * time.Second,
 		}
 	case o.big:
 		s.dueAgents, s.catchUp = 1_000_000, 1_000_000
+		s.trickleRates = append(s.trickleRates, 5000)
 	}
 	return s
 }
@@ -55,6 +80,7 @@ type bench struct {
 	sizes
 	redis    *redisServer
 	sheet    sheet
+	scale    *scaleFound // nil unless it was measured
 	progress io.Writer
 }
 
@@ -62,16 +88,26 @@ type bench struct {
 type measurement struct {
 	name, about string
 	run         func(ctx context.Context, b *bench) error
+	apart       bool // runs only if -only names it, as it takes many minutes
 }
 
 var measurements = []measurement{
-	{"life", "whole life of a task: submit in batches, then drain", measureLife},
-	{"submit", "one task a call, from 64 goroutines", measureSubmit},
-	{"latency", "from due to the start of the handler", measureLatency},
-	{"idle", "nothing due for an hour", measureIdle},
-	{"memory", "bytes a task", measureMemory},
-	{"due", "RunDue for all agents", measureDue},
-	{"catchup", "a backlog of overdue tasks", measureCatchUp},
+	{"life", "whole life of a task: submit in batches, then drain", measureLife, false},
+	{"persist", "the same, with an append-only file", measurePersist, false},
+	{"payload", "the same, with payloads of 1 kB", measurePayload, false},
+	{"submit", "one task a call, from 64 goroutines", measureSubmit, false},
+	{"limits", "few slots, and so small claims", measureLimits, false},
+	{"features", "what limits, budgets, profiles and hooks cost where they are on", measureFeatures, false},
+	{"steady", "recurring tasks that are always overdue", measureSteady, false},
+	{"trickle", "recurring tasks at 100 and 1,000 runs a second, in a daemon", measureTrickle, false},
+	{"mixed", "a nightly task, polls and one-offs of many agents", measureMixed, false},
+	{"latency", "from due to the start of the handler", measureLatency, false},
+	{"idle", "nothing due for an hour", measureIdle, false},
+	{"memory", "bytes a task", measureMemory, false},
+	{"due", "RunDue for all agents", measureDue, false},
+	{"longest", "how long one script keeps Redis", measureLongest, false},
+	{"catchup", "a backlog of overdue tasks", measureCatchUp, false},
+	{"scale", "a fleet of a million agents: bytes, at rest, and what a minute of its day and of its night costs", measureScale, true},
 }
 
 // contestant is one side of a comparison. Its run is told nothing of earlier ones: the server is empty each time.

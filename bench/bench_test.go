@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,17 +46,40 @@ func TestQuickMeasuresEverything(t *testing.T) {
 			"Redis CPU, submit": both, "Redis CPU, drain": both, "Redis CPU": both, "client CPU": both, "Redis commands": both,
 			"submit": both, "drain": both, "end to end": both,
 		},
-		"submit":  {"calls": both, "Redis CPU": both, "client CPU": both, "latency p50": both, "latency p99": both},
-		"latency": {"p50": both, "p99": both, "latest": both, "earliest": both},
-		"idle":    {"commands": both, "commands sent": both},
-		"memory":  {"waiting task": both, "finished record": both},
-		"due":     {"time": alone, "Redis CPU": alone, "commands": alone},
+		"limits": {"Redis CPU": alone, "client CPU": alone, "drain": alone},
+		"steady": {"Redis CPU": both, "client CPU": both, "Redis commands": both, "runs": both},
+		"trickle": {
+			"Redis CPU": both, "client CPU": both, "Redis commands": both, "due to start, p50": both, "due to start, p99": both,
+			"due to start, earliest": both, "occurrences skipped": both,
+		},
+		"mixed": {"Redis CPU, submit": alone, "Redis CPU": alone, "client CPU": alone, "Redis commands": alone, "runs": alone},
+		"longest": {
+			"an agent with a history of 125 that is cut": alone, "an agent of 1,000 tasks": alone, "a group of 1,000 tasks": alone,
+			"1,000 agents of one task": alone,
+		},
+		"persist": {
+			"Redis CPU, submit": both, "Redis CPU, drain": both, "Redis CPU": both, "client CPU": both, "Redis commands": both,
+			"submit": both, "drain": both, "end to end": both,
+		},
+		"payload": {
+			"Redis CPU, submit": both, "Redis CPU, drain": both, "Redis CPU": both, "client CPU": both, "Redis commands": both,
+			"submit": both, "drain": both, "end to end": both,
+		},
+		"submit":   {"calls": both, "Redis CPU": both, "client CPU": both, "latency p50": both, "latency p99": both},
+		"latency":  {"p50": both, "p99": both, "latest": both, "earliest": both},
+		"idle":     {"commands": both, "commands sent": both},
+		"memory":   {"waiting task": both, "finished record": both},
+		"features": {"Redis CPU": alone, "client CPU": alone},
+		"due":      {"time": alone, "Redis CPU": alone, "commands": alone},
 		"catchup": {
 			"drain": alone, "Redis CPU": alone, "another client's PING p50": alone, "another client's PING p99": alone,
 			"PING p50 before": alone, "PING p99 before": alone,
 		},
 	}
-	groups := map[string]int{"life": 3, "submit": 3, "latency": 1, "idle": 2, "memory": 3, "due": 2, "catchup": 1}
+	groups := map[string]int{
+		"longest": 1, "life": 3, "persist": 1, "payload": 1, "submit": 3, "latency": 1, "idle": 2, "memory": 3, "due": 2, "catchup": 1,
+		"limits": 1, "features": 10, "steady": 3, "trickle": 1, "mixed": 1,
+	}
 
 	found := map[string]map[string]int{}
 	for _, f := range got.Figures {
@@ -64,11 +88,13 @@ func TestQuickMeasuresEverything(t *testing.T) {
 		assert.True(t, known, name)
 		require.NotNil(t, f.Duly, name)
 		assert.Equal(t, withAsynq, f.Asynq != nil, name)
+		others := withAsynq && slices.Contains([]string{"life", "persist", "payload", "submit", "steady"}, f.Measurement)
+		assert.Equal(t, others, f.Taskq != nil && f.Gocraft != nil, name)
 		assert.Equal(t, f.Target != "", f.Met != nil, name)
 		switch {
-		case f.Name == "earliest":
+		case f.Name == "earliest" || f.Name == "due to start, earliest":
 			assert.GreaterOrEqual(t, *f.Duly, 0.0, "a task started before it was due")
-		case f.Measurement == "idle": // between two looks there is nothing
+		case f.Measurement == "idle" || f.Name == "occurrences skipped": // between two looks there is nothing
 			assert.GreaterOrEqual(t, *f.Duly, 0.0, name)
 		default:
 			assert.Positive(t, *f.Duly, name)
@@ -96,7 +122,7 @@ func TestOneMeasurementAsATable(t *testing.T) {
 func TestMistakesInFlags(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"-only", "speed"}, {"-agents", "1,many"}, {"-rounds", "-1"}, {"-tasks", "-5"}, {"-network", "pigeon"}, {"now"}, {"-nope"},
+		{"-only", "speed"}, {"-agents", "1,many"}, {"-rounds", "-1"}, {"-tasks", "-5"}, {"-network", "pigeon"}, {"-update"}, {"-instructions", "f", "-quick"}, {"now"}, {"-nope"},
 	} {
 		var told bytes.Buffer
 		err := command(t.Context(), args, io.Discard, &told)
@@ -130,6 +156,75 @@ func TestLedgerFindsWhatDidNotRunOnce(t *testing.T) {
 	l = make(ledger, 1)
 	l.mark(0)
 	assert.NoError(t, l.check())
+}
+
+func TestPassesHaveToReachEachTask(t *testing.T) {
+	t.Parallel()
+	at := time.Now()
+	passes := func(n, tasks int) *again {
+		a := newAgain(tasks)
+		for pass := range n {
+			for i := range tasks {
+				a.begin(i, at.Add(time.Duration(pass)*steadyEvery))
+			}
+		}
+		return a
+	}
+	require.NoError(t, passes(4, 3).check(4))
+	require.Error(t, passes(4, 3).check(5), "a run too few")
+	a := passes(4, 3)
+	a.begin(0, at.Add(4*steadyEvery))
+	require.Error(t, a.check(4), "a run too many")
+	a.runs[1].Add(-1)
+	require.NoError(t, a.check(4), "one task ran twice in a long pass, another not at all")
+	a = passes(3, 3)
+	a.begin(0, at.Add(3*steadyEvery))
+	a.begin(0, at.Add(4*steadyEvery))
+	a.begin(0, at.Add(5*steadyEvery-time.Millisecond))
+	assert.EqualError(t, a.check(4), "4 passes over 3 tasks made 12 runs, 1 of them before their interval was over, and 0 tasks had few")
+}
+
+// A service may neither run an occurrence twice nor before it is due; what it leaves out is counted.
+func TestFlowFindsWhatRanTwiceOrEarly(t *testing.T) {
+	t.Parallel()
+	begun := time.Now().Add(-time.Hour)
+	at := func(second int) time.Time { return begun.Add(time.Duration(second) * trickleEvery) }
+	fresh := func() *flow {
+		f := &flow{last: make([]time.Time, 1), on: true}
+		for second := 1; second <= 10; second++ {
+			f.start(0, at(second), at(second))
+		}
+		return f
+	}
+	f := fresh()
+	f.start(0, at(13), at(13))
+	require.NoError(t, f.check(1, 10*time.Second))
+	assert.Equal(t, 2, f.skipped)
+	f.start(0, at(13), at(13))
+	require.ErrorContains(t, f.check(1, 10*time.Second), "1 a second time")
+	f = fresh()
+	f.start(0, at(11), time.Now().Add(time.Hour))
+	require.ErrorContains(t, f.check(1, 10*time.Second), "1 early")
+	require.ErrorContains(t, fresh().check(1, time.Minute), "10 runs where there should be about 60")
+}
+
+func TestMixFindsWhatRanTwice(t *testing.T) {
+	t.Parallel()
+	m := &mix{agents: 1, ended: make(ledger, mixTasks)}
+	assert.Equal(t, 4, m.left())
+	for n := 1; n < mixTasks; n++ {
+		m.ended.mark(n)
+	}
+	m.ended.mark(1) // a poll
+	assert.Zero(t, m.left())
+	require.NoError(t, m.check())
+	m.ended.mark(4)
+	require.Error(t, m.check(), "a one-off ran twice")
+	m = &mix{agents: 1, ended: make(ledger, mixTasks)}
+	for n := range mixTasks {
+		m.ended.mark(n)
+	}
+	require.Error(t, m.check(), "the nightly task ran")
 }
 
 func TestSpreadCallsEachOnceAndStopsAtAnError(t *testing.T) {
@@ -171,6 +266,8 @@ func TestRatioAndTarget(t *testing.T) {
 		{add("cost missed", lower, atMost(15), 20, 100), 5, false},
 		{add("rate", higher, timesAsynq(6), 61, 10), 6.1, true},
 		{add("rate missed", higher, timesAsynq(6), 59, 10), 5.9, false},
+		{add("below", lower, belowAsynq(), 10, 11), 1.1, true},
+		{add("above", lower, belowAsynq(), 10, 8), 0.8, false},
 		{add("floor", higher, atLeast(10), 10, 10), 1, true},
 	} {
 		ratio, known := c.figure.ratio()

@@ -21,19 +21,40 @@ const uncut = 100_000_000
 
 // openDuly connects a scheduler whose handler calls ran with each task.
 func openDuly(ctx context.Context, r *redisServer, concurrency int, ran func(t *core.Task[payload])) (*duly, error) {
-	store, err := redisstore.Open(ctx, redisstore.Config{URL: r.url(), MaxTasks: uncut, Kept: uncut})
-	if err != nil {
-		return nil, err
-	}
-	s, err := core.New(store, core.Config{Concurrency: concurrency})
-	if err != nil {
-		return nil, fmt.Errorf("new scheduler: %w", err)
-	}
-	core.Handle(s, kind, func(_ context.Context, t *core.Task[payload]) error {
+	return openHandling(ctx, r, concurrency, func(_ context.Context, t *core.Task[payload]) error {
 		ran(t)
 		return nil
 	})
-	return &duly{Scheduler: s, store: store}, nil
+}
+
+// openHandling connects a scheduler with a handler that may fail.
+func openHandling(
+	ctx context.Context, r *redisServer, concurrency int, handle func(ctx context.Context, t *core.Task[payload]) error,
+) (*duly, error) {
+	return openWith(ctx, redisstore.Config{URL: r.url(), MaxTasks: uncut, Kept: uncut}, concurrency, handle)
+}
+
+// openWith connects a scheduler to a store that is configured in a way of its own.
+func openWith(
+	ctx context.Context, config redisstore.Config, concurrency int, handle func(ctx context.Context, t *core.Task[payload]) error,
+) (*duly, error) {
+	return openConfigured(ctx, config, core.Config{Concurrency: concurrency}, handle)
+}
+
+// openConfigured connects a scheduler with settings of its own.
+func openConfigured(
+	ctx context.Context, config redisstore.Config, settings core.Config, handle func(ctx context.Context, t *core.Task[payload]) error,
+) (*duly, error) {
+	st, err := redisstore.Open(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	s, err := core.New(st, settings)
+	if err != nil {
+		return nil, fmt.Errorf("new scheduler: %w", err)
+	}
+	core.Handle(s, kind, handle)
+	return &duly{Scheduler: s, store: st}, nil
 }
 
 // batch is how many tasks one Submit holds.

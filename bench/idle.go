@@ -42,7 +42,7 @@ func (b *bench) dulyIdle(ctx context.Context) (_ []sample, err error) {
 }
 
 func (b *bench) asynqIdle(ctx context.Context, queues int) (_ []sample, err error) {
-	p := openPeer(b.redis)
+	p := openAsynq(b.redis, 0)
 	defer func() { err = errors.Join(err, p.Close()) }()
 	names := make(map[string]int, queues)
 	for i := range queues {

@@ -73,7 +73,7 @@ func (s *starts) samples() []sample {
 	}
 	return []sample{
 		figure("p50", quantile(s.late, 0.5), atMost(2)),
-		figure("p99", quantile(s.late, 0.99), atMost(10)),
+		figure("p99", quantile(s.late, 0.99), atMost(6)),
 		figure("latest", quantile(s.late, 1), target{}),
 		figure("earliest", quantile(s.late, 0), atLeast(0)),
 	}
@@ -113,7 +113,7 @@ func (b *bench) asynqLatency(ctx context.Context) (_ []sample, err error) {
 	for i := range due {
 		due[i] = begun.Add(b.delay(i))
 	}
-	p := openPeer(b.redis)
+	p := openAsynq(b.redis, 0)
 	defer func() { err = errors.Join(err, p.Close()) }()
 	server, err := p.serve(nil, time.Second, func(n int) { s.note(n, time.Since(due[n])) })
 	if err != nil {

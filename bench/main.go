@@ -43,6 +43,9 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	if err != nil {
 		return err
 	}
+	if o.instructions != "" {
+		return countInstructions(ctx, &o, out, progress)
+	}
 	r, err := run(ctx, o, progress)
 	if err != nil {
 		return err
@@ -65,19 +68,23 @@ func parse(args []string, usage io.Writer) (o options, asJSON bool, err error) {
 	flags.BoolVar(&o.quick, "quick", false, "small sizes, in a few seconds: to see that it works, not how fast")
 	flags.BoolVar(&o.big, "big", false, "1,000,000 agents and overdue tasks where it is 100,000 else")
 	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each comparison (default 3)")
-	flags.IntVar(&o.tasks, "tasks", 0, "tasks of a round (default 20000)")
+	flags.IntVar(&o.tasks, "tasks", 0, "tasks of a round (default 100000)")
 	flags.IntVar(&o.concurrency, "concurrency", 400, "duly's Config.Concurrency")
 	flags.StringVar(&o.network, "network", "tcp", "how to reach Redis: tcp or unix")
-	agents := flags.String("agents", "", "numbers of agents (default 1,1000,100000)")
+	flags.StringVar(&o.instructions, "instructions", "", "only count instructions of redis-server, and compare them with this file")
+	flags.IntVar(&o.fleet, "fleet", 0, "agents of the scale measurement (default 1000000)")
+	flags.StringVar(&o.keep, "keep", "", "with -only scale: write its figures to this file")
+	flags.BoolVar(&o.update, "update", false, "with -instructions: write the file")
+	agents := flags.String("agents", "", "numbers of agents (default 1,5000,100000)")
 	only := flags.String("only", "", "measure only these: "+strings.Join(names, ", "))
 	if err := flags.Parse(args); err != nil {
 		return o, asJSON, usageError{err}
 	}
-	rounds, tasks, list := 3, 20_000, "1,1000,100000"
+	rounds, tasks, fleet, list := 3, 100_000, 1_000_000, "1,5000,100000"
 	if o.quick {
-		rounds, tasks, list = 1, 1000, "1,100,1000"
+		rounds, tasks, fleet, list = 1, 1000, 20_000, "1,50,1000"
 	}
-	o.rounds, o.tasks = cmp.Or(o.rounds, rounds), cmp.Or(o.tasks, tasks)
+	o.rounds, o.tasks, o.fleet = cmp.Or(o.rounds, rounds), cmp.Or(o.tasks, tasks), cmp.Or(o.fleet, fleet)
 	for text := range strings.SplitSeq(cmp.Or(*agents, list), ",") {
 		n, _ := strconv.Atoi(text) // what is no number is 0
 		o.agents = append(o.agents, n)
@@ -96,10 +103,18 @@ func (o *options) validate(names []string, extra int) error {
 	switch {
 	case extra > 0:
 		return errors.New("takes flags only")
+	case o.update && o.instructions == "":
+		return errors.New("-update needs -instructions")
+	case o.quick && o.instructions != "":
+		return errors.New("-instructions are counted in full sizes: leave out -quick")
 	case o.rounds < 1:
 		return errors.New("-rounds must be at least 1")
 	case o.tasks < 1:
 		return errors.New("-tasks must be at least 1")
+	case o.fleet < leastFleet:
+		return fmt.Errorf("-fleet must be at least %d, so that each sort of agents has some", leastFleet)
+	case o.keep != "" && !slices.Equal(o.only, []string{"scale"}):
+		return errors.New("-keep needs -only scale")
 	case o.network != "tcp" && o.network != "unix":
 		return errors.New("-network must be tcp or unix")
 	case slices.Min(o.agents) < 1:
@@ -126,11 +141,16 @@ func run(ctx context.Context, o options, progress io.Writer) (_ *report, err err
 		return nil, err
 	}
 	for _, m := range measurements {
-		if len(o.only) > 0 && !slices.Contains(o.only, m.name) {
+		if named := slices.Contains(o.only, m.name); !named && (m.apart || len(o.only) > 0) {
 			continue
 		}
 		_, _ = fmt.Fprintf(progress, "%s: %s\n", m.name, m.about)
 		if err := m.run(ctx, b); err != nil {
+			return nil, err
+		}
+	}
+	if o.keep != "" {
+		if err := b.scale.write(o.keep); err != nil {
 			return nil, err
 		}
 	}

@@ -47,19 +47,19 @@ func (b *bench) asynqMemory(ctx context.Context) ([]sample, error) {
 	ran := make(ledger, b.memoryTasks)
 	with := func(work func(p *peer) error) func() error {
 		return func() error {
-			p := openPeer(b.redis)
+			p := openAsynq(b.redis, 0)
 			return errors.Join(work(p), p.Close())
 		}
 	}
 	waiting, kept, err := b.weigh(ctx,
-		with(func(p *peer) error { return p.enqueueAll(ctx, b.memoryTasks) }),
+		with(func(p *peer) error { return spread(ctx, producers, b.memoryTasks, p.add) }),
 		with(func(p *peer) error {
 			server, err := p.serve(nil, 0, func(n int) { ran.mark(n) })
 			if err != nil {
 				return err
 			}
 			defer server.Shutdown()
-			return p.drain(ctx, b.memoryTasks)
+			return drained(ctx, p, b.memoryTasks)
 		}),
 	)
 	if err != nil {
@@ -101,7 +101,7 @@ func (b *bench) weigh(ctx context.Context, submit, drain func() error) (waiting,
 func memorySamples(agents int, waiting, kept float64) []sample {
 	group := "memory, " + ofAgents(agents)
 	return []sample{
-		{spec{"memory", group, "waiting task", "bytes", lower, atMost(500)}, waiting},
-		{spec{"memory", group, "finished record", "bytes", lower, atMost(200)}, kept},
+		{spec{"memory", group, "waiting task", "bytes", lower, atMost(380)}, waiting},
+		{spec{"memory", group, "finished record", "bytes", lower, atMost(170)}, kept},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -30,13 +31,26 @@ type redisServer struct {
 // startRedis starts the server named by $DULY_TEST_REDIS_SERVER, or the one on the PATH, on a free port of the loopback
 // interface or on a unix socket.
 func startRedis(ctx context.Context, network string) (*redisServer, error) {
-	binary := os.Getenv("DULY_TEST_REDIS_SERVER")
-	if binary == "" {
-		var err error
-		if binary, err = exec.LookPath("redis-server"); err != nil {
-			return nil, errors.New("no redis-server: run `make bench`, which gets one, or set DULY_TEST_REDIS_SERVER to its path")
-		}
+	binary, err := redisBinary()
+	if err != nil {
+		return nil, err
 	}
+	return startServer(ctx, network, []string{binary})
+}
+
+func redisBinary() (string, error) {
+	if binary := os.Getenv("DULY_TEST_REDIS_SERVER"); binary != "" {
+		return binary, nil
+	}
+	binary, err := exec.LookPath("redis-server")
+	if err != nil {
+		return "", errors.New("no redis-server: run `make bench`, which gets one, or set DULY_TEST_REDIS_SERVER to its path")
+	}
+	return binary, nil
+}
+
+// startServer starts a server with a command line, which may begin with the program that watches it, and settings of its own.
+func startServer(ctx context.Context, network string, line []string, settings ...string) (*redisServer, error) {
 	dir, err := os.MkdirTemp("", "duly-bench") // not under a long name: a socket's path has a limit
 	if err != nil {
 		return nil, fmt.Errorf("start redis: %w", err)
@@ -51,21 +65,33 @@ func startRedis(ctx context.Context, network string) (*redisServer, error) {
 		r.addr = net.JoinHostPort(loopback, port)
 		args = []string{"--port", port, "--bind", loopback}
 	}
-	args = append(args, "--save", "", "--dir", dir, "--logfile", "redis.log")
-	r.cmd = exec.Command(binary, args...) //nolint:gosec,noctx // the server that the user chose; it outlives ctx by a stop
+	args = slices.Concat(line[1:], args, []string{"--save", "", "--dir", dir, "--logfile", "redis.log"}, settings)
+	r.cmd = exec.Command(line[0], args...) //nolint:gosec,noctx // the server that the user chose; it outlives ctx by a stop
 	r.cmd.SysProcAttr = childAttributes()
 	if err := r.cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start redis: %w", err), os.RemoveAll(dir))
 	}
 	r.client = redis.NewClient(&redis.Options{Network: network, Addr: r.addr, DisableIdentity: true, ReadTimeout: time.Minute})
-	for wait := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if err = r.client.Ping(ctx).Err(); err == nil {
+	for wait := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if err = r.listens(ctx); err == nil {
+			err = r.client.Ping(ctx).Err()
+		}
+		if err == nil {
 			return r, nil
 		}
 		if ctx.Err() != nil || time.Now().After(wait) {
 			return nil, errors.Join(fmt.Errorf("redis did not start: %w", err), r.stop())
 		}
 	}
+}
+
+// listens fails until the server can be reached: the client would log each failure to dial.
+func (r *redisServer) listens(ctx context.Context) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, r.network, r.addr)
+	if err != nil {
+		return fmt.Errorf("dial: %w", err)
+	}
+	return conn.Close()
 }
 
 const loopback = "127.0.0.1"
@@ -96,6 +122,25 @@ func (r *redisServer) url() string {
 
 // flush empties the server. Scripts stay loaded.
 func (r *redisServer) flush(ctx context.Context) error { return r.client.FlushAll(ctx).Err() }
+
+// appendOnly switches the append-only file, synced every second, on or off, and waits until it is as asked.
+func (r *redisServer) appendOnly(ctx context.Context, on bool) error {
+	value := map[bool]string{true: "yes", false: "no"}[on]
+	for _, setting := range [][2]string{{"appendfsync", "everysec"}, {"appendonly", value}} {
+		if err := r.client.ConfigSet(ctx, setting[0], setting[1]).Err(); err != nil {
+			return fmt.Errorf("config set %s %s: %w", setting[0], setting[1], err)
+		}
+	}
+	for {
+		writing, err := r.number(ctx, "persistence", "aof_rewrite_in_progress", "aof_rewrite_scheduled")
+		if err != nil || writing == 0 {
+			return err
+		}
+		if !pause(ctx, 10*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
 
 // info reads fields of one section of INFO.
 func (r *redisServer) info(ctx context.Context, section string) (map[string]string, error) {

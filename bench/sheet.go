@@ -11,10 +11,12 @@ type side int
 const (
 	sideDuly side = iota
 	sideAsynq
+	sideTaskq
+	sideGocraft
 	sides
 )
 
-func (s side) String() string { return [...]string{"duly", "asynq"}[s] }
+func (s side) String() string { return [...]string{"duly", "asynq", "taskq", "gocraft"}[s] }
 
 // better says which of two values of a figure is the better one.
 type better int
@@ -53,6 +55,11 @@ func timesAsynq(times float64) target {
 		text: fmt.Sprintf(">= %gx asynq", times),
 		met:  func(duly, asynq float64) bool { return asynq > 0 && duly >= times*asynq },
 	}
+}
+
+// belowAsynq is a target for a figure of which less is better.
+func belowAsynq() target {
+	return target{text: "<= asynq", met: func(duly, asynq float64) bool { return duly <= asynq }}
 }
 
 // sample is one measured value.

@@ -29,10 +29,10 @@ func (r *report) writeTable(w io.Writer) error {
 		if f.group != group {
 			group = f.group
 			_, _ = fmt.Fprintf(t, "\n%s\n", group)
-			_, _ = fmt.Fprintln(t, "  figure\tunit\tduly\tduly, low to high\tasynq\ttimes better\ttarget\tmet")
+			_, _ = fmt.Fprintln(t, "  figure\tunit\tduly\tlow to high\tasynq\ttaskq\tgocraft\tx asynq\ttarget\tmet")
 		}
-		_, _ = fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", f.name, f.unit,
-			cell(f.value(sideDuly)), f.span(sideDuly), cell(f.value(sideAsynq)), cell(f.ratio()), f.target.text, f.verdict())
+		_, _ = fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", f.name, f.unit, cell(f.value(sideDuly)), f.span(sideDuly),
+			cell(f.value(sideAsynq)), cell(f.value(sideTaskq)), cell(f.value(sideGocraft)), cell(f.ratio()), f.target.text, f.verdict())
 	}
 	return t.Flush()
 }
@@ -114,7 +114,9 @@ type figureJSON struct {
 	Better       string    `json:"better"`
 	Duly         *float64  `json:"duly"`
 	Asynq        *float64  `json:"asynq,omitempty"`
-	TimesBetter  *float64  `json:"times_better,omitempty"`
+	Taskq        *float64  `json:"taskq,omitempty"`
+	Gocraft      *float64  `json:"gocraft,omitempty"`
+	TimesBetter  *float64  `json:"times_better,omitempty"` // than asynq
 	Target       string    `json:"target,omitempty"`
 	Met          *bool     `json:"met,omitempty"`
 	DulySamples  []float64 `json:"duly_samples"`
@@ -128,7 +130,8 @@ func (r *report) writeJSON(w io.Writer) error {
 		figures[i] = figureJSON{
 			Measurement: f.measurement, Group: f.group, Name: f.name, Unit: f.unit,
 			Better: map[better]string{lower: "lower", higher: "higher"}[f.better],
-			Duly:   known(f.value(sideDuly)), Asynq: known(f.value(sideAsynq)), TimesBetter: known(f.ratio()),
+			Duly:   known(f.value(sideDuly)), Asynq: known(f.value(sideAsynq)),
+			Taskq: known(f.value(sideTaskq)), Gocraft: known(f.value(sideGocraft)), TimesBetter: known(f.ratio()),
 			Target: f.target.text, Met: known(f.met()),
 			DulySamples: f.samples[sideDuly], AsynqSamples: f.samples[sideAsynq],
 		}

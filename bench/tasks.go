@@ -22,11 +22,13 @@ type payload struct {
 	N    int    `json:"n"`
 	Text string `json:"text"`
 	User string `json:"user"`
+	More string `json:"more,omitempty"`
 }
 
-func newPayload(n int) payload {
+// newPayload is the payload of task n, with so many bytes more.
+func newPayload(n, extra int) payload {
 	return payload{
-		N: n, User: fmt.Sprintf("user-%07d", n),
+		N: n, More: string(filler(extra)), User: fmt.Sprintf("user-%07d", n),
 		Text: "Remind them of the review they asked for, and summarise what has changed since.",
 	}
 }
@@ -36,7 +38,7 @@ func agentName(i, agents int) string { return fmt.Sprintf("agent-%07d", i%agents
 
 // newTask is task i, due after a delay.
 func newTask(i, agents int, delay time.Duration) core.NewTask {
-	return core.NewTask{Agent: agentName(i, agents), Kind: kind, Payload: newPayload(i), Delay: delay}
+	return core.NewTask{Agent: agentName(i, agents), Kind: kind, Payload: newPayload(i, 0), Delay: delay}
 }
 
 // ledger counts the runs of each task.

@@ -122,25 +122,35 @@ func (s *Scheduler) Notice(ctx context.Context, kind string, subject Subject) (N
 	if err != nil {
 		return Noticed{}, err
 	}
+	if err := s.Authorize(ctx, subject.access(kind)); err != nil {
+		return Noticed{}, err
+	}
+	change := &Transition{Type: EventActivity, Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, To: StatusWaiting, Order: orderOf(ctx, Order{})}
+	if err := s.allowActivity(ctx, change); err != nil {
+		return Noticed{}, err
+	}
 	touched, err := s.store.Touch(ctx, []store.Touch{sub})
 	if err != nil {
 		return Noticed{}, err
 	}
 	t := touched[0]
+	if t.Booked {
+		if t.Due == 0 {
+			change.To = StatusInProgress
+		}
+		s.changedAll(change, t.Due.Time())
+	}
 	return Noticed{Scheduled: t.Booked, Reason: t.Reason, Due: t.Due.Time(), Agent: sub.Agent, ID: sub.ID}, nil
 }
 
-// NoticeAbout returns the user that a subject names, and its agent unless that is left out. One of them owns the task, and its
-// handler is given both, so a caller needs the right to act for each. It fails as Notice does for what is wrong with the input,
-// and calls no store.
-func (s *Scheduler) NoticeAbout(kind string, subject Subject) ([]string, error) {
-	if _, err := s.activityTask(kind, subject); err != nil {
-		return nil, err
+// access is what a notice wants to do. The user that its subject names or its agent, unless that is left out, owns the task, and its
+// handler is given both, so a caller needs the right to act for each.
+func (s Subject) access(kind string) Access {
+	agent := s.Agent
+	if agent == "" || agent == defaultSubject {
+		agent = s.User
 	}
-	if subject.Agent == "" || subject.Agent == defaultSubject {
-		return []string{subject.User}, nil
-	}
-	return []string{subject.User, subject.Agent}, nil
+	return Access{Action: ActionSubmit, Agent: agent, User: s.User, Kind: kind}
 }
 
 // activityTask is the touch that a notice becomes: the task of its subject, whether it exists or not.

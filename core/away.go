@@ -142,6 +142,7 @@ func (p *pull) avoid() {
 		t.away = p.s.absences.of(t.partition)
 		here = here || t.away == nil
 	}
+	p.missing.Store(here)
 	for _, t := range p.outlook.targets {
 		if !here {
 			t.away = nil
@@ -152,6 +153,10 @@ func (p *pull) avoid() {
 // isAway leaves a target out that did not answer while others did. The mutex of the outlook is held.
 func (p *pull) isAway(t *target, err error) {
 	t.away = err
+	p.missing.Store(true)
+	if p.outlook.series != nil {
+		*t.seen = seen{} // what it said before is no reason to wake for it
+	}
 	if p.s.absences.failed(t.partition, err, p.s.config.Clock.Now()) {
 		p.s.config.Logger.WarnContext(p.ctx, "a partition of the store does not answer; the others are served",
 			slog.Int("partition", t.partition), slog.Any("err", err))
@@ -182,23 +187,35 @@ func (p *pull) allAway(targets []*target, err error) error {
 			return nil
 		}
 	}
+	if p.outlook.series != nil {
+		p.outlook.series.forget() // when the store is back, it may be another one
+	}
 	return err
 }
 
 // askAway asks the targets that are away whether they are back, each beside the pull, so that one that hangs keeps nobody
-// waiting. Those that are back are looked at next.
+// waiting. Those that are back, as this or another pull of the process has found, are looked at next.
 func (p *pull) askAway() {
-	if p.s.absences.n.Load() == 0 {
+	if !p.missing.Load() {
 		return
 	}
 	now := p.s.config.Clock.Now()
 	p.outlook.mu.Lock()
 	defer p.outlook.mu.Unlock()
+	missing := false
 	for _, t := range p.outlook.targets {
-		if t.away != nil && p.s.absences.turn(t.partition, now) {
+		switch {
+		case t.away == nil:
+			continue
+		case p.s.absences.of(t.partition) == nil:
+			t.away, t.asked = nil, time.Time{}
+			continue
+		case p.s.absences.turn(t.partition, now):
 			p.asking.Go(func() { p.askOne(t) })
 		}
+		missing = true
 	}
+	p.missing.Store(missing)
 }
 
 // askOne asks a partition that was away, beside the pull's other work. If it answers, the next round

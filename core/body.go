@@ -68,6 +68,8 @@ func (b *body) schedule() ScheduleType {
 	switch {
 	case b.Activity != nil:
 		return ScheduleActivity
+	case b.Manual:
+		return ScheduleManual
 	case b.Cron != "":
 		return ScheduleCron
 	case b.Every != 0:

@@ -4,6 +4,7 @@ package core
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -55,25 +57,55 @@ type Config struct {
 	Kinds map[string]KindConfig
 	// Default are the settings of kinds that are not in Kinds, and of what their settings leave zero.
 	Default KindConfig
+	// Limits bound how many tasks run at once and start within a time over all processes of the store: see [Limit]. A process sets them
+	// when it first pulls; what was set by hand about the same tasks counts until then.
+	Limits []Limit
+	// Budgets bound what runs use within an hour, a day or a month over all processes of the store: see [Budget]. They are set as Limits are.
+	Budgets []Budget
 	// MaxCrashes is how many times in a row the process of a run may die, or stall for longer than its lease, while it runs
 	// that task alone, before the task is dead: DefaultMaxCrashes if zero. A task whose run lost its process among others is
 	// run alone from then on, until a run of it ends.
 	MaxCrashes int
+	// MaxDepth and MaxSpawned are the breaker for tasks whose runs submit tasks, which submit tasks: how deep they may be below the task
+	// that no run has submitted, their root, and how many may be submitted below one root within any hour, in each partition of the store.
+	// They are DefaultMaxDepth and DefaultMaxSpawned if zero; negative for no bound. See [Origin].
+	MaxDepth, MaxSpawned int
 	// MaxPayload and MaxResult bound payloads and results, in bytes: DefaultMaxPayload and DefaultMaxResult if zero.
 	MaxPayload, MaxResult int
-	// OnEvent is called for every task event, concurrently. It must not block.
+	// OnEvent is called for every task event, concurrently, once what it reports is stored. It must not block.
 	OnEvent func(Event)
+	// Allow, if set, is asked before anything is written for a submit, an activity or an operator's command: an error refuses it,
+	// as a *[VetoError]. The task is as it was just read, and may change before the command is carried out. What duly does by itself
+	// is not asked about. Submits and pauses read the tasks that they are about for it.
+	Allow func(ctx context.Context, t Transition) error
 	// OnTick, if set, is called when a pull begins the tick of an agent, and again when it has ended: all of its runs have,
 	// and are stored. It must return at once.
 	OnTick func(Tick)
+	// Policy, if set, decides by figures how soon tasks run: see [Policy]. The figures of the store are read once a second at most.
+	Policy Policy
+	// Bindings give each run values for its handler, in order: see [Binding].
+	Bindings []Binding
+	// Authorizer, if set, is asked before each submit, each run and each call that an adapter translates, in addition to the rights of the
+	// caller: see [Access]. A run that is refused fails, and is retried; an error such as Snooze means the same as that of a handler.
+	Authorizer Authorizer
 	// Logger gets what nobody is returned an error for. Nothing is logged if nil.
 	Logger *slog.Logger
 	// Serial says what runs of one agent may run at the same time: SerialTask if empty. Every process that runs tasks of a
 	// store has to have the same.
 	Serial Serial
+	// Zone is the IANA zone of cron expressions, and of the quiet hours of agents, that name none: UTC if empty. A task keeps the one
+	// that it was submitted with.
+	Zone string
 	// Presence, if set, stores now and then what this process runs, so that others can say why a task has not run: usually
 	// the store.
 	Presence store.Presence
+	// Alarm, if set, is booked for what falls due next: by each pull when it ends, and by each call that makes something due earlier. It is for hosts
+	// that live only while they are called: see [Alarm]. Every process of a store has to have it that submits or changes tasks, with the
+	// same host to be called. A daemon needs none.
+	Alarm Alarm
+	// Recent, if set, keeps what ran in the last day, for Window: usually the store. A process adds what it has counted every five seconds
+	// while it works, and when a pull ends.
+	Recent store.Recent
 	// Clock is SystemClock if nil.
 	Clock Clock
 	// Random, if set, draws the pauses between attempts, each of at most the given time: for tests that want the same ones
@@ -93,6 +125,7 @@ const (
 // KindConfig are the settings of one kind of task. What is zero is taken from Config.Default, then from the defaults; what
 // can be none at all is negative then: a timeout, pauses between attempts, the grace, catching up, pausing.
 type KindConfig struct {
+	Level       Level         // of tasks that name none; LevelLow if zero
 	Slots       int           // most runs at once in this process, so that a slow kind leaves room for others; zero for no bound
 	Timeout     time.Duration // of one run; none if negative, and by default
 	Lease       time.Duration // how long a run may go without a sign of life before others take its task over
@@ -111,6 +144,16 @@ type KindConfig struct {
 	CatchUp       int
 	// Activity makes tasks of this kind activity tasks: they are made by Scheduler.Activity.
 	Activity *Activity
+	// IdleBackoff is how much less often the gate of the kind is asked while it says that there is nothing to do.
+	IdleBackoff IdleBackoff
+	// Batch is the most tasks that one call of a handler that was registered with [HandleBatch] gets, up to MaxBatch. Such a call has one
+	// slot, whatever the size of its batch. If zero, it gets what a claim brings, and each task has a slot.
+	Batch int
+	// BatchWait is how long a batch that is not full waits for more tasks in a process that pulls again and again: none if zero, up to MaxBatchWait. It does not wait
+	// for tasks that cannot come, as no slot is free to claim them or the pull ends, nor with a task of level 1.
+	BatchWait time.Duration
+	// BatchBy is what the tasks of a batch share: BatchByAgent, which each has to, and names of labels. BatchByAgent alone if nil.
+	BatchBy []string
 	// Disabled refuses new tasks of this kind. Existing ones still run.
 	Disabled bool
 }
@@ -127,10 +170,12 @@ func (c Config) withDefaults() Config {
 	c.Serial = cmp.Or(c.Serial, SerialTask)
 	c.Margin = cmp.Or(c.Margin, DefaultMargin)
 	c.MaxCrashes = cmp.Or(c.MaxCrashes, DefaultMaxCrashes)
+	c.MaxDepth = cmp.Or(c.MaxDepth, DefaultMaxDepth)
+	c.MaxSpawned = cmp.Or(c.MaxSpawned, DefaultMaxSpawned)
 	c.MaxPayload = cmp.Or(c.MaxPayload, DefaultMaxPayload)
 	c.MaxResult = cmp.Or(c.MaxResult, DefaultMaxResult)
 	c.Default = c.Default.or(KindConfig{
-		Lease: DefaultLease, MaxAttempts: DefaultMaxAttempts, Backoff: DefaultBackoff, MaxBackoff: DefaultMaxBackoff,
+		Level: LevelLow, Lease: DefaultLease, MaxAttempts: DefaultMaxAttempts, Backoff: DefaultBackoff, MaxBackoff: DefaultMaxBackoff,
 		MaxRetryAfters: DefaultMaxRetryAfters, PauseAfter: DefaultPauseAfter, Grace: DefaultGrace, Spread: DefaultSpread, CatchUp: DefaultCatchUp,
 	})
 	if c.Logger == nil {
@@ -176,6 +221,10 @@ func (c Config) validate() error {
 		return misconfigured("Margin", c.Margin, "must not be negative, not %s", c.Margin)
 	case c.MaxCrashes < 1:
 		return misconfigured("MaxCrashes", c.MaxCrashes, "must be at least 1, not %d", c.MaxCrashes)
+	case c.MaxDepth > mostDepth:
+		return misconfigured("MaxDepth", c.MaxDepth, "must be at most %d, or negative for no bound, not %d", mostDepth, c.MaxDepth)
+	case c.MaxSpawned > mostSpawned:
+		return misconfigured("MaxSpawned", c.MaxSpawned, "must be at most %d, or negative for no bound, not %d", mostSpawned, c.MaxSpawned)
 	case c.MaxPayload < 1 || c.MaxPayload > mostBytes:
 		return misconfigured("MaxPayload", c.MaxPayload, "must be between 1 and %d bytes, not %d", mostBytes, c.MaxPayload)
 	case c.MaxResult < 1 || c.MaxResult > mostBytes:
@@ -184,6 +233,26 @@ func (c Config) validate() error {
 	if err := c.Default.validate(); err != nil {
 		return ofPart("Default", err)
 	}
+	if _, err := schedule.ParseQuiet(nil, c.Zone); err != nil {
+		wrong, _ := errors.AsType[*schedule.ParseError](err)
+		return &ConfigError{Field: "Zone", Value: c.Zone, Reason: wrong.Reason}
+	}
+	if err := validLimits(c.Limits); err != nil {
+		return err
+	}
+	if err := validBudgets(c.Budgets, len(c.Limits), c.Zone); err != nil {
+		return err
+	}
+	for i, binding := range c.Bindings {
+		if binding == nil {
+			return misconfigured(fmt.Sprintf("Bindings[%d]", i), nil, "must not be nil")
+		}
+	}
+	return c.validateKinds()
+}
+
+// validateKinds is validate for the settings of kinds.
+func (c Config) validateKinds() error {
 	for kind, k := range c.Kinds {
 		if invalid, ok := errors.AsType[*InvalidError](validKind("Kinds", kind)); ok {
 			return &ConfigError{Field: invalid.Field, Value: kind, Reason: invalid.Reason}
@@ -197,6 +266,7 @@ func (c Config) validate() error {
 
 // or is these settings with others in place of those that are zero.
 func (k KindConfig) or(o KindConfig) KindConfig {
+	k.Level = cmp.Or(k.Level, o.Level)
 	k.Slots = cmp.Or(k.Slots, o.Slots)
 	k.Timeout = cmp.Or(k.Timeout, o.Timeout)
 	k.Lease = cmp.Or(k.Lease, o.Lease)
@@ -208,6 +278,12 @@ func (k KindConfig) or(o KindConfig) KindConfig {
 	k.Grace = cmp.Or(k.Grace, o.Grace)
 	k.Spread = cmp.Or(k.Spread, o.Spread)
 	k.CatchUp = cmp.Or(k.CatchUp, o.CatchUp)
+	k.IdleBackoff = k.IdleBackoff.or(o.IdleBackoff)
+	k.Batch = cmp.Or(k.Batch, o.Batch)
+	k.BatchWait = cmp.Or(k.BatchWait, o.BatchWait)
+	if k.BatchBy == nil {
+		k.BatchBy = o.BatchBy
+	}
 	return k
 }
 
@@ -220,6 +296,8 @@ func (k KindConfig) plain() KindConfig {
 // validate refuses what makes no sense. The field is one of KindConfig.
 func (k KindConfig) validate() *ConfigError {
 	switch {
+	case k.Level < LevelHigh || k.Level > LevelLow:
+		return misconfigured("Level", k.Level, "must be 1, 2 or 3, not %d", k.Level)
 	case k.Slots < 0:
 		return misconfigured("Slots", k.Slots, "must not be negative, not %d", k.Slots)
 	case k.Lease < minLease || k.Lease > maxLease:
@@ -232,7 +310,10 @@ func (k KindConfig) validate() *ConfigError {
 	if err := k.Activity.validate(); err != nil {
 		return ofPart("Activity", err)
 	}
-	return nil
+	if err := k.IdleBackoff.validate(); err != nil {
+		return ofPart("IdleBackoff", err)
+	}
+	return k.validateBatch()
 }
 
 // backoff is the longest pause after a failed attempt, the first being 1.

@@ -47,7 +47,7 @@ func TestNewRefuses(t *testing.T) {
 			"must be 1, 2 or 3, not 4",
 		},
 	} {
-		_, err := core.New(memstore.New(memstore.Config{}), c.config)
+		_, err := core.New(memstore.New(memstore.Config{Partitions: 8}), c.config)
 		var wrong *core.ConfigError
 		require.ErrorAs(t, err, &wrong, c.field)
 		assert.Equal(t, core.ConfigError{Field: c.field, Value: c.value, Reason: c.reason}, *wrong)
@@ -58,7 +58,7 @@ func TestNewRefuses(t *testing.T) {
 
 func TestHandlePanics(t *testing.T) {
 	t.Parallel()
-	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+	s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{})
 	require.NoError(t, err)
 	core.Handle(s, "k", nothing)
 	assert.PanicsWithValue(t, `duly: Handle: the kind "k" already has a handler`, func() { core.Handle(s, "k", nothing) })
@@ -69,7 +69,7 @@ func TestHandlePanics(t *testing.T) {
 	const missing = `duly: Handle: the handler of the kind "nil" is nil`
 	assert.PanicsWithValue(t, missing, func() { core.Handle[note](s, "nil", nil) })
 	assert.PanicsWithValue(t, missing, func() { core.HandleBatch[note](s, "nil", nil) })
-	assert.PanicsWithValue(t, `duly: Gate: the function for the kind "nil" is nil`, func() { core.Gate(s, "nil", nil) })
+	assert.PanicsWithValue(t, `duly: Gate: the function for the kind "nil" is nil`, func() { core.Gate[bool](s, "nil", nil) })
 	core.Handle(s, "nil", nothing) // nothing was registered
 }
 

@@ -88,9 +88,41 @@ func (s *Scheduler) runNow(ctx context.Context, t *store.Stored) (time.Time, err
 	if err != nil {
 		return time.Time{}, err
 	}
+	change := transition(EventRunNow, t, StatusWaiting, orderOf(ctx, Order{}))
+	if err := s.allow(ctx, change); err != nil {
+		return time.Time{}, err
+	}
+	if err := s.passQuiet(ctx, t, &b); err != nil {
+		return time.Time{}, err
+	}
 	effects, err := s.store.RunNow(ctx, []store.RunNow{{Agent: t.Agent, ID: t.ID, Group: b.Group, Queue: b.overlap() == OverlapQueueOne}})
 	e, err := effect(t, effects, err)
+	if err == nil {
+		s.changed(change, &b, e.Due)
+	}
 	return e.Due.Time(), err
+}
+
+// passQuiet lets a task that waits start although its agent has quiet hours now.
+func (s *Scheduler) passQuiet(ctx context.Context, t *store.Stored, b *body) error {
+	h, err := s.habitsOf(ctx, t.Agent)
+	if err != nil || t.Status != StatusWaiting {
+		return err
+	}
+	now, err := s.askedNow(ctx)
+	if err != nil || h.until(now, t.Level, b.Urgent) == now {
+		return err
+	}
+	st, err := record.DecodeState(t.State)
+	if err != nil || st.Hand {
+		return nil //nolint:nilerr // whoever claims it says what is wrong
+	}
+	st.Hand = true
+	effects, err := s.store.Replan(ctx, []store.Replan{{Agent: t.Agent, ID: t.ID, Version: t.Version, Was: t.Due, Due: t.Due, State: st.Encode()}})
+	if err == nil && effects[0].Code == store.EffectChanged {
+		err = store.ErrChanged
+	}
+	return err
 }
 
 // Cancel ends a task for good: at once if it waits; if it runs, its context is cancelled with the next heartbeat, unless
@@ -104,14 +136,16 @@ func (s *Scheduler) Cancel(ctx context.Context, agent, id string, by Order) (Sta
 	if err := validText("by", by.By, MaxTextLen); err != nil {
 		return "", err
 	}
-	return s.cancel(ctx, agent, id, by)
+	return s.cancel(ctx, agent, id, orderOf(ctx, by), s.allow)
 }
 
 // cancel reads the task, and cancels it at that version; if it has changed in between, both are done
-// again.
-func (s *Scheduler) cancel(ctx context.Context, agent, id string, by Order) (status Status, err error) {
+// again. allow is asked before.
+func (s *Scheduler) cancel(
+	ctx context.Context, agent, id string, by Order, allow func(context.Context, *Transition) error,
+) (status Status, err error) {
 	err = s.asRead(ctx, agent, id, func(t *store.Stored) error {
-		status, err = s.tryCancel(ctx, t, by)
+		status, err = s.tryCancel(ctx, t, by, allow)
 		return err
 	})
 	return status, err
@@ -119,7 +153,9 @@ func (s *Scheduler) cancel(ctx context.Context, agent, id string, by Order) (sta
 
 // tryCancel cancels a task as it was read. A task that is cancelled already is no error: that is what
 // the caller wanted.
-func (s *Scheduler) tryCancel(ctx context.Context, t *store.Stored, by Order) (Status, error) {
+func (s *Scheduler) tryCancel(
+	ctx context.Context, t *store.Stored, by Order, allow func(context.Context, *Transition) error,
+) (Status, error) {
 	switch t.Status {
 	case StatusCancelled:
 		return t.Status, nil
@@ -131,9 +167,13 @@ func (s *Scheduler) tryCancel(ctx context.Context, t *store.Stored, by Order) (S
 	if err != nil {
 		return "", err
 	}
+	change := transition(EventCancel, t, StatusCancelled, by)
+	if err := allow(ctx, change); err != nil {
+		return "", err
+	}
 	order := record.Hold{By: by.By, Reason: by.Reason, Group: b.Group, Kind: t.Kind, Level: t.Level}
 	rec := record.Finished{
-		Kind: t.Kind, Level: t.Level, Submitted: t.Submitted, Due: t.Due, Reason: cancelReason(by), Group: b.Group, State: t.State,
+		Kind: t.Kind, Level: t.Level, Submitted: t.Submitted, Due: t.Due, Reason: cancelReason(by), Group: b.Group, State: t.State, Origin: b.Origin,
 	}
 	effects, err := s.store.Cancel(ctx, []store.Cancellation{{
 		Agent: t.Agent, ID: t.ID, Group: b.Group, Version: t.Version, Record: rec.Encode(), Order: order.Encode(),
@@ -143,10 +183,12 @@ func (s *Scheduler) tryCancel(ctx context.Context, t *store.Stored, by Order) (S
 	case err != nil:
 		return "", err
 	case e.Code == store.EffectOrdered:
-		return StatusInProgress, nil
+		change.To = StatusInProgress
 	default:
-		return StatusCancelled, nil
+		change.To = StatusCancelled
 	}
+	s.changed(change, &b, 0)
+	return change.To, nil
 }
 
 // cancelReason is the reason that a cancelled task is kept with: who and why, as far as they said so.
@@ -171,8 +213,15 @@ func (s *Scheduler) Delete(ctx context.Context, agent, id string) error {
 		if err != nil {
 			return err
 		}
+		change := transition(EventDelete, t, "", orderOf(ctx, Order{}))
+		if err := s.allow(ctx, change); err != nil {
+			return err
+		}
 		effects, err := s.store.Delete(ctx, []store.Deletion{{Agent: agent, ID: id, Group: b.Group}})
 		_, err = effect(t, effects, err)
+		if err == nil {
+			s.changed(change, &b, 0)
+		}
 		return err
 	})
 }
@@ -209,11 +258,19 @@ func (s *Scheduler) replay(ctx context.Context, t *store.Stored) (time.Time, err
 	if err != nil {
 		return time.Time{}, err
 	}
+	change := transition(EventReplay, t, StatusWaiting, orderOf(ctx, Order{}))
+	change.Kind, change.Key = rec.Kind, b.LimitKey
+	if err := s.allow(ctx, change); err != nil {
+		return time.Time{}, err
+	}
 	kept := old.Carry()
 	effects, err := s.store.Replay(ctx, []store.Replay{{
-		Agent: t.Agent, ID: t.ID, Kind: rec.Kind, Group: rec.Group, Key: b.SnoozeKey, Level: rec.Level, Body: rec.Body, State: kept.First(),
+		Agent: t.Agent, ID: t.ID, Kind: rec.Kind, Group: rec.Group, Key: b.LimitKey, Level: rec.Level, Body: rec.Body, State: kept.First(),
 		Activity: b.Activity != nil,
 	}})
 	e, err := effect(t, effects, err)
+	if err == nil {
+		s.changed(change, &b, e.Due)
+	}
 	return e.Due.Time(), err
 }

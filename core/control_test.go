@@ -22,7 +22,7 @@ func TestPauseAndResume(t *testing.T) {
 			virtual(t, core.Config{}, func(w *world) {
 				ran := 0
 				core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { ran++; return nil })
-				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour, SnoozeKey: "provider"})
+				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour, LimitKey: "provider"})
 				for range 2 { // twice is fine
 					require.NoError(t, w.s.Pause(w.Context(), target, core.Pause{Reason: "rate limit", By: "ann"}))
 				}
@@ -66,16 +66,16 @@ func TestPauseRefuses(t *testing.T) {
 			target core.Target
 			pause  core.Pause
 		}{
-			"target must be":                {core.Target{Agent: "a", Kind: "k"}, core.Pause{}},
-			"agent_id is required with id":  {core.Target{ID: "1"}, core.Pause{}},
-			"kind":                          {core.Target{Kind: "no spaces"}, core.Pause{}},
-			"agent_id has the control":      {core.Target{Agent: "\n"}, core.Pause{}},
-			"reason has the control":        {core.Target{}, core.Pause{Reason: "\x00"}},
-			"until excludes for":            {core.Target{}, core.Pause{Until: time.Now(), For: 1}},
-			"for must be between":           {core.Target{}, core.Pause{For: -1}},
-			"ahead is for an agent":         {core.Target{Agent: "a", ID: "1"}, core.Pause{Ahead: true}},
-			"snooze_key has the control":    {core.Target{Key: "\x7f"}, core.Pause{}},
-			"snooze_key is not valid UTF-8": {core.Target{Key: "\xff"}, core.Pause{}},
+			"target must be":               {core.Target{Agent: "a", Kind: "k"}, core.Pause{}},
+			"agent_id is required with id": {core.Target{ID: "1"}, core.Pause{}},
+			"kind":                         {core.Target{Kind: "no spaces"}, core.Pause{}},
+			"agent_id has the control":     {core.Target{Agent: "\n"}, core.Pause{}},
+			"reason has the control":       {core.Target{}, core.Pause{Reason: "\x00"}},
+			"until excludes for":           {core.Target{}, core.Pause{Until: time.Now(), For: 1}},
+			"for must be between":          {core.Target{}, core.Pause{For: -1}},
+			"ahead is for an agent":        {core.Target{Agent: "a", ID: "1"}, core.Pause{Ahead: true}},
+			"limit_key has the control":    {core.Target{Key: "\x7f"}, core.Pause{}},
+			"limit_key is not valid UTF-8": {core.Target{Key: "\xff"}, core.Pause{}},
 		} {
 			err := w.s.Pause(w.Context(), c.target, c.pause)
 			assert.ErrorContains(t, err, want)
@@ -449,7 +449,7 @@ func TestReplayKeepsHistory(t *testing.T) {
 			}
 			return nil
 		})
-		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", SnoozeKey: "s"})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", LimitKey: "s"})
 		w.runFailing()
 		fail = false
 		_, err := w.s.Replay(w.Context(), "a", "1")

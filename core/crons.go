@@ -75,7 +75,7 @@ func (t *NewTask) cron() cronSpec {
 func (s *Scheduler) plan(ctx context.Context, tasks []NewTask, subs []store.Submission) error {
 	for i := range tasks {
 		t := &tasks[i]
-		if !t.planned() {
+		if !t.planned() || t.restored.planned() {
 			continue
 		}
 		if _, err := s.askedNow(ctx); err != nil {
@@ -100,5 +100,5 @@ func (s *Scheduler) firstDue(t *NewTask) (store.Millis, error) {
 	if t.Cron == "" {
 		return s.storeNow().Add(t.Delay), nil
 	}
-	return s.crons.next(t.cron(), s.storeNow())
+	return s.crons.next(s.habits.lastOf(t.Agent).zoned(t.cron(), s.config.Zone), s.storeNow())
 }

@@ -19,10 +19,11 @@ type facts struct {
 	claimedAt   store.Millis
 	attempt     int // of this occurrence, from 1
 	body        *body
-	state       state      // as it was claimed, with what its run has set
-	kind        KindConfig // the settings of the task's kind
-	ownAttempts int        // that the settings of the kind itself name, without those of other kinds
-	process     string     // who ran it
+	state       *state         // as it was claimed, with what its run has set; the decision goes on from there, and changes it
+	tally       *store.RunStat // to be filled with what the run adds to the statistics of its kind
+	kind        *KindConfig    // the settings of the task's kind
+	ownAttempts int            // that the settings of the kind itself name, without those of other kinds
+	process     string         // who ran it
 	next        func(spec cronSpec, after store.Millis) (store.Millis, error)
 	random      func(most time.Duration) time.Duration // a pause up to that
 
@@ -31,8 +32,12 @@ type facts struct {
 	took      time.Duration
 	alone     bool    // nothing else ran in its process
 	order     *[]byte // what was said when the task was told to end; nil if it was not
+	habits    *habits // of its agent; nil if it has no profile
+	zone      string  // the default one
 	inherited int     // children that had failed, and why the last did
 	failure   string
+	answer    *GateAnswer // of its gate; nil if it has none, or it has not answered
+	used      Usage       // what its handler says that it has used
 	budget    budget
 }
 
@@ -43,85 +48,113 @@ type budget struct {
 	nearlyAll   bool          // the run had nearly all of it
 }
 
-// decision is one in the making: it may change its copy of the facts, but for what they point to.
+// decision is one in the making. Of what its facts point to it changes the state and the tally alone. It lives as long as it takes:
+// the verdict is all that is kept of it.
 type decision struct {
 	facts
 
 	group string // what the task counts under when it is settled
 }
 
-// newDecision begins a decision with what every verdict has: the run, its kind and group, and how long
-// it took.
-func newDecision(f facts) (*decision, verdict) {
-	d := &decision{facts: f, group: f.body.Group}
-	return d, verdict{took: d.took, settlement: store.Settlement{Run: d.claimed.Run, Group: d.group, Kind: d.claimed.Kind}, by: d}
+// begin begins a verdict with what every one has: the run, its kind and group, and how long it took.
+func (d *decision) begin(v *verdict) {
+	d.group = d.body.Group
+	*v = verdict{took: d.took, settlement: store.Settlement{Run: d.claimed.Run, Group: d.group, Kind: d.claimed.Kind}}
 }
 
 // decide turns how a run has ended into what becomes of its task: err is the handler's, or says why it did not run. It depends on
-// the facts alone and changes nothing but its own copy of the state. It is the one place that knows what outcomes mean.
-func decide(f facts, err error) verdict {
-	var (
-		cancel *cancelError
-		snooze *snoozeError
-		yield  *yieldError
-		next   *nextInError
-		fatal  *fatalError
-		skip   *skippedError
-		later  *retryAfterError
-	)
-	d, v := newDecision(f)
+// the facts alone and changes nothing but the state. With what follows, it is the one place that knows what outcomes mean.
+func (d *decision) decide(v *verdict, err error) {
+	d.begin(v)
 	switch {
 	case d.order != nil:
-		d.endCancelled(&v, err, *d.order)
-	case errors.Is(err, ErrStopping) && !deliberate(err):
-		d.giveBack(&v)
-	case errors.As(err, &skip):
-		d.skipOccurrence(&v, skip.reason)
-		d.pauseIfHopeless(&v, d.inherited, d.failure)
+		d.endCancelled(v, err, *d.order)
 	case err == nil && d.body.overlap().spawns():
 		v.quiet = true
-		d.nextDue(&v, d.interval())
-		d.pauseIfHopeless(&v, d.inherited, d.failure)
-	case err == nil:
-		d.succeed(&v, 0)
-	case errors.As(err, &next):
-		d.succeed(&v, max(next.after, schedule.MinInterval))
-	case errors.As(err, &snooze):
-		d.putOff(&v, OutcomeSnoozed, snooze.after)
-	case errors.As(err, &yield):
+		d.passed()
+		d.state.Idle = 0 // its gate was open
+		d.nextDue(v, d.interval())
+		d.pauseIfHopeless(v, d.inherited, d.failure)
+	case err == nil: // nearly all runs: nothing is looked for in an error
+		d.succeed(v, 0)
+	case errors.Is(err, ErrStopping) && !deliberate(err):
+		d.giveBack(v)
+	default:
+		d.asReturned(v, err)
+	}
+	d.account(v)
+}
+
+// asReturned decides by the error that a handler has returned.
+func (d *decision) asReturned(v *verdict, err error) {
+	switch {
+	case isOf[*skippedError](err):
+		skip, _ := errors.AsType[*skippedError](err)
+		d.skipOccurrence(v, skip.reason)
+		d.pauseIfHopeless(v, d.inherited, d.failure)
+	case isOf[*nextInError](err):
+		next, _ := errors.AsType[*nextInError](err)
+		d.succeed(v, max(next.after, schedule.MinInterval))
+	case isOf[*snoozeError](err):
+		snooze, _ := errors.AsType[*snoozeError](err)
+		d.putOff(v, OutcomeSnoozed, snooze.after)
+	case isOf[*yieldError](err):
+		yield, _ := errors.AsType[*yieldError](err)
+		d.heard(v)
 		d.state.Checkpoint = yield.checkpoint
-		d.putOff(&v, OutcomeYielded, yield.after)
-	case errors.As(err, &later):
-		d.retryLater(&v, later, err)
-	case errors.As(err, &cancel):
-		d.note(&v, OutcomeCancelled, err)
-		d.end(&v, store.VerbCancel, StatusCancelled, "handler")
-	case errors.As(err, &fatal):
+		d.putOff(v, OutcomeYielded, yield.after)
+	case isOf[*awaitError](err):
+		await, _ := errors.AsType[*awaitError](err)
+		d.await(v, await)
+	case isOf[*retryAfterError](err):
+		later, _ := errors.AsType[*retryAfterError](err)
+		d.retryLater(v, later, err)
+	case isOf[*cancelError](err):
+		d.note(v, OutcomeCancelled, err)
+		d.end(v, store.VerbCancel, StatusCancelled, "handler")
+	case isOf[*fatalError](err):
+		fatal, _ := errors.AsType[*fatalError](err)
 		v.err = err
 		if d.ran {
-			d.note(&v, OutcomeFailed, err)
+			d.note(v, OutcomeFailed, err)
 		} else {
 			d.crashes(err)
 			v.outcome = fatal.outcome()
 		}
-		d.end(&v, store.VerbFail, StatusFailed, fatal.reason)
+		d.end(v, store.VerbFail, StatusFailed, fatal.reason)
 	default:
-		d.fail(&v, err)
+		d.fail(v, err)
 	}
-	return v
+}
+
+// deliberate reports whether a handler chose an outcome of its own, in contrast to an error that it
+// met.
+func deliberate(err error) bool {
+	return err != nil && (isOf[*cancelError](err) || isOf[*snoozeError](err) || isOf[*nextInError](err) || isOf[*yieldError](err) || isOf[*awaitError](err) ||
+		isOf[*retryAfterError](err) || isOf[*skipRetryError](err) || isOf[*fatalError](err) || isOf[*skippedError](err))
+}
+
+// isOf reports whether an error is of a type, or wraps one that is.
+func isOf[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 // decideEarly settles what is not to be run at all; false if it is to be run.
-func decideEarly(f facts) (verdict, bool) {
-	d, v := newDecision(f)
+func (d *decision) decideEarly(v *verdict) bool {
+	d.begin(v)
 	switch {
 	case d.claimed.Cancelled:
-		d.endCancelled(&v, nil, d.claimed.Order)
+		d.endCancelled(v, nil, d.claimed.Order)
 	case d.body.Activity != nil && d.state.Retire != 0 && d.claimed.Due == d.state.Retire:
 		v.quiet = true
-		d.end(&v, store.VerbComplete, StatusCompleted, "rested")
+		d.end(v, store.VerbComplete, StatusCompleted, "rested")
+	case d.hushed(v):
 	default:
-		return v, d.misfired(&v)
+		if !d.misfired(v) {
+			return false
+		}
 	}
-	return v, true
+	d.account(v)
+	return true
 }

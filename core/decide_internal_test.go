@@ -22,9 +22,9 @@ const (
 // factsOf are the facts of a first run of a task that was due a second ago, has run for 100 ms and has ended now.
 func factsOf(b record.Body) facts {
 	return facts{
-		now: decidedAt, clock: decidedAt.Time(), claimedAt: decidedAt - 100, attempt: 1, body: &body{b}, process: "p",
+		now: decidedAt, clock: decidedAt.Time(), claimedAt: decidedAt - 100, attempt: 1, body: &body{b}, state: &state{}, tally: &store.RunStat{}, process: "p",
 		claimed: &store.Claimed{Run: store.Run{Agent: "a", ID: "1"}, Kind: "k", Level: LevelLow, Due: dueAt, Submitted: dueAt},
-		kind: KindConfig{
+		kind: &KindConfig{
 			MaxAttempts: 3, Backoff: time.Second, MaxBackoff: time.Minute, MaxRetryAfters: 2, PauseAfter: 2, Grace: time.Minute, Spread: time.Minute,
 			CatchUp: 2,
 		},
@@ -34,6 +34,13 @@ func factsOf(b record.Body) facts {
 		random: func(most time.Duration) time.Duration { return most },
 		ran:    true, took: 100 * time.Millisecond,
 	}
+}
+
+// decided is the verdict on a run.
+func decided(f facts, err error) verdict {
+	d, v := &decision{facts: f}, verdict{}
+	d.decide(&v, err)
+	return v
 }
 
 func TestDecide(t *testing.T) {
@@ -52,7 +59,7 @@ func TestDecide(t *testing.T) {
 		verb    store.Verb
 		due     store.When
 		outcome Outcome
-		check   func(t *testing.T, v *verdict)
+		check   func(t *testing.T, v *verdict, s *state)
 	}{
 		"success":                      {body: once, verb: store.VerbComplete, outcome: OutcomeSuccess},
 		"success of an interval":       {body: every, verb: store.VerbAgain, due: after(time.Hour), outcome: OutcomeSuccess},
@@ -66,7 +73,7 @@ func TestDecide(t *testing.T) {
 		},
 		"last failure": {
 			body: once, err: boom, given: func(f *facts) { f.state.Attempt, f.attempt = 2, 3 }, verb: store.VerbFail, outcome: OutcomeFailed,
-			check: func(t *testing.T, v *verdict) {
+			check: func(t *testing.T, v *verdict, _ *state) {
 				t.Helper()
 				rec, err := record.DecodeFinished(v.settlement.Record)
 				require.NoError(t, err)
@@ -78,18 +85,18 @@ func TestDecide(t *testing.T) {
 		"snooze":               {body: once, err: Snooze(time.Minute), verb: store.VerbAgain, due: after(time.Minute), outcome: OutcomeSnoozed},
 		"yield": {
 			body: once, err: Yield(7, time.Second), verb: store.VerbAgain, due: after(time.Second), outcome: OutcomeYielded,
-			check: func(t *testing.T, v *verdict) { t.Helper(); assert.Equal(t, "7", string(v.by.state.Checkpoint)) },
+			check: func(t *testing.T, _ *verdict, s *state) { t.Helper(); assert.Equal(t, "7", string(s.Checkpoint)) },
 		},
 		"next in": {body: every, err: NextIn(2 * time.Hour), verb: store.VerbAgain, due: after(2 * time.Hour), outcome: OutcomeSuccess},
 		"retry after": {
 			body: once, err: RetryAfter(decidedAt.Time().Add(time.Minute), boom), verb: store.VerbAgain, due: after(time.Minute + time.Second),
 			outcome: OutcomeSnoozed,
-			check:   func(t *testing.T, v *verdict) { t.Helper(); assert.Zero(t, v.by.state.Attempt, "uncharged") },
+			check:   func(t *testing.T, _ *verdict, s *state) { t.Helper(); assert.Zero(t, s.Attempt, "uncharged") },
 		},
 		"retry after with a key": {
-			body: record.Body{SnoozeKey: "openai"}, err: RetryAfter(decidedAt.Time().Add(time.Minute), boom), verb: store.VerbAgain,
+			body: record.Body{LimitKey: "openai"}, err: RetryAfter(decidedAt.Time().Add(time.Minute), boom), verb: store.VerbAgain,
 			due: after(time.Minute + time.Second), outcome: OutcomeSnoozed,
-			check: func(t *testing.T, v *verdict) {
+			check: func(t *testing.T, v *verdict, _ *state) {
 				t.Helper()
 				require.NotNil(t, v.busy)
 				assert.Equal(t, store.Target{Key: "openai"}, v.busy.Target)
@@ -99,12 +106,12 @@ func TestDecide(t *testing.T) {
 		"retry after too often": {
 			body: once, err: RetryAfter(decidedAt.Time().Add(time.Minute), boom), given: func(f *facts) { f.state.RetryAfters = 2 },
 			verb: store.VerbAgain, due: after(time.Minute + 4*time.Second), outcome: OutcomeFailed,
-			check: func(t *testing.T, v *verdict) { t.Helper(); assert.Equal(t, 1, v.by.state.Attempt, "charged") },
+			check: func(t *testing.T, _ *verdict, s *state) { t.Helper(); assert.Equal(t, 1, s.Attempt, "charged") },
 		},
 		"interval that fails stretches": {body: record.Body{Every: time.Second}, err: boom, verb: store.VerbAgain, due: after(2 * time.Second), outcome: OutcomeFailed},
 		"interval that fails again is paused": {
 			body: every, err: boom, given: func(f *facts) { f.state.Failures = 1 }, verb: store.VerbAgain, due: after(time.Hour), outcome: OutcomeFailed,
-			check: func(t *testing.T, v *verdict) {
+			check: func(t *testing.T, v *verdict, _ *state) {
 				t.Helper()
 				assert.Equal(t, Order{By: byDuly, Reason: "2 occurrences in a row failed: boom"}, decodeHold(v.settlement.Hold))
 			},
@@ -112,22 +119,28 @@ func TestDecide(t *testing.T) {
 		"activity that fails too often cools down": {
 			body: quiet, err: boom, given: func(f *facts) { f.state.Failures = 1 }, verb: store.VerbAgain, due: at(decidedAt.Add(leastCoolDown)),
 			outcome: OutcomeFailed,
-			check:   func(t *testing.T, v *verdict) { t.Helper(); assert.Equal(t, reasonOf(v), store.ReasonCooling) },
+			check: func(t *testing.T, v *verdict, _ *state) {
+				t.Helper()
+				assert.Equal(t, reasonOf(v), store.ReasonCooling)
+			},
 		},
 		"end of the pull": {
 			body: once, err: ErrStopping, verb: store.VerbRelease, due: at(dueAt),
-			check: func(t *testing.T, v *verdict) { t.Helper(); assert.Zero(t, v.by.state.Attempt, "uncharged") },
+			check: func(t *testing.T, _ *verdict, s *state) { t.Helper(); assert.Zero(t, s.Attempt, "uncharged") },
 		},
 		"end of the pull before its start": {
 			body: once, err: ErrStopping, given: func(f *facts) { f.ran = false }, verb: store.VerbRelease, due: at(dueAt),
-			check: func(t *testing.T, v *verdict) { t.Helper(); assert.Empty(t, v.by.state.Runs, "nothing has happened") },
+			check: func(t *testing.T, _ *verdict, s *state) {
+				t.Helper()
+				assert.Zero(t, s.Runs.Len(), "nothing has happened")
+			},
 		},
 		"cut off for the third time": {
 			body: once, err: ErrStopping, verb: store.VerbAgain, due: at(dueAt),
 			given: func(f *facts) {
 				f.state.CutOffs, f.budget = mostCutOffs-1, budget{spent: true, nearlyAll: true, left: 9 * time.Second, whole: 10 * time.Second}
 			},
-			check: func(t *testing.T, v *verdict) {
+			check: func(t *testing.T, v *verdict, _ *state) {
 				t.Helper()
 				assert.True(t, v.tooLong)
 				assert.Contains(t, decodeHold(v.settlement.Hold).Reason, "too_long: it was cut off 3 times in a row after nearly all of 10s")
@@ -144,7 +157,7 @@ func TestDecide(t *testing.T) {
 		"missed slots are passed over": {
 			body: slots, given: func(f *facts) { f.claimed.Due, f.claimedAt = decidedAt-35_000, decidedAt-1 }, verb: store.VerbAgain,
 			due: at(decidedAt + 5000), outcome: OutcomeSuccess,
-			check: func(t *testing.T, v *verdict) { t.Helper(); assert.EqualValues(t, 3, v.by.state.SkipCount) },
+			check: func(t *testing.T, _ *verdict, s *state) { t.Helper(); assert.EqualValues(t, 3, s.SkipCount) },
 		},
 		"one that fell due meanwhile is queued": {
 			body: record.Body{Every: 10 * time.Second, FromStart: true, Overlap: string(OverlapQueueOne)}, verb: store.VerbAgain,
@@ -158,14 +171,12 @@ func TestDecide(t *testing.T) {
 			if c.given != nil {
 				c.given(&f)
 			}
-			before := f.state
-			v := decide(f, c.err)
+			v := decided(f, c.err)
 			assert.Equal(t, string(c.verb), string(v.settlement.Verb))
 			assert.Equal(t, c.due, v.settlement.Due)
 			assert.Equal(t, c.outcome, v.outcome)
-			assert.Equal(t, before, f.state, "the facts that were given stay as they were")
 			if c.check != nil {
-				c.check(t, &v)
+				c.check(t, &v, f.state)
 			}
 		})
 	}
@@ -207,7 +218,8 @@ func TestDecideEarly(t *testing.T) {
 			if c.given != nil {
 				c.given(&f)
 			}
-			v, early := decideEarly(f)
+			d, v := &decision{facts: f}, verdict{}
+			early := d.decideEarly(&v)
 			assert.Equal(t, c.early, early)
 			if early {
 				assert.Equal(t, string(c.verb), string(v.settlement.Verb))
@@ -219,14 +231,15 @@ func TestDecideEarly(t *testing.T) {
 // A verdict that the store refuses is revised; what has been noted of the run stays.
 func TestRevise(t *testing.T) {
 	t.Parallel()
-	v := decide(factsOf(record.Body{Every: time.Hour}), nil)
+	f := factsOf(record.Body{Every: time.Hour})
+	v, again := decided(f, nil), decision{facts: f}
 	tally := v.settlement.Tally
-	assert.False(t, v.revise(ErrLeaseLost), "that is for the settler")
-	require.True(t, v.revise(store.ErrReplaced))
+	assert.False(t, again.revise(&v, ErrLeaseLost), "that is for the settler")
+	require.True(t, again.revise(&v, store.ErrReplaced))
 	assert.Equal(t, string(store.VerbAgain), string(v.settlement.Verb))
 	assert.True(t, v.settlement.Renewed)
 	assert.Same(t, tally, v.settlement.Tally)
-	require.True(t, v.revise(&store.EndingError{Order: (&record.Hold{By: "ann"}).Encode()}))
+	require.True(t, again.revise(&v, &store.EndingError{Order: (&record.Hold{By: "ann"}).Encode()}))
 	assert.Equal(t, string(store.VerbCancel), string(v.settlement.Verb))
 	rec, err := record.DecodeFinished(v.settlement.Record)
 	require.NoError(t, err)

@@ -39,4 +39,7 @@
 //
 // A handler returns nil, an error (another attempt, with backoff), [SkipRetry], [Cancel], [Snooze], [RetryAfter],
 // [NextIn] or [Yield]. A panic, runtime.Goexit, a timeout and a handler that ignores its context are failed attempts.
+//
+// A gate, registered with [Gate], is asked before each run of its kind whether there is anything to do: only then the handler
+// starts. While there is nothing, it is asked less and less often; see [IdleBackoff].
 package core

@@ -36,8 +36,8 @@ func (d *decision) endAsTold(v *verdict, order []byte) {
 
 // revise changes a verdict that could not stand, as the task was cancelled or replaced while it ran; err is the store's refusal. What
 // has been noted of the run stays. It is false for any other error.
-func (v *verdict) revise(err error) bool {
-	d, tally := v.by, v.settlement.Tally
+func (d *decision) revise(v *verdict, err error) bool {
+	tally := v.settlement.Tally
 	cancelled, told := errors.AsType[*store.EndingError](err)
 	switch {
 	case told:

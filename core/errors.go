@@ -25,6 +25,9 @@ const (
 	CodeLeaseLost   Code = "lease_lost"    // the run no longer holds its task
 	CodeRunsFailed  Code = "runs_failed"   // the pull worked, but some handlers failed
 	CodeAbandoned   Code = "abandoned"     // too many handlers of this process ignore their context: it claims nothing
+	CodeForbidden   Code = "forbidden"     // a rule of this process, or the rights of the caller, refuse it; nothing was written
+	CodeSpawnDepth  Code = "spawn_depth"   // a run is too deep below its root to submit tasks; nothing was written
+	CodeSpawnRate   Code = "spawn_rate"    // the runs below a root have submitted too many tasks within an hour; nothing was written
 	CodeInternal    Code = "internal"      // a fault of duly
 )
 
@@ -68,18 +71,28 @@ func (e *DisabledError) Error() string { return fmt.Sprintf("the kind %q is disa
 func CodeOf(err error) Code {
 	var inv *InvalidError
 	var limit *LimitError
+	var broken *BreakerError
 	var runs *RunsError
 	switch {
 	case err == nil:
 		return ""
+	case errors.As(err, new(*VetoError)), errors.As(err, new(*ForbiddenError)): // first, as it wraps what the rule says
+		return CodeForbidden
 	case errors.As(err, &inv), errors.As(err, new(*ConfigError)), errors.As(err, new(*schedule.ParseError)):
 		return CodeInvalid
+	case errors.As(err, &broken):
+		if broken.Depth > 0 {
+			return CodeSpawnDepth
+		}
+		return CodeSpawnRate
 	case errors.As(err, &limit):
 		return CodeLimit
 	case errors.As(err, new(*DisabledError)):
 		return CodeDisabled
-	case errors.As(err, new(*ConflictError)), errors.Is(err, store.ErrChanged):
+	case errors.As(err, new(*ConflictError)), errors.As(err, new(*SignalTakenError)), errors.Is(err, store.ErrChanged):
 		return CodeConflict
+	case errors.As(err, new(*AlarmError)): // before what else a pull says: its caller has to come back
+		return CodeUnavailable
 	case errors.As(err, &runs):
 		return CodeRunsFailed
 	case errors.As(err, new(*AbandonedError)):

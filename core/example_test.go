@@ -2,7 +2,9 @@ package core_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -124,4 +126,43 @@ func ExampleHandleBatch() {
 	)
 	_, _ = s.RunDue(ctx, core.Scope{})
 	// Output: 2 messages of ada in one call
+}
+
+// A gate looks whether there is anything to do, and hands on what it found.
+func ExampleGate() {
+	ctx := context.Background()
+	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+	if err != nil {
+		panic(err)
+	}
+	mails := map[string]string{"bob": "2 new mails"}
+	core.Gate(s, "inbox", func(_ context.Context, t *core.RunInfo) (core.GateAnswer, error) {
+		found, some := mails[t.Agent]
+		input, err := json.Marshal(found)
+		return core.GateAnswer{Open: some, Input: input}, err
+	})
+	core.Handle(s, "inbox", func(_ context.Context, t *core.Task[any]) error {
+		fmt.Printf("%s: %s\n", t.Agent, t.GateInput())
+		return nil
+	})
+	for _, agent := range []string{"ada", "bob"} {
+		if _, err := s.Submit(ctx, core.NewTask{Agent: agent, ID: "inbox", Kind: "inbox", Every: time.Hour}); err != nil {
+			panic(err)
+		}
+	}
+	report, err := s.RunDueTasks(ctx, []string{"ada", "bob"})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("ran:", report.Ran, "skipped:", report.Skipped)
+	why, err := s.Explain(ctx, "ada", "inbox")
+	if err != nil {
+		panic(err)
+	}
+	text, _, _ := strings.Cut(why.Reasons[0].Text, ";")
+	fmt.Println(text)
+	// Output:
+	// bob: "2 new mails"
+	// ran: 1 skipped: 1
+	// its gate said once that there is nothing to do
 }

@@ -46,11 +46,17 @@ const (
 	BecauseCooling   BecauseCode = "cooling_down" // it failed too often
 	BecauseRetry     BecauseCode = "retry"        // its last attempt failed, or its handler asked to be called again later
 	BecauseFailing   BecauseCode = "failing"      // its last occurrences failed: its interval may be stretched
+	BecauseGate      BecauseCode = "gate"         // its gate said that there is nothing to do, and is asked again later
+	BecauseQuiet     BecauseCode = "quiet"        // its agent has quiet hours
+	BecauseManual    BecauseCode = "manual"       // it runs only when it is told to
+	BecauseSignal    BecauseCode = "signal"       // it waits for somebody to send a signal
 	BecauseNotDue    BecauseCode = "not_due"      // its time has not come
 	BecauseWaiting   BecauseCode = "waiting"      // it is due, and nobody has taken it yet
 	BecauseBusy      BecauseCode = "busy"         // it is due, and no process that handles its kind had a free slot
 	BecauseNoTime    BecauseCode = "no_time"      // it is due, and pulls had too little time for its kind
 	BecauseSerial    BecauseCode = "serial"       // it is due, and another run of its agent has to end first
+	BecauseLimited   BecauseCode = "limited"      // it is due, and a limit holds it back
+	BecauseBudget    BecauseCode = "budget"       // it is due, and a budget is used up that it is about
 	BecauseSuspect   BecauseCode = "suspect"      // its last run lost its process: it runs alone until a run of it ends
 )
 
@@ -76,7 +82,11 @@ func (s *Scheduler) Explain(ctx context.Context, agent, id string) (Explanation,
 	}
 	switch {
 	case t.Status.Finished():
-		e.because(BecauseFinished, 0, "it %s at %s%s", howEnded(t.Status), clockTime(t.Finished.Time()), inBrackets(e.Task.Reason))
+		text := fmt.Sprintf("it %s at %s%s", howEnded(t.Status), clockTime(t.Finished.Time()), inBrackets(e.Task.Reason))
+		if t.Status == StatusFailed && e.Task.LastError != "" {
+			text += ": " + e.Task.LastError
+		}
+		e.because(BecauseFinished, 0, "%s", text)
 	case t.Status == StatusInProgress:
 		e.running(t)
 	default:
@@ -126,15 +136,44 @@ func (e *Explanation) waiting(t *store.Stored) {
 	}
 	task := &e.Task
 	switch {
-	case task.Resting:
+	case task.Manual && task.NextRun.IsZero():
+		e.because(BecauseManual, 0, "it runs only when it is told to: duly run %q %q", task.Agent, task.ID)
+	case task.GateClosed > 0 && t.Due > e.now() && !task.NextRun.IsZero():
+		text := fmt.Sprintf("its gate said %s that there is nothing to do; it is asked next at %s (in %s)", inARow(task.GateClosed), clockTime(t.Due.Time()), e.wait(t))
+		if task.Resting {
+			text += ", or earlier if its subject is active"
+		}
+		e.because(BecauseGate, t.Due, "%s", text)
+	case task.Resting && task.NextRun.IsZero():
 		e.because(BecauseResting, 0, "its subject has not been active since its last run: it waits for activity")
+	case t.Line.Budget != nil && !held:
+		e.budget(t)
+	case t.Line.Limit.Waiting > 0 && !held:
+		e.line(t)
+		e.suspect(t)
 	case t.Due <= e.now() && !held:
 		e.overdue(t)
 		e.suspect(t)
 	case t.Due <= e.now():
+	default:
+		e.notDue(t)
+	}
+}
+
+// notDue says what a task waits for that is not due.
+func (e *Explanation) notDue(t *store.Stored) {
+	task := &e.Task
+	switch {
 	case task.CoolingUntil.After(e.Now):
 		e.because(BecauseCooling, store.MillisOf(task.CoolingUntil), "%s, so it cools down until %s: %s",
 			failedInARow(task.ConsecutiveFailures), clockTime(task.CoolingUntil), task.LastError)
+	case task.Awaiting != nil:
+		text := fmt.Sprintf("it waits for the signal %q: duly signal %q %q", task.Awaiting.Key, task.Agent, task.Awaiting.Key)
+		if until := task.Awaiting.Until; !until.IsZero() {
+			text += fmt.Sprintf("; it waits until %s (in %s)", clockTime(until), e.wait(t))
+		}
+		e.because(BecauseSignal, t.Due, "%s", text)
+	case e.quiet(t):
 	case task.Attempt > 0:
 		e.because(BecauseRetry, t.Due, "attempt %d failed; the next is due at %s (in %s): %s", task.Attempt, clockTime(t.Due.Time()), e.wait(t), task.LastError)
 	case task.RetryAfters > 0:
@@ -145,6 +184,17 @@ func (e *Explanation) waiting(t *store.Stored) {
 	default:
 		e.because(BecauseNotDue, t.Due, "it is not due until %s (in %s)", clockTime(t.Due.Time()), e.wait(t))
 	}
+}
+
+// quiet says until when the quiet hours of its agent put off a task, and whether they do.
+func (e *Explanation) quiet(t *store.Stored) bool {
+	s, err := record.DecodeState(t.State)
+	if err != nil || s.PutOff == nil || s.PutOff.To != t.Due {
+		return false
+	}
+	e.because(BecauseQuiet, t.Due, "its agent has quiet hours: quiet until %s (in %s); without them it would be due at %s",
+		clockTime(t.Due.Time()), e.wait(t), clockTime(s.PutOff.From.Time()))
+	return true
 }
 
 // at names the process that a run is in, if it is known.
@@ -168,7 +218,7 @@ func (e *Explanation) overdue(t *store.Stored) {
 		p := e.processes[tag]
 		if left, is := p.Left[t.Kind]; is && left.At.After(t.Due.Time()) {
 			e.because(BecauseNoTime, 0, "%s, and process %s left it at %s for lack of time: runs of the kind %q usually take %s and its pull had %s; "+
-				"give pulls more time, or let its handler yield", since, p.Name, clockTime(left.At), t.Kind, short(left.Usual), short(left.Had))
+				"give pulls more time, or let its handler yield", since, p.Name, clockTime(left.At), t.Kind, store.ShortDuration(left.Usual), store.ShortDuration(left.Had))
 			return
 		}
 		if p.handles(t.Kind) {
@@ -180,10 +230,10 @@ func (e *Explanation) overdue(t *store.Stored) {
 	}
 	switch {
 	case handled > 0 && len(busy) == handled:
-		e.because(BecauseBusy, 0, "%s, and all slots that it may have are busy: %s; %d agents are ahead", since,
+		e.because(BecauseBusy, 0, "%s, and all slots that it may have are busy: %s; %d others are ahead", since,
 			strings.Join(busy[:min(len(busy), mostNamed)], ", "), t.Ahead)
 	default:
-		e.because(BecauseWaiting, 0, "%s, and no process has claimed it yet; %d agents are ahead. Is a process running that has a handler for the kind %q?",
+		e.because(BecauseWaiting, 0, "%s, and no process has claimed it yet; %d others are ahead. Is a process running that has a handler for the kind %q?",
 			since, t.Ahead, t.Kind)
 	}
 }
@@ -211,7 +261,7 @@ func (e *Explanation) failing(t *store.Stored) {
 		text += "it was already failing at " + clockTime(since)
 	}
 	if from, to := stretched(t); to > from {
-		text += fmt.Sprintf(", so its interval is stretched from %s to %s", short(from), short(to))
+		text += fmt.Sprintf(", so its interval is stretched from %s to %s", store.ShortDuration(from), store.ShortDuration(to))
 	}
 	e.because(BecauseFailing, t.Due, "%s; it is due at %s (in %s): %s", text, clockTime(t.Due.Time()), e.wait(t), e.Task.LastError)
 }
@@ -242,17 +292,6 @@ func stretched(t *store.Stored) (from, to time.Duration) {
 	}
 	from = cmp.Or(s.Interval, b.Every)
 	return from, schedule.Stretch(from, s.Failures)
-}
-
-// short is a duration without the zeros at its end: 8m, not 8m0s.
-func short(d time.Duration) string {
-	text := d.String()
-	for _, zeros := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zeros) {
-			text = text[:len(text)-2]
-		}
-	}
-	return text
 }
 
 // inARow is a number of times, in words.
@@ -291,7 +330,7 @@ func subject(t Target) string {
 	case t.Kind != "":
 		return "its kind " + t.Kind + " has"
 	case t.Key != "":
-		return fmt.Sprintf("its snooze key %q has", t.Key)
+		return fmt.Sprintf("its limit key %q has", t.Key)
 	default:
 		return "everything has"
 	}

@@ -30,7 +30,7 @@ func TestZeroIsRefusedWhereItSaysNothing(t *testing.T) {
 		assert.EqualError(t, err, want, field)
 	}
 	for _, name := range []string{
-		"agent_id", "id", "kind", "cron", "zone", "day_match", "gap", "from", "overlap", "misfire", "snooze_key", "unique_key",
+		"agent_id", "id", "kind", "cron", "zone", "day_match", "gap", "from", "overlap", "misfire", "limit_key", "unique_key",
 		"on_conflict", "preset",
 	} {
 		_, err := core.ParseTasks([]byte(`{"` + name + `":""}`))

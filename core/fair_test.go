@@ -86,7 +86,7 @@ func TestASlowKindLeavesRoom(t *testing.T) {
 
 // A reminder of level 1 of an idle agent does not wait for slow work, however much of it there is.
 func TestUrgentTasksDoNotWait(t *testing.T) {
-	for _, agents := range []int{1, 100, 1000} {
+	for _, agents := range []int{1, 1000} {
 		t.Run(fmt.Sprint(agents), func(t *testing.T) {
 			virtual(t, core.Config{}, func(w *world) {
 				l := &lates{}
@@ -339,6 +339,11 @@ func (s *partly) Look(ctx context.Context, requests []store.LookRequest) ([]stor
 		return nil, errShard
 	}
 	return out, nil
+}
+
+// Turn is made of Settle and Claim.
+func (s *partly) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
+	return store.InTurn(ctx, s, runs, requests)
 }
 
 func (s *partly) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {

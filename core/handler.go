@@ -38,8 +38,9 @@ type RunInfo struct {
 	Labels                          map[string]string
 	Crashes                         int // runs of this occurrence whose process died
 
-	run  *recorder // nil if no scheduler made it
-	made *recorder // stands in for it then; see making
+	run   *recorder // nil if no scheduler made it
+	made  *recorder // stands in for it then; see making
+	extra *extra    // of a gate and of bindings; nil while there is nothing
 }
 
 // Checkpoint decodes what an earlier run of this occurrence saved with [Yield] into v. It reports whether there was
@@ -58,7 +59,7 @@ func (t *RunInfo) Checkpoint(v any) (bool, error) {
 // MaxResult is how large a result or progress may be, in bytes of JSON: see Config.MaxResult.
 func (t *RunInfo) MaxResult() int {
 	if r := t.recorder(); r != nil {
-		return r.most
+		return int(r.most)
 	}
 	return DefaultMaxResult
 }
@@ -77,62 +78,33 @@ func (t *RunInfo) SetProgress(v any) error {
 	return r.record("progress", v, func(data []byte) { r.state.Progress, r.dirty = data, true })
 }
 
-// Gate registers the gate of a kind: it is asked before each run whether there is anything to do. If not, the occurrence
-// is skipped and recorded, and a task that recurs by an interval is asked less and less often, up to every five minutes
-// or its own interval. An error, or a panic, is a failed attempt. It panics as Handle does.
-func Gate(s *Scheduler, kind string, shouldRun func(ctx context.Context, t *RunInfo) (bool, error)) {
-	if err := validKind("kind", kind); err != nil {
-		panic("duly: Gate: " + err.Error())
-	}
-	if shouldRun == nil {
-		panic(fmt.Sprintf("duly: Gate: the function for the kind %q is nil", kind))
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, taken := s.gates[kind]; taken {
-		panic(fmt.Sprintf("duly: Gate: the kind %q already has a gate", kind))
-	}
-	s.gates[kind] = shouldRun
-}
-
-// gate says whether a run is worth starting.
-type gate func(ctx context.Context, t *RunInfo) (bool, error)
-
-// gate is the gate of a kind; nil if it has none.
-func (s *Scheduler) gate(kind string) gate {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.gates[kind]
-}
-
 // handler is a registered handler with its payload type erased: it runs tasks of one kind and one agent.
 type handler struct {
 	kind  string
 	batch bool
-	// call runs tasks and returns the outcome of each. A batch handler gets all tasks of its kind in a tick, any
+	// call runs tasks and sets the outcome of each; nil at first. A batch handler gets all tasks of its kind in a tick, any
 	// other exactly one.
-	call func(ctx context.Context, runs []*run) []error
+	call func(ctx context.Context, runs []*run, outcomes []error)
 }
 
 // Handle registers the handler of a kind. It panics when the kind has one already, its name is not allowed or fn is nil, as
 // that is a mistake in the program. A payload that does not decode into P makes the task dead without running it.
 func Handle[P any](s *Scheduler, kind string, fn func(ctx context.Context, t *Task[P]) error) {
 	mustHave(kind, fn == nil)
-	s.register(handler{kind: kind, call: func(ctx context.Context, runs []*run) []error {
+	s.register(handler{kind: kind, call: func(ctx context.Context, runs []*run, outcomes []error) {
 		t, err := decodeTask[P](runs[0])
-		if err != nil {
-			return []error{err}
+		if err == nil {
+			err = fn(ctx, t)
 		}
-		return []error{fn(ctx, t)}
+		outcomes[0] = err
 	}})
 }
 
-// HandleBatch registers a handler that gets all tasks of its kind that were claimed together for one agent. It returns
-// an outcome for each, in order; nil for all of them to succeed.
+// HandleBatch registers a handler that gets all tasks of its kind that were claimed together for one agent, or as many of them as
+// KindConfig.Batch says, and those that come while it waits for more. It returns an outcome for each, in order; nil for all of them to succeed.
 func HandleBatch[P any](s *Scheduler, kind string, fn func(ctx context.Context, ts []*Task[P]) []error) {
 	mustHave(kind, fn == nil)
-	s.register(handler{kind: kind, batch: true, call: func(ctx context.Context, runs []*run) []error {
-		outcomes := make([]error, len(runs))
+	s.register(handler{kind: kind, batch: true, call: func(ctx context.Context, runs []*run, outcomes []error) {
 		var tasks []*Task[P]
 		var at []int
 		for i, r := range runs {
@@ -144,7 +116,7 @@ func HandleBatch[P any](s *Scheduler, kind string, fn func(ctx context.Context, 
 			tasks, at = append(tasks, t), append(at, i)
 		}
 		if len(tasks) == 0 {
-			return outcomes
+			return
 		}
 		got := fn(ctx, tasks)
 		for k, i := range at {
@@ -156,7 +128,6 @@ func HandleBatch[P any](s *Scheduler, kind string, fn func(ctx context.Context, 
 				outcomes[i] = fmt.Errorf("the handler returned %d outcomes for %d tasks", len(got), len(tasks))
 			}
 		}
-		return outcomes
 	}})
 }
 

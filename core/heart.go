@@ -5,6 +5,7 @@ package core
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,14 +38,28 @@ type heldClaim struct {
 	known    bool
 	given    bool      // its runs have been told that it is lost
 	deadline time.Time // by our clock, counted from before the claim was sent
-	runs     map[int]*heldRun
+	runs     []heldRun
+	open     int // of them, not settled
 }
 
-// heldRun is one of its runs, and how to end it.
+// heldRun is one of its runs, and the call of its handler.
 type heldRun struct {
-	run    *run
-	cancel context.CancelCauseFunc
-	shared bool // others run in the same call of their handler
+	index int
+	ended bool
+	run   *run // nil before it has begun
+	call  *call
+}
+
+// of is a run of the claim by its index, which is its place unless the claim has come again without some; nil if it has ended.
+func (c *heldClaim) of(index int) *heldRun {
+	i := index
+	if i < 0 || i >= len(c.runs) || c.runs[i].index != index {
+		i = slices.IndexFunc(c.runs, func(r heldRun) bool { return r.index == index })
+	}
+	if i < 0 || c.runs[i].ended {
+		return nil
+	}
+	return &c.runs[i]
 }
 
 // hold adds a claim that was just made.
@@ -56,9 +71,9 @@ func (h *heart) hold(c *store.Claim, deadline time.Time, lease time.Duration) {
 	}
 	// Entries for all its runs from the start: a claim without any is forgotten as soon as one of them is
 	// settled.
-	held := &heldClaim{lease: lease, deadline: deadline, runs: map[int]*heldRun{}}
+	held := &heldClaim{lease: lease, deadline: deadline, runs: make([]heldRun, len(c.Tasks)), open: len(c.Tasks)}
 	for i := range c.Tasks {
-		held.runs[c.Tasks[i].Index] = &heldRun{}
+		held.runs[i].index = c.Tasks[i].Index
 	}
 	h.claims[claimKey{c.Partition, c.Fence}] = held
 	// Three beats in a lease: two may fail before it is lost.
@@ -98,13 +113,17 @@ func (h *heart) plan(d time.Duration) {
 	}
 }
 
-// watch sets the run of a task, and what is called when its lease is lost.
-func (h *heart) watch(r *run, cancel context.CancelCauseFunc, shared bool) {
+// watch sets the run of a task, and the call that is cancelled when its lease is lost.
+func (h *heart) watch(r *run, call *call) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := r.claimed
-	if held := h.claims[claimKey{c.Partition, c.Fence}]; held != nil && held.runs[c.Index] != nil {
-		*held.runs[c.Index] = heldRun{run: r, cancel: cancel, shared: shared}
+	held := h.claims[claimKey{c.Partition, c.Fence}]
+	if held == nil {
+		return
+	}
+	if of := held.of(c.Index); of != nil {
+		of.run, of.call = r, call
 		// A claim is extended as a whole, so the longest lease counts. The one it was claimed with is
 		// no measure: it was the shortest of all kinds.
 		if own := h.pull.lease(r); !held.known || own > held.lease {
@@ -138,8 +157,11 @@ func (h *heart) release(c *Claimed) {
 	if held == nil {
 		return
 	}
-	delete(held.runs, c.Index)
-	if len(held.runs) == 0 {
+	if r := held.of(c.Index); r != nil {
+		*r = heldRun{index: r.index, ended: true}
+		held.open--
+	}
+	if held.open == 0 {
 		delete(h.claims, key)
 	}
 }
@@ -241,8 +263,8 @@ func (h *heart) extend(extensions []store.Extension, keys []claimKey) {
 		case err == nil, !now.Before(held.deadline.Add(-held.lease / 10)):
 			held.given = true
 			for _, r := range held.runs {
-				if r.cancel != nil {
-					r.cancel(ErrLeaseLost)
+				if r.call != nil {
+					r.call.cancel(ErrLeaseLost)
 				}
 			}
 		}
@@ -253,8 +275,8 @@ func (h *heart) extend(extensions []store.Extension, keys []claimKey) {
 // interrupted, as they would be too: it ends with the call.
 func (c *heldClaim) told(ended []store.Ended) {
 	for _, e := range ended {
-		r := c.runs[e.Index]
-		if r == nil || r.cancel == nil {
+		r := c.of(e.Index)
+		if r == nil || r.call == nil {
 			continue
 		}
 		cause := ErrLeaseLost
@@ -262,21 +284,28 @@ func (c *heldClaim) told(ended []store.Ended) {
 			r.run.order.Store(&e.Order)
 			cause = ErrCancelled
 		}
-		if !r.shared {
-			r.cancel(cause)
+		if len(r.call.runs) == 1 {
+			r.call.cancel(cause)
 		}
 	}
 }
 
 // patience is how long a beat may take: a third of the shortest lease, but no longer than until one of them has to be
-// given up.
+// given up. A beat for leases that are lost already, or for claims whose runs have all ended meanwhile, has no longer: the end of the
+// pull waits for it.
 func (h *heart) patience(keys []claimKey) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.pull.s.config.Clock.Now()
 	patience := maxLease
 	for _, key := range keys {
-		if held := h.claims[key]; held != nil && !held.given {
+		held := h.claims[key]
+		switch {
+		case held == nil:
+			patience = min(patience, h.pull.s.config.Default.Lease/3)
+		case held.given:
+			patience = min(patience, held.lease/3)
+		default:
 			patience = min(patience, held.lease/3, held.deadline.Add(-held.lease/10).Sub(now))
 		}
 	}

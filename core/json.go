@@ -2,6 +2,7 @@ package core
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -48,7 +49,9 @@ type taskJSON struct {
 	Misfire     Misfire `json:"misfire,omitempty"`
 	PauseAfter  int     `json:"pause_after_failures,omitempty"`
 	MinInterval span    `json:"min_interval,omitzero"`
-	SnoozeKey   string  `json:"snooze_key,omitempty"`
+	Urgent      bool    `json:"urgent,omitempty"`
+	Manual      bool    `json:"manual,omitempty"`
+	LimitKey    string  `json:"limit_key,omitempty"`
 
 	Level       Level           `json:"level,omitempty"`
 	Group       string          `json:"group,omitempty"`
@@ -68,8 +71,32 @@ type taskJSON struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
+// newTaskJSON is a task as it is submitted.
+type newTaskJSON struct {
+	taskJSON
+
+	Agent      string     `json:"agent_id,omitempty"` // a task that is read back always has both
+	Kind       string     `json:"kind,omitempty"`
+	At         *time.Time `json:"at,omitempty"`
+	Delay      span       `json:"delay,omitzero"`
+	UniqueKey  string     `json:"unique_key,omitempty"`
+	OnConflict OnConflict `json:"on_conflict,omitempty"`
+	Preset     string     `json:"preset,omitempty"`
+	Paused     bool       `json:"paused,omitempty"`
+	Reason     string     `json:"paused_reason,omitempty"`
+}
+
 // MarshalJSON writes the task as UnmarshalJSON reads it.
 func (t NewTask) MarshalJSON() ([]byte, error) {
+	fields, err := t.json()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
+
+// json is the task with its fields as JSON has them.
+func (t *NewTask) json() (*newTaskJSON, error) {
 	payload, err := t.payload(1 << 62)
 	if err != nil {
 		return nil, err
@@ -78,28 +105,19 @@ func (t NewTask) MarshalJSON() ([]byte, error) {
 	if !t.At.IsZero() {
 		at = &t.At
 	}
-	return json.Marshal(struct {
-		taskJSON
-
-		Agent      string     `json:"agent_id,omitempty"` // a task that is read back always has both
-		Kind       string     `json:"kind,omitempty"`
-		At         *time.Time `json:"at,omitempty"`
-		Delay      span       `json:"delay,omitzero"`
-		UniqueKey  string     `json:"unique_key,omitempty"`
-		OnConflict OnConflict `json:"on_conflict,omitempty"`
-		Preset     string     `json:"preset,omitempty"`
-	}{
+	return &newTaskJSON{
 		taskJSON: taskJSON{
 			ID: t.ID, Payload: payload, Every: span(t.Every), From: t.From, Cron: t.Cron,
 			Zone: t.Zone, DayMatch: t.DayMatch, Gap: t.Gap, Jitter: span(t.Jitter), Overlap: t.Overlap, Misfire: t.Misfire,
-			PauseAfter: t.PauseAfter, MinInterval: span(t.MinInterval), SnoozeKey: t.SnoozeKey, Level: t.Level,
+			PauseAfter: t.PauseAfter, MinInterval: span(t.MinInterval), Urgent: t.Urgent, Manual: t.Manual, LimitKey: t.LimitKey, Level: t.Level,
 			Group: t.Group, MaxAttempts: t.MaxAttempts, Backoff: span(t.Backoff), Timeout: span(t.Timeout),
 			Lease: span(t.Lease), TraceID: t.TraceID, Traceparent: t.Traceparent, SessionID: t.SessionID,
 			UserID: t.UserID, MemCubeID: t.Labels[labelMemCube], UserName: t.Labels[labelUserName], Info: t.Info, Tags: t.Tags,
 			Labels: otherLabels(t.Labels),
 		},
 		Agent: t.Agent, Kind: t.Kind, At: at, Delay: span(t.Delay), UniqueKey: t.UniqueKey, OnConflict: t.OnConflict, Preset: t.Preset,
-	})
+		Paused: t.Paused, Reason: t.PausedReason,
+	}, nil
 }
 
 // MarshalJSON writes the task flat: the fields it was submitted with and what the tracker knows, without its last runs.
@@ -109,6 +127,7 @@ func (info TaskInfo) MarshalJSON() ([]byte, error) {
 		ms := info.LastDuration.Milliseconds()
 		took = &ms
 	}
+	origin := cmp.Or(info.Origin, &Origin{})
 	return json.Marshal(struct {
 		taskJSON
 		trackedJSON
@@ -117,24 +136,38 @@ func (info TaskInfo) MarshalJSON() ([]byte, error) {
 			ID: info.ID, Agent: info.Agent, Kind: info.Kind, Payload: wellFormed(info.Payload), Every: span(info.Every),
 			Cron: info.Cron, Zone: info.Zone, DayMatch: info.DayMatch, Gap: info.Gap, Jitter: span(info.Jitter),
 			Overlap: info.Overlap, Misfire: info.Misfire, PauseAfter: info.PauseAfter, MinInterval: span(info.MinInterval),
-			SnoozeKey: info.SnoozeKey,
-			From:      info.From, Level: info.Level, Group: info.Group, MaxAttempts: info.MaxAttempts,
+			Urgent: info.Urgent, Manual: info.Manual, LimitKey: info.LimitKey,
+			From: info.From, Level: info.Level, Group: info.Group, MaxAttempts: info.MaxAttempts,
 			Backoff: span(info.Backoff), Timeout: span(info.Timeout), Lease: span(info.Lease), TraceID: info.TraceID,
 			Traceparent: info.Traceparent, SessionID: info.SessionID, UserID: info.UserID, MemCubeID: info.Labels[labelMemCube],
 			UserName: info.Labels[labelUserName], Info: wellFormed(info.Info), Tags: info.Tags, Labels: otherLabels(info.Labels),
 		},
 		trackedJSON{
 			Status: info.Status, Parked: info.Parked, Running: info.Status == StatusInProgress, Paused: len(info.Pauses) > 0,
-			Pauses: info.Pauses, Resting: info.Resting, Cooling: stamp(info.CoolingUntil), Ending: info.Ending, Parent: info.Parent,
+			Pauses: info.Pauses, Resting: info.Resting, Awaiting: awaitingOf(info.Awaiting), Cooling: stamp(info.CoolingUntil), Ending: info.Ending, Parent: info.Parent,
+			By: origin.By, Root: origin.Root, Depth: origin.Depth,
 			Schedule:  info.Schedule,
 			Submitted: stamp(info.Submitted), Due: stamp(info.Due), Started: stamp(info.Started),
 			Finished: stamp(info.Finished), NextRun: stamp(info.NextRun), Attempt: info.Attempt, Crashes: info.Crashes,
 			RunCount: info.RunCount, SkipCount: info.SkipCount, ErrorCount: info.ErrorCount,
-			ConsecutiveFailures: info.ConsecutiveFailures, RetryAfters: info.RetryAfters, LastRun: stamp(info.LastRun), LastDuration: took,
+			ConsecutiveFailures: info.ConsecutiveFailures, RetryAfters: info.RetryAfters, GateClosed: info.GateClosed, LastRun: stamp(info.LastRun), LastDuration: took,
 			LastResult: info.LastOutcome, LastError: info.LastError, Reason: info.Reason,
 			Result: wellFormed(info.Result), Progress: wellFormed(info.Progress),
 		},
 	})
+}
+
+// awaitingJSON is a signal that a task waits for.
+type awaitingJSON struct {
+	Key   string `json:"key"`
+	Until stamp  `json:"until,omitzero"`
+}
+
+func awaitingOf(a *Awaiting) *awaitingJSON {
+	if a == nil {
+		return nil
+	}
+	return &awaitingJSON{Key: a.Key, Until: stamp(a.Until)}
 }
 
 // trackedJSON is what the tracker adds to a task.
@@ -145,9 +178,13 @@ type trackedJSON struct {
 	Paused              bool            `json:"is_paused"`
 	Pauses              []PauseInfo     `json:"pauses,omitempty"`
 	Resting             bool            `json:"resting,omitempty"`
+	Awaiting            *awaitingJSON   `json:"awaiting,omitempty"`
 	Cooling             stamp           `json:"cooling_until,omitzero"`
 	Ending              bool            `json:"ending,omitempty"`
 	Parent              string          `json:"parent,omitempty"`
+	By                  TaskName        `json:"submitted_by,omitzero"`
+	Root                TaskName        `json:"root,omitzero"`
+	Depth               int             `json:"depth,omitempty"`
 	Schedule            ScheduleType    `json:"schedule,omitempty"`
 	Submitted           stamp           `json:"submitted_at,omitzero"`
 	Due                 stamp           `json:"due_at,omitzero"`
@@ -161,6 +198,7 @@ type trackedJSON struct {
 	ErrorCount          int64           `json:"error_count"`
 	ConsecutiveFailures int             `json:"consecutive_failures"`
 	RetryAfters         int             `json:"retry_afters,omitempty"`
+	GateClosed          int             `json:"gate_closed,omitempty"`
 	LastRun             stamp           `json:"last_run,omitzero"`
 	LastDuration        *int64          `json:"last_duration_ms,omitempty"`
 	LastResult          Outcome         `json:"last_result,omitempty"`
@@ -180,10 +218,14 @@ func wellFormed(data json.RawMessage) json.RawMessage {
 
 // MarshalJSON writes the report, as every host answers with it; next_due_at is null if nothing is scheduled.
 func (r Report) MarshalJSON() ([]byte, error) {
-	var next *stamp
+	var next, alarm *stamp
 	if !r.NextDueAt.IsZero() {
 		at := stamp(r.NextDueAt)
 		next = &at
+	}
+	if !r.AlarmAt.IsZero() {
+		at := stamp(r.AlarmAt)
+		alarm = &at
 	}
 	return json.Marshal(struct {
 		Agents    int    `json:"agents"`
@@ -201,13 +243,14 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Left      int    `json:"left"`
 		Away      []int  `json:"away,omitempty"`
 		Next      *stamp `json:"next_due_at"`
+		Alarm     *stamp `json:"alarm_at,omitempty"`
 		More      bool   `json:"more"`
 		Duration  int64  `json:"duration_ms"`
 
 		Failures []RunFailure `json:"failures,omitempty"`
 	}{
 		r.Agents, r.Ran, r.Completed, r.Failed, r.Retried, r.Released, r.Skipped, r.Parked, r.Lost, r.Cancelled, r.Snoozed,
-		r.Recovered, r.Left, r.Away, next, r.More, r.Duration.Milliseconds(),
+		r.Recovered, r.Left, r.Away, next, alarm, r.More, r.Duration.Milliseconds(),
 		r.Failures,
 	})
 }
@@ -250,8 +293,9 @@ func (r TaskRun) MarshalJSON() ([]byte, error) {
 		Attempt  int     `json:"attempt"`
 		Outcome  Outcome `json:"outcome"`
 		Error    string  `json:"error,omitempty"`
+		Used     Usage   `json:"used,omitempty"`
 		Process  string  `json:"process,omitempty"`
-	}{stamp(r.Started), r.Duration.Milliseconds(), r.Attempt, r.Outcome, r.Error, r.Process})
+	}{stamp(r.Started), r.Duration.Milliseconds(), r.Attempt, r.Outcome, r.Error, r.Used, r.Process})
 }
 
 // MarshalJSON writes the counts of a group and the status that follows from them.

@@ -131,9 +131,17 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		Next    stamp       `json:"next_due_at,omitzero"`
 		Because BecauseCode `json:"because,omitempty"`
 		Error   string      `json:"error,omitempty"`
+		From    Status      `json:"from_status,omitempty"`
+		Key     string      `json:"limit_key,omitempty"`
+		By      string      `json:"by,omitempty"`
+		Reason  string      `json:"reason,omitempty"`
+		Count   int         `json:"count,omitempty"`
+		Code    Code        `json:"code,omitempty"`
+		Used    Usage       `json:"used,omitempty"`
 	}{
 		e.Type, stamp(e.Time), e.Agent, e.ID, e.Kind, e.Group, e.TraceID, e.Attempt, stamp(e.Due), max(e.Wait.Milliseconds(), 0),
 		e.Duration.Milliseconds(), max(e.Wait.Milliseconds(), 0) + e.Duration.Milliseconds(), e.Outcome, e.Retried, e.Status, stamp(e.Next), e.Because, e.Error,
+		e.From, e.Key, e.By, e.Reason, e.Count, e.Code, e.Used,
 	})
 }
 

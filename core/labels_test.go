@@ -16,7 +16,7 @@ import (
 // Labels reach the handler's view and the tracker's, and JSON has the two that were fields before where they were.
 func TestLabelsAreKept(t *testing.T) {
 	t.Parallel()
-	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+	s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{})
 	require.NoError(t, err)
 	want := map[string]string{"mem_cube_id": "m", "user_name": "n", "tier": "pro", "empty": ""}
 	_, err = s.Submit(t.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "k", Labels: want})
@@ -47,7 +47,7 @@ func TestLabelsThatMakeNoSense(t *testing.T) {
 		require.ErrorContains(t, err, says, labels)
 		assert.Equal(t, core.CodeInvalid, core.CodeOf(err), labels)
 	}
-	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+	s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{})
 	require.NoError(t, err)
 	many := map[string]string{}
 	for i := range 33 {

@@ -40,7 +40,12 @@ func virtual(t *testing.T, config core.Config, test func(w *world)) {
 
 func newWorld(t *testing.T, config core.Config) *world {
 	t.Helper()
-	w := &world{T: t, begun: time.Now(), store: watch(memstore.New(memstore.Config{}))}
+	return newWorldOn(t, memstore.New(memstore.Config{Partitions: 8}), config)
+}
+
+func newWorldOn(t *testing.T, st store.Store, config core.Config) *world {
+	t.Helper()
+	w := &world{T: t, begun: time.Now(), store: watch(st)}
 	config.OnEvent = func(e core.Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -134,7 +139,7 @@ var alike = map[string]string{
 	"Submit": "submit", "Touch": "submit", "Look": "claim", "Claim": "claim", "Settle": "settle", "Extend": "extend",
 	"Get": "read", "List": "read", "Group": "read", "Agents": "read", "Holds": "read", "Stats": "stats",
 	"Replay": "control", "RunNow": "control", "Cancel": "control", "Delete": "control", "Hold": "control", "Unhold": "control",
-	"Audit": "control",
+	"Audit": "control", "Profile": "profile", "ProfileOf": "profile", "Profiles": "profile", "Replan": "replan",
 }
 
 func watch(st core.Store) *watched {

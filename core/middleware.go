@@ -22,23 +22,29 @@ func (s *Scheduler) Use(middleware ...func(next Handler) Handler) {
 	s.middleware = append(slices.Clip(s.middleware), middleware...)
 }
 
-// wrapped calls a handler for some runs, within the middleware.
-func (s *Scheduler) wrapped(ctx context.Context, h *handler, runs []*run) []error {
+// wrapped calls a handler for some runs, within the middleware, and returns their outcomes, in those that are given if nobody else
+// makes some.
+func (s *Scheduler) wrapped(ctx context.Context, h *handler, runs []*run, outcomes []error) []error {
 	s.mu.RLock()
 	around := s.middleware
 	s.mu.RUnlock()
 	if len(around) == 0 || h == spawner {
-		return h.call(ctx, runs)
+		h.call(ctx, runs, outcomes)
+		return outcomes
 	}
 	infos := make([]*RunInfo, len(runs))
 	for i, r := range runs {
 		infos[i] = &r.info
 	}
-	next := Handler(func(ctx context.Context, _ []*RunInfo) []error { return h.call(ctx, runs) })
+	next := Handler(func(ctx context.Context, _ []*RunInfo) []error {
+		outcomes := make([]error, len(runs)) // its own each time, as a middleware may call it twice
+		h.call(ctx, runs, outcomes)
+		return outcomes
+	})
 	for _, wrap := range slices.Backward(around) {
 		next = wrap(next)
 	}
-	outcomes := next(ctx, infos)
+	outcomes = next(ctx, infos)
 	switch {
 	case outcomes == nil:
 		return make([]error, len(runs))

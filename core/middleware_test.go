@@ -17,7 +17,7 @@ type tenant struct{}
 
 func TestMiddlewareWrapsEveryHandler(t *testing.T) {
 	t.Parallel()
-	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+	s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{})
 	require.NoError(t, err)
 	var seen []string
 	named := func(name string) func(core.Handler) core.Handler {
@@ -68,7 +68,7 @@ func TestMiddlewareDecidesHowRunsEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := core.New(memstore.New(memstore.Config{}), core.Config{Default: core.KindConfig{MaxAttempts: 1}})
+			s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{Default: core.KindConfig{MaxAttempts: 1}})
 			require.NoError(t, err)
 			s.Use(func(core.Handler) core.Handler { return c.middle })
 			core.Handle(s, "k", func(context.Context, *core.Task[any]) error { return errors.New("the handler is not called") })
@@ -91,7 +91,7 @@ func (rollup) Kind() string { return "digest" }
 
 func TestAPayloadMayNameItsKind(t *testing.T) {
 	t.Parallel()
-	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+	s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{})
 	require.NoError(t, err)
 	var got rollup
 	core.HandleKind(s, func(_ context.Context, task *core.Task[rollup]) error { got = task.Payload; return nil })

@@ -138,7 +138,7 @@ func TestAPoisonousTaskDiesAlone(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				const tasks = 200
-				m := &mortals{t: t, store: memstore.New(memstore.Config{}), concurrency: concurrency, lease: 10 * time.Second}
+				m := &mortals{t: t, store: memstore.New(memstore.Config{Partitions: 8}), concurrency: concurrency, lease: 10 * time.Second}
 				m.handle = func(ctx context.Context, task *core.Task[any], die func()) error {
 					_ = sleep(ctx, 100*time.Millisecond)
 					if task.ID == "77" {
@@ -178,7 +178,7 @@ func TestRandomKillsKillNoTask(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const tasks, kills = 2000, 24
 				random := rand.New(rand.NewPCG(seed, 0))
-				m := &mortals{t: t, store: memstore.New(memstore.Config{}), concurrency: 20, lease: time.Second}
+				m := &mortals{t: t, store: memstore.New(memstore.Config{Partitions: 8}), concurrency: 20, lease: time.Second}
 				m.handle = func(ctx context.Context, _ *core.Task[any], _ func()) error { return sleep(ctx, 80*time.Millisecond) }
 				s := m.submit(tasks)
 				for left := kills; ; left-- {

@@ -31,6 +31,12 @@ const mostCounted = 1000
 // nextDue books the next occurrence of a recurring task. Those that have fallen due meanwhile are caught up, queued or
 // skipped as the task says; what is skipped is recorded.
 func (d *decision) nextDue(v *verdict, interval time.Duration) {
+	if d.body.Manual {
+		d.nextOccurrence()
+		d.state.Nominal = store.Never
+		d.again(v, store.When{At: store.Never})
+		return
+	}
 	if !d.body.fixed() {
 		nominal := d.nominal()
 		d.nextOccurrence()
@@ -38,9 +44,9 @@ func (d *decision) nextDue(v *verdict, interval time.Duration) {
 		return
 	}
 	now, claimed := d.now, d.claimedAt
-	next := d.after(d.nominal(), interval)
+	next := d.after(d.answered(d.nominal()), interval)
 	if next == 0 { // accepted by another version, or at its end: come back to it, visibly
-		v.warning = "the next time of a cron expression cannot be computed; the task is tried again in an hour"
+		v.warning = warnNoCron
 		d.nextOccurrence()
 		d.again(v, store.When{After: time.Hour})
 		return
@@ -100,7 +106,7 @@ func (d *decision) after(at store.Millis, interval time.Duration) store.Millis {
 			return store.Millis(schedule.Slot(int64(grid), int64(at), d.interval()))
 		}
 	}
-	next, err := d.next(d.body.spec(), at)
+	next, err := d.next(d.habits.zoned(d.body.spec(), d.zone), at)
 	if err != nil {
 		return 0
 	}
@@ -112,7 +118,7 @@ func (d *decision) grid() store.Millis {
 	if d.state.Nominal != 0 {
 		return d.state.Nominal
 	}
-	return d.claimed.Due
+	return baseOf(d.state, d.claimed.Due)
 }
 
 // book makes the task wait for an occurrence.
@@ -131,6 +137,7 @@ func (d *decision) book(v *verdict, nominal store.Millis, catchingUp bool) {
 // nextOccurrence forgets what belongs to the occurrence that has ended.
 func (d *decision) nextOccurrence() {
 	d.state.Attempt, d.state.Nominal, d.state.Checkpoint, d.state.Spread = 0, 0, nil, false
+	d.state.PutOff, d.state.Hand = nil, false
 }
 
 // skipped records occurrences that are not run. They stand before a run that has just ended: it was the last thing to
@@ -145,16 +152,17 @@ func (d *decision) skipped(n int64, reason string) {
 	if n > 1 {
 		entry.Error = fmt.Sprintf("%s (%d occurrences)", reason, n)
 	}
-	last := len(d.state.Runs) - 1
-	if last < 0 || d.state.Runs[last].Outcome == string(OutcomeSkipped) {
+	run, some := d.state.Runs.Pop()
+	if some && run.Outcome != string(OutcomeSkipped) {
+		entry.Started = run.Started
 		d.add(entry)
+		d.state.Runs.Add(run)
 		return
 	}
-	run := d.state.Runs[last]
-	d.state.Runs = d.state.Runs[:last]
-	entry.Started = run.Started
+	if some {
+		d.state.Runs.Add(run)
+	}
 	d.add(entry)
-	d.state.Add(run)
 }
 
 // failedInARow says that so many have failed.
@@ -172,28 +180,18 @@ func (d *decision) skipOccurrence(v *verdict, reason string) {
 	d.state.SkipCount++
 	d.state.RunCount++
 	d.add(record.Run{Started: d.now, Outcome: string(OutcomeSkipped), Error: reason})
-	interval := d.interval()
 	if reason == skipGate {
-		d.state.Idle++
-		interval = schedule.Stretch(max(interval, d.kind.Backoff), d.state.Idle)
+		d.turnedAway()
+		d.askLater(v)
+		return
 	}
-	switch {
-	case d.body.Activity != nil:
-		d.rest(v)
-	case !d.body.recurs(): // there is no next occurrence: this one is asked for again
-		d.sameOccurrence()
-		d.again(v, store.When{After: interval})
-	case d.body.Cron != "":
-		d.nextDue(v, d.interval())
-	default:
-		d.nextDue(v, interval)
-	}
+	d.nextDue(v, d.interval())
 }
 
 // putOffBefore reports whether the occurrence is due later than it was planned: its handler has put it off.
 func (d *decision) putOffBefore() bool {
 	n := d.state.Nominal
-	return n != 0 && d.claimed.Due > n.Add(jitter(d.body.Jitter, d.claimed.Agent, d.claimed.ID, n))
+	return n != 0 && baseOf(d.state, d.claimed.Due) > n.Add(jitter(d.body.Jitter, d.claimed.Agent, d.claimed.ID, n))
 }
 
 // misfired settles an occurrence that comes so late that nobody was there at its time: it is skipped, or put off once, so
@@ -209,6 +207,9 @@ func (d *decision) misfired(v *verdict) bool {
 		d.skipOccurrence(v, skipMisfire)
 		return true
 	}
+	if d.claimed.Lined { // somebody was there, and its limit lets one start after the other: put off, it would have used a start for nothing
+		return false
+	}
 	window := kind.Spread // but not past the next occurrence
 	if !d.body.fixed() {
 		window = min(window, d.interval())
@@ -222,7 +223,7 @@ func (d *decision) misfired(v *verdict) bool {
 	v.outcome, v.status = OutcomeSnoozed, StatusWaiting
 	d.sameOccurrence()
 	d.state.Spread = true
-	v.settlement.Verb, v.settlement.State = store.VerbAgain, d.state.Encode()
-	v.settlement.Due = store.When{At: d.claimedAt.Add(time.Duration(wait) * time.Millisecond)}
+	v.settlement.Verb, v.settlement.Due = store.VerbAgain, d.hush(store.When{At: d.claimedAt.Add(time.Duration(wait) * time.Millisecond)})
+	v.settlement.State = d.state.Encode()
 	return true
 }

@@ -31,7 +31,7 @@ func Snooze(d time.Duration) error { return &snoozeError{after: d} }
 
 // RetryAfter repeats the run, for the reason err, not before t: what an HTTP 429 with Retry-After asks for. It is uncharged,
 // for every schedule, up to KindConfig.MaxRetryAfters times in a row; from then on it is a failed attempt. The pause is at
-// least the kind's Backoff, and is followed by a random one that grows as those between attempts do. If the task has a snooze
+// least the kind's Backoff, and is followed by a random one that grows as those between attempts do. If the task has a limit
 // key, all tasks of that key are held until t.
 func RetryAfter(t time.Time, err error) error {
 	if err == nil {

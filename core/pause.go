@@ -23,13 +23,13 @@ type Pause struct {
 func checkTarget(t Target) error {
 	switch {
 	case t.Kind != "" && (t.Agent != "" || t.Key != ""), t.Key != "" && t.Agent != "":
-		return invalid("target", "must be a task, an agent, a kind or a snooze key, not several of them")
+		return invalid("target", "must be a task, an agent, a kind or a limit key, not several of them")
 	case t.ID != "" && t.Agent == "":
 		return invalid("agent_id", "is required with id")
 	case t.Kind != "":
 		return validKind("kind", t.Kind)
 	case t.Key != "":
-		return validText("snooze_key", t.Key, maxKeyLen)
+		return validText("limit_key", t.Key, maxKeyLen)
 	case t.Agent == "":
 		return nil
 	}
@@ -66,11 +66,32 @@ func (s *Scheduler) Pause(ctx context.Context, t Target, p Pause) error {
 			return err
 		}
 	}
-	effects, err := s.store.Hold(ctx, []store.Hold{{Target: t, Note: Order{By: p.By, Reason: p.Reason}.encode(), Until: until}})
-	if err == nil && effects[0].Code == store.EffectNone {
-		err = ErrNotFound
+	by := orderOf(ctx, Order{By: p.By, Reason: p.Reason})
+	change, err := s.allowTarget(ctx, EventPause, t, by)
+	if err != nil {
+		return err
 	}
-	return err
+	effects, err := s.store.Hold(ctx, []store.Hold{{Target: t, Note: by.encode(), Until: until}})
+	switch {
+	case err != nil:
+		return err
+	case effects[0].Code == store.EffectNone:
+		return ErrNotFound
+	}
+	s.changedAll(change, s.ends(until))
+	return nil
+}
+
+// ends is when a pause ends that has just begun; the zero time for never.
+func (s *Scheduler) ends(until store.When) time.Time {
+	switch {
+	case until.At != 0:
+		return until.At.Time()
+	case until.After != 0:
+		return s.storeNow().Add(until.After).Time()
+	default:
+		return time.Time{}
+	}
 }
 
 // pauseEnd is when a pause ends by itself; never if it is zero.
@@ -96,14 +117,41 @@ func (s *Scheduler) Resume(ctx context.Context, t Target) error {
 	if err := checkTarget(t); err != nil {
 		return err
 	}
+	change, err := s.allowTarget(ctx, EventResume, t, orderOf(ctx, Order{}))
+	if err != nil {
+		return err
+	}
 	effects, err := s.store.Unhold(ctx, []Target{t})
 	switch {
-	case err != nil || effects[0].Code != store.EffectNone:
+	case err != nil:
 		return err
+	case effects[0].Code != store.EffectNone:
+		s.changedAll(change, time.Time{})
+		return nil
 	case t.ID != "":
 		_, err = s.stored(ctx, t.Agent, t.ID)
 		return err
 	default:
 		return s.mustExist(ctx, t)
+	}
+}
+
+// holdNew gives the submissions of tasks that are to be paused from the beginning their holds. The store sets each in the step that
+// creates its task, so that no process ever finds the one without the other.
+func holdNew(ctx context.Context, tasks []NewTask, subs []store.Submission) {
+	for i := range tasks {
+		subs[i].Hold = tasks[i].hold(ctx)
+	}
+}
+
+// hold is the pause that a task has from the beginning; nil for none.
+func (t *NewTask) hold(ctx context.Context) *store.Hold {
+	switch {
+	case t.restored != nil && t.restored.hold != nil:
+		return t.restored.hold
+	case t.Paused:
+		return &store.Hold{Note: orderOf(ctx, Order{Reason: t.PausedReason}).encode()}
+	default:
+		return nil
 	}
 }

@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -15,9 +14,10 @@ import (
 )
 
 // A process says what it runs while handlers of it run, with its heartbeats but not more often than announceEvery, and
-// when it has left tasks for lack of time. An idle process says nothing and costs nothing.
+// when it has left tasks for lack of time. A host that lives on says so by Announce, also while it is idle.
 const (
 	announceEvery = 5 * time.Second
+	liveEvery     = 20 * time.Second // three of these within what is kept: one may be lost
 	announceFor   = time.Minute
 	leftTold      = 10 * time.Minute // for so long it is known that a pull left tasks
 )
@@ -35,6 +35,7 @@ type Process struct {
 	Abandoned int                 `json:"abandoned"` // handlers that ignore their cancelled context
 	Full      []string            `json:"full"`      // kinds whose own slots were all in use
 	Left      map[string]LeftKind `json:"left"`      // kinds that its last pulls had no time for
+	Running   []RunningTask       `json:"running"`   // the oldest ten of its runs
 	At        time.Time           `json:"-"`         // when it said so
 }
 
@@ -101,6 +102,8 @@ func (p *Process) busy(kind string, level Level) bool {
 type presence struct {
 	mu   sync.Mutex
 	said time.Time
+	full bool      // it said that all its slots were in use
+	turn time.Time // when it last said something else about that than before
 	left map[string]LeftKind
 }
 
@@ -109,7 +112,7 @@ func (s *Scheduler) self() Process {
 	st := s.slots.stats()
 	p := Process{
 		Name: s.config.Name, Kinds: s.handled(), Slots: st.Total, InUse: st.InUse, Urgent: st.Urgent, Usual: st.Usual,
-		Abandoned: st.Abandoned, At: s.storeNow().Time(),
+		Abandoned: st.Abandoned, Running: s.pulls.running(), At: s.storeNow().Time(),
 	}
 	for kind, k := range st.Kinds {
 		if k.InUse >= k.Total {
@@ -124,16 +127,21 @@ func (s *Scheduler) self() Process {
 	return p
 }
 
-// announce says what this process runs, unless it has just done so.
+// announce says what this process runs, unless it has just done so. That its slots are all in use, or no more, it says at once: who asks
+// why a task waits is told so.
 func (s *Scheduler) announce(ctx context.Context, every, keep time.Duration) {
 	if s.config.Presence == nil {
 		return
 	}
-	now := s.config.Clock.Now()
+	now, full := s.config.Clock.Now(), s.slots.full()
 	s.presence.mu.Lock()
-	early := !s.presence.said.IsZero() && now.Sub(s.presence.said) < every
+	turns := full != s.presence.full && now.Sub(s.presence.turn) >= announceEvery
+	early := !turns && !s.presence.said.IsZero() && now.Sub(s.presence.said) < every
 	if !early {
 		s.presence.said = now
+	}
+	if turns {
+		s.presence.full, s.presence.turn = full, now
 	}
 	s.presence.mu.Unlock()
 	if early {
@@ -145,6 +153,37 @@ func (s *Scheduler) announce(ctx context.Context, every, keep time.Duration) {
 	}
 	if err != nil {
 		s.config.Logger.DebugContext(ctx, "cannot announce this process in the store", slog.Any("err", err))
+	}
+}
+
+// Announce says what this process runs, unless it has done so within the last 20 seconds: a host that lives on, such as a daemon, calls it
+// after each pull, so that it is among [Scheduler.Processes] while it is idle too. It costs one command, and does nothing without Config.Presence.
+// What it has counted since it did so last it adds to what Config.Recent keeps, every five seconds.
+func (s *Scheduler) Announce(ctx context.Context) {
+	s.addTallies(ctx, tallyEvery)
+	if s.config.Presence == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestLook)
+	defer cancel()
+	s.announce(ctx, liveEvery, announceFor)
+}
+
+// Retire takes back what this process has said of itself: a host that has called Announce calls it when it ends, so that nobody takes the
+// process for an idle one that leaves work undone. It costs one command, and does nothing where nothing was said.
+func (s *Scheduler) Retire(ctx context.Context) {
+	s.addTallies(ctx, 0)
+	s.presence.mu.Lock()
+	said := !s.presence.said.IsZero()
+	s.presence.said, s.presence.full = time.Time{}, false
+	s.presence.mu.Unlock()
+	if s.config.Presence == nil || !said {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestLook)
+	defer cancel()
+	if err := s.config.Presence.Announce(ctx, s.nonce, []byte("{}"), 0); err != nil {
+		s.config.Logger.DebugContext(ctx, "cannot take back in the store what this process said", slog.Any("err", err))
 	}
 }
 
@@ -174,15 +213,16 @@ func (p *pull) announce(every, keep time.Duration) {
 	p.s.announce(ctx, every, keep)
 }
 
-// Processes are the processes that have said lately what they run, and this one if it handles anything, by name. A process
-// says so while handlers of it run; an idle one is not among them for long.
+// Processes are the processes that have said within the last minute what they run, and this one if it handles anything, by name. A process
+// says so while handlers of it run, and a host that calls Announce while it lives. Without Config.Presence this process is the only one that
+// is known.
 func (s *Scheduler) Processes(ctx context.Context) ([]Process, error) {
-	if s.config.Presence == nil {
-		return nil, errors.New("processes are not known: Config.Presence is not set")
-	}
-	said, err := s.config.Presence.Processes(ctx)
-	if err != nil {
-		return nil, err
+	var said map[string][]byte
+	if s.config.Presence != nil {
+		var err error
+		if said, err = s.config.Presence.Processes(ctx); err != nil {
+			return nil, err
+		}
 	}
 	all := slices.Collect(maps.Values(s.decoded(said)))
 	sort.Slice(all, func(i, k int) bool { // slices.SortFunc would be 7 kB of code of its own

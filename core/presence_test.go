@@ -19,7 +19,7 @@ import (
 // twoProcesses are one that works and one that only asks, on one store.
 func twoProcesses(t *testing.T, config core.Config) (worker, operator *core.Scheduler) {
 	t.Helper()
-	st := memstore.New(memstore.Config{})
+	st := memstore.New(memstore.Config{Partitions: 8})
 	config.Presence, config.Name = st, "worker-1"
 	worker, err := core.New(st, config)
 	require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestExplainSaysThatThereWasNoTime(t *testing.T) {
 func TestSerialAgents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		st := memstore.New(memstore.Config{})
+		st := memstore.New(memstore.Config{Partitions: 8})
 		var mu sync.Mutex
 		running, most := map[string]int{}, map[string]int{}
 		var order []string
@@ -151,5 +151,72 @@ func TestSerialAgents(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 3, report.Completed)
 		assert.Equal(t, 1, most["e"])
+	})
+}
+
+// A process that others can ask about tells of its oldest runs, and of itself while it is idle, at most every 20 seconds.
+func TestAProcessTellsWhatItRuns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		worker, operator := twoProcesses(t, core.Config{Concurrency: 20, Urgent: -1})
+		core.Handle(worker, "k", func(context.Context, *core.Task[any]) error { time.Sleep(40 * time.Second); return nil })
+		worker.Announce(t.Context())
+		begun := time.Now()
+		seen := func() core.Process {
+			all, err := operator.Processes(t.Context())
+			require.NoError(t, err)
+			require.Len(t, all, 1)
+			return all[0]
+		}
+		assert.Empty(t, seen().Running)
+		time.Sleep(15 * time.Second)
+		worker.Announce(t.Context())
+		assert.Equal(t, begun.UnixMilli(), seen().At.UnixMilli(), "too soon")
+		time.Sleep(5 * time.Second)
+		worker.Announce(t.Context())
+		assert.Equal(t, time.Now().UnixMilli(), seen().At.UnixMilli())
+
+		_, err := worker.Submit(t.Context(), numbered("a", "k", 12)...)
+		require.NoError(t, err)
+		began := time.Now()
+		done := make(chan struct{})
+		go func() { defer close(done); _, _ = worker.RunDue(t.Context(), core.Scope{}) }()
+		time.Sleep(25 * time.Second)
+		running := seen().Running
+		require.Len(t, running, 10)
+		assert.Equal(t, "000", running[0].ID)
+		assert.Equal(t, []string{"a", "k"}, []string{running[9].Agent, running[9].Kind})
+		assert.Equal(t, began.UnixMilli(), running[0].Since.UnixMilli())
+		<-done
+		time.Sleep(2 * time.Minute)
+		all, err := operator.Processes(t.Context())
+		require.NoError(t, err)
+		assert.Empty(t, all, "it has not said anything for more than a minute")
+	})
+}
+
+// A process that has just said that it is idle says at once that all its slots are busy, and soon that they are not.
+func TestAProcessThatFillsUpSaysSo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		worker, operator := twoProcesses(t, core.Config{Concurrency: 2, Urgent: -1})
+		free := make(chan struct{})
+		core.Handle(worker, "k", func(context.Context, *core.Task[note]) error { <-free; return nil })
+		worker.Announce(t.Context())
+		time.Sleep(time.Second)
+		_, err := worker.Submit(t.Context(), numbered("a", "k", 4)...)
+		require.NoError(t, err)
+		var done sync.WaitGroup
+		done.Go(func() { _, _ = worker.RunDue(t.Context(), core.Scope{}) })
+		time.Sleep(time.Second)
+		because := why(t, operator, "a", "003")
+		assert.Equal(t, core.BecauseBusy, because.Code, because.Text)
+		close(free)
+		done.Wait()
+		time.Sleep(5 * time.Second)
+		worker.Announce(t.Context())
+		list, err := operator.Processes(t.Context())
+		require.NoError(t, err)
+		assert.Zero(t, list[0].InUse)
 	})
 }

@@ -58,7 +58,7 @@ func (t *NewTask) fill() error {
 	p := &presets[i]
 	t.Kind = cmp.Or(t.Kind, p.Kind)
 	t.Level = cmp.Or(t.Level, p.Level)
-	if t.Every == 0 && t.At.IsZero() && t.Delay == 0 {
+	if t.Every == 0 && t.At.IsZero() && t.Delay == 0 && !t.Manual {
 		t.Cron = cmp.Or(t.Cron, p.Cron)
 	}
 	if t.Cron != "" {

@@ -36,26 +36,42 @@ type pull struct {
 	lastClaim time.Time
 	tally     tally
 	open      sync.WaitGroup // runs that are not settled, released or abandoned
-	spawned   atomic.Bool    // an occurrence has become a task of its own, which is due
+	gaveBack  atomic.Bool    // it has released what it could not start: the host decides when to try again
+	brought   atomic.Bool    // one of its runs has made something else due: an occurrence that became a task of its own, who waited in line, or a task whose signal had come
 	calls     sync.WaitGroup // of handlers that have not returned, or were abandoned
 	asking    sync.WaitGroup // questions to partitions that are away
+	missing   atomic.Bool    // some may be
+	leftAlarm atomic.Bool    // it no longer books for what others make due
 	ticks     ticks
-	settler   settler
+	settler   *settler
+	own       settler // its settler, unless it is of a series
 	heart     heart
+	workers   workers
+	openCalls openCalls
+	batches   batches
+
+	doubtsMu sync.Mutex
+	doubts   doubts // about due times
 }
 
 // newPull is a pull that has claimed nothing yet. Its context ends with the caller's, or when the pull
 // is stopped.
 func newPull(ctx context.Context, s *Scheduler, scope Scope) *pull {
+	ctx = ofProcess(ctx)
 	p := &pull{s: s, scope: scope, ctx: ctx, begun: s.config.Clock.Now(), left: math.MaxInt}
 	p.tally.agents = map[string]struct{}{}
 	if scope.MaxTasks > 0 {
 		p.left = scope.MaxTasks
 	}
-	p.settler.pull, p.heart.pull = p, p
+	p.heart.pull = p
+	if p.settler = &p.own; scope.Series != nil {
+		p.settler = &scope.Series.settler
+	}
+	p.own.s = s
 	p.bound()
 	p.outlook.aim(&p.scope, s.store.Partitions())
 	p.avoid()
+	s.pulls.add(p)
 	return p
 }
 
@@ -91,12 +107,14 @@ func (p *pull) bound() {
 			}
 			clock.AfterFunc(p.scope.Grace, func() { p.cancel(ErrStopping) })
 		}),
+		context.AfterFunc(p.running, p.endCalls),
 		func() bool { stop(); return true },
 	)
 }
 
 // close stops the timers of a pull and ends its context, for whatever still uses it.
 func (p *pull) close() {
+	p.s.pulls.remove(p)
 	for _, stop := range p.timers {
 		stop()
 	}
@@ -111,12 +129,15 @@ func (p *pull) run() (Report, error) {
 	if err == nil && !follows { // what was away may be back, and nobody comes after us
 		err = p.catchUp()
 	}
+	stop := p.bookWhileRunning()
 	p.open.Wait()
-	// Occurrences that became tasks of their own are for this pull too, unless another follows it anyway.
-	for err == nil && !follows && p.spawned.Swap(false) {
+	// What its runs have made due is for this pull too, unless another follows it anyway.
+	for err == nil && !follows && p.brought.Swap(false) {
 		err = p.rounds()
 		p.open.Wait()
 	}
+	stop()
+	p.replan()
 	// The heart stops only when nothing is under lease any more, so that no lease expires while a
 	// handler takes its time to end.
 	p.heart.stop()
@@ -152,7 +173,7 @@ func (p *pull) idle() bool {
 
 // runTick runs tasks that somebody else has claimed: it never asks the store for more.
 func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
-	p.outlook = outlook{} // nothing is asked, so nothing is left to ask
+	p.outlook = outlook{mu: new(sync.Mutex)} // nothing is asked, so nothing is left to ask
 	p.heart.holdAll(claimed)
 	p.enter(agent, len(claimed))
 	for len(claimed) > 0 {
@@ -176,6 +197,7 @@ func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 			p.s.slots.await(p.claiming, g.news, p.s.config.Clock.Now().Add(lookEvery))
 		default:
 			p.tick(agent, claimed[:n])
+			p.startAll()
 			claimed = claimed[n:]
 		}
 	}
@@ -199,6 +221,7 @@ func (g *grant) fit(tasks []Claimed) int {
 
 // finish makes the report. An error of the caller's context is no error of the pull: it asked for the end.
 func (p *pull) finish(err error) (Report, error) {
+	p.s.addTallies(p.ctx, tallyEvery)
 	next := p.outlook.next()
 	unknown, _ := p.outlook.unknown()
 	p.tally.mu.Lock()

@@ -12,12 +12,12 @@ import (
 
 // recorder keeps the state of one run, which its handler and the heartbeat share.
 type recorder struct {
-	most int // bytes of a result
-
 	mu    sync.Mutex
 	state state
-	dirty bool // progress that no heartbeat has sent yet
-	ended bool // its outcome is decided; whatever comes later is refused
+	most  int32 // bytes of a result; small, as a run is as large as a size of Go's allocator
+	dirty bool  // progress that no heartbeat has sent yet
+	ended bool  // its outcome is decided; whatever comes later is refused
+	used  Usage // what its handler says that it has used
 }
 
 // NewTestRun returns a RunInfo that no scheduler made, with the checkpoint of an earlier run, as JSON; nil for none. It is for
@@ -71,7 +71,7 @@ func (r *recorder) record(what string, v any, keep func(data []byte)) error {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	data = bytes.ToValidUTF8(data, []byte("\ufffd")) // a json.RawMessage is taken as it is
-	if len(data) > r.most {
+	if len(data) > int(r.most) {
 		return invalid(what, "is %d bytes long: the limit is %d", len(data), r.most)
 	}
 	r.mu.Lock()

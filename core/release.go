@@ -15,12 +15,10 @@ import (
 // for ever, at a whole invocation each time.
 const mostCutOffs = 3
 
-// release gives a run back that has not begun. Its task may have been cancelled or replaced meanwhile, so the verdict knows what it
-// follows from.
+// release gives a run back that has not begun.
 func (p *pull) release(r *run) {
-	_, v := newDecision(r.facts())
-	v.settlement, v.released = release(r.claimed), true
-	p.settler.add(r, v.settlement, v)
+	r.verdict.settlement, r.verdict.released = release(r.claimed), true
+	p.settler.add(r)
 }
 
 // giveBack settles a run that was ended by the end of its pull. If it was started, that is recorded.
@@ -33,7 +31,7 @@ func (d *decision) giveBack(v *verdict) {
 	if d.alone { // the crash that was counted in advance did not come
 		v.settlement.Crashes = d.claimed.Crashes
 	}
-	ended := record.Run{Started: d.now.Add(-v.took), Duration: v.took, Attempt: d.attempt, Outcome: string(OutcomeReleased), Error: "its process stopped"}
+	ended := record.Run{Started: d.now.Add(-v.took), Duration: v.took, Attempt: d.attempt, Outcome: string(OutcomeReleased), Error: "its process stopped", Used: d.used.stored()}
 	if b := d.budget; b.spent {
 		ended.Error = fmt.Sprintf("the time of its pull was up: %s of %s were left for it", b.left.Round(time.Millisecond), b.whole.Round(time.Millisecond))
 		if b.nearlyAll {
@@ -57,7 +55,7 @@ func (d *decision) tooLong(v *verdict) {
 		Hold: Order{By: byDuly, Reason: fmt.Sprintf("too_long: it was cut off %d times in a row after nearly all of %s: give its kind a shorter timeout, "+
 			"let its handler yield, or run it where there is more time; then resume it", mostCutOffs, d.budget.whole.Round(time.Second))}.encode(),
 	}
-	v.warning = "a task takes longer than a pull has time for, and is paused"
+	v.warning = warnTooLong
 }
 
 // add adds a run of this process to the task's history.
@@ -65,5 +63,5 @@ func (d *decision) add(run record.Run) {
 	if run.Process == "" {
 		run.Process = d.process
 	}
-	d.state.Add(run)
+	d.state.Runs.Add(run)
 }

@@ -197,7 +197,7 @@ func TestExplain(t *testing.T) {
 			"running":  {core.BecauseRunning, "; its lease (fence "},
 			"stranger": {core.BecauseNoHandler, `has a handler for the kind "unknown"`},
 			"retry":    {core.BecauseRetry, "attempt 1 failed; the next is due at 2000-01-01T"},
-			"fresh":    {core.BecauseWaiting, "it has been due since 2000-01-01T00:00:01.000Z (0s), and no process has claimed it yet; 0 agents are ahead"},
+			"fresh":    {core.BecauseWaiting, "it has been due since 2000-01-01T00:00:01.000Z (0s), and no process has claimed it yet; 0 others are ahead"},
 		} {
 			got := because(agent)
 			assert.Equal(t, want.code, got.Code, agent)

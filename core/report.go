@@ -30,6 +30,8 @@ type Report struct {
 	// NextDueAt is when something within the scope is due next, by the store's clock; zero: nothing is scheduled. A host
 	// can book one wake-up for it.
 	NextDueAt time.Time
+	// AlarmAt is when the alarm rings that is booked, as far as this process knows; zero: none is, or Config.Alarm is not set.
+	AlarmAt time.Time
 	// More says that due work is left, or may be: the budget was spent first.
 	More     bool
 	Duration time.Duration

@@ -16,7 +16,7 @@ func (d *decision) rest(v *verdict) {
 	if v.pause > 0 {
 		floor.At = max(floor.At, d.now.Add(v.pause))
 	}
-	v.status, v.because = StatusWaiting, BecauseResting
+	v.status, v.because = StatusWaiting, waitsResting
 	until := max(floor.At, d.now).Add(restFor)
 	d.state.Retire = until
 	v.settlement.Verb, v.settlement.Due, v.settlement.State = store.VerbRest, store.When{At: until}, d.state.Encode()
@@ -46,7 +46,7 @@ func (d *decision) coolOrRest(v *verdict) {
 	floor := d.floor(store.ReasonCooling)
 	floor.At = d.now.Add(min(max(wait, v.pause), maxDelay))
 	d.state.Cooling, d.state.Retire = floor.At, 0
-	v.status, v.because = StatusWaiting, BecauseCooling
+	v.status, v.because = StatusWaiting, waitsCooling
 	v.settlement.Verb, v.settlement.Due, v.settlement.State = store.VerbAgain, store.When{At: floor.At}, d.state.Encode()
 	v.settlement.Floor = floor
 }

@@ -4,7 +4,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -27,7 +26,8 @@ func (d *decision) retryLater(v *verdict, later *retryAfterError, err error) {
 		kind.Backoff, kind.MaxBackoff = DefaultBackoff, max(kind.MaxBackoff, DefaultBackoff)
 	}
 	pause := max(asked, kind.Backoff) + d.pauseOf(kind, min(d.state.RetryAfters, record.KeptRuns))
-	if key := d.body.SnoozeKey; key != "" && asked > 0 {
+	v.spent().Busy = max(asked, kind.Backoff)
+	if key := d.body.LimitKey; key != "" && asked > 0 {
 		note := Order{By: byDuly, Reason: clip(err.Error())}
 		v.busy = &store.Hold{Target: store.Target{Key: key}, Note: note.encode(), Until: store.When{After: asked}, Prolong: true}
 	}
@@ -44,7 +44,7 @@ func (d *decision) retryLater(v *verdict, later *retryAfterError, err error) {
 
 // pauses are the settings of the task's kind, with the pauses between attempts that the task itself names.
 func (d *decision) pauses() KindConfig {
-	kind := d.kind
+	kind := *d.kind
 	switch own := d.body.Backoff; {
 	case own > 0:
 		kind.Backoff, kind.MaxBackoff = own, max(kind.MaxBackoff, own)
@@ -56,7 +56,7 @@ func (d *decision) pauses() KindConfig {
 
 // countRetryAfters ends a row of RetryAfters with any other outcome.
 func countRetryAfters(s *state, err error) {
-	if _, later := errors.AsType[*retryAfterError](err); !later {
+	if !isOf[*retryAfterError](err) {
 		s.RetryAfters = 0
 	}
 }
@@ -85,9 +85,9 @@ func (d *decision) leastWait(now store.Millis) time.Duration {
 	return max(d.claimedAt.Add(d.body.MinInterval).Sub(now), 0)
 }
 
-// holdBusy holds the snooze keys of runs that were told to come back later, for all agents: of each key once, until the
+// holdBusy holds the limit keys of runs that were told to come back later, for all agents: of each key once, until the
 // latest time that was asked for. It is tried once. Without it the other tasks of the key are told the same one by one.
-func (t *settler) holdBusy(ctx context.Context, batch []settling) {
+func (t *settler) holdBusy(ctx context.Context, batch []*run) {
 	var holds []store.Hold
 	for i := range batch {
 		c := batch[i].verdict.busy
@@ -104,7 +104,15 @@ func (t *settler) holdBusy(ctx context.Context, batch []settling) {
 	if len(holds) == 0 {
 		return
 	}
-	if _, err := t.pull.s.store.Hold(ctx, holds); err != nil {
-		t.pull.s.config.Logger.WarnContext(ctx, "the tasks of a snooze key could not be paused together; each retries by itself", slog.Any("err", err))
+	effects, err := t.s.store.Hold(ctx, holds)
+	if err != nil {
+		t.s.config.Logger.WarnContext(ctx, "the tasks of a limit key could not be paused together; each retries by itself", slog.Any("err", err))
+		return
+	}
+	for i := range effects {
+		if t.s.config.OnEvent != nil && effects[i].Code != store.EffectNone {
+			why := decodeHold(holds[i].Note)
+			t.s.emit(Event{Type: EventHold, Key: holds[i].Target.Key, By: why.By, Reason: why.Reason, Next: t.s.storeNow().Add(holds[i].Until.After).Time()})
+		}
 	}
 }

@@ -160,9 +160,9 @@ func TestRetryAfterIsCountedInARow(t *testing.T) {
 	})
 }
 
-// What one task of a snooze key is told holds for all of them, whoever they belong to; for nobody else, and no sooner than an
+// What one task of a limit key is told holds for all of them, whoever they belong to; for nobody else, and no sooner than an
 // operator's own pause of the key ends.
-func TestRetryAfterHoldsItsSnoozeKey(t *testing.T) {
+func TestRetryAfterHoldsItsLimitKey(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		begun := time.Now()
 		var calls, others []time.Duration
@@ -180,10 +180,10 @@ func TestRetryAfterHoldsItsSnoozeKey(t *testing.T) {
 			others = append(others, time.Since(begun))
 			return nil
 		})
-		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", SnoozeKey: "provider"})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", LimitKey: "provider"})
 		w.run() // what runs already is not called back, so one by itself
 		for _, agent := range []string{"b", "c", "d"} {
-			w.submit(core.NewTask{Agent: agent, ID: "1", Kind: "k", SnoozeKey: "provider"}, core.NewTask{Agent: agent, ID: "2", Kind: "other", SnoozeKey: "else"})
+			w.submit(core.NewTask{Agent: agent, ID: "1", Kind: "k", LimitKey: "provider"}, core.NewTask{Agent: agent, ID: "2", Kind: "other", LimitKey: "else"})
 		}
 		w.runUntil(time.Minute)
 		assert.Len(t, calls, 1, "one has met the limit, the rest need not")
@@ -191,7 +191,7 @@ func TestRetryAfterHoldsItsSnoozeKey(t *testing.T) {
 		explained, err := w.s.Explain(w.Context(), "d", "1")
 		require.NoError(t, err)
 		assert.Equal(t, core.BecausePaused, explained.Reasons[0].Code)
-		assert.Contains(t, explained.Reasons[0].Text, `its snooze key "provider" has been paused`)
+		assert.Contains(t, explained.Reasons[0].Text, `its limit key "provider" has been paused`)
 		assert.Contains(t, explained.Reasons[0].Text, "by duly")
 		assert.Contains(t, explained.Reasons[0].Text, "boom")
 		w.runUntil(hours(2))
@@ -209,7 +209,7 @@ func TestRetryAfterLeavesLongerPausesAlone(t *testing.T) {
 			require.NoError(t, w.s.Pause(w.Context(), core.Target{Key: "provider"}, core.Pause{By: "ann", Reason: "quota"}))
 			return core.RetryAfter(time.Now().Add(time.Hour), errBoom)
 		})
-		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", SnoozeKey: "provider"})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", LimitKey: "provider"})
 		w.run()
 		pauses, _, err := w.s.Pauses(w.Context(), 0, "")
 		require.NoError(t, err)
@@ -233,7 +233,7 @@ func TestRetryAfterOfManyHoldsOnce(t *testing.T) {
 				})
 				tasks := numbered("a", "k", 5)
 				for i := range tasks {
-					tasks[i].SnoozeKey = "provider"
+					tasks[i].LimitKey = "provider"
 				}
 				w.submit(tasks...)
 				w.store.failing(func(verb string, _ int) error {

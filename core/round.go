@@ -17,6 +17,7 @@ import (
 // rounds claims and starts what it gets until nothing is to be had for now: nothing is due, or nothing that this pull
 // takes.
 func (p *pull) rounds() error {
+	defer p.startAll()
 	for more := true; more; {
 		var err error
 		if more, err = p.round(); err != nil {
@@ -30,20 +31,22 @@ func (p *pull) rounds() error {
 // waited longest then: whatever fell due meanwhile, in whatever partition, is in it.
 func (p *pull) round() (bool, error) {
 	// The budget counts claims, not ends: what is claimed is going to run.
-	if p.left == 0 || p.over() {
+	if p.left == 0 || p.over() || p.gaveBack.Load() {
 		return false, nil
 	}
-	if err := p.refresh(lookEvery); err != nil {
+	age := p.maxAge() // as it is before this round takes the slots that are free
+	if err := p.refresh(age); err != nil {
 		return false, err
 	}
 	due, again := p.ready(p.s.slots.newest())
 	switch {
 	case len(due) == 0 && again.IsZero():
-		return false, nil
+		return p.lingers() || p.awaitsDue() || p.gathers(), nil
 	case len(due) == 0: // what is due waits for slots
 		p.s.slots.await(p.claiming, p.s.slots.newest(), again)
 		return true, nil
 	}
+	p.paced()
 	if p.s.slots.full() {
 		p.announce(announceEvery, announceFor) // whoever waits can be told why
 	}
@@ -57,7 +60,7 @@ func (p *pull) round() (bool, error) {
 	p.full = g.urgent
 	// Looked up again with the slots in hand: the wait for them may have been long, and others may have
 	// taken what was due.
-	err := p.refresh(lookEvery)
+	err := p.refresh(age)
 	if err == nil {
 		due, _ = p.ready(g.news)
 		if g.urgent {
@@ -118,24 +121,36 @@ const longestCall = 5 * time.Second
 func (p *pull) claim(due []*target, g grant) error {
 	// The leases count from before the call: the store starts them later, so this process takes them
 	// for over too early rather than too late.
+	all := len(due)
 	requests, due := p.requests(due, g)
 	lease, sent := requests[0].Lease, p.s.config.Clock.Now()
 	// Before the call, not after it: what settlements say while it is under way the answer may not
 	// know.
 	p.outlook.asking(due)
+	if p.scope.Series != nil {
+		p.scope.Series.begins(sent)
+	}
 	ctx, cancel := p.call(longestCall)
-	claims, err := p.s.store.Claim(ctx, requests)
+	claims, err := p.claimWith(ctx, requests)
 	cancel()
 	if err != nil {
 		p.s.slots.keep(g, nil)
 		return p.allAway(due, err)
 	}
-	var tasks []Claimed
+	tasks := claims[0].Tasks // nearly always all there are
+	more := len(due) < all
 	for i := range claims {
-		tasks = append(tasks, claims[i].Tasks...)
+		if i > 0 {
+			tasks = append(slices.Clip(tasks), claims[i].Tasks...)
+		}
 		p.claimed = p.claimed || len(claims[i].Tasks)+claims[i].Recovered > 0
+		more = more || len(claims[i].Tasks) == requests[i].Limit
+	}
+	if p.scope.Series != nil && more {
+		p.scope.Series.filled()
 	}
 	p.dry = len(tasks) == 0
+	p.s.observe(latestOf(claims, func(c *store.Claim) *store.Look { return &c.Look }))
 	// The slots are settled for the whole answer before any run starts, as a run that ends at once
 	// gives its slot back.
 	p.s.slots.keep(g, tasks)
@@ -143,12 +158,14 @@ func (p *pull) claim(due []*target, g grant) error {
 		p.learn(due[i], &requests[i], &claims[i], sent, g)
 		p.took(&claims[i], sent.Add(lease), lease)
 	}
+	p.startUnwaited() // after all of the answer, each task of which had a slot
 	return nil
 }
 
 // smallestShare is how few tasks a partition is asked for while others have work too and claims follow one another
 // closely: asking few partitions for many tasks each costs Redis less than asking all of them for a few, and the others,
-// which have waited longest then, have the next turn. When slots come free seldom, all that are due have their share at once.
+// which have waited longest then, have the next turn. When slots come free seldom, or claims are kept apart, all that are due have
+// their share at once.
 const smallestShare = 16
 
 // requests asks the first of the targets, which have waited longest, for an equal share each of the tasks that a grant
@@ -157,7 +174,8 @@ func (p *pull) requests(due []*target, g grant) ([]store.ClaimRequest, []*target
 	take, leave, lease := p.kinds()
 	n, few := g.n, max(g.n/smallestShare, (g.n+store.MaxClaim-1)/store.MaxClaim)
 	now, storeNow := p.s.config.Clock.Now(), p.s.storeNow()
-	if p.dry || g.urgent || now.Sub(p.lastClaim) > lookEvery { // dry: the ones asked before had nothing for us
+	// Dry: the ones asked before had nothing for us.
+	if p.dry || g.urgent || now.Sub(p.lastClaim) > lookEvery || p.scope.Series != nil && !p.scope.Series.hurries() {
 		few = n
 	}
 	p.lastClaim = now
@@ -246,64 +264,16 @@ func (p *pull) kinds() (take, leave []string, lease time.Duration) {
 	return take, leave, lease
 }
 
-// learn notes what a claim says of its target.
-func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time.Time, g grant) {
-	p.outlook.mu.Lock()
-	defer p.outlook.mu.Unlock()
-	if c.Err != nil {
-		p.isAway(t, c.Err)
-		return
-	}
-	// Any answer shows that the partition is there, also one that brings no task.
-	p.isBack(t)
-	p.s.observe(c.Now)
-	p.s.fences.seen(t.partition, c.Fence)
-	before := t.due()
-	t.answered(sent, r.Agents, &c.Look)
-	// The most that was seen: a later claim looks at a part only, and what it does not see is still
-	// left.
-	t.left = max(t.left, c.Left)
-	t.barren = time.Time{}
-	if due := t.due(); due != 0 && due <= c.Now && len(c.Tasks)+c.Parked+c.Recovered == 0 {
-		// The place of an agent whose due task was cancelled or replaced stays in the past until a claim has looked there and put it
-		// right, which may be all that a small claim has a turn for. Then something else comes first: the next claim sees others.
-		t.foundNothing(r, c, sent, g, due > before)
-	}
-}
-
-// foundNothing notes how far a claim has searched that brought nothing, and when it is worth trying again. What waits for
-// a slot of its kind is worth it as soon as slots come free; what is left for lack of time is so for the whole pull.
-func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.Time, g grant, moved bool) {
-	full, shared := false, false // kinds without a slot; kinds whose slots another partition was offered
-	for kind, most := range r.Most {
-		full = full || most == 0
-		shared = shared || most == 0 && g.room[kind] > 0
-	}
-	on := &t.rest
-	if g.urgent {
-		on = &t.urgent
-	}
-	if !shared {
-		on.found(c.Passed, c.Now)
-	}
-	switch {
-	case c.Passed != 0 && !shared: // there is more to look at, at once
-	case g.urgent:
-		t.urgentAsked = sent
-	case moved && !full && len(r.Leave) == 0:
-	case full:
-		t.barren, t.because = sent.Add(lookEvery), g.news
-	default:
-		t.barren, t.because = sent.Add(leftFor), 0
-	}
-}
-
 // took starts what a claim brought.
 func (p *pull) took(c *store.Claim, deadline time.Time, lease time.Duration) {
 	p.tally.add(func(r *Report) {
 		r.Parked += c.Parked
 		r.Recovered += c.Recovered
 	})
+	p.s.crossed(c.Crossed)
+	if c.Parked+c.Recovered > 0 && p.s.config.OnEvent != nil {
+		p.tellMoved(c)
+	}
 	if len(c.Tasks) == 0 {
 		return
 	}
@@ -345,7 +315,7 @@ func (p *pull) tick(agent string, tasks []Claimed) {
 	p.tally.mu.Lock()
 	p.tally.agents[agent] = struct{}{}
 	p.tally.mu.Unlock()
-	batches := map[string][]*run{}
+	var batches map[string][]*run
 	var order []*handler
 	for i := range tasks {
 		r, h := p.prepare(&tasks[i])
@@ -353,10 +323,18 @@ func (p *pull) tick(agent string, tasks []Claimed) {
 			continue
 		}
 		if !h.batch {
-			p.start(h, []*run{r})
+			r.self[0] = r
+			p.start(h, r.self[:])
+			continue
+		}
+		if p.s.kind(h.kind).Batch > 0 {
+			p.gather(h, r)
 			continue
 		}
 		if batches[h.kind] == nil {
+			if batches == nil {
+				batches = map[string][]*run{}
+			}
 			order = append(order, h)
 		}
 		batches[h.kind] = append(batches[h.kind], r)

@@ -3,7 +3,6 @@ package core
 // The run of a claimed task, from its start to the verdict on it.
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -24,30 +22,41 @@ type run struct {
 
 	order atomic.Pointer[[]byte] // what was said when its task was told to end
 
-	alone bool // nothing else runs in its process, as its last run lost its own
+	verdict verdict // on how it has ended
+	tally   store.RunStat
 
-	inherited int // children that had failed, and why the last did
-	failure   string
+	call call    // of its handler, unless it shares one
+	self [1]*run // it alone, for that
+
+	// Small fields stand together: a run is as large as a size of Go's allocator, and a byte more costs 256.
+	rides bool         // it has no slot: the first of its batch has one for all
+	owes  bool         // its goroutine stores its outcome
+	alone bool         // nothing else runs in its process, as its last run lost its own
+	left  *inheritance // of children that have failed; nil for none
 
 	recorder
 }
 
 // prepare decodes a task. If it cannot run at all it is settled here, its slot is released, and the run is nil.
 func (p *pull) prepare(c *Claimed) (*run, *handler) {
-	r := &run{pull: p, claimed: c, recorder: recorder{most: p.s.config.MaxResult}}
+	r := &run{pull: p, claimed: c, recorder: recorder{most: int32(p.s.config.MaxResult)}} //nolint:gosec // it is bounded by mostBytes
 	p.s.mu.RLock()
 	h := p.s.handlers[c.Kind]
 	p.s.mu.RUnlock()
-	var err, fault error
-	if r.body, err = decodeBody(c.Body); err != nil {
+	var fault error
+	// Read in place: what is read is as large as all the rest of a run.
+	if err := r.body.Decode(c.Body); err != nil {
 		fault = &fatalError{reason: "malformed", err: fmt.Errorf("decode task: %w", err)}
-	} else if r.state, err = record.DecodeState(c.State); err != nil {
+	} else if err := r.state.Decode(c.State); err != nil {
 		fault = &fatalError{reason: "malformed", err: fmt.Errorf("decode state: %w", err)}
 	} else if c.Crashes > p.s.config.MaxCrashes {
 		fault = &fatalError{reason: "crashed", err: ErrCrashed}
 	}
 	r.describe()
-	p.s.emit(r.event(EventDequeue))
+	if len(c.Profile) > 0 {
+		p.met(p.s.habits.of(c.Profile, p.s.config.Zone), c.Agent)
+	}
+	r.tell(EventDequeue)
 	switch {
 	// A fault goes first, as nothing else can be read from such a task. Then what needs no handler is
 	// settled, so that it does not wait for a process that has one.
@@ -72,14 +81,15 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 
 // settledEarly settles a run that is not to be started at all; false if it is to be started.
 func (p *pull) settledEarly(r *run) bool {
-	v, early := decideEarly(r.facts())
+	d := decision{facts: r.facts()}
+	early := d.decideEarly(&r.verdict)
 	if early {
 		if r.claimed.Cancelled {
 			r.order.Store(&r.claimed.Order)
 		}
-		p.warn(r, &v)
+		p.warn(r)
 		r.ended = true
-		p.settler.add(r, v.settlement, v)
+		p.settler.add(r)
 	}
 	return early
 }
@@ -90,59 +100,90 @@ func (r *run) describe() {
 	r.info = RunInfo{
 		Agent: c.Agent, ID: c.ID, Kind: c.Kind, Group: b.Group, Level: c.Level, Attempt: r.state.Attempt + 1,
 		Due: c.Due.Time(), Occurrence: nominal(c, &r.state).Time(), Parent: b.Parent, Submitted: c.Submitted.Time(), Claimed: r.pull.s.storeNow().Time(), Fence: c.Fence, TraceID: b.TraceID,
-		Traceparent: b.Traceparent, SessionID: b.SessionID, UserID: b.UserID, Labels: b.labels(), Info: b.Info, Tags: b.Tags, Crashes: c.Crashes, Zone: b.zone(), run: &r.recorder,
+		Traceparent: b.Traceparent, SessionID: b.SessionID, UserID: b.UserID, Labels: b.labels(), Info: b.Info, Tags: b.Tags, Crashes: c.Crashes, Zone: r.pull.s.zoneOf(c, b), run: &r.recorder,
+	}
+	if b.Origin != nil {
+		r.info.extra = &extra{origin: informOrigin(b.Origin)}
 	}
 }
 
 // event is an event about the run, of a type.
 func (r *run) event(t EventType) Event {
+	from, to := StatusInProgress, StatusInProgress
+	if t == EventDequeue {
+		from = StatusWaiting
+	}
 	return Event{
-		Type: t, Agent: r.info.Agent, ID: r.info.ID, Kind: r.info.Kind, Group: r.info.Group, TraceID: r.info.TraceID,
+		Type: t, From: from, Status: to, Agent: r.info.Agent, ID: r.info.ID, Kind: r.info.Kind, Group: r.info.Group, TraceID: r.info.TraceID,
 		Attempt: r.info.Attempt, Fence: r.info.Fence, Due: r.info.Due, Wait: r.info.Claimed.Sub(r.info.Due),
 	}
 }
 
-// start runs tasks, in one call of their handler, in a goroutine of their own.
+// tell reports an event about the run, of a type. It is not even made where nobody listens.
+func (r *run) tell(t EventType) {
+	if s := r.pull.s; s.config.OnEvent != nil {
+		s.emit(r.event(t))
+	}
+}
+
+// start runs tasks, in one call of their handler, beside whatever else runs.
 func (p *pull) start(h *handler, runs []*run) {
 	if runs = p.held(runs); len(runs) == 0 {
 		return
 	}
+	if !p.s.handles(h) { // it was taken out since they were claimed
+		for _, r := range runs {
+			if !r.rides {
+				p.s.slots.give(r.claimed)
+			}
+			p.release(r)
+		}
+		return
+	}
+	c := &runs[0].call
+	c.pull, c.handler, c.runs, c.gate, c.begun = p, h, runs, p.s.gate(runs[0].claimed.Kind), p.s.config.Clock.Now()
 	// One context for the whole batch: a handler that gets several tasks in one call cannot end some of
 	// them.
-	ctx, cancel := context.WithCancelCause(p.running)
+	c.ctx.parent = p.running //nolint:fatcontext // it is the run's own, and none is within it
 	for _, r := range runs {
-		p.heart.watch(r, cancel, len(runs) > 1)
+		p.heart.watch(r, c)
 	}
-	c := &call{pull: p, handler: h, runs: runs, gate: p.s.gate(runs[0].claimed.Kind), begun: p.s.config.Clock.Now()}
 	p.calls.Add(1)
-	// With a gate the runs start when it has let them through: those that it turns away have never run.
-	if c.gate == nil {
+	p.s.calls.Add(1)
+	// Whatever is asked before, the runs start when it has let them through: those that it turns away have never run.
+	if !c.admits() {
 		p.started(h, runs)
 	}
-	stop := func() bool { return true }
 	if timeout := p.timeout(runs); timeout > 0 && h != spawner { // it is the handler's, and that does not run here
-		stop = p.s.config.Clock.AfterFunc(timeout, func() { cancel(ErrTimeout) })
+		c.stop = p.s.config.Clock.AfterFunc(timeout, func() { c.cancel(ErrTimeout) })
 	}
-	stopGivingUp := context.AfterFunc(ctx, func() { c.giveUp(ctx) })
-	go func() {
-		defer cancel(nil)
-		defer stop()
-		defer stopGivingUp()
-		c.make(ctx)
-	}()
+	p.opens(c)
+	p.workers.add(c)
 }
 
 // held are those of some runs whose leases are not over. A process that was stopped for a while must not start what others may
 // run by now.
 func (p *pull) held(runs []*run) []*run {
-	return slices.DeleteFunc(runs, func(r *run) bool {
+	first := runs[0]
+	runs = slices.DeleteFunc(runs, func(r *run) bool {
 		if !p.heart.lapsed(r.claimed) {
 			return false
 		}
-		p.s.slots.give(r.claimed)
+		if r != first && !r.rides {
+			p.s.slots.give(r.claimed)
+		}
 		r.conclude(ErrLeaseLost, 0, false)
 		return true
 	})
+	switch {
+	case len(runs) > 0 && runs[0] == first:
+	case len(runs) > 0 && runs[0].rides: // the slot of the batch is that of another now
+		p.s.slots.pass(first.claimed, runs[0].claimed)
+		runs[0].rides = false
+	default:
+		p.s.slots.give(first.claimed)
+	}
+	return runs
 }
 
 // started counts runs that are handed to their handler.
@@ -151,38 +192,9 @@ func (p *pull) started(h *handler, runs []*run) {
 		return
 	}
 	for _, r := range runs {
-		p.s.emit(r.event(EventStart))
+		r.tell(EventStart)
 	}
 	p.tally.add(func(rep *Report) { rep.Ran += len(runs) })
-}
-
-// gated asks the gate of a kind for each run, and hands those that it lets through to the handler.
-func (p *pull) gated(ctx context.Context, gate gate, h *handler, runs []*run) []error {
-	outcomes := make([]error, len(runs))
-	var through []*run
-	var at []int
-	for i, r := range runs {
-		open, err := gate(ctx, &r.info)
-		switch {
-		// A gate that cannot tell fails the run, which is tried again: neither running nor skipping it
-		// would be safe.
-		case err != nil:
-			outcomes[i] = fmt.Errorf("gate: %w", err)
-		case !open:
-			outcomes[i] = &skippedError{reason: skipGate}
-		default:
-			through, at = append(through, r), append(at, i)
-		}
-	}
-	if len(through) == 0 {
-		return outcomes
-	}
-	p.started(h, through)
-	// Outcomes are in the order of those that went through; at says where these were in the batch.
-	for k, err := range p.s.wrapped(ctx, h, through) {
-		outcomes[at[k]] = err
-	}
-	return outcomes
 }
 
 // fill gives every run of a batch the same outcome.
@@ -202,14 +214,6 @@ func because(err, cause error) error {
 		return err
 	}
 	return errors.Join(cause, err)
-}
-
-// deliberate reports whether a handler chose an outcome of its own, in contrast to an error that it
-// met.
-func deliberate(err error) bool {
-	return errors.As(err, new(*cancelError)) || errors.As(err, new(*snoozeError)) || errors.As(err, new(*nextInError)) ||
-		errors.As(err, new(*yieldError)) || errors.As(err, new(*retryAfterError)) || errors.As(err, new(*skipRetryError)) || errors.As(err, new(*fatalError)) ||
-		errors.As(err, new(*skippedError))
 }
 
 // timeout of runs that share a call: the longest of theirs; zero for none.
@@ -246,26 +250,33 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 		p.heart.release(r.claimed) // else its lease would be extended while the pull lasts, and nobody would run it
 		p.tally.add(func(rep *Report) { rep.Lost++ })
 		e := r.event(EventLost)
-		e.Duration = took
+		e.Duration, e.Status = took, "" // another process may have it by now
 		p.s.emit(e)
 		p.leave(r.claimed.Agent)
 		return true
 	}
-	f := r.facts()
-	f.ran, f.took, f.budget = ran, took, p.budget(took)
-	v := decide(f, err)
-	p.warn(r, &v)
-	p.settler.add(r, v.settlement, v)
+	d := decision{facts: r.facts()}
+	d.ran, d.took, d.budget = ran, took, p.budget(took)
+	d.decide(&r.verdict, err)
+	if p.s.config.Policy != nil {
+		r.steer(&d)
+	}
+	p.warn(r)
+	p.settler.add(r)
 	return true
 }
 
 // facts are what is known of the run now.
 func (r *run) facts() facts {
 	s, c := r.pull.s, r.claimed
+	var from inheritance
+	if r.left != nil {
+		from = *r.left
+	}
 	return facts{
 		now: s.storeNow(), clock: s.config.Clock.Now(), claimed: c, claimedAt: store.MillisOf(r.info.Claimed), attempt: r.info.Attempt,
-		body: &r.body, state: r.state, kind: s.kind(c.Kind), ownAttempts: s.config.Kinds[c.Kind].MaxAttempts, process: s.config.Name,
-		next: s.crons.next, random: s.config.Random, alone: r.alone, order: r.order.Load(), inherited: r.inherited, failure: r.failure,
+		body: &r.body, state: &r.state, tally: &r.tally, kind: s.kind(c.Kind), ownAttempts: s.config.Kinds[c.Kind].MaxAttempts, process: s.config.Name,
+		next: s.cron, random: s.config.Random, alone: r.alone, order: r.order.Load(), habits: s.habits.of(c.Profile, s.config.Zone), zone: s.config.Zone, inherited: from.failed, failure: from.why, answer: r.info.answer(), used: r.used,
 	}
 }
 
@@ -278,10 +289,10 @@ func (p *pull) budget(took time.Duration) budget {
 	return budget{spent: p.spent.Load(), left: p.end.Sub(begun), whole: p.end.Sub(p.begun), nearlyAll: p.fresh(begun)}
 }
 
-// warn logs what a verdict wants people to know.
-func (p *pull) warn(r *run, v *verdict) {
-	if v.warning != "" {
-		p.s.config.Logger.WarnContext(p.ctx, v.warning, //nolint:sloglint // one of a few constants
+// warn logs what the verdict on a run wants people to know.
+func (p *pull) warn(r *run) {
+	if w := r.verdict.warning; w != warnNothing {
+		p.s.config.Logger.WarnContext(p.ctx, w.String(), //nolint:sloglint // one of a few constants
 			slog.String("agent", r.info.Agent), slog.String("task", r.info.ID), slog.String("kind", r.info.Kind))
 	}
 }

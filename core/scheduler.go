@@ -18,18 +18,25 @@ import (
 // Scheduler submits tasks and runs those that are due. It is safe for concurrent use. It has no goroutines of its own:
 // they live as long as a call to RunDueTasks, RunDue or RunTick, except for handlers that ignore their context.
 type Scheduler struct {
-	patrol patrol
-	store  Store
-	config Config
-	slots  *slots
-	nonce  string       // what the nonces of this process begin with
-	offset atomic.Int64 // the store's clock minus ours, ms, as of the last answer
-	known  atomic.Bool  // there was an answer
-	crons  crons
+	patrol  patrol
+	store   Store
+	config  Config
+	slots   *slots
+	tallies tallies
+	nonce   string       // what the nonces of this process begin with
+	offset  atomic.Int64 // the store's clock minus ours, ms, as of the last answer
+	known   atomic.Bool  // there was an answer
+	crons   crons
+	habits  keptHabits
+	cron    func(spec cronSpec, after store.Millis) (store.Millis, error) // that of crons, made once
+	unnamed KindConfig                                                    // the settings of kinds that have none of their own
+	ofKind  map[string]*KindConfig                                        // those of the others
+	calls   atomic.Int64                                                  // of handlers, under way
 
 	mu       sync.RWMutex
 	handlers map[string]*handler
 	gates    map[string]gate
+	hosts    []*host // never changed in place
 
 	middleware []func(next Handler) Handler
 	kinds      []string // sorted, and never changed in place
@@ -38,7 +45,13 @@ type Scheduler struct {
 	absences absences
 	fences   fences
 	presence presence
+	pulls    openPulls
+	figures  figures
 	shared   sharedPulls
+	alarm    alarm
+
+	limiting  sync.Mutex // of limitsSet, while they are set
+	limitsSet bool
 }
 
 // New makes a scheduler on a store. It fails if a field of config makes no sense, naming it.
@@ -50,10 +63,23 @@ func New(st Store, config Config) (*Scheduler, error) {
 	if err := config.validate(); err != nil {
 		return nil, fmt.Errorf("duly: %w", err)
 	}
-	return &Scheduler{
+	if err := spanned(&config, st.Partitions()); err != nil {
+		return nil, fmt.Errorf("duly: %w", err)
+	}
+	s := &Scheduler{
 		store: st, config: config, slots: newSlots(config), nonce: rand.Text()[:store.NonceLen/2],
 		handlers: map[string]*handler{}, gates: map[string]gate{}, usual: map[string]*usual{}, fences: make(fences, st.Partitions()),
-	}, nil
+		unnamed: KindConfig{}.or(config.Default).plain(), ofKind: make(map[string]*KindConfig, len(config.Kinds)),
+	}
+	for name, own := range config.Kinds {
+		own = own.or(config.Default).plain()
+		s.ofKind[name] = &own
+	}
+	s.cron = s.crons.next
+	if config.Alarm != nil {
+		s.store = &alarmed{Store: st, s: s}
+	}
+	return s, nil
 }
 
 // MaxSubmit is the most tasks that one Submit takes, and MaxSubmitBytes the most bytes of them, as they are stored: all or none
@@ -73,50 +99,68 @@ func (s *Scheduler) Submit(ctx context.Context, tasks ...NewTask) ([]Submitted, 
 	if len(tasks) > MaxSubmit {
 		return nil, invalid("tasks", "are %d: the limit is %d a call", len(tasks), MaxSubmit)
 	}
-	tasks, err := filled(tasks)
+	tasks, err := s.filled(tasks)
 	if err != nil {
 		return nil, err
 	}
-	subs, err := s.prepare(tasks)
-	if err != nil {
+	if err := s.authorizeSubmit(ctx, tasks); err != nil {
 		return nil, err
 	}
-	if err := notTooLarge(subs); err != nil {
+	if s.config.Policy != nil {
+		tasks = s.steered(ctx, tasks)
+	}
+	origin := originOf(ctx)
+	subs, err := s.checked(tasks, origin)
+	if err != nil {
 		return nil, err
 	}
 	if err := s.plan(ctx, tasks, subs); err != nil {
 		return nil, err
 	}
-	placed, err := s.place(ctx, subs)
-	if err != nil {
+	if err := s.allowSubmit(ctx, tasks, subs); err != nil {
 		return nil, err
 	}
+	holdNew(ctx, tasks, subs)
+	with := s.foresee(subs)
+	var was []Status
+	start, placed, err := s.placeNow(ctx, subs)
+	if placed == nil && err == nil {
+		placed, was, err = s.place(ctx, subs)
+	}
+	if err != nil {
+		return nil, s.broken(origin, subs, err)
+	}
+	s.habituate(ctx, subs, placed, with)
 	out := make([]Submitted, len(subs))
 	for i, p := range placed {
 		out[i] = Submitted{
 			Agent: subs[i].Agent, ID: subs[i].ID, Kind: subs[i].Kind, Status: StatusWaiting, Due: p.Due.Time(), Created: p.Created,
 			Replaced: p.Replaced,
 		}
-		if p.Created {
-			s.emit(Event{
-				Type: EventEnqueue, Agent: subs[i].Agent, ID: subs[i].ID, Kind: subs[i].Kind,
-				Group: subs[i].Group, TraceID: tasks[i].TraceID, Due: p.Due.Time(),
-			})
-		}
+	}
+	if s.config.OnEvent != nil {
+		s.tellPlaced(ctx, tasks, out, was)
+	}
+	if start != nil { // it is told of after it was stored
+		go start()
 	}
 	return out, s.describeExisting(ctx, out, subs)
 }
 
 // prepare checks tasks and turns them into what the store gets, without asking it.
-func (s *Scheduler) prepare(tasks []NewTask) ([]store.Submission, error) {
+func (s *Scheduler) prepare(tasks []NewTask, origin *Origin) ([]store.Submission, error) {
 	subs := make([]store.Submission, len(tasks))
 	for i := range tasks {
-		sub, err := tasks[i].prepare(s.storeNow(), s.config.MaxPayload)
+		sub, err := tasks[i].prepare(s.storeNow(), s.config.MaxPayload, origin)
+		if tasks[i].Level == 0 {
+			sub.Level = s.kind(sub.Kind).Level
+		}
 		if err == nil && s.kind(sub.Kind).Disabled {
 			err = &DisabledError{Kind: sub.Kind}
 		}
 		if err == nil && tasks[i].Cron != "" {
-			_, err = s.crons.next(tasks[i].cron(), s.storeNow())
+			var none *habits
+			_, err = s.crons.next(none.zoned(tasks[i].cron(), s.config.Zone), s.storeNow())
 		}
 		if err != nil {
 			return nil, inBatch(tasks, i, err)
@@ -162,105 +206,6 @@ func distinct(subs []store.Submission) error {
 	return nil
 }
 
-// Scope says whose due tasks a pull runs, and how much of them.
-type Scope struct {
-	Agents      []string      // these agents; nil for all
-	Partitions  []int         // with Agents nil: only agents of these partitions; nil for all
-	MaxTasks    int           // most tasks to run; zero for no limit
-	MaxDuration time.Duration // after which nothing more is claimed; zero for no limit
-	PerAgent    int           // most tasks of one agent in one claim; zero for no limit
-	Grace       time.Duration // how long running handlers may continue once the context is cancelled
-	// Idle, if set, is called once when the pull has nothing to claim for now, because nothing is due, MaxTasks is reached or
-	// the store failed, while handlers may still run: with the time when something is due next as far as is known, or the
-	// zero time. It is not called when the context or MaxDuration ended the claiming. It says whether the caller follows
-	// with another pull: if not, this one still takes the occurrences of its own runs that become tasks of their own, and
-	// looks again in the end.
-	Idle func(next time.Time) (follows bool)
-	// Join, if set, is asked whenever the pull is about to claim which agents it is to serve from then on, as if they had
-	// been among Agents, and which no more. It must return at once.
-	Join func() (in, out []string)
-	// OnDue, if set, is called when a task that the pull has run is due again. It must not block.
-	OnDue func(agent string, due time.Time)
-	// OnTick, if set, is called for the ticks of this pull, as Config.OnTick is.
-	OnTick func(Tick)
-}
-
-// RunDueTasks runs what is due for the given agents: one batched fetch, then one tick for each agent. It is RunDue with
-// these agents; without agents it does nothing and calls no store.
-func (s *Scheduler) RunDueTasks(ctx context.Context, agents []string) (Report, error) {
-	if len(agents) == 0 {
-		return Report{}, nil
-	}
-	return s.RunDue(ctx, Scope{Agents: agents})
-}
-
-// RunDue runs what is due within a scope. It claims tasks, runs and settles them until nothing is due, the scope's
-// budget is spent, or the context's deadline minus Config.Margin is reached; then it waits for the handlers
-// under way. While handlers run, each slot that comes free goes to the agent that has waited longest, in any partition:
-// an agent that is never done keeps no other waiting.
-// When the context is done nothing more is claimed, handlers are cancelled after the scope's grace, and what has not
-// ended is released uncharged. On return nothing is left under lease, unless the store cannot be reached.
-//
-// The error is a *[RunsError] when handlers failed, although all healthy work was done and the report is whole, and an
-// *[AwayError] when some partitions of the store did not answer, although the others were served; it may be both, joined. Any
-// other error says why the pull ended early.
-func (s *Scheduler) RunDue(ctx context.Context, scope Scope) (Report, error) {
-	if err := s.check(scope); err != nil {
-		return Report{}, err
-	}
-	if scope.Agents != nil && len(scope.Agents) == 0 {
-		return Report{}, nil
-	}
-	p := newPull(ctx, s, scope)
-	defer p.close()
-	return p.run()
-}
-
-// MaxAgents is the most agents that one scope names.
-const MaxAgents = 1000
-
-// check refuses a scope before any store call.
-func (s *Scheduler) check(scope Scope) error {
-	if len(scope.Agents) > MaxAgents {
-		return invalid("agent_ids", "are %d: the limit is %d a call", len(scope.Agents), MaxAgents)
-	}
-	for i, agent := range scope.Agents {
-		if err := validID(fmt.Sprintf("agent_ids[%d]", i), agent); err != nil {
-			return err
-		}
-	}
-	for _, p := range scope.Partitions {
-		if p < 0 || p >= s.store.Partitions() {
-			return invalid("partitions", "must be between 0 and %d, not %d", s.store.Partitions()-1, p)
-		}
-	}
-	switch {
-	case scope.MaxTasks < 0:
-		return invalid("max", "must not be negative, not %d", scope.MaxTasks)
-	case scope.MaxDuration < 0:
-		return invalid("timeout_ms", "must not be negative, not %s", scope.MaxDuration)
-	case scope.PerAgent < 0:
-		return invalid("per_agent", "must not be negative, not %d", scope.PerAgent)
-	}
-	return nil
-}
-
-// RunTick runs tasks of one agent that were claimed elsewhere with [Store.Claim], in the order given, and settles them.
-// It never fetches. It refuses, without running anything, tasks of another agent.
-func (s *Scheduler) RunTick(ctx context.Context, agent string, claimed []Claimed) (Report, error) {
-	for i := range claimed {
-		if claimed[i].Agent != agent {
-			return Report{}, invalid(fmt.Sprintf("claimed[%d].agent_id", i), "is %q, not %q", claimed[i].Agent, agent)
-		}
-	}
-	if len(claimed) == 0 {
-		return Report{}, nil
-	}
-	p := newPull(ctx, s, Scope{Agents: []string{agent}})
-	defer p.close()
-	return p.runTick(agent, claimed)
-}
-
 // NextDue is when work of any agent is due next, by a cheap look; the zero time if nothing is scheduled. A time that has
 // passed means that something is due.
 func (s *Scheduler) NextDue(ctx context.Context) (time.Time, error) {
@@ -272,12 +217,12 @@ func (s *Scheduler) NextDue(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	s.observe(latestOf(looks, func(l *store.Look) *store.Look { return l }))
 	var next store.Millis
 	for i := range looks {
 		if looks[i].Err != nil {
 			continue // pulls ask it, and say so
 		}
-		s.observe(looks[i].Now)
 		next = earlier(next, earlier(looks[i].NextDue, looks[i].NextLease))
 	}
 	return next.Time(), nil
@@ -315,12 +260,26 @@ func (s *Scheduler) handled() []string {
 	return s.kinds
 }
 
-// kind are the settings of a kind.
-func (s *Scheduler) kind(name string) KindConfig {
-	return s.config.Kinds[name].or(s.config.Default).plain()
+// kind are the settings of a kind, not to be changed.
+func (s *Scheduler) kind(name string) *KindConfig {
+	if own := s.ofKind[name]; own != nil {
+		return own
+	}
+	return &s.unnamed
 }
 
-// observe learns the store's clock from an answer.
+// latestOf is the latest time in the answers to one call. They come together, when the slowest has come: the others say what time it was
+// some while ago.
+func latestOf[A any](answers []A, look func(*A) *store.Look) (latest store.Millis) {
+	for i := range answers {
+		if l := look(&answers[i]); l.Err == nil {
+			latest = max(latest, l.Now)
+		}
+	}
+	return latest
+}
+
+// observe learns the store's clock from the answer to a call.
 func (s *Scheduler) observe(now store.Millis) {
 	if now != 0 {
 		s.offset.Store(int64(now) - s.config.Clock.Now().UnixMilli())
@@ -351,10 +310,13 @@ func (s *Scheduler) emit(e Event) {
 	}
 }
 
-// earlier is the earlier of two times, of which zero means never.
+// earlier is the earlier of two times, of which zero and store.Never mean never; it returns zero for that.
 func earlier(a, b store.Millis) store.Millis {
 	if a == 0 || b != 0 && b < a {
-		return b
+		a = b
+	}
+	if a >= store.Never {
+		return 0
 	}
 	return a
 }

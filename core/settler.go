@@ -14,33 +14,85 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// settler stores the outcomes of a pull's runs. Whatever was added while one batch is under way goes with the next:
-// batches grow with the load, and nobody waits for a timer.
+// settler stores the outcomes of runs: of one pull, or of all pulls of a series. Whatever was added while one batch is under way
+// goes with the next: batches grow with the load. In a series an outcome also waits for company, but only where some is to be
+// expected, and hardly longer than the pace: another handler that runs, or a claim that it can travel with.
 type settler struct {
-	pull    *pull
+	s       *Scheduler
+	series  *Series // nil for that of a single pull
 	mu      sync.Mutex
-	waiting []settling
+	waiting []*run // decided, and not stored
 	working bool
+	owed    bool        // the goroutine of a handler that has returned is about to store what waits
+	disarm  func() bool // stops the timer of the batch that waits for company; nil if none does
 }
 
-// settling is a run with the verdict on it, on its way to the store.
-type settling struct {
-	run        *run
-	settlement store.Settlement
-	verdict    verdict
-}
+// largestSettle is the most outcomes that are stored together, and enoughToSettle how many wait for no more.
+const (
+	largestSettle  = 800
+	enoughToSettle = 64
+)
 
-// largestSettle is the most outcomes that are stored together.
-const largestSettle = 800
-
-// add hands over an outcome. The run stays open until it is stored.
-func (t *settler) add(r *run, s store.Settlement, v verdict) {
+// add hands over a run with the verdict on it. It stays open until that is stored.
+func (t *settler) add(r *run) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.waiting = append(t.waiting, settling{run: r, settlement: s, verdict: v})
-	if !t.working {
-		t.working = true
-		go t.work()
+	t.waiting = append(t.waiting, r)
+	switch {
+	case t.working:
+	case len(t.waiting) >= enoughToSettle || !t.gathers(r):
+		// Whoever has run the handler has nothing else to do, and is awake.
+		if t.owed = t.owed || r.owes; !r.owes {
+			t.begin()
+		}
+	case t.disarm == nil: // one timer for a batch, which leaves a claim that comes at the pace the time to take it along
+		t.disarm = t.s.config.Clock.AfterFunc(pace+pace/2, t.due)
+	}
+}
+
+// gathers reports whether an outcome waits for company. What an agent waits for, or a pull that is about to end, is stored at
+// once, and so is a pause that other tasks are to have too.
+func (t *settler) gathers(r *run) bool {
+	if t.series == nil || r.pull.over() || r.pull.serial() || r.verdict.busy != nil {
+		return false
+	}
+	return t.series.company()
+}
+
+// pay stores what waits if that is to happen at once. The goroutine of a handler calls it when it has given its slots back.
+func (t *settler) pay() {
+	t.mu.Lock()
+	if !t.owed || t.working {
+		t.mu.Unlock()
+		return
+	}
+	t.calm()
+	t.owed, t.working = false, true
+	t.mu.Unlock()
+	t.work()
+}
+
+// due ends the wait of a batch.
+func (t *settler) due() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.disarm != nil && !t.working { // else it went with a claim, or others have filled the batch
+		t.begin()
+	}
+}
+
+// begin stores what waits, beside whoever calls. The mutex is held.
+func (t *settler) begin() {
+	t.calm()
+	t.owed, t.working = false, true
+	go t.work()
+}
+
+// calm stops the timer of the batch. The mutex is held.
+func (t *settler) calm() {
+	if t.disarm != nil {
+		t.disarm()
+		t.disarm = nil
 	}
 }
 
@@ -49,10 +101,8 @@ func (t *settler) work() {
 	for {
 		runtime.Gosched() // handlers that are about to end come along
 		t.mu.Lock()
-		n := min(len(t.waiting), largestSettle)
-		batch := t.waiting[:n:n]
-		t.waiting = t.waiting[n:]
-		if n == 0 {
+		batch := t.take()
+		if len(batch) == 0 {
 			t.working = false
 			t.mu.Unlock()
 			return
@@ -60,6 +110,16 @@ func (t *settler) work() {
 		t.mu.Unlock()
 		t.store(batch)
 	}
+}
+
+// take takes a batch out of those that wait. The mutex is held.
+func (t *settler) take() []*run {
+	n := min(len(t.waiting), largestSettle)
+	batch := t.waiting[:n:n]
+	if t.waiting = t.waiting[n:]; len(t.waiting) == 0 {
+		t.waiting = nil // else those that are stored would be kept in memory for those that come
+	}
+	return batch
 }
 
 // Pauses between attempts to store outcomes while the store does not answer.
@@ -70,14 +130,12 @@ const (
 
 // store settles a batch. What the store does not answer for is tried again beside the settler, so that a partition that is
 // away keeps the outcomes of the others waiting once at most.
-func (t *settler) store(batch []settling) {
-	runs := make([]store.Settlement, len(batch))
-	for i := range batch {
-		runs[i] = batch[i].settlement
+func (t *settler) store(batch []*run) {
+	runs := settlements(batch)
+	if t.series != nil {
+		t.series.sends()
 	}
-	// The caller's end is no reason to lose an outcome: only the end of the leases is, as others may
-	// run the tasks then.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.pull.ctx), t.pull.heart.untilOver(runs))
+	ctx, cancel := patienceFor(batch, runs)
 	t.holdBusy(ctx, batch)
 	batch, runs, err := t.try(ctx, batch, runs)
 	if len(batch) == 0 {
@@ -90,15 +148,45 @@ func (t *settler) store(batch []settling) {
 	}()
 }
 
-// try settles once, and then what had to be decided a second time. It returns what the store did not answer for, and why.
-func (t *settler) try(ctx context.Context, batch []settling, runs []store.Settlement) ([]settling, []store.Settlement, error) {
-	for len(batch) > 0 {
-		for i := range batch {
-			runs[i].BodyLen = len(batch[i].run.claimed.Body)
+// patienceFor is the context of a batch. The caller's end is no reason to lose an outcome: only the end of the leases is, as others
+// may run the tasks then.
+func patienceFor(batch []*run, runs []store.Settlement) (context.Context, context.CancelFunc) {
+	var longest time.Duration
+	for from := 0; from < len(batch); {
+		p, to := batch[from].pull, from+1
+		for to < len(batch) && batch[to].pull == p {
+			to++
 		}
-		results, err := t.pull.s.store.Settle(ctx, runs)
+		longest = max(longest, p.heart.untilOver(runs[from:to]))
+		from = to
+	}
+	return context.WithTimeout(context.WithoutCancel(batch[0].pull.ctx), longest)
+}
+
+// settlements are those of a batch, as the store gets them.
+func settlements(batch []*run) []store.Settlement {
+	runs := make([]store.Settlement, len(batch))
+	for i, r := range batch {
+		runs[i] = r.verdict.settlement
+		runs[i].BodyLen = len(r.claimed.Body)
+		runs[i].Quiet = r.quiet()
+	}
+	return runs
+}
+
+// quiet reports whether nobody has to be woken for what a settlement makes due again: another pull of this process follows that
+// knows it from the answer, and has a slot for it as far as one can see. An agent that was named may be another process's next.
+func (r *run) quiet() bool {
+	p := r.pull
+	return p.outlook.series != nil && !p.over() && r.verdict.settlement.Verb != store.VerbRelease && !p.s.slots.scarce()
+}
+
+// try settles once, and then what had to be decided a second time. It returns what the store did not answer for, and why.
+func (t *settler) try(ctx context.Context, batch []*run, runs []store.Settlement) ([]*run, []store.Settlement, error) {
+	for len(batch) > 0 {
+		results, err := t.s.store.Settle(ctx, runs)
 		if err == nil {
-			batch, runs, err = t.sort(batch, runs, results)
+			batch, runs, err = sortOut(batch, runs, results)
 		}
 		if err != nil {
 			return batch, runs, err
@@ -109,25 +197,25 @@ func (t *settler) try(ctx context.Context, batch []settling, runs []store.Settle
 
 // insist tries again until a batch is stored, but no longer than what was left of the leases at first: then they are let
 // go, and others run the tasks.
-func (t *settler) insist(ctx context.Context, batch []settling, runs []store.Settlement, err error) {
+func (t *settler) insist(ctx context.Context, batch []*run, runs []store.Settlement, err error) {
 	for pause := firstSettlePause; len(batch) > 0; pause = min(2*pause, lastSettlePause) {
 		t.wait(ctx, pause)
 		if ctx.Err() == nil {
 			batch, runs, err = t.try(ctx, batch, runs)
 			continue
 		}
-		t.pull.s.config.Logger.ErrorContext(ctx, "outcomes could not be stored before their leases ended: the tasks run again",
+		t.s.config.Logger.ErrorContext(ctx, "outcomes could not be stored before their leases ended: the tasks run again",
 			slog.Int("runs", len(runs)), slog.Any("err", err))
 		for i := range batch {
-			t.stored(&batch[i], store.Settled{Err: errors.Join(ErrLeaseLost, err)})
+			batch[i].stored(store.Settled{Err: errors.Join(ErrLeaseLost, err)})
 		}
 		return
 	}
 }
 
-// sort takes those out of a batch that are stored or refused, and returns the rest, which is to be settled again.
-func (t *settler) sort(batch []settling, runs []store.Settlement, results []store.Settled) ([]settling, []store.Settlement, error) {
-	var again []settling
+// sortOut takes those out of a batch that are stored or refused, and returns the rest, which is to be settled again.
+func sortOut(batch []*run, runs []store.Settlement, results []store.Settled) ([]*run, []store.Settlement, error) {
+	var again []*run
 	var left []store.Settlement
 	var err error
 	for i := range batch {
@@ -139,19 +227,29 @@ func (t *settler) sort(batch []settling, runs []store.Settlement, results []stor
 		}
 		// The store refused the outcome for a reason that the verdict can take into account, such as
 		// what happened to the task while it ran.
-		if batch[i].verdict.revise(results[i].Err) {
-			again, left = append(again, batch[i]), append(left, batch[i].verdict.settlement)
+		if batch[i].revise(results[i].Err) {
+			again = append(again, batch[i])
+			left = append(left, settlements(batch[i:i+1])...)
 			continue
 		}
-		t.stored(&batch[i], results[i])
+		batch[i].stored(results[i])
 	}
 	return again, left, err
+}
+
+// revise decides a second time, by why the store has refused the verdict; false if that changes nothing.
+func (r *run) revise(err error) bool {
+	if err == nil {
+		return false
+	}
+	d := decision{facts: r.facts(), group: r.body.Group}
+	return d.revise(&r.verdict, err)
 }
 
 // wait waits between attempts, or until ctx is done.
 func (t *settler) wait(ctx context.Context, d time.Duration) {
 	done := make(chan struct{})
-	stop := t.pull.s.config.Clock.AfterFunc(d, func() { close(done) })
+	stop := t.s.config.Clock.AfterFunc(d, func() { close(done) })
 	defer stop()
 	select {
 	case <-done:
@@ -160,59 +258,89 @@ func (t *settler) wait(ctx context.Context, d time.Duration) {
 }
 
 // stored counts an outcome and closes its run.
-func (t *settler) stored(b *settling, result store.Settled) {
-	p, v := t.pull, &b.verdict
-	defer p.leave(b.run.claimed.Agent)
-	p.heart.release(b.run.claimed)
-	e := b.run.event(EventFinish)
-	e.Duration, e.Outcome, e.Retried, e.Status, e.Next = v.took, v.outcome, v.retried, v.status, result.Due.Time()
-	e.Because = v.because
-	if v.because == BecauseResting {
-		if result.Due == v.settlement.Due.At {
-			e.Next = time.Time{} // its due time is when it has rested for long enough
-		} else {
-			e.Because = "" // there was activity while it ran
-		}
-	}
-	if err := cmp.Or(v.err, v.why); err != nil {
-		e.Error = clip(err.Error())
-	}
+func (r *run) stored(result store.Settled) {
+	p, v, c := r.pull, &r.verdict, r.claimed
+	defer p.leave(c.Agent)
+	p.heart.release(c)
+	typ := EventFinish
 	switch {
 	case result.Err != nil:
-		e.Type = EventLost
+		typ = EventLost
 		p.tally.add(func(r *Report) { r.Lost++ })
 	case v.released:
-		e.Type = EventRelease
+		typ = EventRelease
+		p.gaveBack.Store(p.scope.Series != nil)
 		p.tally.add(func(r *Report) {
 			r.Released++
 			if v.tooLong {
 				r.Parked++
 			}
 		})
-		p.again(b.run.claimed, result.Due)
 	case v.quiet:
-		e.Type = ""
-		p.again(b.run.claimed, result.Due)
+		typ = ""
 	default:
 		p.tally.count(v)
-		p.again(b.run.claimed, result.Due)
 		if v.err != nil {
-			c := b.run.claimed
 			p.tally.failure(RunFailure{Agent: c.Agent, ID: c.ID, Kind: c.Kind, Err: v.err})
 		}
 	}
-	if e.Type != "" {
-		p.s.emit(e)
+	if result.Crossed != nil {
+		p.s.crossed(result.Crossed.Budgets)
+	}
+	if result.Err == nil {
+		p.settledBy(r)
+		p.s.countRun(v.settlement.Tally)
+		p.again(c, result.Due)
+		if a := v.settlement.Await; a != nil && a.Key != "" && result.Due < v.settlement.Due.At { // its signal has come before
+			p.brought.Store(true)
+			p.outlook.freed(c.Partition)
+		}
+	}
+	if result.Freed && !v.released { // what was given back would come again, and again
+		p.brought.Store(true)
+		p.again(c, p.s.storeNow())
+		p.outlook.freed(c.Partition)
+	}
+	if p.s.config.OnEvent != nil {
+		r.tellStored(typ, result)
+	}
+}
+
+// tellStored reports how an outcome was stored, with an event of a type; none if that is empty.
+func (r *run) tellStored(typ EventType, result store.Settled) {
+	s, v := r.pull.s, &r.verdict
+	e := r.event(typ)
+	e.Duration, e.Outcome, e.Retried, e.Status, e.Next = v.took, v.outcome, v.retried, v.status, result.Due.Time()
+	e.Because, e.Used = v.because.code(), r.used
+	if v.because == waitsResting {
+		if result.Due == v.settlement.Due.At {
+			e.Next = time.Time{} // its due time is when it has rested for long enough
+		} else {
+			e.Because = "" // there was activity while it ran
+		}
+	}
+	switch {
+	case result.Err != nil:
+		e.Status = "" // another process may have it by now
+	case v.released:
+		e.Status = StatusWaiting
+	}
+	if err := cmp.Or(v.err, v.why); err != nil {
+		e.Error = clip(err.Error())
+	}
+	if typ != "" {
+		s.emit(e)
 	}
 	if v.settlement.Hold != nil && result.Err == nil {
-		e.Type, e.Error = EventPause, decodeHold(v.settlement.Hold).Reason
-		p.s.emit(e)
+		order := decodeHold(v.settlement.Hold)
+		e.Type, e.From, e.Error, e.By, e.Reason = EventPause, e.Status, order.Reason, order.By, order.Reason
+		s.emit(e)
 	}
 }
 
 // again notes when a task is due again, if it is.
 func (p *pull) again(c *Claimed, due store.Millis) {
-	if due == 0 {
+	if due == 0 || due >= store.Never {
 		return
 	}
 	p.outlook.settle(c.Partition, due)

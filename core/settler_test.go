@@ -27,6 +27,11 @@ func (s *deaf) set(down map[int]bool) {
 	s.down = down
 }
 
+// Turn is made of Settle and Claim.
+func (s *deaf) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
+	return store.InTurn(ctx, s, runs, requests)
+}
+
 func (s *deaf) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,7 @@ const shortestPull = time.Second
 // returns a report that says More and nothing else, as that of a pull that was cut off before it ran anything. If the call that
 // leads a pull is cut off, those who wait for it do not get its report: one of them starts over.
 //
-// A scope with Idle, Join, OnDue or OnTick is invalid: they would be called for the work of others.
+// A scope with Idle, Join, OnDue, OnTick or Series is invalid: they would be called for the work of others.
 func (s *Scheduler) RunShared(ctx context.Context, scope Scope) (Report, error) {
 	if err := s.checkShared(scope); err != nil {
 		return Report{}, err
@@ -46,8 +46,8 @@ func (s *Scheduler) RunShared(ctx context.Context, scope Scope) (Report, error) 
 
 // checkShared refuses a scope with functions in it: they would be called for one caller only.
 func (s *Scheduler) checkShared(scope Scope) error {
-	if scope.Idle != nil || scope.Join != nil || scope.OnDue != nil || scope.OnTick != nil {
-		return invalid("scope", "must have no Idle, Join, OnDue or OnTick: a shared pull works for several callers")
+	if scope.Idle != nil || scope.Join != nil || scope.OnDue != nil || scope.OnTick != nil || scope.Series != nil {
+		return invalid("scope", "must have no Idle, Join, OnDue, OnTick or Series: a shared pull works for several callers")
 	}
 	return s.check(scope)
 }

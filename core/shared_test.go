@@ -28,7 +28,7 @@ type gatedStore struct {
 
 func gated(t *testing.T) (*core.Scheduler, *gatedStore) {
 	t.Helper()
-	st := &gatedStore{Spy: storetest.Spy{Store: memstore.New(memstore.Config{})}, gate: make(chan struct{})}
+	st := &gatedStore{Spy: storetest.Spy{Store: memstore.New(memstore.Config{Partitions: 8})}, gate: make(chan struct{})}
 	st.After = func(ctx context.Context, verb string, _ any) error {
 		if verb != "Claim" && verb != "Look" || st.claims.Add(1) > 1 {
 			return nil

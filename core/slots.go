@@ -244,6 +244,14 @@ func (s *slots) give(c *Claimed) {
 	s.freed()
 }
 
+// pass makes the slot of one run that of another.
+func (s *slots) pass(from, to *Claimed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count(from.Kind, from.Level, -1)
+	s.count(to.Kind, to.Level, 1)
+}
+
 // freed tells that slots have come free. The mutex is held.
 func (s *slots) freed() {
 	s.news++
@@ -290,6 +298,13 @@ func (s *slots) full() bool {
 	return s.free() <= 0
 }
 
+// scarce reports whether more than half of the slots that any task may have are in use, or claiming has stopped.
+func (s *slots) scarce() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return 2*(s.usual-s.lent.usual) > s.total-s.kept || s.abandoned >= s.most
+}
+
 // newest is the number of the last news.
 func (s *slots) newest() uint64 {
 	s.mu.Lock()
@@ -327,6 +342,9 @@ func (s *slots) abandon(runs []*run) int {
 	defer s.mu.Unlock()
 	s.abandoned++
 	for _, r := range runs {
+		if r.rides {
+			continue
+		}
 		s.count(r.claimed.Kind, r.claimed.Level, -1)
 		s.left(r.claimed)
 	}

@@ -147,3 +147,30 @@ func TestEndedRunsTakeNothing(t *testing.T) {
 	assert.Equal(t, state{}, r.state)
 	assert.False(t, r.dirty)
 }
+
+// A task that is submitted takes no slot that a pull waits for: neither one for any task, nor, where that pull is content with it, one
+// that is kept for urgent tasks.
+func TestSpareSlotsAreThoseThatNobodyWaitsFor(t *testing.T) {
+	t.Parallel()
+	s := newSlots(Config{Concurrency: 2, Urgent: 1, MaxAbandoned: 1, Clock: SystemClock{}})
+	spare := func() (n int, urgent bool) {
+		g := s.spare("k")
+		defer s.keep(g, nil)
+		return g.n, g.urgent
+	}
+	n, urgent := spare()
+	assert.Equal(t, 1, n)
+	assert.False(t, urgent, "one for any task is free")
+	waits := &waiter{most: 1, got: make(chan grant, 1)}
+	s.waiting = append(s.waiting, waits)
+	n, _ = spare()
+	assert.Zero(t, n, "it is the other's")
+	s.serve()
+	require.Len(t, waits.got, 1)
+	n, urgent = spare()
+	assert.Equal(t, 1, n)
+	assert.True(t, urgent)
+	s.waiting = append(s.waiting, &waiter{most: 1, urgent: true, got: make(chan grant, 1)})
+	n, _ = spare()
+	assert.Zero(t, n)
+}

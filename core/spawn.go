@@ -13,12 +13,12 @@ import (
 
 // spawner runs in place of the handler of such a task. Running it again makes nothing twice: the id of a child follows
 // from the occurrence.
-var spawner = &handler{call: func(ctx context.Context, runs []*run) []error {
+var spawner = &handler{call: func(ctx context.Context, runs []*run, outcomes []error) {
 	err := runs[0].spawn(ctx)
 	if code := CodeOf(err); code == CodeUnavailable || code == CodeStoreFull {
 		err = errors.Join(ErrStopping, err) // it is not the task's fault
 	}
-	return []error{err}
+	outcomes[0] = err
 }}
 
 // spawn makes the task of this occurrence, and learns how earlier ones have ended.
@@ -27,7 +27,7 @@ func (r *run) spawn(ctx context.Context) error {
 	if err := r.gather(ctx); err != nil {
 		return err
 	}
-	if d, _ := newDecision(r.facts()); d.hopeless(r.inherited) {
+	if d := (decision{facts: r.facts()}); d.hopeless(d.inherited) {
 		return &skippedError{reason: skipPaused}
 	}
 	occurrence := nominal(r.claimed, &r.state)
@@ -40,18 +40,24 @@ func (r *run) spawn(ctx context.Context) error {
 	}
 	id := childID(r.claimed.ID, occurrence)
 	sub := store.Submission{
-		Agent: r.claimed.Agent, ID: id, Kind: r.claimed.Kind, Group: child.Group, Key: child.SnoozeKey, Level: r.claimed.Level,
+		Agent: r.claimed.Agent, ID: id, Kind: r.claimed.Kind, Group: child.Group, Key: child.LimitKey, Level: r.claimed.Level,
 		Body: child.Encode(),
 	}
 	placed, err := s.store.Submit(ctx, []store.Submission{sub})
 	if err != nil {
 		return err
 	}
+	if placed[0].Created && s.config.OnEvent != nil {
+		s.emit(Event{
+			Type: EventEnqueue, Agent: sub.Agent, ID: id, Kind: sub.Kind, Group: sub.Group, TraceID: child.TraceID, Due: placed[0].Due.Time(),
+			Status: StatusWaiting, By: byDuly, Reason: "occurrence of " + r.claimed.ID,
+		})
+	}
 	r.pull.outlook.settle(r.claimed.Partition, placed[0].Due)
-	r.pull.spawned.Store(true)
+	r.pull.brought.Store(true)
 	if r.body.overlap() == OverlapCancelRunning {
 		for _, other := range r.state.Children {
-			if _, err := s.cancel(ctx, r.claimed.Agent, other, Order{By: byDuly, Reason: "overlap: the next occurrence is due"}); err != nil && CodeOf(err) == CodeUnavailable {
+			if _, err := s.cancel(ctx, r.claimed.Agent, other, Order{By: byDuly, Reason: "overlap: the next occurrence is due"}, unasked); err != nil && CodeOf(err) == CodeUnavailable {
 				return err
 			}
 		}
@@ -86,6 +92,12 @@ func (r *run) gather(ctx context.Context) error {
 	return nil
 }
 
+// inheritance is what a recurring task learns of children that have failed: how many, and why the last did.
+type inheritance struct {
+	failed int
+	why    string
+}
+
 // inherit adds a child that has ended.
 func (r *run) inherit(child TaskInfo) {
 	r.state.RunCount++
@@ -95,11 +107,14 @@ func (r *run) inherit(child TaskInfo) {
 		run.Outcome = string(OutcomeFailed)
 		r.state.ErrorCount++
 		r.state.Failures++
-		r.inherited, r.failure = r.inherited+1, child.LastError
+		if r.left == nil {
+			r.left = &inheritance{}
+		}
+		r.left.failed, r.left.why = r.left.failed+1, child.LastError
 	case StatusCancelled:
 		run.Outcome = string(OutcomeCancelled)
 	default:
 		r.state.Failures = 0
 	}
-	r.state.Add(run)
+	r.state.Runs.Add(run)
 }

@@ -18,8 +18,9 @@ const (
 	OutcomeCancelled Outcome = "cancelled"
 	OutcomeSnoozed   Outcome = "snoozed"
 	OutcomeYielded   Outcome = "yielded"
-	OutcomeCrashed   Outcome = "crashed" // its lease ran out
-	OutcomeSkipped   Outcome = "skipped" // occurrences that were not run: the reason is in Error
+	OutcomeAwaiting  Outcome = "awaiting" // it waits for a signal
+	OutcomeCrashed   Outcome = "crashed"  // its lease ran out
+	OutcomeSkipped   Outcome = "skipped"  // occurrences that were not run: the reason is in Error
 	// OutcomeReleased is a run that its process ended before its handler had: at a shutdown, or because the time of its pull
 	// was up. It is not charged.
 	OutcomeReleased Outcome = "released"
@@ -32,6 +33,7 @@ type TaskRun struct {
 	Attempt  int
 	Outcome  Outcome
 	Error    string
+	Used     Usage  // what its handler said that it has used; nil for nothing
 	Process  string // that ran it: Config.Name; of a run that crashed, the one that took its task over
 }
 
@@ -43,7 +45,7 @@ func informRuns(runs []record.Run) []TaskRun {
 	var out []TaskRun
 	for _, r := range runs {
 		out = append(out, TaskRun{
-			Started: r.Started.Time(), Duration: r.Duration, Attempt: r.Attempt, Outcome: Outcome(r.Outcome), Error: r.Error, Process: r.Process,
+			Started: r.Started.Time(), Duration: r.Duration, Attempt: r.Attempt, Outcome: Outcome(r.Outcome), Error: r.Error, Used: readUsage(r.Used), Process: r.Process,
 		})
 	}
 	return out

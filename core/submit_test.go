@@ -16,7 +16,7 @@ import (
 
 func TestSubmitRefuses(t *testing.T) {
 	t.Parallel()
-	st := watch(memstore.New(memstore.Config{}))
+	st := watch(memstore.New(memstore.Config{Partitions: 8}))
 	s, err := core.New(st, core.Config{MaxPayload: 100})
 	require.NoError(t, err)
 	now := time.Now()
@@ -94,7 +94,7 @@ func TestSubmitRefuses(t *testing.T) {
 
 func TestSubmitRefusesBatches(t *testing.T) {
 	t.Parallel()
-	st := watch(memstore.New(memstore.Config{}))
+	st := watch(memstore.New(memstore.Config{Partitions: 8}))
 	s, err := core.New(st, core.Config{})
 	require.NoError(t, err)
 	_, err = s.Submit(t.Context(), make([]core.NewTask, core.MaxSubmit+1)...)
@@ -117,7 +117,7 @@ func large(n, size int) []core.NewTask {
 // All that a call stores is stored in one step, so its bytes are bounded.
 func TestSubmitBoundsBytes(t *testing.T) {
 	t.Parallel()
-	st := watch(memstore.New(memstore.Config{}))
+	st := watch(memstore.New(memstore.Config{Partitions: 8}))
 	s, err := core.New(st, core.Config{MaxPayload: 8 << 20})
 	require.NoError(t, err)
 	_, err = s.Submit(t.Context(), large(17, 256<<10)...)
@@ -152,7 +152,7 @@ func TestSubmitBoundsBytes(t *testing.T) {
 
 func TestSubmitTakesAnything(t *testing.T) {
 	t.Parallel()
-	st := memstore.New(memstore.Config{})
+	st := memstore.New(memstore.Config{Partitions: 8})
 	s, err := core.New(st, core.Config{})
 	require.NoError(t, err)
 	full := core.NewTask{
@@ -182,7 +182,7 @@ func TestSubmitTakesAnything(t *testing.T) {
 
 func TestTracker(t *testing.T) {
 	t.Parallel()
-	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+	s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{})
 	require.NoError(t, err)
 	for i := range 30 {
 		_, err := s.Submit(t.Context(), core.NewTask{

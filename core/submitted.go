@@ -28,11 +28,14 @@ type Submitted struct {
 // Existing is what Submit would find of tasks whose ids are known already, in order; nothing is stored. A task that does not
 // exist has no Status.
 func (s *Scheduler) Existing(ctx context.Context, tasks ...NewTask) ([]Submitted, error) {
-	tasks, err := filled(tasks)
+	tasks, err := s.filled(tasks)
 	if err != nil {
 		return nil, err
 	}
-	subs, err := s.prepare(tasks)
+	if err := s.authorizeSubmit(ctx, tasks); err != nil {
+		return nil, err
+	}
+	subs, err := s.prepare(tasks, originOf(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +66,7 @@ func (s *Scheduler) describeExisting(ctx context.Context, out []Submitted, subs 
 		}
 		for i := range out {
 			if t := found[out[i].ID]; out[i].Agent == agent && t != nil {
-				out[i].describe(t, &subs[i])
+				out[i].describe(t, &subs[i], s.config.Policy != nil)
 			}
 		}
 	}
@@ -71,18 +74,19 @@ func (s *Scheduler) describeExisting(ctx context.Context, out []Submitted, subs 
 }
 
 // describe fills in what a task that was there before is like.
-func (s *Submitted) describe(t *store.Stored, sub *store.Submission) {
+func (s *Submitted) describe(t *store.Stored, sub *store.Submission, steered bool) {
 	if s.Created || t.Status == "" {
 		return
 	}
 	s.Status = t.Status
 	if !s.Replaced {
-		s.Due, s.Differs = t.Due.Time(), differs(sub, t)
+		s.Due, s.Differs = t.Due.Time(), differs(sub, t, steered)
 	}
 }
 
-// differs reports whether a task has another definition than what is submitted, as far as that is kept.
-func differs(sub *store.Submission, t *store.Stored) bool {
+// differs reports whether a task has another definition than what is submitted, as far as that is kept. What a policy may have
+// steered is not compared: the same submit is the same, whatever the figures were.
+func differs(sub *store.Submission, t *store.Stored, steered bool) bool {
 	if t.Dropped { // nothing is kept to compare with
 		return false
 	}
@@ -94,18 +98,35 @@ func differs(sub *store.Submission, t *store.Stored) bool {
 		}
 		kind, level, data = rec.Kind, rec.Level, rec.Body
 	}
-	return sub.Kind != kind || sub.Level != level || len(data) > 0 && !bytes.Equal(sub.Body, data)
+	if steered {
+		return sub.Kind != kind || len(data) > 0 && !alike(sub.Body, data)
+	}
+	return sub.Kind != kind || sub.Level != level || len(data) > 0 && !sameBody(sub.Body, data)
 }
 
 // same reports whether a live task, with a body, has this very schedule and definition already: replacing it would only disturb it.
 func same(sub *store.Submission, t *store.Stored, b *body) bool {
-	return t.Order == nil && t.Version != "" && sub.Kind == t.Kind && sub.Key == t.Key && sub.Level == t.Level && bytes.Equal(sub.Body, t.Body) &&
-		(b.Cron != "" || b.Every != 0 && sub.Due == store.When{After: jitter(b.Jitter, sub.Agent, sub.ID, 0)})
+	return t.Order == nil && t.Version != "" && sub.Kind == t.Kind && sub.Key == t.Key && sub.Level == t.Level && sameBody(sub.Body, t.Body) &&
+		(b.Cron != "" || b.Manual || b.Every != 0 && sub.Due == store.When{After: jitter(b.Jitter, sub.Agent, sub.ID, 0)})
+}
+
+// sameBody reports whether two bodies are the same, whichever runs have submitted them.
+func sameBody(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, err1 := record.DecodeBody(a)
+	y, err2 := record.DecodeBody(b)
+	if err1 != nil || err2 != nil || x.Origin == nil && y.Origin == nil {
+		return false
+	}
+	x.Origin, y.Origin = nil, nil
+	return bytes.Equal(x.Encode(), y.Encode())
 }
 
 // place stores submissions. Those that replace a task take over its history; if one of these changes meanwhile, all are
-// tried again.
-func (s *Scheduler) place(ctx context.Context, subs []store.Submission) ([]store.Submitted, error) {
+// tried again. was are the statuses that those had before, in order; nil if none was to replace another.
+func (s *Scheduler) place(ctx context.Context, subs []store.Submission) (placed []store.Submitted, was []Status, err error) {
 	var replacing []int
 	planned := make([][]byte, len(subs))
 	for i := range subs {
@@ -114,36 +135,76 @@ func (s *Scheduler) place(ctx context.Context, subs []store.Submission) ([]store
 			planned[i] = subs[i].State
 		}
 	}
+	if replacing != nil {
+		was = make([]Status, len(subs))
+	}
 	for try := 1; ; try++ {
-		old := 0
-		for _, i := range replacing {
-			if err := s.takeOver(ctx, &subs[i], planned[i]); err != nil {
-				return nil, err
-			}
-			old += subs[i].OldLen
+		if err := s.takeOverAll(ctx, subs, replacing, planned, was); err != nil {
+			return nil, nil, err
 		}
-		if old > MaxSubmitBytes && len(replacing) > 1 { // the store compares each with what was read here
-			return nil, invalid("tasks", "replace tasks of %d bytes in all: the limit is %d a call; submit them in several calls", old, MaxSubmitBytes)
-		}
-		placed, err := s.store.Submit(ctx, subs)
+		placed, err = s.store.Submit(ctx, subs)
 		if !errors.Is(err, store.ErrChanged) || try == mostTries {
-			return placed, err
+			return placed, was, err
 		}
 	}
 }
 
-// takeOver gives a submission what the task that it replaces has been through.
-func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned []byte) error {
+// takeOverAll gives the submissions that replace a task what that has been through, and notes the statuses.
+func (s *Scheduler) takeOverAll(ctx context.Context, subs []store.Submission, replacing []int, planned [][]byte, was []Status) (err error) {
+	old := 0
+	for _, i := range replacing {
+		if was[i], err = s.takeOver(ctx, &subs[i], planned[i]); err != nil {
+			return err
+		}
+		old += subs[i].OldLen
+	}
+	if old > MaxSubmitBytes && len(replacing) > 1 { // the store compares each with what was read here
+		return invalid("tasks", "replace tasks of %d bytes in all: the limit is %d a call; submit them in several calls", old, MaxSubmitBytes)
+	}
+	return nil
+}
+
+// tellPlaced reports what a submit has stored. was are the statuses of tasks that were to be replaced.
+func (s *Scheduler) tellPlaced(ctx context.Context, tasks []NewTask, out []Submitted, was []Status) {
+	by := orderOf(ctx, Order{})
+	for i := range out {
+		e := Event{
+			Type: EventEnqueue, Agent: out[i].Agent, ID: out[i].ID, Kind: out[i].Kind, Group: tasks[i].Group, TraceID: tasks[i].TraceID,
+			Due: out[i].Due, Status: StatusWaiting, By: by.By, Key: tasks[i].LimitKey,
+		}
+		switch {
+		case out[i].Created:
+		case out[i].Replaced:
+			e.Type, e.From = EventReplace, was[i]
+			if e.From == StatusInProgress { // the new definition holds when its run has ended
+				e.Status = e.From
+			}
+		default:
+			continue
+		}
+		s.emit(e)
+		if hold := tasks[i].hold(ctx); hold != nil && out[i].Created {
+			order := decodeHold(hold.Note)
+			s.emit(Event{
+				Type: EventPause, Agent: e.Agent, ID: e.ID, Kind: e.Kind, Key: e.Key, From: StatusWaiting, Status: StatusWaiting,
+				By: order.By, Reason: order.Reason, Next: hold.Until.At.Time(),
+			})
+		}
+	}
+}
+
+// takeOver gives a submission what the task that it replaces has been through, and returns the status of that.
+func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned []byte) (Status, error) {
 	page, err := s.store.Get(ctx, store.Get{Agent: sub.Agent, IDs: []string{sub.ID}})
 	if err != nil {
-		return err
+		return "", err
 	}
 	t := &page.Tasks[0]
 	stored := t.State
 	if t.Status.Finished() {
 		rec, err := record.DecodeFinished(t.Record)
 		if err != nil {
-			return err
+			return "", err
 		}
 		stored = rec.State
 	}
@@ -151,15 +212,15 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned
 	old, err2 := record.DecodeState(stored)
 	plan, err3 := record.DecodeState(planned)
 	if err := errors.Join(err1, err2, err3); err != nil {
-		return err
+		return "", err
 	}
 	kept := old.Carry()
 	kept.Nominal = plan.Nominal
 	sub.Conflict = store.ConflictReplace
 	if same(sub, t, &b) {
 		sub.Conflict, sub.State, sub.OldLen = store.ConflictKeep, nil, 0
-		return nil
+		return t.Status, nil
 	}
 	sub.Version, sub.OldGroup, sub.OldLen, sub.State = t.Version, b.Group, len(t.Body), kept.First()
-	return nil
+	return t.Status, nil
 }

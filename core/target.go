@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -24,11 +23,12 @@ type target struct {
 	agents    []string                // nil for all
 	dues      map[string]store.Millis // of agents: when each is due next, as the last answer said
 
-	asked   time.Time    // when the last answer was asked for; zero: never
-	next    store.Millis // when it is due next, as the last answer said
-	settled store.Millis // when the earliest of the tasks is due that were settled since
-	away    error        // why it did not answer last time
+	*seen
 
+	away   error // why it did not answer last time
+	looked bool  // this pull has looked at it, rather than claimed from it
+
+	room        bool      // it is due whatever the clock says: a run has made room in it since it was asked last
 	left        int       // tasks that it was seen to leave for lack of time
 	rest        search    // of claims that leave some kinds
 	urgent      search    // of claims for urgent tasks
@@ -36,6 +36,21 @@ type target struct {
 	barren      time.Time // until when nothing in it is for this pull, as far as the last claim says
 	because     uint64    // if not zero: unless slots have come free since, see slots.news
 }
+
+// seen is what the last answer of a partition has said, and what has been heard since. The pulls of a series share it.
+type seen struct {
+	asked   time.Time    // when the last answer was asked for; zero: never
+	next    store.Millis // when it is due next, as the last answer said
+	settled store.Millis // when the earliest of the tasks is due that were settled or announced since
+	atNow   bool         // it said that something was due at that very moment, or later
+	// overdue says that next was over when it answered, by its own clock: that of another partition, or of an answer that was long under
+	// way, may be behind it, and then nothing would seem to be due.
+	overdue bool
+	doubted bool // the last claim found nothing, as if others were faster: a look costs them and us less
+}
+
+// due is when something is due in the partition, as far as is known.
+func (s *seen) due() store.Millis { return earlier(s.next, s.settled) }
 
 // search is how far claims that pass over tasks have come. What falls due, or comes to an agent that has nothing else, is
 // behind whatever was searched before; what comes to an agent that was passed over is found when the search begins again.
@@ -68,7 +83,8 @@ func (s *search) found(passed, now store.Millis) {
 
 // outlook is what a pull knows of its partitions: from looks, claims and settlements.
 type outlook struct {
-	mu      sync.Mutex
+	mu      *sync.Mutex // the series', if there is one
+	series  *Series     // nil for a pull that nobody follows, and one that names agents
 	targets []*target
 	byIndex map[int]*target
 	agents  int // named in them
@@ -77,9 +93,15 @@ type outlook struct {
 // aim makes the targets of a scope.
 func (o *outlook) aim(scope *Scope, partitions int) {
 	o.byIndex = map[int]*target{}
+	o.mu = new(sync.Mutex)
 	if scope.Agents != nil {
 		o.add(scope.Agents, partitions)
 		return
+	}
+	if o.series = scope.Series; o.series != nil {
+		o.mu = &o.series.mu
+		o.mu.Lock()
+		defer o.mu.Unlock()
 	}
 	all := scope.Partitions
 	if all == nil {
@@ -159,6 +181,11 @@ func (o *outlook) target(partition int) *target {
 	t := o.byIndex[partition]
 	if t == nil {
 		t = &target{partition: partition}
+		if o.series != nil {
+			t.seen = o.series.of(partition)
+		} else {
+			t.seen = &seen{}
+		}
 		o.byIndex[partition] = t
 		o.targets = append(o.targets, t)
 	}
@@ -170,7 +197,7 @@ func (t *target) due() store.Millis {
 	if t.asked.IsZero() && t.agents != nil {
 		return longAgo
 	}
-	return earlier(t.next, t.settled)
+	return t.seen.due()
 }
 
 // ready are the targets that are due and may have something for this pull, those that have waited longest first; and the
@@ -181,7 +208,7 @@ func (o *outlook) ready(now time.Time, storeNow store.Millis, news uint64) (due 
 	for _, t := range o.targets {
 		at := t.due()
 		switch {
-		case t.away != nil || at == 0 || at > storeNow:
+		case t.away != nil || !t.room && (at == 0 || at > storeNow && !t.overdue):
 		case now.Before(t.barren) && (t.because == 0 || t.because == news):
 			// Only what waits for slots is worth another look in this pull; what is left for lack of
 			// time is not.
@@ -253,13 +280,26 @@ func (o *outlook) missed() (left int, away []int, err error) {
 	return left, away, &AwayError{Partitions: away, Err: err}
 }
 
-// old are the targets whose last answer is older than an age.
-func (o *outlook) old(now time.Time, age time.Duration) []*target {
+// old are the targets whose last answer is older than an age, and those whose claims find nothing though it said they would. In a
+// series those come along that soon will be, so that one look serves all. Named agents that were never asked for are worth a
+// claim at once.
+func (o *outlook) old(now time.Time, storeNow store.Millis, age time.Duration) []*target {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	old := o.olderThan(now, storeNow, age)
+	if len(old) > 0 && o.series != nil {
+		old = o.olderThan(now, storeNow, age/2)
+	}
+	return old
+}
+
+// olderThan is old for one age. The mutex is held.
+func (o *outlook) olderThan(now time.Time, storeNow store.Millis, age time.Duration) []*target {
 	var old []*target
 	for _, t := range o.targets {
-		if t.away == nil && (t.asked.IsZero() || now.Sub(t.asked) >= age) {
+		aged := t.asked.IsZero() && t.agents == nil || !t.asked.IsZero() && now.Sub(t.asked) >= age
+		doubted := t.doubted && !t.looked && t.due() != 0 && t.due() <= storeNow
+		if t.away == nil && (aged || doubted) {
 			old = append(old, t)
 		}
 	}
@@ -274,6 +314,25 @@ func (o *outlook) settle(partition int, at store.Millis) {
 	// overlooked nobody would.
 	if t := o.byIndex[partition]; t != nil && at != 0 {
 		t.settled = earlier(t.settled, at)
+		if o.series != nil {
+			o.series.noticed(at)
+		}
+	}
+}
+
+// freed notes that the end of a run has made room in a partition for what was due there, under a limit or beside its agent, or that its own task
+// is due at once: whatever a claim has found there before, or finds that is under way, another one is worth it, unless there is no time
+// for what is left.
+func (o *outlook) freed(partition int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.byIndex[partition]
+	if t == nil {
+		return
+	}
+	t.room = true
+	if t.because == 0 && t.left == 0 {
+		t.barren = time.Time{}
 	}
 }
 
@@ -283,13 +342,13 @@ func (o *outlook) asking(targets []*target) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, t := range targets {
-		t.settled = 0
+		t.settled, t.room = 0, false
 	}
 }
 
 // answered learns from a look or a claim that asked for some agents of the target, or all.
 func (t *target) answered(asked time.Time, agents []string, c *store.Look) {
-	t.asked, t.away, t.next = asked, nil, c.NextDue
+	t.asked, t.away, t.next, t.atNow = asked, nil, c.NextDue, c.NextDue >= c.Now
 	for i := range c.AgentsDue {
 		t.dues[agents[i]] = c.AgentsDue[i]
 	}
@@ -301,6 +360,7 @@ func (t *target) answered(asked time.Time, agents []string, c *store.Look) {
 	if t.agents == nil || c.NextLease != 0 && c.NextLease <= c.Now { // expired leases may hold tasks of these agents
 		t.next = earlier(t.next, c.NextLease)
 	}
+	t.overdue = t.next != 0 && t.next <= c.Now
 }
 
 // agentsNow are the agents to ask for: those that are due, or all if it is not known which are. The mutex is held.
@@ -318,84 +378,4 @@ func (t *target) agentsNow(now store.Millis) []string {
 		return slices.Clone(t.agents)
 	}
 	return due
-}
-
-// refresh looks at the targets whose last answer is older than an age. Named agents that were never asked for are worth a
-// claim at once. It fails if no target answered.
-func (p *pull) refresh(age time.Duration) error {
-	if p.scope.Join != nil && p.scope.Agents != nil {
-		p.join()
-	}
-	p.askAway()
-	now := p.s.config.Clock.Now()
-	old := p.outlook.old(now, age)
-	old = slices.DeleteFunc(old, func(t *target) bool { return t.asked.IsZero() && t.agents != nil })
-	if len(old) == 0 {
-		return nil
-	}
-	return p.look(old, now)
-}
-
-// join adds the agents that have joined the pull. It names no more agents than two calls may: while more have something
-// due, others wait until some have not.
-func (p *pull) join() {
-	p.outlook.mu.Lock()
-	defer p.outlook.mu.Unlock()
-	if p.outlook.agents >= MaxAgents {
-		p.outlook.drop(p.s.storeNow())
-	}
-	if p.outlook.agents >= 2*MaxAgents {
-		return
-	}
-	in, out := p.scope.Join()
-	partitions := p.s.store.Partitions()
-	p.outlook.remove(out, partitions)
-	p.outlook.add(in, partitions)
-}
-
-// longestLook bounds a look: it takes nothing, so cutting it off loses nothing.
-const longestLook = 2 * time.Second
-
-// look asks targets when they are due, without taking anything.
-func (p *pull) look(targets []*target, now time.Time) error {
-	requests := make([]store.LookRequest, len(targets))
-	kinds := p.s.handled()
-	for i, t := range targets {
-		requests[i] = store.LookRequest{Partition: t.partition, Kinds: kinds, Agents: t.agents}
-	}
-	p.outlook.asking(targets)
-	claiming := p.claiming.Err() == nil
-	ctx, cancel := p.call(longestLook)
-	if claiming { // whoever wants the end need not wait for it
-		stop := context.AfterFunc(p.claiming, cancel)
-		defer stop()
-	}
-	looks, err := p.s.store.Look(ctx, requests)
-	cancel()
-	if err != nil && claiming && p.claiming.Err() != nil {
-		return err
-	}
-	if err != nil {
-		return p.allAway(targets, err)
-	}
-	p.outlook.mu.Lock()
-	defer p.outlook.mu.Unlock()
-	for i, t := range targets {
-		if looks[i].Err != nil {
-			p.isAway(t, looks[i].Err)
-			continue
-		}
-		p.s.observe(looks[i].Now)
-		t.answered(now, requests[i].Agents, &looks[i])
-	}
-	return nil
-}
-
-// call is the context of one call of the store within the pull: it has a deadline before the pull's end, whatever the
-// caller's context says, and is not cut off before that, as what a claim has taken would stay under lease.
-func (p *pull) call(longest time.Duration) (context.Context, context.CancelFunc) {
-	if !p.end.IsZero() {
-		longest = min(longest, max(p.end.Sub(p.s.config.Clock.Now()), 0)+p.s.config.Margin/2)
-	}
-	return context.WithTimeout(context.WithoutCancel(p.ctx), longest)
 }

@@ -22,7 +22,7 @@ const (
 	FromStart      From = "start"      // the nominal time of the run: fixed slots without drift
 )
 
-// NewTask is a task to be submitted. Agent and Kind are required. At most one of At, Delay, Every and Cron says when it
+// NewTask is a task to be submitted. Agent and Kind are required. At most one of At, Delay, Every, Cron and Manual says when it
 // is due; with none of them it is due at once. Delay may also put off the first run of an Every.
 type NewTask struct {
 	Agent string // owner; any valid UTF-8 of 1 to 256 bytes without control characters
@@ -36,11 +36,14 @@ type NewTask struct {
 	Every time.Duration // recurs with this interval, at least a second
 	From  From          // what Every is counted from; FromCompletion if empty
 
-	// Cron is an expression of 5 or 6 fields (seconds first) or a nickname such as @daily, in an IANA Zone, UTC if
-	// empty. Package schedule says what fires when the clocks change, and what DayMatch and Gap change.
+	// Cron is an expression of 5 or 6 fields (seconds first) or a nickname such as @daily, in an IANA Zone, Config.Zone if
+	// empty, that of the agent's profile if it is ZoneOfAgent. Package schedule says what fires when the clocks change, and what DayMatch and Gap change.
 	Cron, Zone string
 	DayMatch   schedule.DayMatch
 	Gap        schedule.Gap
+
+	// Manual is a task without a time: it waits until somebody runs it by hand (see [Scheduler.RunNow]), and waits again after each run.
+	Manual bool
 
 	// Of a recurring task:
 	Jitter     time.Duration // puts each due time off by a stable time below this, so that tasks do not come all at once; negative for none in spite of a preset
@@ -49,13 +52,19 @@ type NewTask struct {
 	PauseAfter int           // pause the task after this many failed occurrences in a row; negative for never; if zero, the kind's
 
 	MinInterval time.Duration // no occurrence starts sooner than this after the last one started; one whose process stopped or died is repeated at once
-	SnoozeKey   string        // tasks that share a key can be paused together, and wait together when one returns RetryAfter
+	Urgent      bool          // it starts in the quiet hours of its agent too, if the profile of that says so
+	LimitKey    string        // tasks that share a key can be paused together, and wait together when one returns RetryAfter
+
+	// Paused stores the task paused, in one step, with PausedReason: it runs once it is resumed, or when it is run by hand. It counts for
+	// a task that is created; one that exists, or is replaced, stays paused or not as it was.
+	Paused       bool
+	PausedReason string // for people; at most 1 KiB
 
 	UniqueKey  string     // the id is made from this, so that submitting twice makes one task; excludes ID
 	OnConflict OnConflict // what to do when the id already exists; OnConflictKeep if empty
 	Preset     string     // fills in what is left out from a preset: see Presets
 
-	Level Level  // 1 (first) to 3; LevelLow if zero
+	Level Level  // 1 (first) to 3; if zero, the kind's, which is LevelLow by default
 	Group string // ties several tasks of the agent together for one status
 
 	MaxAttempts int           // of one occurrence; if zero, the kind's: by default 5, or 1 for a recurring task
@@ -68,6 +77,8 @@ type NewTask struct {
 	Info                            json.RawMessage // any JSON object of the submitter's
 	Tags                            []string
 	Labels                          map[string]string // the submitter's own, at most 32
+
+	restored *restored // where the task was when it was exported; nil for one that is new
 }
 
 // Bounds of a task, besides those of ids.
@@ -86,12 +97,13 @@ const (
 	maxLease          = time.Hour
 )
 
-// filled are tasks with what presets fill in and negative durations mean. The caller's are left as they are.
-func filled(tasks []NewTask) ([]NewTask, error) {
+// filled are tasks with what presets and the default zone fill in, and what negative durations mean. The caller's are left as they are.
+func (s *Scheduler) filled(tasks []NewTask) ([]NewTask, error) {
 	own := false
 	for i := range tasks {
 		t := &tasks[i]
-		if t.Kind != "" && t.Preset == "" && t.Jitter >= 0 && t.Backoff >= 0 && t.Timeout >= 0 {
+		zone := t.Cron != "" && t.Zone == "" && s.config.Zone != ""
+		if t.Kind != "" && t.Preset == "" && t.Jitter >= 0 && t.Backoff >= 0 && t.Timeout >= 0 && !zone {
 			continue
 		}
 		if !own {
@@ -100,6 +112,9 @@ func filled(tasks []NewTask) ([]NewTask, error) {
 		}
 		if err := t.fill(); err != nil {
 			return nil, inBatch(tasks, i, err)
+		}
+		if t.Cron != "" && t.Zone == "" { // also one of a preset
+			t.Zone = s.config.Zone
 		}
 		t.Jitter, t.Backoff, t.Timeout = max(t.Jitter, 0), orNone(t.Backoff), orNone(t.Timeout)
 	}
@@ -115,16 +130,13 @@ func orNone(d time.Duration) time.Duration {
 }
 
 // prepare checks a task and turns it into what a store gets. The checks need no store.
-func (t *NewTask) prepare(now store.Millis, maxPayload int) (store.Submission, error) {
-	sub := store.Submission{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Group: t.Group, Level: t.Level, Key: t.SnoozeKey, Conflict: t.OnConflict.rule()}
+func (t *NewTask) prepare(now store.Millis, maxPayload int, origin *Origin) (store.Submission, error) {
+	sub := store.Submission{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Group: t.Group, Level: t.Level, Key: t.LimitKey, Conflict: t.OnConflict.rule()}
 	if t.UniqueKey != "" {
 		sub.ID = uniqueID(t.UniqueKey)
 	}
 	if sub.ID == "" {
 		sub.ID = newID(now)
-	}
-	if sub.Level == 0 {
-		sub.Level = LevelLow
 	}
 	payload, err := t.payload(maxPayload)
 	if err != nil {
@@ -133,23 +145,33 @@ func (t *NewTask) prepare(now store.Millis, maxPayload int) (store.Submission, e
 	if err := t.check(sub.ID); err != nil {
 		return sub, err
 	}
-	if t.At.IsZero() {
+	switch {
+	case t.Manual:
+		// Its planned occurrence never comes: so each run of it is one by hand, which no misfire puts off.
+		sub.Due.At, sub.State = store.Never, (&state{Nominal: store.Never}).First()
+	case !t.At.IsZero():
+		sub.Due.At = max(store.MillisOf(t.At), 1)
+	default:
 		sub.Due.After = t.Delay
 		if t.Every != 0 {
 			sub.Due.After += jitter(t.Jitter, t.Agent, sub.ID, 0)
 		}
-	} else {
-		sub.Due.At = max(store.MillisOf(t.At), 1)
 	}
 	b := record.Body{
 		Payload: payload, Every: t.Every, FromStart: t.From == FromStart, Cron: t.Cron, Zone: t.Zone,
 		MatchAll: t.DayMatch == schedule.DayMatchAll, GapSkip: t.Gap == schedule.GapSkip,
-		Jitter: t.Jitter, Overlap: string(t.Overlap), Misfire: string(t.Misfire), PauseAfter: t.PauseAfter, MinInterval: t.MinInterval,
-		SnoozeKey: t.SnoozeKey, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff,
+		Jitter: t.Jitter, Overlap: string(t.Overlap), Misfire: string(t.Misfire), PauseAfter: t.PauseAfter, MinInterval: t.MinInterval, Urgent: t.Urgent,
+		LimitKey: t.LimitKey, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff,
 		Timeout: t.Timeout, Lease: t.Lease, Group: t.Group, TraceID: t.TraceID, Traceparent: t.Traceparent,
-		SessionID: t.SessionID, UserID: t.UserID, Info: t.Info, Tags: t.Tags,
+		SessionID: t.SessionID, UserID: t.UserID, Info: t.Info, Tags: t.Tags, Origin: origin.stored(),
+	}
+	if t.Manual {
+		b.Manual, b.Every = true, maxDelay // versions that know no manual tasks take it for one with this interval
 	}
 	storeLabels(&b, t.Labels)
+	if t.restored != nil {
+		t.restored.into(&sub, &b)
+	}
 	sub.Body = b.Encode()
 	return sub, nil
 }
@@ -202,12 +224,20 @@ func (t *NewTask) check(id string) error {
 	if err := t.checkLimits(); err != nil {
 		return err
 	}
+	if t.PausedReason != "" && !t.Paused {
+		return invalid("paused_reason", "needs paused")
+	}
+	if err := validText("paused_reason", t.PausedReason, maxErrorLen); err != nil {
+		return err
+	}
 	return t.checkTexts()
 }
 
 // checkSchedule refuses fields that do not go together, or that mean nothing for the schedule.
 func (t *NewTask) checkSchedule() error {
 	switch {
+	case t.Manual && t.timed():
+		return invalid("manual", "excludes at, delay, every and cron")
 	case !t.At.IsZero() && (t.Delay != 0 || t.Every != 0 || t.Cron != ""):
 		return invalid("at", "excludes delay, every and cron")
 	case t.Cron != "" && (t.Delay != 0 || t.Every != 0):
@@ -231,6 +261,9 @@ func (t *NewTask) checkSchedule() error {
 	}
 	return t.checkPolicies()
 }
+
+// timed reports whether the task says when it is due.
+func (t *NewTask) timed() bool { return !t.At.IsZero() || t.Delay != 0 || t.Every != 0 || t.Cron != "" }
 
 // checkPolicies checks what says how occurrences follow one another.
 func (t *NewTask) checkPolicies() error {
@@ -263,7 +296,7 @@ func (t *NewTask) checkIdentity(id string) error {
 	if err := validText("unique_key", t.UniqueKey, MaxTextLen); err != nil {
 		return err
 	}
-	if err := validText("snooze_key", t.SnoozeKey, maxKeyLen); err != nil {
+	if err := validText("limit_key", t.LimitKey, maxKeyLen); err != nil {
 		return err
 	}
 	switch {

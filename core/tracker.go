@@ -5,7 +5,6 @@ package core
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
@@ -31,19 +30,23 @@ type TaskInfo struct {
 	Misfire                Misfire
 	PauseAfter             int
 	MinInterval            time.Duration
-	SnoozeKey              string
-	Parent                 string // the recurring task that this is one occurrence of
+	Urgent                 bool
+	Manual                 bool // it is due only when it is told to run
+	LimitKey               string
+	Parent                 string  // the recurring task that this is one occurrence of
+	Origin                 *Origin // by which run it was submitted; nil if by none
 	MaxAttempts            int
 	Backoff                time.Duration
 	Timeout, Lease         time.Duration
 
 	Submitted, Due, Started, Finished time.Time
-	NextRun                           time.Time // when a waiting task is due
+	NextRun                           time.Time // when a waiting task is due; zero for never
 	Attempt                           int       // attempts charged to this occurrence
 	Crashes                           int
 	RunCount, SkipCount, ErrorCount   int64
 	ConsecutiveFailures               int
 	RetryAfters                       int // how often in a row its handler returned RetryAfter
+	GateClosed                        int // how often in a row its gate said that there was nothing to do
 	LastRun                           time.Time
 	LastDuration                      time.Duration
 	LastOutcome                       Outcome
@@ -51,6 +54,7 @@ type TaskInfo struct {
 	Reason                            string // why it failed or was cancelled
 	Pauses                            []PauseInfo
 	Resting                           bool      // an activity task that waits for activity
+	Awaiting                          *Awaiting // the signal that it waits for; nil for none
 	CoolingUntil                      time.Time // an activity task that failed too often tries again then
 	Ending                            bool      // it was cancelled while it ran, and ends with its run
 	Result, Progress                  json.RawMessage
@@ -62,6 +66,12 @@ type TaskInfo struct {
 	Info                            json.RawMessage
 	Tags                            []string
 	Labels                          map[string]string
+}
+
+// Awaiting is a signal that a task waits for.
+type Awaiting struct {
+	Key   string
+	Until time.Time // zero for ever
 }
 
 // PauseInfo is a pause that a task is under.
@@ -84,138 +94,6 @@ func (s *Scheduler) Task(ctx context.Context, agent, id string) (TaskInfo, error
 		return TaskInfo{}, err
 	}
 	return inform(&t), nil
-}
-
-// List asks for tasks of one agent. All fields but Agent are optional.
-type List struct {
-	Agent  string
-	Status []Status // only these
-	Kind   string   // only this kind
-	Group  string   // only this group
-	Jobs   bool     // only live tasks that recur: the registry
-	Brief  bool     // only Agent, ID and Status of each task, which costs the store little; not with Kind, Group or Jobs
-	Limit  int      // DefaultPage if zero, at most MaxPage
-	Cursor string   // where the page before ended
-}
-
-// Sizes of a page, and of a cursor.
-const (
-	DefaultPage  = 100
-	MaxPage      = 1000
-	maxCursorLen = 2048
-)
-
-// longestSearch is how many pages of a store are looked through for the tasks of one page that has some already.
-const longestSearch = 32
-
-// Tasks returns a page of an agent's tasks, and the cursor of the next page: empty on the last one. Those that wait come first,
-// by due time, then those in progress, those that are parked, and those that have finished. A page may have fewer tasks than
-// its limit, as it has at most PageBytes bytes of payloads, results and what else is kept of runs.
-//
-// A task that is left alone until the last page is on exactly one page, one that runs meanwhile on at least one; one that is
-// paused, resumed or replayed meanwhile may be missing or come twice.
-func (s *Scheduler) Tasks(ctx context.Context, l List) ([]TaskInfo, string, error) {
-	if err := l.check(); err != nil {
-		return nil, "", err
-	}
-	var out []TaskInfo
-	q := store.List{Agent: l.Agent, Statuses: l.Status, After: l.Cursor, Limit: l.Limit, Brief: l.Brief}
-	if l.Jobs {
-		q.Statuses = l.live()
-	}
-	if l.Kind != "" || l.Group != "" || l.Jobs {
-		q.Limit = max(l.Limit, DefaultPage) // few of them may match
-	}
-	for room, pages := store.PageBytes, 1; ; pages++ {
-		page, err := s.store.List(ctx, q)
-		if err != nil {
-			return nil, "", err
-		}
-		var full bool
-		out, full = l.take(out, &page, &q.After, &room)
-		if full || q.After == "" || pages >= longestSearch && len(out) > 0 {
-			return out, q.After, nil
-		}
-	}
-}
-
-// take adds the tasks of a page that match, as long as the limit and the room in bytes allow. It sets where to continue: to
-// nothing at the end. It reports whether there is no room left.
-func (l *List) take(out []TaskInfo, page *store.Page, after *string, room *int) ([]TaskInfo, bool) {
-	for i := range page.Tasks {
-		stored := &page.Tasks[i]
-		if t := l.inform(stored); l.matches(&t) {
-			*room -= sizeOf(stored)
-			if len(out) == l.Limit || *room < 0 && len(out) > 0 {
-				return out, true
-			}
-			out = append(out, t)
-		}
-		*after = stored.Cursor
-	}
-	*after = page.Next
-	return out, len(out) == l.Limit
-}
-
-// sizeOf is how many bytes of a page a task takes.
-func sizeOf(t *store.Stored) int { return len(t.Body) + len(t.State) + len(t.Record) + len(t.Order) }
-
-// live are those of the statuses asked for that a recurring task can have.
-func (l *List) live() []Status {
-	all := []Status{StatusWaiting, StatusInProgress}
-	if l.Status == nil {
-		return all
-	}
-	return slices.DeleteFunc(all, func(s Status) bool { return !slices.Contains(l.Status, s) })
-}
-
-// inform is what a list shows of a task.
-func (l *List) inform(t *store.Stored) TaskInfo {
-	if l.Brief {
-		return TaskInfo{Agent: t.Agent, ID: t.ID, Status: t.Status}
-	}
-	return inform(t)
-}
-
-// matches reports whether a task belongs on the list, beyond what the store has filtered.
-func (l *List) matches(t *TaskInfo) bool {
-	return (l.Kind == "" || t.Kind == l.Kind) && (l.Group == "" || t.Group == l.Group) &&
-		(!l.Jobs || t.Recurring() && !t.Status.Finished())
-}
-
-// check refuses a list that makes no sense, before the store is called.
-func (l *List) check() error {
-	if err := validID("agent_id", l.Agent); err != nil {
-		return err
-	}
-	for _, s := range l.Status {
-		switch s {
-		case StatusWaiting, StatusInProgress, StatusCompleted, StatusFailed, StatusCancelled:
-		default:
-			return invalid("status", "must be waiting, in_progress, completed, failed or cancelled, not %q", string(s))
-		}
-	}
-	if l.Kind != "" {
-		if err := validKind("kind", l.Kind); err != nil {
-			return err
-		}
-	}
-	if err := validText("group", l.Group, MaxIDLen); err != nil {
-		return err
-	}
-	if err := validText("cursor", l.Cursor, maxCursorLen); err != nil {
-		return err
-	}
-	if l.Brief && (l.Kind != "" || l.Group != "" || l.Jobs) {
-		return invalid("brief", "cannot be combined with a kind, a group or jobs, which need the whole task")
-	}
-	if l.Limit == 0 {
-		l.Limit = DefaultPage
-	}
-	if l.Limit < 1 || l.Limit > MaxPage {
-		return invalid("limit", "must be between 1 and %d, not %d", MaxPage, l.Limit)
-	}
-	return nil
 }
 
 // Group returns the counts of a group of an agent's tasks. It fails with ErrNotFound if the group has none, or all have
@@ -252,7 +130,7 @@ func (s *Scheduler) Agents(ctx context.Context, limit int, cursor string) ([]Age
 	return agents, page.Next, err
 }
 
-// Pauses is a page of all that is paused now, in no order: tasks, agents, kinds, snooze keys, or everything, by operators or,
+// Pauses is a page of all that is paused now, in no order: tasks, agents, kinds, limit keys, or everything, by operators or,
 // as they kept failing, by duly. limit and cursor are those of Agents.
 func (s *Scheduler) Pauses(ctx context.Context, limit int, cursor string) ([]PauseInfo, string, error) {
 	q, err := pageOf(limit, cursor)
@@ -327,11 +205,9 @@ func inform(t *store.Stored) TaskInfo {
 		info.Kind, info.Level, info.Submitted, info.Due = rec.Kind, rec.Level, rec.Submitted.Time(), rec.Due.Time()
 		info.NextRun, info.Reason, info.Group = time.Time{}, rec.Reason, rec.Group
 		data, stored = rec.Body, rec.State
+		info.Origin = informOrigin(rec.Origin)
 	}
 	info.take(data, stored)
-	if info.Resting { // its due time is when it has rested for long enough
-		info.Due, info.NextRun = time.Time{}, time.Time{}
-	}
 	return info
 }
 
@@ -345,9 +221,15 @@ func (info *TaskInfo) take(data, stored []byte) {
 	info.Payload, info.Every, info.From, info.MaxAttempts = b.Payload, b.Every, from(b.FromStart), b.MaxAttempts
 	info.Cron, info.Zone, info.DayMatch, info.Gap = b.Cron, b.Zone, dayMatch(b.MatchAll), gap(b.GapSkip)
 	info.Jitter, info.Overlap, info.Misfire, info.PauseAfter = b.Jitter, b.overlap(), b.misfire(), b.PauseAfter
-	info.MinInterval, info.SnoozeKey, info.Parent = b.MinInterval, b.SnoozeKey, b.Parent
+	info.MinInterval, info.Urgent, info.LimitKey, info.Parent = b.MinInterval, b.Urgent, b.LimitKey, b.Parent
+	if info.Manual = b.Manual; b.Manual {
+		info.Every = 0
+	}
 	if len(data) > 0 {
 		info.Schedule = b.schedule()
+	}
+	if b.Origin != nil {
+		info.Origin = informOrigin(b.Origin)
 	}
 	info.Backoff, info.Timeout, info.Lease = b.Backoff, b.Timeout, b.Lease
 	info.TraceID, info.Traceparent, info.SessionID = b.TraceID, b.Traceparent, b.SessionID
@@ -361,14 +243,21 @@ func (info *TaskInfo) take(data, stored []byte) {
 		info.LastError = err.Error()
 	}
 	info.Attempt, info.RunCount, info.SkipCount, info.ErrorCount = st.Attempt, st.RunCount, st.SkipCount, st.ErrorCount
-	info.CoolingUntil, info.RetryAfters = st.Cooling.Time(), st.RetryAfters
-	info.ConsecutiveFailures, info.Result, info.Progress, info.Runs = st.Failures, st.Result, st.Progress, informRuns(st.Runs)
-	if st.Nominal != 0 {
+	info.CoolingUntil, info.RetryAfters, info.GateClosed = st.Cooling.Time(), st.RetryAfters, st.Idle
+	if a := st.Await; a != nil && info.Status == StatusWaiting {
+		info.Awaiting = &Awaiting{Key: a.Key, Until: a.Until.Time()}
+	}
+	info.ConsecutiveFailures, info.Result, info.Progress, info.Runs = st.Failures, st.Result, st.Progress, informRuns(st.Runs.All())
+	if st.Nominal != 0 && st.Nominal < store.Never {
 		info.Due = st.Nominal.Time()
 	}
-	if n := len(st.Runs); n > 0 {
-		last := st.Runs[n-1]
-		info.LastRun, info.LastDuration, info.LastOutcome, info.LastError = last.Started.Time(), last.Duration, Outcome(last.Outcome), last.Error
-		info.Started = last.Started.Time()
+	// The due time of a task that rests is when it has rested for long enough, unless its gate is to be asked again.
+	if info.Resting && !st.Nominal.Time().Equal(info.NextRun) {
+		info.Due, info.NextRun = time.Time{}, time.Time{}
+	}
+	if n := len(info.Runs); n > 0 {
+		last := info.Runs[n-1]
+		info.LastRun, info.LastDuration, info.LastOutcome, info.LastError = last.Started, last.Duration, last.Outcome, last.Error
+		info.Started = last.Started
 	}
 }

@@ -3,7 +3,6 @@ package core
 // The verdict on a run, and the parts that a decision makes one of.
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -22,13 +21,43 @@ type verdict struct {
 	retried    bool
 	released   bool
 	tooLong    bool          // it was paused, as it takes longer than a pull has time for
+	quiet      bool          // it counts nowhere: nothing of the user's has run, nor should have
+	warning    warning       // what the log is to say of it
+	because    waits         // why it waits, if that is neither its time nor another attempt
 	why        error         // what put it off
 	pause      time.Duration // it is not due again sooner than this from now
-	busy       *store.Hold   // holds the tasks of its snooze key, which would meet the same limit
-	because    BecauseCode   // why it waits, if that is neither its time nor another attempt
-	quiet      bool          // it counts nowhere: nothing of the user's has run, nor should have
-	warning    string        // what the log is to say of it
-	by         *decision     // what it follows from
+	busy       *store.Hold   // holds the tasks of its limit key, which would meet the same limit
+}
+
+// waits is why a task waits: a number, as warnings are.
+type waits uint8
+
+const (
+	waitsDue waits = iota
+	waitsGate
+	waitsQuiet
+	waitsResting
+	waitsCooling
+)
+
+func (w waits) code() BecauseCode {
+	return [...]BecauseCode{"", BecauseGate, BecauseQuiet, BecauseResting, BecauseCooling}[w]
+}
+
+// warning is what the log is to say of a verdict: a number, as a run is as large as a size of Go's allocator.
+type warning uint8
+
+const (
+	warnNothing warning = iota
+	warnNoCron
+	warnTooLong
+)
+
+func (w warning) String() string {
+	return [...]string{
+		"", "the next time of a cron expression cannot be computed; the task is tried again in an hour",
+		"a task takes longer than a pull has time for, and is paused",
+	}[w]
 }
 
 // release gives a run back as it was claimed: nothing is charged, and its place in the queue is kept.
@@ -39,13 +68,15 @@ func release(c *Claimed) store.Settlement {
 // succeed completes the task, or its occurrence. interval, if not zero, is the new one of a recurring task.
 func (d *decision) succeed(v *verdict, interval time.Duration) {
 	d.note(v, OutcomeSuccess, nil)
+	d.heard(v)
+	d.passed()
 	switch {
 	case d.body.Activity != nil:
 		d.state.Failures = 0
 		d.rest(v)
 	case !d.body.recurs():
 		d.end(v, store.VerbComplete, StatusCompleted, "")
-	case interval > 0:
+	case interval > 0 && !d.body.Manual:
 		d.state.Failures = 0
 		d.nextOccurrence()
 		if d.body.Cron == "" {
@@ -65,7 +96,7 @@ func (d *decision) fail(v *verdict, err error) {
 	d.note(v, OutcomeFailed, err)
 	d.state.Attempt++
 	kind := d.pauses()
-	if _, skip := errors.AsType[*skipRetryError](err); !skip && d.state.Attempt < d.attempts(kind) {
+	if !isOf[*skipRetryError](err) && d.state.Attempt < d.attempts(kind) {
 		v.retried = true
 		d.sameOccurrence()
 		d.again(v, store.When{After: d.pauseOf(kind, d.state.Attempt)})
@@ -76,6 +107,7 @@ func (d *decision) fail(v *verdict, err error) {
 
 // failOccurrence ends an occurrence of which all attempts have failed.
 func (d *decision) failOccurrence(v *verdict, err error) {
+	d.heard(v)
 	switch {
 	case d.body.Activity != nil:
 		d.state.Failures++
@@ -91,7 +123,7 @@ func (d *decision) failOccurrence(v *verdict, err error) {
 
 // deathReason says why a task is dead whose handler failed: there was no attempt left, or it wanted none.
 func deathReason(err error) string {
-	if _, skip := errors.AsType[*skipRetryError](err); skip {
+	if isOf[*skipRetryError](err) {
 		return "no_retry"
 	}
 	return "attempts"
@@ -113,7 +145,7 @@ func (d *decision) hopeless(justNow int) bool {
 		most = d.kind.PauseAfter
 	}
 	n := d.state.Failures
-	return most > 0 && justNow > 0 && n/most > (n-justNow)/most
+	return most > 0 && !d.body.Manual && justNow > 0 && n/most > (n-justNow)/most
 }
 
 // attempts that an occurrence of the task has.
@@ -123,7 +155,7 @@ func (d *decision) attempts(kind KindConfig) int {
 		return d.body.MaxAttempts
 	case d.body.Activity != nil: // activity brings the next one, whatever other kinds have by default
 		return max(d.ownAttempts, 1)
-	case d.body.recurs():
+	case d.body.recurs() && !d.body.Manual:
 		return 1 // the next occurrence is the retry, and its interval stretches
 	default:
 		return kind.MaxAttempts
@@ -140,14 +172,16 @@ func (d *decision) putOff(v *verdict, o Outcome, wait time.Duration) {
 // again lets the task wait until it is due, but not before it may start again.
 func (d *decision) again(v *verdict, due store.When) {
 	v.status = StatusWaiting
-	v.settlement.Verb, v.settlement.Due, v.settlement.State = store.VerbAgain, d.delay(v, due), d.state.Encode()
+	due = d.hush(d.delay(v, due))
+	v.settlement.Verb, v.settlement.Due, v.settlement.State = store.VerbAgain, due, d.state.Encode()
 }
 
 // end ends the task with a record. A dead task keeps its body, so that it can be replayed.
 func (d *decision) end(v *verdict, verb store.Verb, status Status, reason string) {
+	d.heard(v)
 	rec := d.record(reason)
 	if verb == store.VerbFail {
-		rec.Body = d.claimed.Body
+		rec.Body, rec.Origin = d.claimed.Body, nil // it has both
 	}
 	d.endWith(v, verb, status, &rec)
 }
@@ -156,7 +190,7 @@ func (d *decision) end(v *verdict, verb store.Verb, status Status, reason string
 func (d *decision) record(reason string) record.Finished {
 	return record.Finished{
 		Kind: d.claimed.Kind, Level: d.claimed.Level, Submitted: d.claimed.Submitted, Due: d.nominal(),
-		Reason: reason, Group: d.group, State: d.state.Encode(),
+		Reason: reason, Group: d.group, State: d.state.Encode(), Origin: d.body.Origin,
 	}
 }
 
@@ -171,19 +205,21 @@ func (d *decision) note(v *verdict, o Outcome, err error) {
 	v.outcome = o
 	d.crashes(nil)
 	d.state.RunCount++
-	d.state.Idle, d.state.CutOffs = 0, 0 // its gate was open, and its time was enough
-	countRetryAfters(&d.state, err)
-	run := record.Run{Started: d.now.Add(-v.took), Duration: v.took, Attempt: d.attempt, Outcome: string(o)}
+	d.state.CutOffs = 0 // its time was enough
+	if !isOf[*heldError](err) {
+		d.state.Idle = 0 // its gate was open
+	}
+	countRetryAfters(d.state, err)
+	run := record.Run{Started: d.now.Add(-v.took), Duration: v.took, Attempt: d.attempt, Outcome: string(o), Used: d.used.stored()}
 	if err != nil {
 		run.Error = clip(err.Error())
 	}
 	d.add(run)
-	v.settlement.Tally = &store.RunStat{
-		Kind: d.claimed.Kind, Schedule: d.body.schedule(), Duration: v.took, Lag: d.claimedAt.Sub(d.claimed.Due),
-	}
+	*d.tally = store.RunStat{Kind: d.claimed.Kind, Schedule: d.body.schedule(), Duration: v.took, Lag: d.claimedAt.Sub(d.claimed.Due)}
+	v.settlement.Tally = d.tally
 	if o == OutcomeFailed {
-		v.settlement.Tally.Failed = true
-		v.settlement.Tally.Failure = (&record.Failure{Agent: d.claimed.Agent, ID: d.claimed.ID, Error: run.Error}).Encode()
+		d.tally.Failed = true
+		d.tally.Failure = (&record.Failure{Agent: d.claimed.Agent, ID: d.claimed.ID, Error: run.Error}).Encode()
 	}
 }
 
@@ -200,7 +236,7 @@ func (d *decision) crashes(err error) {
 	}
 }
 
-func (d *decision) nominal() store.Millis { return nominal(d.claimed, &d.state) }
+func (d *decision) nominal() store.Millis { return nominal(d.claimed, d.state) }
 
 // nominal is when an occurrence was first due, without its jitter. A run that was asked for by hand is due when it was asked for: the
 // occurrence that was planned stays planned.
@@ -222,7 +258,7 @@ func (d *decision) sameOccurrence() {
 	}
 }
 
-func (d *decision) byHand() bool { return byHand(d.claimed, &d.state) }
+func (d *decision) byHand() bool { return byHand(d.claimed, d.state) }
 
 // interval is that which NextIn has set, or the task's own.
 func (d *decision) interval() time.Duration {

@@ -30,7 +30,7 @@ func newStore(tb testing.TB, clock *Clock) *Store {
 	tb.Helper()
 	s := &Store{tb: tb, fails: map[string]error{}}
 	s.Store = &spy.Store{
-		Store: memstore.New(memstore.Config{Clock: clock}),
+		Store: memstore.New(memstore.Config{Partitions: 1, Clock: clock}), // as one server has, so that limits can be set
 		Before: func(_ context.Context, verb string) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()

@@ -47,7 +47,7 @@ func TestTheServiceRunsWhatIsDueOnce(t *testing.T) {
 	status, body, err := s.send("GET", "/readyz", "")
 	require.NoError(t, err)
 	assert.Equal(t, 200, status, body)
-	s.submit(core.NewTask{Agent: "ada", ID: "1", Kind: "note"}, core.NewTask{Agent: "ada", ID: "later", Kind: "note", Delay: time.Hour})
+	s.submit(core.NewTask{Agent: "ada", ID: "1", Kind: "hello"}, core.NewTask{Agent: "ada", ID: "later", Kind: "note", Delay: time.Hour})
 	status, _, err = s.post("/", "{}", "Content-Type", "application/json")
 	require.NoError(t, err)
 	assert.Equal(t, 404, status, "not from Cloud Scheduler")

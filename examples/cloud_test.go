@@ -33,6 +33,39 @@ import (
 func main() { log.Fatal(funcframework.StartHostPort("127.0.0.1", os.Getenv("PORT"))) }
 `
 
+// ours is what a user has put into the folder of the function beside what is there: a file with a program, a webhook and a task, a
+// second Go file that embeds a text of a folder below, and a test.
+var ours = map[string]string{
+	"duly.yaml": `handlers:
+  greet: { exec: ["./greet.sh"] }
+  call:  { webhook: "http://127.0.0.1:1/", insecure: true, max_attempts: 1 }
+tasks:
+  - { agent: ada, id: daily, kind: greet, cron: "0 9 * * *" }
+`,
+	"greet.sh":         "#!/bin/sh\nprintf '\"%s\"' \"hello $DULY_AGENT_ID${DULY_REDIS_URL:-}\"\n",
+	"prompt.go":        "package function\n\nimport _ \"embed\"\n\n//go:embed prompts/a.txt\nvar prompt string\n\nvar _ = prompt\n",
+	"prompts/a.txt":    "summarise\n",
+	"function_test.go": "package other\n",
+}
+
+// usersFolder is the folder of the example with all that is ours.
+func usersFolder(dir string) (string, error) {
+	folder := filepath.Join(dir, "mine")
+	if err := os.CopyFS(folder, os.DirFS("cloud-function")); err != nil {
+		return "", err
+	}
+	for name, text := range ours {
+		file := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
+			return "", err
+		}
+	}
+	return folder, nil
+}
+
 // staged is what `make gcf-stage` makes, with the buildpack's main.
 var staged = sync.OnceValues(func() (string, error) {
 	dir, err := folder()
@@ -43,7 +76,11 @@ var staged = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	stage := filepath.Join(dir, "stage")
-	if out, err := exec.Command("../scripts/gcf-stage.sh", stage).CombinedOutput(); err != nil {
+	mine, err := usersFolder(dir)
+	if err != nil {
+		return "", err
+	}
+	if out, err := exec.Command("../scripts/gcf-stage.sh", stage, mine).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	main := filepath.Join(stage, "serverless_function_app")
@@ -66,7 +103,14 @@ var built = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	program := filepath.Join(filepath.Dir(stage), "app")
+	workspace := filepath.Join(filepath.Dir(stage), "workspace")
+	if err := os.MkdirAll(workspace, 0o755); err != nil {
+		return "", err
+	}
+	if err := os.Symlink(stage, filepath.Join(workspace, "serverless_function_source_code")); err != nil {
+		return "", err
+	}
+	program := filepath.Join(workspace, "app")
 	build := exec.Command("go", "build", "-o", program, "./serverless_function_app")
 	build.Dir = stage
 	if out, err := build.CombinedOutput(); err != nil {
@@ -80,7 +124,13 @@ func start(t *testing.T, target string, env ...string) *service {
 	t.Helper()
 	program, err := built()
 	require.NoError(t, err)
-	return launch(t, program, append([]string{"FUNCTION_TARGET=" + target, "DULY_TOKEN=right"}, env...)...)
+	return launchAs(t, func(port, redisURL string) *exec.Cmd {
+		cmd := exec.Command(program)
+		cmd.Dir = filepath.Dir(program) // Google puts the source below it
+		cmd.Env = append(os.Environ(), "PORT="+port, "DULY_REDIS_URL="+redisURL, "FUNCTION_TARGET="+target, "DULY_TOKEN=right")
+		cmd.Env = append(cmd.Env, env...)
+		return cmd
+	})
 }
 
 func wrapped(id, data string) string {
@@ -109,6 +159,47 @@ func TestTheStagedFunction(t *testing.T) {
 	status, _, err = s.post("/v1/run-due", `{"all":true}`, "Content-Type", "application/json", "Authorization", "Bearer right")
 	require.NoError(t, err)
 	assert.Equal(t, 200, status)
+}
+
+// All of the user's folder is staged, and what is in its duly.yaml works: a program, a webhook, a task.
+func TestTheStagedFunctionHasTheUsersFolder(t *testing.T) {
+	t.Parallel()
+	s := start(t, "Duly", "DULY_PRIVATE=true")
+	s.submit(core.NewTask{Agent: "ada", ID: "1", Kind: "greet"}, core.NewTask{Agent: "ada", ID: "2", Kind: "call"})
+	status, body, err := s.post("/", "", "X-CloudScheduler", "true")
+	require.NoError(t, err)
+	assert.Equal(t, 200, status, body)
+	assert.JSONEq(t, `"hello ada"`, string(s.task("1").Result), "a program of the folder, without the URL of Redis")
+	assert.Equal(t, core.StatusFailed, s.task("2").Status)
+	assert.Contains(t, s.task("2").LastError, "127.0.0.1:1")
+	assert.Equal(t, "0 9 * * *", s.task("daily").Cron, "the tasks of the file are submitted")
+	stage, err := staged()
+	require.NoError(t, err)
+	assert.NoFileExists(t, filepath.Join(stage, "function_test.go"))
+}
+
+// A folder that would replace a part of duly, or one that somebody else made, is left as it is.
+func TestStagingRefuses(t *testing.T) {
+	t.Parallel()
+	mine, taken := t.TempDir(), t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(mine, "core"), 0o755))
+	for _, args := range [][]string{{filepath.Join(t.TempDir(), "to"), mine}, {taken, "cloud-function"}, {filepath.Join(t.TempDir(), "to"), "/nowhere"}} {
+		out, err := exec.CommandContext(t.Context(), "../scripts/gcf-stage.sh", args...).CombinedOutput()
+		assert.Error(t, err, "%s", out)
+	}
+	assert.DirExists(t, taken)
+}
+
+// A private service lets in, of those that Google does, the accounts that it is told of.
+func TestTheStagedFunctionKnowsItsInvokers(t *testing.T) {
+	t.Parallel()
+	s := start(t, "Duly", "DULY_PRIVATE=true", "DULY_CALLER=tick@p.iam.gserviceaccount.com")
+	for account, want := range map[string]int{"tick": 200, "eve": 401} {
+		token := "Bearer " + unsigned(t, "RS256", map[string]any{"email": account + "@p.iam.gserviceaccount.com", "email_verified": true}) + ".SIGNATURE_REMOVED_BY_GOOGLE"
+		status, body, err := s.post("/", "", "X-CloudScheduler", "true", "X-Serverless-Authorization", token, "Authorization", "Bearer right")
+		require.NoError(t, err)
+		assert.Equal(t, want, status, body)
+	}
 }
 
 // The CloudEvents client talks to the framework, in both forms.

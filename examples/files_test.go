@@ -103,10 +103,14 @@ type cronJob struct {
 type podSpec struct {
 	RestartPolicy                 string `yaml:"restartPolicy"`
 	TerminationGracePeriodSeconds int    `yaml:"terminationGracePeriodSeconds"`
+	AutomountToken                bool   `yaml:"automountServiceAccountToken"`
+	SecurityContext               any    `yaml:"securityContext"` // deploy's tests look at both
 	Containers                    []struct {
-		Name, Image string
-		Args        []string
-		Env         []struct {
+		Name, Image     string
+		Args            []string
+		SecurityContext any `yaml:"securityContext"`
+		Resources       any
+		Env             []struct {
 			Name      string
 			ValueFrom struct {
 				SecretKeyRef struct{ Name, Key string } `yaml:"secretKeyRef"`
@@ -247,4 +251,22 @@ func TestVercelsCron(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 200, status, body)
 	assert.Equal(t, core.StatusCompleted, s.task("1").Status)
+}
+
+// What a host does that surprises people is said where they set it up.
+func TestTheHostsPeculiaritiesAreSaid(t *testing.T) {
+	t.Parallel()
+	for file, words := range map[string][]string{
+		"../docs/hosts/http.md":            {"Hobby plan", "once a day", "60 days without activity", "plain HTTP", "TLS"},
+		"github-actions/duly.yml":          {"60 days without activity"},
+		"../docs/hosts/lambda.md":          {"Lambda's default is 3 seconds"},
+		"lambda/main.go":                   {"Lambda's default is 3 s"},
+		"../docs/hosts/cloud-functions.md": {"--ack-deadline 60", "--attempt-deadline", "--vpc-egress", "--set-secrets", "roles/run.invoker", "--location"},
+	} {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, want := range words {
+			assert.Contains(t, string(data), want, file)
+		}
+	}
 }

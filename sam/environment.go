@@ -26,13 +26,15 @@ type environment struct {
 	redis        redisstore.Config
 	tokens       []string
 	runSubmitted bool
+	name         string // of the function
 }
 
 // readEnvironment reads the settings. Its errors name the variable, never what it holds.
 func readEnvironment(get func(string) string) (environment, error) {
-	e := environment{redis: redisstore.Config{}.With(get)}
+	e := environment{redis: redisstore.Config{}.With(get), name: get("AWS_LAMBDA_FUNCTION_NAME")}
 	if e.redis.URL == "" {
-		return e, errors.New("DULY_REDIS_URL is not set: it must be a URL such as rediss://user:password@host:6379/0")
+		return e, errors.New("DULY_REDIS_URL is not set: it must be a URL such as rediss://user:password@host:6379/0, " +
+			"or DULY_REDIS_SECRET_ID the secret that has one")
 	}
 	for token := range strings.SplitSeq(get("DULY_TOKEN"), ",") {
 		if token = strings.TrimSpace(token); token != "" {

@@ -322,6 +322,6 @@ func TestTheEnvironmentIsRead(t *testing.T) {
 	e, err := main.ReadEnvironment(func(name string) string { return vars[name] })
 	require.NoError(t, err)
 	read := fmt.Sprintf("%+v", e)
-	assert.Contains(t, read, "redis:{URL:redis://x CAFile: CertFile: KeyFile: Options:<nil> Prefix:p: ")
-	assert.Contains(t, read, " tokens:[] runSubmitted:true", "tokens that are blank are none, and let nobody in")
+	assert.Contains(t, read, "redis:{URL:redis://x CAFile: CertFile: KeyFile: Options:<nil> Credentials:<nil> Prefix:p: ")
+	assert.Contains(t, read, " tokens:[] runSubmitted:true ", "tokens that are blank are none, and let nobody in")
 }

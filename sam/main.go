@@ -7,12 +7,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/redis/go-redis/v9/logging"
 
 	lambdaadapter "github.com/seed-6f6f2c11/duly/adapters/lambda"
@@ -24,7 +26,7 @@ var version string
 
 func main() {
 	c := settings()
-	c.Logger = slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	c.Logger = lambdacontext.NewLogger() // each line that belongs to an invocation has its requestId
 	f, err := build(context.Background(), c, handlers)
 	if err != nil {
 		reportInit(err)
@@ -34,26 +36,54 @@ func main() {
 }
 
 // build makes the function from the environment. Lambda gives it ten seconds.
-func build(ctx context.Context, c core.Config, register func(*core.Scheduler) error) (*lambdaadapter.Function, error) {
+func build(ctx context.Context, c core.Config, register registrar) (*lambdaadapter.Function, error) {
 	logging.Disable() // what goes wrong with Redis is in our own errors
-	e, err := readEnvironment(os.Getenv)
+	v := newVault(os.Getenv)
+	get, err := v.open(ctx, os.Getenv)
 	if err != nil {
+		return nil, err
+	}
+	e, err := readEnvironment(get)
+	if err != nil {
+		return nil, err
+	}
+	if err := logIn(&e.redis, v, get); err != nil {
 		return nil, err
 	}
 	store, err := e.openStore(ctx, c.Logger)
 	if err != nil {
 		return nil, err
 	}
+	clock, queue, err := alarm(get)
+	if err != nil {
+		return nil, err
+	}
+	c.Alarm = clock
 	s, err := core.New(store, c)
 	if err != nil {
 		return nil, err
 	}
-	if err := register(s); err != nil {
+	if err := register.call(s, get); err != nil {
 		return nil, err
 	}
 	return lambdaadapter.New(s, lambdaadapter.Config{
-		HTTP: api(s, e.tokens, c.Logger), RunSubmitted: e.runSubmitted, Logger: c.Logger,
+		HTTP: api(s, e.tokens, c.Logger), RunSubmitted: e.runSubmitted, Logger: c.Logger, Metrics: e.name,
+		AlarmQueue: queue, Alarm: clock,
 	})
+}
+
+// registrar registers the handlers. get is the environment, with the secrets that it names.
+type registrar func(s *core.Scheduler, get func(string) string) error
+
+// call makes a kind that core.Handle refuses, as it is empty or has a handler already, an error: a panic would end the process
+// before Lambda can be told why.
+func (r registrar) call(s *core.Scheduler, get func(string) string) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the handlers cannot be registered: %v", v)
+		}
+	}()
+	return r(s, get)
 }
 
 // invoke answers one event.
@@ -72,7 +102,7 @@ func serve(i invoke) {
 
 // reportInit tells Lambda why the function cannot start, so that whoever invokes it sees the reason too, and not only the log.
 func reportInit(err error) {
-	slog.New(slog.NewJSONHandler(os.Stderr, nil)).LogAttrs(context.Background(), slog.LevelError, "the function cannot start", slog.Any("err", err))
+	lambdacontext.NewLogger().LogAttrs(context.Background(), slog.LevelError, "the function cannot start", slog.Any("err", err))
 	body, _ := json.Marshal(map[string]string{"errorMessage": err.Error(), "errorType": "Duly.InitError"}) // two texts
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		lambda.Start(func(context.Context, json.RawMessage) (string, error) { return "hello", nil })
 	}
 	c := main.Settings()
-	c.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	c.Logger = lambdacontext.NewLogger()
 	c.Default.Lease = time.Second // so that what a crash leaves is soon taken over
 	f, err := main.Build(context.Background(), c, childHandlers)
 	if err != nil {
@@ -52,8 +52,11 @@ func TestMain(m *testing.M) {
 }
 
 // childHandlers are those of main and some that a test needs. What they tell they tell through Redis.
-func childHandlers(s *core.Scheduler) error {
-	o, err := redis.ParseURL(strings.Replace(os.Getenv("DULY_REDIS_URL"), "+cluster", "", 1))
+func childHandlers(s *core.Scheduler, get func(string) string) error {
+	if kind, set := os.LookupEnv("DULY_TEST_KIND"); set {
+		core.Handle(s, kind, func(context.Context, *core.Task[any]) error { return nil })
+	}
+	o, err := redis.ParseURL(strings.Replace(get("DULY_REDIS_URL"), "+cluster", "", 1))
 	if err != nil {
 		return err
 	}
@@ -83,7 +86,7 @@ func childHandlers(s *core.Scheduler) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	})
-	return main.Handlers(s)
+	return main.Handlers(s, get)
 }
 
 // world is a Redis, and environments of the function that share it.

@@ -187,6 +187,8 @@ func (r resolver) intrinsic(d dict) (any, bool) {
 		return "arn:aws:" + service + ":eu-north-1:111122223333:sample", true
 	case "Fn::Sub":
 		return d[name], true
+	case "Fn::FindInMap":
+		return d, true // SAM resolves it
 	default:
 		return nil, false
 	}

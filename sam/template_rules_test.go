@@ -8,25 +8,28 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	lambdaadapter "github.com/seed-6f6f2c11/duly/adapters/lambda"
 )
 
 // attributes are what GetAtt may ask of a type.
 var attributes = map[string][]string{
-	"AWS::Serverless::Function": {"Arn"},
-	"AWS::SQS::Queue":           {"Arn", "QueueName", "QueueUrl"},
-	"AWS::EC2::SecurityGroup":   {"GroupId", "VpcId"},
-	"AWS::CloudWatch::Alarm":    {"Arn"},
-	"AWS::Logs::LogGroup":       {"Arn"},
-	"AWS::Lambda::Url":          {"FunctionUrl", "FunctionArn"},
+	"AWS::Serverless::Function":       {"Arn"},
+	"AWS::IAM::Role":                  {"Arn", "RoleId"},
+	"AWS::Lambda::EventSourceMapping": {"Id"},
+	"AWS::SQS::Queue":                 {"Arn", "QueueName", "QueueUrl"},
+	"AWS::EC2::SecurityGroup":         {"GroupId", "VpcId"},
+	"AWS::Scheduler::ScheduleGroup":   {"Arn"},
+	"AWS::CloudWatch::Alarm":          {"Arn"},
+	"AWS::Logs::LogGroup":             {"Arn"},
+	"AWS::Lambda::Url":                {"FunctionUrl", "FunctionArn"},
 }
-
-// policies are the policy templates of SAM that the template may use, each with its parameters.
-var policies = map[string][]string{"VPCAccessPolicy": nil}
 
 // rules are what no schema sees. Each returns its findings.
 var templateRules = []func(t dict) []string{
-	parametersMakeSense, referencesLead, everythingIsUsed, typesAreKnown, functionIsOurs, policiesExist, scheduleIsRight,
+	parametersMakeSense, referencesLead, everythingIsUsed, typesAreKnown, functionIsOurs, rightsAreFew, scheduleIsRight,
 	ticksAreGivenUp, queueIsRight, secretsAreReferences, variablesAreRead, alarmsWatch, urlIsSigned,
+	contradictionsAreRefused, queuesAreKept, deploymentIsStaged, alarmIsRight,
 }
 
 func rulesFindings(t dict) []string {
@@ -85,13 +88,17 @@ func references(t dict, ref func(name string), getAtt func(resource, attribute s
 			getAtt(fmt.Sprint(pair[0]), fmt.Sprint(pair[1]))
 		}
 		if text, ok := d["Fn::Sub"].(string); ok {
-			for _, m := range subReference.FindAllStringSubmatch(text, -1) {
-				if resource, attribute, ok := strings.Cut(m[1], "."); ok {
-					getAtt(resource, attribute)
-				} else {
+			subReferences(text, ref, getAtt)
+		}
+		if pair, ok := d["Fn::Sub"].([]any); ok {
+			for _, m := range subReference.FindAllStringSubmatch(fmt.Sprint(pair[0]), -1) {
+				if at(pair[1], m[1]) == nil {
 					ref(m[1])
 				}
 			}
+		}
+		if path, ok := d["Fn::FindInMap"].([]any); ok {
+			ref(fmt.Sprint(path[0]))
 		}
 		if branches, ok := d["Fn::If"].([]any); ok {
 			condition(fmt.Sprint(branches[0]))
@@ -102,10 +109,23 @@ func references(t dict, ref func(name string), getAtt func(resource, attribute s
 	})
 }
 
+// subReferences calls the functions with what a text refers to.
+func subReferences(text string, ref func(name string), getAtt func(resource, attribute string)) {
+	for _, m := range subReference.FindAllStringSubmatch(text, -1) {
+		if resource, attribute, ok := strings.Cut(m[1], "."); ok {
+			getAtt(resource, attribute)
+		} else {
+			ref(m[1])
+		}
+	}
+}
+
 func referencesLead(t dict) (found []string) {
 	resources := dictAt(t, "Resources")
 	references(t, func(name string) {
-		if dictAt(t, "Parameters", name) == nil && resources[name] == nil && !strings.HasPrefix(name, "AWS::") {
+		name, alias := strings.CutSuffix(name, ".Alias") // which SAM makes
+		known := dictAt(t, "Parameters", name) != nil || dictAt(t, "Mappings", name) != nil || resources[name] != nil
+		if !known && !strings.HasPrefix(name, "AWS::") || alias && at(resources, name, "Properties", "AutoPublishAlias") == nil {
 			found = append(found, name+": nothing has this name")
 		}
 	}, func(resource, attribute string) {
@@ -128,7 +148,7 @@ func everythingIsUsed(t dict) (found []string) {
 	used := map[string]bool{}
 	use := func(name string) { used[name] = true }
 	references(t, use, func(resource, _ string) { use(resource) }, use)
-	for _, section := range []string{"Parameters", "Conditions"} {
+	for _, section := range []string{"Parameters", "Mappings", "Conditions"} {
 		for name := range dictAt(t, section) {
 			if !used[name] {
 				found = append(found, name+": is not used")
@@ -169,15 +189,56 @@ func functionIsOurs(t dict) (found []string) {
 	return found
 }
 
-func policiesExist(t dict) (found []string) {
-	list, _ := at(t, "Resources", "DulyFunction", "Properties", "Policies").([]any)
-	for _, p := range list {
-		for name, parameters := range p.(dict) {
-			wanted, known := policies[name]
-			if given, _ := parameters.(dict); !known || !slices.Equal(keys(given), wanted) {
-				found = append(found, name+": is no policy template with these parameters")
-			}
+// queuesAreKept sees that no tasks are lost with a stack, or with a change of it.
+func queuesAreKept(t dict) (found []string) {
+	for name, r := range dictAt(t, "Resources") {
+		if at(r, "Type") == "AWS::SQS::Queue" && !passing(dictAt(r, "Properties")) && (at(r, "DeletionPolicy") != "Retain" || at(r, "UpdateReplacePolicy") != "Retain") {
+			found = append(found, name+": its messages go with the stack")
 		}
+	}
+	return found
+}
+
+// passing reports whether what is in a queue is worth nothing after an hour: wake-ups, and no tasks.
+func passing(queue dict) bool {
+	kept, said := queue["MessageRetentionPeriod"].(int)
+	return said && kept <= 3600
+}
+
+// alarmIsRight sees that wake-ups come again when they fail, that the tick is a watchdog beside them, and that nothing of it is there without Alarm.
+func alarmIsRight(t dict) (found []string) {
+	for _, name := range []string{"Alarms", "AlarmMapping", "AlarmSchedules", "AlarmRole"} {
+		if at(t, "Resources", name, "Condition") != "HasAlarm" {
+			found = append(found, name+": is there without Alarm")
+		}
+	}
+	if at(t, "Resources", "AlarmMapping", "Properties", "FunctionResponseTypes") != nil {
+		found = append(found, "AlarmMapping: a wake-up that failed counts as done, as the function names none")
+	}
+	tick := at(t, "Resources", "DulyFunction", "Properties", "Events", "Tick", "Properties", "ScheduleExpression")
+	for on, want := range map[bool]string{true: "rate(15 minutes)", false: "rate(1 minute)"} {
+		if rate := (resolver{t, on}).resolve(tick); rate != want {
+			found = append(found, fmt.Sprintf("Tick: is %v and not %s", rate, want))
+		}
+	}
+	return found
+}
+
+// deploymentIsStaged sees that a new version takes over as the parameter says, also if a parameter alone has changed.
+func deploymentIsStaged(t dict) (found []string) {
+	f := dictAt(t, "Resources", "DulyFunction", "Properties")
+	if f["AutoPublishAlias"] == nil || f["AutoPublishAliasAllProperties"] != true {
+		found = append(found, "DulyFunction: a changed parameter makes no version")
+	}
+	staged := dictAt(t, "Mappings", "Deployments")
+	values, _ := at(t, "Parameters", "Deployment", "AllowedValues").([]any)
+	for _, v := range values {
+		if want := fmt.Sprint(v != "Direct"); at(staged, fmt.Sprint(v), "Staged") != want {
+			found = append(found, fmt.Sprintf("Deployments: %v is not staged %s", v, want))
+		}
+	}
+	if alarms, _ := at(f, "DeploymentPreference", "Alarms").([]any); len(alarms) == 0 {
+		found = append(found, "DulyFunction: nothing stops a deployment that fails")
 	}
 	return found
 }
@@ -190,11 +251,16 @@ func scheduleIsRight(t dict) (found []string) {
 	if tick["Type"] != "ScheduleV2" {
 		found = append(found, "Tick: is no ScheduleV2")
 	}
-	if rate := fmt.Sprint(p["ScheduleExpression"]); !schedule.MatchString(rate) {
-		found = append(found, fmt.Sprintf("Tick: %q is no schedule", rate))
+	for _, yes := range []bool{true, false} {
+		if rate := fmt.Sprint((resolver{t, yes}).resolve(at(tick, "Properties", "ScheduleExpression"))); !schedule.MatchString(rate) {
+			found = append(found, fmt.Sprintf("Tick: %q is no schedule", rate))
+		}
 	}
 	if mode := at(p, "FlexibleTimeWindow", "Mode"); mode != "OFF" {
 		found = append(found, fmt.Sprintf("Tick: the mode of the window is %v: quote \"OFF\"", mode))
+	}
+	if p["OmitName"] != true {
+		found = append(found, "Tick: SAM names it, so that a second stack in the account fails")
 	}
 	if input, _ := p["Input"].(string); !json.Valid([]byte(input)) {
 		found = append(found, "Tick: the input is no JSON")
@@ -221,29 +287,36 @@ func ticksAreGivenUp(t dict) (found []string) {
 }
 
 func queueIsRight(t dict) (found []string) {
-	p := dictAt(t, "Resources", "DulyFunction", "Properties")
-	timeout, _ := p["Timeout"].(int)
-	for name, event := range dictAt(p, "Events") {
-		if at(event, "Type") != "SQS" {
+	timeout, _ := at(t, "Resources", "DulyFunction", "Properties", "Timeout").(int)
+	for name, mapping := range dictAt(t, "Resources") {
+		if at(mapping, "Type") != "AWS::Lambda::EventSourceMapping" {
 			continue
 		}
-		pair, _ := at(event, "Properties", "Queue", "Fn::GetAtt").([]any)
+		if at(mapping, "Properties", "FunctionName", "Ref") != "DulyFunction.Alias" {
+			found = append(found, name+": calls the newest version, staged or not")
+		}
+		pair, _ := at(mapping, "Properties", "EventSourceArn", "Fn::GetAtt").([]any)
 		if len(pair) != 2 {
 			found = append(found, name+": names no queue of the template")
 			continue
 		}
 		queue := dictAt(t, "Resources", fmt.Sprint(pair[0]), "Properties")
-		if visibility, _ := queue["VisibilityTimeout"].(int); timeout == 0 || visibility < 6*timeout {
+		if visibility, _ := queue["VisibilityTimeout"].(int); passing(queue) {
+			if visibility <= timeout {
+				found = append(found, fmt.Sprintf("%s: VisibilityTimeout %d is not above the function's %d", name, visibility, timeout))
+			}
+			continue
+		} else if timeout == 0 || visibility < 6*timeout {
 			found = append(found, fmt.Sprintf("%s: VisibilityTimeout %d is less than six times the function's %d", name, visibility, timeout))
 		}
 		if at(queue, "RedrivePolicy", "deadLetterTargetArn") == nil {
 			found = append(found, name+": has no dead-letter queue")
 		}
-		types, _ := at(event, "Properties", "FunctionResponseTypes").([]any)
+		types, _ := at(mapping, "Properties", "FunctionResponseTypes").([]any)
 		if !slices.Contains(types, any("ReportBatchItemFailures")) {
 			found = append(found, name+": without ReportBatchItemFailures a record that failed counts as done")
 		}
-		if size, _ := at(event, "Properties", "BatchSize").(int); size < 1 || size > 10 && at(event, "Properties", "MaximumBatchingWindowInSeconds") == nil {
+		if size, _ := at(mapping, "Properties", "BatchSize").(int); size < 1 || size > 10 && at(mapping, "Properties", "MaximumBatchingWindowInSeconds") == nil {
 			found = append(found, name+": a batch above 10 needs a window")
 		}
 	}
@@ -252,10 +325,13 @@ func queueIsRight(t dict) (found []string) {
 
 func secretsAreReferences(t dict) (found []string) {
 	variables := dictAt(t, "Resources", "DulyFunction", "Properties", "Environment", "Variables")
-	for _, name := range []string{"DULY_REDIS_URL", "DULY_WEBHOOK_SECRET"} {
+	if variables["DULY_WEBHOOK_SECRET"] != nil {
+		found = append(found, "DULY_WEBHOOK_SECRET: whoever may read the function's configuration sees the secret")
+	}
+	for _, name := range []string{"DULY_REDIS_URL"} {
 		for _, yes := range []bool{true, false} {
-			if v := fmt.Sprint(resolver{t, yes}.resolve(variables[name])); v != "" && !strings.HasPrefix(v, "{{resolve:") {
-				found = append(found, name+": is no dynamic reference, so that the secret would stand in the template")
+			if v := fmt.Sprint(resolver{t, yes}.resolve(variables[name])); v != "" && !strings.HasPrefix(v, "{{resolve:ssm:") {
+				found = append(found, name+": is no dynamic reference, so that the URL would stand in the template")
 			}
 		}
 	}
@@ -300,7 +376,8 @@ func alarmsWatch(t dict) (found []string) {
 	}
 	for metric, missing := range map[string]string{
 		"AWS/Lambda Errors": "notBreaching", "AWS/Lambda Throttles": "notBreaching", "AWS/Lambda Invocations": "breaching",
-		"AWS/SQS ApproximateNumberOfMessagesVisible": "notBreaching",
+		"AWS/SQS ApproximateNumberOfMessagesVisible":                        "notBreaching",
+		lambdaadapter.MetricNamespace + " " + lambdaadapter.MetricOldestDue: "notBreaching",
 	} {
 		if watched[metric] != missing {
 			found = append(found, fmt.Sprintf("%s: no alarm that takes missing data as %s", metric, missing))

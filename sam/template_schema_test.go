@@ -83,6 +83,9 @@ func (s *schemas) findings(template dict) []string {
 		r := resolver{template, yes}
 		for name, resource := range dictAt(template, "Resources") {
 			resolved := dictAt(dict{"": r.resolve(resource)}, "")
+			if given := at(resource, "Properties", "DeploymentPreference"); given != nil { // which names alarms by reference
+				dictAt(resolved, "Properties")["DeploymentPreference"] = given
+			}
 			found = append(found, s.resource(name, resolved)...)
 		}
 	}
@@ -116,7 +119,8 @@ func transformed(function dict) map[string]dict {
 		return d
 	}
 	lambda := with(function, dict{"Role": "arn:aws:iam::111122223333:role/sample", "Code": dict{"S3Bucket": "sample", "S3Key": "sample"}},
-		"CodeUri", "Policies", "FunctionUrlConfig", "EventInvokeConfig", "Events")
+		"CodeUri", "Policies", "FunctionUrlConfig", "EventInvokeConfig", "Events",
+		"AutoPublishAlias", "AutoPublishAliasAllProperties", "DeploymentPreference")
 	made := map[string]dict{"AWS::Lambda::Function 0": lambda}
 	if url := dictAt(function, "FunctionUrlConfig"); url != nil {
 		made["AWS::Lambda::Url 0"] = with(url, dict{"TargetFunctionArn": "sample"})
@@ -137,7 +141,7 @@ func transformed(function dict) map[string]dict {
 					target[name] = v
 				}
 			}
-			made[fmt.Sprintf("AWS::Scheduler::Schedule %d", i)] = with(p, dict{"Target": target}, "Input", "RetryPolicy", "DeadLetterConfig")
+			made[fmt.Sprintf("AWS::Scheduler::Schedule %d", i)] = with(p, dict{"Target": target}, "Input", "RetryPolicy", "DeadLetterConfig", "OmitName")
 		}
 	}
 	return made

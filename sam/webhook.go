@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/handlers/webhook"
@@ -14,9 +15,9 @@ import (
 // webhooks registers a webhook for each kind of DULY_WEBHOOKS, as in {"digest": "https://agents.example/digest"}. This
 // machine is no exception to what is not public: Lambda itself listens there.
 func webhooks(s *core.Scheduler, get func(string) string) error {
-	var urls map[string]string
-	if text := get("DULY_WEBHOOKS"); text != "" && json.Unmarshal([]byte(text), &urls) != nil {
-		return errors.New(`DULY_WEBHOOKS must be JSON such as {"digest": "https://agents.example/digest"}`)
+	urls, err := readWebhooks(get("DULY_WEBHOOKS"))
+	if err != nil {
+		return err
 	}
 	private, err := flag(get, "DULY_WEBHOOKS_ALLOW_PRIVATE")
 	if err != nil {
@@ -34,6 +35,34 @@ func webhooks(s *core.Scheduler, get func(string) string) error {
 		}
 	}
 	return nil
+}
+
+// readWebhooks reads the URLs. JSON would let the last of two for one kind win, without a word.
+func readWebhooks(text string) (map[string]string, error) {
+	urls := map[string]string{}
+	if text == "" {
+		return urls, nil
+	}
+	wrong := errors.New(`DULY_WEBHOOKS must be JSON such as {"digest": "https://agents.example/digest"}`)
+	var all map[string]string
+	if json.Unmarshal([]byte(text), &all) != nil {
+		return nil, wrong
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	_, _ = d.Token() // the brace: the whole has been read above
+	for d.More() {
+		kind, err := d.Token()
+		url, err2 := d.Token()
+		name, isText := kind.(string)
+		if err != nil || err2 != nil || !isText {
+			return nil, wrong
+		}
+		if _, twice := urls[name]; twice {
+			return nil, fmt.Errorf("DULY_WEBHOOKS: the kind %q exists twice", name)
+		}
+		urls[name], _ = url.(string)
+	}
+	return urls, nil
 }
 
 // register makes a kind that core.Handle refuses, which is a mistake in a program, one in the settings.

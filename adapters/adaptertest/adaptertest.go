@@ -144,6 +144,11 @@ type watchedStore struct {
 	hear  atomic.Pointer[func(store.Claim)]
 }
 
+// Turn is made of Settle and Claim.
+func (s *watchedStore) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
+	return store.InTurn(ctx, s, runs, requests)
+}
+
 // Claim is the store's.
 func (s *watchedStore) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	s.calls.Add(1)

@@ -63,6 +63,11 @@ func (s *Partly) Claim(ctx context.Context, requests []store.ClaimRequest) ([]st
 	return claims, nil
 }
 
+// Turn is made of Settle and Claim.
+func (s *Partly) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
+	return store.InTurn(ctx, s, runs, requests)
+}
+
 // Look looks at the others.
 func (s *Partly) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
 	s.mu.Lock()

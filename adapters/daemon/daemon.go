@@ -253,6 +253,7 @@ func (d *Daemon) begin(ctx context.Context) (context.Context, error) {
 // serve runs the loop, and lets Stop return when it has ended.
 func (d *Daemon) serve(ctx context.Context) error {
 	err := newLoop(d).run(ctx)
+	d.scheduler.Retire(context.WithoutCancel(ctx)) // that has ended by now
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	close(d.ended)

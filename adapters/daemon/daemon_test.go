@@ -97,7 +97,7 @@ type faultyStore struct {
 }
 
 func faulty() *faultyStore {
-	memory := memstore.New(memstore.Config{})
+	memory := memstore.New(memstore.Config{Partitions: 8})
 	s := &faultyStore{Spy: storetest.Spy{Store: memory}, memory: memory}
 	s.Before = func(_ context.Context, verb string) error {
 		if s.down.Load() && (verb == "Claim" || verb == "Look") {
@@ -533,7 +533,7 @@ func TestFailuresOfHandlersAreTold(t *testing.T) {
 
 func TestConfigIsChecked(t *testing.T) {
 	t.Parallel()
-	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+	s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{})
 	require.NoError(t, err)
 	for want, c := range map[string]daemon.Config{
 		"daemon: Tick must not be negative, got -1s":         {Tick: -time.Second},

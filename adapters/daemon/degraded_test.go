@@ -21,7 +21,7 @@ import (
 func TestADaemonIsReadyWithoutSomePartitions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &adaptertest.Partly{Store: memstore.New(memstore.Config{})}
+		store := &adaptertest.Partly{Store: memstore.New(memstore.Config{Partitions: 8})}
 		s, err := core.New(store, core.Config{})
 		require.NoError(t, err)
 		ran := countRuns(s)

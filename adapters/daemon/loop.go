@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,9 +30,14 @@ type loop struct {
 	wakeups chan store.Wakeup
 	deaf    atomic.Bool // no wake-ups are to be expected
 	works   atomic.Bool // something has run since the last page of an audit
+	telling sync.Mutex  // of errors
 	// timer and pokes have room for one signal: a second one would say nothing new.
 	timer  chan struct{} // the time may have come to pull
 	disarm func() bool
+	armed  time.Time // when the timer goes off; zero: it is not set
+	jobs   jobs      // for pulls
+
+	series *core.Series // what its pulls know together of when something is due
 
 	// What it knows about pulls:
 	pulls    int       // begun so far
@@ -40,7 +46,7 @@ type loop struct {
 	pulledAt time.Time // when the last one began
 	lookedAt time.Time // when the last one began that was for all agents there are, or looked for them
 	ranAt    time.Time // when one that ran something returned last
-	next     time.Time // when something is due by the store's clock, as far as was said since the last pull began
+	next     time.Time // when something is due by the store's clock that the series does not know, as far as was said since the last pull began
 
 	// What it knows about pulls that brought nothing:
 	fruitless int       // pulls in a row that did nothing although something was overdue
@@ -68,7 +74,7 @@ type step struct {
 func newLoop(d *Daemon) *loop {
 	l := &loop{
 		Daemon: d, steps: make(chan step), wakeups: make(chan store.Wakeup), timer: make(chan struct{}, 1),
-		disarm: func() bool { return true },
+		disarm: func() bool { return true }, jobs: newJobs(), series: d.scheduler.NewSeries(d.config.Tick),
 	}
 	l.deaf.Store(true)
 	return l
@@ -84,16 +90,43 @@ func (l *loop) run(ctx context.Context) error {
 	if l.config.Patrol > 0 {
 		listening.Go(func() { l.patrol(ctx) })
 	}
+	startsEnd := l.startAtOnce(ctx)
 	// The order matters: no new pulls, then those under way, then what listens beside them.
 	err := l.turn(ctx)
 	cancel()
+	startsEnd()
 	l.disarm()
 	// They return within their grace; what they settle is still taken note of.
 	for l.open > 0 {
 		l.take(ctx, <-l.steps)
 	}
 	listening.Wait()
+	l.jobs.end()
 	return err
+}
+
+// startAtOnce lets urgent tasks that this process submits start in that call. Registered agents have one tick at a time: theirs start
+// with a pull.
+func (l *loop) startAtOnce(ctx context.Context) (end func()) {
+	if l.registry != nil {
+		return func() {}
+	}
+	mine := func(agent string) bool {
+		return l.config.Partitions == nil || slices.Contains(l.config.Partitions, store.PartitionOf(agent, l.scheduler.Partitions()))
+	}
+	return l.scheduler.AtOnce(ctx, core.AtOnce{Agents: mine, Grace: l.config.Grace, Done: func(_ core.Report, err error) {
+		l.works.Store(true)
+		if err != nil {
+			l.tell(err)
+		}
+	}})
+}
+
+// tell hands an error to whoever asked for them, one at a time.
+func (l *loop) tell(err error) {
+	l.telling.Lock()
+	defer l.telling.Unlock()
+	l.config.OnError(err)
 }
 
 // turn is the loop itself: after whatever happens it decides again when to pull.
@@ -111,17 +144,28 @@ func (l *loop) turn(ctx context.Context) error {
 				return s.err
 			}
 		case w := <-l.wakeups:
-			if l.registry == nil || w.Due == 1 { // made up: anything may be due
-				l.expect(w.Due.Time())
-			} else {
-				// Only the registered agents of that partition may be meant.
-				l.registry.expect(w, l.scheduler.Partitions())
-			}
+			l.woken(w)
+		case <-l.series.Earlier():
 		case <-l.timer:
+			l.armed = time.Time{}
 		case <-l.pokes:
 		}
 		// Every piece of news may change when to pull next.
 		l.arm(ctx)
+	}
+}
+
+// woken takes note of a wake-up.
+func (l *loop) woken(w store.Wakeup) {
+	switch {
+	case w.Due.Time().IsZero(): // only an order makes it due, and is announced itself
+	case w.Due == 1: // made up: anything may be due
+		l.series.Forget()
+		l.expect(w.Due.Time())
+	case l.registry == nil:
+		l.series.Expect(w.Partition, w.Due.Time())
+	default: // only the registered agents of that partition may be meant
+		l.registry.expect(w, l.scheduler.Partitions())
 	}
 }
 
@@ -133,7 +177,7 @@ func (l *loop) pull(ctx context.Context) {
 	l.pulledAt = l.config.Clock.Now()
 	// It counts as claiming until it says otherwise.
 	s := step{pull: l.pulls, claims: true}
-	scope := core.Scope{Partitions: l.config.Partitions, Grace: l.config.Grace}
+	scope := core.Scope{Partitions: l.config.Partitions, Grace: l.config.Grace, Series: l.series}
 	if l.registry != nil {
 		due := func(next time.Time) bool { return l.scheduler.Until(next) <= 0 }
 		s.agents = l.registry.takeAll(due)
@@ -159,7 +203,7 @@ func (l *loop) pull(ctx context.Context) {
 		l.steps <- step{pull: s.pull, agents: s.agents, next: next}
 		return true
 	}
-	go func() {
+	l.jobs.do(func() {
 		// The look is part of the pull's goroutine, as it may take as long as the store does.
 		if s.look {
 			s.due, s.err = l.scheduler.NextDue(ctx)
@@ -168,9 +212,10 @@ func (l *loop) pull(ctx context.Context) {
 			s.report, s.err = l.scheduler.RunDue(ctx, scope)
 			s.next = s.report.NextDueAt
 		}
+		l.scheduler.Announce(ctx) // another pull may claim by now, which need not wait for this
 		s.returned = true
 		l.steps <- s
-	}()
+	})
 }
 
 // take learns from a pull.
@@ -200,7 +245,7 @@ func (l *loop) take(ctx context.Context, s step) {
 		l.fruitless = 0
 	}
 	if s.err != nil {
-		l.config.OnError(s.err)
+		l.tell(s.err)
 	}
 	_, partly := errors.AsType[*core.AwayError](s.err)
 	switch code := core.CodeOf(s.err); {
@@ -216,8 +261,7 @@ func (l *loop) take(ctx context.Context, s step) {
 // learn notes when something is due next. What a look found due for anybody may be for any registered agent.
 func (l *loop) learn(s step) {
 	if l.registry == nil {
-		l.expect(s.next)
-		return
+		return // the series knows
 	}
 	// Nothing was due for these agents before that time.
 	l.registry.learn(s.agents, s.next)
@@ -242,16 +286,22 @@ func (l *loop) expect(due time.Time) {
 // arm pulls if the time has come, or sets the timer to when it will.
 // It is called after each piece of news, so there is one timer at a time.
 func (l *loop) arm(ctx context.Context) {
-	l.disarm()
 	// The pull that claims will say what it has learnt.
 	if l.claiming {
 		return
 	}
-	wait := l.wait(l.config.Clock.Now())
+	now := l.config.Clock.Now()
+	wait := l.wait(now)
 	if wait <= 0 {
 		l.pull(ctx)
 		return
 	}
+	// Most news change nothing. The store's clock is known to a millisecond.
+	if early := now.Add(wait).Sub(l.armed); early >= 0 && early < time.Millisecond {
+		return
+	}
+	l.disarm()
+	l.armed = now.Add(wait)
 	l.disarm = l.config.Clock.AfterFunc(wait, func() {
 		select {
 		case l.timer <- struct{}{}:
@@ -274,7 +324,10 @@ func (l *loop) wait(now time.Time) time.Duration {
 		if next, known := l.registry.next(); known {
 			wait = min(wait, l.scheduler.Until(next)) // long past if an agent is dirty
 		}
+	} else if next := l.series.Next(); !next.IsZero() {
+		wait = min(wait, l.scheduler.Until(next))
 	}
+	wait = max(wait, l.series.Pause()) // a pull that may not claim yet would wait for it
 	// Otherwise it would pull without end while something is overdue that it cannot have.
 	if l.fruitless > 0 {
 		pause := min(fruitlessPause<<min(l.fruitless, 20), l.config.Tick)

@@ -9,17 +9,19 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // However many agents have something due, one after the other, the daemon looks for the others at its times: a pull that is
 // for some looks too when a look is overdue, and else does not.
 func TestAPullForSomeLooksForTheOthers(t *testing.T) {
 	t.Parallel()
-	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+	s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{})
 	require.NoError(t, err)
 	d, err := New(s, Config{Agents: []string{"ada"}})
 	require.NoError(t, err)
 	l := newLoop(d)
+	t.Cleanup(l.jobs.end)
 	for _, looks := range []bool{true, false, true} {
 		if looks {
 			l.lookedAt = d.config.Clock.Now().Add(-time.Minute)
@@ -34,4 +36,19 @@ func TestAPullForSomeLooksForTheOthers(t *testing.T) {
 		assert.Equal(t, []string{"ada"}, last.agents)
 		assert.Equal(t, looks, last.look)
 	}
+}
+
+// A wake-up for what only an order makes due hides nothing that is due for the agents of its partition.
+func TestAWakeUpForNoTimeHidesNothing(t *testing.T) {
+	t.Parallel()
+	s, err := core.New(memstore.New(memstore.Config{Partitions: 1}), core.Config{})
+	require.NoError(t, err)
+	d, err := New(s, Config{Agents: []string{"ada"}})
+	require.NoError(t, err)
+	l := newLoop(d)
+	t.Cleanup(l.jobs.end)
+	due := d.config.Clock.Now().Add(time.Minute)
+	l.registry.members["ada"].next = due
+	l.woken(store.Wakeup{Due: store.Never})
+	assert.Equal(t, due, l.registry.members["ada"].next)
 }

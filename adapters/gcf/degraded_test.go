@@ -17,7 +17,7 @@ import (
 // A tick that could not serve some partitions fails, so that alarms see it; its answer has the report of the others.
 func TestATickWithoutSomePartitionsFails(t *testing.T) {
 	t.Parallel()
-	store := &adaptertest.Partly{Store: memstore.New(memstore.Config{})}
+	store := &adaptertest.Partly{Store: memstore.New(memstore.Config{Partitions: 8})}
 	s, err := core.New(store, core.Config{})
 	require.NoError(t, err)
 	core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
@@ -41,7 +41,7 @@ func TestATickWithoutSomePartitionsFails(t *testing.T) {
 // A tick of an instance whose handlers are stuck fails, and says why.
 func TestATickWithStuckHandlersFails(t *testing.T) {
 	t.Parallel()
-	s, err := core.New(memstore.New(memstore.Config{}), adaptertest.Stuck)
+	s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), adaptertest.Stuck)
 	require.NoError(t, err)
 	function, err := gcf.New(s, gcf.Config{Verify: gcf.Private})
 	require.NoError(t, err)

@@ -2,7 +2,7 @@
 // is an http.Handler, and as a CloudEvent function.
 //
 //	request or event                                  does                              answers
-//	Cloud Scheduler, with its headers                 runs what is due                  the report
+//	Cloud Scheduler or Cloud Tasks, with its headers  runs what is due                  the report
 //	Pub/Sub push to "/", wrapped or with metadata     submits tasks, or runs what is due  what became of them, or the report
 //	CloudEvent: Pub/Sub, or Eventarc with JSON        the same                          the same
 //	any other request                                 is served by Config.HTTP          its answer

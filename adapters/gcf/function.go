@@ -28,8 +28,8 @@ const (
 // Config says how a [Function] works. Every zero but that of Verify is a good default.
 type Config struct {
 	// Verify refuses a request by an error, which is logged and never sent to the client. It is required, as anybody can send the headers of
-	// Cloud Scheduler: the check of an OIDC token (the audience and the account), or [Private] if Google lets known callers
-	// in only. Requests for HTTP are not verified: it has tokens of its own. Nor is [Function.Event], which gets no request.
+	// Cloud Scheduler: the check of an OIDC token (the audience and the account), or [Private] or [Invokers] if Google lets known
+	// callers in only. Requests for HTTP are not verified: it has tokens of its own. Nor is [Function.Event], which gets no request.
 	Verify func(*http.Request) error
 	// HTTP serves all other requests, usually httpadapter.New. Without it they are answered with 404.
 	HTTP http.Handler
@@ -53,10 +53,6 @@ type Config struct {
 	// Logger gets a line for each tick, with the runs that failed, and for what is refused. Nothing is logged if nil.
 	Logger *slog.Logger
 }
-
-// Private is a Config.Verify that lets everybody in: for a service that is deployed with --no-allow-unauthenticated, where
-// Google refuses everybody but the accounts with the role run.invoker.
-func Private(*http.Request) error { return nil }
 
 // withDefaults takes the timeout from the environment first: it is what the service really has.
 func (c Config) withDefaults() (Config, error) {
@@ -129,7 +125,7 @@ var noHTTP = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 	_ = errNoRoute.Write(w)
 })
 
-// begin starts to answer a request: its context ends with the time that it may take, or with a drain.
+// begin starts to answer a request, in which urgent tasks start that are submitted: its context ends with the time that it may take, or with a drain.
 // The end function has to be called in any case, or a drain would wait for ever.
 func (f *Function) begin(ctx context.Context) (context.Context, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, f.config.Timeout)
@@ -138,5 +134,9 @@ func (f *Function) begin(ctx context.Context) (context.Context, func(), error) {
 		cancel()
 		return nil, nil, err
 	}
-	return ctx, end, nil
+	starts := f.scheduler.AtOnce(ctx, core.AtOnce{})
+	return ctx, func() { // without a request there may be no processor
+		starts()
+		end()
+	}, nil
 }

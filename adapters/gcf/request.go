@@ -23,7 +23,7 @@ type sender int
 
 const (
 	others        sender = iota // whom Config.HTTP serves
-	fromScheduler               // Cloud Scheduler
+	fromScheduler               // Cloud Scheduler, or Cloud Tasks
 	fromPubSub                  // a push of the bare data, with the metadata in headers
 	fromEventarc                // a CloudEvent
 	fromRoot                    // a push that wraps a message, or a request for Config.HTTP: the body tells
@@ -35,6 +35,7 @@ const (
 	schedulerHeader    = "X-Cloudscheduler"
 	jobHeader          = "X-Cloudscheduler-Jobname"
 	timeHeader         = "X-Cloudscheduler-Scheduletime"
+	queueHeader        = "X-Cloudtasks-Queuename"
 	messageHeader      = "X-Goog-Pubsub-Message-Id"
 	subscriptionHeader = "X-Goog-Pubsub-Subscription-Name"
 	eventHeader        = "Ce-Specversion"
@@ -44,7 +45,7 @@ const (
 func sniff(r *http.Request) sender {
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
-	case strings.EqualFold(r.Header.Get(schedulerHeader), "true"), r.Header.Get(jobHeader) != "":
+	case strings.EqualFold(r.Header.Get(schedulerHeader), "true"), r.Header.Get(jobHeader) != "", r.Header.Get(queueHeader) != "":
 		return fromScheduler
 	// Every push and every event is a POST, so anything else is for the API.
 	case r.Method != http.MethodPost:

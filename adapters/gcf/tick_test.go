@@ -32,7 +32,7 @@ func TestCloudSchedulerRunsWhatIsDue(t *testing.T) {
 // The job's own header is enough, whatever the method, and wherever it points.
 func TestCloudSchedulerIsKnownByItsHeaders(t *testing.T) {
 	t.Parallel()
-	for _, headers := range [][]string{{"X-CloudScheduler", "true"}, {"X-CloudScheduler", "True"}, {"X-CloudScheduler-JobName", "duly"}} {
+	for _, headers := range [][]string{{"X-CloudScheduler", "true"}, {"X-CloudScheduler", "True"}, {"X-CloudScheduler-JobName", "duly"}, {"X-CloudTasks-QueueName", "alarms"}} {
 		f := setup(t, gcf.Config{})
 		f.submit(t, core.NewTask{Agent: "ada", ID: "1", Kind: "ok"})
 		r := request(t, "/somewhere", "", headers...)

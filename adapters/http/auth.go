@@ -1,7 +1,6 @@
 package http
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -30,13 +28,16 @@ const (
 	ScopeWrite   Scope = "write"   // submit and control tasks
 )
 
-// Grant is what a caller may do.
+// Grant is what a caller may do: the rights of a [core.Principal].
 // A grant covers a request if it covers its scope and every agent and user in it.
 type Grant struct {
+	Name   string  // of the caller, for a core.Authorizer, and who gave a command that does not say so itself
 	Scopes []Scope // nil for everything
 	// Agents are whose tasks it is about; nil for all agents, and for calls that are about more than one agent. Every agent_id
-	// and every user_id that a request names has to be among them: a token for an agent that works for several users lists these too.
+	// and every user_id that a request names has to be among them: a token for an agent that works for several users lists these too. An id may end in a *, which is no pattern here.
 	Agents []string
+	// Patterns are the beginnings of ids and a *, such as "team-*": all agents and users with such ids, besides Agents.
+	Patterns []string
 }
 
 // Token is a bearer token and what it grants.
@@ -63,11 +64,56 @@ var everything = &Grant{}
 // may reports whether a grant covers a scope.
 func (g *Grant) may(s Scope) bool { return g.Scopes == nil || slices.Contains(g.Scopes, s) }
 
-// check refuses scopes that are misspelt: a token would otherwise do less than its owner thinks.
+// all reports whether a grant covers all agents.
+func (g *Grant) all() bool { return g.Agents == nil && g.Patterns == nil }
+
+// covers reports whether a grant covers an agent, or a user.
+func (g *Grant) covers(id string) bool {
+	return g.all() || slices.Contains(g.Agents, id) ||
+		slices.ContainsFunc(g.Patterns, func(p string) bool { return strings.HasPrefix(id, strings.TrimSuffix(p, "*")) })
+}
+
+// scopeOf is the scope that an action needs.
+func scopeOf(action core.Action) Scope {
+	switch action {
+	case core.ActionRead:
+		return ScopeRead
+	case core.ActionRun:
+		return ScopeTrigger
+	default:
+		return ScopeWrite
+	}
+}
+
+// Authorize refuses what a grant does not cover. A handler takes the user of a task for the one to work for, so that is covered too.
+func (g *Grant) Authorize(_ context.Context, _ core.Principal, what core.Access) error {
+	switch scope := scopeOf(what.Action); {
+	case !g.may(scope):
+		return fmt.Errorf("the credential does not cover the scope %q", scope)
+	case g.all():
+		return nil
+	case what.Agent == "":
+		return errors.New("the credential covers single agents only")
+	case !g.covers(what.Agent):
+		return errors.New("the credential does not cover it")
+	// A task without a user works for its agent.
+	case what.User != "" && !g.covers(what.User):
+		return errors.New("the credential does not cover the user that it works for")
+	default:
+		return nil
+	}
+}
+
+// check refuses scopes and patterns that are misspelt: a token would otherwise do less, or more, than its owner thinks.
 func (g *Grant) check(name string) error {
 	for _, s := range g.Scopes {
 		if s != ScopeRead && s != ScopeTrigger && s != ScopeWrite {
 			return fmt.Errorf("httpadapter: %s has the unknown scope %q; expected read, trigger or write", name, s)
+		}
+	}
+	for _, p := range g.Patterns {
+		if strings.IndexByte(p, '*') != len(p)-1 || p == "" {
+			return fmt.Errorf("httpadapter: %s has the pattern %q; a pattern is the beginning of ids and a *, such as team-*", name, p)
 		}
 	}
 	return nil
@@ -91,7 +137,11 @@ func (t tokens) with(name, plain string, grant Grant) tokens {
 	if err := grant.check(name); err != nil {
 		panic(err.Error())
 	}
-	return append(t, hashedToken{sum: sha256.Sum256([]byte(plain)), grant: &grant})
+	sum := sha256.Sum256([]byte(plain))
+	if t.find(sum) != nil {
+		panic(fmt.Sprintf("httpadapter: %s is the same as another token", name)) // which of them counts would be a guess
+	}
+	return append(t, hashedToken{sum: sum, grant: &grant})
 }
 
 // Bearer is the bearer token of a request; false if it has none.
@@ -100,31 +150,37 @@ func Bearer(r *http.Request) (string, bool) {
 	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }
 
-// Verify looks for the token of a request among all of them, without ending at the first that fits.
+// Verify looks for the token of a request among all of them.
 func (t tokens) Verify(r *http.Request) (*Grant, error) {
 	token, ok := Bearer(r)
 	if !ok {
 		return nil, ErrNoCredential
 	}
-	given := sha256.Sum256([]byte(token))
-	var found *Grant
-	for i := range t {
-		if subtle.ConstantTimeCompare(given[:], t[i].sum[:]) == 1 {
-			found = t[i].grant
-		}
-	}
+	found := t.find(sha256.Sum256([]byte(token)))
 	if found == nil {
 		return nil, ErrNoCredential // it may be for another verifier
 	}
 	return found, nil
 }
 
-// caller is whom a request comes from: what it may do, and a hash that tells its credential apart from others, so that each gets its own
+// find is the grant of a token by its hash; nil if there is no such token. It takes the same time whichever it is.
+func (t tokens) find(given [sha256.Size]byte) *Grant {
+	var found *Grant
+	for i := range t {
+		if subtle.ConstantTimeCompare(given[:], t[i].sum[:]) == 1 {
+			found = t[i].grant
+		}
+	}
+	return found
+}
+
+// caller is whom a request comes from: what it may do and wants to, and a hash that tells its credential apart from others, so that each gets its own
 // share of what is bounded, however the header is spelt that has it.
 type caller struct {
 	grant      *Grant
+	action     core.Action
 	credential [sha256.Size]byte
-	message    string // the id of a signed message; empty for any other request
+	message    Message // of a request that counts once; zero for any other
 }
 
 // anybody is the caller where no credential is asked for: a header that nobody looks at makes no difference.
@@ -141,14 +197,7 @@ func authenticate(r *http.Request, verifiers []Verifier) (*caller, error) {
 	for _, v := range verifiers {
 		grant, err := v.Verify(r)
 		if err == nil {
-			from := &caller{grant: grant}
-			if _, ok := v.(*signatures); ok {
-				from.message = r.Header.Get(webhookID) // all that is signed shares a credential
-			} else {
-				token, _ := Bearer(r)
-				from.credential = sha256.Sum256([]byte(token))
-			}
-			return from, nil
+			return newCaller(r, v, grant), nil
 		}
 		if !errors.Is(err, ErrNoCredential) {
 			why = err
@@ -157,12 +206,46 @@ func authenticate(r *http.Request, verifiers []Verifier) (*caller, error) {
 	return nil, why
 }
 
+// newCaller is who sends a request that a verifier has accepted.
+func newCaller(r *http.Request, v Verifier, grant *Grant) *caller {
+	from := &caller{grant: grant}
+	if s, ok := v.(Sender); ok {
+		from.message = s.Message(r)
+	}
+	if from.message.ID == "" {
+		token, _ := Bearer(r)
+		from.credential = sha256.Sum256([]byte(token))
+	} else if grant.Name != "" { // all that one sender signs shares a credential
+		from.credential = sha256.Sum256([]byte("\x00" + grant.Name)) // no token has a NUL
+	}
+	return from
+}
+
+// to is the caller as it wants to use a route.
+func (c *caller) to(rt *route) *caller {
+	to := *c
+	switch rt.scope() {
+	case ScopeRead:
+		to.action = core.ActionRead
+	case ScopeTrigger:
+		to.action = core.ActionRun
+	default:
+		to.action = core.ActionControl
+	}
+	return &to
+}
+
 // callerKey is the key of a request's caller in its context.
 type callerKey struct{}
 
-// withCaller puts the caller into a request, for the checks of whichever call it is.
+// withCaller puts the caller into a request, for the checks of whichever call it is, and for those of the scheduler. One for which no
+// credential is asked is this process, as a caller in Go would be.
 func withCaller(r *http.Request, c *caller) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
+	ctx := context.WithValue(r.Context(), callerKey{}, c)
+	if c.grant != everything {
+		ctx = core.WithPrincipal(ctx, core.Principal{Name: c.grant.Name, Rights: c.grant})
+	}
+	return r.WithContext(ctx)
 }
 
 // callerOf is the caller of a request; anybody for one that was not
@@ -174,32 +257,11 @@ func callerOf(r *http.Request) *caller {
 	return anybody
 }
 
-// grantOf is the grant of a request.
-func grantOf(r *http.Request) *Grant { return callerOf(r).grant }
-
 // allow refuses a request about agents that its caller may not touch: each agent by itself. Whether such an agent exists
 // is not told.
-func allow(r *http.Request, agents ...string) error {
-	g := grantOf(r)
-	if g.Agents == nil {
-		return nil
-	}
+func (a *api) allow(r *http.Request, agents ...string) error {
 	for _, agent := range agents {
-		if !slices.Contains(g.Agents, agent) {
-			// A name that is longer than any id is not sent back whole.
-			shown := strings.ToValidUTF8(agent[:min(len(agent), core.MaxIDLen)], "")
-			return problem.New(problem.CodeForbidden, fmt.Sprintf("the credential does not cover the agent %q", shown))
-		}
-	}
-	return nil
-}
-
-// allowTasks refuses tasks of agents that the caller may not touch, and tasks that name such a user: a handler takes the user
-// of a task for the one to work for.
-func allowTasks(r *http.Request, tasks ...core.NewTask) error {
-	for i := range tasks {
-		// A task without a user works for its agent.
-		if err := allow(r, tasks[i].Agent, cmp.Or(tasks[i].UserID, tasks[i].Agent)); err != nil {
+		if err := a.scheduler.Authorize(r.Context(), core.Access{Action: callerOf(r).action, Agent: agent}); err != nil {
 			return err
 		}
 	}
@@ -207,12 +269,7 @@ func allowTasks(r *http.Request, tasks ...core.NewTask) error {
 }
 
 // allowAll refuses a request about more than single agents to a caller that may touch some only.
-func allowAll(r *http.Request) error {
-	if grantOf(r).Agents != nil {
-		return problem.New(problem.CodeForbidden, "the credential covers single agents only")
-	}
-	return nil
-}
+func (a *api) allowAll(r *http.Request) error { return a.allow(r, "") }
 
 // local reports whether a request's host is one that no name server outside can make point here.
 // A page in a browser can make any name point at this machine, but neither localhost nor an address.

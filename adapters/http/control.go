@@ -18,10 +18,10 @@ const mustBeString = "must be a string"
 // target is what a request to pause or resume is about: the names in its path, or all tasks. What is wider than an agent
 // is not for callers that may touch some agents only.
 // A task or an agent was checked with the path, before the call began.
-func target(r *http.Request) (core.Target, error) {
+func (a *api) target(r *http.Request) (core.Target, error) {
 	t := core.Target{Agent: r.PathValue("agent"), ID: r.PathValue("id"), Kind: r.PathValue("kind"), Key: r.PathValue("key")}
 	if t.Agent == "" {
-		return t, allowAll(r)
+		return t, a.allowAll(r)
 	}
 	return t, nil
 }
@@ -43,7 +43,7 @@ func (a *api) pause(r *http.Request) (int, any, error) {
 	); err != nil {
 		return 0, nil, err
 	}
-	t, err := target(r)
+	t, err := a.target(r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -72,7 +72,7 @@ func (a *api) resume(r *http.Request) (int, any, error) {
 	if err := decode(data, strictjson.Field{Name: "ahead", Into: &ahead, Must: "must be true or false"}); err != nil {
 		return 0, nil, err
 	}
-	t, err := target(r)
+	t, err := a.target(r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -161,14 +161,6 @@ func (a *api) activity(r *http.Request) (int, any, error) {
 		strictjson.Field{Name: "device_id", Into: &s.Device, Must: mustBeString},
 		strictjson.Field{Name: "agent_id", Into: &s.Agent, Must: mustBeString},
 	); err != nil {
-		return 0, nil, err
-	}
-	// The agents that it is about follow from the subject, so the check of the grant comes after.
-	about, err := a.scheduler.NoticeAbout(kind, s)
-	if err == nil {
-		err = allow(r, about...)
-	}
-	if err != nil {
 		return 0, nil, err
 	}
 	noticed, err := a.scheduler.Notice(r.Context(), kind, s)

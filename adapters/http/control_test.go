@@ -100,10 +100,10 @@ func TestCancelOfARun(t *testing.T) {
 func TestWiderControl(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
-		"/v1/agents/a%2Fb": `{"agent_id":"a/b"}`, "/v1/kinds/ok": `{"kind":"ok"}`, "/v1/keys/openai": `{"snooze_key":"openai"}`, "/v1": `{"all":true}`,
+		"/v1/agents/a%2Fb": `{"agent_id":"a/b"}`, "/v1/kinds/ok": `{"kind":"ok"}`, "/v1/keys/openai": `{"limit_key":"openai"}`, "/v1": `{"all":true}`,
 	} {
 		f := setup(t, httpadapter.Config{})
-		f.call(t, "POST", "/v1/tasks", `{"agent_id":"a/b","id":"i","kind":"ok","snooze_key":"openai"}`)
+		f.call(t, "POST", "/v1/tasks", `{"agent_id":"a/b","id":"i","kind":"ok","limit_key":"openai"}`)
 		res, body := f.call(t, "POST", path+"/pause", `{"for":"1h"}`)
 		assert.Equal(t, http.StatusOK, res.StatusCode, body)
 		assert.JSONEq(t, `{"target":`+want+`,"is_paused":true}`, body)

@@ -34,7 +34,7 @@ func ask(t *testing.T, h http.Handler, method, path, body string) (int, string) 
 // Partitions that are away are named, and are no reason to take the process out of service or to lose a report.
 func TestPartitionsThatAreAwayAreNamed(t *testing.T) {
 	t.Parallel()
-	store := &adaptertest.Partly{Store: memstore.New(memstore.Config{})}
+	store := &adaptertest.Partly{Store: memstore.New(memstore.Config{Partitions: 8})}
 	s, err := core.New(store, core.Config{Concurrency: 7})
 	require.NoError(t, err)
 	core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
@@ -63,7 +63,7 @@ func TestPartitionsThatAreAwayAreNamed(t *testing.T) {
 // A process that claims nothing because of its handlers is not ready, whoever asks for its runs, and says why.
 func TestAProcessWithStuckHandlersIsNotReady(t *testing.T) {
 	t.Parallel()
-	s, err := core.New(memstore.New(memstore.Config{}), adaptertest.Stuck)
+	s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), adaptertest.Stuck)
 	require.NoError(t, err)
 	h := httpadapter.New(s, httpadapter.Config{})
 	letGo := adaptertest.Stick(t, s)

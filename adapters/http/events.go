@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -25,11 +24,12 @@ type Events struct {
 
 // listener is one connection. What it does not take in time is dropped and counted.
 type listener struct {
-	agents []string // nil for all
-	kind   string
-	queue  chan core.Event
-	lost   int
-	of     [sha256.Size]byte // its credential
+	grant *Grant
+	agent string // the only one; empty for all that the grant covers
+	kind  string
+	queue chan core.Event
+	lost  int
+	of    [sha256.Size]byte // its credential
 }
 
 // Bounds of a stream of events. Each credential may have mostListeners, so that one takes nobody else's; all together bound the memory.
@@ -46,7 +46,7 @@ func (e *Events) Publish(event core.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for l := range e.listeners {
-		if l.agents != nil && !slices.Contains(l.agents, event.Agent) || l.kind != "" && l.kind != event.Kind {
+		if !l.wants(&event) {
 			continue
 		}
 		select {
@@ -55,6 +55,11 @@ func (e *Events) Publish(event core.Event) {
 			l.lost++
 		}
 	}
+}
+
+// wants reports whether an event is for a listener, as far as its grant says. What is about more than one agent is of no agent.
+func (l *listener) wants(e *core.Event) bool {
+	return (l.agent == "" || l.agent == e.Agent) && (l.kind == "" || l.kind == e.Kind) && l.grant.covers(e.Agent)
 }
 
 // listen adds a listener, or says how many there are already: of its credential, or of all.
@@ -102,13 +107,12 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	from := callerOf(r)
-	l := &listener{agents: from.grant.Agents, kind: q.Get("kind"), queue: make(chan core.Event, eventsKept), of: from.credential}
-	if agent := q.Get("agent_id"); agent != "" {
-		if err := allow(r, agent); err != nil {
+	l := &listener{grant: from.grant, agent: q.Get("agent_id"), kind: q.Get("kind"), queue: make(chan core.Event, eventsKept), of: from.credential}
+	if l.agent != "" || l.grant.all() {
+		if err := a.allow(r, l.agent); err != nil {
 			a.refuse(w, r, err)
 			return
 		}
-		l.agents = []string{agent}
 	}
 	if already := a.config.Events.listen(l); already > 0 {
 		a.refuse(w, r, problem.New(core.CodeUnavailable, fmt.Sprintf("%d clients are already listening; retry later", already)))
@@ -141,6 +145,11 @@ func (a *api) send(w http.ResponseWriter, r *http.Request, l *listener) {
 		case <-beat.C:
 			text = ": beat\n\n"
 		case event := <-l.queue:
+			// Each is asked about, and not only what was asked for: what the caller may see can change while it listens.
+			if a.allow(r, event.Agent) != nil {
+				text = ""
+				break
+			}
 			data, err := json.Marshal(event)
 			if err != nil {
 				return

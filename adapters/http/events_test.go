@@ -25,7 +25,7 @@ func TestStreamsAndWaitsEndWithTheServer(t *testing.T) {
 		"/product/scheduler/wait?user_name=ann&timeout_seconds=600":        `"timed_out":true`,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+			s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{})
 			require.NoError(t, err)
 			_, err = s.Submit(t.Context(), core.NewTask{Agent: "ann", Kind: "k"})
 			require.NoError(t, err)

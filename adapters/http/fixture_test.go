@@ -58,12 +58,19 @@ type fixture struct {
 
 func setup(t *testing.T, config httpadapter.Config) *fixture {
 	t.Helper()
-	f := &fixture{store: counting(memstore.New(memstore.Config{MaxTasks: 5})), logs: new(bytes.Buffer)}
-	var err error
-	f.scheduler, err = core.New(f.store, core.Config{Kinds: map[string]core.KindConfig{
+	return setupWith(t, core.Config{}, config)
+}
+
+// setupWith is a handler on a scheduler with some settings.
+func setupWith(t *testing.T, settings core.Config, config httpadapter.Config) *fixture {
+	t.Helper()
+	f := &fixture{store: counting(memstore.New(memstore.Config{Partitions: 1, MaxTasks: 5})), logs: new(bytes.Buffer)}
+	settings.Kinds = map[string]core.KindConfig{
 		"seen": {Activity: &core.Activity{Delay: time.Hour}}, "seen_by_user": {Activity: &core.Activity{Delay: time.Hour, Dimensions: 1}},
 		"off": {Disabled: true},
-	}})
+	}
+	var err error
+	f.scheduler, err = core.New(f.store, settings)
 	require.NoError(t, err)
 	core.Handle(f.scheduler, "ok", func(_ context.Context, task *core.Task[json.RawMessage]) error {
 		return task.SetResult(task.Payload)

@@ -47,7 +47,7 @@ func gated(st core.Store) *gatedStore {
 func TestRunDueIsSharedByThoseWhoAskForTheSame(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		st := gated(memstore.New(memstore.Config{}))
+		st := gated(memstore.New(memstore.Config{Partitions: 8}))
 		s, err := core.New(st, core.Config{})
 		require.NoError(t, err)
 		core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
@@ -79,7 +79,7 @@ func TestRunDueIsSharedByThoseWhoAskForTheSame(t *testing.T) {
 func TestRunDueIsDoneAnewWhenItsCallerGoesAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, err := core.New(gated(memstore.New(memstore.Config{})), core.Config{})
+		s, err := core.New(gated(memstore.New(memstore.Config{Partitions: 8})), core.Config{})
 		require.NoError(t, err)
 		core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
 		f := &fixture{handler: httpadapter.New(s, httpadapter.Config{})}
@@ -104,7 +104,7 @@ func TestRunDueIsDoneAnewWhenItsCallerGoesAway(t *testing.T) {
 func TestThoseWhoWaitMayGoAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		st := gated(memstore.New(memstore.Config{}))
+		st := gated(memstore.New(memstore.Config{Partitions: 8}))
 		s, err := core.New(st, core.Config{})
 		require.NoError(t, err)
 		core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
@@ -134,7 +134,7 @@ func TestThoseWhoWaitMayGoAway(t *testing.T) {
 func TestASlowHandlerHoldsUpNoOtherRunDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+		s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{})
 		require.NoError(t, err)
 		release := make(chan struct{})
 		core.Handle(s, "slow", func(context.Context, *core.Task[any]) error { <-release; return nil })
@@ -161,7 +161,7 @@ func TestASlowHandlerHoldsUpNoOtherRunDue(t *testing.T) {
 // down. Each run of the kind slow is told to began, and takes 10 s or until it is told to end.
 func stoppable(t *testing.T, grace time.Duration) (f *fixture, stop, began chan struct{}) {
 	t.Helper()
-	s, err := core.New(memstore.New(memstore.Config{}), core.Config{Concurrency: 1})
+	s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{Concurrency: 1})
 	require.NoError(t, err)
 	stop, began = make(chan struct{}), make(chan struct{}, 3)
 	core.Handle(s, "slow", func(ctx context.Context, _ *core.Task[any]) error {
@@ -232,7 +232,7 @@ func TestPullsEndWithTheServer(t *testing.T) {
 func TestTheGraceOfAPullHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, err := core.New(memstore.New(memstore.Config{}), core.Config{Concurrency: 2})
+		s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{Concurrency: 2})
 		require.NoError(t, err)
 		core.Handle(s, "takes", func(_ context.Context, task *core.Task[time.Duration]) error {
 			time.Sleep(task.Payload)

@@ -70,6 +70,16 @@ func TestScopesAndAgents(t *testing.T) {
 		{"ann", "GET", "/v1/jobs?agent_id=bob", "", 403},
 		{"ann", "GET", "/v1/agents", "", 403},
 		{"ann", "GET", "/v1/pauses", "", 403},
+		{"ann", "GET", "/v1/limits", "", 403},
+		{"ann", "GET", "/v1/kinds", "", 403},
+		{"reader", "GET", "/v1/kinds", "", 200},
+		{"ann", "GET", "/v1/processes", "", 403},
+		{"reader", "GET", "/v1/processes", "", 200},
+		{"ann", "PUT", "/v1/limits", `{"kind":"ok","concurrency":1}`, 403},
+		{"ann", "DELETE", "/v1/limits?kind=ok", "", 403},
+		{"reader", "GET", "/v1/limits", "", 200},
+		{"reader", "PUT", "/v1/limits", `{"kind":"ok","concurrency":1}`, 403},
+		{"reader", "DELETE", "/v1/limits?kind=ok", "", 403},
 		{"ann", "GET", "/v1/stats", "", 403},
 		{"ann", "POST", "/v1/run-due", `{"agent_ids":["ann"]}`, 200},
 		{"ann", "POST", "/v1/run-due", `{"agent_ids":["ann","bob"]}`, 403},
@@ -109,10 +119,10 @@ func signed(id, stamp, body string) *http.Request {
 // signedBy is a handler that takes signed requests.
 func signedBy(t *testing.T, clock core.Clock) *fixture {
 	t.Helper()
-	return setup(t, httpadapter.Config{Clock: clock, Signed: &httpadapter.Signed{
+	return setup(t, httpadapter.Config{Clock: clock, Signed: []httpadapter.Signed{{
 		Secrets: []string{"whsec_" + base64.StdEncoding.EncodeToString([]byte("another one, of an older time")), base64.StdEncoding.EncodeToString(signingKey)},
 		Grant:   httpadapter.Grant{Scopes: []httpadapter.Scope{httpadapter.ScopeWrite}},
-	}})
+	}}})
 }
 
 func unix(at time.Time) string { return fmt.Sprint(at.Unix()) }
@@ -130,7 +140,7 @@ func TestSignedRequests(t *testing.T) {
 	}
 	as := func(*http.Request) {}
 	assert.Equal(t, 201, send("1", now, as))
-	assert.Equal(t, 401, send("1", now, as), "sent before")
+	assert.Equal(t, 208, send("1", now, as), "carried out before")
 	assert.Equal(t, 201, send("2", now.Add(-4*time.Minute), as))
 	assert.Equal(t, 401, send("3", now.Add(-6*time.Minute), as), "too old")
 	assert.Equal(t, 401, send("4", now.Add(6*time.Minute), as), "from the future")
@@ -143,7 +153,7 @@ func TestSignedRequests(t *testing.T) {
 	res, _ := f.call(t, "GET", "/v1/stats", "")
 	assert.Equal(t, 401, res.StatusCode)
 	for _, bad := range []httpadapter.Signed{{}, {Secrets: []string{"whsec_!"}}, {Secrets: []string{"c2hvcnQ="}}} {
-		assert.Panics(t, func() { httpadapter.New(nil, httpadapter.Config{Signed: &bad}) })
+		assert.Panics(t, func() { httpadapter.New(nil, httpadapter.Config{Signed: []httpadapter.Signed{bad}}) })
 	}
 }
 
@@ -174,9 +184,11 @@ func TestASignatureIsGoodOnce(t *testing.T) {
 	require.Equal(t, 201, res.StatusCode, text)
 	for range 11 {
 		res, _ = f.do(t, signed("1", stamp, body))
-		assert.Equal(t, 401, res.StatusCode, "at %s", clock.now)
+		assert.Equal(t, 208, res.StatusCode, "at %s", clock.now)
 		clock.now = clock.now.Add(time.Minute)
 	}
+	res, _ = f.do(t, signed("1", stamp, body))
+	assert.Equal(t, 401, res.StatusCode, "too old")
 	clock.now = clock.now.Add(-time.Minute)
 	res, text = f.do(t, signed("2", stamp, body))
 	assert.Equal(t, 201, res.StatusCode, "it was the last moment: %s", text)
@@ -231,7 +243,7 @@ func TestCronSecret(t *testing.T) {
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	events := &httpadapter.Events{}
-	s, err := core.New(memstore.New(memstore.Config{}), core.Config{OnEvent: events.Publish})
+	s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{OnEvent: events.Publish})
 	require.NoError(t, err)
 	core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
 	server := httptest.NewServer(httpadapter.New(s, httpadapter.Config{Events: events, Scoped: []httpadapter.Token{
@@ -280,7 +292,7 @@ func TestEvents(t *testing.T) {
 func TestASlowListenerMissesEvents(t *testing.T) {
 	t.Parallel()
 	events := &httpadapter.Events{}
-	handler := httpadapter.New(nil, httpadapter.Config{Events: events})
+	handler := setup(t, httpadapter.Config{Events: events}).handler
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &gatedWriter{ResponseRecorder: httptest.NewRecorder(), gate: make(chan struct{}), first: make(chan struct{}), wrote: make(chan struct{}, 1)}
 	done := make(chan struct{})

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/waits"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -33,11 +33,14 @@ type Config struct {
 	// none of all these no request needs a credential.
 	Tokens    []string
 	Scoped    []Token
-	Signed    *Signed
+	Signed    []Signed
 	Verifiers []Verifier
 	// CronSecret opens GET /v1/cron, which runs what is due for all agents, to requests that have it as their bearer token, as
 	// hosts' cron services send it. Without it there is no such path.
 	CronSecret string
+	// Crons are more secrets of that path. One whose grant names agents runs what is due for these; patterns it must not have, as nobody
+	// knows which agents there are.
+	Crons []Token
 	// LocalOnly refuses requests for a host that is neither localhost nor an IP address. Set it when there are no tokens
 	// and the server listens on loopback: a page in a browser cannot reach it then through a name that it made point here.
 	LocalOnly bool
@@ -46,7 +49,7 @@ type Config struct {
 	// MaxTimeout is the longest that one request may run tasks, and how long it does if it does not say:
 	// DefaultMaxTimeout if zero. The server's WriteTimeout has to be longer.
 	MaxTimeout time.Duration
-	// MaxWaits is how many requests of one credential may wait at once for users to be idle: DefaultMaxWaits if zero. All
+	// MaxWaits is how many requests of one credential may wait at once, for a task to end or a user to be idle: DefaultMaxWaits if zero. All
 	// credentials together may have eight times as many. More are answered with 429 and a Retry-After.
 	MaxWaits int
 	// Version is shown by /healthz.
@@ -64,15 +67,20 @@ type Config struct {
 	// Grace is how long the handlers that a request runs may continue once Stopping is closed or the request's context is done.
 	// Then their contexts are cancelled and their tasks released, uncharged; at once if zero. The server has to wait longer.
 	Grace time.Duration
+	// Approvals, if set, answers the addresses that it makes, below /v1/signed: pages on which a person answers a task that waits. They need no
+	// credential.
+	Approvals *Approvals
 	// Metrics, if set, answers GET /metrics, as the handler of package metrics does. Where a credential is asked for it needs
 	// one to read, for all agents.
 	Metrics http.Handler
+	// RPC, if set, answers gRPC calls beside the routes: package rpc makes it. A call needs a credential as every request does.
+	RPC RPC
 	// Clock is what signatures are checked by: core.SystemClock if nil.
 	Clock core.Clock
 }
 
 // api answers requests. The answer to each is JSON.
-// It is immutable after New, and used by many goroutines.
+// All but waits is immutable after New. It is used by many goroutines.
 type api struct {
 	scheduler *core.Scheduler
 	config    Config
@@ -81,6 +89,7 @@ type api struct {
 	cron    tokens
 	origins *http.CrossOriginProtection
 	table   []route
+	waits   waits.Bound
 }
 
 // New makes the handler that serves a scheduler. It panics if a token is empty, as that is a mistake in the program that
@@ -105,6 +114,12 @@ func New(s *core.Scheduler, config Config) http.Handler {
 	if config.CronSecret != "" {
 		a.cron = a.cron.with("CronSecret", config.CronSecret, Grant{Scopes: []Scope{ScopeTrigger}})
 	}
+	for i, t := range config.Crons {
+		if t.Patterns != nil {
+			panic(fmt.Sprintf("httpadapter: Crons[%d] has patterns; name its agents", i))
+		}
+		a.cron = a.cron.with(fmt.Sprintf("Crons[%d]", i), t.Token, t.Grant)
+	}
 	a.table = a.routes()
 	return a
 }
@@ -123,8 +138,8 @@ func (c *Config) verifiers() []Verifier {
 	if known != nil {
 		all = append(all, known)
 	}
-	if c.Signed != nil {
-		all = append(all, newSignatures(c.Signed, c.Clock, c.MaxBody))
+	for i := range c.Signed {
+		all = append(all, newSignatures(&c.Signed[i], c.Clock, c.MaxBody))
 	}
 	return append(all, c.Verifiers...)
 }
@@ -141,21 +156,33 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	r = withCaller(r, from)
+	r = withCaller(r, from.to(rt))
 	// Set before anything reads the body; the call turns its error into a 413.
 	r.Body = http.MaxBytesReader(w, r.Body, a.config.MaxBody)
 	if agent := r.PathValue("agent"); agent != "" {
-		if err := allow(r, agent); err != nil {
+		if err := a.allow(r, agent); err != nil {
 			a.refuse(w, r, err)
 			return
 		}
 	}
 	// A stream writes its own answer, and may not end for hours.
 	if rt.stream != nil {
+		if err := a.receiveStream(r); err != nil {
+			a.refuse(w, r, err)
+			return
+		}
 		rt.stream(w, r)
 		return
 	}
-	status, body, err := rt.answer(r)
+	if rt.submits {
+		ctx, err := a.inRun(r)
+		if err != nil {
+			a.refuse(w, r, err)
+			return
+		}
+		r = r.WithContext(ctx)
+	}
+	status, body, err := a.once(r, rt)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
@@ -184,8 +211,8 @@ func (a *api) admit(r *http.Request) (*route, *caller, error) {
 		return nil, nil, problem.Method(allowed)
 	case rt == nil:
 		return nil, nil, errNoRoute
-	case !rt.open && !from.grant.may(rt.scope()):
-		return nil, nil, problem.New(problem.CodeForbidden, fmt.Sprintf("the credential does not cover the scope %q", rt.scope()))
+	case !rt.open && !rt.asks && !from.grant.may(rt.scope()):
+		return nil, nil, problem.New(core.CodeForbidden, fmt.Sprintf("the credential does not cover the scope %q", rt.scope()))
 	default:
 		return rt, from, nil
 	}
@@ -206,10 +233,6 @@ func (a *api) identify(rt *route, r *http.Request) (*caller, error) {
 		return from, nil
 	}
 	a.config.Logger.LogAttrs(r.Context(), slog.LevelInfo, "a request was refused", slog.String("path", r.URL.Path), slog.Any("err", err))
-	// It may succeed later, so 401 would be wrong.
-	if errors.Is(err, errFull) {
-		return nil, err
-	}
 	return nil, errUnauthorized
 }
 

@@ -20,15 +20,18 @@ const idempotencyHeader = "Idempotency-Key"
 // A longer key is refused and not cut, as two keys could become one.
 const mostKey = 255
 
+// messageID is what stands in for the header, in errors.
+const messageID = "id of the message"
+
 // identifyTasks gives tasks that have neither an id nor a unique key ids made from the request's key and their place in it, which
 // are the same when the request is repeated. What was stored under them before with another content is a conflict, before
 // anything is written: a key stands for one request.
 func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
-	// A signed message was recorded, perhaps, and is sent to each process once. The header is not signed: whoever sends it again could
+	// A signed message is delivered again with the same key, also when it is forgotten. The header is not signed: whoever sends it again could
 	// add another key. No key has a NUL, so this is that of no other request.
-	name, key := webhookID, callerOf(r).message+"\x00"
+	name, key := messageID, callerOf(r).key()
 	values := r.Header.Values(idempotencyHeader)
-	if len(key) == 1 {
+	if key == "" {
 		// Most requests have no key, and pay nothing for it.
 		if len(values) == 0 {
 			return nil
@@ -36,7 +39,7 @@ func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
 		name, key = idempotencyHeader, values[0]
 	}
 	switch {
-	case name == webhookID: // it was checked with its signature
+	case name == messageID: // it was checked with its signature
 	case len(values) > 1:
 		return &core.InvalidError{Field: idempotencyHeader, Reason: "is given twice"}
 	case key == "":
@@ -57,6 +60,9 @@ func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
 	if len(made) == 0 {
 		return nil
 	}
+	if err := a.maySubmit(r, tasks); err != nil {
+		return err
+	}
 	known, err := a.scheduler.Existing(r.Context(), made...)
 	for i := range known {
 		if known[i].Differs {
@@ -68,4 +74,15 @@ func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
 		return nil
 	}
 	return err
+}
+
+// maySubmit asks for all tasks of a submit, before the store is asked about some of them. Submit itself would do it too late.
+func (a *api) maySubmit(r *http.Request, tasks []core.NewTask) error {
+	for i := range tasks {
+		what := core.Access{Action: core.ActionSubmit, Agent: tasks[i].Agent, User: tasks[i].UserID, Kind: tasks[i].Kind, ID: tasks[i].ID}
+		if err := a.scheduler.Authorize(r.Context(), what); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/memos"
-	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // The mount of MemOS' API: its routes in our table, and what they ask of their host.
@@ -16,9 +15,9 @@ import (
 func (a *api) memos() []route {
 	var table []route
 	for _, m := range memos.Routes(a.scheduler, &host{a: a}, memos.Config{
-		Clock: a.config.Clock, MaxWaits: a.config.MaxWaits, Stopping: a.config.Stopping,
+		Clock: a.config.Clock, MaxWaits: a.config.MaxWaits, Waits: &a.waits, Stopping: a.config.Stopping,
 	}) {
-		rt := route{method: m.Method, path: m.Path, noHead: m.Endless, answer: m.Respond, stream: m.Stream}
+		rt := route{method: m.Method, path: m.Path, noHead: m.Endless, submits: m.Submits, answer: m.Respond, stream: m.Stream}
 		if m.Reads {
 			rt.needs = ScopeRead
 		}
@@ -35,13 +34,10 @@ type host struct{ a *api }
 var _ memos.Host = (*host)(nil)
 
 // Allow refuses agents that the grant of a request does not cover.
-func (*host) Allow(r *http.Request, agents ...string) error { return allow(r, agents...) }
-
-// AllowTasks refuses tasks of such agents and users.
-func (*host) AllowTasks(r *http.Request, tasks ...core.NewTask) error { return allowTasks(r, tasks...) }
+func (h *host) Allow(r *http.Request, agents ...string) error { return h.a.allow(r, agents...) }
 
 // AllowAll refuses what is about all agents to a grant for some.
-func (*host) AllowAll(r *http.Request) error { return allowAll(r) }
+func (h *host) AllowAll(r *http.Request) error { return h.a.allowAll(r) }
 
 // Caller is the credential of a request.
 func (*host) Caller(r *http.Request) [sha256.Size]byte { return callerOf(r).credential }

@@ -42,7 +42,7 @@ func slow(st core.Store, took time.Duration) *slowStore {
 // slowFixture is a handler whose store is slow to read; its user u is not idle for an hour.
 func slowFixture(t *testing.T, took time.Duration, config httpadapter.Config) (*slowStore, http.Handler, *core.Scheduler) {
 	t.Helper()
-	st := slow(memstore.New(memstore.Config{}), took)
+	st := slow(memstore.New(memstore.Config{Partitions: 8}), took)
 	s, err := core.New(st, core.Config{})
 	require.NoError(t, err)
 	core.Handle(s, "ok", func(context.Context, *core.Task[json.RawMessage]) error { return nil })

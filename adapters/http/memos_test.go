@@ -130,7 +130,7 @@ func TestProductKeepsToTheAgentsOfItsCaller(t *testing.T) {
 // waitFixture is a handler in virtual time.
 func waitFixture(t *testing.T) *fixture {
 	t.Helper()
-	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+	s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{})
 	require.NoError(t, err)
 	core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
 	return &fixture{scheduler: s, handler: httpadapter.New(s, httpadapter.Config{})}

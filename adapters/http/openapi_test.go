@@ -55,10 +55,11 @@ func isDescribed(t *testing.T, r *http.Request, body []byte, res *reply, answer 
 		Request: r, PathParams: params, Route: route, Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
 	}
 	if res.StatusCode < 300 {
+		in.Options.ExcludeRequestBody = slices.Contains([]string{"application/x-ndjson", "application/jsonl"}, r.Header.Get("Content-Type")) // lines are no one JSON
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		assert.NoError(t, openapi3filter.ValidateRequest(t.Context(), in), "%s %s %s", r.Method, r.URL, body)
 	}
-	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+	if media := res.Header.Get("Content-Type"); strings.HasPrefix(media, "text/event-stream") || media == "application/x-ndjson" {
 		return
 	}
 	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: res.StatusCode, Header: res.Header}

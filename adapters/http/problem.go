@@ -14,8 +14,8 @@ import (
 // Shared and never changed: an answer copies what it needs.
 var (
 	errUnauthorized = problem.Unauthorized("a bearer token is required: Authorization: Bearer <token>")
-	errForeignHost  = problem.New(problem.CodeForbidden, "the Host is neither localhost nor an IP address")
-	errCrossOrigin  = problem.New(problem.CodeForbidden, "the request comes from a page of another origin")
+	errForeignHost  = problem.New(core.CodeForbidden, "the Host is neither localhost nor an IP address")
+	errCrossOrigin  = problem.New(core.CodeForbidden, "the request comes from a page of another origin")
 	errNoRoute      = problem.New(problem.CodeNoRoute, "no such path")
 	errNotReady     = problem.New(core.CodeUnavailable, "not ready")
 )
@@ -29,6 +29,9 @@ type answerer interface {
 
 // refuse answers with an error, and logs it if it is one of this side.
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if a.calls(r) && a.config.RPC.Refuse(w, r, err) {
+		return
+	}
 	var own answerer
 	if errors.As(err, &own) { //nolint:modernize // AsType of an interface is code of its own, in every function that is deployed
 		status, body := own.Answer()

@@ -12,12 +12,14 @@ import (
 // route is one call. Its answer is a status and what is written as JSON, or an error.
 // The table is made once, in New.
 type route struct {
-	method string
-	path   string   // whose segments in braces match anything
-	open   bool     // needs no credential
-	noHead bool     // a GET that does not end by itself, or that runs tasks
-	needs  Scope    // if it is not what the method says
-	verify Verifier // takes the place of what others are accepted by
+	method  string
+	path    string   // whose segments in braces match anything
+	open    bool     // needs no credential
+	noHead  bool     // a GET that does not end by itself, or that runs tasks
+	needs   Scope    // if it is not what the method says
+	verify  Verifier // takes the place of what others are accepted by
+	asks    bool     // asks for scopes and agents by itself, once it knows the call
+	submits bool     // stores tasks: in the name of a run, if the request has that
 	// Exactly one of answer and stream is set.
 	answer func(r *http.Request) (int, any, error)
 	stream func(w http.ResponseWriter, r *http.Request) // in place of answer
@@ -40,7 +42,7 @@ func (rt *route) scope() Scope {
 func (a *api) routes() []route {
 	table := []route{
 		{method: http.MethodPost, path: "/v1/run-due", needs: ScopeTrigger, answer: a.runDue},
-		{method: http.MethodPost, path: "/v1/tasks", answer: a.submit},
+		{method: http.MethodPost, path: "/v1/tasks", submits: true, answer: a.submit},
 		{method: http.MethodGet, path: "/v1/tasks", answer: a.list},
 		{method: http.MethodGet, path: "/v1/agents/{agent}/tasks/{id}", answer: a.task},
 		{method: http.MethodDelete, path: "/v1/agents/{agent}/tasks/{id}", answer: a.remove},
@@ -53,6 +55,12 @@ func (a *api) routes() []route {
 		{method: http.MethodGet, path: "/v1/agents/{agent}/tasks/{id}/runs", answer: a.runs},
 		{method: http.MethodPost, path: "/v1/agents/{agent}/pause", answer: a.pause},
 		{method: http.MethodPost, path: "/v1/agents/{agent}/resume", answer: a.resume},
+		{method: http.MethodGet, path: "/v1/agents/{agent}", answer: a.profile},
+		{method: http.MethodPut, path: "/v1/agents/{agent}", answer: a.setProfile},
+		{method: http.MethodDelete, path: "/v1/agents/{agent}", answer: a.forget},
+		{method: http.MethodGet, path: "/v1/agents/{agent}/export", noHead: true, stream: a.export},
+		{method: http.MethodPost, path: "/v1/agents/{agent}/import", answer: a.imports},
+		{method: http.MethodDelete, path: "/v1/agents/{agent}/profile", answer: a.deleteProfile},
 		{method: http.MethodPost, path: "/v1/kinds/{kind}/pause", answer: a.pause},
 		{method: http.MethodPost, path: "/v1/kinds/{kind}/resume", answer: a.resume},
 		{method: http.MethodPost, path: "/v1/keys/{key}/pause", answer: a.pause},
@@ -60,19 +68,37 @@ func (a *api) routes() []route {
 		{method: http.MethodPost, path: "/v1/pause", answer: a.pause},
 		{method: http.MethodPost, path: "/v1/resume", answer: a.resume},
 		{method: http.MethodPost, path: "/v1/activity", answer: a.activity},
+		{method: http.MethodPost, path: "/v1/signals/{agent}/{key}", answer: a.signal},
 		{method: http.MethodGet, path: "/v1/jobs", answer: a.jobs},
 		{method: http.MethodGet, path: "/v1/agents", answer: a.agents},
 		{method: http.MethodGet, path: "/v1/pauses", answer: a.pauses},
+		{method: http.MethodGet, path: "/v1/limits", answer: a.limits},
+		{method: http.MethodPut, path: "/v1/limits", answer: a.setLimit},
+		{method: http.MethodDelete, path: "/v1/limits", answer: a.liftLimit},
+		{method: http.MethodGet, path: "/v1/budgets", answer: a.budgets},
+		{method: http.MethodPut, path: "/v1/budgets", answer: a.setBudget},
+		{method: http.MethodDelete, path: "/v1/budgets", answer: a.liftBudget},
 		{method: http.MethodGet, path: "/v1/groups/{agent}/{group}", answer: a.group},
 		{method: http.MethodGet, path: "/v1/stats", answer: a.stats},
+		{method: http.MethodGet, path: "/v1/kinds", answer: a.kinds},
+		{method: http.MethodGet, path: "/v1/processes", answer: a.processes},
 		{method: http.MethodGet, path: "/healthz", open: true, answer: a.health},
 		{method: http.MethodGet, path: "/readyz", open: true, answer: a.ready},
 		{method: http.MethodGet, path: "/openapi.json", open: true, answer: a.document},
 	}
-	table = append(table, a.memos()...)
+	return append(append(append(table, a.memos()...), a.configured()...), a.rpc()...)
+}
+
+// configured are the calls that are there only if the configuration has them.
+func (a *api) configured() (table []route) {
 	// Without a secret the path does not exist, so that nobody can guess at it.
 	if a.cron != nil {
 		table = append(table, route{method: http.MethodGet, path: "/v1/cron", noHead: true, needs: ScopeTrigger, verify: a.cron, answer: a.runCron})
+	}
+	if a.config.Approvals != nil {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			table = append(table, route{method: method, path: approvalPath + "{call}", open: true, stream: a.approve})
+		}
 	}
 	if a.config.Events != nil {
 		table = append(table, route{method: http.MethodGet, path: "/v1/events", noHead: true, stream: a.events})
@@ -89,7 +115,7 @@ func (a *api) routes() []route {
 // http.ServeMux would not do: it takes an id that is just a slash (%2F) for the end of the path, and answers a path with
 // an empty segment with a redirect.
 func find(routes []route, r *http.Request) (*route, []string) {
-	for _, name := range []string{"agent", "id", "kind", "key", "group"} {
+	for _, name := range []string{"agent", "id", "kind", "key", "group", "call"} {
 		r.SetPathValue(name, "") // an outer mux may have such wildcards
 	}
 	// The escaped path is split, so that %2F stays within its segment.

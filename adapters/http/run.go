@@ -23,9 +23,9 @@ func (a *api) runDue(r *http.Request) (int, any, error) {
 	}
 	// Whose tasks it is about decides what the grant has to cover.
 	if scope.Agents == nil {
-		err = allowAll(r)
+		err = a.allowAll(r)
 	} else {
-		err = allow(r, scope.Agents...)
+		err = a.allow(r, scope.Agents...)
 	}
 	if err != nil {
 		return 0, nil, err
@@ -33,10 +33,17 @@ func (a *api) runDue(r *http.Request) (int, any, error) {
 	return a.run(r.Context(), scope)
 }
 
-// runCron is runDue for all agents, for hosts whose cron service sends a GET.
-// A GET has no body to name agents in, so its credential is for all.
+// runCron is runDue for all agents that its credential is for, for hosts whose cron service sends a GET: that has no body to name agents in.
 func (a *api) runCron(r *http.Request) (int, any, error) {
-	return a.run(r.Context(), core.Scope{MaxDuration: a.config.MaxTimeout})
+	agents := callerOf(r).grant.Agents
+	err := a.allow(r, agents...)
+	if agents == nil {
+		err = a.allowAll(r)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return a.run(r.Context(), core.Scope{Agents: agents, MaxDuration: a.config.MaxTimeout})
 }
 
 // run runs what is due and translates the end of a pull: what a host cut off before anything ran must not read as "nothing is

@@ -11,10 +11,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -22,9 +20,9 @@ import (
 // played back: both are needed, as anybody on the way can record one.
 
 // Signed accepts requests that are signed as Standard Webhooks are: webhook-id, webhook-timestamp and webhook-signature
-// over both and the body. A signature is good for five minutes, and once in this process; the same id with a new timestamp
-// and signature is the same message sent again, and taken. Whichever process takes it, its id is the idempotency key of the tasks that
-// it submits, so that none is submitted twice. Ids have no dots, as these part what is signed.
+// over both and the body. A signature is good for five minutes. Its message is carried out once, whichever process gets it and however
+// often: see [Sender]. Its id is the idempotency key of the tasks that it submits, also when the message is forgotten. Ids have no dots, as
+// these part what is signed.
 type Signed struct {
 	// Secrets are "whsec_" and base64, or base64 alone; several, so that they can be rotated.
 	Secrets []string
@@ -35,12 +33,11 @@ type Signed struct {
 const webhookID = "Webhook-Id"
 
 // Bounds of a signed request.
-// Five minutes is what Standard Webhooks proposes. The memory holds as many requests as arrive in twice
-// that time, at some hundred a second.
+// Five minutes is what Standard Webhooks proposes.
 const (
 	signedFor    = 5 * time.Minute
 	mostSignedID = 256
-	mostKept     = 100_000
+	leastKey     = 16 // bytes
 )
 
 // signatures is the Verifier of signed requests.
@@ -49,35 +46,42 @@ type signatures struct {
 	grant   *Grant
 	clock   core.Clock
 	most    int64 // bytes of a body
-
-	// mu guards what was seen, which is of this process only: several processes behind
-	// one address each take a request once.
-	mu   sync.Mutex
-	seen map[int64]map[string]struct{} // ids with their timestamps, by the minute of these
-	kept int                           // in all minutes
 }
-
-// errFull says that the memory of signed requests is full: a replayed one could not be recognised any more.
-var errFull = problem.New(core.CodeUnavailable, "too many signed requests in the last minutes; retry later with a new timestamp")
 
 // newSignatures panics on secrets that would let somebody in: as with
 // tokens, that is a mistake in the program.
 func newSignatures(s *Signed, clock core.Clock, most int64) *signatures {
-	v := &signatures{grant: &s.Grant, clock: clock, most: most, seen: map[int64]map[string]struct{}{}}
-	for i, text := range s.Secrets {
-		secret, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_"))
-		if err != nil || len(secret) < 16 {
-			panic(fmt.Sprintf("httpadapter: Signed.Secrets[%d] must be at least 16 bytes in base64", i))
-		}
-		v.secrets = append(v.secrets, secret)
-	}
-	if len(v.secrets) == 0 {
-		panic("httpadapter: Signed has no Secrets")
+	if err := s.Check(); err != nil {
+		panic("httpadapter: Signed " + err.Error())
 	}
 	if err := s.check("Signed"); err != nil {
 		panic(err.Error())
 	}
+	v := &signatures{grant: &s.Grant, clock: clock, most: most}
+	v.secrets, _ = s.keys() // they were checked
 	return v
+}
+
+// Check refuses secrets that would let somebody in: none, and those that can be guessed. Its error has none of them.
+func (s *Signed) Check() error {
+	_, err := s.keys()
+	return err
+}
+
+// keys are the secrets as requests are signed with them.
+func (s *Signed) keys() ([][]byte, error) {
+	if len(s.Secrets) == 0 {
+		return nil, errors.New("has no secrets")
+	}
+	keys := make([][]byte, len(s.Secrets))
+	for i, text := range s.Secrets {
+		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_"))
+		if err != nil || len(key) < leastKey {
+			return nil, fmt.Errorf("must have secrets of at least %d bytes in base64; number %d is not one", leastKey, i+1)
+		}
+		keys[i] = key
+	}
+	return keys, nil
 }
 
 // Verify checks the headers before the body, as those cost nothing.
@@ -94,17 +98,31 @@ func (v *signatures) Verify(r *http.Request) (*Grant, error) {
 	if age := v.clock.Now().Sub(time.Unix(unix, 0)); age > signedFor || age < -signedFor {
 		return nil, errors.New("the signature is too old, or from the future")
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, v.most+1))
-	if err != nil || int64(len(body)) > v.most {
+	body, err := Body(r, v.most)
+	if err != nil {
+		return nil, err
+	}
+	if !v.matches(id+"."+stamp+".", body, given) {
+		return nil, errors.New("the signature does not match")
+	}
+	return v.grant, nil
+}
+
+// Message is known by its id, however often and with what timestamps it is signed.
+func (*signatures) Message(r *http.Request) Message {
+	unix, _ := strconv.ParseInt(r.Header.Get("Webhook-Timestamp"), 10, 64) // it was checked
+	return Message{ID: r.Header.Get(webhookID), Until: time.Unix(unix, 0).Add(signedFor)}
+}
+
+// Body reads the body of a request for a verifier, up to most bytes, and puts it back for whoever carries the request out.
+func Body(r *http.Request, most int64) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, most+1))
+	if err != nil || int64(len(body)) > most {
 		return nil, errors.New("the signed body cannot be read, or is too long")
 	}
 	// The call reads the body again, from the start.
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	if !v.matches(id+"."+stamp+".", body, given) {
-		return nil, errors.New("the signature does not match")
-	}
-	// Only now, as a request that is not genuine must not use up the id.
-	return v.grant, v.once(id+"."+stamp, unix)
+	return body, nil
 }
 
 // matches reports whether one of the given signatures is that of one of the secrets.
@@ -125,33 +143,4 @@ func (v *signatures) matches(head string, body []byte, given string) bool {
 		}
 	}
 	return good
-}
-
-// once refuses what was accepted before. It is remembered for as long as its signature is good, a minute at a time: to
-// forget takes no look at each, and what is kept at most is forgotten as time passes.
-// The timestamp decides when it is forgotten, as it does how long the signature is good.
-func (v *signatures) once(signed string, unix int64) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	now := v.clock.Now()
-	for minute, all := range v.seen {
-		if now.After(time.Unix(60*minute+59, 0).Add(signedFor)) {
-			v.kept -= len(all)
-			delete(v.seen, minute)
-		}
-	}
-	all := v.seen[unix/60]
-	if _, ok := all[signed]; ok {
-		return errors.New("the signed request was already sent")
-	}
-	if v.kept >= mostKept {
-		return errFull
-	}
-	if all == nil {
-		all = map[string]struct{}{}
-		v.seen[unix/60] = all
-	}
-	all[signed] = struct{}{}
-	v.kept++
-	return nil
 }

@@ -14,7 +14,7 @@ import (
 // Tasks: submitting, listing and showing them.
 
 // submit stores tasks, all or none of them. The status is 201 if at least one of them is new. Everything that can be refused
-// without the store is refused before it is asked: what is wrong with the body, and whose tasks the caller may not touch.
+// without the store is refused before it is asked: what is wrong with the body, and, by the scheduler, whose tasks the caller may not touch.
 func (a *api) submit(r *http.Request) (int, any, error) {
 	data, err := requestbody.JSON(r)
 	if err != nil {
@@ -22,9 +22,6 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 	}
 	tasks, err := core.ParseTasks(data)
 	if err != nil {
-		return 0, nil, err
-	}
-	if err := allowTasks(r, tasks...); err != nil {
 		return 0, nil, err
 	}
 	if err := a.identifyTasks(r, tasks); err != nil {
@@ -54,7 +51,7 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 // list answers with a page of an agent's tasks.
 // The cursor is the store's, and opaque to the client.
 func (a *api) list(r *http.Request) (int, any, error) {
-	q, err := query(r, "agent_id", "status", "kind", "group", "limit", "cursor")
+	q, err := query(r, "agent_id", "status", "kind", "group", severalTimes, "limit", "cursor")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -65,7 +62,10 @@ func (a *api) list(r *http.Request) (int, any, error) {
 			l.Status = append(l.Status, core.Status(s))
 		}
 	}
-	if l.Limit, err = pageSize(q); err != nil {
+	if l.Limit, err = pageSize(q); err == nil {
+		l.Labels, err = labelsOf(q)
+	}
+	if err != nil {
 		return 0, nil, err
 	}
 	tasks, next, err := a.page(r, l)
@@ -75,15 +75,18 @@ func (a *api) list(r *http.Request) (int, any, error) {
 	}{tasks, next}, err
 }
 
-// jobs answers with a page of an agent's recurring tasks.
-// They are the tasks with every, cron or activity.
+// jobs answers with a page of the recurring tasks of an agent, or of all agents to a caller that may see these.
+// They are the tasks with every, cron or activity, and manual ones.
 func (a *api) jobs(r *http.Request) (int, any, error) {
-	q, err := query(r, "agent_id", "kind", "limit", "cursor")
+	q, err := query(r, "agent_id", "kind", severalTimes, "limit", "cursor")
 	if err != nil {
 		return 0, nil, err
 	}
 	l := core.List{Agent: q.Get("agent_id"), Kind: q.Get("kind"), Cursor: q.Get("cursor"), Jobs: true}
-	if l.Limit, err = pageSize(q); err != nil {
+	if l.Limit, err = pageSize(q); err == nil {
+		l.Labels, err = labelsOf(q)
+	}
+	if err != nil {
 		return 0, nil, err
 	}
 	jobs, next, err := a.page(r, l)
@@ -93,9 +96,31 @@ func (a *api) jobs(r *http.Request) (int, any, error) {
 	}{jobs, next}, err
 }
 
+// severalTimes is the only parameter that may be given several times.
+const severalTimes = "label"
+
+// labelsOf are the labels that tasks are selected by.
+func labelsOf(q url.Values) (map[string]string, error) {
+	var labels map[string]string
+	for _, text := range q[severalTimes] {
+		name, value, err := core.ParseLabel(text)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := labels[name]; twice {
+			return nil, &core.InvalidError{Field: severalTimes, Reason: "names " + name + " twice"}
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[name] = value
+	}
+	return labels, nil
+}
+
 // page is one page of a list, for an agent that the caller may see.
 func (a *api) page(r *http.Request, l core.List) ([]core.TaskInfo, string, error) {
-	if err := allow(r, l.Agent); err != nil {
+	if err := a.allow(r, l.Agent); err != nil {
 		return nil, "", err
 	}
 	tasks, next, err := a.scheduler.Tasks(r.Context(), l)
@@ -117,12 +142,6 @@ func pageSize(q url.Values) (int, error) {
 		return 0, &core.InvalidError{Field: "limit", Reason: "must be a whole number from 1 on"}
 	}
 	return n, nil
-}
-
-// task answers with one task.
-func (a *api) task(r *http.Request) (int, any, error) {
-	task, err := a.scheduler.Task(r.Context(), r.PathValue("agent"), r.PathValue("id"))
-	return http.StatusOK, task, err
 }
 
 // runs answers with the last runs of a task, oldest first.

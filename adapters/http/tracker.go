@@ -4,6 +4,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -20,7 +22,7 @@ func (a *api) group(r *http.Request) (int, any, error) {
 // agents answers with a page of the agents that have live tasks.
 // Only callers for all agents may see who exists.
 func (a *api) agents(r *http.Request) (int, any, error) {
-	limit, cursor, err := pageOfAll(r)
+	limit, cursor, err := a.pageOfAll(r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -36,7 +38,7 @@ func (a *api) agents(r *http.Request) (int, any, error) {
 
 // pauses answers with a page of all that is paused.
 func (a *api) pauses(r *http.Request) (int, any, error) {
-	limit, cursor, err := pageOfAll(r)
+	limit, cursor, err := a.pageOfAll(r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -49,30 +51,78 @@ func (a *api) pauses(r *http.Request) (int, any, error) {
 
 // pageOfAll reads limit and cursor of a listing over all agents, which a caller for some agents may not see.
 // Checked in this order, so that a mistake in the request is named before the grant is looked at.
-func pageOfAll(r *http.Request) (limit int, cursor string, err error) {
+func (a *api) pageOfAll(r *http.Request) (limit int, cursor string, err error) {
 	q, err := query(r, "limit", "cursor")
 	if err == nil {
 		limit, err = pageSize(q)
 	}
 	if err == nil {
-		err = allowAll(r)
+		err = a.allowAll(r)
 	}
 	return limit, q.Get("cursor"), err
 }
 
 // stats answers with the counters of the whole store.
 func (a *api) stats(r *http.Request) (int, any, error) {
-	if err := allowAll(r); err != nil {
+	q, err := query(r, "window")
+	if err == nil {
+		err = a.allowAll(r)
+	}
+	if err != nil {
 		return 0, nil, err
+	}
+	if text := q.Get("window"); text != "" {
+		return a.window(r, text)
 	}
 	stats, err := a.scheduler.Stats(r.Context())
 	return http.StatusOK, stats, err
 }
 
+// window answers with what ran within the last time.
+func (a *api) window(r *http.Request, text string) (int, any, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, nil, &core.InvalidError{Field: "window", Reason: "must be a duration such as 1h or 24h, not " + strconv.Quote(text)}
+	}
+	window, err := a.scheduler.Window(r.Context(), d)
+	return http.StatusOK, window, err
+}
+
+// kinds answers with all kinds: there are few, so that one page has them.
+func (a *api) kinds(r *http.Request) (int, any, error) {
+	_, err := query(r)
+	if err == nil {
+		err = a.allowAll(r)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	kinds, err := a.scheduler.DescribeKinds(r.Context())
+	return http.StatusOK, kinds, err
+}
+
+// processes answers with the processes that have said lately what they run.
+func (a *api) processes(r *http.Request) (int, any, error) {
+	_, err := query(r)
+	if err == nil {
+		err = a.allowAll(r)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	processes, err := a.scheduler.Processes(r.Context())
+	if processes == nil {
+		processes = []core.Process{}
+	}
+	return http.StatusOK, struct {
+		Processes []core.Process `json:"processes"`
+	}{processes}, err
+}
+
 // metrics answers a scrape: what it shows is of all agents together.
 // The grant for some agents is not enough, as no series is theirs alone.
 func (a *api) metrics(w http.ResponseWriter, r *http.Request) {
-	if err := allowAll(r); err != nil {
+	if err := a.allowAll(r); err != nil {
 		a.refuse(w, r, err)
 		return
 	}

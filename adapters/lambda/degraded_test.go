@@ -20,7 +20,7 @@ import (
 // A tick that could not serve some partitions fails, so that alarms see it; what it did for the others is done, and logged.
 func TestATickWithoutSomePartitionsFails(t *testing.T) {
 	t.Parallel()
-	store := &adaptertest.Partly{Store: memstore.New(memstore.Config{})}
+	store := &adaptertest.Partly{Store: memstore.New(memstore.Config{Partitions: 8})}
 	s, err := core.New(store, core.Config{})
 	require.NoError(t, err)
 	core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
@@ -51,7 +51,7 @@ func TestATickWithoutSomePartitionsFails(t *testing.T) {
 // A tick of an environment whose handlers are stuck fails.
 func TestATickWithStuckHandlersFails(t *testing.T) {
 	t.Parallel()
-	s, err := core.New(memstore.New(memstore.Config{}), adaptertest.Stuck)
+	s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), adaptertest.Stuck)
 	require.NoError(t, err)
 	f, err := lambdaadapter.New(s, lambdaadapter.Config{})
 	require.NoError(t, err)

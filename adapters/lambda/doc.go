@@ -4,6 +4,7 @@
 //	event                                         does                                 answers
 //	EventBridge rule or Scheduler, {"kind":"tick"}  runs what is due                     the report
 //	SQS                                           submits the tasks of each record     the records that failed
+//	SQS, of Config.AlarmQueue                     runs what is due, when it is     that none failed
 //	Function URL, API Gateway, Load Balancer      serves one request by Config.HTTP    the HTTP answer
 //
 // Any other event is an *[UnknownEventError]; it never counts as a tick.

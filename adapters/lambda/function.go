@@ -32,12 +32,19 @@ type Config struct {
 	// RunSubmitted runs, after the tasks of an SQS event were submitted, what is due for their agents. Without it they
 	// run with the next tick.
 	RunSubmitted bool
+	// AlarmQueue is the ARN of the SQS queue that adapters/alarm/sqs sends to: its messages are ticks, and no tasks. Alarm is that one, which a
+	// message that comes early is handed back to. Both or neither.
+	AlarmQueue string
+	Alarm      core.Alarm
 	// Margin is how long before the deadline of the invocation a submit or a request is cancelled, so that it can still be
 	// answered: DefaultMargin if zero. Ticks keep core's Config.Margin.
 	Margin time.Duration
 	// Logger gets a line for each tick, with the runs that failed, and for each SQS record that failed. Nothing is logged
 	// if nil.
 	Logger *slog.Logger
+	// Metrics is the name of the function if the line of each tick is to be read by CloudWatch, as its embedded metric format: then
+	// it has [MetricOldestDue], under the dimension "function_name" in the namespace [MetricNamespace]. Logger has to write JSON.
+	Metrics string
 }
 
 // Function answers the events of a Lambda function. It is safe for concurrent use, has no goroutines of its own, and leaves
@@ -57,6 +64,9 @@ func New(s *core.Scheduler, config Config) (*Function, error) {
 	if config.Margin < 0 {
 		return nil, fmt.Errorf("lambda: Margin must not be negative, got %s", config.Margin)
 	}
+	if (config.AlarmQueue == "") != (config.Alarm == nil) {
+		return nil, errors.New("lambda: AlarmQueue and Alarm must be given together, or neither")
+	}
 	config.Margin = cmp.Or(config.Margin, DefaultMargin)
 	if config.HTTP == nil {
 		// Somebody else may still call the function's URL, and gets an answer.
@@ -65,7 +75,11 @@ func New(s *core.Scheduler, config Config) (*Function, error) {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Function{scheduler: s, config: config, runner: trigger.Runner{Scheduler: s, Logger: config.Logger}}, nil
+	f := &Function{scheduler: s, config: config, runner: trigger.Runner{Scheduler: s, Logger: config.Logger}}
+	if config.Metrics != "" {
+		f.runner.Also = f.figures
+	}
+	return f, nil
 }
 
 // noHTTP answers requests to a function that serves none.
@@ -91,6 +105,9 @@ func (f *Function) Invoke(ctx context.Context, event json.RawMessage) (json.RawM
 	case fromTick:
 		return f.tick(ctx, o)
 	case fromSQS:
+		if f.rings(o) {
+			return f.wake(ctx, o)
+		}
 		return f.receive(ctx, o)
 	case fromALB, fromURL, fromGatewayV1, fromGatewayV2:
 		return f.serve(ctx, source, o)

@@ -154,6 +154,7 @@ func TestPathsAndAddresses(t *testing.T) {
 	}
 	for raw, want := range map[string]string{
 		"/live": "/", "/live/x": "/x", "/lively/x": "/lively/x", "/live/100%": "/100%25", "": "/", "/live/a b": "/a%20b",
+		"//live/x": "/x", "/live//x": "/x",
 	} {
 		assert.Equal(t, want, request("gateway-v2", map[string]any{"rawPath": raw}).URL.EscapedPath(), raw)
 	}

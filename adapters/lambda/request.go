@@ -80,7 +80,7 @@ func path(from source, o strictjson.Object) string {
 	if from != fromURL && from != fromGatewayV2 {
 		return o.Text("path")
 	}
-	p := o.Text("rawPath")
+	p := "/" + strings.TrimLeft(o.Text("rawPath"), "/") // as setPath has it
 	about := o.Object("requestContext")
 	stage := "/" + about.Text("stage")
 	// An HTTP API's own domain has the stage in front of the path, unless it is the default one.
@@ -92,11 +92,10 @@ func path(from source, o strictjson.Object) string {
 }
 
 // setPath keeps the escapes of a path, which tell a slash within a segment from one between two.
-// A path that cannot be unescaped is taken literally.
+// A path that cannot be unescaped is taken literally. AWS shows URLs with a slash at the end, and whoever puts a path behind
+// one has two.
 func setPath(u *url.URL, raw string) {
-	if !strings.HasPrefix(raw, "/") {
-		raw = "/" + raw
-	}
+	raw = "/" + strings.TrimLeft(raw, "/")
 	u.Path = raw
 	if plain, err := url.PathUnescape(raw); err == nil {
 		u.Path, u.RawPath = plain, raw

@@ -33,7 +33,10 @@ func (f *Function) serve(ctx context.Context, from source, o strictjson.Object) 
 	if r, err := readRequest(ctx, from, o); err != nil {
 		_ = problem.New(core.CodeInvalid, "the request cannot be read").Write(w) // into memory
 	} else {
+		// The environment stands still once it has answered: what a request starts has ended by then.
+		end := f.scheduler.AtOnce(ctx, core.AtOnce{})
 		f.handle(w, r)
+		end()
 	}
 	// The body may fit, and its encoding not, so both are checked.
 	if !w.tooLarge {

@@ -1,10 +1,12 @@
 package lambda_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -13,6 +15,8 @@ import (
 
 	lambdaadapter "github.com/seed-6f6f2c11/duly/adapters/lambda"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
 func TestEveryKindOfTickRunsWhatIsDue(t *testing.T) {
@@ -183,4 +187,42 @@ func TestNothingIsLeftAtTheDeadline(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, stats.InProgress)
 	assert.EqualValues(t, 8, stats.Waiting)
+}
+
+// The line of a tick is a metric: how long the oldest task has been due that it left behind.
+func TestATickIsAMetric(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	store := memstore.New(memstore.Config{Clock: clock})
+	s, err := core.New(store, core.Config{Clock: clock})
+	require.NoError(t, err)
+	core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
+	var log bytes.Buffer
+	f, err := lambdaadapter.New(s, lambdaadapter.Config{Metrics: "mine", Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+	require.NoError(t, err)
+	_, err = s.Submit(t.Context(), core.NewTask{Agent: "ada", ID: "1", Kind: "ok"}, core.NewTask{Agent: "ada", ID: "2", Kind: "ok"})
+	require.NoError(t, err)
+	clock.Advance(90 * time.Second)
+	for _, late := range []float64{90, 0} {
+		log.Reset()
+		_, err = f.Invoke(t.Context(), []byte(`{"kind":"tick","max":1}`))
+		require.NoError(t, err)
+		var line map[string]any
+		require.NoError(t, json.Unmarshal(log.Bytes(), &line))
+		assert.InDelta(t, late, line["oldest_due"], 1)
+		assert.Equal(t, "mine", line["function_name"])
+		assert.EqualValues(t, 1, line["due"])
+		assert.EqualValues(t, 0, line["cut_off"])
+		about := line["_aws"].(map[string]any)
+		assert.Positive(t, about["Timestamp"])
+		marked, err := json.Marshal(about["CloudWatchMetrics"])
+		require.NoError(t, err)
+		assert.JSONEq(t, `[{"Namespace":"duly","Dimensions":[["function_name"]],"Metrics":[{"Name":"oldest_due","Unit":"Seconds"}]}]`, string(marked))
+	}
+	f, err = lambdaadapter.New(s, lambdaadapter.Config{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+	require.NoError(t, err)
+	log.Reset()
+	_, err = f.Invoke(t.Context(), []byte(`{"kind":"tick"}`))
+	require.NoError(t, err)
+	assert.NotContains(t, log.String(), "_aws", "nobody asked for a metric, which costs")
 }

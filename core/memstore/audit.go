@@ -94,7 +94,7 @@ func (p *partition) fault(t *task, now store.Millis) store.FaultCode {
 	case t.at < 0:
 		return store.FaultLost
 	case p.serial[t.Agent] != nil: // it is put back in time when the run ends
-	case t.agent.at < 0 || t.agent.visit > max(t.due, now):
+	case t.place().at < 0 || t.place().visit > max(t.due, now):
 		return store.FaultAsleep
 	}
 	return ""
@@ -103,6 +103,9 @@ func (p *partition) fault(t *task, now store.Millis) store.FaultCode {
 // comesBack reports whether something will put back what is parked where a task is.
 // A kind comes back when somebody claims with a handler for it; a hold when it ends.
 func (p *partition) comesBack(t *task) bool {
+	if t.lined != nil {
+		return p.served(t)
+	}
 	if t.parked == t.Kind {
 		return true
 	}
@@ -114,4 +117,12 @@ func (p *partition) comesBack(t *task) bool {
 		}
 	}
 	return false
+}
+
+// served reports whether a task stands in its line, and whether a claim will come to that: now, at a time, or when a run ends.
+func (p *partition) served(t *task) bool {
+	b := t.lined
+	stands := slices.ContainsFunc(b.line.agents, func(s *standing) bool { return s.agent == t.Agent && slices.Contains(s.tasks, t) })
+	opened := slices.ContainsFunc(p.open, func(o opened) bool { return o.scope == b.scope() })
+	return stands && (opened || b.term != nil && b.term.at >= 0 || b.runs > 0)
 }

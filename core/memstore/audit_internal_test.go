@@ -18,8 +18,8 @@ func TestAuditFinds(t *testing.T) {
 		want   store.FaultCode
 	}{
 		"out of its queue":         {func(p *partition, t *task) { p.lift(t) }, store.FaultLost},
-		"out of the agenda":        {func(p *partition, t *task) { p.agenda.remove(t.agent) }, store.FaultAsleep},
-		"looked at too late":       {func(_ *partition, t *task) { t.agent.visit = 1 << 50 }, store.FaultAsleep},
+		"out of the agenda":        {func(p *partition, t *task) { p.agenda.remove(t.entry) }, store.FaultAsleep},
+		"looked at too late":       {func(_ *partition, t *task) { t.entry.visit = 1 << 50 }, store.FaultAsleep},
 		"under a lease of no one":  {func(_ *partition, t *task) { t.claim = &claim{term: &term{at: -1}} }, store.FaultLost},
 		"in a claim without it":    {func(_ *partition, t *task) { t.claim = &claim{term: &term{}} }, store.FaultLost},
 		"under a hold that is not": {func(p *partition, t *task) { p.lift(t); p.park(t, "@a:a") }, store.FaultStranded},

@@ -33,49 +33,30 @@ func (s *Store) Claim(ctx context.Context, requests []store.ClaimRequest) ([]sto
 	out := make([]store.Claim, len(requests))
 	// Each reads the clock again, as each is a script of its own in Redis.
 	for i := range requests {
-		out[i] = s.parts[requests[i].Partition].claim(&requests[i], s.now())
+		out[i] = s.claim(&requests[i])
 	}
 	return out, nil
 }
 
-// Look says when partitions are due; see [store.Queue].
-func (s *Store) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
-	if err := ctx.Err(); err != nil {
-		// A look has the verb of a claim in errors, as callers treat both alike.
-		return nil, &store.Error{Verb: "claim", Err: err}
+// claim answers one request. A task that it brings is stored first; the mutex is held.
+func (s *Store) claim(r *store.ClaimRequest) store.Claim {
+	p := s.parts[r.Partition]
+	if r.New == nil {
+		return p.claim(r, s.now())
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make([]store.Look, len(requests))
-	for i := range requests {
-		out[i] = s.parts[requests[i].Partition].look(&requests[i], s.now())
+	brought := []store.Submission{*r.New}
+	if err := s.refuses(brought); err != nil {
+		return store.Claim{Look: store.Look{Partition: r.Partition, Now: s.now(), Err: err}}
 	}
-	return out, nil
-}
-
-// look says when the partition is due next; a parked task of a kind that is asked for is due now.
-// With agents it says when each of these is due; without, only when anything is.
-func (p *partition) look(r *store.LookRequest, now store.Millis) store.Look {
-	out := store.Look{Partition: p.index, Now: now}
-	if r.Agents != nil {
-		out.NextDue, out.NextLease, out.AgentsDue = p.nexts(r.Agents, r.Kinds, now)
-		return out
+	placed := make([]store.Submitted, 1)
+	p.submitAll(brought, []int{0}, placed, s.now())
+	out := store.Claim{Look: store.Look{Partition: r.Partition, Now: s.now()}}
+	if placed[0].Created {
+		own := *r
+		own.Agents, own.New = []string{r.New.Agent}, nil
+		out = p.claim(&own, s.now())
 	}
-	due, lease := p.next()
-	switch {
-	// Everything is held: nothing becomes due but the end of a lease, or of the hold.
-	case p.held(scope{kind: '*'}, now):
-		due = 0
-	case p.isParked(r.Kinds) || len(p.open) > 0:
-		if due == 0 || due > now {
-			due = now
-		}
-	}
-	// An expired lease is work as well: its tasks are taken back by a claim.
-	if due == 0 || lease != 0 && lease < due {
-		due = lease
-	}
-	out.NextDue = due
+	out.Submitted = &placed[0]
 	return out
 }
 
@@ -96,10 +77,16 @@ type claiming struct {
 	// kinds that the caller had no time for.
 	parked int
 	left   int
+	// got counts what was taken of agents whose tasks are looked at one by one.
+	got map[*agent]int
 	// passed is the place in the agenda up to which a picky claim has looked in
 	// vain: the next one begins behind it.
-	passed store.Millis
-	taken  []*task
+	passed   store.Millis
+	taken    []*task
+	lined    map[*task]bool   // those of what was taken that had to wait for a limit
+	crossed  []store.Crossing // budgets that are used up by what was taken
+	from     *bucket          // that lets the task go which is looked at
+	fromLine load             // large tasks of lines that were looked at
 }
 
 // claim is one claim of a partition: it takes back what dead processes held, puts back what is no
@@ -109,7 +96,7 @@ func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 	if fence, ok := p.nonces[r.Nonce]; ok && r.Limit > 0 {
 		return p.repeat(p.claims[fence], r, now)
 	}
-	c := &claiming{p: p, r: r, now: now, room: r.Limit, most: bounds(r)}
+	c := &claiming{p: p, r: r, now: now, room: r.Limit, most: bounds(r), got: map[*agent]int{}}
 	c.picky = r.Urgent || r.Serial || len(r.Leave) > 0 || len(c.most) > 0
 	recovered, ended := p.recover(now)
 	// A limit of 0 only looks; so does a claim while everything is held.
@@ -126,6 +113,7 @@ func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 	if still {
 		return c.answer(recovered)
 	}
+	c.serveLines()
 	c.visit()
 	out := c.answer(recovered)
 	if len(c.taken) == 0 {
@@ -135,6 +123,7 @@ func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 	out.Fence = held.fence
 	for i, t := range c.taken {
 		out.Tasks = append(out.Tasks, p.claimed(t, held.fence, i, held.runs[i].due))
+		out.Tasks[i].Lined = c.lined[t]
 	}
 	out.NextDue, out.NextLease, out.AgentsDue = p.nexts(r.Agents, r.Kinds, now)
 	return out
@@ -180,12 +169,16 @@ func (p *partition) first(agents []string, dues []store.Millis) store.Millis {
 	var due store.Millis
 	for i, name := range agents {
 		a := p.agents[name]
-		if a == nil || a.at < 0 {
+		if a == nil {
 			continue
 		}
-		dues[i] = a.visit
-		if due == 0 || a.visit < due {
-			due = a.visit
+		next, ok := a.next()
+		if !ok {
+			continue
+		}
+		dues[i] = next
+		if due == 0 || next < due {
+			due = next
 		}
 	}
 	return due
@@ -193,7 +186,7 @@ func (p *partition) first(agents []string, dues []store.Millis) store.Millis {
 
 // answer is what a claim says besides its tasks.
 func (c *claiming) answer(recovered int) store.Claim {
-	out := store.Claim{Look: store.Look{Partition: c.p.index, Now: c.now}, Parked: c.parked, Recovered: recovered, Left: c.left}
+	out := store.Claim{Look: store.Look{Partition: c.p.index, Now: c.now}, Parked: c.parked, Recovered: recovered, Left: c.left, Crossed: c.crossed}
 	// Only if nothing happened at all: the next claim would otherwise skip agents that it has not seen.
 	if len(c.taken) == 0 && c.parked == 0 {
 		out.Passed = c.passed
@@ -211,7 +204,7 @@ func (p *partition) claimed(t *task, fence store.Fence, index int, due store.Mil
 	c := store.Claimed{
 		Run:  store.Run{Partition: p.index, Fence: fence, Index: index, Agent: t.Agent, ID: t.ID},
 		Kind: t.Kind, Level: t.Level, Due: due, Submitted: store.Millis(t.seq / clockUnit), Crashes: t.crashes,
-		Body: slices.Clone(t.Body), State: slices.Clone(t.state),
+		Body: slices.Clone(t.Body), State: slices.Clone(t.state), Profile: slices.Clone(p.profiles[t.Agent]),
 	}
 	// The run was cancelled before it started: its handler is not called, and the settlement says so.
 	if t.ending() {
@@ -256,7 +249,8 @@ func (p *partition) giveBack(c *claim, i int, now store.Millis) {
 // recover takes the tasks of expired leases back, and ends holds whose time has come.
 // It is part of every claim, so that no separate process has to watch over leases.
 func (p *partition) recover(now store.Millis) (recovered int, ended []endedRun) {
-	for range mostRecovered {
+	dead := 0
+	for range openedLooks - 1 {
 		t, ok := p.leases.head()
 		if !ok || t.end > now {
 			break
@@ -265,6 +259,9 @@ func (p *partition) recover(now store.Millis) (recovered int, ended []endedRun) 
 		if t.claim == nil {
 			p.unhold(t.scope, now)
 			continue
+		}
+		if dead++; dead > mostRecovered {
+			break
 		}
 		for i := range t.claim.runs {
 			if t.claim.runs[i].task != nil {
@@ -291,6 +288,7 @@ type endedRun struct {
 // The run may have been cancelled meanwhile: then that order stays, and the next claim ends the task.
 func (p *partition) takeBack(t *task) {
 	p.stats(t.Kind).Running--
+	p.unuse(t, p.store.now(), false)
 	// A suspect runs alone from now on. Further crashes are counted before it is started, by Extend.
 	t.crashes = max(t.crashes, 1)
 	if o := t.order; o != nil && o.op == orderHand {

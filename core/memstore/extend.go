@@ -38,6 +38,10 @@ func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.E
 				continue
 			}
 			t := c.runs[pr.Index].task
+			// Of a claim that a failover has undone, whose fence another claim has by now: what it says is about another task.
+			if t.Agent != pr.Agent || t.ID != pr.ID {
+				continue
+			}
 			t.state = slices.Clone(pr.State) // its crashes stay counted until the run ends
 			t.crashes = cmp.Or(pr.Crashes, t.crashes)
 		}

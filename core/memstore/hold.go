@@ -123,6 +123,14 @@ func (p *partition) forget(s scope) bool {
 
 // unhold ends a hold; claims put back what is parked under it.
 func (p *partition) unhold(s scope, now store.Millis) bool {
+	if s.kind == 'l' { // there is room for another start
+		b := p.buckets[s.name]
+		p.endTerm(b)
+		if b.line.tasks > 0 {
+			p.reopen(s, now, false)
+		}
+		return true
+	}
 	if !p.forget(s) {
 		return false
 	}
@@ -157,15 +165,18 @@ func (p *partition) unhold(s scope, now store.Millis) bool {
 // One scope at a time, so that the number of tasks that a claim moves is bounded.
 func (c *claiming) putBack() {
 	p := c.p
-	if len(p.open) == 0 {
+	for _, o := range p.open[:min(len(p.open), openedLooks)] {
+		if o.scope.kind == 'l' {
+			continue
+		}
+		k := p.parked[o.scope.parking()]
+		if k != nil {
+			c.putBackOf(k, c.r.Limit)
+		}
+		if k == nil || k.tasks.Len() == 0 {
+			p.shut(o.scope)
+		}
 		return
-	}
-	k := p.parked[p.open[0].scope.parking()]
-	if k != nil {
-		c.putBackOf(k, c.r.Limit)
-	}
-	if k == nil || k.tasks.Len() == 0 {
-		p.open = p.open[1:]
 	}
 }
 

@@ -182,6 +182,7 @@ func (p *partition) stop(t *task) {
 	t.claim = nil
 	p.running--
 	p.stats(t.Kind).Running--
+	p.unuse(t, p.store.now(), false)
 	if c.open--; c.open == 0 {
 		p.close(c)
 	}

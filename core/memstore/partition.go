@@ -17,7 +17,7 @@ type partition struct {
 	// agents have live tasks, finished the records of those that have ended.
 	index  int
 	agents map[string]*agent
-	agenda *queue[*agent]      // agents with waiting tasks
+	agenda *queue[*entry]      // of waiting tasks, and of agents that have many
 	parked map[string]*parking // by kind, or by the scope of a hold
 	holds  map[scope]hold
 	open   []opened // scopes whose holds have ended and whose tasks are being put back, oldest first
@@ -39,6 +39,12 @@ type partition struct {
 	live    int64
 	running int64
 	kinds   map[string]*store.KindStats
+	limits  []rule // and budgets, in the order of their names
+	buckets map[string]*bucket
+	// profiles are those of agents, which need not have tasks.
+	profiles map[string][]byte
+	roots    roots
+	signals  signals
 }
 
 // newPartition makes an empty partition. Its orders are total, so that
@@ -47,8 +53,9 @@ func newPartition(s *Store, index int) *partition {
 	return &partition{
 		store: s, index: index, agents: map[string]*agent{}, parked: map[string]*parking{}, holds: map[scope]hold{}, kinds: map[string]*store.KindStats{},
 		claims: map[store.Fence]*claim{}, nonces: map[string]store.Fence{}, groups: map[[2]string]*group{},
-		finished: map[string]*history{}, serial: map[string]*claim{}, gone: map[[2]string]finished{},
-		agenda: newQueue(func(a, b *agent) bool {
+		finished: map[string]*history{}, serial: map[string]*claim{}, gone: map[[2]string]finished{}, buckets: map[string]*bucket{}, profiles: map[string][]byte{},
+		roots: roots{counts: map[[2]string]map[int64]int{}}, signals: signals{waiting: map[[2]string]map[*task]struct{}{}, early: map[[2]string]early{}},
+		agenda: newQueue(func(a, b *entry) bool {
 			return a.visit < b.visit || a.visit == b.visit && a.name < b.name
 		}),
 		leases: newQueue(func(a, b *term) bool {
@@ -62,17 +69,25 @@ func newPartition(s *Store, index int) *partition {
 type agent struct {
 	name  string
 	tasks map[string]*task
-	// many says that the agent has had more than one live task, or a large one, since it last had none. Its place in the agenda is
-	// then the time of its last visit, if that was later than its earliest due time: the agents take turns.
-	many bool
+	// many says that the agent has had more than a few live tasks, tasks of different levels or a large one since it last had none.
+	// Then it has one entry in the agenda, which is the time of its last visit, if that was later than its earliest due time: the
+	// agents take turns. Else each of its tasks has a entry.
+	many  bool
+	entry *entry
 	// levels are its waiting tasks, by level from 1 on.
 	levels [3]*queue[*task]
-	visit  store.Millis // its place in the agenda
-	at     int
 }
 
-// at is its place in the agenda; -1 if it has no task that waits there.
-func (a *agent) position() *int { return &a.at }
+// entry is a place in the agenda.
+type entry struct {
+	agent *agent
+	task  *task        // nil for that of an agent with many
+	name  string       // orders entries of the same time as their members in Redis are ordered
+	visit store.Millis // when it is looked at
+	at    int          // its place in the agenda; -1 if nothing waits there
+}
+
+func (s *entry) position() *int { return &s.at }
 
 // task is a live task.
 type task struct {
@@ -86,10 +101,17 @@ type task struct {
 	// state is what core keeps between runs, and crashes how many of its runs in a row have died.
 	state   []byte
 	crashes int
-	parked  string // the name of where it is parked; empty if it is not
-	claim   *claim // that holds it
-	order   *order // what is to become of it when its run ends
-	pulse   *pulse // of an activity task
+	parked  string       // the name of where it is parked; empty if it is not
+	entry   *entry       // in the agenda, while its agent does not have many
+	claim   *claim       // that holds it
+	order   *order       // what is to become of it when its run ends
+	uses    []*bucket    // that its run counts in
+	lined   *bucket      // that it waits for
+	lifted  bool         // it has no place for as long as the call lasts that replaces it
+	turn    store.Millis // its place there, as of when it came
+	pulse   *pulse       // of an activity task
+	awaits  string       // the key of the signal that it waits for, and what it was told; empty for none
+	told    *store.Told
 	// at is its place in a queue of its agent or in a parking place.
 	at int
 }
@@ -160,7 +182,8 @@ func (p *partition) ticks(n int, now store.Millis) int64 {
 func (p *partition) agent(name string) *agent {
 	a := p.agents[name]
 	if a == nil {
-		a = &agent{name: name, tasks: map[string]*task{}, at: -1}
+		a = &agent{name: name, tasks: map[string]*task{}}
+		a.entry = &entry{agent: a, name: name, at: -1}
 		for i := range a.levels {
 			a.levels[i] = newQueue(before)
 		}
@@ -179,17 +202,37 @@ func before(a, b *task) bool {
 // The agent takes its place by the task if that is earlier: an agent is in
 // the agenda once, whatever it has.
 func (p *partition) place(t *task, due store.Millis) {
-	a := t.agent
 	t.due, t.claim, t.parked = due, nil, ""
-	a.levels[t.Level-1].add(t)
-	switch {
-	case a.at < 0:
-		a.visit = due
-		p.agenda.add(a)
-	case due < a.visit:
-		a.visit = due
-		p.agenda.fix(a)
+	t.agent.levels[t.Level-1].add(t)
+	p.show(t.place(), due)
+}
+
+// place is the entry that a task waits at.
+func (t *task) place() *entry {
+	if t.agent.many {
+		return t.agent.entry
 	}
+	return t.entry
+}
+
+// show puts a entry into the agenda, or moves it to the front if it is there for later.
+func (p *partition) show(s *entry, at store.Millis) {
+	switch {
+	case s.at < 0:
+		s.visit = at
+		p.agenda.add(s)
+	case at < s.visit:
+		s.visit = at
+		p.agenda.fix(s)
+	}
+}
+
+// next is when an agent is in the agenda next; false if it is not.
+func (a *agent) next() (store.Millis, bool) {
+	if a.many {
+		return a.entry.visit, a.entry.at >= 0
+	}
+	return a.earliest()
 }
 
 // earliest is when an agent's next waiting task is due.
@@ -205,32 +248,26 @@ func (a *agent) earliest() (store.Millis, bool) {
 	return due, found
 }
 
-// free puts an agent back whose only run has ended, behind those that wait already.
+// free puts an agent back whose only run has ended, behind those that wait already. It reports whether it is due.
 // An agent with a single task has none that could have waited.
-func (p *partition) free(agent string, c *claim, now store.Millis) {
+func (p *partition) free(agent string, c *claim, now store.Millis) (due bool) {
 	if p.serial[agent] != c {
-		return
+		return false
 	}
 	delete(p.serial, agent)
 	a := p.agents[agent]
 	if a == nil || !a.many {
-		return
+		return false
 	}
 	first, ok := a.earliest()
 	if !ok {
-		return
+		return false
 	}
 	// Not before now: it has just had a run, and others have waited.
 	at := max(first, now)
-	switch {
-	case a.at < 0:
-		a.visit = at
-		p.agenda.add(a)
-	case at < a.visit:
-		a.visit = at
-		p.agenda.fix(a)
-	}
+	p.show(a.entry, at)
 	p.store.announce(p, at)
+	return first <= now
 }
 
 // lift takes a waiting task out of where it is.
@@ -239,12 +276,13 @@ func (p *partition) lift(t *task) {
 	if t.parked != "" {
 		p.parked[t.parked].tasks.remove(t)
 		t.parked = ""
+		p.leaveLine(t)
 		return
 	}
 	a := t.agent
 	a.levels[t.Level-1].remove(t)
-	if _, ok := a.earliest(); !ok {
-		p.agenda.remove(a)
+	if _, ok := a.earliest(); !a.many || !ok {
+		p.agenda.remove(t.place())
 	}
 }
 
@@ -259,21 +297,20 @@ func (p *partition) move(t *task, due store.Millis) {
 	a := t.agent
 	t.due = due
 	a.levels[t.Level-1].fix(t)
-	if a.at < 0 {
-		a.visit = due
-		p.agenda.add(a)
+	s := t.place()
+	// An agent with many tasks keeps its turn, unless the task is due sooner.
+	if s.at >= 0 && !a.many {
+		s.visit = due
+		p.agenda.fix(s)
 		return
 	}
-	// An agent with several tasks keeps its turn, unless the task is due sooner.
-	if !a.many || due < a.visit {
-		a.visit = due
-		p.agenda.fix(a)
-	}
+	p.show(s, due)
 }
 
 // drop removes a task that is no longer live.
 // Whatever is about it alone goes with it: its hold and its place among its agent's tasks.
 func (p *partition) drop(t *task) {
+	p.unwait(t)
 	p.forget(scope{kind: 't', name: t.Agent, id: t.ID})
 	p.live--
 	p.stats(t.Kind).Live--
@@ -289,8 +326,8 @@ func (p *partition) drop(t *task) {
 // next is the earliest entry of the agenda and of the leases; zero for none.
 // It is kept in the first place of two queues, so a look costs nothing.
 func (p *partition) next() (due, lease store.Millis) {
-	if a, ok := p.agenda.head(); ok {
-		due = a.visit
+	if s, ok := p.agenda.head(); ok {
+		due = s.visit
 	}
 	if t, ok := p.leases.head(); ok {
 		lease = t.end

@@ -126,11 +126,12 @@ func (p *partition) explain(out *store.Stored) {
 		if c := p.serial[t.Agent]; c != nil && c.term.at >= 0 {
 			c.describe(out)
 		}
-		if t.agent.at < 0 {
+		out.Line = p.lineOf(t, p.store.now())
+		if t.place().at < 0 {
 			return
 		}
-		for _, a := range p.agenda.items {
-			if p.agenda.less(a, t.agent) {
+		for _, s := range p.agenda.items {
+			if p.agenda.less(s, t.place()) {
 				out.Ahead++
 			}
 		}
@@ -146,8 +147,8 @@ func (s *Store) agents(q store.PageOf, now store.Millis) store.AgentPage {
 				continue
 			}
 			st := store.AgentStats{Agent: name, Live: int64(len(a.tasks)), Held: p.held(scope{kind: 'a', name: name}, now)}
-			if a.at >= 0 {
-				st.Due = a.visit
+			if due, ok := a.next(); ok {
+				st.Due = due
 			}
 			page.Agents = append(page.Agents, st)
 		}
@@ -198,6 +199,9 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 		st.Waiting += p.live - p.running
 		st.InProgress += p.running
 		for name, k := range p.parked {
+			if strings.HasPrefix(name, "@l:") { // in line for a limit: neither paused nor without a handler
+				continue
+			}
 			st.Parked += int64(k.tasks.Len())
 			if strings.HasPrefix(name, "@") {
 				st.Held += int64(k.tasks.Len())

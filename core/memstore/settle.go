@@ -19,8 +19,15 @@ func (s *Store) Settle(ctx context.Context, runs []store.Settlement) ([]store.Se
 	defer s.mu.Unlock()
 	now := s.now()
 	out := make([]store.Settled, len(runs))
+	ended := make([]*claim, len(runs))
 	for i := range runs {
-		out[i] = s.parts[runs[i].Partition].settle(&runs[i], now)
+		out[i], ended[i] = s.parts[runs[i].Partition].settle(&runs[i], now)
+	}
+	// Last of all, as what becomes of the tasks, of the others of the call too, decides when an agent is due.
+	for i, c := range ended {
+		if c != nil && s.parts[runs[i].Partition].free(runs[i].Agent, c, now) {
+			out[i].Freed = true
+		}
 	}
 	// Trimmed after all have been recorded, so that the newest of this call count as well.
 	for i := range runs {
@@ -29,46 +36,52 @@ func (s *Store) Settle(ctx context.Context, runs []store.Settlement) ([]store.Se
 	return out, nil
 }
 
-// settle ends one run, if its fence and its place say that it still holds the task.
-func (p *partition) settle(r *store.Settlement, now store.Millis) store.Settled {
+// Turn ends runs and leases due tasks; see [store.Queue]. In one process nothing is saved by doing both at once.
+func (s *Store) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
+	return store.InTurn(ctx, s, runs, requests)
+}
+
+// settle ends one run, if its fence and its place say that it still holds the task. It returns the claim of one that has ended now.
+func (p *partition) settle(r *store.Settlement, now store.Millis) (store.Settled, *claim) {
 	c := p.claims[r.Fence]
 	// The claim is unknown, or has lost the task: another run may have begun.
 	if c == nil || r.Index < 0 || r.Index >= len(c.runs) || c.runs[r.Index].lost {
-		return store.Settled{Err: store.ErrLeaseLost}
+		return store.Settled{Err: store.ErrLeaseLost}, nil
 	}
 	t := c.runs[r.Index].task
 	// The answer to the first settle was lost. The second learns that
 	// all is well, and changes nothing.
 	if t == nil {
-		return store.Settled{} // settled before
+		return store.Settled{}, nil // settled before
 	}
 	// A reference that does not fit its claim comes from a caller's mistake,
 	// and must not settle another task.
 	if t.Agent != r.Agent || t.ID != r.ID {
-		return store.Settled{Err: store.ErrLeaseLost}
+		return store.Settled{Err: store.ErrLeaseLost}, nil
 	}
 	if err := t.refuses(r); err != nil {
-		return store.Settled{Err: err}
+		return store.Settled{Err: err}, nil
 	}
 	c.runs[r.Index].task = nil
 	c.open--
 	p.running--
 	p.stats(t.Kind).Running--
+	had, freed := p.unuse(t, now, true)
 	if c.open == 0 {
 		p.close(c)
 	}
 	if r.Tally != nil {
 		p.count(r.Tally, now)
 	}
-	// Last of all, as what becomes of the task decides when its agent is due.
-	defer p.free(t.Agent, c, now)
+	var out store.Settled
 	switch r.Verb {
 	case store.VerbAgain, store.VerbRelease, store.VerbRest:
-		return store.Settled{Due: p.again(t, r, now)}
+		out.Due = p.again(t, r, now)
 	default:
 		p.finish(t, r, now)
-		return store.Settled{}
 	}
+	out.Freed, out.Crossed = freed, out.Crossed.Add(p.afterRun(had, t, r, now)...)
+	return out, c
 }
 
 // again makes a task wait for its next run, and returns when that is.
@@ -96,10 +109,16 @@ func (p *partition) again(t *task, r *store.Settlement, now store.Millis) store.
 	if r.Floor != nil && t.pulse != nil {
 		due = p.pulsed(t, r, due, now)
 	}
+	told := p.awaits(t, r.Await, now)
 	// After everything else: an order outweighs what the run wanted.
 	due = p.ordered(t, r.Verb, due, now)
+	if told {
+		due = min(due, now)
+	}
 	p.place(t, due)
-	p.store.announce(p, due)
+	if !r.Quiet {
+		p.store.announce(p, due)
+	}
 	return due
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Defaults of Config: those of redisstore.
+// Defaults of Config: those of redisstore on a single server.
 // They are written here again, as a store must not import another one.
 const (
-	DefaultPartitions = 8
+	DefaultPartitions = 1
 	DefaultRetention  = 7 * 24 * time.Hour
 	DefaultKept       = 10_000
 	DefaultKeptBytes  = 64 << 20
@@ -57,6 +57,10 @@ type Store struct {
 	// watchers are the channels of those who wait for wake-ups.
 	watchers  map[chan store.Wakeup]struct{}
 	processes map[string]said
+	booked    []store.Booking // by their times
+	receipts  map[string]receipt
+	slots     map[int64]map[string]int64 // counters of the last day, as Redis has them
+	sweepAt   int                        // so many receipts are cleaned up
 }
 
 // Both interfaces are checked here, as nothing in this package uses them.
@@ -92,7 +96,7 @@ func New(config Config) *Store {
 	if config.Clock == nil {
 		config.Clock = machine{}
 	}
-	s := &Store{config: config, parts: make([]*partition, config.Partitions), watchers: map[chan store.Wakeup]struct{}{}, processes: map[string]said{}}
+	s := &Store{config: config, parts: make([]*partition, config.Partitions), watchers: map[chan store.Wakeup]struct{}{}, processes: map[string]said{}, receipts: map[string]receipt{}, slots: map[int64]map[string]int64{}}
 	for i := range s.parts {
 		s.parts[i] = newPartition(s, i)
 	}

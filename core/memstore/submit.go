@@ -5,6 +5,7 @@ package memstore
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"slices"
 	"strconv"
@@ -50,7 +51,14 @@ func (p *partition) submitAll(tasks []store.Submission, members []int, out []sto
 		seq[i] = first + int64(k)
 	}
 	var earliest store.Millis
-	for _, i := range inTurn(tasks, members) {
+	// All that is replaced leaves its place before anything gets one: an agent of which nothing else waits loses its own.
+	for _, i := range members {
+		if t := p.task(tasks[i].Agent, tasks[i].ID); tasks[i].Conflict == store.ConflictReplace && t != nil && t.claim == nil && !t.lifted {
+			p.lift(t)
+			t.lifted = true
+		}
+	}
+	for _, i := range p.store.inTurn(tasks, members) {
 		out[i] = p.submit(tasks[i], seq[i], now)
 		if due := out[i].Due; due != 0 && (earliest == 0 || due < earliest) {
 			earliest = due
@@ -62,17 +70,21 @@ func (p *partition) submitAll(tasks []store.Submission, members []int, out []sto
 }
 
 // inTurn are some of the tasks in the order in which they are stored: what is replaced comes first.
-// A replacement may free room for a new task of the same call.
-func inTurn(tasks []store.Submission, some []int) []int {
-	var first, rest []int
+// A replacement may free room for a new task of the same call. What is to replace, and finds nothing, comes next.
+func (s *Store) inTurn(tasks []store.Submission, some []int) []int {
+	var first, next, rest []int
 	for _, i := range some {
-		if tasks[i].Conflict == store.ConflictReplace {
-			first = append(first, i)
-		} else {
+		t := &tasks[i]
+		switch {
+		case t.Conflict != store.ConflictReplace:
 			rest = append(rest, i)
+		case s.partitionOf(t.Agent).task(t.Agent, t.ID) != nil:
+			first = append(first, i)
+		default:
+			next = append(next, i)
 		}
 	}
-	return append(first, rest...)
+	return slices.Concat(first, next, rest)
 }
 
 // everyOne are the indexes of n tasks.
@@ -87,12 +99,12 @@ func everyOne(n int) []int {
 // refuses finds the first task that its conflict rule does not allow, or
 // that is more than its agent may have.
 func (s *Store) refuses(tasks []store.Submission) error {
-	also := map[string]*gain{}
+	also, spawned := map[string]*gain{}, map[rootName]int{}
 	errs := make([]error, len(tasks))
-	for _, i := range inTurn(tasks, everyOne(len(tasks))) {
+	for _, i := range s.inTurn(tasks, everyOne(len(tasks))) {
 		t := &tasks[i]
 		if also[t.Agent] == nil {
-			also[t.Agent] = &gain{}
+			also[t.Agent] = &gain{spawned: spawned}
 		}
 		errs[i] = s.partitionOf(t.Agent).refuses(t, also[t.Agent], s.now())
 	}
@@ -106,7 +118,10 @@ func (s *Store) refuses(tasks []store.Submission) error {
 }
 
 // gain is what the tasks before this one, in the same call, add to an agent.
-type gain struct{ tasks, kib int }
+type gain struct {
+	tasks, kib int
+	spawned    map[rootName]int // of the whole call
+}
 
 // refuses finds out why a task is not stored, if it is not, and adds it to what its agent is to get if it is.
 func (p *partition) refuses(t *store.Submission, also *gain, now store.Millis) error {
@@ -115,22 +130,31 @@ func (p *partition) refuses(t *store.Submission, also *gain, now store.Millis) e
 	if err != nil || known && t.Conflict != store.ConflictReplace {
 		return err
 	}
-	live := 0
-	if a := p.agents[t.Agent]; a != nil {
-		live = len(a.tasks)
-	}
-	if limit := p.store.config.MaxTasks; !known && live+also.tasks >= limit {
+	if limit := p.store.config.MaxTasks; !known && p.liveOf(t.Agent)+also.tasks >= limit {
 		return &store.LimitError{Agent: t.Agent, Limit: limit}
+	}
+	root := p.rootOf(t)
+	if err := p.roots.refuses(t.Root, also.spawned[root], now); err != nil {
+		return err
 	}
 	kib := p.heavier(t)
 	if err := p.tooHeavy(t.Agent, kib, also.kib); err != nil {
 		return err
 	}
+	also.spawned[root]++
 	also.kib += kib
 	if !known {
 		also.tasks++
 	}
 	return nil
+}
+
+// liveOf is how many live tasks an agent has. To ask does not make it an agent.
+func (p *partition) liveOf(agent string) int {
+	if a := p.agents[agent]; a != nil {
+		return len(a.tasks)
+	}
+	return 0
 }
 
 // heavier is by how many KiB a task makes an agent heavier: a replacement
@@ -193,13 +217,18 @@ func (p *partition) submit(sub store.Submission, seq int64, now store.Millis) st
 	if sub.Due.At == 0 {
 		due = now.Add(max(sub.Due.After, 0))
 	}
+	p.roots.count(sub.Root, now)
 	if known {
 		return p.replace(sub, due, now)
 	}
 	p.create(sub, seq, due)
+	if sub.Hold != nil {
+		sc := scope{kind: 't', name: sub.Agent, id: sub.ID}
+		p.hold(sc, newHold(sc, sub.Hold, now), now, false)
+	}
 	p.counts.Submitted++
 	p.join(sub, now)
-	return store.Submitted{Created: true, Due: due}
+	return store.Submitted{Created: true, Due: due, Profile: slices.Clone(p.profiles[sub.Agent])}
 }
 
 // replace gives a live task a new definition, at once or when its run ends.
@@ -212,7 +241,11 @@ func (p *partition) replace(sub store.Submission, due, now store.Millis) store.S
 	}
 	running := t.claim != nil
 	if !running {
-		p.lift(t)
+		if !t.lifted { // else its place was given up before
+			p.lift(t)
+		}
+		t.lifted = false
+		p.unwait(t)
 		t.state, t.crashes, t.order = slices.Clone(sub.State), 0, nil
 	} else {
 		// Counters of kinds follow the definition from now on, also while the old one runs.
@@ -227,11 +260,11 @@ func (p *partition) replace(sub store.Submission, due, now store.Millis) store.S
 	}
 	state := t.state
 	t.Submission, t.state, t.pulse = sub, state, nil
-	t.agent.many = t.agent.many || weight(len(sub.Body)) > 0
+	p.spreadFor(t.agent, t.ID, sub.Level, len(sub.Body))
 	if !running {
 		p.place(t, due)
 	}
-	return store.Submitted{Replaced: true, Due: due}
+	return store.Submitted{Replaced: true, Due: due, Profile: slices.Clone(p.profiles[sub.Agent])}
 }
 
 // join adds a live task to its group; nil if it has none.
@@ -251,12 +284,52 @@ func (p *partition) create(sub store.Submission, seq int64, due store.Millis) *t
 	a := p.agent(sub.Agent)
 	p.unrecord(sub.Agent, sub.ID) // it begins again
 	t := &task{Submission: sub, agent: a, seq: seq, state: slices.Clone(sub.State), at: -1}
-	a.many = len(a.tasks) > 0 || a.many || weight(len(sub.Body)) > 0
+	t.entry = &entry{agent: a, task: t, name: a.name, at: -1}
+	if len(a.tasks) > 0 { // the first one has the agent's own name
+		t.entry.name = a.name + ":" + string(binary.BigEndian.AppendUint64(nil, uint64(seq))[1:]) + sub.ID //nolint:gosec // it is positive
+	}
+	p.spreadFor(a, sub.ID, sub.Level, len(sub.Body))
 	a.tasks[sub.ID] = t
 	p.place(t, due)
 	p.live++
 	p.stats(sub.Kind).Live++
 	return t
+}
+
+// few is how many live tasks an agent has in the agenda by themselves.
+const few = 32
+
+// spreadFor makes an agent one with many tasks if a task that it gets, or has again, does not fit with the others: it is large, of
+// another level, or one too many.
+func (p *partition) spreadFor(a *agent, id string, level store.Level, size int) {
+	if a.many { // it stays so; thousands of tasks would be looked at for each that it gets
+		return
+	}
+	others := 0
+	fits := weight(size) == 0
+	for _, t := range a.tasks {
+		if t.ID != id {
+			others++
+			fits = fits && t.Level == level
+		}
+	}
+	if !fits || others >= few {
+		p.spread(a)
+	}
+}
+
+// spread makes an agent one with many tasks: what waits has queues from now on, and one entry together.
+func (p *partition) spread(a *agent) {
+	if a.many {
+		return
+	}
+	a.many = true
+	for _, t := range a.tasks {
+		p.agenda.remove(t.entry)
+	}
+	if first, ok := a.earliest(); ok {
+		p.show(a.entry, first)
+	}
 }
 
 // version changes whenever the definition or the state of a task does. It differs from that of

@@ -70,7 +70,7 @@ func (p *partition) touch(sub *store.Touch, seq int64, now store.Millis) (store.
 	t := p.task(sub.Agent, sub.ID)
 	made := store.Submission{Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, Level: sub.Level, Body: sub.Body}
 	switch {
-	case t == nil && len(p.agent(sub.Agent).tasks) >= p.store.config.MaxTasks:
+	case t == nil && p.liveOf(sub.Agent) >= p.store.config.MaxTasks:
 		return store.Touched{}, &store.LimitError{Agent: sub.Agent, Limit: p.store.config.MaxTasks}
 	case t == nil && p.tooHeavy(sub.Agent, p.heavier(&made), 0) != nil:
 		return store.Touched{}, p.tooHeavy(sub.Agent, p.heavier(&made), 0)
@@ -115,7 +115,7 @@ func (p *partition) awake(t *task, sub *store.Touch, now store.Millis) store.Tou
 	}
 	p.rouse(t, now)
 	t.Body = sub.Body
-	t.agent.many = t.agent.many || weight(len(sub.Body)) > 0
+	p.spreadFor(t.agent, t.ID, t.Level, len(sub.Body))
 	p.move(t, due)
 	return store.Touched{Booked: true, Due: due, Reason: p.unlessHeld(t, reason, now)}
 }

@@ -11,7 +11,7 @@ import (
 
 // agents are the agents to look at, those that have waited longest first, and whether there are more of them.
 // A claim looks at a bounded number of them, so that it takes a bounded time however many are due.
-func (c *claiming) agents() (due []*agent, more bool) {
+func (c *claiming) entries() (due []*entry, more bool) {
 	most := pages * c.r.Limit
 	if c.picky {
 		// A picky claim passes over many, and looks further to find as many tasks.
@@ -20,9 +20,7 @@ func (c *claiming) agents() (due []*agent, more bool) {
 	switch {
 	case c.r.Agents != nil:
 		for _, name := range c.r.Agents {
-			if a := c.p.agents[name]; a != nil && a.at >= 0 {
-				due = append(due, a)
-			}
+			due = append(due, c.p.agents[name].shown()...)
 		}
 		due = c.waiting(due)
 	// The caller has seen all up to After, and found nothing for itself there.
@@ -37,11 +35,11 @@ func (c *claiming) agents() (due []*agent, more bool) {
 
 // waiting are those of some agents that are due and not passed over, in the agenda's order.
 // The agents of a request may be named in any order; they are visited in that of the agenda.
-func (c *claiming) waiting(agents []*agent) []*agent {
-	var due []*agent
-	for _, a := range agents {
-		if a.visit <= c.now && a.visit > c.r.After {
-			due = append(due, a)
+func (c *claiming) waiting(entries []*entry) []*entry {
+	var due []*entry
+	for _, s := range entries {
+		if s.visit <= c.now && s.visit > c.r.After {
+			due = append(due, s)
 		}
 	}
 	sort.Slice(due, func(i, j int) bool { return c.p.agenda.less(due[i], due[j]) })
@@ -50,8 +48,20 @@ func (c *claiming) waiting(agents []*agent) []*agent {
 
 // heads are the first agents of the agenda that are due.
 // They stay in the agenda: visiting decides their next place.
-func (c *claiming) heads(most int) []*agent {
-	return c.p.agenda.first(most, func(a *agent) bool { return a.visit <= c.now })
+func (c *claiming) heads(most int) []*entry {
+	return c.p.agenda.first(most, func(s *entry) bool { return s.visit <= c.now })
+}
+
+// shown are the entries of an agent in the agenda.
+func (a *agent) shown() []*entry {
+	if a == nil {
+		return nil
+	}
+	entries := []*entry{a.entry}
+	for _, t := range a.tasks {
+		entries = append(entries, t.entry)
+	}
+	return slices.DeleteFunc(entries, func(s *entry) bool { return s.at < 0 })
 }
 
 // visit takes one task from each agent with a single one, and shares from the others, round by round.
@@ -59,25 +69,8 @@ func (c *claiming) heads(most int) []*agent {
 // of the limit is shared by the others.
 func (c *claiming) visit() {
 	var many []*visited
-	turns := 0
-	agents, more := c.agents()
-	for i, a := range agents {
-		turn, several := c.callOn(a)
-		if several {
-			many = append(many, &visited{agent: a, since: a.visit})
-		}
-		if turn {
-			turns++
-		}
-		// Either as many agents have had a turn as there is room for tasks, or
-		// this was the last one looked at.
-		if turns == c.r.Limit || more && i == len(agents)-1 {
-			// Only a picky claim may have passed over work: any other has taken whatever it saw.
-			if c.picky {
-				c.passed = a.visit
-			}
-			break
-		}
+	if c.room > 0 { // else lines have had it
+		many = c.callOnAll()
 	}
 	visiting := many
 	// Each round takes an equal share, and those who have more come again while room is left.
@@ -89,6 +82,33 @@ func (c *claiming) visit() {
 	}
 	// At the end, as it needs to know whom this claim has left out.
 	c.turnBack(many)
+}
+
+// callOnAll takes what agents have one of, and returns those that have several.
+func (c *claiming) callOnAll() []*visited {
+	var many []*visited
+	turns := 0
+	entries, more := c.entries()
+	for i, s := range entries {
+		since := s.visit
+		turn, several := c.callOn(s)
+		if several {
+			many = append(many, &visited{agent: s.agent, since: s.agent.entry.visit, got: c.got[s.agent]})
+		}
+		if turn {
+			turns++
+		}
+		// Either as many agents have had a turn as there is room for tasks, or there is no room any more, or
+		// this was the last one looked at.
+		if turns == c.r.Limit || c.room <= 0 || more && i == len(entries)-1 {
+			// Only a picky claim may have passed over work: any other has taken whatever it saw.
+			if c.picky {
+				c.passed = since
+			}
+			break
+		}
+	}
+	return many
 }
 
 // turnBack lets the next claim begin with the first agent that this one had no room for, but not with all of this one's again.
@@ -131,18 +151,26 @@ func (c *claiming) moveOn(v *visited) {
 	switch {
 	// Nothing is left to wait for, or nothing more may run before its run ends.
 	case !ok, c.r.Serial && v.got > 0:
-		c.p.agenda.remove(v.agent)
+		c.p.agenda.remove(v.entry)
 	case first > c.now || !c.r.Urgent && (v.got > 0 || !c.picky && !v.full): // else it keeps its turn
-		v.visit = max(first, c.now)
-		c.p.agenda.fix(v.agent)
+		v.entry.visit = max(first, c.now)
+		c.p.agenda.fix(v.entry)
 	}
 }
 
 // callOn looks at an agent: whether it has used its turn, and whether it has several tasks and is to be visited. One whose
 // only task is left where it is takes nobody's turn, nor does one without an urgent task if these are wanted.
-func (c *claiming) callOn(a *agent) (turn, several bool) {
-	if c.r.Serial && c.p.serial[a.name] != nil { // it is put back when its run ends
-		c.p.agenda.remove(a)
+func (c *claiming) callOn(s *entry) (turn, several bool) {
+	a := s.agent
+	if c.r.Serial && !a.many && !a.single() { // where one run of it keeps the others waiting, they wait in queues
+		c.p.spread(a)
+		s = a.entry
+	}
+	if s.at < 0 || s.visit > c.now { // it was seen to already, or has nothing that is due
+		return false, false
+	}
+	if c.r.Serial && (c.p.serial[a.name] != nil || c.got[a] > 0) { // it is put back when its run ends
+		c.p.agenda.remove(s)
 		return false, false
 	}
 	// Its first task of level 1 decides for an urgent claim, which takes no others.
@@ -151,16 +179,26 @@ func (c *claiming) callOn(a *agent) (turn, several bool) {
 		urgent := ok && t.due <= c.now
 		return !c.r.Urgent || urgent, !c.r.Urgent || urgent
 	}
-	// Its only task: read without a queue.
-	t := a.only()
-	if c.r.Urgent && t.Level != store.LevelHigh || !c.consider(t) {
-		return false, false
+	return c.takeOne(s), false
+}
+
+// takeOne takes or parks a task that is in the agenda by itself: one of few, or the only one of its agent. It reports whether that
+// was a turn.
+func (c *claiming) takeOne(s *entry) bool {
+	a, t := s.agent, s.task
+	if most := c.perAgent(); most > 0 && c.got[a] >= most {
+		return false
 	}
-	// It leaves the agenda also if it was parked, as the agent has nothing else.
+	if c.r.Urgent && t.Level != store.LevelHigh || !c.consider(t) {
+		return false
+	}
+	// It leaves the agenda also if it was parked.
 	a.levels[t.Level-1].remove(t)
-	c.settleIn(t)
-	c.p.agenda.remove(a)
-	return true, false
+	if c.settleIn(t) {
+		c.got[a]++
+	}
+	c.p.agenda.remove(s)
+	return true
 }
 
 // perAgent is how many tasks of one agent are taken at most; zero for any number.
@@ -183,12 +221,14 @@ type visited struct {
 	full  bool         // its next task is too large for this claim: nothing behind it may overtake it
 }
 
-// only is the task of an agent with a single one.
-func (a *agent) only() *task {
+// single reports whether the agent has one task, which is the first that it had.
+func (a *agent) single() bool {
 	for _, t := range a.tasks {
-		return t
+		if t.entry.name != a.name {
+			return false
+		}
 	}
-	return nil
+	return len(a.tasks) == 1
 }
 
 // consider reports whether a due task leaves the queue, to be taken or parked. It stays if the caller
@@ -217,6 +257,18 @@ func (c *claiming) settleIn(t *task) bool {
 		c.parked++
 		return false
 	}
+	if b := c.p.barred(t, c.from, c.now); b != nil {
+		c.p.joinLine(t, b, c.now)
+		c.parked++
+		return false
+	}
+	if c.from != nil {
+		if c.lined == nil {
+			c.lined = map[*task]bool{}
+		}
+		c.lined[t] = true
+	}
+	c.crossed = append(c.crossed, c.p.charge(t, c.now)...)
 	// The order is used up, but comes back if this run dies or is released.
 	if t.order != nil && t.order.op == orderRun {
 		t.order.op = orderHand

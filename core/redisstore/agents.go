@@ -24,7 +24,7 @@ func (s *Store) Agents(ctx context.Context, q store.PageOf) (store.AgentPage, er
 	return page, err
 }
 
-// Holds returns a page of the holds in force; see [store.Reader]. A hold on a kind, on a snooze key or
+// Holds returns a page of the holds in force; see [store.Reader]. A hold on a kind, on a limit key or
 // on everything is stored in every partition, as claims read their own partition alone: only the copy
 // in the first one is returned, so that nobody sees such a hold once for each partition.
 func (s *Store) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, error) {
@@ -40,6 +40,9 @@ func (s *Store) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, erro
 	return page, err
 }
 
+// mostPaged is how many things one step of a page looks at, about: a page of thousands is several steps.
+const mostPaged = 150
+
 // pages asks a script for what it has, partition by partition, until there is enough for a page, and returns where the next one
 // begins. add is given the fields of each thing, and says how many the page has then.
 // A cursor is "PARTITION.SCAN": the partition that the page ended in and the cursor of Redis in there.
@@ -52,7 +55,7 @@ func (s *Store) pages(
 		return "", errCursor
 	}
 	for n := 0; at < len(s.parts) && n < max(q.Limit, 1); {
-		things, next, err := s.pageOf(ctx, call{script: script, partition: at, args: []any{cursor, max(q.Limit, 1)}})
+		things, next, err := s.pageOf(ctx, call{script: script, partition: at, args: []any{cursor, min(max(q.Limit-n, 1), mostPaged)}})
 		if err != nil {
 			return "", err
 		}

@@ -25,7 +25,7 @@ func TestADamagedPartitionFailsItsOwnSubmits(t *testing.T) {
 	t.Parallel()
 	const submits, damaged = 64, 2
 	srv := redistest.Start(t)
-	st, err := redisstore.Open(t.Context(), redisstore.Config{URL: srv.URL})
+	st, err := redisstore.Open(t.Context(), redisstore.Config{URL: srv.URL, Partitions: redisstore.DefaultPartitions})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = st.Close() })
 	tag := redisstore.Tags(redisstore.DefaultPartitions)[damaged]

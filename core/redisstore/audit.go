@@ -11,7 +11,7 @@ import (
 
 // auditPageSize is about how many agents or tasks one step of an audit looks at, so that no script is long: a task that is held
 // costs up to 60 us.
-const auditPageSize = 50
+const auditPageSize = 40
 
 // Audit looks at pages of live tasks; see [store.Operator]. A cursor is one of Redis, behind the letter of the hash that it is
 // for.

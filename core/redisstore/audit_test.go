@@ -128,7 +128,7 @@ func TestAuditRepairsWhatIsDamaged(t *testing.T) {
 			do("HDEL", "agents", "b")
 		}, []store.Fault{lost("b", "1"), lost("b", "2"), {Agent: "b", Code: store.FaultGone}}, 3},
 		{"an agent is another", func(_ *testing.T, st store.Store, do func(...any)) {
-			do("EVAL", "redis.call('HSET', KEYS[1], 'b', (string.gsub(redis.call('HGET', KEYS[1], 'a'), '1', '9', 1))) return 1", 1, "agents")
+			do("EVAL", "redis.call('HSET', KEYS[1], 'b', (string.gsub(redis.call('HGET', KEYS[1], 'a'), '%z\\0011', '\\0\\0019', 1))) return 1", 1, "agents")
 		}, []store.Fault{lost("b", "1"), lost("b", "2")}, 4},
 		{"a record is none", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("HSET", "agents", "z", "?")

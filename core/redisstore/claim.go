@@ -6,30 +6,27 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Claim leases due tasks; see [store.Queue].
+// Claim leases due tasks; see [store.Queue]. It is a turn in which nothing is settled.
 func (s *Store) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
-	calls := make([]call, len(requests), len(requests)+1)
+	_, claims, err := s.Turn(ctx, nil, requests)
+	return claims, err
+}
+
+// claimCalls adds a call for each request.
+func (s *Store) claimCalls(calls []call, requests []store.ClaimRequest) []call {
 	for i := range requests {
-		calls[i] = call{script: &s.scripts.claim, partition: requests[i].Partition, args: claimArgs(&requests[i])}
-	}
-	calls = s.sweep(calls, requests)
-	replies, errs := s.evalAll(ctx, verbClaim, calls)
-	s.sweptTo(calls[len(requests):], replies[len(requests):])
-	out := make([]store.Claim, len(requests))
-	failed := 0
-	for i := range requests {
-		if out[i] = answered(requests[i].Partition, replies[i], errs[i]); out[i].Err != nil {
-			failed++
+		if requests[i].New != nil {
+			calls = append(calls, s.startCall(&requests[i]))
+		} else {
+			calls = append(calls, s.claimCall(&requests[i]))
 		}
 	}
-	if failed == len(requests) {
-		return nil, out[0].Err
-	}
-	return out, nil
+	return calls
 }
 
 // allMillis are the times of a list; nil for an empty one.
@@ -48,16 +45,24 @@ func allMillis(v any) ([]store.Millis, error) {
 	return out, nil
 }
 
-// answered is the claim in a reply, or one that failed if there is none.
-func answered(partition int, reply []any, err error) store.Claim {
+// answered is the claim in a reply to a request, or one that failed if there is none.
+func (s *Store) answered(c *call, r *store.ClaimRequest, reply []any, err error) store.Claim {
 	if reply == nil {
-		return store.Claim{Look: store.Look{Partition: partition, Err: err}}
+		return store.Claim{Look: store.Look{Partition: c.partition, Err: err}}
 	}
-	c, err := parseClaim(partition, reply)
+	var claim store.Claim
+	switch {
+	case r.New != nil:
+		claim, err = s.parseStarted(c, r, reply)
+	case c.full != nil:
+		claim, err = parsePlainClaim(c.partition, reply)
+	default:
+		claim, err = parseClaim(c.partition, reply)
+	}
 	if err != nil {
-		return store.Claim{Look: store.Look{Partition: partition, Err: wrap(verbClaim, err)}}
+		return store.Claim{Look: store.Look{Partition: c.partition, Err: wrap(verbClaim, err)}}
 	}
-	return c
+	return claim
 }
 
 func claimArgs(r *store.ClaimRequest) []any {
@@ -90,7 +95,7 @@ func claimArgs(r *store.ClaimRequest) []any {
 
 // The reply of claim.lua: a head, then fields for each task.
 const (
-	claimHead   = 10
+	claimHead   = 12
 	claimFields = 4
 )
 
@@ -111,8 +116,8 @@ func parseClaim(partition int, reply []any) (store.Claim, error) {
 		if text(reply[i+1]) == "" {
 			continue // a repeated claim: this task has ended
 		}
-		t, err := parseClaimed(reply[i : i+claimFields])
-		if err != nil {
+		var t store.Claimed
+		if err := readClaimed(&t, text(reply[i]), text(reply[i+1]), reply[i+2], text(reply[i+3])); err != nil {
 			return c, err
 		}
 		t.Partition, t.Fence, t.Index = partition, c.Fence, (i-claimHead)/claimFields
@@ -121,7 +126,13 @@ func parseClaim(partition int, reply []any) (store.Claim, error) {
 		}
 		c.Tasks = append(c.Tasks, t)
 	}
-	return c, nil
+	crossed, _ := reply[11].([]any)
+	for i := 0; i+1 < len(crossed); i += 2 {
+		if one, err := parseCrossing(crossed[i], crossed[i+1]); err == nil {
+			c.Crossed = append(c.Crossed, one)
+		}
+	}
+	return c, addProfiles(&c, reply[10])
 }
 
 // parseClaimHead reads what a claim says of its partition.
@@ -146,21 +157,23 @@ func parseClaimHead(c *store.Claim, reply []any) error {
 	return nil
 }
 
-func parseClaimed(fields []any) (store.Claimed, error) {
-	var t store.Claimed
-	var err error
-	t.Ref = text(fields[0])
-	if t.Agent, err = decode(t.Ref); err != nil {
-		return t, err
-	}
-	l, err := parseLive(text(fields[1]))
+// readClaimed reads a task as a claim returns it: the agent as its name in keys, the task, when it was due, and its state.
+func readClaimed(t *store.Claimed, agent, task string, due any, state string) error {
+	l, err := parseLive(task)
 	if err != nil {
-		return t, err
+		return err
 	}
-	if t.Due, err = millis(fields[2]); err != nil {
-		return t, err
+	if t.Agent, err = decode(agent); err != nil {
+		return err
 	}
+	if text, is := due.(string); is {
+		due, t.Lined = strings.CutPrefix(text, "l")
+	}
+	if t.Due, err = millis(due); err != nil {
+		return err
+	}
+	t.Ref = runRef(agent, task)
 	t.ID, t.Kind, t.Level, t.Submitted, t.Body = l.id, l.kind, l.level, l.submitted, l.body
-	t.Crashes, t.State = parseState(text(fields[3]))
-	return t, nil
+	t.Crashes, t.State = parseState(state)
+	return nil
 }

@@ -12,8 +12,8 @@ import (
 
 // New makes a store on a client of the caller's, with its pool, hooks and tracing; it checks what [Open] does. Close leaves the
 // client open. The client has to be a *[redis.Client] or a *[redis.ClusterClient] with ContextTimeoutEnabled, as a call ends when
-// its context does, and with MaxRetries of -1: a script whose answer was lost is repeated by the store. URL, Options and the files
-// of TLS in config are refused: they are the client's.
+// its context does, and with MaxRetries of -1: a script whose answer was lost is repeated by the store. URL, Options, Credentials and
+// the files of TLS in config are refused: they are the client's.
 func New(ctx context.Context, client redis.UniversalClient, config Config) (*Store, error) {
 	config = config.withDefaults()
 	// The client is checked first: a mistake there makes every later message
@@ -22,8 +22,9 @@ func New(ctx context.Context, client redis.UniversalClient, config Config) (*Sto
 	if err == nil {
 		err = config.validate()
 	}
-	if err == nil && (config.URL != "" || config.Options != nil || config.CAFile != "" || config.CertFile != "" || config.KeyFile != "") {
-		err = misconfigured("URL", nil, "and Options, CAFile, CertFile and KeyFile are the client's: leave them empty")
+	if err == nil && (config.URL != "" || config.Options != nil || config.CAFile != "" || config.CertFile != "" || config.KeyFile != "" ||
+		config.Credentials != nil) {
+		err = misconfigured("URL", nil, "and Options, CAFile, CertFile, KeyFile and Credentials are the client's: leave them empty")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)

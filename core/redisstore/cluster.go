@@ -47,6 +47,22 @@ func (s *Store) keysOf(c *call) []string {
 	return keys
 }
 
+// Masters is how many masters of a cluster share the slots; zero on a single server.
+func (s *Store) Masters(ctx context.Context) (int, error) {
+	if s.cluster == nil {
+		return 0, nil
+	}
+	var n atomic.Int64
+	err := s.cluster.client.ForEachMaster(ctx, func(context.Context, *redis.Client) error {
+		n.Add(1)
+		return nil
+	})
+	if err != nil {
+		return 0, wrap(verbLook, err)
+	}
+	return int(n.Load()), nil
+}
+
 // learn asks who has which slots if an error may mean that another node has some now. By itself go-redis asks once a minute
 // and when a node says that it has not got a slot, but not when a node is dead. The answer comes later, unless a
 // node has said so itself: the call that failed is repeated anyway.
@@ -134,7 +150,7 @@ func (s *Store) patience(ctx context.Context, verb string) (context.Context, con
 	// Submits, reads and commands of operators are not bounded here: a person or a program waits for
 	// that very answer, and sets a deadline of its own.
 	switch verb {
-	case verbLook, verbClaim, verbSettle, verbExtend:
+	case verbLook, verbTurn, verbExtend:
 		return context.WithTimeout(ctx, longestNode)
 	}
 	return ctx, func() {}
@@ -147,5 +163,6 @@ const (
 	verbControl = "control"
 	verbClaim   = "claim"
 	verbSettle  = "settle"
+	verbTurn    = "turn" // each of its calls has the name of its script
 	verbExtend  = "extend"
 )

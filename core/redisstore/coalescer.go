@@ -5,7 +5,9 @@ package redisstore
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // coalescer joins single requests of many goroutines into batches, without a timer: whoever finds nobody at work takes
@@ -34,10 +36,31 @@ type outcome[A any] struct {
 type ask[Q, A any] struct {
 	ctx      context.Context //nolint:containedctx // the batch runs for as long as one of its callers waits
 	question Q
-	// outcome is written before done is closed, which is what lets its caller read it without the lock.
+	// outcome is written before done is sent, which is what lets its caller read it without the lock.
 	outcome outcome[A]
-	done    chan struct{} // closed when answered
-	lead    chan struct{} // closed when it is this caller's turn to work
+	news    chan news // room for both, so that nobody waits to send
+	batch   *joined   // that has it, if one has; the coalescer's mutex guards it
+}
+
+// news is what a caller waits for.
+type news byte
+
+const (
+	lead news = iota // it is this caller's turn to work
+	done             // the outcome is there
+)
+
+// joined is what is under way for several callers.
+type joined struct {
+	left   atomic.Int32 // callers that still wait
+	cancel context.CancelFunc
+}
+
+// leave notes that a caller gave up: without any the batch is worth nothing.
+func (b *joined) leave() {
+	if b.left.Add(-1) == 0 {
+		b.cancel()
+	}
 }
 
 // largestBatch is the most requests that are joined, so that no script is long.
@@ -52,132 +75,123 @@ func newCoalescer[Q, A any](run func(context.Context, []Q) []outcome[A]) *coales
 // do answers one question, together with those of others. When ctx ends first its error is returned, and the question
 // may or may not have been asked.
 func (c *coalescer[Q, A]) do(ctx context.Context, question Q) (A, error) {
-	a := &ask[Q, A]{ctx: ctx, question: question, done: make(chan struct{}), lead: make(chan struct{})}
+	a := &ask[Q, A]{ctx: ctx, question: question, news: make(chan news, 2)}
 	// Whether somebody leads and who waits change together under the lock: a
 	// question is never left without a leader.
 	c.mu.Lock()
 	c.waiting = append(c.waiting, a)
-	if !c.working {
-		c.working = true
-		close(a.lead)
-	}
+	first := !c.working
+	c.working = true
 	c.mu.Unlock()
-	for {
-		select {
-		case <-a.done:
-			return a.outcome.answer, a.outcome.err
-		case <-a.lead:
-			c.lead()
-			// A nil channel blocks for ever, so this caller waits for done alone from
-			// now on. Its own question may be in a later batch than the one it led, if
-			// more were waiting than a batch takes.
-			a.lead = nil
-		case <-ctx.Done():
-			// The context may end at the same moment as the answer arrives, or as the
-			// turn to lead: select picks any of them.
-			select {
-			case <-a.done:
-				return a.outcome.answer, a.outcome.err
-			case <-a.lead: // nobody else would work off what waits
-				c.lead()
-				return a.outcome.answer, a.outcome.err
-			default:
-			}
-			// The batch that has this question may be under way already. Then it runs to
-			// its end, and the answer is dropped.
-			c.leave(a)
-			var none A
-			return none, context.Cause(ctx)
-		}
+	if first {
+		return c.lead(a)
 	}
+	select {
+	case n := <-a.news:
+		return c.heard(a, n)
+	case <-ctx.Done():
+	}
+	// The context may have ended at the same moment as the answer arrived, or as the turn to lead.
+	select {
+	case n := <-a.news:
+		return c.heard(a, n)
+	default:
+	}
+	// The batch that has this question may be under way already. Then it runs to its end, unless all have left, and the answer is
+	// dropped.
+	c.leave(a)
+	var none A
+	return none, context.Cause(ctx)
 }
 
-// lead works off one batch and hands over to a caller of the next.
-func (c *coalescer[Q, A]) lead() {
+// heard goes on where a caller has been sent news.
+func (c *coalescer[Q, A]) heard(a *ask[Q, A], n news) (A, error) {
+	if n == lead {
+		return c.lead(a)
+	}
+	return a.outcome.answer, a.outcome.err
+}
+
+// lead works off one batch, hands over to a caller of the next, and returns the answer of its caller, who waits for longest and so is
+// in the batch.
+func (c *coalescer[Q, A]) lead(leader *ask[Q, A]) (A, error) {
 	// Goroutines that are about to ask get to run first, which makes
 	// batches larger than a lock alone would.
 	runtime.Gosched()
-	c.mu.Lock()
-	n := min(len(c.waiting), largestBatch)
-	// The capacity is cut off as well, so that later appends to waiting cannot write into this batch.
-	batch := c.waiting[:n:n]
-	c.waiting = c.waiting[n:]
-	c.mu.Unlock()
-
-	questions := make([]Q, n)
-	for i, a := range batch {
+	asks, ctx, over := c.take(leader)
+	questions := make([]Q, len(asks))
+	for i, a := range asks {
 		questions[i] = a.question
 	}
-	ctx, stop := together(batch)
 	outcomes := c.run(ctx, questions)
-	stop()
-	for i, a := range batch {
+	over()
+	for i, a := range asks {
 		a.outcome = outcomes[i]
-		close(a.done)
+		a.news <- done
 	}
 
 	// Leadership goes to a caller and not to a goroutine of the store: a store that is idle has no
 	// goroutine, and a caller never works for others longer than one batch.
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.handOver()
+	return leader.outcome.answer, leader.outcome.err
+}
+
+// take takes a batch. Its context ends when those of all its callers have: one who gives up must not fail the others. The values of
+// the leader's context (a trace, for instance) are those of the whole batch.
+func (c *coalescer[Q, A]) take(leader *ask[Q, A]) (asks []*ask[Q, A], ctx context.Context, over func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := min(len(c.waiting), largestBatch)
+	// The capacity is cut off as well, so that later appends to waiting cannot write into this batch.
+	asks, c.waiting = c.waiting[:n:n], c.waiting[n:]
+	// Nearly all calls of a process that is not busy: they cost no context.
+	if n == 1 {
+		return asks, leader.ctx, func() {}
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(leader.ctx))
+	b := &joined{cancel: cancel}
+	b.left.Store(int32(n))
+	for _, a := range asks {
+		a.batch = b
+	}
+	// The others see by themselves when their contexts end; the leader works.
+	stop := context.AfterFunc(leader.ctx, b.leave)
+	return asks, ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// handOver lets the caller lead who waits for longest. The mutex is held.
+func (c *coalescer[Q, A]) handOver() {
 	if len(c.waiting) == 0 {
 		c.working = false
 		return
 	}
-	close(c.waiting[0].lead)
+	c.waiting[0].news <- lead
 }
 
-// leave takes back a question that no batch has taken yet.
+// leave takes back a question of a caller who gives up.
 func (c *coalescer[Q, A]) leave(a *ask[Q, A]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// A linear search is enough: only callers that give up come here, and
-	// no more than a few hundred wait.
-	for i, w := range c.waiting {
-		if w != a {
-			continue
-		}
-		// The head is copied, as a batch that is under way may still read the same array.
-		c.waiting = append(c.waiting[:i:i], c.waiting[i+1:]...)
-		select {
-		case <-a.lead: // it was just told to lead: the next one does
-			if len(c.waiting) > 0 {
-				close(c.waiting[0].lead)
-			} else {
-				c.working = false
-			}
-		default:
-		}
+	if a.batch != nil {
+		a.batch.leave()
 		return
 	}
-}
-
-// together is a context that ends when all of a batch's have ended: one caller who gives up must not fail the others.
-// The values of the first caller's context (a trace, for instance) are those of the whole batch.
-func together[Q, A any](batch []*ask[Q, A]) (context.Context, context.CancelFunc) {
-	// Nearly all calls of a process that is not busy: they cost no
-	// goroutine, no channel and no context.
-	if len(batch) == 1 {
-		return batch[0].ctx, func() {}
+	// A linear search is enough: only callers that give up come here, and
+	// no more than a few hundred wait.
+	i := slices.Index(c.waiting, a)
+	if i < 0 { // it is a batch of its own, or is done
+		return
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(batch[0].ctx))
-	// A buffer for everyone, so that no AfterFunc ever blocks on it.
-	left := make(chan struct{}, len(batch))
-	stops := make([]func() bool, len(batch))
-	for i, a := range batch {
-		stops[i] = context.AfterFunc(a.ctx, func() {
-			left <- struct{}{}
-			if len(left) == len(batch) {
-				cancel()
-			}
-		})
-	}
-	return ctx, func() {
-		// Stops the AfterFuncs first: a caller whose context ends later must
-		// not find a batch that is over.
-		for _, stop := range stops {
-			stop()
-		}
-		cancel()
+	// The head is copied, as a batch that is under way may still read the same array.
+	c.waiting = append(c.waiting[:i:i], c.waiting[i+1:]...)
+	select {
+	case <-a.news: // it was just told to lead: the next one does
+		c.handOver()
+	default:
 	}
 }

@@ -19,7 +19,7 @@ func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effec
 			activity = "1"
 		}
 		calls[i] = call{script: &s.scripts.replay, partition: s.partitionOf(t.Agent), args: []any{
-			s.config.Retention.Milliseconds(), encode(t.Agent), t.ID, record(t.Level, t.ID, t.Kind, t.Key, t.Body), groupKey(t.Agent, t.Group),
+			s.config.Retention.Milliseconds(), s.few, encode(t.Agent), t.ID, record(t.Level, t.ID, t.Kind, t.Key, t.Body), groupKey(t.Agent, t.Group),
 			storedState(t.State), activity,
 		}}
 	}
@@ -188,7 +188,7 @@ func (s *Store) inScopes(ctx context.Context, n int, ask func(i int) (store.Targ
 }
 
 // scopeArg names a scope as the scripts do.
-// The letter says what the rest is: t a task, a an agent, k a kind, s a snooze key, *
+// The letter says what the rest is: t a task, a an agent, k a kind, s a limit key, *
 // everything. Ids and keys are encoded, as they may have a colon; a task's id is last and a kind
 // has no colon, so both are written unchanged.
 func scopeArg(s store.Target) string {

@@ -74,8 +74,8 @@ func ScriptFiles() []ScriptFile {
 	all := load(nil)
 	var out []ScriptFile
 	for i, s := range []script{
-		all.submit, all.replace, all.touch, all.claim, all.next, all.settle, all.extend, all.replay, all.order, all.hold, all.read, all.list,
-		all.agents, all.pauses, all.kinds, all.audit, all.sweep, all.presence,
+		all.submit, all.replace, all.touch, all.claim, all.next, all.settle, all.extend, all.replay, all.order, all.hold, all.limit, all.read, all.list,
+		all.agents, all.pauses, all.kinds, all.audit, all.sweep, all.presence, all.book, all.signal, all.receive, all.tally, all.recent, all.repartition, all.plainSubmit, all.plainClaim, all.plainSettle, all.plainStart,
 	} {
 		out = append(out, ScriptFile{Name: s.name, Keys: s.keys, Text: Part(s.name), Sent: s.text, SHA: s.sha, Replaces: i == 1, Told: s.answers})
 	}
@@ -108,10 +108,13 @@ func (s *Store) SubmitEach(ctx context.Context, tasks []store.Submission) ([]sto
 		if o.err != nil {
 			return nil, nil, o.err
 		}
-		placed[i], errs[i] = o.answer.Submitted, s.refused(tasks[i].Agent, tasks[i].ID, o.answer.code)
+		placed[i], errs[i] = o.answer.Submitted, s.refusedTask(&tasks[i], &o.answer)
 	}
 	return placed, errs, nil
 }
+
+// Few is how many tasks of an agent are in the agenda; one, as with layout 1, or what layout 2 has.
+func (s *Store) Few(n int) { s.few = n }
 
 // Sweep makes the next claim sweep its partition.
 func (s *Store) Sweep() {
@@ -140,3 +143,18 @@ func (s *Store) ClientRetries() int {
 
 // Prefix begins the keys of a store.
 func (s *Store) Prefix() string { return s.config.Prefix }
+
+// RepartitionWith is Repartition with a hook that sees all of its commands, but for those of opening the store.
+func RepartitionWith(ctx context.Context, config Config, r Repartitioning, hook redis.Hook) (Repartitioned, error) {
+	config.moves = true
+	s, err := Open(ctx, config)
+	if err != nil {
+		return Repartitioned{}, err
+	}
+	defer func() { _ = s.Close() }()
+	s.client.AddHook(hook)
+	return s.repartition(ctx, r)
+}
+
+// KnownKey reports whether a repartition knows a key of a partition, by its name.
+func KnownKey(name string) bool { return known(partition{}, name) == nil }

@@ -24,7 +24,7 @@ func TestGroupsOfAnOlderVersion(t *testing.T) {
 	const group = "the {group}: \xc3\xa9"
 	for _, id := range []string{"run", "cancelled", "deleted", "replaced", "kept"} {
 		task := core.NewTask{
-			Agent: "an agent", ID: id, Kind: "k", Group: group, Payload: "before it", SnoozeKey: "key", MaxAttempts: 7, TraceID: "behind it",
+			Agent: "an agent", ID: id, Kind: "k", Group: group, Payload: "before it", LimitKey: "key", MaxAttempts: 7, TraceID: "behind it",
 			Delay: time.Hour,
 		}
 		if id == "run" {

@@ -95,12 +95,28 @@ func groupOf(agent, group string) string {
 	return agent + ":" + encode(group)
 }
 
+// placeLen is the length of a place: level and sequence number, which say where in the queues of its agent a task is.
+const placeLen = 1 + seqLen
+
+// runRef is what a claim says of a run for when it ends: the encoded agent, a colon, and the place of the task.
+func runRef(agent, task string) string {
+	return agent + ":" + task[seqLen:placeLen] + task[:seqLen]
+}
+
 // agentRef is the encoded agent of a run, as its claim gave it; a run that was made by hand has it encoded here.
 func agentRef(r *store.Run) string {
-	if r.Ref != "" {
-		return r.Ref
+	if n := len(r.Ref) - placeLen - 1; n > 0 {
+		return r.Ref[:n]
 	}
 	return encode(r.Agent)
+}
+
+// placeOf is the place of a run's task; empty if the run was made by hand.
+func placeOf(r *store.Run) string {
+	if n := len(r.Ref) - placeLen; n > 0 {
+		return r.Ref[n:]
+	}
+	return ""
 }
 
 // encode turns any string into one of letters, digits and "._-%" only, and never two strings into the same one: no

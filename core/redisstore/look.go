@@ -155,7 +155,7 @@ func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []
 			args = append(args, key)
 		}
 		all := pipe.Do(ctx, args...)
-		_, _ = pipe.Exec(ctx) // each command holds its own error
+		sendAll(ctx, pipe) // each command holds its own error
 		if err := all.Err(); err != nil {
 			return s.timeOf(now), make([]any, len(keys)), slices.Repeat([]error{err}, len(keys))
 		}
@@ -168,7 +168,7 @@ func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []
 	for i, key := range keys {
 		single[i] = pipe.Do(ctx, "GET", key)
 	}
-	_, _ = pipe.Exec(ctx) // as above
+	sendAll(ctx, pipe) // as above
 	hints, errs := make([]any, len(keys)), make([]error, len(keys))
 	for i, get := range single {
 		if redis.HasErrorPrefix(get.Err(), "MOVED") || redis.HasErrorPrefix(get.Err(), "ASK") {
@@ -207,7 +207,7 @@ func (s *Store) askForKinds(
 	if len(asked) == 0 {
 		return
 	}
-	_, _ = pipe.Exec(ctx) // each command holds its own error
+	sendAll(ctx, pipe) // each command holds its own error
 	for k, cmd := range asked {
 		var counts []any
 		if counts, errs[k] = cmd.Slice(); errs[k] == nil {

@@ -79,7 +79,7 @@ func bare(text string, shared map[string]string) string {
 }
 
 // needsLine is one in the header of a file, which names the parts that it is loaded behind.
-var needsLine = regexp.MustCompile(`(?m)^-- needs( to replace)?: (.+)$`)
+var needsLine = regexp.MustCompile(`(?m)^-- (needs|needs to replace|then): (.+)$`)
 
 // fileOf is a file of scripts/ as it is to be packed.
 func fileOf(text string, shared map[string]string) redisstore.Source {
@@ -94,9 +94,12 @@ func fileOf(text string, shared map[string]string) redisstore.Source {
 		if m[2] == "layout alone" {
 			parts = nil
 		}
-		if m[1] == "" {
+		switch m[1] {
+		case "needs":
 			s.Needs = parts
-		} else {
+		case "then":
+			s.Then = parts
+		default:
 			s.Replace = parts
 		}
 	}
@@ -131,7 +134,7 @@ func TestTheScriptsArePacked(t *testing.T) {
 	for name, want := range files {
 		got := redisstore.Packed()[name]
 		assert.True(t, got.Text == want.Text && slices.Equal(got.Keys, want.Keys) && slices.Equal(got.Needs, want.Needs) &&
-			slices.Equal(got.Replace, want.Replace), "%s.lua has changed: run make scripts", name)
+			slices.Equal(got.Replace, want.Replace) && slices.Equal(got.Then, want.Then), "%s.lua has changed: run make scripts", name)
 	}
 }
 

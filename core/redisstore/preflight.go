@@ -14,10 +14,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// layoutVersion is the version of the layout that this package reads and writes. It grows when an older binary could
-// not share a Redis with this one.
+// layoutVersion is the version of the layout that a new prefix gets, and oldestLayout that of the oldest one that this package
+// reads and writes. The version grows when an older binary could not share a Redis with this one.
 // Fields and keys that older binaries pass over do not count: they leave the version as it was.
-const layoutVersion = 1
+const (
+	layoutVersion = 2
+	oldestLayout  = 1
+)
+
+// inAgenda is how many tasks an agent may have in the agenda since layout 2: with more it has queues, so that a flood of one
+// agent keeps others waiting for so many tasks at most. Before it was one.
+const inAgenda = 32
 
 // preflight checks that the Redis can be relied on, and learns or sets the number of partitions.
 func (s *Store) preflight(ctx context.Context) error {
@@ -155,6 +162,22 @@ func serverVersion(s string) (major, minor int) {
 	return major, minor
 }
 
+// Upgrade lets the prefix be written as this version lays tasks out, and returns the versions of the layout before and after.
+// Nothing is moved: agents change over as they get tasks. Binaries that do not know the new layout refuse to open the prefix from
+// then on. Those that run already do not notice, and could lose sight of tasks until an audit: stop them before. Other processes
+// of this version use the new layout when they are started again.
+func (s *Store) Upgrade(ctx context.Context) (from, to int, err error) {
+	key := s.config.Prefix + "layout"
+	if from, err = s.client.Do(ctx, "HGET", key, "version").Int(); err != nil {
+		return 0, 0, wrap("upgrade", err)
+	}
+	if err := s.client.Do(ctx, "HSET", key, "version", layoutVersion).Err(); err != nil {
+		return 0, 0, wrap("upgrade", err)
+	}
+	s.few = inAgenda
+	return from, layoutVersion, nil
+}
+
 // checkLayout stores the number of partitions under a new prefix, and refuses a prefix that has another number or a
 // newer layout.
 func (s *Store) checkLayout(ctx context.Context) error {
@@ -162,7 +185,9 @@ func (s *Store) checkLayout(ctx context.Context) error {
 	key := s.config.Prefix + "layout"
 	want := s.config.Partitions
 	if want == 0 {
-		want = DefaultPartitions
+		if want = 1; s.cluster != nil { // one server does no more with several: each batch becomes that many script calls
+			want = DefaultPartitions
+		}
 	}
 	pipe := s.client.Pipeline()
 	// HSETNX: of two processes that start on a new prefix at the same time, one sets
@@ -177,11 +202,25 @@ func (s *Store) checkLayout(ctx context.Context) error {
 		return wrap("open", err)
 	}
 	stored := fieldsOf(all)
+	if state, moves, err := movingOf(stored); moves {
+		return s.duringAMove(key, state, err)
+	}
+	return s.useLayout(ctx, key, stored)
+}
+
+// useLayout is checkLayout for what is stored under a prefix.
+func (s *Store) useLayout(ctx context.Context, key string, stored map[string]string) error {
 	found, err := strconv.Atoi(stored["version"])
-	if err != nil || found != layoutVersion {
-		return fmt.Errorf("the prefix %q has layout version %q, but this binary reads version %d: use a binary of that version, or another prefix",
-			s.config.Prefix, stored["version"], layoutVersion)
+	if err != nil || found < oldestLayout || found > layoutVersion {
+		return fmt.Errorf("the prefix %q has layout version %q, but this binary reads versions %d to %d: use a binary of that version, or another prefix",
+			s.config.Prefix, stored["version"], oldestLayout, layoutVersion)
 		// Never guess here: a wrong number of partitions would look for agents in the wrong places.
+	}
+	if s.few = 1; found > 1 {
+		s.few = inAgenda
+	} else {
+		s.config.Logger.WarnContext(ctx, "the tasks of this prefix are laid out as an earlier version of duly does it, which costs Redis more",
+			slog.String("prefix", s.config.Prefix), slog.String("todo", "run duly upgrade once every process is of this version"))
 	}
 	n, err := strconv.Atoi(stored["partitions"])
 	if err != nil || n < 1 || n > maxPartitions || n&(n-1) != 0 {

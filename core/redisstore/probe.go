@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -132,11 +133,16 @@ func probeError(err error) error {
 	if err == nil {
 		return nil
 	}
-	// The first is Redis' own refusal, the second how a script reports it in some versions.
-	if why := err.Error(); strings.Contains(why, "NOPERM") || strings.Contains(why, "can't run this command") {
+	if denied(err) {
 		return fmt.Errorf("the Redis user lacks a permission that duly needs: %w; see docs/guarantees.md for the ACL", err)
 	}
 	return fmt.Errorf("a test run of the scripts failed: %w", err)
+}
+
+// denied reports whether the user may not run a command. The first is Redis' own refusal, the second how a script reports it in some
+// versions.
+func denied(err error) bool {
+	return strings.Contains(err.Error(), "NOPERM") || strings.Contains(err.Error(), "can't run this command")
 }
 
 // life is submit, claim, extend, settle, read, list, replay and sweep, then touch, hold and orders.
@@ -147,6 +153,11 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 	p.config.MaxTasks = DefaultMaxTasks // it makes more tasks than a user may allow an agent
 	// One partition, so that every agent is in the probe's own.
 	p.parts = []partition{s.probePartition(nonce)}
+	p.plain, p.swept = []plainPartition{{}}, make([]atomic.Pointer[sweep], 1)
+	if err := p.plainLife(ctx); err != nil {
+		return err
+	}
+	p.plain[0].never()
 	task := func(id string) store.Submission {
 		return store.Submission{Agent: "a", ID: id, Kind: "probe", Group: "g", Level: store.LevelLow}
 	}
@@ -179,17 +190,10 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 	}
 	// The task that was submitted alone has no group.
 	runs[len(runs)-1].Group = ""
-	if _, err := p.Settle(ctx, runs); err != nil {
+	if err := p.settleEach(ctx, runs); err != nil {
 		return err
 	}
-	if _, err := p.List(ctx, store.List{Agent: "a", Limit: 1}); err != nil {
-		return err
-	}
-	if _, err := p.Group(ctx, "a", "g"); err != nil {
-		return err
-	}
-	dead := store.Replay{Agent: "a", ID: tasks[0].ID, Kind: "probe", Group: "g", Level: store.LevelLow}
-	if _, err := p.Replay(ctx, []store.Replay{dead}); err != nil {
+	if err := p.lookBack(ctx, tasks[0].ID); err != nil {
 		return err
 	}
 	if err := p.operate(ctx); err != nil {
@@ -197,6 +201,49 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 	}
 	// Sweep with 1 ms of retention, so that it has something to drop.
 	_, err = p.eval(ctx, "sweep", []call{{script: &p.scripts.sweep, args: []any{"0", 1, "1|1"}}})
+	return err
+}
+
+// lookBack reads what life has left, and puts the task that has failed back.
+func (s *Store) lookBack(ctx context.Context, failed string) error {
+	if _, err := s.List(ctx, store.List{Agent: "a", Limit: 1}); err != nil {
+		return err
+	}
+	if _, err := s.Group(ctx, "a", "g"); err != nil {
+		return err
+	}
+	dead := store.Replay{Agent: "a", ID: failed, Kind: "probe", Group: "g", Level: store.LevelLow}
+	_, err := s.Replay(ctx, []store.Replay{dead})
+	return err
+}
+
+// settleEach settles runs, which may be in more than one step, and fails if one fails.
+func (s *Store) settleEach(ctx context.Context, runs []store.Settlement) error {
+	settled, err := s.Settle(ctx, runs)
+	for i := range settled {
+		err = cmp.Or(err, settled[i].Err)
+	}
+	return err
+}
+
+// plainLife is submit, claim and settle as most tasks have them.
+func (s *Store) plainLife(ctx context.Context) error {
+	task := store.Submission{Agent: "b", ID: "1", Kind: "plain", Level: store.LevelLow}
+	if _, err := s.submitAll(ctx, []store.Submission{task}, modeAll); err != nil {
+		return err
+	}
+	claims, err := s.Claim(ctx, []store.ClaimRequest{{Nonce: newNonce(), Kinds: []string{task.Kind}, Limit: 1, Lease: sweepEvery}})
+	if err != nil {
+		return err
+	}
+	if len(claims[0].Tasks) != 1 {
+		return errors.New("nothing was claimed")
+	}
+	if err := s.settleEach(ctx, []store.Settlement{{Run: claims[0].Tasks[0].Run, Verb: store.VerbComplete, Kind: task.Kind}}); err != nil {
+		return err
+	}
+	task.ID = "2"
+	_, err = s.Claim(ctx, []store.ClaimRequest{{Nonce: newNonce(), Kinds: []string{task.Kind}, Limit: 1, Lease: sweepEvery, New: &task}})
 	return err
 }
 
@@ -222,7 +269,8 @@ func (s *Store) operate(ctx context.Context) error {
 	_, err5 := s.Delete(ctx, []store.Deletion{{Agent: "a", ID: "4"}})
 	_, err6 := s.Get(ctx, store.Get{Agent: "a", IDs: []string{"1", "2", "3"}, Explain: true})
 	_, err7 := s.Agents(ctx, store.PageOf{Limit: 1})
-	if err := cmp.Or(err1, err2, err3, err4, err5, err6, err7); err != nil {
+	_, err8 := s.Limit(ctx, []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: "probe"}}, Lift: true}})
+	if err := cmp.Or(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
 		return err
 	}
 	_, err := s.Stats(ctx)

@@ -72,7 +72,7 @@ type reading struct {
 
 // read returns the first of the tasks with some ids, at least one if it fits, and how many bytes they take.
 func (s *Store) read(ctx context.Context, agent string, ids []string, how reading) (store.Millis, []store.Stored, int, error) {
-	const fields = 11
+	const fields = 12
 	room := strconv.Itoa(how.room)
 	// The plus is how read.lua recognises that the first task is wanted in any case.
 	if how.first {
@@ -103,7 +103,7 @@ func (s *Store) read(ctx context.Context, agent string, ids []string, how readin
 	return store.Millis(number(reply[0])), tasks, size, nil
 }
 
-// parseStored reads the eleven fields of one task. Which of them have a value
+// parseStored reads the twelve fields of one task. Which of them have a value
 // depends on the first: where the task is.
 func parseStored(agent, id string, fields []any) (store.Stored, error) {
 	t := store.Stored{Agent: agent, ID: id}
@@ -136,6 +136,9 @@ func parseStored(agent, id string, fields []any) (store.Stored, error) {
 			return t, err
 		}
 		if t.Lease, err = millis(fields[7]); err != nil {
+			return t, err
+		}
+		if t.Line, err = parseLine(fields[11]); err != nil {
 			return t, err
 		}
 		t.Due, err = millis(fields[2])

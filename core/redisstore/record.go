@@ -25,10 +25,13 @@ const clockUnit = 1024
 // Its parts are found by their lengths, which come first: the script reads
 // kind and id without unpacking the body.
 func record(level store.Level, id, kind, key string, body []byte) []byte {
+	return appendRecord(make([]byte, 0, 6+len(id)+len(kind)+len(key)+len(body)), level, id, kind, key, body)
+}
+
+func appendRecord(b []byte, level store.Level, id, kind, key string, body []byte) []byte {
 	// Only the key is encoded here: the scripts use it as a part of a
 	// scope, where it must not have a colon.
 	key = encode(key)
-	b := make([]byte, 0, 6+len(id)+len(kind)+len(key)+len(body))
 	b = append(b, '0'+byte(level))                        //nolint:gosec // 1 to 3
 	b = binary.BigEndian.AppendUint16(b, uint16(len(id))) //nolint:gosec // ids are bounded by core
 	b = append(b, id...)
@@ -125,10 +128,14 @@ func storedState(state []byte) []byte { return countedState(state, 0) }
 
 // countedState is a state with a number of crashes.
 func countedState(state []byte, crashes int) []byte {
+	return appendState(nil, state, crashes)
+}
+
+func appendState(b, state []byte, crashes int) []byte {
 	if state == nil && crashes == 0 {
-		return nil
+		return b
 	}
-	return append([]byte{byte(min(crashes, math.MaxUint8))}, state...) //nolint:gosec // it is bounded
+	return append(append(b, byte(min(crashes, math.MaxUint8))), state...) //nolint:gosec // it is bounded
 }
 
 // version of a live task as the scripts work it out: it changes whenever the task or its state does.

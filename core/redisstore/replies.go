@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"context"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -62,4 +63,21 @@ func score(v any) store.Millis {
 		return 0
 	}
 	return store.Millis(f)
+}
+
+// sendAll sends a pipeline, after which each command has its own reply or error. go-redis sets none if Redis refused the
+// password of the connection that was to be made for it.
+func sendAll(ctx context.Context, pipe redis.Pipeliner) {
+	cmds, err := pipe.Exec(ctx)
+	if err == nil {
+		return
+	}
+	for _, cmd := range cmds {
+		if cmd.Err() != nil {
+			return
+		}
+	}
+	for _, cmd := range cmds {
+		cmd.SetErr(err)
+	}
 }

@@ -40,6 +40,8 @@ type source struct {
 	Needs []string `json:"needs,omitempty"`
 	// Replace are the parts of a script that has a second form, with what it takes to replace tasks.
 	Replace []string `json:"replace,omitempty"`
+	// Then are the parts behind a script, for what few of its calls get to.
+	Then []string `json:"then,omitempty"`
 }
 
 // sources are all files of scripts/, unpacked once and only when a store is opened: a
@@ -59,6 +61,7 @@ var sources = sync.OnceValue(func() map[string]source {
 
 const (
 	partLayout  = "layout"  // describes a partition, and is in front of every script
+	partTasks   = "tasks"   // places live tasks, and comes next but in plain scripts
 	partAnswers = "answers" // keeps the answers of a script: its calls say who calls
 )
 
@@ -75,21 +78,31 @@ type script struct {
 
 // The scripts, one for each verb; replace is submit with what it takes to replace tasks.
 // It is a text of its own, as each call pays for all that is loaded, and submits that
-// replace nothing are by far the most frequent.
+// replace nothing are by far the most frequent. The plain ones are the common case of three verbs: see plain.go.
 type scripts struct {
-	submit, replace, touch, claim, next, settle, extend, replay, order, hold, read, list, agents, pauses, kinds, audit, sweep, presence script
+	submit, replace, touch, claim, next, settle, extend, replay, order, hold, limit, budgets, profile, replan, forget, read, list, agents, pauses, kinds, audit, sweep, presence, book, signal, receive, tally, recent, repartition script
+
+	plainSubmit, plainClaim, plainSettle, plainStart script
 }
 
 // load reads the scripts; change, if not nil, is applied to each text, which tests use to hold time still.
 func load(change func(text string) string) scripts {
-	get := func(name string) script { return assemble(name, file(name).Needs, change) }
-	return scripts{
-		submit: get("submit"), replace: assemble("submit", file("submit").Replace, change),
-		touch: get("touch"), claim: get("claim"), next: get("next"), settle: get("settle"), extend: get("extend"),
-		replay: get("replay"), order: get("order"), hold: get("hold"),
-		read: get("read"), list: get("list"), agents: get("agents"), pauses: get("pauses"), kinds: get("kinds"),
-		audit: get("audit"), sweep: get("sweep"), presence: get("presence"),
+	get := func(name string) script {
+		return assemble(name, append([]string{partTasks}, file(name).Needs...), change)
 	}
+	plain := func(name string) script { return assemble(name, file(name).Needs, change) }
+	all := scripts{
+		plainSubmit: plain("plainsubmit"), plainClaim: plain("plainclaim"), plainSettle: plain("plainsettle"), plainStart: plain("plainstart"),
+		submit: get("submit"), replace: assemble("submit", append([]string{partTasks}, file("submit").Replace...), change),
+		touch: get("touch"), claim: get("claim"), next: get("next"), settle: get("settle"), extend: get("extend"),
+		replay: get("replay"), order: get("order"), hold: get("hold"), limit: get("limit"), budgets: get("budgets"),
+		profile: get("profile"), replan: get("replan"), forget: get("forget"),
+		read: get("read"), list: get("list"), agents: get("agents"), pauses: get("pauses"), kinds: get("kinds"),
+		audit: get("audit"), sweep: get("sweep"), presence: get("presence"), book: get("book"), signal: get("signal"), receive: get("receive"), tally: get("tally"), recent: get("recent"), repartition: get("repartition"),
+	}
+	// For the script that is sent instead when the answer was lost.
+	all.plainSubmit.answers, all.plainStart.answers = true, true
+	return all
 }
 
 // assemble makes a script of a file and the parts in front of it.
@@ -100,6 +113,9 @@ func assemble(name string, parts []string, change func(text string) string) scri
 		b.WriteString(file(part).Text + "\n")
 	}
 	b.WriteString(file(name).Text)
+	for _, part := range file(name).Then {
+		b.WriteString("\n" + file(part).Text)
+	}
 	text := b.String()
 	if change != nil {
 		text = change(text)
@@ -129,6 +145,10 @@ type call struct {
 	args      []any
 	caller    caller
 	repeated  bool // it was sent before, and may have been carried out
+	// full is set for a plain script: what is sent instead if that finds something out of the ordinary.
+	full func() call
+	// plain is the memory of its partition for such scripts.
+	plain *plainness
 }
 
 // argv are the arguments of the script.
@@ -149,6 +169,9 @@ func (c *call) failed(err error) bool {
 		return true
 	}
 	c.repeated = true
+	if c.full != nil { // it says what was carried out already
+		c.makeFull()
+	}
 	return false
 }
 
@@ -177,7 +200,11 @@ func (s *Store) evalAll(ctx context.Context, verb string, calls []call) ([][]any
 	e.run(ctx, upTo(len(calls)), 1)
 	for i, err := range e.errs {
 		if err != nil {
-			e.errs[i] = wrap(verb, err)
+			of := verb
+			if verb == verbTurn {
+				of = strings.TrimPrefix(calls[i].script.name, "plain")
+			}
+			e.errs[i] = wrap(of, err)
 		}
 	}
 	return e.replies, e.errs
@@ -206,9 +233,9 @@ func (e *evaluation) run(ctx context.Context, todo []int, attempt int) {
 		// Each node has a time limit of its own: one that hangs spoils only its own calls.
 		ctx, cancel := e.store.patience(ctx, e.verb)
 		defer cancel()
-		failed, unknown := e.send(ctx, node, mine, false)
-		if unknown { // a script the server does not have: at once again, with its text
-			failed, _ = e.send(ctx, node, failed, true)
+		failed := e.sendAll(ctx, node, mine)
+		if odd := e.odd(mine); len(odd) > 0 {
+			failed = append(failed, e.sendAll(ctx, node, odd)...)
 		}
 		if len(failed) == 0 {
 			return
@@ -220,6 +247,16 @@ func (e *evaluation) run(ctx context.Context, todo []int, attempt int) {
 			e.run(ctx, again, attempt+1)
 		}
 	})
+}
+
+// sendAll sends calls to a node, and those once more whose scripts the server does not have: with their texts. It returns those
+// that failed.
+func (e *evaluation) sendAll(ctx context.Context, node redis.UniversalClient, todo []int) []int {
+	failed, unknown := e.send(ctx, node, todo, false)
+	if unknown {
+		failed, _ = e.send(ctx, node, failed, true)
+	}
+	return failed
 }
 
 // doer is a node, or a pipeline to one.
@@ -262,7 +299,7 @@ func (e *evaluation) send(ctx context.Context, node redis.UniversalClient, todo 
 		// The node's own pipeline, not the cluster's: that one repeats scripts that have run.
 		pipe := node.Pipeline()
 		send(pipe)
-		_, _ = pipe.Exec(ctx) // each command holds its own error
+		sendAll(ctx, pipe) // each command holds its own error
 	}
 	var failed []int
 	var unknown bool

@@ -113,6 +113,9 @@ func TestScriptHeadersMatchTheirBodies(t *testing.T) {
 			assert.True(t, h.needs, "a line says which parts it is loaded with")
 			assert.NotEmpty(t, h.returns)
 			assert.Equal(t, "agenda", h.keys[0], "layout.lua derives all keys from the first")
+			for _, part := range redisstore.Packed()[s.Name].Then {
+				body += redisstore.Part(part)
+			}
 			most, used := highest(keyUse, body)
 			assert.LessOrEqual(t, most, len(h.keys))
 			for i := 2; i <= len(h.keys); i++ {
@@ -253,6 +256,9 @@ func TestCallsMatchScriptHeaders(t *testing.T) {
 	sees := newSpy()
 	st.AddHook(sees)
 	wholeLife(t, st)
+	require.NoError(t, srv.Client(t).Del(t.Context(), "duly:{"+redisstore.Tags(2)[0]+"}:processes").Err())
+	_, err = redisstore.RepartitionWith(t.Context(), redisstore.Config{URL: srv.URL}, redisstore.Repartitioning{To: 4}, sees)
+	require.NoError(t, err)
 
 	files := map[string]redisstore.ScriptFile{}
 	for _, f := range redisstore.ScriptFiles() {
@@ -268,7 +274,7 @@ func TestCallsMatchScriptHeaders(t *testing.T) {
 		h, _ := parseHeader(t, files[name].Text)
 		require.Equal(t, strconv.Itoa(len(h.keys)), fmt.Sprint(args[2]), name)
 		for i, key := range h.keys {
-			require.Regexp(t, `^duly:\{[0-9.]+\}:`+key+`$`, args[3+i], name)
+			require.Regexp(t, `^duly:\{[0-9.]+\}:(?:moving:\d+:)?`+key+`$`, args[3+i], name)
 		}
 		argv := args[3+len(h.keys):]
 		if files[name].Told {
@@ -281,12 +287,19 @@ func TestCallsMatchScriptHeaders(t *testing.T) {
 		case len(h.lists) == 1:
 			require.Positive(t, rest, name)
 			require.Zero(t, rest%h.lists[0].stride, name)
-		default: // the last fixed argument says how long the first list is
-			first, err := strconv.Atoi(fmt.Sprint(argv[h.fixed-1]))
-			require.NoError(t, err)
-			rest -= first * h.lists[0].stride
+		default: // the last fixed arguments say how long all lists but the last one are
+			last := len(h.lists) - 1
+			for i, l := range h.lists[:last] {
+				said := argv[h.fixed-last+i]
+				if text, ok := said.(*string); ok {
+					said = *text
+				}
+				n, err := strconv.Atoi(fmt.Sprint(said))
+				require.NoError(t, err)
+				rest -= n * l.stride
+			}
 			require.GreaterOrEqual(t, rest, 0, name)
-			require.Zero(t, rest%h.lists[1].stride, name)
+			require.Zero(t, rest%h.lists[last].stride, name)
 		}
 	}
 	for name := range files {
@@ -294,10 +307,40 @@ func TestCallsMatchScriptHeaders(t *testing.T) {
 	}
 }
 
+// plainLife is what the plain scripts can do: one task an agent, claimed by nobody in particular.
+func plainLife(t *testing.T, st *redisstore.Store) {
+	t.Helper()
+	_, err := st.Submit(t.Context(), []store.Submission{sub("plain", "1")})
+	require.NoError(t, err)
+	for i := range st.Partitions() {
+		requests := []store.ClaimRequest{{Partition: i, Nonce: fmt.Sprintf("plain%011d", i), Kinds: []string{"k"}, Limit: 1, Lease: time.Minute}}
+		claims, err := st.Claim(t.Context(), requests)
+		require.NoError(t, err)
+		for _, c := range claims {
+			settle(t, st, store.VerbComplete, c.Tasks...)
+		}
+	}
+}
+
+// started is a task that starts as it is submitted.
+func started(t *testing.T, st *redisstore.Store) {
+	t.Helper()
+	s := sub("started", "1")
+	r := store.ClaimRequest{
+		Partition: store.PartitionOf(s.Agent, st.Partitions()), Nonce: "started000000000", Kinds: []string{s.Kind}, Limit: 1, Lease: time.Minute, New: &s,
+	}
+	claims, err := st.Claim(t.Context(), []store.ClaimRequest{r})
+	require.NoError(t, err)
+	require.Len(t, claims[0].Tasks, 1)
+	settle(t, st, store.VerbComplete, claims[0].Tasks...)
+}
+
 // wholeLife calls every verb of a store.
 func wholeLife(t *testing.T, st *redisstore.Store) {
 	t.Helper()
 	ctx := t.Context()
+	plainLife(t, st)
+	started(t, st)
 	sub := func(agent, id string) store.Submission {
 		return store.Submission{Agent: agent, ID: id, Kind: "k", Group: "g", Level: store.LevelLow, Body: []byte("b")}
 	}
@@ -310,6 +353,17 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	require.NoError(t, err)
 	require.Len(t, looks[0].AgentsDue, 2)
 	require.NoError(t, st.Announce(ctx, "tag", []byte("info"), time.Minute))
+	_, err = st.Book(ctx, store.Booking{At: store.MillisOf(time.Now()), Tag: "tag"})
+	require.NoError(t, err)
+	_, err = st.Signal(ctx, []store.Signal{{Agent: "a", Key: "k", Keep: time.Minute}})
+	require.NoError(t, err)
+	require.NoError(t, st.Tally(ctx, store.Tally{Process: "p", Seq: 1, Kinds: []store.KindWindow{{Kind: "k", Runs: 1}}}))
+	_, _, err = st.Window(ctx, 2)
+	require.NoError(t, err)
+	for _, state := range []store.ReceiptState{store.ReceiptBegun, store.ReceiptDropped, store.ReceiptDone} {
+		_, err := st.Receive(ctx, store.Receipt{Message: "m", By: "0123456789abcdef", Content: "c", State: state, For: time.Minute})
+		require.NoError(t, err)
+	}
 	var claimed []store.Claimed
 	for p := range 2 {
 		claims, err := st.Claim(ctx, []store.ClaimRequest{{
@@ -370,6 +424,8 @@ func operatedOn(t *testing.T, st *redisstore.Store) {
 		{Target: one, Until: store.When{After: time.Minute}}, {Target: others, Until: store.When{After: time.Minute}},
 	}))
 	done(st.Hold(t.Context(), []store.Hold{{Target: others, Prolong: true}}))
+	_, err = st.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: "other"}}, Lift: true}})
+	require.NoError(t, err)
 	done(st.RunNow(t.Context(), []store.RunNow{{Agent: "a", ID: "touched"}}))
 	done(st.Unhold(t.Context(), []store.Target{one, others}))
 	done(st.Delete(t.Context(), []store.Deletion{{Agent: "a", ID: "touched"}}))

@@ -3,10 +3,9 @@ package redisstore
 // Settle: its arguments, and what its reply says of each run.
 
 import (
-	"cmp"
 	"context"
-	"encoding/binary"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,44 +20,83 @@ const largestSettle = 100
 // copies each of them several times, which takes a few milliseconds for so many.
 const mostPayload = 256 << 10
 
-// Settle ends runs; see [store.Store].
+// Settle ends runs; see [store.Store]. It is a turn in which nothing is claimed.
 func (s *Store) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
-	var calls []call
-	var members [][]int
-	open := make(map[int]int, len(s.parts)) // partition -> its call that has room
-	sizes := make([]int, 0, len(s.parts))   // of the calls, in bytes
+	settled, _, err := s.Turn(ctx, runs, nil)
+	return settled, err
+}
+
+// settleCalls are the calls that settle some runs, and which of the runs each has.
+func (s *Store) settleCalls(runs []store.Settlement) ([]call, [][]int) {
+	batches := s.settleBatches(runs)
+	calls, members := make([]call, len(batches)), make([][]int, len(batches))
+	for i, b := range batches {
+		calls[i], members[i] = s.settleCall(runs, b), b.members
+	}
+	return calls, members
+}
+
+// settleBatch are runs that one script call settles, by their places.
+type settleBatch struct {
+	partition int
+	plain     bool
+	members   []int
+	size      int // bytes
+}
+
+// settleBatches puts runs into batches of one partition each.
+func (s *Store) settleBatches(runs []store.Settlement) []settleBatch {
+	var batches []settleBatch
+	odd := make([]bool, len(s.parts)) // whether some of the runs of a partition are not plain: then all go the other way, in their order
+	for i := range runs {
+		odd[runs[i].Partition] = odd[runs[i].Partition] || !plainSettlement(&runs[i])
+	}
 	for i := range runs {
 		r := &runs[i]
-		c, ok := open[r.Partition]
-		size := settleSize(r)
-		if !ok || len(members[c]) == largestSettle || sizes[c]+size > mostPayload {
-			c = len(calls)
-			open[r.Partition] = c
-			args := make([]any, 0, 2+12*min(len(runs), largestSettle))
-			calls = append(calls, call{
-				script: &s.scripts.settle, partition: r.Partition,
-				args: append(args, s.config.Retention.Milliseconds(), s.config.kept()),
-			})
-			members, sizes = append(members, nil), append(sizes, 0)
+		size, at := settleSize(r), len(batches)-1
+		for at >= 0 && batches[at].partition != r.Partition {
+			at--
 		}
-		sizes[c] += size
-		agent := agentRef(&r.Run)
-		calls[c].args = append(calls[c].args, formatFence(r.Fence), r.Index, agent, r.ID, string(r.Verb),
-			dueArg(r.Due), countedState(r.State, r.Crashes), r.Record, groupOf(agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
-		members[c] = append(members[c], i)
+		if at < 0 || len(batches[at].members) == largestSettle || batches[at].size+size > mostPayload {
+			at = len(batches)
+			batches = append(batches, settleBatch{partition: r.Partition, plain: !odd[r.Partition], members: make([]int, 0, min(len(runs)-i, largestSettle))})
+		}
+		batches[at].size += size
+		batches[at].members = append(batches[at].members, i)
 	}
-	replies, errs := s.evalAll(ctx, verbSettle, calls)
-	out := make([]store.Settled, len(runs))
-	failed := 0
-	for c, reply := range replies {
-		if !parseSettled(out, reply, members[c], errs[c]) {
-			failed++
+	return batches
+}
+
+// settleCall is the call that settles a batch.
+func (s *Store) settleCall(runs []store.Settlement, b settleBatch) call {
+	full := func() call {
+		args := make([]any, 0, 3+12*len(b.members))
+		args = append(args, s.config.Retention.Milliseconds(), s.config.kept(), quietArg(runs, b.members))
+		for _, i := range b.members {
+			r := &runs[i]
+			agent := agentRef(&r.Run)
+			args = append(args, formatFence(r.Fence), r.Index, agent, r.ID, string(r.Verb),
+				dueArg(r.Due), countedState(r.State, r.Crashes), r.Record, groupOf(agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
+		}
+		return call{script: &s.scripts.settle, partition: b.partition, args: args}
+	}
+	memory := &s.plain[b.partition].settle
+	if !b.plain || !memory.worthTrying() {
+		return full()
+	}
+	c := s.plainSettleCall(runs, slices.Clone(b.members)) // settle.lua takes them as they came: a run may come twice
+	c.partition, c.full, c.plain = b.partition, full, memory
+	return c
+}
+
+// quietArg is 1 if nobody has to be told of what some runs make due: one that has to be is told with all.
+func quietArg(runs []store.Settlement, members []int) string {
+	for _, i := range members {
+		if !runs[i].Quiet {
+			return ""
 		}
 	}
-	if err := cmp.Or(errs...); err != nil && failed == len(calls) {
-		return nil, err
-	}
-	return out, nil
+	return "1"
 }
 
 // settleSize is how many bytes settling a run stores, and reads of its task.
@@ -72,8 +110,20 @@ func settleSize(r *store.Settlement) int {
 
 // parseSettled puts the outcomes of one call into out, at the places of its runs. Without a reply, which it reports, they
 // have failed with err.
-func parseSettled(out []store.Settled, reply []any, members []int, err error) bool {
-	if len(reply) != len(members)+1 {
+func parseSettled(out []store.Settled, c *call, runs []store.Settlement, reply []any, members []int, err error) bool {
+	if c.full != nil && len(reply) == 2 {
+		now := store.Millis(number(reply[0]))
+		for _, i := range members {
+			out[i] = settledPlainly(&runs[i], now)
+		}
+		return true
+	}
+	var crossed []any // three for each budget that is used up
+	if len(reply) == len(members)+2 {
+		crossed, _ = reply[len(reply)-1].([]any)
+		reply = reply[:len(members)+1]
+	}
+	if len(reply) != len(members)+1 || len(crossed)%3 != 0 {
 		if err == nil {
 			err = wrap(verbSettle, errMalformed)
 		}
@@ -85,12 +135,28 @@ func parseSettled(out []store.Settled, reply []any, members []int, err error) bo
 	for k, i := range members {
 		out[i] = settled(reply[k+1])
 	}
+	parseCrossed(out, crossed, members)
 	return true
+}
+
+// parseCrossed adds the budgets that are used up to the runs that did it: the place of the run in its call, the bucket, when its period ends.
+func parseCrossed(out []store.Settled, crossed []any, members []int) {
+	for k := 0; k < len(crossed); k += 3 {
+		run := int(number(crossed[k])) - 1
+		if c, err := parseCrossing(crossed[k+1], crossed[k+2]); err == nil && run >= 0 && run < len(members) {
+			out[members[run]].Crossed = out[members[run]].Crossed.Add(c)
+		}
+	}
 }
 
 func settled(v any) store.Settled {
 	if order, ok := strings.CutPrefix(text(v), "x"); ok {
 		return store.Settled{Err: &store.EndingError{Order: data(order)}}
+	}
+	said, freed := strings.CutPrefix(text(v), "+")
+	if freed {
+		n, _ := strconv.ParseInt(said, 10, 64)
+		v = n
 	}
 	switch due := number(v); due {
 	case -1:
@@ -98,9 +164,9 @@ func settled(v any) store.Settled {
 	case 0:
 		return store.Settled{Err: store.ErrLeaseLost}
 	case 1:
-		return store.Settled{}
+		return store.Settled{Freed: freed}
 	default:
-		return store.Settled{Due: store.Millis(due)}
+		return store.Settled{Due: store.Millis(due), Freed: freed}
 	}
 }
 
@@ -125,16 +191,36 @@ func statArg(r *store.RunStat) []byte {
 
 // sixBytes are the milliseconds of a duration.
 func sixBytes(d time.Duration) []byte {
-	return binary.BigEndian.AppendUint64(nil, uint64(max(d.Milliseconds(), 0)))[2:]
+	return appendSix(nil, wholeMillis(d))
+}
+
+// appendSix appends a number in six bytes, the largest there is if it has more.
+func appendSix(b []byte, n uint64) []byte {
+	n = min(n, 1<<48-1)
+	return append(b, byte(n>>40), byte(n>>32), byte(n>>24), byte(n>>16), byte(n>>8), byte(n)) //nolint:gosec // six bytes
+}
+
+// spentArgs are what a run has used, unit=amount in lines, and how it was answered: see after_run.
+func spentArgs(s *store.Spent) (used, answer string) {
+	for _, u := range s.Used {
+		used += fmt.Sprintf("%s=%d\n", u.Unit, u.Amount)
+	}
+	switch {
+	case s.Busy > 0:
+		answer = "w" + strconv.FormatInt(max(s.Busy.Milliseconds(), 1), 10)
+	case s.Idle:
+		answer = "-"
+	}
+	return used, answer
 }
 
 // extraArg is what few settlements have.
 func extraArg(r *store.Settlement) []byte {
 	failed := r.Tally != nil && r.Tally.Failed
-	if !r.Renewed && r.Hold == nil && r.Floor == nil && !failed {
+	if !r.Renewed && r.Hold == nil && r.Floor == nil && !failed && r.Spent == nil && r.Await == nil {
 		return nil
 	}
-	var renewed, hold, floor, failure string
+	var renewed, hold, floor, failure, used, answer, heard, key string
 	if r.Renewed {
 		renewed = "1"
 	}
@@ -151,5 +237,14 @@ func extraArg(r *store.Settlement) []byte {
 	if failed {
 		failure = string(r.Tally.Failure)
 	}
-	return lengthened(nil, renewed, hold, floor, failure)
+	if r.Spent != nil {
+		used, answer = spentArgs(r.Spent)
+	}
+	if a := r.Await; a != nil {
+		key = encode(a.Key)
+		if a.Heard {
+			heard = "1"
+		}
+	}
+	return lengthened(nil, renewed, hold, floor, failure, used, answer, heard, key)
 }

@@ -48,7 +48,11 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	st := store.Stats{Counters: store.Counters{Partitions: len(s.parts)}, Now: parseTime(now)}
 	for _, p := range parts {
 		// Counters grow for as long as the prefix exists; the others say how things are now.
-		add(&st, fieldsOf(p.counters))
+		counters := fieldsOf(p.counters)
+		add(&st, counters)
+		// Who waits in line for a limit is parked too, but neither paused nor without a handler.
+		lined := toInt(counters["lined"])
+		st.Parked, st.Held = st.Parked-lined, st.Held-lined
 		agents, _ := p.agents.Int64() // the pipeline has no error
 		st.Agents += agents
 		for name, n := range fieldsOf(p.parked) {

@@ -20,7 +20,7 @@ import (
 // The limits of tasks, records and bytes keep one agent from filling a Redis, by accident or on
 // purpose; whoever needs more says so.
 const (
-	DefaultPartitions = 8
+	DefaultPartitions = 8 // in a cluster; a single server has one
 	DefaultRetention  = 7 * 24 * time.Hour
 	DefaultKept       = 10_000
 	DefaultKeptBytes  = 64 << 20
@@ -54,10 +54,15 @@ type Config struct {
 	// Options are used instead of URL when set, for what a URL cannot say. The fields that the store depends on are
 	// overwritten: MaxRetries and ContextTimeoutEnabled.
 	Options *redis.UniversalOptions
+	// Credentials, if it is set, has the user and the password of each new connection, in place of those of URL and Options.
+	// With it a password that is rotated, or a token that expires, is renewed while the store is open: a call that the server
+	// refuses with WRONGPASS or NOAUTH asks for renewed ones, and is repeated once. Sentinels keep those of URL.
+	Credentials Credentials
 	// Prefix of every key, DefaultPrefix if empty. Stores with different prefixes do not see each other.
 	Prefix string
-	// Partitions, a power of two: DefaultPartitions when the prefix is new, otherwise what it was created with. Open
-	// refuses another number.
+	// Partitions, a power of two. When the prefix is new zero means one on a single server, which several only make slower,
+	// and DefaultPartitions in a cluster, which they spread over its nodes. Otherwise it means what the prefix was created
+	// with, and Open refuses another number.
 	Partitions int
 	// Retention is how long finished tasks are remembered, at least a minute: DefaultRetention if zero.
 	Retention time.Duration
@@ -82,6 +87,11 @@ type Config struct {
 	Remember bool
 	// Logger gets warnings about the Redis. Nothing is logged if nil.
 	Logger *slog.Logger
+
+	// hook sees what the client sends; nil but in a measurement.
+	hook redis.Hook
+	// moves lets Repartition open a prefix that is being moved.
+	moves bool
 }
 
 // withDefaults comes before validate, so that zero means "not set" for each field.
@@ -138,8 +148,10 @@ func (c Config) validate() error {
 // The limit of bytes is one of KiB for the scripts, as weight counts them.
 func (c Config) kept() string { return fmt.Sprintf("%d|%d", c.Kept, c.KeptBytes>>10) }
 
-// live is how much an agent may have that is live, as the scripts read it: tasks, and KiB of large ones.
-func (c Config) live() string { return fmt.Sprintf("%d|%d", c.MaxTasks, c.MaxBytes>>10) }
+// live is how much an agent may have that is live, as the scripts read it: tasks, KiB of large ones, and tasks in the agenda.
+func (s *Store) live() string {
+	return fmt.Sprintf("%d|%d|%d", s.config.MaxTasks, s.config.MaxBytes>>10, s.few)
+}
 
 // target is the Redis that is configured.
 func (c Config) target() (target, error) {
@@ -181,14 +193,17 @@ func (c Config) target() (target, error) {
 // more than two only make smaller batches.
 const submitLanes = 2
 
-// lanes join the submits of single tasks, or single touches; the i-th partition has the lane i modulo their number.
-// Submits of one partition always take the same lane, so that they share scripts.
+// lanes join the submits of single tasks, or single touches.
 type lanes[Q any] []*coalescer[*Q, submitted]
+
+// of is the lane of an agent, always the same one: in a cluster that of its partition.
+func (l lanes[Q]) of(agent string) *coalescer[*Q, submitted] {
+	return l[store.PartitionOf(agent, len(l))]
+}
 
 // lanesOf makes them. In a cluster each partition has its own, as one whose node is away must not hold up the others.
 func lanesOf[Q any](s *Store, run func(context.Context, []Q) []outcome[submitted]) lanes[Q] {
-	n := min(submitLanes, len(s.parts))
-	// More lanes than partitions would have nothing to do.
+	n := submitLanes
 	if s.cluster != nil {
 		n = len(s.parts)
 	}
@@ -216,6 +231,7 @@ type Store struct {
 	owned   bool // the client is the store's, which Open has made
 	scripts scripts
 	parts   []partition
+	few     int      // tasks of an agent in the agenda: see inAgenda
 	cluster *cluster // nil if all partitions are on one server, so that one command can read keys of several
 	// callers names the calls whose answers Redis keeps.
 	callers *callers
@@ -230,6 +246,8 @@ type Store struct {
 	touches lanes[store.Touch]
 	// swept has, for each partition, how far this process has swept it; nil until the first time.
 	swept []atomic.Pointer[sweep]
+	// plain has, for each partition, how its plain scripts have answered.
+	plain []plainPartition
 	ahead *atomic.Int64 // the server's clock minus ours, ms, as of its last answer
 }
 
@@ -259,7 +277,19 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
-	s, err := on(ctx, redis.NewUniversalClient(&to.options), &to, config, change)
+	var renews *renewal
+	if config.Credentials != nil {
+		renews = &renewal{ask: config.Credentials}
+		renews.use(&to.options)
+	}
+	client := redis.NewUniversalClient(&to.options)
+	if renews != nil {
+		hooked(client, renews)
+	}
+	if config.hook != nil {
+		hooked(client, config.hook)
+	}
+	s, err := on(ctx, client, &to, config, change)
 	if err != nil {
 		// The store owns the client from here on, also when it cannot be used.
 		_ = s.client.Close() // the first error is the one to report
@@ -284,6 +314,7 @@ func on(ctx context.Context, client redis.UniversalClient, to *target, config Co
 	}
 	// After preflight, which learns how many partitions the prefix has.
 	s.swept = make([]atomic.Pointer[sweep], len(s.parts))
+	s.plain = make([]plainPartition, len(s.parts))
 	s.submits, s.touches = lanesOf(s, s.submitEach), lanesOf(s, s.touch)
 	return s, nil
 }

@@ -5,6 +5,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -36,15 +37,14 @@ const (
 func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.Submitted, error) {
 	switch len(tasks) {
 	case 0:
-		// The common case of a server that gets one task a request: 64 goroutines share a
-		// script call this way about four at a time.
 		return nil, nil
 	case 1:
-		a, err := s.submits[s.partitionOf(tasks[0].Agent)%len(s.submits)].do(ctx, &tasks[0])
+		// The common case of a server that gets one task a request.
+		a, err := s.submits.of(tasks[0].Agent).do(ctx, &tasks[0])
 		if err != nil {
 			return nil, submitError(err)
 		}
-		return []store.Submitted{a.Submitted}, s.refused(tasks[0].Agent, tasks[0].ID, a.code)
+		return []store.Submitted{a.Submitted}, s.refusedTask(&tasks[0], &a)
 	}
 	// In one partition the script itself is all or nothing. In several, each is checked
 	// first; a task that another process submits in between can still make one partition
@@ -62,6 +62,15 @@ type submitted struct {
 	store.Submitted
 	reason store.Reason // of a touch
 	code   int64
+	room   store.Millis // when its root has room again, of one that was refused for that
+}
+
+// refusedTask is refused for a submission, whose root may be what refuses it.
+func (s *Store) refusedTask(t *store.Submission, a *submitted) error {
+	if a.room != 0 && t.Root != nil {
+		return &store.BreakerError{Agent: t.Root.Agent, ID: t.Root.ID, Limit: t.Root.Most, Until: a.room}
+	}
+	return s.refused(t.Agent, t.ID, a.code)
 }
 
 // refused is the error for an answer; nil for one that stored the task or found it.
@@ -110,11 +119,13 @@ func (s *Store) spans(tasks []store.Submission) bool {
 func (s *Store) submitAll(ctx context.Context, tasks []store.Submission, mode string) ([]store.Submitted, error) {
 	placed := make([]store.Submitted, len(tasks))
 	var refused error
-	for i, o := range s.submit(ctx, tasks, mode) {
+	outcomes := s.submit(ctx, tasks, mode)
+	for i := range tasks {
+		o := &outcomes[i]
 		if o.err != nil {
 			return nil, o.err
 		}
-		if err := s.refused(tasks[i].Agent, tasks[i].ID, o.answer.code); err != nil && refused == nil {
+		if err := s.refusedTask(&tasks[i], &o.answer); err != nil && refused == nil {
 			refused = err
 		}
 		placed[i] = o.answer.Submitted
@@ -145,26 +156,51 @@ func (s *Store) submit(ctx context.Context, tasks []store.Submission, mode strin
 	if mode != modeEach { // what belongs together is one step in each partition: core bounds it
 		room = math.MaxInt
 	}
-	calls, members := s.byPartition(script, len(tasks), room,
+	calls, members := s.byPartition(len(tasks), room,
 		func(i int) (string, int) { return tasks[i].Agent, submitSize(&tasks[i]) },
-		[]any{mode, s.config.live(), s.config.Retention.Milliseconds()},
-		func(args []any, i int) []any {
-			t := &tasks[i]
-			// A check needs the size of a task, not its bytes.
-			rec := strconv.AppendInt(nil, int64(weight(len(t.Body))), 10)
-			if mode != modeCheck { // payloads are sent once
-				rec = record(t.Level, t.ID, t.Kind, t.Key, t.Body)
+		func(partition int, members []int) call {
+			full := func() call {
+				return call{script: script, partition: partition, args: s.submitArgs(tasks, members, mode)}
 			}
-			// Seven arguments for each task, in the order of submit.lua's header.
-			return append(args, encode(t.Agent), dueArg(t.Due), rec, groupKey(t.Agent, t.Group), t.ID, t.Kind, ruleArg(t))
+			memory := &s.plain[partition].submit
+			if script != &s.scripts.submit || mode == modeCheck || !plainBatch(tasks, members) || !memory.worthTrying() {
+				return full()
+			}
+			return call{
+				script: &s.scripts.plainSubmit, partition: partition, args: s.plainSubmitArgs(tasks, members), plain: memory, full: full,
+			}
 		})
-	return s.place(ctx, calls, members, 1, func(answer []any) (submitted, error) { return parseSubmitted(answer[0]) })
+	return s.place(ctx, calls, members, 1, func(answer []any) (submitted, error) { return parseSubmitted(answer[0]) },
+		func(i int, profiles map[string][]byte, a *submitted) {
+			if a.Created || a.Replaced {
+				a.Profile = profiles[tasks[i].Agent]
+			}
+		})
+}
+
+// submitArgs are the arguments of submit.lua for some tasks, given by their places.
+func (s *Store) submitArgs(tasks []store.Submission, members []int, mode string) []any {
+	const head, fields = 3, 7
+	args := make([]any, 0, head+fields*len(members))
+	args = append(args, mode, s.live(), s.config.Retention.Milliseconds())
+	for _, i := range members {
+		t := &tasks[i]
+		// A check needs the size of a task, not its bytes.
+		rec := strconv.AppendInt(nil, int64(weight(len(t.Body))), 10)
+		if mode != modeCheck { // payloads are sent once
+			rec = record(t.Level, t.ID, t.Kind, t.Key, t.Body)
+		}
+		args = append(args, encode(t.Agent), dueArg(t.Due), rec, groupKey(t.Agent, t.Group), t.ID, t.Kind, ruleArg(t))
+	}
+	return args
 }
 
 // place runs calls that store tasks, and returns what became of each task: what stops a partition stops its own only. Each
-// reply has the time, then some fields for each of the call's members, which parse is given.
+// reply has the time, then some fields for each of the call's members, which parse is given, and may have the profiles of their agents
+// behind them, which profiled adds to the answer of the member with that place.
 func (s *Store) place(
 	ctx context.Context, calls []call, members [][]int, fields int, parse func(answer []any) (submitted, error),
+	profiled func(i int, profiles map[string][]byte, a *submitted),
 ) []outcome[submitted] {
 	n := 0
 	for c := range members {
@@ -173,9 +209,8 @@ func (s *Store) place(
 	out := make([]outcome[submitted], n)
 	replies, errs := s.evalAll(ctx, verbSubmit, calls)
 	for c, reply := range replies {
-		if errs[c] == nil && len(reply) != 1+fields*len(members[c]) {
-			errs[c] = wrap(verbSubmit, errMalformed)
-		}
+		var profiles map[string][]byte
+		profiles, errs[c] = profilesBehind(reply, 1+fields*len(members[c]), errs[c])
 		// The members of a call have the places that the caller counts by.
 		for k, i := range members[c] {
 			if out[i].err = errs[c]; errs[c] != nil {
@@ -185,17 +220,42 @@ func (s *Store) place(
 			if out[i].answer, err = parse(reply[1+fields*k:]); err != nil {
 				out[i].err = wrap(verbSubmit, err)
 			}
+			if len(profiles) > 0 {
+				profiled(i, profiles, &out[i].answer)
+			}
 		}
 	}
 	return out
 }
 
-// parseSubmitted reads the answer for one task: "=" and a time for one that was replaced, a positive
-// time for a new one, and otherwise one of the codes above.
+// profilesBehind are the profiles in a reply that has so much in front of them, unless it has failed.
+func profilesBehind(reply []any, front int, err error) (map[string][]byte, error) {
+	var list any
+	switch {
+	case err != nil:
+		return nil, err
+	case len(reply) == front+1:
+		list = reply[front]
+	case len(reply) != front:
+		return nil, wrap(verbSubmit, errMalformed)
+	}
+	profiles, err := profilesIn(list)
+	if err != nil {
+		err = wrap(verbSubmit, err)
+	}
+	return profiles, err
+}
+
+// parseSubmitted reads the answer for one task: "=" and a time for one that was replaced, "~" and a time for one whose root
+// has room again then, a positive time for a new one, and otherwise one of the codes above.
 func parseSubmitted(v any) (submitted, error) {
 	if due, ok := strings.CutPrefix(text(v), "="); ok {
 		at, err := millis(due)
 		return submitted{Submitted: store.Submitted{Replaced: true, Due: at}}, err
+	}
+	if room, full := strings.CutPrefix(text(v), "~"); full {
+		at, err := millis(room)
+		return submitted{room: at}, err
 	}
 	due := number(v)
 	if due <= submitExists {
@@ -204,44 +264,53 @@ func parseSubmitted(v any) (submitted, error) {
 	return submitted{Submitted: store.Submitted{Created: true, Due: store.Millis(due)}}, nil
 }
 
-// ruleArg is what a submission says about a task that already exists; empty for leaving it, and no first state.
+// ruleArg is what a submission says about a task that already exists; empty for leaving it, no first state and no root.
 // Most tasks have no rule, and the empty argument costs the script one comparison.
 func ruleArg(t *store.Submission) []byte {
-	if t.Conflict == store.ConflictKeep && t.State == nil {
+	if t.Conflict == store.ConflictKeep && t.State == nil && t.Root == nil && t.Hold == nil {
 		return nil
 	}
+	root, most := "", 0
+	if t.Root != nil {
+		root, most = encode(t.Root.Agent)+":"+encode(t.Root.ID), t.Root.Most
+	}
 	name := map[store.Conflict]byte{store.ConflictKeep: 'k', store.ConflictFail: 'f', store.ConflictReplace: 'r'}[t.Conflict]
-	return lengthened([]byte{name}, string(storedState(t.State)), t.Version, groupKey(t.Agent, t.OldGroup))
+	return lengthened([]byte{name}, string(storedState(t.State)), t.Version, groupKey(t.Agent, t.OldGroup), root, strconv.Itoa(most), heldArg(t.Hold))
 }
 
-// byPartition makes calls of a script for the partitions that n tasks lie in, one for each if it has room for as many bytes: the
-// head arguments, then those that add appends for each task. task says which agent has a task, and its size. It also returns
-// which tasks each call has, in order.
+// heldArg is the hold that a new task has from the beginning; empty for none.
+func heldArg(h *store.Hold) string {
+	if h == nil {
+		return ""
+	}
+	return fmt.Sprintf("%013d", h.Until.At) + string(h.Note)
+}
+
+// byPartition makes calls for the partitions that n tasks lie in, one for each if it has room for as many bytes. task says which
+// agent has a task, and its size. It also returns which tasks each call has, in order.
 // It keeps the caller's order within each partition, which is the order in which equal tasks run.
 func (s *Store) byPartition(
-	script *script, n, room int, task func(i int) (agent string, size int), head []any, add func(args []any, i int) []any,
+	n, room int, task func(i int) (agent string, size int), build func(partition int, members []int) call,
 ) ([]call, [][]int) {
-	var calls []call
 	var members [][]int
-	var sizes []int
+	var sizes, parts []int
 	// at has, for each partition, its latest call counted from one: zero is "none yet".
-	at := make([]int, len(s.parts))
+	at := map[int]int{}
 	for i := range n {
 		agent, size := task(i)
 		p := s.partitionOf(agent)
 		// A task larger than room gets a call of its own: a limit on one task is core's to set.
 		if at[p] == 0 || sizes[at[p]-1]+size > room {
-			// Room for the head and for an even share of the arguments, so that
-			// most batches never grow their slice.
-			args := make([]any, 0, len(head)+8*n/len(s.parts)+8)
-			calls = append(calls, call{script: script, partition: p, args: append(args, head...)})
-			members, sizes = append(members, nil), append(sizes, 0)
-			at[p] = len(calls)
+			members, sizes, parts = append(members, nil), append(sizes, 0), append(parts, p)
+			at[p] = len(members)
 		}
 		c := at[p] - 1
 		sizes[c] += size
-		calls[c].args = add(calls[c].args, i)
 		members[c] = append(members[c], i)
+	}
+	var calls []call
+	for c, p := range parts {
+		calls = append(calls, build(p, members[c]))
 	}
 	return calls, members
 }

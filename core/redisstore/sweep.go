@@ -8,7 +8,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// How often a process sweeps a partition at most. A sweep looks at about a hundred agents, or drops
+// How often a process sweeps a partition at most. A sweep looks at about eighty agents, or drops
 // about a quarter of a mebibyte; the next one comes soon if there was more to drop.
 const (
 	sweepEvery = 10 * time.Second

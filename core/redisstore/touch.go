@@ -14,7 +14,7 @@ import (
 func (s *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touched, error) {
 	var outcomes []outcome[submitted]
 	if len(touches) == 1 {
-		a, err := s.touches[s.partitionOf(touches[0].Agent)%len(s.touches)].do(ctx, &touches[0])
+		a, err := s.touches.of(touches[0].Agent).do(ctx, &touches[0])
 		// The same way as a single submit: see there.
 		if err != nil {
 			return nil, submitError(err)
@@ -46,18 +46,14 @@ func (s *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touch
 // Longest is empty for an activity task that throttles, and the script tells the two apart by it.
 func (s *Store) touch(ctx context.Context, touches []store.Touch) []outcome[submitted] {
 	const fields = 3
-	calls, members := s.byPartition(&s.scripts.touch, len(touches), mostPayload,
+	calls, members := s.byPartition(len(touches), mostPayload,
 		func(i int) (string, int) { return touches[i].Agent, len(touches[i].Body) },
-		[]any{s.config.live()},
-		func(args []any, i int) []any {
-			t := &touches[i]
-			// Debounce moves the run with each touch, at most to this far behind the
-			// first; a throttle stays where it is.
-			longest := ""
-			if t.Pulse.Debounce {
-				longest = strconv.FormatInt(t.Pulse.MaxWait.Milliseconds(), 10)
+		func(partition int, members []int) call {
+			args := []any{s.live()}
+			for _, i := range members {
+				args = append(args, touchArgs(&touches[i])...)
 			}
-			return append(args, encode(t.Agent), t.ID, record(t.Level, t.ID, t.Kind, "", t.Body), groupKey(t.Agent, ""), t.Pulse.Delay.Milliseconds(), longest)
+			return call{script: &s.scripts.touch, partition: partition, args: args}
 		})
 	return s.place(ctx, calls, members, fields, func(answer []any) (submitted, error) {
 		// Negative codes are submit's; 1 is a run that was booked by this very touch.
@@ -66,5 +62,18 @@ func (s *Store) touch(ctx context.Context, touches []store.Touch) []outcome[subm
 			code: min(booked, 0), reason: store.Reason(text(answer[2])),
 			Submitted: store.Submitted{Created: booked == 1, Due: store.Millis(number(answer[1]))},
 		}, nil
-	})
+	}, nil)
+}
+
+// touchArgs are the arguments of touch.lua for one touch.
+func touchArgs(t *store.Touch) []any {
+	// Debounce moves the run with each touch, at most to this far behind the
+	// first; a throttle stays where it is.
+	longest := ""
+	if t.Pulse.Debounce {
+		longest = strconv.FormatInt(t.Pulse.MaxWait.Milliseconds(), 10)
+	}
+	return []any{
+		encode(t.Agent), t.ID, record(t.Level, t.ID, t.Kind, "", t.Body), groupKey(t.Agent, ""), t.Pulse.Delay.Milliseconds(), longest,
+	}
 }

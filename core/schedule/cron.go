@@ -83,7 +83,7 @@ func ParseCron(expr, zone string, match DayMatch, gap Gap) (*Cron, error) {
 		return nil, refused("gap", "must be %q or %q, not %q", GapRun, GapSkip, gap)
 	}
 	var err error
-	if c.location, err = loadZone(zone); err != nil {
+	if c.location, err = LoadZone(zone); err != nil {
 		return nil, err
 	}
 	fields, err := split(expr)

@@ -1,16 +1,16 @@
 package schedule
 
-// The error of a cron expression.
+// The error of a cron expression, and of quiet hours.
 
 import (
 	"errors"
 	"fmt"
 )
 
-// ParseError says which parameter of [ParseCron] makes no sense, and why.
+// ParseError says which parameter of [ParseCron] or [ParseQuiet] makes no sense, and why.
 // Core turns it into an error of the task's field of that name.
 type ParseError struct {
-	Field  string // cron, zone, day_match or gap, as they are called in JSON
+	Field  string // cron, zone, day_match, gap or quiet[0].from and the like, as they are called in JSON
 	Reason string // begins with what is wrong and goes with the field in front of it
 
 	cause error // ErrNever, if that is why

@@ -94,9 +94,9 @@ func timed(rules string, gaps []byte) (string, []byte, error) {
 	return string(append(whole, rules[at:]...)), gaps, nil
 }
 
-// loadZone is the zone with an IANA name: as the machine knows it, else as this package does.
+// LoadZone is the zone with an IANA name: as the machine knows it, else as this package does.
 // The machine's rules come first, as they may be newer than this program.
-func loadZone(name string) (*time.Location, error) {
+func LoadZone(name string) (*time.Location, error) {
 	// "Local" is the one name that Go knows and that is no zone.
 	if name == "Local" {
 		return nil, refused("zone", "%q is another one on each machine: name an IANA zone, such as Europe/Berlin", name)

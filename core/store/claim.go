@@ -24,6 +24,10 @@ type ClaimRequest struct {
 	Limit    int           // most tasks, 1 to MaxClaim
 	PerAgent int           // most tasks of one agent; 0 for as many as there is room for
 	Lease    time.Duration // how long the claim holds its tasks
+	// New is a task that is stored first, as [Queue].Submit stores it. The claim is made only if that creates it, and then for its
+	// agent: Agents is nil, Kinds has its kind. Where nothing else of the agent is due and nothing is out of the ordinary, both are
+	// one step, in which nobody else can take it. Claim.Submitted says what became of it.
+	New *Submission
 	// Fence is the largest fence that the caller has seen of the partition; 0 for none. That of this claim is larger, even if
 	// the store has forgotten its last writes and its clock is behind, as after a failover.
 	Fence Fence
@@ -71,6 +75,9 @@ type Claim struct {
 	Recovered int   // tasks whose lease had expired and that this step put back
 	Fence     Fence // of all tasks of this claim; zero if there are none
 	Tasks     []Claimed
+	Crossed   []Crossing // budgets of starts that are used up by this claim
+	// Submitted is what became of the New of the request; nil if it had none, or failed.
+	Submitted *Submitted
 }
 
 // Fence numbers the claims of a partition. It only grows and is never used twice.
@@ -103,4 +110,8 @@ type Claimed struct {
 	// VerbCancel, and Order is what the command said.
 	Cancelled bool
 	Order     []byte
+	Profile   []byte // that its agent has now; empty for none
+	// Lined says that it comes out of the line for a limit or a budget: it is late as it had to wait there. A claim that is repeated
+	// may not know it any more.
+	Lined bool
 }

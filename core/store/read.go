@@ -89,7 +89,16 @@ type Stored struct {
 	Lease  Millis // when its lease ends
 	Fence  Fence
 	Holder string // what its nonce begins with, half of it: who made it
-	Ahead  int64  // Explain, waiting: how many agents of its partition come before its own
+	Line   Line   // Explain, waiting: the line that it stands in, if any
+	Ahead  int64  // Explain, waiting: how many tasks, and agents with many, its partition looks at before it
+}
+
+// Line is where a task waits that a limit or a budget holds back.
+type Line struct {
+	Limit   LimitUse   // of the agent or the key of the task alone where each counts by itself; nobody waits if it stands in none
+	Budget  *BudgetUse // in place of Limit: of the agent, key or task alone
+	Of      string     // the agent, the key, or the task as agent:id, where each counts by itself
+	StartAt Millis     // when there is room for another start; zero: when a run ends
 }
 
 // Held is a hold that keeps a task from being claimed.

@@ -31,9 +31,14 @@ type Settlement struct {
 	BodyLen int    // bytes of the task's body, as it was claimed: a store bounds what it reads in one step by it
 	// Renewed says that the state takes into account that the task was replaced: see ErrReplaced.
 	Renewed bool
-	Hold    []byte   // VerbAgain, VerbRest: also pause the task, as Hold does
-	Floor   *Floor   // VerbAgain, VerbRest of an activity task
-	Tally   *RunStat // what the run adds to the statistics of its kind; nil for nothing
+	Hold    []byte // VerbAgain, VerbRest: also pause the task, as Hold does
+	Spent   *Spent // nil for nothing, and for a run that was served
+	Floor   *Floor // VerbAgain, VerbRest of an activity task
+	// Quiet says that whoever settles knows from the answer when the task is due again, and is going to take it: a store
+	// that wakes others for what has become due earlier need not do it for this.
+	Quiet bool
+	Await *Await   // how the task waits for signals from now on; nil if nothing changes
+	Tally *RunStat // what the run adds to the statistics of its kind; nil for nothing
 }
 
 // Floor bounds when an activity task may run next.
@@ -53,6 +58,13 @@ type RunStat struct {
 	Failure  []byte        // of a failed run: opaque, kept among the last of its kind
 }
 
+// Spent is what a run has used, for the budgets that it counts in, and how it was answered: adaptive limits learn from that.
+type Spent struct {
+	Used []Used
+	Busy time.Duration // for how long it was told to stay away by what it asked
+	Idle bool          // it has asked nothing; one that is released tells nothing either
+}
+
 // ScheduleType tells the schedules apart.
 type ScheduleType string
 
@@ -62,11 +74,16 @@ const (
 	ScheduleEvery    ScheduleType = "every"
 	ScheduleCron     ScheduleType = "cron"
 	ScheduleActivity ScheduleType = "activity"
+	ScheduleManual   ScheduleType = "manual" // statistics count its runs with those of ScheduleAt
 )
 
 // Settled is the outcome of a settlement.
 type Settled struct {
 	Due Millis // VerbAgain, VerbRelease, VerbRest: when the task is due again
+	// Freed says that a claim is worth it now: tasks wait in line for what the run had of a limit, or its agent, which has one run at
+	// a time, has another that is due.
+	Freed   bool
+	Crossed *Crossed // budgets that are used up by this run; nil for none, as for nearly all
 	// Err is nil, ErrLeaseLost, a *Error (unknown: settle it again), or, with nothing changed: ErrReplaced, a new
 	// definition waits for the run to end; *EndingError, the task was cancelled, and only VerbCancel ends its run.
 	Err error

@@ -5,7 +5,7 @@ package store
 import "context"
 
 // Store remembers tasks; the scheduler of package core decides what happens to them. It has the verbs of a [Queue], of an
-// [Operator] and of a [Reader]. Nearly every verb takes a batch, and returns one answer for each request, in order. What it says
+// [Operator], of a [Reader], of [Tenants], of [Bounds], of [Bookings], of [Signals] and of [Messages]. Nearly every verb takes a batch, and returns one answer for each request, in order. What it says
 // is atomic holds for each partition by itself: a partition is the slice of all agents that one step of the store can change at
 // once.
 //
@@ -20,6 +20,11 @@ type Store interface {
 	Queue
 	Operator
 	Reader
+	Tenants
+	Bounds
+	Bookings
+	Signals
+	Messages
 }
 
 // Queue is what a scheduler needs to take tasks in and run them.
@@ -30,7 +35,8 @@ type Queue interface {
 	// Submit stores new tasks, all or none of them. What becomes of a task whose (agent, id) is live, or finished and
 	// still remembered, its Conflict says. Fails with a *[LimitError] if an agent would have more live tasks than the store
 	// allows, with a *[ConflictError] where a Conflict demands it or a task to be replaced runs and was cancelled
-	// ([ConflictEnding]), and with [ErrChanged] if a task to be replaced is not as it was seen. With several partitions this is
+	// ([ConflictEnding]), with [ErrChanged] if a task to be replaced is not as it was seen, and with a *[BreakerError] if too many
+	// tasks were submitted for the Root of one. With several partitions this is
 	// checked in all of them first; a failure after that may leave a part stored, and the same call again completes it.
 	Submit(ctx context.Context, tasks []Submission) ([]Submitted, error)
 
@@ -54,6 +60,11 @@ type Queue interface {
 	// are settled in atomic steps of at most a hundred, and of fewer that are large. When some steps fail and others do not,
 	// the error is in their Settled.
 	Settle(ctx context.Context, runs []Settlement) ([]Settled, error)
+
+	// Turn is Settle and Claim in one call, for a scheduler that has outcomes to store when it claims: in each partition the
+	// runs end before the claim is made, but for those that have to be tried again. A half that fails loses nothing of the
+	// other: the error is in its items then, and that of the call only if nothing was carried out.
+	Turn(ctx context.Context, runs []Settlement, requests []ClaimRequest) ([]Settled, []Claim, error)
 
 	// Extend moves the ends of leases and stores the progress of their runs. It says whether each lease is still held, and
 	// which of its runs are to end. When some partitions fail and others do not, the error is in their Extended.
@@ -120,6 +131,44 @@ type Reader interface {
 
 	// Stats are the counters of the whole store; reading them costs the same however many tasks there are.
 	Stats(ctx context.Context) (Stats, error)
+}
+
+// Tenants is what a store keeps of agents themselves, whether or not they have tasks: opaque profiles, which each claim and submit returns.
+type Tenants interface {
+	// Profile sets and deletes profiles of agents, each if it is as it was seen: else EffectChanged. Sent again it changes nothing.
+	// Claims and submits return the profile of an agent from then on.
+	Profile(ctx context.Context, changes []ProfileChange) ([]Effect, error)
+
+	// Replan gives waiting tasks other due times and states. One that runs, or that has an order to run or to end
+	// (EffectRunning), and one that is not as it was seen (EffectChanged) stay unchanged.
+	Replan(ctx context.Context, tasks []Replan) ([]Effect, error)
+
+	// Forget drops a page of what an agent leaves behind whose tasks were deleted, and returns where the next page begins: empty after
+	// the last one.
+	Forget(ctx context.Context, r Remains) (next string, err error)
+
+	// ProfileOf is the profile of an agent; empty if it has none.
+	ProfileOf(ctx context.Context, agent string) ([]byte, error)
+
+	// Profiles returns a page of the agents with profiles, in no order.
+	Profiles(ctx context.Context, page PageOf) (ProfilePage, error)
+}
+
+// Bounds is what tasks may run at all, whatever process runs them. Both sorts together there may be [MostLimits] of.
+type Bounds interface {
+	// Limit sets and lifts limits. What one lets go is claimed from the next claim on; runs under way stay. EffectNone says that
+	// a limit was so already.
+	Limit(ctx context.Context, changes []LimitChange) ([]Effect, error)
+
+	// Limits are the limits in force, ordered by kind, key and Each, and how much of each is used.
+	Limits(ctx context.Context) ([]LimitUse, error)
+
+	// Budget sets and lifts budgets, from the next claim on. What was used in the period that is now counts in a budget that is set
+	// again; of what ran before there was one, nothing does. EffectNone says that a budget was so already.
+	Budget(ctx context.Context, changes []BudgetChange) ([]Effect, error)
+
+	// Budgets are the budgets in force, ordered by what they are about, and how much of each is used.
+	Budgets(ctx context.Context) ([]BudgetUse, error)
 }
 
 // Waker is implemented by stores that can tell when work falls due earlier than the last look said.

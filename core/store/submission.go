@@ -13,11 +13,16 @@ type Submission struct {
 	Body                   []byte
 	State                  []byte // its first state, opaque too; nil for none
 	Conflict               Conflict
+	// Hold, if not nil, holds the task from the step on that creates it, until Until, or for good if that is zero: no claim ever finds
+	// it without its hold. Its Target and Prolong mean nothing. A task that exists is not held by it.
+	Hold *Hold
 	// Version and OldGroup are those of the live task that ConflictReplace is to replace, as it was read; empty for none.
 	// A store counts a task in the group that it has itself; what others take for its group, here, in a request of an operator or in a
 	// Settlement, only matters for a task that a version without that knowledge has stored.
 	Version, OldGroup string
-	OldLen            int // bytes of the body that ConflictReplace is to replace: a store bounds what it reads in one step by it
+	// Root is set for a task that a run of another task has submitted; nil for all others.
+	Root   *Root
+	OldLen int // bytes of the body that ConflictReplace is to replace: a store bounds what it reads in one step by it
 }
 
 // Conflict says what Submit does with a task that already exists.
@@ -39,6 +44,7 @@ type Submitted struct {
 	Created  bool
 	Replaced bool
 	Due      Millis // when it is due; zero if nothing was changed
+	Profile  []byte // that its agent has now, if anything was changed; empty for none
 }
 
 // Touch says that something happened for the subject of an activity task. If there is no such task it is made, of what else the

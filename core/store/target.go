@@ -17,12 +17,12 @@ func (t Target) MarshalJSON() ([]byte, error) {
 		Agent string `json:"agent_id,omitempty"`
 		ID    string `json:"id,omitempty"`
 		Kind  string `json:"kind,omitempty"`
-		Key   string `json:"snooze_key,omitempty"`
+		Key   string `json:"limit_key,omitempty"`
 		All   bool   `json:"all,omitempty"`
 	}{t.Agent, t.ID, t.Kind, t.Key, t == Target{}})
 }
 
-// String names the target: task "x" of agent "a", agent "a", kind "k", snooze key "s", or everything.
+// String names the target: task "x" of agent "a", agent "a", kind "k", limit key "s", or everything.
 func (t Target) String() string {
 	switch {
 	case t.ID != "":
@@ -32,7 +32,7 @@ func (t Target) String() string {
 	case t.Kind != "":
 		return fmt.Sprintf("kind %q", t.Kind)
 	case t.Key != "":
-		return fmt.Sprintf("snooze key %q", t.Key)
+		return fmt.Sprintf("limit key %q", t.Key)
 	default:
 		return "everything"
 	}

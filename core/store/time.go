@@ -2,14 +2,21 @@ package store
 
 // Times as stores have them.
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Millis is a time in milliseconds since the Unix epoch, by the store's clock. Zero is no time.
 type Millis int64
 
-// Time is m as a time.Time in UTC; the zero time for no time.
+// Never is when tasks are due that only an order makes due: later than any time that users can name, and as long as other times are in
+// Redis. A store needs to know nothing of it: it finds them after all others, and never due.
+const Never Millis = 9_999_999_999_999
+
+// Time is m as a time.Time in UTC; the zero time for no time, and for Never.
 func (m Millis) Time() time.Time {
-	if m == 0 {
+	if m == 0 || m >= Never {
 		return time.Time{}
 	}
 	return time.UnixMilli(int64(m)).UTC()
@@ -34,4 +41,15 @@ func MillisOf(t time.Time) Millis {
 type When struct {
 	At    Millis
 	After time.Duration
+}
+
+// ShortDuration is a duration as Go writes it, without zeros behind the last unit that counts: 1h, not 1h0m0s.
+func ShortDuration(d time.Duration) string {
+	text := d.String()
+	for _, zeros := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zeros) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
 }

@@ -58,6 +58,6 @@ func testAudit(t *testing.T, b *bench) {
 	b.clock.Advance(2 * time.Minute)
 	assert.Equal(t, 8, audit(t, b.store), "a lease and a hold have run out")
 	b.unhold(store.Target{})
-	b.take("b/1", "d/1", "a/1")
+	b.take("a/1", "b/1", "d/1")
 	assert.Equal(t, 8, audit(t, b.store))
 }

@@ -25,6 +25,9 @@ import (
 func Equal(t *testing.T, clock *Clock, a, b store.Store, data []byte) int {
 	t.Helper()
 	d := &driver{T: t, clock: clock, a: a, b: b, data: data, fences: map[claimName]store.Fence{}}
+	if len(data) > 0 {
+		d.tame, d.ids = data[0]%2 == 1, []int{40, 40, 3}[int(data[0])/2%3]
+	}
 	calls := 0
 	for len(d.data) > 0 {
 		d.step()
@@ -62,7 +65,13 @@ type driver struct {
 	runs   []store.Claimed           // claimed so far, with the fences of a
 	dead   []store.Submission
 	nonces int
+	// tame calls are mostly such as most stores get nothing else of: small tasks of one level an agent, and claims of whatever is due.
+	tame bool
+	ids  int // of tasks, for each agent
 }
+
+// mostly is false now and then, and more often while calls are not tame.
+func (d *driver) mostly() bool { return d.tame && d.pick(8) > 0 }
 
 // pick is the next choice, below n.
 func (d *driver) pick(n int) int {
@@ -91,21 +100,40 @@ func (d *driver) step() {
 	switch c := d.pick(24); {
 	case c < 5:
 		d.submit()
-	case c < 10:
+	case c < 9:
 		d.claim()
+	case c == 9:
+		if d.pick(2) == 0 {
+			d.claim()
+			return
+		}
+		d.start()
 	case c < 15:
 		d.settle()
 	case c == 15:
 		d.extend()
+	case c == 16 && d.pick(2) == 0:
+		d.signal()
 	case c == 16:
 		d.replay()
 	case c == 17:
 		d.read()
+	case c < 22 && d.mostly():
+		d.settle()
 	case c == 18:
 		d.touch()
 	case c < 21:
 		d.order()
 	case c == 21:
+		if d.a.Partitions() == 1 && d.pick(3) == 0 {
+			d.limit()
+			return
+		}
+		if d.pick(3) == 0 {
+			d.profile()
+			return
+		}
+		d.receive()
 		d.hold()
 	default:
 		d.advance()
@@ -116,12 +144,19 @@ func (d *driver) agent() string { return equalAgents[d.pick(len(equalAgents))] }
 
 // submission is a random task that is new or exists.
 func (d *driver) submission() store.Submission {
-	id := d.pick(40)
+	id := d.pick(d.ids)
 	s := store.Submission{
 		Agent: d.agent(), ID: fmt.Sprintf("t%02d", id), Kind: equalKinds[d.pick(len(equalKinds))],
 		Level: store.Level(1 + d.pick(3)), Group: groupOf(fmt.Sprintf("t%02d", id)), Key: equalKeys[d.pick(len(equalKeys))],
 	}
 	s.Body = []byte("body " + s.ID)
+	if d.mostly() {
+		s.Level, s.Group = store.Level(1+len(s.Agent)%3), ""
+		if d.pick(3) == 0 {
+			s.Due.After = time.Duration(d.pick(256)) * 10 * time.Millisecond
+		}
+		return s
+	}
 	switch d.pick(8) {
 	case 0:
 		s.Body = bytes.Repeat(s.Body, 500+d.pick(256)*4)
@@ -131,6 +166,9 @@ func (d *driver) submission() store.Submission {
 	}
 	if d.pick(8) == 0 {
 		s.State = []byte("first")
+	}
+	if n := len(d.data); n%5 == 0 { // little room, so that some are refused; hours go by now and then
+		s.Root = &store.Root{Agent: "root:{}", ID: equalKeys[2+n/5%2], Most: 3 + n/10%6}
 	}
 	switch d.pick(4) {
 	case 0:
@@ -151,6 +189,11 @@ func (d *driver) submit() {
 		switch d.pick(12) {
 		case 0:
 			s.Conflict = store.ConflictFail
+		case 3:
+			s.Hold = &store.Hold{Note: []byte("from the beginning")}
+			if d.pick(2) == 0 {
+				s.Hold.Until.At = store.Millis(d.clock.Now().UnixMilli()) + store.Millis(1+d.pick(256)*100)
+			}
 		case 1, 2:
 			s.Conflict = store.ConflictReplace
 			s.Body = []byte{byte(d.pick(256))}
@@ -188,95 +231,6 @@ func (d *driver) version(s store.Store, agent, id string) string {
 	page, err := s.Get(d.Context(), store.Get{Agent: agent, IDs: []string{id}})
 	require.NoError(d, err)
 	return page.Tasks[0].Version
-}
-
-// claim makes a claim, or repeats the last one.
-func (d *driver) claim() {
-	if len(d.claims) > 0 && d.pick(8) == 0 { // again, as if the answer had been lost
-		d.claimOne(d.claims[len(d.claims)-1])
-		return
-	}
-	d.nonces++
-	r := store.ClaimRequest{
-		Partition: d.pick(d.a.Partitions()), Nonce: fmt.Sprintf("nonce%011d", d.nonces), Limit: 1 + d.pick(12),
-		Lease: time.Duration(1+d.pick(4)) * time.Second, PerAgent: d.pick(4),
-	}
-	for i, kind := range equalKinds {
-		switch c := d.pick(8); {
-		case i == 0 || c < 5:
-			r.Kinds = append(r.Kinds, kind)
-		case c == 5:
-			r.Leave = append(r.Leave, kind)
-		default:
-		}
-	}
-	d.picky(&r)
-	if d.pick(4) == 0 {
-		for _, agent := range equalAgents {
-			if store.PartitionOf(agent, d.a.Partitions()) == r.Partition && d.pick(2) == 0 {
-				r.Agents = append(r.Agents, agent)
-			}
-		}
-	}
-	d.look(r)
-	d.claims = append(d.claims, r)
-	d.claimOne(r)
-}
-
-// picky makes some requests pass over tasks.
-func (d *driver) picky(r *store.ClaimRequest) {
-	r.Serial = d.pick(5) == 0
-	switch d.pick(6) {
-	case 0:
-		r.Urgent = true
-	case 1:
-		r.Most = map[string]int{equalKinds[d.pick(len(equalKinds))]: d.pick(3)}
-	case 2: // it has seen a fence of a store whose clock was ahead
-		r.Fence = store.Fence(d.clock.Now().Add(5*time.Second).UnixMilli() * 1024)
-		return
-	default:
-		return
-	}
-	if d.pick(3) == 0 {
-		r.After = store.Millis(d.clock.Now().UnixMilli()) - store.Millis(d.pick(256)*20)
-	}
-}
-
-func (d *driver) claimOne(r store.ClaimRequest) {
-	ra, ea := d.a.Claim(d.Context(), []store.ClaimRequest{r})
-	rb, eb := d.b.Claim(d.Context(), []store.ClaimRequest{r})
-	require.NoError(d, ea)
-	require.NoError(d, eb)
-	ca, cb := ra[0], rb[0]
-	if ca.Fence != 0 {
-		d.fences[claimName{r.Partition, ca.Fence}] = cb.Fence
-	}
-	for i := range ca.Tasks {
-		run := ca.Tasks[i]
-		if i%2 == 0 && i < len(cb.Tasks) { // every other run goes back with the name that the store has given
-			run.Ref = cb.Tasks[i].Ref
-		}
-		d.runs = append(d.runs, run)
-		ca.Tasks[i].Fence = 0
-	}
-	for i := range cb.Tasks {
-		cb.Tasks[i].Fence, cb.Tasks[i].Ref = 0, ""
-	}
-	ca.Fence, cb.Fence = min(ca.Fence, 1), min(cb.Fence, 1)
-	require.Equal(d, ca, cb, "claim %+v", r)
-}
-
-// look checks that a cheap look never says later than a claim would.
-func (d *driver) look(r store.ClaimRequest) {
-	asked := []store.LookRequest{{Partition: r.Partition, Agents: r.Agents, Kinds: r.Kinds}}
-	ra, ea := d.a.Look(d.Context(), asked)
-	rb, eb := d.b.Look(d.Context(), asked)
-	require.NoError(d, ea)
-	require.NoError(d, eb)
-	if due := ra[0].NextDue; due != 0 {
-		require.NotZero(d, rb[0].NextDue, "the look misses work")
-		require.LessOrEqual(d, rb[0].NextDue, max(due, rb[0].Now), "the look is late")
-	}
 }
 
 func (d *driver) extend() {
@@ -336,6 +290,7 @@ func (d *driver) finish() {
 		}
 	}
 	d.agents()
+	d.profiles()
 	d.pauses()
 	d.audit()
 	ra, ea := d.a.Stats(d.Context())

@@ -11,17 +11,27 @@ import (
 
 // settle ends some runs, mostly recent ones; old ones must be refused alike.
 func (d *driver) settle() {
-	if len(d.runs) == 0 {
+	sa, sb := d.settlements()
+	if len(sa) == 0 {
 		return
 	}
+	ra, ea := d.a.Settle(d.Context(), sa)
+	rb, eb := d.b.Settle(d.Context(), sb)
+	d.same("settle", ea, eb, ra, rb)
+}
+
+// settlements are the same ones for both stores; none if nothing was claimed.
+func (d *driver) settlements() (sa, sb []store.Settlement) {
+	if len(d.runs) == 0 {
+		return nil, nil
+	}
 	d.clock.Advance(time.Millisecond) // which of the tasks that ended in one millisecond is dropped first is not laid down
-	var sa, sb []store.Settlement
 	for range 1 + d.pick(8) {
 		at := d.pick(len(d.runs))
 		if d.pick(4) > 0 { // mostly one of the last
 			at = max(len(d.runs)-1-d.pick(10), 0)
 		}
-		s := store.Settlement{Run: d.runs[at].Run, Group: groupOf(d.runs[at].ID), Kind: d.runs[at].Kind, Renewed: d.pick(4) == 0}
+		s := store.Settlement{Run: d.runs[at].Run, Group: groupOf(d.runs[at].ID), Kind: d.runs[at].Kind, Renewed: d.pick(4) == 0, Quiet: d.pick(2) == 0}
 		d.extras(&s)
 		switch d.pick(8) {
 		case 0, 1:
@@ -49,9 +59,7 @@ func (d *driver) settle() {
 		s.Fence = d.fences[claimName{s.Partition, s.Fence}]
 		sb = append(sb, s)
 	}
-	ra, ea := d.a.Settle(d.Context(), sa)
-	rb, eb := d.b.Settle(d.Context(), sb)
-	d.same("settle", ea, eb, ra, rb)
+	return sa, sb
 }
 
 // extras are the statistics and the hold of some settlements.
@@ -64,6 +72,15 @@ func (d *driver) extras(s *store.Settlement) {
 		if d.pick(3) == 0 {
 			s.Tally.Failed, s.Tally.Failure = true, []byte("failed "+s.ID)
 		}
+	}
+	if d.pick(4) == 0 {
+		s.Spent = &store.Spent{Used: []store.Used{{Unit: "tokens", Amount: store.Amount(d.pick(20)) * store.AmountOne / 10}, {Unit: "usd", Amount: store.Amount(d.pick(256)) * 333}}}
+	}
+	if c := d.pick(5); c == 0 {
+		s.Spent = &store.Spent{Busy: time.Duration(d.pick(100)) * 50 * time.Millisecond, Idle: d.pick(2) == 0}
+	}
+	if d.pick(8) == 0 {
+		s.Await = &store.Await{Key: equalSignals[d.pick(len(equalSignals))], Heard: d.pick(2) == 0}
 	}
 	if d.pick(16) == 0 {
 		s.Hold = []byte("too many failures")

@@ -144,7 +144,7 @@ func testGroupsRandom(_ *testing.T, b *bench) {
 // Only the store knows where the task is by now.
 func testGroupMoved(t *testing.T, b *bench) {
 	for _, to := range []string{"h", ""} {
-		for _, end := range []string{"cancel", "delete", "again", "crash"} {
+		for _, end := range []string{"cancel", "delete", "again", "crash", "crash, and the caller knows of no group"} {
 			b.with(Options{})
 			b.submit(grouped("1", "g"))
 			run := b.take("a/1").Tasks[0]
@@ -167,10 +167,12 @@ func testGroupMoved(t *testing.T, b *bench) {
 				stale.Group = "g"
 				b.ended(stale)
 				cancelled.Completed = 1
-			case "crash":
+			default:
 				b.clock.Advance(lease)
 				stale := complete(b.take("a/1").Tasks[0])
-				stale.Group = "i"
+				if end == "crash" {
+					stale.Group = "i"
+				}
 				b.ended(stale)
 				cancelled.Completed = 1
 			}

@@ -32,7 +32,7 @@ func testLargeClaims(_ *testing.T, b *bench) {
 	b.submit(task("a", "small"))
 	b.clock.Advance(time.Millisecond)
 	b.submit(quarter("b", "large", "k"), task("c", "1"), task("c", "2"))
-	assert.Equal(b, []string{"a/0", "a/1", "c/1", "c/2"}, names(b.claim(50)))
+	assert.Equal(b, []string{"c/1", "c/2", "a/0", "a/1"}, names(b.claim(50)))
 	assert.Equal(b, []string{"a/2", "a/3"}, names(b.claim(50)))
 	// A small task behind large ones waits for its turn: order within an agent is kept.
 	assert.Equal(b, []string{"a/4", "a/small", "b/large"}, names(b.claim(50)))

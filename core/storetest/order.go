@@ -270,3 +270,19 @@ func testCancelCrash(t *testing.T, b *bench) {
 		}
 	}
 }
+
+// testCancelCrashLater has the lease of a cancelled run taken back by a claim that does not take the task: the one that does
+// learns of the order, though it asks for nothing special.
+func testCancelCrashLater(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"))
+	b.claim(10)
+	require.Equal(t, store.EffectOrdered, b.cancelled(b.cancel()).Code)
+	b.clock.Advance(lease)
+	urgent := b.request(10)
+	urgent.Urgent = true
+	require.Empty(t, b.claimWith(urgent).Tasks)
+	c := b.take("a/1")
+	assert.True(t, c.Tasks[0].Cancelled)
+	assert.Equal(t, []byte("told"), c.Tasks[0].Order)
+}

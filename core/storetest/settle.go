@@ -58,6 +58,15 @@ func testProgress(t *testing.T, b *bench) {
 	assert.Equal(t, store.StatusInProgress, s.Status)
 	// Its record is final.
 	assert.Nil(t, b.read("b", "1")[0].State, "an ended run has no progress")
+	// A claim that a failover has undone may have had the same fence: what its runs report is not about the tasks of this one.
+	b.submit(task("c", "1"))
+	other := c.Tasks[0].Run
+	other.Agent, other.ID, other.Ref = "c", "1", ""
+	_, err = b.store.Extend(b.Context(), []store.Extension{{Fence: c.Fence, Lease: lease, Progress: []store.Progress{{Run: other, State: []byte("another's")}}}})
+	require.NoError(t, err)
+	assert.Equal(t, []byte("half"), b.read("a", "1")[0].State)
+	assert.Nil(t, b.read("c", "1")[0].State)
+	assert.Equal(t, store.EffectDone, b.delete(store.Submission{Agent: "c", ID: "1"}).Code)
 	b.clock.Advance(lease)
 	again := b.claim(2)
 	require.Len(t, again.Tasks, 1)

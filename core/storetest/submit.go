@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +79,18 @@ func testSubmitKeeps(t *testing.T, b *bench) {
 	assert.Equal(t, []store.Submitted{{}, {}, {}}, b.submit(task("a", "2"), task("a", "3"), task("b", "2")), "all finished")
 }
 
+// testSubmitKeepsFirst submits the first task of an agent again that has another one by now. Nothing else was out of the ordinary so far.
+func testSubmitKeepsFirst(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"))
+	b.submit(task("a", "2"))
+	assert.Equal(t, []store.Submitted{{}}, b.submit(task("a", "1")))
+	c := b.take("a/1", "a/2")
+	b.complete(c)
+	b.quiet(0, "each was there once")
+	assert.Equal(t, int64(2), b.stats().Submitted)
+}
+
 // testSubmitLimit goes over the limit of an agent: nothing of the call is stored, in any partition.
 func testSubmitLimit(t *testing.T, b *bench) {
 	b.with(Options{MaxTasks: 3, Partitions: 4})
@@ -93,6 +106,21 @@ func testSubmitLimit(t *testing.T, b *bench) {
 	b.submit(task("a", "1"), task("a", "3"), task("a", "2")) // two of them are there already
 	_, err = b.store.Submit(b.Context(), []store.Submission{task("a", "4")})
 	require.True(t, errors.As(err, &limit))
+}
+
+// testSubmitLimitEach comes to the limit of an agent task by task, with few and with many of them.
+func testSubmitLimitEach(t *testing.T, b *bench) {
+	for _, most := range []int{1, 3, mostAhead, mostAhead + 8} {
+		b.with(Options{MaxTasks: most})
+		for i := range most {
+			assert.True(t, b.submit(task("a", fmt.Sprint(i)))[0].Created)
+		}
+		_, err := b.store.Submit(b.Context(), []store.Submission{task("a", "more")})
+		var limit *store.LimitError
+		require.ErrorAs(t, err, &limit, "beside %d", most)
+		b.complete(b.claim(1))
+		assert.True(t, b.submit(task("a", "more"))[0].Created)
+	}
 }
 
 // testDue has tasks due at a time, after a delay and in the past: none starts a millisecond early.
@@ -194,5 +222,84 @@ func testHostileIDs(t *testing.T, b *bench) {
 		counts, err := b.store.Group(b.Context(), agent, "{}")
 		require.NoError(t, err)
 		require.Equal(t, store.GroupCounts{Completed: 1}, counts)
+	}
+}
+
+// testSubmitHeld submits tasks with the holds that they have from the beginning: no claim takes one, not the first after the step either.
+func testSubmitHeld(t *testing.T, b *bench) {
+	b.with(Options{})
+	for _, id := range []string{"1", "2"} { // alone of its agent, and one of several
+		held := task("a", id)
+		held.Hold = &store.Hold{Note: []byte("why")}
+		since := b.now()
+		assert.True(t, b.submit(held)[0].Created)
+		target := store.Target{Agent: "a", ID: id}
+		want := []store.Held{{Target: target, Since: since, Note: []byte("why")}}
+		assert.Equal(t, want, b.one("a", id).Holds)
+		assert.Empty(t, b.claim(10).Tasks)
+		assert.Equal(t, want, b.one("a", id).Holds, "parked")
+
+		assert.Equal(t, store.EffectDone, b.unhold(target))
+		assert.Equal(t, []store.Submitted{{}}, b.submit(held), "it exists")
+		assert.Empty(t, b.one("a", id).Holds, "what was resumed stays so")
+		b.clock.Advance(time.Second)
+		c := b.take("a/" + id)
+		assert.Equal(t, since, c.Tasks[0].Due)
+		if id == "2" {
+			b.complete(c)
+			assert.Equal(t, []store.Submitted{{}}, b.submit(held), "finished")
+			assert.Empty(t, b.one("a", id).Holds)
+		}
+	}
+}
+
+// testSubmitHeldUntil submits a task with a hold that ends, and one in place of a task that has none.
+func testSubmitHeldUntil(t *testing.T, b *bench) {
+	b.with(Options{})
+	held := task("a", "1")
+	held.Hold = &store.Hold{Until: store.When{At: b.now().Add(time.Minute)}}
+	b.submit(held, task("b", "1"))
+	b.complete(b.take("b/1"))
+	assert.LessOrEqual(t, b.look(), b.now().Add(time.Minute), "whoever looks comes back for the end")
+	b.clock.Advance(time.Minute - time.Millisecond)
+	assert.Empty(t, b.claim(10).Tasks)
+	b.clock.Advance(time.Millisecond)
+	b.claim(0)
+	b.take("a/1")
+
+	b.with(Options{})
+	b.submit(task("a", "1"))
+	s := b.one("a", "1")
+	held.Conflict, held.Version, held.Hold = store.ConflictReplace, s.Version, &store.Hold{}
+	assert.True(t, b.submit(held)[0].Replaced)
+	assert.Empty(t, b.one("a", "1").Holds, "a task that is replaced is as paused as it was")
+}
+
+// testSubmitNever submits tasks that only an order makes due: alone of their agent, one of few, and one of many.
+func testSubmitNever(t *testing.T, b *bench) {
+	for _, others := range []int{0, 1, 40} {
+		b.with(Options{})
+		for i := range others {
+			b.submit(within(task("a", fmt.Sprintf("other%d", i)), time.Hour))
+		}
+		never := task("a", "1")
+		never.Due.At = store.Never
+		assert.Equal(t, store.Never, b.submit(never)[0].Due)
+		b.clock.Advance(time.Minute)
+		c := b.claim(10)
+		assert.Empty(t, c.Tasks)
+		if others == 0 {
+			assert.True(t, c.NextDue == 0 || c.NextDue == store.Never)
+			assert.True(t, b.look() == 0 || b.look() == store.Never)
+		}
+		assert.Equal(t, store.StatusWaiting, b.status("a", "1"))
+		for range 2 {
+			assert.Equal(t, b.now(), b.effect(b.store.RunNow(b.Context(), []store.RunNow{{Agent: "a", ID: "1"}})).Due)
+			taken := b.take("a/1").Tasks[0]
+			again := store.Settlement{Run: taken.Run, Verb: store.VerbAgain, Due: store.When{At: store.Never}, State: []byte("s")}
+			assert.Equal(t, store.Settled{Due: store.Never}, b.settle(again)[0])
+			assert.Empty(t, b.claim(10).Tasks)
+			assert.Equal(t, store.Never, b.one("a", "1").Due)
+		}
 	}
 }

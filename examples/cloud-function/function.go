@@ -1,11 +1,14 @@
-// Package function is duly as a Cloud Run function: `make gcf-stage` puts it into a folder that deploys as source. Duly
-// answers Cloud Scheduler, Pub/Sub pushes and the HTTP API, DulyEvent the events of a trigger. Settings are environment
-// variables: DULY_REDIS_URL, DULY_PREFIX, DULY_TOKEN (for the API), and DULY_AUDIENCE and DULY_CALLER (whose OIDC tokens are
-// accepted) or DULY_PRIVATE=true, if Google lets in only who may call the service.
+// Package function is duly as a Cloud Run function: `make gcf-stage` puts all of this folder into one that deploys as source. Duly
+// answers Cloud Scheduler, Pub/Sub pushes and the HTTP API, DulyEvent the events of a trigger. Handlers are in duly.yaml, or in Go
+// below. Settings are environment variables: DULY_REDIS_URL, DULY_PREFIX, DULY_TOKEN (for the API), and DULY_AUDIENCE and
+// DULY_CALLER (whose OIDC tokens are accepted) or DULY_PRIVATE=true, if Google lets in only who may call the service; with DULY_CALLER
+// it is some of those. With DULY_ALARM_QUEUE, DULY_ALARM_URL and DULY_ALARM_ACCOUNT, Cloud Tasks calls Duly when something is due.
 package function
 
 import (
+	"cmp"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,11 +28,21 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/oidc"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
+
+// file is what runs tasks without Go.
+//
+//go:embed duly.yaml
+var file []byte
+
+// source is where Google puts this folder, below the one in which a function starts.
+const source = "serverless_function_source_code"
 
 // It runs once for each instance, before the first request.
 func init() { //nolint:gochecknoinits // functions are registered when the package is imported
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	_ = os.Chdir(source) // so that the file finds its programs; elsewhere there is none
 	f, err := build(os.Getenv, logger)
 	if err != nil {
 		logger.Error("the function cannot start", slog.Any("err", err))
@@ -69,15 +82,28 @@ func build(get func(string) string, logger *slog.Logger) (*gcf.Function, error) 
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	store, err := redisstore.Open(ctx, redisstore.Config{Logger: logger, Remember: true}.With(get))
+	said, err := dulyfile.ParseFunction(ctx, "duly.yaml", file)
 	if err != nil {
 		return nil, err
 	}
-	s, err := core.New(store, core.Config{Name: os.Getenv("K_REVISION"), Concurrency: 20, Default: core.KindConfig{Timeout: 30 * time.Second}})
+	said.Redis.Logger, said.Redis.Remember = logger, true
+	store, err := redisstore.Open(ctx, said.Redis)
+	if err != nil {
+		return nil, err
+	}
+	settings := said.Settings()
+	settings.Name, settings.Concurrency, settings.Default.Timeout = get("K_REVISION"), cmp.Or(settings.Concurrency, 20), 30*time.Second
+	if said.Alarm != nil { // calls when something is due, in place of a tick a minute
+		settings.Alarm = said.Alarm.Late()
+	}
+	s, err := core.New(store, settings)
 	if err != nil {
 		return nil, err
 	}
 	handlers(s, logger)
+	if err := said.Start(ctx, s, logger); err != nil {
+		return nil, err
+	}
 	config := gcf.Config{Verify: verify, Logger: logger}
 	if token := get("DULY_TOKEN"); token != "" {
 		config.HTTP = httpadapter.New(s, httpadapter.Config{Tokens: []string{token}, Logger: logger})
@@ -88,14 +114,17 @@ func build(get func(string) string, logger *slog.Logger) (*gcf.Function, error) 
 // verifier checks the OIDC token that Cloud Scheduler and Pub/Sub send: the audience, the account, and that the issuer has
 // verified it. The audience alone proves nothing, as anybody can ask for it.
 func verifier(get func(string) string) (func(*http.Request) error, error) {
-	if get("DULY_PRIVATE") == "true" {
+	callers := strings.FieldsFunc(get("DULY_CALLER"), func(r rune) bool { return r == ',' || r == ' ' })
+	switch private := get("DULY_PRIVATE") == "true"; {
+	case private && len(callers) > 0:
+		return gcf.Invokers(callers...), nil
+	case private:
 		return gcf.Private, nil
 	}
 	issuer, keys := get("DULY_OIDC_ISSUER"), get("DULY_OIDC_KEYS")
 	if (issuer == "") != (keys == "") {
 		return nil, errors.New("set DULY_OIDC_ISSUER and DULY_OIDC_KEYS together: the keys are the issuer's")
 	}
-	callers := strings.FieldsFunc(get("DULY_CALLER"), func(r rune) bool { return r == ',' || r == ' ' })
 	tokens, err := oidc.New(oidc.Config{Issuer: issuer, Keys: keys, Audience: get("DULY_AUDIENCE"), Emails: callers})
 	if err != nil {
 		return nil, fmt.Errorf("set DULY_AUDIENCE and DULY_CALLER, or DULY_PRIVATE=true: %w", err)

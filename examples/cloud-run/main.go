@@ -1,12 +1,13 @@
 // Command cloud-run is duly as a Cloud Run service, without the functions framework: Cloud Scheduler ticks it, Pub/Sub pushes
 // and Eventarc feed it, GET /readyz says whether Redis answers. Deploy it with --no-allow-unauthenticated: Google then refuses
-// unknown callers. Its settings are DULY_REDIS_URL (and DULY_REDIS_CA, _CERT and _KEY), DULY_PREFIX, HOST and PORT (every address and 8080), and DULY_DRAIN (8s), how
+// unknown callers. With DULY_ALARM_QUEUE, DULY_ALARM_URL and DULY_ALARM_ACCOUNT, Cloud Tasks calls it when something is due. Its other settings are DULY_REDIS_URL (and DULY_REDIS_CA, _CERT and _KEY), DULY_PREFIX, HOST and PORT (every address and 8080), and DULY_DRAIN (8s), how
 // long what is under way may take to end after SIGTERM.
 package main
 
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +22,13 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/gcf"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
+
+// file is what runs tasks without Go.
+//
+//go:embed duly.yaml
+var file []byte
 
 // main ends with code 1, so that Cloud Run shows a failed start as such.
 func main() {
@@ -41,15 +48,10 @@ func run(logger *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("DULY_DRAIN: %w", err)
 	}
-	store, err := redisstore.Open(ctx, redisstore.Config{Logger: logger}.With(os.Getenv))
+	store, s, err := build(ctx, logger)
 	if err != nil {
 		return err
 	}
-	s, err := core.New(store, core.Config{Name: os.Getenv("K_REVISION"), Concurrency: 20, Default: core.KindConfig{Timeout: 30 * time.Second}})
-	if err != nil {
-		return err
-	}
-	handlers(s, logger)
 	f, err := gcf.New(s, gcf.Config{Verify: gcf.Private, HTTP: probes(s), Timeout: 5 * time.Minute, Logger: logger})
 	if err != nil {
 		return err
@@ -68,6 +70,33 @@ func run(logger *slog.Logger) error {
 	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	return errors.Join(server.Shutdown(flush), store.Close())
+}
+
+// build opens the store and registers the handlers: those of duly.yaml, and those in Go.
+func build(ctx context.Context, logger *slog.Logger) (*redisstore.Store, *core.Scheduler, error) {
+	said, err := dulyfile.ParseFunction(ctx, "duly.yaml", file)
+	if err != nil {
+		return nil, nil, err
+	}
+	said.Redis.Logger = logger
+	store, err := redisstore.Open(ctx, said.Redis)
+	if err != nil {
+		return nil, nil, err
+	}
+	settings := said.Settings()
+	settings.Name, settings.Concurrency, settings.Default.Timeout = os.Getenv("K_REVISION"), cmp.Or(settings.Concurrency, 20), 30*time.Second
+	if said.Alarm != nil { // calls when something is due, in place of a tick a minute
+		settings.Alarm = said.Alarm.Late()
+	}
+	s, err := core.New(store, settings)
+	if err == nil {
+		handlers(s, logger)
+		err = said.Start(ctx, s, logger)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, store.Close())
+	}
+	return store, s, nil
 }
 
 // drain lets what is under way end, for a while or until the next signal.

@@ -2,6 +2,8 @@
 // arrive through SQS. Its settings are DULY_REDIS_URL and DIGEST_URL. sam/ is the one to deploy, with a template, a queue, a URL
 // and alarms; this is what a function of your own needs at least.
 //
+// Set the function's timeout: Lambda's default is 3 s, less than a cold start and one task. Here a task may take 20 s: 60 s are right.
+//
 //	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -tags lambda.norpc -ldflags '-s -w' -o bootstrap ./examples/lambda
 package main
 
@@ -18,6 +20,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	lambdaadapter "github.com/seed-6f6f2c11/duly/adapters/lambda"
 	"github.com/seed-6f6f2c11/duly/core"
@@ -26,7 +29,7 @@ import (
 
 // main makes everything once. Lambda keeps the process for the invocations that follow, which find the connections open.
 func main() {
-	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	logger := lambdacontext.NewLogger() // each line has the id of its request
 	f, err := build(context.Background(), os.Getenv, logger)
 	if err != nil {
 		logger.Error("the function cannot start", slog.Any("err", err))

@@ -3,6 +3,7 @@ package exec
 // The programs under way: how they are started, read, and ended with their host.
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -35,7 +36,8 @@ func (c *Children) Wait() {
 }
 
 // Kill ends all programs at once, and what they have started.
-// The host calls it when it has no time left; Wait is for when it has.
+// The host calls it when it has no time left, just before it ends itself; Wait is for when it has. That is no failure of the
+// runs, so that none of them returns before its context is done: with the host the lease goes, and the task starts elsewhere.
 func (c *Children) Kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,29 +67,38 @@ func (c *Children) begun(g *group, cmd *exec.Cmd) {
 	}
 }
 
-// remove notes that one has ended, and wakes those who wait for that.
-func (c *Children) remove(g *group) {
+// remove notes that one has ended, and wakes those who wait for that. It says whether Kill has ended it.
+func (c *Children) remove(g *group) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	killed := c.groups[g]
 	delete(c.groups, g)
 	close(c.ended)
 	c.ended = make(chan struct{})
+	return killed
 }
 
 // run runs a program in a process group of its own and returns when it has ended. What else is left of the group is killed
 // then: nothing outlives the run of its task.
-// Output that is still on its way is read first, for a second at most.
-func (c *Children) run(cmd *exec.Cmd, said *output) error {
+func (c *Children) run(ctx context.Context, cmd *exec.Cmd, said *output) error {
+	g := newGroup()
+	c.add(g)
+	err := c.runIn(g, cmd, said)
+	if c.remove(g) {
+		<-ctx.Done()
+	}
+	return err
+}
+
+// runIn runs a program in a group. Output that is still on its way at its end is read first, for a second at most.
+func (c *Children) runIn(g *group, cmd *exec.Cmd, said *output) error {
 	pipes, err := listen(said)
 	if err != nil {
 		return err
 	}
 	defer pipes.drain()
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = pipes.ends[0], pipes.ends[1], pipes.ends[2:]
-	g := newGroup()
 	g.take(cmd)
-	c.add(g)
-	defer c.remove(g)
 	defer g.end() // also of a program that cannot be started: it leaves a guard behind
 	err = cmd.Start()
 	// These ends belong to the program now: kept open here, reading would never end.

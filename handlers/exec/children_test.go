@@ -4,6 +4,7 @@ package exec_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	osexec "os/exec"
@@ -123,7 +124,7 @@ func TestNothingIsLeftOfAProgram(t *testing.T) {
 	gone(t, pids(t, file, 1)...)
 }
 
-// Whoever shares children can end them all, and wait for their ends.
+// Whoever shares children can end them all, and wait for their ends. The task is charged nothing: its host went.
 func TestChildrenAreEndedTogether(t *testing.T) {
 	t.Parallel()
 	children := &exec.Children{}
@@ -133,17 +134,21 @@ func TestChildrenAreEndedTogether(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.s.Submit(t.Context(), core.NewTask{Agent: "a", ID: "i", Kind: "x", MaxAttempts: 1})
 	require.NoError(t, err)
+	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = w.s.RunDue(t.Context(), core.Scope{})
+		_, _ = w.s.RunDue(ctx, core.Scope{})
 	}()
 	all := pids(t, file, 2)
 	children.Kill()
 	children.Wait()
 	gone(t, all...)
+	leave()
 	<-ended
 	info, err := w.s.Task(t.Context(), "a", "i")
 	require.NoError(t, err)
-	assert.Equal(t, "signal: killed", info.LastError)
+	assert.Equal(t, core.StatusWaiting, info.Status)
+	assert.Zero(t, info.Attempt)
+	assert.Equal(t, "its process stopped", info.LastError)
 }

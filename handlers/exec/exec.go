@@ -3,17 +3,12 @@ package exec
 // The handler: its configuration, one run of a program, and what its exit means.
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -25,6 +20,7 @@ import (
 const (
 	exitNoRetry = 65 // EX_DATAERR: the task is dead; a recurring one continues with its next occurrence
 	exitLater   = 75 // EX_TEMPFAIL: the task is put off, and no attempt is charged
+	exitAwaits  = 76 // the task waits for a signal: see contract.Await
 )
 
 // Bounds of a program.
@@ -34,6 +30,8 @@ const (
 	drainWithin = time.Second     // for its output, once it has ended
 	mostStderr  = 600             // bytes of the end of each that go into the error
 	mostStdout  = 250
+
+	mostGateLine = 1024 // on file descriptor 3, where a gate has nothing to say
 )
 
 // Config says which program runs the tasks of a kind.
@@ -50,29 +48,25 @@ type Config struct {
 }
 
 // Handler runs a program for each task. Its Run is a handler for [core.Handle].
-type Handler struct{ config Config }
+type Handler struct {
+	program
+
+	snoozeFor time.Duration
+}
 
 // New checks the configuration, starting nothing. Its error is a *[core.ConfigError].
 // A program that does not exist is found now, and not by the first task that needs it.
 func New(c Config) (*Handler, error) {
-	switch {
-	case len(c.Argv) == 0 || c.Argv[0] == "":
-		return nil, &core.ConfigError{Field: "Argv", Reason: "needs a program"}
-	case c.SnoozeFor < 0:
+	if c.SnoozeFor < 0 {
 		return nil, &core.ConfigError{
 			Field: "SnoozeFor", Value: c.SnoozeFor, Reason: fmt.Sprintf("must not be negative, not %s", c.SnoozeFor),
 		}
 	}
-	if _, err := exec.LookPath(c.Argv[0]); err != nil {
-		return nil, &core.ConfigError{
-			Field: "Argv", Value: c.Argv[0], Reason: fmt.Sprintf("names the program %q, which was not found: name one in the PATH, or its path", c.Argv[0]),
-		}
+	p, err := newProgram(c.Argv, c.WithoutEnv, c.Children)
+	if err != nil {
+		return nil, err
 	}
-	c.SnoozeFor = cmp.Or(c.SnoozeFor, core.DefaultBackoff)
-	if c.Children == nil {
-		c.Children = &Children{}
-	}
-	return &Handler{config: c}, nil
+	return &Handler{program: p, snoozeFor: cmp.Or(c.SnoozeFor, core.DefaultBackoff)}, nil
 }
 
 // Run runs the program for one task and waits until it has ended. When ctx is done it asks the program to end.
@@ -82,26 +76,22 @@ func (h *Handler) Run(ctx context.Context, t *core.Task[json.RawMessage]) error 
 	if err != nil {
 		return core.SkipRetry(fmt.Errorf("encode the task: %w", err))
 	}
-	cmd := exec.CommandContext(ctx, h.config.Argv[0], h.config.Argv[1:]...) //nolint:gosec // whoever configures the handler names the program
-	cmd.Stdin = bytes.NewReader(input)
-	cmd.Env = h.environ(t.RunInfo)
-	cmd.WaitDelay = killAfter
 	// A byte more than the limit tells a result that is too long from one that fits.
 	said := &output{
 		stdout: head{most: t.MaxResult() + 1}, stdoutEnd: tail{most: mostStdout}, stderrEnd: tail{most: mostStderr},
 		steering: contract.NewSteering(t.RunInfo), longest: t.MaxResult() + 1024,
 	}
-	err = h.config.Children.run(cmd, said)
+	err = h.run(ctx, t.RunInfo, input, said)
 	return h.outcome(t.RunInfo, err, said)
 }
 
 // outcome turns the end of a program into that of its run.
 func (h *Handler) outcome(t *core.RunInfo, err error, said *output) error {
 	exit, ok := errors.AsType[*exec.ExitError](err)
-	later := ok && exit.ExitCode() == exitLater
+	later, awaits := ok && exit.ExitCode() == exitLater, ok && exit.ExitCode() == exitAwaits
 	switch {
 	// A failed program has no result, whatever it has printed.
-	case err != nil && !later:
+	case err != nil && !later && !awaits:
 		err = said.explain(err)
 		if ok && exit.ExitCode() == exitNoRetry {
 			return core.SkipRetry(err)
@@ -110,8 +100,13 @@ func (h *Handler) outcome(t *core.RunInfo, err error, said *output) error {
 	case said.wrong != nil: // its work is done: doing it again would not mend that
 		return core.SkipRetry(said.wrong)
 	case later && !said.steering.Later():
-		return core.Snooze(h.config.SnoozeFor)
-	case later:
+		return core.Snooze(h.snoozeFor)
+	case awaits && !said.steering.Awaits():
+		if err := said.steering.Say(contract.Await, said.stdout.String()); err != nil {
+			return core.SkipRetry(fmt.Errorf("exit %d, and the standard output: %w", exitAwaits, err))
+		}
+		return said.steering.Outcome()
+	case later, awaits, said.steering.Awaits():
 		return said.steering.Outcome()
 	}
 	// The program has done its work: running it again because its output
@@ -120,24 +115,4 @@ func (h *Handler) outcome(t *core.RunInfo, err error, said *output) error {
 		return core.SkipRetry(fmt.Errorf("the standard output cannot be kept: %w", err))
 	}
 	return said.steering.Outcome()
-}
-
-// environ is the environment of a program: this process's without what is not the program's business, and the task.
-// The variables of the task come last, so that none of this process can stand in for them.
-func (h *Handler) environ(t *core.RunInfo) []string {
-	var env []string
-	for _, kv := range os.Environ() {
-		if name, _, _ := strings.Cut(kv, "="); !slices.Contains(h.config.WithoutEnv, name) {
-			env = append(env, kv)
-		}
-	}
-	return append(env,
-		"DULY_AGENT_ID="+t.Agent, "DULY_TASK_ID="+t.ID, "DULY_KIND="+t.Kind, "DULY_GROUP="+t.Group,
-		"DULY_LEVEL="+strconv.Itoa(int(t.Level)), "DULY_ATTEMPT="+strconv.Itoa(t.Attempt),
-		"DULY_FENCE="+strconv.FormatInt(int64(t.Fence), 10),
-		"DULY_DUE="+contract.Instant(t.Due), "DULY_OCCURRENCE="+contract.Instant(t.Occurrence), "DULY_ZONE="+t.Zone,
-		"DULY_TRACE_ID="+t.TraceID, "DULY_TRACEPARENT="+t.Traceparent, "DULY_SESSION_ID="+t.SessionID,
-		"DULY_USER_ID="+t.UserID, "DULY_MEM_CUBE_ID="+t.Labels["mem_cube_id"], "DULY_USER_NAME="+t.Labels["user_name"],
-		"DULY_AGENT="+t.Agent, // the name before DULY_AGENT_ID, for one release
-	)
 }

@@ -145,7 +145,7 @@ func TestAProgramGetsItsTask(t *testing.T) {
 		"DULY_AGENT=a ", "DULY_AGENT_ID=a ", "DULY_TASK_ID=i ", "DULY_KIND=x ", "DULY_GROUP= ", "DULY_LEVEL=1 ", "DULY_ATTEMPT=1 ",
 		fmt.Sprintf("DULY_FENCE=%.0f ", got.Stdin["fence"]), fmt.Sprintf("DULY_DUE=%s ", got.Stdin["due_at"]),
 		fmt.Sprintf("DULY_OCCURRENCE=%s ", got.Stdin["occurrence"]), "DULY_ZONE=Asia/Tokyo ", "DULY_SESSION_ID=s ",
-		"DULY_USER_ID=u ", "DULY_MEM_CUBE_ID=m ", "DULY_USER_NAME=n ", "DULY_TEST_MINE=yes ",
+		"DULY_USER_ID=u ", "DULY_MEM_CUBE_ID=m ", "DULY_USER_NAME=n ", "DULY_TEST_MINE=yes ", "DULY_PARENT=a/i ",
 	} {
 		assert.Contains(t, got.Env, want)
 	}
@@ -203,7 +203,7 @@ func TestSteering(t *testing.T) {
 		"next in, exit 75": {"echo 'duly-next-in: 10m' >&3; exit 75", core.StatusWaiting, core.OutcomeSnoozed, time.Hour, ""},
 		"failed":           {"echo 'duly-snooze: 10m' >&3; exit 1", core.StatusWaiting, core.OutcomeFailed, 0, "exit status 1"},
 		"yield nothing":    {"echo 'duly-yield: 5m' >&3", core.StatusFailed, core.OutcomeFailed, 0, `duly-yield needs a checkpoint that is JSON, not ""`},
-		"unknown":          {"echo 'duly-snoze: 5m' >&3", core.StatusFailed, core.OutcomeFailed, 0, "duly-snoze is unknown: use duly-snooze, duly-yield, duly-next-in or duly-progress"},
+		"unknown":          {"echo 'duly-snoze: 5m' >&3", core.StatusFailed, core.OutcomeFailed, 0, "duly-snoze is unknown: use duly-snooze, duly-yield, duly-await, duly-next-in, duly-progress or duly-usage"},
 		"chatter":          {"echo 'hello: there' >&3", core.StatusFailed, core.OutcomeFailed, 0, `must be such as duly-snooze: 10m, not "hello: there"`},
 		"no colon":         {"echo 'duly-snooze 10m' >&3", core.StatusFailed, core.OutcomeFailed, 0, `must be such as duly-snooze: 10m, not "duly-snooze 10m"`},
 		"two of them":      {"printf 'duly-snooze: 5m\nduly-next-in: 5m\n' >&3", core.StatusFailed, core.OutcomeFailed, 0, "duly-snooze and duly-next-in exclude each other"},
@@ -275,4 +275,42 @@ func TestConfigsAreChecked(t *testing.T) {
 		require.EqualError(t, err, c.want)
 		assert.ErrorAs(t, err, new(*core.ConfigError))
 	}
+}
+
+// A program says in three ways that its task waits, and finds what that was told in its input.
+func TestAwaits(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]string{
+		"a line":               `echo 'duly-await: yes {"page":2}' >&3`,
+		"a line and its exit":  `echo 'duly-await: {"key":"yes","timeout":"48h"} {"page":2}' >&3; exit 76`,
+		"its exit, and output": `echo '{"key":"yes","on_timeout":"fail","checkpoint":{"page":2}}'; exit 76`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			script := `read input; case "$input" in *'"heard"'*) echo "$input";; *) ` + first + `;; esac`
+			w, err := start(exec.Config{Argv: []string{"sh", "-c", script}})
+			require.NoError(t, err)
+			_, err = w.s.Submit(t.Context(), core.NewTask{Agent: "a", ID: "i", Kind: "x"})
+			require.NoError(t, err)
+			info := w.run(t)
+			require.NotNil(t, info.Awaiting, info.LastError)
+			assert.Equal(t, "yes", info.Awaiting.Key)
+			_, err = w.s.Signal(t.Context(), "a", "yes", json.RawMessage(`[1]`))
+			require.NoError(t, err)
+			_, err = w.s.RunDue(t.Context(), core.Scope{})
+			require.NoError(t, err)
+			info, err = w.s.Task(t.Context(), "a", "i")
+			require.NoError(t, err)
+			require.Equal(t, core.StatusCompleted, info.Status)
+			var got struct {
+				Heard, Checkpoint json.RawMessage
+			}
+			require.NoError(t, json.Unmarshal(info.Result, &got))
+			assert.JSONEq(t, `{"key":"yes","told":true,"payload":[1],"timed_out":false}`, string(got.Heard))
+			assert.JSONEq(t, `{"page":2}`, string(got.Checkpoint))
+		})
+	}
+	info := once(t, `exit 76`, core.NewTask{})
+	assert.Equal(t, core.StatusFailed, info.Status)
+	assert.Contains(t, info.LastError, "exit 76, and the standard output: duly-await needs a key")
 }

@@ -17,9 +17,10 @@ import (
 type output struct {
 	stdout               head // a result, and a byte more if it is longer
 	stdoutEnd, stderrEnd tail
-	steering             *contract.Steering
-	longest              int   // line on descriptor 3
-	wrong                error // the first line there that makes no sense
+	steering             *contract.Steering // nil for a gate and a batch, which have no run of their own to steer
+	unsteered            string             // why there is none to steer
+	longest              int                // line on descriptor 3
+	wrong                error              // the first line there that makes no sense
 }
 
 // readers take what is written to each of the three until there is no more. Each is called in a goroutine of its own.
@@ -55,6 +56,9 @@ func (o *output) line(line string) error {
 	name, known := strings.CutPrefix(strings.ToLower(name), contract.Prefix)
 	if !ok || !known {
 		return fmt.Errorf("a line on file descriptor 3 must be such as duly-snooze: 10m, not %.40q", line)
+	}
+	if o.steering == nil {
+		return fmt.Errorf("%s%.40s on file descriptor 3 %s", contract.Prefix, name, o.unsteered)
 	}
 	return o.steering.Say(name, value)
 }

@@ -20,16 +20,32 @@ const (
 	mostErrorAnswer = 300 // bytes of an answer that go into the error
 )
 
+// answer is what a server has said.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte // its beginning
+}
+
 // outcome turns an answer into the outcome of the run.
 // 2xx is a success, and each other class has its own meaning: see the package comment.
-func outcome(t *core.RunInfo, res *http.Response, answer []byte, now time.Time) error {
-	status := res.StatusCode
-	if status >= 200 && status < 300 {
-		return succeeded(t, res.Header, answer)
+func outcome(t *core.RunInfo, said answer, now time.Time) error {
+	if said.status >= 200 && said.status < 300 {
+		return succeeded(t, said.header, said.body)
 	}
+	err := refused(said, now)
+	if used := said.header.Get(contract.Prefix + contract.Usage); used != "" { // it is spent all the same
+		err = errors.Join(err, contract.Use(t, []byte(used)))
+	}
+	return err
+}
+
+// refused is the error for an answer that is no success.
+func refused(said answer, now time.Time) error {
+	status := said.status
 	err := fmt.Errorf("webhook: %d %s", status, http.StatusText(status))
-	if said := strings.TrimSpace(contract.Text(answer[:min(len(answer), mostErrorAnswer)])); said != "" {
-		err = fmt.Errorf("%w: %s", err, said)
+	if text := strings.TrimSpace(contract.Text(said.body[:min(len(said.body), mostErrorAnswer)])); text != "" {
+		err = fmt.Errorf("%w: %s", err, text)
 	}
 	// The order is that of the table in the package comment.
 	switch {
@@ -38,7 +54,7 @@ func outcome(t *core.RunInfo, res *http.Response, answer []byte, now time.Time) 
 	case status == http.StatusGone:
 		return core.Cancel(err)
 	case status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooEarly || status == http.StatusTooManyRequests:
-		if at, ok := retryAfter(res.Header.Get("Retry-After"), now); ok {
+		if at, ok := retryAfter(said.header.Get("Retry-After"), now); ok {
 			return core.RetryAfter(at, err)
 		}
 		return err
@@ -49,30 +65,30 @@ func outcome(t *core.RunInfo, res *http.Response, answer []byte, now time.Time) 
 
 // succeeded is the outcome of a run whose answer is a success: what its headers say, or its result.
 // Its mistakes are final: the receiver has done the work.
-func succeeded(t *core.RunInfo, header http.Header, answer []byte) error {
+func succeeded(t *core.RunInfo, header http.Header, body []byte) error {
 	steering := contract.NewSteering(t)
-	yields := false
-	for _, name := range said(header) {
+	keeps := false // the body is a checkpoint, and no result
+	for _, name := range steers(header) {
 		value := header.Get(contract.Prefix + name)
-		if name == contract.Yield {
-			value, yields = value+" "+string(answer), true
+		if name == contract.Yield || name == contract.Await {
+			value, keeps = value+" "+string(body), true
 		}
 		if err := steering.Say(name, value); err != nil {
 			return core.SkipRetry(fmt.Errorf("webhook: %w", err)) // its work is done: doing it again would not mend that
 		}
 	}
-	if yields {
+	if keeps {
 		return steering.Outcome()
 	}
-	if err := contract.Keep(t, answer); err != nil {
+	if err := contract.Keep(t, body); err != nil {
 		return core.SkipRetry(errors.Join(errors.New("webhook: the answer cannot be kept"), err))
 	}
 	return steering.Outcome()
 }
 
-// said are the names of the headers that are about the run, without their prefix.
+// steers are the names of the headers that are about the run, without their prefix.
 // Sorted, so that several of them give the same error each time.
-func said(header http.Header) []string {
+func steers(header http.Header) []string {
 	var names []string
 	for name := range header {
 		if rest, ok := strings.CutPrefix(strings.ToLower(name), contract.Prefix); ok {

@@ -26,7 +26,7 @@ func FuzzAnswers(f *testing.F) {
 		now := time.Unix(1_800_000_000, 0)
 		header := http.Header{"Retry-After": {after}}
 		header.Set(contract.Prefix+name, value)
-		err := outcome(&core.RunInfo{}, &http.Response{StatusCode: status, Header: header}, []byte(body), now)
+		err := outcome(&core.RunInfo{}, answer{status: status, header: header, body: []byte(body)}, now)
 		if err != nil {
 			assert.True(t, utf8.ValidString(err.Error()), "%q", err)
 		}

@@ -1,41 +1,19 @@
 package webhook
 
 import (
-	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"net/http"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/standardwebhooks"
 )
 
-// secretPrefix may begin a secret, as Standard Webhooks write them.
-// The prefix says that base64 follows.
-const secretPrefix = "whsec_"
-
-// The bounds of a signing key, in bytes, as Standard Webhooks have them.
-const (
-	leastKey = 24
-	mostKey  = 64
-)
-
-// signingKey is the key that a secret is the base64 of; nil for no secret. Official verifiers decode every secret, so one
-// that is used as it is would sign what they refuse.
-// Sixteen bytes would be safe too, but receivers may refuse them.
+// signingKey is the key of a secret; nil for no secret.
 func signingKey(secret string) ([]byte, error) {
-	secret = strings.TrimSpace(secret)
-	if secret == "" {
-		return nil, nil
-	}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
-	if err != nil || len(key) < leastKey || len(key) > mostKey {
-		return nil, &core.ConfigError{Field: "Secret", Reason: fmt.Sprintf(
-			"must be %s and the base64 of %d to %d random bytes: `echo %[1]s$(openssl rand -base64 32)` makes one", secretPrefix, leastKey, mostKey)}
+	key, err := standardwebhooks.Key(secret)
+	if err != nil {
+		return nil, &core.ConfigError{Field: "Secret", Reason: err.Error()}
 	}
 	return key, nil
 }
@@ -47,17 +25,9 @@ func messageID(t *core.RunInfo) string {
 	return "msg_" + hex.EncodeToString(sum[:16])
 }
 
-// sign sets the headers of Standard Webhooks: the id, the time, and, if there is a key, the HMAC-SHA256 of both and the body.
-// A receiver without a secret still gets the id, and can tell repeats by it.
-func sign(header http.Header, key []byte, id string, now time.Time, body []byte) {
-	timestamp := strconv.FormatInt(now.Unix(), 10)
-	header.Set("Webhook-Id", id)
-	header.Set("Webhook-Timestamp", timestamp)
-	if key == nil {
-		return
-	}
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(id + "." + timestamp + "."))
-	mac.Write(body)
-	header.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+// questionID names a question of a gate. A run may ask about the same occurrence again, so it is another one for each claim: a
+// receiver that passes over messages that it knows still answers.
+func questionID(t *core.RunInfo) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%d:%s%d", len(t.Agent), t.Agent, len(t.ID), t.ID, t.Fence))
+	return "gate_" + hex.EncodeToString(sum[:16])
 }

@@ -10,9 +10,11 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/handlers/internal/contract"
+	"github.com/seed-6f6f2c11/duly/internal/standardwebhooks"
 )
 
 // Config says where a webhook is and how it is called.
@@ -31,6 +33,13 @@ type Config struct {
 	// Clock is core.SystemClock if nil.
 	Clock core.Clock
 }
+
+// valuePrefix begins the names of the headers that hold the values of bindings: no value can pass for a header of HTTP, or of the
+// signature, which does not cover them.
+const valuePrefix = "Duly-Value-"
+
+// parentHeader names the run, for a server that submits tasks in its name: it sends the header along with them.
+const parentHeader = "Duly-Parent"
 
 // Handler posts tasks to a URL. Its Run is a handler for [core.Handle].
 // It is safe for concurrent use, and keeps connections between runs.
@@ -79,29 +88,59 @@ func (h *Handler) Run(ctx context.Context, t *core.Task[json.RawMessage]) error 
 	if err != nil {
 		return core.SkipRetry(fmt.Errorf("webhook: encode the task: %w", err))
 	}
+	r, err := h.request(ctx, t.RunInfo, messageID(t.RunInfo), body)
+	if err != nil {
+		return err
+	}
+	// A byte more than a result may have, so that Keep can tell.
+	said, err := h.post(r, t.MaxResult()+1)
+	if err != nil {
+		return err
+	}
+	return outcome(t.RunInfo, said, h.clock.Now())
+}
+
+// request is the signed message about a run.
+func (h *Handler) request(ctx context.Context, t *core.RunInfo, id string, body []byte) (*http.Request, error) {
+	r, err := h.message(ctx, t.Bound(), id, body)
+	if err == nil && t.Traceparent != "" {
+		r.Header.Set("Traceparent", t.Traceparent)
+	}
+	return r, err
+}
+
+// message is a signed message, with the values of bindings.
+func (h *Handler) message(ctx context.Context, values core.Values, id string, body []byte) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(body))
 	if err != nil {
-		return core.SkipRetry(errors.New("webhook: the URL is not usable"))
+		return nil, core.SkipRetry(errors.New("webhook: the URL is not usable"))
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "duly")
-	if t.Traceparent != "" {
-		r.Header.Set("Traceparent", t.Traceparent)
+	if parent := core.ParentOf(ctx); parent != "" {
+		r.Header.Set(parentHeader, parent)
+	}
+	for name, value := range values {
+		r.Header.Set(valuePrefix+strings.ReplaceAll(name, "_", "-"), value)
 	}
 	// The time is that of each attempt, while the id stays.
-	sign(r.Header, h.key, messageID(t.RunInfo), h.clock.Now(), body)
+	standardwebhooks.Sign(r.Header, h.key, id, h.clock.Now(), body)
+	return r, nil
+}
+
+// post sends a message and reads the beginning of its answer.
+func (h *Handler) post(r *http.Request, most int) (answer, error) {
 	res, err := h.client.Do(r)
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err // without the URL, which may hold a secret
 		}
-		return fmt.Errorf("webhook: %w", err)
+		return answer{}, fmt.Errorf("webhook: %w", err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	// A byte more than a result may have, so that Keep can tell.
-	answer, err := io.ReadAll(io.LimitReader(res.Body, int64(t.MaxResult())+1))
+	body, err := io.ReadAll(io.LimitReader(res.Body, int64(most)))
 	if err != nil && res.StatusCode < http.StatusMultipleChoices {
-		return fmt.Errorf("webhook: read the answer: %w", err)
+		return answer{}, fmt.Errorf("webhook: read the answer: %w", err)
 	}
-	return outcome(t.RunInfo, res, answer, h.clock.Now())
+	return answer{status: res.StatusCode, header: res.Header, body: body}, nil
 }

@@ -125,6 +125,7 @@ func TestMessagesAreSigned(t *testing.T) {
 				assert.Equal(t, "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)), m.header.Get("webhook-signature"))
 				assert.Equal(t, "application/json", m.header.Get("Content-Type"))
 				assert.Equal(t, "00-abc", m.header.Get("Traceparent"))
+				assert.Equal(t, "a/i", m.header.Get("Duly-Parent"), "for what it submits")
 			}
 			assert.Equal(t, got[0].header.Get("webhook-id"), got[1].header.Get("webhook-id"))
 		})
@@ -271,6 +272,11 @@ func TestSteering(t *testing.T) {
 		"yield":           {map[string]string{"Duly-Yield": "5m"}, `{"page":2}`, core.NewTask{}, core.StatusWaiting, core.OutcomeYielded, 5 * time.Minute, ""},
 		"yield no JSON":   {map[string]string{"Duly-Yield": "5m"}, `page 2`, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, "duly-yield needs a checkpoint that is JSON"},
 		"yield too much":  {map[string]string{"Duly-Yield": "5m"}, `"` + strings.Repeat("x", 1000) + `"`, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, "the checkpoint of duly-yield is larger than the limit of 1000 bytes"},
+		"await":           {map[string]string{"Duly-Await": "yes"}, `{"page":2}`, core.NewTask{}, core.StatusWaiting, core.OutcomeAwaiting, 0, ""},
+		"await so long":   {map[string]string{"Duly-Await": `{"key": "yes", "timeout": "1h"}`}, ``, core.NewTask{}, core.StatusWaiting, core.OutcomeAwaiting, time.Hour, ""},
+		"await what":      {map[string]string{"Duly-Await": `{"kee": "yes"}`}, ``, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, `duly-await must be a key, or JSON`},
+		"await no time":   {map[string]string{"Duly-Await": `{"key": "yes", "timeout": "soon"}`}, ``, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, `the timeout of duly-await must be a duration`},
+		"await no JSON":   {map[string]string{"Duly-Await": "yes"}, `page 2`, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, "duly-await needs a checkpoint that is JSON"},
 		"next in":         {map[string]string{"Duly-Next-In": "3h"}, ``, core.NewTask{Every: time.Minute}, core.StatusWaiting, core.OutcomeSuccess, 3 * time.Hour, ""},
 		"progress":        {map[string]string{"Duly-Progress": `{"done":3}`}, `1`, core.NewTask{}, core.StatusCompleted, core.OutcomeSuccess, 0, ""},
 		"bad progress":    {map[string]string{"Duly-Progress": `a lot`}, ``, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, `duly-progress must be JSON, not "a lot"`},
@@ -278,7 +284,7 @@ func TestSteering(t *testing.T) {
 		"negative":        {map[string]string{"Duly-Snooze": "-1s"}, ``, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, `duly-snooze must be a duration such as 10m, not "-1s"`},
 		"too far away":    {map[string]string{"Duly-Snooze": "200000h"}, ``, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, `duly-snooze must be a duration`},
 		"two of them":     {map[string]string{"Duly-Snooze": "1s", "Duly-Next-In": "1s"}, ``, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, `exclude each other`},
-		"unknown":         {map[string]string{"Duly-Snoze": "1s"}, ``, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, `duly-snoze is unknown: use duly-snooze, duly-yield, duly-next-in or duly-progress`},
+		"unknown":         {map[string]string{"Duly-Snoze": "1s"}, ``, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, `duly-snoze is unknown: use duly-snooze, duly-yield, duly-await, duly-next-in, duly-progress or duly-usage`},
 		"not of a 2xx":    {map[string]string{"Duly-Snooze": "1h", "X-Status": "500"}, ``, core.NewTask{}, core.StatusWaiting, core.OutcomeFailed, 0, "500 Internal"},
 		"others' headers": {map[string]string{"X-Duly-Snooze": "1h"}, ``, core.NewTask{}, core.StatusCompleted, core.OutcomeSuccess, 0, ""},
 	} {
@@ -325,6 +331,30 @@ func TestCheckpoints(t *testing.T) {
 	assert.NotContains(t, string(got[0].body), "checkpoint")
 	assert.Contains(t, string(got[1].body), `"checkpoint":{"page":2}`)
 	assert.Contains(t, string(got[1].body), `"attempt":1`)
+}
+
+// What a task was told that a server has let wait is in the message of its next run, with the checkpoint.
+func TestAwaits(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	rec := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+		if calls++; calls == 1 {
+			w.Header().Set("Duly-Await", `{"key": "approval", "timeout": "48h"}`)
+			w.WriteHeader(http.StatusAccepted)
+			_, _ = io.WriteString(w, `{"page": 2}`)
+		}
+	})
+	w := newWorld(t, webhook.Config{URL: rec.URL, AllowLoopback: true})
+	task := w.once(core.NewTask{})
+	require.NotNil(t, task.Awaiting)
+	_, err := w.s.Signal(t.Context(), task.Agent, "approval", json.RawMessage(`{"by":"ann"}`))
+	require.NoError(t, err)
+	assert.Equal(t, core.StatusCompleted, w.again().Status)
+	got := rec.messages()
+	require.Len(t, got, 2)
+	assert.NotContains(t, string(got[0].body), "heard")
+	assert.Contains(t, string(got[1].body), `"heard":{"key":"approval","told":true,"payload":{"by":"ann"},"timed_out":false}`)
+	assert.Contains(t, string(got[1].body), `"checkpoint":{"page":2}`)
 }
 
 // What is inside is not reached by a name or address, unless that is allowed.

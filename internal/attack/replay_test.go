@@ -47,7 +47,7 @@ func processes(t *testing.T, clock core.Clock) (s *core.Scheduler, all [2]http.H
 	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
 	require.NoError(t, err)
 	for i := range all {
-		all[i] = httpadapter.New(s, httpadapter.Config{Clock: clock, Signed: &httpadapter.Signed{Secrets: []string{base64.StdEncoding.EncodeToString(keyOf)}}})
+		all[i] = httpadapter.New(s, httpadapter.Config{Clock: clock, Signed: []httpadapter.Signed{{Secrets: []string{base64.StdEncoding.EncodeToString(keyOf)}}}})
 	}
 	return s, all
 }
@@ -90,13 +90,16 @@ func TestARecordedMessageSubmitsNothingMore(t *testing.T) {
 		}
 		require.Equal(t, 201, send(all[0], first(clock.now)), name)
 		for range 3 {
-			assert.Equal(t, 401, send(all[0], first(clock.now)), "%s: recorded", name)
+			assert.Equal(t, 208, send(all[0], first(clock.now)), "%s: recorded", name)
 		}
-		assert.Equal(t, 200, send(all[1], first(clock.now)), "%s: recorded, and sent to another process: nothing is new", name)
+		assert.Equal(t, 208, send(all[1], first(clock.now)), "%s: recorded, and sent to another process", name)
 		keyed := first(clock.now)
 		keyed.Header.Set("Idempotency-Key", "another")
-		assert.Equal(t, 401, send(all[1], keyed), name)
-		assert.Equal(t, 200, send(all[0], first(clock.now.Add(time.Second))), "%s: sent again by its sender: nothing is new", name)
+		assert.Equal(t, 208, send(all[1], keyed), name)
+		assert.Equal(t, 208, send(all[0], first(clock.now.Add(time.Second))), "%s: sent again by its sender", name)
+		elsewhere := first(clock.now)
+		elsewhere.URL.Path = "/v1/run-due"
+		assert.Equal(t, 409, send(all[1], elsewhere), "%s: recorded, and sent to another path", name)
 		tasks, _, err := s.Tasks(t.Context(), core.List{Agent: "a"})
 		require.NoError(t, err)
 		assert.Len(t, tasks, max(1, strings.Count(body, "kind")), name)
@@ -120,8 +123,8 @@ func TestAMessageKeepsItsContent(t *testing.T) {
 	assert.Equal(t, 201, at(0, `{"agent_id":"a","kind":"none"}`, ""))
 	assert.Equal(t, 409, at(1, `{"agent_id":"a","kind":"other"}`, ""))
 	assert.Equal(t, 409, at(2, `{"agent_id":"a","kind":"other"}`, "k"))
-	assert.Equal(t, 200, at(3, `{"agent_id":"a","kind":"none"}`, "k"))
-	assert.Equal(t, 201, at(4, `{"agent_id":"b","kind":"other"}`, ""), "an id is known of each agent apart")
+	assert.Equal(t, 208, at(3, `{"agent_id":"a","kind":"none"}`, "k"))
+	assert.Equal(t, 409, at(4, `{"agent_id":"b","kind":"other"}`, ""), "of another agent too")
 }
 
 // A signature is good for five minutes both ways, to the second, and nothing else than the whole of one is good.
@@ -194,7 +197,7 @@ func TestSignaturesThatNearlyFit(t *testing.T) {
 func TestSecretsAreComparedInConstantTime(t *testing.T) {
 	t.Parallel()
 	calls := map[string]int{}
-	for path, digests := range map[string][]string{"../../adapters/http/auth.go": {"given", "sum", "plain"}, "../../adapters/http/signed.go": {"sum", "want", "secret"}} {
+	for path, digests := range map[string][]string{"../../adapters/http/auth.go": {"given", "sum", "plain"}, "../../adapters/http/signed.go": {"sum", "want", "secret"}, "../../adapters/http/qstash/qstash.go": {"sum", "want", "key"}} {
 		source, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		require.NoError(t, err)
 		named := func(e ast.Expr) bool {
@@ -220,7 +223,7 @@ func TestSecretsAreComparedInConstantTime(t *testing.T) {
 			return true
 		})
 	}
-	assert.Equal(t, map[string]int{"subtle.ConstantTimeCompare": 1, "hmac.Equal": 1, "hmac.New": 1, "bytes.NewReader": 1}, calls)
+	assert.Equal(t, map[string]int{"subtle.ConstantTimeCompare": 1, "hmac.Equal": 2, "hmac.New": 1, "bytes.NewReader": 1}, calls)
 }
 
 // Whatever is in the headers of a signature, nobody is let in without the key, and no answer is a fault of this side.

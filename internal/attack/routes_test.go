@@ -5,6 +5,7 @@ package attack_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -40,8 +41,16 @@ const (
 
 func newTarget(t *testing.T, config httpadapter.Config) *target {
 	t.Helper()
+	return newTargetFor(t, nil, config)
+}
+
+// newTargetFor is a target whose scheduler asks an authorizer.
+func newTargetFor(t *testing.T, authorizer core.Authorizer, config httpadapter.Config) *target {
+	t.Helper()
 	a := &target{spy: &storetest.Spy{Store: memstore.New(memstore.Config{})}, events: config.Events}
-	s, err := core.New(a.spy, core.Config{Kinds: map[string]core.KindConfig{"seen": {Activity: &core.Activity{Delay: time.Hour}}}})
+	s, err := core.New(a.spy, core.Config{
+		Kinds: map[string]core.KindConfig{"seen": {Activity: &core.Activity{Delay: time.Hour}}}, Authorizer: authorizer,
+	})
 	require.NoError(t, err)
 	core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
 	for _, agent := range []string{"ann", "bob"} {
@@ -88,7 +97,7 @@ type operation struct {
 var (
 	wide = []string{
 		"post /v1/kinds/{kind}/pause", "post /v1/kinds/{kind}/resume", "post /v1/keys/{key}/pause", "post /v1/keys/{key}/resume",
-		"post /v1/pause", "post /v1/resume", "get /v1/agents", "get /v1/pauses", "get /v1/stats", "get /metrics", "get /product/scheduler/allstatus",
+		"post /v1/pause", "post /v1/resume", "get /v1/agents", "get /v1/pauses", "get /v1/limits", "get /v1/budgets", "get /v1/kinds", "get /v1/processes", "get /v1/stats", "get /metrics", "get /product/scheduler/allstatus",
 	}
 	unguarded = []string{"get /healthz", "get /readyz", "get /openapi.json"}
 )
@@ -102,6 +111,10 @@ var named = map[string]operation{
 		{body: `{"tasks":[{"agent_id":"AGENT","kind":"ok"}]}`},
 		{body: `{"agent_id":"AGENT","user_id":"AGENT","kind":"ok"}`},
 	}},
+	"put /v1/limits":                           {write, []request{{body: `{"kind":"ok","concurrency":1000}`, wide: true}}},
+	"delete /v1/limits":                        {write, []request{{path: "/v1/limits?kind=ok", wide: true}}},
+	"put /v1/budgets":                          {write, []request{{body: `{"kind":"ok","unit":"tokens","per":"day","amount":1000000}`, wide: true}}},
+	"delete /v1/budgets":                       {write, []request{{path: "/v1/budgets?kind=ok&unit=tokens&per=day", wide: true}}},
 	"get /v1/tasks":                            {read, []request{{path: "/v1/tasks?agent_id=AGENT"}}},
 	"get /v1/jobs":                             {read, []request{{path: "/v1/jobs?agent_id=AGENT"}}},
 	"get /v1/events":                           {read, []request{{path: "/v1/events?agent_id=AGENT"}}},
@@ -156,6 +169,7 @@ type credential struct {
 	token  string
 	scopes []httpadapter.Scope // nil for all three
 	agents []string            // nil for all
+	starts []string            // beginnings of agents, besides these
 }
 
 // may reports whether a credential covers a request about an agent.
@@ -169,7 +183,8 @@ func (c *credential) may(one operation, r request, agent string) bool {
 	if c.token == "" || c.token == "guessed" || c.scopes != nil && !slices.Contains(c.scopes, one.scope) {
 		return false
 	}
-	return c.agents == nil || !r.wide && slices.Contains(c.agents, agent)
+	begins := func(start string) bool { return strings.HasPrefix(agent, start) }
+	return c.agents == nil && c.starts == nil || !r.wide && (slices.Contains(c.agents, agent) || slices.ContainsFunc(c.starts, begins))
 }
 
 var credentials = []credential{
@@ -177,6 +192,7 @@ var credentials = []credential{
 	{token: "guessed"},
 	{token: "cron"},
 	{token: "root"},
+	{token: "named"},
 	{token: "nothing", scopes: []httpadapter.Scope{}},
 	{token: "reads", scopes: []httpadapter.Scope{read}},
 	{token: "triggers", scopes: []httpadapter.Scope{trigger}},
@@ -188,6 +204,9 @@ var credentials = []credential{
 	{token: "both", agents: []string{"ann", "bob"}},
 	{token: "nobody", agents: []string{}},
 	{token: "star", agents: []string{"*"}}, // a name like any other: it is no wildcard
+	{token: "pattern", starts: []string{"an", "x"}},
+	{token: "any", starts: []string{""}}, // each agent, and nothing that is about all
+	{token: "pattern and one", starts: []string{"ni"}, agents: []string{"bob"}, scopes: []httpadapter.Scope{read}},
 	{token: "an", agents: []string{"an", "annn", "ANN", "ann ", "a"}},
 }
 
@@ -198,7 +217,11 @@ func config() httpadapter.Config {
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("figures")) }),
 	}
 	for _, one := range credentials[4:] {
-		c.Scoped = append(c.Scoped, httpadapter.Token{Token: one.token, Grant: httpadapter.Grant{Scopes: one.scopes, Agents: one.agents}})
+		g := httpadapter.Grant{Name: one.token, Scopes: one.scopes, Agents: one.agents}
+		for _, start := range one.starts {
+			g.Patterns = append(g.Patterns, start+"*")
+		}
+		c.Scoped = append(c.Scoped, httpadapter.Token{Token: one.token, Grant: g})
 	}
 	return c
 }
@@ -239,6 +262,55 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 		}
 	}
 	assert.Greater(t, tried, 2000)
+}
+
+// Every operation that is not open asks the authorizer of the scheduler, with who calls and what for. What it refuses is 403, with no store call
+// and with its reason.
+func TestEveryRouteAsksTheAuthorizer(t *testing.T) {
+	t.Parallel()
+	var asked []core.Access
+	var callers []string
+	refuses := false
+	a := newTargetFor(t, core.AuthorizerFunc(func(_ context.Context, who core.Principal, what core.Access) error {
+		if !refuses {
+			return nil
+		}
+		asked, callers = append(asked, what), append(callers, who.Name)
+		return errors.New("the tenant is suspended")
+	}), config())
+	refuses = true
+	for name, one := range operations(t) {
+		token, caller := "named", "named"
+		switch one.scope {
+		case open:
+			continue
+		case cron:
+			token, caller = "cron", ""
+		default:
+		}
+		method, path, _ := strings.Cut(name, " ")
+		want := map[httpadapter.Scope]core.Action{read: core.ActionRead, write: core.ActionControl, trigger: core.ActionRun, cron: core.ActionRun}[one.scope]
+		if path == "/v1/tasks" && method == "post" || path == "/v1/activity" || path == "/product/scheduler/submit" {
+			want = core.ActionSubmit
+		}
+		for _, r := range one.requests {
+			asked, callers = nil, nil
+			before := a.spy.Calls()
+			agent := "ann"
+			w := a.call(t, token, strings.ToUpper(method), strings.ReplaceAll(r.path, "AGENT", agent), strings.ReplaceAll(r.body, "AGENT", agent))
+			assert.Equal(t, 403, w.Code, "%s: %s", name, w.Body)
+			assert.Contains(t, w.Body.String(), "the tenant is suspended", name)
+			assert.Equal(t, before, a.spy.Calls(), name)
+			if assert.NotEmpty(t, asked, name) {
+				if r.wide || one.scope == cron {
+					agent = ""
+				}
+				assert.Equal(t, want, asked[0].Action, name)
+				assert.Equal(t, agent, asked[0].Agent, name)
+				assert.Equal(t, caller, callers[0], name)
+			}
+		}
+	}
 }
 
 // A path that does not exist and a method that a path has not are told to nobody without a credential.

@@ -60,7 +60,7 @@ func hostileTasks(t *testing.T, url string) (agent, id string) {
 	agent, id = "agent"+ofIDs, "id"+ofIDs
 	for i, kind := range []string{"bad", "good", "none", "good"} {
 		task := core.NewTask{
-			Agent: agent, ID: id + fmt.Sprint(i), Kind: kind, Payload: ofTexts, Group: "group" + ofIDs, SnoozeKey: "key" + ofIDs, TraceID: "trace" + ofIDs,
+			Agent: agent, ID: id + fmt.Sprint(i), Kind: kind, Payload: ofTexts, Group: "group" + ofIDs, LimitKey: "key" + ofIDs, TraceID: "trace" + ofIDs,
 			SessionID: "session" + ofIDs, Tags: []string{"tag" + ofIDs},
 		}
 		if i == 3 {

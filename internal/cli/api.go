@@ -11,13 +11,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"strings"
 	"syscall"
 	"time"
 
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/adapters/http/metrics"
+	"github.com/seed-6f6f2c11/duly/adapters/http/rpc"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -50,11 +49,11 @@ type api struct {
 	// It is open from the start: an address that is taken shows before any task runs.
 	listener net.Listener
 	version  string
-	tokens   []string
-	cron     string // the secret of GET /v1/cron; there is no such path if it is empty
+	callers  *callers
 	events   httpadapter.Events
 	metrics  *metrics.Metrics
-	stopping chan struct{} // closed when it begins to end
+	asks     *httpadapter.Approvals // nil if nobody is asked
+	stopping chan struct{}          // closed when it begins to end
 }
 
 // scheduler makes a scheduler whose events go to those who listen at the API too, and that is measured for it.
@@ -76,49 +75,16 @@ func (a *api) scheduler(st core.Store, settings core.Config) (*core.Scheduler, e
 	return core.New(a.metrics.Store(st), settings)
 }
 
-// tokens are the tokens that the environment holds.
-// An error is returned for a variable that is set and empty: whoever set it
-// wanted a token, and would get an open API.
-func tokens(c *dulyfile.File) ([]string, error) {
-	name := tokenVariable(c)
-	value, set := os.LookupEnv(name)
-	var tokens []string
-	// Spaces and empty entries are what templates leave behind, and never a token.
-	for token := range strings.SplitSeq(value, ",") {
-		if token = strings.TrimSpace(token); token != "" {
-			tokens = append(tokens, token)
-		}
-	}
-	if len(tokens) == 0 && (set || c.TokenEnv != "") {
-		return nil, usage("set it, or unset it to serve on 127.0.0.1 without a token", "the environment variable %s contains no token", name)
-	}
-	return tokens, nil
-}
-
-// cronSecret is the secret of GET /v1/cron, if there is one. What a file or a form left around it is no part of it.
-func cronSecret() (string, error) {
-	value, set := os.LookupEnv(cronSecretEnv)
-	secret := strings.TrimSpace(value)
-	if set && secret == "" {
-		return "", usage("set it, or unset it to disable GET /v1/cron", "the environment variable %s contains no secret", cronSecretEnv)
-	}
-	return secret, nil
-}
-
-// tokenVariable is the environment variable that holds the tokens.
-// The file may name another variable, as several programs on one machine each want tokens of their own.
-func tokenVariable(c *dulyfile.File) string { return cmp.Or(c.TokenEnv, tokenEnv) }
-
 // listen opens the API's port, if one is wanted. Without a token that is allowed on this machine's own addresses only.
 func listen(ctx context.Context, c *dulyfile.File, version string, logger *slog.Logger) (*api, error) {
 	if c.HTTP == "" {
 		return nil, nil //nolint:nilnil // no API is wanted
 	}
-	tokens, err := tokens(c)
+	callers, err := readCallers(c) //nolint:contextcheck // keys of OIDC are fetched later, in a context of their own
 	if err != nil {
 		return nil, err
 	}
-	cron, err := cronSecret()
+	asks, err := approvalsOf(c)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +95,8 @@ func listen(ctx context.Context, c *dulyfile.File, version string, logger *slog.
 		return nil, usage("use one such as 127.0.0.1:8080", "cannot listen on %q: %w", c.HTTP, err)
 	}
 	// An API without a token on a reachable address would let anybody run and read tasks.
-	if len(tokens) == 0 && !addr.IP.IsLoopback() {
-		return nil, usage(fmt.Sprintf("set $%s, or listen on 127.0.0.1:%d", tokenVariable(c), addr.Port),
+	if callers.none() && !addr.IP.IsLoopback() {
+		return nil, usage(fmt.Sprintf("set $%s, add tokens to the file, or listen on 127.0.0.1:%d", tokenVariable(c), addr.Port),
 			"%s can be reached from other machines, and no token is set", c.HTTP)
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr.String())
@@ -145,7 +111,7 @@ func listen(ctx context.Context, c *dulyfile.File, version string, logger *slog.
 		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 	}
 	m := metrics.New(metrics.Config{Version: version, Logger: logger})
-	return &api{listener: listener, version: version, tokens: tokens, cron: cron, metrics: m, stopping: make(chan struct{})}, nil
+	return &api{listener: listener, version: version, callers: callers, metrics: m, asks: asks, stopping: make(chan struct{})}, nil
 }
 
 // portAfter is the same address one port further, as a way out when it is taken.
@@ -163,10 +129,17 @@ func (a *api) server(s *core.Scheduler, ready func(context.Context) error, grace
 	if a == nil {
 		return nil
 	}
+	// gRPC needs HTTP/2, which has no TLS here: whoever wants it puts a proxy in front.
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
+		Protocols: protocols,
 		Handler: httpadapter.New(s, httpadapter.Config{
-			Tokens: a.tokens, LocalOnly: len(a.tokens) == 0, Version: a.version, Logger: logger, Ready: ready,
-			CronSecret: a.cron, Events: &a.events, Stopping: a.stopping, Grace: grace, Metrics: a.metrics.Handler(s),
+			Tokens: a.callers.tokens, Scoped: a.callers.scoped, Signed: a.callers.signed, Verifiers: a.callers.verifiers,
+			LocalOnly: a.callers.none(), Version: a.version, Logger: logger, Ready: ready,
+			CronSecret: a.callers.cron, Crons: a.callers.crons, Events: &a.events, Stopping: a.stopping, Grace: grace, Metrics: a.metrics.Handler(s), Approvals: a.asks,
+			RPC: rpc.New(s, rpc.Config{Ready: ready, Logger: logger}),
 		}),
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
@@ -220,18 +193,23 @@ func (a *api) announce(ctx context.Context, c *dulyfile.File, logger *slog.Logge
 		return
 	}
 	url := "http://" + a.listener.Addr().String()
-	logger.LogAttrs(ctx, slog.LevelInfo, "listening", slog.String("url", url), slog.Bool("token", len(a.tokens) > 0))
+	logger.LogAttrs(ctx, slog.LevelInfo, "listening", slog.String("url", url), slog.Bool("token", !a.callers.none()))
 	// A daemon without handlers could not run the example.
 	if len(c.Handlers) == 0 {
 		return
 	}
-	task, err := json.Marshal(core.NewTask{Agent: "me", Kind: c.Handlers[0].Kind, Payload: map[string]string{"text": "hello"}})
+	agent := cmp.Or(a.callers.example.agent, "me")
+	task, err := json.Marshal(core.NewTask{Agent: agent, Kind: c.Handlers[0].Kind, Payload: map[string]string{"text": "hello"}})
 	if err != nil {
 		return
 	}
 	header := "-H 'Content-Type: application/json'"
-	if len(a.tokens) > 0 {
-		header += ` -H "Authorization: Bearer $` + tokenVariable(c) + `"`
+	switch {
+	case a.callers.none():
+	case a.callers.example.variable == "": // it would be refused
+		return
+	default:
+		header += ` -H "Authorization: Bearer $` + a.callers.example.variable + `"`
 	}
 	logger.LogAttrs(ctx, slog.LevelInfo, "try", slog.String("command", fmt.Sprintf("curl %s -d '%s' %s/v1/tasks", header, task, url)))
 }

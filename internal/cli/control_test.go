@@ -65,9 +65,9 @@ func TestPauses(t *testing.T) {
 	w := newWorld(t)
 	w.env = append(w.env, "USER=ann")
 	config := file(t, handlersFile)
-	w.ok(t, "submit", "--agent", "ada", "--id", "n", "--kind", "note", "--snooze-key", "openai", "--every", "1h")
+	w.ok(t, "submit", "--agent", "ada", "--id", "n", "--kind", "note", "--limit-key", "openai", "--every", "1h")
 	for args, target := range map[string]map[string]any{
-		"ada": {"agent_id": "ada"}, "--agent ada": {"agent_id": "ada"}, "--kind note": {"kind": "note"}, "--key openai": {"snooze_key": "openai"}, "--all": {"all": true},
+		"ada": {"agent_id": "ada"}, "--agent ada": {"agent_id": "ada"}, "--kind note": {"kind": "note"}, "--key openai": {"limit_key": "openai"}, "--all": {"all": true},
 		"ada n": {"agent_id": "ada", "id": "n"}, "--agent ada n": {"agent_id": "ada", "id": "n"},
 	} {
 		command := func(verb string, more ...string) []string {

@@ -24,7 +24,7 @@ const (
 	crashTasks  = 2000
 	crashKills  = 24
 	crashLease  = 2 * time.Second
-	crashMargin = 2 * time.Second // on top of the lease, until lost work has to have started again
+	crashMargin = 2 * time.Second // on top of the lease and of what a daemon takes to begin, until lost work has to have started again
 )
 
 // Every task of killed daemons starts again within the lease and is completed; no start goes unexplained.
@@ -43,10 +43,14 @@ handlers:
 	tasks := submitWork(t, s, 0, crashTasks)
 
 	started := 0
+	begun := map[*running]time.Time{}
 	start := func() *running { // each daemon has a number, which its handlers find in their environment
 		started++
 		numbered := world{redis: w.redis, env: append(slices.Clone(w.env), "DAEMON="+strconv.Itoa(started))}
-		return numbered.start(t, "daemon", "-c", config)
+		at := time.Now()
+		d := numbered.start(t, "daemon", "-c", config)
+		begun[d] = at
+		return d
 	}
 	daemons, numbers := []*running{start(), start()}, []int{1, 2}
 	killed := map[int]time.Time{} // by number
@@ -79,7 +83,21 @@ handlers:
 		code, _ := d.stop(t, syscall.SIGTERM)
 		assert.Equal(t, 0, code)
 	}
-	account(t, s, tasks, starts(t, log), killed)
+	account(t, s, tasks, starts(t, log), killed, longestStart(t, begun))
+}
+
+// longestStart is the longest that a daemon took from its start until it claimed, by the time of its line in the log.
+func longestStart(t *testing.T, begun map[*running]time.Time) time.Duration {
+	t.Helper()
+	var longest time.Duration
+	for d, at := range begun {
+		clock, _, _ := strings.Cut(d.line(t, "duly is running"), " ")
+		runs, err := time.Parse("15:04:05.000", clock)
+		require.NoError(t, err)
+		const quarter = 15 * time.Minute // whatever the zone of the log, and whatever the day
+		longest = max(longest, (runs.Sub(runs.Truncate(quarter))-at.Sub(at.Truncate(quarter))+quarter)%quarter)
+	}
+	return longest
 }
 
 // submitWork submits the tasks from one number up to another, which it returns.
@@ -137,7 +155,7 @@ func starts(t *testing.T, log string) map[string][]begun {
 
 // account explains every start: the first, and one for each lease that ran out. It measures how long lost work waited
 // from the kill of its daemon to its next start.
-func account(t *testing.T, s *core.Scheduler, tasks int, all map[string][]begun, killed map[int]time.Time) {
+func account(t *testing.T, s *core.Scheduler, tasks int, all map[string][]begun, killed map[int]time.Time, start time.Duration) {
 	t.Helper()
 	again, crashes, unstarted, alive := 0, 0, 0, 0
 	var waits, sinceLast []time.Duration
@@ -178,9 +196,10 @@ func account(t *testing.T, s *core.Scheduler, tasks int, all map[string][]begun,
 	require.NotEmpty(t, waits, "no kill has hit a running task")
 	t.Logf("%d tasks, %d kills: %d leases ran out, %d second starts (%d of daemons that lived), %d claimed and never started",
 		tasks, len(killed), crashes, again, alive, unstarted)
-	t.Logf("figure: %d kills; from a kill to the next start: p50 %s, max %s (lease %s)",
-		len(killed), waits[len(waits)/2].Round(time.Millisecond), waits[len(waits)-1].Round(time.Millisecond), crashLease)
+	t.Logf("figure: %d kills; from a kill to the next start: p50 %s, max %s (lease %s, a daemon begins within %s)",
+		len(killed), waits[len(waits)/2].Round(time.Millisecond), waits[len(waits)-1].Round(time.Millisecond), crashLease, start.Round(time.Millisecond))
 	assert.LessOrEqual(t, waits[len(waits)/2], crashLease+crashMargin/2)
-	assert.LessOrEqual(t, slices.Max(sinceLast), crashLease+crashMargin)
+	// The last kill may have hit the only daemon that had begun, so that the next to begin takes the work over.
+	assert.LessOrEqual(t, slices.Max(sinceLast), crashLease+crashMargin+start)
 	assert.LessOrEqual(t, alive, tasks/100, "a daemon that lives keeps its leases")
 }

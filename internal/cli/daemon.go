@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/adapters/daemon"
+	"github.com/seed-6f6f2c11/duly/adapters/memosstream"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -97,6 +98,11 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	if err := c.Check(); err != nil {
 		return usage("see duly daemon --help", "%w", err)
 	}
+	settings, streams, err := connected(ctx, c, o.onRequest, logger)
+	if err != nil {
+		return err
+	}
+	defer closeIntake(streams)
 	api, err := listen(ctx, c, versionOr(p.version), logger)
 	if err != nil {
 		return err
@@ -108,7 +114,7 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 		return err
 	}
 	defer store.end()
-	s, err := api.scheduler(store, store.with(logged(ctx, c, logger)))
+	s, err := api.scheduler(store, store.with(settings))
 	if err != nil {
 		return err
 	}
@@ -140,11 +146,34 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	ready := func(context.Context) error { return d.Ready() }
 	if o.onRequest {
 		// Without a daemon nothing asks the store regularly, so readiness asks by itself.
-		services, ready = nil, newReadiness(func(ctx context.Context) error { _, err := s.NextDue(ctx); return err }).ask
+		services = []func(context.Context) error{startsAtOnce(s, o.grace)}
+		ready = newReadiness(func(ctx context.Context) error { _, err := s.NextDue(ctx); return err }).ask
 	}
 	server := api.server(s, ready, o.grace, logger) // before anything runs: it makes the handlers' kinds known to the metrics
 	services = append(services, func(ctx context.Context) error { return api.serve(ctx, server, o.grace) })
-	return together(ctx, services...)
+	return together(ctx, append(services, reading(streams, s)...)...)
+}
+
+// connected are the settings of the scheduler, with what it hears from and tells outside beside its store and its API: the streams that it
+// reads, if any, and the alarm.
+func connected(ctx context.Context, c *dulyfile.File, onRequest bool, logger *slog.Logger) (core.Config, *memosstream.Intake, error) {
+	settings := logged(ctx, c, logger)
+	var err error
+	if settings.Alarm, err = bookedBy(ctx, c, onRequest, logger); err != nil {
+		return settings, nil, err
+	}
+	streams, err := intake(ctx, c, onRequest, &settings, logger)
+	return settings, streams, err
+}
+
+// startsAtOnce lets urgent tasks start in the request that submits them, until ctx is done, and then waits for their runs.
+func startsAtOnce(s *core.Scheduler, grace time.Duration) func(context.Context) error {
+	return func(ctx context.Context) error {
+		end := s.AtOnce(ctx, core.AtOnce{Grace: grace})
+		<-ctx.Done()
+		end()
+		return nil
+	}
 }
 
 // newLogger logs for people ("text") or for programs ("json").

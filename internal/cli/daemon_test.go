@@ -99,7 +99,7 @@ func TestWhoMayListenWhere(t *testing.T) {
 	t.Parallel()
 	w := noRedis()
 	for _, addr := range []string{"0.0.0.0:8080", ":8080", "[::]:8080"} {
-		oneLine(t, w.duly(t, "daemon", "--http", addr), 2, "can be reached from other machines, and no token is set; set $DULY_TOKEN, or listen on 127.0.0.1:8080")
+		oneLine(t, w.duly(t, "daemon", "--http", addr), 2, "can be reached from other machines, and no token is set; set $DULY_TOKEN, add tokens to the file, or listen on 127.0.0.1:8080")
 	}
 	w.env = append(w.env, "DULY_TOKEN=, ,")
 	oneLine(t, w.duly(t, "daemon", "--http", "127.0.0.1:0"), 2, "the environment variable DULY_TOKEN contains no token")

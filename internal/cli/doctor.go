@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -36,31 +38,46 @@ type finding struct {
 // doctorCommand exits with 1 if a check fails and with 0 for warnings, so
 // that a deployment can use it as a gate.
 func (p *process) doctorCommand(o *options) *cobra.Command {
-	return o.withJSON(command("doctor", "Check Redis, and that everything due will run",
-		"  duly doctor -c duly.yaml",
+	name := ""
+	cmd := o.withJSON(command("doctor", "Check Redis, and that everything due will run",
+		"  duly doctor -c duly.yaml\n  duly doctor --host elasticache",
 		func(cmd *cobra.Command, _ []string) error {
-			checks, err := p.diagnose(cmd.Context(), o)
+			var h *host
+			if cmd.Flags().Changed("host") {
+				var err error
+				if h, err = hostOf(name); err != nil {
+					return err
+				}
+			}
+			checks, figures, err := p.diagnose(cmd.Context(), o, h)
 			if err != nil {
 				return err
 			}
 			answer := struct {
-				Checks []finding `json:"checks"`
-			}{checks}
+				Checks []finding    `json:"checks"`
+				Host   *hostFigures `json:"host,omitempty"`
+			}{checks, figures}
 			if err := o.print(p.stdout, answer, func(w *table.Page) { printChecks(w, checks) }); err != nil {
 				return err
 			}
-			// Printed first, then counted: the failure refers to the hints above it.
-			failed := 0
-			for _, c := range checks {
-				if c.Status == checkFailed {
-					failed++
-				}
-			}
-			if failed > 0 {
-				return &failure{why: fmt.Errorf("%s failed", table.Count(failed, "check")), todo: "see the hints above", code: exitFailed}
-			}
-			return nil
+			return verdict(checks)
 		}))
+	cmd.Flags().StringVar(&name, "host", "", "also check what this host needs, and what it costs: "+hostNames())
+	return cmd
+}
+
+// verdict is a failure if a check has failed. It comes after they are printed, as it refers to the hints.
+func verdict(checks []finding) error {
+	failed := 0
+	for _, c := range checks {
+		if c.Status == checkFailed {
+			failed++
+		}
+	}
+	if failed == 0 {
+		return nil
+	}
+	return &failure{why: fmt.Errorf("%s failed", table.Count(failed, "check")), todo: "see the hints above", code: exitFailed}
 }
 
 // printChecks puts each hint below its check, behind an arrow.
@@ -77,55 +94,87 @@ func printChecks(w *table.Page, checks []finding) {
 
 // diagnose makes all checks. A store that cannot be opened is an error, as there is nothing else to
 // check; a question that the store does not answer fails its own check, and the others are still made.
-func (p *process) diagnose(ctx context.Context, o *options) ([]finding, error) {
+// The figures are those of the host, if there is one.
+func (p *process) diagnose(ctx context.Context, o *options, h *host) ([]finding, *hostFigures, error) {
 	c, err := loadFile(ctx, o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := needRedis(c); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	c.Redis.AllowEviction = c.Redis.AllowEviction || h != nil // which is a finding then
 	// Opening a store logs what it thinks of the server: caught here, that becomes findings.
-	warnings := &warnings{all: new([]warning)}
+	warnings := &warnings{all: new(warned)}
 	st, err := openStore(ctx, c, slog.New(warnings))
 	if err != nil {
-		return nil, err
+		return nil, nil, h.remedy(err)
 	}
 	defer st.end()
-	s, err := core.New(st, st.with(c.Settings()))
+	s, err := core.New(st, st.with(settingsOfReader(c)))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	checks := warnings.checks(st.name)
-	// One read answers six checks.
-	if stats, err := s.Stats(ctx); err == nil {
-		checks = append(checks, checkClock(stats.Now, core.SystemClock{}.Now()), checkWork(&stats), checkHandlers(&stats, c),
-			checkPauses(&stats), checkFailures(&stats), checkHistory(&stats))
-	} else {
-		checks = append(checks, finding{"stats", checkFailed, "cannot be read: " + err.Error(), "check Redis, and that no other program writes duly's keys"})
+	var figures *hostFigures
+	if h != nil {
+		warnings.all.list = withoutHost(warnings.all.list)
+		checks, figures = checkHost(ctx, st, c, h)
+		if len(warnings.all.list) > 0 {
+			checks = append(warnings.checks(st.name), checks...)
+		}
 	}
-	// A failure here shows in the other checks as well.
-	if processes, err := s.Processes(ctx); err == nil {
-		checks = append(checks, checkProcesses(processes))
-	}
+	checks = append(checks, examine(ctx, s, st, c)...)
 	report, err := s.Audit(ctx, core.AuditOptions{Progress: p.auditProgress()})
 	p.endProgress()
 	// A signal stops doctor without a verdict.
 	switch {
 	case ctx.Err() != nil:
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	case err != nil:
-		return append(checks, finding{"audit", checkFailed, "did not finish: " + err.Error(), "check Redis, then try again"}), nil
+		return append(checks, finding{"audit", checkFailed, "did not finish: " + err.Error(), "check Redis, then try again"}), figures, nil
 	default:
-		return append(checks, checkAudit(&report)), nil
+		return append(checks, checkAudit(&report)), figures, nil
 	}
+}
+
+// examine makes the checks of what is stored, but for the audit.
+func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.File) []finding {
+	var checks []finding
+	// One read answers six checks.
+	if stats, err := s.Stats(ctx); err == nil {
+		checks = append(checks, checkClock(stats.Now, core.SystemClock{}.Now()), checkWork(&stats), checkHandlers(&stats, c),
+			checkPauses(&stats), checkFailures(&stats), checkHistory(&stats))
+		if masters, err := st.masters(ctx); err == nil {
+			checks = append(checks, checkPartitions(stats.Partitions, masters))
+		}
+	} else {
+		checks = append(checks, finding{"stats", checkFailed, "cannot be read: " + err.Error(), "check Redis, and that no other program writes duly's keys"})
+	}
+	// A failure here shows in the other checks as well.
+	if all, stuck, err := limitsNow(ctx, s); err == nil {
+		checks = append(checks, checkLimits(all, stuck, len(c.Limits), st.Partitions()))
+	}
+	if budgets, err := s.Budgets(ctx); err == nil && len(budgets) > 0 {
+		checks = append(checks, checkBudgets(budgets))
+	}
+	if processes, err := s.Processes(ctx); err == nil {
+		checks = append(checks, checkProcesses(processes))
+	}
+	return append(checks, checkAlarm(ctx, s, st, c)...)
 }
 
 // warnings is a slog.Handler that keeps what opening a store logs about its Redis.
 type warnings struct {
-	all *[]warning
+	all *warned
 	// at is added by WithAttrs: in a cluster the address of the node that a warning is about.
 	at string // the attributes of all of them
+}
+
+// warned is what was logged. The nodes of a cluster are checked side by side, and each is logged when it is.
+type warned struct {
+	mu   sync.Mutex
+	list []warning
 }
 
 // warning is one record: its message with its attributes, and what to do.
@@ -146,7 +195,9 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 		}
 		return true
 	})
-	*w.all = append(*w.all, it)
+	w.all.mu.Lock()
+	defer w.all.mu.Unlock()
+	w.all.list = append(w.all.list, it)
 	return nil
 }
 
@@ -164,11 +215,13 @@ func (w *warnings) WithGroup(string) slog.Handler { return w }
 
 // checks turns what was logged into findings; silence means that everything is as it should be.
 func (w *warnings) checks(name string) []finding {
-	if len(*w.all) == 0 {
+	w.all.mu.Lock()
+	defer w.all.mu.Unlock()
+	if len(w.all.list) == 0 {
 		return []finding{{"redis", checkOK, name + " answers, uses an append-only file, and grants every permission that duly needs", ""}}
 	}
 	var all []finding
-	for _, it := range *w.all {
+	for _, it := range w.all.list {
 		all = append(all, finding{"redis", checkWarning, it.text, it.todo})
 	}
 	return all
@@ -286,6 +339,40 @@ func checkHistory(st *core.Stats) finding {
 			table.Count(st.Trimmed, "finished task"), clock(st.LastTrimmed)),
 		"raise kept in the file of every process, or lower retention; the ids are remembered for a day",
 	}
+}
+
+// checkPartitions compares the number of partitions with the servers that have them; masters is zero for a single one.
+// More partitions than masters do no harm in a cluster: they are what it can grow into.
+func checkPartitions(n, masters int) finding {
+	const todo = "stop every process, then duly repartition --to %d --yes"
+	switch {
+	case masters == 0 && n > 1:
+		return finding{
+			"partitions", checkWarning, fmt.Sprintf("%d partitions on a single server, which does no more with them: each batch becomes up to %d script calls", n, n),
+			fmt.Sprintf(todo, 1),
+		}
+	case n < masters:
+		to := redisstore.DefaultPartitions
+		for to < masters {
+			to *= 2
+		}
+		return finding{
+			"partitions", checkWarning, fmt.Sprintf("%s on a cluster of %d masters: %s no task", table.Count(n, "partition"), masters, idle(masters-n)),
+			fmt.Sprintf(todo, to),
+		}
+	case masters == 0:
+		return finding{"partitions", checkOK, "one partition, which is best on a single server", ""}
+	default:
+		return finding{"partitions", checkOK, fmt.Sprintf("%d partitions on a cluster of %s", n, table.Count(masters, "master")), ""}
+	}
+}
+
+// idle are the masters that no partition is on: at least so many.
+func idle(n int) string {
+	if n == 1 {
+		return "at least one of them has"
+	}
+	return fmt.Sprintf("at least %d of them have", n)
 }
 
 // checkAudit is a failure for every fault: a task that nothing would run

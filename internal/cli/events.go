@@ -34,9 +34,16 @@ func logEvents(ctx context.Context, c *dulyfile.File, logger *slog.Logger) func(
 			logger.LogAttrs(ctx, slog.LevelInfo, "released at shutdown", attributes(e)...)
 		case e.Type == core.EventLost:
 			logger.LogAttrs(ctx, slog.LevelWarn, "lost its lease, another process may run the task", attributes(e)...)
-		case e.Type == core.EventPause:
+		case e.Type == core.EventPause && e.Error != "":
 			logger.LogAttrs(ctx, slog.LevelWarn, "paused", slog.String("kind", e.Kind), slog.String("agent", e.Agent),
 				slog.String("task", e.ID), slog.String("reason", e.Error))
+		case e.Type == core.EventBreaker:
+			logger.LogAttrs(ctx, slog.LevelWarn, "a run may not submit tasks", slog.String("agent", e.Agent), slog.String("task", e.ID),
+				slog.Int("refused", e.Count), slog.String("err", e.Error))
+		case e.Type == core.EventSignal:
+			logger.LogAttrs(ctx, slog.LevelInfo, "signalled", slog.String("agent", e.Agent), slog.String("signal", e.Key), slog.Int("tasks", e.Count))
+		case commands[e.Type] != "":
+			logger.LogAttrs(ctx, slog.LevelInfo, commands[e.Type], commandAttributes(e)...) //nolint:sloglint // one of a few constants
 		// A fault is an error of the store or of a record, which core logs with more than an event has.
 		case e.Type == core.EventFault: // the scheduler has logged it
 		case e.Type == core.EventStuck:
@@ -47,6 +54,8 @@ func logEvents(ctx context.Context, c *dulyfile.File, logger *slog.Logger) func(
 			logger.LogAttrs(ctx, slog.LevelInfo, "done", attributes(e)...)
 		case e.Outcome == core.OutcomeCancelled:
 			logger.LogAttrs(ctx, slog.LevelWarn, "cancelled", attributes(e)...)
+		case e.Outcome == core.OutcomeAwaiting:
+			logger.LogAttrs(ctx, slog.LevelInfo, "waits for a signal", attributes(e)...)
 		// No error and no success: the handler asked to be called again later.
 		case e.Error == "":
 			logger.LogAttrs(ctx, slog.LevelInfo, "postponed", attributes(e)...)
@@ -60,6 +69,25 @@ func logEvents(ctx context.Context, c *dulyfile.File, logger *slog.Logger) func(
 			logger.LogAttrs(ctx, slog.LevelError, "failed for good", attributes(e)...)
 		}
 	}
+}
+
+// commands are what operators do, as the log says it. Each is logged, as nothing else says later who it was.
+var commands = map[core.EventType]string{
+	core.EventPause: "paused", core.EventResume: "resumed", core.EventRunNow: "ordered to run now", core.EventCancel: "told to cancel",
+	core.EventDelete: "deleted", core.EventReplay: "replayed",
+}
+
+// commandAttributes say what a command was about, who gave it and why.
+func commandAttributes(e core.Event) []slog.Attr {
+	var attrs []slog.Attr
+	for _, a := range []struct{ key, value string }{
+		{"kind", e.Kind}, {"agent", e.Agent}, {"task", e.ID}, {"limit_key", e.Key}, {"by", e.By}, {"reason", e.Reason},
+	} {
+		if a.value != "" {
+			attrs = append(attrs, slog.String(a.key, a.value))
+		}
+	}
+	return attrs
 }
 
 // attributes are those that every line about a run has, in this order, and

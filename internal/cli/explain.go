@@ -52,6 +52,9 @@ func printExplanation(w *table.Page, e *core.Explanation) {
 	} else {
 		t.Row("last run", cmp.Or(string(info.LastOutcome), "none"))
 	}
+	if text := originText(info.Origin); text != "" {
+		t.Row("submitted by", text)
+	}
 	t.End()
 }
 
@@ -74,6 +77,8 @@ func wayOut(e *core.Explanation) []string {
 	case len(info.Pauses) > 0 && info.Status == core.StatusWaiting, e.Reasons[0].Code == core.BecauseCooling,
 		e.Reasons[0].Code == core.BecauseNotDue, e.Reasons[0].Code == core.BecauseRetry, e.Reasons[0].Code == core.BecauseFailing:
 		commands = append(commands, "to run it now: duly run "+taskArgs(info.Agent, info.ID))
+	case e.Reasons[0].Code == core.BecauseGate:
+		commands = append(commands, "to ask its gate now: duly run "+taskArgs(info.Agent, info.ID))
 	}
 	return commands
 }

@@ -235,10 +235,13 @@ func (f *follower) printEvent(name, data string) error {
 		return nil
 	}
 	var e struct {
-		Event, Kind, ID, Outcome, Error string
-		Time                            time.Time
-		Agent                           string `json:"agent_id"`
-		Duration                        int64  `json:"exec_duration_ms"`
+		Event, Kind, ID, Outcome, Error, By, Reason string
+
+		Time     time.Time
+		Agent    string `json:"agent_id"`
+		Key      string `json:"limit_key"`
+		Duration int64  `json:"exec_duration_ms"`
+		Count    int
 	}
 	if json.Unmarshal([]byte(data), &e) != nil || e.Event == "" {
 		return errNoEvent
@@ -247,9 +250,31 @@ func (f *follower) printEvent(name, data string) error {
 		return f.printJSON(data)
 	}
 	// Times are local: the reader sits in front of this terminal, unlike those of a log.
-	line := fmt.Sprintf("%s %-7s %s %s %s", e.Time.Local().Format(time.TimeOnly), e.Event, e.Kind, table.ShellWord(e.Agent), table.ShellWord(e.ID))
+	line := fmt.Sprintf("%s %-7s", e.Time.Local().Format(time.TimeOnly), e.Event)
+	if e.Kind != "" {
+		line += " " + e.Kind
+	}
+	// A command may be about more than one task: it names what it is about.
+	switch {
+	case e.ID != "":
+		line += " " + table.ShellWord(e.Agent) + " " + table.ShellWord(e.ID)
+	case e.Agent != "":
+		line += " " + table.ShellWord(e.Agent)
+	case e.Count > 0:
+		line += " " + table.Count(e.Count, "task")
+	case e.Key != "":
+		line += " " + table.ShellWord(e.Key)
+	case e.Kind == "":
+		line += " everything"
+	}
 	if e.Outcome != "" {
 		line += fmt.Sprintf(" %s after %d ms", e.Outcome, e.Duration)
+	}
+	if e.By != "" {
+		line += " by " + table.First(e.By)
+	}
+	if e.Reason != "" && e.Reason != e.Error {
+		line += ": " + table.First(e.Reason)
 	}
 	if e.Error != "" {
 		line += ": " + table.First(e.Error)

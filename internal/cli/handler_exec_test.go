@@ -82,3 +82,13 @@ handlers:
 		assert.NotContains(t, env, secret)
 	}
 }
+
+// A batch of the file is one run of its program.
+func TestBatchOfTheFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	config := exec1(t, `echo "[{\"result\": $DULY_BATCH}]"`, ", batch: 50, batch_by: [agent, mem_cube_id]")
+	task, r := runOnce(t, w, config, core.NewTask{})
+	assert.Equal(t, 0, r.code, r.stderr)
+	assert.JSONEq(t, "1", string(task.Result))
+}

@@ -24,13 +24,19 @@ const (
 // jobsCommand is a list of the tasks that come again, with what happened last and what comes next.
 func (p *process) jobsCommand(o *options) *cobra.Command {
 	l := core.List{Jobs: true}
-	cmd := command("jobs [AGENT]", "List the recurring tasks of an agent", "  duly jobs ada\n  duly jobs ada --kind digest --json",
+	var labels []string
+	cmd := command("jobs [AGENT]", "List the recurring tasks of an agent, or of all agents",
+		"  duly jobs\n  duly jobs ada --kind digest --json\n  duly jobs --label tier=gold",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && l.Agent == "" {
 				l.Agent, args = args[0], nil
 			}
-			if l.Agent == "" || len(args) > 0 {
+			if len(args) > 0 {
 				return usage("name it as AGENT, or as --agent AGENT", "expected an agent")
+			}
+			var err error
+			if l.Labels, err = labelsOf(labels); err != nil {
+				return err
 			}
 			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
 				jobs, next, err := s.Tasks(cmd.Context(), l)
@@ -45,28 +51,41 @@ func (p *process) jobsCommand(o *options) *cobra.Command {
 					Jobs []core.TaskInfo `json:"jobs"`
 					Next string          `json:"next_cursor"`
 				}{jobs, next}
-				return o.print(p.stdout, answer, func(w *table.Page) { printJobs(w, jobs, next) })
+				return o.print(p.stdout, answer, func(w *table.Page) { printJobs(w, jobs, next, l.Agent == "") })
 			})
 		})
 	named(cmd, &l.Agent)
 	flags := cmd.Flags()
 	flags.StringVar(&l.Kind, "kind", "", "only this kind")
+	flags.StringArrayVar(&labels, "label", nil, "only those with this label, as name=value; can be given several times")
 	flags.IntVar(&l.Limit, "limit", 0, "maximum number of tasks, up to 1000 (default 100)")
 	flags.StringVar(&l.Cursor, "cursor", "", "continue after the previous page (its cursor)")
 	return o.withJSON(cmd)
 }
 
-// printJobs writes one line for each recurring task.
-func printJobs(w *table.Page, jobs []core.TaskInfo, next string) {
+// printJobs writes one line for each recurring task, with its agent if they are of several. An empty page may have a successor.
+func printJobs(w *table.Page, jobs []core.TaskInfo, next string, all bool) {
 	if len(jobs) == 0 {
-		w.Line("no recurring tasks")
+		if next == "" {
+			w.Line("no recurring tasks")
+		} else {
+			w.Line("no recurring tasks among those that were looked at")
+			printNext(w, next)
+		}
 		return
 	}
-	t := table.New(w, "ID", "KIND", "SCHEDULE", "STATUS", "LAST RUN", "RESULT", "NEXT RUN", "RUNS", "ERRORS", "SKIPS")
+	var of []string
+	if all {
+		of = []string{"AGENT"}
+	}
+	t := table.New(w, append(of, "ID", "KIND", "SCHEDULE", "STATUS", "LAST RUN", "RESULT", "NEXT RUN", "RUNS", "ERRORS", "SKIPS")...)
 	for i := range jobs {
 		j := &jobs[i]
-		t.Row(j.ID, j.Kind, scheduleOf(j), jobStatus(j), clock(j.LastRun), cmp.Or(string(j.LastOutcome), "-"), clock(j.NextRun),
-			strconv.FormatInt(j.RunCount, 10), strconv.FormatInt(j.ErrorCount, 10), strconv.FormatInt(j.SkipCount, 10))
+		if all {
+			of = []string{j.Agent}
+		}
+		t.Row(append(of, j.ID, j.Kind, scheduleOf(j), jobStatus(j), clock(j.LastRun), cmp.Or(string(j.LastOutcome), "-"), clock(j.NextRun),
+			strconv.FormatInt(j.RunCount, 10), strconv.FormatInt(j.ErrorCount, 10), strconv.FormatInt(j.SkipCount, 10))...)
 	}
 	t.End()
 	printNext(w, next)

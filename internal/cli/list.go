@@ -14,13 +14,17 @@ import (
 // listCommand lists tasks of one agent: there is no index over all of them, which keeps agents apart.
 func (p *process) listCommand(o *options) *cobra.Command {
 	var l core.List
-	var statuses []string
+	var statuses, labels []string
 	cmd := command("list", "List the tasks of an agent",
 		"  duly list --agent ada\n  duly list --agent ada --status failed --json",
 		func(cmd *cobra.Command, _ []string) error {
 			// An unknown status is core's to refuse, with the ones that exist.
 			for _, s := range statuses {
 				l.Status = append(l.Status, core.Status(s))
+			}
+			var err error
+			if l.Labels, err = labelsOf(labels); err != nil {
+				return err
 			}
 			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
 				tasks, next, err := s.Tasks(cmd.Context(), l)
@@ -42,6 +46,7 @@ func (p *process) listCommand(o *options) *cobra.Command {
 	flags.StringSliceVar(&statuses, "status", nil, "only these: waiting, in_progress, completed, failed, cancelled")
 	flags.StringVar(&l.Kind, "kind", "", "only this kind")
 	flags.StringVar(&l.Group, "group", "", "only this group")
+	flags.StringArrayVar(&labels, "label", nil, "only those with this label, as name=value; can be given several times")
 	flags.IntVar(&l.Limit, "limit", 0, "maximum number of tasks, up to 1000 (default 100)")
 	flags.StringVar(&l.Cursor, "cursor", "", "continue after the previous page (its cursor)")
 	return o.withJSON(cmd)
@@ -80,6 +85,7 @@ const (
 	statusPaused  = "paused"
 	statusParked  = "parked"  // no process that claims has a handler
 	statusResting = "resting" // it waits for activity
+	statusAwaits  = "signal"  // it waits for one
 	statusCooling = "cooling" // it failed too often
 	statusEnding  = "ending"  // it was cancelled while it ran, and has not ended yet
 )
@@ -98,6 +104,8 @@ func statusOf(t *core.TaskInfo) string {
 		return statusParked
 	case t.Resting:
 		return statusResting
+	case t.Awaiting != nil:
+		return statusAwaits
 	// Cooling matters only as long as it decides the next run.
 	case !t.CoolingUntil.IsZero() && !t.CoolingUntil.Before(t.NextRun):
 		return statusCooling

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
@@ -21,17 +22,27 @@ func loadFile(ctx context.Context, o *options) (*dulyfile.File, error) {
 		if err != nil {
 			return nil, usage("name a file that can be read", "%w", err)
 		}
-		if c, err = dulyfile.Parse(ctx, o.file, data); err != nil {
+		if c, err = dulyfile.Parse(ctx, o.file, data, o.defaults()); err != nil {
 			return nil, err
 		}
 	}
 	o.override(c)
-	return c, nil
+	return c, breaker(c)
+}
+
+// defaults are those of the flags, else of the environment.
+func (o *options) defaults() dulyfile.Defaults {
+	return dulyfile.Defaults{
+		Zone: strings.TrimSpace(os.Getenv(envZone)), Agent: cmp.Or(o.defaultAgent, strings.TrimSpace(os.Getenv(envDefaultAgent))),
+	}
 }
 
 // override puts the environment over what the file says, and flags over both.
 func (o *options) override(c *dulyfile.File) {
 	c.Redis = c.Redis.With(os.Getenv)
+	if o.file == "" { // else the file has been read with them
+		c.Defaults = o.defaults()
+	}
 	c.Name = cmp.Or(o.name, strings.TrimSpace(os.Getenv(envName)), c.Name)
 	for _, f := range []struct{ flag, field *string }{
 		{&o.redis.URL, &c.Redis.URL},
@@ -43,6 +54,31 @@ func (o *options) override(c *dulyfile.File) {
 		// An empty flag is one that was not given: saysSomething refuses it otherwise.
 		*f.field = cmp.Or(*f.flag, *f.field)
 	}
+}
+
+// The variables of max_depth: and max_spawned: in the file, which count before those.
+const (
+	envMaxDepth   = "DULY_MAX_DEPTH"
+	envMaxSpawned = "DULY_MAX_SPAWNED"
+)
+
+// breaker puts the bounds of the environment over those of the file. A scheduler checks them.
+func breaker(c *dulyfile.File) error {
+	for _, bound := range []struct {
+		name string
+		into *int
+	}{{envMaxDepth, &c.MaxDepth}, {envMaxSpawned, &c.MaxSpawned}} {
+		text := strings.TrimSpace(os.Getenv(bound.name))
+		if text == "" {
+			continue
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return usage("set it to a number, or to -1 for no bound", "%s must be a whole number, not %q", bound.name, text)
+		}
+		*bound.into = n
+	}
+	return nil
 }
 
 // secretVariables are the variables of the environment that hold a secret of this process, those that the file names aside: what

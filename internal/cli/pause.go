@@ -19,7 +19,7 @@ func (p *process) pauseCommand(o *options) *cobra.Command {
 	var on targetFlags
 	var pause core.Pause
 	var until string
-	cmd := command("pause [AGENT [ID]]", "Pause a task, an agent, a kind, a snooze key or everything: no new runs start",
+	cmd := command("pause [AGENT [ID]]", "Pause a task, an agent, a kind, a limit key or everything: no new runs start",
 		`  duly pause ada nightly --reason "quota used up" --for 1h
   duly pause ada
   duly pause --kind digest --until 2030-01-02T15:04:05Z

@@ -98,10 +98,13 @@ func explain(cmd *cobra.Command, err error) error {
 		}
 	}
 	if f.what == "" {
-		f.what = cmd.Name()
+		f.what = nameOf(cmd)
 	}
 	return f
 }
+
+// nameOf is the name of a command as it is typed behind duly, such as submit, or limit set.
+func nameOf(cmd *cobra.Command) string { return strings.TrimPrefix(cmd.CommandPath(), "duly ") }
 
 // asFlag names the flag in place of the field, if the command has one for it.
 // A user of the command line has never seen the field: "agent_id" is --agent to them.
@@ -116,8 +119,8 @@ func asFlag(cmd *cobra.Command, err error) error {
 	if f := cmd.Flags().Lookup("file"); f != nil && f.Changed {
 		return err
 	}
-	// Names that differ by a suffix or a prefix alone: agent_id and --agent, snooze_key and --key.
-	for _, name := range []string{name, strings.TrimSuffix(name, "-id"), strings.TrimPrefix(name, "snooze-")} {
+	// Names that differ by a suffix or a prefix alone: agent_id and --agent, limit_key and --key.
+	for _, name := range []string{name, strings.TrimSuffix(name, "-id"), strings.TrimPrefix(name, "limit-")} {
 		if cmd.Flags().Lookup(name) != nil {
 			return &core.InvalidError{Field: "--" + name, Reason: inv.Reason}
 		}
@@ -141,7 +144,7 @@ func (p *process) run(ctx context.Context, args []string) int {
 	// cobra returns plain errors, with suggestions on further lines that do not fit into one.
 	if !ok { // cobra's own: it could not make sense of the command line
 		why, _, _ := strings.Cut(err.Error(), "\n")
-		f = &failure{what: cmd.Name(), why: errors.New(why), todo: "see " + cmd.CommandPath() + " --help", code: exitUsage}
+		f = &failure{what: nameOf(cmd), why: errors.New(why), todo: "see " + cmd.CommandPath() + " --help", code: exitUsage}
 	}
 	p.say("duly: " + table.Plain(strings.TrimPrefix(f.Error(), "duly: ")))
 	return f.code

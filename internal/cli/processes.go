@@ -41,13 +41,22 @@ func printProcesses(w *table.Page, processes []core.Process) {
 		w.Line("no process has reported in the last minute")
 		return
 	}
-	t := table.New(w, "PROCESS", "IN USE", "KINDS", "FULL", "ABANDONED", "REPORTED AT")
+	t := table.New(w, "PROCESS", "IN USE", "KINDS", "FULL", "ABANDONED", "OLDEST RUN", "REPORTED AT")
 	for i := range processes {
 		p := &processes[i]
 		t.Row(table.First(p.Name), fmt.Sprintf("%d of %d", p.InUse, p.Slots), table.First(strings.Join(p.Kinds, " ")), table.First(strings.Join(p.Full, " ")),
-			strconv.Itoa(p.Abandoned), clock(p.At))
+			strconv.Itoa(p.Abandoned), oldest(p), clock(p.At))
 	}
 	t.End()
+}
+
+// oldest is the run of a process that began first: the one that may hang.
+func oldest(p *core.Process) string {
+	if len(p.Running) == 0 {
+		return "-"
+	}
+	r := &p.Running[0]
+	return table.First(r.Agent + "/" + r.ID + " (" + r.Kind + ") since " + clock(r.Since))
 }
 
 // checkProcesses looks for handlers that ignore that their context is cancelled.

@@ -16,6 +16,8 @@ type options struct {
 	redis redisstore.Config
 	json  bool
 	name  string // of a process that runs tasks
+
+	defaultAgent string // of the tasks of the file
 }
 
 // root makes a tree for each command line, so that tests can run several in one process.
@@ -46,6 +48,7 @@ Exit codes: 0 ok, 1 failed, 2 usage or invalid input, 3 not found, 4 some runs f
 	// Every flag has an empty default: the real one belongs to the file or to
 	// core, and a flag must not hide it.
 	flags.StringVar(&o.redis.Prefix, "prefix", "", `prefix of every key in Redis (default "duly:")`)
+	flags.StringVar(&o.defaultAgent, "default-agent", "", "owner of the tasks of the file that name none")
 	p.addGroups(root, o)
 	return root
 }
@@ -58,13 +61,15 @@ func (p *process) addGroups(root *cobra.Command, o *options) {
 		commands []*cobra.Command
 	}{
 		{"Run what is due:", []*cobra.Command{p.daemonCommand(o), p.serveCommand(o), p.runDueCommand(o)}},
-		{"Submit:", []*cobra.Command{p.submitCommand(o), p.applyCommand(o), p.activityCommand(o), p.presetsCommand(o), p.nextCommand(o)}},
+		{"Submit:", []*cobra.Command{p.submitCommand(o), p.applyCommand(o), p.activityCommand(o), p.signalCommand(o), p.approvalCommand(o), p.presetsCommand(o), p.nextCommand(o)}},
 		{"Look:", []*cobra.Command{
 			p.listCommand(o), p.statusCommand(o), p.explainCommand(o), p.runsCommand(o), p.jobsCommand(o), p.agentsCommand(o), p.pausesCommand(o), p.processesCommand(o),
-			p.queueCommand(o), p.statsCommand(o), p.eventsCommand(o), p.doctorCommand(o), p.auditCommand(o),
+			p.kindsCommand(o), p.queueCommand(o), p.statsCommand(o), p.eventsCommand(o), p.doctorCommand(o), p.auditCommand(o), p.upgradeCommand(o),
+			p.repartitionCommand(o),
 		}},
 		{"Control:", []*cobra.Command{
 			p.pauseCommand(o), p.resumeCommand(o), p.runCommand(o), p.cancelCommand(o), p.deleteCommand(o), p.replayCommand(o),
+			p.limitCommand(o), p.budgetCommand(o), p.agentCommand(o),
 		}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
@@ -134,6 +139,12 @@ func saysSomething(flags *pflag.FlagSet) error {
 // envName is the variable of --name.
 // It sets the name for all commands of a machine at once, for instance to that of a Kubernetes pod.
 const envName = "DULY_NAME"
+
+// envZone and envDefaultAgent are the variables of zone: and default_agent: in the file, which count before those.
+const (
+	envZone         = "DULY_ZONE"
+	envDefaultAgent = "DULY_DEFAULT_AGENT"
+)
 
 // withName gives a command that runs tasks the flag --name.
 // The name appears in the history of a task, so that a person finds the process whose log has the run.

@@ -87,7 +87,11 @@ func (p *process) runDue(ctx context.Context, c *dulyfile.File, scope core.Scope
 	}
 	defer store.end()
 	defer p.children.Wait()
-	s, err := core.New(store, store.with(logged(ctx, c, logger)))
+	settings := logged(ctx, c, logger)
+	if settings.Alarm, err = alarmOf(c); err != nil {
+		return core.Report{}, err
+	}
+	s, err := core.New(store, store.with(settings))
 	if err != nil {
 		return core.Report{}, err
 	}

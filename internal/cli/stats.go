@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,9 +18,17 @@ import (
 // statsCommand shows the counters of all partitions together. Some grow for as long as
 // the prefix exists, the others are of now.
 func (p *process) statsCommand(o *options) *cobra.Command {
-	return o.withJSON(command("stats", "Show the counters of the whole store", "  duly stats --json",
+	var window time.Duration
+	c := o.withJSON(command("stats", "Show the counters of the whole store, or what ran lately", "  duly stats --window 1h",
 		func(cmd *cobra.Command, _ []string) error {
 			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				if window != 0 {
+					recent, err := s.Window(cmd.Context(), window)
+					if err != nil {
+						return err
+					}
+					return o.print(p.stdout, recent, func(w *table.Page) { printWindow(w, &recent) })
+				}
 				stats, err := s.Stats(cmd.Context())
 				if err != nil {
 					return err
@@ -27,6 +36,19 @@ func (p *process) statsCommand(o *options) *cobra.Command {
 				return o.print(p.stdout, stats, func(w *table.Page) { printStats(w, &stats) })
 			})
 		}))
+	c.Flags().DurationVar(&window, "window", 0, "show what ran within the last time, by kind: from 5m to 24h")
+	return c
+}
+
+// printWindow writes what ran of each kind.
+func printWindow(w *table.Page, window *core.Window) {
+	t := table.New(w, "KIND", "RUNS", "FAILURES", "FAILURE RATE", "LAG P50", "LAG P95")
+	for i := range window.Kinds {
+		k := &window.Kinds[i]
+		t.Row(k.Kind, strconv.FormatInt(k.Runs, 10), strconv.FormatInt(k.Failures, 10), fmt.Sprintf("%.1f %%", 100*k.FailureRate()),
+			k.LagP50.String(), k.LagP95.String())
+	}
+	t.End()
 }
 
 // printStats writes all counters, zeros as well: a counter that stays at zero is an answer too.

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -145,6 +146,7 @@ func printTask(w *table.Page, info *core.TaskInfo) {
 	line("errors", strconv.FormatInt(info.ErrorCount, 10))
 	line("skips", strconv.FormatInt(info.SkipCount, 10))
 	line("failed in a row", strconv.Itoa(info.ConsecutiveFailures))
+	line("gate closed in a row", strconv.Itoa(info.GateClosed))
 	line("crashes", strconv.Itoa(info.Crashes))
 	line("last error", info.LastError)
 	line("progress", string(info.Progress))
@@ -168,10 +170,26 @@ func printPolicies(line func(name, value string), info *core.TaskInfo) {
 	if info.MinInterval > 0 {
 		line("min interval", info.MinInterval.String())
 	}
-	line("snooze key", info.SnoozeKey)
+	if info.Urgent {
+		line("urgent", "true")
+	}
+	line("limit key", info.LimitKey)
 	// An occurrence that runs as a task of its own, as overlap: allow makes one, names
 	// the recurring task that it belongs to.
 	line("one run of", info.Parent)
+	line("submitted by", originText(info.Origin))
+}
+
+// originText says which run has submitted a task; nothing if none has.
+func originText(o *core.Origin) string {
+	if o == nil {
+		return ""
+	}
+	text := fmt.Sprintf("a run of task %s of agent %s", o.By.ID, o.By.Agent)
+	if o.Root != o.By {
+		text += fmt.Sprintf(", at depth %d below task %s of agent %s", o.Depth, o.Root.ID, o.Root.Agent)
+	}
+	return text
 }
 
 // printRuns writes the runs of a task, oldest first as the store has them.

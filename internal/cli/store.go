@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -22,14 +24,20 @@ import (
 const reachIn = 4 * time.Second
 
 // storage is a store that is open.
-// Both stores have all three interfaces; a scheduler gets each where it needs it.
+// Both stores have all four interfaces; a scheduler gets each where it needs it.
 type storage struct {
 	core.Store
 	store.Waker
 	store.Presence
+	store.Recent
 
 	name  string // for people, without a password
 	close func() error
+	// upgrade takes the store to the newest layout; nil for one in memory.
+	upgrade func(ctx context.Context) (from, to int, err error)
+	// masters is how many masters of a cluster share the tasks, zero on a single server; nil for a store in memory.
+	masters func(ctx context.Context) (int, error)
+	redis   *redisstore.Store // nil for a store in memory
 }
 
 // end closes the store. An error means nothing any more: each write was
@@ -39,7 +47,7 @@ func (s *storage) end() { _ = s.close() }
 // with makes the settings of a scheduler on the store those of a process that others can ask about.
 // Each process announces itself through the store it works on.
 func (s *storage) with(c core.Config) core.Config {
-	c.Presence = s.Presence
+	c.Presence, c.Recent = s.Presence, s.Recent
 	return c
 }
 
@@ -47,11 +55,12 @@ func (s *storage) with(c core.Config) core.Config {
 // The memory store gets the same limits as a Redis would, so that a file behaves alike on both.
 func openStore(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*storage, error) {
 	if c.Redis.URL == "" {
+		// One partition, as a single Redis has: limits need it.
 		s := memstore.New(memstore.Config{
-			Partitions: c.Redis.Partitions, Retention: c.Redis.Retention, Kept: c.Redis.Kept, KeptBytes: c.Redis.KeptBytes,
+			Partitions: cmp.Or(c.Redis.Partitions, 1), Retention: c.Redis.Retention, Kept: c.Redis.Kept, KeptBytes: c.Redis.KeptBytes,
 			MaxTasks: c.Redis.MaxTasks, MaxBytes: c.Redis.MaxBytes,
 		})
-		return &storage{Store: s, Waker: s, Presence: s, name: "memory", close: func() error { return nil }}, nil
+		return &storage{Store: s, Waker: s, Presence: s, Recent: s, name: "memory", close: func() error { return nil }}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachIn)
 	defer cancel()
@@ -59,25 +68,31 @@ func openStore(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*sto
 	settings.Logger = logger
 	s, err := redisstore.Open(ctx, settings)
 	if err != nil {
-		f := &failure{why: err, code: exitFailed}
-		// A mistake in a setting is the user's to mend; one of the server is not a matter of usage.
-		if wrong, ok := errors.AsType[*core.ConfigError](err); ok { // a setting, not the server
-			// The user has set a flag, a variable or a key of the file, not a field of Go.
-			setting := cmp.Or(redisSettings[wrong.Field], wrong.Field)
-			f.code, f.why, f.todo = exitUsage, &core.ConfigError{Field: setting, Reason: wrong.Reason}, "see duly --help"
-		}
-		if _, ok := errors.AsType[*redisstore.UnreachableError](err); ok {
-			f.todo = "start it, or name another with --redis"
-		}
-		return nil, f
+		return nil, storeFailure(err)
 	}
-	return &storage{Store: s, Waker: s, Presence: s, name: s.Name(), close: s.Close}, nil
+	return &storage{Store: s, Waker: s, Presence: s, Recent: s, name: s.Name(), close: s.Close, upgrade: s.Upgrade, masters: s.Masters, redis: s}, nil
+}
+
+// storeFailure is the failure of a Redis that cannot be used as it is configured.
+func storeFailure(err error) *failure {
+	f := &failure{why: err, code: exitFailed}
+	// A mistake in a setting is the user's to mend; one of the server is not a matter of usage.
+	if wrong, ok := errors.AsType[*core.ConfigError](err); ok { // a setting, not the server
+		// The user has set a flag, a variable or a key of the file, not a field of Go.
+		setting := cmp.Or(redisSettings[wrong.Field], wrong.Field)
+		f.code, f.why, f.todo = exitUsage, &core.ConfigError{Field: setting, Reason: wrong.Reason}, "see duly --help"
+	}
+	if _, ok := errors.AsType[*redisstore.UnreachableError](err); ok {
+		f.todo = "start it, or name another with --redis"
+	}
+	return f
 }
 
 // redisSettings are what a user sets, by the field of a redisstore.Config.
 // What is missing is named as the field is.
 var redisSettings = map[string]string{
 	"URL": "the URL of Redis", "Prefix": "--prefix", "CAFile": "--redis-ca", "CertFile": "--redis-cert", "KeyFile": "--redis-key",
+	"To": "--to",
 }
 
 // needRedis fails for a command that makes no sense on a store that ends with it.
@@ -117,9 +132,21 @@ func openScheduler(ctx context.Context, c *dulyfile.File) (*core.Scheduler, *sto
 		return nil, nil, err
 	}
 	// The settings of the file still matter: they say, for instance, what a kind's default level is.
-	s, err := core.New(st, st.with(c.Settings()))
+	settings := settingsOfReader(c)
+	if c.Alarm != nil {
+		settings.Alarm = c.Alarm.Late()
+		settings.Logger = slog.New(linelog.New(os.Stderr)) // the command has done its work, and yet nobody comes for it
+	}
+	s, err := core.New(st, st.with(settings))
 	if err != nil {
 		return nil, nil, errors.Join(err, st.close())
 	}
 	return s, st, nil
+}
+
+// settingsOfReader are the settings of a process that runs nothing. It sets no limits, so that it also works where they cannot be set.
+func settingsOfReader(c *dulyfile.File) core.Config {
+	settings := c.Settings()
+	settings.Limits, settings.Budgets = nil, nil
+	return settings
 }

@@ -3,6 +3,7 @@ package cli
 // The command submit.
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,7 +44,11 @@ func (p *process) submitCommand(o *options) *cobra.Command {
 				return err
 			}
 			return o.onStore(cmd.Context(), func(scheduler *core.Scheduler) error {
-				placed, err := scheduler.Submit(cmd.Context(), tasks...)
+				ctx, err := inRun(cmd.Context(), scheduler)
+				if err != nil {
+					return err
+				}
+				placed, err := scheduler.Submit(ctx, tasks...)
 				if err != nil {
 					return err
 				}
@@ -55,6 +60,22 @@ func (p *process) submitCommand(o *options) *cobra.Command {
 		})
 	s.flags(cmd)
 	return o.withJSON(cmd)
+}
+
+// envParent names the run of a handler that has started this program.
+const envParent = "DULY_PARENT"
+
+// inRun is the context in which tasks are submitted: in the name of the run that this program belongs to, if it is one of a handler.
+func inRun(ctx context.Context, s *core.Scheduler) (context.Context, error) {
+	parent := os.Getenv(envParent)
+	if parent == "" {
+		return ctx, nil
+	}
+	in, err := s.WithParent(ctx, parent)
+	if inv, is := errors.AsType[*core.InvalidError](err); is {
+		return nil, usage("unset it if this is no run of a handler", "%s: %s", envParent, inv.Reason)
+	}
+	return in, err
 }
 
 // flags declares a flag for every field of a task that makes sense on a command line.
@@ -70,7 +91,7 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 		{"at", "due at this time, such as 2026-01-02T15:04:05Z"},
 		{"from", "count the interval from completion (default) or start"},
 		{"cron", "recurs at these times, such as \"0 9 * * MON-FRI\"; see duly next"},
-		{"zone", "IANA zone of --cron, such as Europe/Berlin (default UTC)"},
+		{"zone", "IANA zone of --cron, such as Europe/Berlin, or agent for that of the agent's profile (default the file's zone, or UTC)"},
 		{"gap", "a local time that a clock change skips: run at the end of the gap (default) or skip"},
 		{"day-match", "if both day fields of --cron are restricted: any (default) or all must match"},
 		{"group", "ties several tasks together for one status"},
@@ -83,7 +104,8 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 		{"info", "any JSON of your own, passed to the handler"},
 		{"overlap", "when it becomes due while it runs: skip (default), queue_one, allow or cancel_running"},
 		{"misfire", "occurrences missed while no process ran: run once (default), skip or all"},
-		{"snooze-key", "tasks that share a key can be paused together"},
+		{"limit-key", "tasks that share a key can be paused together"},
+		{"paused-reason", "why it is paused, with --paused"},
 		{"unique-key", "make the id from this, so that submitting twice makes one task"},
 		{"on-conflict", "what to do when the id already exists: keep the task (default), replace it or fail"},
 		{"preset", "fill in missing fields from a preset; see duly presets"},
@@ -102,6 +124,12 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 		{"max-attempts", "attempts before the task fails for good (default the handler's)"},
 		{"pause-after-failures", "pause after so many failed runs in a row; 0 for never (default the handler's)"},
 	})
+	cmd.Flags().Bool("manual", false, "due only when duly run tells it to run, again and again")
+	s.field("manual")
+	cmd.Flags().Bool("paused", false, "store it paused; duly resume lets it run")
+	s.field("paused")
+	cmd.Flags().Bool("urgent", false, "start in the quiet hours of the agent too, if its profile allows that")
+	s.field("urgent")
 	// Its name is in the singular, as each use adds one.
 	cmd.Flags().StringArray("tag", nil, "a tag; can be given several times")
 	s.fields["tag"] = "tags"
@@ -203,7 +231,7 @@ func flagJSON(f *pflag.Flag, stdin io.Reader) (json.RawMessage, error) {
 	switch {
 	case f.Name == "payload" || f.Name == "info":
 		return rawJSON(f.Name, text, stdin)
-	case f.Value.Type() == "int":
+	case f.Value.Type() == "int", f.Value.Type() == "bool":
 		return json.RawMessage(text), nil
 	case !utf8.ValidString(text): // which JSON cannot say
 		return nil, usage("give it in UTF-8", "--%s is not valid UTF-8", f.Name)

@@ -24,7 +24,7 @@ func (f *targetFlags) add(cmd *cobra.Command) {
 	named(cmd, &f.agent)
 	flags := cmd.Flags()
 	flags.StringVar(&f.kind, "kind", "", "all tasks of this kind")
-	flags.StringVar(&f.key, "key", "", "all tasks with this snooze key")
+	flags.StringVar(&f.key, "key", "", "all tasks with this limit key")
 	flags.BoolVar(&f.all, "all", false, "all tasks of all agents")
 }
 
@@ -71,7 +71,7 @@ func targetName(t core.Target) string {
 	case t.Kind != "":
 		return "kind " + table.ShellWord(t.Kind)
 	case t.Key != "":
-		return "snooze key " + table.ShellWord(t.Key)
+		return "limit key " + table.ShellWord(t.Key)
 	default:
 		return "everything"
 	}

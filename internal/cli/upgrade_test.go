@@ -38,6 +38,7 @@ func TestVersionsShareARedis(t *testing.T) {
 				require.NoError(t, err, "%v: %s", args, out)
 				return out
 			}
+			ok(before, "stats") // it lays the tasks out as both can read them
 			first, second := order[0], order[1]
 			for i := range 20 {
 				ok(first, "submit", "--agent", fmt.Sprint("a", i%3), "--id", fmt.Sprint("t", i), "--kind", "note", "--group", "g")
@@ -74,6 +75,10 @@ func TestVersionsWorkSideBySide(t *testing.T) {
 	}
 	const kills, perKill = 20, 100
 	w := newWorld(t)
+	first := exec.CommandContext(t.Context(), before, "stats") // it lays the tasks out as both can read them
+	first.Env = w.env
+	out, err := first.CombinedOutput()
+	require.NoError(t, err, "%s", out)
 	s := w.scheduler(t)
 	config := file(t, `
 lease: 1s
@@ -113,4 +118,54 @@ handlers:
 		assert.NoError(t, err, string(out))
 	}
 	t.Logf("figure: %d tasks completed by daemons of two versions, %d of which were killed", tasks, kills)
+}
+
+// Once a store is upgraded an older binary is refused, and says why; what it had stored runs.
+func TestUpgradedStoresRefuseOlderVersions(t *testing.T) {
+	t.Parallel()
+	before := os.Getenv(beforeEnv)
+	if before == "" {
+		t.Skip("set " + beforeEnv + " to the binary of another version, or run make test-upgrade")
+	}
+	w := newWorld(t)
+	config := file(t, handlersFile)
+	run := func(program string, args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Env = w.env
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	for i := range 6 {
+		out, err := run(before, "submit", "--agent", fmt.Sprint("a", i%2), "--id", fmt.Sprint("t", i), "--kind", "note")
+		require.NoError(t, err, out)
+	}
+	out, err := run(binary, "upgrade")
+	require.Error(t, err)
+	require.Contains(t, out, "pass --yes")
+	out, err = run(binary, "upgrade", "--yes")
+	require.NoError(t, err, out)
+	require.Contains(t, out, "the store has layout 2 now; it had 1")
+	out, err = run(before, "stats")
+	require.Error(t, err)
+	require.Contains(t, out, `has layout version "2", but this binary reads version 1`)
+	for i := 6; i < 12; i++ {
+		out, err := run(binary, "submit", "--agent", fmt.Sprint("a", i%4), "--id", fmt.Sprint("t", i), "--kind", "note")
+		require.NoError(t, err, out)
+	}
+	out, err = run(binary, "run-due", "-c", config, "--all")
+	require.NoError(t, err, out)
+	require.Contains(t, out, "12")
+	out, err = run(binary, "audit")
+	require.NoError(t, err, out)
+}
+
+// A store of this version needs no upgrade.
+func TestUpgradeOfANewStore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cmd := exec.CommandContext(t.Context(), binary, "upgrade", "--yes")
+	cmd.Env = w.env
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "the store has layout 2 already")
 }

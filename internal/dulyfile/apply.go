@@ -16,11 +16,15 @@ import (
 // They are shown at a start, and by duly apply.
 type Applied struct{ Created, Changed int }
 
-// Apply makes the tasks of the store those of the file. One that exists and is live gets the definition of the file,
+// Apply sets the profiles of the file, and makes the tasks of the store those of it. One that exists and is live gets the definition of the file,
 // if it has another, and keeps its history; one that is finished stays finished, so that a start does not run it again. A
 // task that says itself what to do on a conflict is submitted as it says.
 func (f *File) Apply(ctx context.Context, s *core.Scheduler) (Applied, error) {
 	var done Applied
+	// Before the tasks, which are planned by them.
+	if err := f.applyAgents(ctx, s); err != nil {
+		return done, err
+	}
 	// In batches, as one submit is bounded. What an earlier batch has
 	// changed stays if a later one fails.
 	for first := 0; first < len(f.Tasks); first += core.MaxSubmit {
@@ -109,27 +113,10 @@ func (t *Task) defines(there *core.TaskInfo) (bool, error) {
 	if !t.task.At.IsZero() && fresh && !t.tried.Due.Equal(there.Due) && !passed {
 		return false, nil
 	}
-	want, err := json.Marshal(definition(&t.tried))
+	want, err := json.Marshal(t.tried.Definition())
 	if err != nil {
 		return false, err
 	}
-	have, err := json.Marshal(definition(there))
+	have, err := json.Marshal(there.Definition())
 	return bytes.Equal(want, have), err
-}
-
-// definition is what a task was submitted with, but for its time.
-// Both sides are made by it, so that defaults are filled in alike.
-func definition(info *core.TaskInfo) core.NewTask {
-	t := core.NewTask{
-		Agent: info.Agent, ID: info.ID, Kind: info.Kind, Every: info.Every, From: info.From, Cron: info.Cron, Zone: info.Zone,
-		DayMatch: info.DayMatch, Gap: info.Gap, Jitter: info.Jitter, Overlap: info.Overlap, Misfire: info.Misfire,
-		PauseAfter: info.PauseAfter, MinInterval: info.MinInterval, SnoozeKey: info.SnoozeKey, Level: info.Level,
-		Group: info.Group, MaxAttempts: info.MaxAttempts, Backoff: info.Backoff, Timeout: info.Timeout, Lease: info.Lease,
-		TraceID: info.TraceID, Traceparent: info.Traceparent, SessionID: info.SessionID, UserID: info.UserID,
-		Labels: info.Labels, Info: info.Info, Tags: info.Tags,
-	}
-	if info.Payload != nil {
-		t.Payload = info.Payload
-	}
-	return t
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,35 +14,6 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 )
-
-// A field that a task gets one day is compared as well.
-func TestADefinitionIsAllThatATaskIsSubmittedWith(t *testing.T) {
-	t.Parallel()
-	var info core.TaskInfo
-	v := reflect.ValueOf(&info).Elem()
-	for _, f := range v.Fields() {
-		switch f.Kind() {
-		case reflect.String:
-			f.SetString("x")
-		case reflect.Slice:
-			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
-		case reflect.Map:
-			f.Set(reflect.MakeMap(f.Type()))
-			f.SetMapIndex(reflect.ValueOf("x"), reflect.ValueOf("x"))
-		case reflect.Struct: // a time
-			f.Set(reflect.ValueOf(time.Unix(1, 0)))
-		case reflect.Bool:
-			f.SetBool(true)
-		default:
-			f.SetInt(1)
-		}
-	}
-	d := reflect.ValueOf(definition(&info))
-	for field, value := range d.Fields() {
-		elsewhere := slices.Contains([]string{"At", "Delay", "UniqueKey", "OnConflict", "Preset"}, field.Name)
-		assert.Equal(t, !elsewhere, !value.IsZero(), field.Name)
-	}
-}
 
 // A file may have more bytes of tasks than one call takes, also when they replace others.
 func TestTheTasksOfAFileMayBeLarge(t *testing.T) {

@@ -16,9 +16,11 @@ import (
 // its key and a dot.
 // A field that is missing here is reported under its Go name, and a test finds it.
 var keys = map[string]string{
-	"Concurrency": "concurrency", "Serial": "serial", "Urgent": "urgent_slots", "MaxCrashes": "max_crashes", "Default.Lease": "lease",
+	"Concurrency": "concurrency", "Serial": "serial", "Urgent": "urgent_slots", "MaxCrashes": "max_crashes", "MaxDepth": "max_depth", "MaxSpawned": "max_spawned", "Zone": "zone", "Default.Lease": "lease",
 
-	"Slots": "slots", "Lease": "lease", "MaxAttempts": "max_attempts", "MaxBackoff": "max_backoff",
+	"Level": "level", "Slots": "slots", "Lease": "lease", "MaxAttempts": "max_attempts", "MaxBackoff": "max_backoff",
+	"Batch": "batch", "BatchWait": "batch_wait", "BatchBy": "batch_by",
+	"IdleBackoff.Factor": "idle_factor", "IdleBackoff.Max": "idle_max",
 
 	"Activity.Quiet": "activity.quiet", "Activity.Delay": "activity.delay", "Activity.Mode": "activity.mode",
 	"Activity.MaxWait": "activity.max_wait", "Activity.MinInterval": "activity.min_interval",
@@ -28,7 +30,7 @@ var keys = map[string]string{
 // misconfigured is what core says about settings, so that their bounds are written in one place; nil if they make sense.
 // core's own check, on a store that is thrown away: no bound is written twice.
 func misconfigured(settings core.Config) (*core.ConfigError, error) {
-	_, err := core.New(memstore.New(memstore.Config{}), settings)
+	_, err := core.New(memstore.New(memstore.Config{Partitions: 1}), settings)
 	if wrong, ok := errors.AsType[*core.ConfigError](err); ok {
 		return wrong, nil
 	}

@@ -12,7 +12,7 @@ import (
 // Settings that a flag has changed are checked together with those of the file, and named by their keys.
 func TestCheckNamesTheKey(t *testing.T) {
 	t.Parallel()
-	f, err := dulyfile.Parse(t.Context(), "duly.yaml", []byte("urgent_slots: 3\nconcurrency: 10\n"))
+	f, err := dulyfile.Parse(t.Context(), "duly.yaml", []byte("urgent_slots: 3\nconcurrency: 10\n"), dulyfile.Defaults{})
 	require.NoError(t, err)
 	require.NoError(t, f.Check())
 	f.Concurrency = 3 // as by --concurrency

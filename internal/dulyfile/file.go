@@ -20,11 +20,25 @@ type File struct {
 	MaxAbandoned int
 	Serial       core.Serial
 	MaxCrashes   int
+	MaxDepth     int
+	MaxSpawned   int
 	Lease        time.Duration
 	HTTP         string // address of the API
 	TokenEnv     string // the variable that holds the tokens of the API
+	Tokens       []Credential
+	Senders      []Sender
+	Limits       []core.Limit
+	Budgets      []core.Budget
+	Defaults     Defaults
+	Agents       []Agent
+	MemOS        *MemOSStream // nil if no streams are read
+	Approvals    *Approvals   // nil if nobody is asked
+	Alarm        *Alarm       // nil if nobody outside is asked to call
 	Handlers     []Handler
 	Tasks        []Task
+
+	bindings []binding
+	secrets  []string // the variables that contain those of bindings and callers
 }
 
 // mostPartitions is what a store takes.
@@ -32,15 +46,15 @@ type File struct {
 const mostPartitions = 1024
 
 // Parse reads a file, of which name is the name in errors, and checks everything that can be checked without a store. Its error is an
-// *[Error].
+// *[Error]. Defaults that are given count instead of those of the file.
 // A task is checked by submitting it to a store in memory, so that a file that parses can be applied.
-func Parse(ctx context.Context, name string, data []byte) (*File, error) {
+func Parse(ctx context.Context, name string, data []byte, given Defaults) (*File, error) {
 	root, err := parseYAML(name, data)
 	if err != nil {
 		return nil, err
 	}
 	f := &File{}
-	if err := f.read(root); err != nil {
+	if err := f.read(ctx, root, given); err != nil {
 		return nil, err
 	}
 	return f, f.tryTasks(ctx)
@@ -48,8 +62,8 @@ func Parse(ctx context.Context, name string, data []byte) (*File, error) {
 
 // read reads the keys of the whole file. Handlers come before tasks, whatever their
 // order in the file, as tasks need them.
-func (f *File) read(root place) error {
-	var handlers, tasks place
+func (f *File) read(ctx context.Context, root place, given Defaults) error {
+	var limits, budgets, agents, handlers, tasks, bindings, tokens, senders, memos, approvals, alarm place
 	keep := func(into *place) reader { return func(p place) error { *into = p; return nil } }
 	if err := root.read(map[string]reader{
 		"redis": text(&f.Redis.URL), "prefix": text(&f.Redis.Prefix), "partitions": integer(&f.Redis.Partitions),
@@ -58,33 +72,58 @@ func (f *File) read(root place) error {
 		"max_tasks": integer(&f.Redis.MaxTasks), "max_bytes": integer(&f.Redis.MaxBytes),
 		"name": text(&f.Name), "concurrency": integer(&f.Concurrency), "serial": text((*string)(&f.Serial)),
 		"urgent_slots": orNone(&f.Urgent), "max_abandoned": atLeastOne(&f.MaxAbandoned),
-		"max_crashes": integer(&f.MaxCrashes), "lease": duration(&f.Lease), "http": text(&f.HTTP),
-		"token_env": text(&f.TokenEnv), "handlers": keep(&handlers), "tasks": keep(&tasks),
+		"max_crashes": integer(&f.MaxCrashes), "max_depth": whole(&f.MaxDepth), "max_spawned": whole(&f.MaxSpawned), "lease": duration(&f.Lease), "http": text(&f.HTTP),
+		"token_env": text(&f.TokenEnv), "limits": keep(&limits), "budgets": keep(&budgets), "handlers": keep(&handlers), "tasks": keep(&tasks), "bindings": keep(&bindings),
+		"tokens": keep(&tokens), "senders": keep(&senders), "memos": keep(&memos), "approvals": keep(&approvals), "alarm": keep(&alarm),
+		"zone": text(&f.Defaults.Zone), "default_agent": text(&f.Defaults.Agent), "agents": keep(&agents),
 	}); err != nil {
 		return err
 	}
+	f.Defaults = given.over(f.Defaults)
 	if n := f.Redis.Partitions; n < 0 || n > mostPartitions || n&(n-1) != 0 {
 		return root.of("partitions").fail("must be a power of two up to %d, not %d", mostPartitions, n)
 	}
-	if err := f.checkLimits(root); err != nil {
+	if err := f.checkBounds(root); err != nil {
 		return err
 	}
 	if f.Redis.Retention != 0 && f.Redis.Retention < redisstore.ShortestRetention {
 		return root.of("retention").fail("must be at least %s, not %s", redisstore.ShortestRetention, f.Redis.Retention)
 	}
 	if err := check(root, "", core.Config{
-		Concurrency: f.Concurrency, Urgent: f.Urgent, Serial: f.Serial, MaxCrashes: f.MaxCrashes, Default: core.KindConfig{Lease: f.Lease},
+		Concurrency: f.Concurrency, Urgent: f.Urgent, Serial: f.Serial, MaxCrashes: f.MaxCrashes, MaxDepth: f.MaxDepth, MaxSpawned: f.MaxSpawned,
+		Default: core.KindConfig{Lease: f.Lease}, Zone: f.Defaults.Zone,
 	}); err != nil {
+		return err
+	}
+	if err := f.readBounds(limits, budgets); err != nil {
 		return err
 	}
 	if err := f.readHandlers(handlers); err != nil {
 		return err
 	}
+	if err := f.readBindings(bindings); err != nil {
+		return err
+	}
+	if err := f.readCallers(tokens, senders); err != nil {
+		return err
+	}
+	if err := f.readAlarm(alarm); err != nil {
+		return err
+	}
+	if err := f.readAgents(ctx, agents); err != nil {
+		return err
+	}
+	if err := f.readMemOS(memos); err != nil {
+		return err
+	}
+	if err := f.readApprovals(approvals); err != nil {
+		return err
+	}
 	return f.readTasks(tasks)
 }
 
-// checkLimits refuses bounds of what is stored that no store takes; zero is the default.
-func (f *File) checkLimits(root place) error {
+// checkBounds refuses bounds of what is stored that no store takes; zero is the default.
+func (f *File) checkBounds(root place) error {
 	for _, limit := range []struct {
 		key         string
 		least, have int

@@ -4,6 +4,8 @@ package dulyfile
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
@@ -25,6 +27,7 @@ type Handler struct {
 	exec    []string
 	webhook webhook.Config
 	secret  string // the variable that webhook.Secret is from
+	gate    *gate  // nil if the kind has none
 }
 
 // webhookTimeout is how long a webhook may take if the file does not say.
@@ -64,11 +67,13 @@ func (h *Handler) read(p place) error {
 		"log": some("log", &logged), "exec": some("exec", &argv), "webhook": some("webhook", &hook),
 		"secret_env": text(&h.secret), "insecure": boolean(&h.webhook.Insecure),
 		"allow_private": boolean(&h.webhook.AllowPrivate), "timeout": durationOrNone(&h.Settings.Timeout),
-		"slots": integer(&h.Settings.Slots), "lease": duration(&h.Settings.Lease), "max_attempts": integer(&h.Settings.MaxAttempts),
+		"level": integer((*int)(&h.Settings.Level)), "slots": integer(&h.Settings.Slots), "lease": duration(&h.Settings.Lease), "max_attempts": integer(&h.Settings.MaxAttempts),
 		"backoff": durationOrNone(&h.Settings.Backoff), "max_backoff": duration(&h.Settings.MaxBackoff),
 		"max_retry_afters": orNever(&h.Settings.MaxRetryAfters), "pause_after_failures": orNever(&h.Settings.PauseAfter),
 		"grace": durationOrNone(&h.Settings.Grace), "spread": durationOrNone(&h.Settings.Spread), "catch_up": orNone(&h.Settings.CatchUp),
-		"disabled": boolean(&h.Settings.Disabled), "activity": h.readActivity,
+		"disabled": boolean(&h.Settings.Disabled), "activity": h.readActivity, "gate": h.readGate,
+		"batch": integer(&h.Settings.Batch), "batch_wait": duration(&h.Settings.BatchWait), "batch_by": h.readBatchBy,
+		"idle_factor": number(&h.Settings.IdleBackoff.Factor), "idle_max": duration(&h.Settings.IdleBackoff.Max),
 	}); err != nil {
 		return err
 	}
@@ -77,6 +82,9 @@ func (h *Handler) read(p place) error {
 	}
 	if (h.webhook != webhook.Config{} || h.secret != "") && types[0] != "webhook" {
 		return p.fail("has secret_env, insecure or allow_private, which are for webhooks only")
+	}
+	if h.Settings.Batch != 0 && types[0] == "log" {
+		return p.fail("has batch, which is for exec and webhook only")
 	}
 	switch types[0] {
 	case "log":
@@ -87,6 +95,15 @@ func (h *Handler) read(p place) error {
 	default:
 		return h.readWebhook(hook)
 	}
+}
+
+// readBatchBy reads what the tasks of a batch share. An empty array would be batches of several agents, which core refuses too.
+func (h *Handler) readBatchBy(p place) error {
+	if p.empty() {
+		return nil
+	}
+	h.Settings.BatchBy = []string{}
+	return texts(&h.Settings.BatchBy)(p)
 }
 
 // readActivity reads when tasks of the kind are due after some activity.
@@ -109,33 +126,42 @@ func (h *Handler) readExec(p place) error {
 		return err
 	}
 	_, err := exec.New(exec.Config{Argv: h.exec})
-	if wrong, ok := errors.AsType[*core.ConfigError](err); ok {
-		return p.fail("%s", wrong.Reason)
-	}
-	return err
+	return p.refused(err, "")
 }
 
-// readWebhook reads the URL. Errors name the variable of a secret, and never what it contains.
+// readWebhook reads the URL, and checks it with the settings that it has.
 func (h *Handler) readWebhook(p place) error {
-	w := &h.webhook
+	if err := p.readURL(&h.webhook, h.secret); err != nil {
+		return err
+	}
+	h.Settings.Timeout = cmp.Or(h.Settings.Timeout, webhookTimeout)
+	_, err := webhook.New(h.webhook)
+	return p.refused(err, h.secret)
+}
+
+// readURL reads a URL and the secret that a variable contains, if it is named. Errors name the variable, and never what it contains.
+func (p place) readURL(w *webhook.Config, secret string) error {
 	if err := text(&w.URL)(p); err != nil {
 		return err
 	}
-	if h.secret != "" {
-		if w.Secret = os.Getenv(h.secret); w.Secret == "" {
-			return p.fail("the environment variable %s, named by secret_env, is not set", h.secret)
+	if secret != "" {
+		if w.Secret = os.Getenv(secret); w.Secret == "" {
+			return p.fail("the environment variable %s, named by secret_env, is not set", secret)
 		}
 	}
 	// The user of the file is that of the machine, so localhost is theirs to name.
 	w.AllowLoopback = true
-	h.Settings.Timeout = cmp.Or(h.Settings.Timeout, webhookTimeout)
-	_, err := webhook.New(*w)
+	return nil
+}
+
+// refused is what a handler or a gate says about its settings, in the words of the file; nil if it takes them.
+func (p place) refused(err error, secret string) error {
 	wrong, ok := errors.AsType[*core.ConfigError](err)
 	switch {
 	case !ok:
 		return err
 	case wrong.Field == "Secret":
-		return p.fail("the environment variable %s, named by secret_env, %s", h.secret, wrong.Reason)
+		return p.fail("the environment variable %s, named by secret_env, %s", secret, wrong.Reason)
 	case wrong.Field == "Insecure":
 		return p.fail("must be https, as others can read requests sent over http; insecure: true allows http")
 	default:
@@ -152,38 +178,74 @@ func (f *File) Settings() core.Config {
 	}
 	return core.Config{
 		Name: f.Name, Concurrency: f.Concurrency, Urgent: f.Urgent, Serial: f.Serial, MaxAbandoned: f.MaxAbandoned, MaxCrashes: f.MaxCrashes,
-		Default: core.KindConfig{Lease: f.Lease}, Kinds: kinds,
+		MaxDepth: f.MaxDepth, MaxSpawned: f.MaxSpawned,
+		Default: core.KindConfig{Lease: f.Lease}, Kinds: kinds, Limits: f.Limits, Budgets: f.Budgets, Zone: f.Defaults.Zone, Bindings: f.bind(),
 	}
 }
 
-// Register makes the handlers of the file those of a scheduler. The programs that they start are among the children, and get neither
-// the variables that the file names as secrets nor those that the caller does.
-// Secrets are gathered first, so that no handler's program gets the secret of another.
+// Register makes the handlers of the file, and their gates, those of a scheduler. The programs that they start are among the
+// children, and get neither the variables that the file names as secrets nor those that the caller does.
+// Secrets are gathered first, so that no program gets the secret of another.
 func (f *File) Register(s *core.Scheduler, logger *slog.Logger, children *exec.Children, secrets ...string) error {
+	secrets = append(secrets, f.secrets...)
 	for _, h := range f.Handlers {
 		if h.secret != "" {
 			secrets = append(secrets, h.secret)
 		}
-	}
-	for _, h := range f.Handlers {
-		switch {
-		case h.Log:
-			core.Handle(s, h.Kind, logRun(logger))
-		case h.exec != nil:
-			e, err := exec.New(exec.Config{Argv: h.exec, SnoozeFor: h.Settings.Backoff, WithoutEnv: secrets, Children: children})
-			if err != nil {
-				return err
-			}
-			core.Handle(s, h.Kind, e.Run)
-		default:
-			w, err := webhook.New(h.webhook)
-			if err != nil {
-				return err
-			}
-			core.Handle(s, h.Kind, w.Run)
+		if h.gate != nil && h.gate.secret != "" {
+			secrets = append(secrets, h.gate.secret)
 		}
 	}
+	for _, h := range f.Handlers {
+		if err := h.register(s, logger, children, secrets); err != nil {
+			return err
+		}
+		if h.gate == nil {
+			continue
+		}
+		ask, err := h.gate.ask(children, secrets)
+		if err != nil {
+			return err
+		}
+		core.Gate(s, h.Kind, ask)
+	}
 	return nil
+}
+
+// register makes one handler that of its kind.
+func (h *Handler) register(s *core.Scheduler, logger *slog.Logger, children *exec.Children, secrets []string) error {
+	switch {
+	case h.Log:
+		core.Handle(s, h.Kind, logRun(logger))
+	case h.exec != nil:
+		e, err := exec.New(exec.Config{Argv: h.exec, SnoozeFor: h.Settings.Backoff, WithoutEnv: secrets, Children: children})
+		if err != nil {
+			return err
+		}
+		h.handle(s, e)
+	default:
+		w, err := webhook.New(h.webhook)
+		if err != nil {
+			return err
+		}
+		h.handle(s, w)
+	}
+	return nil
+}
+
+// runner runs tasks one by one or in batches: a program or a webhook.
+type runner interface {
+	Run(ctx context.Context, t *core.Task[json.RawMessage]) error
+	RunBatch(ctx context.Context, ts []*core.Task[json.RawMessage]) []error
+}
+
+// handle makes what runs tasks the handler of its kind, of single tasks or of batches.
+func (h *Handler) handle(s *core.Scheduler, by runner) {
+	if h.Settings.Batch == 0 {
+		core.Handle(s, h.Kind, by.Run)
+		return
+	}
+	core.HandleBatch(s, h.Kind, by.RunBatch)
 }
 
 // KindNames are the kinds that have a handler in the file, for people.

@@ -3,6 +3,7 @@ package dulyfile
 // The tasks of the file.
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,6 +36,7 @@ func (f *File) readTasks(p place) error {
 		if err := t.read(); err != nil {
 			return err
 		}
+		t.task.Agent = cmp.Or(t.task.Agent, f.Defaults.Agent)
 		// An id is what makes a second start find the task again.
 		switch {
 		case t.task.ID == "" && t.task.UniqueKey == "":
@@ -53,7 +55,7 @@ func (f *File) readTasks(p place) error {
 // anything is written.
 // Levels, zones and bounds are core's rules, and need not be known here.
 func (f *File) tryTasks(ctx context.Context) error {
-	trial, err := core.New(memstore.New(memstore.Config{}), core.Config{Kinds: f.Settings().Kinds})
+	trial, err := core.New(memstore.New(memstore.Config{}), core.Config{Kinds: f.Settings().Kinds, Zone: f.Defaults.Zone})
 	if err != nil {
 		return err
 	}
@@ -113,7 +115,7 @@ func taskField(name string, value place) ([]byte, error) {
 	var v any = n.Value
 	switch name {
 	// Their JSON type matters: YAML decides whether they are numbers, strings or arrays.
-	case "payload", "info", "tags", "level", "max_attempts", "pause_after_failures":
+	case "payload", "info", "tags", "level", "max_attempts", "pause_after_failures", "urgent", "paused", "manual":
 		v = nil
 	}
 	if v == nil || n.Kind != yaml.ScalarNode || value.empty() {

@@ -79,6 +79,20 @@ func whole(into *int) reader {
 	}
 }
 
+// number reads a number that is not zero, which core takes for one that was left out.
+func number(into *float64) reader {
+	return func(p place) error {
+		switch {
+		case p.empty():
+		case p.value().Decode(into) != nil:
+			return p.fail("must be a number")
+		case *into == 0:
+			return p.fail("must not be 0: leave it out for the default")
+		}
+		return nil
+	}
+}
+
 // never is a number of failures after which nothing happens, and none what core takes for a setting that is switched off,
 // as its zero means the default.
 // The file says 0 for "none", and the zero of a setting means the default.

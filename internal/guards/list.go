@@ -18,6 +18,14 @@ var guards = []guard{
 		Name: "unknown-kind", What: "a task of an unknown kind is claimed", File: "core/memstore/visit.go",
 		Old: "} else if !slices.Contains(c.r.Kinds, t.Kind) {", New: "} else if len(t.Kind) == 0 {",
 	}, inCore, "TestUnknownKindsWait$"},
+	{"2", sow.Fault{
+		Name: "odd", What: "no full script follows where a plain one is not enough", File: "core/redisstore/plain.go",
+		Old: "			c.makeFull()\n			odd = append(odd, i)\n", New: "			c.makeFull()\n",
+	}, onRedis, "TestAnOddAnswerIsFollowedByTheFullScript$"},
+	{"2", sow.Fault{
+		Name: "odd-unchanged", What: "a plain claim takes tasks out of the agenda before it finds out that it is not enough", File: "core/redisstore/scripts/plainclaim.lua",
+		Old: "if n > 0 and ORDERS then\n", New: "if n > 0 and ORDERS then\nredis.call('ZREM', KEYS[1], unpack(gone))\n",
+	}, onRedis, "TestOddAnswersComeBeforeAllWrites$"},
 	{"3", sow.Fault{
 		Name: "crash-recorded", What: "a crash leaves no reason in the task's runs", File: "core/verdict.go",
 		Old: "for range d.claimed.Crashes {", New: "for range 0 {",
@@ -29,19 +37,51 @@ var guards = []guard{
 	{"4", sow.Fault{
 		Name: "fence-seen", What: "a fence is not above what the claimer has seen", File: "core/redisstore/claim.go",
 		Old: "letters += strconv.FormatInt(int64(r.Fence), 10)", New: "letters += strconv.Itoa(0)",
+	}, onRedis, "TestContract$/fences_grow_past"},
+	{"4", sow.Fault{
+		Name: "plain-fence-seen", What: "a plain claim's fence is not above what the claimer has seen", File: "core/redisstore/plainclaim.go",
+		Old: "number(int64(r.Fence)).", New: "number(0).",
 	}, onRedis, "TestFencesGrowAcrossAFailover$"},
 	{"5", sow.Fault{
 		Name: "recovery", What: "expired leases are not taken back", File: "core/redisstore/scripts/expired.lua",
 		Old: "if live then crashed(", New: "if not live then crashed(",
 	}, onRedis, "TestContract$/expired_leases"},
+	{"5", sow.Fault{
+		Name: "plain-recovery", What: "a plain claim goes on although a lease has ended", File: "core/redisstore/scripts/plainclaim.lua",
+		Old: "if lease and tonumber(lease) <= now or redis.call", New: "if redis.call",
+	}, onRedis, "TestContract$/expired_leases"},
 	{"6", sow.Fault{
-		Name: "early", What: "an agent is visited half a second early", File: "core/memstore/visit.go",
-		Old: "return a.visit <= c.now })", New: "return a.visit <= c.now+500 })",
+		Name: "early", What: "an agent is visited half a second early", File: "core/memstore/partition.go",
+		Old: "		s.visit = at\n		p.agenda.add(s)\n", New: "		s.visit = at - 500\n		p.agenda.add(s)\n",
 	}, inMemory, "TestContract$/never_before_due"},
 	{"7", sow.Fault{
 		Name: "order", What: "the lowest level comes first", File: "core/memstore/visit.go",
 		Old: "return level(a) < level(b)", New: "return level(a) > level(b)",
 	}, inMemory, "TestContract$/order_within_an_agent"},
+	{"7", sow.Fault{
+		Name: "flood", What: "200 tasks of one agent are in the agenda by themselves", File: "core/memstore/submit.go",
+		Old: "const few = 32", New: "const few = 200",
+	}, inMemory, "TestContract$/a_flood_delays_others"},
+	{"7", sow.Fault{
+		Name: "flood-on-redis", What: "200 tasks of one agent are in the agenda by themselves", File: "core/redisstore/preflight.go",
+		Old: "const inAgenda = 32", New: "const inAgenda = 200",
+	}, onRedis, "TestContract$/a_flood_delays_others"},
+	{"7", sow.Fault{
+		Name: "flood-plain", What: "a plain submit lets one task too many into the agenda", File: "core/redisstore/scripts/plainsubmit.lua",
+		Old: "live >= few or live >= most", New: "live > few or live >= most",
+	}, onRedis, "TestContract$/a_flood_delays_others"},
+	{"7", sow.Fault{
+		Name: "loud", What: "a plain settlement wakes nobody for what is due earlier", File: "core/redisstore/scripts/plainsettle.lua",
+		Old: "LOUD, earliest = ARGV[5] ~= '1', math.huge", New: "LOUD, earliest = false, math.huge",
+	}, onRedis, "TestContract$/no_wake-up_for_a_quiet"},
+	{"7", sow.Fault{
+		Name: "quiet", What: "a plain settlement wakes everybody for what its caller takes", File: "core/redisstore/scripts/plainsettle.lua",
+		Old: "LOUD, earliest = ARGV[5] ~= '1', math.huge", New: "LOUD, earliest = true, math.huge",
+	}, onRedis, "TestContract$/no_wake-up_for_a_quiet"},
+	{"7", sow.Fault{
+		Name: "quiet-in-memory", What: "a settlement wakes everybody for what its caller takes", File: "core/memstore/settle.go",
+		Old: "	if !r.Quiet {\n", New: "	if due >= 0 {\n",
+	}, inMemory, "TestContract$/no_wake-up_for_a_quiet"},
 	{"8", sow.Fault{
 		Name: "margin", What: "a pull does not end before its context's deadline", File: "core/pull.go",
 		Old: "time.Until(deadline) - p.s.config.Margin)", New: "time.Until(deadline))",
@@ -54,6 +94,15 @@ var guards = []guard{
 		Name: "out-of-memory", What: "a settle begins with a write that full memory refuses", File: "core/redisstore/scripts/settle.lua",
 		Old: "redis.call('ZREM', KEYS[6], '')", New: "",
 	}, onRedis, "TestFullMemory$"},
+	{"10", sow.Fault{
+		Name: "plain-out-of-memory", What: "a plain settle begins with a write that full memory refuses", File: "core/redisstore/scripts/plainsettle.lua",
+		Old: "if #closed > 0 then\nredis.call('ZREM', KEYS[6], unpack(closed))\n",
+		New: "redis.call('HSET', KEYS[5], unpack(marks))\nif #closed > 0 then\nredis.call('ZREM', KEYS[6], unpack(closed))\n",
+	}, onRedis, "TestFullMemory$"},
+	{"10", sow.Fault{
+		Name: "plain-claim-out-of-memory", What: "a plain claim begins with a write that full memory refuses", File: "core/redisstore/scripts/plainclaim.lua",
+		Old: "if many then\nlocal moved", New: "if n > 0 then redis.call('HINCRBY', KEYS[7], 'clock', '0') end\nif many then\nlocal moved",
+	}, onRedis, "TestFullMemory$"},
 	{"11", sow.Fault{
 		Name: "pause", What: "what is paused is claimed", File: "core/memstore/visit.go",
 		Old: "c.p.keptBy(t, c.now); ok {", New: "c.p.keptBy(t, c.now); ok && s.name == \"?\" {",
@@ -62,10 +111,18 @@ var guards = []guard{
 		Name: "pause-again", What: "a pause that is given again does not hold what was told to run", File: "core/redisstore/scripts/hold.lua",
 		Old: "local since = command == 'prolong' and lasting(old)", New: "local since = lasting(old)",
 	}, onRedis, "TestContract$/run_now_ends_with_the_pause"},
+	{"11", sow.Fault{
+		Name: "plain-pauses", What: "a pause of a task outlives it if its end is plain", File: "core/redisstore/scripts/plainsettle.lua",
+		Old: "redis.call('HDEL', base .. 'holds', unpack(scopes_)) > 0", New: "redis.call('HLEN', base .. 'holds') < 0",
+	}, onRedis, "TestContract$/a_hold_ends_with_its_task"},
 	{"12", sow.Fault{
 		Name: "cancel-is-final", What: "a run ends as it likes although its task was cancelled", File: "core/memstore/order.go",
 		Old: "case t.order.op == orderCancel && r.Verb != store.VerbCancel:", New: "case t.order.op == orderCancel && r.Verb == store.VerbRelease:",
 	}, inMemory, "TestContract$/a_cancelled_run_ends"},
+	{"12", sow.Fault{
+		Name: "plain-orders", What: "a plain claim does not tell that a task was cancelled during its last run", File: "core/redisstore/scripts/plainclaim.lua",
+		Old: "if order then return ODD end", New: "if not order then order = 1 end",
+	}, onRedis, "TestContract$/a_cancelled_run_crashes"},
 	{"13", sow.Fault{
 		Name: "replace", What: "a replaced task keeps its old payload", File: "core/memstore/submit.go",
 		Old: "	t.Submission, t.state, t.pulse = sub, state, nil\n", New: "	sub.Body = t.Body\n	t.Submission, t.state, t.pulse = sub, state, nil\n",
@@ -82,6 +139,14 @@ var guards = []guard{
 		Name: "audit", What: "an audit does not repair what was lost", File: "core/redisstore/scripts/audit.lua",
 		Old: "fault(agent, id, 'lost')\nif not repair then return end", New: "fault(agent, id, 'lost')\nif repair then return end",
 	}, onRedis, "TestAuditRepairsWhatIsDamaged$"},
+	{"16", sow.Fault{
+		Name: "plain-groups", What: "a plain settlement leaves the counts of a group as they are", File: "core/redisstore/scripts/plainsettle.lua",
+		Old: "{ 'orders', 'groups', 'pulse',", New: "{ 'orders', 'pulse',",
+	}, onRedis, "TestContract$/a_task_changes_its_group"},
+	{"16", sow.Fault{
+		Name: "plain-first", What: "a plain submit stores the first task of an agent with few once more", File: "core/redisstore/scripts/plainsubmit.lua",
+		Old: "if high + low > 0 and", New: "if high + low < 0 and",
+	}, onRedis, "TestContract$/submit_keeps_the_first"},
 	{"17", sow.Fault{
 		Name: "retry-after", What: "a run is repeated sooner than its handler asked for", File: "core/retryafter.go",
 		Old: "pause := max(asked, kind.Backoff)", New: "pause := max(0, kind.Backoff)",
@@ -108,7 +173,7 @@ var guards = []guard{
 	}, inCore, "TestSubmitRefuses$"},
 	{"24", sow.Fault{
 		Name: "serial", What: "an agent gives a second task while one of it runs", File: "core/memstore/visit.go",
-		Old: "if c.r.Serial && c.p.serial[a.name] != nil {", New: "if c.r.Serial && a.name == \"\" {",
+		Old: "if c.r.Serial && (c.p.serial[a.name] != nil || c.got[a] > 0) {", New: "if c.r.Serial && a.name == \"\" {",
 	}, inMemory, "TestContract$/one_run_of_an_agent_at_a_time"},
 	{"25", sow.Fault{
 		Name: "away-is-named", What: "partitions that are away are not named", File: "core/target.go",
@@ -123,15 +188,123 @@ var guards = []guard{
 		Old: "local full = read >= 512", New: "local full = read < 0",
 	}, onRedis, "TestContract$/claims_of_large_tasks"},
 	{"30", sow.Fault{
-		Name: "waits", What: "one credential may wait any number of times", File: "adapters/http/memos/looks.go",
+		Name: "waits", What: "one credential may wait any number of times", File: "adapters/internal/waits/waits.go",
 		Old: "	case w.each[who] >= most:\n", New: "	case w.each[who] < 0:\n",
 	}, "adapters/http", "TestWaitsAreBounded$"},
 	{"31", sow.Fault{
 		Name: "limit", What: "an agent gets one task more than its limit", File: "core/memstore/submit.go",
-		Old: "live+also.tasks >= limit", New: "live+also.tasks > limit",
+		Old: "p.liveOf(t.Agent)+also.tasks >= limit", New: "p.liveOf(t.Agent)+also.tasks > limit",
 	}, inMemory, "TestContract$/submit_is_all_or_nothing"},
+	{"31", sow.Fault{
+		Name: "plain-limit", What: "a plain submit gives an agent one task more than its limit", File: "core/redisstore/scripts/plainsubmit.lua",
+		Old: "live >= few or live >= most", New: "live >= few or live > most",
+	}, onRedis, "TestContract$/submit_to_the_limit"},
 	{"32", sow.Fault{
 		Name: "grant", What: "a credential for some agents reaches all", File: "adapters/http/auth.go",
-		Old: "		if !slices.Contains(g.Agents, agent) {\n", New: "		if len(g.Agents) < 0 && !slices.Contains(g.Agents, agent) {\n",
+		Old: "	case !g.covers(what.Agent):\n", New: "	case len(g.Agents) < 0 && !g.covers(what.Agent):\n",
 	}, "adapters/http", "TestACredentialReachesNobodyElseByAnyName$"},
+	{"33", sow.Fault{
+		Name: "overtaken", What: "a repartition that was frozen goes on after another has taken over", File: "core/redisstore/scripts/repartition.lua",
+		Old: "if last > attempt or last < attempt and what ~= 'take' then return { now, 0 } end\n", New: "",
+	}, onRedis, "TestRepartitionIsTakenOver$"},
+	{"33", sow.Fault{
+		Name: "undone", What: "a repartition whose copies count drops them, as the answer was lost that they do", File: "core/redisstore/repartition.go",
+		Old: "	if err := m.next(ctx, undoing); err != nil {\n		return err\n	}\n", New: "",
+	}, onRedis, "TestRepartitionSurvivesKills$"},
+	{"34", sow.Fault{
+		Name: "limit-memory", What: "a limit lets one run more at once", File: "core/memstore/limit.go",
+		Old: "b.runs >= b.rule.limit.Concurrency", New: "b.runs > b.rule.limit.Concurrency",
+	}, inMemory, "TestContract$/a_limit_of_runs"},
+	{"34", sow.Fault{
+		Name: "limit-runs", What: "a limit lets one run more at once", File: "core/redisstore/scripts/limits.lua",
+		Old: "return b.rule.runs and b.runs >= b.rule.runs", New: "return b.rule.runs and b.runs > b.rule.runs",
+	}, onRedis, "TestContract$/a_limit_of_runs"},
+	{"34", sow.Fault{
+		Name: "limit-rate", What: "a start is not counted in a rate", File: "core/redisstore/scripts/limits.lua",
+		Old: "math.max(b.empty, now) + b.gap", New: "math.max(b.empty, now)",
+	}, onRedis, "TestContract$/a_limit_of_starts"},
+	{"38", sow.Fault{
+		Name: "budget-hold", What: "a budget that is used up lets more start", File: "core/memstore/limit.go",
+		Old: "b.spentAt(now) >= b.rule.budget.Amount", New: "b.spentAt(now) > b.rule.budget.Amount",
+	}, inCore, "TestRacingProcessesKeepABudget"},
+	{"38", sow.Fault{
+		Name: "budget-period", What: "what was used in a period stays used in the next", File: "core/memstore/budget.go",
+		Old: "b.spent, b.ends = 0, budget", New: "b.ends = budget",
+	}, inCore, "TestADaysBudgetEndsAtLocalMidnight"},
+	{"39", sow.Fault{
+		Name: "adaptive-probe", What: "after a refusal all ask again at once", File: "core/memstore/limit.go",
+		Old: "k.probe == probeOut || ", New: "",
+	}, "adapters/daemon", "TestAnAdaptiveLimitFindsAQuota"},
+	{"34", sow.Fault{
+		Name: "limit-turns", What: "an agent keeps its place in a line when it was served", File: "core/memstore/line.go",
+		Old: "s.turn = b.line.last()\n			b.line.agents = append(b.line.agents, s)", New: "b.line.agents = append([]*standing{s}, b.line.agents...)",
+	}, inMemory, "TestContract$/agents_behind_a_limit_take_turns"},
+	{"35", sow.Fault{
+		Name: "start-held", What: "a task starts although its key, kind or agent is paused", File: "core/redisstore/scripts/plainstart.lua",
+		Old: "if held then return ODD end", New: "",
+	}, onRedis, "TestContract$/a_task_that_may_not_start_waits"},
+	{"35", sow.Fault{
+		Name: "start-order", What: "a task starts although another of its agent has waited for longer", File: "core/redisstore/scripts/plainstart.lua",
+		Old: "if next_due ~= '' and tonumber(next_due) <= now then return ODD end", New: "",
+	}, onRedis, "TestContract$/a_task_that_may_not_start_waits"},
+	{"35", sow.Fault{
+		Name: "start-lease", What: "a task that starts is not leased for long enough to be found", File: "core/redisstore/scripts/plainstart.lua",
+		Old: "redis.call('ZADD', KEYS[10], till, fence)\n", New: "",
+	}, onRedis, "TestContract$/a_task_is_started_as_it_is_stored"},
+	{"35", sow.Fault{
+		Name: "start-lost", What: "a start whose answer was lost is not found again", File: "core/redisstore/start.go",
+		Old: "r.Agents, r.New = []string{r.New.Agent}, nil", New: "r.Agents, r.New, r.Nonce = []string{r.New.Agent}, nil, newNonce()",
+	}, onRedis, "TestLostAnswersOfEveryScript$"},
+	{"35", sow.Fault{
+		Name: "start-slots", What: "urgent tasks take slots that a pull waits for", File: "core/atonce.go",
+		Old: "if usual || w.urgent {", New: "if w == nil {",
+	}, inCore, "TestSpareSlotsAreThoseThatNobodyWaitsFor$"},
+	{"37", sow.Fault{
+		Name: "breaker-depth", What: "runs submit tasks at one depth more", File: "core/origin.go",
+		Old: "most > 0 && o.Depth > most", New: "most > 0 && o.Depth > most+1",
+	}, inCore, "TestWithParent$"},
+	{"37", sow.Fault{
+		Name: "breaker-grows", What: "what a run submits is no deeper than its own task", File: "core/origin.go",
+		Old: "o.Root, o.Depth = own.Root, own.Depth+1", New: "o.Root, o.Depth = own.Root, own.Depth",
+	}, inCore, "TestOriginsAreKept$"},
+	{"37", sow.Fault{
+		Name: "breaker-number", What: "a root has one task more submitted", File: "core/memstore/root.go",
+		Old: "	if have < root.Most {\n		return nil\n	}\n	//", New: "	if have <= root.Most {\n		return nil\n	}\n	//",
+	}, inMemory, "TestContract$/a_root_has"},
+	{"37", sow.Fault{
+		Name: "breaker-number-on-redis", What: "a root has one task more submitted", File: "core/redisstore/scripts/submit.lua",
+		Old: "if have < rule.room then return nil end", New: "if have <= rule.room then return nil end",
+	}, onRedis, "TestContract$/a_root_has"},
+	{"37", sow.Fault{
+		Name: "breaker-plain", What: "a task with a root takes the plain script, which counts nothing", File: "core/redisstore/plainsubmit.go",
+		Old: "t.Group == \"\" && t.Root == nil && weight", New: "t.Group == \"\" && weight",
+	}, onRedis, "TestContract$/a_root_has"},
+	{"40", sow.Fault{
+		Name: "alarm-booked", What: "an alarm is set for each pull, although one is booked", File: "core/memstore/booking.go",
+		Old: "len(s.booked) == 0 || b.At < s.booked[0].At", New: "len(s.booked) == 0 || b.Tag != \"\"",
+	}, inCore, "TestOneAlarmIsBooked$"},
+	{"40", sow.Fault{
+		Name: "alarm-next", What: "a pull books no alarm for what is due next", File: "core/alarm.go",
+		Old: "due := earlier(store.MillisOf(r.NextDueAt), p.leaveAlarm())", New: "due := p.leaveAlarm()",
+	}, inCore, "TestOneAlarmIsBooked$"},
+	{"40", sow.Fault{
+		Name: "alarm-running", What: "no alarm is booked while a run takes long", File: "core/alarm.go",
+		Old: "if !p.books() || !p.claimed {", New: "if !p.books() || p.claimed {",
+	}, inCore, "TestAlarmsWhileARunTakesLong$"},
+	{"41", sow.Fault{
+		Name: "signal-twice", What: "a task is told again", File: "core/memstore/signals.go",
+		Old: "if t.told != nil || t.claim != nil {", New: "if t.claim != nil {",
+	}, inMemory, "TestContract$/a_signal_to_many"},
+	{"41", sow.Fault{
+		Name: "signal-early", What: "a signal that comes first is lost", File: "core/redisstore/scripts/signals.lua",
+		Old: "return said and tonumber(sub(said, 1, 13)) > now and sub(said, 14)", New: "return said and tonumber(sub(said, 1, 13)) < now and sub(said, 14)",
+	}, onRedis, "TestContract$/a_signal_that_comes_first"},
+	{"41", sow.Fault{
+		Name: "signal-heard", What: "what a run was told is gone when it is repeated", File: "core/verdict.go",
+		Old: "		v.retried = true\n		d.sameOccurrence()", New: "		v.retried = true\n		d.heard(v)\n		d.sameOccurrence()",
+	}, inCore, "TestWhatWasHeardIsNotLost$"},
+	{"41", sow.Fault{
+		Name: "signal-wakes", What: "who sleeps is not woken by a signal", File: "core/redisstore/scripts/signal.lua",
+		Old: "announce(now)", New: "announce(now, true)",
+	}, onRedis, "TestContract$/a_signal_wakes"},
 }

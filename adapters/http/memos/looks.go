@@ -2,8 +2,6 @@ package memos
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
 	"sync"
 	"time"
 
@@ -11,7 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// Waiting together: many requests that wait for one user share what is seen, and may not become too many.
+// Waiting together: many requests that wait for one user share what is seen.
 
 // looks lets the requests that wait for the same agent share what is seen of it: however many they are, one of them looks at a
 // time, and for a small part of the time only.
@@ -142,47 +140,3 @@ func (l *looks[T]) lead(one *look[T], now time.Time, s seeing[T]) error {
 	seen, err = s.look()
 	return err
 }
-
-// waits bounds how many requests wait at once, of each credential and of all together. A wait holds a connection for up to an hour:
-// without a bound one client could take all that the server has. The host says who a caller is: the header that shows a credential
-// can be spelt in many ways.
-// Both bounds are of this process.
-type waits struct {
-	mu   sync.Mutex
-	all  int
-	each map[[sha256.Size]byte]int // by Host.Caller
-}
-
-// allWaits is how many times as many requests as those of one credential may wait at once.
-const allWaits = 8
-
-// enter lets a request of a caller wait until it calls leave, or refuses it. Requests without a credential share one bound.
-func (w *waits) enter(who [sha256.Size]byte, most int) (leave func(), err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.each == nil {
-		w.each = map[[sha256.Size]byte]int{}
-	}
-	switch {
-	case w.each[who] >= most:
-		return nil, tooMany(fmt.Sprintf("%d requests of this credential are already waiting; wait for fewer users at once, or retry later", most))
-	case w.all >= allWaits*most:
-		return nil, tooMany(fmt.Sprintf("%d requests are already waiting; retry later", allWaits*most))
-	}
-	w.all++
-	w.each[who]++
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.all--
-		if w.each[who]--; w.each[who] == 0 {
-			delete(w.each, who)
-		}
-	}, nil
-}
-
-// retryWait is when a request that was refused because too many wait may try again.
-const retryWait = 5 * time.Second
-
-// tooMany is the refusal of a wait, with a time to come back.
-func tooMany(detail string) error { return problem.TooMany(detail, retryWait) }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/waits"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -19,10 +20,9 @@ import (
 
 // Host is the server that mounts the API: it knows who asks, and how it answers and logs.
 type Host interface {
-	// Allow refuses a request about agents that its caller may not touch, AllowTasks one that submits tasks of such agents or
-	// users, and AllowAll one about more than single agents to a caller that may touch some only.
+	// Allow refuses a request about agents that its caller may not touch, and AllowAll one about more than single agents to a
+	// caller that may touch some only. The scheduler itself asks about tasks that are submitted.
 	Allow(r *http.Request, agents ...string) error
-	AllowTasks(r *http.Request, tasks ...core.NewTask) error
 	AllowAll(r *http.Request) error
 	// Caller is a hash of the credential of a request: requests of one credential share what is bounded.
 	Caller(r *http.Request) [sha256.Size]byte
@@ -38,6 +38,8 @@ type Config struct {
 	Clock core.Clock
 	// MaxWaits is how many requests of one credential may wait at once; all together may be eight times as many.
 	MaxWaits int
+	// Waits bounds the waits of this and of other calls together; of this alone if nil.
+	Waits *waits.Bound
 	// Stopping is closed when the server is about to shut down: it ends the waits.
 	Stopping <-chan struct{}
 }
@@ -48,6 +50,8 @@ type Route struct {
 	Method, Path string
 	// Reads says that the caller needs no more than to read, although the method is POST.
 	Reads bool
+	// Submits says that it stores tasks: the host takes the name of a run that does so from the request.
+	Submits bool
 	// Endless says that a GET does not end by itself, so that there is no HEAD for it.
 	Endless bool
 	// Respond returns what is sent as JSON, or an error for [Host].Refuse.
@@ -61,7 +65,7 @@ type api struct {
 	scheduler *core.Scheduler
 	host      Host
 	config    Config
-	waits     waits
+	waits     *waits.Bound
 	// Both hold pointers, so that the compiler makes the code of looks once.
 	// They live as long as the handler.
 	idle   looks[*idleLook]  // how many tasks of a user are active
@@ -104,10 +108,13 @@ type itemStatus struct {
 // makes them once.
 func Routes(s *core.Scheduler, host Host, config Config) []Route {
 	const base = "/product/scheduler"
-	a := &api{scheduler: s, host: host, config: config}
+	if config.Waits == nil {
+		config.Waits = new(waits.Bound)
+	}
+	a := &api{scheduler: s, host: host, config: config, waits: config.Waits}
 	// The messages are MemOS's own, word by word, as clients compare them.
 	return []Route{
-		{Method: http.MethodPost, Path: base + "/submit", Respond: a.enveloped(a.submit)},
+		{Method: http.MethodPost, Path: base + "/submit", Submits: true, Respond: a.enveloped(a.submit)},
 		{Method: http.MethodGet, Path: base + "/status", Respond: a.orSay(http.StatusInternalServerError, "Failed to get scheduler status", a.status)},
 		{Method: http.MethodGet, Path: base + "/allstatus", Respond: a.orSay(http.StatusInternalServerError, "Failed to get full scheduler status", a.allStatus)},
 		{Method: http.MethodGet, Path: base + "/task_queue_status", Respond: a.orSay(http.StatusServiceUnavailable, "Scheduler queue is not available", a.queue)},
@@ -133,7 +140,7 @@ func (a *api) orSay(code int, message string, answer func(r *http.Request) (int,
 func (a *api) inWords(r *http.Request, err error, code int, message string) error {
 	_, known := errors.AsType[*problem.Error](err)
 	_, worded := errors.AsType[*refusal](err)
-	if known || worded {
+	if known || worded || core.CodeOf(err) == core.CodeForbidden {
 		return err
 	}
 	a.host.Failed(r, err)
@@ -249,7 +256,7 @@ type queueLook struct{ remaining, pending map[string]int }
 // queueOf looks at what of a user waits or runs. Requests that come at the same time share a look: it reads all live tasks of the
 // user, and clients poll it.
 func (a *api) queueOf(r *http.Request, agent string) (*queueLook, error) {
-	leave, err := a.waits.enter(a.host.Caller(r), a.config.MaxWaits)
+	leave, err := a.waits.Enter(a.host.Caller(r), a.config.MaxWaits)
 	if err != nil {
 		return nil, err
 	}

@@ -45,13 +45,8 @@ func (h *host) Allow(_ *http.Request, agents ...string) error {
 	return nil
 }
 
-func (h *host) AllowTasks(r *http.Request, tasks ...core.NewTask) error {
-	for i := range tasks {
-		if err := h.Allow(r, tasks[i].Agent, tasks[i].UserID); err != nil {
-			return err
-		}
-	}
-	return nil
+func (h *host) Authorize(_ context.Context, _ core.Principal, what core.Access) error {
+	return h.Allow(nil, what.Agent, what.User)
 }
 
 func (*host) Caller(*http.Request) [sha256.Size]byte { return [sha256.Size]byte{} }
@@ -116,7 +111,7 @@ type world struct {
 
 func newWorld(t *testing.T, all bool) *world {
 	t.Helper()
-	w := &world{store: counting(memstore.New(memstore.Config{})), host: &host{all: all}, stop: make(chan struct{})}
+	w := &world{store: counting(memstore.New(memstore.Config{Partitions: 8})), host: &host{all: all}, stop: make(chan struct{})}
 	var err error
 	w.s, err = core.New(w.store, core.Config{})
 	require.NoError(t, err)
@@ -126,7 +121,9 @@ func newWorld(t *testing.T, all bool) *world {
 
 func (w *world) call(t *testing.T, method, path, body string) (int, string) {
 	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), method, "/product/scheduler"+path, strings.NewReader(body))
+	// The scheduler asks by itself about what is submitted.
+	ctx := core.WithPrincipal(t.Context(), core.Principal{Rights: w.host})
+	r := httptest.NewRequestWithContext(ctx, method, "/product/scheduler"+path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	out := httptest.NewRecorder()
 	for _, route := range w.routes {

@@ -2,17 +2,15 @@ package memos
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/memosmessage"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
-	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -52,14 +50,11 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 		raw = []json.RawMessage{bytes.TrimSpace(data)}
 	}
 	tasks := make([]core.NewTask, len(raw))
-	// All messages are read and allowed before the first is stored: a refused batch must leave nothing behind that its sender, who
+	// All messages are read before the first is stored: a refused batch must leave nothing behind that its sender, who
 	// sends it again as a whole, would have twice.
 	for i := range raw {
-		if tasks[i], err = messageTask(raw[i]); err != nil {
+		if tasks[i], err = memosmessage.Task(raw[i]); err != nil {
 			return 0, nil, asMessage(err, tasks, i, list)
-		}
-		if err := a.host.AllowTasks(r, tasks[i]); err != nil {
-			return 0, nil, err
 		}
 	}
 	// Submit is all or none as well.
@@ -79,65 +74,6 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 		return answered(fmt.Sprintf("Messages submitted; %d had the item_id of an existing message, which stays unchanged", known), out)
 	}
 	return answered("Messages submitted successfully", out)
-}
-
-// keptStrings are the strings of a message that mean nothing to duly: they are part of the payload, for the handler.
-// They are checked to be strings, so that a handler in another language can rely on it.
-var keptStrings = [...]string{"content", "timestamp", "cube_id", "cube", "api_path", "stream_key", "redis_message_id"}
-
-// messageTask is the task that a message makes. All of the message is its payload, as MemOS's handlers read it; what duly knows
-// too, such as who and which group, is repeated in the fields of the task.
-func messageTask(raw json.RawMessage) (core.NewTask, error) {
-	t := core.NewTask{Payload: raw}
-	o, err := strictjson.Parse("message", raw)
-	if err != nil {
-		return t, err
-	}
-	text := func(name string, into *string, zero bool) strictjson.Field {
-		return strictjson.Field{Name: name, Into: into, Must: "must be a string", Zero: zero}
-	}
-	// They become labels, which is where a handler finds them.
-	var agent, cube, userName string
-	fields := []strictjson.Field{
-		text("item_id", &t.ID, false), text("user_id", &t.UserID, false), text("agent_id", &agent, false), text("label", &t.Kind, false),
-		text("mem_cube_id", &cube, true), text("task_id", &t.Group, true), text("trace_id", &t.TraceID, true),
-		text("session_id", &t.SessionID, true), text("user_name", &userName, true),
-	}
-	for _, name := range keptStrings {
-		fields = append(fields, text(name, new(string), true))
-	}
-	for _, name := range []string{"info", "chat_history", "user_context"} { // any JSON
-		fields = append(fields, strictjson.Field{Name: name, Into: new(any), Zero: true})
-	}
-	if err := o.Read("a message", fields...); err != nil {
-		return t, err
-	}
-	// Empty ones are left out, as MemOS sends all fields always.
-	for name, value := range map[string]string{"mem_cube_id": cube, "user_name": userName} {
-		if value == "" {
-			continue
-		}
-		if t.Labels == nil {
-			t.Labels = map[string]string{}
-		}
-		t.Labels[name] = value
-	}
-	// MemOS has no agents. The user is the one whose tasks are isolated from those of others, unless the sender knows better.
-	if t.Agent = cmp.Or(agent, t.UserID); t.Agent == "" {
-		return t, &core.InvalidError{Field: "user_id", Reason: "is required"}
-	}
-	if t.Kind == "" {
-		return t, &core.InvalidError{Field: "label", Reason: "is required"}
-	}
-	if o.Has("info") {
-		t.Info = o["info"]
-	}
-	// A label that duly knows brings its level, so that a query overtakes the reorganisation of memories; its schedule it does not
-	// bring, as a message is due now.
-	if i := slices.IndexFunc(core.Presets(), func(p core.Preset) bool { return p.Name == t.Kind && p.Cron == "" }); i >= 0 {
-		t.Preset = t.Kind // its level
-	}
-	return t, nil
 }
 
 // sendersFields are the fields of a message by those of the task that it makes: core names its own in errors, which the sender

@@ -61,7 +61,7 @@ func (a *api) newWait(r *http.Request) (*waiting, error) {
 		return nil, err
 	}
 	// After everything that can be wrong with the request: a refused one takes no place.
-	leave, err := a.waits.enter(a.host.Caller(r), a.config.MaxWaits)
+	leave, err := a.waits.Enter(a.host.Caller(r), a.config.MaxWaits)
 	if err != nil {
 		return nil, err
 	}

@@ -18,12 +18,12 @@ const (
 // counter that begins with 1 hides its first step from rate and increase.
 var outcomes = []string{
 	string(core.OutcomeSuccess), string(core.OutcomeFailed), outcomeRetried, string(core.OutcomeCancelled),
-	string(core.OutcomeSnoozed), string(core.OutcomeYielded), string(core.OutcomeSkipped), string(core.OutcomeCrashed),
+	string(core.OutcomeSnoozed), string(core.OutcomeYielded), string(core.OutcomeAwaiting), string(core.OutcomeSkipped), string(core.OutcomeCrashed),
 	outcomeLost, outcomeReleased,
 }
 
 // Event counts an event: give it to core.Config.OnEvent, or call it from there. It never waits for anything.
-// Series are bounded: kinds with a handler, and ten outcomes of each.
+// Series are bounded: kinds with a handler, and eleven outcomes of each.
 func (m *Metrics) Event(e core.Event) {
 	switch e.Type {
 	case core.EventEnqueue:
@@ -43,6 +43,8 @@ func (m *Metrics) Event(e core.Event) {
 		m.ended(&e, outcomeLost)
 	case core.EventRelease:
 		m.ended(&e, outcomeReleased)
+	case core.EventBreaker:
+		m.refused.WithLabelValues(string(e.Code)).Inc()
 	case core.EventFault:
 		m.faults.WithLabelValues(string(e.Fault)).Inc()
 	default: // the others say nothing of their own

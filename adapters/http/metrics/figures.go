@@ -22,8 +22,15 @@ type figures struct {
 	// known says that the store was asked at all; the others are its last answer.
 	known bool
 	at    time.Time
-	stats core.Stats
+	said  answer
 	err   error
+}
+
+// answer is what the store says when it is asked: its counters, and its limits and budgets with what is used of them.
+type answer struct {
+	stats   core.Stats
+	limits  []core.LimitUse
+	budgets []core.BudgetUse
 }
 
 // newFigures has the turn free.
@@ -34,25 +41,32 @@ func newFigures(m *Metrics, s *core.Scheduler) *figures {
 }
 
 // read is the store's answer, at most Fresh old, or why there is none.
-func (f *figures) read(ctx context.Context) (core.Stats, error) {
+func (f *figures) read(ctx context.Context) (answer, error) {
 	select {
 	case <-f.turn:
 	case <-ctx.Done():
-		return core.Stats{}, ctx.Err()
+		return answer{}, ctx.Err()
 	}
 	defer func() { f.turn <- struct{}{} }()
 	clock := f.m.config.Clock
 	if f.known && clock.Now().Sub(f.at) < f.m.config.Fresh {
-		return f.stats, f.err
+		return f.said, f.err
 	}
 	// A scraper has a timeout of its own, and would otherwise lose the process's metrics as well.
 	limited, cancel := context.WithTimeout(ctx, f.m.config.Timeout)
 	defer cancel()
-	stats, err := f.scheduler.Stats(limited)
-	if ctx.Err() == nil { // a scraper that went away says nothing of the store
-		f.known, f.at, f.stats, f.err = true, clock.Now(), stats, err
+	var said answer
+	var err error
+	if said.stats, err = f.scheduler.Stats(limited); err == nil {
+		said.limits, err = f.scheduler.Limits(limited)
 	}
-	return stats, err
+	if err == nil {
+		said.budgets, err = f.scheduler.Budgets(limited)
+	}
+	if ctx.Err() == nil { // a scraper that went away says nothing of the store
+		f.known, f.at, f.said, f.err = true, clock.Now(), said, err
+	}
+	return said, err
 }
 
 // Their help texts are what Prometheus shows; docs/metrics.md has the same.
@@ -64,16 +78,35 @@ var (
 	overdueDesc = prometheus.NewDesc("duly_overdue_seconds", "How long the first agent in line has had due work that no process has claimed, in seconds.", nil, nil)
 )
 
+// What limits allow and hold back. Their labels name a limit as its flags do: whoever sets limits sets at most store.MostLimits, so
+// that the series are bounded although limit keys are not.
+var (
+	limitLabels      = []string{"kind", "limit_key", "each"}
+	concurrencyDesc  = prometheus.NewDesc("duly_limit_concurrency", "How many runs at once a limit allows, each agent or key by itself if it has each.", limitLabels, nil)
+	limitRunningDesc = prometheus.NewDesc("duly_limit_running", "Runs that count in a limit now.", limitLabels, nil)
+	limitWaitingDesc = prometheus.NewDesc("duly_limit_waiting", "Due tasks that wait in line for a limit.", limitLabels, nil)
+
+	budgetLabels      = []string{"kind", "limit_key", "each", "unit", "per"}
+	budgetAmountDesc  = prometheus.NewDesc("duly_budget_amount", "How much a budget allows in its period, each agent, key or task by itself if it has each.", budgetLabels, nil)
+	budgetUsedDesc    = prometheus.NewDesc("duly_budget_used", "How much of a budget is used in the period that is now, by all together.", budgetLabels, nil)
+	budgetUsedUpDesc  = prometheus.NewDesc("duly_budget_used_up", "How many agents, keys or tasks have used their budget up; 1 at most if all count together.", budgetLabels, nil)
+	budgetWaitingDesc = prometheus.NewDesc("duly_budget_waiting", "Due tasks that wait in line for a budget.", budgetLabels, nil)
+)
+
 // storeCollector makes metrics of the store's figures.
 // It is made for one scrape, of figures that were read before: collecting calls no store.
 type storeCollector struct {
-	stats core.Stats
-	up    bool
+	answer
+
+	up bool
 }
 
 // Describe lists the metrics that a scrape may have.
 func (storeCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{upDesc, tasksDesc, parkedDesc, droppedDesc, overdueDesc} {
+	for _, d := range []*prometheus.Desc{
+		upDesc, tasksDesc, parkedDesc, droppedDesc, overdueDesc, concurrencyDesc, limitRunningDesc, limitWaitingDesc,
+		budgetAmountDesc, budgetUsedDesc, budgetUsedUpDesc, budgetWaitingDesc,
+	} {
 		descs <- d
 	}
 }
@@ -103,4 +136,30 @@ func (c storeCollector) Collect(out chan<- prometheus.Metric) {
 		overdue = max(st.Now.Sub(st.NextDue), 0)
 	}
 	gauge(out, overdueDesc, overdue.Seconds())
+	for i := range c.limits {
+		collectLimit(out, &c.limits[i])
+	}
+	for i := range c.budgets {
+		collectBudget(out, &c.budgets[i])
+	}
+}
+
+// collectBudget makes the metrics of one budget.
+func collectBudget(out chan<- prometheus.Metric, b *core.BudgetUse) {
+	name := []string{b.About.Kind, b.About.Key, string(b.About.Each), b.About.Unit, string(b.About.Per)}
+	one := float64(core.AmountOf(1))
+	gauge(out, budgetAmountDesc, float64(b.Amount)/one, name...)
+	gauge(out, budgetUsedDesc, float64(b.Used)/one, name...)
+	gauge(out, budgetUsedUpDesc, float64(b.UsedUp), name...)
+	gauge(out, budgetWaitingDesc, float64(b.Waiting), name...)
+}
+
+// collectLimit makes the metrics of one limit. One of a rate alone has no bound of runs, and zero would be read as one.
+func collectLimit(out chan<- prometheus.Metric, l *core.LimitUse) {
+	name := []string{l.About.Kind, l.About.Key, string(l.About.Each)}
+	gauge(out, limitRunningDesc, float64(l.Running), name...)
+	gauge(out, limitWaitingDesc, float64(l.Waiting), name...)
+	if l.Concurrency > 0 {
+		gauge(out, concurrencyDesc, float64(l.Concurrency), name...)
+	}
 }

@@ -51,6 +51,7 @@ type Metrics struct {
 	ticks      prometheus.Counter
 	tickTook   prometheus.Histogram
 	lost       prometheus.Counter
+	refused    *prometheus.CounterVec
 	recovered  prometheus.Counter
 	faults     *prometheus.CounterVec
 	calls      *prometheus.CounterVec
@@ -89,7 +90,10 @@ func New(config Config) *Metrics {
 		tickTook: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "duly_tick_seconds", Help: "Duration of ticks, in seconds.", Buckets: workBuckets,
 		}),
-		lost:      counter("duly_leases_lost_total", "Runs of this process that lost their lease."),
+		lost: counter("duly_leases_lost_total", "Runs of this process that lost their lease."),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "duly_breaker_total", Help: "Submits of runs of this process that the breaker refused, by the bound.",
+		}, []string{"code"}),
 		recovered: counter("duly_recovered_total", "Tasks of dead processes that this process requeued."),
 		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "duly_audit_faults_total", Help: "Faults found by the audits of this process, repaired where possible.",
@@ -117,7 +121,7 @@ func histograms(name, help string, buckets []float64, label string) *prometheus.
 // are known beforehand begin at zero.
 func (m *Metrics) register() {
 	m.registry.MustRegister(
-		m.submitted, m.runs, m.runSeconds, m.lagSeconds, m.ticks, m.tickTook, m.lost, m.recovered, m.faults, m.calls, m.callTook,
+		m.submitted, m.runs, m.runSeconds, m.lagSeconds, m.ticks, m.tickTook, m.lost, m.refused, m.recovered, m.faults, m.calls, m.callTook,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	if m.config.Version != "" {
@@ -130,6 +134,9 @@ func (m *Metrics) register() {
 	}
 	for _, fault := range store.Faults() {
 		m.faults.WithLabelValues(string(fault))
+	}
+	for _, code := range []core.Code{core.CodeSpawnDepth, core.CodeSpawnRate} {
+		m.refused.WithLabelValues(string(code))
 	}
 	for _, verb := range verbs {
 		m.calls.WithLabelValues(verb)

@@ -27,6 +27,10 @@ func TestThePageListsTheMetrics(t *testing.T) {
 	t.Parallel()
 	raw, _ := redis(t)
 	w := newWorld(t, raw, metrics.Config{Version: "v1"}, core.Config{}, handlers(raw))
+	require.NoError(t, w.s.SetLimits(t.Context(), core.Limit{About: core.LimitTarget{Kind: "good", Key: "*", Each: core.EachKey}, Concurrency: 3}))
+	require.NoError(t, w.s.SetBudgets(t.Context(), core.Budget{
+		About: core.BudgetTarget{LimitTarget: core.LimitTarget{Each: core.EachTask}, Unit: "tokens", Per: core.PerDay}, Amount: core.AmountOf(1),
+	}))
 	p := w.scrape()
 	data, err := os.ReadFile("../../../docs/metrics.md")
 	require.NoError(t, err)
@@ -44,7 +48,7 @@ func TestThePageListsTheMetrics(t *testing.T) {
 	for _, name := range p.ours() {
 		for _, m := range p.families[name].GetMetric() {
 			for _, l := range m.GetLabel() {
-				assert.True(t, l.GetName() == "kind" || l.GetName() == "version" || strings.Contains(text, "`"+l.GetValue()+"`"), "%s of %s", l, name)
+				assert.True(t, slices.Contains([]string{"kind", "limit_key", "version", "unit"}, l.GetName()) || strings.Contains(text, "`"+l.GetValue()+"`"), "%s of %s", l, name)
 			}
 		}
 	}
@@ -70,7 +74,7 @@ func alerts(t *testing.T, text string) map[string]string {
 	for _, rule := range file.Groups[0].Rules {
 		out[rule.Alert] = rule.Expr
 	}
-	assert.Len(t, out, 11)
+	assert.Len(t, out, 12)
 	return out
 }
 

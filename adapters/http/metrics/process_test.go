@@ -15,7 +15,7 @@ import (
 // What a process says of itself is in a scrape: its slots, the handlers that it had to abandon, and what it cannot reach.
 func TestAProcessTellsOfItself(t *testing.T) {
 	t.Parallel()
-	store := &adaptertest.Partly{Store: memstore.New(memstore.Config{})}
+	store := &adaptertest.Partly{Store: memstore.New(memstore.Config{Partitions: 8})}
 	settings := adaptertest.Stuck
 	settings.Concurrency = 9
 	w := newWorld(t, store, metrics.Config{}, settings, nil)

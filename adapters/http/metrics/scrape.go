@@ -25,12 +25,12 @@ func (m *Metrics) Handler(s *core.Scheduler) http.Handler {
 	logger := errorLog{m.config.Logger}
 	// Each scrape has a registry for what is true now, beside the one that counts.
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		stats, err := f.read(r.Context())
+		said, err := f.read(r.Context())
 		if err != nil && r.Context().Err() == nil {
 			m.config.Logger.WarnContext(r.Context(), "the store's figures are missing from a scrape", slog.Any("err", err))
 		}
 		now := prometheus.NewRegistry()
-		now.MustRegister(storeCollector{stats: stats, up: err == nil}, processCollector{s})
+		now.MustRegister(storeCollector{answer: said, up: err == nil}, processCollector{s})
 		// One collector that fails does not take the others with it.
 		promhttp.HandlerFor(prometheus.Gatherers{m.registry, now}, promhttp.HandlerOpts{
 			ErrorLog: logger, ErrorHandling: promhttp.ContinueOnError,

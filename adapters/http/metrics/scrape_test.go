@@ -24,7 +24,7 @@ import (
 // Whoever may submit can invent kinds without end. They stay out of the metrics, however they get into a run.
 func TestInventedKindsAreOneSeries(t *testing.T) {
 	t.Parallel()
-	raw := memstore.New(memstore.Config{})
+	raw := memstore.New(memstore.Config{Partitions: 8})
 	w := newWorld(t, raw, metrics.Config{}, core.Config{}, func(w *world) {
 		core.Handle(w.s, "good", func(context.Context, *core.Task[any]) error { return nil })
 	})
@@ -69,7 +69,7 @@ func TestInventedKindsAreOneSeries(t *testing.T) {
 func TestManyScrapesAskTheStoreOnce(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()
-	w := newWorld(t, memstore.New(memstore.Config{}), metrics.Config{Clock: clock}, core.Config{}, nil)
+	w := newWorld(t, memstore.New(memstore.Config{Partitions: 8}), metrics.Config{Clock: clock}, core.Config{}, nil)
 	const many = 20
 	all := func() {
 		var scrapes sync.WaitGroup
@@ -105,7 +105,7 @@ func TestAScrapeWithoutTheStore(t *testing.T) {
 			t.Parallel()
 			clock := storetest.NewClock()
 			c := metrics.Config{Timeout: 20 * time.Millisecond, Clock: clock}
-			w := newWorld(t, memstore.New(memstore.Config{}), c, core.Config{}, func(w *world) {
+			w := newWorld(t, memstore.New(memstore.Config{Partitions: 8}), c, core.Config{}, func(w *world) {
 				core.Handle(w.s, "good", func(context.Context, *core.Task[any]) error { return nil })
 			})
 			w.submit(core.NewTask{Agent: agent, Kind: "good"})
@@ -145,7 +145,7 @@ func TestAScrapeWithoutRedis(t *testing.T) {
 // A scraper that goes away ends its question to the store, and says nothing of it to those who come after.
 func TestAScraperThatGoesAway(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, memstore.New(memstore.Config{}), metrics.Config{Timeout: time.Minute}, core.Config{}, nil)
+	w := newWorld(t, memstore.New(memstore.Config{Partitions: 8}), metrics.Config{Timeout: time.Minute}, core.Config{}, nil)
 	asked, ended := make(chan struct{}), make(chan struct{})
 	w.store.stats = func(ctx context.Context) (store.Stats, error) {
 		close(asked)
@@ -168,7 +168,7 @@ func TestAScraperThatGoesAway(t *testing.T) {
 // Who has no token costs nothing.
 func TestAScrapeWithoutATokenAsksNobody(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, memstore.New(memstore.Config{}), metrics.Config{}, core.Config{}, nil)
+	w := newWorld(t, memstore.New(memstore.Config{Partitions: 8}), metrics.Config{}, core.Config{}, nil)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url, nil)
 	require.NoError(t, err)
 	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)

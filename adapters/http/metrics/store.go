@@ -120,6 +120,18 @@ func (s *countedStore) Settle(ctx context.Context, runs []store.Settlement) ([]s
 	return s.next.Settle(ctx, runs)
 }
 
+// Turn counts as the two calls that it is made of.
+func (s *countedStore) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
+	begun := s.now()
+	defer s.count(verbClaim, begun)
+	defer s.count(verbSettle, begun)
+	settled, claims, err := s.next.Turn(ctx, runs, requests)
+	for i := range claims {
+		s.m.recovered.Add(float64(claims[i].Recovered))
+	}
+	return settled, claims, err
+}
+
 func (s *countedStore) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
 	defer s.count(verbExtend, s.now())
 	return s.next.Extend(ctx, leases)
@@ -155,6 +167,36 @@ func (s *countedStore) Unhold(ctx context.Context, targets []store.Target) ([]st
 	return s.next.Unhold(ctx, targets)
 }
 
+func (s *countedStore) Profile(ctx context.Context, changes []store.ProfileChange) ([]store.Effect, error) {
+	defer s.count(verbControl, s.now())
+	return s.next.Profile(ctx, changes)
+}
+
+func (s *countedStore) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effect, error) {
+	defer s.count(verbControl, s.now())
+	return s.next.Replan(ctx, tasks)
+}
+
+func (s *countedStore) Forget(ctx context.Context, r store.Remains) (string, error) {
+	defer s.count(verbControl, s.now())
+	return s.next.Forget(ctx, r)
+}
+
+func (s *countedStore) ProfileOf(ctx context.Context, agent string) ([]byte, error) {
+	defer s.count(verbRead, s.now())
+	return s.next.ProfileOf(ctx, agent)
+}
+
+func (s *countedStore) Profiles(ctx context.Context, page store.PageOf) (store.ProfilePage, error) {
+	defer s.count(verbRead, s.now())
+	return s.next.Profiles(ctx, page)
+}
+
+func (s *countedStore) Limit(ctx context.Context, changes []store.LimitChange) ([]store.Effect, error) {
+	defer s.count(verbControl, s.now())
+	return s.next.Limit(ctx, changes)
+}
+
 func (s *countedStore) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
 	defer s.count(verbControl, s.now())
 	return s.next.Audit(ctx, pages)
@@ -185,7 +227,47 @@ func (s *countedStore) Holds(ctx context.Context, page store.PageOf) (store.Hold
 	return s.next.Holds(ctx, page)
 }
 
+func (s *countedStore) Budget(ctx context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
+	defer s.count(verbControl, s.now())
+	return s.next.Budget(ctx, changes)
+}
+
+func (s *countedStore) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
+	defer s.count(verbStats, s.now())
+	return s.next.Budgets(ctx)
+}
+
+func (s *countedStore) Receive(ctx context.Context, r store.Receipt) (store.Received, error) {
+	defer s.count(verbControl, s.now())
+	return s.next.Receive(ctx, r)
+}
+
+func (s *countedStore) Limits(ctx context.Context) ([]store.LimitUse, error) {
+	defer s.count(verbStats, s.now())
+	return s.next.Limits(ctx)
+}
+
 func (s *countedStore) Stats(ctx context.Context) (store.Stats, error) {
 	defer s.count(verbStats, s.now())
 	return s.next.Stats(ctx)
+}
+
+func (s *countedStore) Book(ctx context.Context, b store.Booking) (store.Booking, error) {
+	defer s.count(verbControl, s.now())
+	return s.next.Book(ctx, b)
+}
+
+func (s *countedStore) Unbook(ctx context.Context, b store.Booking) error {
+	defer s.count(verbControl, s.now())
+	return s.next.Unbook(ctx, b)
+}
+
+func (s *countedStore) Signal(ctx context.Context, signals []store.Signal) ([]store.Signalled, error) {
+	defer s.count(verbControl, s.now())
+	return s.next.Signal(ctx, signals)
+}
+
+func (s *countedStore) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, error) {
+	defer s.count(verbRead, s.now())
+	return s.next.Heard(ctx, waits)
 }

@@ -28,7 +28,7 @@ func TestAMeasuredStoreKeepsTheContract(t *testing.T) {
 // What a store can do besides, its measured form can do too; what it cannot is not made up.
 func TestAMeasuredStoreWakesIfItsStoreDoes(t *testing.T) {
 	t.Parallel()
-	m, raw := metrics.New(metrics.Config{}), memstore.New(memstore.Config{})
+	m, raw := metrics.New(metrics.Config{}), memstore.New(memstore.Config{Partitions: 8})
 	waker, ok := m.Store(raw).(store.Waker)
 	require.True(t, ok)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -52,7 +52,7 @@ func TestEachVerbIsCounted(t *testing.T) {
 	clock := storetest.NewClock()
 	takes := time.Duration(0)
 	slow := &storetest.Spy{
-		Store: memstore.New(memstore.Config{}), Before: func(context.Context, string) error { clock.Advance(takes); return nil },
+		Store: memstore.New(memstore.Config{Partitions: 8}), Before: func(context.Context, string) error { clock.Advance(takes); return nil },
 	}
 	m := metrics.New(metrics.Config{Clock: clock})
 	measured := m.Store(slow)
@@ -81,7 +81,7 @@ func TestEachVerbIsCounted(t *testing.T) {
 		h := p.series("duly_store_seconds", "verb", verb)[0].GetHistogram()
 		assert.EqualValues(t, (i+1)*(i+1), h.GetSampleSum(), verb)
 	}
-	assert.Equal(t, 8.0, p.value("duly_store_calls_total", "verb", "stats"), "the scrape is one of them")
+	assert.Equal(t, 10.0, p.value("duly_store_calls_total", "verb", "stats"), "the scrape is three of them: counters, limits and budgets")
 	assert.Equal(t, 49.0, p.series("duly_store_seconds", "verb", "stats")[0].GetHistogram().GetSampleSum())
 }
 
@@ -89,7 +89,7 @@ func TestEachVerbIsCounted(t *testing.T) {
 func TestVerbsThatAreAlikeCountAsOne(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(metrics.Config{})
-	measured := m.Store(memstore.New(memstore.Config{}))
+	measured := m.Store(memstore.New(memstore.Config{Partitions: 8}))
 	w := newWorldOf(t, m, measured)
 	ctx := t.Context()
 	calls := map[string][]func() error{

@@ -168,7 +168,7 @@ func TestTheMetricsTellWhatHasHappened(t *testing.T) {
 // tellsNothingElse checks that labels are those that are bounded, and that no id, payload or error is to be seen.
 func (p page) tellsNothingElse() {
 	p.Helper()
-	allowed := []string{"kind", "outcome", "status", "reason", "state", "verb", "fault", "version"}
+	allowed := []string{"kind", "outcome", "status", "reason", "state", "verb", "fault", "version", "code"}
 	for _, name := range p.ours() {
 		for _, m := range p.families[name].GetMetric() {
 			for _, l := range m.GetLabel() {
@@ -214,4 +214,38 @@ func TestWhatNobodyRunsIsSeen(t *testing.T) {
 	assert.Zero(t, p.value("duly_parked_tasks", "reason", "no_handler"))
 	assert.Equal(t, 1.0, p.value("duly_store_calls_total", "verb", "control"))
 	assert.False(t, strings.Contains(p.text, secret))
+}
+
+// A limit shows what it allows, what runs and what waits; lifted, it is gone.
+func TestTheMetricsOfLimits(t *testing.T) {
+	t.Parallel()
+	raw, _ := redis(t)
+	var during page
+	w := newWorld(t, raw, metrics.Config{Fresh: time.Nanosecond}, core.Config{Concurrency: 1}, func(w *world) {
+		core.Handle(w.s, "good", func(context.Context, *core.Task[any]) error {
+			during = w.scrape()
+			return nil
+		})
+	})
+	paced := core.LimitTarget{Key: "openai:*", Each: core.EachKey}
+	require.NoError(t, w.s.SetLimits(t.Context(), core.Limit{About: core.LimitTarget{Kind: "good"}, Concurrency: 2},
+		core.Limit{About: paced, Rate: 1, Per: time.Hour, Burst: -1}))
+	for _, id := range []string{"1", "2", "3"} {
+		w.submit(core.NewTask{Agent: agent, ID: id, Kind: "good", LimitKey: "openai:" + secret})
+	}
+	_, err := w.s.RunDue(t.Context(), core.Scope{})
+	require.NoError(t, err)
+	kind := []string{"kind", "good", "limit_key", "", "each", ""}
+	key := []string{"kind", "", "limit_key", "openai:*", "each", "key"}
+	assert.Equal(t, 2.0, during.value("duly_limit_concurrency", kind...))
+	assert.Equal(t, 1.0, during.value("duly_limit_running", kind...))
+	assert.Equal(t, 1.0, during.value("duly_limit_running", key...))
+	assert.Empty(t, during.series("duly_limit_concurrency", key...), "it has no bound of runs")
+	p := w.scrape()
+	assert.Equal(t, 2.0, p.value("duly_limit_waiting", key...))
+	assert.Zero(t, p.value("duly_limit_waiting", kind...)+p.value("duly_limit_running", key...))
+	assert.NotContains(t, p.text, secret, "a limit key that no limit names")
+	assert.NotContains(t, p.text, agent)
+	require.NoError(t, w.s.LiftLimit(t.Context(), paced))
+	assert.Empty(t, w.scrape().series("duly_limit_waiting", key...))
 }

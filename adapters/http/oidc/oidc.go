@@ -1,10 +1,12 @@
 // Package oidc accepts requests to adapters/http that contain an OpenID Connect token, as those of Google's Cloud Scheduler
-// and Pub/Sub do. It is a package of its own so that only programs that need it link what it takes.
+// and Pub/Sub do, and those of jobs of GitHub Actions. It is a package of its own so that only programs that need it link what it takes.
 package oidc
 
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -25,14 +27,25 @@ const (
 	GoogleKeys   = "https://www.googleapis.com/oauth2/v3/certs"
 )
 
+// GitHub's issuer and keys, which sign the tokens of jobs of GitHub Actions. These have no e-mail: allow some values of the claim "repository", and
+// perhaps "ref" or "environment", by Config.Claims.
+const (
+	GitHubIssuer = "https://token.actions.githubusercontent.com"
+	GitHubKeys   = "https://token.actions.githubusercontent.com/.well-known/jwks"
+)
+
 // Config accepts bearer tokens that an issuer has signed for this service and one of some accounts: the audience, the
-// e-mail and that the issuer has verified it, all three. The right audience alone proves nothing, as anybody can ask for it.
-// A request is accepted if all of it fits; the grant is then the same for each account.
+// e-mail and that the issuer has verified it, and the other claims that are named. The right audience alone proves nothing, as anybody can
+// ask for it: Emails or Claims are required. A request is accepted if all of it fits; the grant is then the same for each account.
+//
+// A token that has an id ("jti") is good for one request that changes something, which is carried out once: see [httpadapter.Sender]. It may
+// be sent with as many that only read as one likes.
 type Config struct {
 	Issuer   string // GoogleIssuer if empty
 	Keys     string // where the issuer publishes its keys: GoogleKeys if empty
 	Audience string
 	Emails   []string
+	Claims   map[string][]string // by name, what each may be: strings all of them
 	// Timeout is how long a fetch of the keys may take: DefaultTimeout if zero. Who waits for keys that nobody knows yet waits
 	// that long at most; the keys that are known stay good.
 	Timeout time.Duration
@@ -56,12 +69,17 @@ type Verifier struct {
 	signed   *oidc.IDTokenVerifier
 }
 
-var _ httpadapter.Verifier = (*Verifier)(nil)
+var _ httpadapter.Sender = (*Verifier)(nil)
 
 // New makes a verifier. It fails without an audience or accounts, as it would let everybody in.
 func New(c Config) (*Verifier, error) {
-	if c.Audience == "" || len(c.Emails) == 0 {
-		return nil, errors.New("oidc: Audience and Emails are required")
+	if c.Audience == "" || len(c.Emails) == 0 && len(c.Claims) == 0 {
+		return nil, errors.New("oidc: Audience, and Emails or Claims, are required")
+	}
+	for name, values := range c.Claims {
+		if len(values) == 0 {
+			return nil, fmt.Errorf("oidc: Claims has no value of %q that is allowed", name)
+		}
 	}
 	if c.Now == nil {
 		c.Now = time.Now //nolint:forbidigo // it is the issuer's time too; no task depends on it
@@ -131,16 +149,38 @@ func (v *Verifier) check(ctx context.Context, by *oidc.IDTokenVerifier, token st
 	if err != nil {
 		return fmt.Errorf("oidc: %w", err)
 	}
-	// Only these two claims are of interest beside those that the library checks.
-	var claims struct {
-		Email    string `json:"email"`
-		Verified bool   `json:"email_verified"`
-	}
+	// Only these claims are of interest beside those that the library checks.
+	var claims map[string]any
 	if err := verified.Claims(&claims); err != nil {
 		return fmt.Errorf("oidc: %w", err)
 	}
-	if !claims.Verified || !slices.Contains(v.config.Emails, claims.Email) {
+	email, _ := claims["email"].(string)
+	if len(v.config.Emails) > 0 && (claims["email_verified"] != true || !slices.Contains(v.config.Emails, email)) {
 		return errors.New("oidc: the account is not allowed")
 	}
+	for name, values := range v.config.Claims {
+		if value, ok := claims[name].(string); !ok || !slices.Contains(values, value) {
+			return fmt.Errorf("oidc: the claim %q of the account is not allowed", name)
+		}
+	}
 	return nil
+}
+
+// Message is known by the id of its token, if that has one.
+func (*Verifier) Message(r *http.Request) httpadapter.Message {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return httpadapter.Message{}
+	}
+	token, _ := httpadapter.Bearer(r)
+	var claims struct {
+		ID      string  `json:"jti"`
+		Expires float64 `json:"exp"`
+	}
+	// It was verified: what cannot be read has no id.
+	if parts := strings.Split(token, "."); len(parts) == 3 {
+		if data, err := base64.RawURLEncoding.DecodeString(parts[1]); err == nil {
+			_ = json.Unmarshal(data, &claims)
+		}
+	}
+	return httpadapter.Message{ID: claims.ID, Until: time.Unix(int64(claims.Expires), 0)}
 }

@@ -167,7 +167,7 @@ func TestOIDC(t *testing.T) {
 		Grant: httpadapter.Grant{Scopes: []httpadapter.Scope{httpadapter.ScopeTrigger}},
 	})
 	require.NoError(t, err)
-	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+	s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{})
 	require.NoError(t, err)
 	handler := httpadapter.New(s, httpadapter.Config{Tokens: []string{"root"}, Verifiers: []httpadapter.Verifier{v}})
 	call := func(token, method, path, body string) int {
@@ -207,5 +207,60 @@ func TestOIDC(t *testing.T) {
 	assert.Equal(t, 200, call("root", http.MethodGet, "/v1/stats", ""), "other tokens are not its business")
 	assert.Equal(t, 401, call("a.b.c", http.MethodGet, "/v1/stats", ""))
 	_, err = oidc.New(oidc.Config{Audience: "x"})
+	assert.Error(t, err)
+}
+
+// job are the claims of a job of GitHub Actions.
+func job(id, ref string) map[string]any {
+	return map[string]any{
+		"iss": oidc.GitHubIssuer, "aud": "https://duly.example", "sub": "repo:acme/app:ref:" + ref, "repository": "acme/app", "ref": ref,
+		"iat": begin, "exp": begin + 300, "jti": id,
+	}
+}
+
+// Jobs of GitHub Actions have no e-mail: their repository and ref are looked at. A token is good for one request that changes something, in
+// whichever process, and for as many that read as one likes.
+func TestJobsOfGitHub(t *testing.T) {
+	t.Parallel()
+	i, clock := newIssuer(t), newClock()
+	v, err := oidc.New(oidc.Config{
+		Issuer: oidc.GitHubIssuer, Keys: i.URL, Audience: "https://duly.example", Now: clock.Now,
+		Claims: map[string][]string{"repository": {"acme/app", "acme/other"}, "ref": {"refs/heads/main"}},
+	})
+	require.NoError(t, err)
+	good := job("1", "refs/heads/main")
+	require.NoError(t, verify(t, v, i.token(t, "RS256", good)))
+	for name, value := range map[string]any{"repository": "acme/apps", "ref": "refs/pull/1/merge"} {
+		bad := maps.Clone(good)
+		bad[name] = value
+		require.ErrorContains(t, verify(t, v, i.token(t, "RS256", bad)), `the claim "`+name+`" of the account is not allowed`)
+		delete(bad, name)
+		require.Error(t, verify(t, v, i.token(t, "RS256", bad)))
+		bad[name] = []string{"acme/app"}
+		require.Error(t, verify(t, v, i.token(t, "RS256", bad)))
+	}
+	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+	require.NoError(t, err)
+	var all [2]http.Handler
+	for n := range all {
+		all[n] = httpadapter.New(s, httpadapter.Config{Verifiers: []httpadapter.Verifier{v}})
+	}
+	send := func(h http.Handler, id, method, path, body string) int {
+		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", "Bearer "+i.token(t, "RS256", job(id, "refs/heads/main")))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	const task, other = `{"agent_id":"a","kind":"k"}`, `{"agent_id":"b","kind":"k"}`
+	assert.Equal(t, 201, send(all[0], "1", "POST", "/v1/tasks", task))
+	assert.Equal(t, 208, send(all[1], "1", "POST", "/v1/tasks", task))
+	assert.Equal(t, 409, send(all[1], "1", "POST", "/v1/tasks", other), "a token is for one request")
+	assert.Equal(t, 201, send(all[1], "2", "POST", "/v1/tasks", other))
+	for range 3 {
+		assert.Equal(t, 200, send(all[0], "1", "GET", "/v1/stats", ""))
+	}
+	_, err = oidc.New(oidc.Config{Audience: "x", Claims: map[string][]string{"repository": nil}})
 	assert.Error(t, err)
 }

@@ -18,7 +18,6 @@ import (
 // The codes of errors that only a host has; those of core are [core.Code]'s.
 const (
 	CodeUnauthorized core.Code = "unauthorized"
-	CodeForbidden    core.Code = "forbidden"
 	CodeNoRoute      core.Code = "no_route"
 	CodeMethod       core.Code = "method_not_allowed"
 	CodeTooLarge     core.Code = "too_large"
@@ -37,18 +36,20 @@ var statuses = [...]struct {
 }{
 	{core.CodeInvalid, http.StatusBadRequest},
 	{core.CodeNotFound, http.StatusNotFound},
-	{core.CodeLimit, http.StatusTooManyRequests}, // it ends by itself, as the tasks of the agent finish
+	{core.CodeLimit, http.StatusTooManyRequests},          // it ends by itself, as the tasks of the agent finish
+	{core.CodeSpawnRate, http.StatusTooManyRequests},      // it ends by itself, within an hour
+	{core.CodeSpawnDepth, http.StatusUnprocessableEntity}, // it never does
 	{core.CodeConflict, http.StatusConflict},
 	{core.CodeDisabled, http.StatusConflict},
 	{core.CodeLeaseLost, http.StatusConflict},
 	{core.CodeUnavailable, http.StatusServiceUnavailable},
 	{core.CodeStoreFull, http.StatusServiceUnavailable},
+	{core.CodeForbidden, http.StatusForbidden},
 	{core.CodeAbandoned, http.StatusServiceUnavailable},
 	{core.CodeInternal, http.StatusInternalServerError},
 	{core.CodeRunsFailed, http.StatusInternalServerError}, // a report names the runs; as an error it is a fault of the host
 
 	{CodeUnauthorized, http.StatusUnauthorized},
-	{CodeForbidden, http.StatusForbidden},
 	{CodeNoRoute, http.StatusNotFound},
 	{CodeMethod, http.StatusMethodNotAllowed},
 	{CodeTooLarge, http.StatusRequestEntityTooLarge},
@@ -165,6 +166,11 @@ func Of(err error) *Error {
 		p := New(code, err.Error())
 		if inv, ok := errors.AsType[*core.InvalidError](err); ok {
 			p.Field = inv.Field
+		}
+		if broken, ok := errors.AsType[*core.BreakerError](err); ok && broken.Until != 0 {
+			// As a date: what it is in seconds depends on whose clock it is.
+			at := broken.Until.Time().Add(time.Second - time.Nanosecond).Truncate(time.Second)
+			p.Header = http.Header{"Retry-After": {at.UTC().Format(http.TimeFormat)}}
 		}
 		return p
 	}

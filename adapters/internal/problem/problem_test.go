@@ -60,14 +60,14 @@ func TestEachCodeHasItsStatus(t *testing.T) {
 	want := map[core.Code]int{
 		core.CodeInvalid: 400, core.CodeNotFound: 404, core.CodeLimit: 429, core.CodeConflict: 409, core.CodeDisabled: 409,
 		core.CodeLeaseLost: 409, core.CodeUnavailable: 503, core.CodeStoreFull: 503, core.CodeAbandoned: 503,
-		core.CodeInternal: 500, core.CodeRunsFailed: 500,
-		problem.CodeUnauthorized: 401, problem.CodeForbidden: 403, problem.CodeNoRoute: 404, problem.CodeMethod: 405,
+		core.CodeInternal: 500, core.CodeRunsFailed: 500, core.CodeSpawnRate: 429, core.CodeSpawnDepth: 422,
+		problem.CodeUnauthorized: 401, core.CodeForbidden: 403, problem.CodeNoRoute: 404, problem.CodeMethod: 405,
 		problem.CodeTooLarge: 413, problem.CodeMediaType: 415, problem.CodeTooMany: 429, problem.CodeDraining: 503,
 	}
 	of := codes(t, "../../../core/errors.go")
-	require.Len(t, of, 11, "those of core are found")
+	require.Len(t, of, 14, "those of core are found")
 	own := codes(t, "problem.go")
-	require.Len(t, own, 8)
+	require.Len(t, own, 7)
 	for _, code := range append(of, own...) {
 		assert.Contains(t, want, code, "a code without a status")
 		assert.Equal(t, want[code], problem.Status(code), code)

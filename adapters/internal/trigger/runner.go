@@ -16,13 +16,15 @@ import (
 type Runner struct {
 	Scheduler *core.Scheduler
 	Logger    *slog.Logger // gets a line for each pull and one for each run that failed
+	// Also, if it is set, has what a host adds to the line of a pull.
+	Also func(report *core.Report) []slog.Attr
 
 	seen repeats
 }
 
 // Run runs what is due within a scope, unless this occasion has been served before. One that failed, or left due work
 // behind, is not remembered: its repeat has work to do. Handlers that fail are part of the report, not an error. With a
-// *core.AwayError the report is what was done for the partitions that are not away.
+// *core.AwayError the report is what was done for the partitions that are not away, and with a *core.AlarmError all of it.
 // The occasion is only looked up and stored around the pull: two deliveries at the same
 // time both pull, and leases keep them apart.
 func (r *Runner) Run(ctx context.Context, scope core.Scope, key Occasion) (report core.Report, repeated bool, err error) {
@@ -36,15 +38,19 @@ func (r *Runner) Run(ctx context.Context, scope core.Scope, key Occasion) (repor
 	return report, false, err
 }
 
-// run pulls once. Of the errors that a pull has beside a whole report only that of absent partitions is left: the handlers that
-// failed are named in the report.
+// run pulls once. Of the errors that a pull has beside a whole report those are left that the sender should come again for: absent
+// partitions, and an alarm that nobody has set. The handlers that failed are named in the report.
 func (r *Runner) run(ctx context.Context, scope core.Scope) (core.Report, error) {
 	report, err := r.Scheduler.RunDue(ctx, scope)
 	away, partly := errors.AsType[*core.AwayError](err)
-	if err != nil && !partly && core.CodeOf(err) != core.CodeRunsFailed {
+	unbooked, unset := errors.AsType[*core.AlarmError](err)
+	if err != nil && !partly && !unset && core.CodeOf(err) != core.CodeRunsFailed {
 		return core.Report{}, err
 	}
 	r.log(ctx, &report)
+	if unset {
+		return report, unbooked
+	}
 	// The report is returned with the error, as most of the work was done.
 	if partly {
 		return report, away
@@ -75,10 +81,16 @@ func (r *Runner) log(ctx context.Context, report *core.Report) {
 		r.Logger.LogAttrs(ctx, slog.LevelWarn, "a run failed", slog.String("agent", run.Agent),
 			slog.String("task", run.ID), slog.String("kind", run.Kind), slog.String("err", Clip(run.Err.Error(), MaxError)))
 	}
-	r.Logger.LogAttrs(ctx, slog.LevelInfo, "tick", slog.Int("agents", report.Agents), slog.Int("ran", report.Ran),
+	attrs := []slog.Attr{
+		slog.Int("agents", report.Agents), slog.Int("ran", report.Ran),
 		slog.Int("completed", report.Completed), slog.Int("failed", report.Failed), slog.Int("retried", report.Retried),
 		slog.Int("released", report.Released), slog.Int("left", report.Left), slog.Any("away", report.Away),
-		slog.Bool("more", report.More), slog.Duration("took", report.Duration))
+		slog.Bool("more", report.More), slog.Duration("took", report.Duration),
+	}
+	if r.Also != nil {
+		attrs = append(attrs, r.Also(report)...)
+	}
+	r.Logger.LogAttrs(ctx, slog.LevelInfo, "tick", attrs...)
 }
 
 // Bounds of the texts of others in answers and logs, in bytes.

@@ -99,7 +99,7 @@ func TestAnOccasionHasAnInstant(t *testing.T) {
 
 func newRunner(t *testing.T) (*trigger.Runner, *storetest.Failing, *bytes.Buffer) {
 	t.Helper()
-	st := storetest.NewFailing(memstore.New(memstore.Config{}), "Claim", "Look")
+	st := storetest.NewFailing(memstore.New(memstore.Config{Partitions: 8}), "Claim", "Look")
 	s, err := core.New(st, core.Config{})
 	require.NoError(t, err)
 	core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })

@@ -14,10 +14,12 @@ import (
 type Body struct {
 	Payload    []byte
 	Every      time.Duration
-	FromStart  bool // Every counts from the nominal time of a run, not from its end
 	Cron, Zone string
+	FromStart  bool // Every counts from the nominal time of a run, not from its end; flags stand together to take little room
 	MatchAll   bool // both days of a cron expression have to match
 	GapSkip    bool // a local time that does not exist is passed over
+	Urgent     bool // it passes the quiet hours of its agent, if the profile of that allows it
+	Manual     bool // it is due only when it is told to run; Every means nothing then
 	Jitter     time.Duration
 	Overlap    string
 	Misfire    string
@@ -25,7 +27,7 @@ type Body struct {
 	// never, any other a number of failures.
 	PauseAfter  int
 	MinInterval time.Duration
-	SnoozeKey   string
+	LimitKey    string
 	Parent      string       // the id of the recurring task of which this is one occurrence
 	Occurrence  store.Millis // of that
 	Activity    *Activity
@@ -40,6 +42,7 @@ type Body struct {
 	Info                                    []byte
 	Tags                                    []string
 	Labels                                  []string // each as its name, a zero byte and its value
+	Origin                                  *Origin  // nil for a task that no run has submitted
 }
 
 // Activity is how an activity task answers to touches.
@@ -65,7 +68,7 @@ var bodies = tableOf(rows{
 	{number: 23, form: formText, at: unsafe.Offsetof(Body{}.Misfire)},
 	{number: 24, form: formInt, at: unsafe.Offsetof(Body{}.PauseAfter)},
 	{number: 25, form: formSpan, at: unsafe.Offsetof(Body{}.MinInterval)},
-	{number: 26, form: formText, at: unsafe.Offsetof(Body{}.SnoozeKey)},
+	{number: 26, form: formText, at: unsafe.Offsetof(Body{}.LimitKey)},
 	{number: 27, form: formText, at: unsafe.Offsetof(Body{}.Parent)},
 	{number: 28, form: formCount, at: unsafe.Offsetof(Body{}.Occurrence)},
 	// Delay and MaxWait are stored plus one: zero is not written, and the first of them says that there is an activity.
@@ -92,6 +95,9 @@ var bodies = tableOf(rows{
 	{number: 15, form: formRaw, at: unsafe.Offsetof(Body{}.Info)},
 	{number: 16, form: formTexts, at: unsafe.Offsetof(Body{}.Tags)},
 	{number: 32, form: formTexts, at: unsafe.Offsetof(Body{}.Labels)},
+	{number: 33, form: formFlag, at: unsafe.Offsetof(Body{}.Urgent)},
+	origin(34, unsafe.Offsetof(Body{}.Origin)),
+	{number: 35, form: formFlag, at: unsafe.Offsetof(Body{}.Manual)},
 })
 
 // activity is a row of the activity, which is there once one of its fields is.
@@ -120,6 +126,9 @@ func (b *Body) Encode() []byte { return bodies.encode(unsafe.Pointer(b), 32+len(
 // DecodeBody reads a body, which aliases data. With an error it has what was read before.
 func DecodeBody(data []byte) (Body, error) {
 	var b Body
-	err := bodies.decode(data, unsafe.Pointer(&b))
+	err := b.Decode(data)
 	return b, err
 }
+
+// Decode is DecodeBody into b, which has to be zero.
+func (b *Body) Decode(data []byte) error { return bodies.decode(data, unsafe.Pointer(b)) }

@@ -19,6 +19,7 @@ type Finished struct {
 	Group     string
 	Body      []byte // kept when it failed, so that it can be replayed
 	State     []byte
+	Origin    *Origin // of a task whose body is not kept, if a run has submitted it
 }
 
 // Level and due time are rows of their own form, as the usual values are left out.
@@ -43,6 +44,7 @@ var finished = tableOf(rows{
 	{number: 6, form: formText, at: unsafe.Offsetof(Finished{}.Group)},
 	{number: 7, form: formRaw, at: unsafe.Offsetof(Finished{}.Body)},
 	{number: 8, form: formRaw, at: unsafe.Offsetof(Finished{}.State)},
+	origin(9, unsafe.Offsetof(Finished{}.Origin)),
 })
 
 // Encode is the record as it is stored.

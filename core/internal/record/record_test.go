@@ -27,7 +27,7 @@ func sampleBody() record.Body {
 		Timeout: time.Hour, Lease: time.Minute, Group: "g", TraceID: "t", Traceparent: "p", SessionID: "s", UserID: "u",
 		MemCubeID: "m", UserName: "n", Info: []byte("{}"), Tags: []string{"x", "y"},
 		Cron: "@daily", Zone: "Europe/Berlin", MatchAll: true, GapSkip: true,
-		Jitter: 5 * time.Second, Overlap: "allow", Misfire: "all", PauseAfter: -1, MinInterval: time.Second, SnoozeKey: "key",
+		Jitter: 5 * time.Second, Overlap: "allow", Misfire: "all", PauseAfter: -1, MinInterval: time.Second, LimitKey: "key",
 		Parent: "p", Occurrence: moment,
 		Activity: &record.Activity{Pulse: store.Pulse{MaxWait: time.Minute, Debounce: true}, MaxFailures: 3},
 	}
@@ -41,7 +41,7 @@ func sampleState() record.State {
 	}
 	processes := []string{"", "p", "p", "", "q", "q", "q", "r"}
 	for i, o := range []string{"success", "failed", "cancelled", "snoozed", "yielded", "crashed", "skipped", "released"} {
-		s.Runs = append(s.Runs, record.Run{
+		s.Runs.Add(record.Run{
 			Started: store.Millis(moment + i), Duration: time.Duration(i) * time.Second, Attempt: i, Outcome: o, Error: "e", Process: processes[i],
 		})
 	}
@@ -88,6 +88,8 @@ func TestGolden(t *testing.T) {
 	assert.Equal(t, b, gotBody)
 	gotState, err := record.DecodeState(stored(t, "state"))
 	require.NoError(t, err)
+	assert.Equal(t, s.Runs.All(), gotState.Runs.All())
+	s.Runs, gotState.Runs = record.History{}, record.History{} // they are equal, but one of them is as it is stored
 	assert.Equal(t, s, gotState)
 	gotFinished, err := record.DecodeFinished(stored(t, "finished"))
 	require.NoError(t, err)
@@ -100,11 +102,31 @@ func TestGolden(t *testing.T) {
 func TestEveryFieldIsStored(t *testing.T) {
 	t.Parallel()
 	b := sampleBody()
-	b.Labels = []string{"l\x00v"}
+	b.Labels, b.Urgent, b.Manual, b.Origin = []string{"l\x00v"}, true, true, &record.Origin{Agent: "a", ID: "1", RootAgent: "r", RootID: "2", Depth: 3}
 	got, err := record.DecodeBody(b.Encode())
 	require.NoError(t, err)
 	assert.Equal(t, b, got)
-	for _, sample := range []any{b, sampleState(), sampleFinished(), sampleHold, sampleFailure} {
+	s := sampleState()
+	s.GateTag, s.Hand, s.PutOff = `"etag"`, true, &record.PutOff{From: 11, To: 12}
+	s.Await = &record.Await{Key: "k", Until: 13, Then: "fail"}
+	gotState, err := record.DecodeState(s.Encode())
+	require.NoError(t, err)
+	assert.Equal(t, s.GateTag, gotState.GateTag)
+	assert.Equal(t, s.PutOff, gotState.PutOff)
+	assert.Equal(t, s.Await, gotState.Await)
+	assert.True(t, gotState.Hand)
+	f := sampleFinished()
+	f.Origin = b.Origin
+	gotFinished, err := record.DecodeFinished(f.Encode())
+	require.NoError(t, err)
+	assert.Equal(t, f, gotFinished)
+	p := record.Profile{
+		Revision: 7, Zone: "Europe/Berlin", Quiet: []string{"22:00\x0007:00\x00mon"}, Urgent: true, Deleted: true, Labels: []string{"l\x00v"}, Replanning: moment,
+	}
+	gotProfile, err := record.DecodeProfile(p.Encode())
+	require.NoError(t, err)
+	assert.Equal(t, p, gotProfile)
+	for _, sample := range []any{b, s, f, *b.Origin, sampleHold, sampleFailure, p} {
 		v := reflect.ValueOf(sample)
 		for i := range v.NumField() {
 			if f := v.Type().Field(i); f.IsExported() {
@@ -125,7 +147,7 @@ func TestUnknownFieldsArePassedOver(t *testing.T) {
 	assert.Equal(t, b, got)
 	s, err := record.DecodeState([]byte{11<<1 | 1, 3, 4 << 1, 0x86, 0x01}) // a run with an outcome of later
 	require.NoError(t, err)
-	assert.Equal(t, []record.Run{{Outcome: "success"}}, s.Runs)
+	assert.Equal(t, []record.Run{{Outcome: "success"}}, s.Runs.All())
 }
 
 func TestMalformedRecordsAreErrors(t *testing.T) {
@@ -140,17 +162,9 @@ func TestMalformedRecordsAreErrors(t *testing.T) {
 	require.ErrorContains(t, err, "malformed record", "of a run")
 }
 
-func TestHistoryIsBounded(t *testing.T) {
+func TestNothingIsStoredOfAnEmptyState(t *testing.T) {
 	t.Parallel()
-	var s record.State
-	for i := range record.KeptRuns + 5 {
-		s.Add(record.Run{Attempt: i})
-	}
-	require.Len(t, s.Runs, record.KeptRuns)
-	assert.Equal(t, 5, s.Runs[0].Attempt)
 	assert.Nil(t, (&record.State{}).First())
-	kept := s.Carry()
-	assert.Equal(t, s.Runs, kept.Runs)
 }
 
 func FuzzDecode(f *testing.F) {

@@ -22,6 +22,7 @@ type Run struct {
 	Attempt  int
 	Outcome  string // one of outcomes
 	Error    string
+	Used     string // what it has used: unit=amount, in millionths, with a blank between them
 	Process  string // that ran it; of a run that crashed, the one that took its task over
 }
 
@@ -38,11 +39,12 @@ type State struct {
 	Checkpoint []byte
 	Progress   []byte
 	Result     []byte
-	Runs       []Run // oldest first
+	Runs       History
 
 	Idle     int          // how often in a row its gate was closed
 	CaughtUp int          // missed occurrences that were run, one after the other, since it was last on time
 	Spread   bool         // this occurrence was late and has been put off once
+	Hand     bool         // it was told to run in spite of quiet hours
 	Retire   store.Millis // an activity task that is due at this time has rested for long enough and is finished
 	Cooling  store.Millis // an activity task that failed too often cools down until then
 	Children []string     // ids of the tasks that its occurrences run as, whose ends are not counted yet
@@ -50,8 +52,11 @@ type State struct {
 	RetryAfters int // how often in a row its handler returned RetryAfter
 	CutOffs     int // how often in a row its run was cut off though it had nearly all the time of a pull
 
-	// The error of one run does not hide the rest of the state.
-	bad error // of a run that could not be read
+	GateTag string // what its gate wants to be given when it is asked next
+
+	Await *Await // the signal that it waits for; nil for none
+
+	PutOff *PutOff // what quiet hours have done to its due time; nil for nothing
 }
 
 var states = tableOf(rows{
@@ -65,7 +70,7 @@ var states = tableOf(rows{
 	{number: 8, form: formRaw, at: unsafe.Offsetof(State{}.Checkpoint)},
 	{number: 9, form: formRaw, at: unsafe.Offsetof(State{}.Progress)},
 	{number: 10, form: formRaw, at: unsafe.Offsetof(State{}.Result)},
-	{number: 11, form: formOwn, write: writeRuns, read: readRun},
+	{number: 11, form: formRuns, at: unsafe.Offsetof(State{}.Runs)},
 	{number: 12, form: formInt, at: unsafe.Offsetof(State{}.Idle)},
 	{number: 13, form: formInt, at: unsafe.Offsetof(State{}.CaughtUp)},
 	{number: 14, form: formFlag, at: unsafe.Offsetof(State{}.Spread)},
@@ -74,11 +79,79 @@ var states = tableOf(rows{
 	{number: 17, form: formTexts, at: unsafe.Offsetof(State{}.Children)},
 	{number: 18, form: formInt, at: unsafe.Offsetof(State{}.RetryAfters)},
 	{number: 19, form: formInt, at: unsafe.Offsetof(State{}.CutOffs)},
+	{number: 20, form: formText, at: unsafe.Offsetof(State{}.GateTag)},
+	putOff(21, func(p *PutOff) *store.Millis { return &p.From }),
+	putOff(22, func(p *PutOff) *store.Millis { return &p.To }),
+	{number: 23, form: formFlag, at: unsafe.Offsetof(State{}.Hand)},
+	awaited(24, func(a *Await) any { return &a.Key }),
+	awaited(25, func(a *Await) any { return &a.Until }),
+	awaited(26, func(a *Await) any { return &a.Then }),
 })
+
+// Await is a signal that a task waits for, until when, and what becomes of it then. Few tasks have one.
+type Await struct {
+	Key   string
+	Until store.Millis // zero for ever
+	Then  string       // empty to run it
+}
+
+// awaited is a row of it: a text, or a time.
+func awaited(n uint64, of func(a *Await) any) field {
+	return field{
+		number: n, form: formOwn, at: unsafe.Offsetof(State{}.Await),
+		write: func(w *wire, n uint64, at unsafe.Pointer) {
+			a := *(**Await)(at)
+			if a == nil {
+				return
+			}
+			switch v := of(a).(type) {
+			case *string:
+				w.str(n, *v)
+			case *store.Millis:
+				w.int(n, int64(*v))
+			}
+		},
+		read: func(at unsafe.Pointer, v int64, data []byte) {
+			a := (**Await)(at)
+			if *a == nil {
+				*a = &Await{}
+			}
+			switch to := of(*a).(type) {
+			case *string:
+				*to = string(data)
+			case *store.Millis:
+				*to = store.Millis(v)
+			}
+		},
+	}
+}
+
+// PutOff is a due time that quiet hours have put off, and when it is instead: it counts while the task is due then. Few tasks have one, and
+// a run is as large as its state.
+type PutOff struct{ From, To store.Millis }
+
+// putOff is a row of it.
+func putOff(n uint64, of func(p *PutOff) *store.Millis) field {
+	return field{
+		number: n, form: formOwn, at: unsafe.Offsetof(State{}.PutOff),
+		write: func(w *wire, n uint64, at unsafe.Pointer) {
+			if p := *(**PutOff)(at); p != nil {
+				w.int(n, int64(*of(p)))
+			}
+		},
+		read: func(at unsafe.Pointer, v int64, _ []byte) {
+			p := (**PutOff)(at)
+			if *p == nil {
+				*p = &PutOff{}
+			}
+			*of(*p) = store.Millis(v)
+		},
+	}
+}
 
 // outcomes are stored by their place. Entries are only ever added.
 // An unknown number, from a newer binary, reads as the first one.
-var outcomes = []string{"success", "failed", "cancelled", "snoozed", "yielded", "crashed", "skipped", "released"}
+var outcomes = []string{"success", "failed", "cancelled", "snoozed", "yielded", "crashed", "skipped", "released", "awaiting"}
 
 var runs = tableOf(rows{
 	{number: 1, form: formCount, at: unsafe.Offsetof(Run{}.Started)},
@@ -96,49 +169,21 @@ var runs = tableOf(rows{
 		},
 	},
 	{number: 5, form: formText, at: unsafe.Offsetof(Run{}.Error)},
-	{number: 6, form: formText, at: unsafe.Offsetof(Run{}.Process)}, // where it is another one than that of the run before
+	{number: 7, form: formText, at: unsafe.Offsetof(Run{}.Used)},
+	{number: processField, form: formText, at: unsafe.Offsetof(Run{}.Process)}, // where it is another one than that of the run before
 })
 
-// nobody is stored for a run of an unknown process after one of a known process.
-// A process that repeats is not stored again: nearly all runs of a task have the same one.
-const nobody = "?"
-
-// writeRuns writes each run as a record of its own, with the process left out
-// where it is that of the run before.
-func writeRuns(w *wire, n uint64, at unsafe.Pointer) {
-	s := (*State)(at)
-	before := ""
-	for i := range s.Runs {
-		r := s.Runs[i]
-		switch r.Process {
-		case before:
-			r.Process = ""
-		case "":
-			r.Process = nobody
-		}
-		before = s.Runs[i].Process
-		w.bytes(n, runs.encode(unsafe.Pointer(&r), 24))
-	}
-}
-
-// readRun reads them back in the same order, which is what fills in the process.
-func readRun(at unsafe.Pointer, _ int64, b []byte) {
-	s := (*State)(at)
-	r := Run{Outcome: outcomes[0]}
-	if n := len(s.Runs); n > 0 {
-		r.Process = s.Runs[n-1].Process
-	}
-	if err := runs.decode(b, unsafe.Pointer(&r)); err != nil {
-		s.bad = err
-	}
-	if r.Process == nobody {
-		r.Process = ""
-	}
-	s.Runs = append(s.Runs, r)
-}
-
 // Encode is the state as it is stored.
-func (s *State) Encode() []byte { return states.encode(unsafe.Pointer(s), 64) }
+func (s *State) Encode() []byte {
+	room := 24 + len(s.Checkpoint) + len(s.Progress) + len(s.Result) + len(s.GateTag) + len(s.Runs.stored)
+	for i := range s.Runs.added {
+		room += 24 + len(s.Runs.added[i].Error)
+	}
+	if len(s.Runs.added) > 0 {
+		room += len(s.Runs.added[0].Process)
+	}
+	return states.encode(unsafe.Pointer(s), room)
+}
 
 // First is a state as a task is stored with it; nil if there is nothing in it.
 // Nil makes the store write no state at all.
@@ -152,12 +197,17 @@ func (s *State) First() []byte {
 // DecodeState reads a state, which aliases data. With an error it has what was read before.
 func DecodeState(data []byte) (State, error) {
 	var s State
-	err := states.decode(data, unsafe.Pointer(&s))
-	if err == nil {
-		err = s.bad
-	}
-	s.bad = nil
+	err := s.Decode(data)
 	return s, err
+}
+
+// Decode is DecodeState into s, which has to be zero.
+func (s *State) Decode(data []byte) error {
+	err := states.decode(data, unsafe.Pointer(s))
+	if err == nil {
+		err = s.Runs.bad
+	}
+	return err
 }
 
 // Carry is what a task keeps of its state when it begins again: its history.
@@ -166,13 +216,5 @@ func (s *State) Carry() State {
 	return State{
 		RunCount: s.RunCount, SkipCount: s.SkipCount, ErrorCount: s.ErrorCount, Runs: s.Runs, Result: s.Result, Progress: s.Progress,
 		Children: s.Children,
-	}
-}
-
-// Add appends a run, and drops the oldest when there are more than are kept.
-func (s *State) Add(r Run) {
-	s.Runs = append(s.Runs, r)
-	if len(s.Runs) > KeptRuns {
-		s.Runs = s.Runs[len(s.Runs)-KeptRuns:]
 	}
 }

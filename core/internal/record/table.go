@@ -40,12 +40,35 @@ func (w *wire) bytes(number uint64, b []byte) {
 	}
 }
 
+// nested writes bytes that write appends, without a copy of them where they are short.
+func (w *wire) nested(number uint64, write func()) {
+	begin := len(*w)
+	*w = binary.AppendUvarint(*w, number<<1|1)
+	size := len(*w)
+	*w = append(*w, 0) // the length of up to 127 bytes is one
+	from := len(*w)
+	write()
+	n := len(*w) - from
+	switch {
+	case n == 0:
+		*w = (*w)[:begin]
+	case n < 0x80:
+		(*w)[size] = byte(n) //nolint:gosec // it is below 128
+	default:
+		b := append([]byte(nil), (*w)[from:]...)
+		*w = (*w)[:begin]
+		w.bytes(number, b)
+	}
+}
+
 // It never says more, as the bytes may be anybody's.
 var errWire = errors.New("malformed record")
 
-// readWire calls visit for each field: v for a number, b for bytes, which alias data.
-func readWire(data []byte, visit func(number uint64, v int64, b []byte)) error {
+// readWire calls visit for each field: v for a number, b for bytes, and whole for the field with its tag and length. Both alias
+// data.
+func readWire(data []byte, visit func(number uint64, v int64, b, whole []byte)) error {
 	for len(data) > 0 {
+		begin := data
 		tag, n := binary.Uvarint(data)
 		if n <= 0 {
 			return errWire
@@ -56,8 +79,8 @@ func readWire(data []byte, visit func(number uint64, v int64, b []byte)) error {
 			if n <= 0 {
 				return errWire
 			}
-			visit(tag>>1, v, nil)
 			data = data[n:]
+			visit(tag>>1, v, nil, begin[:len(begin)-len(data)])
 			continue
 		}
 		size, n := binary.Uvarint(data)
@@ -67,8 +90,9 @@ func readWire(data []byte, visit func(number uint64, v int64, b []byte)) error {
 			return errWire
 		}
 		data = data[n:]
-		visit(tag>>1, 0, data[:size:size])
+		b := data[:size:size]
 		data = data[size:]
+		visit(tag>>1, 0, b, begin[:len(begin)-len(data)])
 	}
 	return nil
 }
@@ -85,6 +109,7 @@ const (
 	formText              // string
 	formRaw               // []byte, which is read without a copy
 	formTexts             // []string: one entry for each
+	formRuns              // History
 	formOwn               // anything else: the row says how
 )
 
@@ -154,6 +179,8 @@ func (f *field) put(w *wire, at unsafe.Pointer) {
 		for _, s := range *(*[]string)(at) {
 			w.str(f.number, s)
 		}
+	case formRuns:
+		(*History)(at).write(w, f.number)
 	default:
 		f.write(w, f.number, at)
 	}
@@ -162,17 +189,17 @@ func (f *field) put(w *wire, at unsafe.Pointer) {
 // decode reads what it knows into the record at a place. What it read before it met an error stays.
 // A field that is unknown is passed over: it was written by a newer binary.
 func (t *table) decode(data []byte, into unsafe.Pointer) error {
-	return readWire(data, func(number uint64, v int64, b []byte) {
+	return readWire(data, func(number uint64, v int64, b, whole []byte) {
 		if number < uint64(len(t.by)) && t.by[number] != nil {
 			f := t.by[number]
-			f.take(unsafe.Add(into, f.at), v, b)
+			f.take(unsafe.Add(into, f.at), v, b, whole)
 		}
 	})
 }
 
 // take reads one field. The form decides, and not the tag: a number where
 // bytes are expected reads as empty.
-func (f *field) take(at unsafe.Pointer, v int64, b []byte) {
+func (f *field) take(at unsafe.Pointer, v int64, b, whole []byte) {
 	switch f.form {
 	case formInt:
 		*(*int)(at) = int(v)
@@ -189,6 +216,8 @@ func (f *field) take(at unsafe.Pointer, v int64, b []byte) {
 	case formTexts:
 		all := (*[]string)(at)
 		*all = append(*all, string(b))
+	case formRuns:
+		(*History)(at).take(b, whole)
 	default:
 		f.read(at, v, b)
 	}

@@ -15,7 +15,7 @@ func TestRowsFitTheirFields(t *testing.T) {
 	for _, c := range []struct {
 		table  *table
 		record any
-	}{{bodies, Body{}}, {states, State{}}, {runs, Run{}}, {finished, Finished{}}, {holds, Hold{}}, {failures, Failure{}}} {
+	}{{bodies, Body{}}, {states, State{}}, {runs, Run{}}, {finished, Finished{}}, {holds, Hold{}}, {origins, Origin{}}, {failures, Failure{}}} {
 		fields := map[uintptr]reflect.StructField{}
 		typ := reflect.TypeOf(c.record)
 		for f := range typ.Fields() {
@@ -41,6 +41,8 @@ func formOf(t reflect.Type) form {
 		return formRaw
 	case t == reflect.TypeFor[[]string]():
 		return formTexts
+	case t == reflect.TypeFor[History]():
+		return formRuns
 	}
 	switch t.Kind() {
 	case reflect.Int:

@@ -6,7 +6,7 @@
 -- ARGV[2] about how many
 -- returns {now, the next cursor, for each agent: its name, live tasks, next due or '', 1 if it is paused}
 
-local BYTES = 262144
+local BYTES = 131072
 local reply, cursor, n, bytes, most = { now, '0' }, ARGV[1], 0, 0, tonumber(ARGV[2])
 local HOLDS = redis.call('EXISTS', base .. 'holds') == 1
 repeat
@@ -17,8 +17,8 @@ repeat
     local at = #reply
     n, bytes = n + 1, bytes + #value
     reply[at + 1] = agent
-    reply[at + 2] = byte(value) == byte(QUEUED) and tonumber(sub(value, 3)) or 1
-    reply[at + 3] = redis.call('ZSCORE', KEYS[1], agent) or ''
+    reply[at + 2] = math.max(count_of(value), 1)
+    reply[at + 3] = next_of(agent, value) or ''
     reply[at + 4] = HOLDS and lasting(redis.call('HGET', base .. 'holds', SCOPE_AGENT .. agent)) and 1 or 0
   end
 until cursor == '0' or n >= most or bytes >= BYTES

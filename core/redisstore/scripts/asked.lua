@@ -6,7 +6,10 @@
 local function due_of(agents, kinds)
   local dues, first = {}, nil
   local still = stopped()
-  for i, s in ipairs(redis.call('ZMSCORE', base .. 'agenda', unpack(agents))) do
+  local values, scores = redis.call('HMGET', base .. 'agents', unpack(agents)), redis.call('ZMSCORE', base .. 'agenda', unpack(agents))
+  for i, agent in ipairs(agents) do
+    local s = scores[i]
+    if values[i] and byte(values[i]) == byte(FEW) then s = next_of(agent, values[i]) end
     dues[i] = not still and s or ''
     if not still and s and (not first or tonumber(s) < tonumber(first)) then first = s end
   end

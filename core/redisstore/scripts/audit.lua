@@ -72,10 +72,22 @@ for _, field in ipairs(redis.call('HKEYS', KEYS[4])) do -- not by the leases: th
 end
 
 -- 2. Where tasks are.
+-- served says whether a task stands in its line, and whether a claim will come to that: now, at a time, or when a run ends.
+local function served(ref)
+  local agent, id = string.match(ref, '^([^:]*):(.*)$')
+  local bucket = redis.call('HGET', base .. 'lined', ref)
+  if not bucket or not redis.call('ZSCORE', base .. 'line:' .. bucket .. ':' .. agent, id) then return false end
+  if not redis.call('ZSCORE', base .. 'line:' .. bucket, agent) then return false end
+  local scope = SCOPE_LIMIT .. bucket
+  if redis.call('ZSCORE', base .. 'open', scope) or redis.call('ZSCORE', KEYS[5], HELD .. scope) then return true end
+  return tonumber(redis.call('HGET', base .. 'flight', bucket) or 0) > 0
+end
+
 -- comes_back says whether something will put back what is parked at a place. The end of a hold that nobody would see is
 -- kept again.
 local function comes_back(name, ref)
   if byte(name) ~= byte(HELD) then return redis.call('HEXISTS', KEYS[6], name) == 1 end
+  if sub(name, 2, 3) == SCOPE_LIMIT then return served(ref) end
   local scope = name == HELD_TASKS and SCOPE_TASK .. ref or sub(name, 2)
   if redis.call('ZSCORE', base .. 'open', scope) then return true end
   local held = redis.call('HGET', base .. 'holds', scope)
@@ -92,35 +104,37 @@ local function emptied(agent, id, live)
   local _, kind = parse(live)
   local names = { kind }
   for i, scope in ipairs(scopes(agent, id, live)) do names[i + 1] = bay(scope) end
+  leave_line(agent, id)
+  names[#names + 1] = berth(agent)
   for _, name in ipairs(names) do
     if redis.call('ZREM', base .. 'parked:' .. name, agent .. ':' .. id) == 1 then unparked(name, 1) end
   end
 end
 
-local function lost(agent, id, live, single)
+local function lost(agent, id, live, member)
   fault(agent, id, 'lost')
   if not repair then return end
   emptied(agent, id, live)
   -- Its due time is lost with its place; but no task of its agent was due before the agenda says.
-  local first = not single and tonumber(redis.call('ZSCORE', KEYS[1], agent)) or now
-  take_back(agent, live, id, single, math.max(first, now))
+  local first = not member and tonumber(redis.call('ZSCORE', KEYS[1], agent)) or now
+  take_back(agent, live, id, member, math.max(first, now))
 end
 
-local function check(agent, id, live, single)
+local function check(agent, id, live, member)
   local ref = agent .. ':' .. id
-  local place_, due, name = where(agent, id, live, single)
+  local place_, due, name = where(agent, id, live, member)
   seen = seen + 1
   if counts then tally(agent, id, live, place_) end
   if place_ == IS_RUNNING then
-    if not leased[ref] then lost(agent, id, live, single) end
+    if not leased[ref] then lost(agent, id, live, member) end
   elseif leased[ref] then
     fault(agent, id, 'doubled')
-    if repair then lift(agent, id, live, single, place_, name) end
+    if repair then lift(agent, id, live, member, place_, name) end
   elseif place_ == IS_PARKED and not comes_back(name, ref) then
     fault(agent, id, 'stranded')
     if repair then -- a claim parks it again if it is held still
-      lift(agent, id, live, single, place_, name)
-      place(agent, single, live, id, due)
+      lift(agent, id, live, member, place_, name)
+      place(agent, member, live, id, due)
     end
   end
 end
@@ -160,10 +174,33 @@ local function wakes(agent, value)
   end
 end
 
+-- few checks an agent with few tasks: the first one, and that the others are there; these are looked at as tasks.
+local function few(agent, value)
+  local first, names_, n = first_of(value), names_of(value), 0
+  local id, right = parse(first), ''
+  if id then
+    check(agent, id, first, agent)
+    n = 1
+  end
+  for i = 1, #names_, 2 do
+    if redis.call('HEXISTS', KEYS[3], agent .. ':' .. names_[i + 1]) == 1 then
+      n = n + 1
+      right = right .. name_of(names_[i], names_[i + 1])
+    else
+      fault(agent, names_[i + 1], 'gone')
+    end
+  end
+  if n ~= byte(value, 3) then
+    fault(agent, '', 'miscounted')
+    if repair and n > 0 then redis.call('HSET', KEYS[2], agent, few_of(sub(value, 2, 2), n, first, right)) end
+    if repair and n == 0 then redis.call('HDEL', KEYS[2], agent) end
+  end
+end
+
 -- 4. A task whose agent is not known, or holds another one inline: the agent becomes one with queues.
 local function adopt(agent, value, live)
   local new = 'M01'
-  if value and byte(value) == byte(INLINE) and parse(sub(value, 2)) then new = spread(agent, sub(value, 2)) end
+  if count_of(value) > 0 and byte(value) ~= byte(QUEUED) then new = spread(agent, value) end
   redis.call('HSET', KEYS[2], agent, grown(new, tonumber(sub(live, 8, 8)), 1))
 end
 
@@ -235,9 +272,15 @@ if phase == TASKS then
       fault(agent or '', id or page[2][i], 'unreadable')
     elseif value and byte(value) == byte(QUEUED) then
       check(agent, id, live, false)
+      if repair then agenda_rems[#agenda_rems + 1] = agent .. ':' .. sub(live, 1, 7) .. id end -- where it was with few others
+    elseif value and byte(value) == byte(FEW) and string.find(value, name_of(sub(live, 1, 7), id), 1, true) then
+      check(agent, id, live, member_of(agent, value, live, id))
     else
       local before = #reply
-      if repair then adopt(agent, value, live) end
+      if repair then
+        adopt(agent, value, live)
+        agenda_rems[#agenda_rems + 1] = agent .. ':' .. sub(live, 1, 7) .. id
+      end
       check(agent, id, live, false)
       if #reply == before then fault(agent, id, 'lost') end
     end
@@ -250,7 +293,9 @@ elseif phase == AGENTS then
     local agent, value = page[2][i], page[2][i + 1]
     local live = byte(value) == byte(INLINE) and sub(value, 2)
     if live and parse(live) then
-      check(agent, parse(live), live, true)
+      check(agent, parse(live), live, agent)
+    elseif byte(value) == byte(FEW) and count_of(value) > 0 then
+      few(agent, value)
     elseif byte(value) == byte(QUEUED) and tonumber(sub(value, 2)) then
       wakes(agent, value)
     else
@@ -261,7 +306,13 @@ elseif phase == AGENTS then
 elseif phase == AGENDA then
   page = redis.call('ZSCAN', KEYS[1], cursor, 'COUNT', n)
   for i = 1, #page[2], 2 do
-    if redis.call('HEXISTS', KEYS[2], page[2][i]) == 0 then fault(page[2][i], '', 'gone') end
+    local agent, id = string.match(page[2][i], '^([^:]*):.......(.*)$')
+    if redis.call('HEXISTS', agent and KEYS[3] or KEYS[2], agent and agent .. ':' .. id or page[2][i]) == 0 then
+      fault(agent or page[2][i], id or '', 'gone')
+    elseif agent and byte(redis.call('HGET', KEYS[2], agent) or '') ~= byte(FEW) then
+      fault(agent, id, 'doubled')
+      if repair then agenda_rems[#agenda_rems + 1] = page[2][i] end
+    end
   end
   reply[2] = page[1] == '0' and PLACES .. '0' or AGENDA .. page[1]
 elseif phase == PLACES then

@@ -1,5 +1,5 @@
 -- claim: take back expired leases and end holds, then lease due tasks, one share for each agent in the agenda's order.
--- needs: look holds asked ordered weigh expired unpark
+-- needs: look holds asked ordered weigh expired unpark spend limits turns profiled
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks
@@ -20,18 +20,19 @@
 -- ARGV[..] 1 for each agent to visit; none: any agent
 -- returns {now, next due of these agents or '', next end of a lease or '', fence or '', recovered, parked,
 --          {place, opaque of each task that is to be cancelled}, left, passed or '', {when each agent to visit is due or ''},
---          for each task: agent, live, due, state or ''}; a repeated claim has '' as the live of a task that has ended or
---          that it gives back
+--          {agent, profile of each that has one}, {bucket, end of its period of each budget that is used up by now}, for each task: agent,
+--          live, due, behind an l if it had to wait in line, state or ''}; a repeated claim has '' as the live of a task that has ended or that it gives back
 
 local FIRST = 8 -- arguments in front of the kinds
 local ASKS_URGENT = 'u'
 local ASKS_SERIAL = 's'
 local TAKES = '+'
+local LINED = 'l' -- in front of the due time of a task that comes out of a line
 local TAKES_MOST = '~'
 local PAGES = 4 -- how many times as much as may be taken is looked at, or parked, at most
 local WIDE = 50 -- agents of a page that a picky claim looks at, at least
 local DEEP = 16 -- tasks of an agent that a picky claim looks at, at least
-local EXPIRED = 2 -- leases and holds that one claim ends, at most: a claim has to stay short when many processes died at once
+local LINES = 8 -- behind limits, and ended holds, that one claim looks at
 local LEVELS = { { 1 }, { 2 }, { 1, 2 }, { 3 }, { 1, 3 }, { 2, 3 }, { 1, 2, 3 } } -- those in use, by the mask of an agent
 
 -- 1. What is asked for. kinds says of each kind whether it is taken: true, how many at most, or false. A picky claim may pass over
@@ -55,29 +56,14 @@ end
 redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
 local HOLDS, ORDERS = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'orders') == 1
 
--- told_to_end lists which of some tasks are to be cancelled; an order to run is under way once the task is taken anew.
-local function told_to_end(refs, anew)
-  local ended = {}
-  if not ORDERS or #refs == 0 then return ended end
-  for i, order in ipairs(redis.call('HMGET', base .. 'orders', unpack(refs))) do
-    if order and byte(order) == byte(ORDER_CANCEL) then
-      ended[#ended + 1] = i
-      ended[#ended + 1] = sub(order, 2)
-    elseif anew and order and byte(order) == byte(ORDER_RUN) then
-      redis.call('HSET', base .. 'orders', refs[i], ORDER_TAKEN)
-    end
-  end
-  return ended
-end
-
 local left, passed = 0, ''
 local function answer(fence, recovered, parked, tasks, ended)
   local next_due, next_lease = look()
   local dues = {}
   if parked > 0 then wake(now) end
   if asked then next_due, dues = due_of(asked, taken_kinds) end
-  local reply = { now, next_due or '', next_lease or '', fence, recovered, parked, ended or {}, left, passed, dues }
-  for i, t in ipairs(tasks) do reply[10 + i] = t end
+  local reply = { now, next_due or '', next_lease or '', fence, recovered, parked, ended or {}, left, passed, dues, profiles_of(tasks, 4), crossed }
+  for i, t in ipairs(tasks) do reply[12 + i] = t end
   return reply
 end
 
@@ -100,9 +86,7 @@ if before then
 end
 
 -- 4. Work of the dead goes back to its place in the queue, with one more crash, or as what it was replaced by; holds end.
-for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', now, 'LIMIT', 0, EXPIRED)) do
-  if byte(member) == byte(HELD) then unhold(sub(member, 2)) else recover(member) end
-end
+expire()
 count('running', -recovered)
 count('recovered', recovered)
 
@@ -120,7 +104,10 @@ if not still and limit > 0 and #taken_kinds > 0 and redis.call('EXISTS', KEYS[7]
     if back == 0 and not full then redis.call('HDEL', KEYS[7], kind) end -- nothing is there, whatever the count says
   end
 end
-local scope = not still and limit > 0 and redis.call('ZRANGE', base .. 'open', 0, 0)[1]
+local lines, scope = {}, nil -- those with room now, and the first hold that has ended
+for _, opened_ in ipairs(not still and limit > 0 and redis.call('ZRANGE', base .. 'open', 0, LINES) or {}) do
+  if byte(opened_) == byte(SCOPE_LIMIT) then lines[#lines + 1] = opened_ else scope = scope or opened_ end
+end
 if scope then
   put_back(bay(scope), limit)
   if redis.call('EXISTS', base .. 'parked:' .. bay(scope)) == 0 then redis.call('ZREM', base .. 'open', scope) end
@@ -135,50 +122,33 @@ if limit == 0 or still then
 end
 
 -- 6. The agents that are due, those that have waited longest first, a page at a time.
-local named = nil
-if asked then
-  named = {}
-  for i, s in ipairs(redis.call('ZMSCORE', KEYS[1], unpack(asked))) do
-    local score = tonumber(s or 'inf')
-    if score <= now and score > tonumber(after) then named[#named + 1] = { asked[i], score } end
-  end
-  table.sort(named, function(a, b) return a[2] < b[2] or (a[2] == b[2] and a[1] < b[1]) end)
-end
-
 local width = PICKY and math.max(limit, WIDE) or limit
-local function page_of(from)
-  local agents, scores = {}, {}
-  if named then
-    for i = from + 1, math.min(#named, from + width) do agents[i - from], scores[i - from] = named[i][1], named[i][2] end
-  else
-    local first = after == '0' and '-inf' or '(' .. after
-    local due = redis.call('ZRANGEBYSCORE', KEYS[1], first, now, 'WITHSCORES', 'LIMIT', from, width)
-    for i = 1, #due, 2 do agents[(i + 1) / 2], scores[(i + 1) / 2] = due[i], due[i + 1] end
-  end
-  return agents, scores
-end
+local page_of = pages_of(asked, after, width)
 
 -- 7. What becomes of a due task: it is taken, parked, or left where it is.
 local tasks, refs, state_refs, gone_agents, parked = {}, {}, {}, {}, 0
-local function took(agent, live, id, due, kind)
+local function took(agent, live, id, due, kind, lined)
   more(more_running, kind, 1)
   if kinds[kind] ~= true then kinds[kind] = kinds[kind] - 1 end
+  if LIMITS then charge(agent, id, live) end
   tasks[#tasks + 1], tasks[#tasks + 2] = agent, live
-  tasks[#tasks + 1] = due
+  tasks[#tasks + 1] = lined and LINED .. string.format('%.0f', due) or due
   tasks[#tasks + 1] = ''
   refs[#refs + 1], refs[#refs + 2] = agent, id
   refs[#refs + 1] = tonumber(due)
   state_refs[#state_refs + 1] = agent .. ':' .. id
 end
 
--- leaves says what becomes of a due task: true, it is taken; false, it stays; else it is parked, and where.
-local function leaves(agent, id, kind, live)
+-- leaves says what becomes of a due task: true, it is taken; false, it stays; else it is parked, and where: a name, or the bucket
+-- that it waits for. `from` is the one that it waited for.
+local USUAL = not HOLDS and not PICKY and not LIMITS
+local function leaves(agent, id, kind, live, from)
   local take = kinds[kind]
   if take == false then left = left + 1 end
   if take == false or take == 0 then return false end
   local scope = HOLDS and kept_by(agent, id, live, ORDERS)
   if scope then return bay(scope) end
-  return take and true or kind
+  return take and (LIMITS and full(agent, live, from) or true) or kind
 end
 
 -- urgent says whether an agent with several tasks has one of level 1 that is due.
@@ -187,57 +157,91 @@ local function urgent(agent)
   return due and tonumber(due) <= now
 end
 
-local function step_aside(agent, name, id, due)
-  park(agent, name, id, due)
+local function step_aside(agent, name, id, due, live)
+  if type(name) == 'table' then join_line(name, agent, id, live, due) else park(agent, name, id, due) end
   parked = parked + 1
 end
 
 -- 8. An agent with one task gives it; those with more are visited round by round while there is room. An agent whose only
 -- task is to be left where it is takes nobody's turn, nor does one without an urgent task if these are wanted; but the
 -- search is bounded.
-local many, room, turns = {}, limit, 0
-local function call_on(agent, score, value, busy)
-  if busy then -- it is put back when its run ends
+local many, room, turns, got, queued = {}, limit, 0, {}, {}
+local function call_on(member, agent, score, value, busy)
+  if SERIAL and value and byte(value) == byte(FEW) then -- where one run of it keeps the others waiting, they wait in queues
+    if queued[agent] then return end
+    queued[agent] = true
+    value = spread(agent, value)
+    redis.call('HSET', KEYS[2], agent, value)
+    placed()
+    score = redis.call('ZSCORE', KEYS[1], agent)
+    if not score or tonumber(score) > now then return end
+    member = agent
+  end
+  if busy or SERIAL and got[agent] then -- it is put back when its run ends
     gone_agents[#gone_agents + 1] = agent
     return
   end
-  local live = value and byte(value) == byte(INLINE) and sub(value, 2)
+  local form = value and byte(value)
+  if member ~= agent and form ~= byte(FEW) then -- left behind: it waits elsewhere
+    gone_agents[#gone_agents + 1] = member
+    return
+  end
+  local live = form == byte(INLINE) and sub(value, 2) or form == byte(FEW) and first_of(value)
+  if member ~= agent then live = redis.call('HGET', KEYS[3], agent .. ':' .. sub(member, #agent + 9)) end
+  if form == byte(FEW) and per_agent > 0 and (got[agent] or 0) >= per_agent then return end
   local levels = value and byte(value) == byte(QUEUED) and LEVELS[tonumber(sub(value, 2, 2)) or 0]
   local id, kind = parse(live or '')
   if URGENT and (levels and not urgent(agent) or id and byte(live, 8) ~= byte('1')) then return end
-  local take = id and (not HOLDS and not PICKY and kinds[kind] or leaves(agent, id, kind, live))
+  local take = id and (USUAL and kinds[kind] or leaves(agent, id, kind, live))
   turns = turns + 1
   if levels then
-    many[#many + 1] = { name = agent, levels = URGENT and LEVELS[1] or levels, all = levels, got = 0, since = tonumber(score), read = 0 }
+    many[#many + 1] = { name = agent, levels = URGENT and LEVELS[1] or levels, all = levels, got = got[agent] or 0, since = tonumber(score), read = 0 }
   elseif not id then -- not what we wrote: it must not stand in the way of others
-    gone_agents[#gone_agents + 1] = agent
+    gone_agents[#gone_agents + 1] = member
     count('malformed', 1)
   elseif take == true then
     took(agent, live, id, score, kind)
-    room = room - 1
-    gone_agents[#gone_agents + 1] = agent
+    room, got[agent] = room - 1, (got[agent] or 0) + 1
+    gone_agents[#gone_agents + 1] = member
   elseif take then
-    step_aside(agent, take, id, score)
-    gone_agents[#gone_agents + 1] = agent
+    step_aside(agent, take, id, score, live)
+    gone_agents[#gone_agents + 1] = member
   else
     turns = turns - 1
   end
 end
 
+-- Those that wait in line for a limit come before those that would have to join it.
+local function judge(agent, id, live, b)
+  local free_ = not SERIAL or not got[agent] and not busy_of({ agent })[1]
+  if room <= 0 or URGENT and byte(live, 8) ~= byte('1') or not free_ then return false end
+  if per_agent > 0 and (got[agent] or 0) >= per_agent then return false end
+  return leaves(agent, id, select(2, parse(live)), live, b)
+end
+local function serve_one(what, agent, id, live, due)
+  if what ~= true then return step_aside(agent, what, id, due, live) end
+  took(agent, live, id, due, select(2, parse(live)), true)
+  room, got[agent] = room - 1, (got[agent] or 0) + 1
+end
+for _, line in ipairs(lines) do serve(line, asked, judge, serve_one) end
+if LIMITS then emptied() end
+
 local seen = nil -- how long the last agent that was looked at has waited
 for page = 0, PAGES - 1 do
-  local agents, scores = page_of(page * width)
-  if #agents > 0 then
+  local members, scores = page_of(page * width)
+  if #members > 0 then
+    local agents = {}
+    for i, member in ipairs(members) do agents[i] = string.match(member, '^[^:]*') end
     local busy = SERIAL and busy_of(agents) or {}
     for i, value in ipairs(redis.call('HMGET', KEYS[2], unpack(agents))) do
-      if turns < limit then
-        call_on(agents[i], scores[i], value, busy[i])
+      if turns < limit and room > 0 then
+        call_on(members[i], agents[i], scores[i], value, busy[i])
         seen = scores[i]
       end
     end
   end
-  if turns >= limit then break end
-  if #agents < width then
+  if turns >= limit or room <= 0 then break end
+  if #members < width then
     seen = nil -- all were
     break
   end
@@ -302,12 +306,12 @@ local function visit(chosen, chosen_refs)
     elseif not id then
       count('malformed', 1)
     else
-      local take = not HOLDS and not PICKY and kinds[kind] or leaves(agent.name, id, kind, live)
+      local take = USUAL and kinds[kind] or leaves(agent.name, id, kind, live)
       if take == true then
         took(agent.name, live, id, e.due, kind)
         room, agent.got = room - 1, agent.got + 1
       elseif take then
-        step_aside(agent.name, take, id, e.due)
+        step_aside(agent.name, take, id, e.due, live)
       else
         stays, agent.more = true, false
       end

@@ -1,13 +1,16 @@
--- expired: take back the tasks of a claim whose lease has ended.
+-- expired: end leases and holds whose time is over, and take back the tasks of those leases.
 -- needs: look holds
 
+local EXPIRED = 2 -- leases that one claim ends, at most: a claim has to stay short when many processes died at once
+local TERMS = 8 -- leases and holds together
 local recovered, ended_serial = 0, {} -- how many tasks; {agent, fence} of those that kept others of their agent back
 
 -- crashed puts one task in its place, with one more crash or as what it was replaced by meanwhile.
-local function crashed(agent, live, id, single, due)
+local function crashed(agent, live, id, member, due)
   local _, kind = parse(live)
-  take_back(agent, live, id, single, due, true)
+  take_back(agent, live, id, member, due, true)
   more(more_running, kind, -1)
+  unuse(agent .. ':' .. id)
   recovered = recovered + 1
 end
 
@@ -26,11 +29,26 @@ local function recover(fence)
     if mark == RUNNING then
       mark = LOST
       local agent, id = refs[3 * i - 2], refs[3 * i - 1]
-      local live, single = find(agent, redis.call('HGET', base .. 'agents', agent), id)
-      if live then crashed(agent, live, id, single, refs[3 * i]) end
+      local live, member = find(agent, redis.call('HGET', base .. 'agents', agent), id)
+      if live then crashed(agent, live, id, member, refs[3 * i]) end
       ended_serial[#ended_serial + 1] = { agent, fence }
     end
     after[i] = mark
   end
   close(fence, table.concat(after) .. sub(marks, -16))
+end
+
+-- expire ends what is over: holds, the waits of lines, and leases, of which each has more to do.
+local function expire()
+  local dead = 0
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', base .. 'leases', '-inf', now, 'LIMIT', 0, TERMS)) do
+    if byte(member) == byte(HELD) then
+      unhold(sub(member, 2))
+    elseif dead < EXPIRED then
+      dead = dead + 1
+      recover(member)
+    else
+      return
+    end
+  end
 end

@@ -30,8 +30,11 @@ for i = 1, #adds, 1000 do redis.call('ZADD', KEYS[4], 'XX', unpack(adds, i, math
 if soonest then announce(soonest) end -- a lease may have become shorter
 for i = 2 * n + 2, #ARGV, 4 do
   local fence, index, ref, state = ARGV[i], tonumber(ARGV[i + 1]) + 1, ARGV[i + 2], ARGV[i + 3]
-  local marks = redis.call('HGET', KEYS[3], fence)
-  if marks and index <= #marks - 16 and byte(marks, index) == byte(RUNNING) then
+  local found = redis.call('HMGET', KEYS[3], fence, fence .. CLAIM_REFS)
+  local marks, refs = found[1], found[2] and cmsgpack.unpack(found[2]) or {}
+  -- The claim may be another one, if a failover has undone the caller's and its fence was given again: then this is not its task.
+  local holds = refs[3 * index] and refs[3 * index - 2] .. ':' .. refs[3 * index - 1] == ref
+  if marks and holds and index <= #marks - 16 and byte(marks, index) == byte(RUNNING) then
     if byte(state) == 0 then -- its crashes stay counted until the run ends
       state = sub(redis.call('HGET', KEYS[2], ref) or '\0', 1, 1) .. sub(state, 2)
     end

@@ -1,5 +1,5 @@
 -- finished: what is kept of tasks that have ended.
--- needs: layout alone
+-- needs: signals
 
 -- leave takes n live tasks out of a group, which is over when none is left.
 local function leave(group, n, retention)
@@ -14,6 +14,9 @@ end
 -- forget drops what is kept beside the records of tasks that are live no more: refs are agent:id, kinds theirs.
 local function forget(refs, kinds)
   redis.call('HDEL', base .. 'state', unpack(refs))
+  if redis.call('EXISTS', base .. 'awaits') == 1 then
+    for i = 1, #refs do unwait(string.match(refs[i], '^([^:]*):(.*)$')) end
+  end
   if redis.call('EXISTS', base .. 'groups') == 1 then redis.call('HDEL', base .. 'groups', unpack(refs)) end
   if redis.call('EXISTS', base .. 'orders') == 1 then
     local stamps = {}

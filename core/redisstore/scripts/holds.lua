@@ -36,11 +36,30 @@ local function unparked(name, n)
   if redis.call('HINCRBY', base .. 'parked', field, -n) <= 0 then redis.call('HDEL', base .. 'parked', field) end
 end
 
+-- berth is where the tasks of an agent are parked that wait for room under a limit.
+local function berth(agent) return HELD .. SCOPE_LIMIT .. agent end
+
+-- leave_line takes a task out of the line that it waits in.
+local function leave_line(agent, id)
+  local ref = agent .. ':' .. id
+  local bucket = redis.call('HGET', base .. 'lined', ref)
+  if not bucket then return end
+  redis.call('HDEL', base .. 'lined', ref)
+  count('lined', -1)
+  redis.call('ZREM', base .. 'line:' .. bucket .. ':' .. agent, id)
+  if redis.call('EXISTS', base .. 'line:' .. bucket .. ':' .. agent) == 0 then redis.call('ZREM', base .. 'line:' .. bucket, agent) end
+  if redis.call('HINCRBY', base .. 'lines', bucket, -1) <= 0 then
+    redis.call('HDEL', base .. 'lines', bucket)
+    redis.call('ZREM', base .. 'open', SCOPE_LIMIT .. bucket)
+    redis.call('ZREM', base .. 'leases', HELD .. SCOPE_LIMIT .. bucket)
+  end
+end
+
 -- where says how a live task is: w waiting, p parked (and the name of the place), r running; and when it is due.
-local function where(agent, id, live, single)
+local function where(agent, id, live, member)
   local due
-  if single then
-    due = redis.call('ZSCORE', base .. 'agenda', agent)
+  if member then
+    due = redis.call('ZSCORE', base .. 'agenda', member)
   else
     due = redis.call('ZSCORE', base .. 'queue:' .. sub(live, 8, 8) .. ':' .. agent, sub(live, 1, 7) .. id)
   end
@@ -49,6 +68,7 @@ local function where(agent, id, live, single)
     local _, kind = parse(live)
     local names = { kind }
     for i, scope in ipairs(scopes(agent, id, live)) do names[i + 1] = bay(scope) end
+    names[#names + 1] = berth(agent)
     for _, name in ipairs(names) do
       due = redis.call('ZSCORE', base .. 'parked:' .. name, agent .. ':' .. id)
       if due then return IS_PARKED, tonumber(due), name end
@@ -58,12 +78,13 @@ local function where(agent, id, live, single)
 end
 
 -- lift takes a task out of where it is.
-local function lift(agent, id, live, single, place, name)
+local function lift(agent, id, live, member, place, name)
   if place == IS_PARKED then
     redis.call('ZREM', base .. 'parked:' .. name, agent .. ':' .. id)
     unparked(name, 1)
-  elseif place == IS_WAITING and single then
-    redis.call('ZREM', base .. 'agenda', agent)
+    if name == berth(agent) then leave_line(agent, id) end
+  elseif place == IS_WAITING and member then
+    redis.call('ZREM', base .. 'agenda', member)
   elseif place == IS_WAITING then
     redis.call('ZREM', base .. 'queue:' .. sub(live, 8, 8) .. ':' .. agent, sub(live, 1, 7) .. id)
     for level = 1, 3 do
@@ -75,7 +96,7 @@ end
 
 -- take_back puts a task whose run is no more in its place again, with its first crash if it is known to be one, or as what it
 -- was replaced by. Further crashes are counted before the run is started, which is alone in its process then.
-local function take_back(agent, live, id, single, due, crash)
+local function take_back(agent, live, id, member, due, crash)
   local ref = agent .. ':' .. id
   local order = redis.call('HGET', base .. 'orders', ref) or ''
   if order == ORDER_TAKEN then redis.call('HSET', base .. 'orders', ref, ORDER_RUN) end
@@ -87,21 +108,25 @@ local function take_back(agent, live, id, single, due, crash)
     local state = redis.call('HGET', base .. 'state', ref) or '\0'
     if byte(state) == 0 then redis.call('HSET', base .. 'state', ref, '\1' .. sub(state, 2)) end
   end
-  place(agent, single, live, id, due)
+  place(agent, member, live, id, due)
 end
 
 -- unhold ends a hold; claims put back what is parked under it. What it places is written by placed.
 local function unhold(scope)
   redis.call('ZREM', base .. 'leases', HELD .. scope)
+  if byte(scope) == byte(SCOPE_LIMIT) then -- there is room for another start
+    if redis.call('HEXISTS', base .. 'lines', sub(scope, 3)) == 1 then redis.call('ZADD', base .. 'open', 'NX', now, scope) end
+    return true
+  end
   if redis.call('HDEL', base .. 'holds', scope) == 0 then return false end
   if byte(scope) == byte(SCOPE_TASK) then
     local ref = sub(scope, 3)
     local agent, id = string.match(ref, '^([^:]*):(.*)$')
-    local live, single = find(agent, redis.call('HGET', base .. 'agents', agent), id)
+    local live, member = find(agent, redis.call('HGET', base .. 'agents', agent), id)
     local due = live and redis.call('ZSCORE', base .. 'parked:' .. HELD_TASKS, ref)
     if due then
-      lift(agent, id, live, single, IS_PARKED, HELD_TASKS)
-      place(agent, single, live, id, due)
+      lift(agent, id, live, member, IS_PARKED, HELD_TASKS)
+      place(agent, member, live, id, due)
     end
   elseif redis.call('EXISTS', base .. 'parked:' .. HELD .. scope) == 1 then
     redis.call('ZADD', base .. 'open', 'NX', now, scope)

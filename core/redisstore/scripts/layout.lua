@@ -3,11 +3,16 @@
 --
 --   agents    HASH agent -> 'S' live      an agent with one live task holds it here, whole; one whose first task is large is
 --                                         an 'M' agent, so that no step has to read what it only looks at
+--                        -> 'F' level(1) n(1) #first(2) first, for each of the others seq(7) #id(2) id
+--                                         an agent with few live tasks, n of them, all of one level and none large: the one that it
+--                                         had alone, if it is live still, and the names of the others
 --                        -> 'M' mask n    an agent with n live tasks: mask has a bit for each level in use
---   tasks     HASH agent:id -> live       the live tasks of 'M' agents
+--   tasks     HASH agent:id -> live       the live tasks of 'M' agents, and of 'F' agents but the first
 --   queue:L:A ZSET seq id, by due time    the waiting tasks of 'M' agent A at level L
---   agenda    ZSET agent                  when an agent is next looked at: its earliest due time, or the time of the
---                                         last visit if it had more due then (round-robin)
+--   agenda    ZSET agent                  when an 'M' agent is next looked at: its earliest due time, or the time of the
+--                                         last visit if it had more due then (round-robin); when the only or the first task of
+--                                         another one is due
+--                  agent:seq id           when one of the others of an 'F' agent is
 --   live = seq(7) level(1) #id(2) id #kind(1) kind #key(2) key body; seq orders ties and holds the time of submit
 --   state     HASH agent:id -> crashes(1) opaque
 --   claims    HASH fence -> a mark for each task, then the nonce(16); fence 'r' -> agent, id, due of each task
@@ -42,7 +47,34 @@
 --   group:A:G HASH of counts, and when it is forgotten once nothing in it is live; counters HASH
 --   recount:R HASH of what a round of an audit has counted; for some minutes: see recount.lua
 --   answers   HASH caller -> nonce(8) answer (msgpack), of the last call of each that changed something: see answers.lua
+--   awaits    HASH agent:id -> key of the signal that a task waits for
+--   awaits:A:K HASH id -> 'w', or 't' what it was told, of the tasks of A that wait for K
+--   signal:A:K STRING until(13) what was said that nobody has waited for yet; for so long
+--   alarms    ZSET tag, by its time, ms; of the first partition only: the wake-ups that are booked with a clock outside
 --   processes HASH tag -> until(13) opaque; of the first partition only: what processes say of themselves
+--   receipts  HASH message -> until(13) state(1) delivery(16) opaque: messages that senders may deliver again; of the first partition only
+--   received  ZSET message, by until, ms
+--   recent:N  HASH what kind -> runs of slot N of 5 minutes, for a day; what = r all, f failed, l step(2) claimed so late; '@' process -> number of
+--                  its last tally; of the first partition only
+--   limits    HASH kind|key|each -> runs|starts|per|burst: at most so many runs at once, and starts in so many ms, 0 for any; kind and
+--             key may be '', a key may end with *; each is 'a' or 'k' if each agent or each key is limited by itself. A bucket is
+--             what is counted together: the name of a limit, '|', and the agent or the key where each counts by itself. Behind a
+--             limit that adapts is '|a'. A budget is kind|key|each$unit$period -> amount|then|clock|zone|opaque: each may be 't' too, then
+--             each task counts by itself; period is h, d or m, then h, p or n; amounts are in millionths; the clock is how far local
+--             time is ahead, ms, then pairs of when that changes, ms, and to what; opaque is what a pause of it says
+--   periods   ZSET bucket of a budget, by the end of its period, ms
+--   spent     HASH bucket of a budget -> what it has used in that, in millionths
+--   learned   HASH bucket of a limit that adapts -> allow|gap|since|served|till|probe|heard: see learn
+--   uses      HASH agent:id -> the buckets that a run counts in, a line each
+--   flight    HASH bucket -> runs that count in it
+--   rates     ZSET bucket, by when it would be empty again, ms, if each start took per / starts of the time
+--   lined     HASH agent:id -> bucket of a task that waits for room there; it is parked at '@l:' agent
+--   lines     HASH bucket -> how many wait; '@l:' bucket is in leases with when there is room for the next start, and 'l:' bucket in
+--             open once there may be
+--   line:B    ZSET agent, by its turn; line:B:A ZSET id of those of agent A, by due time, a level counts as a minute
+--   profiles  HASH agent -> opaque; the agent need not have tasks
+--   spawned:A:ID HASH number of a span of 5 minutes -> tasks that were stored in it for the root ID of agent A; until all are forgotten
+--   mover     STRING number of the last attempt of a repartition; for a day. moving:N: is in front of the names of what attempt N copies
 --   due       STRING ms of the earliest entry of agenda and leases, then '|' kind for each parked kind, or '|*' for many: a cheap look
 
 local base = string.sub(KEYS[1], 1, -7)
@@ -55,6 +87,7 @@ local sub, byte = string.sub, string.byte
 --
 -- How the value of an agent begins, and what stands for the records of one that has a history.
 local INLINE = 'S'
+local FEW = 'F'
 local QUEUED = 'M'
 local HISTORY = '*'
 -- The mark of a task in its claim.
@@ -90,6 +123,7 @@ local SCOPE_KIND = 'k:'
 local SCOPE_AGENT = 'a:'
 local SCOPE_KEY = 's:'
 local SCOPE_TASK = 't:'
+local SCOPE_LIMIT = 'l:' -- a bucket
 local HELD = '@'
 local HELD_TASKS = '@t' -- one place for the tasks of all holds of single tasks
 -- The kinds in the hint `due`: in front of each that is parked, or in place of many.
@@ -106,192 +140,3 @@ local GROUP_LIVE = '@'
 local ENDED_KEPT = 1000 -- ended claims whose marks still answer a settle that is sent twice
 local KNOWN = 86400000 -- ms for which the id of a task is known whose record was dropped early: store.KnownFor
 local LARGE_BODY = 4096 -- bytes from which on a body weighs something
-
--- ticks takes n numbers of the partition's hybrid clock: they only grow, and n // 1024 is the time in ms. They are larger
--- than one that a caller has seen, which this server may have lost in a failover.
-local function ticks(n, seen)
-  local last = tonumber(redis.call('HGET', base .. 'counters', 'clock')) or 0
-  local first = math.max(last + 1, now * 1024, (seen or 0) + 1)
-  redis.call('HSET', base .. 'counters', 'clock', string.format('%.0f', first + n - 1))
-  return first
-end
-
--- parse returns the id and the kind of a live task; nil if it is not one that we wrote.
-local function parse(live)
-  local high, low = byte(live, 9, 10)
-  if not low then return nil end
-  local n = high * 256 + low
-  local k = byte(live, 11 + n)
-  if not k or #live < 13 + n + k then return nil end
-  return sub(live, 11, 10 + n), sub(live, 12 + n, 11 + n + k)
-end
-
-local function inline(id, record)
-  return string.char(math.floor(#id / 256), #id % 256) .. id .. record
-end
-
-local function outline(value)
-  local high, low = byte(value, 1, 2)
-  local n = low and high * 256 + low or 0
-  return sub(value, 3, 2 + n), sub(value, 3 + n)
-end
-
--- ended_at is when the task of a finished record ended; 0, which is long ago, if it is not one that we wrote.
-local function ended_at(record)
-  return tonumber(sub(record, 2, 14)) or 0
-end
-
--- class_of is the list of ends that a record is in, without its agent.
-local function class_of(record)
-  return byte(record) == byte(FAILED) and 'dead:' or 'ends:'
-end
-
--- What has 4 KiB or more weighs, in whole KiB; weigh adds to what stands under a name.
-local function weight(n) return n >= LARGE_BODY and math.floor(n / 1024) or 0 end
-local function weigh(name, kib)
-  if kib ~= 0 and redis.call('HINCRBY', base .. 'bytes', name, kib) <= 0 then redis.call('HDEL', base .. 'bytes', name) end
-end
-
--- heft is what the body of a record weighs that has `at` bytes before its level.
-local function heft(record, at)
-  if #record < LARGE_BODY then return 0 end
-  local high, low = byte(record, at + 2, at + 3)
-  local n = high * 256 + low
-  local k = byte(record, at + 4 + n) or 0
-  high, low = byte(record, at + 5 + n + k, at + 6 + n + k)
-  return low and weight(#record - at - 6 - n - k - high * 256 - low) or 0
-end
-
--- find returns the live task, and whether its agent holds it inline; agent is the agent's value in agents.
-local function find(agent, value, id)
-  if not value then return nil end
-  if byte(value) == byte(INLINE) then
-    local live = sub(value, 2)
-    if parse(live) == id then return live, true end
-    return nil
-  end
-  return redis.call('HGET', base .. 'tasks', agent .. ':' .. id), false
-end
-
--- What is to be stored is gathered first, so that each key is written once; placed writes it.
-local agenda_adds, queue_adds, task_adds, heft_adds, group_sets = {}, {}, {}, {}, {}
-local function queue(agent, live, id, due)
-  local key = base .. 'queue:' .. sub(live, 8, 8) .. ':' .. agent
-  local q = queue_adds[key]
-  if not q then
-    q = {}
-    queue_adds[key] = q
-  end
-  q[#q + 1] = due
-  q[#q + 1] = sub(live, 1, 7) .. id
-end
-
--- place puts a task among the waiting ones.
-local function place(agent, single, live, id, due)
-  agenda_adds[#agenda_adds + 1] = due
-  agenda_adds[#agenda_adds + 1] = agent
-  if not single then queue(agent, live, id, due) end
-end
-
-local function placed()
-  if #task_adds > 0 then redis.call('HSET', base .. 'tasks', unpack(task_adds)) end
-  if #agenda_adds > 0 then redis.call('ZADD', base .. 'agenda', 'LT', unpack(agenda_adds)) end
-  for key, q in pairs(queue_adds) do redis.call('ZADD', key, unpack(q)) end
-  for agent, kib in pairs(heft_adds) do weigh(agent, kib) end
-  if #group_sets > 0 then redis.call('HSET', base .. 'groups', unpack(group_sets)) end
-  agenda_adds, queue_adds, task_adds, heft_adds, group_sets = {}, {}, {}, {}, {}
-end
-
--- hold stores a task of an agent that has several.
-local function hold(agent, live, id)
-  task_adds[#task_adds + 1] = agent .. ':' .. id
-  task_adds[#task_adds + 1] = live
-  if #live >= LARGE_BODY then heft_adds[agent] = (heft_adds[agent] or 0) + heft(live, 7) end
-end
-
--- enroll keeps which group a task is counted in; '' for none any more.
-local function enroll(agent, live, id, group)
-  group_sets[#group_sets + 1] = agent .. ':' .. id
-  group_sets[#group_sets + 1] = sub(live, 1, 7) .. group
-end
-
--- spread makes an agent with its only task inline one that has queues; due is that task's, if it was placed just now.
-local function spread(agent, live, due)
-  local id = parse(live)
-  hold(agent, live, id)
-  due = due or redis.call('ZSCORE', base .. 'agenda', agent)
-  if due then queue(agent, live, id, due) end
-  return QUEUED .. 2 ^ (tonumber(sub(live, 8, 8)) - 1) .. 1
-end
-
--- NEW is the value of an agent that is to have queues and has no task yet.
-local NEW = 'M00'
-
--- grown is the value of an 'M' agent with n more tasks, at a level.
-local function grown(value, level, n)
-  local mask, bit = tonumber(sub(value, 2, 2)), 2 ^ (level - 1)
-  if math.floor(mask / bit) % 2 == 0 then mask = mask + bit end
-  return QUEUED .. mask .. (tonumber(sub(value, 3)) + n)
-end
-
--- wake tells whoever sleeps that the partition has work at a time.
-local function wake(due)
-  redis.call('PUBLISH', string.match(base, '^(.-){') .. 'wake', base .. string.format(' %.0f', due))
-end
-
--- announce keeps `due` no later than what was placed and wakes whoever sleeps past it.
-local function announce(due)
-  local hint = redis.call('GET', base .. 'due') or ''
-  if (tonumber(hint) or math.huge) <= due then return end -- no kind is parked, mostly
-  local ms, kinds = string.match(hint, '^(%d*)(.*)$')
-  if ms ~= '' and tonumber(ms) <= due then return end
-  redis.call('SET', base .. 'due', string.format('%.0f', due) .. kinds)
-  wake(due)
-end
-
-local function count(field, n)
-  if n ~= 0 then redis.call('HINCRBY', base .. 'counters', field, n) end
-end
-
--- The counters of kinds are gathered first too: how many more are live, or run.
-local more_live, more_running = {}, {}
-local function more(of, kind, n) of[kind] = (of[kind] or 0) + n end
-
-local function counted()
-  for kind, n in pairs(more_live) do
-    if n ~= 0 then redis.call('HINCRBY', base .. 'kinds', COUNT_LIVE .. kind, n) end
-  end
-  for kind, n in pairs(more_running) do
-    if n ~= 0 then redis.call('HINCRBY', base .. 'kinds', COUNT_RUNNING .. kind, n) end
-  end
-end
-
--- rested counts tasks of a kind that rest; it is rare enough to be written at once.
-local function rested(kind, n)
-  redis.call('HINCRBY', base .. 'kinds', COUNT_RESTING .. kind, n)
-  count('rests', 1) -- for an audit, which has to see that something has changed
-end
-
--- dozing says whether a pulse is that of a task whose rest is counted.
-local function dozing(pulse) return pulse and string.find(pulse, '^%d*|[^|]*|00|') end
-
--- tally_of reads the counters of runs of a kind: zeros, and false, if they are not what we wrote.
-local function tally_of(text)
-  local whole, o = pcall(cmsgpack.unpack, text or '')
-  local right = whole and type(o) == 'table' and #o == 11
-  for i = 1, right and 11 or 0 do right = right and type(o[i]) == 'number' end
-  return right and o or { 0, 0, 0, math.huge, 0, 0, 0, 0, 0, 0, 0 }, right
-end
-
--- join adds n live tasks to a group; one whose tasks have all been over for the retention begins anew.
-local function join(group, n)
-  local key = base .. 'group:' .. group
-  local over = redis.call('HGET', key, 'over')
-  if over and tonumber(over) <= now then redis.call('DEL', key) end
-  redis.call('HINCRBY', key, 'live', n)
-  redis.call('HSET', base .. 'groups', GROUP_LIVE .. group, 1)
-  if over then
-    redis.call('HDEL', key, 'over')
-    redis.call('PERSIST', key)
-  end
-end

@@ -53,9 +53,25 @@ local function behind(key, due, seq)
   return due and low or 0
 end
 
+-- in_agenda lists those of an agent's few tasks that wait: due time, sequence number and id of each.
+local function in_agenda(value)
+  local entries, names_, first = {}, names_of(value), first_of(value)
+  local scores = redis.call('ZMSCORE', KEYS[1], unpack(members_of(agent, value)))
+  local id = parse(first)
+  if id and scores[1] then entries[1] = { tonumber(scores[1]), struct.unpack('>I7', first), id } end
+  for i = 2, #scores do
+    if scores[i] then entries[#entries + 1] = { tonumber(scores[i]), struct.unpack('>I7', names_[2 * i - 3]), names_[2 * i - 2] } end
+  end
+  return entries
+end
+
 -- waiting gives the next waiting tasks of an agent that has several; it returns the mark of the last one if there are more.
-local function waiting(due, seq)
+local function waiting(few, due, seq)
   local entries, levels = {}, 0
+  for _, e in ipairs(few or {}) do
+    levels = 2
+    if not due or e[1] > due or e[1] == due and e[2] > seq then entries[#entries + 1] = e end
+  end
   for level = 1, 3 do
     local key = base .. 'queue:' .. level .. ':' .. agent
     local from = behind(key, due, seq)
@@ -161,7 +177,7 @@ end
 
 -- names are a page of the names under which tasks are parked at a stage, sorted, and where the next page begins.
 local function names_at(stage, outer, outer_next)
-  if stage == 1 then return { HELD .. SCOPE_ALL, HELD .. SCOPE_AGENT .. agent, HELD_TASKS }, '0' end
+  if stage == 1 then return { HELD .. SCOPE_ALL, HELD .. SCOPE_AGENT .. agent, berth(agent), HELD_TASKS }, '0' end
   local found, after = part(function(cursor, count_)
     if stage == 4 then return redis.call('ZSCAN', base .. 'open', cursor, 'COUNT', count_) end
     return redis.call('HSCAN', stage == 2 and KEYS[6] or base .. 'holds', cursor, 'COUNT', count_)
@@ -243,18 +259,18 @@ local function alive(value)
   if phase == 'f' or not value then return nil end
   if byte(value) == byte(INLINE) then
     local id = parse(sub(value, 2))
-    local place_ = id and mark == '' and where(agent, id, sub(value, 2), true)
+    local place_ = id and mark == '' and where(agent, id, sub(value, 2), agent)
     if place_ and wants(place_ == IS_RUNNING and IS_RUNNING or IS_WAITING) then add(id, place_, 'f0||') end
     return nil
   end
-  local waits, runs = wants(IS_WAITING), wants(IS_RUNNING)
+  local waits, runs, few = wants(IS_WAITING), wants(IS_RUNNING), byte(value) == byte(FEW) and in_agenda(value)
   if phase ~= 'p' then
     if waits and phase ~= 'r' then
       local due, seq = string.match(mark, '^w(%d+)|(%d+)$')
-      stopped = waiting(tonumber(due), tonumber(seq))
+      stopped = waiting(few, tonumber(due), tonumber(seq))
       if stopped then return stopped end
     end
-    local left = tonumber(sub(value, 3)) or 0
+    local left = count_of(value) - (few and #few or 0)
     for level = 1, 3 do left = left - redis.call('ZCARD', base .. 'queue:' .. level .. ':' .. agent) end
     local ids = left > 0 and running() or {}
     if runs then

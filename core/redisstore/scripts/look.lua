@@ -63,7 +63,7 @@ local function busy_of(agents)
   return busy
 end
 
--- free puts an agent back whose only run has ended, behind those that wait already.
+-- free puts an agent back whose only run has ended, behind those that wait already. It returns whether it is due.
 local function free(agent, fence)
   if redis.call('HGET', base .. 'serial', agent) ~= fence then return end
   redis.call('HDEL', base .. 'serial', agent)
@@ -76,6 +76,7 @@ local function free(agent, fence)
     redis.call('ZADD', base .. 'agenda', 'LT', math.max(first, now), agent)
     announce(math.max(first, now))
   end
+  return first and first <= now
 end
 
 -- close ends a claim of which nothing runs any more.

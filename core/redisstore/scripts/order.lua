@@ -1,5 +1,5 @@
 -- order: an operator's command for one task.
--- needs: look holds finished known grouped answers
+-- needs: look holds signals finished known grouped answers
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] claims
@@ -31,10 +31,10 @@ local CHANGED = 4
 local ENDING = 5
 local STOPPED = 6
 local value = redis.call('HGET', KEYS[2], agent)
-local live, single = find(agent, value, id)
+local live, member = find(agent, value, id)
 local place_, due, name = IS_RUNNING, 0, nil
 if live then
-  place_, due, name = where(agent, id, live, single)
+  place_, due, name = where(agent, id, live, member)
   group = group_of(agent, id, live, group)
 end
 
@@ -55,8 +55,8 @@ local function run()
   if hold_of(agent, id, live) then redis.call('HSET', base .. 'orders', ref, ORDER_RUN, ORDERED .. ref, now) end
   if place_ == IS_PARKED or due > now then
     due = now
-    lift(agent, id, live, single, place_, name)
-    place(agent, single, live, id, due)
+    lift(agent, id, live, member, place_, name)
+    place(agent, member, live, id, due)
     placed()
     announce(due)
   end
@@ -67,18 +67,16 @@ end
 -- drop takes a task that waits or runs no more out of its agent.
 local function drop()
   local _, kind = parse(live)
-  if single then
-    redis.call('HDEL', KEYS[2], agent)
-  else
+  if member ~= agent then
     redis.call('HDEL', base .. 'tasks', ref)
     weigh(agent, -heft(live, 7))
-    local left = (tonumber(sub(value, 3)) or 1) - 1
-    if left > 0 then
-      redis.call('HSET', KEYS[2], agent, sub(value, 1, 2) .. left)
-    else
-      redis.call('HDEL', KEYS[2], agent)
-      redis.call('HDEL', base .. 'bytes', agent)
-    end
+  end
+  local left = removed(agent, value, id, live)
+  if left then
+    redis.call('HSET', KEYS[2], agent, left)
+  else
+    redis.call('HDEL', KEYS[2], agent)
+    redis.call('HDEL', base .. 'bytes', agent)
   end
   forget({ ref }, { kind })
   more(more_live, kind, -1)
@@ -96,7 +94,7 @@ local function cancel()
   end
   local state = redis.call('HGET', base .. 'state', ref) or ''
   if redis.sha1hex(sub(live, 8) .. '\0' .. sub(state, 2)) ~= version then return CHANGED, 0 end
-  lift(agent, id, live, single, place_, name)
+  lift(agent, id, live, member, place_, name)
   drop()
   recall({ agent })
   remember(agent, id, CANCELLED .. string.format('%013.0f', now) .. record_, retention)
@@ -118,6 +116,7 @@ local function stop()
         local _, kind = parse(live)
         more(more_running, kind, -1)
         count('running', -1)
+        unuse(ref)
         if string.find(sub(marks, 1, -17), RUNNING, 1, true) then
           redis.call('HSET', KEYS[3], fence, marks)
         else
@@ -144,7 +143,7 @@ local function delete()
   end
   if not live then return effect, 0 end
   local held = nil
-  if place_ == IS_RUNNING then held = stop() else lift(agent, id, live, single, place_, name) end
+  if place_ == IS_RUNNING then held = stop() else lift(agent, id, live, member, place_, name) end
   drop()
   if held then free(agent, held) end
   count('deleted', 1)
@@ -153,5 +152,6 @@ end
 
 local effect, at = ({ run = run, cancel = cancel, delete = delete })[command]()
 if effect == DONE then look() end
+if opened then wake(now) end
 local reply = { now, effect, at }
 return (effect == DONE or effect == AT_THE_END) and kept_answer(reply) or reply

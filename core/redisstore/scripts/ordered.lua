@@ -22,10 +22,11 @@ local function give_back_replaced(fence, marks, refs)
     local agent, id = refs[3 * i - 2], refs[3 * i - 1]
     local order = byte(marks, i) == byte(RUNNING) and redis.call('HGET', base .. 'orders', agent .. ':' .. id)
     if order and byte(order) == byte(ORDER_REPLACE) then
-      local live, single = find(agent, redis.call('HGET', base .. 'agents', agent), id)
+      local live, member = find(agent, redis.call('HGET', base .. 'agents', agent), id)
       if live then
-        take_back(agent, live, id, single, refs[3 * i])
+        take_back(agent, live, id, member, refs[3 * i])
         more(more_running, select(2, parse(live)), -1)
+        unuse(agent .. ':' .. id)
         marks = sub(marks, 1, i - 1) .. LOST .. sub(marks, i + 1)
         given[#given + 1] = agent
       end
@@ -43,4 +44,19 @@ local function give_back_replaced(fence, marks, refs)
   for _, agent in ipairs(given) do free(agent, fence) end
   wake(now)
   return marks
+end
+
+-- told_to_end lists which of some tasks are to be cancelled; an order to run is under way once the task is taken anew.
+local function told_to_end(refs, anew)
+  local ended = {}
+  if #refs == 0 or redis.call('EXISTS', base .. 'orders') == 0 then return ended end
+  for i, order in ipairs(redis.call('HMGET', base .. 'orders', unpack(refs))) do
+    if order and byte(order) == byte(ORDER_CANCEL) then
+      ended[#ended + 1] = i
+      ended[#ended + 1] = sub(order, 2)
+    elseif anew and order and byte(order) == byte(ORDER_RUN) then
+      redis.call('HSET', base .. 'orders', refs[i], ORDER_TAKEN)
+    end
+  end
+  return ended
 end

@@ -8,12 +8,13 @@
 -- KEYS[6] finished
 -- ARGV[1] agent
 -- ARGV[2] retention of finished records, ms
--- ARGV[3] 1 to find out who holds a task, and how many agents stand before it
+-- ARGV[3] 1 to find out who holds a task, and how much stands before it in the agenda
 -- ARGV[4] most bytes of tasks, behind a + if the first one is wanted however large it is
 -- ARGV[5..] 1 for each task: id
 -- returns {now, for each id, as far as they fit and until a step has read enough bytes: place, live or record, due or 0, state or '', {scope, hold of each hold}, order or '',
 --          resting, end of the lease or '', fence or '' and what its nonce begins with, of its claim or of that of the run
---          which it waits for, agents before it}
+--          which it waits for, what stands before it in the agenda, {limit, what it allows or '', how many run, how many wait, when
+--          its bucket would be empty or ''} of the line that it stands in}
 --          place: w waiting, r running, p parked, d finished, g finished and its record dropped, '' unknown
 
 local FIRST = '+' -- in front of the bytes that there is room for
@@ -62,16 +63,29 @@ local function beside()
   return lease, fence, sub(redis.call('HGET', KEYS[4], fence) or '', -16, -9)
 end
 
+-- line_of is the line that a task stands in.
+local function line_of(ref)
+  local bucket = redis.call('HGET', base .. 'lined', ref)
+  if not bucket then return {} end
+  local id = string.match(bucket, '^(.*)|[^|]*$')
+  local function of(name, field) return redis.call('HGET', base .. name, field) or '' end
+  local empty = redis.call('ZSCORE', base .. 'rates', bucket) -- for as long as it has not been forgotten
+  if empty and tonumber(empty) <= now then empty = nil end
+  local ends = redis.call('ZSCORE', base .. 'periods', bucket)
+  if ends and tonumber(ends) <= now then ends = nil end
+  return { bucket, of('limits', id), of('flight', bucket), of('lines', bucket), empty or '', ends and of('spent', bucket) or '', ends or '', of('learned', bucket) }
+end
+
 local STEP = 262144 -- bytes
 local reply, size = { now }, 0
 for i = 5, #ARGV do
   local id = ARGV[i]
-  local live, single = find(agent, value, id)
-  local place_, what, due, state, held, order, resting, lease, fence, who, ahead = '', '', 0, '', {}, '', 0, '', '', '', 0
+  local live, member = find(agent, value, id)
+  local place_, what, due, state, held, order, resting, lease, fence, who, ahead, line = '', '', 0, '', {}, '', 0, '', '', '', 0, {}
   if live then
     local ref = agent .. ':' .. id
     local name
-    place_, due, name = where(agent, id, live, single)
+    place_, due, name = where(agent, id, live, member)
     what = live
     state = redis.call('HGET', KEYS[3], ref) or ''
     held = holds_of(id, live)
@@ -83,8 +97,9 @@ for i = 5, #ARGV do
       local pulse = PULSE and redis.call('HGET', base .. 'pulse', ref)
       if pulse and tonumber(string.match(pulse, '^%d*|[^|]*|(%d*)|')) == 0 then resting = 1 end
       if explain then
-        ahead = redis.call('ZRANK', KEYS[1], agent) or 0
+        ahead = redis.call('ZRANK', KEYS[1], member or agent) or 0
         lease, fence, who = beside()
+        if name then line = line_of(ref) end
       end
     end
   else
@@ -98,7 +113,7 @@ for i = 5, #ARGV do
   end
   size = size + #what + #state + #order
   if size > room and (i > 5 or not however_large) then break end
-  for _, field in ipairs({ place_, what, due, state, held, order, resting, lease, fence, who, ahead }) do
+  for _, field in ipairs({ place_, what, due, state, held, order, resting, lease, fence, who, ahead, line }) do
     reply[#reply + 1] = field
   end
   if size >= STEP then break end

@@ -4,29 +4,22 @@
 -- KEYS[2] agents
 -- KEYS[3] finished
 -- ARGV[1] retention of finished records, ms
--- ARGV[2..] 6 for each task: agent, id, record, group key or '', state or '', 1 if it is an activity task or ''
+-- ARGV[2] how many tasks an agent may have in the agenda
+-- ARGV[3..] 6 for each task: agent, id, record, group key or '', state or '', 1 if it is an activity task or ''
 -- returns {now, for each task: its due time, or 0 when no dead task has that id}
 
 local reply, replayed = { now }, 0
-local oldest = now - tonumber(ARGV[1])
-for i = 2, #ARGV, 6 do
+local oldest, few = now - tonumber(ARGV[1]), tonumber(ARGV[2])
+for i = 3, #ARGV, 6 do
   local agent, id, record, group, state, activity = unpack(ARGV, i, i + 5)
   local kept = redis.call('HGET', KEYS[3], agent)
   local ended = recorded(agent, kept, id)
   local value = redis.call('HGET', KEYS[2], agent)
   if ended and byte(ended) == byte(FAILED) and ended_at(ended) > oldest and not find(agent, value, id) then
     local live = struct.pack('>I7', ticks(1)) .. record
-    if not value and heft(live, 7) == 0 then
-      value = INLINE .. live
-      place(agent, true, live, id, now)
-    else
-      value = value or NEW
-      if byte(value) == byte(INLINE) then value = spread(agent, sub(value, 2)) end
-      value = grown(value, tonumber(sub(live, 8, 8)), 1)
-      hold(agent, live, id)
-      place(agent, false, live, id, now)
-    end
-    redis.call('HSET', KEYS[2], agent, value)
+    local left, member = added(agent, value, live, id, few)
+    place(agent, member, live, id, now)
+    redis.call('HSET', KEYS[2], agent, left)
     if state ~= '' then redis.call('HSET', base .. 'state', agent .. ':' .. id, state) end
     if activity ~= '' then
       redis.call('HSET', base .. 'pulse', agent .. ':' .. id, string.format('0||%.0f|0|0', now))

@@ -1,5 +1,5 @@
 -- settle: end runs. A run that no longer holds its task changes nothing; one that is settled already is settled.
--- needs: look finished grouped
+-- needs: look spend signals finished grouped
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks
@@ -9,19 +9,22 @@
 -- KEYS[7] finished
 -- ARGV[1] retention of finished records, ms
 -- ARGV[2] most finished records of an agent, of those that failed and of the others, and KiB of large ones, with a | between
--- ARGV[3..] 12 for each run: fence, index in its claim, agent, id, verb, due, state or '', record, group key or '', kind,
+-- ARGV[3] 1 if the caller takes what is due again, and nobody has to be woken for it
+-- ARGV[4..] 12 for each run: fence, index in its claim, agent, id, verb, due, state or '', record, group key or '', kind,
 --           what the run adds to the statistics of its kind or '', extra or ''
 --           verb: c completed, f failed, x cancelled (record is kept); r again at due (ms, or minus a delay in ms);
 --           z rest until due; b given back, due is the one it had; the group is what the caller takes for it: see group_of
 --           statistics: type of the schedule(1) failed(1) duration(6) lag(6); extra, each with its length: 1 if it knows
---           that the task was replaced, hold or '', floor|reason|delay|longest or '', failure
+--           that the task was replaced, hold or '', floor|reason|delay|longest or '', failure, unit=amount and so on,
+--           how it was answered: see after_run, 1 if it waits for its signal no more, and the key of the next one or ''
 -- returns {now, for each run: 0 when its lease is lost, -1 when its task was replaced, 'x' and what was said when it is
---          to be cancelled, else 1 or the new due time}
+--          to be cancelled, else 1 or the new due time, behind a + if others wait for what it had; then, if there are any,
+--          {which run it was, bucket, end of its period of each budget that is used up by now}}
 
 local FIELDS = 12 -- of each run
-local FIRST = 2 -- arguments in front of the runs
-local NEVER = '0000000000000' -- the end of a hold that lasts
+local FIRST = 3 -- arguments in front of the runs
 local REPLACED = -1 -- the answer for a run whose task was replaced
+local FREED = '+' -- in front of the answer for a run for whose place others wait: under a limit, or of its agent
 local FAILURES_KEPT = 20 -- of a kind
 
 -- 1. What is known of the runs: the marks of their claims, the values of their agents, the tasks of agents with queues, the
@@ -40,7 +43,7 @@ local marks, values, lives, queued = {}, {}, {}, {}
 for i, m in ipairs(redis.call('HMGET', KEYS[5], unpack(fences))) do marks[fences[i]] = m end
 for i, v in ipairs(redis.call('HMGET', KEYS[2], unpack(names))) do
   values[names[i]] = v
-  if v and byte(v) == byte(QUEUED) then queued[#queued + 1] = refs[i] end
+  if v and byte(v) ~= byte(INLINE) then queued[#queued + 1] = refs[i] end
 end
 if #queued > 0 then
   for i, live in ipairs(redis.call('HMGET', KEYS[3], unpack(queued))) do lives[queued[i]] = live end
@@ -59,15 +62,12 @@ local counts = { [COMPLETED] = 0, [FAILED] = 0, [CANCELLED] = 0, [AGAIN] = 0, [R
 local groups, earliest, touched, ended = {}, nil, {}, 0
 
 -- 2. A task that has ended leaves its agent and becomes a record.
-local function finish(verb, agent, id, ref, live, single, kind, record, group)
-  if single then
-    values[agent] = false
-  else
+local function finish(verb, agent, id, ref, live, member, kind, record, group)
+  values[agent] = removed(agent, values[agent], id, live)
+  if member ~= agent then
     task_dels[#task_dels + 1] = ref
-    local left = (tonumber(sub(values[agent], 3)) or 1) - 1
-    values[agent] = left > 0 and sub(values[agent], 1, 2) .. left
     if #(lives[ref] or '') >= LARGE_BODY then weigh(agent, -heft(lives[ref], 7)) end
-    if left <= 0 and redis.call('EXISTS', base .. 'bytes') == 1 then redis.call('HDEL', base .. 'bytes', agent) end
+    if not values[agent] and redis.call('EXISTS', base .. 'bytes') == 1 then redis.call('HDEL', base .. 'bytes', agent) end
   end
   changed[agent] = true
   gone[#gone + 1] = ref
@@ -83,7 +83,7 @@ local function finish(verb, agent, id, ref, live, single, kind, record, group)
   return 1
 end
 
--- 3. What some settlements of a task that has not ended bring with them: when activity makes it due, and a hold.
+-- 3. What some settlements of a task that has not ended bring with them: when activity makes it due.
 -- pulsed is when an activity task is due after a run, and keeps what is known until then.
 local function pulsed(ref, kind, verb, floor, due)
   local pulse = redis.call('HGET', base .. 'pulse', ref)
@@ -105,19 +105,8 @@ local function pulsed(ref, kind, verb, floor, due)
   return due
 end
 
--- held_now pauses a task, as Hold does. A hold for ever that it has already stays: it may be an operator's.
-local function held_now(ref, hold)
-  local scope = SCOPE_TASK .. ref
-  local old = redis.call('HGET', base .. 'holds', scope)
-  local since = lasting(old) and sub(old, 14, 26) or string.format('%013.0f', now)
-  if not lasting(old) or sub(old, 1, 13) ~= NEVER then
-    redis.call('HSET', base .. 'holds', scope, NEVER .. since .. sub(hold, 2))
-    redis.call('ZREM', KEYS[6], HELD .. scope)
-  end
-end
-
 -- 4. A task that has not ended is due again, as its settlement says, or as an order says that came meanwhile.
-local function again(verb, agent, id, ref, live, single, order, due, state, extra)
+local function again(verb, agent, id, ref, live, member, order, due, state, extra)
   due = tonumber(due)
   if due <= 0 then due = now - due end
   if state ~= '' then
@@ -127,25 +116,30 @@ local function again(verb, agent, id, ref, live, single, order, due, state, extr
     state_sets[#state_sets + 1] = ref
     state_sets[#state_sets + 1] = state
   end
+  local await = ''
   if extra ~= '' then
-    local _, hold, floor = struct.unpack('>I4c0I4c0I4c0', extra)
-    if hold ~= '' then held_now(ref, hold) end
+    local _, hold, floor, _, _, _, heard, key = struct.unpack('>I4c0I4c0I4c0I4c0I4c0I4c0I4c0I4c0', extra)
+    if heard ~= '' then unwait(agent, id) end
+    await = key
+    if hold ~= '' then hold_now(SCOPE_TASK .. ref, sub(hold, 2)) end
     if floor ~= '' then due = pulsed(ref, select(2, parse(live)), verb, floor, due) end
   end
   local op = order and byte(order)
   if op == byte(ORDER_REPLACE) then
     due = tonumber(sub(order, 2, 14))
+    unwait(agent, id)
   elseif op == byte(ORDER_REPEAT) and verb ~= RELEASE then
     due = math.min(due, now)
     rouse(ref, live)
   end
+  if await ~= '' and op ~= byte(ORDER_REPLACE) and wait_for(agent, id, await) then due = math.min(due, now) end
   -- An order to run, or to run once more, outlives a run that has not begun.
   if op == byte(ORDER_TAKEN) and verb == RELEASE then
     redis.call('HSET', base .. 'orders', ref, ORDER_RUN)
   elseif op and not (op == byte(ORDER_REPEAT) and verb == RELEASE) then
     order_dels[#order_dels + 1] = ref
   end
-  place(agent, single, live, id, due)
+  place(agent, member, live, id, due)
   if not earliest or due < earliest then earliest = due end
   return due
 end
@@ -168,6 +162,17 @@ local function counted_run(kind, tally, extra)
   end
 end
 
+-- used_of is what a run says that it has used, by its units, and how it was answered: see after_run.
+local function used_of(extra)
+  local used, answer = {}, ''
+  if extra ~= '' then
+    local _, _, _, _, text, said = struct.unpack('>I4c0I4c0I4c0I4c0I4c0I4c0', extra)
+    for unit, amount in string.gmatch(text, '([%w_]+)=(%d+)') do used[unit] = tonumber(amount) end
+    answer = said
+  end
+  return used, answer
+end
+
 -- 6. Each run in turn, if it holds its task still.
 -- stands says whether a settlement takes an order for its task into account; else it returns what to answer.
 local function stands(verb, order, extra)
@@ -176,7 +181,7 @@ local function stands(verb, order, extra)
   return true
 end
 
-local reply = { now }
+local reply, wanted, crossed = { now }, {}, {} -- whether a claim is worth it, by run; budgets that are used up by now
 for i = 1, n do
   local at = FIELDS * (i - 1) + FIRST
   local fence, index, agent, id, verb, due, state, record, group, kind_ran, tally, extra = unpack(ARGV, at + 1, at + FIELDS)
@@ -185,8 +190,12 @@ for i = 1, n do
   reply[i + 1] = mark == byte(SETTLED) and 1 or 0
   if mark == byte(RUNNING) then
     local ref = refs[i]
-    local live, single = lives[ref], false
-    if not live then live, single = find(agent, values[agent], id) end
+    local live, member = lives[ref], nil
+    if not live then
+      live, member = find(agent, values[agent], id)
+    elseif values[agent] then
+      member = member_of(agent, values[agent], live, id)
+    end
     local order, fits, instead = orders[ref], true, nil
     if order then fits, instead = stands(verb, order, extra) end
     if not fits then
@@ -195,12 +204,23 @@ for i = 1, n do
       if live then
         local kind = order and select(2, parse(live)) or kind_ran -- it may have been replaced, and then told to end
         if verb == AGAIN or verb == RELEASE or verb == REST then
-          reply[i + 1] = again(verb, agent, id, ref, live, single, order, due, state, extra)
+          reply[i + 1] = again(verb, agent, id, ref, live, member, order, due, state, extra)
         else
-          reply[i + 1] = finish(verb, agent, id, ref, live, single, kind, record, group)
+          reply[i + 1] = finish(verb, agent, id, ref, live, member, kind, record, group)
         end
         counts[verb] = counts[verb] + 1
         more(more_running, kind, -1)
+        local had = {}
+        wanted[i] = unuse(ref, had)
+        if #had > 0 then
+          local used, answer = used_of(extra)
+          local stays = verb == AGAIN or verb == RELEASE or verb == REST
+          after_run(had, used, verb == RELEASE and '-' or answer, not stays, function(name, ends)
+            crossed[#crossed + 1] = i
+            crossed[#crossed + 1] = name
+            crossed[#crossed + 1] = ends
+          end)
+        end
         if tally ~= '' then counted_run(kind_ran, tally, extra) end
       end
       orders[ref] = nil
@@ -231,7 +251,7 @@ if #order_dels > 0 then redis.call('HDEL', base .. 'orders', unpack(order_dels))
 placed()
 if redis.call('EXISTS', base .. 'serial') == 1 then
   for i = 1, n do
-    if freed[i] then free(names[i], fences[i]) end
+    if freed[i] then wanted[i] = free(names[i], fences[i]) or wanted[i] end
   end
 end
 remembered(most, retention)
@@ -274,6 +294,11 @@ count('cancelled', counts[CANCELLED])
 count('again', counts[AGAIN] + counts[REST])
 count('released', counts[RELEASE])
 counted()
-if earliest then announce(earliest) end
-if closed then look() end
+if earliest then announce(earliest, ARGV[3] == '1') end
+if closed or opened then look() end
+if opened then wake(now) end
+for i in pairs(freed) do
+  if wanted[i] then reply[i + 1] = FREED .. reply[i + 1] end
+end
+if #crossed > 0 then reply[n + 2] = crossed end
 return reply

@@ -1,22 +1,25 @@
 -- submit: store new tasks; what becomes of one whose id is live, or finished within the retention, it says itself.
--- needs: known answers
--- needs to replace: look holds finished known grouped answers
+-- needs: known answers profiled
+-- needs to replace: look holds signals finished known grouped answers profiled
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks
 -- KEYS[4] finished
 -- ARGV[1] mode: each (every task for itself), all (all or nothing) or check (write nothing)
--- ARGV[2] most live tasks an agent may have, and KiB of large ones, with a | between
+-- ARGV[2] most live tasks an agent may have, KiB of large ones, and how many may be in the agenda, with a | between
 -- ARGV[3] retention of finished records, ms
 -- ARGV[4..] 7 for each task: agent, due (ms, or minus a delay in ms), record (to check, what it weighs), group key or '', id, kind, rule
 --           rule: '' keep what is there, else k, f (refuse) or r (replace) and, each with its length, the first state,
---           the version that is to be replaced, and its group key as the caller takes it: see group_of
+--           the version that is to be replaced, its group key as the caller takes it (see group_of), the root that the task counts for
+--           (agent:id, or ''), how many it may have in an hour, and the hold that a new task has from the beginning, or '': when it
+--           ends, ms (13), 0 for never, then who and why
 -- returns {now, for each task: its due time, '=' and its due time if it was replaced, 0 (exists, or would be stored),
---          -1 (over the limit), -4 (of bytes), -2 (refused), -3 (changed) or -5 (it runs, and was cancelled)}
+--          -1 (over the limit), -4 (of bytes), -2 (refused), -3 (changed), -5 (it runs, and was cancelled) or '~' and when its root has room again, then {agent, profile of
+--          each that has one} if the partition has any}
 
 local mode, retention = ARGV[1], tonumber(ARGV[3])
-local most, heaviest = string.match(ARGV[2], '^(%d+)|(%d+)$')
-most, heaviest = tonumber(most), tonumber(heaviest)
+local most, heaviest, few = string.match(ARGV[2], '^(%d+)|(%d+)|(%d+)$')
+most, heaviest, few = tonumber(most), tonumber(heaviest), tonumber(few)
 local FIELDS = 7 -- of each task
 local FIRST = 3 -- arguments in front of the tasks
 -- The answers.
@@ -26,6 +29,10 @@ local REFUSED = -2
 local CHANGED = -3
 local HEAVY = -4
 local ENDING = -5
+local FULL = '~' -- in front of when the root has room again
+-- Tasks of a root are counted in spans, each of which is forgotten an hour after its end: store.RootSpan, store.RootWindow.
+local SPAN = 300000
+local HOUR = 3600000
 -- The letters of rules, and the modes.
 local RULE_KEEP = 'k'
 local RULE_REFUSE = 'f'
@@ -36,8 +43,8 @@ local CHECK = 'check'
 -- 1. What is known of the tasks: the values of their agents, those of their ids that are live, and the records of their agents.
 -- Each key is read once for all tasks.
 local mode, retention = ARGV[1], tonumber(ARGV[3])
-local most, heaviest = string.match(ARGV[2], '^(%d+)|(%d+)$')
-most, heaviest = tonumber(most), tonumber(heaviest)
+local most, heaviest, few = string.match(ARGV[2], '^(%d+)|(%d+)|(%d+)$')
+most, heaviest, few = tonumber(most), tonumber(heaviest), tonumber(few)
 local n = (#ARGV - FIRST) / FIELDS
 local names, ids, rules, refs = {}, {}, {}, {}
 for i = 1, n do
@@ -50,13 +57,13 @@ local current, stored, ends = {}, {}, {}
 for i = 1, n do
   local value = values[i]
   current[names[i]] = value
-  if value and byte(value) == byte(QUEUED) then refs[#refs + 1] = names[i] .. ':' .. ids[i] end
+  if value and byte(value) ~= byte(INLINE) then refs[#refs + 1] = names[i] .. ':' .. ids[i] end
 end
 if #refs > 0 and redis.call('EXISTS', base .. 'bytes') == 0 then
   for i, live in ipairs(redis.call('HMGET', KEYS[3], unpack(refs))) do stored[refs[i]] = live end
 elseif #refs > 0 then -- what may be large is read only if it is to be replaced; of others it matters that they exist
   for i = 1, n do
-    local ref, several = names[i] .. ':' .. ids[i], values[i] and byte(values[i]) == byte(QUEUED)
+    local ref, several = names[i] .. ':' .. ids[i], values[i] and byte(values[i]) ~= byte(INLINE)
     if several and byte(rules[i]) == byte(RULE_REPLACE) then
       stored[ref] = redis.call('HGET', KEYS[3], ref)
     elseif several and stored[ref] == nil then
@@ -83,10 +90,17 @@ local function known_finished(i)
   return record and ended_at(record) > now - retention or end_of(ends[i], retention)
 end
 
-local KEEP = { name = RULE_KEEP, state = '' }
+local KEEP = { name = RULE_KEEP, state = '', root = '', hold = '' }
 local function rule_of(text)
-  local name, state, version, group = struct.unpack('>c1I4c0I4c0I4c0', text)
-  return { name = name, state = state, version = version, group = group }
+  local name, state, version, group, root, room, hold = struct.unpack('>c1I4c0I4c0I4c0I4c0I4c0I4c0', text)
+  return { name = name, state = state, version = version, group = group, root = root, room = tonumber(room), hold = hold }
+end
+
+-- waits_as is the member of a live task in the agenda; false if it waits in a queue.
+local function waits_as(agent, value, live, id)
+  local form = byte(value)
+  if form == byte(INLINE) or form == byte(FEW) and parse((first_of(value))) == id then return agent end
+  return member_of(agent, value, live, id)
 end
 
 -- verdict is nil if nothing stands against storing a task, or if a live one is to be replaced.
@@ -99,10 +113,47 @@ local function verdict(i, rule, live)
     if version ~= rule.version then return CHANGED end
     local order = live and redis.call('HGET', base .. 'orders', ref)
     local cancelled = order and byte(order) == byte(ORDER_CANCEL)
-    return cancelled and where(names[i], ids[i], live, byte(values[i]) == byte(INLINE)) == IS_RUNNING and ENDING or nil
+    return cancelled and where(names[i], ids[i], live, waits_as(names[i], values[i], live, ids[i])) == IS_RUNNING and ENDING or nil
   end
   local exists = live or (finished[i] or ends[i]) and known_finished(i)
   if exists then return rule.name == RULE_REFUSE and REFUSED or EXISTS end
+end
+
+-- What was stored for roots within an hour, with what this call adds: by root, and by span.
+local roots = {}
+local function root_of(name)
+  local r = roots[name]
+  if r then return r end
+  r = { have = 0, fresh = 0, spans = {}, over = {} }
+  roots[name] = r
+  local all = redis.call('HGETALL', base .. 'spawned:' .. name)
+  for k = 1, #all, 2 do
+    local span, stored_ = tonumber(all[k]), tonumber(all[k + 1])
+    if (span + 1) * SPAN + HOUR > now then
+      r.have = r.have + stored_
+      r.spans[#r.spans + 1] = { span, stored_ }
+    else
+      r.over[#r.over + 1] = all[k]
+    end
+  end
+  table.sort(r.spans, function(a, b) return a[1] < b[1] end)
+  return r
+end
+
+-- full is the answer for a task whose root has no room for it; nil if it has.
+local THIS_SPAN = math.floor(now / SPAN)
+local function full(rule)
+  if rule.root == '' then return end
+  local r = root_of(rule.root)
+  local have = r.have + r.fresh
+  if have < rule.room then return nil end
+  local at = THIS_SPAN
+  for _, s in ipairs(r.spans) do
+    have = have - s[2]
+    if s[1] == THIS_SPAN then have = have - r.fresh end
+    if have < rule.room then at = s[1] break end
+  end
+  return FULL .. string.format('%.0f', (at + 1) * SPAN + HOUR)
 end
 
 -- heavier says whether an agent would have too many bytes with a task, whose old definition goes if it is replaced; else it
@@ -123,34 +174,39 @@ local function heavier(agent, value, record, live)
   return false
 end
 
-local dirty, dues, state_sets, again, replaced = {}, {}, {}, {}, {}
+local dirty, state_sets, again, replaced = {}, {}, {}, {}
 local reply, created, groups, earliest, refused = { now }, 0, {}, nil, false
 for i = 1, n do reply[i + 1] = EXISTS end
 local clock = mode == CHECK and 0 or ticks(n)
+
+-- hold lets no claim take a new task, not even one between this step and the next.
+local holds_, terms = {}, {}
+local function hold(agent, id, held)
+  local scope, till = SCOPE_TASK .. agent .. ':' .. id, tonumber(sub(held, 1, 13))
+  holds_[#holds_ + 1] = scope
+  holds_[#holds_ + 1] = sub(held, 1, 13) .. string.format('%013.0f', now) .. sub(held, 14)
+  if till > 0 then
+    terms[#terms + 1] = till
+    terms[#terms + 1] = HELD .. scope
+    if not earliest or till < earliest then earliest = till end -- whoever sleeps ends it in time
+  end
+end
 
 -- 3. A new task: inline while it is the only one of its agent and not large, else in a queue, as is then what was inline.
 local function create(i, rule, agent, id, kind, group, value, shape, due, record)
   local live = struct.pack('>I7', clock + i - 1) .. record
   if finished[i] then again[#again + 1] = i end
-  if not shape and heft(live, 7) == 0 then
-    current[agent] = INLINE .. live
-    place(agent, true, live, id, due)
-    dues[agent] = due
-  else
-    if not shape then value = NEW end
-    if shape == byte(INLINE) then
-      stored[agent .. ':' .. parse(sub(value, 2))] = sub(value, 2)
-      value = spread(agent, sub(value, 2), dues[agent])
-    end
-    current[agent] = grown(value, tonumber(sub(live, 8, 8)), 1)
-    stored[agent .. ':' .. id] = live
-    hold(agent, live, id)
-    place(agent, false, live, id, due)
-  end
+  local inline_ = shape == byte(INLINE) and sub(value, 2) or shape == byte(FEW) and first_of(value)
+  local first, member = inline_ and parse(inline_), nil
+  current[agent], member = added(agent, shape and value, live, id, few)
+  if member ~= agent then stored[agent .. ':' .. id] = live end
+  if first and byte(current[agent]) == byte(QUEUED) then stored[agent .. ':' .. first] = inline_ end
+  place(agent, member, live, id, due)
   if rule.state ~= '' then
     state_sets[#state_sets + 1] = agent .. ':' .. id
     state_sets[#state_sets + 1] = rule.state
   end
+  if rule.hold ~= '' then hold(agent, id, rule.hold) end
   more(more_live, kind, 1)
   created = created + 1
   if group ~= '' then
@@ -163,32 +219,21 @@ end
 -- 4. A live task that is replaced keeps its sequence number and its place. It is taken out of where it is only once it is clear
 -- that nothing is refused; one that runs becomes what replaces it when its run ends.
 local function replace(i, rule, agent, id, kind, group, value, shape, due, record, live)
-  local single = values[i] and byte(values[i]) == byte(INLINE)
-  local place_, _, name = where(agent, id, live, single)
+  local was = waits_as(agent, values[i], live, id)
+  local place_, _, name = where(agent, id, live, was)
   local runs, ref = place_ == IS_RUNNING, agent .. ':' .. id
   taken[ref] = true
   replaced[#replaced + 1] = {
-    agent = agent, id = id, ref = ref, live = live, single = single, place = place_, name = name,
+    agent = agent, id = id, ref = ref, live = live, member = was, place = place_, name = name,
     kind = kind, group = group, due = due, rule = rule,
   }
   local new = sub(live, 1, 7) .. record
-  if shape == byte(INLINE) and heft(new, 7) == 0 then
-    current[agent] = INLINE .. new
-  else
-    if shape == byte(INLINE) then -- it is held inline no more
-      current[agent] = grown(NEW, tonumber(sub(new, 8, 8)), 1)
-    else
-      current[agent] = grown(value, tonumber(sub(new, 8, 8)), 0)
-      if #live >= LARGE_BODY then heft_adds[agent] = (heft_adds[agent] or 0) - heft(live, 7) end
-    end
-    shape = byte(QUEUED)
-    stored[ref] = new
-    hold(agent, new, id)
-  end
-  if not runs then
-    place(agent, shape == byte(INLINE), new, id, due)
-    if shape == byte(INLINE) then dues[agent] = due end
-  end
+  local inline_ = shape == byte(FEW) and first_of(value)
+  local first, member = inline_ and parse(inline_), nil
+  current[agent], member = rewritten(agent, value, live, new, id, waits_as(agent, value, live, id))
+  if member ~= agent then stored[ref] = new end
+  if first and first ~= id and byte(current[agent]) == byte(QUEUED) then stored[agent .. ':' .. first] = inline_ end
+  if not runs then place(agent, member, new, id, due) end
   return runs
 end
 
@@ -199,18 +244,24 @@ local function store(i, rule)
   local agent, due, record, group, id, kind = unpack(ARGV, at + 1, at + 6)
   local value, live = current[agent], nil
   local shape = value and byte(value)
-  if not (shape == byte(INLINE) and parse(sub(value, 2)) or shape == byte(QUEUED) and tonumber(sub(value, 2))) then shape = nil end
-  local live_count = checked[agent] or not shape and 0 or shape == byte(INLINE) and 1 or tonumber(sub(value, 3))
-  if shape == byte(QUEUED) then live = stored[agent .. ':' .. id] end
-  if shape == byte(INLINE) and parse(sub(value, 2)) == id then live = sub(value, 2) end
+  if count_of(value) == 0 then shape = nil end -- not what we wrote
+  local live_count = checked[agent] or shape and count_of(value) or 0
+  if shape and shape ~= byte(INLINE) then live = stored[agent .. ':' .. id] end
+  local inline_ = shape == byte(INLINE) and sub(value, 2) or shape == byte(FEW) and first_of(value)
+  if inline_ and parse(inline_) == id then live = inline_ end
   local against
   if value or GONE or finished[i] or rule ~= KEEP then against = verdict(i, rule, live) end
   if not against and not live and live_count >= most then against = OVER end
+  if not against then against = full(rule) end
   if not against and heavier(agent, values[i], record, live) then against = HEAVY end
   if against then
     reply[i + 1] = against
-    refused = refused or against < EXISTS
+    refused = refused or against ~= EXISTS
     return
+  end
+  if rule.root ~= '' then
+    local r = root_of(rule.root)
+    r.fresh = r.fresh + 1
   end
   if mode == CHECK then
     if not live then checked[agent] = live_count + 1 end
@@ -235,11 +286,8 @@ local later = {}
 for i = 1, n do
   if byte(rules[i]) == byte(RULE_REPLACE) then
     local value, exists = values[i], nil
-    if value and byte(value) == byte(INLINE) then
-      exists = parse(sub(value, 2)) == ids[i]
-    else
-      exists = stored[names[i] .. ':' .. ids[i]]
-    end
+    local inline_ = value and (byte(value) == byte(INLINE) and sub(value, 2) or byte(value) == byte(FEW) and first_of(value))
+    exists = inline_ and parse(inline_) == ids[i] or stored[names[i] .. ':' .. ids[i]]
     if exists then store(i, rule_of(rules[i])) else later[#later + 1] = i end
   end
 end
@@ -273,8 +321,9 @@ for _, r in ipairs(replaced) do
     more(more_running, r.kind, 1)
     redis.call('HSET', base .. 'orders', ref, ORDER_REPLACE .. string.format('%013.0f', r.due) .. r.rule.state)
   else
-    lift(agent, id, live, r.single, r.place, r.name)
+    lift(agent, id, live, r.member, r.place, r.name)
     redis.call('HDEL', base .. 'orders', ref)
+    unwait(agent, id)
     if r.rule.state ~= '' then
       redis.call('HSET', base .. 'state', ref, r.rule.state)
     else
@@ -295,10 +344,22 @@ for agent in pairs(dirty) do
 end
 redis.call('HSET', KEYS[2], unpack(agent_sets))
 if #state_sets > 0 then redis.call('HSET', base .. 'state', unpack(state_sets)) end
+for name, r in pairs(roots) do
+  if r.fresh > 0 then
+    local key = base .. 'spawned:' .. name
+    redis.call('HINCRBY', key, THIS_SPAN, r.fresh)
+    if #r.over > 0 then redis.call('HDEL', key, unpack(r.over)) end
+    redis.call('PEXPIRE', key, HOUR + SPAN) -- by then nothing in it counts
+  end
+end
+if #holds_ > 0 then redis.call('HSET', base .. 'holds', unpack(holds_)) end
+if #terms > 0 then redis.call('ZADD', base .. 'leases', unpack(terms)) end
 placed()
 for group, k in pairs(groups) do join(group, k) end
 count('submitted', created)
 count('live', created)
 counted()
 if earliest then announce(earliest) end
+local profiles = profiles_of(names, 1)
+if profiles then reply[n + 2] = profiles end
 return kept_answer(reply)

@@ -1,6 +1,6 @@
 -- sweep: drop finished records that are too old, of a bounded number of agents and a bounded number of them at a time, and
 --        answers that nobody waits for any more.
--- needs: finished
+-- needs: signals finished
 -- KEYS[1] agenda
 -- KEYS[2] finished
 -- KEYS[3] stale
@@ -12,7 +12,7 @@
 local oldest, most, heaviest = now - tonumber(ARGV[2]), limits_of(ARGV[3])
 local budget = 1000 -- entries of indexes that one sweep takes
 local PAGE = 200 -- records of a history that it looks at
-local AGENTS = 100 -- agents that it looks at
+local AGENTS = 80 -- agents that it looks at
 
 redis.call('ZREM', base .. 'leases', '') -- the first write must be one that is allowed when memory is full
 

@@ -4,15 +4,15 @@
 -- KEYS[2] agents
 -- KEYS[3] tasks
 -- KEYS[4] pulse
--- ARGV[1] most live tasks an agent may have, and KiB of large ones, with a | between
+-- ARGV[1] most live tasks an agent may have, KiB of large ones, and how many may be in the agenda, with a | between
 -- ARGV[2..] 6 for each touch: agent, id, record, group key or '', quiet time in ms, longest in ms to debounce or ''
 -- returns {now, for each touch: 1 a run was booked, 0 one was already, -1 over the limit, -4 of bytes; its due time or 0; reason}
 
 -- The answers.
 local OVER = -1
 local HEAVY = -4
-local most, heaviest = string.match(ARGV[1], '^(%d+)|(%d+)$')
-most, heaviest = tonumber(most), tonumber(heaviest)
+local most, heaviest, few = string.match(ARGV[1], '^(%d+)|(%d+)|(%d+)$')
+most, heaviest, few = tonumber(most), tonumber(heaviest), tonumber(few)
 local reply, created, earliest, changed = { now }, 0, nil, false
 local function answer(booked, due, reason)
   changed = changed or booked == 1
@@ -39,17 +39,9 @@ local function create(agent, value, id, record, group, due)
   local kept = redis.call('HGET', base .. 'finished', agent)
   local old = recorded(agent, kept, id)
   if old then unrecord(agent, kept, id, old) end
-  if not value and heft(live, 7) == 0 then
-    value = INLINE .. live
-    place(agent, true, live, id, due)
-  else
-    value = value or NEW
-    if byte(value) == byte(INLINE) then value = spread(agent, sub(value, 2)) end
-    value = grown(value, tonumber(sub(live, 8, 8)), 1)
-    hold(agent, live, id)
-    place(agent, false, live, id, due)
-  end
-  redis.call('HSET', KEYS[2], agent, value)
+  local left, member = added(agent, value, live, id, few)
+  place(agent, member, live, id, due)
+  redis.call('HSET', KEYS[2], agent, left)
   if group ~= '' then enroll(agent, live, id, group) end
   placed()
   keep(agent .. ':' .. id, 0, '', now, 0, 0)
@@ -71,11 +63,11 @@ local function rebodied(live, record)
 end
 
 -- move gives a task another due time where it is.
-local function move(agent, id, live, single, place_, name, due)
+local function move(agent, id, live, member, place_, name, due)
   if place_ == IS_PARKED then
     redis.call('ZADD', base .. 'parked:' .. name, due, agent .. ':' .. id)
-  elseif single then
-    redis.call('ZADD', KEYS[1], due, agent)
+  elseif member then
+    redis.call('ZADD', KEYS[1], due, member)
   else
     redis.call('ZADD', base .. 'queue:' .. sub(live, 8, 8) .. ':' .. agent, due, sub(live, 1, 7) .. id)
     redis.call('ZADD', KEYS[1], 'LT', due, agent)
@@ -86,9 +78,9 @@ for i = 2, #ARGV, 6 do
   local agent, id, record, group, quiet, most_quiet = unpack(ARGV, i, i + 5)
   local delay, longest, ref = tonumber(quiet), tonumber(most_quiet), agent .. ':' .. id
   local value = redis.call('HGET', KEYS[2], agent)
-  local live, single = find(agent, value, id)
+  local live, member = find(agent, value, id)
   local pulse = live and redis.call('HGET', KEYS[4], ref)
-  local have = not value and 0 or byte(value) == byte(INLINE) and 1 or tonumber(sub(value, 3)) or 0
+  local have = count_of(value)
   if not live and have >= most then
     answer(OVER, 0, '')
   elseif not live and heavier(agent, value, record) then
@@ -96,12 +88,12 @@ for i = 2, #ARGV, 6 do
   elseif not live then
     create(agent, value, id, record, group, now + delay)
   elseif not pulse then -- it was submitted as something else: it is left as it is
-    local _, due = where(agent, id, live, single)
+    local _, due = where(agent, id, live, member)
     answer(0, due, 'waiting')
   else
     local floor, why, first, from = string.match(pulse, '^(%d*)|([^|]*)|(%d*)|(%d*)|')
     floor, first, from = tonumber(floor), tonumber(first), tonumber(from)
-    local place_, due, name = where(agent, id, live, single)
+    local place_, due, name = where(agent, id, live, member)
     local reason, booked = 'waiting', 0
     if place_ == IS_RUNNING then
       keep(ref, floor, why, first, from > 0 and from or now, now, dozing(pulse) and '%02.0f')
@@ -114,21 +106,19 @@ for i = 2, #ARGV, 6 do
         reason = floor > now + delay and why or 'activity'
         if next_due == due then next_due = due + 1 end -- the time at which it would have rested for long enough
         due = next_due
-        if not single then weigh(agent, -heft(live, 7)) end
-        live = rebodied(live, record)
-        if single and heft(live, 7) > 0 then -- it is held inline no more
-          single = false
-          redis.call('HSET', KEYS[2], agent, grown(NEW, tonumber(sub(live, 8, 8)), 1))
-        end
-        if not single then weigh(agent, heft(live, 7)) end
-        if single then redis.call('HSET', KEYS[2], agent, INLINE .. live) else redis.call('HSET', KEYS[3], ref, live) end
-        move(agent, id, live, single, place_, name, due)
+        local left, new, before = nil, rebodied(live, record), member
+        left, member = rewritten(agent, value, live, new, id, member)
+        live = new
+        redis.call('HSET', KEYS[2], agent, left)
+        if before and not member and place_ == IS_WAITING then redis.call('ZREM', KEYS[1], before) end -- it has a queue from now on
+        placed()
+        move(agent, id, live, member, place_, name, due)
         keep(ref, floor, why, now, 0, 0)
       else
         local later = longest and math.min(now + delay, first + longest)
         if later and later > due then
           due = later
-          move(agent, id, live, single, place_, name, due)
+          move(agent, id, live, member, place_, name, due)
         end
         if floor > now and due <= floor then reason = why end
       end

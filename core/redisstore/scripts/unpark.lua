@@ -15,14 +15,14 @@ local function put_back(name, most)
       value = redis.call('HGET', base .. 'agents', agent)
       values[agent] = value
     end
-    local live, single
+    local live, member
     if LARGE and value and byte(value) == byte(QUEUED) then
       live, full = to_put_back(entries[i])
       if full then break end
     else
-      live, single = find(agent, value, id)
+      live, member = find(agent, value, id)
     end
-    if live then place(agent, single, live, id, entries[i + 1]) end
+    if live then place(agent, member, live, id, entries[i + 1]) end
     members[#members + 1] = entries[i]
   end
   if #members > 0 then

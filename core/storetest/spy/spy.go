@@ -22,6 +22,7 @@ type Store struct {
 
 	mu    sync.Mutex
 	calls map[string]int
+	turns int
 }
 
 // Calls is how often some verbs were called; of all of them if none is named. Calls that Before has failed count too.
@@ -89,6 +90,21 @@ func (s *Store) Settle(ctx context.Context, runs []store.Settlement) ([]store.Se
 	return through(ctx, s, "Settle", func() ([]store.Settled, error) { return s.Store.Settle(ctx, runs) })
 }
 
+// Turn counts itself, and is made of its halves: whatever a test does to Settle and Claim it does to them here too.
+func (s *Store) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
+	s.mu.Lock()
+	s.turns++
+	s.mu.Unlock()
+	return store.InTurn(ctx, s, runs, requests)
+}
+
+// Turns is how often Turn was called. Its halves count as calls of Settle and Claim.
+func (s *Store) Turns() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turns
+}
+
 // Extend calls the store's.
 func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
 	return through(ctx, s, "Extend", func() ([]store.Extended, error) { return s.Store.Extend(ctx, leases) })
@@ -117,6 +133,56 @@ func (s *Store) Delete(ctx context.Context, tasks []store.Deletion) ([]store.Eff
 // Hold calls the store's.
 func (s *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, error) {
 	return through(ctx, s, "Hold", func() ([]store.Effect, error) { return s.Store.Hold(ctx, holds) })
+}
+
+// Profile calls the store's.
+func (s *Store) Profile(ctx context.Context, changes []store.ProfileChange) ([]store.Effect, error) {
+	return through(ctx, s, "Profile", func() ([]store.Effect, error) { return s.Store.Profile(ctx, changes) })
+}
+
+// Replan calls the store's.
+func (s *Store) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effect, error) {
+	return through(ctx, s, "Replan", func() ([]store.Effect, error) { return s.Store.Replan(ctx, tasks) })
+}
+
+// Forget calls the store's.
+func (s *Store) Forget(ctx context.Context, r store.Remains) (string, error) {
+	return through(ctx, s, "Forget", func() (string, error) { return s.Store.Forget(ctx, r) })
+}
+
+// ProfileOf calls the store's.
+func (s *Store) ProfileOf(ctx context.Context, agent string) ([]byte, error) {
+	return through(ctx, s, "ProfileOf", func() ([]byte, error) { return s.Store.ProfileOf(ctx, agent) })
+}
+
+// Profiles calls the store's.
+func (s *Store) Profiles(ctx context.Context, page store.PageOf) (store.ProfilePage, error) {
+	return through(ctx, s, "Profiles", func() (store.ProfilePage, error) { return s.Store.Profiles(ctx, page) })
+}
+
+// Limit calls the store's.
+func (s *Store) Limit(ctx context.Context, changes []store.LimitChange) ([]store.Effect, error) {
+	return through(ctx, s, "Limit", func() ([]store.Effect, error) { return s.Store.Limit(ctx, changes) })
+}
+
+// Budget calls the store's.
+func (s *Store) Budget(ctx context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
+	return through(ctx, s, "Budget", func() ([]store.Effect, error) { return s.Store.Budget(ctx, changes) })
+}
+
+// Budgets calls the store's.
+func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
+	return through(ctx, s, "Budgets", func() ([]store.BudgetUse, error) { return s.Store.Budgets(ctx) })
+}
+
+// Limits calls the store's.
+func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
+	return through(ctx, s, "Limits", func() ([]store.LimitUse, error) { return s.Store.Limits(ctx) })
+}
+
+// Receive calls the store's.
+func (s *Store) Receive(ctx context.Context, r store.Receipt) (store.Received, error) {
+	return through(ctx, s, "Receive", func() (store.Received, error) { return s.Store.Receive(ctx, r) })
 }
 
 // Unhold calls the store's.
@@ -157,4 +223,25 @@ func (s *Store) Holds(ctx context.Context, page store.PageOf) (store.HoldPage, e
 // Stats calls the store's.
 func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	return through(ctx, s, "Stats", func() (store.Stats, error) { return s.Store.Stats(ctx) })
+}
+
+// Book calls the store's.
+func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booking, error) {
+	return through(ctx, s, "Book", func() (store.Booking, error) { return s.Store.Book(ctx, b) })
+}
+
+// Unbook calls the store's.
+func (s *Store) Unbook(ctx context.Context, b store.Booking) error {
+	_, err := through(ctx, s, "Unbook", func() (struct{}, error) { return struct{}{}, s.Store.Unbook(ctx, b) })
+	return err
+}
+
+// Signal calls the store's.
+func (s *Store) Signal(ctx context.Context, signals []store.Signal) ([]store.Signalled, error) {
+	return through(ctx, s, "Signal", func() ([]store.Signalled, error) { return s.Store.Signal(ctx, signals) })
+}
+
+// Heard calls the store's.
+func (s *Store) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, error) {
+	return through(ctx, s, "Heard", func() ([]*store.Told, error) { return s.Store.Heard(ctx, waits) })
 }

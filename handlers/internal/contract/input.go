@@ -28,6 +28,8 @@ type input struct {
 	Parent      string          `json:"parent,omitempty"`
 	Submitted   string          `json:"submitted_at"`
 	Checkpoint  json.RawMessage `json:"checkpoint,omitempty"`
+	Gate        json.RawMessage `json:"gate,omitempty"`
+	Heard       *heard          `json:"heard,omitempty"`
 	TraceID     string          `json:"trace_id,omitempty"`
 	Traceparent string          `json:"traceparent,omitempty"`
 	SessionID   string          `json:"session_id,omitempty"`
@@ -63,7 +65,7 @@ func Encode(t *core.Task[json.RawMessage]) ([]byte, error) {
 		Crashes: t.Crashes, Fence: t.Fence, Due: Instant(t.Due), Occurrence: Instant(t.Occurrence), Zone: t.Zone,
 		Parent: t.Parent, Submitted: Instant(t.Submitted), TraceID: t.TraceID, Traceparent: t.Traceparent,
 		SessionID: t.SessionID, UserID: t.UserID, MemCubeID: t.Labels[labelMemCube], UserName: t.Labels[labelUserName],
-		Info: t.Info, Tags: t.Tags, Labels: others(t.Labels),
+		Info: t.Info, Tags: t.Tags, Labels: others(t.Labels), Gate: t.GateInput(), Heard: heardOf(t.RunInfo),
 	}
 	if _, err := t.Checkpoint(&in.Checkpoint); err != nil {
 		return nil, err

@@ -24,6 +24,9 @@ func Keep(t *core.RunInfo, answer []byte) error {
 	if len(answer) == 0 {
 		return nil
 	}
+	if err := useOf(t, answer); err != nil {
+		return err
+	}
 	// Quoting and escaping can make a text longer than it was.
 	if len(answer) <= t.MaxResult() {
 		if IsJSON(answer) {
@@ -41,6 +44,21 @@ func Keep(t *core.RunInfo, answer []byte) error {
 		}
 	}
 	return err
+}
+
+// useOf adds what an answer says that the run has used: its member duly_usage, if it is a JSON object that has one.
+func useOf(t *core.RunInfo, answer []byte) error {
+	if answer[0] != '{' || !bytes.Contains(answer, []byte(`"duly_usage"`)) {
+		return nil
+	}
+	var said struct {
+		Used json.RawMessage `json:"duly_usage"`
+	}
+	// What is no JSON is a text, and its own affair.
+	if json.Valid(answer) && json.Unmarshal(answer, &said) == nil && said.Used != nil {
+		return Use(t, said.Used)
+	}
+	return nil
 }
 
 // IsJSON reports whether data is JSON for every reader: json.Valid lets text pass that is not UTF-8.

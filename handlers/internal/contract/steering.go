@@ -19,6 +19,7 @@ const (
 	Yield    = "yield"    // the same, with a checkpoint that the next run gets
 	NextIn   = "next-in"  // it succeeded, and its interval is this from now on
 	Progress = "progress" // how far it has come
+	Usage    = "usage"    // what it has used, for budgets; it adds up
 )
 
 // longest is how far a run may be put off: ten years.
@@ -42,8 +43,12 @@ func (s *Steering) Outcome() error { return s.outcome }
 // Later reports whether the run is to be repeated later.
 func (s *Steering) Later() bool { return s.said == Snooze || s.said == Yield }
 
+// Awaits reports whether the run waits for a signal.
+func (s *Steering) Awaits() bool { return s.said == Await }
+
 // Say takes one thing, by its name behind the prefix. The value of Snooze and NextIn is a duration, that of Yield a duration
-// and, behind a space, the checkpoint as JSON, that of Progress is JSON.
+// and, behind a space, the checkpoint as JSON, that of Await is said there, that of Progress is JSON, and that of
+// Usage a JSON object of numbers.
 // A mistake is an error, which fails the run without a retry: the program would say it again.
 func (s *Steering) Say(name, value string) error {
 	value = strings.TrimSpace(value)
@@ -53,12 +58,25 @@ func (s *Steering) Say(name, value string) error {
 			return fmt.Errorf("%s%s must be JSON, not %.40q", Prefix, name, value)
 		}
 		return s.task.SetProgress(json.RawMessage(value))
+	case Usage:
+		return Use(s.task, []byte(value))
 	case Snooze, Yield, NextIn:
 		return s.steer(name, value)
+	case Await:
+		return s.await(value)
 	default:
-		return fmt.Errorf("%s%.40s is unknown: use %[1]s%[3]s, %[1]s%[4]s, %[1]s%[5]s or %[1]s%[6]s",
-			Prefix, name, Snooze, Yield, NextIn, Progress)
+		return fmt.Errorf("%s%.40s is unknown: use %[1]s%[3]s, %[1]s%[4]s, %[1]s%[5]s, %[1]s%[6]s, %[1]s%[7]s or %[1]s%[8]s",
+			Prefix, name, Snooze, Yield, Await, NextIn, Progress, Usage)
 	}
+}
+
+// Use adds what a run says that it has used: a JSON object of numbers, by their units.
+func Use(t *core.RunInfo, value []byte) error {
+	var used core.Usage
+	if err := json.Unmarshal(value, &used); err != nil || used == nil {
+		return fmt.Errorf("%s%s must be a JSON object of numbers such as {\"tokens\": 1200}, not %.40q", Prefix, Usage, value)
+	}
+	return t.Use(used)
 }
 
 // steer sets the outcome of the run. Saying the same thing again replaces what was said.
@@ -87,12 +105,21 @@ func (s *Steering) steer(name, value string) error {
 
 // yield keeps the checkpoint, which is bounded like a result.
 func (s *Steering) yield(checkpoint string, d time.Duration) error {
-	switch most := s.task.MaxResult(); {
-	case len(checkpoint) > most:
-		return fmt.Errorf("the checkpoint of %s%s is larger than the limit of %d bytes", Prefix, Yield, most)
-	case !IsJSON([]byte(checkpoint)):
-		return fmt.Errorf("%s%s needs a checkpoint that is JSON, not %.40q", Prefix, Yield, checkpoint)
+	if err := s.bounded(Yield, checkpoint); err != nil {
+		return err
 	}
 	s.outcome = core.Yield(json.RawMessage(checkpoint), d)
 	return nil
+}
+
+// bounded refuses a checkpoint that cannot be kept.
+func (s *Steering) bounded(name, checkpoint string) error {
+	switch most := s.task.MaxResult(); {
+	case len(checkpoint) > most:
+		return fmt.Errorf("the checkpoint of %s%s is larger than the limit of %d bytes", Prefix, name, most)
+	case !IsJSON([]byte(checkpoint)):
+		return fmt.Errorf("%s%s needs a checkpoint that is JSON, not %.40q", Prefix, name, checkpoint)
+	default:
+		return nil
+	}
 }

@@ -112,6 +112,11 @@ func (r *recorder) sentAgain(called time.Time) bool {
 	return !r.down.IsZero() && (r.up.IsZero() || called.Before(r.up.Add(time.Second))) && time.Since(called) > 5*time.Millisecond
 }
 
+// Turn is made of Settle and Claim.
+func (w *worker) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
+	return store.InTurn(ctx, w, runs, requests)
+}
+
 // Claim records whom it has given work.
 func (w *worker) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	r, called := w.r.Load(), time.Now()

@@ -166,14 +166,14 @@ func TestNothingGrows(t *testing.T) {
 		m.runs.Load(), tasks, before.keys, after.keys, before.mib, after.mib, before.goroutines, after.goroutines, before.descriptors, after.descriptors)
 }
 
-// Very many tasks of one agent, one group and one snooze key run, and nothing is left of them but their records.
+// Very many tasks of one agent, one group and one limit key run, and nothing is left of them but their records.
 func TestAllInOnePlace(t *testing.T) {
 	t.Parallel()
 	n := proof.Size(2000, 100_000)
 	m := start(t, redisstore.Config{MaxTasks: n, Kept: n, Retention: time.Hour})
 	var all []core.NewTask
 	for i := range n {
-		all = append(all, core.NewTask{Agent: "a", ID: fmt.Sprint(i), Kind: "seen-less", Group: "g", SnoozeKey: "k"})
+		all = append(all, core.NewTask{Agent: "a", ID: fmt.Sprint(i), Kind: "seen-less", Group: "g", LimitKey: "k"})
 	}
 	core.Handle(m.s, "seen-less", func(context.Context, *core.Task[any]) error { m.runs.Add(1); return nil })
 	begun := time.Now()

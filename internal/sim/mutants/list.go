@@ -18,7 +18,7 @@ var mutants = []sow.Fault{
 	},
 	{
 		Name: "agenda-late", What: "An agent that gets something earlier keeps its place in the agenda.", File: "core/memstore/partition.go",
-		Old: "	case due < a.visit:\n		a.visit = due\n		p.agenda.fix(a)\n	}\n}\n\n// earliest", New: "	}\n}\n\n// earliest",
+		Old: "	case at < s.visit:\n		s.visit = at\n		p.agenda.fix(s)\n	}\n", New: "	}\n",
 	},
 	{
 		Name: "nonce-ignored", What: "A repeated claim takes other tasks.", File: "core/memstore/claim.go",
@@ -61,8 +61,8 @@ var mutants = []sow.Fault{
 		Old: "	t.crashes = max(t.crashes, 1)\n", New: "",
 	},
 	{
-		Name: "early", What: "An agent is visited half a second early.", File: "core/memstore/visit.go",
-		Old: "func(a *agent) bool { return a.visit <= c.now })", New: "func(a *agent) bool { return a.visit <= c.now+500 })",
+		Name: "early", What: "An agent is visited half a second early.", File: "core/memstore/partition.go",
+		Old: "		s.visit = at\n		p.agenda.add(s)\n", New: "		s.visit = at - 500\n		p.agenda.add(s)\n",
 	},
 	{
 		Name: "due-rounded-down", What: "A time between two milliseconds is rounded down.", File: "core/store/time.go",
@@ -78,14 +78,14 @@ var mutants = []sow.Fault{
 	},
 	{
 		Name: "limit-off-by-one", What: "An agent gets one task more than the limit.", File: "core/memstore/submit.go",
-		Old: "live+also.tasks >= limit", New: "live+also.tasks > limit",
+		Old: "p.liveOf(t.Agent)+also.tasks >= limit", New: "p.liveOf(t.Agent)+also.tasks > limit",
 	},
 	{
 		Name: "pause-outlives-task", What: "A pause of a task stays when the task has ended.", File: "core/memstore/partition.go",
 		Old: "	p.forget(scope{kind: 't', name: t.Agent, id: t.ID})\n", New: "",
 	},
 	{
-		Name: "stale-hint", What: "A look does not see that the next lease ends.", File: "core/memstore/claim.go",
+		Name: "stale-hint", What: "A look does not see that the next lease ends.", File: "core/memstore/look.go",
 		Old: "if due == 0 || lease != 0 && lease < due {", New: "if due == 0 && lease < due {",
 	},
 	{
@@ -127,7 +127,7 @@ var mutants = []sow.Fault{
 	},
 	{
 		Name: "occurrence-lost", What: "The next occurrence of a cron is passed over.", File: "core/occurrence.go",
-		Old: "	next := d.after(d.nominal(), interval)\n", New: "	next := d.after(d.after(d.nominal(), interval), interval)\n",
+		Old: "	next := d.after(d.answered(d.nominal()), interval)\n", New: "	next := d.after(d.after(d.answered(d.nominal()), interval), interval)\n",
 	},
 	{
 		Name: "frozen-starts", What: "A process that was frozen past its leases starts what it had claimed.", File: "core/run.go",
@@ -165,8 +165,8 @@ var mutants = []sow.Fault{
 	},
 	// It panics, as an earlier version did: no invariant is named for that.
 	{
-		Name: "release-of-nothing", What: "A release that is refused, as its task was replaced, ends the process.", File: "core/release.go",
-		Old: "	_, v := newDecision(r.facts())\n	v.settlement, v.released", New: "	v := verdict{}\n	v.settlement, v.released",
+		Name: "release-of-nothing", What: "A release that is refused, as its task was replaced, ends the process.", File: "core/settler.go",
+		Old: "	d := decision{facts: r.facts(), group: r.body.Group}\n", New: "	d := decision{}\n",
 	},
 	{
 		Name: "given-up-is-kept", What: "Heartbeats extend the lease of a run that was given up.", File: "core/run.go",
@@ -178,11 +178,11 @@ var mutants = []sow.Fault{
 	},
 	{
 		Name: "timeout-ignored", What: "A handler is not told that its time is up.", File: "core/run.go",
-		Old: "func() { cancel(ErrTimeout) }", New: "func() {}",
+		Old: "func() { c.cancel(ErrTimeout) }", New: "func() {}",
 	},
 	{
 		Name: "cancel-not-told", What: "A run is not told that its task was cancelled.", File: "core/heart.go",
-		Old: "		if !r.shared {\n			r.cancel(cause)\n		}\n", New: "		_ = cause\n",
+		Old: "		if len(r.call.runs) == 1 {\n			r.call.cancel(cause)\n		}\n", New: "		_ = cause\n",
 	},
 	// From here on the faults are in scripts, and are tried with a Redis. Several have
 	// counterparts above, as both stores have to give the same answers.
@@ -196,7 +196,7 @@ var mutants = []sow.Fault{
 	},
 	{
 		Name: "lua-hold-not-looked-at", What: "A script takes all although everything is paused.", File: "core/redisstore/scripts/claim.lua",
-		Old: "local still = HOLDS and stopped()", New: "local still = false",
+		Old: "local HOLDS, ORDERS = redis.call('EXISTS', base .. 'holds') == 1,", New: "local HOLDS, ORDERS = false,",
 	},
 	{
 		Name: "lua-replacement-early", What: "A replaced task is due at once when its run ends.", File: "core/redisstore/scripts/settle.lua",
@@ -222,5 +222,86 @@ var mutants = []sow.Fault{
 	{
 		Name: "lua-progress-lost", What: "A script drops the progress that comes with a heartbeat.", File: "core/redisstore/scripts/extend.lua",
 		Old: "redis.call('HSET', KEYS[2], ref, state)\n", New: "",
+	},
+	// From here on the faults are in the plain scripts, and in what becomes of an agent that gets queues.
+	{
+		Name: "plain-claim-holds", What: "A plain claim takes what is paused by itself, or whose agent is.", File: "core/redisstore/scripts/plainclaim.lua",
+		Old: "if not per[kind] or held and (held[agent] or held[ref]) then", New: "if not per[kind] then",
+	},
+	{
+		Name: "plain-claim-nonce", What: "A plain claim that is repeated takes other tasks.", File: "core/redisstore/scripts/plainclaim.lua",
+		Old: " or redis.call('HEXISTS', KEYS[4], 'n' .. ARGV[1]) == 1 then", New: " then",
+	},
+	{
+		Name: "plain-claim-leaves", What: "A plain claim leaves the first task that it takes in the agenda.", File: "core/redisstore/scripts/plainclaim.lua",
+		Old: "redis.call('ZREM', KEYS[1], unpack(gone))", New: "redis.call('ZREM', KEYS[1], '', unpack(gone, 2))",
+	},
+	{
+		Name: "plain-claim-leases-one", What: "A plain claim leases the first of its tasks alone.", File: "core/redisstore/scripts/plainclaim.lua",
+		Old: "string.rep('0', n)", New: "string.rep('0', 1)",
+	},
+	{
+		Name: "plain-claim-second", What: "A plain claim gives the second task of an agent with few as the first.", File: "core/redisstore/scripts/plainclaim.lua",
+		Old: "lives[at_tasks[k]], refs[at_tasks[k]] = live, tasks[k]", New: "lives[at_tasks[k]], refs[at_tasks[k]] = lives[at_tasks[k] - 1] or live, refs[at_tasks[k] - 1] or tasks[k]",
+	},
+	{
+		Name: "plain-claim-kinds", What: "A plain claim takes tasks that nobody has a handler for.", File: "core/redisstore/scripts/plainclaim.lua",
+		Old: "if not per[kind] or held and", New: "per[kind] = per[kind] or 0\nif held and",
+	},
+	{
+		Name: "plain-claim-hint", What: "After a plain claim nobody knows when its lease ends.", File: "core/redisstore/scripts/plainclaim.lua",
+		Old: "then hint = lease end", New: "then hint = task end",
+	},
+	{
+		Name: "plain-settle-marks", What: "A plain settlement takes a run that lost its lease.", File: "core/redisstore/scripts/plainsettle.lua",
+		Old: "if all[at] ~= 48 then return ODD end", New: "if not all[at] then return ODD end",
+	},
+	{
+		Name: "plain-settle-open", What: "A plain settlement does not close the claim.", File: "core/redisstore/scripts/plainsettle.lua",
+		Old: "if open == 0 then closed", New: "if open < 0 then closed",
+	},
+	{
+		Name: "plain-settle-name", What: "A plain settlement leaves the name of a task that has ended with its agent.", File: "core/redisstore/scripts/plainsettle.lua",
+		Old: " .. sub(value, 4, from - 1) .. sub(value, from + #name) end", New: " .. sub(value, 4) end",
+	},
+	{
+		Name: "plain-settle-member", What: "What is due again waits at the place of the first task of its agent.", File: "core/redisstore/scripts/plainsettle.lua",
+		Old: "or sub(values[agent], 6, 12) ~= sub(place, 2)) then", New: ") then",
+	},
+	{
+		Name: "plain-settle-orders", What: "A plain settlement does not see what was ordered.", File: "core/redisstore/scripts/plainsettle.lua",
+		Old: "{ 'orders', 'groups',", New: "{ 'groups',",
+	},
+	{
+		Name: "plain-settle-records", What: "A plain settlement drops the earlier records of an agent.", File: "core/redisstore/scripts/plainsettle.lua",
+		Old: "elseif old then\n", New: "elseif old == '' then\n",
+	},
+	{
+		Name: "plain-settle-history", What: "A plain settlement keeps no record of an agent's second end.", File: "core/redisstore/scripts/plainsettle.lua",
+		Old: "histories[#histories + 1] = i\n", New: "",
+	},
+	{
+		Name: "plain-submit-finished", What: "A plain submit does not see that the id has ended.", File: "core/redisstore/scripts/plainsubmit.lua",
+		Old: "elseif kept and sub(kept, 3, 2 + #id) == id then", New: "elseif kept and #id == 0 then",
+	},
+	{
+		Name: "plain-submit-history", What: "A plain submit does not look for the id among several that have ended.", File: "core/redisstore/scripts/plainsubmit.lua",
+		Old: "unpack(names))) do\nlocal id = ", New: "unpack(names))) do\nif kept == '*' then kept = false end\nlocal id = ",
+	},
+	{
+		Name: "plain-submit-hint", What: "A plain submit does not tell that something is due earlier.", File: "core/redisstore/scripts/plainsubmit.lua",
+		Old: "if not ms or ms > first then", New: "if not ms then",
+	},
+	{
+		Name: "spread-loses", What: "A task that waits is lost when its agent gets queues.", File: "core/redisstore/scripts/tasks.lua",
+		Old: "if due and names_[i + 1] ~= without then\nqueue(agent, level, names_[i] .. names_[i + 1], due)", New: "if due and names_[i + 1] ~= without then",
+	},
+	{
+		Name: "spread-late", What: "An agent that gets queues is visited no earlier than its first task was due.", File: "core/redisstore/scripts/tasks.lua",
+		Old: "agenda_adds[#agenda_adds + 1] = due\nagenda_adds[#agenda_adds + 1] = agent\nend", New: "end",
+	},
+	{
+		Name: "spread-keeps-memory", What: "An agent that gets queues keeps the places that its tasks had in the agenda.", File: "core/memstore/submit.go",
+		Old: "	for _, t := range a.tasks {\n		p.agenda.remove(t.entry)\n	}\n", New: "",
 	},
 }

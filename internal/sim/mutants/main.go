@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	n := flag.Int("n", 1000, "how many seeds each mutant is tried with")
+	n := flag.Int("n", 2000, "how many seeds each mutant is tried with")
 	only := flag.String("only", "", "only the mutants with this in their names")
 	write := flag.Bool("write", false, "write the table of docs/proof.md")
 	flag.Parse()

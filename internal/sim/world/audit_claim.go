@@ -173,6 +173,7 @@ func (a *auditor) take(p *process, r *store.ClaimRequest, c *store.Claimed) {
 	a.inTime(t)
 	t.phase, t.parked = claimed, false
 	t.lease = lease{fence: c.Fence, index: c.Index, due: c.Due, from: now, end: now.Add(r.Lease), holder: p, serial: r.Serial, crashes: c.Crashes, ends: t.ending}
+	a.started(t)
 	// An order to run in spite of a pause is used up by one run, and comes back if that is given back
 	// or lost.
 	if t.byHand != 0 {
@@ -187,7 +188,7 @@ func (a *auditor) take(p *process, r *store.ClaimRequest, c *store.Claimed) {
 // The time counts from when the last obstacle went: the due time, the end of a run or of a pause, or
 // three leases after the world became kind, by when what the dead had claimed is free.
 func (a *auditor) inTime(t *task) {
-	if !a.w.kind || a.w.plan.Settings.Serial == core.SerialAgent { // then others of its agent come first
+	if !a.w.kind || a.w.plan.Settings.Serial == core.SerialAgent || a.model.limited(t) { // then others come first
 		return
 	}
 	now, since := a.now(), max(t.due, t.waits, a.model.freed, store.Millis(begin.Add(a.w.kindAt).UnixMilli()).Add(3*a.w.plan.Settings.Lease))
@@ -216,6 +217,9 @@ func (a *auditor) inOrder(c *store.Claim) {
 	last := map[string][3]int64{}
 	for i := range c.Tasks {
 		t := &c.Tasks[i]
+		if known := a.model.live(ref{t.Agent, t.ID}); known != nil && a.model.limited(known) {
+			continue
+		}
 		mine := rank(t.Level, t.Due, t.Submitted, c.Now)
 		before, ok := last[t.Agent]
 		a.must(inOrderOfAgent, !ok || slices.Compare(before[:], mine[:]) <= 0, "%s/%s comes behind one of %v", t.Agent, t.ID, before)
@@ -228,7 +232,7 @@ func (a *auditor) inOrder(c *store.Claim) {
 // as the store may have a good reason to pass it over; what remains has none.
 func (a *auditor) mayTake(r *store.ClaimRequest, t *task) bool {
 	_, bounded := r.Most[t.kind]
-	return t.phase == waiting && t.due <= a.now() && a.model.partition(t.agent) == r.Partition && !t.parked && !t.ending && !bounded &&
+	return t.phase == waiting && t.due <= a.now() && a.model.partition(t.agent) == r.Partition && !t.parked && !t.ending && !bounded && !a.model.limited(t) &&
 		slices.Contains(r.Kinds, t.kind) && (r.Agents == nil || slices.Contains(r.Agents, t.agent)) && !a.model.keeps(t, a.now()) &&
 		(!r.Urgent || t.level == core.LevelHigh)
 }
@@ -242,7 +246,7 @@ func (a *auditor) overtaken(r *store.ClaimRequest, c *store.Claim, taken map[ref
 		mine := rank(t.level, t.due, t.submitted, c.Now)
 		for i := range c.Tasks {
 			o := &c.Tasks[i]
-			if o.Agent == t.agent {
+			if known := a.model.live(ref{o.Agent, o.ID}); o.Agent == t.agent && (known == nil || !a.model.limited(known)) {
 				theirs := rank(o.Level, o.Due, o.Submitted, c.Now)
 				a.must(noOvertaking, slices.Compare(theirs[:], mine[:]) <= 0 || o.Cancelled, "%s is left, and %s is claimed", t.ref, o.ID)
 			}
@@ -304,7 +308,7 @@ func (a *auditor) lookFor(r *store.LookRequest, t *task, next, now store.Millis)
 		if r.Agents == nil {
 			a.must(lookSeesLeases, next != 0 && next <= max(t.lease.end, now), "the lease of %s ends at %s, and the look says %s", t.ref, ms(t.lease.end), ms(next))
 		}
-	case t.phase == waiting && slices.Contains(r.Kinds, t.kind) && !a.model.keeps(t, now) && !a.serialWaits(t):
+	case t.phase == waiting && slices.Contains(r.Kinds, t.kind) && !a.model.keeps(t, now) && !a.serialWaits(t) && !a.model.limited(t):
 		a.must(lookIsNotLate, next != 0 && next <= max(t.due, now), "%s is due at %s, and the look says %s", t.ref, ms(t.due), ms(next))
 	}
 }
@@ -378,7 +382,7 @@ func (a *auditor) kept(e *store.Extension, answer *store.Extended, mine []*task)
 		}
 		a.must(cancelTellsRun, told == t.ending, "%s: told %v, and it was %v", t.ref, told, t.ending)
 		for _, p := range e.Progress {
-			if p.Index != t.lease.index {
+			if p.Index != t.lease.index || p.Agent != t.agent || p.ID != t.id { // else it is of a claim that a failover has undone
 				continue
 			}
 			t.state = p.State

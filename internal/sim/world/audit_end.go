@@ -260,6 +260,7 @@ func (a *auditor) explained(t *task) {
 	if t.due > now {
 		a.must(explainDue, first.Until.Equal(t.due.Time()) || has(core.BecauseNoHandler), "%s: %s, and it is due at %s", t.ref, first.Text, ms(t.due))
 	} else {
-		a.must(explainOverdue, has(core.BecauseWaiting) || has(core.BecauseNoHandler) || has(core.BecauseSerial), "%s: %s", t.ref, first.Text)
+		limited := has(core.BecauseLimited) && a.model.limited(t)
+		a.must(explainOverdue, limited || has(core.BecauseWaiting) || has(core.BecauseNoHandler) || has(core.BecauseSerial), "%s: %s", t.ref, first.Text)
 	}
 }

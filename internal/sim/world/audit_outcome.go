@@ -59,6 +59,7 @@ func (o *outcome) cutOff() bool { return o.said() == Fail && errors.Is(o.run.cau
 // A run that was cut off is normally given back, which released holds. It is settled in another way
 // only if it was the third in a row, and then with a pause, as it will never fit into its pulls.
 func (a *auditor) tooLong(o *outcome) {
+	o.t.history.last = 0 // it is given back, though it is paused
 	b, c := &o.before, &o.after
 	a.must(releaseUncharged, b.Attempt == c.Attempt && b.RunCount == c.RunCount && b.ErrorCount == c.ErrorCount, "%s was cut off, and charged", o.t.ref)
 	a.must(tooLongPauses, o.s.Hold != nil && o.t.history.cuts >= 2, "%s: %q after it was cut off %d times", o.t.ref, o.s.Verb, o.t.history.cuts)

@@ -110,7 +110,7 @@ func (d *Definition) String() string {
 	add("min interval", d.MinInterval)
 	add("level", d.Level)
 	add("group", d.Group)
-	add("key", d.SnoozeKey)
+	add("key", d.LimitKey)
 	add("attempts", d.MaxAttempts)
 	add("on conflict", d.OnConflict)
 	return strings.Join(parts, ", ") + ")"

@@ -175,7 +175,7 @@ func (g *generator) definition(agent, id string, submits bool) *Definition {
 	t.NewTask = core.NewTask{
 		Agent: agent, ID: id, Kind: one(g.dice, "plain", "plain", "plain", "tight", "batch", "timed", "rare"),
 		Payload: payload{g.numbers}, Level: one(g.dice, 0, core.LevelHigh, core.LevelMedium),
-		Group: one(g.dice, groups...), SnoozeKey: one(g.dice, keys...), OnConflict: one(g.dice, "", "", core.OnConflictReplace, core.OnConflictFail),
+		Group: one(g.dice, groups...), LimitKey: one(g.dice, keys...), OnConflict: one(g.dice, "", "", core.OnConflictReplace, core.OnConflictFail),
 	}
 	g.schedule(&t.NewTask)
 	if g.in(30) {

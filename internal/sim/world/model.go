@@ -77,8 +77,9 @@ type lease struct {
 	serial bool
 	told   bool // its loss was told
 	// A definition that the claim has not: it was replaced since.
-	crashes int  // as claimed
-	ends    bool // it was claimed to be ended
+	crashes int        // as claimed
+	ends    bool       // it was claimed to be ended
+	buckets []inBucket // of limits that it counts in
 }
 
 // renewal is a definition that waits for a run to end.
@@ -114,8 +115,9 @@ type model struct {
 	totals    store.Counters
 	freed     store.Millis // when the last pause was ended
 	spawned   map[spawning]string
-	cancelled map[ref]bool // at some time
-	stored    map[int]bool // numbers of definitions
+	cancelled map[ref]bool                // at some time
+	stored    map[int]bool                // numbers of definitions
+	starts    map[inBucket][]store.Millis // of claims
 }
 
 // claimName names a claim: each partition numbers its own.
@@ -175,7 +177,7 @@ func newModel(w *World) *model {
 	return &model{
 		w: w, tasks: map[ref]*task{}, holds: map[store.Target]hold{}, groups: map[[2]string]*store.GroupCounts{},
 		fences: make([]store.Fence, w.plan.Settings.Partitions), claims: map[claimName]*claimRecord{}, nonces: map[string]*claimRecord{},
-		settled: map[settledRun]bool{}, stored: map[int]bool{}, spawned: map[spawning]string{}, cancelled: map[ref]bool{},
+		settled: map[settledRun]bool{}, stored: map[int]bool{}, spawned: map[spawning]string{}, cancelled: map[ref]bool{}, starts: map[inBucket][]store.Millis{},
 	}
 }
 

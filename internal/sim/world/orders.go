@@ -96,6 +96,97 @@ func (b *bus) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, error)
 	return through(ctx, b, "Holds", func() string { return q.After }, func(st store.Store) (store.HoldPage, error) { return st.Holds(w.free(), q) })
 }
 
+// Profile sets and deletes profiles of agents.
+func (b *bus) Profile(ctx context.Context, changes []store.ProfileChange) ([]store.Effect, error) {
+	w := b.p.w
+	name := func() string { return fmt.Sprint(changes) }
+	return through(ctx, b, "Profile", name, func(st store.Store) ([]store.Effect, error) { return st.Profile(w.free(), changes) })
+}
+
+// Replan gives waiting tasks other due times.
+func (b *bus) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effect, error) {
+	w := b.p.w
+	name := func() string { return fmt.Sprint(tasks) }
+	return through(ctx, b, "Replan", name, func(st store.Store) ([]store.Effect, error) { return st.Replan(w.free(), tasks) })
+}
+
+// Forget drops what an agent leaves behind.
+func (b *bus) Forget(ctx context.Context, r store.Remains) (string, error) {
+	w := b.p.w
+	return through(ctx, b, "Forget", func() string { return r.Agent }, func(st store.Store) (string, error) { return st.Forget(w.free(), r) })
+}
+
+// ProfileOf is the profile of an agent.
+func (b *bus) ProfileOf(ctx context.Context, agent string) ([]byte, error) {
+	w := b.p.w
+	return through(ctx, b, "ProfileOf", func() string { return agent }, func(st store.Store) ([]byte, error) { return st.ProfileOf(w.free(), agent) })
+}
+
+// Profiles returns a page of profiles.
+func (b *bus) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage, error) {
+	w := b.p.w
+	return through(ctx, b, "Profiles", func() string { return q.After }, func(st store.Store) (store.ProfilePage, error) { return st.Profiles(w.free(), q) })
+}
+
+// Limit sets and lifts limits.
+func (b *bus) Limit(ctx context.Context, changes []store.LimitChange) ([]store.Effect, error) {
+	w := b.p.w
+	name := func() string { return fmt.Sprint(changes) }
+	return through(ctx, b, "Limit", name, func(st store.Store) ([]store.Effect, error) { return st.Limit(w.free(), changes) })
+}
+
+// Budget sets and lifts budgets.
+func (b *bus) Budget(ctx context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
+	w := b.p.w
+	name := func() string { return changes[0].About.String() }
+	return through(ctx, b, "Budget", name, func(st store.Store) ([]store.Effect, error) { return st.Budget(w.free(), changes) })
+}
+
+// Budgets are the budgets in force.
+func (b *bus) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
+	w := b.p.w
+	return through(ctx, b, "Budgets", func() string { return "" }, func(st store.Store) ([]store.BudgetUse, error) { return st.Budgets(w.free()) })
+}
+
+// Limits are the limits in force.
+func (b *bus) Limits(ctx context.Context) ([]store.LimitUse, error) {
+	w := b.p.w
+	return through(ctx, b, "Limits", func() string { return "" }, func(st store.Store) ([]store.LimitUse, error) { return st.Limits(w.free()) })
+}
+
+// Book books an alarm.
+func (b *bus) Book(ctx context.Context, booking store.Booking) (store.Booking, error) {
+	w := b.p.w
+	return through(ctx, b, "Book", func() string { return "" }, func(st store.Store) (store.Booking, error) { return st.Book(w.free(), booking) })
+}
+
+// Unbook forgets an alarm.
+func (b *bus) Unbook(ctx context.Context, booking store.Booking) error {
+	w := b.p.w
+	_, err := through(ctx, b, "Unbook", func() string { return "" }, func(st store.Store) (struct{}, error) {
+		return struct{}{}, st.Unbook(w.free(), booking)
+	})
+	return err
+}
+
+// Signal tells tasks that wait.
+func (b *bus) Signal(ctx context.Context, signals []store.Signal) ([]store.Signalled, error) {
+	w := b.p.w
+	return through(ctx, b, "Signal", func() string { return "" }, func(st store.Store) ([]store.Signalled, error) { return st.Signal(w.free(), signals) })
+}
+
+// Heard is what tasks were told.
+func (b *bus) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, error) {
+	w := b.p.w
+	return through(ctx, b, "Heard", func() string { return "" }, func(st store.Store) ([]*store.Told, error) { return st.Heard(w.free(), waits) })
+}
+
+// Receive notes what became of a message.
+func (b *bus) Receive(ctx context.Context, r store.Receipt) (store.Received, error) {
+	w := b.p.w
+	return through(ctx, b, "Receive", func() string { return r.Message }, func(st store.Store) (store.Received, error) { return st.Receive(w.free(), r) })
+}
+
 // Stats are the counters.
 func (b *bus) Stats(ctx context.Context) (store.Stats, error) {
 	w := b.p.w

@@ -34,6 +34,11 @@ func (o *outside) Settle(_ context.Context, runs []store.Settlement) ([]store.Se
 	return on(o, func() ([]store.Settled, error) { return o.store.Settle(o.ctx, runs) })
 }
 
+// Turn is made of Settle and Claim.
+func (o *outside) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
+	return store.InTurn(ctx, o, runs, requests)
+}
+
 func (o *outside) Extend(_ context.Context, leases []store.Extension) ([]store.Extended, error) {
 	return on(o, func() ([]store.Extended, error) { return o.store.Extend(o.ctx, leases) })
 }
@@ -62,6 +67,30 @@ func (o *outside) Unhold(_ context.Context, targets []store.Target) ([]store.Eff
 	return on(o, func() ([]store.Effect, error) { return o.store.Unhold(o.ctx, targets) })
 }
 
+func (o *outside) Profile(_ context.Context, changes []store.ProfileChange) ([]store.Effect, error) {
+	return on(o, func() ([]store.Effect, error) { return o.store.Profile(o.ctx, changes) })
+}
+
+func (o *outside) Replan(_ context.Context, tasks []store.Replan) ([]store.Effect, error) {
+	return on(o, func() ([]store.Effect, error) { return o.store.Replan(o.ctx, tasks) })
+}
+
+func (o *outside) Forget(_ context.Context, r store.Remains) (string, error) {
+	return on(o, func() (string, error) { return o.store.Forget(o.ctx, r) })
+}
+
+func (o *outside) ProfileOf(_ context.Context, agent string) ([]byte, error) {
+	return on(o, func() ([]byte, error) { return o.store.ProfileOf(o.ctx, agent) })
+}
+
+func (o *outside) Profiles(_ context.Context, q store.PageOf) (store.ProfilePage, error) {
+	return on(o, func() (store.ProfilePage, error) { return o.store.Profiles(o.ctx, q) })
+}
+
+func (o *outside) Limit(_ context.Context, changes []store.LimitChange) ([]store.Effect, error) {
+	return on(o, func() ([]store.Effect, error) { return o.store.Limit(o.ctx, changes) })
+}
+
 func (o *outside) Audit(_ context.Context, pages []store.AuditPage) ([]store.Audited, error) {
 	return on(o, func() ([]store.Audited, error) { return o.store.Audit(o.ctx, pages) })
 }
@@ -86,6 +115,39 @@ func (o *outside) Group(_ context.Context, agent, group string) (store.GroupCoun
 	return on(o, func() (store.GroupCounts, error) { return o.store.Group(o.ctx, agent, group) })
 }
 
+func (o *outside) Budget(_ context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
+	return on(o, func() ([]store.Effect, error) { return o.store.Budget(o.ctx, changes) })
+}
+
+func (o *outside) Budgets(context.Context) ([]store.BudgetUse, error) {
+	return on(o, func() ([]store.BudgetUse, error) { return o.store.Budgets(o.ctx) })
+}
+
+func (o *outside) Receive(_ context.Context, r store.Receipt) (store.Received, error) {
+	return on(o, func() (store.Received, error) { return o.store.Receive(o.ctx, r) })
+}
+
+func (o *outside) Limits(context.Context) ([]store.LimitUse, error) {
+	return on(o, func() ([]store.LimitUse, error) { return o.store.Limits(o.ctx) })
+}
+
 func (o *outside) Stats(context.Context) (store.Stats, error) {
 	return on(o, func() (store.Stats, error) { return o.store.Stats(o.ctx) })
+}
+
+func (o *outside) Book(_ context.Context, b store.Booking) (store.Booking, error) {
+	return on(o, func() (store.Booking, error) { return o.store.Book(o.ctx, b) })
+}
+
+func (o *outside) Unbook(_ context.Context, b store.Booking) error {
+	_, err := on(o, func() (struct{}, error) { return struct{}{}, o.store.Unbook(o.ctx, b) })
+	return err
+}
+
+func (o *outside) Signal(_ context.Context, signals []store.Signal) ([]store.Signalled, error) {
+	return on(o, func() ([]store.Signalled, error) { return o.store.Signal(o.ctx, signals) })
+}
+
+func (o *outside) Heard(_ context.Context, waits []store.Wait) ([]*store.Told, error) {
+	return on(o, func() ([]*store.Told, error) { return o.store.Heard(o.ctx, waits) })
 }

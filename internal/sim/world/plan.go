@@ -41,6 +41,7 @@ type Settings struct {
 	MaxCrashes      int
 	Serial          core.Serial
 	Activity, Quiet core.Activity
+	Limits          []core.Limit
 }
 
 // ProcessPlan is one process.
@@ -143,6 +144,9 @@ func PlanOf(seed uint64) *Plan {
 	if d.in(8) {
 		p.Faults = append(p.Faults, Fault{At: d.span(p.Horizon/4, p.Horizon), Kind: FaultRestore, For: d.span(time.Millisecond, 5*time.Second)})
 	}
+	if p.Settings.Partitions == 1 && d.in(40) {
+		p.Settings.Limits = limits(d)
+	}
 	slices.SortStableFunc(p.Requests, func(a, b Request) int { return cmp.Compare(a.At, b.At) })
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	return p
@@ -161,6 +165,24 @@ func settings(d dice) Settings {
 		Quiet:    core.Activity{Quiet: d.span(200*time.Millisecond, 2*time.Second), MinInterval: one(d, 0, 4*time.Second), Dimensions: 1},
 	}
 	return s
+}
+
+// limits are one or two, narrow enough to be met.
+func limits(d dice) []core.Limit {
+	var all []core.Limit
+	about := []core.LimitTarget{{Kind: "plain"}, {Key: "k*"}, {Each: core.EachAgent}, {Kind: kindAct, Each: core.EachAgent}, {}}
+	d.Shuffle(len(about), func(i, k int) { about[i], about[k] = about[k], about[i] })
+	for i := range 1 + d.IntN(2) {
+		l := core.Limit{About: about[i]}
+		if d.in(70) {
+			l.Concurrency = 1 + d.IntN(3)
+		}
+		if l.Concurrency == 0 || d.in(30) {
+			l.Rate, l.Per, l.Burst = 5+d.IntN(8), d.span(200*time.Millisecond, time.Second), 1+d.IntN(3) // more than what recurs needs
+		}
+		all = append(all, l)
+	}
+	return all
 }
 
 func processPlan(d dice) ProcessPlan {

@@ -19,6 +19,7 @@ type process struct {
 	index  int
 	plan   *ProcessPlan
 	s      *core.Scheduler
+	series *core.Series // of its pulls for all agents; nil for one that looks before each
 	timers []*timer
 	naps   []*nap
 
@@ -54,6 +55,9 @@ func (w *World) newProcess(plan *ProcessPlan, name string) *process {
 		panic(err) // a mistake in the plan
 	}
 	p.s = s
+	if p.index%2 == 0 {
+		p.series = s.NewSeries(plan.Tick)
+	}
 	for _, kind := range plan.Kinds {
 		p.handle(kind)
 	}
@@ -68,7 +72,7 @@ func (w *World) config(p *process) core.Config {
 	o := &w.plan.Settings
 	act, quiet := o.Activity, o.Quiet
 	return core.Config{
-		Name: p.name, Concurrency: p.plan.Concurrency, Serial: o.Serial, MaxCrashes: o.MaxCrashes, MaxAbandoned: -1,
+		Name: p.name, Concurrency: p.plan.Concurrency, Serial: o.Serial, MaxCrashes: o.MaxCrashes, MaxAbandoned: -1, Limits: o.Limits,
 		Clock: clock{p}, Random: func(most time.Duration) time.Duration { return p.random(most) }, OnEvent: func(e core.Event) { w.saw(p, &e) },
 		Default: core.KindConfig{
 			Lease: o.Lease, Backoff: o.Backoff, MaxBackoff: 4 * o.Backoff, MaxAttempts: o.MaxAttempts, PauseAfter: o.PauseAfter,
@@ -146,9 +150,14 @@ func (p *process) wait(r *core.Report) time.Duration {
 func (p *process) scope() (core.Scope, bool) {
 	plan := p.plan.Pulls[p.pulls%len(p.plan.Pulls)]
 	p.pulls++
-	return core.Scope{
+	scope := core.Scope{
 		Agents: plan.Agents, MaxTasks: plan.MaxTasks, PerAgent: plan.PerAgent, MaxDuration: plan.MaxDuration, Grace: plan.Grace,
-	}, plan.Shared
+	}
+	if p.series != nil && !plan.Shared {
+		// A daemon follows with another pull, as this loop does.
+		scope.Series, scope.Idle = p.series, func(time.Time) bool { return true }
+	}
+	return scope, plan.Shared
 }
 
 // sleep waits, as long as the driver lets it.

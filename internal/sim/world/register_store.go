@@ -31,6 +31,8 @@ var (
 	inOrderOfAgent    = invariant("order-in-agent", "7", "The tasks of an agent are claimed in the order of level, due time and submit; one that is overdue by a minute counts as level 1.")
 	noOvertaking      = invariant("no-overtaking", "7", "No task of an agent is claimed while one that comes before it is left, unless that is held, parked or bounded.")
 	workConserving    = invariant("work-conserving", "7", "A claim that comes back with room left has left no task that it may have.")
+	limitOfRuns       = invariant("limit-of-runs", "design 6", "No more tasks run under leases in force than a limit allows, over all processes.")
+	limitOfStarts     = invariant("limit-of-starts", "design 6", "Within no time of its length do more runs start than a rate allows, its burst included.")
 	serialAgents      = invariant("serial-agents", "24", "With serial: agent no task of an agent is claimed while another of it runs.")
 	pausedIsKept      = invariant("paused-is-kept", "11", "No task is claimed while a pause that it is under is in force, unless it was asked for by hand since.")
 	cancelIsFinal     = invariant("cancel-is-final", "12", "A task that was cancelled while it waited is never claimed again.")

@@ -89,6 +89,11 @@ func (b *bus) Settle(ctx context.Context, runs []store.Settlement) ([]store.Sett
 	})
 }
 
+// Turn is made of both, each of which may be lost by itself.
+func (b *bus) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
+	return store.InTurn(ctx, b, runs, requests)
+}
+
 // Extend moves the ends of leases.
 func (b *bus) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
 	w := b.p.w

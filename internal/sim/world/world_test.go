@@ -34,9 +34,9 @@ func TestSeedsReplayExactly(t *testing.T) { //nolint:paralleltest // it plays on
 // enough are so many histories that nearly each invariant is tried in some, and most those that all have to be tried in; budget is how
 // long they may take, with the race detector too.
 const (
-	enough = 1500
-	most   = 4 * enough
-	budget = 20 * time.Second
+	enough = 900
+	most   = 6 * enough
+	budget = 14 * time.Second
 )
 
 // Every promise is kept, and every invariant is tried.
@@ -63,7 +63,7 @@ func TestHistories(t *testing.T) { //nolint:paralleltest // as above
 // The scripts keep them too.
 func TestHistoriesOnRedis(t *testing.T) { //nolint:paralleltest // as above
 	open := world.Redis(t)
-	for seed := range uint64(40) {
+	for seed := range uint64(25) {
 		r := world.Play(t, world.PlanOf(seed), open, false)
 		require.Nil(t, r.Breach, "seed %d", seed)
 	}

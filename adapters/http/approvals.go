@@ -1,0 +1,227 @@
+package http
+
+// Approvals: addresses that let a person answer a task that waits, without a credential.
+
+import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Approvals makes addresses for people: of a page with a question and two buttons, which sends the signal that a task waits for. Whoever has an
+// address may answer, once, until it ends; so it is sent to that person alone. Every server that is asked needs the same secret.
+type Approvals struct {
+	secret []byte
+	base   string
+}
+
+// Bounds of approvals.
+const (
+	leastSecret    = 16
+	mostQuestion   = 1000
+	mostApproval   = 365 * 24 * time.Hour
+	mostForm       = 4 << 10
+	approvalPath   = "/v1/signed/"
+	decisionField  = "decision"
+	approvalSender = "approvals" // among the senders of messages
+)
+
+// NewApprovals makes addresses below a URL, such as https://duly.example, with a secret of at least 16 bytes.
+func NewApprovals(base string, secret []byte) (*Approvals, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("the base of approvals must be a URL such as https://duly.example, not %q", base)
+	}
+	if len(secret) < leastSecret {
+		return nil, fmt.Errorf("the secret of approvals must have at least %d bytes", leastSecret)
+	}
+	return &Approvals{secret: secret, base: strings.TrimSuffix(base, "/")}, nil
+}
+
+// Approval is a question to a person.
+type Approval struct {
+	Agent, Key string        // of the signal that its answer sends
+	Question   string        // what the page shows; at most 1,000 bytes
+	For        time.Duration // how long it may be answered, from now: up to a year
+}
+
+// approval is an Approval as an address has it.
+type approval struct {
+	Agent    string `json:"a"`
+	Key      string `json:"k"`
+	Question string `json:"q,omitempty"`
+	Until    int64  `json:"e"` // seconds
+	Nonce    string `json:"n"`
+}
+
+// URL makes the address of a question. now is the time that For counts from.
+func (a *Approvals) URL(q Approval, now time.Time) (string, error) {
+	switch {
+	case q.Agent == "" || q.Key == "" || len(q.Agent) > core.MaxIDLen || len(q.Key) > core.MaxIDLen:
+		return "", fmt.Errorf("an approval needs the agent and the key of a signal, of up to %d bytes each", core.MaxIDLen)
+	case len(q.Question) > mostQuestion:
+		return "", fmt.Errorf("the question of an approval is %d bytes long: the limit is %d", len(q.Question), mostQuestion)
+	case q.For <= 0 || q.For > mostApproval:
+		return "", fmt.Errorf("an approval must be open for up to %s, not for %s", mostApproval, q.For)
+	}
+	data, err := json.Marshal(approval{Agent: q.Agent, Key: q.Key, Question: q.Question, Until: now.Add(q.For).Unix(), Nonce: rand.Text()})
+	if err != nil {
+		return "", fmt.Errorf("write the approval: %w", err)
+	}
+	text := base64.RawURLEncoding.EncodeToString(data)
+	return a.base + approvalPath + text + "." + base64.RawURLEncoding.EncodeToString(a.sign(text)), nil
+}
+
+// sign is the signature of a text.
+func (a *Approvals) sign(text string) []byte {
+	mac := hmac.New(sha256.New, a.secret)
+	mac.Write([]byte("duly approval " + text)) // hash.Hash never fails
+	return mac.Sum(nil)
+}
+
+// What is wrong with an address.
+var (
+	errForged  = errors.New("this address is not one of ours: check that it was copied whole")
+	errExpired = errors.New("this question is closed: it was open for a while only")
+)
+
+// open reads the token of an address.
+func (a *Approvals) open(token string, now time.Time) (approval, error) {
+	var q approval
+	text, signature, _ := strings.Cut(token, ".")
+	given, err := base64.RawURLEncoding.DecodeString(signature)
+	if err != nil || !hmac.Equal(given, a.sign(text)) {
+		return q, errForged
+	}
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || json.Unmarshal(data, &q) != nil {
+		return q, errForged
+	}
+	if now.Unix() >= q.Until {
+		return q, errExpired
+	}
+	return q, nil
+}
+
+// approve shows the question, and carries its answer out. Looking at it changes nothing: programs that check mails follow links.
+func (a *api) approve(w http.ResponseWriter, r *http.Request) {
+	q, err := a.config.Approvals.open(r.PathValue("call"), a.config.Clock.Now())
+	switch {
+	case errors.Is(err, errForged):
+		page(w, r, http.StatusNotFound, approvalPage{Said: "Sorry, " + err.Error() + "."})
+		return
+	case err != nil:
+		page(w, r, http.StatusGone, approvalPage{Said: "Sorry, " + err.Error() + "."})
+		return
+	case r.Method != http.MethodPost:
+		page(w, r, http.StatusOK, approvalPage{Question: q.Question, Agent: q.Agent, Key: q.Key, Until: time.Unix(q.Until, 0).UTC(), Open: true})
+		return
+	}
+	status, said := a.decide(w, r, &q)
+	page(w, r, status, approvalPage{Question: q.Question, Said: said})
+}
+
+// decide sends the answer to a question, once.
+func (a *api) decide(w http.ResponseWriter, r *http.Request, q *approval) (status int, said string) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostForm))
+	form, bad := url.ParseQuery(string(body))
+	if err != nil || bad != nil {
+		return http.StatusBadRequest, "This is no answer to the question."
+	}
+	decision := form.Get(decisionField)
+	if decision != "approve" && decision != "refuse" {
+		return http.StatusBadRequest, "Choose one of the two answers."
+	}
+	what, receipt, err := a.scheduler.Receive(r.Context(), core.Message{
+		Sender: approvalSender, ID: q.Nonce, Content: []byte(decision), Until: time.Unix(q.Until, 0), Within: time.Minute,
+	})
+	switch {
+	case err != nil || what == core.ReceptionBusy:
+		return http.StatusServiceUnavailable, "The answer could not be taken. Try again in a moment."
+	case what == core.ReceptionDuplicate:
+		return http.StatusOK, "Thank you: this was your answer before, too."
+	case what == core.ReceptionDiffers:
+		return http.StatusConflict, "The question was answered before, and otherwise. That answer stands."
+	}
+	_, err = a.scheduler.Signal(r.Context(), q.Agent, q.Key, json.RawMessage(fmt.Sprintf(`{"decision":%q}`, decision)))
+	var taken *core.SignalTakenError
+	done := err == nil || errors.As(err, &taken)
+	if end := receipt.End(r.Context(), done); end != nil && done {
+		a.failed(r, end)
+	}
+	switch {
+	case taken != nil:
+		return http.StatusConflict, "The question was answered before, by somebody else."
+	case err != nil:
+		a.failed(r, err)
+		return http.StatusServiceUnavailable, "The answer could not be taken. Try again in a moment."
+	default:
+		return http.StatusOK, "Thank you. Your answer was taken."
+	}
+}
+
+// approvalPage is what the page shows.
+type approvalPage struct {
+	Question, Agent, Key, Said string
+	Until                      time.Time
+	Open                       bool
+}
+
+// escaped is a text as HTML shows it.
+var escaped = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;")
+
+// html is the page. It has no script, no style and nothing from elsewhere, and what it shows is escaped. It is written by hand: a template would
+// keep the linker from leaving out what a function on AWS never calls, which is a third of that.
+func (p *approvalPage) html() string {
+	title := p.Question
+	if title == "" && p.Open {
+		title = "Agent " + p.Agent + " asks: " + p.Key
+	}
+	var b strings.Builder
+	b.WriteString(`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>A question</title>
+<main>
+<h1>` + escaped.Replace(cmp.Or(title, "A question")) + "</h1>\n")
+	if p.Said != "" {
+		b.WriteString(`<p role="status">` + escaped.Replace(p.Said) + "</p>\n")
+	}
+	if p.Open {
+		b.WriteString(`<form method="post">
+<button name="decision" value="approve">Approve</button>
+<button name="decision" value="refuse">Refuse</button>
+</form>
+<p>Open until ` + p.Until.Format("2 January 2006, 15:04 MST") + ".</p>\n")
+	}
+	b.WriteString("</main>\n</html>\n")
+	return b.String()
+}
+
+// page writes the page. It is kept nowhere, shown in no other page, and its address is told to nobody.
+func page(w http.ResponseWriter, r *http.Request, status int, p approvalPage) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = io.WriteString(w, p.html()) // whoever asked may have gone
+	}
+}

@@ -1,0 +1,111 @@
+package http
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Limits over all processes: an operator's calls, for callers that may touch all agents.
+
+// limits answers with all limits: there are few, so that one page has them.
+func (a *api) limits(r *http.Request) (int, any, error) {
+	_, err := query(r)
+	if err == nil {
+		err = a.allowAll(r)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	limits, err := a.scheduler.Limits(r.Context())
+	if limits == nil {
+		limits = []core.LimitUse{}
+	}
+	return http.StatusOK, struct {
+		Limits []core.LimitUse `json:"limits"`
+	}{limits}, err
+}
+
+// setLimit sets one limit as a whole, and answers with it as it is then. Sent again it changes nothing.
+func (a *api) setLimit(r *http.Request) (int, any, error) {
+	data, err := requestbody.JSON(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	l, err := readLimit(data)
+	if err == nil {
+		err = a.allowAll(r)
+	}
+	if err == nil {
+		err = a.scheduler.SetLimits(r.Context(), l)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	set, err := a.scheduler.LimitOn(r.Context(), l.About)
+	return http.StatusOK, set, err
+}
+
+// readLimit reads a limit as the file has it. A burst of zero is none, and one that is left out core's default.
+func readLimit(data []byte) (core.Limit, error) {
+	var l core.Limit
+	var text string
+	var burst *int
+	if err := decode(data,
+		strictjson.Field{Name: "kind", Into: &l.About.Kind, Must: mustBeString},
+		strictjson.Field{Name: "limit_key", Into: &l.About.Key, Must: mustBeString},
+		strictjson.Field{Name: "each", Into: &l.About.Each, Must: `must be "agent" or "key"`},
+		strictjson.Field{Name: "concurrency", Into: &l.Concurrency, Must: "must be a whole number"},
+		strictjson.Field{Name: "rate", Into: &text, Must: `must be a string such as "60/1m"`},
+		strictjson.Field{Name: "adaptive", Into: &l.Adaptive, Must: "must be true or false"},
+		strictjson.Field{Name: "burst", Into: &burst, Must: "must be a whole number", Zero: true},
+	); err != nil {
+		return l, err
+	}
+	if text != "" {
+		var err error
+		if l.Rate, l.Per, err = core.ParseRate(text); err != nil {
+			return l, err
+		}
+	}
+	switch {
+	case burst == nil:
+	case *burst < 0:
+		return l, &core.InvalidError{Field: "burst", Reason: fmt.Sprintf("must not be negative, not %d: send 0 for none", *burst)}
+	case *burst == 0:
+		l.Burst = -1
+	default:
+		l.Burst = *burst
+	}
+	return l, nil
+}
+
+// liftLimit lifts the limit that the parameters name, and repeats what they named.
+func (a *api) liftLimit(r *http.Request) (int, any, error) {
+	err := noBody(r)
+	q, wrong := query(r, "kind", "limit_key", "each")
+	if err == nil {
+		err = wrong
+	}
+	if err == nil {
+		err = a.allowAll(r)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	about := core.LimitTarget{Kind: q.Get("kind"), Key: q.Get("limit_key"), Each: core.Each(q.Get("each"))}
+	if err := a.scheduler.LiftLimit(r.Context(), about); core.CodeOf(err) == core.CodeNotFound {
+		return 0, nil, problem.New(core.CodeNotFound, fmt.Sprintf("no limit on %s exists: GET /v1/limits lists all limits", about))
+	} else if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, struct {
+		core.LimitTarget
+
+		Deleted bool `json:"deleted"`
+	}{about, true}, nil
+}

@@ -1,0 +1,40 @@
+package http
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// The mount of gRPC: its services as routes in our table. What they need is in package rpc, so that a function does not load it.
+
+// RPC answers calls of gRPC, gRPC-Web and Connect. It asks the scheduler whether the principal in the context of a request may do
+// what the call is for.
+type RPC interface {
+	http.Handler
+	// Services are the first segments of its paths.
+	Services() []string
+	// Refuse answers a call that is not let in, as its protocol wants it. It reports whether it has: the request may be no call.
+	Refuse(w http.ResponseWriter, r *http.Request, err error) bool
+}
+
+// rpc are the routes of its services.
+func (a *api) rpc() []route {
+	if a.config.RPC == nil {
+		return nil
+	}
+	var table []route
+	for _, service := range a.config.RPC.Services() {
+		table = append(table, route{method: http.MethodPost, path: "/" + service + "/{call}", asks: true, stream: a.config.RPC.ServeHTTP})
+	}
+	return table
+}
+
+// calls reports whether a request is one of its calls, as far as its path says.
+func (a *api) calls(r *http.Request) bool {
+	if a.config.RPC == nil || r.Method != http.MethodPost {
+		return false
+	}
+	service, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	return slices.Contains(a.config.RPC.Services(), service)
+}

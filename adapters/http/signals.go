@@ -1,0 +1,31 @@
+package http
+
+// Signals: what somebody says to tasks that wait for it.
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
+)
+
+// signal tells the tasks of an agent that wait for a key to continue, and answers with how many there are.
+func (a *api) signal(r *http.Request) (int, any, error) {
+	data, err := optionalBody(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	var payload json.RawMessage
+	if err := decode(data, strictjson.Field{Name: "payload", Into: &payload, Must: "must be JSON", Zero: true}); err != nil {
+		return 0, nil, err
+	}
+	out, err := a.scheduler.Signal(r.Context(), r.PathValue("agent"), r.PathValue("key"), payload)
+	if err != nil {
+		return 0, nil, err
+	}
+	status := http.StatusOK
+	if out.Kept {
+		status = http.StatusAccepted // whoever waits for it comes later
+	}
+	return status, out, nil
+}

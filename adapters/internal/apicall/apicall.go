@@ -1,0 +1,184 @@
+// Package apicall sends one request to an API of somebody else: within a bounded time, tried again once where that may help, with
+// errors that say what to do and show no secret.
+package apicall
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+const (
+	// longest bounds a call with both of its attempts.
+	longest = 5 * time.Second
+	// pause is how long the second attempt waits, unless the API asks for more.
+	pause = 200 * time.Millisecond
+	// mostAnswer is how much of an answer is read, and mostQuoted how much of it an error has.
+	mostAnswer = 64 << 10
+	mostQuoted = 300
+)
+
+// API is what is called. Its zero value calls, and explains nothing. It is safe for concurrent use.
+type API struct {
+	Name   string       // in errors
+	Client *http.Client // NewClient if nil
+	Clock  core.Clock   // core.SystemClock if nil
+	// Hidden are secrets. An API may repeat what it was sent: no error shows them.
+	Hidden []string
+	// Todo is what to do about an answer with this status.
+	Todo map[int]string
+	// Reason is what an answer that is no success says; its text if nil.
+	Reason func(body []byte) string
+}
+
+// NewClient is a client for calls that are rare: it keeps no connection, which the host may freeze, and follows no redirect, which would
+// take the credentials along.
+func NewClient() *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// StatusError is an answer that is no success.
+type StatusError struct {
+	Status int
+	Reason string // of at most some hundred bytes, without secrets
+	name   string
+	todo   string
+}
+
+// Error says who refused, why, and what to do.
+func (e *StatusError) Error() string {
+	text := fmt.Sprintf("%s answered %d %s", e.name, e.Status, http.StatusText(e.Status))
+	if e.Reason != "" {
+		text += ": " + e.Reason
+	}
+	if e.todo != "" {
+		text += "; " + e.todo
+	}
+	return text
+}
+
+// Do sends what build makes, and returns the body of an answer of 2xx. Each attempt is built anew, as signatures have a time. A second one
+// follows an answer of 429 or 5xx, and nothing else: there is no telling what a request has done whose answer was lost.
+// Its error is a *StatusError if there was an answer.
+func (a *API) Do(ctx context.Context, build func(ctx context.Context) (*http.Request, error)) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	body, wait, err := a.try(ctx, build)
+	if wait == 0 || !a.waits(ctx, wait) {
+		return body, err
+	}
+	body, _, err = a.try(ctx, build)
+	return body, err
+}
+
+// try sends it once. wait is how long to wait before it makes sense to try again; zero if it does not.
+func (a *API) try(ctx context.Context, build func(ctx context.Context) (*http.Request, error)) (body []byte, wait time.Duration, err error) {
+	r, err := build(ctx)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", a.Name, a.bare(err))
+	}
+	res, err := a.client().Do(r)
+	if err != nil {
+		return nil, 0, fmt.Errorf("call %s: %w", a.Name, a.bare(err))
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err = io.ReadAll(io.LimitReader(res.Body, mostAnswer))
+	switch {
+	case res.StatusCode >= http.StatusInternalServerError || res.StatusCode == http.StatusTooManyRequests:
+		wait = pause
+		if seconds, bad := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 16); bad == nil {
+			wait = max(wait, time.Duration(seconds)*time.Second)
+		}
+		return nil, wait, a.refusal(res.StatusCode, body)
+	case res.StatusCode < 200 || res.StatusCode > 299:
+		return nil, 0, a.refusal(res.StatusCode, body)
+	case err != nil:
+		return nil, 0, fmt.Errorf("read the answer of %s: %w", a.Name, err)
+	}
+	return body, 0, nil
+}
+
+// client is the one to use.
+func (a *API) client() *http.Client {
+	if a.Client == nil {
+		return NewClient()
+	}
+	return a.Client
+}
+
+// waits waits, and reports whether there is time for another attempt.
+func (a *API) waits(ctx context.Context, d time.Duration) bool {
+	clock := a.Clock
+	if clock == nil {
+		clock = core.SystemClock{}
+	}
+	if end, ok := ctx.Deadline(); ok && end.Sub(core.SystemClock{}.Now()) <= d { // the deadline of a context is by the machine's clock
+		return false
+	}
+	over := make(chan struct{})
+	stop := clock.AfterFunc(d, func() { close(over) })
+	defer stop()
+	select {
+	case <-over:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// refusal is the error for an answer.
+func (a *API) refusal(status int, body []byte) error {
+	reason := string(body)
+	if a.Reason != nil {
+		reason = a.Reason(body)
+	}
+	reason = strings.Join(strings.Fields(strings.ToValidUTF8(a.hide(reason), "")), " ")
+	if len(reason) > mostQuoted {
+		reason = strings.ToValidUTF8(reason[:mostQuoted], "") + "..."
+	}
+	return &StatusError{Status: status, Reason: reason, name: a.Name, todo: cmp.Or(a.Todo[status], generalTodo(status))}
+}
+
+// generalTodo is what to do about a status of any API.
+func generalTodo(status int) string {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return "it was tried twice: raise the limit of the account"
+	case status >= http.StatusInternalServerError:
+		return "it was tried twice: see the status page of the service"
+	case status >= 300 && status < 400:
+		return "redirects are not followed: set the URL that it leads to"
+	default:
+		return ""
+	}
+}
+
+// hide takes the secrets out of a text.
+func (a *API) hide(text string) string {
+	for _, secret := range a.Hidden {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "***")
+		}
+	}
+	return text
+}
+
+// bare is an error without the URL, which may have a secret.
+func (*API) bare(err error) error {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		return failed.Err
+	}
+	return err
+}

@@ -1,0 +1,107 @@
+package main
+
+// Features: what each one costs where it is on, beside all of them off.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+)
+
+// feature is one that can be switched on: in the configuration of the process, or in the store.
+type feature struct {
+	name   string
+	config func(c *core.Config)
+	set    func(ctx context.Context, d *duly) error
+	used   core.Usage // what each run reports
+}
+
+// much is a bound that no benchmark reaches.
+const much = 1_000_000
+
+func limited(l core.Limit) func(ctx context.Context, d *duly) error {
+	return func(ctx context.Context, d *duly) error { return d.SetLimits(ctx, l) }
+}
+
+func budgeted(t core.BudgetTarget) func(ctx context.Context, d *duly) error {
+	return func(ctx context.Context, d *duly) error {
+		return d.SetBudgets(ctx, core.Budget{About: t, Amount: core.AmountOf(much)})
+	}
+}
+
+// features are none, and then each by itself. None of the bounds is reached: what is held back waits where it costs nothing.
+func features() []feature {
+	each, key := core.LimitTarget{Each: core.EachAgent}, core.LimitTarget{Key: "*", Each: core.EachKey}
+	return []feature{
+		{name: "all off"},
+		{name: "a limit of runs, each agent", set: limited(core.Limit{About: each, Concurrency: much})},
+		{name: "a rate, everything", set: limited(core.Limit{Rate: much, Per: 1e9, Burst: much})},
+		{name: "an adaptive limit, each key", set: limited(core.Limit{About: key, Adaptive: true, Concurrency: much})},
+		{name: "a budget of runs, everything", set: budgeted(core.BudgetTarget{Unit: core.UnitRuns, Per: core.PerDay})},
+		{
+			name: "a budget of tokens, each agent", set: budgeted(core.BudgetTarget{LimitTarget: each, Unit: "tokens", Per: core.PerDay}),
+			used: core.Usage{"tokens": 1},
+		},
+		{name: "usage without a budget", used: core.Usage{"tokens": 1}},
+		{name: "a profile, of another agent", set: func(ctx context.Context, d *duly) error {
+			_, err := d.SetProfile(ctx, core.Profile{Agent: "other", Quiet: []core.QuietHours{{From: "22:00", To: "07:00"}}})
+			return err
+		}},
+		{name: "events", config: func(c *core.Config) { c.OnEvent = func(core.Event) {} }},
+		{name: "a rule that may refuse", config: func(c *core.Config) {
+			c.Allow = func(context.Context, core.Transition) error { return nil }
+		}},
+	}
+}
+
+func measureFeatures(ctx context.Context, b *bench) error {
+	var all []contestant
+	for _, f := range features() {
+		all = append(all, contestant{sideDuly, f.name, func(ctx context.Context) ([]sample, error) { return b.withFeature(ctx, &f) }})
+	}
+	return b.compare(ctx, b.rounds, all...)
+}
+
+// withFeature submits and drains tasks of as many agents with a feature on.
+func (b *bench) withFeature(ctx context.Context, f *feature) (_ []sample, err error) {
+	ran := make(ledger, b.limitTasks)
+	config := core.Config{Concurrency: 50}
+	if f.config != nil {
+		f.config(&config)
+	}
+	d, err := openConfigured(ctx, redisstore.Config{URL: b.redis.url(), MaxTasks: uncut, Kept: uncut, Partitions: 1}, config, func(_ context.Context, t *core.Task[payload]) error {
+		ran.mark(t.Payload.N)
+		if f.used == nil {
+			return nil
+		}
+		return t.Use(f.used)
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	if f.set != nil {
+		if err := f.set(ctx, d); err != nil {
+			return nil, err
+		}
+	}
+	s, err := b.redis.metered(ctx, func() error {
+		err := d.submit(ctx, 0, b.limitTasks, func(i int) core.NewTask {
+			t := newTask(i, b.limitTasks, 0)
+			t.LimitKey = fmt.Sprintf("key%d", i%10)
+			return t
+		})
+		return errors.Join(err, d.drain(ctx, b.limitTasks))
+	})
+	if err != nil {
+		return nil, err
+	}
+	n := float64(b.limitTasks)
+	figure := func(name, unit string, value float64) sample {
+		return sample{spec{"features", "life of a task, " + f.name, name, unit, lower, target{}}, value}
+	}
+	return []sample{figure("Redis CPU", "us/task", s.redis/n), figure("client CPU", "us/task", s.client/n)}, ran.check()
+}

@@ -1,0 +1,195 @@
+package main
+
+// Trickle: recurring tasks at the rates that people have, run by a daemon.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/adapters/daemon"
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// measureTrickle has a second's worth of tasks fall due every second, spread evenly.
+func measureTrickle(ctx context.Context, b *bench) error {
+	for _, rate := range b.trickleRates {
+		err := b.compare(ctx, 1,
+			contestant{sideDuly, fmt.Sprintf("trickle, %s runs/s", digits(rate)), func(ctx context.Context) ([]sample, error) {
+				return b.dulyTrickle(ctx, rate)
+			}},
+			contestant{sideAsynq, fmt.Sprintf("trickle, %s runs/s", digits(rate)), func(ctx context.Context) ([]sample, error) {
+				return b.asynqTrickle(ctx, rate)
+			}},
+		)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flow notes the runs of a service: how late each started, from the moment on that it is asked to.
+type flow struct {
+	mu      sync.Mutex
+	on      bool
+	late    []float64 // ms
+	last    []time.Time
+	twice   int // runs of an occurrence that had run already
+	skipped int // occurrences that nothing ran for
+	early   int
+}
+
+// start notes that task n of the service started; occurrence is the time that it was first due, and due that of this run.
+func (f *flow) start(n int, occurrence, due time.Time) {
+	late := time.Since(due)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if late < 0 {
+		f.early++
+	}
+	switch before := f.last[n]; {
+	case before.IsZero():
+	case !occurrence.After(before):
+		f.twice++
+	default:
+		f.skipped += int((occurrence.Sub(before)+trickleEvery/2)/trickleEvery) - 1
+	}
+	f.last[n] = occurrence
+	if f.on {
+		f.late = append(f.late, milliseconds(late))
+	}
+}
+
+// watch begins or ends the noting.
+func (f *flow) watch(on bool) {
+	f.mu.Lock()
+	f.on = on
+	f.mu.Unlock()
+}
+
+// trickleEvery is the interval of a task, and how far the tasks are spread.
+const trickleEvery = time.Second
+
+func (b *bench) dulyTrickle(ctx context.Context, rate int) (_ []sample, err error) {
+	f := &flow{last: make([]time.Time, rate)}
+	d, err := openDuly(ctx, b.redis, b.concurrency, func(t *core.Task[payload]) { f.start(t.Payload.N, t.Occurrence, t.Due) })
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	err = d.submit(ctx, 0, rate, func(i int) core.NewTask {
+		t := newTask(i, rate, 0)
+		t.Every, t.From, t.Jitter = trickleEvery, core.FromStart, trickleEvery
+		return t
+	})
+	if err != nil {
+		return nil, err
+	}
+	failed := make(chan error, 1)
+	host, err := daemon.New(d.Scheduler, daemon.Config{Waker: d.store, OnError: func(err error) {
+		select {
+		case failed <- err:
+		default:
+		}
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("new daemon: %w", err)
+	}
+	if err := host.Start(); err != nil { //nolint:contextcheck // it runs until it is stopped
+		return nil, fmt.Errorf("start daemon: %w", err)
+	}
+	s, watchErr := b.watch(ctx, f)
+	err = errors.Join(watchErr, host.Stop(context.WithoutCancel(ctx)))
+	select {
+	case e := <-failed:
+		err = errors.Join(err, e)
+	default:
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.samples(rate, s), f.check(rate, b.trickleFor)
+}
+
+func (b *bench) asynqTrickle(ctx context.Context, rate int) (_ []sample, err error) {
+	all := int((b.trickleSettle + b.trickleFor + time.Second).Seconds() * float64(rate))
+	f := &flow{last: make([]time.Time, all)}
+	p := openAsynq(b.redis, 0)
+	defer func() { err = errors.Join(err, p.Close()) }()
+	begun := time.Now()
+	due := func(n int) time.Time { return begun.Add(time.Duration(n) * time.Second / time.Duration(rate)) }
+	server, err := p.serve(nil, 0, func(n int) { f.start(n, due(n), due(n)) })
+	if err != nil {
+		return nil, err
+	}
+	defer server.Shutdown()
+	produced := make(chan error, 1)
+	go func() {
+		produced <- spread(ctx, producers, all, func(ctx context.Context, i int) error {
+			if wait := time.Until(due(i)); wait > 0 && !pause(ctx, wait) {
+				return ctx.Err()
+			}
+			return p.enqueue(ctx, i)
+		})
+	}()
+	s, err := b.watch(ctx, f)
+	if err := errors.Join(err, <-produced); err != nil {
+		return nil, err
+	}
+	return f.samples(rate, s), f.check(rate, b.trickleFor)
+}
+
+// watch meters a service once it has settled.
+func (b *bench) watch(ctx context.Context, f *flow) (spent, error) {
+	if !pause(ctx, b.trickleSettle) {
+		return spent{}, ctx.Err()
+	}
+	return b.redis.metered(ctx, func() error {
+		f.watch(true)
+		defer f.watch(false)
+		pause(ctx, b.trickleFor)
+		return ctx.Err()
+	})
+}
+
+// check fails if a run came early or twice, or if far fewer came than should.
+func (f *flow) check(rate int, over time.Duration) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	want := over.Seconds() * float64(rate)
+	if runs := float64(len(f.late)); f.early > 0 || f.twice > 0 || runs < want/2 || runs > 1.5*want {
+		return fmt.Errorf("%d runs where there should be about %.0f; %d early, %d a second time", len(f.late), want, f.early, f.twice)
+	}
+	return nil
+}
+
+func (f *flow) samples(rate int, s spent) []sample {
+	f.mu.Lock()
+	late, skipped := slices.Clone(f.late), f.skipped
+	f.mu.Unlock()
+	n := float64(len(late))
+	figure := func(name, unit string, value float64, target target) sample {
+		group := fmt.Sprintf("recurring tasks, %s runs/s; asynq: with its producers", digits(rate))
+		return sample{spec{"trickle", group, name, unit, lower, target}, value}
+	}
+	var redis, client, commands, p50, p99 target
+	switch rate {
+	case 100:
+		redis, client = belowAsynq(), belowAsynq()
+	case 1000:
+		redis, client, commands, p50, p99 = atMost(45), atMost(55), atMost(8), atMost(2), atMost(6)
+	}
+	return []sample{
+		figure("Redis CPU", "us/run", s.redis/n, redis),
+		figure("client CPU", "us/run", s.client/n, client),
+		figure("Redis commands", "/run", s.commands/n, commands),
+		figure("due to start, p50", "ms", quantile(late, 0.5), p50),
+		figure("due to start, p99", "ms", quantile(late, 0.99), p99),
+		figure("due to start, earliest", "ms", quantile(late, 0), atLeast(0)),
+		figure("occurrences skipped", "", float64(skipped), target{}),
+	}
+}

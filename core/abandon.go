@@ -1,0 +1,127 @@
+package core
+
+// Abandoning: what becomes of handlers that do not return although their contexts are done.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// patience is how long a handler may ignore that its context is cancelled before it is abandoned.
+const patience = 5 * time.Second
+
+// openCalls are the calls of a pull that have not returned, nor been abandoned. They are told together when the pull ends, so that
+// not each of them has to wait for that.
+type openCalls struct {
+	mu     sync.Mutex
+	all    []*call
+	ending bool // they have been told
+}
+
+// opens notes a call that is about to begin.
+func (p *pull) opens(c *call) {
+	o := &p.openCalls
+	o.mu.Lock()
+	c.at = len(o.all)
+	o.all = append(o.all, c)
+	ending := o.ending
+	o.mu.Unlock()
+	if ending {
+		c.giveUp()
+		c.hurry()
+	}
+}
+
+// closes forgets a call.
+func (p *pull) closes(c *call) {
+	o := &p.openCalls
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	last := len(o.all) - 1
+	o.all[c.at], o.all[last].at = o.all[last], c.at
+	o.all[last] = nil
+	o.all = o.all[:last]
+}
+
+// endCalls tells all calls that the pull ends: their contexts are done.
+func (p *pull) endCalls() {
+	o := &p.openCalls
+	o.mu.Lock()
+	o.ending = true
+	all := slices.Clone(o.all)
+	o.mu.Unlock()
+	for _, c := range all {
+		c.giveUp()
+		c.hurry()
+	}
+}
+
+// cancel ends the context of a call, for a cause.
+func (c *call) cancel(cause error) {
+	c.ctx.cancel(cause)
+	if !c.over.Load() {
+		c.giveUp()
+	}
+}
+
+// giveUp abandons a handler that does not return although its context is done, after patience.
+func (c *call) giveUp() {
+	if c.givenUp.Swap(true) {
+		return
+	}
+	cause := context.Cause(&c.ctx)
+	c.pull.s.config.Clock.AfterFunc(patience, func() { c.abandon(cause) })
+}
+
+// hurry abandons it soon after its pull has to end, whatever ended the run itself.
+func (c *call) hurry() {
+	p := c.pull
+	if !errors.Is(context.Cause(p.running), ErrStopping) || c.over.Load() {
+		return
+	}
+	cause := context.Cause(&c.ctx)
+	p.s.config.Clock.AfterFunc(min(patience, p.s.config.Margin/2), func() { c.abandon(cause) })
+}
+
+// abandon ends the runs of a handler that still runs. Their slots are free; how many such handlers there are is counted
+// until they return, and what they return then is refused.
+func (c *call) abandon(cause error) {
+	p := c.pull
+	if c.over.Swap(true) {
+		return
+	}
+	p.s.calls.Add(-1)
+	defer p.calls.Done()
+	p.closes(c)
+	took := p.s.config.Clock.Now().Sub(c.begun)
+	n := p.s.slots.abandon(c.runs)
+	for _, r := range c.runs {
+		if r.conclude(errors.Join(cause, errIgnores), took, true) {
+			r.tell(EventStuck)
+		}
+		p.s.config.Logger.WarnContext(&c.ctx, "a handler ignores its cancelled context and is abandoned",
+			slog.String("agent", r.info.Agent), slog.String("task", r.info.ID), slog.String("kind", c.handler.kind),
+			slog.Int("abandoned", n), slog.Int("limit", p.s.config.MaxAbandoned))
+	}
+}
+
+// errIgnores is the error of a run whose handler was abandoned.
+var errIgnores = errors.New("the handler ignores its context")
+
+// AbandonedError says that a process claims nothing more, as too many of its handlers have ignored their cancelled
+// contexts and still run. It is over when enough of them return.
+type AbandonedError struct {
+	Handlers int // that were abandoned and still run
+	Limit    int // Config.MaxAbandoned
+}
+
+// Error says how many there are, and what to do.
+func (e *AbandonedError) Error() string {
+	return fmt.Sprintf("%d handlers ignore that their context is cancelled (the limit is %d): this process claims nothing until they return; "+
+		"restart it, and let its handlers heed ctx.Done()", e.Handlers, e.Limit)
+}

@@ -1,0 +1,113 @@
+package core
+
+// What a run has to pass between its claim and its handler: the authorizer, its bindings, and the gate of its kind.
+
+import (
+	"context"
+	"slices"
+)
+
+// heldError is what kept a run from its handler, before which it was asked: the run has failed, and is tried again.
+type heldError struct {
+	by  string // who was asked
+	err error
+}
+
+func (e *heldError) Error() string { return e.by + ": " + e.err.Error() }
+
+func (e *heldError) Unwrap() error { return e.err }
+
+// asks reports whether anything is asked before the runs of a handler, but for a gate. What makes occurrences into tasks of their
+// own runs nothing of the user's: these are asked for when they run themselves.
+func (s *Scheduler) asks(h *handler) bool {
+	return (len(s.config.Bindings) > 0 || s.config.Authorizer != nil) && h != spawner
+}
+
+// admits reports whether anything is asked before the runs of a call.
+func (c *call) admits() bool {
+	return c.gate != nil || c.pull.s.asks(c.handler) || slices.ContainsFunc(c.runs, func(r *run) bool { return r.state.Await != nil })
+}
+
+// admitted asks whatever is to be asked before each run, and hands those that pass to the handler.
+func (p *pull) admitted(ctx context.Context, c *call) []error {
+	outcomes := make([]error, len(c.runs))
+	var through []*run
+	var at []int
+	for i, r := range c.runs {
+		if outcomes[i] = p.admit(ctx, c, r); outcomes[i] == nil {
+			through, at = append(through, r), append(at, i)
+		}
+	}
+	if len(through) == 0 {
+		return outcomes
+	}
+	if values := through[0].info.Bound(); values != nil && !c.handler.batch {
+		ctx = context.WithValue(ctx, boundKey{}, values)
+	}
+	p.started(c.handler, through)
+	// Outcomes are in the order of those that went through; at says where these were in the batch.
+	for k, err := range p.s.wrapped(ctx, c.handler, through, make([]error, len(through))) {
+		outcomes[at[k]] = err
+	}
+	return outcomes
+}
+
+// admit is the outcome of a run that is kept from its handler; nil for one that is not.
+func (p *pull) admit(ctx context.Context, c *call, r *run) error {
+	if p.s.asks(c.handler) {
+		if err := p.s.authorizeRun(ctx, &r.info); err != nil {
+			return &heldError{"authorizer", err}
+		}
+		if err := p.s.bind(ctx, r); err != nil {
+			return &heldError{"binding", err}
+		}
+	}
+	waited := r.state.Await // read now: the run may be given up, and decided on, while it is asked
+	if err := p.hear(ctx, r, waited); err != nil {
+		return err
+	}
+	// What it has waited for is what there is to do.
+	if c.gate == nil || waited != nil {
+		return nil
+	}
+	answer, err := c.gate(ctx, r.ask())
+	if err == nil {
+		err = answer.check()
+	}
+	switch {
+	// A gate that cannot tell fails the run, which is tried again: neither running nor skipping it
+	// would be safe.
+	case err != nil:
+		return &heldError{"gate", err}
+	case !answer.Open:
+		r.give(func(x *extra) { x.answer = &answer })
+		return &skippedError{reason: skipGate}
+	default:
+		r.give(func(x *extra) { x.answer = &answer })
+		return nil
+	}
+}
+
+// ask is the run as its bindings and its gate get it.
+func (r *run) ask() *RunInfo {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	info := r.info // a copy, as the run may be given up, and looked at, while they are asked
+	info.extra = &extra{payload: r.body.Payload, tag: r.state.GateTag, bound: info.Bound(), origin: info.Origin(), heard: info.heard()}
+	return &info
+}
+
+// give adds to what the run has for its handler, unless it has been given up meanwhile.
+func (r *run) give(change func(x *extra)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return
+	}
+	var x extra
+	if r.info.extra != nil {
+		x = *r.info.extra
+	}
+	change(&x)
+	r.info.extra = &x
+}

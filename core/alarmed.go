@@ -1,0 +1,167 @@
+package core
+
+// The verbs of the store that make something due earlier, with an alarm booked for it.
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// alarmed is a store of a scheduler with an alarm. What has made something due is told by the answers of the store, so that there is one place
+// for all calls.
+type alarmed struct {
+	Store
+
+	s *Scheduler
+}
+
+// soon books for something that may be due now, in tasks that the answer does not name, if anything was changed at all.
+func (a *alarmed) soon(ctx context.Context, effects []store.Effect) {
+	if slices.ContainsFunc(effects, func(e store.Effect) bool { return e.Code == store.EffectDone }) {
+		a.s.madeDue(ctx, a.s.storeNow())
+	}
+}
+
+// Submit books for the earliest of the tasks.
+func (a *alarmed) Submit(ctx context.Context, tasks []store.Submission) ([]store.Submitted, error) {
+	placed, err := a.Store.Submit(ctx, tasks)
+	var due store.Millis
+	for i := range placed {
+		due = earlier(due, placed[i].Due)
+	}
+	a.s.madeDue(ctx, due)
+	return placed, err
+}
+
+// Touch books for the earliest of the runs that were booked.
+func (a *alarmed) Touch(ctx context.Context, touches []store.Touch) ([]store.Touched, error) {
+	touched, err := a.Store.Touch(ctx, touches)
+	var due store.Millis
+	for i := range touched {
+		due = earlier(due, touched[i].Due)
+	}
+	a.s.madeDue(ctx, due)
+	return touched, err
+}
+
+// Claim books for a new task that it was to start and has only stored.
+func (a *alarmed) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
+	claims, err := a.Store.Claim(ctx, requests)
+	for i := range claims {
+		if c := &claims[i]; c.Submitted != nil && len(c.Tasks) == 0 {
+			a.s.madeDue(ctx, c.Submitted.Due)
+		}
+	}
+	return claims, err
+}
+
+// Settle books for tasks that are due again, and for those that have waited for the run.
+func (a *alarmed) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
+	settled, err := a.Store.Settle(ctx, runs)
+	a.settled(ctx, settled)
+	return settled, err
+}
+
+// Turn is Settle and Claim in one.
+func (a *alarmed) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
+	settled, claims, err := a.Store.Turn(ctx, runs, requests)
+	a.settled(ctx, settled)
+	return settled, claims, err
+}
+
+// settled books for what the ends of runs have made due.
+func (a *alarmed) settled(ctx context.Context, settled []store.Settled) {
+	var due store.Millis
+	for i := range settled {
+		due = earlier(due, settled[i].Due)
+		if settled[i].Freed {
+			due = earlier(due, a.s.storeNow())
+		}
+	}
+	a.s.madeDue(ctx, due)
+}
+
+// Replay books for dead tasks that are live again.
+func (a *alarmed) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effect, error) {
+	effects, err := a.Store.Replay(ctx, tasks)
+	a.effects(ctx, effects)
+	return effects, err
+}
+
+// RunNow books for tasks that are due now.
+func (a *alarmed) RunNow(ctx context.Context, tasks []store.RunNow) ([]store.Effect, error) {
+	effects, err := a.Store.RunNow(ctx, tasks)
+	a.effects(ctx, effects)
+	return effects, err
+}
+
+// effects books for the earliest of some tasks.
+func (a *alarmed) effects(ctx context.Context, effects []store.Effect) {
+	var due store.Millis
+	for i := range effects {
+		due = earlier(due, effects[i].Due)
+	}
+	a.s.madeDue(ctx, due)
+}
+
+// Hold books for the ends of holds: what they hold is due then.
+func (a *alarmed) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, error) {
+	effects, err := a.Store.Hold(ctx, holds)
+	if err != nil {
+		return nil, err
+	}
+	var due store.Millis
+	for i := range holds {
+		if until := holds[i].Until; until != (store.When{}) {
+			due = earlier(due, max(until.At, a.s.storeNow().Add(until.After)))
+		}
+	}
+	a.s.madeDue(ctx, due)
+	return effects, nil
+}
+
+// Unhold books for what was held.
+func (a *alarmed) Unhold(ctx context.Context, targets []store.Target) ([]store.Effect, error) {
+	effects, err := a.Store.Unhold(ctx, targets)
+	a.soon(ctx, effects)
+	return effects, err
+}
+
+// Replan books for the earliest of the tasks.
+func (a *alarmed) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effect, error) {
+	effects, err := a.Store.Replan(ctx, tasks)
+	if err != nil {
+		return nil, err
+	}
+	var due store.Millis
+	for i := range tasks {
+		due = earlier(due, tasks[i].Due)
+	}
+	a.s.madeDue(ctx, due)
+	return effects, nil
+}
+
+// Limit books for what a limit no longer keeps back.
+func (a *alarmed) Limit(ctx context.Context, changes []store.LimitChange) ([]store.Effect, error) {
+	effects, err := a.Store.Limit(ctx, changes)
+	a.soon(ctx, effects)
+	return effects, err
+}
+
+// Budget books for what a budget no longer keeps back.
+func (a *alarmed) Budget(ctx context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
+	effects, err := a.Store.Budget(ctx, changes)
+	a.soon(ctx, effects)
+	return effects, err
+}
+
+// Signal books for tasks that were told.
+func (a *alarmed) Signal(ctx context.Context, signals []store.Signal) ([]store.Signalled, error) {
+	out, err := a.Store.Signal(ctx, signals)
+	if slices.ContainsFunc(out, func(n store.Signalled) bool { return n.Resumed > 0 }) {
+		a.s.madeDue(ctx, a.s.storeNow())
+	}
+	return out, err
+}

@@ -1,0 +1,188 @@
+package core
+
+// At once: tasks of level 1 start in the call that submits them, where somebody has said that their runs are welcome.
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// AtOnce says how tasks start in the call that submits them. Every zero is a good default.
+type AtOnce struct {
+	// Agents says whose tasks may start here; everybody's if nil. It is asked by many goroutines.
+	Agents func(agent string) bool
+	// Grace is how long their handlers may continue once the context is done.
+	Grace time.Duration
+	// OnDue and OnTick are as those of [Scope].
+	OnDue  func(agent string, due time.Time)
+	OnTick func(Tick)
+	// Done, if set, is called with the report of each run, by the goroutine that it ran in: as that of a pull.
+	Done func(Report, error)
+}
+
+// AtOnce makes Submit start each task of [LevelHigh] that is submitted alone and due now, if this process has its handler and a free
+// slot, until ctx is done or end is called; end waits until all that has started has ended, and is stored. Such a task is stored and
+// leased in one step of the store: if the process dies, it is run elsewhere when its lease has ended. It is stored only, and
+// is run by the next pull of any process, where another task of its agent is due before it, where it is paused or behind a limit, where
+// no slot is free or where pulls wait for one, and with [SerialAgent]. Handlers that take batches get theirs from pulls alone.
+//
+// It is for hosts: a daemon calls it while it runs, a function for each request.
+func (s *Scheduler) AtOnce(ctx context.Context, o AtOnce) (end func()) {
+	h := &host{s: s, ctx: ctx, AtOnce: o}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hosts = append(slices.Clip(s.hosts), h)
+	return h.end
+}
+
+// host is where tasks start that are submitted in this process.
+type host struct {
+	AtOnce
+
+	s   *Scheduler
+	ctx context.Context //nolint:containedctx // that of whoever hosts the runs
+
+	mu    sync.Mutex
+	ended bool
+	runs  sync.WaitGroup
+}
+
+// end lets nothing more start, and waits for what has.
+func (h *host) end() {
+	h.s.mu.Lock()
+	h.s.hosts = slices.DeleteFunc(slices.Clone(h.s.hosts), func(other *host) bool { return other == h })
+	h.s.mu.Unlock()
+	h.mu.Lock()
+	h.ended = true
+	h.mu.Unlock()
+	h.runs.Wait()
+}
+
+// enter makes room for a run; false if there is none any more.
+func (h *host) enter() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended || h.ctx.Err() != nil {
+		return false
+	}
+	h.runs.Add(1) // end waits for it from now on
+	return true
+}
+
+// hostOf is where a task may start, with room made for its run; nil if it may not start here.
+func (s *Scheduler) hostOf(sub *store.Submission) *host {
+	if sub.Level != LevelHigh || sub.Due != (store.When{}) || sub.Conflict == store.ConflictReplace || sub.Hold != nil || s.config.Serial == SerialAgent {
+		return nil
+	}
+	s.mu.RLock()
+	hosts, handler := s.hosts, s.handlers[sub.Kind]
+	s.mu.RUnlock()
+	if handler == nil || handler.batch {
+		return nil
+	}
+	for _, h := range slices.Backward(hosts) {
+		if (h.Agents == nil || h.Agents(sub.Agent)) && h.enter() {
+			return h
+		}
+	}
+	return nil
+}
+
+// placeNow stores the only task of a submit and leases it: start runs it. Without an answer it is to be stored as any other.
+func (s *Scheduler) placeNow(ctx context.Context, subs []store.Submission) (start func(), placed []store.Submitted, err error) {
+	if len(subs) != 1 {
+		return nil, nil, nil
+	}
+	sub := &subs[0]
+	h := s.hostOf(sub)
+	if h == nil {
+		return nil, nil, nil
+	}
+	defer func() {
+		if start == nil {
+			h.runs.Done()
+		}
+	}()
+	if len(s.config.Limits)+len(s.config.Budgets) > 0 && s.limited(ctx) != nil { // the next pull says why
+		return nil, nil, nil
+	}
+	g := s.slots.spare(sub.Kind)
+	if g.n == 0 {
+		return nil, nil, nil
+	}
+	partition := store.PartitionOf(sub.Agent, s.store.Partitions())
+	r := store.ClaimRequest{
+		Partition: partition, Nonce: s.nonce + rand.Text()[:store.NonceLen-len(s.nonce)], Kinds: []string{sub.Kind}, Limit: 1,
+		Lease: s.kind(sub.Kind).Lease, Fence: s.fences.last(partition), New: sub,
+	}
+	sent := s.config.Clock.Now()
+	// Whoever gives up waiting would leave a lease behind that nobody keeps.
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestCall)
+	defer cancel()
+	claims, err := s.store.Claim(call, []store.ClaimRequest{r})
+	if err == nil {
+		err = claims[0].Err
+	}
+	if err != nil {
+		s.slots.keep(g, nil)
+		return nil, nil, err
+	}
+	c := &claims[0]
+	s.observe(c.Now)
+	s.fences.seen(partition, c.Fence)
+	s.slots.keep(g, c.Tasks)
+	if len(c.Tasks) > 0 {
+		start = func() { h.run(c, sent.Add(r.Lease), r.Lease) }
+	}
+	return start, []store.Submitted{*c.Submitted}, nil
+}
+
+// run runs what a start has brought: a pull that claims nothing more.
+func (h *host) run(c *store.Claim, deadline time.Time, lease time.Duration) {
+	defer h.runs.Done()
+	p := newPull(h.ctx, h.s, Scope{Agents: []string{c.Tasks[0].Agent}, Grace: h.Grace, OnDue: h.OnDue, OnTick: h.OnTick})
+	defer p.close()
+	p.outlook = outlook{mu: new(sync.Mutex)} // nothing is asked, so nothing is left to ask
+	p.heart.hold(c, deadline, lease)
+	p.enter(c.Tasks[0].Agent, len(c.Tasks))
+	p.tick(c.Tasks[0].Agent, c.Tasks)
+	p.startAll() // its kind may have a handler of batches since the start was granted
+	p.open.Wait()
+	p.heart.stop()
+	report, err := p.finish(nil)
+	if h.Done != nil {
+		h.Done(report, err)
+	}
+}
+
+// spare takes a slot for a task of level 1, if one is free that no pull waits for.
+func (s *slots) spare(kind string) grant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	most, bounded := s.ofKind[kind]
+	if s.abandoned >= s.most || s.shut() || bounded && s.kinds[kind] >= most {
+		return grant{}
+	}
+	usual := s.free() > 0
+	for _, w := range s.waiting {
+		if usual || w.urgent {
+			return grant{}
+		}
+	}
+	if !usual && s.total-s.used <= 0 {
+		return grant{}
+	}
+	g := grant{n: 1, urgent: !usual, news: s.news}
+	s.lend(1, g.urgent)
+	if bounded {
+		g.room = map[string]int{kind: 1}
+		s.kinds[kind]++
+		s.lent.room[kind]++
+	}
+	return g
+}

@@ -1,0 +1,166 @@
+package core
+
+// Batches: which runs share a call of their handler, and how long a call waits for more of them.
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds of batches.
+const (
+	MaxBatch     = 1000        // tasks
+	MaxBatchWait = time.Minute // a task that waits holds a lease, which other processes respect
+)
+
+// BatchByAgent is the part of [KindConfig].BatchBy that each batch has: its tasks are of one agent. Every tick is of one agent, and so is what
+// is asked before a run; a batch of several would run in the name of all of them.
+const BatchByAgent = "agent"
+
+// gatherEvery is how often a pull that waits for more of a batch looks whether something has fallen due: what it waits for is no
+// reason to keep others waiting.
+const gatherEvery = 5 * time.Millisecond
+
+// validateBatch refuses settings of batches that make no sense.
+func (k KindConfig) validateBatch() *ConfigError {
+	switch {
+	case k.Batch < 0 || k.Batch > MaxBatch:
+		return misconfigured("Batch", k.Batch, "must be between 1 and %d, not %d", MaxBatch, k.Batch)
+	case k.BatchWait < 0 || k.BatchWait > MaxBatchWait:
+		return misconfigured("BatchWait", k.BatchWait, "must be at most %s, not %s", MaxBatchWait, k.BatchWait)
+	case k.BatchWait > 0 && k.Batch == 0:
+		return misconfigured("BatchWait", k.BatchWait, "needs the size of a batch: set it too")
+	// The batch that waits has the slot without which no more tasks are claimed for it.
+	case k.BatchWait > 0 && k.Slots == 1:
+		return misconfigured("BatchWait", k.BatchWait, "needs at least 2 slots for the kind, not 1: a batch that waits has one of them")
+	case k.BatchBy != nil && k.Batch == 0:
+		return misconfigured("BatchBy", k.BatchBy, "needs the size of a batch: set it too")
+	case k.BatchBy != nil && !slices.Contains(k.BatchBy, BatchByAgent):
+		return misconfigured("BatchBy", k.BatchBy, "must contain %q: all tasks of a batch are of one agent", BatchByAgent)
+	}
+	for _, name := range k.BatchBy {
+		if name == "" || len(name) > maxLabelName {
+			return misconfigured("BatchBy", k.BatchBy, "must name labels of 1 to %d bytes, not %q", maxLabelName, clip(name))
+		}
+	}
+	return nil
+}
+
+// batchKey is what the runs of a batch share.
+type batchKey struct{ agent, kind, labels string }
+
+// batch are runs that start in one call. It holds the slot of the first of them; the others have given theirs back.
+type batch struct {
+	key     batchKey
+	handler *handler
+	runs    []*run
+	stop    func() bool // stops the timer of its wait
+}
+
+// batches are those of a pull that wait for more runs, in the order in which they began.
+type batches struct {
+	mu   sync.Mutex
+	open []*batch
+}
+
+// keyOf is the batch that a run belongs to.
+func (k KindConfig) keyOf(r *run) batchKey {
+	key := batchKey{agent: r.info.Agent, kind: r.info.Kind}
+	var b strings.Builder
+	for _, name := range k.BatchBy {
+		if name != BatchByAgent {
+			value, has := r.info.Labels[name]
+			fmt.Fprintf(&b, "%t%d:%s", has, len(value), value) // a label that is empty is not one that is missing
+		}
+	}
+	key.labels = b.String()
+	return key
+}
+
+// gather puts a run into the batch that it belongs to. One that is full starts.
+func (p *pull) gather(h *handler, r *run) {
+	k := p.s.kind(h.kind)
+	key := k.keyOf(r)
+	q := &p.batches
+	q.mu.Lock()
+	i := slices.IndexFunc(q.open, func(b *batch) bool { return b.key == key })
+	if i < 0 {
+		i = len(q.open)
+		b := &batch{key: key, handler: h}
+		if k.BatchWait > 0 {
+			b.stop = p.s.config.Clock.AfterFunc(k.BatchWait, func() { p.startBatches(func(other *batch) bool { return other == b }) })
+		}
+		q.open = append(q.open, b)
+	}
+	b := q.open[i]
+	b.runs = append(b.runs, r)
+	full := len(b.runs) >= k.Batch
+	r.rides = len(b.runs) > 1
+	rides := r.rides // read here, as the batch may start once the mutex is free
+	q.mu.Unlock()
+	if rides {
+		p.s.slots.give(r.claimed)
+	}
+	if full {
+		p.startBatches(func(other *batch) bool { return other == b })
+	}
+}
+
+// startBatches starts those batches that wait for no more, or gives them back if nothing may start any longer.
+func (p *pull) startBatches(which func(*batch) bool) {
+	q := &p.batches
+	q.mu.Lock()
+	var ready []*batch
+	q.open = slices.DeleteFunc(q.open, func(b *batch) bool {
+		if which(b) {
+			ready = append(ready, b)
+			return true
+		}
+		return false
+	})
+	q.mu.Unlock()
+	for _, b := range ready {
+		if b.stop != nil {
+			b.stop()
+		}
+		if p.claiming.Err() == nil {
+			p.start(b.handler, b.runs)
+			continue
+		}
+		p.s.slots.give(b.runs[0].claimed)
+		for _, r := range b.runs {
+			p.release(r)
+		}
+	}
+}
+
+// startUnwaited starts the batches whose kind waits for no more than a claim brings, those with a task of level 1, and, where no
+// slot is free, all: nothing could join them.
+func (p *pull) startUnwaited() {
+	full := p.s.slots.full()
+	p.startBatches(func(b *batch) bool {
+		return full || b.stop == nil || slices.ContainsFunc(b.runs, func(r *run) bool { return r.info.Level == LevelHigh })
+	})
+}
+
+// startAll starts all batches, as nothing more is claimed for them.
+func (p *pull) startAll() { p.startBatches(func(*batch) bool { return true }) }
+
+// gathers waits a little for more of the batches that wait, and reports whether the pull is to look for it. Only one that others
+// follow does: any other ends when nothing is due.
+func (p *pull) gathers() bool {
+	if p.scope.Series == nil || p.left == 0 || p.over() {
+		return false
+	}
+	p.batches.mu.Lock()
+	waits := len(p.batches.open) > 0
+	p.batches.mu.Unlock()
+	if !waits {
+		return false
+	}
+	p.pauseFor(gatherEvery)
+	return !p.over()
+}

@@ -1,0 +1,102 @@
+package core
+
+// Profiles as JSON: the one strict reader for HTTP, files and the command line.
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// MarshalJSON writes a profile with the fields that it has.
+func (p Profile) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Agent    string            `json:"agent_id,omitempty"`
+		Zone     string            `json:"zone,omitempty"`
+		Quiet    []QuietHours      `json:"quiet,omitempty"`
+		Urgent   bool              `json:"urgent,omitempty"`
+		Labels   map[string]string `json:"labels,omitempty"`
+		Revision int64             `json:"revision,omitempty"`
+	}{p.Agent, p.Zone, p.Quiet, p.Urgent, p.Labels, p.Revision})
+}
+
+// UnmarshalJSON reads a profile strictly, as that of a task does. What it holds is checked when it is set. The revision is read so that
+// what was shown can be sent back; it sets nothing.
+func (p *Profile) UnmarshalJSON(data []byte) error {
+	names, values, err := JSONObject("profile", data)
+	if err != nil {
+		return err
+	}
+	read := Profile{}
+	for _, name := range names {
+		value := values[name]
+		if string(value) == "null" {
+			continue
+		}
+		var err error
+		switch name {
+		case "agent_id":
+			err = mustBe(value, &read.Agent, "a string")
+		case "zone":
+			err = mustBe(value, &read.Zone, "a string")
+		case "urgent":
+			err = mustBe(value, &read.Urgent, "true or false")
+		case "labels":
+			err = mustBe(value, &read.Labels, "an object of strings")
+		case "revision":
+			err = mustBe(value, &read.Revision, "a whole number")
+		case "quiet":
+			read.Quiet, err = readQuiet(value)
+		default:
+			return invalid(clip(name), "is not a field of a profile: expected agent_id, zone, quiet, urgent, labels or revision")
+		}
+		if wrong, ok := err.(*InvalidError); ok { //nolint:errorlint // it is returned unwrapped
+			return wrong
+		}
+		if err != nil {
+			return &InvalidError{Field: name, Reason: err.Error()}
+		}
+	}
+	*p = read
+	return nil
+}
+
+// mustBe reads a value of a type that is named in the error.
+func mustBe[V any](data []byte, into *V, what string) error {
+	if json.Unmarshal(data, into) != nil {
+		return fmt.Errorf("must be %s", what)
+	}
+	return nil
+}
+
+// readQuiet reads the quiet hours of a profile.
+func readQuiet(data []byte) ([]QuietHours, error) {
+	var all []json.RawMessage
+	if err := mustBe(data, &all, `an array of objects such as {"from": "22:00", "to": "07:00"}`); err != nil {
+		return nil, err
+	}
+	out := make([]QuietHours, len(all))
+	for i := range all {
+		field := fmt.Sprintf("quiet[%d]", i)
+		names, values, err := JSONObject(field, all[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			var err error
+			switch name {
+			case "from":
+				err = mustBe(values[name], &out[i].From, "a string")
+			case "to":
+				err = mustBe(values[name], &out[i].To, "a string")
+			case "days":
+				err = mustBe(values[name], &out[i].Days, "an array of strings")
+			default:
+				return nil, invalid(field+"."+clip(name), "is not a field of quiet hours: expected from, to or days")
+			}
+			if err != nil {
+				return nil, &InvalidError{Field: field + "." + name, Reason: err.Error()}
+			}
+		}
+	}
+	return out, nil
+}

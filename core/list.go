@@ -1,0 +1,176 @@
+package core
+
+// Lists: the tasks of an agent, or the recurring ones of all, page by page.
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// List asks for tasks of one agent, or for the recurring tasks of all. All fields but Agent are optional.
+type List struct {
+	Agent  string            // with Jobs it may be empty, for those of all agents
+	Status []Status          // only these
+	Kind   string            // only this kind
+	Group  string            // only this group
+	Labels map[string]string // only those that have all of these
+	Jobs   bool              // only live tasks that recur: the registry
+	Brief  bool              // only Agent, ID and Status of each task, which costs the store little; not with Kind, Group, Labels or Jobs
+	Limit  int               // DefaultPage if zero, at most MaxPage
+	Cursor string            // where the page before ended
+}
+
+// Sizes of a page, and of a cursor.
+const (
+	DefaultPage  = 100
+	MaxPage      = 1000
+	maxCursorLen = 2048
+)
+
+// longestSearch is how many pages of a store are looked through for the tasks of one page that has some already.
+const longestSearch = 32
+
+// Tasks returns a page of an agent's tasks, and the cursor of the next page: empty on the last one. Those that wait come first,
+// by due time, then those in progress, those that are parked, and those that have finished. A page may have fewer tasks than
+// its limit, as it has at most PageBytes bytes of payloads, results and what else is kept of runs.
+//
+// A task that is left alone until the last page is on exactly one page, one that runs meanwhile on at least one; one that is
+// paused, resumed or replayed meanwhile may be missing or come twice.
+//
+// The jobs of all agents come agent by agent, in no order, and as many agents and tasks are looked at for a page as keeps it short: it may be
+// empty and have a cursor.
+func (s *Scheduler) Tasks(ctx context.Context, l List) ([]TaskInfo, string, error) {
+	if err := l.check(); err != nil {
+		return nil, "", err
+	}
+	if l.Agent == "" {
+		return s.jobsOfAll(ctx, l)
+	}
+	return s.tasks(ctx, &l, &listRoom{bytes: store.PageBytes, reads: longestSearch})
+}
+
+// tasks is a page of an agent's tasks that takes no more than there is room for.
+func (s *Scheduler) tasks(ctx context.Context, l *List, room *listRoom) (out []TaskInfo, next string, err error) {
+	q := store.List{Agent: l.Agent, Statuses: l.Status, After: l.Cursor, Limit: l.Limit, Brief: l.Brief}
+	if l.Jobs {
+		q.Statuses = l.live()
+	}
+	if l.searches() {
+		q.Limit = max(l.Limit, DefaultPage) // few of them may match
+	}
+	for {
+		page, err := s.store.List(ctx, q)
+		if err != nil {
+			return nil, "", err
+		}
+		var full bool
+		room.reads--
+		out, full = l.take(out, &page, &q.After, &room.bytes)
+		if full || q.After == "" || room.spent(len(out)) {
+			return out, q.After, nil
+		}
+	}
+}
+
+// take adds the tasks of a page that match, as long as the limit and the room in bytes allow. It sets where to continue: to
+// nothing at the end. It reports whether there is no room left.
+func (l *List) take(out []TaskInfo, page *store.Page, after *string, room *int) ([]TaskInfo, bool) {
+	for i := range page.Tasks {
+		stored := &page.Tasks[i]
+		if t := l.inform(stored); l.matches(&t) {
+			*room -= sizeOf(stored)
+			if len(out) == l.Limit || *room < 0 && len(out) > 0 {
+				return out, true
+			}
+			out = append(out, t)
+		}
+		*after = stored.Cursor
+	}
+	*after = page.Next
+	return out, len(out) == l.Limit
+}
+
+// sizeOf is how many bytes of a page a task takes.
+func sizeOf(t *store.Stored) int { return len(t.Body) + len(t.State) + len(t.Record) + len(t.Order) }
+
+// live are those of the statuses asked for that a recurring task can have.
+func (l *List) live() []Status {
+	all := []Status{StatusWaiting, StatusInProgress}
+	if l.Status == nil {
+		return all
+	}
+	return slices.DeleteFunc(all, func(s Status) bool { return !slices.Contains(l.Status, s) })
+}
+
+// inform is what a list shows of a task.
+func (l *List) inform(t *store.Stored) TaskInfo {
+	if l.Brief {
+		return TaskInfo{Agent: t.Agent, ID: t.ID, Status: t.Status}
+	}
+	return inform(t)
+}
+
+// matches reports whether a task belongs on the list, beyond what the store has filtered.
+func (l *List) matches(t *TaskInfo) bool {
+	for name, value := range l.Labels {
+		if has, ok := t.Labels[name]; !ok || has != value {
+			return false
+		}
+	}
+	return (l.Kind == "" || t.Kind == l.Kind) && (l.Group == "" || t.Group == l.Group) &&
+		(!l.Jobs || t.Recurring() && !t.Status.Finished())
+}
+
+// searches reports whether few of the tasks that the store returns may match.
+func (l *List) searches() bool { return l.Kind != "" || l.Group != "" || l.Jobs || len(l.Labels) > 0 }
+
+// check refuses a list that makes no sense, before the store is called.
+func (l *List) check() error {
+	longest := maxCursorLen
+	if l.Agent == "" && l.Jobs {
+		longest = maxPlaceLen
+	} else if err := validID("agent_id", l.Agent); err != nil {
+		return err
+	}
+	if err := checkStatuses(l.Status); err != nil {
+		return err
+	}
+	if l.Kind != "" {
+		if err := validKind("kind", l.Kind); err != nil {
+			return err
+		}
+	}
+	if err := validText("group", l.Group, MaxIDLen); err != nil {
+		return err
+	}
+	if err := validText("cursor", l.Cursor, longest); err != nil {
+		return err
+	}
+	if err := checkLabels(l.Labels); err != nil {
+		return err
+	}
+	if l.Brief && l.searches() {
+		return invalid("brief", "cannot be combined with a kind, a group, labels or jobs, which need the whole task")
+	}
+	if l.Limit == 0 {
+		l.Limit = DefaultPage
+	}
+	if l.Limit < 1 || l.Limit > MaxPage {
+		return invalid("limit", "must be between 1 and %d, not %d", MaxPage, l.Limit)
+	}
+	return nil
+}
+
+// checkStatuses refuses what is no status.
+func checkStatuses(statuses []Status) error {
+	for _, s := range statuses {
+		switch s {
+		case StatusWaiting, StatusInProgress, StatusCompleted, StatusFailed, StatusCancelled:
+		default:
+			return invalid("status", "must be waiting, in_progress, completed, failed or cancelled, not %q", string(s))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package memstore
+
+// Budgets: what they count. Also the reference for spend in spend.lua.
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// budgetName orders and names budgets as the fields of Redis are.
+func budgetName(t store.BudgetTarget) string {
+	per := map[store.Period]string{store.PerHour: "h", store.PerDay: "d", store.PerMonth: "m"}[t.Per]
+	return limitName(t.LimitTarget) + "$" + t.Unit + "$" + per
+}
+
+// Budget sets and lifts budgets; see [store.Bounds].
+func (s *Store) Budget(ctx context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
+	bounds := make([]bound, len(changes))
+	for i := range changes {
+		b := changes[i].Budget
+		b.Clock, b.Note = slices.Clone(b.Clock), slices.Clone(b.Note)
+		bounds[i] = bound{rule{name: budgetName(b.About), budget: &b}, changes[i].Lift}
+	}
+	return s.bound(ctx, bounds)
+}
+
+// spentAt is what has been spent in the period that a time is in.
+func (b *bucket) spentAt(now store.Millis) store.Amount {
+	if b.ends <= now {
+		return 0
+	}
+	return b.spent
+}
+
+// mostSpent is what a counter holds.
+const mostSpent = 9e18
+
+// spend charges a bucket of a budget, and returns it if it is used up by this. A task that has ended is not paused.
+func (p *partition) spend(b *bucket, amount store.Amount, t *task, now store.Millis) []store.Crossing {
+	budget, before := b.rule.budget, b.spentAt(now)
+	if b.ends <= now {
+		b.spent, b.ends = 0, budget.Clock.End(budget.About.Per, now)
+	}
+	if float64(before) < mostSpent {
+		b.spent += amount
+	}
+	if before >= budget.Amount || before+amount < budget.Amount {
+		return nil
+	}
+	if s := pausedBy(budget, b.of, t); budget.Then == store.ThenPause && (budget.About.Each != store.EachTask || p.task(t.Agent, t.ID) == t) {
+		p.holdNow(s, budget.Note, now)
+	}
+	c := store.Crossing{About: budget.About, Of: b.of, Ends: b.ends}
+	if budget.About.Each == store.EachTask {
+		c.Of, c.Task = t.Agent, t.ID
+	}
+	return []store.Crossing{c}
+}
+
+// pausedBy is what a budget pauses that is used up.
+func pausedBy(b *store.Budget, of string, t *task) scope {
+	switch about := &b.About; {
+	case about.Each == store.EachAgent:
+		return scope{kind: 'a', name: of}
+	case about.Each == store.EachTask:
+		return scope{kind: 't', name: t.Agent, id: t.ID}
+	case about.Each == store.EachKey:
+		return scope{kind: 's', name: of}
+	case about.Key != "":
+		return scope{kind: 's', name: about.Key}
+	case about.Kind != "":
+		return scope{kind: 'k', name: about.Kind}
+	default:
+		return scope{kind: '*'}
+	}
+}
+
+// holdNow pauses a scope until somebody resumes it. A hold without an end that it has already stays.
+func (p *partition) holdNow(s scope, note []byte, now store.Millis) {
+	if !p.held(s, now) || p.holds[s].term != nil {
+		p.hold(s, hold{note: slices.Clone(note)}, now, true)
+	}
+}
+
+// afterRun charges what a run has used, and notes how it was answered.
+func (p *partition) afterRun(had []used, t *task, r *store.Settlement, now store.Millis) (crossed []store.Crossing) {
+	spent := r.Spent
+	if spent == nil {
+		spent = &store.Spent{}
+	}
+	for i := range had {
+		u := &had[i]
+		p.refresh(u.bucket)
+		switch budget := u.rule.budget; {
+		case budget != nil && budget.About.Unit != store.UnitRuns:
+			at := slices.IndexFunc(spent.Used, func(x store.Used) bool { return x.Unit == budget.About.Unit })
+			if at >= 0 {
+				crossed = append(crossed, p.spend(u.bucket, spent.Used[at].Amount, t, now)...)
+			}
+		case budget != nil || !u.rule.limit.Adaptive:
+		case spent.Idle && spent.Busy == 0 || r.Verb == store.VerbRelease:
+			u.unprobed()
+		case spent.Busy > 0:
+			u.learn(float64(max(spent.Busy.Milliseconds(), 1)), now)
+		default:
+			u.learn(0, now)
+		}
+	}
+	return crossed
+}
+
+// budgetLine is the line behind a budget.
+func (b *bucket) budgetLine(now store.Millis) store.Line {
+	use := &store.BudgetUse{Budget: store.Budget{About: b.about}, Waiting: int64(b.line.tasks)}
+	if b.rule.budget != nil {
+		use.Budget = *b.rule.budget
+	}
+	line := store.Line{Budget: use, Of: b.of}
+	if b.ends > now {
+		use.Used, use.Ends, line.StartAt = b.spent, b.ends, b.ends
+	}
+	return line
+}
+
+// Budgets are the budgets in force; see [store.Bounds].
+func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &store.Error{Verb: "read", Err: err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, now := s.parts[0], s.now()
+	var out []store.BudgetUse
+	for i := range p.limits {
+		b := p.limits[i].budget
+		if b == nil {
+			continue
+		}
+		use := store.BudgetUse{Budget: *b, Ends: b.Clock.End(b.About.Per, now)}
+		for name, bucket := range p.buckets {
+			if !strings.HasPrefix(name, p.limits[i].name+"|") {
+				continue
+			}
+			use.Waiting += int64(bucket.line.tasks)
+			if bucket.ends > now {
+				use.Add(store.BudgetShare{Of: bucket.of, Used: bucket.spent})
+			}
+		}
+		out = append(out, use)
+	}
+	store.SortBudgets(out)
+	return out, nil
+}

@@ -1,0 +1,285 @@
+package memstore
+
+// Limits: what they count, and the lines in which tasks wait for room. Also the reference for limits.lua.
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// The bounds of limits.lua and claim.lua: agents of a line, and opened scopes, that one claim looks at.
+const (
+	lineAgents  = 50
+	openedLooks = 9
+)
+
+// rule is a limit, or a budget.
+type rule struct {
+	name   string
+	limit  store.Limit
+	budget *store.Budget
+}
+
+// about says which tasks a rule is about.
+func (r *rule) about() *store.LimitTarget {
+	if r.budget != nil {
+		return &r.budget.About.LimitTarget
+	}
+	return &r.limit.About
+}
+
+// same reports whether two rules of one name allow the same.
+func (r *rule) same(o *rule) bool {
+	if r.budget == nil || o.budget == nil {
+		return r.limit == o.limit
+	}
+	x, y := r.budget, o.budget
+	return x.Amount == y.Amount && x.Then == y.Then && x.Zone == y.Zone && slices.Equal(x.Clock, y.Clock) && string(x.Note) == string(y.Note)
+}
+
+// bucket is what a rule counts together. It is known while something counts in it or waits for it, or while its rate is not over.
+type bucket struct {
+	name  string
+	about store.BudgetTarget // with a Unit if it is that of a budget
+	of    string             // the agent, key or task that it counts; empty if it counts all together
+	rule  rule               // one that allows everything if it was lifted
+	runs  int
+	empty float64 // ms: when it would be empty if each start took Per / Starts
+	spent store.Amount
+	ends  store.Millis // of the period in which that was spent
+	knows *knowledge   // of an adaptive limit that has been used
+	line  line
+	term  *term // when there is room for another start; nil if nobody waits for that
+}
+
+// limitName orders and names limits as the fields of Redis are.
+func limitName(t store.LimitTarget) string {
+	each := map[store.Each]string{"": "", store.EachAgent: "a", store.EachKey: "k", store.EachTask: "t"}[t.Each]
+	return t.Kind + "|" + t.Key + "|" + each
+}
+
+// gap is the time in ms between two starts; 0 if any number may start.
+func (b *bucket) gap() float64 {
+	l := &b.rule.limit
+	switch {
+	case b.learned() != nil && b.knows.gap > 0:
+		return b.knows.gap
+	case l.Rate == 0:
+		return 0
+	default:
+		return float64(l.Per.Milliseconds()) / float64(l.Rate)
+	}
+}
+
+// startAt is when there is room for another start, unless a run has to end first.
+func (b *bucket) startAt(now store.Millis) float64 {
+	switch gap := b.gap(); {
+	case b.rule.budget != nil:
+		if b.rule.budget.Then != store.ThenNotify && b.spentAt(now) >= b.rule.budget.Amount {
+			return float64(b.ends)
+		}
+		return 0
+	case b.learned() != nil && gap > 0:
+		return max(float64(b.knows.till), b.empty-float64(store.MadeUp))
+	case b.learned() != nil:
+		return float64(b.knows.till)
+	case gap == 0:
+		return 0
+	default:
+		return b.empty - gap*float64(b.rule.limit.Burst)
+	}
+}
+
+// full says whether a run has to end first.
+func (b *bucket) full() bool {
+	if k := b.learned(); k != nil && (k.probe == probeOut || k.probe == 0 && b.runs >= int(k.allow)) {
+		return true
+	}
+	return b.rule.limit.Concurrency > 0 && b.runs >= b.rule.limit.Concurrency
+}
+
+func (b *bucket) vacant(now store.Millis) bool { return !b.full() && b.startAt(now) <= float64(now) }
+
+// applies reports whether a task counts in a limit.
+func applies(l *store.LimitTarget, t *task) bool {
+	prefix, open := strings.CutSuffix(l.Key, "*")
+	keyed := l.Key == "" || l.Key == t.Key || open && t.Key != "" && strings.HasPrefix(t.Key, prefix)
+	return (l.Kind == "" || l.Kind == t.Kind) && keyed && (l.Each != store.EachKey || t.Key != "")
+}
+
+// bucketsOf are the buckets that a task counts in, in the order of their limits' names.
+func (p *partition) bucketsOf(t *task) []*bucket {
+	var out []*bucket
+	for i := range p.limits {
+		r := &p.limits[i]
+		if !applies(r.about(), t) {
+			continue
+		}
+		of := map[store.Each]string{store.EachAgent: t.Agent, store.EachKey: t.Key, store.EachTask: t.Agent + ":" + t.ID}[r.about().Each]
+		name := r.name + "|" + of
+		b := p.buckets[name]
+		if b == nil {
+			b = &bucket{name: name, about: store.BudgetTarget{LimitTarget: *r.about()}, of: of}
+			if r.budget != nil {
+				b.about = r.budget.About
+			}
+			p.buckets[name] = b
+		}
+		b.rule = *r
+		out = append(out, b)
+	}
+	return out
+}
+
+// charge counts a task that is taken, and returns the budgets that are used up by that.
+func (p *partition) charge(t *task, now store.Millis) (crossed []store.Crossing) {
+	t.uses = p.bucketsOf(t)
+	for _, b := range t.uses {
+		b.runs++
+		gap := b.gap()
+		if b.rule.limit.Adaptive {
+			b.started(now)
+		}
+		if gap > 0 {
+			b.empty = math.Round((max(b.empty, float64(now))+gap)*1000) / 1000
+		}
+		if c := b.rule.budget; c != nil && c.About.Unit == store.UnitRuns {
+			crossed = append(crossed, p.spend(b, store.AmountOne, t, now)...)
+		}
+	}
+	return crossed
+}
+
+// used is a bucket that a run has counted in, and how many runs it had with that one.
+type used struct {
+	*bucket
+	runs int
+}
+
+// unuse gives back what the run of a task had of limits. It reports whether somebody waits for that, and what it has counted in. One that
+// was not settled has found nothing out.
+func (p *partition) unuse(t *task, now store.Millis, settled bool) (had []used, wanted bool) {
+	for _, b := range t.uses {
+		had = append(had, used{b, b.runs})
+		b.runs--
+		if !settled {
+			b.unprobed()
+		}
+		if b.line.tasks > 0 {
+			p.reopen(b.scope(), now, false)
+			p.store.wake(p, now)
+			wanted = true
+		}
+	}
+	t.uses = nil
+	return had, wanted
+}
+
+// refresh gives a bucket its rule as it is now.
+func (p *partition) refresh(b *bucket) {
+	b.rule = rule{name: strings.TrimSuffix(b.name, "|"+b.of)}
+	for i := range p.limits {
+		if p.limits[i].name == b.rule.name {
+			b.rule = p.limits[i]
+		}
+	}
+}
+
+// Limit sets and lifts limits; see [store.Bounds].
+func (s *Store) Limit(ctx context.Context, changes []store.LimitChange) ([]store.Effect, error) {
+	bounds := make([]bound, len(changes))
+	for i, c := range changes {
+		bounds[i] = bound{rule{name: limitName(c.About), limit: c.Limit}, c.Lift}
+	}
+	return s.bound(ctx, bounds)
+}
+
+// bound sets a rule, or lifts it.
+type bound struct {
+	rule
+	lift bool
+}
+
+// bound sets and lifts limits and budgets.
+func (s *Store) bound(ctx context.Context, changes []bound) ([]store.Effect, error) {
+	if len(s.parts) > 1 && slices.ContainsFunc(changes, func(c bound) bool { return !c.lift }) {
+		return nil, &store.ConfigError{Field: "Partitions", Reason: "must be 1 for limits and budgets"}
+	}
+	var full error
+	out, err := operate(ctx, s, changes, func(c *bound, now store.Millis) store.Effect {
+		e := store.Effect{}
+		for _, p := range s.parts {
+			changed, ok := p.setBound(c, now)
+			if changed {
+				e.Code = store.EffectDone
+			}
+			if !ok && full == nil {
+				full = &store.InvalidError{Field: "limits", Reason: "and budgets are 100 already: lift one before another is set"}
+			}
+		}
+		return e
+	})
+	if full != nil {
+		return nil, full
+	}
+	return out, err
+}
+
+// setBound changes one rule, and lets claims look at the lines behind it. It reports whether there was room for it too.
+func (p *partition) setBound(c *bound, now store.Millis) (changed, ok bool) {
+	at := slices.IndexFunc(p.limits, func(r rule) bool { return r.name == c.name })
+	switch {
+	case c.lift && at < 0, !c.lift && at >= 0 && p.limits[at].same(&c.rule):
+		return false, true
+	case c.lift:
+		p.limits = slices.Delete(p.limits, at, at+1)
+	case at >= 0:
+		p.limits[at] = c.rule
+	case len(p.limits) >= store.MostLimits:
+		return false, false
+	default:
+		p.limits = append(p.limits, c.rule)
+	}
+	slices.SortFunc(p.limits, func(a, b rule) int { return strings.Compare(a.name, b.name) })
+	for name, b := range p.buckets {
+		if strings.HasPrefix(name, c.name+"|") && b.line.tasks > 0 {
+			p.endTerm(b)
+			p.reopen(b.scope(), now, false)
+			p.store.wake(p, now)
+		}
+	}
+	return true, true
+}
+
+// Limits are the limits in force; see [store.Bounds].
+func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &store.Error{Verb: "read", Err: err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.parts[0]
+	var out []store.LimitUse
+	for i := range p.limits {
+		if p.limits[i].budget != nil {
+			continue
+		}
+		use := store.LimitUse{Limit: p.limits[i].limit}
+		for name, b := range p.buckets {
+			if !strings.HasPrefix(name, p.limits[i].name+"|") {
+				continue
+			}
+			use.Running, use.Waiting = use.Running+int64(b.runs), use.Waiting+int64(b.line.tasks)
+			if use.Adaptive && b.knows != nil {
+				use.Learned = append(use.Learned, b.knows.learned(b.of))
+			}
+		}
+		out = append(out, use)
+	}
+	store.SortLimits(out)
+	return out, nil
+}

@@ -1,0 +1,100 @@
+package memstore
+
+// Profiles of agents, and the due times that they change.
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Profile sets and deletes profiles; see [store.Tenants].
+func (s *Store) Profile(ctx context.Context, changes []store.ProfileChange) ([]store.Effect, error) {
+	return operate(ctx, s, changes, func(c *store.ProfileChange, _ store.Millis) store.Effect {
+		p := s.partitionOf(c.Agent)
+		switch old := p.profiles[c.Agent]; {
+		case bytes.Equal(old, c.Now): // as of a call that is sent again
+		case !bytes.Equal(old, c.Was):
+			return store.Effect{Code: store.EffectChanged}
+		case len(c.Now) == 0:
+			delete(p.profiles, c.Agent)
+		default:
+			p.profiles[c.Agent] = slices.Clone(c.Now)
+		}
+		return store.Effect{Code: store.EffectDone}
+	})
+}
+
+// ProfileOf is the profile of an agent; see [store.Tenants].
+func (s *Store) ProfileOf(ctx context.Context, agent string) ([]byte, error) {
+	return read(ctx, s, func(store.Millis) ([]byte, error) { return slices.Clone(s.partitionOf(agent).profiles[agent]), nil })
+}
+
+// Profiles returns a page of profiles, by agent; see [store.Tenants].
+func (s *Store) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage, error) {
+	return read(ctx, s, func(store.Millis) (store.ProfilePage, error) {
+		var names []string
+		for _, p := range s.parts {
+			for agent := range p.profiles {
+				if agent > q.After {
+					names = append(names, agent)
+				}
+			}
+		}
+		slices.Sort(names)
+		var page store.ProfilePage
+		for i, agent := range names[:min(len(names), max(q.Limit, 1))] {
+			page.Profiles = append(page.Profiles, store.Profiled{Agent: agent, Profile: slices.Clone(s.partitionOf(agent).profiles[agent])})
+			if i+1 < len(names) {
+				page.Next = agent
+			} else {
+				page.Next = ""
+			}
+		}
+		return page, nil
+	})
+}
+
+// Replan gives waiting tasks other due times; see [store.Tenants].
+func (s *Store) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effect, error) {
+	return operate(ctx, s, tasks, func(r *store.Replan, _ store.Millis) store.Effect { return s.partitionOf(r.Agent).replan(r) })
+}
+
+// replan gives a task another due time. One that is parked is put back, as by any other order: the next claim parks it again.
+func (p *partition) replan(r *store.Replan) store.Effect {
+	t := p.task(r.Agent, r.ID)
+	switch {
+	case t == nil:
+		return store.Effect{}
+	case t.claim != nil || t.order != nil:
+		return store.Effect{Code: store.EffectRunning}
+	case t.version() != r.Version || t.due != r.Was:
+		return store.Effect{Code: store.EffectChanged}
+	}
+	p.lift(t)
+	t.state = slices.Clone(r.State)
+	if len(r.State) == 0 {
+		t.state = nil
+	}
+	p.place(t, r.Due)
+	p.store.announce(p, r.Due)
+	return store.Effect{Code: store.EffectDone, Due: r.Due}
+}
+
+// Forget drops what an agent leaves behind; see [store.Tenants].
+func (s *Store) Forget(ctx context.Context, r store.Remains) (string, error) {
+	_, err := operate(ctx, s, []store.Remains{r}, func(r *store.Remains, _ store.Millis) store.Effect {
+		p := s.partitionOf(r.Agent)
+		for _, name := range r.Groups {
+			if g := p.groups[[2]string{r.Agent, name}]; g != nil && g.Live <= 0 {
+				delete(p.groups, [2]string{r.Agent, name})
+			}
+		}
+		maps.DeleteFunc(p.gone, func(ref [2]string, _ finished) bool { return ref[0] == r.Agent })
+		return store.Effect{}
+	})
+	return "", err
+}

@@ -1,0 +1,48 @@
+package memstore
+
+// Messages of senders, which are carried out once.
+
+import (
+	"context"
+	"maps"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// receipt is what is remembered of a message, and until when.
+type receipt struct {
+	store.Receipt
+
+	until store.Millis
+}
+
+// Receive notes what became of a message; see [store.Messages].
+func (s *Store) Receive(ctx context.Context, r store.Receipt) (store.Received, error) {
+	if err := ctx.Err(); err != nil {
+		return store.Received{}, &store.Error{Verb: "receive", Err: err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	old, known := s.receipts[r.Message]
+	known = known && old.until > now
+	switch {
+	case r.State == store.ReceiptBegun && known && old.By != r.By:
+		return store.Received{State: old.State, Content: old.Content}, nil
+	case r.State == store.ReceiptDropped:
+		if known && old.By == r.By && old.State == store.ReceiptBegun {
+			delete(s.receipts, r.Message)
+		}
+		return store.Received{}, nil
+	}
+	// Whoever adds cleans up, once there is twice as much as there was: each message pays for a few.
+	if len(s.receipts) >= s.sweepAt {
+		maps.DeleteFunc(s.receipts, func(_ string, old receipt) bool { return old.until <= now })
+		s.sweepAt = max(leastReceipts, 2*len(s.receipts))
+	}
+	s.receipts[r.Message] = receipt{r, now.Add(r.For)}
+	return store.Received{}, nil
+}
+
+// leastReceipts is the number of messages below which no memory is worth cleaning up.
+const leastReceipts = 100

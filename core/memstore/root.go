@@ -1,0 +1,87 @@
+package memstore
+
+// Roots: how many tasks the runs below a task have submitted within an hour.
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// rootName names a root in a partition, as each of them counts by itself.
+type rootName struct {
+	partition int
+	agent, id string
+}
+
+// rootOf is the root that a submission counts for in this partition; that of none is the zero value.
+func (p *partition) rootOf(t *store.Submission) rootName {
+	if t.Root == nil {
+		return rootName{}
+	}
+	return rootName{p.index, t.Root.Agent, t.Root.ID}
+}
+
+// roots are the counts of a partition.
+type roots struct {
+	counts map[[2]string]map[int64]int // by agent and id of the root, and span
+	swept  int64                       // the span in which they were last looked through for those to forget
+}
+
+// of are the counts of a root that have not been forgotten yet.
+func (r *roots) of(root *store.Root, now store.Millis) map[int64]int {
+	counts := r.counts[[2]string{root.Agent, root.ID}]
+	maps.DeleteFunc(counts, func(slot int64, _ int) bool { return store.RootSlotEnds(slot) <= now })
+	return counts
+}
+
+// refuses is an error if a root has no room for another task behind those that the same call has for it.
+func (r *roots) refuses(root *store.Root, also int, now store.Millis) error {
+	if root == nil {
+		return nil
+	}
+	counts := maps.Clone(r.of(root, now))
+	if counts == nil {
+		counts = map[int64]int{}
+	}
+	counts[store.RootSlot(now)] += also
+	have := 0
+	for _, n := range counts {
+		have += n
+	}
+	if have < root.Most {
+		return nil
+	}
+	// There is room once enough of the oldest spans are forgotten.
+	for _, slot := range slices.Sorted(maps.Keys(counts)) {
+		if have -= counts[slot]; have < root.Most {
+			return &store.BreakerError{Agent: root.Agent, ID: root.ID, Limit: root.Most, Until: store.RootSlotEnds(slot)}
+		}
+	}
+	return &store.BreakerError{Agent: root.Agent, ID: root.ID, Limit: root.Most} // nothing is allowed at all
+}
+
+// count counts a task that is stored.
+func (r *roots) count(root *store.Root, now store.Millis) {
+	if root == nil {
+		return
+	}
+	r.sweep(now)
+	name := [2]string{root.Agent, root.ID}
+	if r.counts[name] == nil {
+		r.counts[name] = map[int64]int{}
+	}
+	r.counts[name][store.RootSlot(now)]++
+}
+
+// sweep forgets roots for which nothing was submitted for long, once in a span.
+func (r *roots) sweep(now store.Millis) {
+	if slot := store.RootSlot(now); slot != r.swept {
+		r.swept = slot
+		maps.DeleteFunc(r.counts, func(_ [2]string, counts map[int64]int) bool {
+			maps.DeleteFunc(counts, func(slot int64, _ int) bool { return store.RootSlotEnds(slot) <= now })
+			return len(counts) == 0
+		})
+	}
+}

@@ -1,0 +1,110 @@
+package memstore
+
+// Signals: what somebody says to tasks that wait for it.
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// mostTold is how many tasks one signal tells.
+const mostTold = 100
+
+// signals are the tasks of a partition that wait, and what was said too early: by agent and key.
+type signals struct {
+	waiting map[[2]string]map[*task]struct{}
+	early   map[[2]string]early
+}
+
+// early is a signal that nobody has waited for yet.
+type early struct {
+	payload []byte
+	until   store.Millis
+}
+
+// Signal tells whoever waits; see [store.Signals].
+func (s *Store) Signal(ctx context.Context, all []store.Signal) ([]store.Signalled, error) {
+	return operate(ctx, s, all, func(n *store.Signal, now store.Millis) store.Signalled { return s.partitionOf(n.Agent).signal(n, now) })
+}
+
+func (p *partition) signal(n *store.Signal, now store.Millis) store.Signalled {
+	name, out := [2]string{n.Agent, n.Key}, store.Signalled{Code: store.SignalResumed}
+	for t := range p.signals.waiting[name] {
+		if t.told != nil || t.claim != nil {
+			continue
+		}
+		if out.Resumed == mostTold {
+			out.More = true
+			break
+		}
+		t.told = &store.Told{Payload: slices.Clone(n.Payload)}
+		if t.due > now || t.parked != "" {
+			p.lift(t)
+			p.place(t, now)
+		}
+		out.Resumed++
+	}
+	if out.Resumed > 0 {
+		p.store.announce(p, now)
+		return out
+	}
+	if p.signals.early[name].until > now {
+		return store.Signalled{Code: store.SignalTaken}
+	}
+	p.signals.early[name] = early{payload: slices.Clone(n.Payload), until: now.Add(n.Keep)}
+	return store.Signalled{Code: store.SignalKept}
+}
+
+// Heard returns what tasks were told; see [store.Signals].
+func (s *Store) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, error) {
+	return operate(ctx, s, waits, func(w *store.Wait, _ store.Millis) *store.Told {
+		t := s.partitionOf(w.Agent).task(w.Agent, w.ID)
+		if t == nil || t.awaits != w.Key || t.told == nil {
+			return nil
+		}
+		return &store.Told{Payload: slices.Clone(t.told.Payload)}
+	})
+}
+
+// awaits has a task wait as its settlement says, but for one that has been replaced. It reports whether it was told already.
+func (p *partition) awaits(t *task, a *store.Await, now store.Millis) bool {
+	if t.order != nil && t.order.op == orderReplace {
+		p.unwait(t)
+		return false
+	}
+	if a != nil && a.Heard {
+		p.unwait(t)
+	}
+	return a != nil && a.Key != "" && p.await(t, a.Key, now)
+}
+
+// await notes that a task waits for a key. It reports whether it was told already.
+func (p *partition) await(t *task, key string, now store.Millis) bool {
+	p.unwait(t)
+	t.awaits = key
+	name := [2]string{t.Agent, key}
+	if p.signals.waiting[name] == nil {
+		p.signals.waiting[name] = map[*task]struct{}{}
+	}
+	p.signals.waiting[name][t] = struct{}{}
+	if e := p.signals.early[name]; e.until > now {
+		t.told = &store.Told{Payload: e.payload}
+	}
+	delete(p.signals.early, name)
+	return t.told != nil
+}
+
+// unwait takes a task out of those that wait for a key.
+func (p *partition) unwait(t *task) {
+	if t.awaits == "" {
+		return
+	}
+	name := [2]string{t.Agent, t.awaits}
+	delete(p.signals.waiting[name], t)
+	if len(p.signals.waiting[name]) == 0 {
+		delete(p.signals.waiting, name)
+	}
+	t.awaits, t.told = "", nil
+}

@@ -1,0 +1,215 @@
+package core
+
+// Origins: tasks that the runs of other tasks submit, and the breaker that bounds them by depth and by number.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Origin says by which run a task was submitted.
+type Origin struct {
+	By    TaskName // the task whose run has submitted it
+	Root  TaskName // the first of its ancestors, which no run has submitted
+	Depth int      // how far it is below that: 1 for what the runs of the root submit
+}
+
+// TaskName names a task.
+type TaskName struct {
+	Agent string `json:"agent_id"`
+	ID    string `json:"id"`
+}
+
+// String is the name as the header Duly-Parent and the variable DULY_PARENT have it: agent and id, escaped as in the path of a URL.
+func (n TaskName) String() string { return url.PathEscape(n.Agent) + "/" + url.PathEscape(n.ID) }
+
+// ParseTaskName reads what [TaskName.String] has made.
+func ParseTaskName(text string) (TaskName, error) {
+	agent, id, both := strings.Cut(text, "/")
+	var n TaskName
+	var err1, err2 error
+	n.Agent, err1 = url.PathUnescape(agent)
+	n.ID, err2 = url.PathUnescape(id)
+	if err := errors.Join(err1, err2, validID("agent_id", n.Agent), validID("id", n.ID)); !both || err != nil {
+		return TaskName{}, fmt.Errorf("%q must be an agent and the id of a task, with a slash between them and each escaped as in the path of a URL", clip(text))
+	}
+	return n, nil
+}
+
+// Defaults of Config.MaxDepth and Config.MaxSpawned.
+const (
+	DefaultMaxDepth   = 8
+	DefaultMaxSpawned = 1000
+)
+
+// mostDepth and mostSpawned bound the settings.
+const (
+	mostDepth   = 1000
+	mostSpawned = 1_000_000
+)
+
+// originKey is the key of the origin that the tasks have which are submitted with a context.
+type originKey struct{}
+
+// originOf is the origin of what is submitted with a context; nil if that is of no run.
+func originOf(ctx context.Context) *Origin {
+	o, _ := ctx.Value(originKey{}).(*Origin)
+	return o
+}
+
+// InRun is a context with which a handler of batches submits tasks in the name of one of its runs. Without it they count as submitted by
+// that run of the batch which is deepest below its root. The context of any other handler is that of its run.
+func InRun(ctx context.Context, t *RunInfo) context.Context {
+	return context.WithValue(ctx, originKey{}, below(TaskName{t.Agent, t.ID}, t.Parent, t.Origin()))
+}
+
+// WithParent is a context with which tasks are submitted in the name of a run of another process: that of the task which parent
+// names, as the program or the server of a run was given it, see [ParentOf]. The task is read from the store, which has its depth and
+// its root: they cannot be chosen. It has to be known, and whoever ctx is of needs the right to submit tasks of its agent, as what is
+// submitted counts for its root.
+func (s *Scheduler) WithParent(ctx context.Context, parent string) (context.Context, error) {
+	name, err := ParseTaskName(parent)
+	if err != nil {
+		return nil, &InvalidError{Field: "parent", Reason: err.Error()}
+	}
+	if err := s.Authorize(ctx, Access{Action: ActionSubmit, Agent: name.Agent, ID: name.ID}); err != nil {
+		return nil, err
+	}
+	info, err := s.Task(ctx, name.Agent, name.ID)
+	if errors.Is(err, ErrNotFound) || err == nil && info.Dropped {
+		return nil, invalid("parent", "%q names no task that exists: pass on what the run was given, or leave it out", parent)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return context.WithValue(ctx, originKey{}, below(name, info.Parent, info.Origin)), nil
+}
+
+// ParentOf names the task of the run that a context is of, for a program or a server that submits tasks in its name: see
+// [Scheduler.WithParent]. Of a batch it is the one that is deepest below its root. It is empty for a context of no run.
+func ParentOf(ctx context.Context) string {
+	if o := originOf(ctx); o != nil {
+		return o.By.String()
+	}
+	return ""
+}
+
+// below is the origin of what the run of a task submits that has an origin itself, or none. The occurrences of a recurring
+// task share its root, also where each is a task of its own.
+func below(by TaskName, recurring string, own *Origin) *Origin {
+	o := &Origin{By: by, Root: by, Depth: 1}
+	switch {
+	case own != nil:
+		o.Root, o.Depth = own.Root, own.Depth+1
+	case recurring != "":
+		o.Root.ID = recurring
+	}
+	return o
+}
+
+// stored is the origin as it is stored; nil for none.
+func (o *Origin) stored() *record.Origin {
+	if o == nil {
+		return nil
+	}
+	return &record.Origin{Agent: o.By.Agent, ID: o.By.ID, RootAgent: o.Root.Agent, RootID: o.Root.ID, Depth: o.Depth}
+}
+
+// informOrigin is the origin that was stored; nil for none.
+func informOrigin(o *record.Origin) *Origin {
+	if o == nil {
+		return nil
+	}
+	return &Origin{By: TaskName{o.Agent, o.ID}, Root: TaskName{o.RootAgent, o.RootID}, Depth: o.Depth}
+}
+
+// Origin says by which run the task of this run was submitted; nil if by none.
+func (t *RunInfo) Origin() *Origin {
+	if t == nil || t.extra == nil {
+		return nil
+	}
+	return t.extra.origin
+}
+
+// runsContext is the context of a call, which is that of its runs: what they submit has its origin in it. It is the call itself, as
+// most handlers submit nothing, and should not pay for it.
+type runsContext call
+
+// Deadline is that of the pull.
+func (c *runsContext) Deadline() (time.Time, bool) { return c.ctx.Deadline() }
+
+// Done is closed when the runs are to end.
+func (c *runsContext) Done() <-chan struct{} { return c.ctx.Done() }
+
+// Err says that the runs are to end.
+func (c *runsContext) Err() error { return c.ctx.Err() }
+
+// Value is the origin of what is submitted with the context, or what its pull has.
+func (c *runsContext) Value(key any) any {
+	if key == (originKey{}) {
+		return (*call)(c).origin()
+	}
+	return c.ctx.Value(key)
+}
+
+// String names the context, as it would be printed with its lock otherwise.
+func (c *runsContext) String() string { return c.ctx.String() }
+
+// origin is that of what the runs of a call submit: that of the deepest.
+func (c *call) origin() *Origin {
+	var deepest *Origin
+	for _, r := range c.runs {
+		o := below(TaskName{r.claimed.Agent, r.claimed.ID}, r.body.Parent, informOrigin(r.body.Origin))
+		if deepest == nil || o.Depth > deepest.Depth {
+			deepest = o
+		}
+	}
+	return deepest
+}
+
+// checked are tasks as they are stored, if nothing stands against that which can be said without asking the store.
+func (s *Scheduler) checked(tasks []NewTask, origin *Origin) ([]store.Submission, error) {
+	subs, err := s.prepare(tasks, origin)
+	if err != nil {
+		return nil, err
+	}
+	if err := notTooLarge(subs); err != nil {
+		return nil, err
+	}
+	if err := s.checkOrigin(origin, subs); err != nil {
+		return nil, s.broken(origin, subs, err)
+	}
+	return subs, nil
+}
+
+// checkOrigin gives submissions their root, and refuses those that are too deep.
+func (s *Scheduler) checkOrigin(o *Origin, subs []store.Submission) error {
+	if o == nil {
+		return nil
+	}
+	if most := s.config.MaxDepth; most > 0 && o.Depth > most {
+		return &BreakerError{Agent: o.Root.Agent, ID: o.Root.ID, Depth: o.Depth, Limit: most}
+	}
+	if s.config.MaxSpawned > 0 {
+		root := &store.Root{Agent: o.Root.Agent, ID: o.Root.ID, Most: s.config.MaxSpawned}
+		for i := range subs {
+			subs[i].Root = root
+		}
+	}
+	return nil
+}
+
+// broken reports that the breaker has refused what a run submits. It returns the error.
+func (s *Scheduler) broken(o *Origin, subs []store.Submission, err error) error {
+	if full, is := errors.AsType[*BreakerError](err); is && o != nil {
+		s.emit(Event{Type: EventBreaker, Agent: o.By.Agent, ID: o.By.ID, By: byDuly, Code: CodeOf(full), Count: len(subs), Error: clip(full.Error())})
+	}
+	return err
+}

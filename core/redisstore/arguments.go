@@ -1,0 +1,40 @@
+package redisstore
+
+// The arguments of the scripts that most calls take, without an allocation for each.
+
+import "strconv"
+
+// arguments are those of a script, as texts.
+type arguments []string
+
+// number appends a number.
+func (a arguments) number(n int64) arguments { return append(a, strconv.FormatInt(n, 10)) }
+
+// pointers are the arguments as go-redis takes them: it sends what a pointer points to, and a text that is put into an interface
+// by itself is an allocation.
+func (a arguments) pointers() []any {
+	all := make([]any, len(a))
+	for i := range a {
+		all[i] = &a[i]
+	}
+	return all
+}
+
+// texts are many short texts in one piece of memory.
+type texts struct {
+	bytes []byte
+	ends  []int
+}
+
+// end ends the text that was appended to bytes.
+func (t *texts) end() { t.ends = append(t.ends, len(t.bytes)) }
+
+// reader returns the texts, one for each call.
+func (t *texts) reader() func() string {
+	all, n, from := string(t.bytes), 0, 0
+	return func() string {
+		text := all[from:t.ends[n]]
+		from, n = t.ends[n], n+1
+		return text
+	}
+}

@@ -1,0 +1,174 @@
+package redisstore
+
+// Budgets: how they are stored, set and read. They are limits of another form: see layout.lua.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Letters of the scripts.
+var (
+	periodOf = map[store.Period]string{store.PerHour: "h", store.PerDay: "d", store.PerMonth: "m"}
+	thenOf   = map[store.Then]string{store.ThenHold: "h", store.ThenPause: "p", store.ThenNotify: "n"}
+)
+
+// isBudget tells names of budgets from those of limits.
+func isBudget(name string) bool { return strings.Contains(name, "$") }
+
+// budgetName is the name of a budget in the scripts: kind|key|each$unit$period.
+func budgetName(t store.BudgetTarget) string {
+	return limitName(t.LimitTarget) + "$" + t.Unit + "$" + periodOf[t.Per]
+}
+
+// parseBudgetName is the inverse of budgetName.
+func parseBudgetName(name string) (store.BudgetTarget, error) {
+	parts := strings.Split(name, "$")
+	if len(parts) != 3 {
+		return store.BudgetTarget{}, errMalformed
+	}
+	about, err := parseLimitName(parts[0])
+	t := store.BudgetTarget{LimitTarget: about, Unit: parts[1]}
+	for per, letter := range periodOf {
+		if letter == parts[2] {
+			t.Per = per
+		}
+	}
+	return t, err
+}
+
+// budgetText is what a budget allows, as the scripts read it: amount|then|clock|zone|opaque.
+func budgetText(b *store.Budget) string {
+	return fmt.Sprintf("%d|%s|%s|%s|%s", b.Amount, thenOf[b.Then], b.Clock, b.Zone, b.Note)
+}
+
+// parseBudget reads a budget. One that was lifted while a task still waits for it has no text, and no amount.
+func parseBudget(name, text string) (store.Budget, error) {
+	about, err := parseBudgetName(name)
+	b := store.Budget{About: about}
+	if text == "" {
+		return b, err
+	}
+	parts := strings.SplitN(text, "|", 5)
+	if len(parts) != 5 {
+		return b, errMalformed
+	}
+	for then, letter := range thenOf {
+		if letter == parts[1] {
+			b.Then = then
+		}
+	}
+	amount, errAmount := strconv.ParseInt(parts[0], 10, 64)
+	b.Amount, b.Zone, b.Note = store.Amount(amount), parts[3], data(parts[4])
+	var errClock error
+	b.Clock, errClock = store.ParseClock(parts[2])
+	return b, errors.Join(err, errAmount, errClock)
+}
+
+// Budget sets and lifts budgets; see [store.Bounds].
+func (s *Store) Budget(ctx context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
+	texts := make([]bound, len(changes))
+	for i := range changes {
+		texts[i].name = budgetName(changes[i].About)
+		if !changes[i].Lift {
+			texts[i].text = budgetText(&changes[i].Budget)
+		}
+	}
+	return s.bound(ctx, texts)
+}
+
+// Budgets are the budgets in force; see [store.Bounds].
+func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
+	replies, err := s.eval(ctx, "read", []call{{script: &s.scripts.budgets, args: []any{mostCounted}}})
+	if err != nil {
+		return nil, err
+	}
+	if len(replies[0]) != 4 {
+		return nil, wrap("read", errMalformed)
+	}
+	at, limits := store.Millis(number(replies[0][0])), pairsOf(replies[0][1])
+	waiting, used := countsOf(pairsOf(replies[0][2])), sharesOf(pairsOf(replies[0][3]))
+	var out []store.BudgetUse
+	for i := 0; i+1 < len(limits); i += 2 {
+		name := limits[i]
+		if !isBudget(name) {
+			continue
+		}
+		b, err := parseBudget(name, limits[i+1])
+		if err != nil {
+			return nil, wrap("read", errMalformed)
+		}
+		use := store.BudgetUse{Budget: b, Waiting: waiting[name], Ends: b.Clock.End(b.About.Per, at)}
+		use.Add(used[name]...)
+		out = append(out, use)
+	}
+	store.SortBudgets(out)
+	return out, nil
+}
+
+// pairsOf are names and values in turns.
+func pairsOf(v any) []string {
+	fields, _ := v.([]any)
+	out := make([]string, len(fields))
+	for i := range fields {
+		out[i] = text(fields[i])
+	}
+	return out
+}
+
+// sharesOf is what buckets have used, by their budgets.
+func sharesOf(spent []string) map[string][]store.BudgetShare {
+	out := map[string][]store.BudgetShare{}
+	for i := 0; i+1 < len(spent); i += 2 {
+		at := strings.LastIndexByte(spent[i], '|')
+		if at < 0 {
+			continue
+		}
+		if of, err := ofBucket(spent[i][at+1:]); err == nil {
+			out[spent[i][:at]] = append(out[spent[i][:at]], store.BudgetShare{Of: of, Used: store.Amount(toInt(spent[i+1]))})
+		}
+	}
+	return out
+}
+
+// ofBucket is the agent, key or task, as agent:id, that a bucket counts.
+func ofBucket(name string) (string, error) {
+	agent, id, isTask := strings.Cut(name, ":")
+	who, err := decode(agent)
+	if isTask {
+		who += ":" + id
+	}
+	return who, err
+}
+
+// parseBudgetLine reads the line of a budget: bucket, text, flight, lines, rate, spent, end, learned.
+func parseBudgetLine(name, of string, fields [8]string) (store.Line, error) {
+	b, err := parseBudget(name, fields[1])
+	if err != nil {
+		return store.Line{}, errMalformed
+	}
+	who, err := ofBucket(of)
+	use := &store.BudgetUse{Budget: b, Used: store.Amount(toInt(fields[5])), Waiting: toInt(fields[3]), Ends: store.Millis(toInt(fields[6]))}
+	return store.Line{Budget: use, Of: who, StartAt: use.Ends}, err
+}
+
+// parseCrossing reads a bucket that is used up, and when its period ends.
+func parseCrossing(bucket, ends any) (store.Crossing, error) {
+	name := text(bucket)
+	at := strings.LastIndexByte(name, '|')
+	if at < 0 {
+		return store.Crossing{}, errMalformed
+	}
+	about, err := parseBudgetName(name[:at])
+	if err != nil {
+		return store.Crossing{}, err
+	}
+	agent, id, _ := strings.Cut(name[at+1:], ":")
+	of, err := decode(agent)
+	return store.Crossing{About: about, Of: of, Task: id, Ends: store.Millis(number(ends))}, err
+}

@@ -1,0 +1,167 @@
+package redisstore
+
+// Folding: what is counted of all partitions goes into the first copy, and how much is stored is counted.
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// counters are those of each partition.
+func (s *Store) counters(ctx context.Context) ([]map[string]string, error) {
+	pipe := s.client.Pipeline()
+	asked := make([]*redis.Cmd, len(s.parts))
+	for i, p := range s.parts {
+		asked[i] = pipe.Do(ctx, "HGETALL", p.key("counters"))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, wrap(verbRepartition, err)
+	}
+	all := make([]map[string]string, len(asked))
+	for i, a := range asked {
+		all[i] = fieldsOf(a)
+	}
+	return all, nil
+}
+
+// folded adds up the counters of partitions. Those of what is live now are left to the audit, which counts.
+func folded(counters []map[string]string) map[string]int64 {
+	sum := map[string]int64{}
+	for _, of := range counters {
+		for name, value := range of {
+			switch n := toInt(value); name {
+			case "live", "running":
+			case "clock", "trimmed_at":
+				sum[name] = max(sum[name], n)
+			default:
+				sum[name] += n
+			}
+		}
+	}
+	return sum
+}
+
+// fold writes the sums into the copies. The clock of every copy is the highest of all, so that fences keep growing.
+func (m *mover) fold(ctx context.Context, counters []map[string]string, st *store.Stats) error {
+	b, first := batch{}, m.copies.parts[0]
+	sums := folded(counters)
+	for name, n := range sums {
+		b.add("HSET", first.key("counters"), name, n)
+	}
+	for _, p := range m.copies.parts {
+		b.add("HSET", p.key("counters"), "clock", sums["clock"])
+	}
+	for i := range st.Kinds {
+		foldKind(b, first, &st.Kinds[i])
+		if (i+1)%pageEntries == 0 {
+			if err := m.old.write(ctx, b); err != nil {
+				return err
+			}
+			b = batch{}
+		}
+	}
+	return m.old.write(ctx, b)
+}
+
+// foldKind writes the statistics of a kind. One that nothing is known of any more keeps its name.
+func foldKind(b batch, p partition, k *store.KindStats) {
+	b.add("HSET", p.key("kinds"), "l"+k.Kind, 0)
+	if k.Runs > 0 {
+		b.add("HSET", p.key("kinds"), "s"+k.Kind, packRuns(k))
+	}
+	for _, f := range k.Failed {
+		b.add("RPUSH", p.key("failures:"+k.Kind), fmt.Sprintf("%013d", f.At)+string(f.Note))
+	}
+}
+
+// packRuns is the tally of a kind as the scripts read it: eleven numbers in MessagePack; see parseRuns.
+func packRuns(k *store.KindStats) []byte {
+	const elevenOf, float = 0x9b, 0xcb
+	ms := func(d time.Duration) int64 { return d.Milliseconds() }
+	out := []byte{elevenOf}
+	for _, n := range []int64{
+		k.Runs, k.Failures, ms(k.Duration), ms(k.Shortest), ms(k.Longest), ms(k.Lag), ms(k.LongestLag), k.At, k.Every, k.Cron, k.Activity,
+	} {
+		out = append(out, float) // all numbers of Lua are of this sort
+		out = binary.BigEndian.AppendUint64(out, math.Float64bits(float64(n)))
+	}
+	return out
+}
+
+// counted is what is stored, with the entries in lists of ends: these are the one thing that grows if it is written twice.
+type counted struct {
+	Moved
+	listed int64
+}
+
+// count counts what is stored: agents, live tasks, and records.
+func (s *Store) count(ctx context.Context) (counted, error) {
+	counters, err := s.counters(ctx)
+	if err != nil {
+		return counted{}, err
+	}
+	var moved counted
+	for i, p := range s.parts {
+		moved.Tasks += toInt(counters[i]["live"])
+		agents, err := s.client.Do(ctx, "HLEN", p.key("agents")).Int64()
+		if err != nil {
+			return counted{}, wrap(verbRepartition, err)
+		}
+		moved.Agents += agents
+		if err := s.countRecords(ctx, p, &moved); err != nil {
+			return counted{}, err
+		}
+	}
+	return moved, nil
+}
+
+// countRecords adds the records of a partition.
+func (s *Store) countRecords(ctx context.Context, p partition, moved *counted) error {
+	var pipe redis.Pipeliner
+	var records, lists []*redis.Cmd
+	st := &stream{form: 'h', key: p.key("finished"), each: func(_ batch, agent, value string) {
+		if value != "*" {
+			moved.Records++
+			return
+		}
+		records = append(records, pipe.Do(ctx, "HLEN", p.key("history:"+agent)))
+		lists = append(lists, pipe.Do(ctx, "LLEN", p.key("ends:"+agent)), pipe.Do(ctx, "LLEN", p.key("dead:"+agent)))
+	}}
+	for last := false; !last; {
+		pipe, records, lists = s.client.Pipeline(), nil, nil
+		var err error
+		if last, err = st.take(s.client.Do(ctx, st.ask()...), nil); err != nil {
+			return err
+		}
+		if len(records) == 0 {
+			continue
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return wrap(verbRepartition, err)
+		}
+		moved.Records += total(records)
+		moved.listed += total(lists)
+	}
+	return nil
+}
+
+// total adds up the answers of a pipeline that has not failed.
+func total(lengths []*redis.Cmd) int64 {
+	var n int64
+	for _, length := range lengths {
+		some, _ := length.Int64()
+		n += some
+	}
+	return n
+}
+
+// formatMillis is a score as a command takes it.
+func formatMillis(t store.Millis) string { return strconv.FormatInt(int64(t), 10) }

@@ -1,0 +1,278 @@
+package redisstore
+
+// Limits: how they are stored, set and read.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// eachOf are the letters that the scripts have for what a limit counts by itself.
+var eachOf = map[store.Each]string{"": "", store.EachAgent: "a", store.EachKey: "k", store.EachTask: "t"}
+
+// limitName is the name of a limit in the scripts: kind|key|each. The star at the end of a key stays, as it is none of the key.
+func limitName(t store.LimitTarget) string {
+	key, star := strings.CutSuffix(t.Key, "*")
+	name := t.Kind + "|" + encode(key)
+	if star {
+		name += "*"
+	}
+	return name + "|" + eachOf[t.Each]
+}
+
+// parseLimitName is the inverse of limitName.
+func parseLimitName(name string) (store.LimitTarget, error) {
+	parts := strings.Split(name, "|")
+	if len(parts) != 3 {
+		return store.LimitTarget{}, errMalformed
+	}
+	encoded, star := strings.CutSuffix(parts[1], "*")
+	key, err := decode(encoded)
+	if star {
+		key += "*"
+	}
+	t := store.LimitTarget{Kind: parts[0], Key: key}
+	for each, letter := range eachOf {
+		if letter == parts[2] {
+			t.Each = each
+		}
+	}
+	return t, err
+}
+
+// limitText is what a limit allows, as the scripts read it: runs|starts|per|burst, and |a if it adapts.
+func limitText(l *store.Limit) string {
+	text := fmt.Sprintf("%d|%d|%d|%d", l.Concurrency, l.Rate, l.Per.Milliseconds(), l.Burst)
+	if l.Adaptive {
+		text += adapts
+	}
+	return text
+}
+
+// adapts is at the end of a limit that does.
+const adapts = "|a"
+
+// parseLimit reads a limit.
+func parseLimit(name, text string) (store.Limit, error) {
+	about, err := parseLimitName(name)
+	l := store.Limit{About: about}
+	if text == "" { // it was lifted while a task still waits for it
+		return l, err
+	}
+	text, l.Adaptive = strings.CutSuffix(text, adapts)
+	parts := strings.Split(text, "|")
+	if len(parts) != 4 {
+		return l, errMalformed
+	}
+	var n [4]int
+	for i, part := range parts {
+		var one error
+		n[i], one = strconv.Atoi(part)
+		err = errors.Join(err, one)
+	}
+	l.Concurrency, l.Rate, l.Per, l.Burst = n[0], n[1], time.Duration(n[2])*time.Millisecond, n[3]
+	return l, err
+}
+
+// Limit sets and lifts limits; see [store.Bounds].
+func (s *Store) Limit(ctx context.Context, changes []store.LimitChange) ([]store.Effect, error) {
+	texts := make([]bound, len(changes))
+	for i := range changes {
+		texts[i].name = limitName(changes[i].About)
+		if !changes[i].Lift {
+			texts[i].text = limitText(&changes[i].Limit)
+		}
+	}
+	return s.bound(ctx, texts)
+}
+
+// bound is a limit or a budget as the scripts know it: its name and what it allows, empty to lift it.
+type bound struct{ name, text string }
+
+// bound sets and lifts limits and budgets.
+func (s *Store) bound(ctx context.Context, changes []bound) ([]store.Effect, error) {
+	if len(s.parts) > 1 && slices.ContainsFunc(changes, func(c bound) bool { return c.text != "" }) {
+		return nil, errLimitsSpan
+	}
+	out := make([]store.Effect, len(changes))
+	for i, c := range changes {
+		for p := range s.parts {
+			changed, err := s.limit(ctx, p, c)
+			if err != nil {
+				return nil, err
+			}
+			if changed {
+				out[i].Code = store.EffectDone
+			}
+		}
+	}
+	return out, nil
+}
+
+// errLimitsSpan says why a store with several partitions has no limits: each partition would count by itself.
+var errLimitsSpan = &store.ConfigError{
+	Field: "Partitions", Reason: "must be 1 for limits and budgets: move the store to one partition with duly repartition, or bound the slots of each process",
+}
+
+// limit changes one limit in a partition, and goes through the lines behind it, page by page.
+func (s *Store) limit(ctx context.Context, partition int, c bound) (changed bool, err error) {
+	for cursor := "0"; ; {
+		replies, err := s.eval(ctx, verbControl, []call{{script: &s.scripts.limit, partition: partition, args: []any{
+			c.name, c.text, cursor, store.MostLimits,
+		}}})
+		if err != nil {
+			return changed, err
+		}
+		if len(replies[0]) != 3 {
+			return changed, wrap(verbControl, errMalformed)
+		}
+		code := number(replies[0][1])
+		if code < 0 {
+			return changed, &store.InvalidError{Field: "limits", Reason: "and budgets are " + strconv.Itoa(store.MostLimits) + " already: lift one before another is set"}
+		}
+		changed = changed || code == 1
+		if cursor = text(replies[0][2]); cursor == "0" {
+			return changed, nil
+		}
+	}
+}
+
+// mostCounted is how many buckets Limits looks at, of which most have one run.
+const mostCounted = 1000
+
+// Limits are the limits in force; see [store.Bounds].
+func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
+	pipe := s.client.Pipeline()
+	p := s.parts[0]
+	limits := pipe.Do(ctx, "HGETALL", p.key("limits"))
+	flight := pipe.HScan(ctx, p.key("flight"), 0, "", mostCounted)
+	lines := pipe.HScan(ctx, p.key("lines"), 0, "", mostCounted)
+	known := pipe.HScan(ctx, p.key("learned"), 0, "", mostCounted)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, wrap("read", err)
+	}
+	running, waiting := countsOf(scanned(flight)), countsOf(scanned(lines))
+	var out []store.LimitUse
+	for name, text := range fieldsOf(limits) {
+		if isBudget(name) {
+			continue
+		}
+		l, err := parseLimit(name, text)
+		if err != nil {
+			return nil, wrap("read", errMalformed)
+		}
+		use := store.LimitUse{Limit: l, Running: running[name], Waiting: waiting[name]}
+		if l.Adaptive {
+			use.Learned = learnedOf(scanned(known), name)
+		}
+		out = append(out, use)
+	}
+	store.SortLimits(out)
+	return out, nil
+}
+
+// learnedOf is what a limit has learned of its buckets.
+func learnedOf(fields []string, limit string) (all []store.Learned) {
+	for i := 0; i+1 < len(fields); i += 2 {
+		if of, found := strings.CutPrefix(fields[i], limit+"|"); found {
+			if l, ok := parseLearned(of, fields[i+1]); ok {
+				all = append(all, l)
+			}
+		}
+	}
+	return all
+}
+
+// parseLearned reads what spend.lua keeps of a bucket: allow|gap|since|served|till|probe|heard.
+func parseLearned(of, said string) (store.Learned, bool) {
+	parts := strings.Split(said, "|")
+	if len(parts) != 7 {
+		return store.Learned{}, false
+	}
+	allow, err1 := strconv.ParseFloat(parts[0], 64)
+	gap, err2 := strconv.ParseFloat(parts[1], 64)
+	name, err3 := decode(of)
+	if errors.Join(err1, err2, err3) != nil {
+		return store.Learned{}, false
+	}
+	l := store.LearnedOf(allow, gap, store.Millis(toInt(parts[4])), parts[5] != "0")
+	l.Of = name
+	return l, true
+}
+
+// scanned is the page of a scan.
+func scanned(scan *redis.ScanCmd) []string {
+	fields, _ := scan.Val()
+	return fields
+}
+
+// countsOf adds up the counts of buckets by their limits.
+func countsOf(fields []string) map[string]int64 {
+	out := map[string]int64{}
+	for i := 0; i+1 < len(fields); i += 2 {
+		if at := strings.LastIndexByte(fields[i], '|'); at > 0 {
+			out[fields[i][:at]] += toInt(fields[i+1])
+		}
+	}
+	return out
+}
+
+// parseLine reads the line that a task stands in.
+func parseLine(v any) (store.Line, error) {
+	fields, _ := v.([]any)
+	if len(fields) == 0 {
+		return store.Line{}, nil
+	}
+	if len(fields) != 8 {
+		return store.Line{}, errMalformed
+	}
+	var of [8]string
+	for i := range fields {
+		of[i] = text(fields[i])
+	}
+	at := strings.LastIndexByte(of[0], '|')
+	if at < 0 {
+		return store.Line{}, errMalformed
+	}
+	if isBudget(of[0][:at]) {
+		return parseBudgetLine(of[0][:at], of[0][at+1:], of)
+	}
+	who, err := decode(of[0][at+1:])
+	if err != nil {
+		return store.Line{}, errMalformed
+	}
+	l, err := parseLimit(of[0][:at], of[1])
+	line := store.Line{Limit: store.LimitUse{Limit: l, Running: toInt(of[2]), Waiting: toInt(of[3])}, Of: who}
+	line.StartAt = nextStart(&line, of[4], of[7])
+	return line, err
+}
+
+// nextStart is when there is room for another start, by when the bucket would be empty, and what it has learned, which it adds to the line.
+func nextStart(line *store.Line, empties, knows string) (at store.Millis) {
+	l := &line.Limit
+	empty, notNumber := strconv.ParseFloat(empties, 64)
+	if notNumber == nil && l.Rate > 0 {
+		gap := float64(l.Per.Milliseconds()) / float64(l.Rate)
+		at = store.Millis(math.Ceil(empty - gap*float64(l.Burst)))
+	}
+	if learned, ok := parseLearned("", knows); l.Adaptive && ok {
+		l.Learned, at = []store.Learned{learned}, learned.HeldUntil
+		if notNumber == nil && learned.PerMinute > 0 {
+			at = max(at, store.Millis(math.Ceil(empty))-store.MadeUp)
+		}
+	}
+	if l.Concurrency > 0 && l.Running >= int64(l.Concurrency) {
+		at = 0 // a run has to end first
+	}
+	return at
+}

@@ -1,0 +1,125 @@
+package redisstore
+
+// What the layout key says of a prefix that is being moved to another number of partitions, and who may open it meanwhile.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// The phases of a move. Until the copies are whole nothing of the partitions is touched; from then on nothing but the copies counts.
+const (
+	copying  = "copying"
+	undoing  = "undoing"  // the copies are dropped: a move begins with that too
+	dropping = "dropping" // what was copied
+	placing  = "placing"  // the copies, where what was copied was
+)
+
+// moving is the field of the same name of the layout key, while duly repartition has not ended.
+type moving struct {
+	From    int    `json:"from"`
+	To      int    `json:"to"`
+	Phase   string `json:"phase"`
+	Version string `json:"version"` // of the layout: its own field says that nobody may open the prefix
+	Attempt int64  `json:"attempt"` // the last one, which alone may go on; numbers only grow
+	Copy    int64  `json:"copy"`    // the attempt that has made the copies
+	Moved   Moved  `json:"moved"`   // known once the copies are whole
+
+	stored string // how the layout key has it, empty if it does not
+}
+
+// Moved is how much a repartition moves: agents with live tasks, live tasks, and records of finished ones.
+type Moved struct {
+	Agents  int64 `json:"agents"`
+	Tasks   int64 `json:"tasks"`
+	Records int64 `json:"records"`
+}
+
+// movingOf reads what a layout key says of a move; false if there is none.
+func movingOf(layout map[string]string) (m *moving, moves bool, err error) {
+	text := layout["moving"]
+	if text == "" {
+		return nil, false, nil
+	}
+	m = &moving{stored: text}
+	err = json.Unmarshal([]byte(text), m)
+	if err == nil && (!isPartitions(m.From) || !isPartitions(m.To)) {
+		err = errors.New("its numbers of partitions are not powers of two")
+	}
+	return m, true, err
+}
+
+// isPartitions reports whether a store may have that many partitions.
+func isPartitions(n int) bool { return n >= 1 && n <= maxPartitions && n&(n-1) == 0 }
+
+// duringAMove refuses a prefix that is being moved, but to who moves it.
+func (s *Store) duringAMove(key string, m *moving, err error) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("the key %q is damaged: its field moving is %q (%w)", key, m.stored, err)
+	case !s.config.moves:
+		return fmt.Errorf("the prefix %q is being moved from %d to %d partitions: wait until duly repartition ends; if it was stopped, "+
+			"run duly repartition --to %d --yes again", s.config.Prefix, m.From, m.To, m.To)
+	}
+	version, err := strconv.Atoi(m.Version)
+	if err != nil || version < oldestLayout || version > layoutVersion {
+		return fmt.Errorf("the prefix %q has layout version %q, but this binary reads versions %d to %d: use a binary of that version",
+			s.config.Prefix, m.Version, oldestLayout, layoutVersion)
+	}
+	s.parts = partitionsOf(s.config.Prefix, m.From)
+	return nil
+}
+
+// tooFar reports whether a move cannot be undone any more.
+func (m *moving) tooFar() bool { return m.Phase == dropping || m.Phase == placing }
+
+// errOvertaken ends an attempt that a later one has taken over from. It has changed nothing since.
+var errOvertaken = errors.New("another duly repartition has taken over: let that one end")
+
+// turnLayout changes the layout key if nobody else has changed it since it was read: two attempts at the same time never both go on.
+// ARGV are the field moving as it was, as it becomes, then version, the partitions that were, and those that become.
+const turnLayout = `
+redis.call('HDEL', KEYS[1], '') -- the first write is one that is allowed when memory is full
+if (redis.call('HGET', KEYS[1], 'moving') or '') ~= ARGV[1] or redis.call('HGET', KEYS[1], 'partitions') ~= ARGV[4] then return 0 end
+redis.call('HSET', KEYS[1], 'moving', ARGV[2], 'version', ARGV[3], 'partitions', ARGV[5])
+if ARGV[2] == '' then redis.call('HDEL', KEYS[1], 'moving') end
+return 1`
+
+// closed is what the field version says during a move. Older binaries refuse it, as it is no number, and show it.
+func (m *moving) closed() string {
+	return fmt.Sprintf("%s, being moved to %d partitions: run duly repartition --to %d --yes to its end", m.Version, m.To, m.To)
+}
+
+// turn stores the next state of a move; errOvertaken if another process has stored one.
+func (s *Store) turn(ctx context.Context, was, next *moving) error {
+	text, err := json.Marshal(next)
+	if err != nil {
+		return err
+	}
+	if err := s.turnTo(ctx, was, string(text), next.closed(), next.From); err != nil {
+		return err
+	}
+	next.stored = string(text)
+	return nil
+}
+
+// reopen ends a move: the prefix has so many partitions, and may be opened again.
+func (s *Store) reopen(ctx context.Context, was *moving, partitions int) error {
+	return s.turnTo(ctx, was, "", was.Version, partitions)
+}
+
+// turnTo runs turnLayout.
+func (s *Store) turnTo(ctx context.Context, was *moving, next, version string, partitions int) error {
+	key := s.config.Prefix + "layout"
+	turned, err := s.client.Do(ctx, "EVAL", turnLayout, 1, key, was.stored, next, version, was.From, partitions).Int()
+	if err != nil {
+		return wrap(verbRepartition, err)
+	}
+	if turned == 0 {
+		return errOvertaken
+	}
+	return nil
+}

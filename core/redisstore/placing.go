@@ -1,0 +1,197 @@
+package redisstore
+
+// Placing: what a repartition drops and renames. Each step is a script that does nothing once a later attempt has begun.
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// scanPage is about how many keys one step of a scan looks at, and mostChanged how many one script drops or renames.
+const (
+	scanPage    = 1000
+	mostChanged = 100
+)
+
+// change runs the script of a repartition on keys of each partition, by their names; several times where they are many.
+func (s *Store) change(ctx context.Context, state *moving, what string, names [][]string) error {
+	var calls []call
+	for i, all := range names {
+		for some := range slices.Chunk(all, mostChanged) {
+			args := []any{state.Attempt, what, copyOf(state.Copy)}
+			for _, name := range some {
+				args = append(args, name)
+			}
+			calls = append(calls, call{script: &s.scripts.repartition, partition: i, args: args})
+		}
+	}
+	replies, err := s.eval(ctx, verbRepartition, calls)
+	if err != nil {
+		return err
+	}
+	for _, reply := range replies {
+		if len(reply) != 2 || number(reply[1]) != 1 {
+			return errOvertaken
+		}
+	}
+	return nil
+}
+
+// take takes all slots for an attempt.
+func (m *mover) take(ctx context.Context) error {
+	names := make([][]string, len(m.slots.parts))
+	for i := range names {
+		names[i] = []string{nothing}
+	}
+	return m.slots.change(ctx, m.state, "take", names)
+}
+
+// scan looks through all keys of the partitions that are and that will be: a page of names, by the base of their partition.
+// In a cluster the nodes are looked through one by one, each page of any of them alone. A key may come twice.
+func (m *mover) scan(ctx context.Context, page func(found map[string][]string) error) error {
+	var mu sync.Mutex
+	through := func(ctx context.Context, node redis.UniversalClient) error {
+		for cursor := "0"; ; {
+			reply, err := node.Do(ctx, "SCAN", cursor, "MATCH", quoted(m.old.config.Prefix)+"{*}:*", "COUNT", scanPage).Slice()
+			if err != nil {
+				return wrap(verbRepartition, err)
+			}
+			if len(reply) != 2 {
+				return wrap(verbRepartition, errMalformed)
+			}
+			keys, _ := reply[1].([]any)
+			mu.Lock()
+			err = page(m.byBase(keys))
+			mu.Unlock()
+			if cursor = text(reply[0]); err != nil || cursor == "0" {
+				return err
+			}
+		}
+	}
+	if c := m.old.cluster; c != nil {
+		return c.client.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return through(ctx, node) })
+	}
+	return through(ctx, m.old.client)
+}
+
+// quoted is a prefix as a pattern that only it fits.
+func quoted(prefix string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`).Replace(prefix)
+}
+
+// byBase sorts keys by their partitions, and leaves out those of probes and of others.
+func (m *mover) byBase(keys []any) map[string][]string {
+	found := map[string][]string{}
+	for _, p := range m.slots.parts {
+		found[p.base] = nil
+	}
+	for _, key := range keys {
+		name := text(key)
+		end := strings.Index(name, "}:") + len("}:")
+		base := name[:end]
+		if _, ours := found[base]; ours && name[end:] != "mover" {
+			found[base] = append(found[base], name[end:])
+		}
+	}
+	return found
+}
+
+// dropAll drops all keys whose names are chosen. It looks until it finds none: keys of a slot that moves may be overlooked.
+func (m *mover) dropAll(ctx context.Context, chosen func(name string) bool) error {
+	return m.untilNone(ctx, "drop", func(name string) (string, bool) { return name, chosen(name) })
+}
+
+// dropCopies drops the copies of all attempts.
+func (m *mover) dropCopies(ctx context.Context) error {
+	return m.dropAll(ctx, func(name string) bool { return strings.HasPrefix(name, anyCopy) })
+}
+
+// placeAll gives the copies their names. What the audit of the copies has left is nobody's: it ends by itself.
+func (m *mover) placeAll(ctx context.Context) error {
+	return m.untilNone(ctx, "place", func(name string) (string, bool) { return strings.CutPrefix(name, copyOf(m.state.Copy)) })
+}
+
+// untilNone changes the keys that are chosen, by the names that are returned for them.
+func (m *mover) untilNone(ctx context.Context, what string, chosen func(name string) (string, bool)) error {
+	for more := true; more; {
+		more = false
+		err := m.scan(ctx, func(found map[string][]string) error {
+			names, some := m.choose(found, chosen)
+			if !some {
+				return nil
+			}
+			more = true
+			return m.slots.change(ctx, m.state, what, names)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// choose are the names among those of each slot that are chosen.
+func (m *mover) choose(found map[string][]string, chosen func(name string) (string, bool)) (names [][]string, some bool) {
+	names = make([][]string, len(m.slots.parts))
+	for i, p := range m.slots.parts {
+		for _, name := range found[p.base] {
+			if of, is := chosen(name); is {
+				names[i], some = append(names[i], of), true
+			}
+		}
+	}
+	return names, some
+}
+
+// trial tries the rarer commands on a key of its own: a user who lacks one is to be told before anything is closed.
+func (m *mover) trial(ctx context.Context) error {
+	key := m.old.probePartition(newNonce()).key("trial")
+	for _, command := range [][]any{
+		{"RPUSH", key, ""},
+		{"PEXPIRE", key, undoIn.Milliseconds()},
+		{"PTTL", key},
+		{"LLEN", key},
+		{"RENAME", key, key + "."},
+		{"UNLINK", key + "."},
+		{"SCAN", 0, "MATCH", quoted(m.old.config.Prefix) + "*", "COUNT", 1},
+	} {
+		switch err := m.old.client.Do(ctx, command...).Err(); {
+		case err != nil && denied(err):
+			return fmt.Errorf("the Redis user lacks a permission that duly repartition needs: %w; see docs/redis.md", err)
+		case err != nil:
+			return wrap(verbRepartition, err)
+		}
+	}
+	return nil
+}
+
+// Names of the keys that a partition has, with and without something behind a colon. What a later version has added would be lost.
+var (
+	knownNames = namesIn("agents tasks agenda state claims leases serial ended finished stale bytes gone orders holds open parked pulse " +
+		"kinds groups counters answers processes mover due limits uses flight rates lined lines profiles periods spent learned alarms awaits " +
+		"receipts received")
+	knownLines = namesIn("queue ends dead history parked failures group recount moving line spawned awaits signal recent")
+)
+
+func namesIn(list string) map[string]bool {
+	names := map[string]bool{}
+	for name := range strings.FieldsSeq(list) {
+		names[name] = true
+	}
+	return names
+}
+
+// known refuses a key that this version knows nothing of.
+func known(p partition, name string) error {
+	line, _, is := strings.Cut(name, ":")
+	if is && knownLines[line] || !is && knownNames[line] {
+		return nil
+	}
+	return fmt.Errorf("the key %q is none that this version of duly makes: if a later version has made it, use that one; otherwise delete it",
+		p.key(name))
+}

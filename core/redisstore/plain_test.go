@@ -1,0 +1,124 @@
+package redisstore_test
+
+// The plain scripts beside the full ones: which of them a call sends, and that an odd answer has changed nothing.
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/redistest"
+)
+
+// sent are the scripts that some calls have sent, in their order.
+func (s *spy) sent(calls func()) []string {
+	s.mu.Lock()
+	from := len(s.cmds)
+	s.mu.Unlock()
+	calls()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for _, args := range s.cmds[from:] {
+		if name := s.script(args); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Where a plain script is not enough, the full one carries out the same call, and the next one of that verb does without the plain one.
+func TestAnOddAnswerIsFollowedByTheFullScript(t *testing.T) {
+	t.Parallel()
+	st := open(t, redisstore.Config{URL: redistest.Start(t).URL, Partitions: 1})
+	sees := newSpy()
+	st.AddHook(sees)
+	submits := func(s store.Submission, created bool) func() {
+		return func() {
+			placed, err := st.Submit(t.Context(), []store.Submission{s})
+			require.NoError(t, err)
+			assert.Equal(t, created, placed[0].Created)
+		}
+	}
+	plainLife(t, st) // every script is loaded now that the first calls send
+	submits(sub("a", "1"), true)()
+
+	// A task that exists, then whatever comes next, and then the plain one is tried again.
+	assert.Equal(t, []string{"plainsubmit", "submit"}, sees.sent(submits(sub("a", "1"), false)))
+	assert.Equal(t, []string{"submit"}, sees.sent(submits(sub("b", "1"), true)))
+	assert.Equal(t, []string{"plainsubmit"}, sees.sent(submits(sub("c", "1"), true)))
+
+	// A hold of one of three agents: the claim that meets it parks its task and takes the others.
+	hold(t, st, store.Target{Agent: "b"}, store.When{After: time.Hour})
+	var c store.Claim
+	assert.Equal(t, []string{"plainclaim", "claim"}, sees.sent(func() { c = claim(t, st, "n1", 10) }))
+	assert.Equal(t, 1, c.Parked)
+	require.Len(t, c.Tasks, 2)
+
+	// A run that was told to end: its settlement says so, and that of the other is the full one too.
+	page, err := st.Get(t.Context(), store.Get{Agent: "a", IDs: []string{"1"}})
+	require.NoError(t, err)
+	cancel := store.Cancellation{Agent: "a", ID: "1", Version: page.Tasks[0].Version, Order: []byte("o"), Record: []byte("r")}
+	effects, err := st.Cancel(t.Context(), []store.Cancellation{cancel})
+	require.NoError(t, err)
+	require.Equal(t, store.EffectOrdered, effects[0].Code)
+	run := store.Settlement{Run: c.Tasks[0].Run, Kind: "k", Verb: store.VerbComplete, Record: []byte("r")}
+	require.Equal(t, "a", run.Agent)
+	assert.Equal(t, []string{"plainsettle", "settle"}, sees.sent(func() {
+		settled, err := st.Settle(t.Context(), []store.Settlement{run})
+		require.NoError(t, err)
+		var ending *store.EndingError
+		require.ErrorAs(t, settled[0].Err, &ending)
+	}))
+	assert.Equal(t, []string{"settle"}, sees.sent(func() { settle(t, st, store.VerbComplete, c.Tasks[1]) }))
+}
+
+// writing is a command of a plain script that changes something.
+var writing = regexp.MustCompile(`redis\.call\(\s*'(?:H|Z|L|R)?(?:SET|ADD|REM|DEL|INCRBY|PUSH|POP|TRIM)'`)
+
+// A plain script that answers odd has written nothing: the full one follows, and would find half of what the plain one did.
+func TestOddAnswersComeBeforeAllWrites(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for _, f := range redisstore.ScriptFiles() {
+		if !strings.HasPrefix(f.Name, "plain") {
+			continue
+		}
+		seen++
+		text := redisstore.Packed()[f.Name].Text // as it is sent, without comments
+		first := writing.FindStringIndex(text)
+		require.NotNil(t, first, f.Name)
+		assert.Contains(t, text[:first[0]], "return ODD", f.Name)
+		assert.NotContains(t, text[first[0]:], "return ODD", f.Name)
+	}
+	assert.Equal(t, 4, seen)
+}
+
+// An agent whose place in the agenda has passed, while nothing of it is due, gets its right one: nobody claims in vain a second time.
+func TestAPlaceOfThePastIsPutRight(t *testing.T) {
+	t.Parallel()
+	w := newWorst(t)
+	due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+	var subs []store.Submission
+	for i := range 300 { // more than stand in the agenda by themselves
+		s := sub("many", fmt.Sprint(i))
+		s.Due.At = store.MillisOf(due)
+		subs = append(subs, s)
+	}
+	_, err := w.st.Submit(t.Context(), subs)
+	require.NoError(t, err)
+	w.do("ZADD", part+"agenda", w.now-1000, "many")
+	for range 2 {
+		c := claim(t, w.st, fmt.Sprint("stale", w.seq), 10)
+		w.seq++
+		assert.Empty(t, c.Tasks)
+		assert.Equal(t, store.MillisOf(due), c.NextDue)
+	}
+}

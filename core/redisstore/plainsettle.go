@@ -1,0 +1,228 @@
+package redisstore
+
+// Settlements that the plain script can carry out.
+
+import (
+	"encoding/binary"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// plainSettlement reports whether the plain script can carry a settlement out, as far as it says itself.
+func plainSettlement(r *store.Settlement) bool {
+	switch r.Verb {
+	case store.VerbAgain, store.VerbComplete, store.VerbFail, store.VerbCancel:
+	default:
+		return false
+	}
+	return r.Group == "" && r.Await == nil && r.Hold == nil && r.Floor == nil && !r.Renewed && r.Crashes == 0 &&
+		weight(r.BodyLen) == 0 && weight(len(r.Record)) == 0 && r.Index < store.MaxClaim && r.Ref != ""
+}
+
+// claimRuns are the runs of one claim.
+type claimRuns struct {
+	fence   store.Fence
+	indexes []byte
+}
+
+// kindSums are what runs of a kind add to its counters.
+type kindSums struct {
+	kind                         string
+	runs, ended                  int
+	tallied                      uint32
+	failed                       uint32
+	types                        [4]uint32 // at, every, cron, touch
+	took, least, most, lag, late uint64    // ms: together, shortest, longest; lag together, longest
+	failures                     []byte
+}
+
+// add adds a run.
+func (k *kindSums) add(r *store.Settlement) {
+	k.runs++
+	if r.Verb != store.VerbAgain {
+		k.ended++
+	}
+	t := r.Tally
+	if t == nil {
+		return
+	}
+	took, lag := wholeMillis(t.Duration), wholeMillis(t.Lag)
+	if k.tallied == 0 || took < k.least {
+		k.least = took
+	}
+	k.tallied++
+	k.took, k.most = k.took+took, max(k.most, took)
+	k.lag, k.late = k.lag+lag, max(k.late, lag)
+	k.types[scheduleIndex(t.Schedule)]++
+	if t.Failed {
+		k.failed++
+		k.failures = lengthened(k.failures, string(t.Failure))
+	}
+}
+
+// tally is what the runs add, as plainsettle.lua unpacks it; empty for nothing.
+func (k *kindSums) tally() []byte {
+	if k.tallied == 0 {
+		return nil
+	}
+	b := binary.BigEndian.AppendUint32(make([]byte, 0, 54), k.tallied)
+	b = binary.BigEndian.AppendUint32(b, k.failed)
+	for _, n := range k.types {
+		b = binary.BigEndian.AppendUint32(b, n)
+	}
+	for _, n := range [...]uint64{k.took, k.least, k.most, k.lag, k.late} {
+		b = appendSix(b, n)
+	}
+	return b
+}
+
+func wholeMillis(d time.Duration) uint64 { return uint64(max(d.Milliseconds(), 0)) }
+
+// scheduleIndex is the place of a type of schedule among those of kindSums.
+func scheduleIndex(t store.ScheduleType) int {
+	switch t {
+	case store.ScheduleEvery:
+		return 1
+	case store.ScheduleCron:
+		return 2
+	case store.ScheduleActivity:
+		return 3
+	default:
+		return 0
+	}
+}
+
+// plainSettleCall is the call of plainsettle.lua for some runs of one partition, given by their places. It puts members in the
+// order of the script.
+func (s *Store) plainSettleCall(runs []store.Settlement, members []int) call {
+	claims, kinds := make([]claimRuns, 0, 4), make([]kindSums, 0, 2)
+	var verbs [256]int
+	again := order(runs, members)
+	for _, i := range members {
+		r := &runs[i]
+		verbs[r.Verb]++
+		claims = addRun(claims, &r.Run)
+		kinds = addKind(kinds, r)
+	}
+	args := make(arguments, 0, 7+2*len(claims)+5*len(kinds)+5*len(members)).number(int64(again))
+	args = append(args,
+		strconv.Itoa(verbs[store.VerbComplete])+"|"+strconv.Itoa(verbs[store.VerbFail])+"|"+strconv.Itoa(verbs[store.VerbCancel]))
+	args = append(args.number(s.config.Retention.Milliseconds()), s.config.kept(), quietArg(runs, members))
+	args = args.number(int64(len(claims))).number(int64(len(kinds)))
+	for i := range claims {
+		args = append(args, formatFence(claims[i].fence), string(claims[i].indexes))
+	}
+	for i := range kinds {
+		k := &kinds[i]
+		args = append(args, k.kind).number(int64(k.runs)).number(int64(k.ended))
+		args = append(args, string(k.tally()), string(k.failures))
+	}
+	args = appendOutcomes(args, runs, members)
+	return call{script: &s.scripts.plainSettle, args: args.pointers()}
+}
+
+// appendOutcomes appends what became of each run. The texts are made in one piece: each by itself would be an allocation or two.
+func appendOutcomes(args arguments, runs []store.Settlement, members []int) arguments {
+	size := 0
+	for _, i := range members {
+		r := &runs[i]
+		size += len(r.Ref) + len(r.ID) + 1 + max(len(r.State)+1, recordHeadLen+len(r.ID)+len(r.Record))
+	}
+	made := texts{bytes: make([]byte, 0, size), ends: make([]int, 0, 3*len(members))}
+	for _, i := range members {
+		r := &runs[i]
+		made.bytes = append(append(append(made.bytes, agentRef(&r.Run)...), ':'), r.ID...)
+		made.end()
+		if r.Verb == store.VerbAgain {
+			made.bytes = appendState(made.bytes, r.State, 0)
+		} else {
+			made.bytes = appendRecordHead(made.bytes, r.ID, r.Verb)
+			made.end()
+			made.bytes = append(made.bytes, r.Record...)
+		}
+		made.end()
+	}
+	next := made.reader()
+	for _, i := range members {
+		r := &runs[i]
+		args = append(args, agentRef(&r.Run), next(), placeOf(&r.Run))
+		if r.Verb == store.VerbAgain {
+			args = append(args, againArg(r.Due), next())
+		} else {
+			args = append(args, next(), next())
+		}
+	}
+	return args
+}
+
+// againArg is dueArg for plainsettle.lua, which knows a delay by its minus.
+func againArg(w store.When) string {
+	if due := dueArg(w); due != "0" {
+		return due
+	}
+	return "-0"
+}
+
+// order puts runs that are due again in front. It returns how many they are.
+func order(runs []store.Settlement, members []int) int {
+	ended := make([]int, 0, len(members))
+	again := members[:0]
+	for _, i := range members {
+		if runs[i].Verb == store.VerbAgain {
+			again = append(again, i)
+		} else {
+			ended = append(ended, i)
+		}
+	}
+	n := len(again)
+	copy(members[n:], ended)
+	return n
+}
+
+// addRun adds the index of a run to those of its claim.
+func addRun(claims []claimRuns, r *store.Run) []claimRuns {
+	for i := range claims {
+		if claims[i].fence == r.Fence {
+			claims[i].indexes = append(claims[i].indexes, byte(r.Index)) //nolint:gosec // below store.MaxClaim
+			return claims
+		}
+	}
+	return append(claims, claimRuns{fence: r.Fence, indexes: append(make([]byte, 0, store.MaxClaim), byte(r.Index))}) //nolint:gosec // as above
+}
+
+// addKind adds a run to the sums of its kind.
+func addKind(kinds []kindSums, r *store.Settlement) []kindSums {
+	for i := range kinds {
+		if kinds[i].kind == r.Kind {
+			kinds[i].add(r)
+			return kinds
+		}
+	}
+	kinds = append(kinds, kindSums{kind: r.Kind})
+	kinds[len(kinds)-1].add(r)
+	return kinds
+}
+
+// recordHeadLen is how many bytes a head of a record has beside the id.
+const recordHeadLen = 3
+
+// appendRecordHead appends what stands in front of a record: the id behind its length, and the verb. The script puts the time between.
+func appendRecordHead(b []byte, id string, verb store.Verb) []byte {
+	b = binary.BigEndian.AppendUint16(b, uint16(min(len(id), math.MaxUint16)))
+	return append(append(b, id...), byte(verb))
+}
+
+// settledPlainly is the outcome of a run that plainsettle.lua has settled, at a time of the store.
+func settledPlainly(r *store.Settlement, now store.Millis) store.Settled {
+	switch {
+	case r.Verb != store.VerbAgain:
+		return store.Settled{}
+	case r.Due.At != 0:
+		return store.Settled{Due: r.Due.At}
+	default:
+		return store.Settled{Due: now + store.Millis(max(r.Due.After.Milliseconds(), 0))}
+	}
+}

@@ -1,0 +1,23 @@
+package redisstore
+
+// Messages of senders, which are carried out once.
+
+import (
+	"context"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Receive notes what became of a message; see [store.Messages]. All messages are in the first partition, which every layout has.
+func (s *Store) Receive(ctx context.Context, r store.Receipt) (store.Received, error) {
+	args := []any{r.Message, r.By, string(r.State), r.Content, r.For.Milliseconds()}
+	replies, err := s.eval(ctx, "receive", []call{{script: &s.scripts.receive, args: args}})
+	if err != nil || len(replies[0]) < 3 {
+		return store.Received{}, err
+	}
+	state := text(replies[0][1])
+	if len(state) != 1 {
+		return store.Received{}, wrap("receive", errMalformed)
+	}
+	return store.Received{State: store.ReceiptState(state[0]), Content: text(replies[0][2])}, nil
+}

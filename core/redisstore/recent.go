@@ -1,0 +1,51 @@
+package redisstore
+
+// Counters of the runs of the last day: a hash for each slot, in the first partition, which every layout has.
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// store.Recent is optional for a store; this line makes the compiler check that redisstore has it.
+var _ store.Recent = (*Store)(nil)
+
+// Tally adds what a process has counted; see [store.Recent].
+func (s *Store) Tally(ctx context.Context, t store.Tally) error {
+	slot := store.SlotTime.Milliseconds()
+	args := []any{t.Process, t.Seq, slot, slot * int64(store.KeptSlots+1), store.MostCounters}
+	for _, c := range t.Counters() {
+		args = append(args, c.Name, c.N)
+	}
+	_, err := s.eval(ctx, "stats", []call{{script: &s.scripts.tally, args: args}})
+	return err
+}
+
+// Window returns the counters of the last slots; see [store.Recent]. It asks for the slot of now first, and then for all others in one round trip.
+func (s *Store) Window(ctx context.Context, slots int) ([]store.KindWindow, store.Millis, error) {
+	first, err := s.eval(ctx, "stats", []call{{script: &s.scripts.recent, args: []any{"", store.SlotTime.Milliseconds()}}})
+	if err != nil {
+		return nil, 0, err
+	}
+	now, err := millis(first[0][0])
+	if err != nil {
+		return nil, 0, wrap("stats", err)
+	}
+	var calls []call
+	for back := int64(1); back < int64(min(slots, store.KeptSlots+1)); back++ {
+		calls = append(calls, call{script: &s.scripts.recent, args: []any{strconv.FormatInt(store.SlotOf(now)-back, 10), store.SlotTime.Milliseconds()}})
+	}
+	replies, err := s.eval(ctx, "stats", calls)
+	if err != nil {
+		return nil, 0, err
+	}
+	var all store.WindowTable
+	for _, reply := range append(replies, first[0]) {
+		for i := 1; i+1 < len(reply); i += 2 {
+			all.Add(text(reply[i]), toInt(text(reply[i+1])))
+		}
+	}
+	return all.Sorted(), now, nil
+}

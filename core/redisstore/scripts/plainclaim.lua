@@ -1,0 +1,263 @@
+-- plainclaim: lease what is due where nothing is out of the ordinary: nothing of it is held or to be parked, agents with many tasks
+--        have them at one level and none is large, and no lease has ended. It changes nothing where something is, and the caller sends claim instead.
+--        Straight on, without functions and loops that the common case does not need: most of what a claim costs is Lua.
+-- needs: layout alone
+-- KEYS[1] agenda
+-- KEYS[2] agents
+-- KEYS[3] state
+-- KEYS[4] claims
+-- KEYS[5] leases
+-- KEYS[6] kinds
+-- KEYS[7] counters
+-- KEYS[8] due
+-- KEYS[9] tasks
+-- ARGV[1] nonce, 16 bytes, as for claim
+-- ARGV[2] most tasks
+-- ARGV[3] lease, ms
+-- ARGV[4] the largest fence that the caller has seen, 0: none
+-- ARGV[5] number of kinds
+-- ARGV[6..] 1 for each kind with a handler: kind
+-- ARGV[..] 1 for each agent to visit; none: any agent
+-- returns {now} if something is out of the ordinary, else {now, next due of these agents or '', next end of a lease or '', fence or '',
+--          {agent of each task}, {due of each}, {live of each; in front of one that is stored inline there is still an S}, {state of
+--          each, or none at all}, {when each agent to visit is due next or ''}, {agent, profile of each that has one} or
+--          nothing if the partition has none}
+
+local MOST_HOLDS = 64 -- that are looked at one by one
+local FIRST_LOOK = 4 -- entries of the agenda
+local ODD = { now }
+local nkinds = tonumber(ARGV[5])
+
+-- 1. What is rare: each is nothing to a claim whose tasks it is not about.
+local held, parked, ORDERS = nil, nil, nil
+if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base .. 'orders', base .. 'limits') > 0 then
+  if redis.call('EXISTS', base .. 'open', base .. 'limits') > 0 then return ODD end
+  if redis.call('HLEN', base .. 'holds') > MOST_HOLDS then return ODD end
+  held = {}
+  for _, scope in ipairs(redis.call('HKEYS', base .. 'holds')) do
+    local letter = byte(scope)
+    if letter ~= byte(SCOPE_AGENT) and letter ~= byte(SCOPE_TASK) then return ODD end
+    held[sub(scope, 3)] = true
+  end
+  for _, there in ipairs(redis.call('HMGET', base .. 'parked', unpack(ARGV, 6, 5 + nkinds))) do
+    if there then return ODD end
+  end
+  parked, ORDERS = true, redis.call('EXISTS', base .. 'orders') == 1
+end
+local lease = redis.call('ZRANGE', KEYS[5], '0', '0', 'WITHSCORES')[2]
+if lease and tonumber(lease) <= now or redis.call('HEXISTS', KEYS[4], CLAIM_NONCE .. ARGV[1]) == 1 then return ODD end
+
+-- 2. What is due: tasks by themselves, in the order in which they have waited, and agents with many.
+-- The first entries tell both what is due, where little is, and what is next.
+local limit, asked, due, task, known = tonumber(ARGV[2]), {}, {}, nil, false
+if #ARGV == 5 + nkinds then
+  local at = 0
+  due = redis.call('ZRANGE', KEYS[1], '0', '3', 'WITHSCORES')
+  while due[at + 1] and tonumber(due[at + 2]) <= now do at = at + 2 end
+  known = at < 2 * FIRST_LOOK and at <= 2 * limit
+  if known then
+    task = due[at + 2]
+    for i = #due, at + 1, -1 do due[i] = nil end
+  else
+    due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now), 'WITHSCORES', 'LIMIT', '0', ARGV[2])
+  end
+else -- the tasks of some agents: the head of each says where they are
+  local entries, order = {}, {}
+  for i, value in ipairs(redis.call('HMGET', KEYS[2], unpack(ARGV, 6 + nkinds))) do
+    local agent, form = ARGV[5 + nkinds + i], value and byte(value)
+    asked[i] = ''
+    if form == byte(QUEUED) then return ODD end
+    if value then
+      entries[#entries + 1] = agent
+      order[#entries] = i
+    end
+    if form == byte(FEW) then
+      local high, low = byte(value, 4, 5)
+      local at = 6 + high * 256 + low
+      while at < #value do
+        high, low = byte(value, at + 7, at + 8)
+        local last = at + 8 + high * 256 + low
+        entries[#entries + 1] = agent .. ':' .. sub(value, at, at + 6) .. sub(value, at + 9, last)
+        order[#entries] = i
+        at = last + 1
+      end
+    end
+  end
+  local ready = {}
+  for k, score in ipairs(#entries > 0 and redis.call('ZMSCORE', KEYS[1], unpack(entries)) or {}) do
+    if score and tonumber(score) <= now then
+      ready[#ready + 1] = { entries[k], tonumber(score), score, order[k] }
+    elseif score and (asked[order[k]] == '' or tonumber(score) < tonumber(asked[order[k]])) then
+      asked[order[k]] = score
+    end
+  end
+  table.sort(ready, function(a, b) return a[2] < b[2] or (a[2] == b[2] and a[1] < b[1]) end)
+  for k, e in ipairs(ready) do
+    if k <= limit then
+      due[2 * k - 1], due[2 * k] = e[1], e[3]
+    elseif asked[e[4]] == '' or e[2] < tonumber(asked[e[4]]) then
+      asked[e[4]] = e[3]
+    end
+  end
+end
+local n, many = #due / 2, nil
+local agents, dues, lives, refs, gone = {}, {}, {}, {}, {}
+local names, at_names, tasks, at_tasks = {}, {}, {}, {}
+local singles, slots = 0, 0
+for i = 1, n do
+  local member = due[2 * i - 1]
+  local colon = string.find(member, ':', 1, true)
+  gone[i], dues[i] = member, due[2 * i]
+  if colon then
+    slots = slots + 1
+    tasks[slots], at_tasks[slots] = sub(member, 1, colon) .. sub(member, colon + 8), i
+    agents[i] = sub(member, 1, colon - 1)
+  else
+    singles = singles + 1
+    names[singles], at_names[singles] = member, i
+    agents[i] = member
+  end
+end
+if singles > 0 then
+  for k, value in ipairs(redis.call('HMGET', KEYS[2], unpack(names))) do
+    local form = value and byte(value)
+    if form == byte(INLINE) then
+      lives[at_names[k]] = value
+    elseif form == byte(FEW) then
+      local high, low = byte(value, 4, 5)
+      lives[at_names[k]] = sub(value, 6, 5 + high * 256 + low)
+    elseif form == byte(QUEUED) then
+      local level = ({ ['1'] = '1', ['2'] = '2', ['4'] = '3' })[sub(value, 2, 2)]
+      if not level then return ODD end -- tasks of several levels
+      many = many or {}
+      many[#many + 1] = { name = names[k], key = base .. 'queue:' .. level .. ':' .. names[k], got = 0, at = at_names[k] }
+    else
+      return ODD
+    end
+  end
+end
+if slots > 0 then
+  for k, live in ipairs(redis.call('HMGET', KEYS[9], unpack(tasks))) do
+    if not live then return ODD end
+    lives[at_tasks[k]], refs[at_tasks[k]] = live, tasks[k]
+  end
+end
+if many then -- the others close ranks
+  if redis.call('EXISTS', base .. 'bytes') == 1 then return ODD end
+  local apart = {}
+  for _, agent in ipairs(many) do apart[agent.at] = true end
+  local all, left = n, {}
+  n = 0
+  for i = 1, all do
+    if not apart[i] then
+      n = n + 1
+      agents[n], dues[n], lives[n], left[n], refs[n] = agents[i], dues[i], lives[i], gone[i], refs[i]
+    end
+  end
+  gone = left
+  for i = n + 1, all do agents[i], dues[i], lives[i], refs[i] = nil, nil, nil, nil end
+end
+
+-- 3. Agents with many give an equal share each, round by round, while there is room.
+local visiting, room = many, limit - n
+while visiting and room > 0 and #visiting > 0 do
+  local share, again, wanted, chosen = math.max(1, math.floor(room / #visiting)), {}, 0, {}
+  for _, agent in ipairs(visiting) do
+    local want = math.min(share, room - wanted)
+    local entries = want > 0 and redis.call('ZRANGE', agent.key, tostring(agent.got), tostring(agent.got + want), 'WITHSCORES') or {}
+    local k = 0
+    while k < want and entries[2 * k + 2] and tonumber(entries[2 * k + 2]) <= now do
+      k = k + 1
+      n = n + 1
+      agents[n], dues[n] = agent.name, entries[2 * k]
+      chosen[#chosen + 1] = agent.name .. ':' .. sub(entries[2 * k - 1], 8)
+      agent[agent.got + k] = entries[2 * k - 1]
+    end
+    if want > 0 then agent.got, agent.next, wanted = agent.got + k, entries[2 * k + 2], wanted + k end
+    if want > 0 and k == want then again[#again + 1] = agent end
+  end
+  if #chosen == 0 then break end
+  for k, live in ipairs(redis.call('HMGET', KEYS[9], unpack(chosen))) do
+    if not live then return ODD end
+    lives[n - #chosen + k], refs[n - #chosen + k] = live, chosen[k]
+  end
+  visiting, room = again, room - #chosen
+end
+
+-- 4. Whether all of it is to be had.
+local fence, states, packed, per = '', {}, {}, {}
+for i = 6, 5 + nkinds do per[ARGV[i]] = 0 end
+for i = 1, n do
+  local agent, live = agents[i], lives[i]
+  local at = byte(live) == byte(INLINE) and 1 or 0 -- no sequence number begins so before the year 2693
+  local high, low = byte(live, at + 9, at + 10)
+  if not low then return ODD end
+  local last = at + high * 256 + low + 10
+  local id = sub(live, at + 11, last)
+  local kind = sub(live, last + 2, last + 1 + (byte(live, last + 1) or 0))
+  local ref = refs[i] or agent .. ':' .. id
+  if not per[kind] or held and (held[agent] or held[ref]) then return ODD end
+  per[kind] = per[kind] + 1
+  refs[i] = ref
+  packed[3 * i - 2], packed[3 * i - 1], packed[3 * i] = agent, id, dues[i]
+end
+if n > 0 and ORDERS then
+  for _, order in ipairs(redis.call('HMGET', base .. 'orders', unpack(refs))) do
+    if order then return ODD end
+  end
+end
+
+-- 5. It leaves the agenda, and is leased. The first write is one that is allowed when memory is full. An agent that has nothing, as what
+-- was due of it has been cancelled or put off, gets its right place.
+if many then
+  local moved, at_once = {}, string.format('%.0f', now)
+  redis.call('ZREM', KEYS[1], '')
+  for _, agent in ipairs(many) do
+    if agent.got > 0 then redis.call('ZREM', agent.key, unpack(agent)) end
+    if agent.next then
+      moved[#moved + 1] = tonumber(agent.next) > now and agent.next or at_once
+      moved[#moved + 1] = agent.name
+    else
+      gone[#gone + 1] = agent.name
+    end
+  end
+  if #moved > 0 then redis.call('ZADD', KEYS[1], unpack(moved)) end
+end
+if #gone > 0 then redis.call('ZREM', KEYS[1], unpack(gone)) end
+if n > 0 then
+  local counters = redis.call('HMGET', KEYS[7], 'clock', 'running')
+  fence = string.format('%.0f', math.max((tonumber(counters[1]) or 0) + 1, now * 1024, ARGV[4] + 1))
+  redis.call('HSET', KEYS[7], 'clock', fence, 'running', string.format('%.0f', (tonumber(counters[2]) or 0) + n))
+  redis.call(
+    'HSET', KEYS[4], fence, string.rep(RUNNING, n) .. ARGV[1], fence .. CLAIM_REFS, cmsgpack.pack(packed), CLAIM_NONCE .. ARGV[1], fence
+  )
+  local till = string.format('%.0f', now + ARGV[3])
+  redis.call('ZADD', KEYS[5], till, fence)
+  if not lease or tonumber(lease) > tonumber(till) then lease = till end
+  for kind, k in pairs(per) do
+    if k > 0 then redis.call('HINCRBY', KEYS[6], COUNT_RUNNING .. kind, tostring(k)) end
+  end
+  if n < 8 or redis.call('EXISTS', KEYS[3]) == 1 then states = redis.call('HMGET', KEYS[3], unpack(refs)) end
+end
+
+-- 6. What their agents have set for themselves.
+local profiles = n > 0 and redis.call('EXISTS', base .. 'profiles') == 1 and {}
+if profiles then
+  for i, profile in ipairs(redis.call('HMGET', base .. 'profiles', unpack(agents))) do
+    if profile then profiles[#profiles + 1], profiles[#profiles + 2] = agents[i], profile end
+  end
+end
+
+-- 7. When the partition is due next; what is parked in it stays so.
+if many or not known then task = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')[2] end
+local hint = task
+if lease and (not task or tonumber(lease) < tonumber(task)) then hint = lease end
+if parked then hint = (hint or '') .. string.match(redis.call('GET', KEYS[8]) or '', '^%d*(.*)$') end
+if hint and hint ~= '' then redis.call('SET', KEYS[8], hint) else redis.call('DEL', KEYS[8]) end
+if #asked > 0 then
+  task = nil
+  for _, next_ in ipairs(asked) do
+    if next_ ~= '' and (not task or tonumber(next_) < tonumber(task)) then task = next_ end
+  end
+end
+return { now, task or '', lease or '', fence, agents, dues, lives, states, asked, profiles }

@@ -1,0 +1,48 @@
+-- signal: tell those who wait for a key, or keep what is said for the first who will.
+-- needs: look holds answers signals
+-- KEYS[1] agenda
+-- KEYS[2] agents
+-- ARGV[1] agent
+-- ARGV[2] key
+-- ARGV[3] what is said
+-- ARGV[4] how long it is kept, ms
+-- returns {now, 0 one is kept already, 1 tasks were told, 2 it is kept, how many were told, 1 if there may be more}
+
+local TAKEN = 0
+local RESUMED = 1
+local KEPT = 2
+local MOST_TOLD = 100
+local agent, key, said = ARGV[1], ARGV[2], ARGV[3]
+local waiting = base .. 'awaits:' .. agent .. ':' .. key
+local told, rest = 0, 0
+local all = redis.call('HGETALL', waiting)
+for i = 1, #all, 2 do
+  local id = all[i]
+  if all[i + 1] == UNTOLD then
+    if told == MOST_TOLD then
+      rest = 1
+      break
+    end
+    local live, member = find(agent, redis.call('HGET', KEYS[2], agent), id)
+    local place_, due, name = IS_RUNNING, 0, nil
+    if live then place_, due, name = where(agent, id, live, member) end
+    if place_ ~= IS_RUNNING then -- one that runs has waited for too long
+      redis.call('HSET', waiting, id, TOLD .. said)
+      if due > now or place_ == IS_PARKED then
+        lift(agent, id, live, member, place_, name)
+        place(agent, member, live, id, now)
+      end
+      told = told + 1
+    end
+  end
+end
+if told > 0 then
+  placed()
+  announce(now) -- first: look notes when the next is due, and nobody would be woken then
+  look()
+  return kept_answer({ now, RESUMED, told, rest })
+end
+if kept_for(agent, key) then return { now, TAKEN, 0, 0 } end
+local until_ = string.format('%013.0f', now + tonumber(ARGV[4]))
+redis.call('SET', base .. 'signal:' .. agent .. ':' .. key, until_ .. said, 'PX', ARGV[4] + 60000) -- it says itself when it is over
+return kept_answer({ now, KEPT, 0, 0 })

@@ -1,0 +1,65 @@
+package redisstore
+
+// Signals: what somebody says to tasks that wait for it.
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// verbSignal is the verb of errors.
+const verbSignal = "signal"
+
+// Signal tells whoever waits; see [store.Signals].
+func (s *Store) Signal(ctx context.Context, signals []store.Signal) ([]store.Signalled, error) {
+	calls := make([]call, len(signals))
+	for i := range signals {
+		n := &signals[i]
+		calls[i] = call{script: &s.scripts.signal, partition: s.partitionOf(n.Agent), args: []any{
+			encode(n.Agent), encode(n.Key), n.Payload, max(n.Keep.Milliseconds(), 1),
+		}}
+	}
+	replies, err := s.eval(ctx, verbSignal, calls)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]store.Signalled, len(signals))
+	for i, reply := range replies {
+		if len(reply) != 4 {
+			return nil, wrap(verbSignal, errMalformed)
+		}
+		out[i] = store.Signalled{Code: store.SignalCode(number(reply[1])), Resumed: int(number(reply[2])), More: number(reply[3]) == 1}
+	}
+	return out, nil
+}
+
+// Heard returns what tasks were told; see [store.Signals]. It is kept where they wait.
+func (s *Store) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, error) {
+	ctx, cancel := s.patience(ctx, "read")
+	defer cancel()
+	pipe := s.client.Pipeline()
+	answers := make([]*redis.Cmd, len(waits))
+	for i, w := range waits {
+		p := s.parts[s.partitionOf(w.Agent)]
+		answers[i] = pipe.Do(ctx, "HGET", p.key("awaits:"+encode(w.Agent)+":"+encode(w.Key)), w.ID)
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, wrap("read", err)
+	}
+	out := make([]*store.Told, len(waits))
+	for i, a := range answers {
+		said, err := a.Text()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return nil, wrap("read", err)
+		}
+		if payload, told := strings.CutPrefix(said, "t"); told {
+			out[i] = &store.Told{Payload: []byte(payload)}
+		}
+	}
+	return out, nil
+}

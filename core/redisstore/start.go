@@ -1,0 +1,90 @@
+package redisstore
+
+// Start: a task that is stored and leased in one step, and what its reply says.
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// startCall is the call for a request that brings its task: a plain one if nothing about that needs more, else the submit alone.
+func (s *Store) startCall(r *store.ClaimRequest) call {
+	t := r.New
+	full := func() call {
+		return call{script: &s.scripts.submit, partition: r.Partition, args: s.submitArgs([]store.Submission{*t}, []int{0}, modeEach)}
+	}
+	usual := plainSubmission(t) && t.Due == (store.When{}) && !r.Urgent && !r.Serial && len(r.Most) == 0 && len(r.Leave) == 0 && slices.Equal(r.Kinds, []string{t.Kind}) && r.Limit > 0
+	memory := &s.plain[r.Partition].start
+	if !usual || !memory.worthTrying() {
+		return full()
+	}
+	args := make(arguments, 0, 10).number(int64(s.config.MaxTasks)).number(int64(s.few))
+	args = append(args, encode(t.Agent), t.ID, t.Kind, t.Key, string(record(t.Level, t.ID, t.Kind, t.Key, t.Body)), r.Nonce)
+	args = args.number(r.Lease.Milliseconds()).number(int64(r.Fence))
+	return call{script: &s.scripts.plainStart, partition: r.Partition, args: args.pointers(), plain: memory, full: full}
+}
+
+// parseStarted reads the reply to a start. One that was a submit alone has no tasks.
+func (s *Store) parseStarted(c *call, r *store.ClaimRequest, reply []any) (store.Claim, error) {
+	claim := store.Claim{Look: store.Look{Partition: c.partition}}
+	if len(reply) < 2 {
+		return claim, errMalformed
+	}
+	claim.Now = store.Millis(number(reply[0]))
+	a, err := parseSubmitted(reply[1])
+	if err != nil {
+		return claim, err
+	}
+	if claim.Err = s.refusedTask(r.New, &a); claim.Err != nil {
+		return claim, nil //nolint:nilerr // that a task is refused is an answer
+	}
+	claim.Submitted = &a.Submitted
+	if c.full == nil {
+		profiles, err := profilesBehind(reply, 2, nil)
+		if a.Created {
+			a.Profile = profiles[r.New.Agent]
+		}
+		return claim, err
+	}
+	if len(reply) != 6 {
+		return claim, errMalformed
+	}
+	fence, err := strconv.ParseInt(text(reply[2]), 10, 64)
+	if err != nil {
+		return claim, errMalformed
+	}
+	if claim.NextDue, err = millis(reply[4]); err != nil {
+		return claim, err
+	}
+	if claim.NextLease, err = millis(reply[5]); err != nil {
+		return claim, err
+	}
+	claim.Fence, claim.AgentsDue, claim.Tasks = store.Fence(fence), []store.Millis{claim.NextDue}, make([]store.Claimed, 1)
+	t := &claim.Tasks[0]
+	if err := readClaimed(t, encode(r.New.Agent), strings.TrimPrefix(text(reply[3]), inline), reply[1], ""); err != nil {
+		return claim, err
+	}
+	t.Partition, t.Fence = claim.Partition, claim.Fence
+	return claim, nil
+}
+
+// startLeft claims what some requests have brought, where that was not one step.
+func (s *Store) startLeft(ctx context.Context, requests []store.ClaimRequest, claims []store.Claim) {
+	for i := range claims { // none if all have failed
+		r, c := requests[i], &claims[i]
+		if r.New == nil || c.Submitted == nil || !c.Submitted.Created || len(c.Tasks) > 0 {
+			continue
+		}
+		r.Agents, r.New = []string{r.New.Agent}, nil
+		rest, err := s.Claim(ctx, []store.ClaimRequest{r})
+		if err != nil {
+			continue // it is stored, which is what cannot be taken back; whoever looks next finds it
+		}
+		rest[0].Submitted = c.Submitted
+		*c = rest[0]
+	}
+}

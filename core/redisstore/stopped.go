@@ -1,0 +1,184 @@
+package redisstore
+
+// Whether a store has stopped: no process announces itself, and no run holds its lease. What dead processes have left is taken back.
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// stopped refuses a store that is used.
+func (m *mover) stopped(ctx context.Context) error {
+	processes, err := m.old.Processes(ctx)
+	if err != nil {
+		return err
+	}
+	if n := len(processes); n > 0 {
+		return fmt.Errorf("processes that use the store: %d (duly processes lists them): stop them, then try again; "+
+			"one that was killed is forgotten within a minute or two", n)
+	}
+	if err := m.unlimited(ctx); err != nil {
+		return err
+	}
+	now, err := m.old.time(ctx)
+	if err != nil {
+		return err
+	}
+	var tasks int64
+	var last store.Millis
+	for _, p := range m.old.parts {
+		n, end, err := m.running(ctx, p, now)
+		if err != nil {
+			return err
+		}
+		tasks, last = tasks+n, max(last, end)
+	}
+	if last == 0 {
+		return nil
+	}
+	return fmt.Errorf("tasks that run under a lease: %d; the last lease ends at %s unless it is extended: stop the processes that run them, then try again",
+		tasks, time.UnixMilli(int64(last)).UTC().Format(time.RFC3339))
+}
+
+// unlimited refuses a store with limits, which count in one partition, or with tasks that still wait in line for one.
+func (m *mover) unlimited(ctx context.Context) error {
+	var limits, lined, awaits int64
+	for _, p := range m.old.parts {
+		pipe := m.old.client.Pipeline()
+		set, waiting, await := pipe.HLen(ctx, p.key("limits")), pipe.HLen(ctx, p.key("lined")), pipe.HLen(ctx, p.key("awaits"))
+		if _, err := pipe.Exec(ctx); err != nil {
+			return wrap(verbRepartition, err)
+		}
+		limits, lined, awaits = limits+set.Val(), lined+waiting.Val(), awaits+await.Val()
+	}
+	switch {
+	case limits > 0:
+		return fmt.Errorf("limits and budgets that are set: %d (duly limit list and duly budget list show them): they count in one partition only, so lift them, then try again", limits)
+	case awaits > 0:
+		return fmt.Errorf("tasks that wait for a signal: %d: what they wait for is not moved; signal or cancel them, then try again", awaits)
+	case lined > 0:
+		return fmt.Errorf("tasks that still wait in line for a limit: %d: let a daemon run for a moment, then try again", lined)
+	default:
+		return nil
+	}
+}
+
+// time is that of Redis.
+func (s *Store) time(ctx context.Context) (store.Millis, error) {
+	now := s.client.Do(ctx, "TIME")
+	if err := now.Err(); err != nil {
+		return 0, wrap(verbRepartition, err)
+	}
+	return parseTime(now), nil
+}
+
+// running counts the tasks of claims whose leases have not ended, and says when the last one ends. The ends of holds are among
+// the leases.
+func (m *mover) running(ctx context.Context, p partition, now store.Millis) (tasks int64, last store.Millis, err error) {
+	for at := 0; ; at += pageEntries {
+		page := m.old.client.Do(ctx, "ZRANGE", p.key("leases"), at, at+pageEntries-1, "WITHSCORES")
+		if page.Err() != nil {
+			return 0, 0, wrap(verbRepartition, page.Err())
+		}
+		all := scoresOf(page)
+		fences := []any{"HMGET", p.key("claims")}
+		for _, lease := range all {
+			if lease.score > now && !strings.HasPrefix(lease.member, "@") {
+				fences, last = append(fences, lease.member), max(last, lease.score)
+			}
+		}
+		n, err := m.old.marked(ctx, fences)
+		if tasks += n; err != nil {
+			return 0, 0, err
+		}
+		if len(all) < pageEntries {
+			return tasks, last, nil
+		}
+	}
+}
+
+// marked counts the tasks that run, by the answer to a command that reads their claims.
+func (s *Store) marked(ctx context.Context, read []any) (tasks int64, err error) {
+	if len(read) == 2 {
+		return 0, nil // no claim
+	}
+	marks, err := s.client.Do(ctx, read...).Slice()
+	if err != nil {
+		return 0, wrap(verbRepartition, err)
+	}
+	for _, mark := range marks {
+		runs := text(mark) // a mark for each task, then the nonce
+		tasks += int64(strings.Count(runs[:max(len(runs)-nonceLen, 0)], "0"))
+	}
+	return tasks, nil
+}
+
+// nonceLen is the length of the nonce of a claim.
+const nonceLen = 16
+
+// recover takes back the tasks of leases that have ended, and ends holds, as any claim does: these ask for no task.
+func (m *mover) recover(ctx context.Context) error {
+	for {
+		calls, err := m.overdue(ctx)
+		if err != nil || len(calls) == 0 {
+			return err
+		}
+		if _, err := m.old.eval(ctx, verbRepartition, calls); err != nil {
+			return err
+		}
+	}
+}
+
+// overdue is a claim of nothing for each partition with a lease, or a hold, that has ended.
+func (m *mover) overdue(ctx context.Context) ([]call, error) {
+	now, err := m.old.time(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pipe, ended := m.old.client.Pipeline(), make([]*redis.Cmd, len(m.old.parts))
+	for i, p := range m.old.parts {
+		ended[i] = pipe.Do(ctx, "ZRANGEBYSCORE", p.key("leases"), "-inf", int64(now), "LIMIT", 0, 1)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, wrap(verbRepartition, err)
+	}
+	var calls []call
+	for i := range ended {
+		if some, _ := ended[i].Slice(); len(some) > 0 {
+			r := store.ClaimRequest{Nonce: newNonce(), Lease: time.Minute}
+			calls = append(calls, call{script: &m.old.scripts.claim, partition: i, args: claimArgs(&r)})
+		}
+	}
+	return calls, nil
+}
+
+// auditAll audits all partitions, a page of each at a time, and returns the first faults of each.
+func (s *Store) auditAll(ctx context.Context, repair bool) ([]store.Fault, error) {
+	pages := make([]store.AuditPage, len(s.parts))
+	for i := range pages {
+		pages[i] = store.AuditPage{Partition: i, Repair: repair}
+	}
+	var faults []store.Fault
+	for len(pages) > 0 {
+		audited, err := s.Audit(ctx, pages)
+		if err != nil {
+			return nil, err
+		}
+		var more []store.AuditPage
+		for i, a := range audited {
+			faults = append(faults, a.Faults...)
+			if a.Next != "" {
+				pages[i].Cursor = a.Next
+				more = append(more, pages[i])
+			}
+		}
+		pages = more
+	}
+	return faults, nil
+}

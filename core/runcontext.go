@@ -1,0 +1,89 @@
+package core
+
+// The context of a run: a cancellable one, which is only made once somebody waits for it.
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// runContext is the context that a handler gets: that of its pull, and ended by itself when its run is. It is what
+// context.WithCancelCause returns, but made at the first call of Done, or when it is cancelled: until then nobody can tell it from
+// its parent, and most handlers never look.
+type runContext struct {
+	parent context.Context //nolint:containedctx // it is a context
+
+	mu   sync.Mutex
+	real context.Context //nolint:containedctx // the same; nil until somebody needs it
+	stop context.CancelCauseFunc
+	over bool
+}
+
+// made is the real context. The mutex is held.
+func (c *runContext) made() context.Context {
+	if c.real == nil {
+		parent := c.parent
+		if c.over { // its parent's end comes later, and is not its own
+			parent = context.WithoutCancel(parent)
+		}
+		c.real, c.stop = context.WithCancelCause(parent)
+		if c.over {
+			c.stop(nil)
+		}
+	}
+	return c.real
+}
+
+// cancel ends the context, for a cause; nil when its run has ended. Only the first end counts.
+func (c *runContext) cancel(cause error) {
+	c.mu.Lock()
+	if cause != nil {
+		_ = c.made() // it keeps the cause
+	}
+	c.over = true
+	stop := c.stop
+	c.mu.Unlock()
+	if stop != nil {
+		stop(cause)
+	}
+}
+
+// Deadline is that of the parent: a run is cancelled, and has no deadline of its own.
+func (c *runContext) Deadline() (time.Time, bool) { return c.parent.Deadline() }
+
+// Done is closed when the run is to end.
+func (c *runContext) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.made().Done()
+}
+
+// Err says that the run is to end.
+func (c *runContext) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.real != nil:
+		return c.real.Err()
+	case c.over:
+		return context.Canceled
+	default:
+		return c.parent.Err()
+	}
+}
+
+// Value is that of the parent. The real context is asked where it may have been cancelled otherwise than its parent, as
+// [context.Cause] finds the cause so.
+func (c *runContext) Value(key any) any {
+	c.mu.Lock()
+	from := c.parent
+	if c.real != nil || c.over {
+		from = c.made()
+	}
+	c.mu.Unlock()
+	return from.Value(key)
+}
+
+// String names the context, as it would be printed with its lock otherwise.
+func (*runContext) String() string { return "duly.run" }

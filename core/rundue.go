@@ -1,0 +1,118 @@
+package core
+
+// RunDue and what it is asked for: whose tasks, and how much of them.
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Scope says whose due tasks a pull runs, and how much of them.
+type Scope struct {
+	Agents      []string      // these agents; nil for all
+	Partitions  []int         // with Agents nil: only agents of these partitions; nil for all
+	MaxTasks    int           // most tasks to run; zero for no limit
+	MaxDuration time.Duration // after which nothing more is claimed; zero for no limit
+	PerAgent    int           // most tasks of one agent in one claim; zero for no limit
+	Grace       time.Duration // how long running handlers may continue once the context is cancelled
+	// Idle, if set, is called once when the pull has nothing to claim for now, because nothing is due, MaxTasks is reached or
+	// the store failed, while handlers may still run: with the time when something is due next as far as is known, or the
+	// zero time. It is not called when the context or MaxDuration ended the claiming. It says whether the caller follows
+	// with another pull: if not, this one still takes the occurrences of its own runs that become tasks of their own, and
+	// looks again in the end.
+	Idle func(next time.Time) (follows bool)
+	// Join, if set, is asked whenever the pull is about to claim which agents it is to serve from then on, as if they had
+	// been among Agents, and which no more. It must return at once.
+	Join func() (in, out []string)
+	// OnDue, if set, is called when a task that the pull has run is due again. It must not block.
+	OnDue func(agent string, due time.Time)
+	// OnTick, if set, is called for the ticks of this pull, as Config.OnTick is.
+	OnTick func(Tick)
+	// Series, if set, ties this pull to those before and after it: see [Series]. It is for hosts that pull again whenever
+	// Idle, which has to be set too, was called.
+	Series *Series
+}
+
+// RunDueTasks runs what is due for the given agents: one batched fetch, then one tick for each agent. It is RunDue with
+// these agents; without agents it does nothing and calls no store.
+func (s *Scheduler) RunDueTasks(ctx context.Context, agents []string) (Report, error) {
+	if len(agents) == 0 {
+		return Report{}, nil
+	}
+	return s.RunDue(ctx, Scope{Agents: agents})
+}
+
+// RunDue runs what is due within a scope. It claims tasks, runs and settles them until nothing is due, the scope's
+// budget is spent, or the context's deadline minus Config.Margin is reached; then it waits for the handlers
+// under way. While handlers run, each slot that comes free goes to the agent that has waited longest, in any partition:
+// an agent that is never done keeps no other waiting.
+// When the context is done nothing more is claimed, handlers are cancelled after the scope's grace, and what has not
+// ended is released uncharged. On return nothing is left under lease, unless the store cannot be reached.
+//
+// The error is a *[RunsError] when handlers failed, although all healthy work was done and the report is whole, and an
+// *[AwayError] when some partitions of the store did not answer, although the others were served; it may be both, joined. Any
+// other error says why the pull ended early.
+func (s *Scheduler) RunDue(ctx context.Context, scope Scope) (Report, error) {
+	if err := s.check(scope); err != nil {
+		return Report{}, err
+	}
+	if scope.Agents != nil && len(scope.Agents) == 0 {
+		return Report{}, nil
+	}
+	if len(s.config.Limits)+len(s.config.Budgets) > 0 {
+		if err := s.limited(ctx); err != nil {
+			return Report{}, err
+		}
+	}
+	p := newPull(ctx, s, scope)
+	defer p.close()
+	return p.runBooked()
+}
+
+// MaxAgents is the most agents that one scope names.
+const MaxAgents = 1000
+
+// check refuses a scope before any store call.
+func (s *Scheduler) check(scope Scope) error {
+	if len(scope.Agents) > MaxAgents {
+		return invalid("agent_ids", "are %d: the limit is %d a call", len(scope.Agents), MaxAgents)
+	}
+	for i, agent := range scope.Agents {
+		if err := validID(fmt.Sprintf("agent_ids[%d]", i), agent); err != nil {
+			return err
+		}
+	}
+	for _, p := range scope.Partitions {
+		if p < 0 || p >= s.store.Partitions() {
+			return invalid("partitions", "must be between 0 and %d, not %d", s.store.Partitions()-1, p)
+		}
+	}
+	switch {
+	case scope.MaxTasks < 0:
+		return invalid("max", "must not be negative, not %d", scope.MaxTasks)
+	case scope.MaxDuration < 0:
+		return invalid("timeout_ms", "must not be negative, not %s", scope.MaxDuration)
+	case scope.PerAgent < 0:
+		return invalid("per_agent", "must not be negative, not %d", scope.PerAgent)
+	case scope.Series != nil && (scope.Series.s != s || scope.Idle == nil):
+		return invalid("series", "must be made by the same scheduler, and its pulls must have Idle")
+	}
+	return nil
+}
+
+// RunTick runs tasks of one agent that were claimed elsewhere with [Store.Claim], in the order given, and settles them.
+// It never fetches. It refuses, without running anything, tasks of another agent.
+func (s *Scheduler) RunTick(ctx context.Context, agent string, claimed []Claimed) (Report, error) {
+	for i := range claimed {
+		if claimed[i].Agent != agent {
+			return Report{}, invalid(fmt.Sprintf("claimed[%d].agent_id", i), "is %q, not %q", claimed[i].Agent, agent)
+		}
+	}
+	if len(claimed) == 0 {
+		return Report{}, nil
+	}
+	p := newPull(ctx, s, Scope{Agents: []string{agent}})
+	defer p.close()
+	return p.runTick(agent, claimed)
+}

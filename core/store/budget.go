@@ -1,0 +1,301 @@
+package store
+
+// Budgets: what runs may use of anything within an hour, a day or a month.
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Budget bounds what the runs of some tasks use within each hour, day or month of a zone: starts, or units that the runs report, such
+// as tokens or money. A run is charged when it ends, with what it says that it has used, in the period that it ends in; its start is
+// charged when it is claimed. Once a budget is used up nothing that it is about starts before the period is over, or before the
+// budget is raised: it waits in line, where it costs claims nothing. Runs under way go on, so that more may be used than
+// the amount: by what those used that were claimed before.
+type Budget struct {
+	About  BudgetTarget
+	Amount Amount
+	Zone   string // an IANA name: where the period begins at the full hour, or at midnight
+	// Clock is how far Zone is ahead of UTC. It is made when the budget is set, so that stores need no zones.
+	Clock Clock
+	Then  Then
+	Note  []byte // ThenPause: what the pause says, opaque
+}
+
+// BudgetTarget says which runs a budget is about, which of them it counts together, and what it counts. No two budgets have the same.
+type BudgetTarget struct {
+	LimitTarget
+	Unit string `json:"unit"` // UnitRuns, or what runs report
+	Per  Period `json:"per"`
+}
+
+// UnitRuns is the unit of starts, which every run has one of.
+const UnitRuns = "runs"
+
+// EachTask lets a budget count each task by itself. No limit does.
+const EachTask Each = "task"
+
+// Period is what a budget is for.
+type Period string
+
+// The periods. A day and a month begin at midnight in the budget's zone, or at the end of the gap where there is no midnight.
+const (
+	PerHour  Period = "hour"
+	PerDay   Period = "day"
+	PerMonth Period = "month"
+)
+
+// Then is what becomes of the tasks of a budget that is used up.
+type Then string
+
+// What becomes of them: they wait for the next period, they are paused until somebody resumes them, or they run on and it is told.
+const (
+	ThenHold   Then = "hold"
+	ThenPause  Then = "pause"
+	ThenNotify Then = "notify"
+)
+
+// Amount is how much of something, in millionths.
+type Amount int64
+
+// AmountOne is one of something, and MostAmount the most that one budget, or one run, can have.
+const (
+	AmountOne  Amount = 1_000_000
+	MostAmount        = 9_000_000_000 * AmountOne
+)
+
+// AmountOf is the amount of a number, to the nearest millionth.
+func AmountOf(n float64) Amount { return Amount(math.Round(n * float64(AmountOne))) }
+
+// String is the amount as a decimal number: 1200, or 0.02.
+func (a Amount) String() string {
+	text := fmt.Sprintf("%d.%06d", a/AmountOne, a%AmountOne)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+}
+
+// MarshalJSON writes a number.
+func (a Amount) MarshalJSON() ([]byte, error) { return []byte(a.String()), nil }
+
+// Used is how much a run has used of a unit.
+type Used struct {
+	Unit   string
+	Amount Amount
+}
+
+// Clock is how far local time is ahead of UTC, by when it changes.
+type Clock []Ahead
+
+// Ahead is how far local time is ahead from some time on: of the first one since ever.
+type Ahead struct {
+	Since Millis
+	By    time.Duration // whole seconds
+}
+
+// clockYears is how far ahead the changes of a clock are known. What is set by a file is set anew whenever a process starts.
+const clockYears = 10
+
+// ClockOf is the clock of a zone, from a time on for ten years.
+func ClockOf(zone *time.Location, now time.Time) Clock {
+	ahead := func(t time.Time) time.Duration {
+		_, by := t.In(zone).Zone()
+		return time.Duration(by) * time.Second
+	}
+	at := now.Add(-48 * time.Hour)
+	clock := Clock{{By: ahead(at)}}
+	for end := now.AddDate(clockYears, 0, 0); at.Before(end); {
+		_, change := at.In(zone).ZoneBounds()
+		if change.IsZero() || change.After(end) {
+			break
+		}
+		if by := ahead(change); by != clock[len(clock)-1].By {
+			clock = append(clock, Ahead{Since: MillisOf(change), By: by})
+		}
+		at = change
+	}
+	return clock
+}
+
+// at is how far local time is ahead, and since when.
+func (c Clock) at(t Millis) Ahead {
+	out := Ahead{}
+	for i, a := range c {
+		if i > 0 && a.Since > t {
+			break
+		}
+		out = a
+	}
+	return out
+}
+
+// End is when the period is over that a time is in.
+func (c Clock) End(per Period, at Millis) Millis {
+	now := c.at(at)
+	local := at.Add(now.By).Time().UTC()
+	switch per {
+	case PerHour:
+		local = local.Truncate(time.Hour).Add(time.Hour)
+	case PerMonth:
+		local = time.Date(local.Year(), local.Month()+1, 1, 0, 0, 0, 0, time.UTC)
+	default:
+		local = time.Date(local.Year(), local.Month(), local.Day()+1, 0, 0, 0, 0, time.UTC)
+	}
+	end := MillisOf(local).Add(-now.By)
+	if later := c.at(end); later.By != now.By { // clocks are changed before
+		end = max(MillisOf(local).Add(-later.By), later.Since)
+	}
+	return end
+}
+
+// String is the clock as stores keep it: how far ahead, in ms, then pairs of when that changes, in ms, and to what.
+func (c Clock) String() string {
+	var b strings.Builder
+	for i, a := range c {
+		if i > 0 {
+			fmt.Fprintf(&b, ",%d,", a.Since)
+		}
+		fmt.Fprintf(&b, "%d", a.By/time.Millisecond)
+	}
+	return b.String()
+}
+
+// ParseClock reads a clock as String writes it.
+func ParseClock(text string) (Clock, error) {
+	parts := strings.Split(text, ",")
+	if len(parts)%2 == 0 {
+		return nil, fmt.Errorf("a clock of %d parts", len(parts))
+	}
+	clock := make(Clock, (len(parts)+1)/2)
+	for i, part := range parts {
+		n, err := strconv.ParseInt(part, 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		if i%2 == 0 {
+			clock[i/2].By = time.Duration(n) * time.Millisecond
+		} else {
+			clock[i/2+1].Since = Millis(n)
+		}
+	}
+	return clock, nil
+}
+
+// BudgetChange sets a budget, or lifts it.
+type BudgetChange struct {
+	Budget
+	Lift bool // only About counts then
+}
+
+// BudgetUse is a budget, and how much of it is used in the period that is now.
+type BudgetUse struct {
+	Budget
+	// Used is what all together have used, UsedUp how many agents, keys or tasks have used theirs up (1 at most if it counts all together),
+	// and Waiting the tasks that it holds back; as far as a bounded search has found them.
+	Used    Amount
+	UsedUp  int
+	Waiting int64
+	Ends    Millis // when the period ends
+	Shares  []BudgetShare
+}
+
+// BudgetShare is what one agent, key or task has used of a budget that counts each by itself.
+type BudgetShare struct {
+	Of   string `json:"of"` // a task as agent:id
+	Used Amount `json:"used"`
+}
+
+// MostShares is how many shares a BudgetUse has: those that have used most.
+const MostShares = 10
+
+// Crossing says that a run has used up a budget.
+type Crossing struct {
+	About BudgetTarget
+	Of    string // the agent or key, where each counts by itself; the agent of the task
+	Task  string // its id, where each task counts by itself
+	Ends  Millis // when the period ends
+}
+
+// Crossed are the budgets that a run has used up.
+type Crossed struct{ Budgets []Crossing }
+
+// Add adds budgets to some, which may be nil.
+func (c *Crossed) Add(all ...Crossing) *Crossed {
+	if len(all) == 0 {
+		return c
+	}
+	if c == nil {
+		c = &Crossed{}
+	}
+	c.Budgets = append(c.Budgets, all...)
+	return c
+}
+
+// String names what a budget is about, as in: 100 tokens a day of each agent needs no more than "tokens a day of each agent".
+func (t BudgetTarget) String() string {
+	return fmt.Sprintf("%s %s of %s", t.Unit, t.Per.Text(), t.LimitTarget)
+}
+
+// Text is a period as people say it, such as a day.
+func (p Period) Text() string {
+	if p == PerHour {
+		return "an hour"
+	}
+	return "a " + string(p)
+}
+
+// MarshalJSON writes a budget, and how much of it is used.
+func (u BudgetUse) MarshalJSON() ([]byte, error) {
+	shares := u.Shares
+	if shares == nil {
+		shares = []BudgetShare{}
+	}
+	return json.Marshal(struct {
+		Kind    string        `json:"kind,omitempty"`
+		Key     string        `json:"limit_key,omitempty"`
+		Each    Each          `json:"each,omitempty"`
+		Unit    string        `json:"unit"`
+		Amount  Amount        `json:"amount"`
+		Per     Period        `json:"per"`
+		Zone    string        `json:"zone"`
+		Then    Then          `json:"then"`
+		Used    Amount        `json:"used"`
+		UsedUp  int           `json:"used_up"`
+		Waiting int64         `json:"waiting"`
+		Ends    time.Time     `json:"ends_at"`
+		Shares  []BudgetShare `json:"shares"`
+	}{u.About.Kind, u.About.Key, u.About.Each, u.About.Unit, u.Amount, u.About.Per, u.Zone, u.Then, u.Used, u.UsedUp, u.Waiting, u.Ends.Time(), shares})
+}
+
+// Add counts what agents, keys or tasks have used, or all together.
+func (u *BudgetUse) Add(shares ...BudgetShare) {
+	for _, s := range shares {
+		u.Used += s.Used
+		if s.Used >= u.Amount {
+			u.UsedUp++
+		}
+		if u.About.Each != "" {
+			u.Shares = append(u.Shares, s)
+		}
+	}
+}
+
+// SortBudgets puts budgets in the order of their targets, and the shares of each with the largest first.
+func SortBudgets(all []BudgetUse) {
+	slices.SortFunc(all, func(a, b BudgetUse) int {
+		x, y := a.About, b.About
+		return slices.Compare([]string{x.Kind, x.Key, string(x.Each), x.Unit, string(x.Per)}, []string{y.Kind, y.Key, string(y.Each), y.Unit, string(y.Per)})
+	})
+	for i := range all {
+		slices.SortFunc(all[i].Shares, func(a, b BudgetShare) int {
+			if a.Used != b.Used {
+				return int(min(max(b.Used-a.Used, -1), 1))
+			}
+			return strings.Compare(a.Of, b.Of)
+		})
+		all[i].Shares = all[i].Shares[:min(len(all[i].Shares), MostShares)]
+	}
+}

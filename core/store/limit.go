@@ -1,0 +1,163 @@
+package store
+
+// Limits: how many tasks of a sort run at once and start within a time, whatever process runs them.
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Limit bounds the runs of the tasks that it is about: how many there are at once, how many start within a time, or both. What
+// a limit holds back waits in line, agent by agent in turn, where it costs claims nothing. A run counts from its claim until it ends, or
+// until the lease of its process does.
+type Limit struct {
+	About       LimitTarget
+	Concurrency int // most runs at once; 0 for any number
+	// Rate is how many runs may start in each Per; 0 for any number. They are spread evenly: Burst is how many more may start at once
+	// after a pause, so that within any time of Per no more than Rate + Burst do.
+	Rate  int
+	Per   time.Duration // whole milliseconds
+	Burst int
+	// Adaptive finds out by itself how much what the runs ask bears: once one of them is told to come back later, nothing starts until then;
+	// one goes first, and behind it half as many at once as before, no faster than was served between this refusal and the one before.
+	// From then on there are more of them, and faster, until the next refusal. It starts with one run; Concurrency is the most it
+	// comes to, and there is no Rate.
+	Adaptive bool
+}
+
+// LimitTarget says which tasks a limit is about, and which of them it counts together. No two limits have the same.
+type LimitTarget struct {
+	Kind string `json:"kind,omitempty"`      // of this kind; empty for any
+	Key  string `json:"limit_key,omitempty"` // that have this key; with a * at its end, a key that begins so; empty for any, and none
+	Each Each   `json:"each,omitempty"`      // whether each agent, or each key, is bounded by itself
+}
+
+// Each says what a limit counts by itself.
+type Each string
+
+// What a limit counts by itself; empty for nothing: all tasks that it is about together.
+const (
+	EachAgent Each = "agent"
+	EachKey   Each = "key"
+)
+
+// MostLimits is how many limits there may be: each claim reads them all.
+const MostLimits = 100
+
+// LimitChange sets a limit, or lifts it.
+type LimitChange struct {
+	Limit
+	Lift bool // only About counts then
+}
+
+// LimitUse is a limit, and how much of it is used.
+type LimitUse struct {
+	Limit
+	// Running, and Waiting in line; of a limit with Each those of all agents, or keys, together, as far as a bounded search has found
+	// them.
+	Running, Waiting int64
+	Learned          []Learned // of an adaptive limit; see MostShares
+}
+
+// Learned is what an adaptive limit has found out about one agent or key, or all that it is about.
+type Learned struct {
+	Of        string  `json:"of,omitempty"` // the agent or key, where each counts by itself
+	Runs      int     `json:"concurrency"`  // that there may be at once
+	PerMinute float64 `json:"per_minute"`   // starts; zero while nothing was refused
+	HeldUntil Millis  `json:"-"`            // when the first run may ask again; zero if it may now
+	Probing   bool    `json:"probing"`      // one run asks again, and the others wait for what it is told
+}
+
+// String names the target, as in: kind "k", limit key "s", each agent, each agent of kind "k", each limit key "openai:*".
+func (t LimitTarget) String() string {
+	var text string
+	switch t.Each {
+	case EachAgent:
+		text = "each agent"
+	case EachTask:
+		text = "each task"
+	case EachKey:
+		text = "each limit key"
+		if t.Key != "*" { // any key
+			text += fmt.Sprintf(" %q", t.Key)
+		}
+	}
+	if t.Kind != "" {
+		text = strings.TrimPrefix(fmt.Sprintf("%s of kind %q", text, t.Kind), " of ")
+	}
+	if t.Key != "" && t.Each != EachKey {
+		text = strings.TrimPrefix(fmt.Sprintf("%s with limit key %q", text, t.Key), " with ")
+	}
+	return cmp.Or(text, "everything")
+}
+
+// RateText is the rate of a limit as it is written everywhere, such as "60/1m"; empty if any number may start.
+func (l *Limit) RateText() string {
+	if l.Rate == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%s", l.Rate, ShortDuration(l.Per))
+}
+
+// MarshalJSON writes a limit with the fields that it has, and how much of it is used. A burst of none is written too: what leaves
+// it out gets the default.
+func (u LimitUse) MarshalJSON() ([]byte, error) {
+	var burst *int
+	if u.Rate > 0 {
+		burst = &u.Burst
+	}
+	return json.Marshal(struct {
+		Kind        string    `json:"kind,omitempty"`
+		Key         string    `json:"limit_key,omitempty"`
+		Each        Each      `json:"each,omitempty"`
+		Concurrency int       `json:"concurrency,omitempty"`
+		Rate        string    `json:"rate,omitempty"`
+		Burst       *int      `json:"burst,omitempty"`
+		Adaptive    bool      `json:"adaptive,omitempty"`
+		Running     int64     `json:"running"`
+		Waiting     int64     `json:"waiting"`
+		Learned     []Learned `json:"learned,omitempty"`
+	}{u.About.Kind, u.About.Key, u.About.Each, u.Concurrency, u.RateText(), burst, u.Adaptive, u.Running, u.Waiting, u.Learned})
+}
+
+// MarshalJSON writes when a key is asked again as a time.
+func (l Learned) MarshalJSON() ([]byte, error) {
+	type plain Learned
+	var until *time.Time
+	if l.HeldUntil > 0 {
+		at := l.HeldUntil.Time()
+		until = &at
+	}
+	return json.Marshal(struct {
+		plain
+		HeldUntil *time.Time `json:"held_until,omitempty"`
+	}{plain(l), until})
+}
+
+// SortLimits puts limits in the order of their kind, key and Each.
+func SortLimits(all []LimitUse) {
+	slices.SortFunc(all, func(a, b LimitUse) int {
+		return cmp.Or(cmp.Compare(a.About.Kind, b.About.Kind), cmp.Compare(a.About.Key, b.About.Key), cmp.Compare(a.About.Each, b.About.Each))
+	})
+	for i := range all {
+		slices.SortFunc(all[i].Learned, func(a, b Learned) int { return strings.Compare(a.Of, b.Of) })
+		all[i].Learned = all[i].Learned[:min(len(all[i].Learned), MostShares)]
+	}
+}
+
+// MadeUp is for how long an adaptive limit makes up for starts that came late, in ms.
+const MadeUp Millis = 100
+
+// LearnedOf is what an adaptive limit has learned: how many runs at once, ms between two starts or 0, until when nothing starts, and
+// whether one run has to show first that it is served.
+func LearnedOf(allow, gap float64, till Millis, probing bool) Learned {
+	l := Learned{Runs: int(allow), HeldUntil: till, Probing: probing}
+	if gap > 0 {
+		l.PerMinute = float64(time.Minute.Milliseconds()) / gap
+	}
+	return l
+}

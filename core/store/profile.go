@@ -1,0 +1,40 @@
+package store
+
+// Profiles of agents, and the waiting tasks that a change of one gives other due times.
+
+// ProfileChange sets the profile of an agent, opaque to the store, or deletes it. It is not about the tasks of the agent: it may have
+// none.
+type ProfileChange struct {
+	Agent string
+	Was   []byte // as it was read; empty for none: one that is another by now stays
+	Now   []byte // empty to delete it
+}
+
+// Profiled is an agent with its profile.
+type Profiled struct {
+	Agent   string
+	Profile []byte
+}
+
+// ProfilePage is a page of profiles.
+type ProfilePage struct {
+	Profiles []Profiled
+	Next     string // where the next page begins; empty on the last one
+}
+
+// Replan gives a waiting task another due time, and the state that says why.
+type Replan struct {
+	Agent, ID string
+	Version   string // as it was read, and when it was due then
+	Was       Millis
+	Due       Millis
+	State     []byte // empty for none; its crashes stay counted
+}
+
+// Remains are what an agent leaves behind whose tasks were deleted: it is about its groups without live tasks, and the ids of tasks whose
+// records were dropped before their time.
+type Remains struct {
+	Agent  string
+	Groups []string // by name; one that has live tasks stays
+	Cursor string   // where the page of ids begins; empty for the first
+}

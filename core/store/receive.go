@@ -1,0 +1,41 @@
+package store
+
+// Messages: what senders deliver at least once, and what is to count once.
+
+import (
+	"context"
+	"time"
+)
+
+// Messages is what a store remembers of messages, whichever process gets them.
+type Messages interface {
+	// Receive notes what became of a message, in one atomic step. ReceiptBegun takes it for a delivery, unless another one has: it returns
+	// what is known of that, and changes nothing then. ReceiptDone keeps in mind that it was carried out, and ReceiptDropped forgets
+	// it if the same delivery has taken it. The same request again changes nothing more.
+	Receive(ctx context.Context, r Receipt) (Received, error)
+}
+
+// Receipt is what is noted of one delivery of a message.
+type Receipt struct {
+	Message string        // which one: the same at each delivery, and different for each sender
+	By      string        // the delivery: NonceLen characters, drawn at random
+	Content string        // a digest of what it asks for
+	State   ReceiptState  // what became of it
+	For     time.Duration // how long that is remembered, from now
+}
+
+// Received is what was known of a message before; its State is zero if nothing was.
+type Received struct {
+	State   ReceiptState
+	Content string
+}
+
+// ReceiptState says what became of a message. It is a letter, as it is stored.
+type ReceiptState byte
+
+// The states of a message.
+const (
+	ReceiptBegun   ReceiptState = 'b' // a process carries it out
+	ReceiptDone    ReceiptState = 'd' // it was carried out
+	ReceiptDropped ReceiptState = 'x' // it was not, and may be delivered again
+)

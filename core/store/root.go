@@ -1,0 +1,50 @@
+package store
+
+// Roots: whose tasks' runs submit more tasks, and how many of them in an hour.
+
+import (
+	"fmt"
+	"time"
+)
+
+// Root is the first ancestor of a task that a run has submitted: its tasks, their tasks and so on are counted together. A store counts
+// what it creates or replaces, and so neither a task that exists and is kept nor a call that is repeated. Each partition counts by itself.
+type Root struct {
+	Agent, ID string
+	// Most is how many tasks may be submitted for this root in any hour.
+	Most int
+}
+
+// A store counts in spans of RootSpan, so that what it keeps of a root is bounded. No hour of any begin has more than Most; what has been
+// counted is forgotten RootWindow after the end of its span.
+const (
+	RootWindow = time.Hour
+	RootSpan   = 5 * time.Minute
+)
+
+// BreakerError says that a run may not submit tasks, as it is too far from its root, or as too many were submitted for that. Nothing
+// was written.
+type BreakerError struct {
+	Agent, ID string // of the root
+	Depth     int    // that the tasks would have; zero if there are too many of them
+	Limit     int    // of the depth, or of the tasks in an hour
+	Until     Millis // when there is room for another task, if there are too many
+}
+
+// Error names the root, the bound and what to do.
+func (e *BreakerError) Error() string {
+	if e.Depth > 0 {
+		return fmt.Sprintf("tasks that submit tasks have come to depth %d below task %q of agent %q, and the limit is %d: "+
+			"let the task recur instead of submitting itself, or raise max_depth", e.Depth, e.ID, e.Agent, e.Limit)
+	}
+	return fmt.Sprintf("the runs of task %q of agent %q and of the tasks below it have submitted %d tasks within an hour, which is the limit: "+
+		"there is room again at %s; find out why they are so many, or raise max_spawned", e.ID, e.Agent, e.Limit, e.Until.Time().Format("2006-01-02T15:04:05.000Z07:00"))
+}
+
+// RootSlot is the number of the span that a time lies in.
+func RootSlot(at Millis) int64 { return int64(at) / RootSpan.Milliseconds() }
+
+// RootSlotEnds is when what was counted in a span is forgotten.
+func RootSlotEnds(slot int64) Millis {
+	return Millis((slot+1)*RootSpan.Milliseconds() + RootWindow.Milliseconds())
+}

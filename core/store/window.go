@@ -1,0 +1,142 @@
+package store
+
+// Runs of the last hours, by kind: what a process has counted, and what all have.
+
+import (
+	"context"
+	"math"
+	"sort"
+	"time"
+)
+
+// Recent is implemented by stores that keep counters of the runs of the last day. Nothing depends on them but what people are told.
+type Recent interface {
+	// Tally adds what a process has counted to the slot of now. A tally whose Seq is not above the last one of its process in this slot is
+	// one that was sent again, and adds nothing.
+	Tally(ctx context.Context, t Tally) error
+	// Window returns the counters of the last slots, of which the one of now is the last, by kind; and the time of the store. At most
+	// KeptSlots and the one of now are known.
+	Window(ctx context.Context, slots int) ([]KindWindow, Millis, error)
+}
+
+// Slots: runs are counted in spans of this length, and known for a day.
+const (
+	SlotTime  = 5 * time.Minute
+	KeptSlots = int(24 * time.Hour / SlotTime)
+	// MostCounters is how many counters a slot has. Kinds beyond are not counted in it: whoever makes up kinds without end is not to
+	// fill a Redis by that. A kind has some ten.
+	MostCounters = 5000
+)
+
+// SlotOf is the number of the slot of a time.
+func SlotOf(at Millis) int64 { return int64(at) / SlotTime.Milliseconds() }
+
+// Tally is what a process has counted since its last one.
+type Tally struct {
+	Process string
+	Seq     int64 // grows with each tally of the process
+	Kinds   []KindWindow
+}
+
+// LagSteps is the number of counters that lags are sorted into: each step is longer than the one before by the square root of two, from a millisecond to
+// a day.
+const LagSteps = 54
+
+// KindWindow are the runs of one kind within a time. Lags has how many of them were claimed how late: see LagStep.
+type KindWindow struct {
+	Kind           string
+	Runs, Failures int64
+	Lags           [LagSteps]int64
+}
+
+// LagStep is the step of a lag: 0 for less than a millisecond, and the last one for all that are longer than a day.
+func LagStep(lag time.Duration) int {
+	step := 0
+	for end := 1.0; step < LagSteps-1 && float64(lag.Milliseconds()) >= end; step++ {
+		end *= math.Sqrt2
+	}
+	return step
+}
+
+// Lag is the lag that a share of the runs did not exceed, such as 0.95: rounded up to the end of its step, so it is too long by 41 % at most.
+// Zero if there were no runs.
+func (k *KindWindow) Lag(share float64) time.Duration {
+	var all, seen int64
+	for _, n := range k.Lags {
+		all += n
+	}
+	end := 1.0
+	for _, n := range k.Lags {
+		if seen += n; n > 0 && float64(seen) >= share*float64(all) {
+			return time.Duration(end+0.999) * time.Millisecond
+		}
+		end *= math.Sqrt2
+	}
+	return 0
+}
+
+// Counter is one number of a slot, by the name that stores have for it.
+type Counter struct {
+	Name string
+	N    int64
+}
+
+// Counters are the numbers of a tally that are not zero, in the order of its kinds.
+func (t *Tally) Counters() []Counter {
+	var all []Counter
+	add := func(name string, n int64) {
+		if n != 0 {
+			all = append(all, Counter{name, n})
+		}
+	}
+	for i := range t.Kinds {
+		k := &t.Kinds[i]
+		add("r"+k.Kind, k.Runs)
+		add("f"+k.Kind, k.Failures)
+		for step, n := range k.Lags {
+			add("l"+string([]byte{'0' + byte(step/10), '0' + byte(step%10)})+k.Kind, n)
+		}
+	}
+	return all
+}
+
+// WindowTable gathers the counters of slots. The zero value is empty.
+type WindowTable struct{ kinds map[string]*KindWindow }
+
+// Add adds a counter of a slot; it passes over what is none.
+func (t *WindowTable) Add(name string, n int64) {
+	if name == "" || name[0] == '@' { // the last tally of a process
+		return
+	}
+	what, kind, step := name[0], name[1:], 0
+	if what == 'l' && len(kind) >= 2 {
+		step = int(kind[0]-'0')*10 + int(kind[1]-'0')
+		kind = kind[2:]
+	}
+	if t.kinds == nil {
+		t.kinds = map[string]*KindWindow{}
+	}
+	k := t.kinds[kind]
+	if k == nil {
+		k = &KindWindow{Kind: kind}
+		t.kinds[kind] = k
+	}
+	switch {
+	case what == 'r':
+		k.Runs += n
+	case what == 'f':
+		k.Failures += n
+	case what == 'l' && step < LagSteps:
+		k.Lags[step] += n
+	}
+}
+
+// Sorted are the gathered kinds, by name.
+func (t *WindowTable) Sorted() []KindWindow {
+	out := make([]KindWindow, 0, len(t.kinds))
+	for _, k := range t.kinds {
+		out = append(out, *k)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Kind < out[j].Kind })
+	return out
+}

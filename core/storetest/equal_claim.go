@@ -1,0 +1,140 @@
+package storetest
+
+// Equal: claims and looks, of all sorts.
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// claim makes a claim, or repeats the last one.
+func (d *driver) claim() {
+	if len(d.claims) > 0 && d.pick(8) == 0 { // again, as if the answer had been lost
+		d.claimOne(d.claims[len(d.claims)-1])
+		return
+	}
+	d.nonces++
+	r := store.ClaimRequest{
+		Partition: d.pick(d.a.Partitions()), Nonce: fmt.Sprintf("nonce%011d", d.nonces), Limit: 1 + d.pick(12),
+		Lease: time.Duration(1+d.pick(4)) * time.Second, PerAgent: d.pick(4),
+	}
+	if d.mostly() {
+		r.Kinds, r.PerAgent = equalKinds, 0
+		if d.pick(3) == 0 {
+			d.name(&r)
+		}
+		d.look(r)
+		d.claims = append(d.claims, r)
+		d.claimOne(r)
+		return
+	}
+	for i, kind := range equalKinds {
+		switch c := d.pick(8); {
+		case i == 0 || c < 5:
+			r.Kinds = append(r.Kinds, kind)
+		case c == 5:
+			r.Leave = append(r.Leave, kind)
+		default:
+		}
+	}
+	d.picky(&r)
+	if d.pick(4) == 0 {
+		d.name(&r)
+	}
+	d.look(r)
+	d.claims = append(d.claims, r)
+	d.claimOne(r)
+}
+
+// start claims with a task of the claim's own: mostly one that runs at once.
+func (d *driver) start() {
+	d.nonces++
+	s := d.submission()
+	if d.pick(4) > 0 {
+		s.Due = store.When{}
+	}
+	if d.pick(6) == 0 {
+		s.Conflict = store.ConflictFail
+	}
+	r := store.ClaimRequest{
+		Partition: store.PartitionOf(s.Agent, d.a.Partitions()), Nonce: fmt.Sprintf("nonce%011d", d.nonces), Limit: 1,
+		Lease: time.Duration(1+d.pick(4)) * time.Second, Kinds: []string{s.Kind}, New: &s,
+	}
+	d.claims = append(d.claims, r)
+	d.claimOne(r)
+}
+
+// name asks for some agents of the partition.
+func (d *driver) name(r *store.ClaimRequest) {
+	for _, agent := range equalAgents {
+		if store.PartitionOf(agent, d.a.Partitions()) == r.Partition && d.pick(2) == 0 {
+			r.Agents = append(r.Agents, agent)
+		}
+	}
+}
+
+// picky makes some requests pass over tasks.
+func (d *driver) picky(r *store.ClaimRequest) {
+	r.Serial = d.pick(5) == 0
+	switch d.pick(6) {
+	case 0:
+		r.Urgent = true
+	case 1:
+		r.Most = map[string]int{equalKinds[d.pick(len(equalKinds))]: d.pick(3)}
+	case 2: // it has seen a fence of a store whose clock was ahead
+		r.Fence = store.Fence(d.clock.Now().Add(5*time.Second).UnixMilli() * 1024)
+		return
+	default:
+		return
+	}
+	if d.pick(3) == 0 {
+		r.After = store.Millis(d.clock.Now().UnixMilli()) - store.Millis(d.pick(256)*20)
+	}
+}
+
+func (d *driver) claimOne(r store.ClaimRequest) {
+	var sa, sb []store.Settlement
+	if d.pick(4) == 0 {
+		sa, sb = d.settlements()
+	}
+	ta, ra, ea := d.a.Turn(d.Context(), sa, []store.ClaimRequest{r})
+	// One after the other: what a store has to settle in a second try may come after the claim of a turn.
+	tb, rb, eb := store.InTurn(d.Context(), d.b, sb, []store.ClaimRequest{r})
+	d.same("turn", ea, eb, ta, tb)
+	ca, cb := ra[0], rb[0]
+	if ca.Fence != 0 {
+		d.fences[claimName{r.Partition, ca.Fence}] = cb.Fence
+	}
+	for i := range ca.Tasks {
+		run := ca.Tasks[i]
+		if (d.tame || i%2 == 0) && i < len(cb.Tasks) { // every other run goes back with the name that the store has given
+			run.Ref = cb.Tasks[i].Ref
+		}
+		d.runs = append(d.runs, run)
+		ca.Tasks[i].Fence = 0
+	}
+	for i := range cb.Tasks {
+		cb.Tasks[i].Fence, cb.Tasks[i].Ref = 0, ""
+	}
+	ca.Fence, cb.Fence = min(ca.Fence, 1), min(cb.Fence, 1)
+	d.same("claim", ca.Err, cb.Err, nil, nil)
+	ca.Err, cb.Err = nil, nil
+	require.Equal(d, ca, cb, "claim %+v", r)
+}
+
+// look checks that a cheap look never says later than a claim would.
+func (d *driver) look(r store.ClaimRequest) {
+	asked := []store.LookRequest{{Partition: r.Partition, Agents: r.Agents, Kinds: r.Kinds}}
+	ra, ea := d.a.Look(d.Context(), asked)
+	rb, eb := d.b.Look(d.Context(), asked)
+	require.NoError(d, ea)
+	require.NoError(d, eb)
+	if due := ra[0].NextDue; due != 0 {
+		require.NotZero(d, rb[0].NextDue, "the look misses work")
+		require.LessOrEqual(d, rb[0].NextDue, max(due, rb[0].Now), "the look is late")
+	}
+}

@@ -1,0 +1,73 @@
+package storetest
+
+// Equal: limits.
+
+import (
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// limit sets or lifts a limit or a budget, and compares all.
+func (d *driver) limit() {
+	if d.pick(2) == 0 {
+		d.budget()
+		return
+	}
+	c := store.LimitChange{Lift: d.pick(3) == 0}
+	if d.pick(2) == 0 {
+		c.About.Kind = equalKinds[d.pick(len(equalKinds))]
+	}
+	c.About.Key = []string{"", "", "key", "k*"}[d.pick(4)]
+	c.About.Each = []store.Each{"", "", store.EachAgent, store.EachKey}[d.pick(4)]
+	if d.pick(3) > 0 {
+		c.Concurrency = 1 + d.pick(4)
+	}
+	c.Adaptive = d.pick(2) == 0
+	if !c.Adaptive && c.Concurrency == 0 || !c.Adaptive && d.pick(3) == 0 {
+		c.Rate, c.Per, c.Burst = 1+d.pick(6), time.Duration(1+d.pick(20))*50*time.Millisecond, d.pick(3)
+	}
+	ra, ea := d.a.Limit(d.Context(), []store.LimitChange{c})
+	rb, eb := d.b.Limit(d.Context(), []store.LimitChange{c})
+	d.same("limit", ea, eb, ra, rb)
+	d.limits()
+}
+
+// limits compares all limits, and how much of them is used.
+func (d *driver) limits() {
+	la, ea := d.a.Limits(d.Context())
+	lb, eb := d.b.Limits(d.Context())
+	d.same("limits", ea, eb, la, lb)
+	ba, ea := d.a.Budgets(d.Context())
+	bb, eb := d.b.Budgets(d.Context())
+	d.same("budgets", ea, eb, ba, bb)
+}
+
+// budget sets or lifts a budget whose period ends soon, and compares all.
+func (d *driver) budget() {
+	c := store.BudgetChange{Lift: d.pick(3) == 0}
+	if d.pick(3) == 0 {
+		c.About.Kind = equalKinds[d.pick(len(equalKinds))]
+	}
+	c.About.Key = []string{"", "", "key", "k*"}[d.pick(4)]
+	c.About.Each = []store.Each{"", store.EachTask, store.EachAgent, store.EachKey}[d.pick(4)]
+	c.About.Unit = []string{store.UnitRuns, "tokens", "tokens", "usd"}[d.pick(4)]
+	c.About.Per = []store.Period{store.PerHour, store.PerDay, store.PerMonth}[d.pick(3)]
+	if c.Amount = store.Amount(1+d.pick(40)) * store.AmountOne / 4; c.About.Unit == store.UnitRuns {
+		c.Amount = store.Amount(1+d.pick(8)) * store.AmountOne
+	}
+	c.Then, c.Note = []store.Then{store.ThenHold, store.ThenHold, store.ThenNotify, store.ThenPause}[d.pick(4)], []byte("used|up")
+	now := d.clock.Now().UTC()
+	soon := now.Add(time.Duration(d.pick(20)) * time.Second).Truncate(time.Second)
+	month := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC)
+	c.Zone, c.Clock = "Somewhere", store.Clock{{By: month.Sub(soon)}} // midnight at the first of a month is near
+	if d.pick(2) == 0 {
+		change := store.Ahead{Since: store.MillisOf(soon.Add(time.Duration(d.pick(4)-2) * time.Second)), By: c.Clock[0].By}
+		change.By += time.Duration(d.pick(3)-1) * 30 * time.Minute
+		c.Clock = append(c.Clock, change, store.Ahead{Since: change.Since.Add(time.Minute), By: c.Clock[0].By})
+	}
+	ra, ea := d.a.Budget(d.Context(), []store.BudgetChange{c})
+	rb, eb := d.b.Budget(d.Context(), []store.BudgetChange{c})
+	d.same("budget", ea, eb, ra, rb)
+	d.limits()
+}

@@ -1,0 +1,56 @@
+package storetest
+
+// Equal: profiles, and tasks that get other due times.
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// profile changes the profile of an agent, or the due time of a task of it.
+func (d *driver) profile() {
+	agent := d.agent()
+	if d.pick(2) == 0 {
+		d.replan(store.Replan{
+			Agent: agent, ID: fmt.Sprintf("t%02d", d.pick(43)), Due: store.Millis(d.clock.Now().UnixMilli()).Add(time.Duration(d.pick(100)) * 50 * time.Millisecond),
+			State: []byte([]string{"", "planned"}[d.pick(2)]),
+		})
+		return
+	}
+	c := store.ProfileChange{Agent: agent, Now: []byte([]string{"", "one", "two"}[d.pick(3)])}
+	if d.pick(4) > 0 {
+		var err error
+		c.Was, err = d.a.ProfileOf(d.Context(), agent)
+		require.NoError(d, err)
+	}
+	ra, ea := d.a.Profile(d.Context(), []store.ProfileChange{c})
+	rb, eb := d.b.Profile(d.Context(), []store.ProfileChange{c})
+	d.same("profile", ea, eb, ra, rb)
+}
+
+// replan gives a task another due time; each store gets the version that it has given.
+func (d *driver) replan(r store.Replan) {
+	if len(d.runs) > 0 && d.pick(2) == 0 {
+		last := &d.runs[max(len(d.runs)-1-d.pick(10), 0)]
+		r.Agent, r.ID = last.Agent, last.ID
+	}
+	in := func(s store.Store) ([]store.Effect, error) {
+		page, err := s.Get(d.Context(), store.Get{Agent: r.Agent, IDs: []string{r.ID}})
+		require.NoError(d, err)
+		r := r
+		r.Version, r.Was = page.Tasks[0].Version, page.Tasks[0].Due
+		return s.Replan(d.Context(), []store.Replan{r})
+	}
+	ra, ea := in(d.a)
+	rb, eb := in(d.b)
+	d.same("replan", ea, eb, ra, rb)
+}
+
+// profiles compares all profiles, whatever the pages.
+func (d *driver) profiles() {
+	require.Equal(d, allProfiles(d.T, d.a, 2), allProfiles(d.T, d.b, 2), "profiles")
+}

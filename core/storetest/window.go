@@ -1,0 +1,70 @@
+package storetest
+
+// Runs of the last day.
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Tallies of processes add up, each once, in slots that are forgotten after a day. It is optional for a
+// store; those that have it say so to the compiler.
+func testWindow(_ *testing.T, b *bench) {
+	b.with(Options{})
+	st, ok := b.store.(store.Recent)
+	if !ok {
+		return
+	}
+	of := func(kind string, runs, failures int64, lags ...time.Duration) store.KindWindow {
+		k := store.KindWindow{Kind: kind, Runs: runs, Failures: failures}
+		for _, lag := range lags {
+			k.Lags[store.LagStep(lag)]++
+		}
+		return k
+	}
+	tally := func(process string, seq int64, kinds ...store.KindWindow) {
+		require.NoError(b, st.Tally(b.Context(), store.Tally{Process: process, Seq: seq, Kinds: kinds}))
+	}
+	window := func(slots int) []store.KindWindow {
+		kinds, now, err := st.Window(b.Context(), slots)
+		require.NoError(b, err)
+		assert.Equal(b, b.clock.Now().UnixMilli(), int64(now))
+		return kinds
+	}
+	b.clock.Advance(store.SlotTime - time.Duration(b.clock.Now().UnixMilli()%store.SlotTime.Milliseconds())*time.Millisecond)
+	assert.Empty(b, window(1))
+	tally("p", 1, of("a\x00: @", 2, 1, 0, 3*time.Millisecond), of("r", 1, 0, time.Hour))
+	tally("p", 1, of("r", 1, 0, time.Hour))
+	tally("q", 1, of("r", 1, 1, time.Minute))
+	tally("p", 2, of("r", 1, 0, 48*time.Hour))
+	want := []store.KindWindow{of("a\x00: @", 2, 1, 0, 3*time.Millisecond), of("r", 3, 1, time.Hour, time.Minute, 48*time.Hour)}
+	assert.Equal(b, want, window(1))
+	b.clock.Advance(store.SlotTime)
+	assert.Empty(b, window(1))
+	assert.Equal(b, want, window(2))
+	tally("p", 3, of("z", 1, 0))
+	assert.Equal(b, []store.KindWindow{of("z", 1, 0)}, window(1))
+	assert.Equal(b, append(want, of("z", 1, 0)), window(store.KeptSlots+5))
+	var many []store.KindWindow
+	for i := range store.MostCounters + 10 {
+		many = append(many, of(fmt.Sprint("k", i), 1, 0))
+	}
+	tally("p", 4, many...)
+	tally("p", 5, of("z", 1, 0), of("new", 1, 0))
+	kinds := window(1)
+	assert.Len(b, kinds, store.MostCounters-1, "beside what is known of the process")
+	assert.Equal(b, of("z", 2, 0), kinds[len(kinds)-1], "known kinds are counted on")
+	b.clock.Advance(time.Duration(store.KeptSlots-1) * store.SlotTime)
+	assert.Contains(b, window(store.KeptSlots+1), want[1])
+	b.clock.Advance(store.SlotTime)
+	tally("p", 6, of("z", 1, 0))
+	assert.NotContains(b, window(store.KeptSlots+1), want[1])
+	b.clock.Advance(store.SlotTime)
+	assert.Equal(b, []store.KindWindow{of("z", 1, 0)}, window(store.KeptSlots+1))
+}

@@ -1,0 +1,56 @@
+package core
+
+// The turn: a claim that takes along what waits to be settled.
+
+import (
+	"context"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// claimWith claims. In a series the outcomes that wait for company travel with the claim, whichever pull they are of.
+func (p *pull) claimWith(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
+	batch := p.settler.board()
+	if len(batch) == 0 {
+		return p.s.store.Claim(ctx, requests)
+	}
+	runs := settlements(batch)
+	p.settler.series.sends()
+	settled, claims, err := p.s.store.Turn(ctx, runs, requests)
+	// Before anything that was claimed starts: it may be the next run of what has just been settled.
+	p.settler.arrived(batch, runs, settled, err)
+	return claims, err
+}
+
+// board takes what waits for company, for a claim that begins.
+func (t *settler) board() []*run {
+	if t.series == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.working { // it is on its way, and may have to hold tasks first
+		return nil
+	}
+	t.calm()
+	return t.take()
+}
+
+// arrived takes note of how outcomes were settled that have travelled with a claim. Those that the store did not answer for, or
+// that had to be decided a second time, are settled by themselves.
+func (t *settler) arrived(batch []*run, runs []store.Settlement, settled []store.Settled, err error) {
+	if err == nil {
+		batch, runs, err = sortOut(batch, runs, settled)
+	}
+	if len(batch) == 0 {
+		return
+	}
+	ctx, cancel := patienceFor(batch, runs)
+	go func() {
+		defer cancel()
+		if err == nil {
+			batch, runs, err = t.try(ctx, batch, runs)
+		}
+		t.insist(ctx, batch, runs, err)
+	}()
+}

@@ -1,0 +1,280 @@
+package cli
+
+// The command agent; its commands set, show, list and unset, for the profiles of agents, and forget.
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+// agentCommand is the parent of its commands, and does nothing by itself.
+func (p *process) agentCommand(o *options) *cobra.Command {
+	cmd := command("agent", "Set the zone and the quiet hours of agents; export, import and forget agents",
+		"  duly agent set ada --zone Europe/Berlin --quiet 22:00-07:00\n  duly agent show ada\n  duly agent unset ada",
+		func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return usage("use set, show, list, unset, export, import or forget; duly agents lists agents with tasks", "unknown command %q", args[0])
+		})
+	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say which it knows
+	cmd.AddCommand(p.agentSetCommand(o), p.agentShowCommand(o), p.agentListCommand(o), p.agentUnsetCommand(o), p.agentForgetCommand(o))
+	cmd.AddCommand(p.agentExportCommand(o), p.agentImportCommand(o))
+	return cmd
+}
+
+// oneAgent is the only argument of a command.
+func oneAgent(args []string) (string, error) {
+	if len(args) != 1 {
+		return "", usage("name one agent", "expected one AGENT, not %d arguments", len(args))
+	}
+	return args[0], nil
+}
+
+// agentSetCommand sets a profile as a whole: what is left out is none, whatever the profile was before.
+func (p *process) agentSetCommand(o *options) *cobra.Command {
+	var set core.Profile
+	var quiet, labels []string
+	cmd := command("set AGENT", "Set the profile of an agent; its waiting tasks are planned by it",
+		`  duly agent set ada --zone Europe/Berlin --quiet 22:00-07:00
+  duly agent set ada --quiet "22:00-07:00" --quiet "00:00-24:00 sat-sun" --urgent
+  duly agent set ada --zone Asia/Tokyo --label tier=gold`,
+		func(cmd *cobra.Command, args []string) error {
+			var err error
+			if set.Agent, err = oneAgent(args); err == nil {
+				set.Quiet, err = quietHours(quiet)
+			}
+			if err == nil {
+				set.Labels, err = labelsOf(labels)
+			}
+			if err != nil {
+				return err
+			}
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				stored, err := s.SetProfile(cmd.Context(), set)
+				if err != nil {
+					return err
+				}
+				return o.print(p.stdout, stored, func(w *table.Page) { printProfile(w, &stored) })
+			})
+		})
+	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say what it needs
+	flags := cmd.Flags()
+	flags.StringVar(&set.Zone, "zone", "", "IANA zone of the quiet hours, and of tasks with --zone agent (default the file's zone, or UTC)")
+	flags.StringArrayVar(&quiet, "quiet", nil, `when no task starts, such as "22:00-07:00" or "00:00-24:00 sat-sun,wed"; can be given several times`)
+	flags.BoolVar(&set.Urgent, "urgent", false, "tasks of level 1, and urgent ones, start in quiet hours too")
+	flags.StringArrayVar(&labels, "label", nil, "name=value of your own; can be given several times")
+	return o.withJSON(cmd)
+}
+
+// quietHours reads the flags of quiet hours.
+func quietHours(flags []string) ([]core.QuietHours, error) {
+	var out []core.QuietHours
+	for _, text := range flags {
+		span, days, _ := strings.Cut(strings.TrimSpace(text), " ")
+		from, to, ok := strings.Cut(span, "-")
+		if !ok {
+			return nil, usage(`use one such as "22:00-07:00" or "00:00-24:00 sat-sun"`, "--quiet %q is not a stretch of time", text)
+		}
+		h := core.QuietHours{From: from, To: to}
+		if days = strings.TrimSpace(days); days != "" {
+			h.Days = strings.Split(days, ",")
+		}
+		out = append(out, h)
+	}
+	return out, nil
+}
+
+// labelsOf reads the flags of labels.
+func labelsOf(flags []string) (map[string]string, error) {
+	var out map[string]string
+	for _, text := range flags {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, usage("use name=value", "--label %q has no value", text)
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+// agentShowCommand shows one profile.
+func (p *process) agentShowCommand(o *options) *cobra.Command {
+	cmd := command("show AGENT", "Show the profile of an agent", "  duly agent show ada --json",
+		func(cmd *cobra.Command, args []string) error {
+			agent, err := oneAgent(args)
+			if err != nil {
+				return err
+			}
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				profile, err := s.Profile(cmd.Context(), agent)
+				if err != nil {
+					return noProfile(err, agent)
+				}
+				return o.print(p.stdout, profile, func(w *table.Page) { printProfile(w, &profile) })
+			})
+		})
+	cmd.Args = cobra.ArbitraryArgs
+	return o.withJSON(cmd)
+}
+
+// noProfile says which agent has none.
+func noProfile(err error, agent string) error {
+	if core.CodeOf(err) != core.CodeNotFound {
+		return err
+	}
+	f := usage("duly agent list shows all profiles", "agent %q has no profile", agent)
+	f.code = exitNotFound
+	return f
+}
+
+// printProfile writes one profile.
+func printProfile(w *table.Page, profile *core.Profile) {
+	t := table.New(w, "AGENT", profile.Agent)
+	for _, line := range [][2]string{
+		{"zone", zoneName(profile)},
+		{"quiet", quietText(profile)},
+		{"urgent passes", strconv.FormatBool(profile.Urgent)},
+		{"revision", strconv.FormatInt(profile.Revision, 10)},
+	} {
+		t.Row(line[0], line[1])
+	}
+	t.End()
+}
+
+func zoneName(profile *core.Profile) string {
+	if profile.Zone == "" {
+		return "UTC"
+	}
+	return profile.Zone
+}
+
+// quietText is the quiet hours as the flags have them.
+func quietText(profile *core.Profile) string {
+	var all []string
+	for _, h := range profile.Quiet {
+		all = append(all, strings.TrimSpace(h.From+"-"+h.To+" "+strings.Join(h.Days, ",")))
+	}
+	if len(all) == 0 {
+		return "none"
+	}
+	return strings.Join(all, "; ")
+}
+
+// agentListCommand lists all profiles.
+func (p *process) agentListCommand(o *options) *cobra.Command {
+	var limit int
+	var cursor string
+	cmd := command("list", "List profiles: of which agents, with their zones and quiet hours", "  duly agent list",
+		func(cmd *cobra.Command, _ []string) error {
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				profiles, next, err := s.Profiles(cmd.Context(), cursor, limit)
+				if err != nil {
+					return err
+				}
+				if profiles == nil {
+					profiles = []core.Profile{}
+				}
+				answer := struct {
+					Profiles []core.Profile `json:"profiles"`
+					Next     string         `json:"next_cursor"`
+				}{profiles, next}
+				return o.print(p.stdout, answer, func(w *table.Page) { printProfiles(w, profiles, next) })
+			})
+		})
+	pageFlags(cmd, &limit, &cursor)
+	return o.withJSON(cmd)
+}
+
+func printProfiles(w *table.Page, profiles []core.Profile, next string) {
+	if len(profiles) == 0 && next == "" {
+		w.Line("no profiles")
+		return
+	}
+	t := table.New(w, "AGENT", "ZONE", "QUIET", "URGENT PASSES")
+	for i := range profiles {
+		t.Row(profiles[i].Agent, zoneName(&profiles[i]), quietText(&profiles[i]), strconv.FormatBool(profiles[i].Urgent))
+	}
+	t.End()
+	if next != "" {
+		w.Line("")
+		w.Line("more: duly agent list --cursor %s", next)
+	}
+}
+
+// agentUnsetCommand deletes a profile; the tasks of the agent stay.
+func (p *process) agentUnsetCommand(o *options) *cobra.Command {
+	cmd := command("unset AGENT", "Delete the profile of an agent; its tasks start at any time again", "  duly agent unset ada",
+		func(cmd *cobra.Command, args []string) error {
+			agent, err := oneAgent(args)
+			if err != nil {
+				return err
+			}
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				if err := s.DeleteProfile(cmd.Context(), agent); err != nil {
+					return noProfile(err, agent)
+				}
+				answer := struct {
+					Agent   string `json:"agent_id"`
+					Deleted bool   `json:"deleted"`
+				}{agent, true}
+				return o.print(p.stdout, answer, func(w *table.Page) { w.Line("deleted: profile of agent %s", agent) })
+			})
+		})
+	cmd.Args = cobra.ArbitraryArgs
+	return o.withJSON(cmd)
+}
+
+// agentForgetCommand deletes all that is known of an agent.
+func (p *process) agentForgetCommand(o *options) *cobra.Command {
+	var dry bool
+	cmd := command("forget AGENT", "Delete all of an agent: tasks, history, groups, pauses and profile (no confirmation)",
+		"  duly agent forget ada --dry-run\n  duly agent forget ada",
+		func(cmd *cobra.Command, args []string) error {
+			agent, err := oneAgent(args)
+			if err != nil {
+				return err
+			}
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				var done core.Forgotten
+				if dry {
+					done, err = s.CountForget(cmd.Context(), agent)
+				} else {
+					done, err = s.Forget(cmd.Context(), agent, nil)
+				}
+				if err != nil {
+					return err
+				}
+				answer := struct {
+					core.Forgotten
+
+					Agent string `json:"agent_id"`
+					Dry   bool   `json:"dry_run"`
+				}{done, agent, dry}
+				return o.print(p.stdout, answer, func(w *table.Page) { w.Line("%s", forgottenText(agent, &done, dry)) })
+			})
+		})
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "count what would be deleted, and delete nothing")
+	return o.withJSON(cmd)
+}
+
+// forgottenText says what was deleted of an agent, or would be.
+func forgottenText(agent string, done *core.Forgotten, dry bool) string {
+	what := table.Count(done.Live, "live task") + ", " + table.Count(done.Finished, "finished task")
+	if done.Profile {
+		what += ", its profile"
+	}
+	if dry {
+		return "would delete of agent " + agent + ": " + what
+	}
+	return "deleted of agent " + agent + ": " + what
+}

@@ -1,0 +1,97 @@
+package cli
+
+// The check of doctor that is about limits.
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+// secondLook is how long after the first one doctor looks again at a limit that nothing counts in: between the end of a run and the
+// next claim that is so for a moment.
+const secondLook = time.Second
+
+// limitsNow are the limits, and those of runs that hold tasks back while nothing counts in them, at two looks.
+func limitsNow(ctx context.Context, s *core.Scheduler) (all, stuck []core.LimitUse, err error) {
+	if all, err = s.Limits(ctx); err != nil || len(idleOf(all)) == 0 {
+		return all, nil, err
+	}
+	select {
+	case <-time.After(secondLook):
+	case <-ctx.Done():
+		return all, nil, ctx.Err()
+	}
+	again, err := s.Limits(ctx)
+	for _, l := range idleOf(again) {
+		for _, before := range idleOf(all) {
+			if before.About == l.About {
+				stuck = append(stuck, l)
+			}
+		}
+	}
+	return again, stuck, err
+}
+
+// idleOf are the limits of runs alone that have somebody in line, and no run. One with a rate may wait for its next start.
+func idleOf(limits []core.LimitUse) []core.LimitUse {
+	var idle []core.LimitUse
+	for _, l := range limits {
+		if l.Rate == 0 && l.Waiting > 0 && l.Running == 0 {
+			idle = append(idle, l)
+		}
+	}
+	return idle
+}
+
+// checkLimits says whether limits can count as they should, and whether they let somebody in. wanted is how many the file sets.
+func checkLimits(all, stuck []core.LimitUse, wanted, partitions int) finding {
+	const todo = "duly limit unset each of them, stop every process, then duly repartition --to 1 --yes"
+	switch {
+	case partitions > 1 && len(all) > 0: // no store lets them be set
+		return finding{
+			"limits", checkFailed, fmt.Sprintf("%s in a store with %d partitions, of which each counts by itself",
+				table.Count(len(all), "limit"), partitions), todo,
+		}
+	case partitions > 1 && wanted > 0:
+		return finding{
+			"limits", checkFailed, fmt.Sprintf("the file sets %s, and the store has %d partitions: no process starts with it",
+				table.Count(wanted, "limit"), partitions),
+			"stop every process, then duly repartition --to 1 --yes; or remove limits from the file",
+		}
+	case len(stuck) > 0:
+		l := &stuck[0]
+		return finding{
+			"limits", checkFailed, fmt.Sprintf("%s in line for the limit on %s, and none of its %d at once in use: nothing lets them in",
+				table.Count(l.Waiting, "task"), l.About, l.Concurrency),
+			"start a process that has the handler, or duly resume what duly pauses lists; else duly limit unset " + limitArgs(l.About) + ", and report it",
+		}
+	case len(all) == 0:
+		return finding{"limits", checkOK, "no limits", ""}
+	}
+	waiting := int64(0)
+	for i := range all {
+		waiting += all[i].Waiting
+	}
+	return finding{"limits", checkOK, fmt.Sprintf("%s, %s in line for them", table.Count(len(all), "limit"), table.Count(waiting, "task")), ""}
+}
+
+// checkBudgets says which budgets hold tasks back now, and until when. That is what they are for, and still what an operator looks for.
+func checkBudgets(all []core.BudgetUse) finding {
+	up, waiting, ends := 0, int64(0), all[0].Ends
+	for i := range all {
+		if b := &all[i]; b.UsedUp > 0 {
+			up, waiting, ends = up+b.UsedUp, waiting+b.Waiting, min(ends, b.Ends)
+		}
+	}
+	if up == 0 {
+		return finding{"budgets", checkOK, table.Count(len(all), "budget") + ", none used up", ""}
+	}
+	return finding{
+		"budgets", checkWarning, fmt.Sprintf("%s, used up %s; %s in line until %s or later", table.Count(len(all), "budget"), table.Count(up, "time"),
+			table.Count(waiting, "task"), clock(ends.Time())), "duly budget list shows which; duly budget set raises one",
+	}
+}

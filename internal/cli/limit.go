@@ -1,0 +1,224 @@
+package cli
+
+// The commands limit set, limit list and limit unset.
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+// limitCommand is the parent of three commands, and does nothing by itself.
+func (p *process) limitCommand(o *options) *cobra.Command {
+	cmd := command("limit", "Bound how many tasks run at once and start within a time, over all processes",
+		"  duly limit set --kind digest --concurrency 5\n  duly limit list\n  duly limit unset --kind digest",
+		func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return usage("use set, list or unset", "unknown command %q", args[0])
+		})
+	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say which it knows
+	cmd.AddCommand(p.limitSetCommand(o), p.limitListCommand(o), p.limitUnsetCommand(o))
+	return cmd
+}
+
+// limitFlags name what a limit is about.
+type limitFlags struct {
+	kind, key, each string
+	all             bool
+}
+
+// add gives set and unset the same flags, so that whatever was set is lifted by the same words.
+func (f *limitFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.kind, "kind", "", "tasks of this kind")
+	flags.StringVar(&f.key, "key", "", "tasks with this limit key; with a * at its end, any that begins so")
+	flags.StringVar(&f.each, "each", "", "bound each agent, or each key, by itself: agent or key")
+	flags.BoolVar(&f.all, "all", false, "all tasks together")
+	choices(cmd, "each", string(core.EachAgent), string(core.EachKey))
+}
+
+// target is what is named. Nothing named is never all: a variable that is empty in a script must not bound everything.
+func (f *limitFlags) target() (core.LimitTarget, error) {
+	t := core.LimitTarget{Kind: f.kind, Key: f.key, Each: core.Each(f.each)}
+	if f.all != (t == core.LimitTarget{}) {
+		return t, usage("name it with --kind, --key and --each, or with --all alone", "expected what the limit is about")
+	}
+	return t, nil
+}
+
+// limitArgs are the arguments that name what a limit is about.
+func limitArgs(t core.LimitTarget) string {
+	var args []string
+	for _, f := range []struct{ flag, value string }{{"--kind", t.Kind}, {"--key", t.Key}, {"--each", string(t.Each)}} {
+		if f.value != "" {
+			args = append(args, f.flag+" "+table.ShellWord(f.value))
+		}
+	}
+	if len(args) == 0 {
+		return "--all"
+	}
+	return strings.Join(args, " ")
+}
+
+// limitSetCommand sets one limit as a whole: what is left out is unbounded, whatever the limit was before.
+func (p *process) limitSetCommand(o *options) *cobra.Command {
+	var on limitFlags
+	var l core.Limit
+	var rate string
+	cmd := command("set", "Set a limit; it counts from the next claim of every process",
+		`  duly limit set --kind digest --concurrency 5
+  duly limit set --key 'openai:*' --each key --concurrency 8 --rate 60/1m --burst 10
+  duly limit set --each agent --rate 100/1h
+  duly limit set --all --concurrency 200`,
+		func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if l.About, err = on.target(); err == nil {
+				err = allowed(&l, rate, cmd.Flags().Changed("burst"))
+			}
+			if err != nil {
+				return err
+			}
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				if err := s.SetLimits(cmd.Context(), l); err != nil {
+					return err
+				}
+				set, err := s.LimitOn(cmd.Context(), l.About)
+				if err != nil {
+					return err
+				}
+				return o.print(p.stdout, set, func(w *table.Page) { w.Line("limit on %s: %s", set.About, allows(&set)) })
+			})
+		})
+	on.add(cmd)
+	flags := cmd.Flags()
+	flags.IntVar(&l.Concurrency, "concurrency", 0, "most runs at once")
+	flags.BoolVar(&l.Adaptive, "adaptive", false, "find out by itself what is served, from runs that are told to come back later; --concurrency is the most")
+	flags.StringVar(&rate, "rate", "", "most starts within a time, such as 60/1m")
+	flags.IntVar(&l.Burst, "burst", 0, "how many more may start at once after a pause; 0 for none (default what a tenth of a second allows, at least 1)")
+	zeroMeans(cmd, "burst")
+	return o.withJSON(cmd)
+}
+
+// allowed puts what the flags allow into a limit.
+func allowed(l *core.Limit, rate string, bursts bool) (err error) {
+	if rate != "" {
+		if l.Rate, l.Per, err = core.ParseRate(rate); err != nil {
+			return err
+		}
+	}
+	switch {
+	case bursts && l.Burst < 0:
+		return usage("use 0 for none", "--burst must not be negative, not %d", l.Burst)
+	case bursts && l.Burst == 0:
+		l.Burst = -1 // core's zero is what was left out
+	}
+	return nil
+}
+
+// limitListCommand shows what is bounded, and how much of it is used.
+func (p *process) limitListCommand(o *options) *cobra.Command {
+	return o.withJSON(command("list", "List limits: what they are about, what they allow, and how much is used", "  duly limit list --json",
+		func(cmd *cobra.Command, _ []string) error {
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				limits, err := s.Limits(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if limits == nil {
+					limits = []core.LimitUse{}
+				}
+				answer := struct {
+					Limits []core.LimitUse `json:"limits"`
+				}{limits}
+				return o.print(p.stdout, answer, func(w *table.Page) { printLimits(w, limits) })
+			})
+		}))
+}
+
+// printLimits ends each line with the command that lifts the limit.
+func printLimits(w *table.Page, limits []core.LimitUse) {
+	if len(limits) == 0 {
+		w.Line("no limits")
+		return
+	}
+	t := table.New(w, "LIMIT ON", "ALLOWS", "RUNNING", "WAITING", "TO UNSET")
+	for i := range limits {
+		l := &limits[i]
+		t.Row(l.About.String(), allows(l), strconv.FormatInt(l.Running, 10), strconv.FormatInt(l.Waiting, 10), "duly limit unset "+limitArgs(l.About))
+	}
+	t.End()
+}
+
+// allows is what a limit allows, as its flags say it.
+func allows(l *core.LimitUse) string {
+	var bounds []string
+	if l.Concurrency > 0 {
+		bounds = append(bounds, strconv.Itoa(l.Concurrency)+" at once")
+	}
+	if l.Rate > 0 {
+		bounds = append(bounds, l.RateText()+", burst "+strconv.Itoa(l.Burst))
+	}
+	if l.Adaptive {
+		bounds = append(bounds, "what is served")
+	}
+	for i := range l.Learned {
+		bounds = append(bounds, learned(&l.Learned[i]))
+	}
+	return strings.Join(bounds, ", ")
+}
+
+// learned is what an adaptive limit has found out.
+func learned(l *store.Learned) string {
+	text := strconv.Itoa(l.Runs) + " at once"
+	if l.Of != "" {
+		text = table.First(l.Of) + ": " + text
+	}
+	if l.PerMinute > 0 {
+		text += fmt.Sprintf(" and %.1f/1m", l.PerMinute)
+	}
+	if l.Probing {
+		text += ", asks again"
+		if l.HeldUntil > 0 {
+			text += " at " + clock(l.HeldUntil.Time())
+		}
+	}
+	return text
+}
+
+// limitUnsetCommand lifts one limit. Tasks that wait for it are claimed from the next claim on.
+func (p *process) limitUnsetCommand(o *options) *cobra.Command {
+	var on limitFlags
+	cmd := command("unset", "Lift a limit, named by the flags that set it", "  duly limit unset --kind digest\n  duly limit unset --key 'openai:*' --each key",
+		func(cmd *cobra.Command, _ []string) error {
+			t, err := on.target()
+			if err != nil {
+				return err
+			}
+			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				switch err := s.LiftLimit(cmd.Context(), t); {
+				case core.CodeOf(err) == core.CodeNotFound:
+					f := usage("duly limit list shows all limits and how to unset each", "no limit on %s exists", t)
+					f.code = exitNotFound
+					return f
+				case err != nil:
+					return err
+				}
+				answer := struct {
+					core.LimitTarget
+
+					Deleted bool `json:"deleted"`
+				}{t, true}
+				return o.print(p.stdout, answer, func(w *table.Page) { w.Line("lifted: limit on %s", t) })
+			})
+		})
+	on.add(cmd)
+	return o.withJSON(cmd)
+}

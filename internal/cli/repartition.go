@@ -1,0 +1,81 @@
+package cli
+
+// The command repartition.
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+// repartitionCommand asks for a flag, as nothing runs while it moves the tasks.
+func (p *process) repartitionCommand(o *options) *cobra.Command {
+	var yes bool
+	var r redisstore.Repartitioning
+	cmd := command("repartition", "Give a stopped store another number of partitions",
+		"  duly repartition --to 1 --dry-run\n  duly repartition --to 1 --yes",
+		func(cmd *cobra.Command, _ []string) error {
+			c, err := loadFile(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			switch err := needRedis(c); {
+			case err != nil:
+				return err
+			case !cmd.Flags().Changed("to"):
+				return usage("pass --to with the number of partitions", "the store can have 1, 2, 4 or any other power of two up to 1024")
+			case !yes && !r.DryRun:
+				return usage("stop every process of the store, then pass --yes, or --dry-run to look first", "nothing runs while duly moves the tasks")
+			}
+			c.Redis.Remember, r.Progress = true, p.moveProgress()
+			moved, err := redisstore.Repartition(cmd.Context(), c.Redis, r)
+			p.endProgress()
+			if err != nil {
+				return storeFailure(err)
+			}
+			return p.printMoved(o, &moved, r.DryRun)
+		})
+	flags := cmd.Flags()
+	flags.IntVar(&r.To, "to", 0, "how many partitions the store is to have: a power of two up to 1024; 1 is best on a single server")
+	flags.BoolVar(&r.DryRun, "dry-run", false, "count what there is to move, and change nothing")
+	flags.BoolVar(&yes, "yes", false, "every process of the store is stopped")
+	return o.withJSON(cmd)
+}
+
+// moveProgress shows on a terminal how far the copying is.
+// What comes behind it takes less time, and is not shown.
+func (p *process) moveProgress() func(done, total int64) {
+	if !table.Terminal(p.stderr) {
+		return nil
+	}
+	return func(done, total int64) { _, _ = fmt.Fprintf(p.stderr, "\r%d of %d copied", done, total) }
+}
+
+// printMoved says what a move has come to. No move ends with a fault: that is an error.
+func (p *process) printMoved(o *options, moved *redisstore.Repartitioned, dry bool) error {
+	answer := struct {
+		*redisstore.Repartitioned
+		DryRun bool `json:"dry_run,omitempty"`
+		Faults *int `json:"faults,omitempty"` // that the audit has found
+	}{Repartitioned: moved, DryRun: dry}
+	if !dry && !moved.Undone {
+		answer.Faults = new(int)
+	}
+	return o.print(p.stdout, answer, func(w *table.Page) {
+		what := fmt.Sprintf("%s, %s and %s of finished tasks",
+			table.Count(moved.Agents, "agent"), table.Count(moved.Tasks, "live task"), table.Count(moved.Records, "record"))
+		switch {
+		case dry:
+			w.Line("%s would move to %s", what, table.Count(moved.To, "partition"))
+		case moved.Undone:
+			w.Line("the move was undone: the store has %s", table.Count(moved.To, "partition"))
+		default:
+			w.Line("the store has %s now; it had %d", table.Count(moved.To, "partition"), moved.From)
+			w.Line("moved %s; the audit found no fault", what)
+			w.Line("start its processes again")
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package dulyfile
+
+// The limits of the file, over all processes.
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// readBounds reads the limits and the budgets, which need the same store.
+func (f *File) readBounds(limits, budgets place) error {
+	if err := f.readLimits(limits); err != nil {
+		return err
+	}
+	if err := f.readBudgets(budgets); err != nil {
+		return err
+	}
+	if err := f.spanned(); err != nil {
+		if limits.empty() {
+			limits = budgets
+		}
+		return limits.fail("%w", err)
+	}
+	return nil
+}
+
+// readLimits reads the limits. Each is checked by itself, so that a mistake has its line; only what they are together is looked at here.
+func (f *File) readLimits(p place) error {
+	if p.empty() {
+		return nil
+	}
+	elements, err := p.list()
+	if err != nil {
+		return err
+	}
+	if len(elements) > store.MostLimits {
+		return p.fail("must be at most %d, not %d", store.MostLimits, len(elements))
+	}
+	lines := map[core.LimitTarget]int{}
+	for _, e := range elements {
+		l, err := readLimit(e)
+		if err != nil {
+			return err
+		}
+		if line, twice := lines[l.About]; twice {
+			return e.fail("is about %s, which line %d is about too: join them into one", l.About, line)
+		}
+		lines[l.About] = e.node.Line
+		f.Limits = append(f.Limits, l)
+	}
+	return nil
+}
+
+// readLimit reads one limit, and has core check it.
+func readLimit(p place) (core.Limit, error) {
+	var l core.Limit
+	if err := p.read(map[string]reader{
+		"kind": text(&l.About.Kind), "limit_key": text(&l.About.Key), "each": text((*string)(&l.About.Each)),
+		"concurrency": integer(&l.Concurrency), "rate": rate(&l), "burst": orNone(&l.Burst), "adaptive": boolean(&l.Adaptive),
+	}); err != nil {
+		return l, err
+	}
+	wrong, err := misconfigured(core.Config{Limits: []core.Limit{l}})
+	if wrong == nil {
+		return l, err
+	}
+	field := strings.TrimPrefix(wrong.Field, "Limits[0].")
+	if at := p.of(field); at != p {
+		return l, at.fail("%s", wrong.Reason)
+	}
+	return l, p.fail("%s %s", field, wrong.Reason)
+}
+
+// rate reads how many runs may start in how long, such as 60/1m.
+func rate(into *core.Limit) reader {
+	return func(p place) error {
+		var given string
+		if err := text(&given)(p); err != nil || given == "" {
+			return err
+		}
+		var err error
+		if into.Rate, into.Per, err = core.ParseRate(given); err != nil {
+			return p.fail("%s", strings.TrimPrefix(err.Error(), "rate "))
+		}
+		return nil
+	}
+}
+
+// spanned refuses limits beside several partitions, each of which would count by itself.
+func (f *File) spanned() error {
+	if n := f.Redis.Partitions; n > 1 && len(f.Limits)+len(f.Budgets) > 0 {
+		return fmt.Errorf("need a store with one partition, not %d: set partitions to 1, or bound the concurrency of each process", n)
+	}
+	return nil
+}
