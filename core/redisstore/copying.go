@@ -246,6 +246,7 @@ func (m *mover) ofAgents(p partition) []*stream {
 		m.split(p, 'h', "groups", agentOf, nil),
 		m.split(p, 'h', "bytes", byList, nil),
 		m.split(p, 'h', "stale", byList, nil),
+		m.split(p, 'z', "failed", agentOf, nil),
 		m.split(p, 'z', "gone", agentOf, nil),
 		m.split(p, 'h', "profiles", byName, nil),
 		m.split(p, 'h', "finished", byName, func(agent, _, value string) { m.history(p, agent, value) }),

@@ -33,7 +33,7 @@ const (
 var probeKeys = []string{
 	"agenda", "agents", "tasks", "state", "claims", "leases", "ended", "finished", "counters", "due",
 	"queue:3:a", "history:a", "parked", "parked:probe", "group:a:g", "pulse", "orders", "holds", "open", "kinds", "serial", "processes",
-	"failures:probe", "ends:a", "dead:a", "stale", "gone", "groups", "answers", "bytes",
+	"failures:probe", "ends:a", "dead:a", "stale", "failed", "gone", "groups", "answers", "bytes",
 }
 
 // probes are the probes that are known of a store, as one look finds them.

@@ -72,7 +72,23 @@ type reading struct {
 
 // read returns the first of the tasks with some ids, at least one if it fits, and how many bytes they take.
 func (s *Store) read(ctx context.Context, agent string, ids []string, how reading) (store.Millis, []store.Stored, int, error) {
-	const fields = 12
+	replies, err := s.eval(ctx, "read", []call{s.readCall(agent, ids, how)})
+	if err != nil {
+		return 0, nil, 0, err
+	}
+	tasks, size, err := parseRead(agent, ids, replies[0])
+	// Fewer than asked for is fine: the step was full. None at all would make Get ask for ever.
+	if err == nil && how.first && len(tasks) == 0 && len(ids) > 0 {
+		err = errMalformed
+	}
+	if err != nil {
+		return 0, nil, 0, wrap("read", err)
+	}
+	return store.Millis(number(replies[0][0])), tasks, size, nil
+}
+
+// readCall asks for tasks of an agent.
+func (s *Store) readCall(agent string, ids []string, how reading) call {
 	room := strconv.Itoa(how.room)
 	// The plus is how read.lua recognises that the first task is wanted in any case.
 	if how.first {
@@ -82,25 +98,26 @@ func (s *Store) read(ctx context.Context, agent string, ids []string, how readin
 	for _, id := range ids {
 		args = append(args, id)
 	}
-	replies, err := s.eval(ctx, "read", []call{{script: &s.scripts.read, partition: s.partitionOf(agent), args: args}})
-	if err != nil {
-		return 0, nil, 0, err
-	}
-	reply := replies[0]
+	return call{script: &s.scripts.read, partition: s.partitionOf(agent), args: args}
+}
+
+// parseRead reads the answer: the first of these tasks, and how many bytes they take.
+func parseRead(agent string, ids []string, reply []any) ([]store.Stored, int, error) {
+	const fields = 12
 	n := (len(reply) - 1) / fields
-	// Fewer than asked for is fine: the step was full. None at all would make Get ask for ever.
-	if len(reply) != 1+fields*n || n > len(ids) || how.first && n == 0 && len(ids) > 0 {
-		return 0, nil, 0, wrap("read", errMalformed)
+	if len(reply) != 1+fields*n || n > len(ids) {
+		return nil, 0, errMalformed
 	}
 	tasks, size := make([]store.Stored, n), 0
 	for i := range tasks {
+		var err error
 		if tasks[i], err = parseStored(agent, ids[i], reply[1+fields*i:]); err != nil {
-			return 0, nil, 0, wrap("read", err)
+			return nil, 0, err
 		}
 		// The same sum as the script's, so that both agree on how much room a page has left.
 		size += len(tasks[i].Body) + len(tasks[i].State) + len(tasks[i].Record) + len(tasks[i].Order)
 	}
-	return store.Millis(number(reply[0])), tasks, size, nil
+	return tasks, size, nil
 }
 
 // parseStored reads the twelve fields of one task. Which of them have a value

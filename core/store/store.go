@@ -120,6 +120,11 @@ type Reader interface {
 	// has none only if it is the last.
 	List(ctx context.Context, query List) (Page, error)
 
+	// Find returns the next page of the tasks of all agents that are at a place, in the order of [Place]. A task that is there from
+	// the first page to the last is in at least one of them; of what comes and goes meanwhile a page may have nothing. A page has at
+	// most Limit tasks and PageBytes bytes and may have none though there are more, as what is looked at for one is bounded.
+	Find(ctx context.Context, query Find) (Page, error)
+
 	// Group returns how many tasks of a group there are, by where they are.
 	Group(ctx context.Context, agent, group string) (GroupCounts, error)
 

@@ -264,6 +264,10 @@ func (d *driver) read() {
 		d.get(store.Get{Agent: d.agent(), IDs: ids, Explain: d.pick(2) == 0})
 		return
 	}
+	if d.pick(4) == 0 {
+		d.find()
+		return
+	}
 	agent := d.agent()
 	d.group(agent, "g")
 	d.list(store.List{Agent: agent, Limit: 1 + d.pick(50)})

@@ -3,6 +3,7 @@ package storetest
 // Equal: walks through tasks and agents.
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -22,6 +23,44 @@ func (d *driver) list(q store.List) {
 		q.Statuses = equalStatuses[d.pick(len(equalStatuses)):]
 	}
 	require.Equal(d, d.walk(d.a, q), d.walk(d.b, q), "walk")
+}
+
+// find compares walks through the tasks of all agents at a place: the order of what comes there together is a store's business.
+func (d *driver) find() {
+	q := store.Find{Place: equalPlaces[d.pick(len(equalPlaces))], Limit: 1 + d.pick(50)}
+	if d.pick(4) == 0 {
+		q.Since = store.Millis(d.clock.Now().UnixMilli()) - store.Millis(d.pick(100_000))
+	}
+	ra, rb := d.findAll(d.a, q), d.findAll(d.b, q)
+	require.Equal(d, refs(ra), refs(rb), "find %c", q.Place)
+	require.Equal(d, ra, rb, "find %c", q.Place)
+}
+
+// refs are the agents and ids of tasks.
+func refs(tasks []store.Stored) []string {
+	var all []string
+	for i := range tasks {
+		all = append(all, tasks[i].Agent+"/"+tasks[i].ID)
+	}
+	return all
+}
+
+// equalPlaces are all places.
+var equalPlaces = []store.Place{store.PlaceFailed, store.PlaceRunning, store.PlaceOverdue}
+
+// findAll is what all pages of a place have, by agent and id.
+func (d *driver) findAll(s store.Store, q store.Find) []store.Stored {
+	d.Helper()
+	all := find(d.T, s, q)
+	if q.Place == store.PlaceFailed {
+		require.True(d, slices.IsSortedFunc(all, func(a, b store.Stored) int { return cmp.Compare(b.Finished, a.Finished) }), "the last ones come first")
+	}
+	for i := range all {
+		shorten(&all[i])
+		all[i].Version, all[i].Cursor = "", ""
+	}
+	slices.SortFunc(all, func(a, b store.Stored) int { return cmp.Or(strings.Compare(a.Agent, b.Agent), strings.Compare(a.ID, b.ID)) })
+	return all
 }
 
 // get compares tasks read by id.

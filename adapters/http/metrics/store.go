@@ -212,6 +212,11 @@ func (s *countedStore) List(ctx context.Context, query store.List) (store.Page, 
 	return s.next.List(ctx, query)
 }
 
+func (s *countedStore) Find(ctx context.Context, query store.Find) (store.Page, error) {
+	defer s.count(verbRead, s.now())
+	return s.next.Find(ctx, query)
+}
+
 func (s *countedStore) Group(ctx context.Context, agent, group string) (store.GroupCounts, error) {
 	defer s.count(verbRead, s.now())
 	return s.next.Group(ctx, agent, group)

@@ -134,7 +134,13 @@ local function cut(agent, class, length, most, heaviest, retention, limit)
       end
     end
     redis.call('LTRIM', base .. line, 0, -#ids - 1)
-    if #old_ids > 0 then redis.call('HDEL', records_key, unpack(old_ids)) end
+    if #old_ids > 0 then
+      redis.call('HDEL', records_key, unpack(old_ids))
+      if class == 'dead:' then
+        for i = 1, #old_ids do old_ids[i] = agent .. ':' .. old_ids[i] end
+        redis.call('ZREM', base .. 'failed', unpack(old_ids))
+      end
+    end
     length, taken, removed = length - #ids, taken + #ids, removed + #old_ids
   end
   weigh(line, kib - weighed)
@@ -155,13 +161,17 @@ local function dropped(retention, limit)
 end
 
 -- The records of tasks that have ended are gathered and written by remembered.
-local done, history, renewed = {}, {}, {}
+local done, history, renewed, fails = {}, {}, {}, {}
 local function recall(agents)
   for i, value in ipairs(redis.call('HMGET', base .. 'finished', unpack(agents))) do done[agents[i]] = value end
 end
 
 local function remember(agent, id, record, retention)
   local value = done[agent]
+  if byte(record) == byte(FAILED) then
+    fails[#fails + 1] = sub(record, 2, 14)
+    fails[#fails + 1] = agent .. ':' .. id
+  end
   if value ~= HISTORY then renewed[agent] = true end
   if value and value ~= HISTORY then
     local other, old = outline(value)
@@ -256,4 +266,5 @@ local function remembered(limits, retention)
     end
   end
   if drops > 0 then dropped(retention, 2 * drops) end
+  for i = 1, #fails, 1000 do redis.call('ZADD', base .. 'failed', unpack(fails, i, math.min(i + 999, #fails))) end
 end

@@ -22,6 +22,7 @@ end
 
 -- unrecord takes a record away. In a history that has several its place in the index is passed over when its turn comes.
 local function unrecord(agent, kept, id, record)
+  if byte(record) == byte(FAILED) then redis.call('ZREM', base .. 'failed', agent .. ':' .. id) end
   if kept ~= HISTORY then return redis.call('HDEL', base .. 'finished', agent) end
   redis.call('HDEL', base .. 'history:' .. agent, id)
   local line = class_of(record) .. agent

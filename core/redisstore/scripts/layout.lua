@@ -29,6 +29,7 @@
 --   stale     HASH 'ends:' A, 'dead:' A -> how many there have no record any more; 'scan:' A -> how far a sweep has come
 --   bytes     HASH A -> KiB of the live tasks of 'M' agent A whose bodies have 4 KiB or more; 'ends:' A, 'dead:' A -> of the
 --             records there that have
+--   failed    ZSET agent:id, by when it ended, ms: those that failed; one that is there no more, or ended later, is passed over
 --   gone      ZSET agent:id, by when it ended * 4 + its verb: tasks whose record was dropped before its time. Their ids
 --             stay known for KNOWN ms
 --   orders    HASH agent:id -> what becomes of a task when its run ends: 'x' opaque, cancelled; 'r' due(13) state,

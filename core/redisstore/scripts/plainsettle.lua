@@ -172,7 +172,7 @@ end
 local histories = {}
 if ended > 0 then
   local dels, sets, task_dels, ends, at_now = {}, {}, {}, {}, string.format('%013.0f', now)
-  local changed, short = {}, 0
+  local changed, short, fails = {}, 0, {}
   if redis.call('EXISTS', base .. 'stale', base .. 'bytes') == 0 then -- else a history may have an index though it is short
     short = math.min(UNLISTED, math.floor(string.match(ARGV[4], '^%d+') / 2))
   end
@@ -213,6 +213,10 @@ if ended > 0 then
       ends[#ends + 1] = agent
       ends[#ends + 1] = ARGV[at + 4] .. at_now .. ARGV[at + 5]
     end
+    if byte(ARGV[at + 4], -1) == byte(FAILED) then
+      fails[#fails + 1] = at_now
+      fails[#fails + 1] = refs[i]
+    end
   end
   for agent in pairs(changed) do
     if values[agent] ~= '' then
@@ -226,6 +230,7 @@ if ended > 0 then
   if #sets > 0 then redis.call('HSET', KEYS[2], unpack(sets)) end
   if #task_dels > 0 then redis.call('HDEL', KEYS[3], unpack(task_dels)) end
   if #ends > 0 then redis.call('HSET', KEYS[7], unpack(ends)) end
+  if #fails > 0 then redis.call('ZADD', base .. 'failed', unpack(fails)) end
   redis.call('HDEL', KEYS[4], unpack(refs, again + 1, n))
   if HOLDS then
     local scopes_, terms = {}, {}

@@ -98,6 +98,8 @@ repeat
   if not stopped then cursor = page[1] end
 until cursor == '0' or stopped or n >= AGENTS or spare <= 0 or budget <= 0
 dropped(now - oldest, 1000)
+local past = redis.call('ZRANGEBYSCORE', base .. 'failed', '-inf', string.format('%.0f', oldest), 'LIMIT', 0, 1000)
+if #past > 0 then redis.call('ZREM', base .. 'failed', unpack(past)) end
 
 local ANSWERS_KEPT = 600000 -- ms; a call is repeated for a few seconds
 local answers, over = redis.call('HSCAN', base .. 'answers', answers_from or '0', 'COUNT', 100), {}

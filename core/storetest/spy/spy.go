@@ -205,6 +205,11 @@ func (s *Store) List(ctx context.Context, query store.List) (store.Page, error) 
 	return through(ctx, s, "List", func() (store.Page, error) { return s.Store.List(ctx, query) })
 }
 
+// Find calls the store's.
+func (s *Store) Find(ctx context.Context, query store.Find) (store.Page, error) {
+	return through(ctx, s, "Find", func() (store.Page, error) { return s.Store.Find(ctx, query) })
+}
+
 // Group calls the store's.
 func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCounts, error) {
 	return through(ctx, s, "Group", func() (store.GroupCounts, error) { return s.Store.Group(ctx, agent, group) })

@@ -70,6 +70,12 @@ func (b *bus) Get(ctx context.Context, q store.Get) (store.Found, error) {
 	return through(ctx, b, "Get", func() string { return fmt.Sprintf("%+v", q) }, func(st store.Store) (store.Found, error) { return st.Get(w.free(), q) })
 }
 
+// Find returns a page of the tasks of all agents.
+func (b *bus) Find(ctx context.Context, q store.Find) (store.Page, error) {
+	w := b.p.w
+	return through(ctx, b, "Find", func() string { return fmt.Sprintf("%+v", q) }, func(st store.Store) (store.Page, error) { return st.Find(w.free(), q) })
+}
+
 // List returns a page of tasks.
 func (b *bus) List(ctx context.Context, q store.List) (store.Page, error) {
 	w := b.p.w

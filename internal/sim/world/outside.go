@@ -99,6 +99,10 @@ func (o *outside) Get(_ context.Context, q store.Get) (store.Found, error) {
 	return on(o, func() (store.Found, error) { return o.store.Get(o.ctx, q) })
 }
 
+func (o *outside) Find(_ context.Context, q store.Find) (store.Page, error) {
+	return on(o, func() (store.Page, error) { return o.store.Find(o.ctx, q) })
+}
+
 func (o *outside) List(_ context.Context, q store.List) (store.Page, error) {
 	return on(o, func() (store.Page, error) { return o.store.List(o.ctx, q) })
 }

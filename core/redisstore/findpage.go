@@ -1,0 +1,157 @@
+package redisstore
+
+// What Find has found becomes a page: merged, read and checked.
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// merged are the tasks that the page may have, in order, and where all of them have been: nil at the end. Behind the place to which a partition
+// has looked nothing of the others counts, as something of it may come before.
+func (f *finding) merged() (all []found, end *findMark) {
+	for i := range f.lines {
+		if l := &f.lines[i]; !l.over && (end == nil || f.compare(&l.end, end) < 0) {
+			end = &l.end
+		}
+	}
+	for i := range f.lines {
+		for _, t := range f.lines[i].found {
+			outer := t.mark
+			outer.inner = ""
+			if end == nil || f.compare(&outer, end) <= 0 {
+				all = append(all, t)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b found) int { return f.compare(&a.mark, &b.mark) })
+	return all, end
+}
+
+// fill reads what was found, as far as the page has room, and says where the next one begins.
+func (f *finding) fill(ctx context.Context) error {
+	all, end := f.merged()
+	for len(all) > 0 && f.open() {
+		if all[0].id == "" {
+			if err := f.queue(ctx, &all[0]); err != nil {
+				return err
+			}
+			all = all[1:]
+			continue
+		}
+		n, err := f.read(ctx, all)
+		if err != nil {
+			return err
+		}
+		all = all[n:]
+	}
+	switch {
+	case f.page.Next != "": // in the middle of what was read
+	case len(all) > 0:
+		f.page.Next = f.page.Tasks[len(f.page.Tasks)-1].Cursor
+	case end != nil:
+		f.page.Next = end.String()
+	}
+	return nil
+}
+
+// open reports whether the page takes more.
+func (f *finding) open() bool {
+	return f.page.Next == "" && len(f.page.Tasks) < f.q.Limit && (f.room > 0 || len(f.page.Tasks) == 0)
+}
+
+// read reads the first of some tasks, of so many agents at once, and returns how many these are.
+func (f *finding) read(ctx context.Context, all []found) (int, error) {
+	var calls []call
+	var ids [][]string
+	asked := map[string]int{} // agent -> its call
+	n := 0
+	for ; n < len(all) && all[n].id != "" && n < f.q.Limit-len(f.page.Tasks); n++ {
+		t := &all[n]
+		at, known := asked[t.agent]
+		if known && len(ids[at]) == mostRead || !known && len(calls) == readAtOnce {
+			break
+		}
+		if !known {
+			at = len(calls)
+			asked[t.agent], ids = at, append(ids, nil)
+			calls = append(calls, call{})
+		}
+		ids[at] = append(ids[at], t.id)
+	}
+	for agent, at := range asked {
+		calls[at] = f.s.readCall(agent, ids[at], reading{room: max(f.room, 0), first: true})
+	}
+	replies, err := f.s.eval(ctx, "read", calls)
+	if err != nil {
+		return 0, err
+	}
+	stored := map[[2]string]*store.Stored{}
+	for agent, at := range asked {
+		tasks, _, err := parseRead(agent, ids[at], replies[at])
+		if err != nil {
+			return 0, wrap("read", err)
+		}
+		for i := range tasks {
+			stored[[2]string{agent, tasks[i].ID}] = &tasks[i]
+		}
+	}
+	for i := range all[:n] {
+		t := stored[[2]string{all[i].agent, all[i].id}]
+		if t == nil && i > 0 || !f.open() { // what did not fit is read again
+			return i, nil
+		}
+		if t != nil {
+			f.add(t, &all[i])
+		}
+	}
+	return n, nil
+}
+
+// add puts a task on the page if it is still where it was found.
+func (f *finding) add(t *store.Stored, at *found) {
+	there := false
+	switch f.q.Place {
+	case store.PlaceFailed:
+		there = t.Status == store.StatusFailed && !t.Dropped && int64(t.Finished) == at.mark.score
+	case store.PlaceRunning:
+		there = t.Status == store.StatusInProgress
+		t.Lease, t.Holder = at.lease, at.holder
+	case store.PlaceOverdue:
+		there = t.Status == store.StatusWaiting && !t.Parked && t.Due <= f.page.Now
+	}
+	if there {
+		f.room -= len(t.Body) + len(t.State) + len(t.Record) + len(t.Order)
+		t.Cursor = at.mark.String()
+		f.page.Tasks = append(f.page.Tasks, *t)
+	}
+}
+
+// queue adds the due tasks of an agent that has many, as far as the page has room.
+func (f *finding) queue(ctx context.Context, of *found) error {
+	q := store.List{Agent: of.agent, Statuses: []store.Status{store.StatusWaiting}, Limit: f.q.Limit - len(f.page.Tasks)}
+	if f.at != nil && f.at.member == of.mark.member {
+		q.After = f.at.inner
+	}
+	page, err := f.s.List(ctx, q)
+	if err != nil {
+		return err
+	}
+	for i := range page.Tasks {
+		t := &page.Tasks[i]
+		// The list goes on with what runs and what is parked, some of which is about to be put back.
+		if t.Due > f.page.Now || !strings.HasPrefix(t.Cursor, "w") {
+			return nil
+		}
+		of.mark.inner = t.Cursor
+		f.add(t, of)
+	}
+	if page.Next != "" {
+		of.mark.inner = page.Next
+		f.page.Next = of.mark.String()
+	}
+	return nil
+}
