@@ -222,6 +222,7 @@ var contract = []struct {
 	{"replace what has changed", testReplaceChanged},
 	{"replace among others", testReplaceTogether},
 	{"replace the only one", testReplaceFirst},
+	{"replace several, one of which needs a queue", testReplaceSeveral},
 	{"replace what runs", testReplaceRunning},
 	{"replace what runs and crashes", testReplaceCrash},
 	{"cancel what was replaced", testReplaceCancelled},

@@ -216,6 +216,28 @@ local function create(i, rule, agent, id, kind, group, value, shape, due, record
   return due
 end
 
+-- unplace takes a waiting task out of the queue that it was given in this call, as an earlier one has given its agent queues; in_agenda says
+-- that the agent was put in the agenda for it.
+local function unplace(agent, live, id, in_agenda)
+  local key, entry, due = base .. 'queue:' .. sub(live, 8, 8) .. ':' .. agent, sub(live, 1, 7) .. id, nil
+  local q = queue_adds[key] or {}
+  for k = #q - 1, 1, -2 do
+    if q[k + 1] == entry then
+      due = q[k]
+      table.remove(q, k + 1)
+      table.remove(q, k)
+    end
+  end
+  if #q == 0 then queue_adds[key] = nil end
+  for k = #agenda_adds - 1, 1, -2 do
+    if in_agenda and agenda_adds[k + 1] == agent and agenda_adds[k] == due then
+      table.remove(agenda_adds, k + 1)
+      table.remove(agenda_adds, k)
+      return
+    end
+  end
+end
+
 -- 4. A live task that is replaced keeps its sequence number and its place. It is taken out of where it is only once it is clear
 -- that nothing is refused; one that runs becomes what replaces it when its run ends.
 local function replace(i, rule, agent, id, kind, group, value, shape, due, record, live)
@@ -228,6 +250,7 @@ local function replace(i, rule, agent, id, kind, group, value, shape, due, recor
     kind = kind, group = group, due = due, rule = rule,
   }
   local new = sub(live, 1, 7) .. record
+  if was and shape == byte(QUEUED) then unplace(agent, live, id, was ~= agent) end
   local inline_ = shape == byte(FEW) and first_of(value)
   local first, member = inline_ and parse(inline_), nil
   current[agent], member = rewritten(agent, value, live, new, id, waits_as(agent, value, live, id))
