@@ -152,7 +152,7 @@ func (info TaskInfo) MarshalJSON() ([]byte, error) {
 			RunCount: info.RunCount, SkipCount: info.SkipCount, ErrorCount: info.ErrorCount,
 			ConsecutiveFailures: info.ConsecutiveFailures, RetryAfters: info.RetryAfters, GateClosed: info.GateClosed, LastRun: stamp(info.LastRun), LastDuration: took,
 			LastResult: info.LastOutcome, LastError: info.LastError, Reason: info.Reason,
-			Result: wellFormed(info.Result), Progress: wellFormed(info.Progress),
+			Result: wellFormed(info.Result), Progress: wellFormed(info.Progress), LeaseUntil: stamp(info.LeaseUntil), Holder: info.Holder,
 		},
 	})
 }
@@ -206,6 +206,8 @@ type trackedJSON struct {
 	Reason              string          `json:"reason,omitempty"`
 	Result              json.RawMessage `json:"result,omitempty"`
 	Progress            json.RawMessage `json:"progress,omitempty"`
+	LeaseUntil          stamp           `json:"lease_until,omitzero"`
+	Holder              string          `json:"holder,omitempty"`
 }
 
 // wellFormed is JSON that was stored, or nothing if it is damaged: one bad record must not hide a list of good ones.

@@ -1,25 +1,30 @@
 package core
 
-// Lists: the tasks of an agent, or the recurring ones of all, page by page.
+// Lists: the tasks of an agent, or of all agents, page by page.
 
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// List asks for tasks of one agent, or for the recurring tasks of all. All fields but Agent are optional.
+// List asks for tasks of one agent, or of all. All fields are optional.
 type List struct {
-	Agent  string            // with Jobs it may be empty, for those of all agents
+	Agent  string            // empty for those of all agents that have failed, or that are live
 	Status []Status          // only these
 	Kind   string            // only this kind
+	Key    string            // only this limit key
 	Group  string            // only this group
 	Labels map[string]string // only those that have all of these
-	Jobs   bool              // only live tasks that recur: the registry
-	Brief  bool              // only Agent, ID and Status of each task, which costs the store little; not with Kind, Group, Labels or Jobs
-	Limit  int               // DefaultPage if zero, at most MaxPage
-	Cursor string            // where the page before ended
+	// Since and Until bound when tasks ended: then or later, and before. Nothing that is live is on the list then.
+	Since, Until time.Time
+	Overdue      bool   // only those that are due and could start, if a process had room for them
+	Jobs         bool   // only live tasks that recur: the registry
+	Brief        bool   // only Agent, ID and Status of each task of an agent, which costs the store little; not with any other choice but Status
+	Limit        int    // DefaultPage if zero, at most MaxPage
+	Cursor       string // where the page before ended
 }
 
 // Sizes of a page, and of a cursor.
@@ -39,14 +44,15 @@ const longestSearch = 32
 // A task that is left alone until the last page is on exactly one page, one that runs meanwhile on at least one; one that is
 // paused, resumed or replayed meanwhile may be missing or come twice.
 //
-// The jobs of all agents come agent by agent, in no order, and as many agents and tasks are looked at for a page as keeps it short: it may be
-// empty and have a cursor.
+// Of all agents there are, with a cost that is that of the page: those that have failed, the last ones first; those that run, by the end of their
+// leases; and those that are overdue, the agents first that have waited longest. The jobs and the other live tasks of all agents come agent by
+// agent, in no order. As many agents and tasks are looked at for a page of all agents as keeps it short: it may be empty and have a cursor.
 func (s *Scheduler) Tasks(ctx context.Context, l List) ([]TaskInfo, string, error) {
 	if err := l.check(); err != nil {
 		return nil, "", err
 	}
 	if l.Agent == "" {
-		return s.jobsOfAll(ctx, l)
+		return s.tasksOfAll(ctx, l)
 	}
 	return s.tasks(ctx, &l, &listRoom{bytes: store.PageBytes, reads: longestSearch})
 }
@@ -54,7 +60,7 @@ func (s *Scheduler) Tasks(ctx context.Context, l List) ([]TaskInfo, string, erro
 // tasks is a page of an agent's tasks that takes no more than there is room for.
 func (s *Scheduler) tasks(ctx context.Context, l *List, room *listRoom) (out []TaskInfo, next string, err error) {
 	q := store.List{Agent: l.Agent, Statuses: l.Status, After: l.Cursor, Limit: l.Limit, Brief: l.Brief}
-	if l.Jobs {
+	if l.Jobs || l.Overdue {
 		q.Statuses = l.live()
 	}
 	if l.searches() {
@@ -79,7 +85,7 @@ func (s *Scheduler) tasks(ctx context.Context, l *List, room *listRoom) (out []T
 func (l *List) take(out []TaskInfo, page *store.Page, after *string, room *int) ([]TaskInfo, bool) {
 	for i := range page.Tasks {
 		stored := &page.Tasks[i]
-		if t := l.inform(stored); l.matches(&t) {
+		if t := l.inform(stored); l.matches(&t, page.Now) {
 			*room -= sizeOf(stored)
 			if len(out) == l.Limit || *room < 0 && len(out) > 0 {
 				return out, true
@@ -113,28 +119,45 @@ func (l *List) inform(t *store.Stored) TaskInfo {
 }
 
 // matches reports whether a task belongs on the list, beyond what the store has filtered.
-func (l *List) matches(t *TaskInfo) bool {
+func (l *List) matches(t *TaskInfo, now store.Millis) bool {
 	for name, value := range l.Labels {
 		if has, ok := t.Labels[name]; !ok || has != value {
 			return false
 		}
 	}
-	return (l.Kind == "" || t.Kind == l.Kind) && (l.Group == "" || t.Group == l.Group) &&
-		(!l.Jobs || t.Recurring() && !t.Status.Finished())
+	if l.Overdue && (t.Status != StatusWaiting || t.Parked || len(t.Pauses) > 0 || t.NextRun.IsZero() || t.NextRun.After(now.Time())) {
+		return false
+	}
+	return (l.Kind == "" || t.Kind == l.Kind) && (l.Group == "" || t.Group == l.Group) && (l.Key == "" || t.LimitKey == l.Key) &&
+		(!l.Jobs || t.Recurring() && !t.Status.Finished()) && l.ended(t)
+}
+
+// ended reports whether a task ended when it has to have ended.
+func (l *List) ended(t *TaskInfo) bool {
+	return l.Since.IsZero() && l.Until.IsZero() ||
+		!t.Finished.IsZero() && !t.Finished.Before(l.Since) && (l.Until.IsZero() || t.Finished.Before(l.Until))
 }
 
 // searches reports whether few of the tasks that the store returns may match.
-func (l *List) searches() bool { return l.Kind != "" || l.Group != "" || l.Jobs || len(l.Labels) > 0 }
+func (l *List) searches() bool {
+	return l.Kind != "" || l.Key != "" || l.Group != "" || l.Jobs || l.Overdue || len(l.Labels) > 0 || !l.Since.IsZero() || !l.Until.IsZero()
+}
 
 // check refuses a list that makes no sense, before the store is called.
 func (l *List) check() error {
+	if err := checkStatuses(l.Status); err != nil {
+		return err
+	}
 	longest := maxCursorLen
-	if l.Agent == "" && l.Jobs {
+	if l.Agent == "" {
 		longest = maxPlaceLen
+		if err := l.checkAll(); err != nil {
+			return err
+		}
 	} else if err := validID("agent_id", l.Agent); err != nil {
 		return err
 	}
-	if err := checkStatuses(l.Status); err != nil {
+	if err := l.checkTimes(); err != nil {
 		return err
 	}
 	if l.Kind != "" {
@@ -145,6 +168,9 @@ func (l *List) check() error {
 	if err := validText("group", l.Group, MaxIDLen); err != nil {
 		return err
 	}
+	if err := validText("key", l.Key, MaxIDLen); err != nil {
+		return err
+	}
 	if err := validText("cursor", l.Cursor, longest); err != nil {
 		return err
 	}
@@ -152,7 +178,7 @@ func (l *List) check() error {
 		return err
 	}
 	if l.Brief && l.searches() {
-		return invalid("brief", "cannot be combined with a kind, a group, labels or jobs, which need the whole task")
+		return invalid("brief", "cannot be combined with a choice that needs the whole task, such as a kind")
 	}
 	if l.Limit == 0 {
 		l.Limit = DefaultPage

@@ -137,7 +137,7 @@ type watched struct {
 // alike are the names that the verbs of a store count under.
 var alike = map[string]string{
 	"Submit": "submit", "Touch": "submit", "Look": "claim", "Claim": "claim", "Settle": "settle", "Extend": "extend",
-	"Get": "read", "List": "read", "Group": "read", "Agents": "read", "Holds": "read", "Stats": "stats",
+	"Get": "read", "List": "read", "Find": "read", "Group": "read", "Agents": "read", "Holds": "read", "Stats": "stats",
 	"Replay": "control", "RunNow": "control", "Cancel": "control", "Delete": "control", "Hold": "control", "Unhold": "control",
 	"Audit": "control", "Profile": "profile", "ProfileOf": "profile", "Profiles": "profile", "Replan": "replan",
 }

@@ -57,6 +57,8 @@ type TaskInfo struct {
 	Awaiting                          *Awaiting // the signal that it waits for; nil for none
 	CoolingUntil                      time.Time // an activity task that failed too often tries again then
 	Ending                            bool      // it was cancelled while it ran, and ends with its run
+	LeaseUntil                        time.Time // in a list of what runs of all agents: when its lease ends, unless it is extended
+	Holder                            string    // there: the name of the process that it runs in, if that has said something of itself
 	Result, Progress                  json.RawMessage
 	Runs                              []TaskRun // the last ones, oldest first
 	Dropped                           bool      // its record was dropped before its time: all else but Status and Finished is unknown
@@ -191,6 +193,9 @@ func inform(t *store.Stored) TaskInfo {
 	}
 	for i := range t.Holds {
 		info.Pauses = append(info.Pauses, informPause(&t.Holds[i]))
+	}
+	if t.Status == StatusInProgress {
+		info.LeaseUntil, info.Holder = t.Lease.Time(), t.Holder
 	}
 	if t.Dropped {
 		info.Dropped, info.Reason = true, droppedReason

@@ -5,6 +5,7 @@ package memstore
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strconv"
@@ -139,7 +140,8 @@ func (f finding) compare(o finding, place store.Place) int {
 
 // String is the cursor of a page that continues after the finding.
 func (f finding) String() string {
-	return fmt.Sprintf("%d|%d|%d|%d|%d|%d|%s%s%s", f.score, f.partition, f.due, f.seq, len(f.member), len(f.agent), f.member, f.agent, f.id)
+	names := base64.RawURLEncoding.EncodeToString([]byte(f.member + f.agent + f.id)) // a member has bytes that are no text
+	return fmt.Sprintf("%d|%d|%d|%d|%d|%d|%s", f.score, f.partition, f.due, f.seq, len(f.member), len(f.agent), names)
 }
 
 // parseFinding reads a cursor, which comes from a client: false if it is none. The empty one is the beginning.
@@ -159,12 +161,12 @@ func parseFinding(cursor string) (finding, bool) {
 			return finding{}, false
 		}
 	}
-	text := parts[fields-1]
-	if n[4] > int64(len(text)) || n[5] > int64(len(text))-n[4] {
+	text, err := base64.RawURLEncoding.DecodeString(parts[fields-1])
+	if err != nil || n[4] > int64(len(text)) || n[5] > int64(len(text))-n[4] {
 		return finding{}, false
 	}
 	return finding{
 		score: store.Millis(n[0]), partition: int(n[1]), due: store.Millis(n[2]), seq: n[3],
-		member: text[:n[4]], agent: text[n[4] : n[4]+n[5]], id: text[n[4]+n[5]:],
+		member: string(text[:n[4]]), agent: string(text[n[4] : n[4]+n[5]]), id: string(text[n[4]+n[5]:]),
 	}, true
 }

@@ -59,7 +59,9 @@ func (d *driver) findAll(s store.Store, q store.Find) []store.Stored {
 		shorten(&all[i])
 		all[i].Version, all[i].Cursor = "", ""
 	}
-	slices.SortFunc(all, func(a, b store.Stored) int { return cmp.Or(strings.Compare(a.Agent, b.Agent), strings.Compare(a.ID, b.ID)) })
+	slices.SortFunc(all, func(a, b store.Stored) int {
+		return cmp.Or(strings.Compare(a.Agent, b.Agent), strings.Compare(a.ID, b.ID))
+	})
 	return all
 }
 

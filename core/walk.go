@@ -1,6 +1,6 @@
 package core
 
-// The registry: recurring tasks of all agents, agent by agent, in pages of bounded cost.
+// Live tasks of all agents, agent by agent, in pages of bounded cost; among them the registry, which is the recurring ones.
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Bounds of one page over all agents: how many agents are looked up at once, how many are asked for their jobs, and how many pages of tasks are
-// looked through for them. Where there are many agents and few jobs a page is short, or empty, and has a cursor.
+// Bounds of one page over all agents: how many agents are looked up at once, how many are asked for their tasks, and how many pages of tasks are
+// looked through for them. Where there are many agents and few tasks a page is short, or empty, and has a cursor.
 const (
 	agentsAtOnce  = 32
 	mostAgents    = 128
@@ -36,7 +36,7 @@ func (r *listRoom) spent(tasks int) bool { return r.reads <= 0 && (tasks > 0 || 
 type place struct {
 	Agents string `json:"a,omitempty"` // the cursor of the agents that it was at
 	Agent  string `json:"i,omitempty"` // the one of these that comes next; empty for the first
-	Jobs   string `json:"j,omitempty"` // the cursor of its jobs
+	Tasks  string `json:"j,omitempty"` // the cursor of its tasks
 }
 
 // encode is the place as a cursor.
@@ -68,12 +68,15 @@ type walk struct {
 	at    place
 	room  listRoom
 	asked int // agents
-	jobs  []TaskInfo
+	tasks []TaskInfo
 }
 
-// jobsOfAll is a page of the jobs of all agents. An agent that appears or disappears meanwhile may make jobs come twice, and never hides those
-// of others.
-func (s *Scheduler) jobsOfAll(ctx context.Context, l List) ([]TaskInfo, string, error) {
+// walkAgents is a page of live tasks of all agents. An agent that appears or disappears meanwhile may make tasks come twice, and never hides
+// those of others.
+func (s *Scheduler) walkAgents(ctx context.Context, l List) ([]TaskInfo, string, error) {
+	if l.Status == nil {
+		l.Status = []Status{StatusWaiting, StatusInProgress}
+	}
 	at, err := parsePlace(l.Cursor)
 	if err != nil {
 		return nil, "", err
@@ -89,32 +92,32 @@ func (s *Scheduler) jobsOfAll(ctx context.Context, l List) ([]TaskInfo, string, 
 		case err != nil:
 			return nil, "", err
 		case full:
-			return w.jobs, w.at.encode(), nil
+			return w.tasks, w.at.encode(), nil
 		case next == "":
-			return w.jobs, "", nil
+			return w.tasks, "", nil
 		}
 		w.at = place{Agents: next}
 	}
 }
 
-// visit adds the jobs of agents. It reports whether the page ends before the last of them does: the walk is at its place then.
+// visit adds the tasks of agents. It reports whether the page ends before the last of them does: the walk is at its place then.
 func (w *walk) visit(ctx context.Context, agents []AgentStats) (bool, error) {
 	for i := range agents {
 		if agent := agents[i].Agent; agent != w.at.Agent {
-			w.at.Agent, w.at.Jobs = agent, ""
+			w.at.Agent, w.at.Tasks = agent, ""
 		}
-		if len(w.jobs) >= w.list.Limit || w.asked >= mostAgents || w.room.bytes < 0 || w.room.reads <= 0 {
+		if len(w.tasks) >= w.list.Limit || w.asked >= mostAgents || w.room.bytes < 0 || w.room.reads <= 0 {
 			return true, nil
 		}
 		w.asked++
 		l := w.list
-		l.Agent, l.Limit, l.Cursor = w.at.Agent, l.Limit-len(w.jobs), w.at.Jobs
-		jobs, more, err := w.s.tasks(ctx, &l, &w.room)
+		l.Agent, l.Limit, l.Cursor = w.at.Agent, l.Limit-len(w.tasks), w.at.Tasks
+		tasks, more, err := w.s.tasks(ctx, &l, &w.room)
 		if err != nil {
 			return true, err
 		}
-		w.jobs = append(w.jobs, jobs...)
-		if w.at.Jobs = more; more != "" {
+		w.tasks = append(w.tasks, tasks...)
+		if w.at.Tasks = more; more != "" {
 			return true, nil
 		}
 	}

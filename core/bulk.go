@@ -1,0 +1,193 @@
+package core
+
+// Commands for many tasks at once: those of a list, page by page, each task by itself.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// BulkVerb is what is done to each task of a list.
+type BulkVerb string
+
+// The verbs of a bulk command. Each is the command of the same name for a single task.
+const (
+	BulkReplay BulkVerb = "replay" // of dead letters: no status, or failed
+	BulkCancel BulkVerb = "cancel" // of live tasks
+	BulkDelete BulkVerb = "delete"
+	BulkRun    BulkVerb = "run"    // of tasks that wait
+	BulkPause  BulkVerb = "pause"  // of live tasks: each by itself
+	BulkResume BulkVerb = "resume" // of live tasks
+)
+
+// bulkStatuses are those of the tasks that a verb is for; a list without a status is one of these.
+var bulkStatuses = map[BulkVerb][]Status{
+	BulkReplay: {StatusFailed},
+	BulkCancel: {StatusWaiting, StatusInProgress},
+	BulkDelete: {StatusWaiting, StatusInProgress, StatusCompleted, StatusFailed, StatusCancelled},
+	BulkRun:    {StatusWaiting},
+	BulkPause:  {StatusWaiting, StatusInProgress},
+	BulkResume: {StatusWaiting, StatusInProgress},
+}
+
+// Bulk is a command for the tasks of a list.
+type Bulk struct {
+	Do   BulkVerb
+	List List // which tasks: its Limit is that of a step, its Cursor where the step begins
+	// By and Reason of a cancel and of a pause.
+	Order
+	DryRun bool // change nothing, and only count
+}
+
+// BulkStep is what one step of a bulk command did.
+type BulkStep struct {
+	Matched int            `json:"matched"`           // tasks of the list in this step
+	Changed int            `json:"changed"`           // of these, how many were changed
+	Refused []BulkRefusal  `json:"refused,omitempty"` // the first of those that were not, as they had changed meanwhile or may not be changed
+	Left    int            `json:"left,omitempty"`    // how many more were not
+	Tasks   []TaskIdentity `json:"-"`                 // those that matched
+	Next    string         `json:"next_cursor"`       // where the next step begins; empty after the last one
+}
+
+// TaskIdentity names a task.
+type TaskIdentity struct{ Agent, ID string }
+
+// BulkRefusal is a task that stayed as it was.
+type BulkRefusal struct {
+	Agent string `json:"agent_id"`
+	ID    string `json:"id"`
+	Code  Code   `json:"code"`
+	Error string `json:"error"`
+}
+
+// Bounds of a step: how many commands are under way at once, and how many refusals it names.
+const (
+	bulkAtOnce   = 8
+	mostRefusals = 10
+)
+
+// Bulk carries out one step of a command for the tasks of a list: a page of them, each task by itself, as the command of that name does it. It is
+// resumed where a step has ended, by any process, and a step that is repeated changes nothing more than what has come to match meanwhile.
+// A task that is not as it was listed, or that may not be changed, is among the refused ones and keeps none of the others from it. An error of the
+// store ends the step, which may have changed some tasks then.
+func (s *Scheduler) Bulk(ctx context.Context, b Bulk) (BulkStep, error) {
+	if err := b.check(); err != nil {
+		return BulkStep{}, err
+	}
+	tasks, next, err := s.Tasks(ctx, b.List)
+	if err != nil {
+		return BulkStep{}, err
+	}
+	step := BulkStep{Next: next}
+	for i := range tasks {
+		if b.Do.changes(&tasks[i]) {
+			step.Tasks = append(step.Tasks, TaskIdentity{tasks[i].Agent, tasks[i].ID})
+		}
+	}
+	if step.Matched = len(step.Tasks); b.DryRun {
+		return step, nil
+	}
+	return step, s.bulk(ctx, &b, &step)
+}
+
+// changes reports whether the command would change a task: one that is paused by itself moves on in its agent's list, and is met there again.
+func (v BulkVerb) changes(t *TaskInfo) bool {
+	paused := slices.ContainsFunc(t.Pauses, func(p PauseInfo) bool { return p.Target.ID != "" })
+	return (v != BulkPause || !paused) && (v != BulkResume || paused)
+}
+
+// check refuses a command that makes no sense for its list, before the store is called.
+func (b *Bulk) check() error {
+	statuses, known := bulkStatuses[b.Do]
+	if !known {
+		return invalid("do", "must be replay, cancel, delete, run, pause or resume, not %q", clip(string(b.Do)))
+	}
+	if err := checkStatuses(b.List.Status); err != nil {
+		return err
+	}
+	for _, s := range b.List.Status {
+		if !slices.Contains(statuses, s) {
+			return invalid("status", "must not be %s: there is nothing to %s of such a task", s, b.Do)
+		}
+	}
+	switch {
+	case b.List.Brief:
+		return invalid("brief", "is for lists that are read")
+	case b.List.Status != nil, b.List.Overdue && slices.Contains(statuses, StatusWaiting):
+	case b.Do == BulkDelete && b.List.Agent == "":
+		return invalid("status", "must say which tasks of all agents are to be deleted")
+	default:
+		b.List.Status = statuses
+	}
+	if err := validText("reason", b.Reason, maxErrorLen); err != nil {
+		return err
+	}
+	return validText("by", b.By, MaxTextLen)
+}
+
+// bulk does to each task of a step what the command says.
+func (s *Scheduler) bulk(ctx context.Context, b *Bulk, step *BulkStep) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	slots, refusals := make(chan struct{}, bulkAtOnce), make([]error, len(step.Tasks))
+	var under sync.WaitGroup
+	for i, t := range step.Tasks {
+		slots <- struct{}{}
+		under.Go(func() {
+			defer func() { <-slots }()
+			if refusals[i] = context.Cause(ctx); refusals[i] != nil {
+				return
+			}
+			if refusals[i] = s.bulkOne(ctx, b, t); refusals[i] != nil && !refusesOne(refusals[i]) {
+				stop(fmt.Errorf("%s task %s of agent %s: %w", b.Do, t.ID, t.Agent, refusals[i]))
+			}
+		})
+	}
+	under.Wait()
+	for i, err := range refusals {
+		switch {
+		case err == nil:
+			step.Changed++
+		case len(step.Refused) < mostRefusals:
+			t := step.Tasks[i]
+			step.Refused = append(step.Refused, BulkRefusal{Agent: t.Agent, ID: t.ID, Code: CodeOf(err), Error: err.Error()})
+		default:
+			step.Left++
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// refusesOne reports whether an error is about one task alone.
+func refusesOne(err error) bool {
+	switch CodeOf(err) {
+	case CodeNotFound, CodeConflict, CodeInvalid, CodeForbidden:
+		return true
+	default:
+		return errors.Is(err, store.ErrChanged)
+	}
+}
+
+// bulkOne is the command for one task.
+func (s *Scheduler) bulkOne(ctx context.Context, b *Bulk, t TaskIdentity) (err error) {
+	switch b.Do {
+	case BulkReplay:
+		_, err = s.Replay(ctx, t.Agent, t.ID)
+	case BulkCancel:
+		_, err = s.Cancel(ctx, t.Agent, t.ID, b.Order)
+	case BulkDelete:
+		err = s.Delete(ctx, t.Agent, t.ID)
+	case BulkRun:
+		_, err = s.RunNow(ctx, t.Agent, t.ID)
+	case BulkPause:
+		err = s.Pause(ctx, Target{Agent: t.Agent, ID: t.ID}, Pause{By: b.By, Reason: b.Reason})
+	case BulkResume:
+		err = s.Resume(ctx, Target{Agent: t.Agent, ID: t.ID})
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+package core
+
+// The whole fleet's questions: what has failed, what runs and what is overdue, of all agents.
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// checkAll refuses a list of all agents that no store could answer without looking at everything.
+func (l *List) checkAll() error {
+	switch {
+	case l.Brief:
+		return invalid("brief", "needs an agent")
+	case l.Jobs || l.only(StatusFailed):
+		return nil
+	case slices.ContainsFunc(l.Status, Status.Finished):
+		return invalid("agent_id", "must be given: of all agents those tasks can be listed that have failed, by that status alone, and those that are live")
+	default:
+		return nil
+	}
+}
+
+// checkTimes refuses times that do not fit what is asked for.
+func (l *List) checkTimes() error {
+	live := func(s Status) bool { return !s.Finished() }
+	switch {
+	case l.Overdue && l.Status != nil && !l.only(StatusWaiting):
+		return invalid("overdue", "is about tasks that wait: leave the status out")
+	case l.Since.IsZero() && l.Until.IsZero():
+		return nil
+	case l.Overdue || l.Jobs || len(l.Status) == 0 || slices.ContainsFunc(l.Status, live):
+		return invalid("since", "and until are about when tasks ended: give a status such as failed")
+	case !l.Until.IsZero() && !l.Until.After(l.Since):
+		return invalid("until", "must be later than since")
+	default:
+		return nil
+	}
+}
+
+// only reports whether the list is one of tasks of one status.
+func (l *List) only(s Status) bool {
+	return len(l.Status) > 0 && !slices.ContainsFunc(l.Status, func(other Status) bool { return other != s })
+}
+
+// place is where a store finds the tasks of a list of all agents; zero if it can find agents only.
+func (l *List) place() store.Place {
+	switch {
+	case l.Jobs:
+		return 0
+	case l.Overdue:
+		return store.PlaceOverdue
+	case l.only(StatusFailed):
+		return store.PlaceFailed
+	case l.only(StatusInProgress):
+		return store.PlaceRunning
+	default:
+		return 0
+	}
+}
+
+// tasksOfAll is a page of the tasks of all agents.
+func (s *Scheduler) tasksOfAll(ctx context.Context, l List) (out []TaskInfo, next string, err error) {
+	place := l.place()
+	if place == 0 {
+		return s.walkAgents(ctx, l)
+	}
+	q := store.Find{Place: place, Since: store.MillisOf(l.Since), Until: store.MillisOf(l.Until), After: l.Cursor, Limit: l.Limit}
+	if l.searches() {
+		q.Limit = max(l.Limit, DefaultPage) // few of them may match
+	}
+	room := listRoom{bytes: store.PageBytes, reads: longestSearch, hard: true}
+	for {
+		page, err := s.store.Find(ctx, q)
+		if err != nil {
+			return nil, "", err
+		}
+		var full bool
+		room.reads--
+		out, full = l.take(out, &page, &q.After, &room.bytes)
+		if full || q.After == "" || room.spent(len(out)) {
+			s.nameHolders(ctx, out)
+			return out, q.After, nil
+		}
+	}
+}
+
+// nameHolders puts the names of processes in place of their tags.
+func (s *Scheduler) nameHolders(ctx context.Context, tasks []TaskInfo) {
+	var known map[string]Process
+	for i := range tasks {
+		if t := &tasks[i]; t.Holder != "" {
+			if known == nil {
+				known = s.processes(ctx)
+			}
+			t.Holder = known[t.Holder].Name
+		}
+	}
+}
