@@ -5,7 +5,9 @@ package core
 import (
 	"context"
 	"slices"
+	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -38,6 +40,23 @@ func (l *List) checkTimes() error {
 	default:
 		return nil
 	}
+}
+
+// TimeOrAgo reads when something happened: a time as RFC 3339 has it, or a duration before now by the store's clock, such as "1d". Zero for an
+// empty text. Fails with an *[InvalidError] that names the field.
+func (s *Scheduler) TimeOrAgo(ctx context.Context, field, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	ago, err := schedule.ParseDuration(text)
+	if err != nil || ago < 0 || ago > maxDelay {
+		return time.Time{}, invalid(field, `must be a time such as "2026-01-02T15:04:05Z", or how long ago, such as "1d" or "90m", not %q`, clip(text))
+	}
+	now, err := s.askedNow(ctx)
+	return now.Add(-ago).Time(), err
 }
 
 // only reports whether the list is one of tasks of one status.

@@ -213,7 +213,7 @@ func parseSpan(data []byte, least time.Duration) (time.Duration, error) {
 	var text string
 	d, err := time.Duration(0), json.Unmarshal(data, &text)
 	if err == nil {
-		d, err = time.ParseDuration(text)
+		d, err = schedule.ParseDuration(text)
 	}
 	if err != nil || d < least || d > maxDelay {
 		return 0, fmt.Errorf(`must be a duration between %s and %s, such as "90s"`, least, maxDelay)

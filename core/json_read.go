@@ -182,11 +182,11 @@ func durationField(zero time.Duration, field func(t *NewTask) *time.Duration) fu
 		var d time.Duration
 		err := json.Unmarshal(data, &s)
 		if err == nil {
-			d, err = time.ParseDuration(s)
+			d, err = schedule.ParseDuration(s)
 		}
 		switch {
 		case err != nil:
-			return errors.New(`must be a duration such as "90s" or "1h30m"`)
+			return errors.New(`must be a duration such as "90s", "1h30m" or "1d"`)
 		case d < 0:
 			return fmt.Errorf("must not be negative, not %s", d)
 		case d == 0 && zero == refused:

@@ -27,7 +27,7 @@ func TestJobsOfAllAgentsAndLabels(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/v1/jobs?label=tier": "label must be name=value", "/v1/jobs?label=a%3D1&label=a%3D2": "label names a twice", "/v1/jobs?cursor=x": "next_cursor of a page over all agents",
-		"/v1/tasks": "agent_id is required", "/v1/jobs?kind=a&kind=b": "kind is given twice",
+		"/v1/tasks?status=completed": "agent_id must be given", "/v1/jobs?kind=a&kind=b": "kind is given twice",
 	} {
 		res, body := f.call(t, "GET", path, "")
 		assert.Equal(t, http.StatusBadRequest, res.StatusCode, path)

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // Routes: one table of all calls, with what a caller needs for each.
@@ -44,6 +46,12 @@ func (a *api) routes() []route {
 		{method: http.MethodPost, path: "/v1/run-due", needs: ScopeTrigger, answer: a.runDue},
 		{method: http.MethodPost, path: "/v1/tasks", submits: true, answer: a.submit},
 		{method: http.MethodGet, path: "/v1/tasks", answer: a.list},
+		{method: http.MethodPost, path: "/v1/tasks/replay", answer: a.bulk(core.BulkReplay)},
+		{method: http.MethodPost, path: "/v1/tasks/cancel", answer: a.bulk(core.BulkCancel)},
+		{method: http.MethodPost, path: "/v1/tasks/delete", answer: a.bulk(core.BulkDelete)},
+		{method: http.MethodPost, path: "/v1/tasks/run", answer: a.bulk(core.BulkRun)},
+		{method: http.MethodPost, path: "/v1/tasks/pause", answer: a.bulk(core.BulkPause)},
+		{method: http.MethodPost, path: "/v1/tasks/resume", answer: a.bulk(core.BulkResume)},
 		{method: http.MethodGet, path: "/v1/agents/{agent}/tasks/{id}", answer: a.task},
 		{method: http.MethodDelete, path: "/v1/agents/{agent}/tasks/{id}", answer: a.remove},
 		{method: http.MethodPost, path: "/v1/agents/{agent}/tasks/{id}/pause", answer: a.pause},
@@ -86,7 +94,7 @@ func (a *api) routes() []route {
 		{method: http.MethodGet, path: "/readyz", open: true, answer: a.ready},
 		{method: http.MethodGet, path: "/openapi.json", open: true, answer: a.document},
 	}
-	return append(append(append(table, a.memos()...), a.configured()...), a.rpc()...)
+	return slices.Concat(table, a.memos(), a.configured(), a.rpc())
 }
 
 // configured are the calls that are there only if the configuration has them.

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -48,14 +49,20 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 	}{submitted}, nil
 }
 
-// list answers with a page of an agent's tasks.
+// list answers with a page of an agent's tasks, or of those of all agents to a caller that may see these.
 // The cursor is the store's, and opaque to the client.
 func (a *api) list(r *http.Request) (int, any, error) {
-	q, err := query(r, "agent_id", "status", "kind", "group", severalTimes, "limit", "cursor")
+	q, err := query(r, "agent_id", "status", "kind", "key", "group", severalTimes, "since", "until", "overdue", "limit", "cursor")
 	if err != nil {
 		return 0, nil, err
 	}
-	l := core.List{Agent: q.Get("agent_id"), Kind: q.Get("kind"), Group: q.Get("group"), Cursor: q.Get("cursor")}
+	l := core.List{Agent: q.Get("agent_id"), Kind: q.Get("kind"), Key: q.Get("key"), Group: q.Get("group"), Cursor: q.Get("cursor")}
+	if l.Overdue, err = yes(q, "overdue"); err != nil {
+		return 0, nil, err
+	}
+	if err := a.ended(r.Context(), &l, q.Get("since"), q.Get("until")); err != nil {
+		return 0, nil, err
+	}
 	// Several statuses are separated by commas; core refuses those that do not exist.
 	if status := q.Get("status"); status != "" {
 		for s := range strings.SplitSeq(status, ",") {
@@ -94,6 +101,26 @@ func (a *api) jobs(r *http.Request) (int, any, error) {
 		Jobs []core.TaskInfo `json:"jobs"`
 		Next string          `json:"next_cursor"`
 	}{jobs, next}, err
+}
+
+// yes reads a parameter that is true or false; false if it is left out.
+func yes(q url.Values, name string) (bool, error) {
+	switch q.Get(name) {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, &core.InvalidError{Field: name, Reason: "must be true or false"}
+	}
+}
+
+// ended sets when tasks have to have ended: times, or durations before now.
+func (a *api) ended(ctx context.Context, l *core.List, since, until string) (err error) {
+	if l.Since, err = a.scheduler.TimeOrAgo(ctx, "since", since); err == nil {
+		l.Until, err = a.scheduler.TimeOrAgo(ctx, "until", until)
+	}
+	return err
 }
 
 // severalTimes is the only parameter that may be given several times.

@@ -54,6 +54,6 @@ func (p *process) approvalCommand(o *options) *cobra.Command {
 		})
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.Flags().StringVar(&q.Question, "question", "", "what the page asks; by default, which agent and signal it is about")
-	cmd.Flags().DurationVar(&q.For, "for", q.For, "how long it may be answered")
+	durationVar(cmd.Flags(), &q.For, "for", q.For, "how long it may be answered")
 	return o.withJSON(cmd)
 }

@@ -62,7 +62,7 @@ func (p *process) runDueCommand(o *options) *cobra.Command {
 	flags.StringSliceVar(&agents, "agents", nil, "the agents whose tasks to run, separated by commas")
 	flags.BoolVar(&all, "all", false, "run the tasks of all agents")
 	flags.IntVar(&scope.MaxTasks, "max", 0, "maximum number of tasks to run (default no limit)")
-	flags.DurationVar(&scope.MaxDuration, "timeout", 0, "stop after this long; unfinished tasks are released (default no limit)")
+	durationVar(flags, &scope.MaxDuration, "timeout", 0, "stop after this long; unfinished tasks are released (default no limit)")
 	return o.withName(o.withJSON(cmd))
 }
 

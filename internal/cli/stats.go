@@ -36,7 +36,7 @@ func (p *process) statsCommand(o *options) *cobra.Command {
 				return o.print(p.stdout, stats, func(w *table.Page) { printStats(w, &stats) })
 			})
 		}))
-	c.Flags().DurationVar(&window, "window", 0, "show what ran within the last time, by kind: from 5m to 24h")
+	durationVar(c.Flags(), &window, "window", 0, "show what ran within the last time, by kind: from 5m to 24h")
 	return c
 }
 

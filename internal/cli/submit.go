@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -147,7 +148,7 @@ func (s *submitOptions) texts(cmd *cobra.Command, flags [][2]string) {
 // durations declares flags whose values are durations, written "90s" in JSON as well.
 func (s *submitOptions) durations(cmd *cobra.Command, flags [][2]string) {
 	for _, f := range flags {
-		cmd.Flags().Duration(f[0], 0, f[1])
+		durationVar(cmd.Flags(), new(time.Duration), f[0], 0, f[1])
 		s.field(f[0])
 		zeroMeans(cmd, f[0]) // or is refused by whoever reads the field
 	}

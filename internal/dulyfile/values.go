@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
 
 // text reads any single value literally, so that an id such as 007 need not be quoted. The empty one is
@@ -166,15 +168,15 @@ func durationOrNone(into *time.Duration) reader {
 }
 
 // span reads a duration, also of zero.
-// YAML has no durations, so they are strings in Go's form.
+// YAML has no durations, so they are strings.
 func span(into *time.Duration) reader {
 	return func(p place) error {
 		if p.empty() {
 			return nil
 		}
-		d, err := time.ParseDuration(p.value().Value)
+		d, err := schedule.ParseDuration(p.value().Value)
 		if err != nil {
-			return p.fail("must be a duration such as 90s or 1h30m")
+			return p.fail("must be a duration such as 90s, 1h30m or 1d")
 		}
 		if d < 0 {
 			return p.fail("must not be negative, not %s", d)

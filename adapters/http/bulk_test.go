@@ -1,0 +1,89 @@
+package http_test
+
+// The questions about all agents over HTTP, and the commands for what they find.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// dead has a task of each of some agents fail for good.
+func (f *fixture) dead(t *testing.T, agents ...string) {
+	t.Helper()
+	core.Handle(f.scheduler, "fails", func(context.Context, *core.Task[any]) error { return errors.New("no") })
+	for _, agent := range agents {
+		res, body := f.call(t, "POST", "/v1/tasks", fmt.Sprintf(`{"agent_id":%q,"id":"t","kind":"fails","max_attempts":1,"limit_key":"openai:x"}`, agent))
+		require.Equal(t, http.StatusCreated, res.StatusCode, body)
+	}
+	f.call(t, "POST", "/v1/run-due", `{"all":true}`)
+}
+
+func TestTasksOfAllAgents(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	f.dead(t, "a", "b", "c")
+	f.call(t, "POST", "/v1/tasks", `{"agent_id":"d","id":"1","kind":"ok","delay":"1h"}`)
+	f.call(t, "POST", "/v1/tasks", `{"agent_id":"d","id":"2","kind":"ok","limit_key":"openai:x"}`)
+	for path, want := range map[string]int{
+		"/v1/tasks?status=failed": 3, "/v1/tasks?status=failed&since=1d": 3, "/v1/tasks?status=failed&until=1d": 0, "/v1/tasks?status=failed&kind=ok": 0,
+		"/v1/tasks?status=failed&agent_id=a&since=PT10M": 1, "/v1/tasks?status=failed&key=openai:x&limit=2": 2, "/v1/tasks?overdue=true": 1,
+		"/v1/tasks": 2, "/v1/tasks?key=openai:x": 1, "/v1/tasks?status=in_progress": 0, "/v1/tasks?overdue=false": 2, "/v1/tasks?status=failed&since=2020-01-01T00:00:00Z": 3,
+	} {
+		res, body := f.call(t, "GET", path, "")
+		require.Equal(t, http.StatusOK, res.StatusCode, body)
+		assert.Equal(t, want, strings.Count(body, `"status"`), "%s: %s", path, body)
+	}
+	for path, want := range map[string]string{
+		"/v1/tasks?overdue=1": "overdue must be true or false", "/v1/tasks?status=failed&since=yesterday": "since must be a time", "/v1/tasks?since=1d": "since and until are about when tasks ended",
+		"/v1/tasks?status=failed&since=-1d": "since must be a time", "/v1/tasks?status=failed&cursor=x": "cursor is invalid", "/v1/tasks?status=failed&until=999999w": "until must be a time",
+	} {
+		res, body := f.call(t, "GET", path, "")
+		assert.Equal(t, http.StatusBadRequest, res.StatusCode, path)
+		assert.Contains(t, body, want, path)
+	}
+}
+
+func TestBulkOverHTTP(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	f.dead(t, "a", "b", "c")
+	step := func(verb, body string) core.BulkStep {
+		res, answer := f.call(t, "POST", "/v1/tasks/"+verb, body)
+		require.Equal(t, http.StatusOK, res.StatusCode, answer)
+		var s core.BulkStep
+		require.NoError(t, json.Unmarshal([]byte(answer), &s))
+		return s
+	}
+	assert.Equal(t, 3, step("replay", `{"dry_run":true,"since":"1h","kind":"fails"}`).Matched)
+	s := step("replay", `{"limit":2}`)
+	assert.Equal(t, 2, s.Changed)
+	require.NotEmpty(t, s.Next)
+	s = step("replay", fmt.Sprintf(`{"limit":2,"cursor":%q}`, s.Next))
+	assert.Equal(t, 1, s.Changed)
+	assert.Equal(t, 3, step("pause", `{"by":"ann","reason":"incident"}`).Changed)
+	assert.Equal(t, 1, step("resume", `{"agent_id":"a"}`).Changed)
+	assert.Equal(t, 3, step("cancel", `{"status":["waiting"]}`).Changed)
+	assert.Equal(t, 1, step("delete", `{"agent_id":"a"}`).Changed)
+	assert.Zero(t, step("run", ``).Matched)
+	for body, want := range map[string]string{
+		`{"status":"failed"}`: "status must be an array", `{"agent":"a"}`: "agent is not a field", `{"limit":0}`: "limit must not be 0", `{"limit":5000}`: "limit must be between",
+		`{"status":["completed"]}`: "status must not be completed", `{"since":"x"}`: "since must be a time", `{"agent_id":""}`: "agent_id must not be empty", `[]`: "body must be",
+	} {
+		res, answer := f.call(t, "POST", "/v1/tasks/replay", body)
+		assert.Equal(t, http.StatusBadRequest, res.StatusCode, body)
+		assert.Contains(t, answer, want, body)
+	}
+	res, _ := f.call(t, "POST", "/v1/tasks/explode", ``)
+	assert.Equal(t, http.StatusNotFound, res.StatusCode)
+}
