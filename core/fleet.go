@@ -59,6 +59,9 @@ func (s *Scheduler) TimeOrAgo(ctx context.Context, field, text string) (time.Tim
 	return now.Add(-ago).Time(), err
 }
 
+// ParseDuration reads a duration as [schedule.ParseDuration] does: as Go writes it, with days and weeks in front, or as ISO 8601 has it.
+func ParseDuration(text string) (time.Duration, error) { return schedule.ParseDuration(text) }
+
 // only reports whether the list is one of tasks of one status.
 func (l *List) only(s Status) bool {
 	return len(l.Status) > 0 && !slices.ContainsFunc(l.Status, func(other Status) bool { return other != s })

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
 
 // What is asked about more than one task, and about the process itself.
@@ -80,7 +79,7 @@ func (a *api) stats(r *http.Request) (int, any, error) {
 
 // window answers with what ran within the last time.
 func (a *api) window(r *http.Request, text string) (int, any, error) {
-	d, err := schedule.ParseDuration(text)
+	d, err := core.ParseDuration(text)
 	if err != nil {
 		return 0, nil, &core.InvalidError{Field: "window", Reason: "must be a duration such as 1h or 24h, not " + strconv.Quote(text)}
 	}

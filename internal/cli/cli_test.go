@@ -132,7 +132,7 @@ func TestBadInputWritesNothing(t *testing.T) {
 		{"submit --agent a --kind k!", "the character '!'"},
 		{"submit --agent a --kind k extra", "unknown command"},
 		{"submit --nonsense", "unknown flag: --nonsense"},
-		{"list", "--agent is required"},
+		{"list --status completed", "--agent must be given"},
 		{"list --agent a --status done", "--status must be"},
 		{"list --agent a --limit 1001", "--limit must be"},
 		{"list --agent a --cursor \x01", "--cursor has the control character"},

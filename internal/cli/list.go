@@ -3,6 +3,7 @@ package cli
 // The command list, and the status of a task for people.
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -11,22 +12,17 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
-// listCommand lists tasks of one agent: there is no index over all of them, which keeps agents apart.
+// listCommand lists the tasks of an agent, or of all agents: their dead letters, what runs, what is overdue, and all that is live.
 func (p *process) listCommand(o *options) *cobra.Command {
-	var l core.List
-	var statuses, labels []string
-	cmd := command("list", "List the tasks of an agent",
-		"  duly list --agent ada\n  duly list --agent ada --status failed --json",
+	var c chosen
+	cmd := command("list", "List the tasks of an agent, or those of all agents that have failed or are live",
+		"  duly list --agent ada\n  duly list --status failed --since 1d --kind digest\n  duly list --status in_progress --json\n  duly list --overdue",
 		func(cmd *cobra.Command, _ []string) error {
-			// An unknown status is core's to refuse, with the ones that exist.
-			for _, s := range statuses {
-				l.Status = append(l.Status, core.Status(s))
-			}
-			var err error
-			if l.Labels, err = labelsOf(labels); err != nil {
-				return err
-			}
 			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+				l, err := c.read(cmd.Context(), s)
+				if err != nil {
+					return err
+				}
 				tasks, next, err := s.Tasks(cmd.Context(), l)
 				if err != nil {
 					return err
@@ -38,27 +34,34 @@ func (p *process) listCommand(o *options) *cobra.Command {
 					Tasks []core.TaskInfo `json:"tasks"`
 					Next  string          `json:"next_cursor"`
 				}{tasks, next}
-				return o.print(p.stdout, answer, func(w *table.Page) { printTasks(w, tasks, next) })
+				return o.print(p.stdout, answer, func(w *table.Page) { printTasks(w, tasks, next, l.Agent == "") })
 			})
 		})
-	flags := cmd.Flags()
-	flags.StringVar(&l.Agent, "agent", "", "the agent (required)")
-	flags.StringSliceVar(&statuses, "status", nil, "only these: waiting, in_progress, completed, failed, cancelled")
-	flags.StringVar(&l.Kind, "kind", "", "only this kind")
-	flags.StringVar(&l.Group, "group", "", "only this group")
-	flags.StringArrayVar(&labels, "label", nil, "only those with this label, as name=value; can be given several times")
-	flags.IntVar(&l.Limit, "limit", 0, "maximum number of tasks, up to 1000 (default 100)")
-	flags.StringVar(&l.Cursor, "cursor", "", "continue after the previous page (its cursor)")
+	c.flags(cmd)
+	cmd.Flags().IntVar(&c.list.Limit, "limit", 0, "maximum number of tasks, up to 1000 (default 100)")
 	return o.withJSON(cmd)
 }
 
-// printTasks writes a page of tasks; the first line of the last error is enough to know where to look.
-func printTasks(w *table.Page, tasks []core.TaskInfo, next string) {
+// printTasks writes a page of tasks, with their agents if they are of several; the first line of the last error is enough to know where to look.
+func printTasks(w *table.Page, tasks []core.TaskInfo, next string, all bool) {
 	if len(tasks) == 0 {
-		_, _ = w.WriteString("no tasks\n")
+		if next == "" {
+			w.Line("no tasks")
+		} else {
+			w.Line("no tasks among those that were looked at")
+			printNext(w, next)
+		}
 		return
 	}
-	t := table.New(w, "ID", "KIND", "STATUS", "DUE", "RUNS", "ERRORS", "LAST ERROR")
+	var of []string
+	if all {
+		of = []string{"AGENT"}
+	}
+	if all && !tasks[0].LeaseUntil.IsZero() {
+		printRunning(w, tasks, next)
+		return
+	}
+	t := table.New(w, append(of, "ID", "KIND", "STATUS", "DUE", "RUNS", "ERRORS", "LAST ERROR")...)
 	for i := range tasks {
 		info := &tasks[i]
 		// A task that has ended has no next run, and shows when it was due.
@@ -66,8 +69,22 @@ func printTasks(w *table.Page, tasks []core.TaskInfo, next string) {
 		if due.IsZero() {
 			due = info.Due
 		}
-		t.Row(info.ID, info.Kind, statusOf(info), clock(due), strconv.FormatInt(info.RunCount, 10),
-			strconv.FormatInt(info.ErrorCount, 10), table.First(info.LastError))
+		if all {
+			of = []string{info.Agent}
+		}
+		t.Row(append(of, info.ID, info.Kind, statusOf(info), clock(due), strconv.FormatInt(info.RunCount, 10),
+			strconv.FormatInt(info.ErrorCount, 10), table.First(info.LastError))...)
+	}
+	t.End()
+	printNext(w, next)
+}
+
+// printRunning writes a page of tasks of all agents that run: in which process, and until when if that says nothing more.
+func printRunning(w *table.Page, tasks []core.TaskInfo, next string) {
+	t := table.New(w, "AGENT", "ID", "KIND", "STATUS", "PROCESS", "STARTED", "LEASE UNTIL")
+	for i := range tasks {
+		info := &tasks[i]
+		t.Row(info.Agent, info.ID, info.Kind, statusOf(info), cmp.Or(info.Holder, "-"), clock(info.Started), clock(info.LeaseUntil))
 	}
 	t.End()
 	printNext(w, next)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
 
 // Object is a JSON object whose values are read when they are asked for. Unlike encoding/json it tells apart names that
@@ -102,12 +101,12 @@ func (o Object) read(f *Field) error {
 	}
 }
 
-// Duration is a time.Duration that is written as [schedule.ParseDuration] reads them, such as "90s" or "1d".
+// Duration is a time.Duration that is written as [core.ParseDuration] reads them, such as "90s" or "1d".
 type Duration time.Duration
 
 // UnmarshalText reads one.
 func (d *Duration) UnmarshalText(text []byte) error {
-	read, err := schedule.ParseDuration(string(text))
+	read, err := core.ParseDuration(string(text))
 	*d = Duration(read)
 	return err
 }
