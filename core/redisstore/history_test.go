@@ -166,7 +166,7 @@ func TestWhatIsOldGoesAsTasksEnd(t *testing.T) {
 	claim(t, st, "sweep", 1)
 	st.Sweep()
 	claim(t, st, "sweep2", 1)
-	assert.Empty(t, keysLike(t, c, base, "history:", "ends:", "dead:", "stale", "gone", "finished"))
+	assert.Empty(t, keysLike(t, c, base, "history:", "ends:", "dead:", "stale", "gone", "finished", "failed"))
 }
 
 func keysLike(t *testing.T, c *redis.Client, base string, names ...string) []string {
@@ -243,4 +243,32 @@ func TestASweepMakesRoomInFullMemory(t *testing.T) {
 	st.Sweep()
 	claim(t, st, "sweep", 1)
 	assert.Empty(t, keysLike(t, c, st.Prefix()+"{0}:", "history:", "ends:", "finished"))
+}
+
+// The index of dead letters has no entry more than there are dead letters, whichever way their records go.
+func TestTheIndexOfDeadLettersForgets(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	c := srv.Client(t)
+	clock := storetest.NewClock()
+	st := still(t, redisstore.Config{URL: srv.URL}, clock, false, storetest.Options{Partitions: 1, Retention: time.Hour, Kept: 300})
+	base := st.Prefix() + "{0}:"
+	index := func() int64 { return c.ZCard(t.Context(), base+"failed").Val() }
+	finish(t, st, "one", "1-", 1, store.VerbFail)
+	finish(t, st, "few", "1-", 3, store.VerbFail)
+	finish(t, st, "many", "1-", 500, store.VerbFail)
+	finish(t, st, "many", "2-", 10, store.VerbComplete)
+	assert.Equal(t, int64(304), index(), "what had to make room is not in it")
+	clock.Advance(time.Hour)
+	finish(t, st, "one", "2-", 1, store.VerbComplete)
+	assert.Equal(t, int64(303), index(), "in place of the only record")
+	finish(t, st, "many", "3-", 400, store.VerbFail)
+	assert.LessOrEqual(t, index(), int64(303))
+	clock.Advance(2 * time.Hour)
+	for i := range 10 {
+		st.Sweep()
+		claim(t, st, fmt.Sprint("sweep", i), 1)
+	}
+	assert.Zero(t, index())
+	assert.Empty(t, keysLike(t, c, base, "finished", "failed"))
 }

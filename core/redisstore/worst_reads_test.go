@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -115,6 +116,9 @@ func (w *worst) history(agent, prefix, verb string, n int, data []byte, ago time
 	w.fill(n, 100, func(p redis.Pipeliner, i int) {
 		at := w.now - ago.Milliseconds() + int64(i)
 		p.HSet(w.Context(), part+"history:"+agent, id(prefix, i), fmt.Sprintf("%s%013d", verb, at)+string(data))
+		if verb == "f" {
+			p.ZAdd(w.Context(), part+"failed", redis.Z{Score: float64(at), Member: agent + ":" + id(prefix, i)})
+		}
 		p.LPush(w.Context(), part+line, string(binary.BigEndian.AppendUint64(nil, uint64(at))[2:])+id(prefix, i))
 		if kib := len(data) >> 10; kib >= 4 {
 			p.HIncrBy(w.Context(), part+"bytes", line, int64(kib))
@@ -281,6 +285,7 @@ func TestReadsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measu
 	for i := range worstLarge { // agents that have one task, whole
 		live, _ := w.live("1", "k", make([]byte, largePayload))
 		w.do("HSET", part+"agents", fmt.Sprint("single", i), "S"+live)
+		w.do("ZADD", part+"agenda", w.now-int64(i), fmt.Sprint("single", i))
 	}
 	w.fill(3000, 1000, func(p redis.Pipeliner, i int) {
 		live, _ := w.live("1", "k", []byte("small"))
@@ -337,6 +342,31 @@ func TestReadsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measu
 			}
 		}
 	})
+	for _, c := range []struct {
+		name   string
+		place  store.Place
+		member string // that the last page goes on behind, which is there no more
+		most   int
+	}{
+		{"dead letters of all", store.PlaceFailed, "nobody:none", worstKept + worstLarge},
+		{"what runs of all", store.PlaceRunning, "1", 0},
+		{"what is overdue of all", store.PlaceOverdue, "nobody", worstLarge},
+	} {
+		w.bounded(c.name, func() {
+			n := 0
+			for q := (store.Find{Place: c.place, Limit: 1000}); ; {
+				page, err := w.st.Find(t.Context(), q)
+				require.NoError(t, err)
+				n += len(page.Tasks)
+				if q.After = page.Next; q.After == "" {
+					break
+				}
+			}
+			assert.Equal(t, c.most, n)
+			_, err := w.st.Find(t.Context(), store.Find{Place: c.place, Limit: 100, After: fmt.Sprintf("%d.0.%s.", w.now-1, base64.RawURLEncoding.EncodeToString([]byte(c.member)))})
+			require.NoError(t, err)
+		})
+	}
 	w.bounded("pauses", func() {
 		for q := (store.PageOf{Limit: 1000}); ; {
 			page, err := w.st.Holds(t.Context(), q)

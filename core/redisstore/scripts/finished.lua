@@ -99,6 +99,7 @@ end
 -- is kept, the oldest of those that are too many, as one cut of many costs less than many; and the oldest while what is large
 -- weighs too much, but for the last. Those that failed are counted apart, so that a busy agent does not push its dead letters
 -- out. It looks at as many bytes of records as the script has to spare. It returns how many records went, and how many entries.
+local unfailed = {}
 local drops, gone_adds, VERBS = 0, {}, { [99] = 0, [102] = 1, [120] = 2 } -- as end_of reads them
 local spare = 262144 -- what the script writes is added: a history must not grow faster than it is cut
 local function cut(agent, class, length, most, heaviest, retention, limit)
@@ -137,8 +138,7 @@ local function cut(agent, class, length, most, heaviest, retention, limit)
     if #old_ids > 0 then
       redis.call('HDEL', records_key, unpack(old_ids))
       if class == 'dead:' then
-        for i = 1, #old_ids do old_ids[i] = agent .. ':' .. old_ids[i] end
-        redis.call('ZREM', base .. 'failed', unpack(old_ids))
+        for i = 1, #old_ids do unfailed[#unfailed + 1] = agent .. ':' .. old_ids[i] end
       end
     end
     length, taken, removed = length - #ids, taken + #ids, removed + #old_ids
@@ -160,7 +160,8 @@ local function dropped(retention, limit)
   redis.call('HSET', base .. 'counters', 'trimmed_at', now)
 end
 
--- The records of tasks that have ended are gathered and written by remembered.
+-- The records of tasks that have ended are gathered and written by remembered. fails are scores and members of those that failed, and
+-- unfailed the members of those whose records go.
 local done, history, renewed, fails = {}, {}, {}, {}
 local function recall(agents)
   for i, value in ipairs(redis.call('HMGET', base .. 'finished', unpack(agents))) do done[agents[i]] = value end
@@ -179,6 +180,7 @@ local function remember(agent, id, record, retention)
       history[agent] = { other, old }
       value = HISTORY
     else
+      if byte(old) == byte(FAILED) then unfailed[#unfailed + 1] = agent .. ':' .. other end
       value = false
     end
   end
@@ -266,5 +268,6 @@ local function remembered(limits, retention)
     end
   end
   if drops > 0 then dropped(retention, 2 * drops) end
+  for i = 1, #unfailed, 1000 do redis.call('ZREM', base .. 'failed', unpack(unfailed, i, math.min(i + 999, #unfailed))) end
   for i = 1, #fails, 1000 do redis.call('ZADD', base .. 'failed', unpack(fails, i, math.min(i + 999, #fails))) end
 end

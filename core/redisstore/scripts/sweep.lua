@@ -36,6 +36,7 @@ local function scan(agent, key)
       spare = spare - #record
       if ended_at(record) <= oldest then
         old[#old + 1] = found[2][i]
+        if byte(record) == byte(FAILED) then unfailed[#unfailed + 1] = agent .. ':' .. found[2][i] end
         weigh(class_of(record) .. agent, -weight(#record - 14))
       end
     end
@@ -91,15 +92,17 @@ repeat
     elseif value == HISTORY then
       tidy(agent)
     else
-      local _, record = outline(value)
-      if ended_at(record) <= oldest then redis.call('HDEL', KEYS[2], agent) end
+      local id, record = outline(value)
+      if ended_at(record) <= oldest then
+        redis.call('HDEL', KEYS[2], agent)
+        if byte(record) == byte(FAILED) then unfailed[#unfailed + 1] = agent .. ':' .. id end
+      end
     end
   end
   if not stopped then cursor = page[1] end
 until cursor == '0' or stopped or n >= AGENTS or spare <= 0 or budget <= 0
 dropped(now - oldest, 1000)
-local past = redis.call('ZRANGEBYSCORE', base .. 'failed', '-inf', string.format('%.0f', oldest), 'LIMIT', 0, 1000)
-if #past > 0 then redis.call('ZREM', base .. 'failed', unpack(past)) end
+for i = 1, #unfailed, 1000 do redis.call('ZREM', base .. 'failed', unpack(unfailed, i, math.min(i + 999, #unfailed))) end
 
 local ANSWERS_KEPT = 600000 -- ms; a call is repeated for a few seconds
 local answers, over = redis.call('HSCAN', base .. 'answers', answers_from or '0', 'COUNT', 100), {}
