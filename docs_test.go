@@ -25,13 +25,19 @@ import (
 // blocks are the fenced blocks of the README in one language.
 func blocks(t *testing.T, language string) []string {
 	t.Helper()
-	text, err := os.ReadFile("README.md")
+	return blocksOf(t, "README.md", language)
+}
+
+// blocksOf are those of a file.
+func blocksOf(t *testing.T, file, language string) []string {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	var out []string
 	for _, m := range regexp.MustCompile("(?s)\n```"+language+"\n(.*?)\n```").FindAllStringSubmatch(string(text), -1) {
 		out = append(out, m[1])
 	}
-	require.NotEmpty(t, out, "the README has no %s block", language)
+	require.NotEmpty(t, out, "%s has no %s block", file, language)
 	return out
 }
 
@@ -43,7 +49,27 @@ func TestReadmeCommands(t *testing.T) {
 		t.Skip("no make")
 	}
 	r := newReader(t)
-	for _, block := range blocks(t, "sh") {
+	r.follow("README.md")
+	for i, text := range blocks(t, "yaml") {
+		config := fmt.Sprintf("readme-%d.yaml", i)
+		require.NoError(t, os.WriteFile(filepath.Join(r.dir, config), []byte(text), 0o600))
+		r.run("DULY_REDIS_URL= duly run-due --all -c " + config)
+	}
+	assert.GreaterOrEqual(t, r.ran, 24, "the README has more commands than that")
+}
+
+// Every command of the guide for operators is run, in order; a finding of the doctor is no mistake of the guide.
+func TestOperationsCommands(t *testing.T) {
+	t.Parallel()
+	r := newReader(t)
+	r.follow("docs/operations.md")
+	assert.GreaterOrEqual(t, r.ran, 19)
+}
+
+// follow runs the commands of a page.
+func (r *reader) follow(file string) {
+	r.Helper()
+	for _, block := range blocksOf(r.T, file, "sh") {
 		for line := range strings.SplitSeq(block, "\n") {
 			command, _, _ := strings.Cut(line, "  # ")
 			if command = strings.TrimSpace(command); command != "" && !strings.HasPrefix(command, "#") {
@@ -51,12 +77,6 @@ func TestReadmeCommands(t *testing.T) {
 			}
 		}
 	}
-	for i, text := range blocks(t, "yaml") {
-		config := fmt.Sprintf("readme-%d.yaml", i)
-		require.NoError(t, os.WriteFile(filepath.Join(r.dir, config), []byte(text), 0o600))
-		r.run("DULY_REDIS_URL= duly run-due --all -c " + config)
-	}
-	assert.GreaterOrEqual(t, r.ran, 24, "the README has more commands than that")
 }
 
 // reader does what a reader of the README does.
