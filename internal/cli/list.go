@@ -61,12 +61,19 @@ func printTasks(w *table.Page, tasks []core.TaskInfo, next string, all bool) {
 		printRunning(w, tasks, next)
 		return
 	}
-	t := table.New(w, append(of, "ID", "KIND", "STATUS", "DUE", "RUNS", "ERRORS", "LAST ERROR")...)
+	when := "DUE"
+	if all && tasks[0].Status.Finished() { // these come by when they ended
+		when = "ENDED"
+	}
+	t := table.New(w, append(of, "ID", "KIND", "STATUS", when, "RUNS", "ERRORS", "LAST ERROR")...)
 	for i := range tasks {
 		info := &tasks[i]
 		// A task that has ended has no next run, and shows when it was due.
 		due := info.NextRun
-		if due.IsZero() {
+		switch {
+		case when == "ENDED":
+			due = info.Finished
+		case due.IsZero():
 			due = info.Due
 		}
 		if all {
@@ -79,12 +86,12 @@ func printTasks(w *table.Page, tasks []core.TaskInfo, next string, all bool) {
 	printNext(w, next)
 }
 
-// printRunning writes a page of tasks of all agents that run: in which process, and until when if that says nothing more.
+// printRunning writes a page of tasks of all agents that run: in which process, and until when it holds them if it says nothing more.
 func printRunning(w *table.Page, tasks []core.TaskInfo, next string) {
-	t := table.New(w, "AGENT", "ID", "KIND", "STATUS", "PROCESS", "STARTED", "LEASE UNTIL")
+	t := table.New(w, "AGENT", "ID", "KIND", "STATUS", "PROCESS", "LEASE UNTIL")
 	for i := range tasks {
 		info := &tasks[i]
-		t.Row(info.Agent, info.ID, info.Kind, statusOf(info), cmp.Or(info.Holder, "-"), clock(info.Started), clock(info.LeaseUntil))
+		t.Row(info.Agent, info.ID, info.Kind, statusOf(info), cmp.Or(info.Holder, "-"), clock(info.LeaseUntil))
 	}
 	t.End()
 	printNext(w, next)
