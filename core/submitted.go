@@ -200,6 +200,9 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned
 		return "", err
 	}
 	t := &page.Tasks[0]
+	if unseen(ctx, t) {
+		return "", store.ErrChanged
+	}
 	stored := t.State
 	if t.Status.Finished() {
 		rec, err := record.DecodeFinished(t.Record)

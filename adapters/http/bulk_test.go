@@ -87,3 +87,21 @@ func TestBulkOverHTTP(t *testing.T) {
 	res, _ := f.call(t, "POST", "/v1/tasks/explode", ``)
 	assert.Equal(t, http.StatusNotFound, res.StatusCode)
 }
+
+func TestEditOverHTTP(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","id":"t","kind":"ok","every":"1h","labels":{"tier":"gold"}}`)
+	res, body := f.call(t, "PATCH", "/v1/agents/a/tasks/t", `{"every":"PT2H","level":1,"labels":null}`)
+	require.Equal(t, http.StatusOK, res.StatusCode, body)
+	for _, part := range []string{`"every":"2h0m0s"`, `"level":1`} {
+		assert.Contains(t, body, part)
+	}
+	assert.NotContains(t, body, "gold")
+	for body, want := range map[string]int{`{}`: 400, `{"id":"x"}`: 400, `{"level":7}`: 400, `x`: 400, `{"kind":"x y"}`: 400} {
+		res, answer := f.call(t, "PATCH", "/v1/agents/a/tasks/t", body)
+		assert.Equal(t, want, res.StatusCode, "%s: %s", body, answer)
+	}
+	res, _ = f.call(t, "PATCH", "/v1/agents/a/tasks/none", `{"level":1}`)
+	assert.Equal(t, http.StatusNotFound, res.StatusCode)
+}

@@ -31,6 +31,7 @@ var foreign = map[string][][2]string{ // each request is its path and its body
 	"post /v1/tasks/resume":                     {{"/v1/tasks/resume", `{"agent_id":"ann"}`}, {"/v1/tasks/resume"}},
 	"get /v1/tasks":                             {{"/v1/tasks?agent_id=ann"}, {"/v1/tasks"}},
 	"get /v1/agents/{agent}/tasks/{id}":         {{"/v1/agents/ann/tasks/i"}},
+	"patch /v1/agents/{agent}/tasks/{id}":       {{"/v1/agents/ann/tasks/i", `{"level":1}`}},
 	"delete /v1/agents/{agent}/tasks/{id}":      {{"/v1/agents/ann/tasks/i"}},
 	"post /v1/agents/{agent}/tasks/{id}/pause":  {{"/v1/agents/ann/tasks/i/pause"}},
 	"post /v1/agents/{agent}/tasks/{id}/resume": {{"/v1/agents/ann/tasks/i/resume"}},

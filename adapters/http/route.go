@@ -53,6 +53,7 @@ func (a *api) routes() []route {
 		{method: http.MethodPost, path: "/v1/tasks/pause", answer: a.bulk(core.BulkPause)},
 		{method: http.MethodPost, path: "/v1/tasks/resume", answer: a.bulk(core.BulkResume)},
 		{method: http.MethodGet, path: "/v1/agents/{agent}/tasks/{id}", answer: a.task},
+		{method: http.MethodPatch, path: "/v1/agents/{agent}/tasks/{id}", submits: true, answer: a.edit},
 		{method: http.MethodDelete, path: "/v1/agents/{agent}/tasks/{id}", answer: a.remove},
 		{method: http.MethodPost, path: "/v1/agents/{agent}/tasks/{id}/pause", answer: a.pause},
 		{method: http.MethodPost, path: "/v1/agents/{agent}/tasks/{id}/resume", answer: a.resume},

@@ -103,6 +103,18 @@ func (a *api) jobs(r *http.Request) (int, any, error) {
 	}{jobs, next}, err
 }
 
+// edit changes fields of a task that waits, and answers with the task.
+func (a *api) edit(r *http.Request) (int, any, error) {
+	data, err := requestbody.JSON(r)
+	if err == nil {
+		_, err = a.scheduler.Edit(r.Context(), r.PathValue("agent"), r.PathValue("id"), data)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return a.task(r)
+}
+
 // yes reads a parameter that is true or false; false if it is left out.
 func yes(q url.Values, name string) (bool, error) {
 	switch q.Get(name) {

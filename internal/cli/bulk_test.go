@@ -42,6 +42,15 @@ func TestAnIncidentOfManyAgents(t *testing.T) {
 	assert.Equal(t, "no tasks match\n", w.ok(t, "bulk", "replay", "--yes"))
 	require.Equal(t, "made due now: 1 task\n", w.ok(t, "bulk", "run", "--yes"))
 
+	w.ok(t, "submit", "--agent", "ada", "--id", "nightly", "--kind", "mail", "--every", "1d", "--delay", "1h")
+	assert.Contains(t, w.ok(t, "edit", "ada", "nightly", "--set", `{"limit_key":"x","every":"2h"}`), "task nightly of agent ada is changed, and due 2")
+	task := w.object(t, "status", "ada", "nightly")
+	assert.Equal(t, []any{"x", "2h0m0s"}, []any{task["limit_key"], task["every"]})
+	oneLine(t, w.duly(t, "edit", "ada", "nightly"), 2, "expected the fields to change", "--set")
+	oneLine(t, w.duly(t, "edit", "ada", "nightly", "--set", "x"), 2, "--set is not JSON")
+	oneLine(t, w.duly(t, "edit", "ada", "nightly", "--set", `{"id":"x"}`), 2, "cannot be edited")
+	oneLine(t, w.duly(t, "edit", "ada", "none", "--set", `{"level":1}`), 3, "has no task")
+
 	oneLine(t, w.duly(t, "bulk"), 2, "expected what to do", "use replay, cancel, delete, run, pause or resume")
 	oneLine(t, w.duly(t, "bulk", "explode"), 2, "expected what to do")
 	oneLine(t, w.duly(t, "bulk", "delete", "--yes"), 2, "status must say which tasks of all agents are to be deleted")

@@ -68,7 +68,7 @@ func (p *process) addGroups(root *cobra.Command, o *options) {
 			p.repartitionCommand(o),
 		}},
 		{"Control:", []*cobra.Command{
-			p.pauseCommand(o), p.resumeCommand(o), p.runCommand(o), p.cancelCommand(o), p.deleteCommand(o), p.replayCommand(o), p.bulkCommand(o),
+			p.pauseCommand(o), p.resumeCommand(o), p.runCommand(o), p.cancelCommand(o), p.deleteCommand(o), p.replayCommand(o), p.editCommand(o), p.bulkCommand(o),
 			p.limitCommand(o), p.budgetCommand(o), p.agentCommand(o),
 		}},
 	} {

@@ -245,10 +245,10 @@ func flagJSON(f *pflag.Flag, stdin io.Reader) (json.RawMessage, error) {
 }
 
 // rawJSON is a flag that is JSON itself.
-// Only the payload can come from standard input, as that can be read once.
+// Only a payload or a change can come from standard input, as that can be read once.
 func rawJSON(name, text string, stdin io.Reader) (json.RawMessage, error) {
 	data := []byte(text)
-	if name == "payload" && text == "-" {
+	if (name == "payload" || name == "set") && text == "-" {
 		var err error
 		if data, err = readInput("-", stdin); err != nil {
 			return nil, err
