@@ -173,6 +173,10 @@ bench-instructions: ## count redis-server's instructions for each task, and comp
 scale-docs: ## write the tables of docs/scale.md from bench/scale.json and the prices in bench/cost.go
 	@cd bench && go test -count=1 -run '^TestTheDocumentFollowsFromTheFigures$$' . -update
 
+.PHONY: reference
+reference: ## write docs/reference out of the code: the command line, the HTTP API, codes of errors and events
+	@go test -count=1 -run '^TestThePagesFollowFromTheCode$$' ./internal/cli/reference -update
+
 .PHONY: bench-test
 bench-test: ## see that the benchmarks work, with small sizes
 	@$(WITH_REDIS) cd bench && go test -short ./...

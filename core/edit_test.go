@@ -80,10 +80,17 @@ func TestEditRefuses(t *testing.T) {
 		}()
 		time.Sleep(time.Second)
 		for _, c := range [][3]string{
-			{"waits", `{}`, "change has no field"}, {"waits", `[]`, "change must be"}, {"waits", `{"agent_id":"b"}`, "agent_id cannot be edited"},
-			{"waits", `{"nope":1}`, "nope is not a field"}, {"waits", `{"level":9}`, "level must be 1, 2 or 3"}, {"waits", `{"kind":null}`, "kind is required"},
-			{"waits", `{"cron":"x"}`, "cron"}, {"waits", `{"level":1,"level":2}`, "level"}, {"runs", `{"level":1}`, "is running: edit it when its run has ended"},
-			{"done", `{"level":1}`, "is completed: submit it again"}, {"none", `{"level":1}`, "not found"},
+			{"waits", `{}`, "change has no field"},
+			{"waits", `[]`, "change must be"},
+			{"waits", `{"agent_id":"b"}`, "agent_id cannot be edited"},
+			{"waits", `{"nope":1}`, "nope is not a field"},
+			{"waits", `{"level":9}`, "level must be 1, 2 or 3"},
+			{"waits", `{"kind":null}`, "kind is required"},
+			{"waits", `{"cron":"x"}`, "cron"},
+			{"waits", `{"level":1,"level":2}`, "level"},
+			{"runs", `{"level":1}`, "is running: edit it when its run has ended"},
+			{"done", `{"level":1}`, "is completed: submit it again"},
+			{"none", `{"level":1}`, "not found"},
 		} {
 			_, err := w.s.Edit(w.Context(), "a", c[0], json.RawMessage(c[1]))
 			require.ErrorContains(w, err, c[2], "%v", c)

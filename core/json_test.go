@@ -87,15 +87,15 @@ func TestBadTasksNameTheField(t *testing.T) {
 		`{"level":"1"}`:                          "level must be 1, 2 or 3",
 		`{"level":1.5}`:                          "level must be 1, 2 or 3",
 		`{"max_attempts":1e99}`:                  "max_attempts must be a whole number from 1 on",
-		`{"every":5}`:                            `every must be a duration such as "90s" or "1h30m"`,
-		`{"every":"5"}`:                          `every must be a duration such as "90s" or "1h30m"`,
+		`{"every":5}`:                            `every must be a duration such as "90s", "1h30m" or "1d"`,
+		`{"every":"5"}`:                          `every must be a duration such as "90s", "1h30m" or "1d"`,
 		`{"at":"tomorrow"}`:                      `at must be a time such as "2026-01-02T15:04:05Z"`,
 		`{"tags":"a"}`:                           "tags must be an array of strings",
 		`{"tasks":{}}`:                           "tasks must be an array",
 		`{"tasks":null}`:                         "tasks must be an array",
 		`{"tasks":[{}],"kind":"k"}`:              "tasks is not a field of a task",
 		`{"tasks":[1]}`:                          "tasks[0] must be a JSON object",
-		`{"tasks":[{"kind":"k"},{"delay":"x"}]}`: `tasks[1].delay must be a duration such as "90s" or "1h30m"`,
+		`{"tasks":[{"kind":"k"},{"delay":"x"}]}`: `tasks[1].delay must be a duration such as "90s", "1h30m" or "1d"`,
 		`{"tasks":[` + strings.Repeat("{},", 1000) + `{}]}`: "tasks are 1001: the limit is 1000 a call",
 	} {
 		_, err := core.ParseTasks([]byte(text))

@@ -3,6 +3,7 @@ package core
 // Lists: the tasks of an agent, or of all agents, page by page.
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -157,24 +158,7 @@ func (l *List) check() error {
 	} else if err := validID("agent_id", l.Agent); err != nil {
 		return err
 	}
-	if err := l.checkTimes(); err != nil {
-		return err
-	}
-	if l.Kind != "" {
-		if err := validKind("kind", l.Kind); err != nil {
-			return err
-		}
-	}
-	if err := validText("group", l.Group, MaxIDLen); err != nil {
-		return err
-	}
-	if err := validText("key", l.Key, MaxIDLen); err != nil {
-		return err
-	}
-	if err := validText("cursor", l.Cursor, longest); err != nil {
-		return err
-	}
-	if err := checkLabels(l.Labels); err != nil {
+	if err := cmp.Or(l.checkTimes(), l.checkNames(), validText("cursor", l.Cursor, longest), checkLabels(l.Labels)); err != nil {
 		return err
 	}
 	if l.Brief && l.searches() {
@@ -187,6 +171,16 @@ func (l *List) check() error {
 		return invalid("limit", "must be between 1 and %d, not %d", MaxPage, l.Limit)
 	}
 	return nil
+}
+
+// checkNames refuses names that nothing can have.
+func (l *List) checkNames() error {
+	if l.Kind != "" {
+		if err := validKind("kind", l.Kind); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(validText("group", l.Group, MaxIDLen), validText("key", l.Key, MaxIDLen))
 }
 
 // checkStatuses refuses what is no status.

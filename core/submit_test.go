@@ -213,7 +213,7 @@ func TestTracker(t *testing.T) {
 		list  core.List
 		field string
 	}{
-		{core.List{}, "agent_id"},
+		{core.List{Status: []core.Status{core.StatusCompleted}}, "agent_id"},
 		{core.List{Agent: "a", Status: []core.Status{"lost"}}, "status"},
 		{core.List{Agent: "a", Kind: "a b"}, "kind"},
 		{core.List{Agent: "a", Group: "\n"}, "group"},

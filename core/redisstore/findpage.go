@@ -65,38 +65,23 @@ func (f *finding) open() bool {
 
 // read reads the first of some tasks, of so many agents at once, and returns how many these are.
 func (f *finding) read(ctx context.Context, all []found) (int, error) {
-	var calls []call
-	var ids [][]string
-	asked := map[string]int{} // agent -> its call
-	n := 0
-	for ; n < len(all) && all[n].id != "" && n < f.q.Limit-len(f.page.Tasks); n++ {
-		t := &all[n]
-		at, known := asked[t.agent]
-		if known && len(ids[at]) == mostRead || !known && len(calls) == readAtOnce {
-			break
-		}
-		if !known {
-			at = len(calls)
-			asked[t.agent], ids = at, append(ids, nil)
-			calls = append(calls, call{})
-		}
-		ids[at] = append(ids[at], t.id)
-	}
-	for agent, at := range asked {
-		calls[at] = f.s.readCall(agent, ids[at], reading{room: max(f.room, 0), first: true})
+	ids, agents, n := f.first(all)
+	calls := make([]call, len(agents))
+	for i, agent := range agents {
+		calls[i] = f.s.readCall(agent, ids[agent], reading{room: max(f.room, 0), first: true})
 	}
 	replies, err := f.s.eval(ctx, "read", calls)
 	if err != nil {
 		return 0, err
 	}
 	stored := map[[2]string]*store.Stored{}
-	for agent, at := range asked {
-		tasks, _, err := parseRead(agent, ids[at], replies[at])
+	for i, agent := range agents {
+		tasks, _, err := parseRead(agent, ids[agent], replies[i])
 		if err != nil {
 			return 0, wrap("read", err)
 		}
-		for i := range tasks {
-			stored[[2]string{agent, tasks[i].ID}] = &tasks[i]
+		for k := range tasks {
+			stored[[2]string{agent, tasks[k].ID}] = &tasks[k]
 		}
 	}
 	for i := range all[:n] {
@@ -109,6 +94,21 @@ func (f *finding) read(ctx context.Context, all []found) (int, error) {
 		}
 	}
 	return n, nil
+}
+
+// first are the first of some tasks that are read in one round trip, by agent, the agents in the order in which they come, and how many these are.
+func (f *finding) first(all []found) (ids map[string][]string, agents []string, n int) {
+	ids = map[string][]string{}
+	for most := min(len(all), f.q.Limit-len(f.page.Tasks)); n < most && all[n].id != ""; n++ {
+		t := &all[n]
+		if of := ids[t.agent]; len(of) == mostRead || of == nil && len(agents) == readAtOnce {
+			break
+		} else if of == nil {
+			agents = append(agents, t.agent)
+		}
+		ids[t.agent] = append(ids[t.agent], t.id)
+	}
+	return ids, agents, n
 }
 
 // add puts a task on the page if it is still where it was found.

@@ -47,13 +47,14 @@ func parseISO(text string) (time.Duration, error) {
 	if parts == nil || strings.HasSuffix(text, "T") || text == "P" {
 		return 0, badDuration(text)
 	}
-	out := hours(parts[1], parts[2])
+	var out strings.Builder
+	out.WriteString(hours(parts[1], parts[2]))
 	for i, unit := range []string{"h", "m", "s"} {
 		if n := parts[3+i]; n != "" {
-			out += strings.Replace(n, ",", ".", 1) + unit
+			out.WriteString(strings.Replace(n, ",", ".", 1) + unit)
 		}
 	}
-	return plainDuration(out, text)
+	return plainDuration(out.String(), text)
 }
 
 // hours are weeks and days as Go writes them.

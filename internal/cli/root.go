@@ -159,3 +159,6 @@ func (o *options) withJSON(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&o.json, "json", false, "write JSON, for programs")
 	return cmd
 }
+
+// Commands is the tree of commands of duly, for what describes it. It is not to be run.
+func Commands() *cobra.Command { return (&process{}).root() }

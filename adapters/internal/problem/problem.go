@@ -17,13 +17,13 @@ import (
 
 // The codes of errors that only a host has; those of core are [core.Code]'s.
 const (
-	CodeUnauthorized core.Code = "unauthorized"
-	CodeNoRoute      core.Code = "no_route"
-	CodeMethod       core.Code = "method_not_allowed"
-	CodeTooLarge     core.Code = "too_large"
-	CodeMediaType    core.Code = "unsupported_media_type"
-	CodeTooMany      core.Code = "too_many_requests"
-	CodeDraining     core.Code = "draining"
+	CodeUnauthorized core.Code = "unauthorized"           // the request has no credential that is valid
+	CodeNoRoute      core.Code = "no_route"               // there is no such path
+	CodeMethod       core.Code = "method_not_allowed"     // the path is not called with this method
+	CodeTooLarge     core.Code = "too_large"              // the request, or the answer to it, has too many bytes
+	CodeMediaType    core.Code = "unsupported_media_type" // the body is not said to be JSON
+	CodeTooMany      core.Code = "too_many_requests"      // the process has as many requests under way as it takes
+	CodeDraining     core.Code = "draining"               // the process is ending
 )
 
 // statuses is the one table of codes and statuses. A client that knows nothing but statuses
