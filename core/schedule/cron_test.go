@@ -88,6 +88,7 @@ func TestParseCronRefuses(t *testing.T) {
 		{"* * * * * * *", "", "has 7 fields"},
 		{strings.Repeat("*", 300), "", "cron is 300 bytes long"},
 		{"@sometimes", "", "is unknown: use @yearly"},
+		{"@every 1h", "", `is no cron expression: leave it out, and write "1h" as every`},
 		{"60 * * * *", "", `the minute field "60": "60" must be from 0 to 59`},
 		{"* 24 * * *", "", `the hour field "24"`},
 		{"* * 0 * *", "", `the day of month field "0": "0" must be from 1 to 31`},

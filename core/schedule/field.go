@@ -38,6 +38,9 @@ func split(expr string) ([]string, error) {
 	if strings.HasPrefix(text, "@") {
 		full, ok := nicknames[strings.ToLower(text)]
 		if !ok {
+			if every, ok := strings.CutPrefix(expr, "@every "); ok {
+				return nil, refused("cron", "%q is no cron expression: leave it out, and write %q as every", expr, strings.TrimSpace(every))
+			}
 			return nil, refused("cron", "%q is unknown: use @yearly, @monthly, @weekly, @daily or @hourly", expr)
 		}
 		text = full

@@ -192,6 +192,8 @@ func TestBadInputWritesNothing(t *testing.T) {
 		{"daemon --log xml", `--log "xml" is unknown`},
 		{"daemon --http nonsense", `cannot listen on "nonsense"`},
 		{"lst", `unknown command "lst"`},
+		{"submti --agent a", "did you mean submit?"},
+		{"submit --agnet a", "did you mean --agent?"},
 		{"stats --redis http://x", "must begin with redis://"},
 		{"stats --prefix {}", `--prefix must not contain braces or white space, as "{}" does`},
 	} {

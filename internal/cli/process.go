@@ -145,6 +145,9 @@ func (p *process) run(ctx context.Context, args []string) int {
 	if !ok { // cobra's own: it could not make sense of the command line
 		why, _, _ := strings.Cut(err.Error(), "\n")
 		f = &failure{what: nameOf(cmd), why: errors.New(why), todo: "see " + cmd.CommandPath() + " --help", code: exitUsage}
+		if name := meant(cmd, why); name != "" {
+			f.todo = "did you mean " + name + "? " + f.todo
+		}
 	}
 	p.say("duly: " + table.Plain(strings.TrimPrefix(f.Error(), "duly: ")))
 	return f.code

@@ -39,6 +39,8 @@ Exit codes: 0 ok, 1 failed, 2 usage or invalid input, 3 not found, 4 some runs f
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.Version = versionOr(p.version)
+	root.SetVersionTemplate(versionLine(root.Version) + "\n")
 	flags := root.PersistentFlags()
 	flags.StringVarP(&o.file, "config", "c", "", "the file with handlers, tasks and settings")
 	flags.StringVar(&o.redis.URL, "redis", "", "URL of the Redis, such as redis://127.0.0.1:6379/0, redis+cluster://host1,host2 or\nredis+sentinel://host1,host2/mymaster/0; rediss for TLS")

@@ -90,8 +90,13 @@ func (p *process) versionCommand(o *options) *cobra.Command {
 			Go       string `json:"go"`
 			Platform string `json:"platform"`
 		}{versionOr(p.version), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-		return o.print(p.stdout, v, func(w *table.Page) { fmt.Fprintf(&w.Buffer, "duly %s (%s, %s)\n", v.Version, v.Go, v.Platform) })
+		return o.print(p.stdout, v, func(w *table.Page) { w.Line("%s", versionLine(v.Version)) })
 	}))
+}
+
+// versionLine is the version for people.
+func versionLine(version string) string {
+	return fmt.Sprintf("duly %s (%s, %s/%s)", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // versionOr is the version of the build, else that of the module, as go install knows it.

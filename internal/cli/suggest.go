@@ -1,0 +1,72 @@
+package cli
+
+// What a mistyped command or flag may have meant.
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// farthest is by how many letters a name may differ from what was typed.
+const farthest = 2
+
+// meant is the name of a command or a flag that an error of cobra is about; empty if none is near.
+func meant(cmd *cobra.Command, err string) string {
+	if typed, ok := strings.CutPrefix(err, "unknown flag: --"); ok {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := nearest(typed, names); near != "" {
+			return "--" + near
+		}
+		return ""
+	}
+	_, rest, ok := strings.Cut(err, `unknown command "`)
+	typed, _, closed := strings.Cut(rest, `"`)
+	if !ok || !closed || cmd.HasParent() {
+		return ""
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return nearest(typed, names)
+}
+
+// nearest is the name that differs least from what was typed; empty if that is too much, or most of what was typed.
+func nearest(typed string, names []string) string {
+	best, least := "", min(farthest, len(typed)/2)+1
+	for _, name := range names {
+		if d := distance(typed, name); d < least {
+			best, least = name, d
+		}
+	}
+	return best
+}
+
+// distance is how many letters have to be added, taken away, changed or exchanged with their neighbours to make one name of another.
+func distance(a, b string) int {
+	before, last, row := []int{}, make([]int, len(b)+1), []int{}
+	for k := range last {
+		last[k] = k
+	}
+	for i := range len(a) {
+		row = append(make([]int, 0, len(b)+1), i+1)
+		for k := range len(b) {
+			change := last[k]
+			if a[i] != b[k] {
+				change++
+			}
+			d := min(change, last[k+1]+1, row[k]+1)
+			if i > 0 && k > 0 && a[i] == b[k-1] && a[i-1] == b[k] {
+				d = min(d, before[k-1]+1)
+			}
+			row = append(row, d)
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}
