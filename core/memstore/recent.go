@@ -55,3 +55,23 @@ func (s *Store) Window(ctx context.Context, slots int) ([]store.KindWindow, stor
 	}
 	return all.Sorted(), now, nil
 }
+
+// Slots returns the counters of each of the last slots; see [store.Recent].
+func (s *Store) Slots(ctx context.Context, slots int) ([]store.Slot, store.Millis, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, 0, &store.Error{Verb: "stats", Err: err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	out := make([]store.Slot, min(slots, store.KeptSlots+1))
+	for i := range out {
+		number := store.SlotOf(now) - int64(len(out)-1-i)
+		var one store.WindowTable
+		for name, n := range s.slots[number] {
+			one.Add(name, n)
+		}
+		out[i] = store.Slot{Since: store.Millis(number * store.SlotTime.Milliseconds()), Kinds: one.Sorted()}
+	}
+	return out, now, nil
+}

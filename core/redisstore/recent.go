@@ -23,8 +23,38 @@ func (s *Store) Tally(ctx context.Context, t store.Tally) error {
 	return err
 }
 
-// Window returns the counters of the last slots; see [store.Recent]. It asks for the slot of now first, and then for all others in one round trip.
+// Window returns the counters of the last slots; see [store.Recent].
 func (s *Store) Window(ctx context.Context, slots int) ([]store.KindWindow, store.Millis, error) {
+	replies, now, err := s.recent(ctx, slots)
+	if err != nil {
+		return nil, 0, err
+	}
+	var all store.WindowTable
+	for _, reply := range replies {
+		addSlot(&all, reply)
+	}
+	return all.Sorted(), now, nil
+}
+
+// Slots returns the counters of each of the last slots; see [store.Recent].
+func (s *Store) Slots(ctx context.Context, slots int) ([]store.Slot, store.Millis, error) {
+	replies, now, err := s.recent(ctx, slots)
+	if err != nil {
+		return nil, 0, err
+	}
+	out := make([]store.Slot, len(replies))
+	first := store.SlotOf(now) - int64(len(replies)-1)
+	for i, reply := range replies {
+		var one store.WindowTable
+		addSlot(&one, reply)
+		out[i] = store.Slot{Since: store.Millis((first + int64(i)) * store.SlotTime.Milliseconds()), Kinds: one.Sorted()}
+	}
+	return out, now, nil
+}
+
+// recent are the replies of the last slots, oldest first, and the time of the store. It asks for the slot of now first, and then for all others
+// in one round trip.
+func (s *Store) recent(ctx context.Context, slots int) ([][]any, store.Millis, error) {
 	first, err := s.eval(ctx, "stats", []call{{script: &s.scripts.recent, args: []any{"", store.SlotTime.Milliseconds()}}})
 	if err != nil {
 		return nil, 0, err
@@ -34,18 +64,16 @@ func (s *Store) Window(ctx context.Context, slots int) ([]store.KindWindow, stor
 		return nil, 0, wrap("stats", err)
 	}
 	var calls []call
-	for back := int64(1); back < int64(min(slots, store.KeptSlots+1)); back++ {
+	for back := int64(min(slots, store.KeptSlots+1)) - 1; back > 0; back-- {
 		calls = append(calls, call{script: &s.scripts.recent, args: []any{strconv.FormatInt(store.SlotOf(now)-back, 10), store.SlotTime.Milliseconds()}})
 	}
 	replies, err := s.eval(ctx, "stats", calls)
-	if err != nil {
-		return nil, 0, err
+	return append(replies, first[0]), now, err
+}
+
+// addSlot adds the counters of a reply to a table.
+func addSlot(to *store.WindowTable, reply []any) {
+	for i := 1; i+1 < len(reply); i += 2 {
+		to.Add(text(reply[i]), toInt(text(reply[i+1])))
 	}
-	var all store.WindowTable
-	for _, reply := range append(replies, first[0]) {
-		for i := 1; i+1 < len(reply); i += 2 {
-			all.Add(text(reply[i]), toInt(text(reply[i+1])))
-		}
-	}
-	return all.Sorted(), now, nil
 }

@@ -17,6 +17,15 @@ type Recent interface {
 	// Window returns the counters of the last slots, of which the one of now is the last, by kind; and the time of the store. At most
 	// KeptSlots and the one of now are known.
 	Window(ctx context.Context, slots int) ([]KindWindow, Millis, error)
+	// Slots returns the counters of each of the last slots, oldest first, of which the one of now is the last; and the time of the store. A
+	// slot in which nothing ran has no kinds. It returns as many as Window adds up.
+	Slots(ctx context.Context, slots int) ([]Slot, Millis, error)
+}
+
+// Slot is what ran in one slot, by kind.
+type Slot struct {
+	Since Millis
+	Kinds []KindWindow // by name
 }
 
 // Slots: runs are counted in spans of this length, and known for a day.

@@ -48,9 +48,17 @@ func testWindow(_ *testing.T, b *bench) {
 	b.clock.Advance(store.SlotTime)
 	assert.Empty(b, window(1))
 	assert.Equal(b, want, window(2))
+	slots, now, err := st.Slots(b.Context(), 3)
+	require.NoError(b, err)
+	at := func(back int64) store.Millis { return store.Millis((store.SlotOf(now) - back) * store.SlotTime.Milliseconds()) }
+	assert.Equal(b, []store.Slot{{Since: at(2), Kinds: []store.KindWindow{}}, {Since: at(1), Kinds: want}, {Since: at(0), Kinds: []store.KindWindow{}}}, slots,
+		"each by itself, oldest first")
 	tally("p", 3, of("z", 1, 0))
 	assert.Equal(b, []store.KindWindow{of("z", 1, 0)}, window(1))
 	assert.Equal(b, append(want, of("z", 1, 0)), window(store.KeptSlots+5))
+	slots, _, err = st.Slots(b.Context(), store.KeptSlots+5)
+	require.NoError(b, err)
+	assert.Len(b, slots, store.KeptSlots+1)
 	var many []store.KindWindow
 	for i := range store.MostCounters + 10 {
 		many = append(many, of(fmt.Sprint("k", i), 1, 0))

@@ -1,0 +1,101 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+)
+
+// The steps of a trend add up to the window of the same time, the newest last; what cannot be drawn is refused.
+func TestTrend(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New(memstore.Config{})
+		s, err := core.New(st, core.Config{Recent: st})
+		require.NoError(t, err)
+		core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
+		core.Handle(s, "bad", func(context.Context, *core.Task[any]) error { return core.SkipRetry(assert.AnError) })
+		for range 6 {
+			for _, kind := range []string{"ok", "ok", "bad"} {
+				_, err := s.Submit(t.Context(), core.NewTask{Agent: "a", Kind: kind})
+				require.NoError(t, err)
+			}
+			_, _ = s.RunDue(t.Context(), core.Scope{}) // it names the runs that failed
+			time.Sleep(5 * time.Minute)
+		}
+		trend, err := s.Trend(t.Context(), "", time.Hour, 12)
+		require.NoError(t, err)
+		require.Len(t, trend.Steps, 12)
+		assert.Equal(t, 5*time.Minute, trend.Step)
+		for i, step := range trend.Steps {
+			want := int64(3)
+			if i < 5 || i == 11 { // before, and the step that has only begun
+				want = 0
+			}
+			assert.Equal(t, want, step.Runs, "step %d", i)
+			assert.Equal(t, want/3, step.Failures, "step %d", i)
+			assert.Equal(t, trend.Steps[0].Since.Add(time.Duration(i)*trend.Step), step.Since)
+		}
+		trend, err = s.Trend(t.Context(), "bad", time.Hour, 5)
+		require.NoError(t, err)
+		require.Len(t, trend.Steps, 4)
+		assert.Equal(t, 15*time.Minute, trend.Step)
+		assert.Equal(t, []int64{0, 1, 3, 2}, []int64{trend.Steps[0].Runs, trend.Steps[1].Runs, trend.Steps[2].Runs, trend.Steps[3].Runs})
+
+		_, err = s.Trend(t.Context(), "", time.Minute, 1)
+		assert.ErrorContains(t, err, "window must be from 5m to 24h")
+		_, err = s.Trend(t.Context(), "", time.Hour, 0)
+		assert.ErrorContains(t, err, "steps")
+		without, err := core.New(st, core.Config{})
+		require.NoError(t, err)
+		_, err = without.Trend(t.Context(), "", time.Hour, 1)
+		assert.ErrorContains(t, err, "Recent")
+	})
+}
+
+// Times ahead are those of the schedule, in the zone that it has for the agent.
+func TestUpcoming(t *testing.T) {
+	t.Parallel()
+	at := func(text string) time.Time {
+		out, err := time.Parse(time.RFC3339, text)
+		require.NoError(t, err)
+		return out
+	}
+	times, err := core.NextTimes("30 2 * * *", "Europe/Berlin", at("2026-03-27T12:00:00Z"), 3)
+	require.NoError(t, err)
+	var text []string
+	for _, one := range times {
+		text = append(text, one.Format(time.RFC3339))
+	}
+	assert.Equal(t, []string{"2026-03-28T02:30:00+01:00", "2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00"}, text)
+	_, err = core.NextTimes("61 * * * *", "", at("2026-03-27T12:00:00Z"), 3)
+	assert.Equal(t, core.CodeInvalid, core.CodeOf(err))
+	_, err = core.NextTimes("1 * * * *", "Nowhere", at("2026-03-27T12:00:00Z"), 3)
+	assert.ErrorContains(t, err, "zone ")
+
+	until := at("2026-01-03T00:00:00Z")
+	cron := &core.TaskInfo{Status: core.StatusWaiting, Cron: "0 9 * * *", Zone: core.ZoneOfAgent, NextRun: at("2026-01-01T08:00:00Z")}
+	assert.Equal(t, []string{"01-01T08", "01-02T08"}, dayHours(core.Upcoming(cron, "Europe/Berlin", until, 9)))
+	assert.Equal(t, []string{"01-01T08"}, dayHours(core.Upcoming(cron, "Europe/Berlin", until, 1)))
+	every := &core.TaskInfo{Status: core.StatusWaiting, Every: 20 * time.Hour, NextRun: at("2026-01-01T08:00:00Z")}
+	assert.Equal(t, []string{"01-01T08", "01-02T04", "01-03T00"}, dayHours(core.Upcoming(every, "", until, 9)))
+	once := &core.TaskInfo{Status: core.StatusWaiting, NextRun: at("2026-01-01T08:00:00Z")}
+	assert.Equal(t, []string{"01-01T08"}, dayHours(core.Upcoming(once, "", until, 9)))
+	assert.Empty(t, core.Upcoming(once, "", at("2026-01-01T07:00:00Z"), 9))
+	assert.Empty(t, core.Upcoming(&core.TaskInfo{Status: core.StatusCompleted}, "", until, 9))
+}
+
+func dayHours(times []time.Time) []string {
+	var out []string
+	for _, one := range times {
+		out = append(out, one.UTC().Format("01-02T15"))
+	}
+	return out
+}
