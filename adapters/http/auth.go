@@ -6,9 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -270,16 +268,3 @@ func (a *api) allow(r *http.Request, agents ...string) error {
 
 // allowAll refuses a request about more than single agents to a caller that may touch some only.
 func (a *api) allowAll(r *http.Request) error { return a.allow(r, "") }
-
-// local reports whether a request's host is one that no name server outside can make point here.
-// A page in a browser can make any name point at this machine, but neither localhost nor an address.
-func local(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if host == "" || strings.EqualFold(host, "localhost") {
-		return true
-	}
-	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil
-}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -27,6 +26,7 @@ type listener struct {
 	grant *Grant
 	agent string // the only one; empty for all that the grant covers
 	kind  string
+	asks  func(e *core.Event) bool // nil for all of these
 	queue chan core.Event
 	lost  int
 	of    [sha256.Size]byte // its credential
@@ -59,7 +59,8 @@ func (e *Events) Publish(event core.Event) {
 
 // wants reports whether an event is for a listener, as far as its grant says. What is about more than one agent is of no agent.
 func (l *listener) wants(e *core.Event) bool {
-	return (l.agent == "" || l.agent == e.Agent) && (l.kind == "" || l.kind == e.Kind) && l.grant.covers(e.Agent)
+	return (l.agent == "" || l.agent == e.Agent) && (l.kind == "" || l.kind == e.Kind) && l.grant.covers(e.Agent) &&
+		(l.asks == nil || l.asks(e))
 }
 
 // listen adds a listener, or says how many there are already: of its credential, or of all.
@@ -115,7 +116,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if already := a.config.Events.listen(l); already > 0 {
-		a.refuse(w, r, problem.New(core.CodeUnavailable, fmt.Sprintf("%d clients are already listening; retry later", already)))
+		a.refuse(w, r, tooMany(already))
 		return
 	}
 	defer a.config.Events.leave(l)

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/localhost"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/waits"
 	"github.com/seed-6f6f2c11/duly/core"
@@ -196,7 +197,7 @@ func (a *api) admit(r *http.Request) (*route, *caller, error) {
 	// The route is looked up first, as it may be open, but whether it exists is
 	// only said to callers who were accepted.
 	rt, allowed := find(a.table, r)
-	if a.config.LocalOnly && !local(r.Host) {
+	if a.config.LocalOnly && !localhost.Is(r.Host) {
 		return nil, nil, errForeignHost
 	}
 	from, err := a.identify(rt, r)
