@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/console"
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/adapters/http/metrics"
 	"github.com/seed-6f6f2c11/duly/adapters/http/rpc"
@@ -53,6 +54,7 @@ type api struct {
 	events   httpadapter.Events
 	metrics  *metrics.Metrics
 	asks     *httpadapter.Approvals // nil if nobody is asked
+	console  dulyfile.Console       // never empty
 	stopping chan struct{}          // closed when it begins to end
 }
 
@@ -111,7 +113,7 @@ func listen(ctx context.Context, c *dulyfile.File, version string, logger *slog.
 		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 	}
 	m := metrics.New(metrics.Config{Version: version, Logger: logger})
-	return &api{listener: listener, version: version, callers: callers, metrics: m, asks: asks, stopping: make(chan struct{})}, nil
+	return &api{listener: listener, version: version, callers: callers, metrics: m, asks: asks, console: consoleOf(c, addr.IP), stopping: make(chan struct{})}, nil
 }
 
 // portAfter is the same address one port further, as a way out when it is taken.
@@ -133,14 +135,14 @@ func (a *api) server(s *core.Scheduler, ready func(context.Context) error, grace
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
+	config := httpadapter.Config{
+		Tokens: a.callers.tokens, Scoped: a.callers.scoped, Signed: a.callers.signed, Verifiers: a.callers.verifiers,
+		LocalOnly: a.callers.none(), Version: a.version, Logger: logger, Ready: ready,
+		CronSecret: a.callers.cron, Crons: a.callers.crons, Events: &a.events, Stopping: a.stopping, Grace: grace, Metrics: a.metrics.Handler(s), Approvals: a.asks,
+		RPC: rpc.New(s, rpc.Config{Ready: ready, Logger: logger}),
+	}
 	return &http.Server{
-		Protocols: protocols,
-		Handler: httpadapter.New(s, httpadapter.Config{
-			Tokens: a.callers.tokens, Scoped: a.callers.scoped, Signed: a.callers.signed, Verifiers: a.callers.verifiers,
-			LocalOnly: a.callers.none(), Version: a.version, Logger: logger, Ready: ready,
-			CronSecret: a.callers.cron, Crons: a.callers.crons, Events: &a.events, Stopping: a.stopping, Grace: grace, Metrics: a.metrics.Handler(s), Approvals: a.asks,
-			RPC: rpc.New(s, rpc.Config{Ready: ready, Logger: logger}),
-		}),
+		Protocols: protocols, Handler: a.withConsole(s, httpadapter.New(s, config), &config),
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
@@ -194,6 +196,9 @@ func (a *api) announce(ctx context.Context, c *dulyfile.File, logger *slog.Logge
 	}
 	url := "http://" + a.listener.Addr().String()
 	logger.LogAttrs(ctx, slog.LevelInfo, "listening", slog.String("url", url), slog.Bool("token", !a.callers.none()))
+	if a.console != dulyfile.ConsoleOff {
+		logger.LogAttrs(ctx, slog.LevelInfo, "console", slog.String("url", url+console.Path))
+	}
 	// A daemon without handlers could not run the example.
 	if len(c.Handlers) == 0 {
 		return

@@ -27,6 +27,7 @@ type daemonOptions struct {
 	*options
 
 	http        string
+	console     string
 	concurrency int
 	grace       time.Duration
 	log         string
@@ -73,6 +74,11 @@ func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.
 			if d.onRequest && c.HTTP == "" {
 				c.HTTP = defaultAddress
 			}
+			if cmd.Flags().Changed("console") {
+				if c.Console = dulyfile.Console(d.console); c.Console == "" || !c.Console.Valid() {
+					return usage("use off, on or read-only", "--console %q is unknown", d.console)
+				}
+			}
 			logger, err := newLogger(p.stderr, d.log)
 			if err != nil {
 				return err
@@ -81,6 +87,7 @@ func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&d.http, "http", "", "address of the HTTP API, such as 127.0.0.1:8080")
+	flags.StringVar(&d.console, "console", "", "pages for people at /ui: off, on or read-only (default on, if the API listens on this machine alone)")
 	flags.IntVar(&d.concurrency, "concurrency", core.DefaultConcurrency, "maximum number of runs at once")
 	durationVar(flags, &d.grace, "grace", daemon.DefaultGrace, "how long handlers may keep running after a signal to stop; 0s stops them at once")
 	flags.StringVar(&d.log, "log", "text", "format of the log: text or json")

@@ -1,0 +1,207 @@
+package console
+
+// The first page: how much there is to do, how late it is, and what is wrong.
+
+import (
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// nowPage is the first page.
+type nowPage struct {
+	Tiles    []tile
+	Findings []finding
+	Charts   []chart
+	Kinds    []kindRow
+	Windows  bool // something counts the runs of the last hours
+	Steers   bool
+	Empty    bool // nothing was ever submitted
+	Stats    core.Stats
+}
+
+// tile is one figure.
+type tile struct {
+	Name, Value, Note, Class, To string
+}
+
+// kindRow is a kind on the first page, and on that of kinds.
+type kindRow struct {
+	core.KindInfo
+
+	Hour   core.KindWindow // of the last hour
+	State  badge
+	Target core.Target
+}
+
+// facts are what the store and this process say of all tasks together: they cost the same however many there are.
+type facts struct {
+	stats     core.Stats
+	kinds     core.KindList
+	processes []core.Process
+	limits    []core.LimitUse
+	budgets   []core.BudgetUse
+	hour      core.Window
+	windows   bool
+	ready     error
+}
+
+// read reads the facts.
+func (c *console) read(v *visit) (*facts, error) {
+	ctx := v.r.Context()
+	f := &facts{ready: c.scheduler.Ready()}
+	var err error
+	if f.stats, err = c.scheduler.Stats(ctx); err != nil {
+		return nil, err
+	}
+	if f.kinds, err = c.scheduler.DescribeKinds(ctx); err != nil {
+		return nil, err
+	}
+	if f.processes, err = c.scheduler.Processes(ctx); err != nil {
+		return nil, err
+	}
+	if f.limits, err = c.scheduler.Limits(ctx); err != nil {
+		return nil, err
+	}
+	if f.budgets, err = c.scheduler.Budgets(ctx); err != nil {
+		return nil, err
+	}
+	f.hour, err = c.scheduler.Window(ctx, time.Hour)
+	f.windows = err == nil
+	if core.CodeOf(err) == core.CodeInvalid { // a program without counters of the last hours
+		err = nil
+	}
+	return f, err
+}
+
+// now is the first page.
+func (c *console) now(v *visit) (*page, error) {
+	if err := v.may(core.ActionRead, ""); err != nil {
+		return v.single(err)
+	}
+	f, err := c.read(v)
+	if err != nil {
+		return nil, err
+	}
+	p := nowPage{
+		Findings: f.findings(v.steers("")), Kinds: f.rows(), Windows: f.windows, Steers: v.steers(""), Stats: f.stats,
+		Empty: f.stats.Submitted == 0,
+	}
+	p.Tiles = f.tiles()
+	if f.windows {
+		if p.Charts, err = c.charts(v, ""); err != nil {
+			return nil, err
+		}
+	}
+	v.now = f.stats.Now // times are those of the store
+	return &page{name: "now", title: "Now", body: p}, nil
+}
+
+// single is the answer to a visitor who may see single agents only: the page on which to name one.
+func (v *visit) single(err error) (*page, error) {
+	if v.r.URL.Path == Path && core.CodeOf(err) == core.CodeForbidden {
+		return &page{to: Path + "/agents"}, nil
+	}
+	return nil, err
+}
+
+// charts are those of a kind, or of all.
+func (c *console) charts(v *visit, kind string) ([]chart, error) {
+	hour, err := c.scheduler.Trend(v.r.Context(), kind, time.Hour, 12)
+	if err != nil {
+		return nil, err
+	}
+	day, err := c.scheduler.Trend(v.r.Context(), kind, 24*time.Hour, 48)
+	if err != nil {
+		return nil, err
+	}
+	return []chart{runsChart("Runs, last hour", &hour), runsChart("Runs, last 24 hours", &day), lagChart("Lag, last hour", &hour)}, nil
+}
+
+// tiles are the figures at the top.
+func (f *facts) tiles() []tile {
+	s := &f.stats
+	next := tile{Name: "Next due", Value: when(s.Now, s.NextDue).Text}
+	if late := s.Now.Sub(s.NextDue); !s.NextDue.IsZero() && late >= time.Second {
+		next.Name, next.Value, next.Note = "Due since", rough(late), "the oldest that waits"
+		if late > tooLate {
+			next.Class = "bad"
+		}
+	} else if s.NextDue.IsZero() {
+		next.Value, next.Note = "–", "nothing is scheduled"
+	}
+	running := tile{Name: "Running", Value: count(s.InProgress)}
+	slots, used := 0, 0
+	for i := range f.processes {
+		slots, used = slots+f.processes[i].Slots, used+f.processes[i].InUse
+	}
+	if slots > 0 {
+		running.Note = count(used) + " of " + counted(slots, "slot")
+	}
+	held := tile{Name: "Held", Value: count(s.Held), Note: "due, and paused", To: Path + "/pauses"}
+	if s.Held > 0 {
+		held.Class = "warn"
+	}
+	dead := tile{Name: "Dead", Value: count(max(s.Failed-s.Replayed, 0)), Note: "failed for good"}
+	if s.Failed > s.Replayed {
+		dead.Class = "bad"
+	}
+	all := []tile{next, running, {Name: "Waiting", Value: count(s.Waiting), Note: restingNote(s.Resting)}, held, dead}
+	if f.windows {
+		all = append(all, f.lag())
+	}
+	return append(all, tile{Name: "Agents", Value: count(s.Agents), Note: "with live tasks", To: Path + "/agents"})
+}
+
+// restingNote says how many tasks wait for activity.
+func restingNote(n int64) string {
+	if n == 0 {
+		return "for their time or a process"
+	}
+	return "and " + count(n) + " resting"
+}
+
+// lag is the tile of how late runs were in the last hour: that of the kind that was latest, which a sum would hide.
+func (f *facts) lag() tile {
+	t := tile{Name: "Lag, p95", Value: "–", Note: "no run in the last hour"}
+	var worst *core.KindWindow
+	for i := range f.hour.Kinds {
+		if k := &f.hour.Kinds[i]; worst == nil || k.LagP95 > worst.LagP95 {
+			worst = k
+		}
+	}
+	if worst != nil {
+		t.Value, t.Note = took(worst.LagP95), "last hour, latest: "+short(worst.Kind)
+	}
+	return t
+}
+
+// rows are the kinds.
+func (f *facts) rows() []kindRow {
+	hour := map[string]core.KindWindow{}
+	for _, k := range f.hour.Kinds {
+		hour[k.Kind] = k
+	}
+	rows := make([]kindRow, len(f.kinds.Kinds))
+	for i := range rows {
+		k := f.kinds.Kinds[i]
+		rows[i] = kindRow{KindInfo: k, Hour: hour[k.Kind], Target: core.Target{Kind: k.Kind}, State: kindState(&k)}
+	}
+	return rows
+}
+
+// kindState is whether the tasks of a kind run.
+func kindState(k *core.KindInfo) badge {
+	switch {
+	case k.Pause != nil:
+		return badge{"warn", "paused"}
+	case k.Settings.Disabled:
+		return badge{"idle", "disabled"}
+	case k.Processes == 0 && !k.Handled && k.Counters.Live > 0:
+		return badge{"bad", "no process"}
+	case k.Counters.Running > 0:
+		return badge{"busy", "running"}
+	default:
+		return badge{"idle", "idle"}
+	}
+}
