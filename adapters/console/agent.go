@@ -207,7 +207,7 @@ func weekOf(tasks []core.TaskInfo, zone string, now time.Time) *week {
 	local := now.In(location)
 	for i := range weekDays + 1 {
 		at := time.Date(local.Year(), local.Month(), local.Day()+i, 0, 0, 0, 0, location)
-		if x := xOf(at, now, until); x >= 0 && x <= weekWidth {
+		if x := xOf(at, now, until); x >= 0 && x <= weekWidth-40 { // room for its name
 			w.Days = append(w.Days, day{X: x, Name: at.Format("Mon 2")})
 		}
 	}

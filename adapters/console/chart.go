@@ -59,7 +59,7 @@ func lagChart(title string, t *core.Trend) chart {
 	for _, s := range t.Steps {
 		most = max(most, s.LagP95)
 	}
-	c.Summary = "95 of 100 runs were claimed within " + took(most) + " of their due time"
+	c.Summary = "95 of 100 claimed within " + took(most)
 	if most == 0 {
 		c.Summary = "no runs"
 	}
@@ -77,7 +77,7 @@ func lagChart(title string, t *core.Trend) chart {
 func (c *chart) frame(t *core.Trend, top string) {
 	c.Top, c.To = top, "now"
 	if len(t.Steps) > 0 {
-		c.From = rough(t.Until.Sub(t.Steps[0].Since)) + " ago"
+		c.From = rough(t.Until.Sub(t.Steps[0].Since).Round(t.Step)) + " ago"
 	}
 }
 

@@ -31,7 +31,7 @@ const lately = 7 * 24 * time.Hour
 // The colours of findings.
 var (
 	isBad  = badge{"bad", "wrong"}
-	isWarn = badge{"warn", "look"}
+	isWarn = badge{"warn", "check"}
 )
 
 // findings are all that is wrong, the gravest first.

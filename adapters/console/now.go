@@ -156,7 +156,7 @@ func (f *facts) tiles() []tile {
 // restingNote says how many tasks wait for activity.
 func restingNote(n int64) string {
 	if n == 0 {
-		return "for their time or a process"
+		return "for their time"
 	}
 	return "and " + count(n) + " resting"
 }
