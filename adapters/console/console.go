@@ -89,6 +89,9 @@ func (c *console) table() map[string]map[string]route {
 		Path + "/agents":    get(route{query: []string{"prefix", "cursor"}, answer: c.agents}),
 		Path + "/agent":     get(route{query: []string{"agent", "status", "kind", "cursor"}, answer: c.agent}),
 		Path + "/task":      get(route{query: []string{"agent", "id"}, answer: c.task}),
+		Path + "/dead":      get(route{query: []string{"kind", "cursor"}, answer: c.dead}),
+		Path + "/replay":    post(route{answer: c.replay}),
+		Path + "/bulk":      post(route{query: []string{"kind", "cursor"}, answer: c.bulk}),
 		Path + "/kinds":     get(route{answer: c.kinds}),
 		Path + "/pauses":    get(route{query: []string{"cursor"}, answer: c.pauses}),
 		Path + "/processes": get(route{answer: c.processes}),
@@ -153,11 +156,12 @@ func (*console) guard(w http.ResponseWriter) {
 
 // serve finds the route of a request and answers with it.
 func (v *visit) serve() error {
+	// Whether a page exists is only said to those who may come in.
 	rt, err := v.find()
-	if err != nil {
-		return err
+	if refused := v.identify(rt.open); refused != nil {
+		return refused
 	}
-	if err := v.identify(rt.open); err != nil {
+	if err != nil {
 		return err
 	}
 	if v.q, err = query(v.r, rt.query); err != nil {

@@ -65,7 +65,7 @@ func verbs() map[string]verb {
 var said = map[string]string{
 	"paused": "Paused: no run starts before it is resumed. Runs under way continue.", "resumed": "Resumed.", "run": "The task is due now.",
 	"replayed": "The task is due again, with all its attempts.", "cancelled": "Cancelled.", "deleted": "Deleted.", "forgotten": "Forgotten.",
-	"limited": "The limit is set: it counts from the next claim on.", "lifted": "The limit is lifted.", "bulk": "Replayed.",
+	"limited": "The limit is set: it counts from the next claim on.", "lifted": "The limit is lifted.", "bulk": "Replayed: the tasks are due again.",
 }
 
 // button is a form of a single button, or a link to the page that asks again.
@@ -191,11 +191,15 @@ func (v *visit) after(do string, t core.Target, code string) string {
 	default:
 		to = Path + "/pauses"
 	}
-	sep := "?"
+	return withSaid(to, code)
+}
+
+// withSaid is an address whose page says how a form ended.
+func withSaid(to, code string) string {
 	if strings.Contains(to, "?") {
-		sep = "&"
+		return to + "&said=" + code
 	}
-	return to + sep + "said=" + code
+	return to + "?said=" + code
 }
 
 // by is who orders something, where no credential names anybody.

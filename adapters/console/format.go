@@ -20,7 +20,7 @@ import (
 // functions are what templates call.
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"when": when, "took": took, "count": counting, "state": func(t core.TaskInfo, now time.Time) badge { return stateOf(&t, now) }, "outcome": outcomeOf, "asset": func(name string) string { return assetPath + name + "?v=" + version(name) },
+		"when": when, "took": took, "count": counting, "counting": counting, "named": named, "state": func(t core.TaskInfo, now time.Time) badge { return stateOf(&t, now) }, "outcome": outcomeOf, "asset": func(name string) string { return assetPath + name + "?v=" + version(name) },
 		"task": taskURL, "agent": agentURL, "act": act, "actOn": actOn, "short": short, "percent": percent, "schedule": func(t core.TaskInfo) string { return scheduleOf(&t) },
 		"fine": func() badge { return badge{"good", "fine"} }, "everything": func() core.Target { return core.Target{} }, "len64": func(runs []runRow) int64 { return int64(len(runs)) },
 		"inc": func(n int) int { return n + 1 },

@@ -99,7 +99,7 @@ func (c *console) now(v *visit) (*page, error) {
 
 // single is the answer to a visitor who may see single agents only: the page on which to name one.
 func (v *visit) single(err error) (*page, error) {
-	if v.r.URL.Path == Path && core.CodeOf(err) == core.CodeForbidden {
+	if core.CodeOf(err) == core.CodeForbidden {
 		return &page{to: Path + "/agents"}, nil
 	}
 	return nil, err
@@ -142,10 +142,7 @@ func (f *facts) tiles() []tile {
 	if s.Held > 0 {
 		held.Class = "warn"
 	}
-	dead := tile{Name: "Dead", Value: count(max(s.Failed-s.Replayed, 0)), Note: "failed for good"}
-	if s.Failed > s.Replayed {
-		dead.Class = "bad"
-	}
+	dead := tile{Name: "Failed", Value: count(s.Failed), Note: "for good, ever", To: Path + "/dead"}
 	all := []tile{next, running, {Name: "Waiting", Value: count(s.Waiting), Note: restingNote(s.Resting)}, held, dead}
 	if f.windows {
 		all = append(all, f.lag())

@@ -1,0 +1,180 @@
+package console
+
+// The page of dead letters: those of all agents, the last ones first, by what went wrong; and how they are replayed.
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// deadPage is a page of dead letters.
+type deadPage struct {
+	Kind   string
+	Groups []deadGroup
+	Shown  int
+	More   string
+	Begun  bool
+	Steers bool
+	Bulk   string // the address that replays all, step by step
+	Step   int
+}
+
+// deadGroup are dead letters that failed alike.
+type deadGroup struct {
+	Error string // that of the first of them
+	Kinds string
+	Tasks []core.TaskInfo
+}
+
+// bulkPage is what one step of a replay of all did.
+type bulkPage struct {
+	Step    core.BulkStep
+	Kind    string
+	Refused []refusedRow
+	Next    string // the address of the next step; empty after the last one
+}
+
+// refusedRow is a task that was not replayed, and why.
+type refusedRow struct{ Agent, ID, Why string }
+
+// Sizes of a page of dead letters, and of a step that replays all.
+const (
+	deadShown = 40
+	bulkStep  = 100
+)
+
+// dead is the page of dead letters.
+func (c *console) dead(v *visit) (*page, error) {
+	if err := v.may(core.ActionRead, ""); err != nil {
+		return nil, err
+	}
+	p := deadPage{Kind: v.q.Get("kind"), Begun: v.q.Get("cursor") != "", Steers: v.steers(""), Step: bulkStep}
+	l := deadList(p.Kind, v.q.Get("cursor"))
+	l.Limit = deadShown
+	tasks, next, err := c.scheduler.Tasks(v.r.Context(), l)
+	if err != nil {
+		return nil, err
+	}
+	p.Groups, p.Shown = grouped(tasks), len(tasks)
+	if next != "" {
+		p.More = Path + "/dead?" + url.Values{"kind": {p.Kind}, "cursor": {next}}.Encode()
+	}
+	p.Bulk = Path + "/bulk?" + url.Values{"kind": {p.Kind}}.Encode()
+	return &page{name: "dead", title: "Dead letters", body: p}, nil
+}
+
+// deadList are the dead letters of all agents, of one kind or of any.
+func deadList(kind, cursor string) core.List {
+	return core.List{Status: []core.Status{core.StatusFailed}, Kind: kind, Cursor: cursor}
+}
+
+// grouped puts tasks together that failed alike, the largest group first.
+func grouped(tasks []core.TaskInfo) []deadGroup {
+	at := map[string]int{}
+	var out []deadGroup
+	for i := range tasks {
+		text := cmp.Or(tasks[i].LastError, tasks[i].Reason, "no error is kept")
+		key := alike(text)
+		n, known := at[key]
+		if !known {
+			n = len(out)
+			at[key] = n
+			out = append(out, deadGroup{Error: short(text)})
+		}
+		out[n].Tasks = append(out[n].Tasks, tasks[i])
+	}
+	for i := range out {
+		var kinds []string
+		for k := range out[i].Tasks {
+			kinds = append(kinds, out[i].Tasks[k].Kind)
+		}
+		slices.Sort(kinds)
+		kinds = slices.Compact(kinds)
+		out[i].Kinds = short(strings.Join(kinds, ", "))
+	}
+	slices.SortStableFunc(out, func(a, b deadGroup) int { return len(b.Tasks) - len(a.Tasks) })
+	return out
+}
+
+// alike is a text without what differs between errors of the same cause: numbers, and words that have one, such as ids and addresses.
+func alike(text string) string {
+	words := strings.Fields(short(text))
+	for i, word := range words {
+		if strings.ContainsFunc(word, unicode.IsDigit) {
+			words[i] = "#"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// named is a task as a field of a form has it.
+func named(t core.TaskInfo) string { return url.Values{"agent": {t.Agent}, "id": {t.ID}}.Encode() }
+
+// replay replays the tasks that a form names, up to a page of them. Those that have changed meanwhile are told.
+func (c *console) replay(v *visit) (*page, error) {
+	if v.options.ReadOnly {
+		return nil, errReadOnly
+	}
+	names := v.r.PostForm["task"]
+	switch {
+	case len(names) == 0:
+		return nil, &core.InvalidError{Field: "task", Reason: "is required: tick the tasks to replay"}
+	case len(names) > deadShown:
+		return nil, &core.InvalidError{Field: "task", Reason: "names more tasks than a page has"}
+	}
+	p := bulkPage{Step: core.BulkStep{Matched: len(names)}}
+	for _, name := range names {
+		q, err := url.ParseQuery(name)
+		if err != nil {
+			return nil, &core.InvalidError{Field: "task", Reason: "cannot be read"}
+		}
+		agent, id := q.Get("agent"), q.Get("id")
+		if err := v.may(core.ActionControl, agent); err != nil {
+			return nil, err
+		}
+		_, err = c.scheduler.Replay(v.r.Context(), agent, id)
+		switch core.CodeOf(err) {
+		case "":
+			p.Step.Changed++
+		case core.CodeNotFound, core.CodeConflict, core.CodeForbidden, core.CodeInvalid:
+			p.Refused = append(p.Refused, refusedRow{agent, id, err.Error()})
+		default:
+			return nil, err
+		}
+	}
+	if len(p.Refused) == 0 {
+		to := cmp.Or(v.sameReferer(), Path+"/dead")
+		return &page{to: withSaid(to, "bulk")}, nil
+	}
+	return &page{name: "bulk", title: "Replayed", body: p}, nil
+}
+
+// bulk replays the dead letters of a kind, or of all, one step at a time: whoever looks on sees what becomes of them, and can stop.
+func (c *console) bulk(v *visit) (*page, error) {
+	if v.options.ReadOnly {
+		return nil, errReadOnly
+	}
+	if err := v.may(core.ActionControl, ""); err != nil {
+		return nil, err
+	}
+	p := bulkPage{Kind: v.q.Get("kind")}
+	l := deadList(p.Kind, v.q.Get("cursor"))
+	l.Limit = bulkStep
+	step, err := c.scheduler.Bulk(v.r.Context(), core.Bulk{Do: core.BulkReplay, List: l, Order: core.Order{By: v.by()}})
+	if err != nil {
+		return nil, err
+	}
+	p.Step = step
+	for _, r := range step.Refused {
+		p.Refused = append(p.Refused, refusedRow{r.Agent, r.ID, r.Error})
+	}
+	if step.Next != "" {
+		p.Next = Path + "/bulk?" + url.Values{"kind": {p.Kind}, "cursor": {step.Next}}.Encode()
+	}
+	return &page{name: "bulk", title: "Replayed", body: p}, nil
+}
