@@ -192,6 +192,12 @@ var rules = []rule{
 		forbids:    func(_, imported string) bool { return under("connectrpc.com")(imported) },
 	},
 	{
+		name:    "only programs that people look at link the console",
+		why:     "a function's cold start loads each byte of its templates, and nobody opens a page of a function",
+		about:   func(path string) bool { return !under("internal/cli", "adapters/console")(path) },
+		forbids: func(_, imported string) bool { return under("adapters/console")(imported) },
+	},
+	{
 		name:  "the functions framework is the examples'",
 		why:   "it registers functions when it is imported: adapters/gcf is an http.Handler, which any main or test can serve",
 		about: func(path string) bool { return !under("examples")(path) },
@@ -348,6 +354,11 @@ func TestRulesFindABreach(t *testing.T) {
 			rule: "only programs that speak gRPC link it", importer: "adapters/http",
 			breaks: []string{"connectrpc.com/connect"},
 			keeps:  []string{"net/http", module + "/core"},
+		},
+		{
+			rule: "only programs that people look at link the console", importer: "adapters/lambda",
+			breaks: []string{module + "/adapters/console"},
+			keeps:  []string{module + "/core"},
 		},
 		{
 			rule: "the Lambda runtime loop is for functions", importer: "examples/cloud-run",

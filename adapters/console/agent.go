@@ -176,7 +176,7 @@ const (
 	weekDays   = 7
 	weekWidth  = 700
 	weekRowsUp = 18
-	weekRowHi  = 22
+	weekRowHi  = 26
 	mostMarks  = 120
 )
 
