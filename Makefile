@@ -59,6 +59,14 @@ image: ## write bin/duly.tar, an image for amd64 and arm64 (an OCI layout), with
 deploy-test: ## test the image, the Helm chart and the manifests of Kubernetes
 	@cd deploy && go vet ./... && go test -timeout 5m ./...
 
+.PHONY: ui-test
+ui-test: ## look at the console in Chromium, if there is one: every page and control, with axe-core
+	@$(WITH_REDIS) cd adapters/console/browser && go vet . && go test -count=1 -timeout 5m .
+
+.PHONY: ui-shots
+ui-shots: ## the same, and write the pictures of docs/ui
+	@$(WITH_REDIS) cd adapters/console/browser && go test -count=1 -timeout 5m . -args -shots ../../../docs/ui
+
 .PHONY: gcf-stage
 gcf-stage: ## put a Cloud Run function, FUNCTION=examples/cloud-function, as source to deploy, into STAGE=bin/gcf
 	@scripts/gcf-stage.sh "$(or $(STAGE),bin/gcf)" $(FUNCTION)

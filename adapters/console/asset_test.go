@@ -65,19 +65,24 @@ func TestTheStream(t *testing.T) {
 	f := setup(t, console.Options{Callers: callers(), Stopping: stopping})
 	srv := httptest.NewServer(f.handler)
 	t.Cleanup(srv.Close)
-	open := func(token, query string) *http.Response {
+	open := func(token, query string) (int, *bufio.Scanner) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/ui/stream"+query, nil)
 		require.NoError(t, err)
 		r.Header.Set("Authorization", "Bearer "+token)
 		res, err := srv.Client().Do(r)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = res.Body.Close() })
-		return res
+		return res.StatusCode, bufio.NewScanner(res.Body)
 	}
-	assert.Equal(t, http.StatusForbidden, open("ann", "").StatusCode, "she may not see all")
-	assert.Equal(t, http.StatusForbidden, open("ann", "?agent=bob").StatusCode)
-	assert.Equal(t, http.StatusUnauthorized, open("nobody", "").StatusCode)
-	all, ann := bufio.NewScanner(open("root", "").Body), bufio.NewScanner(open("ann", "?agent=ann").Body)
+	for _, c := range []struct {
+		token, query string
+		want         int
+	}{{"ann", "", http.StatusForbidden}, {"ann", "?agent=bob", http.StatusForbidden}, {"nobody", "", http.StatusUnauthorized}} {
+		status, _ := open(c.token, c.query)
+		assert.Equal(t, c.want, status, "%s %s", c.token, c.query)
+	}
+	_, all := open("root", "")
+	_, ann := open("ann", "?agent=ann")
 	next := func(s *bufio.Scanner) string {
 		for s.Scan() {
 			if text, found := strings.CutPrefix(s.Text(), "data: "); found {
@@ -94,7 +99,7 @@ func TestTheStream(t *testing.T) {
 	assert.Contains(t, got, `"to":"/ui/task?agent=ann\u0026id=%3C2%3E"`)
 	close(stopping)
 	assert.NotPanics(t, func() {
-		for next(all) != "" || next(ann) != "" { //nolint:revive // until both have ended
+		for next(all) != "" || next(ann) != "" { // until both have ended
 		}
 	})
 }

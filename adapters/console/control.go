@@ -76,7 +76,7 @@ type button struct {
 }
 
 // act is the button for something about a target.
-func act(l *layout, do string, agent, id string) button {
+func act(l *layout, do, agent, id string) button {
 	return actOn(l, do, core.Target{Agent: agent, ID: id})
 }
 

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -111,10 +112,21 @@ func TestWideControls(t *testing.T) {
 	assert.Equal(t, 303, f.post("/ui/limit", "kind", "bad", "lift", "yes").status)
 	f.get("/ui/kinds").lacks(t, "3 runs at once")
 	for _, c := range [][]string{
-		{"/ui/limit", "kind", "bad"}, {"/ui/limit", "kind", "bad", "concurrency", "x"}, {"/ui/limit", "kind", "bad", "rate", "x"}, {"/ui/key"},
-		{"/ui/do?do=odd"}, {"/ui/do?do=run&agent=ann"}, {"/ui/do?do=forget&agent=ann&id=done"}, {"/ui/do?do=pause&id=x"}, {"/ui/do?do=pause&kind=ok&agent=ann"},
-		{"/ui/do?do=pause&agent=ann", "for", "soon"}, {"/ui/do?do=delete&agent=ann&id=done", "name", "don"}, {"/ui/do?do=delete&agent=ann&id=done"},
-		{"/ui/do?do=forget&agent=ann", "name", "bob"}, {"/ui/replay"}, {"/ui/replay", "task", "%zz"},
+		{"/ui/limit", "kind", "bad"},
+		{"/ui/limit", "kind", "bad", "concurrency", "x"},
+		{"/ui/limit", "kind", "bad", "rate", "x"},
+		{"/ui/key"},
+		{"/ui/do?do=odd"},
+		{"/ui/do?do=run&agent=ann"},
+		{"/ui/do?do=forget&agent=ann&id=done"},
+		{"/ui/do?do=pause&id=x"},
+		{"/ui/do?do=pause&kind=ok&agent=ann"},
+		{"/ui/do?do=pause&agent=ann", "for", "soon"},
+		{"/ui/do?do=delete&agent=ann&id=done", "name", "don"},
+		{"/ui/do?do=delete&agent=ann&id=done"},
+		{"/ui/do?do=forget&agent=ann", "name", "bob"},
+		{"/ui/replay"},
+		{"/ui/replay", "task", "%zz"},
 	} {
 		a := f.post(c[0], c[1:]...)
 		assert.Equal(t, 400, a.status, "%v", c)
@@ -185,10 +197,7 @@ func TestForgedFormsAreRefused(t *testing.T) {
 		"no session":            func(r *http.Request) { clear(f.cookies) },
 		"not as browsers do it": func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") },
 	} {
-		kept := map[string]string{}
-		for k, v := range f.cookies {
-			kept[k] = v
-		}
+		kept := maps.Clone(f.cookies)
 		r := f.form(to)
 		change(r)
 		assert.Contains(t, []int{403, 415}, f.do(r).status, name)

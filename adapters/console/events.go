@@ -95,7 +95,7 @@ func (c *console) stream(v *visit) error {
 	for text := "retry: 3000\n\n"; ; {
 		_ = control.SetWriteDeadline(c.options.Clock.Now().Add(writeTimeout)) // not every writer has one
 		if _, err := v.w.Write([]byte(text)); err != nil || control.Flush() != nil {
-			return nil //nolint:nilerr // whoever listened has gone
+			return nil // whoever listened has gone
 		}
 		select {
 		case <-v.r.Context().Done():

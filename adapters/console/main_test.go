@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -44,10 +43,10 @@ type fixture struct {
 
 // callers are those of the API: root may do everything, reader look at everything, ann steer one agent.
 func callers() func(r *http.Request) (core.Principal, error) {
-	return httpadapter.Config{Tokens: []string{"root"}, Scoped: []httpadapter.Token{
+	return (&httpadapter.Config{Tokens: []string{"root"}, Scoped: []httpadapter.Token{
 		{Token: "reader", Grant: httpadapter.Grant{Name: "reader", Scopes: []httpadapter.Scope{httpadapter.ScopeRead}}},
 		{Token: "ann", Grant: httpadapter.Grant{Name: "ann", Agents: []string{"ann"}}},
-	}}.Callers()
+	}}).Callers()
 }
 
 func setup(t *testing.T, options console.Options) *fixture {
@@ -231,12 +230,6 @@ func shape(t *testing.T, body string) []string {
 			t.Errorf("a comment: %s", e)
 		}
 	}
-}
-
-// eventually asks until an answer is as it should be: for what another goroutine does.
-func eventually(t *testing.T, what func() bool) {
-	t.Helper()
-	require.Eventually(t, what, 10*time.Second, 5*time.Millisecond)
 }
 
 // requestOf is a request as a server reads it.

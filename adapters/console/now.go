@@ -77,7 +77,7 @@ func (c *console) read(v *visit) (*facts, error) {
 // now is the first page.
 func (c *console) now(v *visit) (*page, error) {
 	if err := v.may(core.ActionRead, ""); err != nil {
-		return v.single(err)
+		return single(err)
 	}
 	f, err := c.read(v)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *console) now(v *visit) (*page, error) {
 }
 
 // single is the answer to a visitor who may see single agents only: the page on which to name one.
-func (v *visit) single(err error) (*page, error) {
+func single(err error) (*page, error) {
 	if core.CodeOf(err) == core.CodeForbidden {
 		return &page{to: Path + "/agents"}, nil
 	}

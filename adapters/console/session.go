@@ -58,7 +58,7 @@ func cookie(r *http.Request, name string) string {
 
 // keep sets a cookie, or takes it back if its text is empty. It goes with requests from the console's own pages only, and scripts do not see it.
 func (v *visit) keep(name, text string) {
-	c := &http.Cookie{
+	c := &http.Cookie{ //nolint:gosec // it is Secure unless nothing of it crosses a network
 		Name: name, Value: base64.RawURLEncoding.EncodeToString([]byte(text)), Path: Path, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: !localhost.Loopback(v.r.Host),
 	}

@@ -13,11 +13,12 @@ import (
 
 // Callers returns what finds out who sends a request, by the verifiers of a configuration, for a handler beside this one that lets in the same
 // callers: its error is for the log only. It is nil if no request needs a credential, and panics as New does.
-func (c Config) Callers() func(r *http.Request) (core.Principal, error) {
-	if c.Clock == nil {
-		c.Clock = core.SystemClock{}
+func (c *Config) Callers() func(r *http.Request) (core.Principal, error) {
+	own := *c
+	if own.Clock == nil {
+		own.Clock = core.SystemClock{}
 	}
-	verifiers := c.verifiers()
+	verifiers := own.verifiers()
 	if len(verifiers) == 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package http_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -14,11 +15,11 @@ import (
 // A handler beside the API lets in the same callers, with the same rights.
 func TestCallersOfAHandlerBeside(t *testing.T) {
 	t.Parallel()
-	assert.Nil(t, httpadapter.Config{}.Callers(), "nobody needs a credential")
-	callers := httpadapter.Config{Tokens: []string{"root"}, Scoped: []httpadapter.Token{
+	assert.Nil(t, new(httpadapter.Config).Callers(), "nobody needs a credential")
+	callers := (&httpadapter.Config{Tokens: []string{"root"}, Scoped: []httpadapter.Token{
 		{Token: "ann", Grant: httpadapter.Grant{Name: "Ann", Agents: []string{"ann"}, Scopes: []httpadapter.Scope{httpadapter.ScopeRead}}},
-	}}.Callers()
-	r := httptest.NewRequest("GET", "/ui", nil)
+	}}).Callers()
+	r := httptest.NewRequest(http.MethodGet, "/ui", nil)
 	_, err := callers(r)
 	require.ErrorIs(t, err, httpadapter.ErrNoCredential)
 	r.Header.Set("Authorization", "Bearer wrong")

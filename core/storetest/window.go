@@ -50,7 +50,9 @@ func testWindow(_ *testing.T, b *bench) {
 	assert.Equal(b, want, window(2))
 	slots, now, err := st.Slots(b.Context(), 3)
 	require.NoError(b, err)
-	at := func(back int64) store.Millis { return store.Millis((store.SlotOf(now) - back) * store.SlotTime.Milliseconds()) }
+	at := func(back int64) store.Millis {
+		return store.Millis((store.SlotOf(now) - back) * store.SlotTime.Milliseconds())
+	}
 	assert.Equal(b, []store.Slot{{Since: at(2), Kinds: []store.KindWindow{}}, {Since: at(1), Kinds: want}, {Since: at(0), Kinds: []store.KindWindow{}}}, slots,
 		"each by itself, oldest first")
 	tally("p", 3, of("z", 1, 0))

@@ -64,20 +64,8 @@ func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.
 			if err != nil {
 				return err
 			}
-			// An empty --http is meant: it turns off an API that the file asks for.
-			if cmd.Flags().Changed("http") {
-				c.HTTP = d.http
-			}
-			if cmd.Flags().Changed("concurrency") {
-				c.Concurrency = d.concurrency
-			}
-			if d.onRequest && c.HTTP == "" {
-				c.HTTP = defaultAddress
-			}
-			if cmd.Flags().Changed("console") {
-				if c.Console = dulyfile.Console(d.console); c.Console == "" || !c.Console.Valid() {
-					return usage("use off, on or read-only", "--console %q is unknown", d.console)
-				}
+			if err := d.over(cmd, c); err != nil {
+				return err
 			}
 			logger, err := newLogger(p.stderr, d.log)
 			if err != nil {
@@ -96,6 +84,26 @@ func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.
 		zeroMeans(cmd, "http") // no API, in spite of the file
 	}
 	return o.withName(cmd)
+}
+
+// over puts the flags that were given over what the file says.
+func (d *daemonOptions) over(cmd *cobra.Command, c *dulyfile.File) error {
+	// An empty --http is meant: it turns off an API that the file asks for.
+	if cmd.Flags().Changed("http") {
+		c.HTTP = d.http
+	}
+	if cmd.Flags().Changed("concurrency") {
+		c.Concurrency = d.concurrency
+	}
+	if d.onRequest && c.HTTP == "" {
+		c.HTTP = defaultAddress
+	}
+	if cmd.Flags().Changed("console") {
+		if c.Console = dulyfile.Console(d.console); c.Console == "" || !c.Console.Valid() {
+			return usage("use off, on or read-only", "--console %q is unknown", d.console)
+		}
+	}
+	return nil
 }
 
 // serve runs the daemon, unless tasks run on request, and the API until ctx is done.

@@ -18,14 +18,16 @@ func (c Console) Valid() bool {
 	return c == "" || c == ConsoleOff || c == ConsoleOn || c == ConsoleReadOnly
 }
 
-// read reads it by its text: on and off are words here, and no truth values as in old versions of YAML.
-func (c *Console) read(p place) error {
-	var name string
-	if err := text(&name)(p); err != nil {
-		return p.fail(mustBeConsole)
+// readConsole reads it by its text: on and off are words here, and no truth values as in old versions of YAML.
+func readConsole(into *Console) reader {
+	return func(p place) error {
+		var name string
+		if err := text(&name)(p); err != nil {
+			return p.fail(mustBeConsole)
+		}
+		if *into = Console(name); !into.Valid() {
+			return p.fail(mustBeConsole+", not %q", name)
+		}
+		return nil
 	}
-	if *c = Console(name); !c.Valid() {
-		return p.fail(mustBeConsole+", not %q", name)
-	}
-	return nil
 }
