@@ -106,6 +106,9 @@ type Config struct {
 	// Recent, if set, keeps what ran in the last day, for Window: usually the store. A process adds what it has counted every five seconds
 	// while it works, and when a pull ends.
 	Recent store.Recent
+	// Callbacks, if set, delivers the callbacks of tasks, and decides which are allowed: see [NewTask].Callback. A process without it refuses
+	// tasks with one, and leaves deliveries to others; the ends of such tasks it tells all the same.
+	Callbacks Callbacks
 	// Clock is SystemClock if nil.
 	Clock Clock
 	// Random, if set, draws the pauses between attempts, each of at most the given time: for tests that want the same ones

@@ -175,6 +175,10 @@ func (s *Scheduler) tryCancel(
 	rec := record.Finished{
 		Kind: t.Kind, Level: t.Level, Submitted: t.Submitted, Due: t.Due, Reason: cancelReason(by), Group: b.Group, State: t.State, Origin: b.Origin,
 	}
+	delivery, err := s.foretellCancel(ctx, t, &b, &rec)
+	if err != nil {
+		return "", err
+	}
 	effects, err := s.store.Cancel(ctx, []store.Cancellation{{
 		Agent: t.Agent, ID: t.ID, Group: b.Group, Version: t.Version, Record: rec.Encode(), Order: order.Encode(),
 	}})
@@ -186,6 +190,7 @@ func (s *Scheduler) tryCancel(
 		change.To = StatusInProgress
 	default:
 		change.To = StatusCancelled
+		s.confirmCancel(ctx, t, delivery)
 	}
 	s.changed(change, &b, 0)
 	return change.To, nil
@@ -215,6 +220,9 @@ func (s *Scheduler) Delete(ctx context.Context, agent, id string) error {
 		}
 		change := transition(EventDelete, t, "", orderOf(ctx, Order{}))
 		if err := s.allow(ctx, change); err != nil {
+			return err
+		}
+		if err := s.sureOf(ctx, t); err != nil {
 			return err
 		}
 		effects, err := s.store.Delete(ctx, []store.Deletion{{Agent: agent, ID: id, Group: b.Group}})
@@ -261,6 +269,9 @@ func (s *Scheduler) replay(ctx context.Context, t *store.Stored) (time.Time, err
 	change := transition(EventReplay, t, StatusWaiting, orderOf(ctx, Order{}))
 	change.Kind, change.Key = rec.Kind, b.LimitKey
 	if err := s.allow(ctx, change); err != nil {
+		return time.Time{}, err
+	}
+	if err := s.sureOf(ctx, t); err != nil {
 		return time.Time{}, err
 	}
 	kept := old.Carry()

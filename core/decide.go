@@ -111,7 +111,7 @@ func (d *decision) asReturned(v *verdict, err error) {
 		d.retryLater(v, later, err)
 	case isOf[*cancelError](err):
 		d.note(v, OutcomeCancelled, err)
-		d.end(v, store.VerbCancel, StatusCancelled, "handler")
+		d.finish(v, store.VerbCancel, StatusCancelled, "handler")
 	case isOf[*fatalError](err):
 		fatal, _ := errors.AsType[*fatalError](err)
 		v.err = err
@@ -121,7 +121,7 @@ func (d *decision) asReturned(v *verdict, err error) {
 			d.crashes(err)
 			v.outcome = fatal.outcome()
 		}
-		d.end(v, store.VerbFail, StatusFailed, fatal.reason)
+		d.finish(v, store.VerbFail, StatusFailed, fatal.reason)
 	default:
 		d.fail(v, err)
 	}
@@ -148,7 +148,7 @@ func (d *decision) decideEarly(v *verdict) bool {
 		d.endCancelled(v, nil, d.claimed.Order)
 	case d.body.Activity != nil && d.state.Retire != 0 && d.claimed.Due == d.state.Retire:
 		v.quiet = true
-		d.end(v, store.VerbComplete, StatusCompleted, "rested")
+		d.finish(v, store.VerbComplete, StatusCompleted, "rested")
 	case d.hushed(v):
 	default:
 		if !d.misfired(v) {

@@ -8,7 +8,7 @@ func (info *TaskInfo) Definition() NewTask {
 	t := NewTask{
 		Agent: info.Agent, ID: info.ID, Kind: info.Kind, Every: info.Every, From: info.From, Cron: info.Cron, Zone: info.Zone,
 		DayMatch: info.DayMatch, Gap: info.Gap, Manual: info.Manual, Jitter: info.Jitter, Overlap: info.Overlap, Misfire: info.Misfire,
-		PauseAfter: info.PauseAfter, MinInterval: info.MinInterval, Urgent: info.Urgent, LimitKey: info.LimitKey, Level: info.Level,
+		PauseAfter: info.PauseAfter, MinInterval: info.MinInterval, Urgent: info.Urgent, LimitKey: info.LimitKey, Callback: info.Callback, Level: info.Level,
 		Group: info.Group, MaxAttempts: info.MaxAttempts, Backoff: info.Backoff, Timeout: info.Timeout, Lease: info.Lease,
 		TraceID: info.TraceID, Traceparent: info.Traceparent, SessionID: info.SessionID, UserID: info.UserID,
 		Labels: info.Labels, Info: info.Info, Tags: info.Tags,

@@ -19,7 +19,7 @@ const exportPage = 200
 // Export writes all of an agent as lines of JSON, for [Scheduler.Import]: one with its profile and its pause, then one for each live task, with
 // its definition, when it is due next, how far its occurrence has come, and its pause. It returns how many tasks it has written. It reads a
 // page at a time, so that it holds nobody up, whatever the agent has; a task that moves meanwhile may be missing or come twice, as on the
-// pages of [Scheduler.Tasks]. Not exported are histories, results, finished tasks, tasks that are about to be cancelled, and activity tasks that
+// pages of [Scheduler.Tasks]. Not exported are histories, results, finished tasks, callbacks of these, tasks that are about to be cancelled, and activity tasks that
 // rest: the next activity makes those. A task that runs is exported as due now. It fails with ErrNotFound, before it writes anything,
 // if the agent has nothing to export.
 func (s *Scheduler) Export(ctx context.Context, agent string, w io.Writer) (tasks int, err error) {
@@ -151,7 +151,7 @@ func pausedBy(holds []store.Held, target store.Target) *pauseLine {
 // exported is the line of a live task; nil for one that is not exported. One whose bytes cannot be read fails the export: a copy that
 // lacks something without a word is no copy.
 func exported(t *store.Stored) (*taskLine, error) {
-	if t.Order != nil || t.Resting {
+	if t.Order != nil || t.Resting || t.Kind == KindCallback {
 		return nil, nil //nolint:nilnil // there is no such line
 	}
 	b, err := decodeBody(t.Body)

@@ -131,10 +131,13 @@ func HandleBatch[P any](s *Scheduler, kind string, fn func(ctx context.Context, 
 	}})
 }
 
-// mustHave panics if a kind is registered without a function: the mistake shows at start-up and not at the first run.
+// mustHave panics if a kind is registered without a function, or is duly's own: the mistake shows at start-up and not at the first run.
 func mustHave(kind string, missing bool) {
 	if missing {
 		panic(fmt.Sprintf("duly: Handle: the handler of the kind %q is nil", kind))
+	}
+	if err := notReserved(kind); err != nil {
+		panic("duly: Handle: " + err.Error())
 	}
 }
 

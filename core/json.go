@@ -52,6 +52,7 @@ type taskJSON struct {
 	Urgent      bool    `json:"urgent,omitempty"`
 	Manual      bool    `json:"manual,omitempty"`
 	LimitKey    string  `json:"limit_key,omitempty"`
+	Callback    string  `json:"callback,omitempty"`
 
 	Level       Level           `json:"level,omitempty"`
 	Group       string          `json:"group,omitempty"`
@@ -109,7 +110,7 @@ func (t *NewTask) json() (*newTaskJSON, error) {
 		taskJSON: taskJSON{
 			ID: t.ID, Payload: payload, Every: span(t.Every), From: t.From, Cron: t.Cron,
 			Zone: t.Zone, DayMatch: t.DayMatch, Gap: t.Gap, Jitter: span(t.Jitter), Overlap: t.Overlap, Misfire: t.Misfire,
-			PauseAfter: t.PauseAfter, MinInterval: span(t.MinInterval), Urgent: t.Urgent, Manual: t.Manual, LimitKey: t.LimitKey, Level: t.Level,
+			PauseAfter: t.PauseAfter, MinInterval: span(t.MinInterval), Urgent: t.Urgent, Manual: t.Manual, LimitKey: t.LimitKey, Callback: t.Callback, Level: t.Level,
 			Group: t.Group, MaxAttempts: t.MaxAttempts, Backoff: span(t.Backoff), Timeout: span(t.Timeout),
 			Lease: span(t.Lease), TraceID: t.TraceID, Traceparent: t.Traceparent, SessionID: t.SessionID,
 			UserID: t.UserID, MemCubeID: t.Labels[labelMemCube], UserName: t.Labels[labelUserName], Info: t.Info, Tags: t.Tags,
@@ -136,7 +137,7 @@ func (info TaskInfo) MarshalJSON() ([]byte, error) {
 			ID: info.ID, Agent: info.Agent, Kind: info.Kind, Payload: wellFormed(info.Payload), Every: span(info.Every),
 			Cron: info.Cron, Zone: info.Zone, DayMatch: info.DayMatch, Gap: info.Gap, Jitter: span(info.Jitter),
 			Overlap: info.Overlap, Misfire: info.Misfire, PauseAfter: info.PauseAfter, MinInterval: span(info.MinInterval),
-			Urgent: info.Urgent, Manual: info.Manual, LimitKey: info.LimitKey,
+			Urgent: info.Urgent, Manual: info.Manual, LimitKey: info.LimitKey, Callback: info.Callback,
 			From: info.From, Level: info.Level, Group: info.Group, MaxAttempts: info.MaxAttempts,
 			Backoff: span(info.Backoff), Timeout: span(info.Timeout), Lease: span(info.Lease), TraceID: info.TraceID,
 			Traceparent: info.Traceparent, SessionID: info.SessionID, UserID: info.UserID, MemCubeID: info.Labels[labelMemCube],
@@ -151,7 +152,7 @@ func (info TaskInfo) MarshalJSON() ([]byte, error) {
 			Finished: stamp(info.Finished), NextRun: stamp(info.NextRun), Attempt: info.Attempt, Crashes: info.Crashes,
 			RunCount: info.RunCount, SkipCount: info.SkipCount, ErrorCount: info.ErrorCount,
 			ConsecutiveFailures: info.ConsecutiveFailures, RetryAfters: info.RetryAfters, GateClosed: info.GateClosed, LastRun: stamp(info.LastRun), LastDuration: took,
-			LastResult: info.LastOutcome, LastError: info.LastError, Reason: info.Reason,
+			LastResult: info.LastOutcome, LastError: info.LastError, Reason: info.Reason, CallbackTask: info.CallbackTask,
 			Result: wellFormed(info.Result), Progress: wellFormed(info.Progress), LeaseUntil: stamp(info.LeaseUntil), Holder: info.Holder,
 		},
 	})
@@ -204,6 +205,7 @@ type trackedJSON struct {
 	LastResult          Outcome         `json:"last_result,omitempty"`
 	LastError           string          `json:"last_error,omitempty"`
 	Reason              string          `json:"reason,omitempty"`
+	CallbackTask        string          `json:"callback_task,omitempty"`
 	Result              json.RawMessage `json:"result,omitempty"`
 	Progress            json.RawMessage `json:"progress,omitempty"`
 	LeaseUntil          stamp           `json:"lease_until,omitzero"`

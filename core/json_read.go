@@ -51,6 +51,7 @@ var newTaskFields = map[string]func(t *NewTask, data []byte) error{
 	"overlap":       nameField(func(t *NewTask) *Overlap { return &t.Overlap }),
 	"misfire":       nameField(func(t *NewTask) *Misfire { return &t.Misfire }),
 	"limit_key":     nameField(func(t *NewTask) *string { return &t.LimitKey }),
+	"callback":      nameField(func(t *NewTask) *string { return &t.Callback }),
 	"unique_key":    nameField(func(t *NewTask) *string { return &t.UniqueKey }),
 	"on_conflict":   nameField(func(t *NewTask) *OnConflict { return &t.OnConflict }),
 	"preset":        nameField(func(t *NewTask) *string { return &t.Preset }),

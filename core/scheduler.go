@@ -76,6 +76,7 @@ func New(st Store, config Config) (*Scheduler, error) {
 		s.ofKind[name] = &own
 	}
 	s.cron = s.crons.next
+	s.handleCallbacks()
 	if config.Alarm != nil {
 		s.store = &alarmed{Store: st, s: s}
 	}
@@ -161,6 +162,9 @@ func (s *Scheduler) prepare(tasks []NewTask, origin *Origin) ([]store.Submission
 		if err == nil && tasks[i].Cron != "" {
 			var none *habits
 			_, err = s.crons.next(none.zoned(tasks[i].cron(), s.config.Zone), s.storeNow())
+		}
+		if err == nil {
+			err = s.checkCallback(tasks[i].Callback)
 		}
 		if err != nil {
 			return nil, inBatch(tasks, i, err)

@@ -183,16 +183,28 @@ func (r *run) quiet() bool {
 
 // try settles once, and then what had to be decided a second time. It returns what the store did not answer for, and why.
 func (t *settler) try(ctx context.Context, batch []*run, runs []store.Settlement) ([]*run, []store.Settlement, error) {
+	var failed []*run
+	var left []store.Settlement
+	var lost error
 	for len(batch) > 0 {
+		// Whoever is told of an end has a delivery before there is one.
+		now, err := t.s.foretell(ctx, batch)
+		if err != nil {
+			var of []store.Settlement
+			batch, runs, of = without(batch, runs, now)
+			failed, left, lost = append(failed, now...), append(left, of...), err
+			continue
+		}
 		results, err := t.s.store.Settle(ctx, runs)
 		if err == nil {
+			t.s.confirmAll(ctx, batch, results)
 			batch, runs, err = sortOut(batch, runs, results)
 		}
 		if err != nil {
-			return batch, runs, err
+			return append(batch, failed...), append(runs, left...), err
 		}
 	}
-	return nil, nil, nil
+	return failed, left, lost
 }
 
 // insist tries again until a batch is stored, but no longer than what was left of the leases at first: then they are let
@@ -295,6 +307,10 @@ func (r *run) stored(result store.Settled) {
 			p.brought.Store(true)
 			p.outlook.freed(c.Partition)
 		}
+	}
+	if result.Err == nil && r.tells() { // its delivery is due
+		p.brought.Store(true)
+		p.again(c, p.s.storeNow())
 	}
 	if result.Freed && !v.released { // what was given back would come again, and again
 		p.brought.Store(true)

@@ -34,6 +34,7 @@ func (r *run) spawn(ctx context.Context) error {
 	child := r.body
 	child.Every, child.FromStart, child.Cron, child.Zone, child.MatchAll, child.GapSkip = 0, false, "", r.body.zone(), false, false
 	child.Jitter, child.Overlap, child.Misfire, child.PauseAfter, child.MinInterval = 0, "", "", 0, 0
+	child.Callback = nil // it is told how the recurring task ends
 	child.Parent, child.Occurrence = r.claimed.ID, occurrence
 	if child.MaxAttempts == 0 {
 		child.MaxAttempts = 1 // the next occurrence is the retry

@@ -210,6 +210,9 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned
 			return "", err
 		}
 		stored = rec.State
+		if err := s.sureOf(ctx, t); err != nil {
+			return "", err
+		}
 	}
 	b, err1 := decodeBody(t.Body)
 	old, err2 := record.DecodeState(stored)

@@ -62,7 +62,10 @@ type NewTask struct {
 
 	UniqueKey  string     // the id is made from this, so that submitting twice makes one task; excludes ID
 	OnConflict OnConflict // what to do when the id already exists; OnConflictKeep if empty
-	Preset     string     // fills in what is left out from a preset: see Presets
+	// Callback is an https URL that is told how the task has ended, once it has for good: see [Callbacks].
+	Callback string
+
+	Preset string // fills in what is left out from a preset: see Presets
 
 	Level Level  // 1 (first) to 3; if zero, the kind's, which is LevelLow by default
 	Group string // ties several tasks of the agent together for one status
@@ -165,6 +168,9 @@ func (t *NewTask) prepare(now store.Millis, maxPayload int, origin *Origin) (sto
 		Timeout: t.Timeout, Lease: t.Lease, Group: t.Group, TraceID: t.TraceID, Traceparent: t.Traceparent,
 		SessionID: t.SessionID, UserID: t.UserID, Info: t.Info, Tags: t.Tags, Origin: origin.stored(),
 	}
+	if t.Callback != "" {
+		b.Callback = &record.Callback{URL: t.Callback}
+	}
 	if t.Manual {
 		b.Manual, b.Every = true, maxDelay // versions that know no manual tasks take it for one with this interval
 	}
@@ -207,6 +213,9 @@ func (t *NewTask) check(id string) error {
 		return err
 	}
 	if err := validKind("kind", t.Kind); err != nil {
+		return err
+	}
+	if err := notReserved(t.Kind); err != nil {
 		return err
 	}
 	if err := validText("group", t.Group, MaxIDLen); err != nil {

@@ -33,6 +33,7 @@ type TaskInfo struct {
 	Urgent                 bool
 	Manual                 bool // it is due only when it is told to run
 	LimitKey               string
+	Callback               string  // who is told how it has ended; kept of tasks that are live or failed
 	Parent                 string  // the recurring task that this is one occurrence of
 	Origin                 *Origin // by which run it was submitted; nil if by none
 	MaxAttempts            int
@@ -52,6 +53,7 @@ type TaskInfo struct {
 	LastOutcome                       Outcome
 	LastError                         string
 	Reason                            string // why it failed or was cancelled
+	CallbackTask                      string // of one that has ended: the id of the task that delivers its callback
 	Pauses                            []PauseInfo
 	Resting                           bool      // an activity task that waits for activity
 	Awaiting                          *Awaiting // the signal that it waits for; nil for none
@@ -210,7 +212,7 @@ func inform(t *store.Stored) TaskInfo {
 		info.Kind, info.Level, info.Submitted, info.Due = rec.Kind, rec.Level, rec.Submitted.Time(), rec.Due.Time()
 		info.NextRun, info.Reason, info.Group = time.Time{}, rec.Reason, rec.Group
 		data, stored = rec.Body, rec.State
-		info.Origin = informOrigin(rec.Origin)
+		info.Origin, info.CallbackTask = informOrigin(rec.Origin), rec.Callback
 	}
 	info.take(data, stored)
 	return info
@@ -232,6 +234,9 @@ func (info *TaskInfo) take(data, stored []byte) {
 	}
 	if len(data) > 0 {
 		info.Schedule = b.schedule()
+	}
+	if b.Callback != nil {
+		info.Callback = b.Callback.URL
 	}
 	if b.Origin != nil {
 		info.Origin = informOrigin(b.Origin)

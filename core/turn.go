@@ -4,6 +4,7 @@ package core
 
 import (
 	"context"
+	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -29,7 +30,8 @@ func (t *settler) board() []*run {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.working { // it is on its way, and may have to hold tasks first
+	// It is on its way, and may have to hold tasks first; or somebody is to be told of an end, for which more is stored than that.
+	if t.working || slices.ContainsFunc(t.waiting, (*run).tells) {
 		return nil
 	}
 	t.calm()

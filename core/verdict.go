@@ -75,7 +75,7 @@ func (d *decision) succeed(v *verdict, interval time.Duration) {
 		d.state.Failures = 0
 		d.rest(v)
 	case !d.body.recurs():
-		d.end(v, store.VerbComplete, StatusCompleted, "")
+		d.finish(v, store.VerbComplete, StatusCompleted, "")
 	case interval > 0 && !d.body.Manual:
 		d.state.Failures = 0
 		d.nextOccurrence()
@@ -113,7 +113,7 @@ func (d *decision) failOccurrence(v *verdict, err error) {
 		d.state.Failures++
 		d.coolOrRest(v)
 	case !d.body.recurs():
-		d.end(v, store.VerbFail, StatusFailed, deathReason(err))
+		d.finish(v, store.VerbFail, StatusFailed, deathReason(err))
 	default:
 		d.state.Failures++
 		d.nextDue(v, schedule.Stretch(d.interval(), d.state.Failures))
@@ -176,8 +176,8 @@ func (d *decision) again(v *verdict, due store.When) {
 	v.settlement.Verb, v.settlement.Due, v.settlement.State = store.VerbAgain, due, d.state.Encode()
 }
 
-// end ends the task with a record. A dead task keeps its body, so that it can be replayed.
-func (d *decision) end(v *verdict, verb store.Verb, status Status, reason string) {
+// finish ends the task with a record. A dead task keeps its body, so that it can be replayed.
+func (d *decision) finish(v *verdict, verb store.Verb, status Status, reason string) {
 	d.heard(v)
 	rec := d.record(reason)
 	if verb == store.VerbFail {
@@ -195,8 +195,8 @@ func (d *decision) record(reason string) record.Finished {
 }
 
 // endWith ends the task with a record that was made already.
-func (*decision) endWith(v *verdict, verb store.Verb, status Status, rec *record.Finished) {
-	v.status = status
+func (d *decision) endWith(v *verdict, verb store.Verb, status Status, rec *record.Finished) {
+	v.status, rec.Callback = status, d.end(status)
 	v.settlement.Verb, v.settlement.Record = verb, rec.Encode()
 }
 

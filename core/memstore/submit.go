@@ -130,7 +130,7 @@ func (p *partition) refuses(t *store.Submission, also *gain, now store.Millis) e
 	if err != nil || known && t.Conflict != store.ConflictReplace {
 		return err
 	}
-	if limit := p.store.config.MaxTasks; !known && p.liveOf(t.Agent)+also.tasks >= limit {
+	if limit := p.store.config.MaxTasks; !known && !t.Owed && p.liveOf(t.Agent)+also.tasks >= limit {
 		return &store.LimitError{Agent: t.Agent, Limit: limit}
 	}
 	root := p.rootOf(t)
@@ -138,7 +138,7 @@ func (p *partition) refuses(t *store.Submission, also *gain, now store.Millis) e
 		return err
 	}
 	kib := p.heavier(t)
-	if err := p.tooHeavy(t.Agent, kib, also.kib); err != nil {
+	if err := p.tooHeavy(t.Agent, kib, also.kib); err != nil && !t.Owed {
 		return err
 	}
 	also.spawned[root]++

@@ -6,7 +6,7 @@ import "github.com/seed-6f6f2c11/duly/core/store"
 
 // plainSubmission reports whether the plain script can store a task, as far as it says itself.
 func plainSubmission(t *store.Submission) bool {
-	return t.Conflict == store.ConflictKeep && t.State == nil && t.Hold == nil && t.Group == "" && t.Root == nil && weight(len(t.Body)) == 0
+	return t.Conflict == store.ConflictKeep && t.State == nil && t.Hold == nil && t.Group == "" && t.Root == nil && !t.Owed && weight(len(t.Body)) == 0
 }
 
 // plainSubmitArgs are the arguments of plainsubmit.lua for some tasks, given by their places.

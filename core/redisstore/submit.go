@@ -264,10 +264,10 @@ func parseSubmitted(v any) (submitted, error) {
 	return submitted{Submitted: store.Submitted{Created: true, Due: store.Millis(due)}}, nil
 }
 
-// ruleArg is what a submission says about a task that already exists; empty for leaving it, no first state and no root.
+// ruleArg is what a submission says about a task that already exists; empty for leaving it, no first state, no root and the bounds of its agent.
 // Most tasks have no rule, and the empty argument costs the script one comparison.
 func ruleArg(t *store.Submission) []byte {
-	if t.Conflict == store.ConflictKeep && t.State == nil && t.Root == nil && t.Hold == nil {
+	if t.Conflict == store.ConflictKeep && t.State == nil && t.Root == nil && t.Hold == nil && !t.Owed {
 		return nil
 	}
 	root, most := "", 0
@@ -275,6 +275,9 @@ func ruleArg(t *store.Submission) []byte {
 		root, most = encode(t.Root.Agent)+":"+encode(t.Root.ID), t.Root.Most
 	}
 	name := map[store.Conflict]byte{store.ConflictKeep: 'k', store.ConflictFail: 'f', store.ConflictReplace: 'r'}[t.Conflict]
+	if t.Owed {
+		name = 'o'
+	}
 	return lengthened([]byte{name}, string(storedState(t.State)), t.Version, groupKey(t.Agent, t.OldGroup), root, strconv.Itoa(most), heldArg(t.Hold))
 }
 

@@ -17,28 +17,31 @@ const (
 	VerbRest     Verb = 'z' // an activity task waits to be touched, or is due again if it was touched meanwhile
 )
 
+// Ends reports whether the verb ends the task for good.
+func (v Verb) Ends() bool { return v == VerbComplete || v == VerbFail || v == VerbCancel }
+
 // Settlement ends one run.
 type Settlement struct {
 	Run
-	Verb  Verb
+	Verb Verb
+	// Renewed says that the state takes into account that the task was replaced: see ErrReplaced.
+	Renewed bool
+	// Quiet stands here to take no room. It says that whoever settles knows from the answer when the task is due again, and is going to take it: a store
+	// that wakes others for what has become due earlier need not do it for this.
+	Quiet bool
 	Due   When   // VerbAgain: when the task is due again; VerbRelease: Due.At is when it was due; VerbRest: when it has rested
 	State []byte // VerbAgain, VerbRest, VerbRelease: the new state; nil leaves the old one; VerbRelease keeps its crashes counted
 	// Crashes, of a VerbRelease with State, is how many crashes are counted from then on; zero leaves them.
 	Crashes int
-	Record  []byte // VerbComplete, VerbFail, VerbCancel: what the tracker keeps
-	Group   string // the task's group, as it was claimed or cancelled; see Submission.OldGroup
-	Kind    string // as it was claimed
-	BodyLen int    // bytes of the task's body, as it was claimed: a store bounds what it reads in one step by it
-	// Renewed says that the state takes into account that the task was replaced: see ErrReplaced.
-	Renewed bool
-	Hold    []byte // VerbAgain, VerbRest: also pause the task, as Hold does
-	Spent   *Spent // nil for nothing, and for a run that was served
-	Floor   *Floor // VerbAgain, VerbRest of an activity task
-	// Quiet says that whoever settles knows from the answer when the task is due again, and is going to take it: a store
-	// that wakes others for what has become due earlier need not do it for this.
-	Quiet bool
-	Await *Await   // how the task waits for signals from now on; nil if nothing changes
-	Tally *RunStat // what the run adds to the statistics of its kind; nil for nothing
+	Record  []byte   // VerbComplete, VerbFail, VerbCancel: what the tracker keeps
+	Group   string   // the task's group, as it was claimed or cancelled; see Submission.OldGroup
+	Kind    string   // as it was claimed
+	BodyLen int      // bytes of the task's body, as it was claimed: a store bounds what it reads in one step by it
+	Hold    []byte   // VerbAgain, VerbRest: also pause the task, as Hold does
+	Spent   *Spent   // nil for nothing, and for a run that was served
+	Floor   *Floor   // VerbAgain, VerbRest of an activity task
+	Await   *Await   // how the task waits for signals from now on; nil if nothing changes
+	Tally   *RunStat // what the run adds to the statistics of its kind; nil for nothing
 }
 
 // Floor bounds when an activity task may run next.

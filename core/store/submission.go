@@ -21,7 +21,9 @@ type Submission struct {
 	// Settlement, only matters for a task that a version without that knowledge has stored.
 	Version, OldGroup string
 	// Root is set for a task that a run of another task has submitted; nil for all others.
-	Root   *Root
+	Root *Root
+	// Owed stores a new task whatever its agent has: it follows from one that it was allowed. It is for ConflictKeep.
+	Owed   bool
 	OldLen int // bytes of the body that ConflictReplace is to replace: a store bounds what it reads in one step by it
 }
 

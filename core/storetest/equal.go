@@ -189,6 +189,8 @@ func (d *driver) submit() {
 		switch d.pick(12) {
 		case 0:
 			s.Conflict = store.ConflictFail
+		case 4:
+			s.Owed = true
 		case 3:
 			s.Hold = &store.Hold{Note: []byte("from the beginning")}
 			if d.pick(2) == 0 {

@@ -84,6 +84,7 @@ var contract = []struct {
 	{"submit keeps what is there", testSubmitKeeps},
 	{"submit keeps the first of several", testSubmitKeepsFirst},
 	{"submit is all or nothing", testSubmitLimit},
+	{"what is owed passes the limits", testSubmitOwed},
 	{"submit to the limit", testSubmitLimitEach},
 	{"a root has so many tasks submitted", testRoot},
 	{"a root has room again after an hour", testRootWindow},

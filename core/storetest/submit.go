@@ -123,6 +123,23 @@ func testSubmitLimitEach(t *testing.T, b *bench) {
 	}
 }
 
+// testSubmitOwed stores tasks beyond the limits of an agent that follow from others: they count for those that come later, and one that
+// exists is kept.
+func testSubmitOwed(t *testing.T, b *bench) {
+	b.with(Options{MaxTasks: 2, MaxBytes: 100 << 10, Partitions: 4})
+	owed := func(s store.Submission) store.Submission { s.Owed = true; return s }
+	b.submit(task("a", "1"), task("a", "2"))
+	assert.True(t, b.submit(owed(task("a", "3")))[0].Created)
+	assert.True(t, b.submit(owed(heavy("a", "4", 60)), owed(task("b", "1")))[0].Created)
+	assert.True(t, b.submit(owed(heavy("a", "5", 60)))[0].Created)
+	assert.Equal(t, []store.Submitted{{}}, b.submit(owed(task("a", "1"))))
+	var limit *store.LimitError
+	_, err := b.store.Submit(b.Context(), []store.Submission{task("a", "6")})
+	require.ErrorAs(t, err, &limit)
+	b.complete(b.claim(6))
+	b.quiet(0, "each was there once")
+}
+
 // testDue has tasks due at a time, after a delay and in the past: none starts a millisecond early.
 func testDue(t *testing.T, b *bench) {
 	b.with(Options{})

@@ -41,8 +41,9 @@ type Body struct {
 	MemCubeID, UserName                     string // the two labels that had fields before there were labels
 	Info                                    []byte
 	Tags                                    []string
-	Labels                                  []string // each as its name, a zero byte and its value
-	Origin                                  *Origin  // nil for a task that no run has submitted
+	Labels                                  []string  // each as its name, a zero byte and its value
+	Origin                                  *Origin   // nil for a task that no run has submitted
+	Callback                                *Callback // nil for a task whose end nobody is told
 }
 
 // Activity is how an activity task answers to touches.
@@ -52,6 +53,9 @@ type Activity struct {
 
 	MaxFailures int
 }
+
+// Callback says who is told how a task has ended. It is stored in a row of its own, and takes no room in tasks that have none.
+type Callback struct{ URL string }
 
 // The order of the rows is the order of the bytes, and has grown with the fields: it is not that of the
 // struct. Tasks of two binaries are compared by their bytes.
@@ -98,6 +102,15 @@ var bodies = tableOf(rows{
 	{number: 33, form: formFlag, at: unsafe.Offsetof(Body{}.Urgent)},
 	origin(34, unsafe.Offsetof(Body{}.Origin)),
 	{number: 35, form: formFlag, at: unsafe.Offsetof(Body{}.Manual)},
+	{
+		number: 36, form: formOwn, at: unsafe.Offsetof(Body{}.Callback),
+		write: func(w *wire, n uint64, at unsafe.Pointer) {
+			if c := *(**Callback)(at); c != nil {
+				w.str(n, c.URL)
+			}
+		},
+		read: func(at unsafe.Pointer, _ int64, b []byte) { *(**Callback)(at) = &Callback{URL: string(b)} },
+	},
 })
 
 // activity is a row of the activity, which is there once one of its fields is.

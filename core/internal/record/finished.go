@@ -20,6 +20,7 @@ type Finished struct {
 	Body      []byte // kept when it failed, so that it can be replayed
 	State     []byte
 	Origin    *Origin // of a task whose body is not kept, if a run has submitted it
+	Callback  string  // the id of the task that tells how this one has ended; empty if nobody is told
 }
 
 // Level and due time are rows of their own form, as the usual values are left out.
@@ -45,6 +46,7 @@ var finished = tableOf(rows{
 	{number: 7, form: formRaw, at: unsafe.Offsetof(Finished{}.Body)},
 	{number: 8, form: formRaw, at: unsafe.Offsetof(Finished{}.State)},
 	origin(9, unsafe.Offsetof(Finished{}.Origin)),
+	{number: 10, form: formText, at: unsafe.Offsetof(Finished{}.Callback)},
 })
 
 // Encode is the record as it is stored.

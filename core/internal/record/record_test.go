@@ -103,6 +103,7 @@ func TestEveryFieldIsStored(t *testing.T) {
 	t.Parallel()
 	b := sampleBody()
 	b.Labels, b.Urgent, b.Manual, b.Origin = []string{"l\x00v"}, true, true, &record.Origin{Agent: "a", ID: "1", RootAgent: "r", RootID: "2", Depth: 3}
+	b.Callback = &record.Callback{URL: "https://c"}
 	got, err := record.DecodeBody(b.Encode())
 	require.NoError(t, err)
 	assert.Equal(t, b, got)
@@ -116,7 +117,7 @@ func TestEveryFieldIsStored(t *testing.T) {
 	assert.Equal(t, s.Await, gotState.Await)
 	assert.True(t, gotState.Hand)
 	f := sampleFinished()
-	f.Origin = b.Origin
+	f.Origin, f.Callback = b.Origin, "callback:1"
 	gotFinished, err := record.DecodeFinished(f.Encode())
 	require.NoError(t, err)
 	assert.Equal(t, f, gotFinished)

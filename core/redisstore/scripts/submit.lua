@@ -9,7 +9,7 @@
 -- ARGV[2] most live tasks an agent may have, KiB of large ones, and how many may be in the agenda, with a | between
 -- ARGV[3] retention of finished records, ms
 -- ARGV[4..] 7 for each task: agent, due (ms, or minus a delay in ms), record (to check, what it weighs), group key or '', id, kind, rule
---           rule: '' keep what is there, else k, f (refuse) or r (replace) and, each with its length, the first state,
+--           rule: '' keep what is there, else k, f (refuse), r (replace) or o (keep, whatever the limits) and, each with its length, the first state,
 --           the version that is to be replaced, its group key as the caller takes it (see group_of), the root that the task counts for
 --           (agent:id, or ''), how many it may have in an hour, and the hold that a new task has from the beginning, or '': when it
 --           ends, ms (13), 0 for never, then who and why
@@ -37,6 +37,7 @@ local HOUR = 3600000
 local RULE_KEEP = 'k'
 local RULE_REFUSE = 'f'
 local RULE_REPLACE = 'r'
+local RULE_OWED = 'o'
 local ALL_OR_NOTHING = 'all'
 local CHECK = 'check'
 
@@ -159,7 +160,7 @@ end
 -- heavier says whether an agent would have too many bytes with a task, whose old definition goes if it is replaced; else it
 -- has them. What is small costs nothing here.
 local hefts = {} -- KiB of agents
-local function heavier(agent, value, record, live)
+local function heavier(agent, value, record, live, owed)
   local kib = mode == CHECK and tonumber(record) or heft(record, 0)
   local was = live and heft(live, 7) or 0
   if kib == 0 and was == 0 then return false end
@@ -169,7 +170,7 @@ local function heavier(agent, value, record, live)
     have = value and (inlined and heft(value, 8) or tonumber(redis.call('HGET', base .. 'bytes', agent) or 0)) or 0
   end
   hefts[agent] = have
-  if kib > was and have + kib - was > heaviest then return true end
+  if kib > was and not owed and have + kib - was > heaviest then return true end
   hefts[agent] = have + kib - was
   return false
 end
@@ -274,9 +275,9 @@ local function store(i, rule)
   if inline_ and parse(inline_) == id then live = inline_ end
   local against
   if value or GONE or finished[i] or rule ~= KEEP then against = verdict(i, rule, live) end
-  if not against and not live and live_count >= most then against = OVER end
+  if not against and not live and live_count >= most and rule.name ~= RULE_OWED then against = OVER end
   if not against then against = full(rule) end
-  if not against and heavier(agent, values[i], record, live) then against = HEAVY end
+  if not against and heavier(agent, values[i], record, live, rule.name == RULE_OWED) then against = HEAVY end
   if against then
     reply[i + 1] = against
     refused = refused or against ~= EXISTS

@@ -1,0 +1,222 @@
+package core
+
+// Callbacks: how a task's end is told to the URL that the task names. foretell.go has how none is lost.
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// KindCallback is the kind of the tasks that deliver callbacks. It is reserved: nobody submits such a task, or handles the kind. Its settings,
+// in Config.Kinds, are those of the deliveries: how many attempts they have, how long one may take, and how they are spread.
+const KindCallback = "duly.callback"
+
+// MaxCallbackLen is how long the URL of a callback may be, in bytes.
+const MaxCallbackLen = 2048
+
+// Callbacks decides which URLs may be told how a task has ended, and tells them. NewTask.Callback names one; package
+// handlers/webhook has what posts to it.
+//
+// A delivery is a task of its own, of [KindCallback]: it belongs to the agent of the task that has ended, has its level and its urgency, and
+// waits, is retried, paused, limited, explained and given up as any task. So whoever pauses the agent holds its callbacks too, and quiet hours
+// put them off unless the task was urgent. TaskInfo.CallbackTask names it. At least one delivery follows each end of a task, whatever process dies when; a recurring task ends
+// when it is cancelled, and not with a run. A task that is deleted, or whose agent is forgotten, has not ended.
+type Callbacks interface {
+	// Check is nil if a URL may be called. It is asked when a task is submitted, and before each attempt to deliver. Its error says
+	// what is allowed, and not what the URL is, which may contain a secret.
+	Check(url string) error
+	// Deliver posts a message, which is JSON, under an id that stays the same for all attempts. Its error means what that of a handler
+	// does. It has to return when ctx is done.
+	Deliver(ctx context.Context, url, id string, message []byte) error
+}
+
+// callbackSettings are those of deliveries, where Config.Kinds does not say: half a day of attempts, as a receiver may be down for a night.
+func callbackSettings() KindConfig {
+	return KindConfig{MaxAttempts: 12, Backoff: 10 * time.Second, MaxBackoff: 2 * time.Hour, Timeout: 15 * time.Second}
+}
+
+// handleCallbacks registers what delivers callbacks, if this process does.
+func (s *Scheduler) handleCallbacks() {
+	own := s.config.Kinds[KindCallback].or(callbackSettings()).or(s.config.Default).plain()
+	s.ofKind[KindCallback] = &own
+	if s.config.Callbacks == nil {
+		return
+	}
+	s.register(handler{kind: KindCallback, call: func(ctx context.Context, runs []*run, outcomes []error) {
+		t, err := decodeTask[callbackMessage](runs[0])
+		if err == nil {
+			err = s.deliver(ctx, t)
+		}
+		outcomes[0] = err
+	}})
+}
+
+// notReserved refuses the kind that only duly itself uses: whoever could submit its tasks could have anything signed.
+func notReserved(kind string) error {
+	if kind == KindCallback {
+		return invalid("kind", "%q is duly's own: submit a task with callback, and duly makes the task that delivers it", kind)
+	}
+	return nil
+}
+
+// checkCallback refuses a callback that may not be called.
+func (s *Scheduler) checkCallback(url string) error {
+	if url == "" {
+		return nil
+	}
+	if err := validText("callback", url, MaxCallbackLen); err != nil {
+		return err
+	}
+	if s.config.Callbacks == nil {
+		return invalid("callback", "is not enabled: name the URLs that may be called under callbacks in duly.yaml (Config.Callbacks), and pass that file with -c")
+	}
+	if err := s.config.Callbacks.Check(url); err != nil {
+		return invalid("callback", "%v", err)
+	}
+	return nil
+}
+
+// callbackMessage is the payload of a delivery.
+type callbackMessage struct {
+	URL   string          `json:"url"`
+	ID    string          `json:"id"`              // of the task that ends
+	Fence Fence           `json:"fence,omitempty"` // of the run that ends it; zero if none does
+	Task  json.RawMessage `json:"task"`            // as it is when it has ended, but for when that was
+}
+
+// noted is the progress of a delivery whose task has ended like that: nobody has to look any more.
+type noted struct {
+	At stamp `json:"finished_at"`
+}
+
+// encode is the progress as it is stored.
+func (n noted) encode() []byte {
+	return fmt.Appendf(nil, `{"finished_at":%q}`, must(n.At.MarshalText()))
+}
+
+// must is for what cannot fail.
+func must(text []byte, _ error) []byte { return text }
+
+// deliver tells how a task has ended. A delivery that is not known to follow an end finds out first whether it does: the process that was
+// about to end the task may have died before.
+func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error {
+	m := &t.Payload
+	if err := s.config.Callbacks.Check(m.URL); err != nil { // the rules may be others by now
+		return SkipRetry(fmt.Errorf("the callback %w", err))
+	}
+	_, known := t.Recorded()
+	if len(known) == 0 {
+		end, why, err := s.endOf(ctx, t)
+		if err != nil {
+			return err
+		}
+		if end.IsZero() {
+			return t.SetResult(map[string]string{"skipped": why})
+		}
+		known = noted{At: stamp(end)}.encode()
+		if err := t.SetProgress(json.RawMessage(known)); err != nil {
+			return err
+		}
+	}
+	message := bytes.TrimSpace(m.Task)
+	if len(message) > 2 { // the object has other fields
+		message = append(append(bytes.TrimSuffix(known, []byte("}")), ','), message[1:]...)
+	}
+	return s.config.Callbacks.Deliver(ctx, m.URL, messageOf(t.RunInfo), message)
+}
+
+// messageOf is what the message of a delivery is known by. It stays when the delivery is replayed: a receiver that has it passes over it.
+func messageOf(t *RunInfo) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%d:%s", len(t.Agent), t.Agent, len(t.ID), t.ID))
+	return "msg_" + hex.EncodeToString(sum[:16])
+}
+
+// endOf is when the task of a delivery has ended as the delivery says; zero, and why, if it has not and never will. While that is open, it is a
+// snooze.
+func (s *Scheduler) endOf(ctx context.Context, t *Task[callbackMessage]) (end time.Time, why string, err error) {
+	page, err := s.store.Get(ctx, store.Get{Agent: t.Agent, IDs: []string{t.Payload.ID}, Explain: true})
+	if err != nil {
+		return end, "", err
+	}
+	of := &page.Tasks[0]
+	switch {
+	case of.Status == "":
+		return end, "the task was deleted before it had ended", nil
+	case of.Status.Finished():
+		rec, err := record.DecodeFinished(of.Record)
+		// Nothing but its end is known of a task whose record was dropped.
+		if of.Dropped || err == nil && rec.Callback == t.ID {
+			return of.Finished.Time(), "", nil
+		}
+		return end, "the task has ended in another way, and that has a callback of its own", err
+	case of.Status == StatusInProgress && of.Fence == t.Payload.Fence:
+		return end, "", Snooze(callbackMargin) // the process is slow, and not dead
+	default:
+		return end, "the process that was about to end the task died before", nil
+	}
+}
+
+// callbackID is the id of the delivery that follows an end of a task: another one for each end, and the same whenever that is tried again. by
+// is what tells this end from others.
+func callbackID(id, by string) string {
+	const most = MaxIDLen - len("callback::") - 16
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(id), id, by))
+	if len(id) > most {
+		id = strings.ToValidUTF8(id[:most], "")
+	}
+	return "callback:" + id + ":" + hex.EncodeToString(sum[:8])
+}
+
+// end names an end that is a run's: no other run has its fence, and it has one end of each status.
+func (d *decision) end(status Status) string {
+	if d.body.Callback == nil {
+		return ""
+	}
+	return callbackID(d.claimed.ID, fmt.Sprint(d.claimed.Fence, status))
+}
+
+// newEnd names an end that is a command's.
+func newEnd(id string) string { return callbackID(id, rand.Text()) }
+
+// callbackOf is the delivery that follows an end, as it is submitted before the end is stored: due only after a while. of is the task with
+// its record, as the store is about to have it.
+func callbackOf(of *store.Stored, b *body, fence Fence, wait time.Duration) (store.Submission, error) {
+	info := inform(of)
+	id := info.CallbackTask
+	info.labelled(b)
+	task, err := json.Marshal(info)
+	if err != nil {
+		return store.Submission{}, err
+	}
+	payload, err := json.Marshal(callbackMessage{URL: b.Callback.URL, ID: of.ID, Fence: fence, Task: task})
+	if err != nil {
+		return store.Submission{}, err
+	}
+	own := record.Body{Payload: payload, Urgent: b.Urgent, TraceID: b.TraceID, Traceparent: b.Traceparent}
+	return store.Submission{
+		Agent: of.Agent, ID: id, Kind: KindCallback, Level: info.Level, Body: own.Encode(), Due: store.When{After: wait}, Owed: true,
+	}, nil
+}
+
+// labelled adds what a finished task does not keep of its body and its receiver may want to know it by, and leaves out what is large or a secret.
+func (info *TaskInfo) labelled(b *body) {
+	info.TraceID, info.Traceparent, info.SessionID = b.TraceID, b.Traceparent, b.SessionID
+	info.UserID, info.Labels, info.Info, info.Tags, info.Parent = b.UserID, b.labels(), b.Info, b.Tags, b.Parent
+	info.Payload, info.Callback = nil, ""
+}
+
+// unconfirmed logs that a delivery waits for longer than it has to.
+func (s *Scheduler) unconfirmed(ctx context.Context, agent, id string, err error) {
+	s.config.Logger.WarnContext(ctx, "a callback is not due at once: it is delivered later", slog.String("agent", agent), slog.String("task", id), slog.Any("err", err))
+}

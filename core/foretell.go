@@ -1,0 +1,221 @@
+package core
+
+// How no callback is lost: the delivery is stored before the end that it follows, due when that has long happened or cannot happen any more.
+// Once the end is stored, the delivery is made due. Whatever process dies in between, the delivery looks whether there is an end: see deliver.
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// callbackMargin is how long after the lease of a run its delivery looks whether the run has ended the task.
+const callbackMargin = 10 * time.Second
+
+// tells reports whether the verdict on a run ends a task with a callback.
+func (r *run) tells() bool { return r.body.Callback != nil && r.verdict.settlement.Verb.Ends() }
+
+// foretell stores the deliveries that follow the ends of runs, and returns those runs for which that has failed: they must not be settled. It
+// costs nothing where no task has a callback.
+func (s *Scheduler) foretell(ctx context.Context, batch []*run) (failed []*run, err error) {
+	var subs []store.Submission
+	var of []*run
+	send := func() {
+		if len(subs) == 0 {
+			return
+		}
+		placed, lost := s.store.Submit(ctx, subs)
+		if lost != nil {
+			failed, err = append(failed, of...), lost
+		} else {
+			s.tellForetold(of, subs, placed)
+		}
+		subs, of = nil, nil
+	}
+	size := 0
+	for _, r := range batch {
+		if !r.tells() {
+			continue
+		}
+		sub, wrong := s.deliveryOf(r)
+		if wrong != nil {
+			failed, err = append(failed, r), wrong
+			continue
+		}
+		// Deliveries of one partition are stored together: others may be away.
+		if n := len(of); n > 0 && (of[n-1].claimed.Partition != r.claimed.Partition || size+len(sub.Body) > importBytes) {
+			send()
+			size = 0
+		}
+		subs, of, size = append(subs, sub), append(of, r), size+len(sub.Body)
+	}
+	send()
+	return failed, err
+}
+
+// deliveryOf is the delivery that follows the end of a run.
+func (s *Scheduler) deliveryOf(r *run) (store.Submission, error) {
+	c, v := r.claimed, &r.verdict
+	of := store.Stored{Agent: c.Agent, ID: c.ID, Status: v.status, Record: v.settlement.Record}
+	return callbackOf(&of, &r.body, c.Fence, r.pull.lease(r)+callbackMargin)
+}
+
+// tellForetold reports the deliveries that are new.
+func (s *Scheduler) tellForetold(of []*run, subs []store.Submission, placed []store.Submitted) {
+	if s.config.OnEvent == nil {
+		return
+	}
+	for i := range placed {
+		if placed[i].Created {
+			s.tellCallback(&subs[i], of[i].claimed.ID, of[i].body.TraceID, placed[i].Due)
+		}
+	}
+}
+
+// tellCallback reports a delivery that is new.
+func (s *Scheduler) tellCallback(sub *store.Submission, of, trace string, due store.Millis) {
+	s.emit(Event{
+		Type: EventEnqueue, Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, TraceID: trace, Due: due.Time(), Status: StatusWaiting, By: byDuly,
+		Reason: clip("callback of " + of),
+	})
+}
+
+// without takes runs out of a batch, and returns it and them with their settlements.
+func without(batch []*run, runs []store.Settlement, failed []*run) (rest []*run, ready []store.Settlement, left []store.Settlement) {
+	if len(failed) == 0 {
+		return batch, runs, nil
+	}
+	for i, r := range batch {
+		if slices.Contains(failed, r) {
+			left = append(left, runs[i])
+			continue
+		}
+		rest, ready = append(rest, r), append(ready, runs[i])
+	}
+	return rest, ready, left
+}
+
+// confirmAll makes the deliveries of runs due whose ends are stored. What fails is due later by itself.
+func (s *Scheduler) confirmAll(ctx context.Context, batch []*run, results []store.Settled) {
+	for i, r := range batch {
+		if !r.tells() || results[i].Err != nil {
+			continue
+		}
+		rec, err := record.DecodeFinished(r.verdict.settlement.Record)
+		if err == nil {
+			err = s.confirm(ctx, r.claimed.Agent, r.claimed.ID, rec.Callback, func() (store.Submission, error) { return s.deliveryOf(r) })
+		}
+		if err != nil {
+			s.unconfirmed(ctx, r.claimed.Agent, rec.Callback, err)
+		}
+	}
+}
+
+// confirm makes a delivery due, as the end of its task is stored. One that has looked too early, as this process was stopped for longer than
+// the lease of its run, is stored once more; again makes it.
+func (s *Scheduler) confirm(ctx context.Context, agent, task, delivery string, again func() (store.Submission, error)) error {
+	for range mostTries {
+		page, err := s.store.Get(ctx, store.Get{Agent: agent, IDs: []string{delivery, task}})
+		if err != nil {
+			return err
+		}
+		d, of, end := &page.Tasks[0], &page.Tasks[1], page.Now
+		if of.Status.Finished() {
+			end = of.Finished
+		}
+		known := noted{At: stamp(end.Time())}.encode()
+		var code store.EffectCode
+		switch d.Status {
+		case StatusWaiting:
+			code, err = s.confirmWaiting(ctx, d, known, page.Now)
+		case StatusInProgress:
+			return nil // it looks for itself
+		default:
+			return s.deliverAgain(ctx, d, known, again)
+		}
+		if err != nil || code != store.EffectChanged {
+			return err
+		}
+	}
+	return store.ErrChanged
+}
+
+// confirmWaiting makes a delivery due that waits.
+func (s *Scheduler) confirmWaiting(ctx context.Context, d *store.Stored, known []byte, now store.Millis) (store.EffectCode, error) {
+	st, err := record.DecodeState(d.State)
+	if err != nil || len(st.Progress) > 0 {
+		return store.EffectNone, err
+	}
+	st.Progress = known
+	effects, err := s.store.Replan(ctx, []store.Replan{{
+		Agent: d.Agent, ID: d.ID, Version: d.Version, Was: d.Due, Due: min(d.Due, now), State: st.First(),
+	}})
+	if err != nil {
+		return store.EffectNone, err
+	}
+	return effects[0].Code, nil
+}
+
+// deliverAgain stores a delivery once more that has ended without an end of its task to tell of, or was deleted.
+func (s *Scheduler) deliverAgain(ctx context.Context, d *store.Stored, known []byte, make func() (store.Submission, error)) error {
+	rec, err := record.DecodeFinished(d.Record)
+	if err != nil || make == nil {
+		return err
+	}
+	if st, err := record.DecodeState(rec.State); err != nil || d.Dropped || d.Status != StatusCompleted || len(st.Progress) > 0 {
+		return err // it is delivered, or was given up
+	}
+	sub, err := make()
+	if err != nil {
+		return err
+	}
+	sub.Conflict, sub.Owed, sub.Due, sub.State = store.ConflictReplace, false, store.When{}, (&state{Progress: bytes.Clone(known)}).First()
+	_, err = s.store.Submit(ctx, []store.Submission{sub})
+	return err
+}
+
+// sureOf makes sure of the delivery of a task that has ended, before that is undone by another life of the task, or forgotten: nobody could
+// tell any more that it has ended.
+func (s *Scheduler) sureOf(ctx context.Context, t *store.Stored) error {
+	if !t.Status.Finished() || t.Dropped {
+		return nil
+	}
+	rec, err := record.DecodeFinished(t.Record)
+	if err != nil || rec.Callback == "" {
+		return nil //nolint:nilerr // a record that cannot be read keeps nobody from forgetting it
+	}
+	return s.confirm(ctx, t.Agent, t.ID, rec.Callback, nil)
+}
+
+// foretellCancel stores the delivery that follows the cancel of a task that waits, and notes it in the record. The task may run by then:
+// nothing is delivered for that, as its run has an end of its own.
+func (s *Scheduler) foretellCancel(ctx context.Context, t *store.Stored, b *body, rec *record.Finished) (*store.Submission, error) {
+	if b.Callback == nil {
+		return nil, nil //nolint:nilnil // there is nobody to tell
+	}
+	rec.Callback = newEnd(t.ID)
+	of := store.Stored{Agent: t.Agent, ID: t.ID, Status: StatusCancelled, Record: rec.Encode()}
+	sub, err := callbackOf(&of, b, 0, s.config.Default.Lease+callbackMargin)
+	if err != nil {
+		return nil, err
+	}
+	placed, err := s.store.Submit(ctx, []store.Submission{sub})
+	if err == nil && s.config.OnEvent != nil {
+		s.tellCallback(&sub, t.ID, b.TraceID, placed[0].Due)
+	}
+	return &sub, err
+}
+
+// confirmCancel makes that delivery due.
+func (s *Scheduler) confirmCancel(ctx context.Context, t *store.Stored, sub *store.Submission) {
+	if sub == nil {
+		return
+	}
+	if err := s.confirm(ctx, t.Agent, t.ID, sub.ID, func() (store.Submission, error) { return *sub, nil }); err != nil {
+		s.unconfirmed(ctx, t.Agent, sub.ID, err)
+	}
+}
