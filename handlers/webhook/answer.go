@@ -40,13 +40,18 @@ func outcome(t *core.RunInfo, said answer, now time.Time) error {
 	return err
 }
 
-// refused is the error for an answer that is no success.
-func refused(said answer, now time.Time) error {
-	status := said.status
-	err := fmt.Errorf("webhook: %d %s", status, http.StatusText(status))
+// err is an answer that is no success, as an error: its status and the beginning of its body.
+func (said answer) err() error {
+	err := fmt.Errorf("webhook: %d %s", said.status, http.StatusText(said.status))
 	if text := strings.TrimSpace(contract.Text(said.body[:min(len(said.body), mostErrorAnswer)])); text != "" {
 		err = fmt.Errorf("%w: %s", err, text)
 	}
+	return err
+}
+
+// refused is the error for an answer that is no success.
+func refused(said answer, now time.Time) error {
+	status, err := said.status, said.err()
 	// The order is that of the table in the package comment.
 	switch {
 	case status < 400:

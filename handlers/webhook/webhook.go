@@ -129,8 +129,11 @@ func (h *Handler) message(ctx context.Context, values core.Values, id string, bo
 }
 
 // post sends a message and reads the beginning of its answer.
-func (h *Handler) post(r *http.Request, most int) (answer, error) {
-	res, err := h.client.Do(r)
+func (h *Handler) post(r *http.Request, most int) (answer, error) { return ask(h.client, r, most) }
+
+// ask sends a request and reads the beginning of its answer.
+func ask(client *http.Client, r *http.Request, most int) (answer, error) {
+	res, err := client.Do(r)
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err // without the URL, which may hold a secret

@@ -174,6 +174,8 @@ func printPolicies(line func(name, value string), info *core.TaskInfo) {
 		line("urgent", "true")
 	}
 	line("limit key", info.LimitKey)
+	line("callback", info.Callback)
+	line("callback task", info.CallbackTask)
 	// An occurrence that runs as a task of its own, as overlap: allow makes one, names
 	// the recurring task that it belongs to.
 	line("one run of", info.Parent)

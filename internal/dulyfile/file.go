@@ -34,6 +34,7 @@ type File struct {
 	Agents       []Agent
 	MemOS        *MemOSStream // nil if no streams are read
 	Approvals    *Approvals   // nil if nobody is asked
+	Callbacks    *Callbacks   // nil if no task has a callback
 	Alarm        *Alarm       // nil if nobody outside is asked to call
 	Handlers     []Handler
 	Tasks        []Task
@@ -64,7 +65,7 @@ func Parse(ctx context.Context, name string, data []byte, given Defaults) (*File
 // read reads the keys of the whole file. Handlers come before tasks, whatever their
 // order in the file, as tasks need them.
 func (f *File) read(ctx context.Context, root place, given Defaults) error {
-	var limits, budgets, agents, handlers, tasks, bindings, tokens, senders, memos, approvals, alarm place
+	var limits, budgets, agents, handlers, tasks, bindings, tokens, senders, memos, approvals, callbacks, alarm place
 	keep := func(into *place) reader { return func(p place) error { *into = p; return nil } }
 	if err := root.read(map[string]reader{
 		"redis": text(&f.Redis.URL), "prefix": text(&f.Redis.Prefix), "partitions": integer(&f.Redis.Partitions),
@@ -75,7 +76,7 @@ func (f *File) read(ctx context.Context, root place, given Defaults) error {
 		"urgent_slots": orNone(&f.Urgent), "max_abandoned": atLeastOne(&f.MaxAbandoned),
 		"max_crashes": integer(&f.MaxCrashes), "max_depth": whole(&f.MaxDepth), "max_spawned": whole(&f.MaxSpawned), "lease": duration(&f.Lease), "http": text(&f.HTTP), "console": readConsole(&f.Console),
 		"token_env": text(&f.TokenEnv), "limits": keep(&limits), "budgets": keep(&budgets), "handlers": keep(&handlers), "tasks": keep(&tasks), "bindings": keep(&bindings),
-		"tokens": keep(&tokens), "senders": keep(&senders), "memos": keep(&memos), "approvals": keep(&approvals), "alarm": keep(&alarm),
+		"tokens": keep(&tokens), "senders": keep(&senders), "memos": keep(&memos), "approvals": keep(&approvals), "alarm": keep(&alarm), "callbacks": keep(&callbacks),
 		"zone": text(&f.Defaults.Zone), "default_agent": text(&f.Defaults.Agent), "agents": keep(&agents),
 	}); err != nil {
 		return err
@@ -115,6 +116,9 @@ func (f *File) read(ctx context.Context, root place, given Defaults) error {
 		return err
 	}
 	if err := f.readMemOS(memos); err != nil {
+		return err
+	}
+	if err := f.readCallbacks(callbacks); err != nil {
 		return err
 	}
 	if err := f.readApprovals(approvals); err != nil {

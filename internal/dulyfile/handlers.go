@@ -176,8 +176,10 @@ func (f *File) Settings() core.Config {
 	for _, h := range f.Handlers {
 		kinds[h.Kind] = h.Settings
 	}
+	callbacks := f.Callbacks.into(kinds)
 	return core.Config{
-		Name: f.Name, Concurrency: f.Concurrency, Urgent: f.Urgent, Serial: f.Serial, MaxAbandoned: f.MaxAbandoned, MaxCrashes: f.MaxCrashes,
+		Callbacks: callbacks,
+		Name:      f.Name, Concurrency: f.Concurrency, Urgent: f.Urgent, Serial: f.Serial, MaxAbandoned: f.MaxAbandoned, MaxCrashes: f.MaxCrashes,
 		MaxDepth: f.MaxDepth, MaxSpawned: f.MaxSpawned,
 		Default: core.KindConfig{Lease: f.Lease}, Kinds: kinds, Limits: f.Limits, Budgets: f.Budgets, Zone: f.Defaults.Zone, Bindings: f.bind(),
 	}

@@ -55,7 +55,7 @@ func (f *File) readTasks(p place) error {
 // anything is written.
 // Levels, zones and bounds are core's rules, and need not be known here.
 func (f *File) tryTasks(ctx context.Context) error {
-	trial, err := core.New(memstore.New(memstore.Config{}), core.Config{Kinds: f.Settings().Kinds, Zone: f.Defaults.Zone})
+	trial, err := core.New(memstore.New(memstore.Config{}), core.Config{Kinds: f.Settings().Kinds, Zone: f.Defaults.Zone, Callbacks: f.Settings().Callbacks})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,142 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/standardwebhooks"
+)
+
+// CallbacksConfig says which URLs may be told how tasks have ended, and how messages are signed.
+type CallbacksConfig struct {
+	// Allow are the beginnings of the URLs that may be called, each with a scheme, a host and a path: https://hooks.example.com/ allows all
+	// of that host, https://hooks.example.com/duly/ what is below a folder. http is for this machine alone, by its own name or address.
+	Allow []string
+	// Secret signs the messages, as that of Config.
+	Secret string
+	// AllowPrivate lets hosts be called whose addresses are not public. A beginning that names this machine allows that machine by itself.
+	AllowPrivate bool
+	// Clock is core.SystemClock if nil.
+	Clock core.Clock
+}
+
+// Callbacks tells URLs how tasks have ended: it is a [core.Callbacks]. It posts each message, signed as Standard Webhooks describe it, with a
+// Webhook-Id that stays the same for all attempts; follows no redirects; and uses no proxy. An answer of 2xx takes the message, and 410
+// refuses it for good. Any other is tried again, after its Retry-After if it has one; a redirect is not, as it would end nowhere else.
+// It is safe for concurrent use.
+type Callbacks struct {
+	allow []*url.URL
+	texts string // those, for people
+	key   []byte
+	clock core.Clock
+	http  http.Client // for hosts elsewhere
+	here  http.Client // for this machine
+}
+
+// NewCallbacks checks the configuration, calling nobody. Its error is a *[core.ConfigError].
+func NewCallbacks(c CallbacksConfig) (*Callbacks, error) {
+	if len(c.Allow) == 0 {
+		return nil, &core.ConfigError{Field: "Allow", Reason: "must name at least one beginning of URLs, such as https://hooks.example.com/"}
+	}
+	b := &Callbacks{clock: c.Clock, texts: strings.Join(c.Allow, ", ")}
+	for i, text := range c.Allow {
+		u, err := plainURL(text)
+		switch {
+		case err == nil && u.RawQuery != "":
+			err = errors.New("must have no query")
+		case err == nil && (u.Path == "" || u.Scheme == "http" && !loopback(u.Hostname())):
+			err = errors.New("must be https and go up to a slash behind the host at least, such as https://hooks.example.com/; http is for localhost and 127.0.0.1")
+		}
+		if err != nil {
+			return nil, &core.ConfigError{Field: fmt.Sprintf("Allow[%d]", i), Value: text, Reason: err.Error()}
+		}
+		b.allow = append(b.allow, u)
+	}
+	var err error
+	if b.key, err = signingKey(c.Secret); err != nil {
+		return nil, err
+	}
+	if b.clock == nil {
+		b.clock = core.SystemClock{}
+	}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	b.http = http.Client{Transport: guard{private: c.AllowPrivate}.transport(), CheckRedirect: stay}
+	b.here = http.Client{Transport: guard{private: c.AllowPrivate, loopback: true}.transport(), CheckRedirect: stay}
+	return b, nil
+}
+
+// plainURL reads a URL in the one form in which its beginning says where it leads: a path with dots or a backslash would be another one for
+// the server, and what stands before an @ is no host.
+func plainURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Opaque != "" || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http":
+		return nil, errors.New("must be an https URL")
+	case u.User != nil || u.Fragment != "" || strings.ContainsAny(text, "\\#"):
+		return nil, errors.New("must have no user, fragment or backslash")
+	case slices.ContainsFunc(strings.Split(u.Path, "/"), func(part string) bool { return part == "." || part == ".." }):
+		return nil, errors.New("must have no . or .. in its path")
+	}
+	u.Host = strings.ToLower(u.Host)
+	return u, nil
+}
+
+// Check is nil if a URL begins as one of those that are allowed. Its error does not show the URL.
+func (b *Callbacks) Check(text string) error {
+	u, err := plainURL(text)
+	if err != nil {
+		return err
+	}
+	for _, a := range b.allow {
+		if u.Scheme == a.Scheme && u.Host == a.Host && strings.HasPrefix(u.EscapedPath(), a.EscapedPath()) {
+			return nil
+		}
+	}
+	return fmt.Errorf("must begin with a URL that is allowed here: %s", b.texts)
+}
+
+// Deliver posts one message and waits for the answer, until ctx is done.
+func (b *Callbacks) Deliver(ctx context.Context, to, id string, message []byte) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(message))
+	if err != nil {
+		return core.SkipRetry(errors.New("callback: the URL is not usable"))
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "duly")
+	standardwebhooks.Sign(r.Header, b.key, id, b.clock.Now(), message)
+	client := &b.http
+	if loopback(r.URL.Hostname()) {
+		client = &b.here
+	}
+	said, err := ask(client, r, mostErrorAnswer)
+	if err != nil {
+		return err
+	}
+	return taken(said, b.clock.Now())
+}
+
+// taken is what an answer means for a delivery.
+func taken(said answer, now time.Time) error {
+	if said.status >= 200 && said.status < 300 {
+		return nil
+	}
+	err := said.err()
+	switch {
+	case said.status == http.StatusGone:
+		return core.Cancel(err)
+	case said.status < 400:
+		return core.SkipRetry(fmt.Errorf("%w: redirects are not followed", err))
+	}
+	if at, ok := retryAfter(said.header.Get("Retry-After"), now); ok {
+		return core.RetryAfter(at, err)
+	}
+	return err
+}

@@ -1,0 +1,164 @@
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/handlers/webhook"
+)
+
+func TestOnlyWhatIsAllowedMayBeCalled(t *testing.T) {
+	t.Parallel()
+	b, err := webhook.NewCallbacks(webhook.CallbacksConfig{Allow: []string{"https://hooks.example.com/", "https://Api.example.com:8443/duly/", "http://localhost:81/x"}})
+	require.NoError(t, err)
+	for _, url := range []string{
+		"https://hooks.example.com/", "https://HOOKS.example.com/a?b=c", "https://api.example.com:8443/duly/x", "http://localhost:81/xy",
+	} {
+		assert.NoError(t, b.Check(url), url)
+	}
+	for _, url := range []string{
+		"http://hooks.example.com/", "https://hooks.example.com", "https://hooks.example.com.evil.example/", "https://hooks.example.com:444/",
+		"https://hooks.example.com@evil.example/", "https://user@hooks.example.com/", "https://evil.example/https://hooks.example.com/",
+		"https://api.example.com:8443/", "https://api.example.com:8443/duly/../admin", "https://api.example.com:8443/duly/%2e%2e/admin",
+		"https://api.example.com:8443/dul%79/x", `https://hooks.example.com\@evil.example/`, "https:hooks.example.com/", "//hooks.example.com/",
+		"https://hooks.example.com/#x", "ftp://hooks.example.com/", "https://[::1]/", "http://localhost/x", "http://127.0.0.1:81/x", "\x00", "",
+		"https://hooks.example.com\x00/", " https://hooks.example.com/",
+	} {
+		err := b.Check(url)
+		require.Error(t, err, url)
+		assert.NotContains(t, err.Error(), "evil", "it may contain a secret")
+	}
+}
+
+// A URL that is allowed leads to a host that was named, however it is written.
+func FuzzWhatIsAllowedIsOfANamedHost(f *testing.F) {
+	b, err := webhook.NewCallbacks(webhook.CallbacksConfig{Allow: []string{"https://hooks.example.com/duly/"}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("https://hooks.example.com/duly/x")
+	f.Add("https://hooks.example.com/duly/%2e%2e/x")
+	f.Add("https://hooks.example.com:/duly/x")
+	f.Fuzz(func(t *testing.T, url string) {
+		if b.Check(url) != nil {
+			return
+		}
+		r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, url, http.NoBody)
+		require.NoError(t, err)
+		assert.Equal(t, "https", r.URL.Scheme)
+		assert.Equal(t, "hooks.example.com", strings.ToLower(r.URL.Host))
+		assert.True(t, strings.HasPrefix(r.URL.EscapedPath(), "/duly/"))
+		assert.True(t, strings.HasPrefix(r.URL.ResolveReference(r.URL).EscapedPath(), "/duly/"), url)
+	})
+}
+
+func TestCallbacksConfigIsChecked(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]webhook.CallbacksConfig{
+		"Allow must name at least one beginning of URLs":           {},
+		"Allow[0] must be https and go up to a slash":              {Allow: []string{"http://hooks.example.com/"}},
+		"Allow[1] must be https and go up to a slash":              {Allow: []string{"https://a.example/", "https://b.example"}},
+		"Allow[0] must have no query":                              {Allow: []string{"https://a.example/?x"}},
+		"Allow[0] must be an https URL":                            {Allow: []string{"*"}},
+		"Allow[0] must have no user, fragment or backslash":        {Allow: []string{"https://u@a.example/"}},
+		"Secret must be whsec_ and the base64 of 24 to 64 random ": {Allow: []string{"https://a.example/"}, Secret: "hunter2"},
+	} {
+		_, err := webhook.NewCallbacks(c)
+		var wrong *core.ConfigError
+		require.ErrorAs(t, err, &wrong)
+		assert.Contains(t, err.Error(), want)
+		assert.NotContains(t, err.Error(), "hunter2")
+	}
+}
+
+// deliver posts a message to a receiver on this machine that answers as told.
+func deliver(t *testing.T, answer http.HandlerFunc) (error, []message) { //nolint:revive // the error is what is tested
+	t.Helper()
+	to := newReceiver(t, answer)
+	b, err := webhook.NewCallbacks(webhook.CallbacksConfig{Allow: []string{to.URL + "/"}})
+	require.NoError(t, err)
+	require.NoError(t, b.Check(to.URL+"/a"))
+	return b.Deliver(t.Context(), to.URL+"/a", "msg_1", []byte(`{"id":"1"}`)), to.messages()
+}
+
+func TestAnswersToACallback(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status int
+		after  string
+		want   string
+		code   string // what becomes of it: as an error for core says
+	}{
+		"taken":       {status: 200},
+		"accepted":    {status: 202},
+		"gone":        {status: 410, want: "410 Gone", code: "cancel"},
+		"moved":       {status: 308, want: "redirects are not followed", code: "no retry"},
+		"not found":   {status: 404, want: "404 Not Found", code: "retry"},
+		"down":        {status: 503, want: "503 Service Unavailable", code: "retry"},
+		"too many":    {status: 429, after: "7", want: "429 Too Many Requests", code: "later"},
+		"bad request": {status: 400, want: "400 Bad Request: no", code: "retry"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err, got := deliver(t, func(w http.ResponseWriter, _ *http.Request) {
+				if c.after != "" {
+					w.Header().Set("Retry-After", c.after)
+				}
+				w.Header().Set("Location", "/b")
+				w.WriteHeader(c.status)
+				_, _ = w.Write([]byte("no"))
+			})
+			require.Len(t, got, 1)
+			assert.Equal(t, "msg_1", got[0].header.Get("Webhook-Id"))
+			assert.Empty(t, got[0].header.Get("Webhook-Signature"), "there is no secret")
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.want)
+			assert.Equal(t, c.code, outcomeOf(t, err))
+		})
+	}
+}
+
+// outcomeOf is what becomes of a task whose handler returns an error.
+func outcomeOf(t *testing.T, err error) string {
+	t.Helper()
+	w := newWorld(t, webhook.Config{URL: "https://a.example"})
+	core.Handle(w.s, "y", func(context.Context, *core.Task[string]) error { return err })
+	_, submitted := w.s.Submit(t.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "y", MaxAttempts: 2, Backoff: time.Hour})
+	require.NoError(t, submitted)
+	_, failed := w.s.RunDue(t.Context(), core.Scope{})
+	var runs *core.RunsError
+	assert.True(t, failed == nil || errors.As(failed, &runs))
+	info, err := w.s.Task(t.Context(), "a", "1")
+	require.NoError(t, err)
+	switch {
+	case info.Status == core.StatusCancelled:
+		return "cancel"
+	case info.Status == core.StatusFailed:
+		return "no retry"
+	case info.RetryAfters > 0:
+		return "later"
+	default:
+		return "retry"
+	}
+}
+
+// An address that is not public is not dialled, whatever name it has; this machine only if its name is allowed.
+func TestCallbacksDoNotReachInside(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"https://10.0.0.1/", "https://169.254.169.254/", "https://[fd00::1]/", "https://0.0.0.0/"} {
+		b, err := webhook.NewCallbacks(webhook.CallbacksConfig{Allow: []string{url}})
+		require.NoError(t, err)
+		assert.ErrorContains(t, b.Deliver(t.Context(), url, "msg_1", nil), "is not a public address")
+	}
+}

@@ -1,0 +1,67 @@
+package dulyfile
+
+// Callbacks: which URLs may be told how tasks have ended.
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/handlers/webhook"
+)
+
+// Callbacks are the settings of callbacks. Without them in the file a task with a callback is refused.
+type Callbacks struct {
+	settings core.KindConfig
+	deliver  *webhook.Callbacks
+}
+
+// readCallbacks reads the key callbacks.
+func (f *File) readCallbacks(p place) error {
+	if p.node == nil || p.empty() {
+		return nil
+	}
+	var c Callbacks
+	var env string
+	config := webhook.CallbacksConfig{}
+	if err := p.read(map[string]reader{
+		"allow": texts(&config.Allow), "secret_env": text(&env), "allow_private": boolean(&config.AllowPrivate),
+		"timeout": duration(&c.settings.Timeout), "max_attempts": integer(&c.settings.MaxAttempts),
+		"backoff": duration(&c.settings.Backoff), "max_backoff": duration(&c.settings.MaxBackoff),
+	}); err != nil {
+		return err
+	}
+	if len(config.Allow) == 0 {
+		return p.fail("must have allow, the beginnings of the URLs that may be called, such as [https://hooks.example.com/]")
+	}
+	if env == "" {
+		return p.fail("must have secret_env, the environment variable that contains the secret by which receivers know who calls")
+	}
+	secret, err := f.secretOf(p.of("secret_env"), env)
+	if err != nil {
+		return err
+	}
+	config.Secret = secret
+	if c.deliver, err = webhook.NewCallbacks(config); err != nil {
+		return p.refusedCallback(err, env)
+	}
+	f.Callbacks = &c
+	return check(p, core.KindCallback, core.Config{Default: core.KindConfig{Lease: f.Lease}, Kinds: map[string]core.KindConfig{core.KindCallback: c.settings}})
+}
+
+// refusedCallback is an error about callbacks at the key that is wrong.
+func (p place) refusedCallback(err error, env string) error {
+	if wrong, ok := errors.AsType[*core.ConfigError](err); ok && strings.HasPrefix(wrong.Field, "Allow") {
+		return p.of("allow").fail("%q %s", wrong.Value, wrong.Reason)
+	}
+	return p.of("secret_env").refused(err, env)
+}
+
+// into adds the settings of deliveries to those of kinds, and returns what delivers; nil without callbacks.
+func (c *Callbacks) into(kinds map[string]core.KindConfig) core.Callbacks {
+	if c == nil {
+		return nil
+	}
+	kinds[core.KindCallback] = c.settings
+	return c.deliver
+}
