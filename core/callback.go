@@ -93,6 +93,8 @@ type callbackMessage struct {
 	ID    string          `json:"id"`              // of the task that ends
 	Fence Fence           `json:"fence,omitempty"` // of the run that ends it; zero if none does
 	Task  json.RawMessage `json:"task"`            // as it is when it has ended, but for when that was
+	// Ended is what the progress of a delivery is that is known to follow an end, where that could be noted in no other way.
+	Ended json.RawMessage `json:"ended,omitempty"`
 }
 
 // noted is the progress of a delivery whose task has ended like that: nobody has to look any more.
@@ -115,7 +117,10 @@ func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error
 	if err := s.config.Callbacks.Check(m.URL); err != nil { // the rules may be others by now
 		return SkipRetry(fmt.Errorf("the callback %w", err))
 	}
-	_, known := t.Recorded()
+	known := m.Ended
+	if len(known) == 0 {
+		_, known = t.Recorded()
+	}
 	if len(known) == 0 {
 		end, why, err := s.endOf(ctx, t)
 		if err != nil {

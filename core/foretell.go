@@ -6,6 +6,8 @@ package core
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -133,7 +135,13 @@ func (s *Scheduler) confirm(ctx context.Context, agent, task, delivery string, a
 		case StatusWaiting:
 			code, err = s.confirmWaiting(ctx, d, known, page.Now)
 		case StatusInProgress:
-			return nil // it looks for itself
+			if again != nil {
+				return nil // it looks for itself, and finds the end
+			}
+			err = s.confirmRunning(ctx, d, known)
+			if errors.Is(err, store.ErrChanged) {
+				code, err = store.EffectChanged, nil
+			}
 		default:
 			return s.deliverAgain(ctx, d, known, again)
 		}
@@ -158,6 +166,31 @@ func (s *Scheduler) confirmWaiting(ctx context.Context, d *store.Stored, known [
 		return store.EffectNone, err
 	}
 	return effects[0].Code, nil
+}
+
+// confirmRunning makes sure of a delivery that runs, or whose process has died: what replaces it knows of the end, and is delivered once more
+// if its run delivers it too.
+func (s *Scheduler) confirmRunning(ctx context.Context, d *store.Stored, known []byte) error {
+	st, err := record.DecodeState(d.State)
+	if err != nil || len(st.Progress) > 0 || d.Order != nil {
+		return err
+	}
+	b, err := decodeBody(d.Body)
+	if err != nil {
+		return err
+	}
+	var m callbackMessage
+	if err := json.Unmarshal(b.Payload, &m); err != nil || m.Ended != nil {
+		return err
+	}
+	m.Ended = known
+	if b.Payload, err = json.Marshal(m); err != nil {
+		return err
+	}
+	_, err = s.store.Submit(ctx, []store.Submission{{
+		Agent: d.Agent, ID: d.ID, Kind: KindCallback, Level: d.Level, Body: b.Encode(), Conflict: store.ConflictReplace, Version: d.Version, OldLen: len(d.Body),
+	}})
+	return err
 }
 
 // deliverAgain stores a delivery once more that has ended without an end of its task to tell of, or was deleted.
