@@ -145,11 +145,11 @@ kills: ## kill a move to other partitions at each of its commands, where `make t
 	@$(WITH_REDIS) DULY_TEST_KILLS=all go test -count=1 -timeout 20m -run 'TestRepartition(SurvivesKills|IsTakenOver)' -v ./core/redisstore
 
 .PHONY: cron-nightly
-cron-nightly: ## compare a million cron times, and all quiet hours, with a minute-by-minute search, and ask providers with quotas for an hour, let alarms serve a week of 10,000 agents, and kill whoever waits or signals
+cron-nightly: ## compare a million cron times, and all quiet hours, with a minute-by-minute search, and ask providers with quotas for an hour, let alarms serve a week of 10,000 agents, and kill whoever waits, signals or ends tasks with callbacks
 	DULY_CRON_CHECKS=1000000 go test -count=1 -timeout 60m -run Oracle -v ./core/schedule
 	DULY_CRON_CHECKS=1000000 go test -count=1 -timeout 60m -run TestNoStartInQuietHours -v ./core
 	DULY_QUOTA_MINUTES=60 go test -count=1 -timeout 60m -run TestAnAdaptiveLimitFindsAQuota -v ./adapters/daemon
-	DULY_ALARM_AGENTS=10000 DULY_ALARM_SEEDS=10000 DULY_SIGNAL_SEEDS=10000 go test -count=1 -timeout 60m -run 'TestAFleetThatIs|TestNoWakeUpIsLost|TestASignalIsHeardOnce' -v ./core
+	DULY_ALARM_AGENTS=10000 DULY_ALARM_SEEDS=10000 DULY_SIGNAL_SEEDS=10000 DULY_CALLBACK_SEEDS=100000 go test -count=1 -timeout 60m -run 'TestAFleetThatIs|TestNoWakeUpIsLost|TestASignalIsHeardOnce|TestEachEndIsTold' -v ./core
 
 .PHONY: cover
 cover: ## run core's tests, print coverage by package, fail below COVERAGE=85

@@ -277,7 +277,7 @@ var guards = []guard{
 	}, onRedis, "TestContract$/a_root_has"},
 	{"37", sow.Fault{
 		Name: "breaker-plain", What: "a task with a root takes the plain script, which counts nothing", File: "core/redisstore/plainsubmit.go",
-		Old: "t.Group == \"\" && t.Root == nil && weight", New: "t.Group == \"\" && weight",
+		Old: "t.Group == \"\" && t.Root == nil && !t.Owed", New: "t.Group == \"\" && !t.Owed",
 	}, onRedis, "TestContract$/a_root_has"},
 	{"40", sow.Fault{
 		Name: "alarm-booked", What: "an alarm is set for each pull, although one is booked", File: "core/memstore/booking.go",
@@ -307,4 +307,32 @@ var guards = []guard{
 		Name: "signal-wakes", What: "who sleeps is not woken by a signal", File: "core/redisstore/scripts/signal.lua",
 		Old: "announce(now)", New: "announce(now, true)",
 	}, onRedis, "TestContract$/a_signal_wakes"},
+	{"42", sow.Fault{
+		Name: "callback-foretold", What: "an end is stored before its callback", File: "core/foretell.go",
+		Old: "		if !r.tells() {\n			continue", New: "		if r.tells() || !r.tells() {\n			continue",
+	}, inCore, "TestEachEndIsToldWhateverDies$"},
+	{"42", sow.Fault{
+		Name: "callback-looks", What: "a callback is delivered although nothing has ended like that", File: "core/callback.go",
+		Old: "if of.Dropped || err == nil && rec.Callback == t.ID {", New: "if of.Dropped || err == nil && rec.Callback != \"\" {",
+	}, inCore, "TestEachEndIsToldWhateverDies$"},
+	{"42", sow.Fault{
+		Name: "callback-undone", What: "an end is undone before anybody is sure that it is told", File: "core/foretell.go",
+		Old: "if !t.Status.Finished() || t.Dropped {", New: "if t.Status.Finished() || t.Dropped {",
+	}, inCore, "TestEachEndIsToldWhateverDies$"},
+	{"42", sow.Fault{
+		Name: "callback-again", What: "a URL that is no longer allowed is called", File: "core/callback.go",
+		Old: "if err := s.config.Callbacks.Check(m.URL); err != nil { // the", New: "if err := s.config.Callbacks.Check(m.URL); err == nil { // the",
+	}, inCore, "TestWhatMayNotBeCalledIsRefused$"},
+	{"42", sow.Fault{
+		Name: "callback-owed", What: "an agent that has all the tasks it may have gets no callback", File: "core/memstore/submit.go",
+		Old: "!known && !t.Owed && p.liveOf", New: "!known && p.liveOf",
+	}, inMemory, "TestContract$/what_is_owed"},
+	{"42", sow.Fault{
+		Name: "callback-owed-on-redis", What: "an agent that has all the tasks it may have gets no callback", File: "core/redisstore/scripts/submit.lua",
+		Old: "live_count >= most and rule.name ~= 'o' then", New: "live_count >= most then",
+	}, onRedis, "TestContract$/what_is_owed"},
+	{"42", sow.Fault{
+		Name: "callback-path", What: "a path with dots is allowed", File: "handlers/webhook/callbacks.go",
+		Old: `part == "." || part == ".."`, New: `part == "."`,
+	}, "handlers/webhook", "TestOnlyWhatIsAllowedMayBeCalled$"},
 }
