@@ -130,7 +130,7 @@ func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error
 			return t.SetResult(map[string]string{"skipped": why})
 		}
 		known = noted{At: stamp(end)}.encode()
-		if err := t.SetProgress(json.RawMessage(known)); err != nil {
+		if err := t.SetProgress(known); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@ type delivered struct {
 	Task    map[string]any
 }
 
-func (r *receiver) Check(url string) error {
+func (*receiver) Check(url string) error {
 	if !strings.HasPrefix(url, "https://hooks.example.com/") {
 		return errors.New("must begin with https://hooks.example.com/")
 	}

@@ -43,7 +43,7 @@ func (s *Scheduler) foretell(ctx context.Context, batch []*run) (failed []*run, 
 		if !r.tells() {
 			continue
 		}
-		sub, wrong := s.deliveryOf(r)
+		sub, wrong := r.delivery()
 		if wrong != nil {
 			failed, err = append(failed, r), wrong
 			continue
@@ -59,8 +59,8 @@ func (s *Scheduler) foretell(ctx context.Context, batch []*run) (failed []*run, 
 	return failed, err
 }
 
-// deliveryOf is the delivery that follows the end of a run.
-func (s *Scheduler) deliveryOf(r *run) (store.Submission, error) {
+// delivery is what follows the end of a run.
+func (r *run) delivery() (store.Submission, error) {
 	c, v := r.claimed, &r.verdict
 	of := store.Stored{Agent: c.Agent, ID: c.ID, Status: v.status, Record: v.settlement.Record}
 	return callbackOf(&of, &r.body, c.Fence, r.pull.lease(r)+callbackMargin)
@@ -87,7 +87,7 @@ func (s *Scheduler) tellCallback(sub *store.Submission, of, trace string, due st
 }
 
 // without takes runs out of a batch, and returns it and them with their settlements.
-func without(batch []*run, runs []store.Settlement, failed []*run) (rest []*run, ready []store.Settlement, left []store.Settlement) {
+func without(batch []*run, runs []store.Settlement, failed []*run) (rest []*run, ready, left []store.Settlement) {
 	if len(failed) == 0 {
 		return batch, runs, nil
 	}
@@ -109,7 +109,7 @@ func (s *Scheduler) confirmAll(ctx context.Context, batch []*run, results []stor
 		}
 		rec, err := record.DecodeFinished(r.verdict.settlement.Record)
 		if err == nil {
-			err = s.confirm(ctx, r.claimed.Agent, r.claimed.ID, rec.Callback, func() (store.Submission, error) { return s.deliveryOf(r) })
+			err = s.confirm(ctx, r.claimed.Agent, r.claimed.ID, rec.Callback, r.delivery)
 		}
 		if err != nil {
 			s.unconfirmed(ctx, r.claimed.Agent, rec.Callback, err)
@@ -129,27 +129,32 @@ func (s *Scheduler) confirm(ctx context.Context, agent, task, delivery string, a
 		if of.Status.Finished() {
 			end = of.Finished
 		}
-		known := noted{At: stamp(end.Time())}.encode()
-		var code store.EffectCode
-		switch d.Status {
-		case StatusWaiting:
-			code, err = s.confirmWaiting(ctx, d, known, page.Now)
-		case StatusInProgress:
-			if again != nil {
-				return nil // it looks for itself, and finds the end
-			}
-			err = s.confirmRunning(ctx, d, known)
-			if errors.Is(err, store.ErrChanged) {
-				code, err = store.EffectChanged, nil
-			}
-		default:
-			return s.deliverAgain(ctx, d, known, again)
-		}
-		if err != nil || code != store.EffectChanged {
+		changed, err := s.confirmAs(ctx, d, noted{At: stamp(end.Time())}.encode(), page.Now, again)
+		if err != nil || !changed {
 			return err
 		}
 	}
 	return store.ErrChanged
+}
+
+// confirmAs confirms a delivery as it was just read; true if it has changed since.
+func (s *Scheduler) confirmAs(
+	ctx context.Context, d *store.Stored, known []byte, now store.Millis, again func() (store.Submission, error),
+) (changed bool, err error) {
+	switch {
+	case d.Status == StatusWaiting:
+		code, err := s.confirmWaiting(ctx, d, known, now)
+		return code == store.EffectChanged, err
+	case d.Status != StatusInProgress:
+		return false, s.deliverAgain(ctx, d, known, again)
+	case again != nil:
+		return false, nil // it looks for itself, and finds the end
+	default:
+		if err := s.confirmRunning(ctx, d, known); !errors.Is(err, store.ErrChanged) {
+			return false, err
+		}
+		return true, nil
+	}
 }
 
 // confirmWaiting makes a delivery due that waits.
@@ -194,15 +199,15 @@ func (s *Scheduler) confirmRunning(ctx context.Context, d *store.Stored, known [
 }
 
 // deliverAgain stores a delivery once more that has ended without an end of its task to tell of, or was deleted.
-func (s *Scheduler) deliverAgain(ctx context.Context, d *store.Stored, known []byte, make func() (store.Submission, error)) error {
+func (s *Scheduler) deliverAgain(ctx context.Context, d *store.Stored, known []byte, again func() (store.Submission, error)) error {
 	rec, err := record.DecodeFinished(d.Record)
-	if err != nil || make == nil {
+	if err != nil || again == nil {
 		return err
 	}
 	if st, err := record.DecodeState(rec.State); err != nil || d.Dropped || d.Status != StatusCompleted || len(st.Progress) > 0 {
 		return err // it is delivered, or was given up
 	}
-	sub, err := make()
+	sub, err := again()
 	if err != nil {
 		return err
 	}

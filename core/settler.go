@@ -303,14 +303,7 @@ func (r *run) stored(result store.Settled) {
 		p.settledBy(r)
 		p.s.countRun(v.settlement.Tally)
 		p.again(c, result.Due)
-		if a := v.settlement.Await; a != nil && a.Key != "" && result.Due < v.settlement.Due.At { // its signal has come before
-			p.brought.Store(true)
-			p.outlook.freed(c.Partition)
-		}
-	}
-	if result.Err == nil && r.tells() { // its delivery is due
-		p.brought.Store(true)
-		p.again(c, p.s.storeNow())
+		r.bring(result)
 	}
 	if result.Freed && !v.released { // what was given back would come again, and again
 		p.brought.Store(true)
@@ -319,6 +312,19 @@ func (r *run) stored(result store.Settled) {
 	}
 	if p.s.config.OnEvent != nil {
 		r.tellStored(typ, result)
+	}
+}
+
+// bring notes what the end of the run has made due besides its task: that of a signal that came before, or the delivery of a callback.
+func (r *run) bring(result store.Settled) {
+	p, s := r.pull, &r.verdict.settlement
+	if a := s.Await; a != nil && a.Key != "" && result.Due < s.Due.At {
+		p.brought.Store(true)
+		p.outlook.freed(r.claimed.Partition)
+	}
+	if r.tells() {
+		p.brought.Store(true)
+		p.again(r.claimed, p.s.storeNow())
 	}
 }
 

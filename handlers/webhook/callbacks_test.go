@@ -80,13 +80,14 @@ func TestCallbacksConfigIsChecked(t *testing.T) {
 }
 
 // deliver posts a message to a receiver on this machine that answers as told.
-func deliver(t *testing.T, answer http.HandlerFunc) (error, []message) { //nolint:revive // the error is what is tested
+func deliver(t *testing.T, answer http.HandlerFunc) ([]message, error) {
 	t.Helper()
 	to := newReceiver(t, answer)
 	b, err := webhook.NewCallbacks(webhook.CallbacksConfig{Allow: []string{to.URL + "/"}})
 	require.NoError(t, err)
 	require.NoError(t, b.Check(to.URL+"/a"))
-	return b.Deliver(t.Context(), to.URL+"/a", "msg_1", []byte(`{"id":"1"}`)), to.messages()
+	err = b.Deliver(t.Context(), to.URL+"/a", "msg_1", []byte(`{"id":"1"}`))
+	return to.messages(), err
 }
 
 func TestAnswersToACallback(t *testing.T) {
@@ -108,7 +109,7 @@ func TestAnswersToACallback(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err, got := deliver(t, func(w http.ResponseWriter, _ *http.Request) {
+			got, err := deliver(t, func(w http.ResponseWriter, _ *http.Request) {
 				if c.after != "" {
 					w.Header().Set("Retry-After", c.after)
 				}

@@ -16,6 +16,14 @@ type Callbacks struct {
 	deliver  *webhook.Callbacks
 }
 
+// readTold reads who is told what, and who is asked.
+func (f *File) readTold(callbacks, approvals place) error {
+	if err := f.readCallbacks(callbacks); err != nil {
+		return err
+	}
+	return f.readApprovals(approvals)
+}
+
 // readCallbacks reads the key callbacks.
 func (f *File) readCallbacks(p place) error {
 	if p.node == nil || p.empty() {

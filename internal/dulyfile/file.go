@@ -118,10 +118,7 @@ func (f *File) read(ctx context.Context, root place, given Defaults) error {
 	if err := f.readMemOS(memos); err != nil {
 		return err
 	}
-	if err := f.readCallbacks(callbacks); err != nil {
-		return err
-	}
-	if err := f.readApprovals(approvals); err != nil {
+	if err := f.readTold(callbacks, approvals); err != nil {
 		return err
 	}
 	return f.readTasks(tasks)
