@@ -66,6 +66,12 @@ func childHandlers(s *core.Scheduler, get func(string) string) error {
 		defer c.Close()
 		return c.HIncrBy(ctx, "ran", t.ID, 1).Err()
 	})
+	core.Handle(s, "once", func(ctx context.Context, t *core.Task[json.RawMessage]) error { // an effect that is made once, however often it is tried
+		c := client()
+		defer c.Close()
+		return c.HSetNX(ctx, "ran", t.ID, 1).Err()
+	})
+	core.Handle(s, "leaves", func(context.Context, *core.Task[json.RawMessage]) error { os.Exit(1); return nil })
 	core.Handle(s, "quick", func(context.Context, *core.Task[json.RawMessage]) error { return nil })
 	core.Handle(s, "panics", func(context.Context, *core.Task[any]) error { panic("in a handler") })
 	core.Handle(s, "crashes", func(context.Context, *core.Task[any]) error {
