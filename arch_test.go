@@ -145,9 +145,9 @@ var rules = []rule{
 		},
 	},
 	{
-		name:    "suites are for tests",
-		why:     "the contract suites bring testing and testify, which have no place in a user's binary",
-		about:   func(path string) bool { return !testSupport(path) },
+		name:  "suites are for tests",
+		why:   "the contract suites bring testing and testify, which have no place in a user's binary",
+		about: func(path string) bool { return !testSupport(path) },
 		forbids: func(importer, imported string) bool { // the kit that tries users' own functions is a test of theirs
 			return (testSupport(imported) || imported == "testing") && (importer != "examples/verify" || imported != "internal/verify")
 		},

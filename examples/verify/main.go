@@ -87,7 +87,7 @@ func read(args []string, stderr io.Writer) (options, error) {
 		return o, errors.New("--payload must be JSON")
 	}
 	if o.seed == 0 {
-		o.seed = rand.Uint64()
+		o.seed = rand.Uint64() //nolint:gosec // of a trial
 	}
 	return o, nil
 }
@@ -114,7 +114,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (bool, er
 	if err != nil {
 		return false, err
 	}
-	c, end, err := o.config(s, stderr)
+	c, end, err := o.config(context.WithoutCancel(ctx), s, stderr) //nolint:contextcheck // the Runtime API lives as long as the trial
 	if err != nil {
 		return false, err
 	}
@@ -133,7 +133,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (bool, er
 }
 
 // config is the trial, and what ends what it needs.
-func (o *options) config(s *core.Scheduler, stderr io.Writer) (verify.Config, func(), error) {
+func (o *options) config(ctx context.Context, s *core.Scheduler, stderr io.Writer) (verify.Config, func(), error) {
 	c := verify.Config{
 		Scheduler: s, Agent: "verify-" + strconv.FormatUint(o.seed, 36), Kind: o.kind, Tasks: o.tasks, Kills: o.kills, Seed: o.seed,
 		Progress: progress(stderr),
@@ -152,14 +152,14 @@ func (o *options) config(s *core.Scheduler, stderr io.Writer) (verify.Config, fu
 	}
 	if o.file != "" {
 		c.Subject = &verify.Program{Scheduler: s, Command: func(agents ...string) *exec.Cmd {
-			cmd := exec.Command(o.duly, "run-due", "-c", o.file, "--agents", strings.Join(agents, ",")) //nolint:gosec // the caller's own program
+			cmd := exec.CommandContext(ctx, o.duly, "run-due", "-c", o.file, "--agents", strings.Join(agents, ",")) //nolint:gosec // the caller's own program
 			o.prepare(cmd, stderr)
 			return cmd
 		}}
 		return c, end, nil
 	}
 	f, err := verify.NewFunction(time.Minute, func(address string) *exec.Cmd {
-		cmd := exec.Command(o.bootstrap) //nolint:gosec // the caller's own program
+		cmd := exec.CommandContext(ctx, o.bootstrap) //nolint:gosec // the caller's own program
 		o.prepare(cmd, stderr, "AWS_LAMBDA_RUNTIME_API="+address)
 		return cmd
 	})

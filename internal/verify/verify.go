@@ -105,10 +105,10 @@ func Run(ctx context.Context, c Config) (Report, error) {
 		return Report{}, fmt.Errorf("tasks must be between 1 and %d, and kills not negative", mostTasks)
 	}
 	begun := time.Now()
-	t := &trial{Config: c, random: rand.New(rand.NewPCG(c.Seed, 1)), more: map[string]*Fault{}, usual: map[string]time.Duration{}} //nolint:gosec // the same moments again
+	t := &trial{Config: c, random: rand.New(rand.NewPCG(c.Seed, 1)), more: map[string]*Fault{}, usual: map[string]time.Duration{}}
 	t.report = Report{Seed: c.Seed, Tasks: c.Tasks, Marked: c.Marks != nil}
 	err := t.run(ctx)
-	t.conclude(err)
+	t.conclude(context.WithoutCancel(ctx), err)
 	t.report.Duration = time.Since(begun).Milliseconds()
 	return t.report, err
 }
@@ -271,8 +271,8 @@ func (t *trial) times(ctx context.Context) (map[string]int, error) {
 }
 
 // conclude counts what each task came to. failed is what has ended the trial; nil if all tasks have ended.
-func (t *trial) conclude(failed error) {
-	times, err := t.times(context.Background())
+func (t *trial) conclude(ctx context.Context, failed error) {
+	times, err := t.times(ctx)
 	if err != nil {
 		times = map[string]int{}
 	}
