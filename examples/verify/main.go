@@ -114,7 +114,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (bool, er
 	if err != nil {
 		return false, err
 	}
-	c, end, err := o.config(context.WithoutCancel(ctx), s, stderr) //nolint:contextcheck // the Runtime API lives as long as the trial
+	c, end, err := o.config(context.WithoutCancel(ctx), s, stderr)
 	if err != nil {
 		return false, err
 	}
@@ -158,7 +158,7 @@ func (o *options) config(ctx context.Context, s *core.Scheduler, stderr io.Write
 		}}
 		return c, end, nil
 	}
-	f, err := verify.NewFunction(time.Minute, func(address string) *exec.Cmd {
+	f, err := verify.NewFunction(time.Minute, func(address string) *exec.Cmd { //nolint:contextcheck // the Runtime API lives as long as the trial
 		cmd := exec.CommandContext(ctx, o.bootstrap) //nolint:gosec // the caller's own program
 		o.prepare(cmd, stderr, "AWS_LAMBDA_RUNTIME_API="+address)
 		return cmd
