@@ -9,12 +9,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
 )
 
 const hook = "https://hooks.example.com/duly"
@@ -290,5 +292,69 @@ func TestOnlyCallbacksCost(t *testing.T) {
 		assert.Zero(w, calls(core.NewTask{Agent: "a", ID: "1", Kind: "k"}))
 		assert.Zero(w, calls(core.NewTask{Agent: "a", ID: "2", Kind: "k", Every: time.Hour, Callback: hook}))
 		assert.Equal(w, 3, calls(core.NewTask{Agent: "a", ID: "3", Kind: "k", Callback: hook}))
+	})
+}
+
+// Quiet hours put a delivery off, unless the task was urgent and the profile lets that pass.
+func TestQuietHoursPutCallbacksOff(t *testing.T) {
+	tellTo(t, core.Config{}, func(w *world, r *receiver) {
+		begun := time.Now().UTC()
+		_, err := w.s.SetProfile(w.Context(), core.Profile{
+			Agent: "a", Urgent: true, Quiet: []core.QuietHours{{From: begun.Format("15:04"), To: begun.Add(2 * time.Hour).Format("15:04")}},
+		})
+		require.NoError(w, err)
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Callback: hook}, core.NewTask{Agent: "a", ID: "2", Kind: "k", Callback: hook, Urgent: true})
+		_, err = w.s.Cancel(w.Context(), "a", "1", core.Order{})
+		require.NoError(w, err)
+		w.runUntil(time.Hour)
+		assert.Empty(w, r.ends("1"))
+		assert.Equal(w, []string{"completed"}, r.ends("2"))
+		w.runUntil(time.Hour + time.Minute)
+		assert.Equal(w, []string{"cancelled"}, r.ends("1"))
+	})
+}
+
+// An agent that has as many tasks as it may have is told of their ends all the same.
+func TestAFullAgentIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &receiver{}
+		w := newWorldOn(t, memstore.New(memstore.Config{MaxTasks: 2}), core.Config{Callbacks: r})
+		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return nil })
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Callback: hook}, core.NewTask{Agent: "a", ID: "2", Kind: "k", Delay: time.Hour, Callback: hook})
+		_, err := w.s.Submit(t.Context(), core.NewTask{Agent: "a", ID: "3", Kind: "k"})
+		assert.Equal(t, core.CodeLimit, core.CodeOf(err))
+		w.run()
+		assert.Equal(t, []string{"completed"}, r.ends("1"))
+		_, err = w.s.Cancel(t.Context(), "a", "2", core.Order{})
+		require.NoError(t, err)
+		w.run()
+		assert.Equal(t, []string{"cancelled"}, r.ends("2"))
+	})
+}
+
+// An end whose delivery cannot be stored is not stored either, and is tried again; other ends do not wait for it.
+func TestNoEndIsStoredBeforeItsCallback(t *testing.T) {
+	tellTo(t, core.Config{}, func(w *world, r *receiver) {
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Callback: hook}, core.NewTask{Agent: "a", ID: "2", Kind: "k"})
+		var waits []core.Status
+		w.store.failing(func(verb string, n int) error {
+			if verb != "submit" || n > 3 {
+				return nil
+			}
+			return &core.StoreError{Verb: verb, Err: errors.New("away")}
+		})
+		seen := func() {
+			time.Sleep(100 * time.Millisecond)
+			waits = append(waits, w.task("a", "1").Status, w.task("a", "2").Status)
+		}
+		done := make(chan struct{})
+		go func() { defer close(done); seen() }()
+		w.run()
+		<-done
+		assert.Equal(w, []core.Status{core.StatusInProgress, core.StatusCompleted}, waits)
+		assert.Equal(w, core.StatusCompleted, w.task("a", "1").Status)
+		assert.Equal(w, []string{"completed"}, r.ends("1"))
+		assert.EqualValues(w, 1, w.task("a", "1").RunCount, "it did not run again")
 	})
 }
