@@ -59,6 +59,9 @@ func build(ctx context.Context, c core.Config, register registrar) (*lambdaadapt
 		return nil, err
 	}
 	c.Alarm = clock
+	if c.Callbacks, err = callbacks(get); err != nil {
+		return nil, err
+	}
 	s, err := core.New(store, c)
 	if err != nil {
 		return nil, err

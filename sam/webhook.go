@@ -37,6 +37,34 @@ func webhooks(s *core.Scheduler, get func(string) string) error {
 	return nil
 }
 
+// callbacks are those of DULY_CALLBACKS: the beginnings of URLs that may be told how tasks have ended, separated by commas; nil if there are
+// none. Messages are signed as those of webhooks are, and have to be.
+func callbacks(get func(string) string) (core.Callbacks, error) {
+	text := get("DULY_CALLBACKS")
+	if text == "" {
+		return nil, nil //nolint:nilnil // no task has a callback
+	}
+	private, err := flag(get, "DULY_WEBHOOKS_ALLOW_PRIVATE")
+	if err != nil {
+		return nil, err
+	}
+	c := webhook.CallbacksConfig{Secret: get("DULY_WEBHOOK_SECRET"), AllowPrivate: private}
+	if c.Secret == "" {
+		return nil, errors.New("DULY_CALLBACKS needs DULY_WEBHOOK_SECRET, by which receivers know who calls")
+	}
+	for url := range strings.SplitSeq(text, ",") {
+		c.Allow = append(c.Allow, strings.TrimSpace(url))
+	}
+	b, err := webhook.NewCallbacks(c)
+	if wrong, ok := errors.AsType[*core.ConfigError](err); ok {
+		if wrong.Field == "Secret" {
+			return nil, named("", err)
+		}
+		return nil, fmt.Errorf("DULY_CALLBACKS: %q %s", wrong.Value, wrong.Reason)
+	}
+	return b, err
+}
+
 // readWebhooks reads the URLs. JSON would let the last of two for one kind win, without a word.
 func readWebhooks(text string) (map[string]string, error) {
 	urls := map[string]string{}
