@@ -95,7 +95,7 @@ func (a *api) routes() []route {
 		{method: http.MethodGet, path: "/readyz", open: true, answer: a.ready},
 		{method: http.MethodGet, path: "/openapi.json", open: true, answer: a.document},
 	}
-	return slices.Concat(table, a.memos(), a.configured(), a.rpc())
+	return append(append(append(table, a.memos()...), a.configured()...), a.rpc()...)
 }
 
 // configured are the calls that are there only if the configuration has them.
