@@ -396,6 +396,10 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	effects, err := st.Replay(ctx, []store.Replay{replay(sub(claimed[1].Agent, claimed[1].ID))})
 	require.NoError(t, err)
 	require.Equal(t, store.EffectDone, effects[0].Code)
+	for _, place := range []store.Place{store.PlaceFailed, store.PlaceRunning, store.PlaceOverdue} {
+		_, err := st.Find(ctx, store.Find{Place: place, Limit: 10})
+		require.NoError(t, err)
+	}
 	page, err := st.List(ctx, store.List{Agent: "b", Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, page.Tasks, 2)

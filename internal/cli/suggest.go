@@ -49,12 +49,12 @@ func nearest(typed string, names []string) string {
 
 // distance is how many letters have to be added, taken away, changed or exchanged with their neighbours to make one name of another.
 func distance(a, b string) int {
-	before, last, row := []int{}, make([]int, len(b)+1), []int{}
+	before, last := []int{}, make([]int, len(b)+1)
 	for k := range last {
 		last[k] = k
 	}
 	for i := range len(a) {
-		row = append(make([]int, 0, len(b)+1), i+1)
+		row := append(make([]int, 0, len(b)+1), i+1)
 		for k := range len(b) {
 			change := last[k]
 			if a[i] != b[k] {

@@ -8,7 +8,8 @@
 -- ARGV[1] what: f those that failed, the last ones first; r those that run, by the end of their leases; w those that are due and wait in
 --         the agenda, longest first
 -- ARGV[2] the score behind which the walk goes on; '' to begin
--- ARGV[3] what of that score has been: '<' all, '>' nothing, '=' up to the member in ARGV[4]
+-- ARGV[3] what of that score has been: '<' all, '>' nothing, '=' up to a member
+-- ARGV[4] that member, or ''
 -- ARGV[5] the score at which the walk ends, which is the lowest one that is wanted of f
 -- ARGV[6] most entries
 -- ARGV[7] 1 if the walk has not come to the end of what the member in ARGV[4] stands for
