@@ -13,6 +13,15 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// of is what ran of a kind.
+func of(kind string, runs, failures int64, lags ...time.Duration) store.KindWindow {
+	k := store.KindWindow{Kind: kind, Runs: runs, Failures: failures}
+	for _, lag := range lags {
+		k.Lags[store.LagStep(lag)]++
+	}
+	return k
+}
+
 // Tallies of processes add up, each once, in slots that are forgotten after a day. It is optional for a
 // store; those that have it say so to the compiler.
 func testWindow(_ *testing.T, b *bench) {
@@ -20,13 +29,6 @@ func testWindow(_ *testing.T, b *bench) {
 	st, ok := b.store.(store.Recent)
 	if !ok {
 		return
-	}
-	of := func(kind string, runs, failures int64, lags ...time.Duration) store.KindWindow {
-		k := store.KindWindow{Kind: kind, Runs: runs, Failures: failures}
-		for _, lag := range lags {
-			k.Lags[store.LagStep(lag)]++
-		}
-		return k
 	}
 	tally := func(process string, seq int64, kinds ...store.KindWindow) {
 		require.NoError(b, st.Tally(b.Context(), store.Tally{Process: process, Seq: seq, Kinds: kinds}))
