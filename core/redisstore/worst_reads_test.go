@@ -257,8 +257,8 @@ func TestTrimsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measu
 
 // No read takes Redis long, however much a tenant has.
 func TestReadsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measures
-	if testing.Short() {
-		t.Skip("it takes a while, and what it measures is Redis")
+	if testing.Short() || raced {
+		t.Skip("it takes a while, and what it measures is Redis: .ci/run makes it without the race detector")
 	}
 	w := newWorst(t)
 	w.waiting(w.agent, worstTasks, []byte("body"))
