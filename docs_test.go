@@ -349,8 +349,23 @@ func TestEveryHostIsDescribed(t *testing.T) {
 		for _, heading := range []string{"When to use it", "Set-up", "What it costs", "Limits"} {
 			assert.Greater(t, len(strings.Fields(sections[heading])), 20, "%s: %q says little or nothing", page, heading)
 		}
+		n := setUp(sections["Set-up"])
+		assert.Positive(t, n, page)
+		assert.Less(t, n, 10, "%s: a host is set up in a few commands", page)
 	}
 	assert.Subset(t, hosts, []string{"daemon", "http", "cron", "lambda", "cloud-functions"})
+}
+
+// setUp is how many commands the first block of commands of a page has: lines that go on, comments and flags on lines of their own are none.
+func setUp(section string) (n int) {
+	_, block, _ := strings.Cut(section, "\n```\n")
+	block, _, _ = strings.Cut(block, "\n```")
+	for line := range strings.SplitSeq(block, "\n") {
+		if line != "" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, " ") {
+			n++
+		}
+	}
+	return n
 }
 
 // The commands of duly on those pages have the flags that they are given.
