@@ -41,9 +41,6 @@ func TestEqualToMemory(t *testing.T) { //nolint:tparallel // the group waits for
 	srv := redistest.Start(t)
 	const choices = 13_000
 	seeds := 12
-	if raced { // nothing of a sequence runs side by side
-		seeds = 6
-	}
 	if n, err := strconv.Atoi(os.Getenv("DULY_EQUAL_SEEDS")); err == nil {
 		seeds = n
 	}
