@@ -161,7 +161,7 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	ready := func(context.Context) error { return d.Ready() }
 	if o.onRequest {
 		// Without a daemon nothing asks the store regularly, so readiness asks by itself.
-		services = []func(context.Context) error{startsAtOnce(s, o.grace)}
+		services = []func(context.Context) error{startsAtOnce(ctx, s, o.grace)}
 		ready = newReadiness(func(ctx context.Context) error { _, err := s.NextDue(ctx); return err }).ask
 	}
 	server := api.server(s, ready, o.grace, logger) // before anything runs: it makes the handlers' kinds known to the metrics
@@ -181,11 +181,14 @@ func connected(ctx context.Context, c *dulyfile.File, onRequest bool, logger *sl
 	return settings, streams, err
 }
 
-// startsAtOnce lets urgent tasks start in the request that submits them, until ctx is done, and then waits for their runs.
-func startsAtOnce(s *core.Scheduler, grace time.Duration) func(context.Context) error {
+// startsAtOnce lets urgent tasks start in the request that submits them, from now on, so that the first request is no exception, and until the
+// context of the service is done; then it waits for their runs.
+func startsAtOnce(ctx context.Context, s *core.Scheduler, grace time.Duration) func(context.Context) error {
+	runs, stop := context.WithCancel(ctx)
+	end := s.AtOnce(runs, core.AtOnce{Grace: grace})
 	return func(ctx context.Context) error {
-		end := s.AtOnce(ctx, core.AtOnce{Grace: grace})
 		<-ctx.Done()
+		stop()
 		end()
 		return nil
 	}
