@@ -1,12 +1,13 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
 	"maps"
 	"slices"
-	"sort"
+
 	"sync"
 	"time"
 
@@ -225,9 +226,7 @@ func (s *Scheduler) Processes(ctx context.Context) ([]Process, error) {
 		}
 	}
 	all := slices.Collect(maps.Values(s.decoded(said)))
-	sort.Slice(all, func(i, k int) bool { // slices.SortFunc would be 7 kB of code of its own
-		return all[i].Name < all[k].Name || all[i].Name == all[k].Name && all[i].At.Before(all[k].At)
-	})
+	store.Sort(all, func(a, b *Process) int { return cmp.Or(cmp.Compare(a.Name, b.Name), a.At.Compare(b.At)) })
 	return all, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -107,7 +108,7 @@ func (p *pull) urgentAt(due []*target) time.Time {
 func (p *pull) urgentDue(due []*target) []*target {
 	now := p.s.config.Clock.Now()
 	due = slices.DeleteFunc(due, func(t *target) bool { return now.Sub(t.urgentAsked) < lookEvery })
-	slices.SortStableFunc(due, func(a, b *target) int { return a.urgentAsked.Compare(b.urgentAsked) })
+	sort.SliceStable(due, func(i, k int) bool { return due[i].urgentAsked.Before(due[k].urgentAsked) })
 	return due
 }
 

@@ -81,7 +81,7 @@ func (o *openPulls) running() []RunningTask {
 		}
 		p.openCalls.mu.Unlock()
 	}
-	slices.SortFunc(all, func(a, b RunningTask) int {
+	store.Sort(all, func(a, b *RunningTask) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.ID, b.ID))
 	})
 	return slices.Clip(all[:min(len(all), mostRunning)])

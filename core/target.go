@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -219,7 +220,7 @@ func (o *outlook) ready(now time.Time, storeNow store.Millis, news uint64) (due 
 			due = append(due, t)
 		}
 	}
-	slices.SortStableFunc(due, func(a, b *target) int { return cmp.Compare(a.due(), b.due()) })
+	sort.SliceStable(due, func(i, k int) bool { return due[i].due() < due[k].due() })
 	return due, again
 }
 

@@ -8,7 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
+	"sort"
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
@@ -119,10 +119,10 @@ func query(from source, o strictjson.Object) string {
 		}
 	}
 	// Values of one name keep their order; the order of names means nothing.
-	slices.SortStableFunc(pairs, func(a, b string) int {
-		a, _, _ = strings.Cut(a, "=")
-		b, _, _ = strings.Cut(b, "=")
-		return strings.Compare(a, b)
+	sort.SliceStable(pairs, func(i, k int) bool {
+		a, _, _ := strings.Cut(pairs[i], "=")
+		b, _, _ := strings.Cut(pairs[k], "=")
+		return a < b
 	})
 	return strings.Join(pairs, "&")
 }

@@ -4,7 +4,6 @@ package redisstore
 
 import (
 	"context"
-	"sort"
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -27,7 +26,7 @@ func (f *finding) merged() (all []found, end *findMark) {
 			}
 		}
 	}
-	sort.Slice(all, func(i, k int) bool { return f.compare(&all[i].mark, &all[k].mark) < 0 }) // slices.SortFunc would be 7 kB of code of its own
+	store.Sort(all, func(a, b *found) int { return f.compare(&a.mark, &b.mark) })
 	return all, end
 }
 

@@ -142,7 +142,7 @@ func daysOf(field string, names []string) (days [7]bool, err error) {
 
 // joined are spans in order, with those that touch or overlap made one.
 func joined(all []span) []span {
-	slices.SortFunc(all, func(a, b span) int { return a.from - b.from })
+	sort.Slice(all, func(i, k int) bool { return all[i].from < all[k].from })
 	var out []span
 	for _, s := range all {
 		if n := len(out) - 1; n >= 0 && s.from <= out[n].to {

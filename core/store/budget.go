@@ -285,12 +285,12 @@ func (u *BudgetUse) Add(shares ...BudgetShare) {
 
 // SortBudgets puts budgets in the order of their targets, and the shares of each with the largest first.
 func SortBudgets(all []BudgetUse) {
-	slices.SortFunc(all, func(a, b BudgetUse) int {
-		x, y := a.About, b.About
+	Sort(all, func(a, b *BudgetUse) int {
+		x, y := &a.About, &b.About
 		return slices.Compare([]string{x.Kind, x.Key, string(x.Each), x.Unit, string(x.Per)}, []string{y.Kind, y.Key, string(y.Each), y.Unit, string(y.Per)})
 	})
 	for i := range all {
-		slices.SortFunc(all[i].Shares, func(a, b BudgetShare) int {
+		Sort(all[i].Shares, func(a, b *BudgetShare) int {
 			if a.Used != b.Used {
 				return int(min(max(b.Used-a.Used, -1), 1))
 			}

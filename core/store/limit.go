@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -140,11 +139,11 @@ func (l Learned) MarshalJSON() ([]byte, error) {
 
 // SortLimits puts limits in the order of their kind, key and Each.
 func SortLimits(all []LimitUse) {
-	slices.SortFunc(all, func(a, b LimitUse) int {
+	Sort(all, func(a, b *LimitUse) int {
 		return cmp.Or(cmp.Compare(a.About.Kind, b.About.Kind), cmp.Compare(a.About.Key, b.About.Key), cmp.Compare(a.About.Each, b.About.Each))
 	})
 	for i := range all {
-		slices.SortFunc(all[i].Learned, func(a, b Learned) int { return strings.Compare(a.Of, b.Of) })
+		Sort(all[i].Learned, func(a, b *Learned) int { return strings.Compare(a.Of, b.Of) })
 		all[i].Learned = all[i].Learned[:min(len(all[i].Learned), MostShares)]
 	}
 }
