@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-
 	"sync"
 	"time"
 
