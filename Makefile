@@ -182,7 +182,7 @@ scale-docs: ## write the tables of docs/scale.md from bench/scale.json and the p
 	@cd bench && go test -count=1 -run '^TestTheDocumentFollowsFromTheFigures$$' . -update
 
 .PHONY: reference
-reference: ## write docs/reference out of the code: the command line, the HTTP API, codes of errors and events
+reference: ## write docs/reference out of the code: the command line, the file, the HTTP API, codes of errors and events
 	@go test -count=1 -run '^TestThePagesFollowFromTheCode$$' ./internal/cli/reference -update
 
 .PHONY: bench-test

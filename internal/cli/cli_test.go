@@ -40,9 +40,10 @@ func TestVersionAndHelp(t *testing.T) {
 	assert.True(t, strings.HasPrefix(w.ok(t, "version"), "duly "))
 	assert.NotEmpty(t, parse[map[string]string](t, w.ok(t, "version", "--json"))["version"])
 	assert.Contains(t, w.ok(t), "duly runs due tasks for AI agents")
+	assert.Equal(t, "duly.yaml", parse[map[string]any](t, w.ok(t, "schema"))["title"])
 	overview := w.ok(t, "--help")
 	for name := range strings.FieldsSeq(`daemon run-due submit activity presets next list status explain runs jobs agents queue stats
-		pause resume run cancel delete replay version`) {
+		pause resume run cancel delete replay version schema`) {
 		assert.Contains(t, overview, "  "+name+" ")
 		help := w.ok(t, name, "--help")
 		assert.Contains(t, help, "Usage:\n  duly "+name)

@@ -80,7 +80,7 @@ func (p *process) addGroups(root *cobra.Command, o *options) {
 			root.AddCommand(cmd)
 		}
 	}
-	root.AddCommand(p.versionCommand(o))
+	root.AddCommand(p.versionCommand(o), p.schemaCommand())
 }
 
 // command makes a command whose errors are explained.

@@ -76,11 +76,15 @@ func (a *Agent) read() error {
 		case "agent_id", "revision":
 			return e.at.fail("unknown key; expected one of agent, labels, quiet, urgent, zone")
 		}
-		var v any = e.value.value().Value // an agent may be called 007
-		if name != "agent_id" && name != "zone" {
-			if err := e.value.value().Decode(&v); err != nil {
-				return e.value.fail("cannot be converted to JSON: %w", err)
+		var v any
+		if name == "agent_id" || name == "zone" { // an agent may be called 007
+			var given string
+			if err := text(&given)(e.value); err != nil {
+				return err
 			}
+			v = given
+		} else if err := e.value.value().Decode(&v); err != nil {
+			return e.value.fail("cannot be converted to JSON: %w", err)
 		}
 		if fields[name], err = json.Marshal(v); err != nil {
 			return e.value.fail("cannot be converted to JSON: %w", err)

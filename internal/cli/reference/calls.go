@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -189,13 +190,18 @@ func (s *schema) kind() string {
 func (s *schema) bounds() string {
 	switch {
 	case s.Minimum != nil && s.Maximum != nil:
-		return fmt.Sprintf(", %g to %g", *s.Minimum, *s.Maximum)
+		return fmt.Sprintf(", %s to %s", number(*s.Minimum), number(*s.Maximum))
 	case s.Minimum != nil:
-		return fmt.Sprintf(", from %g on", *s.Minimum)
+		return fmt.Sprintf(", from %s on", number(*s.Minimum))
+	case s.Maximum != nil:
+		return fmt.Sprintf(", up to %s", number(*s.Maximum))
 	default:
 		return ""
 	}
 }
+
+// number is a number without an exponent.
+func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 // statusText is a status with its name.
 func statusText(status int) string { return fmt.Sprintf("%d %s", status, http.StatusText(status)) }

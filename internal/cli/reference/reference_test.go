@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/internal/cli"
 	"github.com/seed-6f6f2c11/duly/internal/cli/reference"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
 var update = flag.Bool("update", false, "write the pages instead of comparing them")
@@ -30,7 +31,9 @@ func TestThePagesFollowFromTheCode(t *testing.T) {
 	require.NoError(t, err)
 	events, err := reference.Events("../../../core/event.go")
 	require.NoError(t, err)
-	for name, text := range map[string]string{"cli.md": reference.Commands(cli.Commands()), "http.md": http, "errors.md": codes, "events.md": events} {
+	file, err := reference.File(dulyfile.Schema())
+	require.NoError(t, err)
+	for name, text := range map[string]string{"file.md": file, "cli.md": reference.Commands(cli.Commands()), "http.md": http, "errors.md": codes, "events.md": events} {
 		file := filepath.Join(pages, name)
 		if *update {
 			require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
