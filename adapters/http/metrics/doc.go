@@ -1,4 +1,4 @@
-// Package metrics counts what a scheduler and its store do, for Prometheus. docs/metrics.md lists what there is. It is a
+// Package metrics counts what a scheduler and its store do, for Prometheus. docs/reference/metrics.md lists what there is. It is a
 // package of its own so that only programs that are scraped link what it takes.
 //
 //	m := metrics.New(metrics.Config{})

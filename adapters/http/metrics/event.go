@@ -7,7 +7,7 @@ import (
 // What is counted as it happens, in this process.
 
 // The values of the label outcome that are no core.Outcome: such a run has not come to an end of its own, or is retried.
-// They are part of the names that docs/metrics.md promises.
+// They are part of the names that docs/reference/metrics.md promises.
 const (
 	outcomeRetried  = "retried"
 	outcomeLost     = "lost"

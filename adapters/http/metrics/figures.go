@@ -69,28 +69,28 @@ func (f *figures) read(ctx context.Context) (answer, error) {
 	return said, err
 }
 
-// Their help texts are what Prometheus shows; docs/metrics.md has the same.
+// Their help texts are what Prometheus shows; docs/reference/metrics.md is written out of them.
 var (
 	upDesc      = prometheus.NewDesc("duly_store_up", "Whether the store answered this scrape.", nil, nil)
-	tasksDesc   = prometheus.NewDesc("duly_tasks", "Tasks in the store: waiting and in progress now, the others since it was first used.", []string{"status"}, nil)
+	tasksDesc   = prometheus.NewDesc("duly_tasks", "Tasks in the store: waiting, resting and in progress now, the others since the store was first used.", []string{"status"}, nil)
 	parkedDesc  = prometheus.NewDesc("duly_parked_tasks", "Waiting tasks that no process can run now.", []string{"reason"}, nil)
 	droppedDesc = prometheus.NewDesc("duly_dropped_records", "Finished records dropped before their retention ended, because their agents had more than are kept.", nil, nil)
-	overdueDesc = prometheus.NewDesc("duly_overdue_seconds", "How long the first agent in line has had due work that no process has claimed, in seconds.", nil, nil)
+	overdueDesc = prometheus.NewDesc("duly_overdue_seconds", "How long the first agent in line has had due work that no process has claimed; 0 if nothing is due.", nil, nil)
 )
 
 // What limits allow and hold back. Their labels name a limit as its flags do: whoever sets limits sets at most store.MostLimits, so
 // that the series are bounded although limit keys are not.
 var (
 	limitLabels      = []string{"kind", "limit_key", "each"}
-	concurrencyDesc  = prometheus.NewDesc("duly_limit_concurrency", "How many runs at once a limit allows, each agent or key by itself if it has each.", limitLabels, nil)
+	concurrencyDesc  = prometheus.NewDesc("duly_limit_concurrency", "How many runs at once a limit allows; missing for a limit of a rate alone.", limitLabels, nil)
 	limitRunningDesc = prometheus.NewDesc("duly_limit_running", "Runs that count in a limit now.", limitLabels, nil)
 	limitWaitingDesc = prometheus.NewDesc("duly_limit_waiting", "Due tasks that wait in line for a limit.", limitLabels, nil)
 
 	budgetLabels      = []string{"kind", "limit_key", "each", "unit", "per"}
-	budgetAmountDesc  = prometheus.NewDesc("duly_budget_amount", "How much a budget allows in its period, each agent, key or task by itself if it has each.", budgetLabels, nil)
+	budgetAmountDesc  = prometheus.NewDesc("duly_budget_amount", "How much a budget allows in its period, for each agent, key or task if it has each.", budgetLabels, nil)
 	budgetUsedDesc    = prometheus.NewDesc("duly_budget_used", "How much of a budget is used in the period that is now, by all together.", budgetLabels, nil)
 	budgetUsedUpDesc  = prometheus.NewDesc("duly_budget_used_up", "How many agents, keys or tasks have used their budget up; 1 at most if all count together.", budgetLabels, nil)
-	budgetWaitingDesc = prometheus.NewDesc("duly_budget_waiting", "Due tasks that wait in line for a budget.", budgetLabels, nil)
+	budgetWaitingDesc = prometheus.NewDesc("duly_budget_waiting", "Due tasks that a budget holds back.", budgetLabels, nil)
 )
 
 // storeCollector makes metrics of the store's figures.

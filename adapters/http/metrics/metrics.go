@@ -80,28 +80,28 @@ func New(config Config) *Metrics {
 	m := &Metrics{
 		config:    config,
 		registry:  prometheus.NewRegistry(),
-		submitted: counter("duly_submitted_total", "Tasks created by this process."),
+		submitted: counter("duly_submitted_total", "Tasks created."),
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "duly_runs_total", Help: "Runs that ended in this process, by outcome.",
+			Name: "duly_runs_total", Help: "Runs that ended, by outcome.",
 		}, []string{"kind", "outcome"}),
-		runSeconds: histograms("duly_run_seconds", "Duration of runs, in seconds.", workBuckets, "kind"),
-		lagSeconds: histograms("duly_lag_seconds", "Time from the due time of runs to their start, in seconds.", workBuckets, "kind"),
-		ticks:      counter("duly_ticks_total", "Ticks of agents that ended in this process."),
+		runSeconds: histograms("duly_run_seconds", "Duration of runs, whatever their outcome; each task of a batch counts with the duration of the whole batch.", workBuckets, "kind"),
+		lagSeconds: histograms("duly_lag_seconds", "Time from the due time of runs to their start.", workBuckets, "kind"),
+		ticks:      counter("duly_ticks_total", "Ticks that ended; a tick is everything that one pull runs for one agent."),
 		tickTook: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "duly_tick_seconds", Help: "Duration of ticks, in seconds.", Buckets: workBuckets,
+			Name: "duly_tick_seconds", Help: "Duration of ticks.", Buckets: workBuckets,
 		}),
-		lost: counter("duly_leases_lost_total", "Runs of this process that lost their lease."),
+		lost: counter("duly_leases_lost_total", "Runs that lost their lease: another process may have the task, or it was deleted while it ran."),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "duly_breaker_total", Help: "Submits of runs of this process that the breaker refused, by the bound.",
+			Name: "duly_breaker_total", Help: "Submits of runs that were refused, as they were too deep or too many below their root.",
 		}, []string{"code"}),
-		recovered: counter("duly_recovered_total", "Tasks of dead processes that this process requeued."),
+		recovered: counter("duly_recovered_total", "Tasks of dead or frozen processes, with expired leases, that this process requeued."),
 		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "duly_audit_faults_total", Help: "Faults found by the audits of this process, repaired where possible.",
+			Name: "duly_audit_faults_total", Help: "Faults found by the audits of a daemon: tasks that would have stopped silently. Repaired unless the fault is unreadable or gone.",
 		}, []string{"fault"}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "duly_store_calls_total", Help: "Store calls by this process.",
+			Name: "duly_store_calls_total", Help: "Store calls, including those of scrapes.",
 		}, []string{"verb"}),
-		callTook: histograms("duly_store_seconds", "Duration of store calls, in seconds.", callBuckets, "verb"),
+		callTook: histograms("duly_store_seconds", "Duration of store calls.", callBuckets, "verb"),
 	}
 	m.register()
 	return m
@@ -126,7 +126,7 @@ func (m *Metrics) register() {
 	)
 	if m.config.Version != "" {
 		build := prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "duly_build_info", Help: "The version, as a label; always 1.",
+			Name: "duly_build_info", Help: "The running version; always 1.",
 			ConstLabels: prometheus.Labels{"version": m.config.Version},
 		})
 		build.Set(1)

@@ -22,7 +22,7 @@ var (
 	metric   = regexp.MustCompile(`\b(?:duly|go|process)_\w+`)
 )
 
-// docs/metrics.md lists every metric that there is, as it is, and its alerts are about nothing else.
+// docs/reference/metrics.md lists every metric that a scrape has, as it is, and the alerts of the guide are about nothing else.
 func TestThePageListsTheMetrics(t *testing.T) {
 	t.Parallel()
 	raw, _ := redis(t)
@@ -32,9 +32,11 @@ func TestThePageListsTheMetrics(t *testing.T) {
 		About: core.BudgetTarget{LimitTarget: core.LimitTarget{Each: core.EachTask}, Unit: "tokens", Per: core.PerDay}, Amount: core.AmountOf(1),
 	}))
 	p := w.scrape()
-	data, err := os.ReadFile("../../../docs/metrics.md")
+	data, err := os.ReadFile("../../../docs/reference/metrics.md")
 	require.NoError(t, err)
 	text := string(data)
+	guide, err := os.ReadFile("../../../docs/metrics.md")
+	require.NoError(t, err)
 
 	listed := map[string]string{}
 	for _, m := range regexp.MustCompile("(?m)^\\| `(duly_\\w+)` \\| (\\w+) \\| ([^|]*)\\|").FindAllStringSubmatch(text, -1) {
@@ -52,7 +54,7 @@ func TestThePageListsTheMetrics(t *testing.T) {
 			}
 		}
 	}
-	for alert, expr := range alerts(t, text) {
+	for alert, expr := range alerts(t, string(guide)) {
 		p.fits(alert, expr)
 	}
 }

@@ -12,9 +12,9 @@ import (
 
 // They are gauges: what is so at the moment of the scrape.
 var (
-	slotsDesc     = prometheus.NewDesc("duly_slots", "Slots of this process, by state.", []string{"state"}, nil)
-	abandonedDesc = prometheus.NewDesc("duly_abandoned_handlers", "Handlers of this process that ignore their cancelled context.", nil, nil)
-	awayDesc      = prometheus.NewDesc("duly_partitions_away", "Partitions of the store that do not answer this process, while others do.", nil, nil)
+	slotsDesc     = prometheus.NewDesc("duly_slots", "Slots for runs. Those reserved for level 1 are free while no such task runs.", []string{"state"}, nil)
+	abandonedDesc = prometheus.NewDesc("duly_abandoned_handlers", "Handlers that still run after their context was cancelled: they hold no slot, but memory and connections; if there are too many, the process claims nothing.", nil, nil)
+	awayDesc      = prometheus.NewDesc("duly_partitions_away", "Partitions of the store that do not answer this process while others do.", nil, nil)
 )
 
 // processCollector makes metrics of what a scheduler says of its process. It calls no store.

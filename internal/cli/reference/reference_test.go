@@ -1,16 +1,25 @@
 package reference_test
 
 import (
+	"context"
+	"errors"
 	"flag"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/metrics"
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/internal/cli"
 	"github.com/seed-6f6f2c11/duly/internal/cli/reference"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
@@ -25,7 +34,7 @@ func TestThePagesFollowFromTheCode(t *testing.T) {
 	t.Parallel()
 	api, err := os.ReadFile("../../../adapters/http/openapi.json")
 	require.NoError(t, err)
-	http, err := reference.Calls(api)
+	calls, err := reference.Calls(api)
 	require.NoError(t, err)
 	codes, err := reference.Codes("../../../core/errors.go", "../../../adapters/internal/problem/problem.go")
 	require.NoError(t, err)
@@ -33,7 +42,9 @@ func TestThePagesFollowFromTheCode(t *testing.T) {
 	require.NoError(t, err)
 	file, err := reference.File(dulyfile.Schema())
 	require.NoError(t, err)
-	for name, text := range map[string]string{"file.md": file, "cli.md": reference.Commands(cli.Commands()), "http.md": http, "errors.md": codes, "events.md": events} {
+	figures, err := reference.Metrics(scrapes(t))
+	require.NoError(t, err)
+	for name, text := range map[string]string{"metrics.md": figures, "file.md": file, "cli.md": reference.Commands(cli.Commands()), "http.md": calls, "errors.md": codes, "events.md": events} {
 		file := filepath.Join(pages, name)
 		if *update {
 			require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
@@ -49,6 +60,40 @@ func TestThePagesFollowFromTheCode(t *testing.T) {
 	for line := range strings.Lines(events) {
 		assert.NotRegexp(t, `\| +\|`, line, "each event says what has happened")
 	}
+}
+
+// scrapes are two of one process: while its store answers, and while it does not.
+func scrapes(t *testing.T) (with, without string) {
+	t.Helper()
+	away := false
+	st := &storetest.Spy{Store: memstore.New(memstore.Config{Partitions: 1}), Before: func(_ context.Context, called string) error {
+		if away && called == "Stats" {
+			return errors.New("away")
+		}
+		return nil
+	}}
+	m := metrics.New(metrics.Config{Version: "1.2.3", Fresh: time.Nanosecond})
+	s, err := core.New(m.Store(st), core.Config{OnEvent: m.Event, OnTick: m.Tick})
+	require.NoError(t, err)
+	core.Handle(s, "digest", func(context.Context, *core.Task[any]) error { return nil })
+	require.NoError(t, s.SetLimits(t.Context(), core.Limit{About: core.LimitTarget{Kind: "digest"}, Concurrency: 3}))
+	require.NoError(t, s.SetBudgets(t.Context(), core.Budget{About: core.BudgetTarget{Unit: "tokens", Per: core.PerDay}, Amount: core.AmountOf(1)}))
+	scrape := func() string {
+		w := httptest.NewRecorder()
+		m.Handler(s).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+		require.Equal(t, http.StatusOK, w.Code)
+		return w.Body.String()
+	}
+	with = scrape()
+	away = true
+	return with, scrape()
+}
+
+// A metric, or a label, that is only in one scrape is told apart, and a label that nobody has described is an error.
+func TestMetricsOfAnUnknownLabel(t *testing.T) {
+	t.Parallel()
+	_, err := reference.Metrics("# HELP duly_x X.\n# TYPE duly_x gauge\nduly_x{colour=\"red\"} 1\n", "")
+	require.ErrorContains(t, err, "the label colour")
 }
 
 // Each variable that a program of duly reads, or gives to programs, is on the page of the environment, and each of the page is one.
