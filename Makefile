@@ -183,7 +183,7 @@ scale-docs: ## write the tables of docs/scale.md from bench/scale.json and the p
 
 .PHONY: reference
 reference: ## write docs/reference out of the code: the command line, the file, the HTTP API, codes of errors and events
-	@go test -count=1 -run '^TestThePagesFollowFromTheCode$$' ./internal/cli/reference -update
+	@go test -count=1 -run '^(TestThePagesFollowFromTheCode|TestTheHandlersAreDescribed)$$' ./internal/cli/reference -update
 
 .PHONY: bench-test
 bench-test: ## see that the benchmarks work, with small sizes

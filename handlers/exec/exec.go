@@ -19,8 +19,8 @@ import (
 // Every other code but 0 is a failure that is retried.
 const (
 	exitNoRetry = 65 // EX_DATAERR: the task is dead; a recurring one continues with its next occurrence
-	exitLater   = 75 // EX_TEMPFAIL: the task is put off, and no attempt is charged
-	exitAwaits  = 76 // the task waits for a signal: see contract.Await
+	exitLater   = 75 // EX_TEMPFAIL: after the backoff of the kind, or when duly-snooze or duly-yield says
+	exitAwaits  = 76 // the one that duly-await names, or the standard output if there is no such line
 )
 
 // Bounds of a program.

@@ -9,7 +9,7 @@
 //	3xx, other 4xx        it failed, and trying again would not help
 //
 // An answer of 2xx may steer the run with a header: Duly-Snooze: 10m, Duly-Yield: 5m (the body is the checkpoint),
-// Duly-Next-In: 1h, Duly-Progress: {"done": 3}. Any answer may say what the run has used: Duly-Usage: {"tokens": 1200}. docs/handlers.md has the whole contract.
+// Duly-Next-In: 1h, Duly-Progress: {"done": 3}. Any answer may say what the run has used: Duly-Usage: {"tokens": 1200}. docs/reference/webhook.md has the whole contract.
 //
 // Addresses that are not public are not called unless that is allowed, whatever name they have. Redirects are not followed,
 // and no proxy is used.

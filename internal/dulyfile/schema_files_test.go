@@ -45,7 +45,6 @@ func TestTheSchemaRefusesMistakes(t *testing.T) {
 	assert.Greater(t, refused, 90)
 }
 
-
 // otherFiles are the beginnings of YAML in documents that is no file of duly.
 var otherFiles = regexp.MustCompile(`(?m)^(groups|apiVersion|services|jobs|on):`)
 

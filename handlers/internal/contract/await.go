@@ -11,11 +11,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// Await has the task wait for a signal. Its value is the key of that, or a JSON object such as {"key": "approval", "timeout": "48h",
-// "on_timeout": "fail"}, and the checkpoint behind it, as JSON.
-const Await = "await"
-
-// awaited is what is waited for. The checkpoint is for programs that print nothing else.
+// awaited is what is waited for, by the value of [Await]: the key of a signal, or a JSON object such as {"key": "approval", "timeout": "48h",
+// "on_timeout": "fail"}, and the checkpoint behind it, as JSON. The checkpoint is for programs that print nothing else.
 type awaited struct {
 	Key        string          `json:"key"`
 	Timeout    string          `json:"timeout"`

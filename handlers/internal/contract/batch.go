@@ -15,18 +15,18 @@ import (
 
 // said is what a program or a server says about one run of a batch: an empty object, or null, for a run that succeeded.
 type said struct {
-	Result     json.RawMessage `json:"result"`
-	Progress   json.RawMessage `json:"progress"`
-	Usage      json.RawMessage `json:"usage"`
-	Error      *string         `json:"error"`    // the run has failed, also if it is empty
-	NoRetry    bool            `json:"no_retry"` // with error: a retry would not help
-	Cancel     bool            `json:"cancel"`   // with error: it cancels its task
-	RetryAfter string          `json:"retry_after"`
-	Snooze     string          `json:"snooze"`
-	Yield      string          `json:"yield"`
-	Await      json.RawMessage `json:"await"`      // a key, or an object with one
-	Checkpoint json.RawMessage `json:"checkpoint"` // with yield, or await
-	NextIn     string          `json:"next_in"`
+	Result     json.RawMessage `json:"result"`      // what the run has to show; it succeeded
+	Progress   json.RawMessage `json:"progress"`    // how far it has come
+	Usage      json.RawMessage `json:"usage"`       // what it has used, for budgets: an object of numbers
+	Error      *string         `json:"error"`       // the run has failed, also if it is empty
+	NoRetry    bool            `json:"no_retry"`    // with error: a retry would not help
+	Cancel     bool            `json:"cancel"`      // with error: it cancels its task
+	RetryAfter string          `json:"retry_after"` // with error: a duration; it is tried again after it, uncharged
+	Snooze     string          `json:"snooze"`      // a duration; it runs again after it, uncharged
+	Yield      string          `json:"yield"`       // the same, with a checkpoint
+	Await      json.RawMessage `json:"await"`       // the key of a signal, or an object with key, timeout and on_timeout: it waits for that
+	Checkpoint json.RawMessage `json:"checkpoint"`  // with yield or await: the next run gets it
+	NextIn     string          `json:"next_in"`     // a duration; it succeeded, and the interval of the task is this from now on
 }
 
 // outcomeBytes is how much an outcome may be beside its result.

@@ -11,35 +11,35 @@ import (
 )
 
 // input is a run as programs and servers get it. Names and forms are those of tasks elsewhere in duly.
-// The names are part of the contract with users' programs.
+// The names are part of the contract with users' programs, and docs/reference says of each what the comment here says.
 type input struct {
-	ID          string          `json:"id"`
-	Agent       string          `json:"agent_id"`
-	Kind        string          `json:"kind"`
-	Payload     json.RawMessage `json:"payload,omitempty"`
-	Group       string          `json:"group,omitempty"`
-	Level       core.Level      `json:"level"`
-	Attempt     int             `json:"attempt"`
-	Crashes     int             `json:"crashes"`
-	Fence       core.Fence      `json:"fence"`
-	Due         string          `json:"due_at"`
-	Occurrence  string          `json:"occurrence"`
-	Zone        string          `json:"zone,omitempty"`
-	Parent      string          `json:"parent,omitempty"`
-	Submitted   string          `json:"submitted_at"`
-	Checkpoint  json.RawMessage `json:"checkpoint,omitempty"`
-	Gate        json.RawMessage `json:"gate,omitempty"`
-	Heard       *heard          `json:"heard,omitempty"`
-	TraceID     string          `json:"trace_id,omitempty"`
-	Traceparent string          `json:"traceparent,omitempty"`
-	SessionID   string          `json:"session_id,omitempty"`
-	UserID      string          `json:"user_id,omitempty"`
-	MemCubeID   string          `json:"mem_cube_id,omitempty"`
-	UserName    string          `json:"user_name,omitempty"`
-	Info        json.RawMessage `json:"info,omitempty"`
-	Tags        []string        `json:"tags,omitempty"`
+	ID          string          `json:"id"`                    // the task
+	Agent       string          `json:"agent_id"`              // its agent
+	Kind        string          `json:"kind"`                  // its kind
+	Payload     json.RawMessage `json:"payload,omitempty"`     // what it was submitted with
+	Group       string          `json:"group,omitempty"`       // its group
+	Level       core.Level      `json:"level"`                 // 1 is the most urgent, 3 the least
+	Attempt     int             `json:"attempt"`               // which attempt this is, from 1 on
+	Crashes     int             `json:"crashes"`               // how often a process died during a run of this occurrence
+	Fence       core.Fence      `json:"fence"`                 // grows with every claim: pass it to stores that must refuse writes of a run that lost its lease
+	Due         string          `json:"due_at"`                // when it was due: RFC 3339 in UTC, with milliseconds, as all times
+	Occurrence  string          `json:"occurrence"`            // when this occurrence was first due: the same for all its attempts
+	Zone        string          `json:"zone,omitempty"`        // the zone of the task's cron expression
+	Parent      string          `json:"parent,omitempty"`      // the recurring task that this task is one occurrence of
+	Submitted   string          `json:"submitted_at"`          // when it was submitted
+	Checkpoint  json.RawMessage `json:"checkpoint,omitempty"`  // the checkpoint that an earlier run of this occurrence left
+	Gate        json.RawMessage `json:"gate,omitempty"`        // what the gate of the kind said
+	Heard       *heard          `json:"heard,omitempty"`       // what the task was told that has waited for a signal: `key`, `told`, `payload`, `timed_out`
+	TraceID     string          `json:"trace_id,omitempty"`    // its trace
+	Traceparent string          `json:"traceparent,omitempty"` // the same as W3C trace context has it
+	SessionID   string          `json:"session_id,omitempty"`  // its session
+	UserID      string          `json:"user_id,omitempty"`     // its user
+	MemCubeID   string          `json:"mem_cube_id,omitempty"` // its memory cube
+	UserName    string          `json:"user_name,omitempty"`   // the name of its user
+	Info        json.RawMessage `json:"info,omitempty"`        // the JSON object that it was submitted with
+	Tags        []string        `json:"tags,omitempty"`        // the words that it was submitted with
 
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"` // the names and values that it was submitted with
 }
 
 // The labels that have fields of their own, as they have in all of duly's JSON.

@@ -15,11 +15,12 @@ const Prefix = "duly-"
 
 // The names behind the prefix.
 const (
-	Snooze   = "snooze"   // run it again after a time, uncharged
-	Yield    = "yield"    // the same, with a checkpoint that the next run gets
-	NextIn   = "next-in"  // it succeeded, and its interval is this from now on
-	Progress = "progress" // how far it has come
-	Usage    = "usage"    // what it has used, for budgets; it adds up
+	Snooze   = "snooze"   // run again after this time, uncharged
+	Yield    = "yield"    // the same, and leave a checkpoint, which the next run gets
+	Await    = "await"    // wait for the signal with this key, and leave a checkpoint
+	NextIn   = "next-in"  // it succeeded, and the interval of the task is this from now on
+	Progress = "progress" // how far it has come, seen while it runs
+	Usage    = "usage"    // what it has used, for budgets; it adds up, and counts whatever the outcome
 )
 
 // longest is how far a run may be put off: ten years.

@@ -45,14 +45,7 @@ func TestThePagesFollowFromTheCode(t *testing.T) {
 	figures, err := reference.Metrics(scrapes(t))
 	require.NoError(t, err)
 	for name, text := range map[string]string{"metrics.md": figures, "file.md": file, "cli.md": reference.Commands(cli.Commands()), "http.md": calls, "errors.md": codes, "events.md": events} {
-		file := filepath.Join(pages, name)
-		if *update {
-			require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-			continue
-		}
-		kept, err := os.ReadFile(file)
-		require.NoError(t, err)
-		assert.Equal(t, string(kept), text, "%s: make reference writes it", file)
+		written(t, name, text)
 	}
 	for line := range strings.Lines(codes) {
 		assert.NotRegexp(t, `\| +\|`, line, "each code says what it means and what to do")
@@ -60,6 +53,19 @@ func TestThePagesFollowFromTheCode(t *testing.T) {
 	for line := range strings.Lines(events) {
 		assert.NotRegexp(t, `\| +\|`, line, "each event says what has happened")
 	}
+}
+
+// written compares a page with what is written now, or writes it.
+func written(t *testing.T, name, text string) {
+	t.Helper()
+	file := filepath.Join(pages, name)
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		return
+	}
+	kept, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, string(kept), text, "%s: make reference writes it", file)
 }
 
 // scrapes are two of one process: while its store answers, and while it does not.
