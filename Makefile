@@ -225,6 +225,10 @@ scripts: ## write core/redisstore/scripts.json.gz after a change of its scripts
 openapi: ## write adapters/http/openapi.json.gz after a change of openapi.json
 	@go test -count=1 -run '^TestTheDocumentIsPacked$$' ./adapters/http -update
 
+.PHONY: client-test
+client-test: ## generate TypeScript clients from openapi.json and check their types, if npm can be reached
+	@scripts/client-test.sh adapters/http/openapi.json
+
 .PHONY: proto
 proto: ## write adapters/http/rpc/schedulerpb after a change of scheduler.proto; needs protoc
 	@command -v protoc >/dev/null || { echo 'make proto needs protoc: install protobuf-compiler' >&2; exit 1; }

@@ -76,18 +76,8 @@ func (a *Agent) read() error {
 		case "agent_id", "revision":
 			return e.at.fail("unknown key; expected one of agent, labels, quiet, urgent, zone")
 		}
-		var v any
-		if name == "agent_id" || name == "zone" { // an agent may be called 007
-			var given string
-			if err := text(&given)(e.value); err != nil {
-				return err
-			}
-			v = given
-		} else if err := e.value.value().Decode(&v); err != nil {
-			return e.value.fail("cannot be converted to JSON: %w", err)
-		}
-		if fields[name], err = json.Marshal(v); err != nil {
-			return e.value.fail("cannot be converted to JSON: %w", err)
+		if fields[name], err = profileField(name, e.value); err != nil {
+			return err
 		}
 	}
 	data, err := json.Marshal(fields)
@@ -101,6 +91,25 @@ func (a *Agent) read() error {
 		return a.at.fail("agent is required")
 	}
 	return nil
+}
+
+// profileField is the JSON of one field. The agent and the zone are taken literally: an agent may be called 007.
+func profileField(name string, p place) ([]byte, error) {
+	var v any
+	if name == "agent_id" || name == "zone" {
+		var given string
+		if err := text(&given)(p); err != nil {
+			return nil, err
+		}
+		v = given
+	} else if err := p.value().Decode(&v); err != nil {
+		return nil, p.fail("cannot be converted to JSON: %w", err)
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, p.fail("cannot be converted to JSON: %w", err)
+	}
+	return data, nil
 }
 
 // refused puts the place of a field in front of what is wrong with it. Quiet hours are named by their number, from 0.

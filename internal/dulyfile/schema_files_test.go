@@ -88,7 +88,7 @@ func TestTheSchemaTakesTheFilesOfTheDocuments(t *testing.T) {
 }
 
 // Whatever the reader takes of the texts in the tests of the file and of the command line, the schema takes.
-func TestTheSchemaTakesWhatTheReaderTakes(t *testing.T) {
+func TestTheSchemaTakesWhatTheReaderTakes(t *testing.T) { //nolint:paralleltest // it sets variables
 	secrets(t)
 	d := schemaOf(t)
 	taken := 0

@@ -27,7 +27,7 @@ var keyed = map[string]struct {
 	wrap func(v any) object
 	base object
 }{
-	"":                  {func(v any) object { return v.(object) }, object{}}, //nolint:forcetypeassert // it is the whole file
+	"":                  {func(v any) object { return v.(object) }, object{}},
 	"token":             {func(v any) object { return object{"tokens": []any{v}} }, object{"env": "A", "scopes": []any{"read"}}},
 	"sender":            {func(v any) object { return object{"senders": []any{v}} }, nil},
 	"agent":             {func(v any) object { return object{"agents": []any{v}} }, object{"agent": "a"}},
@@ -204,7 +204,7 @@ func propertiesOf(t *testing.T, name string) map[string]struct{ Description stri
 }
 
 // The reader knows the keys of the schema and no others, in every part of the file.
-func TestTheSchemaHasTheKeysOfTheReader(t *testing.T) {
+func TestTheSchemaHasTheKeysOfTheReader(t *testing.T) { //nolint:paralleltest // it sets variables
 	secrets(t)
 	d := schemaOf(t)
 	defs, _ := d.text["$defs"].(object)
@@ -229,8 +229,8 @@ func TestTheSchemaHasTheKeysOfTheReader(t *testing.T) {
 		names, _ := variant["propertyNames"].(object)["enum"].([]any)
 		var keys []string
 		for _, name := range names {
-			keys = append(keys, name.(string)) //nolint:forcetypeassert // the schema of schemas has been asked
-			all[name.(string)] = true          //nolint:forcetypeassert // as above
+			keys = append(keys, name.(string))
+			all[name.(string)] = true
 		}
 		slices.Sort(keys)
 		assert.Equal(t, known(t, "sender", base), keys, "keys of senders of the type %q", typ)
@@ -247,7 +247,7 @@ func secrets(t *testing.T) {
 }
 
 // Each key says what it is for, and its examples, its default, its values and its bounds are those of the reader.
-func TestTheSchemaSaysWhatTheReaderTakes(t *testing.T) {
+func TestTheSchemaSaysWhatTheReaderTakes(t *testing.T) { //nolint:paralleltest // it sets variables
 	secrets(t)
 	d := schemaOf(t)
 	tried := 0
@@ -267,7 +267,7 @@ func TestTheSchemaSaysWhatTheReaderTakes(t *testing.T) {
 				assert.True(t, is["default"] != nil || is["x-default"] != nil || slices.Contains(required, any(key)) || name == "sender" || key == "webhook",
 					"%s has neither a default nor is it required", at)
 			}
-			good, bad := d.values(is)
+			good, bad := values(is)
 			for _, v := range good {
 				text := with(name, base, key, v)
 				if v == "exec" || strings.Contains(text, "new-mails") {
@@ -322,7 +322,7 @@ func (d described) leaf(s object) bool {
 }
 
 // values are some that the schema takes, and some that it has to refuse.
-func (d described) values(s object) (good, bad []any) {
+func values(s object) (good, bad []any) {
 	good, _ = s["examples"].([]any)
 	good = slices.Clone(good)
 	if v, ok := s["default"]; ok {

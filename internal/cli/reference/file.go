@@ -33,8 +33,7 @@ type keyed struct {
 
 // filePage writes the page; each part has a section, in the order in which the parts are met.
 type filePage struct {
-	strings.Builder
-
+	b     strings.Builder
 	defs  map[string]*keyed
 	order []section
 }
@@ -58,7 +57,7 @@ func File(schema string) (string, error) {
 		return "", fmt.Errorf("read the schema of the file: %w", err)
 	}
 	page := &filePage{defs: root.Defs}
-	page.WriteString("# The file\n\n" + generated + `
+	page.b.WriteString("# The file\n\n" + generated + `
 The file that ` + "`-c`" + ` names, by custom duly.yaml, is YAML. Every key may be left out; one that duly does not know is an error with its line. ` + "`duly schema`" + ` prints the same as a
 JSON Schema (draft 2020-12): an editor with a YAML language server completes and checks the file by it, if this is its first line:
 
@@ -72,11 +71,11 @@ A duration is a number with a unit, such as ` + "`90s`, `1h30m`, `1d` or `PT10M`
 	for len(page.order) > 0 { // sections that a section names follow it
 		next := page.order[0]
 		page.order = page.order[1:]
-		fmt.Fprintf(page, "\n## %s\n\n%s\n", next.at, sentence(next.part.Description))
+		fmt.Fprintf(&page.b, "\n## %s\n\n%s\n", next.at, sentence(next.part.Description))
 		page.table(&next)
 		page.variants(next.part)
 	}
-	return page.String(), nil
+	return page.b.String(), nil
 }
 
 // table writes the keys of a part.
@@ -84,7 +83,7 @@ func (page *filePage) table(s *section) {
 	if len(s.part.Properties) == 0 {
 		return
 	}
-	page.WriteString("\n| key | type | default | what it says | example |\n|---|---|---|---|---|\n")
+	page.b.WriteString("\n| key | type | default | what it says | example |\n|---|---|---|---|---|\n")
 	var below []section
 	for _, key := range slices.Sorted(maps.Keys(s.part.Properties)) {
 		p := s.part.Properties[key]
@@ -94,7 +93,7 @@ func (page *filePage) table(s *section) {
 		if len(p.Examples) > 0 {
 			example = code(p.Examples[0])
 		}
-		fmt.Fprintf(page, "| `%s` | %s | %s | %s | %s |\n", key, cell(kind), cell(byDefault(p, slices.Contains(s.part.Required, key))), cell(p.Description), example)
+		fmt.Fprintf(&page.b, "| `%s` | %s | %s | %s | %s |\n", key, cell(kind), cell(byDefault(p, slices.Contains(s.part.Required, key))), cell(p.Description), example)
 	}
 	page.order = append(below, page.order...)
 }
@@ -116,7 +115,7 @@ func (page *filePage) variants(part *keyed) {
 	if len(part.OneOf) == 0 || part.OneOf[0].Title == "" {
 		return
 	}
-	fmt.Fprintf(page, "\n| type | keys that it needs | keys that it may have |\n|---|---|---|\n")
+	fmt.Fprintf(&page.b, "\n| type | keys that it needs | keys that it may have |\n|---|---|---|\n")
 	for _, v := range part.OneOf {
 		var may []string
 		for _, name := range v.PropertyNames.Enum {
@@ -124,7 +123,7 @@ func (page *filePage) variants(part *keyed) {
 				may = append(may, name)
 			}
 		}
-		fmt.Fprintf(page, "| `%s` | `%s` | `%s` |\n", v.Title, strings.Join(append([]string{"scopes"}, v.Required...), "`, `"), strings.Join(may, "`, `"))
+		fmt.Fprintf(&page.b, "| `%s` | `%s` | `%s` |\n", v.Title, strings.Join(append([]string{"scopes"}, v.Required...), "`, `"), strings.Join(may, "`, `"))
 	}
 }
 
@@ -137,7 +136,7 @@ func (page *filePage) kind(p *keyed, at string) (string, []section) {
 	case words[name] != "":
 		return words[name], nil
 	case name != "":
-		return page.link(at, page.defs[name])
+		return link(at, page.defs[name])
 	case len(p.AnyOf) > 0: // or nothing
 		return page.kind(p.AnyOf[0], at)
 	case p.Items != nil:
@@ -164,7 +163,7 @@ func (page *filePage) kind(p *keyed, at string) (string, []section) {
 }
 
 // link names a part that has a section of its own.
-func (page *filePage) link(at string, part *keyed) (string, []section) {
+func link(at string, part *keyed) (string, []section) {
 	anchor := strings.ToLower(strings.NewReplacer(".", "", "[", "", "]", "").Replace(at))
 	return "[" + at + "](#" + anchor + ")", []section{{at, part}}
 }

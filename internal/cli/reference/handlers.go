@@ -15,7 +15,7 @@ import (
 )
 
 // SecretOfExample is what the real request of the page has to be signed with.
-const SecretOfExample = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+const SecretOfExample = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" //nolint:gosec // it opens nothing
 
 // Seen is what real runs of a handler got, and what its answers meant to duly.
 type Seen struct {
