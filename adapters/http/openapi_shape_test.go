@@ -156,9 +156,8 @@ func TestCodesAndEventsAreThoseOfTheCode(t *testing.T) {
 		assert.ElementsMatch(t, want, have, name)
 	}
 	e := core.Event{Time: time.Unix(1, 0), Due: time.Unix(1, 0), Next: time.Unix(1, 0), Used: core.Usage{"tokens": 1}, Type: core.EventFinish}
-	v := reflect.ValueOf(&e).Elem()
-	for i := range v.NumField() {
-		switch f := v.Field(i); {
+	for _, f := range reflect.ValueOf(&e).Elem().Fields() {
+		switch {
 		case f.Kind() == reflect.String && f.String() == "":
 			f.SetString("failed")
 		case f.CanInt() && f.Int() == 0:
