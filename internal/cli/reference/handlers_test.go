@@ -213,6 +213,7 @@ func servers(t *testing.T) *reference.Seen {
 		mu.Lock()
 		defer mu.Unlock()
 		assert.Equal(t, "POST /digest", r.Method+" "+r.URL.Path)
+		w.Header().Set("Connection", "close") // no idle connection is left behind
 		body, _ := io.ReadAll(r.Body)
 		var in struct{ ID string }
 		_ = json.Unmarshal(body, &in) // a batch has no id
