@@ -91,6 +91,8 @@ func (a *api) routes() []route {
 		{method: http.MethodGet, path: "/v1/stats", answer: a.stats},
 		{method: http.MethodGet, path: "/v1/kinds", answer: a.kinds},
 		{method: http.MethodGet, path: "/v1/processes", answer: a.processes},
+		{method: http.MethodGet, path: "/v1/presets", answer: a.presets},
+		{method: http.MethodPost, path: "/v1/next", needs: ScopeRead, answer: a.next},
 		{method: http.MethodGet, path: "/healthz", open: true, answer: a.health},
 		{method: http.MethodGet, path: "/readyz", open: true, answer: a.ready},
 		{method: http.MethodGet, path: "/openapi.json", open: true, answer: a.document},
