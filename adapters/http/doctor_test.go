@@ -1,7 +1,10 @@
 package http_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,4 +92,71 @@ func TestDoctorOfAStoreThatIsAway(t *testing.T) {
 	assert.False(t, d.OK)
 	assert.Regexp(t, "^failed: the store does not answer", d.checks()["store"])
 	assert.NotContains(t, answer, "secret-host")
+}
+
+// step is an answer of POST /v1/audit.
+type step struct {
+	Tasks, Found, Repairable int
+	Faults                   []core.Fault
+	Next                     string `json:"next_cursor"`
+}
+
+// audits sends steps until the last one, and sums them up.
+func (f *fixture) audits(t *testing.T, repair bool) (sum step, steps int) {
+	t.Helper()
+	for cursor := ""; ; steps++ {
+		body := map[string]any{"repair": repair, "pages": 1}
+		if cursor != "" {
+			body["cursor"] = cursor
+		}
+		data, err := json.Marshal(body)
+		require.NoError(t, err)
+		res, answer := f.call(t, "POST", "/v1/audit", string(data))
+		require.Equal(t, 200, res.StatusCode, answer)
+		one := get[step](t, answer)
+		sum.Tasks, sum.Found, sum.Repairable, sum.Faults = sum.Tasks+one.Tasks, sum.Found+one.Found, sum.Repairable+one.Repairable, append(sum.Faults, one.Faults...)
+		if cursor = one.Next; cursor == "" {
+			return sum, steps + 1
+		}
+	}
+}
+
+// An audit in steps looks at every task, finds what was lost, and puts it back.
+func TestAuditInSteps(t *testing.T) {
+	t.Parallel()
+	f, server := onRedis(t, httpadapter.Config{}, "--save", "")
+	var tasks []core.NewTask
+	for i := range 300 {
+		tasks = append(tasks, core.NewTask{Agent: fmt.Sprintf("agent-%d", i%50), Kind: "ok", Delay: time.Hour})
+	}
+	_, err := f.scheduler.Submit(t.Context(), tasks...)
+	require.NoError(t, err)
+	sum, steps := f.audits(t, false)
+	assert.GreaterOrEqual(t, sum.Tasks, 300)
+	assert.Zero(t, sum.Found, sum.Faults)
+	assert.Greater(t, steps, 3)
+
+	client := server.Client(t)
+	agendas, err := client.Keys(t.Context(), "duly:*:agenda").Result()
+	require.NoError(t, err)
+	require.NoError(t, client.Del(t.Context(), agendas...).Err())
+	sum, _ = f.audits(t, true)
+	assert.GreaterOrEqual(t, sum.Found, 50, "at least a task of each agent")
+	assert.Equal(t, sum.Found, sum.Repairable)
+	sum, _ = f.audits(t, false)
+	assert.Zero(t, sum.Found, sum.Faults)
+
+	// A cursor that is none is a mistake of the client, whoever would meet it.
+	for _, cursor := range []string{"x", "0", "-1.t0", "9.t0", "0.x0", "0.t", "0.tx", "0.t99999999999999999999", "0.t0@ \n", "0.t0@" + strings.Repeat("x", 200), "0.\u00e9"} {
+		data, err := json.Marshal(map[string]any{"cursor": cursor, "repair": true})
+		require.NoError(t, err)
+		res, answer := f.call(t, "POST", "/v1/audit", string(data))
+		_, field, _ := problem(t, res, answer)
+		assert.Equal(t, []any{400, "cursor"}, []any{res.StatusCode, field}, "%q: %s", cursor, answer)
+	}
+	for body, want := range map[string]string{`{"pages":0}`: "pages", `{"pages":1001}`: "pages", `{"pages":-1}`: "pages", `{"repair":1}`: "repair", `{"all":true}`: "all"} {
+		res, answer := f.call(t, "POST", "/v1/audit", body)
+		_, field, _ := problem(t, res, answer)
+		assert.Equal(t, []any{400, want}, []any{res.StatusCode, field}, "%s: %s", body, answer)
+	}
 }

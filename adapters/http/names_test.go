@@ -62,6 +62,7 @@ var foreign = map[string][][2]string{ // each request is its path and its body
 	"get /v1/pauses":                           {{"/v1/pauses"}},
 	"get /v1/limits":                           {{"/v1/limits"}},
 	"get /v1/kinds":                            {{"/v1/kinds"}},
+	"post /v1/audit":                           {{"/v1/audit"}, {"/v1/audit", `{"repair":true}`}},
 	"get /v1/doctor":                           {{"/v1/doctor"}},
 	"get /v1/processes":                        {{"/v1/processes"}},
 	"put /v1/limits":                           {{"/v1/limits", `{"kind":"ok","concurrency":1}`}},

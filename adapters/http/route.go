@@ -91,6 +91,7 @@ func (a *api) routes() []route {
 		{method: http.MethodGet, path: "/v1/stats", answer: a.stats},
 		{method: http.MethodGet, path: "/v1/kinds", answer: a.kinds},
 		{method: http.MethodGet, path: "/v1/processes", answer: a.processes},
+		{method: http.MethodPost, path: "/v1/audit", answer: a.audit},
 		{method: http.MethodGet, path: "/v1/doctor", answer: a.doctor},
 		{method: http.MethodGet, path: "/v1/presets", answer: a.presets},
 		{method: http.MethodPost, path: "/v1/next", needs: ScopeRead, answer: a.next},
