@@ -90,12 +90,14 @@ func checkServers(servers []store.Facts) []Finding {
 	for i := range servers {
 		f := &servers[i]
 		switch f.Evicts() {
+		case store.LosesNothing, store.LosesUnknown:
 		case store.LosesTasks:
 			evicts = Finding{"eviction", SeverityFailed, fmt.Sprintf("%s has maxmemory-policy %s, which drops tasks silently when memory is short", f.Node, f.Eviction), policy}
 		case store.LosesSome:
 			evicts.graver(SeverityWarning, fmt.Sprintf("%s has maxmemory-policy %s: finished tasks may be forgotten early, live ones are safe", f.Node, f.Eviction), policy)
 		}
 		switch f.Forgets() {
+		case store.LosesNothing:
 		case store.LosesTasks:
 			keeps = Finding{"persistence", SeverityFailed, f.Node + " has neither files nor a replica: a restart loses all tasks", "set appendonly yes"}
 		case store.LosesSome:

@@ -33,8 +33,8 @@ func declared(t *testing.T, head, every string, ids ...string) string {
 func actions(t *testing.T, answer map[string]any) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, row := range answer["tasks"].([]any) { //nolint:forcetypeassert // the test fails
-		r := row.(map[string]any) //nolint:forcetypeassert // the test fails
+	for _, row := range answer["tasks"].([]any) {
+		r := row.(map[string]any)
 		all[fmt.Sprint(r["id"])] = fmt.Sprint(r["action"])
 	}
 	return all

@@ -95,6 +95,7 @@ type applying struct {
 // tell counts what was done about a task.
 func (a *applying) tell(action Action, agent, id, owner string) {
 	switch action {
+	case ActionUnchanged:
 	case ActionCreate:
 		a.done.Created++
 	case ActionUpdate:

@@ -26,14 +26,15 @@ func (f *File) readOwner(p place) error {
 }
 
 // ownedBy is the task with an owner, both as it is submitted and as it is compared; unchanged without one.
-func (t Task) ownedBy(owner string) Task {
+func (t *Task) ownedBy(owner string) Task {
+	owned := *t
 	if owner != "" {
-		t.task.OwnedBy(owner)
+		owned.task.OwnedBy(owner) // which leaves the labels of t as they are
 		tried := t.tried.Definition()
 		tried.OwnedBy(owner)
-		t.tried.Labels = tried.Labels
+		owned.tried.Labels = tried.Labels
 	}
-	return t
+	return owned
 }
 
 // takes reports whether a task of the store is for this file to change, and tells if not. One that has an owner keeps it, unless the file has
@@ -78,26 +79,31 @@ const prunePage = 100
 // prune deletes the tasks of the owner that are not in the file: those that wait or run, and those that have failed, as a replay would run
 // them again. A task that runs loses its lease, as with any delete. What has completed or was cancelled stays until its retention ends.
 func (a *applying) prune(ctx context.Context, tasks []Task) error {
-	declared := make(map[[2]string]bool, len(tasks))
+	declared := make(map[core.TaskIdentity]bool, len(tasks))
 	for i := range tasks {
-		declared[[2]string{tasks[i].tried.Agent, tasks[i].tried.ID}] = true
+		declared[core.TaskIdentity{Agent: tasks[i].tried.Agent, ID: tasks[i].tried.ID}] = true
 	}
 	for _, status := range [][]core.Status{{core.StatusWaiting, core.StatusInProgress}, {core.StatusFailed}} {
-		l := core.List{Status: status, Labels: map[string]string{core.LabelOwner: a.owner}, Limit: prunePage}
-		for {
-			page, next, err := a.s.Tasks(ctx, l)
+		for cursor, more := "", true; more; more = cursor != "" {
+			page, next, err := a.s.Tasks(ctx, core.List{Status: status, Labels: map[string]string{core.LabelOwner: a.owner}, Limit: prunePage, Cursor: cursor})
 			if err != nil {
 				return fmt.Errorf("look for tasks of owner %q: %w", a.owner, err)
 			}
-			for i := range page {
-				if t := &page[i]; !declared[[2]string{t.Agent, t.ID}] {
-					if err := a.remove(ctx, t); err != nil {
-						return err
-					}
-				}
+			if err := a.removeAll(ctx, page, declared); err != nil {
+				return err
 			}
-			if l.Cursor = next; next == "" {
-				break
+			cursor = next
+		}
+	}
+	return nil
+}
+
+// removeAll deletes those of some tasks that are not declared.
+func (a *applying) removeAll(ctx context.Context, tasks []core.TaskInfo, declared map[core.TaskIdentity]bool) error {
+	for i := range tasks {
+		if t := &tasks[i]; !declared[core.TaskIdentity{Agent: t.Agent, ID: t.ID}] {
+			if err := a.remove(ctx, t); err != nil {
+				return err
 			}
 		}
 	}
