@@ -14,7 +14,6 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-//nolint:paralleltest // a bubble of virtual time
 func TestOwners(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		labels := map[string]string{}
