@@ -35,23 +35,34 @@ const MaxFaults = 100
 // audit does. It goes page by page, so it holds nobody up, and may be cut off: what it has repaired by then stays so.
 func (s *Scheduler) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	var r AuditReport
-	for p := range s.store.Partitions() {
-		for cursor := ""; ; {
-			pages, err := s.store.Audit(ctx, []store.AuditPage{{Partition: p, Cursor: cursor, Repair: o.Repair}})
-			if err != nil {
-				return r, err
-			}
-			page := &pages[0]
-			r.add(page)
-			if o.Progress != nil {
-				o.Progress(r)
-			}
-			if cursor = page.Next; cursor == "" {
-				break
-			}
+	for at := new(auditPlace); at != nil; {
+		next, err := s.auditPage(ctx, at, o.Repair, &r)
+		if err != nil {
+			return r, err
 		}
+		if o.Progress != nil {
+			o.Progress(r)
+		}
+		at = next
 	}
 	return r, nil
+}
+
+// auditPage audits one page, and returns where the next one begins; nil after the last.
+func (s *Scheduler) auditPage(ctx context.Context, at *auditPlace, repair bool, r *AuditReport) (*auditPlace, error) {
+	pages, err := s.store.Audit(ctx, []store.AuditPage{{Partition: at.partition, Cursor: at.cursor, Repair: repair}})
+	if err != nil {
+		return at, err
+	}
+	r.add(&pages[0])
+	switch {
+	case pages[0].Next != "":
+		return &auditPlace{at.partition, pages[0].Next}, nil
+	case at.partition+1 < s.store.Partitions():
+		return &auditPlace{partition: at.partition + 1}, nil
+	default:
+		return nil, nil //nolint:nilnil // which is the end
+	}
 }
 
 // add counts a page in. Faults are listed up to a bound, and counted without one.

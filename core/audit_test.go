@@ -52,6 +52,17 @@ func TestAuditGoesThroughAllPages(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(data), `{"tasks":12800,"found":256,"repairable":128,"faults":[{"agent_id":"0","code":"lost"},`)
 
+	st.asked = nil
+	report, next, err := s.AuditStep(t.Context(), core.AuditStep{Pages: 3})
+	require.NoError(t, err)
+	assert.Equal(t, []any{300, "1.second"}, []any{report.Tasks, next})
+	report, next, err = s.AuditStep(t.Context(), core.AuditStep{Pages: 1000, Cursor: next})
+	require.NoError(t, err)
+	assert.Equal(t, []any{core.MaxFaults, core.MaxFaults, "26.second"}, []any{report.Found, len(report.Faults), next}, "no fault of a step is left out")
+	_, next, err = s.AuditStep(t.Context(), core.AuditStep{Cursor: "63.second"})
+	require.NoError(t, err)
+	assert.Empty(t, next)
+
 	st.asked, st.fail = nil, errors.New("away")
 	report, err = s.Audit(t.Context(), core.AuditOptions{})
 	require.ErrorIs(t, err, st.fail)

@@ -106,6 +106,8 @@ type Config struct {
 	// Recent, if set, keeps what ran in the last day, for Window: usually the store. A process adds what it has counted every five seconds
 	// while it works, and when a pull ends.
 	Recent store.Recent
+	// Servers, if set, says how the servers of the store are set up, for Diagnose: usually the store.
+	Servers store.Servers
 	// Callbacks, if set, delivers the callbacks of tasks, and decides which are allowed: see [NewTask].Callback. A process without it refuses
 	// tasks with one, and leaves deliveries to others; the ends of such tasks it tells all the same.
 	Callbacks Callbacks

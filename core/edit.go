@@ -99,9 +99,11 @@ func (s *Scheduler) edited(ctx context.Context, t *store.Stored, names []string,
 		return NewTask{}, fmt.Errorf("edit: %w", err)
 	}
 	var task NewTask
-	err = task.UnmarshalJSON(merged)
+	if err := task.UnmarshalJSON(merged); err != nil {
+		return NewTask{}, err
+	}
 	task.OnConflict = OnConflictReplace
-	return task, err
+	return task, task.keepOwner(info.Owner())
 }
 
 // keepDue has a definition say when its task is due: a cron schedule says so itself.

@@ -161,6 +161,7 @@ func parseTaskLine(names []string, values map[string]json.RawMessage) (*NewTask,
 			if err := t.UnmarshalJSON(values[name]); err != nil {
 				return nil, within(name, err)
 			}
+			t.owned = t.Labels[LabelOwner] != "" // it was exported so
 		case read == nil:
 			return nil, invalid(clip(name), "is not a field of a line with a task")
 		default:

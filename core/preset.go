@@ -20,6 +20,18 @@ type Preset struct {
 	MinAge time.Duration // how old what it works on has to be: the payload's min_age, if the task has no payload
 }
 
+// MarshalJSON writes what the preset has, its durations as a task has them.
+func (p *Preset) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Name   string `json:"name"`
+		Kind   string `json:"kind"`
+		Cron   string `json:"cron,omitempty"`
+		Jitter span   `json:"jitter,omitzero"`
+		Level  Level  `json:"level,omitempty"`
+		MinAge span   `json:"min_age,omitzero"`
+	}{p.Name, p.Kind, p.Cron, span(p.Jitter), p.Level, span(p.MinAge)})
+}
+
 // presets are all there are: the maintenance of an agent's memory, then the labels of a memory's messages.
 var presets = []Preset{
 	{Name: "memory.rollup_day", Kind: "memory.rollup_day", Cron: "0 0 1 * * *", Jitter: 5 * time.Minute, MinAge: time.Hour},

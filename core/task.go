@@ -81,6 +81,7 @@ type NewTask struct {
 	Tags                            []string
 	Labels                          map[string]string // the submitter's own, at most 32
 
+	owned    bool      // that Labels has its owner was said by OwnedBy
 	restored *restored // where the task was when it was exported; nil for one that is new
 }
 
@@ -346,7 +347,7 @@ func (t *NewTask) checkTexts() error {
 			return err
 		}
 	}
-	if err := checkLabels(t.Labels); err != nil {
+	if err := t.checkOwned(); err != nil {
 		return err
 	}
 	if len(t.Tags) > maxTags {

@@ -68,16 +68,17 @@ func TestUpcoming(t *testing.T) {
 		require.NoError(t, err)
 		return out
 	}
-	times, err := core.NextTimes("30 2 * * *", "Europe/Berlin", at("2026-03-27T12:00:00Z"), 3)
+	f, err := (&core.Preview{Cron: "30 2 * * *", Zone: "Europe/Berlin", After: at("2026-03-27T12:00:00Z"), Count: 3}).Forecast()
 	require.NoError(t, err)
 	var text []string
-	for _, one := range times {
+	for _, one := range f.Times {
 		text = append(text, one.Format(time.RFC3339))
 	}
 	assert.Equal(t, []string{"2026-03-28T02:30:00+01:00", "2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00"}, text)
-	_, err = core.NextTimes("61 * * * *", "", at("2026-03-27T12:00:00Z"), 3)
+	assert.Equal(t, []core.ClockChange{{Before: f.Times[1], Shift: time.Hour}}, f.Changes)
+	_, err = (&core.Preview{Cron: "61 * * * *", After: at("2026-03-27T12:00:00Z"), Count: 3}).Forecast()
 	assert.Equal(t, core.CodeInvalid, core.CodeOf(err))
-	_, err = core.NextTimes("1 * * * *", "Nowhere", at("2026-03-27T12:00:00Z"), 3)
+	_, err = (&core.Preview{Cron: "1 * * * *", Zone: "Nowhere", After: at("2026-03-27T12:00:00Z"), Count: 3}).Forecast()
 	assert.ErrorContains(t, err, "zone ")
 
 	until := at("2026-01-03T00:00:00Z")

@@ -1,27 +1,13 @@
 package core
 
-// What will be due: worked out ahead from a schedule, without a store.
+// What will be due of a live task: worked out ahead from its schedule, without a store.
 
 import (
 	"cmp"
-	"errors"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
-
-// NextTimes returns the next times, so many at most, at which a cron expression fires after a time, in its IANA zone: UTC if that is empty.
-// There are fewer if it fires no more. The error is an *[InvalidError] that names cron or zone.
-func NextTimes(cron, zone string, after time.Time, most int) ([]time.Time, error) {
-	c, err := schedule.ParseCron(cron, zone, "", "")
-	if wrong, ok := errors.AsType[*schedule.ParseError](err); ok {
-		return nil, &InvalidError{Field: wrong.Field, Reason: wrong.Reason}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return fired(c, after, time.Time{}, most), nil
-}
 
 // fired are the times after one and until another, which is open if it is zero.
 func fired(c *schedule.Cron, after, until time.Time, most int) []time.Time {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -20,13 +19,6 @@ type finding struct {
 	Do            string       // a button, about Target
 	Target        *core.Target // of the button
 }
-
-// tooLate is how long work may be due before somebody should have taken it.
-// A minute is more than any healthy process needs, also right after a restart.
-const tooLate = time.Minute
-
-// lately is how long ago records may have been dropped for it to be worth a word.
-const lately = 7 * 24 * time.Hour
 
 // The colours of findings.
 var (
@@ -52,10 +44,10 @@ func (f *facts) findings(steers bool) []finding {
 // own are faults of the process that answers.
 func (f *facts) own() []finding {
 	var out []finding
-	if stuck, ok := errors.AsType[*core.AbandonedError](f.ready); ok {
+	if stuck, ok := errors.AsType[*core.AbandonedError](f.Ready); ok {
 		out = append(out, finding{State: isBad, Text: sentence(stuck.Error()), Command: "duly daemon", Label: "Processes", To: Path + "/processes"})
 	}
-	if away, ok := errors.AsType[*core.AwayError](f.ready); ok {
+	if away, ok := errors.AsType[*core.AwayError](f.Ready); ok {
 		out = append(out, finding{State: isBad, Text: sentence(away.Error()), Command: "duly doctor"})
 	}
 	return out
@@ -63,38 +55,27 @@ func (f *facts) own() []finding {
 
 // work looks for due work that is left lying.
 func (f *facts) work() []finding {
-	late := f.stats.Now.Sub(f.stats.NextDue)
-	if f.stats.NextDue.IsZero() || late < tooLate {
+	late := f.Overdue()
+	if late == 0 {
 		return nil
 	}
 	text := fmt.Sprintf("Work has been due for %s, and no process has claimed it.", rough(late))
 	switch {
-	case len(f.processes) == 0:
+	case len(f.Processes) == 0:
 		return []finding{{State: isBad, Text: text + " No process has said lately that it runs anything: start one.", Command: "duly daemon -c duly.yaml"}}
-	case f.busy():
+	case f.Busy():
 		return []finding{{State: isBad, Text: text + " All slots are in use: start another process, or give these more.", Label: "Processes", To: Path + "/processes"}}
 	default:
 		return []finding{{State: isBad, Text: text + " A pause of everything, a limit or a budget may hold it back.", Label: "Pauses", To: Path + "/pauses"}}
 	}
 }
 
-// busy reports whether no process has a free slot.
-func (f *facts) busy() bool {
-	for i := range f.processes {
-		if p := &f.processes[i]; p.InUse < p.Slots {
-			return false
-		}
-	}
-	return true
-}
-
 // handlers looks for kinds that nobody runs.
 func (f *facts) handlers() []finding {
 	var missing []string
-	for i := range f.kinds.Kinds {
-		if k := &f.kinds.Kinds[i]; kindState(k).Word == "no process" {
-			missing = append(missing, fmt.Sprintf("%s (%s)", short(k.Kind), count(k.Counters.Live)))
-		}
+	kinds := f.Unhandled()
+	for i := range kinds {
+		missing = append(missing, fmt.Sprintf("%s (%s)", short(kinds[i].Kind), count(kinds[i].Counters.Live)))
 	}
 	if len(missing) == 0 {
 		return nil
@@ -115,24 +96,20 @@ const mostNamed = 5
 
 // paused looks for pauses that hold something back.
 func (f *facts) paused() []finding {
-	if f.stats.Held == 0 {
+	if f.Stats.Held == 0 {
 		return nil
 	}
-	return []finding{{State: isWarn, Text: sentence(counted(f.stats.Held, "due task") + " held back by pauses"), Label: "See the pauses", To: Path + "/pauses"}}
+	return []finding{{State: isWarn, Text: sentence(counted(f.Stats.Held, "due task") + " held back by pauses"), Label: "See the pauses", To: Path + "/pauses"}}
 }
 
 // failures looks for what keeps failing.
 func (f *facts) failures() []finding {
 	var out []finding
-	for i := range f.hour.Kinds {
-		k := &f.hour.Kinds[i]
-		if k.Runs >= 10 && k.FailureRate() >= 0.5 {
-			t := core.Target{Kind: k.Kind}
-			out = append(out, finding{
-				State: isBad, Text: fmt.Sprintf("%s of the %s of kind %s in the last hour failed.", percent(k.Failures, k.Runs), counted(k.Runs, "run"), short(k.Kind)),
-				Do: "pause", Target: &t,
-			})
-		}
+	for _, k := range f.Failing() {
+		out = append(out, finding{
+			State: isBad, Text: fmt.Sprintf("%s of the %s of kind %s in the last hour failed.", percent(k.Failures, k.Runs), counted(k.Runs, "run"), short(k.Kind)),
+			Do: "pause", Target: &core.Target{Kind: k.Kind},
+		})
 	}
 	return out
 }
@@ -140,22 +117,18 @@ func (f *facts) failures() []finding {
 // bounds looks for limits that let nothing in, and budgets that are used up.
 func (f *facts) bounds() []finding {
 	var out []finding
-	for i := range f.limits {
-		if l := &f.limits[i]; l.Rate == 0 && l.Waiting > 0 && l.Running == 0 {
-			out = append(out, finding{
-				State: isWarn, Text: fmt.Sprintf("%s in line for the limit on %s, and nothing of it runs.", counted(l.Waiting, "task"), l.About),
-				Label: "Limits", To: Path + "/kinds",
-			})
-		}
+	for _, l := range core.Idle(f.Limits) {
+		out = append(out, finding{
+			State: isWarn, Text: fmt.Sprintf("%s in line for the limit on %s, and nothing of it runs.", counted(l.Waiting, "task"), l.About),
+			Label: "Limits", To: Path + "/kinds",
+		})
 	}
-	for i := range f.budgets {
-		if b := &f.budgets[i]; b.UsedUp > 0 {
-			out = append(out, finding{
-				State: isWarn, Text: fmt.Sprintf("The budget of %s %s is used up until %s; %s in line.", b.Amount, b.About, b.Ends.Time().UTC().Format("2 January 15:04 MST"),
-					counted(b.Waiting, "task")),
-				Label: "Budgets", To: Path + "/kinds",
-			})
-		}
+	for _, b := range core.UsedUp(f.Budgets) {
+		out = append(out, finding{
+			State: isWarn, Text: fmt.Sprintf("The budget of %s %s is used up until %s; %s in line.", b.Amount, b.About, b.Ends.Time().UTC().Format("2 January 15:04 MST"),
+				counted(b.Waiting, "task")),
+			Label: "Budgets", To: Path + "/kinds",
+		})
 	}
 	return out
 }
@@ -163,12 +136,12 @@ func (f *facts) bounds() []finding {
 // records looks for what was lost of records.
 func (f *facts) records() []finding {
 	var out []finding
-	if n := f.stats.Malformed; n > 0 {
+	if n := f.Stats.Malformed; n > 0 {
 		out = append(out, finding{State: isWarn, Text: sentence(counted(n, "damaged record") + " passed over"), Command: "duly audit"})
 	}
-	if at := f.stats.LastTrimmed; !at.IsZero() && f.stats.Now.Sub(at) < lately {
+	if f.Stats.TrimmedLately() {
 		out = append(out, finding{
-			State: isWarn, Text: counted(f.stats.Trimmed, "finished task") + " dropped before the retention time ended: agents finished more tasks than kept allows. " +
+			State: isWarn, Text: counted(f.Stats.Trimmed, "finished task") + " dropped before the retention time ended: agents finished more tasks than kept allows. " +
 				"Raise kept in the file of every process, or lower retention.",
 		})
 	}

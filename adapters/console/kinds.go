@@ -46,13 +46,13 @@ func (c *console) kinds(v *visit) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := kindsPage{Kinds: f.rows(), Cut: f.kinds.Cut, Steers: v.steers("")}
-	for i := range f.limits {
-		l := f.limits[i]
+	p := kindsPage{Kinds: f.rows(), Cut: f.Kinds.Cut, Steers: v.steers("")}
+	for i := range f.Limits {
+		l := f.Limits[i]
 		p.Limits = append(p.Limits, limitRow{LimitUse: l, Bound: boundOf(&l), About: l.About.String()})
 	}
-	for i := range f.budgets {
-		b := f.budgets[i]
+	for i := range f.Budgets {
+		b := f.Budgets[i]
 		row := budgetRow{BudgetUse: b, Text: b.Amount.String() + " " + b.About.String(), Percent: int(100 * float64(b.Used) / float64(b.Amount)), State: badge{"good", "in force"}}
 		if b.About.Each != "" {
 			row.Percent = 0
@@ -65,7 +65,7 @@ func (c *console) kinds(v *visit) (*page, error) {
 		}
 		p.Budgets = append(p.Budgets, row)
 	}
-	v.now = f.stats.Now
+	v.now = f.Stats.Now
 	return &page{name: "kinds", title: "Kinds and limits", body: p}, nil
 }
 

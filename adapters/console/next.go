@@ -28,37 +28,38 @@ type fired struct {
 const timesShown = 10
 
 // next shows when a cron expression fires. It asks no store.
-func (*console) next(v *visit) (*page, error) {
+func (c *console) next(v *visit) (*page, error) {
 	p := nextPage{Cron: v.q.Get("cron"), Zone: v.q.Get("zone"), Zones: []string{
 		"UTC", "Europe/Berlin", "Europe/London", "America/New_York", "America/Los_Angeles", "America/Sao_Paulo", "Asia/Kolkata", "Asia/Shanghai", "Asia/Tokyo",
 		"Australia/Sydney",
 	}}
 	out := &page{name: "next", title: "Schedule preview"}
 	if p.Cron != "" {
-		times, err := core.NextTimes(p.Cron, p.Zone, v.now, timesShown)
+		forecast, err := c.scheduler.Forecast(core.Preview{Cron: p.Cron, Zone: p.Zone, After: v.now, Count: timesShown})
 		if err != nil {
 			p.Wrong, out.status = sentence(err.Error()), 400
 		}
-		p.Times = marked(times, v.now)
+		p.Times = marked(&forecast)
 	}
 	out.body = p
 	return out, nil
 }
 
 // marked says beside each time whether the clocks have changed since the one before, or since now.
-func marked(times []time.Time, now time.Time) []fired {
+func marked(f *core.Forecast) []fired {
 	var out []fired
-	before := now
-	for _, t := range times {
-		f := fired{At: t, Local: t.Format("Mon 2 January 2006, 15:04:05"), Offset: t.Format("MST (UTC-07:00)")}
-		_, was := before.In(t.Location()).Zone()
-		if _, is := t.Zone(); is > was {
-			f.Change = "clocks went forward by " + rough(time.Duration(is-was)*time.Second)
-		} else if is < was {
-			f.Change = "clocks went back by " + rough(time.Duration(was-is)*time.Second)
+	changes := f.Changes
+	for _, t := range f.Times {
+		one := fired{At: t, Local: t.Format("Mon 2 January 2006, 15:04:05"), Offset: t.Format("MST (UTC-07:00)")}
+		if len(changes) > 0 && changes[0].Before.Equal(t) {
+			way := "forward"
+			if changes[0].Shift < 0 {
+				way = "back"
+			}
+			one.Change = "clocks went " + way + " by " + rough(changes[0].Shift.Abs())
+			changes = changes[1:]
 		}
-		out = append(out, f)
-		before = t
+		out = append(out, one)
 	}
 	return out
 }

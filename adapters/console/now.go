@@ -34,44 +34,16 @@ type kindRow struct {
 	Target core.Target
 }
 
-// facts are what the store and this process say of all tasks together: they cost the same however many there are.
-type facts struct {
-	stats     core.Stats
-	kinds     core.KindList
-	processes []core.Process
-	limits    []core.LimitUse
-	budgets   []core.BudgetUse
-	hour      core.Window
-	windows   bool
-	ready     error
-}
+// facts are what the store and this process say of all tasks together.
+type facts struct{ *core.Health }
 
 // read reads the facts.
 func (c *console) read(v *visit) (*facts, error) {
-	ctx := v.r.Context()
-	f := &facts{ready: c.scheduler.Ready()}
-	var err error
-	if f.stats, err = c.scheduler.Stats(ctx); err != nil {
+	h, err := c.scheduler.Health(v.r.Context())
+	if err != nil {
 		return nil, err
 	}
-	if f.kinds, err = c.scheduler.DescribeKinds(ctx); err != nil {
-		return nil, err
-	}
-	if f.processes, err = c.scheduler.Processes(ctx); err != nil {
-		return nil, err
-	}
-	if f.limits, err = c.scheduler.Limits(ctx); err != nil {
-		return nil, err
-	}
-	if f.budgets, err = c.scheduler.Budgets(ctx); err != nil {
-		return nil, err
-	}
-	f.hour, err = c.scheduler.Window(ctx, time.Hour)
-	f.windows = err == nil
-	if core.CodeOf(err) == core.CodeInvalid { // a program without counters of the last hours
-		err = nil
-	}
-	return f, err
+	return &facts{h}, nil
 }
 
 // now is the first page.
@@ -84,16 +56,16 @@ func (c *console) now(v *visit) (*page, error) {
 		return nil, err
 	}
 	p := nowPage{
-		Findings: f.findings(v.steers("")), Kinds: f.rows(), Windows: f.windows, Steers: v.steers(""), Stats: f.stats,
-		Empty: f.stats.Submitted == 0,
+		Findings: f.findings(v.steers("")), Kinds: f.rows(), Windows: f.Windows, Steers: v.steers(""), Stats: f.Stats,
+		Empty: f.Stats.Submitted == 0,
 	}
 	p.Tiles = f.tiles()
-	if f.windows {
+	if f.Windows {
 		if p.Charts, err = c.charts(v, ""); err != nil {
 			return nil, err
 		}
 	}
-	v.now = f.stats.Now // times are those of the store
+	v.now = f.Stats.Now // times are those of the store
 	return &page{name: "now", title: "Now", body: p}, nil
 }
 
@@ -120,11 +92,11 @@ func (c *console) charts(v *visit, kind string) ([]chart, error) {
 
 // tiles are the figures at the top.
 func (f *facts) tiles() []tile {
-	s := &f.stats
+	s := &f.Stats
 	next := tile{Name: "Next due", Value: when(s.Now, s.NextDue).Text}
 	if late := s.Now.Sub(s.NextDue); !s.NextDue.IsZero() && late >= time.Second {
 		next.Name, next.Value, next.Note = "Due since", rough(late), "the oldest that waits"
-		if late > tooLate {
+		if f.Overdue() > 0 {
 			next.Class = "bad"
 		}
 	} else if s.NextDue.IsZero() {
@@ -132,8 +104,8 @@ func (f *facts) tiles() []tile {
 	}
 	running := tile{Name: "Running", Value: count(s.InProgress)}
 	slots, used := 0, 0
-	for i := range f.processes {
-		slots, used = slots+f.processes[i].Slots, used+f.processes[i].InUse
+	for i := range f.Processes {
+		slots, used = slots+f.Processes[i].Slots, used+f.Processes[i].InUse
 	}
 	if slots > 0 {
 		running.Note = count(used) + " of " + counted(slots, "slot")
@@ -144,7 +116,7 @@ func (f *facts) tiles() []tile {
 	}
 	dead := tile{Name: "Failed", Value: count(s.Failed), Note: "for good, ever", To: Path + "/dead"}
 	all := []tile{next, running, {Name: "Waiting", Value: count(s.Waiting), Note: restingNote(s.Resting)}, held, dead}
-	if f.windows {
+	if f.Windows {
 		all = append(all, f.lag())
 	}
 	return append(all, tile{Name: "Agents", Value: count(s.Agents), Note: "with live tasks", To: Path + "/agents"})
@@ -162,8 +134,8 @@ func restingNote(n int64) string {
 func (f *facts) lag() tile {
 	t := tile{Name: "Lag, p95", Value: "–", Note: "no run in the last hour"}
 	var worst *core.KindWindow
-	for i := range f.hour.Kinds {
-		if k := &f.hour.Kinds[i]; worst == nil || k.LagP95 > worst.LagP95 {
+	for i := range f.Hour.Kinds {
+		if k := &f.Hour.Kinds[i]; worst == nil || k.LagP95 > worst.LagP95 {
 			worst = k
 		}
 	}
@@ -176,12 +148,12 @@ func (f *facts) lag() tile {
 // rows are the kinds.
 func (f *facts) rows() []kindRow {
 	hour := map[string]core.KindWindow{}
-	for _, k := range f.hour.Kinds {
+	for _, k := range f.Hour.Kinds {
 		hour[k.Kind] = k
 	}
-	rows := make([]kindRow, len(f.kinds.Kinds))
+	rows := make([]kindRow, len(f.Kinds.Kinds))
 	for i := range rows {
-		k := f.kinds.Kinds[i]
+		k := f.Kinds.Kinds[i]
 		rows[i] = kindRow{KindInfo: k, Hour: hour[k.Kind], Target: core.Target{Kind: k.Kind}, State: kindState(&k)}
 	}
 	return rows
@@ -194,7 +166,7 @@ func kindState(k *core.KindInfo) badge {
 		return badge{"warn", "paused"}
 	case k.Settings.Disabled:
 		return badge{"idle", "disabled"}
-	case k.Processes == 0 && !k.Handled && k.Counters.Live > 0:
+	case k.Unhandled():
 		return badge{"bad", "no process"}
 	case k.Counters.Running > 0:
 		return badge{"busy", "running"}

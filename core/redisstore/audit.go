@@ -5,6 +5,8 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"strconv"
+	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -18,6 +20,9 @@ const auditPageSize = 40
 func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
 	calls := make([]call, len(pages))
 	for i, p := range pages {
+		if !auditCursor(p.Cursor) {
+			return nil, errCursor
+		}
 		// Scripts have no booleans among their arguments: an empty string
 		// is false, anything else is true.
 		repair := ""
@@ -42,6 +47,24 @@ func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Aud
 	}
 	return out, nil
 }
+
+// auditCursor reports whether a cursor, which comes from a client, is one of the script: a letter, a cursor of Redis, and the name of
+// a round behind an @. A script that met another would fail in the middle.
+func auditCursor(cursor string) bool {
+	if cursor == "" {
+		return true
+	}
+	scan, round, _ := strings.Cut(cursor[1:], "@")
+	_, err := strconv.ParseUint(scan, 10, 64)
+	strange := func(r rune) bool { return r <= ' ' || r > '~' }
+	return err == nil && strings.Contains(auditPhases, cursor[:1]) && len(round) <= longestRound && !strings.ContainsFunc(round, strange)
+}
+
+// What a cursor of an audit is made of: see scripts/audit.lua.
+const (
+	auditPhases  = "tagpqkms"
+	longestRound = 128
+)
 
 // parseAudited reads one page of an audit: where the next one begins, how many tasks were
 // looked at, and three fields for each fault.

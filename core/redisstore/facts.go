@@ -15,20 +15,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Facts are what one server says about itself. What it does not say is empty or zero.
-type Facts struct {
-	Node       string // its address; the URL's name where there is one server
-	Version    string
-	Eviction   string // maxmemory-policy
-	AppendOnly string // "yes" or "no"
-	Save       string // when snapshots are saved: empty for never, if SaveKnown
-	SaveKnown  bool
-	Replicas   int   // that follow it
-	Memory     int64 // bytes in use
-	// Commands are those that it has executed since it was started, also those within scripts, and Up is for how long it has run.
-	Commands int64
-	Up       time.Duration
-}
+// Facts are what one server says about itself.
+type Facts = store.Facts
 
 // Facts asks every server that has tasks, or may have once a master is lost. A server that does not answer is left out; the error is
 // that of the first if none answers.
@@ -78,7 +66,7 @@ func factsOf(ctx context.Context, server redis.UniversalClient, name string) (Fa
 	f := Facts{
 		Node: name, Version: v["redis_version"], Eviction: v["maxmemory_policy"], Replicas: int(number("connected_slaves")),
 		AppendOnly: map[string]string{"1": "yes", "0": "no"}[v["aof_enabled"]],
-		Memory:     number("used_memory"), Commands: number("total_commands_processed"), Up: time.Duration(number("uptime_in_seconds")) * time.Second,
+		Memory:     number("used_memory"), MaxMemory: number("maxmemory"), Commands: number("total_commands_processed"), Up: time.Duration(number("uptime_in_seconds")) * time.Second,
 	}
 	asked := server.Do(ctx, "CONFIG", "GET", "save") // managed services refuse it
 	if save := fieldsOf(asked); asked.Err() == nil && len(save) > 0 {

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -74,40 +75,16 @@ func printNoticed(w *table.Page, n *core.Noticed) {
 	t.End()
 }
 
-// presetJSON is a preset as programs get it.
-// Its names are those of a task's fields, so that a program can paste them into a
-// submit; what a preset leaves open is left out.
-type presetJSON struct {
-	Name   string     `json:"name"`
-	Kind   string     `json:"kind"`
-	Cron   string     `json:"cron,omitempty"`
-	Jitter string     `json:"jitter,omitempty"`
-	Level  core.Level `json:"level,omitempty"`
-	MinAge string     `json:"min_age,omitempty"`
-}
-
 // presetsCommand needs no store: presets are part of the program.
 func (p *process) presetsCommand(o *options) *cobra.Command {
 	return o.withJSON(command("presets", "List the presets for duly submit --preset", "  duly presets\n  duly submit --agent ada --id rollup --preset memory.rollup_day",
 		func(*cobra.Command, []string) error {
-			var presets []presetJSON
-			for _, preset := range core.Presets() {
-				j := presetJSON{Name: preset.Name, Kind: preset.Kind, Cron: preset.Cron, Level: preset.Level}
-				// Durations are written as flags take them, and not as a number of nanoseconds, which
-				// is what JSON would make of them.
-				if preset.Jitter > 0 {
-					j.Jitter = preset.Jitter.String()
-				}
-				if preset.MinAge > 0 {
-					j.MinAge = preset.MinAge.String()
-				}
-				presets = append(presets, j)
-			}
-			return o.print(p.stdout, map[string][]presetJSON{"presets": presets}, func(w *table.Page) { printPresets(w, presets) })
+			presets := core.Presets()
+			return o.print(p.stdout, map[string][]core.Preset{"presets": presets}, func(w *table.Page) { printPresets(w, presets) })
 		}))
 }
 
-func printPresets(w *table.Page, presets []presetJSON) {
+func printPresets(w *table.Page, presets []core.Preset) {
 	t := table.New(w, "NAME", "KIND", "CRON", "JITTER", "LEVEL", "MIN AGE")
 	// A dash keeps the column visible where a preset has nothing to say.
 	orDash := func(s string) string {
@@ -116,8 +93,14 @@ func printPresets(w *table.Page, presets []presetJSON) {
 		}
 		return s
 	}
+	span := func(d time.Duration) string {
+		if d == 0 {
+			return "-"
+		}
+		return d.String()
+	}
 	for _, p := range presets {
-		t.Row(p.Name, p.Kind, orDash(p.Cron), orDash(p.Jitter), orDash(strconv.Itoa(int(p.Level))), orDash(p.MinAge))
+		t.Row(p.Name, p.Kind, orDash(p.Cron), span(p.Jitter), orDash(strconv.Itoa(int(p.Level))), span(p.MinAge))
 	}
 	t.End()
 }

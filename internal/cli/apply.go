@@ -3,16 +3,24 @@ package cli
 // The command apply.
 
 import (
+	"context"
+	"errors"
+	"fmt"
+
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
 // applyCommand does what a daemon does at its start, without running anything, so that a deployment can
 // apply a file before its daemons restart.
 func (p *process) applyCommand(o *options) *cobra.Command {
+	var a dulyfile.ApplyOptions
+	var owner string
 	cmd := command("apply", "Create or update the tasks in a file; leave unchanged ones alone",
-		"  duly apply -f duly.yaml",
+		"  duly apply -f duly.yaml\n  duly apply -f duly.yaml --owner deploy-7 --prune --dry-run\n  duly apply -f duly.yaml --owner deploy-7 --prune",
 		func(cmd *cobra.Command, _ []string) error {
 			// -f is the same option as -c: whoever applies a file has exactly one.
 			if o.file == "" {
@@ -22,24 +30,92 @@ func (p *process) applyCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, store, err := openScheduler(cmd.Context(), c)
-			if err != nil {
-				return err
+			if owner != "" {
+				if wrong, ok := errors.AsType[*core.InvalidError](core.CheckOwner(owner)); ok {
+					return &core.InvalidError{Field: "--owner", Reason: wrong.Reason}
+				}
+				c.Owner = owner
 			}
-			defer store.end()
-			done, err := c.Apply(cmd.Context(), s)
-			if err != nil {
-				return err
+			if c.Owner == "" && (a.Prune || a.Adopt) {
+				return usage("name the owner of the file's tasks with --owner, or with owner: in the file", "--prune and --adopt need an owner, as they are about tasks that one has declared")
 			}
-			answer := struct {
-				Created   int `json:"created"`
-				Changed   int `json:"changed"`
-				Unchanged int `json:"unchanged"`
-			}{done.Created, done.Changed, len(c.Tasks) - done.Created - done.Changed}
-			return o.print(p.stdout, answer, func(w *table.Page) {
-				w.Line("%s created, %d updated, %d unchanged", table.Count(answer.Created, "task"), answer.Changed, answer.Unchanged)
-			})
+			return p.apply(cmd.Context(), o, c, a)
 		})
-	cmd.Flags().StringVarP(&o.file, "file", "f", "", "the file, the same as -c of other commands")
+	flags := cmd.Flags()
+	flags.StringVarP(&o.file, "file", "f", "", "the file, the same as -c of other commands")
+	flags.StringVar(&owner, "owner", "", "who declares the tasks of the file, such as a deployment (default owner: of the file); kept with each task")
+	flags.BoolVar(&a.Prune, "prune", false, "delete tasks that this owner declared earlier and that left the file; never those of others")
+	flags.BoolVar(&a.Adopt, "adopt", false, "take over tasks of the file that belong to other owners; without it they stay as they are")
+	flags.BoolVar(&a.DryRun, "dry-run", false, "show what would be created, updated and deleted, and change nothing")
 	return o.withJSON(cmd)
+}
+
+// applied is the answer of apply. Tasks that are unchanged are listed on a dry run alone.
+type applied struct {
+	Created   int               `json:"created"`
+	Changed   int               `json:"changed"`
+	Unchanged int               `json:"unchanged"`
+	Deleted   int               `json:"deleted"`
+	Conflicts int               `json:"conflicts"`
+	DryRun    bool              `json:"dry_run"`
+	Tasks     []dulyfile.Change `json:"tasks"`
+}
+
+// apply applies a file and says what was done, also if some tasks are left to other owners: that is a failure after the answer.
+func (p *process) apply(ctx context.Context, o *options, c *dulyfile.File, a dulyfile.ApplyOptions) error {
+	s, store, err := openScheduler(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer store.end()
+	answer := applied{DryRun: a.DryRun, Tasks: []dulyfile.Change{}}
+	a.Each = func(change dulyfile.Change) {
+		if a.DryRun || change.Action != dulyfile.ActionUnchanged {
+			answer.Tasks = append(answer.Tasks, change)
+		}
+	}
+	done, err := c.ApplyWith(ctx, s, a)
+	if err != nil {
+		return err
+	}
+	answer.Created, answer.Changed, answer.Deleted, answer.Conflicts = done.Created, done.Changed, done.Deleted, done.Kept
+	answer.Unchanged = len(c.Tasks) - done.Created - done.Changed - done.Kept
+	var left error
+	if done.Kept > 0 {
+		left = &failure{
+			why:  fmt.Errorf("%s of the file left unchanged, as other owners declared them", table.Count(done.Kept, "task")),
+			todo: "remove them from one of the files, or take them over with --adopt", code: exitFailed,
+		}
+	}
+	return errors.Join(o.print(p.stdout, answer, func(w *table.Page) { printApplied(w, &answer, a.Prune) }), left)
+}
+
+// printApplied shows the numbers, and each task on a dry run. Tasks that other owners have are named in any case.
+func printApplied(w *table.Page, a *applied, pruned bool) {
+	var rows []dulyfile.Change
+	for _, t := range a.Tasks {
+		if a.DryRun || t.Action == dulyfile.ActionConflict {
+			rows = append(rows, t)
+		}
+	}
+	if len(rows) > 0 {
+		t := table.New(w, "ACTION", "AGENT", "ID", "OWNER")
+		for _, r := range rows {
+			owner := r.Owner
+			if owner == "" {
+				owner = "-"
+			}
+			t.Row(string(r.Action), r.Agent, r.ID, owner)
+		}
+		t.End()
+		w.Line("")
+	}
+	verb, more := "", ""
+	if a.DryRun {
+		verb = "would be "
+	}
+	if pruned {
+		more = fmt.Sprintf(", %d deleted", a.Deleted)
+	}
+	w.Line("%s %screated, %d updated, %d unchanged%s", table.Count(a.Created, "task"), verb, a.Changed, a.Unchanged, more)
 }

@@ -143,7 +143,7 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	if err != nil {
 		return usage("see duly daemon --help", "%w", err)
 	}
-	done, err := c.Apply(ctx, s)
+	done, err := c.ApplyWith(ctx, s, dulyfile.ApplyOptions{Each: dulyfile.LogConflicts(ctx, logger)})
 	if err != nil {
 		return err
 	}

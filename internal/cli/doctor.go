@@ -21,9 +21,9 @@ import (
 // What a check of doctor comes to.
 // The values are part of the JSON output, and as stable as it is.
 const (
-	checkOK      = "ok"
-	checkWarning = "warning" // worth knowing, and perhaps meant so
-	checkFailed  = "failed"  // something does not run as it should
+	checkOK      = string(core.SeverityOK)
+	checkWarning = string(core.SeverityWarning)
+	checkFailed  = string(core.SeverityFailed)
 )
 
 // finding is one thing that doctor looked at.
@@ -34,6 +34,9 @@ type finding struct {
 	Text   string `json:"text"`
 	Todo   string `json:"todo,omitempty"`
 }
+
+// of is a finding of core, which every process can make.
+func of(f core.Finding) finding { return finding{f.Check, string(f.Severity), f.Message, f.Hint} }
 
 // doctorCommand exits with 1 if a check fails and with 0 for warnings, so
 // that a deployment can use it as a gate.
@@ -143,8 +146,9 @@ func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.Fi
 	var checks []finding
 	// One read answers six checks.
 	if stats, err := s.Stats(ctx); err == nil {
-		checks = append(checks, checkClock(stats.Now, core.SystemClock{}.Now()), checkWork(&stats), checkHandlers(&stats, c),
-			checkPauses(&stats), checkFailures(&stats), checkHistory(&stats))
+		h := core.Health{Stats: stats}
+		checks = append(checks, checkClock(stats.Now, core.SystemClock{}.Now()), of(h.Work()), checkHandlers(&stats, c),
+			of(stats.Pauses()), of(stats.Failures()), of(stats.History()))
 		if masters, err := st.masters(ctx); err == nil {
 			checks = append(checks, checkPartitions(stats.Partitions, masters))
 		}
@@ -156,10 +160,12 @@ func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.Fi
 		checks = append(checks, checkLimits(all, stuck, len(c.Limits), st.Partitions()))
 	}
 	if budgets, err := s.Budgets(ctx); err == nil && len(budgets) > 0 {
-		checks = append(checks, checkBudgets(budgets))
+		h := core.Health{Budgets: budgets}
+		checks = append(checks, of(h.BudgetsLeft()))
 	}
 	if processes, err := s.Processes(ctx); err == nil {
-		checks = append(checks, checkProcesses(processes))
+		h := core.Health{Processes: processes}
+		checks = append(checks, of(h.ProcessesSeen()))
 	}
 	return append(checks, checkAlarm(ctx, s, st, c)...)
 }
@@ -244,26 +250,6 @@ func checkClock(redis, here time.Time) finding {
 	}
 }
 
-// late is how long work may be due before somebody should have taken it.
-// A minute is more than any healthy daemon needs, also right after a restart.
-const late = time.Minute
-
-// checkWork looks whether due work is left lying. Paused work counts too,
-// since from outside the two look alike.
-func checkWork(st *core.Stats) finding {
-	switch behind := st.Now.Sub(st.NextDue).Round(time.Second); {
-	case st.NextDue.IsZero() && st.InProgress == 0:
-		return finding{"work", checkOK, "no task is scheduled", ""}
-	case st.NextDue.IsZero() || behind < late:
-		return finding{"work", checkOK, fmt.Sprintf("%d running, %d waiting, none overdue by more than a minute", st.InProgress, st.Waiting), ""}
-	default:
-		return finding{
-			"work", checkFailed, fmt.Sprintf("work has been due for %s and no process has claimed it, or everything is paused", behind),
-			"start duly daemon, or schedule duly run-due; duly explain says why a task has not run",
-		}
-	}
-}
-
 // checkHandlers compares the kinds of live tasks with the handlers of the file, if there is one.
 func checkHandlers(st *core.Stats, c *dulyfile.File) finding {
 	// Held tasks have a handler and are paused; they belong to checkPauses.
@@ -292,52 +278,6 @@ func checkHandlers(st *core.Stats, c *dulyfile.File) finding {
 	return finding{
 		"handlers", checkWarning, "the file has no handler for these kinds of live tasks: " + strings.Join(missing, ", "),
 		"another process must have the handler; otherwise add it to the file",
-	}
-}
-
-// checkPauses warns, as a pause that was forgotten looks like a scheduler that has stopped.
-func checkPauses(st *core.Stats) finding {
-	if st.Held == 0 {
-		return finding{"pauses", checkOK, "no due task is paused", ""}
-	}
-	return finding{
-		"pauses", checkWarning, table.Count(st.Held, "due task") + " paused", "duly pauses lists them; duly resume resumes them",
-	}
-}
-
-// checkFailures looks at tasks that have given up, which need a person, and
-// at records that could not be read.
-func checkFailures(st *core.Stats) finding {
-	switch {
-	// The rarer and graver of the two comes first, with the number of the other.
-	case st.Malformed > 0:
-		return finding{
-			"failures", checkWarning, fmt.Sprintf("%s skipped, %s failed for good", table.Count(st.Malformed, "damaged record"), table.Count(st.Failed, "task")),
-			"see duly audit, and duly queue",
-		}
-	case st.Failed > 0:
-		return finding{
-			"failures", checkWarning, table.Count(st.Failed, "task") + " failed for good",
-			"see duly queue KIND, or duly list --agent AGENT --status failed; duly replay runs one again",
-		}
-	default:
-		return finding{"failures", checkOK, "no task has failed for good", ""}
-	}
-}
-
-// recent is how long ago records may have been dropped for it to be worth a word.
-// It is as long as the default retention: an older loss would be over by now in any case.
-const recent = 7 * 24 * time.Hour
-
-// checkHistory looks whether agents have more finished tasks than the store keeps.
-func checkHistory(st *core.Stats) finding {
-	if st.LastTrimmed.IsZero() || st.Now.Sub(st.LastTrimmed) > recent {
-		return finding{"history", checkOK, "finished tasks are kept for the whole retention time", ""}
-	}
-	return finding{
-		"history", checkWarning, fmt.Sprintf("%s dropped before the retention time ended, the last at %s: their agents finished more tasks than kept allows",
-			table.Count(st.Trimmed, "finished task"), clock(st.LastTrimmed)),
-		"raise kept in the file of every process, or lower retention; the ids are remembered for a day",
 	}
 }
 

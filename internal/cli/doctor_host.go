@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -186,13 +187,13 @@ func checkEviction(facts []redisstore.Facts, h *host) finding {
 	worst := finding{"eviction", checkOK, "maxmemory-policy is noeviction", ""}
 	for i := range facts {
 		f := &facts[i]
-		switch {
-		case f.Eviction == "noeviction":
-		case f.Eviction == "":
+		switch f.Evicts() {
+		case store.LosesNothing:
+		case store.LosesUnknown:
 			if worst.Status == checkOK {
 				worst = finding{"eviction", checkOK, "the server does not say that it evicts anything", ""}
 			}
-		case strings.HasPrefix(f.Eviction, "volatile-"):
+		case store.LosesSome:
 			if worst.Status != checkFailed {
 				worst = finding{"eviction", checkWarning, fmt.Sprintf("%s has maxmemory-policy %s: finished tasks may be forgotten early, live ones are safe", f.Node, f.Eviction), h.eviction}
 			}
@@ -210,11 +211,11 @@ func checkPersistence(facts []redisstore.Facts, h *host) finding {
 	}
 	worst := finding{"persistence", checkOK, "an append-only file: a crash loses a second of writes at most", ""}
 	for i := range facts {
-		switch f := &facts[i]; {
-		case f.AppendOnly == "yes":
-		case f.AppendOnly == "no" && f.SaveKnown && f.Save == "" && f.Replicas == 0:
+		switch f := &facts[i]; f.Forgets() {
+		case store.LosesNothing:
+		case store.LosesTasks:
 			return finding{"persistence", checkFailed, f.Node + " has neither files nor a replica: a restart loses all tasks", h.persistence}
-		case f.AppendOnly == "no" && f.Save != "":
+		case store.LosesSome:
 			worst = finding{"persistence", checkWarning, fmt.Sprintf("%s saves snapshots only (%s): a crash loses what was written since", f.Node, f.Save), h.persistence}
 		default:
 			worst = finding{"persistence", checkWarning, fmt.Sprintf("%s has no append-only file, %s, and does not say whether it saves snapshots", f.Node,

@@ -17,7 +17,7 @@ const secondLook = time.Second
 
 // limitsNow are the limits, and those of runs that hold tasks back while nothing counts in them, at two looks.
 func limitsNow(ctx context.Context, s *core.Scheduler) (all, stuck []core.LimitUse, err error) {
-	if all, err = s.Limits(ctx); err != nil || len(idleOf(all)) == 0 {
+	if all, err = s.Limits(ctx); err != nil || len(core.Idle(all)) == 0 {
 		return all, nil, err
 	}
 	select {
@@ -26,25 +26,14 @@ func limitsNow(ctx context.Context, s *core.Scheduler) (all, stuck []core.LimitU
 		return all, nil, ctx.Err()
 	}
 	again, err := s.Limits(ctx)
-	for _, l := range idleOf(again) {
-		for _, before := range idleOf(all) {
+	for _, l := range core.Idle(again) {
+		for _, before := range core.Idle(all) {
 			if before.About == l.About {
 				stuck = append(stuck, l)
 			}
 		}
 	}
 	return again, stuck, err
-}
-
-// idleOf are the limits of runs alone that have somebody in line, and no run. One with a rate may wait for its next start.
-func idleOf(limits []core.LimitUse) []core.LimitUse {
-	var idle []core.LimitUse
-	for _, l := range limits {
-		if l.Rate == 0 && l.Waiting > 0 && l.Running == 0 {
-			idle = append(idle, l)
-		}
-	}
-	return idle
 }
 
 // checkLimits says whether limits can count as they should, and whether they let somebody in. wanted is how many the file sets.
@@ -77,21 +66,4 @@ func checkLimits(all, stuck []core.LimitUse, wanted, partitions int) finding {
 		waiting += all[i].Waiting
 	}
 	return finding{"limits", checkOK, fmt.Sprintf("%s, %s in line for them", table.Count(len(all), "limit"), table.Count(waiting, "task")), ""}
-}
-
-// checkBudgets says which budgets hold tasks back now, and until when. That is what they are for, and still what an operator looks for.
-func checkBudgets(all []core.BudgetUse) finding {
-	up, waiting, ends := 0, int64(0), all[0].Ends
-	for i := range all {
-		if b := &all[i]; b.UsedUp > 0 {
-			up, waiting, ends = up+b.UsedUp, waiting+b.Waiting, min(ends, b.Ends)
-		}
-	}
-	if up == 0 {
-		return finding{"budgets", checkOK, table.Count(len(all), "budget") + ", none used up", ""}
-	}
-	return finding{
-		"budgets", checkWarning, fmt.Sprintf("%s, used up %s; %s in line until %s or later", table.Count(len(all), "budget"), table.Count(up, "time"),
-			table.Count(waiting, "task"), clock(ends.Time())), "duly budget list shows which; duly budget set raises one",
-	}
 }

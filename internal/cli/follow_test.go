@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // duly events shows what happens, until it is told to stop or the server ends.
@@ -113,21 +112,4 @@ func TestEventsAreOnlyEvents(t *testing.T) {
 	for _, mediaType := range []string{"text/html; charset=utf-8", "application/json", ""} {
 		oneLine(t, w.duly(t, "events", "--server", stream(t, mediaType, events)), 1, "does not send events, but ", "name a duly daemon --http or a duly serve with --server")
 	}
-}
-
-// apply is the start of a daemon without the daemon.
-func TestApplyMakesTheTasksThoseOfTheFile(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	text := "handlers: { note: { log: {} } }\ntasks:\n  - { agent: ada, id: a, kind: note, every: %s }\n  - { agent: bob, id: b, kind: note, every: 1h }\n"
-	hourly := file(t, fmt.Sprintf(text, "1h"))
-	assert.Equal(t, "2 tasks created, 0 updated, 0 unchanged\n", w.ok(t, "apply", "-f", hourly))
-	daily := file(t, fmt.Sprintf(text, "24h"))
-	assert.Equal(t, map[string]any{"created": 0.0, "changed": 1.0, "unchanged": 1.0}, w.object(t, "apply", "-f", daily))
-	assert.Equal(t, "24h0m0s", w.object(t, "status", "ada", "a")["every"])
-	oneLine(t, w.duly(t, "apply"), 2, "needs a file with tasks", "name one with -f")
-	bad := file(t, "handlers: { note: { log: {} } }\ntasks:\n  - { agent: ada, id: c, kind: note, every: 1h }\n  - { agent: ada, id: d, kind: note, every: soon }\n")
-	oneLine(t, w.duly(t, "apply", "-f", bad), 2, ":4:")
-	_, err := w.scheduler(t).Task(t.Context(), "ada", "c")
-	require.Error(t, err, "nothing of a bad file is stored")
 }

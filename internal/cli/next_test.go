@@ -17,8 +17,8 @@ func TestSubmitCron(t *testing.T) {
 	assert.Equal(t, "Europe/Berlin", info["zone"])
 	due, ok := info["due_at"].(string)
 	require.True(t, ok)
-	expected := parse[map[string][]string](t, w.ok(t, "next", "30 2 * * 1-5", "--zone", "Europe/Berlin", "-n", "1", "--json"))
-	at, err := time.Parse(time.RFC3339, expected["times"][0])
+	expected := parse[struct{ Times []string }](t, w.ok(t, "next", "30 2 * * 1-5", "--zone", "Europe/Berlin", "-n", "1", "--json"))
+	at, err := time.Parse(time.RFC3339, expected.Times[0])
 	require.NoError(t, err)
 	assert.Equal(t, at.UTC().Format("2006-01-02T15:04:05.000Z"), due)
 	assert.Contains(t, w.ok(t, "status", "ada", "n"), "30 2 * * 1-5 Europe/Berlin")
@@ -29,10 +29,14 @@ func TestNext(t *testing.T) {
 	t.Parallel()
 	w := noRedis()
 	out := w.ok(t, "next", "30 2 * * *", "--zone", "America/New_York", "--from", "2026-03-07T12:00:00Z", "-n", "2")
-	assert.Equal(t, "2026-03-08T03:00:00-04:00\n2026-03-09T02:30:00-04:00\n", out)
-	skipped := parse[map[string][]string](t, w.ok(t, "next", "30 2 * * *", "--zone", "America/New_York",
+	assert.Equal(t, "2026-03-08T03:00:00-04:00  clocks changed by +1h0m0s\n2026-03-09T02:30:00-04:00\n", out)
+	skipped := parse[map[string]any](t, w.ok(t, "next", "30 2 * * *", "--zone", "America/New_York",
 		"--from", "2026-03-07T12:00:00Z", "-n", "1", "--gap", "skip", "--json"))
-	assert.Equal(t, map[string][]string{"times": {"2026-03-09T02:30:00-04:00"}}, skipped)
+	assert.Equal(t, map[string]any{
+		"times": []any{"2026-03-09T02:30:00-04:00"}, "changes": []any{map[string]any{"before": "2026-03-09T02:30:00-04:00", "shift": "1h0m0s"}},
+	}, skipped)
+	assert.Equal(t, "2026-01-02T12:00:00Z\n2026-01-04T00:00:00Z\n", w.ok(t, "next", "--every", "36h", "--from", "2026-01-01T00:00:00Z", "-n", "2"))
+	assert.Equal(t, "2026-01-02T12:00:00Z\n", w.ok(t, "next", "--at", "2026-01-02T12:00:00Z", "--from", "2026-01-01T00:00:00Z"))
 	all := w.ok(t, "next", "0 0 13 * 5", "--from", "2026-01-31T00:00:00Z", "-n", "1", "--day-match", "all")
 	assert.Equal(t, "2026-02-13T00:00:00Z\n", all)
 	assert.NotEmpty(t, w.ok(t, "next", "@daily"))
@@ -45,12 +49,16 @@ func TestNext(t *testing.T) {
 		{[]string{"next", "0 0 30 2 *"}, "can never fire"},
 		{[]string{"next", "* * * * *", "--zone", "Mars/Base"}, `--zone "Mars/Base" is not known`},
 		{[]string{"next", "* * * * *", "--from", "tomorrow"}, "--from must be a time"},
-		{[]string{"next", "* * * * *", "-n", "0"}, "-n must be from 1"},
+		{[]string{"next", "* * * * *", "-n", "0"}, "--count must be from 1"},
 		{[]string{"next", "* * * * *", "--gap", "jump"}, "--gap must be"},
 		{[]string{"next", "* * * * *", "--from", "9999-12-31T23:59:59Z"}, "does not fire after 9999-12-31T23:59:59Z: never"},
 		{[]string{"next", "CRON_TZ=Europe/Berlin 0 9 * * *"}, `write "0 9 * * *" as cron and "Europe/Berlin" as zone`},
 		{[]string{"next", "0 0 LW * *"}, "write L for the last day of the month"},
-		{[]string{"next"}, "next"},
+		{[]string{"next"}, "cron is required, or every, or at"},
+		{[]string{"next", "@daily", "--every", "1h"}, "cron excludes delay and every"},
+		{[]string{"next", "--every", "1ms"}, "--every must be between 1s"},
+		{[]string{"next", "--every", "1h", "--zone", "UTC"}, "--zone needs cron"},
+		{[]string{"next", "@daily", "--from", "1969-01-01T00:00:00Z"}, "--from must be a time of the years 1970 to 9999"},
 	} {
 		oneLine(t, w.duly(t, c.args...), 2, c.want)
 	}

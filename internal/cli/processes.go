@@ -58,26 +58,3 @@ func oldest(p *core.Process) string {
 	r := &p.Running[0]
 	return table.First(r.Agent + "/" + r.ID + " (" + r.Kind + ") since " + clock(r.Since))
 }
-
-// checkProcesses looks for handlers that ignore that their context is cancelled.
-// An abandoned handler holds memory and perhaps a connection until its
-// process ends: only a restart frees them.
-func checkProcesses(processes []core.Process) finding {
-	abandoned, worst := 0, ""
-	for i := range processes {
-		if processes[i].Abandoned > 0 {
-			abandoned, worst = abandoned+processes[i].Abandoned, processes[i].Name
-		}
-	}
-	switch {
-	case abandoned > 0:
-		return finding{
-			"processes", checkWarning, fmt.Sprintf("%s ignoring a cancelled context, for example in process %s", table.Count(abandoned, "handler"), worst),
-			"restart these processes (see duly processes), and make their handlers return when ctx.Done() is closed",
-		}
-	case len(processes) == 0:
-		return finding{"processes", checkOK, "no process has reported in the last minute", ""}
-	default:
-		return finding{"processes", checkOK, fmt.Sprintf("processes that run tasks: %d", len(processes)), ""}
-	}
-}

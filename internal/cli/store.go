@@ -48,6 +48,9 @@ func (s *storage) end() { _ = s.close() }
 // Each process announces itself through the store it works on.
 func (s *storage) with(c core.Config) core.Config {
 	c.Presence, c.Recent = s.Presence, s.Recent
+	if s.redis != nil {
+		c.Servers = s.redis
+	}
 	return c
 }
 

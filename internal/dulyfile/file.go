@@ -31,6 +31,7 @@ type File struct {
 	Limits       []core.Limit
 	Budgets      []core.Budget
 	Defaults     Defaults
+	Owner        string // of the tasks; nobody if empty
 	Agents       []Agent
 	MemOS        *MemOSStream // nil if no streams are read
 	Approvals    *Approvals   // nil if nobody is asked
@@ -77,7 +78,7 @@ func (f *File) read(ctx context.Context, root place, given Defaults) error {
 		"max_crashes": integer(&f.MaxCrashes), "max_depth": whole(&f.MaxDepth), "max_spawned": whole(&f.MaxSpawned), "lease": duration(&f.Lease), "http": text(&f.HTTP), "console": readConsole(&f.Console),
 		"token_env": text(&f.TokenEnv), "limits": keep(&limits), "budgets": keep(&budgets), "handlers": keep(&handlers), "tasks": keep(&tasks), "bindings": keep(&bindings),
 		"tokens": keep(&tokens), "senders": keep(&senders), "memos": keep(&memos), "approvals": keep(&approvals), "alarm": keep(&alarm), "callbacks": keep(&callbacks),
-		"zone": text(&f.Defaults.Zone), "default_agent": text(&f.Defaults.Agent), "agents": keep(&agents),
+		"zone": text(&f.Defaults.Zone), "default_agent": text(&f.Defaults.Agent), "agents": keep(&agents), "owner": f.readOwner,
 	}); err != nil {
 		return err
 	}

@@ -17,9 +17,10 @@ import (
 // Task is a task of the file.
 // at is where it is in the file, for errors that show later.
 type Task struct {
-	at    place
-	task  core.NewTask
-	tried core.TaskInfo // what it is like when it is new
+	at     place
+	task   core.NewTask
+	tried  core.TaskInfo // what it is like when it is new
+	stored string        // who owns it in the store
 }
 
 // readTasks reads the tasks.

@@ -128,7 +128,7 @@ func programs(t *testing.T) *reference.Seen {
 		require.NoError(t, err)
 		text, err := os.ReadFile(filepath.Join(dir, name+".env"))
 		require.NoError(t, err)
-		return input, string(text)
+		return input, ofTests.ReplaceAllString(string(text), "")
 	}
 	var env string
 	seen.Input, env = seeing("one", false)
@@ -178,6 +178,9 @@ func opened(codes map[int]string) map[int]string {
 }
 
 // variable is one of duly's in what env prints.
+// ofTests are variables of whoever runs the tests, which programs get as all of duly's environment.
+var ofTests = regexp.MustCompile(`(?m)^DULY_TEST_[A-Z_]+=.*$`)
+
 var variable = regexp.MustCompile(`(?m)^(DULY_[A-Z_]+)=(.*)$`)
 
 // gated is a scheduler whose kind has a gate, and a handler that succeeds.

@@ -1,0 +1,83 @@
+package core_test
+
+// Findings are made of figures alone.
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Each bound decides on its own side.
+func TestWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	h := core.Health{Stats: core.Stats{Now: now, NextDue: now.Add(-59 * time.Second)}}
+	assert.Zero(t, h.Overdue())
+	assert.Equal(t, core.SeverityOK, h.Work().Severity)
+	h.Stats.NextDue = now.Add(-time.Minute)
+	assert.Equal(t, core.SeverityFailed, h.Work().Severity)
+	assert.Contains(t, h.Work().Message, "due for 1m0s")
+
+	h.Hour.Kinds = []core.KindWindow{{Kind: "few", Runs: 9, Failures: 9}, {Kind: "half", Runs: 10, Failures: 5}, {Kind: "less", Runs: 100, Failures: 49}}
+	assert.Len(t, h.Failing(), 1)
+	assert.Equal(t, "half", h.Failing()[0].Kind)
+
+	st := core.Stats{Now: now, LastTrimmed: now.Add(-7*24*time.Hour - time.Second)}
+	assert.False(t, st.TrimmedLately())
+	st.LastTrimmed = now.Add(-7 * 24 * time.Hour)
+	assert.True(t, st.TrimmedLately())
+	assert.Equal(t, core.SeverityWarning, st.History().Severity)
+
+	limits := []core.LimitUse{{Waiting: 1}, {Waiting: 1, Running: 1}, {}, {Limit: core.Limit{Rate: 1}, Waiting: 1}}
+	assert.Len(t, core.Idle(limits), 1)
+	assert.True(t, h.Busy(), "nobody has a slot")
+	h.Processes = []core.Process{{Name: "a", Slots: 1, InUse: 1, Abandoned: 2}, {Name: "b", Slots: 1}}
+	assert.False(t, h.Busy())
+	n, process := h.Abandoned()
+	assert.Equal(t, []any{2, "a"}, []any{n, process})
+
+	for loss, f := range map[store.Loss]store.Facts{
+		store.LosesNothing: {Eviction: "noeviction", AppendOnly: "yes"}, store.LosesUnknown: {AppendOnly: "no"},
+		store.LosesSome: {Eviction: "volatile-lru", AppendOnly: "no", Save: "3600 1"}, store.LosesTasks: {Eviction: "allkeys-lru", AppendOnly: "no", SaveKnown: true},
+	} {
+		assert.Equal(t, []store.Loss{loss, loss}, []store.Loss{f.Evicts(), f.Forgets()}, "%+v", f)
+	}
+}
+
+// said are servers that say something.
+type said []store.Facts
+
+// Facts is what they say.
+func (s said) Facts(context.Context) ([]store.Facts, error) { return s, nil }
+
+// The gravest server decides; those that are well hide none that is not.
+func TestTheGravestServerDecides(t *testing.T) {
+	t.Parallel()
+	fine := store.Facts{Node: "fine", Eviction: "noeviction", AppendOnly: "yes", Memory: 90, MaxMemory: 100}
+	some := store.Facts{Node: "some", Eviction: "volatile-lru", AppendOnly: "no", Save: "3600 1"}
+	bad := store.Facts{Node: "bad", Eviction: "allkeys-lru", AppendOnly: "no", SaveKnown: true, Memory: 91, MaxMemory: 100}
+	for _, c := range []struct {
+		servers said
+		want    [3]core.Severity // of eviction, persistence and memory
+	}{
+		{said{fine}, [3]core.Severity{core.SeverityOK, core.SeverityOK, core.SeverityOK}},
+		{said{fine, some, fine}, [3]core.Severity{core.SeverityWarning, core.SeverityWarning, core.SeverityOK}},
+		{said{some, bad, fine, some}, [3]core.Severity{core.SeverityFailed, core.SeverityFailed, core.SeverityWarning}},
+	} {
+		s, err := core.New(memstore.New(memstore.Config{}), core.Config{Servers: c.servers})
+		require.NoError(t, err)
+		found := map[string]core.Severity{}
+		for _, f := range s.Diagnose(t.Context()) {
+			found[f.Check] = f.Severity
+		}
+		assert.Equal(t, c.want, [3]core.Severity{found["eviction"], found["persistence"], found["memory"]})
+	}
+}

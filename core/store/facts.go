@@ -1,0 +1,70 @@
+package store
+
+// What the servers of a store say about themselves, for whoever looks after them.
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+// Servers is implemented by stores that can say how their servers are set up. Nothing depends on it but what people are told.
+type Servers interface {
+	// Facts asks every server that has tasks, or may have once a master is lost. One that does not answer is left out; it fails if none does.
+	Facts(ctx context.Context) ([]Facts, error)
+}
+
+// Facts are what one server says about itself. What it does not say is empty or zero.
+type Facts struct {
+	Node       string // its address; the URL's name where there is one server
+	Version    string
+	Eviction   string // maxmemory-policy
+	AppendOnly string // "yes" or "no"
+	Save       string // when snapshots are saved: empty for never, if SaveKnown
+	SaveKnown  bool
+	Replicas   int   // that follow it
+	Memory     int64 // bytes in use
+	MaxMemory  int64 // bytes that it may use; zero for no bound
+	// Commands are those that it has executed since it was started, also those within scripts, and Up is for how long it has run.
+	Commands int64
+	Up       time.Duration
+}
+
+// Loss is what a server loses when it runs out of memory, or is started again.
+type Loss int
+
+// The losses, the gravest last.
+const (
+	LosesNothing Loss = iota // or a second of writes
+	LosesUnknown             // it does not say
+	LosesSome                // records of finished tasks; writes since the last snapshot
+	LosesTasks
+)
+
+// Evicts is what the server drops when memory is short. Of duly's keys only the records of finished tasks have a time to live.
+func (f *Facts) Evicts() Loss {
+	switch {
+	case f.Eviction == "noeviction":
+		return LosesNothing
+	case f.Eviction == "":
+		return LosesUnknown
+	case strings.HasPrefix(f.Eviction, "volatile-"):
+		return LosesSome
+	default:
+		return LosesTasks
+	}
+}
+
+// Forgets is what a crash of the server loses.
+func (f *Facts) Forgets() Loss {
+	switch {
+	case f.AppendOnly == "yes":
+		return LosesNothing
+	case f.AppendOnly == "no" && f.SaveKnown && f.Save == "" && f.Replicas == 0:
+		return LosesTasks
+	case f.AppendOnly == "no" && f.Save != "":
+		return LosesSome
+	default:
+		return LosesUnknown
+	}
+}
