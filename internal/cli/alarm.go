@@ -37,14 +37,14 @@ const mostUnbooked = time.Minute
 func checkAlarm(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.File) []finding {
 	booked, err := st.Book(ctx, store.Booking{}) // which only asks
 	if err != nil {
-		return []finding{{"alarm", checkFailed, "cannot be read: " + err.Error(), "check Redis, then try again"}}
+		return []finding{found("alarm", checkFailed, "cannot be read: "+err.Error(), "check Redis, then try again")}
 	}
 	if booked.At == 0 && c.Alarm == nil {
 		return nil
 	}
 	due, err := s.NextDue(ctx)
 	if err != nil {
-		return []finding{{"alarm", checkFailed, "the next due time cannot be read: " + err.Error(), "check Redis, then try again"}}
+		return []finding{found("alarm", checkFailed, "the next due time cannot be read: "+err.Error(), "check Redis, then try again")}
 	}
 	text := "none is booked, and nothing is scheduled"
 	switch {
@@ -54,10 +54,8 @@ func checkAlarm(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile
 		text = "none is booked"
 	}
 	if due.IsZero() || booked.At != 0 && booked.At.Time().Sub(due) <= mostUnbooked {
-		return []finding{{"alarm", checkOK, text, ""}}
+		return []finding{found("alarm", checkOK, text, "")}
 	}
-	return []finding{{
-		"alarm", checkWarning, fmt.Sprintf("%s, and something is due at %s: it waits for the watchdog's call, unless a daemon is running", text, clock(due)),
-		"see that every process that submits has alarm:, and look for its errors in their logs; duly run-due --all -c FILE books now",
-	}}
+	return []finding{found("alarm", checkWarning, fmt.Sprintf("%s, and something is due at %s: it waits for the watchdog's call, unless a daemon is running", text, clock(due)),
+		"see that every process that submits has alarm:, and look for its errors in their logs; duly run-due --all -c FILE books now")}
 }

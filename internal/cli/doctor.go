@@ -18,25 +18,20 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
+// finding is one thing that doctor looked at: in the words of GET /v1/doctor, as many of them are the same.
+type finding = core.Finding
+
 // What a check of doctor comes to.
-// The values are part of the JSON output, and as stable as it is.
 const (
-	checkOK      = string(core.SeverityOK)
-	checkWarning = string(core.SeverityWarning)
-	checkFailed  = string(core.SeverityFailed)
+	checkOK      = core.SeverityOK
+	checkWarning = core.SeverityWarning
+	checkFailed  = core.SeverityFailed
 )
 
-// finding is one thing that doctor looked at.
-// Text is a sentence about what is so, Todo what to do about it: empty if nothing needs to be done.
-type finding struct {
-	Name   string `json:"name"`
-	Status string `json:"status"`
-	Text   string `json:"text"`
-	Todo   string `json:"todo,omitempty"`
+// found is the finding of a check: a message about what is so, and a hint about what to do, empty if nothing needs to be done.
+func found(check string, severity core.Severity, message, hint string) finding {
+	return finding{Check: check, Severity: severity, Message: message, Hint: hint}
 }
-
-// of is a finding of core, which every process can make.
-func of(f core.Finding) finding { return finding{f.Check, string(f.Severity), f.Message, f.Hint} }
 
 // doctorCommand exits with 1 if a check fails and with 0 for warnings, so
 // that a deployment can use it as a gate.
@@ -73,7 +68,7 @@ func (p *process) doctorCommand(o *options) *cobra.Command {
 func verdict(checks []finding) error {
 	failed := 0
 	for _, c := range checks {
-		if c.Status == checkFailed {
+		if c.Severity == checkFailed {
 			failed++
 		}
 	}
@@ -87,9 +82,9 @@ func verdict(checks []finding) error {
 func printChecks(w *table.Page, checks []finding) {
 	t := table.New(w)
 	for _, c := range checks {
-		t.Row(c.Status, c.Name, c.Text)
-		if c.Todo != "" {
-			t.Row("", "", "-> "+c.Todo)
+		t.Row(string(c.Severity), c.Check, c.Message)
+		if c.Hint != "" {
+			t.Row("", "", "-> "+c.Hint)
 		}
 	}
 	t.End()
@@ -135,7 +130,7 @@ func (p *process) diagnose(ctx context.Context, o *options, h *host) ([]finding,
 	case ctx.Err() != nil:
 		return nil, nil, ctx.Err()
 	case err != nil:
-		return append(checks, finding{"audit", checkFailed, "did not finish: " + err.Error(), "check Redis, then try again"}), figures, nil
+		return append(checks, found("audit", checkFailed, "did not finish: "+err.Error(), "check Redis, then try again")), figures, nil
 	default:
 		return append(checks, checkAudit(&report)), figures, nil
 	}
@@ -147,13 +142,13 @@ func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.Fi
 	// One read answers six checks.
 	if stats, err := s.Stats(ctx); err == nil {
 		h := core.Health{Stats: stats}
-		checks = append(checks, checkClock(stats.Now, core.SystemClock{}.Now()), of(h.Work()), checkHandlers(&stats, c),
-			of(stats.Pauses()), of(stats.Failures()), of(stats.History()))
+		checks = append(checks, checkClock(stats.Now, core.SystemClock{}.Now()), h.Work(), checkHandlers(&stats, c),
+			stats.Pauses(), stats.Failures(), stats.History())
 		if masters, err := st.masters(ctx); err == nil {
 			checks = append(checks, checkPartitions(stats.Partitions, masters))
 		}
 	} else {
-		checks = append(checks, finding{"stats", checkFailed, "cannot be read: " + err.Error(), "check Redis, and that no other program writes duly's keys"})
+		checks = append(checks, found("stats", checkFailed, "cannot be read: "+err.Error(), "check Redis, and that no other program writes duly's keys"))
 	}
 	// A failure here shows in the other checks as well.
 	if all, stuck, err := limitsNow(ctx, s); err == nil {
@@ -161,11 +156,11 @@ func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.Fi
 	}
 	if budgets, err := s.Budgets(ctx); err == nil && len(budgets) > 0 {
 		h := core.Health{Budgets: budgets}
-		checks = append(checks, of(h.BudgetsLeft()))
+		checks = append(checks, h.BudgetsLeft())
 	}
 	if processes, err := s.Processes(ctx); err == nil {
 		h := core.Health{Processes: processes}
-		checks = append(checks, of(h.ProcessesSeen()))
+		checks = append(checks, h.ProcessesSeen())
 	}
 	return append(checks, checkAlarm(ctx, s, st, c)...)
 }
@@ -224,11 +219,11 @@ func (w *warnings) checks(name string) []finding {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
 	if len(w.all.list) == 0 {
-		return []finding{{"redis", checkOK, name + " answers, uses an append-only file, and grants every permission that duly needs", ""}}
+		return []finding{found("redis", checkOK, name+" answers, uses an append-only file, and grants every permission that duly needs", "")}
 	}
 	var all []finding
 	for _, it := range w.all.list {
-		all = append(all, finding{"redis", checkWarning, it.text, it.todo})
+		all = append(all, found("redis", checkWarning, it.text, it.todo))
 	}
 	return all
 }
@@ -242,12 +237,12 @@ const muchSkew = 2 * time.Second
 func checkClock(redis, here time.Time) finding {
 	skew := here.Sub(redis).Round(time.Second)
 	if skew.Abs() < muchSkew {
-		return finding{"clock", checkOK, "this machine and Redis agree on the time", ""}
+		return found("clock", checkOK, "this machine and Redis agree on the time", "")
 	}
-	return finding{
+	return found(
 		"clock", checkWarning, fmt.Sprintf("the clocks of this machine and Redis differ by %s: tasks follow the clock of Redis, --at and --until are read as given", skew),
 		"synchronise the clocks",
-	}
+	)
 }
 
 // checkHandlers compares the kinds of live tasks with the handlers of the file, if there is one.
@@ -256,12 +251,12 @@ func checkHandlers(st *core.Stats, c *dulyfile.File) finding {
 	parked := st.Parked - st.Held
 	if len(c.Handlers) == 0 {
 		if parked == 0 {
-			return finding{"handlers", checkOK, "no task waits for a handler", ""}
+			return found("handlers", checkOK, "no task waits for a handler", "")
 		}
-		return finding{
-			"handlers", checkWarning, table.Count(parked, "task") + " waiting for a process with the handler",
+		return found(
+			"handlers", checkWarning, table.Count(parked, "task")+" waiting for a process with the handler",
 			"pass the file with -c to see which kinds it lacks",
-		}
+		)
 	}
 	var missing []string
 	for i := range st.Kinds {
@@ -273,12 +268,12 @@ func checkHandlers(st *core.Stats, c *dulyfile.File) finding {
 	// Warning and not failure: another process may have the handler, which
 	// doctor cannot see from the file.
 	if len(missing) == 0 {
-		return finding{"handlers", checkOK, "the file has a handler for every task", ""}
+		return found("handlers", checkOK, "the file has a handler for every task", "")
 	}
-	return finding{
-		"handlers", checkWarning, "the file has no handler for these kinds of live tasks: " + strings.Join(missing, ", "),
+	return found(
+		"handlers", checkWarning, "the file has no handler for these kinds of live tasks: "+strings.Join(missing, ", "),
 		"another process must have the handler; otherwise add it to the file",
-	}
+	)
 }
 
 // checkPartitions compares the number of partitions with the servers that have them; masters is zero for a single one.
@@ -287,23 +282,23 @@ func checkPartitions(n, masters int) finding {
 	const todo = "stop every process, then duly repartition --to %d --yes"
 	switch {
 	case masters == 0 && n > 1:
-		return finding{
+		return found(
 			"partitions", checkWarning, fmt.Sprintf("%d partitions on a single server, which does no more with them: each batch becomes up to %d script calls", n, n),
 			fmt.Sprintf(todo, 1),
-		}
+		)
 	case n < masters:
 		to := redisstore.DefaultPartitions
 		for to < masters {
 			to *= 2
 		}
-		return finding{
+		return found(
 			"partitions", checkWarning, fmt.Sprintf("%s on a cluster of %d masters: %s no task", table.Count(n, "partition"), masters, idle(masters-n)),
 			fmt.Sprintf(todo, to),
-		}
+		)
 	case masters == 0:
-		return finding{"partitions", checkOK, "one partition, which is best on a single server", ""}
+		return found("partitions", checkOK, "one partition, which is best on a single server", "")
 	default:
-		return finding{"partitions", checkOK, fmt.Sprintf("%d partitions on a cluster of %s", n, table.Count(masters, "master")), ""}
+		return found("partitions", checkOK, fmt.Sprintf("%d partitions on a cluster of %s", n, table.Count(masters, "master")), "")
 	}
 }
 
@@ -319,15 +314,15 @@ func idle(n int) string {
 // is what duly promises not to have.
 func checkAudit(r *core.AuditReport) finding {
 	if r.Found == 0 {
-		return finding{"audit", checkOK, fmt.Sprintf("every live task (%d) waits, runs or is parked", r.Tasks), ""}
+		return found("audit", checkOK, fmt.Sprintf("every live task (%d) waits, runs or is parked", r.Tasks), "")
 	}
-	found := finding{"audit", checkFailed, table.Count(r.Found, "fault") + ": some tasks would never run", "duly audit --repair"}
+	fault := found("audit", checkFailed, table.Count(r.Found, "fault")+": some tasks would never run", "duly audit --repair")
 	switch unreadable := r.Found - r.Repairable; {
 	case unreadable == r.Found:
-		found.Text = table.Count(unreadable, "record") + " unreadable and beyond repair"
-		found.Todo = "duly audit names them; " + unreadableTodo
+		fault.Message = table.Count(unreadable, "record") + " unreadable and beyond repair"
+		fault.Hint = "duly audit names them; " + unreadableTodo
 	case unreadable > 0:
-		found.Todo += "; duly audit lists the faults that it cannot repair"
+		fault.Hint += "; duly audit lists the faults that it cannot repair"
 	}
-	return found
+	return fault
 }

@@ -147,26 +147,26 @@ type hostFigures struct {
 func checkHost(ctx context.Context, st *storage, c *dulyfile.File, h *host) ([]finding, *hostFigures) {
 	facts, err := st.redis.Facts(ctx)
 	if err != nil {
-		return []finding{{"host", checkWarning, "Redis does not say how it is set up: " + err.Error(), "allow INFO to the user, or look at the provider's console"}}, nil
+		return []finding{found("host", checkWarning, "Redis does not say how it is set up: "+err.Error(), "allow INFO to the user, or look at the provider's console")}, nil
 	}
 	checks := []finding{checkEviction(facts, h), checkPersistence(facts, h), checkTLS(st.redis, h), checkUser(st.redis, h), checkCluster(ctx, st)}
 	settings := c.Redis
 	settings.Logger = nil
 	tick, err := redisstore.IdleTick(ctx, settings)
 	if err != nil {
-		return append(checks, finding{"tick", checkFailed, "cannot be measured: " + err.Error(), "check Redis, then try again"}), nil
+		return append(checks, found("tick", checkFailed, "cannot be measured: "+err.Error(), "check Redis, then try again")), nil
 	}
 	figures := h.figures(facts, tick)
 	parts := make([]string, len(figures.Items))
 	for i, part := range figures.Items {
 		parts[i] = fmt.Sprintf("%s $%.2f", part.Name, part.Dollars)
 	}
-	return append(checks, finding{
+	return append(checks, found(
 		"tick", checkOK, fmt.Sprintf("one that finds nothing sends %s and takes %s from here", table.Count(tick.Commands, "command"), tick.Took.Round(10*time.Microsecond)), "",
-	}, finding{
+	), found(
 		"cost", checkOK, fmt.Sprintf("about $%.2f a month at %.1f commands a second and %.1f MB, with a tick a minute and the prices of %s: %s",
 			figures.Dollars, figures.PerSecond, float64(figures.Memory)/1e6, priced, strings.Join(parts, ", ")), "",
-	}), figures
+	)), figures
 }
 
 // checkCluster says what duly takes the servers for. A node of a cluster whose URL does not say so has been refused before.
@@ -174,31 +174,31 @@ func checkCluster(ctx context.Context, st *storage) finding {
 	masters, err := st.masters(ctx)
 	switch {
 	case err != nil:
-		return finding{"cluster", checkWarning, "does not say how many masters it has: " + err.Error(), "check Redis, then try again"}
+		return found("cluster", checkWarning, "does not say how many masters it has: "+err.Error(), "check Redis, then try again")
 	case masters == 0:
-		return finding{"cluster", checkOK, "no cluster: one server has all tasks", ""}
+		return found("cluster", checkOK, "no cluster: one server has all tasks", "")
 	default:
-		return finding{"cluster", checkOK, "a cluster of " + table.Count(masters, "master") + ", and the URL says so", ""}
+		return found("cluster", checkOK, "a cluster of "+table.Count(masters, "master")+", and the URL says so", "")
 	}
 }
 
 // checkEviction looks at the policy of each server.
 func checkEviction(facts []redisstore.Facts, h *host) finding {
-	worst := finding{"eviction", checkOK, "maxmemory-policy is noeviction", ""}
+	worst := found("eviction", checkOK, "maxmemory-policy is noeviction", "")
 	for i := range facts {
 		f := &facts[i]
 		switch f.Evicts() {
 		case store.LosesNothing:
 		case store.LosesUnknown:
-			if worst.Status == checkOK {
-				worst = finding{"eviction", checkOK, "the server does not say that it evicts anything", ""}
+			if worst.Severity == checkOK {
+				worst = found("eviction", checkOK, "the server does not say that it evicts anything", "")
 			}
 		case store.LosesSome:
-			if worst.Status != checkFailed {
-				worst = finding{"eviction", checkWarning, fmt.Sprintf("%s has maxmemory-policy %s: finished tasks may be forgotten early, live ones are safe", f.Node, f.Eviction), h.eviction}
+			if worst.Severity != checkFailed {
+				worst = found("eviction", checkWarning, fmt.Sprintf("%s has maxmemory-policy %s: finished tasks may be forgotten early, live ones are safe", f.Node, f.Eviction), h.eviction)
 			}
 		default:
-			worst = finding{"eviction", checkFailed, fmt.Sprintf("%s has maxmemory-policy %s, which drops tasks silently when memory is short", f.Node, f.Eviction), h.eviction}
+			worst = found("eviction", checkFailed, fmt.Sprintf("%s has maxmemory-policy %s, which drops tasks silently when memory is short", f.Node, f.Eviction), h.eviction)
 		}
 	}
 	return worst
@@ -207,19 +207,19 @@ func checkEviction(facts []redisstore.Facts, h *host) finding {
 // checkPersistence says what a restart loses.
 func checkPersistence(facts []redisstore.Facts, h *host) finding {
 	if h.durable {
-		return finding{"persistence", checkOK, "the provider stores each write", ""}
+		return found("persistence", checkOK, "the provider stores each write", "")
 	}
-	worst := finding{"persistence", checkOK, "an append-only file: a crash loses a second of writes at most", ""}
+	worst := found("persistence", checkOK, "an append-only file: a crash loses a second of writes at most", "")
 	for i := range facts {
 		switch f := &facts[i]; f.Forgets() {
 		case store.LosesNothing:
 		case store.LosesTasks:
-			return finding{"persistence", checkFailed, f.Node + " has neither files nor a replica: a restart loses all tasks", h.persistence}
+			return found("persistence", checkFailed, f.Node+" has neither files nor a replica: a restart loses all tasks", h.persistence)
 		case store.LosesSome:
-			worst = finding{"persistence", checkWarning, fmt.Sprintf("%s saves snapshots only (%s): a crash loses what was written since", f.Node, f.Save), h.persistence}
+			worst = found("persistence", checkWarning, fmt.Sprintf("%s saves snapshots only (%s): a crash loses what was written since", f.Node, f.Save), h.persistence)
 		default:
-			worst = finding{"persistence", checkWarning, fmt.Sprintf("%s has no append-only file, %s, and does not say whether it saves snapshots", f.Node,
-				table.Count(f.Replicas, "replica")), h.persistence}
+			worst = found("persistence", checkWarning, fmt.Sprintf("%s has no append-only file, %s, and does not say whether it saves snapshots", f.Node,
+				table.Count(f.Replicas, "replica")), h.persistence)
 		}
 	}
 	return worst
@@ -228,17 +228,17 @@ func checkPersistence(facts []redisstore.Facts, h *host) finding {
 // checkTLS looks whether the password and the tasks can be read on the way.
 func checkTLS(st *redisstore.Store, h *host) finding {
 	if st.Secure() || strings.HasPrefix(st.Name(), "unix:") {
-		return finding{"tls", checkOK, "the connection is encrypted, or stays on this machine", ""}
+		return found("tls", checkOK, "the connection is encrypted, or stays on this machine", "")
 	}
-	return finding{"tls", checkWarning, "the connection is not encrypted: the network can read the password and the tasks", h.tls}
+	return found("tls", checkWarning, "the connection is not encrypted: the network can read the password and the tasks", h.tls)
 }
 
 // checkUser looks whether the user may do more than duly needs.
 func checkUser(st *redisstore.Store, h *host) finding {
 	if user := st.User(); user != "default" {
-		return finding{"acl", checkOK, fmt.Sprintf("logs in as %q, with every permission that duly needs", user), ""}
+		return found("acl", checkOK, fmt.Sprintf("logs in as %q, with every permission that duly needs", user), "")
 	}
-	return finding{"acl", checkWarning, "logs in as the default user, which may usually do everything", h.acl}
+	return found("acl", checkWarning, "logs in as the default user, which may usually do everything", h.acl)
 }
 
 // figures work out a month from what the servers have done since they were started.

@@ -12,7 +12,7 @@ import (
 
 // hostReport is the JSON of doctor --host.
 type hostReport struct {
-	Checks []struct{ Name, Status, Text, Todo string }
+	Checks []struct{ Check, Severity, Message, Hint string }
 	Host   struct {
 		Name      string
 		Commands  int     `json:"commands_per_idle_tick"`
@@ -51,9 +51,9 @@ func TestDoctorOfAHost(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(r.stdout), &report), r.stdout)
 		status := map[string]string{}
 		for _, c := range report.Checks {
-			status[c.Name] = c.Status
-			if word, looked := words[c.Name]; looked {
-				assert.Contains(t, c.Todo, word, "%s: %s", host, c.Name)
+			status[c.Check] = c.Severity
+			if word, looked := words[c.Check]; looked {
+				assert.Contains(t, c.Hint, word, "%s: %s", host, c.Check)
 			}
 		}
 		assert.Equal(t, "failed", status["eviction"], host)

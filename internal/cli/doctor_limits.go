@@ -41,29 +41,29 @@ func checkLimits(all, stuck []core.LimitUse, wanted, partitions int) finding {
 	const todo = "duly limit unset each of them, stop every process, then duly repartition --to 1 --yes"
 	switch {
 	case partitions > 1 && len(all) > 0: // no store lets them be set
-		return finding{
+		return found(
 			"limits", checkFailed, fmt.Sprintf("%s in a store with %d partitions, of which each counts by itself",
 				table.Count(len(all), "limit"), partitions), todo,
-		}
+		)
 	case partitions > 1 && wanted > 0:
-		return finding{
+		return found(
 			"limits", checkFailed, fmt.Sprintf("the file sets %s, and the store has %d partitions: no process starts with it",
 				table.Count(wanted, "limit"), partitions),
 			"stop every process, then duly repartition --to 1 --yes; or remove limits from the file",
-		}
+		)
 	case len(stuck) > 0:
 		l := &stuck[0]
-		return finding{
+		return found(
 			"limits", checkFailed, fmt.Sprintf("%s in line for the limit on %s, and none of its %d at once in use: nothing lets them in",
 				table.Count(l.Waiting, "task"), l.About, l.Concurrency),
-			"start a process that has the handler, or duly resume what duly pauses lists; else duly limit unset " + limitArgs(l.About) + ", and report it",
-		}
+			"start a process that has the handler, or duly resume what duly pauses lists; else duly limit unset "+limitArgs(l.About)+", and report it",
+		)
 	case len(all) == 0:
-		return finding{"limits", checkOK, "no limits", ""}
+		return found("limits", checkOK, "no limits", "")
 	}
 	waiting := int64(0)
 	for i := range all {
 		waiting += all[i].Waiting
 	}
-	return finding{"limits", checkOK, fmt.Sprintf("%s, %s in line for them", table.Count(len(all), "limit"), table.Count(waiting, "task")), ""}
+	return found("limits", checkOK, fmt.Sprintf("%s, %s in line for them", table.Count(len(all), "limit"), table.Count(waiting, "task")), "")
 }

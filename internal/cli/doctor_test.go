@@ -15,9 +15,9 @@ func (w *world) checks(t *testing.T, args ...string) map[string]string {
 	r := w.duly(t, append([]string{"doctor", "--json"}, args...)...)
 	found := map[string]string{}
 	for _, c := range parse[struct {
-		Checks []struct{ Name, Status, Text string }
+		Checks []struct{ Check, Severity, Message string }
 	}](t, r.stdout).Checks {
-		found[c.Name] = c.Status + ": " + c.Text
+		found[c.Check] = c.Severity + ": " + c.Message
 	}
 	failed := strings.Contains(r.stdout, `"failed"`)
 	assert.Equal(t, failed, r.code == 1, r.stderr)

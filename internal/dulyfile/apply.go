@@ -4,6 +4,7 @@ package dulyfile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,7 +35,7 @@ type Change struct {
 	Action Action `json:"action"`
 	Agent  string `json:"agent_id"`
 	ID     string `json:"id"`
-	Owner  string `json:"owner,omitempty"` // that it has in the store, if it has one
+	Owner  string `json:"owner,omitempty"` // that it has in the store behind the apply, if it has one
 }
 
 // ApplyOptions say how to apply a file. Every zero is what a start does.
@@ -162,9 +163,9 @@ func (a *applying) submit(ctx context.Context, tasks []Task) ([]Task, error) {
 		p := &placed[i]
 		switch {
 		case p.Created:
-			a.tell(ActionCreate, p.Agent, p.ID, "")
+			a.tell(ActionCreate, p.Agent, p.ID, a.owner)
 		case p.Replaced:
-			a.tell(ActionUpdate, p.Agent, p.ID, tasks[i].stored)
+			a.tell(ActionUpdate, p.Agent, p.ID, cmp.Or(a.owner, tasks[i].stored))
 		case tasks[i].task.OnConflict == "" && !p.Status.Finished():
 			there = append(there, tasks[i])
 		default:
