@@ -76,7 +76,7 @@ func (a *alarmed) settled(ctx context.Context, settled []store.Settled) {
 	var due store.Millis
 	for i := range settled {
 		due = earlier(due, settled[i].Due)
-		if settled[i].Freed {
+		if settled[i].Freed || len(settled[i].Opened) > 0 {
 			due = earlier(due, a.s.storeNow())
 		}
 	}

@@ -223,7 +223,7 @@ func TestBudgetsThatMakeNoSense(t *testing.T) {
 	_, err = core.New(memstore.New(memstore.Config{Partitions: 1}), core.Config{Budgets: []core.Budget{good, good}})
 	require.ErrorContains(t, err, "join them into one")
 	_, err = core.New(memstore.New(memstore.Config{Partitions: 4}), core.Config{Budgets: []core.Budget{good}})
-	require.ErrorContains(t, err, "duly repartition")
+	require.NoError(t, err)
 
 	run := core.NewTestRun(nil)
 	for _, used := range []core.Usage{{"runs": 1}, {"": 1}, {"tokens": -1}, {"to kens": 1}, {"tokens": 1e300}} {

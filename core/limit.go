@@ -138,23 +138,6 @@ func validLimits(limits []Limit) error {
 	return nil
 }
 
-// spanned refuses limits in the configuration of a process whose store would count them in each partition by itself. Its first pull
-// would be refused too, but a process that cannot pull should not start.
-func spanned(c *Config, partitions int) error {
-	field, value := "Limits", any(c.Limits)
-	switch {
-	case partitions == 1:
-		return nil
-	case len(c.Limits) > 0:
-	case len(c.Budgets) > 0:
-		field, value = "Budgets", c.Budgets
-	default:
-		return nil
-	}
-	return misconfigured(field, value, "need a store with one partition, and this one has %d: move it with duly repartition, or "+
-		"leave them out and bound the concurrency of each process", partitions)
-}
-
 // limited sets the limits and budgets of the configuration, once: a pull that cannot is tried again by the next one.
 func (s *Scheduler) limited(ctx context.Context) error {
 	s.limiting.Lock()

@@ -63,9 +63,6 @@ func New(st Store, config Config) (*Scheduler, error) {
 	if err := config.validate(); err != nil {
 		return nil, fmt.Errorf("duly: %w", err)
 	}
-	if err := spanned(&config, st.Partitions()); err != nil {
-		return nil, fmt.Errorf("duly: %w", err)
-	}
 	s := &Scheduler{
 		store: st, config: config, slots: newSlots(config), nonce: rand.Text()[:store.NonceLen/2],
 		handlers: map[string]*handler{}, gates: map[string]gate{}, usual: map[string]*usual{}, fences: make(fences, st.Partitions()),

@@ -310,6 +310,11 @@ func (r *run) stored(result store.Settled) {
 		p.again(c, p.s.storeNow())
 		p.outlook.freed(c.Partition)
 	}
+	for _, partition := range result.Opened {
+		p.brought.Store(true)
+		p.outlook.settle(partition, p.s.storeNow())
+		p.outlook.freed(partition)
+	}
 	if p.s.config.OnEvent != nil {
 		r.tellStored(typ, result)
 	}

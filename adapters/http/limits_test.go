@@ -108,7 +108,7 @@ func TestLimitsAreRefused(t *testing.T) {
 	assert.Equal(t, "DELETE, GET, HEAD, PUT", res.Header.Get("Allow"))
 }
 
-// A store whose partitions would each count by themselves takes no limit, and the caller learns why.
+// A store in memory with several partitions takes no limit over agents, and the caller learns why.
 func TestLimitsNeedOnePartition(t *testing.T) {
 	t.Parallel()
 	s, err := core.New(memstore.New(memstore.Config{Partitions: 2}), core.Config{})
@@ -116,5 +116,5 @@ func TestLimitsNeedOnePartition(t *testing.T) {
 	f := &fixture{scheduler: s, handler: httpadapter.New(s, httpadapter.Config{})}
 	res, body := f.call(t, "PUT", "/v1/limits", `{"kind":"ok","concurrency":1}`)
 	assert.Equal(t, http.StatusBadRequest, res.StatusCode)
-	assert.Contains(t, body, "Partitions must be 1 for limits")
+	assert.Contains(t, body, "Partitions must be 1")
 }

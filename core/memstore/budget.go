@@ -5,7 +5,6 @@ package memstore
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -132,18 +131,15 @@ func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p, now := s.parts[0], s.now()
+	now := s.now()
 	var out []store.BudgetUse
-	for i := range p.limits {
-		b := p.limits[i].budget
+	for _, r := range s.parts[0].limits {
+		b := r.budget
 		if b == nil {
 			continue
 		}
 		use := store.BudgetUse{Budget: *b, Ends: b.Clock.End(b.About.Per, now)}
-		for name, bucket := range p.buckets {
-			if !strings.HasPrefix(name, p.limits[i].name+"|") {
-				continue
-			}
+		for bucket := range s.bucketsOf(r.name) {
 			use.Waiting += int64(bucket.line.tasks)
 			if bucket.ends > now {
 				use.Add(store.BudgetShare{Of: bucket.of, Used: bucket.spent})

@@ -4,6 +4,7 @@ package memstore
 
 import (
 	"context"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -206,8 +207,8 @@ type bound struct {
 
 // bound sets and lifts limits and budgets.
 func (s *Store) bound(ctx context.Context, changes []bound) ([]store.Effect, error) {
-	if len(s.parts) > 1 && slices.ContainsFunc(changes, func(c bound) bool { return !c.lift }) {
-		return nil, &store.ConfigError{Field: "Partitions", Reason: "must be 1 for limits and budgets"}
+	if len(s.parts) > 1 && slices.ContainsFunc(changes, func(c bound) bool { return !c.lift && !c.about().OfOneAgent() }) {
+		return nil, &store.ConfigError{Field: "Partitions", Reason: "must be 1, as is usual in memory, for limits and budgets over agents"}
 	}
 	var full error
 	out, err := operate(ctx, s, changes, func(c *bound, now store.Millis) store.Effect {
@@ -255,6 +256,19 @@ func (p *partition) setBound(c *bound, now store.Millis) (changed, ok bool) {
 	return true, true
 }
 
+// bucketsOf are the buckets of a rule, in all partitions.
+func (s *Store) bucketsOf(rule string) iter.Seq[*bucket] {
+	return func(yield func(*bucket) bool) {
+		for _, p := range s.parts {
+			for name, b := range p.buckets {
+				if strings.HasPrefix(name, rule+"|") && !yield(b) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Limits are the limits in force; see [store.Bounds].
 func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
 	if err := ctx.Err(); err != nil {
@@ -262,17 +276,13 @@ func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.parts[0]
 	var out []store.LimitUse
-	for i := range p.limits {
-		if p.limits[i].budget != nil {
+	for _, r := range s.parts[0].limits {
+		if r.budget != nil {
 			continue
 		}
-		use := store.LimitUse{Limit: p.limits[i].limit}
-		for name, b := range p.buckets {
-			if !strings.HasPrefix(name, p.limits[i].name+"|") {
-				continue
-			}
+		use := store.LimitUse{Limit: r.limit}
+		for b := range s.bucketsOf(r.name) {
 			use.Running, use.Waiting = use.Running+int64(b.runs), use.Waiting+int64(b.line.tasks)
 			if use.Adaptive && b.knows != nil {
 				use.Learned = append(use.Learned, b.knows.learned(b.of))

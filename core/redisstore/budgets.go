@@ -43,8 +43,13 @@ func parseBudgetName(name string) (store.BudgetTarget, error) {
 }
 
 // budgetText is what a budget allows, as the scripts read it: amount|then|clock|zone|opaque.
-func budgetText(b *store.Budget) string {
-	return fmt.Sprintf("%d|%s|%s|%s|%s", b.Amount, thenOf[b.Then], b.Clock, b.Zone, b.Note)
+// The letter of one that spans partitions is a capital.
+func (s *Store) budgetText(b *store.Budget) string {
+	then := thenOf[b.Then]
+	if s.isSpanning(&b.About.LimitTarget) {
+		then = strings.ToUpper(then)
+	}
+	return fmt.Sprintf("%d|%s|%s|%s|%s", b.Amount, then, b.Clock, b.Zone, b.Note)
 }
 
 // parseBudget reads a budget. One that was lifted while a task still waits for it has no text, and no amount.
@@ -59,7 +64,7 @@ func parseBudget(name, text string) (store.Budget, error) {
 		return b, errMalformed
 	}
 	for then, letter := range thenOf {
-		if letter == parts[1] {
+		if letter == strings.ToLower(parts[1]) {
 			b.Then = then
 		}
 	}
@@ -76,7 +81,7 @@ func (s *Store) Budget(ctx context.Context, changes []store.BudgetChange) ([]sto
 	for i := range changes {
 		texts[i].name = budgetName(changes[i].About)
 		if !changes[i].Lift {
-			texts[i].text = budgetText(&changes[i].Budget)
+			texts[i].text = s.budgetText(&changes[i].Budget)
 		}
 	}
 	return s.bound(ctx, texts)
@@ -84,15 +89,23 @@ func (s *Store) Budget(ctx context.Context, changes []store.BudgetChange) ([]sto
 
 // Budgets are the budgets in force; see [store.Bounds].
 func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
-	replies, err := s.eval(ctx, "read", []call{{script: &s.scripts.budgets, args: []any{mostCounted}}})
+	calls := make([]call, len(s.parts))
+	for p := range calls {
+		calls[p] = call{script: &s.scripts.budgets, partition: p, args: []any{mostCounted}}
+	}
+	replies, err := s.eval(ctx, "read", calls)
 	if err != nil {
 		return nil, err
 	}
-	if len(replies[0]) != 4 {
-		return nil, wrap("read", errMalformed)
+	var lines, spent []string
+	for _, reply := range replies {
+		if len(reply) != 4 {
+			return nil, wrap("read", errMalformed)
+		}
+		lines, spent = append(lines, pairsOf(reply[2])...), append(spent, pairsOf(reply[3])...)
 	}
 	at, limits := store.Millis(number(replies[0][0])), pairsOf(replies[0][1])
-	waiting, used := countsOf(pairsOf(replies[0][2])), sharesOf(pairsOf(replies[0][3]))
+	waiting, used := countsOf(lines), sharesOf(spent)
 	var out []store.BudgetUse
 	for i := 0; i+1 < len(limits); i += 2 {
 		name := limits[i]
@@ -104,6 +117,9 @@ func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
 			return nil, wrap("read", errMalformed)
 		}
 		use := store.BudgetUse{Budget: b, Waiting: waiting[name], Ends: b.Clock.End(b.About.Per, at)}
+		if s.isSpanning(&b.About.LimitTarget) {
+			name = atHome + name
+		}
 		use.Add(used[name]...)
 		out = append(out, use)
 	}

@@ -65,8 +65,9 @@ func (s *Store) answered(c *call, r *store.ClaimRequest, reply []any, err error)
 	return claim
 }
 
-func claimArgs(r *store.ClaimRequest) []any {
-	args := make([]any, 0, 8+len(r.Kinds)+len(r.Leave)+len(r.Agents))
+// claimArgs are the arguments of claim.lua; brought is what span.take reads of them.
+func claimArgs(r *store.ClaimRequest, brought string) []any {
+	args := make([]any, 0, 9+len(r.Kinds)+len(r.Leave)+len(r.Agents))
 	letters := ""
 	if r.Urgent {
 		letters += "u"
@@ -75,7 +76,7 @@ func claimArgs(r *store.ClaimRequest) []any {
 		letters += "s"
 	}
 	letters += strconv.FormatInt(int64(r.Fence), 10)
-	args = append(args, r.Nonce, r.Limit, r.PerAgent, r.Lease.Milliseconds(), store.RaiseAfter.Milliseconds(), letters, int64(r.After),
+	args = append(args, r.Nonce, r.Limit, r.PerAgent, r.Lease.Milliseconds(), store.RaiseAfter.Milliseconds(), letters, int64(r.After), brought,
 		len(r.Kinds)+len(r.Leave))
 	for _, kind := range r.Kinds {
 		if most, bounded := r.Most[kind]; bounded {
@@ -95,7 +96,7 @@ func claimArgs(r *store.ClaimRequest) []any {
 
 // The reply of claim.lua: a head, then fields for each task.
 const (
-	claimHead   = 12
+	claimHead   = 13
 	claimFields = 4
 )
 

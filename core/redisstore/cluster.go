@@ -150,7 +150,7 @@ func (s *Store) patience(ctx context.Context, verb string) (context.Context, con
 	// Submits, reads and commands of operators are not bounded here: a person or a program waits for
 	// that very answer, and sets a deadline of its own.
 	switch verb {
-	case verbLook, verbTurn, verbExtend:
+	case verbLook, verbTurn, verbExtend, verbPermit:
 		return context.WithTimeout(ctx, longestNode)
 	}
 	return ctx, func() {}
@@ -163,6 +163,7 @@ const (
 	verbControl = "control"
 	verbClaim   = "claim"
 	verbSettle  = "settle"
+	verbPermit  = "permit"
 	verbTurn    = "turn" // each of its calls has the name of its script
 	verbExtend  = "extend"
 )

@@ -46,7 +46,13 @@ func touching(s store.Submission) store.Touch {
 
 func claim(t *testing.T, st store.Store, nonce string, limit int) store.Claim {
 	t.Helper()
-	claims, err := st.Claim(t.Context(), []store.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", nonce), Kinds: []string{"k"}, Limit: limit, Lease: time.Minute}})
+	return claimOf(t, st, 0, nonce, limit)
+}
+
+// claimOf claims from one partition.
+func claimOf(t *testing.T, st store.Store, partition int, nonce string, limit int) store.Claim {
+	t.Helper()
+	claims, err := st.Claim(t.Context(), []store.ClaimRequest{{Partition: partition, Nonce: fmt.Sprintf("%-16s", nonce), Kinds: []string{"k"}, Limit: limit, Lease: time.Minute}})
 	require.NoError(t, err)
 	return claims[0]
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,17 +49,32 @@ func parseLimitName(name string) (store.LimitTarget, error) {
 	return t, err
 }
 
-// limitText is what a limit allows, as the scripts read it: runs|starts|per|burst, and |a if it adapts.
-func limitText(l *store.Limit) string {
-	text := fmt.Sprintf("%d|%d|%d|%d", l.Concurrency, l.Rate, l.Per.Milliseconds(), l.Burst)
+// limitText is what a limit allows, as the scripts read it: runs|starts|per|burst, and behind another | an a if it adapts, and an s if it
+// spans partitions.
+func (s *Store) limitText(l *store.Limit) string {
+	text, letters := fmt.Sprintf("%d|%d|%d|%d", l.Concurrency, l.Rate, l.Per.Milliseconds(), l.Burst), ""
 	if l.Adaptive {
-		text += adapts
+		letters += adapts
+	}
+	if s.isSpanning(&l.About) {
+		letters += spans
+	}
+	if letters != "" {
+		text += "|" + letters
 	}
 	return text
 }
 
-// adapts is at the end of a limit that does.
-const adapts = "|a"
+// The letters at the end of a limit.
+const (
+	adapts = "a"
+	spans  = "s"
+)
+
+// isSpanning reports whether what is counted together may be in several partitions.
+func (s *Store) isSpanning(t *store.LimitTarget) bool {
+	return len(s.parts) > 1 && !t.OfOneAgent()
+}
 
 // parseLimit reads a limit.
 func parseLimit(name, text string) (store.Limit, error) {
@@ -69,8 +83,10 @@ func parseLimit(name, text string) (store.Limit, error) {
 	if text == "" { // it was lifted while a task still waits for it
 		return l, err
 	}
-	text, l.Adaptive = strings.CutSuffix(text, adapts)
 	parts := strings.Split(text, "|")
+	if len(parts) == 5 {
+		l.Adaptive, parts = strings.Contains(parts[4], adapts), parts[:4]
+	}
 	if len(parts) != 4 {
 		return l, errMalformed
 	}
@@ -90,7 +106,7 @@ func (s *Store) Limit(ctx context.Context, changes []store.LimitChange) ([]store
 	for i := range changes {
 		texts[i].name = limitName(changes[i].About)
 		if !changes[i].Lift {
-			texts[i].text = limitText(&changes[i].Limit)
+			texts[i].text = s.limitText(&changes[i].Limit)
 		}
 	}
 	return s.bound(ctx, texts)
@@ -101,9 +117,6 @@ type bound struct{ name, text string }
 
 // bound sets and lifts limits and budgets.
 func (s *Store) bound(ctx context.Context, changes []bound) ([]store.Effect, error) {
-	if len(s.parts) > 1 && slices.ContainsFunc(changes, func(c bound) bool { return c.text != "" }) {
-		return nil, errLimitsSpan
-	}
 	out := make([]store.Effect, len(changes))
 	for i, c := range changes {
 		for p := range s.parts {
@@ -117,11 +130,6 @@ func (s *Store) bound(ctx context.Context, changes []bound) ([]store.Effect, err
 		}
 	}
 	return out, nil
-}
-
-// errLimitsSpan says why a store with several partitions has no limits: each partition would count by itself.
-var errLimitsSpan = &store.ConfigError{
-	Field: "Partitions", Reason: "must be 1 for limits and budgets: move the store to one partition with duly repartition, or bound the slots of each process",
 }
 
 // limit changes one limit in a partition, and goes through the lines behind it, page by page.
@@ -153,15 +161,17 @@ const mostCounted = 1000
 // Limits are the limits in force; see [store.Bounds].
 func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
 	pipe := s.client.Pipeline()
-	p := s.parts[0]
-	limits := pipe.Do(ctx, "HGETALL", p.key("limits"))
-	flight := pipe.HScan(ctx, p.key("flight"), 0, "", mostCounted)
-	lines := pipe.HScan(ctx, p.key("lines"), 0, "", mostCounted)
-	known := pipe.HScan(ctx, p.key("learned"), 0, "", mostCounted)
+	limits := pipe.Do(ctx, "HGETALL", s.parts[0].key("limits"))
+	scans := map[string][]*redis.ScanCmd{}
+	for _, p := range s.parts {
+		for _, name := range []string{"flight", "lines", "learned"} {
+			scans[name] = append(scans[name], pipe.HScan(ctx, p.key(name), 0, "", mostCounted))
+		}
+	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, wrap("read", err)
 	}
-	running, waiting := countsOf(scanned(flight)), countsOf(scanned(lines))
+	running, waiting := countsOf(scanned(scans["flight"])), countsOf(scanned(scans["lines"]))
 	var out []store.LimitUse
 	for name, text := range fieldsOf(limits) {
 		if isBudget(name) {
@@ -173,7 +183,7 @@ func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
 		}
 		use := store.LimitUse{Limit: l, Running: running[name], Waiting: waiting[name]}
 		if l.Adaptive {
-			use.Learned = learnedOf(scanned(known), name)
+			use.Learned = learnedOf(scanned(scans["learned"]), name)
 		}
 		out = append(out, use)
 	}
@@ -184,7 +194,7 @@ func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
 // learnedOf is what a limit has learned of its buckets.
 func learnedOf(fields []string, limit string) (all []store.Learned) {
 	for i := 0; i+1 < len(fields); i += 2 {
-		if of, found := strings.CutPrefix(fields[i], limit+"|"); found {
+		if of, found := strings.CutPrefix(strings.TrimPrefix(fields[i], atHome), limit+"|"); found {
 			if l, ok := parseLearned(of, fields[i+1]); ok {
 				all = append(all, l)
 			}
@@ -210,10 +220,16 @@ func parseLearned(of, said string) (store.Learned, bool) {
 	return l, true
 }
 
-// scanned is the page of a scan.
-func scanned(scan *redis.ScanCmd) []string {
-	fields, _ := scan.Val()
-	return fields
+// atHome is in front of the name of a bucket that spans partitions, where it is counted for all of them.
+const atHome = "^"
+
+// scanned are the pages of some scans.
+func scanned(scans []*redis.ScanCmd) (all []string) {
+	for _, scan := range scans {
+		fields, _ := scan.Val()
+		all = append(all, fields...)
+	}
+	return all
 }
 
 // countsOf adds up the counts of buckets by their limits.

@@ -270,6 +270,24 @@ var lostAnswers = []struct {
 			assert.Equal(l, store.EffectNone, l.effect(l.st.Limit(l.Context(), []store.LimitChange{c})).Code, "another one")
 		}
 	}},
+	{"permit", "of a limit that spans partitions", func(l *losing, times int) {
+		set := store.LimitChange{Limit: store.Limit{About: store.LimitTarget{Kind: "k"}, Concurrency: 1}}
+		assert.Equal(l, store.EffectDone, l.effect(l.st.Limit(l.Context(), []store.LimitChange{set})).Code)
+		l.submit(l.st, sub("a", "1"))
+		l.submit(l.st, sub("a", "2"))
+		claim := func(nonce string) store.Claim {
+			return claimOf(l.T, l.st, store.PartitionOf("a", l.st.Partitions()), nonce, 10)
+		}
+		l.loses("permit", times, nil)
+		first := claim("first")
+		require.Len(l, first.Tasks, 1)
+		assert.Empty(l, claim("none").Tasks, "there is no other permit")
+		l.loses("permit", times, nil)
+		l.ends(l.st, store.VerbComplete, first)
+		second := claim("second")
+		require.Len(l, second.Tasks, 1, "what ended is known")
+		l.ends(l.st, store.VerbComplete, second)
+	}},
 	{"audit", "a repair", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		require.NoError(l, l.srv.Client(l.T).Del(l.Context(), l.st.Prefix()+"{0}:agenda").Err())
@@ -379,7 +397,7 @@ func TestLostAnswersOfEveryScript(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s/%d", c.script, c.name, times), func(t *testing.T) {
 				t.Parallel()
 				partitions := 1
-				if c.name == "several of several partitions" {
+				if c.name == "several of several partitions" || c.script == "permit" {
 					partitions = 2
 				}
 				config := redisstore.Config{URL: srv.URL, Partitions: partitions, Prefix: fmt.Sprintf("l%d-%d:", i, times)}

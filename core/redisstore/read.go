@@ -76,6 +76,7 @@ func (s *Store) read(ctx context.Context, agent string, ids []string, how readin
 	if err != nil {
 		return 0, nil, 0, err
 	}
+	s.linesAtHome(ctx, replies[0])
 	tasks, size, err := parseRead(agent, ids, replies[0])
 	// Fewer than asked for is fine: the step was full. None at all would make Get ask for ever.
 	if err == nil && how.first && len(tasks) == 0 && len(ids) > 0 {
@@ -103,7 +104,7 @@ func (s *Store) readCall(agent string, ids []string, how reading) call {
 
 // parseRead reads the answer: the first of these tasks, and how many bytes they take.
 func parseRead(agent string, ids []string, reply []any) ([]store.Stored, int, error) {
-	const fields = 12
+	const fields = readFields
 	n := (len(reply) - 1) / fields
 	if len(reply) != 1+fields*n || n > len(ids) {
 		return nil, 0, errMalformed

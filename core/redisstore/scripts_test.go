@@ -430,6 +430,21 @@ func operatedOn(t *testing.T, st *redisstore.Store) {
 	done(st.Hold(t.Context(), []store.Hold{{Target: others, Prolong: true}}))
 	_, err = st.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: "other"}}, Lift: true}})
 	require.NoError(t, err)
+	spans := store.LimitChange{Limit: store.Limit{About: store.LimitTarget{Key: "spans"}, Concurrency: 1}}
+	done(st.Limit(t.Context(), []store.LimitChange{spans}))
+	waits := sub("e", "1")
+	waits.Key = "spans"
+	_, err = st.Submit(t.Context(), []store.Submission{waits})
+	require.NoError(t, err)
+	c, err := st.Claim(t.Context(), []store.ClaimRequest{{
+		Partition: store.PartitionOf("e", st.Partitions()), Nonce: "nonce-of-a-limit", Kinds: []string{"k"}, Limit: 1, Lease: time.Minute,
+		Agents: []string{"e"},
+	}})
+	require.NoError(t, err)
+	require.Len(t, c[0].Tasks, 1)
+	settle(t, st, store.VerbComplete, c[0].Tasks...)
+	spans.Lift = true
+	done(st.Limit(t.Context(), []store.LimitChange{spans}))
 	done(st.RunNow(t.Context(), []store.RunNow{{Agent: "a", ID: "touched"}}))
 	done(st.Unhold(t.Context(), []store.Target{one, others}))
 	done(st.Delete(t.Context(), []store.Deletion{{Agent: "a", ID: "touched"}}))

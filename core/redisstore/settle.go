@@ -118,10 +118,10 @@ func parseSettled(out []store.Settled, c *call, runs []store.Settlement, reply [
 		}
 		return true
 	}
-	var crossed []any // three for each budget that is used up
-	if len(reply) == len(members)+2 {
-		crossed, _ = reply[len(reply)-1].([]any)
-		reply = reply[:len(members)+1]
+	var crossed []any                                              // three for each budget that is used up
+	if n := len(members); len(reply) == n+2 || len(reply) == n+3 { // the last are reports to homes: see permits.go
+		crossed, _ = reply[n+1].([]any)
+		reply = reply[:n+1]
 	}
 	if len(reply) != len(members)+1 || len(crossed)%3 != 0 {
 		if err == nil {

@@ -248,7 +248,9 @@ type Store struct {
 	swept []atomic.Pointer[sweep]
 	// plain has, for each partition, how its plain scripts have answered.
 	plain []plainPartition
-	ahead *atomic.Int64 // the server's clock minus ours, ms, as of its last answer
+	// permits has what partitions and homes have said of limits and budgets that span partitions.
+	permits *permits
+	ahead   *atomic.Int64 // the server's clock minus ours, ms, as of its last answer
 }
 
 // Wakeups are optional for a store: whoever needs them asks whether the store is a Waker.
@@ -302,7 +304,7 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 // on makes a store on a client, and checks that it can be relied on. The store has its client also with an error.
 func on(ctx context.Context, client redis.UniversalClient, to *target, config Config, change func(string) string) (*Store, error) {
 	s := &Store{
-		config: config, client: client, scripts: load(change), ahead: new(atomic.Int64),
+		config: config, client: client, scripts: load(change), ahead: new(atomic.Int64), permits: new(permits),
 		callers: newCallers(), name: to.name, secure: to.tls, user: to.options.Username,
 	}
 	// Partitions are on several nodes only in a cluster; Sentinel and a single server have one master.

@@ -71,6 +71,9 @@ type Learned struct {
 	Probing   bool    `json:"probing"`      // one run asks again, and the others wait for what it is told
 }
 
+// OfOneAgent reports whether all that is counted together is of one agent, and so in one partition.
+func (t LimitTarget) OfOneAgent() bool { return t.Each == EachAgent || t.Each == EachTask }
+
 // String names the target, as in: kind "k", limit key "s", each agent, each agent of kind "k", each limit key "openai:*".
 func (t LimitTarget) String() string {
 	var text string

@@ -87,6 +87,9 @@ type Settled struct {
 	// a time, has another that is due.
 	Freed   bool
 	Crossed *Crossed // budgets that are used up by this run; nil for none, as for nearly all
+	// Opened are partitions in which a claim is worth it now: tasks wait there in line for what the run, or another one of the same
+	// call, had of a limit that spans partitions.
+	Opened []int
 	// Err is nil, ErrLeaseLost, a *Error (unknown: settle it again), or, with nothing changed: ErrReplaced, a new
 	// definition waits for the run to end; *EndingError, the task was cancelled, and only VerbCancel ends its run.
 	Err error

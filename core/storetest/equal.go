@@ -125,7 +125,7 @@ func (d *driver) step() {
 	case c < 21:
 		d.order()
 	case c == 21:
-		if d.a.Partitions() == 1 && d.pick(3) == 0 {
+		if d.pick(3) == 0 {
 			d.limit()
 			return
 		}

@@ -20,6 +20,9 @@ func (d *driver) limit() {
 	}
 	c.About.Key = []string{"", "", "key", "k*"}[d.pick(4)]
 	c.About.Each = []store.Each{"", "", store.EachAgent, store.EachKey}[d.pick(4)]
+	if d.a.Partitions() > 1 { // no store in memory has others then
+		c.About.Each = store.EachAgent
+	}
 	if d.pick(3) > 0 {
 		c.Concurrency = 1 + d.pick(4)
 	}
@@ -51,6 +54,9 @@ func (d *driver) budget() {
 	}
 	c.About.Key = []string{"", "", "key", "k*"}[d.pick(4)]
 	c.About.Each = []store.Each{"", store.EachTask, store.EachAgent, store.EachKey}[d.pick(4)]
+	if d.a.Partitions() > 1 {
+		c.About.Each = []store.Each{store.EachTask, store.EachAgent}[d.pick(2)]
+	}
 	c.About.Unit = []string{store.UnitRuns, "tokens", "tokens", "usd"}[d.pick(4)]
 	c.About.Per = []store.Period{store.PerHour, store.PerDay, store.PerMonth}[d.pick(3)]
 	if c.Amount = store.Amount(1+d.pick(40)) * store.AmountOne / 4; c.About.Unit == store.UnitRuns {

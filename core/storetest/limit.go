@@ -197,7 +197,7 @@ func testLimitOperators(t *testing.T, b *bench) {
 	assert.Equal(t, 2, audit(t, b.store), "and nothing is wrong")
 }
 
-// testLimitsAreBounded refuses one more than each claim can read, and in a store whose partitions would each count by themselves.
+// testLimitsAreBounded refuses one more than each claim can read, and changes one of them.
 func testLimitsAreBounded(t *testing.T, b *bench) {
 	b.with(Options{})
 	for i := range store.MostLimits {
@@ -208,10 +208,29 @@ func testLimitsAreBounded(t *testing.T, b *bench) {
 	_, refused := errors.AsType[*store.InvalidError](err)
 	assert.True(t, refused, "%v", err)
 	assert.Equal(t, store.EffectDone, b.limit(store.LimitTarget{Kind: "k7"}, 2), "one that exists may change")
-	b.with(Options{Partitions: 2})
-	_, err = b.store.Limit(t.Context(), []store.LimitChange{l})
-	_, refused = errors.AsType[*store.ConfigError](err)
-	assert.True(t, refused, "%v", err)
+}
+
+// testLimitsOfPartitions are those of agents, each of whom is in one.
+func testLimitsOfPartitions(t *testing.T, b *bench) {
+	b.with(Options{Partitions: 4})
+	b.limit(store.LimitTarget{Each: store.EachAgent}, 2)
+	const agents = 12
+	for i := range agents {
+		for k := range 3 {
+			b.submit(task(fmt.Sprint("a", i), fmt.Sprint(k)))
+		}
+	}
+	running := 0
+	for p := range 4 {
+		r := b.request(store.MaxClaim)
+		r.Partition = p
+		running += len(b.claimWith(r).Tasks)
+	}
+	assert.Equal(t, 2*agents, running)
+	use, err := b.store.Limits(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, int64(2*agents), use[0].Running)
+	assert.Equal(t, int64(agents), use[0].Waiting)
 }
 
 // testLimitsOfTheNamed serves those of some agents that are asked for, whoever stands before them.

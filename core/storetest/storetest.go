@@ -188,6 +188,7 @@ var contract = []struct {
 	{"limits change while tasks wait", testLimitChanges},
 	{"operators and what a limit holds back", testLimitOperators},
 	{"limits are bounded", testLimitsAreBounded},
+	{"limits of agents in partitions", testLimitsOfPartitions},
 	{"a limit, and only the agents asked for", testLimitsOfTheNamed},
 	{"profiles", testProfile},
 	{"profiles are returned", testProfileIsReturned},

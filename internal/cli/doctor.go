@@ -152,7 +152,7 @@ func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.Fi
 	}
 	// A failure here shows in the other checks as well.
 	if all, stuck, err := limitsNow(ctx, s); err == nil {
-		checks = append(checks, checkLimits(all, stuck, len(c.Limits), st.Partitions()))
+		checks = append(checks, checkLimits(all, stuck))
 	}
 	if budgets, err := s.Budgets(ctx); err == nil && len(budgets) > 0 {
 		h := core.Health{Budgets: budgets}

@@ -36,21 +36,9 @@ func limitsNow(ctx context.Context, s *core.Scheduler) (all, stuck []core.LimitU
 	return again, stuck, err
 }
 
-// checkLimits says whether limits can count as they should, and whether they let somebody in. wanted is how many the file sets.
-func checkLimits(all, stuck []core.LimitUse, wanted, partitions int) finding {
-	const todo = "duly limit unset each of them, stop every process, then duly repartition --to 1 --yes"
+// checkLimits says whether limits let somebody in.
+func checkLimits(all, stuck []core.LimitUse) finding {
 	switch {
-	case partitions > 1 && len(all) > 0: // no store lets them be set
-		return found(
-			"limits", checkFailed, fmt.Sprintf("%s in a store with %d partitions, of which each counts by itself",
-				table.Count(len(all), "limit"), partitions), todo,
-		)
-	case partitions > 1 && wanted > 0:
-		return found(
-			"limits", checkFailed, fmt.Sprintf("the file sets %s, and the store has %d partitions: no process starts with it",
-				table.Count(wanted, "limit"), partitions),
-			"stop every process, then duly repartition --to 1 --yes; or remove limits from the file",
-		)
 	case len(stuck) > 0:
 		l := &stuck[0]
 		return found(

@@ -93,30 +93,23 @@ func TestLimitsThatMakeNoSense(t *testing.T) {
 	assert.Contains(t, w.ok(t, "__complete", "limit", "set", "--each", "a"), "agent\n")
 }
 
-// A store with several partitions has no limits: whoever sets one learns why, and what to do.
-func TestLimitsNeedOnePartition(t *testing.T) {
+// A store with several partitions has limits over all of them.
+func TestALimitOverPartitions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	st, err := redisstore.Open(t.Context(), redisstore.Config{URL: w.redis.URL, Partitions: 2})
+	st, err := redisstore.Open(t.Context(), redisstore.Config{URL: w.redis.URL, Partitions: 4})
 	require.NoError(t, err)
 	require.NoError(t, st.Close())
-	oneLine(t, w.duly(t, "limit", "set", "--kind", "a", "--concurrency", "1"), 2, "must be 1 for limits", "duly repartition", "bound the slots of each process")
 	config := file(t, "limits:\n  - { kind: note, concurrency: 1 }\n"+handlersFile)
-	for _, args := range [][]string{{"daemon", "-c", config}, {"run-due", "--all", "-c", config}} {
-		r := w.duly(t, args...)
-		assert.Equal(t, 2, r.code)
-		assert.Contains(t, r.stderr, "Limits need a store with one partition, and this one has 2: move it with duly repartition")
+	for _, agent := range []string{"a", "b", "c", "d", "e"} {
+		w.ok(t, "submit", "-c", config, "--agent", agent, "--id", "1", "--kind", "note")
 	}
-	assert.Equal(t, "no limits\n", w.ok(t, "limit", "list"))
-	w.ok(t, "submit", "-c", config, "--agent", "a", "--kind", "note")
-	assert.Equal(t, "failed: the file sets 1 limit, and the store has 2 partitions: no process starts with it", w.checks(t, "-c", config)["limits"])
-	assert.Equal(t, "ok: no limits", w.checks(t)["limits"])
-	w.damage(t, "HSET", "limits", "note||", "1|0|0|0")
-	assert.Equal(t, "failed: 1 limit in a store with 2 partitions, of which each counts by itself", w.checks(t)["limits"])
-	w.ok(t, "limit", "unset", "--kind", "note")
-	w.ok(t, "repartition", "--to", "1", "--yes", "-c", config)
 	w.ok(t, "run-due", "--all", "-c", config)
 	assert.Contains(t, w.ok(t, "limit", "list"), `kind "note"  1 at once`)
+	for _, agent := range []string{"a", "b", "c", "d", "e"} {
+		assert.Contains(t, w.ok(t, "status", agent, "1"), "completed")
+	}
+	assert.Equal(t, "ok: 1 limit, 0 tasks in line for them", w.checks(t, "-c", config)["limits"])
 }
 
 // A limit that holds tasks back although nothing counts in it is found, and one that is used is not.

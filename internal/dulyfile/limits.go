@@ -3,7 +3,6 @@ package dulyfile
 // The limits of the file, over all processes.
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -15,16 +14,7 @@ func (f *File) readBounds(limits, budgets place) error {
 	if err := f.readLimits(limits); err != nil {
 		return err
 	}
-	if err := f.readBudgets(budgets); err != nil {
-		return err
-	}
-	if err := f.spanned(); err != nil {
-		if limits.empty() {
-			limits = budgets
-		}
-		return limits.fail("%w", err)
-	}
-	return nil
+	return f.readBudgets(budgets)
 }
 
 // readLimits reads the limits. Each is checked by itself, so that a mistake has its line; only what they are together is looked at here.
@@ -87,12 +77,4 @@ func rate(into *core.Limit) reader {
 		}
 		return nil
 	}
-}
-
-// spanned refuses limits beside several partitions, each of which would count by itself.
-func (f *File) spanned() error {
-	if n := f.Redis.Partitions; n > 1 && len(f.Limits)+len(f.Budgets) > 0 {
-		return fmt.Errorf("need a store with one partition, not %d: set partitions to 1, or bound the concurrency of each process", n)
-	}
-	return nil
 }

@@ -191,7 +191,6 @@ var mistakes = map[string]string{
 	"budgets:\n  - { unit: tokens, per: week, amount: 1 }":                                 `duly.yaml:2: budgets[0].per: must be hour, day or month, not "week"`,
 	"budgets:\n  - { unit: tokens, per: day, amount: 1, zone: Mars }":                      "duly.yaml:2: budgets[0].zone: \"Mars\" is not known",
 	"budgets:\n  - { unit: t, per: day, amount: 1 }\n  - { unit: t, per: day, amount: 2 }": "duly.yaml:3: budgets[1]: is about t a day of everything, which line 2 is about too: join them into one",
-	"partitions: 2\nbudgets:\n  - { unit: t, per: day, amount: 1 }":                        "need a store with one partition, not 2",
 	"limits:\n  - { key: openai, concurrency: 1 }":                                         "duly.yaml:2: limits[0].key: unknown key; expected one of",
 	"limits:\n  - { kind: a, concurrency: 0 }":                                             "duly.yaml:2: limits[0].concurrency: must be at least 1, not 0",
 	"limits:\n  - { kind: a, concurrency: -1 }":                                            "duly.yaml:2: limits[0].concurrency: must be between 1 and 1000000, not -1",
@@ -208,7 +207,6 @@ var mistakes = map[string]string{
 	"limits:\n  - { kind: a, concurrency: 1, burst: 5 }":                                   "duly.yaml:2: limits[0]: rate is required with burst",
 	"limits:\n  - { kind: a, rate: 1/1s, burst: -1 }":                                      "duly.yaml:2: limits[0].burst: must not be negative, not -1",
 	"limits:\n  - { kind: a, concurrency: 1 }\n  - { kind: a, rate: 1/1s }":                `duly.yaml:3: limits[1]: is about kind "a", which line 2 is about too: join them into one`,
-	"partitions: 4\nlimits:\n  - { kind: a, concurrency: 1 }":                              "duly.yaml:3: limits: need a store with one partition, not 4: set partitions to 1",
 	"limits:\n" + strings.Repeat("  - { kind: a, concurrency: 1 }\n", 101):                 "duly.yaml:2: limits: must be at most 100, not 101",
 	note + "  note: 1":                                                                     "duly.yaml:4: tasks: must be an array",
 }

@@ -223,6 +223,26 @@ var guards = []guard{
 		Name: "limit-rate", What: "a start is not counted in a rate", File: "core/redisstore/scripts/limits.lua",
 		Old: "math.max(b.empty, now) + b.gap", New: "math.max(b.empty, now)",
 	}, onRedis, "TestContract$/a_limit_of_starts"},
+	{"34", sow.Fault{
+		Name: "spanning-runs", What: "the home of a limit lets one run more at once", File: "core/redisstore/scripts/permit.lua",
+		Old: "n = math.min(n, b.rule.runs - b.runs)", New: "n = math.min(n, b.rule.runs - b.runs + 1)",
+	}, onRedis, "TestALimitSpansPartitions$"},
+	{"34", sow.Fault{
+		Name: "spanning-back", What: "a permit may be given back twice", File: "core/redisstore/scripts/permit.lua",
+		Old: "if back <= e.back then return e, b end", New: "if back < e.back then return e, b end\n  e.back = math.min(e.back, back - 1)",
+	}, onRedis, "TestALimitSpansPartitions$"},
+	{"34", sow.Fault{
+		Name: "spanning-silent", What: "nobody asks for the permits of the dead", File: "core/redisstore/scripts/permit.lua",
+		Old: "if e.number > e.back and", New: "if false and",
+	}, onRedis, "TestPermitsThatNobodyReportedAreAskedFor$"},
+	{"34", sow.Fault{
+		Name: "spanning-permit", What: "a start under a limit over partitions needs no permit", File: "core/redisstore/scripts/limits.lua",
+		Old: "if b.spans then return not span.asking and span.hand(b.name) <= 0 end", New: "if b.spans then return false end",
+	}, onRedis, "TestALimitSpansPartitions$"},
+	{"34", sow.Fault{
+		Name: "spanning-nonce", What: "a question whose answer was lost gets permits twice", File: "core/redisstore/scripts/permit.lua",
+		Old: "if e.nonce == ARGV[2] then return", New: "if false then return",
+	}, onRedis, "TestLostAnswersOfEveryScript$"},
 	{"38", sow.Fault{
 		Name: "budget-hold", What: "a budget that is used up lets more start", File: "core/memstore/limit.go",
 		Old: "b.spentAt(now) >= b.rule.budget.Amount", New: "b.spentAt(now) > b.rule.budget.Amount",

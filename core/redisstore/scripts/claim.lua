@@ -15,15 +15,16 @@
 -- ARGV[6] letters: u to take tasks of level 1 only, s to take one task of an agent, and none while another of its runs;
 --         then the largest fence that the caller has seen, 0: none
 -- ARGV[7] agents that have waited since this or before are passed over, ms; 0: none
--- ARGV[8] number of kinds
--- ARGV[9..] 1 for each kind with a handler: '+' kind; '~' most(5) kind, no more than so many; '-' kind, it is left where it is
+-- ARGV[8] permits that the caller brings, and lines to look at: see span.take
+-- ARGV[9] number of kinds
+-- ARGV[10..] 1 for each kind with a handler: '+' kind; '~' most(5) kind, no more than so many; '-' kind, it is left where it is
 -- ARGV[..] 1 for each agent to visit; none: any agent
 -- returns {now, next due of these agents or '', next end of a lease or '', fence or '', recovered, parked,
 --          {place, opaque of each task that is to be cancelled}, left, passed or '', {when each agent to visit is due or ''},
---          {agent, profile of each that has one}, {bucket, end of its period of each budget that is used up by now}, for each task: agent,
---          live, due, behind an l if it had to wait in line, state or ''}; a repeated claim has '' as the live of a task that has ended or that it gives back
+--          {agent, profile of each that has one}, {bucket, end of its period of each budget that is used up by now},
+--          {buckets that span partitions: see span.told}, for each task: agent, live, due, behind an l if it had to wait in line, state or ''}; a repeated claim has '' as the live of a task that has ended or that it gives back
 
-local FIRST = 8 -- arguments in front of the kinds
+local FIRST = 9 -- arguments in front of the kinds
 local ASKS_URGENT = 'u'
 local ASKS_SERIAL = 's'
 local TAKES = '+'
@@ -38,7 +39,7 @@ local LEVELS = { { 1 }, { 2 }, { 1, 2 }, { 3 }, { 1, 3 }, { 2, 3 }, { 1, 2, 3 } 
 -- 1. What is asked for. kinds says of each kind whether it is taken: true, how many at most, or false. A picky claim may pass over
 -- much that is due, so it looks further than others.
 local nonce, limit, per_agent, lease = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local raised, letters, after, nkinds = now - tonumber(ARGV[5]), ARGV[6], ARGV[7], tonumber(ARGV[8])
+local raised, letters, after, nkinds = now - tonumber(ARGV[5]), ARGV[6], ARGV[7], tonumber(ARGV[9])
 local URGENT, SERIAL = string.find(letters, ASKS_URGENT, 1, true), string.find(letters, ASKS_SERIAL, 1, true)
 if SERIAL then per_agent = 1 end
 local asked = #ARGV > FIRST + nkinds and { unpack(ARGV, FIRST + 1 + nkinds) }
@@ -62,8 +63,8 @@ local function answer(fence, recovered, parked, tasks, ended)
   local dues = {}
   if parked > 0 then wake(now) end
   if asked then next_due, dues = due_of(asked, taken_kinds) end
-  local reply = { now, next_due or '', next_lease or '', fence, recovered, parked, ended or {}, left, passed, dues, profiles_of(tasks, 4), crossed }
-  for i, t in ipairs(tasks) do reply[12 + i] = t end
+  local reply = { now, next_due or '', next_lease or '', fence, recovered, parked, ended or {}, left, passed, dues, profiles_of(tasks, 4), crossed, span.told() }
+  for i, t in ipairs(tasks) do reply[13 + i] = t end
   return reply
 end
 
@@ -87,6 +88,7 @@ end
 
 -- 4. Work of the dead goes back to its place in the queue, with one more crash, or as what it was replaced by; holds end.
 expire()
+if ARGV[8] ~= '' then span.take(ARGV[8]) end
 count('running', -recovered)
 count('recovered', recovered)
 
@@ -107,6 +109,10 @@ end
 local lines, scope = {}, nil -- those with room now, and the first hold that has ended
 for _, opened_ in ipairs(not still and limit > 0 and redis.call('ZRANGE', base .. 'open', 0, LINES) or {}) do
   if byte(opened_) == byte(SCOPE_LIMIT) then lines[#lines + 1] = opened_ else scope = scope or opened_ end
+end
+for name, told in pairs(span.hands) do -- else nobody looks at a line whose time to ask again has not come
+  local line = SCOPE_LIMIT .. name
+  if told.all > 0 and redis.call('HEXISTS', base .. 'lines', name) == 1 and not redis.call('ZSCORE', base .. 'open', line) then lines[#lines + 1] = line end
 end
 if scope then
   put_back(bay(scope), limit)
@@ -131,6 +137,7 @@ local function took(agent, live, id, due, kind, lined)
   more(more_running, kind, 1)
   if kinds[kind] ~= true then kinds[kind] = kinds[kind] - 1 end
   if LIMITS then charge(agent, id, live) end
+  HOLDS = HOLDS or #crossed > 0 and redis.call('EXISTS', base .. 'holds') == 1 -- a budget that is used up may have paused the next
   tasks[#tasks + 1], tasks[#tasks + 2] = agent, live
   tasks[#tasks + 1] = lined and LINED .. string.format('%.0f', due) or due
   tasks[#tasks + 1] = ''
@@ -223,7 +230,7 @@ local function serve_one(what, agent, id, live, due)
   took(agent, live, id, due, select(2, parse(live)), true)
   room, got[agent] = room - 1, (got[agent] or 0) + 1
 end
-for _, line in ipairs(lines) do serve(line, asked, judge, serve_one) end
+for _, line in ipairs(lines) do serve(line, asked, judge, serve_one, limit) end
 if LIMITS then emptied() end
 
 local seen = nil -- how long the last agent that was looked at has waited

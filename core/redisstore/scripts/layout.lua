@@ -66,6 +66,13 @@
 --   periods   ZSET bucket of a budget, by the end of its period, ms
 --   spent     HASH bucket of a budget -> what it has used in that, in millionths
 --   learned   HASH bucket of a limit that adapts -> allow|gap|since|served|till|probe|heard: see learn
+--             Of several partitions each has all limits. Behind one that spans them is 's' (the letter of a budget is a capital): a bucket of it
+--             has its home in the partition that its name belongs to, where its name begins with '^' in flight, rates, learned, spent and periods
+--   granted   HASH bucket that spans partitions -> number of the last permit that this one has got|when, ms; '?' -> cursor
+--   permits   HASH bucket|partition -> number of its last permit|of its last one given back|how many it waits for|when it asked, ms|when it was heard of,
+--             ms|what it was given last|by which nonce; '^^' bucket|partition -> what it has used in the period that ends then, amount|end; '?' bucket -> when it was looked for silent
+--             partitions, '?' -> cursor; of homes only
+--   asks:B    ZSET partition that waits for a permit of bucket B, by its turn; of homes only
 --   uses      HASH agent:id -> the buckets that a run counts in, a line each
 --   flight    HASH bucket -> runs that count in it
 --   rates     ZSET bucket, by when it would be empty again, ms, if each start took per / starts of the time

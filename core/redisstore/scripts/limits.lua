@@ -8,15 +8,61 @@ local EACH_KEY = 'k'
 local EACH_TASK = 't'
 local LINE_PAGE = 50 -- agents of a line that one claim looks at
 local EMPTIED = 20 -- buckets with nothing to remember that one claim forgets
+local GOOD_FOR = 250 -- ms for which a permit is good that was given for a rate, at most
+local PART_OF_RATE = 20 -- the part of a rate's time that it is good for, else: the rate is as much slower, so that no window holds more than it may
+local SCANNED = '?' -- in granted: how far a search for what can be forgotten has come
+local UNUSED = 7200000 -- ms after which the number of a permit is forgotten
+local HEADS = 8 -- agents of a line that are looked at for what their next tasks need
+
+function span.hand(name) return span.hands[name] and span.hands[name].left or 0 end
+
+-- span.take reads what the caller brings: for each bucket a line of its name, the number of its last permit, how many are new, how long to
+-- wait, and until when they are good; with tabs. The number 0 only has the line looked at again. Permits with numbers that are known
+-- were brought in another's name, and have been given back since.
+function span.take(text)
+  for name, number, n, wait, till in string.gmatch(text, '([^\t]+)\t(%d+)\t(%d+)\t(%d+)\t(%d+)\n') do
+    number, n, till = tonumber(number), tonumber(n), tonumber(till)
+    if number == 0 then
+      if redis.call('HEXISTS', base .. 'lines', name) == 1 then
+        redis.call('ZREM', base .. 'leases', HELD .. SCOPE_LIMIT .. name)
+        redis.call('ZADD', base .. 'open', 'NX', now, SCOPE_LIMIT .. name)
+      end
+    else
+      local known = span.granted(name)
+      if number > known then redis.call('HSET', base .. 'granted', name, string.format('%.0f|%.0f', number, now)) end
+      if number <= known or till > 0 and now > till then n = 0 end
+      span.hands[name] = { left = n, all = n, wait = tonumber(wait) }
+    end
+  end
+end
+
+-- span.told is what the caller is told of buckets that span partitions: for each its name, how many permits to ask for, the number of the
+-- last one that is known, the number of the last that is given back if they are in order, how many of those that it brought were not used.
+function span.told()
+  local reply, seen = {}, {}
+  local function tell(name)
+    if seen[name] then return end
+    seen[name] = true
+    local number = span.granted(name)
+    local back = number - (tonumber(redis.call('HGET', base .. 'flight', name)) or 0)
+    for _, v in ipairs({ name, span.wants[name] or 0, string.format('%.0f', number), string.format('%.0f', math.max(back, 0)), span.hand(name) }) do reply[#reply + 1] = v end
+  end
+  for name in pairs(span.wants) do tell(name) end
+  for name in pairs(span.hands) do tell(name) end
+  for _, name in ipairs(given_back) do tell(name) end
+  return reply
+end
 
 -- rules are the limits and the budgets, in the order of their names.
 local rules, rule_of = nil, {}
 local function limit_of(id, text)
   local kind, key, each = string.match(id, '^([^|]*)|([^|]*)|(%a?)$')
-  local runs, starts, per, burst, adapts = string.match(text, '^(%d+)|(%d+)|(%d+)|(%d+)|?(a?)$')
+  local runs, starts, per, burst, adapts, spans = string.match(text, '^(%d+)|(%d+)|(%d+)|(%d+)|?(a?)(s?)$')
   if not each or not burst then return nil end
   local gap = tonumber(starts) > 0 and per / starts or nil
-  local rule = { id = id, kind = kind, key = key, each = each, gap = gap, leeway = gap and gap * burst, adapts = adapts == 'a' }
+  local rule = { id = id, kind = kind, key = key, each = each, gap = gap, leeway = gap and gap * burst, adapts = adapts == 'a', spans = spans == 's' }
+  rule.slack = gap and math.floor(math.min(GOOD_FOR, per / PART_OF_RATE)) or GOOD_FOR
+  rule.wide = gap and (per + rule.slack) / starts
   rule.runs = tonumber(runs) > 0 and tonumber(runs) or nil
   return rule
 end
@@ -35,14 +81,18 @@ local function read_rules()
 end
 
 -- bucket_named is what is known of a bucket: how many runs count in it, when it would be empty, what it has used or learned, and whether
--- others wait for it.
+-- others wait for it. Of one that spans partitions only its home knows that: here a start needs a permit of it.
 local buckets = {}
 local function bucket_named(name, rule)
   local b = buckets[name]
-  if not b then
+  if not b and rule and rule.spans and byte(name) ~= byte(HOME) then
+    b = { name = name, rule = rule, spans = true, waits = redis.call('HEXISTS', base .. 'lines', name) == 1 }
+    b.runs = tonumber(redis.call('HGET', base .. 'flight', name)) or 0
+    buckets[name] = b
+  elseif not b then
     b = { name = name, rule = rule or {}, runs = tonumber(redis.call('HGET', base .. 'flight', name)) or 0, waits = redis.call('HEXISTS', base .. 'lines', name) == 1 }
     b.learned = b.rule.adapts and learned(name)
-    b.gap = b.learned and b.learned.gap > 0 and b.learned.gap or b.rule.gap
+    b.gap = b.learned and b.learned.gap > 0 and b.learned.gap or b.rule.spans and b.rule.wide or b.rule.gap
     b.empty = b.gap and tonumber(redis.call('ZSCORE', base .. 'rates', name)) or 0
     if b.rule.amount then b.spent, b.ends = spent(name) end
     buckets[name] = b
@@ -72,23 +122,33 @@ end
 
 -- start_at is when a bucket has room for another start, now or before if it has; unless a run has to end first, as `busy` says.
 local function start_at(b)
+  if b.spans then return 0 end
   if b.rule.amount then return b.spent >= b.rule.amount and not b.rule.notify and b.ends or 0 end
   if b.learned then return math.max(b.learned.till, b.gap and b.empty - LATE or 0) end
   return b.gap and b.empty - b.rule.leeway or 0
 end
 local function busy(b)
+  if b.spans then return not span.asking and span.hand(b.name) <= 0 end
   local l = b.learned
   if l and l.probe == PROBE_OUT or l and l.probe == 0 and b.runs >= math.floor(l.allow) then return true end
   return b.rule.runs and b.runs >= b.rule.runs
 end
 local function vacant(b) return not busy(b) and start_at(b) <= now end
 
+-- span.needs notes that a task needs a permit of each bucket that spans partitions. `whole` says that so many are needed in all, else so many more.
+function span.needs(agent, id, live, n, whole)
+  local _, kind = parse(live)
+  for _, b in ipairs(buckets_of(agent, id, kind, key_of(live))) do
+    if b.spans then span.wants[b.name] = whole and math.max(span.wants[b.name] or 0, n) or (span.wants[b.name] or 0) + n end
+  end
+end
+
 -- full is the first bucket that has no room for a task, or in which others wait that came before it; `from` is the one that lets it
 -- go now.
 local function full(agent, live, from)
   local id, kind = parse(live)
   for _, b in ipairs(buckets_of(agent, id, kind, key_of(live))) do
-    if not vacant(b) or b.waits and b ~= from then return b end
+    if not vacant(b) or b.waits and b ~= from and not span.asking then return b end
   end
 end
 
@@ -111,13 +171,14 @@ local function charge(agent, id, live)
     names[i] = b.name
     b.runs = b.runs + 1
     redis.call('HSET', base .. 'flight', b.name, b.runs)
-    if b.rule.adapts then adapted(b) end
+    if b.spans then span.hands[b.name].left = span.hands[b.name].left - 1 end
+    if b.rule.adapts and not b.spans then adapted(b) end
     if b.gap then
       local empty = string.format('%.3f', math.max(b.empty, now) + b.gap)
       b.empty = tonumber(empty)
       redis.call('ZADD', base .. 'rates', empty, b.name)
     end
-    if b.rule.unit == UNIT_RUNS then
+    if b.rule.unit == UNIT_RUNS and not b.spans then
       local over
       over, b.ends = spend(b.name, b.rule, ONE)
       b.spent = b.spent + ONE
@@ -138,8 +199,11 @@ end
 -- comes_next sees to it that a line with somebody in it is looked at again: by the next claim, when there is room for a start, or,
 -- as it is now, when a run ends.
 local function comes_next(b)
-  local scope = SCOPE_LIMIT .. b.name
-  if busy(b) then
+  local scope, told = SCOPE_LIMIT .. b.name, b.spans and span.hands[b.name]
+  if told and told.wait > 0 then
+    redis.call('ZREM', base .. 'open', scope)
+    redis.call('ZADD', base .. 'leases', now + told.wait, HELD .. scope)
+  elseif busy(b) and not b.spans then
     redis.call('ZREM', base .. 'open', scope)
   elseif start_at(b) > now then
     redis.call('ZREM', base .. 'open', scope)
@@ -162,6 +226,7 @@ local function join_line(b, agent, id, live, due)
     b.waits = true
     comes_next(b)
   end
+  if b.spans then span.needs(agent, id, live, 1) end
 end
 
 -- first_in is the first task of an agent in a line, and when it is due; what is gone leaves the line.
@@ -180,9 +245,21 @@ local function first_in(b, agent)
   end
 end
 
+-- span.needed notes the permits that those need who stand in a line first, if they may start but for that.
+function span.needed(b, agents, judge, most)
+  span.asking = true
+  for i = 1, math.min(#agents, HEADS) do
+    local live, id = first_in(b, agents[i])
+    if live and judge(agents[i], id, live, b) == true then
+      span.needs(agents[i], id, live, math.min(most, tonumber(redis.call('HGET', base .. 'lines', b.name)) or 1), true)
+    end
+  end
+  span.asking = false
+end
+
 -- serve takes from a line while there is room in its bucket, one task of each agent in turn. judge says what becomes of a task:
 -- true, it is taken; false, it stays, and its agent with it; else where it goes instead. `wanted` are the agents that are asked for.
-local function serve(scope, wanted, judge, take)
+local function serve(scope, wanted, judge, take, most)
   if not rules then read_rules() end
   local name = sub(scope, 3)
   local b = bucket_named(name, rule_of[string.match(name, '^(.*)|[^|]*$')])
@@ -216,13 +293,26 @@ local function serve(scope, wanted, judge, take)
     agents = again
   end
   b.waits = redis.call('HEXISTS', base .. 'lines', name) == 1
+  if b.waits and b.spans then span.needed(b, redis.call('ZRANGE', base .. 'line:' .. name, 0, HEADS - 1), judge, most) end
   if b.waits then comes_next(b) else redis.call('ZREM', base .. 'open', scope) end
+end
+
+-- span.forget forgets, now and then, the numbers of permits that nobody has brought for long, and which are all given back.
+function span.forget()
+  if now % EMPTIED > 0 then return end
+  local page = redis.call('HSCAN', base .. 'granted', redis.call('HGET', base .. 'granted', SCANNED) or '0', 'COUNT', EMPTIED)
+  for i = 1, #page[2], 2 do
+    local at = tonumber(string.match(page[2][i + 1], '|(%d+)$'))
+    if at and now - at > UNUSED and redis.call('HEXISTS', base .. 'flight', page[2][i]) == 0 then redis.call('HDEL', base .. 'granted', page[2][i]) end
+  end
+  redis.call('HSET', base .. 'granted', SCANNED, page[1])
 end
 
 -- emptied forgets buckets in which nothing has started for so long that they are as new, and periods that are over.
 local function emptied()
   local over = redis.call('ZRANGEBYSCORE', base .. 'rates', '-inf', now, 'LIMIT', 0, EMPTIED)
   if #over > 0 then redis.call('ZREM', base .. 'rates', unpack(over)) end
+  if redis.call('EXISTS', base .. 'granted') == 1 then span.forget() end
   over = redis.call('ZRANGEBYSCORE', base .. 'periods', '-inf', now, 'LIMIT', 0, EMPTIED)
   if #over > 0 then
     redis.call('ZREM', base .. 'periods', unpack(over))

@@ -19,7 +19,8 @@
 --           how it was answered: see after_run, 1 if it waits for its signal no more, and the key of the next one or ''
 -- returns {now, for each run: 0 when its lease is lost, -1 when its task was replaced, 'x' and what was said when it is
 --          to be cancelled, else 1 or the new due time, behind a + if others wait for what it had; then, if there are any,
---          {which run it was, bucket, end of its period of each budget that is used up by now}}
+--          {which run it was, bucket, end of its period of each budget that is used up by now}, and what the homes of buckets that span
+--          partitions are to be told: see after_run}
 
 local FIELDS = 12 -- of each run
 local FIRST = 3 -- arguments in front of the runs
@@ -300,5 +301,6 @@ if opened then wake(now) end
 for i in pairs(freed) do
   if wanted[i] then reply[i + 1] = FREED .. reply[i + 1] end
 end
-if #crossed > 0 then reply[n + 2] = crossed end
+if #crossed > 0 or #span.reports > 0 then reply[n + 2] = crossed end
+if #span.reports > 0 then reply[n + 3] = span.reports end
 return reply

@@ -15,7 +15,14 @@ local LONG = 120000 -- ms without a refusal after which the pace was right but f
 local FASTER = 12000000 -- ms without a refusal in which it is asked twice as fast, at first: one in two hundred faster a minute
 local TRUST = 600000 -- ms without a refusal after which that is twice as much
 local LATE = 100 -- ms of starts that may be made up for
-local ADAPTS = '|a$' -- at the end of a limit that does
+local ADAPTS = '|as?$' -- at the end of a limit that does
+local HOME = '^' -- in front of the name of a bucket that spans partitions, where it is counted for all
+local SERVED = 's'
+
+-- span is what buckets that span partitions need (a table, as a script has only so many names): see limits. hands has what the caller brings for
+-- them, from their homes: how many permits are left, how many there were, and how long to wait before it asks again. wants is how many it should
+-- ask for, asking that this is being found out, and reports what their homes are to be told.
+local span = { hands = {}, wants = {}, asking = false, reports = {} }
 
 -- budget_of reads a budget: nil for a limit.
 local function budget_of(id, text)
@@ -24,7 +31,7 @@ local function budget_of(id, text)
   if not amount or not unit then return nil end
   return {
     id = id, kind = kind, key = key, each = each, unit = unit, per = per, amount = tonumber(amount), clock = clock,
-    notify = next_ == 'n', note = next_ == 'p' and note or nil,
+    spans = string.lower(next_) ~= next_, notify = string.lower(next_) == 'n', note = string.lower(next_) == 'p' and note or nil,
   }
 end
 
@@ -97,9 +104,9 @@ local function spend(name, rule, amount, gone)
     redis.call('ZADD', base .. 'periods', string.format('%.0f', ends), name)
     redis.call('HSET', base .. 'spent', name, string.format('%.0f', amount))
   end
-  if before >= rule.amount or before + amount < rule.amount then return false, ends end
+  if rule.spans and byte(name) ~= byte(HOME) or before >= rule.amount or before + amount < rule.amount then return false, ends end
   if rule.note and not (gone and rule.each == 't') then
-    local of = sub(name, #rule.id + 2)
+    local of = sub(name, #rule.id + (rule.spans and 3 or 2))
     local scope = SCOPE_ALL
     if rule.each == 'a' then scope = SCOPE_AGENT .. of
     elseif rule.each == 't' then scope = SCOPE_TASK .. of
@@ -161,15 +168,34 @@ end
 
 -- after_run charges what a run has used, and notes how it was answered: 'w' and for how long it was told to wait, '-' if it has asked
 -- nobody, else it was served. `buckets` are those that it counted in, each with how many runs it had; what it has used up is told
--- to `crossed`.
+-- to `crossed`. Of what spans partitions all that is for its home: span.reports has for each such run and bucket its name, the number of the last permit
+-- that is known, that of the last that is given back, how it was answered, and what was used here in the period, a |, and when that ends.
 local limits_read = {}
+function span.granted(name) return tonumber(string.match(redis.call('HGET', base .. 'granted', name) or '', '^%d+')) or 0 end
+function span.report(name, runs, answer, unit, amount)
+  local number, used = span.granted(name), ''
+  if unit and amount then
+    local id = string.match(name, '^(.*)|[^|]*$')
+    local rule = budget_of(id, redis.call('HGET', base .. 'limits', id))
+    if rule then
+      spend(name, rule, amount)
+      local all, ends = spent(name)
+      used = string.format('%.0f|%.0f', all, ends)
+    end
+  end
+  for _, v in ipairs({ name, string.format('%.0f', number), string.format('%.0f', number - runs + 1), answer == '' and SERVED or answer, used }) do
+    span.reports[#span.reports + 1] = v
+  end
+end
 local function after_run(buckets, used, answer, gone, crossed)
   local adapts = redis.call('EXISTS', base .. 'learned') == 1
   for _, b in ipairs(buckets) do
     local name, runs = b[1], b[2]
     local id = string.match(name, '^(.*)|[^|]*$')
     local unit = string.match(id, '%$([%w_]+)%$%a$')
-    if unit and used[unit] or adapts and not unit then
+    if GRANTED and redis.call('HEXISTS', base .. 'granted', name) == 1 then
+      span.report(name, runs, answer, unit, unit and used[unit])
+    elseif unit and used[unit] or adapts and not unit then
       limits_read[id] = limits_read[id] or redis.call('HGET', base .. 'limits', id) or ''
       local rule = unit and budget_of(id, limits_read[id])
       if rule then

@@ -313,9 +313,13 @@ end
 
 -- unuse gives back what a run that has ended had of limits: to `ended` are added the buckets that it counted in, each with how many
 -- runs it had. It returns whether somebody waits for that, whom the next claim serves.
-local USES, opened = nil, false
+local USES, GRANTED, opened = nil, false, false
+local given_back = {} -- buckets that span partitions: their homes have to be told
 local function unuse(ref, ended)
-  if USES == nil then USES = redis.call('EXISTS', base .. 'uses') == 1 end
+  if USES == nil then
+    USES = redis.call('EXISTS', base .. 'uses') == 1
+    GRANTED = USES and redis.call('EXISTS', base .. 'granted') == 1
+  end
   local buckets = USES and redis.call('HGET', base .. 'uses', ref)
   if not buckets then return end
   redis.call('HDEL', base .. 'uses', ref)
@@ -323,6 +327,7 @@ local function unuse(ref, ended)
   for bucket in string.gmatch(buckets, '[^\n]+') do
     local runs = redis.call('HINCRBY', base .. 'flight', bucket, -1)
     if runs <= 0 then redis.call('HDEL', base .. 'flight', bucket) end
+    if GRANTED and redis.call('HEXISTS', base .. 'granted', bucket) == 1 then given_back[#given_back + 1] = bucket end
     if ended then ended[#ended + 1] = { bucket, runs + 1 } else unprobed(bucket) end
     if redis.call('HEXISTS', base .. 'lines', bucket) == 1 then
       redis.call('ZADD', base .. 'open', 'NX', now, SCOPE_LIMIT .. bucket)

@@ -1,0 +1,50 @@
+package redisstore
+
+// Home: what the home of a bucket that spans partitions says of it, for whoever asks why a task waits.
+
+import (
+	"context"
+	"strconv"
+	"strings"
+)
+
+// linesAtHome puts what homes know into the lines of a reply of read.lua: how much of a bucket is in use, and when there is room, is known there
+// alone. A home that is away leaves them as they are.
+func (s *Store) linesAtHome(ctx context.Context, reply []any) {
+	if len(s.parts) == 1 {
+		return
+	}
+	for i := readFields; i < len(reply); i += readFields {
+		line, _ := reply[i].([]any)
+		if len(line) != 8 {
+			continue
+		}
+		bucket := text(line[0])
+		if !strings.HasSuffix(text(line[1]), spans) && !spanningBudget(bucket, text(line[1])) {
+			continue
+		}
+		pipe, p, name := s.client.Pipeline(), s.parts[s.partitionOf(bucket)], atHome+bucket
+		flight, learned := pipe.Do(ctx, "HGET", p.key("flight"), name), pipe.Do(ctx, "HGET", p.key("learned"), name)
+		empty, ends := pipe.Do(ctx, "ZSCORE", p.key("rates"), name), pipe.Do(ctx, "ZSCORE", p.key("periods"), name)
+		spent := pipe.Do(ctx, "HGET", p.key("spent"), name)
+		_, _ = pipe.Exec(ctx)
+		line[2], line[4], line[5], line[6], line[7] = flight.Val(), scoreText(empty.Val()), spent.Val(), scoreText(ends.Val()), learned.Val()
+	}
+}
+
+// readFields is how many fields read.lua has for each task, behind the time.
+const readFields = 12
+
+// spanningBudget tells a budget that spans partitions by its letter.
+func spanningBudget(bucket, said string) bool {
+	_, then, _ := strings.Cut(said, "|")
+	return isBudget(bucket) && then != "" && then[0] >= 'A' && then[0] <= 'Z'
+}
+
+// scoreText is a score as scripts write it, in whichever protocol it came; empty for none.
+func scoreText(score any) string {
+	if n, ok := score.(float64); ok {
+		return strconv.FormatFloat(n, 'f', -1, 64)
+	}
+	return text(score)
+}

@@ -1,0 +1,269 @@
+package redisstore
+
+// Turns under limits that span partitions: homes are told what has ended, and asked for permits, between what is settled and what is claimed.
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// spanning is the part of a turn that asks homes.
+type spanning struct {
+	store    *Store
+	requests []store.ClaimRequest
+	calls    []call // of the requests
+	replies  [][]any
+	errs     []error
+
+	reports []report // that the homes do not know yet
+	later   []int    // requests that are to ask first
+	opened  []int    // partitions in which others wait that may have permits now
+	crossed []store.Crossing
+}
+
+// first are the requests that need not ask.
+func (t *spanning) first() []store.ClaimRequest {
+	if len(t.later) == 0 {
+		return t.requests
+	}
+	var out []store.ClaimRequest
+	for i := range t.requests {
+		if !slices.Contains(t.later, i) {
+			out = append(out, t.requests[i])
+		}
+	}
+	return out
+}
+
+// took puts the answers to the first requests at the places of all.
+func (t *spanning) took(calls []call, replies [][]any, errs []error) {
+	if len(t.later) == 0 {
+		t.calls, t.replies, t.errs = calls, replies, errs
+		return
+	}
+	n, k := len(t.requests), 0
+	t.calls, t.replies, t.errs = make([]call, n), make([][]any, n), make([]error, n)
+	for i := range t.requests {
+		if !slices.Contains(t.later, i) {
+			t.calls[i], t.replies[i], t.errs[i] = calls[k], replies[k], errs[k]
+			k++
+		}
+	}
+}
+
+// answered looks at what the first calls of a turn have said. A claim that found nothing but who waits for permits is made again with them.
+func (t *spanning) answered(settles []call, settled [][]any, members [][]int) {
+	p := t.store.permits
+	for i, reply := range settled {
+		if n := len(members[i]); settles[i].full == nil && len(reply) == n+3 {
+			said, _ := reply[n+2].([]any)
+			t.reports = p.settled(settles[i].partition, said, t.reports)
+		}
+		if len(reply) > 0 {
+			p.heard(settles[i].partition, store.Millis(number(reply[0])))
+		}
+	}
+	for i := range t.requests {
+		if t.claimed(i, false) && text(t.replies[i][3]) == "" {
+			t.later = append(t.later, i)
+		}
+	}
+}
+
+// claimed learns from the answer to a request, and reports whether tasks wait for permits.
+func (t *spanning) claimed(i int, brought bool) bool {
+	reply := t.replies[i]
+	if t.requests[i].New != nil || t.calls[i].full != nil || len(reply) < claimHead {
+		return false
+	}
+	said, _ := reply[claimHead-1].([]any)
+	var waits bool
+	t.reports, waits = t.store.permits.claimed(t.calls[i].partition, said, t.reports, brought)
+	t.store.permits.heard(t.calls[i].partition, store.Millis(number(reply[0])))
+	return waits
+}
+
+// run tells homes what has ended, asks them for permits, and makes the claims that come with these. Without a home that answers they are made
+// without, so that what needs none starts all the same.
+func (t *spanning) run(ctx context.Context) {
+	if len(t.reports)+len(t.later) == 0 {
+		return
+	}
+	questions, done := t.store.permits.questions(t.requests, t.later)
+	bring := t.ask(ctx, append(t.take(), questions...))
+	t.claim(ctx, bring)
+	done()
+	if len(t.reports) > 0 { // of what was brought and not used, and of what the silent said
+		t.visit(ctx, t.ask(ctx, t.take()), nil)
+	}
+}
+
+// take are the reports, which are the homes' business from here on.
+func (t *spanning) take() []report {
+	out := t.reports
+	t.reports = nil
+	return out
+}
+
+// questionLen is the length of what names a question to a home.
+const questionLen = 10
+
+// ask calls homes, and returns what claims are to bring to the partitions.
+func (t *spanning) ask(ctx context.Context, reports []report) brought {
+	s := t.store
+	var calls []call
+	var members [][]report
+	at, nonce := map[int]int{}, rand.Text()[:questionLen]
+	for _, r := range reports {
+		home := s.partitionOf(r.bucket)
+		k, known := at[home]
+		if !known {
+			k = len(calls)
+			at[home] = k
+			calls, members = append(calls, call{script: &s.scripts.permit, partition: home, args: []any{len(s.parts), nonce}}), append(members, nil)
+		}
+		calls[k].args, members[k] = append(calls[k].args, r.args()...), append(members[k], r)
+	}
+	bring := brought{}
+	asked := time.Now()                             //nolint:forbidigo // by when permits are used is counted from before they were given
+	replies, _ := s.evalAll(ctx, verbPermit, calls) // one that is away gives no permits: nothing that needs one starts
+	for k, reply := range replies {
+		if len(reply) == len(members[k])+4 {
+			t.granted(members[k], reply[1:], asked, bring)
+		}
+	}
+	return bring
+}
+
+// granted reads the answer of a home.
+func (t *spanning) granted(reports []report, reply []any, asked time.Time, bring brought) {
+	p := t.store.permits
+	for i, r := range reports {
+		said, _ := reply[i].([]any)
+		if r.wants == 0 || len(said) != 4 {
+			continue
+		}
+		wait := time.Duration(number(said[2])) * time.Millisecond
+		var until store.Millis
+		if good := number(said[3]); good > 0 {
+			until = p.until(r.partition, asked, time.Duration(good)*time.Millisecond)
+		}
+		bring.add(r.bucketIn, toInt(text(said[0])), number(said[1]), wait, until)
+		p.told(r.bucketIn, wait)
+	}
+	n := len(reports)
+	wakes, _ := reply[n].([]any)
+	for i := 0; i+triple <= len(wakes); i += triple {
+		in := inOf(wakes[i:])
+		p.woken(in, number(wakes[i+2]))
+		bring.add(in, 0, 0, 0, 0)
+		if !slices.Contains(t.opened, in.partition) {
+			t.opened = append(t.opened, in.partition)
+		}
+	}
+	silent, _ := reply[n+1].([]any)
+	for i := 0; i+triple <= len(silent); i += triple {
+		bring.add(inOf(silent[i:]), toInt(text(silent[i+2])), 0, 0, 0)
+	}
+	crossed, _ := reply[n+2].([]any)
+	for i := 0; i+1 < len(crossed); i += 2 {
+		if c, err := parseCrossing(crossed[i], crossed[i+1]); err == nil {
+			t.crossed = append(t.crossed, c)
+		}
+	}
+}
+
+// claim makes the claims that were to ask first, and brings to other partitions what is for them.
+func (t *spanning) claim(ctx context.Context, bring brought) {
+	calls := make([]call, len(t.later))
+	for k, i := range t.later {
+		r := &t.requests[i]
+		calls[k] = call{script: &t.store.scripts.claim, partition: r.Partition, args: claimArgs(r, bring[r.Partition])}
+		delete(bring, r.Partition)
+	}
+	replies, errs := t.visit(ctx, bring, calls)
+	for k, i := range t.later {
+		before := t.replies[i]
+		t.calls[i], t.replies[i], t.errs[i] = calls[k], replies[k], errs[k]
+		t.claimed(i, true)
+		if len(before) >= claimHead && len(replies[k]) >= claimHead { // what the first claim did counts too
+			for _, count := range []int{4, 5} {
+				replies[k][count] = number(replies[k][count]) + number(before[count])
+			}
+		}
+	}
+}
+
+// visit makes calls, and brings to other partitions what is for them with claims for nothing.
+func (t *spanning) visit(ctx context.Context, bring brought, calls []call) (replies [][]any, errs []error) {
+	n := len(calls)
+	for partition, lines := range bring {
+		r := store.ClaimRequest{Partition: partition, Nonce: rand.Text()[:store.NonceLen], Lease: time.Second}
+		calls = append(calls, call{script: &t.store.scripts.claim, partition: partition, args: claimArgs(&r, lines)})
+	}
+	if len(calls) == 0 {
+		return nil, nil
+	}
+	replies, errs = t.store.evalAll(ctx, verbTurn, calls)
+	for i := n; i < len(calls); i++ {
+		if len(replies[i]) >= claimHead {
+			said, _ := replies[i][claimHead-1].([]any)
+			t.reports, _ = t.store.permits.claimed(calls[i].partition, said, t.reports, true)
+		}
+	}
+	return replies[:n], errs[:n]
+}
+
+// spread tells of what the homes have said besides: partitions in which a claim is worth it, and budgets that are used up. What pauses is
+// paused in all partitions.
+func (s *Store) spread(ctx context.Context, t *spanning, settled []store.Settled, claimed []store.Claim) {
+	if len(settled) > 0 {
+		settled[0].Opened = t.opened
+	}
+	switch {
+	case len(t.crossed) == 0:
+		return
+	case len(settled) > 0:
+		settled[0].Crossed = settled[0].Crossed.Add(t.crossed...)
+	case len(claimed) > 0:
+		claimed[0].Crossed = append(claimed[0].Crossed, t.crossed...)
+	}
+	for i := range t.crossed {
+		s.pauseAll(ctx, &t.crossed[i])
+	}
+}
+
+// pauseAll pauses what a budget is about that is used up, if it is to be paused: its home has done so in its own partition only.
+func (s *Store) pauseAll(ctx context.Context, c *store.Crossing) {
+	name := budgetName(c.About)
+	text, err := s.client.Do(ctx, "HGET", s.parts[0].key("limits"), name).Text()
+	var b store.Budget
+	if err == nil {
+		b, err = parseBudget(name, text)
+	}
+	if err == nil && b.Then == store.ThenPause {
+		target := store.Target{Kind: c.About.Kind}
+		if key := cmp.Or(c.Of, c.About.Key); key != "" {
+			target = store.Target{Key: key}
+		}
+		_, err = s.Hold(ctx, []store.Hold{{Target: target, Note: b.Note}})
+	}
+	if err != nil && !errors.Is(err, redis.Nil) {
+		s.config.Logger.WarnContext(ctx, "a budget is used up, but its pause is not set in all partitions; its tasks wait for the next period all the same", slog.Any("err", err))
+	}
+}
+
+// triple is how many fields a home has for each bucket in a partition that it speaks of unasked.
+const triple = 3
+
+// inOf is the bucket that the first two of them name.
+func inOf(fields []any) bucketIn { return bucketIn{int(toInt(text(fields[1]))), text(fields[0])} }
