@@ -33,6 +33,7 @@ type line struct {
 	number   int64     // of the last permit that the partition knows
 	back     int64     // of the last one that it has given back
 	reported int64     // of the last one that the home was told to be given back
+	unused   string    // what it was told last of permits that were not used
 	after    time.Time // when to ask again
 	asking   bool      // somebody does
 }
@@ -47,8 +48,8 @@ type clockReading struct {
 type report struct {
 	bucketIn
 
-	number, back, wants, unused int64
-	answer, used                string
+	number, back, wants  int64
+	unused, answer, used string
 }
 
 // args are its arguments.
@@ -106,9 +107,9 @@ func (p *permits) claimed(partition int, said []any, reports []report, brought b
 			l.after = time.Time{}
 		}
 		waits = waits || l.wants > 0
-		unused := number(said[i+4])
-		if l.back > l.reported {
-			l.reported = l.back
+		unused := text(said[i+4])
+		if l.back > l.reported || unused != l.unused {
+			l.reported, l.unused = max(l.reported, l.back), unused
 			reports = append(reports, report{bucketIn: in, number: l.number, back: l.back, unused: unused})
 		}
 	}
@@ -232,6 +233,6 @@ func (p *permits) until(partition int, from time.Time, good time.Duration) store
 type brought map[int]string
 
 // add adds one for a partition.
-func (b brought) add(in bucketIn, number, n int64, wait time.Duration, until store.Millis) {
-	b[in.partition] += fmt.Sprintf("%s\t%d\t%d\t%d\t%d\n", in.bucket, number, n, wait.Milliseconds(), until)
+func (b brought) add(in bucketIn, number, n int64, wait time.Duration, until store.Millis, first string) {
+	b[in.partition] += fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%s\n", in.bucket, number, n, wait.Milliseconds(), until, first)
 }

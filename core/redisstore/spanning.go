@@ -149,7 +149,7 @@ func (t *spanning) granted(reports []report, reply []any, asked time.Time, bring
 	p := t.store.permits
 	for i, r := range reports {
 		said, _ := reply[i].([]any)
-		if r.wants == 0 || len(said) != 4 {
+		if r.wants == 0 || len(said) != grantFields {
 			continue
 		}
 		wait := time.Duration(number(said[2])) * time.Millisecond
@@ -157,22 +157,22 @@ func (t *spanning) granted(reports []report, reply []any, asked time.Time, bring
 		if good := number(said[3]); good > 0 {
 			until = p.until(r.partition, asked, time.Duration(good)*time.Millisecond)
 		}
-		bring.add(r.bucketIn, toInt(text(said[0])), number(said[1]), wait, until)
+		bring.add(r.bucketIn, toInt(text(said[0])), number(said[1]), wait, until, text(said[4]))
 		p.told(r.bucketIn, wait)
 	}
 	n := len(reports)
 	wakes, _ := reply[n].([]any)
-	for i := 0; i+triple <= len(wakes); i += triple {
+	for i := 0; i+unaskedFields <= len(wakes); i += unaskedFields {
 		in := inOf(wakes[i:])
 		p.woken(in, number(wakes[i+2]))
-		bring.add(in, 0, 0, 0, 0)
+		bring.add(in, 0, 0, 0, 0, "0")
 		if !slices.Contains(t.opened, in.partition) {
 			t.opened = append(t.opened, in.partition)
 		}
 	}
 	silent, _ := reply[n+1].([]any)
-	for i := 0; i+triple <= len(silent); i += triple {
-		bring.add(inOf(silent[i:]), toInt(text(silent[i+2])), 0, 0, 0)
+	for i := 0; i+unaskedFields <= len(silent); i += unaskedFields {
+		bring.add(inOf(silent[i:]), toInt(text(silent[i+2])), 0, 0, 0, text(silent[i+3]))
 	}
 	crossed, _ := reply[n+2].([]any)
 	for i := 0; i+1 < len(crossed); i += 2 {
@@ -262,8 +262,11 @@ func (s *Store) pauseAll(ctx context.Context, c *store.Crossing) {
 	}
 }
 
-// triple is how many fields a home has for each bucket in a partition that it speaks of unasked.
-const triple = 3
+// How many fields a home has for each question, and for each bucket in a partition that it speaks of unasked.
+const (
+	grantFields   = 5
+	unaskedFields = 4
+)
 
 // inOf is the bucket that the first two of them name.
 func inOf(fields []any) bucketIn { return bucketIn{int(toInt(text(fields[1]))), text(fields[0])} }

@@ -32,6 +32,7 @@ type fleet struct {
 	now    int            // runs under way
 	most   int            // at once
 	ended  map[string]int // runs of each task
+	wide   bool           // processes claim from all partitions at once
 	claims []store.Millis // when they started, by the clock of Redis
 	nonce  int
 }
@@ -106,6 +107,12 @@ func (f *fleet) work(ctx context.Context, seed, all int, takes time.Duration, ki
 	for round := seed; f.done() < all && ctx.Err() == nil; round++ {
 		var requests []store.ClaimRequest
 		for _, p := range opened {
+			if f.wide {
+				break
+			}
+			requests = append(requests, f.request(p, 4, kinds...))
+		}
+		for p := 0; f.wide && p < spanParts; p++ {
 			requests = append(requests, f.request(p, 4, kinds...))
 		}
 		if len(requests) == 0 {
@@ -257,14 +264,36 @@ func TestABudgetSpansPartitions(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, 10*store.AmountOne, use[0].Used)
 			assert.Equal(t, int64(20), use[0].Waiting)
-			found, err := st.List(t.Context(), store.List{Agent: "kagent29", Limit: 1})
+			found, err := st.List(t.Context(), store.List{Agent: "agent29", Limit: 1})
 			require.NoError(t, err)
-			get, err := st.Get(t.Context(), store.Get{Agent: "kagent29", IDs: []string{found.Tasks[0].ID}, Explain: true})
+			get, err := st.Get(t.Context(), store.Get{Agent: "agent29", IDs: []string{found.Tasks[0].ID}, Explain: true})
 			require.NoError(t, err)
 			if line := get.Tasks[0].Line; assert.NotNil(t, line.Budget) {
 				assert.Equal(t, 10*store.AmountOne, line.Budget.Used, "whoever asks is told what all have used")
 			}
 		})
+	}
+}
+
+// Processes that race for a budget start as much as it allows, and what one has got and not used another uses.
+func TestRacingProcessesUseABudgetUp(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	const amount = 20
+	for round := range 6 {
+		f := newFleet(t, redisstore.Config{URL: srv.URL, Prefix: fmt.Sprintf("race%d:", round)})
+		f.wide = round%2 == 1
+		st := open(t, f.config)
+		about := store.BudgetTarget{LimitTarget: store.LimitTarget{Kind: "k"}, Unit: store.UnitRuns, Per: store.PerMonth}
+		_, err := st.Budget(t.Context(), []store.BudgetChange{{Budget: store.Budget{
+			About: about, Amount: amount * store.AmountOne, Then: store.ThenHold, Zone: "UTC", Clock: store.Clock{{}},
+		}}})
+		require.NoError(t, err)
+		f.submit(60, 1, "")
+		f.run(6, amount, 0, "k")
+		use, err := st.Budgets(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, amount*store.AmountOne, use[0].Used)
 	}
 }
 

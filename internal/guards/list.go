@@ -239,6 +239,10 @@ var guards = []guard{
 		Name: "spanning-permit", What: "a start under a limit over partitions needs no permit", File: "core/redisstore/scripts/limits.lua",
 		Old: "if b.spans then return not span.asking and span.hand(b.name) <= 0 end", New: "if b.spans then return false end",
 	}, onRedis, "TestALimitSpansPartitions$"},
+	{"38", sow.Fault{
+		Name: "spanning-unused", What: "a permit that was not used stays charged", File: "core/redisstore/scripts/permit.lua",
+		Old: "local more = tonumber(first) == e.first and", New: "local more = tonumber(first) == nil and",
+	}, onRedis, "TestRacingProcessesUseABudgetUp$"},
 	{"34", sow.Fault{
 		Name: "spanning-nonce", What: "a question whose answer was lost gets permits twice", File: "core/redisstore/scripts/permit.lua",
 		Old: "if e.nonce == ARGV[2] then return", New: "if false then return",

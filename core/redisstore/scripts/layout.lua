@@ -68,7 +68,7 @@
 --   learned   HASH bucket of a limit that adapts -> allow|gap|since|served|till|probe|heard: see learn
 --             Of several partitions each has all limits. Behind one that spans them is 's' (the letter of a budget is a capital): a bucket of it
 --             has its home in the partition that its name belongs to, where its name begins with '^' in flight, rates, learned, spent and periods
---   granted   HASH bucket that spans partitions -> number of the last permit that this one has got|when, ms; '?' -> cursor
+--   granted   HASH bucket that spans partitions -> number of the last permit that this one has got|when, ms|number before the first that its home knows of|how many since then were not used; '?' -> cursor
 --   permits   HASH bucket|partition -> number of its last permit|of its last one given back|how many it waits for|when it asked, ms|when it was heard of,
 --             ms|what it was given last|by which nonce; '^^' bucket|partition -> what it has used in the period that ends then, amount|end; '?' bucket -> when it was looked for silent
 --             partitions, '?' -> cursor; of homes only

@@ -16,11 +16,15 @@ local HEADS = 8 -- agents of a line that are looked at for what their next tasks
 
 function span.hand(name) return span.hands[name] and span.hands[name].left or 0 end
 
+function span.keep_granted(name, g)
+  redis.call('HSET', base .. 'granted', name, string.format('%.0f|%.0f|%s|%.0f', g.number, now, g.first, g.unused))
+end
+
 -- span.take reads what the caller brings: for each bucket a line of its name, the number of its last permit, how many are new, how long to
--- wait, and until when they are good; with tabs. The number 0 only has the line looked at again. Permits with numbers that are known
--- were brought in another's name, and have been given back since.
+-- wait, until when they are good, and the number before the first permit that its home knows of; with tabs. The number 0 only has the line
+-- looked at again. Permits that come after others with higher numbers count as not used from then on, as those do that never come.
 function span.take(text)
-  for name, number, n, wait, till in string.gmatch(text, '([^\t]+)\t(%d+)\t(%d+)\t(%d+)\t(%d+)\n') do
+  for name, number, n, wait, till, first in string.gmatch(text, '([^\t]+)\t(%d+)\t(%d+)\t(%d+)\t(%d+)\t(%d+)\n') do
     number, n, till = tonumber(number), tonumber(n), tonumber(till)
     if number == 0 then
       if redis.call('HEXISTS', base .. 'lines', name) == 1 then
@@ -28,24 +32,34 @@ function span.take(text)
         redis.call('ZADD', base .. 'open', 'NX', now, SCOPE_LIMIT .. name)
       end
     else
-      local known = span.granted(name)
-      if number > known then redis.call('HSET', base .. 'granted', name, string.format('%.0f|%.0f', number, now)) end
-      if number <= known or till > 0 and now > till then n = 0 end
+      local g = span.granted(name)
+      if first ~= g.first then g.number, g.first, g.unused = math.max(g.number, tonumber(first)), first, 0 end
+      if number <= g.number or till > 0 and now > till then n = 0 end
+      if number > g.number then
+        g.unused = g.unused + number - g.number - n
+        g.number = number
+        span.keep_granted(name, g)
+      end
       span.hands[name] = { left = n, all = n, wait = tonumber(wait) }
     end
   end
 end
 
 -- span.told is what the caller is told of buckets that span partitions: for each its name, how many permits to ask for, the number of the
--- last one that is known, the number of the last that is given back if they are in order, how many of those that it brought were not used.
+-- last one that is known, the number of the last that is given back if they are in order, and how many were not used since which number.
 function span.told()
   local reply, seen = {}, {}
   local function tell(name)
     if seen[name] then return end
     seen[name] = true
-    local number = span.granted(name)
-    local back = number - (tonumber(redis.call('HGET', base .. 'flight', name)) or 0)
-    for _, v in ipairs({ name, span.wants[name] or 0, string.format('%.0f', number), string.format('%.0f', math.max(back, 0)), span.hand(name) }) do reply[#reply + 1] = v end
+    local g, left = span.granted(name), span.hand(name)
+    if left > 0 then
+      g.unused = g.unused + left
+      span.keep_granted(name, g)
+    end
+    local back = g.number - (tonumber(redis.call('HGET', base .. 'flight', name)) or 0)
+    local unused = g.first .. '|' .. string.format('%.0f', g.unused)
+    for _, v in ipairs({ name, span.wants[name] or 0, string.format('%.0f', g.number), string.format('%.0f', math.max(back, 0)), unused }) do reply[#reply + 1] = v end
   end
   for name in pairs(span.wants) do tell(name) end
   for name in pairs(span.hands) do tell(name) end
@@ -302,7 +316,7 @@ function span.forget()
   if now % EMPTIED > 0 then return end
   local page = redis.call('HSCAN', base .. 'granted', redis.call('HGET', base .. 'granted', SCANNED) or '0', 'COUNT', EMPTIED)
   for i = 1, #page[2], 2 do
-    local at = tonumber(string.match(page[2][i + 1], '|(%d+)$'))
+    local at = tonumber(string.match(page[2][i + 1], '^%d+|(%d+)'))
     if at and now - at > UNUSED and redis.call('HEXISTS', base .. 'flight', page[2][i]) == 0 then redis.call('HDEL', base .. 'granted', page[2][i]) end
   end
   redis.call('HSET', base .. 'granted', SCANNED, page[1])

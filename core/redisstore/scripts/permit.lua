@@ -8,10 +8,10 @@
 -- ARGV[1] number of partitions
 -- ARGV[2] nonce: the same one gets the same permits
 -- ARGV[3..] 8 for each partition and bucket: bucket, partition, number of the last permit that it knows, of the last that it has given back, how many it
---           wants, how many of those given back were not used, how its run was answered or '' (see after_run), what it has used: amount|end or ''
+--           wants, of its permits how many were not used since which number: number|count or '', how its run was answered or '' (see after_run), what it has used: amount|end or ''
 -- returns {now, for each: {number of its last permit, how many are new, how long to wait before it asks again, ms, for how long they are good, ms,
---          0: as long as they last}, {bucket, partition, how many it wanted of others that may have some now}, {bucket, partition, number of its last permit, of others that
---          have not been heard of for long}, {bucket, end of its period of each budget that is used up by now}}
+--          0: as long as they last, the number before the first one that is known here}, {bucket, partition, how many it wanted, 0, of others that may have some now}, {bucket, partition,
+--          number of its last permit, the one before its first, of others that have not been heard of for long}, {bucket, end of its period of each budget that is used up by now}}
 
 local FIRST = 2 -- arguments in front of the buckets
 local FIELDS = 8
@@ -20,22 +20,22 @@ local AGAIN_LATER = 10000 -- ms after which a partition asks again that nobody h
 local OTHERS = 64 -- partitions that wait for a bucket that are looked at
 local IDLE = 7200000 -- ms after which what is not in use is forgotten
 local CHECKED = '?' -- in front of a bucket: when it was last looked for silent partitions
-local ENTRY = '^(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%w*)$'
+local ENTRY = '^(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%w*)|(%d+)|(%d+)|(%d+)$'
 local PAGE = 20 -- entries that one call looks at for what can be forgotten
 
--- 1. What is known of a partition and a bucket: the numbers, how many it waits for, when it asked last, when it was last heard of,
--- and what it was given last, by which nonce.
+-- 1. What is known of a partition and a bucket: the numbers, how many it waits for, when it asked last, when it was last heard of, what it was
+-- given last, by which nonce and in which period of a budget, and how many since which number it has not used.
 local entries = {}
 local function entry(name, partition)
   local field = name .. '|' .. partition
   local e = entries[field]
   if not e then
-    e = { number = now * 1000, wants = 0, asked = 0, heard = now, gave = 0, nonce = '', field = field, partition = partition }
-    e.back = e.number
-    local number, back, wants, asked, heard, gave, nonce = string.match(redis.call('HGET', KEYS[2], field) or '', ENTRY)
+    e = { number = now * 1000, wants = 0, asked = 0, heard = now, gave = 0, nonce = '', unused = 0, ends = 0, field = field, partition = partition }
+    e.back, e.first = e.number, e.number
+    local number, back, wants, asked, heard, gave, nonce, first, unused, ends = string.match(redis.call('HGET', KEYS[2], field) or '', ENTRY)
     if number then
       e.number, e.back, e.wants, e.asked, e.heard = tonumber(number), tonumber(back), tonumber(wants), tonumber(asked), tonumber(heard)
-      e.gave, e.nonce = tonumber(gave), nonce
+      e.gave, e.nonce, e.first, e.unused, e.ends = tonumber(gave), nonce, tonumber(first), tonumber(unused), tonumber(ends)
     end
     entries[field] = e
   end
@@ -43,7 +43,8 @@ local function entry(name, partition)
 end
 local function keep_entry(e)
   if not e.changed then return end
-  redis.call('HSET', KEYS[2], e.field, string.format('%.0f|%.0f|%.0f|%.0f|%.0f|%.0f|%s', e.number, e.back, e.wants, e.asked, e.heard, e.gave, e.nonce))
+  redis.call('HSET', KEYS[2], e.field, string.format(
+    '%.0f|%.0f|%.0f|%.0f|%.0f|%.0f|%s|%.0f|%.0f|%.0f', e.number, e.back, e.wants, e.asked, e.heard, e.gave, e.nonce, e.first, e.unused, e.ends))
 end
 
 -- at_home is a bucket as it is counted here; nil if its limit was lifted.
@@ -58,8 +59,9 @@ local function in_flight(b, n)
   if b.runs > 0 then redis.call('HSET', base .. 'flight', b.name, b.runs) else redis.call('HDEL', base .. 'flight', b.name) end
 end
 
--- charged counts n starts in a rate and in a budget of starts; fewer than none if they were not made.
-local function charged(b, n)
+-- charged counts n starts of a partition in a rate and in a budget of starts; fewer than none if they were not made, and not those of a period
+-- that is over.
+local function charged(b, n, e)
   if b.gap then
     local empty = string.format('%.3f', (n > 0 and math.max(b.empty, now) or b.empty) + b.gap * n)
     b.empty = tonumber(empty)
@@ -69,8 +71,11 @@ local function charged(b, n)
   local over
   if n > 0 then
     over, b.ends = spend(b.name, b.rule, ONE * n)
-  elseif b.ends then
+    e.ends = b.ends
+  elseif b.ends and b.ends == e.ends then
     redis.call('HINCRBY', base .. 'spent', b.name, ONE * n)
+  else
+    return
   end
   b.spent = math.max(b.spent + ONE * n, 0)
   if over then
@@ -113,12 +118,18 @@ local function take_report(name, partition, number, back, unused, answer, used)
   back = math.min(back, e.number)
   e.heard, e.changed = now, true
   used_there(b, name, partition, used)
+  local first, count = string.match(unused, '^(%d+)|(%d+)$')
+  local more = tonumber(first) == e.first and tonumber(count) - e.unused or 0
+  if more > 0 then
+    e.unused = e.unused + more
+    if b then charged(b, -more, e) end
+    freed[name] = true
+  end
   if back <= e.back then return e, b end
   local n, runs = back - e.back, b and b.runs
   e.back = back
   if b then
     in_flight(b, -n)
-    if unused > 0 then charged(b, -math.min(unused, n)) end
     answered(b, runs, answer)
     freed[name] = true
   end
@@ -166,7 +177,7 @@ local function grant(name, e, want)
     e.number, e.gave = e.number + n, n
     in_flight(b, n)
     if b.rule.adapts then adapted(b) end
-    charged(b, n)
+    charged(b, n, e)
   end
   e.wants, e.asked, e.heard, e.changed = want - n, now, now, true
   if n == want then
@@ -187,20 +198,20 @@ local reply, questions = { now }, {}
 for i = 1, (#ARGV - FIRST) / FIELDS do
   local at = FIELDS * (i - 1) + FIRST
   local name, partition = ARGV[at + 1], ARGV[at + 2]
-  local e = take_report(name, partition, tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), tonumber(ARGV[at + 6]), ARGV[at + 7], ARGV[at + 8])
+  local e = take_report(name, partition, tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), ARGV[at + 6], ARGV[at + 7], ARGV[at + 8])
   local want = tonumber(ARGV[at + 5])
   if want > 0 then
     asks_now[e.field] = true
     questions[#questions + 1] = { i = i, name = name, e = e, want = want, turn = tonumber(redis.call('ZSCORE', base .. 'asks:' .. name, partition)) or math.huge }
   end
-  reply[i + 1] = { string.format('%.0f', e.number), 0, 0, 0 }
+  reply[i + 1] = { string.format('%.0f', e.number), 0, 0, 0, string.format('%.0f', e.first) }
 end
 table.sort(questions, function(a, b) return a.turn < b.turn or a.turn == b.turn and a.i < b.i end)
 local denied = {}
 for _, q in ipairs(questions) do
   local n, wait = grant(q.name, q.e, q.want)
   local b = at_home(q.name)
-  reply[q.i + 1] = { string.format('%.0f', q.e.number), n, wait, b and b.gap and b.rule.slack or 0 }
+  reply[q.i + 1] = { string.format('%.0f', q.e.number), n, wait, b and b.gap and b.rule.slack or 0, string.format('%.0f', q.e.first) }
   if n == 0 and wait == AGAIN_LATER then denied[q.name] = true end
 end
 
@@ -214,7 +225,7 @@ for name in pairs(freed) do
     if there > 0 and not asks_now[e.field] then
       there = there - 1
       if now - e.asked >= AWAKE / 4 then e.asked, e.changed = now, true end
-      for _, v in ipairs({ name, p, e.wants }) do wake[#wake + 1] = v end
+      for _, v in ipairs({ name, p, e.wants, 0 }) do wake[#wake + 1] = v end
     end
   end
 end
@@ -223,9 +234,7 @@ for name in pairs(denied) do
   for p = 0, now - checked >= AGAIN_LATER and ARGV[1] - 1 or -1 do
     local e = entry(name, tostring(p))
     if e.number > e.back and now - e.heard >= AGAIN_LATER then
-      silent[#silent + 1] = name
-      silent[#silent + 1] = e.partition
-      silent[#silent + 1] = string.format('%.0f', e.number)
+      for _, v in ipairs({ name, e.partition, string.format('%.0f', e.number), string.format('%.0f', e.first) }) do silent[#silent + 1] = v end
     end
   end
   if now - checked >= AGAIN_LATER then redis.call('HSET', KEYS[2], CHECKED .. name, now) end

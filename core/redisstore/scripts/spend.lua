@@ -171,9 +171,12 @@ end
 -- to `crossed`. Of what spans partitions all that is for its home: span.reports has for each such run and bucket its name, the number of the last permit
 -- that is known, that of the last that is given back, how it was answered, and what was used here in the period, a |, and when that ends.
 local limits_read = {}
-function span.granted(name) return tonumber(string.match(redis.call('HGET', base .. 'granted', name) or '', '^%d+')) or 0 end
+function span.granted(name)
+  local number, first, unused = string.match(redis.call('HGET', base .. 'granted', name) or '', '^(%d+)|%d+|(%d+)|(%d+)$')
+  return { number = tonumber(number) or 0, first = first or '0', unused = tonumber(unused) or 0 }
+end
 function span.report(name, runs, answer, unit, amount)
-  local number, used = span.granted(name), ''
+  local number, used = span.granted(name).number, ''
   if unit and amount then
     local id = string.match(name, '^(.*)|[^|]*$')
     local rule = budget_of(id, redis.call('HGET', base .. 'limits', id))
