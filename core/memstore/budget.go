@@ -62,7 +62,7 @@ func (p *partition) spend(b *bucket, amount store.Amount, t *task, now store.Mil
 // pausedBy is what a budget pauses that is used up.
 func pausedBy(b *store.Budget, of string, t *task) scope {
 	switch about := &b.About; {
-	case about.Each == store.EachAgent:
+	case about.Each == store.EachAgent, about.Agent != "":
 		return scope{kind: 'a', name: of}
 	case about.Each == store.EachTask:
 		return scope{kind: 't', name: t.Agent, id: t.ID}

@@ -60,6 +60,9 @@ type bucket struct {
 // limitName orders and names limits as the fields of Redis are.
 func limitName(t store.LimitTarget) string {
 	each := map[store.Each]string{"": "", store.EachAgent: "a", store.EachKey: "k", store.EachTask: "t"}[t.Each]
+	if t.Agent != "" {
+		each = "o"
+	}
 	return t.Kind + "|" + t.Key + "|" + each
 }
 
@@ -112,15 +115,19 @@ func applies(l *store.LimitTarget, t *task) bool {
 	return (l.Kind == "" || l.Kind == t.Kind) && keyed && (l.Each != store.EachKey || t.Key != "")
 }
 
-// bucketsOf are the buckets that a task counts in, in the order of their limits' names.
+// bucketsOf are the buckets that a task counts in, in the order of their limits' names: those of all agents, then those of its own.
 func (p *partition) bucketsOf(t *task) []*bucket {
 	var out []*bucket
-	for i := range p.limits {
-		r := &p.limits[i]
+	rules := slices.Concat(p.limits, p.bounds[t.Agent])
+	for i := range rules {
+		r := &rules[i]
 		if !applies(r.about(), t) {
 			continue
 		}
 		of := map[store.Each]string{store.EachAgent: t.Agent, store.EachKey: t.Key, store.EachTask: t.Agent + ":" + t.ID}[r.about().Each]
+		if r.about().Agent != "" {
+			of = t.Agent
+		}
 		name := r.name + "|" + of
 		b := p.buckets[name]
 		if b == nil {
@@ -183,9 +190,41 @@ func (p *partition) unuse(t *task, now store.Millis, settled bool) (had []used, 
 // refresh gives a bucket its rule as it is now.
 func (p *partition) refresh(b *bucket) {
 	b.rule = rule{name: strings.TrimSuffix(b.name, "|"+b.of)}
-	for i := range p.limits {
-		if p.limits[i].name == b.rule.name {
-			b.rule = p.limits[i]
+	rules := p.limits
+	if b.about.Agent != "" {
+		rules = p.bounds[b.of]
+	}
+	for i := range rules {
+		if rules[i].name == b.rule.name {
+			b.rule = rules[i]
+		}
+	}
+}
+
+// setBounds gives an agent the limits and budgets of its profile, and lets claims look at the lines behind those that it had.
+func (p *partition) setBounds(c *store.ProfileChange, now store.Millis) {
+	var next []rule
+	for _, l := range c.Limits {
+		next = append(next, rule{name: limitName(l.About), limit: l})
+	}
+	for _, b := range c.Budgets {
+		b.Clock, b.Note = slices.Clone(b.Clock), slices.Clone(b.Note)
+		next = append(next, rule{name: budgetName(b.About), budget: &b})
+	}
+	slices.SortFunc(next, func(a, b rule) int { return strings.Compare(a.name, b.name) })
+	had := p.bounds[c.Agent]
+	if slices.EqualFunc(had, next, func(a, b rule) bool { return a.name == b.name && a.same(&b) }) {
+		return
+	}
+	p.bounds[c.Agent] = next
+	if len(next) == 0 {
+		delete(p.bounds, c.Agent)
+	}
+	for _, r := range had {
+		if b := p.buckets[r.name+"|"+c.Agent]; b != nil && b.line.tasks > 0 {
+			p.endTerm(b)
+			p.reopen(b.scope(), now, false)
+			p.store.wake(p, now)
 		}
 	}
 }

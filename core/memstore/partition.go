@@ -43,6 +43,7 @@ type partition struct {
 	buckets map[string]*bucket
 	// profiles are those of agents, which need not have tasks.
 	profiles map[string][]byte
+	bounds   map[string][]rule // limits and budgets of profiles, by agent
 	roots    roots
 	signals  signals
 }
@@ -53,7 +54,7 @@ func newPartition(s *Store, index int) *partition {
 	return &partition{
 		store: s, index: index, agents: map[string]*agent{}, parked: map[string]*parking{}, holds: map[scope]hold{}, kinds: map[string]*store.KindStats{},
 		claims: map[store.Fence]*claim{}, nonces: map[string]store.Fence{}, groups: map[[2]string]*group{},
-		finished: map[string]*history{}, serial: map[string]*claim{}, gone: map[[2]string]finished{}, buckets: map[string]*bucket{}, profiles: map[string][]byte{},
+		finished: map[string]*history{}, serial: map[string]*claim{}, gone: map[[2]string]finished{}, buckets: map[string]*bucket{}, profiles: map[string][]byte{}, bounds: map[string][]rule{},
 		roots: roots{counts: map[[2]string]map[int64]int{}}, signals: signals{waiting: map[[2]string]map[*task]struct{}{}, early: map[[2]string]early{}},
 		agenda: newQueue(func(a, b *entry) bool {
 			return a.visit < b.visit || a.visit == b.visit && a.name < b.name

@@ -13,10 +13,11 @@ import (
 
 // Profile sets and deletes profiles; see [store.Tenants].
 func (s *Store) Profile(ctx context.Context, changes []store.ProfileChange) ([]store.Effect, error) {
-	return operate(ctx, s, changes, func(c *store.ProfileChange, _ store.Millis) store.Effect {
+	return operate(ctx, s, changes, func(c *store.ProfileChange, now store.Millis) store.Effect {
 		p := s.partitionOf(c.Agent)
 		switch old := p.profiles[c.Agent]; {
 		case bytes.Equal(old, c.Now): // as of a call that is sent again
+			return store.Effect{Code: store.EffectDone}
 		case !bytes.Equal(old, c.Was):
 			return store.Effect{Code: store.EffectChanged}
 		case len(c.Now) == 0:
@@ -24,6 +25,7 @@ func (s *Store) Profile(ctx context.Context, changes []store.ProfileChange) ([]s
 		default:
 			p.profiles[c.Agent] = slices.Clone(c.Now)
 		}
+		p.setBounds(c, now)
 		return store.Effect{Code: store.EffectDone}
 	})
 }

@@ -52,6 +52,9 @@ func (s *Store) budgetText(b *store.Budget) string {
 	return fmt.Sprintf("%d|%s|%s|%s|%s", b.Amount, then, b.Clock, b.Zone, b.Note)
 }
 
+// ofOne tells budgets of the profile of an agent.
+func ofOne(name string) bool { return strings.Contains(name, "|"+ofProfile+"$") }
+
 // parseBudget reads a budget. One that was lifted while a task still waits for it has no text, and no amount.
 func parseBudget(name, text string) (store.Budget, error) {
 	about, err := parseBudgetName(name)
@@ -169,6 +172,9 @@ func parseBudgetLine(name, of string, fields [8]string) (store.Line, error) {
 		return store.Line{}, errMalformed
 	}
 	who, err := ofBucket(of)
+	if ofOne(name) {
+		b.About.Agent = who
+	}
 	use := &store.BudgetUse{Budget: b, Used: store.Amount(toInt(fields[5])), Waiting: toInt(fields[3]), Ends: store.Millis(toInt(fields[6]))}
 	return store.Line{Budget: use, Of: who, StartAt: use.Ends}, err
 }
@@ -186,5 +192,8 @@ func parseCrossing(bucket, ends any) (store.Crossing, error) {
 	}
 	agent, id, _ := strings.Cut(name[at+1:], ":")
 	of, err := decode(agent)
+	if ofOne(name[:at]) {
+		about.Agent = of
+	}
 	return store.Crossing{About: about, Of: of, Task: id, Ends: store.Millis(number(ends))}, err
 }

@@ -249,6 +249,7 @@ func (m *mover) ofAgents(p partition) []*stream {
 		m.split(p, 'z', "failed", agentOf, nil),
 		m.split(p, 'z', "gone", agentOf, nil),
 		m.split(p, 'h', "profiles", byName, nil),
+		m.split(p, 'h', "bounds", byName, nil),
 		m.split(p, 'h', "finished", byName, func(agent, _, value string) { m.history(p, agent, value) }),
 	}
 }

@@ -19,6 +19,9 @@ import (
 // eachOf are the letters that the scripts have for what a limit counts by itself.
 var eachOf = map[store.Each]string{"": "", store.EachAgent: "a", store.EachKey: "k", store.EachTask: "t"}
 
+// ofProfile is the letter of what belongs to the profile of one agent; see layout.lua.
+const ofProfile = "o"
+
 // limitName is the name of a limit in the scripts: kind|key|each. The star at the end of a key stays, as it is none of the key.
 func limitName(t store.LimitTarget) string {
 	key, star := strings.CutSuffix(t.Key, "*")
@@ -26,10 +29,13 @@ func limitName(t store.LimitTarget) string {
 	if star {
 		name += "*"
 	}
+	if t.Agent != "" {
+		return name + "|" + ofProfile
+	}
 	return name + "|" + eachOf[t.Each]
 }
 
-// parseLimitName is the inverse of limitName.
+// parseLimitName is the inverse of limitName; the agent of a profile is part of a bucket's name only.
 func parseLimitName(name string) (store.LimitTarget, error) {
 	parts := strings.Split(name, "|")
 	if len(parts) != 3 {
@@ -268,6 +274,9 @@ func parseLine(v any) (store.Line, error) {
 		return store.Line{}, errMalformed
 	}
 	l, err := parseLimit(of[0][:at], of[1])
+	if strings.HasSuffix(of[0][:at], "|"+ofProfile) {
+		l.About.Agent = who
+	}
 	line := store.Line{Limit: store.LimitUse{Limit: l, Running: toInt(of[2]), Waiting: toInt(of[3])}, Of: who}
 	line.StartAt = nextStart(&line, of[4], of[7])
 	return line, err

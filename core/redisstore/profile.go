@@ -14,9 +14,22 @@ import (
 func (s *Store) Profile(ctx context.Context, changes []store.ProfileChange) ([]store.Effect, error) {
 	calls := make([]call, len(changes))
 	for i, c := range changes {
-		calls[i] = call{script: &s.scripts.profile, partition: s.partitionOf(c.Agent), args: []any{encode(c.Agent), c.Was, c.Now}}
+		calls[i] = call{script: &s.scripts.profile, partition: s.partitionOf(c.Agent), args: []any{encode(c.Agent), c.Was, c.Now, s.boundsText(&c)}}
 	}
 	return s.effects(ctx, calls, parseEffect)
+}
+
+// boundsText is what a profile allows, as bounded.lua reads it.
+func (s *Store) boundsText(c *store.ProfileChange) string {
+	text := ""
+	add := func(name, allows string) { text += fmt.Sprintf("%d:%s\t%s", len(name)+1+len(allows), name, allows) }
+	for i := range c.Limits {
+		add(limitName(c.Limits[i].About), s.limitText(&c.Limits[i]))
+	}
+	for i := range c.Budgets {
+		add(budgetName(c.Budgets[i].About), s.budgetText(&c.Budgets[i]))
+	}
+	return text
 }
 
 // Replan gives waiting tasks other due times; see [store.Tenants].

@@ -33,6 +33,8 @@ type LimitTarget struct {
 	Kind string `json:"kind,omitempty"`      // of this kind; empty for any
 	Key  string `json:"limit_key,omitempty"` // that have this key; with a * at its end, a key that begins so; empty for any, and none
 	Each Each   `json:"each,omitempty"`      // whether each agent, or each key, is bounded by itself
+	// Agent is the agent whose profile the limit belongs to; empty for one of all agents.
+	Agent string `json:"agent_id,omitempty"`
 }
 
 // Each says what a limit counts by itself.
@@ -72,7 +74,9 @@ type Learned struct {
 }
 
 // OfOneAgent reports whether all that is counted together is of one agent, and so in one partition.
-func (t LimitTarget) OfOneAgent() bool { return t.Each == EachAgent || t.Each == EachTask }
+func (t LimitTarget) OfOneAgent() bool {
+	return t.Each == EachAgent || t.Each == EachTask || t.Agent != ""
+}
 
 // String names the target, as in: kind "k", limit key "s", each agent, each agent of kind "k", each limit key "openai:*".
 func (t LimitTarget) String() string {
@@ -93,6 +97,9 @@ func (t LimitTarget) String() string {
 	}
 	if t.Key != "" && t.Each != EachKey {
 		text = strings.TrimPrefix(fmt.Sprintf("%s with limit key %q", text, t.Key), " with ")
+	}
+	if t.Agent != "" {
+		text = strings.TrimPrefix(fmt.Sprintf("%s of agent %q", text, t.Agent), " of ")
 	}
 	return cmp.Or(text, "everything")
 }

@@ -8,7 +8,14 @@ type ProfileChange struct {
 	Agent string
 	Was   []byte // as it was read; empty for none: one that is another by now stays
 	Now   []byte // empty to delete it
+	// Limits and Budgets are what its tasks are bounded by besides, About the Agent and none Each; the profile says what they are, so that
+	// others are only ever set with another profile.
+	Limits  []Limit
+	Budgets []Budget
 }
+
+// MostBounds is how many limits and budgets a profile may have.
+const MostBounds = 20
 
 // Profiled is an agent with its profile.
 type Profiled struct {

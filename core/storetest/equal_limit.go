@@ -14,7 +14,15 @@ func (d *driver) limit() {
 		d.budget()
 		return
 	}
-	c := store.LimitChange{Lift: d.pick(3) == 0}
+	c := store.LimitChange{Lift: d.pick(3) == 0, Limit: d.someLimit()}
+	ra, ea := d.a.Limit(d.Context(), []store.LimitChange{c})
+	rb, eb := d.b.Limit(d.Context(), []store.LimitChange{c})
+	d.same("limit", ea, eb, ra, rb)
+	d.limits()
+}
+
+// someLimit is one of any sort.
+func (d *driver) someLimit() (c store.Limit) {
 	if d.pick(2) == 0 {
 		c.About.Kind = equalKinds[d.pick(len(equalKinds))]
 	}
@@ -30,10 +38,7 @@ func (d *driver) limit() {
 	if !c.Adaptive && c.Concurrency == 0 || !c.Adaptive && d.pick(3) == 0 {
 		c.Rate, c.Per, c.Burst = 1+d.pick(6), time.Duration(1+d.pick(20))*50*time.Millisecond, d.pick(3)
 	}
-	ra, ea := d.a.Limit(d.Context(), []store.LimitChange{c})
-	rb, eb := d.b.Limit(d.Context(), []store.LimitChange{c})
-	d.same("limit", ea, eb, ra, rb)
-	d.limits()
+	return c
 }
 
 // limits compares all limits, and how much of them is used.
@@ -46,9 +51,17 @@ func (d *driver) limits() {
 	d.same("budgets", ea, eb, ba, bb)
 }
 
-// budget sets or lifts a budget whose period ends soon, and compares all.
+// budget sets or lifts a budget, and compares all.
 func (d *driver) budget() {
-	c := store.BudgetChange{Lift: d.pick(3) == 0}
+	c := store.BudgetChange{Lift: d.pick(3) == 0, Budget: d.someBudget()}
+	ra, ea := d.a.Budget(d.Context(), []store.BudgetChange{c})
+	rb, eb := d.b.Budget(d.Context(), []store.BudgetChange{c})
+	d.same("budget", ea, eb, ra, rb)
+	d.limits()
+}
+
+// someBudget is one of any sort, whose period ends soon.
+func (d *driver) someBudget() (c store.Budget) {
 	if d.pick(3) == 0 {
 		c.About.Kind = equalKinds[d.pick(len(equalKinds))]
 	}
@@ -72,8 +85,5 @@ func (d *driver) budget() {
 		change.By += time.Duration(d.pick(3)-1) * 30 * time.Minute
 		c.Clock = append(c.Clock, change, store.Ahead{Since: change.Since.Add(time.Minute), By: c.Clock[0].By})
 	}
-	ra, ea := d.a.Budget(d.Context(), []store.BudgetChange{c})
-	rb, eb := d.b.Budget(d.Context(), []store.BudgetChange{c})
-	d.same("budget", ea, eb, ra, rb)
-	d.limits()
+	return c
 }

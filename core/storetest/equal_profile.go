@@ -27,6 +27,15 @@ func (d *driver) profile() {
 		c.Was, err = d.a.ProfileOf(d.Context(), agent)
 		require.NoError(d, err)
 	}
+	if len(c.Now) > 0 && d.pick(3) > 0 { // what it bounds goes with it
+		c.Now = fmt.Appendf(nil, "bounds %d", d.pick(1000))
+		limit := d.someLimit()
+		limit.About = store.LimitTarget{Agent: agent, Kind: limit.About.Kind, Key: limit.About.Key}
+		c.Limits = []store.Limit{limit}
+		budget := d.someBudget()
+		budget.About.LimitTarget = store.LimitTarget{Agent: agent, Kind: budget.About.Kind}
+		c.Budgets = []store.Budget{budget}
+	}
 	ra, ea := d.a.Profile(d.Context(), []store.ProfileChange{c})
 	rb, eb := d.b.Profile(d.Context(), []store.ProfileChange{c})
 	d.same("profile", ea, eb, ra, rb)

@@ -67,6 +67,49 @@ func testProfile(t *testing.T, b *bench) {
 	require.NoError(t, err)
 }
 
+// testBoundsOfAProfile bounds one agent by what its profile says, whatever bounds all.
+func testBoundsOfAProfile(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.limit(store.LimitTarget{Each: store.EachAgent}, 3)
+	of := store.LimitTarget{Agent: "a:b", Kind: "k"}
+	month := store.BudgetTarget{LimitTarget: store.LimitTarget{Agent: "a:b"}, Unit: store.UnitRuns, Per: store.PerMonth}
+	change := func(was, now string, runs int) {
+		c := store.ProfileChange{Agent: "a:b", Was: []byte(was), Now: []byte(now)}
+		if runs > 0 {
+			c.Limits = []store.Limit{{About: of, Concurrency: runs}}
+			c.Budgets = []store.Budget{{About: month, Amount: 3 * store.AmountOne, Then: store.ThenHold, Zone: "UTC", Clock: store.Clock{{}}, Note: []byte("1:x\ty\n")}}
+		}
+		require.Equal(t, store.EffectDone, b.effect(b.store.Profile(t.Context(), []store.ProfileChange{c})).Code)
+	}
+	change("", "one", 1)
+	for i := range 5 {
+		b.submit(task("a:b", fmt.Sprint(i)), task("c", fmt.Sprint(i)))
+	}
+	first := b.take("a:b/0", "c/0", "c/1", "c/2")
+	line := b.one("a:b", "1").Line
+	assert.Equal(t, store.Line{Of: "a:b", Limit: store.LimitUse{Limit: store.Limit{About: of, Concurrency: 1}, Running: 1, Waiting: 4}}, line)
+	use, err := b.store.Limits(t.Context())
+	require.NoError(t, err)
+	require.Len(t, use, 1, "those of profiles are not among those of all")
+
+	change("one", "two", 2)
+	assert.LessOrEqual(t, b.look(), b.now(), "there is room")
+	second := b.take("a:b/1")
+	b.settle(complete(first.Tasks[0]))
+	b.settle(complete(second.Tasks[0]))
+	third := b.take("a:b/2")
+	b.settle(complete(third.Tasks[0]))
+	b.quiet(b.now().Add(lease), "its budget is used up")
+	held := b.one("a:b", "3").Line
+	require.NotNil(t, held.Budget)
+	assert.Equal(t, month, held.Budget.About)
+	assert.Equal(t, 3*store.AmountOne, held.Budget.Used)
+	assert.Equal(t, 3*store.AmountOne, held.Budget.Amount)
+
+	change("two", "", 0)
+	b.take("a:b/3", "a:b/4")
+}
+
 // testProfileIsReturned gives each claim, and each submit that changes something, the profile that the agent has then.
 func testProfileIsReturned(t *testing.T, b *bench) {
 	b.with(Options{})

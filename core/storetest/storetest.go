@@ -182,6 +182,7 @@ var contract = []struct {
 	{"the end of a hold wakes", testHoldWakes},
 	{"a settlement holds", testHoldBySettlement},
 	{"a limit of runs", testLimitRuns},
+	{"limits and budgets of a profile", testBoundsOfAProfile},
 	{"limits of each", testLimitEach},
 	{"a limit of starts", testLimitRate},
 	{"agents behind a limit take turns", testLimitTurns},

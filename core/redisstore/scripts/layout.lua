@@ -81,6 +81,8 @@
 --             open once there may be
 --   line:B    ZSET agent, by its turn; line:B:A ZSET id of those of agent A, by due time, a level counts as a minute
 --   profiles  HASH agent -> opaque; the agent need not have tasks
+--   bounds    HASH agent -> limits and budgets of its profile, each as in limits: a length, ':', and of that length its name, a tab and what it allows; in
+--             place of each they have an 'o', and their buckets are named after the agent
 --   spawned:A:ID HASH number of a span of 5 minutes -> tasks that were stored in it for the root ID of agent A; until all are forgotten
 --   mover     STRING number of the last attempt of a repartition; for a day. moving:N: is in front of the names of what attempt N copies
 --   due       STRING ms of the earliest entry of agenda and leases, then '|' kind for each parked kind, or '|*' for many: a cheap look

@@ -1,7 +1,7 @@
 -- limits: how many tasks of a sort run at once and start within a time, and the lines in which those wait that may not yet.
--- needs: look holds weigh spend
+-- needs: look holds weigh bounded spend
 
-local LIMITS = redis.call('EXISTS', base .. 'limits', base .. 'lines') > 0
+local LIMITS = redis.call('EXISTS', base .. 'limits', base .. 'lines', base .. 'bounds') > 0
 local AGENT_MINUTE = 60000 -- ms that a level counts for in the line of an agent
 local EACH_AGENT = 'a'
 local EACH_KEY = 'k'
@@ -80,18 +80,41 @@ local function limit_of(id, text)
   rule.runs = tonumber(runs) > 0 and tonumber(runs) or nil
   return rule
 end
-local function read_rules()
-  rules = {}
-  local all = redis.call('HGETALL', base .. 'limits')
+function own.rules_in(all)
+  local list = {}
   for i = 1, #all, 2 do
     local rule = limit_of(all[i], all[i + 1]) or budget_of(all[i], all[i + 1])
     if rule then
       rule.prefix = sub(rule.key, -1) == '*' and sub(rule.key, 1, -2) or nil
-      rules[#rules + 1] = rule
-      rule_of[all[i]] = rule
+      list[#list + 1] = rule
     end
   end
-  table.sort(rules, function(a, b) return a.id < b.id end)
+  table.sort(list, function(a, b) return a.id < b.id end)
+  return list
+end
+local function read_rules()
+  rules = own.rules_in(redis.call('HGETALL', base .. 'limits'))
+  for _, rule in ipairs(rules) do rule_of[rule.id] = rule end
+  own.some = redis.call('EXISTS', base .. 'bounds') == 1
+end
+
+-- own.rules are those of the profile of an agent.
+function own.rules(agent)
+  if not own.some then return {} end
+  if not own.of[agent] then own.of[agent] = own.rules_in(own.list(redis.call('HGET', base .. 'bounds', agent))) end
+  return own.of[agent]
+end
+
+-- own.behind is the rule of a bucket; nil if it was lifted.
+function own.behind(name)
+  if not rules then read_rules() end
+  local id, of = string.match(name, '^(.*)|([^|]*)$')
+  if string.match(id, OWN) then
+    for _, rule in ipairs(own.rules(of)) do
+      if rule.id == id then return rule end
+    end
+  end
+  return rule_of[id]
 end
 
 -- bucket_named is what is known of a bucket: how many runs count in it, when it would be empty, what it has used or learned, and whether
@@ -114,8 +137,12 @@ local function bucket_named(name, rule)
   return b
 end
 
--- buckets_of are those that a task counts in.
+-- buckets_of are those that a task counts in: those of all agents, and those of the profile of its own.
 local matching = {}
+function own.applies(r, kind, key)
+  local keyed = r.key == '' or r.key == key or r.prefix and key ~= '' and sub(key, 1, #r.prefix) == r.prefix
+  return (r.kind == '' or r.kind == kind) and keyed and (r.each ~= EACH_KEY or key ~= '')
+end
 local function buckets_of(agent, id, kind, key)
   if not rules then read_rules() end
   local sort = kind .. '|' .. key
@@ -123,13 +150,15 @@ local function buckets_of(agent, id, kind, key)
   if not found then
     found = {}
     for _, r in ipairs(rules) do
-      local keyed = r.key == '' or r.key == key or r.prefix and key ~= '' and sub(key, 1, #r.prefix) == r.prefix
-      if (r.kind == '' or r.kind == kind) and keyed and (r.each ~= EACH_KEY or key ~= '') then found[#found + 1] = r end
+      if own.applies(r, kind, key) then found[#found + 1] = r end
     end
     matching[sort] = found
   end
   for i, r in ipairs(found) do
     list[i] = bucket_named(r.id .. '|' .. (r.each == EACH_AGENT and agent or r.each == EACH_KEY and key or r.each == EACH_TASK and agent .. ':' .. id or ''), r)
+  end
+  for _, r in ipairs(own.rules(agent)) do
+    if own.applies(r, kind, key) then list[#list + 1] = bucket_named(r.id .. '|' .. agent, r) end
   end
   return list
 end
@@ -274,9 +303,8 @@ end
 -- serve takes from a line while there is room in its bucket, one task of each agent in turn. judge says what becomes of a task:
 -- true, it is taken; false, it stays, and its agent with it; else where it goes instead. `wanted` are the agents that are asked for.
 local function serve(scope, wanted, judge, take, most)
-  if not rules then read_rules() end
   local name = sub(scope, 3)
-  local b = bucket_named(name, rule_of[string.match(name, '^(.*)|[^|]*$')])
+  local b = bucket_named(name, own.behind(name))
   local agents = redis.call('ZRANGE', base .. 'line:' .. name, 0, LINE_PAGE - 1)
   if wanted then
     agents = {}

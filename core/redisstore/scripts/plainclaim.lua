@@ -30,8 +30,8 @@ local nkinds = tonumber(ARGV[5])
 
 -- 1. What is rare: each is nothing to a claim whose tasks it is not about.
 local held, parked, ORDERS = nil, nil, nil
-if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base .. 'orders', base .. 'limits') > 0 then
-  if redis.call('EXISTS', base .. 'open', base .. 'limits') > 0 then return ODD end
+if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base .. 'orders', base .. 'limits', base .. 'bounds') > 0 then
+  if redis.call('EXISTS', base .. 'open', base .. 'limits', base .. 'bounds') > 0 then return ODD end
   if redis.call('HLEN', base .. 'holds') > MOST_HOLDS then return ODD end
   held = {}
   for _, scope in ipairs(redis.call('HKEYS', base .. 'holds')) do

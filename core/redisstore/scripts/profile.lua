@@ -1,17 +1,40 @@
--- profile: set or delete the profile of an agent, if it is as the caller has seen it. Sent again it finds that it is so.
--- needs: layout alone
+-- profile: set or delete the profile of an agent with its limits and budgets, if it is as the caller has seen it, and let claims look at the
+--          lines behind them. Sent again it finds that it is so.
+-- needs: look bounded
 -- KEYS[1] agenda
 -- KEYS[2] profiles
+-- KEYS[3] bounds
+-- KEYS[4] lines
+-- KEYS[5] open
+-- KEYS[6] leases
 -- ARGV[1] agent
 -- ARGV[2] its profile as the caller has seen it, or ''
 -- ARGV[3] what it is to be; '' to delete it
+-- ARGV[4] its limits and budgets, as in layout; '' for none
 -- returns {now, 1, or 4 when it is another by now}
 
 local DONE = 1
 local CHANGED = 4
-local agent, was, new = ARGV[1], ARGV[2], ARGV[3]
+local agent, was, new, bounds = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local old = redis.call('HGET', KEYS[2], agent) or ''
 if old == new then return { now, DONE } end
 if old ~= was then return { now, CHANGED } end
 if new == '' then redis.call('HDEL', KEYS[2], agent) else redis.call('HSET', KEYS[2], agent, new) end
+local had, looked = redis.call('HGET', KEYS[3], agent) or '', false
+if had ~= bounds then
+  if bounds == '' then redis.call('HDEL', KEYS[3], agent) else redis.call('HSET', KEYS[3], agent, bounds) end
+  local list = own.list(had)
+  for i = 1, #list, 2 do
+    local name = list[i] .. '|' .. agent
+    if redis.call('HEXISTS', KEYS[4], name) == 1 then
+      redis.call('ZREM', KEYS[6], HELD .. SCOPE_LIMIT .. name)
+      redis.call('ZADD', KEYS[5], 'NX', now, SCOPE_LIMIT .. name)
+      looked = true
+    end
+  end
+end
+if looked then
+  look()
+  wake(now)
+end
 return { now, DONE }

@@ -1,5 +1,5 @@
 -- read: tasks of one agent, by id, as far as they fit.
--- needs: look holds known
+-- needs: look holds known bounded
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] state
@@ -73,7 +73,9 @@ local function line_of(ref)
   if empty and tonumber(empty) <= now then empty = nil end
   local ends = redis.call('ZSCORE', base .. 'periods', bucket)
   if ends and tonumber(ends) <= now then ends = nil end
-  return { bucket, of('limits', id), of('flight', bucket), of('lines', bucket), empty or '', ends and of('spent', bucket) or '', ends or '', of('learned', bucket) }
+  local allowed = of('limits', id)
+  if string.match(id, '^[^|]*|[^|]*|o') then allowed = own.allowed(sub(bucket, #id + 2), id) end -- it is of the profile of the agent
+  return { bucket, allowed, of('flight', bucket), of('lines', bucket), empty or '', ends and of('spent', bucket) or '', ends or '', of('learned', bucket) }
 end
 
 local STEP = 262144 -- bytes

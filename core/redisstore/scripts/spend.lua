@@ -1,5 +1,5 @@
 -- spend: what runs use of budgets, and what limits learn from runs that are told to come back later.
--- needs: look
+-- needs: look bounded
 
 local NEVER = '0000000000000' -- the end of a hold that lasts
 local A_MINUTE = 60000
@@ -18,6 +18,7 @@ local LATE = 100 -- ms of starts that may be made up for
 local ADAPTS = '|as?$' -- at the end of a limit that does
 local HOME = '^' -- in front of the name of a bucket that spans partitions, where it is counted for all
 local SERVED = 's'
+local OWN = '^[^|]*|[^|]*|o' -- names of limits and budgets of the profile of an agent
 
 -- span is what buckets that span partitions need (a table, as a script has only so many names): see limits. hands has what the caller brings for
 -- them, from their homes: how many permits are left, how many there were, and how long to wait before it asks again. wants is how many it should
@@ -108,7 +109,7 @@ local function spend(name, rule, amount, gone)
   if rule.note and not (gone and rule.each == 't') then
     local of = sub(name, #rule.id + (rule.spans and 3 or 2))
     local scope = SCOPE_ALL
-    if rule.each == 'a' then scope = SCOPE_AGENT .. of
+    if rule.each == 'a' or rule.each == 'o' then scope = SCOPE_AGENT .. of
     elseif rule.each == 't' then scope = SCOPE_TASK .. of
     elseif rule.each == 'k' then scope = SCOPE_KEY .. of
     elseif rule.key ~= '' then scope = SCOPE_KEY .. rule.key
@@ -171,6 +172,11 @@ end
 -- to `crossed`. Of what spans partitions all that is for its home: span.reports has for each such run and bucket its name, the number of the last permit
 -- that is known, that of the last that is given back, how it was answered, and what was used here in the period, a |, and when that ends.
 local limits_read = {}
+function own.text(name, id) -- what the rule of a bucket allows; '' if it was lifted
+  if string.match(id, OWN) then return own.allowed(sub(name, #id + 2), id) end
+  limits_read[id] = limits_read[id] or redis.call('HGET', base .. 'limits', id) or ''
+  return limits_read[id]
+end
 function span.granted(name)
   local number, first, unused = string.match(redis.call('HGET', base .. 'granted', name) or '', '^(%d+)|%d+|(%d+)|(%d+)$')
   return { number = tonumber(number) or 0, first = first or '0', unused = tonumber(unused) or 0 }
@@ -199,16 +205,16 @@ local function after_run(buckets, used, answer, gone, crossed)
     if GRANTED and redis.call('HEXISTS', base .. 'granted', name) == 1 then
       span.report(name, runs, answer, unit, unit and used[unit])
     elseif unit and used[unit] or adapts and not unit then
-      limits_read[id] = limits_read[id] or redis.call('HGET', base .. 'limits', id) or ''
-      local rule = unit and budget_of(id, limits_read[id])
+      local text = own.text(name, id)
+      local rule = unit and budget_of(id, text)
       if rule then
         local over, ends = spend(name, rule, used[unit], gone)
         if over then crossed(name, ends) end
-      elseif string.find(limits_read[id], ADAPTS) then
+      elseif string.find(text, ADAPTS) then
         if answer == '-' then
           unprobed(name)
         else
-          learn(name, runs, tonumber(string.match(limits_read[id], '^%d+')), tonumber(sub(answer, 2)))
+          learn(name, runs, tonumber(string.match(text, '^%d+')), tonumber(sub(answer, 2)))
         end
       end
     end
