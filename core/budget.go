@@ -169,6 +169,9 @@ func (s *Scheduler) SetBudgets(ctx context.Context, budgets ...Budget) error {
 	changes := make([]store.BudgetChange, len(budgets))
 	for i := range budgets {
 		b, err := wholeBudget(budgets[i], s.config.Zone, s.storeNow().Time())
+		if err == nil {
+			err = ofNoAgent(b.About.LimitTarget)
+		}
 		if err != nil {
 			return err
 		}
@@ -247,6 +250,9 @@ func wholeBudget(b Budget, zone string, now time.Time) (Budget, error) {
 
 // pausable reports whether a pause can be about just what a budget is about.
 func pausable(t LimitTarget) bool {
+	if t.Agent != "" {
+		return t.Kind == "" && t.Key == ""
+	}
 	switch t.Each {
 	case store.EachTask:
 		return true
@@ -262,6 +268,7 @@ func pausable(t LimitTarget) bool {
 // checkBudgetTarget refuses what cannot have a budget.
 func checkBudgetTarget(t BudgetTarget) error {
 	about := t.LimitTarget
+	about.Agent = ""
 	if about.Each == store.EachTask {
 		about.Each = ""
 	} else if about.Each != "" && about.Each != store.EachAgent && about.Each != store.EachKey {
@@ -311,6 +318,9 @@ func (s *Scheduler) crossed(all []store.Crossing) {
 			e.Key, of = c.Of, fmt.Sprintf(" for limit key %q", c.Of)
 		case store.EachTask:
 			e.Agent, e.ID, of = c.Of, c.Task, fmt.Sprintf(" for task %q of agent %q", c.Task, c.Of)
+		}
+		if about.Agent != "" {
+			e.Agent = about.Agent
 		}
 		e.Reason = fmt.Sprintf("the budget of %s is used up%s, until %s", about, of, clockTime(e.Next))
 		s.config.Logger.Warn("a budget is used up", slog.String("budget", about.String()), slog.String("of", c.Of), slog.String("task", c.Task), slog.String("until", clockTime(e.Next)))

@@ -23,7 +23,7 @@ type Forgotten struct {
 // their leases: their contexts are cancelled with the next heartbeat, and what they return is refused. It goes page by page and holds nobody
 // up. If it fails in between, or its process dies, the same call again completes it; an agent of which nothing is known is none to complain
 // of. Tasks that are submitted while it works stay. progress, if not nil, is called after each page. What other tenants share, such as the
-// statistics of kinds with their last failures, stays.
+// statistics of kinds with their last failures, stays; and so do limits and budgets that its caller may not change.
 func (s *Scheduler) Forget(ctx context.Context, agent string, progress func(soFar Forgotten)) (Forgotten, error) {
 	return s.forget(ctx, agent, false, progress)
 }
@@ -137,6 +137,20 @@ func groupOf(t *store.Stored) string {
 	return b.Group
 }
 
+// forgetProfile deletes a profile, but for what its caller may not change, unless it is another one by now.
+func (s *Scheduler) forgetProfile(ctx context.Context, agent string, was []byte) (gone bool, err error) {
+	old, _ := record.DecodeProfile(was) // one that cannot be read goes
+	stays := &record.Profile{Deleted: true, Revision: old.Revision + 1, Zone: old.Zone}
+	if err := s.withBounds(ctx, stays, &old); err != nil {
+		return false, err
+	}
+	if stays.Deleted {
+		stays = nil
+	}
+	effects, err := s.store.Profile(ctx, []store.ProfileChange{s.profileChange(agent, was, stays)})
+	return err == nil && effects[0].Code == store.EffectDone, err
+}
+
 // forgetRest deletes what an agent has besides tasks.
 func (s *Scheduler) forgetRest(ctx context.Context, agent string, dry bool, done *Forgotten) error {
 	for range mostTries {
@@ -147,11 +161,9 @@ func (s *Scheduler) forgetRest(ctx context.Context, agent string, dry bool, done
 		if done.Profile = done.Profile || len(was) > 0; dry {
 			return nil
 		}
-		effects, err := s.store.Profile(ctx, []store.ProfileChange{{Agent: agent, Was: was}})
-		if err != nil {
+		if gone, err := s.forgetProfile(ctx, agent, was); err != nil {
 			return err
-		}
-		if effects[0].Code == store.EffectDone {
+		} else if gone {
 			break
 		}
 	}

@@ -104,6 +104,12 @@ func (h *habits) profile(agent string) Profile {
 		}
 		p.Labels[name] = value
 	}
+	p.Limits = limitsIn(&h.stored)
+	for _, text := range h.stored.Budgets {
+		if b, err := ReadBudget([]byte(text)); err == nil {
+			p.Budgets = append(p.Budgets, b)
+		}
+	}
 	return p
 }
 

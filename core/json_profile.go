@@ -15,8 +15,10 @@ func (p Profile) MarshalJSON() ([]byte, error) {
 		Quiet    []QuietHours      `json:"quiet,omitempty"`
 		Urgent   bool              `json:"urgent,omitempty"`
 		Labels   map[string]string `json:"labels,omitempty"`
+		Limits   []Limit           `json:"limits,omitempty"`
+		Budgets  []Budget          `json:"budgets,omitempty"`
 		Revision int64             `json:"revision,omitempty"`
-	}{p.Agent, p.Zone, p.Quiet, p.Urgent, p.Labels, p.Revision})
+	}{p.Agent, p.Zone, p.Quiet, p.Urgent, p.Labels, p.Limits, p.Budgets, p.Revision})
 }
 
 // UnmarshalJSON reads a profile strictly, as that of a task does. What it holds is checked when it is set. The revision is read so that
@@ -44,10 +46,14 @@ func (p *Profile) UnmarshalJSON(data []byte) error {
 			err = mustBe(value, &read.Labels, "an object of strings")
 		case "revision":
 			err = mustBe(value, &read.Revision, "a whole number")
+		case "limits":
+			err = eachOf(name, value, &read.Limits, ReadLimit)
+		case "budgets":
+			err = eachOf(name, value, &read.Budgets, ReadBudget)
 		case "quiet":
 			read.Quiet, err = readQuiet(value)
 		default:
-			return invalid(clip(name), "is not a field of a profile: expected agent_id, zone, quiet, urgent, labels or revision")
+			return invalid(clip(name), "is not a field of a profile: expected agent_id, zone, quiet, urgent, labels, limits, budgets or revision")
 		}
 		if wrong, ok := err.(*InvalidError); ok { //nolint:errorlint // it is returned unwrapped
 			return wrong
@@ -64,6 +70,22 @@ func (p *Profile) UnmarshalJSON(data []byte) error {
 func mustBe[V any](data []byte, into *V, what string) error {
 	if json.Unmarshal(data, into) != nil {
 		return fmt.Errorf("must be %s", what)
+	}
+	return nil
+}
+
+// eachOf reads the elements of an array.
+func eachOf[V any](field string, data []byte, into *[]V, read func([]byte) (V, error)) error {
+	var all []json.RawMessage
+	if err := mustBe(data, &all, "an array of objects"); err != nil {
+		return err
+	}
+	for i := range all {
+		v, err := read(all[i])
+		if err != nil {
+			return within(fmt.Sprintf("%s[%d]", field, i), err)
+		}
+		*into = append(*into, v)
 	}
 	return nil
 }

@@ -28,6 +28,9 @@ func (s *Scheduler) SetLimits(ctx context.Context, limits ...Limit) error {
 	changes := make([]store.LimitChange, len(limits))
 	for i := range limits {
 		l, err := whole(limits[i])
+		if err == nil {
+			err = ofNoAgent(l.About)
+		}
 		if err != nil {
 			return err
 		}
@@ -97,6 +100,14 @@ func whole(l Limit) (Limit, error) {
 		l.Burst = max(1, int(int64(l.Rate)*int64(burstTime)/int64(l.Per)))
 	}
 	return l, nil
+}
+
+// ofNoAgent refuses what belongs into the profile of one agent.
+func ofNoAgent(t LimitTarget) error {
+	if t.Agent != "" {
+		return invalid("agent_id", "is that of a profile: what bounds one agent alone is set with its profile")
+	}
+	return nil
 }
 
 // checkLimitTarget refuses what cannot be limited.

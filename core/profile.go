@@ -29,6 +29,10 @@ type Profile struct {
 	// Urgent lets tasks of level 1, and those that are urgent themselves, start in quiet hours too.
 	Urgent bool
 	Labels map[string]string // the platform's own, at most 32
+	// Limits and Budgets bound the tasks of this agent, besides those of the store: by kind and key, together [store.MostBounds] at most, and each without
+	// Each. Only whoever may act for all agents changes them; profiles that others set keep those that there are.
+	Limits  []Limit
+	Budgets []Budget
 	// Revision grows with each change. It is set by the store.
 	Revision int64
 }
@@ -39,7 +43,8 @@ const ZoneOfAgent = "agent"
 
 // SetProfile sets the profile of an agent, whatever it was before, and returns it as it is stored. The agent need not have tasks. Its
 // waiting tasks get the due times that follow, and the call returns when all of them have: if it fails in between, or its process dies,
-// whoever next claims a task of the agent completes that. No task starts in quiet hours meanwhile. Fails with an *[InvalidError].
+// whoever next claims a task of the agent completes that. No task starts in quiet hours meanwhile. Fails with an *[InvalidError], and with a
+// *[ForbiddenError] if it has other limits or budgets than its caller may set.
 func (s *Scheduler) SetProfile(ctx context.Context, p Profile) (Profile, error) {
 	if p.Zone == "" {
 		p.Zone = s.config.Zone
@@ -47,10 +52,13 @@ func (s *Scheduler) SetProfile(ctx context.Context, p Profile) (Profile, error) 
 	if err := p.check(); err != nil {
 		return Profile{}, err
 	}
-	return s.changeProfile(ctx, p.Agent, p.record())
+	next := p.record()
+	next.Limits, next.Budgets = p.bounds()
+	return s.changeProfile(ctx, p.Agent, next)
 }
 
-// DeleteProfile deletes the profile of an agent: its tasks start at any time again. Fails with ErrNotFound if it has none.
+// DeleteProfile deletes the profile of an agent: its tasks start at any time again. Limits and budgets stay that its caller may not change. Fails
+// with ErrNotFound if it has none.
 func (s *Scheduler) DeleteProfile(ctx context.Context, agent string) error {
 	if err := validID("agent_id", agent); err != nil {
 		return err
@@ -106,6 +114,9 @@ func (p *Profile) check() error {
 		}
 		return err
 	}
+	if err := p.checkBounds(); err != nil {
+		return err
+	}
 	return checkLabels(p.Labels)
 }
 
@@ -155,16 +166,19 @@ func (s *Scheduler) tryProfile(ctx context.Context, agent string, next record.Pr
 		return nil, ErrNotFound
 	}
 	old, _ := record.DecodeProfile(was) // one that cannot be read is replaced
+	if err := s.withBounds(ctx, &next, &old); err != nil {
+		return nil, err
+	}
 	next.Revision, next.Replanning = old.Revision, old.Replanning
 	if len(was) == 0 || !reflect.DeepEqual(next, old) {
 		next.Revision, next.Replanning = old.Revision+1, max(now, 1)
 	}
-	data := next.Encode()
-	effects, err := s.store.Profile(ctx, []store.ProfileChange{{Agent: agent, Was: was, Now: data}})
+	c := s.profileChange(agent, was, &next)
+	effects, err := s.store.Profile(ctx, []store.ProfileChange{c})
 	if err == nil && effects[0].Code == store.EffectChanged {
 		err = store.ErrChanged
 	}
-	return data, err
+	return c.Now, err
 }
 
 // habitsOf reads the profile of an agent; nil if it has none.

@@ -62,13 +62,12 @@ func (s *Scheduler) replan(ctx context.Context, agent string, data []byte) error
 		if err := s.replanAll(ctx, agent, h); err != nil {
 			return err
 		}
-		var done []byte
+		var done *record.Profile
 		if h != nil && !h.stored.Deleted {
 			next := h.stored
-			next.Replanning = 0
-			done = next.Encode()
+			next.Replanning, done = 0, &next
 		}
-		effects, err := s.store.Profile(ctx, []store.ProfileChange{{Agent: agent, Was: data, Now: done}})
+		effects, err := s.store.Profile(ctx, []store.ProfileChange{s.profileChange(agent, data, done)})
 		if err != nil || effects[0].Code == store.EffectDone {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
-	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -36,7 +35,7 @@ func (a *api) setBudget(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	b, err := readBudget(data)
+	b, err := core.ReadBudget(data)
 	if err == nil {
 		err = a.allowAll(r)
 	}
@@ -48,27 +47,6 @@ func (a *api) setBudget(r *http.Request) (int, any, error) {
 	}
 	set, err := a.scheduler.BudgetOn(r.Context(), b.About)
 	return http.StatusOK, set, err
-}
-
-// readBudget reads a budget as the file has it.
-func readBudget(data []byte) (core.Budget, error) {
-	var b core.Budget
-	var amount float64
-	err := decode(data,
-		strictjson.Field{Name: "kind", Into: &b.About.Kind, Must: mustBeString},
-		strictjson.Field{Name: "limit_key", Into: &b.About.Key, Must: mustBeString},
-		strictjson.Field{Name: "each", Into: &b.About.Each, Must: `must be "agent", "key" or "task"`},
-		strictjson.Field{Name: "unit", Into: &b.About.Unit, Must: mustBeString},
-		strictjson.Field{Name: "per", Into: &b.About.Per, Must: `must be "hour", "day" or "month"`},
-		strictjson.Field{Name: "amount", Into: &amount, Must: "must be a number"},
-		strictjson.Field{Name: "zone", Into: &b.Zone, Must: mustBeString},
-		strictjson.Field{Name: "then", Into: &b.Then, Must: `must be "hold", "pause" or "notify"`},
-	)
-	if err != nil {
-		return b, err
-	}
-	b.Amount, err = core.ParseAmount(amount)
-	return b, err
 }
 
 // liftBudget lifts the budget that the parameters name, and repeats what they named.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
-	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -36,7 +35,7 @@ func (a *api) setLimit(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	l, err := readLimit(data)
+	l, err := core.ReadLimit(data)
 	if err == nil {
 		err = a.allowAll(r)
 	}
@@ -48,40 +47,6 @@ func (a *api) setLimit(r *http.Request) (int, any, error) {
 	}
 	set, err := a.scheduler.LimitOn(r.Context(), l.About)
 	return http.StatusOK, set, err
-}
-
-// readLimit reads a limit as the file has it. A burst of zero is none, and one that is left out core's default.
-func readLimit(data []byte) (core.Limit, error) {
-	var l core.Limit
-	var text string
-	var burst *int
-	if err := decode(data,
-		strictjson.Field{Name: "kind", Into: &l.About.Kind, Must: mustBeString},
-		strictjson.Field{Name: "limit_key", Into: &l.About.Key, Must: mustBeString},
-		strictjson.Field{Name: "each", Into: &l.About.Each, Must: `must be "agent" or "key"`},
-		strictjson.Field{Name: "concurrency", Into: &l.Concurrency, Must: "must be a whole number"},
-		strictjson.Field{Name: "rate", Into: &text, Must: `must be a string such as "60/1m"`},
-		strictjson.Field{Name: "adaptive", Into: &l.Adaptive, Must: "must be true or false"},
-		strictjson.Field{Name: "burst", Into: &burst, Must: "must be a whole number", Zero: true},
-	); err != nil {
-		return l, err
-	}
-	if text != "" {
-		var err error
-		if l.Rate, l.Per, err = core.ParseRate(text); err != nil {
-			return l, err
-		}
-	}
-	switch {
-	case burst == nil:
-	case *burst < 0:
-		return l, &core.InvalidError{Field: "burst", Reason: fmt.Sprintf("must not be negative, not %d: send 0 for none", *burst)}
-	case *burst == 0:
-		l.Burst = -1
-	default:
-		l.Burst = *burst
-	}
-	return l, nil
 }
 
 // liftLimit lifts the limit that the parameters name, and repeats what they named.

@@ -247,6 +247,25 @@ func (p Period) Text() string {
 	return "a " + string(p)
 }
 
+// budgetFields are those of a budget in JSON.
+type budgetFields struct {
+	Kind   string `json:"kind,omitempty"`
+	Key    string `json:"limit_key,omitempty"`
+	Each   Each   `json:"each,omitempty"`
+	Unit   string `json:"unit"`
+	Amount Amount `json:"amount"`
+	Per    Period `json:"per"`
+	Zone   string `json:"zone"`
+	Then   Then   `json:"then"`
+}
+
+func (b *Budget) fields() budgetFields {
+	return budgetFields{b.About.Kind, b.About.Key, b.About.Each, b.About.Unit, b.Amount, b.About.Per, b.Zone, b.Then}
+}
+
+// MarshalJSON writes what a budget bounds.
+func (b Budget) MarshalJSON() ([]byte, error) { return json.Marshal(b.fields()) }
+
 // MarshalJSON writes a budget, and how much of it is used.
 func (u BudgetUse) MarshalJSON() ([]byte, error) {
 	shares := u.Shares
@@ -254,20 +273,14 @@ func (u BudgetUse) MarshalJSON() ([]byte, error) {
 		shares = []BudgetShare{}
 	}
 	return json.Marshal(struct {
-		Kind    string        `json:"kind,omitempty"`
-		Key     string        `json:"limit_key,omitempty"`
-		Each    Each          `json:"each,omitempty"`
-		Unit    string        `json:"unit"`
-		Amount  Amount        `json:"amount"`
-		Per     Period        `json:"per"`
-		Zone    string        `json:"zone"`
-		Then    Then          `json:"then"`
+		budgetFields
+
 		Used    Amount        `json:"used"`
 		UsedUp  int           `json:"used_up"`
 		Waiting int64         `json:"waiting"`
 		Ends    time.Time     `json:"ends_at"`
 		Shares  []BudgetShare `json:"shares"`
-	}{u.About.Kind, u.About.Key, u.About.Each, u.About.Unit, u.Amount, u.About.Per, u.Zone, u.Then, u.Used, u.UsedUp, u.Waiting, u.Ends.Time(), shares})
+	}{u.fields(), u.Used, u.UsedUp, u.Waiting, u.Ends.Time(), shares})
 }
 
 // Add counts what agents, keys or tasks have used, or all together.

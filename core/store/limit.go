@@ -112,25 +112,38 @@ func (l *Limit) RateText() string {
 	return fmt.Sprintf("%d/%s", l.Rate, ShortDuration(l.Per))
 }
 
-// MarshalJSON writes a limit with the fields that it has, and how much of it is used. A burst of none is written too: what leaves
-// it out gets the default.
-func (u LimitUse) MarshalJSON() ([]byte, error) {
-	var burst *int
-	if u.Rate > 0 {
-		burst = &u.Burst
+// limitFields are those of a limit in JSON.
+type limitFields struct {
+	Kind        string `json:"kind,omitempty"`
+	Key         string `json:"limit_key,omitempty"`
+	Each        Each   `json:"each,omitempty"`
+	Concurrency int    `json:"concurrency,omitempty"`
+	Rate        string `json:"rate,omitempty"`
+	Burst       *int   `json:"burst,omitempty"`
+	Adaptive    bool   `json:"adaptive,omitempty"`
+}
+
+// fields has a burst of none too: what leaves it out gets the default.
+func (l *Limit) fields() limitFields {
+	f := limitFields{Kind: l.About.Kind, Key: l.About.Key, Each: l.About.Each, Concurrency: l.Concurrency, Rate: l.RateText(), Adaptive: l.Adaptive}
+	if l.Rate > 0 {
+		f.Burst = &l.Burst
 	}
+	return f
+}
+
+// MarshalJSON writes a limit with the fields that it has.
+func (l Limit) MarshalJSON() ([]byte, error) { return json.Marshal(l.fields()) }
+
+// MarshalJSON writes a limit with the fields that it has, and how much of it is used.
+func (u LimitUse) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		Kind        string    `json:"kind,omitempty"`
-		Key         string    `json:"limit_key,omitempty"`
-		Each        Each      `json:"each,omitempty"`
-		Concurrency int       `json:"concurrency,omitempty"`
-		Rate        string    `json:"rate,omitempty"`
-		Burst       *int      `json:"burst,omitempty"`
-		Adaptive    bool      `json:"adaptive,omitempty"`
-		Running     int64     `json:"running"`
-		Waiting     int64     `json:"waiting"`
-		Learned     []Learned `json:"learned,omitempty"`
-	}{u.About.Kind, u.About.Key, u.About.Each, u.Concurrency, u.RateText(), burst, u.Adaptive, u.Running, u.Waiting, u.Learned})
+		limitFields
+
+		Running int64     `json:"running"`
+		Waiting int64     `json:"waiting"`
+		Learned []Learned `json:"learned,omitempty"`
+	}{u.fields(), u.Running, u.Waiting, u.Learned})
 }
 
 // MarshalJSON writes when a key is asked again as a time.

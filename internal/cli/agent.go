@@ -14,7 +14,7 @@ import (
 
 // agentCommand is the parent of its commands, and does nothing by itself.
 func (p *process) agentCommand(o *options) *cobra.Command {
-	cmd := command("agent", "Set the zone and the quiet hours of agents; export, import and forget agents",
+	cmd := command("agent", "Set the zone, quiet hours, limits and budgets of agents; export, import and forget agents",
 		"  duly agent set ada --zone Europe/Berlin --quiet 22:00-07:00\n  duly agent show ada\n  duly agent unset ada",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -39,11 +39,12 @@ func oneAgent(args []string) (string, error) {
 // agentSetCommand sets a profile as a whole: what is left out is none, whatever the profile was before.
 func (p *process) agentSetCommand(o *options) *cobra.Command {
 	var set core.Profile
-	var quiet, labels []string
+	var quiet, labels, limits, budgets []string
 	cmd := command("set AGENT", "Set the profile of an agent; its waiting tasks are planned by it",
 		`  duly agent set ada --zone Europe/Berlin --quiet 22:00-07:00
   duly agent set ada --quiet "22:00-07:00" --quiet "00:00-24:00 sat-sun" --urgent
-  duly agent set ada --zone Asia/Tokyo --label tier=gold`,
+  duly agent set ada --zone Asia/Tokyo --label tier=gold
+  duly agent set ada --limit concurrency=2 --budget "unit=tokens,amount=100000,per=day"`,
 		func(cmd *cobra.Command, args []string) error {
 			var err error
 			if set.Agent, err = oneAgent(args); err == nil {
@@ -51,6 +52,9 @@ func (p *process) agentSetCommand(o *options) *cobra.Command {
 			}
 			if err == nil {
 				set.Labels, err = labelsOf(labels)
+			}
+			if err == nil {
+				err = bounded(&set, limits, budgets)
 			}
 			if err != nil {
 				return err
@@ -69,6 +73,8 @@ func (p *process) agentSetCommand(o *options) *cobra.Command {
 	flags.StringArrayVar(&quiet, "quiet", nil, `when no task starts, such as "22:00-07:00" or "00:00-24:00 sat-sun,wed"; can be given several times`)
 	flags.BoolVar(&set.Urgent, "urgent", false, "tasks of level 1, and urgent ones, start in quiet hours too")
 	flags.StringArrayVar(&labels, "label", nil, "name=value of your own; can be given several times")
+	flags.StringArrayVar(&limits, "limit", nil, `bounds runs of this agent, such as "kind=digest,concurrency=2" or "limit_key=openai:*,rate=60/1m"; can be given several times`)
+	flags.StringArrayVar(&budgets, "budget", nil, `what runs of this agent may use, such as "unit=tokens,amount=100000,per=day,then=pause"; can be given several times`)
 	return o.withJSON(cmd)
 }
 
@@ -139,12 +145,13 @@ func noProfile(err error, agent string) error {
 // printProfile writes one profile.
 func printProfile(w *table.Page, profile *core.Profile) {
 	t := table.New(w, "AGENT", profile.Agent)
-	for _, line := range [][2]string{
+	lines := [][2]string{
 		{"zone", zoneName(profile)},
 		{"quiet", quietText(profile)},
 		{"urgent passes", strconv.FormatBool(profile.Urgent)},
 		{"revision", strconv.FormatInt(profile.Revision, 10)},
-	} {
+	}
+	for _, line := range append(lines, boundLines(profile)...) {
 		t.Row(line[0], line[1])
 	}
 	t.End()

@@ -3,10 +3,13 @@ package cli_test
 // Profiles from the command line and from the file, and what the file says once for all of its tasks.
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestAgentProfiles(t *testing.T) {
@@ -97,4 +100,33 @@ func TestAgentForget(t *testing.T) {
 	assert.Equal(t, 3, w.duly(t, "agent", "show", "ada").code)
 	assert.Equal(t, 3, w.duly(t, "status", "ada", "2").code)
 	assert.Equal(t, "1", w.object(t, "status", "bob", "1")["id"])
+}
+
+// What bounds an agent is set with its profile, from the command line and from the file.
+func TestBoundsOfAnAgent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	set := w.ok(t, "agent", "set", "ada", "--limit", "kind=note, concurrency=1", "--limit", "limit_key=openai:*,rate=60/1m", "--limit", "kind=mail,adaptive",
+		"--budget", "unit=tokens,amount=0.5,per=day,then=pause")
+	assert.Regexp(t, `(?m)^limit +kind "note" of agent "ada": 1 at once\nlimit +limit key "openai:\*" of agent "ada": 60/1m, burst 1\nlimit +kind "mail" of agent "ada": what is served\n`+
+		`budget +0.5 tokens a day of agent "ada", then pause \(UTC\)$`, set)
+	assert.Equal(t, []any{
+		map[string]any{"kind": "note", "concurrency": 1.}, map[string]any{"limit_key": "openai:*", "rate": "60/1m", "burst": 1.}, map[string]any{"kind": "mail", "adaptive": true},
+	}, w.object(t, "agent", "show", "ada")["limits"])
+	config := filepath.Join(t.TempDir(), "duly.yaml")
+	require.NoError(t, os.WriteFile(config, []byte("handlers:\n  note: { log: {} }\nagents:\n  - agent: filed\n    limits: [{ concurrency: 3 }]\n    budgets: [{ unit: usd, amount: 2, per: month }]\n"), 0o600))
+	w.ok(t, "apply", "-c", config)
+	assert.Contains(t, w.ok(t, "agent", "show", "filed"), `3 at once`)
+	for args, want := range map[string]string{
+		"set a --limit kind=k":                    `limits[0].concurrency or rate is required`,
+		"set a --limit concurrency=many":          `cannot be read; concurrency, burst and amount are numbers`,
+		"set a --limit concurrency=1,speed=1":     `speed is not a field of a limit`,
+		"set a --limit kind=k,kind=l":             `has kind twice; give it once`,
+		"set a --limit each=agent,concurrency=1":  `limits[0].each does not belong to a profile`,
+		"set a --budget unit=usd,per=day":         `amount must be between`,
+		"set a --budget unit=,amount=1,per=day":   `unit must not be empty`,
+		"set a --budget unit=runs,amount=1,per=x": `budgets[0].per must be hour, day or month`,
+	} {
+		oneLine(t, w.duly(t, append([]string{"agent"}, strings.Fields(args)...)...), 2, want)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
@@ -74,7 +75,7 @@ func (a *Agent) read() error {
 		case "agent":
 			name = "agent_id"
 		case "agent_id", "revision":
-			return e.at.fail("unknown key; expected one of agent, labels, quiet, urgent, zone")
+			return e.at.fail("unknown key; expected one of agent, budgets, labels, limits, quiet, urgent, zone")
 		}
 		if fields[name], err = profileField(name, e.value); err != nil {
 			return err
@@ -112,7 +113,7 @@ func profileField(name string, p place) ([]byte, error) {
 	return data, nil
 }
 
-// refused puts the place of a field in front of what is wrong with it. Quiet hours are named by their number, from 0.
+// refused puts the place of a field in front of what is wrong with it. Elements of lists are named by their number, from 0.
 func (a *Agent) refused(err error) error {
 	inv, ok := errors.AsType[*core.InvalidError](err)
 	if !ok {
@@ -125,8 +126,10 @@ func (a *Agent) refused(err error) error {
 	if at := a.at.of(field); at != a.at {
 		return at.fail("%s", inv.Reason)
 	}
-	if at := a.at.of("quiet"); at != a.at && len(field) > len("quiet") && field[:len("quiet")] == "quiet" {
-		return at.fail("%s %s", field, inv.Reason)
+	for _, list := range []string{"quiet", "limits", "budgets"} {
+		if at := a.at.of(list); at != a.at && strings.HasPrefix(field, list+"[") {
+			return at.fail("%s %s", field, inv.Reason)
+		}
 	}
 	return a.at.fail("%s %s", field, inv.Reason)
 }

@@ -53,7 +53,7 @@ var mistakes = map[string]string{
 	"agents:\n  - { agent: a, quiet: [{ from: 1 }] }":                    "duly.yaml:2: agents[0].quiet: quiet[0].from must be a string",
 	"agents:\n  - { agent: a, urgent: perhaps }":                         "duly.yaml:2: agents[0].urgent: must be true or false",
 	"agents:\n  - { agent: a, quit: [] }":                                "duly.yaml:2: agents[0].quit: is not a field of a profile",
-	"agents:\n  - { agent: a, agent_id: b }":                             "duly.yaml:2: agents[0].agent_id: unknown key; expected one of agent, labels, quiet, urgent, zone",
+	"agents:\n  - { agent: a, agent_id: b }":                             "duly.yaml:2: agents[0].agent_id: unknown key; expected one of agent, budgets, labels, limits, quiet, urgent, zone",
 	"agents:\n  - { agent: a }\n  - { agent: a }":                        "duly.yaml:3: agents[1]: is about agent \"a\", which line 2 is about too: join them into one",
 	"agents:\n  - agent: a\n    quiet: [{ from: '00:00', to: '24:00' }]": "duly.yaml:3: agents[0].quiet: leaves no time",
 	"handlers: [a]":                         "duly.yaml:1: handlers: must be an object (key: value)",

@@ -32,6 +32,8 @@ var keyed = map[string]struct {
 	"sender":            {func(v any) object { return object{"senders": []any{v}} }, nil},
 	"agent":             {func(v any) object { return object{"agents": []any{v}} }, object{"agent": "a"}},
 	"quiet":             {func(v any) object { return object{"agents": []any{object{"agent": "a", "quiet": []any{v}}}} }, object{"from": "01:00", "to": "02:00"}},
+	"own_limit":         {func(v any) object { return object{"agents": []any{object{"agent": "a", "limits": []any{v}}}} }, object{"concurrency": 1}},
+	"own_budget":        {func(v any) object { return object{"agents": []any{object{"agent": "a", "budgets": []any{v}}}} }, object{"unit": "runs", "per": "day", "amount": 1}},
 	"limit":             {func(v any) object { return object{"limits": []any{v}} }, object{"concurrency": 1}},
 	"budget":            {func(v any) object { return object{"budgets": []any{v}} }, object{"unit": "runs", "per": "day", "amount": 1}},
 	"handler":           {func(v any) object { return object{"handlers": object{"x": v}} }, object{"log": object{}}},
@@ -75,7 +77,7 @@ var beside = map[string]object{
 	"gate.allow_private": {"exec": nil, "webhook": "https://a.example/"},
 	"handler.batch":      {"log": nil, "exec": []any{"sh"}}, "handler.batch_by": {"log": nil, "exec": []any{"sh"}, "batch": 2},
 	"handler.batch_wait": {"log": nil, "exec": []any{"sh"}, "batch": 2}, "handler.backoff": {"max_backoff": "1h"}, "callbacks.backoff": {"max_backoff": "2h"},
-	"activity.max_wait": {"quiet": "1m"}, "limit.burst": {"rate": "1/1s"},
+	"activity.max_wait": {"quiet": "1m"}, "limit.burst": {"rate": "1/1s"}, "own_limit.burst": {"rate": "1/1s"},
 	"limit.each": {"limit_key": "*"}, "budget.each": {"limit_key": "*"},
 	"alarm_sqs.queue_arn": {"role_arn": "arn:aws:iam::1:role/r"}, "alarm_sqs.role_arn": {"queue_arn": "arn:aws:sqs:a:1:q"},
 	"alarm.qstash": {"webhook": nil}, "alarm.sqs": {"webhook": nil}, "alarm.cloud_tasks": {"webhook": nil},
@@ -174,6 +176,10 @@ func known(t *testing.T, part string, base object) []string {
 		return strings.Split(list, ", ")
 	case strings.Contains(err.Error(), "is not a field of a task"):
 		return slices.Sorted(slices.Values(append(fieldsOf(t, "NewTask"), "agent")))
+	case strings.Contains(err.Error(), "is not a field of a limit"):
+		return fieldsOf(t, "OwnLimit")
+	case strings.Contains(err.Error(), "is not a field of a budget"):
+		return fieldsOf(t, "OwnBudget")
 	case strings.Contains(err.Error(), "is not a field of a profile"):
 		fields := slices.DeleteFunc(fieldsOf(t, "ProfileSetting"), func(name string) bool { return name == "agent_id" || name == "revision" })
 		return slices.Sorted(slices.Values(append(fields, "agent")))

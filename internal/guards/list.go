@@ -224,6 +224,14 @@ var guards = []guard{
 		Old: "math.max(b.empty, now) + b.gap", New: "math.max(b.empty, now)",
 	}, onRedis, "TestContract$/a_limit_of_starts"},
 	{"34", sow.Fault{
+		Name: "bounds-tenant", What: "a tenant may change what bounds its agent", File: "core/bounds.go",
+		Old: "if forbidden == nil {", New: "if true || forbidden == nil {",
+	}, "core", "TestATenantKeepsItsBounds$"},
+	{"34", sow.Fault{
+		Name: "bounds-settled", What: "a plan that is complete forgets the limits of its profile", File: "core/replan.go",
+		Old: "s.profileChange(agent, data, done)", New: "store.ProfileChange{Agent: agent, Was: data, Now: s.profileChange(agent, data, done).Now}",
+	}, "core", "TestAProfileBoundsItsAgent$"},
+	{"34", sow.Fault{
 		Name: "spanning-runs", What: "the home of a limit lets one run more at once", File: "core/redisstore/scripts/permit.lua",
 		Old: "n = math.min(n, b.rule.runs - b.runs)", New: "n = math.min(n, b.rule.runs - b.runs + 1)",
 	}, onRedis, "TestALimitSpansPartitions$"},

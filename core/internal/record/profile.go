@@ -17,6 +17,8 @@ type Profile struct {
 	Urgent   bool     // what is urgent passes quiet hours; flags stand together
 	Deleted  bool     // it is kept until all tasks are planned without it
 	Labels   []string // each as its name, a zero byte and its value
+	Limits   []string // of the agent, and its budgets, each as JSON
+	Budgets  []string
 	// Replanning is since when tasks are being planned by it; zero once all are.
 	Replanning store.Millis
 }
@@ -29,6 +31,8 @@ var profiles = tableOf(rows{
 	{number: 5, form: formTexts, at: unsafe.Offsetof(Profile{}.Labels)},
 	{number: 6, form: formCount, at: unsafe.Offsetof(Profile{}.Replanning)},
 	{number: 7, form: formFlag, at: unsafe.Offsetof(Profile{}.Deleted)},
+	{number: 8, form: formTexts, at: unsafe.Offsetof(Profile{}.Limits)},
+	{number: 9, form: formTexts, at: unsafe.Offsetof(Profile{}.Budgets)},
 })
 
 // Encode is the profile as it is stored.
