@@ -70,6 +70,7 @@ func TestScopesAndAgents(t *testing.T) {
 		{"ann", "GET", "/v1/jobs?agent_id=bob", "", 403},
 		{"ann", "GET", "/v1/agents", "", 403},
 		{"ann", "GET", "/v1/pauses", "", 403},
+		{"ann", "GET", "/v1/profiles", "", 403},
 		{"ann", "GET", "/v1/limits", "", 403},
 		{"ann", "GET", "/v1/kinds", "", 403},
 		{"reader", "GET", "/v1/kinds", "", 200},

@@ -60,6 +60,7 @@ var foreign = map[string][][2]string{ // each request is its path and its body
 	"get /v1/jobs":                             {{"/v1/jobs?agent_id=ann"}, {"/v1/jobs"}},
 	"get /v1/agents":                           {{"/v1/agents"}},
 	"get /v1/pauses":                           {{"/v1/pauses"}},
+	"get /v1/profiles":                         {{"/v1/profiles"}},
 	"get /v1/limits":                           {{"/v1/limits"}},
 	"get /v1/kinds":                            {{"/v1/kinds"}},
 	"post /v1/audit":                           {{"/v1/audit"}, {"/v1/audit", `{"repair":true}`}},

@@ -81,6 +81,7 @@ func (a *api) routes() []route {
 		{method: http.MethodGet, path: "/v1/jobs", answer: a.jobs},
 		{method: http.MethodGet, path: "/v1/agents", answer: a.agents},
 		{method: http.MethodGet, path: "/v1/pauses", answer: a.pauses},
+		{method: http.MethodGet, path: "/v1/profiles", answer: a.profiles},
 		{method: http.MethodGet, path: "/v1/limits", answer: a.limits},
 		{method: http.MethodPut, path: "/v1/limits", answer: a.setLimit},
 		{method: http.MethodDelete, path: "/v1/limits", answer: a.liftLimit},

@@ -55,7 +55,7 @@ func (p *process) agentSetCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				stored, err := s.SetProfile(cmd.Context(), set)
 				if err != nil {
 					return err
@@ -114,7 +114,7 @@ func (p *process) agentShowCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				profile, err := s.Profile(cmd.Context(), agent)
 				if err != nil {
 					return noProfile(err, agent)
@@ -175,7 +175,7 @@ func (p *process) agentListCommand(o *options) *cobra.Command {
 	var cursor string
 	cmd := command("list", "List profiles: of which agents, with their zones and quiet hours", "  duly agent list",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				profiles, next, err := s.Profiles(cmd.Context(), cursor, limit)
 				if err != nil {
 					return err
@@ -218,7 +218,7 @@ func (p *process) agentUnsetCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				if err := s.DeleteProfile(cmd.Context(), agent); err != nil {
 					return noProfile(err, agent)
 				}
@@ -243,7 +243,7 @@ func (p *process) agentForgetCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				var done core.Forgotten
 				if dry {
 					done, err = s.CountForget(cmd.Context(), agent)

@@ -86,7 +86,7 @@ func (p *process) limitSetCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				if err := s.SetLimits(cmd.Context(), l); err != nil {
 					return err
 				}
@@ -127,7 +127,7 @@ func allowed(l *core.Limit, rate string, bursts bool) (err error) {
 func (p *process) limitListCommand(o *options) *cobra.Command {
 	return o.withJSON(command("list", "List limits: what they are about, what they allow, and how much is used", "  duly limit list --json",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				limits, err := s.Limits(cmd.Context())
 				if err != nil {
 					return err
@@ -202,7 +202,7 @@ func (p *process) limitUnsetCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				switch err := s.LiftLimit(cmd.Context(), t); {
 				case core.CodeOf(err) == core.CodeNotFound:
 					f := usage("duly limit list shows all limits and how to unset each", "no limit on %s exists", t)

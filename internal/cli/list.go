@@ -18,7 +18,7 @@ func (p *process) listCommand(o *options) *cobra.Command {
 	cmd := command("list", "List the tasks of an agent, or those of all agents that have failed or are live",
 		"  duly list --agent ada\n  duly list --status failed --since 1d --kind digest\n  duly list --status in_progress --json\n  duly list --overdue",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				l, err := c.read(cmd.Context(), s)
 				if err != nil {
 					return err

@@ -35,7 +35,7 @@ func (p *process) pauseCommand(o *options) *cobra.Command {
 					return usage("use one such as 2026-01-02T15:04:05Z", "--until %q is not a time", until)
 				}
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				if err := s.Pause(cmd.Context(), t, pause); err != nil {
 					return notLive(err, t)
 				}
@@ -65,7 +65,7 @@ func (p *process) resumeCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				err := s.Resume(cmd.Context(), t)
 				// --ahead makes resuming something unknown harmless, as it does for pausing it.
 				if _, unknown := errors.AsType[*core.UnknownTargetError](err); unknown && ahead {
@@ -106,7 +106,7 @@ func notLive(err error, t core.Target) error {
 
 // printHeld writes what a target is like now: a task as it is, anything wider by its name.
 // A task is read back: other pauses may still hold it, which a plain "resumed" would hide.
-func (p *process) printHeld(ctx context.Context, o *options, s *core.Scheduler, t core.Target, paused bool) error {
+func (p *process) printHeld(ctx context.Context, o *options, s scheduler, t core.Target, paused bool) error {
 	what := "resumed"
 	if paused {
 		what = "paused"

@@ -19,7 +19,7 @@ func (p *process) queueCommand(o *options) *cobra.Command {
 	cmd := command("queue [KIND]", "Show counters for each kind of task; with a kind, also its last failures",
 		"  duly queue\n  duly queue digest --json",
 		func(cmd *cobra.Command, args []string) error {
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				stats, err := s.Stats(cmd.Context())
 				if err != nil {
 					return err
@@ -78,7 +78,7 @@ func printKinds(w *table.Page, kinds []core.KindStats) {
 			if k.Runs == 0 {
 				return "-"
 			}
-			return d.Round(time.Millisecond).String()
+			return d.Truncate(time.Millisecond).String() // as the JSON has it
 		}
 		t.Row(k.Kind, n(k.Depth()), n(k.Resting), n(k.Running), n(k.Runs), n(k.Failures),
 			took(k.Shortest), took(k.Average()), took(k.Longest), took(k.AverageLag()), took(k.LongestLag))

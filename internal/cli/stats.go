@@ -21,7 +21,7 @@ func (p *process) statsCommand(o *options) *cobra.Command {
 	var window time.Duration
 	c := o.withJSON(command("stats", "Show the counters of the whole store, or what ran lately", "  duly stats --window 1h",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				if window != 0 {
 					recent, err := s.Window(cmd.Context(), window)
 					if err != nil {

@@ -3,6 +3,8 @@ package table
 // Texts as people and shells take them.
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -88,4 +90,37 @@ func Count[N int | int64](n N, one string) string {
 		return "1 " + one
 	}
 	return strconv.FormatInt(int64(n), 10) + " " + one + "s"
+}
+
+// Value is a JSON value on one line, as it was meant: without the blanks between its parts, and with < > and & as themselves, which some
+// encoders escape for pages of HTML. What is no JSON stays as it is.
+func Value(data []byte) string {
+	var compact bytes.Buffer
+	if json.Compact(&compact, data) != nil {
+		return string(data)
+	}
+	text := compact.String()
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		// An escape is read whole, so that the u of an escaped backslash begins none.
+		n := 1
+		if text[i] == '\\' && i+1 < len(text) {
+			n = 2
+			if text[i+1] == 'u' {
+				n = min(6, len(text)-i)
+			}
+		}
+		switch part := text[i : i+n]; part {
+		case `\u003c`:
+			b.WriteByte('<')
+		case `\u003e`:
+			b.WriteByte('>')
+		case `\u0026`:
+			b.WriteByte('&')
+		default:
+			b.WriteString(part)
+		}
+		i += n
+	}
+	return b.String()
 }
