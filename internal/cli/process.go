@@ -146,7 +146,7 @@ func asFlag(cmd *cobra.Command, err error) error {
 // It is what main and tests call; it never exits the process itself.
 func (p *process) run(ctx context.Context, args []string) int {
 	root := p.root() //nolint:contextcheck // commands get theirs from ExecuteContextC
-	root.SetArgs(args)
+	root.SetArgs(joinWatch(args))
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
@@ -163,13 +163,13 @@ func (p *process) run(ctx context.Context, args []string) int {
 			f.todo = "did you mean " + name + "? " + f.todo
 		}
 	}
-	p.say("duly: " + table.Plain(strings.TrimPrefix(f.Error(), "duly: ")))
+	p.say("duly: " + strings.TrimPrefix(f.Error(), "duly: "))
 	return f.code
 }
 
 // say tells people something that is no answer.
 // Answers go to stdout, so that a program can read them undisturbed; everything else comes here.
-func (p *process) say(line string) { _, _ = fmt.Fprintln(p.stderr, line) }
+func (p *process) say(line string) { _, _ = fmt.Fprintln(p.stderr, table.Plain(line)) }
 
 // interruptible is a context that is done at the first signal to stop. The second one ends the process at once, with its
 // children.

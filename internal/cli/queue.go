@@ -38,7 +38,7 @@ func (p *process) queueCommand(o *options) *cobra.Command {
 			})
 		})
 	cmd.Args = cobra.MaximumNArgs(1)
-	return o.withJSON(cmd)
+	return o.withWatch(o.withJSON(cmd))
 }
 
 // printKind shows one kind with its last failures, which the list of all kinds leaves out.

@@ -3,6 +3,8 @@ package cli
 // The command line: groups, flags that all have, and what they refuse.
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -19,7 +21,9 @@ type options struct {
 	context string
 	here    bool // the command works without a server: see onlyHere
 	json    bool
-	name    string // of a process that runs tasks
+	wide    bool          // nothing is cut
+	watch   time.Duration // after which the command is repeated; zero for once
+	name    string        // of a process that runs tasks
 
 	defaultAgent string // of the tasks of the file
 }
@@ -62,6 +66,7 @@ Exit codes: 0 ok, 1 failed, 2 usage or invalid input, 3 not found, 4 some runs f
 	flags.StringVar(&o.server.Token, "token", "", "bearer token of the server (default the first of $DULY_TOKEN, which other users of this machine cannot see)")
 	flags.BoolVar(&o.server.InsecureHTTP, "insecure-http", false, "send the token over http:// to another machine")
 	flags.StringVar(&o.context, "context", "", "the context to use; see duly context")
+	flags.BoolVar(&o.wide, "wide", false, "cut nothing on a terminal, and show times in full")
 	flags.StringVar(&o.defaultAgent, "default-agent", "", "owner of the tasks of the file that name none")
 	p.addGroups(root, o)
 	return root

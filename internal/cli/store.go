@@ -143,7 +143,7 @@ func (o *options) onStore(ctx context.Context, do func(s scheduler) error) error
 		return err
 	}
 	if at.server.URL != "" {
-		return onServer(&at, func(c *remote.Client) error { return do(c) })
+		return onServer(&at, func(c *remote.Client) error { return o.again(ctx, func() error { return do(c) }) })
 	}
 	c, err := loadFile(ctx, o)
 	if err != nil {
@@ -154,7 +154,7 @@ func (o *options) onStore(ctx context.Context, do func(s scheduler) error) error
 		return err
 	}
 	defer st.end()
-	return do(s)
+	return o.again(ctx, func() error { return do(s) })
 }
 
 // openScheduler opens the store and makes a scheduler for commands that run nothing: it has no

@@ -66,17 +66,9 @@ func JSON(text string) string {
 	return b.String()
 }
 
-// mostCell is how much of a text fits into a table.
-// In bytes: a column is for finding a line, and the whole text is in the JSON.
-const mostCell = 60
-
-// First is the beginning of a text's first line.
-// A character that the cut would split is left out.
+// First is the first line of a text, for a cell of a table: the width of a terminal cuts it, and nothing else does.
 func First(text string) string {
 	line, _, more := strings.Cut(text, "\n")
-	if len(line) > mostCell {
-		line, more = strings.ToValidUTF8(line[:mostCell], ""), true
-	}
 	if more {
 		line += "..."
 	}
