@@ -20,7 +20,7 @@ func (p *process) agentCommand(o *options) *cobra.Command {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return usage("use set, show, list, unset, export, import or forget; duly agents lists agents with tasks", "unknown command %q", args[0])
+			return noSub(cmd, args[0], "use set, show, list, unset, export, import or forget; duly agents lists agents with tasks")
 		})
 	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say which it knows
 	cmd.AddCommand(p.agentSetCommand(o), p.agentShowCommand(o), p.agentListCommand(o), p.agentUnsetCommand(o), p.agentForgetCommand(o))

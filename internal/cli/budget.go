@@ -19,7 +19,7 @@ func (p *process) budgetCommand(o *options) *cobra.Command {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return usage("use set, list or unset", "unknown command %q", args[0])
+			return noSub(cmd, args[0], "use set, list or unset")
 		})
 	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say which it knows
 	cmd.AddCommand(p.budgetSetCommand(o), p.budgetListCommand(o), p.budgetUnsetCommand(o))

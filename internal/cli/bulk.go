@@ -66,7 +66,11 @@ func (p *process) bulkCommand(o *options) *cobra.Command {
 		"  duly bulk replay --kind digest --since 1d --dry-run\n  duly bulk replay --kind digest --since 1d --yes\n  duly bulk cancel --status waiting --key openai:gpt --yes",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || bulkVerbs[core.BulkVerb(args[0])] == "" {
-				return usage("use replay, cancel, delete, run, pause or resume", "expected what to do")
+				hint := ""
+				if len(args) == 1 {
+					hint = didYouMean(args[0], cmd.ValidArgs)
+				}
+				return usage(hint+"use replay, cancel, delete, run, pause or resume", "expected what to do")
 			}
 			b.Do = core.BulkVerb(args[0])
 			return o.onStore(cmd.Context(), func(s scheduler) error {

@@ -25,7 +25,7 @@ func (p *process) contextCommand(o *options) *cobra.Command {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return usage("use list, use, set, show or delete", "unknown command %q", args[0])
+			return noSub(cmd, args[0], "use list, use, set, show or delete")
 		})
 	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say which it knows
 	cmd.AddCommand(p.contextListCommand(o), p.contextUseCommand(o), p.contextSetCommand(o), p.contextShowCommand(o), p.contextDeleteCommand(o))

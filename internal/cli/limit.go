@@ -22,7 +22,7 @@ func (p *process) limitCommand(o *options) *cobra.Command {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return usage("use set, list or unset", "unknown command %q", args[0])
+			return noSub(cmd, args[0], "use set, list or unset")
 		})
 	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say which it knows
 	cmd.AddCommand(p.limitSetCommand(o), p.limitListCommand(o), p.limitUnsetCommand(o))

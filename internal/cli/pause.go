@@ -37,7 +37,7 @@ func (p *process) pauseCommand(o *options) *cobra.Command {
 			}
 			return o.onStore(cmd.Context(), func(s scheduler) error {
 				if err := s.Pause(cmd.Context(), t, pause); err != nil {
-					return notLive(err, t)
+					return notLive(cmd.Context(), s, err, t)
 				}
 				return p.printHeld(cmd.Context(), o, s, t, true)
 			})
@@ -75,7 +75,7 @@ func (p *process) resumeCommand(o *options) *cobra.Command {
 					err = missing(err, t.Agent, t.ID)
 				}
 				if err != nil {
-					return notKnown(err)
+					return notKnown(cmd.Context(), s, err)
 				}
 				return p.printHeld(cmd.Context(), o, s, t, false)
 			})
@@ -87,17 +87,24 @@ func (p *process) resumeCommand(o *options) *cobra.Command {
 
 // notKnown says what to do about an agent or a kind that does not exist.
 // It is most often a kind that was given as an agent, so the hint begins there.
-func notKnown(err error) error {
-	if _, unknown := errors.AsType[*core.UnknownTargetError](err); !unknown {
+func notKnown(ctx context.Context, s scheduler, err error) error {
+	no, unknown := errors.AsType[*core.UnknownTargetError](err)
+	if !unknown {
 		return err
 	}
-	return &failure{why: err, code: exitNotFound, todo: "check the name (--kind names a kind), or pass --ahead if it will exist later"}
+	hint := ""
+	if kind := no.Target.Kind; kind != "" {
+		if kinds, failed := kindsOf(ctx, s); failed == nil { // else the hint is left out
+			hint = didYouMean(kind, kinds)
+		}
+	}
+	return &failure{why: err, code: exitNotFound, todo: hint + "check the name (--kind names a kind), or pass --ahead if it will exist later"}
 }
 
 // notLive says which task cannot be paused, as it does not exist or has finished.
-func notLive(err error, t core.Target) error {
+func notLive(ctx context.Context, s scheduler, err error, t core.Target) error {
 	if core.CodeOf(err) != core.CodeNotFound || t.ID == "" {
-		return notKnown(err)
+		return notKnown(ctx, s, err)
 	}
 	f := usage("see duly status "+targetArgs(t), "agent %q has no live task %q", t.Agent, t.ID)
 	f.code = exitNotFound

@@ -45,7 +45,11 @@ func (p *process) queueCommand(o *options) *cobra.Command {
 func (p *process) printKind(o *options, kinds []core.KindStats, kind string) error {
 	i := slices.IndexFunc(kinds, func(k core.KindStats) bool { return k.Kind == kind })
 	if i < 0 {
-		f := usage("see duly queue", "no task of kind %q exists", kind)
+		var names []string
+		for i := range kinds {
+			names = append(names, kinds[i].Kind)
+		}
+		f := usage(didYouMean(kind, names)+"see duly queue", "no task of kind %q exists", kind)
 		f.code = exitNotFound
 		return f
 	}

@@ -69,6 +69,10 @@ Exit codes: 0 ok, 1 failed, 2 usage or invalid input, 3 not found, 4 some runs f
 	flags.BoolVar(&o.wide, "wide", false, "cut nothing on a terminal, and show times in full")
 	flags.StringVar(&o.defaultAgent, "default-agent", "", "owner of the tasks of the file that name none")
 	p.addGroups(root, o)
+	o.complete(root)
+	_ = root.RegisterFlagCompletionFunc("context", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return o.find(cmd, args, typed, contextNames)
+	}) // which fails only for a flag that does not exist
 	return root
 }
 
@@ -98,7 +102,7 @@ func (p *process) addGroups(root *cobra.Command, o *options) {
 			root.AddCommand(cmd)
 		}
 	}
-	root.AddCommand(p.versionCommand(o), p.schemaCommand())
+	root.AddCommand(p.versionCommand(o), p.schemaCommand(), p.manCommand(o))
 }
 
 // command makes a command whose errors are explained.

@@ -160,7 +160,7 @@ func (o *options) atContext(name, by string) (place, error) {
 func noContext(f *contexts.File, name string) error {
 	todo := "make it with duly context set " + table.ShellWord(name) + " --server URL"
 	if near := nearest(name, f.Names()); near != "" {
-		todo = "did you mean " + near + "? duly context list shows all"
+		todo = "did you mean " + table.ShellWord(near) + "? duly context list shows all"
 	}
 	failed := usage(todo, "context %q does not exist", name)
 	failed.code = exitNotFound
