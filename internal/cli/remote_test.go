@@ -245,6 +245,26 @@ func TestChangingAServerIsTheSame(t *testing.T) {
 	assert.Equal(t, on.ok(t, "list", "--json"), far.ok(t, "list", "--json"))
 }
 
+// A server runs what is due with its own handlers; runs that fail are the exit code, as here.
+func TestAServerRunsWhatIsDue(t *testing.T) {
+	t.Parallel()
+	config := file(t, "handlers: { bad: { exec: [\"/bin/sh\", \"-c\", \"exit 65\"] } }\n")
+	local := newWorld(t)
+	on, far := served(t, config)
+	for _, w := range []*world{local, on} {
+		w.ok(t, "submit", "--agent", "ada", "--id", "1", "--kind", "bad", "--max-attempts", "1")
+	}
+	here := local.duly(t, "run-due", "-c", config, "--agents", "ada,bob", "--max", "5", "--timeout", "20s")
+	there := far.duly(t, "run-due", "--agents", "ada,bob", "--max", "5", "--timeout", "20s")
+	assert.Equal(t, 4, there.code, there.stderr)
+	assert.Equal(t, steady(here.stdout), steady(there.stdout))
+	assert.Contains(t, there.stderr, `duly: run-due: 1 run(s) failed: 1 of agent "ada" (bad): exit status 65`)
+	assert.Contains(t, here.stderr, strings.TrimSpace(there.stderr))
+	assert.Equal(t, 0, far.duly(t, "run-due", "--all", "--json").code)
+	oneLine(t, far.duly(t, "run-due", "--all", "--timeout", "1h"), 2, "must be at most")
+	assert.Equal(t, 0, far.duly(t, "run-due", "--all", "-c", config).code, "with a file it runs here")
+}
+
 // Nobody there, a wrong token and another program are told apart, in one line without the token.
 func TestAServerThatIsAwaySaysWhatToDo(t *testing.T) {
 	t.Parallel()
