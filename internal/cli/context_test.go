@@ -113,6 +113,7 @@ func TestWhatNamesAPlace(t *testing.T) {
 		assert.Equal(t, c.want, got, "%v %v", c.env, c.args)
 	}
 	// A process that runs tasks does not do so where somebody only looked.
+	w.ok(t, "context", "use", "r")
 	d := w.start(t, "daemon")
 	d.line(t, "store=memory")
 	oneLine(t, w.duly(t, "serve", "--context", "c"), 2, "--context c cannot be used here")
