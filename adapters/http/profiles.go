@@ -30,7 +30,7 @@ func (a *api) profiles(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	profiles, next, err := a.scheduler.Profiles(r.Context(), cursor, limit)
+	profiles, next, err := a.config.Profiles(r.Context(), cursor, limit)
 	if profiles == nil {
 		profiles = []core.Profile{}
 	}

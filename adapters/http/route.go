@@ -81,7 +81,6 @@ func (a *api) routes() []route {
 		{method: http.MethodGet, path: "/v1/jobs", answer: a.jobs},
 		{method: http.MethodGet, path: "/v1/agents", answer: a.agents},
 		{method: http.MethodGet, path: "/v1/pauses", answer: a.pauses},
-		{method: http.MethodGet, path: "/v1/profiles", answer: a.profiles},
 		{method: http.MethodGet, path: "/v1/limits", answer: a.limits},
 		{method: http.MethodPut, path: "/v1/limits", answer: a.setLimit},
 		{method: http.MethodDelete, path: "/v1/limits", answer: a.liftLimit},
@@ -113,6 +112,9 @@ func (a *api) configured() (table []route) {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			table = append(table, route{method: method, path: approvalPath + "{call}", open: true, stream: a.approve})
 		}
+	}
+	if a.config.Profiles != nil {
+		table = append(table, route{method: http.MethodGet, path: "/v1/profiles", answer: a.profiles})
 	}
 	if a.config.Events != nil {
 		table = append(table, route{method: http.MethodGet, path: "/v1/events", noHead: true, stream: a.events})
