@@ -38,7 +38,7 @@ func (f *fixture) with(t *testing.T, token, method, path, body string) (*reply, 
 
 func TestScopesAndAgents(t *testing.T) {
 	t.Parallel()
-	f := setup(t, httpadapter.Config{Tokens: []string{"root"}, Scoped: []httpadapter.Token{
+	f := setup(t, httpadapter.Config{Profiles: noProfiles, Tokens: []string{"root"}, Scoped: []httpadapter.Token{
 		{Token: "reader", Grant: httpadapter.Grant{Scopes: []httpadapter.Scope{httpadapter.ScopeRead}}},
 		{Token: "ticker", Grant: httpadapter.Grant{Scopes: []httpadapter.Scope{httpadapter.ScopeTrigger}}},
 		{Token: "ann", Grant: httpadapter.Grant{Agents: []string{"ann", "helper"}}},
@@ -70,6 +70,8 @@ func TestScopesAndAgents(t *testing.T) {
 		{"ann", "GET", "/v1/jobs?agent_id=bob", "", 403},
 		{"ann", "GET", "/v1/agents", "", 403},
 		{"ann", "GET", "/v1/pauses", "", 403},
+		{"ann", "GET", "/v1/profiles", "", 403},
+		{"reader", "GET", "/v1/profiles", "", 200},
 		{"ann", "GET", "/v1/limits", "", 403},
 		{"ann", "GET", "/v1/kinds", "", 403},
 		{"reader", "GET", "/v1/kinds", "", 200},

@@ -71,6 +71,9 @@ type Config struct {
 	// Approvals, if set, answers the addresses that it makes, below /v1/signed: pages on which a person answers a task that waits. They need no
 	// credential.
 	Approvals *Approvals
+	// Profiles, if set, answers GET /v1/profiles with the profiles of all agents: give it the method of the scheduler. It is a setting, so that
+	// a function, which nobody lists them with, does not load what finds them.
+	Profiles func(ctx context.Context, cursor string, limit int) ([]core.Profile, string, error)
 	// Metrics, if set, answers GET /metrics, as the handler of package metrics does. Where a credential is asked for it needs
 	// one to read, for all agents.
 	Metrics http.Handler

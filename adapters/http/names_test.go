@@ -60,6 +60,7 @@ var foreign = map[string][][2]string{ // each request is its path and its body
 	"get /v1/jobs":                             {{"/v1/jobs?agent_id=ann"}, {"/v1/jobs"}},
 	"get /v1/agents":                           {{"/v1/agents"}},
 	"get /v1/pauses":                           {{"/v1/pauses"}},
+	"get /v1/profiles":                         {{"/v1/profiles"}},
 	"get /v1/limits":                           {{"/v1/limits"}},
 	"get /v1/kinds":                            {{"/v1/kinds"}},
 	"post /v1/audit":                           {{"/v1/audit"}, {"/v1/audit", `{"repair":true}`}},
@@ -102,7 +103,7 @@ func TestACredentialReachesNobodyElseByAnyName(t *testing.T) {
 	t.Parallel()
 	f := setup(t, httpadapter.Config{
 		Scoped: []httpadapter.Token{{Token: "bob", Grant: httpadapter.Grant{Agents: []string{"bob"}}}},
-		Events: &httpadapter.Events{}, Metrics: setup(t, httpadapter.Config{}).handler,
+		Events: &httpadapter.Events{}, Metrics: setup(t, httpadapter.Config{}).handler, Profiles: noProfiles,
 	})
 	data, err := os.ReadFile("openapi.json")
 	require.NoError(t, err)

@@ -24,6 +24,22 @@ func (a *api) profile(r *http.Request) (int, any, error) {
 	return http.StatusOK, p, err
 }
 
+// profiles answers with a page of the profiles of all agents.
+func (a *api) profiles(r *http.Request) (int, any, error) {
+	limit, cursor, err := a.pageOfAll(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	profiles, next, err := a.config.Profiles(r.Context(), cursor, limit)
+	if profiles == nil {
+		profiles = []core.Profile{}
+	}
+	return http.StatusOK, struct {
+		Profiles []core.Profile `json:"profiles"`
+		Next     string         `json:"next_cursor"`
+	}{profiles, next}, err
+}
+
 func noProfile(r *http.Request) error {
 	return problem.New(core.CodeNotFound, fmt.Sprintf("agent %q has no profile", r.PathValue("agent")))
 }

@@ -3,6 +3,7 @@ package http_test
 // Profiles over HTTP: set, shown, deleted and refused.
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+	"github.com/seed-6f6f2c11/duly/core"
 )
 
 func TestProfiles(t *testing.T) {
@@ -36,6 +38,24 @@ func TestProfiles(t *testing.T) {
 	_, body = f.call(t, "DELETE", "/v1/agents/a/profile", "")
 	assert.JSONEq(t, `{"agent_id":"a","deleted":true}`, body)
 	res, _ = f.call(t, "DELETE", "/v1/agents/a/profile", "")
+	assert.Equal(t, http.StatusNotFound, res.StatusCode)
+}
+
+// noProfiles are those of a store without any.
+func noProfiles(context.Context, string, int) ([]core.Profile, string, error) { return nil, "", nil }
+
+// The profiles of all agents are a page, where a program lists them.
+func TestProfilesOfAllAgents(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{Profiles: func(_ context.Context, cursor string, limit int) ([]core.Profile, string, error) {
+		return []core.Profile{{Agent: cursor, Revision: int64(limit)}}, "next", nil
+	}})
+	res, body := f.call(t, "GET", "/v1/profiles?limit=7&cursor=at", "")
+	assert.Equal(t, http.StatusOK, res.StatusCode)
+	assert.JSONEq(t, `{"profiles":[{"agent_id":"at","revision":7}],"next_cursor":"next"}`, body)
+	_, body = setup(t, httpadapter.Config{Profiles: noProfiles}).call(t, "GET", "/v1/profiles", "")
+	assert.JSONEq(t, `{"profiles":[],"next_cursor":""}`, body)
+	res, _ = setup(t, httpadapter.Config{}).call(t, "GET", "/v1/profiles", "")
 	assert.Equal(t, http.StatusNotFound, res.StatusCode)
 }
 

@@ -113,6 +113,9 @@ func (a *api) configured() (table []route) {
 			table = append(table, route{method: method, path: approvalPath + "{call}", open: true, stream: a.approve})
 		}
 	}
+	if a.config.Profiles != nil {
+		table = append(table, route{method: http.MethodGet, path: "/v1/profiles", answer: a.profiles})
+	}
 	if a.config.Events != nil {
 		table = append(table, route{method: http.MethodGet, path: "/v1/events", noHead: true, stream: a.events})
 	}

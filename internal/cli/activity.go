@@ -3,6 +3,7 @@ package cli
 // The commands activity and presets.
 
 import (
+	"context"
 	"strconv"
 	"time"
 
@@ -23,15 +24,10 @@ func (p *process) activityCommand(o *options) *cobra.Command {
 			if len(args) != 1 {
 				return usage("name it as KIND", "expected a kind")
 			}
-			c, err := loadFile(cmd.Context(), o)
-			if err != nil {
+			if err := o.knowsActivity(cmd.Context(), args[0]); err != nil {
 				return err
 			}
-			// Asked before the store, so that a wrong kind is a mistake in usage and no entry in Redis.
-			if !hasActivity(c, args[0]) {
-				return usage("with -c, name a file that gives its handler one, as activity: { quiet: 30m } (30 minutes after the last activity; delay: after the first)", "kind %q has no activity schedule", args[0])
-			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				noticed, err := s.Notice(cmd.Context(), args[0], subject)
 				if err != nil {
 					return err
@@ -46,6 +42,23 @@ func (p *process) activityCommand(o *options) *cobra.Command {
 	flags.StringVar(&subject.Device, "device", "", "on which device")
 	flags.StringVar(&subject.Agent, "agent", "", "with which agent, which then owns the task")
 	return o.withJSON(cmd)
+}
+
+// knowsActivity refuses a kind that has no activity schedule. It is asked before the store, so that a wrong kind is a mistake in usage and no
+// entry in Redis; a server knows its own kinds.
+func (o *options) knowsActivity(ctx context.Context, kind string) error {
+	at, err := o.place(ctx)
+	if err != nil || at.server.URL != "" {
+		return err
+	}
+	c, err := loadFile(ctx, o)
+	if err != nil {
+		return err
+	}
+	if !hasActivity(c, kind) {
+		return usage("with -c, name a file that gives its handler one, as activity: { quiet: 30m } (30 minutes after the last activity; delay: after the first)", "kind %q has no activity schedule", kind)
+	}
+	return nil
 }
 
 // hasActivity reports whether the file has an activity schedule for a kind.

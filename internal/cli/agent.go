@@ -20,7 +20,7 @@ func (p *process) agentCommand(o *options) *cobra.Command {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return usage("use set, show, list, unset, export, import or forget; duly agents lists agents with tasks", "unknown command %q", args[0])
+			return noSub(cmd, args[0], "use set, show, list, unset, export, import or forget; duly agents lists agents with tasks")
 		})
 	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say which it knows
 	cmd.AddCommand(p.agentSetCommand(o), p.agentShowCommand(o), p.agentListCommand(o), p.agentUnsetCommand(o), p.agentForgetCommand(o))
@@ -59,7 +59,7 @@ func (p *process) agentSetCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				stored, err := s.SetProfile(cmd.Context(), set)
 				if err != nil {
 					return err
@@ -120,7 +120,7 @@ func (p *process) agentShowCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				profile, err := s.Profile(cmd.Context(), agent)
 				if err != nil {
 					return noProfile(err, agent)
@@ -182,7 +182,7 @@ func (p *process) agentListCommand(o *options) *cobra.Command {
 	var cursor string
 	cmd := command("list", "List profiles: of which agents, with their zones and quiet hours", "  duly agent list",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				profiles, next, err := s.Profiles(cmd.Context(), cursor, limit)
 				if err != nil {
 					return err
@@ -225,7 +225,7 @@ func (p *process) agentUnsetCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				if err := s.DeleteProfile(cmd.Context(), agent); err != nil {
 					return noProfile(err, agent)
 				}
@@ -250,7 +250,7 @@ func (p *process) agentForgetCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				var done core.Forgotten
 				if dry {
 					done, err = s.CountForget(cmd.Context(), agent)

@@ -139,7 +139,7 @@ func (a *api) server(s *core.Scheduler, ready func(context.Context) error, grace
 		Tokens: a.callers.tokens, Scoped: a.callers.scoped, Signed: a.callers.signed, Verifiers: a.callers.verifiers,
 		LocalOnly: a.callers.none(), Version: a.version, Logger: logger, Ready: ready,
 		CronSecret: a.callers.cron, Crons: a.callers.crons, Events: &a.events, Stopping: a.stopping, Grace: grace, Metrics: a.metrics.Handler(s), Approvals: a.asks,
-		RPC: rpc.New(s, rpc.Config{Ready: ready, Logger: logger}),
+		Profiles: s.Profiles, RPC: rpc.New(s, rpc.Config{Ready: ready, Logger: logger}),
 	}
 	return &http.Server{
 		Protocols: protocols, Handler: a.withConsole(s, httpadapter.New(s, config), &config),

@@ -47,7 +47,7 @@ func (p *process) applyCommand(o *options) *cobra.Command {
 	flags.BoolVar(&a.Prune, "prune", false, "delete tasks that this owner declared earlier and that left the file; never those of others")
 	flags.BoolVar(&a.Adopt, "adopt", false, "take over tasks of the file that belong to other owners; without it they stay as they are")
 	flags.BoolVar(&a.DryRun, "dry-run", false, "show what would be created, updated and deleted, and change nothing")
-	return o.withJSON(cmd)
+	return onlyHere(o.withJSON(cmd), "it compares the file with the store, which the HTTP API does not show", "run it where Redis can be reached, with --redis, or submit tasks with duly submit -f")
 }
 
 // applied is the answer of apply. Tasks that are unchanged are listed on a dry run alone.

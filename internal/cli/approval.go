@@ -55,5 +55,5 @@ func (p *process) approvalCommand(o *options) *cobra.Command {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.Flags().StringVar(&q.Question, "question", "", "what the page asks; by default, which agent and signal it is about")
 	durationVar(cmd.Flags(), &q.For, "for", q.For, "how long it may be answered")
-	return o.withJSON(cmd)
+	return onlyHere(o.withJSON(cmd), "the secret that makes the address is in the file", "leave it out, and name the file with -c")
 }

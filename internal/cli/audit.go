@@ -21,7 +21,7 @@ func (p *process) auditCommand(o *options) *cobra.Command {
 	cmd := command("audit", "Check that every live task can be reached; --repair requeues lost ones",
 		"  duly audit\n  duly audit --repair",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				report, err := s.Audit(cmd.Context(), core.AuditOptions{Repair: repair, Progress: p.auditProgress()})
 				p.endProgress()
 				if err != nil {

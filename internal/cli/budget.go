@@ -19,7 +19,7 @@ func (p *process) budgetCommand(o *options) *cobra.Command {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return usage("use set, list or unset", "unknown command %q", args[0])
+			return noSub(cmd, args[0], "use set, list or unset")
 		})
 	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say which it knows
 	cmd.AddCommand(p.budgetSetCommand(o), p.budgetListCommand(o), p.budgetUnsetCommand(o))
@@ -76,7 +76,7 @@ func (p *process) budgetSetCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				if err := s.SetBudgets(cmd.Context(), b); err != nil {
 					return err
 				}
@@ -102,7 +102,7 @@ func (p *process) budgetSetCommand(o *options) *cobra.Command {
 func (p *process) budgetListCommand(o *options) *cobra.Command {
 	return o.withJSON(command("list", "List budgets: what they are about, how much is used, and by whom with --json", "  duly budget list --json",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				budgets, err := s.Budgets(cmd.Context())
 				if err != nil {
 					return err
@@ -146,7 +146,7 @@ func (p *process) budgetUnsetCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				switch err := s.LiftBudget(cmd.Context(), t); {
 				case core.CodeOf(err) == core.CodeNotFound:
 					f := usage("duly budget list shows all budgets and how to unset each", "no budget of %s exists", t)

@@ -36,7 +36,7 @@ func (c *chosen) flags(cmd *cobra.Command) {
 }
 
 // read is the list of the flags. An unknown status is core's to refuse, with the ones that exist.
-func (c *chosen) read(ctx context.Context, s *core.Scheduler) (core.List, error) {
+func (c *chosen) read(ctx context.Context, s scheduler) (core.List, error) {
 	l := c.list
 	for _, status := range c.statuses {
 		l.Status = append(l.Status, core.Status(status))
@@ -66,10 +66,14 @@ func (p *process) bulkCommand(o *options) *cobra.Command {
 		"  duly bulk replay --kind digest --since 1d --dry-run\n  duly bulk replay --kind digest --since 1d --yes\n  duly bulk cancel --status waiting --key openai:gpt --yes",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || bulkVerbs[core.BulkVerb(args[0])] == "" {
-				return usage("use replay, cancel, delete, run, pause or resume", "expected what to do")
+				hint := ""
+				if len(args) == 1 {
+					hint = didYouMean(args[0], cmd.ValidArgs)
+				}
+				return usage(hint+"use replay, cancel, delete, run, pause or resume", "expected what to do")
 			}
 			b.Do = core.BulkVerb(args[0])
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				var err error
 				if b.List, err = c.read(cmd.Context(), s); err != nil {
 					return err
@@ -89,7 +93,7 @@ func (p *process) bulkCommand(o *options) *cobra.Command {
 }
 
 // bulk counts the tasks of a list or, if that was agreed to, changes them.
-func (p *process) bulk(ctx context.Context, o *options, s *core.Scheduler, b core.Bulk, yes bool) error {
+func (p *process) bulk(ctx context.Context, o *options, s scheduler, b core.Bulk, yes bool) error {
 	b.DryRun = b.DryRun || !yes
 	b.List.Limit = core.MaxPage
 	sum, at, err := p.bulkSteps(ctx, s, b)
@@ -112,7 +116,7 @@ func (p *process) bulk(ctx context.Context, o *options, s *core.Scheduler, b cor
 }
 
 // bulkSteps carries out all steps and sums them up. It returns where the step begins that has failed.
-func (p *process) bulkSteps(ctx context.Context, s *core.Scheduler, b core.Bulk) (sum core.BulkStep, at string, err error) {
+func (p *process) bulkSteps(ctx context.Context, s scheduler, b core.Bulk) (sum core.BulkStep, at string, err error) {
 	defer p.endProgress()
 	for {
 		step, err := s.Bulk(ctx, b)

@@ -224,7 +224,7 @@ func TestCommandsThatNeedRedisSaySo(t *testing.T) {
 		"submit --agent a --kind k", "list --agent a", "status a b", "replay a b", "stats",
 		"pause a", "resume --all", "run a b", "cancel a b", "delete a b", "explain a b", "runs a b", "jobs a", "agents", "queue", "run-due --all",
 	} {
-		oneLine(t, w.duly(t, strings.Split(args, " ")...), 2, "no Redis is configured", "--redis", "HTTP API")
+		oneLine(t, w.duly(t, strings.Split(args, " ")...), 2, "no Redis is configured", "--redis", "--server")
 	}
 }
 

@@ -19,7 +19,7 @@ func (p *process) runCommand(o *options) *cobra.Command {
 	var agent string
 	cmd := command("run [AGENT] ID", "Make a waiting task due now, even if it is paused", "  duly run ada nightly",
 		func(cmd *cobra.Command, args []string) error {
-			return withTask(cmd.Context(), o, agent, args, func(s *core.Scheduler, agent, id string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s scheduler, agent, id string) error {
 				if _, err := s.RunNow(cmd.Context(), agent, id); err != nil {
 					return missing(err, agent, id)
 				}
@@ -43,7 +43,7 @@ func (p *process) cancelCommand(o *options) *cobra.Command {
 	cmd := command("cancel [AGENT] ID", "Cancel a task for good; a run in progress is asked to stop",
 		"  duly cancel ada nightly --reason \"not needed any more\"",
 		func(cmd *cobra.Command, args []string) error {
-			return withTask(cmd.Context(), o, agent, args, func(s *core.Scheduler, agent, id string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s scheduler, agent, id string) error {
 				if _, err := s.Cancel(cmd.Context(), agent, id, by); err != nil {
 					return missing(err, agent, id)
 				}
@@ -67,7 +67,7 @@ func (p *process) cancelCommand(o *options) *cobra.Command {
 // what puts the task into words. It is read again after the change, so that
 // the answer shows what others now see.
 func (p *process) printChanged(
-	ctx context.Context, o *options, s *core.Scheduler, agent, id string, what func(task *core.TaskInfo) string,
+	ctx context.Context, o *options, s scheduler, agent, id string, what func(task *core.TaskInfo) string,
 ) error {
 	task, err := s.Task(ctx, agent, id)
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *process) deleteCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				return each(agent, ids, func(id string) error {
 					if err := s.Delete(cmd.Context(), agent, id); err != nil {
 						return err
@@ -124,7 +124,7 @@ func (p *process) replayCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				replay := func(id string) error { return p.replay(cmd.Context(), o, s, agent, id) }
 				if !all {
 					return each(agent, ids, replay)
@@ -137,7 +137,7 @@ func (p *process) replayCommand(o *options) *cobra.Command {
 }
 
 // replay replays one task and prints it.
-func (p *process) replay(ctx context.Context, o *options, s *core.Scheduler, agent, id string) error {
+func (p *process) replay(ctx context.Context, o *options, s scheduler, agent, id string) error {
 	if _, err := s.Replay(ctx, agent, id); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (p *process) replay(ctx context.Context, o *options, s *core.Scheduler, age
 
 // replayAll replays the failed tasks of an agent, page by page. A task that was deleted or replayed in
 // the meantime is passed over, as nothing of it is left to do.
-func (p *process) replayAll(ctx context.Context, o *options, s *core.Scheduler, agent string, replay func(id string) error) error {
+func (p *process) replayAll(ctx context.Context, o *options, s scheduler, agent string, replay func(id string) error) error {
 	failed := core.List{Agent: agent, Status: []core.Status{core.StatusFailed}, Limit: core.MaxPage}
 	// A page is asked for behind the last one's cursor: replayed tasks leave the list while it is read.
 	for found := false; ; found = true {

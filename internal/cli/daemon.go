@@ -83,7 +83,7 @@ func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.
 	if !d.onRequest {
 		zeroMeans(cmd, "http") // no API, in spite of the file
 	}
-	return o.withName(cmd)
+	return onlyHere(o.withName(cmd), "it runs tasks in this process, on a Redis", "name the Redis with --redis; duly run-due has a server run what is due")
 }
 
 // over puts the flags that were given over what the file says.

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -47,6 +49,13 @@ func (p *process) doctorCommand(o *options) *cobra.Command {
 					return err
 				}
 			}
+			at, err := o.place(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if at.server.URL != "" {
+				return p.diagnoseServer(cmd.Context(), o, &at, h)
+			}
 			checks, figures, err := p.diagnose(cmd.Context(), o, h)
 			if err != nil {
 				return err
@@ -62,6 +71,23 @@ func (p *process) doctorCommand(o *options) *cobra.Command {
 		}))
 	cmd.Flags().StringVar(&name, "host", "", "also check what this host needs, and what it costs: "+hostNames())
 	return cmd
+}
+
+// diagnoseServer prints what a server finds wrong with its store and with itself.
+func (p *process) diagnoseServer(ctx context.Context, o *options, at *place, h *host) error {
+	if h != nil {
+		return usage("run it where Redis can be reached, with --redis", "--host looks at Redis itself, which %s does not show", at.by)
+	}
+	return onServer(at, func(c *remote.Client) error {
+		checks, err := c.Diagnose(ctx)
+		if err != nil {
+			return err
+		}
+		answer := struct {
+			Checks []finding `json:"checks"`
+		}{checks}
+		return errors.Join(o.print(p.stdout, answer, func(w *table.Page) { printChecks(w, checks) }), verdict(checks))
+	})
 }
 
 // verdict is a failure if a check has failed. It comes after they are printed, as it refers to the hints.

@@ -25,7 +25,7 @@ func (p *process) editCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				if _, err := s.Edit(cmd.Context(), name, id, data); err != nil {
 					return missing(err, name, id)
 				}

@@ -18,7 +18,7 @@ func (p *process) explainCommand(o *options) *cobra.Command {
 	var agent string
 	cmd := command("explain [AGENT] ID", "Explain why a task has not run, or what it is doing", "  duly explain ada nightly\n  duly explain ada nightly --json",
 		func(cmd *cobra.Command, args []string) error {
-			return withTask(cmd.Context(), o, agent, args, func(s *core.Scheduler, agent, id string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s scheduler, agent, id string) error {
 				e, err := s.Explain(cmd.Context(), agent, id)
 				if err != nil {
 					return missing(err, agent, id)

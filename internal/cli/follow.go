@@ -14,7 +14,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -33,9 +32,19 @@ func (p *process) eventsCommand(o *options) *cobra.Command {
 	f := &follower{p: p, o: o}
 	cmd := command("events", "Stream task events from a running duly daemon --http or duly serve",
 		"  duly events\n  duly events --server https://duly.example --agent ada --json     # with its token in $DULY_TOKEN",
-		func(cmd *cobra.Command, _ []string) error { return f.follow(cmd.Context()) })
+		func(cmd *cobra.Command, _ []string) error {
+			at, err := o.place(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if at.server.URL == "" {
+				at.server.URL = defaultServer
+				at.useToken(o)
+			}
+			f.at = at
+			return f.follow(cmd.Context())
+		})
 	flags := cmd.Flags()
-	flags.StringVar(&f.server, "server", defaultServer, "URL of the HTTP API")
 	flags.StringVar(&f.agent, "agent", "", "only events of this agent")
 	flags.StringVar(&f.kind, "kind", "", "only events of this kind")
 	return o.withJSON(cmd)
@@ -57,9 +66,10 @@ var errSilent = errors.New("the server has sent nothing for " + silentFor.String
 // follower reads the stream of events of a server.
 // It lives for one command, and is used by one goroutine but for the timer of read.
 type follower struct {
-	p                   *process
-	o                   *options
-	server, agent, kind string
+	p           *process
+	o           *options
+	at          place
+	agent, kind string
 }
 
 // follow prints events until ctx is done; the end of the stream is a failure.
@@ -157,12 +167,11 @@ func (h *heard) Read(data []byte) (int, error) {
 	return n, err
 }
 
-// request makes the request for the stream. The token comes from the same variable as that
-// of a server, of which the first is enough.
+// request makes the request for the stream, with the token of the place.
 func (f *follower) request(ctx context.Context) (*http.Request, error) {
-	u, err := url.Parse(f.server)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, usage("use one such as "+defaultServer, "--server must be a URL with http:// or https://")
+	u, err := addressOf(&f.at)
+	if err != nil {
+		return nil, err
 	}
 	// JoinPath keeps a path in --server, for an API that is mounted below one.
 	u = u.JoinPath("v1", "events")
@@ -177,8 +186,8 @@ func (f *follower) request(ctx context.Context) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if token, _, _ := strings.Cut(os.Getenv(tokenEnv), ","); token != "" {
-		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(token))
+	if token := f.at.server.Token; token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	return r, nil
 }

@@ -38,7 +38,7 @@ func (p *process) jobsCommand(o *options) *cobra.Command {
 			if l.Labels, err = labelsOf(labels); err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				jobs, next, err := s.Tasks(cmd.Context(), l)
 				if err != nil {
 					return err
@@ -123,7 +123,7 @@ func (p *process) agentsCommand(o *options) *cobra.Command {
 	var cursor string
 	cmd := command("agents", "List the agents that have live tasks, in no order", "  duly agents\n  duly agents --limit 1000 --json",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				agents, next, err := s.Agents(cmd.Context(), limit, cursor)
 				if err != nil {
 					return err

@@ -18,7 +18,7 @@ import (
 func (p *process) kindsCommand(o *options) *cobra.Command {
 	cmd := command("kinds", "List kinds: tasks, processes, limits, pauses and, with --json, settings", "  duly kinds\n  duly kinds -c duly.yaml --json",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				list, err := s.DescribeKinds(cmd.Context())
 				if err != nil {
 					return err

@@ -22,7 +22,7 @@ func (p *process) limitCommand(o *options) *cobra.Command {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return usage("use set, list or unset", "unknown command %q", args[0])
+			return noSub(cmd, args[0], "use set, list or unset")
 		})
 	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say which it knows
 	cmd.AddCommand(p.limitSetCommand(o), p.limitListCommand(o), p.limitUnsetCommand(o))
@@ -86,7 +86,7 @@ func (p *process) limitSetCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				if err := s.SetLimits(cmd.Context(), l); err != nil {
 					return err
 				}
@@ -127,7 +127,7 @@ func allowed(l *core.Limit, rate string, bursts bool) (err error) {
 func (p *process) limitListCommand(o *options) *cobra.Command {
 	return o.withJSON(command("list", "List limits: what they are about, what they allow, and how much is used", "  duly limit list --json",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				limits, err := s.Limits(cmd.Context())
 				if err != nil {
 					return err
@@ -202,7 +202,7 @@ func (p *process) limitUnsetCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				switch err := s.LiftLimit(cmd.Context(), t); {
 				case core.CodeOf(err) == core.CodeNotFound:
 					f := usage("duly limit list shows all limits and how to unset each", "no limit on %s exists", t)

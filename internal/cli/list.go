@@ -18,7 +18,7 @@ func (p *process) listCommand(o *options) *cobra.Command {
 	cmd := command("list", "List the tasks of an agent, or those of all agents that have failed or are live",
 		"  duly list --agent ada\n  duly list --status failed --since 1d --kind digest\n  duly list --status in_progress --json\n  duly list --overdue",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				l, err := c.read(cmd.Context(), s)
 				if err != nil {
 					return err
@@ -39,7 +39,7 @@ func (p *process) listCommand(o *options) *cobra.Command {
 		})
 	c.flags(cmd)
 	cmd.Flags().IntVar(&c.list.Limit, "limit", 0, "maximum number of tasks, up to 1000 (default 100)")
-	return o.withJSON(cmd)
+	return o.withWatch(o.withJSON(cmd))
 }
 
 // printTasks writes a page of tasks, with their agents if they are of several; the first line of the last error is enough to know where to look.
@@ -100,7 +100,7 @@ func printRunning(w *table.Page, tasks []core.TaskInfo, next string) {
 // printNext says how to get the page after this one, if there is one.
 func printNext(w *table.Page, next string) {
 	if next != "" {
-		_, _ = w.WriteString("more: --cursor " + table.ShellWord(next) + "\n")
+		w.Line("more: --cursor %s", table.ShellWord(next))
 	}
 }
 

@@ -16,18 +16,40 @@ import (
 // loadFile reads the file that the options name, if any, and puts the environment and the flags over it.
 // Every command begins here, so that all of them find the same Redis.
 func loadFile(ctx context.Context, o *options) (*dulyfile.File, error) {
-	c := &dulyfile.File{}
-	if o.file != "" {
-		data, err := os.ReadFile(o.file)
-		if err != nil {
-			return nil, usage("name a file that can be read", "%w", err)
-		}
-		if c, err = dulyfile.Parse(ctx, o.file, data, o.defaults()); err != nil {
-			return nil, err
-		}
+	c, err := o.parseFile(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at, err := o.place(ctx)
+	if err != nil {
+		return nil, err
 	}
 	o.override(c)
+	o.ofContext(c, &at)
 	return c, breaker(c)
+}
+
+// parseFile reads the file alone.
+func (o *options) parseFile(ctx context.Context) (*dulyfile.File, error) {
+	if o.file == "" {
+		return &dulyfile.File{}, nil
+	}
+	data, err := os.ReadFile(o.file)
+	if err != nil {
+		return nil, usage("name a file that can be read", "%w", err)
+	}
+	return dulyfile.Parse(ctx, o.file, data, o.defaults())
+}
+
+// ofContext puts the Redis of a context over the environment and the file, if a flag names the context, and else below them.
+func (o *options) ofContext(c *dulyfile.File, at *place) {
+	switch {
+	case at.redis == "":
+	case o.context != "":
+		c.Redis.URL, c.Redis.Prefix = at.redis, cmp.Or(o.redis.Prefix, at.prefix, c.Redis.Prefix)
+	default:
+		c.Redis.URL, c.Redis.Prefix = at.redis, cmp.Or(c.Redis.Prefix, at.prefix)
+	}
 }
 
 // defaults are those of the flags, else of the environment.

@@ -35,9 +35,9 @@ func (p *process) pauseCommand(o *options) *cobra.Command {
 					return usage("use one such as 2026-01-02T15:04:05Z", "--until %q is not a time", until)
 				}
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				if err := s.Pause(cmd.Context(), t, pause); err != nil {
-					return notLive(err, t)
+					return notLive(cmd.Context(), s, err, t)
 				}
 				return p.printHeld(cmd.Context(), o, s, t, true)
 			})
@@ -65,7 +65,7 @@ func (p *process) resumeCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				err := s.Resume(cmd.Context(), t)
 				// --ahead makes resuming something unknown harmless, as it does for pausing it.
 				if _, unknown := errors.AsType[*core.UnknownTargetError](err); unknown && ahead {
@@ -75,7 +75,7 @@ func (p *process) resumeCommand(o *options) *cobra.Command {
 					err = missing(err, t.Agent, t.ID)
 				}
 				if err != nil {
-					return notKnown(err)
+					return notKnown(cmd.Context(), s, err)
 				}
 				return p.printHeld(cmd.Context(), o, s, t, false)
 			})
@@ -87,17 +87,24 @@ func (p *process) resumeCommand(o *options) *cobra.Command {
 
 // notKnown says what to do about an agent or a kind that does not exist.
 // It is most often a kind that was given as an agent, so the hint begins there.
-func notKnown(err error) error {
-	if _, unknown := errors.AsType[*core.UnknownTargetError](err); !unknown {
+func notKnown(ctx context.Context, s scheduler, err error) error {
+	no, unknown := errors.AsType[*core.UnknownTargetError](err)
+	if !unknown {
 		return err
 	}
-	return &failure{why: err, code: exitNotFound, todo: "check the name (--kind names a kind), or pass --ahead if it will exist later"}
+	hint := ""
+	if kind := no.Target.Kind; kind != "" {
+		if kinds, failed := kindsOf(ctx, s); failed == nil { // else the hint is left out
+			hint = didYouMean(kind, kinds)
+		}
+	}
+	return &failure{why: err, code: exitNotFound, todo: hint + "check the name (--kind names a kind), or pass --ahead if it will exist later"}
 }
 
 // notLive says which task cannot be paused, as it does not exist or has finished.
-func notLive(err error, t core.Target) error {
+func notLive(ctx context.Context, s scheduler, err error, t core.Target) error {
 	if core.CodeOf(err) != core.CodeNotFound || t.ID == "" {
-		return notKnown(err)
+		return notKnown(ctx, s, err)
 	}
 	f := usage("see duly status "+targetArgs(t), "agent %q has no live task %q", t.Agent, t.ID)
 	f.code = exitNotFound
@@ -106,7 +113,7 @@ func notLive(err error, t core.Target) error {
 
 // printHeld writes what a target is like now: a task as it is, anything wider by its name.
 // A task is read back: other pauses may still hold it, which a plain "resumed" would hide.
-func (p *process) printHeld(ctx context.Context, o *options, s *core.Scheduler, t core.Target, paused bool) error {
+func (p *process) printHeld(ctx context.Context, o *options, s scheduler, t core.Target, paused bool) error {
 	what := "resumed"
 	if paused {
 		what = "paused"

@@ -16,7 +16,7 @@ func (p *process) pausesCommand(o *options) *cobra.Command {
 	var cursor string
 	cmd := command("pauses", "List pauses: of tasks, agents, kinds, keys or everything; by whom and why", "  duly pauses",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				pauses, next, err := s.Pauses(cmd.Context(), limit, cursor)
 				if err != nil {
 					return err

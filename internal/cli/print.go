@@ -15,11 +15,7 @@ import (
 // print writes an answer: as JSON if that is wanted, otherwise for people.
 // An answer is made in memory and written at once: a failure halfway leaves no half an answer behind.
 func (o *options) print(w io.Writer, answer any, people func(w *table.Page)) error {
-	b := table.Page{}
-	// Colours only where a person looks: a pipe gets plain text.
-	if table.Terminal(w) {
-		b.Colours = colours
-	}
+	b := o.page(w)
 	if o.json {
 		if err := json.NewEncoder(&b.Buffer).Encode(answer); err != nil {
 			return fmt.Errorf("encode answer: %w", err)
@@ -30,13 +26,30 @@ func (o *options) print(w io.Writer, answer any, people func(w *table.Page)) err
 	} else {
 		people(&b)
 	}
-	if _, err := w.Write(b.Bytes()); err != nil {
+	text := b.Bytes()
+	if o.watch > 0 && !o.json && table.Terminal(w) {
+		_, lines := table.Size(w)
+		text = []byte(table.Redraw(b.String(), lines))
+	}
+	if _, err := w.Write(text); err != nil {
 		return fmt.Errorf("write answer: %w", err)
 	}
 	return nil
 }
 
-// colours of what a task or run has come to; their codes are all as long as that of the default.
+// page is an empty answer for whoever reads it: colours and cuts only where a person looks, as a pipe gets plain text.
+func (o *options) page(w io.Writer) table.Page {
+	b := table.Page{}
+	if table.Colourful(w) {
+		b.Colours = colours
+	}
+	if columns, _ := table.Size(w); columns > 0 && !o.wide {
+		b.Width, b.Now = columns, time.Now()
+	}
+	return b
+}
+
+// colours of what a task or run has come to.
 // Words that are missing here have the default colour.
 var colours = map[string]string{
 	string(core.StatusCompleted): "32", string(core.OutcomeSuccess): "32", string(core.StatusInProgress): "36",

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
+	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -72,33 +73,46 @@ func usage(todo, format string, args ...any) *failure {
 // explain turns the error of a command into a failure.
 // Errors of core have codes, and codes have exit codes: no text is ever looked at.
 func explain(cmd *cobra.Command, err error) error {
-	f := &failure{why: err, code: exitFailed}
-	if known, ok := errors.AsType[*failure](err); ok {
-		// A failure that a command made itself knows best.
-		f = known
-	} else if _, ok := errors.AsType[*dulyfile.Error](err); ok { // it says where in the file
-		f.code = exitUsage
-	} else {
-		switch core.CodeOf(err) {
-		case core.CodeInvalid:
-			f.why, f.code, f.todo = asFlag(cmd, err), exitUsage, "see "+cmd.CommandPath()+" --help"
-		case core.CodeNotFound:
-			f.code = exitNotFound
-		case core.CodeRunsFailed:
-			f.code = exitRunsFailed
-		case core.CodeConflict:
-			if c, ok := errors.AsType[*core.ConflictError](err); ok {
-				f.todo = "see duly status " + table.ShellWord(c.Agent) + " " + table.ShellWord(c.ID)
-			}
-		case core.CodeDisabled:
-			f.todo = "remove disabled: true from the file, or use another kind"
-		case core.CodeUnavailable:
-			f.todo = "check that Redis is running and reachable, then try again"
-		default:
-		}
-	}
+	f := failureOf(cmd, err)
 	if f.what == "" {
 		f.what = nameOf(cmd)
+	}
+	return f
+}
+
+// failureOf is explain without the name of the command.
+func failureOf(cmd *cobra.Command, err error) *failure {
+	// A failure that a command made itself knows best.
+	if known, ok := errors.AsType[*failure](err); ok {
+		return known
+	}
+	f := &failure{why: err, code: exitFailed}
+	if _, ok := errors.AsType[*dulyfile.Error](err); ok { // it says where in the file
+		f.code = exitUsage
+		return f
+	}
+	if refused, ok := errors.AsType[*remote.Error](err); ok && (refused.Away || refused.Credential) {
+		if f.todo = "check that duly daemon --http or duly serve is running there, or name another server with --server"; refused.Credential {
+			f.todo = "pass --token, set $" + tokenEnv + ", or see duly context"
+		}
+		return f
+	}
+	switch core.CodeOf(err) {
+	case core.CodeInvalid:
+		f.why, f.code, f.todo = asFlag(cmd, err), exitUsage, "see "+cmd.CommandPath()+" --help"
+	case core.CodeNotFound:
+		f.code = exitNotFound
+	case core.CodeRunsFailed:
+		f.code = exitRunsFailed
+	case core.CodeConflict:
+		if c, ok := errors.AsType[*core.ConflictError](err); ok {
+			f.todo = "see duly status " + table.ShellWord(c.Agent) + " " + table.ShellWord(c.ID)
+		}
+	case core.CodeDisabled:
+		f.todo = "remove disabled: true from the file, or use another kind"
+	case core.CodeUnavailable:
+		f.todo = "check that Redis is running and reachable, then try again"
+	default:
 	}
 	return f
 }
@@ -132,7 +146,7 @@ func asFlag(cmd *cobra.Command, err error) error {
 // It is what main and tests call; it never exits the process itself.
 func (p *process) run(ctx context.Context, args []string) int {
 	root := p.root() //nolint:contextcheck // commands get theirs from ExecuteContextC
-	root.SetArgs(args)
+	root.SetArgs(joinWatch(args))
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
@@ -149,13 +163,13 @@ func (p *process) run(ctx context.Context, args []string) int {
 			f.todo = "did you mean " + name + "? " + f.todo
 		}
 	}
-	p.say("duly: " + table.Plain(strings.TrimPrefix(f.Error(), "duly: ")))
+	p.say("duly: " + strings.TrimPrefix(f.Error(), "duly: "))
 	return f.code
 }
 
 // say tells people something that is no answer.
 // Answers go to stdout, so that a program can read them undisturbed; everything else comes here.
-func (p *process) say(line string) { _, _ = fmt.Fprintln(p.stderr, line) }
+func (p *process) say(line string) { _, _ = fmt.Fprintln(p.stderr, table.Plain(line)) }
 
 // interruptible is a context that is done at the first signal to stop. The second one ends the process at once, with its
 // children.

@@ -18,7 +18,7 @@ import (
 func (p *process) processesCommand(o *options) *cobra.Command {
 	cmd := command("processes", "List the processes that run tasks: slots, kinds and hanging handlers", "  duly processes",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				processes, err := s.Processes(cmd.Context())
 				if err != nil {
 					return err

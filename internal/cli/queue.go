@@ -19,7 +19,7 @@ func (p *process) queueCommand(o *options) *cobra.Command {
 	cmd := command("queue [KIND]", "Show counters for each kind of task; with a kind, also its last failures",
 		"  duly queue\n  duly queue digest --json",
 		func(cmd *cobra.Command, args []string) error {
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				stats, err := s.Stats(cmd.Context())
 				if err != nil {
 					return err
@@ -38,14 +38,18 @@ func (p *process) queueCommand(o *options) *cobra.Command {
 			})
 		})
 	cmd.Args = cobra.MaximumNArgs(1)
-	return o.withJSON(cmd)
+	return o.withWatch(o.withJSON(cmd))
 }
 
 // printKind shows one kind with its last failures, which the list of all kinds leaves out.
 func (p *process) printKind(o *options, kinds []core.KindStats, kind string) error {
 	i := slices.IndexFunc(kinds, func(k core.KindStats) bool { return k.Kind == kind })
 	if i < 0 {
-		f := usage("see duly queue", "no task of kind %q exists", kind)
+		var names []string
+		for i := range kinds {
+			names = append(names, kinds[i].Kind)
+		}
+		f := usage(didYouMean(kind, names)+"see duly queue", "no task of kind %q exists", kind)
 		f.code = exitNotFound
 		return f
 	}
@@ -78,7 +82,7 @@ func printKinds(w *table.Page, kinds []core.KindStats) {
 			if k.Runs == 0 {
 				return "-"
 			}
-			return d.Round(time.Millisecond).String()
+			return d.Truncate(time.Millisecond).String() // as the JSON has it
 		}
 		t.Row(k.Kind, n(k.Depth()), n(k.Resting), n(k.Running), n(k.Runs), n(k.Failures),
 			took(k.Shortest), took(k.Average()), took(k.Longest), took(k.AverageLag()), took(k.LongestLag))

@@ -42,7 +42,7 @@ func (p *process) repartitionCommand(o *options) *cobra.Command {
 	flags.IntVar(&r.To, "to", 0, "how many partitions the store is to have: a power of two up to 1024; 1 is best on a single server")
 	flags.BoolVar(&r.DryRun, "dry-run", false, "count what there is to move, and change nothing")
 	flags.BoolVar(&yes, "yes", false, "every process of the store is stopped")
-	return o.withJSON(cmd)
+	return onlyHere(o.withJSON(cmd), "it moves what a stopped store has", "run it where Redis can be reached, with --redis")
 }
 
 // moveProgress shows on a terminal how far the copying is.

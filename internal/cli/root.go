@@ -3,19 +3,27 @@ package cli
 // The command line: groups, flags that all have, and what they refuse.
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 )
 
 // options are the flags that several commands have.
 // There is one for each command line. Commands add flags to it; root has those that all of them share.
 type options struct {
-	file  string
-	redis redisstore.Config
-	json  bool
-	name  string // of a process that runs tasks
+	file    string
+	redis   redisstore.Config
+	server  remote.Config
+	context string
+	here    bool // the command works without a server: see onlyHere
+	json    bool
+	wide    bool          // nothing is cut
+	watch   time.Duration // after which the command is repeated; zero for once
+	name    string        // of a process that runs tasks
 
 	defaultAgent string // of the tasks of the file
 }
@@ -33,11 +41,15 @@ Redis is named by --redis, by $DULY_REDIS_URL or by "redis:" in the file, in tha
 order; so are its certificates (--redis-ca, $DULY_REDIS_CA, "redis_ca:" ...). Without
 a Redis, duly daemon keeps its tasks in memory.
 
+With --server or $DULY_SERVER a command asks a running duly daemon --http or duly
+serve instead; duly context keeps servers and stores by names.
+
 Exit codes: 0 ok, 1 failed, 2 usage or invalid input, 3 not found, 4 some runs failed.`,
 		// Errors are printed by process.run, in one line and without the help, which
 		// would push the error off the screen.
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return o.checkHere(cmd) },
 	}
 	root.Version = versionOr(p.version)
 	root.SetVersionTemplate(versionLine(root.Version) + "\n")
@@ -50,8 +62,17 @@ Exit codes: 0 ok, 1 failed, 2 usage or invalid input, 3 not found, 4 some runs f
 	// Every flag has an empty default: the real one belongs to the file or to
 	// core, and a flag must not hide it.
 	flags.StringVar(&o.redis.Prefix, "prefix", "", `prefix of every key in Redis (default "duly:")`)
+	flags.StringVar(&o.server.URL, "server", "", "URL of a running duly daemon --http or duly serve, which the command asks in place of a Redis")
+	flags.StringVar(&o.server.Token, "token", "", "bearer token of the server (default the first of $DULY_TOKEN, which other users of this machine cannot see)")
+	flags.BoolVar(&o.server.InsecureHTTP, "insecure-http", false, "send the token over http:// to another machine")
+	flags.StringVar(&o.context, "context", "", "the context to use; see duly context")
+	flags.BoolVar(&o.wide, "wide", false, "cut nothing on a terminal, and show times in full")
 	flags.StringVar(&o.defaultAgent, "default-agent", "", "owner of the tasks of the file that name none")
 	p.addGroups(root, o)
+	o.complete(root)
+	_ = root.RegisterFlagCompletionFunc("context", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return o.find(cmd, args, typed, contextNames)
+	}) // which fails only for a flag that does not exist
 	return root
 }
 
@@ -73,6 +94,7 @@ func (p *process) addGroups(root *cobra.Command, o *options) {
 			p.pauseCommand(o), p.resumeCommand(o), p.runCommand(o), p.cancelCommand(o), p.deleteCommand(o), p.replayCommand(o), p.editCommand(o), p.bulkCommand(o),
 			p.limitCommand(o), p.budgetCommand(o), p.agentCommand(o),
 		}},
+		{"Set up:", []*cobra.Command{p.contextCommand(o)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, cmd := range g.commands {
@@ -80,7 +102,7 @@ func (p *process) addGroups(root *cobra.Command, o *options) {
 			root.AddCommand(cmd)
 		}
 	}
-	root.AddCommand(p.versionCommand(o), p.schemaCommand())
+	root.AddCommand(p.versionCommand(o), p.schemaCommand(), p.manCommand(o))
 }
 
 // command makes a command whose errors are explained.

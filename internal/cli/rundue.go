@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -38,18 +39,8 @@ func (p *process) runDueCommand(o *options) *cobra.Command {
 				return usage("see duly run-due --help", "--max and --timeout must not be negative")
 			}
 			scope.Agents = agents
-			c, err := loadFile(cmd.Context(), o)
-			if err != nil {
-				return err
-			}
-			// Tasks of a file can run without a Redis; without a file
-			// nothing would be in memory to run.
-			if o.file == "" {
-				if err := needRedis(c); err != nil {
-					return err
-				}
-			}
-			report, err := p.runDue(cmd.Context(), c, scope)
+			o.here = o.file != "" // which has handlers for this process: a server has its own
+			report, err := p.pull(cmd.Context(), o, scope)
 			_, partly := errors.AsType[*core.AwayError](err)
 			// A pull with failed runs or missing partitions has still done something: its
 			// report is printed before the error.
@@ -64,6 +55,33 @@ func (p *process) runDueCommand(o *options) *cobra.Command {
 	flags.IntVar(&scope.MaxTasks, "max", 0, "maximum number of tasks to run (default no limit)")
 	durationVar(flags, &scope.MaxDuration, "timeout", 0, "stop after this long; unfinished tasks are released (default no limit)")
 	return o.withName(o.withJSON(cmd))
+}
+
+// pull is a pull of a server, if one is named, or of this process.
+func (p *process) pull(ctx context.Context, o *options, scope core.Scope) (report core.Report, err error) {
+	at, err := o.place(ctx)
+	if err != nil {
+		return report, err
+	}
+	if at.server.URL != "" {
+		err = onServer(&at, func(c *remote.Client) error {
+			report, err = c.RunDue(ctx, scope)
+			return err
+		})
+		return report, err
+	}
+	c, err := loadFile(ctx, o)
+	if err != nil {
+		return report, err
+	}
+	// Tasks of a file can run without a Redis; without a file
+	// nothing would be in memory to run.
+	if o.file == "" {
+		if err := needRedis(c); err != nil {
+			return report, err
+		}
+	}
+	return p.runDue(ctx, c, scope)
 }
 
 // runDue is one pull with the handlers of the file, whose tasks are submitted first.

@@ -20,8 +20,15 @@ func (p *process) signalCommand(o *options) *cobra.Command {
 			if len(args) != 2 {
 				return usage("name them as AGENT KEY; duly explain shows what a task waits for", "expected an agent and the key of a signal")
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
-				out, err := s.Signal(cmd.Context(), args[0], args[1], json.RawMessage(payload))
+			var data json.RawMessage
+			if payload != "" {
+				var err error
+				if data, err = rawJSON("payload", payload, p.stdin); err != nil {
+					return err
+				}
+			}
+			return o.onStore(cmd.Context(), func(s scheduler) error {
+				out, err := s.Signal(cmd.Context(), args[0], args[1], data)
 				if err != nil {
 					return err
 				}
@@ -29,7 +36,7 @@ func (p *process) signalCommand(o *options) *cobra.Command {
 			})
 		})
 	cmd.Args = cobra.ArbitraryArgs
-	cmd.Flags().StringVar(&payload, "payload", "", "what the tasks are told: JSON")
+	cmd.Flags().StringVar(&payload, "payload", "", "what the tasks are told: JSON; - for standard input")
 	return o.withJSON(cmd)
 }
 

@@ -19,9 +19,9 @@ import (
 // the prefix exists, the others are of now.
 func (p *process) statsCommand(o *options) *cobra.Command {
 	var window time.Duration
-	c := o.withJSON(command("stats", "Show the counters of the whole store, or what ran lately", "  duly stats --window 1h",
+	c := o.withWatch(o.withJSON(command("stats", "Show the counters of the whole store, or what ran lately", "  duly stats --window 1h",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				if window != 0 {
 					recent, err := s.Window(cmd.Context(), window)
 					if err != nil {
@@ -35,7 +35,7 @@ func (p *process) statsCommand(o *options) *cobra.Command {
 				}
 				return o.print(p.stdout, stats, func(w *table.Page) { printStats(w, &stats) })
 			})
-		}))
+		})))
 	durationVar(c.Flags(), &window, "window", 0, "show what ran within the last time, by kind: from 5m to 24h")
 	return c
 }

@@ -41,7 +41,7 @@ func (p *process) statusCommand(o *options) *cobra.Command {
 	var agent string
 	cmd := command("status [AGENT] ID", "Show one task", "  duly status ada nightly\n  duly status --agent ada nightly --json",
 		func(cmd *cobra.Command, args []string) error {
-			return withTask(cmd.Context(), o, agent, args, func(s *core.Scheduler, agent, id string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s scheduler, agent, id string) error {
 				task, err := s.Task(cmd.Context(), agent, id)
 				if err != nil {
 					return missing(err, agent, id)
@@ -57,7 +57,7 @@ func (p *process) runsCommand(o *options) *cobra.Command {
 	var agent string
 	cmd := command("runs [AGENT] ID", "Show the last runs of a task, oldest first", "  duly runs ada nightly\n  duly runs ada nightly --json",
 		func(cmd *cobra.Command, args []string) error {
-			return withTask(cmd.Context(), o, agent, args, func(s *core.Scheduler, agent, id string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s scheduler, agent, id string) error {
 				task, err := s.Task(cmd.Context(), agent, id)
 				if err != nil {
 					return missing(err, agent, id)
@@ -88,13 +88,13 @@ func tasksNamed(agent string, args []string) (string, []string, error) {
 
 // withTask opens the store for something that is about one task.
 func withTask(
-	ctx context.Context, o *options, agent string, args []string, do func(s *core.Scheduler, agent, id string) error,
+	ctx context.Context, o *options, agent string, args []string, do func(s scheduler, agent, id string) error,
 ) error {
 	agent, id, err := taskNamed(agent, args)
 	if err != nil {
 		return err
 	}
-	return o.onStore(ctx, func(s *core.Scheduler) error { return do(s, agent, id) })
+	return o.onStore(ctx, func(s scheduler) error { return do(s, agent, id) })
 }
 
 // missing says which task was not found, and where to look.
@@ -136,7 +136,7 @@ func printTask(w *table.Page, info *core.TaskInfo) {
 	}
 	line("cron", strings.TrimSpace(info.Cron+" "+info.Zone))
 	printPolicies(line, info)
-	line("payload", string(info.Payload))
+	line("payload", table.Value(info.Payload))
 	line("submitted", clock(info.Submitted))
 	line("due", clock(info.Due))
 	line("next run", clock(info.NextRun))
@@ -149,8 +149,8 @@ func printTask(w *table.Page, info *core.TaskInfo) {
 	line("gate closed in a row", strconv.Itoa(info.GateClosed))
 	line("crashes", strconv.Itoa(info.Crashes))
 	line("last error", info.LastError)
-	line("progress", string(info.Progress))
-	line("result", string(info.Result))
+	line("progress", table.Value(info.Progress))
+	line("result", table.Value(info.Result))
 	line("tags", strings.Join(info.Tags, ", "))
 	t.End()
 	if len(info.Runs) > 0 {

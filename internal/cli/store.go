@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/url"
 	"os"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
+	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -104,13 +106,45 @@ func needRedis(c *dulyfile.File) error {
 	if c.Redis.URL != "" {
 		return nil
 	}
-	return usage("pass --redis URL, set $"+redisstore.EnvURL+", or use the HTTP API of a running duly daemon",
+	return usage("pass --redis URL, set $"+redisstore.EnvURL+", or name a running duly daemon with --server",
 		"no Redis is configured, and tasks in memory would be lost when this command ends")
 }
 
-// onStore loads the configuration and opens the store for a command that runs nothing.
+// addressOf is the address of a server, if a token may be sent there.
+func addressOf(at *place) (*url.URL, error) {
+	u, err := remote.Address(at.server)
+	if wrong, ok := errors.AsType[*core.InvalidError](err); ok {
+		if wrong.Field != "server" {
+			return nil, usage("check it", "%s %s", at.tokenBy, wrong.Reason)
+		}
+		return nil, usage("use one such as "+defaultServer+", https:// for another machine, or --insecure-http where nobody else can listen", "%s %s", at.by, wrong.Reason)
+	}
+	return u, err
+}
+
+// onServer makes a client of a server for a command.
+func onServer(at *place, do func(c *remote.Client) error) error {
+	if _, err := addressOf(at); err != nil {
+		return err
+	}
+	c, err := remote.New(at.server)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(c)
+}
+
+// onStore finds the server, or loads the configuration and opens the store, for a command that runs nothing.
 // Most commands are this: one question or one order, and then the end.
-func (o *options) onStore(ctx context.Context, do func(s *core.Scheduler) error) error {
+func (o *options) onStore(ctx context.Context, do func(s scheduler) error) error {
+	at, err := o.place(ctx)
+	if err != nil {
+		return err
+	}
+	if at.server.URL != "" {
+		return onServer(&at, func(c *remote.Client) error { return o.again(ctx, func() error { return do(c) }) })
+	}
 	c, err := loadFile(ctx, o)
 	if err != nil {
 		return err
@@ -120,7 +154,7 @@ func (o *options) onStore(ctx context.Context, do func(s *core.Scheduler) error)
 		return err
 	}
 	defer st.end()
-	return do(s)
+	return o.again(ctx, func() error { return do(s) })
 }
 
 // openScheduler opens the store and makes a scheduler for commands that run nothing: it has no

@@ -44,12 +44,12 @@ func (p *process) submitCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(scheduler *core.Scheduler) error {
-				ctx, err := inRun(cmd.Context(), scheduler)
+			return o.onStore(cmd.Context(), func(on scheduler) error {
+				ctx, err := inRun(cmd.Context(), on)
 				if err != nil {
 					return err
 				}
-				placed, err := scheduler.Submit(ctx, tasks...)
+				placed, err := on.Submit(ctx, tasks...)
 				if err != nil {
 					return err
 				}
@@ -67,7 +67,7 @@ func (p *process) submitCommand(o *options) *cobra.Command {
 const envParent = "DULY_PARENT"
 
 // inRun is the context in which tasks are submitted: in the name of the run that this program belongs to, if it is one of a handler.
-func inRun(ctx context.Context, s *core.Scheduler) (context.Context, error) {
+func inRun(ctx context.Context, s scheduler) (context.Context, error) {
 	parent := os.Getenv(envParent)
 	if parent == "" {
 		return ctx, nil

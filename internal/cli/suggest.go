@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // farthest is by how many letters a name may differ from what was typed.
@@ -34,6 +36,23 @@ func meant(cmd *cobra.Command, err string) string {
 		}
 	}
 	return nearest(typed, names)
+}
+
+// noSub is the failure of a command that another has not.
+func noSub(cmd *cobra.Command, typed, todo string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	return usage(didYouMean(typed, names)+todo, "unknown command %q", typed)
+}
+
+// didYouMean is a question in front of what to do; empty if no name is near.
+func didYouMean(typed string, names []string) string {
+	if near := nearest(typed, names); near != "" {
+		return "did you mean " + table.ShellWord(near) + "? "
+	}
+	return ""
 }
 
 // nearest is the name that differs least from what was typed; empty if that is too much, or most of what was typed.

@@ -23,7 +23,7 @@ func (p *process) agentExportCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
 				out := bufio.NewWriter(p.stdout)
 				_, err := s.Export(cmd.Context(), agent, out)
 				if core.CodeOf(err) == core.CodeNotFound {
@@ -59,7 +59,7 @@ func (p *process) agentImportCommand(o *options) *cobra.Command {
 				defer func() { _ = f.Close() }()
 				from = f
 			}
-			return o.onStore(cmd.Context(), func(s *core.Scheduler) error { return p.importFrom(cmd, o, s, as, from) })
+			return o.onStore(cmd.Context(), func(s scheduler) error { return p.importFrom(cmd, o, s, as, from) })
 		})
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.Flags().StringVar(&as, "as", "", "import for this agent, whichever the lines name")
@@ -67,7 +67,7 @@ func (p *process) agentImportCommand(o *options) *cobra.Command {
 }
 
 // importFrom prints what became of the lines also if the store fails in between: an import may be repeated.
-func (p *process) importFrom(cmd *cobra.Command, o *options, s *core.Scheduler, as string, from io.Reader) error {
+func (p *process) importFrom(cmd *cobra.Command, o *options, s scheduler, as string, from io.Reader) error {
 	done, err := s.Import(cmd.Context(), as, from)
 	if err == nil || done.New+done.Same+done.Refused > 0 {
 		if err := o.print(p.stdout, done, func(w *table.Page) { printImported(w, &done) }); err != nil {

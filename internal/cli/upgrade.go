@@ -48,5 +48,5 @@ func (p *process) upgradeCommand(o *options) *cobra.Command {
 			})
 		})
 	cmd.Flags().BoolVar(&yes, "yes", false, "every process of an earlier version is stopped")
-	return o.withJSON(cmd)
+	return onlyHere(o.withJSON(cmd), "it changes how Redis stores tasks, which servers do not do", "run it where Redis can be reached, with --redis")
 }

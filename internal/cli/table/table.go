@@ -1,25 +1,25 @@
-// Package table writes answers for people: lines and columns, with colours on a terminal, and nothing in them that a terminal could
+// Package table writes answers for people: lines and columns that fit a terminal, with colours there, and nothing in them that a terminal could
 // take for more than text.
 package table
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
-	"io"
-	"os"
 	"strings"
-	"text/tabwriter"
+	"time"
 )
 
 // Page is an answer for people.
-// A zero Page has no colours.
+// A zero Page is one for a pipe or a file: it has no colours, and nothing is cut.
 type Page struct {
 	bytes.Buffer
 
-	// Colours are the codes of cells that have a colour, by their text, if the answer goes to a terminal. They have to be as long as
-	// that of all other cells, which is 39.
+	// Colours are the codes of cells that have a colour, by their text, if the answer goes to a terminal that shows colours.
 	Colours map[string]string
+	// Width is how many columns a terminal has, into which tables with a header are made to fit; zero for any number.
+	Width int
+	// Now, if set, is what times are shown as distances from: in tables in place of them, and elsewhere behind them.
+	Now time.Time
 }
 
 // Line writes a line; what a terminal could take for more than a text is escaped.
@@ -30,17 +30,22 @@ func (w *Page) Line(format string, args ...any) {
 // Table writes rows in columns. Make it with [New].
 // The rows are kept until End, as the width of a column depends on all of them.
 type Table struct {
-	*tabwriter.Writer
-
-	colours map[string]string
+	page   *Page
+	header []string
+	rows   [][]string
 }
 
 // New begins a table on a page, with a header if there is one.
 func New(w *Page, header ...string) *Table {
-	t := &Table{Writer: tabwriter.NewWriter(&w.Buffer, 0, 0, 2, ' ', 0), colours: w.Colours}
-	if len(header) > 0 {
-		t.Row(header...)
+	t := &Table{page: w, header: header}
+	if len(header) == 0 {
+		return t
 	}
+	row := make([]string, len(header))
+	for i, cell := range header { // some name what the table is about
+		row[i] = Plain(cell)
+	}
+	t.rows = append(t.rows, row)
 	return t
 }
 
@@ -48,34 +53,145 @@ func New(w *Page, header ...string) *Table {
 // Ids, errors and payloads come from tasks, and a task may try to drive
 // the terminal of whoever lists it.
 func (t *Table) Row(cells ...string) {
+	row := make([]string, len(cells))
 	for i, cell := range cells {
-		cells[i] = t.paint(Plain(cell))
+		row[i] = Plain(t.timed(i, cells[0], cell))
 	}
-	_, _ = fmt.Fprintln(t.Writer, strings.Join(cells, "\t"))
+	t.rows = append(t.rows, row)
 }
 
 // End writes the rows to the page: only now is the width of each column known.
-func (t *Table) End() { _ = t.Flush() }
-
-// defaultColour is that of all other cells.
-const defaultColour = "39"
-
-// paint colours a cell. The tabwriter takes the codes for text, so every cell gets some of the same length.
-// Codes of different lengths would shift the columns behind them.
-func (t *Table) paint(cell string) string {
-	if t.colours == nil {
-		return cell
+func (t *Table) End() {
+	widths := t.widths()
+	if t.page.Width > 0 && len(t.header) > 0 {
+		shrink(widths, t.page.Width)
 	}
-	return "\x1b[" + cmp.Or(t.colours[cell], defaultColour) + "m" + cell + "\x1b[0m"
+	for _, row := range t.rows {
+		for i, cell := range row {
+			last := i == len(row)-1
+			if t.page.Width > 0 && len(t.header) > 0 && i < len(widths) {
+				cell = t.cut(i, cell, widths[i])
+			}
+			_, _ = t.page.WriteString(t.paint(cell))
+			if !last {
+				_, _ = t.page.WriteString(strings.Repeat(" ", max(widths[i]-Width(cell), 0)+gap))
+			}
+		}
+		_ = t.page.WriteByte('\n')
+	}
 }
 
-// Terminal reports whether w is one that shows colours.
-// NO_COLOR and TERM=dumb are the two customs by which a user turns colours off.
-func Terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return false
+// gap is how many blanks are between two columns.
+const gap = 2
+
+// widths are the natural widths of all columns.
+func (t *Table) widths() []int {
+	var widths []int
+	for _, row := range t.rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], Width(cell))
+		}
 	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return widths
+}
+
+// narrowest is how narrow a column is made at most: a line that is longer still wraps.
+const narrowest = 8
+
+// shrink makes the widest columns as narrow as it takes, and leaves the others.
+func shrink(widths []int, width int) {
+	width -= gap * (len(widths) - 1)
+	for {
+		sum, widest := 0, 0
+		for i, w := range widths {
+			if sum += w; w > widths[widest] {
+				widest = i
+			}
+		}
+		if sum <= width || len(widths) == 0 || widths[widest] <= narrowest {
+			return
+		}
+		widths[widest]--
+	}
+}
+
+// names are the columns whose cells differ at their ends as much as at their beginnings.
+var names = map[string]bool{"ID": true, "AGENT": true, "KIND": true, "PROCESS": true, "NAME": true, "PAUSED": true, "LIMIT ON": true, "BUDGET": true}
+
+// cut makes a cell fit: a name loses its middle, anything else its end.
+func (t *Table) cut(column int, cell string, width int) string {
+	if column < len(t.header) && names[t.header[column]] {
+		return Middle(cell, width)
+	}
+	return Cut(cell, width)
+}
+
+// times are the columns and the lines that have a time of the store.
+var times = map[string]bool{
+	"DUE": true, "ENDED": true, "LEASE UNTIL": true, "STARTED": true, "LAST RUN": true, "NEXT RUN": true, "NEXT DUE": true, "SINCE": true, "UNTIL": true,
+	"ENDS": true, "REPORTED AT": true, "FAILED": true,
+	"submitted": true, "due": true, "next run": true, "started": true, "finished": true, "next due": true, "cooling until": true,
+}
+
+// timed is a cell with a time in it as a person reads it.
+func (t *Table) timed(column int, first, cell string) string {
+	if t.page.Now.IsZero() {
+		return cell
+	}
+	inTable := column < len(t.header) && times[t.header[column]]
+	if !inTable && (column != 1 || len(t.header) > 0 || !times[first]) {
+		return cell
+	}
+	at, err := time.Parse(time.RFC3339, cell)
+	switch {
+	case err != nil:
+		return cell
+	case inTable:
+		return Distance(at, t.page.Now)
+	default:
+		return cell + " (" + Distance(at, t.page.Now) + ")"
+	}
+}
+
+// Distance is how far away a time is, to two parts: "in 3h5m", "2d4h ago".
+func Distance(at, now time.Time) string {
+	d := at.Sub(now)
+	text := short(d.Abs())
+	switch {
+	case text == "0s":
+		return "now"
+	case d < 0:
+		return text + " ago"
+	default:
+		return "in " + text
+	}
+}
+
+// short is a duration to two parts, which is as much as a glance takes in.
+func short(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d >= 100*day:
+		return fmt.Sprintf("%dd", d/day)
+	case d >= day:
+		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%ds", d/time.Minute, d%time.Minute/time.Second)
+	default:
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
+}
+
+// paint colours a cell that has a colour.
+func (t *Table) paint(cell string) string {
+	colour, ok := t.page.Colours[cell]
+	if !ok {
+		return cell
+	}
+	return "\x1b[" + colour + "m" + cell + "\x1b[0m"
 }

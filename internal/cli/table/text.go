@@ -3,6 +3,8 @@ package table
 // Texts as people and shells take them.
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -64,17 +66,9 @@ func JSON(text string) string {
 	return b.String()
 }
 
-// mostCell is how much of a text fits into a table.
-// In bytes: a column is for finding a line, and the whole text is in the JSON.
-const mostCell = 60
-
-// First is the beginning of a text's first line.
-// A character that the cut would split is left out.
+// First is the first line of a text, for a cell of a table: the width of a terminal cuts it, and nothing else does.
 func First(text string) string {
 	line, _, more := strings.Cut(text, "\n")
-	if len(line) > mostCell {
-		line, more = strings.ToValidUTF8(line[:mostCell], ""), true
-	}
 	if more {
 		line += "..."
 	}
@@ -88,4 +82,37 @@ func Count[N int | int64](n N, one string) string {
 		return "1 " + one
 	}
 	return strconv.FormatInt(int64(n), 10) + " " + one + "s"
+}
+
+// Value is a JSON value on one line, as it was meant: without the blanks between its parts, and with < > and & as themselves, which some
+// encoders escape for pages of HTML. What is no JSON stays as it is.
+func Value(data []byte) string {
+	var compact bytes.Buffer
+	if json.Compact(&compact, data) != nil {
+		return string(data)
+	}
+	text := compact.String()
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		// An escape is read whole, so that the u of an escaped backslash begins none.
+		n := 1
+		if text[i] == '\\' && i+1 < len(text) {
+			n = 2
+			if text[i+1] == 'u' {
+				n = min(6, len(text)-i)
+			}
+		}
+		switch part := text[i : i+n]; part {
+		case `\u003c`:
+			b.WriteByte('<')
+		case `\u003e`:
+			b.WriteByte('>')
+		case `\u0026`:
+			b.WriteByte('&')
+		default:
+			b.WriteString(part)
+		}
+		i += n
+	}
+	return b.String()
 }

@@ -15,6 +15,17 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
+func TestValuesAreShownAsTheyWereMeant(t *testing.T) {
+	t.Parallel()
+	for _, data := range []string{`{ "a" : "<b> & \u003cc\u003e" }`, `"\\u003c"`, `["\\\u003c", 1]`} {
+		encoded, err := json.Marshal(json.RawMessage(data)) // which escapes for HTML
+		require.NoError(t, err)
+		assert.Equal(t, table.Value([]byte(data)), table.Value(encoded), data)
+	}
+	assert.Equal(t, `{"a":"<b> & \\u003c \n"}`, table.Value([]byte(`{ "a" : "\u003cb> \u0026 \\u003c \n" }`)))
+	assert.Equal(t, "no json", table.Value([]byte("no json")))
+}
+
 // Of any text only what can be printed reaches a terminal, and JSON means the same as before.
 func FuzzTexts(f *testing.F) {
 	for _, text := range []string{"plain", "\x1b[2J", "\xff", "\u009b31m", "\u202e", "\x7f\u2028\U000e0041", "a\u00a0\"\\\n\t", "\ufffd", "é"} {

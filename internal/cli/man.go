@@ -1,0 +1,125 @@
+package cli
+
+// The command man: the help of all commands as pages for man.
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+// manCommand is for packages and for users who prefer man to --help: both are made of the same texts.
+func (p *process) manCommand(o *options) *cobra.Command {
+	cmd := command("man DIR", "Write the help of all commands as pages for man", "  duly man ~/.local/share/man/man1 && man duly-list",
+		func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 || args[0] == "" {
+				return usage("name it as DIR", "expected a folder")
+			}
+			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // everybody may read pages
+				return usage("name a folder that can be written", "%w", err)
+			}
+			written, err := p.manPages(cmd.Root(), args[0])
+			if err != nil {
+				return err
+			}
+			answer := struct {
+				Pages int `json:"pages"`
+			}{written}
+			return o.print(p.stdout, answer, func(w *table.Page) { w.Line("wrote %s to %s", table.Count(written, "page"), args[0]) })
+		})
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	return o.withJSON(cmd)
+}
+
+// manPages writes the page of a command, and those of the commands below it.
+func (p *process) manPages(cmd *cobra.Command, dir string) (written int, err error) {
+	page := manPage(cmd, versionOr(p.version))
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(page), 0o644); err != nil { //nolint:gosec // everybody may read pages
+		return written, err
+	}
+	written++
+	for _, sub := range cmd.Commands() {
+		if !sub.IsAvailableCommand() {
+			continue
+		}
+		more, err := p.manPages(sub, dir)
+		if written += more; err != nil {
+			return written, err
+		}
+	}
+	return written, nil
+}
+
+// manPage is the page of a command, in the language of roff.
+func manPage(cmd *cobra.Command, version string) string {
+	var b strings.Builder
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
+	// It has no date, so that the same version writes the same pages.
+	fmt.Fprintf(&b, ".TH %q \"1\" \"\" %q \"duly\"\n", strings.ToUpper(name), roff("duly "+version))
+	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n", roff(name), roff(cmd.Short), roff(cmd.UseLine()))
+	if cmd.Long != "" {
+		fmt.Fprintf(&b, ".SH DESCRIPTION\n.nf\n%s\n.fi\n", roff(cmd.Long))
+	}
+	var below []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			below = append(below, fmt.Sprintf(".TP\n.BR %s (1)\n%s\n", roff(name+"-"+sub.Name()), roff(sub.Short)))
+		}
+	}
+	if below != nil {
+		b.WriteString(".SH COMMANDS\n" + strings.Join(below, ""))
+	}
+	manFlags(&b, "OPTIONS", cmd.NonInheritedFlags())
+	manFlags(&b, "OPTIONS OF ALL COMMANDS", cmd.InheritedFlags())
+	if cmd.Example != "" {
+		fmt.Fprintf(&b, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(cmd.Example))
+	}
+	if cmd.HasParent() {
+		fmt.Fprintf(&b, ".SH SEE ALSO\n.BR %s (1)\n", roff(strings.ReplaceAll(cmd.Parent().CommandPath(), " ", "-")))
+	}
+	return b.String()
+}
+
+// manFlags writes a section about flags, if there are any.
+func manFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
+	if !flags.HasAvailableFlags() {
+		return
+	}
+	b.WriteString(".SH " + title + "\n")
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		kind, text := pflag.UnquoteUsage(f)
+		line := "--" + f.Name
+		if f.Shorthand != "" {
+			line = "-" + f.Shorthand + ", " + line
+		}
+		if kind != "" {
+			line += " " + kind
+		}
+		fmt.Fprintf(b, ".TP\n.B %s\n%s\n", roff(line), roff(strings.ReplaceAll(text, "\n", " ")))
+	})
+}
+
+// roff is a text that means nothing else to roff: no line of it begins with a dot or a quote, and a hyphen can be copied.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+			lines[i] = `\&` + line
+		}
+	}
+	return strings.Join(lines, "\n")
+}

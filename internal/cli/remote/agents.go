@@ -1,0 +1,77 @@
+package remote
+
+// Agents: their profiles, and all of an agent at once.
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// Profile is the profile of an agent.
+func (c *Client) Profile(ctx context.Context, agent string) (core.Profile, error) {
+	p, err := get[profile](ctx, c, nil, "agents", agent)
+	return p.core(), err
+}
+
+// Profiles is a page of the profiles of all agents.
+func (c *Client) Profiles(ctx context.Context, cursor string, limit int) ([]core.Profile, string, error) {
+	page, err := get[struct {
+		Profiles []profile
+		Next     string `json:"next_cursor"`
+	}](ctx, c, pageOf(limit, cursor), "profiles")
+	var out []core.Profile
+	for i := range page.Profiles {
+		out = append(out, page.Profiles[i].core())
+	}
+	return out, page.Next, err
+}
+
+// SetProfile sets the profile of an agent as a whole.
+func (c *Client) SetProfile(ctx context.Context, p core.Profile) (core.Profile, error) {
+	body := fields{}.with("zone", p.Zone)
+	for name, value := range map[string]any{"quiet": p.Quiet, "urgent": p.Urgent, "labels": p.Labels} {
+		body[name] = value
+	}
+	var limits, budgets []fields
+	for i := range p.Limits {
+		limits = append(limits, ofLimit(&p.Limits[i]))
+	}
+	for i := range p.Budgets {
+		budgets = append(budgets, allOfBudget(&p.Budgets[i]))
+	}
+	body["limits"], body["budgets"] = limits, budgets
+	set, err := send[profile](ctx, c, &call{method: http.MethodPut, path: []string{"agents", p.Agent}, body: body, within: workWithin})
+	return set.core(), err
+}
+
+// DeleteProfile deletes the profile of an agent.
+func (c *Client) DeleteProfile(ctx context.Context, agent string) error {
+	_, err := send[struct{}](ctx, c, &call{method: http.MethodDelete, path: []string{"agents", agent, "profile"}, within: workWithin})
+	return err
+}
+
+// Forget deletes all of an agent. The server does not say how far it is meanwhile.
+func (c *Client) Forget(ctx context.Context, agent string, _ func(core.Forgotten)) (core.Forgotten, error) {
+	return c.forget(ctx, agent, nil)
+}
+
+// CountForget counts what Forget would delete.
+func (c *Client) CountForget(ctx context.Context, agent string) (core.Forgotten, error) {
+	return c.forget(ctx, agent, url.Values{"dry_run": {"true"}})
+}
+
+func (c *Client) forget(ctx context.Context, agent string, query url.Values) (core.Forgotten, error) {
+	return send[core.Forgotten](ctx, c, &call{method: http.MethodDelete, path: []string{"agents", agent}, query: query, within: workWithin})
+}
+
+// Export writes all of an agent as lines of JSON. What it returns has no number of tasks, as the lines are not looked at.
+func (c *Client) Export(ctx context.Context, agent string, w io.Writer) (int, error) {
+	return 0, c.exchange(ctx, &call{method: http.MethodGet, path: []string{"agents", agent, "export"}, within: workWithin}, func(res *http.Response) error {
+		_, err := io.Copy(w, res.Body)
+		return err
+	})
+}

@@ -1,0 +1,155 @@
+package remote
+
+// What core writes as JSON is read back whole: a field that is missing here would be missing in what commands print.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// filler gives every field of a value something of its own.
+type filler struct{ n int64 }
+
+var moments = map[reflect.Type]bool{reflect.TypeFor[time.Time](): true}
+
+func (f *filler) fill(v reflect.Value) {
+	f.n++
+	switch {
+	case moments[v.Type()]:
+		v.Set(reflect.ValueOf(time.UnixMilli(1_700_000_000_000 + f.n*1001).UTC()))
+		return
+	case v.Type() == reflect.TypeFor[time.Duration]():
+		v.SetInt(int64(time.Duration(f.n) * 60 * time.Second))
+		return
+	case v.Type() == reflect.TypeFor[json.RawMessage]():
+		v.Set(reflect.ValueOf(json.RawMessage(fmt.Sprintf(`{"n":%d,"t":"<é\u001b>"}`, f.n))))
+		return
+	case v.Type() == reflect.TypeFor[store.Millis]():
+		v.SetInt(1_700_000_000_000 + f.n)
+		return
+	case v.Type() == reflect.TypeFor[error]():
+		v.Set(reflect.ValueOf(errors.New(fmt.Sprint("fault ", f.n))))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprintf("%s %d <\u202e", v.Type().Name(), f.n))
+	case reflect.Uint8:
+		v.SetUint(1) // of bytes that are not shown
+	case reflect.Int, reflect.Int64, reflect.Int32, reflect.Int8:
+		v.SetInt(f.n % 100)
+	case reflect.Float64:
+		v.SetFloat(float64(f.n) / 4)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		f.fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		f.fill(v.Index(0))
+		f.fill(v.Index(1))
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		f.fill(key)
+		f.fill(value)
+		v.SetMapIndex(key, value)
+	case reflect.Struct:
+		for _, field := range v.Fields() {
+			if field.CanSet() {
+				f.fill(field)
+			}
+		}
+	default:
+		panic(v.Type().String())
+	}
+}
+
+// back writes a value, reads it as a client does, and compares what that writes.
+func back[From, Via any](t *testing.T, read func(*Via) From, mend ...func(*From)) {
+	t.Helper()
+	for _, full := range []bool{false, true} {
+		var from From
+		if full {
+			(&filler{}).fill(reflect.ValueOf(&from).Elem())
+			for _, m := range mend {
+				m(&from)
+			}
+		}
+		want, err := json.Marshal(from)
+		require.NoError(t, err)
+		var via Via
+		require.NoError(t, json.Unmarshal(want, &via), string(want))
+		got, err := json.Marshal(read(&via))
+		require.NoError(t, err)
+		assert.JSONEq(t, string(want), string(got))
+		assert.Equal(t, string(want), string(got), "%T, full: %v", from, full)
+	}
+}
+
+func same[V any](v *V) V { return *v }
+
+func TestEveryAnswerIsReadWhole(t *testing.T) {
+	t.Parallel()
+	back(t, (*task).core, func(info *core.TaskInfo) {
+		info.Labels = map[string]string{"mem_cube_id": "cube", "user_name": "ann", "tier": "gold"}
+		info.Status = core.StatusInProgress // or is_running would need to be kept
+	})
+	back(t, (*run).core)
+	back(t, (*submitted).core)
+	back(t, (*explanation).core, func(e *core.Explanation) { e.Task.Labels, e.Task.Status = nil, core.StatusInProgress })
+	back(t, (*noticed).core)
+	back(t, (*pause).core)
+	back(t, (*stats).core, func(s *core.Stats) {
+		for i := range s.Kinds { // the counters of a kind have to be possible
+			s.Kinds[i].Live, s.Kinds[i].Runs, s.Kinds[i].Failures = 1000, 50, 20
+		}
+	})
+	back(t, (*window).core, func(w *core.Window) { w.For = 90 * time.Minute })
+	back(t, (*kind).core, func(k *core.KindInfo) {
+		k.Limits, k.Counters.Live, k.Slots.Total = []core.LimitUse{someLimit()}, 1000, 9
+	})
+	back(t, (*limit).core, func(l *core.LimitUse) { *l = someLimit() })
+	back(t, (*budget).core)
+	back(t, (*report).core)
+	back(t, (*imported).whole)
+	back(t, func(a *agent) core.AgentStats { return core.AgentStats(*a) })
+	back(t, func(p *profile) core.Profile { return p.core() })
+	back(t, same[core.Process])
+	back(t, same[core.Finding], func(f *core.Finding) { f.Severity = core.SeverityOK })
+	back(t, same[core.BulkStep])
+	back(t, same[core.Forgotten])
+	back(t, same[core.Signalled])
+	back(t, same[core.Fault])
+}
+
+// someLimit has every field, with a rate as limits have it.
+func someLimit() core.LimitUse {
+	l := core.LimitUse{}
+	(&filler{}).fill(reflect.ValueOf(&l).Elem())
+	l.Per = time.Minute
+	return l
+}
+
+// whole is an import in one request.
+func (i *imported) whole() core.Imported {
+	out := core.Imported{New: i.New, Same: i.Same, Differs: i.Differs, Refused: i.Refused}
+	for k := range i.Errors {
+		out.Errors = append(out.Errors, i.Errors[k].core())
+	}
+	return out
+}

@@ -1,0 +1,67 @@
+package cli
+
+// --watch: a command that is repeated until it is told to stop.
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// How often --watch repeats a command if it does not say, and at most.
+const (
+	watchEvery = 2 * time.Second
+	watchLeast = 100 * time.Millisecond
+)
+
+// withWatch gives a command the flag --watch.
+func (o *options) withWatch(cmd *cobra.Command) *cobra.Command {
+	durationVar(cmd.Flags(), &o.watch, "watch", 0, "repeat until Ctrl-C, every 2s or as given: redraws a terminal, and adds a line each time with --json")
+	cmd.Flags().Lookup("watch").NoOptDefVal = watchEvery.String()
+	return cmd
+}
+
+// joinWatch makes one argument of --watch and an interval behind it, as pflag takes a value that may be left out only with an equals sign.
+func joinWatch(args []string) []string {
+	var joined []string
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" {
+			return append(joined, args[i:]...)
+		}
+		if args[i] == "--watch" && i+1 < len(args) {
+			if _, err := core.ParseDuration(args[i+1]); err == nil {
+				joined = append(joined, "--watch="+args[i+1])
+				i++
+				continue
+			}
+		}
+		joined = append(joined, args[i])
+	}
+	return joined
+}
+
+// again does something once, or with --watch until ctx is done, which is how a user ends it and no error. A store that is away for a moment
+// does not end it, once it has answered.
+func (o *options) again(ctx context.Context, do func() error) error {
+	if o.watch == 0 {
+		return do()
+	}
+	if o.watch < watchLeast {
+		return usage("use "+watchLeast.String()+" or more", "--watch %s would ask too often", o.watch)
+	}
+	for answered := false; ; answered = true {
+		err := do()
+		ended := ctx.Err() != nil
+		if err != nil && !ended && (!answered || core.CodeOf(err) != core.CodeUnavailable) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(o.watch):
+		}
+	}
+}

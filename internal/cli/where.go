@@ -1,0 +1,210 @@
+package cli
+
+// Where a command works: on a server, or on a Redis, as flags, the environment, the file and contexts say.
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/cli/contexts"
+	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+)
+
+// envServer is the variable of --server.
+const envServer = "DULY_SERVER"
+
+// place is where a command works.
+type place struct {
+	server remote.Config // its URL is empty on a Redis
+	// redis and prefix are those of a context; else the file, the environment and the flags have them.
+	redis, prefix string
+
+	by      string // what has named it, for people
+	tokenBy string // what has the token
+}
+
+// place finds out where the command works. What is nearer to the command counts: a flag before the environment, that before the file of -c, and
+// that before the current context.
+func (o *options) place(ctx context.Context) (place, error) {
+	// They are all about one place, and would have to agree.
+	if err := o.onePlace(); err != nil {
+		return place{}, err
+	}
+	switch {
+	case o.server.URL != "":
+		return o.atServer(o.server.URL, "--server"), nil
+	case o.redis.URL != "":
+		return place{by: "--redis"}, o.noToken()
+	case o.context != "":
+		return o.atContext(o.context, "--context")
+	case strings.TrimSpace(os.Getenv(envServer)) != "" && !o.here:
+		return o.atServer(strings.TrimSpace(os.Getenv(envServer)), "$"+envServer), nil
+	case os.Getenv(redisstore.EnvURL) != "":
+		return place{by: "$" + redisstore.EnvURL}, o.noToken()
+	}
+	if o.file != "" {
+		if c, err := o.parseFile(ctx); err != nil || c.Redis.URL != "" {
+			return place{by: o.file}, err
+		}
+	}
+	return o.atCurrent()
+}
+
+// onePlace refuses flags that name several places.
+func (o *options) onePlace() error {
+	var named []string
+	for _, f := range [][2]string{{"--server", o.server.URL}, {"--redis", o.redis.URL}, {"--context", o.context}} {
+		if f[1] != "" {
+			named = append(named, f[0])
+		}
+	}
+	switch {
+	case len(named) > 1:
+		return usage("use one of them", "%s name a place each", strings.Join(named, " and "))
+	case o.server.URL != "" && o.redis.Prefix != "":
+		return usage("leave it out", "--prefix is for a Redis, and the server has its own")
+	case o.server.URL != "" && o.file != "":
+		return usage("leave out one of them", "--server and -c exclude each other: the server has a file of its own")
+	}
+	return nil
+}
+
+// atServer is a server that a flag or the environment names.
+func (o *options) atServer(address, by string) place {
+	p := place{server: o.server, by: by}
+	p.server.URL = address
+	p.useToken(o)
+	return p
+}
+
+// useToken takes the token of the flag, else that of the environment.
+func (p *place) useToken(o *options) {
+	if p.server.Token = o.server.Token; p.server.Token != "" {
+		p.tokenBy = "--token"
+		return
+	}
+	// A server takes several tokens, of which the first is enough.
+	token, _, _ := strings.Cut(os.Getenv(tokenEnv), ",")
+	if p.server.Token = strings.TrimSpace(token); p.server.Token != "" {
+		p.tokenBy = "$" + tokenEnv
+	}
+}
+
+// noToken refuses a token that would be sent nowhere.
+func (o *options) noToken() error {
+	if o.server.Token != "" {
+		return usage("name a server with --server or --context, or leave it out", "--token is for a server, and none is named")
+	}
+	return nil
+}
+
+// atCurrent is the current context, if there is one. A command that works in this process takes it from nowhere but the command line: whoever
+// looks at a far store must not run its tasks here by accident.
+func (o *options) atCurrent() (place, error) {
+	if o.here {
+		return place{}, nil
+	}
+	f, err := contexts.Load()
+	if err != nil || f.Current == "" { // without a file for contexts there is none
+		if _, no := contexts.Path(); no != nil {
+			err = nil
+		}
+		return place{}, orUsage(err, o.noToken())
+	}
+	return o.atContext(f.Current, "the current context")
+}
+
+// orUsage is the first of two errors, as one of the user's.
+func orUsage(err, other error) error {
+	if err != nil {
+		return usage("see duly context --help", "%w", err)
+	}
+	return other
+}
+
+// atContext is a context. Its own token goes before that of $DULY_TOKEN, which may be another server's.
+func (o *options) atContext(name, by string) (place, error) {
+	f, err := contexts.Load()
+	if err != nil {
+		return place{}, orUsage(err, nil)
+	}
+	c := f.Contexts[name]
+	if c == nil {
+		return place{}, noContext(f, name)
+	}
+	p := place{redis: c.Redis, prefix: c.Prefix, by: fmt.Sprintf("%s %s", by, name)}
+	if c.Server == "" {
+		return p, o.noToken()
+	}
+	p.server = remote.Config{URL: c.Server, InsecureHTTP: c.InsecureHTTP || o.server.InsecureHTTP}
+	own, from, err := c.Secret()
+	switch {
+	case o.server.Token != "" || own == "" && err == nil:
+		p.useToken(o)
+	case err != nil:
+		return place{}, usage("set it, or pass --token", "context %s %w", table.ShellWord(name), err)
+	default:
+		p.server.Token, p.tokenBy = own, from
+	}
+	return p, nil
+}
+
+// noContext says which contexts exist.
+func noContext(f *contexts.File, name string) error {
+	todo := "make it with duly context set " + table.ShellWord(name) + " --server URL"
+	if near := nearest(name, f.Names()); near != "" {
+		todo = "did you mean " + table.ShellWord(near) + "? duly context list shows all"
+	}
+	failed := usage(todo, "context %q does not exist", name)
+	failed.code = exitNotFound
+	return failed
+}
+
+// hasHere marks a command that works on Redis itself, or in this process, with the reason why a server cannot do it.
+const hasHere = "duly_here"
+
+// onlyHere marks a command so. todo is what to do in place of naming a server.
+func onlyHere(cmd *cobra.Command, why, todo string) *cobra.Command {
+	cmd.Annotations = map[string]string{hasHere: why, hasHere + "_todo": todo}
+	return cmd
+}
+
+// checkHere refuses a server for a command that works without one.
+func (o *options) checkHere(cmd *cobra.Command) error {
+	why, here := cmd.Annotations[hasHere]
+	if o.here = here; !here {
+		return nil
+	}
+	named := ""
+	if o.server.URL != "" {
+		named = "--server"
+	} else if o.context != "" {
+		p, err := o.place(cmd.Context())
+		if err != nil {
+			return explain(cmd, err)
+		}
+		if p.server.URL != "" {
+			named = "--context " + table.ShellWord(o.context)
+		}
+	}
+	if named == "" {
+		return nil
+	}
+	return explain(cmd, usage(cmd.Annotations[hasHere+"_todo"], "%s cannot be used here: %s", named, why))
+}
+
+// withoutPassword is an address as it may be shown.
+func withoutPassword(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "(an address that cannot be read)"
+	}
+	return u.Redacted()
+}
