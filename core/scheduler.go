@@ -322,7 +322,7 @@ func (s *Scheduler) askedNow(ctx context.Context) (store.Millis, error) {
 // emit hands an event to the program, with the store's time.
 func (s *Scheduler) emit(e Event) {
 	if s.config.OnEvent != nil {
-		e.Time = s.storeNow().Time()
+		e.Time, e.Process = s.storeNow().Time(), s.config.Name
 		s.config.OnEvent(e)
 	}
 }

@@ -170,7 +170,11 @@ func (s *Scheduler) tellPlaced(ctx context.Context, tasks []NewTask, out []Submi
 	for i := range out {
 		e := Event{
 			Type: EventEnqueue, Agent: out[i].Agent, ID: out[i].ID, Kind: out[i].Kind, Group: tasks[i].Group, TraceID: tasks[i].TraceID,
+			SessionID: tasks[i].SessionID, MemCubeID: tasks[i].Labels[labelMemCube],
 			Due: out[i].Due, Status: StatusWaiting, By: by.By, Key: tasks[i].LimitKey,
+		}
+		if parent := ParentOf(ctx); parent != "" {
+			e.Reason = clip("submitted by the run of " + parent)
 		}
 		switch {
 		case out[i].Created:
