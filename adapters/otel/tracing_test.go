@@ -343,3 +343,21 @@ func TestRequestsBringTheirTrace(t *testing.T) {
 		}
 	}
 }
+
+// A task that was stored before it was traced links to nothing, whatever its traceparent says, and its run is within the span of whoever asked for it.
+func TestATaskThatIsNotTracedLinksToNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.Config{})
+	core.Handle(w.s, "k", func(context.Context, *core.Task[any]) error { return nil })
+	plain, err := core.New(w.store, core.Config{})
+	require.NoError(t, err)
+	_, err = plain.Submit(t.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "k", Traceparent: "not a traceparent"})
+	require.NoError(t, err)
+	ctx, caller := w.provider.Tracer("test").Start(t.Context(), "caller")
+	_, err = w.s.RunDue(ctx, core.Scope{})
+	require.NoError(t, err)
+	caller.End()
+	run := w.span("run k")
+	assert.Empty(t, run.Links)
+	assert.Equal(t, caller.SpanContext().SpanID(), run.Parent.SpanID())
+}
