@@ -25,6 +25,9 @@ RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/de
 # Put before a command that starts a Redis of its own.
 WITH_REDIS = redis=$$(scripts/redis-server.sh) && export DULY_TEST_REDIS_SERVER="$$redis" &&
 
+# The same for tests of the alerts, which are skipped where none can be had.
+WITH_PROMETHEUS = DULY_TEST_PROMETHEUS=$$(scripts/prometheus.sh || :) && export DULY_TEST_PROMETHEUS &&
+
 .DEFAULT_GOAL := help
 # The steps of check are in an order: tests last.
 .NOTPARALLEL:
@@ -86,6 +89,10 @@ release-check: ## what a tag has to pass; RELEASE=1.2.3 also looks for its secti
 	@go run $(GORELEASER) check || \
 		{ echo 'goreleaser did not pass, or could not be built: it needs the Go module proxy, and minutes the first time' >&2; exit 1; }
 
+.PHONY: alerts-test
+alerts-test: ## try the alerts with promtool, and with a Prometheus that scrapes a daemon, if there is one
+	@$(WITH_REDIS) $(WITH_PROMETHEUS) go test -count=1 -timeout 5m -run '^Test(TheAlerts|APrometheus|TheDashboard)' -v ./internal/cli
+
 .PHONY: vuln
 vuln: ## look for known vulnerabilities in what duly calls, if govulncheck and its database can be reached
 	@scripts/vuln.sh "$(GOVULNCHECK)" "$(CACHE)/bin"
@@ -93,7 +100,7 @@ vuln: ## look for known vulnerabilities in what duly calls, if govulncheck and i
 .PHONY: test
 test: ## run all tests, with the race detector where there is a C compiler
 	@$(if $(RACE),:,echo "no C compiler for cgo: testing without -race" >&2)
-	@$(WITH_REDIS) go test $(RACE) -timeout 10m ./...
+	@$(WITH_REDIS) $(WITH_PROMETHEUS) go test $(RACE) -timeout 10m ./...
 
 .PHONY: test-servers
 test-servers: ## run the store's tests on each of SERVERS="path1 path2"
@@ -182,7 +189,7 @@ scale-docs: ## write the tables of docs/scale.md from bench/scale.json and the p
 	@cd bench && go test -count=1 -run '^TestTheDocumentFollowsFromTheFigures$$' . -update
 
 .PHONY: reference
-reference: ## write docs/reference out of the code: the command line, the file, the HTTP API, codes of errors and events
+reference: ## write docs/reference and the dashboard out of the code: the command line, the file, the HTTP API, codes of errors and events
 	@go test -count=1 -run '^(TestThePagesFollowFromTheCode|TestTheHandlersAreDescribed)$$' ./internal/cli/reference -update
 
 .PHONY: bench-test

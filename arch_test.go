@@ -185,6 +185,15 @@ var rules = []rule{
 		forbids:    func(_, imported string) bool { return under("github.com/prometheus")(imported) },
 	},
 	{
+		name: "only programs that are traced link OpenTelemetry",
+		why:  "a function's cold start loads each byte of it, and whoever traces a function of their own imports the adapter themselves",
+		about: func(path string) bool {
+			return under("core", "adapters", "handlers", "sam", "examples")(path) && path != "adapters/otel"
+		},
+		transitive: true,
+		forbids:    func(_, imported string) bool { return under("go.opentelemetry.io")(imported) },
+	},
+	{
 		name: "only programs that speak gRPC link it",
 		why:  "a function's cold start loads each byte of it, and its host speaks HTTP",
 		about: func(path string) bool {
@@ -351,6 +360,15 @@ func TestRulesFindABreach(t *testing.T) {
 			rule: "only programs that are scraped link the metrics", importer: "adapters/http",
 			breaks: []string{"github.com/prometheus/client_golang/prometheus"},
 			keeps:  []string{"net/http", module + "/core"},
+		},
+		{
+			rule: "only programs that are traced link OpenTelemetry", importer: "adapters/http",
+			breaks: []string{"go.opentelemetry.io/otel/trace"},
+			keeps:  []string{"net/http", module + "/core"},
+		},
+		{
+			rule: "only programs that are traced link OpenTelemetry", importer: "adapters/otel",
+			keeps: []string{"go.opentelemetry.io/otel/trace"},
 		},
 		{
 			rule: "only programs that speak gRPC link it", importer: "adapters/http",

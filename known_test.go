@@ -31,7 +31,7 @@ type known struct {
 }
 
 // adapterNames are the packages that documents call by another name, as programs that import them do.
-var adapterNames = map[string]string{"adapters/http": "httpadapter", "adapters/lambda": "lambdaadapter"}
+var adapterNames = map[string]string{"adapters/http": "httpadapter", "adapters/lambda": "lambdaadapter", "adapters/otel": "oteladapter"}
 
 func look(t *testing.T) *known {
 	t.Helper()
@@ -141,7 +141,7 @@ func (k *known) lookAtSource(t *testing.T) {
 			k.addWords(read(t, file))
 		}
 	}
-	for _, m := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(read(t, "docs/metrics.md"), -1) {
+	for _, m := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(read(t, "deploy/prometheus/duly.rules.yml"), -1) {
 		k.words[m[1]] = true
 	}
 	err := filepath.WalkDir(".", func(path string, entry os.DirEntry, err error) error {

@@ -21,6 +21,7 @@ var foreign = map[string]string{
 	"--use-container": "SAM's", "CAP_SYS_PTRACE": "Linux'", "DIGEST_SECRET": "an example", "TRYAGAIN": "Redis'", "CROSSSLOT": "Redis'",
 	"TICK_TOKEN": "an example", "ALARM_SECRET": "an example", "APPROVALS_SECRET": "an example", "DIGEST_KEY": "an example", "CALLBACK_SECRET": "an example",
 	"DULY_VALUE_TENANT": "an example", "Ann": "an example", "duly.yaml": "the user's", "duly:": "a prefix", "--long -s": "an example", "KnownFields": "yaml.v3's", "IsClusterMode": "go-redis'",
+	"OTEL_METRIC_EXPORT_INTERVAL": "OpenTelemetry's", "OTEL_SERVICE_NAME": "OpenTelemetry's", "rule_files": "Prometheus'",
 }
 
 // Each document names only what exists, and names that are wrong would be found.
@@ -43,7 +44,7 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 // documents are the pages that say how duly is now: not the changelog, which says how it was.
 func documents(t *testing.T) []string {
 	t.Helper()
-	out := []string{"sam/README.md"}
+	out := []string{"sam/README.md", "deploy/prometheus/duly.rules.yml"}
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", ".github/*.md", ".github/*/*.md"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)

@@ -3,7 +3,7 @@ module github.com/seed-6f6f2c11/duly/bench
 go 1.26.0
 
 require (
-	github.com/go-logr/logr v1.2.4
+	github.com/go-logr/logr v1.4.4
 	github.com/gocraft/work v0.5.1
 	github.com/gomodule/redigo v1.9.3
 	github.com/hibiken/asynq v0.26.0

@@ -45,13 +45,17 @@ const (
 // Event is a change of a task, or one step in the life of a run, told once it is stored. Durations are measured in this process, times
 // by the store's clock.
 type Event struct {
-	Type     EventType
-	Time     time.Time
-	Agent    string
-	ID       string
-	Kind     string
-	Group    string
-	TraceID  string
+	Type    EventType
+	Time    time.Time
+	Agent   string
+	ID      string
+	Kind    string
+	Group   string
+	TraceID string
+	// SessionID and MemCubeID are those of the task, where it was submitted, run or read: a pause of it, and what an audit finds, lack them.
+	SessionID, MemCubeID string
+	Process              string // the name of the process that did it: Config.Name
+
 	Attempt  int
 	Fence    Fence // of the claim; zero for what is about no run
 	Due      time.Time
@@ -65,8 +69,8 @@ type Event struct {
 	Because  BecauseCode     // finish of an activity task: it rests until there is activity, and has no Next; or it cools down until Next
 	Fault    store.FaultCode // fault
 	Key      string          // the limit key of what is paused, resumed or held, and of a task that a command is about
-	By       string          // who asked for it; "duly" for what it did by itself
-	Reason   string          // why, as they said; at most 1 KiB
+	By       string          // who asked for it; "duly" for what it did by itself; of a finish who cancelled the task
+	Reason   string          // why, as they said; of a release why the run was given back; at most 1 KiB
 	Count    int             // how many tasks: park, recover and breaker
 	Code     Code            // which bound it was: breaker
 	Used     Usage           // what the run has used: finish and release; nil for nothing

@@ -73,16 +73,16 @@ func (s *Scheduler) tellForetold(of []*run, subs []store.Submission, placed []st
 	}
 	for i := range placed {
 		if placed[i].Created {
-			s.tellCallback(&subs[i], of[i].claimed.ID, of[i].body.TraceID, placed[i].Due)
+			s.tellCallback(&subs[i], of[i].claimed.ID, &of[i].body, placed[i].Due)
 		}
 	}
 }
 
-// tellCallback reports a delivery that is new.
-func (s *Scheduler) tellCallback(sub *store.Submission, of, trace string, due store.Millis) {
+// tellCallback reports a delivery that is new, of the task of an id and with a body.
+func (s *Scheduler) tellCallback(sub *store.Submission, of string, b *body, due store.Millis) {
 	s.emit(Event{
-		Type: EventEnqueue, Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, TraceID: trace, Due: due.Time(), Status: StatusWaiting, By: byDuly,
-		Reason: clip("callback of " + of),
+		Type: EventEnqueue, Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, TraceID: b.TraceID, Due: due.Time(), Status: StatusWaiting, By: byDuly,
+		SessionID: b.SessionID, MemCubeID: b.MemCubeID, Reason: clip("callback of " + of),
 	})
 }
 
@@ -243,7 +243,7 @@ func (s *Scheduler) foretellCancel(ctx context.Context, t *store.Stored, b *body
 	}
 	placed, err := s.store.Submit(ctx, []store.Submission{sub})
 	if err == nil && s.config.OnEvent != nil {
-		s.tellCallback(&sub, t.ID, b.TraceID, placed[0].Due)
+		s.tellCallback(&sub, t.ID, b, placed[0].Due)
 	}
 	return &sub, err
 }

@@ -120,6 +120,9 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		Kind    string      `json:"kind"`
 		Group   string      `json:"group,omitempty"`
 		TraceID string      `json:"trace_id,omitempty"`
+		Session string      `json:"session_id,omitempty"`
+		Cube    string      `json:"mem_cube_id,omitempty"`
+		Process string      `json:"process,omitempty"`
 		Attempt int         `json:"attempt,omitempty"`
 		Due     stamp       `json:"due_at,omitzero"`
 		Wait    int64       `json:"queue_wait_ms"`
@@ -138,10 +141,12 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		Count   int         `json:"count,omitempty"`
 		Code    Code        `json:"code,omitempty"`
 		Used    Usage       `json:"used,omitempty"`
+
+		Fault store.FaultCode `json:"fault,omitempty"`
 	}{
-		e.Type, stamp(e.Time), e.Agent, e.ID, e.Kind, e.Group, e.TraceID, e.Attempt, stamp(e.Due), max(e.Wait.Milliseconds(), 0),
+		e.Type, stamp(e.Time), e.Agent, e.ID, e.Kind, e.Group, e.TraceID, e.SessionID, e.MemCubeID, e.Process, e.Attempt, stamp(e.Due), max(e.Wait.Milliseconds(), 0),
 		e.Duration.Milliseconds(), max(e.Wait.Milliseconds(), 0) + e.Duration.Milliseconds(), e.Outcome, e.Retried, e.Status, stamp(e.Next), e.Because, e.Error,
-		e.From, e.Key, e.By, e.Reason, e.Count, e.Code, e.Used,
+		e.From, e.Key, e.By, e.Reason, e.Count, e.Code, e.Used, e.Fault,
 	})
 }
 

@@ -1,9 +1,10 @@
 package core
 
-// Middleware: handlers as what is wrapped around them sees them.
+// Middleware: handlers and submits as what is wrapped around them sees them.
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -15,11 +16,47 @@ type Handler func(ctx context.Context, runs []*RunInfo) []error
 // Use wraps all handlers of the scheduler, whichever are registered before or afterwards: for tracing, logging or metrics of your
 // own, or values in their contexts. Of several the first that was given is the outermost. A middleware that returns outcomes
 // without calling next decides how the runs end; one that panics fails them. It is called once for each run, so that what it
-// makes in wrapping is short-lived.
+// makes in wrapping is short-lived. Before it calls next it may set the Traceparent of its runs: that is what programs and servers
+// get, and the stored task keeps its own.
 func (s *Scheduler) Use(middleware ...func(next Handler) Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.middleware = append(slices.Clip(s.middleware), middleware...)
+}
+
+// Submitter stores tasks, as [Scheduler.Submit] does.
+type Submitter func(ctx context.Context, tasks []NewTask) ([]Submitted, error)
+
+// UseSubmit wraps each [Scheduler.Submit] of tasks: for tracing, or defaults of your own. Of several the first that was given is the
+// outermost. A middleware may change the tasks, which are a copy that is its own, and not their number; what it changes is checked as
+// if the caller had sent it. What duly stores by itself, such as runs after an activity or deliveries of callbacks, does not pass it.
+func (s *Scheduler) UseSubmit(middleware ...func(next Submitter) Submitter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.submitting = append(slices.Clip(s.submitting), middleware...)
+}
+
+// OutcomeOf is the outcome of a run whose handler returns err, for middleware, which gives the context that it was called with.
+// Whether a failed attempt is retried is decided later, and in the event of its end.
+func OutcomeOf(ctx context.Context, err error) Outcome {
+	switch err = because(err, context.Cause(ctx)); {
+	case err == nil, isOf[*nextInError](err):
+		return OutcomeSuccess
+	case isOf[*skippedError](err):
+		return OutcomeSkipped
+	case isOf[*snoozeError](err), isOf[*retryAfterError](err):
+		return OutcomeSnoozed
+	case isOf[*yieldError](err):
+		return OutcomeYielded
+	case isOf[*awaitError](err):
+		return OutcomeAwaiting
+	case isOf[*cancelError](err):
+		return OutcomeCancelled
+	case errors.Is(err, ErrStopping) && !deliberate(err):
+		return OutcomeReleased
+	default:
+		return OutcomeFailed
+	}
 }
 
 // wrapped calls a handler for some runs, within the middleware, and returns their outcomes, in those that are given if nobody else

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -105,4 +106,112 @@ func TestAPayloadMayNameItsKind(t *testing.T) {
 	assert.Equal(t, "other", info.Kind, "what is said counts")
 	_, err = s.Submit(t.Context(), core.NewTask{Agent: "a", ID: "3", Payload: 7})
 	assert.Equal(t, core.CodeInvalid, core.CodeOf(err))
+}
+
+// What wraps submits may change the tasks, sees what became of them, and may refuse them; the caller's tasks stay its own.
+func TestMiddlewareWrapsSubmits(t *testing.T) {
+	t.Parallel()
+	s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{})
+	require.NoError(t, err)
+	var seen []string
+	named := func(name string) func(core.Submitter) core.Submitter {
+		return func(next core.Submitter) core.Submitter {
+			return func(ctx context.Context, tasks []core.NewTask) ([]core.Submitted, error) {
+				seen = append(seen, name)
+				if tasks[0].Kind == "refused" {
+					return nil, errors.New("not here")
+				}
+				tasks[0].Traceparent += name
+				out, err := next(ctx, tasks)
+				seen = append(seen, fmt.Sprint(name, " ", len(out), " ", err))
+				return out, err
+			}
+		}
+	}
+	s.UseSubmit(named("outer"), named("inner"))
+	mine := []core.NewTask{{Agent: "a", ID: "1", Kind: "k"}}
+	_, err = s.Submit(t.Context(), mine...)
+	require.NoError(t, err)
+	assert.Empty(t, mine[0].Traceparent)
+	assert.Equal(t, []string{"outer", "inner", "inner 1 <nil>", "outer 1 <nil>"}, seen)
+	info, err := s.Task(t.Context(), "a", "1")
+	require.NoError(t, err)
+	assert.Equal(t, "outerinner", info.Traceparent)
+	_, err = s.Submit(t.Context(), core.NewTask{Agent: "a", ID: "2", Kind: "refused"})
+	require.EqualError(t, err, "not here")
+	_, err = s.Task(t.Context(), "a", "2")
+	require.ErrorIs(t, err, core.ErrNotFound)
+	out, err := s.Submit(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, out)
+}
+
+// A trace is about a submit: the same task in another trace is the same, for those that are kept and those that are replaced.
+func TestAnotherTraceIsNoOtherTask(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []core.Policy{nil, core.NoPolicy{}} {
+		var events []core.EventType
+		s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{Policy: policy, OnEvent: func(e core.Event) { events = append(events, e.Type) }})
+		require.NoError(t, err)
+		task := core.NewTask{Agent: "a", ID: "1", Kind: "k", Cron: "0 9 * * *", Traceparent: "00-1"}
+		for _, conflict := range []core.OnConflict{core.OnConflictKeep, core.OnConflictReplace} {
+			task.OnConflict = conflict
+			for _, trace := range []string{"00-1", "00-2", ""} {
+				task.Traceparent = trace
+				out, err := s.Submit(t.Context(), task)
+				require.NoError(t, err)
+				assert.False(t, out[0].Differs, "%s %q", conflict, trace)
+			}
+		}
+		assert.Equal(t, []core.EventType{core.EventEnqueue}, events)
+		info, err := s.Task(t.Context(), "a", "1")
+		require.NoError(t, err)
+		assert.Equal(t, "00-1", info.Traceparent)
+		task.SessionID = "other"
+		out, err := s.Submit(t.Context(), task)
+		require.NoError(t, err)
+		assert.True(t, out[0].Replaced)
+		assert.Equal(t, []core.EventType{core.EventEnqueue, core.EventReplace}, events)
+	}
+}
+
+// The outcome that a middleware names is the one that is stored.
+func TestTheOutcomeThatMiddlewareSees(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[core.Outcome]error{
+		core.OutcomeSuccess: nil, core.OutcomeFailed: errors.New("broken"), core.OutcomeCancelled: core.Cancel(nil), core.OutcomeSnoozed: core.Snooze(time.Hour),
+		core.OutcomeYielded: core.Yield(1, time.Hour), core.OutcomeAwaiting: core.Await(core.Signal{Key: "s"}, nil),
+	} {
+		t.Run(string(want), func(t *testing.T) {
+			t.Parallel()
+			var stored core.Outcome
+			s, e := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{OnEvent: func(e core.Event) {
+				if e.Type == core.EventFinish {
+					stored = e.Outcome
+				}
+			}})
+			require.NoError(t, e)
+			var seen core.Outcome
+			s.Use(func(next core.Handler) core.Handler {
+				return func(ctx context.Context, runs []*core.RunInfo) []error {
+					out := next(ctx, runs)
+					seen = core.OutcomeOf(ctx, out[0])
+					return out
+				}
+			})
+			core.Handle(s, "k", func(context.Context, *core.Task[any]) error { return err })
+			_, e = s.Submit(t.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "k"})
+			require.NoError(t, e)
+			_, _ = s.RunDueTasks(t.Context(), []string{"a"})
+			assert.Equal(t, want, stored)
+			assert.Equal(t, want, seen)
+		})
+	}
+	stopping, stop := context.WithCancelCause(t.Context())
+	stop(core.ErrStopping)
+	assert.Equal(t, core.OutcomeReleased, core.OutcomeOf(stopping, stopping.Err()))
+	assert.Equal(t, core.OutcomeSnoozed, core.OutcomeOf(stopping, core.Snooze(time.Hour)))
+	assert.Equal(t, core.OutcomeSuccess, core.OutcomeOf(stopping, nil))
+	assert.Equal(t, core.OutcomeSuccess, core.OutcomeOf(t.Context(), core.NextIn(time.Hour)))
+	assert.Equal(t, core.OutcomeSnoozed, core.OutcomeOf(t.Context(), core.RetryAfter(time.Now(), nil)))
 }

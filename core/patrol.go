@@ -70,5 +70,5 @@ func (s *Scheduler) tellFault(ctx context.Context, f Fault) {
 	}
 	s.config.Logger.ErrorContext(ctx, "an audit has found a fault", slog.String("fault", string(f.Code)), slog.String("agent", f.Agent),
 		slog.String("task", f.ID), slog.String("repair", what))
-	s.emit(Event{Type: EventFault, Agent: f.Agent, ID: f.ID, Fault: f.Code, Error: string(f.Code) + ": " + what})
+	s.emit(Event{Type: EventFault, Agent: f.Agent, ID: f.ID, Fault: f.Code, By: byDuly, Error: string(f.Code) + ": " + what})
 }

@@ -39,6 +39,7 @@ type Scheduler struct {
 	hosts    []*host // never changed in place
 
 	middleware []func(next Handler) Handler
+	submitting []func(next Submitter) Submitter
 	kinds      []string // sorted, and never changed in place
 	usual      map[string]*usual
 
@@ -94,6 +95,21 @@ func (s *Scheduler) Submit(ctx context.Context, tasks ...NewTask) ([]Submitted, 
 	if len(tasks) == 0 {
 		return nil, nil
 	}
+	s.mu.RLock()
+	around := s.submitting
+	s.mu.RUnlock()
+	if len(around) == 0 {
+		return s.submit(ctx, tasks)
+	}
+	next := Submitter(s.submit)
+	for i := range around {
+		next = around[len(around)-1-i](next)
+	}
+	return next(ctx, slices.Clone(tasks))
+}
+
+// submit is Submit within the middleware.
+func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, error) {
 	if len(tasks) > MaxSubmit {
 		return nil, invalid("tasks", "are %d: the limit is %d a call", len(tasks), MaxSubmit)
 	}
@@ -306,7 +322,7 @@ func (s *Scheduler) askedNow(ctx context.Context) (store.Millis, error) {
 // emit hands an event to the program, with the store's time.
 func (s *Scheduler) emit(e Event) {
 	if s.config.OnEvent != nil {
-		e.Time = s.storeNow().Time()
+		e.Time, e.Process = s.storeNow().Time(), s.config.Name
 		s.config.OnEvent(e)
 	}
 }

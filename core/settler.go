@@ -350,7 +350,10 @@ func (r *run) tellStored(typ EventType, result store.Settled) {
 	case result.Err != nil:
 		e.Status = "" // another process may have it by now
 	case v.released:
-		e.Status = StatusWaiting
+		e.Status, e.By, e.Reason = StatusWaiting, byDuly, r.whyReleased()
+	case r.order.Load() != nil:
+		order := decodeHold(*r.order.Load())
+		e.By, e.Reason = order.By, order.Reason
 	}
 	if err := cmp.Or(v.err, v.why); err != nil {
 		e.Error = clip(err.Error())
@@ -362,6 +365,18 @@ func (r *run) tellStored(typ EventType, result store.Settled) {
 		order := decodeHold(v.settlement.Hold)
 		e.Type, e.From, e.Error, e.By, e.Reason = EventPause, e.Status, order.Reason, order.By, order.Reason
 		s.emit(e)
+	}
+}
+
+// whyReleased is why the run was given back.
+func (r *run) whyReleased() string {
+	switch p := r.pull; {
+	case p.spent.Load():
+		return "the time of its pull was up"
+	case p.claiming.Err() != nil:
+		return "its process stopped"
+	default:
+		return "it has no handler here"
 	}
 }
 

@@ -51,6 +51,7 @@ func (r *run) spawn(ctx context.Context) error {
 	if placed[0].Created && s.config.OnEvent != nil {
 		s.emit(Event{
 			Type: EventEnqueue, Agent: sub.Agent, ID: id, Kind: sub.Kind, Group: sub.Group, TraceID: child.TraceID, Due: placed[0].Due.Time(),
+			SessionID: child.SessionID, MemCubeID: child.MemCubeID,
 			Status: StatusWaiting, By: byDuly, Reason: "occurrence of " + r.claimed.ID,
 		})
 	}

@@ -136,11 +136,11 @@ func (r *run) steer(d *decision) {
 	v.settlement.Due = d.delay(v, store.When{At: max(at, d.now)})
 }
 
-// alike reports whether two bodies are the same but for the limit key, which a policy may have set in one, and for the runs that
-// have submitted them.
+// alike reports whether two bodies are the same but for the limit key, which a policy may have set in one, and for the runs and
+// traces that have submitted them.
 func alike(a, b []byte) bool {
 	x, err1 := record.DecodeBody(a)
 	y, err2 := record.DecodeBody(b)
-	x.LimitKey, y.LimitKey, x.Origin, y.Origin = "", "", nil, nil
+	x.LimitKey, y.LimitKey, x.Origin, y.Origin, x.Traceparent, y.Traceparent = "", "", nil, nil, "", ""
 	return err1 == nil && err2 == nil && slices.Equal(x.Encode(), y.Encode())
 }

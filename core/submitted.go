@@ -110,17 +110,17 @@ func same(sub *store.Submission, t *store.Stored, b *body) bool {
 		(b.Cron != "" || b.Manual || b.Every != 0 && sub.Due == store.When{After: jitter(b.Jitter, sub.Agent, sub.ID, 0)})
 }
 
-// sameBody reports whether two bodies are the same, whichever runs have submitted them.
+// sameBody reports whether two bodies are the same, whichever runs have submitted them, in whichever trace.
 func sameBody(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
 	x, err1 := record.DecodeBody(a)
 	y, err2 := record.DecodeBody(b)
-	if err1 != nil || err2 != nil || x.Origin == nil && y.Origin == nil {
+	if err1 != nil || err2 != nil || x.Origin == nil && y.Origin == nil && x.Traceparent == y.Traceparent {
 		return false
 	}
-	x.Origin, y.Origin = nil, nil
+	x.Origin, y.Origin, x.Traceparent, y.Traceparent = nil, nil, "", ""
 	return bytes.Equal(x.Encode(), y.Encode())
 }
 
@@ -170,7 +170,11 @@ func (s *Scheduler) tellPlaced(ctx context.Context, tasks []NewTask, out []Submi
 	for i := range out {
 		e := Event{
 			Type: EventEnqueue, Agent: out[i].Agent, ID: out[i].ID, Kind: out[i].Kind, Group: tasks[i].Group, TraceID: tasks[i].TraceID,
+			SessionID: tasks[i].SessionID, MemCubeID: tasks[i].Labels[labelMemCube],
 			Due: out[i].Due, Status: StatusWaiting, By: by.By, Key: tasks[i].LimitKey,
+		}
+		if parent := ParentOf(ctx); parent != "" {
+			e.Reason = clip("submitted by the run of " + parent)
 		}
 		switch {
 		case out[i].Created:

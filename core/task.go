@@ -75,6 +75,8 @@ type NewTask struct {
 	Timeout     time.Duration // of one run; if zero, the kind's; negative for none
 	Lease       time.Duration // how long a run may go without a sign of life; if zero, the kind's
 
+	// Traceparent is the W3C trace context of whoever submits. It is about the submit, and no part of the definition: one that differs in
+	// it alone is the same.
 	TraceID, Traceparent, SessionID string
 	UserID                          string
 	Info                            json.RawMessage // any JSON object of the submitter's

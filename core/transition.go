@@ -174,7 +174,7 @@ func (s *Scheduler) changed(t *Transition, b *body, due store.Millis) {
 		return
 	}
 	e := t.event()
-	e.Group, e.TraceID, e.Next = b.Group, b.TraceID, due.Time()
+	e.Group, e.TraceID, e.SessionID, e.MemCubeID, e.Next = b.Group, b.TraceID, b.SessionID, b.MemCubeID, due.Time()
 	s.emit(e)
 }
 

@@ -6,6 +6,8 @@ import (
 	"context"
 	"strconv"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // linesAtHome puts what homes know into the lines of a reply of read.lua: how much of a bucket is in use, and when there is room, is known there
@@ -23,12 +25,19 @@ func (s *Store) linesAtHome(ctx context.Context, reply []any) {
 		if !strings.HasSuffix(text(line[1]), spans) && !spanningBudget(bucket, text(line[1])) {
 			continue
 		}
-		pipe, p, name := s.client.Pipeline(), s.parts[s.partitionOf(bucket)], atHome+bucket
-		flight, learned := pipe.Do(ctx, "HGET", p.key("flight"), name), pipe.Do(ctx, "HGET", p.key("learned"), name)
-		empty, ends := pipe.Do(ctx, "ZSCORE", p.key("rates"), name), pipe.Do(ctx, "ZSCORE", p.key("periods"), name)
-		spent := pipe.Do(ctx, "HGET", p.key("spent"), name)
-		_, _ = pipe.Exec(ctx)
-		line[2], line[4], line[5], line[6], line[7] = flight.Val(), scoreText(empty.Val()), spent.Val(), scoreText(ends.Val()), learned.Val()
+		pipe, p := s.client.Pipeline(), s.parts[s.partitionOf(bucket)]
+		for _, what := range []string{"HGET flight", "HGET learned", "HGET spent", "ZSCORE rates", "ZSCORE periods"} {
+			command, key, _ := strings.Cut(what, " ")
+			pipe.Do(ctx, command, p.key(key), atHome+bucket)
+		}
+		cmds, _ := pipe.Exec(ctx)
+		var v [5]any
+		for i, cmd := range cmds {
+			if c, ok := cmd.(*redis.Cmd); ok {
+				v[i] = c.Val()
+			}
+		}
+		line[2], line[4], line[5], line[6], line[7] = v[0], scoreText(v[3]), v[2], scoreText(v[4]), v[1]
 	}
 }
 

@@ -51,5 +51,6 @@ func (h *Handler) RunBatch(ctx context.Context, ts []*core.Task[json.RawMessage]
 // environOf is the environment of a program that runs a batch: of its tasks what all have in common.
 func (p *program) environOf(ts []*core.Task[json.RawMessage]) []string {
 	t := ts[0]
-	return append(p.inherited(contract.Shared(ts)), "DULY_AGENT_ID="+t.Agent, "DULY_KIND="+t.Kind, "DULY_BATCH="+strconv.Itoa(len(ts)))
+	return append(p.inherited(contract.Shared(ts)), "DULY_AGENT_ID="+t.Agent, "DULY_KIND="+t.Kind, "DULY_BATCH="+strconv.Itoa(len(ts)),
+		"TRACEPARENT="+contract.Trace(ts))
 }

@@ -81,7 +81,7 @@ func (p *program) environ(t *core.RunInfo) []string {
 		"DULY_LEVEL="+strconv.Itoa(int(t.Level)), "DULY_ATTEMPT="+strconv.Itoa(t.Attempt),
 		"DULY_FENCE="+strconv.FormatInt(int64(t.Fence), 10),
 		"DULY_DUE="+contract.Instant(t.Due), "DULY_OCCURRENCE="+contract.Instant(t.Occurrence), "DULY_ZONE="+t.Zone,
-		"DULY_TRACE_ID="+t.TraceID, "DULY_TRACEPARENT="+t.Traceparent, "DULY_SESSION_ID="+t.SessionID,
+		"DULY_TRACE_ID="+t.TraceID, "DULY_TRACEPARENT="+t.Traceparent, "TRACEPARENT="+t.Traceparent, "DULY_SESSION_ID="+t.SessionID,
 		"DULY_USER_ID="+t.UserID, "DULY_MEM_CUBE_ID="+t.Labels["mem_cube_id"], "DULY_USER_NAME="+t.Labels["user_name"],
 		"DULY_AGENT="+t.Agent, // the name before DULY_AGENT_ID, for one release
 	)

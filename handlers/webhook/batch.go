@@ -26,6 +26,9 @@ func (h *Handler) RunBatch(ctx context.Context, ts []*core.Task[json.RawMessage]
 	if err != nil {
 		return contract.All(ts, err)
 	}
+	if trace := contract.Trace(ts); trace != "" {
+		r.Header.Set("Traceparent", trace)
+	}
 	said, err := h.post(r, contract.MostOutcomes(ts))
 	switch {
 	case err != nil:

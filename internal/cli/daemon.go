@@ -113,6 +113,10 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	if err := c.Check(); err != nil {
 		return usage("see duly daemon --help", "%w", err)
 	}
+	sends, err := newTelemetry(ctx, versionOr(p.version), logger)
+	if err != nil {
+		return err
+	}
 	settings, streams, err := connected(ctx, c, o.onRequest, logger)
 	if err != nil {
 		return err
@@ -129,7 +133,8 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 		return err
 	}
 	defer store.end()
-	s, err := api.scheduler(store, store.with(settings))
+	defer sends.end(ctx) // before the store, which the last metrics ask
+	s, err := sends.scheduler(api, store, store.with(settings))
 	if err != nil {
 		return err
 	}
@@ -157,6 +162,12 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	api.announce(ctx, c, logger)
 	// Programs that handlers have started end with the process, never after it.
 	defer p.children.Wait()
+	services := servicesOf(ctx, s, d, api, sends, o, logger)
+	return together(ctx, append(services, reading(streams, s)...)...)
+}
+
+// servicesOf are what runs until the process ends: the daemon, or what a request starts in its place, and the API.
+func servicesOf(ctx context.Context, s *core.Scheduler, d *daemon.Daemon, a *api, sends *telemetry, o *daemonOptions, logger *slog.Logger) []func(context.Context) error {
 	services := []func(context.Context) error{d.Run}
 	ready := func(context.Context) error { return d.Ready() }
 	if o.onRequest {
@@ -164,9 +175,10 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 		services = []func(context.Context) error{startsAtOnce(ctx, s, o.grace)}
 		ready = newReadiness(func(ctx context.Context) error { _, err := s.NextDue(ctx); return err }).ask
 	}
-	server := api.server(s, ready, o.grace, logger) // before anything runs: it makes the handlers' kinds known to the metrics
-	services = append(services, func(ctx context.Context) error { return api.serve(ctx, server, o.grace) })
-	return together(ctx, append(services, reading(streams, s)...)...)
+	server := a.server(s, ready, o.grace, logger) // before anything runs: it makes the handlers' kinds known to the metrics
+	sends.over(server)
+	sends.begin(ctx, s)
+	return append(services, func(ctx context.Context) error { return a.serve(ctx, server, o.grace) })
 }
 
 // connected are the settings of the scheduler, with what it hears from and tells outside beside its store and its API: the streams that it

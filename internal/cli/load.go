@@ -107,5 +107,5 @@ func breaker(c *dulyfile.File) error {
 // opens its store and its API.
 // Programs that handlers start get none of them.
 func secretVariables(c *dulyfile.File) []string {
-	return []string{redisstore.EnvURL, tokenEnv, tokenVariable(c), cronSecretEnv}
+	return append([]string{redisstore.EnvURL, tokenEnv, tokenVariable(c), cronSecretEnv}, otelSecrets...)
 }

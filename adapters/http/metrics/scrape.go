@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -36,6 +37,35 @@ func (m *Metrics) Handler(s *core.Scheduler) http.Handler {
 			ErrorLog: logger, ErrorHandling: promhttp.ContinueOnError,
 		}).ServeHTTP(w, r)
 	})
+}
+
+// Gatherer gathers what a scrape of Handler has, for a program that sends its metrics by itself, such as by OTLP with the bridge of
+// OpenTelemetry for Prometheus. Reading the store's figures ends with ctx. As Handler does, it makes the kinds known that s has handlers for.
+func (m *Metrics) Gatherer(ctx context.Context, s *core.Scheduler) prometheus.Gatherer {
+	m.watch(s)
+	f := newFigures(m, s)
+	now := prometheus.NewRegistry()
+	now.MustRegister(liveCollector{read: func() (answer, error) {
+		said, err := f.read(ctx)
+		if err != nil && ctx.Err() == nil {
+			m.config.Logger.WarnContext(ctx, "the store's figures are missing from what is gathered", slog.Any("err", err))
+		}
+		return said, err
+	}}, processCollector{s})
+	return prometheus.Gatherers{m.registry, now}
+}
+
+// liveCollector reads the store's figures each time that it is asked for them.
+type liveCollector struct {
+	storeCollector
+
+	read func() (answer, error)
+}
+
+// Collect makes the metrics of what the store says now.
+func (c liveCollector) Collect(out chan<- prometheus.Metric) {
+	said, err := c.read()
+	storeCollector{answer: said, up: err == nil}.Collect(out)
 }
 
 // errorLog hands on what is wrong with a scrape.

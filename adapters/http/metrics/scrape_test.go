@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -180,4 +181,39 @@ func TestAScrapeWithoutATokenAsksNobody(t *testing.T) {
 	assert.NotContains(t, string(data), "duly_")
 	assert.Zero(t, w.store.calls.Load())
 	assert.Zero(t, w.scrape().value("duly_store_calls_total", "verb", "claim"))
+}
+
+// What a program gathers to send it by itself is what a scrape has, and it asks the store each time.
+func TestWhatIsGatheredIsWhatAScrapeHas(t *testing.T) {
+	t.Parallel()
+	st := &faulty{Store: memstore.New(memstore.Config{Partitions: 8})}
+	m := metrics.New(metrics.Config{Version: "v1", Fresh: time.Nanosecond})
+	s, err := core.New(m.Store(st), core.Config{OnEvent: m.Event, OnTick: m.Tick})
+	require.NoError(t, err)
+	core.Handle(s, "good", func(context.Context, *core.Task[any]) error { return nil })
+	w := &world{T: t, s: s}
+	w.serve(m)
+	all := m.Gatherer(t.Context(), s)
+	gathered := func() (names []string, up float64) {
+		families, err := all.Gather()
+		require.NoError(t, err)
+		for _, family := range families {
+			if strings.HasPrefix(family.GetName(), "duly_") {
+				names = append(names, family.GetName())
+			}
+			if family.GetName() == "duly_store_up" {
+				up = family.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		return names, up
+	}
+	names, up := gathered()
+	assert.ElementsMatch(t, w.scrape().ours(), names)
+	assert.Contains(t, names, "duly_tasks")
+	assert.EqualValues(t, 1, up)
+	st.stats = func(context.Context) (store.Stats, error) { return store.Stats{}, errors.New("away") }
+	names, up = gathered()
+	assert.NotContains(t, names, "duly_tasks")
+	assert.Contains(t, names, "duly_runs_total")
+	assert.Zero(t, up)
 }

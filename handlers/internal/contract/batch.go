@@ -181,3 +181,13 @@ func (s *said) failure(now time.Time) (outcome, err error) {
 		return failed, nil
 	}
 }
+
+// Trace is the traceparent that all tasks of a batch share, as they do where duly traces their runs; empty if they differ.
+func Trace(ts []*core.Task[json.RawMessage]) string {
+	for _, t := range ts[1:] {
+		if t.Traceparent != ts[0].Traceparent {
+			return ""
+		}
+	}
+	return ts[0].Traceparent
+}

@@ -181,7 +181,7 @@ func opened(codes map[int]string) map[int]string {
 // ofTests are variables of whoever runs the tests, which programs get as all of duly's environment.
 var ofTests = regexp.MustCompile(`(?m)^DULY_TEST_[A-Z_]+=.*$`)
 
-var variable = regexp.MustCompile(`(?m)^(DULY_[A-Z_]+)=(.*)$`)
+var variable = regexp.MustCompile(`(?m)^(DULY_[A-Z_]+|TRACEPARENT)=(.*)$`)
 
 // gated is a scheduler whose kind has a gate, and a handler that succeeds.
 func gated(t *testing.T, ask func(context.Context, *core.RunInfo) (core.GateAnswer, error)) *dulytest.Scheduler {

@@ -42,8 +42,12 @@ func TestThePagesFollowFromTheCode(t *testing.T) {
 	require.NoError(t, err)
 	file, err := reference.File(dulyfile.Schema())
 	require.NoError(t, err)
-	figures, err := reference.Metrics(scrapes(t))
+	with, without := scrapes(t)
+	figures, err := reference.Metrics(with, without)
 	require.NoError(t, err)
+	dashboard, err := reference.Dashboard(with, without)
+	require.NoError(t, err)
+	written(t, "../../deploy/grafana/duly.json", dashboard)
 	for name, text := range map[string]string{"metrics.md": figures, "file.md": file, "cli.md": reference.Commands(cli.Commands()), "http.md": calls, "errors.md": codes, "events.md": events} {
 		written(t, name, text)
 	}
@@ -100,6 +104,16 @@ func TestMetricsOfAnUnknownLabel(t *testing.T) {
 	t.Parallel()
 	_, err := reference.Metrics("# HELP duly_x X.\n# TYPE duly_x gauge\nduly_x{colour=\"red\"} 1\n", "")
 	require.ErrorContains(t, err, "the label colour")
+}
+
+// A metric that the dashboard has no place for is an error, as is a panel whose metric is gone.
+func TestTheDashboardMissesNothing(t *testing.T) {
+	t.Parallel()
+	with, without := scrapes(t)
+	_, err := reference.Dashboard(with+"# HELP duly_new New.\n# TYPE duly_new gauge\nduly_new 1\n", without)
+	require.ErrorContains(t, err, "duly_new")
+	_, err = reference.Dashboard(strings.ReplaceAll(with, "duly_ticks_total", "duly_tocks_total"), without)
+	require.ErrorContains(t, err, "duly_ticks_total, which no scrape has")
 }
 
 // Each variable that a program of duly reads, or gives to programs, is on the page of the environment, and each of the page is one.

@@ -5,6 +5,7 @@ package remote
 import (
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 
@@ -33,9 +34,7 @@ func (c *Client) Profiles(ctx context.Context, cursor string, limit int) ([]core
 // SetProfile sets the profile of an agent as a whole.
 func (c *Client) SetProfile(ctx context.Context, p core.Profile) (core.Profile, error) {
 	body := fields{}.with("zone", p.Zone)
-	for name, value := range map[string]any{"quiet": p.Quiet, "urgent": p.Urgent, "labels": p.Labels} {
-		body[name] = value
-	}
+	maps.Copy(body, fields{"quiet": p.Quiet, "urgent": p.Urgent, "labels": p.Labels})
 	var limits, budgets []fields
 	for i := range p.Limits {
 		limits = append(limits, ofLimit(&p.Limits[i]))
