@@ -200,13 +200,29 @@ func (m *mover) split(from partition, form byte, name string, of func(entry stri
 	return st
 }
 
+// ofBudgets are the streams of what budgets of profiles have used; those of all agents were lifted.
+func (m *mover) ofBudgets(p partition) []*stream {
+	var out []*stream
+	for name, form := range map[string]byte{"spent": 'h', "periods": 'z'} {
+		st := m.split(p, form, name, func(bucket string) string { return bucket[strings.LastIndexByte(bucket, '|')+1:] }, nil)
+		each := st.each
+		st.each = func(b batch, bucket, value string) {
+			if ofOne(bucket) {
+				each(b, bucket, value)
+			}
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
 // copyPartitions copies all that belongs to agents, and what is parked and held. The first partition comes last: where they
 // disagree on a hold of all of them, it is the one that is shown.
 func (m *mover) copyPartitions(ctx context.Context) error {
 	m.holds, m.parked = map[string]string{}, map[string]map[string]int64{}
 	for _, p := range slices.Backward(m.old.parts) {
 		m.bays = map[string]bool{}
-		if err := m.pour(ctx, append(m.ofAgents(p), m.ofHolds(p)...)...); err != nil {
+		if err := m.pour(ctx, slices.Concat(m.ofAgents(p), m.ofHolds(p), m.ofBudgets(p))...); err != nil {
 			return err
 		}
 	}

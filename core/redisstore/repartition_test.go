@@ -520,3 +520,33 @@ func TestRepartitionKnowsTheLayout(t *testing.T) {
 	}
 	assert.False(t, redisstore.KnownKey("later"))
 }
+
+// What the profile of an agent bounds, and what its budgets have used, moves with the agent.
+func TestRepartitionKeepsBudgetsOfProfiles(t *testing.T) {
+	t.Parallel()
+	config := redisstore.Config{URL: redistest.Start(t).URL, Partitions: 2}
+	st := open(t, config)
+	config.Partitions = 0
+	of := store.LimitTarget{Agent: "agent0"}
+	_, err := st.Profile(t.Context(), []store.ProfileChange{{
+		Agent: "agent0", Now: []byte("p"), Limits: []store.Limit{{About: of, Concurrency: 5}},
+		Budgets: []store.Budget{{
+			About:  store.BudgetTarget{LimitTarget: of, Unit: store.UnitRuns, Per: store.PerMonth},
+			Amount: store.AmountOne, Then: store.ThenHold, Zone: "UTC", Clock: store.Clock{{}},
+		}},
+	}})
+	require.NoError(t, err)
+	claim := func(st store.Store, nonce string) store.Claim {
+		return claimOf(t, st, store.PartitionOf("agent0", st.Partitions()), nonce, 10)
+	}
+	done1[[]store.Submitted](t)(st.Submit(t.Context(), []store.Submission{sub("agent0", "1")}))
+	first := claim(st, "first")
+	require.Len(t, first.Tasks, 1)
+	settle(t, st, store.VerbComplete, first.Tasks...)
+
+	_, err = redisstore.Repartition(t.Context(), config, redisstore.Repartitioning{To: 8})
+	require.NoError(t, err)
+	moved := open(t, config)
+	done1[[]store.Submitted](t)(moved.Submit(t.Context(), []store.Submission{sub("agent0", "2")}))
+	assert.Empty(t, claim(moved, "second").Tasks, "its budget is used up")
+}

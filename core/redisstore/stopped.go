@@ -46,7 +46,7 @@ func (m *mover) stopped(ctx context.Context) error {
 		tasks, time.UnixMilli(int64(last)).UTC().Format(time.RFC3339))
 }
 
-// unlimited refuses a store with limits, which count in one partition, or with tasks that still wait in line for one.
+// unlimited refuses a store with limits of all agents, what they have counted would have to be put together, or with tasks that still wait in line for one.
 func (m *mover) unlimited(ctx context.Context) error {
 	var limits, lined, awaits int64
 	for _, p := range m.old.parts {
@@ -59,7 +59,7 @@ func (m *mover) unlimited(ctx context.Context) error {
 	}
 	switch {
 	case limits > 0:
-		return fmt.Errorf("limits and budgets that are set: %d (duly limit list and duly budget list show them): they count in one partition only, so lift them, then try again", limits)
+		return fmt.Errorf("limits and budgets that are set: %d (duly limit list and duly budget list show them): what they have counted is not moved, so lift them, try again, and set them again (those of a file are set by the next start)", limits)
 	case awaits > 0:
 		return fmt.Errorf("tasks that wait for a signal: %d: what they wait for is not moved; signal or cancel them, then try again", awaits)
 	case lined > 0:
