@@ -114,7 +114,9 @@ func (sooner) Place(core.Figures, core.NewTask) core.Placement {
 	return core.Placement{Delay: time.Minute}
 }
 
-func (sooner) Again(_ core.Figures, e core.Ended) time.Time { return e.Due.Add(-time.Minute) }
+func (sooner) Again(_ core.Figures, e core.Ended) core.Placement {
+	return core.Placement{At: e.Due.Add(-time.Minute)}
+}
 
 // It excludes all that says when a task is due, by name, and is read strictly.
 func TestManualRefuses(t *testing.T) {

@@ -52,6 +52,7 @@ type pull struct {
 
 	doubtsMu sync.Mutex
 	doubts   doubts // about due times
+	moved    []move // by the policy
 }
 
 // newPull is a pull that has claimed nothing yet. Its context ends with the caller's, or when the pull
@@ -138,6 +139,7 @@ func (p *pull) run() (Report, error) {
 	}
 	stop()
 	p.replan()
+	p.move()
 	// The heart stops only when nothing is under lease any more, so that no lease expires while a
 	// handler takes its time to end.
 	p.heart.stop()

@@ -4,6 +4,7 @@ package core
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -19,19 +20,20 @@ type Policy interface {
 	// Place is called for each task that is submitted, once its preset is filled in and before it is checked. What it says counts for
 	// a task that is created or replaced; one that exists, and stays unchanged, keeps what it has.
 	Place(f Figures, t NewTask) Placement
-	// Again is called when an occurrence of a task with every or cron has ended, for good or as failed, and returns when the next is due; the zero
-	// time for when it would be. That of a task with fixed times, cron or every from the start, is never earlier than that. The level of a
-	// task cannot change between its runs.
-	Again(f Figures, e Ended) time.Time
+	// Again is called when an occurrence of a task with every or cron has ended, for good or as failed, and says how the next one runs: when it is due
+	// (At, or so much later), at which level, and under which limit key. That of a task with fixed times, cron or every from the start, is
+	// never due earlier than planned. Another level or key counts from the end of the pull on, if the task waits then; it costs two calls to
+	// the store.
+	Again(f Figures, e Ended) Placement
 }
 
 // Placement is what a policy says about a task that is submitted. What is zero stays as it is.
 type Placement struct {
 	Level    Level
 	LimitKey string
-	// At is when the task is due, in place of its At and Delay; it is ignored for one that recurs.
+	// At is when the task is due, in place of its At and Delay; at a submit it is ignored for one that recurs.
 	At time.Time
-	// Delay is how much later it is due: the first time of a task with every; it is ignored for one with cron.
+	// Delay is how much later it is due: the first time of a task with every; at a submit it is ignored for one with cron.
 	Delay time.Duration
 }
 
@@ -39,6 +41,7 @@ type Placement struct {
 type Ended struct {
 	Agent, ID, Kind string
 	Level           Level
+	LimitKey        string
 	Failed          bool
 	Took            time.Duration // of its last run
 	Due             time.Time     // when the next is due
@@ -51,10 +54,13 @@ type NoPolicy struct{}
 func (NoPolicy) Place(Figures, NewTask) Placement { return Placement{} }
 
 // Again changes nothing.
-func (NoPolicy) Again(Figures, Ended) time.Time { return time.Time{} }
+func (NoPolicy) Again(Figures, Ended) Placement { return Placement{} }
 
-// steered are tasks as the policy places them. The caller's are left as they are.
+// steered are tasks as the policy places them. The caller's are left as they are, and so is what somebody edits.
 func (s *Scheduler) steered(ctx context.Context, tasks []NewTask) []NewTask {
+	if ctx.Value(seenKey{}) != nil {
+		return tasks
+	}
 	tasks = slices.Clone(tasks)
 	s.figures.refresh(ctx, s)
 	for i := range tasks {
@@ -104,7 +110,7 @@ func (s *Scheduler) guarded(ctx context.Context, call func()) {
 	call()
 }
 
-// steer counts a run that has ended, and asks the policy when its task is due again. It comes after the decision, which knows
+// steer counts a run that has ended, and asks the policy how its task runs again. It comes after the decision, which knows
 // nothing of figures. A verdict that the store has refused, as the task was replaced meanwhile, is decided again without it.
 func (r *run) steer(d *decision) {
 	s, v := r.pull.s, &r.verdict
@@ -122,11 +128,16 @@ func (r *run) steer(d *decision) {
 	s.figures.refresh(r.pull.ctx, s)
 	f := s.figures.of(s.config.Clock.Now(), r.info.Agent, r.info.Kind)
 	e := Ended{
-		Agent: r.info.Agent, ID: r.info.ID, Kind: r.info.Kind, Level: r.info.Level, Failed: v.outcome == OutcomeFailed, Took: v.took, Due: planned.Time(),
+		Agent: r.info.Agent, ID: r.info.ID, Kind: r.info.Kind, Level: r.info.Level, LimitKey: d.body.LimitKey, Failed: v.outcome == OutcomeFailed, Took: v.took, Due: planned.Time(),
 	}
-	var due time.Time
-	s.guarded(r.pull.ctx, func() { due = s.config.Policy.Again(f, e) })
-	if due.IsZero() || store.MillisOf(due) == planned {
+	var next Placement
+	s.guarded(r.pull.ctx, func() { next = s.config.Policy.Again(f, e) })
+	r.pull.moves(&e, &next)
+	due := next.At
+	if due.IsZero() {
+		due = planned.Time().Add(max(next.Delay, 0))
+	}
+	if store.MillisOf(due) == planned {
 		return
 	}
 	at := min(store.MillisOf(due), d.now.Add(maxDelay))
@@ -134,6 +145,47 @@ func (r *run) steer(d *decision) {
 		at = max(at, planned)
 	}
 	v.settlement.Due = d.delay(v, store.When{At: max(at, d.now)})
+}
+
+// move is another level or limit key that a policy gives a task, once the end of its run is stored.
+type move struct {
+	agent, id string
+	fields    map[string]any
+}
+
+// moves notes what a policy changes about a task besides its time.
+func (p *pull) moves(e *Ended, next *Placement) {
+	m := move{agent: e.Agent, id: e.ID, fields: map[string]any{}}
+	if next.Level != 0 && next.Level != e.Level {
+		m.fields["level"] = next.Level
+	}
+	if next.LimitKey != "" && next.LimitKey != e.LimitKey {
+		m.fields["limit_key"] = next.LimitKey
+	}
+	if len(m.fields) > 0 {
+		p.doubtsMu.Lock()
+		p.moved = append(p.moved, m)
+		p.doubtsMu.Unlock()
+	}
+}
+
+// move carries out what the policy has said about the tasks whose runs have ended. One that runs again, or is gone, stays as it is: the end of
+// its next run is asked about too.
+func (p *pull) move() {
+	p.doubtsMu.Lock()
+	all := p.moved
+	p.moved = nil
+	p.doubtsMu.Unlock()
+	for i := range all {
+		m := &all[i]
+		change, err := json.Marshal(m.fields)
+		if err == nil && p.ctx.Err() == nil {
+			_, err = p.s.Edit(p.ctx, m.agent, m.id, change)
+		}
+		if code := CodeOf(err); err != nil && code != CodeConflict && code != CodeNotFound {
+			p.s.config.Logger.WarnContext(p.ctx, "a task could not be moved as the policy wants", slog.String("agent", m.agent), slog.String("task", m.id), slog.Any("err", err))
+		}
+	}
 }
 
 // alike reports whether two bodies are the same but for the limit key, which a policy may have set in one, and for the runs and

@@ -126,11 +126,11 @@ func TestColdAgentsSink(t *testing.T) {
 // policy is one of functions.
 type policy struct {
 	place func(f core.Figures, t core.NewTask) core.Placement
-	again func(f core.Figures, e core.Ended) time.Time
+	again func(f core.Figures, e core.Ended) core.Placement
 }
 
 func (p policy) Place(f core.Figures, t core.NewTask) core.Placement { return p.place(f, t) }
-func (p policy) Again(f core.Figures, e core.Ended) time.Time        { return p.again(f, e) }
+func (p policy) Again(f core.Figures, e core.Ended) core.Placement   { return p.again(f, e) }
 
 func TestAPolicySeesFigures(t *testing.T) {
 	var placed []core.Figures
@@ -142,11 +142,11 @@ func TestAPolicySeesFigures(t *testing.T) {
 			placed = append(placed, f)
 			return core.Placement{}
 		},
-		again: func(f core.Figures, e core.Ended) time.Time {
+		again: func(f core.Figures, e core.Ended) core.Placement {
 			mu.Lock()
 			defer mu.Unlock()
 			again, ended = append(again, f), append(ended, e)
-			return time.Time{}
+			return core.Placement{}
 		},
 	}}, func(w *world) {
 		core.Handle(w.s, "k", func(_ context.Context, task *core.Task[note]) error {
@@ -183,7 +183,7 @@ func TestAPolicyMovesTheNextOccurrence(t *testing.T) {
 	var by time.Duration
 	virtual(t, core.Config{Policy: policy{
 		place: func(core.Figures, core.NewTask) core.Placement { return core.Placement{} },
-		again: func(_ core.Figures, e core.Ended) time.Time { return e.Due.Add(by) },
+		again: func(_ core.Figures, e core.Ended) core.Placement { return core.Placement{At: e.Due.Add(by)} },
 	}}, func(w *world) {
 		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return nil })
 		due := func(d time.Duration, task core.NewTask) time.Duration {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/heat"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 )
@@ -37,6 +38,7 @@ type File struct {
 	Approvals    *Approvals   // nil if nobody is asked
 	Callbacks    *Callbacks   // nil if no task has a callback
 	Alarm        *Alarm       // nil if nobody outside is asked to call
+	Heat         *heat.Policy // nil without one
 	Handlers     []Handler
 	Tasks        []Task
 
@@ -66,7 +68,7 @@ func Parse(ctx context.Context, name string, data []byte, given Defaults) (*File
 // read reads the keys of the whole file. Handlers come before tasks, whatever their
 // order in the file, as tasks need them.
 func (f *File) read(ctx context.Context, root place, given Defaults) error {
-	var limits, budgets, agents, handlers, tasks, bindings, tokens, senders, memos, approvals, callbacks, alarm place
+	var limits, budgets, agents, handlers, tasks, bindings, tokens, senders, memos, approvals, callbacks, alarm, busy place
 	keep := func(into *place) reader { return func(p place) error { *into = p; return nil } }
 	if err := root.read(map[string]reader{
 		"redis": text(&f.Redis.URL), "prefix": text(&f.Redis.Prefix), "partitions": integer(&f.Redis.Partitions),
@@ -77,7 +79,7 @@ func (f *File) read(ctx context.Context, root place, given Defaults) error {
 		"urgent_slots": orNone(&f.Urgent), "max_abandoned": atLeastOne(&f.MaxAbandoned),
 		"max_crashes": integer(&f.MaxCrashes), "max_depth": whole(&f.MaxDepth), "max_spawned": whole(&f.MaxSpawned), "lease": duration(&f.Lease), "http": text(&f.HTTP), "console": readConsole(&f.Console),
 		"token_env": text(&f.TokenEnv), "limits": keep(&limits), "budgets": keep(&budgets), "handlers": keep(&handlers), "tasks": keep(&tasks), "bindings": keep(&bindings),
-		"tokens": keep(&tokens), "senders": keep(&senders), "memos": keep(&memos), "approvals": keep(&approvals), "alarm": keep(&alarm), "callbacks": keep(&callbacks),
+		"tokens": keep(&tokens), "senders": keep(&senders), "memos": keep(&memos), "approvals": keep(&approvals), "alarm": keep(&alarm), "heat": keep(&busy), "callbacks": keep(&callbacks),
 		"zone": text(&f.Defaults.Zone), "default_agent": text(&f.Defaults.Agent), "agents": keep(&agents), "owner": f.readOwner,
 	}); err != nil {
 		return err
@@ -98,7 +100,7 @@ func (f *File) read(ctx context.Context, root place, given Defaults) error {
 	}); err != nil {
 		return err
 	}
-	if err := f.readBounds(limits, budgets); err != nil {
+	if err := f.readBounds(limits, budgets, busy); err != nil {
 		return err
 	}
 	if err := f.readHandlers(handlers); err != nil {

@@ -9,12 +9,15 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// readBounds reads the limits and the budgets, which need the same store.
-func (f *File) readBounds(limits, budgets place) error {
+// readBounds reads the limits, the budgets, and the policy: what starts later or sooner than it is due, over all handlers.
+func (f *File) readBounds(limits, budgets, heat place) error {
 	if err := f.readLimits(limits); err != nil {
 		return err
 	}
-	return f.readBudgets(budgets)
+	if err := f.readBudgets(budgets); err != nil {
+		return err
+	}
+	return f.readHeat(heat)
 }
 
 // readLimits reads the limits. Each is checked by itself, so that a mistake has its line; only what they are together is looked at here.
