@@ -106,7 +106,7 @@ func (r *reshard) work() {
 // runs whole, on the node that has the whole slot, or not at all.
 func TestSlotsAreMovedUnderWork(t *testing.T) {
 	t.Parallel()
-	const tasks, rounds = 24_000, 2
+	const tasks, rounds = 50_000, 3
 	r := newReshard(t, 500)
 	for i := range r.agents { // so that there are keys to move whatever has run
 		for _, id := range []string{"later", "much later"} {

@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	histories := proof.Size(60, 10_000)
+	histories := proof.Size(150, 10_000)
 	operations, longest, checked, undecided := 0, 0, 0, 0
 	for round := 0; checked < histories; round++ {
 		r := newRecorder("a" + strconv.Itoa(round) + "-")

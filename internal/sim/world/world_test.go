@@ -34,9 +34,9 @@ func TestSeedsReplayExactly(t *testing.T) { //nolint:paralleltest // it plays on
 // enough are so many histories that nearly each invariant is tried in some, and most those that all have to be tried in; budget is how
 // long they may take, with the race detector too.
 const (
-	enough = 900
+	enough = 1500
 	most   = 6 * enough
-	budget = 14 * time.Second
+	budget = 24 * time.Second
 )
 
 // Every promise is kept, and every invariant is tried.
