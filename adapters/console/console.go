@@ -102,6 +102,8 @@ func (c *console) table() map[string]map[string]route {
 		Path + "/do":        post(route{query: target, answer: c.do}),
 		Path + "/key":       post(route{answer: c.pauseKey}),
 		Path + "/limit":     post(route{answer: c.setLimit}),
+		Path + "/budget":    post(route{answer: c.setBudget}),
+		Path + "/edit":      post(route{query: []string{"agent", "id"}, answer: c.edit}),
 		Path + "/signin":    post(route{open: true, answer: c.signIn}),
 		Path + "/signout":   post(route{open: true, answer: c.signOut}),
 	}

@@ -65,7 +65,8 @@ func verbs() map[string]verb {
 var said = map[string]string{
 	"paused": "Paused: no run starts before it is resumed. Runs under way continue.", "resumed": "Resumed.", "run": "The task is due now.",
 	"replayed": "The task is due again, with all its attempts.", "cancelled": "Cancelled.", "deleted": "Deleted.", "forgotten": "Forgotten.",
-	"limited": "The limit is set: it counts from the next claim on.", "lifted": "The limit is lifted.", "bulk": "Replayed: the tasks are due again.",
+	"limited": "The limit is set: it counts from the next claim on.", "lifted": "The limit is lifted.", "budgeted": "The budget is set: it counts from the next claim on.",
+	"unbudgeted": "The budget is lifted.", "edited": "Changed: all other fields, the history and the pauses stay.", "bulk": "Replayed: the tasks are due again.",
 }
 
 // button is a form of a single button, or a link to the page that asks again.

@@ -92,7 +92,7 @@ func TestWideControls(t *testing.T) {
 	t.Parallel()
 	f := filled(t, console.Options{}).signIn("root")
 	ann := f.with(console.Options{Callers: callers()}).signIn("ann")
-	for _, to := range []string{"/ui/do?do=resume&kind=ok", "/ui/do?do=pause&key=k", "/ui/do?do=pause", "/ui/bulk?kind=bad", "/ui/limit", "/ui/key"} {
+	for _, to := range []string{"/ui/do?do=resume&kind=ok", "/ui/do?do=pause&key=k", "/ui/do?do=pause", "/ui/bulk?kind=bad", "/ui/limit", "/ui/budget", "/ui/edit?agent=bob&id=x", "/ui/key"} {
 		assert.Equal(t, 403, ann.post(to, "key", "k").status, to)
 	}
 	assert.Equal(t, 303, f.post("/ui/do?do=resume&kind=ok").status)
@@ -111,10 +111,21 @@ func TestWideControls(t *testing.T) {
 	f.get("/ui/kinds").says(t, "3 runs at once, 60/1m")
 	assert.Equal(t, 303, f.post("/ui/limit", "kind", "bad", "lift", "yes").status)
 	f.get("/ui/kinds").lacks(t, "3 runs at once")
+	assert.Equal(t, 303, f.post("/ui/budget", "kind", "bad", "unit", "usd", "per", "day", "amount", "2.5", "then", "hold").status)
+	f.get("/ui/kinds").says(t, "2.5 usd a day of kind &#34;bad&#34;")
+	assert.Equal(t, 303, f.post("/ui/budget", "kind", "bad", "unit", "usd", "per", "day", "lift", "yes").status)
+	f.get("/ui/kinds").lacks(t, "2.5 usd")
 	for _, c := range [][]string{
 		{"/ui/limit", "kind", "bad"},
 		{"/ui/limit", "kind", "bad", "concurrency", "x"},
 		{"/ui/limit", "kind", "bad", "rate", "x"},
+		{"/ui/budget", "unit", "usd", "per", "day"},
+		{"/ui/budget", "unit", "usd", "per", "week", "amount", "1"},
+		{"/ui/budget", "unit", "usd", "per", "day", "amount", "-1"},
+		{"/ui/edit?agent=ann&id=later", "was_level", "3", "level", "3"},
+		{"/ui/edit?agent=ann&id=later", "was_level", "3", "level", "9"},
+		{"/ui/edit?agent=ann&id=later", "payload", "{"},
+		{"/ui/edit?agent=ann&id=later", "cron", "often"},
 		{"/ui/key"},
 		{"/ui/do?do=odd"},
 		{"/ui/do?do=run&agent=ann"},
@@ -251,4 +262,30 @@ func TestSignIn(t *testing.T) {
 	r = httptest.NewRequest(http.MethodGet, "http://duly.example/ui", nil)
 	r.Header.Set("Authorization", "Bearer root")
 	assert.Equal(t, 200, f.do(r).status, "as a proxy sends it")
+}
+
+// A task is changed by what differs from what the form showed; what somebody else has changed meanwhile stays.
+func TestATaskIsEdited(t *testing.T) {
+	t.Parallel()
+	f := setup(t, console.Options{})
+	f.submit(core.NewTask{Agent: "ann", ID: "later", Kind: "ok", Every: time.Hour, Payload: []byte(`{"a":1}`), LimitKey: "openai", Level: 2})
+	page := f.get("/ui/task?agent=ann&id=later")
+	page.says(t, `<input name="every" value="1h0m0s"`)
+	page.says(t, `<input type="hidden" name="was_level" value="2"`)
+	_, err := f.scheduler.Edit(t.Context(), "ann", "later", []byte(`{"limit_key":"other"}`))
+	require.NoError(t, err)
+	a := f.post("/ui/edit?agent=ann&id=later", "was_level", "2", "level", "1", "was_every", "1h0m0s", "every", "30m", "was_limit_key", "openai", "limit_key", "openai",
+		"was_payload", `{"a":1}`, "payload", "{\r\n\"a\":2}")
+	require.Equal(t, 303, a.status, a.body)
+	f.get(a.header.Get("Location")).says(t, "Changed: all other fields")
+	task, err := f.scheduler.Task(t.Context(), "ann", "later")
+	require.NoError(t, err)
+	assert.Equal(t, []any{core.LevelHigh, 30 * time.Minute, "other"}, []any{task.Level, task.Every, task.LimitKey})
+	assert.JSONEq(t, `{"a":2}`, string(task.Payload))
+
+	require.Equal(t, 303, f.post("/ui/edit?agent=ann&id=later", "was_payload", `{"a":2}`, "payload", "").status)
+	task, err = f.scheduler.Task(t.Context(), "ann", "later")
+	require.NoError(t, err)
+	assert.Empty(t, task.Payload)
+	assert.Equal(t, 404, f.post("/ui/edit?agent=ann&id=none", "level", "1").status)
 }

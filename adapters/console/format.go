@@ -21,7 +21,7 @@ import (
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"when": when, "took": took, "count": counting, "counting": counting, "named": named, "state": func(t core.TaskInfo, now time.Time) badge { return stateOf(&t, now) }, "outcome": outcomeOf, "asset": func(name string) string { return assetPath + name + "?v=" + version(name) },
-		"task": taskURL, "agent": agentURL, "act": act, "actOn": actOn, "short": short, "percent": percent, "schedule": func(t core.TaskInfo) string { return scheduleOf(&t) },
+		"task": taskURL, "edit": editURL, "agent": agentURL, "act": act, "actOn": actOn, "short": short, "percent": percent, "schedule": func(t core.TaskInfo) string { return scheduleOf(&t) },
 		"fine": func() badge { return badge{"good", "fine"} }, "everything": func() core.Target { return core.Target{} }, "len64": func(runs []runRow) int64 { return int64(len(runs)) },
 		"inc": func(n int) int { return n + 1 },
 	}
@@ -176,6 +176,11 @@ func outcomeOf(o core.Outcome) badge {
 // taskURL is the address of a task's page.
 func taskURL(agent, id string) string {
 	return Path + "/task?" + url.Values{"agent": {agent}, "id": {id}}.Encode()
+}
+
+// editURL is where the form that changes a task goes.
+func editURL(agent, id string) string {
+	return Path + "/edit?" + url.Values{"agent": {agent}, "id": {id}}.Encode()
 }
 
 // agentURL is the address of an agent's page.

@@ -116,6 +116,8 @@ func FuzzRequests(f *testing.F) {
 	}
 	f.Add("/ui/do?do=pause&agent=a", "for=1h&reason=x")
 	f.Add("/ui/limit", "kind=ok&rate=1/1s")
+	f.Add("/ui/budget", "unit=usd&per=day&amount=1")
+	f.Add("/ui/edit?agent=a&id=x", "was_level=3&level=1&payload={}")
 	f.Add("/ui/%2e%2e/x?%zz", "%zz")
 	f.Fuzz(func(t *testing.T, path, form string) {
 		if !strings.HasPrefix(path, "/") {

@@ -120,7 +120,7 @@ func TestReadersSeeNoControls(t *testing.T) {
 		} {
 			a := v.get(path)
 			assert.Equal(t, 200, a.status, path)
-			for _, control := range []string{"/ui/do", "/ui/confirm", "/ui/limit", "/ui/key", "/ui/bulk", "Replay the", "checkbox\" name"} {
+			for _, control := range []string{"/ui/do", "/ui/confirm", "/ui/limit", "/ui/budget", "/ui/edit", "/ui/key", "/ui/bulk", "Replay the", "checkbox\" name"} {
 				a.lacks(t, control, "%s of %s", path, name)
 			}
 			assert.Equal(t, name == "read-only", strings.Contains(a.body, "read-only"), path)

@@ -23,6 +23,7 @@ type taskPage struct {
 	Line     *line
 	Buttons  []string // what can be ordered, by the names of verbs
 	Snoozes  bool
+	Edits    []editField
 	Live     bool
 	Schedule string
 }
@@ -92,7 +93,7 @@ func (c *console) task(v *visit) (*page, error) {
 	}
 	p.Runs, p.Line = runsOf(t.Runs), lineOf(t, e.Now)
 	if v.steers(agent) {
-		p.Buttons, p.Snoozes = buttonsOf(t), p.Live
+		p.Buttons, p.Snoozes, p.Edits = buttonsOf(t), p.Live, editsOf(t)
 	}
 	return &page{name: "task", title: "Task " + t.ID, body: p}, nil
 }
