@@ -96,6 +96,10 @@ func steer(b *tab) {
 	b.goTo("/ui/pauses")
 	assert.Contains(b, b.text(), "lunch")
 	b.press(`form[action*="noon-check"][action*="do=resume"] button`)
+	b.goTo(task)
+	b.run(chromedp.SetValue(`form[action*="/ui/edit"] input[name=level]`, "1", chromedp.ByQuery))
+	b.press(`form[action*="/ui/edit"] button`)
+	assert.Contains(b, b.text(), "Changed: all other fields")
 	for _, do := range []string{"cancel", "delete"} {
 		b.goTo(task)
 		b.run(chromedp.Click(`a[href*="do=`+do+`"]`, chromedp.ByQuery), chromedp.WaitVisible("form.stack", chromedp.ByQuery),
@@ -109,6 +113,10 @@ func steer(b *tab) {
 	b.press(".bar button")
 	assert.Contains(b, b.text(), "2 runs at once")
 	b.press(`td form[action="/ui/limit"] button`)
+	b.run(chromedp.SetValue(`.bar[action="/ui/budget"] input[name=amount]`, "2.5", chromedp.ByQuery), chromedp.SetValue(`.bar[action="/ui/budget"] input[name=unit]`, "usd", chromedp.ByQuery))
+	b.press(`.bar[action="/ui/budget"] button`)
+	assert.Contains(b, b.text(), "2.5 usd a day")
+	b.press(`td form[action="/ui/budget"] button`)
 	b.goTo("/ui/pauses")
 	b.run(chromedp.SetValue(`form[action*="do=pause"] input[name=reason]`, "all", chromedp.ByQuery))
 	b.press(`form[action*="do=pause"] button`)
