@@ -22,6 +22,9 @@ func (t *NewTask) UnmarshalJSON(data []byte) error {
 	}
 	read := NewTask{}
 	for _, name := range names {
+		if name == "at" && isLocal(values[name]) {
+			continue // in the zone, which may be behind it
+		}
 		set := newTaskFields[name]
 		if set == nil {
 			return invalid(clip(name), "is not a field of a task")
@@ -31,6 +34,11 @@ func (t *NewTask) UnmarshalJSON(data []byte) error {
 		}
 		if err := set(&read, values[name]); err != nil {
 			return &InvalidError{Field: name, Reason: err.Error()}
+		}
+	}
+	if at := values["at"]; isLocal(at) {
+		if err := read.readLocal(at); err != nil {
+			return err
 		}
 	}
 	*t = read
