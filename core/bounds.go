@@ -62,7 +62,8 @@ func (p *Profile) checkBounds() error {
 	if n := len(p.Limits) + len(p.Budgets); n > store.MostBounds {
 		return invalid("limits", "and budgets of a profile must be at most %d, not %d", store.MostBounds, n)
 	}
-	p.Limits, p.Budgets = slices.Clone(p.Limits), slices.Clone(p.Budgets)
+	p.Limits, p.Budgets = append([]Limit(nil), p.Limits...), append([]Budget(nil), p.Budgets...)
+	seen := map[string]bool{}
 	for i := range p.Limits {
 		l, field := &p.Limits[i], fmt.Sprintf("limits[%d]", i)
 		err := p.own(&l.About)
@@ -72,8 +73,8 @@ func (p *Profile) checkBounds() error {
 		if err != nil {
 			return within(field, err)
 		}
-		if slices.ContainsFunc(p.Limits[:i], func(o Limit) bool { return o.About == l.About }) {
-			return invalid(field, "is about the same as another one of the profile: join them into one")
+		if err := once(seen, field, l.About.String()); err != nil {
+			return err
 		}
 	}
 	for i := range p.Budgets {
@@ -87,10 +88,19 @@ func (p *Profile) checkBounds() error {
 		if err != nil {
 			return within(field, err)
 		}
-		if slices.ContainsFunc(p.Budgets[:i], func(o Budget) bool { return o.About == b.About }) {
-			return invalid(field, "is about the same as another one of the profile: join them into one")
+		if err := once(seen, field, b.About.String()); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// once refuses a second limit or budget about the same.
+func once(seen map[string]bool, field, about string) error {
+	if seen[about] {
+		return invalid(field, "is about the same as another one of the profile: join them into one")
+	}
+	seen[about] = true
 	return nil
 }
 

@@ -31,6 +31,8 @@ func (l *List) checkTimes() error {
 	switch {
 	case l.Overdue && l.Status != nil && !l.only(StatusWaiting):
 		return invalid("overdue", "is about tasks that wait: leave the status out")
+	case l.Held && (l.Overdue || l.Jobs || l.Status != nil && !l.only(StatusWaiting)):
+		return invalid("held", "is about tasks that wait and cannot start: leave the status, overdue and jobs out")
 	case l.Since.IsZero() && l.Until.IsZero():
 		return nil
 	case l.Overdue || l.Jobs || len(l.Status) == 0 || slices.ContainsFunc(l.Status, live):

@@ -154,6 +154,7 @@ func (info TaskInfo) MarshalJSON() ([]byte, error) {
 			ConsecutiveFailures: info.ConsecutiveFailures, RetryAfters: info.RetryAfters, GateClosed: info.GateClosed, LastRun: stamp(info.LastRun), LastDuration: took,
 			LastResult: info.LastOutcome, LastError: info.LastError, Reason: info.Reason, CallbackTask: info.CallbackTask,
 			Result: wellFormed(info.Result), Progress: wellFormed(info.Progress), LeaseUntil: stamp(info.LeaseUntil), Holder: info.Holder,
+			HeldBy: info.HeldBy,
 		},
 	})
 }
@@ -210,6 +211,7 @@ type trackedJSON struct {
 	Progress            json.RawMessage `json:"progress,omitempty"`
 	LeaseUntil          stamp           `json:"lease_until,omitzero"`
 	Holder              string          `json:"holder,omitempty"`
+	HeldBy              *Because        `json:"held_by,omitempty"`
 }
 
 // wellFormed is JSON that was stored, or nothing if it is damaged: one bad record must not hide a list of good ones.

@@ -2,10 +2,7 @@ package core
 
 // Limits and budgets as JSON: the one strict reader for HTTP, profiles and the command line.
 
-import (
-	"encoding/json"
-	"slices"
-)
+import "encoding/json"
 
 // ReadLimit reads a limit from JSON, in the form that the file has. A burst of zero is none, and one that is left out the default of
 // [Scheduler.SetLimits]. Whether it makes sense is checked when it is set. Fails with an *[InvalidError].
@@ -77,7 +74,10 @@ func readBound(what string, data []byte, fields []boundField) error {
 		return err
 	}
 	for _, name := range names {
-		at := slices.IndexFunc(fields, func(f boundField) bool { return f.name == name })
+		at := len(fields) - 1
+		for at >= 0 && fields[at].name != name {
+			at--
+		}
 		value := string(values[name])
 		switch {
 		case at < 0:

@@ -47,9 +47,17 @@ func (p *Profile) UnmarshalJSON(data []byte) error {
 		case "revision":
 			err = mustBe(value, &read.Revision, "a whole number")
 		case "limits":
-			err = eachOf(name, value, &read.Limits, ReadLimit)
+			err = eachOf(name, value, func(one []byte) error {
+				l, err := ReadLimit(one)
+				read.Limits = append(read.Limits, l)
+				return err
+			})
 		case "budgets":
-			err = eachOf(name, value, &read.Budgets, ReadBudget)
+			err = eachOf(name, value, func(one []byte) error {
+				b, err := ReadBudget(one)
+				read.Budgets = append(read.Budgets, b)
+				return err
+			})
 		case "quiet":
 			read.Quiet, err = readQuiet(value)
 		default:
@@ -75,17 +83,15 @@ func mustBe[V any](data []byte, into *V, what string) error {
 }
 
 // eachOf reads the elements of an array.
-func eachOf[V any](field string, data []byte, into *[]V, read func([]byte) (V, error)) error {
+func eachOf(field string, data []byte, read func([]byte) error) error {
 	var all []json.RawMessage
 	if err := mustBe(data, &all, "an array of objects"); err != nil {
 		return err
 	}
 	for i := range all {
-		v, err := read(all[i])
-		if err != nil {
+		if err := read(all[i]); err != nil {
 			return within(fmt.Sprintf("%s[%d]", field, i), err)
 		}
-		*into = append(*into, v)
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ type List struct {
 	// Since and Until bound when tasks ended: then or later, and before. Nothing that is live is on the list then.
 	Since, Until time.Time
 	Overdue      bool   // only those that are due and could start, if a process had room for them
+	Held         bool   // only those that are due and held: paused, without a handler, or behind a limit or a budget. HeldBy says by what
 	Jobs         bool   // only live tasks that recur: the registry
 	Brief        bool   // only Agent, ID and Status of each task of an agent, which costs the store little; not with any other choice but Status
 	Limit        int    // DefaultPage if zero, at most MaxPage
@@ -52,6 +53,14 @@ func (s *Scheduler) Tasks(ctx context.Context, l List) ([]TaskInfo, string, erro
 	if err := l.check(); err != nil {
 		return nil, "", err
 	}
+	if l.Held {
+		return s.heldTasks(ctx, l)
+	}
+	return s.page(ctx, l)
+}
+
+// page is a page of the tasks of an agent, or of all.
+func (s *Scheduler) page(ctx context.Context, l List) ([]TaskInfo, string, error) {
 	if l.Agent == "" {
 		return s.tasksOfAll(ctx, l)
 	}
@@ -61,7 +70,7 @@ func (s *Scheduler) Tasks(ctx context.Context, l List) ([]TaskInfo, string, erro
 // tasks is a page of an agent's tasks that takes no more than there is room for.
 func (s *Scheduler) tasks(ctx context.Context, l *List, room *listRoom) (out []TaskInfo, next string, err error) {
 	q := store.List{Agent: l.Agent, Statuses: l.Status, After: l.Cursor, Limit: l.Limit, Brief: l.Brief}
-	if l.Jobs || l.Overdue {
+	if l.Jobs || l.Overdue || l.Held {
 		q.Statuses = l.live()
 	}
 	if l.searches() {
@@ -126,11 +135,16 @@ func (l *List) matches(t *TaskInfo, now store.Millis) bool {
 			return false
 		}
 	}
-	if l.Overdue && (t.Status != StatusWaiting || t.Parked || len(t.Pauses) > 0 || t.NextRun.IsZero() || t.NextRun.After(now.Time())) {
+	return l.isDue(t, now) && (l.Kind == "" || t.Kind == l.Kind) && (l.Group == "" || t.Group == l.Group) && (l.Key == "" || t.LimitKey == l.Key) &&
+		(!l.Jobs || t.Recurring() && !t.Status.Finished()) && l.ended(t)
+}
+
+// isDue reports whether a task is due, where it has to be.
+func (l *List) isDue(t *TaskInfo, now store.Millis) bool {
+	if l.Overdue && (t.Parked || len(t.Pauses) > 0) {
 		return false
 	}
-	return (l.Kind == "" || t.Kind == l.Kind) && (l.Group == "" || t.Group == l.Group) && (l.Key == "" || t.LimitKey == l.Key) &&
-		(!l.Jobs || t.Recurring() && !t.Status.Finished()) && l.ended(t)
+	return !l.Overdue && !l.Held || isDue(t, now)
 }
 
 // ended reports whether a task ended when it has to have ended.
@@ -141,7 +155,7 @@ func (l *List) ended(t *TaskInfo) bool {
 
 // searches reports whether few of the tasks that the store returns may match.
 func (l *List) searches() bool {
-	return l.Kind != "" || l.Key != "" || l.Group != "" || l.Jobs || l.Overdue || len(l.Labels) > 0 || !l.Since.IsZero() || !l.Until.IsZero()
+	return l.Kind != "" || l.Key != "" || l.Group != "" || l.Jobs || l.Overdue || l.Held || len(l.Labels) > 0 || !l.Since.IsZero() || !l.Until.IsZero()
 }
 
 // check refuses a list that makes no sense, before the store is called.

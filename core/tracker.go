@@ -61,6 +61,7 @@ type TaskInfo struct {
 	Ending                            bool      // it was cancelled while it ran, and ends with its run
 	LeaseUntil                        time.Time // in a list of what runs of all agents: when its lease ends, unless it is extended
 	Holder                            string    // there: the name of the process that it runs in, if that has said something of itself
+	HeldBy                            *Because  // in a list of what is held: by what
 	Result, Progress                  json.RawMessage
 	Runs                              []TaskRun // the last ones, oldest first
 	Dropped                           bool      // its record was dropped before its time: all else but Status and Finished is unknown

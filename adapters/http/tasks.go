@@ -52,12 +52,15 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 // list answers with a page of an agent's tasks, or of those of all agents to a caller that may see these.
 // The cursor is the store's, and opaque to the client.
 func (a *api) list(r *http.Request) (int, any, error) {
-	q, err := query(r, "agent_id", "status", "kind", "key", "group", severalTimes, "since", "until", "overdue", "limit", "cursor")
+	q, err := query(r, "agent_id", "status", "kind", "key", "group", severalTimes, "since", "until", "overdue", "held", "limit", "cursor")
 	if err != nil {
 		return 0, nil, err
 	}
 	l := core.List{Agent: q.Get("agent_id"), Kind: q.Get("kind"), Key: q.Get("key"), Group: q.Get("group"), Cursor: q.Get("cursor")}
-	if l.Overdue, err = yes(q, "overdue"); err != nil {
+	if l.Overdue, err = yes(q, "overdue"); err == nil {
+		l.Held, err = yes(q, "held")
+	}
+	if err != nil {
 		return 0, nil, err
 	}
 	if err := a.ended(r.Context(), &l, q.Get("since"), q.Get("until")); err != nil {

@@ -16,7 +16,7 @@ import (
 func (p *process) listCommand(o *options) *cobra.Command {
 	var c chosen
 	cmd := command("list", "List the tasks of an agent, or those of all agents that have failed or are live",
-		"  duly list --agent ada\n  duly list --status failed --since 1d --kind digest\n  duly list --status in_progress --json\n  duly list --overdue",
+		"  duly list --agent ada\n  duly list --status failed --since 1d --kind digest\n  duly list --status in_progress --json\n  duly list --overdue\n  duly list --held",
 		func(cmd *cobra.Command, _ []string) error {
 			return o.onStore(cmd.Context(), func(s scheduler) error {
 				l, err := c.read(cmd.Context(), s)
@@ -38,6 +38,7 @@ func (p *process) listCommand(o *options) *cobra.Command {
 			})
 		})
 	c.flags(cmd)
+	cmd.Flags().BoolVar(&c.list.Held, "held", false, "only those that are due and cannot start, and what holds each: a pause, no handler, a limit, a budget")
 	cmd.Flags().IntVar(&c.list.Limit, "limit", 0, "maximum number of tasks, up to 1000 (default 100)")
 	return o.withWatch(o.withJSON(cmd))
 }
@@ -59,6 +60,10 @@ func printTasks(w *table.Page, tasks []core.TaskInfo, next string, all bool) {
 	}
 	if all && !tasks[0].LeaseUntil.IsZero() {
 		printRunning(w, tasks, next)
+		return
+	}
+	if tasks[0].HeldBy != nil {
+		printHeld(w, tasks, next)
 		return
 	}
 	when := "DUE"
@@ -92,6 +97,20 @@ func printRunning(w *table.Page, tasks []core.TaskInfo, next string) {
 	for i := range tasks {
 		info := &tasks[i]
 		t.Row(info.Agent, info.ID, info.Kind, statusOf(info), cmp.Or(info.Holder, "-"), clock(info.LeaseUntil))
+	}
+	t.End()
+	printNext(w, next)
+}
+
+// printHeld writes a page of tasks that cannot start, and why.
+func printHeld(w *table.Page, tasks []core.TaskInfo, next string) {
+	t := table.New(w, "AGENT", "ID", "KIND", "DUE", "HELD BY")
+	for i := range tasks {
+		info, why := &tasks[i], ""
+		if info.HeldBy != nil {
+			why = info.HeldBy.Text
+		}
+		t.Row(info.Agent, info.ID, info.Kind, clock(info.NextRun), why)
 	}
 	t.End()
 	printNext(w, next)

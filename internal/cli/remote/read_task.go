@@ -108,6 +108,7 @@ type task struct {
 	Progress            json.RawMessage   `json:"progress"`
 	LeaseUntil          time.Time         `json:"lease_until"`
 	Holder              string            `json:"holder"`
+	HeldBy              *core.Because     `json:"held_by"`
 }
 
 // awaiting is a signal that a task waits for.
@@ -149,7 +150,7 @@ func (t *task) core() core.TaskInfo {
 		RunCount: t.RunCount, SkipCount: t.SkipCount, ErrorCount: t.ErrorCount, ConsecutiveFailures: t.ConsecutiveFailures,
 		RetryAfters: t.RetryAfters, GateClosed: t.GateClosed, LastRun: t.LastRun, LastDuration: t.LastDuration.duration(), LastOutcome: t.LastResult,
 		LastError: t.LastError, Reason: t.Reason, CallbackTask: t.CallbackTask, Pauses: pausesOf(t.Pauses), Resting: t.Resting,
-		CoolingUntil: t.Cooling, Ending: t.Ending, LeaseUntil: t.LeaseUntil, Holder: t.Holder, Result: t.Result, Progress: t.Progress,
+		CoolingUntil: t.Cooling, Ending: t.Ending, LeaseUntil: t.LeaseUntil, Holder: t.Holder, HeldBy: t.HeldBy, Result: t.Result, Progress: t.Progress,
 		TraceID: t.TraceID, Traceparent: t.Traceparent, SessionID: t.SessionID, UserID: t.UserID, Info: t.Info, Tags: t.Tags, Labels: t.labels(),
 	}
 	if t.Awaiting != nil {

@@ -107,6 +107,9 @@ func queryOf(l *core.List) url.Values {
 	if l.Overdue {
 		q.Set("overdue", "true")
 	}
+	if l.Held {
+		q.Set("held", "true")
+	}
 	if l.Limit != 0 {
 		q.Set("limit", strconv.Itoa(l.Limit))
 	}
