@@ -48,7 +48,7 @@ func TestReadmeCommands(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("no make")
 	}
-	r := newReader(t)
+	r := newReader(t, "README.md")
 	r.follow("README.md")
 	for i, text := range blocks(t, "yaml") {
 		config := fmt.Sprintf("readme-%d.yaml", i)
@@ -61,7 +61,7 @@ func TestReadmeCommands(t *testing.T) {
 // Every command of the guide for operators is run, in order; a finding of the doctor is no mistake of the guide.
 func TestOperationsCommands(t *testing.T) {
 	t.Parallel()
-	r := newReader(t)
+	r := newReader(t, "README.md")
 	r.follow("docs/operations.md")
 	assert.GreaterOrEqual(t, r.ran, 19)
 }
@@ -89,17 +89,19 @@ type reader struct {
 	ran int
 }
 
-func newReader(t *testing.T) *reader {
+// newReader has the program, a Redis, and the first file of a page.
+func newReader(t *testing.T, page string) *reader {
 	t.Helper()
 	srv := redistest.StartTCP(t)
 	dir := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "duly"), "./cmd/duly")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "duly.yaml"), []byte(blocks(t, "yaml")[0]), 0o600))
+	fix := strings.NewReplacer("redis://127.0.0.1:6379/0", srv.URL, "127.0.0.1:8080", freeAddress(t))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "duly.yaml"), []byte(fix.Replace(blocksOf(t, page, "yaml")[0])), 0o600))
 	return &reader{
 		T: t, dir: dir, env: append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "DULY_REDIS_URL="+srv.URL),
-		fix: strings.NewReplacer("redis://127.0.0.1:6379/0", srv.URL, "127.0.0.1:8080", freeAddress(t)),
+		fix: fix,
 	}
 }
 
@@ -122,6 +124,7 @@ func (r *reader) run(command string) {
 		out, err := exec.CommandContext(r.Context(), "make", append(strings.Fields(arguments)[1:], "-n")...).CombinedOutput()
 		require.NoError(r, err, "%s: %s", command, out)
 	case strings.HasPrefix(command, "export "):
+		r.env = append(r.env, r.fix.Replace(strings.TrimPrefix(command, "export ")))
 	case strings.HasPrefix(command, "duly daemon"):
 		cmd := r.shell("exec " + command)
 		r.start(cmd, "listening")
