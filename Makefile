@@ -192,6 +192,10 @@ scale-docs: ## write the tables of docs/scale.md from bench/scale.json and the p
 reference: ## write docs/reference and the dashboard out of the code: the command line, the file, the HTTP API, codes of errors and events
 	@go test -count=1 -run '^(TestThePagesFollowFromTheCode|TestTheHandlersAreDescribed)$$' ./internal/cli/reference -update
 
+.PHONY: pictures
+pictures: ## draw docs/pictures out of what schedulers do
+	@go test -count=1 -run '^TestThePicturesFollowFromTheCode$$' ./internal/pictures -update
+
 .PHONY: bench-test
 bench-test: ## see that the benchmarks work, with small sizes
 	@$(WITH_REDIS) cd bench && go test -short ./...
