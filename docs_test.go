@@ -227,22 +227,9 @@ func TestGuaranteesNameTests(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("docs/guarantees.md")
 	require.NoError(t, err)
-	var tests strings.Builder
-	for _, pattern := range []string{"core/*_test.go", "core/*/*.go", "core/*/*/*_test.go", "adapters/*/*_test.go", "handlers/*/*_test.go", "internal/*/*_test.go"} {
-		files, err := filepath.Glob(pattern)
-		require.NoError(t, err)
-		for _, file := range files {
-			source, err := os.ReadFile(file)
-			require.NoError(t, err)
-			tests.Write(source)
-		}
-	}
-	names := regexp.MustCompile("`(Test[A-Za-z]+)(?:/([a-z -]+))?`").FindAllStringSubmatch(string(text), -1)
-	require.Greater(t, len(names), 20)
-	for _, name := range names {
-		assert.True(t, strings.Contains(tests.String(), "func "+name[1]+"("), "docs/guarantees.md names %s", name[0])
-		assert.True(t, name[2] == "" || strings.Contains(tests.String(), `{"`+name[2]+`", `), "docs/guarantees.md names %s", name[0])
-	}
+	missing, named := missingTests(t, string(text))
+	assert.Empty(t, missing)
+	assert.Greater(t, named, 20)
 	acl := regexp.MustCompile(`(?s)\nACL SETUSER duly on >PASSWORD (.*?)\n` + "```").FindStringSubmatch(string(text))
 	require.NotNil(t, acl)
 	source, err := os.ReadFile("core/redisstore/open_test.go")
