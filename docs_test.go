@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -275,31 +274,6 @@ func TestHandlersAreDescribed(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, config[1], 0o600))
 	out, err := exec.CommandContext(t.Context(), "go", "run", "./cmd/duly", "run-due", "--all", "-c", file).CombinedOutput()
 	require.NoError(t, err, string(out))
-}
-
-// Links between documents lead somewhere.
-func TestLinksLeadSomewhere(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("*.md")
-	require.NoError(t, err)
-	more, err := filepath.Glob("docs/*.md")
-	require.NoError(t, err)
-	decisions, err := filepath.Glob("docs/decisions/*.md")
-	require.NoError(t, err)
-	hosts, err := filepath.Glob("docs/[hr]*/*.md") // hosts and reference
-	require.NoError(t, err)
-	for _, file := range slices.Concat(files, more, decisions, hosts, []string{"sam/README.md"}) {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		prose := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(string(text), "") // a call of a generic function looks like a link
-		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(prose, -1) {
-			if strings.Contains(m[1], "://") {
-				continue
-			}
-			_, err := os.Stat(filepath.Join(filepath.Dir(file), m[1]))
-			assert.NoError(t, err, "%s links to %s", file, m[1])
-		}
-	}
 }
 
 // Every host has its page, which answers the same four questions.
