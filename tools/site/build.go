@@ -146,7 +146,7 @@ func order(p *page) string {
 	if p.group == "Decisions" {
 		return fmt.Sprintf("%02d 99 %s", slices.Index(shown, p.group), p.source)
 	}
-	return fmt.Sprintf("%02d 99 %s", slices.Index(shown, p.group), p.title)
+	return fmt.Sprintf("%02d 99 %s", slices.Index(shown, p.group), strings.ToLower(p.title))
 }
 
 // title is the first heading of a page.

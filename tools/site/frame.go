@@ -51,7 +51,7 @@ func (s *site) navigation(out *strings.Builder, at *page) {
 	out.WriteString("<nav class=\"all\" aria-label=\"All pages\">\n")
 	for _, name := range shown {
 		open := ""
-		if name == at.group || name == "Start" {
+		if name == at.group {
 			open = " open"
 		}
 		fmt.Fprintf(out, "<details%s><summary>%s</summary><ul>\n", open, name)
