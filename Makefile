@@ -192,6 +192,18 @@ scale-docs: ## write the tables of docs/scale.md from bench/scale.json and the p
 reference: ## write docs/reference and the dashboard out of the code: the command line, the file, the HTTP API, codes of errors and events
 	@go test -count=1 -run '^(TestThePagesFollowFromTheCode|TestTheHandlersAreDescribed)$$' ./internal/cli/reference -update
 
+.PHONY: site
+site: ## write the documents as a website into ./site: HTML and one stylesheet, no JavaScript
+	@cd tools/site && go run . -from ../.. -to ../../site
+
+.PHONY: site-test
+site-test: ## look at the website: each link and anchor, each page found from the first, nothing that runs
+	@cd tools/site && go vet ./... && go test -count=1 -timeout 5m ./...
+
+.PHONY: pictures
+pictures: ## draw docs/pictures out of what schedulers do
+	@go test -count=1 -run '^TestThePicturesFollowFromTheCode$$' ./internal/pictures -update
+
 .PHONY: bench-test
 bench-test: ## see that the benchmarks work, with small sizes
 	@$(WITH_REDIS) cd bench && go test -short ./...
@@ -251,7 +263,7 @@ zones: ## write core/schedule/zones.gz from the zones that Go brings, after an u
 
 .PHONY: clean
 clean: ## remove what was built here; the cache folder stays
-	rm -rf bin coverage coverage.out
+	rm -rf bin site coverage coverage.out
 
 $(LINT):
 	@echo "building golangci-lint $(LINT_VERSION), once" >&2

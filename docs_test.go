@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,7 +47,7 @@ func TestReadmeCommands(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("no make")
 	}
-	r := newReader(t)
+	r := newReader(t, "README.md")
 	r.follow("README.md")
 	for i, text := range blocks(t, "yaml") {
 		config := fmt.Sprintf("readme-%d.yaml", i)
@@ -61,7 +60,7 @@ func TestReadmeCommands(t *testing.T) {
 // Every command of the guide for operators is run, in order; a finding of the doctor is no mistake of the guide.
 func TestOperationsCommands(t *testing.T) {
 	t.Parallel()
-	r := newReader(t)
+	r := newReader(t, "README.md")
 	r.follow("docs/operations.md")
 	assert.GreaterOrEqual(t, r.ran, 19)
 }
@@ -89,17 +88,19 @@ type reader struct {
 	ran int
 }
 
-func newReader(t *testing.T) *reader {
+// newReader has the program, a Redis, and the first file of a page.
+func newReader(t *testing.T, page string) *reader {
 	t.Helper()
 	srv := redistest.StartTCP(t)
 	dir := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "duly"), "./cmd/duly")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "duly.yaml"), []byte(blocks(t, "yaml")[0]), 0o600))
+	fix := strings.NewReplacer("redis://127.0.0.1:6379/0", srv.URL, "127.0.0.1:8080", freeAddress(t))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "duly.yaml"), []byte(fix.Replace(blocksOf(t, page, "yaml")[0])), 0o600))
 	return &reader{
 		T: t, dir: dir, env: append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "DULY_REDIS_URL="+srv.URL),
-		fix: strings.NewReplacer("redis://127.0.0.1:6379/0", srv.URL, "127.0.0.1:8080", freeAddress(t)),
+		fix: fix,
 	}
 }
 
@@ -122,6 +123,7 @@ func (r *reader) run(command string) {
 		out, err := exec.CommandContext(r.Context(), "make", append(strings.Fields(arguments)[1:], "-n")...).CombinedOutput()
 		require.NoError(r, err, "%s: %s", command, out)
 	case strings.HasPrefix(command, "export "):
+		r.env = append(r.env, r.fix.Replace(strings.TrimPrefix(command, "export ")))
 	case strings.HasPrefix(command, "duly daemon"):
 		cmd := r.shell("exec " + command)
 		r.start(cmd, "listening")
@@ -224,22 +226,9 @@ func TestGuaranteesNameTests(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("docs/guarantees.md")
 	require.NoError(t, err)
-	var tests strings.Builder
-	for _, pattern := range []string{"core/*_test.go", "core/*/*.go", "core/*/*/*_test.go", "adapters/*/*_test.go", "handlers/*/*_test.go", "internal/*/*_test.go"} {
-		files, err := filepath.Glob(pattern)
-		require.NoError(t, err)
-		for _, file := range files {
-			source, err := os.ReadFile(file)
-			require.NoError(t, err)
-			tests.Write(source)
-		}
-	}
-	names := regexp.MustCompile("`(Test[A-Za-z]+)(?:/([a-z -]+))?`").FindAllStringSubmatch(string(text), -1)
-	require.Greater(t, len(names), 20)
-	for _, name := range names {
-		assert.True(t, strings.Contains(tests.String(), "func "+name[1]+"("), "docs/guarantees.md names %s", name[0])
-		assert.True(t, name[2] == "" || strings.Contains(tests.String(), `{"`+name[2]+`", `), "docs/guarantees.md names %s", name[0])
-	}
+	missing, named := missingTests(t, string(text))
+	assert.Empty(t, missing)
+	assert.Greater(t, named, 20)
 	acl := regexp.MustCompile(`(?s)\nACL SETUSER duly on >PASSWORD (.*?)\n` + "```").FindStringSubmatch(string(text))
 	require.NotNil(t, acl)
 	source, err := os.ReadFile("core/redisstore/open_test.go")
@@ -285,31 +274,6 @@ func TestHandlersAreDescribed(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, config[1], 0o600))
 	out, err := exec.CommandContext(t.Context(), "go", "run", "./cmd/duly", "run-due", "--all", "-c", file).CombinedOutput()
 	require.NoError(t, err, string(out))
-}
-
-// Links between documents lead somewhere.
-func TestLinksLeadSomewhere(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("*.md")
-	require.NoError(t, err)
-	more, err := filepath.Glob("docs/*.md")
-	require.NoError(t, err)
-	decisions, err := filepath.Glob("docs/decisions/*.md")
-	require.NoError(t, err)
-	hosts, err := filepath.Glob("docs/[hr]*/*.md") // hosts and reference
-	require.NoError(t, err)
-	for _, file := range slices.Concat(files, more, decisions, hosts, []string{"sam/README.md"}) {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		prose := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(string(text), "") // a call of a generic function looks like a link
-		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(prose, -1) {
-			if strings.Contains(m[1], "://") {
-				continue
-			}
-			_, err := os.Stat(filepath.Join(filepath.Dir(file), m[1]))
-			assert.NoError(t, err, "%s links to %s", file, m[1])
-		}
-	}
 }
 
 // Every host has its page, which answers the same four questions.

@@ -98,7 +98,7 @@ var wrongNames = map[string]string{
 
 // check finds what a document names that does not exist.
 func (k *known) check(document, text string) []string {
-	text = strings.ReplaceAll(text, module+"/", "")
+	text = theirs(document, strings.ReplaceAll(text, module+"/", ""))
 	problems := k.checkPaths(document, text)
 	problems = append(problems, k.checkRoutes(text)...)
 	code := text

@@ -222,7 +222,9 @@ func TestContinuousIntegration(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal([]byte(read(t, ".github/dependabot.yml")), &updates))
 	modules, err := filepath.Glob("*/go.mod")
 	require.NoError(t, err)
-	for _, file := range append(modules, "go.mod") {
+	within, err := filepath.Glob("*/*/go.mod")
+	require.NoError(t, err)
+	for _, file := range slices.Concat(modules, within, []string{"go.mod"}) {
 		folder := "/" + strings.TrimPrefix(filepath.Dir(file), ".")
 		assert.Contains(t, updates.Updates[0].Directories, folder, "dependabot has to know each module")
 	}

@@ -33,7 +33,7 @@ func Commands(root *cobra.Command) string {
 func command(b *strings.Builder, c *cobra.Command) {
 	fmt.Fprintf(b, "\n## %s\n\n%s\n\n```\n%s\n```\n", c.CommandPath(), sentence(c.Short), c.UseLine())
 	if c.Long != "" && c.Long != c.Short {
-		b.WriteString("\n" + c.Long + "\n")
+		b.WriteString("\n" + prose(c.Long) + "\n")
 	}
 	if c.Example != "" {
 		b.WriteString("\nExamples:\n\n```\n" + unindented(c.Example) + "\n```\n")
@@ -69,6 +69,17 @@ func flags(b *strings.Builder, all *pflag.FlagSet) {
 		}
 		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", name, f.Value.Type(), cell(f.Usage), def)
 	})
+}
+
+// prose is a text whose comments of YAML are shown as code, not as headings.
+func prose(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "#") {
+			lines[i] = "    " + line
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // unindented takes the margin of an example away.

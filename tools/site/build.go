@@ -1,0 +1,159 @@
+package main
+
+// Building: which pages there are, where they go, and what is written.
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// page is a document and where it is written; paths have slashes, and begin at the repository and at the site.
+type page struct {
+	source, target string
+	group          string // of the navigation
+	title          string
+	text           []byte
+}
+
+// rooms are the groups of the navigation, with the pages that come first in each; all others follow by their titles.
+var rooms = []struct {
+	name   string
+	prefix string // of the pages of the group
+	first  []string
+}{
+	{"Start", "", []string{"README.md", "docs/start.md", "docs/concepts.md", "docs/why.md", "docs/faq.md"}},
+	{"Coming from", "docs/coming-from/", []string{"docs/coming-from/README.md"}},
+	{"Hosts", "docs/hosts/", []string{"docs/hosts/daemon.md", "docs/hosts/http.md", "docs/hosts/cron.md"}},
+	{"Reference", "docs/reference/", []string{"docs/reference/cli.md", "docs/reference/file.md"}},
+	{"Decisions", "docs/decisions/", nil},
+	{"Guides", "docs/", []string{"docs/handlers.md", "docs/agents.md", "docs/limits.md", "docs/budgets.md", "docs/signals.md", "docs/operations.md"}},
+	{"Project", "", []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "sam/README.md"}},
+}
+
+// shown is the order of the groups on a page: above they are in that in which they take pages.
+var shown = []string{"Start", "Guides", "Coming from", "Hosts", "Reference", "Project", "Decisions"}
+
+// build writes the site, and returns how many pages it has.
+func build(from, to string) (int, error) {
+	pages, err := collect(from)
+	if err != nil {
+		return 0, err
+	}
+	if err := replace(to); err != nil {
+		return 0, err
+	}
+	s := &site{from: from, pages: pages, byPath: map[string]*page{}, assets: map[string]bool{}}
+	for _, p := range pages {
+		s.byPath[p.source] = p
+	}
+	var problems []error
+	for _, p := range pages {
+		html, err := s.render(p)
+		problems = append(problems, err)
+		problems = append(problems, write(filepath.Join(to, p.target), []byte(html)))
+	}
+	problems = append(problems, write(filepath.Join(to, "style.css"), []byte(stylesheet)))
+	for asset := range s.assets {
+		data, err := os.ReadFile(filepath.Join(from, asset))
+		problems = append(problems, err, write(filepath.Join(to, asset), data))
+	}
+	return len(pages), errors.Join(problems...)
+}
+
+// replace makes an empty folder, but never of one that was not written by this program.
+func replace(to string) error {
+	entries, err := os.ReadDir(to)
+	if err == nil && len(entries) > 0 {
+		if _, err := os.Stat(filepath.Join(to, "style.css")); err != nil {
+			return fmt.Errorf("%s has files and is no site: name another folder with -to", to)
+		}
+	}
+	return errors.Join(os.RemoveAll(to), os.MkdirAll(to, 0o755))
+}
+
+func write(file string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, data, 0o644)
+}
+
+// collect reads the documents, in the order of the navigation.
+func collect(from string) ([]*page, error) {
+	sources := []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "sam/README.md"}
+	err := filepath.WalkDir(filepath.Join(from, "docs"), func(file string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && filepath.Ext(file) == ".md" {
+			var source string
+			source, err = filepath.Rel(from, file)
+			sources = append(sources, filepath.ToSlash(source))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var pages []*page
+	for _, source := range sources {
+		text, err := os.ReadFile(filepath.Join(from, source))
+		if errors.Is(err, fs.ErrNotExist) { // a repository may have fewer
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		pages = append(pages, &page{source: source, target: target(source), group: group(source), title: title(source, text), text: text})
+	}
+	slices.SortStableFunc(pages, func(a, b *page) int { return strings.Compare(order(a), order(b)) })
+	return pages, nil
+}
+
+// target is where a page goes: a README is the index of its folder.
+func target(source string) string {
+	if path.Base(source) == "README.md" {
+		return path.Join(path.Dir(source), "index.html")
+	}
+	return strings.TrimSuffix(source, ".md") + ".html"
+}
+
+// group is the group of a page: the first that names it, else the first whose folder it is in.
+func group(source string) string {
+	for _, r := range rooms {
+		if slices.Contains(r.first, source) {
+			return r.name
+		}
+	}
+	for _, r := range rooms {
+		if r.prefix != "" && strings.HasPrefix(source, r.prefix) {
+			return r.name
+		}
+	}
+	return "Project"
+}
+
+// order sorts pages within the navigation.
+func order(p *page) string {
+	for _, r := range rooms {
+		if i := slices.Index(r.first, p.source); r.name == p.group && i >= 0 {
+			return fmt.Sprintf("%02d %02d", slices.Index(shown, p.group), i)
+		}
+	}
+	if p.group == "Decisions" {
+		return fmt.Sprintf("%02d 99 %s", slices.Index(shown, p.group), p.source)
+	}
+	return fmt.Sprintf("%02d 99 %s", slices.Index(shown, p.group), strings.ToLower(p.title))
+}
+
+// title is the first heading of a page.
+func title(source string, text []byte) string {
+	m := regexp.MustCompile(`(?m)^# +(.*)$`).FindSubmatch(text)
+	if m == nil {
+		return path.Base(source)
+	}
+	return strings.ReplaceAll(string(m[1]), "`", "")
+}
