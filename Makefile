@@ -210,7 +210,7 @@ bench-test: ## see that the benchmarks work, with small sizes
 
 .PHONY: lint
 lint: $(LINT) ## run the linters
-	@"$(LINT)" run ./...
+	@"$(LINT)" run --allow-serial-runners ./...
 
 .PHONY: fmt
 fmt: $(LINT) ## format the Go code
