@@ -44,7 +44,8 @@ func example(id string) core.NewTask {
 // settings are those of the examples: one value, and batches where they are asked for.
 func settings(kind core.KindConfig) core.Config {
 	kind.MaxAttempts, kind.Timeout = 2, 10*time.Second
-	return core.Config{Concurrency: 50, Kinds: map[string]core.KindConfig{"digest": kind}, Bindings: []core.Binding{
+	longest := func(most time.Duration) time.Duration { return most } // a pause of no time would be a second attempt already
+	return core.Config{Concurrency: 50, Random: longest, Kinds: map[string]core.KindConfig{"digest": kind}, Bindings: []core.Binding{
 		func(context.Context, *core.RunInfo) (core.Values, error) { return core.Values{"TENANT": "acme"}, nil },
 	}}
 }
