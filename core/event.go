@@ -37,7 +37,7 @@ const (
 	EventSignal   EventType = "signal"   // the signal Key of the agent was sent: Count tasks that waited for it are due now, or it is kept for the first that will
 	EventHold     EventType = "hold"     // the tasks of a limit key wait until Next, as the run of one met the limit
 	EventBudget   EventType = "budget"   // a budget is used up, until Next; the tasks that it is about wait, are paused, or run on: see Reason
-	EventPark     EventType = "park"     // a claim has parked Count due tasks: they have no handler here, or are paused
+	EventPark     EventType = "park"     // a claim has parked a due task, which Reason says why of; of more than 50 at once only Count is known
 	EventBreaker  EventType = "breaker"  // a run of the task was kept from submitting Count tasks: it is too deep below its root, or these are too many: see Code
 	EventRecover  EventType = "recover"  // a claim has put back Count tasks whose lease had ended
 )

@@ -196,10 +196,19 @@ func orderOf(ctx context.Context, given Order) Order {
 	return given
 }
 
-// tellMoved reports what a claim did with other tasks than those that it took. It says how many, and not which.
+// asides are why tasks are parked, in words.
+var asides = map[store.Why]string{
+	store.WhyHeld: "it is paused", store.WhyNoHandler: "no handler of its kind", store.WhyLimit: "a limit has no room", store.WhyBudget: "a budget is used up",
+}
+
+// tellMoved reports what a claim did with other tasks than those that it took: which it has parked, up to a bound and then how many more, and
+// how many were put back whose processes have died.
 func (p *pull) tellMoved(c *store.Claim) {
-	if c.Parked > 0 {
-		p.s.emit(Event{Type: EventPark, From: StatusWaiting, Status: StatusWaiting, By: byDuly, Count: c.Parked})
+	for _, a := range c.Aside {
+		p.s.emit(Event{Type: EventPark, Agent: a.Agent, ID: a.ID, From: StatusWaiting, Status: StatusWaiting, By: byDuly, Reason: asides[a.Why], Count: 1})
+	}
+	if more := c.Parked - len(c.Aside); more > 0 {
+		p.s.emit(Event{Type: EventPark, From: StatusWaiting, Status: StatusWaiting, By: byDuly, Count: more})
 	}
 	if c.Recovered > 0 {
 		p.s.emit(Event{Type: EventRecover, From: StatusInProgress, Status: StatusWaiting, By: byDuly, Count: c.Recovered})

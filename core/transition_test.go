@@ -138,7 +138,7 @@ func TestWhatDulyChangesIsReported(t *testing.T) {
 		w.run()
 		parked := w.seen(core.EventPark)
 		require.Len(w, parked, 1)
-		assert.Equal(w, 1, parked[0].Count)
+		assert.Equal(w, []any{1, "d", "1", "no handler of its kind"}, []any{parked[0].Count, parked[0].Agent, parked[0].ID, parked[0].Reason})
 	})
 }
 

@@ -76,6 +76,7 @@ type claiming struct {
 	// parked counts the tasks that this claim has parked, and left those of
 	// kinds that the caller had no time for.
 	parked int
+	aside  []store.Aside
 	left   int
 	// got counts what was taken of agents whose tasks are looked at one by one.
 	got map[*agent]int
@@ -186,7 +187,7 @@ func (p *partition) first(agents []string, dues []store.Millis) store.Millis {
 
 // answer is what a claim says besides its tasks.
 func (c *claiming) answer(recovered int) store.Claim {
-	out := store.Claim{Look: store.Look{Partition: c.p.index, Now: c.now}, Parked: c.parked, Recovered: recovered, Left: c.left, Crossed: c.crossed}
+	out := store.Claim{Look: store.Look{Partition: c.p.index, Now: c.now}, Parked: c.parked, Aside: c.aside, Recovered: recovered, Left: c.left, Crossed: c.crossed}
 	// Only if nothing happened at all: the next claim would otherwise skip agents that it has not seen.
 	if len(c.taken) == 0 && c.parked == 0 {
 		out.Passed = c.passed

@@ -242,24 +242,35 @@ func (c *claiming) consider(t *task) bool {
 	return !bounded || most > 0
 }
 
+// parks counts a task that is parked, and notes why.
+func (c *claiming) parks(t *task, why store.Why) {
+	c.parked++
+	if c.r.Tell && len(c.aside) < store.MostAside {
+		c.aside = append(c.aside, store.Aside{Agent: t.Agent, ID: t.ID, Why: why})
+	}
+}
+
 // settleIn takes a task, or parks it; it reports whether it was taken.
 func (c *claiming) settleIn(t *task) bool {
-	name := ""
+	name, why := "", store.WhyHeld
 	// The pause is asked for first: a held task of an unknown kind is held.
 	if s, ok := c.p.keptBy(t, c.now); ok {
 		name = s.parking()
 		// Nobody here has a handler: the task would be in the way of others at every claim.
 	} else if !slices.Contains(c.r.Kinds, t.Kind) {
-		name = t.Kind
+		name, why = t.Kind, store.WhyNoHandler
 	}
 	if name != "" {
 		c.p.park(t, name)
-		c.parked++
+		c.parks(t, why)
 		return false
 	}
 	if b := c.p.barred(t, c.from, c.now); b != nil {
 		c.p.joinLine(t, b, c.now)
-		c.parked++
+		if why = store.WhyLimit; b.rule.budget != nil {
+			why = store.WhyBudget
+		}
+		c.parks(t, why)
 		return false
 	}
 	if c.from != nil {

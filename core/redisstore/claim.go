@@ -75,6 +75,9 @@ func claimArgs(r *store.ClaimRequest, brought string) []any {
 	if r.Serial {
 		letters += "s"
 	}
+	if r.Tell {
+		letters += "t"
+	}
 	letters += strconv.FormatInt(int64(r.Fence), 10)
 	args = append(args, r.Nonce, r.Limit, r.PerAgent, r.Lease.Milliseconds(), store.RaiseAfter.Milliseconds(), letters, int64(r.After), brought,
 		len(r.Kinds)+len(r.Leave))
@@ -140,6 +143,9 @@ func parseClaim(partition int, reply []any) (store.Claim, error) {
 func parseClaimHead(c *store.Claim, reply []any) error {
 	c.Now = store.Millis(number(reply[0]))
 	c.Recovered, c.Parked, c.Left = int(number(reply[4])), int(number(reply[5])), int(number(reply[7]))
+	if told, ok := reply[5].([]any); ok && !parseAside(c, told) {
+		return errMalformed
+	}
 	var errs [5]error
 	c.NextDue, errs[0] = millis(reply[1])
 	c.NextLease, errs[1] = millis(reply[2])
@@ -156,6 +162,38 @@ func parseClaimHead(c *store.Claim, reply []any) error {
 		}
 	}
 	return nil
+}
+
+// bothParked is what two claims have parked: how many, and which if either says so.
+func bothParked(a, b any) any {
+	x, toldX := a.([]any)
+	y, toldY := b.([]any)
+	switch {
+	case !toldX && !toldY:
+		return number(a) + number(b)
+	case !toldX:
+		x = []any{a}
+	case !toldY:
+		y = []any{b}
+	}
+	return append([]any{number(x[0]) + number(y[0])}, append(x[1:len(x):len(x)], y[1:]...)...)
+}
+
+// parseAside reads how many tasks were parked, and which: three fields for each.
+func parseAside(c *store.Claim, told []any) bool {
+	if len(told)%3 != 1 {
+		return false
+	}
+	c.Parked = int(number(told[0]))
+	for i := 1; i < len(told); i += 3 {
+		agent, err := decode(text(told[i]))
+		why := text(told[i+2])
+		if err != nil || len(why) != 1 {
+			return false
+		}
+		c.Aside = append(c.Aside, store.Aside{Agent: agent, ID: text(told[i+1]), Why: store.Why(why[0])})
+	}
+	return true
 }
 
 // readClaimed reads a task as a claim returns it: the agent as its name in keys, the task, when it was due, and its state.

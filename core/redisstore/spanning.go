@@ -196,9 +196,8 @@ func (t *spanning) claim(ctx context.Context, bring brought) {
 		t.calls[i], t.replies[i], t.errs[i] = calls[k], replies[k], errs[k]
 		t.claimed(i, true)
 		if len(before) >= claimHead && len(replies[k]) >= claimHead { // what the first claim did counts too
-			for _, count := range []int{4, 5} {
-				replies[k][count] = number(replies[k][count]) + number(before[count])
-			}
+			replies[k][4] = number(replies[k][4]) + number(before[4])
+			replies[k][5] = bothParked(before[5], replies[k][5])
 		}
 	}
 }

@@ -31,6 +31,7 @@ type ClaimRequest struct {
 	// Fence is the largest fence that the caller has seen of the partition; 0 for none. That of this claim is larger, even if
 	// the store has forgotten its last writes and its clock is behind, as after a failover.
 	Fence Fence
+	Tell  bool // say which tasks it parks
 }
 
 // NonceLen is the length of a claim's nonce; MaxClaim the most tasks that one request can take, so that no step of the
@@ -69,9 +70,11 @@ type Claim struct {
 	// Passed says that a picky request (see ClaimRequest.After) had to stop its search before it had looked at every due
 	// agent: of those that have waited since this time or before, none has anything left for it, but for what another claim
 	// or a settlement has put there since, and for agents of the very same millisecond. Zero: it has looked at all.
-	Passed    Millis
-	Left      int   // tasks that this step found due and left, as their kind is in Leave
-	Parked    int   // tasks that this step parked
+	Passed Millis
+	Left   int // tasks that this step found due and left, as their kind is in Leave
+	Parked int // tasks that this step parked
+	// Aside are those tasks, if the request says Tell: the first MostAside.
+	Aside     []Aside
 	Recovered int   // tasks whose lease had expired and that this step put back
 	Fence     Fence // of all tasks of this claim; zero if there are none
 	Tasks     []Claimed
@@ -79,6 +82,26 @@ type Claim struct {
 	// Submitted is what became of the New of the request; nil if it had none, or failed.
 	Submitted *Submitted
 }
+
+// Aside is a task that a claim has parked, and why.
+type Aside struct {
+	Agent, ID string
+	Why       Why
+}
+
+// MostAside is how many parked tasks a claim tells.
+const MostAside = 50
+
+// Why a task is parked.
+type Why byte
+
+// Why a task is parked: it is held, no kind that is asked for is its own, or a limit or a budget has no room.
+const (
+	WhyHeld      Why = 'h'
+	WhyNoHandler Why = 'k'
+	WhyLimit     Why = 'l'
+	WhyBudget    Why = 'b'
+)
 
 // Fence numbers the claims of a partition. It only grows and is never used twice.
 type Fence int64

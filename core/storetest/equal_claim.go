@@ -19,6 +19,7 @@ func (d *driver) claim() {
 	}
 	d.nonces++
 	r := store.ClaimRequest{
+		Tell:      d.pick(2) == 0,
 		Partition: d.pick(d.a.Partitions()), Nonce: fmt.Sprintf("nonce%011d", d.nonces), Limit: 1 + d.pick(12),
 		Lease: time.Duration(1+d.pick(4)) * time.Second, PerAgent: d.pick(4),
 	}

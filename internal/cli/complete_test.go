@@ -46,8 +46,14 @@ func TestNamesAreCompleted(t *testing.T) {
 			"submit --agent adel":            "adele",
 			"submit --agent ada --kind dige": "digest",
 		} {
-			out := w.ok(t, append([]string{"__complete"}, strings.Split(line, " ")...)...)
-			assert.Equal(t, strings.TrimSpace(want+" :4"), strings.Join(strings.Fields(out), " "), line)
+			want, got := strings.TrimSpace(want+" :4"), ""
+			for range 10 { // a shell is not kept waiting: a busy machine may be asked again
+				out := w.ok(t, append([]string{"__complete"}, strings.Split(line, " ")...)...)
+				if got = strings.Join(strings.Fields(out), " "); got == want {
+					break
+				}
+			}
+			assert.Equal(t, want, got, line)
 		}
 	}
 	assert.Contains(t, far.ok(t, "__complete", "context", "use", ""), "prod")

@@ -12,14 +12,16 @@
 -- ARGV[3] most tasks of one agent, 0: as many as there is room for
 -- ARGV[4] lease, ms
 -- ARGV[5] a task that is overdue by this, ms, counts as level 1
--- ARGV[6] letters: u to take tasks of level 1 only, s to take one task of an agent, and none while another of its runs;
+-- ARGV[6] letters: u to take tasks of level 1 only, s to take one task of an agent, and none while another of its runs, t to tell which are
+--         parked;
 --         then the largest fence that the caller has seen, 0: none
 -- ARGV[7] agents that have waited since this or before are passed over, ms; 0: none
 -- ARGV[8] permits that the caller brings, and lines to look at: see span.take
 -- ARGV[9] number of kinds
 -- ARGV[10..] 1 for each kind with a handler: '+' kind; '~' most(5) kind, no more than so many; '-' kind, it is left where it is
 -- ARGV[..] 1 for each agent to visit; none: any agent
--- returns {now, next due of these agents or '', next end of a lease or '', fence or '', recovered, parked,
+-- returns {now, next due of these agents or '', next end of a lease or '', fence or '', recovered, parked (or, if asked,
+--          {parked, for each: agent, id, why: h held, k no handler, l a limit, b a budget}),
 --          {place, opaque of each task that is to be cancelled}, left, passed or '', {when each agent to visit is due or ''},
 --          {agent, profile of each that has one}, {bucket, end of its period of each budget that is used up by now},
 --          {buckets that span partitions: see span.told}, for each task: agent, live, due, behind an l if it had to wait in line, state or ''}; a repeated claim has '' as the live of a task that has ended or that it gives back
@@ -27,6 +29,8 @@
 local FIRST = 9 -- arguments in front of the kinds
 local ASKS_URGENT = 'u'
 local ASKS_SERIAL = 's'
+local ASKS_TO_TELL = 't'
+local MOST_TOLD = 150 -- fields of tasks that are told at most
 local TAKES = '+'
 local LINED = 'l' -- in front of the due time of a task that comes out of a line
 local TAKES_MOST = '~'
@@ -41,6 +45,7 @@ local LEVELS = { { 1 }, { 2 }, { 1, 2 }, { 3 }, { 1, 3 }, { 2, 3 }, { 1, 2, 3 } 
 local nonce, limit, per_agent, lease = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local raised, letters, after, nkinds = now - tonumber(ARGV[5]), ARGV[6], ARGV[7], tonumber(ARGV[9])
 local URGENT, SERIAL = string.find(letters, ASKS_URGENT, 1, true), string.find(letters, ASKS_SERIAL, 1, true)
+own.told = string.find(letters, ASKS_TO_TELL, 1, true) and {}
 if SERIAL then per_agent = 1 end
 local asked = #ARGV > FIRST + nkinds and { unpack(ARGV, FIRST + 1 + nkinds) }
 local kinds, taken_kinds, PICKY = {}, {}, URGENT or SERIAL
@@ -62,6 +67,7 @@ local function answer(fence, recovered, parked, tasks, ended)
   local next_due, next_lease = look()
   local dues = {}
   if parked > 0 then wake(now) end
+  if own.told and parked > 0 then parked = { parked, unpack(own.told) } end
   if asked then next_due, dues = due_of(asked, taken_kinds) end
   local reply = { now, next_due or '', next_lease or '', fence, recovered, parked, ended or {}, left, passed, dues, profiles_of(tasks, 4), crossed, span.told() }
   for i, t in ipairs(tasks) do reply[13 + i] = t end
@@ -165,8 +171,18 @@ local function urgent(agent)
 end
 
 local function step_aside(agent, name, id, due, live)
-  if type(name) == 'table' then join_line(name, agent, id, live, due) else park(agent, name, id, due) end
+  local why = 'k'
+  if type(name) == 'table' then
+    why = name.rule.amount and 'b' or 'l'
+    join_line(name, agent, id, live, due)
+  else
+    if byte(name) == byte(HELD) then why = 'h' end
+    park(agent, name, id, due)
+  end
   parked = parked + 1
+  if own.told and #own.told < MOST_TOLD then
+    for _, v in ipairs({ agent, id, why }) do own.told[#own.told + 1] = v end
+  end
 end
 
 -- 8. An agent with one task gives it; those with more are visited round by round while there is room. An agent whose only

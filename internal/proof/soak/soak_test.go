@@ -153,7 +153,7 @@ func TestNothingGrows(t *testing.T) {
 	close(stop)
 	<-users
 
-	assert.LessOrEqual(t, after.keys, before.keys+before.keys/int64(proof.Size(4, 50))+20)
+	assert.LessOrEqual(t, after.keys, before.keys+before.keys/int64(proof.Size(2, 50))+20)
 	assert.LessOrEqual(t, after.goroutines, before.goroutines+250, "those of runs under way")
 	assert.LessOrEqual(t, after.descriptors, before.descriptors+10)
 	assert.LessOrEqual(t, after.mib, before.mib+20)

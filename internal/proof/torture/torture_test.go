@@ -35,7 +35,7 @@ func TestTorture(t *testing.T) {
 	for _, fsync := range []string{"always", "everysec"} {
 		t.Run(fsync, func(t *testing.T) {
 			t.Parallel()
-			newRack(t, fsync).torture(proof.Size(25, 1000))
+			newRack(t, fsync).torture(proof.Size(14, 1000))
 		})
 	}
 }
