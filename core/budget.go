@@ -235,7 +235,7 @@ func wholeBudget(b Budget, zone string, now time.Time) (Budget, error) {
 		return b, invalid("amount", "must be between 0.000001 and %s, not %s", store.MostAmount, b.Amount)
 	case b.About.Unit == store.UnitRuns && b.Amount%store.AmountOne != 0:
 		return b, invalid("amount", "of runs must be whole, not %s", b.Amount)
-	case !slices.Contains([]store.Then{store.ThenHold, store.ThenPause, store.ThenNotify}, b.Then):
+	case !store.Among(b.Then, []store.Then{store.ThenHold, store.ThenPause, store.ThenNotify}):
 		return b, invalid("then", "must be hold, pause or notify, not %q", b.Then)
 	case b.Then == store.ThenPause && !pausable(b.About.LimitTarget):
 		return b, invalid("then", "can be pause if the budget is about each task, each agent, each key, a kind, a key, or everything, and not "+
@@ -283,7 +283,7 @@ func checkBudgetTarget(t BudgetTarget) error {
 	if err := validUnit("unit", t.Unit); err != nil {
 		return err
 	}
-	if !slices.Contains([]store.Period{store.PerHour, store.PerDay, store.PerMonth}, t.Per) {
+	if !store.Among(t.Per, []store.Period{store.PerHour, store.PerDay, store.PerMonth}) {
 		return invalid("per", "must be hour, day or month, not %q", t.Per)
 	}
 	return nil

@@ -111,14 +111,14 @@ func (b *Bulk) check() error {
 		return err
 	}
 	for _, s := range b.List.Status {
-		if !slices.Contains(statuses, s) {
+		if !store.Among(s, statuses) {
 			return invalid("status", "must not be %s: there is nothing to %s of such a task", s, b.Do)
 		}
 	}
 	switch {
 	case b.List.Brief:
 		return invalid("brief", "is for lists that are read")
-	case b.List.Status != nil, b.List.Overdue && slices.Contains(statuses, StatusWaiting):
+	case b.List.Status != nil, b.List.Overdue && store.Among(StatusWaiting, statuses):
 	case b.Do == BulkDelete && b.List.Agent == "":
 		return invalid("status", "must say which tasks of all agents are to be deleted")
 	default:

@@ -37,7 +37,7 @@ func (s *Scheduler) heldTasks(ctx context.Context, l List) ([]TaskInfo, string, 
 		if err != nil {
 			return nil, "", err
 		}
-		at := slices.IndexFunc(e.Reasons, func(b Because) bool { return slices.Contains(holding, b.Code) })
+		at := slices.IndexFunc(e.Reasons, func(b Because) bool { return store.Among(b.Code, holding) })
 		if at >= 0 {
 			t.HeldBy = &e.Reasons[at]
 			out = append(out, *t)

@@ -123,7 +123,7 @@ func checkLimitTarget(t LimitTarget) error {
 	switch {
 	case strings.Contains(strings.TrimSuffix(t.Key, "*"), "*"):
 		return invalid("limit_key", "may have a * at its end only, for any key that begins so, not %q", t.Key)
-	case !slices.Contains([]store.Each{"", store.EachAgent, store.EachKey}, t.Each):
+	case !store.Among(t.Each, []store.Each{"", store.EachAgent, store.EachKey}):
 		return invalid("each", "must be agent or key, not %q", t.Each)
 	case t.Each == store.EachKey && t.Key == "":
 		return invalid("limit_key", "is required with each: key; * is any")

@@ -117,7 +117,7 @@ func (l *List) live() []Status {
 	if l.Status == nil {
 		return all
 	}
-	return slices.DeleteFunc(all, func(s Status) bool { return !slices.Contains(l.Status, s) })
+	return slices.DeleteFunc(all, func(s Status) bool { return !store.Among(s, l.Status) })
 }
 
 // inform is what a list shows of a task.

@@ -287,11 +287,11 @@ func (t *NewTask) checkPolicies() error {
 		return invalid("jitter", "must be between 0 and %s, not %s", maxJitter, t.Jitter)
 	case t.Overlap != "" && !fixed:
 		return invalid("overlap", `needs cron, or every with from "start": other tasks never overlap themselves`)
-	case t.Overlap != "" && !slices.Contains(overlaps, t.Overlap):
+	case t.Overlap != "" && !store.Among(t.Overlap, overlaps):
 		return invalid("overlap", "must be one of %q, not %q", overlaps, t.Overlap)
 	case t.Misfire != "" && !recurs:
 		return invalid("misfire", "needs every or cron")
-	case t.Misfire != "" && !slices.Contains(misfires, t.Misfire):
+	case t.Misfire != "" && !store.Among(t.Misfire, misfires):
 		return invalid("misfire", "must be one of %q, not %q", misfires, t.Misfire)
 	case t.PauseAfter != 0 && !recurs:
 		return invalid("pause_after_failures", "needs every or cron")
@@ -314,7 +314,7 @@ func (t *NewTask) checkIdentity(id string) error {
 	switch {
 	case t.UniqueKey != "" && t.ID != "":
 		return invalid("unique_key", "excludes id")
-	case t.OnConflict != "" && !slices.Contains(onConflicts, t.OnConflict):
+	case t.OnConflict != "" && !store.Among(t.OnConflict, onConflicts):
 		return invalid("on_conflict", "must be one of %q, not %q", onConflicts, t.OnConflict)
 	case t.Overlap.spawns() && len(id) > MaxIDLen-childSuffix:
 		return invalid("id", "is %d bytes long: with overlap %q the limit is %d", len(id), t.Overlap, MaxIDLen-childSuffix)

@@ -196,16 +196,25 @@ func orderOf(ctx context.Context, given Order) Order {
 	return given
 }
 
-// asides are why tasks are parked, in words.
-var asides = map[store.Why]string{
-	store.WhyHeld: "it is paused", store.WhyNoHandler: "no handler of its kind", store.WhyLimit: "a limit has no room", store.WhyBudget: "a budget is used up",
+// aside is why a task is parked, in words.
+func aside(why store.Why) string {
+	switch why {
+	case store.WhyHeld:
+		return "it is paused"
+	case store.WhyLimit:
+		return "a limit has no room"
+	case store.WhyBudget:
+		return "a budget is used up"
+	default:
+		return "no handler of its kind"
+	}
 }
 
 // tellMoved reports what a claim did with other tasks than those that it took: which it has parked, up to a bound and then how many more, and
 // how many were put back whose processes have died.
 func (p *pull) tellMoved(c *store.Claim) {
 	for _, a := range c.Aside {
-		p.s.emit(Event{Type: EventPark, Agent: a.Agent, ID: a.ID, From: StatusWaiting, Status: StatusWaiting, By: byDuly, Reason: asides[a.Why], Count: 1})
+		p.s.emit(Event{Type: EventPark, Agent: a.Agent, ID: a.ID, From: StatusWaiting, Status: StatusWaiting, By: byDuly, Reason: aside(a.Why), Count: 1})
 	}
 	if more := c.Parked - len(c.Aside); more > 0 {
 		p.s.emit(Event{Type: EventPark, From: StatusWaiting, Status: StatusWaiting, By: byDuly, Count: more})

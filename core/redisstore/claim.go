@@ -142,8 +142,8 @@ func parseClaim(partition int, reply []any) (store.Claim, error) {
 // parseClaimHead reads what a claim says of its partition.
 func parseClaimHead(c *store.Claim, reply []any) error {
 	c.Now = store.Millis(number(reply[0]))
-	c.Recovered, c.Parked, c.Left = int(number(reply[4])), int(number(reply[5])), int(number(reply[7]))
-	if told, ok := reply[5].([]any); ok && !parseAside(c, told) {
+	c.Recovered, c.Left = int(number(reply[4])), int(number(reply[7]))
+	if !parseAside(c, parkedIn(reply[5])) {
 		return errMalformed
 	}
 	var errs [5]error
@@ -164,19 +164,18 @@ func parseClaimHead(c *store.Claim, reply []any) error {
 	return nil
 }
 
-// bothParked is what two claims have parked: how many, and which if either says so.
+// bothParked is what two claims have parked: how many, and which if they say so.
 func bothParked(a, b any) any {
-	x, toldX := a.([]any)
-	y, toldY := b.([]any)
-	switch {
-	case !toldX && !toldY:
-		return number(a) + number(b)
-	case !toldX:
-		x = []any{a}
-	case !toldY:
-		y = []any{b}
+	x, y := parkedIn(a), parkedIn(b)
+	return append(append([]any{number(x[0]) + number(y[0])}, x[1:]...), y[1:]...)
+}
+
+// parkedIn is how many tasks a claim has parked, and which.
+func parkedIn(v any) []any {
+	if told, ok := v.([]any); ok && len(told) > 0 {
+		return told
 	}
-	return append([]any{number(x[0]) + number(y[0])}, append(x[1:len(x):len(x)], y[1:]...)...)
+	return []any{v}
 }
 
 // parseAside reads how many tasks were parked, and which: three fields for each.

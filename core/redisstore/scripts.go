@@ -145,6 +145,7 @@ type call struct {
 	args      []any
 	caller    caller
 	repeated  bool // it was sent before, and may have been carried out
+	later     bool // it is not sent: another takes its place
 	// full is set for a plain script: what is sent instead if that finds something out of the ordinary.
 	full func() call
 	// plain is the memory of its partition for such scripts.
@@ -197,7 +198,13 @@ func (s *Store) evalAll(ctx context.Context, verb string, calls []call) ([][]any
 	leave := s.callers.enter(calls)
 	defer leave()
 	e := evaluation{store: s, verb: verb, calls: calls, replies: make([][]any, len(calls)), errs: make([]error, len(calls))}
-	e.run(ctx, upTo(len(calls)), 1)
+	todo := make([]int, 0, len(calls))
+	for i := range calls {
+		if !calls[i].later {
+			todo = append(todo, i)
+		}
+	}
+	e.run(ctx, todo, 1)
 	for i, err := range e.errs {
 		if err != nil {
 			of := verb

@@ -30,36 +30,6 @@ type spanning struct {
 	crossed []store.Crossing
 }
 
-// first are the requests that need not ask.
-func (t *spanning) first() []store.ClaimRequest {
-	if len(t.later) == 0 {
-		return t.requests
-	}
-	var out []store.ClaimRequest
-	for i := range t.requests {
-		if !slices.Contains(t.later, i) {
-			out = append(out, t.requests[i])
-		}
-	}
-	return out
-}
-
-// took puts the answers to the first requests at the places of all.
-func (t *spanning) took(calls []call, replies [][]any, errs []error) {
-	if len(t.later) == 0 {
-		t.calls, t.replies, t.errs = calls, replies, errs
-		return
-	}
-	n, k := len(t.requests), 0
-	t.calls, t.replies, t.errs = make([]call, n), make([][]any, n), make([]error, n)
-	for i := range t.requests {
-		if !slices.Contains(t.later, i) {
-			t.calls[i], t.replies[i], t.errs[i] = calls[k], replies[k], errs[k]
-			k++
-		}
-	}
-}
-
 // answered looks at what the first calls of a turn have said. A claim that found nothing but who waits for permits is made again with them.
 func (t *spanning) answered(settles []call, settled [][]any, members [][]int) {
 	p := t.store.permits

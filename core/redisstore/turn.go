@@ -13,23 +13,26 @@ import (
 // has to be sent again, as the server did not know it or had moved its partition, or as a plain one was not enough, may come
 // after those behind it.
 func (s *Store) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
-	first := requests
 	var span *spanning
 	if len(s.parts) > 1 {
 		span = &spanning{store: s, requests: requests, later: s.permits.waiting(requests)}
-		first = span.first()
 	}
 	calls, members := s.settleCalls(runs)
 	settles := len(calls)
-	calls = s.claimCalls(calls, first)
-	claims := settles + len(first)
+	calls = s.claimCalls(calls, requests)
+	claims := settles + len(requests)
+	if span != nil {
+		for _, i := range span.later {
+			calls[settles+i].later = true
+		}
+	}
 	calls = s.sweep(calls, requests)
 	replies, errs := s.evalAll(ctx, verbTurn, calls)
 	s.sweptTo(calls[claims:], replies[claims:])
 	settled, settleErr := settledBy(calls[:settles], runs, replies[:settles], errs[:settles], members)
 	claimCalls, claimReplies, claimErrs := calls[settles:claims], replies[settles:claims], errs[settles:claims]
 	if span != nil {
-		span.took(claimCalls, claimReplies, claimErrs)
+		span.calls, span.replies, span.errs = claimCalls, claimReplies, claimErrs
 		span.answered(calls[:settles], replies[:settles], members)
 		span.run(ctx)
 		claimCalls, claimReplies, claimErrs = span.calls, span.replies, span.errs

@@ -136,7 +136,7 @@ func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCoun
 func wanted(statuses []store.Status) string {
 	var letters strings.Builder
 	for _, place := range []string{"w", "r", "c", "f", "x"} {
-		if statuses == nil || slices.Contains(statuses, statusOf(place)) {
+		if statuses == nil || store.Among(statusOf(place), statuses) {
 			letters.WriteString(place)
 		}
 	}
@@ -193,7 +193,7 @@ func (w *walking) end(all []listed, done int) {
 // will be listed among those that have.
 func (w *walking) add(t *store.Stored, l listed) {
 	was := statusOf(l.place)
-	if t.Status == "" || t.Dropped || w.q.Statuses != nil && !slices.Contains(w.q.Statuses, t.Status) || t.Status.Finished() && !was.Finished() {
+	if t.Status == "" || t.Dropped || w.q.Statuses != nil && !store.Among(t.Status, w.q.Statuses) || t.Status.Finished() && !was.Finished() {
 		return
 	}
 	t.Cursor = l.mark
