@@ -272,7 +272,7 @@ func (p *pull) took(c *store.Claim, deadline time.Time, lease time.Duration) {
 		r.Recovered += c.Recovered
 	})
 	p.s.crossed(c.Crossed)
-	if c.Parked+c.Recovered > 0 && p.s.config.OnEvent != nil {
+	if c.Parked+c.Recovered > 0 && p.s.tells() {
 		p.tellMoved(c)
 	}
 	if len(c.Tasks) == 0 {
