@@ -324,7 +324,7 @@ func (s *Scheduler) crossed(all []store.Crossing) {
 		}
 		e.Reason = fmt.Sprintf("the budget of %s is used up%s, until %s", about, of, clockTime(e.Next))
 		s.config.Logger.Warn("a budget is used up", slog.String("budget", about.String()), slog.String("of", c.Of), slog.String("task", c.Task), slog.String("until", clockTime(e.Next)))
-		if s.config.OnEvent != nil {
+		if s.tells() {
 			s.emit(e)
 		}
 	}

@@ -99,6 +99,8 @@ type Config struct {
 	// Presence, if set, stores now and then what this process runs, so that others can say why a task has not run: usually
 	// the store.
 	Presence store.Presence
+	// Feed keeps the events of this process for those who listen to all of the store: the store if nil, if it is one.
+	Feed store.Feed
 	// Alarm, if set, is booked for what falls due next: by each pull when it ends, and by each call that makes something due earlier. It is for hosts
 	// that live only while they are called: see [Alarm]. Every process of a store has to have it that submits or changes tasks, with the
 	// same host to be called. A daemon needs none.

@@ -68,7 +68,7 @@ func (r *run) delivery() (store.Submission, error) {
 
 // tellForetold reports the deliveries that are new.
 func (s *Scheduler) tellForetold(of []*run, subs []store.Submission, placed []store.Submitted) {
-	if s.config.OnEvent == nil {
+	if !s.tells() {
 		return
 	}
 	for i := range placed {
@@ -242,7 +242,7 @@ func (s *Scheduler) foretellCancel(ctx context.Context, t *store.Stored, b *body
 		return nil, err
 	}
 	placed, err := s.store.Submit(ctx, []store.Submission{sub})
-	if err == nil && s.config.OnEvent != nil {
+	if err == nil && s.tells() {
 		s.tellCallback(&sub, t.ID, b, placed[0].Due)
 	}
 	return &sub, err

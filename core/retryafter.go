@@ -110,7 +110,7 @@ func (t *settler) holdBusy(ctx context.Context, batch []*run) {
 		return
 	}
 	for i := range effects {
-		if t.s.config.OnEvent != nil && effects[i].Code != store.EffectNone {
+		if t.s.tells() && effects[i].Code != store.EffectNone {
 			why := decodeHold(holds[i].Note)
 			t.s.emit(Event{Type: EventHold, Key: holds[i].Target.Key, By: why.By, Reason: why.Reason, Next: t.s.storeNow().Add(holds[i].Until.After).Time()})
 		}

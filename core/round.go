@@ -193,7 +193,7 @@ func (p *pull) requests(due []*target, g grant) ([]store.ClaimRequest, []*target
 		requests[i] = store.ClaimRequest{
 			Partition: t.partition, Nonce: p.s.nonce + rand.Text()[:store.NonceLen-len(p.s.nonce)], Agents: t.agentsNow(storeNow), Kinds: take,
 			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.urgent, Serial: p.serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease,
-			Fence: p.s.fences.last(t.partition), Tell: p.s.config.OnEvent != nil,
+			Fence: p.s.fences.last(t.partition), Tell: p.s.tells(),
 		}
 		switch {
 		// Each kind of claim continues where the last of its kind stopped: what one passes over another
@@ -272,7 +272,7 @@ func (p *pull) took(c *store.Claim, deadline time.Time, lease time.Duration) {
 		r.Recovered += c.Recovered
 	})
 	p.s.crossed(c.Crossed)
-	if c.Parked+c.Recovered > 0 && p.s.config.OnEvent != nil {
+	if c.Parked+c.Recovered > 0 && p.s.tells() {
 		p.tellMoved(c)
 	}
 	if len(c.Tasks) == 0 {

@@ -122,7 +122,7 @@ func (r *run) event(t EventType) Event {
 
 // tell reports an event about the run, of a type. It is not even made where nobody listens.
 func (r *run) tell(t EventType) {
-	if s := r.pull.s; s.config.OnEvent != nil {
+	if s := r.pull.s; s.tells() {
 		s.emit(r.event(t))
 	}
 }

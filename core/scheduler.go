@@ -16,7 +16,8 @@ import (
 )
 
 // Scheduler submits tasks and runs those that are due. It is safe for concurrent use. It has no goroutines of its own:
-// they live as long as a call to RunDueTasks, RunDue or RunTick, except for handlers that ignore their context.
+// they live as long as a call to RunDueTasks, RunDue or RunTick, except for handlers that ignore their context, and for what hands
+// events to those who listen: see FlushEvents.
 type Scheduler struct {
 	patrol  patrol
 	store   Store
@@ -50,6 +51,7 @@ type Scheduler struct {
 	figures  figures
 	shared   sharedPulls
 	alarm    alarm
+	telling  telling
 
 	limiting  sync.Mutex // of limitsSet, while they are set
 	limitsSet bool
@@ -61,6 +63,9 @@ func New(st Store, config Config) (*Scheduler, error) {
 		return nil, errors.New("duly: a store is required")
 	}
 	config = config.withDefaults()
+	if config.Feed == nil {
+		config.Feed, _ = st.(store.Feed)
+	}
 	if err := config.validate(); err != nil {
 		return nil, fmt.Errorf("duly: %w", err)
 	}
@@ -152,7 +157,7 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 			Replaced: p.Replaced,
 		}
 	}
-	if s.config.OnEvent != nil {
+	if s.tells() {
 		s.tellPlaced(ctx, tasks, out, was)
 	}
 	if start != nil { // it is told of after it was stored
@@ -319,11 +324,14 @@ func (s *Scheduler) askedNow(ctx context.Context) (store.Millis, error) {
 	return s.storeNow(), nil
 }
 
-// emit hands an event to the program, with the store's time.
+// emit hands an event to the program and to those who listen through the store, with its time.
 func (s *Scheduler) emit(e Event) {
+	e.Time, e.Process = s.storeNow().Time(), s.config.Name
 	if s.config.OnEvent != nil {
-		e.Time, e.Process = s.storeNow().Time(), s.config.Name
 		s.config.OnEvent(e)
+	}
+	if s.heard() {
+		s.publish(e)
 	}
 }
 

@@ -315,7 +315,7 @@ func (r *run) stored(result store.Settled) {
 		p.outlook.settle(partition, p.s.storeNow())
 		p.outlook.freed(partition)
 	}
-	if p.s.config.OnEvent != nil {
+	if p.s.tells() {
 		r.tellStored(typ, result)
 	}
 }

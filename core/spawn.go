@@ -48,7 +48,7 @@ func (r *run) spawn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if placed[0].Created && s.config.OnEvent != nil {
+	if placed[0].Created && s.tells() {
 		s.emit(Event{
 			Type: EventEnqueue, Agent: sub.Agent, ID: id, Kind: sub.Kind, Group: sub.Group, TraceID: child.TraceID, Due: placed[0].Due.Time(),
 			SessionID: child.SessionID, MemCubeID: child.MemCubeID,

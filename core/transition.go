@@ -170,7 +170,7 @@ func unasked(context.Context, *Transition) error { return nil }
 
 // changed reports a change of a task that is stored, with the body that it has, and when it is due; zero for never.
 func (s *Scheduler) changed(t *Transition, b *body, due store.Millis) {
-	if s.config.OnEvent == nil {
+	if !s.tells() {
 		return
 	}
 	e := t.event()
@@ -180,7 +180,7 @@ func (s *Scheduler) changed(t *Transition, b *body, due store.Millis) {
 
 // changedAll reports a pause, or its end.
 func (s *Scheduler) changedAll(t *Transition, until time.Time) {
-	if s.config.OnEvent == nil {
+	if !s.tells() {
 		return
 	}
 	e := t.event()

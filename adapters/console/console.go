@@ -21,11 +21,10 @@ import (
 // Path is where the pages begin. The handler has to get all requests for it and for what is below it.
 const Path = "/ui"
 
-// Events hands out what happens to tasks: the events of the HTTP API, for one.
+// Events bounds how many listen to events: that of the HTTP API, for one.
 type Events interface {
-	// Listen hands the events that a function wants to a channel, until leave is called. who is whose share of the listeners it takes. Missed is
-	// how many events were dropped since it was last asked.
-	Listen(who string, wants func(e *core.Event) bool) (events <-chan core.Event, missed func() int, leave func(), err error)
+	// Listen takes a place, until leave is called. who is whose share of the places it takes.
+	Listen(who string) (leave func(), err error)
 }
 
 // Options say how the console is served. Every zero is a good default, but without Callers whoever can reach the handler may do everything.
@@ -40,7 +39,7 @@ type Options struct {
 	ReadOnly bool
 	// Version is shown at the foot of each page.
 	Version string
-	// Events, if set, are what the page of live events shows.
+	// Events, if set, bounds who looks at the page of live events; without it the page has none.
 	Events Events
 	// Stopping, if set, is closed when the server is about to shut down: it ends the streams of events.
 	Stopping <-chan struct{}

@@ -4,9 +4,11 @@ package console
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
@@ -72,56 +74,83 @@ func show(e *core.Event) seen {
 // clean is a text as pages show it.
 func clean(text string) string { return string(visible([]byte(text))) }
 
-// stream sends events as server-sent events, until the visitor goes away or the server shuts down. Each is asked about: what somebody may see can
-// change while they look.
+// stream sends the events of all processes as server-sent events, until the visitor goes away or the server shuts down. A browser that comes back
+// says how far it has come. Each event is asked about: what somebody may see can change while they look.
 func (c *console) stream(v *visit) error {
 	if c.options.Events == nil {
 		return problem.New(problem.CodeNoRoute, "this process has no events")
 	}
-	agent, kind := v.q.Get("agent"), v.q.Get("kind")
-	if err := v.may(core.ActionRead, agent); err != nil {
+	s := &shown{visit: v, agent: v.q.Get("agent"), kind: v.q.Get("kind")}
+	if err := v.may(core.ActionRead, s.agent); err != nil {
 		return err
 	}
-	wants := func(e *core.Event) bool { return (agent == "" || agent == e.Agent) && (kind == "" || kind == e.Kind) }
-	events, missed, leave, err := c.options.Events.Listen(v.session.token, wants)
+	leave, err := c.options.Events.Listen(v.session.token)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	v.w.Header().Set("Content-Type", "text/event-stream")
-	control := http.NewResponseController(v.w)
-	beat := time.NewTicker(heartbeat) //nolint:forbidigo // it keeps a connection alive; no task depends on it
-	defer beat.Stop()
-	for text := "retry: 3000\n\n"; ; {
-		_ = control.SetWriteDeadline(c.options.Clock.Now().Add(writeTimeout)) // not every writer has one
-		if _, err := v.w.Write([]byte(text)); err != nil || control.Flush() != nil {
-			return nil // whoever listened has gone
-		}
-		select {
-		case <-v.r.Context().Done():
-			return nil
-		case <-c.options.Stopping:
-			return nil
-		case <-beat.C:
-			text = ": beat\n\n"
-		case e := <-events:
-			text = v.told(&e, missed())
-		}
+	if err := c.scheduler.Listen(v.r.Context(), v.r.Header.Get("Last-Event-ID"), s.send); err != nil && !s.begun {
+		return err
 	}
+	return nil // else whoever looked has gone, or comes back
 }
 
-// told is an event as the stream has it, with how many were missed before it.
-func (v *visit) told(e *core.Event, missed int) string {
-	text := ""
-	if missed > 0 {
-		text = fmt.Sprintf("event: missed\ndata: %d\n\n", missed)
+// shown is one stream.
+type shown struct {
+	*visit
+
+	agent, kind string
+	begun       bool
+	wrote       time.Time
+}
+
+// errGone ends a stream that nobody looks at any more.
+var errGone = errors.New("the stream has ended")
+
+// send writes what of a page the visitor wants, and now and then a sign of life, with how far it has come.
+func (s *shown) send(page core.EventPage) error {
+	select {
+	case <-s.options.Stopping:
+		return errGone
+	default:
 	}
-	if v.may(core.ActionRead, e.Agent) != nil {
-		return text
+	now := s.options.Clock.Now()
+	var text strings.Builder
+	if !s.begun {
+		s.begun = true
+		s.w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(&text, "retry: 3000\nid: %s\n\n", page.Next)
 	}
-	data, err := json.Marshal(show(e))
+	for i := range page.Items {
+		text.WriteString(s.told(&page.Items[i]))
+	}
+	if text.Len() == 0 {
+		if now.Sub(s.wrote) < heartbeat {
+			return nil
+		}
+		fmt.Fprintf(&text, ": beat\nid: %s\n\n", page.Next)
+	}
+	s.wrote = now
+	control := http.NewResponseController(s.w)
+	_ = control.SetWriteDeadline(now.Add(writeTimeout)) // not every writer has one
+	if _, err := s.w.Write([]byte(text.String())); err != nil || control.Flush() != nil {
+		return errGone
+	}
+	return nil
+}
+
+// told is an event as the stream has it; empty if it is not for the visitor. How many were lost is nothing that those have to know who see
+// some agents only.
+func (s *shown) told(e *core.StoreEvent) string {
+	if e.Data == nil {
+		return fmt.Sprintf("id: %s\nevent: missed\ndata: Some\n\n", e.ID)
+	}
+	if s.agent != "" && s.agent != e.Event.Agent || s.kind != "" && s.kind != e.Event.Kind || s.may(core.ActionRead, e.Event.Agent) != nil {
+		return ""
+	}
+	data, err := json.Marshal(show(&e.Event))
 	if err != nil {
-		return text
+		return ""
 	}
-	return text + "data: " + string(data) + "\n\n"
+	return fmt.Sprintf("id: %s\ndata: %s\n\n", e.ID, data)
 }

@@ -51,7 +51,7 @@ func callers() func(r *http.Request) (core.Principal, error) {
 
 func setup(t *testing.T, options console.Options) *fixture {
 	t.Helper()
-	f := &fixture{T: t, calls: new(atomic.Int64), fail: new(atomic.Bool), events: &httpadapter.Events{}, cookies: map[string]string{}}
+	f := &fixture{T: t, calls: new(atomic.Int64), fail: new(atomic.Bool), events: httpadapter.NewEvents(), cookies: map[string]string{}}
 	st := memstore.New(memstore.Config{})
 	spy := &storetest.Spy{Store: st, Before: func(context.Context, string) error {
 		f.calls.Add(1)
@@ -61,7 +61,7 @@ func setup(t *testing.T, options console.Options) *fixture {
 		return nil
 	}}
 	var err error
-	f.scheduler, err = core.New(spy, core.Config{Recent: st, Name: "worker", OnEvent: f.events.Publish})
+	f.scheduler, err = core.New(spy, core.Config{Recent: st, Name: "worker"})
 	require.NoError(t, err)
 	core.Handle(f.scheduler, "ok", func(_ context.Context, task *core.Task[json.RawMessage]) error {
 		return task.SetResult(map[string]int{"n": 1})

@@ -137,6 +137,7 @@ func (f *Function) begin(ctx context.Context) (context.Context, func(), error) {
 	starts := f.scheduler.AtOnce(ctx, core.AtOnce{})
 	return ctx, func() { // without a request there may be no processor
 		starts()
+		f.scheduler.FlushEvents(ctx)
 		end()
 	}, nil
 }

@@ -38,34 +38,24 @@ func TestCallersOfAHandlerBeside(t *testing.T) {
 	assert.Error(t, who.Rights.Authorize(t.Context(), who, core.Access{Action: core.ActionControl, Agent: "ann"}))
 }
 
-// It hears what it wants, learns what it missed, and takes its share of the listeners.
+// It takes its share of the places of those who listen.
 func TestAHandlerBesideListens(t *testing.T) {
 	t.Parallel()
-	var events httpadapter.Events
-	heard, missed, leave, err := events.Listen("one", func(e *core.Event) bool { return e.Agent == "a" })
-	require.NoError(t, err)
-	events.Publish(core.Event{Agent: "b", ID: "1"})
-	for range 300 {
-		events.Publish(core.Event{Agent: "a", ID: "2"})
-	}
-	assert.Equal(t, "2", (<-heard).ID)
-	assert.Equal(t, 44, missed())
-	assert.Zero(t, missed())
-	leave()
+	events := httpadapter.NewEvents()
 	var ends []func()
 	for range 100 {
-		_, _, end, err := events.Listen("one", nil)
+		end, err := events.Listen("one")
 		require.NoError(t, err)
 		ends = append(ends, end)
 	}
-	_, _, _, err = events.Listen("one", nil)
+	_, err := events.Listen("one")
 	require.ErrorContains(t, err, "100 clients are already listening")
-	_, _, end, err := events.Listen("two", nil)
+	end, err := events.Listen("two")
 	require.NoError(t, err, "another one has its own share")
 	for _, end := range append(ends, end) {
 		end()
 	}
-	_, _, end, err = events.Listen("one", nil)
+	end, err = events.Listen("one")
 	require.NoError(t, err)
 	end()
 }

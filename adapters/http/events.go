@@ -1,164 +1,180 @@
 package http
 
 import (
+	"cmp"
 	"crypto/sha256"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// The event stream. A client that reads slowly must not hold up the tasks that it hears of: what it misses is
-// counted, and the number is sent to it.
+// The event stream: those of all processes of the store, read from it for each connection. A client that reads slowly holds up nobody, and misses
+// nothing that the store keeps: it is asked for more once the client has taken what was read before.
 
-// Events hands the events of a scheduler to those who listen at GET /v1/events. The zero value is ready.
+// Events answers GET /v1/events, and bounds how many listen. [NewEvents] makes it: what it needs is in no program that does not, such as a function.
 type Events struct {
-	mu        sync.Mutex
-	listeners map[*listener]struct{}
-	each      map[[sha256.Size]byte]int // how many listen with a credential
+	answer func(a *api) http.HandlerFunc
+
+	mu   sync.Mutex
+	all  int
+	each map[[sha256.Size]byte]int // by credential
 }
 
-// listener is one connection. What it does not take in time is dropped and counted.
-type listener struct {
-	grant *Grant
-	agent string // the only one; empty for all that the grant covers
-	kind  string
-	asks  func(e *core.Event) bool // nil for all of these
-	queue chan core.Event
-	lost  int
-	of    [sha256.Size]byte // its credential
+// NewEvents makes what answers those who listen.
+func NewEvents() *Events {
+	return &Events{answer: func(a *api) http.HandlerFunc { return a.events }}
 }
 
-// Bounds of a stream of events. Each credential may have mostListeners, so that one takes nobody else's; all together bound the memory.
+// Bounds of a stream of events. Each credential may have mostListeners, so that one takes nobody else's; all together bound how often the store is
+// asked.
 const (
-	eventsKept    = 256
 	mostListeners = 100
 	allListeners  = 4 * mostListeners
 	heartbeat     = 15 * time.Second
 	writeTimeout  = 10 * time.Second
 )
 
-// Publish hands an event to all who listen. It never waits: give it to core.Config.OnEvent.
-func (e *Events) Publish(event core.Event) {
+// enter takes a place, or fails with an error that has the code unavailable: too many listen with the credential, or in all.
+func (e *Events) enter(credential [sha256.Size]byte) (leave func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for l := range e.listeners {
-		if !l.wants(&event) {
-			continue
-		}
-		select {
-		case l.queue <- event:
-		default:
-			l.lost++
-		}
-	}
-}
-
-// wants reports whether an event is for a listener, as far as its grant says. What is about more than one agent is of no agent.
-func (l *listener) wants(e *core.Event) bool {
-	return (l.agent == "" || l.agent == e.Agent) && (l.kind == "" || l.kind == e.Kind) && l.grant.covers(e.Agent) &&
-		(l.asks == nil || l.asks(e))
-}
-
-// listen adds a listener, or says how many there are already: of its credential, or of all.
-func (e *Events) listen(l *listener) (already int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	already := 0
 	switch {
-	case e.each[l.of] >= mostListeners:
-		return mostListeners
-	case len(e.listeners) >= allListeners:
-		return allListeners
+	case e.each[credential] >= mostListeners:
+		already = mostListeners
+	case e.all >= allListeners:
+		already = allListeners
 	}
-	if e.listeners == nil {
-		e.listeners, e.each = map[*listener]struct{}{}, map[[sha256.Size]byte]int{}
+	if already > 0 {
+		return nil, problem.New(core.CodeUnavailable, fmt.Sprintf("%d clients are already listening; retry later", already))
 	}
-	e.listeners[l] = struct{}{}
-	e.each[l.of]++
-	return 0
+	if e.each == nil {
+		e.each = map[[sha256.Size]byte]int{}
+	}
+	e.all++
+	e.each[credential]++
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.all--
+		if e.each[credential]--; e.each[credential] == 0 {
+			delete(e.each, credential)
+		}
+	}, nil
 }
 
-func (e *Events) leave(l *listener) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.listeners, l)
-	if e.each[l.of]--; e.each[l.of] == 0 {
-		delete(e.each, l.of)
-	}
+// listener is one connection.
+type listener struct {
+	*api
+
+	w     http.ResponseWriter
+	r     *http.Request
+	grant *Grant
+	agent string // the only one; empty for all that the grant covers
+	kind  string
+	begun bool
+	wrote time.Time
 }
 
-// missed is how many events were dropped since it was last asked.
-func (e *Events) missed(l *listener) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	n := l.lost
-	l.lost = 0
-	return n
-}
-
-// events streams events as server-sent events, until the caller goes away or the server shuts down. A caller that may see some agents only gets
-// theirs; ?agent_id= and ?kind= narrow it further.
+// events streams the events of all processes as server-sent events, until the caller goes away or the server shuts down: those from now on, or
+// behind Last-Event-ID, which a browser sends by itself, or ?since_id=. A caller that may see some agents only gets theirs; ?agent_id= and ?kind=
+// narrow it further.
 func (a *api) events(w http.ResponseWriter, r *http.Request) {
-	q, err := query(r, "agent_id", "kind")
+	q, err := query(r, "agent_id", "kind", "since_id")
 	if err != nil {
 		a.refuse(w, r, err)
 		return
 	}
 	from := callerOf(r)
-	l := &listener{grant: from.grant, agent: q.Get("agent_id"), kind: q.Get("kind"), queue: make(chan core.Event, eventsKept), of: from.credential}
+	l := &listener{api: a, w: w, r: r, grant: from.grant, agent: q.Get("agent_id"), kind: q.Get("kind")}
 	if l.agent != "" || l.grant.all() {
 		if err := a.allow(r, l.agent); err != nil {
 			a.refuse(w, r, err)
 			return
 		}
 	}
-	if already := a.config.Events.listen(l); already > 0 {
-		a.refuse(w, r, tooMany(already))
+	leave, err := a.config.Events.enter(from.credential)
+	if err != nil {
+		a.refuse(w, r, err)
 		return
 	}
-	defer a.config.Events.leave(l)
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.WriteHeader(http.StatusOK)
-	a.send(w, r, l)
+	defer leave()
+	err = a.scheduler.Listen(r.Context(), cmp.Or(r.Header.Get("Last-Event-ID"), q.Get("since_id")), l.send)
+	switch {
+	case l.begun || err == nil: // whoever listens comes back with the last id
+	case errors.Is(err, core.ErrNoFeed):
+		a.refuse(w, r, problem.New(problem.CodeNoRoute, "the store of this process keeps no events"))
+	default:
+		a.refuse(w, r, err)
+	}
 }
 
-func (a *api) send(w http.ResponseWriter, r *http.Request, l *listener) {
-	control := http.NewResponseController(w)
-	beat := time.NewTicker(heartbeat) //nolint:forbidigo // it keeps a connection alive; no task depends on it
-	defer beat.Stop()
-	text := ": duly\n\n"
-	for {
-		_ = control.SetWriteDeadline(a.config.Clock.Now().Add(writeTimeout)) // not every writer has one
-		if _, err := w.Write([]byte(text)); err != nil {
-			return
-		}
-		if control.Flush() != nil {
-			return
-		}
-		select {
-		case <-r.Context().Done():
-			return
-		case <-a.config.Stopping:
-			return
-		case <-beat.C:
-			text = ": beat\n\n"
-		case event := <-l.queue:
-			// Each is asked about, and not only what was asked for: what the caller may see can change while it listens.
-			if a.allow(r, event.Agent) != nil {
-				text = ""
-				break
-			}
-			data, err := json.Marshal(event)
-			if err != nil {
-				return
-			}
-			text = fmt.Sprintf("event: %s\ndata: %s\n\n", event.Type, data)
-		}
-		if n := a.config.Events.missed(l); n > 0 {
-			text += fmt.Sprintf("event: missed\ndata: {\"count\":%d}\n\n", n)
-		}
+// send writes what of a page is for the client, unless it has gone, or the server is about to: then its error ends the stream. Now and then it
+// writes a sign of life, with how far it has come: the last event that was for
+// it may have been long ago.
+func (l *listener) send(page core.EventPage) error {
+	select {
+	case <-l.config.Stopping:
+		return http.ErrAbortHandler
+	default:
 	}
+	now := l.config.Clock.Now()
+	var text strings.Builder
+	if !l.begun {
+		l.begun = true
+		l.w.Header().Set("Content-Type", "text/event-stream")
+		l.w.WriteHeader(http.StatusOK)
+		fmt.Fprintf(&text, ": duly\nid: %s\n\n", page.Next)
+	}
+	for i := range page.Items {
+		l.tell(&text, &page.Items[i])
+	}
+	if text.Len() == 0 {
+		if now.Sub(l.wrote) < heartbeat {
+			return nil
+		}
+		fmt.Fprintf(&text, ": beat\nid: %s\n\n", page.Next)
+	}
+	l.wrote = now
+	control := http.NewResponseController(l.w)
+	_ = control.SetWriteDeadline(now.Add(writeTimeout)) // not every writer has one
+	if _, err := l.w.Write([]byte(text.String())); err != nil {
+		return http.ErrAbortHandler
+	}
+	if control.Flush() != nil {
+		return http.ErrAbortHandler
+	}
+	return nil
+}
+
+// tell writes an event that is for the client. Each is asked about, and not only what was asked for: what the caller may see can change while it
+// listens. How many were lost is told to those alone who see all of them.
+func (l *listener) tell(text *strings.Builder, e *core.StoreEvent) {
+	switch {
+	case e.Data != nil:
+		if l.wants(&e.Event) && l.allow(l.r, e.Event.Agent) == nil {
+			fmt.Fprintf(text, "id: %s\nevent: %s\ndata: %s\n\n", e.ID, e.Event.Type, e.Data)
+		}
+	case e.Lost > 0 && l.grant.all() && l.agent == "" && l.kind == "":
+		fmt.Fprintf(text, "id: %s\nevent: missed\ndata: {\"count\":%d}\n\n", e.ID, e.Lost)
+	default:
+		fmt.Fprintf(text, "id: %s\nevent: missed\ndata: {}\n\n", e.ID)
+	}
+}
+
+// wants reports whether an event is for a listener, as far as its grant says. What is about more than one agent is of no agent.
+func (l *listener) wants(e *core.Event) bool {
+	return (l.agent == "" || l.agent == e.Agent) && (l.kind == "" || l.kind == e.Kind) && l.grant.covers(e.Agent)
+}
+
+// Listen takes a place among those who listen, until leave is called: for a handler beside this one. who is whose share of the places it takes,
+// such as a credential. It fails with an error that has the code unavailable if too many listen.
+func (e *Events) Listen(who string) (leave func(), err error) {
+	return e.enter(sha256.Sum256([]byte(who)))
 }

@@ -60,7 +60,7 @@ type Config struct {
 	Ready func(ctx context.Context) error
 	// Logger gets what went wrong on this side. Nothing is logged if nil.
 	Logger *slog.Logger
-	// Events, if set, is what GET /v1/events sends: give its Publish to core.Config.OnEvent.
+	// Events, if set, answers GET /v1/events with the events of all processes of the store: NewEvents makes it.
 	Events *Events
 	// Stopping, if set, is closed when the server is about to shut down: it ends the streams of events and the waits, which
 	// would hold it up, and no request claims tasks any more.

@@ -103,7 +103,7 @@ func TestACredentialReachesNobodyElseByAnyName(t *testing.T) {
 	t.Parallel()
 	f := setup(t, httpadapter.Config{
 		Scoped: []httpadapter.Token{{Token: "bob", Grant: httpadapter.Grant{Agents: []string{"bob"}}}},
-		Events: &httpadapter.Events{}, Metrics: setup(t, httpadapter.Config{}).handler, Profiles: noProfiles,
+		Events: httpadapter.NewEvents(), Metrics: setup(t, httpadapter.Config{}).handler, Profiles: noProfiles,
 	})
 	data, err := os.ReadFile("openapi.json")
 	require.NoError(t, err)

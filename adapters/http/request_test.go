@@ -108,7 +108,7 @@ func TestStreamsAndTheCronPathHaveNoHead(t *testing.T) {
 	t.Parallel()
 	stopping := make(chan struct{})
 	close(stopping) // a stream would end at once
-	f := setup(t, httpadapter.Config{Events: new(httpadapter.Events), CronSecret: "tick", Metrics: http.NotFoundHandler(), Stopping: stopping})
+	f := setup(t, httpadapter.Config{Events: httpadapter.NewEvents(), CronSecret: "tick", Metrics: http.NotFoundHandler(), Stopping: stopping})
 	for _, path := range []string{"/v1/events", "/v1/cron", "/product/scheduler/wait/stream?user_name=u"} {
 		res, body := f.with(t, "tick", "HEAD", path, "")
 		assert.Equal(t, 405, res.StatusCode, "%s: %s", path, body)

@@ -116,8 +116,8 @@ func (a *api) configured() (table []route) {
 	if a.config.Profiles != nil {
 		table = append(table, route{method: http.MethodGet, path: "/v1/profiles", answer: a.profiles})
 	}
-	if a.config.Events != nil {
-		table = append(table, route{method: http.MethodGet, path: "/v1/events", noHead: true, stream: a.events})
+	if events := a.config.Events; events != nil {
+		table = append(table, route{method: http.MethodGet, path: "/v1/events", noHead: true, stream: events.answer(a)})
 	}
 	if a.config.Metrics != nil {
 		table = append(table, route{method: http.MethodGet, path: "/metrics", stream: a.metrics})

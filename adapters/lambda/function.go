@@ -94,6 +94,13 @@ var noHTTP = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 // means that the event made no sense (*[UnknownEventError], *[core.InvalidError]) or that the store failed, and Lambda may
 // send the event again.
 func (f *Function) Invoke(ctx context.Context, event json.RawMessage) (json.RawMessage, error) {
+	answer, err := f.answer(ctx, event)
+	f.scheduler.FlushEvents(ctx) // without an event there may be no processor
+	return answer, err
+}
+
+// answer is Invoke, but for what others are told of it.
+func (f *Function) answer(ctx context.Context, event json.RawMessage) (json.RawMessage, error) {
 	o, err := parse(event)
 	if err != nil {
 		return nil, err

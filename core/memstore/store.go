@@ -60,7 +60,8 @@ type Store struct {
 	booked    []store.Booking // by their times
 	receipts  map[string]receipt
 	slots     map[int64]map[string]int64 // counters of the last day, as Redis has them
-	sweepAt   int                        // so many receipts are cleaned up
+	feed      feed
+	sweepAt   int // so many receipts are cleaned up
 }
 
 // Both interfaces are checked here, as nothing in this package uses them.

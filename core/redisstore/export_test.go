@@ -75,7 +75,7 @@ func ScriptFiles() []ScriptFile {
 	var out []ScriptFile
 	for i, s := range []script{
 		all.submit, all.replace, all.touch, all.claim, all.next, all.settle, all.extend, all.replay, all.order, all.hold, all.limit, all.permit, all.read, all.list, all.find,
-		all.agents, all.pauses, all.kinds, all.audit, all.sweep, all.presence, all.book, all.signal, all.receive, all.tally, all.recent, all.repartition, all.plainSubmit, all.plainClaim, all.plainSettle, all.plainStart,
+		all.agents, all.pauses, all.kinds, all.audit, all.sweep, all.presence, all.book, all.signal, all.receive, all.tally, all.recent, all.publish, all.follow, all.repartition, all.plainSubmit, all.plainClaim, all.plainSettle, all.plainStart,
 	} {
 		out = append(out, ScriptFile{Name: s.name, Keys: s.keys, Text: Part(s.name), Sent: s.text, SHA: s.sha, Replaces: i == 1, Told: s.answers})
 	}
@@ -112,6 +112,9 @@ func (s *Store) SubmitEach(ctx context.Context, tasks []store.Submission) ([]sto
 	}
 	return placed, errs, nil
 }
+
+// Hear has a process believe that somebody listens.
+func (s *Store) Hear() { s.feed.listened.Store(1) }
 
 // Few is how many tasks of an agent are in the agenda; one, as with layout 1, or what layout 2 has.
 func (s *Store) Few(n int) { s.few = n }

@@ -351,6 +351,31 @@ var lostAnswers = []struct {
 		require.NoError(l, err)
 		assert.Equal(l, []store.KindWindow{{Kind: "k", Runs: 3}}, kinds)
 	}},
+	{"follow", "somebody listens", func(l *losing, times int) {
+		l.loses("follow", times, nil)
+		page, err := l.st.Follow(l.Context(), store.Follow{Limit: 10, For: time.Minute})
+		require.NoError(l, err)
+		listened, err := l.other.Publish(l.Context(), 0, [][]byte{[]byte("one")})
+		require.NoError(l, err)
+		require.True(l, listened)
+		l.loses("follow", times, nil)
+		page, err = l.st.Follow(l.Context(), store.Follow{After: page.Next, Limit: 10, For: time.Minute})
+		require.NoError(l, err)
+		require.Len(l, page.Items, 1)
+		assert.Equal(l, "one", string(page.Items[0].Data))
+	}},
+	{"publish", "events", func(l *losing, times int) {
+		from, err := l.other.Follow(l.Context(), store.Follow{Limit: 10, For: time.Minute})
+		require.NoError(l, err)
+		l.loses("publish", times, nil)
+		listened, err := l.st.Publish(l.Context(), 2, [][]byte{[]byte("one"), []byte("two")})
+		require.NoError(l, err)
+		assert.True(l, listened)
+		page, err := l.other.Follow(l.Context(), store.Follow{After: from.Next, Limit: 10, For: time.Minute})
+		require.NoError(l, err)
+		require.Len(l, page.Items, 3, "each is kept once")
+		assert.Equal(l, 2, page.Items[0].Lost)
+	}},
 	{"receive", "a message", func(l *losing, times int) {
 		r := store.Receipt{Message: "m", By: "0123456789abcdef", State: store.ReceiptBegun, For: time.Hour}
 		l.loses("receive", times, nil)

@@ -193,7 +193,7 @@ const leastPrivilege = "on >secret resetkeys ~duly:* resetchannels &duly:* -@all
 	"+ping +hello +auth +select +info +time +eval +evalsha +subscribe +unsubscribe +publish " +
 	"+get +set +mget +del +unlink +exists +persist +pexpire " +
 	"+hget +hset +hsetnx +hdel +hmget +hgetall +hincrby +hlen +hkeys +hexists +hscan " +
-	"+zadd +zrem +zcard +zrange +zrangebyscore +zscore +zmscore +zrank +zscan +lpush +rpop +ltrim +lrange"
+	"+zadd +zrem +zcard +zrange +zrangebyscore +zscore +zmscore +zrank +zscan +lpush +rpop +ltrim +lrange +xadd +xrange +xrevrange"
 
 func TestLeastPrivilege(t *testing.T) {
 	t.Parallel()

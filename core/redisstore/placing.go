@@ -174,7 +174,7 @@ func (m *mover) trial(ctx context.Context) error {
 var (
 	knownNames = namesIn("agents tasks agenda state claims leases serial ended finished failed stale bytes gone orders holds open parked pulse " +
 		"kinds groups counters answers processes mover due limits bounds granted permits uses flight rates lined lines profiles periods spent learned alarms awaits " +
-		"receipts received")
+		"receipts received events watched")
 	knownLines = namesIn("queue ends dead history parked failures group recount moving line asks spawned awaits signal recent")
 )
 

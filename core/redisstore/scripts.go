@@ -80,7 +80,7 @@ type script struct {
 // It is a text of its own, as each call pays for all that is loaded, and submits that
 // replace nothing are by far the most frequent. The plain ones are the common case of three verbs: see plain.go.
 type scripts struct {
-	submit, replace, touch, claim, next, settle, extend, replay, order, hold, limit, permit, budgets, profile, replan, forget, read, list, find, agents, pauses, kinds, audit, sweep, presence, book, signal, receive, tally, recent, repartition script
+	submit, replace, touch, claim, next, settle, extend, replay, order, hold, limit, permit, budgets, profile, replan, forget, read, list, find, agents, pauses, kinds, audit, sweep, presence, book, signal, receive, tally, recent, publish, follow, repartition script
 
 	plainSubmit, plainClaim, plainSettle, plainStart script
 }
@@ -98,7 +98,7 @@ func load(change func(text string) string) scripts {
 		replay: get("replay"), order: get("order"), hold: get("hold"), limit: get("limit"), permit: get("permit"), budgets: get("budgets"),
 		profile: get("profile"), replan: get("replan"), forget: get("forget"),
 		read: get("read"), list: get("list"), find: get("find"), agents: get("agents"), pauses: get("pauses"), kinds: get("kinds"),
-		audit: get("audit"), sweep: get("sweep"), presence: get("presence"), book: get("book"), signal: get("signal"), receive: get("receive"), tally: get("tally"), recent: get("recent"), repartition: get("repartition"),
+		audit: get("audit"), sweep: get("sweep"), presence: get("presence"), book: get("book"), signal: get("signal"), receive: get("receive"), tally: get("tally"), recent: get("recent"), publish: get("publish"), follow: get("follow"), repartition: get("repartition"),
 	}
 	// For the script that is sent instead when the answer was lost.
 	all.plainSubmit.answers, all.plainStart.answers = true, true
@@ -313,7 +313,7 @@ func (e *evaluation) send(ctx context.Context, node redis.UniversalClient, todo 
 	for k, i := range todo {
 		reply, err := cmds[k].Slice()
 		if e.errs[i] = err; err == nil {
-			e.replies[i] = reply
+			e.replies[i] = e.store.heard(reply)
 			continue
 		}
 		failed = append(failed, i)

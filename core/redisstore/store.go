@@ -251,6 +251,7 @@ type Store struct {
 	// permits has what partitions and homes have said of limits and budgets that span partitions.
 	permits *permits
 	ahead   *atomic.Int64 // the server's clock minus ours, ms, as of its last answer
+	feed    *feed         // who listens to events
 }
 
 // Wakeups are optional for a store: whoever needs them asks whether the store is a Waker.
@@ -304,7 +305,7 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 // on makes a store on a client, and checks that it can be relied on. The store has its client also with an error.
 func on(ctx context.Context, client redis.UniversalClient, to *target, config Config, change func(string) string) (*Store, error) {
 	s := &Store{
-		config: config, client: client, scripts: load(change), ahead: new(atomic.Int64), permits: new(permits),
+		config: config, client: client, scripts: load(change), ahead: new(atomic.Int64), permits: new(permits), feed: new(feed),
 		callers: newCallers(), name: to.name, secure: to.tls, user: to.options.Username,
 	}
 	// Partitions are on several nodes only in a cluster; Sentinel and a single server have one master.

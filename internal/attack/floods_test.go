@@ -125,7 +125,7 @@ func TestStreamsOfEventsAreBoundedForEachCredential(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tokens := []string{"one", "two", "three", "four", "five"}
-		h := flooded(t, httpadapter.Config{Tokens: tokens, Events: &httpadapter.Events{}})
+		h := flooded(t, httpadapter.Config{Tokens: tokens, Events: httpadapter.NewEvents()})
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
 		refused := make(chan int, 1000)

@@ -226,7 +226,7 @@ var credentials = []credential{
 // config is the API with all credentials.
 func config() httpadapter.Config {
 	c := httpadapter.Config{
-		Tokens: []string{"root"}, CronSecret: "cron", Events: &httpadapter.Events{}, MaxTimeout: time.Second,
+		Tokens: []string{"root"}, CronSecret: "cron", Events: httpadapter.NewEvents(), MaxTimeout: time.Second,
 		Metrics:  http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("figures")) }),
 		Profiles: func(context.Context, string, int) ([]core.Profile, string, error) { return nil, "", nil },
 	}

@@ -51,16 +51,16 @@ type api struct {
 	listener net.Listener
 	version  string
 	callers  *callers
-	events   httpadapter.Events
+	events   *httpadapter.Events
 	metrics  *metrics.Metrics
 	asks     *httpadapter.Approvals // nil if nobody is asked
 	console  dulyfile.Console       // never empty
 	stopping chan struct{}          // closed when it begins to end
 }
 
-// scheduler makes a scheduler whose events go to those who listen at the API too, and that is measured for it.
-// The logger of the settings stays the first to hear of an event; the API's
-// listeners and metrics come after it.
+// scheduler makes a scheduler that is measured for the API.
+// The logger of the settings stays the first to hear of an event; the metrics come
+// after it.
 func (a *api) scheduler(st core.Store, settings core.Config) (*core.Scheduler, error) {
 	if a == nil {
 		return core.New(st, settings)
@@ -68,8 +68,6 @@ func (a *api) scheduler(st core.Store, settings core.Config) (*core.Scheduler, e
 	log := settings.OnEvent
 	settings.OnEvent = func(e core.Event) {
 		log(e)
-		// Publish never blocks: a listener that is too slow misses events, and learns how many.
-		a.events.Publish(e)
 		a.metrics.Event(e)
 	}
 	settings.OnTick = a.metrics.Tick
@@ -113,7 +111,7 @@ func listen(ctx context.Context, c *dulyfile.File, version string, logger *slog.
 		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 	}
 	m := metrics.New(metrics.Config{Version: version, Logger: logger})
-	return &api{listener: listener, version: version, callers: callers, metrics: m, asks: asks, console: consoleOf(c, addr.IP), stopping: make(chan struct{})}, nil
+	return &api{listener: listener, version: version, callers: callers, events: httpadapter.NewEvents(), metrics: m, asks: asks, console: consoleOf(c, addr.IP), stopping: make(chan struct{})}, nil
 }
 
 // portAfter is the same address one port further, as a way out when it is taken.
@@ -138,7 +136,7 @@ func (a *api) server(s *core.Scheduler, ready func(context.Context) error, grace
 	config := httpadapter.Config{
 		Tokens: a.callers.tokens, Scoped: a.callers.scoped, Signed: a.callers.signed, Verifiers: a.callers.verifiers,
 		LocalOnly: a.callers.none(), Version: a.version, Logger: logger, Ready: ready,
-		CronSecret: a.callers.cron, Crons: a.callers.crons, Events: &a.events, Stopping: a.stopping, Grace: grace, Metrics: a.metrics.Handler(s), Approvals: a.asks,
+		CronSecret: a.callers.cron, Crons: a.callers.crons, Events: a.events, Stopping: a.stopping, Grace: grace, Metrics: a.metrics.Handler(s), Approvals: a.asks,
 		Profiles: s.Profiles, RPC: rpc.New(s, rpc.Config{Ready: ready, Logger: logger}),
 	}
 	return &http.Server{

@@ -67,7 +67,7 @@ func (p *process) apply(ctx context.Context, o *options, c *dulyfile.File, a dul
 	if err != nil {
 		return err
 	}
-	defer store.end()
+	defer store.end(ctx)
 	answer := applied{DryRun: a.DryRun, Tasks: []dulyfile.Change{}}
 	a.Each = func(change dulyfile.Change) {
 		if a.DryRun || change.Action != dulyfile.ActionUnchanged {

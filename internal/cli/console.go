@@ -31,7 +31,7 @@ func (a *api) withConsole(s *core.Scheduler, api http.Handler, config *httpadapt
 		return api
 	}
 	pages := console.New(s, console.Options{
-		Callers: config.Callers(), LocalOnly: config.LocalOnly, ReadOnly: a.console == dulyfile.ConsoleReadOnly, Version: a.version, Events: &a.events,
+		Callers: config.Callers(), LocalOnly: config.LocalOnly, ReadOnly: a.console == dulyfile.ConsoleReadOnly, Version: a.version, Events: a.events,
 		Stopping: a.stopping, Logger: config.Logger,
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

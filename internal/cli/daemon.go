@@ -132,12 +132,13 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	if err != nil {
 		return err
 	}
-	defer store.end()
+	defer store.end(ctx)
 	defer sends.end(ctx) // before the store, which the last metrics ask
 	s, err := sends.scheduler(api, store, store.with(settings))
 	if err != nil {
 		return err
 	}
+	store.flush = s.FlushEvents
 	// The names of secret variables go along, so that programs which
 	// handlers start do not inherit them.
 	if err := c.Register(s, logger, &p.children, secretVariables(c)...); err != nil {

@@ -134,7 +134,7 @@ func (p *process) diagnose(ctx context.Context, o *options, h *host) ([]finding,
 	if err != nil {
 		return nil, nil, h.remedy(err)
 	}
-	defer st.end()
+	defer st.end(ctx)
 	s, err := core.New(st, st.with(settingsOfReader(c)))
 	if err != nil {
 		return nil, nil, err

@@ -1,6 +1,6 @@
 package cli
 
-// The command events, which follows a server.
+// The command events, as far as it follows a server.
 
 import (
 	"bufio"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -27,18 +28,26 @@ import (
 // An API on another machine or port needs --server.
 const defaultServer = "http://" + defaultAddress
 
-// eventsCommand follows what one API reports. Events are not stored: it shows those from now on.
+// eventsCommand follows what all processes of a store do: from now on, or behind an event that the store keeps still.
 func (p *process) eventsCommand(o *options) *cobra.Command {
 	f := &follower{p: p, o: o}
-	cmd := command("events", "Stream task events from a running duly daemon --http or duly serve",
-		"  duly events\n  duly events --server https://duly.example --agent ada --json     # with its token in $DULY_TOKEN",
+	cmd := command("events", "Stream the task events of all processes, from the store or from a server",
+		"  duly events --redis redis://127.0.0.1:6379/0\n  duly events --server https://duly.example --agent ada --json     # with its token in $DULY_TOKEN\n"+
+			"  duly events --since-id 1767366245000-7     # go on behind an event",
 		func(cmd *cobra.Command, _ []string) error {
 			at, err := o.place(cmd.Context())
 			if err != nil {
 				return err
 			}
 			if at.server.URL == "" {
-				at.server.URL = defaultServer
+				c, err := loadFile(cmd.Context(), o)
+				if err != nil {
+					return err
+				}
+				if c.Redis.URL != "" {
+					return f.listen(cmd.Context(), c)
+				}
+				at.server.URL = defaultServer // tasks in memory are those of a daemon
 				at.useToken(o)
 			}
 			f.at = at
@@ -47,6 +56,7 @@ func (p *process) eventsCommand(o *options) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.agent, "agent", "", "only events of this agent")
 	flags.StringVar(&f.kind, "kind", "", "only events of this kind")
+	flags.StringVar(&f.since, "since-id", "", "begin behind this event, its event_id in --json; events are kept for an hour, while somebody listens")
 	return o.withJSON(cmd)
 }
 
@@ -70,6 +80,7 @@ type follower struct {
 	o           *options
 	at          place
 	agent, kind string
+	since, last string // the id to begin behind, and that of the last event that came
 }
 
 // follow prints events until ctx is done; the end of the stream is a failure.
@@ -144,11 +155,11 @@ func (f *follower) read(stream io.Reader, giveUp func()) error {
 	case isFailure:
 		return known
 	case silent.Load():
-		return &failure{why: errSilent, todo: "check the server, then try again", code: exitFailed}
+		return &failure{why: errSilent, todo: f.again("check the server, then try again"), code: exitFailed}
 	case errors.Is(err, bufio.ErrTooLong):
 		return &failure{why: errors.New("the server sent a line that is longer than any event"), todo: "check that it is duly, of the same version", code: exitFailed}
 	default:
-		return &failure{why: errors.New("the server ended the stream"), todo: "try again once it is back", code: exitFailed}
+		return &failure{why: errors.New("the server ended the stream"), todo: f.again("try again once it is back"), code: exitFailed}
 	}
 }
 
@@ -186,6 +197,9 @@ func (f *follower) request(ctx context.Context) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.since != "" {
+		r.Header.Set("Last-Event-ID", f.since)
+	}
 	if token := f.at.server.Token; token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -218,6 +232,14 @@ func (f *follower) print(stream io.Reader) error {
 		// Comments, which are heartbeats, begin with a colon and have an empty field name.
 		field, value, _ := strings.Cut(lines.Text(), ": ")
 		switch field {
+		case "":
+			if lines.Text() == "" {
+				name = "" // it has ended
+			}
+		case "id":
+			if id, err := store.FeedID(value); err == nil { // it may be printed, and typed again
+				f.last = id
+			}
 		case "event":
 			name = value
 		case "data":
@@ -240,7 +262,11 @@ func (f *follower) printEvent(name, data string) error {
 		if json.Unmarshal([]byte(data), &missed) != nil {
 			return errNoEvent
 		}
-		f.p.say(fmt.Sprintf("%d events were missed: they came faster than this connection could send them", missed.Count))
+		text := "events were missed: the store does not keep them any more, or nobody listened"
+		if missed.Count > 0 {
+			text = fmt.Sprintf("%d %s", missed.Count, text)
+		}
+		f.p.say(text)
 		return nil
 	}
 	var e struct {

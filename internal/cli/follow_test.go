@@ -38,7 +38,7 @@ func TestEventsAreFollowed(t *testing.T) {
 	assert.Equal(t, 0, code)
 	<-all.ended
 	assert.Equal(t, 1, all.cmd.ProcessState.ExitCode())
-	assert.Contains(t, all.log(), "duly: events: the server ended the stream; try again once it is back")
+	assert.Contains(t, all.log(), "duly: events: the server ended the stream; try again once it is back, with --since-id ")
 }
 
 func TestEventsSayWhatIsWrong(t *testing.T) {
@@ -76,7 +76,7 @@ func TestEventsAreOnlyEvents(t *testing.T) {
 	url := stream(t, "text/event-stream; charset=utf-8", events)
 	for _, format := range []string{"--json=false", "--json"} {
 		r := w.duly(t, "events", "--server", url, format)
-		assert.Contains(t, r.stderr, "7 events were missed: they came faster than this connection could send them\n")
+		assert.Contains(t, r.stderr, "7 events were missed: the store does not keep them any more, or nobody listened\n")
 		assert.Contains(t, r.stderr, "the server ended the stream")
 		assert.Equal(t, 1, r.code)
 		assert.Equal(t, 1, strings.Count(r.stdout, "\n"), r.stdout)

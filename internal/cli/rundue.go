@@ -103,7 +103,7 @@ func (p *process) runDue(ctx context.Context, c *dulyfile.File, scope core.Scope
 	if err != nil {
 		return core.Report{}, err
 	}
-	defer store.end()
+	defer store.end(ctx)
 	defer p.children.Wait()
 	settings := logged(ctx, c, logger)
 	if settings.Alarm, err = alarmOf(c); err != nil {
@@ -113,6 +113,7 @@ func (p *process) runDue(ctx context.Context, c *dulyfile.File, scope core.Scope
 	if err != nil {
 		return core.Report{}, err
 	}
+	store.flush = s.FlushEvents
 	if err := c.Register(s, logger, &p.children, secretVariables(c)...); err != nil {
 		return core.Report{}, err
 	}

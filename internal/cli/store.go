@@ -26,12 +26,13 @@ import (
 const reachIn = 4 * time.Second
 
 // storage is a store that is open.
-// Both stores have all four interfaces; a scheduler gets each where it needs it.
+// Both stores have all five interfaces; a scheduler gets each where it needs it.
 type storage struct {
 	core.Store
 	store.Waker
 	store.Presence
 	store.Recent
+	store.Feed
 
 	name  string // for people, without a password
 	close func() error
@@ -39,17 +40,23 @@ type storage struct {
 	upgrade func(ctx context.Context) (from, to int, err error)
 	// masters is how many masters of a cluster share the tasks, zero on a single server; nil for a store in memory.
 	masters func(ctx context.Context) (int, error)
-	redis   *redisstore.Store // nil for a store in memory
+	redis   *redisstore.Store         // nil for a store in memory
+	flush   func(ctx context.Context) // hands over the last events to those who listen
 }
 
 // end closes the store. An error means nothing any more: each write was
 // acknowledged when its call returned.
-func (s *storage) end() { _ = s.close() }
+func (s *storage) end(ctx context.Context) {
+	if s.flush != nil {
+		s.flush(context.WithoutCancel(ctx)) // which bounds it by itself
+	}
+	_ = s.close()
+}
 
 // with makes the settings of a scheduler on the store those of a process that others can ask about.
 // Each process announces itself through the store it works on.
 func (s *storage) with(c core.Config) core.Config {
-	c.Presence, c.Recent = s.Presence, s.Recent
+	c.Presence, c.Recent, c.Feed = s.Presence, s.Recent, s.Feed
 	if s.redis != nil {
 		c.Servers = s.redis
 	}
@@ -65,7 +72,7 @@ func openStore(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*sto
 			Partitions: cmp.Or(c.Redis.Partitions, 1), Retention: c.Redis.Retention, Kept: c.Redis.Kept, KeptBytes: c.Redis.KeptBytes,
 			MaxTasks: c.Redis.MaxTasks, MaxBytes: c.Redis.MaxBytes,
 		})
-		return &storage{Store: s, Waker: s, Presence: s, Recent: s, name: "memory", close: func() error { return nil }}, nil
+		return &storage{Store: s, Waker: s, Presence: s, Recent: s, Feed: s, name: "memory", close: func() error { return nil }}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachIn)
 	defer cancel()
@@ -75,7 +82,7 @@ func openStore(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*sto
 	if err != nil {
 		return nil, storeFailure(err)
 	}
-	return &storage{Store: s, Waker: s, Presence: s, Recent: s, name: s.Name(), close: s.Close, upgrade: s.Upgrade, masters: s.Masters, redis: s}, nil
+	return &storage{Store: s, Waker: s, Presence: s, Recent: s, Feed: s, name: s.Name(), close: s.Close, upgrade: s.Upgrade, masters: s.Masters, redis: s}, nil
 }
 
 // storeFailure is the failure of a Redis that cannot be used as it is configured.
@@ -153,7 +160,7 @@ func (o *options) onStore(ctx context.Context, do func(s scheduler) error) error
 	if err != nil {
 		return err
 	}
-	defer st.end()
+	defer st.end(ctx)
 	return o.again(ctx, func() error { return do(s) })
 }
 
@@ -178,6 +185,7 @@ func openScheduler(ctx context.Context, c *dulyfile.File) (*core.Scheduler, *sto
 	if err != nil {
 		return nil, nil, errors.Join(err, st.close())
 	}
+	st.flush = s.FlushEvents
 	return s, st, nil
 }
 

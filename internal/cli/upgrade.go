@@ -27,7 +27,7 @@ func (p *process) upgradeCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer st.end()
+			defer st.end(cmd.Context())
 			if st.upgrade == nil {
 				return errors.New("a store in memory has no layout")
 			}

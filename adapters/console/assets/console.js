@@ -76,5 +76,5 @@
   source.onopen = function () { if (!held) { state.textContent = "Listening."; } };
   source.onerror = function () { state.textContent = "Not connected; trying again…"; };
   source.onmessage = function (m) { if (!held) { add(JSON.parse(m.data)); } };
-  source.addEventListener("missed", function (m) { state.textContent = m.data + " events were missed: they came faster than they could be sent."; });
+  source.addEventListener("missed", function (m) { state.textContent = m.data + " events were missed: they came too fast, or nobody listened."; });
 })();

@@ -25,14 +25,17 @@ const (
 var verbs = []string{verbSubmit, verbClaim, verbSettle, verbExtend, verbControl, verbRead, verbStats}
 
 // Store is a store that does what s does, and counts: each call with its time, and what claims have recovered. If s is a
-// store.Waker or store.Presence it is one too.
+// store.Waker or store.Presence it is one too, and a store.Feed if it is both of these and a feed, as the stores of duly are.
 // The types below differ in nothing but the optional interfaces: a wrapper that
 // had them all would promise too much.
 func (m *Metrics) Store(s core.Store) core.Store {
 	counted := &countedStore{next: s, m: m}
 	waker, wakes := s.(store.Waker)
 	presence, knows := s.(store.Presence)
+	feed, tells := s.(store.Feed)
 	switch {
+	case wakes && knows && tells:
+		return &tellingStore{wholeStore: &wholeStore{countedStore: counted, Waker: waker, Presence: presence}, Feed: feed}
 	case wakes && knows:
 		return &wholeStore{countedStore: counted, Waker: waker, Presence: presence}
 	case wakes:
@@ -69,6 +72,12 @@ type wholeStore struct {
 	store.Presence
 }
 
+// tellingStore is one that hands events to those who listen as well.
+type tellingStore struct {
+	*wholeStore
+	store.Feed
+}
+
 var (
 	_ core.Store  = (*countedStore)(nil)
 	_ core.Store  = (*wakingStore)(nil)
@@ -77,6 +86,11 @@ var (
 
 	_ store.Presence = (*knowingStore)(nil)
 	_ store.Presence = (*wholeStore)(nil)
+
+	_ core.Store     = (*tellingStore)(nil)
+	_ store.Waker    = (*tellingStore)(nil)
+	_ store.Presence = (*tellingStore)(nil)
+	_ store.Feed     = (*tellingStore)(nil)
 )
 
 // now is by the clock of the metrics, so that tests can set it.

@@ -18,5 +18,6 @@ end
 -- kept_answer keeps the answer to a call that has changed something, and returns it. It begins with the time.
 local function kept_answer(reply)
   redis.call('HSET', base .. 'answers', sub(CALL, 10), sub(CALL, 2, 9) .. cmsgpack.pack(reply))
+  if listened then reply[1] = -now end
   return reply
 end

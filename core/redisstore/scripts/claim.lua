@@ -69,7 +69,7 @@ local function answer(fence, recovered, parked, tasks, ended)
   if parked > 0 then wake(now) end
   if own.told and parked > 0 then parked = { parked, unpack(own.told) } end
   if asked then next_due, dues = due_of(asked, taken_kinds) end
-  local reply = { now, next_due or '', next_lease or '', fence, recovered, parked, ended or {}, left, passed, dues, profiles_of(tasks, 4), crossed, span.told() }
+  local reply = { listened and -now or now, next_due or '', next_lease or '', fence, recovered, parked, ended or {}, left, passed, dues, profiles_of(tasks, 4), crossed, span.told() }
   for i, t in ipairs(tasks) do reply[13 + i] = t end
   return reply
 end

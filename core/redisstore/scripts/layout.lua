@@ -85,12 +85,16 @@
 --             place of each they have an 'o', and their buckets are named after the agent
 --   spawned:A:ID HASH number of a span of 5 minutes -> tasks that were stored in it for the root ID of agent A; until all are forgotten
 --   mover     STRING number of the last attempt of a repartition; for a day. moving:N: is in front of the names of what attempt N copies
+--   watched   STRING the epoch of those who listen to events, while somebody does: see follow
+--   events    STREAM epoch-number, for an hour: the last events of the store, of the first partition only; numbers that are left out, and
+--                  entries without an event, are of events that were lost
 --   due       STRING ms of the earliest entry of agenda and leases, then '|' kind for each parked kind, or '|*' for many: a cheap look
 
 local base = string.sub(KEYS[1], 1, -7)
 local now = redis.call('TIME')
 now = now[1] * 1000 + math.floor(now[2] / 1000)
 local sub, byte = string.sub, string.byte
+local listened = false -- somebody does: a script learns it from a command that it sends anyway, and answers with -now then
 
 -- Letters and marks of what is stored, each named once. Constants cost nothing: packing puts the value of a name in its place, and
 -- the number of a character in that of byte(NAME).

@@ -27,13 +27,12 @@ end
 -- look sets `due` to what the agenda, the leases and the parked kinds say, and returns the heads of the first two.
 local function look()
   local function head(name) return redis.call('ZRANGE', base .. name, 0, 0, 'WITHSCORES')[2] end
-  local task, lease = head('agenda'), head('leases')
   local still = stopped()
-  if still then
-    task = nil
-  elseif redis.call('EXISTS', base .. 'open') == 1 then
-    task = math.min(tonumber(task) or now, now)
-  end
+  local open = redis.call('EXISTS', base .. 'open', base .. 'open', base .. 'watched')
+  local task, lease = nil, head('leases')
+  if not still then task = head('agenda') end
+  if open % 2 == 1 then listened = true end
+  if open > 1 and not still then task = math.min(tonumber(task) or now, now) end
   local due = math.min(tonumber(task) or math.huge, tonumber(lease) or math.huge)
   local hint = due < math.huge and string.format('%.0f', due) or ''
   if not still then hint = hint .. parked_kinds() end

@@ -241,7 +241,8 @@ if n > 0 then
 end
 
 -- 6. What their agents have set for themselves.
-local profiles = n > 0 and redis.call('EXISTS', base .. 'profiles') == 1 and {}
+local there = n > 0 and redis.call('EXISTS', base .. 'profiles', base .. 'profiles', base .. 'watched') or 0
+local profiles = there > 1 and {}
 if profiles then
   for i, profile in ipairs(redis.call('HMGET', base .. 'profiles', unpack(agents))) do
     if profile then profiles[#profiles + 1], profiles[#profiles + 2] = agents[i], profile end
@@ -260,4 +261,4 @@ if #asked > 0 then
     if next_ ~= '' and (not task or tonumber(next_) < tonumber(task)) then task = next_ end
   end
 end
-return { now, task or '', lease or '', fence, agents, dues, lives, states, asked, profiles }
+return { there % 2 == 1 and -now or now, task or '', lease or '', fence, agents, dues, lives, states, asked, profiles }

@@ -10,4 +10,4 @@ for _, k in ipairs(histories) do
   remember(agent, id, sub(ARGV[at + 4], -1) .. string.format('%013.0f', now) .. ARGV[at + 5], tonumber(ARGV[3]))
 end
 remembered(ARGV[4], tonumber(ARGV[3]))
-return { now, 1 }
+return { listened and -now or now, 1 }

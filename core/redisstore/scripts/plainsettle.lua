@@ -265,7 +265,9 @@ end
 redis.call('HSET', KEYS[8], unpack(tallies))
 
 -- 7. When the partition is due next; whoever sleeps past it is told, unless the caller knows.
-local hint = redis.call('GET', KEYS[10]) or ''
+local found = redis.call('MGET', KEYS[10], base .. 'watched')
+local hint = found[1] or ''
+listened = found[2]
 local ms, parked = string.match(hint, '^(%d*)(.*)$')
 if LOUD and earliest < (tonumber(ms) or math.huge) then
   redis.call('PUBLISH', string.match(base, '^(.-){') .. 'wake', base .. string.format(' %.0f', earliest))
@@ -279,4 +281,4 @@ if task == '' then
 elseif task ~= hint then
   redis.call('SET', KEYS[10], task)
 end
-if #histories == 0 then return { now, 1 } end
+if #histories == 0 then return { listened and -now or now, 1 } end

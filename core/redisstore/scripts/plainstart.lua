@@ -34,7 +34,7 @@ local ref, level = agent .. ':' .. id, byte(record)
 
 -- 1. What is rare, and could be about this task.
 local waits = false -- whether something is parked
-if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base .. 'limits', base .. 'gone', base .. 'profiles') > 0 then
+if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base .. 'limits', base .. 'gone', base .. 'profiles', base .. 'watched') > 0 then
   if redis.call('EXISTS', base .. 'open', base .. 'limits') > 0 or redis.call('HEXISTS', base .. 'parked', kind) == 1 then return ODD end
   if redis.call('HEXISTS', base .. 'profiles', agent) == 1 then return ODD end -- its hours may be quiet
   local scopes = { SCOPE_ALL, SCOPE_KIND .. kind, SCOPE_AGENT .. agent, SCOPE_KEY .. ARGV[6], SCOPE_TASK .. ref }
@@ -42,7 +42,8 @@ if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base 
     if held then return ODD end
   end
   if redis.call('ZSCORE', base .. 'gone', ref) then return ODD end
-  waits = redis.call('EXISTS', base .. 'parked') == 1
+  local there = redis.call('EXISTS', base .. 'parked', base .. 'parked', base .. 'watched')
+  waits, listened = there > 1, there % 2 == 1
 end
 local lease = redis.call('ZRANGE', KEYS[10], '0', '0', 'WITHSCORES')[2]
 if lease and tonumber(lease) <= now or redis.call('HEXISTS', KEYS[9], CLAIM_NONCE .. ARGV[8]) == 1 then return ODD end
@@ -122,4 +123,4 @@ if task and tonumber(task) < tonumber(lease) then hint = task end
 if waits then hint = hint .. string.match(redis.call('GET', KEYS[6]) or '', '^%d*(.*)$') end
 redis.call('SET', KEYS[6], hint)
 redis.call('HSET', KEYS[7], sub(CALLER, 10), sub(CALLER, 2, 9) .. cmsgpack.pack({ now, now }))
-return { now, now, fence, (form and '' or INLINE) .. seq .. record, next_due, lease }
+return { listened and -now or now, now, fence, (form and '' or INLINE) .. seq .. record, next_due, lease }

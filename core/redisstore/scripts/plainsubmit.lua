@@ -141,7 +141,8 @@ for i = 1, tonumber(ARGV[3]) do
 end
 
 -- 4. Whoever sleeps past the first of them is told.
-local hint = redis.call('GET', KEYS[6]) or ''
+local found = redis.call('MGET', KEYS[6], base .. 'watched')
+local hint = found[1] or ''
 local ms = tonumber(hint) or tonumber(string.match(hint, '^%d*'))
 if not ms or ms > first then
   local due = string.format('%.0f', first)
@@ -157,4 +158,5 @@ if redis.call('EXISTS', base .. 'profiles') == 1 then
   reply[n + 2] = profiles
 end
 redis.call('HSET', KEYS[7], sub(CALLER, 10), sub(CALLER, 2, 9) .. cmsgpack.pack(reply))
+if found[2] then reply[1] = -now end
 return reply

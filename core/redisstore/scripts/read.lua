@@ -23,7 +23,8 @@ local room, however_large = tonumber(ARGV[4]), byte(ARGV[4]) == byte(FIRST)
 local value = redis.call('HGET', KEYS[2], agent)
 local kept = redis.call('HGET', KEYS[6], agent)
 local HOLDS, ORDERS = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'orders') == 1
-local PULSE, GONE = redis.call('EXISTS', base .. 'pulse') == 1, redis.call('EXISTS', base .. 'gone') == 1
+local gone_ = redis.call('EXISTS', base .. 'gone', base .. 'gone', base .. 'watched')
+local PULSE, GONE = redis.call('EXISTS', base .. 'pulse') == 1, gone_ > 1
 
 local function holds_of(id, live)
   local held = {}
@@ -79,7 +80,7 @@ local function line_of(ref)
 end
 
 local STEP = 262144 -- bytes
-local reply, size = { now }, 0
+local reply, size = { gone_ % 2 == 1 and -now or now }, 0
 for i = 5, #ARGV do
   local id = ARGV[i]
   local live, member = find(agent, value, id)

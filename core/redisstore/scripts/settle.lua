@@ -54,7 +54,8 @@ local orders = {}
 if redis.call('EXISTS', base .. 'orders') == 1 then
   for i, order in ipairs(redis.call('HMGET', base .. 'orders', unpack(refs))) do orders[refs[i]] = order or nil end
 end
-local GROUPS = redis.call('EXISTS', base .. 'groups') == 1 -- else no task has a group that its caller does not name
+local groups_ = redis.call('EXISTS', base .. 'groups', base .. 'groups', base .. 'watched')
+local GROUPS = groups_ > 1 -- else no task has a group that its caller does not name
 
 -- What is to be written is gathered by key.
 local task_dels, gone, gone_kinds, state_sets, order_dels = {}, {}, {}, {}, {}
@@ -182,7 +183,7 @@ local function stands(verb, order, extra)
   return true
 end
 
-local reply, wanted, crossed = { now }, {}, {} -- whether a claim is worth it, by run; budgets that are used up by now
+local reply, wanted, crossed = { groups_ % 2 == 1 and -now or now }, {}, {} -- whether a claim is worth it, by run; budgets that are used up by now
 for i = 1, n do
   local at = FIELDS * (i - 1) + FIRST
   local fence, index, agent, id, verb, due, state, record, group, kind_ran, tally, extra = unpack(ARGV, at + 1, at + FIELDS)

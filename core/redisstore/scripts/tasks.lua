@@ -280,7 +280,9 @@ end
 
 -- announce keeps `due` no later than what was placed and wakes whoever sleeps past it, unless its caller knows.
 local function announce(due, known)
-  local hint = redis.call('GET', base .. 'due') or ''
+  local found = redis.call('MGET', base .. 'due', base .. 'watched')
+  local hint = found[1] or ''
+  listened = found[2] or listened
   if (tonumber(hint) or math.huge) <= due then return end -- no kind is parked, mostly
   local ms, kinds = string.match(hint, '^(%d*)(.*)$')
   if ms ~= '' and tonumber(ms) <= due then return end

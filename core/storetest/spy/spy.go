@@ -4,6 +4,7 @@ package spy
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -249,4 +250,31 @@ func (s *Store) Signal(ctx context.Context, signals []store.Signal) ([]store.Sig
 // Heard calls the store's.
 func (s *Store) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, error) {
 	return through(ctx, s, "Heard", func() ([]*store.Told, error) { return s.Store.Heard(ctx, waits) })
+}
+
+// The verbs of a store.Feed pass through, uncounted: processes call them for whoever listens, beside what a test looks at. One that has none
+// keeps nothing.
+
+// Listened passes through.
+func (s *Store) Listened() bool {
+	feed, ok := s.Store.(store.Feed)
+	return ok && feed.Listened()
+}
+
+// Publish passes through.
+func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, error) {
+	feed, ok := s.Store.(store.Feed)
+	if !ok {
+		return false, nil
+	}
+	return feed.Publish(ctx, lost, events)
+}
+
+// Follow passes through.
+func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, error) {
+	feed, ok := s.Store.(store.Feed)
+	if !ok {
+		return store.FeedPage{}, &store.Error{Verb: "follow", Err: errors.New("the store keeps no events")}
+	}
+	return feed.Follow(ctx, f)
 }

@@ -138,8 +138,12 @@ func Events(file string) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString("# Events\n\n" + generated + `
-` + "`Config.OnEvent`" + ` gets each event in Go, ` + "`GET /v1/events`" + ` sends them as server-sent events, and ` + "`duly events`" + ` shows them. An event is told after what it tells of was stored; it is of the process
-that did it, and nothing waits for whoever listens. [http.md](http.md#event) has its fields.
+` + "`Config.OnEvent`" + ` gets each event in Go, with those of its own process. ` + "`GET /v1/events`" + ` sends those of all processes of the store as server-sent events, ` + "`duly events`" + ` shows them, from the store or from a server, and ` + "`Scheduler.Listen`" + `
+hands them to a program. An event is told after what it tells of was stored, and nothing waits for whoever listens. [http.md](http.md#event) has its fields.
+
+Processes publish events while somebody listens, and for 15 seconds after. Each has an id: with ` + "`Last-Event-ID`" + `, ` + "`since_id`" + ` or ` + "`--since-id`" + ` a listener goes on behind one, and gets each event once, in the order in which its process
+did it. The store keeps about 10,000, for an hour. Where some are missing, ` + "`missed`" + ` says so, with their number where it is known: too many came, a process could not hand over as many, or nobody had listened for a while.
+[Decision 46](../decisions/0046-events-of-the-store.md) has the reasons.
 
 | type | what has happened |
 |---|---|

@@ -1,0 +1,92 @@
+package memstore
+
+// The events of all processes that share the store, for whoever listens.
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// store.Feed is optional; this line has the compiler check it.
+var _ store.Feed = (*Store)(nil)
+
+// feed is what was published, as Redis has it.
+type feed struct {
+	until   atomic.Int64 // ms; somebody listens until then. It is read without the lock, as each event asks
+	epoch   store.Millis // since when
+	n       int64        // of the last event of the epoch
+	entries []store.FeedItem
+}
+
+// Listened reports whether somebody listens; see [store.Feed].
+func (s *Store) Listened() bool {
+	until := s.feed.until.Load()
+	return until > 0 && store.Millis(until) > s.now()
+}
+
+// Publish keeps events while somebody listens; see [store.Feed].
+func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, &store.Error{Verb: "publish", Err: err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := &s.feed
+	if !s.Listened() {
+		return false, nil
+	}
+	keep := func(k int, data []byte) {
+		f.n += int64(k)
+		f.entries = append(f.entries, store.FeedItem{ID: fmt.Sprintf("%d-%d", f.epoch, f.n), Data: bytes.Clone(data)})
+	}
+	if lost > 0 {
+		keep(lost, nil)
+	}
+	for _, e := range events {
+		keep(1, e)
+	}
+	// Twice as many may be there before the older half goes, so that not each call moves all of them.
+	if len(f.entries) > 2*store.FeedKept {
+		f.entries = append([]store.FeedItem(nil), f.entries[len(f.entries)-store.FeedKept:]...)
+	}
+	return true, nil
+}
+
+// Follow returns what was published; see [store.Feed].
+func (s *Store) Follow(ctx context.Context, q store.Follow) (store.FeedPage, error) {
+	if err := ctx.Err(); err != nil {
+		return store.FeedPage{}, &store.Error{Verb: "follow", Err: err}
+	}
+	after, err := store.FeedID(q.After)
+	if err != nil {
+		return store.FeedPage{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, now := &s.feed, s.now()
+	if !s.Listened() {
+		f.epoch, f.n = max(now, f.epoch+1), 0
+	}
+	f.until.Store(int64(now.Add(q.For)))
+	last := ""
+	if n := len(f.entries); n > 0 {
+		last = f.entries[n-1].ID
+	}
+	return store.NewFeedPage(q, int64(f.epoch), last, f.behind(after, q.Limit))
+}
+
+// behind are the first entries behind an id.
+func (f *feed) behind(id string, limit int) []store.FeedItem {
+	if id == "" {
+		return nil
+	}
+	at := len(f.entries)
+	for at > 0 && store.FeedIDLess(id, f.entries[at-1].ID) {
+		at--
+	}
+	return f.entries[at:min(len(f.entries), at+limit)]
+}

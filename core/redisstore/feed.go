@@ -1,0 +1,111 @@
+package redisstore
+
+// The events of all processes, for whoever listens.
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// store.Feed is optional for a store; this line makes the compiler check that redisstore has it.
+var _ store.Feed = (*Store)(nil)
+
+// feed is what a process knows of those who listen.
+type feed struct {
+	listened atomic.Int64 // 1 if somebody does, as an answer has said
+	said     atomic.Int64 // when this process has said in all partitions that somebody does, Unix ms
+}
+
+// heard is the answer of a script, whose time is negative if somebody listens to events.
+func (s *Store) heard(reply []any) []any {
+	if len(reply) > 0 && number(reply[0]) < 0 {
+		reply[0] = -number(reply[0])
+		s.feed.listened.Store(1)
+	}
+	return reply
+}
+
+// Listened reports whether an answer has said that somebody listens; see [store.Feed].
+func (s *Store) Listened() bool { return s.feed.listened.Load() == 1 }
+
+// Publish keeps events in partition 0, which every layout has; see [store.Feed].
+func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, error) {
+	args := make([]any, 1+len(events))
+	args[0] = lost
+	for i, e := range events {
+		args[1+i] = e
+	}
+	replies, err := s.eval(ctx, "publish", []call{{script: &s.scripts.publish, args: args}})
+	if err != nil {
+		return false, err
+	}
+	if len(replies[0]) != 2 {
+		return false, wrap("publish", errMalformed)
+	}
+	listened := number(replies[0][1])
+	s.feed.listened.Store(listened)
+	return listened == 1, nil
+}
+
+// Follow returns what was published; see [store.Feed].
+func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, error) {
+	after, err := store.FeedID(f.After)
+	if err != nil {
+		return store.FeedPage{}, err
+	}
+	begun := time.Now().UnixMilli() //nolint:forbidigo // how long ago this process has said that somebody listens
+	calls := make([]call, 1, len(s.parts))
+	due := begun-s.feed.said.Load() > f.For.Milliseconds()/4
+	// The answer is of partition 0. In the others it lasts longer than there: while events are taken, each process may learn so.
+	for p := range s.parts {
+		c := call{script: &s.scripts.follow, partition: p, args: []any{f.For.Milliseconds(), store.FeedKeptFor.Milliseconds(), after, f.Limit}}
+		if p == 0 {
+			calls[0] = c
+		} else if due {
+			c.args = []any{2 * f.For.Milliseconds(), 1, "", 0}
+			calls = append(calls, c)
+		}
+	}
+	replies, errs := s.evalAll(ctx, "follow", calls)
+	if errs[0] != nil {
+		return store.FeedPage{}, lacking(errs[0])
+	}
+	if due && cmp.Or(errs...) == nil { // a partition that is away is told with the next call
+		s.feed.said.Store(begun)
+	}
+	return followed(f, replies[0])
+}
+
+// lacking names the document where a user lacks a command: Open does not ask for those of events, which tasks do not need.
+func lacking(err error) error {
+	if denied(err) {
+		return fmt.Errorf("the Redis user lacks a permission that events need: %w; see docs/guarantees.md for the ACL", err)
+	}
+	return err
+}
+
+// followed reads the answer of follow.lua.
+func followed(f store.Follow, reply []any) (store.FeedPage, error) {
+	if len(reply) < 3 || len(reply)%2 == 0 {
+		return store.FeedPage{}, wrap("follow", errMalformed)
+	}
+	epoch, err := strconv.ParseInt(text(reply[1]), 10, 64)
+	if err != nil {
+		return store.FeedPage{}, wrap("follow", errMalformed)
+	}
+	var entries []store.FeedItem
+	for i := 3; i < len(reply); i += 2 {
+		entries = append(entries, store.FeedItem{ID: text(reply[i]), Data: []byte(text(reply[i+1]))})
+	}
+	page, err := store.NewFeedPage(f, epoch, text(reply[2]), entries)
+	if err != nil {
+		return page, wrap("follow", errMalformed)
+	}
+	return page, nil
+}

@@ -1,0 +1,165 @@
+package store
+
+// The events of a whole store: kept while somebody listens, and read by their ids.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Feed is implemented by stores that hand the events of all processes to whoever listens. Nothing depends on it but what people see, and it
+// costs nothing while nobody listens: a process learns from the answers to its other calls that somebody does.
+type Feed interface {
+	// Listened reports whether events are worth a Publish, as far as this process knows. It asks nobody.
+	Listened() bool
+	// Publish keeps events in order, behind as many that were lost in front of them. It reports whether somebody listens; if not, nothing
+	// is kept.
+	Publish(ctx context.Context, lost int, events [][]byte) (bool, error)
+	// Follow says that somebody listens from now on, and returns what was published.
+	Follow(ctx context.Context, f Follow) (FeedPage, error)
+}
+
+// Bounds of what a feed keeps. More events are kept by a store that drops several at once.
+const (
+	FeedKept    = 10_000
+	FeedKeptFor = time.Hour // after the last event or listener
+)
+
+// Follow asks for events.
+type Follow struct {
+	After string        // the Next of the page before, or the ID of an event; empty for those from now on. Another text is a *[FeedIDError]
+	Limit int           // most events
+	For   time.Duration // somebody listens for so long, unless this is called again
+}
+
+// FeedPage is what was published, in order.
+type FeedPage struct {
+	Items []FeedItem
+	Next  string // After of the next page
+	More  bool   // there may be more now
+}
+
+// FeedItem is an event, or says that some were lost where it is.
+type FeedItem struct {
+	ID   string // of the event, or where to go on behind those that were lost
+	Data []byte // nil if events were lost
+	Lost int    // how many were; LostUnknown where nobody knows
+}
+
+// LostUnknown is how many events were lost that nobody has counted, as nobody listened.
+const LostUnknown = -1
+
+// FeedIDError refuses a text as the id of an event.
+type FeedIDError struct{ ID string }
+
+// Error quotes the text.
+func (e *FeedIDError) Error() string { return fmt.Sprintf("%q is not the id of an event", e.ID) }
+
+// feedID is the id of an event: a number within a time in which somebody listened without a break.
+type feedID struct{ epoch, n int64 }
+
+func (i feedID) String() string { return fmt.Sprintf("%d-%d", i.epoch, i.n) }
+
+func (i feedID) less(j feedID) bool { return i.epoch < j.epoch || i.epoch == j.epoch && i.n < j.n }
+
+func parseFeedID(text string) (feedID, error) {
+	epoch, n, _ := strings.Cut(text, "-")
+	e, err1 := strconv.ParseUint(epoch, 10, 52) // what Lua can count to
+	k, err2 := strconv.ParseUint(n, 10, 52)
+	if errors.Join(err1, err2) != nil {
+		return feedID{}, &FeedIDError{text}
+	}
+	return feedID{int64(e), int64(k)}, nil
+}
+
+// FeedID is an id as Follow takes it, spelt in one way.
+func FeedID(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	id, err := parseFeedID(text)
+	return id.String(), err
+}
+
+// FeedIDLess reports whether an event came before another, by their ids.
+func FeedIDLess(a, b string) bool {
+	x, err1 := parseFeedID(a)
+	y, err2 := parseFeedID(b)
+	return errors.Join(err1, err2) == nil && x.less(y)
+}
+
+// NewFeedPage makes the answer to a Follow of entries, which are the first behind f.After that are kept: each has the ID of an event and its
+// Data, or of the last of some that were lost, and none. Numbers that are missing are of events that were lost. epoch is that of now, and
+// last the id of the last entry; empty if none is kept.
+func NewFeedPage(f Follow, epoch int64, last string, entries []FeedItem) (FeedPage, error) {
+	newest, now := feedID{}, feedID{epoch: epoch}
+	if last != "" {
+		var err error
+		if newest, err = parseFeedID(last); err != nil {
+			return FeedPage{}, err
+		}
+	}
+	at := now
+	if newest.epoch == epoch {
+		at = newest
+	}
+	if f.After == "" {
+		return FeedPage{Next: at.String()}, nil
+	}
+	at, err := parseFeedID(f.After)
+	if err != nil {
+		return FeedPage{}, err
+	}
+	p := FeedPage{More: len(entries) >= f.Limit}
+	for i := range entries {
+		if at, err = p.add(at, &entries[i]); err != nil {
+			return FeedPage{}, err
+		}
+	}
+	// Where nothing follows, an earlier time has passed, or the id is of a store that was emptied since.
+	if !p.More && (at.epoch != epoch || newest.less(at) && at.n > 0) {
+		at = now
+		p.lose(at, LostUnknown)
+	}
+	p.Next = at.String()
+	return p, nil
+}
+
+// add adds an entry behind an id, and returns its own.
+func (p *FeedPage) add(at feedID, entry *FeedItem) (feedID, error) {
+	id, err := parseFeedID(entry.ID)
+	if err != nil {
+		return at, err
+	}
+	before := feedID{id.epoch, id.n - 1}
+	switch {
+	case at.epoch != id.epoch:
+		p.lose(before, LostUnknown)
+	case before.n > at.n:
+		p.lose(before, int(before.n-at.n))
+	}
+	if len(entry.Data) == 0 {
+		p.lose(id, 1)
+		return id, nil
+	}
+	p.Items = append(p.Items, FeedItem{ID: entry.ID, Data: entry.Data})
+	return id, nil
+}
+
+// lose says that events were lost up to an id, together with those in front of them.
+func (p *FeedPage) lose(id feedID, lost int) {
+	if n := len(p.Items); n > 0 && p.Items[n-1].Data == nil {
+		last := &p.Items[n-1]
+		if last.ID = id.String(); last.Lost == LostUnknown || lost == LostUnknown {
+			last.Lost = LostUnknown
+			return
+		}
+		last.Lost += lost
+		return
+	}
+	p.Items = append(p.Items, FeedItem{ID: id.String(), Lost: lost})
+}
