@@ -71,6 +71,7 @@ func TestAStreamIsAuthorizedEventByEvent(t *testing.T) {
 			require.NoError(t, f.scheduler.Pause(t.Context(), core.Target{Agent: agent}, core.Pause{Ahead: true}))
 		}
 		time.Sleep(time.Second)
+		synctest.Wait()
 		suspended = "ann"
 		require.NoError(t, f.scheduler.Resume(t.Context(), core.Target{Agent: "ann"}))
 		time.Sleep(time.Second)
