@@ -7,7 +7,7 @@
 -- ARGV[2..] 1 for each event: what it says
 -- returns {now, 1, or 0 when nobody listens}
 
-local MOST = '10000' -- events, about: store.FeedKept
+local MOST_EVENTS = '10000' -- events, about: store.FeedKept
 local LASTS = '3600000' -- ms: store.FeedKeptFor
 local epoch = redis.call('GET', KEYS[3])
 if not epoch then return { now, 0 } end
@@ -18,7 +18,7 @@ n = of == epoch and tonumber(n) or 0
 -- keep adds an entry that is k behind the last one: who reads sees by the numbers what is missing.
 local function keep(k, event)
   n = n + k
-  redis.call('XADD', KEYS[2], 'MAXLEN', '~', MOST, epoch .. string.format('-%.0f', n), 'e', event)
+  redis.call('XADD', KEYS[2], 'MAXLEN', '~', MOST_EVENTS, epoch .. string.format('-%.0f', n), 'e', event)
 end
 
 local lost = tonumber(ARGV[1])
