@@ -289,3 +289,19 @@ func TestATaskIsEdited(t *testing.T) {
 	assert.Empty(t, task.Payload)
 	assert.Equal(t, 404, f.post("/ui/edit?agent=ann&id=none", "level", "1").status)
 }
+
+// A large payload is neither in the page nor in its form, whose other fields can be changed all the same.
+func TestATaskWithALargePayloadIsEdited(t *testing.T) {
+	t.Parallel()
+	f := setup(t, console.Options{})
+	f.submit(core.NewTask{Agent: "ann", ID: "large", Kind: "ok", Delay: time.Hour, Payload: []byte(`"` + strings.Repeat("x", 200<<10) + `"`)})
+	page := f.get("/ui/task?agent=ann&id=large")
+	page.says(t, `name="was_level"`)
+	page.lacks(t, `name="was_payload"`)
+	assert.Less(t, len(page.body), 100<<10)
+	require.Equal(t, 303, f.post("/ui/edit?agent=ann&id=large", "was_level", "3", "level", "1").status)
+	task, err := f.scheduler.Task(t.Context(), "ann", "large")
+	require.NoError(t, err)
+	assert.Equal(t, core.LevelHigh, task.Level)
+	assert.Len(t, task.Payload, 200<<10+2)
+}

@@ -27,15 +27,21 @@ func editsOf(t *core.TaskInfo) []editField {
 	if t.Every > 0 {
 		every = t.Every.String()
 	}
-	return []editField{
+	fields := []editField{
 		{Name: "level", Label: "Level", Value: strconv.Itoa(int(t.Level)), Hint: "1, 2 or 3"},
 		{Name: "every", Label: "Every", Value: every, Hint: "such as 10m; takes the place of other schedules"},
 		{Name: "cron", Label: "Cron", Value: t.Cron, Hint: "such as 0 9 * * MON-FRI"},
 		{Name: "zone", Label: "Zone of the cron expression", Value: t.Zone, Hint: "such as Europe/Berlin"},
 		{Name: "limit_key", Label: "Limit key", Value: t.LimitKey},
-		{Name: "payload", Label: "Payload", Value: string(t.Payload), Hint: "JSON", Long: true},
 	}
+	if len(t.Payload) <= mostEdited {
+		fields = append(fields, editField{Name: "payload", Label: "Payload", Value: string(t.Payload), Hint: "JSON", Long: true})
+	}
+	return fields
 }
+
+// mostEdited is the largest payload that a form has, in bytes: it is in the page, and in what comes back, twice.
+const mostEdited = 8 << 10
 
 // edit changes those fields of a task that differ from what the form showed: what others have changed meanwhile stays.
 func (c *console) edit(v *visit) (*page, error) {
