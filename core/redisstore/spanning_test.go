@@ -188,7 +188,9 @@ func TestALimitSpansPartitions(t *testing.T) {
 			took := f.run(8, all, takes, "k")
 			assert.Equal(t, limit, f.most, "as many at once as the limit allows, and never more")
 			best := takes * time.Duration(all/limit)
-			assert.Greater(t, best.Seconds()/took.Seconds(), 0.2, "and most of the time: nearly all of it on a machine that is not busy")
+			if !raced { // .ci/run has it run by itself
+				assert.Greater(t, best.Seconds()/took.Seconds(), 0.8, "and nearly all of the time")
+			}
 			t.Logf("figure: %d runs of %s, %d at once, in %s, %.0f %% of what is allowed", all, takes, limit, took.Round(time.Millisecond), 100*best.Seconds()/took.Seconds())
 			use, err := st.Limits(t.Context())
 			require.NoError(t, err)
@@ -222,7 +224,9 @@ func TestARateSpansPartitions(t *testing.T) {
 	}
 	assert.LessOrEqual(t, most, rate+burst)
 	least := time.Duration(all-burst) * per / rate
-	assert.Greater(t, least.Seconds()/took.Seconds(), 0.2)
+	if !raced {
+		assert.Greater(t, least.Seconds()/took.Seconds(), 0.8)
+	}
 	t.Logf("figure: %d starts, at most %d in %s, %.0f %% of what is allowed", all, most, per, 100*least.Seconds()/took.Seconds())
 }
 

@@ -110,6 +110,16 @@ func (m *machine) untilRuns(n int64) {
 	require.Eventually(m.t, func() bool { return m.runs.Load() >= n }, 20*time.Minute, 10*time.Millisecond)
 }
 
+// settled is the size with the fewest keys of some moments: an agent that waits for a busy machine has queues, which go with its tasks.
+func (m *machine) settled() size {
+	s := m.size()
+	for range 6 {
+		m.untilRuns(m.runs.Load() + 25)
+		s.keys = min(s.keys, m.size().keys)
+	}
+	return s
+}
+
 // Recurring tasks of every sort run for long: nothing grows once their histories are full.
 func TestNothingGrows(t *testing.T) {
 	t.Parallel()
@@ -147,13 +157,13 @@ func TestNothingGrows(t *testing.T) {
 		}
 	}()
 	m.untilRuns(int64(tasks * proof.Size(6, 110)))
-	before := m.size()
+	before := m.settled()
 	m.untilRuns(int64(proof.Size(12*100, 1_000_000)))
-	after := m.size()
+	after := m.settled()
 	close(stop)
 	<-users
 
-	assert.LessOrEqual(t, after.keys, before.keys+before.keys/int64(proof.Size(2, 50))+20)
+	assert.LessOrEqual(t, after.keys, before.keys+before.keys/int64(proof.Size(4, 50))+20)
 	assert.LessOrEqual(t, after.goroutines, before.goroutines+250, "those of runs under way")
 	assert.LessOrEqual(t, after.descriptors, before.descriptors+10)
 	assert.LessOrEqual(t, after.mib, before.mib+20)
