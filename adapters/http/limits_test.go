@@ -109,7 +109,7 @@ func TestLimitsAreRefused(t *testing.T) {
 }
 
 // A store in memory with several partitions takes no limit over agents, and the caller learns why.
-func TestLimitsNeedOnePartition(t *testing.T) {
+func TestLimitsInMemoryNeedOnePartition(t *testing.T) {
 	t.Parallel()
 	s, err := core.New(memstore.New(memstore.Config{Partitions: 2}), core.Config{})
 	require.NoError(t, err)
