@@ -35,6 +35,9 @@ type fleet struct {
 	wide   bool           // processes claim from all partitions at once
 	claims []store.Millis // when they started, by the clock of Redis
 	nonce  int
+
+	bears, refused int // runs at once that are served, and runs that were not
+	holds          time.Duration
 }
 
 func newFleet(t *testing.T, c redisstore.Config) *fleet {
@@ -85,10 +88,21 @@ func (f *fleet) begins(claims []store.Claim) {
 	f.most = max(f.most, f.now)
 }
 
-func (f *fleet) ends(tasks []store.Claimed) {
+// refuses reports whether whoever the runs ask, which bears so many at once, tells one of them to come back later.
+func (f *fleet) refuses() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.bears > 0 && f.now > f.bears
+}
+
+func (f *fleet) ends(tasks []store.Claimed, refused bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.now -= len(tasks)
+	if refused {
+		f.refused += len(tasks)
+		return
+	}
 	for _, t := range tasks {
 		f.ended[t.Agent+":"+t.ID]++
 	}
@@ -136,10 +150,15 @@ func (f *fleet) work(ctx context.Context, seed, all int, takes time.Duration, ki
 		case <-time.After(takes):
 		case <-ctx.Done():
 		}
+		refused := f.refuses()
 		for _, t := range tasks {
-			runs = append(runs, store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbComplete, Record: []byte("r")})
+			r := store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbComplete, Record: []byte("r")}
+			if refused {
+				r.Verb, r.Record, r.Due, r.Spent = store.VerbAgain, nil, store.When{After: f.holds}, &store.Spent{Busy: f.holds}
+			}
+			runs = append(runs, r)
 		}
-		f.ends(tasks) // before the store knows: then others may start
+		f.ends(tasks, refused) // before the store knows: then others may start
 		settled, err := st.Settle(ctx, runs)
 		if !assert.NoError(f, err) {
 			return
@@ -299,6 +318,27 @@ func TestRacingProcessesUseABudgetUp(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, amount*store.AmountOne, use[0].Used)
 	}
+}
+
+// An adaptive limit learns at its home what all partitions bear: few are refused, and nothing gets stuck behind a refusal or its probe.
+func TestAnAdaptiveLimitSpansPartitions(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, redisstore.Config{URL: redistest.Start(t).URL})
+	f.bears, f.holds = 4, 200*time.Millisecond
+	st := open(t, f.config)
+	about := store.LimitTarget{Kind: "k"}
+	_, err := st.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: about, Adaptive: true, Concurrency: 20}}})
+	require.NoError(t, err)
+	all := f.submit(30, 10, "")
+	f.run(6, all, 10*time.Millisecond, "k")
+	assert.NotZero(t, f.refused, "it has found the bound")
+	assert.Less(t, f.refused, all/4)
+	assert.LessOrEqual(t, f.most, 3*f.bears)
+	t.Logf("figure: %d served, %d refused, %d at once at most where %d are served", len(f.ended), f.refused, f.most, f.bears)
+	use, err := st.Limits(t.Context())
+	require.NoError(t, err)
+	assert.Zero(t, use[0].Running)
+	assert.Len(t, use[0].Learned, 1)
 }
 
 // What a process had that has died is free again once its lease is over, in all partitions.
