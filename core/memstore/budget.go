@@ -90,6 +90,10 @@ func (p *partition) afterRun(had []used, t *task, r *store.Settlement, now store
 	if spent == nil {
 		spent = &store.Spent{}
 	}
+	idle := spent.Idle && spent.Busy == 0 || r.Verb == store.VerbRelease
+	if !idle {
+		p.noteUses(had, r.Kind, spent.Used)
+	}
 	for i := range had {
 		u := &had[i]
 		p.refresh(u.bucket)
@@ -100,7 +104,7 @@ func (p *partition) afterRun(had []used, t *task, r *store.Settlement, now store
 				crossed = append(crossed, p.spend(u.bucket, spent.Used[at].Amount, t, now)...)
 			}
 		case budget != nil || !u.rule.limit.Adaptive:
-		case spent.Idle && spent.Busy == 0 || r.Verb == store.VerbRelease:
+		case idle:
 			u.unprobed()
 		case spent.Busy > 0:
 			u.learn(float64(max(spent.Busy.Milliseconds(), 1)), now)
@@ -113,7 +117,7 @@ func (p *partition) afterRun(had []used, t *task, r *store.Settlement, now store
 
 // budgetLine is the line behind a budget.
 func (b *bucket) budgetLine(now store.Millis) store.Line {
-	use := &store.BudgetUse{Budget: store.Budget{About: b.about}, Waiting: int64(b.line.tasks)}
+	use := &store.BudgetUse{Budget: store.Budget{About: b.about}, Waiting: int64(b.line.tasks), Reserved: b.reserved + store.Amount(b.untried)}
 	if b.rule.budget != nil {
 		use.Budget = *b.rule.budget
 	}

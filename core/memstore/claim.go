@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -78,6 +79,13 @@ type claiming struct {
 	parked int
 	aside  []store.Aside
 	left   int
+	// suspects is how many tasks may be taken of each sort of those whose processes died; nil for any number. held are those that
+	// were left for it.
+	suspects *[store.SuspectSorts]int
+	held     int
+	noticed  int            // leases that are over
+	lost     map[string]int // tasks that were taken back, by whose they were
+	lease    time.Duration  // of the first task that was taken; zero before
 	// got counts what was taken of agents whose tasks are looked at one by one.
 	got map[*agent]int
 	// passed is the place in the agenda up to which a picky claim has looked in
@@ -88,6 +96,7 @@ type claiming struct {
 	crossed  []store.Crossing // budgets that are used up by what was taken
 	from     *bucket          // that lets the task go which is looked at
 	fromLine load             // large tasks of lines that were looked at
+	tight    map[*bucket]bool // budgets that had no room for a run of some kind beside those under way
 }
 
 // claim is one claim of a partition: it takes back what dead processes held, puts back what is no
@@ -97,11 +106,13 @@ func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 	if fence, ok := p.nonces[r.Nonce]; ok && r.Limit > 0 {
 		return p.repeat(p.claims[fence], r, now)
 	}
-	c := &claiming{p: p, r: r, now: now, room: r.Limit, most: bounds(r), got: map[*agent]int{}}
+	c := &claiming{p: p, r: r, now: now, room: r.Limit, most: bounds(r), got: map[*agent]int{}, tight: map[*bucket]bool{}}
 	c.picky = r.Urgent || r.Serial || len(r.Leave) > 0 || len(c.most) > 0
-	recovered, ended := p.recover(now)
-	// A limit of 0 only looks; so does a claim while everything is held.
-	still := r.Limit == 0 || p.held(scope{kind: '*'}, now)
+	recovered, ended := p.recover(c)
+	c.suspect()
+	// A limit of 0 only looks; so does a claim while everything is held, or of a caller whose definitions are not stored.
+	unstamped := r.Stamp != "" && !slices.Contains(p.stamps, r.Stamp)
+	still := r.Limit == 0 || unstamped || p.held(scope{kind: '*'}, now)
 	if !still {
 		c.unpark()
 		c.putBack()
@@ -112,7 +123,9 @@ func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 		p.free(e.agent, e.claim, now)
 	}
 	if still {
-		return c.answer(recovered)
+		out := c.answer(recovered)
+		out.Unstamped = unstamped
+		return out
 	}
 	c.serveLines()
 	c.visit()
@@ -120,7 +133,7 @@ func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 	if len(c.taken) == 0 {
 		return out
 	}
-	held := p.lease(c.taken, r, now)
+	held := p.lease(c.taken, r, c.lease, now)
 	out.Fence = held.fence
 	for i, t := range c.taken {
 		out.Tasks = append(out.Tasks, p.claimed(t, held.fence, i, held.runs[i].due))
@@ -150,7 +163,7 @@ func (p *partition) nexts(agents, kinds []string, now store.Millis) (due, lease 
 		return 0, lease, dues
 	}
 	if agents == nil {
-		if len(p.open) > 0 && (due == 0 || due > now) {
+		if (p.isParked(kinds) || len(p.open) > 0) && (due == 0 || due > now) {
 			due = now
 		}
 		return due, lease, nil
@@ -187,7 +200,7 @@ func (p *partition) first(agents []string, dues []store.Millis) store.Millis {
 
 // answer is what a claim says besides its tasks.
 func (c *claiming) answer(recovered int) store.Claim {
-	out := store.Claim{Look: store.Look{Partition: c.p.index, Now: c.now}, Parked: c.parked, Aside: c.aside, Recovered: recovered, Left: c.left, Crossed: c.crossed}
+	out := store.Claim{Look: store.Look{Partition: c.p.index, Now: c.now}, Parked: c.parked, Aside: c.aside, Recovered: recovered, Left: c.left, Noticed: c.noticed, From: c.lost, Suspects: c.held, Crossed: c.crossed}
 	// Only if nothing happened at all: the next claim would otherwise skip agents that it has not seen.
 	if len(c.taken) == 0 && c.parked == 0 {
 		out.Passed = c.passed
@@ -249,7 +262,9 @@ func (p *partition) giveBack(c *claim, i int, now store.Millis) {
 
 // recover takes the tasks of expired leases back, and ends holds whose time has come.
 // It is part of every claim, so that no separate process has to watch over leases.
-func (p *partition) recover(now store.Millis) (recovered int, ended []endedRun) {
+// A lease is given notice first, so that its holder can extend it: the store may have been away when it ended.
+func (p *partition) recover(c *claiming) (recovered int, ended []endedRun) {
+	now, notice := c.now, c.r.Notice
 	dead := 0
 	for range openedLooks - 1 {
 		t, ok := p.leases.head()
@@ -261,22 +276,43 @@ func (p *partition) recover(now store.Millis) (recovered int, ended []endedRun) 
 			p.unhold(t.scope, now)
 			continue
 		}
+		if notice > 0 && !t.noticed {
+			t.noticed, t.end = true, now.Add(notice)
+			p.leases.fix(t)
+			c.noticed++
+			continue
+		}
 		if dead++; dead > mostRecovered {
 			break
 		}
-		for i := range t.claim.runs {
-			if t.claim.runs[i].task != nil {
-				ended = append(ended, endedRun{t.claim.runs[i].task.Agent, t.claim})
-				p.takeBack(t.claim.runs[i].task)
-				t.claim.runs[i] = held{lost: true}
-				recovered++
-			}
-		}
+		ended = append(ended, c.takeBackAll(t)...)
 		p.close(t.claim)
 	}
-	p.running -= int64(recovered)
-	p.counts.Recovered += int64(recovered)
-	return recovered, ended
+	p.running -= int64(len(ended))
+	p.counts.Recovered += int64(len(ended))
+	return len(ended), ended
+}
+
+// takeBackAll takes the tasks back of a lease that is over, and notes whose they were.
+func (c *claiming) takeBackAll(t *term) []endedRun {
+	var ended []endedRun
+	for i := range t.claim.runs {
+		task := t.claim.runs[i].task
+		if task == nil {
+			continue
+		}
+		ended = append(ended, endedRun{task.Agent, t.claim})
+		if c.lost == nil {
+			c.lost = map[string]int{}
+		}
+		c.lost[t.claim.nonce[:min(len(t.claim.nonce), store.NonceLen/2)]]++
+		if !t.leaving {
+			c.p.crashed(task, t.claim.fence)
+		}
+		c.p.takeBack(task)
+		t.claim.runs[i] = held{lost: true}
+	}
+	return ended
 }
 
 // endedRun is a run that has died: the agent of its task, and the claim that had it.
@@ -290,12 +326,12 @@ type endedRun struct {
 func (p *partition) takeBack(t *task) {
 	p.stats(t.Kind).Running--
 	p.unuse(t, p.store.now(), false)
-	// A suspect runs alone from now on. Further crashes are counted before it is started, by Extend.
-	t.crashes = max(t.crashes, 1)
 	if o := t.order; o != nil && o.op == orderHand {
 		o.op = orderRun
 	} else if o != nil && o.op == orderReplace {
-		t.order, t.crashes, t.state, t.due = nil, 0, o.note, o.due
+		p.unwait(t)
+		t.order, t.state, t.due = nil, o.note, o.due
+		p.cleared(t)
 	}
 	p.place(t, t.due)
 }
@@ -344,12 +380,15 @@ func (l *load) fits(t *task) bool {
 
 // lease puts tasks under a lease.
 // The fence is larger than every one that the caller has seen: see store.ClaimRequest.Fence.
-func (p *partition) lease(tasks []*task, r *store.ClaimRequest, now store.Millis) *claim {
+func (p *partition) lease(tasks []*task, r *store.ClaimRequest, lease time.Duration, now store.Millis) *claim {
 	p.clock = max(p.clock, int64(r.Fence))
 	c := &claim{fence: store.Fence(p.ticks(1, now)), nonce: r.Nonce, open: len(tasks)}
-	c.term = &term{end: now.Add(r.Lease), claim: c, at: -1}
+	c.term = &term{end: now.Add(lease), claim: c, at: -1}
 	for _, t := range tasks {
 		t.claim = c
+		if t.lost != nil {
+			t.lost.claimed = true
+		}
 		p.stats(t.Kind).Running++
 		c.runs = append(c.runs, held{task: t, due: t.due})
 	}

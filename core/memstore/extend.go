@@ -3,7 +3,6 @@ package memstore
 // Extend: the ends of leases, and the progress of runs.
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -23,6 +22,10 @@ func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.E
 	out := make([]store.Extended, len(leases))
 	for i := range leases {
 		p := s.parts[leases[i].Partition]
+		if len(leases[i].Back) > 0 {
+			out[i].Back = p.giveAgain(&leases[i], now)
+			continue
+		}
 		c := p.claims[leases[i].Fence]
 		// A claim whose lease has run out but that nobody has taken back is still held:
 		// no other run of its tasks has begun.
@@ -30,23 +33,27 @@ func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.E
 			continue
 		}
 		out[i].Held = true
-		c.term.end = now.Add(leases[i].Lease)
+		c.term.end, c.term.noticed = now.Add(leases[i].Lease), false
+		c.term.leaving = c.term.leaving || leases[i].Leave
 		p.leases.fix(c.term)
 		out[i].Ended = c.ended()
-		for _, pr := range leases[i].Progress {
-			if pr.Index < 0 || pr.Index >= len(c.runs) || c.runs[pr.Index].task == nil {
-				continue
-			}
-			t := c.runs[pr.Index].task
-			// Of a claim that a failover has undone, whose fence another claim has by now: what it says is about another task.
-			if t.Agent != pr.Agent || t.ID != pr.ID {
-				continue
-			}
-			t.state = slices.Clone(pr.State) // its crashes stay counted until the run ends
-			t.crashes = cmp.Or(pr.Crashes, t.crashes)
-		}
+		c.progress(leases[i].Progress)
 	}
 	return out, nil
+}
+
+// progress stores new states of tasks whose runs continue.
+func (c *claim) progress(all []store.Progress) {
+	for _, pr := range all {
+		if pr.Index < 0 || pr.Index >= len(c.runs) || c.runs[pr.Index].task == nil {
+			continue
+		}
+		t := c.runs[pr.Index].task
+		// Of a claim that a failover has undone, whose fence another claim has by now: what it says is about another task.
+		if t.Agent == pr.Agent && t.ID == pr.ID {
+			t.state = slices.Clone(pr.State) // its crashes stay counted until the run ends
+		}
+	}
 }
 
 // ended are the runs of a claim whose tasks were cancelled or deleted.

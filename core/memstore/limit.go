@@ -52,9 +52,13 @@ type bucket struct {
 	empty float64 // ms: when it would be empty if each start took Per / Starts
 	spent store.Amount
 	ends  store.Millis // of the period in which that was spent
-	knows *knowledge   // of an adaptive limit that has been used
-	line  line
-	term  *term // when there is room for another start; nil if nobody waits for that
+	// reserved is what is kept for the runs under way of a budget that runs report to, and untried how many of them are the first of their
+	// kind, of which nothing is known.
+	reserved store.Amount
+	untried  int
+	knows    *knowledge // of an adaptive limit that has been used
+	line     line
+	term     *term // when there is room for another start; nil if nobody waits for that
 }
 
 // limitName orders and names limits as the fields of Redis are.
@@ -144,10 +148,11 @@ func (p *partition) bucketsOf(t *task) []*bucket {
 }
 
 // charge counts a task that is taken, and returns the budgets that are used up by that.
-func (p *partition) charge(t *task, now store.Millis) (crossed []store.Crossing) {
-	t.uses = p.bucketsOf(t)
+func (p *partition) charge(t *task, expect []store.Expected, now store.Millis) (crossed []store.Crossing) {
+	t.uses, t.kept = p.bucketsOf(t), nil
 	for _, b := range t.uses {
 		b.runs++
+		p.reserve(b, t, expect)
 		gap := b.gap()
 		if b.rule.limit.Adaptive {
 			b.started(now)
@@ -173,7 +178,9 @@ type used struct {
 func (p *partition) unuse(t *task, now store.Millis, settled bool) (had []used, wanted bool) {
 	for _, b := range t.uses {
 		had = append(had, used{b, b.runs})
-		b.runs--
+		if b.runs--; b.runs <= 0 {
+			b.reserved, b.untried = 0, 0
+		}
 		if !settled {
 			b.unprobed()
 		}
@@ -183,7 +190,13 @@ func (p *partition) unuse(t *task, now store.Millis, settled bool) (had []used, 
 			wanted = true
 		}
 	}
-	t.uses = nil
+	for _, k := range t.kept {
+		k.reserved = max(k.reserved-k.amount, 0)
+		if k.untried {
+			k.bucket.untried = max(k.bucket.untried-1, 0)
+		}
+	}
+	t.uses, t.kept = nil, nil
 	return had, wanted
 }
 

@@ -48,9 +48,9 @@ func (p *partition) shut(s scope) {
 
 // comesNext sees to it that a line with somebody in it is looked at again: by the next claim, when there is room for a start, or when
 // a run ends.
-func (p *partition) comesNext(b *bucket, now store.Millis) {
+func (p *partition) comesNext(b *bucket, now store.Millis, tight bool) {
 	switch at := b.startAt(now); {
-	case b.full():
+	case b.full(), tight && at <= float64(now):
 		p.shut(b.scope())
 	case at > float64(now):
 		p.shut(b.scope())
@@ -71,13 +71,25 @@ func (p *partition) endTerm(b *bucket) {
 
 // barred is the first bucket that has no room for a task, or in which others wait that came before it; from is the one that lets it
 // go now.
-func (p *partition) barred(t *task, from *bucket, now store.Millis) *bucket {
-	for _, b := range p.bucketsOf(t) {
-		if !b.vacant(now) || b.line.tasks > 0 && b != from {
+func (c *claiming) barred(t *task, from *bucket) *bucket {
+	for _, b := range c.p.bucketsOf(t) {
+		if !b.vacant(c.now) || b.line.tasks > 0 && b != from {
+			return b
+		}
+		if c.p.tight(b, t.Kind, c.r.Expect, c.now) {
+			c.tight[b] = true
 			return b
 		}
 	}
 	return nil
+}
+
+// remains reports whether the first task of a line stays there, as its budget has room for others, but not for a run of its kind.
+func (c *claiming) remains(t *task, b *bucket) bool {
+	if _, held := c.p.keptBy(t, c.now); held || !slices.Contains(c.r.Kinds, t.Kind) {
+		return false
+	}
+	return c.barred(t, b) == b
 }
 
 // turnOf is the place that a task gets in the line of its agent: its due time, where a level counts as a minute. It keeps it, whatever
@@ -85,7 +97,7 @@ func (p *partition) barred(t *task, from *bucket, now store.Millis) *bucket {
 func turnOf(t *task) store.Millis { return t.due.Add(time.Duration(t.Level-1) * time.Minute) }
 
 // joinLine parks a task until there is room in a bucket.
-func (p *partition) joinLine(t *task, b *bucket, now store.Millis) {
+func (p *partition) joinLine(t *task, b *bucket, now store.Millis, tight bool) {
 	p.park(t, "@l:"+t.Agent)
 	t.lined, t.turn = b, turnOf(t)
 	at := slices.IndexFunc(b.line.agents, func(s *standing) bool { return s.agent == t.Agent })
@@ -103,7 +115,7 @@ func (p *partition) joinLine(t *task, b *bucket, now store.Millis) {
 	})
 	b.line.tasks++
 	if b.line.tasks == 1 {
-		p.comesNext(b, now)
+		p.comesNext(b, now, tight)
 	}
 }
 
@@ -158,7 +170,7 @@ func (c *claiming) serveLine(b *bucket) {
 		agents = c.serveRound(b, agents)
 	}
 	if b.line.tasks > 0 {
-		c.p.comesNext(b, c.now)
+		c.p.comesNext(b, c.now, c.tight[b])
 	} else {
 		c.p.shut(b.scope())
 	}
@@ -168,7 +180,7 @@ func (c *claiming) serveLine(b *bucket) {
 func (c *claiming) serveRound(b *bucket, agents []*standing) (again []*standing) {
 	for _, s := range agents {
 		t := s.tasks[0]
-		if !b.vacant(c.now) || weight(len(t.Body)) > 0 && !c.fromLine.fits(t) || !c.leaves(t) {
+		if !b.vacant(c.now) || weight(len(t.Body)) > 0 && !c.fromLine.fits(t) || !c.leaves(t) || c.remains(t, b) {
 			continue
 		}
 		c.p.lift(t)

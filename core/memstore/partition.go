@@ -35,17 +35,20 @@ type partition struct {
 	fading   [][2]string            // of gone, in the order of their drops
 	clock    int64                  // the hybrid clock that numbers tasks and claims
 	// counts only grow; live and running are of now.
-	counts  store.Stats
-	live    int64
-	running int64
-	kinds   map[string]*store.KindStats
-	limits  []rule // and budgets, in the order of their names
-	buckets map[string]*bucket
+	counts   store.Stats
+	live     int64
+	running  int64
+	kinds    map[string]*store.KindStats
+	suspects map[*task]struct{} // tasks whose last run died with its process
+	limits   []rule             // and budgets, in the order of their names
+	buckets  map[string]*bucket
 	// profiles are those of agents, which need not have tasks.
 	profiles map[string][]byte
-	bounds   map[string][]rule // limits and budgets of profiles, by agent
+	bounds   map[string][]rule        // limits and budgets of profiles, by agent
+	usual    map[useOf][]store.Amount // what the last runs of a kind have used, oldest first
 	roots    roots
 	signals  signals
+	stamps   []string // of definitions that are stored, those given last at the end
 }
 
 // newPartition makes an empty partition. Its orders are total, so that
@@ -54,7 +57,7 @@ func newPartition(s *Store, index int) *partition {
 	return &partition{
 		store: s, index: index, agents: map[string]*agent{}, parked: map[string]*parking{}, holds: map[scope]hold{}, kinds: map[string]*store.KindStats{},
 		claims: map[store.Fence]*claim{}, nonces: map[string]store.Fence{}, groups: map[[2]string]*group{},
-		finished: map[string]*history{}, serial: map[string]*claim{}, gone: map[[2]string]finished{}, buckets: map[string]*bucket{}, profiles: map[string][]byte{}, bounds: map[string][]rule{},
+		finished: map[string]*history{}, serial: map[string]*claim{}, gone: map[[2]string]finished{}, buckets: map[string]*bucket{}, profiles: map[string][]byte{}, bounds: map[string][]rule{}, usual: map[useOf][]store.Amount{},
 		roots: roots{counts: map[[2]string]map[int64]int{}}, signals: signals{waiting: map[[2]string]map[*task]struct{}{}, early: map[[2]string]early{}},
 		agenda: newQueue(func(a, b *entry) bool {
 			return a.visit < b.visit || a.visit == b.visit && a.name < b.name
@@ -102,11 +105,13 @@ type task struct {
 	// state is what core keeps between runs, and crashes how many of its runs in a row have died.
 	state   []byte
 	crashes int
+	lost    *loss        // the last of these; nil for none, and once its process has shown that it lives
 	parked  string       // the name of where it is parked; empty if it is not
 	entry   *entry       // in the agenda, while its agent does not have many
 	claim   *claim       // that holds it
 	order   *order       // what is to become of it when its run ends
 	uses    []*bucket    // that its run counts in
+	kept    []kept       // for its run, by budgets
 	lined   *bucket      // that it waits for
 	lifted  bool         // it has no place for as long as the call lasts that replaces it
 	turn    store.Millis // its place there, as of when it came
@@ -129,7 +134,9 @@ type term struct {
 	end   store.Millis
 	claim *claim
 	scope scope
-	at    int
+	// noticed says that a claim has found the lease over, and leaving that its process has said that it ends.
+	noticed, leaving bool
+	at               int
 }
 
 func (t *term) position() *int { return &t.at }
@@ -290,6 +297,11 @@ func (p *partition) lift(t *task) {
 // move gives a waiting task another due time, where it is.
 // A debounced activity task is moved with each touch, so this has to be cheap.
 func (p *partition) move(t *task, due store.Millis) {
+	if t.lined != nil { // what waits in line is taken whenever there is room
+		p.lift(t)
+		p.place(t, due)
+		return
+	}
 	if t.parked != "" {
 		t.due = due
 		p.parked[t.parked].tasks.fix(t)
@@ -312,6 +324,7 @@ func (p *partition) move(t *task, due store.Millis) {
 // Whatever is about it alone goes with it: its hold and its place among its agent's tasks.
 func (p *partition) drop(t *task) {
 	p.unwait(t)
+	delete(p.suspects, t)
 	p.forget(scope{kind: 't', name: t.Agent, id: t.ID})
 	p.live--
 	p.stats(t.Kind).Live--

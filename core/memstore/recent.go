@@ -71,7 +71,7 @@ func (s *Store) Slots(ctx context.Context, slots int) ([]store.Slot, store.Milli
 		for name, n := range s.slots[number] {
 			one.Add(name, n)
 		}
-		out[i] = store.Slot{Since: store.Millis(number * store.SlotTime.Milliseconds()), Kinds: one.Sorted()}
+		out[i] = store.Slot{Since: store.Millis(number * store.SlotTime.Milliseconds()), Kinds: one.Sorted(), Recovered: one.Recovered}
 	}
 	return out, now, nil
 }

@@ -92,9 +92,9 @@ func (p *partition) again(t *task, r *store.Settlement, now store.Millis) store.
 	}
 	if r.State != nil {
 		t.state = slices.Clone(r.State)
-		if r.Verb != store.VerbRelease || r.Crashes > 0 {
+		if r.Verb != store.VerbRelease && !r.Unrun {
 			// A run that was released has shown nothing about the task, so its crashes still count.
-			t.crashes = r.Crashes
+			p.cleared(t)
 		}
 	}
 	if r.Verb == store.VerbRelease {

@@ -50,6 +50,9 @@ func (p *partition) signal(n *store.Signal, now store.Millis) store.Signalled {
 		p.store.announce(p, now)
 		return out
 	}
+	if n.Rest {
+		return out
+	}
 	if p.signals.early[name].until > now {
 		return store.Signalled{Code: store.SignalTaken}
 	}

@@ -130,7 +130,8 @@ func (p *partition) refuses(t *store.Submission, also *gain, now store.Millis) e
 	if err != nil || known && t.Conflict != store.ConflictReplace {
 		return err
 	}
-	if limit := p.store.config.MaxTasks; !known && !t.Owed && p.liveOf(t.Agent)+also.tasks >= limit {
+	owed := t.Owed && t.Conflict == store.ConflictKeep
+	if limit := p.store.config.MaxTasks; !known && !owed && p.liveOf(t.Agent)+also.tasks >= limit {
 		return &store.LimitError{Agent: t.Agent, Limit: limit}
 	}
 	root := p.rootOf(t)
@@ -138,7 +139,7 @@ func (p *partition) refuses(t *store.Submission, also *gain, now store.Millis) e
 		return err
 	}
 	kib := p.heavier(t)
-	if err := p.tooHeavy(t.Agent, kib, also.kib); err != nil && !t.Owed {
+	if err := p.tooHeavy(t.Agent, kib, also.kib); err != nil && !owed {
 		return err
 	}
 	also.spawned[root]++
@@ -246,7 +247,8 @@ func (p *partition) replace(sub store.Submission, due, now store.Millis) store.S
 		}
 		t.lifted = false
 		p.unwait(t)
-		t.state, t.crashes, t.order = slices.Clone(sub.State), 0, nil
+		t.state, t.order = slices.Clone(sub.State), nil
+		p.cleared(t)
 	} else {
 		// Counters of kinds follow the definition from now on, also while the old one runs.
 		p.stats(t.Kind).Running--

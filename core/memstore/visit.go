@@ -238,8 +238,14 @@ func (c *claiming) consider(t *task) bool {
 		c.left++
 		return false
 	}
-	most, bounded := c.most[t.Kind]
-	return !bounded || most > 0
+	if most, bounded := c.most[t.Kind]; bounded && most <= 0 || c.heldApart(t.Kind) {
+		return false
+	}
+	if of := c.sortOf(t); c.suspects != nil && of >= 0 && c.suspects[of] <= 0 {
+		c.held++
+		return false
+	}
+	return true
 }
 
 // parks counts a task that is parked, and notes why.
@@ -265,8 +271,8 @@ func (c *claiming) settleIn(t *task) bool {
 		c.parks(t, why)
 		return false
 	}
-	if b := c.p.barred(t, c.from, c.now); b != nil {
-		c.p.joinLine(t, b, c.now)
+	if b := c.barred(t, c.from); b != nil {
+		c.p.joinLine(t, b, c.now, c.tight[b])
 		if why = store.WhyLimit; b.rule.budget != nil {
 			why = store.WhyBudget
 		}
@@ -279,7 +285,7 @@ func (c *claiming) settleIn(t *task) bool {
 		}
 		c.lined[t] = true
 	}
-	c.crossed = append(c.crossed, c.p.charge(t, c.now)...)
+	c.crossed = append(c.crossed, c.p.charge(t, c.r.Expect, c.now)...)
 	// The order is used up, but comes back if this run dies or is released.
 	if t.order != nil && t.order.op == orderRun {
 		t.order.op = orderHand
@@ -288,6 +294,8 @@ func (c *claiming) settleIn(t *task) bool {
 		c.most[t.Kind]--
 	}
 	c.taken = append(c.taken, t)
+	c.lease = c.leaseOf(t.Kind)
+	c.tookSuspect(t)
 	c.room--
 	return true
 }

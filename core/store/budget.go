@@ -15,8 +15,10 @@ import (
 // Budget bounds what the runs of some tasks use within each hour, day or month of a zone: starts, or units that the runs report, such
 // as tokens or money. A run is charged when it ends, with what it says that it has used, in the period that it ends in; its start is
 // charged when it is claimed. Once a budget is used up nothing that it is about starts before the period is over, or before the
-// budget is raised: it waits in line, where it costs claims nothing. Runs under way go on, so that more may be used than
-// the amount: by what those used that were claimed before.
+// budget is raised: it waits in line, where it costs claims nothing. A claim keeps for a run what runs of its kind have used: the most of the last
+// [UsualOf], or what the claim expects. A run starts beside others only if what nine in ten of those have used fits beside what is kept, so that
+// runs of equal use exceed no budget but with the last run, and others by what one used beyond that. The first run of a kind of which nothing
+// is known starts beside no other such. What spans partitions keeps the same for runs of whatever kind.
 type Budget struct {
 	About  BudgetTarget
 	Amount Amount
@@ -86,6 +88,15 @@ type Used struct {
 	Unit   string
 	Amount Amount
 }
+
+// Expected is how much a run of a kind is expected to use of a unit.
+type Expected struct {
+	Kind string
+	Used
+}
+
+// UsualOf is how many runs of a kind are remembered, by which it is known what one usually uses.
+const UsualOf = 20
 
 // Clock is how far local time is ahead of UTC, by when it changes.
 type Clock []Ahead
@@ -195,11 +206,13 @@ type BudgetUse struct {
 	Budget
 	// Used is what all together have used, UsedUp how many agents, keys or tasks have used theirs up (1 at most if it counts all together),
 	// and Waiting the tasks that it holds back; as far as a bounded search has found them.
-	Used    Amount
-	UsedUp  int
-	Waiting int64
-	Ends    Millis // when the period ends
-	Shares  []BudgetShare
+	Used   Amount
+	UsedUp int
+	// Reserved is what is kept for runs under way, of a budget that a task waits for.
+	Reserved Amount
+	Waiting  int64
+	Ends     Millis // when the period ends
+	Shares   []BudgetShare
 }
 
 // BudgetShare is what one agent, key or task has used of a budget that counts each by itself.

@@ -24,6 +24,17 @@ type ClaimRequest struct {
 	Limit    int           // most tasks, 1 to MaxClaim
 	PerAgent int           // most tasks of one agent; 0 for as many as there is room for
 	Lease    time.Duration // how long the claim holds its tasks
+	// Leases are the kinds of Kinds whose tasks are held for another time. A claim has one lease: it takes what is held as long as
+	// the first task that it takes, and leaves the others in their places.
+	Leases map[string]time.Duration
+	// Notice is how long the holder of a lease that is over is given to extend it, from the first claim that finds it so: a process
+	// that lives keeps its runs when the store has been away for longer than a lease. Zero takes their tasks back at once.
+	Notice time.Duration
+	// Suspects is how many tasks are taken whose last run lost its process, whose last two did, and whose last three or more did; a
+	// claim takes tasks of one of these sorts only. Claim.Suspects says how many were left in their places. Nil for no bound.
+	Suspects *[SuspectSorts]int
+	// MaxCrashes is how many crashes a task may have that still runs: one with more is claimed to be ended, and no suspect. Zero for any.
+	MaxCrashes int
 	// New is a task that is stored first, as [Queue].Submit stores it. The claim is made only if that creates it, and then for its
 	// agent: Agents is nil, Kinds has its kind. Where nothing else of the agent is due and nothing is out of the ordinary, both are
 	// one step, in which nobody else can take it. Claim.Submitted says what became of it.
@@ -32,7 +43,18 @@ type ClaimRequest struct {
 	// the store has forgotten its last writes and its clock is behind, as after a failover.
 	Fence Fence
 	Tell  bool // say which tasks it parks
+	// Expect is what runs are expected to use of which nothing is known yet: see [Budget].
+	Expect []Expected
+	// Stamp, if it is set, names definitions that have to be stored before the caller starts anything: see [Bounds]. A partition without
+	// that stamp leases nothing to it, and says so.
+	Stamp string
 }
+
+// SuspectSorts are the sorts of tasks whose processes died: of one run in a row, of two, of three or more.
+const SuspectSorts = 3
+
+// SuspectSort is the sort, from 0 on, of a task with so many crashes; -1 for none.
+func SuspectSort(crashes int) int { return min(crashes, SuspectSorts) - 1 }
 
 // NonceLen is the length of a claim's nonce; MaxClaim the most tasks that one request can take, so that no step of the
 // store is long. For the same reason a request looks at a task whose body has 4 KiB or more only while the bodies of those that
@@ -70,17 +92,24 @@ type Claim struct {
 	// Passed says that a picky request (see ClaimRequest.After) had to stop its search before it had looked at every due
 	// agent: of those that have waited since this time or before, none has anything left for it, but for what another claim
 	// or a settlement has put there since, and for agents of the very same millisecond. Zero: it has looked at all.
-	Passed Millis
-	Left   int // tasks that this step found due and left, as their kind is in Leave
-	Parked int // tasks that this step parked
+	Passed   Millis
+	Left     int // tasks that this step found due and left, as their kind is in Leave
+	Noticed  int // leases that are over and that it has given notice of: see ClaimRequest.Notice
+	Suspects int // tasks that it left as ClaimRequest.Suspects had no room for them
+	Parked   int // tasks that this step parked
 	// Aside are those tasks, if the request says Tell: the first MostAside.
 	Aside     []Aside
-	Recovered int   // tasks whose lease had expired and that this step put back
-	Fence     Fence // of all tasks of this claim; zero if there are none
-	Tasks     []Claimed
-	Crossed   []Crossing // budgets of starts that are used up by this claim
+	Recovered int // tasks whose lease had expired and that this step put back
+	// From is how many of these each process had, by what the nonces of its claims begin with: half of one.
+	From    map[string]int
+	Fence   Fence // of all tasks of this claim; zero if there are none
+	Tasks   []Claimed
+	Crossed []Crossing // budgets of starts that are used up by this claim
 	// Submitted is what became of the New of the request; nil if it had none, or failed.
 	Submitted *Submitted
+	// Unstamped says that nothing was leased as the partition lacks the Stamp of the request: the store has lost what it stands for. A claim
+	// that finds nothing due need not say so.
+	Unstamped bool
 }
 
 // Aside is a task that a claim has parked, and why.
@@ -124,8 +153,8 @@ type Claimed struct {
 	Level     Level
 	Due       Millis
 	Submitted Millis
-	// Crashes is how many runs of this task have lost their process since its state was last written: the first, and those
-	// that were counted by [Progress] before they began.
+	// Crashes is how many runs of this task in a row have died with their process: those whose leases ended without notice of a
+	// [Extension.Leave], and that nobody has taken back by [Extension.Back]. A settlement with a state clears it.
 	Crashes int
 	Body    []byte // as submitted
 	State   []byte // as last settled, nil at first

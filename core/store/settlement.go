@@ -31,8 +31,8 @@ type Settlement struct {
 	Quiet bool
 	Due   When   // VerbAgain: when the task is due again; VerbRelease: Due.At is when it was due; VerbRest: when it has rested
 	State []byte // VerbAgain, VerbRest, VerbRelease: the new state; nil leaves the old one; VerbRelease keeps its crashes counted
-	// Crashes, of a VerbRelease with State, is how many crashes are counted from then on; zero leaves them.
-	Crashes int
+	// Unrun says that the run has not begun, so that crashes stay counted for the other verbs too.
+	Unrun   bool
 	Record  []byte   // VerbComplete, VerbFail, VerbCancel: what the tracker keeps
 	Group   string   // the task's group, as it was claimed or cancelled; see Submission.OldGroup
 	Kind    string   // as it was claimed
@@ -101,12 +101,21 @@ type Extension struct {
 	Fence     Fence
 	Lease     time.Duration
 	Progress  []Progress
+	// Leave says that the process is about to end: what its claim still holds when the lease is over is released, and counts as no
+	// crash.
+	Leave bool
+	// Back are the runs of a lost lease that their process still has, sent again with Nonce, which is as long as that of a claim: the
+	// crashes that were counted for them are taken back, and those that nobody has claimed since are leased again under a new fence.
+	// It is for leases whose Extended was not Held. With a Lease of zero none is leased again.
+	Back  []Run
+	Nonce string
 }
 
 // Extended is the answer to an extension.
 type Extended struct {
 	Held  bool
 	Ended []Ended // runs of the claim that are to end
+	Back  []Run   // runs of Extension.Back that are leased again: each with its new fence and index
 	Err   error   // a *Error: its partition could not answer, so whether it is held is unknown
 }
 
@@ -121,6 +130,4 @@ type Ended struct {
 type Progress struct {
 	Run
 	State []byte
-	// Crashes is how many crashes of the task are counted from now on, as if its process died at once; zero leaves them.
-	Crashes int
 }

@@ -24,6 +24,9 @@ type Signal struct {
 	Agent, Key string
 	Payload    []byte
 	Keep       time.Duration // how long it is kept if nobody waits
+	// Rest says that this is the same signal again, for those that an answer with More has left: if nobody waits any more it has reached
+	// everybody, and is not kept.
+	Rest bool
 }
 
 // Signalled is what became of a signal.

@@ -174,7 +174,21 @@ type Bounds interface {
 
 	// Budgets are the budgets in force, ordered by what they are about, and how much of each is used.
 	Budgets(ctx context.Context) ([]BudgetUse, error)
+
+	// Stamp notes in every partition that the definitions which a stamp names are stored: limits, budgets, and whatever else a process
+	// needs to have stored before it starts anything. The last [MostStamps] are known; what loses the definitions loses the stamp. A
+	// stamp has [StampLen] digits and capital letters. It works when the store is full.
+	Stamp(ctx context.Context, stamp string) error
+
+	// Stamped reports whether a partition has a stamp.
+	Stamped(ctx context.Context, partition int, stamp string) (bool, error)
 }
+
+// StampLen is the length of a stamp; MostStamps is how many a partition knows, those that were given last.
+const (
+	StampLen   = 24
+	MostStamps = 32
+)
 
 // Waker is implemented by stores that can tell when work falls due earlier than the last look said.
 type Waker interface {

@@ -22,7 +22,8 @@ type Submission struct {
 	Version, OldGroup string
 	// Root is set for a task that a run of another task has submitted; nil for all others.
 	Root *Root
-	// Owed stores a new task whatever its agent has: it follows from one that it was allowed. It is for ConflictKeep.
+	// Owed stores a task when the store is full too, and with ConflictKeep whatever its agent has: it follows from one that it was allowed, which ends
+	// then. Where others are submitted in the same call it has to find room as they do.
 	Owed   bool
 	OldLen int // bytes of the body that ConflictReplace is to replace: a store bounds what it reads in one step by it
 }

@@ -26,6 +26,8 @@ type Recent interface {
 type Slot struct {
 	Since Millis
 	Kinds []KindWindow // by name
+	// Recovered is how many runs were taken back of processes that had died, by the name of the process.
+	Recovered map[string]int64
 }
 
 // Slots: runs are counted in spans of this length, and known for a day.
@@ -45,6 +47,8 @@ type Tally struct {
 	Process string
 	Seq     int64 // grows with each tally of the process
 	Kinds   []KindWindow
+	// Recovered is how many runs it has taken back of processes that had died, by their names.
+	Recovered map[string]int64
 }
 
 // LagSteps is the number of counters that lags are sorted into: each step is longer than the one before by the square root of two, from a millisecond to
@@ -106,11 +110,18 @@ func (t *Tally) Counters() []Counter {
 			add("l"+string([]byte{'0' + byte(step/10), '0' + byte(step%10)})+k.Kind, n)
 		}
 	}
+	for process, n := range t.Recovered {
+		add("d"+process, n)
+	}
 	return all
 }
 
 // WindowTable gathers the counters of slots. The zero value is empty.
-type WindowTable struct{ kinds map[string]*KindWindow }
+type WindowTable struct {
+	kinds map[string]*KindWindow
+	// Recovered is how many runs were taken back of processes that had died, by their names; nil for none.
+	Recovered map[string]int64
+}
 
 // Add adds a counter of a slot; it passes over what is none.
 func (t *WindowTable) Add(name string, n int64) {
@@ -118,6 +129,13 @@ func (t *WindowTable) Add(name string, n int64) {
 		return
 	}
 	what, kind, step := name[0], name[1:], 0
+	if what == 'd' {
+		if t.Recovered == nil {
+			t.Recovered = map[string]int64{}
+		}
+		t.Recovered[kind] += n
+		return
+	}
 	if what == 'l' && len(kind) >= 2 {
 		step = int(kind[0]-'0')*10 + int(kind[1]-'0')
 		kind = kind[2:]

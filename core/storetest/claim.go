@@ -185,12 +185,10 @@ func testRecover(t *testing.T, b *bench) {
 	require.NoError(t, err)
 	assert.Equal(t, []store.Extended{{}, {Held: true}}, held)
 
-	// What dies a second time counts no further crash: whoever runs
-	// suspects alone counts them by Extend.
 	b.clock.Advance(lease)
 	third := b.claim(50)
 	require.Len(t, third.Tasks, 2)
-	assert.Equal(t, 1, third.Tasks[0].Crashes, "only what ran alone counts on")
+	assert.Equal(t, 2, third.Tasks[0].Crashes, "each death counts")
 	s := store.Settlement{Run: third.Tasks[0].Run, Verb: store.VerbAgain, State: []byte("new")}
 	require.NoError(t, b.settle(s)[0].Err)
 	fourth := b.claim(50)

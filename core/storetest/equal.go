@@ -191,6 +191,8 @@ func (d *driver) submit() {
 			s.Conflict = store.ConflictFail
 		case 4:
 			s.Owed = true
+		case 5:
+			s.Owed, s.Conflict, s.OldGroup = true, store.ConflictReplace, s.Group
 		case 3:
 			s.Hold = &store.Hold{Note: []byte("from the beginning")}
 			if d.pick(2) == 0 {
@@ -244,10 +246,55 @@ func (d *driver) extend() {
 	if d.pick(2) == 0 {
 		e.Progress = []store.Progress{{Run: run.Run, State: []byte("progress")}}
 	}
+	switch d.pick(6) {
+	case 0:
+		e.Leave = true
+	case 1, 2:
+		if d.pick(4) == 0 {
+			e.Lease = 0
+		}
+		d.nonces++
+		e.Nonce, e.Progress = fmt.Sprintf("nonce%011d", d.nonces), nil
+		for _, other := range d.runs {
+			if other.Partition == run.Partition && other.Fence == run.Fence {
+				e.Back = append(e.Back, other.Run)
+			}
+		}
+	default:
+	}
 	ra, ea := d.a.Extend(d.Context(), []store.Extension{e})
 	e.Fence = d.fences[claimName{e.Partition, e.Fence}]
+	e.Back = d.asB(e.Back)
 	rb, eb := d.b.Extend(d.Context(), []store.Extension{e})
+	d.cameBack(ra, rb)
 	d.same("extend", ea, eb, ra, rb)
+}
+
+// asB are runs with the fences of b.
+func (d *driver) asB(runs []store.Run) []store.Run {
+	runs = slices.Clone(runs)
+	for i := range runs {
+		runs[i].Fence = d.fences[claimName{runs[i].Partition, runs[i].Fence}]
+	}
+	return runs
+}
+
+// cameBack notes runs that were leased again, and takes their fences out of the comparison.
+func (d *driver) cameBack(ra, rb []store.Extended) {
+	if len(ra) == 0 || len(rb) == 0 || len(ra[0].Back) != len(rb[0].Back) {
+		return
+	}
+	for i, run := range ra[0].Back {
+		d.fences[claimName{run.Partition, run.Fence}] = rb[0].Back[i].Fence
+		for _, again := range slices.Backward(d.runs) { // as it was claimed last
+			if again.Agent == run.Agent && again.ID == run.ID {
+				again.Run = run
+				d.runs = append(d.runs, again)
+				break
+			}
+		}
+		rb[0].Back[i].Fence = run.Fence
+	}
 }
 
 func (d *driver) replay() {

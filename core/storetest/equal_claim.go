@@ -21,8 +21,9 @@ func (d *driver) claim() {
 	r := store.ClaimRequest{
 		Tell:      d.pick(2) == 0,
 		Partition: d.pick(d.a.Partitions()), Nonce: fmt.Sprintf("nonce%011d", d.nonces), Limit: 1 + d.pick(12),
-		Lease: time.Duration(1+d.pick(4)) * time.Second, PerAgent: d.pick(4),
+		Lease: time.Duration(1+d.pick(4)) * time.Second, PerAgent: d.pick(4), Stamp: d.stamp(), Expect: d.expect(),
 	}
+	d.bound(&r)
 	if d.mostly() {
 		r.Kinds, r.PerAgent = equalKinds, 0
 		if d.pick(3) == 0 {
@@ -51,6 +52,19 @@ func (d *driver) claim() {
 	d.claimOne(r)
 }
 
+// bound gives notice of leases that are over, bounds suspects, and gives kinds leases of their own.
+func (d *driver) bound(r *store.ClaimRequest) {
+	if d.pick(2) == 0 {
+		r.Notice = time.Duration(1+d.pick(20)) * 100 * time.Millisecond
+	}
+	if d.pick(3) > 0 {
+		r.Suspects, r.MaxCrashes = &[store.SuspectSorts]int{d.pick(4), d.pick(3), d.pick(2)}, d.pick(4)
+	}
+	if d.pick(4) == 0 {
+		r.Leases = map[string]time.Duration{equalKinds[d.pick(2)]: time.Duration(1+d.pick(4)) * time.Second}
+	}
+}
+
 // start claims with a task of the claim's own: mostly one that runs at once.
 func (d *driver) start() {
 	d.nonces++
@@ -63,10 +77,36 @@ func (d *driver) start() {
 	}
 	r := store.ClaimRequest{
 		Partition: store.PartitionOf(s.Agent, d.a.Partitions()), Nonce: fmt.Sprintf("nonce%011d", d.nonces), Limit: 1,
-		Lease: time.Duration(1+d.pick(4)) * time.Second, Kinds: []string{s.Kind}, New: &s,
+		Lease: time.Duration(1+d.pick(4)) * time.Second, Kinds: []string{s.Kind}, New: &s, Stamp: d.stamp(),
 	}
 	d.claims = append(d.claims, r)
 	d.claimOne(r)
+}
+
+// expect is what some claims expect runs to use.
+func (d *driver) expect() []store.Expected {
+	n := len(d.data)
+	if n%3 > 0 {
+		return nil
+	}
+	return []store.Expected{
+		{Kind: equalKinds[n/3%3], Used: store.Used{Unit: "tokens", Amount: store.Amount(1+n/9%8) * store.AmountOne / 2}},
+		{Kind: equalKinds[(n/3+1)%3], Used: store.Used{Unit: "usd", Amount: store.AmountOne}},
+	}
+}
+
+// stamp is mostly none, and else one that a partition may know or not.
+func (d *driver) stamp() string {
+	if n := len(d.data); n%6 == 0 {
+		return stampOf(n / 6 % 4)
+	}
+	return ""
+}
+
+// stamps gives a stamp to both stores.
+func (d *driver) stamps() {
+	stamp := stampOf(d.pick(3))
+	d.same("stamp", d.a.Stamp(d.Context(), stamp), d.b.Stamp(d.Context(), stamp), nil, nil)
 }
 
 // name asks for some agents of the partition.
@@ -124,6 +164,7 @@ func (d *driver) claimOne(r store.ClaimRequest) {
 	ca.Fence, cb.Fence = min(ca.Fence, 1), min(cb.Fence, 1)
 	d.same("claim", ca.Err, cb.Err, nil, nil)
 	ca.Err, cb.Err = nil, nil
+	cb.Unstamped = cb.Unstamped || len(cb.Tasks) == 0 && ca.Unstamped // where nothing is due it need not be told
 	require.Equal(d, ca, cb, "claim %+v", r)
 }
 

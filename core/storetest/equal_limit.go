@@ -10,9 +10,14 @@ import (
 
 // limit sets or lifts a limit or a budget, and compares all.
 func (d *driver) limit() {
-	if d.pick(2) == 0 {
+	switch d.pick(6) {
+	case 0, 1, 2:
 		d.budget()
 		return
+	case 3:
+		d.stamps()
+		return
+	default:
 	}
 	c := store.LimitChange{Lift: d.pick(3) == 0, Limit: d.someLimit()}
 	ra, ea := d.a.Limit(d.Context(), []store.LimitChange{c})

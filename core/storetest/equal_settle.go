@@ -44,7 +44,7 @@ func (d *driver) settlements() (sa, sb []store.Settlement) {
 		case 4, 5, 6:
 			s.Verb, s.Due.After = store.VerbAgain, time.Duration(d.pick(100))*20*time.Millisecond
 			if d.pick(2) == 0 {
-				s.State = []byte("state")
+				s.State, s.Unrun = []byte("state"), d.pick(4) == 0
 			}
 			d.rest(&s)
 		default:

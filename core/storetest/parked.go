@@ -44,11 +44,11 @@ func testParked(t *testing.T, b *bench) {
 	assert.LessOrEqual(t, seen.NextDue, seen.Now, "for whoever can run it, it is due")
 	c = b.claimWith(r)
 	assert.Equal(t, []string{"a/1", "b/1"}, names(c))
+	assert.Equal(t, b.now(), c.NextDue, "and says that there is more")
 	r = b.request(50)
 	r.Kinds = []string{"k", "other"}
 	assert.Equal(t, []string{"b/3"}, names(b.claimWith(r)))
 	assert.Zero(t, b.stats().Parked)
-
 	var many []store.Submission
 	for i := range 500 {
 		many = append(many, other("many", fmt.Sprint(i)))

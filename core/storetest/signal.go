@@ -130,6 +130,15 @@ func testSignalEnded(t *testing.T, b *bench) {
 			b.submit(next)
 			b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbAgain, Kind: "k", Renewed: true, Await: &store.Await{Key: "k"}})
 		},
+		"replaced while a run has it that dies": func() {
+			b.run("a", "1", false)
+			b.claim(1)
+			next := task("a", "1")
+			next.Conflict, next.Version, next.Due = store.ConflictReplace, b.one("a", "1").Version, store.When{After: 2 * time.Hour}
+			b.submit(next)
+			b.clock.Advance(2 * time.Minute)
+			b.claim(1)
+		},
 		"completed": func() {
 			b.run("a", "1", false)
 			b.complete(b.claim(1))
@@ -162,6 +171,34 @@ func testSignalMany(_ *testing.T, b *bench) {
 	b.hold(store.Target{Agent: "a"}, store.When{})
 	assert.Empty(b, b.claim(100).Tasks, "they are held")
 	b.audited()
+}
+
+// A signal that a page of tasks was told is for nobody who waits later, also if none of those that were left waits any more.
+func testSignalRest(_ *testing.T, b *bench) {
+	b.with(Options{MaxTasks: 1000})
+	for i := range 100 {
+		b.submit(task("a", fmt.Sprint(i)))
+	}
+	for range 2 {
+		for _, c := range b.claim(50).Tasks {
+			b.awaits(&c, "k", false)
+		}
+	}
+	b.submit(task("a", "late"))
+	b.settle(store.Settlement{
+		Run: b.claim(1).Tasks[0].Run, Verb: store.VerbAgain, Due: store.When{After: time.Second}, State: []byte("s"), Kind: "k", Await: &store.Await{Key: "k"},
+	})
+	b.clock.Advance(time.Second)
+	require.Len(b, b.claim(1).Tasks, 1, "it has waited for too long, and runs")
+	assert.Equal(b, store.Signalled{Code: store.SignalResumed, Resumed: 100}, b.signal("k", "x"), "nobody else is to be told")
+	rest := []store.Signal{{Agent: "a", Key: "k", Payload: []byte("x"), Keep: time.Hour, Rest: true}}
+	out, err := b.store.Signal(b.Context(), rest)
+	require.NoError(b, err)
+	assert.Equal(b, store.Signalled{Code: store.SignalResumed}, out[0], "the rest of a signal is not kept")
+	assert.Equal(b, store.Signalled{Code: store.SignalKept}, b.signal("k", "next"))
+	out, err = b.store.Signal(b.Context(), rest)
+	require.NoError(b, err)
+	assert.Equal(b, store.Signalled{Code: store.SignalResumed}, out[0], "nor refused because another one is")
 }
 
 // Whoever sleeps until a task is due is woken when a signal, or a plan, makes it due sooner.

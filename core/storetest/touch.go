@@ -36,6 +36,26 @@ func (b *bench) touch(t store.Touch) store.Touched {
 	return out[0]
 }
 
+// testTouchInLine puts a debounced run off that waits in line for a limit: it is not due any more, and nothing takes it before its time.
+func testTouchInLine(_ *testing.T, b *bench) {
+	b.with(Options{})
+	_, err := b.store.Limit(b.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: "k"}, Concurrency: 1}}})
+	require.NoError(b, err)
+	b.touch(debounced("a"))
+	b.touch(debounced("b"))
+	b.clock.Advance(time.Minute)
+	c := b.claim(2)
+	require.Equal(b, []string{"a/1"}, names(c), "the other one waits in line")
+	b.clock.Advance(time.Second)
+	due := b.touch(debounced("b")).Due
+	assert.Equal(b, b.now().Add(time.Minute), due)
+	b.complete(c)
+	assert.Empty(b, b.claim(2).Tasks, "it is not due")
+	b.audited()
+	b.clock.Advance(time.Minute)
+	assert.Equal(b, []string{"b/1"}, names(b.claim(2)))
+}
+
 // rested ends the run of an activity task: it rests for a day, and may not run again before the floor.
 // A day is how long core lets activity tasks rest before it forgets them.
 func rested(t store.Claimed, floor store.Millis, p store.Pulse) store.Settlement {

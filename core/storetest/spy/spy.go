@@ -176,6 +176,17 @@ func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
 	return through(ctx, s, "Budgets", func() ([]store.BudgetUse, error) { return s.Store.Budgets(ctx) })
 }
 
+// Stamp calls the store's.
+func (s *Store) Stamp(ctx context.Context, stamp string) error {
+	_, err := through(ctx, s, "Stamp", func() (struct{}, error) { return struct{}{}, s.Store.Stamp(ctx, stamp) })
+	return err
+}
+
+// Stamped calls the store's.
+func (s *Store) Stamped(ctx context.Context, partition int, stamp string) (bool, error) {
+	return through(ctx, s, "Stamped", func() (bool, error) { return s.Store.Stamped(ctx, partition, stamp) })
+}
+
 // Limits calls the store's.
 func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
 	return through(ctx, s, "Limits", func() ([]store.LimitUse, error) { return s.Store.Limits(ctx) })

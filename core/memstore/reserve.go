@@ -1,0 +1,87 @@
+package memstore
+
+// What budgets keep for the runs under way, by what runs of their kinds usually use. Also the reference for own.usual in limits.lua.
+
+import (
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// useOf is a kind and a unit that its runs use.
+type useOf struct{ kind, unit string }
+
+// kept is what a budget keeps for a run.
+type kept struct {
+	*bucket
+
+	amount  store.Amount
+	untried bool // nothing is known of its kind
+}
+
+// reserves reports whether a budget keeps anything for its runs: what they use is known when they end, and it holds the others back.
+func (b *bucket) reserves() bool {
+	return b.rule.budget != nil && b.rule.budget.About.Unit != store.UnitRuns
+}
+
+// usually is what nine in ten of the last runs of a kind have used of a unit at most, and the most that one of them has; else what the caller
+// expects; false if nothing is known.
+func (p *partition) usually(kind, unit string, expect []store.Expected) (usual, most store.Amount, known bool) {
+	if last := slices.Sorted(slices.Values(p.usual[useOf{kind, unit}])); len(last) > 0 {
+		return last[(len(last)*9+9)/10-1], last[len(last)-1], true
+	}
+	for _, e := range expect {
+		if e.Kind == kind && e.Unit == unit {
+			return e.Amount, e.Amount, true
+		}
+	}
+	return 0, 0, false
+}
+
+// tight reports whether a budget has no room for a run of a kind beside those under way: the most that each of these may use, and what this one
+// usually does, has to fit. Of the first runs of their kinds, of which nothing is known, one at a time. A run that is alone fits.
+func (p *partition) tight(b *bucket, kind string, expect []store.Expected, now store.Millis) bool {
+	if !b.reserves() || b.rule.budget.Then == store.ThenNotify || b.reserved+store.Amount(b.untried) == 0 {
+		return false
+	}
+	usual, _, known := p.usually(kind, b.rule.budget.About.Unit, expect)
+	if !known {
+		return b.untried > 0
+	}
+	return b.spentAt(now)+b.reserved+usual > b.rule.budget.Amount
+}
+
+// reserve keeps that for a run.
+func (p *partition) reserve(b *bucket, t *task, expect []store.Expected) {
+	if !b.reserves() {
+		return
+	}
+	_, most, known := p.usually(t.Kind, b.rule.budget.About.Unit, expect)
+	switch {
+	case !known:
+		b.untried++
+	case most == 0:
+		return
+	default:
+		b.reserved += most
+	}
+	t.kept = append(t.kept, kept{b, most, !known})
+}
+
+// noteUses keeps what a run has used, once for each unit that a budget bounds, for the runs to come.
+func (p *partition) noteUses(had []used, kind string, spent []store.Used) {
+	var noted []string
+	for i := range had {
+		unit := had[i].about.Unit
+		if unit == "" || unit == store.UnitRuns || slices.Contains(noted, unit) {
+			continue
+		}
+		noted = append(noted, unit)
+		amount := store.Amount(0)
+		if at := slices.IndexFunc(spent, func(x store.Used) bool { return x.Unit == unit }); at >= 0 {
+			amount = spent[at].Amount
+		}
+		all := append(p.usual[useOf{kind, unit}], amount)
+		p.usual[useOf{kind, unit}] = all[max(0, len(all)-store.UsualOf):]
+	}
+}
