@@ -2,13 +2,22 @@ package redisstore
 
 // The arguments of the scripts that most calls take, without an allocation for each.
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
 
 // arguments are those of a script, as texts.
 type arguments []string
 
 // number appends a number.
 func (a arguments) number(n int64) arguments { return append(a, strconv.FormatInt(n, 10)) }
+
+// stamped appends a fence and the stamp behind it, which the scripts tell by the length of both.
+func (a arguments) stamped(fence store.Fence, stamp string) arguments {
+	return append(a, strconv.FormatInt(int64(fence), 10)+stamp)
+}
 
 // pointers are the arguments as go-redis takes them: it sends what a pointer points to, and a text that is put into an interface
 // by itself is an allocation.

@@ -165,8 +165,8 @@ func ofBucket(name string) (string, error) {
 	return who, err
 }
 
-// parseBudgetLine reads the line of a budget: bucket, text, flight, lines, rate, spent, end, learned.
-func parseBudgetLine(name, of string, fields [8]string) (store.Line, error) {
+// parseBudgetLine reads the line of a budget.
+func parseBudgetLine(name, of string, fields lineFields) (store.Line, error) {
 	b, err := parseBudget(name, fields[1])
 	if err != nil {
 		return store.Line{}, errMalformed
@@ -176,6 +176,8 @@ func parseBudgetLine(name, of string, fields [8]string) (store.Line, error) {
 		b.About.Agent = who
 	}
 	use := &store.BudgetUse{Budget: b, Used: store.Amount(toInt(fields[5])), Waiting: toInt(fields[3]), Ends: store.Millis(toInt(fields[6]))}
+	reserved, untried, _ := strings.Cut(fields[8], "|")
+	use.Reserved = store.Amount(toInt(reserved) + toInt(untried))
 	return store.Line{Budget: use, Of: who, StartAt: use.Ends}, err
 }
 

@@ -67,7 +67,7 @@ func (s *Store) answered(c *call, r *store.ClaimRequest, reply []any, err error)
 
 // claimArgs are the arguments of claim.lua; brought is what span.take reads of them.
 func claimArgs(r *store.ClaimRequest, brought string) []any {
-	args := make([]any, 0, 9+len(r.Kinds)+len(r.Leave)+len(r.Agents))
+	args := make([]any, 0, 10+len(r.Kinds)+len(r.Leave)+len(r.Leases)+len(r.Agents))
 	letters := ""
 	if r.Urgent {
 		letters += "u"
@@ -79,8 +79,11 @@ func claimArgs(r *store.ClaimRequest, brought string) []any {
 		letters += "t"
 	}
 	letters += strconv.FormatInt(int64(r.Fence), 10)
-	args = append(args, r.Nonce, r.Limit, r.PerAgent, r.Lease.Milliseconds(), store.RaiseAfter.Milliseconds(), letters, int64(r.After), brought,
-		len(r.Kinds)+len(r.Leave))
+	if r.Stamp != "" {
+		letters += "!" + r.Stamp
+	}
+	args = append(args, r.Nonce, r.Limit, r.PerAgent, r.Lease.Milliseconds(), store.RaiseAfter.Milliseconds(), letters, int64(r.After), brought+expected(r.Expect),
+		noticeArg(r), len(r.Kinds)+len(r.Leave)+len(r.Leases))
 	for _, kind := range r.Kinds {
 		if most, bounded := r.Most[kind]; bounded {
 			args = append(args, fmt.Sprintf("~%05d%s", min(max(most, 0), store.MaxClaim), kind))
@@ -91,16 +94,42 @@ func claimArgs(r *store.ClaimRequest, brought string) []any {
 	for _, kind := range r.Leave {
 		args = append(args, "-"+kind)
 	}
+	for kind, lease := range r.Leases {
+		args = append(args, fmt.Sprintf("=%d|%s", lease.Milliseconds(), kind))
+	}
 	for _, agent := range r.Agents {
 		args = append(args, encode(agent))
 	}
 	return args
 }
 
+// noticeArg is what a claim does about leases that are over, and how many suspects it takes of each sort, if that is bounded.
+func noticeArg(r *store.ClaimRequest) string {
+	notice := strconv.FormatInt(r.Notice.Milliseconds(), 10)
+	if r.Suspects == nil {
+		return notice
+	}
+	rooms := r.Suspects
+	return fmt.Sprintf("%s|%d|%d|%d|%d", notice, max(rooms[0], 0), max(rooms[1], 0), max(rooms[2], 0), r.MaxCrashes)
+}
+
+// expected is what runs are expected to use, as span.take reads it.
+func expected(all []store.Expected) string {
+	var b strings.Builder
+	for _, e := range all {
+		fmt.Fprintf(&b, "=%s\t%s\t%d\n", e.Kind, e.Unit, e.Amount)
+	}
+	return b.String()
+}
+
 // The reply of claim.lua: a head, then fields for each task.
 const (
-	claimHead   = 13
-	claimFields = 4
+	unstamped    = "?" // in place of the fence
+	claimSpans   = 12  // in it: what is said of buckets that span partitions
+	claimNoticed = 14
+	claimFrom    = 15
+	claimHead    = 16
+	claimFields  = 4
 )
 
 func parseClaim(partition int, reply []any) (store.Claim, error) {
@@ -142,7 +171,15 @@ func parseClaim(partition int, reply []any) (store.Claim, error) {
 // parseClaimHead reads what a claim says of its partition.
 func parseClaimHead(c *store.Claim, reply []any) error {
 	c.Now = store.Millis(number(reply[0]))
-	c.Recovered, c.Left = int(number(reply[4])), int(number(reply[7]))
+	c.Recovered, c.Left, c.Suspects = int(number(reply[4])), int(number(reply[7])), int(number(reply[13]))
+	c.Noticed = int(number(reply[claimNoticed]))
+	from, _ := reply[claimFrom].([]any)
+	for _, tag := range from {
+		if c.From == nil {
+			c.From = map[string]int{}
+		}
+		c.From[text(tag)]++
+	}
 	if !parseAside(c, parkedIn(reply[5])) {
 		return errMalformed
 	}
@@ -151,7 +188,9 @@ func parseClaimHead(c *store.Claim, reply []any) error {
 	c.NextLease, errs[1] = millis(reply[2])
 	c.Passed, errs[2] = millis(reply[8])
 	c.AgentsDue, errs[3] = allMillis(reply[9])
-	if fence := text(reply[3]); fence != "" {
+	if fence := text(reply[3]); fence == unstamped {
+		c.Unstamped = true
+	} else if fence != "" {
 		var n int64
 		n, errs[4] = strconv.ParseInt(fence, 10, 64)
 		c.Fence = store.Fence(n)

@@ -258,6 +258,7 @@ func (m *mover) ofAgents(p partition) []*stream {
 		m.split(p, 'z', "agenda", agentOf, nil),
 		m.split(p, 'h', "state", agentOf, nil),
 		m.split(p, 'h', "orders", agentOf, nil),
+		m.split(p, 'h', "suspects", agentOf, nil),
 		m.split(p, 'h', "pulse", agentOf, nil),
 		m.split(p, 'h', "groups", agentOf, nil),
 		m.split(p, 'h', "bytes", byList, nil),

@@ -74,7 +74,7 @@ func ScriptFiles() []ScriptFile {
 	all := load(nil)
 	var out []ScriptFile
 	for i, s := range []script{
-		all.submit, all.replace, all.touch, all.claim, all.next, all.settle, all.extend, all.replay, all.order, all.hold, all.limit, all.permit, all.read, all.list, all.find,
+		all.submit, all.replace, all.touch, all.claim, all.next, all.settle, all.extend, all.back, all.replay, all.order, all.hold, all.limit, all.permit, all.read, all.list, all.find,
 		all.agents, all.pauses, all.kinds, all.audit, all.sweep, all.presence, all.book, all.signal, all.receive, all.tally, all.recent, all.publish, all.follow, all.repartition, all.plainSubmit, all.plainClaim, all.plainSettle, all.plainStart,
 	} {
 		out = append(out, ScriptFile{Name: s.name, Keys: s.keys, Text: Part(s.name), Sent: s.text, SHA: s.sha, Replaces: i == 1, Told: s.answers})

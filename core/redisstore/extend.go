@@ -5,6 +5,7 @@ package redisstore
 import (
 	"context"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -14,27 +15,17 @@ import (
 // It returns an error only if every call failed. Otherwise the leases of a partition that does not
 // answer have an Err of their own, as the others' runs continue.
 func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
-	// members are the places of the leases of each partition, so that answers find their way back.
-	members := make([][]int, len(s.parts))
-	for i := range leases {
-		p := leases[i].Partition
-		members[p] = append(members[p], i)
-	}
-	var calls []call
-	var order [][]int
-	for p, is := range members {
-		if len(is) > 0 {
-			// In the order of partitions, which makes calls the same for the same leases.
-			calls = append(calls, call{script: &s.scripts.extend, partition: p, args: extendArgs(leases, is)})
-			order = append(order, is)
-		}
-	}
+	calls, order := s.extendCalls(leases)
 	replies, errs := s.evalAll(ctx, verbExtend, calls)
 	out := make([]store.Extended, len(leases))
 	failed := 0
 	for c, reply := range replies {
 		why := errs[c]
-		if reply != nil && !parseExtended(out, reply, order[c]) {
+		parse := parseExtended
+		if calls[c].script == &s.scripts.back {
+			parse = parseBack
+		}
+		if reply != nil && !parse(out, reply, order[c], calls[c].partition) {
 			reply, why = nil, wrap(verbExtend, errMalformed)
 		}
 		if reply != nil {
@@ -52,8 +43,31 @@ func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.E
 	return out, nil
 }
 
+// extendCalls are one call for the leases of each partition, and one for each lease whose runs are taken back; and the places of the leases
+// of each call, so that answers find their way back.
+func (s *Store) extendCalls(leases []store.Extension) (calls []call, order [][]int) {
+	members := make([][]int, len(s.parts))
+	for i := range leases {
+		p := leases[i].Partition
+		if len(leases[i].Back) == 0 {
+			members[p] = append(members[p], i)
+			continue
+		}
+		calls = append(calls, call{script: &s.scripts.back, partition: p, args: backArgs(&leases[i])})
+		order = append(order, []int{i})
+	}
+	for p, is := range members {
+		if len(is) > 0 {
+			// In the order of partitions, which makes calls the same for the same leases.
+			calls = append(calls, call{script: &s.scripts.extend, partition: p, args: extendArgs(leases, is)})
+			order = append(order, is)
+		}
+	}
+	return calls, order
+}
+
 // parseExtended puts the answers of one call into out, at the places of its leases. It reports whether they make sense.
-func parseExtended(out []store.Extended, reply []any, members []int) bool {
+func parseExtended(out []store.Extended, reply []any, members []int, _ int) bool {
 	n := len(members)
 	if len(reply) != n+2 {
 		return false
@@ -89,12 +103,42 @@ func parseExtended(out []store.Extended, reply []any, members []int) bool {
 func extendArgs(leases []store.Extension, members []int) []any {
 	args := []any{len(members)}
 	for _, i := range members {
-		args = append(args, formatFence(leases[i].Fence), leases[i].Lease.Milliseconds())
+		lease := strconv.FormatInt(leases[i].Lease.Milliseconds(), 10)
+		if leases[i].Leave {
+			lease = "l" + lease
+		}
+		args = append(args, formatFence(leases[i].Fence), lease)
 	}
 	for _, i := range members {
 		for _, pr := range leases[i].Progress {
-			args = append(args, formatFence(leases[i].Fence), pr.Index, agentRef(&pr.Run)+":"+pr.ID, countedState(pr.State, pr.Crashes))
+			args = append(args, formatFence(leases[i].Fence), pr.Index, agentRef(&pr.Run)+":"+pr.ID, append([]byte{0}, pr.State...))
 		}
 	}
 	return args
+}
+
+// backArgs are the arguments for the runs that a process takes back of a lost lease.
+func backArgs(e *store.Extension) []any {
+	args := []any{e.Nonce, e.Lease.Milliseconds(), formatFence(e.Fence)}
+	for i := range e.Back {
+		args = append(args, agentRef(&e.Back[i]), e.Back[i].ID)
+	}
+	return args
+}
+
+// parseBack puts the runs that are leased again into the answer for their lost lease.
+func parseBack(out []store.Extended, reply []any, members []int, partition int) bool {
+	if len(reply)%3 != 2 {
+		return false
+	}
+	fence, _ := strconv.ParseInt(text(reply[1]), 10, 64)
+	e := &out[members[0]]
+	for i := 2; i < len(reply); i += 3 {
+		agent, err := decode(text(reply[i+1]))
+		if err != nil || fence == 0 {
+			return false
+		}
+		e.Back = append(e.Back, store.Run{Partition: partition, Fence: store.Fence(fence), Index: int(number(reply[i])), Agent: agent, ID: text(reply[i+2])})
+	}
+	return true
 }

@@ -38,7 +38,7 @@ func folded(counters []map[string]string) map[string]int64 {
 	for _, of := range counters {
 		for name, value := range of {
 			switch n := toInt(value); name {
-			case "live", "running":
+			case "live", "running", "stamps": // definitions are stored and stamped by the next process
 			case "clock", "trimmed_at":
 				sum[name] = max(sum[name], n)
 			default:

@@ -18,7 +18,7 @@ func (s *Store) linesAtHome(ctx context.Context, reply []any) {
 	}
 	for i := readFields; i < len(reply); i += readFields {
 		line, _ := reply[i].([]any)
-		if len(line) != 8 {
+		if len(line) != len(lineFields{}) {
 			continue
 		}
 		bucket := text(line[0])

@@ -249,16 +249,19 @@ func countsOf(fields []string) map[string]int64 {
 	return out
 }
 
+// lineFields are what read.lua says of a line: bucket, text, flight, lines, rate, spent, end, learned, reserved.
+type lineFields [9]string
+
 // parseLine reads the line that a task stands in.
 func parseLine(v any) (store.Line, error) {
 	fields, _ := v.([]any)
 	if len(fields) == 0 {
 		return store.Line{}, nil
 	}
-	if len(fields) != 8 {
+	var of lineFields
+	if len(fields) != len(of) {
 		return store.Line{}, errMalformed
 	}
-	var of [8]string
 	for i := range fields {
 		of[i] = text(fields[i])
 	}

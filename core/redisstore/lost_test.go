@@ -212,6 +212,26 @@ var lostAnswers = []struct {
 		require.NoError(l, err)
 		assert.True(l, held[0].Held)
 	}},
+	{"back", "a run that its process takes back", func(l *losing, times int) {
+		l.submit(l.st, sub("a", "1"))
+		c := l.claim(l.st, "n")
+		held, err := l.st.Extend(l.Context(), []store.Extension{{Fence: c.Fence, Lease: time.Millisecond}})
+		require.NoError(l, err)
+		require.True(l, held[0].Held)
+		r := store.ClaimRequest{Nonce: "looks-0123456789", Kinds: []string{"other"}, Lease: time.Minute}
+		require.Eventually(l, func() bool {
+			claims, err := l.st.Claim(l.Context(), []store.ClaimRequest{r})
+			return err == nil && claims[0].Recovered == 1
+		}, 5*time.Second, time.Millisecond)
+		l.loses("back", times, nil)
+		e := store.Extension{Fence: c.Fence, Lease: time.Minute, Nonce: "back-0123456789a", Back: []store.Run{c.Tasks[0].Run}}
+		back, err := l.st.Extend(l.Context(), []store.Extension{e})
+		require.NoError(l, err)
+		require.Len(l, back[0].Back, 1)
+		c.Tasks[0].Run = back[0].Back[0]
+		l.ends(l.st, store.VerbComplete, c)
+		assert.Equal(l, store.StatusCompleted, l.task().Status)
+	}},
 	{"replay", "a dead task", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		l.ends(l.st, store.VerbFail, l.claim(l.st, "n"))

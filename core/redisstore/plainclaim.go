@@ -22,12 +22,29 @@ func (s *Store) claimCall(r *store.ClaimRequest) call {
 
 func plainClaimArgs(r *store.ClaimRequest) []any {
 	args := append(make(arguments, 0, 5+len(r.Kinds)+len(r.Agents)), r.Nonce).number(int64(r.Limit))
-	args = args.number(r.Lease.Milliseconds()).number(int64(r.Fence)).number(int64(len(r.Kinds)))
+	if len(r.Leases) == 0 {
+		args = args.number(r.Lease.Milliseconds())
+	} else {
+		args = append(args, ownLeases(r))
+	}
+	args = args.stamped(r.Fence, r.Stamp).number(int64(len(r.Kinds)))
 	args = append(args, r.Kinds...)
 	for _, agent := range r.Agents {
 		args = append(args, encode(agent))
 	}
 	return args.pointers()
+}
+
+// ownLeases is the lease of a claim, and a line for each kind that has another one.
+func ownLeases(r *store.ClaimRequest) string {
+	b := strconv.AppendInt(nil, r.Lease.Milliseconds(), 10)
+	for _, kind := range r.Kinds {
+		if lease, own := r.Leases[kind]; own && lease != r.Lease {
+			b = strconv.AppendInt(append(b, '\n'), lease.Milliseconds(), 10)
+			b = append(append(b, '|'), kind...)
+		}
+	}
+	return string(b)
 }
 
 // inline is in front of the only task of an agent, which the script returns as it is stored.

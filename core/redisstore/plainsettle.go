@@ -18,7 +18,7 @@ func plainSettlement(r *store.Settlement) bool {
 	default:
 		return false
 	}
-	return r.Group == "" && r.Await == nil && r.Hold == nil && r.Floor == nil && !r.Renewed && r.Crashes == 0 &&
+	return r.Group == "" && r.Await == nil && r.Hold == nil && r.Floor == nil && !r.Renewed && !r.Unrun &&
 		weight(r.BodyLen) == 0 && weight(len(r.Record)) == 0 && r.Index < store.MaxClaim && r.Ref != ""
 }
 
@@ -137,7 +137,7 @@ func appendOutcomes(args arguments, runs []store.Settlement, members []int) argu
 		made.bytes = append(append(append(made.bytes, agentRef(&r.Run)...), ':'), r.ID...)
 		made.end()
 		if r.Verb == store.VerbAgain {
-			made.bytes = appendState(made.bytes, r.State, 0)
+			made.bytes = appendState(made.bytes, r.State)
 		} else {
 			made.bytes = appendRecordHead(made.bytes, r.ID, r.Verb)
 			made.end()

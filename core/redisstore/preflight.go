@@ -189,23 +189,32 @@ func (s *Store) checkLayout(ctx context.Context) error {
 			want = DefaultPartitions
 		}
 	}
-	pipe := s.client.Pipeline()
-	// HSETNX: of two processes that start on a new prefix at the same time, one sets
-	// the numbers and both read them back.
-	pipe.Do(ctx, "HSETNX", key, "version", layoutVersion)
-	pipe.Do(ctx, "HSETNX", key, "partitions", want)
-	all := pipe.Do(ctx, "HGETALL", key)
-	if _, err := pipe.Exec(ctx); err != nil {
+	stored, err := s.storedLayout(ctx, key)
+	// Only a new prefix is written to: one that exists can be opened while Redis has no memory left.
+	if err == nil && (stored["version"] == "" || stored["partitions"] == "") {
+		if err = s.newLayout(ctx, key, want, layoutVersion); err == nil {
+			stored, err = s.storedLayout(ctx, key)
+		}
+	}
+	if err != nil {
 		if remedy(err, s.secure) != "" {
 			return s.reaching(err)
 		}
-		return wrap("open", err)
+		return err
 	}
-	stored := fieldsOf(all)
 	if state, moves, err := movingOf(stored); moves {
 		return s.duringAMove(key, state, err)
 	}
 	return s.useLayout(ctx, key, stored)
+}
+
+// storedLayout is the layout that is stored; empty for a new prefix.
+func (s *Store) storedLayout(ctx context.Context, key string) (map[string]string, error) {
+	all := s.client.Do(ctx, "HGETALL", key)
+	if err := all.Err(); err != nil {
+		return nil, wrap("open", err)
+	}
+	return fieldsOf(all), nil
 }
 
 // useLayout is checkLayout for what is stored under a prefix.
@@ -216,6 +225,7 @@ func (s *Store) useLayout(ctx context.Context, key string, stored map[string]str
 			s.config.Prefix, stored["version"], oldestLayout, layoutVersion)
 		// Never guess here: a wrong number of partitions would look for agents in the wrong places.
 	}
+	s.layout = found
 	if s.few = 1; found > 1 {
 		s.few = inAgenda
 	} else {

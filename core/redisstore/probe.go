@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -62,13 +63,23 @@ func (s *Store) probe(ctx context.Context) error {
 	// On the list before its first key exists: a kill between the two leaves a name
 	// without keys, never keys without a name.
 	if err := s.client.Do(ctx, "ZADD", s.probeList(), known.now, nonce).Err(); err != nil {
-		return probeError(err)
+		return s.orFull(ctx, err)
 	}
 	defer func() { _ = s.endProbe(context.WithoutCancel(ctx), nonce) }() // as above
 	if err := s.life(ctx, nonce); err != nil {
+		return s.orFull(ctx, err)
+	}
+	return s.orFull(ctx, s.client.Do(ctx, "SET", s.probeMark(), 1, "PX", probeKnown.Milliseconds()).Err())
+}
+
+// orFull is the error of a probe, unless it is that memory is full: the store must open then, so that what runs can end and make room.
+func (s *Store) orFull(ctx context.Context, err error) error {
+	if err == nil || !errors.Is(wrap("open", err), store.ErrFull) {
 		return probeError(err)
 	}
-	return probeError(s.client.Do(ctx, "SET", s.probeMark(), 1, "PX", probeKnown.Milliseconds()).Err())
+	s.config.Logger.WarnContext(ctx, "Redis is at maxmemory: tasks cannot be submitted, and whether its user may run every script was not tried",
+		slog.String("todo", "give Redis more memory, or delete what is not needed: what runs and what is deleted makes room"))
+	return nil
 }
 
 // lookForProbes asks in one round trip. The list is short: only a process
@@ -174,6 +185,9 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 	fence, tasks, err := p.take(ctx, []string{"probe"})
 	if err != nil || len(tasks) == 0 {
 		return errors.Join(err, errors.New("nothing was claimed"))
+	}
+	if _, err := p.Extend(ctx, []store.Extension{{Fence: fence, Lease: sweepEvery, Nonce: nonce[:min(len(nonce), store.NonceLen)], Back: []store.Run{tasks[0].Run}}}); err != nil {
+		return err
 	}
 	progress := []store.Progress{{Run: tasks[0].Run, State: []byte("s")}}
 	if _, err := p.Extend(ctx, []store.Extension{{Fence: fence, Lease: sweepEvery, Progress: progress}}); err != nil {

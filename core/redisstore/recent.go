@@ -47,7 +47,7 @@ func (s *Store) Slots(ctx context.Context, slots int) ([]store.Slot, store.Milli
 	for i, reply := range replies {
 		var one store.WindowTable
 		addSlot(&one, reply)
-		out[i] = store.Slot{Since: store.Millis((first + int64(i)) * store.SlotTime.Milliseconds()), Kinds: one.Sorted()}
+		out[i] = store.Slot{Since: store.Millis((first + int64(i)) * store.SlotTime.Milliseconds()), Kinds: one.Sorted(), Recovered: one.Recovered}
 	}
 	return out, now, nil
 }

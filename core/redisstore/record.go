@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"math"
 	"strconv"
 	"strings"
 
@@ -124,18 +123,22 @@ func parseState(s string) (crashes int, state []byte) {
 // storedState is a state as Redis holds it: settling clears the crash counter.
 // It is nil for a state that is nil, which the scripts take as "delete it":
 // small tasks have no state at all.
-func storedState(state []byte) []byte { return countedState(state, 0) }
+func storedState(state []byte) []byte { return appendState(nil, state) }
 
-// countedState is a state with a number of crashes.
-func countedState(state []byte, crashes int) []byte {
-	return appendState(nil, state, crashes)
+// stateArg is the new state of a settlement, behind a 1 in place of its crashes if these stay counted.
+func stateArg(r *store.Settlement) []byte {
+	state := storedState(r.State)
+	if r.Unrun && len(state) > 0 {
+		state[0] = 1
+	}
+	return state
 }
 
-func appendState(b, state []byte, crashes int) []byte {
-	if state == nil && crashes == 0 {
+func appendState(b, state []byte) []byte {
+	if state == nil {
 		return b
 	}
-	return append(append(b, byte(min(crashes, math.MaxUint8))), state...) //nolint:gosec // it is bounded
+	return append(append(b, 0), state...)
 }
 
 // version of a live task as the scripts work it out: it changes whenever the task or its state does.

@@ -80,7 +80,7 @@ type script struct {
 // It is a text of its own, as each call pays for all that is loaded, and submits that
 // replace nothing are by far the most frequent. The plain ones are the common case of three verbs: see plain.go.
 type scripts struct {
-	submit, replace, touch, claim, next, settle, extend, replay, order, hold, limit, permit, budgets, profile, replan, forget, read, list, find, agents, pauses, kinds, audit, sweep, presence, book, signal, receive, tally, recent, publish, follow, repartition script
+	submit, replace, touch, claim, next, settle, extend, back, replay, order, hold, limit, permit, budgets, profile, replan, forget, read, list, find, agents, pauses, kinds, audit, sweep, presence, book, signal, receive, tally, recent, publish, follow, stamp, repartition script
 
 	plainSubmit, plainClaim, plainSettle, plainStart script
 }
@@ -94,11 +94,11 @@ func load(change func(text string) string) scripts {
 	all := scripts{
 		plainSubmit: plain("plainsubmit"), plainClaim: plain("plainclaim"), plainSettle: plain("plainsettle"), plainStart: plain("plainstart"),
 		submit: get("submit"), replace: assemble("submit", append([]string{partTasks}, file("submit").Replace...), change),
-		touch: get("touch"), claim: get("claim"), next: get("next"), settle: get("settle"), extend: get("extend"),
+		touch: get("touch"), claim: get("claim"), next: get("next"), settle: get("settle"), extend: get("extend"), back: get("back"),
 		replay: get("replay"), order: get("order"), hold: get("hold"), limit: get("limit"), permit: get("permit"), budgets: get("budgets"),
 		profile: get("profile"), replan: get("replan"), forget: get("forget"),
 		read: get("read"), list: get("list"), find: get("find"), agents: get("agents"), pauses: get("pauses"), kinds: get("kinds"),
-		audit: get("audit"), sweep: get("sweep"), presence: get("presence"), book: get("book"), signal: get("signal"), receive: get("receive"), tally: get("tally"), recent: get("recent"), publish: get("publish"), follow: get("follow"), repartition: get("repartition"),
+		audit: get("audit"), sweep: get("sweep"), presence: get("presence"), book: get("book"), signal: get("signal"), receive: get("receive"), tally: get("tally"), recent: get("recent"), publish: get("publish"), follow: get("follow"), stamp: get("stamp"), repartition: get("repartition"),
 	}
 	// For the script that is sent instead when the answer was lost.
 	all.plainSubmit.answers, all.plainStart.answers = true, true

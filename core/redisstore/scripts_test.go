@@ -389,6 +389,9 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 		}})
 		require.NoError(t, err)
 		require.Equal(t, []store.Extended{{Held: true}}, held)
+		back, err := st.Extend(ctx, []store.Extension{{Partition: c.Partition, Fence: c.Fence, Lease: time.Minute, Nonce: "back-0123456789a", Back: []store.Run{c.Run}}})
+		require.NoError(t, err)
+		require.Empty(t, back[0].Back, "it is not lost")
 		verbs := []store.Verb{store.VerbComplete, store.VerbFail, store.VerbAgain}
 		runs = append(runs, store.Settlement{
 			Run: c.Run, Verb: verbs[i%3], Record: []byte("r"), State: []byte("s"), Group: "g", Kind: "k",

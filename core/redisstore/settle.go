@@ -76,7 +76,7 @@ func (s *Store) settleCall(runs []store.Settlement, b settleBatch) call {
 			r := &runs[i]
 			agent := agentRef(&r.Run)
 			args = append(args, formatFence(r.Fence), r.Index, agent, r.ID, string(r.Verb),
-				dueArg(r.Due), countedState(r.State, r.Crashes), r.Record, groupOf(agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
+				dueArg(r.Due), stateArg(r), r.Record, groupOf(agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
 		}
 		return call{script: &s.scripts.settle, partition: b.partition, args: args}
 	}

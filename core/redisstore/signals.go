@@ -19,9 +19,12 @@ const verbSignal = "signal"
 func (s *Store) Signal(ctx context.Context, signals []store.Signal) ([]store.Signalled, error) {
 	calls := make([]call, len(signals))
 	for i := range signals {
-		n := &signals[i]
+		n, rest := &signals[i], ""
+		if n.Rest {
+			rest = "1"
+		}
 		calls[i] = call{script: &s.scripts.signal, partition: s.partitionOf(n.Agent), args: []any{
-			encode(n.Agent), encode(n.Key), n.Payload, max(n.Keep.Milliseconds(), 1),
+			encode(n.Agent), encode(n.Key), n.Payload, max(n.Keep.Milliseconds(), 1), rest,
 		}}
 	}
 	replies, err := s.eval(ctx, verbSignal, calls)

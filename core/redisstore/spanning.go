@@ -55,7 +55,7 @@ func (t *spanning) claimed(i int, brought bool) bool {
 	if t.requests[i].New != nil || t.calls[i].full != nil || len(reply) < claimHead {
 		return false
 	}
-	said, _ := reply[claimHead-1].([]any)
+	said, _ := reply[claimSpans].([]any)
 	var waits bool
 	t.reports, waits = t.store.permits.claimed(t.calls[i].partition, said, t.reports, brought)
 	t.store.permits.heard(t.calls[i].partition, store.Millis(number(reply[0])))
@@ -168,15 +168,27 @@ func (t *spanning) claim(ctx context.Context, bring brought) {
 		if len(before) >= claimHead && len(replies[k]) >= claimHead { // what the first claim did counts too
 			replies[k][4] = number(replies[k][4]) + number(before[4])
 			replies[k][5] = bothParked(before[5], replies[k][5])
+			replies[k][claimNoticed] = number(replies[k][claimNoticed]) + number(before[claimNoticed])
+			was, _ := before[claimFrom].([]any)
+			now, _ := replies[k][claimFrom].([]any)
+			replies[k][claimFrom] = append(was, now...)
 		}
 	}
+}
+
+// notice is how long the notice of leases is that the claims of the turn give; where it has none, that of the shortest usual ones.
+func (t *spanning) notice() time.Duration {
+	if len(t.requests) > 0 {
+		return t.requests[0].Notice
+	}
+	return time.Second
 }
 
 // visit makes calls, and brings to other partitions what is for them with claims for nothing.
 func (t *spanning) visit(ctx context.Context, bring brought, calls []call) (replies [][]any, errs []error) {
 	n := len(calls)
 	for partition, lines := range bring {
-		r := store.ClaimRequest{Partition: partition, Nonce: rand.Text()[:store.NonceLen], Lease: time.Second}
+		r := store.ClaimRequest{Partition: partition, Nonce: rand.Text()[:store.NonceLen], Lease: time.Second, Notice: t.notice()}
 		calls = append(calls, call{script: &t.store.scripts.claim, partition: partition, args: claimArgs(&r, lines)})
 	}
 	if len(calls) == 0 {
@@ -185,7 +197,7 @@ func (t *spanning) visit(ctx context.Context, bring brought, calls []call) (repl
 	replies, errs = t.store.evalAll(ctx, verbTurn, calls)
 	for i := n; i < len(calls); i++ {
 		if len(replies[i]) >= claimHead {
-			said, _ := replies[i][claimHead-1].([]any)
+			said, _ := replies[i][claimSpans].([]any)
 			t.reports, _ = t.store.permits.claimed(calls[i].partition, said, t.reports, true)
 		}
 	}

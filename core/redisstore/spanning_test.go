@@ -249,6 +249,43 @@ func TestARateSpansPartitions(t *testing.T) {
 	t.Logf("figure: %d starts, at most %d in %s, %.0f %% of what is allowed", all, most, per, 100*least.Seconds()/took.Seconds())
 }
 
+// Of what runs report no more is used than a budget over partitions has, with many claims of all partitions before anything ends.
+func TestABudgetOverPartitionsIsExact(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, redisstore.Config{URL: redistest.Start(t).URL})
+	st := open(t, f.config)
+	about := store.BudgetTarget{LimitTarget: store.LimitTarget{Kind: "k"}, Unit: "tokens", Per: store.PerDay}
+	_, err := st.Budget(t.Context(), []store.BudgetChange{{Budget: store.Budget{
+		About: about, Amount: 20 * store.AmountOne, Then: store.ThenHold, Zone: "UTC", Clock: store.Clock{{}},
+	}}})
+	require.NoError(t, err)
+	f.submit(60, 1, "")
+	started, idle, most := 0, 0, 0
+	for round := 0; idle < 3; round++ {
+		var tasks []store.Claimed
+		for p := range 2 * spanParts {
+			claims, err := st.Claim(t.Context(), []store.ClaimRequest{f.request(p%spanParts, 5, "k")})
+			require.NoError(t, err)
+			tasks = append(tasks, claims[0].Tasks...)
+		}
+		for _, task := range tasks {
+			run := store.Settlement{Run: task.Run, Kind: task.Kind, Verb: store.VerbComplete, Record: []byte("r")}
+			run.Spent = &store.Spent{Used: []store.Used{{Unit: "tokens", Amount: 2 * store.AmountOne}}}
+			_, err := st.Settle(t.Context(), []store.Settlement{run})
+			require.NoError(t, err)
+		}
+		most = max(most, len(tasks))
+		if started += len(tasks); len(tasks) == 0 {
+			idle++
+		}
+	}
+	use, err := st.Budgets(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 20*store.AmountOne, use[0].Used)
+	assert.Equal(t, 10, started)
+	assert.Greater(t, most, 4, "side by side, once it is known what they use")
+}
+
 // No more start than a budget has, however many processes ask, and what runs have used in any partition counts in all.
 func TestABudgetSpansPartitions(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ func (s *Store) startCall(r *store.ClaimRequest) call {
 	}
 	args := make(arguments, 0, 10).number(int64(s.config.MaxTasks)).number(int64(s.few))
 	args = append(args, encode(t.Agent), t.ID, t.Kind, t.Key, string(record(t.Level, t.ID, t.Kind, t.Key, t.Body)), r.Nonce)
-	args = args.number(r.Lease.Milliseconds()).number(int64(r.Fence))
+	args = args.number(r.Lease.Milliseconds()).stamped(r.Fence, r.Stamp)
 	return call{script: &s.scripts.plainStart, partition: r.Partition, args: args.pointers(), plain: memory, full: full}
 }
 

@@ -232,6 +232,7 @@ type Store struct {
 	scripts scripts
 	parts   []partition
 	few     int      // tasks of an agent in the agenda: see inAgenda
+	layout  int      // version of the layout of the prefix
 	cluster *cluster // nil if all partitions are on one server, so that one command can read keys of several
 	// callers names the calls whose answers Redis keeps.
 	callers *callers

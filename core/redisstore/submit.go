@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -182,7 +183,11 @@ func (s *Store) submit(ctx context.Context, tasks []store.Submission, mode strin
 func (s *Store) submitArgs(tasks []store.Submission, members []int, mode string) []any {
 	const head, fields = 3, 7
 	args := make([]any, 0, head+fields*len(members))
-	args = append(args, mode, s.live(), s.config.Retention.Milliseconds())
+	bounds := s.live()
+	if !slices.ContainsFunc(members, func(i int) bool { return !tasks[i].Owed }) {
+		bounds += "o"
+	}
+	args = append(args, mode, bounds, s.config.Retention.Milliseconds())
 	for _, i := range members {
 		t := &tasks[i]
 		// A check needs the size of a task, not its bytes.
@@ -275,7 +280,7 @@ func ruleArg(t *store.Submission) []byte {
 		root, most = encode(t.Root.Agent)+":"+encode(t.Root.ID), t.Root.Most
 	}
 	name := map[store.Conflict]byte{store.ConflictKeep: 'k', store.ConflictFail: 'f', store.ConflictReplace: 'r'}[t.Conflict]
-	if t.Owed {
+	if t.Owed && t.Conflict == store.ConflictKeep {
 		name = 'o'
 	}
 	return lengthened([]byte{name}, string(storedState(t.State)), t.Version, groupKey(t.Agent, t.OldGroup), root, strconv.Itoa(most), heldArg(t.Hold))

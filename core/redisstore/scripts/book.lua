@@ -11,6 +11,7 @@ if ARGV[1] == '' then
   redis.call('ZREM', KEYS[2], ARGV[2])
   return { now }
 end
+redis.call('ZREM', KEYS[2], '') -- the first write must be one that is allowed when memory is full
 local at = tonumber(ARGV[1])
 local over = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now)
 if #over > 0 then redis.call('ZREM', KEYS[2], unpack(over)) end

@@ -1,5 +1,5 @@
 -- claim: take back expired leases and end holds, then lease due tasks, one share for each agent in the agenda's order.
--- needs: look holds asked ordered weigh expired unpark bounded spend limits turns profiled
+-- needs: look holds asked ordered weigh suspects expired unpark bounded spend limits turns profiled
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks
@@ -14,26 +14,32 @@
 -- ARGV[5] a task that is overdue by this, ms, counts as level 1
 -- ARGV[6] letters: u to take tasks of level 1 only, s to take one task of an agent, and none while another of its runs, t to tell which are
 --         parked;
---         then the largest fence that the caller has seen, 0: none
+--         then the largest fence that the caller has seen, 0: none, and behind a ! the stamp of what it needs to be stored, if any
 -- ARGV[7] agents that have waited since this or before are passed over, ms; 0: none
--- ARGV[8] permits that the caller brings, and lines to look at: see span.take
--- ARGV[9] number of kinds
--- ARGV[10..] 1 for each kind with a handler: '+' kind; '~' most(5) kind, no more than so many; '-' kind, it is left where it is
+-- ARGV[8] permits that the caller brings, lines to look at, and what runs are expected to use: see span.take
+-- ARGV[9] notice of a lease that is over, ms, 0: none; then, if they are bounded, a '|' and how many suspects are taken, of each
+--         sort, and with how many crashes a task is none any more, 0: with any
+-- ARGV[10] number of kinds
+-- ARGV[11..] 1 for each kind with a handler: '+' kind; '~' most(5) kind, no more than so many; '-' kind, it is left where it is; and
+--            '=' lease ms '|' kind, for each that has another lease than ARGV[4]
 -- ARGV[..] 1 for each agent to visit; none: any agent
--- returns {now, next due of these agents or '', next end of a lease or '', fence or '', recovered, parked (or, if asked,
+-- returns {now, next due of these agents or '', next end of a lease or '', fence or '', ? if the stamp is unknown, recovered, parked (or, if asked,
 --          {parked, for each: agent, id, why: h held, k no handler, l a limit, b a budget}),
 --          {place, opaque of each task that is to be cancelled}, left, passed or '', {when each agent to visit is due or ''},
 --          {agent, profile of each that has one}, {bucket, end of its period of each budget that is used up by now},
---          {buckets that span partitions: see span.told}, for each task: agent, live, due, behind an l if it had to wait in line, state or ''}; a repeated claim has '' as the live of a task that has ended or that it gives back
+--          {buckets that span partitions: see span.told}, suspects that were left, leases that were given notice of, {for each task that was
+--          taken back what the nonce of its claim began with}, for each task: agent, live, due, behind an l if it had to wait in line, state or ''}; a repeated claim has '' as the live of a task that has ended or that it gives back
 
-local FIRST = 9 -- arguments in front of the kinds
+local FIRST = 10 -- arguments in front of the kinds
 local ASKS_URGENT = 'u'
 local ASKS_SERIAL = 's'
 local ASKS_TO_TELL = 't'
 local MOST_TOLD = 150 -- fields of tasks that are told at most
 local TAKES = '+'
+local UNSTAMPED = '?'
 local LINED = 'l' -- in front of the due time of a task that comes out of a line
 local TAKES_MOST = '~'
+local HOLDS_FOR = '='
 local PAGES = 4 -- how many times as much as may be taken is looked at, or parked, at most
 local WIDE = 50 -- agents of a page that a picky claim looks at, at least
 local DEEP = 16 -- tasks of an agent that a picky claim looks at, at least
@@ -43,7 +49,7 @@ local LEVELS = { { 1 }, { 2 }, { 1, 2 }, { 3 }, { 1, 3 }, { 2, 3 }, { 1, 2, 3 } 
 -- 1. What is asked for. kinds says of each kind whether it is taken: true, how many at most, or false. A picky claim may pass over
 -- much that is due, so it looks further than others.
 local nonce, limit, per_agent, lease = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local raised, letters, after, nkinds = now - tonumber(ARGV[5]), ARGV[6], ARGV[7], tonumber(ARGV[9])
+local raised, letters, after, nkinds = now - tonumber(ARGV[5]), ARGV[6], ARGV[7], tonumber(ARGV[10])
 local URGENT, SERIAL = string.find(letters, ASKS_URGENT, 1, true), string.find(letters, ASKS_SERIAL, 1, true)
 own.told = string.find(letters, ASKS_TO_TELL, 1, true) and {}
 if SERIAL then per_agent = 1 end
@@ -52,15 +58,23 @@ local kinds, taken_kinds, PICKY = {}, {}, URGENT or SERIAL
 for i = FIRST + 1, FIRST + nkinds do
   local arg = ARGV[i]
   local how, kind = byte(arg), sub(arg, 2)
-  if how == byte(TAKES_MOST) then kind = sub(arg, 7) end
-  kinds[kind] = how == byte(TAKES) or how == byte(TAKES_MOST) and tonumber(sub(arg, 2, 6))
-  if kinds[kind] then taken_kinds[#taken_kinds + 1] = kind end
+  if how == byte(HOLDS_FOR) then
+    local for_, of = string.match(kind, '^(%d+)|(.*)$')
+    suspect.leases = suspect.leases or {}
+    suspect.leases[of] = tonumber(for_)
+  else
+    if how == byte(TAKES_MOST) then kind = sub(arg, 7) end
+    kinds[kind] = how == byte(TAKES) or how == byte(TAKES_MOST) and tonumber(sub(arg, 2, 6))
+    if kinds[kind] then taken_kinds[#taken_kinds + 1] = kind end
+  end
   PICKY = PICKY or how ~= byte(TAKES)
 end
 
 -- 2. What every way through a claim needs: which of the rare things exist at all, and the answer.
 redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
 local HOLDS, ORDERS = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'orders') == 1
+
+own.parked = #taken_kinds > 0 and redis.call('EXISTS', KEYS[7]) == 1
 
 local left, passed = 0, ''
 local function answer(fence, recovered, parked, tasks, ended)
@@ -69,8 +83,12 @@ local function answer(fence, recovered, parked, tasks, ended)
   if parked > 0 then wake(now) end
   if own.told and parked > 0 then parked = { parked, unpack(own.told) } end
   if asked then next_due, dues = due_of(asked, taken_kinds) end
-  local reply = { listened and -now or now, next_due or '', next_lease or '', fence, recovered, parked, ended or {}, left, passed, dues, profiles_of(tasks, 4), crossed, span.told() }
-  for i, t in ipairs(tasks) do reply[13 + i] = t end
+  -- What is left of what was parked and may be taken here is put back by the next claim.
+  for _, n in ipairs(not asked and own.parked and not stopped() and redis.call('HMGET', KEYS[7], unpack(taken_kinds)) or {}) do
+    if n then next_due = math.min(tonumber(next_due) or now, now) end
+  end
+  local reply = { listened and -now or now, next_due or '', next_lease or '', fence, recovered, parked, ended or {}, left, passed, dues, profiles_of(tasks, 4), crossed, span.told(), suspect.held, suspect.notices, suspect.from }
+  for i, t in ipairs(tasks) do reply[16 + i] = t end
   return reply
 end
 
@@ -92,8 +110,13 @@ if before then
   return answer(before, 0, 0, tasks, told_to_end(names, false))
 end
 
+own.stamp = string.match(letters, '!(%w+)')
+own.unstamped = own.stamp and not string.find(redis.call('HGET', base .. 'counters', 'stamps') or '', own.stamp, 1, true)
+if own.unstamped then limit = 0 end -- limits, quiet hours and the like may be lost: nothing starts before they are stored again
+
 -- 4. Work of the dead goes back to its place in the queue, with one more crash, or as what it was replaced by; holds end.
-expire()
+expire(tonumber(string.match(ARGV[9], '^%d+')))
+PICKY = suspect.asked(ARGV[9]) or PICKY
 if ARGV[8] ~= '' then span.take(ARGV[8]) end
 count('running', -recovered)
 count('recovered', recovered)
@@ -102,7 +125,7 @@ local still = HOLDS and stopped()
 
 -- 5. Parked tasks go back too whose kind has a handler here, about as many in all as may be taken and some of each kind, and
 -- those that a hold kept which has ended.
-if not still and limit > 0 and #taken_kinds > 0 and redis.call('EXISTS', KEYS[7]) == 1 then
+if not still and limit > 0 and own.parked then
   local there = {}
   for k, n in ipairs(redis.call('HMGET', KEYS[7], unpack(taken_kinds))) do
     if n then there[#there + 1] = taken_kinds[k] end
@@ -130,7 +153,7 @@ if #ended_serial > 0 and redis.call('EXISTS', base .. 'serial') == 1 then
 end
 if limit == 0 or still then
   counted()
-  return answer('', recovered, 0, {})
+  return answer(own.unstamped and UNSTAMPED or '', recovered, 0, {})
 end
 
 -- 6. The agents that are due, those that have waited longest first, a page at a time.
@@ -140,6 +163,8 @@ local page_of = pages_of(asked, after, width)
 -- 7. What becomes of a due task: it is taken, parked, or left where it is.
 local tasks, refs, state_refs, gone_agents, parked = {}, {}, {}, {}, 0
 local function took(agent, live, id, due, kind, lined)
+  suspect.lease = suspect.lease_of(kind, lease) -- that of the first task that is taken: the others have the same
+  if suspect.any then suspect.took(agent .. ':' .. id) end
   more(more_running, kind, 1)
   if kinds[kind] ~= true then kinds[kind] = kinds[kind] - 1 end
   if LIMITS then charge(agent, id, live) end
@@ -154,11 +179,12 @@ end
 
 -- leaves says what becomes of a due task: true, it is taken; false, it stays; else it is parked, and where: a name, or the bucket
 -- that it waits for. `from` is the one that it waited for.
-local USUAL = not HOLDS and not PICKY and not LIMITS
+local USUAL = not HOLDS and not PICKY and not LIMITS and not suspect.leases and not suspect.any
 local function leaves(agent, id, kind, live, from)
   local take = kinds[kind]
   if take == false then left = left + 1 end
-  if take == false or take == 0 then return false end
+  if take == false or take == 0 or suspect.lease and take and suspect.lease ~= suspect.lease_of(kind, lease) then return false end
+  if suspect.stays(agent .. ':' .. id) then return false end
   local scope = HOLDS and kept_by(agent, id, live, ORDERS)
   if scope then return bay(scope) end
   return take and (LIMITS and full(agent, live, from) or true) or kind
@@ -407,7 +433,7 @@ if redis.call('EXISTS', KEYS[4]) == 1 then
 end
 local fence = string.format('%.0f', ticks(1, tonumber(string.match(letters, '%d+'))))
 redis.call('HSET', KEYS[5], fence, string.rep(RUNNING, #state_refs) .. nonce, fence .. CLAIM_REFS, cmsgpack.pack(refs), CLAIM_NONCE .. nonce, fence)
-redis.call('ZADD', KEYS[6], now + lease, fence)
+redis.call('ZADD', KEYS[6], now + suspect.lease, fence)
 if SERIAL then
   local taken = {}
   for i = 1, #refs, 3 do

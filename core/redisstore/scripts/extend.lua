@@ -5,22 +5,26 @@
 -- KEYS[3] claims
 -- KEYS[4] leases
 -- ARGV[1] number of fences
--- ARGV[2..] 2 for each fence: fence, lease ms
--- ARGV[..] 4 for each run with progress: fence, index in its claim, agent:id, state, behind how many crashes it has; 0: as many
---          as it had
+-- ARGV[2..] 2 for each fence: fence, lease ms, behind an l if its process leaves
+-- ARGV[..] 4 for each run with progress: fence, index in its claim, agent:id, state, behind a 0 in place of its crashes, which stay
 -- returns {now, for each fence: 1 or 0 (lost), {for each run that is to end: place of its fence, index, '' (deleted) or 'x'
 --          and what was said}}
 
 local n = tonumber(ARGV[1])
 local reply, adds, fences, soonest = { now }, {}, {}, nil
 redis.call('ZREM', KEYS[4], '') -- the first write must be one that is allowed when memory is full
+local noticed = redis.call('EXISTS', base .. 'notices') == 1
 for i = 1, n do
-  local fence, lease = ARGV[2 * i], tonumber(ARGV[2 * i + 1])
+  local fence, lease = ARGV[2 * i], ARGV[2 * i + 1]
+  local leaves = sub(lease, 1, 1) == LEAVES
+  if leaves then lease = sub(lease, 2) end
   fences[i] = fence
   local held = redis.call('ZSCORE', KEYS[4], fence)
   reply[i + 1] = held and 1 or 0
   if held then
-    local till = now + lease
+    if noticed then redis.call('ZREM', base .. 'notices', fence) end
+    if leaves then redis.call('ZADD', base .. 'notices', now, LEAVES .. fence) end
+    local till = now + tonumber(lease)
     if not soonest or till < soonest then soonest = till end
     adds[#adds + 1] = till
     adds[#adds + 1] = fence
@@ -35,9 +39,7 @@ for i = 2 * n + 2, #ARGV, 4 do
   -- The claim may be another one, if a failover has undone the caller's and its fence was given again: then this is not its task.
   local holds = refs[3 * index] and refs[3 * index - 2] .. ':' .. refs[3 * index - 1] == ref
   if marks and holds and index <= #marks - 16 and byte(marks, index) == byte(RUNNING) then
-    if byte(state) == 0 then -- its crashes stay counted until the run ends
-      state = sub(redis.call('HGET', KEYS[2], ref) or '\0', 1, 1) .. sub(state, 2)
-    end
+    state = sub(redis.call('HGET', KEYS[2], ref) or '\0', 1, 1) .. sub(state, 2) -- its crashes stay counted until the run ends
     redis.call('HSET', KEYS[2], ref, state)
   end
 end

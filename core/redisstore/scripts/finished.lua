@@ -14,6 +14,7 @@ end
 -- forget drops what is kept beside the records of tasks that are live no more: refs are agent:id, kinds theirs.
 local function forget(refs, kinds)
   redis.call('HDEL', base .. 'state', unpack(refs))
+  redis.call('HDEL', base .. 'suspects', unpack(refs))
   if redis.call('EXISTS', base .. 'awaits') == 1 then
     for i = 1, #refs do unwait(string.match(refs[i], '^([^:]*):(.*)$')) end
   end

@@ -94,19 +94,24 @@ local function lift(agent, id, live, member, place, name)
   end
 end
 
--- take_back puts a task whose run is no more in its place again, with its first crash if it is known to be one, or as what it
--- was replaced by. Further crashes are counted before the run is started, which is alone in its process then.
-local function take_back(agent, live, id, member, due, crash)
+-- take_back puts a task whose run is no more in its place again, with one more crash if its process died under a fence, or as what
+-- it was replaced by.
+local function take_back(agent, live, id, member, due, died_under)
   local ref = agent .. ':' .. id
   local order = redis.call('HGET', base .. 'orders', ref) or ''
   if order == ORDER_TAKEN then redis.call('HSET', base .. 'orders', ref, ORDER_RUN) end
   if byte(order) == byte(ORDER_REPLACE) then
     redis.call('HDEL', base .. 'orders', ref)
     due = tonumber(sub(order, 2, 14))
+    local key = redis.call('HGET', base .. 'awaits', ref) -- what it was waited for a signal
+    if key then redis.call('HDEL', base .. 'awaits', ref) end
+    if key then redis.call('HDEL', base .. 'awaits:' .. agent .. ':' .. key, id) end
     if #order > 14 then redis.call('HSET', base .. 'state', ref, sub(order, 15)) else redis.call('HDEL', base .. 'state', ref) end
-  elseif crash then
+    redis.call('HDEL', base .. 'suspects', ref)
+  elseif died_under then
     local state = redis.call('HGET', base .. 'state', ref) or '\0'
-    if byte(state) == 0 then redis.call('HSET', base .. 'state', ref, '\1' .. sub(state, 2)) end
+    redis.call('HSET', base .. 'state', ref, string.char(math.min(byte(state) + 1, 255)) .. sub(state, 2))
+    redis.call('HSET', base .. 'suspects', ref, died_under)
   end
   place(agent, member, live, id, due)
 end

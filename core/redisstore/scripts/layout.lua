@@ -39,6 +39,9 @@
 --   holds     HASH scope -> until(13) since(13) opaque; scope = '*', k:kind, a:agent, s:key or t:agent:id
 --   open      ZSET scope, by when its hold ended: what is parked under it is being put back
 --   parked    HASH kind -> n, '@' -> n that are held; parked:K, parked:@scope, parked:@t (all t:) ZSET agent:id, by due
+--   suspects  HASH agent:id -> fence of its last run, which died with its process, and a * once somebody has claimed it since; '' if the
+--                  process has shown that it lives, and earlier ones have not. Of tasks with crashes alone
+--   notices   ZSET fence of a lease that a claim has found over, 'l' fence of one whose process has said that it leaves; by when, ms
 --   pulse     HASH agent:id of an activity task -> floor|reason|first|from|to: not due before floor; the first touch
 --             that the booked run is for, 00 while it rests, 0 if its rest is not counted; the first and last touch
 --             while it runs
@@ -52,10 +55,12 @@
 --   awaits:A:K HASH id -> 'w', or 't' what it was told, of the tasks of A that wait for K
 --   signal:A:K STRING until(13) what was said that nobody has waited for yet; for so long
 --   alarms    ZSET tag, by its time, ms; of the first partition only: the wake-ups that are booked with a clock outside
+--   counters has 'stamps' too: those of the definitions that are stored, oldest first, with a space between: see stamp.lua
 --   processes HASH tag -> until(13) opaque; of the first partition only: what processes say of themselves
 --   receipts  HASH message -> until(13) state(1) delivery(16) opaque: messages that senders may deliver again; of the first partition only
 --   received  ZSET message, by until, ms
---   recent:N  HASH what kind -> runs of slot N of 5 minutes, for a day; what = r all, f failed, l step(2) claimed so late; '@' process -> number of
+--   recent:N  HASH what kind -> runs of slot N of 5 minutes, for a day; what = r all, f failed, l step(2) claimed so late; d process -> runs
+--                  that were taken back of it, as it had died; '@' process -> number of
 --                  its last tally; of the first partition only
 --   limits    HASH kind|key|each -> runs|starts|per|burst: at most so many runs at once, and starts in so many ms, 0 for any; kind and
 --             key may be '', a key may end with *; each is 'a' or 'k' if each agent or each key is limited by itself. A bucket is
@@ -65,6 +70,9 @@
 --             time is ahead, ms, then pairs of when that changes, ms, and to what; opaque is what a pause of it says
 --   periods   ZSET bucket of a budget, by the end of its period, ms
 --   spent     HASH bucket of a budget -> what it has used in that, in millionths
+--   usual     HASH kind|unit -> what the last runs of a kind have used of a unit that a budget bounds, in millionths, oldest first, with a comma between
+--   reserved  HASH bucket of a budget of such a unit -> what is kept for its runs under way, in millionths|how many of them are the first of their kind
+--   reserves  HASH agent:id -> what is kept for its run: a line for each bucket, amount or ?, a space and its name
 --   learned   HASH bucket of a limit that adapts -> allow|gap|since|served|till|probe|heard: see learn
 --             Of several partitions each has all limits. Behind one that spans them is 's' (the letter of a budget is a capital): a bucket of it
 --             has its home in the partition that its name belongs to, where its name begins with '^' in flight, rates, learned, spent and periods
@@ -148,6 +156,10 @@ local COUNT_LIVE = 'l'
 local COUNT_RUNNING = 'r'
 local COUNT_RESTING = 'z'
 local COUNT_RUNS = 's'
+-- In front of a fence in `notices` whose process leaves.
+local LEAVES = 'l'
+-- Behind the fence of a lost run in `suspects` whose task somebody has claimed since.
+local CLAIMED_SINCE = '*'
 -- In front of a group in `groups` while it has live tasks.
 local GROUP_LIVE = '@'
 

@@ -20,10 +20,31 @@ function span.keep_granted(name, g)
   redis.call('HSET', base .. 'granted', name, string.format('%.0f|%.0f|%s|%.0f', g.number, now, g.first, g.unused))
 end
 
+-- own.tight says whether a budget has no room for a run of a kind beside those under way: the most that each of these may use, and what this one
+-- usually does, has to fit. Of the first runs of their kinds, of which nothing is known, one at a time. A run that is alone fits.
+function own.tight(b, kind)
+  if not b.reserved or b.rule.notify or b.reserved + b.untried == 0 then return false end
+  local u, tight = own.usual(kind, b.rule.unit), false
+  if u then tight = b.spent + b.reserved + u[1] > b.rule.amount else tight = b.untried > 0 end
+  b.tight = b.tight or tight
+  return tight
+end
+
+-- own.reserve keeps that for a run.
+function own.reserve(b, kind, kept)
+  local u = own.usual(kind, b.rule.unit)
+  if u and u[2] == 0 then return end
+  if u then b.reserved = b.reserved + u[2] else b.untried = b.untried + 1 end
+  redis.call('HSET', base .. 'reserved', b.name, string.format('%.0f|%.0f', b.reserved, b.untried))
+  kept[#kept + 1] = (u and string.format('%.0f', u[2]) or '?') .. ' ' .. b.name
+end
+
 -- span.take reads what the caller brings: for each bucket a line of its name, the number of its last permit, how many are new, how long to
 -- wait, until when they are good, and the number before the first permit that its home knows of; with tabs. The number 0 only has the line
--- looked at again. Permits that come after others with higher numbers count as not used from then on, as those do that never come.
+-- looked at again. Permits that come after others with higher numbers count as not used from then on, as those do that never come. Behind them is what
+-- the caller expects runs to use: see own.expect.
 function span.take(text)
+  own.expect(text)
   for name, number, n, wait, till, first in string.gmatch(text, '([^\t]+)\t(%d+)\t(%d+)\t(%d+)\t(%d+)\t(%d+)\n') do
     number, n, till = tonumber(number), tonumber(n), tonumber(till)
     if number == 0 then
@@ -132,6 +153,10 @@ local function bucket_named(name, rule)
     b.gap = b.learned and b.learned.gap > 0 and b.learned.gap or b.rule.spans and b.rule.wide or b.rule.gap
     b.empty = b.gap and tonumber(redis.call('ZSCORE', base .. 'rates', name)) or 0
     if b.rule.amount then b.spent, b.ends = spent(name) end
+    if b.rule.amount and b.rule.unit ~= UNIT_RUNS then
+      local all, untried = string.match(b.runs > 0 and redis.call('HGET', base .. 'reserved', name) or '', '^(%d+)|(%d+)$')
+      b.reserved, b.untried = tonumber(all) or 0, tonumber(untried) or 0
+    end
     buckets[name] = b
   end
   return b
@@ -191,7 +216,7 @@ end
 local function full(agent, live, from)
   local id, kind = parse(live)
   for _, b in ipairs(buckets_of(agent, id, kind, key_of(live))) do
-    if not vacant(b) or b.waits and b ~= from and not span.asking then return b end
+    if not vacant(b) or b.waits and b ~= from and not span.asking or own.tight(b, kind) then return b end
   end
 end
 
@@ -209,13 +234,14 @@ end
 local crossed = {}
 local function charge(agent, id, live)
   local _, kind = parse(live)
-  local names = {}
+  local names, kept = {}, {}
   for i, b in ipairs(buckets_of(agent, id, kind, key_of(live))) do
     names[i] = b.name
     b.runs = b.runs + 1
     redis.call('HSET', base .. 'flight', b.name, b.runs)
     if b.spans then span.hands[b.name].left = span.hands[b.name].left - 1 end
     if b.rule.adapts and not b.spans then adapted(b) end
+    if b.reserved then own.reserve(b, kind, kept) end
     if b.gap then
       local empty = string.format('%.3f', math.max(b.empty, now) + b.gap)
       b.empty = tonumber(empty)
@@ -232,6 +258,7 @@ local function charge(agent, id, live)
     end
   end
   if #names > 0 then redis.call('HSET', base .. 'uses', agent .. ':' .. id, table.concat(names, '\n')) end
+  if #kept > 0 then redis.call('HSET', base .. 'reserves', agent .. ':' .. id, table.concat(kept, '\n')) end
 end
 
 -- last_turn is that of who comes last in a line.
@@ -246,7 +273,7 @@ local function comes_next(b)
   if told and told.wait > 0 then
     redis.call('ZREM', base .. 'open', scope)
     redis.call('ZADD', base .. 'leases', now + told.wait, HELD .. scope)
-  elseif busy(b) and not b.spans then
+  elseif (busy(b) or b.tight and start_at(b) <= now) and not b.spans then
     redis.call('ZREM', base .. 'open', scope)
   elseif start_at(b) > now then
     redis.call('ZREM', base .. 'open', scope)
@@ -322,6 +349,7 @@ local function serve(scope, wanted, judge, take, most)
       if not vacant(b) then break end
       local live, id, due = first_in(b, agent)
       local what = live and judge(agent, id, live, b)
+      if what == b then what = false end -- a budget has room for others, but not for a run of this kind
       if what then
         lift(agent, id, live, nil, IS_PARKED, berth(agent))
         if redis.call('ZSCORE', base .. 'line:' .. name, agent) then

@@ -17,6 +17,7 @@
 -- returns {now, 0 nothing to change, 1 done, 2 the change comes when its run ends, 3 it runs, 4 it has changed, 5 it was
 --          cancelled and ends or 6 everything is held, due}
 
+redis.call('ZREM', KEYS[1], '') -- the first write must be one that is allowed when memory is full: a run can be ended then
 local command, agent, id, group = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local retention, most = tonumber(ARGV[5]), ARGV[6]
 local repeats, version = ARGV[7] == '1', ARGV[7] -- of run and of cancel

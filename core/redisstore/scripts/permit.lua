@@ -87,11 +87,11 @@ end
 local freed = {}
 local function used_there(b, name, partition, said)
   local amount, ends = string.match(said, '^(%d+)|(%d+)$')
-  if not amount or not b or not b.rule.amount then return end
+  if not amount or not b or not b.rule.amount then return 0 end
   local field = HOME .. HOME .. name .. '|' .. partition -- what is counted already of what was used there
   local old, old_ends = string.match(redis.call('HGET', KEYS[2], field) or '', '^(%d+)|(%d+)$')
   local more = tonumber(amount) - (old_ends == ends and tonumber(old) or 0)
-  if more <= 0 then return end
+  if more <= 0 then return 0 end
   redis.call('HSET', KEYS[2], field, said)
   local over
   over, b.ends = spend(b.name, b.rule, more)
@@ -100,6 +100,7 @@ local function used_there(b, name, partition, said)
     crossed[#crossed + 1] = name
     crossed[#crossed + 1] = b.ends
   end
+  return more
 end
 local function answered(b, runs, answer)
   if not b.rule.adapts then return end
@@ -116,7 +117,7 @@ local function take_report(name, partition, number, back, unused, answer, used)
   if number > e.number then e.number = number end -- this place has lost what it knew last
   back = math.min(back, e.number)
   e.heard, e.changed = now, true
-  used_there(b, name, partition, used)
+  local more_used = used_there(b, name, partition, used)
   local first, count = string.match(unused, '^(%d+)|(%d+)$')
   local more = tonumber(first) == e.first and tonumber(count) - e.unused or 0
   if more > 0 then
@@ -129,6 +130,7 @@ local function take_report(name, partition, number, back, unused, answer, used)
   e.back = back
   if b then
     in_flight(b, -n)
+    if b.reserved and (answer == SERVED or byte(answer) == byte('w')) then own.note_use(HOME .. b.rule.id, b.rule.unit, math.ceil(more_used / n)) end
     answered(b, runs, answer)
     freed[name] = true
   end
@@ -136,6 +138,14 @@ local function take_report(name, partition, number, back, unused, answer, used)
 end
 
 -- 3. How many may start now, and who comes first.
+-- with_room is how many runs a budget of what runs report has room for beside those under way, as own.tight has it for one partition; of whatever
+-- kind, as permits are for any. Where nothing is known yet one run starts alone.
+local function with_room(b)
+  local u = own.usual(HOME .. b.rule.id, b.rule.unit)
+  if not u then return b.runs == 0 and 1 or 0 end
+  if u[2] == 0 then return math.huge end
+  return math.max(math.floor((b.rule.amount - b.spent - b.runs * u[2] - u[1]) / u[2]) + 1, b.runs == 0 and 1 or 0)
+end
 local function available(b, most)
   if not vacant(b) then return 0 end
   local l, n = b.learned, most
@@ -143,6 +153,7 @@ local function available(b, most)
   if b.rule.adapts and not l then n = 1 end
   if b.rule.runs then n = math.min(n, b.rule.runs - b.runs) end
   if b.gap then n = math.min(n, math.floor((now + (l and LATE or b.rule.leeway) - b.empty) / b.gap) + 1) end
+  if b.reserved and not b.rule.notify then n = math.min(n, with_room(b)) end
   if b.rule.unit == UNIT_RUNS and not b.rule.notify then n = math.min(n, math.ceil((b.rule.amount - b.spent) / ONE)) end
   return math.max(n, 0)
 end

@@ -13,8 +13,8 @@
 -- KEYS[9] tasks
 -- ARGV[1] nonce, 16 bytes, as for claim
 -- ARGV[2] most tasks
--- ARGV[3] lease, ms
--- ARGV[4] the largest fence that the caller has seen, 0: none
+-- ARGV[3] lease, ms, and for each kind that has another one a line: lease, ms, '|' kind
+-- ARGV[4] the largest fence that the caller has seen, 0: none; behind it the stamp(24) of what it needs to be stored, if any
 -- ARGV[5] number of kinds
 -- ARGV[6..] 1 for each kind with a handler: kind
 -- ARGV[..] 1 for each agent to visit; none: any agent
@@ -23,6 +23,7 @@
 --          each, or none at all}, {when each agent to visit is due next or ''}, {agent, profile of each that has one} or
 --          nothing if the partition has none}
 
+local STAMPED = 24 -- longer than a fence alone
 local MOST_HOLDS = 64 -- that are looked at one by one
 local FIRST_LOOK = 4 -- entries of the agenda
 local ODD = { now }
@@ -30,8 +31,8 @@ local nkinds = tonumber(ARGV[5])
 
 -- 1. What is rare: each is nothing to a claim whose tasks it is not about.
 local held, parked, ORDERS = nil, nil, nil
-if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base .. 'orders', base .. 'limits', base .. 'bounds') > 0 then
-  if redis.call('EXISTS', base .. 'open', base .. 'limits', base .. 'bounds') > 0 then return ODD end
+if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base .. 'orders', base .. 'limits', base .. 'bounds', base .. 'suspects') > 0 then
+  if redis.call('EXISTS', base .. 'open', base .. 'limits', base .. 'bounds', base .. 'suspects') > 0 then return ODD end
   if redis.call('HLEN', base .. 'holds') > MOST_HOLDS then return ODD end
   held = {}
   for _, scope in ipairs(redis.call('HKEYS', base .. 'holds')) do
@@ -201,10 +202,26 @@ for i = 1, n do
   refs[i] = ref
   packed[3 * i - 2], packed[3 * i - 1], packed[3 * i] = agent, id, dues[i]
 end
+local lease_of_all = tonumber(ARGV[3])
+if not lease_of_all and n > 0 then -- kinds have leases of their own: what is taken has one
+  local own = {}
+  for ms, kind in string.gmatch(ARGV[3], '\n(%d+)|([^\n]*)') do own[kind] = tonumber(ms) end
+  for kind, k in pairs(per) do
+    local for_ = k > 0 and (own[kind] or tonumber(string.match(ARGV[3], '^%d+')))
+    if for_ and lease_of_all and for_ ~= lease_of_all then return ODD end
+    lease_of_all = for_ or lease_of_all
+  end
+end
 if n > 0 and ORDERS then
   for _, order in ipairs(redis.call('HMGET', base .. 'orders', unpack(refs))) do
     if order then return ODD end
   end
+end
+
+local counters, seen = n > 0 and redis.call('HMGET', KEYS[7], 'clock', 'running', 'stamps'), ARGV[4]
+if n > 0 and #seen > STAMPED then
+  if not string.find(counters[3] or '', sub(seen, -STAMPED), 1, true) then return ODD end
+  seen = sub(seen, 1, -STAMPED - 1)
 end
 
 -- 5. It leaves the agenda, and is leased. The first write is one that is allowed when memory is full. An agent that has nothing, as what
@@ -225,13 +242,12 @@ if many then
 end
 if #gone > 0 then redis.call('ZREM', KEYS[1], unpack(gone)) end
 if n > 0 then
-  local counters = redis.call('HMGET', KEYS[7], 'clock', 'running')
-  fence = string.format('%.0f', math.max((tonumber(counters[1]) or 0) + 1, now * 1024, ARGV[4] + 1))
+  fence = string.format('%.0f', math.max((tonumber(counters[1]) or 0) + 1, now * 1024, seen + 1))
   redis.call('HSET', KEYS[7], 'clock', fence, 'running', string.format('%.0f', (tonumber(counters[2]) or 0) + n))
   redis.call(
     'HSET', KEYS[4], fence, string.rep(RUNNING, n) .. ARGV[1], fence .. CLAIM_REFS, cmsgpack.pack(packed), CLAIM_NONCE .. ARGV[1], fence
   )
-  local till = string.format('%.0f', now + ARGV[3])
+  local till = string.format('%.0f', now + lease_of_all)
   redis.call('ZADD', KEYS[5], till, fence)
   if not lease or tonumber(lease) > tonumber(till) then lease = till end
   for kind, k in pairs(per) do

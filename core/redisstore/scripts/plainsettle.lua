@@ -65,9 +65,9 @@ for i = 1, n do
   names[i], refs[i] = ARGV[runs_at + PER_RUN * i - 4], ARGV[runs_at + PER_RUN * i - 3]
 end
 local HOLDS = nil
-if redis.call('EXISTS', base .. 'orders', base .. 'groups', base .. 'serial', base .. 'pulse', base .. 'holds', base .. 'open', base .. 'bytes', base .. 'uses') > 0 then
+if redis.call('EXISTS', base .. 'orders', base .. 'groups', base .. 'serial', base .. 'pulse', base .. 'holds', base .. 'open', base .. 'bytes', base .. 'uses', base .. 'suspects') > 0 then
   if redis.call('EXISTS', base .. 'open') == 1 or redis.call('HEXISTS', base .. 'holds', SCOPE_ALL) == 1 then return ODD end
-  for _, name in ipairs({ 'orders', 'groups', 'pulse', 'serial', 'bytes', 'uses' }) do
+  for _, name in ipairs({ 'orders', 'groups', 'pulse', 'serial', 'bytes', 'uses', 'suspects' }) do
     local of_agents = name == 'serial' or name == 'bytes'
     for _, value in ipairs(redis.call('HMGET', base .. name, unpack(of_agents and names or refs))) do
       if value then return ODD end

@@ -21,12 +21,13 @@
 -- ARGV[7] record
 -- ARGV[8] nonce, 16 bytes, as for claim
 -- ARGV[9] lease, ms
--- ARGV[10] the largest fence that the caller has seen, 0: none
+-- ARGV[10] the largest fence that the caller has seen, 0: none; behind it the stamp(24) of what it needs to be stored, if any
 -- returns {now} if something is out of the ordinary, else {now, due, fence, the task as a claim returns it, next due of the agent or '',
 --          next end of a lease}; the last argument is who calls: see answers
 
 local ODD = { now }
 local CALLER = ARGV[#ARGV]
+local STAMPED = 24 -- longer than a fence alone
 if byte(CALLER) ~= byte('0') then return ODD end -- it may have been carried out before
 local most, few = tonumber(ARGV[1]), tonumber(ARGV[2])
 local agent, id, kind, record = ARGV[3], ARGV[4], ARGV[5], ARGV[7]
@@ -60,7 +61,11 @@ elseif kept and sub(kept, 3, 2 + #id) == id then
 end
 
 -- 3. Where its name goes, and what else its agent has: that is of the same level, and none of it is due.
-local counters = redis.call('HMGET', KEYS[5], 'clock', 'submitted', 'live', 'running')
+local counters, seen = redis.call('HMGET', KEYS[5], 'clock', 'submitted', 'live', 'running', 'stamps'), ARGV[10]
+if #seen > STAMPED then
+  if not string.find(counters[5] or '', sub(seen, -STAMPED), 1, true) then return ODD end
+  seen = sub(seen, 1, -STAMPED - 1)
+end
 local clock = math.max((tonumber(counters[1]) or 0) + 1, now * 1024)
 local seq, others, next_due = struct.pack('>I7', clock), {}, ''
 local named = seq .. string.char(math.floor(#id / 256), #id % 256) .. id
@@ -100,7 +105,7 @@ end
 if next_due ~= '' and tonumber(next_due) <= now then return ODD end
 
 -- 4. It is stored and leased.
-local fence = string.format('%.0f', math.max(clock + 1, ARGV[10] + 1))
+local fence = string.format('%.0f', math.max(clock + 1, seen + 1))
 local due, till = string.format('%.0f', now), string.format('%.0f', now + ARGV[9])
 redis.call(
   'HSET', KEYS[5], 'clock', fence, 'submitted', string.format('%.0f', (tonumber(counters[2]) or 0) + 1),

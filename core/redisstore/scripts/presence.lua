@@ -22,6 +22,7 @@ for i = 1, #all, 2 do
   end
 end
 if tag == '' then return reply end
+redis.call('ZREM', KEYS[1], '') -- the first write must be one that is allowed when memory is full
 if #over > 0 then redis.call('HDEL', KEYS[2], unpack(over)) end
 if kept < most then
   redis.call('HSET', KEYS[2], tag, string.format('%013.0f', now + lasts) .. info)

@@ -19,6 +19,7 @@ local agent, was, new, bounds = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local old = redis.call('HGET', KEYS[2], agent) or ''
 if old == new then return { now, DONE } end
 if old ~= was then return { now, CHANGED } end
+redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
 if new == '' then redis.call('HDEL', KEYS[2], agent) else redis.call('HSET', KEYS[2], agent, new) end
 local had, looked = redis.call('HGET', KEYS[3], agent) or '', false
 if had ~= bounds then

@@ -76,7 +76,7 @@ local function line_of(ref)
   if ends and tonumber(ends) <= now then ends = nil end
   local allowed = of('limits', id)
   if string.match(id, '^[^|]*|[^|]*|o') then allowed = own.allowed(sub(bucket, #id + 2), id) end -- it is of the profile of the agent
-  return { bucket, allowed, of('flight', bucket), of('lines', bucket), empty or '', ends and of('spent', bucket) or '', ends or '', of('learned', bucket) }
+  return { bucket, allowed, of('flight', bucket), of('lines', bucket), empty or '', ends and of('spent', bucket) or '', ends or '', of('learned', bucket), of('reserved', bucket) }
 end
 
 local STEP = 262144 -- bytes

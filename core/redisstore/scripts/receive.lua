@@ -26,6 +26,7 @@ if state == DROPPED then
   end
   return { now }
 end
+redis.call('ZREM', KEYS[3], '') -- the first write must be one that is allowed when memory is full
 local over = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, FORGOTTEN)
 if #over > 0 then
   redis.call('HDEL', KEYS[2], unpack(over))

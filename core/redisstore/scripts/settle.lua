@@ -12,6 +12,7 @@
 -- ARGV[3] 1 if the caller takes what is due again, and nobody has to be woken for it
 -- ARGV[4..] 12 for each run: fence, index in its claim, agent, id, verb, due, state or '', record, group key or '', kind,
 --           what the run adds to the statistics of its kind or '', extra or ''
+--           a state has in front a 0, or a 1 if the crashes of its task stay counted
 --           verb: c completed, f failed, x cancelled (record is kept); r again at due (ms, or minus a delay in ms);
 --           z rest until due; b given back, due is the one it had; the group is what the caller takes for it: see group_of
 --           statistics: type of the schedule(1) failed(1) duration(6) lag(6); extra, each with its length: 1 if it knows
@@ -62,6 +63,7 @@ local task_dels, gone, gone_kinds, state_sets, order_dels = {}, {}, {}, {}, {}
 local changed, stats, freed = {}, {}, {}
 local counts = { [COMPLETED] = 0, [FAILED] = 0, [CANCELLED] = 0, [AGAIN] = 0, [RELEASE] = 0, [REST] = 0 }
 local groups, earliest, touched, ended = {}, nil, {}, 0
+local cleared = {} -- tasks of which a run has ended, so that nobody suspects them
 
 -- 2. A task that has ended leaves its agent and becomes a record.
 local function finish(verb, agent, id, ref, live, member, kind, record, group)
@@ -112,11 +114,13 @@ local function again(verb, agent, id, ref, live, member, order, due, state, extr
   due = tonumber(due)
   if due <= 0 then due = now - due end
   if state ~= '' then
-    if verb == RELEASE and byte(state) == 0 then -- a run that was given back has shown nothing: its crashes stay counted
+    local unrun = verb == RELEASE or byte(state) == 1 -- such a run has shown nothing: its crashes stay counted
+    if unrun then
       state = sub(redis.call('HGET', KEYS[4], ref) or '\0', 1, 1) .. sub(state, 2)
     end
     state_sets[#state_sets + 1] = ref
     state_sets[#state_sets + 1] = state
+    if not unrun then cleared[#cleared + 1] = ref end
   end
   local await = ''
   if extra ~= '' then
@@ -221,7 +225,7 @@ for i = 1, n do
             crossed[#crossed + 1] = i
             crossed[#crossed + 1] = name
             crossed[#crossed + 1] = ends
-          end)
+          end, kind_ran)
         end
         if tally ~= '' then counted_run(kind_ran, tally, extra) end
       end
@@ -249,6 +253,7 @@ if #agent_sets > 0 then redis.call('HSET', KEYS[2], unpack(agent_sets)) end
 if #task_dels > 0 then redis.call('HDEL', KEYS[3], unpack(task_dels)) end
 if #gone > 0 then forget(gone, gone_kinds) end
 if #state_sets > 0 then redis.call('HSET', KEYS[4], unpack(state_sets)) end
+if #cleared > 0 then redis.call('HDEL', base .. 'suspects', unpack(cleared)) end
 if #order_dels > 0 then redis.call('HDEL', base .. 'orders', unpack(order_dels)) end
 placed()
 if redis.call('EXISTS', base .. 'serial') == 1 then

@@ -6,6 +6,7 @@
 -- ARGV[2] key
 -- ARGV[3] what is said
 -- ARGV[4] how long it is kept, ms
+-- ARGV[5] 1 if it is the rest of one that was told to some already, which is not kept
 -- returns {now, 0 one is kept already, 1 tasks were told, 2 it is kept, how many were told, 1 if there may be more}
 
 local TAKEN = 0
@@ -19,14 +20,15 @@ local all = redis.call('HGETALL', waiting)
 for i = 1, #all, 2 do
   local id = all[i]
   if all[i + 1] == UNTOLD then
-    if told == MOST_TOLD then
-      rest = 1
-      break
-    end
     local live, member = find(agent, redis.call('HGET', KEYS[2], agent), id)
     local place_, due, name = IS_RUNNING, 0, nil
     if live then place_, due, name = where(agent, id, live, member) end
     if place_ ~= IS_RUNNING then -- one that runs has waited for too long
+      if told == MOST_TOLD then
+        rest = 1
+        break
+      end
+      redis.call('ZREM', KEYS[1], '') -- the first write must be one that is allowed when memory is full
       redis.call('HSET', waiting, id, TOLD .. said)
       if due > now or place_ == IS_PARKED then
         lift(agent, id, live, member, place_, name)
@@ -42,6 +44,7 @@ if told > 0 then
   look()
   return kept_answer({ now, RESUMED, told, rest })
 end
+if ARGV[5] == '1' then return { now, RESUMED, 0, 0 } end
 if kept_for(agent, key) then return { now, TAKEN, 0, 0 } end
 local until_ = string.format('%013.0f', now + tonumber(ARGV[4]))
 redis.call('SET', base .. 'signal:' .. agent .. ':' .. key, until_ .. said, 'PX', ARGV[4] + 60000) -- it says itself when it is over

@@ -1,4 +1,4 @@
--- spend: what runs use of budgets, and what limits learn from runs that are told to come back later.
+-- spend: what runs use of budgets, and usually do, and what limits learn from runs that are told to come back later.
 -- needs: look bounded
 
 local NEVER = '0000000000000' -- the end of a hold that lasts
@@ -18,6 +18,7 @@ local LATE = 100 -- ms of starts that may be made up for
 local ADAPTS = '|as?$' -- at the end of a limit that does
 local HOME = '^' -- in front of the name of a bucket that spans partitions, where it is counted for all
 local SERVED = 's'
+local LAST_RUNS = 20 -- of a kind, by which it is known what one usually uses
 local OWN = '^[^|]*|[^|]*|o' -- names of limits and budgets of the profile of an agent
 
 -- span is what buckets that span partitions need (a table, as a script has only so many names): see limits. hands has what the caller brings for
@@ -92,6 +93,7 @@ local function hold_now(scope, said)
   local since = lasting(old) and sub(old, 14, 26) or string.format('%013.0f', now)
   redis.call('HSET', base .. 'holds', scope, NEVER .. since .. said)
   redis.call('ZREM', base .. 'leases', HELD .. scope)
+  redis.call('ZREM', base .. 'open', scope) -- what was not put back yet stays where it is
 end
 
 -- spend charges a bucket of a budget. It returns whether it is used up by this, and its period; of a task
@@ -167,6 +169,42 @@ local function learn(name, runs, most, wait)
   keep(name, l)
 end
 
+-- own.usual is what a run of a kind is reckoned to use of a unit: what nine in ten of the last ones have used at most, and the most that one of
+-- them has; else what the caller expects; nil if nothing is known.
+own.known = {}
+function own.usual(kind, unit)
+  local name = kind .. '|' .. unit
+  local u = own.known[name]
+  if u == nil then
+    local last = {}
+    for n in string.gmatch(redis.call('HGET', base .. 'usual', name) or '', '%d+') do last[#last + 1] = tonumber(n) end
+    table.sort(last)
+    if #last > 0 then
+      u = { last[math.ceil(#last * 9 / 10)], last[#last] }
+    else
+      local expected = own.expected and own.expected[name]
+      u = expected and { expected, expected } or false
+    end
+    own.known[name] = u
+  end
+  return u
+end
+
+-- own.expect reads what the caller expects runs to use: a line of =, the kind, the unit and the amount, with tabs.
+function own.expect(text)
+  own.expected = {}
+  for kind, unit, amount in string.gmatch(text, '=([^\t\n]+)\t([%w_]+)\t(%d+)\n') do own.expected[kind .. '|' .. unit] = tonumber(amount) end
+end
+
+-- own.note_use keeps what a run of a kind has used of a unit, for those to come: see own.usual.
+function own.note_use(kind, unit, amount)
+  local name = kind .. '|' .. unit
+  local all = redis.call('HGET', base .. 'usual', name)
+  all = (all and all .. ',' or '') .. string.format('%.0f', amount)
+  if select(2, string.gsub(all, ',', '')) >= LAST_RUNS then all = string.match(all, ',(.*)') end
+  redis.call('HSET', base .. 'usual', name, all)
+end
+
 -- after_run charges what a run has used, and notes how it was answered: 'w' and for how long it was told to wait, '-' if it has asked
 -- nobody, else it was served. `buckets` are those that it counted in, each with how many runs it had; what it has used up is told
 -- to `crossed`. Of what spans partitions all that is for its home: span.reports has for each such run and bucket its name, the number of the last permit
@@ -196,12 +234,16 @@ function span.report(name, runs, answer, unit, amount)
     span.reports[#span.reports + 1] = v
   end
 end
-local function after_run(buckets, used, answer, gone, crossed)
-  local adapts = redis.call('EXISTS', base .. 'learned') == 1
+local function after_run(buckets, used, answer, gone, crossed, kind)
+  local adapts, noted = redis.call('EXISTS', base .. 'learned') == 1, {}
   for _, b in ipairs(buckets) do
     local name, runs = b[1], b[2]
     local id = string.match(name, '^(.*)|[^|]*$')
     local unit = string.match(id, '%$([%w_]+)%$%a$')
+    if unit and unit ~= UNIT_RUNS and answer ~= '-' and not noted[unit] then
+      noted[unit] = true
+      own.note_use(kind, unit, used[unit] or 0)
+    end
     if GRANTED and redis.call('HEXISTS', base .. 'granted', name) == 1 then
       span.report(name, runs, answer, unit, unit and used[unit])
     elseif unit and used[unit] or adapts and not unit then

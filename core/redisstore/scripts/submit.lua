@@ -6,7 +6,8 @@
 -- KEYS[3] tasks
 -- KEYS[4] finished
 -- ARGV[1] mode: each (every task for itself), all (all or nothing) or check (write nothing)
--- ARGV[2] most live tasks an agent may have, KiB of large ones, and how many may be in the agenda, with a | between
+-- ARGV[2] most live tasks an agent may have, KiB of large ones, and how many may be in the agenda, with a | between; behind them an o if all
+--         tasks are owed: they are stored when memory is full too
 -- ARGV[3] retention of finished records, ms
 -- ARGV[4..] 7 for each task: agent, due (ms, or minus a delay in ms), record (to check, what it weighs), group key or '', id, kind, rule
 --           rule: '' keep what is there, else k, f (refuse), r (replace) or o (keep, whatever the limits) and, each with its length, the first state,
@@ -18,7 +19,7 @@
 --          each that has one} if the partition has any}
 
 local mode, retention = ARGV[1], tonumber(ARGV[3])
-local most, heaviest, few = string.match(ARGV[2], '^(%d+)|(%d+)|(%d+)$')
+local most, heaviest, few = string.match(ARGV[2], '^(%d+)|(%d+)|(%d+)o?$')
 most, heaviest, few = tonumber(most), tonumber(heaviest), tonumber(few)
 local FIELDS = 7 -- of each task
 local FIRST = 3 -- arguments in front of the tasks
@@ -44,7 +45,7 @@ local CHECK = 'check'
 -- 1. What is known of the tasks: the values of their agents, those of their ids that are live, and the records of their agents.
 -- Each key is read once for all tasks.
 local mode, retention = ARGV[1], tonumber(ARGV[3])
-local most, heaviest, few = string.match(ARGV[2], '^(%d+)|(%d+)|(%d+)$')
+local most, heaviest, few = string.match(ARGV[2], '^(%d+)|(%d+)|(%d+)o?$')
 most, heaviest, few = tonumber(most), tonumber(heaviest), tonumber(few)
 local n = (#ARGV - FIRST) / FIELDS
 local names, ids, rules, refs = {}, {}, {}, {}
@@ -52,6 +53,7 @@ for i = 1, n do
   local at = FIELDS * (i - 1) + FIRST
   names[i], ids[i], rules[i] = ARGV[at + 1], ARGV[at + 5], ARGV[at + 7]
 end
+if sub(ARGV[2], -1) == RULE_OWED then redis.call('ZREM', base .. 'leases', '') end -- the first write must be one that is allowed when memory is full
 local values = redis.call('HMGET', KEYS[2], unpack(names))
 local finished = redis.call('HMGET', KEYS[4], unpack(names))
 local current, stored, ends = {}, {}, {}
@@ -347,6 +349,7 @@ for _, r in ipairs(replaced) do
   else
     lift(agent, id, live, r.member, r.place, r.name)
     redis.call('HDEL', base .. 'orders', ref)
+    redis.call('HDEL', base .. 'suspects', ref)
     unwait(agent, id)
     if r.rule.state ~= '' then
       redis.call('HSET', base .. 'state', ref, r.rule.state)

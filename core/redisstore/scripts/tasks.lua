@@ -313,6 +313,20 @@ local function unprobed(bucket)
   if n == 1 then redis.call('HSET', base .. 'learned', bucket, text) end
 end
 
+-- unreserve gives back what budgets have kept for a run.
+local function unreserve(ref)
+  local kept = redis.call('HGET', base .. 'reserves', ref)
+  if not kept then return end
+  redis.call('HDEL', base .. 'reserves', ref)
+  for amount, bucket in string.gmatch(kept, '([%d?]+) ([^\n]+)') do
+    local all, untried = string.match(redis.call('HGET', base .. 'reserved', bucket) or '', '^(%d+)|(%d+)$')
+    if all then -- else none of its runs is under way
+      if amount == '?' then untried = math.max(untried - 1, 0) else all = math.max(all - amount, 0) end
+      redis.call('HSET', base .. 'reserved', bucket, string.format('%.0f|%.0f', all, untried))
+    end
+  end
+end
+
 -- unuse gives back what a run that has ended had of limits: to `ended` are added the buckets that it counted in, each with how many
 -- runs it had. It returns whether somebody waits for that, whom the next claim serves.
 local USES, GRANTED, opened = nil, false, false
@@ -329,6 +343,7 @@ local function unuse(ref, ended)
   for bucket in string.gmatch(buckets, '[^\n]+') do
     local runs = redis.call('HINCRBY', base .. 'flight', bucket, -1)
     if runs <= 0 then redis.call('HDEL', base .. 'flight', bucket) end
+    if runs <= 0 and string.find(bucket, '$', 1, true) then redis.call('HDEL', base .. 'reserved', bucket) end
     if GRANTED and redis.call('HEXISTS', base .. 'granted', bucket) == 1 then given_back[#given_back + 1] = bucket end
     if ended then ended[#ended + 1] = { bucket, runs + 1 } else unprobed(bucket) end
     if redis.call('HEXISTS', base .. 'lines', bucket) == 1 then
@@ -336,6 +351,7 @@ local function unuse(ref, ended)
       opened, wanted = true, true
     end
   end
+  if string.find(buckets, '$', 1, true) then unreserve(ref) end
   return wanted
 end
 

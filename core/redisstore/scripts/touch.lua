@@ -64,7 +64,11 @@ end
 
 -- move gives a task another due time where it is.
 local function move(agent, id, live, member, place_, name, due)
-  if place_ == IS_PARKED then
+  if place_ == IS_PARKED and name == berth(agent) then -- what waits in line is taken whenever there is room
+    lift(agent, id, live, member, place_, name)
+    place(agent, member, live, id, due)
+    placed()
+  elseif place_ == IS_PARKED then
     redis.call('ZADD', base .. 'parked:' .. name, due, agent .. ':' .. id)
   elseif member then
     redis.call('ZADD', KEYS[1], due, member)

@@ -1,0 +1,20 @@
+-- stamp: note that the definitions are stored which a stamp names.
+-- needs: layout alone
+-- KEYS[1] agenda
+-- KEYS[2] leases
+-- KEYS[3] counters
+-- ARGV[1] stamp
+-- ARGV[2] most stamps that are known: the oldest go
+-- returns {now}
+
+redis.call('ZREM', KEYS[2], '') -- the first write must be one that is allowed when memory is full
+local known, n = { ARGV[1] }, 1
+for stamp in string.gmatch(string.reverse(redis.call('HGET', KEYS[3], 'stamps') or ''), '%w+') do
+  stamp = string.reverse(stamp)
+  if stamp ~= ARGV[1] and n < tonumber(ARGV[2]) then
+    n = n + 1
+    table.insert(known, 1, stamp)
+  end
+end
+redis.call('HSET', KEYS[3], 'stamps', table.concat(known, ' '))
+return { now }

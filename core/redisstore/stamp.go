@@ -1,0 +1,72 @@
+package redisstore
+
+// Stamps: which definitions are stored. They are lost with whatever else a Redis loses that comes back empty.
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Stamp notes that definitions are stored; see [store.Bounds]. It restores the layout of the prefix first, which is lost with the rest: a
+// process that starts later must not choose another number of partitions.
+func (s *Store) Stamp(ctx context.Context, stamp string) error {
+	if err := s.keepLayout(ctx); err != nil {
+		return err
+	}
+	calls := make([]call, len(s.parts))
+	for p := range calls {
+		calls[p] = call{script: &s.scripts.stamp, partition: p, args: []any{stamp, store.MostStamps}}
+	}
+	_, err := s.eval(ctx, verbControl, calls)
+	return err
+}
+
+// Stamped reports whether a partition has a stamp; see [store.Bounds].
+func (s *Store) Stamped(ctx context.Context, partition int, stamp string) (bool, error) {
+	ctx, cancel := s.patience(ctx, verbLook)
+	defer cancel()
+	known, err := s.client.Do(ctx, "HGET", s.parts[partition].key("counters"), "stamps").Text()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return false, wrap(verbLook, err)
+	}
+	return slices.Contains(strings.Fields(known), stamp), nil
+}
+
+// keepLayout stores the layout that this process works with where there is none, and refuses another one.
+func (s *Store) keepLayout(ctx context.Context) error {
+	key := s.config.Prefix + "layout"
+	n, err := s.client.Do(ctx, "HGET", key, "partitions").Int()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return s.newLayout(ctx, key, len(s.parts), s.layout)
+	case err != nil:
+		return wrap(verbControl, err)
+	case n != len(s.parts):
+		return wrap(verbControl, fmt.Errorf("the prefix %q was lost and has been created again with %d partitions, where this process has %d: restart this process",
+			s.config.Prefix, n, len(s.parts)))
+	}
+	return nil
+}
+
+// newLayout stores the layout of a new prefix, and an id by which stores can be told apart. Of two processes that do so at the same time one
+// sets the numbers.
+func (s *Store) newLayout(ctx context.Context, key string, partitions, version int) error {
+	pipe := s.client.Pipeline()
+	pipe.Do(ctx, "HSETNX", key, "version", strconv.Itoa(version))
+	pipe.Do(ctx, "HSETNX", key, "partitions", strconv.Itoa(partitions))
+	pipe.Do(ctx, "HSETNX", key, "id", rand.Text())
+	_, err := pipe.Exec(ctx)
+	if err != nil {
+		return wrap("open", err)
+	}
+	return nil
+}
