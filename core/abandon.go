@@ -48,6 +48,13 @@ func (p *pull) closes(c *call) {
 	o.all = o.all[:last]
 }
 
+// calling reports whether handlers of the pull run that are not abandoned.
+func (p *pull) calling() bool {
+	p.openCalls.mu.Lock()
+	defer p.openCalls.mu.Unlock()
+	return len(p.openCalls.all) > 0
+}
+
 // endCalls tells all calls that the pull ends: their contexts are done.
 func (p *pull) endCalls() {
 	o := &p.openCalls

@@ -52,9 +52,11 @@ const (
 	// alarmRunning is how long a pull that claims no more waits for its runs until it books the alarm without them: for what falls due while
 	// they run, and for the end of their leases, should this process die.
 	alarmRunning = time.Second
-	// alarmBarren is how soon an alarm is after a pull that has left what is due, but has run nothing: it is for another one, or
+	// alarmBarren is how soon an alarm is after a pull that has left what is due, but has got nothing: it is for another one, or
 	// for a partition that is away.
 	alarmBarren = 30 * time.Second
+	// dueNow is the due time of what is due at once: an alarm is booked for no time that has passed.
+	dueNow store.Millis = 1
 	// longestAlarm bounds one call of the clock, and lastAlarm is what a call gets whose own time is over.
 	longestAlarm = 5 * time.Second
 	lastAlarm    = 500 * time.Millisecond
@@ -126,15 +128,19 @@ func (s *Scheduler) book(ctx context.Context, due store.Millis) error {
 	if s.config.Alarm == nil || due == 0 {
 		return nil
 	}
-	now := s.storeNow()
+	ctx, cancel := alarmContext(ctx)
+	defer cancel()
+	// A process that has heard nothing of the store yet may be wrong about the time by any amount.
+	now, err := s.askedNow(ctx)
+	if err != nil {
+		return &AlarmError{At: due.Time(), Err: err}
+	}
 	at := min(max(due, now.Add(alarmAhead)), now.Add(alarmFarthest))
 	at = (at + 999) / 1000 * 1000
 	n, needed := s.alarm.needs(at, now)
 	if !needed {
 		return nil
 	}
-	ctx, cancel := alarmContext(ctx)
-	defer cancel()
 	wanted := store.Booking{At: at, Tag: s.nonce + "-" + strconv.Itoa(n)}
 	booked, err := s.store.Book(ctx, wanted)
 	if err != nil {
@@ -184,11 +190,15 @@ func (p *pull) runBooked() (Report, error) {
 	}
 	p.s.alarm.enter()
 	r, err := p.run()
-	due := earlier(store.MillisOf(r.NextDueAt), p.leaveAlarm())
-	if now := p.s.storeNow(); r.More {
+	made := p.leaveAlarm()
+	due := earlier(store.MillisOf(r.NextDueAt), made)
+	switch now := p.s.storeNow(); {
+	case r.More && r.Agents > 0:
 		due = earlier(due, now)
-		if r.Ran == 0 {
-			due = now.Add(alarmBarren)
+	case r.More:
+		due = now.Add(alarmBarren)
+		if made > now {
+			due = earlier(due, made)
 		}
 	}
 	if failed := p.s.book(p.ctx, due); failed != nil {

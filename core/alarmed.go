@@ -20,7 +20,7 @@ type alarmed struct {
 // soon books for something that may be due now, in tasks that the answer does not name, if anything was changed at all.
 func (a *alarmed) soon(ctx context.Context, effects []store.Effect) {
 	if slices.ContainsFunc(effects, func(e store.Effect) bool { return e.Code == store.EffectDone }) {
-		a.s.madeDue(ctx, a.s.storeNow())
+		a.s.madeDue(ctx, dueNow)
 	}
 }
 
@@ -77,7 +77,7 @@ func (a *alarmed) settled(ctx context.Context, settled []store.Settled) {
 	for i := range settled {
 		due = earlier(due, settled[i].Due)
 		if settled[i].Freed || len(settled[i].Opened) > 0 {
-			due = earlier(due, a.s.storeNow())
+			due = earlier(due, dueNow)
 		}
 	}
 	a.s.madeDue(ctx, due)
@@ -106,17 +106,24 @@ func (a *alarmed) effects(ctx context.Context, effects []store.Effect) {
 	a.s.madeDue(ctx, due)
 }
 
-// Hold books for the ends of holds: what they hold is due then.
+// Hold books for the ends of holds: what they hold is due then. One that is given as a duration ends so long after the store has heard of
+// it, and no sooner than counted from before.
 func (a *alarmed) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, error) {
+	var due store.Millis
+	for i := range holds {
+		until := holds[i].Until
+		if until.After != 0 {
+			now, err := a.s.askedNow(ctx)
+			if err != nil {
+				return nil, err
+			}
+			until.At = now.Add(until.After)
+		}
+		due = earlier(due, until.At)
+	}
 	effects, err := a.Store.Hold(ctx, holds)
 	if err != nil {
 		return nil, err
-	}
-	var due store.Millis
-	for i := range holds {
-		if until := holds[i].Until; until != (store.When{}) {
-			due = earlier(due, max(until.At, a.s.storeNow().Add(until.After)))
-		}
 	}
 	a.s.madeDue(ctx, due)
 	return effects, nil
@@ -161,7 +168,7 @@ func (a *alarmed) Budget(ctx context.Context, changes []store.BudgetChange) ([]s
 func (a *alarmed) Signal(ctx context.Context, signals []store.Signal) ([]store.Signalled, error) {
 	out, err := a.Store.Signal(ctx, signals)
 	if slices.ContainsFunc(out, func(n store.Signalled) bool { return n.Resumed > 0 }) {
-		a.s.madeDue(ctx, a.s.storeNow())
+		a.s.madeDue(ctx, dueNow)
 	}
 	return out, err
 }

@@ -4,7 +4,6 @@ package core
 
 import (
 	"context"
-	"crypto/rand"
 	"slices"
 	"sync"
 	"time"
@@ -108,7 +107,7 @@ func (s *Scheduler) placeNow(ctx context.Context, subs []store.Submission) (star
 			h.runs.Done()
 		}
 	}()
-	if len(s.config.Limits)+len(s.config.Budgets) > 0 && s.limited(ctx) != nil { // the next pull says why
+	if s.declared.storing.Load() || s.keepDeclared(ctx) != nil { // the next pull says why
 		return nil, nil, nil
 	}
 	g := s.slots.spare(sub.Kind)
@@ -116,9 +115,10 @@ func (s *Scheduler) placeNow(ctx context.Context, subs []store.Submission) (star
 		return nil, nil, nil
 	}
 	partition := store.PartitionOf(sub.Agent, s.store.Partitions())
+	lease := s.kind(sub.Kind).Lease
 	r := store.ClaimRequest{
-		Partition: partition, Nonce: s.nonce + rand.Text()[:store.NonceLen-len(s.nonce)], Kinds: []string{sub.Kind}, Limit: 1,
-		Lease: s.kind(sub.Kind).Lease, Fence: s.fences.last(partition), New: sub,
+		Partition: partition, Nonce: s.nonceFor(), Kinds: []string{sub.Kind}, Limit: 1,
+		Lease: stored(lease), Notice: noticeOf(lease), Fence: s.fences.last(partition), New: sub, Stamp: s.stamped(), Expect: s.expected,
 	}
 	sent := s.config.Clock.Now()
 	// Whoever gives up waiting would leave a lease behind that nobody keeps.
@@ -137,7 +137,7 @@ func (s *Scheduler) placeNow(ctx context.Context, subs []store.Submission) (star
 	s.fences.seen(partition, c.Fence)
 	s.slots.keep(g, c.Tasks)
 	if len(c.Tasks) > 0 {
-		start = func() { h.run(c, sent.Add(r.Lease), r.Lease) }
+		start = func() { h.run(c, sent.Add(stored(lease)), lease) }
 	}
 	return start, []store.Submitted{*c.Submitted}, nil
 }
@@ -147,6 +147,7 @@ func (h *host) run(c *store.Claim, deadline time.Time, lease time.Duration) {
 	defer h.runs.Done()
 	p := newPull(h.ctx, h.s, Scope{Agents: []string{c.Tasks[0].Agent}, Grace: h.Grace, OnDue: h.OnDue, OnTick: h.OnTick})
 	defer p.close()
+	p.hosted = true
 	p.outlook = outlook{mu: new(sync.Mutex)} // nothing is asked, so nothing is left to ask
 	p.heart.hold(c, deadline, lease)
 	p.enter(c.Tasks[0].Agent, len(c.Tasks))
@@ -165,7 +166,7 @@ func (s *slots) spare(kind string) grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	most, bounded := s.ofKind[kind]
-	if s.abandoned >= s.most || s.shut() || bounded && s.kinds[kind] >= most {
+	if s.abandoned >= s.most || bounded && s.kinds[kind] >= most {
 		return grant{}
 	}
 	usual := s.free() > 0

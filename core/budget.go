@@ -96,6 +96,34 @@ func validUnit(field, unit string) error {
 	return nil
 }
 
+// validate refuses a usage that nothing can have, as KindConfig.Expect.
+func (u Usage) validate() *ConfigError {
+	for unit, amount := range u {
+		if wrong, ok := errors.AsType[*InvalidError](validUnit("Expect", unit)); ok {
+			return &ConfigError{Field: wrong.Field, Value: unit, Reason: wrong.Reason}
+		}
+		// The comparison is false for what is not a number.
+		if unit == store.UnitRuns || !(amount >= 0 && amount <= float64(store.MostAmount/store.AmountOne)) {
+			return misconfigured("Expect", amount, "must be between 0 and %s of %s, and not of runs, not %v", store.MostAmount, unit, amount)
+		}
+	}
+	if len(u) > maxUnits {
+		return misconfigured("Expect", len(u), "must have at most %d units, not %d", maxUnits, len(u))
+	}
+	return nil
+}
+
+// expected is what runs of all kinds are expected to use.
+func (c Config) expected() (all []store.Expected) {
+	for _, kind := range slices.Sorted(maps.Keys(c.Kinds)) {
+		own := c.Kinds[kind].or(c.Default)
+		for _, unit := range slices.Sorted(maps.Keys(own.Expect)) {
+			all = append(all, store.Expected{Kind: kind, Used: store.Used{Unit: unit, Amount: store.AmountOf(own.Expect[unit])}})
+		}
+	}
+	return all
+}
+
 // amounts are what was used, in the order of the units.
 func (u Usage) amounts() []store.Used {
 	if len(u) == 0 { // nearly all
@@ -348,6 +376,9 @@ func (e *Explanation) budget(t *store.Stored) {
 	switch {
 	case b.Amount == 0:
 		e.because(BecauseBudget, 0, "it waited for a budget of %s, which has been lifted: the next claim takes it", of)
+	case b.Used < b.Amount && b.Reserved > 0:
+		e.because(BecauseBudget, 0, "the budget of %s %s %s of %s has no room for it beside the runs under way (%s used, %s kept for them): it starts when one of them has ended, if there is room then",
+			b.Amount, b.About.Unit, b.About.Per.Text(), of, b.Used, b.Reserved)
 	case b.Used < b.Amount || b.Ends <= e.now():
 		e.because(BecauseBudget, 0, "it waited for the budget of %s %s %s of %s, which has room again: the next claim takes it",
 			b.Amount, b.About.Unit, b.About.Per.Text(), of)

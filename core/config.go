@@ -58,13 +58,14 @@ type Config struct {
 	// Default are the settings of kinds that are not in Kinds, and of what their settings leave zero.
 	Default KindConfig
 	// Limits bound how many tasks run at once and start within a time over all processes of the store: see [Limit]. A process sets them
-	// when it first pulls; what was set by hand about the same tasks counts until then.
+	// when it first pulls; what was set by hand about the same tasks counts until then. If the store loses them they are set again before anything
+	// starts: see [Scheduler.Define].
 	Limits []Limit
 	// Budgets bound what runs use within an hour, a day or a month over all processes of the store: see [Budget]. They are set as Limits are.
 	Budgets []Budget
-	// MaxCrashes is how many times in a row the process of a run may die, or stall for longer than its lease, while it runs
-	// that task alone, before the task is dead: DefaultMaxCrashes if zero. A task whose run lost its process among others is
-	// run alone from then on, until a run of it ends.
+	// MaxCrashes is how many runs of a task in a row may die with their process before the next such death ends the task:
+	// DefaultMaxCrashes if zero. After the first a process runs at most half as many such tasks at once as it has slots, after the second
+	// two, and after the third one, until a run of the task ends. A process that was only away, or that was told to end, has not died.
 	MaxCrashes int
 	// MaxDepth and MaxSpawned are the breaker for tasks whose runs submit tasks, which submit tasks: how deep they may be below the task
 	// that no run has submitted, their root, and how many may be submitted below one root within any hour, in each partition of the store.
@@ -161,6 +162,9 @@ type KindConfig struct {
 	BatchWait time.Duration
 	// BatchBy is what the tasks of a batch share: BatchByAgent, which each has to, and names of labels. BatchByAgent alone if nil.
 	BatchBy []string
+	// Expect is what a run of this kind is expected to use, by units: budgets keep that much for each run until the store knows what the last ones have used.
+	// Without it the first run starts beside no other of which nothing is known.
+	Expect Usage
 	// Disabled refuses new tasks of this kind. Existing ones still run.
 	Disabled bool
 }
@@ -291,6 +295,9 @@ func (k KindConfig) or(o KindConfig) KindConfig {
 	if k.BatchBy == nil {
 		k.BatchBy = o.BatchBy
 	}
+	if k.Expect == nil {
+		k.Expect = o.Expect
+	}
 	return k
 }
 
@@ -319,6 +326,9 @@ func (k KindConfig) validate() *ConfigError {
 	}
 	if err := k.IdleBackoff.validate(); err != nil {
 		return ofPart("IdleBackoff", err)
+	}
+	if err := k.Expect.validate(); err != nil {
+		return err
 	}
 	return k.validateBatch()
 }

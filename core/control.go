@@ -92,10 +92,19 @@ func (s *Scheduler) runNow(ctx context.Context, t *store.Stored) (time.Time, err
 	if err := s.allow(ctx, change); err != nil {
 		return time.Time{}, err
 	}
-	if err := s.passQuiet(ctx, t, &b); err != nil {
+	passes, err := s.passQuiet(ctx, t, &b)
+	if err != nil {
 		return time.Time{}, err
 	}
 	effects, err := s.store.RunNow(ctx, []store.RunNow{{Agent: t.Agent, ID: t.ID, Group: b.Group, Queue: b.overlap() == OverlapQueueOne}})
+	if err == nil && passes && effects[0].Code == store.EffectStopped { // what was refused is not to start in quiet hours later
+		err = s.asRead(ctx, t.Agent, t.ID, func(marked *store.Stored) error {
+			if marked.Status != StatusWaiting || marked.Due != t.Due {
+				return nil
+			}
+			return s.replanAs(ctx, marked, t.State)
+		})
+	}
 	e, err := effect(t, effects, err)
 	if err == nil {
 		s.changed(change, &b, e.Due)
@@ -103,22 +112,27 @@ func (s *Scheduler) runNow(ctx context.Context, t *store.Stored) (time.Time, err
 	return e.Due.Time(), err
 }
 
-// passQuiet lets a task that waits start although its agent has quiet hours now.
-func (s *Scheduler) passQuiet(ctx context.Context, t *store.Stored, b *body) error {
+// passQuiet lets a task that waits start although its agent has quiet hours now. It reports whether it has changed the task for that.
+func (s *Scheduler) passQuiet(ctx context.Context, t *store.Stored, b *body) (passes bool, err error) {
 	h, err := s.habitsOf(ctx, t.Agent)
 	if err != nil || t.Status != StatusWaiting {
-		return err
+		return false, err
 	}
 	now, err := s.askedNow(ctx)
 	if err != nil || h.until(now, t.Level, b.Urgent) == now {
-		return err
+		return false, err
 	}
 	st, err := record.DecodeState(t.State)
 	if err != nil || st.Hand {
-		return nil //nolint:nilerr // whoever claims it says what is wrong
+		return false, nil //nolint:nilerr // whoever claims it says what is wrong
 	}
 	st.Hand = true
-	effects, err := s.store.Replan(ctx, []store.Replan{{Agent: t.Agent, ID: t.ID, Version: t.Version, Was: t.Due, Due: t.Due, State: st.Encode()}})
+	return true, s.replanAs(ctx, t, st.Encode())
+}
+
+// replanAs gives a task that waits another state, and leaves it due as it was read.
+func (s *Scheduler) replanAs(ctx context.Context, t *store.Stored, state []byte) error {
+	effects, err := s.store.Replan(ctx, []store.Replan{{Agent: t.Agent, ID: t.ID, Version: t.Version, Was: t.Due, Due: t.Due, State: state}})
 	if err == nil && effects[0].Code == store.EffectChanged {
 		err = store.ErrChanged
 	}
@@ -171,7 +185,10 @@ func (s *Scheduler) tryCancel(
 	if err := allow(ctx, change); err != nil {
 		return "", err
 	}
-	order := record.Hold{By: by.By, Reason: by.Reason, Group: b.Group, Kind: t.Kind, Level: t.Level}
+	order := record.Hold{By: by.By, Reason: by.Reason, Group: b.Group, Kind: t.Kind, Level: t.Level, Callback: record.NoCallback}
+	if b.Callback != nil {
+		order.Callback = b.Callback.URL
+	}
 	rec := record.Finished{
 		Kind: t.Kind, Level: t.Level, Submitted: t.Submitted, Due: t.Due, Reason: cancelReason(by), Group: b.Group, State: t.State, Origin: b.Origin,
 	}

@@ -30,7 +30,6 @@ type facts struct {
 	// Of the run that has ended:
 	ran       bool // its handler was called
 	took      time.Duration
-	alone     bool    // nothing else ran in its process
 	order     *[]byte // what was said when the task was told to end; nil if it was not
 	habits    *habits // of its agent; nil if it has no profile
 	zone      string  // the default one

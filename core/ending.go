@@ -27,6 +27,13 @@ func (d *decision) endAsTold(v *verdict, order []byte) {
 	by := record.DecodeHold(order)
 	v.outcome = OutcomeCancelled
 	d.group, v.settlement.Group = by.Group, by.Group
+	switch by.Callback {
+	case "": // a version that does not say has cancelled it
+	case record.NoCallback:
+		d.body.Callback = nil
+	default:
+		d.body.Callback = &record.Callback{URL: by.Callback}
+	}
 	rec := d.record(cancelReason(Order{By: by.By, Reason: by.Reason}))
 	if by.Kind != "" { // else a version that does not say has cancelled it
 		rec.Kind, rec.Level = by.Kind, by.Level
@@ -37,18 +44,18 @@ func (d *decision) endAsTold(v *verdict, order []byte) {
 // revise changes a verdict that could not stand, as the task was cancelled or replaced while it ran; err is the store's refusal. What
 // has been noted of the run stays. It is false for any other error.
 func (d *decision) revise(v *verdict, err error) bool {
-	tally := v.settlement.Tally
+	tally, spent := v.settlement.Tally, v.settlement.Spent
 	cancelled, told := errors.AsType[*store.EndingError](err)
 	switch {
 	case told:
 		v.released, v.retried, v.err = false, false, nil
-		v.settlement = store.Settlement{Run: d.claimed.Run, Kind: d.claimed.Kind, Tally: tally}
+		v.settlement = store.Settlement{Run: d.claimed.Run, Kind: d.claimed.Kind, Tally: tally, Spent: spent}
 		d.endAsTold(v, cancelled.Order)
 	case errors.Is(err, store.ErrReplaced):
 		v.status = StatusWaiting
 		kept := d.state.Carry() // what belongs to the old definition is not left in place
 		v.settlement = store.Settlement{
-			Run: d.claimed.Run, Group: d.group, Kind: d.claimed.Kind, Tally: tally, Verb: store.VerbAgain, Renewed: true, State: kept.Encode(),
+			Run: d.claimed.Run, Group: d.group, Kind: d.claimed.Kind, Tally: tally, Spent: spent, Verb: store.VerbAgain, Renewed: true, State: kept.Encode(),
 		}
 	default:
 		return false

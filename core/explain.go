@@ -57,7 +57,7 @@ const (
 	BecauseSerial    BecauseCode = "serial"       // it is due, and another run of its agent has to end first
 	BecauseLimited   BecauseCode = "limited"      // it is due, and a limit holds it back
 	BecauseBudget    BecauseCode = "budget"       // it is due, and a budget is used up that it is about
-	BecauseSuspect   BecauseCode = "suspect"      // its last run lost its process: it runs alone until a run of it ends
+	BecauseSuspect   BecauseCode = "suspect"      // its last run died with its process: few such tasks run at once in a process
 )
 
 // Explain says why a task has not run. It fails with ErrNotFound if there is none.
@@ -106,7 +106,13 @@ func (e *Explanation) running(t *store.Stored) {
 		e.because(BecauseEnding, t.Lease, "it was %s and ends with its run", cancelReason(decodeHold(t.Order)))
 	}
 	left := ""
-	if t.Lease != 0 {
+	switch {
+	case t.Lease != 0 && t.Lease < e.now():
+		e.because(BecauseRunning, 0, "%s", e.overrun(t))
+		e.suspect(t)
+		e.paused(", from its next run on")
+		return
+	case t.Lease != 0:
 		left = fmt.Sprintf("; its lease (fence %d) ends at %s unless it is extended", t.Fence, clockTime(t.Lease.Time()))
 	}
 	e.because(BecauseRunning, t.Lease, "it is running%s%s", e.at(t.Holder), left)
@@ -114,11 +120,31 @@ func (e *Explanation) running(t *store.Stored) {
 	e.paused(", from its next run on")
 }
 
-// suspect says that a task runs alone, and so may wait for its process to have nothing else to do.
-func (e *Explanation) suspect(t *store.Stored) {
-	if t.Crashes > 0 {
-		e.because(BecauseSuspect, 0, "its last run lost its process or its lease: until one of its runs ends it runs alone, once its process runs nothing else")
+// overrun says of a run whose lease is over who had it, and whether anybody would take it over.
+func (e *Explanation) overrun(t *store.Stored) string {
+	text := fmt.Sprintf("its run%s has not been heard of since its lease (fence %d) ended at %s", e.at(t.Holder), t.Fence, clockTime(t.Lease.Time()))
+	for tag, p := range e.processes {
+		if tag != t.Holder && p.handles(t.Kind) && e.Now.Sub(p.At) < announceFor/2 {
+			return text + ": the next claim of its kind takes it over"
+		}
 	}
+	return text + fmt.Sprintf(", and no process is known that would take it over: start one that has a handler for the kind %q", t.Kind)
+}
+
+// suspect says that of such tasks few run at once in one process, which one that waits may have to wait for.
+func (e *Explanation) suspect(t *store.Stored) {
+	if t.Crashes == 0 {
+		return
+	}
+	runs, most := "its last run died with its process", "half as many such tasks at once as it has slots"
+	switch sort := store.SuspectSort(t.Crashes); sort {
+	case 0:
+	case 1:
+		runs, most = "its last 2 runs died with their processes", fmt.Sprintf("%d such tasks at once", mostOfSecondSort)
+	default:
+		runs, most = fmt.Sprintf("its last %d runs died with their processes", t.Crashes), "one such task at once"
+	}
+	e.because(BecauseSuspect, 0, "%s: until a run of it ends, a process runs %s, and those first that have crashed less often", runs, most)
 }
 
 // waiting gives the reasons of a task that waits. One that keeps it in any case, such as a missing

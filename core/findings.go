@@ -65,6 +65,9 @@ func (s *Scheduler) Diagnose(ctx context.Context) []Finding {
 			all = append(all, checkServers(facts)...)
 		}
 	}
+	if recovered, err := s.Recovered(ctx); err == nil {
+		all = append(all, recovered)
+	}
 	return append(all, h.Work(), h.handlers(), h.ProcessesSeen(), h.Stats.Pauses(), h.Stats.Failures(), h.failing(), h.limits(), h.BudgetsLeft(), h.Stats.History())
 }
 

@@ -63,7 +63,7 @@ func (s *Scheduler) foretell(ctx context.Context, batch []*run) (failed []*run, 
 func (r *run) delivery() (store.Submission, error) {
 	c, v := r.claimed, &r.verdict
 	of := store.Stored{Agent: c.Agent, ID: c.ID, Status: v.status, Record: v.settlement.Record}
-	return callbackOf(&of, &r.body, c.Fence, r.pull.lease(r)+callbackMargin)
+	return callbackOf(&of, &r.body, r.pull.heart.runOf(c).Fence, r.pull.lease(r)+callbackMargin)
 }
 
 // tellForetold reports the deliveries that are new.
@@ -193,7 +193,7 @@ func (s *Scheduler) confirmRunning(ctx context.Context, d *store.Stored, known [
 		return err
 	}
 	_, err = s.store.Submit(ctx, []store.Submission{{
-		Agent: d.Agent, ID: d.ID, Kind: KindCallback, Level: d.Level, Body: b.Encode(), Conflict: store.ConflictReplace, Version: d.Version, OldLen: len(d.Body),
+		Agent: d.Agent, ID: d.ID, Kind: KindCallback, Level: d.Level, Body: b.Encode(), Conflict: store.ConflictReplace, Owed: true, Version: d.Version, OldLen: len(d.Body),
 	}})
 	return err
 }
@@ -211,7 +211,7 @@ func (s *Scheduler) deliverAgain(ctx context.Context, d *store.Stored, known []b
 	if err != nil {
 		return err
 	}
-	sub.Conflict, sub.Owed, sub.Due, sub.State = store.ConflictReplace, false, store.When{}, (&state{Progress: bytes.Clone(known)}).First()
+	sub.Conflict, sub.Due, sub.State = store.ConflictReplace, store.When{}, (&state{Progress: bytes.Clone(known)}).First()
 	_, err = s.store.Submit(ctx, []store.Submission{sub})
 	return err
 }

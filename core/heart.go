@@ -12,18 +12,28 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// heart keeps the leases of a pull's claims alive: it extends all of them in one call, three times in a lease. A lease
-// that is lost, or that may be lost because the store has not answered in time, cancels the contexts of its runs.
+// heart keeps the leases of a pull's claims alive: it extends all of them in one call, three times in a lease. Where the store does not
+// answer it asks again, for as long as that takes: handlers go on, as the store may be away for everybody. Only a store that says that a
+// lease is lost ends its runs, and only those that somebody else has begun meanwhile.
 type heart struct {
 	pull *pull
 
 	mu      sync.Mutex
 	claims  map[claimKey]*heldClaim
-	stopAt  func() bool // stops the timer of the next beat
-	nextAt  time.Time   // when that is
+	moved   map[*Claimed]leasePlace // runs that were leased again under another fence
+	stopAt  func() bool             // stops the timer of the next beat
+	nextAt  time.Time               // when that is
 	halted  bool
 	beating bool
+	leaving bool      // the process is about to end, and says so
+	failing time.Time // since when the store has not answered; zero while it does
 	beats   sync.WaitGroup
+}
+
+// leasePlace is where the lease of a run is.
+type leasePlace struct {
+	key   claimKey
+	index int
 }
 
 // claimKey names a claim: fences are numbered by partition.
@@ -36,7 +46,8 @@ type claimKey struct {
 type heldClaim struct {
 	lease    time.Duration // the longest of its runs'; as claimed until they are known
 	known    bool
-	given    bool      // its runs have been told that it is lost
+	given    bool      // it is lost, and its runs have been told
+	left     bool      // the store knows that the process leaves
 	deadline time.Time // by our clock, counted from before the claim was sent
 	runs     []heldRun
 	open     int // of them, not settled
@@ -44,17 +55,18 @@ type heldClaim struct {
 
 // heldRun is one of its runs, and the call of its handler.
 type heldRun struct {
-	index int
-	ended bool
-	run   *run // nil before it has begun
-	call  *call
+	index   int32
+	ended   bool
+	claimed *Claimed
+	run     *run // nil before it has begun
+	call    *call
 }
 
 // of is a run of the claim by its index, which is its place unless the claim has come again without some; nil if it has ended.
 func (c *heldClaim) of(index int) *heldRun {
 	i := index
-	if i < 0 || i >= len(c.runs) || c.runs[i].index != index {
-		i = slices.IndexFunc(c.runs, func(r heldRun) bool { return r.index == index })
+	if i < 0 || i >= len(c.runs) || int(c.runs[i].index) != index {
+		i = slices.IndexFunc(c.runs, func(r heldRun) bool { return int(r.index) == index })
 	}
 	if i < 0 || c.runs[i].ended {
 		return nil
@@ -73,7 +85,7 @@ func (h *heart) hold(c *store.Claim, deadline time.Time, lease time.Duration) {
 	// settled.
 	held := &heldClaim{lease: lease, deadline: deadline, runs: make([]heldRun, len(c.Tasks)), open: len(c.Tasks)}
 	for i := range c.Tasks {
-		held.runs[i].index = c.Tasks[i].Index
+		held.runs[i].index, held.runs[i].claimed = int32(c.Tasks[i].Index), &c.Tasks[i] //nolint:gosec // below MaxClaim
 	}
 	h.claims[claimKey{c.Partition, c.Fence}] = held
 	// Three beats in a lease: two may fail before it is lost.
@@ -117,19 +129,31 @@ func (h *heart) plan(d time.Duration) {
 func (h *heart) watch(r *run, call *call) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c := r.claimed
-	held := h.claims[claimKey{c.Partition, c.Fence}]
+	at := h.at(r.claimed)
+	held := h.claims[at.key]
 	if held == nil {
 		return
 	}
-	if of := held.of(c.Index); of != nil {
+	if of := held.of(at.index); of != nil {
 		of.run, of.call = r, call
-		// A claim is extended as a whole, so the longest lease counts. The one it was claimed with is
-		// no measure: it was the shortest of all kinds.
-		if own := h.pull.lease(r); !held.known || own > held.lease {
+		// A claim is extended as a whole, so the longest lease of its runs counts: all have that of their kind, but for tasks with one
+		// of their own.
+		own := h.pull.lease(r)
+		if !held.known && own < held.lease {
+			h.plan(0) // the store holds it for too long
+		}
+		if !held.known || own > held.lease {
 			held.lease, held.known = own, true
 		}
 	}
+}
+
+// at is where the lease of a task is. The mutex is held.
+func (h *heart) at(c *Claimed) leasePlace {
+	if to, moved := h.moved[c]; moved {
+		return to
+	}
+	return leasePlace{claimKey{c.Partition, c.Fence}, c.Index}
 }
 
 // lease of a run: its task's, or its kind's.
@@ -140,29 +164,41 @@ func (p *pull) lease(r *run) time.Duration {
 	return p.s.kind(r.claimed.Kind).Lease
 }
 
-// lapsed reports whether the lease of a task is over by our clock: others may have taken it.
-func (h *heart) lapsed(c *Claimed) bool {
+// lapsed reports whether the lease of a task is over by our clock, so that others may have taken it, and whether it is known to be lost.
+func (h *heart) lapsed(c *Claimed) (over, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	held := h.claims[claimKey{c.Partition, c.Fence}]
-	return held == nil || held.given || !h.pull.s.config.Clock.Now().Before(held.deadline)
+	held := h.claims[h.at(c).key]
+	lost = held == nil || held.given
+	return lost || !h.pull.s.config.Clock.Now().Before(held.deadline), lost
 }
 
 // release forgets a task that is settled.
 func (h *heart) release(c *Claimed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	key := claimKey{c.Partition, c.Fence}
-	held := h.claims[key]
+	at := h.at(c)
+	delete(h.moved, c)
+	held := h.claims[at.key]
 	if held == nil {
 		return
 	}
-	if r := held.of(c.Index); r != nil {
+	if r := held.of(at.index); r != nil {
 		*r = heldRun{index: r.index, ended: true}
 		held.open--
 	}
 	if held.open == 0 {
-		delete(h.claims, key)
+		delete(h.claims, at.key)
+	}
+}
+
+// leave tells the store that the process is about to end: what it cannot end by then is no suspect.
+func (h *heart) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leaving = true
+	if len(h.claims) > 0 {
+		h.plan(0)
 	}
 }
 
@@ -185,11 +221,18 @@ func (h *heart) schedule(d time.Duration) {
 	})
 }
 
+// Pauses between heartbeats while the store does not answer: a tenth of the shortest lease, within these.
+const (
+	shortestBeatPause = 5 * time.Millisecond
+	longestBeatPause  = 250 * time.Millisecond
+)
+
 // beat extends all leases and plans the next beat.
 func (h *heart) beat() {
 	extensions, keys := h.extensions()
+	failed := false
 	if len(extensions) > 0 {
-		h.extend(extensions, keys)
+		failed = h.extend(extensions, keys)
 		h.pull.announce(announceEvery, announceFor)
 	}
 	h.mu.Lock()
@@ -198,13 +241,20 @@ func (h *heart) beat() {
 	if h.halted || len(h.claims) == 0 {
 		return
 	}
-	now, next := h.pull.s.config.Clock.Now(), maxLease
+	next, tell := maxLease, false
 	for _, held := range h.claims {
-		if !held.given { // a lease that could not be extended is given up in time
-			next = min(next, held.lease/3, held.deadline.Add(-held.lease/10).Sub(now))
+		if !held.given {
+			next = min(next, held.lease/3)
+			tell = tell || h.leaving && !held.left
 		}
 	}
-	h.schedule(max(next, time.Millisecond))
+	switch {
+	case failed:
+		next = min(max(next*3/10, shortestBeatPause), longestBeatPause)
+	case tell:
+		next = 0
+	}
+	h.schedule(next)
 }
 
 // extensions are what one heartbeat sends: every claim, with the progress of its runs since the last
@@ -215,14 +265,18 @@ func (h *heart) extensions() ([]store.Extension, []claimKey) {
 	var extensions []store.Extension
 	var keys []claimKey
 	for key, held := range h.claims {
-		e := store.Extension{Partition: key.partition, Fence: key.fence, Lease: held.lease}
+		if held.given {
+			continue
+		}
+		e := store.Extension{Partition: key.partition, Fence: key.fence, Lease: stored(held.lease), Leave: h.leaving}
 		for _, r := range held.runs {
 			// Not started yet, so it has no progress; its lease is extended with the claim.
 			if r.run == nil {
 				continue
 			}
 			if state := r.run.progress(); state != nil {
-				e.Progress = append(e.Progress, store.Progress{Run: r.run.claimed.Run, State: state})
+				at := store.Run{Partition: key.partition, Fence: key.fence, Index: int(r.index), Agent: r.claimed.Agent, ID: r.claimed.ID, Ref: r.claimed.Ref}
+				e.Progress = append(e.Progress, store.Progress{Run: at, State: state})
 			}
 		}
 		extensions, keys = append(extensions, e), append(keys, key)
@@ -230,44 +284,61 @@ func (h *heart) extensions() ([]store.Extension, []claimKey) {
 	return extensions, keys
 }
 
-// extend sends a heartbeat, and takes note of each lease that is lost and each run that is to end. It
-// may take a part of the shortest lease only.
-func (h *heart) extend(extensions []store.Extension, keys []claimKey) {
+// extend sends a heartbeat, and takes note of each run that is to end and each lease that is lost. It reports whether some of the store
+// did not answer.
+func (h *heart) extend(extensions []store.Extension, keys []claimKey) (failed bool) {
 	p := h.pull
 	sent := p.s.config.Clock.Now()
 	// The leases are needed until the last run is settled, also when the caller has gone.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), h.patience(keys))
 	alive, err := p.s.store.Extend(ctx, extensions)
 	cancel()
-	if err != nil {
-		p.s.config.Logger.WarnContext(p.ctx, "a heartbeat failed", slog.Int("claims", len(extensions)), slog.Any("err", err))
-	}
-	now := p.s.config.Clock.Now()
+	var lost []*heldClaim
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	for i, key := range keys {
 		held := h.claims[key]
-		err := err
-		if err == nil {
-			err = alive[i].Err
+		one := err
+		if one == nil {
+			one = alive[i].Err
 		}
 		switch {
-		// All its runs were settled while the beat was under way.
-		case held == nil:
-		case err == nil && alive[i].Held:
+		case held == nil: // all its runs were settled while the beat was under way
+		case one != nil:
+			failed, err = true, one
+		case alive[i].Held:
 			// From when it was sent, as for the claim: the store's lease is never over before ours.
-			held.deadline = sent.Add(held.lease)
+			held.deadline, held.left = sent.Add(stored(held.lease)), extensions[i].Leave
 			held.told(alive[i].Ended)
-		// No answer is taken for a lost lease only shortly before its end: handlers then have the rest
-		// of it to stop before others start.
-		case err == nil, !now.Before(held.deadline.Add(-held.lease / 10)):
-			held.given = true
-			for _, r := range held.runs {
-				if r.call != nil {
-					r.call.cancel(ErrLeaseLost)
-				}
-			}
+		default:
+			lost = append(lost, held)
 		}
+	}
+	h.mu.Unlock()
+	h.answers(err)
+	for _, held := range lost {
+		h.regain(held)
+	}
+	return failed
+}
+
+// answers logs that heartbeats begin to fail, and that they reach the store again, but not each of them.
+func (h *heart) answers(err error) {
+	h.mu.Lock()
+	since, now := h.failing, h.pull.s.config.Clock.Now()
+	switch {
+	case err == nil:
+		h.failing = time.Time{}
+	case since.IsZero():
+		h.failing = now
+	default:
+	}
+	h.mu.Unlock()
+	log, ctx := h.pull.s.config.Logger, h.pull.ctx
+	switch {
+	case err != nil && since.IsZero():
+		log.WarnContext(ctx, "a heartbeat failed: it is tried again until the store answers, and handlers go on meanwhile", slog.Any("err", err))
+	case err == nil && !since.IsZero():
+		log.InfoContext(ctx, "heartbeats reach the store again", slog.Duration("after", now.Sub(since)))
 	}
 }
 
@@ -290,45 +361,31 @@ func (c *heldClaim) told(ended []store.Ended) {
 	}
 }
 
-// patience is how long a beat may take: a third of the shortest lease, but no longer than until one of them has to be
-// given up. A beat for leases that are lost already, or for claims whose runs have all ended meanwhile, has no longer: the end of the
-// pull waits for it.
+// patience is how long a beat may take: a third of the shortest lease, and no longer than a look, so that one that hangs is not waited
+// for when the store is back.
 func (h *heart) patience(keys []claimKey) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.pull.s.config.Clock.Now()
-	patience := maxLease
+	patience := longestLook
 	for _, key := range keys {
-		held := h.claims[key]
-		switch {
-		case held == nil:
-			patience = min(patience, h.pull.s.config.Default.Lease/3)
-		case held.given:
+		if held := h.claims[key]; held != nil {
 			patience = min(patience, held.lease/3)
-		default:
-			patience = min(patience, held.lease/3, held.deadline.Add(-held.lease/10).Sub(now))
 		}
 	}
 	return max(patience, time.Millisecond)
 }
 
-// untilOver is how long it is until the last lease of these runs is surely over.
-func (h *heart) untilOver(runs []store.Settlement) time.Duration {
+// longestOf is the longest lease of some runs.
+func (h *heart) longestOf(runs []*run) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.pull.s.config.Clock.Now()
 	longest := minLease
-	for i := range runs {
-		if held := h.claims[claimKey{runs[i].Partition, runs[i].Fence}]; held != nil {
-			longest = max(longest, held.deadline.Sub(now))
+	for _, r := range runs {
+		if held := h.claims[h.at(r.claimed).key]; held != nil {
+			longest = max(longest, held.lease)
 		} else {
 			longest = max(longest, h.pull.s.config.Default.Lease)
 		}
-	}
-	// A host that stops the process at its limit leaves no time for more; a part of the margin is for
-	// the report.
-	if end := h.pull.end; !end.IsZero() {
-		longest = min(longest, max(end.Sub(now), 0)+h.pull.s.config.Margin*3/4)
 	}
 	return longest
 }

@@ -3,6 +3,7 @@ package core
 // What a pull learns of a partition from the answer to a claim.
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -21,9 +22,19 @@ func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time
 	p.s.fences.seen(t.partition, c.Fence)
 	before, now := t.due(), t.atNow
 	t.answered(sent, r.Agents, &c.Look)
+	if c.Unstamped { // what is due is taken once the store has what this process relies on
+		return
+	}
 	// The most that was seen: a later claim looks at a part only, and what it does not see is still
 	// left.
 	t.left = max(t.left, c.Left)
+	if c.Suspects > 0 {
+		t.suspected = sent
+	}
+	t.nextSort = p.s.slots.leftSuspects(c.Suspects, p.sortPatience())
+	if c.Noticed > 0 {
+		p.noticed = sent.Add(r.Notice)
+	}
 	t.barren = time.Time{}
 	t.doubted = p.outlook.series != nil && !g.urgent && len(c.Tasks)+c.Parked+c.Recovered == 0
 	// What a settlement has made due, or has made room for, while the claim was under way the claim may not have seen: that is no reason to
@@ -36,10 +47,19 @@ func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time
 	}
 }
 
+// sortPatience is how long suspects of one sort wait for those of another before they have their turn: a small part of a pull that has an
+// end, as they are to start in it.
+func (p *pull) sortPatience() time.Duration {
+	if p.end.IsZero() {
+		return sortsApart
+	}
+	return p.end.Sub(p.begun) / 8
+}
+
 // foundNothing notes how far a claim has searched that brought nothing, and when it is worth trying again. What waits for
 // a slot of its kind is worth it as soon as slots come free; what is left for lack of time is so for the whole pull.
 func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.Time, g grant, moved bool) {
-	full, shared := false, false // kinds without a slot; kinds whose slots another partition was offered
+	full, shared := t.suspects(sent), false // kinds without a slot; kinds whose slots another partition was offered
 	for kind, most := range r.Most {
 		full = full || most == 0
 		shared = shared || most == 0 && g.room[kind] > 0
@@ -58,7 +78,7 @@ func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.T
 	case moved && !full && len(r.Leave) == 0:
 	case t.room && t.left == 0: // the claim may not have seen it
 	case full:
-		t.barren, t.because = sent.Add(lookEvery), g.news
+		t.barren, t.because = sent.Add(cmp.Or(t.nextSort, lookEvery)), g.news
 	default:
 		t.barren, t.because = sent.Add(leftFor), 0
 	}

@@ -149,21 +149,6 @@ func validLimits(limits []Limit) error {
 	return nil
 }
 
-// limited sets the limits and budgets of the configuration, once: a pull that cannot is tried again by the next one.
-func (s *Scheduler) limited(ctx context.Context) error {
-	s.limiting.Lock()
-	defer s.limiting.Unlock()
-	if s.limitsSet {
-		return nil
-	}
-	err := s.SetLimits(ctx, s.config.Limits...)
-	if err == nil {
-		err = s.SetBudgets(ctx, s.config.Budgets...)
-	}
-	s.limitsSet = err == nil
-	return err
-}
-
 // adapts says how far an adaptive limit lets a task wait.
 func (e *Explanation) adapts(t *store.Stored) {
 	l, learned := &t.Line.Limit, store.Learned{Runs: 1}

@@ -34,6 +34,7 @@ type pull struct {
 	back      atomic.Int64 // partitions that have come back while it ran
 	turn      int          // of partitions, where there is not enough for all
 	lastClaim time.Time
+	noticed   time.Time // when the notice is over that one of its claims has given; zero for none
 	tally     tally
 	open      sync.WaitGroup // runs that are not settled, released or abandoned
 	gaveBack  atomic.Bool    // it has released what it could not start: the host decides when to try again
@@ -41,6 +42,7 @@ type pull struct {
 	calls     sync.WaitGroup // of handlers that have not returned, or were abandoned
 	asking    sync.WaitGroup // questions to partitions that are away
 	missing   atomic.Bool    // some may be
+	hosted    bool           // it runs what a living process has started at once, and claims nothing
 	leftAlarm atomic.Bool    // it no longer books for what others make due
 	ticks     ticks
 	settler   *settler
@@ -96,12 +98,14 @@ func (p *pull) bound() {
 		p.timers = append(p.timers, clock.AfterFunc(max(p.end.Sub(p.begun), 0), func() {
 			// Noted first: a run that the cancellation ends asks for it when its outcome is decided.
 			p.spent.Store(true)
+			p.heart.leave()
 			stop()
 			p.cancel(ErrStopping)
 		}))
 	}
 	p.timers = append(p.timers,
 		context.AfterFunc(p.ctx, func() {
+			p.heart.leave()
 			if p.scope.Grace <= 0 {
 				p.cancel(ErrStopping)
 				return

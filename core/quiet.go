@@ -59,7 +59,7 @@ func (d *decision) hushed(v *verdict) bool {
 	putOff(d.state, d.body, baseOf(d.state, d.claimed.Due), until)
 	v.quiet, v.status, v.because = true, StatusWaiting, waitsQuiet
 	v.settlement.Verb, v.settlement.Due, v.settlement.State = store.VerbAgain, store.When{At: until}, d.state.Encode()
-	v.settlement.Crashes = d.claimed.Crashes // it has not run since
+	v.settlement.Unrun = true
 	return true
 }
 

@@ -28,9 +28,6 @@ func (d *decision) giveBack(v *verdict) {
 	if !d.ran || d.body.overlap().spawns() {
 		return
 	}
-	if d.alone { // the crash that was counted in advance did not come
-		v.settlement.Crashes = d.claimed.Crashes
-	}
 	ended := record.Run{Started: d.now.Add(-v.took), Duration: v.took, Attempt: d.attempt, Outcome: string(OutcomeReleased), Error: "its process stopped", Used: d.used.stored()}
 	if b := d.budget; b.spent {
 		ended.Error = fmt.Sprintf("the time of its pull was up: %s of %s were left for it", b.left.Round(time.Millisecond), b.whole.Round(time.Millisecond))

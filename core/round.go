@@ -3,7 +3,6 @@ package core
 // The rounds of a pull: claim, start what was claimed, and decide whether there is more to have.
 
 import (
-	"crypto/rand"
 	"log/slog"
 	"maps"
 	"slices"
@@ -42,7 +41,7 @@ func (p *pull) round() (bool, error) {
 	due, again := p.ready(p.s.slots.newest())
 	switch {
 	case len(due) == 0 && again.IsZero():
-		return p.lingers() || p.awaitsDue() || p.gathers(), nil
+		return p.lingers() || p.awaitsDue() || p.gathers() || p.awaitsNotice(), nil
 	case len(due) == 0: // what is due waits for slots
 		p.s.slots.await(p.claiming, p.s.slots.newest(), again)
 		return true, nil
@@ -124,7 +123,7 @@ func (p *pull) claim(due []*target, g grant) error {
 	// for over too early rather than too late.
 	all := len(due)
 	requests, due := p.requests(due, g)
-	lease, sent := requests[0].Lease, p.s.config.Clock.Now()
+	sent := p.s.config.Clock.Now()
 	// Before the call, not after it: what settlements say while it is under way the answer may not
 	// know.
 	p.outlook.asking(due)
@@ -157,9 +156,20 @@ func (p *pull) claim(due []*target, g grant) error {
 	p.s.slots.keep(g, tasks)
 	for i := range claims {
 		p.learn(due[i], &requests[i], &claims[i], sent, g)
-		p.took(&claims[i], sent.Add(lease), lease)
+		p.took(&claims[i], sent)
 	}
 	p.startUnwaited() // after all of the answer, each task of which had a slot
+	return p.lost(claims)
+}
+
+// lost stores again what this process declares, if a claim says that the store has lost it. What cannot be stored ends the pull: nothing
+// may start without it.
+func (p *pull) lost(claims []store.Claim) error {
+	for i := range claims {
+		if claims[i].Unstamped {
+			return p.s.declaredLost(p.ctx, claims[i].Partition)
+		}
+	}
 	return nil
 }
 
@@ -172,7 +182,8 @@ const smallestShare = 16
 // requests asks the first of the targets, which have waited longest, for an equal share each of the tasks that a grant
 // has slots for. It returns the targets that are asked.
 func (p *pull) requests(due []*target, g grant) ([]store.ClaimRequest, []*target) {
-	take, leave, lease := p.kinds()
+	take, leave := p.kinds()
+	lease, leases, notice := p.leases(take)
 	n, few := g.n, max(g.n/smallestShare, (g.n+store.MaxClaim-1)/store.MaxClaim)
 	now, storeNow := p.s.config.Clock.Now(), p.s.storeNow()
 	// Dry: the ones asked before had nothing for us.
@@ -191,15 +202,18 @@ func (p *pull) requests(due []*target, g grant) ([]store.ClaimRequest, []*target
 		share := min(n/(len(due)-i), store.MaxClaim)
 		n -= share
 		requests[i] = store.ClaimRequest{
-			Partition: t.partition, Nonce: p.s.nonce + rand.Text()[:store.NonceLen-len(p.s.nonce)], Agents: t.agentsNow(storeNow), Kinds: take,
-			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.urgent, Serial: p.serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease,
-			Fence: p.s.fences.last(t.partition), Tell: p.s.tells(),
+			Partition: t.partition, Nonce: p.s.nonceFor(), Agents: t.agentsNow(storeNow), Kinds: take,
+			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.urgent, Serial: p.serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease, Leases: leases, Notice: notice, Suspects: g.suspectsFor(p.turn+i, len(due)),
+			MaxCrashes: p.s.config.MaxCrashes,
+			Fence:      p.s.fences.last(t.partition), Tell: p.s.tells(), Stamp: p.s.stamped(), Expect: p.s.expected,
 		}
 		switch {
 		// Each kind of claim continues where the last of its kind stopped: what one passes over another
 		// may want.
 		case g.urgent:
 			requests[i].After = t.urgent.on(passing, now)
+		case t.suspects(now): // they may be many, with others behind them
+			requests[i].After = t.rest.on(passing+"?", now)
 		case passing != "":
 			requests[i].After = t.rest.on(passing, now)
 		}
@@ -243,37 +257,51 @@ func (g *grant) passing(leave []string) string {
 	return b.String()
 }
 
-// kinds are the kinds to claim, those to leave because a run would usually not fit into what is left of the time, and the
-// shortest of their leases: the first heartbeat gives each claim the one that its tasks have.
-func (p *pull) kinds() (take, leave []string, lease time.Duration) {
+// kinds are the kinds to claim, and those to leave because a run would usually not fit into what is left of the time.
+func (p *pull) kinds() (take, leave []string) {
 	now := p.s.config.Clock.Now()
 	for _, kind := range p.s.handled() {
-		// The shortest, since a claim has one lease for all kinds: a longer one would delay the
-		// recovery of a task that wants it soon.
-		if own := p.s.kind(kind).Lease; lease == 0 || own < lease {
-			lease = own
-		}
 		if p.fits(kind, now) {
 			take = append(take, kind)
 		} else {
 			leave = append(leave, kind)
 		}
 	}
-	if lease == 0 {
-		lease = p.s.config.Default.Lease
+	return take, leave
+}
+
+// leases are how long claims hold tasks of some kinds: as long as those of the first, but for those kinds that have another lease. The
+// notice of leases that are over is that of the shortest.
+func (p *pull) leases(kinds []string) (lease time.Duration, others map[string]time.Duration, notice time.Duration) {
+	whole := p.s.config.Default.Lease
+	if len(kinds) > 0 {
+		whole = p.s.kind(kinds[0]).Lease
 	}
-	return take, leave, lease
+	shortest := whole
+	for _, kind := range kinds {
+		own := p.s.kind(kind).Lease
+		if shortest = min(shortest, own); own != whole {
+			if others == nil {
+				others = map[string]time.Duration{}
+			}
+			others[kind] = stored(own)
+		}
+	}
+	return stored(whole), others, noticeOf(shortest)
 }
 
 // took starts what a claim brought.
-func (p *pull) took(c *store.Claim, deadline time.Time, lease time.Duration) {
+func (p *pull) took(c *store.Claim, sent time.Time) {
 	p.tally.add(func(r *Report) {
 		r.Parked += c.Parked
 		r.Recovered += c.Recovered
 	})
 	p.s.crossed(c.Crossed)
-	if c.Parked+c.Recovered > 0 && p.s.tells() {
+	if c.Parked > 0 && p.s.tells() {
 		p.tellMoved(c)
+	}
+	if c.Recovered > 0 {
+		p.tellRecovered(c)
 	}
 	if len(c.Tasks) == 0 {
 		return
@@ -281,7 +309,8 @@ func (p *pull) took(c *store.Claim, deadline time.Time, lease time.Duration) {
 	p.left -= len(c.Tasks)
 	// Under the heart before anything starts: a handler could outlast the lease before its first
 	// heartbeat.
-	p.heart.hold(c, deadline, lease)
+	lease := p.s.kind(c.Tasks[0].Kind).Lease // of all of them
+	p.heart.hold(c, sent.Add(stored(lease)), lease)
 	for start := 0; start < len(c.Tasks); {
 		// Tasks of an agent are next to each other in a claim, and start together: so are they a batch
 		// where their kind takes batches.
@@ -323,7 +352,8 @@ func (p *pull) tick(agent string, tasks []Claimed) {
 		if r == nil {
 			continue
 		}
-		if !h.batch {
+		// One that may have ended its last process takes no batch with it.
+		if !h.batch || r.claimed.Crashes > 0 {
 			r.self[0] = r
 			p.start(h, r.self[:])
 			continue

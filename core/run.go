@@ -31,7 +31,6 @@ type run struct {
 	// Small fields stand together: a run is as large as a size of Go's allocator, and a byte more costs 256.
 	rides bool         // it has no slot: the first of its batch has one for all
 	owes  bool         // its goroutine stores its outcome
-	alone bool         // nothing else runs in its process, as its last run lost its own
 	left  *inheritance // of children that have failed; nil for none
 
 	recorder
@@ -67,11 +66,6 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 		p.release(r)
 	case r.body.overlap().spawns():
 		return r, spawner
-	// It may have been what took its last process down: it runs while nothing else does, so that it
-	// takes no other with it, and so that it is known who did it.
-	case c.Crashes > 0:
-		p.aside(h, r)
-		return nil, nil
 	default:
 		return r, h
 	}
@@ -167,13 +161,18 @@ func (p *pull) start(h *handler, runs []*run) {
 func (p *pull) held(runs []*run) []*run {
 	first := runs[0]
 	runs = slices.DeleteFunc(runs, func(r *run) bool {
-		if !p.heart.lapsed(r.claimed) {
+		over, lost := p.heart.lapsed(r.claimed)
+		if !over {
 			return false
 		}
 		if r != first && !r.rides {
 			p.s.slots.give(r.claimed)
 		}
-		r.conclude(ErrLeaseLost, 0, false)
+		if lost {
+			r.conclude(ErrLeaseLost, 0, false)
+		} else { // it has not begun, so nothing is lost if nobody has taken it
+			p.release(r)
+		}
 		return true
 	})
 	switch {
@@ -277,7 +276,7 @@ func (r *run) facts() facts {
 	return facts{
 		now: s.storeNow(), clock: s.config.Clock.Now(), claimed: c, claimedAt: store.MillisOf(r.info.Claimed), attempt: r.info.Attempt,
 		body: &r.body, state: &r.state, tally: &r.tally, kind: s.kind(c.Kind), ownAttempts: s.config.Kinds[c.Kind].MaxAttempts, process: s.config.Name,
-		next: s.cron, random: s.config.Random, alone: r.alone, order: r.order.Load(), habits: s.habits.of(c.Profile, s.config.Zone), zone: s.config.Zone, inherited: from.failed, failure: from.why, answer: r.info.answer(), used: r.used,
+		next: s.cron, random: s.config.Random, order: r.order.Load(), habits: s.habits.of(c.Profile, s.config.Zone), zone: s.config.Zone, inherited: from.failed, failure: from.why, answer: r.info.answer(), used: r.used,
 	}
 }
 

@@ -60,10 +60,8 @@ func (s *Scheduler) RunDue(ctx context.Context, scope Scope) (Report, error) {
 	if scope.Agents != nil && len(scope.Agents) == 0 {
 		return Report{}, nil
 	}
-	if len(s.config.Limits)+len(s.config.Budgets) > 0 {
-		if err := s.limited(ctx); err != nil {
-			return Report{}, err
-		}
+	if err := s.keepDeclared(ctx); err != nil {
+		return Report{}, err
 	}
 	p := newPull(ctx, s, scope)
 	defer p.close()

@@ -53,8 +53,8 @@ type Scheduler struct {
 	alarm    alarm
 	telling  telling
 
-	limiting  sync.Mutex // of limitsSet, while they are set
-	limitsSet bool
+	declared declared
+	expected []store.Expected // what runs use of which nothing is known yet
 }
 
 // New makes a scheduler on a store. It fails if a field of config makes no sense, naming it.
@@ -78,6 +78,7 @@ func New(st Store, config Config) (*Scheduler, error) {
 		own = own.or(config.Default).plain()
 		s.ofKind[name] = &own
 	}
+	s.expected = config.expected()
 	s.cron = s.crons.next
 	s.handleCallbacks()
 	if config.Alarm != nil {

@@ -1,12 +1,11 @@
 package core
 
-// The settler: how outcomes reach the store, in batches and until their leases are over.
+// The settler: how outcomes reach the store, in batches.
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"runtime"
 	"sync"
 	"time"
@@ -122,12 +121,6 @@ func (t *settler) take() []*run {
 	return batch
 }
 
-// Pauses between attempts to store outcomes while the store does not answer.
-const (
-	firstSettlePause = 50 * time.Millisecond
-	lastSettlePause  = 2 * time.Second
-)
-
 // store settles a batch. What the store does not answer for is tried again beside the settler, so that a partition that is
 // away keeps the outcomes of the others waiting once at most.
 func (t *settler) store(batch []*run) {
@@ -135,32 +128,13 @@ func (t *settler) store(batch []*run) {
 	if t.series != nil {
 		t.series.sends()
 	}
-	ctx, cancel := patienceFor(batch, runs)
+	ctx, cancel := t.call(batch)
 	t.holdBusy(ctx, batch)
 	batch, runs, err := t.try(ctx, batch, runs)
-	if len(batch) == 0 {
-		cancel()
-		return
+	cancel()
+	if len(batch) > 0 {
+		go t.insist(batch, runs, err)
 	}
-	go func() {
-		defer cancel()
-		t.insist(ctx, batch, runs, err)
-	}()
-}
-
-// patienceFor is the context of a batch. The caller's end is no reason to lose an outcome: only the end of the leases is, as others
-// may run the tasks then.
-func patienceFor(batch []*run, runs []store.Settlement) (context.Context, context.CancelFunc) {
-	var longest time.Duration
-	for from := 0; from < len(batch); {
-		p, to := batch[from].pull, from+1
-		for to < len(batch) && batch[to].pull == p {
-			to++
-		}
-		longest = max(longest, p.heart.untilOver(runs[from:to]))
-		from = to
-	}
-	return context.WithTimeout(context.WithoutCancel(batch[0].pull.ctx), longest)
 }
 
 // settlements are those of a batch, as the store gets them.
@@ -168,6 +142,7 @@ func settlements(batch []*run) []store.Settlement {
 	runs := make([]store.Settlement, len(batch))
 	for i, r := range batch {
 		runs[i] = r.verdict.settlement
+		runs[i].Run = r.pull.heart.runOf(r.claimed)
 		runs[i].BodyLen = len(r.claimed.Body)
 		runs[i].Quiet = r.quiet()
 	}
@@ -207,24 +182,6 @@ func (t *settler) try(ctx context.Context, batch []*run, runs []store.Settlement
 	return failed, left, lost
 }
 
-// insist tries again until a batch is stored, but no longer than what was left of the leases at first: then they are let
-// go, and others run the tasks.
-func (t *settler) insist(ctx context.Context, batch []*run, runs []store.Settlement, err error) {
-	for pause := firstSettlePause; len(batch) > 0; pause = min(2*pause, lastSettlePause) {
-		t.wait(ctx, pause)
-		if ctx.Err() == nil {
-			batch, runs, err = t.try(ctx, batch, runs)
-			continue
-		}
-		t.s.config.Logger.ErrorContext(ctx, "outcomes could not be stored before their leases ended: the tasks run again",
-			slog.Int("runs", len(runs)), slog.Any("err", err))
-		for i := range batch {
-			batch[i].stored(store.Settled{Err: errors.Join(ErrLeaseLost, err)})
-		}
-		return
-	}
-}
-
 // sortOut takes those out of a batch that are stored or refused, and returns the rest, which is to be settled again.
 func sortOut(batch []*run, runs []store.Settlement, results []store.Settled) ([]*run, []store.Settlement, error) {
 	var again []*run
@@ -236,6 +193,14 @@ func sortOut(batch []*run, runs []store.Settlement, results []store.Settled) ([]
 		if failed, ok := errors.AsType[*StoreError](results[i].Err); ok {
 			again, left, err = append(again, batch[i]), append(left, runs[i]), failed
 			continue
+		}
+		// Somebody has taken the lease while the store was out of reach, and has not begun the task.
+		if errors.Is(results[i].Err, ErrLeaseLost) {
+			regained, failed := batch[i].regained()
+			if regained || failed != nil {
+				again, left, err = append(again, batch[i]), append(left, settlements(batch[i:i+1])...), cmp.Or(failed, err)
+				continue
+			}
 		}
 		// The store refused the outcome for a reason that the verdict can take into account, such as
 		// what happened to the task while it ran.
@@ -256,17 +221,6 @@ func (r *run) revise(err error) bool {
 	}
 	d := decision{facts: r.facts(), group: r.body.Group}
 	return d.revise(&r.verdict, err)
-}
-
-// wait waits between attempts, or until ctx is done.
-func (t *settler) wait(ctx context.Context, d time.Duration) {
-	done := make(chan struct{})
-	stop := t.s.config.Clock.AfterFunc(d, func() { close(done) })
-	defer stop()
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
 }
 
 // stored counts an outcome and closes its run.

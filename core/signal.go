@@ -137,8 +137,8 @@ func (s *Scheduler) Signal(ctx context.Context, agent, key string, payload json.
 		return Signalled{}, err
 	}
 	var out Signalled
-	for {
-		answers, err := s.store.Signal(ctx, []store.Signal{{Agent: agent, Key: key, Payload: payload, Keep: SignalKept}})
+	for rest := false; ; rest = true {
+		answers, err := s.store.Signal(ctx, []store.Signal{{Agent: agent, Key: key, Payload: payload, Keep: SignalKept, Rest: rest}})
 		if err != nil {
 			return out, err
 		}

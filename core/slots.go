@@ -24,7 +24,7 @@ type slots struct {
 	kinds     map[string]int
 	lent      grant // of these: what claims under way may fill
 	abandoned int
-	solo      solo
+	suspects  suspects
 	news      uint64        // grows whenever a slot comes free
 	changed   chan struct{} // closed when news grows; nil when nobody waits for that
 	waiting   []*waiter     // in the order in which they came
@@ -43,8 +43,10 @@ type grant struct {
 	usual  int            // of lent slots: those that any task may fill
 	urgent bool           // with tasks of level 1 only
 	room   map[string]int // how many tasks of the kinds that have a bound
-	news   uint64         // as of when it was made
-	err    error          // why there will be none
+	// suspects is how many tasks of each sort whose last runs died with their process.
+	suspects sorts
+	news     uint64 // as of when it was made
+	err      error  // why there will be none
 }
 
 // newSlots are the slots of a process, all of them free.
@@ -130,7 +132,7 @@ func (s *slots) more(g grant, most int) grant {
 	runtime.Gosched()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := min(most-g.n, s.free()); n > 0 && len(s.waiting) == 0 && !s.shut() {
+	if n := min(most-g.n, s.free()); n > 0 && len(s.waiting) == 0 {
 		s.lend(n, false)
 		g.n += n
 	}
@@ -143,7 +145,6 @@ func (s *slots) free() int { return min(s.total-s.used, s.total-s.kept-s.usual) 
 // serve grants slots to those who wait, first come, first served. One who waits for a slot that any task may have lets
 // those behind it pass who are content with less. The mutex is held.
 func (s *slots) serve() {
-	s.shut()
 	left := s.waiting[:0]
 	for _, w := range s.waiting {
 		if g := s.grant(w); g.n > 0 || g.err != nil {
@@ -163,9 +164,6 @@ func (s *slots) grant(w *waiter) grant {
 	if s.abandoned >= s.most {
 		return grant{err: &AbandonedError{Handlers: s.abandoned, Limit: s.most}}
 	}
-	if s.shut() {
-		return grant{}
-	}
 	g := grant{n: min(w.most, s.free()), news: s.news}
 	// Slots that any task may have come first: those that are kept for urgent tasks stay free as long
 	// as possible.
@@ -176,6 +174,8 @@ func (s *slots) grant(w *waiter) grant {
 		return grant{}
 	}
 	s.lend(g.n, g.urgent)
+	g.suspects = s.roomForSuspects()
+	s.lendSuspects(g.suspects, 1)
 	if len(s.ofKind) > 0 {
 		// The room of each kind is taken as a whole, for it is not known yet which kinds the claim will
 		// bring. What it does not fill goes back with keep.
@@ -218,20 +218,24 @@ func (s *slots) back(g grant, tasks []Claimed) {
 		s.kinds[kind] -= n
 		s.lent.room[kind] -= n
 	}
+	s.lendSuspects(g.suspects, -1)
 	for i := range tasks {
-		s.count(tasks[i].Kind, tasks[i].Level, 1)
+		s.count(&tasks[i], 1)
 	}
 	s.serve() // no news: what a claim did not fill was free before
 }
 
-// count adds n runs of a kind to those in flight. The mutex is held.
-func (s *slots) count(kind string, level Level, n int) {
+// count adds n runs like that of a task to those in flight. The mutex is held.
+func (s *slots) count(c *Claimed, n int) {
 	s.used += n
-	if level != LevelHigh {
+	if c.Level != LevelHigh {
 		s.usual += n
 	}
-	if _, bounded := s.ofKind[kind]; bounded {
-		s.kinds[kind] += n
+	if _, bounded := s.ofKind[c.Kind]; bounded {
+		s.kinds[c.Kind] += n
+	}
+	if c.Crashes > 0 {
+		s.countSuspect(c, n)
 	}
 }
 
@@ -239,8 +243,7 @@ func (s *slots) count(kind string, level Level, n int) {
 func (s *slots) give(c *Claimed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.count(c.Kind, c.Level, -1)
-	s.left(c)
+	s.count(c, -1)
 	s.freed()
 }
 
@@ -248,8 +251,8 @@ func (s *slots) give(c *Claimed) {
 func (s *slots) pass(from, to *Claimed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.count(from.Kind, from.Level, -1)
-	s.count(to.Kind, to.Level, 1)
+	s.count(from, -1)
+	s.count(to, 1)
 }
 
 // freed tells that slots have come free. The mutex is held.
@@ -345,8 +348,7 @@ func (s *slots) abandon(runs []*run) int {
 		if r.rides {
 			continue
 		}
-		s.count(r.claimed.Kind, r.claimed.Level, -1)
-		s.left(r.claimed)
+		s.count(r.claimed, -1)
 	}
 	s.freed()
 	return s.abandoned

@@ -29,13 +29,15 @@ type target struct {
 	away   error // why it did not answer last time
 	looked bool  // this pull has looked at it, rather than claimed from it
 
-	room        bool      // it is due whatever the clock says: a run has made room in it since it was asked last
-	left        int       // tasks that it was seen to leave for lack of time
-	rest        search    // of claims that leave some kinds
-	urgent      search    // of claims for urgent tasks
-	urgentAsked time.Time // when the last of these was made that found none
-	barren      time.Time // until when nothing in it is for this pull, as far as the last claim says
-	because     uint64    // if not zero: unless slots have come free since, see slots.news
+	room        bool          // it is due whatever the clock says: a run has made room in it since it was asked last
+	left        int           // tasks that it was seen to leave for lack of time
+	nextSort    time.Duration // until another sort of these has its turn
+	suspected   time.Time     // when a claim last left tasks whose last runs died with their process
+	rest        search        // of claims that leave some kinds
+	urgent      search        // of claims for urgent tasks
+	urgentAsked time.Time     // when the last of these was made that found none
+	barren      time.Time     // until when nothing in it is for this pull, as far as the last claim says
+	because     uint64        // if not zero: unless slots have come free since, see slots.news
 }
 
 // seen is what the last answer of a partition has said, and what has been heard since. The pulls of a series share it.
@@ -48,6 +50,11 @@ type seen struct {
 	// way, may be behind it, and then nothing would seem to be due.
 	overdue bool
 	doubted bool // the last claim found nothing, as if others were faster: a look costs them and us less
+}
+
+// suspects reports whether claims have left tasks lately whose last runs died with their process. A search that is behind them sees none.
+func (t *target) suspects(now time.Time) bool {
+	return !t.suspected.IsZero() && now.Sub(t.suspected) < sortsApart
 }
 
 // due is when something is due in the partition, as far as is known.

@@ -216,6 +216,10 @@ func inform(t *store.Stored) TaskInfo {
 		info.Origin, info.CallbackTask = informOrigin(rec.Origin), rec.Callback
 	}
 	info.take(data, stored)
+	for range t.Crashes { // they come into its history when a run of it ends
+		info.Runs = append(info.Runs, TaskRun{Attempt: info.Attempt + 1, Outcome: OutcomeCrashed, Error: whyCrashed})
+	}
+	info.Runs = info.Runs[max(len(info.Runs)-record.KeptRuns, 0):]
 	return info
 }
 

@@ -210,16 +210,12 @@ func aside(why store.Why) string {
 	}
 }
 
-// tellMoved reports what a claim did with other tasks than those that it took: which it has parked, up to a bound and then how many more, and
-// how many were put back whose processes have died.
+// tellMoved reports what a claim did with other tasks than those that it took: which it has parked, up to a bound and then how many more.
 func (p *pull) tellMoved(c *store.Claim) {
 	for _, a := range c.Aside {
 		p.s.emit(Event{Type: EventPark, Agent: a.Agent, ID: a.ID, From: StatusWaiting, Status: StatusWaiting, By: byDuly, Reason: aside(a.Why), Count: 1})
 	}
 	if more := c.Parked - len(c.Aside); more > 0 {
 		p.s.emit(Event{Type: EventPark, From: StatusWaiting, Status: StatusWaiting, By: byDuly, Count: more})
-	}
-	if c.Recovered > 0 {
-		p.s.emit(Event{Type: EventRecover, From: StatusInProgress, Status: StatusWaiting, By: byDuly, Count: c.Recovered})
 	}
 }

@@ -47,12 +47,12 @@ func (t *settler) arrived(batch []*run, runs []store.Settlement, settled []store
 	if len(batch) == 0 {
 		return
 	}
-	ctx, cancel := patienceFor(batch, runs)
 	go func() {
-		defer cancel()
 		if err == nil {
+			ctx, cancel := t.call(batch)
 			batch, runs, err = t.try(ctx, batch, runs)
+			cancel()
 		}
-		t.insist(ctx, batch, runs, err)
+		t.insist(batch, runs, err)
 	}()
 }

@@ -223,10 +223,13 @@ func (d *decision) note(v *verdict, o Outcome, err error) {
 	}
 }
 
+// whyCrashed is the error of a run that died with its process.
+const whyCrashed = "its process died: its lease ran out, and its task was taken over"
+
 // crashes adds the runs that ended without a result since the state was last written.
 func (d *decision) crashes(err error) {
 	for range d.claimed.Crashes {
-		run := record.Run{Attempt: d.attempt, Outcome: string(OutcomeCrashed), Error: "its lease ran out, and its task was taken over"}
+		run := record.Run{Attempt: d.attempt, Outcome: string(OutcomeCrashed), Error: whyCrashed}
 		if err != nil {
 			run.Error = clip(err.Error())
 		}

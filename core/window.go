@@ -52,6 +52,7 @@ type tallies struct {
 
 	mu      sync.Mutex
 	kinds   map[string]*store.KindWindow
+	dead    map[string]int64 // runs that were taken back, by the names of the processes that had died
 	added   time.Time
 	unknown *store.Tally // was sent, and not acknowledged: it is sent again before anything else
 	seq     int64
@@ -84,7 +85,7 @@ func (s *Scheduler) countRun(r *store.RunStat) {
 func (t *tallies) next(process string, now time.Time, every time.Duration) *store.Tally {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now.Sub(t.added) < every && !t.added.IsZero() || t.unknown == nil && len(t.kinds) == 0 {
+	if now.Sub(t.added) < every && !t.added.IsZero() || t.unknown == nil && len(t.kinds)+len(t.dead) == 0 {
 		return nil
 	}
 	t.added = now
@@ -94,7 +95,8 @@ func (t *tallies) next(process string, now time.Time, every time.Duration) *stor
 		for _, k := range t.kinds {
 			t.unknown.Kinds = append(t.unknown.Kinds, *k)
 		}
-		t.kinds = nil
+		t.unknown.Recovered = t.dead
+		t.kinds, t.dead = nil, nil
 	}
 	return t.unknown
 }

@@ -16,7 +16,12 @@ type Hold struct {
 	// Of a cancelled task, as it was when it was told to end: it may have been replaced since its run began.
 	Group, Kind string
 	Level       store.Level
+	// Callback is the URL that is told of its end, and NoCallback for none: empty where a version without this row has written it.
+	Callback string
 }
+
+// NoCallback is the Callback of a task whose end nobody is told.
+const NoCallback = "-"
 
 var holds = tableOf(rows{
 	{number: 1, form: formText, at: unsafe.Offsetof(Hold{}.By)},
@@ -24,6 +29,7 @@ var holds = tableOf(rows{
 	{number: 3, form: formText, at: unsafe.Offsetof(Hold{}.Group)},
 	{number: 4, form: formText, at: unsafe.Offsetof(Hold{}.Kind)},
 	{number: 5, form: formInt, at: unsafe.Offsetof(Hold{}.Level)},
+	{number: 6, form: formText, at: unsafe.Offsetof(Hold{}.Callback)},
 })
 
 // Encode is the hold as it is stored.

@@ -1,0 +1,163 @@
+package core
+
+// What a process declares in the store: limits, budgets, and whatever its host adds, such as the profiles and tasks of a file. A store that
+// comes back empty has lost it, and its stamp with it: then nothing starts here until it is stored again.
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// stampEvery is how often a process that claims nothing asks whether its stamp is known: each claim asks for it besides.
+const stampEvery = 5 * time.Second
+
+// Definitions are what a host declares in the store beside Config.Limits and Config.Budgets.
+type Definitions struct {
+	// Version tells these from others: processes with the same one, the same limits and the same budgets rely on one another to have
+	// stored them. A digest of them is a good one.
+	Version string
+	// Apply stores them. It is called again, by one goroutine at a time, whenever the store has lost them, and must leave alone what is as it
+	// should be. It may submit tasks, and fail with CodeStoreFull once everything but tasks is stored: what is left is tried again later.
+	Apply func(ctx context.Context) error
+}
+
+// declared is what is known of the definitions of this process.
+type declared struct {
+	own   Definitions
+	stamp atomic.Pointer[string] // nil until all is stored once, or if there is nothing to store
+
+	mu      sync.Mutex  // while they are stored, or asked for
+	storing atomic.Bool // by the holder of mu
+	asked   time.Time   // when their stamp was asked for last
+	turn    int         // of partitions, to be asked
+	left    bool        // tasks had no room
+}
+
+// Define stores the limits and budgets of the configuration and what the host adds, and sees to it that they are stored again if the store
+// loses them: before anything else starts in this process. It is to be called once, before the first pull. Without it the limits and budgets of the
+// configuration are stored by the first pull, and kept in the same way.
+func (s *Scheduler) Define(ctx context.Context, d Definitions) error {
+	s.declared.mu.Lock()
+	defer s.declared.mu.Unlock()
+	s.declared.own = d
+	return s.declare(ctx)
+}
+
+// stamped is the stamp that claims of this process ask for; empty if it has nothing to lose.
+func (s *Scheduler) stamped() string {
+	if stamp := s.declared.stamp.Load(); stamp != nil {
+		return *stamp
+	}
+	return ""
+}
+
+// keepDeclared stores what this process declares unless it is stored, and asks now and then whether it still is.
+func (s *Scheduler) keepDeclared(ctx context.Context) error {
+	d := &s.declared
+	if len(s.config.Limits)+len(s.config.Budgets) == 0 && d.stamp.Load() == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stamp.Load() == nil {
+		return s.declare(ctx)
+	}
+	now := s.config.Clock.Now()
+	if now.Sub(d.asked) < stampEvery {
+		return nil
+	}
+	d.asked = now
+	partition := d.turn % s.store.Partitions()
+	d.turn++
+	known, err := s.store.Stamped(ctx, partition, s.stamped())
+	switch {
+	case err != nil: // claims ask for it by themselves
+		return nil // it is not known to be lost
+	case !known:
+		return s.declareAgain(ctx, partition)
+	case d.left:
+		return s.declare(ctx)
+	}
+	return nil
+}
+
+// declaredLost stores everything again, as a claim in a partition has found no stamp, unless that was done meanwhile.
+func (s *Scheduler) declaredLost(ctx context.Context, partition int) error {
+	d := &s.declared
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	known, err := s.store.Stamped(ctx, partition, s.stamped())
+	if err != nil || known {
+		return err
+	}
+	return s.declareAgain(ctx, partition)
+}
+
+// declareAgain is declare for a store that has lost what was stored. The mutex is held.
+func (s *Scheduler) declareAgain(ctx context.Context, partition int) error {
+	const why = "the store has lost what this process had stored in it"
+	s.config.Logger.ErrorContext(ctx, why+": limits, budgets and the file are applied again before anything starts", slog.Int("partition", partition),
+		slog.String("todo", "find out why Redis came back without its data: a restart without persistence, a failover to an empty replica, or FLUSHALL"))
+	err := s.declare(ctx)
+	e := Event{Type: EventReset, By: byDuly, Reason: why}
+	if err != nil {
+		e.Error = clip(err.Error())
+	}
+	s.emit(e)
+	return err
+}
+
+// declare stores everything, and then its stamp. The mutex is held.
+func (s *Scheduler) declare(ctx context.Context) error {
+	d := &s.declared
+	d.storing.Store(true)
+	defer d.storing.Store(false)
+	err := s.SetLimits(ctx, s.config.Limits...)
+	if err == nil {
+		err = s.SetBudgets(ctx, s.config.Budgets...)
+	}
+	d.left = false
+	if err == nil && d.own.Apply != nil {
+		if err = d.own.Apply(ctx); errors.Is(err, store.ErrFull) {
+			s.config.Logger.WarnContext(ctx, "tasks of this process cannot be stored as the store is full: they are tried again", slog.Any("err", err))
+			d.left, err = true, nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	stamp, err := s.newStamp()
+	if err == nil {
+		err = s.store.Stamp(ctx, stamp)
+	}
+	if err == nil {
+		d.stamp.Store(&stamp)
+		d.asked = s.config.Clock.Now()
+	}
+	return err
+}
+
+// newStamp is the stamp of everything that this process declares.
+func (s *Scheduler) newStamp() (string, error) {
+	all, err := json.Marshal(struct {
+		Limits        []Limit
+		Budgets       []Budget
+		Zone, Version string
+	}{s.config.Limits, s.config.Budgets, s.config.Zone, s.declared.own.Version})
+	if err != nil {
+		return "", fmt.Errorf("name the definitions: %w", err)
+	}
+	sum := sha256.Sum256(all)
+	return strings.ToUpper(hex.EncodeToString(sum[:store.StampLen/2])), nil
+}

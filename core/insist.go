@@ -1,0 +1,124 @@
+package core
+
+// How long outcomes are tried to be stored: by a process that lives on, until the store answers.
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Pauses between attempts to store outcomes while the store does not answer.
+const (
+	firstSettlePause = 50 * time.Millisecond
+	lastSettlePause  = 2 * time.Second
+	shortestTry      = 500 * time.Millisecond
+)
+
+// call is the context of one try: it may take no longer than a lease, so that one whose answer is lost is soon sent again. The caller's end
+// is no reason to lose an outcome.
+func (t *settler) call(batch []*run) (context.Context, context.CancelFunc) {
+	p := batch[0].pull
+	longest := min(longestCall, max(p.heart.longestOf(batch[:1]), shortestTry))
+	if !p.end.IsZero() {
+		longest = min(longest, max(p.lastCall().Sub(t.s.config.Clock.Now()), time.Millisecond))
+	}
+	return context.WithTimeout(context.WithoutCancel(p.ctx), longest)
+}
+
+// patienceFor is how long outcomes are tried to be stored whose pull will not live on: for one lease, and no longer than its host lets
+// it. A process that lives on keeps them until the store answers: they are what handlers have done, and would have to do again.
+func patienceFor(batch []*run) time.Duration {
+	var longest time.Duration
+	for from := 0; from < len(batch); {
+		p, to := batch[from].pull, from+1
+		for to < len(batch) && batch[to].pull == p {
+			to++
+		}
+		lease := p.heart.longestOf(batch[from:to])
+		if !p.end.IsZero() {
+			lease = min(lease, max(p.lastCall().Sub(p.s.config.Clock.Now()), 0))
+		}
+		longest = max(longest, lease)
+		from = to
+	}
+	return longest
+}
+
+// lastCall is by when outcomes have to be stored of a pull that has an end. A host that stops the process at its limit leaves no time for
+// more; a part of the margin is for the report.
+func (p *pull) lastCall() time.Time { return p.end.Add(p.s.config.Margin * 3 / 4) }
+
+// livesOn reports whether the pull of a run is one of a host that pulls again and again, and is not to end, or has other runs under way:
+// while it keeps a lease for these, nobody could take over what it gives up.
+func (r *run) livesOn() bool {
+	p := r.pull
+	if (p.scope.Series != nil || p.hosted) && !p.over() {
+		return true
+	}
+	return p.calling() && (p.end.IsZero() || p.s.config.Clock.Now().Before(p.lastCall()))
+}
+
+// ending is the time that outcomes have left whose process is about to end; none while it lives on. It is the machine's time, as a process
+// ends by it, whatever the clock of the configuration says.
+type ending struct {
+	over <-chan struct{}
+	stop context.CancelFunc
+}
+
+// begin lets the time of a batch run, if it does not yet.
+func (e *ending) begin(batch []*run) {
+	if e.stop == nil {
+		ctx, stop := context.WithTimeout(context.WithoutCancel(batch[0].pull.ctx), patienceFor(batch))
+		e.over, e.stop = ctx.Done(), stop
+	}
+}
+
+// off says that the process lives on.
+func (e *ending) off() {
+	if e.stop != nil {
+		e.stop()
+		e.over, e.stop = nil, nil
+	}
+}
+
+// insist tries again until a batch is stored. One whose pulls are about to end is given up after a lease: others run its tasks then.
+func (t *settler) insist(batch []*run, runs []store.Settlement, err error) {
+	var end ending
+	defer end.off()
+	for pause := firstSettlePause; len(batch) > 0; pause = min(2*pause, lastSettlePause) {
+		if slices.ContainsFunc(batch, (*run).livesOn) {
+			end.off()
+		} else {
+			end.begin(batch)
+		}
+		if !t.wait(end.over, pause) {
+			t.s.config.Logger.ErrorContext(batch[0].pull.ctx, "outcomes could not be stored before their process ended: the tasks run again",
+				slog.Int("runs", len(runs)), slog.Any("err", err))
+			for i := range batch {
+				batch[i].stored(store.Settled{Err: errors.Join(ErrLeaseLost, err)})
+			}
+			return
+		}
+		ctx, cancel := t.call(batch)
+		batch, runs, err = t.try(ctx, batch, runs)
+		cancel()
+	}
+}
+
+// wait waits between attempts; false if the time of the process is over before.
+func (t *settler) wait(over <-chan struct{}, d time.Duration) bool {
+	done := make(chan struct{})
+	stop := t.s.config.Clock.AfterFunc(d, func() { close(done) })
+	defer stop()
+	select {
+	case <-done:
+		return true
+	case <-over:
+		return false
+	}
+}

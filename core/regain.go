@@ -1,0 +1,166 @@
+package core
+
+// Leases that were lost though their process lives: their runs are taken back, unless somebody else has begun them.
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// The store gives notice of a lease that is over before it takes the tasks back: as it may have been away itself when the lease ended,
+// the process has that time to extend it. The notice is a part of the lease, so that the work of a dead process is taken over no later.
+const (
+	shortestNotice = time.Second
+	longestNotice  = 5 * time.Second
+)
+
+// noticeOf is how long the notice of a lease is.
+func noticeOf(lease time.Duration) time.Duration {
+	return min(lease/2, max(shortestNotice, lease/6), longestNotice).Truncate(time.Millisecond)
+}
+
+// stored is how long a lease is as the store holds it: without its notice.
+func stored(lease time.Duration) time.Duration { return lease - noticeOf(lease) }
+
+// nonceFor is a nonce of this process: who repeats a call gets the same answer.
+func (s *Scheduler) nonceFor() string { return s.nonce + rand.Text()[:store.NonceLen-len(s.nonce)] }
+
+// awaitsNotice waits until a notice is over that the pull has given, and reports whether there is one: a host that is called once a minute
+// would come too late for the work of the dead. A series comes back by itself.
+func (p *pull) awaitsNotice() bool {
+	wait := p.noticed.Sub(p.s.config.Clock.Now())
+	if p.noticed.IsZero() || p.scope.Series != nil || p.over() || p.left == 0 {
+		return false
+	}
+	p.noticed = time.Time{}
+	p.pauseFor(wait + time.Millisecond)
+	return !p.over()
+}
+
+// regain takes the runs of a lost lease back that nobody else has begun. The others end: their handlers are told.
+func (h *heart) regain(held *heldClaim) {
+	h.mu.Lock()
+	var runs []*Claimed
+	for i := range held.runs {
+		if r := &held.runs[i]; !r.ended {
+			runs = append(runs, r.claimed)
+		}
+	}
+	lease := held.lease
+	h.mu.Unlock()
+	if len(runs) == 0 || h.back(runs, lease) != nil {
+		return // the next beat tries again
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	held.given = true
+	for _, r := range held.runs {
+		if r.call != nil && !r.ended && !h.keeps(r.call) {
+			r.call.cancel(ErrLeaseLost)
+		}
+	}
+}
+
+// keeps reports whether a run of a call was taken back: then the others of its batch end with it. The mutex is held.
+func (h *heart) keeps(c *call) bool {
+	for _, r := range c.runs {
+		if _, moved := h.moved[r.claimed]; moved {
+			return true
+		}
+	}
+	return false
+}
+
+// back asks the store for runs of one lost lease, and moves those that it gives to their new lease.
+func (h *heart) back(runs []*Claimed, lease time.Duration) error {
+	h.mu.Lock()
+	from := h.at(runs[0]).key
+	e := store.Extension{Partition: from.partition, Fence: from.fence, Lease: stored(lease), Nonce: h.pull.s.nonceFor()}
+	if h.pull.serial() { // another run of the agent may have begun
+		e.Lease = 0
+	}
+	for _, c := range runs {
+		e.Back = append(e.Back, store.Run{Partition: from.partition, Fence: from.fence, Agent: c.Agent, ID: c.ID, Ref: c.Ref})
+	}
+	h.mu.Unlock()
+	sent := h.pull.s.config.Clock.Now()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.pull.ctx), longestLook)
+	defer cancel()
+	answers, err := h.pull.s.store.Extend(ctx, []store.Extension{e})
+	if err == nil {
+		err = answers[0].Err
+	}
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.move(from, answers[0].Back, lease, sent)
+	return nil
+}
+
+// move notes that runs of a lost lease have another one now. The mutex is held.
+func (h *heart) move(from claimKey, back []store.Run, lease time.Duration, sent time.Time) {
+	old := h.claims[from]
+	if old == nil || len(back) == 0 {
+		return
+	}
+	h.pull.s.fences.seen(from.partition, back[0].Fence)
+	held := &heldClaim{lease: lease, known: true, deadline: sent.Add(stored(lease))}
+	key := claimKey{from.partition, back[0].Fence}
+	for _, run := range back {
+		for i := range old.runs {
+			r := &old.runs[i]
+			if r.ended || r.claimed.Agent != run.Agent || r.claimed.ID != run.ID {
+				continue
+			}
+			held.runs = append(held.runs, heldRun{index: int32(run.Index), claimed: r.claimed, run: r.run, call: r.call}) //nolint:gosec // below MaxClaim
+			held.open++
+			if h.moved == nil {
+				h.moved = map[*Claimed]leasePlace{}
+			}
+			h.moved[r.claimed] = leasePlace{key, run.Index}
+			*r = heldRun{index: r.index, ended: true}
+			old.open--
+		}
+	}
+	if old.open == 0 {
+		delete(h.claims, from)
+	}
+	if held.open > 0 {
+		h.claims[key] = held
+	}
+}
+
+// runOf is the run of a task as the store knows it now.
+func (h *heart) runOf(c *Claimed) store.Run {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	run := c.Run
+	at := h.at(c)
+	run.Partition, run.Fence, run.Index = at.key.partition, at.key.fence, at.index
+	return run
+}
+
+// regained reports whether a run that the store would not settle, as its lease is lost, was taken back. It fails if the store did not
+// answer.
+func (r *run) regained() (bool, error) {
+	h := &r.pull.heart
+	h.mu.Lock()
+	from := h.at(r.claimed).key
+	held := h.claims[from]
+	lost := held == nil || held.given
+	h.mu.Unlock()
+	if lost {
+		return false, nil
+	}
+	if err := h.back([]*Claimed{r.claimed}, h.longestOf([]*run{r})); err != nil {
+		return false, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.at(r.claimed).key != from, nil
+}

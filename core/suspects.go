@@ -1,0 +1,127 @@
+package core
+
+// Suspects: tasks whose last runs died with their process. They run beside others, but ever fewer of them in one process.
+
+import (
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// A task whose run died with its process may have ended it, or have been beside the one that did. What nobody suspects never waits
+// for suspects. Of tasks that have died once a process runs at most half as many as it has slots, of those that have died twice two,
+// and of those that have died more often one. So a poisonous task soon takes few others with it, and these are cleared by their next
+// run; the fourth death in a row is the end of a task.
+const mostOfSecondSort = 2
+
+// sortsApart is how long suspects of one sort run in a process before it takes another sort beside them: a task that ends its process
+// mostly does so at once, and innocents of another sort are to have nothing to do with it.
+const sortsApart = time.Second
+
+// Those that have died less often come first: where processes die one after the other, a task that has died three times is not to be in
+// the next one that does. The next sort has its turn once suspects were left for so long and none of an earlier sort was found; all
+// of it is less than a second.
+var nextSortAfter = [store.SuspectSorts - 1]time.Duration{200 * time.Millisecond, 600 * time.Millisecond}
+
+// sorts are suspects, by their sort.
+type sorts [store.SuspectSorts]int
+
+// suspects are those that run in a process, and those for which claims under way have room.
+type suspects struct {
+	running sorts
+	lent    sorts
+	begun   [store.SuspectSorts]time.Time // when the first of those began that run
+	turn    int                           // the last sort that may start
+	since   time.Time                     // when it was made so, or something of it began; zero if no suspect was left since
+	left    time.Time                     // when a claim last left some
+}
+
+// mostSuspects is how many suspects of a sort a process with so many slots runs.
+func mostSuspects(sort, slots int) int {
+	switch sort {
+	case 0:
+		return max(1, slots/2)
+	case 1:
+		return min(mostOfSecondSort, slots)
+	default:
+		return 1
+	}
+}
+
+// room is how many suspects of each sort may start. The mutex of the slots is held.
+func (s *slots) roomForSuspects() sorts {
+	var room sorts
+	now := s.clock.Now()
+	for sort := range room {
+		room[sort] = max(mostSuspects(sort, s.total)-s.suspects.running[sort]-s.suspects.lent[sort], 0)
+		if sort > s.suspects.turn {
+			room[sort] = 0
+		}
+		for other, n := range s.suspects.running {
+			if other != sort && n > 0 && now.Sub(s.suspects.begun[other]) < sortsApart {
+				room[sort] = 0
+			}
+		}
+	}
+	return room
+}
+
+// lendSuspects takes room for a claim; with n of -1 it gives it back. The mutex is held.
+func (s *slots) lendSuspects(room sorts, n int) {
+	for sort := range room {
+		s.suspects.lent[sort] += n * room[sort]
+	}
+}
+
+// countSuspect adds n to the runs of the sort of a task. The mutex is held.
+func (s *slots) countSuspect(c *Claimed, n int) {
+	sort := store.SuspectSort(c.Crashes)
+	if sort < 0 {
+		return
+	}
+	if n > 0 {
+		now := s.clock.Now()
+		if s.suspects.running[sort] == 0 {
+			s.suspects.begun[sort] = now
+		}
+		s.suspects.turn, s.suspects.since = min(s.suspects.turn, sort), now
+	}
+	s.suspects.running[sort] += n
+}
+
+// suspectsFor are the suspects that the n-th of some claims may take. One of them has the room of a grant: it is not known which of them
+// would fill it.
+func (g *grant) suspectsFor(n, of int) *[store.SuspectSorts]int {
+	room := [store.SuspectSorts]int{}
+	if n%of == 0 {
+		room = g.suspects
+	}
+	return &room
+}
+
+// leftSuspects notes how many suspects a claim has left, as there was no room for them, and returns when the next sort has its turn: zero if
+// that does not depend on the time. A sort waits no longer than most for it.
+func (s *slots) leftSuspects(n int, most time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, now := &s.suspects, s.clock.Now()
+	switch {
+	case n == 0:
+		if now.Sub(o.left) >= sortsApart {
+			o.turn, o.since = 0, time.Time{}
+		}
+		return 0
+	case o.since.IsZero():
+		o.since = now
+	}
+	o.left = now
+	if o.turn == store.SuspectSorts-1 {
+		return 0
+	}
+	wait := o.since.Add(min(nextSortAfter[o.turn], most)).Sub(now)
+	if wait <= 0 {
+		o.turn, o.since = o.turn+1, now
+		return time.Millisecond // at once
+	}
+	return wait
+}
