@@ -212,6 +212,43 @@ func TestTheEndOfAPauseIsBooked(t *testing.T) {
 	})
 }
 
+// It is booked for the store's time, whatever the clock of the process says that has never asked for it.
+func TestTheEndOfAPauseGivenAsADurationIsBooked(t *testing.T) {
+	for _, skew := range []time.Duration{0, -time.Hour, time.Hour} {
+		t.Run(skew.String(), func(t *testing.T) {
+			inCloud(t, func(c *cloud) {
+				_, err := c.process(c.store, nil).Submit(c.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "k"})
+				require.NoError(c, err)
+				s, err := core.New(c.store, core.Config{Alarm: c, Clock: skewed(skew)})
+				require.NoError(c, err)
+				require.NoError(c, s.Pause(c.Context(), core.Target{Agent: "a"}, core.Pause{For: 10 * time.Minute}))
+				assert.Equal(c, []time.Duration{10 * time.Minute}, c.at(c.rings))
+				c.live(time.Hour, func() {
+					_, err := c.process(c.store, c).RunDue(c.Context(), core.Scope{})
+					require.NoError(c, err)
+				})
+				assert.Len(c, c.starts, 1)
+			})
+		})
+	}
+}
+
+// A pull that has settled something without a run has not come for nothing: what it left is called for at once, and what it made due in time.
+func TestAnAlarmFollowsAPullWithoutRuns(t *testing.T) {
+	inCloud(t, func(c *cloud) {
+		_, err := c.process(c.store, nil).Submit(c.Context(),
+			core.NewTask{Agent: "a", ID: "missed", Kind: "k", Every: 10 * time.Minute, From: core.FromStart, Misfire: core.MisfireSkip},
+			core.NewTask{Agent: "b", ID: "1", Kind: "k", Delay: time.Second})
+		require.NoError(c, err)
+		time.Sleep(5 * time.Minute)
+		r, err := c.process(c.store, c).RunDue(c.Context(), core.Scope{MaxTasks: 1})
+		require.NoError(c, err)
+		require.Zero(c, r.Ran)
+		require.Equal(c, 1, r.Skipped)
+		assert.Equal(c, []time.Duration{5*time.Minute + time.Second}, c.at(c.rings))
+	})
+}
+
 // What is due in a month has somebody come each six days: no clock outside takes a month.
 func TestAnAlarmIsNoMonthAhead(t *testing.T) {
 	inCloud(t, func(c *cloud) {

@@ -256,3 +256,32 @@ func TestForgettingAnAgentRenewsNoBudget(t *testing.T) {
 		assert.Equal(t, 2, w.runs["a"])
 	})
 }
+
+// A run whose task was cancelled or replaced while it ran has used what it says all the same.
+func TestWhatARunHasUsedCountsHoweverItsTaskEnds(t *testing.T) {
+	for name, change := range map[string]func(w *world) error{
+		"cancelled": func(w *world) error { _, err := w.s.Cancel(w.Context(), "a", "1", core.Order{}); return err },
+		"replaced": func(w *world) error {
+			_, err := w.s.Submit(w.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "k", Payload: note{"new"}, Delay: time.Hour, OnConflict: core.OnConflictReplace})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorldOn(t, memstore.New(memstore.Config{}), core.Config{})
+				require.NoError(t, w.s.SetBudgets(w.Context(), core.Budget{
+					About: core.BudgetTarget{Unit: "tokens", Per: core.PerDay}, Amount: 100 * store.AmountOne, Then: core.ThenNotify,
+				}))
+				core.Handle(w.s, "k", func(_ context.Context, t *core.Task[note]) error {
+					require.NoError(w, change(w))
+					return t.Use(core.Usage{"tokens": 7})
+				})
+				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
+				w.run()
+				used, err := w.s.Budgets(w.Context())
+				require.NoError(t, err)
+				assert.Equal(t, 7*store.AmountOne, used[0].Used)
+			})
+		})
+	}
+}

@@ -242,6 +242,37 @@ func TestAPauseHoldsCallbacks(t *testing.T) {
 	})
 }
 
+// A cancel is about the definition of its time: it is that one's callback which is told, and not that of the definition whose run it ends.
+func TestACancelTellsWhoItsDefinitionNames(t *testing.T) {
+	for name, c := range map[string]struct{ was, is string }{"added": {"", hook}, "dropped": {hook, ""}, "another": {hook + "/old", hook + "/new"}} {
+		t.Run(name, func(t *testing.T) {
+			r := &receiver{}
+			virtual(t, core.Config{Callbacks: r}, func(w *world) {
+				core.Handle(w.s, "k", func(ctx context.Context, _ *core.Task[note]) error { <-ctx.Done(); return ctx.Err() })
+				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Callback: c.was})
+				ended := make(chan struct{})
+				go func() { defer close(ended); _, _ = w.s.RunDue(w.Context(), core.Scope{}) }()
+				synctest.Wait()
+				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Callback: c.is, OnConflict: core.OnConflictReplace})
+				_, err := w.s.Cancel(w.Context(), "a", "1", core.Order{})
+				require.NoError(w, err)
+				<-ended
+				w.runUntil(time.Hour)
+				var urls []string
+				for _, d := range r.got {
+					urls = append(urls, d.URL)
+				}
+				if c.is == "" {
+					assert.Empty(w, urls)
+				} else {
+					assert.Equal(w, []string{c.is}, urls)
+				}
+				assert.Equal(w, c.is != "", w.task("a", "1").CallbackTask != "")
+			})
+		})
+	}
+}
+
 func TestWhatMayNotBeCalledIsRefused(t *testing.T) {
 	tellTo(t, core.Config{}, func(w *world, r *receiver) {
 		_, err := w.s.Submit(w.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "k", Callback: "https://evil.example/?secret=7"})

@@ -16,10 +16,21 @@ func TestABeatForNothingIsShort(t *testing.T) {
 	t.Parallel()
 	s, err := New(memstore.New(memstore.Config{}), Config{Default: KindConfig{Lease: 9 * time.Second}})
 	require.NoError(t, err)
-	lost := claimKey{fence: 1}
-	h := heart{pull: &pull{s: s}, claims: map[claimKey]*heldClaim{lost: {lease: 3 * time.Second, given: true}}}
-	assert.Equal(t, time.Second, h.patience([]claimKey{lost}))
-	assert.Equal(t, 3*time.Second, h.patience([]claimKey{{fence: 2}}), "it has ended")
-	h.claims[lost].given, h.claims[lost].deadline = false, s.config.Clock.Now().Add(500*time.Millisecond)
-	assert.Less(t, h.patience([]claimKey{lost}), 300*time.Millisecond)
+	one, other := claimKey{fence: 1}, claimKey{fence: 2}
+	h := heart{pull: &pull{s: s}, claims: map[claimKey]*heldClaim{one: {lease: 3 * time.Second}}}
+	assert.Equal(t, time.Second, h.patience([]claimKey{one}))
+	assert.Equal(t, longestLook, h.patience([]claimKey{other}), "it has ended")
+	assert.Equal(t, time.Second, h.patience([]claimKey{one, other}))
+}
+
+// The notice of a lease is a part of it, and long enough for a heartbeat that is tried again.
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	for lease, notice := range map[time.Duration]time.Duration{
+		100 * time.Millisecond: 50 * time.Millisecond, time.Second: 500 * time.Millisecond, 2 * time.Second: time.Second,
+		30 * time.Second: 5 * time.Second, 12 * time.Second: 2 * time.Second, time.Hour: 5 * time.Second,
+	} {
+		assert.Equal(t, notice, noticeOf(lease), lease)
+		assert.Equal(t, lease, stored(lease)+noticeOf(lease))
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,7 +130,7 @@ type watched struct {
 	after func(verb string)              // called when a call has been answered
 	alter func(claims []store.Claim)     // changes the answer to a claim
 	deaf  bool                           // commands are not carried out, as if nothing were as it was read
-	hang  bool                           // heartbeats are not answered
+	hang  atomic.Bool                    // heartbeats are not answered
 	sizes []int                          // of the extend calls
 	lease []time.Duration                // of the first claim in each of them
 }
@@ -201,7 +202,7 @@ func (s *watched) Extend(ctx context.Context, leases []store.Extension) ([]store
 	s.sizes = append(s.sizes, len(leases))
 	s.lease = append(s.lease, leases[0].Lease)
 	s.mu.Unlock()
-	if s.hang {
+	if s.hang.Load() {
 		<-ctx.Done()
 		return nil, &core.StoreError{Verb: "extend", Err: ctx.Err()}
 	}

@@ -334,3 +334,19 @@ func TestProfilesAreChecked(t *testing.T) {
 		assert.Equal(t, []core.Profile{whole, {Agent: "b", Revision: 1}}, all)
 	})
 }
+
+// An order to run now that is refused, as everything is paused, does not let its task start in quiet hours once that is over.
+func TestARefusedOrderPassesNoQuietHours(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		starts := w.clocks(func(int) error { return nil })
+		w.profile(core.Profile{Agent: "a", Quiet: []core.QuietHours{{From: "01:00", To: "03:00"}}})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Delay: 30 * time.Minute})
+		require.NoError(t, w.s.Pause(w.Context(), core.Target{}, core.Pause{}))
+		time.Sleep(90 * time.Minute)
+		_, err := w.s.RunNow(w.Context(), "a", "1")
+		require.ErrorContains(t, err, "everything is paused")
+		require.NoError(t, w.s.Resume(w.Context(), core.Target{}))
+		w.runUntil(3 * time.Hour)
+		assert.Equal(t, []string{"0 03:00"}, *starts)
+	})
+}

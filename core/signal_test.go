@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -233,6 +235,75 @@ func TestARunThatCannotFindOutWhatItWasTold(t *testing.T) {
 		require.Len(t, *steps, 2)
 		assert.Equal(t, step{heard: heard("yes", "1"), attempt: 1}, (*steps)[1])
 	})
+}
+
+// Every task that waits for a key is told, however many there are; what all of them were told is for none that waits later.
+func TestEveryWaiterIsTold(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		steps := w.waiter()
+		var mu sync.Mutex
+		core.Handle(w.s, "ask", func(_ context.Context, t *core.Task[note]) error {
+			if h, waited := t.Heard(); waited {
+				mu.Lock()
+				defer mu.Unlock()
+				*steps = append(*steps, step{heard: &h})
+				return nil
+			}
+			return core.Await(core.Signal{Key: "yes"}, nil)
+		})
+		w.submit(numbered("a", "ask", 250)...)
+		w.runUntil(time.Second)
+		pages := 0
+		w.store.Before = func(ctx context.Context, verb string) error {
+			if verb == "Signal" {
+				if pages++; pages == 3 { // whoever has not been told by then waits no more
+					for i := range 250 {
+						if info := w.task("a", fmt.Sprintf("%03d", i)); info.Status == core.StatusWaiting && info.NextRun.IsZero() {
+							_, err := w.s.Cancel(ctx, "a", info.ID, core.Order{})
+							require.NoError(w, err)
+						}
+					}
+				}
+			}
+			return nil
+		}
+		assert.Equal(t, core.Signalled{Resumed: 200}, w.signal("yes", "1"), "and it is not kept, as others have heard it")
+		w.runUntil(time.Second)
+		require.Len(t, *steps, 200)
+		for _, s := range *steps {
+			assert.Equal(t, heard("yes", "1"), s.heard)
+		}
+		w.submit(core.NewTask{Agent: "a", ID: "next", Kind: "ask"})
+		w.run()
+		assert.NotNil(t, w.task("a", "next").Awaiting)
+	})
+}
+
+// What an occurrence has heard is told to that one alone, also when it fails: the next waits for a signal of its own.
+func TestWhatAFailedOccurrenceHeard(t *testing.T) {
+	for name, outcome := range map[string]error{"failed": errBoom, "failed for good": core.SkipRetry(errBoom)} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, core.Config{}, func(w *world) {
+				wait := core.Await(core.Signal{Key: "yes"}, "asked")
+				steps := w.waiter(wait, outcome, nil, wait)
+				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour})
+				w.run()
+				w.signal("yes", "1")
+				w.runFailing()
+				w.runUntil(90 * time.Minute)
+				assert.Equal(t, core.Signalled{Kept: true}, w.signal("yes", "2"), "it does not wait now")
+				w.runUntil(time.Hour)
+				require.GreaterOrEqual(t, len(*steps), 5)
+				assert.Equal(t, []step{
+					{attempt: 1},
+					{checkpoint: "asked", heard: heard("yes", "1"), attempt: 1},
+					{attempt: 1},
+					{attempt: 1},
+					{checkpoint: "asked", heard: heard("yes", "2"), attempt: 1},
+				}, (*steps)[:5])
+			})
+		})
+	}
 }
 
 // What makes no sense is refused before anything is written.

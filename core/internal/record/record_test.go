@@ -55,7 +55,7 @@ func sampleFinished() record.Finished {
 }
 
 var (
-	sampleHold    = record.Hold{By: "b", Reason: "r", Group: "g", Kind: "k", Level: store.LevelMedium}
+	sampleHold    = record.Hold{By: "b", Reason: "r", Group: "g", Kind: "k", Level: store.LevelMedium, Callback: "https://hooks.example.com"}
 	sampleFailure = record.Failure{Agent: "a", ID: "i", Error: "e"}
 )
 

@@ -1,0 +1,175 @@
+package core_test
+
+// A store that comes back empty: what this process has declared is stored again before anything starts.
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
+)
+
+// emptied is a store that a test replaces by an empty one, as FLUSHALL does.
+type emptied struct {
+	*core.Scheduler
+
+	store  *storetest.Spy
+	mu     sync.Mutex
+	events []core.Event
+	most   atomic.Int64 // runs at once
+	ran    atomic.Int64
+}
+
+func newEmptied(t *testing.T, config core.Config) *emptied {
+	t.Helper()
+	w := &emptied{store: &storetest.Spy{Store: memstore.New(memstore.Config{})}}
+	config.OnEvent = func(e core.Event) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events = append(w.events, e)
+	}
+	var err error
+	w.Scheduler, err = core.New(w.store, config)
+	require.NoError(t, err)
+	var now atomic.Int64
+	core.Handle(w.Scheduler, "k", func(context.Context, *core.Task[any]) error {
+		w.most.Store(max(w.most.Load(), now.Add(1)))
+		time.Sleep(time.Second)
+		now.Add(-1)
+		w.ran.Add(1)
+		return nil
+	})
+	return w
+}
+
+// flush empties the store.
+func (w *emptied) flush() { w.store.Store = memstore.New(memstore.Config{}) }
+
+func (w *emptied) submit(t *testing.T, n int) {
+	t.Helper()
+	for i := range n {
+		_, err := w.Submit(t.Context(), core.NewTask{Agent: string(rune('a' + i)), Kind: "k"})
+		require.NoError(t, err)
+	}
+}
+
+func (w *emptied) resets() (out []core.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.events {
+		if e.Type == core.EventReset {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+var oneAtOnce = []core.Limit{{About: core.LimitTarget{Kind: "k"}, Concurrency: 1}}
+
+// Eight tasks under a limit of one run one after the other, also if the store has lost the limit before.
+func TestAnEmptyStoreGetsItsLimitsBackFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newEmptied(t, core.Config{Limits: oneAtOnce, Concurrency: 8})
+		_, err := w.RunDue(t.Context(), core.Scope{})
+		require.NoError(t, err)
+		w.flush()
+		w.submit(t, 8)
+		for w.ran.Load() < 8 {
+			_, err = w.RunDue(t.Context(), core.Scope{})
+			require.NoError(t, err)
+		}
+		assert.Equal(t, int64(1), w.most.Load())
+		require.Len(t, w.resets(), 1)
+		assert.Equal(t, "duly", w.resets()[0].By)
+		limits, err := w.Limits(t.Context())
+		require.NoError(t, err)
+		assert.Len(t, limits, 1)
+	})
+}
+
+// What the host declares is stored again by a process that has nothing to claim, as all that it would claim is lost.
+func TestAnEmptyStoreGetsItsTasksBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newEmptied(t, core.Config{})
+		define := core.Definitions{Version: "1", Apply: func(ctx context.Context) error {
+			_, err := w.Submit(ctx, core.NewTask{Agent: "a", ID: "of the file", Kind: "k", Every: time.Hour})
+			return err
+		}}
+		require.NoError(t, w.Define(t.Context(), define))
+		w.flush()
+		time.Sleep(10 * time.Second)
+		_, err := w.RunDue(t.Context(), core.Scope{})
+		require.NoError(t, err)
+		assert.Equal(t, int64(1), w.ran.Load())
+		assert.Len(t, w.resets(), 1)
+	})
+}
+
+// Nothing starts while what was lost cannot be stored again.
+func TestNothingStartsWithoutItsGuards(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newEmptied(t, core.Config{Limits: oneAtOnce})
+		_, err := w.RunDue(t.Context(), core.Scope{})
+		require.NoError(t, err)
+		w.flush()
+		w.submit(t, 2)
+		away := errors.New("no")
+		w.store.Before = func(_ context.Context, verb string) error {
+			if verb == "Limit" {
+				return away
+			}
+			return nil
+		}
+		_, err = w.RunDue(t.Context(), core.Scope{})
+		require.ErrorIs(t, err, away)
+		assert.Zero(t, w.ran.Load())
+		require.Len(t, w.resets(), 1)
+		assert.Equal(t, "no", w.resets()[0].Error)
+		w.store.Before = nil
+		for w.ran.Load() < 2 {
+			_, err = w.RunDue(t.Context(), core.Scope{})
+			require.NoError(t, err)
+		}
+		assert.Equal(t, int64(1), w.most.Load())
+	})
+}
+
+// Processes with the same definitions store them once; one with others does not start before its own are stored.
+func TestProcessesRelyOnOneStamp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newEmptied(t, core.Config{Limits: oneAtOnce})
+		for range 2 {
+			_, err := w.RunDue(t.Context(), core.Scope{})
+			require.NoError(t, err)
+		}
+		assert.Equal(t, 1, w.store.Calls("Limit"), "it is known to be stored")
+		other, err := core.New(w.store, core.Config{Limits: oneAtOnce})
+		require.NoError(t, err)
+		core.Handle(other, "k", func(context.Context, *core.Task[any]) error { return nil })
+		_, err = other.RunDue(t.Context(), core.Scope{})
+		require.NoError(t, err)
+		w.flush()
+		w.submit(t, 1)
+		_, err = w.RunDue(t.Context(), core.Scope{})
+		require.NoError(t, err)
+		limits := w.store.Calls("Limit")
+		w.submit(t, 1)
+		_, err = other.RunDue(t.Context(), core.Scope{})
+		require.NoError(t, err)
+		assert.Equal(t, limits, w.store.Calls("Limit"), "another process has stored it again")
+	})
+}
