@@ -1,0 +1,157 @@
+package world
+
+// The row of alarms: a fleet that lives only while it is called, for what falls due.
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+var alarmNoLater = invariant("alarm-no-later", "40", "While nothing runs there is an alarm for whatever is due next, no later than that: ends of pauses and of waits in line, too.")
+
+var alarms = &feature{
+	name:  "alarms",
+	verbs: []string{"Book"},
+	holds: []held{{alarmNoLater, "alarm-of-a-pause"}},
+	plan:  planAlarms,
+	config: func(w *World, p *process, c *core.Config) {
+		if w.plan.Settings.Alarm {
+			c.Alarm = bell{p}
+		}
+	},
+	watch: func(a *auditor, _ *model) watcher {
+		return watcher{step: func() {
+			if a.w.plan.Settings.Alarm && !a.w.over.Load() {
+				a.alarmed()
+			}
+		}}
+	},
+}
+
+// planAlarms lets nobody look by himself, and nothing go wrong but clocks: what an alarm that was lost costs is for the watchdog.
+func planAlarms(g *generator) {
+	p := g.plan
+	if g.in(88) {
+		return
+	}
+	p.Settings.Alarm, p.CallFaults, p.Faults = true, 0, nil
+	p.Requests = slices.DeleteFunc(p.Requests, func(r Request) bool { return r.Agent == crowdAgent }) // it takes hosts that wait
+	for i := range p.Processes {
+		of := &p.Processes[i]
+		of.Kinds, of.Deaf, of.Tick = allKinds(), true, 24*time.Hour
+		for k := range of.Pulls {
+			of.Pulls[k].Agents, of.Pulls[k].MaxDuration = nil, 20*time.Second
+		}
+	}
+	for range 1 + g.IntN(4) { // pauses that end by themselves
+		r := Request{At: g.span(0, p.Horizon), Process: g.IntN(4), Kind: AskPause, Agent: g.agent(), ID: g.id(), For: g.span(time.Second, 20*time.Second)}
+		r.Target = g.target(r.Agent, r.ID)
+		p.Requests = append(p.Requests, r)
+	}
+	if p.Settings.Partitions == 1 && g.in(50) {
+		p.Settings.Limits = append(p.Settings.Limits, core.Limit{About: core.LimitTarget{Key: "slow"}, Rate: 1, Per: g.span(2*time.Second, 6*time.Second), Burst: 1})
+		for range 2 + g.IntN(3) { // they wait in its line, and nothing that recurs does
+			r := Request{At: g.span(0, p.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: g.agent()}
+			def := g.definition(r.Agent, g.id(), false)
+			def.NewTask = core.NewTask{Agent: def.Agent, ID: def.ID, Kind: "plain", Payload: def.Payload, LimitKey: "slow", OnConflict: def.OnConflict}
+			def.Scripts, r.Tasks = nil, []*Definition{def}
+			p.Requests = append(p.Requests, r)
+		}
+	}
+}
+
+// bell is the clock outside of a process: it calls the whole fleet.
+type bell struct{ p *process }
+
+// Set has all processes pull at a time.
+func (b bell) Set(_ context.Context, at time.Time) error {
+	w := b.p.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ring := max(at.Sub(begin), w.elapsed())
+	w.rings = append(w.rings, ring)
+	for _, p := range w.processes {
+		for _, n := range p.naps {
+			n.at = min(n.at, ring)
+		}
+	}
+	return nil
+}
+
+// nextRing is when the next alarm rings. The mutex is held.
+func (w *World) nextRing() time.Duration {
+	next := w.never()
+	for _, r := range w.rings {
+		if r > w.elapsed() {
+			next = min(next, r)
+		}
+	}
+	return next
+}
+
+// alarmed holds that somebody is called for what is due next.
+func (a *auditor) alarmed() {
+	w, now := a.w, a.now()
+	called, asleep := a.calledAt()
+	if !asleep || w.befallen > 0 || w.faults > 0 || w.restored {
+		return
+	}
+	ring := store.Millis(begin.UnixMilli()).Add(min(called, 1000*time.Hour))
+	for _, t := range a.model.sorted() {
+		if at := a.startsAt(t, now); at != 0 {
+			a.must(alarmNoLater, ring <= at.Add(2*time.Second), "%s may start at %s, and nobody is called before %s", t.ref, ms(at), ms(ring))
+		}
+	}
+}
+
+// calledAt is when the first process is called, if all of them sleep and nothing is under way.
+func (a *auditor) calledAt() (at time.Duration, asleep bool) {
+	w := a.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.calls)+len(w.runs)+w.clients > 0 {
+		return 0, false
+	}
+	at = w.never()
+	for _, p := range w.processes {
+		if p.pulling || len(p.naps) == 0 {
+			return 0, false
+		}
+		for _, n := range p.naps {
+			at = min(at, n.at)
+		}
+	}
+	return at, true
+}
+
+// startsAt is when a task that waits may start at the latest if somebody comes; zero if nobody can say.
+func (a *auditor) startsAt(t *task, now store.Millis) store.Millis {
+	if t.phase != waiting || t.resting() || t.due >= store.Never || t.ending {
+		return 0
+	}
+	at := max(t.due, now)
+	for _, target := range a.model.held(t, now) {
+		until := a.model.holds[target].until
+		if until == 0 {
+			return 0
+		}
+		at = max(at, until)
+	}
+	if a.model.usedUp(t) {
+		if a.w.period() > 0 { // until the next hour
+			return 0
+		}
+		at = max(at, store.Millis(begin.Add(a.w.plan.Settings.Period).UnixMilli()))
+	}
+	for i := range a.w.plan.Settings.Limits {
+		l := &a.w.plan.Settings.Limits[i]
+		if _, is := counts(l, t); is && l.Rate > 0 { // others may come first, but somebody comes
+			at = at.Add(l.Per)
+		}
+	}
+	return at
+}

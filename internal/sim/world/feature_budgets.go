@@ -1,0 +1,137 @@
+package world
+
+// The row of budgets: how many runs start in a period, and what they have reported.
+
+import (
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+var (
+	budgetOfRuns  = invariant("budget-of-runs", "38", "No more runs start in a period than a budget of runs has, whatever answers are lost.")
+	budgetIsSpent = invariant("budget-is-spent", "38", "What a budget says to be used is the sum of what the runs have reported that ended in its period.")
+	budgetReports = invariant("budget-reports", "38", "What a handler says that it has used is stored with the end of its run, however that ends.")
+)
+
+// The tasks with this key have budgets: of runs, and of what they report.
+const (
+	spendKey = "spend"
+	tokens   = "tokens"
+)
+
+var budgets = &feature{
+	name:  "budgets",
+	verbs: []string{"Budget", "Budgets"},
+	holds: []held{{budgetOfRuns, "budget-one-more"}, {budgetIsSpent, "budget-half"}, {budgetReports, "budget-of-failures"}},
+	plan:  planBudgets,
+	config: func(w *World, _ *process, c *core.Config) {
+		if n := w.plan.Settings.Budget; n > 0 {
+			about := core.LimitTarget{Key: spendKey}
+			c.Budgets = []core.Budget{
+				{About: core.BudgetTarget{LimitTarget: about, Unit: core.UnitRuns, Per: core.PerHour}, Amount: store.Amount(n) * store.AmountOne, Then: core.ThenHold},
+				{About: core.BudgetTarget{LimitTarget: about, Unit: tokens, Per: core.PerHour}, Amount: 5 * store.AmountOne, Then: core.ThenNotify},
+			}
+		}
+	},
+	watch: watchBudgets,
+}
+
+// planBudgets draws tasks that have a budget, whose first period ends in the middle of the history.
+func planBudgets(g *generator) {
+	p := g.plan
+	if p.Settings.Partitions != 1 || g.in(60) {
+		return
+	}
+	p.Settings.Budget, p.Settings.Period = 2+g.IntN(5), g.span(5*time.Second, 30*time.Second).Truncate(time.Second)
+	for range 4 + g.IntN(6) {
+		r := Request{At: g.span(0, p.Horizon*2/3), Process: g.IntN(4), Kind: AskSubmit, Agent: g.agent(), ID: g.id()}
+		def := g.definition(r.Agent, r.ID, false)
+		def.LimitKey = spendKey
+		for range 3 {
+			s := g.script(false)
+			s.Tokens = float64(g.IntN(40)) / 10
+			def.Scripts = append(def.Scripts, s)
+		}
+		r.Tasks = []*Definition{def}
+		p.Requests = append(p.Requests, r)
+	}
+}
+
+// ahead is the clock of the budgets: so far ahead that the full hour comes when the first period is to end.
+func (w *World) ahead(changes []store.BudgetChange) []store.BudgetChange {
+	for i := range changes {
+		changes[i].Clock = store.Clock{{By: time.Hour - w.plan.Settings.Period}}
+	}
+	return changes
+}
+
+// period is which period of the budgets it is by the store's clock: the first, or that which follows.
+func (w *World) period() int {
+	if w.clock.Now().Sub(begin) < w.plan.Settings.Period {
+		return 0
+	}
+	return 1
+}
+
+// books are what was used by now, in each period.
+type books struct {
+	starts [2]int
+	spent  [2]store.Amount
+}
+
+func watchBudgets(a *auditor, m *model) watcher {
+	b := &books{}
+	m.books = b
+	return watcher{
+		took: func(t *task, _ *store.Claimed) {
+			if a.w.plan.Settings.Budget == 0 || t.key != spendKey {
+				return
+			}
+			n := &b.starts[a.w.period()]
+			*n++
+			a.must(budgetOfRuns, *n <= a.w.plan.Settings.Budget, "%s is the start %d of its period, and the budget is of %d", t.ref, *n, a.w.plan.Settings.Budget)
+		},
+		settled: func(s *store.Settlement, t *task, _ *store.Settled) { a.spends(b, s, t) },
+		step:    func() { a.balanceBudgets(b) },
+	}
+}
+
+// spends charges what a run has used when its end is stored.
+func (a *auditor) spends(b *books, s *store.Settlement, t *task) {
+	if a.w.plan.Settings.Budget == 0 || t.lease.key != spendKey {
+		return
+	}
+	var used store.Amount
+	if s.Spent != nil {
+		for _, u := range s.Spent.Used {
+			if u.Unit == tokens {
+				used += u.Amount
+			}
+		}
+	}
+	b.spent[a.w.period()] += used
+	if r := t.lease.began; r != nil && r.ended && !r.stuck && !a.w.restored {
+		a.must(budgetReports, used == store.AmountOf(r.spent), "%s has used %v, and its end says %s", t.ref, r.spent, used)
+	}
+}
+
+// balanceBudgets compares what the store says to be used.
+func (a *auditor) balanceBudgets(b *books) {
+	if a.w.plan.Settings.Budget == 0 || a.w.restored || a.w.over.Load() || a.w.steps%20 != 0 {
+		return
+	}
+	all, err := a.w.store.Budgets(a.w.ctx)
+	for i := range all {
+		if err == nil && all[i].About.Unit == tokens {
+			want := b.spent[a.w.period()]
+			a.must(budgetIsSpent, all[i].Used == want, "%s are used, and runs have reported %s", all[i].Used, want)
+		}
+	}
+}
+
+// usedUp reports whether a task waits for another period.
+func (m *model) usedUp(t *task) bool {
+	return m.w.plan.Settings.Budget > 0 && t.key == spendKey && m.books.starts[m.w.period()] >= m.w.plan.Settings.Budget
+}

@@ -1,0 +1,317 @@
+package world
+
+// The row of signals: tasks that wait for somebody, those who tell them, and a crowd that waits for the same.
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+var (
+	signalTellsAll   = invariant("signal-tells-all", "41", "A signal that was sent has told every task that waited for its key, however many there are.")
+	signalToOneOnly  = invariant("signal-to-one-occurrence", "41", "What was heard is told to the runs of one occurrence, also when that fails, and to no other.")
+	signalIsKept     = invariant("signal-is-kept", "41", "A signal that nobody waits for is kept for the first that does, and for nobody else.")
+	signalTimesOut   = invariant("signal-times-out", "41", "A task that nobody has told anything in time runs, fails or is cancelled, as it said.")
+	awaitIsUncharged = invariant("await-uncharged", "41", "A run that waits for a signal charges nothing, and its task is due when its patience is over.")
+)
+
+// The requests and the outcome of signals.
+const (
+	AskSignal RequestKind = "signal"
+	Await     Outcome     = "await"
+)
+
+// What the tasks of a crowd wait for, whose they are, and how many there are: more than one step of a signal tells.
+const (
+	crowdAgent = "dan"
+	crowdKey   = "crowd"
+	crowdSize  = 105
+)
+
+var signals = &feature{
+	name:  "signals",
+	verbs: []string{"Signal", "Heard"},
+	holds: []held{
+		{signalTellsAll, "signal-page"},
+		{signalToOneOnly, "signal-outlives-failure"},
+		{signalIsKept, "signal-overwritten"},
+		{signalTimesOut, "signal-never-too-late"},
+		{awaitIsUncharged, "await-charged"},
+	},
+	plan:    planSignals,
+	asks:    map[RequestKind]asking{AskSignal: askSignal},
+	returns: map[Outcome]func(r *run) error{Await: func(r *run) error { return core.Await(r.script.Signal, r.number) }},
+	watch:   watchSignals,
+}
+
+// planSignals draws tasks that wait, and signals, some of which come first.
+func planSignals(g *generator) {
+	if g.in(70) {
+		return
+	}
+	key := func() string { return one(g.dice, "yes", "yes", "no") }
+	script := func() Script {
+		s := g.script(false)
+		s.Then, s.Submits = Await, nil
+		s.Signal = core.Signal{Key: key(), OnTimeout: one(g.dice, "", core.TimeoutRun, core.TimeoutFail, core.TimeoutCancel)}
+		if g.in(60) {
+			s.Signal.Timeout = g.span(100*time.Millisecond, 15*time.Second)
+		}
+		return s
+	}
+	for range 1 + g.IntN(4) {
+		r := Request{At: g.span(0, g.plan.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: g.agent(), ID: g.id()}
+		def := g.definition(r.Agent, r.ID, false)
+		if def.Kind == "batch" {
+			def.Kind = "plain"
+		}
+		def.Scripts = append([]Script{script()}, def.Scripts...)
+		if g.in(50) { // another occurrence, or attempt, waits too
+			def.Scripts = append(def.Scripts, script(), g.script(false))
+		}
+		r.Tasks = []*Definition{def}
+		g.plan.Requests = append(g.plan.Requests, r)
+	}
+	for range 2 + g.IntN(6) {
+		g.plan.Requests = append(g.plan.Requests, Request{At: g.span(0, g.plan.Horizon), Process: g.IntN(4), Kind: AskSignal, Agent: g.agent(), Key: key()})
+	}
+	if g.plan.Settings.MaxTasks == 0 && g.in(15) {
+		g.crowd()
+	}
+}
+
+// crowd draws tasks of one agent that wait for the same for as long as nobody comes.
+func (g *generator) crowd() {
+	for at := 0; at < crowdSize; at += 35 {
+		r := Request{At: 0, Process: g.IntN(4), Kind: AskSubmit, Agent: crowdAgent}
+		for i := at; i < at+35; i++ {
+			g.numbers++
+			def := &Definition{Number: g.numbers, Scripts: []Script{{Then: Await, Signal: core.Signal{Key: crowdKey}}}}
+			def.NewTask = core.NewTask{Agent: r.Agent, ID: fmt.Sprintf("w%03d", i), Kind: "plain", Payload: payload{def.Number}}
+			r.Tasks = append(r.Tasks, def)
+		}
+		g.plan.Requests = append(g.plan.Requests, r)
+	}
+	g.plan.Requests = append(g.plan.Requests, Request{At: g.plan.Horizon - time.Second, Process: g.IntN(4), Kind: AskSignal, Agent: crowdAgent, Key: crowdKey})
+}
+
+// A signal says the number of its request, so that whoever hears it can tell which one it was.
+func askSignal(ctx context.Context, w *World, p *process, r *Request) (func(), error) {
+	m, before := w.audit.model, map[ref]store.Fence{}
+	for name, t := range m.tasks { // the driver waits while a request begins
+		if t.await != nil && t.await.key == r.Key && t.agent == r.Agent && t.phase == waiting {
+			before[name] = t.await.fence
+		}
+	}
+	out, err := p.s.Signal(ctx, r.Agent, r.Key, json.RawMessage(strconv.Itoa(w.signalled(r))))
+	return func() {
+		if err != nil || w.restored {
+			return
+		}
+		w.audit.must(signalIsKept, !out.Kept || out.Resumed == 0, "%s of %s was told to %d, and is kept", r.Key, r.Agent, out.Resumed)
+		for name, fence := range before {
+			t := w.audit.model.live(name)
+			left := t != nil && t.phase == waiting && t.await != nil && t.await.fence == fence && t.await.told == ""
+			w.audit.must(signalTellsAll, !left, "%s waits for %s, which was sent and is answered", name, r.Key)
+		}
+	}, err
+}
+
+// signalled is a number for a signal, which no other has.
+func (w *World) signalled(r *Request) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.said++
+	_ = r
+	return w.said
+}
+
+// awaiting is what a task waits for, as the store was told, and what it has heard.
+type awaiting struct {
+	key   string
+	fence store.Fence // of the run that has begun to wait
+	told  string
+	early bool
+}
+
+// earlySignal is a signal that nobody has waited for yet.
+type earlySignal struct {
+	payload string
+	until   store.Millis
+}
+
+// watchSignals keeps what waits and what was said.
+func watchSignals(a *auditor, m *model) watcher {
+	kept := map[[2]string]earlySignal{}
+	return watcher{
+		called: func(_ *call, request, answer any) {
+			if all, ok := request.([]store.Signal); ok {
+				answers, _ := answer.([]store.Signalled)
+				for i := range all {
+					a.signalled(m, kept, &all[i], &answers[i])
+				}
+			}
+		},
+		settled: func(s *store.Settlement, t *task, answer *store.Settled) { a.waits(kept, s, t, answer) },
+		began:   a.hears,
+		decided: a.awaits,
+		kind:    a.w.tellAll,
+	}
+}
+
+// signalled is told of a signal that reached the store. Whom a step of many has told is read behind the bus.
+func (a *auditor) signalled(m *model, kept map[[2]string]earlySignal, n *store.Signal, answer *store.Signalled) {
+	now, name := a.now(), [2]string{n.Agent, n.Key}
+	told, left := 0, ""
+	for _, t := range m.sorted() {
+		if t.agent != n.Agent || t.await == nil || t.await.key != n.Key || t.await.told != "" || t.phase == ended {
+			continue
+		}
+		if t.phase == claimed && !a.takenBack(t) { // it has waited for too long, and runs
+			continue
+		}
+		if t.phase == claimed {
+			m.crash(t)
+		}
+		if t.await == nil { // it was replaced
+			continue
+		}
+		heard, err := a.w.store.Heard(a.w.ctx, []store.Wait{{Agent: t.agent, ID: t.id, Key: n.Key}})
+		if err != nil || heard[0] == nil {
+			left = t.id
+			continue
+		}
+		told++
+		t.await.told = string(heard[0].Payload)
+		if t.due > now {
+			t.due, t.parked = now, false
+		} else if t.parked { // it may have been put aside, and is due now then
+			t.due, t.parked = a.dueOf(t), false
+		}
+	}
+	a.must(signalTellsAll, answer.More || left == "", "%s of %s was not told %s", left, n.Agent, n.Key)
+	a.must(signalTellsAll, answer.Resumed == told, "%d tasks were told %s, not %d", told, n.Key, answer.Resumed)
+	early := kept[name]
+	switch answer.Code {
+	case store.SignalTaken:
+		a.must(signalIsKept, told == 0 && early.until > now, "%s of %s was refused, and none is kept", n.Key, n.Agent)
+	case store.SignalResumed:
+	case store.SignalKept:
+		a.must(signalIsKept, told == 0 && left == "" && early.until <= now, "%s of %s is kept", n.Key, n.Agent)
+		kept[name] = earlySignal{string(n.Payload), now.Add(n.Keep)}
+	}
+	a.w.trace("the signal %s of %s tells %d tasks (%d)", n.Key, n.Agent, told, answer.Code)
+}
+
+// dueOf is when a task is due as the store has it.
+func (a *auditor) dueOf(t *task) store.Millis {
+	found, err := a.w.store.Get(a.w.ctx, store.Get{Agent: t.agent, IDs: []string{t.id}})
+	if err != nil {
+		return t.due
+	}
+	return found.Tasks[0].Due
+}
+
+// waits notes what a settlement says that its task waits for. One that was replaced waits for nothing any more.
+func (a *auditor) waits(kept map[[2]string]earlySignal, s *store.Settlement, t *task, _ *store.Settled) {
+	if t.renewed != nil || s.Verb.Ends() {
+		t.await = nil
+		return
+	}
+	if s.Await == nil {
+		return
+	}
+	if s.Await.Heard {
+		t.await = nil
+	}
+	if s.Await.Key == "" {
+		return
+	}
+	name := [2]string{t.agent, s.Await.Key}
+	t.await = &awaiting{key: s.Await.Key, fence: s.Fence}
+	if early := kept[name]; early.until > a.now() {
+		t.await.told, t.await.early = early.payload, true
+	}
+	delete(kept, name)
+}
+
+// hears holds what a run is told, by what its occurrence has been through: what the store was told of it does not count.
+func (a *auditor) hears(r *run) {
+	t := r.task
+	if t == nil || t.renewed != nil || t.ending {
+		return
+	}
+	heard, waited := r.info.Heard()
+	a.must(signalToOneOnly, waited == t.history.awaits, "%s is told of a wait: %v, and has waited: %v", t.ref, waited, t.history.awaits)
+	if !waited || t.await == nil {
+		return
+	}
+	a.must(signalToOneOnly, heard.Told == (t.await.told != "") && string(heard.Payload) == t.await.told, "%s is told %q, not %q", t.ref, heard.Payload, t.await.told)
+	if !heard.Told && t.history.patience != 0 {
+		late := heard.TimedOut && t.history.patience <= a.now() && t.history.then != core.TimeoutFail && t.history.then != core.TimeoutCancel
+		a.must(signalTimesOut, late || !heard.TimedOut, "%s was to wait until %s, and then to %s", t.ref, ms(t.history.patience), t.history.then)
+		a.must(signalTimesOut, heard.TimedOut || t.history.patience > t.lease.from, "%s is not told that nobody came until %s", t.ref, ms(t.history.patience))
+	}
+}
+
+// awaits holds what becomes of a task that waits, or has waited, and whether its occurrence still does.
+func (a *auditor) awaits(o *outcome) bool {
+	h := &o.t.history
+	switch {
+	case o.ending, o.t.spawns(), o.s.Verb == store.VerbRelease, o.run != nil && o.cutOff():
+		return false
+	case o.run == nil:
+		return h.awaits && a.gaveUp(o)
+	}
+	switch said := o.said(); {
+	case said == Await:
+		same := o.after.Attempt == o.before.Attempt && o.after.ErrorCount == o.before.ErrorCount+int64(o.lease.crashes)
+		a.must(awaitIsUncharged, o.s.Verb == store.VerbAgain && same, "%s: %q, attempt %d after %d", o.t.ref, o.s.Verb, o.after.Attempt, o.before.Attempt)
+		h.awaits, h.last, h.patience, h.then, h.cuts = true, 0, 0, o.run.script.Signal.OnTimeout, 0
+		if o.run.script.Signal.Timeout != 0 {
+			h.patience = o.s.Due.At
+			late := h.patience.Sub(a.now()) <= o.run.script.Signal.Timeout+o.t.def.MinInterval
+			a.must(awaitIsUncharged, late, "%s waits until %s, not for %s", o.t.ref, ms(h.patience), o.run.script.Signal.Timeout)
+		}
+		return true
+	case said == Yield, said == Succeed, said == NextIn, a.failedAttempt(o) && o.after.Attempt == 0:
+		h.awaits = false
+	}
+	return false
+}
+
+// gaveUp holds what becomes of a task whose handler was not called, as nobody came, or as it could not find out.
+func (a *auditor) gaveUp(o *outcome) bool {
+	h := &o.t.history
+	switch {
+	case o.s.Verb == store.VerbAgain && o.s.Due.After != 0 && o.after.Attempt == o.before.Attempt && o.after.ConsecutiveFailures == o.before.ConsecutiveFailures:
+		return true // the store did not say what it was told
+	case o.lease.crashes > a.w.plan.Settings.MaxCrashes:
+		return false
+	case o.s.Verb == store.VerbCancel:
+		a.must(signalTimesOut, h.then == core.TimeoutCancel && h.patience <= a.now() && h.patience != 0, "%s was cancelled, and was to wait until %s", o.t.ref, ms(h.patience))
+	default:
+		a.must(signalTimesOut, h.then == core.TimeoutFail && h.patience <= a.now() && h.patience != 0, "%s has failed, and was to wait until %s", o.t.ref, ms(h.patience))
+	}
+	h.awaits = false
+	return true
+}
+
+// tellAll sends each signal that somebody waits for.
+func (w *World) tellAll() {
+	asked := map[[2]string]bool{}
+	p := w.processes[len(w.processes)-1]
+	for _, t := range w.audit.model.sorted() {
+		if t.phase == ended || t.await == nil || t.await.told != "" || asked[[2]string{t.agent, t.await.key}] {
+			continue
+		}
+		asked[[2]string{t.agent, t.await.key}] = true
+		w.ask(&Request{Kind: AskSignal, Agent: t.agent, Key: t.await.key, Process: p.index})
+	}
+}
