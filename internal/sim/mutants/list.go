@@ -7,14 +7,14 @@ import "github.com/seed-6f6f2c11/duly/internal/sow"
 // Each patch is a text that occurs once in its file, which a test holds; whoever changes that line
 // writes the patch again. The faults of the store in memory come first, then those of the scheduler,
 // then those of the scripts.
-var mutants = []sow.Fault{
+var plain = []sow.Fault{
 	{
 		Name: "no-fence-check", What: "A settlement of a run that lost its lease is taken.", File: "core/memstore/settle.go",
 		Old: "|| c.runs[r.Index].lost {", New: "{",
 	},
 	{
 		Name: "lease-not-extended", What: "A heartbeat is answered, and the lease ends all the same.", File: "core/memstore/extend.go",
-		Old: "		c.term.end = now.Add(leases[i].Lease)\n", New: "		_ = now\n",
+		Old: "c.term.end, c.term.noticed = now.Add(leases[i].Lease), false\n", New: "c.term.end, c.term.noticed = c.term.end, false\n",
 	},
 	{
 		Name: "agenda-late", What: "An agent that gets something earlier keeps its place in the agenda.", File: "core/memstore/partition.go",
@@ -57,8 +57,8 @@ var mutants = []sow.Fault{
 		Old: "			p.unhold(t.scope, now)\n", New: "			p.forget(t.scope)\n",
 	},
 	{
-		Name: "crash-not-counted", What: "A lost lease leaves no crash.", File: "core/memstore/claim.go",
-		Old: "	t.crashes = max(t.crashes, 1)\n", New: "",
+		Name: "crash-not-counted", What: "A lost lease leaves no crash.", File: "core/memstore/suspect.go",
+		Old: "	t.crashes++\n", New: "",
 	},
 	{
 		Name: "early", What: "An agent is visited half a second early.", File: "core/memstore/partition.go",
@@ -131,11 +131,19 @@ var mutants = []sow.Fault{
 	},
 	{
 		Name: "frozen-starts", What: "A process that was frozen past its leases starts what it had claimed.", File: "core/run.go",
-		Old: "		if !p.heart.lapsed(r.claimed) {\n			return false\n		}\n", New: "		if true {\n			return false\n		}\n",
+		Old: "		if !over {\n			return false\n		}\n", New: "		if over || !over {\n			return false\n		}\n",
 	},
 	{
-		Name: "suspect-among-others", What: "A task whose last run lost its process runs among others.", File: "core/run.go",
-		Old: "	case c.Crashes > 0:\n", New: "	case c.Crashes > 1000:\n",
+		Name: "suspects-unbounded", What: "A process runs any number of tasks whose last runs died with their processes.", File: "core/round.go",
+		Old: "Suspects: g.suspectsFor(p.turn+i, len(due)),", New: "",
+	},
+	{
+		Name: "no-notice", What: "A lease that is over is taken back at once.", File: "core/round.go",
+		Old: "return stored(whole), others, noticeOf(shortest)\n", New: "return stored(whole), others, 0\n",
+	},
+	{
+		Name: "crash-of-the-living", What: "The crashes of a process that lives stay counted.", File: "core/memstore/suspect.go",
+		Old: "		if t.crashes--; t.crashes == 0 {\n			p.cleared(t)\n		}\n", New: "",
 	},
 	{
 		Name: "crashes-off-by-one", What: "A poisonous task gets one more try.", File: "core/run.go",
@@ -188,7 +196,7 @@ var mutants = []sow.Fault{
 	// counterparts above, as both stores have to give the same answers.
 	{
 		Name: "lua-lease-not-extended", What: "A script answers a heartbeat, and the lease ends all the same.", File: "core/redisstore/scripts/extend.lua",
-		Old: "local till = now + lease\n", New: "local till = now\n",
+		Old: "local till = now + tonumber(lease)", New: "local till = now + tonumber(lease) * 0",
 	},
 	{
 		Name: "lua-nonce-ignored", What: "A script takes other tasks when a claim is repeated.", File: "core/redisstore/scripts/claim.lua",

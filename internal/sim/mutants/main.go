@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/internal/proof"
+	"github.com/seed-6f6f2c11/duly/internal/sim/world"
 	"github.com/seed-6f6f2c11/duly/internal/sow"
 )
 
@@ -56,7 +58,10 @@ func hunt(ctx context.Context, n int, only string, write bool) (int, error) {
 			return 0, err
 		}
 	}
-	survived := 0
+	survived, expected := 0, map[string]string{}
+	for _, row := range world.Features() {
+		maps.Copy(expected, row.Faults)
+	}
 	var all []found
 	for i := range mutants {
 		m := &mutants[i]
@@ -65,6 +70,9 @@ func hunt(ctx context.Context, n int, only string, write bool) (int, error) {
 		}
 		began := time.Now()
 		f, err := try(ctx, m, dir, n)
+		if want := expected[m.Name]; err == nil && f.seed != "" && want != "" && f.invariant != want {
+			err = fmt.Errorf("seed %s finds it by %s, and is to find it by %s", f.seed, f.invariant, want)
+		}
 		if err != nil {
 			fmt.Printf("%-28s BROKEN: %v\n", m.Name, err)
 			survived++

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-6f6f2c11/duly/internal/sim/world"
 	"github.com/seed-6f6f2c11/duly/internal/sow"
 )
 
@@ -31,6 +32,21 @@ func TestThePatchesFit(t *testing.T) {
 	}
 	_, err := (&sow.Fault{Name: "none", File: "go.mod", Old: "no such text"}).Patched(root)
 	assert.ErrorContains(t, err, "none: its patch fits go.mod 0 times, and has to fit once")
+}
+
+// Each fault that a row of the world names is sown, and none else is in the list of rows.
+func TestTheFaultsAreThoseOfTheRows(t *testing.T) {
+	t.Parallel()
+	var named, sown []string
+	for _, row := range world.Features() {
+		for fault := range row.Faults {
+			named = append(named, fault)
+		}
+	}
+	for i := range ofRows {
+		sown = append(sown, ofRows[i].Name)
+	}
+	assert.ElementsMatch(t, named, sown)
 }
 
 // What go build gets is the file with the fault in place of the other; the tree stays as it is.

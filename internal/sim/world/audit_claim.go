@@ -23,21 +23,32 @@ func (a *auditor) claimed(p *process, requests []store.ClaimRequest, claims []st
 			continue
 		}
 		for _, kind := range r.Leave {
-			a.must(leaveIsEarned, p.completed[kind] || p.late(), "%s leaves %s", p.name, kind)
+			a.must(leaveIsEarned, kind == core.KindCallback || p.completed[kind] || p.late(), "%s leaves %s", p.name, kind)
 		}
-		a.leasesOver(r.Partition)
+		a.leasesOver(r)
 		a.newClaim(p, r, c)
+		a.model.each(func(w *watcher) {
+			if w.claimed != nil {
+				w.claimed(c)
+			}
+		})
 	}
 }
 
 // leasesOver notes that the store has looked for leases that are over.
 // Any claim, also one that takes nothing, may put back what it finds expired: from here on the store
 // may show such tasks as waiting.
-func (a *auditor) leasesOver(partition int) {
+// The first claim that finds a lease over gives notice, as its holder may only now be able to extend it.
+func (a *auditor) leasesOver(r *store.ClaimRequest) {
 	now := a.now()
 	for _, t := range a.model.tasks {
-		if t.phase == claimed && t.lease.end <= now && a.model.partition(t.agent) == partition {
+		if t.phase != claimed || t.lease.end > now || a.model.partition(t.agent) != r.Partition {
+			continue
+		}
+		if t.lease.noticed || r.Notice == 0 {
 			t.lease.over = true
+		} else {
+			t.lease.noticed, t.lease.end = true, now.Add(r.Notice)
 		}
 	}
 }
@@ -83,7 +94,7 @@ func (a *auditor) newClaim(p *process, r *store.ClaimRequest, c *store.Claim) {
 	a.must(fencesGrowForAll, c.Fence > r.Fence, "%s, and %s has seen %s", a.w.fence(c.Fence), p.name, a.w.fence(r.Fence))
 	a.must(fenceUnused, m.claims[claimName{r.Partition, c.Fence}] == nil, "%s", a.w.fence(c.Fence))
 	m.fences[r.Partition] = max(m.fences[r.Partition], c.Fence)
-	record := &claimRecord{fence: c.Fence, holder: p, end: a.now().Add(r.Lease), over: map[ref]time.Duration{}}
+	record := &claimRecord{fence: c.Fence, holder: p, end: a.now().Add(leaseOf(r, &c.Tasks[0])), over: map[ref]time.Duration{}}
 	m.claims[claimName{r.Partition, c.Fence}], m.nonces[r.Nonce] = record, record
 	a.must(claimLimit, len(c.Tasks) <= r.Limit, "%d tasks, and %d were asked for", len(c.Tasks), r.Limit)
 	ofAgent, ofKind := map[string]int{}, map[string]int{}
@@ -119,7 +130,7 @@ func (a *auditor) newClaim(p *process, r *store.ClaimRequest, c *store.Claim) {
 // fits holds what a claimed task has to do with who claims it.
 func (a *auditor) fits(p *process, r *store.ClaimRequest, t *store.Claimed) {
 	name := ref{t.Agent, t.ID}
-	a.must(ownKinds, slices.Contains(r.Kinds, t.Kind) && slices.Contains(p.plan.Kinds, t.Kind), "%s of the kind %s", name, t.Kind)
+	a.must(ownKinds, slices.Contains(r.Kinds, t.Kind) && p.runs(t.Kind), "%s of the kind %s", name, t.Kind)
 	a.must(ownAgents, r.Agents == nil || slices.Contains(r.Agents, t.Agent), "%s", name)
 	a.must(ownPartition, a.model.partition(t.Agent) == r.Partition, "%s in %d", name, r.Partition)
 	a.must(claimUrgent, !r.Urgent || t.Level == core.LevelHigh, "%s of level %d", name, t.Level)
@@ -159,9 +170,11 @@ func (a *auditor) take(p *process, r *store.ClaimRequest, c *store.Claimed) {
 		if !a.must(oneLease, t.lease.end <= now, "%s is held under %s until %s", name, a.w.fence(t.lease.fence), ms(t.lease.end)) {
 			return
 		}
+		a.must(noticeIsGiven, t.lease.noticed, "%s was held under %s until %s", name, a.w.fence(t.lease.fence), ms(t.lease.end))
 		m.crash(t)
 	}
 	a.must(oneLease, true, "")
+	a.must(noticeIsGiven, true, "")
 	a.must(neverEarly, c.Due <= now && t.due <= now, "%s is due at %s, it was said at %s, and it is %s", name, ms(c.Due), ms(t.due), ms(now))
 	a.must(dueIsKept, c.Due == t.due, "%s is due at %s, not at %s", name, ms(c.Due), ms(t.due))
 	a.must(pausedIsKept, !m.keeps(t, now), "%s is under %v", name, m.held(t, now))
@@ -171,9 +184,14 @@ func (a *auditor) take(p *process, r *store.ClaimRequest, c *store.Claimed) {
 	a.must(crashIsCounted, c.Crashes == t.crashes, "%s has crashed %d times, not %d", name, c.Crashes, t.crashes)
 	a.must(submittedIsKept, c.Submitted == t.submitted, "%s was submitted at %s, not %s", name, ms(c.Submitted), ms(t.submitted))
 	a.inTime(t)
-	t.phase, t.parked = claimed, false
-	t.lease = lease{fence: c.Fence, index: c.Index, due: c.Due, from: now, end: now.Add(r.Lease), holder: p, serial: r.Serial, crashes: c.Crashes, ends: t.ending}
+	t.phase, t.parked, t.since = claimed, false, true
+	t.lease = lease{fence: c.Fence, index: c.Index, due: c.Due, from: now, end: now.Add(leaseOf(r, c)), holder: p, serial: r.Serial, crashes: c.Crashes, ends: t.ending, key: t.key}
 	a.started(t)
+	a.model.each(func(w *watcher) {
+		if w.took != nil {
+			w.took(t, c)
+		}
+	})
 	// An order to run in spite of a pause is used up by one run, and comes back if that is given back
 	// or lost.
 	if t.byHand != 0 {
@@ -184,11 +202,19 @@ func (a *auditor) take(p *process, r *store.ClaimRequest, c *store.Claimed) {
 	}
 }
 
+// leaseOf is how long a claim holds a task.
+func leaseOf(r *store.ClaimRequest, c *store.Claimed) time.Duration {
+	if lease, own := r.Leases[c.Kind]; own {
+		return lease
+	}
+	return r.Lease
+}
+
 // inTime holds that nobody waits in a kind world.
 // The time counts from when the last obstacle went: the due time, the end of a run or of a pause, or
 // three leases after the world became kind, by when what the dead had claimed is free.
 func (a *auditor) inTime(t *task) {
-	if !a.w.kind || a.w.plan.Settings.Serial == core.SerialAgent || a.model.limited(t) { // then others come first
+	if !a.w.kind || a.w.plan.Settings.Serial == core.SerialAgent || a.model.limited(t) || t.agent == crowdAgent { // then others come first
 		return
 	}
 	now, since := a.now(), max(t.due, t.waits, a.model.freed, store.Millis(begin.Add(a.w.kindAt).UnixMilli()).Add(3*a.w.plan.Settings.Lease))
@@ -232,6 +258,8 @@ func (a *auditor) inOrder(c *store.Claim) {
 // as the store may have a good reason to pass it over; what remains has none.
 func (a *auditor) mayTake(r *store.ClaimRequest, t *task) bool {
 	_, bounded := r.Most[t.kind]
+	// Suspects are bounded, and tasks that are held for another time come with another claim.
+	bounded = bounded || t.crashes > 0 && r.Suspects != nil || len(r.Leases) > 0
 	return t.phase == waiting && t.due <= a.now() && a.model.partition(t.agent) == r.Partition && !t.parked && !t.ending && !bounded && !a.model.limited(t) &&
 		slices.Contains(r.Kinds, t.kind) && (r.Agents == nil || slices.Contains(r.Agents, t.agent)) && !a.model.keeps(t, a.now()) &&
 		(!r.Urgent || t.level == core.LevelHigh)
@@ -261,7 +289,7 @@ func (a *auditor) leftOver(_ *process, r *store.ClaimRequest, c *store.Claim, ta
 	// early: that it has room left proves nothing.
 	picky := r.Urgent || r.Serial || len(r.Leave) > 0 || len(r.Most) > 0
 	// An agent whose due task has just gone may cost a turn of a claim that has few.
-	room := len(c.Tasks) < r.Limit && r.Limit > len(agents) && c.Parked == 0 && c.Recovered == 0 && !picky && r.PerAgent == 0 && c.Passed == 0
+	room := len(c.Tasks) < r.Limit && r.Limit > len(everybody) && c.Parked == 0 && c.Recovered == 0 && !picky && r.PerAgent == 0 && c.Passed == 0
 	for _, t := range a.model.sorted() {
 		if t.phase != waiting || taken[t.ref] || a.model.partition(t.agent) != r.Partition {
 			continue
@@ -313,24 +341,6 @@ func (a *auditor) lookFor(r *store.LookRequest, t *task, next, now store.Millis)
 	}
 }
 
-// serialWaits reports whether a task has to wait for another of its agent.
-func (a *auditor) serialWaits(t *task) bool {
-	if a.w.plan.Settings.Serial != core.SerialAgent {
-		return false
-	}
-	for _, o := range a.model.tasks {
-		if o.agent == t.agent && o.phase == claimed {
-			return true
-		}
-	}
-	return false
-}
-
-func (m *model) heldAll(now store.Millis) bool {
-	h, ok := m.holds[store.Target{}]
-	return ok && h.inForce(now)
-}
-
 // extended is told of heartbeats that reached the store.
 // A heartbeat extends a claim as a whole, for as long as one of its tasks is still held under that
 // fence.
@@ -339,6 +349,10 @@ func (a *auditor) extended(p *process, leases []store.Extension, answers []store
 	for i := range leases {
 		e, held := &leases[i], answers[i].Held
 		if answers[i].Err != nil {
+			continue
+		}
+		if len(e.Back) > 0 {
+			a.back(p, e, answers[i].Back)
 			continue
 		}
 		record := a.model.claims[claimName{e.Partition, e.Fence}]
@@ -375,7 +389,8 @@ func (a *auditor) extended(p *process, leases []store.Extension, answers []store
 func (a *auditor) kept(e *store.Extension, answer *store.Extended, mine []*task) {
 	now := a.now()
 	for _, t := range mine {
-		t.lease.end, t.lease.over = now.Add(e.Lease), false
+		t.lease.end, t.lease.over, t.lease.noticed = now.Add(e.Lease), false, false
+		t.lease.leaving = t.lease.leaving || e.Leave
 		told := slices.ContainsFunc(answer.Ended, func(o store.Ended) bool { return o.Index == t.lease.index && !o.Deleted })
 		if told && t.lease.began != nil && t.kind != "batch" {
 			a.w.making.told = append(a.w.making.told, t.lease.began)
@@ -386,9 +401,6 @@ func (a *auditor) kept(e *store.Extension, answer *store.Extended, mine []*task)
 				continue
 			}
 			t.state = p.State
-			if p.Crashes != 0 {
-				t.crashes = p.Crashes
-			}
 		}
 	}
 	for _, o := range answer.Ended {
@@ -398,6 +410,10 @@ func (a *auditor) kept(e *store.Extension, answer *store.Extended, mine []*task)
 		}
 	}
 }
+
+// knownBy is when a process must know that a run is over whose end was stored: while it has other runs, it asks again and again whose
+// answers are lost.
+const knownBy = 30 * time.Second
 
 // soon is how long a kind world may take for what is due.
 const soon = 5 * time.Second

@@ -38,7 +38,7 @@ func (a *auditor) balance() {
 	a.must(auditIsWhole, report.Tasks == live, "%d tasks, not %d", report.Tasks, live)
 	a.balanceStats(live)
 	a.balanceGroups()
-	for _, agent := range agents {
+	for _, agent := range everybody {
 		a.balanceList(agent)
 	}
 	for _, t := range a.model.sorted() {
@@ -98,7 +98,7 @@ func (a *auditor) balanceGroups() {
 	if a.w.plan.Settings.Retention != 0 {
 		return // those that are over are forgotten
 	}
-	for _, agent := range agents {
+	for _, agent := range everybody {
 		for _, name := range groups[2:] {
 			want := a.model.group(agent, name)
 			got, _ := a.w.reader.Group(a.w.ctx, agent, name) // an error: there is none, and so are the counts
@@ -193,7 +193,7 @@ func (a *auditor) balanceAgents() {
 	for _, agent := range page {
 		got[agent.Agent] = int(agent.Live)
 	}
-	for _, agent := range agents {
+	for _, agent := range everybody {
 		n := a.model.liveOf(agent)
 		a.must(agentsAreListed, err == nil && got[agent] == n, "%s has %d live tasks, and is listed with %d: %v", agent, n, got[agent], err)
 	}
@@ -260,7 +260,7 @@ func (a *auditor) explained(t *task) {
 	if t.due > now {
 		a.must(explainDue, first.Until.Equal(t.due.Time()) || has(core.BecauseNoHandler), "%s: %s, and it is due at %s", t.ref, first.Text, ms(t.due))
 	} else {
-		limited := has(core.BecauseLimited) && a.model.limited(t)
+		limited := (has(core.BecauseLimited) || has(core.BecauseBudget)) && a.model.limited(t)
 		a.must(explainOverdue, limited || has(core.BecauseWaiting) || has(core.BecauseNoHandler) || has(core.BecauseSerial), "%s: %s", t.ref, first.Text)
 	}
 }

@@ -29,6 +29,9 @@ func counts(l *core.Limit, t *task) (bucket string, is bool) {
 // limited reports whether a limit is about a task: it may stand in a line then, where neither its agent's order nor what is due
 // says when it is claimed.
 func (m *model) limited(t *task) bool {
+	if m.w.plan.Settings.Budget > 0 && t.key == spendKey {
+		return true
+	}
 	for i := range m.w.plan.Settings.Limits {
 		if _, is := counts(&m.w.plan.Settings.Limits[i], t); is {
 			return true
@@ -68,4 +71,22 @@ func (a *auditor) started(t *task) {
 		a.must(limitOfStarts, l.Rate == 0 || len(at) <= most || at[len(at)-1-most] <= now-store.Millis(l.Per.Milliseconds()),
 			"more than %d have started in %s under %s", most, l.Per, l.About)
 	}
+}
+
+// serialWaits reports whether a task has to wait for another of its agent.
+func (a *auditor) serialWaits(t *task) bool {
+	if a.w.plan.Settings.Serial != core.SerialAgent {
+		return false
+	}
+	for _, o := range a.model.tasks {
+		if o.agent == t.agent && o.phase == claimed {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *model) heldAll(now store.Millis) bool {
+	h, ok := m.holds[store.Target{}]
+	return ok && h.inForce(now)
 }

@@ -26,6 +26,7 @@ func (a *auditor) cancelled(r *store.Cancellation, e *store.Effect) {
 			a.w.trace("%s is cancelled", t.ref)
 			a.model.end(t, core.StatusCancelled, a.now())
 			a.model.look(t)
+			a.model.over(t)
 		}
 	case store.EffectOrdered:
 		if a.must(cancelKnows, t != nil && t.phase == claimed, "%s/%s is to end with its run", r.Agent, r.ID) {
@@ -120,14 +121,15 @@ func (a *auditor) ranNow(r *store.RunNow, e *store.Effect) {
 		if len(a.model.held(t, now)) > 0 {
 			t.byHand = now
 		}
-		t.due, t.parked, t.history.moved, t.history.last = e.Due, false, true, 0
+		t.due, t.parked, t.history.moved, t.history.hand, t.history.last = e.Due, false, true, true, 0
 		if t.activity != nil && t.activity.first == 0 {
 			t.activity.first = now
 		}
+		t.stirred = true
 		a.w.trace("%s is asked for by hand", t.ref)
 	case store.EffectOrdered:
 		if a.must(runNowKnows, t != nil && t.phase == claimed && !t.ending, "%s/%s is to run once more", r.Agent, r.ID) {
-			t.history.moved = true
+			t.history.moved, t.history.hand = true, true
 			if t.renewed != nil {
 				t.renewed.due = min(t.renewed.due, now)
 			} else {
@@ -140,6 +142,9 @@ func (a *auditor) ranNow(r *store.RunNow, e *store.Effect) {
 		a.must(runNowKnows, t != nil && t.ending, "%s/%s ends", r.Agent, r.ID)
 	case store.EffectStopped:
 		a.must(runNowKnows, stopped, "%s/%s is not to run, as everything is paused", r.Agent, r.ID)
+		if t != nil {
+			t.history.hand = false
+		}
 	case store.EffectNone:
 		a.must(runNowKnows, t == nil, "%s/%s was not found", r.Agent, r.ID)
 	default:

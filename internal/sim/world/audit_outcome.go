@@ -31,7 +31,10 @@ func (a *auditor) decided(p *process, o *outcome) {
 	a.must(runsAtMost, len(o.after.Runs) <= 20, "%s has %d", o.t.ref, len(o.after.Runs))
 	a.must(skipsAreCounted, o.after.SkipCount >= o.before.SkipCount, "%s: %d after %d", o.t.ref, o.after.SkipCount, o.before.SkipCount)
 	a.must(dueIsShown, o.t.phase != waiting || o.t.resting() || o.after.NextRun.Equal(o.due.Time()), "%s: %s", o.t.ref, o.after.NextRun)
+	alone := false
+	a.model.each(func(w *watcher) { alone = w.decided != nil && w.decided(o) || alone })
 	switch {
+	case alone:
 	case o.s.Verb == store.VerbRelease:
 		a.released(p, o)
 		if o.run != nil {

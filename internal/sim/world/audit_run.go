@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // began is told that a handler was called.
@@ -59,12 +60,17 @@ func (a *auditor) began(r *run) {
 		a.must(minIntervalKept, t.lease.from >= h.last.Add(t.def.MinInterval), "%s: claimed at %s, and before at %s", name, ms(t.lease.from), ms(h.last))
 	}
 	h.last = t.lease.from
+	a.model.each(func(w *watcher) {
+		if w.began != nil {
+			w.began(r)
+		}
+	})
 }
 
 // beside holds what may run at once in a process.
 // Runs whose context is done do not count: the scheduler may have given their slots to others already.
 func (a *auditor) beside(r *run) {
-	all, same, suspects := 0, 0, 0
+	all, same, suspects := 0, 0, [store.SuspectSorts]int{}
 	for _, o := range a.w.runs {
 		if o.p != r.p || o.ctx.Err() != nil {
 			continue
@@ -73,13 +79,15 @@ func (a *auditor) beside(r *run) {
 		if o.info.Kind == r.info.Kind {
 			same++
 		}
-		if o.info.Crashes > 0 {
-			suspects++
+		if sort := store.SuspectSort(o.info.Crashes); sort >= 0 {
+			suspects[sort]++
 		}
 	}
 	a.must(slotsAtMost, all <= r.p.plan.Concurrency, "%s runs %d with %d slots", r.p.name, all, r.p.plan.Concurrency)
 	a.must(kindSlotsAtMost, r.info.Kind != "tight" || same <= 1, "%s runs %d of %s", r.p.name, same, r.info.Kind)
-	a.must(suspectAlone, suspects == 0 || all == 1, "%s runs %d, and %d of them are suspects", r.p.name, all, suspects)
+	for sort, most := range [store.SuspectSorts]int{max(1, r.p.plan.Concurrency/2), min(2, r.p.plan.Concurrency), 1} {
+		a.must(suspectsAtMost, suspects[sort] <= most, "%s runs %d with %d crashes, and has %d slots", r.p.name, suspects[sort], sort+1, r.p.plan.Concurrency)
+	}
 }
 
 // ended is told that a handler returns.

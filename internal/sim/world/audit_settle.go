@@ -56,7 +56,7 @@ func (a *auditor) settledOne(p *process, s *store.Settlement, answer *store.Sett
 	a.model.settled[key] = true
 	// The process learns of it with the answer, which may be lost or late: until then its heartbeats
 	// may still name the claim.
-	a.model.claims[claimName{s.Partition, s.Fence}].ends(r, a.w, soon)
+	a.model.claims[claimName{s.Partition, s.Fence}].ends(r, a.w, knownBy)
 	a.w.trace("%s  stores %q of %s, under %s, due at %s", p.name, s.Verb, r, a.w.fence(s.Fence), ms(answer.Due))
 	a.apply(p, t, s, answer)
 }
@@ -101,6 +101,11 @@ func (a *auditor) apply(p *process, t *task, s *store.Settlement, answer *store.
 			m.holds[target] = hold{since: since}
 		}
 	}
+	m.each(func(w *watcher) {
+		if w.settled != nil {
+			w.settled(s, t, answer)
+		}
+	})
 	switch s.Verb {
 	case store.VerbComplete:
 		m.end(t, core.StatusCompleted, now)
@@ -118,6 +123,9 @@ func (a *auditor) apply(p *process, t *task, s *store.Settlement, answer *store.
 		return
 	}
 	t.history.info = info
+	if t.phase == ended && err == nil {
+		m.over(t)
+	}
 	a.must(statusIsTrue, err != nil || info.Status == t.expected() || info.Dropped, "%s is %s, not %s", t.ref, info.Status, t.expected())
 	// What a replaced task becomes is decided by its replacement, not by how the run went.
 	if info.Dropped || err != nil || renewed {
@@ -153,14 +161,15 @@ func (a *auditor) again(t *task, s *store.Settlement, answer *store.Settled, was
 		a.must(releaseIsDue, answer.Due == was.due || t.queued || t.renewed != nil, "%s is due at %s, and was at %s", t.ref, ms(answer.Due), ms(was.due))
 		a.model.totals.Released++
 		t.history.last = 0 // as if it had not been claimed
+		t.stirred = true
 	} else {
 		a.model.totals.Again++
 	}
 	// A settlement without a state leaves the task the state that it has.
 	if s.State != nil {
 		t.state = s.State
-		if !release || s.Crashes > 0 {
-			t.crashes = s.Crashes
+		if !release && !s.Unrun {
+			t.crashes, t.lost = 0, 0
 		}
 	}
 	if s.Floor != nil && t.activity != nil {
@@ -183,6 +192,9 @@ func (a *auditor) again(t *task, s *store.Settlement, answer *store.Settled, was
 		t.byHand = t.inHand
 	}
 	t.inHand = 0
+	if t.await != nil && t.await.early { // it was told as it began to wait
+		due, t.await.early = min(due, now), false
+	}
 	a.must(againIsDue, answer.Due == due, "%s is due at %s, not at %s", t.ref, ms(answer.Due), ms(due))
 	t.wait(answer.Due)
 	t.waits = now

@@ -20,9 +20,14 @@ func (a *auditor) submitted(tasks []store.Submission, placed []store.Submitted, 
 	}
 	for i := range tasks {
 		a.placed(&tasks[i], &placed[i])
+		a.model.each(func(w *watcher) {
+			if w.submitted != nil {
+				w.submitted(&tasks[i], &placed[i])
+			}
+		})
 	}
 	if most := a.w.plan.Settings.MaxTasks; most > 0 {
-		n := a.model.liveOf(tasks[0].Agent)
+		n := a.model.liveOf(tasks[0].Agent) - a.model.owedOf(tasks[0].Agent)
 		a.must(limitIsKept, n <= most, "agent %s has %d live tasks", tasks[0].Agent, n)
 	}
 }
@@ -70,7 +75,7 @@ func (a *auditor) placed(sub *store.Submission, p *store.Submitted) {
 	a.must(submittedAtDue, p.Due == due, "%s is due at %s, not at %s", r, ms(p.Due), ms(due))
 	if p.Created {
 		old := m.tasks[r]
-		t := &task{ref: r, submitted: now, state: sub.State}
+		t := &task{ref: r, submitted: now, state: sub.State, owed: sub.Owed}
 		m.define(t, sub)
 		a.spawned(t)
 		t.history.begin()
@@ -124,7 +129,8 @@ func (a *auditor) replaced(t *task, sub *store.Submission, due store.Millis) {
 		m.crash(t)
 	}
 	m.define(t, sub)
-	t.state, t.crashes, t.ending, t.byHand, t.inHand, t.queued = sub.State, 0, false, 0, 0, false
+	t.await = nil
+	t.state, t.crashes, t.lost, t.ending, t.byHand, t.inHand, t.queued = sub.State, 0, 0, false, 0, 0, false
 	t.history.renew()
 	t.wait(due)
 	before := t.history.info
@@ -137,7 +143,9 @@ func (a *auditor) replaced(t *task, sub *store.Submission, due store.Millis) {
 // writes, and for a record that was dropped, of which little is left to compare.
 func (a *auditor) keptHistory(t *task, before *core.TaskInfo) {
 	after := &t.history.info
-	same := after.RunCount == before.RunCount && after.ErrorCount == before.ErrorCount && len(after.Runs) == len(before.Runs) && bytes.Equal(after.Result, before.Result)
+	// Crashes are shown among its runs, and forgotten with the definition that crashed.
+	runs := len(before.Runs) - (before.Crashes - after.Crashes)
+	same := after.RunCount == before.RunCount && after.ErrorCount == before.ErrorCount && (len(after.Runs) == runs || len(before.Runs) == 20) && bytes.Equal(after.Result, before.Result)
 	a.must(replaceKeeps, a.w.restored || same || before.Dropped || t.activity != nil, "%s: %d runs, result %s; before: %d, %s", t.ref, after.RunCount, after.Result, before.RunCount, before.Result)
 }
 

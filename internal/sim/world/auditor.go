@@ -23,7 +23,9 @@ type auditor struct {
 }
 
 func newAuditor(w *World) *auditor {
-	return &auditor{w: w, model: newModel(w), tried: make([]int, len(register))}
+	a := &auditor{w: w, tried: make([]int, len(register))}
+	a.model = a.watch(newModel(w))
+	return a
 }
 
 // must holds an invariant. It reports whether it was kept, so that a check that makes no sense else can be left out.

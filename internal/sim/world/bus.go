@@ -58,11 +58,12 @@ func through[A any](ctx context.Context, b *bus, verb string, key func() string,
 	c := &call{p: b.p, verb: verb, key: key, ctx: ctx, reply: make(chan struct{}), sent: w.steps, born: w.elapsed()}
 	c.do = func(st store.Store) (any, error) { return do(st) }
 	switch verb {
-	case "Submit", "Touch", "Replay", "RunNow", "Cancel", "Delete", "Hold", "Unhold":
+	case "Submit", "Touch", "Replay", "RunNow", "Cancel", "Delete", "Hold", "Unhold", "Signal", "Replan", "Profile":
 		c.firstCounts = true
 	}
 	w.mu.Lock()
 	w.calls = append(w.calls, c)
+	w.called[verb] = true
 	w.mu.Unlock()
 	<-c.reply
 	answer, _ := c.answer.(A) // nil with an error
@@ -101,7 +102,7 @@ func (c *call) make() {
 // wakeUp ends the sleep of processes when something may be due earlier. As with the store's own wake-ups, some are lost.
 func (w *World) wakeUp(verb string) {
 	switch verb {
-	case "Submit", "Touch", "Replay", "RunNow", "Unhold":
+	case "Submit", "Touch", "Replay", "RunNow", "Unhold", "Signal", "Replan":
 	default:
 		return
 	}

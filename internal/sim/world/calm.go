@@ -21,7 +21,7 @@ func (w *World) calm() {
 	now := w.elapsed()
 	w.kindAt, w.fullUntil = now, 0
 	for _, p := range w.processes {
-		p.frozen, p.cutUntil = min(p.frozen, now), 0
+		p.frozen, p.cutUntil, p.mute = min(p.frozen, now), 0, 0
 	}
 	w.mu.Lock()
 	// Calls that are still under way arrive now instead of seconds later.
@@ -30,7 +30,10 @@ func (w *World) calm() {
 	}
 	w.mu.Unlock()
 	w.trace("the world is kind from now on")
-	plan := &ProcessPlan{Concurrency: 5, Kinds: append(append([]string{}, kinds...), kindAct, kindQuiet), Tick: 2 * time.Second, Pulls: []Pull{{}}}
+	plan := &ProcessPlan{Concurrency: 5, Kinds: allKinds(), Tick: 2 * time.Second, Pulls: []Pull{{}}}
+	if w.plan.Settings.Alarm { // a pull waits for what falls due within a moment: it would never end where much recurs
+		plan.Pulls[0].MaxDuration = 20 * time.Second
+	}
 	p := w.newProcess(plan, fmt.Sprintf("p%d", len(w.processes)+1))
 	go p.loop()
 	// Forty seconds of virtual time cost little, and are longer than any single wait that a plan draws
@@ -41,9 +44,19 @@ func (w *World) calm() {
 		return
 	}
 	w.unpauseAll()
+	w.audit.model.each(func(e *watcher) {
+		if e.kind != nil {
+			e.kind()
+		}
+	})
 	w.settleDown(w.elapsed() + 40*time.Second)
 	w.audit.atRest("with nothing paused")
 	if !w.audit.failed() {
+		w.audit.model.each(func(e *watcher) {
+			if e.rest != nil {
+				e.rest()
+			}
+		})
 		w.audit.pullsEnd()
 		w.audit.balance()
 	}
@@ -117,10 +130,10 @@ func (a *auditor) atRest(when string) {
 			continue
 		}
 		late := now.Sub(t.due)
-		held := len(a.model.held(t, now)) > 0
+		held := len(a.model.held(t, now)) > 0 || a.model.usedUp(t)
 		if t.recurs() && !held {
 			most := max(t.every(), schedule.MaxStretch, 15*time.Minute)
-			a.must(recursForEver, t.due.Sub(now) <= most, "%s, %s is due again at %s", when, t.ref, ms(t.due))
+			a.must(recursForEver, t.await != nil || t.due.Sub(now) <= most, "%s, %s is due again at %s", when, t.ref, ms(t.due))
 		}
 		a.must(everyTaskEnds, held || t.resting() || late < soon, "%s, %s (number %d) has been due since %s, and it is %s", when, t.ref, t.number, ms(t.due), ms(now))
 	}

@@ -84,8 +84,10 @@ func (r *Request) String() string {
 			return fmt.Sprintf("%s %s", r.Kind, r.Target)
 		}
 		return fmt.Sprintf("%s %s for %s", r.Kind, r.Target, r.For)
+	case AskProfile:
+		return fmt.Sprintf("%s of %s: %s", r.Kind, r.Agent, r.quietText())
 	default:
-		return fmt.Sprintf("%s %s/%s", r.Kind, r.Agent, r.ID)
+		return fmt.Sprintf("%s %s/%s%s", r.Kind, r.Agent, r.ID, r.Key)
 	}
 }
 
@@ -158,6 +160,8 @@ func (w *World) make(ctx context.Context, p *process, r *Request) (check func(),
 		if report, err = p.s.Audit(ctx, core.AuditOptions{}); err == nil {
 			check = func() { w.audit.sound(&report) }
 		}
+	default:
+		return w.askRow(ctx, p, r)
 	}
 	return check, err
 }

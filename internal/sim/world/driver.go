@@ -42,6 +42,11 @@ func (w *World) play(until time.Duration, done func() bool) {
 		w.tellNews()
 		w.meetRuns()
 		w.hearClients()
+		w.audit.model.each(func(e *watcher) {
+			if e.step != nil {
+				e.step()
+			}
+		})
 		// The runs whose heartbeat was answered in the last step have had their chance to hear of it
 		// by now.
 		w.audit.reached(w.expected)

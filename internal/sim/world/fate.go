@@ -69,6 +69,11 @@ func (w *World) meet(c *call) {
 		c.fail(errCut)
 		return
 	}
+	if c.verb == "Settle" && c.p.mute > w.elapsed() && !c.done {
+		w.forget(c)
+		c.fail(errCut)
+		return
+	}
 	if !c.decided {
 		w.decide(c)
 		if c.fate == fateSlow {

@@ -37,6 +37,8 @@ type Request struct {
 	ID      string
 	Target  core.Target   // of AskPause and AskResume
 	For     time.Duration // of AskPause; zero for ever
+	Key     string        // of AskSignal
+	Profile *core.Profile // of AskProfile; nil to delete it
 }
 
 // Definition is a task as it is submitted. Its number is in its payload, so that whoever runs it can tell which one it was.
@@ -45,6 +47,7 @@ type Definition struct {
 	Number int
 	core.NewTask
 
+	Closed  uint64   // a bit for each question that its gate answers with no
 	Scripts []Script // of its runs, one after the other; the others just succeed
 }
 
@@ -74,6 +77,8 @@ type Script struct {
 	Result   bool          // it sets a result
 	Progress bool          // it says how far it is, half way through
 	Submits  *Definition   // it submits a task, half way through
+	Signal   core.Signal   // of Await
+	Tokens   float64       // that it reports
 }
 
 // generator draws requests.

@@ -34,9 +34,10 @@ type run struct {
 	result  string
 	task    *task
 	batch   bool
-	busy    bool // it does a step
-	stuck   bool // it was abandoned
-	fresh   bool // the auditor has not seen it yet
+	busy    bool    // it does a step
+	stuck   bool    // it was abandoned
+	fresh   bool    // the auditor has not seen it yet
+	spent   float64 // tokens that it has reported
 }
 
 // step is what a handler does next.
@@ -54,6 +55,13 @@ const (
 func (p *process) handle(kind string) {
 	if kind == "batch" {
 		core.HandleBatch(p.s, kind, func(ctx context.Context, tasks []*core.Task[payload]) []error {
+			p.w.mu.Lock()
+			call := callOf{p: p}
+			for _, t := range tasks {
+				call.tasks = append(call.tasks, t.RunInfo)
+			}
+			p.w.batches = append(p.w.batches, call)
+			p.w.mu.Unlock()
 			outcomes := make([]error, len(tasks))
 			for i, t := range tasks {
 				if outcomes[i] = ctx.Err(); i == 0 || outcomes[i] == nil {
@@ -98,6 +106,9 @@ func (r *run) end(t *core.Task[payload]) error {
 	if r.script.Result {
 		_ = t.SetResult(json.RawMessage(r.result)) // it is small
 	}
+	if r.script.Tokens > 0 && t.Use(core.Usage{tokens: r.script.Tokens}) == nil {
+		r.spent = r.script.Tokens
+	}
 	switch r.outcome {
 	case Fail:
 		return errScript
@@ -119,5 +130,5 @@ func (r *run) end(t *core.Task[payload]) error {
 		runtime.Goexit()
 	default:
 	}
-	return nil
+	return r.returned()
 }

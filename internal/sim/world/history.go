@@ -21,6 +21,11 @@ type history struct {
 	moved    bool          // somebody has asked for a run by hand, or its handler for another time
 	last     store.Millis  // when the last run was claimed, if the next has to keep a distance from that
 	cuts     int           // how often in a row its run was cut off
+	idle     int           // how often in a row its gate has turned it away
+	hand     bool          // its next run was asked for by hand
+	awaits   bool          // its occurrence has waited for a signal
+	patience store.Millis  // until when it waited; zero for ever
+	then     core.OnTimeout
 }
 
 func (h *history) begin() { *h = history{reason: "submitted"} }
@@ -28,7 +33,7 @@ func (h *history) begin() { *h = history{reason: "submitted"} }
 // renew begins again, with another definition.
 // What the tracker knows stays, as a replaced task keeps its counts and its runs.
 func (h *history) renew() {
-	h.reason, h.interval, h.grid, h.moved, h.last, h.cuts = "replaced", 0, 0, false, 0, 0
+	h.reason, h.interval, h.grid, h.moved, h.last, h.cuts, h.awaits, h.idle = "replaced", 0, 0, false, 0, 0, false, 0
 }
 
 // attempts are how many an occurrence of a task has.

@@ -50,6 +50,10 @@ type task struct {
 
 	lease   lease
 	crashes int
+	lost    store.Fence // of the last of these, until its process has shown that it lives
+	since   bool        // somebody has claimed it since
+	was     lease       // that was lost
+	stirred bool        // it was taken out of a line, or its run was given back, since claims have looked for lines
 	// Of the run under way, or of the next claim:
 	ending  bool
 	renewed *renewal
@@ -57,6 +61,8 @@ type task struct {
 	inHand  store.Millis // the same, used by the run under way
 	queued  bool         // it is due once more when its run ends
 	parked  bool         // it may be where a claim has put it aside
+	owed    bool         // it was stored whatever its agent had
+	await   *awaiting    // nil if it does not wait for a signal
 
 	waits   store.Millis // since when it waits, after a run
 	history history
@@ -66,19 +72,23 @@ type task struct {
 // The end is that of the claim, or of the last heartbeat that the store took. A lease whose end has passed
 // is still the task's own until a claim of its partition takes it back: see over, and [auditor.takenBack].
 type lease struct {
-	fence  store.Fence
-	index  int
-	due    store.Millis // as claimed
-	from   store.Millis
-	end    store.Millis
-	holder *process
-	over   bool // it has ended, and a claim has looked for such since: the store may have taken it back
-	began  *run // nil until a handler was called
-	serial bool
-	told   bool // its loss was told
+	fence   store.Fence
+	index   int
+	due     store.Millis // as claimed
+	from    store.Millis
+	end     store.Millis
+	holder  *process
+	over    bool // it has ended, and a claim has looked for such since: the store may have taken it back
+	noticed bool // a claim has found it over: it ends with the notice
+	leaving bool // its process has said that it ends
+	began   *run // nil until a handler was called
+	serial  bool
+	told    bool // its loss was told
 	// A definition that the claim has not: it was replaced since.
-	crashes int        // as claimed
-	ends    bool       // it was claimed to be ended
+	crashes int  // as claimed
+	ends    bool // it was claimed to be ended
+	profile *core.Profile
+	key     string
 	buckets []inBucket // of limits that it counts in
 }
 
@@ -118,6 +128,8 @@ type model struct {
 	cancelled map[ref]bool                // at some time
 	stored    map[int]bool                // numbers of definitions
 	starts    map[inBucket][]store.Millis // of claims
+	watchers  []watcher                   // one of each feature that has one
+	books     *books
 }
 
 // claimName names a claim: each partition numbers its own.
@@ -278,6 +290,17 @@ func (m *model) liveOf(agent string) int {
 	return n
 }
 
+// owedOf counts those of them that were stored whatever the agent had.
+func (m *model) owedOf(agent string) int {
+	n := 0
+	for _, t := range m.tasks {
+		if t.agent == agent && t.phase != ended && t.owed {
+			n++
+		}
+	}
+	return n
+}
+
 // define gives a task what a submission says that it is.
 // The number in the body leads to the definition that was planned, so that the model never decodes
 // what the scheduler has encoded.
@@ -285,6 +308,7 @@ func (m *model) define(t *task, sub *store.Submission) {
 	t.kind, t.group, t.key, t.level, t.body = sub.Kind, sub.Group, sub.Key, sub.Level, sub.Body
 	t.number = numberOf(sub.Body)
 	m.stored[t.number] = true
+	m.w.numbers[t.ref] = t.number
 	t.def, t.activity = m.w.defs[t.number], nil
 	if t.def != nil && t.def.ID != t.id {
 		t.parent = t.def.ID
@@ -319,7 +343,8 @@ func (m *model) end(t *task, status store.Status, now store.Millis) {
 		g.Cancelled++
 		m.totals.Cancelled++
 	}
-	t.phase, t.status, t.at, t.lease, t.ending, t.renewed, t.byHand, t.inHand, t.queued, t.crashes = ended, status, now, lease{}, false, nil, 0, 0, false, 0
+	t.await = nil
+	t.phase, t.status, t.at, t.lease, t.ending, t.renewed, t.byHand, t.inHand, t.queued, t.crashes, t.lost = ended, status, now, lease{}, false, nil, 0, 0, false, 0, 0
 	delete(m.holds, store.Target{Agent: t.agent, ID: t.id})
 }
 
@@ -334,7 +359,8 @@ func (t *task) wait(due store.Millis) {
 // its run has left behind.
 func (m *model) renew(t *task) {
 	m.define(t, &t.renewed.sub)
-	t.state, t.crashes = t.renewed.sub.State, 0
+	t.await = nil
+	t.state, t.crashes, t.lost = t.renewed.sub.State, 0, 0
 	t.history.renew()
 	t.wait(t.renewed.due)
 	t.renewed = nil
@@ -351,7 +377,10 @@ func (m *model) look(t *task) {
 // Nothing is charged to the task but the crash: it is due as it was before. One that was replaced
 // while it ran becomes what it was replaced by.
 func (m *model) crash(t *task) {
-	t.crashes = max(t.crashes, 1)
+	if !t.lease.leaving {
+		t.crashes++
+		t.lost, t.since, t.was = t.lease.fence, false, t.lease
+	}
 	if t.inHand != 0 {
 		t.byHand, t.inHand = t.inHand, 0
 	}

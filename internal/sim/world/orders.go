@@ -105,15 +105,27 @@ func (b *bus) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, error)
 // Profile sets and deletes profiles of agents.
 func (b *bus) Profile(ctx context.Context, changes []store.ProfileChange) ([]store.Effect, error) {
 	w := b.p.w
-	name := func() string { return fmt.Sprint(changes) }
-	return through(ctx, b, "Profile", name, func(st store.Store) ([]store.Effect, error) { return st.Profile(w.free(), changes) })
+	name := func() string { return fmt.Sprintf("%s %q", changes[0].Agent, changes[0].Now) }
+	return through(ctx, b, "Profile", name, func(st store.Store) ([]store.Effect, error) {
+		effects, err := st.Profile(w.free(), changes)
+		if err == nil {
+			w.audit.called(changes, effects)
+		}
+		return effects, err
+	})
 }
 
 // Replan gives waiting tasks other due times.
 func (b *bus) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effect, error) {
 	w := b.p.w
 	name := func() string { return fmt.Sprint(tasks) }
-	return through(ctx, b, "Replan", name, func(st store.Store) ([]store.Effect, error) { return st.Replan(w.free(), tasks) })
+	return through(ctx, b, "Replan", name, func(st store.Store) ([]store.Effect, error) {
+		effects, err := st.Replan(w.free(), tasks)
+		if err == nil {
+			w.audit.called(tasks, effects)
+		}
+		return effects, err
+	})
 }
 
 // Forget drops what an agent leaves behind.
@@ -145,6 +157,7 @@ func (b *bus) Limit(ctx context.Context, changes []store.LimitChange) ([]store.E
 func (b *bus) Budget(ctx context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
 	w := b.p.w
 	name := func() string { return changes[0].About.String() }
+	changes = w.ahead(changes)
 	return through(ctx, b, "Budget", name, func(st store.Store) ([]store.Effect, error) { return st.Budget(w.free(), changes) })
 }
 
@@ -152,6 +165,21 @@ func (b *bus) Budget(ctx context.Context, changes []store.BudgetChange) ([]store
 func (b *bus) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
 	w := b.p.w
 	return through(ctx, b, "Budgets", func() string { return "" }, func(st store.Store) ([]store.BudgetUse, error) { return st.Budgets(w.free()) })
+}
+
+// Stamp notes that definitions are stored.
+func (b *bus) Stamp(ctx context.Context, stamp string) error {
+	w := b.p.w
+	_, err := through(ctx, b, "Stamp", func() string { return stamp }, func(st store.Store) (struct{}, error) {
+		return struct{}{}, st.Stamp(w.free(), stamp)
+	})
+	return err
+}
+
+// Stamped reports whether a partition has a stamp.
+func (b *bus) Stamped(ctx context.Context, partition int, stamp string) (bool, error) {
+	w := b.p.w
+	return through(ctx, b, "Stamped", func() string { return stamp }, func(st store.Store) (bool, error) { return st.Stamped(w.free(), partition, stamp) })
 }
 
 // Limits are the limits in force.
@@ -178,13 +206,19 @@ func (b *bus) Unbook(ctx context.Context, booking store.Booking) error {
 // Signal tells tasks that wait.
 func (b *bus) Signal(ctx context.Context, signals []store.Signal) ([]store.Signalled, error) {
 	w := b.p.w
-	return through(ctx, b, "Signal", func() string { return "" }, func(st store.Store) ([]store.Signalled, error) { return st.Signal(w.free(), signals) })
+	return through(ctx, b, "Signal", func() string { return signals[0].Agent + signals[0].Key }, func(st store.Store) ([]store.Signalled, error) {
+		told, err := st.Signal(w.free(), signals)
+		if err == nil {
+			w.audit.called(signals, told)
+		}
+		return told, err
+	})
 }
 
 // Heard is what tasks were told.
 func (b *bus) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, error) {
 	w := b.p.w
-	return through(ctx, b, "Heard", func() string { return "" }, func(st store.Store) ([]*store.Told, error) { return st.Heard(w.free(), waits) })
+	return through(ctx, b, "Heard", func() string { return waits[0].Agent + waits[0].ID }, func(st store.Store) ([]*store.Told, error) { return st.Heard(w.free(), waits) })
 }
 
 // Receive notes what became of a message.

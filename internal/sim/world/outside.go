@@ -127,6 +127,15 @@ func (o *outside) Budgets(context.Context) ([]store.BudgetUse, error) {
 	return on(o, func() ([]store.BudgetUse, error) { return o.store.Budgets(o.ctx) })
 }
 
+func (o *outside) Stamp(_ context.Context, stamp string) error {
+	_, err := on(o, func() (struct{}, error) { return struct{}{}, o.store.Stamp(o.ctx, stamp) })
+	return err
+}
+
+func (o *outside) Stamped(_ context.Context, partition int, stamp string) (bool, error) {
+	return on(o, func() (bool, error) { return o.store.Stamped(o.ctx, partition, stamp) })
+}
+
 func (o *outside) Receive(_ context.Context, r store.Receipt) (store.Received, error) {
 	return on(o, func() (store.Received, error) { return o.store.Receive(o.ctx, r) })
 }
@@ -154,4 +163,19 @@ func (o *outside) Signal(_ context.Context, signals []store.Signal) ([]store.Sig
 
 func (o *outside) Heard(_ context.Context, waits []store.Wait) ([]*store.Told, error) {
 	return on(o, func() ([]*store.Told, error) { return o.store.Heard(o.ctx, waits) })
+}
+
+func (o *outside) Tally(_ context.Context, t store.Tally) error {
+	_, err := on(o, func() (struct{}, error) { return struct{}{}, o.store.(store.Recent).Tally(o.ctx, t) })
+	return err
+}
+
+func (o *outside) Window(_ context.Context, slots int) (kinds []store.KindWindow, now store.Millis, err error) {
+	o.do(func() { kinds, now, err = o.store.(store.Recent).Window(o.ctx, slots) })
+	return kinds, now, err
+}
+
+func (o *outside) Slots(_ context.Context, n int) (slots []store.Slot, now store.Millis, err error) {
+	o.do(func() { slots, now, err = o.store.(store.Recent).Slots(o.ctx, n) })
+	return slots, now, err
 }

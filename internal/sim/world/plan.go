@@ -42,6 +42,15 @@ type Settings struct {
 	Serial          core.Serial
 	Activity, Quiet core.Activity
 	Limits          []core.Limit
+	Callbacks       bool
+	Alarm           bool // processes live only while they are called
+	Budget          int  // of runs; zero for none
+	Batch           int  // tasks in one call; zero for any number
+	BatchWait       time.Duration
+	Depth, Spawned  int // of the breaker; zero for the usual
+	Tallies         bool
+	Gates           bool
+	Period          time.Duration // when the first period of budgets ends
 }
 
 // ProcessPlan is one process.
@@ -96,10 +105,16 @@ var (
 	keys   = []string{"", "", "", "key"}
 )
 
+// everybody are these agents and those that a feature has for itself.
+var everybody = append(slices.Clone(agents), crowdAgent, quietAgent, gateAgent)
+
 const (
 	kindAct   = "act"   // activity, throttled
 	kindQuiet = "quiet" // activity, debounced
 )
+
+// allKinds are the kinds of a process that can do everything.
+func allKinds() []string { return append(slices.Clone(kinds), kindAct, kindQuiet) }
 
 // dice are choices from a seed.
 type dice struct{ *rand.Rand }
@@ -147,6 +162,7 @@ func PlanOf(seed uint64) *Plan {
 	if p.Settings.Partitions == 1 && d.in(40) {
 		p.Settings.Limits = limits(d)
 	}
+	planFeatures(p, g.numbers)
 	slices.SortStableFunc(p.Requests, func(a, b Request) int { return cmp.Compare(a.At, b.At) })
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	return p

@@ -5,6 +5,7 @@ package world
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +32,8 @@ type process struct {
 	deaf      bool          // no wake-up reaches it
 	frozen    time.Duration // until when
 	cutUntil  time.Duration
-	ended     atomic.Bool // its loop has returned
+	mute      time.Duration // until when none of its settlements gets through
+	ended     atomic.Bool   // its loop has returned
 	pulls     int
 	completed map[string]bool // kinds that a run of has succeeded
 	pulling   bool
@@ -50,16 +52,27 @@ type nap struct {
 func (w *World) newProcess(plan *ProcessPlan, name string) *process {
 	p := &process{w: w, name: name, index: len(w.processes), plan: plan, deaf: plan.Deaf, completed: map[string]bool{}}
 	p.ctx, p.stop = context.WithCancel(w.ctx)
-	s, err := core.New(&bus{p}, w.config(p))
+	config := w.config(p)
+	for _, f := range w.features {
+		if f.config != nil {
+			f.config(w, p, &config)
+		}
+	}
+	s, err := core.New(&bus{p}, config)
 	if err != nil {
 		panic(err) // a mistake in the plan
 	}
 	p.s = s
-	if p.index%2 == 0 {
+	if p.index%2 == 0 && !w.plan.Settings.Alarm { // else no pull follows another
 		p.series = s.NewSeries(plan.Tick)
 	}
 	for _, kind := range plan.Kinds {
 		p.handle(kind)
+	}
+	for _, f := range w.features {
+		if f.ready != nil {
+			f.ready(p)
+		}
 	}
 	w.processes = append(w.processes, p)
 	return p
@@ -166,6 +179,9 @@ func (p *process) sleep(d time.Duration) {
 	n := &nap{wake: make(chan struct{})}
 	p.w.mu.Lock()
 	n.at = p.w.elapsed() + d
+	if p.w.plan.Settings.Alarm {
+		n.at = p.w.nextRing()
+	}
 	p.naps = append(p.naps, n)
 	p.w.mu.Unlock()
 	<-n.wake
@@ -210,6 +226,9 @@ func (w *World) befall(f *Fault) {
 			w.audit.stopped(p)
 			p.stop()
 		}
+	case FaultMute:
+		p.mute = max(p.mute, now+f.For)
+		w.trace("%s  settles nothing for %s", p.name, f.For)
 	// Only Submit and Touch are refused then: what ends or reads tasks has to work in a full store.
 	case FaultFull:
 		w.fullUntil = max(w.fullUntil, now+f.For)
@@ -221,4 +240,9 @@ func (w *World) befall(f *Fault) {
 	case FaultRestore:
 		w.restore(f.For)
 	}
+}
+
+// runs reports whether a process has a handler for a kind.
+func (p *process) runs(kind string) bool {
+	return slices.Contains(p.plan.Kinds, kind) || kind == gateKind && p.w.plan.Settings.Gates || kind == core.KindCallback && p.w.plan.Settings.Callbacks
 }

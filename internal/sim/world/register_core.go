@@ -16,7 +16,7 @@ var (
 	crashesAtMost    = invariant("crashes-at-most", "26", "A task whose runs lost their process more often than allowed is not run again.")
 	slotsAtMost      = invariant("slots-at-most", "7", "No process runs more at once than its slots.")
 	kindSlotsAtMost  = invariant("kind-slots-at-most", "7", "No process runs more of a bounded kind at once than its slots.")
-	suspectAlone     = invariant("suspect-alone", "26", "A task whose last run lost its process runs with nothing beside it.")
+	suspectsAtMost   = invariant("suspects-at-most", "26", "Of tasks whose last run died with its process a process runs half as many as it has slots, of those with two such runs two, of those with more one.")
 	leaseOfNobody    = invariant("lease-of-nobody", "5", "A process extends no lease of which it has given all runs up.")
 	noClaimStopped   = invariant("no-claim-stopped", "8", "A process that was asked to end claims nothing more.")
 	eventsAreEarned  = invariant("events-are-earned", "design 7", "An event of a run names a task that was claimed under that fence.")

@@ -8,6 +8,8 @@ var (
 	dueIsKept         = invariant("due-is-kept", "6", "A claimed task is due when its last submit, settlement or command said, whoever claims it.")
 	submittedAtDue    = invariant("submitted-at-due", "6", "A task is due when its submit says: at its time or after its delay, and never in the past.")
 	oneLease          = invariant("one-lease", "4", "While a lease is in force no other claim gets its tasks.")
+	noticeIsGiven     = invariant("notice-is-given", "4", "A lease that is over is given notice, so that a process that lives can extend it, before its tasks are taken back.")
+	backIsFree        = invariant("back-is-free", "4", "A process takes back a run whose lease it has lost only while nobody has claimed the task since.")
 	fencesGrow        = invariant("fences-grow", "4", "The fences of a partition only grow.")
 	fencesGrowForAll  = invariant("fences-grow-for-all", "4", "The fences that one process gets grow, also if the store has forgotten its last writes.")
 	fenceUnused       = invariant("fence-unused", "4", "No fence is given to two claims.")

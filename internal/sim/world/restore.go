@@ -37,7 +37,7 @@ func (w *World) restore(back time.Duration) {
 	}
 	story := w.story
 	w.store, w.story, w.silent = st, nil, true
-	w.audit.model, w.reader = newModel(w), w.newReader()
+	w.audit.model, w.reader = w.audit.watch(newModel(w)), w.newReader()
 	n := 0
 	for ; n < len(w.deeds) && w.deeds[n].at <= until; n++ {
 		then := begin.Add(w.deeds[n].at)

@@ -19,6 +19,7 @@ func (w *World) free() context.Context { return w.ctx }
 func (b *bus) Submit(ctx context.Context, tasks []store.Submission) ([]store.Submitted, error) {
 	w := b.p.w
 	key := func() string { return fmt.Sprint(len(tasks), tasks[0].Agent, tasks[0].ID, string(tasks[0].Body)) }
+	w.uses(tasks)
 	return through(ctx, b, "Submit", key, func(st store.Store) ([]store.Submitted, error) {
 		if w.full {
 			return nil, store.ErrFull

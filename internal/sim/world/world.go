@@ -3,6 +3,8 @@ package world
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"io"
 	"runtime"
 	"slices"
 	"sync"
@@ -19,19 +21,20 @@ import (
 // What is above the mutex belongs to the driver, which acts only while all other goroutines wait; of it
 // they change only pauses. What is below is written by goroutines of the processes and clients too.
 type World struct {
-	plan    *Plan
-	ctx     context.Context //nolint:containedctx // of the whole history
-	began   time.Time       // by the clock of the bubble
-	open    Open
-	store   store.Store
-	clock   *storeClock
-	audit   *auditor
-	story   *bytes.Buffer
-	fences  map[core.Fence]int
-	reader  *core.Scheduler // asks the store without the bus
-	choices dice            // what happens next
-	fates   dice            // of calls
-	pauses  dice
+	plan     *Plan
+	features []*feature
+	ctx      context.Context //nolint:containedctx // of the whole history
+	began    time.Time       // by the clock of the bubble
+	open     Open
+	store    store.Store
+	clock    *storeClock
+	audit    *auditor
+	story    *bytes.Buffer
+	fences   map[core.Fence]int
+	reader   *core.Scheduler // asks the store without the bus
+	choices  dice            // what happens next
+	fates    dice            // of calls
+	pauses   dice
 
 	processes []*process
 	line      []candidate
@@ -53,13 +56,22 @@ type World struct {
 	restored  bool // it was
 	silent    bool // what happened is shown to a new model
 
-	mu      sync.Mutex
-	seq     int
-	calls   []*call
-	runs    []*run
-	news    []news  // what events have told, in no order
-	heard   []heard // what clients were answered, in no order
-	clients int     // that wait for an answer
+	mu        sync.Mutex
+	seq       int
+	calls     []*call
+	runs      []*run
+	news      []news  // what events have told, in no order
+	heard     []heard // what clients were answered, in no order
+	clients   int     // that wait for an answer
+	said      int     // signals
+	called    map[string]bool
+	posted    []post // what was told of ends, in no order
+	posts     map[ref]int
+	rings     []time.Duration // alarms that were set
+	batches   []callOf        // calls of handlers of batches, in no order
+	answers   map[asked]bool  // of gates
+	questions map[ref]int
+	numbers   map[ref]int // of the definitions that tasks have
 }
 
 // Open makes an empty store whose clock is the given one.
@@ -81,6 +93,7 @@ type Result struct {
 	Calls    int
 	Starts   int
 	Requests int
+	Called   map[string]bool // verbs of the store, and Submission.Name for each field of a submission that was not empty
 }
 
 // Play plays a history.
@@ -90,12 +103,14 @@ func Play(t *testing.T, plan *Plan, open Open, story bool) *Result {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // what one thing sets off runs in one order
 	result := &Result{Plan: plan}
+	defer func(old io.Reader) { rand.Reader = old }(rand.Reader)
+	rand.Reader = &madeUp{from: diceOf(plan.Seed, 5)} // ids that are made up are in the order of calls, and in the story
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t.Context(), plan, open, story)
 		w.history()
 		w.end()
 		result.Breach, result.Steps, result.Elapsed, result.Tried = w.audit.breach, w.steps, w.elapsed(), w.audit.tried
-		result.Starts, result.Requests = w.audit.starts, w.asked
+		result.Starts, result.Requests, result.Called = w.audit.starts, w.asked, w.called
 		if w.story != nil {
 			result.Story = w.story.String()
 		}
@@ -107,9 +122,9 @@ func Play(t *testing.T, plan *Plan, open Open, story bool) *Result {
 // does not shift the draws of the others.
 func newWorld(ctx context.Context, plan *Plan, open Open, story bool) *World {
 	w := &World{
-		plan: plan, ctx: context.WithoutCancel(ctx), began: time.Now(), open: open, fences: map[core.Fence]int{},
+		plan: plan, features: features, ctx: context.WithoutCancel(ctx), began: time.Now(), open: open, fences: map[core.Fence]int{},
 		choices: diceOf(plan.Seed, 2), fates: diceOf(plan.Seed, 3), pauses: diceOf(plan.Seed, 4), defs: map[int]*Definition{},
-		begunRuns: map[int]int{},
+		begunRuns: map[int]int{}, called: map[string]bool{}, answers: map[asked]bool{}, questions: map[ref]int{}, numbers: map[ref]int{},
 	}
 	if story {
 		w.story = &bytes.Buffer{}
