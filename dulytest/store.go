@@ -30,7 +30,7 @@ func newStore(tb testing.TB, clock *Clock) *Store {
 	tb.Helper()
 	s := &Store{tb: tb, fails: map[string]error{}}
 	s.Store = &spy.Store{
-		Store: memstore.New(memstore.Config{Partitions: 1, Clock: clock}), // as one server has, so that limits can be set
+		Store: prompt{memstore.New(memstore.Config{Partitions: 1, Clock: clock})}, // as one server has, so that limits can be set
 		Before: func(_ context.Context, verb string) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -38,6 +38,28 @@ func newStore(tb testing.TB, clock *Clock) *Store {
 		},
 	}
 	return s
+}
+
+// prompt takes the tasks of expired leases back without notice, which nobody would wait for: the clock is turned by hand, and the store is
+// never away.
+type prompt struct{ *memstore.Store }
+
+// Claim leases due tasks; see [store.Queue].
+func (p prompt) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
+	return p.Store.Claim(ctx, noticeless(requests))
+}
+
+// Turn settles and claims; see [store.Queue].
+func (p prompt) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
+	return p.Store.Turn(ctx, runs, noticeless(requests))
+}
+
+func noticeless(requests []store.ClaimRequest) []store.ClaimRequest {
+	requests = slices.Clone(requests)
+	for i := range requests {
+		requests[i].Notice = 0
+	}
+	return requests
 }
 
 // Fail makes every call of a verb fail with err from now on, and nothing is stored by it; a nil err lets the verb work again.

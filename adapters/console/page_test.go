@@ -13,6 +13,15 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
+// quiet are quiet hours that are not now, at whatever time the tests run.
+var quiet = func() core.QuietHours {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if hour := time.Now().In(berlin).Hour(); err == nil && (hour >= 20 || hour < 8) {
+		return core.QuietHours{From: "11:00", To: "17:00"}
+	}
+	return core.QuietHours{From: "22:00", To: "06:00"}
+}()
+
 // filled is a console with a bit of everything, whose visitors have to sign in.
 func filled(t *testing.T, options console.Options) *fixture {
 	t.Helper()
@@ -30,7 +39,7 @@ func filled(t *testing.T, options console.Options) *fixture {
 	assert.NoError(t, f.scheduler.Pause(ctx, core.Target{Kind: "ok"}, core.Pause{By: "ops", Reason: "a move"}))
 	assert.NoError(t, f.scheduler.SetLimits(ctx, core.Limit{About: core.LimitTarget{Kind: "ok"}, Concurrency: 2}))
 	assert.NoError(t, f.scheduler.SetBudgets(ctx, core.Budget{About: core.BudgetTarget{LimitTarget: core.LimitTarget{Each: "agent"}, Unit: "runs", Per: "day"}, Amount: core.AmountOf(10)}))
-	_, err := f.scheduler.SetProfile(ctx, core.Profile{Agent: "ann", Zone: "Europe/Berlin", Quiet: []core.QuietHours{{From: "22:00", To: "06:00"}}, Labels: map[string]string{"team": "care"}})
+	_, err := f.scheduler.SetProfile(ctx, core.Profile{Agent: "ann", Zone: "Europe/Berlin", Quiet: []core.QuietHours{quiet}, Labels: map[string]string{"team": "care"}})
 	assert.NoError(t, err)
 	return f
 }
@@ -52,7 +61,7 @@ func TestPages(t *testing.T) {
 		{"/ui/agents", nil, 200, 200, []string{">ann<", ">bob<"}},
 		{"/ui/agents", []string{"prefix", "bo"}, 200, 303, []string{">bob<", "2 agents looked at"}},
 		{"/ui/agents", []string{"prefix", "zed"}, 200, 303, []string{"begins with “zed”"}},
-		{"/ui/agent", []string{"agent", "ann"}, 200, 200, []string{"The next 7 days", "later", "Europe/Berlin", "22:00 to 06:00", "care", "runs a day of each agent"}},
+		{"/ui/agent", []string{"agent", "ann"}, 200, 200, []string{"The next 7 days", "later", "Europe/Berlin", quiet.From + " to " + quiet.To, "care", "runs a day of each agent"}},
 		{"/ui/agent", []string{"agent", "ann", "status", "failed"}, 200, 200, []string{">dead<"}},
 		{"/ui/agent", []string{"agent", "ann", "kind", "none"}, 200, 200, []string{"No task on this page is like that"}},
 		{"/ui/agent", []string{"agent", "bob"}, 200, 403, []string{"hourly"}},

@@ -265,10 +265,10 @@ func TestTakesOverTheWorkOfTheDead(t *testing.T) {
 		f := setup(t, daemon.Config{}, true)
 		started := f.stamps()
 		f.submit(t, core.NewTask{Agent: "a", Kind: "note"})
-		const lease = 21500 * time.Millisecond
+		const lease, notice = 21500 * time.Millisecond, 5 * time.Second // a store holds a lease without its notice
 		claims, err := f.store.memory.Claim(t.Context(), []store.ClaimRequest{{
 			Partition: store.PartitionOf("a", f.store.Partitions()), Nonce: strings.Repeat("n", store.NonceLen),
-			Kinds: []string{"note"}, Limit: 1, Lease: lease,
+			Kinds: []string{"note"}, Limit: 1, Lease: lease - notice,
 		}})
 		require.NoError(t, err)
 		require.Len(t, claims[0].Tasks, 1)

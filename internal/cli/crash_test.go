@@ -187,7 +187,7 @@ func account(t *testing.T, s *core.Scheduler, tasks int, all map[string][]begun,
 			}
 			// Each silent claim, whose kill is not known to be this task's, may have cost a lease more.
 			waits = append(waits, runs[k].at.Sub(death)-time.Duration(silent)*crashLease)
-			// What waited to run alone may have lost its lease again to each further kill, which nothing tells.
+			// What waited for other suspects may have lost its lease again to each further kill, which nothing tells.
 			last, _ := slices.BinarySearchFunc(kills, runs[k].at, time.Time.Compare)
 			sinceLast = append(sinceLast, runs[k].at.Sub(kills[last-1]))
 		}

@@ -149,7 +149,7 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	if err != nil {
 		return usage("see duly daemon --help", "%w", err)
 	}
-	done, err := c.ApplyWith(ctx, s, dulyfile.ApplyOptions{Each: dulyfile.LogConflicts(ctx, logger)})
+	done, err := c.Define(ctx, s, logger)
 	if err != nil {
 		return err
 	}
@@ -163,8 +163,19 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	api.announce(ctx, c, logger)
 	// Programs that handlers have started end with the process, never after it.
 	defer p.children.Wait()
+	called := tellsGrace(ctx, o.grace, logger)
+	defer called()
 	services := servicesOf(ctx, s, d, api, sends, o, logger)
 	return together(ctx, append(services, reading(streams, s)...)...)
+}
+
+// tellsGrace says, when the context of a process is done, how long whatever stops it has to wait, until it is called off.
+func tellsGrace(ctx context.Context, grace time.Duration, logger *slog.Logger) (off func() bool) {
+	return context.AfterFunc(ctx, func() {
+		logger.LogAttrs(context.WithoutCancel(ctx), slog.LevelInfo, "duly is stopping: running tasks have the grace to end, and are released then; "+
+			"what stops this process has to wait longer than that: docker stop --timeout, stop_grace_period, terminationGracePeriodSeconds, TimeoutStopSec",
+			slog.Duration("grace", grace))
+	})
 }
 
 // servicesOf are what runs until the process ends: the daemon, or what a request starts in its place, and the API.

@@ -148,7 +148,7 @@ func (p *process) diagnose(ctx context.Context, o *options, h *host) ([]finding,
 			checks = append(warnings.checks(st.name), checks...)
 		}
 	}
-	checks = append(checks, examine(ctx, s, st, c)...)
+	checks = append(append(checks, examine(ctx, s, st, c)...), checkFile(ctx, s, o, c)...)
 	report, err := s.Audit(ctx, core.AuditOptions{Progress: p.auditProgress()})
 	p.endProgress()
 	// A signal stops doctor without a verdict.
@@ -187,6 +187,9 @@ func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.Fi
 	if processes, err := s.Processes(ctx); err == nil {
 		h := core.Health{Processes: processes}
 		checks = append(checks, h.ProcessesSeen())
+	}
+	if recovered, err := s.Recovered(ctx); err == nil {
+		checks = append(checks, recovered)
 	}
 	return append(checks, checkAlarm(ctx, s, st, c)...)
 }

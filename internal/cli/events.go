@@ -37,6 +37,11 @@ func logEvents(ctx context.Context, c *dulyfile.File, logger *slog.Logger) func(
 		case e.Type == core.EventPause && e.Error != "":
 			logger.LogAttrs(ctx, slog.LevelWarn, "paused", slog.String("kind", e.Kind), slog.String("agent", e.Agent),
 				slog.String("task", e.ID), slog.String("reason", e.Error))
+		// Core logs it before it applies the file again; this says how that went.
+		case e.Type == core.EventReset && e.Error != "":
+			logger.LogAttrs(ctx, slog.LevelError, "nothing starts, as what the store has lost cannot be stored again", slog.String("err", e.Error))
+		case e.Type == core.EventReset:
+			logger.LogAttrs(ctx, slog.LevelWarn, "what the store had lost is stored again", slog.String("reason", e.Reason))
 		case e.Type == core.EventBreaker:
 			logger.LogAttrs(ctx, slog.LevelWarn, "a run may not submit tasks", slog.String("agent", e.Agent), slog.String("task", e.ID),
 				slog.Int("refused", e.Count), slog.String("err", e.Error))

@@ -34,6 +34,10 @@ func TestCommandsAreLoggedAndShown(t *testing.T) {
 			core.Event{Type: core.EventBreaker, Agent: "ada", ID: "1", By: "duly", Count: 2, Error: "too deep"},
 			"a run may not submit tasks agent=ada task=1 refused=2 err=\"too deep\"", "breaker ada 1 by duly: too deep",
 		},
+		{
+			core.Event{Type: core.EventReset, By: "duly", Reason: "lost", Error: "away"},
+			"nothing starts, as what the store has lost cannot be stored again err=away", "reset   everything by duly: lost: away",
+		},
 		{core.Event{Type: core.EventPark, Count: 2, By: "duly"}, "", "park    2 tasks by duly"},
 		{
 			core.Event{Type: core.EventPause, Agent: "ada", ID: "1", Kind: "k", By: "duly", Reason: "boom", Error: "boom"},

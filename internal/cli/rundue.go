@@ -117,7 +117,7 @@ func (p *process) runDue(ctx context.Context, c *dulyfile.File, scope core.Scope
 	if err := c.Register(s, logger, &p.children, secretVariables(c)...); err != nil {
 		return core.Report{}, err
 	}
-	if _, err := c.ApplyWith(ctx, s, dulyfile.ApplyOptions{Each: dulyfile.LogConflicts(ctx, logger)}); err != nil {
+	if _, err := c.Define(ctx, s, logger); err != nil {
 		// Tasks of the file are brought up to date first, so that the pull runs what the file says now.
 		return core.Report{}, err
 	}

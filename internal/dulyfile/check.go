@@ -19,7 +19,7 @@ var keys = map[string]string{
 	"Concurrency": "concurrency", "Serial": "serial", "Urgent": "urgent_slots", "MaxCrashes": "max_crashes", "MaxDepth": "max_depth", "MaxSpawned": "max_spawned", "Zone": "zone", "Default.Lease": "lease",
 
 	"Level": "level", "Slots": "slots", "Lease": "lease", "MaxAttempts": "max_attempts", "MaxBackoff": "max_backoff",
-	"Batch": "batch", "BatchWait": "batch_wait", "BatchBy": "batch_by",
+	"Batch": "batch", "BatchWait": "batch_wait", "BatchBy": "batch_by", "Expect": "expect",
 	"IdleBackoff.Factor": "idle_factor", "IdleBackoff.Max": "idle_max",
 
 	"Activity.Quiet": "activity.quiet", "Activity.Delay": "activity.delay", "Activity.Mode": "activity.mode",

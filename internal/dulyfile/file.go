@@ -4,6 +4,7 @@ package dulyfile
 
 import (
 	"context"
+	"crypto/sha256"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/adapters/heat"
@@ -42,6 +43,7 @@ type File struct {
 	Handlers     []Handler
 	Tasks        []Task
 
+	sum      [sha256.Size]byte // of its text
 	bindings []binding
 	secrets  []string // the variables that contain those of bindings and callers
 }
@@ -58,7 +60,7 @@ func Parse(ctx context.Context, name string, data []byte, given Defaults) (*File
 	if err != nil {
 		return nil, err
 	}
-	f := &File{}
+	f := &File{sum: sha256.Sum256(data)}
 	if err := f.read(ctx, root, given); err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ handlers:
        activity: { delay: 1s, mode: debounce, max_wait: 2s, min_interval: 3s, max_failures: 4, dimensions: 2, level: 1 } }
   b: { log: {}, pause_after_failures: 0, spread: 0s, timeout: 0s, backoff: 0s, grace: 0s, catch_up: 0, activity: { max_failures: 0, delay: 0s } }
   d: { exec: [sh], batch: 50, batch_wait: 200ms, batch_by: [agent, mem_cube_id] }
+  e: { log: {}, expect: { tokens: 1200, usd: 0.02 } }
   c: { log: {}, pause_after_failures: , spread: , catch_up: , disabled: , grace: , activity: {} }
 `), Defaults{})
 	require.NoError(t, err)
@@ -41,6 +42,7 @@ handlers:
 			Activity: &core.Activity{MaxFailures: never},
 		},
 		"c": {Activity: &core.Activity{}},
+		"e": {Expect: core.Usage{"tokens": 1200, "usd": 0.02}},
 		"d": {Batch: 50, BatchWait: 200 * time.Millisecond, BatchBy: []string{"agent", "mem_cube_id"}},
 	}, c.Settings().Kinds)
 }

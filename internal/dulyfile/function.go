@@ -47,6 +47,6 @@ func (f *File) Start(ctx context.Context, s *core.Scheduler, logger *slog.Logger
 	if err := f.Register(s, logger, new(exec.Children), redisstore.EnvURL, "DULY_TOKEN"); err != nil {
 		return err
 	}
-	_, err = f.ApplyWith(ctx, s, ApplyOptions{Each: LogConflicts(ctx, logger)})
+	_, err = f.Define(ctx, s, logger)
 	return err
 }

@@ -73,6 +73,7 @@ func (h *Handler) read(p place) error {
 		"grace": durationOrNone(&h.Settings.Grace), "spread": durationOrNone(&h.Settings.Spread), "catch_up": orNone(&h.Settings.CatchUp),
 		"disabled": boolean(&h.Settings.Disabled), "activity": h.readActivity, "gate": h.readGate,
 		"batch": integer(&h.Settings.Batch), "batch_wait": duration(&h.Settings.BatchWait), "batch_by": h.readBatchBy,
+		"expect":      h.readExpect,
 		"idle_factor": number(&h.Settings.IdleBackoff.Factor), "idle_max": duration(&h.Settings.IdleBackoff.Max),
 	}); err != nil {
 		return err
@@ -104,6 +105,26 @@ func (h *Handler) readBatchBy(p place) error {
 	}
 	h.Settings.BatchBy = []string{}
 	return texts(&h.Settings.BatchBy)(p)
+}
+
+// readExpect reads what a run is expected to use, by units.
+func (h *Handler) readExpect(p place) error {
+	if p.empty() {
+		return nil
+	}
+	entries, err := p.entries()
+	if err != nil {
+		return err
+	}
+	h.Settings.Expect = core.Usage{}
+	for _, e := range entries {
+		var amount float64
+		if err := number(&amount)(e.value); err != nil {
+			return err
+		}
+		h.Settings.Expect[e.key] = amount
+	}
+	return nil
 }
 
 // readActivity reads when tasks of the kind are due after some activity.

@@ -113,6 +113,8 @@ var mistakes = map[string]string{
 	"handlers:\n  x: { log: {}, idle_factor: .nan }":                                            "duly.yaml:2: handlers.x.idle_factor: must be between 1 and 100, not NaN",
 	"handlers:\n  x: { log: {}, idle_max: 0s }":                                                 "duly.yaml:2: handlers.x.idle_max: must be longer than 0s",
 	"handlers:\n  x: { log: {}, idle_max: 90000h }":                                             "duly.yaml:2: handlers.x.idle_max: must be between 0 and",
+	"handlers:\n  x: { log: {}, expect: { runs: 1 } }":                                          "duly.yaml:2: handlers.x.expect: must be between 0 and 9000000000 of runs, and not of runs",
+	"handlers:\n  x: { log: {}, expect: { tokens: many } }":                                     "duly.yaml:2: handlers.x.expect.tokens: must be a number",
 	"handlers:\n  x: { exec: [sh], batch: 0 }":                                                  "duly.yaml:2: handlers.x.batch: must be at least 1, not 0",
 	"handlers:\n  x: { exec: [sh], batch: 2000 }":                                               "duly.yaml:2: handlers.x.batch: must be between 1 and 1000, not 2000",
 	"handlers:\n  x: { log: {}, batch: 2 }":                                                     "duly.yaml:2: handlers.x: has batch, which is for exec and webhook only",

@@ -45,6 +45,8 @@ func (m *Metrics) Event(e core.Event) {
 		m.ended(&e, outcomeReleased)
 	case core.EventBreaker:
 		m.refused.WithLabelValues(string(e.Code)).Inc()
+	case core.EventReset:
+		m.resets.Inc()
 	case core.EventHold:
 		m.held.Inc()
 	case core.EventFault:

@@ -52,6 +52,7 @@ type Metrics struct {
 	tickTook   prometheus.Histogram
 	lost       prometheus.Counter
 	refused    *prometheus.CounterVec
+	resets     prometheus.Counter
 	held       prometheus.Counter
 	recovered  prometheus.Counter
 	faults     *prometheus.CounterVec
@@ -95,6 +96,7 @@ func New(config Config) *Metrics {
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "duly_breaker_total", Help: "Submits of runs that were refused, as they were too deep or too many below their root.",
 		}, []string{"code"}),
+		resets:    counter("duly_store_reset_total", "How often this process found that the store had lost the limits, budgets and tasks that it had stored there, and applied them again."),
 		held:      counter("duly_key_holds_total", "How often this process held the tasks of a limit key, as a run of one was told to retry later."),
 		recovered: counter("duly_recovered_total", "Tasks of dead or frozen processes, with expired leases, that this process requeued."),
 		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -123,7 +125,7 @@ func histograms(name, help string, buckets []float64, label string) *prometheus.
 // are known beforehand begin at zero.
 func (m *Metrics) register() {
 	m.registry.MustRegister(
-		m.submitted, m.runs, m.runSeconds, m.lagSeconds, m.ticks, m.tickTook, m.lost, m.refused, m.held, m.recovered, m.faults, m.calls, m.callTook,
+		m.submitted, m.runs, m.runSeconds, m.lagSeconds, m.ticks, m.tickTook, m.lost, m.refused, m.resets, m.held, m.recovered, m.faults, m.calls, m.callTook,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	if m.config.Version != "" {

@@ -83,7 +83,7 @@ func alerts(t *testing.T, text []byte) map[string]string {
 	for _, rule := range file.Groups[0].Rules {
 		out[rule.Alert] = rule.Expr
 	}
-	assert.Len(t, out, 19)
+	assert.Len(t, out, 20)
 	return out
 }
 

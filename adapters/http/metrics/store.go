@@ -256,6 +256,16 @@ func (s *countedStore) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
 	return s.next.Budgets(ctx)
 }
 
+func (s *countedStore) Stamp(ctx context.Context, stamp string) error {
+	defer s.count(verbControl, s.now())
+	return s.next.Stamp(ctx, stamp)
+}
+
+func (s *countedStore) Stamped(ctx context.Context, partition int, stamp string) (bool, error) {
+	defer s.count(verbRead, s.now())
+	return s.next.Stamped(ctx, partition, stamp)
+}
+
 func (s *countedStore) Receive(ctx context.Context, r store.Receipt) (store.Received, error) {
 	defer s.count(verbControl, s.now())
 	return s.next.Receive(ctx, r)

@@ -74,16 +74,7 @@ func (w *world) crash(raw core.Store, kind string) {
 			Partition: store.PartitionOf(agent, raw.Partitions()), Nonce: rand.Text()[:store.NonceLen], Kinds: []string{kind},
 			Leave: others, Limit: 1, Lease: time.Millisecond,
 		}})
-		if err != nil || len(claims[0].Tasks) != 1 {
-			return false
-		}
-		c := claims[0].Tasks[0]
-		if c.Crashes > 0 {
-			_, err = raw.Extend(w.Context(), []store.Extension{{Partition: c.Partition, Fence: c.Fence, Lease: time.Millisecond, Progress: []store.Progress{
-				{Run: c.Run, State: c.State, Crashes: c.Crashes + 1},
-			}}})
-		}
-		return err == nil
+		return err == nil && len(claims[0].Tasks) == 1
 	}, 10*time.Second, time.Millisecond)
 }
 

@@ -37,6 +37,7 @@ var rows = []struct {
 		{"duly_recovered_total", "Tasks recovered"},
 		{"duly_audit_faults_total", "Faults found by audits"},
 		{"duly_breaker_total", "Submits refused"},
+		{"duly_store_reset_total", "Stores lost"},
 		{"duly_key_holds_total", "Keys held"},
 		{"duly_dropped_records", "Records dropped"},
 	}},
