@@ -514,7 +514,7 @@ func store(path string) bool { return under("core/memstore", "core/redisstore")(
 // testSupport is code that is built for tests only, without being in _test files.
 func testSupport(path string) bool {
 	return is("core/storetest", "core/storetest/spy", "dulytest", "adapters/adaptertest", "internal/redistest", "internal/runtimeapi",
-		"internal/verify", "internal/sim", "internal/sim/world")(path)
+		"internal/verify", "internal/sim", "internal/sim/world", "internal/sim/mutants")(path)
 }
 
 func is(paths ...string) func(string) bool {

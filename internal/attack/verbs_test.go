@@ -102,7 +102,11 @@ func extends(ctx context.Context, a *attacker) (any, error) {
 	if a.random.IntN(2) == 0 {
 		run.Agent, run.ID = a.agent(), a.id()
 	}
-	return a.store.Extend(ctx, []store.Extension{{Fence: fence, Lease: time.Second, Progress: []store.Progress{{Run: run, State: a.bytes(), Crashes: 1}}}})
+	e := store.Extension{Fence: fence, Lease: time.Second, Leave: a.random.IntN(4) == 0, Progress: []store.Progress{{Run: run, State: a.bytes()}}}
+	if a.random.IntN(3) == 0 {
+		e.Progress, e.Back, e.Nonce = nil, []store.Run{run}, string(a.bytes())
+	}
+	return a.store.Extend(ctx, []store.Extension{e})
 }
 
 func replays(ctx context.Context, a *attacker) (any, error) {

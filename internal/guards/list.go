@@ -9,7 +9,7 @@ const (
 )
 
 // guards has one for each promise that has a single place in the code which keeps it.
-var guards = []guard{
+var guards = append([]guard{
 	{"1", sow.Fault{
 		Name: "nonce", What: "a repeated claim takes other tasks", File: "core/redisstore/scripts/claim.lua",
 		Old: "if before then", New: "if before == '' then",
@@ -40,11 +40,11 @@ var guards = []guard{
 	}, onRedis, "TestContract$/fences_grow_past"},
 	{"4", sow.Fault{
 		Name: "plain-fence-seen", What: "a plain claim's fence is not above what the claimer has seen", File: "core/redisstore/plainclaim.go",
-		Old: "number(int64(r.Fence)).", New: "number(0).",
+		Old: "stamped(r.Fence, r.Stamp).", New: "stamped(0, r.Stamp).",
 	}, onRedis, "TestFencesGrowAcrossAFailover$"},
 	{"5", sow.Fault{
 		Name: "recovery", What: "expired leases are not taken back", File: "core/redisstore/scripts/expired.lua",
-		Old: "if live then crashed(", New: "if not live then crashed(",
+		Old: "take_back(agent, live, id, member, refs[3 * i], died_under)", New: "",
 	}, onRedis, "TestContract$/expired_leases"},
 	{"5", sow.Fault{
 		Name: "plain-recovery", What: "a plain claim goes on although a lease has ended", File: "core/redisstore/scripts/plainclaim.lua",
@@ -103,6 +103,18 @@ var guards = []guard{
 		Name: "plain-claim-out-of-memory", What: "a plain claim begins with a write that full memory refuses", File: "core/redisstore/scripts/plainclaim.lua",
 		Old: "if many then\nlocal moved", New: "if n > 0 then redis.call('HINCRBY', KEYS[7], 'clock', '0') end\nif many then\nlocal moved",
 	}, onRedis, "TestFullMemory$"},
+	{"10", sow.Fault{
+		Name: "full-owed", What: "the delivery of a callback is refused when memory is full", File: "core/redisstore/scripts/submit.lua",
+		Old: "if sub(ARGV[2], -1) == 'o' then redis.call('ZREM', base .. 'leases', '') end", New: "",
+	}, onRedis, "TestAFullRedisKeepsGuardsAndEnds$"},
+	{"10", sow.Fault{
+		Name: "full-limit", What: "a limit cannot be set when memory is full", File: "core/redisstore/scripts/limit.lua",
+		Old: "redis.call('ZREM', KEYS[5], '')", New: "",
+	}, onRedis, "TestAFullRedisKeepsGuardsAndEnds$"},
+	{"10", sow.Fault{
+		Name: "full-open", What: "no store opens when memory is full", File: "core/redisstore/probe.go",
+		Old: "if err == nil || !errors.Is(wrap(\"open\", err), store.ErrFull) {", New: "if err == nil || !errors.Is(wrap(\"open\", err), store.ErrFull) || true {",
+	}, onRedis, "TestAFullRedisKeepsGuardsAndEnds$"},
 	{"11", sow.Fault{
 		Name: "pause", What: "what is paused is claimed", File: "core/memstore/visit.go",
 		Old: "c.p.keptBy(t, c.now); ok {", New: "c.p.keptBy(t, c.now); ok && s.name == \"?\" {",
@@ -180,9 +192,29 @@ var guards = []guard{
 		Old: "			away, err = append(away, t.partition), cmp.Or(err, t.away)\n", New: "			err = cmp.Or(err, t.away)\n",
 	}, "adapters/http", "TestPartitionsThatAreAwayAreNamed$"},
 	{"26", sow.Fault{
-		Name: "suspects", What: "what lost its process runs beside others again", File: "core/run.go",
-		Old: "	case c.Crashes > 0:\n", New: "	case c.Crashes > 1<<20:\n",
-	}, inCore, "TestAPoisonousTaskDiesAlone$"},
+		Name: "suspects", What: "a process runs any number of tasks whose processes have died", File: "core/round.go",
+		Old: "Suspects: g.suspectsFor(p.turn+i, len(due)),", New: "",
+	}, inCore, "TestPoisonousTasksDieAlone$"},
+	{"26", sow.Fault{
+		Name: "lived", What: "what a process has lost that lives counts as its crash", File: "core/memstore/suspect.go",
+		Old: "		if t.crashes--; t.crashes == 0 {\n			p.cleared(t)\n		}\n", New: "",
+	}, inMemory, "TestContract$/a_process_that_lived_takes_its_runs_back"},
+	{"4", sow.Fault{
+		Name: "begun-elsewhere", What: "a process takes a run back that somebody has claimed since", File: "core/memstore/suspect.go",
+		Old: "		claimed := t.lost.claimed\n", New: "		claimed := false\n",
+	}, inMemory, "TestContract$/a_process_that_lived_takes_its_runs_back"},
+	{"26", sow.Fault{
+		Name: "leaves", What: "a process that has said that it ends leaves suspects behind", File: "core/memstore/extend.go",
+		Old: "		c.term.leaving = c.term.leaving || leases[i].Leave\n", New: "",
+	}, inMemory, "TestContract$/a_process_leaves"},
+	{"5", sow.Fault{
+		Name: "notice", What: "a lease that ended while the store was away is taken back before its process can extend it", File: "core/redisstore/scripts/suspects.lua",
+		Old: "if notice == 0 or ", New: "if notice > 0 or ",
+	}, onRedis, "TestContract$/a_lease_is_given_notice"},
+	{"7", sow.Fault{
+		Name: "hidden", What: "many suspects hide what is behind them in the queue", File: "core/round.go",
+		Old: "		case t.suspects(now):", New: "		case t.suspects(now) && false:",
+	}, inCore, "TestManySuspectsHideNobody$"},
 	{"29", sow.Fault{
 		Name: "weight", What: "a claim reads any number of large tasks", File: "core/redisstore/scripts/weigh.lua",
 		Old: "local full = read >= 512", New: "local full = read < 0",
@@ -317,7 +349,7 @@ var guards = []guard{
 	}, inCore, "TestOneAlarmIsBooked$"},
 	{"40", sow.Fault{
 		Name: "alarm-next", What: "a pull books no alarm for what is due next", File: "core/alarm.go",
-		Old: "due := earlier(store.MillisOf(r.NextDueAt), p.leaveAlarm())", New: "due := p.leaveAlarm()",
+		Old: "due := earlier(store.MillisOf(r.NextDueAt), made)", New: "due := made",
 	}, inCore, "TestOneAlarmIsBooked$"},
 	{"40", sow.Fault{
 		Name: "alarm-running", What: "no alarm is booked while a run takes long", File: "core/alarm.go",
@@ -357,7 +389,7 @@ var guards = []guard{
 	}, inCore, "TestWhatMayNotBeCalledIsRefused$"},
 	{"42", sow.Fault{
 		Name: "callback-owed", What: "an agent that has all the tasks it may have gets no callback", File: "core/memstore/submit.go",
-		Old: "!known && !t.Owed && p.liveOf", New: "!known && p.liveOf",
+		Old: "!known && !owed && p.liveOf", New: "!known && p.liveOf",
 	}, inMemory, "TestContract$/what_is_owed"},
 	{"42", sow.Fault{
 		Name: "callback-owed-on-redis", What: "an agent that has all the tasks it may have gets no callback", File: "core/redisstore/scripts/submit.lua",
@@ -367,4 +399,4 @@ var guards = []guard{
 		Name: "callback-path", What: "a path with dots is allowed", File: "handlers/webhook/callbacks.go",
 		Old: `part == "." || part == ".."`, New: `part == "."`,
 	}, "handlers/webhook", "TestOnlyWhatIsAllowedMayBeCalled$"},
-}
+}, keptGuards...)

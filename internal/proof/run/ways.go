@@ -20,6 +20,6 @@ var ways = []way{
 		"^(TestSlotsAreMovedUnderWork|TestASlotThatIsBeingMoved|TestAMasterOfAClusterIsLost|TestSubmitsWhileAMasterIsLost|TestContractOnCluster|TestFencesGrowAcrossAFailover)$",
 		[]string{"./core/redisstore", "./adapters/daemon"},
 	},
-	{"crashes", "^(TestRandomKillsKillNoTask|TestAPoisonousTaskDiesAlone)$", []string{"./core"}}, // TestCrashes measures: make test runs it
+	{"crashes", "^(TestRandomKillsKillNoTask|TestPoisonousTasksDieAlone)$", []string{"./core"}}, // TestCrashes measures: make test runs it
 	{"simulation", ".", []string{"./internal/sim/world"}},
 }
