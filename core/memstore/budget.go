@@ -80,7 +80,7 @@ func pausedBy(b *store.Budget, of string, t *task) scope {
 // holdNow pauses a scope until somebody resumes it. A hold without an end that it has already stays.
 func (p *partition) holdNow(s scope, note []byte, now store.Millis) {
 	if !p.held(s, now) || p.holds[s].term != nil {
-		p.hold(s, hold{note: slices.Clone(note)}, now, true)
+		p.hold(s, hold{since: p.begun(now), note: slices.Clone(note)}, now, true)
 	}
 }
 

@@ -49,6 +49,7 @@ func (s *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, e
 				return false
 			}
 			begun := newHold(sc, h, now)
+			begun.since = p.begun(now)
 			// Prolong is what a snooze wants: never to shorten a pause that somebody else has made.
 			if old := p.holds[sc]; h.Prolong && p.held(sc, now) && old.outlasts(&begun) {
 				return false
@@ -110,9 +111,9 @@ func (s *Store) inScope(t *store.Target, change func(p *partition) bool) store.E
 	return out
 }
 
-// newHold works out when a hold ends: at a time, after a while, or never.
+// newHold is a hold that begins now, with its end: at a time, after a while, or never.
 func newHold(sc scope, c *store.Hold, now store.Millis) hold {
-	h := hold{note: slices.Clone(c.Note)}
+	h := hold{since: now, note: slices.Clone(c.Note)}
 	end := c.Until.At
 	if end == 0 && c.Until.After > 0 {
 		end = now.Add(c.Until.After)

@@ -95,10 +95,22 @@ func (p *partition) holdOf(t *task, after, now store.Millis) (scope, bool) {
 	return scope{}, false
 }
 
+// overruling is when an order to run is given: no sooner than the holds that it overrules, also within the millisecond of one of them, or
+// by a clock that was put back.
+func (p *partition) overruling(t *task, now store.Millis) store.Millis {
+	at := max(now, p.overruled)
+	for _, s := range scopes(t) {
+		at = max(at, p.holds[s].since)
+	}
+	return at
+}
+
+// begun is when a hold begins: later than every order to run that was given before it.
+func (p *partition) begun(now store.Millis) store.Millis { return max(now, p.overruled+1) }
+
 // hold begins a hold, or gives one another end and note. It begins again, and so holds what was told to run meanwhile too, unless it
-// is only prolonged.
+// is only prolonged: see begun.
 func (p *partition) hold(s scope, h hold, now store.Millis, prolonged bool) {
-	h.since = now
 	if prolonged && p.held(s, now) {
 		h.since = p.holds[s].since
 	}

@@ -97,7 +97,8 @@ func (p *partition) run(c *store.RunNow, now store.Millis) store.Effect {
 	}
 	// Only a task that is held needs an order; any other is simply due.
 	if _, ok := p.holdOf(t, 0, now); ok {
-		t.order = &order{op: orderRun, at: now}
+		p.overruled = p.overruling(t, now)
+		t.order = &order{op: orderRun, at: p.overruled}
 	}
 	if t.parked != "" || t.due > now {
 		p.lift(t)

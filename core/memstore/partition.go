@@ -48,7 +48,9 @@ type partition struct {
 	usual    map[useOf][]store.Amount // what the last runs of a kind have used, oldest first
 	roots    roots
 	signals  signals
-	stamps   []string // of definitions that are stored, those given last at the end
+	// overruled is when a task was last told to run that was held.
+	overruled store.Millis
+	stamps    []string // of definitions that are stored, those given last at the end
 }
 
 // newPartition makes an empty partition. Its orders are total, so that

@@ -104,7 +104,7 @@ func (p *partition) again(t *task, r *store.Settlement, now store.Millis) store.
 	}
 	if s := (scope{kind: 't', name: t.Agent, id: t.ID}); r.Hold != nil && (!p.held(s, now) || p.holds[s].term != nil) {
 		// A pause without an end that somebody has made stays unchanged.
-		p.hold(s, hold{note: slices.Clone(r.Hold)}, now, true)
+		p.hold(s, hold{since: p.begun(now), note: slices.Clone(r.Hold)}, now, true)
 	}
 	if r.Floor != nil && t.pulse != nil {
 		due = p.pulsed(t, r, due, now)

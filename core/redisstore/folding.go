@@ -39,7 +39,7 @@ func folded(counters []map[string]string) map[string]int64 {
 		for name, value := range of {
 			switch n := toInt(value); name {
 			case "live", "running", "stamps": // definitions are stored and stamped by the next process
-			case "clock", "trimmed_at":
+			case "clock", "trimmed_at", "ordered":
 				sum[name] = max(sum[name], n)
 			default:
 				sum[name] += n
@@ -49,7 +49,8 @@ func folded(counters []map[string]string) map[string]int64 {
 	return sum
 }
 
-// fold writes the sums into the copies. The clock of every copy is the highest of all, so that fences keep growing.
+// fold writes the sums into the copies. The clock of every copy is the highest of all, so that fences keep growing, and holds begin
+// later than the orders before them.
 func (m *mover) fold(ctx context.Context, counters []map[string]string, st *store.Stats) error {
 	b, first := batch{}, m.copies.parts[0]
 	sums := folded(counters)
@@ -57,7 +58,7 @@ func (m *mover) fold(ctx context.Context, counters []map[string]string, st *stor
 		b.add("HSET", first.key("counters"), name, n)
 	}
 	for _, p := range m.copies.parts {
-		b.add("HSET", p.key("counters"), "clock", sums["clock"])
+		b.add("HSET", p.key("counters"), "clock", sums["clock"], "ordered", sums["ordered"])
 	}
 	for i := range st.Kinds {
 		foldKind(b, first, &st.Kinds[i])

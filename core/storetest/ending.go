@@ -179,6 +179,27 @@ func testRunStopped(t *testing.T, b *bench) {
 	b.ended(complete(c.Tasks[0]))
 }
 
+// The last word counts also if a pause, an order to run and a pause come within one millisecond.
+func testRunHeldInAMoment(t *testing.T, b *bench) {
+	for _, scope := range holdable[:4] {
+		for _, before := range holdable[:4] {
+			b.with(Options{})
+			b.submit(keyed())
+			b.hold(before, store.When{})
+			for range 20 {
+				require.Equal(t, store.EffectDone, b.run("a", "1", false).Code)
+				require.Equal(t, store.EffectDone, b.unhold(before))
+				b.hold(scope, store.When{})
+				require.Empty(t, b.claim(10).Tasks, "%v, then %v: the last word counts", before, scope)
+				b.hold(before, store.When{})
+				require.Equal(t, store.EffectDone, b.run("a", "1", false).Code)
+				b.hold(before, store.When{})
+				require.Empty(t, b.claim(10).Tasks, "%v, twice: the last word counts", before)
+			}
+		}
+	}
+}
+
 func testRunHeldOnce(t *testing.T, b *bench) {
 	for _, scope := range holdable[:4] {
 		for _, parked := range []bool{false, true} {

@@ -225,6 +225,7 @@ var contract = []struct {
 	{"what is told to end stays so", testEnding},
 	{"orders one after another", testOrders},
 	{"run now ends with the pause", testRunHeldOnce},
+	{"run now and a pause in one moment", testRunHeldInAMoment},
 	{"run now while everything is held", testRunStopped},
 	{"delete what waits", testDeleteWaiting},
 	{"delete what runs", testDeleteRunning},

@@ -34,7 +34,9 @@ if command == 'prolong' and lasting(old) then
   if last == 0 or till > 0 and last >= till then return { now, 0 } end
 end
 -- Who pauses again pauses what was told to run meanwhile too; what is only prolonged has lasted since it began.
-local since = command == 'prolong' and lasting(old) and sub(old, 14, 26) or string.format('%013.0f', now)
+-- It begins later than every order to run that was given before, also within the same millisecond.
+local since = command == 'prolong' and lasting(old) and sub(old, 14, 26)
+  or string.format('%013.0f', math.max(now, (redis.call('HGET', base .. 'counters', 'ordered') or 0) + 1))
 redis.call('ZREM', base .. 'open', scope) -- what was not put back yet stays where it is
 redis.call('HSET', KEYS[4], scope, string.format('%013.0f', till) .. since .. said)
 if till > 0 then redis.call('ZADD', KEYS[3], till, HELD .. scope) else redis.call('ZREM', KEYS[3], HELD .. scope) end

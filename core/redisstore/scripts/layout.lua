@@ -56,6 +56,7 @@
 --   signal:A:K STRING until(13) what was said that nobody has waited for yet; for so long
 --   alarms    ZSET tag, by its time, ms; of the first partition only: the wake-ups that are booked with a clock outside
 --   counters has 'stamps' too: those of the definitions that are stored, oldest first, with a space between: see stamp.lua
+--                  and 'ordered': when a task was last told to run that was held, ms; each hold begins later than those before it
 --   processes HASH tag -> until(13) opaque; of the first partition only: what processes say of themselves
 --   receipts  HASH message -> until(13) state(1) delivery(16) opaque: messages that senders may deliver again; of the first partition only
 --   received  ZSET message, by until, ms

@@ -39,6 +39,16 @@ if live then
   group = group_of(agent, id, live, group)
 end
 
+-- overruling is when an order to run is given: no sooner than the holds that it overrules, also within the millisecond of one of them, or
+-- by a clock that was put back.
+local function overruling(agent, id, live)
+  local at = math.max(now, tonumber(redis.call('HGET', base .. 'counters', 'ordered') or 0))
+  for _, value in ipairs(redis.call('HMGET', base .. 'holds', unpack(scopes(agent, id, live)))) do
+    if value then at = math.max(at, tonumber(sub(value, 14, 26))) end
+  end
+  return at
+end
+
 local function run()
   if not live then return NONE, 0 end
   local order = redis.call('HGET', base .. 'orders', ref)
@@ -53,7 +63,11 @@ local function run()
     return AT_THE_END, 0
   end
   if stopped() then return STOPPED, 0 end -- claims look at nothing then: the order would wait for the end of that
-  if hold_of(agent, id, live) then redis.call('HSET', base .. 'orders', ref, ORDER_RUN, ORDERED .. ref, now) end
+  if hold_of(agent, id, live) then
+    local at = overruling(agent, id, live)
+    redis.call('HSET', base .. 'orders', ref, ORDER_RUN, ORDERED .. ref, at)
+    redis.call('HSET', base .. 'counters', 'ordered', at)
+  end
   if place_ == IS_PARKED or due > now then
     due = now
     lift(agent, id, live, member, place_, name)

@@ -90,7 +90,7 @@ end
 local function hold_now(scope, said)
   local old = redis.call('HGET', base .. 'holds', scope)
   if lasting(old) and sub(old, 1, 13) == NEVER then return end
-  local since = lasting(old) and sub(old, 14, 26) or string.format('%013.0f', now)
+  local since = lasting(old) and sub(old, 14, 26) or string.format('%013.0f', math.max(now, (redis.call('HGET', base .. 'counters', 'ordered') or 0) + 1)) -- as in hold.lua
   redis.call('HSET', base .. 'holds', scope, NEVER .. since .. said)
   redis.call('ZREM', base .. 'leases', HELD .. scope)
   redis.call('ZREM', base .. 'open', scope) -- what was not put back yet stays where it is
