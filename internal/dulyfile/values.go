@@ -74,7 +74,8 @@ func atLeastOne(into *int) reader {
 // whole reads any whole number.
 func whole(into *int) reader {
 	return func(p place) error {
-		if !p.empty() && p.value().Decode(into) != nil {
+		// A fraction would be cut off without a word.
+		if !p.empty() && (p.value().ShortTag() == "!!float" || p.value().Decode(into) != nil) {
 			return p.fail("must be a whole number")
 		}
 		return nil
