@@ -68,7 +68,7 @@ func TestMessagesAreSubmitted(t *testing.T) {
 func TestAMessageMayHaveSpaceAroundIt(t *testing.T) {
 	t.Parallel()
 	f := product(t)
-	for _, body := range []string{"\n{\"item_id\":\"1\",\"user_id\":\"u\",\"label\":\"add\"}\n", "\t[ {\"item_id\":\"1\",\"user_id\":\"u\",\"label\":\"add\"} ]"} {
+	for _, body := range []string{"\n{\"item_id\":\"1\",\"user_id\":\"u\",\"label\":\"add\",\"content\":\"\"}\n", "\t[ {\"item_id\":\"1\",\"user_id\":\"u\",\"label\":\"add\",\"content\":\"\"} ]"} {
 		_, answer := f.call(t, "POST", "/product/scheduler/submit", body)
 		assert.JSONEq(t, `{"code":200,"message":"Messages submitted successfully","data":[{"task_id":"1","status":"waiting"}]}`, answer)
 	}
@@ -95,7 +95,7 @@ func TestProductRefuses(t *testing.T) {
 		{"POST", "submit", " null", 422, "message: must be a JSON object"},
 		{"POST", "submit", "[null]", 422, "[0].message: must be a JSON object"},
 		{"POST", "submit", " ", 422, "body is not valid JSON"},
-		{"POST", "submit", "{\"user_id\":\"\xff\",\"label\":\"add\"}", 422, "body is not valid UTF-8"},
+		{"POST", "submit", "{\"user_id\":\"\xff\",\"label\":\"add\",\"content\":\"\"}", 422, "body is not valid UTF-8"},
 		{"POST", "submit", "{\"user_id\":\"u\",\"label\":\"add\",\"content\":\"\xff\"}", 422, "body is not valid UTF-8"},
 	} {
 		res, body := f.call(t, c.method, "/product/scheduler/"+c.path, c.body)
@@ -116,7 +116,7 @@ func TestProductKeepsToTheAgentsOfItsCaller(t *testing.T) {
 		res, _ := f.with(t, "ann", "GET", "/product/scheduler/"+path, "")
 		assert.Equal(t, 403, res.StatusCode, path)
 	}
-	res, _ := f.with(t, "ann", "POST", "/product/scheduler/submit", `{"user_id":"bob","label":"add"}`)
+	res, _ := f.with(t, "ann", "POST", "/product/scheduler/submit", `{"user_id":"bob","label":"add","content":""}`)
 	assert.Equal(t, 403, res.StatusCode)
 	assert.Zero(t, f.store.calls.Load())
 	for _, agent := range []string{"ann", "bob"} {
@@ -262,7 +262,7 @@ func TestProductWithTheStoreAway(t *testing.T) {
 	assert.Equal(t, "stream_failed", frame["detail"])
 	assert.NotContains(t, body, "10.0.0.7")
 	assert.Contains(t, f.logs.String(), "10.0.0.7")
-	res, body := f.call(t, "POST", "/product/scheduler/submit", `{"user_id":"u","label":"ok"}`)
+	res, body := f.call(t, "POST", "/product/scheduler/submit", `{"user_id":"u","label":"ok","content":""}`)
 	assert.Equal(t, 503, res.StatusCode, body)
 }
 
@@ -294,19 +294,21 @@ func TestAMessageThatIsWrong(t *testing.T) {
 	t.Parallel()
 	f := product(t)
 	for body, want := range map[string]string{
-		`{"label":"add"}`:                                               "user_id: is required",
-		`{"user_id":"u"}`:                                               "label: is required",
-		`{"user_id":"u","label":""}`:                                    "label: must not be empty: leave it out if it has no value",
-		`{"user_id":"u","label":"a b"}`:                                 `label: "a b" has the character ' ': letters, digits and _.:/- are allowed`,
-		`{"user_id":"u\u0001","label":"add"}`:                           "user_id: has the control character U+0001 at byte 1",
-		`{"user_id":"u","agent_id":"a\u0001","label":"add"}`:            "agent_id: has the control character U+0001 at byte 1",
-		`{"user_id":"u","label":"add","item_id":"\n"}`:                  "item_id: has the control character U+000A at byte 0",
-		`{"user_id":"u","label":"add","task_id":"\n"}`:                  "task_id: has the control character U+000A at byte 0",
-		`{"user_id":"u","label":"add","contnet":"x"}`:                   "contnet: is not a field of a message",
-		`{"user_id":"u","label":"add","content":1}`:                     "content: must be a string",
-		`[{"user_id":"u","label":"add"},{"user_id":"u","lable":"add"}]`: "[1].lable: is not a field of a message",
-		`[{"user_id":"u","label":"add"},{"user_id":"u","label":"a b"}]`: `[1].label: "a b" has the character ' ': letters, digits and _.:/- are allowed`,
-		`{"user_id":"\ud800","label":"add"}`:                            `body has the escape \ud800, which is half of a surrogate pair and no character`,
+		`{"label":"add"}`:                                                                         "user_id: is required",
+		`{"user_id":"u"}`:                                                                         "label: is required",
+		`{"user_id":"u","label":""}`:                                                              "label: must not be empty: leave it out if it has no value",
+		`{"user_id":"u","label":"a b","content":""}`:                                              `label: "a b" has the character ' ': letters, digits and _.:/- are allowed`,
+		`{"user_id":"u\u0001","label":"add","content":""}`:                                        "user_id: has the control character U+0001 at byte 1",
+		`{"user_id":"u","agent_id":"a\u0001","label":"add","content":""}`:                         "agent_id: has the control character U+0001 at byte 1",
+		`{"user_id":"u","label":"add"}`:                                                           "content: is required: a message may have an empty one",
+		`{"user_id":"u","label":"add","content":"","timestamp":"yesterday"}`:                      "timestamp: must be a time of ISO 8601, such as 2026-03-01T08:30:00+00:00",
+		`{"user_id":"u","label":"add","content":"","item_id":"\n"}`:                               "item_id: has the control character U+000A at byte 0",
+		`{"user_id":"u","label":"add","content":"","task_id":"\n"}`:                               "task_id: has the control character U+000A at byte 0",
+		`{"user_id":"u","label":"add","content":"","contnet":"x"}`:                                "contnet: is not a field of a message",
+		`{"user_id":"u","label":"add","content":1}`:                                               "content: must be a string",
+		`[{"user_id":"u","label":"add","content":""},{"user_id":"u","lable":"add"}]`:              "[1].lable: is not a field of a message",
+		`[{"user_id":"u","label":"add","content":""},{"user_id":"u","label":"a b","content":""}]`: `[1].label: "a b" has the character ' ': letters, digits and _.:/- are allowed`,
+		`{"user_id":"\ud800","label":"add","content":""}`:                                         `body has the escape \ud800, which is half of a surrogate pair and no character`,
 	} {
 		res, text := f.call(t, "POST", "/product/scheduler/submit", body)
 		assert.Equal(t, http.StatusUnprocessableEntity, res.StatusCode, text)

@@ -87,11 +87,11 @@ var foreign = map[string][][2]string{ // each request is its path and its body
 	"post /product/scheduler/wait":             {{"/product/scheduler/wait?user_name=ann"}, {"/product/scheduler/wait?user_name=ann", `{"user_name":"bob"}`}},
 	"get /product/scheduler/wait/stream":       {{"/product/scheduler/wait/stream?user_name=ann"}},
 	"post /product/scheduler/submit": {
-		{"/product/scheduler/submit", `{"user_id":"ann","label":"ok"}`},
-		{"/product/scheduler/submit", `{"user_id":"bob","agent_id":"ann","label":"ok"}`},
-		{"/product/scheduler/submit", `{"user_id":"ann","agent_id":"bob","label":"ok"}`},
-		{"/product/scheduler/submit", `[{"user_id":"bob","label":"ok"},{"user_id":"ann","label":"ok"}]`},
-		{"/product/scheduler/submit", `[{"user_id":"bob","label":"ok"},{"user_id":"ann","agent_id":"bob","label":"ok"}]`},
+		{"/product/scheduler/submit", `{"user_id":"ann","label":"ok","content":""}`},
+		{"/product/scheduler/submit", `{"user_id":"bob","agent_id":"ann","label":"ok","content":""}`},
+		{"/product/scheduler/submit", `{"user_id":"ann","agent_id":"bob","label":"ok","content":""}`},
+		{"/product/scheduler/submit", `[{"user_id":"bob","label":"ok","content":""},{"user_id":"ann","label":"ok","content":""}]`},
+		{"/product/scheduler/submit", `[{"user_id":"bob","label":"ok","content":""},{"user_id":"ann","agent_id":"bob","label":"ok","content":""}]`},
 	},
 }
 
@@ -144,8 +144,8 @@ func TestACredentialForAnAgentAndAUser(t *testing.T) {
 		{"/v1/tasks", `{"agent_id":"helper","kind":"ok"}`, 201},
 		{"/v1/activity", `{"kind":"seen","user_id":"ann","agent_id":"helper"}`, 202},
 		{"/v1/activity", `{"kind":"seen","user_id":"ann","agent_id":"default"}`, 202},
-		{"/product/scheduler/submit", `{"user_id":"ann","agent_id":"helper","label":"ok"}`, 200},
-		{"/product/scheduler/submit", `{"agent_id":"helper","label":"ok"}`, 200},
+		{"/product/scheduler/submit", `{"user_id":"ann","agent_id":"helper","label":"ok","content":""}`, 200},
+		{"/product/scheduler/submit", `{"agent_id":"helper","label":"ok","content":""}`, 200},
 	} {
 		res, body := f.with(t, "both", "POST", c.path, c.body)
 		assert.Equal(t, c.want, res.StatusCode, "%v: %s", c, body)

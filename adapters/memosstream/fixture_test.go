@@ -38,6 +38,8 @@ type world struct {
 	scheduler *core.Scheduler
 	intake    atomic.Pointer[memosstream.Intake]
 	fail      atomic.Pointer[error]
+	dead      string     // where messages are set aside
+	clock     core.Clock // of the intake
 	logs      logs
 
 	mu   sync.Mutex
@@ -65,7 +67,7 @@ func (l *logs) text() string {
 
 func newWorld(t *testing.T, server *redistest.Server) *world {
 	t.Helper()
-	w := &world{redis: server.Client(t), runs: map[string]int{}, Spy: storetest.Spy{Store: memstore.New(memstore.Config{Partitions: 1, MaxTasks: 50})}}
+	w := &world{redis: server.Client(t), clock: fastClock{time.Now()}, runs: map[string]int{}, Spy: storetest.Spy{Store: memstore.New(memstore.Config{Partitions: 1, MaxTasks: 50})}}
 	w.options = &redis.Options{Addr: server.Addr, Network: "unix"}
 	w.Before = func(_ context.Context, verb string) error {
 		if err := w.fail.Load(); err != nil && verb == "submit" {
@@ -101,7 +103,7 @@ func newWorld(t *testing.T, server *redistest.Server) *world {
 // start runs an intake until the returned function is called.
 func (w *world) start(t *testing.T, prefix string, options *redis.Options) (stop func()) {
 	t.Helper()
-	i, err := memosstream.New(memosstream.Config{Options: options, Prefix: prefix, Clock: fastClock{time.Now()}, Logger: slog.New(slog.NewTextHandler(&w.logs, nil))})
+	i, err := memosstream.New(memosstream.Config{Options: options, Prefix: prefix, Dead: w.dead, Clock: w.clock, Logger: slog.New(slog.NewTextHandler(&w.logs, nil))})
 	require.NoError(t, err)
 	w.intake.Store(i)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,13 +12,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/memosmessage"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // The intake: its settings, and the loop that finds streams, reads them and waits for more.
 
-// DefaultPrefix is how the names of MemOS's streams begin.
-const DefaultPrefix = "scheduler:messages:stream:v2.0"
+// DefaultPrefix is how the names of MemOS's streams begin, unless its variables MEMSCHEDULER_REDIS_STREAM_KEY_PREFIX or
+// MEMSCHEDULER_STREAM_KEY_PREFIX say otherwise.
+const DefaultPrefix = memosmessage.DefaultPrefix
 
 // What MemOS and duly call themselves at a stream. All processes of duly are one consumer: who reads what another of them has
 // read makes the same tasks, and nobody has to tidy up after a process that has died.
@@ -49,8 +51,10 @@ type Config struct {
 	CAFile, CertFile, KeyFile string
 	// Options are used instead of URL when set. MaxRetries and ContextTimeoutEnabled are overwritten.
 	Options *redis.Options
-	// Prefix of the streams' names: DefaultPrefix if empty.
+	// Prefix of the streams' names: if empty, what MemOS's variables say, or DefaultPrefix.
 	Prefix string
+	// Dead is the stream where entries are set aside that can never become a task: DeadStream if empty.
+	Dead string
 	// Clock is core.SystemClock if nil.
 	Clock core.Clock
 	// Logger gets what was set aside and what failed. Nothing is logged if nil.
@@ -82,7 +86,7 @@ type stream struct {
 
 // New makes an intake, which has to be closed. It connects when it has something to do. The error is about the settings.
 func New(config Config) (*Intake, error) {
-	config.Prefix = cmp.Or(config.Prefix, DefaultPrefix)
+	config.Prefix, config.Dead = cmp.Or(config.Prefix, memosmessage.StreamPrefix()), cmp.Or(config.Dead, DeadStream)
 	config.Logger = cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	if config.Clock == nil {
 		config.Clock = core.SystemClock{}

@@ -13,7 +13,7 @@ import (
 
 // Entries that were read: stored and then acknowledged, set aside, or left pending.
 
-// DeadStream is where entries are set aside that can never become a task, with their fields, their stream, their id and the reason.
+// DeadStream is where, by default, entries are set aside that can never become a task, with their fields, their stream, their id and the reason.
 // Its name begins with no prefix of MemOS, which would take it for one of its own. It keeps about the last ten thousand.
 const DeadStream = "duly:memos:dead"
 
@@ -144,19 +144,19 @@ func (i *Intake) acknowledge(ctx context.Context, name string, ids []string) err
 	return err
 }
 
-// setAside moves an entry to DeadStream, at once with its acknowledgement.
+// setAside moves an entry to Config.Dead, at once with its acknowledgement.
 func (i *Intake) setAside(ctx context.Context, name string, e *redis.XMessage, why error) error {
 	fields := maps.Clone(e.Values)
 	fields["duly_stream"], fields["duly_entry"], fields["duly_reason"] = name, e.ID, why.Error()
 	_, err := i.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		p.XAdd(ctx, &redis.XAddArgs{Stream: DeadStream, MaxLen: mostDead, Approx: true, Values: fields})
+		p.XAdd(ctx, &redis.XAddArgs{Stream: i.config.Dead, MaxLen: mostDead, Approx: true, Values: fields})
 		p.XAck(ctx, name, group, e.ID)
 		p.XDel(ctx, name, e.ID)
 		return nil
 	})
 	if err == nil {
 		i.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a message makes no task and was set aside",
-			slog.String("stream", name), slog.String("entry", e.ID), slog.String("into", DeadStream), slog.Any("err", why))
+			slog.String("stream", name), slog.String("entry", e.ID), slog.String("into", i.config.Dead), slog.Any("err", why))
 	}
 	return err
 }

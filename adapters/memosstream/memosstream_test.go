@@ -346,3 +346,38 @@ func TestRecordsThatWereLeftBehindAreMended(t *testing.T) {
 		assert.Equal(t, before[item], record(item))
 	}
 }
+
+// MemOS's own variables name its streams, and two stores on one Redis set messages aside apart.
+func TestStreamsAreNamedByTheEnvironment(t *testing.T) { //nolint:paralleltest // it sets a variable
+	w := newWorld(t, redistest.Start(t))
+	t.Setenv("MEMSCHEDULER_REDIS_STREAM_KEY_PREFIX", "renamed")
+	name, _ := produce(t, w.redis, "renamed", "ann", "c", "query", "1")
+	_, _ = produce(t, w.redis, "renamed", "ann", "c", "query", "late", "timestamp", "yesterday")
+	w.dead = "own:memos:dead"
+	stop := w.start(t, "", w.options)
+	defer stop()
+	drained(t, w.redis, name)
+	tasks, _, err := w.scheduler.Tasks(t.Context(), core.List{Agent: "ann"})
+	require.NoError(t, err)
+	require.Len(t, tasks, 1)
+	assert.Equal(t, int64(1), w.redis.XLen(t.Context(), "own:memos:dead").Val())
+	assert.Zero(t, w.redis.Exists(t.Context(), memosstream.DeadStream).Val())
+}
+
+// A key of the tracker that is none of MemOS's makes each write fail: the messages run, and the log is not flooded.
+func TestATrackerOfAnotherTypeIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, redistest.Start(t))
+	var name string
+	for i := range 40 {
+		name, _ = produce(t, w.redis, "p", "ann", "c", "query", fmt.Sprint(i))
+	}
+	require.NoError(t, w.redis.Del(t.Context(), "memos:task_meta:ann").Err())
+	require.NoError(t, w.redis.Set(t.Context(), "memos:task_meta:ann", "no hash", 0).Err())
+	w.clock = core.SystemClock{}
+	stop := w.start(t, "p", w.options)
+	drained(t, w.redis, name)
+	assert.Equal(t, 40, w.runDue(t).Completed)
+	stop()
+	assert.Equal(t, 1, strings.Count(w.logs.text(), "status tracker cannot be written"))
+}

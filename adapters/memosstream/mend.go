@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -55,7 +57,12 @@ func (i *Intake) users() []string {
 // mendPage looks at a page of the records of a user, who is done with after the last one.
 func (i *Intake) mendPage(ctx context.Context, user string) error {
 	fields, next, err := i.client.HScan(ctx, metaKey(user), i.mending.cursor, "", mendCount).Result()
-	if err != nil {
+	switch {
+	case err != nil && redis.HasErrorPrefix(err, "WRONGTYPE"): // none of MemOS's: it must not keep the messages of anybody waiting
+		i.mirror.failed(ctx, err)
+		i.mending.users, i.mending.cursor = i.mending.users[1:], 0
+		return nil
+	case err != nil:
 		return err
 	}
 	for n := 0; n+1 < len(fields); n += 2 {

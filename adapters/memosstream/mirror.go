@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,6 +29,13 @@ type mirror struct {
 	events chan core.Event
 	ending chan struct{} // closed when no more events come
 	ended  chan struct{} // closed when all are written
+
+	failures struct { // writes that failed
+		sync.Mutex
+
+		n          int // since that was last logged
+		quietUntil time.Time
+	}
 }
 
 func newMirror(i *Intake) *mirror {
@@ -153,9 +161,22 @@ func change(record map[string]any, e *core.Event) {
 	}
 }
 
-// failed logs that the tracker could not be written.
+// quietFor is how long a failure to write the tracker is not logged again: one whose key has a wrong type fails for each message.
+const quietFor = time.Minute
+
+// failed logs that the tracker could not be written, and how often since that was last logged.
 func (m *mirror) failed(ctx context.Context, err error) {
-	if err != nil {
-		m.intake.config.Logger.LogAttrs(ctx, slog.LevelWarn, "MemOS's status tracker cannot be written", slog.Any("err", err))
+	if err == nil {
+		return
 	}
+	m.failures.Lock()
+	defer m.failures.Unlock()
+	m.failures.n++
+	now := m.intake.config.Clock.Now()
+	if now.Before(m.failures.quietUntil) {
+		return
+	}
+	m.intake.config.Logger.LogAttrs(ctx, slog.LevelWarn, "MemOS's status tracker cannot be written: its records are mended once it can be",
+		slog.Int("writes", m.failures.n), slog.Any("err", err))
+	m.failures.n, m.failures.quietUntil = 0, now.Add(quietFor)
 }

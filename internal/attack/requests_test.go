@@ -162,13 +162,13 @@ func TestIDsThatAReaderWouldMakeOneAreRefused(t *testing.T) {
 			"/v1/tasks":                      `{"agent_id":"ID","kind":"ok"}`,
 			"/v1/run-due":                    `{"agent_ids":["ID"]}`,
 			"/v1/activity":                   `{"kind":"seen","user_id":"ID"}`,
-			"/product/scheduler/submit":      `{"user_id":"ID","label":"ok"}`,
+			"/product/scheduler/submit":      `{"user_id":"ID","label":"ok","content":""}`,
 			"/v1/agents/a/pause":             `{"reason":"ID"}`,
 			"/v1/agents/ann/tasks/i/cancel":  `{"reason":"ID"}`,
 			"/v1/agents/ann/tasks/i/pause":   `{"by":"ID"}`,
 			"/v1/tasks?":                     `{"agent_id":"a","id":"ID","kind":"ok"}`,
 			"/v1/tasks?&":                    `{"agent_id":"a","group":"ID","kind":"ok"}`,
-			"/product/scheduler/submit?item": `{"user_id":"a","label":"ok","item_id":"ID"}`,
+			"/product/scheduler/submit?item": `{"user_id":"a","label":"ok","content":"","item_id":"ID"}`,
 		} {
 			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(strings.ReplaceAll(body, "ID", id)))
 			r.Header.Set("Authorization", "Bearer root")

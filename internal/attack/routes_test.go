@@ -129,7 +129,7 @@ var named = map[string]operation{
 	"get /v1/jobs":                             {read, []request{{path: "/v1/jobs?agent_id=AGENT"}}},
 	"get /v1/events":                           {read, []request{{path: "/v1/events?agent_id=AGENT"}}},
 	"post /v1/activity":                        {write, []request{{body: `{"kind":"seen","user_id":"AGENT","agent_id":"AGENT"}`}}},
-	"post /product/scheduler/submit":           {write, []request{{body: `{"user_id":"AGENT","label":"ok"}`}, {body: `[{"user_id":"AGENT","label":"ok"}]`}}},
+	"post /product/scheduler/submit":           {write, []request{{body: `{"user_id":"AGENT","label":"ok","content":""}`}, {body: `[{"user_id":"AGENT","label":"ok","content":""}]`}}},
 	"get /product/scheduler/status":            {read, []request{{path: "/product/scheduler/status?user_id=AGENT"}}},
 	"get /product/scheduler/task_queue_status": {read, []request{{path: "/product/scheduler/task_queue_status?user_id=AGENT"}}},
 	"post /product/scheduler/wait":             {read, []request{{path: "/product/scheduler/wait?user_name=AGENT&timeout_seconds=0"}}},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/memosstream"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -26,7 +27,7 @@ func intake(ctx context.Context, c *dulyfile.File, onRequest bool, settings *cor
 		return nil, nil //nolint:nilnil // no streams are wanted
 	}
 	config := memosstream.Config{
-		URL: cmp.Or(c.MemOS.URL, c.Redis.URL), Prefix: c.MemOS.Prefix, Logger: logger,
+		URL: cmp.Or(c.MemOS.URL, c.Redis.URL), Prefix: c.MemOS.Prefix, Dead: cmp.Or(c.Redis.Prefix, redisstore.DefaultPrefix) + "memos:dead", Logger: logger,
 		CAFile: c.Redis.CAFile, CertFile: c.Redis.CertFile, KeyFile: c.Redis.KeyFile,
 	}
 	if config.URL == "" {

@@ -1,16 +1,15 @@
 package memos
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/memosmessage"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/waits"
 	"github.com/seed-6f6f2c11/duly/core"
@@ -281,7 +280,7 @@ func (a *api) lookAtQueue(r *http.Request, agent string) (*queueLook, error) {
 	q := &queueLook{map[string]int{}, map[string]int{}}
 	l := core.List{Agent: agent, Status: []core.Status{core.StatusWaiting, core.StatusInProgress}}
 	err := a.each(r, l, func(t *core.TaskInfo) {
-		key := fmt.Sprintf("%s:%s:%s:%s", streamPrefix(), agent, t.Labels["mem_cube_id"], t.Kind)
+		key := fmt.Sprintf("%s:%s:%s:%s", memosmessage.StreamPrefix(), agent, t.Labels["mem_cube_id"], t.Kind)
 		q.remaining[key]++ // what is being worked on is part of it
 		if t.Status == core.StatusInProgress {
 			q.pending[key]++
@@ -334,11 +333,4 @@ func (a *api) queue(r *http.Request) (int, any, error) {
 		PDetail   []string `json:"pending_tasks_detail"`
 		RDetail   []string `json:"remaining_tasks_detail"`
 	}{agent, nil, nil, keys, st.Agents, pendingSum, remainingSum, pendingLines, remainingLines})
-}
-
-// streamPrefix begins the names of streams. duly has none, but clients of MemOS compare the names with those that they make from
-// the same variables.
-// The variables are those that MemOS itself reads.
-func streamPrefix() string {
-	return cmp.Or(os.Getenv("MEMSCHEDULER_REDIS_STREAM_KEY_PREFIX"), os.Getenv("MEMSCHEDULER_STREAM_KEY_PREFIX"), "scheduler:messages:stream:v2.0")
 }

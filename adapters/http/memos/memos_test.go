@@ -156,14 +156,14 @@ func TestTheHostSaysWhoMayDoWhat(t *testing.T) {
 		{"GET", "/task_queue_status?user_id=other", ""},
 		{"POST", "/wait?user_name=other", ""},
 		{"GET", "/wait/stream?user_name=other", ""},
-		{"POST", "/submit", `{"item_id":"1","user_id":"other","label":"add"}`},
-		{"POST", "/submit", `{"item_id":"1","user_id":"other","agent_id":"u","label":"add"}`},
+		{"POST", "/submit", `{"item_id":"1","user_id":"other","label":"add","content":""}`},
+		{"POST", "/submit", `{"item_id":"1","user_id":"other","agent_id":"u","label":"add","content":""}`},
 	} {
 		status, body := w.call(t, c[0], c[1], c[2])
 		assert.GreaterOrEqual(t, status, 400, "%v: %s", c, body)
 	}
 	assert.Zero(t, w.store.calls.Load())
-	status, body := w.call(t, "POST", "/submit", `{"item_id":"1","user_id":"u","label":"add"}`)
+	status, body := w.call(t, "POST", "/submit", `{"item_id":"1","user_id":"u","label":"add","content":""}`)
 	assert.Equal(t, 200, status, body)
 }
 

@@ -4,7 +4,9 @@ package memosmessage
 import (
 	"cmp"
 	"encoding/json"
+	"os"
 	"slices"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
@@ -32,8 +34,13 @@ func Task(raw json.RawMessage) (core.NewTask, error) {
 		text("mem_cube_id", &cube, true), text("task_id", &t.Group, true), text("trace_id", &t.TraceID, true),
 		text("session_id", &t.SessionID, true), text("user_name", &userName, true),
 	}
+	var timestamp string
 	for _, name := range keptStrings {
-		fields = append(fields, text(name, new(string), true))
+		into := new(string)
+		if name == "timestamp" {
+			into = &timestamp
+		}
+		fields = append(fields, text(name, into, true))
 	}
 	for _, name := range []string{"info", "chat_history", "user_context"} { // any JSON
 		fields = append(fields, strictjson.Field{Name: name, Into: new(any), Zero: true})
@@ -58,6 +65,12 @@ func Task(raw json.RawMessage) (core.NewTask, error) {
 	if t.Kind == "" {
 		return t, &core.InvalidError{Field: "label", Reason: "is required"}
 	}
+	if !o.Has("content") {
+		return t, &core.InvalidError{Field: "content", Reason: "is required: a message may have an empty one"}
+	}
+	if timestamp != "" && !isTime(timestamp) {
+		return t, &core.InvalidError{Field: "timestamp", Reason: "must be a time of ISO 8601, such as 2026-03-01T08:30:00+00:00"}
+	}
 	if o.Has("info") {
 		t.Info = o["info"]
 	}
@@ -67,4 +80,26 @@ func Task(raw json.RawMessage) (core.NewTask, error) {
 		t.Preset = t.Kind // its level
 	}
 	return t, nil
+}
+
+// isTime reports whether a text is a time as MemOS reads it, with Python's datetime.fromisoformat: a date, or a date and a time with a T or a space
+// between, with or without a fraction and an offset.
+func isTime(text string) bool {
+	for _, layout := range []string{
+		"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05", "2006-01-02T15:04Z07:00",
+		"2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02",
+	} {
+		if _, err := time.Parse(layout, text); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// DefaultPrefix is how the names of MemOS's streams begin by default.
+const DefaultPrefix = "scheduler:messages:stream:v2.0"
+
+// StreamPrefix is how the names of MemOS's streams begin here: as the variables say that MemOS itself reads, or by default.
+func StreamPrefix() string {
+	return cmp.Or(os.Getenv("MEMSCHEDULER_REDIS_STREAM_KEY_PREFIX"), os.Getenv("MEMSCHEDULER_STREAM_KEY_PREFIX"), DefaultPrefix)
 }
