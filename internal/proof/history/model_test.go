@@ -278,8 +278,6 @@ func settled(s state, in input, out answer) []state {
 	switch {
 	case s.ending && in.settle != store.VerbCancel:
 		return only(s, out.why != nil)
-	case s.next != 0 && in.settle == store.VerbRelease:
-		return only(s.expired(), out.why == nil)
 	case s.next != 0 && !in.renewed && !s.ending:
 		return only(s, out.why != nil)
 	}
