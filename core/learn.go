@@ -51,7 +51,7 @@ func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time
 // end, as they are to start in it.
 func (p *pull) sortPatience() time.Duration {
 	if p.end.IsZero() {
-		return sortsApart
+		return suspectsLinger
 	}
 	return p.end.Sub(p.begun) / 8
 }

@@ -14,9 +14,16 @@ import (
 // run; the fourth death in a row is the end of a task.
 const mostOfSecondSort = 2
 
-// sortsApart is how long suspects of one sort run in a process before it takes another sort beside them: a task that ends its process
-// mostly does so at once, and innocents of another sort are to have nothing to do with it.
-const sortsApart = time.Second
+// sortsApart is how long suspects of one sort run in a process before another sort, by its number, joins them: a task that ends its
+// process mostly does so soon, and innocents of another sort are to have nothing to do with it. What has died once waits no longer, as
+// that is how most lost runs come back; what has died more often is more likely to be the one that did it.
+var sortsApart = [store.SuspectSorts]time.Duration{time.Second, 3 * time.Second, 3 * time.Second}
+
+// suspectsLinger is how long a claim that left suspects counts as lately: their turn, and the search behind them, last as long.
+const suspectsLinger = time.Second
+
+// pairsApart is how long one of those that have died twice runs before the other joins it.
+const pairsApart = 2 * time.Second
 
 // Those that have died less often come first: where processes die one after the other, a task that has died three times is not to be in
 // the next one that does. The next sort has its turn once suspects were left for so long and none of an earlier sort was found; all
@@ -54,16 +61,24 @@ func (s *slots) roomForSuspects() sorts {
 	now := s.clock.Now()
 	for sort := range room {
 		room[sort] = max(mostSuspects(sort, s.total)-s.suspects.running[sort]-s.suspects.lent[sort], 0)
-		if sort > s.suspects.turn {
+		if sort > s.suspects.turn || sort == 1 && s.suspects.pairing(now) {
 			room[sort] = 0
 		}
+		if sort == 1 {
+			room[sort] = min(room[sort], 1)
+		}
 		for other, n := range s.suspects.running {
-			if other != sort && n > 0 && now.Sub(s.suspects.begun[other]) < sortsApart {
+			if other != sort && n > 0 && now.Sub(s.suspects.begun[other]) < sortsApart[sort] {
 				room[sort] = 0
 			}
 		}
 	}
 	return room
+}
+
+// pairing reports whether one of those that have died twice has begun so lately, or may be about to begin, that no other is to join it.
+func (o *suspects) pairing(now time.Time) bool {
+	return o.lent[1] > 0 || o.running[1] > 0 && now.Sub(o.begun[1]) < pairsApart
 }
 
 // lendSuspects takes room for a claim; with n of -1 it gives it back. The mutex is held.
@@ -107,7 +122,7 @@ func (s *slots) leftSuspects(n int, most time.Duration) time.Duration {
 	o, now := &s.suspects, s.clock.Now()
 	switch {
 	case n == 0:
-		if now.Sub(o.left) >= sortsApart {
+		if now.Sub(o.left) >= suspectsLinger {
 			o.turn, o.since = 0, time.Time{}
 		}
 		return 0

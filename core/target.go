@@ -54,7 +54,7 @@ type seen struct {
 
 // suspects reports whether claims have left tasks lately whose last runs died with their process. A search that is behind them sees none.
 func (t *target) suspects(now time.Time) bool {
-	return !t.suspected.IsZero() && now.Sub(t.suspected) < sortsApart
+	return !t.suspected.IsZero() && now.Sub(t.suspected) < suspectsLinger
 }
 
 // due is when something is due in the partition, as far as is known.

@@ -73,8 +73,8 @@ func newRack(t *testing.T, fsync string) *rack {
 }
 
 // torture deals at least so many deadly blows while work comes in, and then looks at what is left.
-// Workers live for a second or two: if they lived for as long as a run takes, three deaths in a row would be no sign of a poisonous
-// task.
+// Workers live for a second or two, which is as long as a run of the long kind takes: four deaths in a row would be no sign of a poisonous
+// task if the last ones did not die of the poisonous ones alone.
 func (r *rack) torture(kills int) {
 	begun := time.Now()
 	for int(r.workers.kills.Load())+r.redisKills < kills {
@@ -82,6 +82,7 @@ func (r *rack) torture(kills int) {
 		r.blow()
 		pause(time.Duration(r.random.IntN(500)) * time.Millisecond)
 	}
+	require.NoError(r.t, spare(r.log))
 	r.submit(10, func() string { return kindLong })
 	r.submit(5, func() string { return kindPoison })
 	r.settled()
