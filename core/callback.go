@@ -167,6 +167,8 @@ func (s *Scheduler) endOf(ctx context.Context, t *Task[callbackMessage]) (end ti
 		return end, "the task has ended in another way, and that has a callback of its own", err
 	case of.Status == StatusInProgress && of.Fence == t.Payload.Fence:
 		return end, "", Snooze(callbackMargin) // the process is slow, and not dead
+	case t.Payload.Fence == 0 && page.Now.Time().Before(t.Submitted.Add(s.commandMargin())):
+		return end, "", Snooze(t.Submitted.Add(s.commandMargin()).Sub(page.Now.Time())) // somebody runs it by hand, and the command is under way
 	default:
 		return end, "the process that was about to end the task died before", nil
 	}

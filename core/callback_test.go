@@ -389,3 +389,32 @@ func TestNoEndIsStoredBeforeItsCallback(t *testing.T) {
 		assert.EqualValues(w, 1, w.task("a", "1").RunCount, "it did not run again")
 	})
 }
+
+// Who runs a delivery by hand while the command that has announced it is under way keeps nobody from being told, also if that command cannot
+// look after it.
+func TestADeliveryByHandWaitsForItsCommand(t *testing.T) {
+	tellTo(t, core.Config{}, func(w *world, r *receiver) {
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Delay: time.Hour, Callback: hook})
+		reads, cancels := 0, 0
+		w.store.Before = func(ctx context.Context, verb string) error {
+			switch {
+			case verb == "Get" && cancels > 0: // the one that looks for the end, and that after it
+				if reads++; reads > 1 {
+					return &core.StoreError{Verb: verb, Err: errors.New("away")}
+				}
+			case verb == "Cancel":
+				_, err := w.s.Bulk(ctx, core.Bulk{Do: core.BulkRun, List: core.List{Agent: "a", Kind: core.KindCallback}})
+				assert.NoError(t, err)
+				cancels++
+				w.run()
+			}
+			return nil
+		}
+		_, err := w.s.Cancel(w.Context(), "a", "1", core.Order{})
+		require.NoError(t, err)
+		assert.Equal(t, 2, reads)
+		w.store.Before = nil
+		w.runUntil(2 * time.Minute)
+		assert.Equal(t, []string{"cancelled"}, r.ends("1"))
+	})
+}

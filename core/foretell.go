@@ -18,6 +18,9 @@ import (
 // callbackMargin is how long after the lease of a run its delivery looks whether the run has ended the task.
 const callbackMargin = 10 * time.Second
 
+// commandMargin is how long after a command has announced the end of a task its delivery looks whether it came.
+func (s *Scheduler) commandMargin() time.Duration { return s.config.Default.Lease + callbackMargin }
+
 // tells reports whether the verdict on a run ends a task with a callback.
 func (r *run) tells() bool { return r.body.Callback != nil && r.verdict.settlement.Verb.Ends() }
 
@@ -237,7 +240,7 @@ func (s *Scheduler) foretellCancel(ctx context.Context, t *store.Stored, b *body
 	}
 	rec.Callback = newEnd(t.ID)
 	of := store.Stored{Agent: t.Agent, ID: t.ID, Status: StatusCancelled, Record: rec.Encode()}
-	sub, err := callbackOf(&of, b, 0, s.config.Default.Lease+callbackMargin)
+	sub, err := callbackOf(&of, b, 0, s.commandMargin())
 	if err != nil {
 		return nil, err
 	}
