@@ -129,6 +129,12 @@ func (f *Finding) graver(severity Severity, message, hint string) {
 func (h *Health) Work() Finding {
 	st := &h.Stats
 	switch behind := h.Overdue().Round(time.Second); {
+	case behind > 0 && len(h.Processes) > 0:
+		inUse, total := h.slots()
+		return Finding{
+			"work", SeverityFailed, fmt.Sprintf("work has been due for %s, and of the %s of %s %d are in use", behind, some(total, "slot"), some(len(h.Processes), "process"), inUse),
+			"duly explain says why a task has not run; if long runs fill the slots (some are kept for urgent tasks), start more processes or raise concurrency",
+		}
 	case behind > 0:
 		return Finding{
 			"work", SeverityFailed, fmt.Sprintf("work has been due for %s and no process has claimed it, or everything is paused", behind),
@@ -266,7 +272,10 @@ func (st *Stats) History() Finding {
 
 // some is a number of things.
 func some[N int | int64](n N, one string) string {
-	if n != 1 {
+	switch {
+	case n != 1 && strings.HasSuffix(one, "s"):
+		one += "es"
+	case n != 1:
 		one += "s"
 	}
 	return fmt.Sprintf("%d %s", n, one)

@@ -24,7 +24,10 @@ func TestWhatIsWrong(t *testing.T) {
 	assert.Equal(t, core.SeverityOK, h.Work().Severity)
 	h.Stats.NextDue = now.Add(-time.Minute)
 	assert.Equal(t, core.SeverityFailed, h.Work().Severity)
-	assert.Contains(t, h.Work().Message, "due for 1m0s")
+	assert.Contains(t, h.Work().Message, "due for 1m0s and no process has claimed it")
+	h.Processes = []core.Process{{Slots: 10, InUse: 8}, {Slots: 2, InUse: 2}} // they are there: who starts one more looks elsewhere first
+	assert.Contains(t, h.Work().Message, "of the 12 slots of 2 processes 10 are in use")
+	h.Processes = nil
 
 	h.Hour.Kinds = []core.KindWindow{{Kind: "few", Runs: 9, Failures: 9}, {Kind: "half", Runs: 10, Failures: 5}, {Kind: "less", Runs: 100, Failures: 49}}
 	assert.Len(t, h.Failing(), 1)

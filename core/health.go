@@ -75,6 +75,14 @@ func (h *Health) Busy() bool {
 	return true
 }
 
+// slots are those of all processes that are known.
+func (h *Health) slots() (inUse, total int) {
+	for i := range h.Processes {
+		inUse, total = inUse+h.Processes[i].InUse, total+h.Processes[i].Slots
+	}
+	return inUse, total
+}
+
 // Unhandled reports whether a kind has live tasks and no process that is known runs them.
 func (k *KindInfo) Unhandled() bool {
 	return k.Pause == nil && !k.Settings.Disabled && k.Processes == 0 && !k.Handled && k.Counters.Live > 0

@@ -3,6 +3,7 @@ package world
 // The bus stands between each process and the store: no call goes through before the driver lets it, and many never do.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -42,7 +43,8 @@ type call struct {
 // It implements every verb, as a scheduler calls it, and never touches the store itself: that is done
 // by the driver, with the call's do, in the driver's own goroutine.
 type bus struct {
-	p *process
+	p    *process
+	turn int // when the turn was sent that its calls are halves of, after so many steps; zero: they are sent by themselves
 }
 
 var _ store.Store = (*bus)(nil)
@@ -55,7 +57,7 @@ func (b *bus) Partitions() int { return b.p.w.plan.Settings.Partitions }
 // store comes with the zero answer.
 func through[A any](ctx context.Context, b *bus, verb string, key func() string, do func(st store.Store) (A, error)) (A, error) {
 	w := b.p.w
-	c := &call{p: b.p, verb: verb, key: key, ctx: ctx, reply: make(chan struct{}), sent: w.steps, born: w.elapsed()}
+	c := &call{p: b.p, verb: verb, key: key, ctx: ctx, reply: make(chan struct{}), sent: cmp.Or(b.turn, w.steps), born: w.elapsed()}
 	c.do = func(st store.Store) (any, error) { return do(st) }
 	switch verb {
 	case "Submit", "Touch", "Replay", "RunNow", "Cancel", "Delete", "Hold", "Unhold", "Signal", "Replan", "Profile":

@@ -28,7 +28,7 @@ var tallies = &feature{
 	},
 	config: func(w *World, p *process, c *core.Config) {
 		if w.plan.Settings.Tallies {
-			c.Recent = &bus{p}
+			c.Recent = &bus{p: p}
 		}
 	},
 	asks: map[RequestKind]asking{AskWindow: func(ctx context.Context, _ *World, p *process, _ *Request) (func(), error) {

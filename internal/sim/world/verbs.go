@@ -90,9 +90,9 @@ func (b *bus) Settle(ctx context.Context, runs []store.Settlement) ([]store.Sett
 	})
 }
 
-// Turn is made of both, each of which may be lost by itself.
+// Turn is made of both, each of which may be lost by itself. Both were sent when it was: what happens to the process between them comes too late.
 func (b *bus) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
-	return store.InTurn(ctx, b, runs, requests)
+	return store.InTurn(ctx, &bus{p: b.p, turn: b.p.w.steps}, runs, requests)
 }
 
 // Extend moves the ends of leases.
