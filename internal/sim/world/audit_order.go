@@ -35,6 +35,9 @@ func (a *auditor) cancelled(r *store.Cancellation, e *store.Effect) {
 				a.model.define(t, &t.renewed.sub)
 				t.renewed = nil
 			}
+			if !t.ending {
+				t.history.order = r.Order
+			}
 			t.ending, t.queued, t.inHand = true, false, 0
 		}
 	case store.EffectNone:
