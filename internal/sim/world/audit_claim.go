@@ -260,6 +260,8 @@ func (a *auditor) mayTake(r *store.ClaimRequest, t *task) bool {
 	_, bounded := r.Most[t.kind]
 	// Suspects are bounded, and tasks that are held for another time come with another claim.
 	bounded = bounded || t.crashes > 0 && r.Suspects != nil || len(r.Leases) > 0
+	// A search that goes on has been where this one has come to be since: it begins again soon.
+	bounded = bounded || t.due <= r.After
 	return t.phase == waiting && t.due <= a.now() && a.model.partition(t.agent) == r.Partition && !t.parked && !t.ending && !bounded && !a.model.limited(t) &&
 		slices.Contains(r.Kinds, t.kind) && (r.Agents == nil || slices.Contains(r.Agents, t.agent)) && !a.model.keeps(t, a.now()) &&
 		(!r.Urgent || t.level == core.LevelHigh)
