@@ -40,7 +40,7 @@ func (p *partition) signal(n *store.Signal, now store.Millis) store.Signalled {
 			break
 		}
 		t.told = &store.Told{Payload: slices.Clone(n.Payload)}
-		if t.due > now || t.parked != "" {
+		if t.due > now { // what waits for something else as well keeps its place there
 			p.lift(t)
 			p.place(t, now)
 		}

@@ -30,7 +30,7 @@ for i = 1, #all, 2 do
       end
       redis.call('ZREM', KEYS[1], '') -- the first write must be one that is allowed when memory is full
       redis.call('HSET', waiting, id, TOLD .. said)
-      if due > now or place_ == IS_PARKED then
+      if due > now then -- what waits for something else as well keeps its place there
         lift(agent, id, live, member, place_, name)
         place(agent, member, live, id, now)
       end

@@ -191,8 +191,6 @@ func (a *auditor) signalled(m *model, kept map[[2]string]earlySignal, n *store.S
 		t.await.told = string(heard[0].Payload)
 		if t.due > now {
 			t.due, t.parked = now, false
-		} else if t.parked { // it may have been put aside, and is due now then
-			t.due, t.parked = a.dueOf(t), false
 		}
 	}
 	a.must(signalTellsAll, answer.More || left == "", "%s of %s was not told %s", left, n.Agent, n.Key)
@@ -207,15 +205,6 @@ func (a *auditor) signalled(m *model, kept map[[2]string]earlySignal, n *store.S
 		kept[name] = earlySignal{string(n.Payload), now.Add(n.Keep)}
 	}
 	a.w.trace("the signal %s of %s tells %d tasks (%d)", n.Key, n.Agent, told, answer.Code)
-}
-
-// dueOf is when a task is due as the store has it.
-func (a *auditor) dueOf(t *task) store.Millis {
-	found, err := a.w.store.Get(a.w.ctx, store.Get{Agent: t.agent, IDs: []string{t.id}})
-	if err != nil {
-		return t.due
-	}
-	return found.Tasks[0].Due
 }
 
 // waits notes what a settlement says that its task waits for. One that was replaced waits for nothing any more.
