@@ -164,13 +164,15 @@ func (p *pull) lease(r *run) time.Duration {
 	return p.s.kind(r.claimed.Kind).Lease
 }
 
-// lapsed reports whether the lease of a task is over by our clock, so that others may have taken it, and whether it is known to be lost.
-func (h *heart) lapsed(c *Claimed) (over, lost bool) {
+// lapsed reports whether the lease of a task is over by our clock, so that others may have taken it, and whether it is known to be lost;
+// fence is that of the lease, which is another one than the claim's if the task was taken back.
+func (h *heart) lapsed(c *Claimed) (fence Fence, over, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	held := h.claims[h.at(c).key]
+	at := h.at(c).key
+	held := h.claims[at]
 	lost = held == nil || held.given
-	return lost || !h.pull.s.config.Clock.Now().Before(held.deadline), lost
+	return at.fence, lost || !h.pull.s.config.Clock.Now().Before(held.deadline), lost
 }
 
 // release forgets a task that is settled.

@@ -161,8 +161,9 @@ func (p *pull) start(h *handler, runs []*run) {
 func (p *pull) held(runs []*run) []*run {
 	first := runs[0]
 	runs = slices.DeleteFunc(runs, func(r *run) bool {
-		over, lost := p.heart.lapsed(r.claimed)
+		fence, over, lost := p.heart.lapsed(r.claimed)
 		if !over {
+			r.info.Fence = fence
 			return false
 		}
 		if r != first && !r.rides {

@@ -183,7 +183,7 @@ func (a *auditor) again(t *task, s *store.Settlement, answer *store.Settled, was
 		a.model.renew(t)
 	case t.queued && !release:
 		due = min(due, now)
-		t.queued = false
+		t.queued, t.history.last = false, 0 // by hand, in spite of what keeps it apart from the run before
 		if t.activity != nil && t.activity.first == 0 {
 			t.activity.first = now
 		}

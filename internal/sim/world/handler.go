@@ -34,6 +34,7 @@ type run struct {
 	result  string
 	task    *task
 	batch   bool
+	later   bool    // it is not the first of its call
 	busy    bool    // it does a step
 	stuck   bool    // it was abandoned
 	fresh   bool    // the auditor has not seen it yet
@@ -65,22 +66,22 @@ func (p *process) handle(kind string) {
 			outcomes := make([]error, len(tasks))
 			for i, t := range tasks {
 				if outcomes[i] = ctx.Err(); i == 0 || outcomes[i] == nil {
-					outcomes[i] = p.run(ctx, t, len(tasks) > 1)
+					outcomes[i] = p.run(ctx, t, len(tasks) > 1, i > 0)
 				}
 			}
 			return outcomes
 		})
 		return
 	}
-	core.Handle(p.s, kind, func(ctx context.Context, t *core.Task[payload]) error { return p.run(ctx, t, false) })
+	core.Handle(p.s, kind, func(ctx context.Context, t *core.Task[payload]) error { return p.run(ctx, t, false, false) })
 }
 
 // run is a handler.
 // It does nothing by itself: each step comes from the driver, which knows from the script when it is
 // due. A closed channel means that the history is over.
-func (p *process) run(ctx context.Context, t *core.Task[payload], batch bool) error {
+func (p *process) run(ctx context.Context, t *core.Task[payload], batch, later bool) error {
 	w := p.w
-	r := &run{p: p, ctx: ctx, info: t.RunInfo, number: t.Payload.Number, next: make(chan step), fresh: true, batch: batch}
+	r := &run{p: p, ctx: ctx, info: t.RunInfo, number: t.Payload.Number, next: make(chan step), fresh: true, batch: batch, later: later}
 	w.mu.Lock()
 	w.runs = append(w.runs, r)
 	w.mu.Unlock()
