@@ -46,6 +46,6 @@ func (m *model) regained(p *process, e *store.Extension, old *claimRecord, t *ta
 	m.claims[name].end = end
 	m.claims[name].refs = append(m.claims[name].refs, t.ref)
 	t.phase, t.lease = claimed, t.was
-	t.lease.fence, t.lease.index, t.lease.due, t.lease.end = run.Fence, run.Index, t.due, end
+	t.lease.fence, t.lease.index, t.lease.end = run.Fence, run.Index, end
 	t.lease.over, t.lease.noticed, t.lease.told = false, false, false
 }

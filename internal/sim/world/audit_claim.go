@@ -243,7 +243,7 @@ func (a *auditor) inOrder(c *store.Claim) {
 	last := map[string][3]int64{}
 	for i := range c.Tasks {
 		t := &c.Tasks[i]
-		if known := a.model.live(ref{t.Agent, t.ID}); known != nil && a.model.limited(known) {
+		if known := a.model.live(ref{t.Agent, t.ID}); t.Lined || known != nil && a.model.limited(known) {
 			continue
 		}
 		mine := rank(t.Level, t.Due, t.Submitted, c.Now)
@@ -276,7 +276,7 @@ func (a *auditor) overtaken(r *store.ClaimRequest, c *store.Claim, taken map[ref
 		mine := rank(t.level, t.due, t.submitted, c.Now)
 		for i := range c.Tasks {
 			o := &c.Tasks[i]
-			if known := a.model.live(ref{o.Agent, o.ID}); o.Agent == t.agent && (known == nil || !a.model.limited(known)) {
+			if known := a.model.live(ref{o.Agent, o.ID}); o.Agent == t.agent && !o.Lined && (known == nil || !a.model.limited(known)) {
 				theirs := rank(o.Level, o.Due, o.Submitted, c.Now)
 				a.must(noOvertaking, slices.Compare(theirs[:], mine[:]) <= 0 || o.Cancelled, "%s is left, and %s is claimed", t.ref, o.ID)
 			}

@@ -45,6 +45,7 @@ func (a *auditor) decided(p *process, o *outcome) {
 	case o.run == nil && a.w.restored: // its handler was called after the past that the store has
 	case o.run == nil:
 		a.unstarted(o)
+	case a.w.restored && o.run.cause != nil: // the store has forgotten why the run was told to end
 	case o.cutOff():
 		a.tooLong(o)
 	default:
@@ -135,8 +136,7 @@ func (a *auditor) countedRun(o *outcome) {
 	if a.failedAttempt(o) {
 		want = 1
 	}
-	// A store that is restored has forgotten why the run was told to end.
-	a.must(errorsAreCounted, wrong == want || a.w.restored && o.run.cause != nil, "%s: %d errors after %d, with %d crashes: %s", o.t.ref, c.ErrorCount, b.ErrorCount, crashes, o.run.outcome)
+	a.must(errorsAreCounted, wrong == want, "%s: %d errors after %d, with %d crashes: %s", o.t.ref, c.ErrorCount, b.ErrorCount, crashes, o.run.outcome)
 	if last, ok := lastRun(c); a.must(outcomeIsKept, ok, "%s has no run", o.t.ref) {
 		a.must(outcomeIsKept, matches(o.said(), a.failedAttempt(o), last.Outcome), "%s: %s after %s", o.t.ref, last.Outcome, o.run.outcome)
 	}

@@ -132,6 +132,7 @@ func (a *auditor) replaced(t *task, sub *store.Submission, due store.Millis) {
 	t.await = nil
 	t.state, t.crashes, t.lost, t.ending, t.byHand, t.inHand, t.queued = sub.State, 0, 0, false, 0, 0, false
 	t.history.renew()
+	t.stirred = true // it joins the line behind the others
 	t.wait(due)
 	before := t.history.info
 	m.look(t)
