@@ -199,7 +199,7 @@ func (d *decision) putOffBefore() bool {
 func (d *decision) misfired(v *verdict) bool {
 	kind := d.kind
 	late := d.claimedAt.Sub(d.claimed.Due)
-	begun := d.state.Attempt > 0 || d.state.Checkpoint != nil || d.claimed.Crashes > 0 || d.putOffBefore() || d.byHand() // somebody was there
+	begun := d.state.Attempt > 0 || d.state.Checkpoint != nil || d.claimed.Crashes > 0 || d.putOffBefore() || d.state.Hand || d.byHand() // somebody was there
 	if !d.body.recurs() || begun || d.state.Spread || late <= kind.Grace {
 		return false
 	}

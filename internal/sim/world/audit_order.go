@@ -171,7 +171,7 @@ func (a *auditor) replayed(r *store.Replay, e *store.Effect) {
 	a.model.totals.Replayed++
 	t.submitted, t.state = now, r.State
 	t.history.renew()
-	t.history.reason = "replayed"
+	t.history.reason, t.history.moved = "replayed", true
 	t.wait(e.Due)
 	a.model.look(t)
 	a.w.trace("%s is replayed", name)

@@ -208,7 +208,8 @@ func (a *auditor) hushed(o *outcome) bool {
 	}
 	t.history.last = 0
 	if o.run != nil && !o.cutOff() && o.s.Verb != store.VerbRelease {
-		t.history.cuts, t.history.hand = 0, false // what is given back was asked for still
+		// What is given back was asked for still, and so is what is tried again.
+		t.history.cuts, t.history.hand = 0, t.history.hand && a.failedAttempt(o) && o.after.Attempt > 0
 	}
 	return true
 }

@@ -190,7 +190,7 @@ func (a *auditor) signalled(m *model, kept map[[2]string]earlySignal, n *store.S
 		told++
 		t.await.told = string(heard[0].Payload)
 		if t.due > now {
-			t.due, t.parked = now, false
+			t.due, t.parked, t.history.last = now, false, 0 // in spite of what keeps it apart from the run before
 		}
 	}
 	a.must(signalTellsAll, answer.More || left == "", "%s of %s was not told %s", left, n.Agent, n.Key)
@@ -244,7 +244,7 @@ func (a *auditor) hears(r *run) {
 	}
 	a.must(signalToOneOnly, heard.Told == (t.await.told != "") && string(heard.Payload) == t.await.told, "%s is told %q, not %q", t.ref, heard.Payload, t.await.told)
 	if !heard.Told && t.history.patience != 0 {
-		late := heard.TimedOut && t.history.patience <= a.now() && t.history.then != core.TimeoutFail && t.history.then != core.TimeoutCancel
+		late := heard.TimedOut && (t.history.patience <= a.now() || t.def.MinInterval > 0) && t.history.then != core.TimeoutFail && t.history.then != core.TimeoutCancel
 		a.must(signalTimesOut, late || !heard.TimedOut, "%s was to wait until %s, and then to %s", t.ref, ms(t.history.patience), t.history.then)
 		a.must(signalTimesOut, heard.TimedOut || t.history.patience > t.lease.from, "%s is not told that nobody came until %s", t.ref, ms(t.history.patience))
 	}
