@@ -35,6 +35,9 @@ func (p *pull) admitted(ctx context.Context, c *call) []error {
 	var at []int
 	for i, r := range c.runs {
 		if outcomes[i] = p.admit(ctx, c, r); outcomes[i] == nil {
+			outcomes[i] = p.stillHeld(r)
+		}
+		if outcomes[i] == nil {
 			through, at = append(through, r), append(at, i)
 		}
 	}
@@ -86,6 +89,18 @@ func (p *pull) admit(ctx context.Context, c *call, r *run) error {
 		r.give(func(x *extra) { x.answer = &answer })
 		return nil
 	}
+}
+
+// stillHeld puts a run off whose lease is over, as what was asked before it took so long: others may have begun it.
+func (p *pull) stillHeld(r *run) error {
+	fence, over, _ := p.heart.lapsed(r.claimed)
+	if over {
+		return &snoozeError{after: hearAgain}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.info.Fence = fence
+	return nil
 }
 
 // ask is the run as its bindings and its gate get it.

@@ -91,7 +91,7 @@ func (p *pull) gather(h *handler, r *run) {
 		i = len(q.open)
 		b := &batch{key: key, handler: h}
 		if k.BatchWait > 0 {
-			b.stop = p.s.config.Clock.AfterFunc(k.BatchWait, func() { p.startBatches(func(other *batch) bool { return other == b }) })
+			b.stop = p.s.config.Clock.AfterFunc(p.batchWait(k), func() { p.startBatches(func(other *batch) bool { return other == b }) })
 		}
 		q.open = append(q.open, b)
 	}
@@ -107,6 +107,14 @@ func (p *pull) gather(h *handler, r *run) {
 	if full {
 		p.startBatches(func(other *batch) bool { return other == b })
 	}
+}
+
+// batchWait is how long a batch of a kind waits for more: a small part of a pull that has an end, as it is to run in it.
+func (p *pull) batchWait(k *KindConfig) time.Duration {
+	if p.end.IsZero() {
+		return k.BatchWait
+	}
+	return min(k.BatchWait, max(p.end.Sub(p.s.config.Clock.Now()), 0)/4)
 }
 
 // startBatches starts those batches that wait for no more, or gives them back if nothing may start any longer.

@@ -189,6 +189,22 @@ func TestABatchThatWaitsIsReleasedAtTheEnd(t *testing.T) {
 	})
 }
 
+// A pull that has an end is not spent on waiting: if its batches waited for as long as it has, each pull would give them back.
+func TestABatchWaitsForAPartOfAPullThatHasAnEnd(t *testing.T) {
+	virtual(t, batchConfig(50, time.Minute), func(w *world) {
+		var b batched
+		b.handle(w, 2*time.Second)
+		w.submit(numbered("a", "k", 3)...)
+		ctx, cancel := context.WithTimeout(w.Context(), 12*time.Second)
+		defer cancel()
+		_, end := w.inSeries(ctx)
+		<-ctx.Done()
+		end()
+		assert.Len(t, b.seen(), 1)
+		assert.Equal(t, core.StatusCompleted, w.task("a", "000").Status)
+	})
+}
+
 // A batch that waits keeps its leases. Tasks that lose theirs are not in it, and the slot of the batch is kept by the others.
 func TestABatchThatWaitsHoldsItsLeases(t *testing.T) {
 	config := batchConfig(50, 30*time.Second)

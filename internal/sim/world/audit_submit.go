@@ -107,7 +107,7 @@ func (a *auditor) spawned(t *task) {
 	}
 	key := spawning{parent.ref, parent.number, parent.lease.due}
 	other := a.model.spawned[key]
-	a.must(occurrenceOnce, other == "" || other == t.id, "%s and %s for what was due at %s", t.id, other, ms(key.due))
+	a.must(occurrenceOnce, a.w.restored || other == "" || other == t.id, "%s and %s for what was due at %s", t.id, other, ms(key.due))
 	a.model.spawned[key] = t.id
 }
 

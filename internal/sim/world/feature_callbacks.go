@@ -235,8 +235,8 @@ func (a *auditor) allTold(e *ends) {
 	a.posted(e)
 	for r := range e.stored {
 		t := a.model.tasks[r]
-		// A record that was kept for a minute says nothing after a pause of more.
-		if a.w.restored || a.w.plan.Settings.Retention != 0 || t != nil && t.phase == ended && t.status == core.StatusFailed {
+		// A record that was kept for a minute says nothing after a pause of more, nor does one that had to make room for another.
+		if a.w.restored || a.w.plan.Settings.Retention != 0 || a.w.plan.Settings.Kept != 0 || t != nil && t.phase == ended && t.status == core.StatusFailed {
 			continue
 		}
 		a.must(callbackIsTold, e.told[r], "%s was stored and never told", r)
