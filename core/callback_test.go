@@ -418,3 +418,29 @@ func TestADeliveryByHandWaitsForItsCommand(t *testing.T) {
 		assert.Equal(t, []string{"cancelled"}, r.ends("1"))
 	})
 }
+
+// A delivery that was told to run in spite of a pause is made sure of before its task has another life, as any other.
+func TestADeliveryWithAnOrderIsMadeSureOf(t *testing.T) {
+	tellTo(t, core.Config{}, func(w *world, r *receiver) {
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Delay: time.Hour, Callback: hook})
+		reads := 0
+		w.store.Before = func(_ context.Context, verb string) error {
+			if verb == "Get" {
+				if reads++; reads == 2 { // the first is of the cancel, and this one would confirm the delivery
+					return &core.StoreError{Verb: verb, Err: errors.New("away")}
+				}
+			}
+			return nil
+		}
+		_, err := w.s.Cancel(w.Context(), "a", "1", core.Order{})
+		require.NoError(t, err)
+		w.store.Before = nil
+		require.NoError(t, w.s.Pause(w.Context(), core.Target{Agent: "a"}, core.Pause{}))
+		_, err = w.s.RunNow(w.Context(), "a", w.task("a", "1").CallbackTask)
+		require.NoError(t, err)
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Delay: time.Hour, OnConflict: core.OnConflictReplace})
+		require.NoError(t, w.s.Resume(w.Context(), core.Target{Agent: "a"}))
+		w.runUntil(2 * time.Minute)
+		assert.Equal(t, []string{"cancelled"}, r.ends("1"))
+	})
+}

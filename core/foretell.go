@@ -147,6 +147,12 @@ func (s *Scheduler) confirmAs(
 	switch {
 	case d.Status == StatusWaiting:
 		code, err := s.confirmWaiting(ctx, d, known, now)
+		if code == store.EffectRunning && again == nil { // it was told to run in spite of a pause, or was claimed since
+			err = s.confirmRunning(ctx, d, known)
+		}
+		if errors.Is(err, store.ErrChanged) {
+			return true, nil
+		}
 		return code == store.EffectChanged, err
 	case d.Status != StatusInProgress:
 		return false, s.deliverAgain(ctx, d, known, again)

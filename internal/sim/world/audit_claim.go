@@ -332,11 +332,18 @@ func (a *auditor) looked(requests []store.LookRequest, looks []store.Look) {
 	}
 }
 
+// longestNotice is the longest that a claim gives.
+const longestNotice = 5 * time.Second
+
 func (a *auditor) lookFor(r *store.LookRequest, t *task, next, now store.Millis) {
 	switch {
 	case t.phase == claimed && !t.lease.over:
 		if r.Agents == nil {
-			a.must(lookSeesLeases, next != 0 && next <= max(t.lease.end, now), "the lease of %s ends at %s, and the look says %s", t.ref, ms(t.lease.end), ms(next))
+			end := t.lease.end
+			if t.lease.noticed { // a claim gives notice of some leases only, and the next ones of the others
+				end = max(end, now.Add(longestNotice))
+			}
+			a.must(lookSeesLeases, next != 0 && next <= max(end, now), "the lease of %s ends at %s, and the look says %s", t.ref, ms(t.lease.end), ms(next))
 		}
 	case t.phase == waiting && slices.Contains(r.Kinds, t.kind) && !a.model.keeps(t, now) && !a.serialWaits(t) && !a.model.limited(t):
 		a.must(lookIsNotLate, next != 0 && next <= max(t.due, now), "%s is due at %s, and the look says %s", t.ref, ms(t.due), ms(next))
