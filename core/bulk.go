@@ -39,9 +39,14 @@ var bulkStatuses = map[BulkVerb][]Status{
 type Bulk struct {
 	Do   BulkVerb
 	List List // which tasks: its Limit is that of a step, its Cursor where the step begins
+	// All says that every task is meant. A list that leaves none out is refused without it, as it may be one whose choice got lost.
+	All bool
 	// By and Reason of a cancel and of a pause.
 	Order
 	DryRun bool // change nothing, and only count
+	// Confirm changes whatever the step matches, and Count only if it matches as many tasks, as a dry run of the step has counted them.
+	Confirm bool
+	Count   int
 }
 
 // BulkStep is what one step of a bulk command did.
@@ -92,7 +97,28 @@ func (s *Scheduler) Bulk(ctx context.Context, b Bulk) (BulkStep, error) {
 	if step.Matched = len(step.Tasks); b.DryRun {
 		return step, nil
 	}
+	if err := b.confirmed(step.Matched); err != nil {
+		return BulkStep{}, err
+	}
 	return step, s.bulk(ctx, &b, &step)
+}
+
+// confirmed refuses a step whose caller does not know how many tasks it changes.
+func (b *Bulk) confirmed(matched int) error {
+	switch {
+	case b.Confirm || b.Count > 0 && b.Count == matched:
+		return nil
+	case b.Count > 0:
+		return fmt.Errorf("%w: count says %d, and %d match", ErrCount, b.Count, matched)
+	default:
+		return invalid("confirm", "must be true, or count the number of tasks: this step would %s %d", b.Do, matched)
+	}
+}
+
+// narrows reports whether a list leaves tasks out.
+func (l *List) narrows() bool {
+	return l.Agent != "" || l.Status != nil || l.Kind != "" || l.Key != "" || l.Group != "" || len(l.Labels) > 0 ||
+		!l.Since.IsZero() || !l.Until.IsZero() || l.Overdue || l.Held || l.Jobs
 }
 
 // changes reports whether the command would change a task: one that is paused by itself moves on in its agent's list, and is met there again.
@@ -116,6 +142,14 @@ func (b *Bulk) check() error {
 		}
 	}
 	switch {
+	case b.Count < 0:
+		return invalid("count", "must not be negative")
+	case b.Count > 0 && b.Confirm:
+		return invalid("count", "must be left out with confirm")
+	case b.All && b.List.narrows():
+		return invalid("all", "must be left out beside a choice of tasks")
+	case !b.All && !b.List.narrows():
+		return invalid("all", "must be true if every task is meant: otherwise say which, by agent_id, status, kind, key, group, labels, since, until or overdue")
 	case b.List.Brief:
 		return invalid("brief", "is for lists that are read")
 	case b.List.Status != nil, b.List.Overdue && store.Among(StatusWaiting, statuses):

@@ -35,6 +35,8 @@ const (
 var (
 	// ErrNotFound says that there is no such task.
 	ErrNotFound = errors.New("not found")
+	// ErrCount says that a bulk command matches more or fewer tasks than its caller has counted. Nothing was changed.
+	ErrCount = errors.New("the tasks are not as many as were counted: count them again")
 	// ErrCancelled is the cause of a handler's context when an operator has cancelled its task.
 	ErrCancelled = errors.New("the task was cancelled")
 	// ErrTimeout is the cause of a handler's context when the timeout of its task has passed.
@@ -89,7 +91,7 @@ func CodeOf(err error) Code {
 		return CodeLimit
 	case errors.As(err, new(*DisabledError)):
 		return CodeDisabled
-	case errors.As(err, new(*ConflictError)), errors.As(err, new(*SignalTakenError)), errors.Is(err, store.ErrChanged):
+	case errors.As(err, new(*ConflictError)), errors.As(err, new(*SignalTakenError)), errors.Is(err, store.ErrChanged), errors.Is(err, ErrCount):
 		return CodeConflict
 	case errors.As(err, new(*AlarmError)): // before what else a pull says: its caller has to come back
 		return CodeUnavailable

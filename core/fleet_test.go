@@ -144,10 +144,14 @@ func TestListsOfAllAgentsRefuse(t *testing.T) {
 			"do must be":                {Do: "explode"},
 			"status must not be failed": {Do: core.BulkCancel, List: core.List{Status: []core.Status{core.StatusFailed}}},
 			"status must be":            {Do: core.BulkCancel, List: core.List{Status: []core.Status{"odd"}}},
-			"status must say":           {Do: core.BulkDelete},
+			"status must say":           {Do: core.BulkDelete, All: true},
+			"all must be true":          {Do: core.BulkCancel, Confirm: true},
+			"all must be left out":      {Do: core.BulkCancel, List: core.List{Kind: "a"}, All: true},
+			"count must not be":         {Do: core.BulkCancel, All: true, Count: -1},
+			"count must be left out":    {Do: core.BulkCancel, All: true, Count: 1, Confirm: true},
 			"brief is for":              {Do: core.BulkReplay, List: core.List{Agent: "a", Brief: true}},
-			"reason ":                   {Do: core.BulkPause, Order: core.Order{Reason: string(make([]byte, 5000))}},
-			"by has the":                {Do: core.BulkPause, Order: core.Order{By: "\x00"}},
+			"reason ":                   {Do: core.BulkPause, All: true, Order: core.Order{Reason: string(make([]byte, 5000))}},
+			"by has the":                {Do: core.BulkPause, All: true, Order: core.Order{By: "\x00"}},
 		} {
 			_, err := w.s.Bulk(w.Context(), b)
 			require.ErrorContains(w, err, want)
@@ -159,6 +163,7 @@ func TestListsOfAllAgentsRefuse(t *testing.T) {
 // carryOut repeats the steps of a command to its end, and sums them up.
 func (w *world) carryOut(b core.Bulk) (sum core.BulkStep, steps int) {
 	w.Helper()
+	b.Confirm = !b.DryRun
 	for {
 		step, err := w.s.Bulk(w.Context(), b)
 		require.NoError(w, err)
@@ -203,9 +208,33 @@ func TestBulkCommands(t *testing.T) {
 		assert.Equal(w, 5, sum.Changed)
 		assert.Empty(w, w.names(core.List{Status: []core.Status{core.StatusFailed}}))
 		w.submit(core.NewTask{Agent: "r", ID: "t", Kind: "mail", Delay: time.Hour})
-		sum, _ = w.carryOut(core.Bulk{Do: core.BulkRun, List: core.List{}})
+		sum, _ = w.carryOut(core.Bulk{Do: core.BulkRun, All: true})
 		assert.Equal(w, 1, sum.Changed)
 		assert.Equal(w, 1, w.runFailing0Ran())
+	})
+}
+
+// A command that does not say whom it means, or for how many, changes nothing.
+func TestBulkSaysWhomItMeans(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		w.failing(3, "mail")
+		for _, verb := range []core.BulkVerb{core.BulkReplay, core.BulkCancel, core.BulkDelete, core.BulkRun, core.BulkPause, core.BulkResume} {
+			_, err := w.s.Bulk(w.Context(), core.Bulk{Do: verb, Confirm: true})
+			require.ErrorContains(w, err, "all must be true", verb)
+		}
+		replay := core.Bulk{Do: core.BulkReplay, List: core.List{Kind: "mail"}}
+		_, err := w.s.Bulk(w.Context(), replay)
+		require.ErrorContains(w, err, "confirm must be true, or count the number of tasks: this step would replay 3")
+		for _, replay.Count = range []int{2, 4} {
+			_, err = w.s.Bulk(w.Context(), replay)
+			require.ErrorIs(w, err, core.ErrCount)
+			require.Equal(w, core.CodeConflict, core.CodeOf(err))
+		}
+		assert.Len(w, w.names(core.List{Status: []core.Status{core.StatusFailed}}), 3, "nothing has changed")
+		replay.Count = 3
+		step, err := w.s.Bulk(w.Context(), replay)
+		require.NoError(w, err)
+		assert.Equal(w, 3, step.Changed)
 	})
 }
 
@@ -227,7 +256,7 @@ func TestBulkRefusals(t *testing.T) {
 	}}
 	virtual(t, config, func(w *world) {
 		w.failing(30, "mail")
-		sum, err := w.s.Bulk(w.Context(), core.Bulk{Do: core.BulkReplay})
+		sum, err := w.s.Bulk(w.Context(), core.Bulk{Do: core.BulkReplay, All: true, Confirm: true})
 		require.NoError(w, err)
 		assert.Equal(w, [4]int{30, 15, 10, 5}, [4]int{sum.Matched, sum.Changed, len(sum.Refused), sum.Left})
 		assert.Equal(w, core.CodeForbidden, sum.Refused[0].Code)
@@ -238,7 +267,7 @@ func TestBulkRefusals(t *testing.T) {
 			}
 			return nil
 		}
-		_, err = w.s.Bulk(w.Context(), core.Bulk{Do: core.BulkDelete, List: core.List{Status: []core.Status{core.StatusFailed}}})
+		_, err = w.s.Bulk(w.Context(), core.Bulk{Do: core.BulkDelete, List: core.List{Status: []core.Status{core.StatusFailed}}, Confirm: true})
 		require.ErrorContains(w, err, "the store is away")
 		require.ErrorContains(w, err, "delete task t of agent a")
 	})

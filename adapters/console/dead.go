@@ -4,8 +4,10 @@ package console
 
 import (
 	"cmp"
+	"errors"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -31,12 +33,14 @@ type deadGroup struct {
 	Tasks []core.TaskInfo
 }
 
-// bulkPage is what one step of a replay of all did.
+// bulkPage is what one step of a replay of all did, or how many tasks the next one is about.
 type bulkPage struct {
 	Step    core.BulkStep
 	Kind    string
+	Done    bool // a step has been carried out
 	Refused []refusedRow
 	Next    string // the address of the next step; empty after the last one
+	Count   int    // how many tasks that step is about
 }
 
 // refusedRow is a task that was not replayed, and why.
@@ -64,8 +68,13 @@ func (c *console) dead(v *visit) (*page, error) {
 	if next != "" {
 		p.More = Path + "/dead?" + url.Values{"kind": {p.Kind}, "cursor": {next}}.Encode()
 	}
-	p.Bulk = Path + "/bulk?" + url.Values{"kind": {p.Kind}}.Encode()
+	p.Bulk = bulkURL(p.Kind, "")
 	return &page{name: "dead", title: "Dead letters", body: p}, nil
+}
+
+// bulkURL is the address of a step that replays the dead letters of a kind, or of any.
+func bulkURL(kind, cursor string) string {
+	return Path + "/bulk?" + url.Values{"kind": {kind}, "cursor": {cursor}}.Encode()
 }
 
 // deadList are the dead letters of all agents, of one kind or of any.
@@ -127,7 +136,7 @@ func (c *console) replay(v *visit) (*page, error) {
 	case len(names) > deadShown:
 		return nil, &core.InvalidError{Field: "task", Reason: "names more tasks than a page has"}
 	}
-	p := bulkPage{Step: core.BulkStep{Matched: len(names)}}
+	p := bulkPage{Step: core.BulkStep{Matched: len(names)}, Done: true}
 	for _, name := range names {
 		q, err := url.ParseQuery(name)
 		if err != nil {
@@ -154,7 +163,8 @@ func (c *console) replay(v *visit) (*page, error) {
 	return &page{name: "bulk", title: "Replayed", body: p}, nil
 }
 
-// bulk replays the dead letters of a kind, or of all, one step at a time: whoever looks on sees what becomes of them, and can stop.
+// bulk replays the dead letters of a kind, or of all, one step at a time: the page says how many the next step is about, and its form brings that
+// count, so that nobody replays more than was shown.
 func (c *console) bulk(v *visit) (*page, error) {
 	if v.options.ReadOnly {
 		return nil, errReadOnly
@@ -163,18 +173,41 @@ func (c *console) bulk(v *visit) (*page, error) {
 		return nil, err
 	}
 	p := bulkPage{Kind: v.q.Get("kind")}
-	l := deadList(p.Kind, v.q.Get("cursor"))
-	l.Limit = bulkStep
-	step, err := c.scheduler.Bulk(v.r.Context(), core.Bulk{Do: core.BulkReplay, List: l, Order: core.Order{By: v.by()}})
-	if err != nil {
-		return nil, err
+	b := core.Bulk{Do: core.BulkReplay, List: deadList(p.Kind, v.q.Get("cursor")), Order: core.Order{By: v.by()}}
+	b.List.Limit = bulkStep
+	if text := v.r.PostForm.Get("count"); text != "" {
+		count, err := strconv.Atoi(text)
+		if err != nil || count < 1 {
+			return nil, &core.InvalidError{Field: "count", Reason: "must be a whole number from 1 on"}
+		}
+		b.Count = count
+		p.Step, err = c.scheduler.Bulk(v.r.Context(), b)
+		p.Done = err == nil
+		if err != nil && !errors.Is(err, core.ErrCount) { // more have failed since: the page asks again
+			return nil, err
+		}
 	}
-	p.Step = step
-	for _, r := range step.Refused {
+	for _, r := range p.Step.Refused {
 		p.Refused = append(p.Refused, refusedRow{r.Agent, r.ID, r.Error})
 	}
-	if step.Next != "" {
-		p.Next = Path + "/bulk?" + url.Values{"kind": {p.Kind}, "cursor": {step.Next}}.Encode()
+	return &page{name: "bulk", title: "Replay", body: &p}, c.count(v, &p, b)
+}
+
+// count adds to a page how many dead letters the step behind it is about. Where it finds none yet, the next page looks further.
+func (c *console) count(v *visit, p *bulkPage, b core.Bulk) error {
+	if p.Done {
+		b.List.Cursor = p.Step.Next
 	}
-	return &page{name: "bulk", title: "Replayed", body: p}, nil
+	if p.Done && p.Step.Next == "" {
+		return nil
+	}
+	b.DryRun, b.Count = true, 0
+	next, err := c.scheduler.Bulk(v.r.Context(), b)
+	switch p.Count = next.Matched; {
+	case p.Count > 0:
+		p.Next = bulkURL(p.Kind, b.List.Cursor)
+	case next.Next != "":
+		p.Next = bulkURL(p.Kind, next.Next)
+	}
+	return err
 }

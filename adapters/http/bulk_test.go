@@ -66,18 +66,18 @@ func TestBulkOverHTTP(t *testing.T) {
 		return s
 	}
 	assert.Equal(t, 3, step("replay", `{"dry_run":true,"since":"1h","kind":"fails"}`).Matched)
-	s := step("replay", `{"limit":2}`)
+	s := step("replay", `{"limit":2,"all":true,"count":2}`)
 	assert.Equal(t, 2, s.Changed)
 	require.NotEmpty(t, s.Next)
-	s = step("replay", fmt.Sprintf(`{"limit":2,"cursor":%q}`, s.Next))
+	s = step("replay", fmt.Sprintf(`{"limit":2,"all":true,"confirm":true,"cursor":%q}`, s.Next))
 	assert.Equal(t, 1, s.Changed)
-	assert.Equal(t, 3, step("pause", `{"by":"ann","reason":"incident"}`).Changed)
-	assert.Equal(t, 1, step("resume", `{"agent_id":"a"}`).Changed)
-	assert.Equal(t, 3, step("cancel", `{"status":["waiting"]}`).Changed)
-	assert.Equal(t, 1, step("delete", `{"agent_id":"a"}`).Changed)
-	assert.Zero(t, step("run", ``).Matched)
+	assert.Equal(t, 3, step("pause", `{"all":true,"confirm":true,"by":"ann","reason":"incident"}`).Changed)
+	assert.Equal(t, 1, step("resume", `{"agent_id":"a","confirm":true}`).Changed)
+	assert.Equal(t, 3, step("cancel", `{"status":["waiting"],"count":3}`).Changed)
+	assert.Equal(t, 1, step("delete", `{"agent_id":"a","confirm":true}`).Changed)
+	assert.Zero(t, step("run", `{"all":true,"dry_run":true}`).Matched)
 	for body, want := range map[string]string{
-		`{"status":"failed"}`: "status must be an array", `{"agent":"a"}`: "agent is not a field", `{"limit":0}`: "limit must not be 0", `{"limit":5000}`: "limit must be between",
+		`{"status":"failed"}`: "status must be an array", `{"agent":"a"}`: "agent is not a field", `{"limit":0}`: "limit must not be 0", `{"limit":5000,"all":true}`: "limit must be between",
 		`{"status":["completed"]}`: "status must not be completed", `{"since":"x"}`: "since must be a time", `{"agent_id":""}`: "agent_id must not be empty", `[]`: "body must be",
 	} {
 		res, answer := f.call(t, "POST", "/v1/tasks/replay", body)
@@ -86,6 +86,37 @@ func TestBulkOverHTTP(t *testing.T) {
 	}
 	res, _ := f.call(t, "POST", "/v1/tasks/explode", ``)
 	assert.Equal(t, http.StatusNotFound, res.StatusCode)
+}
+
+// A request whose body got lost, or whose filter came to nothing, changes nothing, and a filter alone changes nothing before it was counted.
+func TestNoBodyChangesTheFleet(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	for i := range 20 {
+		f.call(t, "POST", "/v1/tasks", fmt.Sprintf(`{"agent_id":"a%d","id":"t","kind":"ok","delay":"1h"}`, i))
+	}
+	for _, path := range []string{"tasks/replay", "tasks/cancel", "tasks/delete", "tasks/run", "tasks/pause", "tasks/resume", "pause", "resume"} {
+		for body, want := range map[string]string{
+			``: "all must be true", `{}`: "all must be true", `{"agent_id":null}`: "", `{"all":false}`: "all must be true", `{"all":null}`: "all must be true", `{"labels":{},"confirm":true}`: "",
+		} {
+			res, answer := f.call(t, "POST", "/v1/"+path, body)
+			assert.Equal(t, http.StatusBadRequest, res.StatusCode, "%s %s: %s", path, body, answer)
+			assert.Contains(t, answer, want)
+		}
+	}
+	res, answer := f.call(t, "POST", "/v1/tasks/cancel", `{"kind":"ok"}`)
+	assert.Equal(t, http.StatusBadRequest, res.StatusCode)
+	assert.Contains(t, answer, "this step would cancel 20")
+	res, answer = f.call(t, "POST", "/v1/tasks/cancel", `{"kind":"ok","count":19}`)
+	assert.Equal(t, http.StatusConflict, res.StatusCode)
+	assert.Contains(t, answer, "count says 19, and 20 match")
+	_, answer = f.call(t, "GET", "/v1/tasks", "")
+	assert.Equal(t, 20, strings.Count(answer, `"is_paused":false`), "all wait, and none is paused: %s", answer)
+	res, answer = f.call(t, "POST", "/v1/kinds/ok/pause", `{"all":true}`)
+	assert.Equal(t, http.StatusBadRequest, res.StatusCode)
+	assert.Contains(t, answer, "all must be left out")
+	res, _ = f.call(t, "POST", "/v1/pause", `{"all":true}`)
+	assert.Equal(t, http.StatusOK, res.StatusCode)
 }
 
 func TestEditOverHTTP(t *testing.T) {

@@ -12,16 +12,29 @@ import (
 
 // An operator's calls. Each answers with what it changed as it is then, so that a client needs no second request.
 
-// mustBeString is what is wrong with a member that is anything else.
-const mustBeString = "must be a string"
+// What is wrong with a member that is anything else.
+const (
+	mustBeString = "must be a string"
+	mustBeBool   = "must be true or false"
+)
 
 // target is what a request to pause or resume is about: the names in its path, or all tasks. What is wider than an agent
 // is not for callers that may touch some agents only.
 // A task or an agent was checked with the path, before the call began.
-func (a *api) target(r *http.Request) (core.Target, error) {
+//
+// A request without a body must not stop the fleet: that all is meant is said in it, and only where the path names nothing.
+func (a *api) target(r *http.Request, all bool) (core.Target, error) {
 	t := core.Target{Agent: r.PathValue("agent"), ID: r.PathValue("id"), Kind: r.PathValue("kind"), Key: r.PathValue("key")}
 	if t.Agent == "" {
-		return t, a.allowAll(r)
+		if err := a.allowAll(r); err != nil {
+			return t, err
+		}
+	}
+	switch {
+	case t == core.Target{} && !all:
+		return t, &core.InvalidError{Field: "all", Reason: "must be true: this is about all tasks of all agents"}
+	case t != core.Target{} && all:
+		return t, &core.InvalidError{Field: "all", Reason: "must be left out: the path says what is meant"}
 	}
 	return t, nil
 }
@@ -34,16 +47,18 @@ func (a *api) pause(r *http.Request) (int, any, error) {
 	}
 	// Durations and times have no zero here: a pause until nothing would be an endless one.
 	var p core.Pause
+	var all bool
 	if err := decode(data,
 		strictjson.Field{Name: "reason", Into: &p.Reason, Must: mustBeString, Zero: true},
 		strictjson.Field{Name: "by", Into: &p.By, Must: mustBeString, Zero: true},
 		strictjson.Field{Name: "until", Into: &p.Until, Must: `must be a time such as "2026-01-02T15:04:05Z"`},
 		strictjson.Field{Name: "for", Into: (*strictjson.Duration)(&p.For), Must: `must be a duration such as "90s" or "1h30m"`},
-		strictjson.Field{Name: "ahead", Into: &p.Ahead, Must: "must be true or false"},
+		strictjson.Field{Name: "ahead", Into: &p.Ahead, Must: mustBeBool},
+		strictjson.Field{Name: "all", Into: &all, Must: mustBeBool},
 	); err != nil {
 		return 0, nil, err
 	}
-	t, err := a.target(r)
+	t, err := a.target(r, all)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -68,11 +83,14 @@ func (a *api) resume(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	var ahead bool
-	if err := decode(data, strictjson.Field{Name: "ahead", Into: &ahead, Must: "must be true or false"}); err != nil {
+	var ahead, all bool
+	if err := decode(data,
+		strictjson.Field{Name: "ahead", Into: &ahead, Must: mustBeBool},
+		strictjson.Field{Name: "all", Into: &all, Must: mustBeBool},
+	); err != nil {
 		return 0, nil, err
 	}
-	t, err := a.target(r)
+	t, err := a.target(r, all)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -2,6 +2,7 @@ package http_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -104,12 +105,12 @@ func TestWiderControl(t *testing.T) {
 	} {
 		f := setup(t, httpadapter.Config{})
 		f.call(t, "POST", "/v1/tasks", `{"agent_id":"a/b","id":"i","kind":"ok","limit_key":"openai"}`)
-		res, body := f.call(t, "POST", path+"/pause", `{"for":"1h"}`)
+		res, body := f.call(t, "POST", path+"/pause", fmt.Sprintf(`{"for":"1h","all":%t}`, path == "/v1"))
 		assert.Equal(t, http.StatusOK, res.StatusCode, body)
 		assert.JSONEq(t, `{"target":`+want+`,"is_paused":true}`, body)
 		_, body = f.call(t, "POST", "/v1/run-due", `{"all":true}`)
 		assert.EqualValues(t, 0, get[map[string]any](t, body)["ran"], path)
-		_, body = f.call(t, "POST", path+"/resume", "")
+		_, body = f.call(t, "POST", path+"/resume", fmt.Sprintf(`{"all":%t}`, path == "/v1"))
 		assert.JSONEq(t, `{"target":`+want+`,"is_paused":false}`, body)
 		_, body = f.call(t, "POST", "/v1/run-due", `{"all":true}`)
 		assert.EqualValues(t, 1, get[map[string]any](t, body)["completed"], path)
@@ -156,7 +157,7 @@ func TestControlRefuses(t *testing.T) {
 		{"/v1/pause", `{"why":"x"}`, "why"},
 		{"/v1/pause", `{"until":"tomorrow"}`, "until"},
 		{"/v1/pause", `{"for":"soon"}`, "for"},
-		{"/v1/pause", `{"for":"-1h"}`, "for"},
+		{"/v1/pause", `{"all":true,"for":"-1h"}`, "for"},
 		{"/v1/kinds/no%20spaces/pause", ``, "kind"},
 		{"/v1/resume", `{"reason":"x"}`, "reason"},
 		{"/v1/agents/a/tasks/i/cancel", `{"by":1}`, "by"},

@@ -40,7 +40,7 @@ func (a *api) audit(r *http.Request) (int, any, error) {
 	}
 	var step core.AuditStep
 	if err := decode(data,
-		strictjson.Field{Name: "repair", Into: &step.Repair, Must: "must be true or false"},
+		strictjson.Field{Name: "repair", Into: &step.Repair, Must: mustBeBool},
 		strictjson.Field{Name: "cursor", Into: &step.Cursor, Must: mustBeString},
 		strictjson.Field{Name: "pages", Into: &step.Pages, Must: "must be a whole number from 1 to 1000"},
 	); err != nil {

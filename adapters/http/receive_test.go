@@ -67,7 +67,7 @@ func TestAMessageIsCarriedOutOnce(t *testing.T) {
 	one := signedAs(t, &heldClock{now})
 	other := httpadapter.New(one.scheduler, signing(&heldClock{now.Add(-9 * time.Minute)}, nil))
 	for i, path := range []string{"/v1/pause", "/v1/run-due", "/v1/tasks"} {
-		body := []string{"{}", `{"all":true}`, `{"agent_id":"a","kind":"ok","id":"1","on_conflict":"replace"}`}[i]
+		body := []string{`{"all":true}`, `{"all":true}`, `{"agent_id":"a","kind":"ok","id":"1","on_conflict":"replace"}`}[i]
 		res, text := one.do(t, message(path, path, body, now))
 		require.Less(t, res.StatusCode, 208, text)
 		w := httptest.NewRecorder()

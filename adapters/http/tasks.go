@@ -126,7 +126,7 @@ func yes(q url.Values, name string) (bool, error) {
 	case "true":
 		return true, nil
 	default:
-		return false, &core.InvalidError{Field: name, Reason: "must be true or false"}
+		return false, &core.InvalidError{Field: name, Reason: mustBeBool}
 	}
 }
 

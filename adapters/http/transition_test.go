@@ -5,6 +5,7 @@ package http_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -54,7 +55,7 @@ func TestCommandsAreStreamed(t *testing.T) {
 		go f.handler.ServeHTTP(of, httptest.NewRequestWithContext(ctx, http.MethodGet, "/v1/events?agent_id=a", nil))
 		synctest.Wait()
 		for _, path := range []string{"/v1/pause", "/v1/kinds/ok/pause", "/v1/agents/a/pause", "/v1/agents/b/pause"} {
-			res, body := f.call(t, http.MethodPost, path, `{"by":"eve","reason":"freeze","ahead":true}`)
+			res, body := f.call(t, http.MethodPost, path, fmt.Sprintf(`{"by":"eve","reason":"freeze","ahead":true,"all":%t}`, path == "/v1/pause"))
 			require.Equal(t, 200, res.StatusCode, body)
 		}
 		time.Sleep(time.Second)

@@ -98,7 +98,7 @@ type operation struct {
 var (
 	wide = []string{
 		"post /v1/kinds/{kind}/pause", "post /v1/kinds/{kind}/resume", "post /v1/keys/{key}/pause", "post /v1/keys/{key}/resume",
-		"post /v1/pause", "post /v1/resume", "get /v1/agents", "get /v1/pauses", "get /v1/profiles", "get /v1/limits", "get /v1/budgets", "get /v1/kinds", "get /v1/processes", "get /v1/doctor", "post /v1/audit", "get /v1/stats", "get /metrics", "get /product/scheduler/allstatus",
+		"get /v1/agents", "get /v1/pauses", "get /v1/profiles", "get /v1/limits", "get /v1/budgets", "get /v1/kinds", "get /v1/processes", "get /v1/doctor", "post /v1/audit", "get /v1/stats", "get /metrics", "get /product/scheduler/allstatus",
 	}
 	unguarded = []string{"get /healthz", "get /readyz", "get /openapi.json"}
 )
@@ -119,12 +119,14 @@ var named = map[string]operation{
 	"put /v1/budgets":                          {write, []request{{body: `{"kind":"ok","unit":"tokens","per":"day","amount":1000000}`, wide: true}}},
 	"delete /v1/budgets":                       {write, []request{{path: "/v1/budgets?kind=ok&unit=tokens&per=day", wide: true}}},
 	"get /v1/tasks":                            {read, []request{{path: "/v1/tasks?agent_id=AGENT"}, {path: "/v1/tasks?status=failed", wide: true}, {path: "/v1/tasks?overdue=true&kind=ok", wide: true}}},
-	"post /v1/tasks/replay":                    {write, []request{{body: `{"agent_id":"AGENT","since":"1d"}`}, {body: `{"kind":"ok"}`, wide: true}}},
-	"post /v1/tasks/cancel":                    {write, []request{{body: `{"agent_id":"AGENT","kind":"none"}`}, {body: `{"kind":"none"}`, wide: true}}},
-	"post /v1/tasks/delete":                    {write, []request{{body: `{"agent_id":"AGENT","kind":"none"}`}, {body: `{"status":["failed"]}`, wide: true}}},
-	"post /v1/tasks/run":                       {write, []request{{body: `{"agent_id":"AGENT"}`}, {body: `{"overdue":true}`, wide: true}}},
-	"post /v1/tasks/pause":                     {write, []request{{body: `{"agent_id":"AGENT","dry_run":true}`}, {body: `{"dry_run":true}`, wide: true}}},
-	"post /v1/tasks/resume":                    {write, []request{{body: `{"agent_id":"AGENT"}`}, {body: `{}`, wide: true}}},
+	"post /v1/tasks/replay":                    {write, []request{{body: `{"agent_id":"AGENT","since":"1d","confirm":true}`}, {body: `{"kind":"ok","confirm":true}`, wide: true}}},
+	"post /v1/tasks/cancel":                    {write, []request{{body: `{"agent_id":"AGENT","kind":"none","confirm":true}`}, {body: `{"kind":"none","confirm":true}`, wide: true}}},
+	"post /v1/tasks/delete":                    {write, []request{{body: `{"agent_id":"AGENT","kind":"none","confirm":true}`}, {body: `{"status":["failed"],"confirm":true}`, wide: true}}},
+	"post /v1/tasks/run":                       {write, []request{{body: `{"agent_id":"AGENT","confirm":true}`}, {body: `{"overdue":true,"confirm":true}`, wide: true}}},
+	"post /v1/tasks/pause":                     {write, []request{{body: `{"agent_id":"AGENT","dry_run":true}`}, {body: `{"all":true,"dry_run":true}`, wide: true}}},
+	"post /v1/tasks/resume":                    {write, []request{{body: `{"agent_id":"AGENT","confirm":true}`}, {body: `{"all":true,"confirm":true}`, wide: true}}},
+	"post /v1/pause":                           {write, []request{{body: `{"all":true}`, wide: true}}},
+	"post /v1/resume":                          {write, []request{{body: `{"all":true}`, wide: true}}},
 	"patch /v1/agents/{agent}/tasks/{id}":      {write, []request{{path: "/v1/agents/AGENT/tasks/i", body: `{"level":2}`}}},
 	"get /v1/jobs":                             {read, []request{{path: "/v1/jobs?agent_id=AGENT"}}},
 	"get /v1/events":                           {read, []request{{path: "/v1/events?agent_id=AGENT"}}},

@@ -55,7 +55,7 @@ func hidden(id string) string {
 func TestNothingIsSmuggled(t *testing.T) {
 	t.Parallel()
 	s := newProgram(t, "DULY_TOKEN="+secret).start(t, "serve")
-	const head = "POST /v1/pause HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + secret + "\r\nContent-Type: application/json\r\n"
+	const head = "POST /v1/audit HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + secret + "\r\nContent-Type: application/json\r\n"
 	for name, text := range map[string]string{
 		"two lengths":              head + "Content-Length: 0\r\nContent-Length: 200\r\n\r\n" + hidden("1"),
 		"lengths in a list":        head + "Content-Length: 0, 200\r\n\r\n" + hidden("2"),
@@ -71,8 +71,8 @@ func TestNothingIsSmuggled(t *testing.T) {
 		"a NUL in a header":        head + "X: a\x00b\r\nContent-Length: 0\r\n\r\n" + hidden("12"),
 		"a bare return":            head + "X: a\rContent-Length: 0\r\n\r\n" + hidden("13"),
 		"a name with a space":      head + "Trans fer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n" + hidden("14"),
-		"two hosts":                "POST /v1/pause HTTP/1.1\r\nHost: x\r\nHost: y\r\nAuthorization: Bearer " + secret + "\r\nContent-Length: 0\r\n\r\n" + hidden("15"),
-		"no host":                  "POST /v1/pause HTTP/1.1\r\nAuthorization: Bearer " + secret + "\r\nContent-Length: 0\r\n\r\n" + hidden("16"),
+		"two hosts":                "POST /v1/audit HTTP/1.1\r\nHost: x\r\nHost: y\r\nAuthorization: Bearer " + secret + "\r\nContent-Length: 0\r\n\r\n" + hidden("15"),
+		"no host":                  "POST /v1/audit HTTP/1.1\r\nAuthorization: Bearer " + secret + "\r\nContent-Length: 0\r\n\r\n" + hidden("16"),
 		"a chunk that is too long": head + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff1\r\n" + hidden("17"),
 		"a chunk with a sign":      head + "Transfer-Encoding: chunked\r\n\r\n-1\r\n" + hidden("18"),
 		"a version of its own":     strings.Replace(head, "HTTP/1.1", "HTTP/1.1 HTTP/1.0", 1) + "\r\n" + hidden("19"),

@@ -85,6 +85,7 @@ func (p *process) bulkCommand(o *options) *cobra.Command {
 	cmd.ValidArgs = []string{"replay", "cancel", "delete", "run", "pause", "resume"}
 	c.flags(cmd)
 	flags := cmd.Flags()
+	flags.BoolVar(&b.All, "all", false, "all tasks of all agents that the verb is for")
 	flags.BoolVar(&b.DryRun, "dry-run", false, "count the tasks, and change none")
 	flags.BoolVar(&yes, "yes", false, "change them; without it they are counted first")
 	flags.StringVar(&b.Reason, "reason", "", "why, for a cancel or a pause")
@@ -95,6 +96,7 @@ func (p *process) bulkCommand(o *options) *cobra.Command {
 // bulk counts the tasks of a list or, if that was agreed to, changes them.
 func (p *process) bulk(ctx context.Context, o *options, s scheduler, b core.Bulk, yes bool) error {
 	b.DryRun = b.DryRun || !yes
+	b.Confirm = !b.DryRun
 	b.List.Limit = core.MaxPage
 	sum, at, err := p.bulkSteps(ctx, s, b)
 	if err != nil && sum.Matched == 0 {

@@ -127,6 +127,7 @@ func steer(b *tab) {
 	b.press(`form[action="/ui/replay"] button`)
 	b.goTo("/ui/dead")
 	b.press(`form[action*="/ui/bulk"] button`)
+	b.press(`form[action*="/ui/bulk"] button`) // the count is known now
 	b.goTo("/ui/agent?agent=cleo")
 	b.press(`form[action*="do=pause"] button`)
 	b.run(chromedp.Click(`a[href*="do=forget"]`, chromedp.ByQuery), chromedp.WaitVisible("form.stack", chromedp.ByQuery),

@@ -221,6 +221,14 @@ func (f fields) with(name, text string) fields {
 	return f
 }
 
+// mark adds what is true.
+func (f fields) mark(name string, is bool) fields {
+	if is {
+		f[name] = true
+	}
+	return f
+}
+
 // bodyOf is the body of a request, with its media type.
 func bodyOf(body any) (io.Reader, string, error) {
 	switch body := body.(type) {

@@ -35,16 +35,13 @@ func (c *Client) Pause(ctx context.Context, t core.Target, p core.Pause) error {
 	if p.For != 0 {
 		body["for"] = p.For.String()
 	}
-	if p.Ahead {
-		body["ahead"] = true
-	}
-	_, err := post[struct{}](ctx, c, body, pathOf(t, "pause")...)
+	_, err := post[struct{}](ctx, c, body.mark("ahead", p.Ahead).mark("all", t == core.Target{}), pathOf(t, "pause")...)
 	return unknownTarget(err, t)
 }
 
 // Resume ends a pause.
 func (c *Client) Resume(ctx context.Context, t core.Target) error {
-	_, err := post[struct{}](ctx, c, nil, pathOf(t, "resume")...)
+	_, err := post[struct{}](ctx, c, fields{}.mark("all", t == core.Target{}), pathOf(t, "resume")...)
 	return unknownTarget(err, t)
 }
 

@@ -208,14 +208,12 @@ func (c *Client) Bulk(ctx context.Context, b core.Bulk) (core.BulkStep, error) {
 	if l.Labels != nil {
 		body["labels"] = l.Labels
 	}
-	if l.Overdue {
-		body["overdue"] = true
-	}
 	if l.Limit != 0 {
 		body["limit"] = l.Limit
 	}
-	if b.DryRun {
-		body["dry_run"] = true
+	if b.Count != 0 {
+		body["count"] = b.Count
 	}
+	body.mark("all", b.All).mark("overdue", l.Overdue).mark("dry_run", b.DryRun).mark("confirm", b.Confirm)
 	return post[core.BulkStep](ctx, c, body, "tasks", string(b.Do))
 }
