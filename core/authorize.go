@@ -16,6 +16,7 @@ const (
 	ActionSubmit  Action = "submit"  // create or replace a task, or note an activity
 	ActionRun     Action = "run"     // run what is due
 	ActionRead    Action = "read"    // look at tasks, counters and events
+	ActionApprove Action = "approve" // send a signal that counts as an approval
 	ActionControl Action = "control" // pause, resume, run now, cancel, delete, replay, limit
 )
 

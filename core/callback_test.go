@@ -403,7 +403,7 @@ func TestADeliveryByHandWaitsForItsCommand(t *testing.T) {
 					return &core.StoreError{Verb: verb, Err: errors.New("away")}
 				}
 			case verb == "Cancel":
-				_, err := w.s.Bulk(ctx, core.Bulk{Do: core.BulkRun, List: core.List{Agent: "a", Kind: core.KindCallback}})
+				_, err := w.s.Bulk(ctx, core.Bulk{Do: core.BulkRun, List: core.List{Agent: "a", Kind: core.KindCallback}, Confirm: true})
 				assert.NoError(t, err)
 				cancels++
 				w.run()

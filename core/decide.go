@@ -17,7 +17,8 @@ type facts struct {
 	clock       time.Time    // by the process's, which handlers name times by
 	claimed     *store.Claimed
 	claimedAt   store.Millis
-	attempt     int // of this occurrence, from 1
+	fence       Fence // that the handler saw: it stays when a lost run is taken back under another one
+	attempt     int   // of this occurrence, from 1
 	body        *body
 	state       *state         // as it was claimed, with what its run has set; the decision goes on from there, and changes it
 	tally       *store.RunStat // to be filled with what the run adds to the statistics of its kind

@@ -78,7 +78,7 @@ func CodeOf(err error) Code {
 	switch {
 	case err == nil:
 		return ""
-	case errors.As(err, new(*VetoError)), errors.As(err, new(*ForbiddenError)): // first, as it wraps what the rule says
+	case errors.As(err, new(*VetoError)), errors.As(err, new(*ForbiddenError)), errors.Is(err, ErrUnapproved): // first, as it wraps what the rule says
 		return CodeForbidden
 	case errors.As(err, &inv), errors.As(err, new(*ConfigError)), errors.As(err, new(*schedule.ParseError)):
 		return CodeInvalid
@@ -91,7 +91,7 @@ func CodeOf(err error) Code {
 		return CodeLimit
 	case errors.As(err, new(*DisabledError)):
 		return CodeDisabled
-	case errors.As(err, new(*ConflictError)), errors.As(err, new(*SignalTakenError)), errors.Is(err, store.ErrChanged), errors.Is(err, ErrCount):
+	case errors.As(err, new(*ConflictError)), errors.As(err, new(*SignalTakenError)), errors.Is(err, store.ErrChanged), errors.Is(err, ErrCount), errors.Is(err, ErrClosed), errors.Is(err, ErrNotOpen):
 		return CodeConflict
 	case errors.As(err, new(*AlarmError)): // before what else a pull says: its caller has to come back
 		return CodeUnavailable

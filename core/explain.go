@@ -62,21 +62,12 @@ const (
 
 // Explain says why a task has not run. It fails with ErrNotFound if there is none.
 func (s *Scheduler) Explain(ctx context.Context, agent, id string) (Explanation, error) {
-	if err := validID("agent_id", agent); err != nil {
-		return Explanation{}, err
-	}
-	if err := validID("id", id); err != nil {
-		return Explanation{}, err
-	}
-	page, err := s.store.Get(ctx, store.Get{Agent: agent, IDs: []string{id}, Explain: true})
+	stored, now, err := s.look(ctx, store.Get{Agent: agent, IDs: []string{id}, Explain: true})
 	if err != nil {
 		return Explanation{}, err
 	}
-	t := &page.Tasks[0]
-	if t.Status == "" {
-		return Explanation{}, ErrNotFound
-	}
-	e := Explanation{Task: inform(t), Now: page.Now.Time()}
+	t := &stored
+	e := Explanation{Task: inform(t), Now: now.Time()}
 	if !t.Status.Finished() {
 		e.processes = s.processes(ctx)
 	}
@@ -195,6 +186,9 @@ func (e *Explanation) notDue(t *store.Stored) {
 			failedInARow(task.ConsecutiveFailures), clockTime(task.CoolingUntil), task.LastError)
 	case task.Awaiting != nil:
 		text := fmt.Sprintf("it waits for the signal %q: duly signal %q %q", task.Awaiting.Key, task.Agent, task.Awaiting.Key)
+		if task.Awaiting.From == FromApproval {
+			text = fmt.Sprintf("it waits for the approval %q: duly approval %q %q", task.Awaiting.Key, task.Agent, task.ID)
+		}
 		if until := task.Awaiting.Until; !until.IsZero() {
 			text += fmt.Sprintf("; it waits until %s (in %s)", clockTime(until), e.wait(t))
 		}

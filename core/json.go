@@ -163,13 +163,15 @@ func (info TaskInfo) MarshalJSON() ([]byte, error) {
 type awaitingJSON struct {
 	Key   string `json:"key"`
 	Until stamp  `json:"until,omitzero"`
+	From  string `json:"from,omitempty"`
+	Fence Fence  `json:"fence"`
 }
 
 func awaitingOf(a *Awaiting) *awaitingJSON {
 	if a == nil {
 		return nil
 	}
-	return &awaitingJSON{Key: a.Key, Until: stamp(a.Until)}
+	return &awaitingJSON{Key: a.Key, Until: stamp(a.Until), From: a.From, Fence: a.Fence}
 }
 
 // trackedJSON is what the tracker adds to a task.

@@ -275,7 +275,7 @@ func (r *run) facts() facts {
 		from = *r.left
 	}
 	return facts{
-		now: s.storeNow(), clock: s.config.Clock.Now(), claimed: c, claimedAt: store.MillisOf(r.info.Claimed), attempt: r.info.Attempt,
+		now: s.storeNow(), clock: s.config.Clock.Now(), claimed: c, claimedAt: store.MillisOf(r.info.Claimed), fence: r.info.Fence, attempt: r.info.Attempt,
 		body: &r.body, state: &r.state, tally: &r.tally, kind: s.kind(c.Kind), ownAttempts: s.config.Kinds[c.Kind].MaxAttempts, process: s.config.Name,
 		next: s.cron, random: s.config.Random, order: r.order.Load(), habits: s.habits.of(c.Profile, s.config.Zone), zone: s.config.Zone, inherited: from.failed, failure: from.why, answer: r.info.answer(), used: r.used,
 	}

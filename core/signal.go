@@ -22,7 +22,13 @@ type Signal struct {
 	Timeout time.Duration
 	// OnTimeout says what becomes of a task that nobody has told anything by then: TimeoutRun if empty.
 	OnTimeout OnTimeout
+	// From says whose signals count: those of whoever may send one if empty, or [FromApproval].
+	From string
 }
+
+// FromApproval is the From of a task that waits for somebody who may approve: the page of its question, or a credential with the right
+// [ActionApprove]. Other signals, those of runs among them, are refused.
+const FromApproval = "approval"
 
 // OnTimeout says what becomes of a task that has waited for too long.
 type OnTimeout string
@@ -69,6 +75,8 @@ func (n *Signal) check() error {
 		return invalid("timeout", "must be between 0 and %s, not %s", store.ShortDuration(mostAwait), n.Timeout)
 	case n.OnTimeout != "" && n.OnTimeout != TimeoutRun && n.OnTimeout != TimeoutFail && n.OnTimeout != TimeoutCancel:
 		return invalid("on_timeout", "must be run, fail or cancel, not %q", clip(string(n.OnTimeout)))
+	case n.From != "" && n.From != FromApproval:
+		return invalid("from", "must be %s, or left out, not %q", FromApproval, clip(n.From))
 	default:
 		return nil
 	}
@@ -89,7 +97,24 @@ type Heard struct {
 	Told     bool
 	Payload  json.RawMessage
 	TimedOut bool // nobody came in time
+	// How it was sent, and by whom: the name of a credential, the task of a run (agent/id), or a process. A page has no name: whoever has its
+	// address may answer.
+	How Means
+	By  string
+	// Question is what the page showed that was answered.
+	Question string
 }
+
+// Means is how a signal is sent.
+type Means string
+
+// The means.
+const (
+	ByPage       Means = "page"       // the signed page of a question
+	ByCredential Means = "credential" // a request with a credential
+	ByHandler    Means = "handler"    // the run of a task
+	ByProcess    Means = "process"    // a process that has the store, such as a command, or one that asks for no credential
+)
 
 // Heard returns what the run was told that its task has waited for; false if it has not waited. See [Await].
 func (t *RunInfo) Heard() (Heard, bool) {
@@ -121,9 +146,86 @@ func (e *SignalTakenError) Error() string {
 	return fmt.Sprintf("a signal %q of agent %q is kept already, and nothing has waited for it yet", e.Key, e.Agent)
 }
 
+// The errors of answers. Nothing was changed.
+var (
+	// ErrClosed says that a question was answered, or that its task waits for it no more.
+	ErrClosed = errors.New("this question is no longer open")
+	// ErrNotOpen says that a task is about to wait for the answer to a question, and does not yet.
+	ErrNotOpen = errors.New("this question is not open yet: try again in a moment")
+	// ErrUnapproved says that whoever waits for a signal wants an approval: see [FromApproval].
+	ErrUnapproved = errors.New("the task waits for an approval: the page of its question, or a credential with the scope approve, sends one")
+)
+
+// Question is what one wait of a task asks a person.
+type Question struct {
+	Agent, ID, Key string
+	// Fence is that of the run that asks ([RunInfo.Fence]), or of the wait ([Awaiting.Fence]): no other wait of the task is answered.
+	Fence Fence
+	Text  string // that is shown
+}
+
+// Open returns nil if a question can be answered now, [ErrNotOpen] while the run that asks it has not ended, and [ErrClosed] after that.
+func (s *Scheduler) Open(ctx context.Context, q Question) error {
+	t, _, err := s.look(ctx, store.Get{Agent: q.Agent, IDs: []string{q.ID}, Explain: true})
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return ErrClosed
+	case err != nil:
+		return err
+	case t.Status == StatusInProgress && t.Fence == q.Fence:
+		return ErrNotOpen
+	}
+	a := inform(&t).Awaiting
+	if a == nil || a.Key != q.Key || a.Fence != q.Fence {
+		return ErrClosed
+	}
+	told, err := s.store.Heard(ctx, []store.Wait{{Agent: q.Agent, ID: q.ID, Key: q.Key}})
+	if err == nil && told[0] != nil {
+		return ErrClosed
+	}
+	return err
+}
+
+// Answer sends the answer of a person to a question, which the page of the question has verified. It is told to the one wait that the question is of,
+// and kept for no other: without it the call fails as [Scheduler.Open] does.
+func (s *Scheduler) Answer(ctx context.Context, q Question, payload json.RawMessage) error {
+	payload, err := signalPayload(payload)
+	if err != nil {
+		return err
+	}
+	from := record.Sender{How: string(ByPage), Question: q.Text}
+	answers, err := s.store.Signal(ctx, []store.Signal{{
+		Agent: q.Agent, Key: q.Key, ID: q.ID, Wait: q.Fence, Payload: payload, Note: from.Encode(), Approval: true,
+	}})
+	if err != nil {
+		return err
+	}
+	if answers[0].Code == store.SignalResumed {
+		s.emit(Event{Type: EventSignal, Agent: q.Agent, Key: q.Key, By: string(ByPage), Count: answers[0].Resumed})
+		return nil
+	}
+	if err := s.Open(ctx, q); err != nil {
+		return err
+	}
+	return ErrNotOpen // it has begun to wait meanwhile
+}
+
+// sender is who sends a signal, and whether that counts as an approval. A run approves nothing, whatever the rights of its process are.
+func (s *Scheduler) sender(ctx context.Context, agent string) (record.Sender, bool) {
+	approves := s.Authorize(ctx, Access{Action: ActionApprove, Agent: agent}) == nil
+	if who := principalOf(ctx); who != nil {
+		return record.Sender{How: string(ByCredential), By: who.Name}, approves
+	}
+	if origin := originOf(ctx); origin != nil {
+		return record.Sender{How: string(ByHandler), By: origin.By.String()}, false
+	}
+	return record.Sender{How: string(ByProcess), By: s.config.Name}, approves
+}
+
 // Signal tells all tasks of an agent that wait for a key to continue, each with the payload, which is JSON or nothing. They are due now; one
 // that is paused waits for the end of that, and so does one whose agent has quiet hours. If none waits the signal is kept for the
-// first that does; if one is kept already it fails with a *[SignalTakenError]. After an error that is not about the input the outcome is
+// first that does; if one is kept already it fails with a *[SignalTakenError], and if all that wait want an approval, which the caller
+// may not give, with [ErrUnapproved]. After an error that is not about the input the outcome is
 // unknown: sent again, tasks that were told are not told twice, but the signal may be kept for the next that waits.
 func (s *Scheduler) Signal(ctx context.Context, agent, key string, payload json.RawMessage) (Signalled, error) {
 	if err := validID("agent_id", agent); err != nil {
@@ -136,9 +238,12 @@ func (s *Scheduler) Signal(ctx context.Context, agent, key string, payload json.
 	if err != nil {
 		return Signalled{}, err
 	}
+	from, approves := s.sender(ctx, agent)
 	var out Signalled
 	for rest := false; ; rest = true {
-		answers, err := s.store.Signal(ctx, []store.Signal{{Agent: agent, Key: key, Payload: payload, Keep: SignalKept, Rest: rest}})
+		answers, err := s.store.Signal(ctx, []store.Signal{{
+			Agent: agent, Key: key, Payload: payload, Note: from.Encode(), Approval: approves, Keep: SignalKept, Rest: rest,
+		}})
 		if err != nil {
 			return out, err
 		}
@@ -149,11 +254,12 @@ func (s *Scheduler) Signal(ctx context.Context, agent, key string, payload json.
 			continue
 		case a.Code == store.SignalTaken:
 			return out, &SignalTakenError{Agent: agent, Key: key}
+		case a.Code == store.SignalUnapproved:
+			return out, ErrUnapproved
 		case a.Code == store.SignalKept:
 			out.Kept = true
 		}
-		by := orderOf(ctx, Order{})
-		s.emit(Event{Type: EventSignal, Agent: agent, Key: key, By: by.By, Reason: by.Reason, Count: out.Resumed})
+		s.emit(Event{Type: EventSignal, Agent: agent, Key: key, By: orderOf(ctx, Order{}).By, Count: out.Resumed})
 		return out, nil
 	}
 }
@@ -184,7 +290,9 @@ func (p *pull) hear(ctx context.Context, r *run, w *record.Await) error {
 	}
 	heard := Heard{Key: w.Key}
 	if told[0] != nil {
+		from := record.DecodeSender(told[0].Note)
 		heard.Told, heard.Payload = true, told[0].Payload
+		heard.How, heard.By, heard.Question = Means(from.How), from.By, from.Question
 	} else {
 		heard.TimedOut = w.Until != 0 && w.Until <= p.s.storeNow()
 	}
@@ -208,10 +316,11 @@ const hearAgain = 5 * time.Second
 func (d *decision) await(v *verdict, e *awaitError) {
 	d.heard(v)
 	d.state.Checkpoint = e.checkpoint
-	d.state.Await = &record.Await{Key: e.signal.Key, Then: string(e.signal.OnTimeout)}
+	d.state.Await = &record.Await{Key: e.signal.Key, Then: string(e.signal.OnTimeout), Fence: d.fence, From: e.signal.From}
 	d.note(v, OutcomeAwaiting, nil)
 	d.sameOccurrence()
-	wait(v).Key = e.signal.Key
+	w := wait(v)
+	w.Key, w.Wait, w.Approval = e.signal.Key, d.fence, e.signal.From == FromApproval
 	if e.signal.Timeout == 0 {
 		d.again(v, store.When{At: store.Never})
 		return

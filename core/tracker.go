@@ -77,6 +77,8 @@ type TaskInfo struct {
 type Awaiting struct {
 	Key   string
 	Until time.Time // zero for ever
+	From  string    // whose signals count; see [Signal]
+	Fence Fence     // names this wait among those of the task: that of the run that has asked; see [Question]
 }
 
 // PauseInfo is a pause that a task is under.
@@ -168,20 +170,26 @@ func informPause(h *store.Held) PauseInfo {
 
 // stored reads one task. It fails with ErrNotFound if it does not exist.
 func (s *Scheduler) stored(ctx context.Context, agent, id string) (store.Stored, error) {
-	if err := validID("agent_id", agent); err != nil {
-		return store.Stored{}, err
+	t, _, err := s.look(ctx, store.Get{Agent: agent, IDs: []string{id}})
+	return t, err
+}
+
+// look reads one task, as its question says, and what time it is.
+func (s *Scheduler) look(ctx context.Context, g store.Get) (store.Stored, store.Millis, error) {
+	if err := validID("agent_id", g.Agent); err != nil {
+		return store.Stored{}, 0, err
 	}
-	if err := validID("id", id); err != nil {
-		return store.Stored{}, err
+	if err := validID("id", g.IDs[0]); err != nil {
+		return store.Stored{}, 0, err
 	}
-	page, err := s.store.Get(ctx, store.Get{Agent: agent, IDs: []string{id}})
+	page, err := s.store.Get(ctx, g)
 	if err != nil {
-		return store.Stored{}, err
+		return store.Stored{}, 0, err
 	}
 	if len(page.Tasks) != 1 || page.Tasks[0].Status == "" {
-		return store.Stored{}, ErrNotFound
+		return store.Stored{}, 0, ErrNotFound
 	}
-	return page.Tasks[0], nil
+	return page.Tasks[0], page.Now, nil
 }
 
 // droppedReason tells why a task is shown without what it was.
@@ -260,7 +268,7 @@ func (info *TaskInfo) take(data, stored []byte) {
 	info.Attempt, info.RunCount, info.SkipCount, info.ErrorCount = st.Attempt, st.RunCount, st.SkipCount, st.ErrorCount
 	info.CoolingUntil, info.RetryAfters, info.GateClosed = st.Cooling.Time(), st.RetryAfters, st.Idle
 	if a := st.Await; a != nil && info.Status == StatusWaiting {
-		info.Awaiting = &Awaiting{Key: a.Key, Until: a.Until.Time()}
+		info.Awaiting = &Awaiting{Key: a.Key, Until: a.Until.Time(), From: a.From, Fence: a.Fence}
 	}
 	info.ConsecutiveFailures, info.Result, info.Progress, info.Runs = st.Failures, st.Result, st.Progress, informRuns(st.Runs.All())
 	if st.Nominal != 0 && st.Nominal < store.Never {

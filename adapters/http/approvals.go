@@ -14,6 +14,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,33 +51,41 @@ func NewApprovals(base string, secret []byte) (*Approvals, error) {
 	return &Approvals{secret: secret, base: strings.TrimSuffix(base, "/")}, nil
 }
 
-// Approval is a question to a person.
+// Approval is a question to a person, and how long it may be answered, from now: up to a year. Its text, of at most 1,000 bytes, is what the page
+// shows. It is open while its task waits as [core.Await] says, and never again.
 type Approval struct {
-	Agent, Key string        // of the signal that its answer sends
-	Question   string        // what the page shows; at most 1,000 bytes
-	For        time.Duration // how long it may be answered, from now: up to a year
+	core.Question
+
+	For time.Duration
 }
 
 // approval is an Approval as an address has it.
 type approval struct {
-	Agent    string `json:"a"`
-	Key      string `json:"k"`
-	Question string `json:"q,omitempty"`
-	Until    int64  `json:"e"` // seconds
-	Nonce    string `json:"n"`
+	Agent string     `json:"a"`
+	ID    string     `json:"i"`
+	Key   string     `json:"k"`
+	Fence core.Fence `json:"f"`
+	Text  string     `json:"q,omitempty"`
+	Until int64      `json:"e"` // seconds
+	Nonce string     `json:"n"`
+}
+
+// question is what it asks.
+func (q *approval) question() core.Question {
+	return core.Question{Agent: q.Agent, ID: q.ID, Key: q.Key, Fence: q.Fence, Text: q.Text}
 }
 
 // URL makes the address of a question. now is the time that For counts from.
 func (a *Approvals) URL(q Approval, now time.Time) (string, error) {
 	switch {
-	case q.Agent == "" || q.Key == "" || len(q.Agent) > core.MaxIDLen || len(q.Key) > core.MaxIDLen:
-		return "", fmt.Errorf("an approval needs the agent and the key of a signal, of up to %d bytes each", core.MaxIDLen)
-	case len(q.Question) > mostQuestion:
-		return "", fmt.Errorf("the question of an approval is %d bytes long: the limit is %d", len(q.Question), mostQuestion)
+	case q.Fence <= 0 || slices.ContainsFunc([]string{q.Agent, q.ID, q.Key}, func(id string) bool { return id == "" || len(id) > core.MaxIDLen }):
+		return "", fmt.Errorf("an approval needs an agent, the id of a task and the key that it waits for, of up to %d bytes each, and the fence of the run that asks", core.MaxIDLen)
+	case len(q.Text) > mostQuestion:
+		return "", fmt.Errorf("the question of an approval is %d bytes long: the limit is %d", len(q.Text), mostQuestion)
 	case q.For <= 0 || q.For > mostApproval:
 		return "", fmt.Errorf("an approval must be open for up to %s, not for %s", mostApproval, q.For)
 	}
-	data, err := json.Marshal(approval{Agent: q.Agent, Key: q.Key, Question: q.Question, Until: now.Add(q.For).Unix(), Nonce: rand.Text()})
+	data, err := json.Marshal(approval{q.Agent, q.ID, q.Key, q.Fence, q.Text, now.Add(q.For).Unix(), rand.Text()})
 	if err != nil {
 		return "", fmt.Errorf("write the approval: %w", err)
 	}
@@ -91,11 +100,8 @@ func (a *Approvals) sign(text string) []byte {
 	return mac.Sum(nil)
 }
 
-// What is wrong with an address.
-var (
-	errForged  = errors.New("this address is not one of ours: check that it was copied whole")
-	errExpired = errors.New("this question is closed: it was open for a while only")
-)
+// errForged says what is wrong with an address.
+var errForged = errors.New("this address is not one of ours: check that it was copied whole")
 
 // open reads the token of an address.
 func (a *Approvals) open(token string, now time.Time) (approval, error) {
@@ -110,7 +116,7 @@ func (a *Approvals) open(token string, now time.Time) (approval, error) {
 		return q, errForged
 	}
 	if now.Unix() >= q.Until {
-		return q, errExpired
+		return q, core.ErrClosed
 	}
 	return q, nil
 }
@@ -118,19 +124,38 @@ func (a *Approvals) open(token string, now time.Time) (approval, error) {
 // approve shows the question, and carries its answer out. Looking at it changes nothing: programs that check mails follow links.
 func (a *api) approve(w http.ResponseWriter, r *http.Request) {
 	q, err := a.config.Approvals.open(r.PathValue("call"), a.config.Clock.Now())
+	shown := approvalPage{Question: q.Text}
+	status := http.StatusOK
+	switch {
+	case err != nil:
+		status, shown.Said = a.unanswered(r, err)
+		shown.Question = ""
+	case r.Method == http.MethodPost:
+		status, shown.Said = a.decide(w, r, &q)
+	default:
+		if err := a.scheduler.Open(r.Context(), q.question()); err != nil {
+			status, shown.Said = a.unanswered(r, err)
+			break
+		}
+		shown = approvalPage{Question: q.Text, Agent: q.Agent, Key: q.Key, Until: time.Unix(q.Until, 0).UTC(), Open: true}
+	}
+	page(w, r, status, shown)
+}
+
+// unanswered is the answer about a question that cannot be answered.
+func (a *api) unanswered(r *http.Request, err error) (status int, said string) {
 	switch {
 	case errors.Is(err, errForged):
-		page(w, r, http.StatusNotFound, approvalPage{Said: "Sorry, " + err.Error() + "."})
-		return
-	case err != nil:
-		page(w, r, http.StatusGone, approvalPage{Said: "Sorry, " + err.Error() + "."})
-		return
-	case r.Method != http.MethodPost:
-		page(w, r, http.StatusOK, approvalPage{Question: q.Question, Agent: q.Agent, Key: q.Key, Until: time.Unix(q.Until, 0).UTC(), Open: true})
-		return
+		status = http.StatusNotFound
+	case errors.Is(err, core.ErrClosed):
+		status = http.StatusGone
+	case errors.Is(err, core.ErrNotOpen):
+		status = http.StatusConflict
+	default:
+		a.failed(r, err)
+		return http.StatusServiceUnavailable, "The answer could not be taken. Try again in a moment."
 	}
-	status, said := a.decide(w, r, &q)
-	page(w, r, status, approvalPage{Question: q.Question, Said: said})
+	return status, "Sorry, " + err.Error() + "."
 }
 
 // decide sends the answer to a question, once.
@@ -141,7 +166,7 @@ func (a *api) decide(w http.ResponseWriter, r *http.Request, q *approval) (statu
 		return http.StatusBadRequest, "This is no answer to the question."
 	}
 	decision := form.Get(decisionField)
-	if decision != "approve" && decision != "refuse" {
+	if len(form[decisionField]) != 1 || decision != "approve" && decision != "refuse" {
 		return http.StatusBadRequest, "Choose one of the two answers."
 	}
 	what, receipt, err := a.scheduler.Receive(r.Context(), core.Message{
@@ -155,21 +180,14 @@ func (a *api) decide(w http.ResponseWriter, r *http.Request, q *approval) (statu
 	case what == core.ReceptionDiffers:
 		return http.StatusConflict, "The question was answered before, and otherwise. That answer stands."
 	}
-	_, err = a.scheduler.Signal(r.Context(), q.Agent, q.Key, json.RawMessage(fmt.Sprintf(`{"decision":%q}`, decision)))
-	var taken *core.SignalTakenError
-	done := err == nil || errors.As(err, &taken)
-	if end := receipt.End(r.Context(), done); end != nil && done {
+	err = a.scheduler.Answer(r.Context(), q.question(), json.RawMessage(fmt.Sprintf(`{"decision":%q}`, decision)))
+	if end := receipt.End(r.Context(), err == nil); end != nil && err == nil {
 		a.failed(r, end)
 	}
-	switch {
-	case taken != nil:
-		return http.StatusConflict, "The question was answered before, by somebody else."
-	case err != nil:
-		a.failed(r, err)
-		return http.StatusServiceUnavailable, "The answer could not be taken. Try again in a moment."
-	default:
-		return http.StatusOK, "Thank you. Your answer was taken."
+	if err != nil {
+		return a.unanswered(r, err)
 	}
+	return http.StatusOK, "Thank you. Your answer was taken."
 }
 
 // approvalPage is what the page shows.

@@ -2,10 +2,10 @@ package http_test
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,12 +37,23 @@ func asking(t *testing.T, clock core.Clock) (*fixture, *httpadapter.Approvals) {
 	return f, approvals
 }
 
+// question is what the task waits for, with a text.
+func (f *fixture) question(t *testing.T, text string) httpadapter.Approval {
+	t.Helper()
+	info, err := f.scheduler.Task(t.Context(), "a", "i")
+	require.NoError(t, err)
+	return httpadapter.Approval{Question: core.Question{Agent: "a", ID: "i", Key: info.Awaiting.Key, Fence: info.Awaiting.Fence, Text: text}, For: time.Hour}
+}
+
 // visit opens an address as a browser does; an answer is a form that is sent.
 func (f *fixture) visit(t *testing.T, address, answer string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	method, body := http.MethodGet, ""
 	if answer != "" {
 		method, body = http.MethodPost, url.Values{"decision": {answer}}.Encode()
+		if slices.Contains(header, "Both") {
+			body += "&decision=refuse"
+		}
 	}
 	r := httptest.NewRequest(method, address, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -59,7 +70,7 @@ func TestApprovals(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []string{"approve", "refuse"} {
 		f, approvals := asking(t, nil)
-		address, err := approvals.URL(httpadapter.Approval{Agent: "a", Key: "ok", Question: `Refund <b>40 €</b> & more?`, For: time.Hour}, time.Now())
+		address, err := approvals.URL(f.question(t, `Refund <b>40 €</b> & more?`), time.Now())
 		require.NoError(t, err)
 		require.True(t, strings.HasPrefix(address, "https://duly.example/v1/signed/"))
 		for range 2 { // programs that check mails look, too
@@ -69,6 +80,7 @@ func TestApprovals(t *testing.T) {
 			assert.Contains(t, w.Header().Get("Content-Security-Policy"), "default-src 'none'")
 		}
 		assert.Equal(t, http.StatusBadRequest, f.visit(t, address, "perhaps").Code)
+		assert.Equal(t, http.StatusBadRequest, f.visit(t, address, "approve", "Both", "yes").Code)
 		assert.Equal(t, http.StatusForbidden, f.visit(t, address, answer, "Sec-Fetch-Site", "cross-site").Code, "from another page")
 		w := f.visit(t, address, answer, "Sec-Fetch-Site", "same-origin")
 		require.Equal(t, http.StatusOK, w.Code, w.Body)
@@ -81,6 +93,7 @@ func TestApprovals(t *testing.T) {
 		info, err := f.scheduler.Task(t.Context(), "a", "i")
 		require.NoError(t, err)
 		assert.JSONEq(t, `{"decision":"`+answer+`"}`, string(info.Result))
+		assert.Equal(t, http.StatusGone, f.visit(t, address, "").Code)
 	}
 }
 
@@ -89,11 +102,11 @@ func TestApprovalsThatAreNone(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()
 	f, approvals := asking(t, clock)
-	address, err := approvals.URL(httpadapter.Approval{Agent: "a", Key: "ok", For: time.Hour}, clock.Now())
+	address, err := approvals.URL(f.question(t, ""), clock.Now())
 	require.NoError(t, err)
 	foreign, err := httpadapter.NewApprovals("https://duly.example", []byte("another secret of 16"))
 	require.NoError(t, err)
-	stranger, err := foreign.URL(httpadapter.Approval{Agent: "a", Key: "ok", For: time.Hour}, clock.Now())
+	stranger, err := foreign.URL(f.question(t, ""), clock.Now())
 	require.NoError(t, err)
 	text, signature, _ := strings.Cut(address[strings.LastIndex(address, "/")+1:], ".")
 	for name, wrong := range map[string]string{
@@ -110,7 +123,12 @@ func TestApprovalsThatAreNone(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotNil(t, info.Awaiting)
 
-	for _, q := range []httpadapter.Approval{{}, {Agent: "a", Key: "k"}, {Agent: "a", Key: "k", For: -1}, {Agent: "a", Key: "k", For: time.Hour, Question: strings.Repeat("x", 2000)}} {
+	for _, change := range []func(q *httpadapter.Approval){
+		func(q *httpadapter.Approval) { *q = httpadapter.Approval{} }, func(q *httpadapter.Approval) { q.For = 0 }, func(q *httpadapter.Approval) { q.For = -1 },
+		func(q *httpadapter.Approval) { q.Text = strings.Repeat("x", 2000) }, func(q *httpadapter.Approval) { q.ID = "" }, func(q *httpadapter.Approval) { q.Fence = 0 },
+	} {
+		q := f.question(t, "")
+		change(&q)
 		_, err := approvals.URL(q, clock.Now())
 		require.Error(t, err)
 	}
@@ -123,20 +141,75 @@ func TestApprovalsThatAreNone(t *testing.T) {
 	assert.NotContains(t, err.Error(), "short!")
 }
 
-// Whoever else has sent the signal before is not overruled.
+// Whoever else has answered before is not overruled, and nothing is kept for whoever waits next.
 func TestAnApprovalThatComesSecond(t *testing.T) {
 	t.Parallel()
 	f, approvals := asking(t, nil)
-	ask := func() string {
-		address, err := approvals.URL(httpadapter.Approval{Agent: "a", Key: "later", For: time.Hour}, time.Now())
+	var addresses []string
+	for range 2 {
+		address, err := approvals.URL(f.question(t, "Pay?"), time.Now())
 		require.NoError(t, err)
-		return address
+		addresses = append(addresses, address)
 	}
-	first, second := ask(), ask()
-	assert.Equal(t, http.StatusOK, f.visit(t, first, "approve").Code, "it is kept: the task does not wait yet")
-	w := f.visit(t, second, "refuse")
-	assert.Equal(t, http.StatusConflict, w.Code)
-	assert.Contains(t, w.Body.String(), "by somebody else")
-	_, err := f.scheduler.Signal(t.Context(), "a", "later", json.RawMessage("1"))
-	require.Error(t, err)
+	assert.Equal(t, http.StatusOK, f.visit(t, addresses[0], "approve").Code)
+	w := f.visit(t, addresses[1], "refuse")
+	assert.Equal(t, http.StatusGone, w.Code)
+	assert.Contains(t, w.Body.String(), "this question is no longer open")
+	_, err := f.scheduler.RunDue(t.Context(), core.Scope{})
+	require.NoError(t, err)
+	_, err = f.scheduler.Submit(t.Context(), core.NewTask{Agent: "a", ID: "i", Kind: "asks", OnConflict: core.OnConflictReplace})
+	require.NoError(t, err)
+	_, err = f.scheduler.RunDue(t.Context(), core.Scope{})
+	require.NoError(t, err)
+	for range 2 { // a second click does not count as an answer either
+		assert.Equal(t, http.StatusGone, f.visit(t, addresses[1], "approve").Code)
+	}
+	info, err := f.scheduler.Task(t.Context(), "a", "i")
+	require.NoError(t, err)
+	assert.NotNil(t, info.Awaiting, "the task asks again, and only that question is open")
+}
+
+// A credential that may write may not approve, and one that may approve may do nothing else. Whoever waits hears its name.
+func TestTheScopeApprove(t *testing.T) {
+	t.Parallel()
+	token := func(name string, scopes ...httpadapter.Scope) httpadapter.Token {
+		return httpadapter.Token{Token: name, Grant: httpadapter.Grant{Name: name, Scopes: scopes, Agents: []string{"a"}}}
+	}
+	f := setup(t, httpadapter.Config{Scoped: []httpadapter.Token{token("agent", httpadapter.ScopeRead, httpadapter.ScopeWrite, httpadapter.ScopeTrigger), token("ann", httpadapter.ScopeApprove)}})
+	var heard []core.Heard
+	core.Handle(f.scheduler, "asks", func(_ context.Context, t *core.Task[string]) error {
+		if h, waited := t.Heard(); waited {
+			heard = append(heard, h)
+			return nil
+		}
+		return core.Await(core.Signal{Key: t.ID, From: map[string]string{"guarded": core.FromApproval}[t.ID]}, nil)
+	})
+	for _, id := range []string{"guarded", "plain"} {
+		_, err := f.scheduler.Submit(t.Context(), core.NewTask{Agent: "a", ID: id, Kind: "asks"})
+		require.NoError(t, err)
+	}
+	run := func() {
+		_, err := f.scheduler.RunDue(t.Context(), core.Scope{})
+		require.NoError(t, err)
+	}
+	as := func(name, method, path string) int {
+		r := httptest.NewRequest(method, path, nil)
+		r.Header.Set("Authorization", "Bearer "+name)
+		res, _ := f.do(t, r)
+		return res.StatusCode
+	}
+	run()
+	assert.Equal(t, 403, as("agent", "POST", "/v1/signals/a/guarded"))
+	assert.Equal(t, 200, as("agent", "POST", "/v1/signals/a/plain"))
+	assert.Equal(t, 403, as("ann", "POST", "/v1/signals/b/guarded"), "another agent")
+	for _, path := range []string{"GET /v1/agents/a/tasks/guarded", "POST /v1/agents/a/tasks/guarded/cancel", "POST /v1/run-due"} {
+		method, path, _ := strings.Cut(path, " ")
+		assert.Equal(t, 403, as("ann", method, path), path)
+	}
+	assert.Equal(t, 200, as("ann", "POST", "/v1/signals/a/guarded"))
+	run()
+	slices.SortFunc(heard, func(x, y core.Heard) int { return strings.Compare(x.Key, y.Key) })
+	require.Len(t, heard, 2)
+	assert.Equal(t, []string{"ann", "agent"}, []string{heard[0].By, heard[1].By})
+	assert.Equal(t, core.ByCredential, heard[0].How)
 }

@@ -24,6 +24,7 @@ const (
 	ScopeRead    Scope = "read"    // look at tasks and counters
 	ScopeTrigger Scope = "trigger" // run what is due
 	ScopeWrite   Scope = "write"   // submit and control tasks
+	ScopeApprove Scope = "approve" // send the signals of people: they count for tasks that wait for an approval
 )
 
 // Grant is what a caller may do: the rights of a [core.Principal].
@@ -78,6 +79,8 @@ func scopeOf(action core.Action) Scope {
 		return ScopeRead
 	case core.ActionRun:
 		return ScopeTrigger
+	case core.ActionApprove:
+		return ScopeApprove
 	default:
 		return ScopeWrite
 	}
@@ -105,8 +108,8 @@ func (g *Grant) Authorize(_ context.Context, _ core.Principal, what core.Access)
 // check refuses scopes and patterns that are misspelt: a token would otherwise do less, or more, than its owner thinks.
 func (g *Grant) check(name string) error {
 	for _, s := range g.Scopes {
-		if s != ScopeRead && s != ScopeTrigger && s != ScopeWrite {
-			return fmt.Errorf("httpadapter: %s has the unknown scope %q; expected read, trigger or write", name, s)
+		if !slices.Contains([]Scope{ScopeRead, ScopeTrigger, ScopeWrite, ScopeApprove}, s) {
+			return fmt.Errorf("httpadapter: %s has the unknown scope %q; expected read, trigger, write or approve", name, s)
 		}
 	}
 	for _, p := range g.Patterns {

@@ -163,7 +163,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = withCaller(r, from.to(rt))
 	// Set before anything reads the body; the call turns its error into a 413.
 	r.Body = http.MaxBytesReader(w, r.Body, a.config.MaxBody)
-	if agent := r.PathValue("agent"); agent != "" {
+	if agent := r.PathValue("agent"); agent != "" && !rt.asks {
 		if err := a.allow(r, agent); err != nil {
 			a.refuse(w, r, err)
 			return

@@ -77,7 +77,7 @@ func (a *api) routes() []route {
 		{method: http.MethodPost, path: "/v1/pause", answer: a.pause},
 		{method: http.MethodPost, path: "/v1/resume", answer: a.resume},
 		{method: http.MethodPost, path: "/v1/activity", answer: a.activity},
-		{method: http.MethodPost, path: "/v1/signals/{agent}/{key}", answer: a.signal},
+		{method: http.MethodPost, path: "/v1/signals/{agent}/{key}", asks: true, answer: a.signal},
 		{method: http.MethodGet, path: "/v1/jobs", answer: a.jobs},
 		{method: http.MethodGet, path: "/v1/agents", answer: a.agents},
 		{method: http.MethodGet, path: "/v1/pauses", answer: a.pauses},

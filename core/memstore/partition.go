@@ -120,6 +120,7 @@ type task struct {
 	pulse   *pulse       // of an activity task
 	awaits  string       // the key of the signal that it waits for, and what it was told; empty for none
 	told    *store.Told
+	wait    waiting
 	// at is its place in a queue of its agent or in a parking place.
 	at int
 }

@@ -20,8 +20,15 @@ type signals struct {
 
 // early is a signal that nobody has waited for yet.
 type early struct {
-	payload []byte
-	until   store.Millis
+	told     *store.Told
+	approval bool
+	until    store.Millis
+}
+
+// waiting is which wait of its task it is, and whether it wants an approval.
+type waiting struct {
+	fence    store.Fence
+	approval bool
 }
 
 // Signal tells whoever waits; see [store.Signals].
@@ -31,33 +38,46 @@ func (s *Store) Signal(ctx context.Context, all []store.Signal) ([]store.Signall
 
 func (p *partition) signal(n *store.Signal, now store.Millis) store.Signalled {
 	name, out := [2]string{n.Agent, n.Key}, store.Signalled{Code: store.SignalResumed}
+	unapproved := false
 	for t := range p.signals.waiting[name] {
-		if t.told != nil || t.claim != nil {
+		if t.told != nil || t.claim != nil || n.ID != "" && (t.ID != n.ID || t.wait.fence != n.Wait) {
+			continue
+		}
+		if t.wait.approval && !n.Approval {
+			unapproved = true
 			continue
 		}
 		if out.Resumed == mostTold {
 			out.More = true
 			break
 		}
-		t.told = &store.Told{Payload: slices.Clone(n.Payload)}
+		t.told = toldOf(n)
 		if t.due > now { // what waits for something else as well keeps its place there
 			p.lift(t)
 			p.place(t, now)
 		}
 		out.Resumed++
 	}
-	if out.Resumed > 0 {
+	switch {
+	case out.Resumed > 0:
 		p.store.announce(p, now)
 		return out
-	}
-	if n.Rest {
+	case n.Rest:
 		return out
-	}
-	if p.signals.early[name].until > now {
+	case unapproved:
+		return store.Signalled{Code: store.SignalUnapproved}
+	case n.ID != "":
+		return store.Signalled{Code: store.SignalClosed}
+	case p.signals.early[name].until > now:
 		return store.Signalled{Code: store.SignalTaken}
 	}
-	p.signals.early[name] = early{payload: slices.Clone(n.Payload), until: now.Add(n.Keep)}
+	p.signals.early[name] = early{told: toldOf(n), approval: n.Approval, until: now.Add(n.Keep)}
 	return store.Signalled{Code: store.SignalKept}
+}
+
+// toldOf is a signal as a task is told it.
+func toldOf(n *store.Signal) *store.Told {
+	return &store.Told{Payload: slices.Clone(n.Payload), Note: slices.Clone(n.Note)}
 }
 
 // Heard returns what tasks were told; see [store.Signals].
@@ -67,7 +87,7 @@ func (s *Store) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, e
 		if t == nil || t.awaits != w.Key || t.told == nil {
 			return nil
 		}
-		return &store.Told{Payload: slices.Clone(t.told.Payload)}
+		return &store.Told{Payload: slices.Clone(t.told.Payload), Note: slices.Clone(t.told.Note)}
 	})
 }
 
@@ -80,22 +100,22 @@ func (p *partition) awaits(t *task, a *store.Await, now store.Millis) bool {
 	if a != nil && a.Heard {
 		p.unwait(t)
 	}
-	return a != nil && a.Key != "" && p.await(t, a.Key, now)
+	return a != nil && a.Key != "" && p.await(t, a, now)
 }
 
 // await notes that a task waits for a key. It reports whether it was told already.
-func (p *partition) await(t *task, key string, now store.Millis) bool {
+func (p *partition) await(t *task, a *store.Await, now store.Millis) bool {
 	p.unwait(t)
-	t.awaits = key
-	name := [2]string{t.Agent, key}
+	t.awaits, t.wait = a.Key, waiting{a.Wait, a.Approval}
+	name := [2]string{t.Agent, a.Key}
 	if p.signals.waiting[name] == nil {
 		p.signals.waiting[name] = map[*task]struct{}{}
 	}
 	p.signals.waiting[name][t] = struct{}{}
-	if e := p.signals.early[name]; e.until > now {
-		t.told = &store.Told{Payload: e.payload}
+	if e := p.signals.early[name]; e.until > now && (e.approval || !a.Approval) {
+		t.told = e.told
+		delete(p.signals.early, name)
 	}
-	delete(p.signals.early, name)
 	return t.told != nil
 }
 

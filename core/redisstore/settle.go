@@ -220,7 +220,7 @@ func extraArg(r *store.Settlement) []byte {
 	if !r.Renewed && r.Hold == nil && r.Floor == nil && !failed && r.Spent == nil && r.Await == nil {
 		return nil
 	}
-	var renewed, hold, floor, failure, used, answer, heard, key string
+	var renewed, hold, floor, failure, used, answer, heard, key, wait string
 	if r.Renewed {
 		renewed = "1"
 	}
@@ -241,10 +241,10 @@ func extraArg(r *store.Settlement) []byte {
 		used, answer = spentArgs(r.Spent)
 	}
 	if a := r.Await; a != nil {
-		key = encode(a.Key)
+		key, wait = encode(a.Key), waitMark(a.Approval)+strconv.FormatInt(int64(a.Wait), 10)
 		if a.Heard {
 			heard = "1"
 		}
 	}
-	return lengthened(nil, renewed, hold, floor, failure, used, answer, heard, key)
+	return lengthened(nil, renewed, hold, floor, failure, used, answer, heard, key, wait)
 }

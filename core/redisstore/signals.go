@@ -4,6 +4,7 @@ package redisstore
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"strings"
 
@@ -19,12 +20,16 @@ const verbSignal = "signal"
 func (s *Store) Signal(ctx context.Context, signals []store.Signal) ([]store.Signalled, error) {
 	calls := make([]call, len(signals))
 	for i := range signals {
-		n, rest := &signals[i], ""
+		n, rest, id := &signals[i], "", ""
 		if n.Rest {
 			rest = "1"
 		}
+		if n.ID != "" {
+			id = encode(n.ID)
+		}
 		calls[i] = call{script: &s.scripts.signal, partition: s.partitionOf(n.Agent), args: []any{
-			encode(n.Agent), encode(n.Key), n.Payload, max(n.Keep.Milliseconds(), 1), rest,
+			encode(n.Agent), encode(n.Key), lengthened(nil, string(n.Note), string(n.Payload)), max(n.Keep.Milliseconds(), 1), rest,
+			waitMark(n.Approval), id, int64(n.Wait),
 		}}
 	}
 	replies, err := s.eval(ctx, verbSignal, calls)
@@ -39,6 +44,14 @@ func (s *Store) Signal(ctx context.Context, signals []store.Signal) ([]store.Sig
 		out[i] = store.Signalled{Code: store.SignalCode(number(reply[1])), Resumed: int(number(reply[2])), More: number(reply[3]) == 1}
 	}
 	return out, nil
+}
+
+// waitMark is how a wait is marked, and a signal that counts for it: those marked with an a count for all.
+func waitMark(approval bool) string {
+	if approval {
+		return "a"
+	}
+	return "w"
 }
 
 // Heard returns what tasks were told; see [store.Signals]. It is kept where they wait.
@@ -60,9 +73,26 @@ func (s *Store) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, e
 		if err != nil && !errors.Is(err, redis.Nil) {
 			return nil, wrap("read", err)
 		}
-		if payload, told := strings.CutPrefix(said, "t"); told {
-			out[i] = &store.Told{Payload: []byte(payload)}
+		if out[i], err = parseTold(said); err != nil {
+			return nil, wrap("read", err)
 		}
 	}
 	return out, nil
+}
+
+// parseTold reads what a task was told; nil if it was told nothing yet.
+func parseTold(said string) (*store.Told, error) {
+	said, told := strings.CutPrefix(said, "t")
+	if !told {
+		return nil, nil //nolint:nilnil // nothing yet
+	}
+	parts := make([][]byte, 2)
+	for i := range parts {
+		if len(said) < 4 || uint64(len(said)-4) < uint64(binary.BigEndian.Uint32([]byte(said[:4]))) {
+			return nil, errMalformed
+		}
+		n := 4 + binary.BigEndian.Uint32([]byte(said[:4]))
+		parts[i], said = []byte(said[4:n]), said[n:]
+	}
+	return &store.Told{Note: parts[0], Payload: parts[1]}, nil
 }

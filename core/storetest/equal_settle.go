@@ -80,7 +80,7 @@ func (d *driver) extras(s *store.Settlement) {
 		s.Spent = &store.Spent{Busy: time.Duration(d.pick(100)) * 50 * time.Millisecond, Idle: d.pick(2) == 0}
 	}
 	if d.pick(8) == 0 {
-		s.Await = &store.Await{Key: equalSignals[d.pick(len(equalSignals))], Heard: d.pick(2) == 0}
+		s.Await = &store.Await{Key: equalSignals[d.pick(len(equalSignals))], Heard: d.pick(2) == 0, Wait: store.Fence(d.pick(3)), Approval: d.pick(2) == 0}
 	}
 	if d.pick(16) == 0 {
 		s.Hold = []byte("too many failures")

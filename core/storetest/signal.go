@@ -77,6 +77,49 @@ func testSignal(_ *testing.T, b *bench) {
 	b.audited()
 }
 
+// A signal for one wait is for no other wait, of this task or of another, and is not kept; one that has to be an approval is told by nothing else.
+func testSignalToOneWait(_ *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"), task("a", "2"))
+	say := func(n store.Signal) store.Signalled {
+		n.Agent, n.Key, n.Payload, n.Keep = "a", "k", []byte("yes"), time.Hour
+		out, err := b.store.Signal(b.Context(), []store.Signal{n})
+		require.NoError(b, err)
+		return out[0]
+	}
+	closed := store.Signalled{Code: store.SignalClosed}
+	assert.Equal(b, closed, say(store.Signal{ID: "1", Wait: 7}), "it does not wait yet")
+	wait := func(c *store.Claimed, fence store.Fence, approval bool) {
+		b.settle(store.Settlement{Run: c.Run, Verb: store.VerbAgain, Due: store.When{After: time.Hour}, State: []byte("s"), Kind: c.Kind,
+			Await: &store.Await{Key: "k", Wait: fence, Approval: approval, Heard: true}})
+	}
+	for i, c := range b.claim(2).Tasks {
+		wait(&c, 7+store.Fence(i), c.ID == "2")
+	}
+	assert.Equal(b, closed, say(store.Signal{ID: "1", Wait: 6}))
+	assert.Equal(b, closed, say(store.Signal{ID: "3", Wait: 7}))
+	assert.Equal(b, store.Signalled{Code: store.SignalUnapproved}, say(store.Signal{ID: "2", Wait: 8}))
+	assert.Equal(b, store.Signalled{Code: store.SignalResumed, Resumed: 1}, say(store.Signal{Note: []byte("\x00ann")}), "the other wants an approval")
+	assert.Equal(b, store.Signalled{Code: store.SignalUnapproved}, say(store.Signal{}), "and so nothing is kept")
+	assert.Equal(b, closed, say(store.Signal{ID: "1", Wait: 7}), "it was told")
+	out, err := b.store.Heard(b.Context(), []store.Wait{{Agent: "a", ID: "1", Key: "k"}})
+	require.NoError(b, err)
+	assert.Equal(b, &store.Told{Payload: []byte("yes"), Note: []byte("\x00ann")}, out[0])
+	assert.Equal(b, store.Signalled{Code: store.SignalResumed, Resumed: 1}, say(store.Signal{ID: "2", Wait: 8, Approval: true}))
+
+	// What came first counts for whoever waits first and takes it.
+	for _, c := range b.claim(2).Tasks {
+		b.settle(complete(c))
+	}
+	b.submit(task("a", "3"), task("a", "4"))
+	assert.Equal(b, store.Signalled{Code: store.SignalKept}, say(store.Signal{}))
+	tasks := b.claim(2).Tasks
+	wait(&tasks[0], 9, true)
+	assert.Equal(b, "-", b.told(tasks[0].ID, "k"), "it is no approval")
+	wait(&tasks[1], 9, false)
+	assert.Equal(b, "yes", b.told(tasks[1].ID, "k"))
+}
+
 // A signal that comes first is kept for whoever waits first, and for a while.
 func testEarlySignal(_ *testing.T, b *bench) {
 	b.with(Options{})

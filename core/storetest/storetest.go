@@ -136,6 +136,7 @@ var contract = []struct {
 	{"events that nobody follows any more", testFeedLapse},
 	{"alarms that are booked", testBooking},
 	{"a signal", testSignal},
+	{"a signal to one wait", testSignalToOneWait},
 	{"a signal that comes first", testEarlySignal},
 	{"a signal that comes too late", testSignalTooLate},
 	{"a signal to what has ended", testSignalEnded},

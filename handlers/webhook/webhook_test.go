@@ -353,7 +353,7 @@ func TestAwaits(t *testing.T) {
 	got := rec.messages()
 	require.Len(t, got, 2)
 	assert.NotContains(t, string(got[0].body), "heard")
-	assert.Contains(t, string(got[1].body), `"heard":{"key":"approval","told":true,"payload":{"by":"ann"},"timed_out":false}`)
+	assert.Contains(t, string(got[1].body), `"heard":{"key":"approval","told":true,"payload":{"by":"ann"},"timed_out":false,"how":"process","by":`)
 	assert.Contains(t, string(got[1].body), `"checkpoint":{"page":2}`)
 }
 

@@ -36,6 +36,7 @@ const (
 	read    = httpadapter.ScopeRead
 	trigger = httpadapter.ScopeTrigger
 	write   = httpadapter.ScopeWrite
+	approve = httpadapter.ScopeApprove
 	cron    = httpadapter.Scope("cron")
 )
 
@@ -84,8 +85,9 @@ func (a *target) call(t *testing.T, token, method, path, body string) *httptest.
 // request is how an operation is called about an agent. AGENT is replaced by its name.
 type request struct {
 	path, body string
-	wide       bool // it is about all agents: a credential for some may not
-	nobody     bool // it is about no agent: a credential for any may
+	wide       bool              // it is about all agents: a credential for some may not
+	nobody     bool              // it is about no agent: a credential for any may
+	also       httpadapter.Scope // in place of the one that the call needs; empty for none
 }
 
 // operation is what the table knows of a call: what scope it needs, and how it is made.
@@ -127,6 +129,7 @@ var named = map[string]operation{
 	"post /v1/tasks/resume":                    {write, []request{{body: `{"agent_id":"AGENT","confirm":true}`}, {body: `{"all":true,"confirm":true}`, wide: true}}},
 	"post /v1/pause":                           {write, []request{{body: `{"all":true}`, wide: true}}},
 	"post /v1/resume":                          {write, []request{{body: `{"all":true}`, wide: true}}},
+	"post /v1/signals/{agent}/{key}":           {approve, []request{{path: "/v1/signals/AGENT/k", also: write}}},
 	"patch /v1/agents/{agent}/tasks/{id}":      {write, []request{{path: "/v1/agents/AGENT/tasks/i", body: `{"level":2}`}}},
 	"get /v1/jobs":                             {read, []request{{path: "/v1/jobs?agent_id=AGENT"}}},
 	"get /v1/events":                           {read, []request{{path: "/v1/events?agent_id=AGENT"}}},
@@ -179,7 +182,7 @@ func operations(t *testing.T) map[string]operation {
 // credential is a token, and what it is for.
 type credential struct {
 	token  string
-	scopes []httpadapter.Scope // nil for all three
+	scopes []httpadapter.Scope // nil for all
 	agents []string            // nil for all
 	starts []string            // beginnings of agents, besides these
 }
@@ -192,7 +195,7 @@ func (c *credential) may(one operation, r request, agent string) bool {
 	if one.scope == cron || c.token == "cron" {
 		return one.scope == cron && c.token == "cron"
 	}
-	if c.token == "" || c.token == "guessed" || c.scopes != nil && !slices.Contains(c.scopes, one.scope) {
+	if c.token == "" || c.token == "guessed" || c.scopes != nil && !slices.Contains(c.scopes, one.scope) && !slices.Contains(c.scopes, r.also) {
 		return false
 	}
 	if r.nobody {
@@ -212,6 +215,8 @@ var credentials = []credential{
 	{token: "reads", scopes: []httpadapter.Scope{read}},
 	{token: "triggers", scopes: []httpadapter.Scope{trigger}},
 	{token: "writes", scopes: []httpadapter.Scope{write}},
+	{token: "approves", scopes: []httpadapter.Scope{approve}},
+	{token: "ann approves", agents: []string{"ann"}, scopes: []httpadapter.Scope{approve}},
 	{token: "reads and writes", scopes: []httpadapter.Scope{read, write}},
 	{token: "ann", agents: []string{"ann"}},
 	{token: "ann reads", agents: []string{"ann"}, scopes: []httpadapter.Scope{read}},
@@ -305,7 +310,7 @@ func TestEveryRouteAsksTheAuthorizer(t *testing.T) {
 		default:
 		}
 		method, path, _ := strings.Cut(name, " ")
-		want := map[httpadapter.Scope]core.Action{read: core.ActionRead, write: core.ActionControl, trigger: core.ActionRun, cron: core.ActionRun}[one.scope]
+		want := map[httpadapter.Scope]core.Action{read: core.ActionRead, write: core.ActionControl, trigger: core.ActionRun, cron: core.ActionRun, approve: core.ActionApprove}[one.scope]
 		if path == "/v1/tasks" && method == "post" || path == "/v1/activity" || path == "/product/scheduler/submit" {
 			want = core.ActionSubmit
 		}

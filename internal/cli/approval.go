@@ -3,6 +3,7 @@ package cli
 // The command approval, and what answers its addresses.
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,14 +26,14 @@ func approvalsOf(c *dulyfile.File) (*httpadapter.Approvals, error) {
 	return a, nil
 }
 
-// approvalCommand prints an address for a person. It asks no store: the task need not wait yet.
+// approvalCommand prints an address for a person: of what a task waits for, or is going to wait for. The latter asks no store.
 func (p *process) approvalCommand(o *options) *cobra.Command {
 	q := httpadapter.Approval{For: 48 * time.Hour}
-	cmd := command("approval AGENT KEY", "Make an address at which a person answers a task that waits for a signal",
-		"  duly approval ada refund-17 -c duly.yaml --question 'Refund 40 EUR to Bob?'\n  duly approval ada refund-17 -c duly.yaml --for 2h",
+	cmd := command("approval AGENT ID", "Make an address at which a person answers a task that waits for a signal",
+		"  duly approval ada refund-17 -c duly.yaml --question 'Refund 40 EUR to Bob?'\n  duly approval ada refund-17 -c duly.yaml --key approval --fence 1234",
 		func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usage("name them as AGENT KEY", "expected an agent and the key of a signal")
+			if len(args) != 2 || (q.Key == "") != (q.Fence == 0) {
+				return usage("name them as AGENT ID; --key and --fence, together, are for a run that has yet to wait", "expected an agent and the id of a task")
 			}
 			c, err := loadFile(cmd.Context(), o)
 			if err != nil {
@@ -45,7 +46,11 @@ func (p *process) approvalCommand(o *options) *cobra.Command {
 			if approvals == nil {
 				return usage("with -c, name a file that has approvals: { url: https://duly.example, secret_env: NAME }", "there is nowhere to answer")
 			}
-			q.Agent, q.Key = args[0], args[1]
+			if q.Agent, q.ID = args[0], args[1]; q.Fence == 0 {
+				if err := o.onStore(cmd.Context(), func(s scheduler) error { return asked(cmd.Context(), s, &q.Question) }); err != nil {
+					return err
+				}
+			}
 			address, err := approvals.URL(q, core.SystemClock{}.Now())
 			if err != nil {
 				return usage("see "+cmd.CommandPath()+" --help", "%w", err)
@@ -53,7 +58,23 @@ func (p *process) approvalCommand(o *options) *cobra.Command {
 			return o.print(p.stdout, map[string]string{"url": address}, func(w *table.Page) { w.Line("%s", address) })
 		})
 	cmd.Args = cobra.ArbitraryArgs
-	cmd.Flags().StringVar(&q.Question, "question", "", "what the page asks; by default, which agent and signal it is about")
-	durationVar(cmd.Flags(), &q.For, "for", q.For, "how long it may be answered")
+	flags := cmd.Flags()
+	flags.StringVar(&q.Text, "question", "", "what the page asks; by default, which agent and signal it is about")
+	flags.StringVar(&q.Key, "key", "", "the key of the signal (default what the task waits for)")
+	flags.Int64Var((*int64)(&q.Fence), "fence", 0, "the fence of the run that is going to wait for it (default that of the wait)")
+	durationVar(flags, &q.For, "for", q.For, "how long it may be answered")
 	return onlyHere(o.withJSON(cmd), "the secret that makes the address is in the file", "leave it out, and name the file with -c")
+}
+
+// asked adds to a question what its task waits for.
+func asked(ctx context.Context, s scheduler, q *core.Question) error {
+	t, err := s.Task(ctx, q.Agent, q.ID)
+	switch {
+	case err != nil:
+		return err
+	case t.Awaiting == nil:
+		return &core.InvalidError{Field: "id", Reason: "names a task that waits for no signal: duly explain says what it does"}
+	}
+	q.Key, q.Fence = t.Awaiting.Key, t.Awaiting.Fence
+	return nil
 }

@@ -14,7 +14,7 @@ import (
 // Rights are what a caller may do.
 type Rights struct {
 	Name   string   // unique in the file
-	Scopes []string // of read, trigger and write; at least one
+	Scopes []string // of read, trigger, write and approve; at least one
 	// Agents are whose tasks it is about, and Patterns the beginnings of ids and a star: those of agents and users. Both are nil for all.
 	Agents, Patterns []string
 
@@ -29,7 +29,7 @@ type Credential struct {
 }
 
 // scopes are what rights may name.
-var scopes = []string{"read", "trigger", "write"}
+var scopes = []string{"read", "trigger", "write", "approve"}
 
 // Fail is an error about a caller, at its place in the file.
 func (r *Rights) Fail(format string, args ...any) error { return r.at.fail(format, args...) }

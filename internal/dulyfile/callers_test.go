@@ -51,10 +51,10 @@ func TestMistakesInCallers(t *testing.T) {
 	for text, want := range map[string]string{
 		"tokens: { env: A }":                                                  "duly.yaml:1: tokens: must be an array",
 		"tokens: [ { scopes: [read] } ]":                                      "duly.yaml:1: tokens[0]: must name the environment variable that contains the secret",
-		"tokens: [ { env: A } ]":                                              "duly.yaml:1: tokens[0]: must have scopes: some of read, trigger, write",
+		"tokens: [ { env: A } ]":                                              "duly.yaml:1: tokens[0]: must have scopes: some of read, trigger, write, approve",
 		"tokens: [ { env: A, scopes: [] } ]":                                  "duly.yaml:1: tokens[0].scopes: must not be empty",
 		"tokens: [ { env: A, scopes: read } ]":                                "duly.yaml:1: tokens[0].scopes: must be an array",
-		"tokens: [ { env: A, scopes: [reads] } ]":                             `duly.yaml:1: tokens[0].scopes[0]: unknown scope "reads"; expected read, trigger, write`,
+		"tokens: [ { env: A, scopes: [reads] } ]":                             `duly.yaml:1: tokens[0].scopes[0]: unknown scope "reads"; expected read, trigger, write, approve`,
 		"tokens: [ { env: A, scopes: [read], agents: [] } ]":                  "duly.yaml:1: tokens[0].agents: must not be empty",
 		"tokens: [ { env: A, scopes: [read], agents: [''] } ]":                "duly.yaml:1: tokens[0].agents[0]: must not be empty",
 		"tokens: [ { env: A, scopes: [read], agents: [ ~ ] } ]":               "duly.yaml:1: tokens[0].agents[0]: must be a string",

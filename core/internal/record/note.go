@@ -67,3 +67,27 @@ func DecodeFailure(data []byte) Failure {
 	}
 	return f
 }
+
+// Sender is who has sent a signal, and how.
+// A store keeps it with what was said, and core alone reads it.
+type Sender struct{ How, By, Question string }
+
+var senders = tableOf(rows{
+	{number: 1, form: formText, at: unsafe.Offsetof(Sender{}.How)},
+	{number: 2, form: formText, at: unsafe.Offsetof(Sender{}.By)},
+	{number: 3, form: formText, at: unsafe.Offsetof(Sender{}.Question)},
+})
+
+// Encode is the sender as it is stored.
+func (s *Sender) Encode() []byte {
+	return senders.encode(unsafe.Pointer(s), 8+len(s.By)+len(s.Question))
+}
+
+// DecodeSender reads a sender. Whoever cannot be read is nobody, so that no signal is taken for somebody's.
+func DecodeSender(data []byte) Sender {
+	var s Sender
+	if senders.decode(data, unsafe.Pointer(&s)) != nil {
+		return Sender{}
+	}
+	return s
+}

@@ -109,7 +109,7 @@ func TestEveryFieldIsStored(t *testing.T) {
 	assert.Equal(t, b, got)
 	s := sampleState()
 	s.GateTag, s.Hand, s.PutOff = `"etag"`, true, &record.PutOff{From: 11, To: 12}
-	s.Await = &record.Await{Key: "k", Until: 13, Then: "fail"}
+	s.Await = &record.Await{Key: "k", Until: 13, Then: "fail", Fence: 14, From: "approval"}
 	gotState, err := record.DecodeState(s.Encode())
 	require.NoError(t, err)
 	assert.Equal(t, s.GateTag, gotState.GateTag)
@@ -127,7 +127,9 @@ func TestEveryFieldIsStored(t *testing.T) {
 	gotProfile, err := record.DecodeProfile(p.Encode())
 	require.NoError(t, err)
 	assert.Equal(t, p, gotProfile)
-	for _, sample := range []any{b, s, f, *b.Origin, sampleHold, sampleFailure, p} {
+	sender := record.Sender{How: "page", By: "ann", Question: "?"}
+	assert.Equal(t, sender, record.DecodeSender(sender.Encode()))
+	for _, sample := range []any{b, s, f, *b.Origin, sampleHold, sampleFailure, p, sender, *s.Await} {
 		v := reflect.ValueOf(sample)
 		for i := range v.NumField() {
 			if f := v.Type().Field(i); f.IsExported() {

@@ -86,6 +86,8 @@ var states = tableOf(rows{
 	awaited(24, func(a *Await) any { return &a.Key }),
 	awaited(25, func(a *Await) any { return &a.Until }),
 	awaited(26, func(a *Await) any { return &a.Then }),
+	awaited(27, func(a *Await) any { return (*store.Millis)(&a.Fence) }),
+	awaited(28, func(a *Await) any { return &a.From }),
 })
 
 // Await is a signal that a task waits for, until when, and what becomes of it then. Few tasks have one.
@@ -93,6 +95,8 @@ type Await struct {
 	Key   string
 	Until store.Millis // zero for ever
 	Then  string       // empty to run it
+	Fence store.Fence  // of the run that has asked
+	From  string       // whose signals count; empty for anybody's
 }
 
 // awaited is a row of it: a text, or a time.

@@ -52,8 +52,8 @@
 --   recount:R HASH of what a round of an audit has counted; for some minutes: see recount.lua
 --   answers   HASH caller -> nonce(8) answer (msgpack), of the last call of each that changed something: see answers.lua
 --   awaits    HASH agent:id -> key of the signal that a task waits for
---   awaits:A:K HASH id -> 'w', or 't' what it was told, of the tasks of A that wait for K
---   signal:A:K STRING until(13) what was said that nobody has waited for yet; for so long
+--   awaits:A:K HASH id -> 'w' fence, or 'a' fence of one that wants an approval, or 't' what it was told, of the tasks of A that wait for K
+--   signal:A:K STRING until(13) 'a' if it is an approval, else 'w', and what was said that nobody has waited for yet; for so long
 --   alarms    ZSET tag, by its time, ms; of the first partition only: the wake-ups that are booked with a clock outside
 --   counters has 'stamps' too: those of the definitions that are stored, oldest first, with a space between: see stamp.lua
 --                  and 'ordered': when a task was last told to run that was held, ms; each hold begins later than those before it

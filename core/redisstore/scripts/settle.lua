@@ -17,7 +17,7 @@
 --           z rest until due; b given back, due is the one it had; the group is what the caller takes for it: see group_of
 --           statistics: type of the schedule(1) failed(1) duration(6) lag(6); extra, each with its length: 1 if it knows
 --           that the task was replaced, hold or '', floor|reason|delay|longest or '', failure, unit=amount and so on,
---           how it was answered: see after_run, 1 if it waits for its signal no more, and the key of the next one or ''
+--           how it was answered: see after_run, 1 if it waits for its signal no more, the key of the next one or '', and the mark of that wait
 -- returns {now, for each run: 0 when its lease is lost, -1 when its task was replaced, 'x' and what was said when it is
 --          to be cancelled, else 1 or the new due time, behind a + if others wait for what it had; then, if there are any,
 --          {which run it was, bucket, end of its period of each budget that is used up by now}, and what the homes of buckets that span
@@ -122,11 +122,11 @@ local function again(verb, agent, id, ref, live, member, order, due, state, extr
     state_sets[#state_sets + 1] = state
     if not unrun then cleared[#cleared + 1] = ref end
   end
-  local await = ''
+  local await, wait = '', ''
   if extra ~= '' then
-    local _, hold, floor, _, _, _, heard, key = struct.unpack('>I4c0I4c0I4c0I4c0I4c0I4c0I4c0I4c0', extra)
+    local _, hold, floor, _, _, _, heard, key, wait_ = struct.unpack('>I4c0I4c0I4c0I4c0I4c0I4c0I4c0I4c0I4c0', extra)
     if heard ~= '' then unwait(agent, id) end
-    await = key
+    await, wait = key, wait_
     if hold ~= '' then hold_now(SCOPE_TASK .. ref, sub(hold, 2)) end
     if floor ~= '' then due = pulsed(ref, select(2, parse(live)), verb, floor, due) end
   end
@@ -138,7 +138,7 @@ local function again(verb, agent, id, ref, live, member, order, due, state, extr
     due = math.min(due, now)
     rouse(ref, live)
   end
-  if await ~= '' and op ~= byte(ORDER_REPLACE) and wait_for(agent, id, await) then due = math.min(due, now) end
+  if await ~= '' and op ~= byte(ORDER_REPLACE) and wait_for(agent, id, await, wait) then due = math.min(due, now) end
   -- An order to run, or to run once more, outlives a run that has not begun.
   if op == byte(ORDER_TAKEN) and verb == RELEASE then
     redis.call('HSET', base .. 'orders', ref, ORDER_RUN)

@@ -7,19 +7,28 @@
 -- ARGV[3] what is said
 -- ARGV[4] how long it is kept, ms
 -- ARGV[5] 1 if it is the rest of one that was told to some already, which is not kept
--- returns {now, 0 one is kept already, 1 tasks were told, 2 it is kept, how many were told, 1 if there may be more}
+-- ARGV[6] a if it is an approval, else w
+-- ARGV[7] the only task that it is for, or ''
+-- ARGV[8] the fence of the run of that task which has asked
+-- returns {now, 0 one is kept already, 1 tasks were told, 2 it is kept, 3 the only wait that it is for is not open, 4 whoever waits wants an approval,
+--          how many were told, 1 if there may be more}
 
 local TAKEN = 0
 local RESUMED = 1
 local KEPT = 2
+local CLOSED = 3
+local UNAPPROVED = 4
 local MOST_TOLD = 100
-local agent, key, said = ARGV[1], ARGV[2], ARGV[3]
+local agent, key, said, counts, only = ARGV[1], ARGV[2], ARGV[3], ARGV[6], ARGV[7]
 local waiting = base .. 'awaits:' .. agent .. ':' .. key
-local told, rest = 0, 0
-local all = redis.call('HGETALL', waiting)
+local told, rest, unapproved = 0, 0, false
+local all = only == '' and redis.call('HGETALL', waiting) or { only, redis.call('HGET', waiting, only) or TOLD }
 for i = 1, #all, 2 do
-  local id = all[i]
-  if all[i + 1] == UNTOLD then
+  local id, mark = all[i], sub(all[i + 1], 1, 1)
+  local meant = mark ~= TOLD and (only == '' or sub(all[i + 1], 2) == ARGV[8])
+  if meant and mark ~= counts and counts ~= 'a' then
+    unapproved = true
+  elseif meant then
     local live, member = find(agent, redis.call('HGET', KEYS[2], agent), id)
     local place_, due, name = IS_RUNNING, 0, nil
     if live then place_, due, name = where(agent, id, live, member) end
@@ -45,7 +54,9 @@ if told > 0 then
   return kept_answer({ now, RESUMED, told, rest })
 end
 if ARGV[5] == '1' then return { now, RESUMED, 0, 0 } end
+if unapproved then return { now, UNAPPROVED, 0, 0 } end
+if only ~= '' then return { now, CLOSED, 0, 0 } end
 if kept_for(agent, key) then return { now, TAKEN, 0, 0 } end
 local until_ = string.format('%013.0f', now + tonumber(ARGV[4]))
-redis.call('SET', base .. 'signal:' .. agent .. ':' .. key, until_ .. said, 'PX', ARGV[4] + 60000) -- it says itself when it is over
+redis.call('SET', base .. 'signal:' .. agent .. ':' .. key, until_ .. counts .. said, 'PX', ARGV[4] + 60000) -- it says itself when it is over
 return kept_answer({ now, KEPT, 0, 0 })

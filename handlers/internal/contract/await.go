@@ -17,6 +17,7 @@ type awaited struct {
 	Key        string          `json:"key"`
 	Timeout    string          `json:"timeout"`
 	OnTimeout  core.OnTimeout  `json:"on_timeout"`
+	From       string          `json:"from"`
 	Checkpoint json.RawMessage `json:"checkpoint"`
 }
 
@@ -26,6 +27,9 @@ type heard struct {
 	Told     bool            `json:"told"`
 	Payload  json.RawMessage `json:"payload,omitempty"`
 	TimedOut bool            `json:"timed_out"`
+	How      core.Means      `json:"how,omitempty"`
+	By       string          `json:"by,omitempty"`
+	Question string          `json:"question,omitempty"`
 }
 
 // heardOf is what a run was told; nil if it has not waited.
@@ -34,7 +38,7 @@ func heardOf(t *core.RunInfo) *heard {
 	if !waited {
 		return nil
 	}
-	return &heard{Key: h.Key, Told: h.Told, Payload: h.Payload, TimedOut: h.TimedOut}
+	return &heard{Key: h.Key, Told: h.Told, Payload: h.Payload, TimedOut: h.TimedOut, How: h.How, By: h.By, Question: h.Question}
 }
 
 // await has the run wait.
@@ -46,7 +50,7 @@ func (s *Steering) await(value string) error {
 	if err != nil {
 		return err
 	}
-	signal := core.Signal{Key: a.Key, OnTimeout: a.OnTimeout}
+	signal := core.Signal{Key: a.Key, OnTimeout: a.OnTimeout, From: a.From}
 	if a.Timeout != "" {
 		if signal.Timeout, err = time.ParseDuration(a.Timeout); err != nil || signal.Timeout <= 0 {
 			return fmt.Errorf("the timeout of %s%s must be a duration such as 48h, not %.40q", Prefix, Await, a.Timeout)

@@ -115,6 +115,8 @@ type task struct {
 type awaiting struct {
 	Key   string
 	Until time.Time
+	From  string
+	Fence core.Fence
 }
 
 // labels that have fields of their own.
@@ -154,7 +156,7 @@ func (t *task) core() core.TaskInfo {
 		TraceID: t.TraceID, Traceparent: t.Traceparent, SessionID: t.SessionID, UserID: t.UserID, Info: t.Info, Tags: t.Tags, Labels: t.labels(),
 	}
 	if t.Awaiting != nil {
-		info.Awaiting = &core.Awaiting{Key: t.Awaiting.Key, Until: t.Awaiting.Until}
+		info.Awaiting = (*core.Awaiting)(t.Awaiting)
 	}
 	if t.By != (core.TaskName{}) {
 		info.Origin = &core.Origin{By: t.By, Root: t.Root, Depth: t.Depth}
