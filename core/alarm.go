@@ -7,8 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -45,30 +46,42 @@ const (
 	// alarmFarthest is how far ahead an alarm may be, as clocks outside have bounds: QStash seven days, Cloud Tasks thirty. A call
 	// that comes before something is due books the next.
 	alarmFarthest = 6 * 24 * time.Hour
-	// alarmLinger is how long a pull waits for what falls due next, rather than to book an alarm for it. It also bounds how much earlier
-	// than the store's clock the one outside may be: an alarm that rings before something is due would else find nothing, and be
-	// gone.
-	alarmLinger = 1500 * time.Millisecond
-	// alarmRunning is how long a pull that claims no more waits for its runs until it books the alarm without them: for what falls due while
-	// they run, and for the end of their leases, should this process die.
-	alarmRunning = time.Second
-	// alarmBarren is how soon an alarm is after a pull that has left what is due, but has got nothing: it is for another one, or
-	// for a partition that is away.
-	alarmBarren = 30 * time.Second
 	// dueNow is the due time of what is due at once: an alarm is booked for no time that has passed.
 	dueNow store.Millis = 1
-	// longestAlarm bounds one call of the clock, and lastAlarm is what a call gets whose own time is over.
-	longestAlarm = 5 * time.Second
-	lastAlarm    = 500 * time.Millisecond
+	// writerWaits is how long a call that has made something due waits for its alarm, and pullWaits a pull: for the answer of the store, of the clock,
+	// and of another process that is setting one. lastAlarm is what a pull has whose own time is over, and confirmIn what the store has to note
+	// that the clock has it.
+	writerWaits = 900 * time.Millisecond
+	pullWaits   = 2 * time.Second
+	lastAlarm   = 500 * time.Millisecond
+	confirmIn   = 250 * time.Millisecond
+	// alarmPoll is how often a process that waits for another one's booking asks, and fleetAsked how often one without a clock asks whether the hosts are
+	// called by alarms.
+	alarmPoll  = 50 * time.Millisecond
+	fleetAsked = time.Minute
 )
 
-// alarm is what this process knows of the alarm that is booked.
+// errSetElsewhere and errNoClock say why nothing is booked.
+var (
+	errSetElsewhere = errors.New("another process was setting it, and has not said that the clock has it")
+	errNoClock      = errors.New("this process has no clock outside: give it the alarm that the others have (alarm: of duly.yaml, Config.Alarm)")
+)
+
+// alarm is what this process knows of the alarms that are booked.
 type alarm struct {
-	mu    sync.Mutex
-	known store.Millis // one is booked for then, by whomever
-	pulls int          // that book an alarm when they end, for what has been made due until then too
-	made  store.Millis // when the earliest of that is due
-	count int          // of bookings
+	turn chan struct{} // of the one that books: what the others want is booked with it
+
+	guarded atomic.Int64 // when the last guard rings that a pull of this process has set
+
+	mu     sync.Mutex
+	known  store.Millis // one is confirmed for then, by whomever
+	wanted store.Millis // by the earliest of those who wait for their turn
+	owed   store.Millis // the earliest that this process has made due and not booked
+	pulls  int          // that book an alarm when they end, for what has been made due until then too
+	made   store.Millis // when the earliest of that is due
+	living bool         // the process is there when something falls due: it books nothing
+	fleet  bool         // the hosts of the store are called by alarms, as of asked
+	asked  time.Time
 }
 
 // enter says that a pull is going to book.
@@ -98,19 +111,65 @@ func (a *alarm) defers(due store.Millis) bool {
 	return a.pulls > 0
 }
 
-// needs reports whether an alarm is not known to be booked until a time, and makes a tag for it.
-func (a *alarm) needs(at, now store.Millis) (tag int, needed bool) {
+// covers reports whether an alarm is known that rings no later than a time.
+func (a *alarm) covers(at, now store.Millis) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.count++
-	return a.count, a.known <= now || a.known > at
+	return a.known > now && a.known <= at
 }
 
-// knows notes when the next alarm rings; zero: never.
-func (a *alarm) knows(at store.Millis) {
+// begin waits for the turn to book: nobody else does until end.
+func (a *alarm) begin(ctx context.Context, at store.Millis) error {
+	a.mu.Lock()
+	a.wanted = earlier(a.wanted, at)
+	a.mu.Unlock()
+	select {
+	case a.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (a *alarm) end() { <-a.turn }
+
+// take is the earliest of a time and what those want who wait for their turn.
+func (a *alarm) take(at store.Millis) store.Millis {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.known = at
+	at = earlier(at, a.wanted)
+	a.wanted = 0
+	return at
+}
+
+// confirmed notes that the clock has an alarm, or two; zero is none.
+func (a *alarm) confirmed(now store.Millis, at ...store.Millis) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known <= now {
+		a.known = 0
+	}
+	for _, one := range at {
+		a.known = earlier(a.known, one)
+	}
+	if a.known != 0 && a.known <= a.owed {
+		a.owed = 0
+	}
+}
+
+// fails notes that there is no alarm for a time.
+func (a *alarm) fails(at store.Millis) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.owed = earlier(a.owed, at)
+}
+
+// lacks reports whether no alarm could be booked for something that this process has made due.
+func (a *alarm) lacks(due store.Millis) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at := (due + 999) / 1000 * 1000
+	return due != 0 && a.owed != 0 && (a.known == 0 || a.known > max(at, a.owed))
 }
 
 // next is when the alarm rings that is known to be booked; zero for none.
@@ -123,51 +182,94 @@ func (a *alarm) next(now store.Millis) store.Millis {
 	return a.known
 }
 
-// book books an alarm for something that is due; zero is nothing.
-func (s *Scheduler) book(ctx context.Context, due store.Millis) error {
+// alarmAt is when an alarm rings for something that is due.
+func alarmAt(due, now store.Millis) store.Millis {
+	return (min(max(due, now.Add(alarmAhead)), now.Add(alarmFarthest)) + 999) / 1000 * 1000
+}
+
+// book books an alarm for something that is due, and waits for it so long at most; zero is nothing.
+func (s *Scheduler) book(ctx context.Context, due store.Millis, patience time.Duration) error {
 	if s.config.Alarm == nil || due == 0 {
 		return nil
 	}
-	ctx, cancel := alarmContext(ctx)
+	within, cancel := alarmContext(ctx, patience)
 	defer cancel()
 	// A process that has heard nothing of the store yet may be wrong about the time by any amount.
-	now, err := s.askedNow(ctx)
+	now, err := s.askedNow(within)
 	if err != nil {
 		return &AlarmError{At: due.Time(), Err: err}
 	}
-	at := min(max(due, now.Add(alarmAhead)), now.Add(alarmFarthest))
-	at = (at + 999) / 1000 * 1000
-	n, needed := s.alarm.needs(at, now)
-	if !needed {
+	at := alarmAt(due, now)
+	if s.alarm.covers(at, now) {
 		return nil
 	}
-	wanted := store.Booking{At: at, Tag: s.nonce + "-" + strconv.Itoa(n)}
-	booked, err := s.store.Book(ctx, wanted)
+	if err = s.alarm.begin(within, at); err == nil {
+		defer s.alarm.end()
+		for done := s.alarm.covers(at, now); !done && err == nil; {
+			if done, err = s.bookOnce(within, s.alarm.take(at)); !done && err == nil {
+				err = s.pollAlarm(within)
+			}
+		}
+	}
 	if err != nil {
+		s.alarm.fails(at)
 		return &AlarmError{At: at.Time(), Err: err}
 	}
-	s.alarm.knows(booked.At)
-	if booked != wanted {
+	return nil
+}
+
+// bookOnce owes an alarm, sets what the store says is this process' to set, and reports whether there is one then. What the clock has not confirmed is not
+// known: it stays owed.
+func (s *Scheduler) bookOnce(ctx context.Context, at store.Millis) (done bool, err error) {
+	mine := store.Booking{At: at, Tag: s.nonce, For: pullWaits + confirmIn}
+	booked, err := s.store.Book(ctx, mine)
+	if err != nil {
+		return false, err
+	}
+	s.observe(booked.Now)
+	s.alarm.confirmed(booked.Now, booked.Next)
+	if booked.Set != 0 {
+		mine.At = alarmAt(booked.Set, booked.Now)
+		if s.alarm.guarded.Load() != int64(mine.At) {
+			err = s.ring(ctx, mine.At)
+		}
+		if err != nil {
+			return false, err
+		}
+		s.alarm.confirmed(booked.Now, mine.At)
+		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmIn)
+		defer cancel()
+		if err := s.store.Confirm(own, mine); err != nil { // it rings all the same, and another time too
+			s.config.Logger.WarnContext(ctx, "an alarm is set, and the store does not know it", slog.Time("at", mine.At.Time()), slog.Any("err", err))
+		}
+	}
+	return s.alarm.covers(alarmAt(at, booked.Now), booked.Now), nil
+}
+
+// ring has the clock outside ring at a time of the store's clock.
+func (s *Scheduler) ring(ctx context.Context, at store.Millis) error {
+	return s.config.Alarm.Set(ctx, at.Time())
+}
+
+// pollAlarm waits before the store is asked again what has become of another process' alarm.
+func (s *Scheduler) pollAlarm(ctx context.Context) error {
+	over := make(chan struct{})
+	stop := s.config.Clock.AfterFunc(alarmPoll, func() { close(over) })
+	defer stop()
+	select {
+	case <-over:
 		return nil
+	case <-ctx.Done():
+		return errSetElsewhere
 	}
-	if err = s.config.Alarm.Set(ctx, at.Time()); err == nil {
-		return nil
-	}
-	s.alarm.knows(0)
-	// The next to need one has to try again. If that fails too, it is a tick that finds out.
-	if err2 := s.store.Unbook(ctx, wanted); err2 != nil {
-		s.config.Logger.WarnContext(ctx, "an alarm that could not be set stays booked", slog.Time("at", at.Time()), slog.Any("err", err2))
-	}
-	return &AlarmError{At: at.Time(), Err: err}
 }
 
 // alarmContext is what an alarm is booked with. That of the caller may be done, as a pull ends with it.
-func alarmContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	longest := longestAlarm
+func alarmContext(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
 	if end, ok := ctx.Deadline(); ok {
-		longest = min(longest, max(time.Until(end), lastAlarm)) //nolint:forbidigo // the deadline of a context is by the machine's clock
+		patience = min(patience, max(time.Until(end), lastAlarm)) //nolint:forbidigo // the deadline of a context is by the machine's clock
 	}
-	return context.WithTimeout(context.WithoutCancel(ctx), longest)
+	return context.WithTimeout(context.WithoutCancel(ctx), patience)
 }
 
 // madeDue books an alarm for what a call has made due. The call was carried out, whatever becomes of that.
@@ -175,75 +277,96 @@ func (s *Scheduler) madeDue(ctx context.Context, due store.Millis) {
 	if due == 0 || s.alarm.defers(due) {
 		return
 	}
-	if err := s.book(ctx, due); err != nil {
-		s.config.Logger.ErrorContext(ctx, "nobody is going to be called for what was made due, until the next pull", slog.Any("err", err))
+	err := s.owe(ctx, due)
+	if s.config.Alarm != nil {
+		err = s.book(ctx, due, writerWaits)
+	}
+	if err != nil {
+		s.config.Logger.ErrorContext(ctx, "could not book a wake-up: what has become due waits for the next call", slog.Any("err", err))
 	}
 }
 
-// books reports whether a pull books an alarm when it ends: pulls of a series are of a process that lives on.
-func (p *pull) books() bool { return p.s.config.Alarm != nil && p.scope.Series == nil }
-
-// runBooked is run, and books the alarm for what follows.
-func (p *pull) runBooked() (Report, error) {
-	if !p.books() {
-		return p.run()
+// owe tells the store of what is due, for processes with a clock, if its hosts are called by alarms and this process has no clock. It returns an
+// error if no alarm is booked for it.
+func (s *Scheduler) owe(ctx context.Context, due store.Millis) error {
+	if s.config.Alarm != nil || !s.alarm.asks(s.config.Clock.Now()) {
+		return nil
 	}
-	p.s.alarm.enter()
-	r, err := p.run()
-	made := p.leaveAlarm()
-	due := earlier(store.MillisOf(r.NextDueAt), made)
-	switch now := p.s.storeNow(); {
-	case r.More && r.Agents > 0:
-		due = earlier(due, now)
-	case r.More:
-		due = now.Add(alarmBarren)
-		if made > now {
-			due = earlier(due, made)
-		}
+	within, cancel := alarmContext(ctx, writerWaits)
+	defer cancel()
+	booked, err := s.store.Book(within, store.Booking{At: (due + 999) / 1000 * 1000, Tag: s.nonce})
+	if err != nil {
+		return nil //nolint:nilerr // whether there is anything to say is not known
 	}
-	if failed := p.s.book(p.ctx, due); failed != nil {
-		err = errors.Join(err, failed) // that of the pull is not hidden
+	s.alarm.heard(booked.Fleet, s.config.Clock.Now())
+	s.alarm.confirmed(booked.Now, booked.Next)
+	at := alarmAt(due, booked.Now)
+	if !booked.Fleet || booked.Next != 0 && booked.Next <= at {
+		return nil
 	}
-	r.AlarmAt = p.s.alarm.next(p.s.storeNow()).Time()
-	return r, err
+	s.alarm.fails(at)
+	return &AlarmError{At: at.Time(), Err: errNoClock}
 }
 
-// leaveAlarm has the pull book for itself, and returns when the earliest of what others have left to it is due.
-func (p *pull) leaveAlarm() store.Millis {
-	if p.leftAlarm.Swap(true) {
-		return 0
-	}
-	return p.s.alarm.leave()
+// asks reports whether a process without a clock has to tell the store of what it makes due.
+func (a *alarm) asks(now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.living && (a.fleet || a.asked.IsZero() || now.Sub(a.asked) >= fleetAsked)
 }
 
-// awaitsDue waits for what falls due within a moment, and reports whether there is such a thing: a host that is called for each second
-// costs more than one that waits for it.
-func (p *pull) awaitsDue() bool {
-	if !p.books() || p.scope.Agents != nil || p.over() || p.left == 0 {
-		return false
-	}
-	next, now := p.outlook.next(), p.s.storeNow()
-	if next <= now || next > now.Add(alarmLinger) {
-		return false
-	}
-	p.pauseFor(next.Time().Sub(now.Time()))
-	return !p.over()
+// heard notes whether the hosts of the store are called by alarms.
+func (a *alarm) heard(fleet bool, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.fleet, a.asked = fleet, now
 }
 
-// bookWhileRunning books an alarm if the runs of a pull that claims no more take long, until it is stopped.
-func (p *pull) bookWhileRunning() (stop func()) {
-	if !p.books() || !p.claimed {
-		return func() {}
+// lives notes that the process is there when something falls due.
+func (a *alarm) lives() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.living = true
+}
+
+// BookAlarm books for what is due next and for what other processes owe, as far as no alarm is booked yet. A process that lives on calls it when a [store.Waker]
+// tells of something, when it has failed, and now and then: then nothing waits for long that others could not book. Its error is an *[AlarmError].
+func (s *Scheduler) BookAlarm(ctx context.Context) error {
+	if s.config.Alarm == nil {
+		return nil
 	}
-	done := make(chan struct{})
-	stopTimer := p.s.config.Clock.AfterFunc(alarmRunning, func() {
-		defer close(done)
-		made := p.leaveAlarm()
-		p.s.madeDue(p.ctx, earlier(p.outlook.next(), made))
-	})
-	return func() {
-		if !stopTimer() {
-			<-done
-		}
+	due, err := s.NextDue(ctx)
+	if err != nil {
+		return &AlarmError{Err: err}
 	}
+	if due.IsZero() || s.alarm.defers(store.MillisOf(due)) {
+		return nil
+	}
+	return s.book(ctx, store.MillisOf(due), writerWaits)
+}
+
+// AlarmNotBooked is what the answer to a submit says of a task that is stored and for which no alarm could be booked.
+const AlarmNotBooked = "not booked"
+
+// explainAlarm says that hosts are called by alarms and none of them for a task. What is not known is not said.
+func (s *Scheduler) explainAlarm(ctx context.Context, e *Explanation, t *store.Stored) {
+	if !slices.ContainsFunc(e.Reasons, func(b Because) bool {
+		return b.Code == BecauseNotDue || b.Code == BecauseRetry || b.Code == BecauseWaiting
+	}) {
+		return
+	}
+	booked, err := s.store.Book(ctx, store.Booking{})
+	if err != nil || !booked.Fleet || booked.Next != 0 && booked.Next <= alarmAt(t.Due, booked.Now) {
+		return
+	}
+	e.because(BecauseAlarm, 0, "hosts are called by alarms here, and none is booked for it: it waits for the next call, unless a daemon runs; duly run-due --all -c FILE books one")
+}
+
+// BooksAlarms reports whether the process has an alarm.
+func (s *Scheduler) BooksAlarms() bool { return s.config.Alarm != nil }
+
+// AlarmBy reports whether this process knows of an alarm that is to come, no later than something that is due at a time of the store's clock.
+func (s *Scheduler) AlarmBy(due time.Time) bool {
+	now := s.storeNow()
+	return s.alarm.covers(alarmAt(store.MillisOf(due), now), now)
 }

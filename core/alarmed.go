@@ -9,8 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// alarmed is a store of a scheduler with an alarm. What has made something due is told by the answers of the store, so that there is one place
-// for all calls.
+// alarmed is the store of a scheduler. What has made something due is read from the answers of the store, so that there is one place for all calls.
 type alarmed struct {
 	Store
 
@@ -49,6 +48,9 @@ func (a *alarmed) Touch(ctx context.Context, touches []store.Touch) ([]store.Tou
 // Claim books for a new task that it was to start and has only stored.
 func (a *alarmed) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	claims, err := a.Store.Claim(ctx, requests)
+	if a.s.config.Alarm == nil { // what starts here is no business of the clock's
+		return claims, err
+	}
 	for i := range claims {
 		if c := &claims[i]; c.Submitted != nil && len(c.Tasks) == 0 {
 			a.s.madeDue(ctx, c.Submitted.Due)
@@ -71,8 +73,11 @@ func (a *alarmed) Turn(ctx context.Context, runs []store.Settlement, requests []
 	return settled, claims, err
 }
 
-// settled books for what the ends of runs have made due.
+// settled books for what the ends of runs have made due. A process that runs tasks and has no clock is called by something else.
 func (a *alarmed) settled(ctx context.Context, settled []store.Settled) {
+	if a.s.config.Alarm == nil {
+		return
+	}
 	var due store.Millis
 	for i := range settled {
 		due = earlier(due, settled[i].Due)
@@ -112,7 +117,7 @@ func (a *alarmed) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect,
 	var due store.Millis
 	for i := range holds {
 		until := holds[i].Until
-		if until.After != 0 {
+		if until.After != 0 && (a.s.config.Alarm != nil || a.s.alarm.asks(a.s.config.Clock.Now())) {
 			now, err := a.s.askedNow(ctx)
 			if err != nil {
 				return nil, err

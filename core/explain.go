@@ -57,6 +57,7 @@ const (
 	BecauseSerial    BecauseCode = "serial"       // it is due, and another run of its agent has to end first
 	BecauseLimited   BecauseCode = "limited"      // it is due, and a limit holds it back
 	BecauseBudget    BecauseCode = "budget"       // it is due, and a budget is used up that it is about
+	BecauseAlarm     BecauseCode = "alarm"        // its hosts are called by alarms, and none is booked for it
 	BecauseSuspect   BecauseCode = "suspect"      // its last run died with its process: few such tasks run at once in a process
 )
 
@@ -82,6 +83,7 @@ func (s *Scheduler) Explain(ctx context.Context, agent, id string) (Explanation,
 		e.running(t)
 	default:
 		e.waiting(t)
+		s.explainAlarm(ctx, &e, t)
 	}
 	return e, nil
 }

@@ -280,6 +280,10 @@ func (f RunFailure) MarshalJSON() ([]byte, error) {
 
 // MarshalJSON writes what became of a submitted task.
 func (s Submitted) MarshalJSON() ([]byte, error) {
+	alarm := ""
+	if s.NotBooked {
+		alarm = AlarmNotBooked
+	}
 	return json.Marshal(struct {
 		ID      string `json:"id"`
 		Agent   string `json:"agent_id"`
@@ -288,9 +292,10 @@ func (s Submitted) MarshalJSON() ([]byte, error) {
 		Due     stamp  `json:"due_at,omitzero"`
 		Created bool   `json:"created"`
 
-		Replaced bool `json:"replaced,omitempty"`
-		Differs  bool `json:"differs,omitempty"`
-	}{s.ID, s.Agent, s.Kind, s.Status, stamp(s.Due), s.Created, s.Replaced, s.Differs})
+		Replaced bool   `json:"replaced,omitempty"`
+		Differs  bool   `json:"differs,omitempty"`
+		Alarm    string `json:"alarm,omitempty"`
+	}{s.ID, s.Agent, s.Kind, s.Status, stamp(s.Due), s.Created, s.Replaced, s.Differs, alarm})
 }
 
 // MarshalJSON writes one run of a task. A run that crashed has no start: its process did not live to tell it.

@@ -44,6 +44,7 @@ type pull struct {
 	missing   atomic.Bool    // some may be
 	hosted    bool           // it runs what a living process has started at once, and claims nothing
 	leftAlarm atomic.Bool    // it no longer books for what others make due
+	guarded   bool           // somebody comes if this process dies
 	ticks     ticks
 	settler   *settler
 	own       settler // its settler, unless it is of a series

@@ -131,7 +131,7 @@ func TestSubmitsKnowQuietHours(t *testing.T) {
 		w.profile(core.Profile{Agent: "a", Quiet: night})
 		other, err := core.New(w.store, core.Config{})
 		require.NoError(t, err)
-		for i, calls := range []int{3, 1, 1} { // submit, read and plan; then it is known
+		for i, calls := range []int{4, 1, 1} { // submit, ask for alarms, read and plan; then it is known
 			before := w.store.Calls()
 			done, err := other.Submit(w.Context(), core.NewTask{Agent: "a", ID: fmt.Sprint(i), Kind: "k", Delay: time.Minute})
 			require.NoError(t, err)

@@ -72,6 +72,7 @@ func (p *pull) round() (bool, error) {
 		p.s.slots.keep(g, nil)
 		return err == nil, err
 	}
+	p.guard()
 	return true, p.claim(due, g)
 }
 

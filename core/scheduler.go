@@ -81,9 +81,7 @@ func New(st Store, config Config) (*Scheduler, error) {
 	s.expected = config.expected()
 	s.cron = s.crons.next
 	s.handleCallbacks()
-	if config.Alarm != nil {
-		s.store = &alarmed{Store: st, s: s}
-	}
+	s.store, s.alarm.turn = &alarmed{Store: st, s: s}, make(chan struct{}, 1)
 	return s, nil
 }
 
@@ -155,7 +153,7 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 	for i, p := range placed {
 		out[i] = Submitted{
 			Agent: subs[i].Agent, ID: subs[i].ID, Kind: subs[i].Kind, Status: StatusWaiting, Due: p.Due.Time(), Created: p.Created,
-			Replaced: p.Replaced,
+			Replaced: p.Replaced, NotBooked: s.alarm.lacks(p.Due),
 		}
 	}
 	if s.tells() {

@@ -41,6 +41,7 @@ type Series struct {
 // NewSeries makes a series whose pulls look again at a partition that has said nothing for so long: thus they find what nobody
 // announces, such as the tasks of a process that died.
 func (s *Scheduler) NewSeries(every time.Duration) *Series {
+	s.alarm.lives()
 	q := &Series{s: s, every: every, earlier: make(chan struct{}, 1), seen: map[int]*seen{}}
 	q.settler.s, q.settler.series = s, q
 	return q

@@ -23,6 +23,9 @@ type Submitted struct {
 	// The payload of a task that has completed or was cancelled is not kept, nor is the delay or the time of any, nor
 	// anything of one whose record was dropped.
 	Differs bool
+	// NotBooked says that the hosts of the store are called by alarms, and that none could be booked for the task: it waits for the next call, or for a
+	// process that books what others owe.
+	NotBooked bool
 }
 
 // Existing is what Submit would find of tasks whose ids are known already, in order; nothing is stored. A task that does not

@@ -37,7 +37,7 @@ func TestTheFunctionBooksItsNextCall(t *testing.T) {
 		return w.answer(e, fmt.Sprintf(`{"Records":[{"eventSource":"aws:sqs","eventSourceARN":%q,"messageId":"1","body":%q}]}`, arn, body))
 	}
 
-	w.submit(core.NewTask{Agent: "ada", ID: "soon", Kind: "quick", Delay: 3 * time.Second}, core.NewTask{Agent: "ada", ID: "later", Kind: "quick", Delay: time.Hour})
+	w.submit(core.NewTask{Agent: "ada", ID: "soon", Kind: "quick", Delay: 5 * time.Second}, core.NewTask{Agent: "ada", ID: "later", Kind: "quick", Delay: time.Hour})
 	w.answer(e, tick)
 	booked := <-messages
 	assert.Contains(t, booked, `{"kind":"tick","at":"`)
@@ -47,6 +47,7 @@ func TestTheFunctionBooksItsNextCall(t *testing.T) {
 	time.Sleep(time.Until(w.task("soon").Due.Add(10 * time.Millisecond)))
 	message(booked)
 	assert.Equal(t, core.StatusCompleted, w.task("soon").Status)
+	assert.Contains(t, <-messages, `{"kind":"tick","at":"`, "a guard before it starts anything")
 	assert.Contains(t, <-messages, "at(", "a schedule for what is due in an hour")
 	assert.Empty(t, messages)
 }

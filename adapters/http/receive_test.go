@@ -128,7 +128,7 @@ func TestAMessageThatFailedMayComeAgain(t *testing.T) {
 	require.Equal(t, 201, res.StatusCode, text)
 	res, _ = f.do(t, message("m", "/v1/tasks", body, now))
 	require.Equal(t, 208, res.StatusCode)
-	assert.Equal(t, []string{"Receive", "Get", "Submit", "Receive", "Receive"}, verbs, "a message costs two calls, a duplicate one")
+	assert.Equal(t, []string{"Receive", "Get", "Submit", "Book", "Receive", "Receive"}, verbs, "a message costs two calls, the first another one for alarms, and a duplicate one")
 	res, _ = f.do(t, message("bad", "/v1/tasks", `{"agent_id":"","kind":"ok"}`, now))
 	require.Equal(t, 400, res.StatusCode)
 	res, _ = f.do(t, message("bad", "/v1/tasks", body, now))

@@ -3,38 +3,87 @@ package memstore
 // The wake-ups that are booked outside.
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Book books an alarm; see [store.Bookings].
-func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booking, error) {
+// bookings are the alarms of the store.
+type bookings struct {
+	confirmed []store.Millis
+	owed      []owed       // by their times
+	last      store.Millis // when one was booked
+}
+
+// owed is an alarm that no clock has confirmed.
+type owed struct {
+	at, until store.Millis // until when its process may still set it
+	tag       string
+}
+
+// Book owes an alarm; see [store.Bookings].
+func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
 	if err := ctx.Err(); err != nil {
-		return store.Booking{}, &store.Error{Verb: "book", Err: err}
+		return store.Booked{}, &store.Error{Verb: "book", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
-	s.booked = slices.DeleteFunc(s.booked, func(old store.Booking) bool { return old.At <= now })
-	if b.At > now && (len(s.booked) == 0 || b.At < s.booked[0].At) {
-		s.booked = slices.Insert(s.booked, 0, b)
-		s.booked = s.booked[:min(len(s.booked), store.MostBookings)]
+	now, of := s.now(), &s.booked
+	of.confirmed = slices.DeleteFunc(of.confirmed, func(at store.Millis) bool { return at <= now })
+	out := store.Booked{Now: now, Fleet: b.For > 0 || of.last != 0 && now.Sub(of.last) < store.FleetFor}
+	if len(of.confirmed) > 0 {
+		out.Next = of.confirmed[0]
 	}
-	if len(s.booked) == 0 {
-		return store.Booking{}, nil
+	wanted := b.At != 0 && (out.Next == 0 || b.At < out.Next)
+	free := -1 // the first that the caller may set
+	for i := range of.owed {
+		switch o := &of.owed[i]; {
+		case o.tag == b.Tag || o.until <= now:
+			if free < 0 {
+				free = i
+			}
+		case o.at <= b.At:
+			wanted = false
+		}
 	}
-	return s.booked[0], nil
+	switch until := now.Add(b.For); {
+	case b.For > 0 && free >= 0 && (!wanted || of.owed[free].at <= b.At):
+		o := &of.owed[free]
+		o.tag, o.until = b.Tag, until
+		out.Set = o.at
+	case wanted && out.Fleet:
+		at := b.At
+		if soon := (now.Add(store.GatherFor) + 999) / 1000 * 1000; b.For > 0 && out.Next != 0 && at > soon && now.Sub(of.last) < store.GatherFor {
+			at = soon
+		}
+		if b.For > 0 {
+			out.Set = at
+		}
+		of.owed = append(of.owed, owed{at: at, until: until, tag: b.Tag})
+		slices.SortStableFunc(of.owed, func(x, y owed) int { return cmp.Compare(x.at, y.at) })
+		of.owed = of.owed[:min(len(of.owed), store.MostBookings)]
+	}
+	if len(of.owed) > 0 {
+		out.Owed = of.owed[0].at
+	}
+	return out, nil
 }
 
-// Unbook forgets a booking; see [store.Bookings].
-func (s *Store) Unbook(ctx context.Context, b store.Booking) error {
+// Confirm notes that an alarm is set; see [store.Bookings].
+func (s *Store) Confirm(ctx context.Context, b store.Booking) error {
 	if err := ctx.Err(); err != nil {
 		return &store.Error{Verb: "book", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.booked = slices.DeleteFunc(s.booked, func(old store.Booking) bool { return old == b })
+	now, of := s.now(), &s.booked
+	of.last = now
+	of.owed = slices.DeleteFunc(of.owed, func(o owed) bool { return o.at <= b.At && (o.tag == b.Tag || o.at <= now && o.until <= now) })
+	if at, found := slices.BinarySearch(of.confirmed, b.At); !found && b.At > now {
+		of.confirmed = slices.Insert(of.confirmed, at, b.At)
+		of.confirmed = of.confirmed[:min(len(of.confirmed), store.MostBookings)]
+	}
 	return nil
 }

@@ -57,7 +57,7 @@ type Store struct {
 	// watchers are the channels of those who wait for wake-ups.
 	watchers  map[chan store.Wakeup]struct{}
 	processes map[string]said
-	booked    []store.Booking // by their times
+	booked    bookings
 	receipts  map[string]receipt
 	slots     map[int64]map[string]int64 // counters of the last day, as Redis has them
 	feed      feed

@@ -11,24 +11,29 @@ import (
 // verbBook is the name of the script, and the verb of its errors.
 const verbBook = "book"
 
-// Book books an alarm; see [store.Bookings].
-func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booking, error) {
-	reply, err := s.book(ctx, int64(b.At), b.Tag)
-	if err != nil || len(reply) < 3 {
-		return store.Booking{}, err
+// Book owes an alarm; see [store.Bookings].
+func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
+	reply, err := s.book(ctx, b, b.For.Milliseconds())
+	if err != nil || len(reply) < 5 {
+		return store.Booked{}, err
 	}
-	return store.Booking{At: score(reply[2]), Tag: text(reply[1])}, nil
+	return store.Booked{
+		Now: store.Millis(number(reply[0])), Next: store.Millis(number(reply[1])), Owed: store.Millis(number(reply[2])),
+		Set: store.Millis(number(reply[3])), Fleet: number(reply[4]) == 1,
+	}, nil
 }
 
-// Unbook forgets a booking; see [store.Bookings].
-func (s *Store) Unbook(ctx context.Context, b store.Booking) error {
-	_, err := s.book(ctx, "", b.Tag)
+// Confirm notes that an alarm is set; see [store.Bookings].
+func (s *Store) Confirm(ctx context.Context, b store.Booking) error {
+	_, err := s.book(ctx, b, "")
 	return err
 }
 
 // book runs book.lua. A call whose answer was lost may be sent again: the tag tells that it is the same.
-func (s *Store) book(ctx context.Context, at any, tag string) ([]any, error) {
-	replies, err := s.eval(ctx, verbBook, []call{{script: &s.scripts.book, args: []any{at, tag, store.MostBookings}}})
+func (s *Store) book(ctx context.Context, b store.Booking, span any) ([]any, error) {
+	replies, err := s.eval(ctx, verbBook, []call{{script: &s.scripts.book, args: []any{
+		int64(b.At), b.Tag, span, store.MostBookings, store.FleetFor.Milliseconds(), store.GatherFor.Milliseconds(),
+	}}})
 	if err != nil {
 		return nil, err
 	}

@@ -357,12 +357,18 @@ var lostAnswers = []struct {
 	{"book", "a booking", func(l *losing, times int) {
 		at := store.MillisOf(time.Now().Add(time.Hour))
 		l.loses("book", times, nil)
-		booked, err := l.st.Book(l.Context(), store.Booking{At: at, Tag: "mine"})
+		booked, err := l.st.Book(l.Context(), store.Booking{At: at, Tag: "mine", For: time.Minute})
 		require.NoError(l, err)
-		assert.Equal(l, store.Booking{At: at, Tag: "mine"}, booked)
-		booked, err = l.other.Book(l.Context(), store.Booking{At: at, Tag: "another"})
+		assert.Equal(l, at, booked.Set)
+		booked, err = l.other.Book(l.Context(), store.Booking{At: at, Tag: "another", For: time.Minute})
 		require.NoError(l, err)
-		assert.Equal(l, "mine", booked.Tag)
+		assert.Zero(l, booked.Set)
+		l.loses("book", times, nil)
+		require.NoError(l, l.st.Confirm(l.Context(), store.Booking{At: at, Tag: "mine"}))
+		booked, err = l.other.Book(l.Context(), store.Booking{})
+		require.NoError(l, err)
+		assert.Equal(l, at, booked.Next)
+		assert.Zero(l, booked.Owed)
 	}},
 	{"tally", "what a process has counted", func(l *losing, times int) {
 		l.loses("tally", times, nil)

@@ -353,8 +353,10 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	require.NoError(t, err)
 	require.Len(t, looks[0].AgentsDue, 2)
 	require.NoError(t, st.Announce(ctx, "tag", []byte("info"), time.Minute))
-	_, err = st.Book(ctx, store.Booking{At: store.MillisOf(time.Now()), Tag: "tag"})
+	alarm := store.Booking{At: store.MillisOf(time.Now().Add(time.Hour)), Tag: "tag", For: time.Minute}
+	_, err = st.Book(ctx, alarm)
 	require.NoError(t, err)
+	require.NoError(t, st.Confirm(ctx, alarm))
 	_, err = st.Follow(ctx, store.Follow{Limit: 1, For: time.Minute})
 	require.NoError(t, err)
 	_, err = st.Publish(ctx, 0, [][]byte{[]byte("event")})

@@ -1,29 +1,54 @@
 package store
 
-// The wake-up that is booked outside.
+// The wake-ups that are booked outside.
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
-// Bookings is what a store remembers of the alarms that hosts without a process of their own have booked with a clock outside: those of
-// the whole store together, so that a hundred processes book one.
+// Bookings is what a store remembers of the alarms of hosts without a process of their own: which ones a clock outside has confirmed, and which ones
+// are owed, as it has not. It is for the whole store together, so that a hundred processes book one alarm, and whoever comes next pays what one that
+// died has left.
 type Bookings interface {
-	// Book books an alarm, unless one is booked that is to come and no later, and returns the next one that is booked then: it has
-	// the Tag of the caller if that has to set it. Those that are booked for later stay, as the clock outside rings them
-	// too. The same booking again changes nothing. One that is not to come, as At is zero or has passed, is not stored, so that it only asks.
-	Book(ctx context.Context, b Booking) (Booking, error)
+	// Book owes an alarm, unless a confirmed one is to come no later, or another process is setting such a one; see [Booked]. The caller may get
+	// to set another one that is owed, whose process had its time and has not confirmed it. Without At nothing new is owed, and without For either nothing is
+	// changed. The same booking again gets the same answer.
+	Book(ctx context.Context, b Booking) (Booked, error)
 
-	// Unbook forgets an alarm.
-	Unbook(ctx context.Context, b Booking) error
+	// Confirm notes that the clock outside is going to ring at a time, which was set with the tag of a booking: what that tag owes until then is paid.
+	Confirm(ctx context.Context, b Booking) error
 }
 
-// Booking is an alarm that is booked. The zero value is none.
+// Booking is an alarm that is wanted.
 type Booking struct {
 	At  Millis
-	Tag string // of who has booked it: of at most MaxTag bytes, and another one for each booking
+	Tag string // of the process: of at most MaxTag bytes
+	// For is how long the caller has to set it, and no other process does. A process without a clock has none: what it owes
+	// is for others, and is owed at all only if Fleet.
+	For time.Duration
 }
 
-// MaxTag is the most bytes that the tag of a booking has, and MostBookings the most alarms that are remembered: the earliest.
+// Booked is what is booked after a call of Book.
+type Booked struct {
+	Now  Millis
+	Next Millis // the first alarm to come that a clock has confirmed; zero for none
+	Owed Millis // the earliest time of those that are owed; zero for none
+	// Set is what the caller has to set and confirm, within the time that it has asked for; zero for nothing. It may have passed. It may be sooner
+	// than what was asked for, if an alarm was confirmed just now: the call that comes books for all that was made due by then.
+	Set Millis
+	// Fleet says that the hosts of the store are called by alarms: one was booked within FleetFor.
+	Fleet bool
+}
+
 const (
-	MaxTag       = 64
+	// MaxTag is the most bytes that the tag of a booking has.
+	MaxTag = 64
+	// MostBookings is how many alarms are remembered, of those that are confirmed and of those that are owed: the earliest.
 	MostBookings = 100
+	// FleetFor is how long after the last booking a store still counts as one whose hosts are called by alarms.
+	FleetFor = 30 * 24 * time.Hour
+	// GatherFor is how long after an alarm was confirmed an earlier one makes for one call that soon, in place of an alarm for each
+	// of many submits that are due ever earlier.
+	GatherFor = 5 * time.Second
 )

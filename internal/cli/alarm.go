@@ -30,6 +30,51 @@ func bookedBy(ctx context.Context, c *dulyfile.File, onRequest bool, logger *slo
 	return nil, nil //nolint:nilnil // none is wanted
 }
 
+// How often a process that lives on looks whether an alarm is missing: after a failure, after it has heard that something became due, for which whoever
+// made it so has a second to book, and else.
+const (
+	bookAgain = time.Second
+	bookAfter = 1200 * time.Millisecond
+	bookEvery = 30 * time.Second
+)
+
+// keepsAlarm books what others could not, for as long as the process lives, if it has an alarm.
+func keepsAlarm(s *core.Scheduler, waker store.Waker, logger *slog.Logger) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if !s.BooksAlarms() {
+			return nil
+		}
+		woken, err := waker.Wakeups(ctx)
+		if err != nil {
+			woken = nil // it looks now and then all the same
+		}
+		clock, failed := core.SystemClock{}, false
+		for next := clock.Now(); ; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case w, ok := <-woken:
+				if soon := clock.Now().Add(bookAfter); !ok {
+					woken = nil
+				} else if soon.Before(next) && !s.AlarmBy(w.Due.Time()) {
+					next = soon
+				}
+				continue
+			case <-time.After(next.Sub(clock.Now())):
+			}
+			err := s.BookAlarm(ctx)
+			next = clock.Now().Add(bookEvery)
+			if err != nil {
+				next = clock.Now().Add(bookAgain)
+			}
+			if (err != nil) != failed && ctx.Err() == nil {
+				failed = err != nil
+				logger.LogAttrs(ctx, slog.LevelWarn, "whether alarms can be booked has changed", slog.Bool("booked", !failed), slog.Any("err", err))
+			}
+		}
+	}
+}
+
 // mostUnbooked is how much later than something falls due the next alarm may be. A process that has just made it due is about to book.
 const mostUnbooked = time.Minute
 
@@ -39,21 +84,28 @@ func checkAlarm(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile
 	if err != nil {
 		return []finding{found("alarm", checkFailed, "cannot be read: "+err.Error(), "check Redis, then try again")}
 	}
-	if booked.At == 0 && c.Alarm == nil {
+	if !booked.Fleet && c.Alarm == nil {
 		return nil
 	}
 	due, err := s.NextDue(ctx)
 	if err != nil {
 		return []finding{found("alarm", checkFailed, "the next due time cannot be read: "+err.Error(), "check Redis, then try again")}
 	}
+	if c.Alarm == nil {
+		return []finding{found("alarm", checkWarning, "hosts are called by alarms here, and this file has none: what its processes make due waits until another one books",
+			"give the file the alarm: of the others")}
+	}
 	text := "none is booked, and nothing is scheduled"
 	switch {
-	case booked.At != 0:
-		text = "the next is booked for " + clock(booked.At.Time())
+	case booked.Next != 0:
+		text = "the next is booked for " + clock(booked.Next.Time())
 	case !due.IsZero():
 		text = "none is booked"
 	}
-	if due.IsZero() || booked.At != 0 && booked.At.Time().Sub(due) <= mostUnbooked {
+	if booked.Owed != 0 {
+		text += ", and one for " + clock(booked.Owed.Time()) + " is owed, as no clock has confirmed it"
+	}
+	if due.IsZero() || booked.Next != 0 && booked.Next.Time().Sub(due) <= mostUnbooked {
 		return []finding{found("alarm", checkOK, text, "")}
 	}
 	return []finding{found("alarm", checkWarning, fmt.Sprintf("%s, and something is due at %s: it waits for the watchdog's call, unless a daemon is running", text, clock(due)),

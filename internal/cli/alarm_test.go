@@ -121,7 +121,7 @@ func TestAlarmsThatAreNotSet(t *testing.T) {
 	assert.Equal(t, 0, w.duly(t, "stats", "-c", config).code, "what books nothing needs no secret")
 	r := w.duly(t, "submit", "-c", config, "--agent", "ada", "--kind", "note", "--delay", "1h")
 	assert.Equal(t, 0, r.code)
-	assert.Contains(t, r.stderr, "nobody is going to be called")
+	assert.Contains(t, r.stderr, "warning: hosts are called by alarms here, and none could be booked")
 	assert.Contains(t, r.stderr, "the environment variable ALARM_SECRET, named by secret_env, is not set or empty")
 	oneLine(t, w.duly(t, "run-due", "--all", "-c", config), 2, "ALARM_SECRET")
 	d := w.start(t, "daemon", "-c", config)

@@ -165,7 +165,7 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	defer p.children.Wait()
 	called := tellsGrace(ctx, o.grace, logger)
 	defer called()
-	services := servicesOf(ctx, s, d, api, sends, o, logger)
+	services := servicesOf(ctx, s, store, d, api, sends, o, logger)
 	return together(ctx, append(services, reading(streams, s)...)...)
 }
 
@@ -179,12 +179,12 @@ func tellsGrace(ctx context.Context, grace time.Duration, logger *slog.Logger) (
 }
 
 // servicesOf are what runs until the process ends: the daemon, or what a request starts in its place, and the API.
-func servicesOf(ctx context.Context, s *core.Scheduler, d *daemon.Daemon, a *api, sends *telemetry, o *daemonOptions, logger *slog.Logger) []func(context.Context) error {
+func servicesOf(ctx context.Context, s *core.Scheduler, store *storage, d *daemon.Daemon, a *api, sends *telemetry, o *daemonOptions, logger *slog.Logger) []func(context.Context) error {
 	services := []func(context.Context) error{d.Run}
 	ready := func(context.Context) error { return d.Ready() }
 	if o.onRequest {
 		// Without a daemon nothing asks the store regularly, so readiness asks by itself.
-		services = []func(context.Context) error{startsAtOnce(ctx, s, o.grace)}
+		services = []func(context.Context) error{startsAtOnce(ctx, s, o.grace), keepsAlarm(s, store, logger)}
 		ready = newReadiness(func(ctx context.Context) error { _, err := s.NextDue(ctx); return err }).ask
 	}
 	server := a.server(s, ready, o.grace, logger) // before anything runs: it makes the handlers' kinds known to the metrics

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -56,6 +57,9 @@ func (p *process) submitCommand(o *options) *cobra.Command {
 				answer := struct {
 					Tasks []core.Submitted `json:"tasks"`
 				}{placed}
+				if slices.ContainsFunc(placed, func(s core.Submitted) bool { return s.NotBooked }) {
+					p.say("warning: hosts are called by alarms here, and none could be booked: what was submitted waits for the next call; pass -c FILE with alarm:, or see duly doctor")
+				}
 				return o.print(p.stdout, answer, func(w *table.Page) { printSubmitted(w, placed) })
 			})
 		})

@@ -345,16 +345,32 @@ var guards = append([]guard{
 	}, onRedis, "TestContract$/a_root_has"},
 	{"40", sow.Fault{
 		Name: "alarm-booked", What: "an alarm is set for each pull, although one is booked", File: "core/memstore/booking.go",
-		Old: "len(s.booked) == 0 || b.At < s.booked[0].At", New: "len(s.booked) == 0 || b.Tag != \"\"",
+		Old: "b.At != 0 && (out.Next == 0 || b.At < out.Next)", New: "b.At != 0",
 	}, inCore, "TestOneAlarmIsBooked$"},
 	{"40", sow.Fault{
-		Name: "alarm-next", What: "a pull books no alarm for what is due next", File: "core/alarm.go",
+		Name: "alarm-next", What: "a pull books no alarm for what is due next", File: "core/alarm_pull.go",
 		Old: "due := earlier(store.MillisOf(r.NextDueAt), made)", New: "due := made",
 	}, inCore, "TestOneAlarmIsBooked$"},
 	{"40", sow.Fault{
-		Name: "alarm-running", What: "no alarm is booked while a run takes long", File: "core/alarm.go",
+		Name: "alarm-running", What: "no alarm is booked while a run takes long", File: "core/alarm_pull.go",
 		Old: "if !p.books() || !p.claimed {", New: "if !p.books() || p.claimed {",
 	}, inCore, "TestAlarmsWhileARunTakesLong$"},
+	{"40", sow.Fault{
+		Name: "alarm-guard", What: "a pull starts work without a guard", File: "core/alarm_pull.go",
+		Old: "if !p.books() || p.guarded {", New: "if !p.guarded {",
+	}, inCore, "TestAPullBooksAGuardBeforeItStartsWork$"},
+	{"40", sow.Fault{
+		Name: "alarm-believed", What: "an alarm is known before the clock has confirmed it", File: "core/alarm.go",
+		Old: "	s.alarm.confirmed(booked.Now, booked.Next)\n	if booked.Set", New: "	s.alarm.confirmed(booked.Now, booked.Next, booked.Set)\n	if booked.Set",
+	}, inCore, "TestAClockThatHangs$"},
+	{"40", sow.Fault{
+		Name: "alarm-own-time", What: "an alarm is booked with the context of the caller", File: "core/alarm.go",
+		Old: "context.WithTimeout(context.WithoutCancel(ctx), patience)", New: "context.WithTimeout(ctx, patience)",
+	}, inCore, "TestAnAlarmHasItsOwnTime$"},
+	{"40", sow.Fault{
+		Name: "alarm-gathers", What: "each submit that is due earlier sets an alarm", File: "core/memstore/booking.go",
+		Old: "now.Sub(of.last) < store.GatherFor {", New: "now.Sub(of.last) < 0 {",
+	}, inCore, "TestSubmitsThatAreDueEverEarlier$"},
 	{"41", sow.Fault{
 		Name: "signal-twice", What: "a task is told again", File: "core/memstore/signals.go",
 		Old: "if t.told != nil || t.claim != nil {", New: "if t.claim != nil {",

@@ -281,14 +281,14 @@ func (s *countedStore) Stats(ctx context.Context) (store.Stats, error) {
 	return s.next.Stats(ctx)
 }
 
-func (s *countedStore) Book(ctx context.Context, b store.Booking) (store.Booking, error) {
+func (s *countedStore) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
 	defer s.count(verbControl, s.now())
 	return s.next.Book(ctx, b)
 }
 
-func (s *countedStore) Unbook(ctx context.Context, b store.Booking) error {
+func (s *countedStore) Confirm(ctx context.Context, b store.Booking) error {
 	defer s.count(verbControl, s.now())
-	return s.next.Unbook(ctx, b)
+	return s.next.Confirm(ctx, b)
 }
 
 func (s *countedStore) Signal(ctx context.Context, signals []store.Signal) ([]store.Signalled, error) {

@@ -203,7 +203,7 @@ func TestWhatNobodyRunsIsSeen(t *testing.T) {
 	p := w.scrape()
 	assert.Equal(t, 1.0, p.value("duly_parked_tasks", "reason", "paused"))
 	assert.Zero(t, p.value("duly_parked_tasks", "reason", "no_handler"))
-	assert.Equal(t, 1.0, p.value("duly_store_calls_total", "verb", "control"))
+	assert.Equal(t, 2.0, p.value("duly_store_calls_total", "verb", "control"), "and whether hosts are called by alarms")
 	assert.False(t, strings.Contains(p.text, secret))
 }
 

@@ -243,13 +243,13 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 }
 
 // Book calls the store's.
-func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booking, error) {
-	return through(ctx, s, "Book", func() (store.Booking, error) { return s.Store.Book(ctx, b) })
+func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
+	return through(ctx, s, "Book", func() (store.Booked, error) { return s.Store.Book(ctx, b) })
 }
 
-// Unbook calls the store's.
-func (s *Store) Unbook(ctx context.Context, b store.Booking) error {
-	_, err := through(ctx, s, "Unbook", func() (struct{}, error) { return struct{}{}, s.Store.Unbook(ctx, b) })
+// Confirm calls the store's.
+func (s *Store) Confirm(ctx context.Context, b store.Booking) error {
+	_, err := through(ctx, s, "Confirm", func() (struct{}, error) { return struct{}{}, s.Store.Confirm(ctx, b) })
 	return err
 }
 

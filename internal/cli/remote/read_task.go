@@ -191,11 +191,13 @@ type submitted struct {
 	Created  bool        `json:"created"`
 	Replaced bool        `json:"replaced"`
 	Differs  bool        `json:"differs"`
+	Alarm    string      `json:"alarm"`
 }
 
 func (s *submitted) core() core.Submitted {
 	return core.Submitted{
 		ID: s.ID, Agent: s.Agent, Kind: s.Kind, Status: s.Status, Due: s.Due, Created: s.Created, Replaced: s.Replaced, Differs: s.Differs,
+		NotBooked: s.Alarm == core.AlarmNotBooked,
 	}
 }
 

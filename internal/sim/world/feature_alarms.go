@@ -15,7 +15,7 @@ var alarmNoLater = invariant("alarm-no-later", "40", "While nothing runs there i
 
 var alarms = &feature{
 	name:  "alarms",
-	verbs: []string{"Book"},
+	verbs: []string{"Book", "Confirm"},
 	holds: []held{{alarmNoLater, "alarm-of-a-pause"}},
 	plan:  planAlarms,
 	config: func(w *World, p *process, c *core.Config) {

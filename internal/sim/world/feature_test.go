@@ -27,7 +27,6 @@ var without = map[string]string{
 	"UniqueKey":    "core makes the id of it, and no store hears of it",
 	"Preset":       "core fills in other fields from it before anything is asked",
 	"PausedReason": "it is a text for people",
-	"Unbook":       "it follows a clock outside that fails, whose tests are in core: what nobody calls for is late by design",
 }
 
 // unbuilt are those that ought to have a row and have none yet. It only becomes shorter.

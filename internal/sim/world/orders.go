@@ -189,16 +189,16 @@ func (b *bus) Limits(ctx context.Context) ([]store.LimitUse, error) {
 }
 
 // Book books an alarm.
-func (b *bus) Book(ctx context.Context, booking store.Booking) (store.Booking, error) {
+func (b *bus) Book(ctx context.Context, booking store.Booking) (store.Booked, error) {
 	w := b.p.w
-	return through(ctx, b, "Book", func() string { return "" }, func(st store.Store) (store.Booking, error) { return st.Book(w.free(), booking) })
+	return through(ctx, b, "Book", func() string { return "" }, func(st store.Store) (store.Booked, error) { return st.Book(w.free(), booking) })
 }
 
-// Unbook forgets an alarm.
-func (b *bus) Unbook(ctx context.Context, booking store.Booking) error {
+// Confirm notes that an alarm is set.
+func (b *bus) Confirm(ctx context.Context, booking store.Booking) error {
 	w := b.p.w
-	_, err := through(ctx, b, "Unbook", func() string { return "" }, func(st store.Store) (struct{}, error) {
-		return struct{}{}, st.Unbook(w.free(), booking)
+	_, err := through(ctx, b, "Confirm", func() string { return "" }, func(st store.Store) (struct{}, error) {
+		return struct{}{}, st.Confirm(w.free(), booking)
 	})
 	return err
 }

@@ -148,12 +148,12 @@ func (o *outside) Stats(context.Context) (store.Stats, error) {
 	return on(o, func() (store.Stats, error) { return o.store.Stats(o.ctx) })
 }
 
-func (o *outside) Book(_ context.Context, b store.Booking) (store.Booking, error) {
-	return on(o, func() (store.Booking, error) { return o.store.Book(o.ctx, b) })
+func (o *outside) Book(_ context.Context, b store.Booking) (store.Booked, error) {
+	return on(o, func() (store.Booked, error) { return o.store.Book(o.ctx, b) })
 }
 
-func (o *outside) Unbook(_ context.Context, b store.Booking) error {
-	_, err := on(o, func() (struct{}, error) { return struct{}{}, o.store.Unbook(o.ctx, b) })
+func (o *outside) Confirm(_ context.Context, b store.Booking) error {
+	_, err := on(o, func() (struct{}, error) { return struct{}{}, o.store.Confirm(o.ctx, b) })
 	return err
 }
 

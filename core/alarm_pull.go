@@ -1,0 +1,111 @@
+package core
+
+// What a pull does about alarms: it guards its work, waits for what is due within a moment, and books for what follows.
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+const (
+	// alarmLinger is how long a pull waits for what falls due next, rather than to book an alarm for it. It also bounds how much earlier
+	// than the store's clock the one outside may be: an alarm that rings before something is due would else find nothing, and be
+	// gone.
+	alarmLinger = 1500 * time.Millisecond
+	// alarmRunning is how long a pull that claims no more waits for its runs until it books the alarm without them: for what falls due while
+	// they run, and for the end of their leases, should this process die.
+	alarmRunning = time.Second
+	// alarmBarren is how soon an alarm is after a pull that has left what is due, but has got nothing: it is for another one, or
+	// for a partition that is away.
+	alarmBarren = 30 * time.Second
+)
+
+// books reports whether a pull books an alarm when it ends: pulls of a series are of a process that lives on.
+func (p *pull) books() bool { return p.s.config.Alarm != nil && p.scope.Series == nil }
+
+// runBooked is run, and books the alarm for what follows.
+func (p *pull) runBooked() (Report, error) {
+	if !p.books() {
+		return p.run()
+	}
+	p.s.alarm.enter()
+	r, err := p.run()
+	made := p.leaveAlarm()
+	due := earlier(store.MillisOf(r.NextDueAt), made)
+	switch now := p.s.storeNow(); {
+	case r.More && r.Agents > 0:
+		due = earlier(due, now)
+	case r.More:
+		due = now.Add(alarmBarren)
+		if made > now {
+			due = earlier(due, made)
+		}
+	}
+	if failed := p.s.book(p.ctx, due, pullWaits); failed != nil {
+		err = errors.Join(err, failed) // that of the pull is not hidden
+	}
+	r.AlarmAt = p.s.alarm.next(p.s.storeNow()).Time()
+	return r, err
+}
+
+// leaveAlarm has the pull book for itself, and returns when the earliest of what others have left to it is due.
+func (p *pull) leaveAlarm() store.Millis {
+	if p.leftAlarm.Swap(true) {
+		return 0
+	}
+	return p.s.alarm.leave()
+}
+
+// awaitsDue waits for what falls due within a moment, and reports whether there is such a thing: a host that is called for each second
+// costs more than one that waits for it.
+func (p *pull) awaitsDue() bool {
+	if !p.books() || p.scope.Agents != nil || p.over() || p.left == 0 {
+		return false
+	}
+	next, now := p.outlook.next(), p.s.storeNow()
+	if next <= now || next > now.Add(alarmLinger) {
+		return false
+	}
+	p.pauseFor(next.Time().Sub(now.Time()))
+	return !p.over()
+}
+
+// bookWhileRunning books an alarm if the runs of a pull that claims no more take long, until it is stopped.
+func (p *pull) bookWhileRunning() (stop func()) {
+	if !p.books() || !p.claimed {
+		return func() {}
+	}
+	done := make(chan struct{})
+	stopTimer := p.s.config.Clock.AfterFunc(alarmRunning, func() {
+		defer close(done)
+		made := p.leaveAlarm()
+		p.s.madeDue(p.ctx, earlier(p.outlook.next(), made))
+	})
+	return func() {
+		if !stopTimer() {
+			<-done
+		}
+	}
+}
+
+// guard has the host called again soon, before the pull claims anything: should this process die, nobody has booked what follows. It is not
+// stored, as it stands in for no other alarm.
+func (p *pull) guard() {
+	if !p.books() || p.guarded {
+		return
+	}
+	p.guarded = true
+	now := p.s.storeNow()
+	at := alarmAt(now, now) // also if one is booked for then: it may be the one that has called, a little early
+	ctx, cancel := alarmContext(p.ctx, writerWaits)
+	defer cancel()
+	err := p.s.ring(ctx, at)
+	if err == nil {
+		p.s.alarm.guarded.Store(int64(at))
+	} else {
+		p.s.config.Logger.WarnContext(p.ctx, "could not book a wake-up for the case that this process dies", slog.Any("err", err))
+	}
+}
