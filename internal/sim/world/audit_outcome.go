@@ -303,7 +303,7 @@ func (a *auditor) nextOccurrence(o *outcome, failures int) {
 		inv = everyStretches
 	}
 	interval := schedule.Stretch(t.every(), failures)
-	later := o.said() == RetryAfter || o.s.Due.After <= max(interval+t.def.Jitter, t.def.MinInterval) // or as late as it was told
+	later := o.said() == RetryAfter || o.s.Due.After <= interval+t.def.Jitter || t.def.MinInterval > 0 // or as late as it was told
 	a.must(inv, o.s.Due.After >= interval && later, "%s: in %s, with an interval of %s", t.ref, o.s.Due.After, interval)
 }
 

@@ -208,8 +208,14 @@ func (a *auditor) hushed(o *outcome) bool {
 	}
 	t.history.last = 0
 	if o.run != nil && !o.cutOff() && o.s.Verb != store.VerbRelease {
-		// What is given back was asked for still, and so is what is tried again.
-		t.history.cuts, t.history.hand = 0, t.history.hand && a.failedAttempt(o) && o.after.Attempt > 0
+		// What is given back was asked for still, and so is what goes on.
+		goesOn := o.after.Attempt > 0
+		switch o.said() {
+		case Yield, Snooze, RetryAfter, Await:
+			goesOn = true
+		default:
+		}
+		t.history.cuts, t.history.hand = 0, t.history.hand && goesOn
 	}
 	return true
 }
