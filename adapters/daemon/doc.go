@@ -1,7 +1,8 @@
 // Package daemon runs due tasks for as long as a process lives: it sleeps until something is due and then pulls.
 //
 // It runs all agents of a store, or, with Config.Agents, those that are registered: then a pull asks for the agents that are
-// dirty or whose time has come, in one fetch, and never for one whose tick is under way.
+// dirty or whose time has come, in one fetch. What falls due for an agent whose tick is under way starts beside it, unless
+// core.Config.Serial is core.SerialAgent.
 //
 // One goroutine decides when to pull: when the store's earliest task falls due, when a wake-up says that something is
 // due sooner, and at the latest after Config.Safety, or after Config.Tick while there is work. Each pull has a goroutine

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// The loop: when to pull, for whom, and how long to sleep. One pull runs at a time, so that no agent has two ticks at
-// once; what is registered or marked while one runs joins it instead of waiting for its end.
+// The loop: when to pull, for whom, and how long to sleep. One pull claims at a time: what is registered or marked
+// while it does joins it, and what falls due once it only waits for its handlers comes with the next one, beside it.
 
 // busyFor is how long after its last run the daemon counts as having work.
 // For so long it sleeps a tick at most: others' work, and what its own runs submit, is found sooner.
@@ -105,8 +105,8 @@ func (l *loop) run(ctx context.Context) error {
 	return err
 }
 
-// startAtOnce lets urgent tasks that this process submits start in that call. Registered agents have one tick at a time: theirs start
-// with a pull.
+// startAtOnce lets urgent tasks that this process submits start in that call. Those of registered agents start with a
+// pull, which knows who is registered by then.
 func (l *loop) startAtOnce(ctx context.Context) (end func()) {
 	if l.registry != nil {
 		return func() {}
@@ -181,8 +181,7 @@ func (l *loop) pull(ctx context.Context) {
 	if l.registry != nil {
 		due := func(next time.Time) bool { return l.scheduler.Until(next) <= 0 }
 		s.agents = l.registry.takeAll(due)
-		// Agents that are added or taken out while it runs join or leave it, so
-		// that none has two ticks at once.
+		// Agents that are added or taken out while it claims join or leave it: none waits for another pull.
 		scope.Agents = s.agents
 		scope.OnDue = l.registry.again
 		scope.Join = func() (in, out []string) {
