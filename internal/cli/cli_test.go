@@ -335,3 +335,14 @@ func TestTablesEscapeWhatTheyShow(t *testing.T) {
 	}
 	assert.Contains(t, w.ok(t, "list", "--agent", "a\u202e"), `\x1b[31mred...`)
 }
+
+// What a flag is without being given is said once.
+func TestNoFlagHasTwoDefaults(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, command := range []string{"submit", "daemon", "run-due", "serve", "pause", "activity", "approval"} {
+		for line := range strings.Lines(w.ok(t, command, "--help")) {
+			assert.LessOrEqual(t, strings.Count(line, "(default"), 1, line)
+		}
+	}
+}

@@ -44,9 +44,6 @@ local CHECK = 'check'
 
 -- 1. What is known of the tasks: the values of their agents, those of their ids that are live, and the records of their agents.
 -- Each key is read once for all tasks.
-local mode, retention = ARGV[1], tonumber(ARGV[3])
-local most, heaviest, few = string.match(ARGV[2], '^(%d+)|(%d+)|(%d+)o?$')
-most, heaviest, few = tonumber(most), tonumber(heaviest), tonumber(few)
 local n = (#ARGV - FIRST) / FIELDS
 local names, ids, rules, refs = {}, {}, {}, {}
 for i = 1, n do
