@@ -346,3 +346,15 @@ func TestNoFlagHasTwoDefaults(t *testing.T) {
 		}
 	}
 }
+
+// A program without pauses between its attempts runs.
+func TestAProgramWithoutBackoff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	config := file(t, `
+handlers: { work: { exec: ["true"], backoff: 0s } }
+tasks: [{ agent: a, id: "1", kind: work }]
+`)
+	w.ok(t, "run-due", "-c", config, "--all")
+	assert.Equal(t, "completed", w.object(t, "status", "a", "1")["status"])
+}

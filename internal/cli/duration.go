@@ -17,6 +17,9 @@ type duration time.Duration
 func durationVar(flags *pflag.FlagSet, into *time.Duration, name string, def time.Duration, usage string) {
 	*into = def
 	flags.Var((*duration)(into), name, usage)
+	if def == 0 {
+		flags.Lookup(name).DefValue = "" // the usage says what none means
+	}
 }
 
 // Set reads the value.

@@ -156,7 +156,6 @@ func (s *submitOptions) durations(cmd *cobra.Command, flags [][2]string) {
 		durationVar(cmd.Flags(), new(time.Duration), f[0], 0, f[1])
 		s.field(f[0])
 		zeroMeans(cmd, f[0]) // or is refused by whoever reads the field
-		cmd.Flags().Lookup(f[0]).DefValue = "" // what is not given is left to the handler, which is no 0s
 	}
 }
 

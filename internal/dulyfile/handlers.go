@@ -241,7 +241,8 @@ func (h *Handler) register(s *core.Scheduler, logger *slog.Logger, children *exe
 	case h.Log:
 		core.Handle(s, h.Kind, logRun(logger))
 	case h.exec != nil:
-		e, err := exec.New(exec.Config{Argv: h.exec, SnoozeFor: h.Settings.Backoff, WithoutEnv: secrets, Children: children})
+		// A handler without pauses between its attempts is still put off when it asks for that.
+		e, err := exec.New(exec.Config{Argv: h.exec, SnoozeFor: max(h.Settings.Backoff, 0), WithoutEnv: secrets, Children: children})
 		if err != nil {
 			return err
 		}
