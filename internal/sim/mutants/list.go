@@ -131,7 +131,7 @@ var plain = []sow.Fault{
 	},
 	{
 		Name: "frozen-starts", What: "A process that was frozen past its leases starts what it had claimed.", File: "core/run.go",
-		Old: "		if !over {\n			return false\n		}\n", New: "		if over || !over {\n			return false\n		}\n",
+		Old: "		if !over {\n			r.info.Fence", New: "		if over || !over {\n			r.info.Fence",
 	},
 	{
 		Name: "suspects-unbounded", What: "A process runs any number of tasks whose last runs died with their processes.", File: "core/round.go",
