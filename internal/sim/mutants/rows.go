@@ -21,7 +21,7 @@ var ofRows = []sow.Fault{
 	},
 	{
 		Name: "signal-overwritten", What: "A signal that is kept is lost when another one comes before anybody waits.", File: "core/memstore/signals.go",
-		Old: "	if p.signals.early[name].until > now {\n", New: "	if p.signals.early[name].until > now && len(n.Payload) == 0 {\n",
+		Old: "	case p.signals.early[name].until > now:\n", New: "	case p.signals.early[name].until > now && len(n.Payload) == 0:\n",
 	},
 	{
 		Name: "signal-never-too-late", What: "A task that nobody has told anything in time runs, whatever it said.", File: "core/signal.go",
