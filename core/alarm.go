@@ -115,7 +115,7 @@ func (a *alarm) defers(due store.Millis) bool {
 func (a *alarm) covers(at, now store.Millis) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.known > now && a.known <= at
+	return a.known == at || a.known < at && a.known > now.Add(store.SureAfter)
 }
 
 // begin waits for the turn to book: nobody else does until end.
@@ -142,15 +142,12 @@ func (a *alarm) take(at store.Millis) store.Millis {
 	return at
 }
 
-// confirmed notes that the clock has an alarm, or two; zero is none.
-func (a *alarm) confirmed(now store.Millis, at ...store.Millis) {
+// confirmed notes that the clock has an alarm; zero is none.
+func (a *alarm) confirmed(now, at store.Millis) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.known <= now {
-		a.known = 0
-	}
-	for _, one := range at {
-		a.known = earlier(a.known, one)
+	if a.known <= now.Add(store.SureAfter) || at != 0 && at < a.known {
+		a.known = at
 	}
 	if a.known != 0 && a.known <= a.owed {
 		a.owed = 0
@@ -227,7 +224,7 @@ func (s *Scheduler) bookOnce(ctx context.Context, at store.Millis) (done bool, e
 		return false, err
 	}
 	s.observe(booked.Now)
-	s.alarm.confirmed(booked.Now, booked.Next)
+	s.alarm.confirmed(booked.Now, booked.By)
 	if booked.Set != 0 {
 		mine.At = alarmAt(booked.Set, booked.Now)
 		if s.alarm.guarded.Load() != int64(mine.At) {
@@ -243,13 +240,20 @@ func (s *Scheduler) bookOnce(ctx context.Context, at store.Millis) (done bool, e
 			s.config.Logger.WarnContext(ctx, "an alarm is set, and the store does not know it", slog.Time("at", mine.At.Time()), slog.Any("err", err))
 		}
 	}
-	return s.alarm.covers(alarmAt(at, booked.Now), booked.Now), nil
+	return booked.By != 0 || booked.Set != 0 && mine.At <= alarmAt(at, booked.Now), nil
 }
 
-// ring has the clock outside ring at a time of the store's clock.
+// ring has the clock outside ring at a time of the store's clock: the one outside is taken to agree with that of this process, from which the
+// store's may be as far as it likes. In whole seconds of that it rings early by less than one, which a pull waits for, rather than late.
 func (s *Scheduler) ring(ctx context.Context, at store.Millis) error {
-	return s.config.Alarm.Set(ctx, at.Time())
+	const late = 100 // ms
+	now := store.MillisOf(s.config.Clock.Now())
+	there := (at - store.Millis(s.offset.Load()) + late) / 1000 * 1000
+	return s.config.Alarm.Set(ctx, max(there, alarmAt(now, now)).Time())
 }
+
+// EarlyBy is how long it is until a time that the clock outside was given, as the time of a message is: by the clock of this process.
+func (s *Scheduler) EarlyBy(at time.Time) time.Duration { return at.Sub(s.config.Clock.Now()) }
 
 // pollAlarm waits before the store is asked again what has become of another process' alarm.
 func (s *Scheduler) pollAlarm(ctx context.Context) error {
@@ -299,9 +303,9 @@ func (s *Scheduler) owe(ctx context.Context, due store.Millis) error {
 		return nil //nolint:nilerr // whether there is anything to say is not known
 	}
 	s.alarm.heard(booked.Fleet, s.config.Clock.Now())
-	s.alarm.confirmed(booked.Now, booked.Next)
+	s.alarm.confirmed(booked.Now, booked.By)
 	at := alarmAt(due, booked.Now)
-	if !booked.Fleet || booked.Next != 0 && booked.Next <= at {
+	if !booked.Fleet || booked.By != 0 {
 		return nil
 	}
 	s.alarm.fails(at)

@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	// alarmLinger is how long a pull waits for what falls due next, rather than to book an alarm for it. It also bounds how much earlier
-	// than the store's clock the one outside may be: an alarm that rings before something is due would else find nothing, and be
-	// gone.
+	// alarmLinger is how long a pull waits for what falls due next, rather than to book an alarm for it, and alarmEarly how long one that has found nothing:
+	// so much earlier than the store's clock the one outside may be. An alarm that rings before something is due would else find nothing, and be gone. A
+	// call that says for when it was booked has another one booked if it is earlier.
 	alarmLinger = 1500 * time.Millisecond
+	alarmEarly  = 3500 * time.Millisecond
 	// alarmRunning is how long a pull that claims no more waits for its runs until it books the alarm without them: for what falls due while
 	// they run, and for the end of their leases, should this process die.
 	alarmRunning = time.Second
@@ -44,7 +45,11 @@ func (p *pull) runBooked() (Report, error) {
 			due = earlier(due, made)
 		}
 	}
-	if failed := p.s.book(p.ctx, due, pullWaits); failed != nil {
+	failed := p.s.book(p.ctx, due, pullWaits)
+	if failed == nil {
+		failed = p.rebook(due)
+	}
+	if failed != nil {
 		err = errors.Join(err, failed) // that of the pull is not hidden
 	}
 	r.AlarmAt = p.s.alarm.next(p.s.storeNow()).Time()
@@ -65,8 +70,12 @@ func (p *pull) awaitsDue() bool {
 	if !p.books() || p.scope.Agents != nil || p.over() || p.left == 0 {
 		return false
 	}
+	wait := alarmLinger
+	if !p.claimed {
+		wait = alarmEarly
+	}
 	next, now := p.outlook.next(), p.s.storeNow()
-	if next <= now || next > now.Add(alarmLinger) {
+	if next <= now || next > now.Add(wait) {
 		return false
 	}
 	p.pauseFor(next.Time().Sub(now.Time()))
@@ -108,4 +117,20 @@ func (p *pull) guard() {
 	} else {
 		p.s.config.Logger.WarnContext(p.ctx, "could not book a wake-up for the case that this process dies", slog.Any("err", err))
 	}
+}
+
+// rebook sets the alarm again that has called long before its time: the store takes it for one that is to come. It is set for so much later as it was
+// early.
+func (p *pull) rebook(due store.Millis) error {
+	early := p.scope.AlarmAt.Sub(p.begun)
+	if p.scope.AlarmAt.IsZero() || early <= store.SureAfter || due == 0 {
+		return nil
+	}
+	ctx, cancel := alarmContext(p.ctx, pullWaits)
+	defer cancel()
+	at := alarmAt(due, p.s.storeNow())
+	if err := p.s.ring(ctx, at.Add(early)); err != nil {
+		return &AlarmError{At: at.Time(), Err: err}
+	}
+	return nil
 }

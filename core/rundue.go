@@ -16,6 +16,8 @@ type Scope struct {
 	MaxDuration time.Duration // after which nothing more is claimed; zero for no limit
 	PerAgent    int           // most tasks of one agent in one claim; zero for no limit
 	Grace       time.Duration // how long running handlers may continue once the context is cancelled
+	// AlarmAt is the time that the alarm was set for which this pull answers, as the clock outside was given it; zero if it is not known.
+	AlarmAt time.Time
 	// Idle, if set, is called once when the pull has nothing to claim for now, because nothing is due, MaxTasks is reached or
 	// the store failed, while handlers may still run: with the time when something is due next as far as is known, or the
 	// zero time. It is not called when the context or MaxDuration ended the claiming. It says whether the caller follows

@@ -40,7 +40,7 @@ func (f *Function) wake(ctx context.Context, o strictjson.Object) (json.RawMessa
 		switch {
 		case err != nil:
 			f.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a message is no alarm and was dropped", slog.String("err", err.Error()))
-		case f.scheduler.Until(at) <= wakeEarly:
+		case f.scheduler.EarlyBy(at) <= wakeEarly:
 			due = true
 		case !slices.Contains(later, at):
 			later = append(later, at)

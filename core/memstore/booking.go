@@ -36,7 +36,13 @@ func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error)
 	if len(of.confirmed) > 0 {
 		out.Next = of.confirmed[0]
 	}
-	wanted := b.At != 0 && (out.Next == 0 || b.At < out.Next)
+	for _, at := range of.confirmed {
+		if at == b.At || at < b.At && at > now.Add(store.SureAfter) {
+			out.By = at
+			break
+		}
+	}
+	wanted := b.At != 0 && out.By == 0
 	free := -1 // the first that the caller may set
 	for i := range of.owed {
 		switch o := &of.owed[i]; {

@@ -14,12 +14,12 @@ const verbBook = "book"
 // Book owes an alarm; see [store.Bookings].
 func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
 	reply, err := s.book(ctx, b, b.For.Milliseconds())
-	if err != nil || len(reply) < 5 {
+	if err != nil || len(reply) < 6 {
 		return store.Booked{}, err
 	}
 	return store.Booked{
-		Now: store.Millis(number(reply[0])), Next: store.Millis(number(reply[1])), Owed: store.Millis(number(reply[2])),
-		Set: store.Millis(number(reply[3])), Fleet: number(reply[4]) == 1,
+		Now: store.Millis(number(reply[0])), Next: store.Millis(number(reply[1])), By: store.Millis(number(reply[2])),
+		Owed: store.Millis(number(reply[3])), Set: store.Millis(number(reply[4])), Fleet: number(reply[5]) == 1,
 	}, nil
 }
 
@@ -33,6 +33,7 @@ func (s *Store) Confirm(ctx context.Context, b store.Booking) error {
 func (s *Store) book(ctx context.Context, b store.Booking, span any) ([]any, error) {
 	replies, err := s.eval(ctx, verbBook, []call{{script: &s.scripts.book, args: []any{
 		int64(b.At), b.Tag, span, store.MostBookings, store.FleetFor.Milliseconds(), store.GatherFor.Milliseconds(),
+		store.SureAfter.Milliseconds(),
 	}}})
 	if err != nil {
 		return nil, err

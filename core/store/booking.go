@@ -11,7 +11,7 @@ import (
 // are owed, as it has not. It is for the whole store together, so that a hundred processes book one alarm, and whoever comes next pays what one that
 // died has left.
 type Bookings interface {
-	// Book owes an alarm, unless a confirmed one is to come no later, or another process is setting such a one; see [Booked]. The caller may get
+	// Book owes an alarm, unless a confirmed one serves it, or another process is setting such a one; see [Booked]. The caller may get
 	// to set another one that is owed, whose process had its time and has not confirmed it. Without At nothing new is owed, and without For either nothing is
 	// changed. The same booking again gets the same answer.
 	Book(ctx context.Context, b Booking) (Booked, error)
@@ -33,6 +33,9 @@ type Booking struct {
 type Booked struct {
 	Now  Millis
 	Next Millis // the first alarm to come that a clock has confirmed; zero for none
+	// By is the confirmed alarm that serves what was asked for; zero for none. One that is to come within SureAfter serves nothing later than itself: it
+	// may have rung already.
+	By   Millis
 	Owed Millis // the earliest time of those that are owed; zero for none
 	// Set is what the caller has to set and confirm, within the time that it has asked for; zero for nothing. It may have passed. It may be sooner
 	// than what was asked for, if an alarm was confirmed just now: the call that comes books for all that was made due by then.
@@ -48,6 +51,8 @@ const (
 	MostBookings = 100
 	// FleetFor is how long after the last booking a store still counts as one whose hosts are called by alarms.
 	FleetFor = 30 * 24 * time.Hour
+	// SureAfter is how early an alarm may ring that is right: it is given in whole seconds, of another clock.
+	SureAfter = time.Second
 	// GatherFor is how long after an alarm was confirmed an earlier one makes for one call that soon, in place of an alarm for each
 	// of many submits that are due ever earlier.
 	GatherFor = 5 * time.Second

@@ -89,7 +89,11 @@ func testBooking(_ *testing.T, bb *bench) {
 	b.clock.Advance(time.Millisecond)
 	assert.Equal(b, hour, b.next(), "its time has come, and that for later rings too")
 	assert.Zero(b, b.sets("r", 2*hour))
-	b.clock.Advance(hour)
+	b.clock.Advance(hour - minute - store.SureAfter)
+	assert.Zero(b, b.sets("r", hour), "it is booked")
+	assert.Equal(b, 2*hour, b.sets("r", 2*hour), "it may have rung")
+	b.confirm("r", 2*hour)
+	b.clock.Advance(2 * hour)
 	assert.Zero(b, b.next())
 }
 
@@ -136,7 +140,8 @@ func testOwedByWhoeverHasNoClock(_ *testing.T, bb *bench) {
 	assert.Equal(b, time.Hour, b.sets("p", time.Hour))
 	b.confirm("p", time.Hour)
 	assert.Equal(b, store.Booked{Now: b.at(0), Next: b.at(time.Hour), Owed: b.at(time.Minute), Fleet: true}, owes(time.Minute))
-	assert.Equal(b, store.Booked{Now: b.at(0), Next: b.at(time.Hour), Owed: b.at(time.Minute), Fleet: true}, owes(2*time.Hour), "there is one")
+	assert.Equal(b, store.Booked{Now: b.at(0), Next: b.at(time.Hour), By: b.at(time.Hour), Owed: b.at(time.Minute), Fleet: true}, owes(2*time.Hour), "there is one")
+	assert.Equal(b, b.at(time.Hour), owes(time.Hour).By)
 	assert.Equal(b, time.Minute, b.sets("p", 0), "whoever comes next sets it")
 	b.clock.Advance(store.FleetFor)
 	assert.False(b, owes(2*store.FleetFor).Fleet)

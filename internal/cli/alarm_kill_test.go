@@ -156,7 +156,7 @@ func TestAlarmsOfProcessesThatAreKilled(t *testing.T) {
 			c := newOutside(t, w, "")
 			c.killAt = at
 			for i := range 3 {
-				w.ok(t, "submit", "-c", c.config, "--agent", "ada", "--id", fmt.Sprint(i), "--kind", "note", "--delay", fmt.Sprint(2+2*i, "s"))
+				w.ok(t, "submit", "-c", c.config, "--agent", "ada", "--id", fmt.Sprint(i), "--kind", "note", "--delay", fmt.Sprint(2+6*i, "s")) // further apart than a call waits
 			}
 			s, worst := w.scheduler(t), time.Duration(0)
 			for i := range 3 {

@@ -105,11 +105,12 @@ func TestServeIsCalledWhenSomethingIsDue(t *testing.T) {
 	require.Eventually(t, func() bool { now, _ := c.counts(); return now == asked+1 }, 10*time.Second, 10*time.Millisecond)
 	r := w.duly(t, "doctor", "-c", config)
 	assert.Regexp(t, `ok +alarm +the next is booked for 20`, r.stdout)
-	w.ok(t, "submit", "--agent", "ada", "--kind", "note", "--delay", "30m") // by somebody without an alarm
-	r = w.duly(t, "doctor", "-c", config)
-	assert.Regexp(t, `warning +alarm +the next is booked for .*, and something is due at`, r.stdout)
 	_, _ = d.stop(t, syscall.SIGTERM)
 	_, after := c.counts()
+	r = w.duly(t, "submit", "--agent", "ada", "--kind", "note", "--delay", "30m") // by somebody without an alarm
+	assert.Contains(t, r.stderr, "warning: ")
+	r = w.duly(t, "doctor", "-c", config)
+	assert.Regexp(t, `warning +alarm +the next is booked for .*, and one for .* is owed, .*, and something is due at`, r.stdout)
 	assert.Equal(t, calls, after, "nothing is due, and nobody calls")
 }
 

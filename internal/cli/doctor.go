@@ -166,9 +166,10 @@ func (p *process) diagnose(ctx context.Context, o *options, h *host) ([]finding,
 func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.File) []finding {
 	var checks []finding
 	// One read answers six checks.
+	asked := core.SystemClock{}.Now()
 	if stats, err := s.Stats(ctx); err == nil {
 		h := core.Health{Stats: stats}
-		checks = append(checks, checkClock(stats.Now, core.SystemClock{}.Now()), h.Work(), checkHandlers(&stats, c),
+		checks = append(checks, checkClock(stats.Now, asked, core.SystemClock{}.Now()), h.Work(), checkHandlers(&stats, c),
 			stats.Pauses(), stats.Failures(), stats.History())
 		if masters, err := st.masters(ctx); err == nil {
 			checks = append(checks, checkPartitions(stats.Partitions, masters))
@@ -258,14 +259,13 @@ func (w *warnings) checks(name string) []finding {
 }
 
 // muchSkew is how far clocks may be apart before it is worth a word.
-// Network delay and the rounding to seconds stay below it.
-const muchSkew = 2 * time.Second
+const muchSkew = 500 * time.Millisecond
 
-// checkClock compares the clocks. duly needs no equal clocks: only times that a
-// person types are read by this machine's.
-func checkClock(redis, here time.Time) finding {
-	skew := here.Sub(redis).Round(time.Second)
-	if skew.Abs() < muchSkew {
+// checkClock compares the clocks, by what Redis said between two readings of this machine's. duly needs no equal clocks: only times that a
+// person types are read by this machine's, and alarms are set by the clock of the process.
+func checkClock(redis, asked, answered time.Time) finding {
+	skew := min(answered.Sub(redis), max(asked.Sub(redis), 0)).Round(100 * time.Millisecond)
+	if skew.Abs() <= muchSkew {
 		return found("clock", checkOK, "this machine and Redis agree on the time", "")
 	}
 	return found(

@@ -345,7 +345,7 @@ var guards = append([]guard{
 	}, onRedis, "TestContract$/a_root_has"},
 	{"40", sow.Fault{
 		Name: "alarm-booked", What: "an alarm is set for each pull, although one is booked", File: "core/memstore/booking.go",
-		Old: "b.At != 0 && (out.Next == 0 || b.At < out.Next)", New: "b.At != 0",
+		Old: "b.At != 0 && out.By == 0", New: "b.At != 0",
 	}, inCore, "TestOneAlarmIsBooked$"},
 	{"40", sow.Fault{
 		Name: "alarm-next", What: "a pull books no alarm for what is due next", File: "core/alarm_pull.go",
@@ -361,7 +361,7 @@ var guards = append([]guard{
 	}, inCore, "TestAPullBooksAGuardBeforeItStartsWork$"},
 	{"40", sow.Fault{
 		Name: "alarm-believed", What: "an alarm is known before the clock has confirmed it", File: "core/alarm.go",
-		Old: "	s.alarm.confirmed(booked.Now, booked.Next)\n	if booked.Set", New: "	s.alarm.confirmed(booked.Now, booked.Next, booked.Set)\n	if booked.Set",
+		Old: "	s.alarm.confirmed(booked.Now, booked.By)\n	if booked.Set", New: "	s.alarm.confirmed(booked.Now, booked.Set)\n	if booked.Set",
 	}, inCore, "TestAClockThatHangs$"},
 	{"40", sow.Fault{
 		Name: "alarm-own-time", What: "an alarm is booked with the context of the caller", File: "core/alarm.go",

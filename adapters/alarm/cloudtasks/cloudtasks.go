@@ -21,9 +21,6 @@ import (
 // DefaultEndpoint is where Cloud Tasks is.
 const DefaultEndpoint = "https://cloudtasks.googleapis.com"
 
-// body is what the service gets.
-const body = `{"all": true}`
-
 // Config says which queue, and whom its tasks call.
 type Config struct {
 	// Queue is projects/PROJECT/locations/LOCATION/queues/QUEUE. It has to exist, and the account that the program runs as needs
@@ -116,7 +113,7 @@ func (a *Alarm) task(at time.Time) ([]byte, error) {
 		"scheduleTime": at.UTC().Format(time.RFC3339),
 		"httpRequest": map[string]any{
 			"url": c.URL, "httpMethod": http.MethodPost, "headers": map[string]string{"Content-Type": "application/json"},
-			"body":      []byte(body), // in base64
+			"body":      []byte(`{"all":true,"alarm_at":"` + at.UTC().Format(time.RFC3339) + `"}`), // in base64
 			"oidcToken": map[string]string{"serviceAccountEmail": c.ServiceAccount, "audience": c.Audience},
 		},
 	}})

@@ -135,7 +135,7 @@ func TestATaskForEachTime(t *testing.T) {
 		assert.True(t, strings.HasSuffix(name, fmt.Sprintf("-%d", when.Unix())), name)
 		r := made.HTTPRequest
 		assert.Equal(t, "POST", r.HTTPMethod)
-		assert.JSONEq(t, `{"all": true}`, string(r.Body))
+		assert.JSONEq(t, `{"all":true,"alarm_at":"`+when.UTC().Format(time.RFC3339)+`"}`, string(r.Body))
 		assert.Equal(t, "application/json", r.Headers["Content-Type"])
 		assert.Equal(t, url, r.OIDCToken.Audience)
 	}

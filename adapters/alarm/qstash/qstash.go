@@ -18,9 +18,6 @@ import (
 // DefaultURL is where QStash is. Accounts of other regions have a URL of their own, which the console shows.
 const DefaultURL = "https://qstash.upstash.io"
 
-// body is what the destination gets.
-const body = `{"all": true}`
-
 // Config says who publishes, and who is called.
 type Config struct {
 	// URL of QStash: DefaultURL if empty.
@@ -71,7 +68,7 @@ func New(c Config) (*Alarm, error) {
 func (a *Alarm) Set(ctx context.Context, at time.Time) error {
 	unix := strconv.FormatInt(at.Unix(), 10)
 	_, err := a.api.Do(ctx, func(ctx context.Context) (*http.Request, error) {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, a.config.URL+"/v2/publish/"+a.config.Destination, strings.NewReader(body))
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, a.config.URL+"/v2/publish/"+a.config.Destination, strings.NewReader(`{"all":true,"alarm_at":"`+at.UTC().Format(time.RFC3339)+`"}`))
 		if err != nil {
 			return nil, err
 		}

@@ -107,7 +107,7 @@ func TestAMessageForEachTime(t *testing.T) {
 	other := u.alarm(t, qstash.Config{Token: token, Destination: destination + "?x"})
 	require.NoError(t, other.Set(t.Context(), at), "the same time for another host")
 	require.Len(t, u.bodies, 3)
-	assert.Equal(t, destination+` {"all": true}`, u.bodies[0])
+	assert.Equal(t, destination+` {"all":true,"alarm_at":"`+at.UTC().Format(time.RFC3339)+`"}`, u.bodies[0])
 	forwarded := 0
 	for id, header := range u.messages {
 		assert.Contains(t, id, header.Get("Upstash-Not-Before"))

@@ -35,11 +35,13 @@ func readScope(o strictjson.Object, what string, all bool, also []strictjson.Fie
 	var agents []string
 	var limit int
 	var timeout int64
+	var alarm time.Time
 	err := o.Read(what, append(also,
 		strictjson.Field{Name: "agent_ids", Into: &agents, Must: "must be an array of strings"},
 		strictjson.Field{Name: "all", Into: &all, Must: "must be true or false"},
 		strictjson.Field{Name: "max", Into: &limit, Must: "must be a whole number"},
 		strictjson.Field{Name: "timeout_ms", Into: &timeout, Must: "must be a whole number of milliseconds"},
+		strictjson.Field{Name: "alarm_at", Into: &alarm, Must: "must be a time in RFC 3339"},
 	)...)
 	switch {
 	case err != nil:
@@ -53,7 +55,7 @@ func readScope(o strictjson.Object, what string, all bool, also []strictjson.Fie
 	case agents != nil && all:
 		return core.Scope{}, &core.InvalidError{Field: "all", Reason: "excludes agent_ids"}
 	}
-	return core.Scope{Agents: agents, MaxTasks: limit, MaxDuration: milliseconds(timeout)}, nil
+	return core.Scope{Agents: agents, MaxTasks: limit, MaxDuration: milliseconds(timeout), AlarmAt: alarm}, nil
 }
 
 // milliseconds is a duration that cannot overflow: a day is longer than any host's limit.

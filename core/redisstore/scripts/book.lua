@@ -9,7 +9,8 @@
 -- ARGV[4] most alarms that are remembered
 -- ARGV[5] how long after a booking the hosts count as called by alarms, and an earlier one is one for soon, ms
 -- ARGV[6] the latter
--- returns {now, next, owed, set, whether the hosts are called by alarms}
+-- ARGV[7] how early an alarm may ring, ms
+-- returns {now, next, by, owed, set, whether the hosts are called by alarms}
 
 local LAST = '' -- the member that has when an alarm was booked
 local at, tag, span = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
@@ -44,10 +45,14 @@ if not span then
   return { now }
 end
 
-local first = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
-local coming = tonumber(first[2] or 0)
+local coming, by = 0, 0
+for _, member in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
+  local time = tonumber(member)
+  if time and coming == 0 then coming = time end
+  if time and by == 0 and (time == at or time < at and time > now + tonumber(ARGV[7])) then by = time end
+end
 local fleet = span > 0 or last and now - last < tonumber(ARGV[5])
-local wanted, free, set = at > 0 and (coming == 0 or at < coming), nil, 0
+local wanted, free, set = at > 0 and by == 0, nil, 0
 for _, o in ipairs(owed) do
   if o.free then
     free = free or o
@@ -67,4 +72,4 @@ elseif wanted and fleet then
   add(KEYS[3], at, owes)
   if not owed[1] or at < owed[1].at then owed[1] = { at = at } end
 end
-return { now, coming, owed[1] and owed[1].at or 0, set, fleet and 1 or 0 }
+return { now, coming, by, owed[1] and owed[1].at or 0, set, fleet and 1 or 0 }
