@@ -21,6 +21,7 @@ import (
 type Scheduler struct {
 	patrol  patrol
 	store   Store
+	waker   store.Waker // the store, if it is one
 	config  Config
 	slots   *slots
 	tallies tallies
@@ -78,6 +79,7 @@ func New(st Store, config Config) (*Scheduler, error) {
 		own = own.or(config.Default).plain()
 		s.ofKind[name] = &own
 	}
+	s.waker, _ = st.(store.Waker)
 	s.expected = config.expected()
 	s.cron = s.crons.next
 	s.handleCallbacks()
@@ -265,6 +267,9 @@ func (s *Scheduler) Ready() error {
 	}
 	return err
 }
+
+// Waker is the store, if it announces what falls due early; nil otherwise.
+func (s *Scheduler) Waker() store.Waker { return s.waker }
 
 // Partitions is the number of partitions of the store; see [store.PartitionOf].
 func (s *Scheduler) Partitions() int { return s.store.Partitions() }

@@ -62,7 +62,7 @@ func flag(get func(string) string, name string) (bool, error) {
 // openStore connects to Redis once for the life of the environment: all invocations share its connections.
 func (e environment) openStore(ctx context.Context, logger *slog.Logger) (*redisstore.Store, error) {
 	c := e.redis
-	c.Logger = logger
+	c.Logger, c.Remember = logger, true // with alarms nearly each call is a cold start
 	ctx, cancel := context.WithTimeout(ctx, reachIn)
 	defer cancel()
 	return redisstore.Open(ctx, c)

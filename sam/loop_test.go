@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/redistest"
 	"github.com/seed-6f6f2c11/duly/internal/runtimeapi"
 	main "github.com/seed-6f6f2c11/duly/sam"
 )
@@ -279,6 +280,18 @@ func TestConnectionsAreReused(t *testing.T) {
 		assert.EqualValues(t, 1, w.answer(e, tick)["completed"])
 	}
 	assert.Equal(t, before, opened(), "20 warm invocations opened no connection")
+}
+
+// A cold start tries the scripts once a day, not each time: with alarms nearly each call is one.
+func TestAColdStartRemembersThatTheScriptsRan(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t) // whose own store has tried them, on this server
+	client := w.redis.Client(t)
+	before := redistest.Commands(t, client)
+	w.answer(w.environment(20*time.Second), tick)
+	sent := redistest.Commands(t, client) - before
+	t.Logf("figure: %d commands, with those of scripts", sent)
+	assert.Less(t, sent, 20)
 }
 
 // A function that cannot start says why, and does not tell the password.

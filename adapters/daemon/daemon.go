@@ -38,7 +38,7 @@ type Config struct {
 	// Patrol is how often the daemon audits a page of the store, and repairs what would have stopped silently: DefaultPatrol
 	// if zero; never if negative. While it runs nothing it does so twelve times less often.
 	Patrol time.Duration
-	// Waker announces when work falls due earlier than expected: usually the store. Without one the daemon looks every Tick.
+	// Waker announces when work falls due earlier than expected: the scheduler's store if nil, where it can. Without one the daemon looks every Tick.
 	Waker store.Waker
 	// Partitions are the partitions to run tasks of; nil for all.
 	Partitions []int
@@ -108,6 +108,9 @@ func New(s *core.Scheduler, config Config) (*Daemon, error) {
 		return nil, errors.New("daemon: a scheduler is required")
 	}
 	config = config.withDefaults()
+	if config.Waker == nil {
+		config.Waker = s.Waker()
+	}
 	if err := config.validate(); err != nil {
 		return nil, err
 	}

@@ -44,12 +44,13 @@ func setup(t *testing.T, config daemon.Config, waking bool) *fixture {
 	t.Helper()
 	f := &fixture{store: faulty(), logs: new(bytes.Buffer)}
 	var err error
-	f.scheduler, err = core.New(f.store, core.Config{})
+	var st core.Store = f.store // which is the waker, if nothing else is said
+	if !waking {
+		st = struct{ core.Store }{f.store}
+	}
+	f.scheduler, err = core.New(st, core.Config{})
 	require.NoError(t, err)
 	config.Logger = slog.New(slog.NewTextHandler(f.logs, nil))
-	if waking && config.Waker == nil {
-		config.Waker = f.store
-	}
 	f.daemon, err = daemon.New(f.scheduler, config)
 	require.NoError(t, err)
 	return f
@@ -220,6 +221,20 @@ func TestASlowHandlerKeepsNothingElseWaiting(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, core.StatusInProgress, task.Status)
 		time.Sleep(time.Hour)
+	})
+}
+
+// A daemon without a Waker of its own is woken by the store: what is due starts at once.
+func TestTheStoreWakesADaemon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := setup(t, daemon.Config{}, true)
+		started := f.stamps()
+		f.start(t)
+		time.Sleep(time.Minute + 100*time.Millisecond)
+		submitted := time.Now()
+		f.submit(t, core.NewTask{Agent: "a", Kind: "note"})
+		assert.Less(t, (<-started).Sub(submitted), 10*time.Millisecond)
 	})
 }
 

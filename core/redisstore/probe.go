@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -150,10 +151,12 @@ func probeError(err error) error {
 	return fmt.Errorf("a test run of the scripts failed: %w", err)
 }
 
-// denied reports whether the user may not run a command. The first is Redis' own refusal, the second how a script reports it in some
-// versions.
+// denied reports whether the user may not run a command. The first is a server's own refusal, the others how scripts of Redis 6.2 and 7.0, and of
+// later ones and Valkey, report it.
 func denied(err error) bool {
-	return strings.Contains(err.Error(), "NOPERM") || strings.Contains(err.Error(), "can't run this command")
+	return slices.ContainsFunc([]string{"NOPERM", "can't run this command", "ACL failure in script"}, func(text string) bool {
+		return strings.Contains(err.Error(), text)
+	})
 }
 
 // life is submit, claim, extend, settle, read, list, replay and sweep, then touch, hold and orders.

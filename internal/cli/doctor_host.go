@@ -138,10 +138,14 @@ type hostFigures struct {
 	TickMS     float64 `json:"idle_tick_ms"`
 	PerSecond  float64 `json:"commands_per_second"`
 	Memory     int64   `json:"memory_bytes"`
-	Dollars    float64 `json:"dollars_per_month"`
-	Items      []item  `json:"items"`
+	Dollars    float64 `json:"dollars_per_month,omitzero"`
+	Items      []item  `json:"items,omitempty"`
 	PricesFrom string  `json:"prices_from"`
+	Window     int64   `json:"window_seconds"` // since the youngest server started: what a month is worked out from
 }
+
+// leastWindow is how long servers have to be up for a month to be worked out of what they have done.
+const leastWindow = time.Hour
 
 // checkHost makes the checks of one host. Figures are nil if they cannot be had.
 func checkHost(ctx context.Context, st *storage, c *dulyfile.File, h *host) ([]finding, *hostFigures) {
@@ -157,15 +161,20 @@ func checkHost(ctx context.Context, st *storage, c *dulyfile.File, h *host) ([]f
 		return append(checks, found("tick", checkFailed, "cannot be measured: "+err.Error(), "check Redis, then try again")), nil
 	}
 	figures := h.figures(facts, tick)
+	checks = append(checks, found(
+		"tick", checkOK, fmt.Sprintf("one that finds nothing sends %s and takes %s from here", table.Count(tick.Commands, "command"), tick.Took.Round(10*time.Microsecond)), "",
+	))
+	window := time.Duration(figures.Window) * time.Second
+	if window < leastWindow {
+		return append(checks, found("cost", checkOK, fmt.Sprintf("not worked out: Redis was started %s ago, which says nothing of a month; ask again %s after its start", window, leastWindow), "")), figures
+	}
 	parts := make([]string, len(figures.Items))
 	for i, part := range figures.Items {
 		parts[i] = fmt.Sprintf("%s $%.2f", part.Name, part.Dollars)
 	}
 	return append(checks, found(
-		"tick", checkOK, fmt.Sprintf("one that finds nothing sends %s and takes %s from here", table.Count(tick.Commands, "command"), tick.Took.Round(10*time.Microsecond)), "",
-	), found(
-		"cost", checkOK, fmt.Sprintf("about $%.2f a month at %.1f commands a second and %.1f MB, with a tick a minute and the prices of %s: %s",
-			figures.Dollars, figures.PerSecond, float64(figures.Memory)/1e6, priced, strings.Join(parts, ", ")), "",
+		"cost", checkOK, fmt.Sprintf("about $%.2f a month at %.1f commands a second, as in the %s since Redis was started, and %.1f MB, with a tick a minute and the prices of %s: %s",
+			figures.Dollars, figures.PerSecond, window, float64(figures.Memory)/1e6, priced, strings.Join(parts, ", ")), "",
 	)), figures
 }
 
@@ -247,11 +256,17 @@ func (h *host) figures(facts []redisstore.Facts, tick redisstore.Tick) *hostFigu
 	f := &hostFigures{Name: h.name, Commands: tick.Commands, TickMS: float64(tick.Took.Microseconds()) / 1000, PricesFrom: priced}
 	for i := range facts {
 		f.Memory += facts[i].Memory
+		if up := int64(facts[i].Up / time.Second); i == 0 || up < f.Window {
+			f.Window = up
+		}
 		u.perSecond += float64(facts[i].Commands) / max(1, facts[i].Up.Seconds())
 	}
 	// One that was started a moment ago has done less than the ticks of a month will.
 	u.perSecond = max(u.perSecond, u.ticks*float64(tick.Commands)/secondsAMonth)
 	u.gb, f.PerSecond = float64(f.Memory)/1e9, u.perSecond
+	if time.Duration(f.Window)*time.Second < leastWindow {
+		return f
+	}
 	f.Items = h.price(&u)
 	for _, i := range f.Items {
 		f.Dollars += i.Dollars
