@@ -132,3 +132,27 @@ func holds(v any, value func(name string) string) string {
 		return "rules have no " + name
 	}
 }
+
+// alarmIsReached sees that a function in a VPC has a way to each service that it books alarms with.
+func alarmIsReached(t dict) (found []string) {
+	ways := map[string]bool{}
+	for name, r := range dictAt(t, "Resources") {
+		if at(r, "Type") != "AWS::EC2::VPCEndpoint" {
+			continue
+		}
+		service := fmt.Sprint(at(r, "Properties", "ServiceName"))
+		ways[strings.TrimSuffix(service[strings.LastIndexByte(service, '.')+1:], "]")] = true
+		if at(r, "Condition") != "HasEndpoints" {
+			found = append(found, name+": is there without HasEndpoints")
+		}
+		if at(r, "Properties", "PrivateDnsEnabled") != true {
+			found = append(found, name+": has not the name that the function calls")
+		}
+	}
+	for _, service := range []string{"sqs", "scheduler"} {
+		if !ways[service] {
+			found = append(found, "no endpoint of "+service)
+		}
+	}
+	return found
+}

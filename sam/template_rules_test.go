@@ -20,6 +20,7 @@ var attributes = map[string][]string{
 	"AWS::SQS::Queue":                 {"Arn", "QueueName", "QueueUrl"},
 	"AWS::EC2::SecurityGroup":         {"GroupId", "VpcId"},
 	"AWS::Scheduler::ScheduleGroup":   {"Arn"},
+	"AWS::EC2::VPCEndpoint":           {"Id"},
 	"AWS::CloudWatch::Alarm":          {"Arn"},
 	"AWS::Logs::LogGroup":             {"Arn"},
 	"AWS::Lambda::Url":                {"FunctionUrl", "FunctionArn"},
@@ -29,7 +30,7 @@ var attributes = map[string][]string{
 var templateRules = []func(t dict) []string{
 	parametersMakeSense, referencesLead, everythingIsUsed, typesAreKnown, functionIsOurs, rightsAreFew, scheduleIsRight,
 	ticksAreGivenUp, queueIsRight, secretsAreReferences, variablesAreRead, alarmsWatch, urlIsSigned,
-	contradictionsAreRefused, queuesAreKept, deploymentIsStaged, alarmIsRight,
+	contradictionsAreRefused, queuesAreKept, deploymentIsStaged, alarmIsRight, alarmIsReached,
 }
 
 func rulesFindings(t dict) []string {
