@@ -128,7 +128,7 @@ func TestTheCallerGivesTheCommand(t *testing.T) {
 		_, err := w.s.Cancel(ctx, "a", "1", core.Order{By: "bob"})
 		require.NoError(w, err)
 		assert.Equal(w, "eve", w.seen(core.EventPause)[0].By)
-		assert.Equal(w, "bob", w.seen(core.EventCancel)[0].By)
-		assert.Equal(w, "cancelled by bob", w.task("a", "1").Reason)
+		assert.Equal(w, "eve", w.seen(core.EventCancel)[0].By, "whomever it names")
+		assert.Equal(w, "cancelled by eve (bob)", w.task("a", "1").Reason)
 	})
 }

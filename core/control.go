@@ -13,18 +13,26 @@ import (
 )
 
 // Order is who paused or cancelled something, and why.
-type Order struct{ By, Reason string }
+type Order struct {
+	// By is the name of the credential that it was ordered with; what the caller says of itself is Note then. A caller without a credential, such
+	// as this process, is whoever it says.
+	By     string
+	Reason string
+	Note   string
+}
 
 // byDuly is who pauses what keeps failing.
 const byDuly = "duly"
 
 // encode is the order as a store keeps it.
-func (h Order) encode() []byte { return (&record.Hold{By: h.By, Reason: h.Reason}).Encode() }
+func (h Order) encode() []byte {
+	return (&record.Hold{By: h.By, Reason: h.Reason, Note: h.Note}).Encode()
+}
 
 // decodeHold reads one. It never fails: an order that cannot be read says so in its reason.
 func decodeHold(data []byte) Order {
 	h := record.DecodeHold(data)
-	return Order{By: h.By, Reason: h.Reason}
+	return Order{By: h.By, Reason: h.Reason, Note: h.Note}
 }
 
 // mostTries is how often a command that is about a task as it was read is tried again when the task has changed.
@@ -185,7 +193,7 @@ func (s *Scheduler) tryCancel(
 	if err := allow(ctx, change); err != nil {
 		return "", err
 	}
-	order := record.Hold{By: by.By, Reason: by.Reason, Group: b.Group, Kind: t.Kind, Level: t.Level, Callback: record.NoCallback}
+	order := record.Hold{By: by.By, Reason: by.Reason, Note: by.Note, Group: b.Group, Kind: t.Kind, Level: t.Level, Callback: record.NoCallback}
 	if b.Callback != nil {
 		order.Callback = b.Callback.URL
 	}
@@ -215,16 +223,22 @@ func (s *Scheduler) tryCancel(
 
 // cancelReason is the reason that a cancelled task is kept with: who and why, as far as they said so.
 func cancelReason(by Order) string {
-	switch {
-	case by.By == "" && by.Reason == "":
-		return "cancelled"
-	case by.By == "":
-		return "cancelled: " + by.Reason
-	case by.Reason == "":
-		return "cancelled by " + by.By
-	default:
-		return "cancelled by " + by.By + ": " + by.Reason
+	text := "cancelled"
+	if who := by.Who(); who != "" {
+		text += " by " + who
 	}
+	if by.Reason != "" {
+		text += ": " + by.Reason
+	}
+	return text
+}
+
+// Who is By, and Note in brackets.
+func (h Order) Who() string {
+	if h.Note == "" {
+		return h.By
+	}
+	return h.By + " (" + h.Note + ")"
 }
 
 // Delete forgets a task, whether it is live or finished. A run of it loses its lease: its context is cancelled with the

@@ -34,7 +34,7 @@ func (d *decision) endAsTold(v *verdict, order []byte) {
 	default:
 		d.body.Callback = &record.Callback{URL: by.Callback}
 	}
-	rec := d.record(cancelReason(Order{By: by.By, Reason: by.Reason}))
+	rec := d.record(cancelReason(Order{By: by.By, Reason: by.Reason, Note: by.Note}))
 	if by.Kind != "" { // else a version that does not say has cancelled it
 		rec.Kind, rec.Level = by.Kind, by.Level
 	}

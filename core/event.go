@@ -71,6 +71,7 @@ type Event struct {
 	Fault    store.FaultCode // fault
 	Key      string          // the limit key of what is paused, resumed or held, and of a task that a command is about
 	By       string          // who asked for it; "duly" for what it did by itself; of a finish who cancelled the task
+	Note     string          // what they say of themselves, beside the credential that By names
 	Reason   string          // why, as they said; of a release why the run was given back; at most 1 KiB
 	Count    int             // how many tasks: park, recover and breaker
 	Code     Code            // which bound it was: breaker

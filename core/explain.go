@@ -328,8 +328,8 @@ func inARow(n int) string {
 func (e *Explanation) paused(when string) {
 	for _, p := range e.Task.Pauses {
 		text := subject(p.Target) + " been paused since " + clockTime(p.Since)
-		if p.By != "" {
-			text += " by " + p.By
+		if who := p.Who(); who != "" {
+			text += " by " + who
 		}
 		if !p.Until.IsZero() {
 			text += " until " + clockTime(p.Until)

@@ -81,6 +81,7 @@ type headLine struct {
 // pauseLine is a pause as it is exported.
 type pauseLine struct {
 	By     string `json:"by,omitempty"`
+	Note   string `json:"note,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	Until  stamp  `json:"until,omitzero"`
 }
@@ -142,7 +143,7 @@ func pausedBy(holds []store.Held, target store.Target) *pauseLine {
 	for i := range holds {
 		if holds[i].Target == target {
 			order := decodeHold(holds[i].Note)
-			return &pauseLine{By: order.By, Reason: order.Reason, Until: stamp(holds[i].Until.Time())}
+			return &pauseLine{By: order.By, Note: order.Note, Reason: order.Reason, Until: stamp(holds[i].Until.Time())}
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@ func TestAnEventIsReadAsItWasWritten(t *testing.T) {
 	e := Event{
 		Type: EventFinish, Time: at, Agent: "a", ID: "1", Kind: "k", Group: "g", TraceID: "t", SessionID: "s", MemCubeID: "m", Process: "p",
 		Attempt: 2, Due: at.Add(time.Second), Wait: time.Second, Duration: time.Minute, Outcome: OutcomeFailed, Retried: true, From: StatusWaiting,
-		Status: StatusFailed, Next: at.Add(time.Hour), Because: BecauseCode("resting"), Fault: store.FaultCode("f"), Key: "key", By: "b", Reason: "r", Count: 3,
+		Status: StatusFailed, Next: at.Add(time.Hour), Because: BecauseCode("resting"), Fault: store.FaultCode("f"), Key: "key", By: "b", Note: "n", Reason: "r", Count: 3,
 		Code: CodeInvalid, Used: Usage{"tokens": 5}, Error: "e",
 	}
 	v := reflect.ValueOf(e)

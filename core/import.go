@@ -207,12 +207,12 @@ func (im *importing) pause(agent string, p *pauseLine) error {
 	if p == nil {
 		return nil
 	}
-	hold := p.hold(im.s.storeNow())
+	hold := p.hold(im.ctx, im.s.storeNow())
 	if hold == nil {
 		return nil
 	}
 	target := store.Target{Agent: agent}
-	change, err := im.s.allowTarget(im.ctx, EventPause, target, Order{By: p.By, Reason: p.Reason})
+	change, err := im.s.allowTarget(im.ctx, EventPause, target, orderOf(im.ctx, p.order()))
 	if err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (im *importing) task(n int, t *NewTask, size int) error {
 		return invalid("task.id", "is required: without it each import would make another task")
 	}
 	if t.restored.pause != nil {
-		t.restored.hold = t.restored.pause.hold(im.s.storeNow())
+		t.restored.hold = t.restored.pause.hold(im.ctx, im.s.storeNow())
 	}
 	tasks, err := im.s.filled([]NewTask{*t})
 	if err != nil {

@@ -14,10 +14,11 @@ func (p PauseInfo) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Target Target `json:"target"`
 		By     string `json:"by,omitempty"`
+		Note   string `json:"note,omitempty"`
 		Reason string `json:"reason,omitempty"`
 		Since  stamp  `json:"since"`
 		Until  stamp  `json:"until,omitzero"`
-	}{p.Target, p.By, p.Reason, stamp(p.Since), stamp(p.Until)})
+	}{p.Target, p.By, p.Note, p.Reason, stamp(p.Since), stamp(p.Until)})
 }
 
 // MarshalJSON writes the task, and why it has not run.
@@ -137,6 +138,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		From    Status      `json:"from_status,omitempty"`
 		Key     string      `json:"limit_key,omitempty"`
 		By      string      `json:"by,omitempty"`
+		Note    string      `json:"note,omitempty"`
 		Reason  string      `json:"reason,omitempty"`
 		Count   int         `json:"count,omitempty"`
 		Code    Code        `json:"code,omitempty"`
@@ -146,7 +148,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	}{
 		e.Type, stamp(e.Time), e.Agent, e.ID, e.Kind, e.Group, e.TraceID, e.SessionID, e.MemCubeID, e.Process, e.Attempt, stamp(e.Due), max(e.Wait.Milliseconds(), 0),
 		e.Duration.Milliseconds(), max(e.Wait.Milliseconds(), 0) + e.Duration.Milliseconds(), e.Outcome, e.Retried, e.Status, stamp(e.Next), e.Because, e.Error,
-		e.From, e.Key, e.By, e.Reason, e.Count, e.Code, e.Used, e.Fault,
+		e.From, e.Key, e.By, e.Note, e.Reason, e.Count, e.Code, e.Used, e.Fault,
 	})
 }
 

@@ -4,6 +4,7 @@ package core
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,13 +69,16 @@ func (r *restored) into(sub *store.Submission, b *record.Body) {
 	sub.State = st.First()
 }
 
-// hold is a pause as a store gets it; nil if it is over.
-func (p *pauseLine) hold(now store.Millis) *store.Hold {
+// order is who has paused it where it was exported, and why.
+func (p *pauseLine) order() Order { return Order{By: p.By, Note: p.Note, Reason: p.Reason} }
+
+// hold is a pause as a store gets it, from whoever imports it; nil if it is over.
+func (p *pauseLine) hold(ctx context.Context, now store.Millis) *store.Hold {
 	until := store.MillisOf(time.Time(p.Until))
 	if until != 0 && until <= now {
 		return nil
 	}
-	return &store.Hold{Note: Order{By: p.By, Reason: p.Reason}.encode(), Until: store.When{At: until}}
+	return &store.Hold{Note: orderOf(ctx, p.order()).encode(), Until: store.When{At: until}}
 }
 
 // parseImport reads a line: one with a task, or one with what is of its agent.
@@ -235,6 +239,10 @@ func parsePause(data []byte) (*pauseLine, error) {
 			if err = mustBe(values[name], &p.By, "a string"); err == nil {
 				err = validText("pause.by", p.By, MaxTextLen)
 			}
+		case "note":
+			if err = mustBe(values[name], &p.Note, "a string"); err == nil {
+				err = validText("pause.note", p.Note, MaxTextLen)
+			}
 		case "reason":
 			if err = mustBe(values[name], &p.Reason, "a string"); err == nil {
 				err = validText("pause.reason", p.Reason, maxErrorLen)
@@ -244,7 +252,7 @@ func parsePause(data []byte) (*pauseLine, error) {
 			err = millisField(values[name], &until)
 			p.Until = stamp(until.Time())
 		default:
-			err = invalid("pause."+clip(name), "is not a field of a pause: expected by, reason or until")
+			err = invalid("pause."+clip(name), "is not a field of a pause: expected by, note, reason or until")
 		}
 		if inv, ok := err.(*InvalidError); ok { //nolint:errorlint // it is returned unwrapped
 			return nil, inv

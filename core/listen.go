@@ -135,6 +135,7 @@ func readEvent(data []byte) Event {
 		From    Status          `json:"from_status"`
 		Key     string          `json:"limit_key"`
 		By      string          `json:"by"`
+		Note    string          `json:"note"`
 		Reason  string          `json:"reason"`
 		Count   int             `json:"count"`
 		Code    Code            `json:"code"`
@@ -149,6 +150,6 @@ func readEvent(data []byte) Event {
 		Type: in.Type, Time: in.Time, Agent: in.Agent, ID: in.ID, Kind: in.Kind, Group: in.Group, TraceID: in.TraceID, SessionID: in.Session, MemCubeID: in.Cube,
 		Process: in.Process, Attempt: in.Attempt, Due: in.Due, Wait: time.Duration(in.Wait) * time.Millisecond, Duration: time.Duration(in.Took) * time.Millisecond,
 		Outcome: in.Outcome, Retried: in.Retried, From: in.From, Status: in.Status, Next: in.Next, Because: in.Because, Fault: in.Fault, Key: in.Key, By: in.By,
-		Reason: in.Reason, Count: in.Count, Code: in.Code, Used: in.Used, Error: in.Error,
+		Note: in.Note, Reason: in.Reason, Count: in.Count, Code: in.Code, Used: in.Used, Error: in.Error,
 	}
 }

@@ -307,7 +307,7 @@ func (r *run) tellStored(typ EventType, result store.Settled) {
 		e.Status, e.By, e.Reason = StatusWaiting, byDuly, r.whyReleased()
 	case r.order.Load() != nil:
 		order := decodeHold(*r.order.Load())
-		e.By, e.Reason = order.By, order.Reason
+		e.By, e.Reason, e.Note = order.By, order.Reason, order.Note
 	}
 	if err := cmp.Or(v.err, v.why); err != nil {
 		e.Error = clip(err.Error())

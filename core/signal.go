@@ -213,8 +213,8 @@ func (s *Scheduler) Answer(ctx context.Context, q Question, payload json.RawMess
 // sender is who sends a signal, and whether that counts as an approval. A run approves nothing, whatever the rights of its process are.
 func (s *Scheduler) sender(ctx context.Context, agent string) (record.Sender, bool) {
 	approves := s.Authorize(ctx, Access{Action: ActionApprove, Agent: agent}) == nil
-	if who := principalOf(ctx); who != nil {
-		return record.Sender{How: string(ByCredential), By: who.Name}, approves
+	if principalOf(ctx) != nil {
+		return record.Sender{How: string(ByCredential), By: orderOf(ctx, Order{}).By}, approves
 	}
 	if origin := originOf(ctx); origin != nil {
 		return record.Sender{How: string(ByHandler), By: origin.By.String()}, false

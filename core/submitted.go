@@ -194,7 +194,7 @@ func (s *Scheduler) tellPlaced(ctx context.Context, tasks []NewTask, out []Submi
 			order := decodeHold(hold.Note)
 			s.emit(Event{
 				Type: EventPause, Agent: e.Agent, ID: e.ID, Kind: e.Kind, Key: e.Key, From: StatusWaiting, Status: StatusWaiting,
-				By: order.By, Reason: order.Reason, Next: hold.Until.At.Time(),
+				By: order.By, Reason: order.Reason, Note: order.Note, Next: hold.Until.At.Time(),
 			})
 		}
 	}

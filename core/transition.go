@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
@@ -79,7 +80,7 @@ func transition(typ EventType, t *store.Stored, to Status, by Order) *Transition
 
 // event is the change as it is reported once it is stored.
 func (t *Transition) event() Event {
-	return Event{Type: t.Type, Agent: t.Agent, ID: t.ID, Kind: t.Kind, Key: t.Key, From: t.From, Status: t.To, By: t.By, Reason: t.Reason}
+	return Event{Type: t.Type, Agent: t.Agent, ID: t.ID, Kind: t.Kind, Key: t.Key, From: t.From, Status: t.To, By: t.By, Reason: t.Reason, Note: t.Note}
 }
 
 // allowTarget asks the rule about a pause or its end, and returns the change. A single task is read for its status, if there is a
@@ -188,11 +189,21 @@ func (s *Scheduler) changedAll(t *Transition, until time.Time) {
 	s.emit(e)
 }
 
-// orderOf is who asks for something, and why: whoever is named, else the caller.
+// unnamed is who orders something with a credential that has no name.
+const unnamed = "a credential without a name"
+
+// orderOf is who asks for something, and why. A credential is who it is: whom its caller names is a note.
 func orderOf(ctx context.Context, given Order) Order {
-	if who := principalOf(ctx); who != nil && given.By == "" {
-		given.By = who.Name
+	who := principalOf(ctx)
+	if who == nil {
+		return given
 	}
+	name := cmp.Or(who.Name, unnamed)
+	if given.By != name && given.By != "" {
+		given.Note = strings.Trim(given.By+"; "+given.Note, "; ")
+		given.Note = strings.ToValidUTF8(given.Note[:min(len(given.Note), MaxTextLen)], "")
+	}
+	given.By = name
 	return given
 }
 

@@ -30,7 +30,7 @@ func TestControls(t *testing.T) {
 		form []string
 		done func(f *fixture)
 	}{
-		{"pause", "later", []string{"reason", "a <b>"}, func(f *fixture) {
+		{"pause", "later", []string{"reason", "a <b>", "by", "root-operator", "note", "root-operator"}, func(f *fixture) {
 			p := task(f, "later").Pauses
 			require.Len(f, p, 2)
 			for _, one := range p {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/adapters/gcf"
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // What is for nobody else goes to Config.HTTP as it came.
@@ -46,6 +49,28 @@ func TestOtherRequestsAreForwarded(t *testing.T) {
 	status, answer := none.call(t, request(t, "/v1/stats", ""))
 	assert.Equal(t, 404, status)
 	assert.Equal(t, "no_route", answer["code"])
+}
+
+// ci takes every request for one of a credential.
+type ci struct{}
+
+func (ci) Verify(*http.Request) (*httpadapter.Grant, error) {
+	return &httpadapter.Grant{Name: "ci"}, nil
+}
+
+// Who orders something through a function is its credential, whomever the request names.
+func TestByIsTheCredential(t *testing.T) {
+	t.Parallel()
+	f := setup(t, gcf.Config{})
+	function, err := gcf.New(f.scheduler, gcf.Config{Verify: gcf.Private, HTTP: httpadapter.New(f.scheduler, httpadapter.Config{Verifiers: []httpadapter.Verifier{ci{}}})})
+	require.NoError(t, err)
+	w := httptest.NewRecorder()
+	function.ServeHTTP(w, request(t, "/v1/pause", `{"all":true,"by":"root-operator"}`, "Content-Type", "application/json"))
+	require.Equal(t, 200, w.Code, w.Body)
+	pauses, _, err := f.scheduler.Pauses(t.Context(), 10, "")
+	require.NoError(t, err)
+	require.Len(t, pauses, 1)
+	assert.Equal(t, core.Order{By: "ci", Note: "root-operator"}, pauses[0].Order)
 }
 
 // A call that is refused costs no call of the store, and is told nothing.

@@ -281,6 +281,29 @@ func TestTheAPIThroughEverySender(t *testing.T) {
 	}
 }
 
+// ci takes every request for one of a credential.
+type ci struct{}
+
+func (ci) Verify(*http.Request) (*httpadapter.Grant, error) {
+	return &httpadapter.Grant{Name: "ci"}, nil
+}
+
+// Who orders something through a function is its credential, whomever the request names.
+func TestByIsTheCredential(t *testing.T) {
+	t.Parallel()
+	for _, name := range httpEvents {
+		f := setup(t, lambdaadapter.Config{})
+		function, err := lambdaadapter.New(f.scheduler, lambdaadapter.Config{HTTP: httpadapter.New(f.scheduler, httpadapter.Config{Verifiers: []httpadapter.Verifier{ci{}}})})
+		require.NoError(t, err)
+		_, err = function.Invoke(t.Context(), json.RawMessage(request(t, name, "POST", "/v1/pause", `{"all":true,"by":"root-operator"}`)))
+		require.NoError(t, err)
+		pauses, _, err := f.scheduler.Pauses(t.Context(), 10, "")
+		require.NoError(t, err)
+		require.Len(t, pauses, 1, name)
+		assert.Equal(t, core.Order{By: "ci", Note: "root-operator"}, pauses[0].Order, name)
+	}
+}
+
 // request is a golden event as another request.
 func request(t *testing.T, name, method, path, body string) string {
 	t.Helper()

@@ -58,7 +58,7 @@ func (p *process) cancelCommand(o *options) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&by.Reason, "reason", "", "why, for people")
 	// The name of the user is stored with the order, so that others see who gave it.
-	flags.StringVar(&by.By, "by", userName(), "who")
+	flags.StringVar(&by.By, "by", userName(), "who you are; at a server a note beside its credential")
 	zeroMeans(cmd, "reason", "by")
 	return o.withJSON(named(cmd, &agent))
 }

@@ -86,7 +86,7 @@ var commands = map[core.EventType]string{
 func commandAttributes(e core.Event) []slog.Attr {
 	var attrs []slog.Attr
 	for _, a := range []struct{ key, value string }{
-		{"kind", e.Kind}, {"agent", e.Agent}, {"task", e.ID}, {"limit_key", e.Key}, {"by", e.By}, {"reason", e.Reason},
+		{"kind", e.Kind}, {"agent", e.Agent}, {"task", e.ID}, {"limit_key", e.Key}, {"by", e.By}, {"note", e.Note}, {"reason", e.Reason},
 	} {
 		if a.value != "" {
 			attrs = append(attrs, slog.String(a.key, a.value))

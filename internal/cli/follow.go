@@ -277,6 +277,7 @@ func (f *follower) printEvent(name, data string) error {
 		Key      string `json:"limit_key"`
 		Duration int64  `json:"exec_duration_ms"`
 		Count    int
+		Note     string
 	}
 	if json.Unmarshal([]byte(data), &e) != nil || e.Event == "" {
 		return errNoEvent
@@ -307,6 +308,9 @@ func (f *follower) printEvent(name, data string) error {
 	}
 	if e.By != "" {
 		line += " by " + table.First(e.By)
+	}
+	if e.Note != "" {
+		line += " (" + table.First(e.Note) + ")"
 	}
 	if e.Reason != "" && e.Reason != e.Error {
 		line += ": " + table.First(e.Reason)

@@ -45,7 +45,7 @@ func (p *process) pauseCommand(o *options) *cobra.Command {
 	on.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&pause.Reason, "reason", "", "why, for people")
-	flags.StringVar(&pause.By, "by", userName(), "who")
+	flags.StringVar(&pause.By, "by", userName(), "who you are; at a server a note beside its credential")
 	flags.StringVar(&until, "until", "", "resume automatically at this time, such as 2026-01-02T15:04:05Z")
 	durationVar(flags, &pause.For, "for", 0, "resume automatically after this long")
 	flags.BoolVar(&pause.Ahead, "ahead", false, "pause an agent or a kind before it exists")

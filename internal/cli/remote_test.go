@@ -43,7 +43,9 @@ var (
 	blanks    = regexp.MustCompile(` {2,}`)
 )
 
+// Who ordered something is whom a command names on its store, and its credential at a server.
 func steady(text string) string {
+	text = strings.ReplaceAll(text, ", by a credential without a name", "")
 	text = durations.ReplaceAllString(moments.ReplaceAllString(text, "TIME"), "SPAN")
 	return blanks.ReplaceAllString(numbers.ReplaceAllString(text, `"$1":0`), "  ")
 }
@@ -330,4 +332,24 @@ func TestCommandsThatNeedRedisSayWhy(t *testing.T) {
 	oneLine(t, w.duly(t, "run-due", "--all", "-c", file(t, "handlers: {}\n"), "--server", "http://127.0.0.1:1"), 2, "--server and -c exclude each other")
 	oneLine(t, w.duly(t, "stats", "--token", "x"), 2, "--token is for a server")
 	oneLine(t, w.duly(t, "stats", "--server", ""), 2, "--server must not be empty")
+}
+
+// Who orders something at a server is the credential of the command, whomever it names; on the store itself it is whom it names.
+func TestByIsTheCredential(t *testing.T) {
+	t.Parallel()
+	local, far := served(t, "")
+	for w, want := range map[*world][2]any{local: {"root-operator", nil}, far: {"a credential without a name", "root-operator"}} {
+		for _, id := range []string{"1", "2"} {
+			w.ok(t, "submit", "--agent", "a", "--id", id, "--kind", "k", "--delay", "1h", "--on-conflict", "replace")
+		}
+		w.ok(t, "pause", "a", "1", "--by", "root-operator")
+		w.ok(t, "bulk", "pause", "--agent", "a", "--yes", "--by", "root-operator")
+		pauses := w.objects(t, "pauses", "pauses")
+		require.Len(t, pauses, 2)
+		for _, p := range pauses {
+			assert.Equal(t, want, [2]any{p["by"], p["note"]})
+		}
+		w.ok(t, "resume", "a", "1")
+		w.ok(t, "resume", "a", "2")
+	}
 }

@@ -111,7 +111,7 @@ func pauseText(p *core.PauseInfo) string {
 		text += " until " + clock(p.Until)
 	}
 	if p.By != "" {
-		text += ", by " + p.By
+		text += ", by " + p.Who()
 	}
 	if p.Reason != "" {
 		text += ": " + p.Reason

@@ -57,7 +57,7 @@ func TestEachCall(t *testing.T) {
 			assert.True(t, paused.Msg.GetJob().GetIsPaused())
 			info, err = f.scheduler.Task(ctx, agent, "digest")
 			require.NoError(t, err)
-			assert.Equal(t, core.Order{By: "ann", Reason: "quiet"}, info.Pauses[0].Order)
+			assert.Equal(t, core.Order{By: "a credential without a name", Reason: "quiet", Note: "ann"}, info.Pauses[0].Order)
 			assert.False(t, info.Pauses[0].Until.IsZero())
 			other, err := f.scheduler.Task(ctx, agent, "other")
 			require.NoError(t, err)

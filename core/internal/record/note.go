@@ -12,6 +12,7 @@ import (
 // A store keeps it with a hold or an order, and core alone reads it.
 type Hold struct {
 	By, Reason string
+	Note       string // what whoever ordered it says of itself
 
 	// Of a cancelled task, as it was when it was told to end: it may have been replaced since its run began.
 	Group, Kind string
@@ -30,6 +31,7 @@ var holds = tableOf(rows{
 	{number: 4, form: formText, at: unsafe.Offsetof(Hold{}.Kind)},
 	{number: 5, form: formInt, at: unsafe.Offsetof(Hold{}.Level)},
 	{number: 6, form: formText, at: unsafe.Offsetof(Hold{}.Callback)},
+	{number: 7, form: formText, at: unsafe.Offsetof(Hold{}.Note)},
 })
 
 // Encode is the hold as it is stored.

@@ -129,7 +129,10 @@ func TestEveryFieldIsStored(t *testing.T) {
 	assert.Equal(t, p, gotProfile)
 	sender := record.Sender{How: "page", By: "ann", Question: "?"}
 	assert.Equal(t, sender, record.DecodeSender(sender.Encode()))
-	for _, sample := range []any{b, s, f, *b.Origin, sampleHold, sampleFailure, p, sender, *s.Await} {
+	noted := sampleHold
+	noted.Note = "n"
+	assert.Equal(t, noted, record.DecodeHold(noted.Encode()))
+	for _, sample := range []any{b, s, f, *b.Origin, noted, sampleFailure, p, sender, *s.Await} {
 		v := reflect.ValueOf(sample)
 		for i := range v.NumField() {
 			if f := v.Type().Field(i); f.IsExported() {

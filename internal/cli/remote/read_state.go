@@ -22,13 +22,14 @@ type target struct {
 type pause struct {
 	Target target
 	By     string
+	Note   string
 	Reason string
 	Since  time.Time
 	Until  time.Time
 }
 
 func (p *pause) core() core.PauseInfo {
-	return core.PauseInfo{Target: core.Target(p.Target), Order: core.Order{By: p.By, Reason: p.Reason}, Since: p.Since, Until: p.Until}
+	return core.PauseInfo{Target: core.Target(p.Target), Order: core.Order{By: p.By, Note: p.Note, Reason: p.Reason}, Since: p.Since, Until: p.Until}
 }
 
 // pausesOf keeps the difference between none and an empty array, which is written too.
