@@ -49,7 +49,7 @@ var ofRows = []sow.Fault{
 	},
 	{
 		Name: "callback-not-named", What: "The record of a task that was cancelled does not name its delivery.", File: "core/foretell.go",
-		Old: "	sub, err := callbackOf(&of, b, 0, s.config.Default.Lease+callbackMargin)\n", New: "	sub, err := callbackOf(&of, b, 0, s.config.Default.Lease+callbackMargin)\n	rec.Callback = \"\"\n",
+		Old: "	sub, err := callbackOf(&of, b, 0, s.commandMargin())\n", New: "	sub, err := callbackOf(&of, b, 0, s.commandMargin())\n	rec.Callback = \"\"\n",
 	},
 	{
 		Name: "alarm-of-a-pause", What: "No alarm is booked for the end of a pause that is given as a duration.", File: "core/alarmed.go",
