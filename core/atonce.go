@@ -15,6 +15,8 @@ import (
 type AtOnce struct {
 	// Agents says whose tasks may start here; everybody's if nil. It is asked by many goroutines.
 	Agents func(agent string) bool
+	// Alone lets only tasks start that are submitted alone: those of a list come with a pull that follows anyway, as in a daemon.
+	Alone bool
 	// Grace is how long their handlers may continue once the context is done.
 	Grace time.Duration
 	// OnDue and OnTick are as those of [Scope].
@@ -24,9 +26,9 @@ type AtOnce struct {
 	Done func(Report, error)
 }
 
-// AtOnce makes Submit start each task of [LevelHigh] that is submitted alone and due now, if this process has its handler and a free
-// slot, until ctx is done or end is called; end waits until all that has started has ended, and is stored. Such a task is stored and
-// leased in one step of the store: if the process dies, it is run elsewhere when its lease has ended. It is stored only, and
+// AtOnce makes Submit start each task of [LevelHigh] that is due now, if this process has its handler and a free
+// slot, until ctx is done or end is called; end waits until all that has started has ended, and is stored. One that is submitted alone is
+// stored and leased in one step of the store, those of a list in two: if the process dies, it is run elsewhere when its lease has ended. It is stored only, and
 // is run by the next pull of any process, where another task of its agent is due before it, where it is paused or behind a limit, where
 // no slot is free or where pulls wait for one, and with [SerialAgent]. Handlers that take batches get theirs from pulls alone.
 //
@@ -145,13 +147,20 @@ func (s *Scheduler) placeNow(ctx context.Context, subs []store.Submission) (star
 // run runs what a start has brought: a pull that claims nothing more.
 func (h *host) run(c *store.Claim, deadline time.Time, lease time.Duration) {
 	defer h.runs.Done()
-	p := newPull(h.ctx, h.s, Scope{Agents: []string{c.Tasks[0].Agent}, Grace: h.Grace, OnDue: h.OnDue, OnTick: h.OnTick})
+	p := newPull(h.ctx, h.s, Scope{Agents: agentsOf(c.Tasks), Grace: h.Grace, OnDue: h.OnDue, OnTick: h.OnTick})
 	defer p.close()
 	p.hosted = true
 	p.outlook = outlook{mu: new(sync.Mutex)} // nothing is asked, so nothing is left to ask
 	p.heart.hold(c, deadline, lease)
-	p.enter(c.Tasks[0].Agent, len(c.Tasks))
-	p.tick(c.Tasks[0].Agent, c.Tasks)
+	for first, n := 0, 0; first < len(c.Tasks); first += n { // those of an agent are next to each other
+		agent := c.Tasks[first].Agent
+		n = len(c.Tasks) - first
+		if end := slices.IndexFunc(c.Tasks[first:], func(t Claimed) bool { return t.Agent != agent }); end > 0 {
+			n = end
+		}
+		p.enter(agent, n)
+		p.tick(agent, c.Tasks[first:first+n])
+	}
 	p.startAll() // its kind may have a handler of batches since the start was granted
 	p.open.Wait()
 	p.heart.stop()
@@ -159,6 +168,15 @@ func (h *host) run(c *store.Claim, deadline time.Time, lease time.Duration) {
 	if h.Done != nil {
 		h.Done(report, err)
 	}
+}
+
+// agentsOf are those of tasks, each once.
+func agentsOf(tasks []Claimed) []string {
+	agents := make([]string, len(tasks))
+	for i := range tasks {
+		agents[i] = tasks[i].Agent
+	}
+	return slices.Compact(agents)
 }
 
 // spare takes a slot for a task of level 1, if one is free that no pull waits for.

@@ -5,6 +5,7 @@ package core_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,7 +57,7 @@ func TestAnUrgentTaskStartsWhereItIsSubmitted(t *testing.T) {
 	})
 }
 
-// The level of a kind is that of its tasks that name none; what is not urgent, not due, or submitted with others waits for a pull.
+// The level of a kind is that of its tasks that name none; what is not urgent or not due waits for a pull.
 func TestWhatDoesNotStartAtOnceWaits(t *testing.T) {
 	config := core.Config{Kinds: map[string]core.KindConfig{"ask": {Level: core.LevelHigh}}}
 	hosted(t, config, core.AtOnce{Agents: func(agent string) bool { return agent != "elsewhere" }}, func(w *world, ran chan string, let chan struct{}, end func()) {
@@ -65,7 +66,6 @@ func TestWhatDoesNotStartAtOnceWaits(t *testing.T) {
 		assert.Equal(t, "a/urgent", <-ran)
 		w.submit(core.NewTask{Agent: "b", Kind: "ask", Level: core.LevelLow})
 		w.submit(core.NewTask{Agent: "c", Kind: "ask", Delay: time.Minute})
-		w.submit(core.NewTask{Agent: "d", Kind: "ask"}, core.NewTask{Agent: "e", Kind: "ask"})
 		w.submit(core.NewTask{Agent: "f", Kind: "other", Level: core.LevelHigh})
 		w.submit(core.NewTask{Agent: "elsewhere", Kind: "ask"})
 		w.submit(core.NewTask{Agent: "paused", Kind: "ask", Delay: time.Hour})
@@ -75,7 +75,7 @@ func TestWhatDoesNotStartAtOnceWaits(t *testing.T) {
 		w.submit(core.NewTask{Agent: "late", Kind: "ask"})
 		synctest.Wait()
 		assert.Empty(t, ran)
-		assert.Equal(t, 5, w.run().Ran, "b, d, e, elsewhere, late")
+		assert.Equal(t, 3, w.run().Ran, "b, elsewhere, late")
 	})
 }
 
@@ -143,4 +143,39 @@ func TestAtOnceKeepsQuietHours(t *testing.T) {
 		assert.Equal(t, core.StatusWaiting, got.Status)
 		assert.Equal(t, w.begun.UTC().Truncate(24*time.Hour).Add(12*time.Hour), got.NextRun.UTC())
 	})
+}
+
+// Urgent tasks of a list start at once too, as many as there are slots, but where a pull follows by itself.
+func TestUrgentTasksOfAListStartAtOnce(t *testing.T) {
+	list := []core.NewTask{
+		{Agent: "a", ID: "1", Kind: "ask", Level: core.LevelHigh}, {Agent: "a", ID: "2", Kind: "ask", Level: core.LevelHigh},
+		{Agent: "b", ID: "1", Kind: "ask", Level: core.LevelHigh}, {Agent: "c", ID: "1", Kind: "ask", Level: core.LevelLow},
+		{Agent: "d", ID: "1", Kind: "ask", Level: core.LevelHigh, Delay: time.Minute}, {Agent: "e", ID: "1", Kind: "ask", Level: core.LevelHigh},
+	}
+	for _, c := range []struct {
+		name  string
+		slots int
+		alone bool
+		want  []string
+	}{{"all", 10, false, []string{"a/1", "a/2", "b/1", "e/1"}}, {"slots", 2, false, []string{"a/1", "a/2"}}, {"alone", 10, true, nil}} {
+		t.Run(c.name, func(t *testing.T) {
+			hosted(t, core.Config{Concurrency: c.slots}, core.AtOnce{Alone: c.alone}, func(w *world, ran chan string, let chan struct{}, end func()) {
+				w.submit(list...)
+				w.submit(list...) // again: they are there
+				synctest.Wait()
+				var got []string
+				for range len(ran) {
+					got = append(got, <-ran)
+				}
+				slices.Sort(got)
+				assert.Equal(t, c.want, got)
+				time.Sleep(10 * time.Minute) // their leases are kept
+				close(let)
+				end()
+				w.run()
+				assert.Equal(t, 6, len(w.seen(core.EventFinish)))
+				assert.Zero(t, w.s.Slots().InUse)
+			})
+		})
+	}
 }

@@ -163,6 +163,8 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 	}
 	if start != nil { // it is told of after it was stored
 		go start()
+	} else {
+		s.startListed(ctx, subs, placed)
 	}
 	return out, s.describeExisting(ctx, out, subs)
 }

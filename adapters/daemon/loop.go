@@ -114,7 +114,7 @@ func (l *loop) startAtOnce(ctx context.Context) (end func()) {
 	mine := func(agent string) bool {
 		return l.config.Partitions == nil || slices.Contains(l.config.Partitions, store.PartitionOf(agent, l.scheduler.Partitions()))
 	}
-	return l.scheduler.AtOnce(ctx, core.AtOnce{Agents: mine, Grace: l.config.Grace, Done: func(_ core.Report, err error) {
+	return l.scheduler.AtOnce(ctx, core.AtOnce{Agents: mine, Alone: true, Grace: l.config.Grace, Done: func(_ core.Report, err error) {
 		l.works.Store(true)
 		if err != nil {
 			l.tell(err)

@@ -1,0 +1,124 @@
+package core
+
+// Tasks of level 1 that are submitted together start at once too, where no pull follows by itself.
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// starting are tasks of one kind and partition that a submit has stored and that may start here.
+type starting struct {
+	host   *host
+	grants []grant // a slot for each
+	claim  store.ClaimRequest
+}
+
+// startListed leases what a submit of several tasks has stored of level 1, and starts it. What it gets is of level 1 and of the same
+// agents and kinds, in the order in which a pull would take it; for what it does not get the next pull comes.
+func (s *Scheduler) startListed(ctx context.Context, subs []store.Submission, placed []store.Submitted) {
+	if len(subs) < 2 || !s.hasHostOfLists() || s.declared.storing.Load() || s.keepDeclared(ctx) != nil {
+		return
+	}
+	all := s.startable(subs, placed)
+	if len(all) == 0 {
+		return
+	}
+	requests := make([]store.ClaimRequest, len(all))
+	for i, st := range all {
+		st.claim.Limit = len(st.grants)
+		requests[i] = st.claim
+	}
+	sent := s.config.Clock.Now()
+	// Whoever gives up waiting would leave leases behind that nobody keeps.
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestCall)
+	defer cancel()
+	claims, err := s.store.Claim(call, requests)
+	for i, st := range all {
+		var c *store.Claim
+		switch {
+		case err == nil && claims[i].Err == nil:
+			c = &claims[i]
+			s.observe(c.Now)
+			s.fences.seen(c.Partition, c.Fence)
+		case err == nil:
+			err = claims[i].Err
+		}
+		st.keep(c)
+		if c == nil || len(c.Tasks) == 0 {
+			st.host.runs.Done()
+			continue
+		}
+		lease := s.kind(st.claim.Kinds[0]).Lease
+		go st.host.run(c, sent.Add(stored(lease)), lease)
+	}
+	if err != nil { // they are stored, which is what the submit is asked for
+		s.config.Logger.WarnContext(ctx, "urgent tasks do not start at once: the next pull runs them", slog.Any("err", err))
+	}
+}
+
+// keep gives the slots back that no task of a claim fills.
+func (st *starting) keep(c *store.Claim) {
+	for i, g := range st.grants {
+		var of []Claimed
+		if c != nil && i < len(c.Tasks) {
+			of = c.Tasks[i : i+1]
+		}
+		st.host.s.slots.keep(g, of)
+	}
+}
+
+// hasHostOfLists reports whether somebody has the tasks of lists start at once.
+func (s *Scheduler) hasHostOfLists() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.ContainsFunc(s.hosts, func(h *host) bool { return !h.Alone })
+}
+
+// startable are the tasks of a submit that may start here and have a slot, with room made in their host for the runs of each claim.
+func (s *Scheduler) startable(subs []store.Submission, placed []store.Submitted) []*starting {
+	var all []*starting
+	for i := range subs {
+		sub := &subs[i]
+		h := s.hostOf(sub)
+		if h == nil {
+			continue
+		}
+		partition := store.PartitionOf(sub.Agent, s.store.Partitions())
+		at := slices.IndexFunc(all, func(st *starting) bool {
+			return st.host == h && st.claim.Partition == partition && st.claim.Kinds[0] == sub.Kind
+		})
+		g := grant{}
+		if placed[i].Created && !h.Alone {
+			g = s.slots.spare(sub.Kind)
+		}
+		switch {
+		case g.n == 0:
+			h.runs.Done()
+			continue
+		case at < 0:
+			at = len(all)
+			all = append(all, &starting{host: h, claim: s.urgentClaim(partition, sub.Kind)})
+		default:
+			h.runs.Done() // the claim has room already
+		}
+		st := all[at]
+		st.grants = append(st.grants, g)
+		if !slices.Contains(st.claim.Agents, sub.Agent) {
+			st.claim.Agents = append(st.claim.Agents, sub.Agent)
+		}
+	}
+	return all
+}
+
+// urgentClaim takes tasks of level 1 and of a kind. Whoever may have ended its last process is left to pulls, which bound how many of those run.
+func (s *Scheduler) urgentClaim(partition int, kind string) store.ClaimRequest {
+	lease := s.kind(kind).Lease
+	return store.ClaimRequest{
+		Partition: partition, Nonce: s.nonceFor(), Kinds: []string{kind}, Urgent: true, Lease: stored(lease), Notice: noticeOf(lease),
+		Fence: s.fences.last(partition), Stamp: s.stamped(), Expect: s.expected, Suspects: new([store.SuspectSorts]int),
+	}
+}
