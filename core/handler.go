@@ -38,7 +38,7 @@ type RunInfo struct {
 	Labels                          map[string]string
 	Crashes                         int // runs of this occurrence whose process died
 
-	run   *recorder // nil if no scheduler made it
+	run   *run      // nil if no scheduler made it
 	made  *recorder // stands in for it then; see making
 	extra *extra    // of a gate and of bindings; nil while there is nothing
 }
@@ -71,11 +71,16 @@ func (t *RunInfo) SetResult(v any) error {
 	return r.record("result", v, func(data []byte) { r.state.Result = data })
 }
 
-// SetProgress records v, as JSON, as how far the run has come. It is stored with the next heartbeat, and when the run ends. It
-// fails as SetResult does.
+// SetProgress records v, as JSON, as how far the run has come. It is stored within [ProgressWithin], with whatever else is
+// to be told by then, and when the run ends. It fails as SetResult does.
 func (t *RunInfo) SetProgress(v any) error {
 	r := t.recorder()
-	return r.record("progress", v, func(data []byte) { r.state.Progress, r.dirty = data, true })
+	kept := false
+	err := r.record("progress", v, func(data []byte) { r.state.Progress, r.dirty, kept = data, true, true })
+	if kept && t.run != nil {
+		t.run.pull.heart.progressed()
+	}
+	return err
 }
 
 // handler is a registered handler with its payload type erased: it runs tasks of one kind and one agent.

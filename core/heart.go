@@ -25,6 +25,7 @@ type heart struct {
 	nextAt  time.Time               // when that is
 	halted  bool
 	beating bool
+	news    bool      // a run has come further since the beat under way began
 	leaving bool      // the process is about to end, and says so
 	failing time.Time // since when the store has not answered; zero while it does
 	beats   sync.WaitGroup
@@ -194,6 +195,19 @@ func (h *heart) release(c *Claimed) {
 	}
 }
 
+// ProgressWithin is how soon the store knows how far a run has come, if it answers at once.
+const ProgressWithin = time.Second
+
+// progressed sees to it that the store soon knows how far a run has come. A run that says so all the time costs a call in each such time.
+func (h *heart) progressed() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.news = true
+	if len(h.claims) > 0 {
+		h.plan(ProgressWithin)
+	}
+}
+
 // leave tells the store that the process is about to end: what it cannot end by then is no suspect.
 func (h *heart) leave() {
 	h.mu.Lock()
@@ -250,6 +264,9 @@ func (h *heart) beat() {
 			tell = tell || h.leaving && !held.left
 		}
 	}
+	if h.news {
+		next = min(next, ProgressWithin)
+	}
 	switch {
 	case failed:
 		next = min(max(next*3/10, shortestBeatPause), longestBeatPause)
@@ -264,6 +281,7 @@ func (h *heart) beat() {
 func (h *heart) extensions() ([]store.Extension, []claimKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.news = false
 	var extensions []store.Extension
 	var keys []claimKey
 	for key, held := range h.claims {

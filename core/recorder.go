@@ -50,7 +50,7 @@ func (t *RunInfo) recorder() *recorder {
 	case t == nil:
 		return nil
 	case t.run != nil:
-		return t.run
+		return &t.run.recorder
 	}
 	making.Lock()
 	if t.made == nil {

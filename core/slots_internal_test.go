@@ -141,7 +141,7 @@ func TestSlotsOfAbandonedHandlers(t *testing.T) {
 func TestEndedRunsTakeNothing(t *testing.T) {
 	t.Parallel()
 	r := &run{recorder: recorder{ended: true, most: 10}}
-	r.info.run = &r.recorder
+	r.info.run = r
 	assert.NoError(t, r.info.SetResult(1))
 	assert.NoError(t, r.info.SetProgress(2))
 	assert.Equal(t, state{}, r.state)
