@@ -113,7 +113,7 @@ var rules = []rule{
 		name: "only mains join adapters and stores",
 		why:  "which store serves which adapter is the choice of a program, not of a library",
 		about: func(path string) bool {
-			return !under("cmd", "internal/cli", "internal/dulyfile", "sam", "examples")(path) && !testSupport(path)
+			return !under("cmd", "internal/cli", "internal/dulyfile", "host", "sam", "examples")(path) && !testSupport(path)
 		},
 		forbids: func(importer, imported string) bool {
 			shared := under("adapters/internal")(imported) && under("adapters")(importer)
@@ -136,11 +136,11 @@ var rules = []rule{
 	},
 	{
 		name: "the program is no library",
-		why: "flags, tables and the file are for people at a terminal: libraries, functions and examples take a core.Config. On Google " +
-			"Cloud the file is embedded in what is deployed, so that no Go is needed there either",
+		why: "flags, tables and the file are for people at a terminal: libraries, functions and examples take a core.Config. A host of one's own " +
+			"may embed the file in what is deployed, by package host",
 		about: func(path string) bool { return !under("cmd", "internal/cli", "internal/dulyfile")(path) },
 		forbids: func(importer, imported string) bool {
-			embeds := is("examples/cloud-function", "examples/cloud-run")(importer) && is("internal/dulyfile")(imported)
+			embeds := is("host")(importer) && is("internal/dulyfile")(imported)
 			return under("internal/cli", "internal/dulyfile", "github.com/spf13")(imported) && !embeds
 		},
 	},
@@ -500,7 +500,7 @@ func short(path string) string { return strings.TrimPrefix(path, module+"/") }
 // ours says whether a short path is of this module: in no other do paths begin
 // with one of these.
 func ours(path string) bool {
-	return path == module || under("core", "adapters", "handlers", "cmd", "sam", "examples", "internal", "dulytest")(path)
+	return path == module || under("core", "adapters", "handlers", "host", "cmd", "sam", "examples", "internal", "dulytest")(path)
 }
 
 // signs reports whether a package takes a signature from where it is made for all: that is arithmetic, and knows no host.

@@ -19,6 +19,7 @@ import (
 
 	lambdaadapter "github.com/seed-6f6f2c11/duly/adapters/lambda"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/host/aws"
 )
 
 // version is set by the linker; see the Makefile.
@@ -38,8 +39,8 @@ func main() {
 // build makes the function from the environment. Lambda gives it ten seconds.
 func build(ctx context.Context, c core.Config, register registrar) (*lambdaadapter.Function, error) {
 	logging.Disable() // what goes wrong with Redis is in our own errors
-	v := newVault(os.Getenv)
-	get, err := v.open(ctx, os.Getenv)
+	v := aws.NewVault(os.Getenv)
+	get, err := v.Open(ctx, os.Getenv)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func build(ctx context.Context, c core.Config, register registrar) (*lambdaadapt
 	if err != nil {
 		return nil, err
 	}
-	if err := logIn(&e.redis, v, get); err != nil {
+	if err := v.LogIn(&e.redis, get); err != nil {
 		return nil, err
 	}
 	store, err := e.openStore(ctx, c.Logger)

@@ -28,7 +28,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/oidc"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
-	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
+	"github.com/seed-6f6f2c11/duly/host"
 )
 
 // file is what runs tasks without Go.
@@ -82,20 +82,18 @@ func build(get func(string) string, logger *slog.Logger) (*gcf.Function, error) 
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	said, err := dulyfile.ParseFunction(ctx, "duly.yaml", file)
+	said, err := host.ReadFile(ctx, "duly.yaml", file)
 	if err != nil {
 		return nil, err
 	}
-	said.Redis.Logger, said.Redis.Remember = logger, true
-	store, err := redisstore.Open(ctx, said.Redis)
+	redis := said.Redis()
+	redis.Logger, redis.Remember = logger, true
+	store, err := redisstore.Open(ctx, redis)
 	if err != nil {
 		return nil, err
 	}
-	settings := said.Settings()
+	settings := said.Config() // with its alarm: calls when something is due, in place of a tick a minute
 	settings.Name, settings.Concurrency, settings.Default.Timeout = get("K_REVISION"), cmp.Or(settings.Concurrency, 20), 30*time.Second
-	if said.Alarm != nil { // calls when something is due, in place of a tick a minute
-		settings.Alarm = said.Alarm.Late()
-	}
 	s, err := core.New(store, settings)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/gcf"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
-	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
+	"github.com/seed-6f6f2c11/duly/host"
 )
 
 // file is what runs tasks without Go.
@@ -74,20 +74,18 @@ func run(logger *slog.Logger) error {
 
 // build opens the store and registers the handlers: those of duly.yaml, and those in Go.
 func build(ctx context.Context, logger *slog.Logger) (*redisstore.Store, *core.Scheduler, error) {
-	said, err := dulyfile.ParseFunction(ctx, "duly.yaml", file)
+	said, err := host.ReadFile(ctx, "duly.yaml", file)
 	if err != nil {
 		return nil, nil, err
 	}
-	said.Redis.Logger = logger
-	store, err := redisstore.Open(ctx, said.Redis)
+	redis := said.Redis()
+	redis.Logger, redis.Remember = logger, true
+	store, err := redisstore.Open(ctx, redis)
 	if err != nil {
 		return nil, nil, err
 	}
-	settings := said.Settings()
+	settings := said.Config() // with its alarm: calls when something is due, in place of a tick a minute
 	settings.Name, settings.Concurrency, settings.Default.Timeout = os.Getenv("K_REVISION"), cmp.Or(settings.Concurrency, 20), 30*time.Second
-	if said.Alarm != nil { // calls when something is due, in place of a tick a minute
-		settings.Alarm = said.Alarm.Late()
-	}
 	s, err := core.New(store, settings)
 	if err == nil {
 		handlers(s, logger)

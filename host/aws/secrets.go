@@ -1,4 +1,6 @@
-package main
+// Package aws reads the secrets of a host on AWS, and logs in to Redis with them: by a secret that is read again when Redis refuses it, or by tokens of IAM
+// for ElastiCache. It calls Secrets Manager without the SDK.
+package aws
 
 import (
 	"cmp"
@@ -11,42 +13,41 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
-	"github.com/seed-6f6f2c11/duly/internal/aws"
+	sigv4 "github.com/seed-6f6f2c11/duly/internal/aws"
 )
-
-// Secrets: read when the environment starts, and the password of Redis again when Redis refuses it. None is in the function's
-// configuration, so that a secret that is rotated needs no deployment.
 
 // readIn is how long Secrets Manager has to answer. A function in a VPC that cannot reach it finds out before its start is over.
 const readIn = 3 * time.Second
 
 // signer signs as the function's role: Lambda has its credentials in the environment.
-func signer(get func(string) string) aws.Signer {
-	return aws.Signer{
+func signer(get func(string) string) sigv4.Signer {
+	return sigv4.Signer{
 		AccessKey: get("AWS_ACCESS_KEY_ID"), SecretKey: get("AWS_SECRET_ACCESS_KEY"), SessionToken: get("AWS_SESSION_TOKEN"),
 		Region: get("AWS_REGION"),
 	}
 }
 
-// vault reads the secrets that the environment names.
-type vault struct {
-	secrets aws.Secrets
+// Vault reads the secrets that the environment names: when the program starts, and that of Redis again when Redis refuses it. None is in the configuration, so
+// that a secret that is rotated needs no deployment. It is safe for concurrent use.
+type Vault struct {
+	secrets sigv4.Secrets
 	redis   string // the secret of Redis
 
 	mu             sync.Mutex
 	user, password string
 }
 
-func newVault(get func(string) string) *vault {
-	return &vault{redis: get("DULY_REDIS_SECRET_ID"), secrets: aws.Secrets{
+// NewVault makes a vault of DULY_REDIS_SECRET_ID, DULY_WEBHOOK_SECRET_ID and the credentials of the role, calling nobody.
+func NewVault(get func(string) string) *Vault {
+	return &Vault{redis: get("DULY_REDIS_SECRET_ID"), secrets: sigv4.Secrets{
 		Signer: signer(get), Endpoint: get("AWS_ENDPOINT_URL_SECRETS_MANAGER"),
 		Client: &http.Client{Timeout: readIn, Transport: &http.Transport{DisableKeepAlives: true}}, Now: time.Now,
 	}}
 }
 
-// open reads the secrets, and returns the environment with them: where it names one, it has the value in the variable that
+// Open reads the secrets, and returns the environment with them: where it names one, it has the value in the variable that
 // would hold it.
-func (v *vault) open(ctx context.Context, get func(string) string) (func(string) string, error) {
+func (v *Vault) Open(ctx context.Context, get func(string) string) (func(string) string, error) {
 	values := map[string]string{}
 	if v.redis != "" {
 		url, err := v.login(ctx)
@@ -69,7 +70,7 @@ func (v *vault) open(ctx context.Context, get func(string) string) (func(string)
 }
 
 // login reads the secret of Redis: its URL, and the user and password that are in the URL, or beside it where AWS rotates them.
-func (v *vault) login(ctx context.Context) (url string, err error) {
+func (v *Vault) login(ctx context.Context) (url string, err error) {
 	keys, err := v.keys(ctx, v.redis)
 	if err != nil {
 		return "", err
@@ -88,7 +89,7 @@ func (v *vault) login(ctx context.Context) (url string, err error) {
 }
 
 // keys reads a secret that is a JSON object of strings.
-func (v *vault) keys(ctx context.Context, id string) (map[string]string, error) {
+func (v *Vault) keys(ctx context.Context, id string) (map[string]string, error) {
 	value, err := v.secrets.Value(ctx, id)
 	if err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func (v *vault) keys(ctx context.Context, id string) (map[string]string, error) 
 }
 
 // credentials are those of a new connection. A host that has changed is for the next environments.
-func (v *vault) credentials(ctx context.Context, renew bool) (user, password string, err error) {
+func (v *Vault) credentials(ctx context.Context, renew bool) (user, password string, err error) {
 	if renew {
 		if _, err := v.login(ctx); err != nil {
 			return "", "", err
@@ -116,9 +117,9 @@ func (v *vault) credentials(ctx context.Context, renew bool) (user, password str
 	return v.user, v.password, nil
 }
 
-// logIn says how connections to Redis log in: by a token of IAM, made for each of them, by a secret that is read again, or by
-// the URL.
-func logIn(c *redisstore.Config, v *vault, get func(string) string) error {
+// LogIn says how connections to Redis log in: by a token of IAM, made for each of them, by a secret that is read again, or by
+// the URL. DULY_ELASTICACHE is replicationgroup:NAME or serverlesscache:NAME, and DULY_ELASTICACHE_USER one of its users.
+func (v *Vault) LogIn(c *redisstore.Config, get func(string) string) error {
 	cache, user := get("DULY_ELASTICACHE"), get("DULY_ELASTICACHE_USER")
 	switch {
 	case (cache == "") != (user == ""):

@@ -1,0 +1,41 @@
+package host
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
+)
+
+// File is a duly.yaml that was read. It is not changed by its methods.
+type File struct{ said *dulyfile.File }
+
+// ReadFile reads a file, whose name is for errors alone, with the environment over it: DULY_REDIS_URL and the others of the reference. It fails
+// if something in it makes no sense, naming the line, and for keys of duly's own processes, such as http and tokens: who may call a host is the host's to say.
+func ReadFile(ctx context.Context, name string, data []byte) (*File, error) {
+	said, err := dulyfile.ParseFunction(ctx, name, data)
+	if err != nil {
+		return nil, err
+	}
+	return &File{said: said}, nil
+}
+
+// Redis is how to open the store.
+func (f *File) Redis() redisstore.Config { return f.said.Redis }
+
+// Config is that of a scheduler, with the alarm of the file or of the environment, which is opened when it is first set.
+func (f *File) Config() core.Config {
+	c := f.said.Settings()
+	if f.said.Alarm != nil {
+		c.Alarm = f.said.Alarm.Late()
+	}
+	return c
+}
+
+// Start registers the handlers of the file, and creates or updates its tasks. Programs that handlers start get neither the variables of the store and the
+// API nor the secrets that the file names. A kind that has a handler in Go already is an error.
+func (f *File) Start(ctx context.Context, s *core.Scheduler, logger *slog.Logger) error {
+	return f.said.Start(ctx, s, logger)
+}
