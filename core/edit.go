@@ -38,8 +38,11 @@ func (s *Scheduler) Edit(ctx context.Context, agent, id string, change json.RawM
 		return Submitted{}, invalid("change", "has no field")
 	}
 	for _, name := range names {
-		if slices.Contains(notEdited, name) {
+		switch {
+		case slices.Contains(notEdited, name):
 			return Submitted{}, invalid(name, "cannot be edited")
+		case newTaskFields[name] == nil: // whether it is null or not
+			return Submitted{}, invalid(clip(name), "is not a field of a task")
 		}
 	}
 	err = s.asRead(ctx, agent, id, func(t *store.Stored) error {

@@ -37,6 +37,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrCount says that a bulk command matches more or fewer tasks than its caller has counted. Nothing was changed.
 	ErrCount = errors.New("the tasks are not as many as were counted: count them again")
+	// ErrStale says that a profile has another revision than the one that its caller has read. Nothing was changed.
+	ErrStale = errors.New("the profile has changed since that revision: read it again")
 	// ErrCancelled is the cause of a handler's context when an operator has cancelled its task.
 	ErrCancelled = errors.New("the task was cancelled")
 	// ErrTimeout is the cause of a handler's context when the timeout of its task has passed.
@@ -91,7 +93,7 @@ func CodeOf(err error) Code {
 		return CodeLimit
 	case errors.As(err, new(*DisabledError)):
 		return CodeDisabled
-	case errors.As(err, new(*ConflictError)), errors.As(err, new(*SignalTakenError)), errors.Is(err, store.ErrChanged), errors.Is(err, ErrCount), errors.Is(err, ErrClosed), errors.Is(err, ErrNotOpen):
+	case errors.As(err, new(*ConflictError)), errors.As(err, new(*SignalTakenError)), errors.Is(err, store.ErrChanged), errors.Is(err, ErrCount), errors.Is(err, ErrStale), errors.Is(err, ErrClosed), errors.Is(err, ErrNotOpen):
 		return CodeConflict
 	case errors.As(err, new(*AlarmError)): // before what else a pull says: its caller has to come back
 		return CodeUnavailable

@@ -21,48 +21,23 @@ func (p Profile) MarshalJSON() ([]byte, error) {
 	}{p.Agent, p.Zone, p.Quiet, p.Urgent, p.Labels, p.Limits, p.Budgets, p.Revision})
 }
 
-// UnmarshalJSON reads a profile strictly, as that of a task does. What it holds is checked when it is set. The revision is read so that
-// what was shown can be sent back; it sets nothing.
+// UnmarshalJSON reads a profile strictly, as that of a task does; a member that is null is left out. What it holds is checked when it is set.
 func (p *Profile) UnmarshalJSON(data []byte) error {
 	names, values, err := JSONObject("profile", data)
 	if err != nil {
 		return err
 	}
 	read := Profile{}
+	fields := read.fields()
 	for _, name := range names {
-		value := values[name]
-		if string(value) == "null" {
-			continue
-		}
-		var err error
-		switch name {
-		case "agent_id":
-			err = mustBe(value, &read.Agent, "a string")
-		case "zone":
-			err = mustBe(value, &read.Zone, "a string")
-		case "urgent":
-			err = mustBe(value, &read.Urgent, "true or false")
-		case "labels":
-			err = mustBe(value, &read.Labels, "an object of strings")
-		case "revision":
-			err = mustBe(value, &read.Revision, "a whole number")
-		case "limits":
-			err = eachOf(name, value, func(one []byte) error {
-				l, err := ReadLimit(one)
-				read.Limits = append(read.Limits, l)
-				return err
-			})
-		case "budgets":
-			err = eachOf(name, value, func(one []byte) error {
-				b, err := ReadBudget(one)
-				read.Budgets = append(read.Budgets, b)
-				return err
-			})
-		case "quiet":
-			read.Quiet, err = readQuiet(value)
-		default:
+		field, known := fields[name]
+		if !known {
 			return invalid(clip(name), "is not a field of a profile: expected agent_id, zone, quiet, urgent, labels, limits, budgets or revision")
 		}
+		if string(values[name]) == "null" {
+			continue
+		}
+		err := field(values[name])
 		if wrong, ok := err.(*InvalidError); ok { //nolint:errorlint // it is returned unwrapped
 			return wrong
 		}
@@ -72,6 +47,35 @@ func (p *Profile) UnmarshalJSON(data []byte) error {
 	}
 	*p = read
 	return nil
+}
+
+// fields read the fields of a profile, by name.
+func (p *Profile) fields() map[string]func(value []byte) error {
+	return map[string]func(value []byte) error{
+		"agent_id": func(value []byte) error { return mustBe(value, &p.Agent, "a string") },
+		"zone":     func(value []byte) error { return mustBe(value, &p.Zone, "a string") },
+		"urgent":   func(value []byte) error { return mustBe(value, &p.Urgent, "true or false") },
+		"labels":   func(value []byte) error { return mustBe(value, &p.Labels, "an object of strings") },
+		"revision": func(value []byte) error { return mustBe(value, &p.Revision, "a whole number") },
+		"limits": func(value []byte) error {
+			return eachOf("limits", value, func(one []byte) error {
+				l, err := ReadLimit(one)
+				p.Limits = append(p.Limits, l)
+				return err
+			})
+		},
+		"budgets": func(value []byte) error {
+			return eachOf("budgets", value, func(one []byte) error {
+				b, err := ReadBudget(one)
+				p.Budgets = append(p.Budgets, b)
+				return err
+			})
+		},
+		"quiet": func(value []byte) (err error) {
+			p.Quiet, err = readQuiet(value)
+			return err
+		},
+	}
 }
 
 // mustBe reads a value of a type that is named in the error.

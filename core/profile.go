@@ -33,7 +33,7 @@ type Profile struct {
 	// Each. Only whoever may act for all agents changes them; profiles that others set keep those that there are.
 	Limits  []Limit
 	Budgets []Budget
-	// Revision grows with each change. It is set by the store.
+	// Revision grows with each change. It is set by the store. One that is set, other than zero, has to be that of the profile that it replaces, if there is one.
 	Revision int64
 }
 
@@ -122,7 +122,7 @@ func (p *Profile) check() error {
 
 // record is the profile as it is stored.
 func (p *Profile) record() record.Profile {
-	r := record.Profile{Zone: p.Zone, Urgent: p.Urgent}
+	r := record.Profile{Zone: p.Zone, Urgent: p.Urgent, Revision: p.Revision}
 	for _, h := range p.Quiet {
 		r.Quiet = append(r.Quiet, strings.Join([]string{h.From, h.To, strings.ToLower(strings.Join(h.Days, ","))}, "\x00"))
 	}
@@ -169,8 +169,12 @@ func (s *Scheduler) tryProfile(ctx context.Context, agent string, next record.Pr
 	if err := s.withBounds(ctx, &next, &old); err != nil {
 		return nil, err
 	}
+	seen := next.Revision
 	next.Revision, next.Replanning = old.Revision, old.Replanning
 	if len(was) == 0 || !reflect.DeepEqual(next, old) {
+		if seen != 0 && old.Revision != 0 && seen != old.Revision { // what is the same as it is may be sent again
+			return nil, ErrStale
+		}
 		next.Revision, next.Replanning = old.Revision+1, max(now, 1)
 	}
 	c := s.profileChange(agent, was, &next)

@@ -1,7 +1,6 @@
 package http
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -52,7 +51,7 @@ func (a *api) setProfile(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	var p core.Profile
-	if err := json.Unmarshal(data, &p); err != nil {
+	if err := p.UnmarshalJSON(data); err != nil {
 		return 0, nil, err
 	}
 	agent := r.PathValue("agent")

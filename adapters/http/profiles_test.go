@@ -119,3 +119,24 @@ func TestForget(t *testing.T) {
 	res, _ := f.call(t, "DELETE", "/v1/agents/a?dry_run=perhaps", "")
 	assert.Equal(t, http.StatusBadRequest, res.StatusCode)
 }
+
+// A profile that cannot be read changes nothing, however it is misspelt, and one that was read before somebody else has changed it is a conflict.
+func TestAProfileIsReplacedAsItWasRead(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	f.call(t, "PUT", "/v1/agents/a", `{"zone":"Asia/Tokyo"}`)
+	_, before := f.call(t, "GET", "/v1/agents/a", "")
+	for _, body := range []string{`{`, `"x`, `{"quite":null}`, `{"quite":1}`, `[]`, `null`, `{"revision":"1"}`, `{"zone":`} {
+		res, answer := f.call(t, "PUT", "/v1/agents/a", body)
+		assert.Equal(t, 400, res.StatusCode, "%s: %s", body, answer)
+	}
+	res, answer := f.call(t, "PUT", "/v1/agents/a", `{"zone":"UTC","revision":7}`)
+	assert.Equal(t, 409, res.StatusCode)
+	assert.Contains(t, answer, "has changed since that revision")
+	_, after := f.call(t, "GET", "/v1/agents/a", "")
+	assert.Equal(t, before, after)
+	for range 2 { // sent again, as its answer was lost, it is what it was
+		res, answer = f.call(t, "PUT", "/v1/agents/a", `{"zone":"UTC","revision":1}`)
+		assert.Equal(t, 200, res.StatusCode, answer)
+	}
+}

@@ -18,7 +18,7 @@ import (
 )
 
 // writes are the verbs that change something.
-var writes = []string{"Submit", "Touch", "Claim", "Settle", "Extend", "Replay", "RunNow", "Cancel", "Delete", "Hold", "Unhold"}
+var writes = []string{"Submit", "Touch", "Claim", "Settle", "Extend", "Replay", "RunNow", "Cancel", "Delete", "Hold", "Unhold", "Signal", "Profile", "Replan", "Forget", "Limit", "Budget", "Receive", "Stamp"}
 
 // mostWork is what a request may cost a processor, by the race detector's measure.
 const mostWork = 5 * time.Second

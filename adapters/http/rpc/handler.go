@@ -49,6 +49,9 @@ func New(s *core.Scheduler, config Config) *Handler {
 			return coded(problem.ErrInternal)
 		}),
 	}
+	for _, codec := range codecs {
+		options = append(options, connect.WithCodec(codec))
+	}
 	h := &Handler{mux: http.NewServeMux(), errors: connect.NewErrorWriter(options...)}
 	h.mux.Handle(schedulerpb.NewSchedulerServiceHandler(&service{scheduler: s, config: config}, options...))
 	reflector := grpcreflect.NewStaticReflector(schedulerpb.SchedulerServiceName)

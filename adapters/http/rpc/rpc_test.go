@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -350,4 +351,31 @@ func TestAnAgentDisappears(t *testing.T) {
 	page, err = f.grpc(t, "").ListJobs(t.Context(), ask(&schedulerpb.ListJobsRequest{Cursor: page.Msg.GetNextCursor()}))
 	require.NoError(t, err)
 	assert.Len(t, page.Msg.GetJobs(), 8)
+}
+
+// A field that a message does not have is refused by name, and nothing is done.
+func TestUnknownFieldsAreRefused(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	_, err := f.scheduler.Submit(t.Context(), core.NewTask{Agent: "a", ID: "digest", Kind: "ok", Every: time.Hour, Delay: time.Hour})
+	require.NoError(t, err)
+	before := f.calls.Load()
+	for body, want := range map[string]string{
+		`{"agentId":"a","jobName":"digest","fro":"1h"}`: "fro", `{"agent_id":"a","job_name":"digest","unknown":null}`: "unknown", `{"agentId":7}`: "agentId", `{`: "", `[]`: "", `"x"`: "", ``: "",
+	} {
+		for _, media := range []string{"application/json", "application/json; charset=utf-8"} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.url+"/"+schedulerpb.SchedulerServiceName+"/PauseJob", strings.NewReader(body))
+			require.NoError(t, err)
+			r.Header.Set("Content-Type", media)
+			res, err := http.DefaultClient.Do(r)
+			require.NoError(t, err)
+			answer, err := io.ReadAll(res.Body)
+			require.NoError(t, err)
+			require.NoError(t, res.Body.Close())
+			assert.Equal(t, http.StatusBadRequest, res.StatusCode, "%s: %s", body, answer)
+			assert.Contains(t, string(answer), "invalid_argument")
+			assert.Contains(t, string(answer), want)
+		}
+	}
+	assert.Equal(t, before, f.calls.Load())
 }
