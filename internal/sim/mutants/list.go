@@ -177,8 +177,8 @@ var plain = []sow.Fault{
 		Old: "	d := decision{facts: r.facts(), group: r.body.Group}\n", New: "	d := decision{}\n",
 	},
 	{
-		Name: "given-up-is-kept", What: "Heartbeats extend the lease of a run that was given up.", File: "core/run.go",
-		Old: "		p.heart.release(r.claimed) // else", New: "		// else",
+		Name: "given-up-is-kept", What: "Heartbeats extend the lease of a run that was given up.", File: "core/settler.go",
+		Old: "	p.heart.release(c)\n	typ := EventFinish", New: "	if result.Err == nil {\n		p.heart.release(c)\n	}\n	typ := EventFinish",
 	},
 	{
 		Name: "claims-after-stop", What: "A process that is asked to end claims on.", File: "core/pull.go",
