@@ -44,7 +44,7 @@ func (t *Tracing) Run(next core.Handler) core.Handler {
 		outcomes := next(ctx, runs)
 		returned = true
 		if span.IsRecording() {
-			conclude(ctx, span, len(runs), outcomes)
+			t.conclude(ctx, span, len(runs), outcomes)
 		}
 		return outcomes
 	}
@@ -87,7 +87,7 @@ func (t *Tracing) running(runs []*core.RunInfo) []attribute.KeyValue {
 }
 
 // conclude says in a span how its runs have ended. Outcomes are nil if all have succeeded.
-func conclude(ctx context.Context, span trace.Span, runs int, outcomes []error) {
+func (t *Tracing) conclude(ctx context.Context, span trace.Span, runs int, outcomes []error) {
 	failed, outcome := 0, ""
 	var first error
 	for i := range max(len(outcomes), 1) {
@@ -116,7 +116,7 @@ func conclude(ctx context.Context, span trace.Span, runs int, outcomes []error) 
 		span.SetAttributes(keyFailed.Int(failed))
 	}
 	span.SetAttributes(errorType(ctx, first))
-	span.SetStatus(codes.Error, clipped(first.Error()))
+	t.failed(span, first)
 }
 
 // outcomeOf is the outcome of a run, with the context of its handler.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
@@ -29,7 +28,7 @@ func (t *Tracing) Submit(next core.Submitter) core.Submitter {
 		out, err := next(ctx, tasks)
 		if err != nil {
 			span.SetAttributes(semconv.ErrorTypeKey.String(string(core.CodeOf(err))))
-			span.SetStatus(codes.Error, clipped(err.Error()))
+			t.failed(span, err)
 			return out, err
 		}
 		created := 0

@@ -6,6 +6,7 @@ import (
 
 	otelapi "go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
@@ -48,12 +49,16 @@ type Config struct {
 	TracerProvider trace.TracerProvider
 	// Name is the name of this process, core.Config.Name, for messaging.client.id, which is missing if it is empty.
 	Name string
+	// WithoutErrorTexts leaves the texts of errors out of the status of spans: they are what handlers and programs say, which may be more
+	// than the traces of a process are to hold. error.type is there all the same.
+	WithoutErrorTexts bool
 }
 
 // Tracing makes the spans of schedulers. It is safe for concurrent use.
 type Tracing struct {
 	tracer trace.Tracer
 	common []attribute.KeyValue // of every span
+	silent bool                 // statuses have no texts of errors
 }
 
 // New is a Tracing. Nothing is traced before a scheduler is given to Wrap.
@@ -66,7 +71,7 @@ func New(config Config) *Tracing {
 	if config.Name != "" {
 		common = append(common, semconv.MessagingClientID(config.Name))
 	}
-	return &Tracing{tracer: provider.Tracer(Scope, trace.WithSchemaURL(semconv.SchemaURL)), common: common}
+	return &Tracing{tracer: provider.Tracer(Scope, trace.WithSchemaURL(semconv.SchemaURL)), common: common, silent: config.WithoutErrorTexts}
 }
 
 // Wrap traces the submits and the runs of a scheduler, from now on. Call it before other middleware is added, so that the spans are
@@ -111,6 +116,15 @@ func named(to []attribute.KeyValue, pairs ...attribute.KeyValue) []attribute.Key
 		}
 	}
 	return to
+}
+
+// failed is that of a span that has failed with an error.
+func (t *Tracing) failed(span trace.Span, err error) {
+	text := ""
+	if !t.silent {
+		text = clipped(err.Error())
+	}
+	span.SetStatus(codes.Error, text)
 }
 
 // clipped is the beginning of a text, for the description of a status. It does not end within a character.

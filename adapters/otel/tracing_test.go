@@ -361,3 +361,25 @@ func TestATaskThatIsNotTracedLinksToNothing(t *testing.T) {
 	assert.Empty(t, run.Links)
 	assert.Equal(t, caller.SpanContext().SpanID(), run.Parent.SpanID())
 }
+
+// Where texts of errors are not wanted, spans of submits and of runs have none, and still say what sort of error it was.
+func TestErrorsCanBeLeftOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.Config{Default: core.KindConfig{MaxAttempts: 1}})
+	s, err := core.New(w.store, core.Config{Default: core.KindConfig{MaxAttempts: 1}})
+	require.NoError(t, err)
+	oteladapter.New(oteladapter.Config{TracerProvider: w.provider, WithoutErrorTexts: true}).Wrap(s)
+	core.Handle(s, "k", func(context.Context, *core.Task[any]) error { return errors.New("a secret") })
+	_, err = s.Submit(t.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "k"})
+	require.NoError(t, err)
+	_, err = s.RunDue(t.Context(), core.Scope{})
+	require.Equal(t, core.CodeRunsFailed, core.CodeOf(err))
+	_, err = s.Submit(t.Context(), core.NewTask{Agent: "a", Kind: "k", Level: 9})
+	require.Error(t, err)
+	for _, span := range w.spans.GetSpans() {
+		assert.Empty(t, span.Status.Description, span.Name)
+	}
+	run := w.span("run k")
+	assert.Equal(t, codes.Error, run.Status.Code)
+	has(t, run, map[string]any{"error.type": "*errors.errorString"})
+}

@@ -42,6 +42,9 @@ const (
 	otelMetricsProtocol = "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL"
 )
 
+// traceErrors is duly's own: "none" leaves the texts of errors out of the traces.
+const traceErrors = "DULY_TRACE_ERRORS"
+
 // otelSecrets hold the credentials of a collector.
 var otelSecrets = []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS"}
 
@@ -119,6 +122,9 @@ func newTelemetry(ctx context.Context, version string, logger *slog.Logger) (*te
 	if err != nil {
 		return nil, usage("see docs/tracing.md", "OTEL_RESOURCE_ATTRIBUTES cannot be read")
 	}
+	if text := os.Getenv(traceErrors); text != "" && text != "none" {
+		return nil, usage("use none, or leave it empty", "%s %q is unknown", traceErrors, text)
+	}
 	if traces {
 		exporter, err := otlptracehttp.New(ctx)
 		if err != nil {
@@ -156,7 +162,9 @@ func (t *telemetry) scheduler(a *api, st core.Store, settings core.Config) (*cor
 	}
 	s, err := a.scheduler(st, settings)
 	if err == nil && t.traces != nil {
-		oteladapter.New(oteladapter.Config{TracerProvider: t.traces, Name: settings.Name}).Wrap(s)
+		oteladapter.New(oteladapter.Config{
+			TracerProvider: t.traces, Name: settings.Name, WithoutErrorTexts: os.Getenv(traceErrors) != "",
+		}).Wrap(s)
 	}
 	return s, err
 }

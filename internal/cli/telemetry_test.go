@@ -261,6 +261,7 @@ func TestTheVariablesOfOpenTelemetry(t *testing.T) {
 	for variable, says := range map[string][]string{
 		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc":                  {`OTEL_EXPORTER_OTLP_PROTOCOL "grpc" is unknown`, "use http/protobuf", "4318"},
 		"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL=x":             {`OTEL_EXPORTER_OTLP_METRICS_PROTOCOL "x" is unknown`},
+		"DULY_TRACE_ERRORS=some":                            {`DULY_TRACE_ERRORS "some" is unknown`, "use none"},
 		"OTEL_TRACES_EXPORTER=zipkin":                       {`OTEL_TRACES_EXPORTER "zipkin" is unknown`, "use otlp or none"},
 		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=localhost:4317": {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must be an http or https URL"},
 	} {
