@@ -237,7 +237,7 @@ deps-check:
 	@go test -run '^TestDependenciesAreListed$$' . >&2
 
 .PHONY: scripts
-scripts: ## write core/redisstore/scripts.json.gz after a change of its scripts
+scripts: ## write core/redisstore/scripts.json.gz and scripts.index after a change of its scripts
 	@go test -count=1 -run '^TestTheScriptsArePacked$$' ./core/redisstore -update
 
 .PHONY: openapi

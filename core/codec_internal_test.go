@@ -96,11 +96,10 @@ func TestCronsAreComputedOnceForEachTimeTheyFire(t *testing.T) {
 func TestMadeUpIDsAreUUIDsInOrder(t *testing.T) {
 	t.Parallel()
 	before := ""
-	for i := range store.Millis(100) {
-		id := newID(1_772_366_400_000 + i)
+	for range 10_000 {
+		id := newID()
 		require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, id)
 		require.Greater(t, id, before)
 		before = id
 	}
-	assert.NotEqual(t, newID(1), newID(1))
 }

@@ -3,13 +3,9 @@ package core
 // The bounds of names and texts that come from outside.
 
 import (
-	"crypto/rand"
-	"encoding/binary"
-	"encoding/hex"
-	"sync/atomic"
 	"unicode/utf8"
 
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/google/uuid"
 )
 
 // Bounds of what users hand in. Longer ids are refused before any store call.
@@ -69,33 +65,5 @@ func validKind(field, kind string) error {
 	return nil
 }
 
-// lastTick is what the last id was made of: its millisecond, and which of 4,096 ids it was in that.
-var lastTick atomic.Uint64
-
-// nextTick is never the same twice in a process, and never smaller than before, whatever its clock does.
-func nextTick(ms uint64) uint64 {
-	for {
-		last := lastTick.Load()
-		if next := max(last+1, ms<<12); lastTick.CompareAndSwap(last, next) {
-			return next
-		}
-	}
-}
-
-// newID is an id for a task that was submitted without one: a UUID of version 7 (RFC 9562), so that later ids sort behind earlier
-// ones. A library for it would be eight kilobytes of a function's cold start.
-func newID(now store.Millis) string {
-	var id [16]byte
-	_, _ = rand.Read(id[:])       // it never fails
-	tick := nextTick(uint64(now)) //nolint:gosec // after 1970
-	binary.BigEndian.PutUint64(id[:8], tick>>12<<16|7<<12|tick&0xfff)
-	id[8] = 0x80 | id[8]&0x3f
-	text := make([]byte, 0, 36)
-	for i, b := range id {
-		if i == 4 || i == 6 || i == 8 || i == 10 {
-			text = append(text, '-')
-		}
-		text = hex.AppendEncode(text, []byte{b})
-	}
-	return string(text)
-}
+// newID is an id for a task that was submitted without one: of version 7 (RFC 9562), so that later ids of a process sort behind earlier ones.
+func newID() string { return uuid.Must(uuid.NewV7()).String() } // it fails only if there is no randomness, which Go makes fatal

@@ -142,7 +142,7 @@ func (t *NewTask) prepare(now store.Millis, maxPayload int, origin *Origin) (sto
 		sub.ID = uniqueID(t.UniqueKey)
 	}
 	if sub.ID == "" {
-		sub.ID = newID(now)
+		sub.ID = newID()
 	}
 	payload, err := t.payload(maxPayload)
 	if err != nil {

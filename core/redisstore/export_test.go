@@ -73,14 +73,26 @@ type ScriptFile struct {
 func ScriptFiles() []ScriptFile {
 	all := load(nil)
 	var out []ScriptFile
-	for i, s := range []script{
-		all.submit, all.replace, all.touch, all.claim, all.next, all.settle, all.extend, all.back, all.replay, all.order, all.hold, all.limit, all.permit, all.read, all.list, all.find,
-		all.agents, all.pauses, all.kinds, all.audit, all.sweep, all.presence, all.book, all.signal, all.receive, all.tally, all.recent, all.publish, all.follow, all.repartition, all.plainSubmit, all.plainClaim, all.plainSettle, all.plainStart,
-	} {
-		out = append(out, ScriptFile{Name: s.name, Keys: s.keys, Text: Part(s.name), Sent: s.text, SHA: s.sha, Replaces: i == 1, Told: s.answers})
-	}
+	all.each(func(s *script, name string, f form) {
+		out = append(out, ScriptFile{Name: name, Keys: s.keys, Text: Part(name), Sent: s.text(), SHA: s.sha, Replaces: f == formReplace, Told: s.answers})
+	})
 	return out
 }
+
+// IndexOf is the index of some files.
+func IndexOf(files map[string]Source) string {
+	var b strings.Builder
+	var all scripts
+	all.each(func(_ *script, name string, f form) {
+		s := hashed(files, name, f, func(text string) string { return text })
+		answers := map[bool]string{false: "no", true: "yes"}[s.answers]
+		b.WriteString(strings.Join([]string{string(f) + name, s.sha, strings.Join(s.keys, ","), answers}, " ") + "\n")
+	})
+	return b.String()
+}
+
+// Index is the one that is packed.
+func Index() string { return index }
 
 // Source is a file of scripts/ as it is packed.
 type Source = source

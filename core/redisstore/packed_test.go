@@ -128,8 +128,10 @@ func TestTheScriptsArePacked(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, errors.Join(json.NewEncoder(w).Encode(files), w.Close()))
 		require.NoError(t, os.WriteFile("scripts.json.gz", out.Bytes(), 0o600))
+		require.NoError(t, os.WriteFile("scripts.index", []byte(redisstore.IndexOf(files)), 0o600))
 		return
 	}
+	assert.Equal(t, redisstore.IndexOf(files), redisstore.Index(), "run make scripts")
 	assert.Len(t, redisstore.Packed(), len(files), "a script came or went: run make scripts")
 	for name, want := range files {
 		got := redisstore.Packed()[name]

@@ -130,7 +130,7 @@ func (s *Store) probeList() string { return s.config.Prefix + "probes" }
 func (s *Store) probeMark() string {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%q %q %q", s.scripts.submit.sha, s.user, s.server) // a hash takes everything
-	_, _ = h.Write(packed)
+	_, _ = h.Write([]byte(index))                                             // the hashes of all
 	return s.config.Prefix + "probed:" + hex.EncodeToString(h.Sum(nil)[:16])
 }
 

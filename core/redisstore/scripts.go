@@ -44,9 +44,7 @@ type source struct {
 	Then []string `json:"then,omitempty"`
 }
 
-// sources are all files of scripts/, unpacked once and only when a store is opened: a
-// program that links this package and never opens a store pays nothing. Damage here is
-// damage of the binary itself, so it panics.
+// sources are all files of scripts/, unpacked once and only when a server lacks a script. Damage here is damage of the binary itself, so it panics.
 var sources = sync.OnceValue(func() map[string]source {
 	var files map[string]source
 	r, err := gzip.NewReader(bytes.NewReader(packed))
@@ -70,8 +68,8 @@ const (
 type script struct {
 	name string
 	keys []string
-	text string
 	sha  string
+	text func() string // put together when a server does not know it
 	// answers says that the script keeps its answers, and takes the caller as an additional last argument.
 	answers bool
 }
@@ -85,56 +83,102 @@ type scripts struct {
 	plainSubmit, plainClaim, plainSettle, plainStart script
 }
 
+// form is what is in front of a script.
+type form byte
+
+const (
+	formWhole   form = 'w' // the parts that it needs, behind tasks
+	formReplace form = 'r' // the same, with what it takes to replace tasks
+	formPlain   form = 'p' // the parts that it needs alone
+)
+
+// each names all scripts.
+func (s *scripts) each(do func(to *script, name string, f form)) {
+	for _, of := range []struct {
+		to   *script
+		name string
+	}{
+		{&s.submit, "submit"}, {&s.touch, "touch"}, {&s.claim, "claim"}, {&s.next, "next"}, {&s.settle, "settle"}, {&s.extend, "extend"},
+		{&s.back, "back"}, {&s.replay, "replay"}, {&s.order, "order"}, {&s.hold, "hold"}, {&s.limit, "limit"}, {&s.permit, "permit"},
+		{&s.budgets, "budgets"}, {&s.profile, "profile"}, {&s.replan, "replan"}, {&s.forget, "forget"}, {&s.read, "read"}, {&s.list, "list"},
+		{&s.find, "find"}, {&s.agents, "agents"}, {&s.pauses, "pauses"}, {&s.kinds, "kinds"}, {&s.audit, "audit"}, {&s.sweep, "sweep"},
+		{&s.presence, "presence"}, {&s.book, "book"}, {&s.signal, "signal"}, {&s.receive, "receive"}, {&s.tally, "tally"}, {&s.recent, "recent"},
+		{&s.publish, "publish"}, {&s.follow, "follow"}, {&s.stamp, "stamp"}, {&s.repartition, "repartition"},
+	} {
+		do(of.to, of.name, formWhole)
+	}
+	do(&s.replace, "submit", formReplace)
+	do(&s.plainSubmit, "plainsubmit", formPlain)
+	do(&s.plainClaim, "plainclaim", formPlain)
+	do(&s.plainSettle, "plainsettle", formPlain)
+	do(&s.plainStart, "plainstart", formPlain)
+	// For the script that is sent instead when the answer was lost.
+	s.plainSubmit.answers, s.plainStart.answers = true, true
+}
+
+// index has a line for each script: its form and name, its hash, the names of its KEYS and whether it keeps answers. It is made with scripts.json.gz, so that no start
+// puts all scripts together to hash them.
+//
+//go:embed scripts.index
+var index string
+
 // load reads the scripts; change, if not nil, is applied to each text, which tests use to hold time still.
 func load(change func(text string) string) scripts {
-	get := func(name string) script {
-		return assemble(name, append([]string{partTasks}, file(name).Needs...), change)
+	var all scripts
+	if change != nil {
+		all.each(func(to *script, name string, f form) { *to = hashed(sources(), name, f, change) })
+		return all
 	}
-	plain := func(name string) script { return assemble(name, file(name).Needs, change) }
-	all := scripts{
-		plainSubmit: plain("plainsubmit"), plainClaim: plain("plainclaim"), plainSettle: plain("plainsettle"), plainStart: plain("plainstart"),
-		submit: get("submit"), replace: assemble("submit", append([]string{partTasks}, file("submit").Replace...), change),
-		touch: get("touch"), claim: get("claim"), next: get("next"), settle: get("settle"), extend: get("extend"), back: get("back"),
-		replay: get("replay"), order: get("order"), hold: get("hold"), limit: get("limit"), permit: get("permit"), budgets: get("budgets"),
-		profile: get("profile"), replan: get("replan"), forget: get("forget"),
-		read: get("read"), list: get("list"), find: get("find"), agents: get("agents"), pauses: get("pauses"), kinds: get("kinds"),
-		audit: get("audit"), sweep: get("sweep"), presence: get("presence"), book: get("book"), signal: get("signal"), receive: get("receive"), tally: get("tally"), recent: get("recent"), publish: get("publish"), follow: get("follow"), stamp: get("stamp"), repartition: get("repartition"),
+	known := make(map[string][]string, 64)
+	for line := range strings.Lines(index) {
+		if of := strings.Fields(line); len(of) == 4 {
+			known[of[0]] = of
+		}
 	}
-	// For the script that is sent instead when the answer was lost.
-	all.plainSubmit.answers, all.plainStart.answers = true, true
+	all.each(func(to *script, name string, f form) {
+		of, ok := known[string(f)+name]
+		if !ok {
+			panic("redisstore: " + name + ".lua is not in the index: run make scripts")
+		}
+		text := sync.OnceValue(func() string { return assemble(sources(), name, f) })
+		*to = script{name: name, sha: of[1], keys: strings.Split(of[2], ","), answers: of[3] == "yes", text: text}
+	})
 	return all
 }
 
-// assemble makes a script of a file and the parts in front of it.
-// The order matters: Lua sees a local function only below the line that declares it.
-func assemble(name string, parts []string, change func(text string) string) script {
-	var b strings.Builder
-	for _, part := range append([]string{partLayout}, parts...) {
-		b.WriteString(file(part).Text + "\n")
-	}
-	b.WriteString(file(name).Text)
-	for _, part := range file(name).Then {
-		b.WriteString("\n" + file(part).Text)
-	}
-	text := b.String()
-	if change != nil {
-		text = change(text)
-	}
-	// The hash has to be SHA-1: Redis finds the script by it.
-	sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
-	return script{
-		name: name, keys: file(name).Keys, text: text, sha: hex.EncodeToString(sum[:]), answers: slices.Contains(parts, partAnswers),
+// partsOf are the parts in front of a script. The order matters: Lua sees a local function only below the line that declares it.
+func partsOf(files map[string]source, name string, f form) []string {
+	switch of := files[name]; f {
+	case formPlain:
+		return append([]string{partLayout}, of.Needs...)
+	case formReplace:
+		return append([]string{partLayout, partTasks}, of.Replace...)
+	default:
+		return append([]string{partLayout, partTasks}, of.Needs...)
 	}
 }
 
-// file returns one packed file. A name without a file is a mistake of this
-// package, and shows in its first test.
-func file(name string) source {
-	s, ok := sources()[name]
-	if !ok {
-		panic("redisstore: " + name + ".lua is not packed: run make scripts")
+// assemble puts a script together of files.
+func assemble(files map[string]source, name string, f form) string {
+	var b strings.Builder
+	for _, part := range partsOf(files, name, f) {
+		b.WriteString(files[part].Text + "\n")
 	}
-	return s
+	b.WriteString(files[name].Text)
+	for _, part := range files[name].Then {
+		b.WriteString("\n" + files[part].Text)
+	}
+	return b.String()
+}
+
+// hashed is a script whose text is changed, with its hash: SHA-1, as Redis finds the script by it.
+func hashed(files map[string]source, name string, f form, change func(text string) string) script {
+	text := change(assemble(files, name, f))
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
+	return script{
+		name: name, keys: files[name].Keys, sha: hex.EncodeToString(sum[:]), answers: slices.Contains(partsOf(files, name, f), partAnswers),
+		text: func() string { return text },
+	}
 }
 
 // call is one run of a script in a partition.
@@ -279,7 +323,7 @@ func (e *evaluation) command(i int, whole bool) []any {
 	script, keys, argv := e.calls[i].script, e.store.keysOf(&e.calls[i]), e.calls[i].argv()
 	args := make([]any, 0, 3+len(keys)+len(argv))
 	if whole {
-		args = append(args, "eval", script.text, len(keys))
+		args = append(args, "eval", script.text(), len(keys))
 	} else {
 		args = append(args, "evalsha", script.sha, len(keys))
 	}

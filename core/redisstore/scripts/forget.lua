@@ -1,5 +1,5 @@
 -- forget: drop what an agent leaves behind besides tasks: the counts of groups that have no live task, and the ids of tasks whose records
--- were dropped, a page of those of all agents at a time.
+--   were dropped, a page of those of all agents at a time.
 -- needs: layout alone
 -- KEYS[1] agenda
 -- KEYS[2] gone
