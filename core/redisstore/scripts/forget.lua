@@ -6,7 +6,7 @@
 -- KEYS[3] groups
 -- ARGV[1] agent
 -- ARGV[2] where the page of ids begins, 0 first
--- ARGV[3..] group keys
+-- ARGV[3..] 1 for each group: its key
 -- returns {now, where the next page begins or 0}
 
 local PAGE = 500
