@@ -173,16 +173,27 @@ const mostBytes = 3 << 10
 func TestRunsAllocateLittle(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts what others allocate too
 	for _, c := range measuredTasks {
 		m := measure(t, c.task, c.earlier)
-		var before, after runtime.MemStats
-		const pulls = 4 // and one before, to warm up
-		runtime.ReadMemStats(&before)
-		allocations := testing.AllocsPerRun(pulls, func() { m.pull(t) }) / perPull
-		runtime.ReadMemStats(&after)
-		bytes := (after.TotalAlloc - before.TotalAlloc) / (pulls + 1) / perPull
+		allocations, bytes := m.costs(t)
+		for range 4 { // where others keep the processors busy, more goroutines wait side by side, and have stacks
+			if again, of := m.costs(t); of < bytes {
+				allocations, bytes = again, of
+			}
+		}
 		t.Logf("%s: %.1f allocations, %d bytes a run", c.name, allocations, bytes)
 		assert.LessOrEqual(t, allocations, c.most, c.name)
 		assert.LessOrEqual(t, bytes, uint64(mostBytes), c.name)
 	}
+}
+
+// costs are the allocations and the bytes of a run.
+func (m *measured) costs(t *testing.T) (allocations float64, bytes uint64) {
+	t.Helper()
+	const pulls = 4 // and one before, to warm up
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	allocations = testing.AllocsPerRun(pulls, func() { m.pull(t) }) / perPull
+	runtime.ReadMemStats(&after)
+	return allocations, (after.TotalAlloc - before.TotalAlloc) / (pulls + 1) / perPull
 }
 
 // BenchmarkRuns says what one run costs.
