@@ -313,7 +313,8 @@ func (a *auditor) nextOccurrence(o *outcome, failures int) {
 func (a *auditor) nextFixed(o *outcome, failures int) {
 	t, nominal := o.t, store.MillisOf(o.after.Due)
 	h := &t.history
-	if h.moved || t.def.MinInterval > 0 || o.s.Due.At == 0 {
+	// A run that a restored store has forgotten is what its grid began with.
+	if h.moved || t.def.MinInterval > 0 || o.s.Due.At == 0 || a.w.restored {
 		return
 	}
 	ran := store.MillisOf(o.run.info.Occurrence)
