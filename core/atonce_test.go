@@ -148,9 +148,12 @@ func TestAtOnceKeepsQuietHours(t *testing.T) {
 // Urgent tasks of a list start at once too, as many as there are slots, but where a pull follows by itself.
 func TestUrgentTasksOfAListStartAtOnce(t *testing.T) {
 	list := []core.NewTask{
-		{Agent: "a", ID: "1", Kind: "ask", Level: core.LevelHigh}, {Agent: "a", ID: "2", Kind: "ask", Level: core.LevelHigh},
-		{Agent: "b", ID: "1", Kind: "ask", Level: core.LevelHigh}, {Agent: "c", ID: "1", Kind: "ask", Level: core.LevelLow},
-		{Agent: "d", ID: "1", Kind: "ask", Level: core.LevelHigh, Delay: time.Minute}, {Agent: "e", ID: "1", Kind: "ask", Level: core.LevelHigh},
+		{Agent: "a", ID: "1", Kind: "ask", Level: core.LevelHigh},
+		{Agent: "a", ID: "2", Kind: "ask", Level: core.LevelHigh},
+		{Agent: "b", ID: "1", Kind: "ask", Level: core.LevelHigh},
+		{Agent: "c", ID: "1", Kind: "ask", Level: core.LevelLow},
+		{Agent: "d", ID: "1", Kind: "ask", Level: core.LevelHigh, Delay: time.Minute},
+		{Agent: "e", ID: "1", Kind: "ask", Level: core.LevelHigh},
 	}
 	for _, c := range []struct {
 		name  string

@@ -90,8 +90,10 @@ func testSignalToOneWait(_ *testing.T, b *bench) {
 	closed := store.Signalled{Code: store.SignalClosed}
 	assert.Equal(b, closed, say(store.Signal{ID: "1", Wait: 7}), "it does not wait yet")
 	wait := func(c *store.Claimed, fence store.Fence, approval bool) {
-		b.settle(store.Settlement{Run: c.Run, Verb: store.VerbAgain, Due: store.When{After: time.Hour}, State: []byte("s"), Kind: c.Kind,
-			Await: &store.Await{Key: "k", Wait: fence, Approval: approval, Heard: true}})
+		b.settle(store.Settlement{
+			Run: c.Run, Verb: store.VerbAgain, Due: store.When{After: time.Hour}, State: []byte("s"), Kind: c.Kind,
+			Await: &store.Await{Key: "k", Wait: fence, Approval: approval, Heard: true},
+		})
 	}
 	for i, c := range b.claim(2).Tasks {
 		wait(&c, 7+store.Fence(i), c.ID == "2")
