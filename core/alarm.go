@@ -300,7 +300,7 @@ func (s *Scheduler) owe(ctx context.Context, due store.Millis) error {
 	defer cancel()
 	booked, err := s.store.Book(within, store.Booking{At: (due + 999) / 1000 * 1000, Tag: s.nonce})
 	if err != nil {
-		return nil //nolint:nilerr // whether there is anything to say is not known
+		return nil // whether there is anything to say is not known
 	}
 	s.alarm.heard(booked.Fleet, s.config.Clock.Now())
 	s.alarm.confirmed(booked.Now, booked.By)

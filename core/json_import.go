@@ -226,6 +226,14 @@ func parseSpan(data []byte, least time.Duration) (time.Duration, error) {
 	return d, nil
 }
 
+// pauseText reads a text of a pause.
+func pauseText(name string, data json.RawMessage, into *string, most int) error {
+	if err := mustBe(data, into, "a string"); err != nil {
+		return err
+	}
+	return validText("pause."+name, *into, most)
+}
+
 // parsePause reads a pause.
 func parsePause(data []byte) (*pauseLine, error) {
 	names, values, err := JSONObject("pause", data)
@@ -236,17 +244,11 @@ func parsePause(data []byte) (*pauseLine, error) {
 	for _, name := range names {
 		switch name {
 		case "by":
-			if err = mustBe(values[name], &p.By, "a string"); err == nil {
-				err = validText("pause.by", p.By, MaxTextLen)
-			}
+			err = pauseText(name, values[name], &p.By, MaxTextLen)
 		case "note":
-			if err = mustBe(values[name], &p.Note, "a string"); err == nil {
-				err = validText("pause.note", p.Note, MaxTextLen)
-			}
+			err = pauseText(name, values[name], &p.Note, MaxTextLen)
 		case "reason":
-			if err = mustBe(values[name], &p.Reason, "a string"); err == nil {
-				err = validText("pause.reason", p.Reason, maxErrorLen)
-			}
+			err = pauseText(name, values[name], &p.Reason, maxErrorLen)
 		case "until":
 			var until store.Millis
 			err = millisField(values[name], &until)

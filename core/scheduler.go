@@ -173,7 +173,7 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 func (s *Scheduler) prepare(tasks []NewTask, origin *Origin) ([]store.Submission, error) {
 	subs := make([]store.Submission, len(tasks))
 	for i := range tasks {
-		sub, err := tasks[i].prepare(s.storeNow(), s.config.MaxPayload, origin)
+		sub, err := tasks[i].prepare(s.config.MaxPayload, origin)
 		if tasks[i].Level == 0 {
 			sub.Level = s.kind(sub.Kind).Level
 		}

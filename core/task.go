@@ -136,7 +136,7 @@ func orNone(d time.Duration) time.Duration {
 }
 
 // prepare checks a task and turns it into what a store gets. The checks need no store.
-func (t *NewTask) prepare(now store.Millis, maxPayload int, origin *Origin) (store.Submission, error) {
+func (t *NewTask) prepare(maxPayload int, origin *Origin) (store.Submission, error) {
 	sub := store.Submission{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Group: t.Group, Level: t.Level, Key: t.LimitKey, Conflict: t.OnConflict.rule()}
 	if t.UniqueKey != "" {
 		sub.ID = uniqueID(t.UniqueKey)

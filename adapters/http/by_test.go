@@ -1,6 +1,7 @@
 package http_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ func TestByIsTheCredential(t *testing.T) {
 		events = append(events, e)
 	}}, httpadapter.Config{Tokens: []string{"bare"}, Scoped: []httpadapter.Token{{Token: "secret", Grant: httpadapter.Grant{Name: "ci"}}}})
 	as := func(token, path, body string) string {
-		r := httptest.NewRequest("POST", path, strings.NewReader(body))
+		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 		r.Header.Set("Authorization", "Bearer "+token)
 		r.Header.Set("Content-Type", "application/json")
 		res, answer := f.do(t, r)
@@ -47,7 +48,7 @@ func TestByIsTheCredential(t *testing.T) {
 	as("bare", "/v1/kinds/ok/pause", `{`+forged+`}`)
 	as("secret", "/v1/signals/a/k", `{"payload":{"by":"root-operator"}}`)
 	dump := `{"agent_id":"b","pause":{"by":"root-operator","reason":"why"}}` + "\n"
-	r := httptest.NewRequest("POST", "/v1/agents/b/import", strings.NewReader(dump))
+	r := httptest.NewRequest(http.MethodPost, "/v1/agents/b/import", strings.NewReader(dump))
 	r.Header.Set("Authorization", "Bearer secret")
 	r.Header.Set("Content-Type", "application/x-ndjson")
 	res, answer := f.do(t, r)

@@ -348,7 +348,7 @@ func TestRecordsThatWereLeftBehindAreMended(t *testing.T) {
 }
 
 // MemOS's own variables name its streams, and two stores on one Redis set messages aside apart.
-func TestStreamsAreNamedByTheEnvironment(t *testing.T) { //nolint:paralleltest // it sets a variable
+func TestStreamsAreNamedByTheEnvironment(t *testing.T) {
 	w := newWorld(t, redistest.Start(t))
 	t.Setenv("MEMSCHEDULER_REDIS_STREAM_KEY_PREFIX", "renamed")
 	name, _ := produce(t, w.redis, "renamed", "ann", "c", "query", "1")

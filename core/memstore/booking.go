@@ -36,24 +36,14 @@ func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error)
 	if len(of.confirmed) > 0 {
 		out.Next = of.confirmed[0]
 	}
-	for _, at := range of.confirmed {
-		if at == b.At || at < b.At && at > now.Add(store.SureAfter) {
-			out.By = at
-			break
-		}
+	if i := slices.IndexFunc(of.confirmed, func(at store.Millis) bool { return at == b.At || at < b.At && at > now.Add(store.SureAfter) }); i >= 0 {
+		out.By = of.confirmed[i]
 	}
-	wanted := b.At != 0 && out.By == 0
-	free := -1 // the first that the caller may set
-	for i := range of.owed {
-		switch o := &of.owed[i]; {
-		case o.tag == b.Tag || o.until <= now:
-			if free < 0 {
-				free = i
-			}
-		case o.at <= b.At:
-			wanted = false
-		}
-	}
+	// The first that the caller may set, and whether somebody else is about to set one that is early enough.
+	mine := func(o owed) bool { return o.tag == b.Tag || o.until <= now }
+	free := slices.IndexFunc(of.owed, mine)
+	theirs := slices.ContainsFunc(of.owed, func(o owed) bool { return !mine(o) && o.at <= b.At })
+	wanted := b.At != 0 && out.By == 0 && !theirs
 	switch until := now.Add(b.For); {
 	case b.For > 0 && free >= 0 && (!wanted || of.owed[free].at <= b.At):
 		o := &of.owed[free]

@@ -88,10 +88,13 @@ func parseTold(said string) (*store.Told, error) {
 	}
 	parts := make([][]byte, 2)
 	for i := range parts {
-		if len(said) < 4 || uint64(len(said)-4) < uint64(binary.BigEndian.Uint32([]byte(said[:4]))) {
+		if len(said) < 4 {
 			return nil, errMalformed
 		}
-		n := 4 + binary.BigEndian.Uint32([]byte(said[:4]))
+		n := 4 + int(binary.BigEndian.Uint32([]byte(said)))
+		if n > len(said) {
+			return nil, errMalformed
+		}
 		parts[i], said = []byte(said[4:n]), said[n:]
 	}
 	return &store.Told{Note: parts[0], Payload: parts[1]}, nil

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	sigv4 "github.com/seed-6f6f2c11/duly/internal/aws"
 )
@@ -41,7 +42,7 @@ type Vault struct {
 func NewVault(get func(string) string) *Vault {
 	return &Vault{redis: get("DULY_REDIS_SECRET_ID"), secrets: sigv4.Secrets{
 		Signer: signer(get), Endpoint: get("AWS_ENDPOINT_URL_SECRETS_MANAGER"),
-		Client: &http.Client{Timeout: readIn, Transport: &http.Transport{DisableKeepAlives: true}}, Now: time.Now,
+		Client: &http.Client{Timeout: readIn, Transport: &http.Transport{DisableKeepAlives: true}}, Now: core.SystemClock{}.Now,
 	}}
 }
 
@@ -126,11 +127,11 @@ func (v *Vault) LogIn(c *redisstore.Config, get func(string) string) error {
 		return errors.New("set DULY_ELASTICACHE and DULY_ELASTICACHE_USER together")
 	case cache != "":
 		s := signer(get)
-		if _, err := s.ElastiCacheToken(cache, user, time.Now()); err != nil {
+		if _, err := s.ElastiCacheToken(cache, user, core.SystemClock{}.Now()); err != nil {
 			return fmt.Errorf("DULY_ELASTICACHE: %w", err)
 		}
 		c.Credentials = func(context.Context, bool) (string, string, error) {
-			token, err := s.ElastiCacheToken(cache, user, time.Now())
+			token, err := s.ElastiCacheToken(cache, user, core.SystemClock{}.Now())
 			return user, token, err
 		}
 	case v.redis != "":

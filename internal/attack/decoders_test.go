@@ -22,10 +22,10 @@ type bodied struct {
 }
 
 // bodiedCalls are all calls of openapi.json that take JSON, with the examples that it has.
-func bodiedCalls(t testing.TB) (all []bodied) {
-	t.Helper()
+func bodiedCalls(tb testing.TB) (all []bodied) {
+	tb.Helper()
 	data, err := os.ReadFile("../../adapters/http/openapi.json")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	type media struct {
 		Examples map[string]struct {
 			Ref   string `json:"$ref"`
@@ -40,7 +40,7 @@ func bodiedCalls(t testing.TB) (all []bodied) {
 			Examples map[string]struct{ Value any }
 		}
 	}
-	require.NoError(t, json.Unmarshal(data, &doc))
+	require.NoError(tb, json.Unmarshal(data, &doc))
 	for path, methods := range doc.Paths {
 		for method, op := range methods {
 			if op.RequestBody == nil || op.RequestBody.Content["application/json"].Examples == nil {
@@ -51,14 +51,14 @@ func bodiedCalls(t testing.TB) (all []bodied) {
 				if example.Value == nil {
 					example.Value = doc.Components.Examples[strings.TrimPrefix(example.Ref, "#/components/examples/")].Value
 				}
-				require.NotNil(t, example.Value, path)
+				require.NotNil(tb, example.Value, path)
 				one.examples = append(one.examples, example.Value)
 			}
 			all = append(all, one)
 		}
 	}
 	slices.SortFunc(all, func(a, b bodied) int { return strings.Compare(a.path+a.method, b.path+b.method) })
-	require.Greater(t, len(all), 20)
+	require.Greater(tb, len(all), 20)
 	return all
 }
 
@@ -159,7 +159,7 @@ func FuzzDecoders(f *testing.F) {
 		for _, example := range calls[i].examples {
 			whole, err := json.Marshal(example)
 			require.NoError(f, err)
-			f.Add(uint8(i), string(whole)) //nolint:gosec // there are not so many
+			f.Add(uint8(i), string(whole))
 		}
 	}
 	f.Fuzz(func(t *testing.T, at uint8, body string) {

@@ -49,19 +49,7 @@ func keepsAlarm(s *core.Scheduler, waker store.Waker, logger *slog.Logger) func(
 			woken = nil // it looks now and then all the same
 		}
 		clock, failed := core.SystemClock{}, false
-		for next := clock.Now(); ; {
-			select {
-			case <-ctx.Done():
-				return nil
-			case w, ok := <-woken:
-				if soon := clock.Now().Add(bookAfter); !ok {
-					woken = nil
-				} else if soon.Before(next) && !s.AlarmBy(w.Due.Time()) {
-					next = soon
-				}
-				continue
-			case <-time.After(next.Sub(clock.Now())):
-			}
+		for next := clock.Now(); waitsToBook(ctx, s, woken, next); {
 			err := s.BookAlarm(ctx)
 			next = clock.Now().Add(bookEvery)
 			if err != nil {
@@ -71,6 +59,26 @@ func keepsAlarm(s *core.Scheduler, waker store.Waker, logger *slog.Logger) func(
 				failed = err != nil
 				logger.LogAttrs(ctx, slog.LevelWarn, "whether alarms can be booked has changed", slog.Bool("booked", !failed), slog.Any("err", err))
 			}
+		}
+		return nil
+	}
+}
+
+// waitsToBook waits until it is time to look whether an alarm is missing; false once the process ends.
+func waitsToBook(ctx context.Context, s *core.Scheduler, woken <-chan store.Wakeup, next time.Time) bool {
+	clock := core.SystemClock{}
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case w, ok := <-woken:
+			if soon := clock.Now().Add(bookAfter); !ok {
+				woken = nil
+			} else if soon.Before(next) && !s.AlarmBy(w.Due.Time()) {
+				next = soon
+			}
+		case <-time.After(next.Sub(clock.Now())):
+			return true
 		}
 	}
 }

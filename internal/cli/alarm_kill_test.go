@@ -42,11 +42,11 @@ type outside struct {
 	all    sync.WaitGroup
 }
 
-func newOutside(t *testing.T, w *world, more string) *outside {
+func newOutside(t *testing.T, w *world) *outside {
 	t.Helper()
 	c := &outside{w: w, back: make(chan struct{})}
 	c.Server = httptest.NewServer(c)
-	c.config = file(t, handlersFile+more+"alarm: { webhook: { url: "+c.URL+" } }\n")
+	c.config = file(t, handlersFile+"alarm: { webhook: { url: "+c.URL+" } }\n")
 	t.Cleanup(func() {
 		c.mu.Lock()
 		c.over = true
@@ -153,7 +153,7 @@ func TestAlarmsOfProcessesThatAreKilled(t *testing.T) {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			c := newOutside(t, w, "")
+			c := newOutside(t, w)
 			c.killAt = at
 			for i := range 3 {
 				w.ok(t, "submit", "-c", c.config, "--agent", "ada", "--id", fmt.Sprint(i), "--kind", "note", "--delay", fmt.Sprint(2+6*i, "s")) // further apart than a call waits
@@ -178,7 +178,7 @@ func TestClocksThatFail(t *testing.T) {
 		t.Run(fails, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			c := newOutside(t, w, "")
+			c := newOutside(t, w)
 			d := w.start(t, "serve", "-c", c.config, "--http", "127.0.0.1:0")
 			url := d.url(t)
 			c.is(fails)
@@ -211,7 +211,7 @@ func TestClocksThatFail(t *testing.T) {
 func TestASubmitWithoutAClockIsBookedByAServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c := newOutside(t, w, "")
+	c := newOutside(t, w)
 	w.ok(t, "submit", "-c", c.config, "--agent", "ada", "--id", "later", "--kind", "note", "--delay", "2h") // the hosts are called by alarms
 	d := w.start(t, "serve", "-c", c.config, "--http", "127.0.0.1:0")
 	d.url(t)
@@ -232,7 +232,7 @@ func TestClocksThatAreWrong(t *testing.T) {
 		t.Run(skew.String(), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			c := newOutside(t, w, "")
+			c := newOutside(t, w)
 			c.skew = skew
 			w.ok(t, "submit", "-c", c.config, "--agent", "ada", "--id", "1", "--kind", "note", "--delay", "6s")
 			worst := late(t, w.scheduler(t), "1")

@@ -26,6 +26,19 @@ func approvalsOf(c *dulyfile.File) (*httpadapter.Approvals, error) {
 	return a, nil
 }
 
+// approvalsIn are those of the file, which has to have some.
+func approvalsIn(ctx context.Context, o *options) (*httpadapter.Approvals, error) {
+	c, err := loadFile(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	a, err := approvalsOf(c)
+	if err == nil && a == nil {
+		err = usage("with -c, name a file that has approvals: { url: https://duly.example, secret_env: NAME }", "there is nowhere to answer")
+	}
+	return a, err
+}
+
 // approvalCommand prints an address for a person: of what a task waits for, or is going to wait for. The latter asks no store.
 func (p *process) approvalCommand(o *options) *cobra.Command {
 	q := httpadapter.Approval{For: 48 * time.Hour}
@@ -35,16 +48,9 @@ func (p *process) approvalCommand(o *options) *cobra.Command {
 			if len(args) != 2 || (q.Key == "") != (q.Fence == 0) {
 				return usage("name them as AGENT ID; --key and --fence, together, are for a run that has yet to wait", "expected an agent and the id of a task")
 			}
-			c, err := loadFile(cmd.Context(), o)
+			approvals, err := approvalsIn(cmd.Context(), o)
 			if err != nil {
 				return err
-			}
-			approvals, err := approvalsOf(c)
-			if err != nil {
-				return err
-			}
-			if approvals == nil {
-				return usage("with -c, name a file that has approvals: { url: https://duly.example, secret_env: NAME }", "there is nowhere to answer")
 			}
 			if q.Agent, q.ID = args[0], args[1]; q.Fence == 0 {
 				if err := o.onStore(cmd.Context(), func(s scheduler) error { return asked(cmd.Context(), s, &q.Question) }); err != nil {

@@ -254,20 +254,25 @@ func (f *follower) print(stream io.Reader) error {
 // errNoEvent is the failure of a server that sends what is no event.
 var errNoEvent = &failure{why: errors.New("the server sent something that is not an event"), todo: "check that it is duly, of the same version", code: exitFailed}
 
+// sayMissed says how many events did not come through.
+func (f *follower) sayMissed(data string) error {
+	var missed struct{ Count int }
+	if json.Unmarshal([]byte(data), &missed) != nil {
+		return errNoEvent
+	}
+	text := "events were missed: the store does not keep them any more, or nobody listened"
+	if missed.Count > 0 {
+		text = fmt.Sprintf("%d %s", missed.Count, text)
+	}
+	f.p.say(text)
+	return nil
+}
+
 // printEvent prints one event. Fields that a newer server adds are passed
 // over here, and shown with --json.
 func (f *follower) printEvent(name, data string) error {
-	if name == "missed" { // how many events did not come through
-		var missed struct{ Count int }
-		if json.Unmarshal([]byte(data), &missed) != nil {
-			return errNoEvent
-		}
-		text := "events were missed: the store does not keep them any more, or nobody listened"
-		if missed.Count > 0 {
-			text = fmt.Sprintf("%d %s", missed.Count, text)
-		}
-		f.p.say(text)
-		return nil
+	if name == "missed" {
+		return f.sayMissed(data)
 	}
 	var e struct {
 		Event, Kind, ID, Outcome, Error, By, Reason string

@@ -4,6 +4,7 @@ package memosmessage
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -15,6 +16,16 @@ import (
 // keptStrings are the strings of a message that mean nothing to duly: they are part of the payload, for the handler.
 // They are checked to be strings, so that a handler in another language can rely on it.
 var keptStrings = [...]string{"content", "timestamp", "cube_id", "cube", "api_path", "stream_key", "redis_message_id"}
+
+// labels are those of a message. Empty ones are left out, as MemOS sends all fields always.
+func labels(cube, userName string) map[string]string {
+	all := map[string]string{"mem_cube_id": cube, "user_name": userName}
+	maps.DeleteFunc(all, func(_, value string) bool { return value == "" })
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
 
 // Task is the task that a message makes. All of the message is its payload, as MemOS's handlers read it; what duly knows
 // too, such as who and which group, is repeated in the fields of the task.
@@ -34,13 +45,9 @@ func Task(raw json.RawMessage) (core.NewTask, error) {
 		text("mem_cube_id", &cube, true), text("task_id", &t.Group, true), text("trace_id", &t.TraceID, true),
 		text("session_id", &t.SessionID, true), text("user_name", &userName, true),
 	}
-	var timestamp string
-	for _, name := range keptStrings {
-		into := new(string)
-		if name == "timestamp" {
-			into = &timestamp
-		}
-		fields = append(fields, text(name, into, true))
+	var kept [len(keptStrings)]string
+	for i, name := range keptStrings {
+		fields = append(fields, text(name, &kept[i], true))
 	}
 	for _, name := range []string{"info", "chat_history", "user_context"} { // any JSON
 		fields = append(fields, strictjson.Field{Name: name, Into: new(any), Zero: true})
@@ -48,16 +55,7 @@ func Task(raw json.RawMessage) (core.NewTask, error) {
 	if err := o.Read("a message", fields...); err != nil {
 		return t, err
 	}
-	// Empty ones are left out, as MemOS sends all fields always.
-	for name, value := range map[string]string{"mem_cube_id": cube, "user_name": userName} {
-		if value == "" {
-			continue
-		}
-		if t.Labels == nil {
-			t.Labels = map[string]string{}
-		}
-		t.Labels[name] = value
-	}
+	t.Labels = labels(cube, userName)
 	// MemOS has no agents. The user is the one whose tasks are isolated from those of others, unless the sender knows better.
 	if t.Agent = cmp.Or(agent, t.UserID); t.Agent == "" {
 		return t, &core.InvalidError{Field: "user_id", Reason: "is required"}
@@ -68,7 +66,7 @@ func Task(raw json.RawMessage) (core.NewTask, error) {
 	if !o.Has("content") {
 		return t, &core.InvalidError{Field: "content", Reason: "is required: a message may have an empty one"}
 	}
-	if timestamp != "" && !isTime(timestamp) {
+	if timestamp := kept[slices.Index(keptStrings[:], "timestamp")]; timestamp != "" && !isTime(timestamp) {
 		return t, &core.InvalidError{Field: "timestamp", Reason: "must be a time of ISO 8601, such as 2026-03-01T08:30:00+00:00"}
 	}
 	if o.Has("info") {

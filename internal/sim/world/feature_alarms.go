@@ -69,7 +69,7 @@ type bell struct{ p *process }
 
 // Set has all processes pull at a time.
 func (b bell) Set(_ context.Context, at time.Time) error {
-	w, in := b.p.w, at.Sub(clock{b.p}.Now()) // it agrees with the clock of the process, however wrong that is
+	w, in := b.p.w, at.Sub(clock(b).Now()) // it agrees with the clock of the process, however wrong that is
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ring := w.elapsed() + max(in, 0)

@@ -203,6 +203,7 @@ func (a *auditor) signalled(m *model, kept map[[2]string]earlySignal, n *store.S
 	case store.SignalKept:
 		a.must(signalIsKept, told == 0 && left == "" && early.until <= now, "%s of %s is kept", n.Key, n.Agent)
 		kept[name] = earlySignal{string(n.Payload), now.Add(n.Keep)}
+	default: // nobody sends it to one wait, or as an approval
 	}
 	a.w.trace("the signal %s of %s tells %d tasks (%d)", n.Key, n.Agent, told, answer.Code)
 }
