@@ -173,6 +173,9 @@ func (a *alarmed) Budget(ctx context.Context, changes []store.BudgetChange) ([]s
 func (a *alarmed) Signal(ctx context.Context, signals []store.Signal) ([]store.Signalled, error) {
 	out, err := a.Store.Signal(ctx, signals)
 	if slices.ContainsFunc(out, func(n store.Signalled) bool { return n.Resumed > 0 }) {
+		if a.s.config.Alarm != nil { // which would call in a second at the soonest
+			a.s.pullNow(signals[0].Agent)
+		}
 		a.s.madeDue(ctx, dueNow)
 	}
 	return out, err

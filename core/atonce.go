@@ -170,6 +170,28 @@ func (h *host) run(c *store.Claim, deadline time.Time, lease time.Duration) {
 	}
 }
 
+// pullNow runs what is due of an agent, if its tasks may start here.
+func (s *Scheduler) pullNow(agent string) {
+	s.mu.RLock()
+	hosts := s.hosts
+	s.mu.RUnlock()
+	for _, h := range slices.Backward(hosts) {
+		if (h.Agents == nil || h.Agents(agent)) && h.enter() {
+			go h.pull(agent)
+			return
+		}
+	}
+}
+
+// pull is a pull for one agent.
+func (h *host) pull(agent string) {
+	defer h.runs.Done()
+	report, err := h.s.RunDue(h.ctx, Scope{Agents: []string{agent}, Grace: h.Grace, OnDue: h.OnDue, OnTick: h.OnTick})
+	if h.Done != nil {
+		h.Done(report, err)
+	}
+}
+
 // agentsOf are those of tasks, each once.
 func agentsOf(tasks []Claimed) []string {
 	agents := make([]string, len(tasks))

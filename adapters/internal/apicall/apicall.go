@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -30,7 +32,7 @@ const (
 // API is what is called. Its zero value calls, and explains nothing. It is safe for concurrent use.
 type API struct {
 	Name   string       // in errors
-	Client *http.Client // NewClient if nil
+	Client *http.Client // one of NewClient, for all calls, if nil
 	Clock  core.Clock   // core.SystemClock if nil
 	// Hidden are secrets. An API may repeat what it was sent: no error shows them.
 	Hidden []string
@@ -40,11 +42,14 @@ type API struct {
 	Reason func(body []byte) string
 }
 
-// NewClient is a client for calls that are rare: it keeps no connection, which the host may freeze, and follows no redirect, which would
+// keepIdle is how long a connection waits for the next call: less than servers do.
+const keepIdle = 20 * time.Second
+
+// NewClient is a client that keeps a connection between calls, of which alarms make two for each pull, and follows no redirect, which would
 // take the credentials along.
 func NewClient() *http.Client {
 	return &http.Client{
-		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
+		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 2, IdleConnTimeout: keepIdle},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
@@ -70,7 +75,8 @@ func (e *StatusError) Error() string {
 }
 
 // Do sends what build makes, and returns the body of an answer of 2xx. Each attempt is built anew, as signatures have a time. A second one
-// follows an answer of 429 or 5xx, and nothing else: there is no telling what a request has done whose answer was lost.
+// follows an answer of 429 or 5xx, and the end of a connection that was kept, as a host may have been frozen for longer than it lasted. Nothing else is tried again: there is
+// no telling what a request has done whose answer was lost, but an alarm may be set twice.
 // Its error is a *StatusError if there was an answer.
 func (a *API) Do(ctx context.Context, build func(ctx context.Context) (*http.Request, error)) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
@@ -89,9 +95,15 @@ func (a *API) try(ctx context.Context, build func(ctx context.Context) (*http.Re
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", a.Name, a.bare(err))
 	}
-	res, err := a.client().Do(r)
+	kept := false
+	trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { kept = c.Reused }}
+	res, err := a.client().Do(r.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err != nil {
-		return nil, 0, fmt.Errorf("call %s: %w", a.Name, a.bare(err))
+		if kept && ctx.Err() == nil {
+			a.client().CloseIdleConnections()
+			wait = time.Millisecond
+		}
+		return nil, wait, fmt.Errorf("call %s: %w", a.Name, a.bare(err))
 	}
 	defer func() { _ = res.Body.Close() }()
 	body, err = io.ReadAll(io.LimitReader(res.Body, mostAnswer))
@@ -110,10 +122,13 @@ func (a *API) try(ctx context.Context, build func(ctx context.Context) (*http.Re
 	return body, 0, nil
 }
 
+// shared keeps the connections of all APIs that have no client of their own.
+var shared = sync.OnceValue(NewClient)
+
 // client is the one to use.
 func (a *API) client() *http.Client {
 	if a.Client == nil {
-		return NewClient()
+		return shared()
 	}
 	return a.Client
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -107,4 +108,36 @@ func TestCheckURL(t *testing.T) {
 		assert.Equal(t, ok, err == nil, text)
 	}
 	require.NoError(t, apicall.CheckURL("URL", "http://a.example", true))
+}
+
+// Calls share a connection; one that has ended meanwhile, as that of a host that was frozen, costs another attempt.
+func TestConnectionsAreKept(t *testing.T) {
+	t.Parallel()
+	var opened atomic.Int64
+	server := httptest.NewUnstartedServer(status(http.StatusOK, "ok"))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	client := apicall.NewClient()
+	t.Cleanup(client.CloseIdleConnections)
+	a := &apicall.API{Name: "it", Client: client}
+	call := func() {
+		t.Helper()
+		body, err := a.Do(t.Context(), func(ctx context.Context) (*http.Request, error) {
+			return http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader("x"))
+		})
+		require.NoError(t, err)
+		assert.Equal(t, "ok", string(body))
+	}
+	for range 5 {
+		call()
+	}
+	assert.EqualValues(t, 1, opened.Load())
+	server.CloseClientConnections()
+	call()
+	assert.EqualValues(t, 2, opened.Load())
 }
