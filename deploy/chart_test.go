@@ -97,7 +97,19 @@ func TestTheChartAsADaemon(t *testing.T) {
 	assert.NotEqual(t, d.Spec.Template.Annotations, other.deployment.Spec.Template.Annotations, "a changed file starts new pods")
 	assert.Nil(t, other.service, "without tokens nobody outside may call it")
 	assert.Contains(t, other.deployment.Spec.Template.Spec.Containers[0].Args, "127.0.0.1:8080")
-	assert.Nil(t, other.deployment.Spec.Template.Spec.Containers[0].LivenessProbe, "which could not reach it")
+	c = other.deployment.Spec.Template.Spec.Containers[0]
+	probed(t, &c)
+}
+
+// probed sees that a container whose API nobody outside reaches asks it by a program of its own.
+func probed(t *testing.T, c *corev1.Container) {
+	t.Helper()
+	require.NotNil(t, c.LivenessProbe)
+	require.NotNil(t, c.ReadinessProbe)
+	assert.Equal(t, []string{"/usr/local/bin/duly", "health"}, c.LivenessProbe.Exec.Command)
+	assert.Equal(t, []string{"/usr/local/bin/duly", "health", "--ready"}, c.ReadinessProbe.Exec.Command)
+	assert.Contains(t, c.Args, "127.0.0.1:8080")
+	assert.Greater(t, c.LivenessProbe.TimeoutSeconds, int32(1), "longer than the program takes")
 }
 
 func TestTheChartAsACronJob(t *testing.T) {
@@ -134,6 +146,7 @@ func TestTheExamples(t *testing.T) {
 	safe(t, &d.Spec.Template.Spec)
 	assert.Equal(t, d.Spec.Selector.MatchLabels, d.Spec.Template.Labels)
 	assert.Greater(t, *d.Spec.Template.Spec.TerminationGracePeriodSeconds, int64(30))
+	probed(t, &d.Spec.Template.Spec.Containers[0])
 	data, err = os.ReadFile("../examples/kubernetes-cronjob/cronjob.yaml")
 	require.NoError(t, err)
 	job := strict(t, string(data), &batchv1.CronJob{})

@@ -1,0 +1,63 @@
+package cli
+
+// The command health: for probes that can start a program beside a daemon, where its API listens on that machine alone.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// healthIn is how long an answer may take: probes of Kubernetes have a second by default.
+const healthIn = 900 * time.Millisecond
+
+// healthCommand asks what GET /healthz and GET /readyz say, which need no token.
+func (p *process) healthCommand(o *options) *cobra.Command {
+	var ready bool
+	cmd := command("health", "Say whether a running duly responds: exit code 0 if it does, for probes", "  duly health\n  duly health --ready --server http://127.0.0.1:8080",
+		func(cmd *cobra.Command, _ []string) error {
+			at, err := o.place(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if at.server.URL == "" {
+				at.server.URL = defaultServer
+			}
+			if _, err := addressOf(&at); err != nil {
+				return err
+			}
+			path := "/healthz"
+			if ready {
+				path = "/readyz"
+			}
+			return health(cmd.Context(), strings.TrimSuffix(at.server.URL, "/")+path)
+		})
+	cmd.Flags().BoolVar(&ready, "ready", false, "say whether it can work: that needs Redis")
+	return cmd
+}
+
+// health fails unless a URL answers 200.
+func health(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, healthIn)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return &failure{why: err, code: exitFailed, todo: "start duly daemon --http " + defaultAddress + ", or name another with --server"}
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(io.LimitReader(res.Body, 1<<10)) // what it says is for people
+		return &failure{why: errors.New(fmt.Sprint(res.Status, " ", strings.TrimSpace(string(body)))), code: exitFailed}
+	}
+	return nil
+}
