@@ -306,6 +306,7 @@ func (s *Scheduler) replay(ctx context.Context, t *store.Stored) (time.Time, err
 		return time.Time{}, err
 	}
 	kept := old.Carry()
+	kept.Calls++ // what is replayed is to be handled, also if it was before
 	effects, err := s.store.Replay(ctx, []store.Replay{{
 		Agent: t.Agent, ID: t.ID, Kind: rec.Kind, Group: rec.Group, Key: b.LimitKey, Level: rec.Level, Body: rec.Body, State: kept.First(),
 		Activity: b.Activity != nil,

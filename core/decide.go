@@ -97,17 +97,21 @@ func (d *decision) asReturned(v *verdict, err error) {
 		d.succeed(v, max(next.after, schedule.MinInterval))
 	case isOf[*snoozeError](err):
 		snooze, _ := errors.AsType[*snoozeError](err)
+		d.callAgain()
 		d.putOff(v, OutcomeSnoozed, snooze.after)
 	case isOf[*yieldError](err):
 		yield, _ := errors.AsType[*yieldError](err)
 		d.heard(v)
+		d.callAgain()
 		d.state.Checkpoint = yield.checkpoint
 		d.putOff(v, OutcomeYielded, yield.after)
 	case isOf[*awaitError](err):
 		await, _ := errors.AsType[*awaitError](err)
+		d.callAgain()
 		d.await(v, await)
 	case isOf[*retryAfterError](err):
 		later, _ := errors.AsType[*retryAfterError](err)
+		d.callAgain()
 		d.retryLater(v, later, err)
 	case isOf[*cancelError](err):
 		d.note(v, OutcomeCancelled, err)
@@ -124,6 +128,13 @@ func (d *decision) asReturned(v *verdict, err error) {
 		d.finish(v, store.VerbFail, StatusFailed, fatal.reason)
 	default:
 		d.fail(v, err)
+	}
+}
+
+// callAgain notes that the handler was called, and wants to be called again: the next call is no repeat of this one.
+func (d *decision) callAgain() {
+	if d.ran {
+		d.state.Calls++
 	}
 }
 

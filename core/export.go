@@ -93,6 +93,7 @@ type taskLine struct {
 	Nominal    stamp           `json:"nominal_at,omitzero"` // when that occurrence was planned, if that is another time
 	Interval   span            `json:"interval,omitzero"`   // that its handler has set
 	Attempt    int             `json:"attempt,omitempty"`
+	Calls      int             `json:"calls,omitempty"`
 	Failures   int             `json:"consecutive_failures,omitempty"`
 	Checkpoint json.RawMessage `json:"checkpoint,omitempty"`
 	Activity   *pulseLine      `json:"activity,omitempty"`
@@ -170,7 +171,7 @@ func exported(t *store.Stored) (*taskLine, error) {
 		return nil, err
 	}
 	line := &taskLine{
-		Task: fields, Interval: span(st.Interval), Attempt: st.Attempt, Failures: st.Failures, Checkpoint: wellFormed(st.Checkpoint),
+		Task: fields, Interval: span(st.Interval), Attempt: st.Attempt, Calls: st.Calls, Failures: st.Failures, Checkpoint: wellFormed(st.Checkpoint),
 		Pause: pausedBy(t.Holds, store.Target{Agent: t.Agent, ID: t.ID}),
 	}
 	if t.Status == StatusWaiting {

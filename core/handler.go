@@ -43,6 +43,16 @@ type RunInfo struct {
 	extra *extra    // of a gate and of bindings; nil while there is nothing
 }
 
+// Call is which call of the task's handler this is: 1 at first. It grows when the call before has asked to be called again, as [Yield], [Await],
+// [Snooze] and [RetryAfter] do, and after a replay; a repeat of a call that failed or crashed has the same.
+func (t *RunInfo) Call() int {
+	r := t.recorder()
+	if r == nil {
+		return 1
+	}
+	return r.state.Calls + 1
+}
+
 // Checkpoint decodes what an earlier run of this occurrence saved with [Yield] into v. It reports whether there was
 // something.
 func (t *RunInfo) Checkpoint(v any) (bool, error) {

@@ -44,6 +44,7 @@ type restored struct {
 	due, nominal store.Millis // zero for what its definition says
 	interval     time.Duration
 	attempt      int
+	calls        int
 	failures     int
 	checkpoint   []byte
 	activity     *record.Activity
@@ -62,7 +63,7 @@ func (r *restored) into(sub *store.Submission, b *record.Body) {
 	if r.activity != nil {
 		b.Activity = r.activity
 	}
-	st := state{Nominal: r.nominal, Interval: r.interval, Attempt: r.attempt, Failures: r.failures, Checkpoint: r.checkpoint}
+	st := state{Nominal: r.nominal, Interval: r.interval, Attempt: r.attempt, Calls: r.calls, Failures: r.failures, Checkpoint: r.checkpoint}
 	if b.Manual {
 		st.Nominal = store.Never
 	}
@@ -142,6 +143,7 @@ var taskLineFields = map[string]func(r *restored, data []byte) error{
 		return err
 	},
 	"attempt":              func(r *restored, data []byte) error { return countField(data, &r.attempt) },
+	"calls":                func(r *restored, data []byte) error { return countField(data, &r.calls) },
 	"consecutive_failures": func(r *restored, data []byte) error { return countField(data, &r.failures) },
 	"checkpoint": func(r *restored, data []byte) error {
 		if len(data) > mostCheckpoint {
@@ -205,7 +207,7 @@ func millisField(data []byte, into *store.Millis) error {
 	return nil
 }
 
-// countField reads a number of attempts or failures.
+// countField reads a number of attempts, calls or failures.
 func countField(data []byte, into *int) error {
 	if json.Unmarshal(data, into) != nil || *into < 0 || *into > 1e9 {
 		return fmt.Errorf("must be a whole number from 0 to %d", int(1e9))

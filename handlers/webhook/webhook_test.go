@@ -163,7 +163,7 @@ func TestMessages(t *testing.T) {
 	delete(got, "fence")
 	due := info.Due.Format("2006-01-02T15:04:05.000Z")
 	assert.Equal(t, map[string]any{
-		"agent_id": "a", "id": "i", "kind": "x", "group": "g", "level": 1.0, "attempt": 1.0, "crashes": 0.0, "trace_id": "t",
+		"agent_id": "a", "id": "i", "kind": "x", "group": "g", "level": 1.0, "attempt": 1.0, "call": 1.0, "crashes": 0.0, "trace_id": "t",
 		"traceparent": "p", "session_id": "s", "user_id": "u", "mem_cube_id": "m", "user_name": "n",
 		"payload": map[string]any{"text": "hi"}, "info": map[string]any{"k": 1.0}, "tags": []any{"x"},
 		"due_at": due, "occurrence": due, "submitted_at": due,
@@ -352,9 +352,39 @@ func TestAwaits(t *testing.T) {
 	assert.Equal(t, core.StatusCompleted, w.again().Status)
 	got := rec.messages()
 	require.Len(t, got, 2)
+	assert.NotEqual(t, got[0].header.Get("Webhook-Id"), got[1].header.Get("Webhook-Id"), "whoever passes over repeats must not pass over the answer")
 	assert.NotContains(t, string(got[0].body), "heard")
 	assert.Contains(t, string(got[1].body), `"heard":{"key":"approval","told":true,"payload":{"by":"ann"},"timed_out":false,"how":"process","by":`)
 	assert.Contains(t, string(got[1].body), `"checkpoint":{"page":2}`)
+}
+
+// A call that the receiver has put off is another one; one that it failed at is repeated. A task without a payload has none.
+func TestMessageIDsAreThoseOfCalls(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	rec := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+		switch calls++; calls {
+		case 1, 3:
+			w.WriteHeader(http.StatusBadGateway)
+		case 2:
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	})
+	w := newWorld(t, webhook.Config{URL: rec.URL, AllowLoopback: true})
+	w.once(core.NewTask{})
+	for range 3 {
+		w.again()
+	}
+	got := rec.messages()
+	require.Len(t, got, 4)
+	id := func(i int) string { return got[i].header.Get("Webhook-Id") }
+	assert.Equal(t, id(0), id(1), "it failed")
+	assert.NotEqual(t, id(1), id(2), "it is to be called again")
+	assert.Equal(t, id(2), id(3), "it failed again")
+	for i := range got {
+		assert.NotContains(t, string(got[i].body), "payload")
+	}
 }
 
 // What is inside is not reached by a name or address, unless that is allowed.

@@ -109,6 +109,7 @@ func TestEveryFieldIsStored(t *testing.T) {
 	assert.Equal(t, b, got)
 	s := sampleState()
 	s.GateTag, s.Hand, s.PutOff = `"etag"`, true, &record.PutOff{From: 11, To: 12}
+	s.Calls = 15
 	s.Await = &record.Await{Key: "k", Until: 13, Then: "fail", Fence: 14, From: "approval"}
 	gotState, err := record.DecodeState(s.Encode())
 	require.NoError(t, err)
@@ -116,6 +117,7 @@ func TestEveryFieldIsStored(t *testing.T) {
 	assert.Equal(t, s.PutOff, gotState.PutOff)
 	assert.Equal(t, s.Await, gotState.Await)
 	assert.True(t, gotState.Hand)
+	assert.Equal(t, s.Calls, gotState.Calls)
 	f := sampleFinished()
 	f.Origin, f.Callback = b.Origin, "callback:1"
 	gotFinished, err := record.DecodeFinished(f.Encode())

@@ -56,6 +56,8 @@ type State struct {
 
 	Await *Await // the signal that it waits for; nil for none
 
+	Calls int // how many calls of its handler were answered, so that the next one is no repeat of them
+
 	PutOff *PutOff // what quiet hours have done to its due time; nil for nothing
 }
 
@@ -88,6 +90,7 @@ var states = tableOf(rows{
 	awaited(26, func(a *Await) any { return &a.Then }),
 	awaited(27, func(a *Await) any { return (*store.Millis)(&a.Fence) }),
 	awaited(28, func(a *Await) any { return &a.From }),
+	{number: 29, form: formInt, at: unsafe.Offsetof(State{}.Calls)},
 })
 
 // Await is a signal that a task waits for, until when, and what becomes of it then. Few tasks have one.
@@ -219,6 +222,6 @@ func (s *State) Decode(data []byte) error {
 func (s *State) Carry() State {
 	return State{
 		RunCount: s.RunCount, SkipCount: s.SkipCount, ErrorCount: s.ErrorCount, Runs: s.Runs, Result: s.Result, Progress: s.Progress,
-		Children: s.Children,
+		Children: s.Children, Calls: s.Calls,
 	}
 }

@@ -20,6 +20,7 @@ type input struct {
 	Group       string          `json:"group,omitempty"`       // its group
 	Level       core.Level      `json:"level"`                 // 1 is the most urgent, 3 the least
 	Attempt     int             `json:"attempt"`               // which attempt this is, from 1 on
+	Call        int             `json:"call"`                  // which call of this task this is, from 1 on: it grows when the one before has asked to be called again, and is the same for a repeat of one that failed or crashed
 	Crashes     int             `json:"crashes"`               // how often a process died during a run of this occurrence
 	Fence       core.Fence      `json:"fence"`                 // grows with every claim: pass it to stores that must refuse writes of a run that lost its lease
 	Due         string          `json:"due_at"`                // when it was due: RFC 3339 in UTC, with milliseconds, as all times
@@ -61,11 +62,14 @@ func others(labels map[string]string) map[string]string {
 // It fails only for a checkpoint that is not JSON, which no handler can have stored.
 func Encode(t *core.Task[json.RawMessage]) ([]byte, error) {
 	in := input{
-		ID: t.ID, Agent: t.Agent, Kind: t.Kind, Payload: t.Payload, Group: t.Group, Level: t.Level, Attempt: t.Attempt,
+		ID: t.ID, Agent: t.Agent, Kind: t.Kind, Payload: t.Payload, Group: t.Group, Level: t.Level, Attempt: t.Attempt, Call: t.Call(),
 		Crashes: t.Crashes, Fence: t.Fence, Due: Instant(t.Due), Occurrence: Instant(t.Occurrence), Zone: t.Zone,
 		Parent: t.Parent, Submitted: Instant(t.Submitted), TraceID: t.TraceID, Traceparent: t.Traceparent,
 		SessionID: t.SessionID, UserID: t.UserID, MemCubeID: t.Labels[labelMemCube], UserName: t.Labels[labelUserName],
 		Info: t.Info, Tags: t.Tags, Labels: others(t.Labels), Gate: t.GateInput(), Heard: heardOf(t.RunInfo),
+	}
+	if string(in.Payload) == "null" { // a task without one has none, and not the value null
+		in.Payload = nil
 	}
 	if _, err := t.Checkpoint(&in.Checkpoint); err != nil {
 		return nil, err

@@ -166,7 +166,7 @@ means for all tasks what it means for one.
 var headerText = map[string]string{
 	"Content-Type":      "always this",
 	"User-Agent":        "always this",
-	"Webhook-Id":        "of Standard Webhooks: the same for every attempt of an occurrence, so that the receiver can pass over repeats. A batch has one of its own, and a question of a gate another each time",
+	"Webhook-Id":        "of Standard Webhooks: the same for every repeat of a call, also of one that failed, and another for the call after a `Duly-Await`, a `Duly-Yield`, a `Duly-Snooze` or a `Retry-After`, so that the receiver can pass over repeats. A batch has one of its own, and a question of a gate another each time",
 	"Webhook-Timestamp": "of Standard Webhooks: when this request was sent, in seconds since 1970",
 	"Webhook-Signature": "of Standard Webhooks: `v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body with dots between them, by the key of the secret; missing without a secret",
 	"Traceparent":       "the traceparent of the task, if it has one; of a batch there is none",
