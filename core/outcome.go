@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -45,13 +46,30 @@ func RetryAfter(t time.Time, err error) error {
 func NextIn(d time.Duration) error { return &nextInError{after: d} }
 
 // Yield saves a checkpoint and continues the same occurrence after d, uncharged: long work in small steps. The next
-// run finds the checkpoint with [Task.Checkpoint]. The checkpoint is stored as JSON.
+// run finds the checkpoint with [Task.Checkpoint]. The checkpoint is stored as JSON of up to [MaxCheckpoint] bytes.
 func Yield(checkpoint any, d time.Duration) error {
-	data, err := json.Marshal(checkpoint)
+	data, err := encodeCheckpoint("yield", checkpoint)
 	if err != nil {
-		return Cancel(errors.New("yield: the checkpoint cannot be stored as JSON: " + err.Error()))
+		return err
 	}
 	return &yieldError{checkpoint: data, after: d}
+}
+
+// MaxCheckpoint bounds a checkpoint, in bytes of JSON: the store reads it with each claim of its task.
+const MaxCheckpoint = 256 << 10
+
+// encodeCheckpoint is a checkpoint as it is stored. One that cannot be is an outcome that names it: of one that is too large the task has failed for
+// good, and can be replayed once its handler saves less.
+func encodeCheckpoint(verb string, checkpoint any) ([]byte, error) {
+	data, err := json.Marshal(checkpoint)
+	switch {
+	case err != nil:
+		return nil, Cancel(errors.New(verb + ": the checkpoint cannot be stored as JSON: " + err.Error()))
+	case len(data) > MaxCheckpoint:
+		return nil, SkipRetry(fmt.Errorf("%s: the checkpoint is %d bytes long: the limit is %d", verb, len(data), MaxCheckpoint))
+	default:
+		return data, nil
+	}
 }
 
 // cancelError is Cancel's.

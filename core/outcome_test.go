@@ -2,7 +2,9 @@ package core_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -369,5 +371,38 @@ func TestADroppedTaskIsKnown(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, out[0].Created, "what is replaced begins anew")
 		assert.Equal(t, core.StatusWaiting, w.task("a", "1").Status)
+	})
+}
+
+// A checkpoint is bounded, also that of a handler in Go: it is read with each claim. One that is too large fails the task by name, so that it can be
+// replayed, and is not stored.
+func TestCheckpointsAreBounded(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		large := strings.Repeat("x", core.MaxCheckpoint-1) // and two quotes
+		outcomes := map[string]error{
+			"yield": core.Yield(large, 0), "await": core.Await(core.Signal{Key: "k"}, large), "fits": core.Await(core.Signal{Key: "k"}, large[1:]),
+		}
+		core.Handle(w.s, "k", func(_ context.Context, t *core.Task[note]) error { return outcomes[t.ID] })
+		for id := range outcomes {
+			w.submit(core.NewTask{Agent: "a", ID: id, Kind: "k"})
+		}
+		_, _ = w.s.RunDue(w.Context(), core.Scope{})
+		for _, id := range []string{"yield", "await"} {
+			info := w.task("a", id)
+			assert.Equal(w, core.StatusFailed, info.Status)
+			assert.Equal(w, fmt.Sprintf("%s: the checkpoint is %d bytes long: the limit is %d", id, core.MaxCheckpoint+1, core.MaxCheckpoint), info.LastError)
+		}
+		assert.NotNil(w, w.task("a", "fits").Awaiting)
+	})
+}
+
+// No JSON is no payload, whether it is nil or not.
+func TestAnEmptyPayloadIsNone(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		for i, payload := range []any{json.RawMessage{}, json.RawMessage(nil), []byte{}, nil} {
+			id := fmt.Sprint(i)
+			w.submit(core.NewTask{Agent: "a", ID: id, Kind: "k", Payload: payload, Delay: time.Hour})
+			assert.Empty(w, w.task("a", id).Payload)
+		}
 	})
 }

@@ -55,9 +55,9 @@ var ErrNoSignal = errors.New("nobody has sent the signal that it waited for")
 // [RunInfo.Heard]. Both stay with it while the run is repeated; they go when it succeeds, fails for good, yields or waits again. A
 // signal that came before is not missed: see [SignalKept].
 func Await(signal Signal, checkpoint any) error {
-	data, err := json.Marshal(checkpoint)
+	data, err := encodeCheckpoint("await", checkpoint)
 	if err != nil {
-		return Cancel(errors.New("await: the checkpoint cannot be stored as JSON: " + err.Error()))
+		return err
 	}
 	if err := signal.check(); err != nil {
 		return Cancel(fmt.Errorf("await: %w", err))

@@ -201,6 +201,9 @@ func (t *NewTask) payload(most int) ([]byte, error) {
 			return nil, invalid("payload", "cannot be turned into JSON: %v", err)
 		}
 	}
+	if len(data) == 0 { // no JSON is none, nil or not
+		return nil, nil
+	}
 	if len(data) > most {
 		return nil, invalid("payload", "is %d bytes long: the limit is %d", len(data), most)
 	}
