@@ -40,6 +40,12 @@ type fixture struct {
 
 func setup(t *testing.T, config httpadapter.Config) *fixture {
 	t.Helper()
+	return setupAs(t, config, "")
+}
+
+// setupAs is setup with a default agent.
+func setupAs(t *testing.T, config httpadapter.Config, agent string) *fixture {
+	t.Helper()
 	f := &fixture{Spy: storetest.Spy{Store: memstore.New(memstore.Config{Partitions: 1})}, logs: new(bytes.Buffer)}
 	f.Before = func(context.Context, string) error {
 		f.calls.Add(1)
@@ -56,7 +62,7 @@ func setup(t *testing.T, config httpadapter.Config) *fixture {
 	require.NoError(t, err)
 	core.Handle(f.scheduler, "ok", func(context.Context, *core.Task[json.RawMessage]) error { return nil })
 	logger := slog.New(slog.NewTextHandler(f.logs, nil))
-	config.RPC, config.Logger = rpc.New(f.scheduler, rpc.Config{Logger: logger, Ready: config.Ready}), logger
+	config.RPC, config.Logger = rpc.New(f.scheduler, rpc.Config{Logger: logger, Ready: config.Ready, DefaultAgent: agent}), logger
 	server := httptest.NewUnstartedServer(httpadapter.New(f.scheduler, config))
 	server.Config.Protocols = protocols(true)
 	server.Start()

@@ -379,3 +379,30 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 	}
 	assert.Equal(t, before, f.calls.Load())
 }
+
+// A job that is named alone is one of the default agent, for whoever may control that agent's tasks.
+func TestAJobAloneIsOfTheDefaultAgent(t *testing.T) {
+	t.Parallel()
+	f := setupAs(t, httpadapter.Config{Scoped: []httpadapter.Token{
+		{Token: "ops", Grant: httpadapter.Grant{Name: "ops", Agents: []string{"platform"}}}, {Token: "ann", Grant: httpadapter.Grant{Name: "ann", Agents: []string{"ann"}}},
+	}}, "platform")
+	f.job(t, "platform", "digest")
+	f.job(t, "ann", "digest")
+	paused := func(agent string) bool {
+		info, err := f.scheduler.Task(t.Context(), agent, "digest")
+		require.NoError(t, err)
+		return len(info.Pauses) > 0
+	}
+	for name, client := range f.clients(t, "ann") {
+		_, err := client.PauseJob(t.Context(), ask(&schedulerpb.PauseJobRequest{JobName: "digest"}))
+		require.Equal(t, connect.CodePermissionDenied, connect.CodeOf(err), name)
+	}
+	for name, client := range f.clients(t, "ops") {
+		_, err := client.PauseJob(t.Context(), ask(&schedulerpb.PauseJobRequest{JobName: "digest"}))
+		require.NoError(t, err, name)
+		assert.True(t, paused("platform"))
+		_, err = client.ResumeJob(t.Context(), ask(&schedulerpb.ResumeJobRequest{JobName: "digest"}))
+		require.NoError(t, err, name)
+		assert.False(t, paused("platform") || paused("ann"))
+	}
+}

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -46,10 +47,10 @@ type named interface {
 
 // job is the target of a request. Without a name it would be the whole agent.
 func (s *service) job(ctx context.Context, action core.Action, r named) (core.Target, error) {
-	t := core.Target{Agent: r.GetAgentId(), ID: r.GetJobName()}
+	t := core.Target{Agent: cmp.Or(r.GetAgentId(), s.config.DefaultAgent), ID: r.GetJobName()}
 	switch {
 	case t.Agent == "":
-		return t, &core.InvalidError{Field: "agent_id", Reason: "is required"}
+		return t, &core.InvalidError{Field: "agent_id", Reason: "is required: this server has no default agent"}
 	case t.ID == "":
 		return t, &core.InvalidError{Field: "job_name", Reason: "is required: it is the id of the task"}
 	}

@@ -433,9 +433,9 @@ func (x *ListJobsResponse) GetNextCursor() string {
 type PauseJobRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	JobName string                 `protobuf:"bytes,1,opt,name=job_name,json=jobName,proto3" json:"job_name,omitempty"`
-	AgentId string                 `protobuf:"bytes,2,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	AgentId string                 `protobuf:"bytes,2,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"` // the default agent of the server if empty, as in the calls below
 	Reason  string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	By      string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"` // the name of the credential if empty
+	By      string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"` // who the caller says it is: a note beside the name of its credential
 	// Without until and for the pause has no end. Only one of them may be set.
 	Until         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
 	For           *durationpb.Duration   `protobuf:"bytes,6,opt,name=for,proto3" json:"for,omitempty"`
