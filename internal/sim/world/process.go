@@ -138,7 +138,7 @@ func (p *process) pullFrom(begins bool) {
 // any.
 func (p *process) late() bool {
 	most := p.plan.Pulls[(p.pulls+len(p.plan.Pulls)-1)%len(p.plan.Pulls)].MaxDuration
-	return most > 0 && p.w.elapsed()-p.since >= most
+	return most > 0 && (p.w.elapsed()-p.since >= most || p.frozen > 0) // a claim may be under way when its pull has ended
 }
 
 // wait is how long a process sleeps after a pull: until something is due, and a while if what is due is not for it.
