@@ -373,11 +373,11 @@ var guards = append([]guard{
 	}, inCore, "TestSubmitsThatAreDueEverEarlier$"},
 	{"41", sow.Fault{
 		Name: "signal-twice", What: "a task is told again", File: "core/memstore/signals.go",
-		Old: "if t.told != nil || t.claim != nil {", New: "if t.claim != nil {",
+		Old: "if t.told != nil || t.claim != nil ||", New: "if t.claim != nil ||",
 	}, inMemory, "TestContract$/a_signal_to_many"},
 	{"41", sow.Fault{
 		Name: "signal-early", What: "a signal that comes first is lost", File: "core/redisstore/scripts/signals.lua",
-		Old: "return said and tonumber(sub(said, 1, 13)) > now and sub(said, 14)", New: "return said and tonumber(sub(said, 1, 13)) < now and sub(said, 14)",
+		Old: "if said and tonumber(sub(said, 1, 13)) > now then", New: "if said and tonumber(sub(said, 1, 13)) < now then",
 	}, onRedis, "TestContract$/a_signal_that_comes_first"},
 	{"41", sow.Fault{
 		Name: "signal-heard", What: "what a run was told is gone when it is repeated", File: "core/verdict.go",
