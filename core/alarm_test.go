@@ -319,7 +319,9 @@ func TestAnAlarmThatRingsEarly(t *testing.T) {
 func TestAlarmsWhileARunTakesLong(t *testing.T) {
 	inCloud(t, func(c *cloud) {
 		s := c.process(c.store, c)
+		c.fails = errors.New("the clock is away as the pull begins: nothing guards it")
 		core.Handle(s, "long", func(context.Context, *core.Task[note]) error {
+			c.fails = nil
 			_, err := s.Submit(c.Context(), core.NewTask{Agent: "b", ID: "before", Kind: "k", Delay: 25 * time.Second})
 			time.Sleep(50 * time.Second)
 			return err
@@ -340,7 +342,7 @@ func TestAlarmsWhileARunTakesLong(t *testing.T) {
 		})
 		r := <-ended
 		assert.Equal(c, 50*time.Second, r.Duration.Truncate(time.Second))
-		assert.Equal(c, append([]time.Duration{time.Second}, guarded(15*time.Second, 25*time.Second)...), c.at(c.calls))
+		assert.Equal(c, guarded(15*time.Second, 25*time.Second), c.at(c.calls))
 		assert.Len(c, c.starts, 2)
 	})
 }
