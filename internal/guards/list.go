@@ -380,6 +380,14 @@ var guards = append([]guard{
 		Old: "if said and tonumber(sub(said, 1, 13)) > now then", New: "if said and tonumber(sub(said, 1, 13)) < now then",
 	}, onRedis, "TestContract$/a_signal_that_comes_first"},
 	{"41", sow.Fault{
+		Name: "answer-late", What: "the answer to a question is told to another wait", File: "core/redisstore/scripts/signal.lua",
+		Old: "(only == '' or sub(all[i + 1], 2) == ARGV[8])", New: "true",
+	}, onRedis, "TestContract$/a_signal_to_one_wait"},
+	{"41", sow.Fault{
+		Name: "approval-by-anybody", What: "a run approves what waits for an approval", File: "core/signal.go",
+		Old: "By: origin.By.String()}, false", New: "By: origin.By.String()}, approves",
+	}, inCore, "TestOnlyAnApprovalCounts$"},
+	{"41", sow.Fault{
 		Name: "signal-heard", What: "what a run was told is gone when it is repeated", File: "core/verdict.go",
 		Old: "		v.retried = true\n		d.sameOccurrence()", New: "		v.retried = true\n		d.heard(v)\n		d.sameOccurrence()",
 	}, inCore, "TestWhatWasHeardIsNotLost$"},
