@@ -39,7 +39,7 @@ var equalOptions = []storetest.Options{
 func TestEqualToMemory(t *testing.T) { //nolint:tparallel // the group waits for its parallel subtests
 	t.Parallel()
 	srv := redistest.Start(t)
-	const choices = 13_000
+	const choices = 13_500
 	seeds := 12
 	if n, err := strconv.Atoi(os.Getenv("DULY_EQUAL_SEEDS")); err == nil {
 		seeds = n
