@@ -36,9 +36,7 @@ func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error)
 	if len(of.confirmed) > 0 {
 		out.Next = of.confirmed[0]
 	}
-	if i := slices.IndexFunc(of.confirmed, func(at store.Millis) bool { return at == b.At || at < b.At && at > now.Add(store.SureAfter) }); i >= 0 {
-		out.By = of.confirmed[i]
-	}
+	out.By = of.by(b.At, now)
 	// The first that the caller may set, and whether somebody else is about to set one that is early enough.
 	mine := func(o owed) bool { return o.tag == b.Tag || o.until <= now }
 	free := slices.IndexFunc(of.owed, mine)
@@ -50,21 +48,37 @@ func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error)
 		o.tag, o.until = b.Tag, until
 		out.Set = o.at
 	case wanted && out.Fleet:
-		at := b.At
-		if soon := (now.Add(store.GatherFor) + 999) / 1000 * 1000; b.For > 0 && out.Next != 0 && at > soon && now.Sub(of.last) < store.GatherFor {
-			at = soon
-		}
+		at := of.owe(&b, out.Next, now)
 		if b.For > 0 {
 			out.Set = at
 		}
-		of.owed = append(of.owed, owed{at: at, until: until, tag: b.Tag})
-		slices.SortStableFunc(of.owed, func(x, y owed) int { return cmp.Compare(x.at, y.at) })
-		of.owed = of.owed[:min(len(of.owed), store.MostBookings)]
 	}
 	if len(of.owed) > 0 {
 		out.Owed = of.owed[0].at
 	}
 	return out, nil
+}
+
+// by is the alarm that stands in for one at a time; zero if there is none.
+func (of *bookings) by(wanted, now store.Millis) store.Millis {
+	for _, at := range of.confirmed {
+		if at == wanted || at < wanted && at > now.Add(store.SureAfter) {
+			return at
+		}
+	}
+	return 0
+}
+
+// owe adds an alarm, and returns when it is to ring: soon, if others were wanted a moment ago that would have rung later.
+func (of *bookings) owe(b *store.Booking, next, now store.Millis) store.Millis {
+	at := b.At
+	if soon := (now.Add(store.GatherFor) + 999) / 1000 * 1000; b.For > 0 && next != 0 && at > soon && now.Sub(of.last) < store.GatherFor {
+		at = soon
+	}
+	of.owed = append(of.owed, owed{at: at, until: now.Add(b.For), tag: b.Tag})
+	slices.SortStableFunc(of.owed, func(x, y owed) int { return cmp.Compare(x.at, y.at) })
+	of.owed = of.owed[:min(len(of.owed), store.MostBookings)]
+	return at
 }
 
 // Confirm notes that an alarm is set; see [store.Bookings].
