@@ -341,7 +341,8 @@ func secretsAreReferences(t dict) (found []string) {
 
 func variablesAreRead(t dict) (found []string) {
 	files, _ := filepath.Glob("*.go")
-	files = append(files, filepath.Join("..", "core", "redisstore", "environment.go"))
+	hosts, _ := filepath.Glob(filepath.Join("..", "host", "*", "*.go"))
+	files = append(append(files, hosts...), filepath.Join("..", "core", "redisstore", "environment.go"))
 	var source strings.Builder
 	for _, file := range files {
 		if data, err := os.ReadFile(file); err == nil && !strings.HasSuffix(file, "_test.go") {

@@ -232,6 +232,34 @@ var lostAnswers = []struct {
 		l.ends(l.st, store.VerbComplete, c)
 		assert.Equal(l, store.StatusCompleted, l.task().Status)
 	}},
+	{"profile", "a new profile", func(l *losing, times int) {
+		l.loses("profile", times, nil)
+		change := []store.ProfileChange{{Agent: "a", Now: []byte("one")}}
+		assert.Equal(l, store.EffectDone, l.effect(l.st.Profile(l.Context(), change)).Code)
+		change[0].Now = []byte("two")
+		assert.Equal(l, store.EffectChanged, l.effect(l.st.Profile(l.Context(), change)).Code, "another one")
+	}},
+	{"replan", "a waiting task", func(l *losing, times int) {
+		l.submit(l.st, sub("a", "1"))
+		was := l.task()
+		later := was.Due.Add(time.Hour)
+		change := []store.Replan{{Agent: "a", ID: "1", Version: was.Version, Was: was.Due, Due: later}}
+		l.loses("replan", times, nil)
+		assert.Equal(l, store.EffectDone, l.effect(l.st.Replan(l.Context(), change)).Code)
+		assert.Equal(l, later, l.task().Due)
+	}},
+	{"stamp", "a stamp", func(l *losing, times int) {
+		l.loses("stamp", times, nil)
+		require.NoError(l, l.st.Stamp(l.Context(), "mine"))
+		known, err := l.other.Stamped(l.Context(), 0, "mine")
+		require.NoError(l, err)
+		assert.True(l, known)
+	}},
+	{"forget", "what an agent leaves", func(l *losing, times int) {
+		l.loses("forget", times, nil)
+		_, err := l.st.Forget(l.Context(), store.Remains{Agent: "a"})
+		require.NoError(l, err)
+	}},
 	{"replay", "a dead task", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		l.ends(l.st, store.VerbFail, l.claim(l.st, "n"))

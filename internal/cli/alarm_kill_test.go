@@ -233,7 +233,9 @@ func TestClocksThatAreWrong(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			c := newOutside(t, w)
+			c.mu.Lock()
 			c.skew = skew
+			c.mu.Unlock()
 			w.ok(t, "submit", "-c", c.config, "--agent", "ada", "--id", "1", "--kind", "note", "--delay", "6s")
 			worst := late(t, w.scheduler(t), "1")
 			t.Logf("figure: a clock wrong by %s: late by %s", skew, worst)

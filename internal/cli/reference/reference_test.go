@@ -121,7 +121,7 @@ func TestTheEnvironmentIsDescribed(t *testing.T) {
 	t.Parallel()
 	variable := regexp.MustCompile(`"(DULY_[A-Z][A-Z0-9_]*)[="]`)
 	read := map[string]bool{}
-	for _, dir := range []string{"core", "adapters", "handlers", "internal/cli", "internal/dulyfile", "sam", "examples/cloud-run", "examples/cloud-function", "cmd"} {
+	for _, dir := range []string{"core", "adapters", "handlers", "host", "internal/cli", "internal/dulyfile", "sam", "examples/cloud-run", "examples/cloud-function", "cmd"} {
 		err := filepath.WalkDir("../../../"+dir, func(path string, d os.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

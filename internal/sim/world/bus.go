@@ -92,7 +92,7 @@ func (c *call) make() {
 	w.remember(func() { w.making = c; _, _ = c.do(w.store) })
 	w.making = c
 	answer, err := c.do(w.store)
-	if !c.done || !c.firstCounts {
+	if !c.given && (!c.done || !c.firstCounts) { // who gave up waiting has an answer, and may be reading it
 		c.answer, c.err = answer, err
 	}
 	c.done = true
