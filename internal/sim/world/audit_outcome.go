@@ -304,7 +304,8 @@ func (a *auditor) nextOccurrence(o *outcome, failures int) {
 	}
 	interval := schedule.Stretch(t.every(), failures)
 	later := o.said() == RetryAfter || o.s.Due.After <= interval+t.def.Jitter || t.def.MinInterval > 0 // or as late as it was told
-	a.must(inv, o.s.Due.After >= interval && later, "%s: in %s, with an interval of %s", t.ref, o.s.Due.After, interval)
+	// A restored store has forgotten runs whose handlers have set the interval.
+	a.must(inv, a.w.restored || o.s.Due.After >= interval && later, "%s: in %s, with an interval of %s", t.ref, o.s.Due.After, interval)
 }
 
 // nextFixed holds the next occurrence of a task with fixed times.
