@@ -70,10 +70,12 @@ func (p *partition) endTerm(b *bucket) {
 }
 
 // barred is the first bucket that has no room for a task, or in which others wait that came before it; from is the one that lets it
-// go now.
+// go now: it has been through the lines before that, or nobody was there. Else two lines could hand it to and fro for ever.
 func (c *claiming) barred(t *task, from *bucket) *bucket {
-	for _, b := range c.p.bucketsOf(t) {
-		if !b.vacant(c.now) || b.line.tasks > 0 && b != from {
+	buckets := c.p.bucketsOf(t)
+	for i, first := 0, slices.Index(buckets, from); i < len(buckets); i++ {
+		b := buckets[i]
+		if !b.vacant(c.now) || b.line.tasks > 0 && i > first {
 			return b
 		}
 		if c.p.tight(b, t.Kind, c.r.Expect, c.now) {

@@ -248,3 +248,29 @@ func testLimitsOfTheNamed(t *testing.T, b *bench) {
 	r.Agents = []string{"a58", "a57", "none"}
 	assert.Equal(t, []string{"a57/1"}, names(b.claimWith(r)))
 }
+
+// testLinesOfTwoLimits lets a task start that two limits have room for, though others wait in the lines of both that nobody asks for: one that
+// has waited in a line has been through those before it.
+func testLinesOfTwoLimits(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.limit(store.LimitTarget{Kind: "k"}, 1)
+	b.limit(store.LimitTarget{Key: "p"}, 1)
+	request := func(agents ...string) store.ClaimRequest {
+		r := b.request(10)
+		r.Kinds, r.Agents = []string{"k", "other"}, agents
+		return r
+	}
+	other := func(agent string) store.Submission {
+		s := keyedTask(agent, "1", "p")
+		s.Kind = "other"
+		return s
+	}
+	b.submit(task("runs", "1"), other("runs2"))
+	running := b.claimWith(request())
+	require.Len(t, running.Tasks, 2)
+	b.submit(task("bob", "1"), other("cy"), keyedTask("ann", "1", "p"))
+	for b.claimWith(request()).Parked > 0 { // until all wait in line
+	}
+	b.complete(running)
+	assert.Equal(t, []string{"ann/1"}, names(b.claimWith(request("ann"))))
+}

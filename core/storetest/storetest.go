@@ -211,6 +211,7 @@ var contract = []struct {
 	{"limits are bounded", testLimitsAreBounded},
 	{"limits of agents in partitions", testLimitsOfPartitions},
 	{"a limit, and only the agents asked for", testLimitsOfTheNamed},
+	{"lines of two limits, and only the agents asked for", testLinesOfTwoLimits},
 	{"profiles", testProfile},
 	{"profiles are returned", testProfileIsReturned},
 	{"another due time", testReplan},

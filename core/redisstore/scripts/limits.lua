@@ -212,11 +212,15 @@ function span.needs(agent, id, live, n, whole)
 end
 
 -- full is the first bucket that has no room for a task, or in which others wait that came before it; `from` is the one that lets it
--- go now.
+-- go now: it has been through the lines before that, or nobody was there. Else two lines could hand it to and fro for ever.
 local function full(agent, live, from)
   local id, kind = parse(live)
-  for _, b in ipairs(buckets_of(agent, id, kind, key_of(live))) do
-    if not vacant(b) or b.waits and b ~= from and not span.asking or own.tight(b, kind) then return b end
+  local buckets, first = buckets_of(agent, id, kind, key_of(live)), 0
+  for i, b in ipairs(buckets) do
+    if b == from then first = i end
+  end
+  for i, b in ipairs(buckets) do
+    if not vacant(b) or b.waits and i > first and not span.asking or own.tight(b, kind) then return b end
   end
 end
 

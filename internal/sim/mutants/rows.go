@@ -106,7 +106,7 @@ var ofRows = []sow.Fault{
 	},
 	{
 		Name: "limit-line-passed", What: "A task takes the room in a limit that others wait for in line.", File: "core/memstore/line.go",
-		Old: "		if !b.vacant(c.now) || b.line.tasks > 0 && b != from {\n", New: "		if !b.vacant(c.now) && b != from {\n",
+		Old: "		if !b.vacant(c.now) || b.line.tasks > 0 && i > first {\n", New: "		if !b.vacant(c.now) && i > first {\n",
 	},
 	{
 		Name: "marks-lost", What: "A handler does not get the tags of its task.", File: "core/run.go",
