@@ -130,6 +130,10 @@ var plain = []sow.Fault{
 		Old: "	next := d.after(d.answered(d.nominal()), interval)\n", New: "	next := d.after(d.after(d.answered(d.nominal()), interval), interval)\n",
 	},
 	{
+		Name: "nothing-learned", What: "A pull that has got nothing asks again at once.", File: "core/learn.go",
+		Old: "	t.foundNothing(r, c, sent, g, due > before && (!now || !t.atNow))\n", New: "	_, _ = before, now\n",
+	},
+	{
 		Name: "frozen-starts", What: "A process that was frozen past its leases starts what it had claimed.", File: "core/run.go",
 		Old: "		if !over {\n			r.info.Fence", New: "		if over || !over {\n			r.info.Fence",
 	},

@@ -208,3 +208,15 @@ func (w *World) activityScript(r *run) *Script {
 	_ = r
 	return s
 }
+
+// mostAtOnce is far more than all that a history has to do in one moment.
+const mostAtOnce = 20_000
+
+// timePasses holds that a history comes to an end: whatever is to be had, time passes at some point.
+func (a *auditor) timePasses() {
+	if now := a.w.elapsed(); now != a.since {
+		a.since, a.atOnce = now, 0
+	}
+	a.atOnce++
+	a.must(nobodySpins, a.atOnce < mostAtOnce, "%d steps, and no time has passed", a.atOnce)
+}

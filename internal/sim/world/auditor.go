@@ -5,6 +5,7 @@ package world
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -17,6 +18,8 @@ type auditor struct {
 	model  *model
 	tried  []int
 	starts int
+	since  time.Duration // when time last passed, and how many steps there were from then on
+	atOnce int
 
 	mu     sync.Mutex
 	breach *Breach

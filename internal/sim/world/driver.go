@@ -59,6 +59,7 @@ func (w *World) play(until time.Duration, done func() bool) {
 		next := w.candidates()
 		if len(w.line) > 0 {
 			w.steps++
+			w.audit.timePasses()
 			w.happen(&w.line[w.choices.IntN(len(w.line))])
 			continue
 		}

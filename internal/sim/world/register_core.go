@@ -17,6 +17,7 @@ var (
 	slotsAtMost      = invariant("slots-at-most", "7", "No process runs more at once than its slots.")
 	kindSlotsAtMost  = invariant("kind-slots-at-most", "7", "No process runs more of a bounded kind at once than its slots.")
 	suspectsAtMost   = invariant("suspects-at-most", "26", "Of tasks whose last run died with its process a process runs half as many as it has slots, of those with two such runs two, of those with more one.")
+	nobodySpins      = invariant("nobody-spins", "design 5", "A process that gets nothing asks again after a while, and not for ever at once.")
 	leaseOfNobody    = invariant("lease-of-nobody", "5", "A process extends no lease of which it has given all runs up.")
 	noClaimStopped   = invariant("no-claim-stopped", "8", "A process that was asked to end claims nothing more.")
 	eventsAreEarned  = invariant("events-are-earned", "design 7", "An event of a run names a task that was claimed under that fence.")
