@@ -118,10 +118,8 @@ func (s *Scheduler) placeNow(ctx context.Context, subs []store.Submission) (star
 	}
 	partition := store.PartitionOf(sub.Agent, s.store.Partitions())
 	lease := s.kind(sub.Kind).Lease
-	r := store.ClaimRequest{
-		Partition: partition, Nonce: s.nonceFor(), Kinds: []string{sub.Kind}, Limit: 1,
-		Lease: stored(lease), Notice: noticeOf(lease), Fence: s.fences.last(partition), New: sub, Stamp: s.stamped(), Expect: s.expected,
-	}
+	r := s.claimOf(partition, sub.Kind)
+	r.Limit, r.New = 1, sub
 	sent := s.config.Clock.Now()
 	// Whoever gives up waiting would leave a lease behind that nobody keeps.
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestCall)
@@ -147,19 +145,18 @@ func (s *Scheduler) placeNow(ctx context.Context, subs []store.Submission) (star
 // run runs what a start has brought: a pull that claims nothing more.
 func (h *host) run(c *store.Claim, deadline time.Time, lease time.Duration) {
 	defer h.runs.Done()
-	p := newPull(h.ctx, h.s, Scope{Agents: agentsOf(c.Tasks), Grace: h.Grace, OnDue: h.OnDue, OnTick: h.OnTick})
+	var agents []string
+	for agent := range byAgent(c.Tasks) {
+		agents = append(agents, agent)
+	}
+	p := newPull(h.ctx, h.s, Scope{Agents: agents, Grace: h.Grace, OnDue: h.OnDue, OnTick: h.OnTick})
 	defer p.close()
 	p.hosted = true
 	p.outlook = outlook{mu: new(sync.Mutex)} // nothing is asked, so nothing is left to ask
 	p.heart.hold(c, deadline, lease)
-	for first, n := 0, 0; first < len(c.Tasks); first += n { // those of an agent are next to each other
-		agent := c.Tasks[first].Agent
-		n = len(c.Tasks) - first
-		if end := slices.IndexFunc(c.Tasks[first:], func(t Claimed) bool { return t.Agent != agent }); end > 0 {
-			n = end
-		}
-		p.enter(agent, n)
-		p.tick(agent, c.Tasks[first:first+n])
+	for agent, tasks := range byAgent(c.Tasks) {
+		p.enter(agent, len(tasks))
+		p.tick(agent, tasks)
 	}
 	p.startAll() // its kind may have a handler of batches since the start was granted
 	p.open.Wait()
@@ -190,15 +187,6 @@ func (h *host) pull(agent string) {
 	if h.Done != nil {
 		h.Done(report, err)
 	}
-}
-
-// agentsOf are those of tasks, each once.
-func agentsOf(tasks []Claimed) []string {
-	agents := make([]string, len(tasks))
-	for i := range tasks {
-		agents[i] = tasks[i].Agent
-	}
-	return slices.Compact(agents)
 }
 
 // spare takes a slot for a task of level 1, if one is free that no pull waits for.

@@ -101,7 +101,10 @@ func (s *Scheduler) startable(subs []store.Submission, placed []store.Submitted)
 			continue
 		case at < 0:
 			at = len(all)
-			all = append(all, &starting{host: h, claim: s.urgentClaim(partition, sub.Kind)})
+			// Whoever may have ended its last process is left to pulls, which bound how many of those run.
+			claim := s.claimOf(partition, sub.Kind)
+			claim.Urgent, claim.Suspects = true, new([store.SuspectSorts]int)
+			all = append(all, &starting{host: h, claim: claim})
 		default:
 			h.runs.Done() // the claim has room already
 		}
@@ -114,11 +117,11 @@ func (s *Scheduler) startable(subs []store.Submission, placed []store.Submitted)
 	return all
 }
 
-// urgentClaim takes tasks of level 1 and of a kind. Whoever may have ended its last process is left to pulls, which bound how many of those run.
-func (s *Scheduler) urgentClaim(partition int, kind string) store.ClaimRequest {
+// claimOf is a claim of tasks of a kind, outside of a pull.
+func (s *Scheduler) claimOf(partition int, kind string) store.ClaimRequest {
 	lease := s.kind(kind).Lease
 	return store.ClaimRequest{
-		Partition: partition, Nonce: s.nonceFor(), Kinds: []string{kind}, Urgent: true, Lease: stored(lease), Notice: noticeOf(lease),
-		Fence: s.fences.last(partition), Stamp: s.stamped(), Expect: s.expected, Suspects: new([store.SuspectSorts]int),
+		Partition: partition, Nonce: s.nonceFor(), Kinds: []string{kind}, Lease: stored(lease), Notice: noticeOf(lease),
+		Fence: s.fences.last(partition), Stamp: s.stamped(), Expect: s.expected,
 	}
 }

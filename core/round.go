@@ -3,6 +3,7 @@ package core
 // The rounds of a pull: claim, start what was claimed, and decide whether there is more to have.
 
 import (
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -312,21 +313,28 @@ func (p *pull) took(c *store.Claim, sent time.Time) {
 	// heartbeat.
 	lease := p.s.kind(c.Tasks[0].Kind).Lease // of all of them
 	p.heart.hold(c, sent.Add(stored(lease)), lease)
-	for start := 0; start < len(c.Tasks); {
-		// Tasks of an agent are next to each other in a claim, and start together: so are they a batch
-		// where their kind takes batches.
-		end := start + 1
-		for end < len(c.Tasks) && c.Tasks[end].Agent == c.Tasks[start].Agent {
-			end++
-		}
-		agent := c.Tasks[start].Agent
-		p.enter(agent, end-start)
+	for agent, tasks := range byAgent(c.Tasks) {
+		p.enter(agent, len(tasks))
 		if p.outlook.asksFor(agent, c.Partition) {
-			p.tick(agent, c.Tasks[start:end])
+			p.tick(agent, tasks)
 		} else {
-			p.refuse(agent, c.Tasks[start:end])
+			p.refuse(agent, tasks)
 		}
-		start = end
+	}
+}
+
+// byAgent are the tasks of a claim, agent by agent. Those of an agent are next to each other, and start together: so are they a batch where
+// their kind takes batches.
+func byAgent(tasks []Claimed) iter.Seq2[string, []Claimed] {
+	return func(yield func(string, []Claimed) bool) {
+		for start, end := 0, 0; start < len(tasks); start = end {
+			for end = start + 1; end < len(tasks) && tasks[end].Agent == tasks[start].Agent; {
+				end++
+			}
+			if !yield(tasks[start].Agent, tasks[start:end]) {
+				return
+			}
+		}
 	}
 }
 

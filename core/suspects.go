@@ -12,7 +12,10 @@ import (
 // for suspects. Of tasks that have died once a process runs at most half as many as it has slots, of those that have died twice two,
 // and of those that have died more often one. So a poisonous task soon takes few others with it, and these are cleared by their next
 // run; the fourth death in a row is the end of a task.
-const mostOfSecondSort = 2
+const (
+	secondSort       = 1
+	mostOfSecondSort = 2
+)
 
 // sortsApart is how long suspects of one sort run in a process before another sort, by its number, joins them: a task that ends its
 // process mostly does so soon, and innocents of another sort are to have nothing to do with it. What has died once waits no longer, as
@@ -48,7 +51,7 @@ func mostSuspects(sort, slots int) int {
 	switch sort {
 	case 0:
 		return max(1, slots/2)
-	case 1:
+	case secondSort:
 		return min(mostOfSecondSort, slots)
 	default:
 		return 1
@@ -60,25 +63,25 @@ func (s *slots) roomForSuspects() sorts {
 	var room sorts
 	now := s.clock.Now()
 	for sort := range room {
-		room[sort] = max(mostSuspects(sort, s.total)-s.suspects.running[sort]-s.suspects.lent[sort], 0)
-		if sort > s.suspects.turn || sort == 1 && s.suspects.pairing(now) {
-			room[sort] = 0
-		}
-		if sort == 1 {
-			room[sort] = min(room[sort], 1)
-		}
-		for other, n := range s.suspects.running {
-			if other != sort && n > 0 && now.Sub(s.suspects.begun[other]) < sortsApart[sort] {
-				room[sort] = 0
-			}
+		if sort <= s.suspects.turn && !s.suspects.apart(sort, now) {
+			room[sort] = max(mostSuspects(sort, s.total)-s.suspects.running[sort]-s.suspects.lent[sort], 0)
 		}
 	}
+	room[secondSort] = min(room[secondSort], 1) // one of them, and then the other
 	return room
 }
 
-// pairing reports whether one of those that have died twice has begun so lately, or may be about to begin, that no other is to join it.
-func (o *suspects) pairing(now time.Time) bool {
-	return o.lent[1] > 0 || o.running[1] > 0 && now.Sub(o.begun[1]) < pairsApart
+// apart reports whether suspects run that have begun so lately, or may be about to begin, that none of a sort is to join them.
+func (o *suspects) apart(sort int, now time.Time) bool {
+	if sort == secondSort && (o.lent[sort] > 0 || o.running[sort] > 0 && now.Sub(o.begun[sort]) < pairsApart) {
+		return true
+	}
+	for other, n := range o.running {
+		if other != sort && n > 0 && now.Sub(o.begun[other]) < sortsApart[sort] {
+			return true
+		}
+	}
+	return false
 }
 
 // lendSuspects takes room for a claim; with n of -1 it gives it back. The mutex is held.
