@@ -96,6 +96,9 @@ func (a *auditor) beside(r *run) {
 // context of a run may be done later for reasons that had no part in it.
 func (a *auditor) ended(r *run) {
 	r.ended = true
+	if def := a.w.defs[r.number]; r.task != nil && def != nil {
+		r.task.history.tells = r.outcome == Cancel && def.Callback != ""
+	}
 	if r.outcome != Fail && r.ctx.Err() == nil {
 		r.p.completed[r.info.Kind] = true
 	}

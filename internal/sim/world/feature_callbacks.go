@@ -184,7 +184,8 @@ func (a *auditor) endNamed(e *ends, t *task) {
 	if t.history.order != nil && t.status == core.StatusCancelled {
 		tells = bytes.Contains(t.history.order, []byte(callbackURL))
 	}
-	a.must(callbackIsNamed, (info.CallbackTask != "") == tells, "%s ended as %s, with the delivery %q", t.ref, t.status, info.CallbackTask)
+	named := info.CallbackTask != ""
+	a.must(callbackIsNamed, named == tells || named && t.history.tells, "%s ended as %s, with the delivery %q", t.ref, t.status, info.CallbackTask)
 	if info.CallbackTask != "" {
 		e.stored[ref{t.agent, info.CallbackTask}] = true
 	}
