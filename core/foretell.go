@@ -220,7 +220,8 @@ func (s *Scheduler) deliverAgain(ctx context.Context, d *store.Stored, known []b
 	if err != nil {
 		return err
 	}
-	sub.Conflict, sub.Due, sub.State = store.ConflictReplace, store.When{}, (&state{Progress: bytes.Clone(known)}).First()
+	sub.Conflict, sub.Version, sub.Due = store.ConflictReplace, d.Version, store.When{}
+	sub.State = (&state{Progress: bytes.Clone(known)}).First()
 	_, err = s.store.Submit(ctx, []store.Submission{sub})
 	return err
 }

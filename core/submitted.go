@@ -109,7 +109,7 @@ func differs(sub *store.Submission, t *store.Stored, steered bool) bool {
 
 // same reports whether a live task, with a body, has this very schedule and definition already: replacing it would only disturb it.
 func same(sub *store.Submission, t *store.Stored, b *body) bool {
-	return t.Order == nil && t.Version != "" && sub.Kind == t.Kind && sub.Key == t.Key && sub.Level == t.Level && sameBody(sub.Body, t.Body) &&
+	return t.Order == nil && t.Status != "" && !t.Status.Finished() && sub.Kind == t.Kind && sub.Key == t.Key && sub.Level == t.Level && sameBody(sub.Body, t.Body) &&
 		(b.Cron != "" || b.Manual || b.Every != 0 && sub.Due == store.When{After: jitter(b.Jitter, sub.Agent, sub.ID, 0)})
 }
 

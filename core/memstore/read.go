@@ -97,6 +97,7 @@ func (p *partition) stored(agent, id string, now store.Millis) store.Stored {
 	}
 	if f, dropped, ok := p.remembered(agent, id, now); ok {
 		out.Finished, out.Record, out.Dropped = f.at, slices.Clone(f.data), dropped
+		out.Version = f.version()
 		switch f.verb {
 		case store.VerbComplete:
 			out.Status = store.StatusCompleted

@@ -191,14 +191,21 @@ func (p *partition) tooHeavy(agent string, kib, also int) error {
 // It is asked twice in a submit: first for all tasks, then for each as it is stored.
 func (p *partition) conflict(sub *store.Submission, now store.Millis) (bool, error) {
 	live := p.task(sub.Agent, sub.ID)
-	_, _, finished := p.remembered(sub.Agent, sub.ID, now)
+	ended, _, finished := p.remembered(sub.Agent, sub.ID, now)
+	version := "" // of a task that is not known
+	switch {
+	case live != nil:
+		version = live.version()
+	case finished:
+		version = ended.version()
+	}
 	switch {
 	case sub.Conflict == store.ConflictFail && (live != nil || finished):
 		return true, &store.ConflictError{Agent: sub.Agent, ID: sub.ID, Reason: "already exists"}
 	case sub.Conflict != store.ConflictReplace:
 		return live != nil || finished, nil
 	// Version is what the caller has read: if the task is another by now, its decision no longer holds.
-	case live == nil && sub.Version != "" || live != nil && live.version() != sub.Version:
+	case version != sub.Version:
 		return true, store.ErrChanged
 	case live != nil && live.claim != nil && live.ending():
 		return true, &store.ConflictError{Agent: sub.Agent, ID: sub.ID, Reason: store.ConflictEnding}
@@ -333,6 +340,9 @@ func (p *partition) spread(a *agent) {
 		p.show(a.entry, first)
 	}
 }
+
+// version is when the task ended.
+func (f finished) version() string { return strconv.FormatInt(int64(f.at), 10) }
 
 // version changes whenever the definition or the state of a task does. It differs from that of
 // redisstore, as callers only compare it with one that they were given by the same store.

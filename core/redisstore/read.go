@@ -132,6 +132,7 @@ func parseStored(agent, id string, fields []any) (store.Stored, error) {
 	case "d", "g":
 		verb, at, rec, err := parseFinished(text(fields[1]))
 		t.Status, t.Finished, t.Record, t.Dropped = statusOf(string(verb)), at, rec, place == "g"
+		t.Version = strconv.FormatInt(int64(at), 10)
 		return t, err
 	default:
 		l, err := parseLive(text(fields[1]))

@@ -80,7 +80,8 @@ type Stored struct {
 	Dropped   bool   // finished: its record was dropped before its time; Status and Finished are all that is known
 	Resting   bool   // an activity task that nothing has happened for
 	Order     []byte // what was said when it was cancelled while it ran, until that run has ended
-	// Version changes whenever a live task does. Get returns it, List does not.
+	// Version changes whenever a live task does, and is another one for each end of a task that has ended; empty for one that is not known. Get
+	// returns it, List does not.
 	Version string
 	Cursor  string // in a list: where a page begins that continues after this task
 

@@ -16,7 +16,8 @@ type Submission struct {
 	// Hold, if not nil, holds the task from the step on that creates it, until Until, or for good if that is zero: no claim ever finds
 	// it without its hold. Its Target and Prolong mean nothing. A task that exists is not held by it.
 	Hold *Hold
-	// Version and OldGroup are those of the live task that ConflictReplace is to replace, as it was read; empty for none.
+	// Version and OldGroup are those of the task that ConflictReplace is to replace, live or finished, as it was read; empty for none. Whoever has not
+	// seen an end may not undo it: what follows from it, a delivery, could not be told from one that never came to pass.
 	// A store counts a task in the group that it has itself; what others take for its group, here, in a request of an operator or in a
 	// Settlement, only matters for a task that a version without that knowledge has stored.
 	Version, OldGroup string

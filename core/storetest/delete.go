@@ -136,9 +136,7 @@ func testDeleteBoth(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
 	b.complete(b.take("a/1"))
-	anew := task("a", "1")
-	anew.Conflict = store.ConflictReplace
-	b.submit(anew)
+	b.submit(b.anew(task("a", "1")))
 	assert.Equal(t, store.EffectDone, b.remove("1", ""))
 	b.fresh()
 }

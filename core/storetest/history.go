@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -160,7 +161,7 @@ func testDroppedIsKnown(t *testing.T, b *bench) {
 	for id, status := range map[string]store.Status{
 		"done": store.StatusCompleted, "dead": store.StatusFailed, "off": store.StatusCancelled,
 	} {
-		want := store.Stored{Agent: "a", ID: id, Status: status, Finished: ends[id], Dropped: true}
+		want := store.Stored{Agent: "a", ID: id, Status: status, Finished: ends[id], Dropped: true, Version: strconv.FormatInt(int64(ends[id]), 10)}
 		assert.Equal(t, want, b.read("a", id)[0], "its end is all that is known")
 		assert.Equal(t, store.Submitted{}, b.submit(task("a", id))[0], "the same submit changes nothing")
 		again := task("a", id)
@@ -203,8 +204,7 @@ func testDroppedBeginsAgain(t *testing.T, b *bench) {
 
 	b.finish("third", store.VerbComplete)
 	require.True(t, b.read("a", "second")[0].Dropped)
-	again := task("a", "second")
-	again.Conflict = store.ConflictReplace
+	again := b.anew(task("a", "second"))
 	assert.True(t, b.submit(again)[0].Created)
 	assert.Equal(t, store.StatusWaiting, b.status("a", "second"))
 	assert.Equal(t, store.EffectDone, b.drop("second"))
@@ -222,8 +222,7 @@ func testDeletedMakesRoom(t *testing.T, b *bench) {
 		b.finish(fmt.Sprint(i), store.VerbComplete)
 	}
 	require.Equal(t, store.EffectDone, b.drop("1"))
-	again := task("a", "2")
-	again.Conflict = store.ConflictReplace
+	again := b.anew(task("a", "2"))
 	require.True(t, b.submit(again)[0].Created)
 	b.complete(b.claim(1))
 	b.clock.Advance(time.Millisecond)

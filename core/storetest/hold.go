@@ -281,9 +281,7 @@ func testHoldEndsWithTask(t *testing.T, b *bench) {
 		c := b.take("a/1")
 		b.hold(holdable[0], store.When{After: time.Hour})
 		end(c.Tasks[0])
-		anew := task("a", "1")
-		anew.Conflict = store.ConflictReplace
-		assert.True(t, b.submit(anew)[0].Created, name)
+		assert.True(t, b.submit(b.anew(task("a", "1")))[0].Created, name)
 		assert.Empty(t, b.one("a", "1").Holds, name)
 		next := b.take("a/1")
 		assert.Equal(t, b.now().Add(lease), next.NextLease, "%s: nor does anything end any more", name)

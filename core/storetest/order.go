@@ -140,7 +140,7 @@ func testCancelWaiting(t *testing.T, b *bench) {
 		b.clock.Advance(time.Second)
 		assert.Equal(t, store.Effect{Code: store.EffectDone}, b.cancelled(c), p.name)
 		s := b.one("a", "1")
-		want := store.Stored{Agent: "a", ID: "1", Status: store.StatusCancelled, Finished: b.now(), Record: []byte("record")}
+		want := store.Stored{Agent: "a", ID: "1", Status: store.StatusCancelled, Finished: b.now(), Record: []byte("record"), Version: s.Version}
 		assert.Equal(t, want, s, p.name)
 		assert.Equal(t, store.GroupCounts{Cancelled: 1}, b.group("g"), p.name)
 		st := b.stats()
@@ -234,9 +234,7 @@ func testCancelSettle(t *testing.T, b *bench) {
 	b.ended(store.Settlement{Run: c.Tasks[0].Run, Kind: "k", Verb: store.VerbCancel})
 	assert.Equal(t, store.StatusCancelled, b.status("a", "1"))
 	assert.Equal(t, [3]int64{0, 0, 1}, [3]int64{b.stats().Completed, b.stats().Failed, b.stats().Cancelled})
-	anew := task("a", "1")
-	anew.Conflict = store.ConflictReplace
-	b.submit(anew)
+	b.submit(b.anew(task("a", "1")))
 	c = b.take("a/1")
 	assert.False(t, c.Tasks[0].Cancelled, "what was said is over with the task")
 

@@ -38,6 +38,13 @@ func (b *bench) replacing() store.Submission {
 	}
 }
 
+// anew is a task that replaces one as it is now.
+func (b *bench) anew(s store.Submission) store.Submission {
+	b.Helper()
+	s.Conflict, s.Version = store.ConflictReplace, b.one(s.Agent, s.ID).Version
+	return s
+}
+
 // claimAny claims tasks of the old and the new kind.
 func (b *bench) claimAny() store.Claim {
 	b.Helper()
@@ -366,12 +373,18 @@ func testReplaceFinished(t *testing.T, b *bench) {
 	s := task("a", "1")
 	s.Group = "g"
 	b.submit(s)
+	live := b.one("a", "1").Version
 	end := complete(b.take("a/1").Tasks[0])
 	end.Group = "g"
 	b.ended(end)
 	b.clock.Advance(time.Second)
 	anew := b.replacing()
-	assert.Empty(t, anew.Version)
+	for _, seen := range []string{"", live, anew.Version + "0"} { // nobody undoes an end that they have not seen
+		unseen := anew
+		unseen.Version = seen
+		_, err := b.store.Submit(t.Context(), []store.Submission{unseen})
+		require.ErrorIs(t, err, store.ErrChanged, seen)
+	}
 	assert.Equal(t, []store.Submitted{{Created: true, Due: b.now()}}, b.submit(anew))
 	got := b.one("a", "1")
 	assert.Equal(t, [2]store.Millis{b.now(), b.now()}, [2]store.Millis{got.Due, got.Submitted})

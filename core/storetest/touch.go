@@ -373,8 +373,7 @@ func testTouchEnds(t *testing.T, b *bench) {
 		func(store.Claimed) { b.remove("1", "") },
 	} {
 		end(b.active(false).Tasks[0])
-		s := within(task("a", "1"), time.Hour)
-		s.Conflict = store.ConflictReplace
+		s := b.anew(within(task("a", "1"), time.Hour))
 		require.True(t, b.submit(s)[0].Created)
 		b.clock.Advance(time.Hour)
 		c := b.take("a/1")

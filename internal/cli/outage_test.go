@@ -45,7 +45,7 @@ concurrency: 10
 handlers:
   work:    { exec: ["sh", "-c", 'echo "work $DULY_TASK_ID $(date +%%s%%N)" >>"$0"; exec sleep %s', %[3]s] }
   quick:   { exec: ["sh", "-c", 'echo "quick $DULY_TASK_ID $(date +%%s%%N)" >>"$0"', %[3]s] }
-  endless: { exec: ["sleep", "1000"], timeout: 1h }
+  endless: { exec: ["sh", "-c", 'echo "endless $DULY_TASK_ID $(date +%%s%%N)" >>"$0"; exec sleep 1000', %[3]s], timeout: 1h }
 `, fleetLease, strconv.FormatFloat(fleetRun.Seconds(), 'f', -1, 64), f.log))
 	for range n {
 		f.join(t)
@@ -192,7 +192,7 @@ func TestAStopThatIsCutShortLeavesNoSuspects(t *testing.T) {
 		require.NoError(t, err)
 		return s
 	}
-	require.Eventually(t, func() bool { return stats().InProgress == 4 }, 20*time.Second, 10*time.Millisecond)
+	f.running(t, "endless", 4) // what was claimed and has not begun is given back
 	require.NoError(t, f.daemons[0].cmd.Process.Signal(syscall.SIGTERM))
 	pause(time.Second)
 	require.NoError(t, f.daemons[0].cmd.Process.Signal(syscall.SIGKILL))

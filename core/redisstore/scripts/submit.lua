@@ -85,9 +85,11 @@ local function record_of(i)
   return records[i]
 end
 
-local function known_finished(i)
-  local record = record_of(i)
-  return record and ended_at(record) > now - retention or end_of(ends[i], retention)
+-- finished_at is when a task ended that is known to have: what is to replace it has to have seen that; nil for none.
+local function finished_at(i)
+  local record = (finished[i] or ends[i]) and record_of(i)
+  if not record or ended_at(record) <= now - retention then record = ends[i] and end_of(ends[i], retention) end
+  return record and ended_at(record)
 end
 
 local KEEP = { name = RULE_KEEP, state = '', root = '', hold = '' }
@@ -109,13 +111,15 @@ local function verdict(i, rule, live)
   if rule.name == RULE_REPLACE then
     local ref, version = names[i] .. ':' .. ids[i], ''
     if taken[ref] then return CHANGED end
+    local ended = not live and finished_at(i)
     if live then version = redis.sha1hex(sub(live, 8) .. '\0' .. sub(redis.call('HGET', base .. 'state', ref) or '', 2)) end
+    if ended then version = string.format('%.0f', ended) end
     if version ~= rule.version then return CHANGED end
     local order = live and redis.call('HGET', base .. 'orders', ref)
     local cancelled = order and byte(order) == byte(ORDER_CANCEL)
     return cancelled and where(names[i], ids[i], live, waits_as(names[i], values[i], live, ids[i])) == IS_RUNNING and ENDING or nil
   end
-  local exists = live or (finished[i] or ends[i]) and known_finished(i)
+  local exists = live or finished_at(i)
   if exists then return rule.name == RULE_REFUSE and REFUSED or EXISTS end
 end
 
