@@ -2,8 +2,11 @@ package http_test
 
 import (
 	"context"
+	"encoding/base64"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -95,9 +98,7 @@ func TestAStreamGoesOnBehindAnID(t *testing.T) {
 		assert.Equal(t, []string{"enqueue", `{"event_id":"`, "enqueue", `{"event_id":"`, "enqueue", `{"event_id":"`}, names)
 		_, names = listen("root", "?since_id="+ids[0], ids[2], time.Second)
 		assert.Len(t, names, 2, "the header of a browser that comes back counts: what is behind the second")
-		_, names = listen("ann", "", ids[1], time.Second)
-		assert.Len(t, names, 2, "the other agent's are not for it")
-		ids, _ = listen("ann", "?kind=other", ids[1], time.Minute)
+		ids, _ = listen("root", "?kind=other", ids[3], time.Minute)
 		_, names = listen("root", "", ids[len(ids)-1], time.Second)
 		assert.Empty(t, names, "a sign of life says how far it has come")
 		time.Sleep(time.Minute) // nobody listens
@@ -111,5 +112,65 @@ func TestAStreamGoesOnBehindAnID(t *testing.T) {
 		assert.Equal(t, 400, w.Code)
 		assert.Contains(t, w.Body.String(), `"field":"since_id"`)
 		assert.Contains(t, w.Body.String(), `\"yesterday\" is not the id of an event`)
+	})
+}
+
+// The ids of a tenant are the same each time, are gone on behind, and tell nothing of how many events others have.
+func TestIDsOfATenantTellNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := setup(t, httpadapter.Config{Events: httpadapter.NewEvents(), Tokens: []string{"root"}, Scoped: []httpadapter.Token{
+			{Token: "ann", Grant: httpadapter.Grant{Agents: []string{"ann"}}},
+		}})
+		ask := func(token, since string) *httptest.ResponseRecorder {
+			ctx, end := context.WithTimeout(t.Context(), time.Second)
+			defer end()
+			w := httptest.NewRecorder()
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/v1/events", nil)
+			r.Header.Set("Last-Event-ID", since)
+			r.Header.Set("Authorization", "Bearer "+token)
+			f.handler.ServeHTTP(w, r)
+			return w
+		}
+		// listen returns where to begin, and the ids of events, as the stream and as their own text have them.
+		listen := func(token, since string) (begin string, ids []string) {
+			w := ask(token, since)
+			require.Equal(t, 200, w.Code, w.Body)
+			all := regexp.MustCompile(`(?m)^id: (.+)$`).FindAllStringSubmatch(w.Body.String(), -1)
+			for _, m := range regexp.MustCompile(`id: (\S+)\nevent: \S+\ndata: {"event_id":"([^"]+)"`).FindAllStringSubmatch(w.Body.String(), -1) {
+				assert.Equal(t, m[1], m[2])
+				ids = append(ids, m[1])
+			}
+			assert.NotContains(t, w.Body.String(), "missed")
+			return all[0][1], ids
+		}
+		plain, _ := listen("root", "")
+		begin, _ := listen("ann", "")
+		for i, agent := range []string{"ann", "bob", "bob", "bob", "ann"} {
+			_, err := f.scheduler.Submit(t.Context(), core.NewTask{Agent: agent, ID: strconv.Itoa(i), Kind: "ok"})
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+		_, all := listen("root", plain)
+		require.Len(t, all, 5)
+		fresh, hers := listen("ann", begin)
+		require.Len(t, hers, 2)
+		another, again := listen("ann", begin)
+		assert.Equal(t, hers, again, "an event has one id")
+		assert.NotEqual(t, fresh, another, "and where nothing has happened that is not to be seen either")
+		_, rest := listen("ann", hers[0])
+		assert.Equal(t, hers[1:], rest)
+		for _, id := range hers {
+			number := strings.SplitN(all[0], "-", 2)[0]
+			data, err := base64.RawURLEncoding.DecodeString(id)
+			require.NoError(t, err)
+			assert.NotContains(t, string(data), number, "nor is the number in it")
+			assert.Len(t, id, len(begin))
+		}
+		for _, wrong := range []struct{ token, id string }{{"ann", all[0]}, {"root", hers[0]}, {"ann", "x"}} {
+			assert.Equal(t, 400, ask(wrong.token, wrong.id).Code, wrong)
+		}
+		lost := ask("ann", hers[0][:len(hers[0])-2]+"AA")
+		assert.Contains(t, lost.Body.String(), "event: missed\ndata: {}", "sealed with a secret that the store does not have")
 	})
 }

@@ -5,6 +5,7 @@ package memstore
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"sync/atomic"
 
@@ -20,6 +21,7 @@ type feed struct {
 	epoch   store.Millis // since when
 	n       int64        // of the last event of the epoch
 	entries []store.FeedItem
+	secret  []byte
 }
 
 // Listened reports whether somebody listens; see [store.Feed].
@@ -77,6 +79,20 @@ func (s *Store) Follow(ctx context.Context, q store.Follow) (store.FeedPage, err
 		last = f.entries[n-1].ID
 	}
 	return store.NewFeedPage(q, int64(f.epoch), last, f.behind(after, q.Limit))
+}
+
+// FeedSecret is made when it is first asked for; see [store.Feed].
+func (s *Store) FeedSecret(ctx context.Context) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &store.Error{Verb: "follow", Err: err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.feed.secret == nil {
+		s.feed.secret = make([]byte, store.FeedSecretLen)
+		_, _ = rand.Read(s.feed.secret) // it never fails
+	}
+	return bytes.Clone(s.feed.secret), nil
 }
 
 // behind are the first entries behind an id.

@@ -5,10 +5,14 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -80,6 +84,21 @@ func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, err
 		s.feed.said.Store(begun)
 	}
 	return followed(f, replies[0])
+}
+
+// FeedSecret is kept in the first partition; see [store.Feed]. Whoever asks first makes it.
+func (s *Store) FeedSecret(ctx context.Context) ([]byte, error) {
+	secret := make([]byte, store.FeedSecretLen)
+	_, _ = rand.Read(secret) // it never fails
+	key := s.parts[0].key("seal")
+	if err := s.client.Do(ctx, "SET", key, secret, "NX").Err(); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, lacking(wrap("follow", err))
+	}
+	kept, err := s.client.Do(ctx, "GET", key).Text()
+	if err != nil {
+		return nil, lacking(wrap("follow", err))
+	}
+	return []byte(kept), nil
 }
 
 // lacking names the document where a user lacks a command: Open does not ask for those of events, which tasks do not need.

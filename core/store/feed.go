@@ -21,12 +21,17 @@ type Feed interface {
 	Publish(ctx context.Context, lost int, events [][]byte) (bool, error)
 	// Follow says that somebody listens from now on, and returns what was published.
 	Follow(ctx context.Context, f Follow) (FeedPage, error)
+	// FeedSecret is made once by the store, of FeedSecretLen random bytes, and is the same for all processes: the ids of those who may not see all events
+	// are sealed with it.
+	FeedSecret(ctx context.Context) ([]byte, error)
 }
 
 // Bounds of what a feed keeps. More events are kept by a store that drops several at once.
 const (
 	FeedKept    = 10_000
 	FeedKeptFor = time.Hour // after the last event or listener
+	// FeedSecretLen is how many bytes a feed's secret has.
+	FeedSecretLen = 32
 )
 
 // Follow asks for events.

@@ -74,6 +74,12 @@ func testFeed(_ *testing.T, b *bench) {
 	assert.Empty(b, f.follow(rest.Next, 2).Items)
 	assert.Equal(b, []string{"b", "c"}, told(f.follow(first.Items[0].ID, 10)), "behind any event")
 	assert.Equal(b, rest.Next, f.follow("", 10).Next, "from now on")
+	secret, err := f.FeedSecret(b.Context())
+	require.NoError(b, err)
+	assert.Len(b, secret, store.FeedSecretLen)
+	again, err := f.FeedSecret(b.Context())
+	require.NoError(b, err)
+	assert.Equal(b, secret, again, "all processes seal with the same")
 	for _, id := range []string{"x", "1", "-", "1-", "-1", "1-2-3", "+1-1", "1 -1", "99999999999999999999-1"} {
 		_, err := f.Follow(b.Context(), store.Follow{After: id, Limit: 1, For: time.Hour})
 		assert.ErrorAs(b, err, new(*store.FeedIDError), id)

@@ -65,6 +65,7 @@
 --   recent:N  HASH what kind -> runs of slot N of 5 minutes, for a day; what = r all, f failed, l step(2) claimed so late; d process -> runs
 --                  that were taken back of it, as it had died; '@' process -> number of
 --                  its last tally; of the first partition only
+--   seal      STRING secret that the ids of events are sealed with for those who may not see all of them; of the first partition only
 --   limits    HASH kind|key|each -> runs|starts|per|burst: at most so many runs at once, and starts in so many ms, 0 for any; kind and
 --             key may be '', a key may end with *; each is 'a' or 'k' if each agent or each key is limited by itself. A bucket is
 --             what is counted together: the name of a limit, '|', and the agent or the key where each counts by itself. Behind a

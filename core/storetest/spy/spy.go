@@ -289,3 +289,12 @@ func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, err
 	}
 	return feed.Follow(ctx, f)
 }
+
+// FeedSecret passes through.
+func (s *Store) FeedSecret(ctx context.Context) ([]byte, error) {
+	feed, ok := s.Store.(store.Feed)
+	if !ok {
+		return nil, &store.Error{Verb: "follow", Err: errors.New("the store keeps no events")}
+	}
+	return feed.FeedSecret(ctx)
+}
