@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
@@ -123,7 +124,8 @@ func (s *Scheduler) runNow(ctx context.Context, t *store.Stored) (time.Time, err
 // passQuiet lets a task that waits start although its agent has quiet hours now. It reports whether it has changed the task for that.
 func (s *Scheduler) passQuiet(ctx context.Context, t *store.Stored, b *body) (passes bool, err error) {
 	h, err := s.habitsOf(ctx, t.Agent)
-	if err != nil || t.Status != StatusWaiting {
+	stopped := slices.ContainsFunc(t.Holds, func(h store.Held) bool { return h.Target == Target{} })
+	if err != nil || t.Status != StatusWaiting || stopped { // it is about to be refused
 		return false, err
 	}
 	now, err := s.askedNow(ctx)

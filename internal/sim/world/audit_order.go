@@ -145,9 +145,6 @@ func (a *auditor) ranNow(r *store.RunNow, e *store.Effect) {
 		a.must(runNowKnows, t != nil && t.ending, "%s/%s ends", r.Agent, r.ID)
 	case store.EffectStopped:
 		a.must(runNowKnows, stopped, "%s/%s is not to run, as everything is paused", r.Agent, r.ID)
-		if t != nil {
-			t.history.hand = false
-		}
 	case store.EffectNone:
 		a.must(runNowKnows, t == nil, "%s/%s was not found", r.Agent, r.ID)
 	default:
