@@ -38,6 +38,8 @@ type Principal struct {
 	Name string
 	// Rights is what the credential grants; nil for everything. An [Authorizer] can look into it for what an adapter knows.
 	Rights Authorizer
+	// Pace bounds how much of the store's time the caller takes; nil for as much as it likes.
+	Pace Pace
 }
 
 // Authorizer decides who may do what. It is used by many goroutines at once.

@@ -166,6 +166,11 @@ func (b *Bulk) check() error {
 
 // bulk does to each task of a step what the command says.
 func (s *Scheduler) bulk(ctx context.Context, b *Bulk, step *BulkStep) error {
+	done, err := take(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	slots, refusals := make(chan struct{}, bulkAtOnce), make([]error, len(step.Tasks))

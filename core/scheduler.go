@@ -83,7 +83,7 @@ func New(st Store, config Config) (*Scheduler, error) {
 	s.expected = config.expected()
 	s.cron = s.crons.next
 	s.handleCallbacks()
-	s.store, s.alarm.turn = &alarmed{Store: st, s: s}, make(chan struct{}, 1)
+	s.store, s.alarm.turn = &alarmed{Store: &paced{st}, s: s}, make(chan struct{}, 1)
 	return s, nil
 }
 

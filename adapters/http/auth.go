@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/shares"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -241,12 +242,41 @@ type callerKey struct{}
 
 // withCaller puts the caller into a request, for the checks of whichever call it is, and for those of the scheduler. One for which no
 // credential is asked is this process, as a caller in Go would be.
-func withCaller(r *http.Request, c *caller) *http.Request {
+func withCaller(r *http.Request, c *caller, pace core.Pace) *http.Request {
 	ctx := context.WithValue(r.Context(), callerKey{}, c)
 	if c.grant != everything {
-		ctx = core.WithPrincipal(ctx, core.Principal{Name: c.grant.Name, Rights: c.grant})
+		ctx = core.WithPrincipal(ctx, core.Principal{Name: c.grant.Name, Rights: c.grant, Pace: pace})
 	}
 	return r.WithContext(ctx)
+}
+
+// Shares bound how much of the store's time each credential takes that covers some agents only, with lists, exports, changes of a profile and whatever
+// else goes through many tasks: one such call of it is under way at a time, and more than its share is answered with 429 and a Retry-After; what has begun
+// is slowed down. They are of one process. [NewShares] makes them.
+type Shares struct{ of *shares.Shares }
+
+// DefaultShare is the part of the store's time that a credential may take for long.
+const DefaultShare = shares.Default
+
+// NewShares makes shares of a part of the store's time each: DefaultShare if it is zero, and as much as they like if it is negative. clock is
+// core.SystemClock if nil.
+func NewShares(part float64, clock core.Clock) *Shares {
+	if clock == nil {
+		clock = core.SystemClock{}
+	}
+	return &Shares{shares.New(part, clock)}
+}
+
+// pace is what a caller takes its share by, until its request ends. All tokens of one name have one share.
+func (s *Shares) pace(c *caller) (core.Pace, func()) {
+	if c.grant.all() {
+		return nil, func() {}
+	}
+	who := c.credential
+	if c.grant.Name != "" {
+		who = sha256.Sum256([]byte("\x00" + c.grant.Name)) // no token has a NUL
+	}
+	return s.of.Of(who)
 }
 
 // callerOf is the caller of a request; anybody for one that was not

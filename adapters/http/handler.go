@@ -53,6 +53,8 @@ type Config struct {
 	// MaxWaits is how many requests of one credential may wait at once, for a task to end or a user to be idle: DefaultMaxWaits if zero. All
 	// credentials together may have eight times as many. More are answered with 429 and a Retry-After.
 	MaxWaits int
+	// Shares are those of credentials that cover some agents only: NewShares(0, nil) if nil. Give the same to a handler beside this one, by Callers.
+	Shares *Shares
 	// Version is shown by /healthz.
 	Version string
 	// Ready is asked by /readyz, which needs no token, so it should be cheap; always ready if nil. Whatever it says, a process
@@ -112,6 +114,9 @@ func New(s *core.Scheduler, config Config) http.Handler {
 	if config.Clock == nil {
 		config.Clock = core.SystemClock{}
 	}
+	if config.Shares == nil {
+		config.Shares = NewShares(0, config.Clock)
+	}
 	// Requests from pages of other origins are refused, whatever their
 	// credentials: a browser adds these by itself.
 	a := &api{scheduler: s, config: config, verifiers: config.verifiers(), origins: http.NewCrossOriginProtection()}
@@ -160,7 +165,9 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	r = withCaller(r, from.to(rt))
+	pace, end := a.config.Shares.pace(from)
+	defer end()
+	r = withCaller(r, from.to(rt), pace)
 	// Set before anything reads the body; the call turns its error into a 413.
 	r.Body = http.MaxBytesReader(w, r.Body, a.config.MaxBody)
 	if agent := r.PathValue("agent"); agent != "" && !rt.asks {

@@ -280,15 +280,17 @@ func (a *auditor) awaits(o *outcome) bool {
 // gaveUp holds what becomes of a task whose handler was not called, as nobody came, or as it could not find out.
 func (a *auditor) gaveUp(o *outcome) bool {
 	h := &o.t.history
+	// The wait may have been over before its task was due, which keeps its distance; whoever runs it by hand then finds nobody.
+	over := h.patience != 0 && h.patience <= a.now().Add(o.t.def.MinInterval)
 	switch {
 	case o.s.Verb == store.VerbAgain && o.s.Due.After != 0 && o.after.Attempt == o.before.Attempt && o.after.ConsecutiveFailures == o.before.ConsecutiveFailures:
 		return true // the store did not say what it was told
 	case o.lease.crashes > a.w.plan.Settings.MaxCrashes:
 		return false
 	case o.s.Verb == store.VerbCancel:
-		a.must(signalTimesOut, h.then == core.TimeoutCancel && h.patience <= a.now() && h.patience != 0, "%s was cancelled, and was to wait until %s", o.t.ref, ms(h.patience))
+		a.must(signalTimesOut, h.then == core.TimeoutCancel && over, "%s was cancelled, and was to wait until %s", o.t.ref, ms(h.patience))
 	default:
-		a.must(signalTimesOut, h.then == core.TimeoutFail && h.patience <= a.now() && h.patience != 0, "%s has failed, and was to wait until %s", o.t.ref, ms(h.patience))
+		a.must(signalTimesOut, h.then == core.TimeoutFail && over, "%s has failed, and was to wait until %s", o.t.ref, ms(h.patience))
 	}
 	h.awaits = false
 	return true
