@@ -55,6 +55,7 @@ type api struct {
 	metrics  *metrics.Metrics
 	asks     *httpadapter.Approvals // nil if nobody is asked
 	console  dulyfile.Console       // never empty
+	share    float64                // of the store's time that a credential for some agents may take
 	agent    string                 // the default one
 	stopping chan struct{}          // closed when it begins to end
 }
@@ -112,7 +113,7 @@ func listen(ctx context.Context, c *dulyfile.File, version string, logger *slog.
 		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 	}
 	m := metrics.New(metrics.Config{Version: version, Logger: logger})
-	return &api{listener: listener, version: version, callers: callers, events: httpadapter.NewEvents(), metrics: m, asks: asks, console: consoleOf(c, addr.IP), agent: c.Defaults.Agent, stopping: make(chan struct{})}, nil
+	return &api{listener: listener, version: version, callers: callers, events: httpadapter.NewEvents(), metrics: m, asks: asks, console: consoleOf(c, addr.IP), share: c.StoreShare, agent: c.Defaults.Agent, stopping: make(chan struct{})}, nil
 }
 
 // portAfter is the same address one port further, as a way out when it is taken.
@@ -138,7 +139,7 @@ func (a *api) server(s *core.Scheduler, ready func(context.Context) error, grace
 		Tokens: a.callers.tokens, Scoped: a.callers.scoped, Signed: a.callers.signed, Verifiers: a.callers.verifiers,
 		LocalOnly: a.callers.none(), Version: a.version, Logger: logger, Ready: ready,
 		CronSecret: a.callers.cron, Crons: a.callers.crons, Events: a.events, Stopping: a.stopping, Grace: grace, Metrics: a.metrics.Handler(s), Approvals: a.asks,
-		Profiles: s.Profiles, RPC: rpc.New(s, rpc.Config{Ready: ready, Logger: logger, DefaultAgent: a.agent}),
+		Shares: httpadapter.NewShares(a.share, nil), Profiles: s.Profiles, RPC: rpc.New(s, rpc.Config{Ready: ready, Logger: logger, DefaultAgent: a.agent}),
 	}
 	return &http.Server{
 		Protocols: protocols, Handler: a.withConsole(s, httpadapter.New(s, config), &config),

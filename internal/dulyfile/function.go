@@ -21,7 +21,7 @@ func ParseFunction(ctx context.Context, name string, data []byte) (*File, error)
 		return nil, err
 	}
 	for key, set := range map[string]bool{
-		"http": f.HTTP != "", "token_env": f.TokenEnv != "", "tokens": len(f.Tokens) > 0, "senders": len(f.Senders) > 0,
+		"http": f.HTTP != "", "store_share": f.StoreShare != 0, "token_env": f.TokenEnv != "", "tokens": len(f.Tokens) > 0, "senders": len(f.Senders) > 0,
 		"memos": f.MemOS != nil,
 	} {
 		if set {

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/adapters/memosstream"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
@@ -123,7 +124,7 @@ func TestTheSchemaHasTheDefaultsOfTheCode(t *testing.T) {
 	want := map[string]any{
 		".prefix": redisstore.DefaultPrefix, ".retention": redisstore.DefaultRetention, ".kept": redisstore.DefaultKept, ".kept_bytes": redisstore.DefaultKeptBytes,
 		".max_tasks": redisstore.DefaultMaxTasks, ".max_bytes": redisstore.DefaultMaxBytes, ".concurrency": core.DefaultConcurrency,
-		".max_crashes": core.DefaultMaxCrashes, ".max_depth": core.DefaultMaxDepth, ".max_spawned": core.DefaultMaxSpawned, ".lease": core.DefaultLease, ".serial": string(core.SerialTask), ".zone": "UTC",
+		".max_crashes": core.DefaultMaxCrashes, ".max_depth": core.DefaultMaxDepth, ".max_spawned": core.DefaultMaxSpawned, ".lease": core.DefaultLease, ".store_share": httpadapter.DefaultShare, ".serial": string(core.SerialTask), ".zone": "UTC",
 		"handler.level": int(core.LevelLow), "handler.backoff": core.DefaultBackoff, "handler.max_backoff": core.DefaultMaxBackoff,
 		"handler.max_retry_afters": core.DefaultMaxRetryAfters, "handler.pause_after_failures": core.DefaultPauseAfter, "handler.grace": core.DefaultGrace,
 		"handler.spread": core.DefaultSpread, "handler.catch_up": core.DefaultCatchUp, "handler.idle_factor": core.DefaultIdleFactor, "handler.idle_max": core.DefaultMaxIdle,

@@ -3,6 +3,7 @@ package dulyfile
 // Readers of single values: texts, numbers, durations.
 
 import (
+	"math"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -91,6 +92,19 @@ func number(into *float64) reader {
 			return p.fail("must be a number")
 		case *into == 0:
 			return p.fail("must not be 0: leave it out for the default")
+		}
+		return nil
+	}
+}
+
+// share reads a part of a whole; negative for no bound.
+func share(into *float64) reader {
+	return func(p place) error {
+		if err := number(into)(p); err != nil {
+			return err
+		}
+		if *into > 1 || math.IsNaN(*into) || *into > 0 && *into < 0.001 {
+			return p.fail("must be a part of 1 from 0.001 on, such as 0.25, or negative for no bound")
 		}
 		return nil
 	}

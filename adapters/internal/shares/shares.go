@@ -78,7 +78,10 @@ func (s *Shares) Of(credential [sha256.Size]byte) (pace core.Pace, end func()) {
 func (s *Shares) lacks(own *share) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return max(0, own.full.Sub(s.clock.Now())-time.Duration(float64(saved)/s.part))
+	if now := s.clock.Now(); own.full.After(now) {
+		return max(0, own.full.Sub(now)-time.Duration(float64(saved)/s.part))
+	}
+	return 0
 }
 
 // charge takes from a bucket.
@@ -90,6 +93,9 @@ func (s *Shares) charge(own *share, took time.Duration) {
 	}
 	own.full = own.full.Add(time.Duration(float64(min(took, longest)) / s.part))
 }
+
+// errWaited ends a request whose time was over before its turn.
+var errWaited = problem.New(core.CodeUnavailable, "the request ended while it waited for its credential's share of the store's time; what it had done stays done, and it can be sent again")
 
 // request is what a request takes. One that has begun is slowed down, and no longer refused.
 type request struct {
@@ -108,7 +114,7 @@ func (r *request) Take(ctx context.Context) (done func(), err error) {
 	select {
 	case r.own.turn <- struct{}{}:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, errWaited
 	}
 	for lacks := r.shares.lacks(r.own); lacks > 0; lacks = r.shares.lacks(r.own) {
 		if err = r.enter(); err == nil {
@@ -150,6 +156,6 @@ func (r *request) rest(ctx context.Context, d time.Duration) error {
 	case <-over:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return errWaited
 	}
 }

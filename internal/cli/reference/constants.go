@@ -81,7 +81,7 @@ var todo = map[string]string{
 	"method_not_allowed":     "Use a method that `Allow` names.",
 	"too_large":              "Send less in one call, or keep large payloads elsewhere and submit where they are.",
 	"unsupported_media_type": "Send `Content-Type: application/json`.",
-	"too_many_requests":      "Try again after `Retry-After`.",
+	"too_many_requests":      "Try again after `Retry-After`. If it says that the credential has taken its share of the store's time, ask for less, or raise `store_share`.",
 	"draining":               "Try another process: this one is about to end.",
 }
 
