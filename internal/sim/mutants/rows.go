@@ -32,6 +32,14 @@ var ofRows = []sow.Fault{
 		Old: "	d.state.Checkpoint = e.checkpoint\n", New: "	d.state.Checkpoint = e.checkpoint\n	d.state.Attempt++\n",
 	},
 	{
+		Name: "approval-by-anybody", What: "Whoever may send signals approves.", File: "core/memstore/signals.go",
+		Old: "		if t.wait.approval && !n.Approval {\n", New: "		if t.wait.approval && !n.Approval && len(n.Payload) == 0 {\n",
+	},
+	{
+		Name: "answer-to-any-wait", What: "The answer to a question is told to whatever its task waits for.", File: "core/memstore/signals.go",
+		Old: "(t.ID != n.ID || t.wait.fence != n.Wait)", New: "t.ID != n.ID",
+	},
+	{
 		Name: "callback-lost", What: "The end of a task is not told if the process dies that was to confirm it.", File: "core/callback.go",
 		Old: "if of.Dropped || err == nil && rec.Callback == t.ID {", New: "if of.Dropped {\n			_ = rec",
 	},

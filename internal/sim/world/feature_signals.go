@@ -138,12 +138,16 @@ type awaiting struct {
 	fence store.Fence // of the run that has begun to wait
 	told  string
 	early bool
+
+	wait     store.Fence // what tells it from other waits of the task
+	approval bool        // that only an approval tells
 }
 
 // earlySignal is a signal that nobody has waited for yet.
 type earlySignal struct {
-	payload string
-	until   store.Millis
+	payload  string
+	until    store.Millis
+	approval bool
 }
 
 // watchSignals keeps what waits and what was said.
@@ -168,7 +172,7 @@ func watchSignals(a *auditor, m *model) watcher {
 // signalled is told of a signal that reached the store. Whom a step of many has told is read behind the bus.
 func (a *auditor) signalled(m *model, kept map[[2]string]earlySignal, n *store.Signal, answer *store.Signalled) {
 	now, name := a.now(), [2]string{n.Agent, n.Key}
-	told, left := 0, ""
+	told, left, unapproved := 0, "", false
 	for _, t := range m.sorted() {
 		if t.agent != n.Agent || t.await == nil || t.await.key != n.Key || t.await.told != "" || t.phase == ended {
 			continue
@@ -180,6 +184,10 @@ func (a *auditor) signalled(m *model, kept map[[2]string]earlySignal, n *store.S
 			m.crash(t)
 		}
 		if t.await == nil { // it was replaced
+			continue
+		}
+		if !a.meant(n, t) {
+			unapproved = unapproved || n.ID == "" && t.await.approval
 			continue
 		}
 		heard, err := a.w.store.Heard(a.w.ctx, []store.Wait{{Agent: t.agent, ID: t.id, Key: n.Key}})
@@ -202,8 +210,12 @@ func (a *auditor) signalled(m *model, kept map[[2]string]earlySignal, n *store.S
 	case store.SignalResumed:
 	case store.SignalKept:
 		a.must(signalIsKept, told == 0 && left == "" && early.until <= now, "%s of %s is kept", n.Key, n.Agent)
-		kept[name] = earlySignal{string(n.Payload), now.Add(n.Keep)}
-	default: // nobody sends it to one wait, or as an approval
+		a.must(answerIsForOne, n.ID == "", "the answer to %s of %s is kept for others", n.Key, n.Agent)
+		kept[name] = earlySignal{string(n.Payload), now.Add(n.Keep), n.Approval}
+	case store.SignalClosed:
+		a.must(answerIsForOne, told == 0 && n.ID != "", "%s of %s is for a wait that has ended, and has told %d", n.Key, n.Agent, told)
+	case store.SignalUnapproved:
+		a.must(approvalCounts, told == 0 && unapproved && !n.Approval, "%s of %s is refused as no approval, and nobody wants one", n.Key, n.Agent)
 	}
 	a.w.trace("the signal %s of %s tells %d tasks (%d)", n.Key, n.Agent, told, answer.Code)
 }
@@ -224,8 +236,12 @@ func (a *auditor) waits(kept map[[2]string]earlySignal, s *store.Settlement, t *
 		return
 	}
 	name := [2]string{t.agent, s.Await.Key}
-	t.await = &awaiting{key: s.Await.Key, fence: s.Fence}
-	if early := kept[name]; early.until > a.now() {
+	t.await = &awaiting{key: s.Await.Key, fence: s.Fence, wait: s.Await.Wait, approval: s.Await.Approval}
+	early := kept[name]
+	if early.until > a.now() && t.await.approval && !early.approval {
+		return // it is kept for somebody else
+	}
+	if early.until > a.now() {
 		t.await.told, t.await.early = early.payload, true
 	}
 	delete(kept, name)

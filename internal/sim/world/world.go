@@ -64,6 +64,7 @@ type World struct {
 	heard     []heard // what clients were answered, in no order
 	clients   int     // that wait for an answer
 	said      int     // signals
+	waits     waits
 	called    map[string]bool
 	posted    []post // what was told of ends, in no order
 	posts     map[ref]int

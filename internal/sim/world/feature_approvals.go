@@ -1,0 +1,132 @@
+package world
+
+// The row of approvals: waits that want one, people who answer the question of one wait, in time or late, and others who say the same without the right to.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+var (
+	approvalCounts = invariant("approval-counts", "41", "A wait that wants an approval is told by approvals alone.")
+	answerIsForOne = invariant("answer-is-for-one", "41", "The answer to a question is told to the wait that has asked it, and to no other, and is kept for none.")
+)
+
+// The requests of approvals, and what their tasks wait for.
+const (
+	AskAnswer RequestKind = "answer"
+	AskRemark RequestKind = "remark"
+
+	approvalKey = "may"
+)
+
+var approvals = &feature{
+	name: "approvals",
+	holds: []held{
+		{approvalCounts, "approval-by-anybody"},
+		{answerIsForOne, "answer-to-any-wait"},
+	},
+	plan:  planApprovals,
+	asks:  map[RequestKind]asking{AskAnswer: askAnswer, AskRemark: askRemark},
+	watch: watchApprovals,
+}
+
+// planApprovals draws tasks that ask more than once, answers to them, and remarks of somebody who may not approve.
+func planApprovals(g *generator) {
+	if g.in(75) {
+		return
+	}
+	script := func() Script {
+		s := g.script(false)
+		s.Then, s.Submits = Await, nil
+		s.Signal = core.Signal{Key: approvalKey, OnTimeout: one(g.dice, "", core.TimeoutRun, core.TimeoutCancel), From: one(g.dice, core.FromApproval, core.FromApproval, "")}
+		if g.in(60) {
+			s.Signal.Timeout = g.span(time.Second, 10*time.Second)
+		}
+		return s
+	}
+	for range 1 + g.IntN(3) {
+		r := Request{At: g.span(0, g.plan.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: g.agent(), ID: g.id()}
+		def := g.definition(r.Agent, r.ID, false)
+		if def.Kind == "batch" {
+			def.Kind = "plain"
+		}
+		def.Scripts = append([]Script{script()}, def.Scripts...)
+		if g.in(60) {
+			def.Scripts = append(def.Scripts, script(), g.script(false))
+		}
+		r.Tasks = []*Definition{def}
+		g.plan.Requests = append(g.plan.Requests, r)
+		for range 1 + g.IntN(4) {
+			at := r.At + g.span(0, g.plan.Horizon/2)
+			g.plan.Requests = append(g.plan.Requests, Request{
+				At: at, Process: g.IntN(4), Kind: one(g.dice, AskAnswer, AskAnswer, AskRemark), Agent: r.Agent, ID: r.ID, Target: core.Target{Kind: one(g.dice, "first", "last")},
+			})
+		}
+	}
+}
+
+// waits are those that tasks have had, oldest first: what pages show that people have.
+type waits map[ref][]core.Question
+
+// watchApprovals keeps which questions there were.
+func watchApprovals(a *auditor, _ *model) watcher {
+	if a.w.waits == nil {
+		a.w.waits = waits{}
+	}
+	return watcher{settled: func(s *store.Settlement, t *task, _ *store.Settled) {
+		if s.Await != nil && s.Await.Key == approvalKey {
+			asked := &a.w.waits
+			(*asked)[t.ref] = append((*asked)[t.ref], core.Question{Agent: t.agent, ID: t.id, Key: approvalKey, Fence: s.Await.Wait, Text: "may " + t.id})
+		}
+	}}
+}
+
+// askAnswer answers the first or the last question of a task, however long ago that was. A task that has asked nothing is answered all the same.
+func askAnswer(ctx context.Context, w *World, p *process, r *Request) (func(), error) {
+	q := core.Question{Agent: r.Agent, ID: r.ID, Key: approvalKey, Fence: 1, Text: "may " + r.ID}
+	if all := w.waits[ref{r.Agent, r.ID}]; len(all) > 0 {
+		if q = all[0]; r.Target.Kind == "last" {
+			q = all[len(all)-1]
+		}
+	}
+	err := p.s.Answer(ctx, q, json.RawMessage(strconv.Itoa(w.signalled(r))))
+	if errors.Is(err, core.ErrClosed) || errors.Is(err, core.ErrNotOpen) {
+		err = nil // the auditor has seen what the store has made of it
+	}
+	return func() {}, err
+}
+
+// askRemark sends a signal with a credential that approves nothing.
+func askRemark(ctx context.Context, w *World, p *process, r *Request) (func(), error) {
+	ctx = core.WithPrincipal(ctx, core.Principal{Name: "passer-by", Rights: core.AuthorizerFunc(func(_ context.Context, _ core.Principal, what core.Access) error {
+		if what.Action == core.ActionApprove {
+			return errors.New("approves nothing")
+		}
+		return nil
+	})})
+	_, err := p.s.Signal(ctx, r.Agent, approvalKey, json.RawMessage(strconv.Itoa(w.signalled(r))))
+	if errors.Is(err, core.ErrUnapproved) {
+		err = nil
+	}
+	return func() {}, err
+}
+
+// meant reports whether a signal is for a task that waits for its key. What is not must not be told of it.
+func (a *auditor) meant(n *store.Signal, t *task) bool {
+	another, unapproved := n.ID != "" && (t.id != n.ID || t.await.wait != n.Wait), t.await.approval && !n.Approval
+	if !another && !unapproved {
+		return true
+	}
+	heard, err := a.w.store.Heard(a.w.ctx, []store.Wait{{Agent: t.agent, ID: t.id, Key: n.Key}})
+	told := err == nil && heard[0] != nil
+	a.must(answerIsForOne, !another || !told, "%s is told the answer to the question of another run", t.ref)
+	a.must(approvalCounts, !unapproved || !told, "%s wants an approval, and is told a signal that is none", t.ref)
+	return false
+}
