@@ -334,19 +334,20 @@ func (a *alarm) lives() {
 }
 
 // BookAlarm books for what is due next and for what other processes owe, as far as no alarm is booked yet. A process that lives on calls it when a [store.Waker]
-// tells of something, when it has failed, and now and then: then nothing waits for long that others could not book. Its error is an *[AlarmError].
-func (s *Scheduler) BookAlarm(ctx context.Context) error {
+// tells of something, when it has failed, some time after the alarm should have rung, and now and then: then nothing waits for long that others could not book,
+// or that a clock has confirmed and never rung for. It returns when something is due next, zero for nothing; its error is an *[AlarmError].
+func (s *Scheduler) BookAlarm(ctx context.Context) (due time.Time, err error) {
 	if s.config.Alarm == nil {
-		return nil
+		return due, nil
 	}
-	due, err := s.NextDue(ctx)
+	due, err = s.NextDue(ctx)
 	if err != nil {
-		return &AlarmError{Err: err}
+		return due, &AlarmError{Err: err}
 	}
 	if due.IsZero() || s.alarm.defers(store.MillisOf(due)) {
-		return nil
+		return due, nil
 	}
-	return s.book(ctx, store.MillisOf(due), writerWaits)
+	return due, s.book(ctx, store.MillisOf(due), writerWaits)
 }
 
 // AlarmNotBooked is what the answer to a submit says of a task that is stored and for which no alarm could be booked.

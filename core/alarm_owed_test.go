@@ -156,12 +156,14 @@ func TestAProcessWithoutAClock(t *testing.T) {
 		require.NoError(c, err)
 		assert.Equal(c, core.BecauseAlarm, e.Reasons[len(e.Reasons)-1].Code)
 
-		require.NoError(c, s.BookAlarm(c.Context()))
+		_, err = s.BookAlarm(c.Context())
+		require.NoError(c, err)
 		assert.Equal(c, []time.Duration{2 * time.Minute, time.Hour}, c.at(c.rings))
 		e, err = plain.Explain(c.Context(), "a", "minute")
 		require.NoError(c, err)
 		assert.Len(c, e.Reasons, 1)
-		require.NoError(c, s.BookAlarm(c.Context()))
+		_, err = s.BookAlarm(c.Context())
+		require.NoError(c, err)
 		assert.Len(c, c.rings, 2, "it is booked")
 	})
 }

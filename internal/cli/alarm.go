@@ -31,11 +31,12 @@ func bookedBy(ctx context.Context, c *dulyfile.File, onRequest bool, logger *slo
 }
 
 // How often a process that lives on looks whether an alarm is missing: after a failure, after it has heard that something became due, for which whoever
-// made it so has a second to book, and else.
+// made it so has a second to book, after what was booked should have begun, at first, and else.
 const (
-	bookAgain = time.Second
-	bookAfter = 1200 * time.Millisecond
-	bookEvery = 30 * time.Second
+	bookAgain  = time.Second
+	bookAfter  = 1200 * time.Millisecond
+	bookUnrung = 2000 * time.Millisecond
+	bookEvery  = 30 * time.Second
 )
 
 // keepsAlarm books what others could not, for as long as the process lives, if it has an alarm.
@@ -49,10 +50,10 @@ func keepsAlarm(s *core.Scheduler, waker store.Waker, logger *slog.Logger) func(
 			woken = nil // it looks now and then all the same
 		}
 		clock, failed := core.SystemClock{}, false
+		var unrung unrung
 		for next := clock.Now(); waitsToBook(ctx, s, woken, next); {
-			err := s.BookAlarm(ctx)
-			next = clock.Now().Add(bookEvery)
-			if err != nil {
+			due, err := s.BookAlarm(ctx)
+			if next = unrung.after(due, clock.Now()); err != nil {
 				next = clock.Now().Add(bookAgain)
 			}
 			if (err != nil) != failed && ctx.Err() == nil {
@@ -62,6 +63,30 @@ func keepsAlarm(s *core.Scheduler, waker store.Waker, logger *slog.Logger) func(
 		}
 		return nil
 	}
+}
+
+// unrung is what a process knows of alarms that were confirmed, and after which what they were for still waits.
+type unrung struct {
+	due  time.Time
+	wait time.Duration
+}
+
+// after is when to look again whether what is due next, zero for nothing, has begun. What nobody takes, although it was called for, is asked about less
+// and less often: it may be something that nobody can run, and each call costs.
+func (u *unrung) after(due, now time.Time) time.Time {
+	if u.due.Equal(due) && !due.After(now) {
+		u.wait *= 2
+	} else {
+		u.due, u.wait = due, bookUnrung
+	}
+	at := now
+	if due.After(now) {
+		at = due
+	}
+	if latest := now.Add(bookEvery); due.IsZero() || at.Add(u.wait).After(latest) {
+		return latest
+	}
+	return at.Add(u.wait)
 }
 
 // waitsToBook waits until it is time to look whether an alarm is missing; false once the process ends.

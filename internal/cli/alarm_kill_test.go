@@ -207,6 +207,28 @@ func TestClocksThatFail(t *testing.T) {
 	}
 }
 
+// A clock that takes an alarm and never rings is found out by a server that lives: it books again once what it was for has not begun.
+func TestAClockThatLies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := newOutside(t, w)
+	d := w.start(t, "serve", "-c", c.config, "--http", "127.0.0.1:0")
+	d.url(t)
+	c.is("lie")
+	w.ok(t, "submit", "-c", c.config, "--agent", "ada", "--id", "1", "--kind", "note", "--delay", "1s")
+	s := w.scheduler(t)
+	task, err := s.Task(t.Context(), "ada", "1")
+	require.NoError(t, err)
+	time.Sleep(time.Until(task.Due.Add(time.Second)))
+	c.is("")
+	back := time.Now()
+	task = settled(t, s, "ada", "1", core.StatusCompleted)
+	after := task.Runs[len(task.Runs)-1].Started.Sub(back)
+	t.Logf("figure: lie: started %s after its return", after)
+	assert.Less(t, after, lateAtMost)
+	_, _ = d.stop(t, syscall.SIGTERM)
+}
+
 // What a command without the file makes due is booked by a server that lives, and said by the command.
 func TestASubmitWithoutAClockIsBookedByAServer(t *testing.T) {
 	t.Parallel()
