@@ -75,6 +75,18 @@ func TestTheServiceRunsWhatIsDueOnce(t *testing.T) {
 	}, 20*time.Second, 10*time.Millisecond, "it comes back by itself")
 }
 
+// A deployment for people lets in nobody else: what Google would keep out of a private one finds no way in.
+func TestThePublicServiceIsForPeople(t *testing.T) {
+	t.Parallel()
+	s := serveCloudRun(t, "DULY_PUBLIC=true")
+	s.submit(core.NewTask{Agent: "ada", ID: "1", Kind: "hello"})
+	assert.Contains(t, <-s.tick(), "401 ")
+	status, _, err := s.post("/", wrapped("m1", `{"agent_id":"ada","id":"2","kind":"hello"}`), "Content-Type", "application/json")
+	require.NoError(t, err)
+	assert.NotEqual(t, 200, status)
+	assert.Equal(t, core.StatusWaiting, s.task("1").Status)
+}
+
 // SIGTERM lets the run under way end: its answer arrives, nothing stays under lease, and nothing has failed.
 func TestTheServiceDrains(t *testing.T) {
 	t.Parallel()

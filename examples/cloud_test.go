@@ -7,15 +7,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -41,6 +44,7 @@ var ours = map[string]string{
   call:  { webhook: "http://127.0.0.1:1/", insecure: true, max_attempts: 1 }
 tasks:
   - { agent: ada, id: daily, kind: greet, cron: "0 9 * * *" }
+approvals: { url: "https://ask.example", secret_env: APPROVALS_SECRET }
 `,
 	"greet.sh":         "#!/bin/sh\nprintf '\"%s\"' \"hello $DULY_AGENT_ID${DULY_REDIS_URL:-}\"\n",
 	"prompt.go":        "package function\n\nimport _ \"embed\"\n\n//go:embed prompts/a.txt\nvar prompt string\n\nvar _ = prompt\n",
@@ -127,7 +131,7 @@ func start(t *testing.T, target string, env ...string) *service {
 	return launchAs(t, func(port, redisURL string) *exec.Cmd {
 		cmd := exec.Command(program)
 		cmd.Dir = filepath.Dir(program) // Google puts the source below it
-		cmd.Env = append(os.Environ(), "PORT="+port, "DULY_REDIS_URL="+redisURL, "FUNCTION_TARGET="+target, "DULY_TOKEN=right")
+		cmd.Env = append(os.Environ(), "PORT="+port, "DULY_REDIS_URL="+redisURL, "FUNCTION_TARGET="+target, "DULY_TOKEN=right", "APPROVALS_SECRET="+approvalsSecret)
 		cmd.Env = append(cmd.Env, env...)
 		return cmd
 	})
@@ -176,6 +180,47 @@ func TestTheStagedFunctionHasTheUsersFolder(t *testing.T) {
 	stage, err := staged()
 	require.NoError(t, err)
 	assert.NoFileExists(t, filepath.Join(stage, "function_test.go"))
+}
+
+// approvalsSecret signs the addresses at which people answer.
+const approvalsSecret = "a secret of the function"
+
+// People open the address that a mail holds, with the API beside it and without, and nothing else needs no credential.
+func TestPeopleAnswerAtTheStagedFunction(t *testing.T) {
+	t.Parallel()
+	for _, token := range []string{"DULY_TOKEN=right", "DULY_TOKEN="} {
+		s := start(t, "Duly", "DULY_PRIVATE=true", token)
+		core.Handle(s.scheduler, "asks", func(_ context.Context, t *core.Task[any]) error {
+			if _, waited := t.Heard(); waited {
+				return nil
+			}
+			return core.Await(core.Signal{Key: "may", From: core.FromApproval}, nil)
+		})
+		s.submit(core.NewTask{Agent: "ada", ID: "1", Kind: "asks"})
+		_, err := s.scheduler.RunDueTasks(t.Context(), []string{"ada"})
+		require.NoError(t, err)
+		require.NotNil(t, s.task("1").Awaiting)
+		a, err := httpadapter.NewApprovals(s.url, []byte(approvalsSecret))
+		require.NoError(t, err)
+		address, err := a.URL(httpadapter.Approval{
+			Question: core.Question{Agent: "ada", ID: "1", Key: "may", Fence: s.task("1").Awaiting.Fence, Text: "Refund 40 EUR?"}, For: time.Hour,
+		}, time.Now())
+		require.NoError(t, err)
+		path := strings.TrimPrefix(address, s.url)
+		status, body, err := s.send("GET", path, "")
+		require.NoError(t, err)
+		assert.Equal(t, 200, status)
+		assert.Contains(t, body, "Refund 40 EUR?")
+		status, _, err = s.send("GET", "/v1/stats", "")
+		require.NoError(t, err)
+		assert.Equal(t, 401, status)
+		status, _, err = s.post(path, "decision=approve", "Content-Type", "application/x-www-form-urlencoded")
+		require.NoError(t, err)
+		assert.Equal(t, 200, status)
+		_, err = s.scheduler.RunDueTasks(t.Context(), []string{"ada"})
+		require.NoError(t, err)
+		assert.Equal(t, core.StatusCompleted, s.task("1").Status)
+	}
 }
 
 // A folder that would replace a part of duly, or one that somebody else made, is left as it is.

@@ -2,8 +2,10 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
@@ -32,6 +34,19 @@ func (f *File) Config() core.Config {
 		c.Alarm = f.said.Alarm.Late()
 	}
 	return c
+}
+
+// Approvals makes the addresses at which people answer questions, as `approvals:` of the file says; nil if it says nothing. Give them to
+// the API, or serve [httpadapter.Approvals.Handler] where there is none.
+func (f *File) Approvals() (*httpadapter.Approvals, error) {
+	if f.said.Approvals == nil {
+		return nil, nil //nolint:nilnil // nobody is asked
+	}
+	a, err := httpadapter.NewApprovals(f.said.Approvals.URL, []byte(f.said.Approvals.Secret))
+	if err != nil {
+		return nil, fmt.Errorf("approvals: %w", err)
+	}
+	return a, nil
 }
 
 // Start registers the handlers of the file, and creates or updates its tasks. Programs that handlers start get neither the variables of the store and the

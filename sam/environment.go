@@ -69,10 +69,10 @@ func (e environment) openStore(ctx context.Context, logger *slog.Logger) (*redis
 }
 
 // api is the HTTP API. A request that AWS found to be signed may do everything, as may one with a token, if there are any;
-// another may do nothing, whatever the URL's AuthType is.
-func api(s *core.Scheduler, tokens []string, logger *slog.Logger) http.Handler {
+// another may do nothing but answer questions whose addresses it has, whatever the URL's AuthType is.
+func api(s *core.Scheduler, tokens []string, asks *httpadapter.Approvals, logger *slog.Logger) http.Handler {
 	return httpadapter.New(s, httpadapter.Config{
-		Logger: logger, Version: version, Tokens: tokens, Verifiers: []httpadapter.Verifier{&signedForAWS{}},
+		Logger: logger, Version: version, Tokens: tokens, Verifiers: []httpadapter.Verifier{&signedForAWS{}}, Approvals: asks,
 	})
 }
 

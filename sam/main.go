@@ -63,6 +63,10 @@ func build(ctx context.Context, c core.Config, register registrar) (*lambdaadapt
 	if c.Callbacks, err = callbacks(get); err != nil {
 		return nil, err
 	}
+	asks, err := approvals(get)
+	if err != nil {
+		return nil, err
+	}
 	s, err := core.New(store, c)
 	if err != nil {
 		return nil, err
@@ -71,7 +75,7 @@ func build(ctx context.Context, c core.Config, register registrar) (*lambdaadapt
 		return nil, err
 	}
 	return lambdaadapter.New(s, lambdaadapter.Config{
-		HTTP: api(s, e.tokens, c.Logger), RunSubmitted: e.runSubmitted, Logger: c.Logger, Metrics: e.name,
+		HTTP: api(s, e.tokens, asks, c.Logger), RunSubmitted: e.runSubmitted, Logger: c.Logger, Metrics: e.name,
 		AlarmQueue: queue, Alarm: clock,
 	})
 }

@@ -88,6 +88,12 @@ func childHandlers(s *core.Scheduler, get func(string) string) error {
 			return context.Cause(ctx)
 		}
 	})
+	core.Handle(s, "asks", func(_ context.Context, t *core.Task[any]) error {
+		if _, waited := t.Heard(); waited {
+			return nil
+		}
+		return core.Await(core.Signal{Key: "may", From: core.FromApproval}, nil)
+	})
 	core.Handle(s, "waits", func(ctx context.Context, _ *core.Task[any]) error {
 		<-ctx.Done()
 		return context.Cause(ctx)

@@ -103,8 +103,15 @@ func build(get func(string) string, logger *slog.Logger) (*gcf.Function, error) 
 		return nil, err
 	}
 	config := gcf.Config{Verify: verify, Logger: logger}
-	if token := get("DULY_TOKEN"); token != "" {
-		config.HTTP = httpadapter.New(s, httpadapter.Config{Tokens: []string{token}, Logger: logger})
+	asks, err := said.Approvals()
+	if err != nil {
+		return nil, err
+	}
+	switch token := get("DULY_TOKEN"); {
+	case token != "":
+		config.HTTP = httpadapter.New(s, httpadapter.Config{Tokens: []string{token}, Approvals: asks, Logger: logger})
+	case asks != nil: // the pages of questions alone: their addresses are known by their signature
+		config.HTTP = asks.Handler(s, logger)
 	}
 	return gcf.New(s, config)
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/adapters/gcf"
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/host"
@@ -48,11 +49,15 @@ func run(logger *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("DULY_DRAIN: %w", err)
 	}
-	store, s, err := build(ctx, logger)
+	store, s, asks, err := build(ctx, logger)
 	if err != nil {
 		return err
 	}
-	f, err := gcf.New(s, gcf.Config{Verify: gcf.Private, HTTP: probes(s), Timeout: 5 * time.Minute, Logger: logger})
+	verify := gcf.Private
+	if os.Getenv("DULY_PUBLIC") == "true" {
+		verify = func(*http.Request) error { return errors.New("this deployment is for people who answer questions") }
+	}
+	f, err := gcf.New(s, gcf.Config{Verify: verify, HTTP: others(s, asks, logger), Timeout: 5 * time.Minute, Logger: logger})
 	if err != nil {
 		return err
 	}
@@ -73,16 +78,20 @@ func run(logger *slog.Logger) error {
 }
 
 // build opens the store and registers the handlers: those of duly.yaml, and those in Go.
-func build(ctx context.Context, logger *slog.Logger) (*redisstore.Store, *core.Scheduler, error) {
+func build(ctx context.Context, logger *slog.Logger) (*redisstore.Store, *core.Scheduler, *httpadapter.Approvals, error) {
 	said, err := host.ReadFile(ctx, "duly.yaml", file)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
+	}
+	asks, err := said.Approvals()
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	redis := said.Redis()
 	redis.Logger, redis.Remember = logger, true
 	store, err := redisstore.Open(ctx, redis)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	settings := said.Config() // with its alarm: calls when something is due, in place of a tick a minute
 	settings.Name, settings.Concurrency, settings.Default.Timeout = os.Getenv("K_REVISION"), cmp.Or(settings.Concurrency, 20), 30*time.Second
@@ -92,9 +101,9 @@ func build(ctx context.Context, logger *slog.Logger) (*redisstore.Store, *core.S
 		err = said.Start(ctx, s, logger)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, store.Close())
+		return nil, nil, nil, errors.Join(err, store.Close())
 	}
-	return store, s, nil
+	return store, s, asks, nil
 }
 
 // drain lets what is under way end, for a while or until the next signal.
@@ -109,10 +118,13 @@ func drain(ctx context.Context, f *gcf.Function, grace time.Duration, logger *sl
 	}
 }
 
-// probes answer Cloud Run, which asks whether an instance is ready.
-// A handler of its own, as the API of duly is not served here.
-func probes(s *core.Scheduler) http.Handler {
+// others are what the host's own callers do not send: the probes of Cloud Run, which asks whether an instance is ready, and people who answer questions. A
+// private service lets in no people: deploy it a second time for them, with --allow-unauthenticated, DULY_PUBLIC=true and the same file, and give approvals: its URL.
+func others(s *core.Scheduler, asks *httpadapter.Approvals, logger *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
+	if asks != nil {
+		mux.Handle("/v1/signed/", asks.Handler(s, logger))
+	}
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), 500*time.Millisecond) // probes wait a second
 		defer cancel()

@@ -38,7 +38,7 @@ type Vault struct {
 	user, password string
 }
 
-// NewVault makes a vault of DULY_REDIS_SECRET_ID, DULY_WEBHOOK_SECRET_ID and the credentials of the role, calling nobody.
+// NewVault makes a vault of DULY_REDIS_SECRET_ID, DULY_WEBHOOK_SECRET_ID, DULY_APPROVALS_SECRET_ID and the credentials of the role, calling nobody.
 func NewVault(get func(string) string) *Vault {
 	return &Vault{redis: get("DULY_REDIS_SECRET_ID"), secrets: sigv4.Secrets{
 		Signer: signer(get), Endpoint: get("AWS_ENDPOINT_URL_SECRETS_MANAGER"),
@@ -57,15 +57,19 @@ func (v *Vault) Open(ctx context.Context, get func(string) string) (func(string)
 		}
 		values[redisstore.EnvURL] = url
 	}
-	if id := get("DULY_WEBHOOK_SECRET_ID"); id != "" {
+	for variable, name := range map[string]string{"DULY_WEBHOOK_SECRET_ID": "DULY_WEBHOOK_SECRET", "DULY_APPROVALS_SECRET_ID": "DULY_APPROVALS_SECRET"} {
+		id := get(variable)
+		if id == "" {
+			continue
+		}
 		keys, err := v.keys(ctx, id)
 		if err == nil && keys["key"] == "" {
 			err = fmt.Errorf("the secret %q has no key \"key\"", id)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("DULY_WEBHOOK_SECRET_ID: %w", err)
+			return nil, fmt.Errorf("%s: %w", variable, err)
 		}
-		values["DULY_WEBHOOK_SECRET"] = keys["key"]
+		values[name] = keys["key"]
 	}
 	return func(name string) string { return cmp.Or(values[name], get(name)) }, nil
 }
