@@ -31,6 +31,34 @@ func TestSign(t *testing.T) {
 		"Signature=5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7", r.Header.Get("Authorization"))
 }
 
+// The case get-header-value-trim of the test suite of Signature Version 4: spaces within a value count as one.
+func TestSignCollapsesSpaces(t *testing.T) {
+	t.Parallel()
+	s := aws.Signer{AccessKey: "AKIDEXAMPLE", SecretKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", Region: "us-east-1", Service: "service"}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.amazonaws.com/", http.NoBody)
+	require.NoError(t, err)
+	r.Header.Set("My-Header1", " value1")
+	r.Header.Set("My-Header2", ` "a   b   c"`)
+	s.Sign(r, nil, time.Date(2015, 8, 30, 12, 36, 0, 0, time.UTC))
+	assert.Equal(t, "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, SignedHeaders=host;my-header1;my-header2;x-amz-date, "+
+		"Signature=acc3ed3afb60bb290fc8d2dd0098b9911fcaa05412b367055dee359757a9c736", r.Header.Get("Authorization"))
+}
+
+// A path that is escaped is escaped once more in what is signed, but for S3. The first signature is that of botocore for the same request.
+func TestSignEscapesThePathTwice(t *testing.T) {
+	t.Parallel()
+	signature := func(service, path string) string {
+		s := aws.Signer{AccessKey: "AKIDEXAMPLE", SecretKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", Region: "us-east-1", Service: service}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://example.lambda-url.us-east-1.on.aws"+path, http.NoBody)
+		require.NoError(t, err)
+		s.Sign(r, []byte("{}"), time.Date(2015, 8, 30, 12, 36, 0, 0, time.UTC))
+		_, got, _ := strings.Cut(r.Header.Get("Authorization"), "Signature=")
+		return got
+	}
+	assert.Equal(t, "516a25dcb24c1aa3be7af583aa62aca66a7db3419dbb34ef4b6388e3e056fcf0", signature("lambda", "/a%20b/c~d"))
+	assert.Equal(t, "2abca74d96c60d5a5f571a97e78bfdcbc12bb789cba68849f7803a58fc764cb8", signature("s3", "/a%20b/c~d"))
+}
+
 // The example of the S3 API Reference, "Authenticating Requests: Using Query Parameters".
 func TestPresign(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,8 @@ func (s *Signer) Sign(r *http.Request, body []byte, now time.Time) {
 	}
 	signed := map[string]string{"host": r.URL.Host}
 	for name, values := range r.Header {
-		signed[strings.ToLower(name)] = strings.TrimSpace(strings.Join(values, ","))
+		// A service collapses spaces before it verifies, so those within a value do as well.
+		signed[strings.ToLower(name)] = strings.Join(strings.FieldsFunc(strings.Join(values, ","), func(c rune) bool { return c == ' ' }), " ")
 	}
 	names := strings.Join(slices.Sorted(maps.Keys(signed)), ";")
 	signature := s.signature(r.Method, r.URL, signed, sum(body), now)
@@ -69,11 +70,7 @@ func (s *Signer) scope(now time.Time) string {
 // signature signs a request, of which these headers count.
 func (s *Signer) signature(method string, u *url.URL, headers map[string]string, payload string, now time.Time) string {
 	var canonical strings.Builder
-	path := u.EscapedPath()
-	if path == "" {
-		path = "/"
-	}
-	canonical.WriteString(method + "\n" + path + "\n" + canonicalQuery(u.Query()) + "\n")
+	canonical.WriteString(method + "\n" + s.canonicalPath(u) + "\n" + canonicalQuery(u.Query()) + "\n")
 	names := slices.Sorted(maps.Keys(headers))
 	for _, name := range names {
 		canonical.WriteString(name + ":" + headers[name] + "\n")
@@ -85,6 +82,22 @@ func (s *Signer) signature(method string, u *url.URL, headers map[string]string,
 		key = mac(key, part)
 	}
 	return hex.EncodeToString(mac(key, text))
+}
+
+// canonicalPath is the path as it is sent, each segment escaped once more: every service but S3 takes it so.
+func (s *Signer) canonicalPath(u *url.URL) string {
+	path := u.EscapedPath()
+	if path == "" {
+		return "/"
+	}
+	if s.Service == "s3" {
+		return path
+	}
+	segments := strings.Split(path, "/")
+	for i, segment := range segments {
+		segments[i] = strings.ReplaceAll(url.QueryEscape(segment), "+", "%20")
+	}
+	return strings.Join(segments, "/")
 }
 
 // canonicalQuery has the parameters in order, and a space as %20, which Go writes as a plus.
