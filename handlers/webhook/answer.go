@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -25,6 +26,8 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte // its beginning
+
+	hidden []string // what no error may show of the body
 }
 
 // outcome turns an answer into the outcome of the run.
@@ -43,7 +46,11 @@ func outcome(t *core.RunInfo, said answer, now time.Time) error {
 // err is an answer that is no success, as an error: its status and the beginning of its body.
 func (said answer) err() error {
 	err := fmt.Errorf("webhook: %d %s", said.status, http.StatusText(said.status))
-	if text := strings.TrimSpace(contract.Text(said.body[:min(len(said.body), mostErrorAnswer)])); text != "" {
+	body := said.body
+	for _, secret := range said.hidden { // before the body is cut: half a secret is still one
+		body = bytes.ReplaceAll(body, []byte(secret), []byte("***"))
+	}
+	if text := strings.TrimSpace(contract.Text(body[:min(len(body), mostErrorAnswer)])); text != "" {
 		err = fmt.Errorf("%w: %s", err, text)
 	}
 	return err

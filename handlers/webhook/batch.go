@@ -29,7 +29,7 @@ func (h *Handler) RunBatch(ctx context.Context, ts []*core.Task[json.RawMessage]
 	if trace := contract.Trace(ts); trace != "" {
 		r.Header.Set("Traceparent", trace)
 	}
-	said, err := h.post(r, contract.MostOutcomes(ts))
+	said, err := h.post(r, body, contract.MostOutcomes(ts))
 	switch {
 	case err != nil:
 		return contract.All(ts, err)

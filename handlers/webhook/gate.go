@@ -64,7 +64,7 @@ func (g *Gate) Ask(ctx context.Context, t *core.RunInfo) (core.GateAnswer, error
 	if tag != "" {
 		r.Header.Set("If-None-Match", tag)
 	}
-	said, err := g.handler.post(r, core.MaxGateInput+1)
+	said, err := g.handler.post(r, body, core.MaxGateInput+1)
 	switch {
 	case err != nil && within.Err() != nil && ctx.Err() == nil:
 		return core.GateAnswer{}, fmt.Errorf("webhook: no answer within %s", g.timeout)

@@ -24,6 +24,13 @@ type Config struct {
 	// Secret signs the messages: "whsec_" and the base64 of 24 to 64 bytes, as Standard Webhooks have it; the prefix may be
 	// left out. Messages are not signed if it is empty.
 	Secret string
+	// Headers are sent with each message: names, and values that may be secret. Names that duly uses itself are refused: see CheckHeader.
+	// Errors of answers show no value of eight bytes and more.
+	Headers map[string]string
+	// Bearer is a token that is sent as Authorization: Bearer; none if empty.
+	Bearer string
+	// Identity proves which host sends the messages, in the same header; nothing does if it is nil.
+	Identity Identity
 	// AllowPrivate lets addresses be called that are not public, those of this machine included.
 	AllowPrivate bool
 	// AllowLoopback lets URL name this machine, as localhost or by its address, by http as well.
@@ -44,13 +51,15 @@ const parentHeader = "Duly-Parent"
 // Handler posts tasks to a URL. Its Run is a handler for [core.Handle].
 // It is safe for concurrent use, and keeps connections between runs.
 type Handler struct {
-	url    string
-	key    []byte
-	clock  core.Clock
-	client *http.Client
+	url      string
+	key      []byte
+	header   http.Header // of the configuration
+	identity Identity
+	clock    core.Clock
+	client   *http.Client
 }
 
-// New checks the configuration, calling nobody. Its error is a *[core.ConfigError], which shows neither the URL nor the secret.
+// New checks the configuration, calling nobody. Its error is a *[core.ConfigError], which shows neither the URL nor a secret.
 func New(c Config) (*Handler, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -65,12 +74,16 @@ func New(c Config) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	header, err := c.headers(u)
+	if err != nil {
+		return nil, err
+	}
 	if c.Clock == nil {
 		c.Clock = core.SystemClock{}
 	}
-	return &Handler{url: c.URL, key: key, clock: c.Clock, client: &http.Client{
+	return &Handler{url: c.URL, key: key, header: header, identity: c.Identity, clock: c.Clock, client: &http.Client{
 		Transport: guard{private: c.AllowPrivate, loopback: here}.transport(),
-		// A redirect could lead where the configuration does not say.
+		// A redirect could lead where the configuration does not say, and would take the headers along.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
@@ -93,7 +106,7 @@ func (h *Handler) Run(ctx context.Context, t *core.Task[json.RawMessage]) error 
 		return err
 	}
 	// A byte more than a result may have, so that Keep can tell.
-	said, err := h.post(r, t.MaxResult()+1)
+	said, err := h.post(r, body, t.MaxResult()+1)
 	if err != nil {
 		return err
 	}
@@ -115,6 +128,7 @@ func (h *Handler) message(ctx context.Context, values core.Values, id string, bo
 	if err != nil {
 		return nil, core.SkipRetry(errors.New("webhook: the URL is not usable"))
 	}
+	r.Header = h.header.Clone()
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "duly")
 	if parent := core.ParentOf(ctx); parent != "" {
@@ -128,8 +142,17 @@ func (h *Handler) message(ctx context.Context, values core.Values, id string, bo
 	return r, nil
 }
 
-// post sends a message and reads the beginning of its answer.
-func (h *Handler) post(r *http.Request, most int) (answer, error) { return ask(h.client, r, most) }
+// post sends a message with what proves its sender, which comes last as it may sign the rest, and reads the beginning of its answer.
+func (h *Handler) post(r *http.Request, body []byte, most int) (answer, error) {
+	if h.identity != nil {
+		if err := h.identity.Prove(r, body); err != nil {
+			return answer{}, fmt.Errorf("webhook: %w", err)
+		}
+	}
+	said, err := ask(h.client, r, most)
+	said.hidden = h.hidden(r.Header)
+	return said, err
+}
 
 // ask sends a request and reads the beginning of its answer.
 func ask(client *http.Client, r *http.Request, most int) (answer, error) {
