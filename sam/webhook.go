@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 // webhooks registers a webhook for each kind of DULY_WEBHOOKS, as in {"digest": "https://agents.example/digest"}. This
 // machine is no exception to what is not public: Lambda itself listens there.
 func webhooks(s *core.Scheduler, get func(string) string) error {
-	urls, err := readWebhooks(get("DULY_WEBHOOKS"))
+	all, err := readWebhooks(get("DULY_WEBHOOKS"))
 	if err != nil {
 		return err
 	}
@@ -23,9 +24,13 @@ func webhooks(s *core.Scheduler, get func(string) string) error {
 	if err != nil {
 		return err
 	}
-	for kind, url := range urls {
+	for kind, to := range all {
+		proof, err := to.proof(get)
+		if err != nil {
+			return named(kind, err)
+		}
 		h, err := webhook.New(webhook.Config{
-			URL: url, Secret: get("DULY_WEBHOOK_SECRET"), AllowPrivate: private, Insecure: private,
+			URL: to.URL, Secret: get("DULY_WEBHOOK_SECRET"), Identity: proof, AllowPrivate: private, Insecure: private,
 		})
 		if err != nil {
 			return named(kind, err)
@@ -65,32 +70,59 @@ func callbacks(get func(string) string) (core.Callbacks, error) {
 	return b, err
 }
 
-// readWebhooks reads the URLs. JSON would let the last of two for one kind win, without a word.
-func readWebhooks(text string) (map[string]string, error) {
-	urls := map[string]string{}
-	if text == "" {
-		return urls, nil
+// target is where tasks of a kind are posted: a URL, or an object of a URL and what proves the function to the server.
+type target struct {
+	URL      string `json:"url"`
+	Identity string `json:"identity"` // aws: the role signs
+}
+
+// UnmarshalJSON reads either form.
+func (t *target) UnmarshalJSON(data []byte) error {
+	if data[0] == '"' {
+		return json.Unmarshal(data, &t.URL)
 	}
-	wrong := errors.New(`DULY_WEBHOOKS must be JSON such as {"digest": "https://agents.example/digest"}`)
-	var all map[string]string
-	if json.Unmarshal([]byte(text), &all) != nil {
+	type plain target // without this method
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	return d.Decode((*plain)(t))
+}
+
+// proof is what proves the function to the server; nil for nothing.
+func (t *target) proof(get func(string) string) (webhook.Identity, error) {
+	switch t.Identity {
+	case "":
+		return nil, nil //nolint:nilnil // the server lets everybody in, or checks the signature of the message
+	case "aws":
+		return webhook.NewAWSIdentity(webhook.AWSConfig{Region: webhook.RegionOf(t.URL)}.With(get))
+	default:
+		return nil, &core.ConfigError{Field: "identity", Value: t.Identity, Reason: fmt.Sprintf("must be aws, not %q", t.Identity)}
+	}
+}
+
+// readWebhooks reads the URLs. JSON would let the last of two for one kind win, without a word.
+func readWebhooks(text string) (map[string]target, error) {
+	all := map[string]target{}
+	if text == "" {
+		return all, nil
+	}
+	wrong := errors.New(`DULY_WEBHOOKS must be JSON such as {"digest": "https://agents.example/digest"}; in place of a URL there may be {"url": "https://...", "identity": "aws"}`)
+	d := json.NewDecoder(strings.NewReader(text))
+	if brace, err := d.Token(); err != nil || brace != json.Delim('{') || !json.Valid([]byte(text)) {
 		return nil, wrong
 	}
-	d := json.NewDecoder(strings.NewReader(text))
-	_, _ = d.Token() // the brace: the whole has been read above
 	for d.More() {
 		kind, err := d.Token()
-		url, err2 := d.Token()
+		var to target
 		name, isText := kind.(string)
-		if err != nil || err2 != nil || !isText {
+		if err != nil || !isText || d.Decode(&to) != nil {
 			return nil, wrong
 		}
-		if _, twice := urls[name]; twice {
+		if _, twice := all[name]; twice {
 			return nil, fmt.Errorf("DULY_WEBHOOKS: the kind %q exists twice", name)
 		}
-		urls[name], _ = url.(string)
+		all[name] = to
 	}
-	return urls, nil
+	return all, nil
 }
 
 // register makes a kind that core.Handle refuses, which is a mistake in a program, one in the settings.
@@ -112,6 +144,8 @@ func named(kind string, err error) error {
 		return err
 	case wrong.Field == "Secret":
 		return errors.New("DULY_WEBHOOK_SECRET " + wrong.Reason)
+	case wrong.Field == "Headers" || wrong.Field == "AccessKey" || wrong.Field == "Region" || wrong.Field == "identity":
+		return fmt.Errorf("DULY_WEBHOOKS: the identity of %q: %w", kind, err)
 	case wrong.Field == "Insecure":
 		return fmt.Errorf("DULY_WEBHOOKS: the URL of %q must begin with https://; DULY_WEBHOOKS_ALLOW_PRIVATE=true allows http", kind)
 	default:

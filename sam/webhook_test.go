@@ -72,6 +72,22 @@ func TestWebhook(t *testing.T) {
 	assert.Equal(t, <-ids, <-ids, "one occurrence, one id, however often it is tried")
 }
 
+// The role signs what is posted to a function's URL with IAM.
+func TestWebhooksAreSignedByTheRole(t *testing.T) {
+	t.Parallel()
+	got := make(chan http.Header, 1)
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.Header }))
+	t.Cleanup(srv.Close)
+	task := run(t, 1, map[string]string{
+		"DULY_WEBHOOKS": `{"hook":{"url":"` + srv.URL + `","identity":"aws"}}`, "DULY_WEBHOOKS_ALLOW_PRIVATE": "true", "AWS_REGION": "eu-north-1",
+		"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "session",
+	})
+	assert.Equal(t, core.StatusCompleted, task.Status, task.LastError)
+	header := <-got
+	assert.Regexp(t, "^AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/[0-9]{8}/eu-north-1/lambda/aws4_request, ", header.Get("Authorization"))
+	assert.Equal(t, "session", header.Get("X-Amz-Security-Token"))
+}
+
 // What is not public is not called, this machine included, whatever guise it comes in.
 func TestWebhooksStayOutside(t *testing.T) {
 	t.Parallel()
@@ -99,6 +115,13 @@ func TestWebhookSettings(t *testing.T) {
 		{map[string]string{"DULY_WEBHOOKS": `{"a":"https://x"}`, "DULY_WEBHOOK_SECRET": "whsec_!"}, "DULY_WEBHOOK_SECRET must be whsec_ and the base64"},
 		{map[string]string{"DULY_WEBHOOKS": `{"a":"https://x"}`, "DULY_WEBHOOK_SECRET": "whsec_"}, "DULY_WEBHOOK_SECRET must be whsec_ and the base64"},
 		{map[string]string{"DULY_WEBHOOKS": `{"no kind!":"https://x"}`}, "DULY_WEBHOOKS: duly: Handle: kind"},
+		{map[string]string{"DULY_WEBHOOKS": `{"a":{"url":"https://x","identity":"me"}}`}, `DULY_WEBHOOKS: the identity of "a": identity must be aws, not "me"`},
+		{map[string]string{"DULY_WEBHOOKS": `{"a":{"url":"https://x","identity":"aws"}}`}, `DULY_WEBHOOKS: the identity of "a": Region must be`},
+		{map[string]string{"DULY_WEBHOOKS": `{"a":{"url":"https://a.lambda-url.b.on.aws","identity":"aws"}}`}, `DULY_WEBHOOKS: the identity of "a": AccessKey must be set`},
+		{map[string]string{"DULY_WEBHOOKS": `{"a":{"url":"https://u:p@a.lambda-url.b.on.aws","identity":"aws"}}`, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}, `the identity of "a": Headers may have one`},
+		{map[string]string{"DULY_WEBHOOKS": `{"a":{"url":"https://x","bearer":"y"}}`}, "must be JSON"},
+		{map[string]string{"DULY_WEBHOOKS": `{"a":5}`}, "must be JSON"},
+		{map[string]string{"DULY_WEBHOOKS": `{"a":"https://x"} {}`}, "must be JSON"},
 		{map[string]string{"DULY_WEBHOOKS_ALLOW_PRIVATE": "maybe"}, "must be true or false"},
 	} {
 		s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
