@@ -286,7 +286,7 @@ func keysOf(n *yaml.Node) []string {
 		}
 		out = append(out, child.Value)
 		switch value := n.Content[i+1]; child.Value {
-		case "payload", "info", "values":
+		case "payload", "info", "values", "headers", "headers_env":
 		case "handlers":
 			for j := 1; j < len(value.Content); j += 2 {
 				out = append(out, keysOf(value.Content[j])...)

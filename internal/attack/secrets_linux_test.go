@@ -45,7 +45,8 @@ func guarded(t *testing.T) (*program, string, *redistest.Server) {
 	redis := redistest.StartTCP(t)
 	require.NoError(t, redis.Client(t).Do(t.Context(), "ACL", "SETUSER", "ann", "on", ">"+hush+"redis", "~*", "&*", "+@all").Err())
 	url := strings.Replace(redis.URL, "redis://", "redis://ann:"+hush+"redis@", 1)
-	return newProgram(t, "DULY_REDIS_URL="+url, "DULY_TOKEN="+hush+"token,"+hush+"older", "CRON_SECRET="+hush+"cron", "HOOK="+signing), url, redis
+	return newProgram(t, "DULY_REDIS_URL="+url, "DULY_TOKEN="+hush+"token,"+hush+"older", "CRON_SECRET="+hush+"cron", "HOOK="+signing,
+		"HEADER="+hush+"header", "BEARER="+hush+"bearer"), url, redis
 }
 
 // A daemon with every secret set runs programs, fails webhooks and answers requests: no log line, answer, task, metric, command or
@@ -58,7 +59,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	require.NoError(t, os.WriteFile(look, []byte(`env; tr '\0' '\n' </proc/$$/environ; tr '\0' ' ' </proc/$$/cmdline; tr '\0' ' ' </proc/$PPID/cmdline; ls -l /proc/$$/fd; echo MARK; exit 65`+"\n"), 0o600))
 	config := file(t, fmt.Sprintf(`handlers:
   look: { exec: [sh, %q] }
-  hook: { webhook: "https://127.0.0.1:1/?key=%surl", secret_env: HOOK }
+  hook: { webhook: "https://127.0.0.1:1/?key=%surl", secret_env: HOOK, headers_env: { X-Key: HEADER }, bearer_env: BEARER }
   user: { webhook: "https://%suser:%spass@127.0.0.1:1/", secret_env: HOOK }
 `, look, hush, hush, hush))
 	for _, format := range []string{"text", "json"} {

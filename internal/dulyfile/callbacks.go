@@ -51,18 +51,18 @@ func (f *File) readCallbacks(p place) error {
 	}
 	config.Secret = secret
 	if c.deliver, err = webhook.NewCallbacks(config); err != nil {
-		return p.refusedCallback(err, env)
+		return p.refusedCallback(err)
 	}
 	f.Callbacks = &c
 	return check(p, core.KindCallback, core.Config{Default: core.KindConfig{Lease: f.Lease}, Kinds: map[string]core.KindConfig{core.KindCallback: c.settings}})
 }
 
 // refusedCallback is an error about callbacks at the key that is wrong.
-func (p place) refusedCallback(err error, env string) error {
+func (p place) refusedCallback(err error) error {
 	if wrong, ok := errors.AsType[*core.ConfigError](err); ok && strings.HasPrefix(wrong.Field, "Allow") {
 		return p.of("allow").fail("%q %s", wrong.Value, wrong.Reason)
 	}
-	return p.of("secret_env").refused(err, env)
+	return p.of("secret_env").refused(err, &hook{secret: p.of("secret_env")})
 }
 
 // into adds the settings of deliveries to those of kinds, and returns what delivers; nil without callbacks.

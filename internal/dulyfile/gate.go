@@ -15,8 +15,7 @@ import (
 type gate struct {
 	posts   bool // it is a webhook
 	exec    []string
-	webhook webhook.Config
-	secret  string // the variable that webhook.Secret is from
+	webhook hook
 	timeout time.Duration
 }
 
@@ -29,38 +28,36 @@ func (h *Handler) readGate(p place) error {
 	}
 	g := &gate{}
 	h.gate = g
-	if err := p.read(map[string]reader{
+	if err := p.read(g.webhook.readers(map[string]reader{
 		"exec": some("exec", &argv), "webhook": some("webhook", &url), "timeout": duration(&g.timeout),
-		"secret_env": text(&g.secret), "insecure": boolean(&g.webhook.Insecure), "allow_private": boolean(&g.webhook.AllowPrivate),
-	}); err != nil {
+	})); err != nil {
 		return err
 	}
 	if len(types) != 1 {
 		return p.fail("must have exactly one of exec and webhook, not %d", len(types))
 	}
 	at := argv
-	g.posts = types[0] == "webhook"
-	switch {
-	case g.posts:
+	if g.posts = types[0] == "webhook"; g.posts {
 		at = url
-		if err := url.readURL(&g.webhook, g.secret); err != nil {
+		if err := g.webhook.read(url); err != nil {
 			return err
 		}
-	case g.webhook != webhook.Config{} || g.secret != "":
-		return p.fail("has secret_env, insecure or allow_private, which are for webhooks only")
-	default:
+	} else {
+		if err := g.webhook.refuse(p); err != nil {
+			return err
+		}
 		if err := texts(&g.exec)(argv); err != nil {
 			return err
 		}
 	}
 	_, err := g.ask(nil, nil)
-	return at.refused(err, g.secret)
+	return at.refused(err, &g.webhook)
 }
 
 // ask is the gate as core has it. Its error is a *core.ConfigError.
 func (g *gate) ask(children *exec.Children, secrets []string) (func(context.Context, *core.RunInfo) (core.GateAnswer, error), error) {
 	if g.posts {
-		w, err := webhook.NewGate(webhook.GateConfig{Config: g.webhook, Timeout: g.timeout})
+		w, err := webhook.NewGate(webhook.GateConfig{Config: g.webhook.config, Timeout: g.timeout})
 		if err != nil {
 			return nil, err
 		}

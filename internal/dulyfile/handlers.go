@@ -6,9 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -25,9 +23,8 @@ type Handler struct {
 	Log      bool // it writes one line for each run
 
 	exec    []string
-	webhook webhook.Config
-	secret  string // the variable that webhook.Secret is from
-	gate    *gate  // nil if the kind has none
+	webhook hook
+	gate    *gate // nil if the kind has none
 }
 
 // webhookTimeout is how long a webhook may take if the file does not say.
@@ -57,17 +54,16 @@ func (f *File) readHandlers(p place) error {
 // read reads one handler. The keys of its type are checked after all have been
 // read, so that their order does not matter.
 func (h *Handler) read(p place) error {
-	var argv, hook place
+	var argv, to place
 	var types []string
 	some := func(name string, into *place) reader {
 		return func(p place) error { types, *into = append(types, name), p; return nil }
 	}
 	var logged place
-	if err := p.read(map[string]reader{
-		"log": some("log", &logged), "exec": some("exec", &argv), "webhook": some("webhook", &hook),
-		"secret_env": text(&h.secret), "insecure": boolean(&h.webhook.Insecure),
-		"allow_private": boolean(&h.webhook.AllowPrivate), "timeout": durationOrNone(&h.Settings.Timeout),
-		"level": integer((*int)(&h.Settings.Level)), "slots": integer(&h.Settings.Slots), "lease": duration(&h.Settings.Lease), "max_attempts": integer(&h.Settings.MaxAttempts),
+	if err := p.read(h.webhook.readers(map[string]reader{
+		"log": some("log", &logged), "exec": some("exec", &argv), "webhook": some("webhook", &to),
+		"timeout": durationOrNone(&h.Settings.Timeout),
+		"level":   integer((*int)(&h.Settings.Level)), "slots": integer(&h.Settings.Slots), "lease": duration(&h.Settings.Lease), "max_attempts": integer(&h.Settings.MaxAttempts),
 		"backoff": durationOrNone(&h.Settings.Backoff), "max_backoff": duration(&h.Settings.MaxBackoff),
 		"max_retry_afters": orNever(&h.Settings.MaxRetryAfters), "pause_after_failures": orNever(&h.Settings.PauseAfter),
 		"grace": durationOrNone(&h.Settings.Grace), "spread": durationOrNone(&h.Settings.Spread), "catch_up": orNone(&h.Settings.CatchUp),
@@ -75,14 +71,16 @@ func (h *Handler) read(p place) error {
 		"batch": integer(&h.Settings.Batch), "batch_wait": duration(&h.Settings.BatchWait), "batch_by": h.readBatchBy,
 		"expect":      h.readExpect,
 		"idle_factor": number(&h.Settings.IdleBackoff.Factor), "idle_max": duration(&h.Settings.IdleBackoff.Max),
-	}); err != nil {
+	})); err != nil {
 		return err
 	}
 	if len(types) != 1 {
 		return p.fail("must have exactly one of log, exec and webhook, not %d", len(types))
 	}
-	if (h.webhook != webhook.Config{} || h.secret != "") && types[0] != "webhook" {
-		return p.fail("has secret_env, insecure or allow_private, which are for webhooks only")
+	if types[0] != "webhook" {
+		if err := h.webhook.refuse(p); err != nil {
+			return err
+		}
 	}
 	if h.Settings.Batch != 0 && types[0] == "log" {
 		return p.fail("has batch, which is for exec and webhook only")
@@ -94,7 +92,7 @@ func (h *Handler) read(p place) error {
 	case "exec":
 		return h.readExec(argv)
 	default:
-		return h.readWebhook(hook)
+		return h.readWebhook(to)
 	}
 }
 
@@ -147,47 +145,16 @@ func (h *Handler) readExec(p place) error {
 		return err
 	}
 	_, err := exec.New(exec.Config{Argv: h.exec})
-	return p.refused(err, "")
+	return p.refused(err, nil)
 }
 
 // readWebhook reads the URL, and checks it with the settings that it has.
 func (h *Handler) readWebhook(p place) error {
-	if err := p.readURL(&h.webhook, h.secret); err != nil {
+	if err := h.webhook.read(p); err != nil {
 		return err
 	}
 	h.Settings.Timeout = cmp.Or(h.Settings.Timeout, webhookTimeout)
-	_, err := webhook.New(h.webhook)
-	return p.refused(err, h.secret)
-}
-
-// readURL reads a URL and the secret that a variable contains, if it is named. Errors name the variable, and never what it contains.
-func (p place) readURL(w *webhook.Config, secret string) error {
-	if err := text(&w.URL)(p); err != nil {
-		return err
-	}
-	if secret != "" {
-		if w.Secret = os.Getenv(secret); w.Secret == "" {
-			return p.fail("the environment variable %s, named by secret_env, is not set", secret)
-		}
-	}
-	// The user of the file is that of the machine, so localhost is theirs to name.
-	w.AllowLoopback = true
-	return nil
-}
-
-// refused is what a handler or a gate says about its settings, in the words of the file; nil if it takes them.
-func (p place) refused(err error, secret string) error {
-	wrong, ok := errors.AsType[*core.ConfigError](err)
-	switch {
-	case !ok:
-		return err
-	case wrong.Field == "Secret":
-		return p.fail("the environment variable %s, named by secret_env, %s", secret, wrong.Reason)
-	case wrong.Field == "Insecure":
-		return p.fail("must be https, as others can read requests sent over http; insecure: true allows http")
-	default:
-		return p.fail("%s", wrong.Reason)
-	}
+	return h.webhook.try(p)
 }
 
 // Settings are what a scheduler has to know of the file. It logs nothing.
@@ -212,11 +179,9 @@ func (f *File) Settings() core.Config {
 func (f *File) Register(s *core.Scheduler, logger *slog.Logger, children *exec.Children, secrets ...string) error {
 	secrets = append(secrets, f.secrets...)
 	for _, h := range f.Handlers {
-		if h.secret != "" {
-			secrets = append(secrets, h.secret)
-		}
-		if h.gate != nil && h.gate.secret != "" {
-			secrets = append(secrets, h.gate.secret)
+		secrets = append(secrets, h.webhook.env...)
+		if h.gate != nil {
+			secrets = append(secrets, h.gate.webhook.env...)
 		}
 	}
 	for _, h := range f.Handlers {
@@ -248,7 +213,7 @@ func (h *Handler) register(s *core.Scheduler, logger *slog.Logger, children *exe
 		}
 		h.handle(s, e)
 	default:
-		w, err := webhook.New(h.webhook)
+		w, err := webhook.New(h.webhook.config)
 		if err != nil {
 			return err
 		}

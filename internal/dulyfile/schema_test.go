@@ -39,6 +39,9 @@ var keyed = map[string]struct {
 	"budget":            {func(v any) object { return object{"budgets": []any{v}} }, object{"unit": "runs", "per": "day", "amount": 1}},
 	"handler":           {func(v any) object { return object{"handlers": object{"x": v}} }, object{"log": object{}}},
 	"gate":              {func(v any) object { return object{"handlers": object{"x": object{"log": object{}, "gate": v}}} }, object{"exec": []any{"sh"}}},
+	"identity":          {hookWith(""), object{"google": object{}}},
+	"identity_google":   {hookWith("google"), object{}},
+	"identity_aws":      {hookWith("aws"), object{}},
 	"activity":          {func(v any) object { return object{"handlers": object{"x": object{"log": object{}, "activity": v}}} }, object{}},
 	"binding":           {func(v any) object { return object{"handlers": logs("digest"), "bindings": []any{v}} }, object{"values": object{"A": "b"}}},
 	"secret":            {func(v any) object { return object{"bindings": []any{object{"values": object{"A": v}}}} }, object{"env": "HOOK_SECRET"}},
@@ -59,6 +62,16 @@ var keyed = map[string]struct {
 	}, object{"agent": "a", "id": "i", "kind": "digest"}},
 }
 
+// hookWith is a webhook with an identity, or with one of a cloud.
+func hookWith(cloud string) func(v any) object {
+	return func(v any) object {
+		if cloud != "" {
+			v = object{cloud: v}
+		}
+		return object{"handlers": object{"x": object{"webhook": "https://a.example/", "identity": v}}}
+	}
+}
+
 // logs are handlers of some kinds.
 func logs(kinds ...string) object {
 	all := object{}
@@ -74,7 +87,12 @@ var beside = map[string]object{
 	"handler.exec": {"log": nil}, "handler.webhook": {"log": nil}, "gate.webhook": {"exec": nil},
 	"handler.secret_env": {"log": nil, "webhook": "https://a.example/"}, "handler.insecure": {"log": nil, "webhook": "https://a.example/"},
 	"handler.allow_private": {"log": nil, "webhook": "https://a.example/"},
-	"gate.secret_env":       {"exec": nil, "webhook": "https://a.example/"}, "gate.insecure": {"exec": nil, "webhook": "https://a.example/"},
+	"handler.headers":       {"log": nil, "webhook": "https://a.example/"}, "handler.headers_env": {"log": nil, "webhook": "https://a.example/"},
+	"handler.bearer_env": {"log": nil, "webhook": "https://a.example/"}, "handler.identity": {"log": nil, "webhook": "https://a.example/"},
+	"gate.headers": {"exec": nil, "webhook": "https://a.example/"}, "gate.headers_env": {"exec": nil, "webhook": "https://a.example/"},
+	"gate.bearer_env": {"exec": nil, "webhook": "https://a.example/"}, "gate.identity": {"exec": nil, "webhook": "https://a.example/"},
+	"identity.aws":    {"google": nil},
+	"gate.secret_env": {"exec": nil, "webhook": "https://a.example/"}, "gate.insecure": {"exec": nil, "webhook": "https://a.example/"},
 	"gate.allow_private": {"exec": nil, "webhook": "https://a.example/"},
 	"handler.batch":      {"log": nil, "exec": []any{"sh"}}, "handler.batch_by": {"log": nil, "exec": []any{"sh"}, "batch": 2},
 	"handler.batch_wait": {"log": nil, "exec": []any{"sh"}, "batch": 2}, "handler.backoff": {"max_backoff": "1h"}, "callbacks.backoff": {"max_backoff": "2h"},
@@ -251,6 +269,9 @@ func secrets(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"HOOK_SECRET", "CALLBACK_SECRET", "APPROVALS_SECRET", "ALARM_SECRET", "DIGEST_KEY"} {
 		t.Setenv(name, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	}
+	for _, name := range []string{"API_KEY", "AGENTS_TOKEN", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
+		t.Setenv(name, "eu-north-1")
 	}
 }
 

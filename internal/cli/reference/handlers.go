@@ -201,7 +201,7 @@ What a server gets that ` + "`webhook`" + ` posts to, and what duly makes of its
 	if err := headers(&b, seen.Header); err != nil {
 		return "", err
 	}
-	b.WriteString("\n## Body\n\nOne JSON object:\n")
+	b.WriteString("\nThe keys `headers`, `headers_env`, `bearer_env` and `identity` of [a handler](file.md#handlerskind) add others, by which a server knows whom to let in.\n\n## Body\n\nOne JSON object:\n")
 	c.members(&b)
 	b.WriteString("\n## Answer\n\n| status | what becomes of the run | with `Retry-After` |\n|---|---|---|\n")
 	ranges(&b, seen.Codes, seen.Later)
