@@ -249,13 +249,13 @@ client-test: ## generate TypeScript clients from openapi.json and check their ty
 	@scripts/client-test.sh adapters/http/openapi.json
 
 .PHONY: proto
-proto: ## write adapters/http/rpc/schedulerpb after a change of scheduler.proto; needs protoc
+proto: ## write the Go code of gRPC after a change in adapters/http/rpc/proto; needs protoc
 	@command -v protoc >/dev/null || { echo 'make proto needs protoc: install protobuf-compiler' >&2; exit 1; }
 	@plugins=$$(mktemp -d) && trap 'rm -rf "$$plugins"' EXIT && \
 		GOBIN="$$plugins" go install google.golang.org/protobuf/cmd/protoc-gen-go connectrpc.com/connect/cmd/protoc-gen-connect-go && \
 		cd adapters/http/rpc && PATH="$$plugins:$$PATH" protoc -I proto --go_out=. --connect-go_out=. \
 		--go_opt=module=$(MODULE)/adapters/http/rpc --connect-go_opt=module=$(MODULE)/adapters/http/rpc,package_suffix= \
-		duly/scheduler/v1/scheduler.proto
+		duly/scheduler/v1/scheduler.proto duly/agentmemory/v1/agentmemory.proto
 
 .PHONY: zones
 zones: ## write core/schedule/zones.gz from the zones that Go brings, after an update of Go

@@ -55,7 +55,10 @@ func New(s *core.Scheduler, config Config) *Handler {
 		options = append(options, connect.WithCodec(codec))
 	}
 	h := &Handler{mux: http.NewServeMux(), errors: connect.NewErrorWriter(options...)}
-	h.mux.Handle(schedulerpb.NewSchedulerServiceHandler(&service{scheduler: s, config: config}, options...))
+	own := &service{scheduler: s, config: config}
+	h.mux.Handle(schedulerpb.NewSchedulerServiceHandler(own, options...))
+	agentMemory{own}.mount(h.mux, options)
+	// Not the service of agent-memory: its description belongs to that.
 	reflector := grpcreflect.NewStaticReflector(schedulerpb.SchedulerServiceName)
 	h.mux.Handle(grpcreflect.NewHandlerV1(reflector, options...))
 	// grpcurl and others still ask for this one first.
@@ -65,7 +68,7 @@ func New(s *core.Scheduler, config Config) *Handler {
 
 // Services are the names of what it serves: the first segments of its paths.
 func (*Handler) Services() []string {
-	return []string{schedulerpb.SchedulerServiceName, grpcreflect.ReflectV1ServiceName, grpcreflect.ReflectV1AlphaServiceName}
+	return []string{schedulerpb.SchedulerServiceName, memoryService, grpcreflect.ReflectV1ServiceName, grpcreflect.ReflectV1AlphaServiceName}
 }
 
 // ServeHTTP answers one call.

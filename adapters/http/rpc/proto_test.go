@@ -2,10 +2,12 @@ package rpc_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,35 +15,49 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/rpc/agentmemorypb"
 	"github.com/seed-6f6f2c11/duly/adapters/http/rpc/schedulerpb"
 )
 
-// The generated code is that of the description.
+// The generated code is that of the descriptions.
 
-const description = "proto/duly/scheduler/v1/scheduler.proto"
+var descriptions = map[string]protoreflect.FileDescriptor{
+	"duly/scheduler/v1/scheduler.proto":     schedulerpb.File_duly_scheduler_v1_scheduler_proto,
+	"duly/agentmemory/v1/agentmemory.proto": agentmemorypb.File_duly_agentmemory_v1_agentmemory_proto,
+}
 
-// Each message, field, number and call of the description is in the code, and none besides.
+// Each message, field, number and call of a description is in the code, and none besides.
 func TestTheCodeHasTheDescription(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(description)
-	require.NoError(t, err)
+	all := 0
+	for path, file := range descriptions {
+		text, err := os.ReadFile(filepath.Join("proto", path))
+		require.NoError(t, err)
+		said := declared(string(text))
+		assert.ElementsMatch(t, described(file), said, "%s: run make proto", path)
+		all += len(said)
+	}
+	assert.Greater(t, all, 70)
+}
+
+// declared is what a description says, a line each.
+func declared(text string) []string {
 	var said []string
 	message := ""
-	for line := range strings.SplitSeq(string(text), "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		line, _, _ = strings.Cut(line, "//")
 		if m := regexp.MustCompile(`^message (\w+)`).FindStringSubmatch(line); m != nil {
 			message = m[1]
 			said = append(said, message)
 		}
-		if m := regexp.MustCompile(`^\s+(repeated )?([\w.]+) (\w+) = (\d+);`).FindStringSubmatch(line); m != nil {
+		if m := regexp.MustCompile(`^\s+((?:repeated|optional) )?([\w.]+|map<string, string>) (\w+) = (\d+);`).FindStringSubmatch(line); m != nil {
 			said = append(said, fmt.Sprintf("%s %s%s %s = %s", message, m[1], m[2], m[3], m[4]))
 		}
 		if m := regexp.MustCompile(`^\s+rpc (\w+)\((\w+)\) returns \((\w+)\);`).FindStringSubmatch(line); m != nil {
 			said = append(said, fmt.Sprintf("rpc %s(%s) %s", m[1], m[2], m[3]))
 		}
 	}
-	assert.ElementsMatch(t, described(schedulerpb.File_duly_scheduler_v1_scheduler_proto), said, "run make proto")
-	assert.Greater(t, len(said), 50)
+	return said
 }
 
 // described is what generated code knows, in the same words.
@@ -56,8 +72,16 @@ func described(file protoreflect.FileDescriptor) []string {
 			if f.Message() != nil {
 				kind = strings.TrimPrefix(string(f.Message().FullName()), string(file.Package())+".")
 			}
-			if f.IsList() {
+			if f.Enum() != nil {
+				kind = string(f.Enum().Name())
+			}
+			switch {
+			case f.IsMap():
+				kind = fmt.Sprintf("map<%s, %s>", f.MapKey().Kind(), f.MapValue().Kind())
+			case f.IsList():
 				kind = "repeated " + kind
+			case f.HasOptionalKeyword():
+				kind = "optional " + kind
 			}
 			out = append(out, fmt.Sprintf("%s %s %s = %d", m.Name(), kind, f.Name(), f.Number()))
 		}
@@ -87,10 +111,10 @@ func TestTheCodeIsGenerated(t *testing.T) {
 	}
 	run("go", "install", "google.golang.org/protobuf/cmd/protoc-gen-go", "connectrpc.com/connect/cmd/protoc-gen-connect-go")
 	const module = "=module=github.com/seed-6f6f2c11/duly/adapters/http/rpc"
-	run(protoc, "-I", "proto", "--go_out="+dir, "--connect-go_out="+dir, "--go_opt"+module, "--connect-go_opt"+module+",package_suffix=",
-		strings.TrimPrefix(description, "proto/"))
+	args := []string{"-I", "proto", "--go_out=" + dir, "--connect-go_out=" + dir, "--go_opt" + module, "--connect-go_opt" + module + ",package_suffix="}
+	run(protoc, append(args, slices.Collect(maps.Keys(descriptions))...)...)
 	version := regexp.MustCompile(`(?m)^// +\(?(protoc|- protoc) .*\n|^// \tprotoc .*\n`)
-	for _, file := range []string{"schedulerpb/scheduler.pb.go", "schedulerpb/scheduler.connect.go"} {
+	for _, file := range []string{"schedulerpb/scheduler.pb.go", "schedulerpb/scheduler.connect.go", "agentmemorypb/agentmemory.pb.go"} {
 		want, err := os.ReadFile(filepath.Join(dir, file))
 		require.NoError(t, err)
 		have, err := os.ReadFile(file)

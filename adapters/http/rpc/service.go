@@ -145,11 +145,15 @@ func (s *service) GetSchedulerStatus(
 	if err != nil {
 		return nil, s.failed(ctx, r.Spec().Procedure, err)
 	}
+	return connect.NewResponse(&schedulerpb.GetSchedulerStatusResponse{SchedulerRunning: s.running(ctx), Jobs: jobs, NextCursor: next}), nil
+}
+
+// running reports whether this process can run tasks.
+func (s *service) running(ctx context.Context) bool {
 	own := s.scheduler.Ready()
 	// Some partitions away stop the tasks of these alone.
 	if _, away := errors.AsType[*core.AwayError](own); away {
 		own = nil
 	}
-	running := own == nil && s.config.Ready(ctx) == nil
-	return connect.NewResponse(&schedulerpb.GetSchedulerStatusResponse{SchedulerRunning: running, Jobs: jobs, NextCursor: next}), nil
+	return own == nil && s.config.Ready(ctx) == nil
 }
