@@ -148,7 +148,7 @@ func (info TaskInfo) MarshalJSON() ([]byte, error) {
 			Pauses: info.Pauses, Resting: info.Resting, Awaiting: awaitingOf(info.Awaiting), Cooling: stamp(info.CoolingUntil), Ending: info.Ending, Parent: info.Parent,
 			By: origin.By, Root: origin.Root, Depth: origin.Depth,
 			Schedule:  info.Schedule,
-			Submitted: stamp(info.Submitted), Due: stamp(info.Due), Started: stamp(info.Started),
+			Submitted: stamp(info.Submitted), Updated: stamp(info.UpdatedAt), LastActivity: stamp(info.LastActivity), Due: stamp(info.Due), Started: stamp(info.Started),
 			Finished: stamp(info.Finished), NextRun: stamp(info.NextRun), Attempt: info.Attempt, Crashes: info.Crashes,
 			RunCount: info.RunCount, SkipCount: info.SkipCount, ErrorCount: info.ErrorCount,
 			ConsecutiveFailures: info.ConsecutiveFailures, RetryAfters: info.RetryAfters, GateClosed: info.GateClosed, LastRun: stamp(info.LastRun), LastDuration: took,
@@ -191,6 +191,8 @@ type trackedJSON struct {
 	Depth               int             `json:"depth,omitempty"`
 	Schedule            ScheduleType    `json:"schedule,omitempty"`
 	Submitted           stamp           `json:"submitted_at,omitzero"`
+	Updated             stamp           `json:"updated_at,omitzero"`
+	LastActivity        stamp           `json:"last_activity,omitzero"`
 	Due                 stamp           `json:"due_at,omitzero"`
 	Started             stamp           `json:"started_at,omitzero"`
 	Finished            stamp           `json:"finished_at,omitzero"`

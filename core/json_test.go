@@ -135,6 +135,7 @@ func TestTaskInfoIsFlat(t *testing.T) {
 	data, err := json.Marshal(core.TaskInfo{
 		Agent: "a", ID: "i", Kind: "k", Group: "g", Status: core.StatusInProgress, Level: core.LevelLow,
 		Payload: json.RawMessage(`{"n":1}`), Every: time.Minute, From: core.FromStart, Submitted: moment.Time(), Due: (moment + 1).Time(),
+		UpdatedAt: (moment + 4).Time(), LastActivity: (moment + 5).Time(),
 		Started: (moment + 2).Time(), Attempt: 1, Crashes: 2, RunCount: 3, SkipCount: 4, ErrorCount: 5, ConsecutiveFailures: 6, RetryAfters: 7,
 		LastRun: (moment + 3).Time(), LastOutcome: core.OutcomeFailed, LastError: "e", Result: json.RawMessage(`[1]`),
 		Progress: json.RawMessage(`0.5`), Runs: []core.TaskRun{{Attempt: 1}}, Tags: []string{"t"},
@@ -142,7 +143,7 @@ func TestTaskInfoIsFlat(t *testing.T) {
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"id":"i","agent_id":"a","kind":"k","group":"g","payload":{"n":1},"every":"1m0s","from":"start",
 		"level":3,"tags":["t"],"status":"in_progress","parked":false,"is_running":true,"is_paused":false,
-		"submitted_at":"2026-01-02T03:04:05.678Z","due_at":"2026-01-02T03:04:05.679Z","started_at":"2026-01-02T03:04:05.680Z",
+		"updated_at":"2026-01-02T03:04:05.682Z","last_activity":"2026-01-02T03:04:05.683Z","submitted_at":"2026-01-02T03:04:05.678Z","due_at":"2026-01-02T03:04:05.679Z","started_at":"2026-01-02T03:04:05.680Z",
 		"attempt":1,"crashes":2,"run_count":3,"skip_count":4,"error_count":5,"consecutive_failures":6,"retry_afters":7,
 		"last_run":"2026-01-02T03:04:05.681Z","last_duration_ms":0,"last_result":"failed","last_error":"e",
 		"result":[1],"progress":0.5}`, string(data))

@@ -41,30 +41,35 @@ type TaskInfo struct {
 	Timeout, Lease         time.Duration
 
 	Submitted, Due, Started, Finished time.Time
-	NextRun                           time.Time // when a waiting task is due; zero for never
-	Attempt                           int       // attempts charged to this occurrence
-	Crashes                           int
-	RunCount, SkipCount, ErrorCount   int64
-	ConsecutiveFailures               int
-	RetryAfters                       int // how often in a row its handler returned RetryAfter
-	GateClosed                        int // how often in a row its gate said that there was nothing to do
-	LastRun                           time.Time
-	LastDuration                      time.Duration
-	LastOutcome                       Outcome
-	LastError                         string
-	Reason                            string // why it failed or was cancelled
-	CallbackTask                      string // of one that has ended: the id of the task that delivers its callback
-	Pauses                            []PauseInfo
-	Resting                           bool      // an activity task that waits for activity
-	Awaiting                          *Awaiting // the signal that it waits for; nil for none
-	CoolingUntil                      time.Time // an activity task that failed too often tries again then
-	Ending                            bool      // it was cancelled while it ran, and ends with its run
-	LeaseUntil                        time.Time // in a list of what runs of all agents: when its lease ends, unless it is extended
-	Holder                            string    // there: the name of the process that it runs in, if that has said something of itself
-	HeldBy                            *Because  // in a list of what is held: by what
-	Result, Progress                  json.RawMessage
-	Runs                              []TaskRun // the last ones, oldest first
-	Dropped                           bool      // its record was dropped before its time: all else but Status and Finished is unknown
+	// UpdatedAt is when the task last changed: submitted, edited or replaced; claimed, settled, which is when its run ended, given back or taken from a process that died; its
+	// progress stored; paused or resumed by itself, told to run, cancelled, told a signal, planned again, or touched by activity; ended. A pause of
+	// its agent or kind is no change of the task, nor is a limit that it waits for.
+	UpdatedAt                       time.Time
+	LastActivity                    time.Time // of an activity task: when its subject was last active; zero if unknown, as after a replay
+	NextRun                         time.Time // when a waiting task is due; zero for never
+	Attempt                         int       // attempts charged to this occurrence
+	Crashes                         int
+	RunCount, SkipCount, ErrorCount int64
+	ConsecutiveFailures             int
+	RetryAfters                     int // how often in a row its handler returned RetryAfter
+	GateClosed                      int // how often in a row its gate said that there was nothing to do
+	LastRun                         time.Time
+	LastDuration                    time.Duration
+	LastOutcome                     Outcome
+	LastError                       string
+	Reason                          string // why it failed or was cancelled
+	CallbackTask                    string // of one that has ended: the id of the task that delivers its callback
+	Pauses                          []PauseInfo
+	Resting                         bool      // an activity task that waits for activity
+	Awaiting                        *Awaiting // the signal that it waits for; nil for none
+	CoolingUntil                    time.Time // an activity task that failed too often tries again then
+	Ending                          bool      // it was cancelled while it ran, and ends with its run
+	LeaseUntil                      time.Time // in a list of what runs of all agents: when its lease ends, unless it is extended
+	Holder                          string    // there: the name of the process that it runs in, if that has said something of itself
+	HeldBy                          *Because  // in a list of what is held: by what
+	Result, Progress                json.RawMessage
+	Runs                            []TaskRun // the last ones, oldest first
+	Dropped                         bool      // its record was dropped before its time: all else but Status and Finished is unknown
 
 	TraceID, Traceparent, SessionID string
 	UserID                          string
@@ -200,7 +205,7 @@ func inform(t *store.Stored) TaskInfo {
 	info := TaskInfo{
 		Agent: t.Agent, ID: t.ID, Kind: t.Kind, Status: t.Status, Parked: t.Parked, Level: t.Level,
 		Submitted: t.Submitted.Time(), Due: t.Due.Time(), NextRun: t.Due.Time(), Finished: t.Finished.Time(), Crashes: t.Crashes,
-		Resting: t.Resting, Ending: t.Order != nil,
+		UpdatedAt: t.Updated.Time(), LastActivity: t.LastActivity.Time(), Resting: t.Resting, Ending: t.Order != nil,
 	}
 	for i := range t.Holds {
 		info.Pauses = append(info.Pauses, informPause(&t.Holds[i]))
@@ -282,5 +287,13 @@ func (info *TaskInfo) take(data, stored []byte) {
 		last := info.Runs[n-1]
 		info.LastRun, info.LastDuration, info.LastOutcome, info.LastError = last.Started, last.Duration, last.Outcome, last.Error
 		info.Started = last.Started
+		info.settledBy(&last)
+	}
+}
+
+// settledBy takes the end of the last run of a live task for a change of it: of most settlements the store knows no time.
+func (info *TaskInfo) settledBy(last *TaskRun) {
+	if end := last.Started.Add(last.Duration); !last.Started.IsZero() && !info.Status.Finished() && end.After(info.UpdatedAt) {
+		info.UpdatedAt = end
 	}
 }

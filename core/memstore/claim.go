@@ -333,6 +333,7 @@ func (p *partition) takeBack(t *task) {
 		t.order, t.state, t.due = nil, o.note, o.due
 		p.cleared(t)
 	}
+	t.changed = p.store.now()
 	p.place(t, t.due)
 }
 

@@ -37,13 +37,13 @@ func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.E
 		c.term.leaving = c.term.leaving || leases[i].Leave
 		p.leases.fix(c.term)
 		out[i].Ended = c.ended()
-		c.progress(leases[i].Progress)
+		c.progress(leases[i].Progress, now)
 	}
 	return out, nil
 }
 
 // progress stores new states of tasks whose runs continue.
-func (c *claim) progress(all []store.Progress) {
+func (c *claim) progress(all []store.Progress, now store.Millis) {
 	for _, pr := range all {
 		if pr.Index < 0 || pr.Index >= len(c.runs) || c.runs[pr.Index].task == nil {
 			continue
@@ -51,7 +51,7 @@ func (c *claim) progress(all []store.Progress) {
 		t := c.runs[pr.Index].task
 		// Of a claim that a failover has undone, whose fence another claim has by now: what it says is about another task.
 		if t.Agent == pr.Agent && t.ID == pr.ID {
-			t.state = slices.Clone(pr.State) // its crashes stay counted until the run ends
+			t.state, t.changed = slices.Clone(pr.State), now // its crashes stay counted until the run ends
 		}
 	}
 }

@@ -120,6 +120,9 @@ func (p *partition) hold(s scope, h hold, now store.Millis, prolonged bool) {
 		p.leases.add(h.term)
 	}
 	p.holds[s] = h
+	if t := p.task(s.name, s.id); s.kind == 't' && t != nil {
+		t.changed = now
+	}
 }
 
 // forget ends a hold without putting anything back.
@@ -131,6 +134,15 @@ func (p *partition) forget(s scope) bool {
 	}
 	delete(p.holds, s)
 	return ok
+}
+
+// resume puts a task back whose own hold has ended, if it was parked under that.
+func (p *partition) resume(t *task, now store.Millis) {
+	t.changed = now
+	if t.parked == "@t" {
+		p.lift(t)
+		p.place(t, t.due)
+	}
 }
 
 // unhold ends a hold; claims put back what is parked under it.
@@ -148,10 +160,8 @@ func (p *partition) unhold(s scope, now store.Millis) bool {
 	}
 	// One task is put back at once: it costs less than remembering that it has to be.
 	if s.kind == 't' {
-		if a := p.agents[s.name]; a != nil && a.tasks[s.id] != nil && a.tasks[s.id].parked == "@t" {
-			t := a.tasks[s.id]
-			p.lift(t)
-			p.place(t, t.due)
+		if t := p.task(s.name, s.id); t != nil {
+			p.resume(t, now)
 		}
 		return true
 	}

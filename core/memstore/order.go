@@ -89,6 +89,7 @@ func (p *partition) run(c *store.RunNow, now store.Millis) store.Effect {
 	case t.claim != nil && !c.Queue:
 		return store.Effect{Code: store.EffectRunning}
 	case t.claim != nil:
+		t.changed = now
 		t.queue(now)
 		return store.Effect{Code: store.EffectOrdered}
 	// Claims look at nothing while everything is held: the order would wait for the end of that.
@@ -109,6 +110,7 @@ func (p *partition) run(c *store.RunNow, now store.Millis) store.Effect {
 	if t.dozing() {
 		p.rouse(t, now)
 	}
+	t.changed = now
 	return store.Effect{Code: store.EffectDone, Due: t.due}
 }
 
@@ -132,7 +134,7 @@ func (p *partition) cancel(c *store.Cancellation, now store.Millis) store.Effect
 	case t.claim != nil:
 		// The first cancel stays, with what its operator said.
 		if !t.ending() {
-			t.order = &order{op: orderCancel, note: slices.Clone(c.Order)}
+			t.order, t.changed = &order{op: orderCancel, note: slices.Clone(c.Order)}, now
 		}
 		return store.Effect{Code: store.EffectOrdered}
 	// The record that comes along was made of another definition: the caller reads the task again.

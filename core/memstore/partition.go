@@ -123,6 +123,8 @@ type task struct {
 	wait    waiting
 	// at is its place in a queue of its agent or in a parking place.
 	at int
+	// changed is when it last changed, but for its submit, its claims and its touches.
+	changed store.Millis
 }
 
 func (t *task) position() *int { return &t.at }

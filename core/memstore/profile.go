@@ -62,11 +62,11 @@ func (s *Store) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage
 
 // Replan gives waiting tasks other due times; see [store.Tenants].
 func (s *Store) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effect, error) {
-	return operate(ctx, s, tasks, func(r *store.Replan, _ store.Millis) store.Effect { return s.partitionOf(r.Agent).replan(r) })
+	return operate(ctx, s, tasks, func(r *store.Replan, now store.Millis) store.Effect { return s.partitionOf(r.Agent).replan(r, now) })
 }
 
 // replan gives a task another due time. One that is parked is put back, as by any other order: the next claim parks it again.
-func (p *partition) replan(r *store.Replan) store.Effect {
+func (p *partition) replan(r *store.Replan, now store.Millis) store.Effect {
 	t := p.task(r.Agent, r.ID)
 	switch {
 	case t == nil:
@@ -77,7 +77,7 @@ func (p *partition) replan(r *store.Replan) store.Effect {
 		return store.Effect{Code: store.EffectChanged}
 	}
 	p.lift(t)
-	t.state = slices.Clone(r.State)
+	t.state, t.changed = slices.Clone(r.State), now
 	if len(r.State) == 0 {
 		t.state = nil
 	}

@@ -89,15 +89,20 @@ func (p *partition) stored(agent, id string, now store.Millis) store.Stored {
 		out.Parked = t.parked != "" && (t.parked[0] != '@' || len(out.Holds) > 0) // else it is about to be put back
 		if t.claim != nil {
 			out.Status = store.StatusInProgress
+			out.Updated = store.Millis(t.claim.fence / clockUnit)
 		} else {
 			out.Due = t.due
 			out.Resting = t.dozing()
 		}
+		if t.pulse != nil {
+			out.LastActivity = t.pulse.last
+		}
+		out.Updated = max(out.Updated, out.Submitted, t.changed, out.LastActivity)
 		return out
 	}
 	if f, dropped, ok := p.remembered(agent, id, now); ok {
 		out.Finished, out.Record, out.Dropped = f.at, slices.Clone(f.data), dropped
-		out.Version = f.version()
+		out.Version, out.Updated = f.version(), f.at
 		switch f.verb {
 		case store.VerbComplete:
 			out.Status = store.StatusCompleted

@@ -115,11 +115,20 @@ func (p *partition) again(t *task, r *store.Settlement, now store.Millis) store.
 	if told {
 		due = min(due, now)
 	}
+	t.changed = changedBy(r, now)
 	p.place(t, due)
 	if !r.Quiet {
 		p.store.announce(p, due)
 	}
 	return due
+}
+
+// changedBy is when a settlement has changed its task; zero if the state says it.
+func changedBy(r *store.Settlement, now store.Millis) store.Millis {
+	if r.Verb == store.VerbAgain && r.State != nil && !r.Unrun {
+		return 0
+	}
+	return now
 }
 
 // finish records the end of a live task and takes it out of everything that counts live tasks.

@@ -51,7 +51,7 @@ func (p *partition) signal(n *store.Signal, now store.Millis) store.Signalled {
 			out.More = true
 			break
 		}
-		t.told = toldOf(n)
+		t.told, t.changed = toldOf(n), now
 		if t.due > now { // what waits for something else as well keeps its place there
 			p.lift(t)
 			p.place(t, now)

@@ -269,6 +269,7 @@ func (p *partition) replace(sub store.Submission, due, now store.Millis) store.S
 	}
 	state := t.state
 	t.Submission, t.state, t.pulse = sub, state, nil
+	t.changed = now
 	p.spreadFor(t.agent, t.ID, sub.Level, len(sub.Body))
 	if !running {
 		p.place(t, due)

@@ -18,6 +18,7 @@ type pulse struct {
 	first  store.Millis // the first touch that the booked run is for; zero while it rests
 	// The first and the last touch while a run is under way; zero if there was none.
 	from, to store.Millis
+	last     store.Millis // the last touch
 }
 
 // dozing reports whether a task waits for activity.
@@ -77,7 +78,7 @@ func (p *partition) touch(sub *store.Touch, seq int64, now store.Millis) (store.
 	case t == nil:
 		due := now.Add(sub.Pulse.Delay)
 		t = p.create(made, seq, due)
-		t.pulse = &pulse{first: now}
+		t.pulse = &pulse{first: now, last: now}
 		p.join(made, now)
 		p.counts.Submitted++
 		return store.Touched{Booked: true, Due: due, Reason: store.ReasonActivity}, nil
@@ -93,7 +94,7 @@ func (p *partition) touch(sub *store.Touch, seq int64, now store.Millis) (store.
 		if booked {
 			t.pulse.from = now
 		}
-		t.pulse.to = now
+		t.pulse.to, t.pulse.last = now, now
 		return store.Touched{Booked: booked, Reason: store.ReasonRunning}, nil
 	case t.pulse.first == 0:
 		return p.awake(t, sub, now), nil
@@ -114,6 +115,7 @@ func (p *partition) awake(t *task, sub *store.Touch, now store.Millis) store.Tou
 		due++
 	}
 	p.rouse(t, now)
+	t.pulse.last = now
 	t.Body = sub.Body
 	p.spreadFor(t.agent, t.ID, t.Level, len(sub.Body))
 	p.move(t, due)
@@ -123,6 +125,7 @@ func (p *partition) awake(t *task, sub *store.Touch, now store.Millis) store.Tou
 // extendQuiet puts a booked run off, as long as the rule allows.
 // Throttled tasks stay where they are: the first touch has decided.
 func (p *partition) extendQuiet(t *task, rule *store.Pulse, now store.Millis) store.Touched {
+	t.pulse.last = now
 	if rule.Debounce {
 		// Never beyond MaxWait after the first touch, or constant activity
 		// would keep it from ever running.

@@ -251,6 +251,6 @@ func readClaimed(t *store.Claimed, agent, task string, due any, state string) er
 	}
 	t.Ref = runRef(agent, task)
 	t.ID, t.Kind, t.Level, t.Submitted, t.Body = l.id, l.kind, l.level, l.submitted, l.body
-	t.Crashes, t.State = parseState(state)
+	t.Crashes, _, t.State = parseState(state)
 	return nil
 }

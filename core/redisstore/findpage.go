@@ -4,6 +4,7 @@ package redisstore
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -67,7 +68,7 @@ func (f *finding) read(ctx context.Context, all []found) (int, error) {
 	ids, agents, n := f.first(all)
 	calls := make([]call, len(agents))
 	for i, agent := range agents {
-		calls[i] = f.s.readCall(agent, ids[agent], reading{room: max(f.room, 0), first: true})
+		calls[i] = f.s.readCall(agent, ids[agent], reading{claimed: true, room: max(f.room, 0), first: true})
 	}
 	replies, err := f.s.eval(ctx, "read", calls)
 	if err != nil {
@@ -75,7 +76,7 @@ func (f *finding) read(ctx context.Context, all []found) (int, error) {
 	}
 	stored := map[[2]string]*store.Stored{}
 	for i, agent := range agents {
-		tasks, _, err := parseRead(agent, ids[agent], replies[i])
+		tasks, _, err := parseRead(agent, ids[agent], replies[i], false)
 		if err != nil {
 			return 0, wrap("read", err)
 		}
@@ -119,6 +120,8 @@ func (f *finding) add(t *store.Stored, at *found) {
 	case store.PlaceRunning:
 		there = t.Status == store.StatusInProgress
 		t.Lease, t.Holder = at.lease, at.holder
+		fence, _ := strconv.ParseInt(at.mark.member, 10, 64) // it is what was found
+		t.Updated = max(t.Updated, claimedAt(store.Fence(fence)))
 	case store.PlaceOverdue:
 		there = t.Status == store.StatusWaiting && !t.Parked && t.Due <= f.page.Now
 	}

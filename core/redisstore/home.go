@@ -42,7 +42,7 @@ func (s *Store) linesAtHome(ctx context.Context, reply []any) {
 }
 
 // readFields is how many fields read.lua has for each task, behind the time.
-const readFields = 12
+const readFields = 13
 
 // spanningBudget tells a budget that spans partitions by its letter.
 func spanningBudget(bucket, said string) bool {

@@ -66,6 +66,7 @@ const (
 type reading struct {
 	// explain asks as well for the holder of the lease, and for what the task waits for.
 	explain bool
+	claimed bool // the caller knows under which claims they run
 	room    int  // most bytes
 	first   bool // the first task is wanted however large it is
 }
@@ -77,7 +78,7 @@ func (s *Store) read(ctx context.Context, agent string, ids []string, how readin
 		return 0, nil, 0, err
 	}
 	s.linesAtHome(ctx, replies[0])
-	tasks, size, err := parseRead(agent, ids, replies[0])
+	tasks, size, err := parseRead(agent, ids, replies[0], how.explain)
 	// Fewer than asked for is fine: the step was full. None at all would make Get ask for ever.
 	if err == nil && how.first && len(tasks) == 0 && len(ids) > 0 {
 		err = errMalformed
@@ -95,7 +96,14 @@ func (s *Store) readCall(agent string, ids []string, how reading) call {
 	if how.first {
 		room = "+" + room
 	}
-	args := []any{encode(agent), s.config.Retention.Milliseconds(), how.explain, room}
+	look := ""
+	switch {
+	case how.explain:
+		look = "1"
+	case how.claimed:
+		look = "-"
+	}
+	args := []any{encode(agent), s.config.Retention.Milliseconds(), look, room}
 	for _, id := range ids {
 		args = append(args, id)
 	}
@@ -103,7 +111,7 @@ func (s *Store) readCall(agent string, ids []string, how reading) call {
 }
 
 // parseRead reads the answer: the first of these tasks, and how many bytes they take.
-func parseRead(agent string, ids []string, reply []any) ([]store.Stored, int, error) {
+func parseRead(agent string, ids []string, reply []any, explain bool) ([]store.Stored, int, error) {
 	const fields = readFields
 	n := (len(reply) - 1) / fields
 	if len(reply) != 1+fields*n || n > len(ids) {
@@ -115,13 +123,16 @@ func parseRead(agent string, ids []string, reply []any) ([]store.Stored, int, er
 		if tasks[i], err = parseStored(agent, ids[i], reply[1+fields*i:]); err != nil {
 			return nil, 0, err
 		}
+		if !explain { // the claim of a run was only looked for to know when that was
+			tasks[i].Lease, tasks[i].Fence, tasks[i].Holder = 0, 0, ""
+		}
 		// The same sum as the script's, so that both agree on how much room a page has left.
 		size += len(tasks[i].Body) + len(tasks[i].State) + len(tasks[i].Record) + len(tasks[i].Order)
 	}
 	return tasks, size, nil
 }
 
-// parseStored reads the twelve fields of one task. Which of them have a value
+// parseStored reads the thirteen fields of one task. Which of them have a value
 // depends on the first: where the task is.
 func parseStored(agent, id string, fields []any) (store.Stored, error) {
 	t := store.Stored{Agent: agent, ID: id}
@@ -132,7 +143,7 @@ func parseStored(agent, id string, fields []any) (store.Stored, error) {
 	case "d", "g":
 		verb, at, rec, err := parseFinished(text(fields[1]))
 		t.Status, t.Finished, t.Record, t.Dropped = statusOf(string(verb)), at, rec, place == "g"
-		t.Version = strconv.FormatInt(int64(at), 10)
+		t.Version, t.Updated = strconv.FormatInt(int64(at), 10), at
 		return t, err
 	default:
 		l, err := parseLive(text(fields[1]))
@@ -141,7 +152,7 @@ func parseStored(agent, id string, fields []any) (store.Stored, error) {
 		}
 		t.Status, t.Parked = statusOf(place), place == "p"
 		t.Kind, t.Key, t.Level, t.Submitted, t.Body = l.kind, l.key, l.level, l.submitted, l.body
-		t.Crashes, t.State = parseState(text(fields[3]))
+		t.Crashes, t.Updated, t.State = parseState(text(fields[3]))
 		t.Version = version(text(fields[1]), text(fields[3]))
 		// Only an order to cancel has a note for whoever reads the task; the
 		// others are the scripts' own business.
@@ -151,13 +162,18 @@ func parseStored(agent, id string, fields []any) (store.Stored, error) {
 		t.Resting, t.Ahead = number(fields[6]) == 1, number(fields[10])
 		fence, _ := strconv.ParseInt(text(fields[8]), 10, 64) // empty unless it was asked for
 		t.Fence, t.Holder = store.Fence(fence), text(fields[9])
+		t.LastActivity = store.Millis(number(fields[11]))
+		t.Updated = max(t.Updated, t.Submitted, t.LastActivity)
+		if t.Status == store.StatusInProgress {
+			t.Updated = max(t.Updated, claimedAt(t.Fence))
+		}
 		if t.Holds, err = parseHolds(fields[4]); err != nil {
 			return t, err
 		}
 		if t.Lease, err = millis(fields[7]); err != nil {
 			return t, err
 		}
-		if t.Line, err = parseLine(fields[11]); err != nil {
+		if t.Line, err = parseLine(fields[12]); err != nil {
 			return t, err
 		}
 		t.Due, err = millis(fields[2])

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 
@@ -111,14 +112,26 @@ func parseLive(s string) (live, error) {
 	}, nil
 }
 
-// parseState takes the crash counter off a state.
+// since is in front of when a task has changed, in a state behind the crash counter; see layout.lua.
+const since = "=\x06"
+
+// parseState takes the crash counter off a state, and when its task has changed; zero if that is not there.
 // The counter is a single byte, so it stops growing at 255. A task is dead long before that.
-func parseState(s string) (crashes int, state []byte) {
+func parseState(s string) (crashes int, changed store.Millis, state []byte) {
+	const msLen = 6
 	if s == "" {
-		return 0, nil
+		return 0, 0, nil
 	}
-	return int(s[0]), data(s[1:])
+	rest, ok := strings.CutPrefix(s[1:], since)
+	if !ok || len(rest) < msLen {
+		return int(s[0]), 0, data(s[1:])
+	}
+	ms := binary.BigEndian.Uint64([]byte("\x00\x00" + rest[:msLen]))
+	return int(s[0]), store.Millis(ms & math.MaxInt64), data(rest[msLen:])
 }
+
+// claimedAt is when a claim was made; zero for none.
+func claimedAt(fence store.Fence) store.Millis { return store.Millis(fence / clockUnit) }
 
 // storedState is a state as Redis holds it: settling clears the crash counter.
 // It is nil for a state that is nil, which the scripts take as "delete it":
@@ -142,10 +155,11 @@ func appendState(b, state []byte) []byte {
 }
 
 // version of a live task as the scripts work it out: it changes whenever the task or its state does.
-// It leaves out the sequence number and the crash counter: neither is part of what an operator saw. It
+// It leaves out the sequence number, the crash counter and when it has changed: none is part of what an operator saw. It
 // only has to differ, so SHA-1, which Lua in Redis has built in, is good enough.
 func version(live, state string) string {
-	sum := sha1.Sum([]byte(live[seqLen:] + "\x00" + strings.TrimPrefix(state, state[:min(len(state), 1)]))) //nolint:gosec // not a secret
+	_, _, opaque := parseState(state)
+	sum := sha1.Sum([]byte(live[seqLen:] + "\x00" + string(opaque))) //nolint:gosec // not a secret
 	return hex.EncodeToString(sum[:])
 }
 

@@ -80,6 +80,12 @@ type Stored struct {
 	Dropped   bool   // finished: its record was dropped before its time; Status and Finished are all that is known
 	Resting   bool   // an activity task that nothing has happened for
 	Order     []byte // what was said when it was cancelled while it ran, until that run has ended
+	// Updated is when it last changed: when it was submitted, replaced, claimed, settled or taken back, when its run stored progress, when it was
+	// paused or resumed by itself, told to run, cancelled or told a signal, planned again or touched, or when it ended. Not when what it shares with
+	// others changed, such as a pause of its agent, or where it waits. A settlement with VerbAgain and a state of a run that has begun is not among
+	// them either, and makes the changes before it unknown: that state says when the run ended, and each byte of such a settlement costs.
+	Updated      Millis
+	LastActivity Millis // of an activity task: the last touch; zero before the first, and after a replay
 	// Version changes whenever a live task does, and is another one for each end of a task that has ended; empty for one that is not known. Get
 	// returns it, List does not.
 	Version string

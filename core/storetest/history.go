@@ -161,7 +161,7 @@ func testDroppedIsKnown(t *testing.T, b *bench) {
 	for id, status := range map[string]store.Status{
 		"done": store.StatusCompleted, "dead": store.StatusFailed, "off": store.StatusCancelled,
 	} {
-		want := store.Stored{Agent: "a", ID: id, Status: status, Finished: ends[id], Dropped: true, Version: strconv.FormatInt(int64(ends[id]), 10)}
+		want := store.Stored{Agent: "a", ID: id, Status: status, Finished: ends[id], Dropped: true, Updated: ends[id], Version: strconv.FormatInt(int64(ends[id]), 10)}
 		assert.Equal(t, want, b.read("a", id)[0], "its end is all that is known")
 		assert.Equal(t, store.Submitted{}, b.submit(task("a", id))[0], "the same submit changes nothing")
 		again := task("a", id)

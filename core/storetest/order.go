@@ -140,7 +140,7 @@ func testCancelWaiting(t *testing.T, b *bench) {
 		b.clock.Advance(time.Second)
 		assert.Equal(t, store.Effect{Code: store.EffectDone}, b.cancelled(c), p.name)
 		s := b.one("a", "1")
-		want := store.Stored{Agent: "a", ID: "1", Status: store.StatusCancelled, Finished: b.now(), Record: []byte("record"), Version: s.Version}
+		want := store.Stored{Agent: "a", ID: "1", Status: store.StatusCancelled, Finished: b.now(), Updated: b.now(), Record: []byte("record"), Version: s.Version}
 		assert.Equal(t, want, s, p.name)
 		assert.Equal(t, store.GroupCounts{Cancelled: 1}, b.group("g"), p.name)
 		st := b.stats()

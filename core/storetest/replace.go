@@ -116,7 +116,7 @@ func testReplaceWaiting(t *testing.T, b *bench) {
 			got.Version, got.Ahead = "", 0
 			want := store.Stored{
 				Agent: "a", ID: "1", Status: store.StatusWaiting, Kind: "new", Key: "other", Level: store.LevelHigh,
-				Due: b.now().Add(due), Submitted: submitted, Body: s.Body, State: s.State, Holds: got.Holds,
+				Due: b.now().Add(due), Submitted: submitted, Updated: b.now(), Body: s.Body, State: s.State, Holds: got.Holds,
 			}
 			assert.Equal(t, want, got, p.name)
 			// A pause is an operator's, and outlives a new definition.

@@ -137,11 +137,7 @@ func printTask(w *table.Page, info *core.TaskInfo) {
 	line("cron", strings.TrimSpace(info.Cron+" "+info.Zone))
 	printPolicies(line, info)
 	line("payload", table.Value(info.Payload))
-	line("submitted", clock(info.Submitted))
-	line("due", clock(info.Due))
-	line("next run", clock(info.NextRun))
-	line("started", clock(info.Started))
-	line("finished", clock(info.Finished))
+	printTimes(line, info)
 	line("runs", strconv.FormatInt(info.RunCount, 10))
 	line("errors", strconv.FormatInt(info.ErrorCount, 10))
 	line("skips", strconv.FormatInt(info.SkipCount, 10))
@@ -157,6 +153,17 @@ func printTask(w *table.Page, info *core.TaskInfo) {
 		_, _ = w.WriteString("\n")
 		printRuns(w, info.Runs)
 	}
+}
+
+// printTimes writes when what has happened to a task, and what is to.
+func printTimes(line func(name, value string), info *core.TaskInfo) {
+	line("submitted", clock(info.Submitted))
+	line("updated", clock(info.UpdatedAt))
+	line("last activity", clock(info.LastActivity))
+	line("due", clock(info.Due))
+	line("next run", clock(info.NextRun))
+	line("started", clock(info.Started))
+	line("finished", clock(info.Finished))
 }
 
 // printPolicies writes how the occurrences of a task follow one another, as far as it was said.

@@ -39,7 +39,7 @@ func statusOf(t *core.TaskInfo) *schedulerpb.JobStatus {
 	j := &schedulerpb.JobStatus{
 		JobName: t.ID, AgentId: t.Agent, Kind: t.Kind, Status: string(t.Status), CronExpr: t.Cron, Zone: t.Zone,
 		LastRun: stamp(t.LastRun), LastDurationMs: count(t.LastDuration.Milliseconds()), LastResult: string(t.LastOutcome), LastError: t.LastError,
-		NextRun: stamp(t.NextRun), RunCount: count(t.RunCount), ErrorCount: count(t.ErrorCount), SkipCount: count(t.SkipCount),
+		NextRun: stamp(t.NextRun), UpdatedAt: stamp(t.UpdatedAt), RunCount: count(t.RunCount), ErrorCount: count(t.ErrorCount), SkipCount: count(t.SkipCount),
 		IsRunning: t.Status == core.StatusInProgress, IsPaused: len(t.Pauses) > 0,
 		ConsecutiveFailures: uint32(min(max(t.ConsecutiveFailures, 0), 1<<31)),
 	}

@@ -91,6 +91,7 @@ var states = tableOf(rows{
 	awaited(27, func(a *Await) any { return (*store.Millis)(&a.Fence) }),
 	awaited(28, func(a *Await) any { return &a.From }),
 	{number: 29, form: formInt, at: unsafe.Offsetof(State{}.Calls)},
+	// 30 is the store's: in front of all rows it says when the task has changed (core/redisstore/scripts/layout.lua).
 })
 
 // Await is a signal that a task waits for, until when, and what becomes of it then. Few tasks have one.

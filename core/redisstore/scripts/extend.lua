@@ -39,7 +39,7 @@ for i = 2 * n + 2, #ARGV, 4 do
   -- The claim may be another one, if a failover has undone the caller's and its fence was given again: then this is not its task.
   local holds = refs[3 * index] and refs[3 * index - 2] .. ':' .. refs[3 * index - 1] == ref
   if marks and holds and index <= #marks - 16 and byte(marks, index) == byte(RUNNING) then
-    state = sub(redis.call('HGET', KEYS[2], ref) or '\0', 1, 1) .. sub(state, 2) -- its crashes stay counted until the run ends
+    state = sub(redis.call('HGET', KEYS[2], ref) or '\0', 1, 1) .. SINCE .. struct.pack('>BI6', 6, now) .. sub(state, 2) -- its crashes stay counted until the run ends
     redis.call('HSET', KEYS[2], ref, state)
   end
 end

@@ -40,5 +40,6 @@ local since = command == 'prolong' and lasting(old) and sub(old, 14, 26)
 redis.call('ZREM', base .. 'open', scope) -- what was not put back yet stays where it is
 redis.call('HSET', KEYS[4], scope, string.format('%013.0f', till) .. since .. said)
 if till > 0 then redis.call('ZADD', KEYS[3], till, HELD .. scope) else redis.call('ZREM', KEYS[3], HELD .. scope) end
+if byte(scope) == byte(SCOPE_TASK) then state_.touch(sub(scope, 3)) end
 look()
 return kept_answer({ now, 1 })

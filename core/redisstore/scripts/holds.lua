@@ -106,12 +106,14 @@ local function take_back(agent, live, id, member, due, died_under)
     local key = redis.call('HGET', base .. 'awaits', ref) -- what it was waited for a signal
     if key then redis.call('HDEL', base .. 'awaits', ref) end
     if key then redis.call('HDEL', base .. 'awaits:' .. agent .. ':' .. key, id) end
-    if #order > 14 then redis.call('HSET', base .. 'state', ref, sub(order, 15)) else redis.call('HDEL', base .. 'state', ref) end
+    redis.call('HSET', base .. 'state', ref, state_.of_now(#order > 14 and sub(order, 15) or '\0'))
     redis.call('HDEL', base .. 'suspects', ref)
   elseif died_under then
     local state = redis.call('HGET', base .. 'state', ref) or '\0'
-    redis.call('HSET', base .. 'state', ref, string.char(math.min(byte(state) + 1, 255)) .. sub(state, 2))
+    redis.call('HSET', base .. 'state', ref, state_.of_now(string.char(math.min(byte(state) + 1, 255)) .. sub(state, 2)))
     redis.call('HSET', base .. 'suspects', ref, died_under)
+  else
+    state_.touch(ref)
   end
   place(agent, member, live, id, due)
 end
@@ -128,6 +130,7 @@ local function unhold(scope)
     local ref = sub(scope, 3)
     local agent, id = string.match(ref, '^([^:]*):(.*)$')
     local live, member = find(agent, redis.call('HGET', base .. 'agents', agent), id)
+    if live then state_.touch(ref) end
     local due = live and redis.call('ZSCORE', base .. 'parked:' .. HELD_TASKS, ref)
     if due then
       lift(agent, id, live, member, IS_PARKED, HELD_TASKS)

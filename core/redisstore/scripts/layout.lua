@@ -14,7 +14,8 @@
 --                                         another one is due
 --                  agent:seq id           when one of the others of an 'F' agent is
 --   live = seq(7) level(1) #id(2) id #kind(1) kind #key(2) key body; seq orders ties and holds the time of submit
---   state     HASH agent:id -> crashes(1) opaque
+--   state     HASH agent:id -> crashes(1) opaque; between them may stand SINCE 6(1) ms(6): when the task last changed otherwise than by its submit or its
+--             claim. It is written as core writes a text of a number that core has no use for, so that a version without it passes over it
 --   claims    HASH fence -> a mark for each task, then the nonce(16); fence 'r' -> agent, id, due of each task
 --                  'n' nonce -> fence
 --   leases    ZSET fence, by the end of its lease; '@' scope, by the end of its hold
@@ -42,9 +43,9 @@
 --   suspects  HASH agent:id -> fence of its last run, which died with its process, and a * once somebody has claimed it since; '' if the
 --                  process has shown that it lives, and earlier ones have not. Of tasks with crashes alone
 --   notices   ZSET fence of a lease that a claim has found over, 'l' fence of one whose process has said that it leaves; by when, ms
---   pulse     HASH agent:id of an activity task -> floor|reason|first|from|to: not due before floor; the first touch
+--   pulse     HASH agent:id of an activity task -> floor|reason|first|from|to|last: not due before floor; the first touch
 --             that the booked run is for, 00 while it rests, 0 if its rest is not counted; the first and last touch
---             while it runs
+--             while it runs; the last touch, which may be missing, and with it its |
 --   kinds     HASH 'l' kind, 'r' kind, 'z' kind -> live, running, resting; 's' kind -> counters of runs (msgpack)
 --   failures:K LIST at(13) opaque, newest first
 --   groups    HASH agent:id -> seq(7) A:G of a task that has a group, or had one; '@' A:G of each group with live tasks -> 1
@@ -164,6 +165,8 @@ local COUNT_RUNS = 's'
 local LEAVES = 'l'
 -- Behind the fence of a lost run in `suspects` whose task somebody has claimed since.
 local CLAIMED_SINCE = '*'
+-- In front of when a task last changed, in its state, and of the length of that.
+local SINCE = '='
 -- In front of a group in `groups` while it has live tasks.
 local GROUP_LIVE = '@'
 

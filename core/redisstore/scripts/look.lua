@@ -45,7 +45,7 @@ local function rouse(ref, live)
   local pulse = redis.call('HGET', base .. 'pulse', ref)
   if not pulse then return end
   if dozing(pulse) then rested(select(2, parse(live)), -1) end
-  redis.call('HSET', base .. 'pulse', ref, (string.gsub(pulse, '|00?|0|0$', string.format('|%.0f|0|0', now))))
+  redis.call('HSET', base .. 'pulse', ref, (string.gsub(pulse, '|00?|0|0(|?%d*)$', string.format('|%.0f|0|0%%1', now))))
 end
 
 -- busy_of says which of some agents have a run in flight beside which no other of theirs may run. A mark whose claim has

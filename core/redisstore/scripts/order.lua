@@ -55,6 +55,7 @@ local function run()
   if order and byte(order) == byte(ORDER_CANCEL) then return ENDING, 0 end
   if place_ == IS_RUNNING then
     if not repeats then return RUNS, 0 end
+    state_.touch(ref)
     if not order or order == ORDER_TAKEN then redis.call('HSET', base .. 'orders', ref, ORDER_REPEAT) end
     if order and byte(order) == byte(ORDER_REPLACE) then
       local at = math.min(tonumber(sub(order, 2, 14)), now)
@@ -76,6 +77,7 @@ local function run()
     announce(due)
   end
   rouse(ref, live)
+  state_.touch(ref)
   return DONE, due
 end
 
@@ -104,11 +106,14 @@ local function cancel()
   if not live then return NONE, 0 end
   if place_ == IS_RUNNING then
     local order = redis.call('HGET', base .. 'orders', ref)
-    if not order or byte(order) ~= byte(ORDER_CANCEL) then redis.call('HSET', base .. 'orders', ref, ORDER_CANCEL .. said) end
+    if not order or byte(order) ~= byte(ORDER_CANCEL) then
+      redis.call('HSET', base .. 'orders', ref, ORDER_CANCEL .. said)
+      state_.touch(ref)
+    end
     return AT_THE_END, 0
   end
   local state = redis.call('HGET', base .. 'state', ref) or ''
-  if redis.sha1hex(sub(live, 8) .. '\0' .. sub(state, 2)) ~= version then return CHANGED, 0 end
+  if redis.sha1hex(sub(live, 8) .. '\0' .. state_.opaque(state)) ~= version then return CHANGED, 0 end
   lift(agent, id, live, member, place_, name)
   drop()
   recall({ agent })

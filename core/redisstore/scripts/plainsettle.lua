@@ -129,7 +129,7 @@ redis.call('HSET', KEYS[5], unpack(marks))
 -- 4. Tasks that are due again.
 local LOUD, earliest = ARGV[5] ~= '1', math.huge
 if again > 0 then
-  local adds, states, dues, stated = { 'LT' }, {}, {}, 0
+  local adds, states, dues = { 'LT' }, {}, {}
   local key, queue, open = nil, nil, nil
   for i = 1, again do
     local at = runs_at + PER_RUN * (i - 1)
@@ -157,14 +157,17 @@ if again > 0 then
       queue[#queue + 1] = due
       queue[#queue + 1] = sub(place, 2) .. sub(refs[i], #agent + 2)
     end
-    if ARGV[at + 5] ~= '' then
-      states[stated + 1], states[stated + 2] = refs[i], ARGV[at + 5]
-      stated = stated + 2
+    local state = ARGV[at + 5]
+    if state == '' then -- it keeps its own; what core stores says itself when the run has ended
+      state = redis.call('HGET', KEYS[4], refs[i]) or '\0'
+      local from = sub(state, 2, 3) == SINCE .. '\6' and 10 or 2
+      state = sub(state, 1, 1) .. SINCE .. struct.pack('>BI6', 6, now) .. sub(state, from)
     end
+    states[2 * i - 1], states[2 * i] = refs[i], state
   end
   if queue then redis.call('ZADD', open, unpack(queue)) end
   redis.call('ZADD', KEYS[1], unpack(adds))
-  if stated > 0 then redis.call('HSET', KEYS[4], unpack(states)) end
+  redis.call('HSET', KEYS[4], unpack(states))
   redis.call('HINCRBY', KEYS[9], 'again', ARGV[1])
 end
 

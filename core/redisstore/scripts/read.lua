@@ -8,12 +8,12 @@
 -- KEYS[6] finished
 -- ARGV[1] agent
 -- ARGV[2] retention of finished records, ms
--- ARGV[3] 1 to find out who holds a task, and how much stands before it in the agenda
+-- ARGV[3] 1 to find out how much stands before a task in the agenda, and which run it waits for; - if the caller knows who holds it
 -- ARGV[4] most bytes of tasks, behind a + if the first one is wanted however large it is
 -- ARGV[5..] 1 for each task: id
 -- returns {now, for each id, as far as they fit and until a step has read enough bytes: place, live or record, due or 0, state or '', {scope, hold of each hold}, order or '',
---          resting, end of the lease or '', fence or '' and what its nonce begins with, of its claim or of that of the run
---          which it waits for, what stands before it in the agenda, {limit, what it allows or '', how many run, how many wait, when
+--          resting, end of the lease or '', fence or '' and what its nonce begins with, of its claim or, if asked, of that of the run
+--          which it waits for, what stands before it in the agenda, when an activity task was last touched or 0, {limit, what it allows or '', how many run, how many wait, when
 --          its bucket would be empty or ''} of the line that it stands in}
 --          place: w waiting, r running, p parked, d finished, g finished and its record dropped, '' unknown
 
@@ -39,21 +39,34 @@ local function holds_of(id, live)
   return held
 end
 
--- holder finds the claim of a task that runs: the end of its lease, its fence, and who made it.
+-- holder finds the claim of a task that runs: the end of its lease, its fence, and who made it. All that runs of the agent is looked
+-- for once.
+local CLAIMS = 100 -- that are read at once
+local holders = nil
 local function holder(id)
-  local entries = redis.call('ZRANGE', KEYS[5], 0, -1, 'WITHSCORES')
+  if holders then return unpack(holders[id] or { '', '', '' }) end
+  holders = {}
+  local entries, fields, leases = redis.call('ZRANGE', KEYS[5], 0, -1, 'WITHSCORES'), {}, {}
   for k = 1, #entries, 2 do
-    local found = byte(entries[k]) ~= byte(HELD) and redis.call('HMGET', KEYS[4], entries[k], entries[k] .. CLAIM_REFS) or {}
-    local whole, refs = false, nil
-    if found[1] and found[2] and string.find(found[2], agent, 1, true) then whole, refs = pcall(cmsgpack.unpack, found[2]) end
-    if not whole then refs = {} end -- not of the agent, or not what we wrote: a claim takes it away
-    for i = 1, #refs / 3 do
-      if refs[3 * i - 2] == agent and refs[3 * i - 1] == id and byte(found[1], i) == byte(RUNNING) then
-        return entries[k + 1], entries[k], sub(found[1], -16, -9)
+    if byte(entries[k]) ~= byte(HELD) then
+      fields[#fields + 1], fields[#fields + 2] = entries[k], entries[k] .. CLAIM_REFS
+      leases[#fields] = entries[k + 1]
+    end
+  end
+  for from = 1, #fields, 2 * CLAIMS do
+    local found = redis.call('HMGET', KEYS[4], unpack(fields, from, math.min(from + 2 * CLAIMS - 1, #fields)))
+    for k = 1, #found, 2 do
+      local marks, packed, at = found[k], found[k + 1], from + k - 1
+      local whole, refs = false, nil
+      if marks and packed and string.find(packed, agent, 1, true) then whole, refs = pcall(cmsgpack.unpack, packed) end
+      for i = 1, whole and #refs / 3 or 0 do -- what is not what we wrote a claim takes away
+        if refs[3 * i - 2] == agent and byte(marks, i) == byte(RUNNING) then
+          holders[refs[3 * i - 1]] = { leases[at + 1], fields[at], sub(marks, -16, -9) }
+        end
       end
     end
   end
-  return '', '', ''
+  return holder(id)
 end
 
 -- beside finds the claim of the run beside which no other of the agent's may run.
@@ -84,7 +97,7 @@ local reply, size = { gone_ % 2 == 1 and -now or now }, 0
 for i = 5, #ARGV do
   local id = ARGV[i]
   local live, member = find(agent, value, id)
-  local place_, what, due, state, held, order, resting, lease, fence, who, ahead, line = '', '', 0, '', {}, '', 0, '', '', '', 0, {}
+  local place_, what, due, state, held, order, resting, lease, fence, who, ahead, last, line = '', '', 0, '', {}, '', 0, '', '', '', 0, 0, {}
   if live then
     local ref = agent .. ':' .. id
     local name
@@ -94,10 +107,11 @@ for i = 5, #ARGV do
     held = holds_of(id, live)
     if name and byte(name) == byte(HELD) and #held == 0 then place_ = IS_WAITING end -- it is about to be put back
     order = ORDERS and redis.call('HGET', base .. 'orders', ref) or ''
+    local pulse = PULSE and redis.call('HGET', base .. 'pulse', ref)
+    if pulse then last = tonumber(string.match(pulse, '^%d*|[^|]*|%d*|%d*|%d*|(%d+)$') or 0) end
     if place_ == IS_RUNNING then
-      if explain then lease, fence, who = holder(id) end
+      if ARGV[3] ~= '-' then lease, fence, who = holder(id) end -- the fence says when it was claimed
     else
-      local pulse = PULSE and redis.call('HGET', base .. 'pulse', ref)
       if pulse and tonumber(string.match(pulse, '^%d*|[^|]*|(%d*)|')) == 0 then resting = 1 end
       if explain then
         ahead = redis.call('ZRANK', KEYS[1], member or agent) or 0
@@ -116,7 +130,7 @@ for i = 5, #ARGV do
   end
   size = size + #what + #state + #order
   if size > room and (i > 5 or not however_large) then break end
-  for _, field in ipairs({ place_, what, due, state, held, order, resting, lease, fence, who, ahead, line }) do
+  for _, field in ipairs({ place_, what, due, state, held, order, resting, lease, fence, who, ahead, last, line }) do
     reply[#reply + 1] = field
   end
   if size >= STEP then break end

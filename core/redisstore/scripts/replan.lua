@@ -23,14 +23,9 @@ if not live then return { now, NONE, 0 } end
 local place_, at, name = where(agent, id, live, member)
 if place_ == IS_RUNNING or redis.call('HEXISTS', KEYS[4], ref) == 1 then return { now, RUNS, 0 } end
 local old = redis.call('HGET', KEYS[3], ref) or ''
-if at ~= was or redis.sha1hex(sub(live, 8) .. '\0' .. sub(old, 2)) ~= version then return { now, CHANGED, 0 } end
+if at ~= was or redis.sha1hex(sub(live, 8) .. '\0' .. state_.opaque(old)) ~= version then return { now, CHANGED, 0 } end
 redis.call('ZREM', base .. 'leases', '') -- the first write must be one that is allowed when memory is full
-local crashes = old == '' and '\0' or sub(old, 1, 1)
-if opaque == '' and byte(crashes) == 0 then
-  redis.call('HDEL', KEYS[3], ref)
-else
-  redis.call('HSET', KEYS[3], ref, crashes .. opaque)
-end
+redis.call('HSET', KEYS[3], ref, state_.of_now((old == '' and '\0' or sub(old, 1, 1)) .. opaque))
 lift(agent, id, live, member, place_, name)
 place(agent, member, live, id, due)
 placed()

@@ -93,7 +93,7 @@ local function pulsed(ref, kind, verb, floor, due)
   local pulse = redis.call('HGET', base .. 'pulse', ref)
   if not pulse then return due end
   if dozing(pulse) then rested(kind, -1) end
-  local from, to = string.match(pulse, '|(%d*)|(%d*)$')
+  local from, to = string.match(pulse, '^%d*|[^|]*|%d*|(%d*)|(%d*)')
   local at, reason, delay, longest = string.match(floor, '^(%d*)|([^|]*)|(%d*)|(%d*)$')
   from, to, at = tonumber(from), tonumber(to), tonumber(at)
   local first = from
@@ -105,7 +105,7 @@ local function pulsed(ref, kind, verb, floor, due)
     first = now
   end
   if first == 0 then rested(kind, 1) end
-  redis.call('HSET', base .. 'pulse', ref, string.format('%.0f|%s|%02.0f|0|0', at, reason, first))
+  redis.call('HSET', base .. 'pulse', ref, string.format('%.0f|%s|%02.0f|0|0%s', at, reason, first, string.match(pulse, '^%d*|[^|]*|%d*|%d*|%d*(.*)$')))
   return due
 end
 
@@ -113,15 +113,18 @@ end
 local function again(verb, agent, id, ref, live, member, order, due, state, extra)
   due = tonumber(due)
   if due <= 0 then due = now - due end
+  local whole = state ~= '' and verb == AGAIN and byte(state) == 0
   if state ~= '' then
     local unrun = verb == RELEASE or byte(state) == 1 -- such a run has shown nothing: its crashes stay counted
     if unrun then
       state = sub(redis.call('HGET', KEYS[4], ref) or '\0', 1, 1) .. sub(state, 2)
     end
-    state_sets[#state_sets + 1] = ref
-    state_sets[#state_sets + 1] = state
     if not unrun then cleared[#cleared + 1] = ref end
+  else
+    state = redis.call('HGET', KEYS[4], ref) or '\0'
   end
+  state_sets[#state_sets + 1] = ref
+  state_sets[#state_sets + 1] = whole and state or state_.of_now(state) -- as plainsettle
   local await, wait = '', ''
   if extra ~= '' then
     local _, hold, floor, _, _, _, heard, key, wait_ = struct.unpack('>I4c0I4c0I4c0I4c0I4c0I4c0I4c0I4c0I4c0', extra)

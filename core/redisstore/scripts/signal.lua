@@ -39,6 +39,7 @@ for i = 1, #all, 2 do
       end
       redis.call('ZREM', KEYS[1], '') -- the first write must be one that is allowed when memory is full
       redis.call('HSET', waiting, id, TOLD .. said)
+      state_.touch(agent .. ':' .. id)
       if due > now then -- what waits for something else as well keeps its place there
         lift(agent, id, live, member, place_, name)
         place(agent, member, live, id, now)

@@ -244,7 +244,7 @@ local function after_run(buckets, used, answer, gone, crossed, kind)
       noted[unit] = true
       own.note_use(kind, unit, used[unit] or 0)
     end
-    if GRANTED and redis.call('HEXISTS', base .. 'granted', name) == 1 then
+    if USES and USES.granted and redis.call('HEXISTS', base .. 'granted', name) == 1 then
       span.report(name, runs, answer, unit, unit and used[unit])
     elseif unit and used[unit] or adapts and not unit then
       local text = own.text(name, id)

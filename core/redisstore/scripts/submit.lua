@@ -112,7 +112,7 @@ local function verdict(i, rule, live)
     local ref, version = names[i] .. ':' .. ids[i], ''
     if taken[ref] then return CHANGED end
     local ended = not live and finished_at(i)
-    if live then version = redis.sha1hex(sub(live, 8) .. '\0' .. sub(redis.call('HGET', base .. 'state', ref) or '', 2)) end
+    if live then version = redis.sha1hex(sub(live, 8) .. '\0' .. state_.opaque(redis.call('HGET', base .. 'state', ref) or '')) end
     if ended then version = string.format('%.0f', ended) end
     if version ~= rule.version then return CHANGED end
     local order = live and redis.call('HGET', base .. 'orders', ref)
@@ -347,16 +347,13 @@ for _, r in ipairs(replaced) do
     more(more_running, kind, -1)
     more(more_running, r.kind, 1)
     redis.call('HSET', base .. 'orders', ref, ORDER_REPLACE .. string.format('%013.0f', r.due) .. r.rule.state)
+    state_.touch(ref)
   else
     lift(agent, id, live, r.member, r.place, r.name)
     redis.call('HDEL', base .. 'orders', ref)
     redis.call('HDEL', base .. 'suspects', ref)
     unwait(agent, id)
-    if r.rule.state ~= '' then
-      redis.call('HSET', base .. 'state', ref, r.rule.state)
-    else
-      redis.call('HDEL', base .. 'state', ref)
-    end
+    redis.call('HSET', base .. 'state', ref, state_.of_now(r.rule.state ~= '' and r.rule.state or '\0'))
   end
 end
 

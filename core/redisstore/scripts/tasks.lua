@@ -329,12 +329,11 @@ end
 
 -- unuse gives back what a run that has ended had of limits: to `ended` are added the buckets that it counted in, each with how many
 -- runs it had. It returns whether somebody waits for that, whom the next claim serves.
-local USES, GRANTED, opened = nil, false, false
+local USES, opened = nil, false
 local given_back = {} -- buckets that span partitions: their homes have to be told
 local function unuse(ref, ended)
   if USES == nil then
-    USES = redis.call('EXISTS', base .. 'uses') == 1
-    GRANTED = USES and redis.call('EXISTS', base .. 'granted') == 1
+    USES = redis.call('EXISTS', base .. 'uses') == 1 and { granted = redis.call('EXISTS', base .. 'granted') == 1 }
   end
   local buckets = USES and redis.call('HGET', base .. 'uses', ref)
   if not buckets then return end
@@ -344,7 +343,7 @@ local function unuse(ref, ended)
     local runs = redis.call('HINCRBY', base .. 'flight', bucket, -1)
     if runs <= 0 then redis.call('HDEL', base .. 'flight', bucket) end
     if runs <= 0 and string.find(bucket, '$', 1, true) then redis.call('HDEL', base .. 'reserved', bucket) end
-    if GRANTED and redis.call('HEXISTS', base .. 'granted', bucket) == 1 then given_back[#given_back + 1] = bucket end
+    if USES.granted and redis.call('HEXISTS', base .. 'granted', bucket) == 1 then given_back[#given_back + 1] = bucket end
     if ended then ended[#ended + 1] = { bucket, runs + 1 } else unprobed(bucket) end
     if redis.call('HEXISTS', base .. 'lines', bucket) == 1 then
       redis.call('ZADD', base .. 'open', 'NX', now, SCOPE_LIMIT .. bucket)
@@ -360,6 +359,16 @@ local function rested(kind, n)
   redis.call('HINCRBY', base .. 'kinds', COUNT_RESTING .. kind, n)
   count('rests', 1) -- for an audit, which has to see that something has changed
 end
+
+-- What a state says besides what is opaque: see layout. It is a table as a script may have 200 locals and no more.
+local state_ = {}
+function state_.opaque(state) return sub(state, sub(state, 2, 3) == SINCE .. '\6' and 10 or 2) end
+
+-- of_now is a state, behind its crashes, of a task that has changed now.
+function state_.of_now(state) return sub(state, 1, 1) .. SINCE .. struct.pack('>BI6', 6, now) .. state_.opaque(state) end
+
+-- touch notes that a task has changed now in what its state does not say.
+function state_.touch(ref) redis.call('HSET', base .. 'state', ref, state_.of_now(redis.call('HGET', base .. 'state', ref) or '\0')) end
 
 -- dozing says whether a pulse is that of a task whose rest is counted.
 local function dozing(pulse) return pulse and string.find(pulse, '^%d*|[^|]*|00|') end

@@ -31,7 +31,7 @@ local function heavier(agent, value, record)
 end
 
 local function keep(ref, floor, reason, first, from, to, as)
-  redis.call('HSET', KEYS[4], ref, string.format('%.0f|%s|' .. (as or '%.0f') .. '|%.0f|%.0f', floor, reason, first, from, to))
+  redis.call('HSET', KEYS[4], ref, string.format('%.0f|%s|' .. (as or '%.0f') .. '|%.0f|%.0f|%.0f', floor, reason, first, from, to, now))
 end
 
 local function create(agent, value, id, record, group, due)
@@ -119,6 +119,8 @@ for i = 2, #ARGV, 6 do
         move(agent, id, live, member, place_, name, due)
         keep(ref, floor, why, now, 0, 0)
       else
+        redis.call('ZREM', KEYS[1], '') -- the first write must be one that is allowed when memory is full
+        keep(ref, floor, why, first, 0, 0)
         local later = longest and math.min(now + delay, first + longest)
         if later and later > due then
           due = later

@@ -86,6 +86,8 @@ type task struct {
 	Depth               int               `json:"depth"`
 	Schedule            core.ScheduleType `json:"schedule"`
 	Submitted           time.Time         `json:"submitted_at"`
+	Updated             time.Time         `json:"updated_at"`
+	LastActivity        time.Time         `json:"last_activity"`
 	Due                 time.Time         `json:"due_at"`
 	Started             time.Time         `json:"started_at"`
 	Finished            time.Time         `json:"finished_at"`
@@ -148,7 +150,7 @@ func (t *task) core() core.TaskInfo {
 		Jitter: time.Duration(t.Jitter), Overlap: t.Overlap, Misfire: t.Misfire, PauseAfter: t.PauseAfter, MinInterval: time.Duration(t.MinInterval),
 		Urgent: t.Urgent, Manual: t.Manual, LimitKey: t.LimitKey, Callback: t.Callback, Parent: t.Parent, MaxAttempts: t.MaxAttempts,
 		Backoff: time.Duration(t.Backoff), Timeout: time.Duration(t.Timeout), Lease: time.Duration(t.Lease),
-		Submitted: t.Submitted, Due: t.Due, Started: t.Started, Finished: t.Finished, NextRun: t.NextRun, Attempt: t.Attempt, Crashes: t.Crashes,
+		Submitted: t.Submitted, UpdatedAt: t.Updated, LastActivity: t.LastActivity, Due: t.Due, Started: t.Started, Finished: t.Finished, NextRun: t.NextRun, Attempt: t.Attempt, Crashes: t.Crashes,
 		RunCount: t.RunCount, SkipCount: t.SkipCount, ErrorCount: t.ErrorCount, ConsecutiveFailures: t.ConsecutiveFailures,
 		RetryAfters: t.RetryAfters, GateClosed: t.GateClosed, LastRun: t.LastRun, LastDuration: t.LastDuration.duration(), LastOutcome: t.LastResult,
 		LastError: t.LastError, Reason: t.Reason, CallbackTask: t.CallbackTask, Pauses: pausesOf(t.Pauses), Resting: t.Resting,

@@ -133,7 +133,7 @@ func (t *Table) cut(column int, cell string, width int) string {
 var times = map[string]bool{
 	"DUE": true, "ENDED": true, "LEASE UNTIL": true, "STARTED": true, "LAST RUN": true, "NEXT RUN": true, "NEXT DUE": true, "SINCE": true, "UNTIL": true,
 	"ENDS": true, "REPORTED AT": true, "FAILED": true,
-	"submitted": true, "due": true, "next run": true, "started": true, "finished": true, "next due": true, "cooling until": true,
+	"submitted": true, "updated": true, "last activity": true, "due": true, "next run": true, "started": true, "finished": true, "next due": true, "cooling until": true,
 }
 
 // timed is a cell with a time in it as a person reads it.

@@ -46,6 +46,7 @@ type JobStatus struct {
 	LastError           string                 `protobuf:"bytes,16,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
 	SkipCount           uint64                 `protobuf:"varint,17,opt,name=skip_count,json=skipCount,proto3" json:"skip_count,omitempty"`
 	ConsecutiveFailures uint32                 `protobuf:"varint,18,opt,name=consecutive_failures,json=consecutiveFailures,proto3" json:"consecutive_failures,omitempty"`
+	UpdatedAt           *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"` // when the task last changed
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -204,6 +205,13 @@ func (x *JobStatus) GetConsecutiveFailures() uint32 {
 		return x.ConsecutiveFailures
 	}
 	return 0
+}
+
+func (x *JobStatus) GetUpdatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UpdatedAt
+	}
+	return nil
 }
 
 type GetSchedulerStatusRequest struct {
@@ -779,7 +787,7 @@ var File_duly_scheduler_v1_scheduler_proto protoreflect.FileDescriptor
 
 const file_duly_scheduler_v1_scheduler_proto_rawDesc = "" +
 	"\n" +
-	"!duly/scheduler/v1/scheduler.proto\x12\x11duly.scheduler.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf3\x04\n" +
+	"!duly/scheduler/v1/scheduler.proto\x12\x11duly.scheduler.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xae\x05\n" +
 	"\tJobStatus\x12\x19\n" +
 	"\bjob_name\x18\x01 \x01(\tR\ajobName\x12\x1b\n" +
 	"\tcron_expr\x18\x02 \x01(\tR\bcronExpr\x125\n" +
@@ -804,7 +812,9 @@ const file_duly_scheduler_v1_scheduler_proto_rawDesc = "" +
 	"last_error\x18\x10 \x01(\tR\tlastError\x12\x1d\n" +
 	"\n" +
 	"skip_count\x18\x11 \x01(\x04R\tskipCount\x121\n" +
-	"\x14consecutive_failures\x18\x12 \x01(\rR\x13consecutiveFailures\"6\n" +
+	"\x14consecutive_failures\x18\x12 \x01(\rR\x13consecutiveFailures\x129\n" +
+	"\n" +
+	"updated_at\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\"6\n" +
 	"\x19GetSchedulerStatusRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\"\x9c\x01\n" +
 	"\x1aGetSchedulerStatusResponse\x12+\n" +
@@ -883,28 +893,29 @@ var file_duly_scheduler_v1_scheduler_proto_depIdxs = []int32{
 	11, // 0: duly.scheduler.v1.JobStatus.last_run:type_name -> google.protobuf.Timestamp
 	11, // 1: duly.scheduler.v1.JobStatus.next_run:type_name -> google.protobuf.Timestamp
 	12, // 2: duly.scheduler.v1.JobStatus.every:type_name -> google.protobuf.Duration
-	0,  // 3: duly.scheduler.v1.GetSchedulerStatusResponse.jobs:type_name -> duly.scheduler.v1.JobStatus
-	0,  // 4: duly.scheduler.v1.ListJobsResponse.jobs:type_name -> duly.scheduler.v1.JobStatus
-	11, // 5: duly.scheduler.v1.PauseJobRequest.until:type_name -> google.protobuf.Timestamp
-	12, // 6: duly.scheduler.v1.PauseJobRequest.for:type_name -> google.protobuf.Duration
-	0,  // 7: duly.scheduler.v1.PauseJobResponse.job:type_name -> duly.scheduler.v1.JobStatus
-	0,  // 8: duly.scheduler.v1.ResumeJobResponse.job:type_name -> duly.scheduler.v1.JobStatus
-	0,  // 9: duly.scheduler.v1.TriggerJobResponse.job:type_name -> duly.scheduler.v1.JobStatus
-	1,  // 10: duly.scheduler.v1.SchedulerService.GetSchedulerStatus:input_type -> duly.scheduler.v1.GetSchedulerStatusRequest
-	3,  // 11: duly.scheduler.v1.SchedulerService.ListJobs:input_type -> duly.scheduler.v1.ListJobsRequest
-	5,  // 12: duly.scheduler.v1.SchedulerService.PauseJob:input_type -> duly.scheduler.v1.PauseJobRequest
-	7,  // 13: duly.scheduler.v1.SchedulerService.ResumeJob:input_type -> duly.scheduler.v1.ResumeJobRequest
-	9,  // 14: duly.scheduler.v1.SchedulerService.TriggerJob:input_type -> duly.scheduler.v1.TriggerJobRequest
-	2,  // 15: duly.scheduler.v1.SchedulerService.GetSchedulerStatus:output_type -> duly.scheduler.v1.GetSchedulerStatusResponse
-	4,  // 16: duly.scheduler.v1.SchedulerService.ListJobs:output_type -> duly.scheduler.v1.ListJobsResponse
-	6,  // 17: duly.scheduler.v1.SchedulerService.PauseJob:output_type -> duly.scheduler.v1.PauseJobResponse
-	8,  // 18: duly.scheduler.v1.SchedulerService.ResumeJob:output_type -> duly.scheduler.v1.ResumeJobResponse
-	10, // 19: duly.scheduler.v1.SchedulerService.TriggerJob:output_type -> duly.scheduler.v1.TriggerJobResponse
-	15, // [15:20] is the sub-list for method output_type
-	10, // [10:15] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	11, // 3: duly.scheduler.v1.JobStatus.updated_at:type_name -> google.protobuf.Timestamp
+	0,  // 4: duly.scheduler.v1.GetSchedulerStatusResponse.jobs:type_name -> duly.scheduler.v1.JobStatus
+	0,  // 5: duly.scheduler.v1.ListJobsResponse.jobs:type_name -> duly.scheduler.v1.JobStatus
+	11, // 6: duly.scheduler.v1.PauseJobRequest.until:type_name -> google.protobuf.Timestamp
+	12, // 7: duly.scheduler.v1.PauseJobRequest.for:type_name -> google.protobuf.Duration
+	0,  // 8: duly.scheduler.v1.PauseJobResponse.job:type_name -> duly.scheduler.v1.JobStatus
+	0,  // 9: duly.scheduler.v1.ResumeJobResponse.job:type_name -> duly.scheduler.v1.JobStatus
+	0,  // 10: duly.scheduler.v1.TriggerJobResponse.job:type_name -> duly.scheduler.v1.JobStatus
+	1,  // 11: duly.scheduler.v1.SchedulerService.GetSchedulerStatus:input_type -> duly.scheduler.v1.GetSchedulerStatusRequest
+	3,  // 12: duly.scheduler.v1.SchedulerService.ListJobs:input_type -> duly.scheduler.v1.ListJobsRequest
+	5,  // 13: duly.scheduler.v1.SchedulerService.PauseJob:input_type -> duly.scheduler.v1.PauseJobRequest
+	7,  // 14: duly.scheduler.v1.SchedulerService.ResumeJob:input_type -> duly.scheduler.v1.ResumeJobRequest
+	9,  // 15: duly.scheduler.v1.SchedulerService.TriggerJob:input_type -> duly.scheduler.v1.TriggerJobRequest
+	2,  // 16: duly.scheduler.v1.SchedulerService.GetSchedulerStatus:output_type -> duly.scheduler.v1.GetSchedulerStatusResponse
+	4,  // 17: duly.scheduler.v1.SchedulerService.ListJobs:output_type -> duly.scheduler.v1.ListJobsResponse
+	6,  // 18: duly.scheduler.v1.SchedulerService.PauseJob:output_type -> duly.scheduler.v1.PauseJobResponse
+	8,  // 19: duly.scheduler.v1.SchedulerService.ResumeJob:output_type -> duly.scheduler.v1.ResumeJobResponse
+	10, // 20: duly.scheduler.v1.SchedulerService.TriggerJob:output_type -> duly.scheduler.v1.TriggerJobResponse
+	16, // [16:21] is the sub-list for method output_type
+	11, // [11:16] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_duly_scheduler_v1_scheduler_proto_init() }
