@@ -132,7 +132,7 @@ func (a *auditor) ranNow(r *store.RunNow, e *store.Effect) {
 		a.w.trace("%s is asked for by hand", t.ref)
 	case store.EffectOrdered:
 		if a.must(runNowKnows, t != nil && t.phase == claimed && !t.ending, "%s/%s is to run once more", r.Agent, r.ID) {
-			t.history.moved, t.history.hand = true, true
+			t.history.moved, t.history.hand, t.history.again = true, true, true
 			if t.renewed != nil {
 				t.renewed.due = min(t.renewed.due, now)
 			} else {

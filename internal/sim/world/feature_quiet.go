@@ -215,7 +215,7 @@ func (a *auditor) hushed(o *outcome) bool {
 			goesOn = true
 		default:
 		}
-		t.history.cuts, t.history.hand = 0, t.history.hand && goesOn
+		t.history.cuts, t.history.hand, t.history.again = 0, t.history.hand && (goesOn || t.history.again), false
 	}
 	return true
 }

@@ -23,6 +23,7 @@ type history struct {
 	cuts     int           // how often in a row its run was cut off
 	idle     int           // how often in a row its gate has turned it away
 	hand     bool          // its next run was asked for by hand
+	again    bool          // the hand came while a run was under way, whose end does not use it up
 	awaits   bool          // its occurrence has waited for a signal
 	patience store.Millis  // until when it waited; zero for ever
 	then     core.OnTimeout
