@@ -116,7 +116,9 @@ type Noticed struct {
 }
 
 // Notice says that a subject was active. It books a run of the kind's task for that subject; see [Activity]. The task is
-// owned by the agent, or by the user if no agent is given or the kind does not tell agents apart.
+// owned by the agent, or by the user if no agent is given or the kind does not tell agents apart. A scheduler whose kind has no Activity takes the
+// rule from the subject's task, which every task keeps, so that a process without the settings can tell of activity too; the first
+// activity of a subject needs one that has them.
 func (s *Scheduler) Notice(ctx context.Context, kind string, subject Subject) (Noticed, error) {
 	sub, err := s.activityTask(kind, subject)
 	if err != nil {
@@ -124,6 +126,11 @@ func (s *Scheduler) Notice(ctx context.Context, kind string, subject Subject) (N
 	}
 	if err := s.Authorize(ctx, subject.access(kind)); err != nil {
 		return Noticed{}, err
+	}
+	if sub.ID == "" {
+		if sub, err = s.ruled(ctx, kind, subject); err != nil {
+			return Noticed{}, err
+		}
 	}
 	change := &Transition{Type: EventActivity, Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, To: StatusWaiting, Order: orderOf(ctx, Order{})}
 	if err := s.allowActivity(ctx, change); err != nil {
@@ -153,7 +160,7 @@ func (s Subject) access(kind string) Access {
 	return Access{Action: ActionSubmit, Agent: agent, User: s.User, Kind: kind}
 }
 
-// activityTask is the touch that a notice becomes: the task of its subject, whether it exists or not.
+// activityTask is the touch that a notice becomes: the task of its subject, whether it exists or not; none if only that task can have the rule.
 // Everything is checked before the store is called.
 func (s *Scheduler) activityTask(kind string, subject Subject) (store.Touch, error) {
 	if err := validKind("kind", kind); err != nil {
@@ -173,11 +180,11 @@ func (s *Scheduler) activityTask(kind string, subject Subject) (store.Touch, err
 	case config.Disabled:
 		return store.Touch{}, &DisabledError{Kind: kind}
 	case config.Activity == nil:
-		return store.Touch{}, invalid("kind", "%q has no activity schedule here", kind)
+		return store.Touch{}, nil
 	}
 	a := config.Activity
 	owner, id := a.subject(kind, subject)
-	payload, err := json.Marshal(map[string]string{"user_id": subject.User, "device_id": subject.Device, "agent_id": subject.Agent})
+	payload, err := subject.payload()
 	if err != nil {
 		return store.Touch{}, err
 	}
@@ -188,6 +195,33 @@ func (s *Scheduler) activityTask(kind string, subject Subject) (store.Touch, err
 		level = LevelLow
 	}
 	return store.Touch{Agent: owner, ID: id, Kind: kind, Level: level, Body: b.Encode(), Pulse: rule.Pulse}, nil
+}
+
+// payload is what the handler is given.
+func (s Subject) payload() (json.RawMessage, error) {
+	return json.Marshal(map[string]string{"user_id": s.User, "device_id": s.Device, "agent_id": s.Agent})
+}
+
+// ruled is the touch of a subject whose task says itself how it answers to activity. How many dimensions the kind tells apart is only
+// known where its settings are: the task with the most of them is the subject's.
+func (s *Scheduler) ruled(ctx context.Context, kind string, subject Subject) (store.Touch, error) {
+	for dimensions := 3; dimensions > 0; dimensions-- {
+		owner, id := (&Activity{Dimensions: dimensions}).subject(kind, subject)
+		page, err := s.store.Get(ctx, store.Get{Agent: owner, IDs: []string{id}})
+		if err != nil {
+			return store.Touch{}, err
+		}
+		t := &page.Tasks[0]
+		b, err := record.DecodeBody(t.Body)
+		if err != nil || b.Activity == nil || t.Kind != kind {
+			continue
+		}
+		if b.Payload, err = subject.payload(); err != nil {
+			return store.Touch{}, err
+		}
+		return store.Touch{Agent: owner, ID: id, Kind: kind, Level: t.Level, Body: b.Encode(), Pulse: b.Activity.Pulse}, nil
+	}
+	return store.Touch{}, invalid("kind", "%q has no activity schedule here, and the subject has no task of this kind yet", kind)
 }
 
 // subject is the owner and the id of the task of a subject. Two subjects never share one: each part is escaped, so that

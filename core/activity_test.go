@@ -234,7 +234,6 @@ func TestNoticeRefuses(t *testing.T) {
 			{"digest", core.Subject{User: "a", Device: "\x00"}, "device_id", core.CodeInvalid},
 			{"digest", core.Subject{User: "a", Agent: strings.Repeat("x", 257)}, "agent_id is 257 bytes long", core.CodeInvalid},
 			{"", ann, "kind is required", core.CodeInvalid},
-			{"plain", ann, `kind "plain" has no activity schedule`, core.CodeInvalid},
 			{"off", ann, `the kind "off" is disabled`, core.CodeDisabled},
 		} {
 			_, err := w.s.Notice(w.Context(), c.kind, c.subject)
@@ -244,6 +243,12 @@ func TestNoticeRefuses(t *testing.T) {
 		_, err := w.s.Submit(w.Context(), core.NewTask{Agent: "a", Kind: "off"})
 		assert.Equal(t, core.CodeDisabled, core.CodeOf(err))
 		assert.Zero(t, w.store.total(), "no store call")
+		_, err = w.s.Notice(w.Context(), "plain", ann)
+		assert.ErrorContains(t, err, `kind "plain" has no activity schedule here, and the subject has no task of this kind yet`)
+		assert.Equal(t, core.CodeInvalid, core.CodeOf(err))
+		agents, _, err := w.s.Agents(w.Context(), 0, "")
+		require.NoError(t, err)
+		assert.Empty(t, agents, "nothing is stored")
 	})
 	for _, a := range []core.Activity{
 		{Delay: -1},

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -164,7 +165,6 @@ func TestControlRefuses(t *testing.T) {
 		{"/v1/agents/a/tasks/i/run", `[]`, "body"},
 		{"/v1/activity", `{}`, "kind"},
 		{"/v1/activity", `{"kind":"seen","user_id":7}`, "user_id"},
-		{"/v1/activity", `{"kind":"ok","user_id":"u"}`, "kind"},
 	} {
 		res, body := f.call(t, "POST", c.path, c.body)
 		code, field, _ := problem(t, res, body)
@@ -188,6 +188,32 @@ func TestActivity(t *testing.T) {
 	got = get[map[string]any](t, body)
 	assert.Equal(t, false, got["scheduled"])
 	assert.Equal(t, "waiting", got["reason"])
+	_, body = f.call(t, "GET", "/v1/agents/a/tasks/"+url.PathEscape(got["id"].(string)), "")
+	assert.NotEmpty(t, get[map[string]any](t, body)["last_activity"])
+	assert.NotEmpty(t, get[map[string]any](t, body)["updated_at"])
+	res, body = f.call(t, "POST", "/v1/activity", `{"kind":"ok","user_id":"u"}`)
+	code, field, _ := problem(t, res, body)
+	assert.Equal(t, [2]string{"invalid", "kind"}, [2]string{code, field})
+}
+
+// A server that has no settings of the kind takes activity of a subject whose task is stored.
+func TestActivityAtAServerWithoutTheKind(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	bare, err := core.New(f.store, core.Config{})
+	require.NoError(t, err)
+	ask := func(handler http.Handler, user string) int {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/activity", strings.NewReader(`{"kind":"seen","user_id":"`+user+`"}`))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	server := httpadapter.New(bare, httpadapter.Config{})
+	assert.Equal(t, http.StatusBadRequest, ask(server, "u"))
+	f.call(t, "POST", "/v1/activity", `{"kind":"seen","user_id":"u"}`)
+	assert.Equal(t, http.StatusAccepted, ask(server, "u"))
+	assert.Equal(t, http.StatusBadRequest, ask(server, "v"))
 }
 
 func TestJobsAndAgents(t *testing.T) {
