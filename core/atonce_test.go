@@ -119,7 +119,7 @@ func TestAtOnceEnds(t *testing.T) {
 		assert.Equal(t, time.Minute, time.Since(begun))
 		got := w.task("a", "1")
 		assert.Equal(t, core.StatusWaiting, got.Status)
-		assert.Zero(t, got.Attempt)
+		assert.Equal(t, 1, got.Attempt)
 		w.submit(core.NewTask{Agent: "a", ID: "2", Kind: "ask", Level: core.LevelHigh})
 		synctest.Wait()
 		assert.Empty(t, started)

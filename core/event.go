@@ -57,7 +57,7 @@ type Event struct {
 	SessionID, MemCubeID string
 	Process              string // the name of the process that did it: Config.Name
 
-	Attempt  int
+	Attempt  int   // of the run, from 1 on; zero for what is about no run
 	Fence    Fence // of the claim; zero for what is about no run
 	Due      time.Time
 	Wait     time.Duration   // from due to claimed: start and finish

@@ -107,7 +107,7 @@ func ExampleSnooze() {
 	report, _ := s.RunDue(ctx, core.Scope{})
 	task, _ := s.Task(ctx, "ada", "1")
 	fmt.Println(report.Snoozed, task.Status, task.Attempt)
-	// Output: 1 waiting 0
+	// Output: 1 waiting 1
 }
 
 func ExampleHandleBatch() {

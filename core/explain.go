@@ -196,8 +196,8 @@ func (e *Explanation) notDue(t *store.Stored) {
 		}
 		e.because(BecauseSignal, t.Due, "%s", text)
 	case e.quiet(t):
-	case task.Attempt > 0:
-		e.because(BecauseRetry, t.Due, "attempt %d failed; the next is due at %s (in %s): %s", task.Attempt, clockTime(t.Due.Time()), e.wait(t), task.LastError)
+	case task.Attempt > 1:
+		e.because(BecauseRetry, t.Due, "attempt %d failed; the next is due at %s (in %s): %s", task.Attempt-1, clockTime(t.Due.Time()), e.wait(t), task.LastError)
 	case task.RetryAfters > 0:
 		e.because(BecauseRetry, t.Due, "its handler asked to be called again later, %s, which is not charged; it is due at %s (in %s): %s",
 			inARow(task.RetryAfters), clockTime(t.Due.Time()), e.wait(t), task.LastError)

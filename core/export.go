@@ -92,7 +92,7 @@ type taskLine struct {
 	Due        stamp           `json:"due_at,omitzero"`     // when it is due next, if it waits for a time
 	Nominal    stamp           `json:"nominal_at,omitzero"` // when that occurrence was planned, if that is another time
 	Interval   span            `json:"interval,omitzero"`   // that its handler has set
-	Attempt    int             `json:"attempt,omitempty"`
+	Attempt    int             `json:"attempt,omitempty"`   // that of the next run, if another one has failed
 	Calls      int             `json:"calls,omitempty"`
 	Failures   int             `json:"consecutive_failures,omitempty"`
 	Checkpoint json.RawMessage `json:"checkpoint,omitempty"`
@@ -171,8 +171,11 @@ func exported(t *store.Stored) (*taskLine, error) {
 		return nil, err
 	}
 	line := &taskLine{
-		Task: fields, Interval: span(st.Interval), Attempt: st.Attempt, Calls: st.Calls, Failures: st.Failures, Checkpoint: wellFormed(st.Checkpoint),
+		Task: fields, Interval: span(st.Interval), Calls: st.Calls, Failures: st.Failures, Checkpoint: wellFormed(st.Checkpoint),
 		Pause: pausedBy(t.Holds, store.Target{Agent: t.Agent, ID: t.ID}),
+	}
+	if st.Attempt > 0 {
+		line.Attempt = st.Attempt + 1
 	}
 	if t.Status == StatusWaiting {
 		line.Due = stamp(baseOf(&st, t.Due).Time()) // without the quiet hours, which are in the profile

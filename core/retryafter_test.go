@@ -70,7 +70,7 @@ func TestRetryAfterHoldsForEverySchedule(t *testing.T) {
 				tasks, _, err := w.s.Tasks(w.Context(), core.List{Agent: "a"})
 				require.NoError(t, err)
 				require.Len(t, tasks, 1)
-				assert.Zero(t, tasks[0].Attempt)
+				assert.Equal(t, 1, tasks[0].Attempt)
 				assert.Zero(t, tasks[0].ErrorCount)
 				assert.Zero(t, tasks[0].ConsecutiveFailures)
 				assert.Zero(t, tasks[0].RetryAfters, "success ends the row")

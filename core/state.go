@@ -30,7 +30,7 @@ const (
 type TaskRun struct {
 	Started  time.Time
 	Duration time.Duration
-	Attempt  int
+	Attempt  int // which attempt at its occurrence it was, from 1 on; 0 of occurrences that were skipped
 	Outcome  Outcome
 	Error    string
 	Used     Usage  // what its handler said that it has used; nil for nothing

@@ -168,7 +168,7 @@ func TestSubmitTakesAnything(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, core.TaskInfo{
 		Agent: full.Agent, ID: full.ID, Kind: full.Kind, Group: "group", Status: core.StatusWaiting, Level: core.LevelHigh,
-		Payload: json.RawMessage(`{"a":[]}`), Every: time.Minute, From: core.FromStart, Schedule: core.ScheduleEvery, MaxAttempts: 3, Backoff: time.Second,
+		Payload: json.RawMessage(`{"a":[]}`), Every: time.Minute, From: core.FromStart, Schedule: core.ScheduleEvery, MaxAttempts: 3, Attempt: 1, Backoff: time.Second,
 		Timeout: time.Minute, Lease: time.Minute, Submitted: info.Submitted, UpdatedAt: info.Submitted, Due: info.Due,
 		NextRun: info.Due, TraceID: "t", Traceparent: "00-1", SessionID: "s", UserID: "u",
 		Labels: map[string]string{"mem_cube_id": "m", "user_name": "n"}, Info: json.RawMessage(`{"k":1}`), Tags: []string{"x", "y"},

@@ -5,6 +5,7 @@ package core
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
@@ -47,7 +48,7 @@ type TaskInfo struct {
 	UpdatedAt                       time.Time
 	LastActivity                    time.Time // of an activity task: when its subject was last active; zero if unknown, as after a replay
 	NextRun                         time.Time // when a waiting task is due; zero for never
-	Attempt                         int       // attempts charged to this occurrence
+	Attempt                         int       // which attempt at its occurrence runs or is next; of a task that has ended the last one. From 1 on, as RunInfo has it
 	Crashes                         int
 	RunCount, SkipCount, ErrorCount int64
 	ConsecutiveFailures             int
@@ -230,10 +231,23 @@ func inform(t *store.Stored) TaskInfo {
 	}
 	info.take(data, stored)
 	for range t.Crashes { // they come into its history when a run of it ends
-		info.Runs = append(info.Runs, TaskRun{Attempt: info.Attempt + 1, Outcome: OutcomeCrashed, Error: whyCrashed})
+		info.Runs = append(info.Runs, TaskRun{Attempt: info.Attempt, Outcome: OutcomeCrashed, Error: whyCrashed})
 	}
 	info.Runs = info.Runs[max(len(info.Runs)-record.KeptRuns, 0):]
 	return info
+}
+
+// attempt is that of a run under way, of the next one, or of the last one of a task that has ended: so many have failed before it.
+func (info *TaskInfo) attempt(failed int) int {
+	if !info.Status.Finished() {
+		return failed + 1
+	}
+	for _, r := range slices.Backward(info.Runs) {
+		if r.Attempt > 0 { // what was skipped has none
+			return r.Attempt
+		}
+	}
+	return 1 // it has ended before its first
 }
 
 // take fills in what the body and the state say. Bytes that cannot be read show as the last error, and
@@ -270,12 +284,13 @@ func (info *TaskInfo) take(data, stored []byte) {
 	if err != nil {
 		info.LastError = err.Error()
 	}
-	info.Attempt, info.RunCount, info.SkipCount, info.ErrorCount = st.Attempt, st.RunCount, st.SkipCount, st.ErrorCount
+	info.RunCount, info.SkipCount, info.ErrorCount = st.RunCount, st.SkipCount, st.ErrorCount
 	info.CoolingUntil, info.RetryAfters, info.GateClosed = st.Cooling.Time(), st.RetryAfters, st.Idle
 	if a := st.Await; a != nil && info.Status == StatusWaiting {
 		info.Awaiting = &Awaiting{Key: a.Key, Until: a.Until.Time(), From: a.From, Fence: a.Fence}
 	}
 	info.ConsecutiveFailures, info.Result, info.Progress, info.Runs = st.Failures, st.Result, st.Progress, informRuns(st.Runs.All())
+	info.Attempt = info.attempt(st.Attempt)
 	if st.Nominal != 0 && st.Nominal < store.Never {
 		info.Due = st.Nominal.Time()
 	}

@@ -132,7 +132,8 @@ func TestTheServiceGivesBackWhatDoesNotEnd(t *testing.T) {
 			require.NoError(t, s.end(), "exit code 0")
 			task := s.task("w")
 			assert.Equal(t, core.StatusWaiting, task.Status)
-			assert.Zero(t, task.Attempt+task.Crashes, "charged nothing")
+			assert.Equal(t, 1, task.Attempt, "no attempt was charged")
+			assert.Zero(t, task.Crashes, "charged nothing")
 			assert.Zero(t, s.leased())
 		})
 	}

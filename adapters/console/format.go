@@ -152,7 +152,7 @@ func stateOf(t *core.TaskInfo, now time.Time) badge {
 		return badge{"idle", "manual"}
 	case !t.NextRun.IsZero() && !t.NextRun.After(now):
 		return badge{"busy", "due"}
-	case t.Attempt > 0:
+	case t.Attempt > 1:
 		return badge{"warn", "will retry"}
 	default:
 		return badge{"idle", "waiting"}

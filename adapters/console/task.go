@@ -144,8 +144,8 @@ func factsOf(t *core.TaskInfo) []fact {
 	text("Reason", t.Reason)
 	text("Level", count(int(t.Level)))
 	text("Runs", runsText(t))
-	if t.Attempt > 0 {
-		text("Attempts charged", count(t.Attempt))
+	if t.Attempt > 1 {
+		text("Attempt", count(t.Attempt))
 	}
 	if t.Crashes > 0 {
 		text("Crashes", count(t.Crashes))

@@ -170,7 +170,7 @@ func TestTheFunctionsErrors(t *testing.T) {
 	assert.Equal(t, core.StatusFailed, w.task("other").Status)
 	busy := w.task("busy")
 	assert.Equal(t, core.StatusWaiting, busy.Status)
-	assert.Zero(t, busy.Attempt)
+	assert.Equal(t, 1, busy.Attempt)
 	assert.Greater(t, busy.NextRun.Sub(busy.Submitted), 50*time.Second)
 }
 
@@ -191,7 +191,8 @@ func TestTheFunctionIsEnded(t *testing.T) {
 	assert.Contains(t, string(r.Payload), `"released":1`)
 	task := w.task("1")
 	assert.Equal(t, core.StatusWaiting, task.Status)
-	assert.Zero(t, task.Attempt+task.Crashes)
+	assert.Equal(t, 1, task.Attempt, "no attempt was charged")
+	assert.Zero(t, task.Crashes)
 }
 
 func TestTheFunctionNeedsARedis(t *testing.T) {

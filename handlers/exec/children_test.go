@@ -149,6 +149,6 @@ func TestChildrenAreEndedTogether(t *testing.T) {
 	info, err := w.s.Task(t.Context(), "a", "i")
 	require.NoError(t, err)
 	assert.Equal(t, core.StatusWaiting, info.Status)
-	assert.Zero(t, info.Attempt)
+	assert.Equal(t, 1, info.Attempt)
 	assert.Equal(t, "its process stopped", info.LastError)
 }

@@ -111,7 +111,7 @@ func TestExitCodes(t *testing.T) {
 			assert.Equal(t, c.err, task.LastError)
 			if name == "later" {
 				assert.WithinDuration(t, time.Now().Add(time.Hour), task.NextRun, 30*time.Second)
-				assert.Zero(t, task.Attempt)
+				assert.Equal(t, 1, task.Attempt)
 			}
 		})
 	}

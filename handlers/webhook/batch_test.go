@@ -93,7 +93,7 @@ func TestABadAnswerFailsAllOfABatch(t *testing.T) {
 		for i := range tasks {
 			assert.Equal(t, core.StatusWaiting, tasks[i].Status, name)
 			assert.Contains(t, tasks[i].LastError, c.err, name)
-			assert.Equal(t, 1, tasks[i].Attempt, name)
+			assert.Equal(t, 2, tasks[i].Attempt, name)
 			assert.Empty(t, tasks[i].Result, name)
 		}
 	}

@@ -85,7 +85,7 @@ func TestServeDeliversCallbacks(t *testing.T) {
 	}
 	assert.Equal(t, map[string]any{"n": 7.0}, told["result"])
 	assert.Equal(t, map[string]any{"order": "7"}, told["labels"])
-	assert.Equal(t, 2, delivery.Attempt)
+	assert.Equal(t, 3, delivery.Attempt)
 	assert.Contains(t, w.ok(t, "explain", "a", delivery.ID), "completed")
 	d.stop(t, syscall.SIGTERM)
 	assert.NotContains(t, d.log(), "hunter2")

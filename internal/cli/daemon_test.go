@@ -257,7 +257,7 @@ func TestTheGraceEnds(t *testing.T) {
 	task, err := s.Task(t.Context(), "a", "i")
 	require.NoError(t, err)
 	assert.Equal(t, core.StatusWaiting, task.Status)
-	assert.Zero(t, task.Attempt)
+	assert.Equal(t, 1, task.Attempt)
 	gone(t, pid)
 }
 

@@ -138,12 +138,7 @@ func printTask(w *table.Page, info *core.TaskInfo) {
 	printPolicies(line, info)
 	line("payload", table.Value(info.Payload))
 	printTimes(line, info)
-	line("runs", strconv.FormatInt(info.RunCount, 10))
-	line("errors", strconv.FormatInt(info.ErrorCount, 10))
-	line("skips", strconv.FormatInt(info.SkipCount, 10))
-	line("failed in a row", strconv.Itoa(info.ConsecutiveFailures))
-	line("gate closed in a row", strconv.Itoa(info.GateClosed))
-	line("crashes", strconv.Itoa(info.Crashes))
+	printCounts(line, info)
 	line("last error", info.LastError)
 	line("progress", table.Value(info.Progress))
 	line("result", table.Value(info.Result))
@@ -164,6 +159,19 @@ func printTimes(line func(name, value string), info *core.TaskInfo) {
 	line("next run", clock(info.NextRun))
 	line("started", clock(info.Started))
 	line("finished", clock(info.Finished))
+}
+
+// printCounts writes how often a task has been tried, and how that went.
+func printCounts(line func(name, value string), info *core.TaskInfo) {
+	if info.Attempt > 1 {
+		line("attempt", strconv.Itoa(info.Attempt))
+	}
+	line("runs", strconv.FormatInt(info.RunCount, 10))
+	line("errors", strconv.FormatInt(info.ErrorCount, 10))
+	line("skips", strconv.FormatInt(info.SkipCount, 10))
+	line("failed in a row", strconv.Itoa(info.ConsecutiveFailures))
+	line("gate closed in a row", strconv.Itoa(info.GateClosed))
+	line("crashes", strconv.Itoa(info.Crashes))
 }
 
 // printPolicies writes how the occurrences of a task follow one another, as far as it was said.

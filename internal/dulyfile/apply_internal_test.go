@@ -73,7 +73,7 @@ func TestAStartKeepsTheAttemptsOfATask(t *testing.T) {
 			assert.Equal(t, Applied{}, start())
 			info, err := s.Task(t.Context(), "a", "1")
 			require.NoError(t, err)
-			assert.Equal(t, 1, info.Attempt)
+			assert.Equal(t, 2, info.Attempt)
 		})
 	}
 }

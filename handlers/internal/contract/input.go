@@ -19,7 +19,7 @@ type input struct {
 	Payload     json.RawMessage `json:"payload,omitempty"`     // what it was submitted with
 	Group       string          `json:"group,omitempty"`       // its group
 	Level       core.Level      `json:"level"`                 // 1 is the most urgent, 3 the least
-	Attempt     int             `json:"attempt"`               // which attempt this is, from 1 on
+	Attempt     int             `json:"attempt"`               // which attempt at this occurrence this is: 1 at first, and one more after each that has failed
 	Call        int             `json:"call"`                  // which call of this task this is, from 1 on: it grows when the one before has asked to be called again, and is the same for a repeat of one that failed or crashed
 	Crashes     int             `json:"crashes"`               // how often a process died during a run of this occurrence
 	Fence       core.Fence      `json:"fence"`                 // grows with every claim: pass it to stores that must refuse writes of a run that lost its lease

@@ -66,7 +66,7 @@ func meant(t *testing.T, s *dulytest.Scheduler, id string) string {
 		return "waits for a signal"
 	case info.LastOutcome == core.OutcomeSkipped:
 		return "is skipped: there is nothing to do"
-	case info.Attempt > 0:
+	case info.Attempt > 1:
 		return "failed, is tried again"
 	default:
 		return "runs again later, uncharged"

@@ -217,7 +217,7 @@ func (a *auditor) putOff(o *outcome, said Outcome) {
 func (a *auditor) afterFailure(o *outcome) {
 	t, verb := o.t, o.s.Verb
 	most := a.w.attempts(t)
-	again := o.said() != SkipRetry && o.before.Attempt+1 < most
+	again := o.said() != SkipRetry && o.before.Attempt < most
 	if again {
 		a.must(failureRetries, verb == store.VerbAgain && o.after.Attempt == o.before.Attempt+1, "%s: %q, attempt %d after %d of %d", t.ref, verb, o.after.Attempt, o.before.Attempt, most)
 		a.afterBackoff(o)
@@ -228,11 +228,11 @@ func (a *auditor) afterFailure(o *outcome) {
 		inv = skipRetryEnds
 	}
 	if !t.recurs() && t.activity == nil {
-		a.must(inv, verb == store.VerbFail, "%s: %q after attempt %d of %d", t.ref, verb, o.before.Attempt+1, most)
+		a.must(inv, verb == store.VerbFail, "%s: %q after attempt %d of %d", t.ref, verb, o.before.Attempt, most)
 		return
 	}
 	a.must(inv, verb == store.VerbAgain || t.activity != nil && verb == store.VerbRest, "%s: %q", t.ref, verb)
-	a.must(failuresInARow, o.after.ConsecutiveFailures == o.before.ConsecutiveFailures+1 && o.after.Attempt == 0, "%s: %d after %d", t.ref, o.after.ConsecutiveFailures, o.before.ConsecutiveFailures)
+	a.must(failuresInARow, o.after.ConsecutiveFailures == o.before.ConsecutiveFailures+1 && o.after.Attempt == 1, "%s: %d after %d", t.ref, o.after.ConsecutiveFailures, o.before.ConsecutiveFailures)
 	if t.recurs() {
 		a.pausedIfHopeless(o)
 		a.nextOccurrence(o, o.after.ConsecutiveFailures)
@@ -253,8 +253,8 @@ func (a *auditor) afterBackoff(o *outcome) {
 		a.must(backoffNone, o.s.Due.After <= max(least, 0), "%s waits %s", t.ref, o.s.Due.After)
 		return
 	}
-	most := max(a.w.backoff(t, o.after.Attempt)+time.Millisecond, least)
-	a.must(backoffBound, o.s.Due.After <= most, "%s waits %s after attempt %d: at most %s", t.ref, o.s.Due.After, o.after.Attempt, most)
+	most := max(a.w.backoff(t, o.before.Attempt)+time.Millisecond, least)
+	a.must(backoffBound, o.s.Due.After <= most, "%s waits %s after attempt %d: at most %s", t.ref, o.s.Due.After, o.before.Attempt, most)
 }
 
 // leastWait is how long a task has to wait at most because of its minimum interval.

@@ -52,7 +52,7 @@ func (a *auditor) began(r *run) {
 	a.must(startHasAReason, !h.begun || h.reason != "", "%s", name)
 	h.begun, h.reason = true, ""
 	a.must(crashesAtMost, t.lease.crashes <= a.w.plan.Settings.MaxCrashes, "%s has crashed %d times", name, t.lease.crashes)
-	a.must(attemptIsCounted, i.Attempt == h.info.Attempt+1, "%s is told %d, and %d have failed", name, i.Attempt, h.info.Attempt)
+	a.must(attemptIsCounted, i.Attempt == h.info.Attempt, "%s is told %d, and it is %d", name, i.Attempt, h.info.Attempt)
 	if t.activity != nil || t.def != nil {
 		a.must(attemptsAtMost, i.Attempt <= a.w.attempts(t), "%s: %d of %d", name, i.Attempt, a.w.attempts(t))
 	}

@@ -106,7 +106,7 @@ func (a *auditor) turnedAway(o *outcome) bool {
 	t.history.idle++
 	t.history.last = 0
 	b, c := &o.before, &o.after
-	a.must(gateBacks, c.Attempt == 0 && c.ConsecutiveFailures == b.ConsecutiveFailures, "%s: attempt %d, %d failures", t.ref, c.Attempt, c.ConsecutiveFailures)
+	a.must(gateBacks, c.Attempt == 1 && c.ConsecutiveFailures == b.ConsecutiveFailures, "%s: attempt %d, %d failures", t.ref, c.Attempt, c.ConsecutiveFailures)
 	base := max(t.every(), a.w.plan.Settings.Backoff)
 	wait := base
 	for range t.history.idle {

@@ -209,7 +209,7 @@ func (a *auditor) hushed(o *outcome) bool {
 	t.history.last = 0
 	if o.run != nil && !o.cutOff() && o.s.Verb != store.VerbRelease {
 		// What is given back was asked for still, and so is what goes on.
-		goesOn := o.after.Attempt > 0
+		goesOn := o.after.Attempt > 1
 		switch o.said() {
 		case Yield, Snooze, RetryAfter, Await:
 			goesOn = true

@@ -31,7 +31,7 @@ type history struct {
 	tells    bool   // that run has cancelled the task itself, and its definition has a callback
 }
 
-func (h *history) begin() { *h = history{reason: "submitted"} }
+func (h *history) begin() { *h = history{reason: "submitted", info: core.TaskInfo{Attempt: 1}} }
 
 // renew begins again, with another definition.
 // What the tracker knows stays, as a replaced task keeps its counts and its runs.
