@@ -25,6 +25,9 @@ func (s *Scheduler) ListenApart(ctx context.Context, after string, hand func(Eve
 		return ErrNoFeed
 	}
 	secret, err := s.config.Feed.FeedSecret(ctx)
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // whoever listened has left
+	}
 	if err != nil {
 		return err
 	}
