@@ -139,6 +139,7 @@ func testLastActivity(t *testing.T, b *bench) {
 		b.clock.Advance(time.Second)
 		b.run("a", "1", false)
 		assert.Equal(t, touched, b.one("a", "1").LastActivity, "an order is no activity")
+		assert.False(t, b.one("a", "1").Resting, "but it ends the rest")
 		c = b.take("a/1")
 		b.settle(rested(c.Tasks[0], 0, pulse("a", "1").Pulse))
 		b.clock.Advance(time.Second)
