@@ -135,8 +135,9 @@ func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error
 		}
 	}
 	message := bytes.TrimSpace(m.Task)
-	if len(message) > 2 { // the object has other fields
-		message = append(append(bytes.TrimSuffix(known, []byte("}")), ','), message[1:]...)
+	if at := bytes.TrimPrefix(known, []byte(`{"finished_at":`)); len(message) > 2 { // the object has other fields
+		at = bytes.TrimSuffix(at, []byte("}"))
+		message = fmt.Appendf(nil, `{"finished_at":%s,"updated_at":%s,%s`, at, at, message[1:])
 	}
 	return s.config.Callbacks.Deliver(ctx, m.URL, messageOf(t.RunInfo), message)
 }
