@@ -50,10 +50,22 @@ func (noFeedError) Error() string { return "the store keeps no events for those 
 // about [store.FeedKept] are kept, for an hour after the last. It calls hand for each answer of the store, several times a second and also if nothing
 // has happened, until ctx is done, and then returns nil. An error of hand or of the store ends it; whoever listens again behind the last Next
 // misses nothing that is kept. The events of one process come in the order in which they happened.
+//
+// A principal who may not read all agents gets ids of their own, which say nothing of how many events others have: an event has the same one each time
+// and with each process, and no other caller can use it. Which events they may see is for hand to ask.
 func (s *Scheduler) Listen(ctx context.Context, after string, hand func(EventPage) error) error {
-	if s.config.Feed == nil {
+	switch {
+	case s.config.Feed == nil:
 		return ErrNoFeed
+	case s.Authorize(ctx, Access{Action: ActionRead}) != nil:
+		return s.listenApart(ctx, after, hand)
+	default:
+		return s.listen(ctx, after, hand)
 	}
+}
+
+// listen is Listen with the ids that the store has.
+func (s *Scheduler) listen(ctx context.Context, after string, hand func(EventPage) error) error {
 	for {
 		page, err := s.config.Feed.Follow(ctx, store.Follow{After: after, Limit: listenPage, For: listenFor})
 		if ctx.Err() != nil {

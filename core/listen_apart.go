@@ -16,14 +16,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// ListenApart is [Scheduler.Listen] for somebody who may see some of the events only. The ids of events count all of the store; those that are handed
-// over here are sealed with a secret that the store keeps: whoever has two of them learns nothing of what lies between. An event has the same id each
-// time, and with each process. after is a sealed id, or empty; one that was sealed with a secret that the store has lost since is answered with events
-// that were lost, and then those from now on.
-func (s *Scheduler) ListenApart(ctx context.Context, after string, hand func(EventPage) error) error {
-	if s.config.Feed == nil {
-		return ErrNoFeed
-	}
+// listenApart is Listen for somebody who may see some of the events only. The ids of events count all of the store; those that are handed
+// over here are sealed with a secret that the store keeps: whoever has two of them learns nothing of what lies between. One that was sealed with a secret
+// that the store has lost since is answered with events that were lost, and then those from now on.
+func (s *Scheduler) listenApart(ctx context.Context, after string, hand func(EventPage) error) error {
 	secret, err := s.config.Feed.FeedSecret(ctx)
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // whoever listened has left
@@ -39,7 +35,7 @@ func (s *Scheduler) ListenApart(ctx context.Context, after string, hand func(Eve
 	if err != nil {
 		return err
 	}
-	return s.Listen(ctx, from, func(page EventPage) error {
+	return s.listen(ctx, from, func(page EventPage) error {
 		if lost {
 			lost = false
 			page.Items = append([]StoreEvent{{ID: page.Next, Lost: LostUnknown}}, page.Items...)

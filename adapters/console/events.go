@@ -89,11 +89,7 @@ func (c *console) stream(v *visit) error {
 		return err
 	}
 	defer leave()
-	listen := c.scheduler.Listen
-	if v.may(core.ActionRead, "") != nil { // the ids of all would tell how many events others have
-		listen = c.scheduler.ListenApart
-	}
-	if err := listen(v.r.Context(), v.r.Header.Get("Last-Event-ID"), s.send); err != nil && !s.begun {
+	if err := c.scheduler.Listen(v.r.Context(), v.r.Header.Get("Last-Event-ID"), s.send); err != nil && !s.begun {
 		return err
 	}
 	return nil // else whoever looked has gone, or comes back

@@ -105,11 +105,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	listen := a.scheduler.Listen
-	if !l.grant.all() || a.allowAll(r) != nil { // the ids of all would tell how many events others have
-		listen = a.scheduler.ListenApart
-	}
-	err = listen(r.Context(), cmp.Or(r.Header.Get("Last-Event-ID"), q.Get("since_id")), l.send)
+	err = a.scheduler.Listen(r.Context(), cmp.Or(r.Header.Get("Last-Event-ID"), q.Get("since_id")), l.send)
 	switch {
 	case l.begun || err == nil: // whoever listens comes back with the last id
 	case errors.Is(err, core.ErrNoFeed):

@@ -161,7 +161,7 @@ func TestIDsOfATenantTellNothingOfOthers(t *testing.T) {
 		_, rest := listen("ann", hers[0])
 		assert.Equal(t, hers[1:], rest)
 		for _, id := range hers {
-			number := strings.SplitN(all[0], "-", 2)[0]
+			number, _, _ := strings.Cut(all[0], "-")
 			data, err := base64.RawURLEncoding.DecodeString(id)
 			require.NoError(t, err)
 			assert.NotContains(t, string(data), number, "nor is the number in it")

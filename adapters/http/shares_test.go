@@ -25,9 +25,9 @@ import (
 )
 
 // asked is a request with a token.
-func asked(ctx context.Context, h http.Handler, token, method, path string) *httptest.ResponseRecorder {
+func asked(ctx context.Context, h http.Handler, token, path string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	r := httptest.NewRequestWithContext(ctx, method, path, nil)
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
 	r.Header.Set("Authorization", "Bearer "+token)
 	h.ServeHTTP(w, r)
 	return w
@@ -40,7 +40,8 @@ func TestACredentialTakesItsShareOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const call = 50 * time.Millisecond
 		f := setup(t, httpadapter.Config{Tokens: []string{"root"}, Scoped: []httpadapter.Token{
-			{Token: "ann", Grant: httpadapter.Grant{Name: "ann", Agents: []string{"ann"}}}, {Token: "ann's new one", Grant: httpadapter.Grant{Name: "ann", Agents: []string{"ann"}}},
+			{Token: "ann", Grant: httpadapter.Grant{Name: "ann", Agents: []string{"ann"}}},
+			{Token: "ann's new one", Grant: httpadapter.Grant{Name: "ann", Agents: []string{"ann"}}},
 			{Token: "bob", Grant: httpadapter.Grant{Agents: []string{"bob"}}},
 		}})
 		var under, most, calls atomic.Int64
@@ -63,7 +64,7 @@ func TestACredentialTakesItsShareOfTheStore(t *testing.T) {
 			token := []string{"ann", "ann's new one"}[i%2]
 			connections.Go(func() {
 				for ctx.Err() == nil {
-					w := asked(ctx, f.handler, token, http.MethodGet, "/v1/tasks?agent_id=ann")
+					w := asked(ctx, f.handler, token, "/v1/tasks?agent_id=ann")
 					if w.Code == 429 {
 						refused.Add(1)
 						after, err := strconv.Atoi(w.Header().Get("Retry-After"))
@@ -78,7 +79,7 @@ func TestACredentialTakesItsShareOfTheStore(t *testing.T) {
 		own := context.WithValue(t.Context(), free{}, true)
 		for token, path := range map[string]string{"root": "/v1/tasks?agent_id=ann", "bob": "/v1/tasks?agent_id=bob", "ann": "/v1/agents/ann/tasks/1"} {
 			begun := time.Now()
-			assert.Equal(t, 200, asked(own, f.handler, token, http.MethodGet, path).Code, token)
+			assert.Equal(t, 200, asked(own, f.handler, token, path).Code, token)
 			assert.Less(t, time.Since(begun), call, token)
 		}
 		connections.Wait()
@@ -87,7 +88,7 @@ func TestACredentialTakesItsShareOfTheStore(t *testing.T) {
 		assert.InDelta(t, (time.Minute/4 + time.Second).Seconds(), took.Seconds(), 1, "a quarter, and what was saved")
 		assert.Positive(t, refused.Load())
 		time.Sleep(time.Minute)
-		assert.Equal(t, 200, asked(t.Context(), f.handler, "ann", http.MethodGet, "/v1/tasks?agent_id=ann").Code, "it comes back by itself")
+		assert.Equal(t, 200, asked(t.Context(), f.handler, "ann", "/v1/tasks?agent_id=ann").Code, "it comes back by itself")
 	})
 }
 
@@ -109,7 +110,7 @@ func TestWhatHasBegunIsNotRefused(t *testing.T) {
 		_, err := f.scheduler.Submit(t.Context(), core.NewTask{Agent: "ann", ID: "1", Kind: "ok"})
 		require.NoError(t, err)
 		list := func() *httptest.ResponseRecorder {
-			return asked(t.Context(), f.handler, "ann", http.MethodGet, "/v1/tasks?agent_id=ann&kind=none")
+			return asked(t.Context(), f.handler, "ann", "/v1/tasks?agent_id=ann&kind=none")
 		}
 		calls := 1
 		for ; list().Code == 200; calls++ {
@@ -126,7 +127,7 @@ func TestWhatHasBegunIsNotRefused(t *testing.T) {
 
 // What strangers wait for while a tenant of 10,000 tasks does what takes longest, with and without shares: figures for docs/operations.md, where
 // DULY_FIGURES is set.
-func TestStrangersBesideAGreedyTenant(t *testing.T) {
+func TestStrangersBesideAGreedyTenant(t *testing.T) { //nolint:paralleltest // it measures
 	if os.Getenv("DULY_FIGURES") == "" {
 		t.Skip("DULY_FIGURES is not set: this measures, for some minutes")
 	}

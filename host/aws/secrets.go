@@ -57,7 +57,7 @@ func (v *Vault) Open(ctx context.Context, get func(string) string) (func(string)
 		}
 		values[redisstore.EnvURL] = url
 	}
-	for variable, name := range map[string]string{"DULY_WEBHOOK_SECRET_ID": "DULY_WEBHOOK_SECRET", "DULY_APPROVALS_SECRET_ID": "DULY_APPROVALS_SECRET"} {
+	for variable, name := range map[string]string{"DULY_WEBHOOK_SECRET_ID": "DULY_WEBHOOK_SECRET", "DULY_APPROVALS_SECRET_ID": "DULY_APPROVALS_SECRET"} { //nolint:gosec // names of variables
 		id := get(variable)
 		if id == "" {
 			continue
