@@ -41,6 +41,11 @@ func TestAnAttemptIsTheSameEverywhere(t *testing.T) {
 			now := w.task("a", "1")
 			assert.Equal(t, core.StatusInProgress, now.Status)
 			assert.Equal(t, task.Attempt, now.Attempt, "while it runs")
+			if task.Crashes > 0 {
+				last := now.Runs[len(now.Runs)-1]
+				assert.Equal(t, core.OutcomeCrashed, last.Outcome)
+				assert.Equal(t, task.Attempt, last.Attempt, "the run that died")
+			}
 			return steps[len(told)-1].outcome()
 		})
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})

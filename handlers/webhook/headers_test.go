@@ -24,15 +24,34 @@ import (
 // A run, a batch and the question of a gate have the headers of the configuration, beside those that duly sets.
 func TestHeadersAreSent(t *testing.T) {
 	t.Parallel()
+	for _, m := range allThree(t, webhook.Config{Headers: map[string]string{"x-vercel-protection-bypass": "bypass-secret", "X-Team": "core"}, Bearer: "t0ken-of-ann"}) {
+		assert.Equal(t, "bypass-secret", m.header.Get("X-Vercel-Protection-Bypass"))
+		assert.Equal(t, "core", m.header.Get("X-Team"))
+		assert.Equal(t, "Bearer t0ken-of-ann", m.header.Get("Authorization"))
+		assert.Equal(t, "application/json", m.header.Get("Content-Type"))
+		assert.NotEmpty(t, m.header.Get("Webhook-Id"))
+	}
+	for _, m := range allThree(t, webhook.Config{Identity: prover(func(r *http.Request, body []byte) error {
+		r.Header.Set("X-Proof", string(body))
+		return nil
+	})}) {
+		assert.NotEmpty(t, m.body)
+		assert.Equal(t, string(m.body), m.header.Get("X-Proof"))
+	}
+}
+
+// allThree sends a run, a batch and a question with a configuration, and returns them.
+func allThree(t *testing.T, c webhook.Config) []message {
+	t.Helper()
 	rec := newReceiver(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/batch" {
 			_, _ = io.WriteString(w, "[null]")
 		}
 	})
 	config := func(path string) webhook.Config {
-		return webhook.Config{
-			URL: rec.URL + path, AllowLoopback: true, Headers: map[string]string{"x-vercel-protection-bypass": "bypass-secret", "X-Team": "core"}, Bearer: "t0ken-of-ann",
-		}
+		c := c
+		c.URL, c.AllowLoopback = rec.URL+path, true
+		return c
 	}
 	one, err := webhook.New(config("/one"))
 	require.NoError(t, err)
@@ -51,15 +70,8 @@ func TestHeadersAreSent(t *testing.T) {
 	}
 	_, err = s.RunDue(t.Context(), core.Scope{})
 	require.NoError(t, err)
-	got := rec.messages()
-	require.Len(t, got, 3)
-	for _, m := range got {
-		assert.Equal(t, "bypass-secret", m.header.Get("X-Vercel-Protection-Bypass"))
-		assert.Equal(t, "core", m.header.Get("X-Team"))
-		assert.Equal(t, "Bearer t0ken-of-ann", m.header.Get("Authorization"))
-		assert.Equal(t, "application/json", m.header.Get("Content-Type"))
-		assert.NotEmpty(t, m.header.Get("Webhook-Id"))
-	}
+	require.Len(t, rec.messages(), 3)
+	return rec.messages()
 }
 
 // What duly sets itself nobody else sets, what is no header of HTTP is refused, and no error has a value.

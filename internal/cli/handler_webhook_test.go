@@ -132,3 +132,20 @@ func TestSecretsOfWebhooksAreChecked(t *testing.T) {
 		assert.NotContains(t, r.stderr, "hunter2")
 	}
 }
+
+// What a server is to know callers by is looked at before the store is: a mistake in it is the answer, also where no Redis is.
+func TestWhatProvesACallerIsCheckedFirst(t *testing.T) {
+	t.Parallel()
+	for keys, want := range map[string]string{
+		"bearer_env: AGENTS_TOKEN":                "the environment variable AGENTS_TOKEN, named by bearer_env, is not set",
+		"headers_env: { X-Key: API_KEY }":         "the environment variable API_KEY, named by headers_env, is not set",
+		"headers: { Webhook-Id: hunter2 }":        "has a name that duly uses itself: Webhook-Id",
+		"identity: { aws: { region: eu-north } }": "AWS_ACCESS_KEY_ID in the environment must be set",
+	} {
+		w := noRedis()
+		w.env = append(w.env, "DULY_REDIS_URL=redis://127.0.0.1:1")
+		r := w.duly(t, "run-due", "--all", "-c", file(t, "handlers: { x: { webhook: 'https://agents.example/', "+keys+" } }"))
+		oneLine(t, r, 2, want)
+		assert.NotContains(t, r.stderr, "hunter2")
+	}
+}

@@ -67,7 +67,7 @@ handlers:
   aws: { webhook: URL/aws, identity: { aws: } }
   gateway: { webhook: URL/gateway, identity: { aws: { region: us-east-1, service: execute-api } } }
   gated: { log: {}, gate: { webhook: URL/gate, headers_env: { X-Api-Key: GATE_KEY } } }
-  look: { exec: [sh, -c, 'env; exit 65'] }
+  look: { exec: [sh, -c, 'echo "<$API_KEY$TOKEN$GATE_KEY>" >&2; exit 65'] }
 `, "URL", url)), dulyfile.Defaults{})
 	require.NoError(t, err)
 	s, err := core.New(memstore.New(memstore.Config{}), f.Settings())
@@ -93,7 +93,9 @@ handlers:
 		task, err := s.Task(t.Context(), "a", h.Kind)
 		require.NoError(t, err)
 		require.NotEmpty(t, task.LastError, h.Kind)
-		if h.Kind != "look" {
+		if h.Kind == "look" {
+			assert.Contains(t, task.LastError, "<>", "what a program gets of them")
+		} else {
 			assert.Contains(t, task.LastError, "403 Forbidden", h.Kind)
 		}
 		for _, secret := range []string{"hush-api-key", "hush-token", "hush-gate-key", "e30."} {
