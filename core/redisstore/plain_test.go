@@ -80,6 +80,62 @@ func TestAnOddAnswerIsFollowedByTheFullScript(t *testing.T) {
 	assert.Equal(t, []string{"settle"}, sees.sent(func() { settle(t, st, store.VerbComplete, c.Tasks[1]) }))
 }
 
+// A pause of a kind, a key, an agent or a task is nothing to a claim whose tasks it is not about.
+func TestAPauseOfOthersLeavesClaimsPlain(t *testing.T) {
+	t.Parallel()
+	st := open(t, redisstore.Config{URL: redistest.Start(t).URL, Partitions: 1})
+	sees := newSpy()
+	st.AddHook(sees)
+	plainLife(t, st)
+	for _, target := range []store.Target{{Kind: "other"}, {Key: "other"}, {Agent: "other"}, {Agent: "another", ID: "1"}} {
+		if target.ID != "" {
+			_, err := st.Submit(t.Context(), []store.Submission{{Agent: target.Agent, ID: target.ID, Kind: "k", Level: store.LevelLow, Due: store.When{After: time.Hour}}})
+			require.NoError(t, err)
+		}
+		hold(t, st, target, store.When{})
+	}
+	submit := func(kind string) {
+		s := sub("a", kind)
+		s.Kind = kind
+		_, err := st.Submit(t.Context(), []store.Submission{s})
+		require.NoError(t, err)
+	}
+	request := func(nonce string) store.ClaimRequest {
+		return store.ClaimRequest{Nonce: nonce + strings.Repeat(".", store.NonceLen-len(nonce)), Limit: 10, Kinds: []string{"k", "other"}, Lease: time.Minute}
+	}
+	submit("k")
+	var claims []store.Claim
+	take := func(nonce string) func() {
+		return func() {
+			var err error
+			claims, err = st.Claim(t.Context(), []store.ClaimRequest{request(nonce)})
+			require.NoError(t, err)
+		}
+	}
+	assert.Equal(t, []string{"plainclaim"}, sees.sent(take("n1")))
+	require.Len(t, claims[0].Tasks, 1)
+	keyed := sub("c", "1")
+	keyed.Key = "other"
+	for i, own := range []func(){func() { submit("other") }, func() {
+		_, err := st.Submit(t.Context(), []store.Submission{keyed})
+		require.NoError(t, err)
+	}} {
+		own()
+		assert.Equal(t, []string{"plainclaim", "claim"}, sees.sent(take(fmt.Sprint("n2", i))), "it is about this one")
+		assert.Empty(t, claims[0].Tasks)
+		assert.Equal(t, 1, claims[0].Parked)
+		for k := range 4 { // after odd answers the full script is sent for a while
+			take(fmt.Sprint("n3", i, k))()
+		}
+	}
+	s := sub("b", "1")
+	_, err := st.Submit(t.Context(), []store.Submission{s})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"plainclaim"}, sees.sent(take("n4")), "it is parked, and in nobody's way")
+	require.Len(t, claims[0].Tasks, 1)
+	assert.Equal(t, "b", claims[0].Tasks[0].Agent)
+}
+
 // writing is a command of a plain script that changes something.
 var writing = regexp.MustCompile(`redis\.call\(\s*'(?:H|Z|L|R)?(?:SET|ADD|REM|DEL|INCRBY|PUSH|POP|TRIM)'`)
 

@@ -30,15 +30,23 @@ local ODD = { now }
 local nkinds = tonumber(ARGV[5])
 
 -- 1. What is rare: each is nothing to a claim whose tasks it is not about.
-local held, parked, ORDERS = nil, nil, nil
+local held, held_kinds, held_keys, parked, ORDERS = nil, {}, nil, nil, nil
 if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base .. 'orders', base .. 'limits', base .. 'bounds', base .. 'suspects') > 0 then
   if redis.call('EXISTS', base .. 'open', base .. 'limits', base .. 'bounds', base .. 'suspects') > 0 then return ODD end
   if redis.call('HLEN', base .. 'holds') > MOST_HOLDS then return ODD end
   held = {}
   for _, scope in ipairs(redis.call('HKEYS', base .. 'holds')) do
     local letter = byte(scope)
-    if letter ~= byte(SCOPE_AGENT) and letter ~= byte(SCOPE_TASK) then return ODD end
-    held[sub(scope, 3)] = true
+    if letter == byte(SCOPE_KIND) then
+      held_kinds[sub(scope, 3)] = true
+    elseif letter == byte(SCOPE_KEY) then
+      held_keys = held_keys or {}
+      held_keys[sub(scope, 3)] = true
+    elseif letter == byte(SCOPE_AGENT) or letter == byte(SCOPE_TASK) then
+      held[sub(scope, 3)] = true
+    else
+      return ODD
+    end
   end
   for _, there in ipairs(redis.call('HMGET', base .. 'parked', unpack(ARGV, 6, 5 + nkinds))) do
     if there then return ODD end
@@ -197,7 +205,12 @@ for i = 1, n do
   local id = sub(live, at + 11, last)
   local kind = sub(live, last + 2, last + 1 + (byte(live, last + 1) or 0))
   local ref = refs[i] or agent .. ':' .. id
-  if not per[kind] or held and (held[agent] or held[ref]) then return ODD end
+  if not per[kind] or held and (held[agent] or held[ref] or held_kinds[kind]) then return ODD end
+  if held_keys then
+    last = last + 1 + #kind
+    high, low = byte(live, last + 1, last + 2)
+    if not low or held_keys[sub(live, last + 3, last + 2 + high * 256 + low)] then return ODD end
+  end
   per[kind] = per[kind] + 1
   refs[i] = ref
   packed[3 * i - 2], packed[3 * i - 1], packed[3 * i] = agent, id, dues[i]
