@@ -140,6 +140,23 @@ func TestWhatWasHeardIsNotLost(t *testing.T) {
 	}
 }
 
+// A task that has heard its signal, and whose run has failed, waits for its next attempt.
+func TestWhatWasHeardIsWaitedForNoMore(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		w.waiter(core.Await(core.Signal{Key: "yes"}, nil), errBoom)
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", MaxAttempts: 3, Backoff: time.Hour})
+		w.run()
+		assert.NotNil(t, w.task("a", "1").Awaiting)
+		w.signal("yes", `1`)
+		_, err := w.s.RunDueTasks(w.Context(), []string{"a"})
+		require.Error(t, err, "the run fails")
+		assert.Nil(t, w.task("a", "1").Awaiting, "it waits for its second attempt, and for nobody")
+		why, err := w.s.Explain(w.Context(), "a", "1")
+		require.NoError(t, err)
+		assert.Equal(t, core.BecauseRetry, why.Reasons[0].Code)
+	})
+}
+
 // A run that dies with what it was told loses nothing of it.
 func TestWhatWasHeardSurvivesACrash(t *testing.T) {
 	virtual(t, core.Config{Default: core.KindConfig{Lease: time.Minute}}, func(w *world) {

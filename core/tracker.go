@@ -286,9 +286,6 @@ func (info *TaskInfo) take(data, stored []byte) {
 	}
 	info.RunCount, info.SkipCount, info.ErrorCount = st.RunCount, st.SkipCount, st.ErrorCount
 	info.CoolingUntil, info.RetryAfters, info.GateClosed = st.Cooling.Time(), st.RetryAfters, st.Idle
-	if a := st.Await; a != nil && info.Status == StatusWaiting {
-		info.Awaiting = &Awaiting{Key: a.Key, Until: a.Until.Time(), From: a.From, Fence: a.Fence}
-	}
 	info.ConsecutiveFailures, info.Result, info.Progress, info.Runs = st.Failures, st.Result, st.Progress, informRuns(st.Runs.All())
 	info.Attempt = info.attempt(st.Attempt)
 	if st.Nominal != 0 && st.Nominal < store.Never {
@@ -303,6 +300,11 @@ func (info *TaskInfo) take(data, stored []byte) {
 		info.LastRun, info.LastDuration, info.LastOutcome, info.LastError = last.Started, last.Duration, last.Outcome, last.Error
 		info.Started = last.Started
 		info.settledBy(&last)
+	}
+	// A run that has heard its signal and failed is tried again: what it was told stays, and nothing is waited for.
+	heard := info.LastOutcome != "" && info.LastOutcome != OutcomeAwaiting
+	if a := st.Await; a != nil && info.Status == StatusWaiting && !heard {
+		info.Awaiting = &Awaiting{Key: a.Key, Until: a.Until.Time(), From: a.From, Fence: a.Fence}
 	}
 }
 
