@@ -5,6 +5,7 @@ package redisstore_test
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +135,39 @@ func TestAPauseOfOthersLeavesClaimsPlain(t *testing.T) {
 	assert.Equal(t, []string{"plainclaim"}, sees.sent(take("n4")), "it is parked, and in nobody's way")
 	require.Len(t, claims[0].Tasks, 1)
 	assert.Equal(t, "b", claims[0].Tasks[0].Agent)
+}
+
+// A limit or a budget of another kind is nothing to a claim, and one that any task of its kind meets is the full script's.
+func TestALimitOfOthersLeavesClaimsPlain(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]func(st *redisstore.Store, kind string) error{
+		"limit": func(st *redisstore.Store, kind string) error {
+			_, err := st.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: kind}, Concurrency: 1}}})
+			return err
+		},
+		"budget": func(st *redisstore.Store, kind string) error {
+			about := store.BudgetTarget{LimitTarget: store.LimitTarget{Kind: kind}, Unit: "runs", Per: store.PerHour}
+			_, err := st.Budget(t.Context(), []store.BudgetChange{{Budget: store.Budget{About: about, Amount: 9_000_000, Then: store.ThenHold, Zone: "UTC"}}})
+			return err
+		},
+	} {
+		for kind, plain := range map[string]bool{"other": true, "k": false, "": false} {
+			st := open(t, redisstore.Config{URL: redistest.Start(t).URL, Partitions: 1})
+			sees := newSpy()
+			st.AddHook(sees)
+			plainLife(t, st)
+			require.NoError(t, set(st, kind))
+			for i := range 4 { // what a new limit lets go is looked for once
+				claim(t, st, fmt.Sprint("n0", i), 10)
+			}
+			_, err := st.Submit(t.Context(), []store.Submission{sub("a", "1")})
+			require.NoError(t, err)
+			var c store.Claim
+			sent := sees.sent(func() { c = claim(t, st, "n1", 10) })
+			assert.Equal(t, plain, !slices.Contains(sent, "claim"), "%s of %q: %v", name, kind, sent)
+			assert.Len(t, c.Tasks, 1)
+		}
+	}
 }
 
 // writing is a command of a plain script that changes something.

@@ -95,7 +95,7 @@ func parseTold(said string) (*store.Told, error) {
 		if n > len(said) {
 			return nil, errMalformed
 		}
-		parts[i], said = []byte(said[4:n]), said[n:]
+		parts[i], said = data(said[4:n]), said[n:]
 	}
 	return &store.Told{Note: parts[0], Payload: parts[1]}, nil
 }

@@ -120,6 +120,11 @@ func testSignalToOneWait(_ *testing.T, b *bench) {
 	assert.Equal(b, "-", b.told(tasks[0].ID, "k"), "it is no approval")
 	wait(&tasks[1], 9, false)
 	assert.Equal(b, "yes", b.told(tasks[1].ID, "k"))
+
+	// One that has waited for too long and runs wants nothing any more.
+	b.clock.Advance(time.Hour)
+	require.Len(b, b.claim(2).Tasks, 2)
+	assert.Equal(b, store.Signalled{Code: store.SignalKept}, say(store.Signal{}))
 }
 
 // A signal that comes first is kept for whoever waits first, and for a while.

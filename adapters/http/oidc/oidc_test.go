@@ -120,7 +120,7 @@ func TestAFetchOfKeysThatHangs(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	i.hangs.Store(&release)
-	v, token := i.of(t, clock.Now, 20*time.Millisecond), i.token(t, "RS256", good())
+	v, token := i.of(t, clock.Now, 500*time.Millisecond), i.token(t, "RS256", good())
 	require.ErrorContains(t, verify(t, v, token), "fetching keys")
 	i.hangs.Store(nil)
 	clock.now.Add(10)

@@ -32,9 +32,15 @@ local nkinds = tonumber(ARGV[5])
 -- 1. What is rare: each is nothing to a claim whose tasks it is not about.
 local held, held_kinds, held_keys, parked, ORDERS = nil, {}, nil, nil, nil
 if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base .. 'orders', base .. 'limits', base .. 'bounds', base .. 'suspects') > 0 then
-  if redis.call('EXISTS', base .. 'open', base .. 'limits', base .. 'bounds', base .. 'suspects') > 0 then return ODD end
-  if redis.call('HLEN', base .. 'holds') > MOST_HOLDS then return ODD end
+  if redis.call('EXISTS', base .. 'open', base .. 'lines', base .. 'bounds', base .. 'suspects') > 0 then return ODD end
+  if redis.call('HLEN', base .. 'holds') > MOST_HOLDS or redis.call('HLEN', base .. 'limits') > MOST_HOLDS then return ODD end
   held = {}
+  local rules = redis.call('HGETALL', base .. 'limits')
+  for i = 1, #rules, 2 do -- a limit or a budget of one kind, within this partition
+    local kind, rule = string.match(rules[i], '^([^|]+)|'), rules[i + 1]
+    if not kind or string.find(rule, 's$') or string.find(rule, '^%d+|%u') then return ODD end
+    held_kinds[kind] = true
+  end
   for _, scope in ipairs(redis.call('HKEYS', base .. 'holds')) do
     local letter = byte(scope)
     if letter == byte(SCOPE_KIND) then

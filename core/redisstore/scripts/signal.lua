@@ -26,13 +26,13 @@ local all = only == '' and redis.call('HGETALL', waiting) or { only, redis.call(
 for i = 1, #all, 2 do
   local id, mark = all[i], sub(all[i + 1], 1, 1)
   local meant = mark ~= TOLD and (only == '' or sub(all[i + 1], 2) == ARGV[8])
-  if meant and mark ~= counts and counts ~= 'a' then
-    unapproved = true
-  elseif meant then
+  if meant then
     local live, member = find(agent, redis.call('HGET', KEYS[2], agent), id)
     local place_, due, name = IS_RUNNING, 0, nil
     if live then place_, due, name = where(agent, id, live, member) end
-    if place_ ~= IS_RUNNING then -- one that runs has waited for too long
+    if place_ ~= IS_RUNNING and mark ~= counts and counts ~= 'a' then
+      unapproved = true
+    elseif place_ ~= IS_RUNNING then -- one that runs has waited for too long
       if told == MOST_TOLD then
         rest = 1
         break
