@@ -100,7 +100,7 @@ vuln: ## look for known vulnerabilities in what duly calls, if govulncheck and i
 .PHONY: test
 test: ## run all tests, with the race detector where there is a C compiler
 	@$(if $(RACE),:,echo "no C compiler for cgo: testing without -race" >&2)
-	@$(WITH_REDIS) $(WITH_PROMETHEUS) go test $(RACE) -parallel 6 -timeout 10m ./...
+	@$(WITH_REDIS) $(WITH_PROMETHEUS) go test $(RACE) -timeout 10m ./...
 
 .PHONY: test-servers
 test-servers: ## run the store's tests on each of SERVERS="path1 path2"

@@ -237,8 +237,8 @@ var plain = []sow.Fault{
 	},
 	// From here on the faults are in the plain scripts, and in what becomes of an agent that gets queues.
 	{
-		Name: "plain-claim-holds", What: "A plain claim takes what is paused by itself, or whose agent is.", File: "core/redisstore/scripts/plainclaim.lua",
-		Old: "if not per[kind] or held and (held[agent] or held[ref]) then", New: "if not per[kind] then",
+		Name: "plain-claim-holds", What: "A plain claim takes what is paused by itself, or whose agent or kind is.", File: "core/redisstore/scripts/plainclaim.lua",
+		Old: "if not per[kind] or held and (held[agent] or held[ref] or held_kinds[kind]) then", New: "if not per[kind] then",
 	},
 	{
 		Name: "plain-claim-nonce", What: "A plain claim that is repeated takes other tasks.", File: "core/redisstore/scripts/plainclaim.lua",
