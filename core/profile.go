@@ -134,6 +134,12 @@ func (p *Profile) record() record.Profile {
 
 // changeProfile stores a profile in place of the one that there is, and plans the agent's tasks by it.
 func (s *Scheduler) changeProfile(ctx context.Context, agent string, next record.Profile) (Profile, error) {
+	// Asked before anything is stored: planning the tasks goes through all of them, and a change must not be refused half way.
+	begin, err := take(ctx)
+	if err != nil {
+		return Profile{}, err
+	}
+	begin()
 	now, err := s.askedNow(ctx)
 	if err != nil {
 		return Profile{}, err
