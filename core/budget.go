@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -271,7 +272,7 @@ func wholeBudget(b Budget, zone string, now time.Time) (Budget, error) {
 	}
 	b.Clock = store.ClockOf(location, now)
 	if b.Note = nil; b.Then == store.ThenPause {
-		b.Note = Order{By: byDuly, Reason: fmt.Sprintf("the budget of %s %s is used up", b.Amount, b.About)}.encode()
+		b.Note = (&record.Hold{By: byDuly, Reason: fmt.Sprintf("the budget of %s %s is used up", b.Amount, b.About)}).Encode()
 	}
 	return b, nil
 }
