@@ -59,10 +59,10 @@ func (p *pull) admitted(ctx context.Context, c *call) []error {
 func (p *pull) admit(ctx context.Context, c *call, r *run) error {
 	if p.s.asks(c.handler) {
 		if err := p.s.authorizeRun(ctx, &r.info); err != nil {
-			return &heldError{"authorizer", err}
+			return &heldError{by: "authorizer", err: err}
 		}
 		if err := p.s.bind(ctx, r); err != nil {
-			return &heldError{"binding", err}
+			return &heldError{by: "binding", err: err}
 		}
 	}
 	waited := r.state.Await // read now: the run may be given up, and decided on, while it is asked
@@ -81,7 +81,7 @@ func (p *pull) admit(ctx context.Context, c *call, r *run) error {
 	// A gate that cannot tell fails the run, which is tried again: neither running nor skipping it
 	// would be safe.
 	case err != nil:
-		return &heldError{"gate", err}
+		return &heldError{by: "gate", err: err}
 	case !answer.Open:
 		r.give(func(x *extra) { x.answer = &answer })
 		return &skippedError{reason: skipGate}

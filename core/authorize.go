@@ -128,7 +128,7 @@ func (s *Scheduler) authorizeSubmit(ctx context.Context, tasks []NewTask) error 
 	}
 	for i := range tasks {
 		t := &tasks[i]
-		if err := s.Authorize(ctx, Access{ActionSubmit, t.Agent, t.UserID, t.Kind, t.ID}); err != nil {
+		if err := s.Authorize(ctx, Access{Action: ActionSubmit, Agent: t.Agent, User: t.UserID, Kind: t.Kind, ID: t.ID}); err != nil {
 			return err
 		}
 	}
@@ -140,5 +140,5 @@ func (s *Scheduler) authorizeRun(ctx context.Context, t *RunInfo) error {
 	if s.config.Authorizer == nil {
 		return nil
 	}
-	return s.Authorize(ctx, Access{ActionRun, t.Agent, t.UserID, t.Kind, t.ID})
+	return s.Authorize(ctx, Access{Action: ActionRun, Agent: t.Agent, User: t.UserID, Kind: t.Kind, ID: t.ID})
 }

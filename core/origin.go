@@ -67,7 +67,7 @@ func originOf(ctx context.Context) *Origin {
 // InRun is a context with which a handler of batches submits tasks in the name of one of its runs. Without it they count as submitted by
 // that run of the batch which is deepest below its root. The context of any other handler is that of its run.
 func InRun(ctx context.Context, t *RunInfo) context.Context {
-	return context.WithValue(ctx, originKey{}, below(TaskName{t.Agent, t.ID}, t.Parent, t.Origin()))
+	return context.WithValue(ctx, originKey{}, below(TaskName{Agent: t.Agent, ID: t.ID}, t.Parent, t.Origin()))
 }
 
 // WithParent is a context with which tasks are submitted in the name of a run of another process: that of the task which parent
@@ -127,7 +127,7 @@ func informOrigin(o *record.Origin) *Origin {
 	if o == nil {
 		return nil
 	}
-	return &Origin{By: TaskName{o.Agent, o.ID}, Root: TaskName{o.RootAgent, o.RootID}, Depth: o.Depth}
+	return &Origin{By: TaskName{Agent: o.Agent, ID: o.ID}, Root: TaskName{Agent: o.RootAgent, ID: o.RootID}, Depth: o.Depth}
 }
 
 // Origin says by which run the task of this run was submitted; nil if by none.
@@ -166,7 +166,7 @@ func (c *runsContext) String() string { return c.ctx.String() }
 func (c *call) origin() *Origin {
 	var deepest *Origin
 	for _, r := range c.runs {
-		o := below(TaskName{r.claimed.Agent, r.claimed.ID}, r.body.Parent, informOrigin(r.body.Origin))
+		o := below(TaskName{Agent: r.claimed.Agent, ID: r.claimed.ID}, r.body.Parent, informOrigin(r.body.Origin))
 		if deepest == nil || o.Depth > deepest.Depth {
 			deepest = o
 		}
