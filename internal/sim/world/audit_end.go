@@ -13,7 +13,7 @@ import (
 
 // targetsInForce are the pauses in force, in one order.
 // The model drops no pause when its time is over, as the store need not either: those are left out here.
-func (m *model) targetsInForce(now store.Millis) []store.Target {
+func (m *storeModel) targetsInForce(now store.Millis) []store.Target {
 	var all []store.Target
 	for target, h := range m.holds {
 		if h.inForce(now) {

@@ -111,7 +111,7 @@ func (a *auditor) back(p *process, e *store.Extension, got []store.Run) {
 }
 
 // regained notes that a run goes on under another fence.
-func (m *model) regained(p *process, e *store.Extension, old *claimRecord, t *task, run store.Run) {
+func (m *storeModel) regained(p *process, e *store.Extension, old *claimRecord, t *task, run store.Run) {
 	name, end := claimName{e.Partition, run.Fence}, store.Millis(m.w.clock.Now().UnixMilli()).Add(e.Lease)
 	if m.claims[name] == nil {
 		m.claims[name] = &claimRecord{fence: run.Fence, holder: p, over: old.over}

@@ -28,7 +28,7 @@ func counts(l *core.Limit, t *task) (bucket string, is bool) {
 
 // limited reports whether a limit is about a task: it may stand in a line then, where neither its agent's order nor what is due
 // says when it is claimed.
-func (m *model) limited(t *task) bool {
+func (m *storeModel) limited(t *task) bool {
 	if m.w.plan.Settings.Budget > 0 && t.key == spendKey {
 		return true
 	}
@@ -86,7 +86,7 @@ func (a *auditor) serialWaits(t *task) bool {
 	return false
 }
 
-func (m *model) heldAll(now store.Millis) bool {
+func (m *storeModel) heldAll(now store.Millis) bool {
 	h, ok := m.holds[store.Target{}]
 	return ok && h.inForce(now)
 }

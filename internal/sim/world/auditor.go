@@ -15,7 +15,7 @@ import (
 // from other goroutines, for which it has the mutex.
 type auditor struct {
 	w      *World
-	model  *model
+	model  *storeModel
 	tried  []int
 	starts int
 	since  time.Duration // when time last passed, and how many steps there were from then on

@@ -26,7 +26,7 @@ type feature struct {
 	asks    map[RequestKind]asking
 	returns map[Outcome]func(r *run) error
 	// watch makes what watches it in a model. A world that is restored makes another one.
-	watch func(a *auditor, m *model) watcher
+	watch func(a *auditor, m *storeModel) watcher
 }
 
 // held is an invariant with the sown fault that only it finds: its name in the list of internal/sim/mutants.
@@ -91,14 +91,14 @@ func planFeatures(p *Plan, numbers int) {
 }
 
 // each calls a function of all rows that watch.
-func (m *model) each(do func(w *watcher)) {
+func (m *storeModel) each(do func(w *watcher)) {
 	for i := range m.watchers {
 		do(&m.watchers[i])
 	}
 }
 
 // over tells the rows that a task has ended, and what the tracker says of it.
-func (m *model) over(t *task) {
+func (m *storeModel) over(t *task) {
 	m.each(func(w *watcher) {
 		if w.ended != nil {
 			w.ended(t)
@@ -107,7 +107,7 @@ func (m *model) over(t *task) {
 }
 
 // watch gives a model what its features watch with.
-func (a *auditor) watch(m *model) *model {
+func (a *auditor) watch(m *storeModel) *storeModel {
 	for _, f := range a.w.features {
 		if f.watch != nil {
 			m.watchers = append(m.watchers, f.watch(a, m))

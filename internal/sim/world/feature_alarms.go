@@ -23,7 +23,7 @@ var alarms = &feature{
 			c.Alarm = bell{p}
 		}
 	},
-	watch: func(a *auditor, _ *model) watcher {
+	watch: func(a *auditor, _ *storeModel) watcher {
 		return watcher{step: func() {
 			if a.w.plan.Settings.Alarm && !a.w.over.Load() {
 				a.alarmed()

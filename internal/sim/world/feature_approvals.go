@@ -76,7 +76,7 @@ func planApprovals(g *generator) {
 type waits map[ref][]core.Question
 
 // watchApprovals keeps which questions there were.
-func watchApprovals(a *auditor, _ *model) watcher {
+func watchApprovals(a *auditor, _ *storeModel) watcher {
 	if a.w.waits == nil {
 		a.w.waits = waits{}
 	}

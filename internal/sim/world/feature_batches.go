@@ -22,7 +22,7 @@ var batches = &feature{
 			c.Kinds["batch"] = core.KindConfig{Batch: n, BatchWait: w.plan.Settings.BatchWait, BatchBy: []string{core.BatchByAgent, batchLabel}}
 		}
 	},
-	watch: func(a *auditor, _ *model) watcher {
+	watch: func(a *auditor, _ *storeModel) watcher {
 		return watcher{step: func() {
 			if a.w.plan.Settings.Batch > 0 {
 				a.batched()

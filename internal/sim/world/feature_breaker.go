@@ -64,7 +64,7 @@ type rootIn struct {
 	partition int
 }
 
-func watchBreaker(a *auditor, m *model) watcher {
+func watchBreaker(a *auditor, m *storeModel) watcher {
 	o, below := &a.w.plan.Settings, map[rootIn]int{}
 	depth := map[int]int{}
 	for i := range a.w.plan.Requests {

@@ -81,7 +81,7 @@ type books struct {
 	spent  [2]store.Amount
 }
 
-func watchBudgets(a *auditor, m *model) watcher {
+func watchBudgets(a *auditor, m *storeModel) watcher {
 	b := &books{}
 	m.books = b
 	return watcher{
@@ -132,6 +132,6 @@ func (a *auditor) balanceBudgets(b *books) {
 }
 
 // usedUp reports whether a task waits for another period.
-func (m *model) usedUp(t *task) bool {
+func (m *storeModel) usedUp(t *task) bool {
 	return m.w.plan.Settings.Budget > 0 && t.key == spendKey && m.books.starts[m.w.period()] >= m.w.plan.Settings.Budget
 }

@@ -141,7 +141,7 @@ type ends struct {
 	told   map[ref]bool
 }
 
-func watchCallbacks(a *auditor, _ *model) watcher {
+func watchCallbacks(a *auditor, _ *storeModel) watcher {
 	e := &ends{stored: map[ref]bool{}, first: map[ref]string{}, of: map[string]ref{}, told: map[ref]bool{}}
 	return watcher{
 		called: func(_ *call, request, answer any) {

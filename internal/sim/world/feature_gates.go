@@ -51,7 +51,7 @@ var gates = &feature{
 			core.Gate(p.s, gateKind, p.ask)
 		}
 	},
-	watch: func(a *auditor, _ *model) watcher {
+	watch: func(a *auditor, _ *storeModel) watcher {
 		return watcher{began: a.letThrough, decided: a.turnedAway}
 	},
 }

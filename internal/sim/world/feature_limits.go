@@ -14,7 +14,7 @@ var lines = &feature{
 	name:  "limits",
 	verbs: []string{"Limit"},
 	holds: []held{{lineIsKept, "limit-line-passed"}},
-	watch: func(a *auditor, _ *model) watcher {
+	watch: func(a *auditor, _ *storeModel) watcher {
 		in := map[ref]store.Line{}
 		return watcher{claimed: func(c *store.Claim) {
 			if len(a.w.plan.Settings.Limits) > 0 && a.w.plan.Settings.Partitions == 1 {

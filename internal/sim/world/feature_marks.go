@@ -29,7 +29,7 @@ var marks = &feature{
 			}
 		}
 	},
-	watch: func(a *auditor, _ *model) watcher { return watcher{began: a.marked} },
+	watch: func(a *auditor, _ *storeModel) watcher { return watcher{began: a.marked} },
 }
 
 // marked holds that a run has the marks of its definition.

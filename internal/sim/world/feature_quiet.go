@@ -107,7 +107,7 @@ type quietTimes struct {
 	runs map[ref]map[store.Millis]time.Time // of a recurring task, by the quiet time that an occurrence was due in
 }
 
-func watchQuiet(a *auditor, _ *model) watcher {
+func watchQuiet(a *auditor, _ *storeModel) watcher {
 	q := &quietTimes{now: map[string]*core.Profile{}, runs: map[ref]map[store.Millis]time.Time{}}
 	return watcher{
 		called: func(_ *call, request, answer any) {

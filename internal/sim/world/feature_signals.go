@@ -151,7 +151,7 @@ type earlySignal struct {
 }
 
 // watchSignals keeps what waits and what was said.
-func watchSignals(a *auditor, m *model) watcher {
+func watchSignals(a *auditor, m *storeModel) watcher {
 	kept := map[[2]string]earlySignal{}
 	return watcher{
 		called: func(_ *call, request, answer any) {
@@ -170,7 +170,7 @@ func watchSignals(a *auditor, m *model) watcher {
 }
 
 // signalled is told of a signal that reached the store. Whom a step of many has told is read behind the bus.
-func (a *auditor) signalled(m *model, kept map[[2]string]earlySignal, n *store.Signal, answer *store.Signalled) {
+func (a *auditor) signalled(m *storeModel, kept map[[2]string]earlySignal, n *store.Signal, answer *store.Signalled) {
 	now, name := a.now(), [2]string{n.Agent, n.Key}
 	told, left, unapproved := 0, "", false
 	for _, t := range m.sorted() {

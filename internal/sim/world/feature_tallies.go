@@ -41,7 +41,7 @@ var tallies = &feature{
 	watch: watchTallies,
 }
 
-func watchTallies(a *auditor, _ *model) watcher {
+func watchTallies(a *auditor, _ *storeModel) watcher {
 	ended := int64(0)
 	return watcher{
 		settled: func(s *store.Settlement, _ *task, _ *store.Settled) {

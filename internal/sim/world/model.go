@@ -113,7 +113,7 @@ type hold struct{ since, until store.Millis }
 
 func (h hold) inForce(now store.Millis) bool { return h.until == 0 || h.until > now }
 
-type model struct {
+type storeModel struct {
 	w         *World
 	tasks     map[ref]*task
 	holds     map[store.Target]hold
@@ -185,8 +185,8 @@ type settledRun struct {
 }
 
 // A world that is restored gets a second one, which sees the deeds of the first again.
-func newModel(w *World) *model {
-	return &model{
+func newModel(w *World) *storeModel {
+	return &storeModel{
 		w: w, tasks: map[ref]*task{}, holds: map[store.Target]hold{}, groups: map[[2]string]*store.GroupCounts{},
 		fences: make([]store.Fence, w.plan.Settings.Partitions), claims: map[claimName]*claimRecord{}, nonces: map[string]*claimRecord{},
 		settled: map[settledRun]bool{}, stored: map[int]bool{}, spawned: map[spawning]string{}, cancelled: map[ref]bool{}, starts: map[inBucket][]store.Millis{},
@@ -195,7 +195,7 @@ func newModel(w *World) *model {
 
 // live is a task that is live; nil if it is not.
 // A task whose lease is over is live like any other.
-func (m *model) live(r ref) *task {
+func (m *storeModel) live(r ref) *task {
 	if t := m.tasks[r]; t != nil && t.phase != ended {
 		return t
 	}
@@ -205,7 +205,7 @@ func (m *model) live(r ref) *task {
 // sorted are all tasks that are known, in one order.
 // Whatever asks the store, or writes to the story, for each task has to go by it: the order of a map
 // differs from play to play.
-func (m *model) sorted() []*task {
+func (m *storeModel) sorted() []*task {
 	all := make([]*task, 0, len(m.tasks))
 	for _, t := range m.tasks {
 		all = append(all, t)
@@ -214,16 +214,16 @@ func (m *model) sorted() []*task {
 	return all
 }
 
-func (m *model) partition(agent string) int {
+func (m *storeModel) partition(agent string) int {
 	return store.PartitionOf(agent, m.w.plan.Settings.Partitions)
 }
 
 // retention is how long finished tasks are kept, and knownFor how long their ids are known at least.
-func (m *model) retention() store.Millis {
+func (m *storeModel) retention() store.Millis {
 	return store.Millis(cmp.Or(m.w.plan.Settings.Retention, memstore.DefaultRetention).Milliseconds())
 }
 
-func (m *model) knownFor() store.Millis {
+func (m *storeModel) knownFor() store.Millis {
 	return min(store.Millis(store.KnownFor.Milliseconds()), m.retention())
 }
 
@@ -239,7 +239,7 @@ func (t *task) targets() []store.Target {
 
 // held are the pauses that a task is under.
 // They are read as of a time, since a pause that has ended may still be in the map.
-func (m *model) held(t *task, now store.Millis) []store.Target {
+func (m *storeModel) held(t *task, now store.Millis) []store.Target {
 	var all []store.Target
 	for _, target := range t.targets() {
 		if h, ok := m.holds[target]; ok && h.inForce(now) {
@@ -251,7 +251,7 @@ func (m *model) held(t *task, now store.Millis) []store.Target {
 
 // keeps reports whether a pause keeps a task from being claimed.
 // A task that is to be ended is claimed under any pause, as no handler is called for it.
-func (m *model) keeps(t *task, now store.Millis) bool {
+func (m *storeModel) keeps(t *task, now store.Millis) bool {
 	if t.ending {
 		return false
 	}
@@ -267,7 +267,7 @@ func (m *model) keeps(t *task, now store.Millis) bool {
 }
 
 // group are the counts of a group; those of none go nowhere.
-func (m *model) group(agent, name string) *store.GroupCounts {
+func (m *storeModel) group(agent, name string) *store.GroupCounts {
 	if name == "" {
 		return &store.GroupCounts{}
 	}
@@ -280,7 +280,7 @@ func (m *model) group(agent, name string) *store.GroupCounts {
 }
 
 // liveOf counts the live tasks of an agent.
-func (m *model) liveOf(agent string) int {
+func (m *storeModel) liveOf(agent string) int {
 	n := 0
 	for _, t := range m.tasks {
 		if t.agent == agent && t.phase != ended {
@@ -291,7 +291,7 @@ func (m *model) liveOf(agent string) int {
 }
 
 // owedOf counts those of them that were stored whatever the agent had.
-func (m *model) owedOf(agent string) int {
+func (m *storeModel) owedOf(agent string) int {
 	n := 0
 	for _, t := range m.tasks {
 		if t.agent == agent && t.phase != ended && t.owed {
@@ -304,7 +304,7 @@ func (m *model) owedOf(agent string) int {
 // define gives a task what a submission says that it is.
 // The number in the body leads to the definition that was planned, so that the model never decodes
 // what the scheduler has encoded.
-func (m *model) define(t *task, sub *store.Submission) {
+func (m *storeModel) define(t *task, sub *store.Submission) {
 	t.kind, t.group, t.key, t.level, t.body = sub.Kind, sub.Group, sub.Key, sub.Level, sub.Body
 	t.number = numberOf(sub.Body)
 	m.stored[t.number] = true
@@ -328,7 +328,7 @@ func numberOf(body []byte) int {
 // end ends a task.
 // The counts of its group and the totals change with it, once; a pause of that single task goes with
 // the task.
-func (m *model) end(t *task, status store.Status, now store.Millis) {
+func (m *storeModel) end(t *task, status store.Status, now store.Millis) {
 	g := m.group(t.agent, t.group)
 	g.Live--
 	switch status {
@@ -357,7 +357,7 @@ func (t *task) wait(due store.Millis) {
 // renew gives a task the definition that waited for its run to end.
 // Its crashes are forgotten. Its state is that of the replacement, in which a settlement may have put what
 // its run has left behind.
-func (m *model) renew(t *task) {
+func (m *storeModel) renew(t *task) {
 	m.define(t, &t.renewed.sub)
 	t.await = nil
 	t.state, t.crashes, t.lost = t.renewed.sub.State, 0, 0
@@ -369,14 +369,14 @@ func (m *model) renew(t *task) {
 
 // look reads what the tracker says of a task that has changed.
 // It is read past the bus, at the moment of the change, and compared when the next run is settled.
-func (m *model) look(t *task) {
+func (m *storeModel) look(t *task) {
 	t.history.info, _ = m.w.reader.Task(m.w.ctx, t.agent, t.id) // nothing is known of one that is gone
 }
 
 // crash puts a task back whose lease is over.
 // Nothing is charged to the task but the crash: it is due as it was before. One that was replaced
 // while it ran becomes what it was replaced by.
-func (m *model) crash(t *task) {
+func (m *storeModel) crash(t *task) {
 	if !t.lease.leaving {
 		t.crashes++
 		t.lost, t.since, t.was = t.lease.fence, false, t.lease
