@@ -24,8 +24,8 @@ func (w *world) between(happens func()) {
 	}
 }
 
-// commands are the commands that are decided by how task a/1 is.
-var commands = map[string]func(w *world) error{
+// ordered are the commands that are decided by how task a/1 is.
+var ordered = map[string]func(w *world) error{
 	"cancel": func(w *world) error { _, err := w.s.Cancel(w.Context(), "a", "1", core.Order{}); return err },
 	"run":    func(w *world) error { _, err := w.s.RunNow(w.Context(), "a", "1"); return err },
 	"replay": func(w *world) error { _, err := w.s.Replay(w.Context(), "a", "1"); return err },
@@ -46,16 +46,16 @@ func TestCommandsBesideTheEndOfARun(t *testing.T) {
 		do   func(w *world) error
 		want map[string]string // what it says of a task that has ended; nothing: it is done
 	}{
-		"cancel": {commands["cancel"], map[string]string{"completes": "is completed", "fails": "is failed"}},
+		"cancel": {ordered["cancel"], map[string]string{"completes": "is completed", "fails": "is failed"}},
 		"run": {
-			commands["run"],
+			ordered["run"],
 			map[string]string{"completes": "is completed: replay it if it failed, or submit it again", "fails": "is failed: replay it"},
 		},
 		"replay": {
-			commands["replay"],
+			ordered["replay"],
 			map[string]string{"completes": "is completed: only failed tasks", "waits": "is waiting: only failed tasks"},
 		},
-		"delete": {commands["delete"], nil},
+		"delete": {ordered["delete"], nil},
 	}
 	for name, end := range ends {
 		for command, c := range commands {
@@ -117,7 +117,7 @@ func (w *world) replayed(task core.NewTask) {
 
 // A task that changes for ever keeps nobody for ever: the command gives up, and says that the task has changed.
 func TestCommandsGiveUp(t *testing.T) {
-	for name, do := range commands {
+	for name, do := range ordered {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, core.Config{}, func(w *world) {
 				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
